@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands people type. How things are built stands in meson.build, how they are checked in tools/.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SUITE   ?=
+TEST    ?=
+FUZZ_SECONDS ?= 5
+export FUZZ_SECONDS
+
+.PHONY: all check tidy format serve bench install clean help
+.NOTPARALLEL:
+
+all:
+	@tools/configure build
+	@ninja -C build
+
+check:
+	@tools/install-packages
+	@tools/check --suite "$(SUITE)" --test "$(TEST)"
+
+tidy:
+	@tools/tidy
+
+format:
+	@find include src sim bench tests tools examples -name '*.[ch]' 2>/dev/null | xargs clang-format -i
+
+serve:
+	@tools/install-packages
+	@tools/configure build
+	@ninja -C build
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && PATH="$(CURDIR)/build:$$PATH" tools/tour "$$dir"
+
+bench:
+	@tools/configure build-release
+	@ninja -C build-release
+	@tests/lib/with-postgres meson test -C build-release --benchmark --verbose
+
+install:
+	@tools/configure build
+	@meson configure build -Dprefix="$(PREFIX)"
+	@ninja -C build
+	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild
+
+clean:
+	rm -rf build build-clang build-asan build-tsan build-fuzz build-release build-check
+
+help:
+	@echo 'make            builds build/reprieve and build/libreprieve.{a,so}'
+	@echo 'make check      everything: tidy, gcc, clang, sanitizers, fuzzing, scenarios, crashes'
+	@echo '                  SUITE=unit      only that suite (unit contract fault scenario crash threads fuzz)'
+	@echo '                  TEST=test_db    only that test'
+	@echo '                  FUZZ_SECONDS=5  time for each fuzz target'
+	@echo 'make tidy       format, lint, layering, lengths'
+	@echo 'make format     rewrites the C files as clang-format wants them'
+	@echo 'make serve      a tour of the program, in a directory of its own'
+	@echo 'make bench      the benchmarks, in a release build'
+	@echo 'make install    PREFIX=/usr/local, DESTDIR='
+	@echo 'make clean      removes all build directories'
