@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/digest.h"
+
+#include <openssl/evp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+
+/* The algorithm is fetched once: OpenSSL 3 looks it up again at every use of EVP_sha256(). */
+struct rp_digest {
+    EVP_MD_CTX *ctx;
+    EVP_MD *md;
+    bool open;
+};
+
+struct rp_digest *rp_digest_new(void)
+{
+    struct rp_digest *d = calloc(1, sizeof *d);
+    if (d == NULL) return NULL;
+    d->ctx = EVP_MD_CTX_new();
+    d->md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (d->ctx != NULL && d->md != NULL) return d;
+    rp_digest_free(d);
+    return NULL;
+}
+
+void rp_digest_free(struct rp_digest *d)
+{
+    if (d == NULL) return;
+    EVP_MD_CTX_free(d->ctx);
+    EVP_MD_free(d->md);
+    free(d);
+}
+
+void rp_digest_freep(struct rp_digest **d)
+{
+    rp_digest_free(*d);
+}
+
+/* Over memory, with a fetched algorithm, these calls fail only if misused; a digest that was not made must never look
+ * like one, hence the assertions. */
+void rp_digest_begin(struct rp_digest *d)
+{
+    int ok = EVP_DigestInit_ex2(d->ctx, d->md, NULL);
+    RP_ASSERT(ok == 1);
+    d->open = true;
+}
+
+void rp_digest_add(struct rp_digest *d, const void *bytes, size_t n)
+{
+    RP_ASSERT(d->open);
+    if (n == 0) return;
+    int ok = EVP_DigestUpdate(d->ctx, bytes, n);
+    RP_ASSERT(ok == 1);
+}
+
+void rp_digest_add_int(struct rp_digest *d, int64_t value)
+{
+    uint8_t bytes[8];
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)((uint64_t)value >> (56 - 8 * i));
+    rp_digest_add(d, bytes, sizeof bytes);
+}
+
+void rp_digest_end(struct rp_digest *d, uint8_t out[RP_DIGEST_BYTES])
+{
+    RP_ASSERT(d->open);
+    unsigned n = 0;
+    int ok = EVP_DigestFinal_ex(d->ctx, out, &n);
+    RP_ASSERT(ok == 1 && n == RP_DIGEST_BYTES);
+    d->open = false;
+}
+
+void rp_digest_hex(const uint8_t digest[RP_DIGEST_BYTES], char out[RP_DIGEST_HEX])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < RP_DIGEST_BYTES; i++) {
+        out[2 * i] = digits[digest[i] >> 4];
+        out[2 * i + 1] = digits[digest[i] & 15];
+    }
+    out[RP_DIGEST_HEX - 1] = '\0';
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/time.h"
+
+/* jansson's own limit is fixed when it is built, and far above ours: nesting is measured before parsing. Text that is
+ * not JSON may be measured wrongly; the parser refuses it either way. */
+static int check_depth(const char *text, size_t n, struct rp_error *err)
+{
+    size_t line = 1, column = 0;
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i];
+        column++;
+        if (c == '\n') {
+            line++;
+            column = 0;
+        } else if (c == '"') {
+            in_string = !in_string;
+        } else if (in_string) {
+            if (c != '\\') continue;
+            i++; /* whatever is escaped does not end the string */
+            column++;
+        } else if (c == '[' || c == '{') {
+            if (++depth > RP_JSON_DEPTH_MAX)
+                return rp_error_set(err, RP_EINVAL, "json: line %zu, column %zu: nested deeper than %d", line, column,
+                                    RP_JSON_DEPTH_MAX);
+        } else if (c == ']' || c == '}') {
+            depth--;
+        }
+    }
+    return 0;
+}
+
+int rp_json_parse(const char *text, size_t n, json_t **out, struct rp_error *err)
+{
+    RP_ASSERT(text != NULL);
+    int r = check_depth(text, n, err);
+    if (r < 0) return r;
+    json_error_t e;
+    json_t *value = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+    if (value == NULL) {
+        int code = json_error_code(&e) == json_error_out_of_memory ? RP_ENOMEM : RP_EINVAL;
+        return rp_error_set(err, code, "json: line %d, column %d: %s", e.line, e.column, e.text);
+    }
+    *out = value;
+    return 0;
+}
+
+static int append(const char *bytes, size_t n, void *ctx)
+{
+    return rp_buf_add(ctx, bytes, n) < 0 ? -1 : 0;
+}
+
+int rp_json_write(struct rp_buf *b, const json_t *value)
+{
+    RP_ASSERT(value != NULL);
+    size_t before = b->len;
+    if (b->failed != 0) return b->failed;
+    if (json_dump_callback(value, append, b, JSON_COMPACT | JSON_ENCODE_ANY) == 0) return 0;
+    b->len = before; /* half a value is worse than none */
+    if (b->data != NULL) b->data[before] = '\0';
+    if (b->failed == 0) b->failed = RP_ENOMEM;
+    return b->failed;
+}
+
+void rp_json_decrefp(json_t **value)
+{
+    json_decref(*value);
+}
+
+/* Bytes of the character that begins at p, or 0 if none does. A NUL ends the text and fits no place but the first. */
+static size_t character_bytes(const unsigned char *p)
+{
+    /* clang-format off */
+    static const struct { unsigned char lead_least, lead_most, next_least, next_most, bytes; } forms[] = {
+        { 0x01, 0x7F, 0x00, 0xFF, 1 },
+        { 0xC2, 0xDF, 0x80, 0xBF, 2 },
+        { 0xE0, 0xE0, 0xA0, 0xBF, 3 }, /* no longer form of a shorter one */
+        { 0xE1, 0xEC, 0x80, 0xBF, 3 },
+        { 0xED, 0xED, 0x80, 0x9F, 3 }, /* no surrogates */
+        { 0xEE, 0xEF, 0x80, 0xBF, 3 },
+        { 0xF0, 0xF0, 0x90, 0xBF, 4 },
+        { 0xF1, 0xF3, 0x80, 0xBF, 4 },
+        { 0xF4, 0xF4, 0x80, 0x8F, 4 }, /* nothing above U+10FFFF */
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (p[0] < forms[i].lead_least || p[0] > forms[i].lead_most) continue;
+        if (forms[i].bytes > 1 && (p[1] < forms[i].next_least || p[1] > forms[i].next_most)) return 0;
+        for (size_t k = 2; k < forms[i].bytes; k++)
+            if ((p[k] & 0xC0) != 0x80) return 0;
+        return forms[i].bytes;
+    }
+    return 0;
+}
+
+static bool is_utf8(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t n; *p != '\0'; p += n) {
+        n = character_bytes(p);
+        if (n == 0) return false;
+    }
+    return true;
+}
+
+static json_t *repaired(const char *text)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(3 * strlen(text));
+    for (const char *p = text; *p != '\0';) {
+        size_t n = character_bytes((const unsigned char *)p);
+        if (n > 0) rp_buf_add(&b, p, n);
+        if (n == 0) rp_buf_str(&b, "\xEF\xBF\xBD");
+        p += n > 0 ? n : 1;
+    }
+    return b.failed == 0 ? json_stringn(rp_buf_text(&b), b.len) : NULL;
+}
+
+json_t *rp_json_text(const char *text)
+{
+    if (text == NULL) return json_null();
+    json_t *value = json_string(text);
+    return value != NULL ? value : repaired(text);
+}
+
+json_t *rp_json_time(int64_t ms)
+{
+    char text[RP_TIME_TEXT];
+    return json_string(rp_time_format(ms, text));
+}
+
+int rp_json_set(json_t *object, const char *name, json_t *value)
+{
+    RP_ASSERT(object == NULL || json_is_object(object));
+    bool given = object != NULL && value != NULL;
+    if (json_object_set_new(object, name, value) == 0) return 0;
+    return given && !is_utf8(name) ? RP_EINVAL : RP_ENOMEM;
+}
+
+const char *rp_json_get_text(const json_t *object, const char *name, const char *fallback)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text != NULL ? text : fallback;
+}
+
+int64_t rp_json_get_int(const json_t *object, const char *name, int64_t fallback)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_integer(value) ? json_integer_value(value) : fallback;
+}

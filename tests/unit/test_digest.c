@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/digest.h"
+
+static const char *hex_of(struct rp_digest *d, const void *bytes, size_t n, char out[RP_DIGEST_HEX])
+{
+    uint8_t digest[RP_DIGEST_BYTES];
+    rp_digest_begin(d);
+    rp_digest_add(d, bytes, n);
+    rp_digest_end(d, digest);
+    rp_digest_hex(digest, out);
+    return out;
+}
+
+/* FIPS 180-4 examples, and lengths around a block. One context for all. */
+static void known_texts_give_known_digests(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *hex;
+    } cases[] = {
+        { "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+        { "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+        { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+        { "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+    };
+    RP_CLEANUP(rp_digest_freep) struct rp_digest *d = rp_digest_new();
+    assert_non_null(d);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char hex[RP_DIGEST_HEX];
+        assert_string_equal(hex_of(d, cases[i].text, strlen(cases[i].text), hex), cases[i].hex);
+    }
+}
+
+static void a_text_added_in_parts_gives_the_same_digest(void **state)
+{
+    (void)state;
+    RP_CLEANUP(rp_digest_freep) struct rp_digest *d = rp_digest_new();
+    char text[200], whole[RP_DIGEST_HEX], parts[RP_DIGEST_HEX];
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)i;
+    hex_of(d, text, sizeof text, whole);
+    for (size_t cut = 0; cut <= sizeof text; cut++) {
+        uint8_t digest[RP_DIGEST_BYTES];
+        rp_digest_begin(d);
+        rp_digest_add(d, text, cut);
+        rp_digest_add(d, NULL, 0);
+        rp_digest_add(d, text + cut, sizeof text - cut);
+        rp_digest_end(d, digest);
+        rp_digest_hex(digest, parts);
+        assert_string_equal(parts, whole);
+    }
+}
+
+static void an_integer_is_eight_bytes_big_endian(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t value;
+        uint8_t bytes[8];
+    } cases[] = {
+        { 0, { 0 } },
+        { 1, { 0, 0, 0, 0, 0, 0, 0, 1 } },
+        { INT64_C(0x0102030405060708), { 1, 2, 3, 4, 5, 6, 7, 8 } },
+        { -1, { 255, 255, 255, 255, 255, 255, 255, 255 } },
+        { INT64_MIN, { 128, 0, 0, 0, 0, 0, 0, 0 } },
+    };
+    RP_CLEANUP(rp_digest_freep) struct rp_digest *d = rp_digest_new();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint8_t digest[RP_DIGEST_BYTES];
+        char expected[RP_DIGEST_HEX], hex[RP_DIGEST_HEX];
+        hex_of(d, cases[i].bytes, 8, expected);
+        rp_digest_begin(d);
+        rp_digest_add_int(d, cases[i].value);
+        rp_digest_end(d, digest);
+        rp_digest_hex(digest, hex);
+        assert_string_equal(hex, expected);
+    }
+}
+
+static void begin_forgets_what_was_added_before(void **state)
+{
+    (void)state;
+    RP_CLEANUP(rp_digest_freep) struct rp_digest *d = rp_digest_new();
+    char hex[RP_DIGEST_HEX];
+    rp_digest_begin(d);
+    rp_digest_add(d, "left over", 9);
+    assert_string_equal(hex_of(d, "abc", 3, hex), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+static void two_contexts_do_not_disturb_each_other(void **state)
+{
+    (void)state;
+    RP_CLEANUP(rp_digest_freep) struct rp_digest *one = rp_digest_new();
+    RP_CLEANUP(rp_digest_freep) struct rp_digest *two = rp_digest_new();
+    uint8_t a[RP_DIGEST_BYTES], b[RP_DIGEST_BYTES];
+    rp_digest_begin(one);
+    rp_digest_begin(two);
+    rp_digest_add(one, "ab", 2);
+    rp_digest_add(two, "abc", 3);
+    rp_digest_add(one, "c", 1);
+    rp_digest_end(one, a);
+    rp_digest_end(two, b);
+    assert_memory_equal(a, b, sizeof a);
+}
+
+static void hex_keeps_leading_zeros(void **state)
+{
+    (void)state;
+    uint8_t digest[RP_DIGEST_BYTES] = { 0x00, 0x0f, 0xf0, 0xa5 };
+    char hex[RP_DIGEST_HEX];
+    rp_digest_hex(digest, hex);
+    assert_int_equal(strlen(hex), 64);
+    assert_memory_equal(hex, "000ff0a500", 10);
+}
+
+static void freeing_nothing_is_harmless(void **state)
+{
+    (void)state;
+    rp_digest_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_texts_give_known_digests),
+        cmocka_unit_test(a_text_added_in_parts_gives_the_same_digest),
+        cmocka_unit_test(an_integer_is_eight_bytes_big_endian),
+        cmocka_unit_test(begin_forgets_what_was_added_before),
+        cmocka_unit_test(two_contexts_do_not_disturb_each_other),
+        cmocka_unit_test(hex_keeps_leading_zeros),
+        cmocka_unit_test(freeing_nothing_is_harmless),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
