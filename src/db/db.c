@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "db/db.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "db/driver.h"
+
+static const struct rp_db_driver *const drivers[] = { &rp_sqlite_driver, &rp_postgres_driver };
+static const size_t chunk_sizes[] = { 512, 64, 8, 1 };
+
+struct rp_value rp_null(void)
+{
+    return (struct rp_value){ .type = RP_NULL_T };
+}
+
+struct rp_value rp_int(int64_t i)
+{
+    return (struct rp_value){ .type = RP_INT_T, .i = i };
+}
+
+struct rp_value rp_int_or_null(bool present, int64_t i)
+{
+    return present ? rp_int(i) : rp_null();
+}
+
+struct rp_value rp_text(const char *text)
+{
+    if (text == NULL) return rp_null();
+    return (struct rp_value){ .type = RP_TEXT_T, .p = text, .n = strlen(text) };
+}
+
+struct rp_value rp_bytes(const void *bytes, size_t n)
+{
+    if (bytes == NULL) return rp_null();
+    return (struct rp_value){ .type = RP_BYTES_T, .p = bytes, .n = n };
+}
+
+/* ---- opening ---- */
+
+static void check_driver(const struct rp_db_driver *d)
+{
+    RP_ASSERT(d->engine != NULL && d->schemes != NULL && d->params_max > 0 && d->dialect != NULL);
+    RP_ASSERT(d->open != NULL && d->close != NULL && d->begin != NULL && d->commit != NULL && d->rollback != NULL);
+    RP_ASSERT(d->resolve != NULL && d->in_transaction != NULL && d->run != NULL && d->script != NULL);
+}
+
+static const struct rp_db_driver *find_driver(const char *url)
+{
+    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
+        check_driver(drivers[i]);
+        for (const char *const *scheme = drivers[i]->schemes; *scheme != NULL; scheme++)
+            if (strncmp(url, *scheme, strlen(*scheme)) == 0) return drivers[i];
+    }
+    return NULL;
+}
+
+static void release_text(void *keeper, struct rp_statement *s)
+{
+    (void)keeper;
+    free(s->handle);
+}
+
+int rp_db_new(const struct rp_db_driver *driver, void *conn, struct rp_db **out, struct rp_error *err)
+{
+    struct rp_db *db = calloc(1, sizeof *db);
+    if (db == NULL) return rp_error_set(err, RP_ENOMEM, "%s: open", driver->engine);
+    db->driver = driver;
+    db->conn = conn;
+    db->texts.release = release_text;
+    *out = db;
+    return 0;
+}
+
+int rp_db_open(const char *url, const struct rp_db_options *options, struct rp_db **out, struct rp_error *err)
+{
+    static const struct rp_db_options defaults;
+    const struct rp_db_driver *driver = find_driver(url);
+    if (driver == NULL) {
+        /* The URL is not repeated: whatever it is, it may hold a password. */
+        rp_error_set(err, RP_ECONFIG, "the database URL begins with none of sqlite:, postgres:// and postgresql://");
+        rp_error_hint(err, "write sqlite:PATH or postgres://USER@HOST/DATABASE");
+        return RP_ECONFIG;
+    }
+    void *conn = NULL;
+    int r = driver->open(url, options != NULL ? options : &defaults, &conn, err);
+    if (r < 0) return r;
+    r = rp_db_new(driver, conn, out, err);
+    if (r < 0) driver->close(conn);
+    return r;
+}
+
+void rp_db_close(struct rp_db *db)
+{
+    if (db == NULL) return;
+    RP_ASSERT(!db->running);
+    rp_db_rollback(db);
+    db->driver->close(db->conn);
+    rp_statements_clear(&db->texts);
+    free(db->values);
+    free(db);
+}
+
+void rp_db_closep(struct rp_db **db)
+{
+    rp_db_close(*db);
+}
+
+const char *rp_db_engine(const struct rp_db *db)
+{
+    return db->driver->engine;
+}
+
+/* ---- transactions ---- */
+
+int rp_db_begin(struct rp_db *db, bool write, struct rp_error *err)
+{
+    RP_ASSERT(!db->running && db->tx == RP_TX_NONE);
+    int r = db->driver->begin(db->conn, write, err);
+    RP_ASSERT(db->driver->in_transaction(db->conn) == (r == 0));
+    if (r == 0) db->tx = RP_TX_OPEN;
+    return r;
+}
+
+int rp_db_commit(struct rp_db *db, struct rp_error *err)
+{
+    RP_ASSERT(!db->running && db->tx != RP_TX_NONE);
+    if (db->tx == RP_TX_FAILED) {
+        rp_db_rollback(db);
+        return rp_error_set(err, RP_EFAILED, "%s: commit: a statement had failed before; all is rolled back",
+                            db->driver->engine);
+    }
+    int r = db->driver->commit(db->conn, err);
+    db->tx = RP_TX_NONE;
+    RP_ASSERT(!db->driver->in_transaction(db->conn));
+    return r;
+}
+
+void rp_db_rollback(struct rp_db *db)
+{
+    RP_ASSERT(!db->running);
+    if (db->tx != RP_TX_NONE) db->driver->rollback(db->conn);
+    db->tx = RP_TX_NONE;
+    RP_ASSERT(!db->driver->in_transaction(db->conn));
+}
+
+int rp_db_resolve(struct rp_db *db, bool *committed, struct rp_error *err)
+{
+    RP_ASSERT(!db->running && db->tx == RP_TX_NONE);
+    return db->driver->resolve(db->conn, committed, err);
+}
+
+bool rp_db_in_transaction(const struct rp_db *db)
+{
+    return db->tx != RP_TX_NONE;
+}
+
+static int check_usable(const struct rp_db *db, const char *name, struct rp_error *err)
+{
+    RP_ASSERT(!db->running);
+    if (db->tx != RP_TX_FAILED) return 0;
+    return rp_error_set(err, RP_EFAILED, "%s: %s: the transaction has failed before; roll it back first",
+                        db->driver->engine, name);
+}
+
+/* ---- statements ---- */
+
+static size_t count_types(const char *types)
+{
+    return types != NULL ? strlen(types) : 0;
+}
+
+static void check_values(const char *types, const struct rp_value *values)
+{
+    static const char letters[] = { [RP_INT_T] = 'i', [RP_TEXT_T] = 's', [RP_BYTES_T] = 'b' };
+    for (size_t i = 0; types != NULL && types[i] != '\0'; i++)
+        RP_ASSERT(values[i].type == RP_NULL_T || letters[values[i].type] == types[i]);
+}
+
+static int translate(struct rp_db *db, const struct rp_sql *sql, size_t n_rows, const char **text, struct rp_error *err)
+{
+    struct rp_statement *s = rp_statements_find(&db->texts, sql, n_rows, sql->text);
+    if (s == NULL) {
+        RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(RP_SQL_TEXT_MAX);
+        int r = rp_dialect_translate(db->driver->dialect, sql->text, count_types(sql->params), sql->rows, n_rows, &out,
+                                     err);
+        if (r < 0) return rp_error_wrap(err, r, "%s: %s", db->driver->engine, sql->name);
+        char *copy = strdup(rp_buf_text(&out));
+        s = copy != NULL ? rp_statements_add(&db->texts, sql, n_rows, sql->text) : NULL;
+        if (s == NULL) {
+            free(copy);
+            return rp_error_set(err, RP_ENOMEM, "%s: %s", db->driver->engine, sql->name);
+        }
+        s->handle = copy;
+    }
+    *text = s->handle;
+    return 0;
+}
+
+struct sink {
+    rp_row_fn *fn;
+    void *ctx;
+    bool stopped; /* by the caller's own function, which is no failure of the database */
+};
+
+static int hand_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct sink *sink = ctx;
+    int r = sink->fn != NULL ? sink->fn(sink->ctx, row, err) : 0;
+    sink->stopped = r < 0;
+    return r;
+}
+
+static int run(struct rp_db *db, const struct rp_sql *sql, size_t n_rows, const struct rp_value *values,
+               size_t n_values, struct sink *sink, int64_t *changed, struct rp_error *err)
+{
+    const char *text = NULL;
+    int64_t count = 0;
+    int r = translate(db, sql, n_rows, &text, err);
+    if (r == 0) {
+        db->running = true;
+        r = db->driver->run(db->conn, sql, n_rows, text, values, n_values, hand_row, sink, &count, err);
+        db->running = false;
+    }
+    if (r == 0)
+        *changed += count;
+    else if (db->tx == RP_TX_OPEN && !sink->stopped)
+        db->tx = RP_TX_FAILED;
+    return r;
+}
+
+static int call(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, struct sink *sink,
+                int64_t *changed, struct rp_error *err)
+{
+    RP_ASSERT(sql->rows == NULL);
+    int r = check_usable(db, sql->name, err);
+    if (r < 0) return r;
+    check_values(sql->params, args);
+    int64_t count = 0;
+    r = run(db, sql, 0, args, count_types(sql->params), sink, &count, err);
+    if (r == 0 && changed != NULL) *changed = count;
+    return r;
+}
+
+int rp_db_exec(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, int64_t *changed,
+               struct rp_error *err)
+{
+    return call(db, sql, args, &(struct sink){ 0 }, changed, err);
+}
+
+int rp_db_query(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, rp_row_fn *fn, void *ctx,
+                struct rp_error *err)
+{
+    RP_ASSERT(sql->columns != NULL);
+    return call(db, sql, args, &(struct sink){ .fn = fn, .ctx = ctx }, NULL, err);
+}
+
+/* ---- statements over many rows ---- */
+
+static size_t chunk_rows(const struct rp_db *db, const struct rp_sql *sql, size_t left)
+{
+    size_t fit = (db->driver->params_max - count_types(sql->params)) / strlen(sql->rows);
+    size_t i = 0;
+    while (chunk_sizes[i] > left || chunk_sizes[i] > fit) {
+        i++;
+        RP_ASSERT(i < sizeof chunk_sizes / sizeof *chunk_sizes);
+    }
+    return chunk_sizes[i];
+}
+
+/* The rows behind the fixed parameters, in one array. Without fixed parameters the caller's own array will do. */
+static const struct rp_value *join_values(struct rp_db *db, const struct rp_value *args, size_t n_fixed,
+                                          const struct rp_value *rows, size_t n)
+{
+    if (n_fixed == 0) return rows;
+    if (db->values_cap < n_fixed + n) {
+        struct rp_value *more = realloc(db->values, (n_fixed + n) * sizeof *more);
+        if (more == NULL) return NULL;
+        db->values = more;
+        db->values_cap = n_fixed + n;
+    }
+    memcpy(db->values, args, n_fixed * sizeof *args);
+    memcpy(db->values + n_fixed, rows, n * sizeof *rows);
+    return db->values;
+}
+
+static int run_chunks(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args,
+                      const struct rp_value *rows, size_t n, struct sink *sink, int64_t *changed, struct rp_error *err)
+{
+    size_t width = strlen(sql->rows), n_fixed = count_types(sql->params);
+    for (size_t done = 0, chunk = 0; done < n; done += chunk) {
+        chunk = chunk_rows(db, sql, n - done);
+        const struct rp_value *from = rows + done * width;
+        const struct rp_value *values = join_values(db, args, n_fixed, from, chunk * width);
+        if (values == NULL) {
+            if (db->tx == RP_TX_OPEN) db->tx = RP_TX_FAILED;
+            return rp_error_set(err, RP_ENOMEM, "%s: %s", db->driver->engine, sql->name);
+        }
+        int r = run(db, sql, chunk, values, n_fixed + chunk * width, sink, changed, err);
+        if (r < 0) return r;
+    }
+    return 0;
+}
+
+/* Several chunks outside a transaction are still one call (D4), so they get a transaction of their own. */
+static int run_alone(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args,
+                     const struct rp_value *rows, size_t n, struct sink *sink, int64_t *changed, struct rp_error *err)
+{
+    bool reads = sql->columns != NULL && strncmp(sql->text, "SELECT", 6) == 0;
+    int r = rp_db_begin(db, !reads, err);
+    if (r == 0) r = run_chunks(db, sql, args, rows, n, sink, changed, err);
+    if (r == 0) return rp_db_commit(db, err);
+    rp_db_rollback(db);
+    return r;
+}
+
+static int call_rows(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args,
+                     const struct rp_value *rows, size_t n, struct sink *sink, int64_t *changed, struct rp_error *err)
+{
+    RP_ASSERT(sql->rows != NULL && sql->rows[0] != '\0');
+    int r = check_usable(db, sql->name, err);
+    if (r < 0) return r;
+    int64_t count = 0;
+    if (n > 0) {
+        check_values(sql->params, args);
+        for (size_t i = 0; i < n; i++)
+            check_values(sql->rows, rows + i * strlen(sql->rows));
+        bool alone = db->tx == RP_TX_NONE && chunk_rows(db, sql, n) < n;
+        r = alone ? run_alone(db, sql, args, rows, n, sink, &count, err)
+                  : run_chunks(db, sql, args, rows, n, sink, &count, err);
+    }
+    if (r == 0 && changed != NULL) *changed = count;
+    return r;
+}
+
+int rp_db_exec_rows(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args,
+                    const struct rp_value *rows, size_t n, int64_t *changed, struct rp_error *err)
+{
+    return call_rows(db, sql, args, rows, n, &(struct sink){ 0 }, changed, err);
+}
+
+int rp_db_query_rows(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args,
+                     const struct rp_value *rows, size_t n, rp_row_fn *fn, void *ctx, struct rp_error *err)
+{
+    RP_ASSERT(sql->columns != NULL);
+    return call_rows(db, sql, args, rows, n, &(struct sink){ .fn = fn, .ctx = ctx }, NULL, err);
+}
+
+/* ---- the rest ---- */
+
+static int run_script(struct rp_db *db, const char *text, struct rp_error *err)
+{
+    int r = db->driver->script(db->conn, text, err);
+    if (r < 0 && db->tx == RP_TX_OPEN) db->tx = RP_TX_FAILED;
+    return r;
+}
+
+int rp_db_script(struct rp_db *db, const char *text, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(RP_SQL_TEXT_MAX);
+    int r = check_usable(db, "script", err);
+    if (r == 0) r = rp_dialect_translate(db->driver->dialect, text, 0, NULL, 0, &out, err);
+    if (r < 0) return r;
+    if (db->tx != RP_TX_NONE) return run_script(db, rp_buf_text(&out), err);
+    r = rp_db_begin(db, true, err);
+    if (r == 0) r = run_script(db, rp_buf_text(&out), err);
+    if (r == 0) return rp_db_commit(db, err);
+    rp_db_rollback(db);
+    return r;
+}
+
+static int take_int(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    (void)err;
+    *(int64_t *)ctx = row[0].i;
+    return 0;
+}
+
+int rp_db_now_ms(struct rp_db *db, int64_t *out, struct rp_error *err)
+{
+    static const struct rp_sql now = { .name = "now", .text = "SELECT @NOW_MS", .params = "", .columns = "i" };
+    return rp_db_query(db, &now, NULL, take_int, out, err);
+}
+
+struct plan {
+    struct rp_buf *out;
+    size_t column;
+};
+
+static int take_plan_line(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct plan *plan = ctx;
+    rp_buf_add(plan->out, row[plan->column].p, row[plan->column].n);
+    rp_buf_char(plan->out, '\n');
+    return plan->out->failed != 0 ? rp_error_set(err, plan->out->failed, "the plan does not fit") : 0;
+}
+
+int rp_db_explain(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, struct rp_buf *out,
+                  struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_SQL_TEXT_MAX);
+    rp_buf_str(&text, "@EXPLAIN ");
+    rp_buf_str(&text, sql->text);
+    if (text.failed != 0) return rp_error_set(err, text.failed, "explain %s", sql->name);
+    struct rp_sql explain = *sql;
+    explain.text = rp_buf_text(&text);
+    explain.columns = rp_dialect_text(db->driver->dialect, "PLAN_COLUMNS", strlen("PLAN_COLUMNS"));
+    struct plan plan = { out, strlen(explain.columns) - 1 };
+    if (sql->rows == NULL) return rp_db_query(db, &explain, args, take_plan_line, &plan, err);
+    struct rp_value row[RP_COLUMNS_MAX] = { 0 };
+    RP_ASSERT(strlen(sql->rows) <= RP_COLUMNS_MAX);
+    return rp_db_query_rows(db, &explain, args, row, 1, take_plan_line, &plan, err);
+}

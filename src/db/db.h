@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* db.h - the database port: statements and transactions on SQLite (>= 3.40) and PostgreSQL (>= 15).
+ *
+ * A statement is a constant `struct rp_sql`: its text, and the types of its parameters and columns. Both engines
+ * run the same text; what differs is a macro that the driver's dialect table replaces (see "Dialect" below).
+ *
+ * D1  Parameters are $1, $2, ...; every value's type is checked against the declaration (a mismatch is a bug: asserted).
+ *     NULL is allowed anywhere.
+ * D2  A prepared statement is cached per connection, by (statement, number of rows).
+ * D3  A statement with @ROWS is run over many rows at once: @ROWS becomes "($3,$4),($5,$6),..." after the fixed
+ *     parameters ($1, $2). The port cuts n rows into chunks (512, 64, 8, 1) that fit the engine's limits; effects and
+ *     results are those of all chunks together, in order. Zero rows: nothing is run.
+ * D4  Outside a transaction each call is its own. rp_db_begin(write=true) takes SQLite's write lock at once (BEGIN
+ *     IMMEDIATE) and, on PostgreSQL, notes the transaction's id. PostgreSQL runs READ COMMITTED. A transaction begun
+ *     with write=false reads only: both engines refuse a change in it (RP_EDENIED).
+ * D5  After any error inside a transaction the transaction is over in effect: the caller must rp_db_rollback, which
+ *     cannot fail and is harmless without a transaction. A commit that fails has been rolled back - unless it returns
+ *     RP_EUNKNOWN: the connection broke while COMMIT was under way. rp_db_resolve then tells (pg_xact_status).
+ * D6  A lost connection is RP_EUNAVAILABLE; the next call outside a transaction connects again (bounded time).
+ *     Busy, deadlock, serialization: RP_EBUSY. Unique violation: RP_ECONFLICT. Disk full: RP_EFULL. Damaged or not a
+ *     database: RP_ECORRUPT. Permission, read-only: RP_EDENIED. Anything else: RP_EFAILED. Texts begin with
+ *     "sqlite: " or "postgres: " and name the statement.
+ *     A statement outside a transaction whose connection is lost may have taken effect; one inside has not.
+ * D7  A connection belongs to one thread at a time. A row callback does not use the connection it is called from
+ *     (asserted), and a negative return of it does not end the transaction.
+ *
+ * Dialect: @NOW_MS the database's clock in ms (bigint); @BYTES the type of a byte string; @TEXT_C text compared
+ * bytewise (a column type with collation "C"); @FOR_UPDATE, @FOR_UPDATE_OF(table), @FOR_SHARE, @SKIP_LOCKED row locks (nothing in SQLite, where
+ * one writer holds the whole database); @CLUSTERED storage by primary key (WITHOUT ROWID; nothing in PostgreSQL);
+ * @APPEND_ONLY(table) triggers that refuse UPDATE and DELETE; @ERASABLE(table,column,rest...) triggers that refuse
+ * DELETE and every UPDATE but one that sets that column to NULL and leaves the `rest` as it is. */
+#ifndef RP_DB_DB_H
+#define RP_DB_DB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rp_clock;
+struct rp_error;
+struct rp_db;
+
+enum rp_type { RP_NULL_T, RP_INT_T, RP_TEXT_T, RP_BYTES_T };
+
+struct rp_value {
+    enum rp_type type;
+    int64_t i;     /* RP_INT_T */
+    const char *p; /* RP_TEXT_T (NUL-terminated in results, n bytes), RP_BYTES_T */
+    size_t n;
+};
+
+struct rp_value rp_null(void);
+struct rp_value rp_int(int64_t i);
+struct rp_value rp_int_or_null(bool present, int64_t i);
+struct rp_value rp_text(const char *text);             /* NULL pointer: SQL NULL */
+struct rp_value rp_bytes(const void *bytes, size_t n); /* NULL pointer: SQL NULL */
+
+/* Types are letters: i integer, s text, b bytes. */
+struct rp_sql {
+    const char *name; /* for error texts: "mark_claim" */
+    const char *text;
+    const char *params;  /* types of the fixed parameters */
+    const char *rows;    /* types of one row of @ROWS, NULL without */
+    const char *columns; /* types of the result's columns, NULL for a statement that returns none */
+};
+
+/* One row of a result, borrowed until the callback returns. Return 0 to go on, or a negative code to stop: it is
+ * handed back to the caller of the query. */
+typedef int rp_row_fn(void *ctx, const struct rp_value *row, struct rp_error *err);
+
+struct rp_db_options {
+    bool read_only;               /* no statement can change anything; the database is not created */
+    int64_t busy_ms;              /* how long to wait for a lock or a connection; 0: 10 s */
+    int64_t statement_ms;         /* a statement that runs longer is stopped (RP_EBUSY); 0: no limit */
+    const struct rp_clock *clock; /* what @NOW_MS reads on SQLite; NULL: the host's */
+};
+
+/* "sqlite:PATH", "sqlite::memory:", "postgres://..." or "postgresql://..." (?schema=NAME sets, and creates unless
+ * read_only, the schema that statements see). Any other scheme: RP_ECONFIG. Passwords never appear in an error. */
+int rp_db_open(const char *url, const struct rp_db_options *options, struct rp_db **out, struct rp_error *err);
+void rp_db_close(struct rp_db *db);
+void rp_db_closep(struct rp_db **db);
+
+int rp_db_begin(struct rp_db *db, bool write, struct rp_error *err);
+int rp_db_commit(struct rp_db *db, struct rp_error *err);
+void rp_db_rollback(struct rp_db *db);
+/* After RP_EUNKNOWN: connects again and asks. RP_EUNKNOWN again while the server cannot be asked or has not decided. */
+int rp_db_resolve(struct rp_db *db, bool *committed, struct rp_error *err);
+bool rp_db_in_transaction(const struct rp_db *db);
+
+/* `changed` (may be NULL): rows inserted, updated or deleted. */
+int rp_db_exec(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, int64_t *changed,
+               struct rp_error *err);
+int rp_db_query(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, rp_row_fn *fn, void *ctx,
+                struct rp_error *err);
+/* The same over `n` rows: `rows` holds n * strlen(sql->rows) values. */
+int rp_db_exec_rows(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args,
+                    const struct rp_value *rows, size_t n, int64_t *changed, struct rp_error *err);
+int rp_db_query_rows(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args,
+                     const struct rp_value *rows, size_t n, rp_row_fn *fn, void *ctx, struct rp_error *err);
+/* Several statements at once without parameters, dialect macros replaced: schema files. */
+int rp_db_script(struct rp_db *db, const char *text, struct rp_error *err);
+int rp_db_now_ms(struct rp_db *db, int64_t *out, struct rp_error *err);
+/* Quote a name for use as an identifier in both engines' SQL; RP_EINVAL for an empty one, a NUL or over 63 bytes. */
+struct rp_buf;
+int rp_db_quote_name(struct rp_buf *out, const char *name, struct rp_error *err);
+
+const char *rp_db_engine(const struct rp_db *db); /* "sqlite" or "postgres" */
+/* What the engine would do for a statement: its plan as text, for tests ("EXPLAIN (QUERY PLAN)" + text). */
+int rp_db_explain(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, struct rp_buf *out,
+                  struct rp_error *err);
+
+/* ---- what a driver is; for db.c, the drivers and the fault wrapper ---- */
+
+struct rp_db_driver {
+    const char *engine;
+    const char *const *schemes; /* NULL-terminated: "sqlite:", ... */
+    size_t params_max;          /* most parameters in one statement */
+    int (*open)(const char *url, const struct rp_db_options *options, void **conn, struct rp_error *err);
+    void (*close)(void *conn);
+    int (*begin)(void *conn, bool write, struct rp_error *err);
+    int (*commit)(void *conn, struct rp_error *err);
+    void (*rollback)(void *conn);
+    int (*resolve)(void *conn, bool *committed, struct rp_error *err);
+    bool (*in_transaction)(const void *conn);
+    /* Run `text` (already in the engine's dialect; cached under `sql` and `n_rows`). */
+    int (*run)(void *conn, const struct rp_sql *sql, size_t n_rows, const char *text, const struct rp_value *values,
+               size_t n_values, rp_row_fn *fn, void *ctx, int64_t *changed, struct rp_error *err);
+    int (*script)(void *conn, const char *text, struct rp_error *err);
+    const struct rp_dialect *dialect;
+};
+
+/* Wraps an open database: `before`/`after` are asked around every driver call and may return a negative code to
+ * inject. `after` lets the effect happen and then reports a failure (for a commit: RP_EUNKNOWN). Takes `inner` over. */
+struct rp_db_fault {
+    int (*before)(void *ctx, const char *call, struct rp_error *err);
+    int (*after)(void *ctx, const char *call, struct rp_error *err);
+    void *ctx;
+};
+int rp_db_fault_wrap(struct rp_db *inner, const struct rp_db_fault *fault, struct rp_db **out, struct rp_error *err);
+
+#endif

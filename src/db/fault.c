@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A driver over another open database that fails where it is told to; everything else passes through. */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "db/driver.h"
+
+enum outcome { ASK_INNER, COMMITTED, ROLLED_BACK };
+
+struct fault {
+    struct rp_db_driver driver; /* the inner driver's limits and dialect, our functions */
+    struct rp_db *inner;
+    struct rp_db_fault fault;
+    enum outcome outcome; /* of the last commit, for resolve */
+};
+
+static int before(struct fault *f, const char *call, struct rp_error *err)
+{
+    return f->fault.before != NULL ? f->fault.before(f->fault.ctx, call, err) : 0;
+}
+
+static int after(struct fault *f, const char *call, struct rp_error *err)
+{
+    return f->fault.after != NULL ? f->fault.after(f->fault.ctx, call, err) : 0;
+}
+
+static void fault_close(void *conn)
+{
+    struct fault *f = conn;
+    rp_db_close(f->inner);
+    free(f);
+}
+
+static void fault_rollback(void *conn)
+{
+    rp_db_rollback(((struct fault *)conn)->inner);
+}
+
+static int fault_begin(void *conn, bool write, struct rp_error *err)
+{
+    struct fault *f = conn;
+    f->outcome = ASK_INNER;
+    int r = before(f, "begin", err);
+    if (r == 0) r = rp_db_begin(f->inner, write, err);
+    if (r == 0) r = after(f, "begin", err);
+    if (r < 0) rp_db_rollback(f->inner);
+    return r;
+}
+
+static int fault_commit(void *conn, struct rp_error *err)
+{
+    struct fault *f = conn;
+    int r = before(f, "commit", err);
+    if (r < 0) {
+        f->outcome = ROLLED_BACK;
+        rp_db_rollback(f->inner);
+        return r;
+    }
+    r = rp_db_commit(f->inner, err);
+    if (r < 0) return r;
+    f->outcome = COMMITTED;
+    r = after(f, "commit", err);
+    if (r == 0) return 0;
+    return rp_error_set(err, RP_EUNKNOWN, "%s: commit: the connection was lost (injected)", f->driver.engine);
+}
+
+static int fault_resolve(void *conn, bool *committed, struct rp_error *err)
+{
+    struct fault *f = conn;
+    if (f->outcome == ASK_INNER) return rp_db_resolve(f->inner, committed, err);
+    *committed = f->outcome == COMMITTED;
+    return 0;
+}
+
+static bool fault_in_transaction(const void *conn)
+{
+    return rp_db_in_transaction(((const struct fault *)conn)->inner);
+}
+
+static int fault_run(void *conn, const struct rp_sql *sql, size_t n_rows, const char *text,
+                     const struct rp_value *values, size_t n_values, rp_row_fn *fn, void *ctx, int64_t *changed,
+                     struct rp_error *err)
+{
+    struct fault *f = conn;
+    const struct rp_db_driver *inner = f->inner->driver;
+    int r = before(f, "run", err);
+    if (r == 0) r = inner->run(f->inner->conn, sql, n_rows, text, values, n_values, fn, ctx, changed, err);
+    return r == 0 ? after(f, "run", err) : r;
+}
+
+static int fault_script(void *conn, const char *text, struct rp_error *err)
+{
+    struct fault *f = conn;
+    int r = before(f, "script", err);
+    if (r == 0) r = f->inner->driver->script(f->inner->conn, text, err);
+    return r == 0 ? after(f, "script", err) : r;
+}
+
+static int refuse_open(const char *url, const struct rp_db_options *options, void **conn, struct rp_error *err)
+{
+    (void)url;
+    (void)options;
+    (void)conn;
+    return rp_error_set(err, RP_EINVAL, "a fault wrapper is made around an open database");
+}
+
+int rp_db_fault_wrap(struct rp_db *inner, const struct rp_db_fault *fault, struct rp_db **out, struct rp_error *err)
+{
+    RP_ASSERT(inner->tx == RP_TX_NONE);
+    struct fault *f = calloc(1, sizeof *f);
+    if (f == NULL) return rp_error_set(err, RP_ENOMEM, "wrap a database");
+    f->inner = inner;
+    f->fault = *fault;
+    f->driver = (struct rp_db_driver){
+        .engine = inner->driver->engine,
+        .schemes = inner->driver->schemes,
+        .params_max = inner->driver->params_max,
+        .dialect = inner->driver->dialect,
+        .open = refuse_open,
+        .close = fault_close,
+        .begin = fault_begin,
+        .commit = fault_commit,
+        .rollback = fault_rollback,
+        .resolve = fault_resolve,
+        .in_transaction = fault_in_transaction,
+        .run = fault_run,
+        .script = fault_script,
+    };
+    int r = rp_db_new(&f->driver, f, out, err);
+    if (r < 0) free(f);
+    return r;
+}

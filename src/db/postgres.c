@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "db/postgres.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+
+#define PARAMS_MAX 65535
+
+/* One statement's parameters in the shape libpq wants them. All are sent in binary, which for text is the text. */
+struct rp_pg_params {
+    Oid types[PARAMS_MAX];
+    const char *values[PARAMS_MAX];
+    int lengths[PARAMS_MAX];
+    int formats[PARAMS_MAX];
+    uint64_t ints[PARAMS_MAX];
+};
+
+/* clang-format off */
+static const struct rp_dialect dialect[] = {
+    { "$",           "$" },
+    /* The statement's time, not the clock's: a volatile function could not be compared with an index. */
+    { "NOW_MS",      "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint" },
+    { "BYTES",       "bytea" },
+    { "TEXT_C",      "text COLLATE \"C\"" },
+    { "FOR_UPDATE",  "FOR UPDATE" },
+    { "FOR_UPDATE_OF", "FOR UPDATE OF {1}" },
+    { "FOR_SHARE",   "FOR SHARE" },
+    { "SKIP_LOCKED", "SKIP LOCKED" },
+    { "CLUSTERED",   "" },
+    { "EXPLAIN",      "EXPLAIN (COSTS OFF)" },
+    { "PLAN_COLUMNS", "s" },
+    { "APPEND_ONLY",
+      "CREATE FUNCTION {1}_refuse() RETURNS trigger LANGUAGE plpgsql AS"
+      " $$BEGIN RAISE EXCEPTION '{1} is append-only'; END$$;\n"
+      "CREATE TRIGGER {1}_no_change BEFORE UPDATE OR DELETE ON {1} FOR EACH ROW EXECUTE FUNCTION {1}_refuse();\n"
+      "CREATE TRIGGER {1}_no_truncate BEFORE TRUNCATE ON {1} FOR EACH STATEMENT EXECUTE FUNCTION {1}_refuse();" },
+    { "ERASABLE",
+      "CREATE FUNCTION {1}_refuse() RETURNS trigger LANGUAGE plpgsql AS"
+      " $$BEGIN RAISE EXCEPTION '{1} is append-only; only {2} may be erased'; END$$;\n"
+      "CREATE TRIGGER {1}_only_erase BEFORE UPDATE ON {1} FOR EACH ROW"
+      " WHEN (NEW.{2} IS NOT NULL{* OR NEW.# IS DISTINCT FROM OLD.#}) EXECUTE FUNCTION {1}_refuse();\n"
+      "CREATE TRIGGER {1}_no_delete BEFORE DELETE ON {1} FOR EACH ROW EXECUTE FUNCTION {1}_refuse();\n"
+      "CREATE TRIGGER {1}_no_truncate BEFORE TRUNCATE ON {1} FOR EACH STATEMENT EXECUTE FUNCTION {1}_refuse();" },
+    { NULL, NULL },
+};
+/* clang-format on */
+
+static void clear_result(PGresult **result)
+{
+    PQclear(*result);
+}
+
+/* ---- opening ---- */
+
+static void release_statement(void *keeper, struct rp_statement *s)
+{
+    struct rp_pg *c = keeper;
+    char text[48];
+    if (s->handle == NULL || rp_pg_lost(c)) return;
+    snprintf(text, sizeof text, "DEALLOCATE s%llu", (unsigned long long)s->serial);
+    rp_pg_command(c, text, "deallocate", NULL, 0, NULL);
+}
+
+static void postgres_close(void *conn)
+{
+    struct rp_pg *c = conn;
+    rp_pg_disconnect(c);
+    PQconninfoFree(c->parameters);
+    free(c->schema);
+    free(c->params);
+    free(c);
+}
+
+static int postgres_open(const char *url, const struct rp_db_options *options, void **conn, struct rp_error *err)
+{
+    struct rp_pg *c = calloc(1, sizeof *c);
+    if (c != NULL) c->params = calloc(1, sizeof *c->params);
+    if (c == NULL || c->params == NULL) {
+        free(c);
+        return rp_error_set(err, RP_ENOMEM, "postgres: open");
+    }
+    c->statements.release = release_statement;
+    c->statements.keeper = c;
+    c->read_only = options->read_only;
+    c->busy_ms = options->busy_ms > 0 ? options->busy_ms : RP_BUSY_MS_DEFAULT;
+    c->statement_ms = options->statement_ms;
+    int r = rp_pg_parse_url(c, url, err);
+    if (r == 0) r = rp_pg_ensure(c, err);
+    if (r == 0 && c->schema != NULL && !c->read_only) r = rp_pg_create_schema(c, err);
+    if (r < 0) {
+        postgres_close(c);
+        return r;
+    }
+    *conn = c;
+    return 0;
+}
+
+/* ---- transactions ---- */
+
+static int postgres_begin(void *conn, bool write, struct rp_error *err)
+{
+    struct rp_pg *c = conn;
+    bool noted = write && !c->read_only;
+    c->xid[0] = '\0';
+    int r = rp_pg_ensure(c, err);
+    if (r < 0) return r;
+    r = rp_pg_command(c,
+                      noted ? "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()"
+                            : "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
+                      "begin", c->xid, sizeof c->xid, err);
+    c->in_transaction = r == 0;
+    RP_ASSERT(r < 0 || noted == (c->xid[0] != '\0'));
+    return r;
+}
+
+static void postgres_rollback(void *conn)
+{
+    struct rp_pg *c = conn;
+    c->in_transaction = false;
+    if (c->pg == NULL) return;
+    /* A session that cannot even roll back is closed: that rolls back as well. */
+    if (rp_pg_command(c, "ROLLBACK", "rollback", NULL, 0, NULL) < 0) rp_pg_disconnect(c);
+}
+
+static int postgres_commit(void *conn, struct rp_error *err)
+{
+    struct rp_pg *c = conn;
+    if (c->pg == NULL) {
+        c->in_transaction = false;
+        return rp_error_set(err, RP_EUNAVAILABLE, "postgres: commit: the connection was lost before");
+    }
+    RP_ASSERT(PQtransactionStatus(c->pg) != PQTRANS_INERROR);
+    int r = rp_pg_command(c, "COMMIT", "commit", NULL, 0, err);
+    bool lost = rp_pg_lost(c);
+    c->in_transaction = false;
+    if (r == 0) return 0;
+    if (!lost) {
+        postgres_rollback(c);
+        return r;
+    }
+    rp_pg_disconnect(c);
+    if (c->xid[0] == '\0') return r;
+    return rp_error_set(err, RP_EUNKNOWN, "postgres: commit: the connection broke while COMMIT was under way");
+}
+
+static int postgres_resolve(void *conn, bool *committed, struct rp_error *err)
+{
+    struct rp_pg *c = conn;
+    char text[80], status[16] = "";
+    RP_ASSERT(c->xid[0] != '\0');
+    int r = rp_pg_ensure(c, err);
+    snprintf(text, sizeof text, "SELECT pg_xact_status('%s'::xid8)", c->xid);
+    if (r == 0) r = rp_pg_command(c, text, "resolve", status, sizeof status, err);
+    if (r < 0) {
+        if (err != NULL) err->code = RP_EUNKNOWN; /* the words stay: they say why nobody could be asked */
+        return RP_EUNKNOWN;
+    }
+    if (strcmp(status, "committed") != 0 && strcmp(status, "aborted") != 0)
+        return rp_error_set(err, RP_EUNKNOWN, "postgres: transaction %s is %s", c->xid,
+                            status[0] != '\0' ? status : "too long ago to tell");
+    *committed = strcmp(status, "committed") == 0;
+    return 0;
+}
+
+static bool postgres_in_transaction(const void *conn)
+{
+    return ((const struct rp_pg *)conn)->in_transaction;
+}
+
+/* ---- parameters ---- */
+
+static Oid type_oid(char letter)
+{
+    switch (letter) {
+    case 'i':
+        return 20; /* int8 */
+    case 's':
+        return 25; /* text */
+    default:
+        RP_ASSERT(letter == 'b');
+        return 17; /* bytea */
+    }
+}
+
+static void set_types(struct rp_pg_params *p, const struct rp_sql *sql, size_t n)
+{
+    size_t n_fixed = sql->params != NULL ? strlen(sql->params) : 0, width = sql->rows != NULL ? strlen(sql->rows) : 0;
+    for (size_t i = 0; i < n; i++)
+        p->types[i] = type_oid(i < n_fixed ? sql->params[i] : sql->rows[(i - n_fixed) % width]);
+}
+
+static int set_values(struct rp_pg_params *p, const struct rp_sql *sql, const struct rp_value *values, size_t n,
+                      struct rp_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        p->formats[i] = 1;
+        p->lengths[i] = (int)sizeof p->ints[i];
+        p->values[i] = NULL;
+        if (values[i].type == RP_INT_T) {
+            p->ints[i] = htobe64((uint64_t)values[i].i);
+            p->values[i] = (const char *)&p->ints[i];
+        } else if (values[i].type != RP_NULL_T) {
+            if (values[i].n > INT_MAX) return rp_error_set(err, RP_ETOOBIG, "postgres: %s: value too big", sql->name);
+            p->values[i] = values[i].p;
+            p->lengths[i] = (int)values[i].n;
+        }
+    }
+    return 0;
+}
+
+/* ---- results ---- */
+
+static bool read_int(const char *text, int64_t *out)
+{
+    if ((text[0] == 't' || text[0] == 'f') && text[1] == '\0') {
+        *out = text[0] == 't';
+        return true;
+    }
+    char *end = NULL;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0;
+}
+
+static int hex_digit(char c)
+{
+    return c >= 'a' ? c - 'a' + 10 : c - '0';
+}
+
+/* "\x0aff" becomes two bytes where it stands: the result is ours, and the bytes need less room. */
+static bool read_bytes(char *text, size_t n, struct rp_value *out)
+{
+    if (n < 2 || text[0] != '\\' || text[1] != 'x') return false;
+    out->p = text;
+    out->n = n / 2 - 1;
+    for (size_t i = 0; i < out->n; i++)
+        text[i] = (char)(hex_digit(text[2 * i + 2]) * 16 + hex_digit(text[2 * i + 3]));
+    return true;
+}
+
+static bool read_column(PGresult *result, int row, int i, char type, struct rp_value *out)
+{
+    *out = (struct rp_value){ .type = RP_NULL_T };
+    if (PQgetisnull(result, row, i)) return true;
+    char *text = PQgetvalue(result, row, i);
+    size_t n = (size_t)PQgetlength(result, row, i);
+    if (type == 'i') {
+        out->type = RP_INT_T;
+        return read_int(text, &out->i);
+    }
+    if (type == 'b') {
+        out->type = RP_BYTES_T;
+        return read_bytes(text, n, out);
+    }
+    *out = (struct rp_value){ .type = RP_TEXT_T, .p = text, .n = n };
+    return true;
+}
+
+static int hand_row(const struct rp_sql *sql, PGresult *result, int row, rp_row_fn *fn, void *ctx, struct rp_error *err)
+{
+    struct rp_value values[RP_COLUMNS_MAX];
+    size_t n = strlen(sql->columns);
+    RP_ASSERT(n <= RP_COLUMNS_MAX);
+    if ((size_t)PQnfields(result) != n)
+        return rp_error_set(err, RP_EINVAL, "postgres: %s: returns %d columns, %zu are declared", sql->name,
+                            PQnfields(result), n);
+    for (int i = 0; i < (int)n; i++)
+        if (!read_column(result, row, i, sql->columns[i], &values[i]))
+            return rp_error_set(err, RP_EFAILED, "postgres: %s: column %d is not of the declared type", sql->name,
+                                i + 1);
+    return fn(ctx, values, err);
+}
+
+static int take_result(struct rp_pg *c, const struct rp_sql *sql, PGresult *result, rp_row_fn *fn, void *ctx,
+                       int64_t *changed, struct rp_error *err)
+{
+    ExecStatusType status = PQresultStatus(result);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && status != PGRES_SINGLE_TUPLE)
+        return rp_pg_fail(c, result, sql->name, err);
+    int r = 0;
+    for (int row = 0; r == 0 && sql->columns != NULL && row < PQntuples(result); row++)
+        r = hand_row(sql, result, row, fn, ctx, err);
+    bool changes = strncmp(PQcmdStatus(result), "SELECT", 6) != 0;
+    if (r == 0 && changes) read_int(PQcmdTuples(result), changed);
+    return r;
+}
+
+/* Reads to the end even after a failure: the next statement cannot be sent before. */
+static int take_results(struct rp_pg *c, const struct rp_sql *sql, rp_row_fn *fn, void *ctx, int64_t *changed,
+                        struct rp_error *err)
+{
+    int r = 0;
+    bool any = false;
+    for (PGresult *next = rp_pg_result(c); next != NULL; next = rp_pg_result(c)) {
+        PGresult *result RP_CLEANUP(clear_result) = next;
+        any = true;
+        if (r == 0) r = take_result(c, sql, result, fn, ctx, changed, err);
+    }
+    if (r == 0 && (!any || rp_pg_lost(c))) r = rp_pg_fail(c, NULL, sql->name, err);
+    return r;
+}
+
+/* ---- statements ---- */
+
+static int prepare(struct rp_pg *c, const struct rp_sql *sql, size_t n_rows, const char *text, size_t n_values,
+                   char name[24], struct rp_error *err)
+{
+    struct rp_statement *s = rp_statements_find(&c->statements, sql, n_rows, text);
+    bool known = s != NULL;
+    if (s == NULL) s = rp_statements_add(&c->statements, sql, n_rows, text);
+    if (s == NULL) return rp_error_set(err, RP_ENOMEM, "postgres: %s", sql->name);
+    snprintf(name, 24, "s%llu", (unsigned long long)s->serial);
+    if (known) return 0;
+    set_types(c->params, sql, n_values);
+    rp_pg_start_waiting(c);
+    int r;
+    int64_t ignored = 0;
+    if (c->pg == NULL || !PQsendPrepare(c->pg, name, text, (int)n_values, c->params->types))
+        r = rp_pg_fail(c, NULL, sql->name, err);
+    else
+        r = take_results(c, sql, NULL, NULL, &ignored, err);
+    if (r == 0)
+        s->handle = c;
+    else if (c->pg != NULL)
+        rp_statements_drop(&c->statements, s);
+    return r;
+}
+
+static int postgres_run(void *conn, const struct rp_sql *sql, size_t n_rows, const char *text,
+                        const struct rp_value *values, size_t n_values, rp_row_fn *fn, void *ctx, int64_t *changed,
+                        struct rp_error *err)
+{
+    struct rp_pg *c = conn;
+    char name[24];
+    RP_ASSERT(n_values <= PARAMS_MAX);
+    int r = c->in_transaction ? 0 : rp_pg_ensure(c, err);
+    if (r == 0) r = set_values(c->params, sql, values, n_values, err);
+    if (r == 0) r = prepare(c, sql, n_rows, text, n_values, name, err);
+    if (r < 0) return r;
+    const struct rp_pg_params *p = c->params;
+    rp_pg_start_waiting(c);
+    if (!PQsendQueryPrepared(c->pg, name, (int)n_values, p->values, p->lengths, p->formats, 0))
+        return rp_pg_fail(c, NULL, sql->name, err);
+    /* Row by row, so that memory does not grow with the answer. */
+    if (sql->columns != NULL) PQsetSingleRowMode(c->pg);
+    return take_results(c, sql, fn, ctx, changed, err);
+}
+
+static int postgres_script(void *conn, const char *text, struct rp_error *err)
+{
+    return rp_pg_command(conn, text, "script", NULL, 0, err);
+}
+
+const struct rp_db_driver rp_postgres_driver = {
+    .engine = "postgres",
+    .schemes = (const char *const[]){ "postgres://", "postgresql://", NULL },
+    .params_max = PARAMS_MAX,
+    .open = postgres_open,
+    .close = postgres_close,
+    .begin = postgres_begin,
+    .commit = postgres_commit,
+    .rollback = postgres_rollback,
+    .resolve = postgres_resolve,
+    .in_transaction = postgres_in_transaction,
+    .run = postgres_run,
+    .script = postgres_script,
+    .dialect = dialect,
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* postgres.h - a PostgreSQL session that can be lost and made again; shared by the driver's two files.
+ *
+ * P1  The URL is parsed once. No text that libpq writes about the URL leaves this folder: it may quote the password.
+ * P2  Every wait has an end: connect_timeout, keep-alives, and for an answer the statement's time-out and some more. */
+#ifndef RP_DB_POSTGRES_H
+#define RP_DB_POSTGRES_H
+
+#include <libpq-fe.h>
+
+#include "db/driver.h"
+
+#define RP_XID_TEXT 24
+
+struct rp_pg {
+    PGconn *pg;                   /* NULL: not connected */
+    PQconninfoOption *parameters; /* of the URL, without ours */
+    char *schema;                 /* NULL: as the server says */
+    bool read_only;
+    int64_t busy_ms, statement_ms;
+    int64_t deadline_ms; /* for the answer awaited, on the boot clock; 0: none */
+    bool in_transaction;
+    char xid[RP_XID_TEXT]; /* of the last transaction begun for writing; "": none */
+    struct rp_statements statements;
+    struct rp_pg_params *params;
+};
+
+int rp_pg_parse_url(struct rp_pg *c, const char *url, struct rp_error *err);
+/* Connects if there is no living session. */
+int rp_pg_ensure(struct rp_pg *c, struct rp_error *err);
+void rp_pg_disconnect(struct rp_pg *c);
+int rp_pg_create_schema(struct rp_pg *c, struct rp_error *err);
+
+/* The next result of what was sent, or NULL at its end; waits no longer than the deadline. */
+PGresult *rp_pg_result(struct rp_pg *c);
+void rp_pg_start_waiting(struct rp_pg *c);
+/* Statements without parameters in one round trip; `out` (may be NULL) takes the last value returned. */
+int rp_pg_command(struct rp_pg *c, const char *text, const char *what, char *out, size_t out_size,
+                  struct rp_error *err);
+bool rp_pg_lost(const struct rp_pg *c);
+/* Fill `err` from a failed result (NULL: from the session) and drop a session that is lost. */
+int rp_pg_fail(struct rp_pg *c, const PGresult *result, const char *what, struct rp_error *err);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "db/postgres.h"
+
+#define PARAMETERS_MAX  96
+#define VERSION_MIN     150000
+#define ANSWER_SLACK_MS 5000
+#define TEXT_MAX        ((size_t)64 << 10)
+
+/* ---- errors ---- */
+
+struct state_code {
+    const char *prefix;
+    int code;
+};
+
+/* The first row whose prefix fits the SQLSTATE counts. */
+static const struct state_code state_codes[] = {
+    { "08", RP_EUNAVAILABLE }, { "57P", RP_EUNAVAILABLE }, { "57014", RP_EBUSY },     { "55P03", RP_EBUSY },
+    { "40", RP_EBUSY },        { "23505", RP_ECONFLICT },  { "23P01", RP_ECONFLICT }, { "53100", RP_EFULL },
+    { "53200", RP_ENOMEM },    { "53", RP_EBUSY },         { "XX001", RP_ECORRUPT },  { "XX002", RP_ECORRUPT },
+    { "42501", RP_EDENIED },   { "25006", RP_EDENIED },    { "28", RP_EDENIED },
+};
+
+static int state_code(const char *state)
+{
+    for (size_t i = 0; state != NULL && i < sizeof state_codes / sizeof *state_codes; i++)
+        if (strncmp(state, state_codes[i].prefix, strlen(state_codes[i].prefix)) == 0) return state_codes[i].code;
+    return RP_EFAILED;
+}
+
+static void blank_out(char *text, const char *secret)
+{
+    size_t n = secret != NULL ? strlen(secret) : 0;
+    for (char *p = n > 0 ? strstr(text, secret) : NULL; p != NULL; p = strstr(p + n, secret))
+        memset(p, '*', n);
+}
+
+/* One line, without the password, whatever the server or libpq put into it. */
+static void tidy(const struct rp_pg *c, const char *message, char *out, size_t size)
+{
+    size_t n = 0;
+    for (const char *p = message; *p != '\0' && n + 1 < size; p++)
+        out[n++] = *p == '\n' || *p == '\t' ? ' ' : *p;
+    while (n > 0 && out[n - 1] == ' ')
+        n--;
+    out[n] = '\0';
+    for (const PQconninfoOption *o = c->parameters; o != NULL && o->keyword != NULL; o++)
+        if (strcmp(o->dispchar, "*") == 0) blank_out(out, o->val);
+}
+
+bool rp_pg_lost(const struct rp_pg *c)
+{
+    return c->pg == NULL || PQstatus(c->pg) != CONNECTION_OK;
+}
+
+int rp_pg_fail(struct rp_pg *c, const PGresult *result, const char *what, struct rp_error *err)
+{
+    const char *state = result != NULL ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+    const char *message = result != NULL ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+    if (message == NULL)
+        message = c->pg != NULL ? PQerrorMessage(c->pg) : "the connection was lost, or gave no answer in time";
+    char line[400];
+    tidy(c, message[0] != '\0' ? message : "the connection was lost", line, sizeof line);
+    int code = rp_pg_lost(c) ? RP_EUNAVAILABLE : state_code(state);
+    if (code == RP_EUNAVAILABLE) rp_pg_disconnect(c);
+    rp_error_set(err, code, "postgres: %s: %s", what, line);
+    if (code == RP_EFULL) rp_error_hint(err, "free space on the database server's disk");
+    return code;
+}
+
+/* ---- waiting ---- */
+
+void rp_pg_start_waiting(struct rp_pg *c)
+{
+    c->deadline_ms = 0;
+    if (c->statement_ms > 0) c->deadline_ms = rp_time_boot_ms() + c->statement_ms + c->busy_ms + ANSWER_SLACK_MS;
+}
+
+static bool wait_readable(const struct rp_pg *c, int64_t wait_ms)
+{
+    struct pollfd p = { .fd = PQsocket(c->pg), .events = POLLIN };
+    int timeout_ms = wait_ms < 0 ? -1 : (int)(wait_ms < 60000 ? wait_ms : 60000);
+    return poll(&p, 1, timeout_ms) > 0;
+}
+
+/* The server stops a statement by itself when its time is up; a server that does not even do that is taken for lost. */
+PGresult *rp_pg_result(struct rp_pg *c)
+{
+    while (c->pg != NULL && PQisBusy(c->pg)) {
+        int64_t left_ms = c->deadline_ms != 0 ? c->deadline_ms - rp_time_boot_ms() : -1;
+        if (c->deadline_ms != 0 && left_ms <= 0) {
+            rp_pg_disconnect(c);
+            return NULL;
+        }
+        if (wait_readable(c, left_ms) && !PQconsumeInput(c->pg)) break;
+    }
+    return c->pg != NULL ? PQgetResult(c->pg) : NULL;
+}
+
+static void clear_result(PGresult **result)
+{
+    PQclear(*result);
+}
+
+static void take_value(const PGresult *result, char *out, size_t size)
+{
+    if (out == NULL || PQresultStatus(result) != PGRES_TUPLES_OK || PQntuples(result) == 0) return;
+    strncpy(out, PQgetvalue(result, 0, 0), size - 1);
+    out[size - 1] = '\0';
+}
+
+int rp_pg_command(struct rp_pg *c, const char *text, const char *what, char *out, size_t out_size, struct rp_error *err)
+{
+    rp_pg_start_waiting(c);
+    if (!PQsendQuery(c->pg, text)) return rp_pg_fail(c, NULL, what, err);
+    PGresult *failed RP_CLEANUP(clear_result) = NULL;
+    for (PGresult *result = rp_pg_result(c); result != NULL; result = rp_pg_result(c)) {
+        ExecStatusType status = PQresultStatus(result);
+        if (failed == NULL && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+            failed = result;
+            continue;
+        }
+        take_value(result, out, out_size);
+        PQclear(result);
+    }
+    if (failed != NULL || rp_pg_lost(c)) return rp_pg_fail(c, failed, what, err);
+    return 0;
+}
+
+/* ---- the URL ---- */
+
+static int bad_url(struct rp_error *err)
+{
+    rp_error_set(err, RP_ECONFIG, "postgres: the database URL is not valid");
+    rp_error_hint(err, "write postgres://USER@HOST:PORT/DATABASE?schema=NAME; %%-encode special characters in it");
+    return RP_ECONFIG;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* NULL if it is not valid. */
+static char *percent_decode(const char *p, size_t n)
+{
+    char *out = calloc(1, n + 1);
+    for (size_t i = 0, to = 0; out != NULL && i < n; i++, to++) {
+        out[to] = p[i];
+        if (p[i] != '%') continue;
+        int high = i + 2 < n ? hex_digit(p[i + 1]) : -1, low = high >= 0 ? hex_digit(p[i + 2]) : -1;
+        if (low < 0 || high + low == 0) {
+            free(out);
+            return NULL;
+        }
+        out[to] = (char)(high * 16 + low);
+        i += 2;
+    }
+    return out;
+}
+
+/* Where the parameters begin. A "?" may stand in the password, so the search begins after the user, as in libpq. */
+static const char *find_query(const char *url)
+{
+    const char *p = strstr(url, "://") + 3;
+    size_t user = strcspn(p, "@/");
+    return strchr(p[user] == '@' ? p + user : p, '?');
+}
+
+static int split_query(struct rp_pg *c, const char *query, struct rp_buf *rest, struct rp_error *err)
+{
+    char separator = '?';
+    for (const char *p = query + 1; *p != '\0';) {
+        size_t n = strcspn(p, "&");
+        if (strncmp(p, "schema=", 7) == 0) {
+            free(c->schema);
+            c->schema = percent_decode(p + 7, n - 7);
+            if (c->schema == NULL || c->schema[0] == '\0') return bad_url(err);
+        } else {
+            rp_buf_char(rest, separator);
+            rp_buf_add(rest, p, n);
+            separator = '&';
+        }
+        p += n + (p[n] == '&');
+    }
+    return 0;
+}
+
+int rp_pg_parse_url(struct rp_pg *c, const char *url, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf rest = RP_BUF(TEXT_MAX);
+    const char *query = find_query(url);
+    rp_buf_add(&rest, url, query != NULL ? (size_t)(query - url) : strlen(url));
+    int r = query != NULL ? split_query(c, query, &rest, err) : 0;
+    if (r < 0) return r;
+    if (rest.failed != 0) return rp_error_set(err, RP_ECONFIG, "postgres: the database URL is too long");
+    char *message = NULL;
+    c->parameters = PQconninfoParse(rp_buf_text(&rest), &message);
+    PQfreemem(message);
+    return c->parameters != NULL ? 0 : bad_url(err);
+}
+
+/* ---- the session ---- */
+
+static void stay_silent(void *ctx, const PGresult *notice)
+{
+    (void)ctx;
+    (void)notice;
+}
+
+void rp_pg_disconnect(struct rp_pg *c)
+{
+    PQfinish(c->pg);
+    c->pg = NULL;
+    rp_statements_clear(&c->statements);
+}
+
+static void connect_with_parameters(struct rp_pg *c)
+{
+    char timeout_s[16];
+    int64_t seconds = (c->busy_ms + 999) / 1000;
+    snprintf(timeout_s, sizeof timeout_s, "%d", seconds < 2 ? 2 : seconds > 3600 ? 3600 : (int)seconds);
+    /* The last one of a name counts: first what the URL may change, then the URL, then what nobody changes. */
+    const char *names[PARAMETERS_MAX] = { "application_name",    "connect_timeout",  "keepalives_idle",
+                                          "keepalives_interval", "keepalives_count", "tcp_user_timeout" };
+    const char *values[PARAMETERS_MAX] = { "reprieve", timeout_s, "30", "10", "3", "60000" };
+    size_t n = 6;
+    for (const PQconninfoOption *o = c->parameters; o->keyword != NULL; o++) {
+        if (o->val == NULL) continue;
+        RP_ASSERT(n + 2 < PARAMETERS_MAX);
+        names[n] = o->keyword;
+        values[n++] = o->val;
+    }
+    names[n] = "client_encoding";
+    values[n] = "UTF8";
+    c->pg = PQconnectdbParams(names, values, 0);
+}
+
+/* libpq gives no SQLSTATE for a refused connection, so its words must do. */
+static int connect_failed(struct rp_pg *c, struct rp_error *err)
+{
+    char line[400];
+    const char *message = c->pg != NULL ? PQerrorMessage(c->pg) : "out of memory";
+    bool denied = strstr(message, "authentication failed") != NULL || strstr(message, "no password") != NULL ||
+                  strstr(message, "pg_hba.conf") != NULL;
+    tidy(c, message, line, sizeof line);
+    rp_pg_disconnect(c);
+    return rp_error_set(err, denied ? RP_EDENIED : RP_EUNAVAILABLE, "postgres: connect: %s", line);
+}
+
+static int apply_settings(struct rp_pg *c, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(TEXT_MAX);
+    rp_buf_fmt(&text, "SET synchronous_commit=on; SET lock_timeout=%lld; SET statement_timeout=%lld;",
+               (long long)c->busy_ms, (long long)c->statement_ms);
+    rp_buf_str(&text, "SET standard_conforming_strings=on; SET bytea_output=hex;");
+    if (c->read_only) rp_buf_str(&text, "SET default_transaction_read_only=on;");
+    if (c->schema != NULL) {
+        rp_buf_str(&text, "SET search_path=");
+        int r = rp_db_quote_name(&text, c->schema, err);
+        if (r < 0) return rp_error_wrap(err, r, "postgres: schema");
+        rp_buf_str(&text, ",pg_catalog;");
+    }
+    if (text.failed != 0) return rp_error_set(err, text.failed, "postgres: connect");
+    return rp_pg_command(c, rp_buf_text(&text), "connect", NULL, 0, err);
+}
+
+static int connect_now(struct rp_pg *c, struct rp_error *err)
+{
+    connect_with_parameters(c);
+    if (rp_pg_lost(c)) return connect_failed(c, err);
+    PQsetNoticeReceiver(c->pg, stay_silent, NULL);
+    int r = 0;
+    if (PQserverVersion(c->pg) < VERSION_MIN)
+        r = rp_error_set(err, RP_ECONFIG, "postgres: version 15 or newer is needed, the server has %d",
+                         PQserverVersion(c->pg) / 10000);
+    if (r == 0) r = apply_settings(c, err);
+    if (r < 0) rp_pg_disconnect(c);
+    return r;
+}
+
+/* A session that was ended while it was idle has its end waiting in the socket: better found before the next
+ * statement is sent than after. */
+static void notice_end(struct rp_pg *c)
+{
+    while (!rp_pg_lost(c) && wait_readable(c, 0))
+        if (!PQconsumeInput(c->pg)) break;
+    if (rp_pg_lost(c)) rp_pg_disconnect(c);
+}
+
+int rp_pg_ensure(struct rp_pg *c, struct rp_error *err)
+{
+    if (c->pg != NULL) notice_end(c);
+    return c->pg != NULL ? 0 : connect_now(c, err);
+}
+
+/* CREATE SCHEMA asks for a privilege even if the schema is there, so it is only asked when it is not. */
+int rp_pg_create_schema(struct rp_pg *c, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(TEXT_MAX);
+    char found[2] = "";
+    char *literal = PQescapeLiteral(c->pg, c->schema, strlen(c->schema));
+    if (literal == NULL) return rp_pg_fail(c, NULL, "open", err);
+    rp_buf_fmt(&text, "SELECT 1 FROM pg_namespace WHERE nspname = %s", literal);
+    PQfreemem(literal);
+    int r = rp_pg_command(c, rp_buf_text(&text), "open", found, sizeof found, err);
+    if (r < 0 || found[0] != '\0') return r;
+    rp_buf_clear(&text);
+    rp_buf_str(&text, "CREATE SCHEMA IF NOT EXISTS ");
+    r = rp_db_quote_name(&text, c->schema, err);
+    if (r < 0) return r;
+    r = rp_pg_command(c, rp_buf_text(&text), "create schema", NULL, 0, err);
+    return r == RP_ECONFLICT ? 0 : r; /* someone else made it at the same moment */
+}
