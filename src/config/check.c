@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "config/config.h"
+#include "config/load.h"
+#include "config/path.h"
+#include "config/yaml.h"
+
+/* Distances are not counted further than this; keys that differ more are not alike. */
+#define NEAR_MOST      3
+#define NEAR_BYTES_MAX 63
+
+static size_t least(size_t a, size_t b, size_t c)
+{
+    size_t m = a < b ? a : b;
+    return m < c ? m : c;
+}
+
+/* Levenshtein's distance, one row at a time. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t na = strlen(a), nb = strlen(b), row[NEAR_BYTES_MAX + 1];
+    if (na > NEAR_BYTES_MAX || nb > NEAR_BYTES_MAX) return SIZE_MAX;
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t above = row[j];
+            row[j] = least(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[nb];
+}
+
+const char *rp_load_nearest(const char *text, const char *const *candidates, size_t n)
+{
+    const char *best = NULL;
+    size_t best_distance = NEAR_MOST + 1;
+    for (size_t i = 0; i < n; i++) {
+        size_t d = distance(text, candidates[i]);
+        /* Half of a short word changed is another word. */
+        if (d >= best_distance || d * 2 > strlen(candidates[i])) continue;
+        best = candidates[i];
+        best_distance = d;
+    }
+    return best;
+}
+
+static int line_of(const struct rp_yaml *root, const char *section, const char *name, const char *key)
+{
+    const struct rp_yaml *at = rp_yaml_member(root, section);
+    const struct rp_yaml *inner = rp_yaml_member(at, name);
+    const struct rp_yaml *value = key ? rp_yaml_member(inner, key) : NULL;
+    const struct rp_yaml *deepest = value ? value : inner ? inner : at;
+    return deepest ? deepest->line : 1;
+}
+
+/* Shows the file's text, not the expanded one: an environment variable may be a secret put in the wrong place. */
+static int unknown_database(const struct rp_load *load, const struct rp_config *config, const struct rp_yaml *item,
+                            const char *key, const char *name, struct rp_error *err)
+{
+    const struct rp_yaml *node = rp_yaml_member(item, "database");
+    RP_ASSERT(node);
+    const char *names[RP_DATABASES_MAX];
+    for (size_t i = 0; i < config->n_databases; i++)
+        names[i] = config->databases[i].name;
+    const char *nearest = rp_load_nearest(name, names, config->n_databases);
+    return rp_error_set(err, RP_ECONFIG, "%s:%d: %s.database: expected a name under databases, found '%.63s'%s%s%s",
+                        load->file, node->line, key, node->text, nearest ? "; did you mean '" : "",
+                        nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+static int check_reference(const struct rp_load *load, const struct rp_config *config, const struct rp_yaml *item,
+                           const struct rp_store_config *store, size_t index, struct rp_error *err)
+{
+    const struct rp_reference *ref = &store->referenced_by[index];
+    const char *key = rp_arena_fmt(load->scratch, "stores.%s.referenced_by[%zu]", store->name, index);
+    if (!key) return rp_error_set(err, RP_ENOMEM, "%s: no memory for the configuration", load->file);
+    if (!rp_config_database(config, ref->database))
+        return unknown_database(load, config, item, key, ref->database, err);
+    const char *found = NULL;
+    if (ref->sql && (ref->table || ref->column)) found = "both";
+    if (!ref->sql && !ref->table) found = ref->column ? "column alone" : "neither";
+    if (!ref->sql && ref->table && !ref->column) found = "table alone";
+    if (!found) return 0;
+    return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected table and column, or sql, found %s", load->file,
+                        ref->line, key, found);
+}
+
+static int check_references(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
+                            struct rp_error *err)
+{
+    const struct rp_yaml *stores = rp_yaml_member(root, "stores");
+    for (size_t i = 0; i < config->n_stores; i++) {
+        const struct rp_store_config *store = &config->stores[i];
+        if (store->n_referenced_by == 0) continue;
+        const struct rp_yaml *item = rp_yaml_member(rp_yaml_member(stores, store->name), "referenced_by")->first;
+        for (size_t j = 0; j < store->n_referenced_by; j++, item = item->next) {
+            int rc = check_reference(load, config, item, store, j, err);
+            if (rc < 0) return rc;
+        }
+    }
+    return 0;
+}
+
+/* Something with a place in the file system that must not be taken for an object. */
+struct place {
+    const char *key;  /* "stores.media.path"; NULL: nothing */
+    const char *path; /* resolved */
+};
+
+static int add_place(const struct rp_load *load, const char *key, const char *path, struct place *out,
+                     struct rp_error *err)
+{
+    const char *resolved = rp_path_resolve(path, load->scratch);
+    if (!key || !resolved) return rp_error_set(err, RP_ENOMEM, "%s: no memory for the configuration", load->file);
+    *out = (struct place){ .key = key, .path = resolved };
+    return 0;
+}
+
+static int add_url(const struct rp_load *load, const char *key, const char *url, struct place *out,
+                   struct rp_error *err)
+{
+    if (strncmp(url, "sqlite:", 7) != 0) return 0;
+    return add_place(load, key, url + 7, out, err);
+}
+
+#define PLACES_MAX (RP_STORES_MAX + 2 * RP_DATABASES_MAX + 3)
+
+static int list_files(const struct rp_load *load, const struct rp_config *config, struct place *out,
+                      struct rp_error *err)
+{
+    const char *slash = strrchr(load->file, '/');
+    const char *own = rp_path_join(load->dir, slash ? slash + 1 : load->file, load->scratch);
+    int rc = add_place(load, "the configuration file", own ? own : "", &out[0], err);
+    if (rc == 0) rc = add_url(load, "catalog.url", config->catalog_url, &out[1], err);
+    bool logs_to_file = config->log_file[0] && strcmp(config->log_file, "-") != 0;
+    if (rc == 0 && logs_to_file) rc = add_place(load, "log.file", config->log_file, &out[2], err);
+    for (size_t i = 0; rc == 0 && i < config->n_databases; i++) {
+        const struct rp_database_config *db = &config->databases[i];
+        const char *key = rp_arena_fmt(load->scratch, "databases.%s.url", db->name);
+        const char *read_key = rp_arena_fmt(load->scratch, "databases.%s.read_url", db->name);
+        rc = add_url(load, key, db->url, &out[3 + 2 * i], err);
+        if (rc == 0) rc = add_url(load, read_key, db->read_url, &out[4 + 2 * i], err);
+    }
+    return rc;
+}
+
+static int check_stores_apart(const struct rp_load *load, int line, const struct place *a, const struct place *b,
+                              struct rp_error *err)
+{
+    bool b_in_a = rp_path_is_within(b->path, a->path), a_in_b = rp_path_is_within(a->path, b->path);
+    if (!a_in_b && !b_in_a) return 0;
+    return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected a directory apart from %s, found %s", load->file, line,
+                        b->key, a->key,
+                        a_in_b && b_in_a ? "the same one"
+                        : b_in_a         ? "one inside it"
+                                         : "one that contains it");
+}
+
+static int check_files_outside(const struct rp_load *load, int line, const struct place *store,
+                               const struct place *files, size_t n, struct rp_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!files[i].key || !rp_path_is_within(files[i].path, store->path)) continue;
+        return rp_error_set(err, RP_ECONFIG,
+                            "%s:%d: %s: expected a directory of objects only, found one that contains %s%s", load->file,
+                            line, store->key, i == 0 ? "" : "the file of ", files[i].key);
+    }
+    return 0;
+}
+
+static int check_places(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
+                        struct rp_error *err)
+{
+    struct place stores[RP_STORES_MAX], files[PLACES_MAX - RP_STORES_MAX] = { 0 };
+    int rc = list_files(load, config, files, err);
+    for (size_t i = 0; rc == 0 && i < config->n_stores; i++) {
+        const char *name = config->stores[i].name;
+        int line = line_of(root, "stores", name, "path");
+        rc = add_place(load, rp_arena_fmt(load->scratch, "stores.%s.path", name), config->stores[i].path, &stores[i],
+                       err);
+        for (size_t j = 0; rc == 0 && j < i; j++)
+            rc = check_stores_apart(load, line, &stores[j], &stores[i], err);
+        if (rc == 0) rc = check_files_outside(load, line, &stores[i], files, sizeof(files) / sizeof(files[0]), err);
+    }
+    return rc;
+}
+
+int rp_load_check(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
+                  struct rp_error *err)
+{
+    int rc = check_references(load, root, config, err);
+    if (rc == 0) rc = check_places(load, root, config, err);
+    if (rc < 0) return rc;
+    if (config->sweep_retry_most_ms >= config->sweep_retry_first_ms) return 0;
+    char first[RP_TIME_TEXT], most[RP_TIME_TEXT];
+    return rp_error_set(err, RP_ECONFIG, "%s:%d: sweep.retry_most: expected at least sweep.retry_first (%s), found %s",
+                        load->file, line_of(root, "sweep", "retry_most", NULL),
+                        rp_duration_format(config->sweep_retry_first_ms, first),
+                        rp_duration_format(config->sweep_retry_most_ms, most));
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.h - the configuration: one table of settings {path, type, bounds, default, help} that reads the YAML file,
+ * fills these structures, and prints `reprieve init`'s commented file and docs/config.md.
+ *
+ * C1  An unknown key, a wrong type, a value out of bounds, a duplicate key, an alias or anchor, and a missing
+ *     required key are errors that name file, line, key and what was expected ("reprieve.yaml:12: stores.media.mode:
+ *     expected observe, quarantine or purge, found 'delete'"). All are RP_ECONFIG.
+ * C2  ${NAME} in a value is the environment's, put in after parsing (so it can never change the structure); an unset
+ *     one is an error; $${ is a literal ${. NAME_file keys read a secret from a file (one trailing newline dropped).
+ * C3  Relative paths are relative to the directory of the file that names them.
+ * C4  Secrets are in fields of their own type and are printed by nothing here. */
+#ifndef RP_CONFIG_CONFIG_H
+#define RP_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rp_arena;
+struct rp_buf;
+struct rp_error;
+
+#define RP_STORES_MAX     64
+#define RP_DATABASES_MAX  64
+#define RP_REFERENCES_MAX 64
+
+enum rp_mode { RP_MODE_OBSERVE, RP_MODE_QUARANTINE, RP_MODE_PURGE };
+const char *rp_mode_name(enum rp_mode mode);
+
+/* One place that may still use an object: a column, or a query whose only column is a key. */
+struct rp_reference {
+    const char *database;       /* a name under `databases` */
+    const char *table, *column; /* both, or */
+    const char *sql;            /* this */
+    int line;                   /* in the file, for error texts */
+};
+
+struct rp_store_config {
+    const char *name; /* 1 to 63 of a-z 0-9 - _ */
+    const char *type; /* "fs" */
+    const char *path;
+    enum rp_mode mode;         /* observe */
+    int64_t grace_ms;          /* 5d */
+    bool allow_any_grace;      /* false */
+    int64_t quarantine_ms;     /* 7d */
+    bool annotate;             /* false */
+    bool allow_window_deletes; /* false */
+    struct rp_reference *referenced_by;
+    size_t n_referenced_by;
+    int line;
+};
+
+struct rp_database_config {
+    const char *name, *url, *read_url; /* read_url "" : url */
+    int64_t statement_timeout_ms;      /* 30s */
+    int line;
+};
+
+struct rp_config {
+    const char *file;        /* NULL: the embedded default */
+    const char *environment; /* dev */
+    const char *catalog_url;
+    const char *log_file;  /* "-": standard error; "": none */
+    const char *log_level; /* info */
+    struct rp_store_config *stores;
+    size_t n_stores;
+    struct rp_database_config *databases;
+    size_t n_databases;
+    int64_t sweep_limit;          /* 100000 */
+    int64_t sweep_max_attempts;   /* 20 */
+    int64_t sweep_batch;          /* 1000 */
+    int64_t sweep_lease_ms;       /* 2m */
+    int64_t sweep_retry_first_ms; /* 10s: back-off after the first failure, doubled each time */
+    int64_t sweep_retry_most_ms;  /* 1h */
+    int64_t lock_stale_after_ms;  /* 30m */
+};
+
+/* `file` NULL: look in $REPRIEVE_CONFIG, ./reprieve.yaml, /etc/reprieve/reprieve.yaml; none of them: the embedded
+ * default under `data` (NULL: ./reprieve-data): catalog.db, objects/ as store `main` in mode purge, reprieve.log.
+ * With a file, `data` may not be given as well (RP_EINVAL says why). Everything is allocated in the arena. */
+int rp_config_load(const char *file, const char *data, struct rp_arena *arena, struct rp_config *out,
+                   struct rp_error *err);
+/* The same from memory; `name` stands for the file in errors, `dir` for its directory. For tests and fuzzing. */
+int rp_config_parse(const char *text, size_t n, const char *name, const char *dir, struct rp_arena *arena,
+                    struct rp_config *out, struct rp_error *err);
+
+/* What `reprieve init` writes: every setting with its help and default, stores and databases filled in as asked.
+ * Values are written as they are given: ${NAME} in one is read from the environment when the file is. */
+struct rp_pair_text {
+    const char *name, *value;
+};
+struct rp_config_init {
+    const struct rp_pair_text *stores; /* NAME=DIR */
+    size_t n_stores;
+    const struct rp_pair_text *databases; /* NAME=URL */
+    size_t n_databases;
+};
+int rp_config_write_init(const struct rp_config_init *init, struct rp_buf *out, struct rp_error *err);
+int rp_config_write_docs(struct rp_buf *out, struct rp_error *err); /* docs/config.md */
+int rp_config_write_man(struct rp_buf *out, struct rp_error *err);  /* man/reprieve.yaml.5 */
+
+const struct rp_store_config *rp_config_store(const struct rp_config *config, const char *name);
+const struct rp_database_config *rp_config_database(const struct rp_config *config, const char *name);
+
+#endif

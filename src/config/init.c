@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init.c - the commented file of `reprieve init`, from the table of settings.
+ * A line "#key: value" is a default that may be un-commented; a line "# text" is for people. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "config/config.h"
+#include "config/path.h"
+#include "config/settings.h"
+#include "config/yaml.h"
+
+#define LINE_COLUMNS   100
+#define INIT_BYTES_MAX (RP_YAML_BYTES_MAX)
+
+struct printer {
+    struct rp_buf *out;
+    bool example; /* all of it stays a comment, two columns in */
+};
+
+static void begin_line(const struct printer *p, int indent)
+{
+    if (p->example)
+        rp_buf_fmt(p->out, "  # %*s", indent - 2, "");
+    else
+        rp_buf_fmt(p->out, "%*s", indent, "");
+}
+
+/* Words filled into comment lines. */
+static void add_comment(const struct printer *p, int indent, const char *text)
+{
+    int column = 0;
+    while (*text) {
+        int n = (int)strcspn(text, " ");
+        if (column > 0 && column + 1 + n > LINE_COLUMNS) {
+            rp_buf_char(p->out, '\n');
+            column = 0;
+        }
+        if (column == 0) {
+            begin_line(p, indent);
+            rp_buf_char(p->out, '#');
+            column = indent + 1;
+        }
+        rp_buf_fmt(p->out, " %.*s", n, text);
+        column += 1 + n;
+        text += n + (text[n] == ' ');
+    }
+    rp_buf_char(p->out, '\n');
+}
+
+/* Double quotes unless the text is a word or a number that every reader of YAML takes the same way. */
+static void add_quoted(struct rp_buf *out, const char *text)
+{
+    if (*text && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(text)) {
+        rp_buf_str(out, text);
+        return;
+    }
+    rp_buf_char(out, '"');
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') rp_buf_char(out, '\\');
+        rp_buf_char(out, *text);
+    }
+    rp_buf_char(out, '"');
+}
+
+static void add_help(const struct printer *p, const struct rp_setting *s, int indent)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(2048);
+    rp_buf_str(&text, s->help);
+    if (!rp_setting_is_group(s)) {
+        rp_buf_str(&text, " Takes ");
+        rp_setting_expected(s, &text);
+        rp_buf_fmt(&text, "%s", s->type == RP_SETTING_URL ? "; or use " : ".");
+        if (s->type == RP_SETTING_URL) rp_buf_fmt(&text, "%s_file: PATH of a file that holds it.", rp_setting_key(s));
+    }
+    if (text.failed) p->out->failed = text.failed;
+    add_comment(p, indent, rp_buf_text(&text));
+}
+
+static void add_items_help(const struct printer *p, const struct rp_setting *list, int indent)
+{
+    add_comment(p, indent, "The keys of an item:");
+    for (size_t i = 0; i < rp_settings_count; i++) {
+        if (!rp_setting_is_member(&rp_settings[i], list)) continue;
+        begin_line(p, indent);
+        rp_buf_fmt(p->out, "#   %-9s %s\n", rp_setting_key(&rp_settings[i]), rp_settings[i].help);
+    }
+    begin_line(p, indent);
+    rp_buf_fmt(p->out, "# Example: %s: %s\n", rp_setting_key(list), list->example);
+}
+
+/* `value` stands in for the one setting that has no default. */
+static void add_setting(const struct printer *p, const struct rp_setting *s, int indent, const char *value)
+{
+    add_help(p, s, indent);
+    if (s->type == RP_SETTING_LIST) add_items_help(p, s, indent);
+    begin_line(p, indent);
+    if (!s->required && !p->example) rp_buf_char(p->out, '#');
+    rp_buf_fmt(p->out, "%s: ", rp_setting_key(s));
+    if (s->entries)
+        rp_buf_str(p->out, s->fallback);
+    else
+        add_quoted(p->out, s->required ? value : s->fallback);
+    rp_buf_char(p->out, '\n');
+}
+
+static void add_members(const struct printer *p, const struct rp_setting *parent, int indent, const char *value)
+{
+    for (size_t i = 0; i < rp_settings_count; i++)
+        if (rp_setting_is_member(&rp_settings[i], parent)) add_setting(p, &rp_settings[i], indent, value);
+}
+
+static const char *example_value(const struct rp_setting *map)
+{
+    for (size_t i = 0; i < rp_settings_count; i++)
+        if (rp_setting_is_member(&rp_settings[i], map) && rp_settings[i].required) return rp_settings[i].example;
+    return "";
+}
+
+static void add_map(const struct printer *p, const struct rp_setting *map, const struct rp_pair_text *pairs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        rp_buf_fmt(p->out, "%s  %s:\n", i > 0 ? "\n" : "", pairs[i].name);
+        add_members(p, map, 4, pairs[i].value);
+    }
+    if (n > 0) return;
+    struct printer example = { .out = p->out, .example = true };
+    rp_buf_fmt(p->out, "  # %s:\n", map->entries->example);
+    add_members(&example, map, 4, example_value(map));
+}
+
+static void add_top(const struct printer *p, const struct rp_setting *s, const struct rp_config_init *init)
+{
+    rp_buf_char(p->out, '\n');
+    if (!rp_setting_is_group(s)) {
+        add_setting(p, s, 0, NULL);
+        return;
+    }
+    add_help(p, s, 0);
+    rp_buf_fmt(p->out, "%s:\n", s->path);
+    if (!s->entries)
+        add_members(p, s, 2, NULL);
+    else if (!strcmp(s->path, "stores"))
+        add_map(p, s, init->stores, init->n_stores);
+    else
+        add_map(p, s, init->databases, init->n_databases);
+}
+
+static int check_names(const char *what, const struct rp_pair_text *pairs, size_t n, size_t most, struct rp_error *err)
+{
+    if (n > most) return rp_error_set(err, RP_EINVAL, "expected at most %zu %ss, found %zu", most, what, n);
+    for (size_t i = 0; i < n; i++) {
+        if (!rp_setting_is_name(pairs[i].name))
+            return rp_error_set(err, RP_EINVAL, "%s '%.63s': expected %s", what, pairs[i].name, RP_SETTING_NAME_RULE);
+        for (size_t j = 0; j < i; j++)
+            if (!strcmp(pairs[i].name, pairs[j].name))
+                return rp_error_set(err, RP_EINVAL, "%s '%s': expected once, found twice", what, pairs[i].name);
+    }
+    return 0;
+}
+
+static bool is_one_line(const char *text)
+{
+    size_t n = strlen(text);
+    if (n == 0 || n > RP_PATH_BYTES_MAX) return false;
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f) return false;
+    return true;
+}
+
+/* ${NAME} may stand for anything until the file is read. */
+static int check_values(const struct rp_config_init *init, struct rp_error *err)
+{
+    for (size_t i = 0; i < init->n_stores; i++) {
+        const char *path = init->stores[i].value;
+        if (!is_one_line(path) || strstr(path, "://"))
+            return rp_error_set(err, RP_EINVAL,
+                                "store '%s': expected a directory (only stores of type fs are supported)",
+                                init->stores[i].name);
+    }
+    for (size_t i = 0; i < init->n_databases; i++) {
+        const char *url = init->databases[i].value;
+        if (!is_one_line(url) || (!strstr(url, "${") && !rp_setting_is_url(url)))
+            return rp_error_set(err, RP_EINVAL, "database '%s': expected sqlite:PATH or postgres://USER@HOST/DATABASE",
+                                init->databases[i].name);
+    }
+    return 0;
+}
+
+static void add_file(const struct rp_config_init *init, struct rp_buf *out)
+{
+    struct printer p = { .out = out };
+    rp_buf_str(out,
+               "# The configuration of Reprieve.\n#\n"
+               "# Every setting stands here. A line that begins with # and a key is a default: take the # away to\n"
+               "# change it. ${NAME} in a value is an environment variable; $${ is a literal ${. Relative paths\n"
+               "# begin at the directory of this file. Durations: 250ms, 90s, 15m, 12h, 5d, 2w.\n");
+    for (size_t i = 0; i < rp_settings_count; i++)
+        if (rp_setting_is_member(&rp_settings[i], NULL)) add_top(&p, &rp_settings[i], init);
+}
+
+/* Bytes that are not UTF-8 cannot stand in YAML in any spelling. */
+static int check_yaml(const struct rp_buf *text, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena scratch = RP_ARENA((size_t)16 << 20);
+    struct rp_yaml *root = NULL;
+    int rc = rp_yaml_parse(rp_buf_text(text), text->len, "reprieve.yaml", &scratch, &root, err);
+    if (rc == 0 || rc == RP_ENOMEM) return rc;
+    return rp_error_set(err, RP_EINVAL, "a path or URL cannot be written into the file: expected text in UTF-8");
+}
+
+int rp_config_write_init(const struct rp_config_init *init, struct rp_buf *out, struct rp_error *err)
+{
+    int rc = check_names("store", init->stores, init->n_stores, RP_STORES_MAX, err);
+    if (rc == 0) rc = check_names("database", init->databases, init->n_databases, RP_DATABASES_MAX, err);
+    if (rc == 0) rc = check_values(init, err);
+    if (rc < 0) return rc;
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(INIT_BYTES_MAX);
+    add_file(init, &text);
+    if (text.failed) return rp_error_set(err, text.failed, "the configuration file does not fit into memory");
+    rc = check_yaml(&text, err);
+    if (rc == 0 && rp_buf_add(out, rp_buf_text(&text), text.len) < 0)
+        rc = rp_error_set(err, out->failed, "the configuration file does not fit into its buffer");
+    return rc;
+}

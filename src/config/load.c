@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/load.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "config/config.h"
+#include "config/field.h"
+#include "config/path.h"
+#include "config/settings.h"
+#include "config/yaml.h"
+
+/* A section, an entry or an item that is being filled. */
+struct scope {
+    const struct rp_setting *setting; /* NULL: the top */
+    char *base;                       /* what offsets count from */
+    const char *key;                  /* "" at the top */
+};
+
+static int no_memory(const struct rp_load *load, struct rp_error *err)
+{
+    return rp_error_set(err, RP_ENOMEM, "%s: no memory for the configuration", load->file);
+}
+
+/* Only for error texts, so that without memory a shorter one will do. */
+static const char *join_key(const struct rp_load *load, const struct scope *scope, const char *key)
+{
+    if (!scope->key[0]) return key;
+    const char *joined = rp_arena_fmt(load->scratch, "%s.%s", scope->key, key);
+    return joined ? joined : key;
+}
+
+static struct rp_field_source source_of(const struct rp_load *load, const struct rp_yaml *node, const char *key)
+{
+    return (struct rp_field_source){ .file = load->file,
+                                     .line = node->line,
+                                     .key = key,
+                                     .raw = node->kind == RP_YAML_SCALAR ? node->text : "",
+                                     .dir = load->dir,
+                                     .arena = load->arena };
+}
+
+static int wrong_kind(const struct rp_load *load, const struct rp_setting *s, const struct rp_yaml *node,
+                      const char *key, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf expected = RP_BUF(512);
+    rp_setting_expected(s, &expected);
+    return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected %s, found %s", load->file, node->line, key,
+                        rp_buf_text(&expected), rp_yaml_kind_name(node));
+}
+
+static int load_default(const struct rp_load *load, const struct rp_setting *s, char *base, struct rp_error *err)
+{
+    struct rp_field_source from = {
+        .file = load->file, .key = s->path, .raw = s->fallback, .dir = load->dir, .arena = load->arena
+    };
+    return rp_field_set(s, s->fallback, &from, base, err);
+}
+
+int rp_load_defaults(const struct rp_load *load, const struct rp_setting *scope, void *base, struct rp_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < rp_settings_count; i++) {
+        const struct rp_setting *s = &rp_settings[i];
+        if (!rp_setting_is_member(s, scope)) continue;
+        if (s->type == RP_SETTING_SECTION)
+            rc = rp_load_defaults(load, s, base, err);
+        else if (!s->entries && s->fallback)
+            rc = load_default(load, s, base, err);
+    }
+    return rc;
+}
+
+static int load_secret_file(const struct rp_load *load, const struct rp_setting *s, const struct rp_yaml *node,
+                            const char *key, char *base, struct rp_error *err)
+{
+    struct rp_field_source from = source_of(load, node, key);
+    if (node->kind != RP_YAML_SCALAR || node->null || !*node->text)
+        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected the path of a file, found %s", load->file, node->line,
+                            key, node->kind == RP_YAML_SCALAR ? "nothing" : rp_yaml_kind_name(node));
+    const char *name = NULL, *secret = NULL;
+    int rc = rp_field_expand(&from, &name, err);
+    if (rc < 0) return rc;
+    const char *path = rp_path_join(load->dir, name, load->scratch);
+    if (!path) return no_memory(load, err);
+    rc = rp_field_read_secret(&from, path, &secret, err);
+    return rc < 0 ? rc : rp_field_set(s, secret, &from, base, err);
+}
+
+static int load_value(const struct rp_load *load, const struct rp_setting *s, const struct rp_yaml *node,
+                      const char *key, char *base, struct rp_error *err)
+{
+    if (node->kind != RP_YAML_SCALAR || node->null) return wrong_kind(load, s, node, key, err);
+    struct rp_field_source from = source_of(load, node, key);
+    const char *text = NULL;
+    int rc = rp_field_expand(&from, &text, err);
+    return rc < 0 ? rc : rp_field_set(s, text, &from, base, err);
+}
+
+static bool is_file_key(const struct rp_setting *s, const char *key)
+{
+    const char *own = rp_setting_key(s);
+    size_t n = strlen(own);
+    return s->type == RP_SETTING_URL && !strncmp(key, own, n) && !strcmp(key + n, "_file");
+}
+
+/* The member that a key names, as itself or with _file. */
+static const struct rp_setting *find_setting(const struct rp_setting *parent, const char *key, bool *from_file)
+{
+    for (size_t i = 0; i < rp_settings_count; i++) {
+        const struct rp_setting *s = &rp_settings[i];
+        if (!rp_setting_is_member(s, parent)) continue;
+        *from_file = is_file_key(s, key);
+        if (*from_file || !strcmp(rp_setting_key(s), key)) return s;
+    }
+    return NULL;
+}
+
+static int unknown_key(const struct rp_load *load, const struct scope *scope, const struct rp_yaml *node,
+                       struct rp_error *err)
+{
+    const char *known[32];
+    size_t n = 0;
+    RP_CLEANUP(rp_buf_done) struct rp_buf list = RP_BUF(512);
+    for (size_t i = 0; i < rp_settings_count; i++) {
+        if (!rp_setting_is_member(&rp_settings[i], scope->setting)) continue;
+        RP_ASSERT(n < sizeof(known) / sizeof(known[0]));
+        known[n++] = rp_setting_key(&rp_settings[i]);
+        rp_buf_fmt(&list, "%s%s", n > 1 ? ", " : "", known[n - 1]);
+        if (rp_settings[i].type == RP_SETTING_URL) rp_buf_fmt(&list, ", %s_file", known[n - 1]);
+    }
+    const char *key = join_key(load, scope, rp_yaml_key_shown(node->key));
+    const char *nearest = rp_load_nearest(node->key, known, n);
+    if (!nearest)
+        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected one of %s, found an unknown key", load->file,
+                            node->line, key, rp_buf_text(&list));
+    rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected a known key, found another; did you mean '%s'?", load->file,
+                 node->line, key, nearest);
+    rp_error_hint(err, "known here: %s", rp_buf_text(&list));
+    return RP_ECONFIG;
+}
+
+static int load_group(const struct rp_load *load, const struct scope *parent, const struct rp_setting *s,
+                      const struct rp_yaml *node, struct rp_error *err);
+
+static int load_member(const struct rp_load *load, const struct scope *scope, const struct rp_yaml *node,
+                       struct rp_error *err)
+{
+    bool from_file = false;
+    const struct rp_setting *s = find_setting(scope->setting, node->key, &from_file);
+    if (!s) return unknown_key(load, scope, node, err);
+    const char *key = join_key(load, scope, node->key);
+    if (from_file) return load_secret_file(load, s, node, key, scope->base, err);
+    if (rp_setting_is_group(s)) return load_group(load, scope, s, node, err);
+    return load_value(load, s, node, key, scope->base, err);
+}
+
+static const struct rp_yaml *find_file_member(const struct rp_yaml *map, const struct rp_setting *s)
+{
+    for (const struct rp_yaml *m = map->first; m; m = m->next)
+        if (is_file_key(s, m->key)) return m;
+    return NULL;
+}
+
+/* After all members are read, so that their order does not matter. */
+static int check_member(const struct rp_load *load, const struct scope *scope, const struct rp_setting *s,
+                        const struct rp_yaml *map, struct rp_error *err)
+{
+    const char *key = join_key(load, scope, rp_setting_key(s));
+    const struct rp_yaml *node = rp_yaml_member(map, rp_setting_key(s)), *file = find_file_member(map, s);
+    if (node && file)
+        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected either it or %s, found both", load->file, node->line,
+                            key, file->key);
+    if (s->required && !node && !file)
+        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected it to be set, found no such key", load->file,
+                            map->line, key);
+    if (!s->lifted_by || !node) return 0;
+    struct rp_field_source from = source_of(load, node, key);
+    return rp_field_check_lifted(s, &from, scope->base, err);
+}
+
+/* `node` is a map, or null for one without members. */
+static int load_members(const struct rp_load *load, const struct scope *scope, const struct rp_yaml *node,
+                        struct rp_error *err)
+{
+    int rc = 0;
+    for (const struct rp_yaml *m = node->first; rc == 0 && m; m = m->next)
+        rc = load_member(load, scope, m, err);
+    for (size_t i = 0; rc == 0 && i < rp_settings_count; i++)
+        if (rp_setting_is_member(&rp_settings[i], scope->setting))
+            rc = check_member(load, scope, &rp_settings[i], node, err);
+    return rc;
+}
+
+static const char *entry_key(const struct rp_load *load, const struct scope *parent, const struct rp_setting *s,
+                             const struct rp_yaml *node, size_t index)
+{
+    const char *group = join_key(load, parent, rp_setting_key(s));
+    const char *key = node->key ? rp_arena_fmt(load->scratch, "%s.%s", group, rp_yaml_key_shown(node->key))
+                                : rp_arena_fmt(load->scratch, "%s[%zu]", group, index);
+    return key ? key : group;
+}
+
+static int check_entry(const struct rp_load *load, const struct rp_yaml *node, const char *key, struct rp_error *err)
+{
+    if (node->key && !rp_setting_is_name(node->key))
+        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected %s, found another", load->file, node->line, key,
+                            RP_SETTING_NAME_RULE);
+    if (node->kind == RP_YAML_LIST || (node->kind == RP_YAML_SCALAR && !node->null))
+        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected a section, found %s", load->file, node->line, key,
+                            rp_yaml_kind_name(node));
+    return 0;
+}
+
+/* Fill one element of the array behind a map or a list. */
+static int load_entry(const struct rp_load *load, const struct scope *parent, const struct rp_setting *s,
+                      const struct rp_yaml *node, size_t index, char *element, struct rp_error *err)
+{
+    struct scope scope = { .setting = s, .base = element, .key = entry_key(load, parent, s, node, index) };
+    int rc = check_entry(load, node, scope.key, err);
+    if (rc < 0) return rc;
+    if (node->key) {
+        const char *name = rp_arena_strdup(load->arena, node->key);
+        if (!name) return no_memory(load, err);
+        memcpy(element + s->entries->name_at, &name, sizeof(name));
+    }
+    memcpy(element + s->entries->line_at, &node->line, sizeof(node->line));
+    rc = rp_load_defaults(load, s, element, err);
+    return rc < 0 ? rc : load_members(load, &scope, node, err);
+}
+
+static int load_entries(const struct rp_load *load, const struct scope *parent, const struct rp_setting *s,
+                        const struct rp_yaml *node, const char *key, struct rp_error *err)
+{
+    if (node->n > s->entries->most)
+        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected at most %zu entries, found %zu", load->file,
+                            node->line, key, s->entries->most, node->n);
+    if (node->n == 0) return 0;
+    char *array = rp_arena_array(load->arena, node->n, s->entries->size_bytes);
+    if (!array) return no_memory(load, err);
+    size_t i = 0;
+    for (const struct rp_yaml *m = node->first; m; m = m->next, i++) {
+        int rc = load_entry(load, parent, s, m, i, array + i * s->entries->size_bytes, err);
+        if (rc < 0) return rc;
+    }
+    RP_ASSERT(i == node->n);
+    memcpy(parent->base + s->offset, &array, sizeof(array));
+    memcpy(parent->base + s->entries->count_at, &i, sizeof(i));
+    return 0;
+}
+
+/* A group whose members are all commented out is null, and means none. */
+static int load_group(const struct rp_load *load, const struct scope *parent, const struct rp_setting *s,
+                      const struct rp_yaml *node, struct rp_error *err)
+{
+    const char *key = join_key(load, parent, rp_setting_key(s));
+    enum rp_yaml_kind wanted = s->type == RP_SETTING_LIST ? RP_YAML_LIST : RP_YAML_MAP;
+    if (node->kind != wanted && !(node->kind == RP_YAML_SCALAR && node->null))
+        return wrong_kind(load, s, node, key, err);
+    if (s->entries) return load_entries(load, parent, s, node, key, err);
+    struct scope scope = { .setting = s, .base = parent->base, .key = key };
+    return load_members(load, &scope, node, err);
+}
+
+int rp_load_tree(const struct rp_load *load, const struct rp_yaml *root, struct rp_config *out, struct rp_error *err)
+{
+    if (root->kind != RP_YAML_MAP && !root->null)
+        return rp_error_set(err, RP_ECONFIG, "%s:%d: expected keys with values, found %s", load->file, root->line,
+                            rp_yaml_kind_name(root));
+    struct rp_config config = { .file = rp_arena_strdup(load->arena, load->file) };
+    if (!config.file) return no_memory(load, err);
+    int rc = rp_load_defaults(load, NULL, &config, err);
+    struct scope top = { .base = (char *)&config, .key = "" };
+    if (rc == 0) rc = load_members(load, &top, root, err);
+    if (rc == 0) *out = config;
+    return rc;
+}
