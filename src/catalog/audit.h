@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit.h - the chained log of every acknowledged change, which is also the outbox.
+ *
+ * A1  hash = SHA-256(hash of the row before in this lane, lane, seq, at, event, actor, mark, tenant, digest of details).
+ *     The first row of a lane follows 32 zero bytes.
+ * A2  Details stand beside their digest and can be erased; the chain still proves itself.
+ * A3  Once an hour each lane writes the other lanes' heads into its own chain, so that a cut tail or a dropped lane
+ *     shows in the others. */
+#ifndef RP_CATALOG_AUDIT_H
+#define RP_CATALOG_AUDIT_H
+
+#include "catalog/catalog.h"
+
+#include <jansson.h>
+
+struct rp_audit_entry {
+    const char *event; /* "mark.created" */
+    const char *actor;
+    int64_t mark_id; /* 0: none */
+    int64_t tenant_id;
+    json_t *details; /* an object or NULL; stolen */
+};
+
+/* Append to the transaction under way. */
+int rp_tx_audit(struct rp_tx *tx, const struct rp_audit_entry *entry, struct rp_error *err);
+/* What rp_catalog_transact calls before it commits. */
+int rp_audit_flush(struct rp_tx *tx, struct rp_error *err);
+
+struct rp_audit_row {
+    int64_t lane, seq, at_ms, mark_id, tenant_id;
+    const char *event, *actor, *details; /* details NULL: erased, or there never were any */
+    uint8_t digest[RP_DIGEST_BYTES], hash[RP_DIGEST_BYTES];
+};
+typedef int rp_audit_fn(void *ctx, const struct rp_audit_row *row, struct rp_error *err);
+
+int rp_audit_of_mark(struct rp_db *db, int64_t mark_id, rp_audit_fn *fn, void *ctx, struct rp_error *err);
+/* A whole lane, in pages: no long read transaction. */
+int rp_audit_lane(struct rp_db *db, int64_t lane, int64_t after_seq, rp_audit_fn *fn, void *ctx, struct rp_error *err);
+int rp_audit_lanes(struct rp_db *db, int64_t *out, size_t max, size_t *n, struct rp_error *err);
+
+/* Walks every lane. `broken` says whether a link is wrong, and the rest which and why. */
+struct rp_audit_verdict {
+    bool broken;
+    int64_t lane, seq; /* the first broken link */
+    char why[160];
+    int64_t rows, erased; /* rows checked; rows whose details were erased */
+    size_t lanes;
+};
+int rp_audit_verify(struct rp_catalog *catalog, struct rp_audit_verdict *out, struct rp_error *err);
+/* Removes the details of one row; the chain stays whole. */
+int rp_audit_erase(struct rp_tx *tx, int64_t lane, int64_t seq, struct rp_error *err);
+
+#endif

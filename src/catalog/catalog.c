@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "catalog/catalog.h"
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/time.h"
+#include "catalog/audit.h"
+#include "catalog/schema.h"
+#include "catalog/statements.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define TX_ARENA_MAX     ((size_t)64 << 20)
+#define TX_TRIES         12
+#define TX_RECONNECTS    3
+#define RESOLVE_TRIES    20
+#define STATEMENT_MS_MAX (10 * RP_MINUTE_MS) /* nothing of ours takes that long; a hung server is not waited for */
+
+/* ---- schema ---- */
+
+static const struct rp_sql sqlite_tables = {
+    .name = "sqlite_tables",
+    .text = "SELECT COUNT(*), COUNT(CASE WHEN name = 'meta' THEN 1 END) FROM sqlite_master WHERE type = 'table'",
+    .params = "",
+    .columns = "ii",
+};
+static const struct rp_sql postgres_tables = {
+    .name = "postgres_tables",
+    .text = "SELECT COUNT(*), COUNT(CASE WHEN table_name = 'meta' THEN 1 END) FROM information_schema.tables "
+            "WHERE table_schema = current_schema()",
+    .params = "",
+    .columns = "ii",
+};
+
+int rp_one_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct rp_one *one = ctx;
+    (void)err;
+    if (one->found) return 0;
+    one->found = true;
+    one->i[0] = row[0].i;
+    return 0;
+}
+
+static int two_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct rp_one *one = ctx;
+    one->i[1] = row[1].i;
+    return rp_one_row(ctx, row, err);
+}
+
+int rp_catalog_schema_known(void)
+{
+    RP_ASSERT(rp_schema_steps_n > 0);
+    return rp_schema_steps[rp_schema_steps_n - 1].number;
+}
+
+int rp_catalog_schema_of(struct rp_db *db, int *out, struct rp_error *err)
+{
+    bool sqlite = strcmp(rp_db_engine(db), "sqlite") == 0;
+    struct rp_one tables = { 0 }, schema = { 0 };
+    int r = rp_db_query(db, sqlite ? &sqlite_tables : &postgres_tables, NULL, two_row, &tables, err);
+    if (r < 0) return r;
+    if (tables.i[1] > 0) r = rp_db_query(db, RP_SQL(schema_known), NULL, rp_one_row, &schema, err);
+    if (r < 0) return r;
+    if (tables.i[0] > 0 && !schema.found) {
+        rp_error_set(err, RP_ESCHEMA, "the database holds %lld tables, but no Reprieve catalog",
+                     (long long)tables.i[0]);
+        rp_error_hint(err, "give the catalog a database or a schema of its own (catalog.url)");
+        return RP_ESCHEMA;
+    }
+    *out = (int)schema.i[0];
+    return 0;
+}
+
+static int new_catalog_id(char out[40], struct rp_error *err)
+{
+    uint8_t random[16];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return rp_error_set(err, RP_EFAILED, "no random bytes for the catalog's id");
+    char *to = out + snprintf(out, 40, "cat_");
+    for (size_t i = 0; i < sizeof random; i++)
+        to += snprintf(to, 3, "%02x", random[i]);
+    return 0;
+}
+
+static int apply_steps(struct rp_db *db, int from, struct rp_error *err)
+{
+    char id[40];
+    int r = 0;
+    for (size_t i = 0; i < rp_schema_steps_n && r == 0; i++) {
+        const struct rp_schema_step *step = &rp_schema_steps[i];
+        if (step->number <= from) continue;
+        r = rp_db_script(db, step->sql, err);
+        if (r < 0) return rp_error_wrap(err, r, "schema step %d (%s)", step->number, step->name);
+        r = rp_meta_set(db, "schema", step->number, "", err);
+    }
+    if (r == 0 && from == 0) {
+        r = new_catalog_id(id, err);
+        if (r == 0) r = rp_meta_set(db, "catalog", 0, id, err);
+    }
+    return r;
+}
+
+static int refuse_schema(int at, int known, struct rp_error *err)
+{
+    rp_error_set(err, RP_ESCHEMA, "the catalog is at schema %d, this reprieve knows %d", at, known);
+    if (at > known) return rp_error_hint(err, "a newer reprieve has changed it: upgrade this one; nothing was touched");
+    return rp_error_hint(err, "make a backup, then run `reprieve migrate`");
+}
+
+/* Two programs may find the same empty database: whoever begins second sees the first one's schema. */
+static int bring_to_schema(struct rp_db *db, bool migrate, struct rp_error *err)
+{
+    int at = 0, known = rp_catalog_schema_known();
+    int r = rp_catalog_schema_of(db, &at, err);
+    if (r < 0) return r;
+    if (at == known) return 0;
+    if (at > known || (at > 0 && !migrate)) return refuse_schema(at, known, err);
+    r = rp_db_begin(db, true, err);
+    if (r < 0) return r;
+    r = rp_catalog_schema_of(db, &at, err);
+    if (r == 0 && at < known) r = apply_steps(db, at, err);
+    if (r == 0) r = rp_db_commit(db, err);
+    if (r < 0) rp_db_rollback(db);
+    return r;
+}
+
+/* ---- open and close ---- */
+
+int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options, struct rp_catalog **out,
+                     struct rp_error *err)
+{
+    RP_CLEANUP(rp_db_closep) struct rp_db *owned = db;
+    int64_t unused;
+    RP_ASSERT(options->lane >= 0 && options->lane <= RP_LANE_MAX);
+    int r = 0;
+    /* a second creator of the same catalog is told "exists": by then it does, and is complete */
+    for (int try = 0; try < 3; try++) {
+        r = bring_to_schema(db, options->migrate, err);
+        if (r != RP_ECONFLICT && r != RP_EFAILED && r != RP_EBUSY) break;
+    }
+    if (r < 0) return rp_error_wrap(err, r, "open catalog");
+    RP_CLEANUP(rp_catalog_closep) struct rp_catalog *catalog = calloc(1, sizeof *catalog);
+    if (catalog == NULL) return rp_error_set(err, RP_ENOMEM, "open catalog: out of memory");
+    catalog->clock = options->clock != NULL ? options->clock : &rp_clock_host;
+    catalog->lane = options->lane;
+    catalog->arena = RP_ARENA(TX_ARENA_MAX);
+    catalog->digest = rp_digest_new();
+    if (catalog->digest == NULL) return rp_error_set(err, RP_ENOMEM, "open catalog: out of memory");
+    r = rp_meta_get(db, "catalog", &unused, catalog->id, sizeof catalog->id, err);
+    if (r < 0) return rp_error_wrap(err, r, "open catalog");
+    catalog->db = owned;
+    owned = NULL;
+    *out = catalog;
+    catalog = NULL;
+    return 0;
+}
+
+int rp_catalog_open(const char *url, const struct rp_catalog_options *options, struct rp_catalog **out,
+                    struct rp_error *err)
+{
+    struct rp_db_options db_options = { .clock = options->clock, .statement_ms = STATEMENT_MS_MAX };
+    struct rp_db *db = NULL;
+    int r = rp_db_open(url, &db_options, &db, err);
+    if (r < 0) return rp_error_wrap(err, r, "open catalog");
+    return rp_catalog_adopt(db, options, out, err);
+}
+
+void rp_catalog_close(struct rp_catalog *catalog)
+{
+    if (catalog == NULL) return;
+    rp_db_close(catalog->db);
+    rp_digest_free(catalog->digest);
+    rp_arena_done(&catalog->arena);
+    free(catalog);
+}
+
+void rp_catalog_closep(struct rp_catalog **catalog)
+{
+    rp_catalog_close(*catalog);
+}
+
+/* ---- transactions ---- */
+
+static int lane_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct rp_tx *tx = ctx;
+    if (row[1].n != RP_DIGEST_BYTES)
+        return rp_error_set(err, RP_ECORRUPT, "lane %d: its head is no digest", tx->catalog->lane);
+    tx->seq = row[0].i;
+    memcpy(tx->head, row[1].p, RP_DIGEST_BYTES);
+    tx->last_id = row[2].i;
+    tx->heads_at = row[3].i;
+    tx->db_ms = row[4].i;
+    return 0;
+}
+
+static int make_lane(struct rp_catalog *catalog, struct rp_error *err)
+{
+    uint8_t zero[RP_DIGEST_BYTES] = { 0 };
+    struct rp_value args[] = { rp_int(catalog->lane), rp_bytes(zero, sizeof zero) };
+    if (catalog->lane_known) return 0;
+    int r = rp_db_exec(catalog->db, RP_SQL(lane_make), args, NULL, err);
+    if (r < 0) return rp_error_wrap(err, r, "lane %d", catalog->lane);
+    catalog->lane_known = true;
+    return 0;
+}
+
+static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_error *err)
+{
+    struct rp_value lane = rp_int(catalog->lane);
+    rp_arena_reset(&catalog->arena);
+    memset(tx, 0, offsetof(struct rp_tx, tally));
+    tx->n_tally = 0;
+    tx->catalog = catalog;
+    tx->db = catalog->db;
+    tx->arena = &catalog->arena;
+    tx->seq = -1;
+    int r = make_lane(catalog, err);
+    if (r == 0) r = rp_db_begin(catalog->db, true, err);
+    if (r < 0) return r;
+    r = rp_db_query(catalog->db, RP_SQL(lane_lock), &lane, lane_row, tx, err);
+    if (r < 0) return r;
+    if (tx->seq < 0) return rp_error_set(err, RP_ECORRUPT, "lane %d: its row is gone", catalog->lane);
+    tx->host_ms = rp_clock_now_ms(catalog->clock);
+    tx->late_ms = tx->host_ms > tx->db_ms ? tx->host_ms : tx->db_ms;
+    tx->early_ms = tx->host_ms < tx->db_ms ? tx->host_ms : tx->db_ms;
+    return 0;
+}
+
+static int flush_tally(struct rp_tx *tx, struct rp_error *err)
+{
+    struct rp_value lane = rp_int(tx->catalog->lane);
+    struct rp_value rows[RP_TALLY_CHANGES_MAX * 4];
+    for (size_t i = 0; i < tx->n_tally; i++) {
+        const struct rp_tally_change *t = &tx->tally[i];
+        rows[i * 4] = rp_int(t->place_id);
+        rows[i * 4 + 1] = rp_int(t->state);
+        rows[i * 4 + 2] = rp_int(t->marks);
+        rows[i * 4 + 3] = rp_int(t->bytes);
+    }
+    return rp_db_exec_rows(tx->db, RP_SQL(tally_add), &lane, rows, tx->n_tally, NULL, err);
+}
+
+static int tx_end(struct rp_tx *tx, struct rp_error *err)
+{
+    int r = rp_audit_flush(tx, err);
+    if (r == 0) r = flush_tally(tx, err);
+    if (r < 0) return r;
+    struct rp_value lane[] = { rp_int(tx->catalog->lane), rp_int(tx->seq), rp_bytes(tx->head, sizeof tx->head),
+                               rp_int(tx->last_id), rp_int(tx->heads_at) };
+    r = rp_db_exec(tx->db, RP_SQL(lane_save), lane, NULL, err);
+    if (r < 0) return r;
+    return rp_db_commit(tx->db, err);
+}
+
+static void wait_a_little(int try)
+{
+    struct timespec pause = {.tv_nsec = 2000000L << (try < 6 ? try : 6) };
+    nanosleep(&pause, NULL);
+}
+
+/* A commit whose answer was lost: ask until the database knows. */
+static int settle_commit(struct rp_catalog *catalog, bool *committed, struct rp_error *err)
+{
+    int r = RP_EUNKNOWN;
+    for (int try = 0; try < RESOLVE_TRIES && r < 0; try++) {
+        r = rp_db_resolve(catalog->db, committed, err);
+        if (r < 0) wait_a_little(try);
+    }
+    if (r < 0) {
+        rp_error_wrap(err, RP_EUNKNOWN, "the connection broke during the commit");
+        rp_error_hint(err, "run the same command again: it finds what was done and changes nothing twice");
+        return RP_EUNKNOWN;
+    }
+    return 0;
+}
+
+static int transact_once(struct rp_catalog *catalog, struct rp_tx *tx, rp_tx_fn *fn, void *ctx, struct rp_error *err)
+{
+    int r = tx_begin(catalog, tx, err);
+    if (r == 0) r = fn(tx, ctx, err);
+    if (r == 0) r = tx_end(tx, err);
+    if (r == RP_EUNKNOWN && !rp_db_in_transaction(catalog->db)) {
+        bool committed = false;
+        r = settle_commit(catalog, &committed, err);
+        if (r == 0 && !committed) r = rp_error_set(err, RP_EBUSY, "the connection broke before the commit");
+        return r;
+    }
+    if (r < 0) rp_db_rollback(catalog->db);
+    return r;
+}
+
+int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct rp_tx *tx = malloc(sizeof *tx);
+    if (tx == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    RP_ASSERT(!rp_db_in_transaction(catalog->db));
+    int r = RP_EBUSY;
+    for (int try = 0; try < TX_TRIES; try++) {
+        if (try > 0) wait_a_little(try);
+        r = transact_once(catalog, tx, fn, ctx, err);
+        if (r == RP_EUNAVAILABLE && try < TX_RECONNECTS) continue;
+        if (r != RP_EBUSY && r != RP_ECONFLICT) break;
+    }
+    RP_ASSERT(!rp_db_in_transaction(catalog->db));
+    return r;
+}
+
+int64_t rp_tx_new_id(struct rp_tx *tx)
+{
+    int64_t id = rp_id_next(tx->last_id, tx->late_ms, tx->catalog->lane);
+    RP_ASSERT(id > tx->last_id);
+    tx->last_id = id;
+    return id;
+}
+
+void rp_tx_tally(struct rp_tx *tx, int64_t place_id, int64_t state, int64_t marks, int64_t bytes)
+{
+    for (size_t i = 0; i < tx->n_tally; i++) {
+        struct rp_tally_change *t = &tx->tally[i];
+        if (t->place_id != place_id || t->state != state) continue;
+        t->marks += marks;
+        t->bytes += bytes;
+        return;
+    }
+    RP_ASSERT(tx->n_tally < RP_TALLY_CHANGES_MAX);
+    tx->tally[tx->n_tally++] =
+        (struct rp_tally_change){ .place_id = place_id, .state = state, .marks = marks, .bytes = bytes };
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* catalog.h - our tables: opened, kept at one schema, changed in transactions that leave an audit row a change.
+ *
+ * K1  An empty database becomes a catalog; one at an older schema is refused until `migrate`; one at a newer schema,
+ *     or one that holds other tables, is refused (RP_ESCHEMA).
+ * K2  Every change goes through rp_catalog_transact: it locks the lane's row, runs the caller's function, appends the
+ *     audit rows, tallies and the lane's new head in the same transaction, and commits (AUDITED).
+ * K3  The function may be run again from its start: when another writer was faster, the database was busy, or a lost
+ *     commit turned out not to have happened. It must not keep anything of an earlier run.
+ * K4  A commit whose outcome is unknown is asked for until the database answers or patience ends; only then is
+ *     RP_EUNKNOWN returned. Every verb can then be repeated: it is idempotent.
+ * K5  Times: late_ms is the latest of the clocks we see (promises are counted from it), early_ms the earliest (a purge
+ *     needs it past due). Leases and locks are on the database's clock. */
+#ifndef RP_CATALOG_CATALOG_H
+#define RP_CATALOG_CATALOG_H
+
+#include "base/arena.h"
+#include "base/digest.h"
+#include "db/db.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rp_clock;
+struct rp_error;
+
+struct rp_catalog {
+    struct rp_db *db;
+    const struct rp_clock *clock;
+    struct rp_digest *digest;
+    struct rp_arena arena; /* of the transaction under way */
+    int lane;
+    char id[40]; /* names this catalog in owner records */
+    bool lane_known;
+};
+
+struct rp_catalog_options {
+    const struct rp_clock *clock; /* NULL: the host's */
+    int lane;
+    bool migrate; /* bring an older schema up to date */
+};
+
+int rp_catalog_open(const char *url, const struct rp_catalog_options *options, struct rp_catalog **out,
+                    struct rp_error *err);
+/* The same over an open connection, which is taken over (also on failure). */
+int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options, struct rp_catalog **out,
+                     struct rp_error *err);
+void rp_catalog_close(struct rp_catalog *catalog);
+void rp_catalog_closep(struct rp_catalog **catalog);
+
+/* The schema that this program knows, and the one that a database is at (0: empty). */
+int rp_catalog_schema_known(void);
+int rp_catalog_schema_of(struct rp_db *db, int *out, struct rp_error *err);
+
+/* ---- one transaction ---- */
+
+struct rp_tally_change {
+    int64_t place_id, state, marks, bytes;
+};
+
+#define RP_TALLY_CHANGES_MAX 512
+
+struct rp_tx {
+    struct rp_catalog *catalog;
+    struct rp_db *db;
+    struct rp_arena *arena; /* lives until the transaction ends */
+    int64_t host_ms, db_ms, late_ms, early_ms;
+    int64_t seq, last_id, heads_at; /* the lane, as it will be */
+    uint8_t head[RP_DIGEST_BYTES];
+    struct rp_value *audit; /* rows waiting to be appended */
+    size_t n_audit, cap_audit;
+    struct rp_tally_change tally[RP_TALLY_CHANGES_MAX];
+    size_t n_tally;
+};
+
+typedef int rp_tx_fn(struct rp_tx *tx, void *ctx, struct rp_error *err);
+
+int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err);
+
+int64_t rp_tx_new_id(struct rp_tx *tx);
+void rp_tx_tally(struct rp_tx *tx, int64_t place_id, int64_t state, int64_t marks, int64_t bytes);
+
+/* ---- small facts ---- */
+
+int rp_meta_get(struct rp_db *db, const char *name, int64_t *number, char *word, size_t word_size,
+                struct rp_error *err);
+int rp_meta_set(struct rp_db *db, const char *name, int64_t number, const char *word, struct rp_error *err);
+/* number = max(number + 1, at_least), returned. */
+int rp_meta_raise(struct rp_db *db, const char *name, int64_t at_least, int64_t *number, struct rp_error *err);
+
+struct rp_place_row {
+    int64_t id, kind, owned_at; /* owned_at 0: never */
+    char name[64];
+};
+#define RP_PLACE_STORE 1
+/* Finds the place, or makes it. */
+int rp_place_get(struct rp_catalog *catalog, int64_t kind, const char *name, struct rp_place_row *out,
+                 struct rp_error *err);
+int rp_place_find(struct rp_db *db, const char *name, struct rp_place_row *out, struct rp_error *err);
+int rp_place_list(struct rp_db *db, struct rp_place_row *out, size_t max, size_t *n, struct rp_error *err);
+
+/* Notes that our owner record stands in that store. */
+int rp_place_owned(struct rp_tx *tx, int64_t place_id, struct rp_error *err);
+
+struct rp_tally_row {
+    int64_t place_id, state, marks, bytes;
+};
+int rp_tally_read(struct rp_db *db, struct rp_tally_row *out, size_t max, size_t *n, struct rp_error *err);
+
+/* For queries that return one row: a row function that keeps the integers of the first row. */
+struct rp_one {
+    int64_t i[8];
+    bool found;
+};
+rp_row_fn rp_one_row;
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* facts.c - the small tables: meta, place, tally. */
+#include "base/error.h"
+#include "catalog/catalog.h"
+#include "catalog/statements.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct meta_out {
+    int64_t number;
+    char *word;
+    size_t word_size;
+    bool found;
+};
+
+static int meta_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct meta_out *out = ctx;
+    (void)err;
+    out->found = true;
+    out->number = row[0].i;
+    if (out->word != NULL) snprintf(out->word, out->word_size, "%s", row[1].p);
+    return 0;
+}
+
+int rp_meta_get(struct rp_db *db, const char *name, int64_t *number, char *word, size_t word_size, struct rp_error *err)
+{
+    struct rp_value arg = rp_text(name);
+    struct meta_out out = { .word = word, .word_size = word_size };
+    int r = rp_db_query(db, RP_SQL(meta_get), &arg, meta_row, &out, err);
+    if (r < 0) return r;
+    if (!out.found) return rp_error_set(err, RP_ECORRUPT, "the catalog's fact '%s' is missing", name);
+    *number = out.number;
+    return 0;
+}
+
+int rp_meta_set(struct rp_db *db, const char *name, int64_t number, const char *word, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_text(name), rp_int(number), rp_text(word) };
+    return rp_db_exec(db, RP_SQL(meta_set), args, NULL, err);
+}
+
+int rp_meta_raise(struct rp_db *db, const char *name, int64_t at_least, int64_t *number, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_text(name), rp_int(at_least) };
+    struct rp_one one = { 0 };
+    int r = rp_db_query(db, RP_SQL(meta_raise), args, rp_one_row, &one, err);
+    if (r < 0) return r;
+    if (!one.found) return rp_error_set(err, RP_ECORRUPT, "the catalog's fact '%s' is missing", name);
+    *number = one.i[0];
+    return 0;
+}
+
+struct place_out {
+    struct rp_place_row *rows;
+    size_t n, max;
+};
+
+static int place_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct place_out *out = ctx;
+    if (out->n == out->max) return rp_error_set(err, RP_ETOOBIG, "more than %zu places", out->max);
+    struct rp_place_row *p = &out->rows[out->n++];
+    *p = (struct rp_place_row){ .id = row[0].i, .kind = row[1].i, .owned_at = row[3].i };
+    snprintf(p->name, sizeof p->name, "%s", row[2].p);
+    return 0;
+}
+
+int rp_place_list(struct rp_db *db, struct rp_place_row *out, size_t max, size_t *n, struct rp_error *err)
+{
+    struct place_out rows = { .rows = out, .max = max };
+    int r = rp_db_query(db, RP_SQL(place_list), NULL, place_row, &rows, err);
+    if (r < 0) return r;
+    *n = rows.n;
+    return 0;
+}
+
+int rp_place_find(struct rp_db *db, const char *name, struct rp_place_row *out, struct rp_error *err)
+{
+    struct rp_value arg = rp_text(name);
+    struct rp_place_row row;
+    struct place_out rows = { .rows = &row, .max = 1 };
+    int r = rp_db_query(db, RP_SQL(place_find), &arg, place_row, &rows, err);
+    if (r < 0) return r;
+    if (rows.n == 0) return rp_error_set(err, RP_ENOTFOUND, "no store '%s' in the catalog", name);
+    *out = row;
+    return 0;
+}
+
+int rp_place_get(struct rp_catalog *catalog, int64_t kind, const char *name, struct rp_place_row *out,
+                 struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(kind), rp_text(name) };
+    int r = rp_place_find(catalog->db, name, out, err);
+    /* another program may take the same number or the same name at the same moment: look, add, look again */
+    for (int try = 0; r == RP_ENOTFOUND && try < 10; try++) {
+        r = rp_db_exec(catalog->db, RP_SQL(place_add), args, NULL, err);
+        if (r < 0 && r != RP_EBUSY) return rp_error_wrap(err, r, "note store '%s'", name);
+        r = rp_place_find(catalog->db, name, out, err);
+    }
+    return r;
+}
+
+int rp_place_owned(struct rp_tx *tx, int64_t place_id, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(place_id), rp_int(tx->late_ms) };
+    return rp_db_exec(tx->db, RP_SQL(place_owned), args, NULL, err);
+}
+
+struct tally_out {
+    struct rp_tally_row *rows;
+    size_t n, max;
+};
+
+static int tally_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct tally_out *out = ctx;
+    if (out->n == out->max) return rp_error_set(err, RP_ETOOBIG, "more than %zu tallies", out->max);
+    out->rows[out->n++] = (struct rp_tally_row){ row[0].i, row[1].i, row[2].i, row[3].i };
+    return 0;
+}
+
+int rp_tally_read(struct rp_db *db, struct rp_tally_row *out, size_t max, size_t *n, struct rp_error *err)
+{
+    struct tally_out rows = { .rows = out, .max = max };
+    int r = rp_db_query(db, RP_SQL(tally_sums), NULL, tally_row, &rows, err);
+    if (r < 0) return r;
+    *n = rows.n;
+    return 0;
+}

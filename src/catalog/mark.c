@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "catalog/mark.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/time.h"
+#include "catalog/statements.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rows ---- */
+
+int rp_marks_init(struct rp_marks *marks, size_t max, struct rp_arena *arena, struct rp_error *err)
+{
+    struct rp_mark *at = rp_arena_array(arena, max, sizeof *at);
+    if (at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", max);
+    *marks = (struct rp_marks){ .at = at, .max = max, .arena = arena };
+    return 0;
+}
+
+static const char *keep(struct rp_marks *marks, const struct rp_value *v, bool *failed)
+{
+    if (v->type == RP_NULL_T) return NULL;
+    const char *copy = rp_arena_copy(marks->arena, v->p, v->n);
+    if (copy == NULL) *failed = true;
+    return copy;
+}
+
+int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
+{
+    struct rp_marks *marks = ctx;
+    bool failed = false;
+    RP_ASSERT(marks->n < marks->max);
+    struct rp_mark m = {
+        .id = v[0].i,
+        .place_id = v[1].i,
+        .key = keep(marks, &v[2], &failed),
+        .state = (enum rp_state)v[3].i,
+        .was = (enum rp_state)v[4].i,
+        .next_at_ms = v[5].i,
+        .due_at_ms = v[6].i,
+        .marked_at_ms = v[7].i,
+        .fence = v[8].i,
+        .attempts = v[9].i,
+        .checks = v[10].i,
+        .tenant_id = v[11].i,
+        .run_id = v[12].i,
+        .etag = keep(marks, &v[13], &failed),
+        .version = keep(marks, &v[14], &failed),
+        .size_bytes = v[15].i,
+        .modified_ms = v[16].i,
+        .annotated = v[17].i != 0,
+        .outcome = (enum rp_end)v[18].i,
+        .ended_at_ms = v[19].i,
+        .reason = keep(marks, &v[20], &failed),
+        .actor = keep(marks, &v[21], &failed),
+        .note = keep(marks, &v[22], &failed),
+    };
+    if (failed) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
+    if (m.state < RP_MARKED || m.state >= RP_STATES)
+        return rp_error_set(err, RP_ECORRUPT, "mark %lld is in no state we know (%d)", (long long)m.id, (int)m.state);
+    marks->at[marks->n++] = m;
+    return 0;
+}
+
+/* ---- changes ---- */
+
+#define ADD_COLUMNS 19
+
+int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
+{
+    int64_t changed = 0;
+    struct rp_value *rows = rp_arena_array(tx->arena, n * ADD_COLUMNS, sizeof *rows);
+    if (n == 0) return 0;
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++) {
+        const struct rp_mark *m = &marks[i];
+        RP_ASSERT(m->state == RP_MARKED && m->due_at_ms >= m->marked_at_ms);
+        const struct rp_value row[ADD_COLUMNS] = {
+            rp_int(m->id),           rp_int(m->place_id),
+            rp_text(m->key),         rp_int(1),
+            rp_int(m->state),        rp_int(m->state),
+            rp_int(m->due_at_ms),    rp_int(m->due_at_ms),
+            rp_int(m->marked_at_ms), rp_int(m->checks),
+            rp_int(m->tenant_id),    rp_int_or_null(m->run_id != 0, m->run_id),
+            rp_int(m->annotated),    rp_text(m->etag),
+            rp_text(m->version),     rp_int(m->size_bytes),
+            rp_int(m->modified_ms),  rp_text(m->reason),
+            rp_text(m->actor),
+        };
+        memcpy(&rows[i * ADD_COLUMNS], row, sizeof row);
+    }
+    int r = rp_db_exec_rows(tx->db, RP_SQL(mark_add), NULL, rows, n, &changed, err);
+    if (r < 0) return rp_error_wrap(err, r, "add marks");
+    if (changed != (int64_t)n) return rp_error_set(err, RP_ECONFLICT, "add marks: another writer was faster");
+    return 0;
+}
+
+static struct rp_value *text_rows(struct rp_tx *tx, const char *const *texts, size_t n)
+{
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
+    for (size_t i = 0; rows != NULL && i < n; i++)
+        rows[i] = rp_text(texts[i]);
+    return rows;
+}
+
+int rp_marks_active(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, struct rp_marks *out,
+                    struct rp_error *err)
+{
+    struct rp_value place = rp_int(place_id);
+    struct rp_value *rows = text_rows(tx, keys, n);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
+    int r = rp_db_query_rows(tx->db, RP_SQL(mark_active), &place, rows, n, rp_marks_row, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
+}
+
+struct held_out {
+    const char *const *keys;
+    bool *held;
+    size_t n;
+};
+
+static int held_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct held_out *out = ctx;
+    (void)err;
+    for (size_t i = 0; i < out->n; i++)
+        if (strcmp(out->keys[i], row[0].p) == 0) out->held[i] = true;
+    return 0;
+}
+
+int rp_marks_held(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, bool *held,
+                  struct rp_error *err)
+{
+    struct rp_one any = { 0 };
+    struct rp_value place = rp_int(place_id);
+    struct held_out out = { .keys = keys, .held = held, .n = n };
+    memset(held, 0, n * sizeof *held);
+    int r = rp_db_query(tx->db, RP_SQL(hold_any), NULL, rp_one_row, &any, err);
+    if (r < 0 || any.i[0] == 0) return r;
+    struct rp_value *rows = text_rows(tx, keys, n);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
+    r = rp_db_query_rows(tx->db, RP_SQL(mark_held), &place, rows, n, held_row, &out, err);
+    return r < 0 ? rp_error_wrap(err, r, "look for holds") : 0;
+}
+
+int rp_marks_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)
+{
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = rp_int(ids[i]);
+    int r = rp_db_query_rows(tx->db, RP_SQL(mark_lock), NULL, rows, n, rp_marks_row, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
+}
+
+int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err)
+{
+    struct rp_one epoch = { 0 };
+    struct rp_value args[] = { rp_int(claim->place_id),
+                               rp_int(claim->now_ms),
+                               rp_int(claim->limit),
+                               rp_text(claim->lease_by),
+                               rp_int(tx->db_ms + claim->lease_ms),
+                               rp_int(claim->from_ms) };
+    RP_ASSERT(claim->limit > 0 && (size_t)claim->limit <= out->max);
+    /* under this lock no hold can be placed between the look at the holds and the commit of the claim */
+    int r = rp_db_query(tx->db, RP_SQL(hold_epoch_share), NULL, rp_one_row, &epoch, err);
+    if (r == 0) r = rp_db_query(tx->db, RP_SQL(mark_claim), args, rp_marks_row, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "claim due marks") : 0;
+}
+
+struct moved {
+    struct rp_move *moves;
+    size_t n;
+};
+
+static int by_mark_id(const void *a, const void *b)
+{
+    const struct rp_move *x = a, *y = b;
+    return (x->mark->id > y->mark->id) - (x->mark->id < y->mark->id);
+}
+
+static int moved_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct moved *moved = ctx;
+    struct rp_mark mark = { .id = row[0].i };
+    struct rp_move wanted = { .mark = &mark };
+    (void)err;
+    struct rp_move *move = bsearch(&wanted, moved->moves, moved->n, sizeof wanted, by_mark_id);
+    RP_ASSERT(move != NULL && !move->done);
+    move->done = true;
+    return 0;
+}
+
+#define MOVE_COLUMNS 11
+
+/* Sorted by id, so that two writers lock rows in the same order. */
+int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_error *err)
+{
+    struct moved moved = { .moves = moves, .n = n };
+    struct rp_value *rows = rp_arena_array(tx->arena, n * MOVE_COLUMNS, sizeof *rows);
+    if (n == 0) return 0;
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu moves", n);
+    qsort(moves, n, sizeof *moves, by_mark_id);
+    for (size_t i = 0; i < n; i++) {
+        const struct rp_move *m = &moves[i];
+        bool final = m->to == RP_PURGED || m->to == RP_REPRIEVED || m->to == RP_LOST;
+        RP_ASSERT(final == (m->outcome != RP_END_NONE) && (!final || m->next_at_ms == 0));
+        moves[i].done = false;
+        const struct rp_value row[MOVE_COLUMNS] = {
+            rp_int(m->mark->id), rp_int(m->mark->fence),    rp_int(m->mark->state),
+            rp_int(m->to),       rp_int_or_null(!final, 1), rp_int_or_null(m->next_at_ms != 0, m->next_at_ms),
+            rp_int(m->attempts), rp_int(m->outcome),        rp_int_or_null(final, tx->late_ms),
+            rp_text(m->note),    rp_int(m->refence),
+        };
+        memcpy(&rows[i * MOVE_COLUMNS], row, sizeof row);
+    }
+    int r = rp_db_query_rows(tx->db, RP_SQL(mark_move), NULL, rows, n, moved_row, &moved, err);
+    return r < 0 ? rp_error_wrap(err, r, "move marks") : 0;
+}
+
+struct extended {
+    struct rp_extend *extends;
+    size_t n;
+};
+
+static int extended_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct extended *x = ctx;
+    (void)err;
+    for (size_t i = 0; i < x->n; i++)
+        if (x->extends[i].mark->id == row[0].i) x->extends[i].done = true;
+    return 0;
+}
+
+int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struct rp_error *err)
+{
+    struct extended x = { .extends = extends, .n = n };
+    struct rp_value *rows = rp_arena_array(tx->arena, n * 3, sizeof *rows);
+    if (n == 0) return 0;
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++) {
+        RP_ASSERT(extends[i].due_at_ms > extends[i].mark->due_at_ms);
+        extends[i].done = false;
+        rows[i * 3] = rp_int(extends[i].mark->id);
+        rows[i * 3 + 1] = rp_int(extends[i].mark->fence);
+        rows[i * 3 + 2] = rp_int(extends[i].due_at_ms);
+    }
+    int r = rp_db_query_rows(tx->db, RP_SQL(mark_extend), NULL, rows, n, extended_row, &x, err);
+    return r < 0 ? rp_error_wrap(err, r, "extend marks") : 0;
+}
+
+int rp_marks_annotated(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_error *err)
+{
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = rp_int(ids[i]);
+    return rp_db_exec_rows(tx->db, RP_SQL(mark_annotated), NULL, rows, n, NULL, err);
+}

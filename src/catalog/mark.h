@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mark.h - the rows of table mark: read, added, claimed, moved. What a move means is decided above (core/state.h);
+ * here a move is a compare-and-set on (id, fence, state), and the answer says which rows it changed. */
+#ifndef RP_CATALOG_MARK_H
+#define RP_CATALOG_MARK_H
+
+#include "catalog/catalog.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RP_MARK_ETAG        96
+#define RP_MARK_VERSION     128
+#define RP_CHECK_REFERENCES 1
+
+/* The same numbers stand in the catalog and in its statements: never renumber. */
+enum rp_state {
+    RP_MARKED = 1,
+    RP_CHECKING = 2,
+    RP_PURGING = 3,
+    RP_PURGED = 4,
+    RP_REPRIEVED = 5,
+    RP_DEAD = 6,
+    RP_LOST = 7,
+    RP_STATES
+};
+
+/* How a mark ended, or 0. */
+enum rp_end {
+    RP_END_NONE = 0,
+    RP_END_ERASED = 1,      /* deleted by us, bytes freed */
+    RP_END_GONE = 2,        /* nothing was there any more */
+    RP_END_SUPERSEDED = 3,  /* a newer upload stands under the key; left alone */
+    RP_END_QUARANTINED = 4, /* moved aside */
+    RP_END_RESTORED = 5,    /* reprieved by a person */
+    RP_END_RECOVERED = 6,   /* reprieved because the catalog was rolled back */
+    RP_END_KEPT = 7,        /* a dead letter that a person gave up */
+    RP_ENDS
+};
+
+struct rp_mark {
+    int64_t id, place_id;
+    const char *key; /* of the arena it was read into, like every text here */
+    enum rp_state state, was;
+    int64_t next_at_ms; /* 0: never */
+    int64_t due_at_ms, marked_at_ms;
+    int64_t fence, attempts, checks, tenant_id;
+    int64_t run_id; /* 0: none */
+    const char *etag, *version;
+    int64_t size_bytes, modified_ms;
+    bool annotated;
+    enum rp_end outcome;
+    int64_t ended_at_ms; /* 0: not yet */
+    const char *reason, *actor;
+    const char *note; /* may be NULL */
+};
+
+struct rp_marks {
+    struct rp_mark *at;
+    size_t n, max;
+    struct rp_arena *arena;
+};
+
+/* Room for up to `max` marks in the arena. RP_ENOMEM when it does not fit. */
+int rp_marks_init(struct rp_marks *marks, size_t max, struct rp_arena *arena, struct rp_error *err);
+/* The row function of every statement that returns MARK_COLUMNS: appends to a struct rp_marks (at most `max`). */
+rp_row_fn rp_marks_row;
+
+/* ---- changes, inside a transaction ---- */
+
+/* All or RP_ECONFLICT: another writer has marked one of the subjects meanwhile. */
+int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err);
+/* Active marks of these subjects, locked. */
+int rp_marks_active(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, struct rp_marks *out,
+                    struct rp_error *err);
+/* Which of these subjects a hold covers: held[i]. */
+int rp_marks_held(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, bool *held,
+                  struct rp_error *err);
+int rp_marks_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
+
+struct rp_claim {
+    int64_t place_id, now_ms, lease_ms, from_ms; /* from_ms: look at nothing that came due before */
+    int64_t limit;
+    const char *lease_by;
+};
+int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err);
+
+struct rp_move {
+    const struct rp_mark *mark; /* as it was read: id, fence and state must still be these */
+    enum rp_state to;
+    enum rp_end outcome; /* with a final state */
+    int64_t next_at_ms;  /* 0: never */
+    int64_t attempts;
+    const char *note; /* may be NULL */
+    bool refence;     /* raise the fence: whoever holds a lease on it has lost it */
+    bool done;        /* out: the row was changed */
+};
+int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_error *err);
+
+struct rp_extend {
+    const struct rp_mark *mark;
+    int64_t due_at_ms;
+    bool done; /* out */
+};
+int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struct rp_error *err);
+/* These marks may carry an annotation from now on. */
+int rp_marks_annotated(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_error *err);
+
+/* ---- reading ---- */
+
+int rp_mark_get(struct rp_db *db, int64_t id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err);
+/* The marks that a subject had, newest first, at most out->max. An active one is always the newest. */
+int rp_marks_history(struct rp_db *db, int64_t place_id, const char *key, struct rp_marks *out, struct rp_error *err);
+
+/* A page of marks: give the query, call until `out->n` is 0. The cursor is kept in it. */
+enum rp_marks_by {
+    RP_BY_DUE,
+    RP_BY_DUE_UNHELD,
+    RP_BY_ENDED,
+    RP_BY_DEAD,
+    RP_BY_PREFIX,
+    RP_BY_REASON,
+    RP_BY_RUN,
+    RP_BY_SINCE
+};
+struct rp_marks_query {
+    enum rp_marks_by by;
+    int64_t place_id;    /* DUE, DUE_UNHELD, PREFIX */
+    int64_t before_ms;   /* DUE, DUE_UNHELD: looked at up to here; ENDED: ended before */
+    enum rp_state state; /* ENDED */
+    const char *text;    /* PREFIX, REASON */
+    int64_t run_id;      /* RUN */
+    int64_t since_ms;    /* SINCE */
+    int64_t cursor_ms, cursor_id;
+    char cursor_key[1025];
+    bool begun;
+};
+/* Fills `out` (cleared first) with the next page of at most out->max. */
+int rp_marks_page(struct rp_db *db, struct rp_marks_query *query, struct rp_marks *out, struct rp_error *err);
+
+struct rp_overdue {
+    int64_t marks, bytes, oldest_due_ms; /* oldest 0: none */
+};
+int rp_marks_overdue(struct rp_db *db, int64_t place_id, int64_t now_ms, struct rp_overdue *out, struct rp_error *err);
+/* When the sweeper must look again: 0 if nothing waits. */
+int rp_marks_next(struct rp_db *db, int64_t place_id, int64_t *next_ms, struct rp_error *err);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.h - runs, their named locks and their deletion records (one a run, written once). */
+#ifndef RP_CATALOG_RUN_H
+#define RP_CATALOG_RUN_H
+
+#include "catalog/catalog.h"
+
+struct rp_lock_row {
+    char locked_by[160];
+    int64_t locked_at_ms, fence;
+    int64_t run_id; /* 0: free */
+};
+/* Reads the lock's row, made if it is not there, and holds it until the transaction ends. */
+int rp_lock_get(struct rp_tx *tx, const char *name, struct rp_lock_row *out, struct rp_error *err);
+/* The new fence is lock->fence + 1. RP_ECONFLICT if another one took it meanwhile. */
+int rp_lock_take(struct rp_tx *tx, const char *name, const struct rp_lock_row *lock, const char *worker, int64_t run_id,
+                 struct rp_error *err);
+/* RP_ECHANGED: the lock is no longer ours. */
+int rp_lock_renew(struct rp_tx *tx, const char *name, int64_t fence, struct rp_error *err);
+int rp_lock_release(struct rp_tx *tx, const char *name, int64_t fence, struct rp_error *err);
+
+struct rp_run_row {
+    int64_t id;
+    const char *kind, *name, *locked_by; /* borrowed or of an arena, as the function says */
+    int64_t fence, started_at_ms;
+    const char *figures; /* JSON */
+};
+struct rp_record_row {
+    int64_t run_id;
+    const char *kind, *name, *outcome;
+    int64_t started_at_ms, finished_at_ms;
+    const char *body; /* JSON */
+};
+typedef int rp_run_fn(void *ctx, const struct rp_run_row *row, struct rp_error *err);
+typedef int rp_record_fn(void *ctx, const struct rp_record_row *row, struct rp_error *err);
+
+int rp_run_add(struct rp_tx *tx, const struct rp_run_row *run, struct rp_error *err);
+int rp_run_progress(struct rp_tx *tx, int64_t run_id, const char *figures, struct rp_error *err);
+/* Writes the record and closes the run; RP_EEXISTS if it has its record already. */
+int rp_run_record(struct rp_tx *tx, const struct rp_record_row *record, struct rp_error *err);
+/* Runs without a record, of one lock or (NULL) of all. */
+int rp_run_each_open(struct rp_db *db, const char *lock, rp_run_fn *fn, void *ctx, struct rp_error *err);
+int rp_record_get(struct rp_db *db, int64_t run_id, rp_record_fn *fn, void *ctx, struct rp_error *err);
+int rp_record_each(struct rp_db *db, int64_t before_id, int64_t limit, rp_record_fn *fn, void *ctx,
+                   struct rp_error *err);
+
+#endif
