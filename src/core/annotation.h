@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* annotation.h - the mark as other tools can see it: user metadata on the object itself. It informs; the catalog decides.
+ * N1  Written after the commit of a mark that says so (mark.annotated), removed before the reprieve's: a crash leaves a
+ *     mark without annotation, never an annotation without mark.
+ * N2  Only our own fields are written and removed, whatever else changed meanwhile. */
+#ifndef RP_CORE_ANNOTATION_H
+#define RP_CORE_ANNOTATION_H
+
+#include "core/place.h"
+
+struct rp_error;
+
+struct rp_annotation {
+    int64_t marked_at_ms, due_at_ms;
+    const char *reason;
+};
+
+int rp_annotation_write(struct rp_place *place, const char *key, const struct rp_identity *identity,
+                        const struct rp_annotation *annotation, struct rp_error *err);
+int rp_annotation_remove(struct rp_place *place, const char *key, const struct rp_identity *identity,
+                         struct rp_error *err);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/explain.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/audit.h"
+#include "catalog/hold.h"
+#include "core/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MARKS_MAX 100
+#define WORDS_MAX 2048
+
+/* ---- words ---- */
+
+/* clang-format off */
+/* %s: the field's value. A line is its opening words and then every field that is there. */
+static const struct {
+    const char *event, *opening;
+    struct { const char *field, *words; } fields[4];
+} phrases[] = {
+    { "mark.created", "marked for deletion", { { "due_at", ", due %s" }, { "only_if", ", only if %s" }, { "reason", " (reason: %s)" } } },
+    { "mark.extended", "given more time", { { "due_at", ", due %s" } } },
+    { "mark.reprieved", "reprieved", { { "outcome", ": %s" } } },
+    { "mark.purged", "purged", { { "outcome", ": %s" } } },
+    { "mark.dead", "purging failed too often, a person must decide", { { "note", ": %s" } } },
+    { "mark.retried", "brought back to be tried again", { { NULL, NULL } } },
+    { "mark.lost", "given up after a failed purge; something of it may be erased", { { NULL, NULL } } },
+    { "object.returned", "returned from quarantine", { { NULL, NULL } } },
+};
+/* clang-format on */
+
+static void write_words(struct rp_buf *b, const char *event, const json_t *details)
+{
+    for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++) {
+        if (strcmp(phrases[i].event, event) != 0) continue;
+        rp_buf_str(b, phrases[i].opening);
+        for (size_t f = 0; f < 4 && phrases[i].fields[f].field != NULL; f++) {
+            const char *value = rp_json_get_text(details, phrases[i].fields[f].field, "");
+            const char *words = phrases[i].fields[f].words, *hole = strstr(words, "%s");
+            if (value[0] == 0) continue;
+            rp_buf_add(b, words, (size_t)(hole - words));
+            rp_buf_str(b, value);
+            rp_buf_str(b, hole + 2);
+        }
+        return;
+    }
+    rp_buf_str(b, event);
+}
+
+struct telling {
+    rp_story_fn *fn;
+    void *ctx;
+};
+
+static int tell(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
+{
+    struct telling *t = ctx;
+    RP_CLEANUP(rp_buf_done) struct rp_buf words = RP_BUF(WORDS_MAX);
+    RP_CLEANUP(rp_json_decrefp) json_t *details = NULL;
+    char id[RP_ID_TEXT];
+    if (row->details != NULL && rp_json_parse(row->details, strlen(row->details), &details, err) < 0) return err->code;
+    write_words(&words, row->event, details);
+    if (row->details == NULL) rp_buf_str(&words, " (details erased)");
+    struct rp_story_line line = { .at_ms = row->at_ms,
+                                  .event = row->event,
+                                  .actor = row->actor,
+                                  .words = rp_buf_text(&words),
+                                  .mark = rp_id_format(RP_ID_MARK, row->mark_id, id) };
+    return t->fn(t->ctx, &line, err);
+}
+
+/* ---- how things stand ---- */
+
+struct hold_search {
+    const struct rp_place *place;
+    const char *key;
+    bool held;
+};
+
+static int search_hold(void *ctx, const struct rp_hold *hold, struct rp_error *err)
+{
+    struct hold_search *s = ctx;
+    (void)err;
+    bool here = hold->place_id == s->place->id;
+    if (hold->scope == RP_SCOPE_EVERYTHING) s->held = true;
+    if (hold->scope == RP_SCOPE_SUBJECT && here && strcmp(hold->key, s->key) == 0) s->held = true;
+    if (hold->scope == RP_SCOPE_PREFIX && here && strncmp(hold->key, s->key, strlen(hold->key)) == 0) s->held = true;
+    return 0;
+}
+
+static void say_waiting(struct rp_story_end *end, const struct rp_place *place, int64_t now_ms)
+{
+    char due[RP_TIME_TEXT], away[RP_TIME_TEXT];
+    const char *mode = place->config->mode == RP_MODE_OBSERVE      ? "but the store is in mode observe, so it stays"
+                       : place->config->mode == RP_MODE_QUARANTINE ? "and then moved to quarantine"
+                                                                   : "and then purged";
+    snprintf(end->words, sizeof end->words, "It is marked, due %s (%s), %s%s; `restore` keeps it until then.%s%s",
+             rp_time_format(end->mark.due_at_ms, due), rp_time_distance(end->mark.due_at_ms, now_ms, away), mode,
+             end->held ? " - but it is held, and nothing happens until the hold is lifted" : "",
+             end->mark.note != NULL ? " Last time: " : "", end->mark.note != NULL ? end->mark.note : "");
+}
+
+static void say_end(struct rp_story_end *end, const struct rp_place *place, int64_t now_ms)
+{
+    const char *there = end->object == RP_OUT_FOUND ? "The object exists" : "The object does not exist";
+    char next[RP_TIME_TEXT];
+    if (!end->has_mark) {
+        snprintf(end->words, sizeof end->words, "%s and was never marked: nothing will happen to it.", there);
+        return;
+    }
+    switch (end->mark.state) {
+    case RP_MARKED:
+        say_waiting(end, place, now_ms);
+        return;
+    case RP_CHECKING:
+    case RP_PURGING:
+        snprintf(end->words, sizeof end->words,
+                 "Its purge has begun (%s, attempt %" PRId64 "); it is looked at again %s.%s%s",
+                 rp_state_name(end->mark.state), end->mark.attempts + 1,
+                 rp_time_distance(end->mark.next_at_ms, now_ms, next), end->mark.note != NULL ? " Last time: " : "",
+                 end->mark.note != NULL ? end->mark.note : "");
+        return;
+    case RP_DEAD:
+        snprintf(end->words, sizeof end->words,
+                 "It waits for a person: `reprieve dead` shows why, retry or keep it there.");
+        return;
+    default:
+        snprintf(end->words, sizeof end->words, "%s; its last mark ended as %s.", there,
+                 rp_state_name(end->mark.state));
+    }
+}
+
+static int stand(struct rp_catalog *catalog, struct rp_place *place, const char *key, struct rp_story_end *end,
+                 struct rp_error *err)
+{
+    struct rp_item item = { .key = key };
+    struct hold_search search = { .place = place, .key = key };
+    int r = place->store->ops->stat(place->store, &item, 1, err);
+    if (r < 0) return r;
+    end->object = item.outcome;
+    end->identity = item.identity;
+    r = rp_hold_each(catalog->db, search_hold, &search, err);
+    end->held = search.held;
+    return r;
+}
+
+int rp_explain(struct rp_catalog *catalog, struct rp_place *place, const char *key, struct rp_arena *arena,
+               rp_story_fn *fn, void *ctx, struct rp_story_end *end, struct rp_error *err)
+{
+    struct rp_marks marks;
+    struct telling t = { .fn = fn, .ctx = ctx };
+    *end = (struct rp_story_end){ 0 };
+    int r = rp_marks_init(&marks, MARKS_MAX, arena, err);
+    if (r == 0) r = rp_marks_history(catalog->db, place->id, key, &marks, err);
+    if (r == 0) r = stand(catalog, place, key, end, err);
+    if (r < 0) return rp_error_wrap(err, r, "explain %s:%s", place->config->name, key);
+    if (marks.n == 0 && end->object == RP_OUT_GONE)
+        return rp_error_set(err, RP_ENOTFOUND, "%s:%s does not exist and was never marked", place->config->name, key);
+    for (size_t i = marks.n; i > 0 && r == 0; i--)
+        r = rp_audit_of_mark(catalog->db, marks.at[i - 1].id, tell, &t, err);
+    end->has_mark = marks.n > 0;
+    if (end->has_mark) end->mark = marks.at[0];
+    say_end(end, place, rp_clock_now_ms(catalog->clock));
+    return r;
+}

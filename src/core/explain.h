@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.h - the story of one subject, in order, in words: why it is here, why it went, who decided. */
+#ifndef RP_CORE_EXPLAIN_H
+#define RP_CORE_EXPLAIN_H
+
+#include "catalog/mark.h"
+#include "core/place.h"
+
+struct rp_story_line {
+    int64_t at_ms;
+    const char *event; /* "mark.created" */
+    const char *actor;
+    const char *words; /* "marked for deletion, due 2026-11-20T... (reason: avatar replaced)" */
+    const char *mark;  /* "mrk_..." */
+};
+typedef int rp_story_fn(void *ctx, const struct rp_story_line *line, struct rp_error *err);
+
+struct rp_story_end {
+    enum rp_outcome object;      /* FOUND, GONE, or what kept us from looking */
+    struct rp_identity identity; /* FOUND */
+    bool has_mark;
+    struct rp_mark mark; /* the newest, of the arena */
+    bool held;
+    char words[400]; /* what will happen next */
+};
+
+/* Tells every line of every mark of the subject (the last 100 marks), oldest first, then how things stand. A subject that neither
+ * exists nor was ever marked is RP_ENOTFOUND. */
+int rp_explain(struct rp_catalog *catalog, struct rp_place *place, const char *key, struct rp_arena *arena,
+               rp_story_fn *fn, void *ctx, struct rp_story_end *end, struct rp_error *err);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/guard.h"
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "db/db.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct question {
+    const struct rp_reference *reference;
+    size_t database; /* index into guard->databases */
+    char *text;
+    char name[80];
+    struct rp_sql sql;
+};
+
+struct connection {
+    const struct rp_database_config *config;
+    struct rp_db *db; /* NULL: not open yet */
+};
+
+struct rp_guard {
+    const char *store;
+    struct question *questions;
+    size_t n_questions;
+    struct connection *databases;
+    size_t n_databases;
+};
+
+static int write_column_question(struct rp_buf *b, const struct rp_reference *ref, struct rp_error *err)
+{
+    rp_buf_str(b, "SELECT v.column1, COUNT(*) FROM (VALUES @ROWS) AS v JOIN ");
+    int r = rp_db_quote_name(b, ref->table, err);
+    if (r < 0) return r;
+    rp_buf_str(b, " AS t ON t.");
+    r = rp_db_quote_name(b, ref->column, err);
+    if (r < 0) return r;
+    rp_buf_str(b, " = v.column1 GROUP BY v.column1");
+    return 0;
+}
+
+/* $1 and @NAME mean something to the port; in a user's text they could only be a mistake. Inside a literal they are fine, but
+ * a query that needs them there can name the column through a view. */
+static int check_sql(const char *sql, struct rp_error *err)
+{
+    for (const char *p = sql; *p != 0; p++) {
+        bool parameter = p[0] == '$' && p[1] >= '0' && p[1] <= '9';
+        bool macro = p[0] == '@' && p[1] >= 'A' && p[1] <= 'Z';
+        if (parameter || macro || *p == ';')
+            return rp_error_set(err, RP_ECONFIG, "the query may not contain ';', $1 or @NAME");
+    }
+    return 0;
+}
+
+/* The user's query becomes a table of one column: another number of columns is refused by the engine. */
+static void write_sql_question(struct rp_buf *b, const struct rp_reference *ref)
+{
+    rp_buf_fmt(b,
+               "WITH q(k) AS (%s\n) SELECT v.column1, COUNT(*) FROM (VALUES @ROWS) AS v JOIN q ON q.k = v.column1 "
+               "GROUP BY v.column1",
+               ref->sql);
+}
+
+static size_t connection_of(struct rp_guard *guard, const struct rp_database_config *config)
+{
+    size_t i = 0;
+    while (i < guard->n_databases && guard->databases[i].config != config)
+        i++;
+    if (i == guard->n_databases) guard->databases[guard->n_databases++].config = config;
+    return i;
+}
+
+static int ask_by(struct rp_guard *guard, const struct rp_config *config, const struct rp_reference *ref,
+                  struct question *q, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(65536);
+    const struct rp_database_config *database = rp_config_database(config, ref->database);
+    int r = 0;
+    RP_ASSERT(database != NULL);
+    if (ref->sql != NULL) r = check_sql(ref->sql, err);
+    if (r == 0 && ref->sql != NULL) write_sql_question(&text, ref);
+    if (ref->sql == NULL) r = write_column_question(&text, ref, err);
+    if (r < 0) return r;
+    if (text.failed < 0) return rp_error_set(err, text.failed, "the query is too long");
+    q->reference = ref;
+    q->database = connection_of(guard, database);
+    q->text = strdup(rp_buf_text(&text));
+    if (q->text == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    snprintf(q->name, sizeof q->name, "%s.%s", ref->database, ref->sql != NULL ? "sql" : ref->table);
+    q->sql = (struct rp_sql){ .name = q->name, .text = q->text, .params = "", .rows = "s", .columns = "si" };
+    return 0;
+}
+
+static void free_guard(struct rp_guard **guard)
+{
+    rp_guard_free(*guard);
+}
+
+int rp_guard_new(const struct rp_config *config, const struct rp_store_config *store, struct rp_guard **out,
+                 struct rp_error *err)
+{
+    size_t n = store->n_referenced_by;
+    if (n == 0) {
+        *out = NULL;
+        return 0;
+    }
+    RP_CLEANUP(free_guard) struct rp_guard *guard = calloc(1, sizeof *guard);
+    if (guard != NULL) guard->questions = calloc(n, sizeof *guard->questions);
+    if (guard != NULL) guard->databases = calloc(n, sizeof *guard->databases);
+    if (guard == NULL || guard->questions == NULL || guard->databases == NULL)
+        return rp_error_set(err, RP_ENOMEM, "out of memory");
+    guard->store = store->name;
+    for (size_t i = 0; i < n; i++) {
+        guard->n_questions = i + 1;
+        int r = ask_by(guard, config, &store->referenced_by[i], &guard->questions[i], err);
+        if (r < 0) return rp_error_wrap(err, RP_ECONFIG, "stores.%s.referenced_by[%zu]", store->name, i);
+    }
+    *out = guard;
+    guard = NULL;
+    return 0;
+}
+
+void rp_guard_free(struct rp_guard *guard)
+{
+    if (guard == NULL) return;
+    for (size_t i = 0; i < guard->n_databases; i++)
+        rp_db_close(guard->databases[i].db);
+    for (size_t i = 0; i < guard->n_questions; i++)
+        free(guard->questions[i].text);
+    free(guard->questions);
+    free(guard->databases);
+    free(guard);
+}
+
+static int connect_to(struct connection *c, struct rp_error *err)
+{
+    const struct rp_database_config *config = c->config;
+    struct rp_db_options options = { .read_only = true, .statement_ms = config->statement_timeout_ms };
+    if (c->db != NULL) return 0;
+    const char *url = config->read_url[0] != 0 ? config->read_url : config->url;
+    return rp_db_open(url, &options, &c->db, err);
+}
+
+struct counting {
+    const char *const *keys;
+    int64_t *counts;
+    size_t n;
+};
+
+static int count_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct counting *c = ctx;
+    if (row[0].type != RP_TEXT_T || row[1].type != RP_INT_T || row[1].i < 0)
+        return rp_error_set(err, RP_EFAILED, "the look-up answered nonsense");
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->keys[i], row[0].p) == 0) c->counts[i] += row[1].i;
+    return 0;
+}
+
+static int ask(struct rp_guard *guard, struct question *q, const struct rp_value *rows, size_t n, struct counting *c,
+               struct rp_error *err)
+{
+    struct connection *connection = &guard->databases[q->database];
+    int r = connect_to(connection, err);
+    if (r == 0) r = rp_db_query_rows(connection->db, &q->sql, NULL, rows, n, count_row, c, err);
+    if (r == 0) return 0;
+    /* whatever went wrong, the answer is "we do not know": try again later */
+    rp_error_wrap(err, RP_EUNAVAILABLE, "references of store '%s' in %s", guard->store, q->name);
+    return RP_EUNAVAILABLE;
+}
+
+int rp_guard_count(struct rp_guard *guard, const char *const *keys, size_t n, int64_t *counts, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct rp_value *rows = calloc(n + 1, sizeof *rows);
+    RP_CLEANUP(rp_freep) int64_t *sums = calloc(n + 1, sizeof *sums);
+    struct counting c = { .keys = keys, .counts = sums, .n = n };
+    if (rows == NULL || sums == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        rows[i] = rp_text(keys[i]);
+    for (size_t q = 0; q < guard->n_questions; q++) {
+        int r = ask(guard, &guard->questions[q], rows, n, &c, err);
+        if (r < 0) return r;
+    }
+    memcpy(counts, sums, n * sizeof *counts);
+    return 0;
+}
+
+int rp_guard_check(struct rp_guard *guard, struct rp_error *err)
+{
+    const char *key = "reprieve-doctor-asks-whether-this-works";
+    int64_t count;
+    return rp_guard_count(guard, &key, 1, &count, err);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/hold.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "catalog/audit.h"
+
+#include <string.h>
+
+#define PLACES_MAX 128
+#define RESUME_MAX 1000
+
+static json_t *hold_json(const struct rp_hold *hold, const struct rp_place *place)
+{
+    static const char *const scopes[] = { [RP_SCOPE_SUBJECT] = "subject",
+                                          [RP_SCOPE_PREFIX] = "prefix",
+                                          [RP_SCOPE_TENANT] = "tenant",
+                                          [RP_SCOPE_EVERYTHING] = "everything" };
+    char id[RP_ID_TEXT];
+    json_t *o = json_object();
+    rp_json_set(o, "hold", json_string(rp_id_format(RP_ID_HOLD, hold->id, id)));
+    rp_json_set(o, "scope", json_string(scopes[hold->scope]));
+    if (place != NULL) rp_json_set(o, "subject", json_sprintf("%s:%s", place->config->name, hold->key));
+    rp_json_set(o, "reason", rp_json_text(hold->reason));
+    return o;
+}
+
+struct placing {
+    const struct rp_hold_request *request;
+    struct rp_hold_answer *out;
+    struct rp_arena *arena;
+};
+
+static bool covers(const struct rp_hold_request *q, const char *key)
+{
+    if (q->scope == RP_SCOPE_SUBJECT) return strcmp(q->key, key) == 0;
+    if (q->scope == RP_SCOPE_PREFIX) return strncmp(q->key, key, strlen(q->key)) == 0;
+    return true;
+}
+
+static int collect_claimed(struct rp_tx *tx, struct placing *p, int64_t place_id, struct rp_error *err)
+{
+    struct rp_marks *claimed = &p->out->claimed;
+    size_t first = claimed->n;
+    int r = rp_hold_claimed(tx->db, place_id, claimed, err);
+    if (r < 0) return r;
+    size_t kept = first;
+    for (size_t i = first; i < claimed->n; i++)
+        if (covers(p->request, claimed->at[i].key)) claimed->at[kept++] = claimed->at[i];
+    claimed->n = kept;
+    return 0;
+}
+
+static int collect_all_claimed(struct rp_tx *tx, struct placing *p, struct rp_error *err)
+{
+    struct rp_place_row places[PLACES_MAX];
+    size_t n = 0;
+    if (p->request->place != NULL) return collect_claimed(tx, p, p->request->place->id, err);
+    int r = rp_place_list(tx->db, places, PLACES_MAX, &n, err);
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = collect_claimed(tx, p, places[i].id, err);
+    return r;
+}
+
+static int place_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct placing *p = ctx;
+    const struct rp_hold_request *q = p->request;
+    struct rp_hold hold = { .id = rp_tx_new_id(tx),
+                            .scope = q->scope,
+                            .place_id = q->place != NULL ? q->place->id : 0,
+                            .key = q->key,
+                            .reason = q->reason,
+                            .actor = q->actor,
+                            .placed_at_ms = tx->late_ms };
+    int r = rp_marks_init(&p->out->claimed, RP_HOLD_CLAIMED_MAX, p->arena, err);
+    if (r == 0) r = rp_hold_add(tx, &hold, err);
+    /* the epoch is ours now: every claim before it has committed, and shows */
+    if (r == 0) r = collect_all_claimed(tx, p, err);
+    if (r < 0) return r;
+    p->out->id = hold.id;
+    p->out->placed_at_ms = hold.placed_at_ms;
+    struct rp_audit_entry entry = { .event = "hold.placed", .actor = q->actor, .details = hold_json(&hold, q->place) };
+    return rp_tx_audit(tx, &entry, err);
+}
+
+int rp_hold_place(struct rp_catalog *catalog, const struct rp_hold_request *request, struct rp_arena *arena,
+                  struct rp_hold_answer *out, struct rp_error *err)
+{
+    struct placing p = { .request = request, .out = out, .arena = arena };
+    bool named = request->scope == RP_SCOPE_SUBJECT || request->scope == RP_SCOPE_PREFIX;
+    RP_ASSERT(named == (request->place != NULL) && named == (request->key != NULL));
+    return rp_catalog_transact(catalog, place_tx, &p, err);
+}
+
+struct removing {
+    int64_t id;
+    const char *actor;
+};
+
+static int remove_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    const struct removing *rm = ctx;
+    char id[RP_ID_TEXT];
+    int r = rp_hold_lift(tx, rm->id, rm->actor, err);
+    if (r < 0) return r;
+    struct rp_audit_entry entry = { .event = "hold.lifted",
+                                    .actor = rm->actor,
+                                    .details = json_pack("{s:s}", "hold", rp_id_format(RP_ID_HOLD, rm->id, id)) };
+    return rp_tx_audit(tx, &entry, err);
+}
+
+int rp_hold_remove(struct rp_catalog *catalog, int64_t id, const char *actor, struct rp_error *err)
+{
+    struct removing rm = { .id = id, .actor = actor };
+    return rp_catalog_transact(catalog, remove_tx, &rm, err);
+}
+
+struct everything {
+    int64_t ids[RESUME_MAX];
+    size_t n;
+};
+
+static int collect_everything(void *ctx, const struct rp_hold *hold, struct rp_error *err)
+{
+    struct everything *all = ctx;
+    (void)err;
+    if (hold->scope == RP_SCOPE_EVERYTHING && all->n < RESUME_MAX) all->ids[all->n++] = hold->id;
+    return 0;
+}
+
+int rp_hold_resume(struct rp_catalog *catalog, const char *actor, int64_t *lifted, struct rp_error *err)
+{
+    struct everything all = { .n = 0 };
+    int64_t n = 0;
+    int r = rp_hold_each(catalog->db, collect_everything, &all, err);
+    for (size_t i = 0; i < all.n && r == 0; i++) {
+        r = rp_hold_remove(catalog, all.ids[i], actor, err);
+        n += r == 0;
+        if (r == RP_ENOTFOUND) r = 0; /* somebody else resumed at the same moment */
+    }
+    if (r == 0) *lifted = n;
+    return r;
+}

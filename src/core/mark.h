@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mark.h - the verb mark: a durable promise to purge a subject at due_at.
+ *
+ * R1  Marking touches the catalog only; the object's bytes, headers and metadata stay as they are (unless annotated).
+ * R2  The clock starts at the mark, and due_at is stored with it: a changed setting never shortens a promise.
+ * R3  Marking again gives the same mark. A later explicit time extends it; an earlier one is RP_EMARKED.
+ * R4  A newer upload under the key ends the old mark (superseded) and is marked anew, in the same transaction.
+ * R5  One batch is one transaction: load, decide each, apply together. One refusal harms no other. */
+#ifndef RP_CORE_MARK_H
+#define RP_CORE_MARK_H
+
+#include "base/error.h"
+#include "catalog/mark.h"
+#include "core/place.h"
+
+#define RP_MARK_BATCH_MAX 1000
+
+struct rp_mark_request {
+    const char *key;
+    int64_t grace_ms;   /* -1: the store's */
+    int64_t at_ms;      /* -1: now + grace; only one of the two may be given */
+    const char *reason; /* "" is fine */
+    bool if_unreferenced;
+    bool annotate;
+};
+
+enum rp_marking { RP_MARK_REFUSED, RP_MARK_SAME, RP_MARK_EXTENDED, RP_MARK_CREATED, RP_MARK_REPLACED };
+const char *rp_marking_name(enum rp_marking what);
+
+/* What is known of a subject when the decision is made. */
+struct rp_mark_facts {
+    enum rp_outcome found; /* of the stat: FOUND, GONE, DENIED, RETRY, UNKNOWN */
+    struct rp_identity identity;
+    char note[120];
+    const struct rp_mark *active; /* NULL: none */
+    bool held;
+    int64_t references;  /* -1: not asked */
+    int references_code; /* negative: the look-up failed */
+};
+
+struct rp_mark_decision {
+    enum rp_marking what;
+    int code; /* refused: why */
+    int64_t due_at_ms;
+};
+
+/* Pure. Fills `err` (never NULL) when it refuses. */
+struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, const struct rp_mark_facts *facts,
+                                       const struct rp_store_config *config, int64_t now_ms, struct rp_error *err);
+
+struct rp_mark_answer {
+    enum rp_marking what;
+    struct rp_error error; /* refused: why, with its code */
+    int64_t references;    /* with RP_EREFERENCED */
+    int64_t mark_id, marked_at_ms, due_at_ms, size_bytes;
+    bool annotated;
+    char annotate_note[120]; /* the mark stands, but the annotation could not be written */
+};
+
+/* Marks up to RP_MARK_BATCH_MAX subjects of one place; answers[i] belongs to requests[i]. A key that stands twice in the
+ * batch is answered alike. Returns negative only if nothing was decided. */
+int rp_mark_many(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests, size_t n,
+                 const char *actor, struct rp_mark_answer *answers, struct rp_error *err);
+
+#endif

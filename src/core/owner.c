@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/owner.h"
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/audit.h"
+#include "catalog/mark.h"
+#include "core/state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RECORD_MAX 4096
+#define PAGE       1000
+
+const char *rp_ownership_text(enum rp_ownership ownership)
+{
+    static const char *const texts[] = { [RP_OWNER_NONE] = "not owned yet",
+                                         [RP_OWNER_OURS] = "ours",
+                                         [RP_OWNER_GONE] = "its owner record is gone",
+                                         [RP_OWNER_FOREIGN] = "belongs to another catalog",
+                                         [RP_OWNER_AHEAD] = "is ahead of this catalog, which was rolled back",
+                                         [RP_OWNER_DAMAGED] = "its owner record is damaged" };
+    return texts[ownership];
+}
+
+/* ---- look ---- */
+
+static int take_bytes(void *ctx, const void *from, size_t n, struct rp_error *err)
+{
+    int r = rp_buf_add(ctx, from, n);
+    return r < 0 ? rp_error_set(err, r, "the owner record is too long") : 0;
+}
+
+/* Foreign bytes in our place are a finding, not a failure. */
+static void read_record(const struct rp_buf *text, struct rp_owner *out)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *record = NULL;
+    struct rp_error ignored = { 0 };
+    if (text->failed < 0 || rp_json_parse(rp_buf_text(text), text->len, &record, &ignored) < 0 ||
+        !json_is_object(record) || rp_json_get_text(record, "catalog", NULL) == NULL ||
+        rp_json_get_int(record, "epoch", -1) < 0) {
+        out->ownership = RP_OWNER_DAMAGED;
+        return;
+    }
+    snprintf(out->catalog, sizeof out->catalog, "%s", rp_json_get_text(record, "catalog", ""));
+    snprintf(out->environment, sizeof out->environment, "%s", rp_json_get_text(record, "environment", ""));
+    out->epoch = rp_json_get_int(record, "epoch", 0);
+    if (rp_time_parse(rp_json_get_text(record, "written_at", ""), &out->written_at_ms, &ignored) < 0)
+        out->written_at_ms = 0;
+}
+
+int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_owner *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
+    struct rp_sink sink = { .write = take_bytes, .ctx = &text };
+    struct rp_identity identity;
+    struct rp_meta meta;
+    struct rp_place_row row;
+    struct rp_owner owner = { .ownership = RP_OWNER_OURS };
+    int r = rp_place_find(catalog->db, place->config->name, &row, err);
+    /* the store before the catalog: an epoch that another node raises between the two looks leaves the record behind */
+    int looked = r < 0 ? r : place->store->ops->get(place->store, RP_STORE_OWNER, &sink, &arena, &meta, &identity, err);
+    if (r == 0) r = rp_meta_get(catalog->db, "epoch", &owner.catalog_epoch, NULL, 0, err);
+    if (r < 0) return r;
+    if (looked == RP_ENOTFOUND)
+        owner.ownership = row.owned_at == 0 ? RP_OWNER_NONE : RP_OWNER_GONE;
+    else if (looked < 0 && text.failed == 0)
+        return rp_error_wrap(err, looked, "owner record of store '%s'", place->config->name);
+    else
+        read_record(&text, &owner);
+    if (owner.ownership == RP_OWNER_OURS && strcmp(owner.catalog, catalog->id) != 0) owner.ownership = RP_OWNER_FOREIGN;
+    if (owner.ownership == RP_OWNER_OURS && owner.epoch > owner.catalog_epoch) owner.ownership = RP_OWNER_AHEAD;
+    *out = owner;
+    return 0;
+}
+
+/* ---- assert ---- */
+
+struct reading {
+    const char *text;
+    size_t left;
+};
+
+static int64_t give_bytes(void *ctx, void *to, size_t n, struct rp_error *err)
+{
+    struct reading *from = ctx;
+    (void)err;
+    if (n > from->left) n = from->left;
+    memcpy(to, from->text, n);
+    from->text += n;
+    from->left -= n;
+    return (int64_t)n;
+}
+
+static int write_record(struct rp_catalog *catalog, struct rp_place *place, const char *environment, int64_t epoch,
+                        int flags, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
+    RP_CLEANUP(rp_json_decrefp) json_t *record = json_object();
+    static const struct rp_pair type = { "content-type", "application/json" };
+    struct rp_meta meta = { .headers = &type, .n_headers = 1 };
+    struct rp_identity identity;
+    rp_json_set(record, "catalog", json_string(catalog->id));
+    rp_json_set(record, "epoch", json_integer(epoch));
+    rp_json_set(record, "environment", rp_json_text(environment));
+    rp_json_set(record, "written_at", rp_json_time(rp_clock_now_ms(catalog->clock)));
+    rp_json_set(record, "note",
+                json_string("This store is purged by Reprieve, from this catalog only. Do not remove."));
+    int r = rp_json_write(&text, record);
+    if (r < 0) return rp_error_set(err, r, "the owner record does not fit");
+    rp_buf_char(&text, '\n');
+    struct reading from = { .text = rp_buf_text(&text), .left = text.len };
+    struct rp_source source = { .read = give_bytes, .ctx = &from };
+    r = place->store->ops->put(place->store, RP_STORE_OWNER, &source, &meta, flags, &identity, err);
+    return r < 0 ? rp_error_wrap(err, r, "write the owner record of store '%s'", place->config->name) : 0;
+}
+
+struct raising {
+    struct rp_place *place;
+    bool first;
+    int64_t at_least, epoch;
+    const char *event, *actor;
+    json_t *details;
+};
+
+static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct raising *raising = ctx;
+    int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
+    if (r == 0) r = rp_meta_set(tx->db, "epoch_raised_at", tx->late_ms, "", err);
+    if (r == 0 && raising->first) r = rp_place_owned(tx, raising->place->id, err);
+    if (r < 0 || raising->event == NULL) return r;
+    struct rp_audit_entry entry = { .event = raising->event,
+                                    .actor = raising->actor,
+                                    .details = json_incref(raising->details) };
+    return rp_tx_audit(tx, &entry, err);
+}
+
+static int refuse(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    rp_error_set(err, RP_ENOTOWNER, "store '%s' %s", store, rp_ownership_text(owner->ownership));
+    if (owner->ownership == RP_OWNER_FOREIGN)
+        rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to catalog %s (environment '%s')", store, owner->catalog,
+                     owner->environment);
+    if (owner->ownership == RP_OWNER_AHEAD)
+        rp_error_set(err, RP_ENOTOWNER,
+                     "store '%s' has seen epoch %lld, this catalog is at %lld: it was restored from a backup", store,
+                     (long long)owner->epoch, (long long)owner->catalog_epoch);
+    return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", store);
+}
+
+/* The first record: made only if none is there, so that of two catalogs one wins. */
+static int take_first(struct rp_catalog *catalog, struct rp_place *place, const char *environment, struct rp_error *err)
+{
+    struct raising raising = { .place = place };
+    int r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    if (r == 0) r = write_record(catalog, place, environment, raising.epoch, RP_PUT_NEW, err);
+    if (r < 0) return r;
+    raising = (struct raising){ .place = place,
+                                .first = true,
+                                .event = "store.owned",
+                                .actor = "reprieve",
+                                .details = json_pack("{s:s}", "store", place->config->name) };
+    r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    json_decref(raising.details);
+    return r;
+}
+
+static bool raised_lately(struct rp_catalog *catalog, struct rp_error *err)
+{
+    int64_t at = 0;
+    if (rp_meta_get(catalog->db, "epoch_raised_at", &at, NULL, 0, err) < 0) return false;
+    int64_t ago = rp_clock_now_ms(catalog->clock) - at;
+    return ago >= 0 && ago < RP_MINUTE_MS;
+}
+
+int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const char *environment, bool lazily,
+                    struct rp_error *err)
+{
+    struct rp_owner owner;
+    struct raising raising = { .place = place };
+    RP_ASSERT(place->config->mode != RP_MODE_OBSERVE);
+    int r = rp_owner_look(catalog, place, &owner, err);
+    if (r < 0) return r;
+    if (owner.ownership == RP_OWNER_NONE) {
+        r = take_first(catalog, place, environment, err);
+        if (r != RP_EEXISTS) return r;
+        r = rp_owner_look(catalog, place, &owner, err); /* somebody else was first */
+        if (r < 0) return r;
+    }
+    if (owner.ownership != RP_OWNER_OURS) return refuse(&owner, place->config->name, err);
+    if (lazily && raised_lately(catalog, err)) return 0;
+    /* a record found ours while the catalog never noted it: the note was lost in a crash; it is made up for here */
+    raising.first = true;
+    r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    if (r == 0) r = write_record(catalog, place, environment, raising.epoch, RP_PUT_REPLACE, err);
+    return r;
+}
+
+/* ---- recover ---- */
+
+struct recovering {
+    struct rp_place *place;
+    const char *actor;
+    struct rp_marks *page;
+    int64_t reprieved;
+};
+
+static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct recovering *rec = ctx;
+    struct rp_move *moves = rp_arena_array(tx->arena, rec->page->n, sizeof *moves);
+    size_t n = 0;
+    rec->reprieved = 0;
+    if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < rec->page->n; i++) {
+        const struct rp_mark *m = &rec->page->at[i];
+        if (m->state != RP_MARKED && m->state != RP_CHECKING) continue;
+        moves[n++] = (struct rp_move){
+            .mark = m, .to = RP_REPRIEVED, .outcome = RP_END_RECOVERED, .attempts = m->attempts, .refence = true
+        };
+    }
+    int r = rp_state_move(tx, rec->place->config->name, rec->actor, moves, n, err);
+    for (size_t i = 0; i < n; i++)
+        rec->reprieved += moves[i].done;
+    return r;
+}
+
+static int compare_page(struct rp_place *place, struct rp_marks *page, struct rp_recovery *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct rp_item *items = calloc(page->n, sizeof *items);
+    if (items == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < page->n; i++)
+        items[i].key = page->at[i].key;
+    int r = place->store->ops->stat(place->store, items, page->n, err);
+    if (r < 0) return r;
+    for (size_t i = 0; i < page->n; i++) {
+        bool waiting = page->at[i].state == RP_MARKED || page->at[i].state == RP_CHECKING;
+        if (!waiting) continue;
+        out->waiting++;
+        if (items[i].outcome == RP_OUT_GONE)
+            out->missing++;
+        else if (strcmp(items[i].identity.etag, page->at[i].etag) == 0)
+            out->present++;
+        else
+            out->changed++;
+    }
+    return 0;
+}
+
+static int recover_marks(struct rp_catalog *catalog, struct rp_place *place, const char *actor, bool dry_run,
+                         struct rp_recovery *out, struct rp_error *err)
+{
+    struct rp_marks_query query = { .by = RP_BY_DUE, .place_id = place->id, .before_ms = RP_TIME_MAX_MS };
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)8 << 20);
+    for (;;) {
+        struct rp_marks page;
+        rp_arena_reset(&arena);
+        int r = rp_marks_init(&page, PAGE, &arena, err);
+        if (r == 0) r = rp_marks_page(catalog->db, &query, &page, err);
+        if (r < 0 || page.n == 0) return r;
+        r = compare_page(place, &page, out, err);
+        if (r < 0) return r;
+        if (dry_run) continue;
+        struct recovering rec = { .place = place, .actor = actor, .page = &page };
+        r = rp_catalog_transact(catalog, reprieve_page, &rec, err);
+        if (r < 0) return r;
+        out->reprieved += rec.reprieved;
+    }
+}
+
+int rp_owner_recover(struct rp_catalog *catalog, struct rp_place *place, const char *environment, const char *actor,
+                     bool dry_run, struct rp_recovery *out, struct rp_error *err)
+{
+    struct rp_recovery rec = { 0 };
+    RP_ASSERT(place->config->mode != RP_MODE_OBSERVE);
+    int r = rp_owner_look(catalog, place, &rec.before, err);
+    if (r == 0) r = recover_marks(catalog, place, actor, dry_run, &rec, err);
+    if (r == 0 && !dry_run) {
+        struct raising raising = {
+            .place = place, .first = true, .at_least = rec.before.epoch + 1, .event = "store.recovered", .actor = actor
+        };
+        raising.details =
+            json_pack("{s:s,s:s,s:s,s:I}", "store", place->config->name, "was", rp_ownership_text(rec.before.ownership),
+                      "owner_before", rec.before.catalog, "reprieved", (json_int_t)rec.reprieved);
+        r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+        json_decref(raising.details);
+        if (r == 0) r = write_record(catalog, place, environment, raising.epoch, RP_PUT_REPLACE, err);
+    }
+    if (r < 0) return rp_error_wrap(err, r, "recover store '%s'", place->config->name);
+    *out = rec;
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* owner.h - whose store is it? The object .reprieve/owner names the catalog and its epoch.
+ *
+ * O1  A store is purged only by the catalog that its record names, and only if that catalog's epoch is not behind the
+ *     record's. Otherwise the catalog is a clone or was restored from a backup: RP_ENOTOWNER until `reprieve recover`.
+ * O2  The epoch is raised in the catalog first, then in the store: a crash between leaves the catalog ahead, which is fine.
+ * O3  A record that was there and is gone is not ours any more: an empty mount point must not look like an empty store.
+ * O4  In mode observe nothing is read or written here. */
+#ifndef RP_CORE_OWNER_H
+#define RP_CORE_OWNER_H
+
+#include "catalog/catalog.h"
+#include "core/place.h"
+
+enum rp_ownership {
+    RP_OWNER_NONE, /* no record, and we never wrote one */
+    RP_OWNER_OURS,
+    RP_OWNER_GONE,    /* no record, but we wrote one once */
+    RP_OWNER_FOREIGN, /* another catalog's */
+    RP_OWNER_AHEAD,   /* ours, but of a later epoch than the catalog's: it was rolled back */
+    RP_OWNER_DAMAGED
+};
+const char *rp_ownership_text(enum rp_ownership ownership);
+
+struct rp_owner {
+    enum rp_ownership ownership;
+    char catalog[64], environment[64]; /* of the record */
+    int64_t epoch, catalog_epoch, written_at_ms;
+};
+
+/* Looks, changes nothing. */
+int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_owner *out, struct rp_error *err);
+/* May this catalog purge there? Writes the first record, raises the epoch (always, or if `lazily` only when that was not done
+ * within the last minute). RP_ENOTOWNER with what to do otherwise. */
+int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const char *environment, bool lazily,
+                    struct rp_error *err);
+
+struct rp_recovery {
+    struct rp_owner before;
+    int64_t waiting, present, changed, missing; /* waiting marks of the store, and how their objects stand */
+    int64_t reprieved;
+};
+/* Takes the store over: every waiting mark of it is reprieved, for a restore that was acknowledged after the backup cannot be seen in
+ * it; marks already purging go on (their intent was final). Then the record is ours, one epoch later than either side. */
+int rp_owner_recover(struct rp_catalog *catalog, struct rp_place *place, const char *environment, const char *actor,
+                     bool dry_run, struct rp_recovery *out, struct rp_error *err);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* place.h - a configured store as the rules see it. Opened by a surface, lent to the verbs. */
+#ifndef RP_CORE_PLACE_H
+#define RP_CORE_PLACE_H
+
+#include "config/config.h"
+#include "store/store.h"
+
+#include <stdint.h>
+
+struct rp_guard;
+
+struct rp_place {
+    int64_t id;                           /* in the catalog */
+    const struct rp_store_config *config; /* name, mode, grace, ... */
+    struct rp_store *store;
+    enum rp_level level;    /* as probed or declared */
+    struct rp_guard *guard; /* NULL: no referenced_by */
+};
+
+#define RP_GRACE_LEAST_MS (1 * RP_DAY_MS)
+#define RP_GRACE_MOST_MS  (30 * RP_DAY_MS)
+#define RP_REASON_MAX     200
+#define RP_ACTOR_MAX      120
+
+#endif

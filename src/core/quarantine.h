@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quarantine.h - where a purge in mode quarantine puts things: a copy under .reprieve/quarantine/MARK, which has a mark of its own,
+ * due when the quarantine's time is over. */
+#ifndef RP_CORE_QUARANTINE_H
+#define RP_CORE_QUARANTINE_H
+
+#include "base/id.h"
+#include "catalog/mark.h"
+#include "store/store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RP_QUARANTINE_KEY (sizeof RP_STORE_QUARANTINE + RP_ID_TEXT)
+
+const char *rp_quarantine_key(int64_t mark_id, char out[RP_QUARANTINE_KEY]);
+bool rp_quarantine_is(const char *key);
+/* The identity that a mark is about. */
+struct rp_identity rp_mark_identity(const struct rp_mark *mark);
+/* The active mark of a mark's copy in quarantine; RP_ENOTFOUND without. */
+int rp_quarantine_mark(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena, struct rp_mark *out,
+                       struct rp_error *err);
+
+#endif

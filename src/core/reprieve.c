@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/reprieve.h"
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/audit.h"
+#include "catalog/dead.h"
+#include "core/annotation.h"
+#include "core/quarantine.h"
+#include "core/state.h"
+
+#include <string.h>
+
+const char *rp_reprieving_name(enum rp_reprieving what)
+{
+    static const char *const names[] = { [RP_REPRIEVE_REFUSED] = "refused",
+                                         [RP_REPRIEVE_DONE] = "restored",
+                                         [RP_REPRIEVE_ALREADY] = "already restored",
+                                         [RP_REPRIEVE_RETURNED] = "returned from quarantine" };
+    return names[what];
+}
+
+/* ---- decide ---- */
+
+static struct rp_reprieve_decision too_late(const struct rp_mark *mark, const char *store, const char *why,
+                                            struct rp_error *err)
+{
+    rp_error_set(err, RP_ETOOLATE, "%s:%s: too late, %s", store, mark->key, why);
+    if (mark->state == RP_DEAD) rp_error_hint(err, "see `reprieve dead`: something of it may already be erased");
+    return (struct rp_reprieve_decision){ .code = RP_ETOOLATE };
+}
+
+struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *aside,
+                                               const char *store, struct rp_error *err)
+{
+    switch (mark->state) {
+    case RP_MARKED:
+        return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_DONE };
+    case RP_REPRIEVED:
+        return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_ALREADY };
+    case RP_CHECKING:
+        return too_late(mark, store, "its purge has begun (checking)", err);
+    case RP_PURGING:
+        return too_late(mark, store, "its purge has begun", err);
+    case RP_DEAD:
+        if (mark->was == RP_CHECKING) return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_DONE };
+        return too_late(mark, store, "its purge has begun and failed", err);
+    case RP_PURGED:
+        if (aside != NULL && aside->state == RP_MARKED)
+            return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_RETURNED };
+        return too_late(mark, store, "it was purged", err);
+    default:
+        break;
+    }
+    return too_late(mark, store, "it was given up after a failed purge", err);
+}
+
+/* ---- load ---- */
+
+int rp_reprieve_find(struct rp_catalog *catalog, const struct rp_place *place, const char *key, struct rp_arena *arena,
+                     struct rp_mark *out, struct rp_error *err)
+{
+    struct rp_mark newest;
+    struct rp_marks history = { .at = &newest, .max = 1, .arena = arena };
+    int r = rp_marks_history(catalog->db, place->id, key, &history, err);
+    if (r < 0) return r;
+    if (history.n == 0) return rp_error_set(err, RP_ENOTFOUND, "%s:%s has no mark", place->config->name, key);
+    *out = newest;
+    return 0;
+}
+
+struct one {
+    struct rp_mark aside;
+    bool has_aside, copied;
+    struct rp_identity copy;
+};
+
+struct batch {
+    struct rp_place *place;
+    const struct rp_mark *marks;
+    struct rp_reprieve_answer *answers;
+    struct one *ones;
+    const char *actor;
+    size_t n;
+    struct rp_arena arena;
+};
+
+/* ---- what is done before the catalog decides ---- */
+
+static void remove_annotation(struct batch *b, size_t i)
+{
+    struct rp_identity identity = rp_mark_identity(&b->marks[i]);
+    struct rp_error ignored = { 0 };
+    /* an object that changed or went carries no annotation of ours; a store that fails must not stop a rescue */
+    if (b->marks[i].annotated && b->marks[i].state == RP_MARKED)
+        (void)rp_annotation_remove(b->place, b->marks[i].key, &identity, &ignored);
+}
+
+/* A copy back under the key, never over something that stands there. */
+static int copy_back(struct batch *b, size_t i, struct rp_error *err)
+{
+    struct one *one = &b->ones[i];
+    struct rp_identity aside = rp_mark_identity(&one->aside);
+    const struct rp_mark *mark = &b->marks[i];
+    struct rp_store *store = b->place->store;
+    int r = store->ops->copy(store, one->aside.key, &aside, mark->key, &one->copy, err);
+    if (r == RP_EEXISTS) {
+        rp_error_set(err, RP_EEXISTS, "%s:%s: something newer stands under this key", b->place->config->name,
+                     mark->key);
+        return rp_error_hint(err, "move it away first; the older one stays in quarantine until its time is over");
+    }
+    one->copied = r == 0;
+    return r < 0 ? rp_error_wrap(err, r, "return %s:%s from quarantine", b->place->config->name, mark->key) : 0;
+}
+
+static int prepare(struct rp_catalog *catalog, struct batch *b, size_t i, struct rp_error *err)
+{
+    const struct rp_mark *mark = &b->marks[i];
+    struct one *one = &b->ones[i];
+    remove_annotation(b, i);
+    if (mark->state != RP_PURGED || mark->outcome != RP_END_QUARANTINED) return 0;
+    int r = rp_quarantine_mark(catalog->db, mark, &b->arena, &one->aside, err);
+    if (r == RP_ENOTFOUND) return 0;
+    if (r < 0) return r;
+    one->has_aside = true;
+    if (one->aside.state != RP_MARKED) return 0;
+    struct rp_reprieve_answer *a = &b->answers[i];
+    (void)copy_back(b, i, &a->error); /* this one is refused, the others go on */
+    return 0;
+}
+
+/* ---- apply ---- */
+
+static int audit_return(struct rp_tx *tx, struct batch *b, size_t i, struct rp_error *err)
+{
+    struct rp_audit_entry entry = { .event = "object.returned",
+                                    .actor = b->actor,
+                                    .mark_id = b->marks[i].id,
+                                    .tenant_id = b->marks[i].tenant_id,
+                                    .details = rp_mark_json(&b->marks[i], b->place->config->name) };
+    return rp_tx_audit(tx, &entry, err);
+}
+
+/* The copy in quarantine has done its work: a mark of its own, due at once, has the next sweep erase it. */
+static int mark_leftover(struct rp_tx *tx, struct batch *b, const struct rp_mark *aside, struct rp_error *err)
+{
+    struct rp_mark leftover = *aside;
+    leftover.id = rp_tx_new_id(tx);
+    leftover.state = RP_MARKED;
+    leftover.marked_at_ms = leftover.due_at_ms = tx->late_ms;
+    leftover.reason = "returned from quarantine";
+    leftover.actor = b->actor;
+    leftover.run_id = 0;
+    rp_tx_tally(tx, leftover.place_id, RP_MARKED, 1, leftover.size_bytes);
+    return rp_marks_add(tx, &leftover, 1, err);
+}
+
+static int apply_return(struct rp_tx *tx, struct batch *b, size_t i, struct rp_error *err)
+{
+    struct one *one = &b->ones[i];
+    struct rp_reprieve_answer *a = &b->answers[i];
+    struct rp_move move = { .mark = &one->aside,
+                            .to = RP_REPRIEVED,
+                            .outcome = RP_END_RESTORED,
+                            .attempts = one->aside.attempts,
+                            .refence = true };
+    if (!one->copied) return 0; /* refused: copy_back said why */
+    int r = rp_state_move(tx, b->place->config->name, b->actor, &move, 1, err);
+    if (r < 0) return r;
+    if (!move.done) {
+        too_late(&b->marks[i], b->place->config->name, "its time in quarantine is over", &a->error);
+        return 0;
+    }
+    r = mark_leftover(tx, b, &one->aside, err);
+    if (r == 0) r = audit_return(tx, b, i, err);
+    if (r == 0) a->what = RP_REPRIEVE_RETURNED;
+    return r;
+}
+
+static int apply_one(struct rp_tx *tx, struct batch *b, const struct rp_mark *now, size_t i, struct rp_move *moves,
+                     size_t *n_moves, struct rp_error *err)
+{
+    struct rp_reprieve_answer *a = &b->answers[i];
+    const struct one *one = &b->ones[i];
+    if (one->has_aside && one->aside.state == RP_MARKED) return apply_return(tx, b, i, err);
+    struct rp_reprieve_decision d =
+        rp_reprieve_decide(now, one->has_aside ? &one->aside : NULL, b->place->config->name, &a->error);
+    a->what = d.what;
+    if (d.what == RP_REPRIEVE_DONE)
+        moves[(*n_moves)++] = (struct rp_move){
+            .mark = now, .to = RP_REPRIEVED, .outcome = RP_END_RESTORED, .attempts = now->attempts, .refence = true
+        };
+    return 0;
+}
+
+static const struct rp_mark *find_mark(const struct rp_marks *marks, int64_t id)
+{
+    for (size_t i = 0; i < marks->n; i++)
+        if (marks->at[i].id == id) return &marks->at[i];
+    return NULL;
+}
+
+static int load_again(struct rp_tx *tx, struct batch *b, struct rp_marks *now, struct rp_error *err)
+{
+    int64_t *ids = rp_arena_array(tx->arena, b->n, sizeof *ids);
+    if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < b->n; i++)
+        ids[i] = b->marks[i].id;
+    int r = rp_marks_init(now, b->n, tx->arena, err);
+    return r < 0 ? r : rp_marks_lock(tx, ids, b->n, now, err);
+}
+
+/* The rows are locked as loaded: on both engines nobody moves them before we do. */
+static int transact(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct batch *b = ctx;
+    struct rp_marks now;
+    size_t n_moves = 0, n_dead = 0;
+    struct rp_move *moves = rp_arena_array(tx->arena, b->n, sizeof *moves);
+    int64_t *dead = rp_arena_array(tx->arena, b->n, sizeof *dead);
+    if (moves == NULL || dead == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    int r = load_again(tx, b, &now, err);
+    for (size_t i = 0; i < b->n && r == 0; i++) {
+        const struct rp_mark *mark = find_mark(&now, b->marks[i].id);
+        if (mark == NULL) return rp_error_set(err, RP_ECORRUPT, "a mark is gone from the catalog");
+        if (mark->state == RP_DEAD && mark->was == RP_CHECKING) dead[n_dead++] = mark->id;
+        r = apply_one(tx, b, mark, i, moves, &n_moves, err);
+    }
+    if (r == 0) r = rp_state_move(tx, b->place->config->name, b->actor, moves, n_moves, err);
+    if (r == 0) r = rp_dead_end(tx, dead, n_dead, "kept", b->actor, err);
+    for (size_t i = 0; i < n_moves && r == 0; i++)
+        RP_ASSERT(moves[i].done);
+    return r;
+}
+
+/* A copy back whose return the catalog did not confirm goes again, exactly that copy. */
+static void undo_copies(struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        struct one *one = &b->ones[i];
+        struct rp_item item = { .key = b->marks[i].key, .identity = one->copy };
+        struct rp_error ignored = { 0 };
+        if (one->copied && b->answers[i].what != RP_REPRIEVE_RETURNED)
+            (void)b->place->store->ops->remove(b->place->store, &item, 1, &ignored);
+    }
+}
+
+int rp_reprieve_many(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark *marks, size_t n,
+                     const char *actor, struct rp_reprieve_answer *answers, struct rp_error *err)
+{
+    struct batch b = {
+        .place = place, .marks = marks, .answers = answers, .actor = actor, .n = n, .arena = RP_ARENA((size_t)64 << 20)
+    };
+    RP_ASSERT(n > 0 && n <= RP_REPRIEVE_BATCH_MAX);
+    int r = 0;
+    b.ones = rp_arena_array(&b.arena, n, sizeof *b.ones);
+    if (b.ones == NULL) return rp_error_set(err, RP_ENOMEM, "restore: out of memory");
+    memset(answers, 0, n * sizeof *answers);
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = prepare(catalog, &b, i, err);
+    if (r == 0) r = rp_catalog_transact(catalog, transact, &b, err);
+    /* an unknown commit keeps the copies: they may be all that is left when the quarantine's time is over */
+    if (r != RP_EUNKNOWN) undo_copies(&b);
+    rp_arena_done(&b.arena);
+    return r < 0 ? rp_error_wrap(err, r, "restore") : 0;
+}

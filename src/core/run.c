@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/run.h"
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/audit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BODY_MAX 65536
+
+/* ---- figures ---- */
+
+void rp_figures_error(struct rp_figures *figures, const char *fmt, ...)
+{
+    va_list args;
+    if (figures->n_errors < RP_RUN_ERRORS_MAX) {
+        va_start(args, fmt);
+        vsnprintf(figures->errors[figures->n_errors], sizeof figures->errors[0], fmt, args);
+        va_end(args);
+    }
+    figures->n_errors++;
+}
+
+void rp_figures_see(struct rp_figures *figures, const char *store, const char *key, int64_t age_ms, int64_t size_bytes)
+{
+    int64_t age_s = age_ms > 0 ? age_ms / 1000 : 0;
+    figures->scanned++;
+    figures->aged++;
+    figures->age_sum_s += age_s;
+    if (figures->oldest[0] == 0 || age_s > figures->oldest_age_s) {
+        figures->oldest_age_s = age_s;
+        snprintf(figures->oldest, sizeof figures->oldest, "%s:%s", store, key);
+    }
+    if (figures->largest[0] == 0 || size_bytes > figures->largest_bytes) {
+        figures->largest_bytes = size_bytes;
+        snprintf(figures->largest, sizeof figures->largest, "%s:%s", store, key);
+    }
+}
+
+static json_t *figures_json(const struct rp_figures *f)
+{
+    json_t *counts =
+        json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "scanned", (json_int_t)f->scanned, "marked", (json_int_t)f->marked,
+                  "purged", (json_int_t)f->purged, "already_gone", (json_int_t)f->already_gone, "skipped",
+                  (json_int_t)f->skipped, "failed", (json_int_t)f->failed, "bytes_freed", (json_int_t)f->bytes_freed);
+    json_t *errors = json_array();
+    for (int64_t i = 0; i < f->n_errors && i < RP_RUN_ERRORS_MAX; i++)
+        json_array_append_new(errors, rp_json_text(f->errors[i]));
+    if (f->n_errors > RP_RUN_ERRORS_MAX)
+        json_array_append_new(errors, json_sprintf("and %lld more", (long long)(f->n_errors - RP_RUN_ERRORS_MAX)));
+    json_t *o = json_object();
+    rp_json_set(o, "counts", counts);
+    rp_json_set(o, "avg_age_s", json_integer(f->aged > 0 ? f->age_sum_s / f->aged : 0));
+    if (f->oldest[0] != 0)
+        rp_json_set(o, "oldest",
+                    json_pack("{s:o,s:I}", "subject", rp_json_text(f->oldest), "age_s", (json_int_t)f->oldest_age_s));
+    if (f->largest[0] != 0)
+        rp_json_set(o, "largest",
+                    json_pack("{s:o,s:I}", "subject", rp_json_text(f->largest), "bytes", (json_int_t)f->largest_bytes));
+    rp_json_set(o, "errors", errors);
+    return o;
+}
+
+static json_t *record_json(const struct rp_run_row *run, const char *outcome, bool dry_run, int64_t finished_at_ms,
+                           const json_t *figures)
+{
+    char id[RP_ID_TEXT];
+    json_t *o = json_object();
+    if (!dry_run) rp_json_set(o, "id", json_string(rp_id_format(RP_ID_RUN, run->id, id)));
+    rp_json_set(o, "kind", json_string(run->kind));
+    rp_json_set(o, "name", rp_json_text(run->name));
+    rp_json_set(o, "state", json_string(finished_at_ms == 0 ? "running" : "finished"));
+    if (outcome != NULL) rp_json_set(o, "outcome", json_string(outcome));
+    rp_json_set(o, "dry_run", json_boolean(dry_run));
+    rp_json_set(o, "locked_by", rp_json_text(run->locked_by));
+    rp_json_set(o, "started_at", rp_json_time(run->started_at_ms));
+    if (finished_at_ms != 0) {
+        rp_json_set(o, "finished_at", rp_json_time(finished_at_ms));
+        rp_json_set(o, "duration_ms", json_integer(finished_at_ms - run->started_at_ms));
+    }
+    if (figures != NULL) json_object_update(o, (json_t *)(uintptr_t)figures);
+    return o;
+}
+
+static struct rp_run_row row_of(const struct rp_run *run)
+{
+    return (struct rp_run_row){ .id = run->id,
+                                .kind = run->kind,
+                                .name = run->name,
+                                .locked_by = run->worker->name,
+                                .fence = run->fence,
+                                .started_at_ms = run->started_at_ms };
+}
+
+json_t *rp_run_json(const struct rp_run *run, const char *outcome, bool dry_run, int64_t finished_at_ms)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(&run->figures);
+    struct rp_run_row row = row_of(run);
+    return record_json(&row, outcome, dry_run, finished_at_ms, figures);
+}
+
+/* ---- begin ---- */
+
+static int audit_run(struct rp_tx *tx, const char *event, const char *actor, json_t *details, struct rp_error *err)
+{
+    struct rp_audit_entry entry = { .event = event, .actor = actor, .details = details };
+    return rp_tx_audit(tx, &entry, err);
+}
+
+static int write_record(struct rp_tx *tx, const struct rp_run_row *run, const char *outcome, json_t *body,
+                        const char *actor, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(BODY_MAX);
+    int r = rp_json_write(&text, body);
+    struct rp_record_row record = { .run_id = run->id,
+                                    .kind = run->kind,
+                                    .name = run->name,
+                                    .outcome = outcome,
+                                    .started_at_ms = run->started_at_ms,
+                                    .finished_at_ms = tx->late_ms,
+                                    .body = rp_buf_text(&text) };
+    if (r < 0) return rp_error_set(err, r, "the run's record does not fit");
+    r = rp_run_record(tx, &record, err);
+    if (r < 0) return r;
+    return audit_run(tx, "run.finished", actor, json_incref(body), err);
+}
+
+struct begin {
+    struct rp_run *run;
+    int64_t stale_after_ms;
+    struct rp_arena arena; /* what is read of abandoned runs */
+    struct rp_run_row abandoned[16];
+    size_t n_abandoned;
+};
+
+static int keep_abandoned(void *ctx, const struct rp_run_row *row, struct rp_error *err)
+{
+    struct begin *b = ctx;
+    struct rp_run_row copy = *row;
+    if (b->n_abandoned == sizeof b->abandoned / sizeof b->abandoned[0]) return 0; /* the rest at the next begin */
+    copy.kind = rp_arena_strdup(&b->arena, row->kind);
+    copy.name = rp_arena_strdup(&b->arena, row->name);
+    copy.locked_by = rp_arena_strdup(&b->arena, row->locked_by);
+    copy.figures = rp_arena_strdup(&b->arena, row->figures);
+    if (copy.kind == NULL || copy.name == NULL || copy.locked_by == NULL || copy.figures == NULL)
+        return rp_error_set(err, RP_ENOMEM, "out of memory");
+    b->abandoned[b->n_abandoned++] = copy;
+    return 0;
+}
+
+/* Runs under this lock whose process ended without a record. */
+static int close_abandoned(struct rp_tx *tx, struct begin *b, struct rp_error *err)
+{
+    b->n_abandoned = 0;
+    rp_arena_reset(&b->arena);
+    int r = rp_run_each_open(tx->db, b->run->name, keep_abandoned, b, err);
+    for (size_t i = 0; i < b->n_abandoned && r == 0; i++) {
+        const struct rp_run_row *row = &b->abandoned[i];
+        RP_CLEANUP(rp_json_decrefp) json_t *figures = NULL;
+        if (strcmp(row->kind, b->run->kind) != 0) continue;
+        r = rp_json_parse(row->figures, strlen(row->figures), &figures, err);
+        if (r < 0) return r;
+        json_array_append_new(json_object_get(figures, "errors"),
+                              json_string("the process ended before the run did; figures are those of its last batch"));
+        RP_CLEANUP(rp_json_decrefp) json_t *body = record_json(row, "failed", false, tx->late_ms, figures);
+        r = write_record(tx, row, "failed", body, b->run->worker->name, err);
+    }
+    return r;
+}
+
+static int refuse_running(const struct rp_lock_row *lock, const char *name, int64_t now_ms, struct rp_error *err)
+{
+    char at[RP_TIME_TEXT], ago[RP_TIME_TEXT];
+    rp_error_set(err, RP_ERUNNING, "%s is already running: locked_by %s, locked_at %s (%s)", name, lock->locked_by,
+                 rp_time_format(lock->locked_at_ms, at), rp_time_distance(lock->locked_at_ms, now_ms, ago));
+    return rp_error_hint(err, "wait for it; if its host is gone, the lock can be taken 30m after locked_at");
+}
+
+static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(BODY_MAX);
+    struct begin *b = ctx;
+    struct rp_run *run = b->run;
+    struct rp_lock_row lock;
+    int r = rp_lock_get(tx, run->lock, &lock, err);
+    if (r < 0) return r;
+    bool free_to_take = lock.run_id == 0 || tx->db_ms - lock.locked_at_ms >= b->stale_after_ms ||
+                        (run->worker->is_dead != NULL && run->worker->is_dead(lock.locked_by));
+    if (!free_to_take) return refuse_running(&lock, run->lock, tx->db_ms, err);
+    r = close_abandoned(tx, b, err);
+    if (r < 0) return r;
+    run->id = rp_tx_new_id(tx);
+    run->fence = lock.fence + 1;
+    run->started_at_ms = tx->late_ms;
+    r = rp_lock_take(tx, run->lock, &lock, run->worker->name, run->id, err);
+    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(&run->figures);
+    struct rp_run_row row = row_of(run);
+    if (r == 0 && rp_json_write(&text, figures) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    row.figures = rp_buf_text(&text);
+    if (r == 0) r = rp_run_add(tx, &row, err);
+    if (r == 0) r = audit_run(tx, "run.started", run->worker->name, record_json(&row, NULL, false, 0, NULL), err);
+    return r;
+}
+
+int rp_run_begin(struct rp_catalog *catalog, const char *kind, const char *name, const struct rp_worker *worker,
+                 int64_t stale_after_ms, struct rp_run *out, struct rp_error *err)
+{
+    struct begin b = { .run = out, .stale_after_ms = stale_after_ms, .arena = RP_ARENA(1 << 20) };
+    *out = (struct rp_run){ .worker = worker };
+    snprintf(out->kind, sizeof out->kind, "%s", kind);
+    snprintf(out->name, sizeof out->name, "%s", name);
+    snprintf(out->lock, sizeof out->lock, "%s:%s", out->kind, out->name);
+    int r = rp_catalog_transact(catalog, begin_tx, &b, err);
+    rp_arena_done(&b.arena);
+    return r < 0 ? rp_error_wrap(err, r, "begin %s", kind) : 0;
+}
+
+/* ---- step and end ---- */
+
+int rp_run_step(struct rp_tx *tx, struct rp_run *run, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(BODY_MAX);
+    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(&run->figures);
+    RP_ASSERT(run->id != 0);
+    int r = rp_json_write(&text, figures);
+    if (r < 0) return rp_error_set(err, r, "the run's figures do not fit");
+    r = rp_lock_renew(tx, run->lock, run->fence, err);
+    if (r == 0) r = rp_run_progress(tx, run->id, rp_buf_text(&text), err);
+    return r;
+}
+
+struct end {
+    struct rp_run *run;
+    const char *outcome;
+};
+
+static int end_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct end *end = ctx;
+    struct rp_run_row row = row_of(end->run);
+    RP_CLEANUP(rp_json_decrefp) json_t *body = rp_run_json(end->run, end->outcome, false, tx->late_ms);
+    int r = write_record(tx, &row, end->outcome, body, end->run->worker->name, err);
+    if (r == 0) r = rp_lock_release(tx, end->run->lock, end->run->fence, err);
+    return r;
+}
+
+int rp_run_end(struct rp_catalog *catalog, struct rp_run *run, const char *outcome, struct rp_error *err)
+{
+    struct end end = { .run = run, .outcome = outcome };
+    int r = rp_catalog_transact(catalog, end_tx, &end, err);
+    /* whoever took the lock over has written our record */
+    if (r == RP_EEXISTS) return 0;
+    return r < 0 ? rp_error_wrap(err, r, "end %s", run->kind) : 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.h - one execution of a sweep (later: a policy, a reconcile, ...), its lock, its figures, its one record.
+ *
+ * U1  A run takes a named lock, renewed with every batch. A lock renewed less than `stale_after_ms` ago is RP_ERUNNING, with
+ *     holder and time; an older one, or one whose holder is known to be dead, is taken over.
+ * U2  The lock is fenced: a holder that comes back finds RP_ECHANGED at its next batch and stops.
+ * U3  Exactly one record a run, however it ends: a run whose process died gets its record, `failed`, from whoever takes
+ *     the lock over, with the figures of its last batch. */
+#ifndef RP_CORE_RUN_H
+#define RP_CORE_RUN_H
+
+#include "catalog/run.h"
+#include "core/place.h"
+
+#include <jansson.h>
+
+#define RP_RUN_ERRORS_MAX 10
+#define RP_SUBJECT_TEXT   1200
+
+/* Who works: named in locks and leases. */
+struct rp_worker {
+    char name[160];
+    /* Whether a worker of that name can no longer live (its process is gone, on this host). NULL: never known. */
+    bool (*is_dead)(const char *name);
+};
+
+struct rp_figures {
+    int64_t scanned, marked, purged, already_gone, skipped, failed, bytes_freed;
+    int64_t aged, age_sum_s; /* for the average age of the marks that were looked at */
+    int64_t oldest_age_s, largest_bytes;
+    char oldest[RP_SUBJECT_TEXT], largest[RP_SUBJECT_TEXT];
+    char errors[RP_RUN_ERRORS_MAX][256];
+    int64_t n_errors; /* all of them, also those not kept */
+};
+void rp_figures_error(struct rp_figures *figures, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* One more mark was looked at. */
+void rp_figures_see(struct rp_figures *figures, const char *store, const char *key, int64_t age_ms, int64_t size_bytes);
+
+struct rp_run {
+    int64_t id, fence, started_at_ms;
+    char kind[24], name[72], lock[96];
+    const struct rp_worker *worker;
+    struct rp_figures figures;
+    bool lost; /* the lock was taken over: change nothing more */
+};
+
+/* Takes the lock `kind:name` and begins the run. */
+int rp_run_begin(struct rp_catalog *catalog, const char *kind, const char *name, const struct rp_worker *worker,
+                 int64_t stale_after_ms, struct rp_run *out, struct rp_error *err);
+/* Inside the transaction that finishes a batch: keeps the figures, renews the lock. RP_ECHANGED: lost. */
+int rp_run_step(struct rp_tx *tx, struct rp_run *run, struct rp_error *err);
+/* `outcome`: done, partial, failed. Writes the record and releases the lock. */
+int rp_run_end(struct rp_catalog *catalog, struct rp_run *run, const char *outcome, struct rp_error *err);
+
+/* The run's record as INTERFACE shows it; `record` NULL for a dry run that leaves none. */
+json_t *rp_run_json(const struct rp_run *run, const char *outcome, bool dry_run, int64_t finished_at_ms);
+
+#endif

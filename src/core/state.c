@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/state.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "catalog/audit.h"
+#include "catalog/dead.h"
+
+#include <string.h>
+
+#define TO(state) (1U << (state))
+
+static const struct {
+    const char *name;
+    unsigned to;
+    const char *event; /* audited when a mark arrives here; NULL: recorded in the mark alone */
+} states[RP_STATES] = {
+    [RP_MARKED] = { "marked", TO(RP_CHECKING) | TO(RP_PURGING) | TO(RP_REPRIEVED), NULL },
+    [RP_CHECKING] = { "checking", TO(RP_PURGING) | TO(RP_MARKED) | TO(RP_REPRIEVED) | TO(RP_DEAD) | TO(RP_CHECKING),
+                      NULL },
+    [RP_PURGING] = { "purging", TO(RP_PURGED) | TO(RP_DEAD) | TO(RP_PURGING), NULL },
+    [RP_PURGED] = { "purged", 0, "mark.purged" },
+    [RP_REPRIEVED] = { "reprieved", 0, "mark.reprieved" },
+    [RP_DEAD] = { "dead", TO(RP_CHECKING) | TO(RP_PURGING) | TO(RP_REPRIEVED) | TO(RP_LOST), "mark.dead" },
+    [RP_LOST] = { "lost", 0, "mark.lost" },
+};
+
+static const char *const ends[RP_ENDS] = {
+    [RP_END_NONE] = "",
+    [RP_END_ERASED] = "erased",
+    [RP_END_GONE] = "already gone",
+    [RP_END_SUPERSEDED] = "superseded by a newer upload",
+    [RP_END_QUARANTINED] = "moved to quarantine",
+    [RP_END_RESTORED] = "restored",
+    [RP_END_RECOVERED] = "reprieved by a recovery",
+    [RP_END_KEPT] = "given up",
+};
+
+const char *rp_state_name(enum rp_state state)
+{
+    RP_ASSERT(state >= RP_MARKED && state < RP_STATES);
+    return states[state].name;
+}
+
+bool rp_state_parse(const char *name, enum rp_state *out)
+{
+    for (int s = RP_MARKED; s < RP_STATES; s++) {
+        if (strcmp(states[s].name, name) != 0) continue;
+        *out = (enum rp_state)s;
+        return true;
+    }
+    return false;
+}
+
+bool rp_state_may_move(enum rp_state from, enum rp_state to)
+{
+    return (states[from].to & TO(to)) != 0;
+}
+
+bool rp_state_final(enum rp_state state)
+{
+    return states[state].to == 0;
+}
+
+const char *rp_end_name(enum rp_end end)
+{
+    RP_ASSERT(end >= RP_END_NONE && end < RP_ENDS);
+    return ends[end];
+}
+
+json_t *rp_mark_json(const struct rp_mark *mark, const char *store)
+{
+    char id[RP_ID_TEXT];
+    json_t *o = json_object();
+    json_t *subject = json_sprintf("%s:%s", store, mark->key);
+    rp_json_set(o, "mark", json_string(rp_id_format(RP_ID_MARK, mark->id, id)));
+    rp_json_set(o, "subject", subject != NULL ? subject : rp_json_text(mark->key));
+    rp_json_set(o, "reason", json_string(mark->reason));
+    rp_json_set(o, "marked_at", rp_json_time(mark->marked_at_ms));
+    rp_json_set(o, "due_at", rp_json_time(mark->due_at_ms));
+    rp_json_set(o, "size", json_integer(mark->size_bytes));
+    return o;
+}
+
+static int audit_move(struct rp_tx *tx, const char *store, const char *actor, const struct rp_move *move,
+                      struct rp_error *err)
+{
+    const char *event = states[move->to].event;
+    if (event == NULL && move->mark->state == RP_DEAD) event = "mark.retried";
+    if (event == NULL) return 0;
+    struct rp_audit_entry entry = { .event = event,
+                                    .actor = actor,
+                                    .mark_id = move->mark->id,
+                                    .tenant_id = move->mark->tenant_id,
+                                    .details = rp_mark_json(move->mark, store) };
+    if (move->outcome != RP_END_NONE) rp_json_set(entry.details, "outcome", json_string(rp_end_name(move->outcome)));
+    if (move->note != NULL) rp_json_set(entry.details, "note", rp_json_text(move->note));
+    return rp_tx_audit(tx, &entry, err);
+}
+
+static int add_dead_letter(struct rp_tx *tx, const struct rp_move *move, struct rp_error *err)
+{
+    struct rp_dead letter = { .id = rp_tx_new_id(tx),
+                              .mark_id = move->mark->id,
+                              .from_state = move->mark->state,
+                              .attempts = move->attempts,
+                              .error = move->note != NULL ? move->note : "attempts used up",
+                              .died_at_ms = tx->late_ms };
+    return rp_dead_add(tx, &letter, 1, err);
+}
+
+int rp_state_move(struct rp_tx *tx, const char *store, const char *actor, struct rp_move *moves, size_t n,
+                  struct rp_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        RP_ASSERT(rp_state_may_move(moves[i].mark->state, moves[i].to));
+    int r = rp_marks_move(tx, moves, n, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const struct rp_move *move = &moves[i];
+        if (!move->done) continue;
+        rp_tx_tally(tx, move->mark->place_id, move->mark->state, -1, -move->mark->size_bytes);
+        rp_tx_tally(tx, move->mark->place_id, move->to, 1, move->mark->size_bytes);
+        if (move->to == RP_DEAD) r = add_dead_letter(tx, move, err);
+        if (r == 0) r = audit_move(tx, store, actor, move, err);
+    }
+    return r;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sweep.h"
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "core/guard.h"
+#include "core/quarantine.h"
+#include "core/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BATCH_ARENA_MAX ((size_t)32 << 20)
+#define RECHECK_MS      RP_HOUR_MS /* a mark that is still referenced is asked about again after this */
+
+void rp_sweep_batch_init(struct rp_sweep_batch *batch)
+{
+    *batch = (struct rp_sweep_batch){ .arena = RP_ARENA(BATCH_ARENA_MAX) };
+}
+
+void rp_sweep_batch_done(struct rp_sweep_batch *batch)
+{
+    rp_arena_done(&batch->arena);
+}
+
+struct rp_sweep_item *rp_sweep_item_of(struct rp_sweep_batch *batch, const struct rp_mark *mark)
+{
+    RP_ASSERT(mark >= batch->marks.at && mark < batch->marks.at + batch->marks.n);
+    return &batch->items[mark - batch->marks.at];
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15)); /* splitmix64 */
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+/* ---- claim ---- */
+
+struct claiming {
+    struct rp_claim claim;
+    struct rp_sweep_batch *batch;
+    int64_t store_ms; /* INT64_MAX: the store has no clock of its own */
+};
+
+static int check_clocks(int64_t host_ms, int64_t db_ms, int64_t store_ms, struct rp_error *err)
+{
+    int64_t least = host_ms < db_ms ? host_ms : db_ms, most = host_ms > db_ms ? host_ms : db_ms;
+    if (store_ms != INT64_MAX && store_ms < least) least = store_ms;
+    if (store_ms != INT64_MAX && store_ms > most) most = store_ms;
+    if (most - least <= RP_CLOCKS_APART_MS) return 0;
+    rp_error_set(err, RP_ECLOCK, "the clocks of host, database and store are %" PRId64 " s apart",
+                 (most - least) / 1000);
+    return rp_error_hint(err, "nothing is purged until they agree within 5m: set the clocks");
+}
+
+/* A fresh claim moves marked to its next state; a takeover leaves the state as it was. */
+static void tally_claims(struct rp_tx *tx, const struct rp_marks *marks)
+{
+    for (size_t i = 0; i < marks->n; i++) {
+        const struct rp_mark *m = &marks->at[i];
+        RP_ASSERT(m->was == m->state || rp_state_may_move(m->was, m->state));
+        if (m->was == m->state) continue;
+        rp_tx_tally(tx, m->place_id, m->was, -1, -m->size_bytes);
+        rp_tx_tally(tx, m->place_id, m->state, 1, m->size_bytes);
+    }
+}
+
+static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct claiming *c = ctx;
+    int r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, err);
+    if (r < 0) return r;
+    c->claim.now_ms = tx->early_ms < c->store_ms ? tx->early_ms : c->store_ms;
+    c->batch->marks.n = 0;
+    r = rp_marks_claim(tx, &c->claim, &c->batch->marks, err);
+    if (r < 0) return r;
+    for (size_t i = 0; i < c->batch->marks.n; i++)
+        RP_ASSERT(c->batch->marks.at[i].due_at_ms <= c->claim.now_ms); /* NO-EARLY */
+    tally_claims(tx, &c->batch->marks);
+    return 0;
+}
+
+static int prepare_batch(struct rp_sweep_batch *batch, struct rp_place *place, int64_t limit, struct rp_error *err)
+{
+    rp_arena_reset(&batch->arena);
+    batch->place = place;
+    batch->n_deletes = 0;
+    batch->store_code = 0;
+    rp_error_clear(&batch->store_error);
+    rp_error_clear(&batch->guard_error);
+    int r = rp_marks_init(&batch->marks, (size_t)limit, &batch->arena, err);
+    batch->items = rp_arena_array(&batch->arena, (size_t)limit, sizeof *batch->items);
+    batch->deletes = rp_arena_array(&batch->arena, (size_t)limit, sizeof *batch->deletes);
+    if (r < 0 || batch->items == NULL || batch->deletes == NULL)
+        return rp_error_set(err, RP_ENOMEM, "no memory for a batch");
+    return 0;
+}
+
+static int store_clock(struct rp_place *place, int64_t *out, struct rp_error *err)
+{
+    *out = INT64_MAX;
+    if (place->store->ops->now_ms == NULL) return 0;
+    return place->store->ops->now_ms(place->store, out, err);
+}
+
+int rp_sweep_claim(struct rp_catalog *catalog, struct rp_place *place, const struct rp_sweep_rules *rules,
+                   const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_sweep_batch *batch,
+                   struct rp_error *err)
+{
+    RP_ASSERT(place->config->mode != RP_MODE_OBSERVE);
+    if (limit > rules->batch) limit = rules->batch;
+    struct claiming c = { .batch = batch,
+                          .claim = { .place_id = place->id,
+                                     .lease_ms = rules->lease_ms,
+                                     .from_ms = *from_ms,
+                                     .limit = limit,
+                                     .lease_by = worker->name } };
+    int r = prepare_batch(batch, place, limit, err);
+    if (r == 0) r = store_clock(place, &c.store_ms, err);
+    if (r == 0) r = rp_catalog_transact(catalog, claim_tx, &c, err);
+    if (r < 0) return rp_error_wrap(err, r, "claim due marks of store '%s'", place->config->name);
+    for (size_t i = 0; i < batch->marks.n; i++) {
+        struct rp_mark *m = &batch->marks.at[i];
+        batch->items[i] = (struct rp_sweep_item){ .mark = m };
+        /* claimed in order of time: whatever waits earlier is held, or another one's */
+        if (m->was == RP_MARKED && m->attempts == 0 && m->due_at_ms > *from_ms) *from_ms = m->due_at_ms;
+    }
+    return 0;
+}
+
+/* ---- check ---- */
+
+struct checking {
+    struct rp_sweep_batch *batch;
+    struct rp_sweep_rules *rules;
+    const char *actor;
+    struct rp_sweep_item **asked;
+    int64_t *counts;
+    const char **keys;
+    size_t n;
+    bool answered;
+};
+
+static struct rp_move decide_check(const struct checking *c, size_t i, int64_t now_ms, uint64_t random, char note[120])
+{
+    const struct rp_mark *mark = c->asked[i]->mark;
+    struct rp_move move = {
+        .mark = mark, .to = RP_PURGING, .next_at_ms = mark->next_at_ms, .attempts = mark->attempts
+    };
+    if (c->answered && c->counts[i] == 0) return move;
+    move.to = RP_MARKED;
+    move.next_at_ms = now_ms + (c->answered ? RECHECK_MS : rp_sweep_backoff_ms(c->rules, 1, random));
+    if (c->answered)
+        snprintf(note, 120, "still referenced by %" PRId64 " rows", c->counts[i]);
+    else
+        snprintf(note, 120, "%.119s", c->batch->guard_error.text);
+    move.note = note;
+    return move;
+}
+
+static int check_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct checking *c = ctx;
+    struct rp_move *moves = rp_arena_array(tx->arena, c->n, sizeof *moves);
+    if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < c->n; i++)
+        moves[i] = decide_check(c, i, tx->late_ms, next_random(&c->rules->random), c->asked[i]->note);
+    int r = rp_state_move(tx, c->batch->place->config->name, c->actor, moves, c->n, err);
+    if (r < 0) return r;
+    for (size_t i = 0; i < c->n; i++)
+        rp_sweep_item_of(c->batch, moves[i].mark)->move = moves[i];
+    return 0;
+}
+
+static int collect_checks(struct checking *c, struct rp_error *err)
+{
+    struct rp_sweep_batch *b = c->batch;
+    c->asked = rp_arena_array(&b->arena, b->marks.n + 1, sizeof(struct rp_sweep_item *));
+    c->counts = rp_arena_array(&b->arena, b->marks.n + 1, sizeof *c->counts);
+    c->keys = rp_arena_array(&b->arena, b->marks.n + 1, sizeof *c->keys);
+    if (c->asked == NULL || c->counts == NULL || c->keys == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < b->marks.n; i++) {
+        if (b->marks.at[i].state != RP_CHECKING) continue;
+        c->keys[c->n] = b->marks.at[i].key;
+        c->asked[c->n++] = &b->items[i];
+    }
+    return 0;
+}
+
+int rp_sweep_check(struct rp_catalog *catalog, struct rp_sweep_rules *rules, const char *actor,
+                   struct rp_sweep_batch *batch, struct rp_error *err)
+{
+    struct checking c = { .batch = batch, .rules = rules, .actor = actor };
+    int r = collect_checks(&c, err);
+    if (r < 0 || c.n == 0) return r;
+    if (batch->place->guard == NULL) /* the list was taken out of the configuration: we cannot know */
+        r = rp_error_set(&batch->guard_error, RP_ECONFIG, "store '%s' has no referenced_by any more",
+                         batch->place->config->name);
+    else
+        r = rp_guard_count(batch->place->guard, c.keys, c.n, c.counts, &batch->guard_error);
+    c.answered = r == 0;
+    r = rp_catalog_transact(catalog, check_tx, &c, err);
+    if (r < 0) return rp_error_wrap(err, r, "check marks of store '%s'", batch->place->config->name);
+    for (size_t i = 0; i < c.n; i++) {
+        struct rp_sweep_item *item = c.asked[i];
+        item->references = c.answered ? c.counts[i] : -1;
+        item->skipped = !item->move.done || item->move.to != RP_PURGING;
+        if (!item->skipped) item->mark->state = RP_PURGING;
+    }
+    return 0;
+}
+
+/* ---- set aside, erase ---- */
+
+static bool goes_aside(const struct rp_sweep_batch *batch, const struct rp_mark *mark)
+{
+    return batch->place->config->mode == RP_MODE_QUARANTINE && !rp_quarantine_is(mark->key);
+}
+
+static bool is_store_wide(int code)
+{
+    return code == RP_EUNAVAILABLE || code == RP_EFULL || code == RP_ENOMEM;
+}
+
+/* The copy, or the one that an earlier attempt made before it was interrupted. */
+static void set_one_aside(struct rp_sweep_batch *batch, struct rp_sweep_item *item)
+{
+    char key[RP_QUARANTINE_KEY];
+    struct rp_store *store = batch->place->store;
+    struct rp_identity identity = rp_mark_identity(item->mark);
+    struct rp_error why = { 0 };
+    rp_quarantine_key(item->mark->id, key);
+    int r = store->ops->copy(store, item->mark->key, &identity, key, &item->aside_identity, &why);
+    if (r == 0) item->aside = true;
+    if (r == RP_EEXISTS || r == RP_ENOTFOUND || r == RP_ECHANGED) {
+        struct rp_item there = { .key = key };
+        int s = store->ops->stat(store, &there, 1, &why);
+        if (s == 0 && there.outcome == RP_OUT_FOUND) {
+            item->aside = true;
+            item->aside_identity = there.identity;
+        } else if (r == RP_ENOTFOUND)
+            item->outcome = RP_OUT_GONE;
+        else if (r == RP_ECHANGED)
+            item->outcome = RP_OUT_CHANGED;
+        else
+            item->outcome = RP_OUT_UNKNOWN;
+        return;
+    }
+    if (r == 0) return;
+    if (is_store_wide(r)) {
+        batch->store_code = r;
+        batch->store_error = why;
+    }
+    item->outcome = r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY;
+    snprintf(item->note, sizeof item->note, "%.119s", why.text);
+}
+
+void rp_sweep_set_aside(struct rp_sweep_batch *batch)
+{
+    for (size_t i = 0; i < batch->marks.n && batch->store_code == 0; i++) {
+        struct rp_sweep_item *item = &batch->items[i];
+        if (item->mark->state == RP_PURGING && !item->skipped && goes_aside(batch, item->mark))
+            set_one_aside(batch, item);
+    }
+}
+
+/* An unmounted disk leaves an empty directory, where everything is "already gone". The owner record tells. */
+static void confirm_store(struct rp_sweep_batch *batch)
+{
+    struct rp_store *store = batch->place->store;
+    struct rp_item owner = { .key = RP_STORE_OWNER };
+    batch->store_code = store->ops->stat(store, &owner, 1, &batch->store_error);
+    if (batch->store_code == 0 && owner.outcome != RP_OUT_FOUND)
+        batch->store_code = rp_error_set(&batch->store_error, RP_EUNAVAILABLE,
+                                         "store '%s': objects and the owner record are gone; is it mounted?",
+                                         batch->place->config->name);
+}
+
+void rp_sweep_erase(struct rp_sweep_batch *batch)
+{
+    size_t *from = rp_arena_array(&batch->arena, batch->marks.n + 1, sizeof *from);
+    batch->n_deletes = 0;
+    if (batch->store_code < 0) return;
+    if (from == NULL) {
+        batch->store_code = rp_error_set(&batch->store_error, RP_ENOMEM, "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < batch->marks.n; i++) {
+        const struct rp_sweep_item *item = &batch->items[i];
+        if (item->skipped || item->outcome != RP_OUT_NONE) continue;
+        RP_ASSERT(item->mark->state == RP_PURGING); /* INTENT-FIRST */
+        RP_ASSERT(item->aside || !goes_aside(batch, item->mark));
+        from[batch->n_deletes] = i;
+        batch->deletes[batch->n_deletes++] =
+            (struct rp_item){ .key = item->mark->key, .identity = rp_mark_identity(item->mark) };
+    }
+    if (batch->n_deletes == 0) return;
+    struct rp_store *store = batch->place->store;
+    batch->store_code = store->ops->remove(store, batch->deletes, batch->n_deletes, &batch->store_error);
+    size_t gone = 0;
+    for (size_t i = 0; i < batch->n_deletes; i++) {
+        struct rp_sweep_item *item = &batch->items[from[i]];
+        item->outcome = batch->deletes[i].outcome;
+        memcpy(item->note, batch->deletes[i].note, sizeof item->note);
+        gone += item->outcome == RP_OUT_GONE;
+    }
+    if (gone > 0 && batch->store_code == 0) confirm_store(batch);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep_finish.c - what the store said becomes what the catalog knows. */
+#include "base/assert.h"
+#include "base/time.h"
+#include "core/quarantine.h"
+#include "core/state.h"
+#include "core/sweep.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+int64_t rp_sweep_backoff_ms(const struct rp_sweep_rules *rules, int64_t failures, uint64_t random)
+{
+    int64_t wait = rules->retry_first_ms;
+    RP_ASSERT(failures >= 1 && wait > 0);
+    for (int64_t i = 1; i < failures && wait < rules->retry_most_ms; i++)
+        wait *= 2;
+    if (wait > rules->retry_most_ms) wait = rules->retry_most_ms;
+    int64_t half = wait / 2;
+    return half + (int64_t)(random % (uint64_t)(wait + 1));
+}
+
+static struct rp_move try_again(const struct rp_mark *mark, int64_t attempts, int64_t next_at_ms, const char *note)
+{
+    return (
+        struct rp_move){ .mark = mark, .to = RP_PURGING, .attempts = attempts, .next_at_ms = next_at_ms, .note = note };
+}
+
+struct rp_move rp_sweep_judge(const struct rp_mark *mark, const struct rp_sweep_item *item, bool store_failed,
+                              const struct rp_sweep_rules *rules, int64_t now_ms, uint64_t random)
+{
+    struct rp_move purged = { .mark = mark, .to = RP_PURGED, .attempts = mark->attempts };
+    int64_t attempts = mark->attempts + 1;
+    RP_ASSERT(mark->state == RP_PURGING);
+    if (store_failed && item->outcome != RP_OUT_DELETED)
+        return try_again(mark, mark->attempts, now_ms + rp_sweep_backoff_ms(rules, 1, random),
+                         "the store was unavailable");
+    switch (item->outcome) {
+    case RP_OUT_DELETED:
+    case RP_OUT_GONE:
+    case RP_OUT_CHANGED:
+        purged.outcome = item->outcome == RP_OUT_DELETED ? RP_END_ERASED
+                         : item->outcome == RP_OUT_GONE  ? RP_END_GONE
+                                                         : RP_END_SUPERSEDED;
+        if (item->aside) purged.outcome = RP_END_QUARANTINED;
+        return purged;
+    default:
+        break;
+    }
+    const char *note = item->note[0] != 0 ? item->note : "the store did not say whether it was deleted";
+    if (attempts >= rules->max_attempts)
+        return (struct rp_move){ .mark = mark, .to = RP_DEAD, .attempts = attempts, .note = note };
+    return try_again(mark, attempts, now_ms + rp_sweep_backoff_ms(rules, attempts, random), note);
+}
+
+struct finishing {
+    struct rp_sweep_rules *rules;
+    struct rp_sweep_batch *batch;
+    struct rp_run *run;
+    struct rp_figures before; /* for a transaction that is run again */
+    uint64_t random_before;
+};
+
+static uint64_t jitter(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 11;
+}
+
+static void count_end(struct rp_figures *f, const struct rp_move *move)
+{
+    switch (move->outcome) {
+    case RP_END_ERASED:
+        f->purged++;
+        f->bytes_freed += move->mark->size_bytes;
+        break;
+    case RP_END_QUARANTINED:
+        f->purged++;
+        break;
+    default:
+        f->already_gone++;
+        break;
+    }
+}
+
+static void count_move(struct rp_figures *f, const char *store, const struct rp_move *move)
+{
+    if (!move->done) {
+        f->skipped++;
+        return;
+    }
+    if (move->to == RP_PURGED) {
+        count_end(f, move);
+        return;
+    }
+    f->failed++;
+    rp_figures_error(f, "%s:%.120s: %s%s", store, move->mark->key, move->note,
+                     move->to == RP_DEAD ? " (dead letter)" : "");
+}
+
+/* The copy in quarantine is a subject of its own, with a mark of its own: the same promise, later. */
+static int mark_aside(struct rp_tx *tx, struct finishing *f, const struct rp_sweep_item *item, struct rp_error *err)
+{
+    const struct rp_store_config *config = f->batch->place->config;
+    char *key = rp_arena_alloc(tx->arena, RP_QUARANTINE_KEY);
+    if (key == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    struct rp_mark mark = { .id = rp_tx_new_id(tx),
+                            .place_id = item->mark->place_id,
+                            .key = rp_quarantine_key(item->mark->id, key),
+                            .state = RP_MARKED,
+                            .marked_at_ms = tx->late_ms,
+                            .due_at_ms = tx->late_ms + config->quarantine_ms,
+                            .tenant_id = item->mark->tenant_id,
+                            .run_id = f->run->id,
+                            .etag = item->aside_identity.etag,
+                            .version = item->aside_identity.version,
+                            .size_bytes = item->aside_identity.size_bytes,
+                            .modified_ms = item->aside_identity.modified_ms,
+                            .reason = "quarantine",
+                            .actor = f->run->worker->name };
+    rp_tx_tally(tx, mark.place_id, RP_MARKED, 1, mark.size_bytes);
+    f->run->figures.marked++;
+    return rp_marks_add(tx, &mark, 1, err);
+}
+
+static size_t judge_all(struct rp_tx *tx, struct finishing *f, struct rp_move *moves)
+{
+    struct rp_sweep_batch *b = f->batch;
+    size_t n = 0;
+    for (size_t i = 0; i < b->marks.n; i++) {
+        const struct rp_sweep_item *item = &b->items[i];
+        rp_figures_see(&f->run->figures, b->place->config->name, item->mark->key,
+                       tx->late_ms - item->mark->marked_at_ms, item->mark->size_bytes);
+        if (item->skipped)
+            f->run->figures.skipped++;
+        else
+            moves[n++] =
+                rp_sweep_judge(item->mark, item, b->store_code < 0, f->rules, tx->late_ms, jitter(&f->rules->random));
+    }
+    return n;
+}
+
+static int settle(struct rp_tx *tx, struct finishing *f, struct rp_move *moves, size_t n, struct rp_error *err)
+{
+    const char *store = f->batch->place->config->name;
+    int r = rp_state_move(tx, store, f->run->worker->name, moves, n, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        struct rp_sweep_item *item = rp_sweep_item_of(f->batch, moves[i].mark);
+        item->move = moves[i];
+        count_move(&f->run->figures, store, &moves[i]);
+        if (moves[i].done && moves[i].outcome == RP_END_QUARANTINED) r = mark_aside(tx, f, item, err);
+    }
+    return r;
+}
+
+static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct finishing *f = ctx;
+    struct rp_move *moves = rp_arena_array(tx->arena, f->batch->marks.n + 1, sizeof *moves);
+    if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    f->run->figures = f->before;
+    f->rules->random = f->random_before;
+    if (f->batch->store_code < 0) rp_figures_error(&f->run->figures, "%s", f->batch->store_error.text);
+    if (f->batch->guard_error.code < 0) rp_figures_error(&f->run->figures, "%s", f->batch->guard_error.text);
+    size_t n = judge_all(tx, f, moves);
+    int r = settle(tx, f, moves, n, err);
+    return r < 0 ? r : rp_run_step(tx, f->run, err);
+}
+
+int rp_sweep_finish(struct rp_catalog *catalog, struct rp_sweep_rules *rules, struct rp_sweep_batch *batch,
+                    struct rp_run *run, struct rp_error *err)
+{
+    struct finishing *f = calloc(1, sizeof *f);
+    if (f == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    *f = (struct finishing){
+        .rules = rules, .batch = batch, .run = run, .before = run->figures, .random_before = rules->random
+    };
+    int r = rp_catalog_transact(catalog, finish_tx, f, err);
+    if (r < 0) run->figures = f->before;
+    if (r == RP_ECHANGED) run->lost = true;
+    free(f);
+    return r < 0 ? rp_error_wrap(err, r, "finish a batch of store '%s'", batch->place->config->name) : 0;
+}
+
+/* ---- release ---- */
+
+struct releasing {
+    struct rp_sweep_batch *batch;
+    const char *actor;
+};
+
+static int release_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct releasing *rel = ctx;
+    struct rp_marks *marks = &rel->batch->marks;
+    struct rp_move *moves = rp_arena_array(tx->arena, marks->n + 1, sizeof *moves);
+    size_t n = 0;
+    if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < marks->n; i++) {
+        const struct rp_mark *m = &marks->at[i];
+        if (rel->batch->items[i].skipped) continue;
+        enum rp_state to = m->state == RP_CHECKING ? RP_MARKED : m->state;
+        moves[n++] = (struct rp_move){ .mark = m, .to = to, .attempts = m->attempts, .next_at_ms = m->due_at_ms };
+    }
+    return rp_state_move(tx, rel->batch->place->config->name, rel->actor, moves, n, err);
+}
+
+void rp_sweep_release(struct rp_catalog *catalog, struct rp_sweep_batch *batch, const char *actor)
+{
+    struct releasing rel = { .batch = batch, .actor = actor };
+    struct rp_error ignored = { 0 };
+    if (batch->marks.n > 0) (void)rp_catalog_transact(catalog, release_tx, &rel, &ignored);
+    batch->marks.n = 0;
+}

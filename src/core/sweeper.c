@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sweeper.h"
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/time.h"
+#include "core/owner.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define PLAN_PAGE 1000
+
+int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_place *place, struct rp_error *err)
+{
+    const struct rp_store_config *config = place->config;
+    if (config->mode == RP_MODE_OBSERVE) {
+        rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing of it is purged", config->name);
+        return rp_error_hint(err, "set stores.%s.mode to quarantine or purge when you are ready", config->name);
+    }
+    if (place->level == RP_LEVEL_WINDOW && !config->allow_window_deletes) {
+        rp_error_set(err, RP_EWEAK, "store '%s' cannot delete exactly what was marked", config->name);
+        return rp_error_hint(err, "stores.%s.allow_window_deletes: true accepts that risk", config->name);
+    }
+    return rp_owner_assert(s->catalog, place, s->environment, false, err);
+}
+
+/* ---- the store's part, beside the catalog's ---- */
+
+struct flight {
+    struct rp_sweep_batch batch;
+    pthread_t thread;
+    bool flying;
+};
+
+static void *fly(void *arg)
+{
+    struct flight *flight = arg;
+    rp_sweep_set_aside(&flight->batch);
+    rp_sweep_erase(&flight->batch);
+    return NULL;
+}
+
+static void take_off(struct flight *flight)
+{
+    flight->flying = pthread_create(&flight->thread, NULL, fly, flight) == 0;
+    if (!flight->flying) fly(flight); /* no thread to be had: slower, not wrong */
+}
+
+static void land(struct flight *flight)
+{
+    if (flight->flying) pthread_join(flight->thread, NULL);
+    flight->flying = false;
+}
+
+static bool stopped(const struct rp_sweeper *s)
+{
+    return s->stop != NULL && *s->stop != 0;
+}
+
+struct pass {
+    struct rp_sweeper *sweeper;
+    struct rp_place *place;
+    struct rp_run *run;
+    int64_t left; /* how many marks this run may still claim */
+    int64_t from_ms;
+};
+
+static int claim_next(struct pass *p, struct flight *flight, struct rp_error *err)
+{
+    struct rp_sweeper *s = p->sweeper;
+    flight->batch.marks.n = 0;
+    if (p->left <= 0 || stopped(s)) return 0;
+    int r = rp_sweep_claim(s->catalog, p->place, &s->rules, s->worker, p->left, &p->from_ms, &flight->batch, err);
+    if (r < 0) return r;
+    p->left -= (int64_t)flight->batch.marks.n;
+    r = rp_sweep_check(s->catalog, &s->rules, s->worker->name, &flight->batch, err);
+    if (r < 0) rp_sweep_release(s->catalog, &flight->batch, s->worker->name);
+    return r;
+}
+
+static int finish(struct pass *p, struct flight *flight, struct rp_error *err)
+{
+    struct rp_sweeper *s = p->sweeper;
+    int r = rp_sweep_finish(s->catalog, &s->rules, &flight->batch, p->run, err);
+    if (r == 0 && s->finished != NULL) s->finished(s->ctx, &flight->batch, p->run);
+    /* a store that failed as a whole is left alone for the rest of this run */
+    if (r == 0 && flight->batch.store_code < 0) p->left = 0;
+    return r;
+}
+
+/* While one batch is with the store, the next is claimed; then the first is finished, and so on in turn. */
+static int sweep_place(struct pass *p, struct flight flights[2], struct rp_error *err)
+{
+    int now = 0;
+    int r = claim_next(p, &flights[now], err);
+    while (r == 0 && flights[now].batch.marks.n > 0) {
+        take_off(&flights[now]);
+        r = claim_next(p, &flights[1 - now], err);
+        land(&flights[now]);
+        struct rp_error late = { 0 };
+        int f = finish(p, &flights[now], &late);
+        if (f < 0 || r < 0) {
+            rp_sweep_release(p->sweeper->catalog, &flights[1 - now].batch, p->sweeper->worker->name);
+            if (r == 0) *err = late;
+            return r < 0 ? r : f;
+        }
+        if (p->left == 0 && flights[now].batch.store_code < 0) {
+            rp_sweep_release(p->sweeper->catalog, &flights[1 - now].batch, p->sweeper->worker->name);
+            return 0;
+        }
+        now = 1 - now;
+    }
+    return r;
+}
+
+/* ---- the run ---- */
+
+static void leave_out(struct rp_sweeper *s, struct rp_place *place, struct rp_run *run, const struct rp_error *why)
+{
+    struct rp_overdue due = { 0 };
+    struct rp_error ignored = { 0 };
+    (void)rp_marks_overdue(s->catalog->db, place->id, rp_clock_now_ms(s->catalog->clock), &due, &ignored);
+    run->figures.skipped += due.marks;
+    /* observing is what the user asked for; everything else is an error of the run */
+    if (why->code != RP_EOBSERVE) rp_figures_error(&run->figures, "%s", why->text);
+    if (s->left_out != NULL) s->left_out(s->ctx, place, due.marks, why);
+}
+
+static const char *sweep_all(struct rp_sweeper *s, struct flight flights[2], struct rp_run *run)
+{
+    int64_t left = s->limit;
+    for (size_t i = 0; i < s->n_places && left > 0 && !stopped(s) && !run->lost; i++) {
+        struct rp_error why = { 0 };
+        struct pass pass = { .sweeper = s, .place = s->places[i], .run = run, .left = left };
+        if (rp_sweeper_may_purge(s, s->places[i], &why) < 0) {
+            leave_out(s, s->places[i], run, &why);
+            continue;
+        }
+        int64_t before = run->figures.scanned;
+        if (sweep_place(&pass, flights, &why) < 0) {
+            rp_figures_error(&run->figures, "%s", why.text);
+            if (why.code == RP_EUNAVAILABLE || why.code == RP_EUNKNOWN || why.code == RP_ECORRUPT) return "failed";
+        }
+        left -= run->figures.scanned - before;
+    }
+    if (run->lost) return "failed";
+    return stopped(s) || run->figures.failed > 0 || run->figures.n_errors > 0 ? "partial" : "done";
+}
+
+int rp_sweeper_run(struct rp_sweeper *s, struct rp_sweep_result *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct flight *flights = calloc(2, sizeof *flights);
+    if (flights == NULL) return rp_error_set(err, RP_ENOMEM, "sweep: out of memory");
+    int r = rp_run_begin(s->catalog, "sweep", s->name, s->worker, s->stale_after_ms, &out->run, err);
+    if (r < 0) return r;
+    rp_sweep_batch_init(&flights[0].batch);
+    rp_sweep_batch_init(&flights[1].batch);
+    out->outcome = sweep_all(s, flights, &out->run);
+    rp_sweep_batch_done(&flights[0].batch);
+    rp_sweep_batch_done(&flights[1].batch);
+    struct rp_error end = { 0 };
+    if (rp_run_end(s->catalog, &out->run, out->outcome, &end) < 0) {
+        rp_figures_error(&out->run.figures, "%s", end.text);
+        out->outcome = "failed";
+    }
+    return 0;
+}
+
+/* ---- plan ---- */
+
+static int plan_place(struct rp_sweeper *s, struct rp_place *place, int64_t *left, struct rp_marks *page,
+                      rp_sweep_plan_fn *fn, void *ctx, struct rp_error *err)
+{
+    int64_t now_ms = rp_clock_now_ms(s->catalog->clock), db_ms = 0;
+    int r = rp_db_now_ms(s->catalog->db, &db_ms, err);
+    struct rp_marks_query query = { .by = RP_BY_DUE_UNHELD,
+                                    .place_id = place->id,
+                                    .before_ms = now_ms < db_ms ? now_ms : db_ms };
+    while (r == 0 && *left > 0) {
+        rp_arena_reset(page->arena);
+        r = rp_marks_init(page, PLAN_PAGE, page->arena, err);
+        if (r == 0) r = rp_marks_page(s->catalog->db, &query, page, err);
+        if (r < 0 || page->n == 0) return r;
+        for (size_t i = 0; i < page->n && r == 0 && *left > 0; i++, (*left)--)
+            r = fn(ctx, place, &page->at[i], err);
+    }
+    return r;
+}
+
+int rp_sweeper_plan(struct rp_sweeper *s, rp_sweep_plan_fn *fn, void *ctx, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)8 << 20);
+    struct rp_marks page = { .arena = &arena };
+    int64_t left = s->limit;
+    int r = 0;
+    for (size_t i = 0; i < s->n_places && r == 0; i++)
+        r = plan_place(s, s->places[i], &left, &page, fn, ctx, err);
+    return r < 0 ? rp_error_wrap(err, r, "plan a sweep") : 0;
+}

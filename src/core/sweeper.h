@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweeper.h - a whole sweep: one run over the stores that may be purged. While the store deletes one batch, the catalog finishes
+ * the one before and claims the next; memory is that of two batches, whatever waits. */
+#ifndef RP_CORE_SWEEPER_H
+#define RP_CORE_SWEEPER_H
+
+#include "core/sweep.h"
+
+#include <signal.h>
+
+struct rp_sweeper {
+    struct rp_catalog *catalog;
+    struct rp_place *const *places;
+    size_t n_places;
+    const char *name; /* of the run: a store's, or "all" */
+    const char *environment;
+    const struct rp_worker *worker;
+    struct rp_sweep_rules rules;
+    int64_t limit; /* marks a run */
+    int64_t stale_after_ms;
+    const volatile sig_atomic_t *stop; /* set: finish what is claimed and end; may be NULL */
+    /* Told of every finished batch and of every store that is left out and why; for logs and progress. May be NULL. */
+    void (*finished)(void *ctx, const struct rp_sweep_batch *batch, const struct rp_run *run);
+    void (*left_out)(void *ctx, const struct rp_place *place, int64_t due, const struct rp_error *why);
+    void *ctx;
+};
+
+struct rp_sweep_result {
+    struct rp_run run;
+    const char *outcome; /* done, partial, failed */
+};
+
+/* Negative only if no run could be begun. Otherwise the result tells, and the run has its record. */
+int rp_sweeper_run(struct rp_sweeper *sweeper, struct rp_sweep_result *out, struct rp_error *err);
+
+/* Why a store is not purged now, or 0: observe mode, a guarantee too weak, not the owner. Raises the epoch. */
+int rp_sweeper_may_purge(struct rp_sweeper *sweeper, struct rp_place *place, struct rp_error *err);
+
+/* A dry run: what a sweep would do now. Calls `fn` for each mark that is due and not held, at most `limit`. Writes nothing anywhere. */
+typedef int rp_sweep_plan_fn(void *ctx, const struct rp_place *place, const struct rp_mark *mark, struct rp_error *err);
+int rp_sweeper_plan(struct rp_sweeper *sweeper, rp_sweep_plan_fn *fn, void *ctx, struct rp_error *err);
+
+#endif
