@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reprieve.c - the installed library: a thin layer over the session and the verbs. */
+#include "reprieve.h"
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "core/mark.h"
+#include "core/reprieve.h"
+#include "core/sweeper.h"
+#include "lib/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct reprieve {
+    struct rp_session session;
+    struct rp_error error;
+};
+
+int reprieve_open(const struct reprieve_options *options, struct reprieve **out)
+{
+    struct rp_session_options session = { 0 };
+    if (options != NULL)
+        session = (struct rp_session_options){ .config_file = options->config_file,
+                                               .data = options->data,
+                                               .actor = options->actor };
+    *out = calloc(1, sizeof **out);
+    if (*out == NULL) return RP_ENOMEM;
+    return rp_session_open(&(*out)->session, &session, &(*out)->error);
+}
+
+void reprieve_close(struct reprieve *r)
+{
+    if (r == NULL) return;
+    rp_session_close(&r->session);
+    free(r);
+}
+
+const char *reprieve_error(const struct reprieve *r)
+{
+    return r != NULL ? r->error.text : "out of memory";
+}
+
+const char *reprieve_error_code(const struct reprieve *r)
+{
+    if (r == NULL) return rp_error_slug(RP_ENOMEM);
+    return r->error.code < 0 ? rp_error_slug(r->error.code) : "";
+}
+
+const char *reprieve_version(void)
+{
+    return REPRIEVE_VERSION;
+}
+
+int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *request, struct reprieve_mark *out)
+{
+    struct rp_subject subject;
+    struct rp_mark_answer answer;
+    rp_error_clear(&r->error);
+    if (request->grace_ms != 0 && request->at_ms != 0)
+        return rp_error_set(&r->error, RP_EINVAL, "give a grace or a time, not both");
+    int code = rp_session_subject(&r->session, request->subject, &subject, &r->error);
+    if (code < 0) return code;
+    if (subject.place == NULL) return rp_error_set(&r->error, RP_EINVAL, "name what to mark as STORE:KEY");
+    struct rp_mark_request q = { .key = subject.key,
+                                 .grace_ms = request->grace_ms != 0 ? request->grace_ms : -1,
+                                 .at_ms = request->at_ms != 0 ? request->at_ms : -1,
+                                 .reason = request->reason != NULL ? request->reason : "",
+                                 .if_unreferenced = request->if_unreferenced != 0 };
+    code = rp_mark_many(r->session.catalog, subject.place, &q, 1, r->session.actor, &answer, &r->error);
+    if (code < 0) return code;
+    r->error = answer.error;
+    if (answer.what == RP_MARK_REFUSED) return answer.error.code;
+    rp_session_committed(&r->session, subject.place);
+    *out = (struct reprieve_mark){ .marked_at_ms = answer.marked_at_ms,
+                                   .due_at_ms = answer.due_at_ms,
+                                   .existed = answer.what == RP_MARK_SAME || answer.what == RP_MARK_EXTENDED };
+    rp_id_format(RP_ID_MARK, answer.mark_id, out->id);
+    return 0;
+}
+
+static int find_mark(struct reprieve *r, const char *text, struct rp_arena *arena, struct rp_place **place,
+                     struct rp_mark *mark)
+{
+    struct rp_subject subject;
+    int code = rp_session_subject(&r->session, text, &subject, &r->error);
+    if (code < 0) return code;
+    *place = subject.place;
+    if (subject.place != NULL)
+        return rp_reprieve_find(r->session.catalog, subject.place, subject.key, arena, mark, &r->error);
+    code = rp_mark_get(r->session.catalog->db, subject.mark_id, arena, mark, &r->error);
+    for (size_t i = 0; i < r->session.config.n_stores && code == 0 && *place == NULL; i++) {
+        struct rp_place *candidate = NULL;
+        code = rp_session_place(&r->session, r->session.config.stores[i].name, &candidate, &r->error);
+        if (code == 0 && candidate->id == mark->place_id) *place = candidate;
+    }
+    if (code == 0 && *place == NULL) return rp_error_set(&r->error, RP_ENOTFOUND, "the mark's store is not configured");
+    return code;
+}
+
+int reprieve_restore(struct reprieve *r, const char *subject)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
+    struct rp_place *place = NULL;
+    struct rp_mark mark;
+    struct rp_reprieve_answer answer;
+    rp_error_clear(&r->error);
+    int code = find_mark(r, subject, &arena, &place, &mark);
+    if (code < 0) return code;
+    code = rp_reprieve_many(r->session.catalog, place, &mark, 1, r->session.actor, &answer, &r->error);
+    if (code < 0) return code;
+    if (answer.what == RP_REPRIEVE_REFUSED) {
+        r->error = answer.error;
+        return answer.error.code;
+    }
+    rp_session_committed(&r->session, place);
+    return 0;
+}
+
+int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out)
+{
+    struct rp_place *places[RP_STORES_MAX];
+    RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
+    size_t n = 0;
+    rp_error_clear(&r->error);
+    if (result == NULL) return rp_error_set(&r->error, RP_ENOMEM, "out of memory");
+    int code = rp_session_places(&r->session, places, &n, &r->error);
+    if (code < 0) return code;
+    struct rp_sweeper sweeper = { .catalog = r->session.catalog,
+                                  .places = places,
+                                  .n_places = n,
+                                  .name = "all",
+                                  .environment = r->session.config.environment,
+                                  .worker = &r->session.worker,
+                                  .rules = rp_session_sweep_rules(&r->session),
+                                  .limit = limit > 0 ? limit : r->session.config.sweep_limit,
+                                  .stale_after_ms = r->session.config.lock_stale_after_ms };
+    code = rp_sweeper_run(&sweeper, result, &r->error);
+    if (code < 0) return code;
+    const struct rp_figures *f = &result->run.figures;
+    *out = (struct reprieve_sweep){ .purged = f->purged,
+                                    .already_gone = f->already_gone,
+                                    .skipped = f->skipped,
+                                    .failed = f->failed,
+                                    .bytes_freed = f->bytes_freed };
+    rp_id_format(RP_ID_RUN, result->run.id, out->run);
+    if (strcmp(result->outcome, "done") == 0) return 0;
+    return rp_error_set(&r->error, strcmp(result->outcome, "failed") == 0 ? RP_EFAILED : RP_EPARTLY, "sweep %s: %s",
+                        result->outcome, f->n_errors > 0 ? f->errors[0] : "stopped early");
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/session.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/time.h"
+#include "core/guard.h"
+#include "core/owner.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#define SESSION_ARENA_MAX ((size_t)8 << 20)
+#define POSTGRES_LANES    8
+
+static void default_actor(char out[RP_ACTOR_MAX])
+{
+    const struct passwd *user = getpwuid(geteuid());
+    if (user != NULL)
+        snprintf(out, RP_ACTOR_MAX, "cli:%s", user->pw_name);
+    else
+        snprintf(out, RP_ACTOR_MAX, "cli:%u", (unsigned)geteuid());
+}
+
+/* The embedded default makes its own directory; a configured path must be there. */
+static int make_data_directory(const char *catalog_url, struct rp_error *err)
+{
+    char path[4096];
+    const char *file = catalog_url + strlen("sqlite:");
+    const char *slash = strrchr(file, '/');
+    if (slash == NULL || (size_t)(slash - file) >= sizeof path) return 0;
+    snprintf(path, sizeof path, "%.*s", (int)(slash - file), file);
+    if (mkdir(path, 0700) == 0 || errno == EEXIST) return 0;
+    rp_error_errno(err, errno, "data directory %s", path);
+    return rp_error_hint(err, "choose another with --data, or make its parent directory first");
+}
+
+/* PostgreSQL has one chain a lane, so that programs do not wait for each other; SQLite has one writer anyway. */
+static int lane_for(const char *catalog_url)
+{
+    return strncmp(catalog_url, "sqlite:", 7) == 0 ? 0 : (int)(getpid() % POSTGRES_LANES);
+}
+
+static int open_log(struct rp_session *s, struct rp_error *err)
+{
+    enum rp_log_level level;
+    int r = rp_log_level_parse(s->config.log_level, &level, err);
+    return r < 0 ? r : rp_log_open(s->config.log_file, level, &s->log, err);
+}
+
+int rp_session_open(struct rp_session *s, const struct rp_session_options *options, struct rp_error *err)
+{
+    *s = (struct rp_session){ .arena = RP_ARENA(SESSION_ARENA_MAX) };
+    rp_worker_self(&s->worker);
+    if (options->actor != NULL)
+        snprintf(s->actor, sizeof s->actor, "%s", options->actor);
+    else
+        default_actor(s->actor);
+    int r = rp_config_load(options->config_file, options->data, &s->arena, &s->config, err);
+    if (r < 0) return r;
+    if (s->config.file == NULL) r = make_data_directory(s->config.catalog_url, err);
+    if (r == 0) r = open_log(s, err);
+    if (r < 0 || options->no_catalog) return r;
+    struct rp_catalog_options catalog = { .clock = options->clock,
+                                          .lane = lane_for(s->config.catalog_url),
+                                          .migrate = options->migrate };
+    return rp_catalog_open(s->config.catalog_url, &catalog, &s->catalog, err);
+}
+
+void rp_session_close(struct rp_session *s)
+{
+    for (size_t i = 0; i < s->config.n_stores; i++) {
+        rp_guard_free(s->places[i].guard);
+        rp_store_close(s->places[i].store);
+    }
+    rp_catalog_close(s->catalog);
+    rp_log_close(s->log);
+    rp_arena_done(&s->arena);
+    *s = (struct rp_session){ 0 };
+}
+
+static int unknown_store(const struct rp_session *s, const char *name, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf names = RP_BUF(200);
+    for (size_t i = 0; i < s->config.n_stores; i++)
+        rp_buf_fmt(&names, "%s%s", i > 0 ? ", " : "", s->config.stores[i].name);
+    rp_error_set(err, RP_ENOTFOUND, "no store '%.64s'", name);
+    rp_error_hint(err, "configured stores: %s", s->config.n_stores > 0 ? rp_buf_text(&names) : "none");
+    return RP_ENOTFOUND;
+}
+
+static int open_place(struct rp_session *s, struct rp_place *place, const struct rp_store_config *config,
+                      struct rp_error *err)
+{
+    struct rp_place_row row;
+    struct rp_place made = { .config = config };
+    int r = rp_place_get(s->catalog, RP_PLACE_STORE, config->name, &row, err);
+    if (r == 0) r = rp_store_fs_open(config->path, s->config.file == NULL, &made.store, err);
+    if (r == 0) r = made.store->ops->probe(made.store, false, &made.level, err);
+    if (r == 0) r = rp_guard_new(&s->config, config, &made.guard, err);
+    if (r < 0) {
+        rp_store_close(made.store);
+        return rp_error_wrap(err, r, "open store '%s'", config->name);
+    }
+    made.id = row.id;
+    *place = made;
+    return 0;
+}
+
+int rp_session_place(struct rp_session *s, const char *name, struct rp_place **out, struct rp_error *err)
+{
+    const struct rp_store_config *config = rp_config_store(&s->config, name);
+    if (config == NULL) return unknown_store(s, name, err);
+    struct rp_place *place = &s->places[config - s->config.stores];
+    int r = place->store == NULL ? open_place(s, place, config, err) : 0;
+    if (r == 0) *out = place;
+    return r;
+}
+
+int rp_session_places(struct rp_session *s, struct rp_place **out, size_t *n, struct rp_error *err)
+{
+    for (size_t i = 0; i < s->config.n_stores; i++) {
+        int r = rp_session_place(s, s->config.stores[i].name, &out[i], err);
+        if (r < 0) return r;
+    }
+    *n = s->config.n_stores;
+    return 0;
+}
+
+const char *rp_session_place_name(const struct rp_session *s, int64_t place_id)
+{
+    for (size_t i = 0; i < s->config.n_stores; i++)
+        if (s->places[i].store != NULL && s->places[i].id == place_id) return s->config.stores[i].name;
+    return "?";
+}
+
+void rp_session_committed(struct rp_session *s, struct rp_place *place)
+{
+    struct rp_error ignored = { 0 };
+    if (place->config->mode != RP_MODE_OBSERVE)
+        (void)rp_owner_assert(s->catalog, place, s->config.environment, true, &ignored);
+}
+
+struct rp_sweep_rules rp_session_sweep_rules(const struct rp_session *s)
+{
+    struct rp_sweep_rules rules = { .batch = s->config.sweep_batch,
+                                    .lease_ms = s->config.sweep_lease_ms,
+                                    .max_attempts = s->config.sweep_max_attempts,
+                                    .retry_first_ms = s->config.sweep_retry_first_ms,
+                                    .retry_most_ms = s->config.sweep_retry_most_ms };
+    if (getrandom(&rules.random, sizeof rules.random, 0) != (ssize_t)sizeof rules.random)
+        rules.random = (uint64_t)rp_session_now_ms(s); /* only jitter hangs on it */
+    return rules;
+}
+
+int64_t rp_session_now_ms(const struct rp_session *s)
+{
+    return rp_clock_now_ms(s->catalog != NULL ? s->catalog->clock : &rp_clock_host);
+}
+
+int rp_session_subject(struct rp_session *s, const char *text, struct rp_subject *out, struct rp_error *err)
+{
+    enum rp_id_kind kind;
+    int64_t id;
+    char name[64];
+    if (rp_id_parse(text, &kind, &id)) {
+        if (kind != RP_ID_MARK) return rp_error_set(err, RP_EINVAL, "'%.32s' is not the id of a mark", text);
+        *out = (struct rp_subject){ .mark_id = id };
+        return 0;
+    }
+    const char *colon = strchr(text, ':');
+    if (colon == NULL || colon == text || (size_t)(colon - text) >= sizeof name) {
+        rp_error_set(err, RP_EINVAL, "'%.64s' is no subject", text);
+        return rp_error_hint(err, "a subject is STORE:KEY (main:avatars/7.png) or a mark's id (mrk_...)");
+    }
+    snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
+    struct rp_place *place;
+    int r = rp_session_place(s, name, &place, err);
+    if (r == 0) r = rp_key_check(colon + 1, strlen(colon + 1), err);
+    if (r == 0) *out = (struct rp_subject){ .place = place, .key = colon + 1 };
+    return r;
+}

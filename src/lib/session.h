@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.h - everything that a surface needs to call the core: configuration, catalog, stores, log, and who is asking.
+ * Stores are opened when they are first named. */
+#ifndef RP_LIB_SESSION_H
+#define RP_LIB_SESSION_H
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "catalog/catalog.h"
+#include "config/config.h"
+#include "core/place.h"
+#include "core/run.h"
+#include "core/sweep.h"
+
+struct rp_session_options {
+    const char *config_file;      /* NULL: looked for */
+    const char *data;             /* NULL: ./reprieve-data */
+    const char *actor;            /* NULL: cli:USER */
+    const struct rp_clock *clock; /* NULL: the host's */
+    bool migrate;
+    bool no_catalog; /* configuration and log only */
+};
+
+struct rp_session {
+    struct rp_arena arena;
+    struct rp_config config;
+    struct rp_catalog *catalog;
+    struct rp_log *log;
+    struct rp_worker worker;
+    char actor[RP_ACTOR_MAX];
+    struct rp_place places[RP_STORES_MAX]; /* as config.stores; .store NULL: not open yet */
+};
+
+int rp_session_open(struct rp_session *session, const struct rp_session_options *options, struct rp_error *err);
+void rp_session_close(struct rp_session *session); /* harmless on a zeroed one; also the RP_CLEANUP function */
+
+/* RP_ENOTFOUND names the stores that there are. The place is noted in the catalog if it is new. */
+int rp_session_place(struct rp_session *session, const char *name, struct rp_place **out, struct rp_error *err);
+/* Every configured store. */
+int rp_session_places(struct rp_session *session, struct rp_place **out, size_t *n, struct rp_error *err);
+const char *rp_session_place_name(const struct rp_session *session,
+                                  int64_t place_id); /* "?" for a store no longer configured */
+/* Something about this store was committed: raise the epoch if that was not done within the last minute. A store that is
+ * not ours, or does not answer, is no concern here: the next sweep says so. */
+void rp_session_committed(struct rp_session *session, struct rp_place *place);
+struct rp_sweep_rules rp_session_sweep_rules(const struct rp_session *session);
+int64_t rp_session_now_ms(const struct rp_session *session);
+
+/* A subject as people write it: STORE:KEY, or a mark's id. */
+struct rp_subject {
+    struct rp_place *place; /* STORE:KEY */
+    const char *key;        /* borrowed from the text */
+    int64_t mark_id;        /* 0: none */
+};
+int rp_session_subject(struct rp_session *session, const char *text, struct rp_subject *out, struct rp_error *err);
+
+/* This process, as locks and leases name it: host/pid/start/boot; and whether such a one is certainly gone. */
+void rp_worker_self(struct rp_worker *out);
+bool rp_worker_is_dead(const char *name);
+
+#endif
