@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "base/utf8.h"
 
 /* jansson's own limit is fixed when it is built, and far above ours: nesting is measured before parsing. Text that is
  * not JSON may be measured wrongly; the parser refuses it either way. */
@@ -77,47 +78,11 @@ void rp_json_decrefp(json_t **value)
     json_decref(*value);
 }
 
-/* Bytes of the character that begins at p, or 0 if none does. A NUL ends the text and fits no place but the first. */
-static size_t character_bytes(const unsigned char *p)
-{
-    /* clang-format off */
-    static const struct { unsigned char lead_least, lead_most, next_least, next_most, bytes; } forms[] = {
-        { 0x01, 0x7F, 0x00, 0xFF, 1 },
-        { 0xC2, 0xDF, 0x80, 0xBF, 2 },
-        { 0xE0, 0xE0, 0xA0, 0xBF, 3 }, /* no longer form of a shorter one */
-        { 0xE1, 0xEC, 0x80, 0xBF, 3 },
-        { 0xED, 0xED, 0x80, 0x9F, 3 }, /* no surrogates */
-        { 0xEE, 0xEF, 0x80, 0xBF, 3 },
-        { 0xF0, 0xF0, 0x90, 0xBF, 4 },
-        { 0xF1, 0xF3, 0x80, 0xBF, 4 },
-        { 0xF4, 0xF4, 0x80, 0x8F, 4 }, /* nothing above U+10FFFF */
-    };
-    /* clang-format on */
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (p[0] < forms[i].lead_least || p[0] > forms[i].lead_most) continue;
-        if (forms[i].bytes > 1 && (p[1] < forms[i].next_least || p[1] > forms[i].next_most)) return 0;
-        for (size_t k = 2; k < forms[i].bytes; k++)
-            if ((p[k] & 0xC0) != 0x80) return 0;
-        return forms[i].bytes;
-    }
-    return 0;
-}
-
-static bool is_utf8(const char *text)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    for (size_t n; *p != '\0'; p += n) {
-        n = character_bytes(p);
-        if (n == 0) return false;
-    }
-    return true;
-}
-
 static json_t *repaired(const char *text)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(3 * strlen(text));
     for (const char *p = text; *p != '\0';) {
-        size_t n = character_bytes((const unsigned char *)p);
+        size_t n = rp_utf8_length(p, strlen(p));
         if (n > 0) rp_buf_add(&b, p, n);
         if (n == 0) rp_buf_str(&b, "\xEF\xBF\xBD");
         p += n > 0 ? n : 1;
@@ -143,7 +108,7 @@ int rp_json_set(json_t *object, const char *name, json_t *value)
     RP_ASSERT(object == NULL || json_is_object(object));
     bool given = object != NULL && value != NULL;
     if (json_object_set_new(object, name, value) == 0) return 0;
-    return given && !is_utf8(name) ? RP_EINVAL : RP_ENOMEM;
+    return given && !rp_utf8_valid(name, strlen(name)) ? RP_EINVAL : RP_ENOMEM;
 }
 
 const char *rp_json_get_text(const json_t *object, const char *name, const char *fallback)

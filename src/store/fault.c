@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that fails when it is told to, and is the wrapped one otherwise.
+ * Outputs go through locals: a failure after the effect leaves them untouched, as one of a real store would. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "store/store.h"
+
+struct fault {
+    struct rp_store base;
+    struct rp_store *inner;
+    struct rp_store_fault ask;
+};
+
+static struct fault *of(struct rp_store *store)
+{
+    return (struct fault *)(void *)store;
+}
+
+static int before(struct fault *f, const char *call, const char *key, struct rp_error *err)
+{
+    return f->ask.before ? f->ask.before(f->ask.ctx, call, key, err) : 0;
+}
+
+static int after(struct fault *f, const char *call, const char *key, struct rp_error *err)
+{
+    return f->ask.after ? f->ask.after(f->ask.ctx, call, key, err) : 0;
+}
+
+static void fault_close(struct rp_store *store)
+{
+    free(of(store));
+}
+
+static int fault_probe(struct rp_store *store, bool may_write, enum rp_level *level, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    enum rp_level found = RP_LEVEL_WINDOW;
+    int r = before(f, "probe", NULL, err);
+    if (r < 0 || (r = f->inner->ops->probe(f->inner, may_write, &found, err)) < 0) return r;
+    if ((r = after(f, "probe", NULL, err)) < 0) return r;
+    *level = found;
+    return 0;
+}
+
+static int fault_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
+                     int flags, struct rp_identity *out, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    struct rp_identity made;
+    int r = before(f, "put", key, err);
+    if (r < 0 || (r = f->inner->ops->put(f->inner, key, from, meta, flags, &made, err)) < 0) return r;
+    if ((r = after(f, "put", key, err)) < 0) return r;
+    if (out) *out = made;
+    return 0;
+}
+
+static int fault_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+                     struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    struct rp_meta got = { 0 };
+    struct rp_identity found;
+    int r = before(f, "get", key, err);
+    if (r < 0 || (r = f->inner->ops->get(f->inner, key, to, arena, meta ? &got : NULL, &found, err)) < 0) return r;
+    if ((r = after(f, "get", key, err)) < 0) return r;
+    if (meta) *meta = got;
+    if (identity) *identity = found;
+    return 0;
+}
+
+static int fault_list(struct rp_store *store, const char *prefix, const char *from, rp_entry_fn *fn, void *ctx,
+                      struct rp_error *err)
+{
+    struct fault *f = of(store);
+    int r = before(f, "list", prefix, err);
+    if (r < 0 || (r = f->inner->ops->list(f->inner, prefix, from, fn, ctx, err)) < 0) return r;
+    return after(f, "list", prefix, err);
+}
+
+static int fault_copy(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+                      struct rp_identity *out, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    struct rp_identity made;
+    int r = before(f, "copy", from, err);
+    if (r < 0 || (r = f->inner->ops->copy(f->inner, from, expected, to, &made, err)) < 0) return r;
+    if ((r = after(f, "copy", from, err)) < 0) return r;
+    if (out) *out = made;
+    return 0;
+}
+
+static int fault_annotate(struct rp_store *store, const char *key, struct rp_identity *identity,
+                          const struct rp_pair *changes, size_t n, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    struct rp_identity now = *identity;
+    int r = before(f, "annotate", key, err);
+    if (r < 0 || (r = f->inner->ops->annotate(f->inner, key, &now, changes, n, err)) < 0) return r;
+    if ((r = after(f, "annotate", key, err)) < 0) return r;
+    *identity = now;
+    return 0;
+}
+
+static int fault_now_ms(struct rp_store *store, int64_t *out, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    int64_t now = 0;
+    int r = before(f, "now_ms", NULL, err);
+    if (r < 0) return r;
+    if (!f->inner->ops->now_ms)
+        now = rp_clock_now_ms(&rp_clock_host);
+    else if ((r = f->inner->ops->now_ms(f->inner, &now, err)) < 0)
+        return r;
+    if ((r = after(f, "now_ms", NULL, err)) < 0) return r;
+    *out = now;
+    return 0;
+}
+
+static const char *only_key(const struct rp_item *items, size_t n)
+{
+    return n == 1 ? items[0].key : NULL;
+}
+
+static void doubt(struct rp_item *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (items[i].outcome != RP_OUT_NONE) items[i].outcome = RP_OUT_UNKNOWN;
+}
+
+static int fault_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    int r = before(f, "stat", only_key(items, n), err);
+    if (r < 0 || (r = f->inner->ops->stat(f->inner, items, n, err)) < 0) return r;
+    if ((r = after(f, "stat", only_key(items, n), err)) < 0) doubt(items, n);
+    return r;
+}
+
+/* Items that are refused before their effect never reach the wrapped store; the others stay one batch. */
+static size_t let_through(struct fault *f, struct rp_item *items, size_t n, size_t *through)
+{
+    size_t passed = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct rp_error why = { 0 };
+        items[i].note[0] = '\0';
+        items[i].outcome = RP_OUT_NONE;
+        int r = before(f, "remove", items[i].key, &why);
+        if (r == 0) {
+            through[passed++] = i;
+            continue;
+        }
+        items[i].outcome = r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY;
+        snprintf(items[i].note, sizeof items[i].note, "%.119s", why.text);
+    }
+    return passed;
+}
+
+static void give_back(struct fault *f, struct rp_item *items, const struct rp_item *done, const size_t *through,
+                      size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rp_item *item = &items[through[i]];
+        struct rp_error why = { 0 };
+        *item = done[i];
+        if (after(f, "remove", item->key, &why) == 0) continue;
+        item->outcome = RP_OUT_UNKNOWN;
+        snprintf(item->note, sizeof item->note, "%.119s", why.text);
+    }
+}
+
+static int fault_remove(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    int r = before(f, "remove", NULL, err);
+    if (r < 0) return r;
+    RP_CLEANUP(rp_freep) size_t *through = calloc(n + 1, sizeof *through);
+    RP_CLEANUP(rp_freep) struct rp_item *batch = calloc(n + 1, sizeof *batch);
+    if (!through || !batch) return rp_error_set(err, RP_ENOMEM, "no memory for a batch of %zu", n);
+    size_t passed = let_through(f, items, n, through);
+    for (size_t i = 0; i < passed; i++)
+        batch[i] = items[through[i]];
+    r = f->inner->ops->remove(f->inner, batch, passed, err);
+    give_back(f, items, batch, through, passed);
+    if (r < 0) return r;
+    if ((r = after(f, "remove", NULL, err)) < 0) doubt(items, n);
+    return r;
+}
+
+static const struct rp_store_ops fault_ops = {
+    .type = "fault",
+    .close = fault_close,
+    .probe = fault_probe,
+    .put = fault_put,
+    .get = fault_get,
+    .stat = fault_stat,
+    .list = fault_list,
+    .remove = fault_remove,
+    .copy = fault_copy,
+    .annotate = fault_annotate,
+    .now_ms = fault_now_ms,
+};
+
+int rp_store_fault_wrap(struct rp_store *inner, const struct rp_store_fault *fault, struct rp_store **out,
+                        struct rp_error *err)
+{
+    RP_ASSERT(inner && fault);
+    struct fault *f = calloc(1, sizeof *f);
+    if (!f) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    f->base.ops = &fault_ops;
+    f->inner = inner;
+    f->ask = *fault;
+    *out = &f->base;
+    return 0;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store.h - the store port: objects under keys, and what a store was seen to guarantee.
+ *
+ * T1  A key is 1 to 1,024 bytes of valid UTF-8 without NUL (rp_key_check). No other rule: "..", "//", a leading "/"
+ *     are ordinary bytes of a key, as in S3; a backend maps them so that nothing escapes its root.
+ *     Keys under ".reprieve/" are ours: list leaves them out unless asked for by that prefix.
+ * T2  An object's identity is (key, version or etag, size, last modified). Two uploads never share an identity, except
+ *     where a store cannot tell identical bytes apart.
+ * T3  remove() deletes exactly the identity it was given and nothing newer, as far as the store's level reaches, and
+ *     reports one outcome an item; what it cannot vouch for is `unknown`, never `deleted`. When it returns 0, every
+ *     `deleted` and `gone` is durable.
+ * T4  A store-wide failure (unreachable, root missing, read-only) is the call's own negative return; items are then as they were
+ *     before or `unknown`. A failure of one object is that item's outcome.
+ * T5  put() shows the new bytes whole or not at all, durable on return, headers and metadata with them.
+ * T6  list() gives keys in byte order, each once, after `after` (exclusive), constant memory; a listing that cannot be
+ *     complete is an error, never a short answer.
+ * T7  A store handle may be used by several threads at once. */
+#ifndef RP_STORE_STORE_H
+#define RP_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rp_arena;
+struct rp_error;
+
+#define RP_KEY_MAX          1024
+#define RP_ETAG_MAX         96
+#define RP_VERSION_MAX      128
+#define RP_STORE_OWN        ".reprieve/"            /* our prefix in every store */
+#define RP_STORE_OWNER      ".reprieve/owner"       /* the owner record */
+#define RP_STORE_QUARANTINE ".reprieve/quarantine/" /* + mark id */
+
+/* How exactly a delete can name what it deletes (DESIGN section 5), weakest first. */
+enum rp_level { RP_LEVEL_WINDOW, RP_LEVEL_ETAG, RP_LEVEL_VERSION, RP_LEVEL_EXACT };
+const char *rp_level_name(enum rp_level level);
+
+enum rp_outcome {
+    RP_OUT_NONE,    /* not asked yet */
+    RP_OUT_FOUND,   /* stat: it is there, identity filled in */
+    RP_OUT_DELETED, /* it was there with this identity, and is durably gone */
+    RP_OUT_GONE,    /* nothing stands under the key */
+    RP_OUT_CHANGED, /* another identity stands under the key; left alone */
+    RP_OUT_DENIED,  /* permission; a person must act */
+    RP_OUT_RETRY,   /* failed, nothing happened: try again */
+    RP_OUT_UNKNOWN  /* may or may not have happened: ask again */
+};
+const char *rp_outcome_name(enum rp_outcome outcome);
+
+struct rp_identity {
+    char etag[RP_ETAG_MAX];       /* "" if the store has none */
+    char version[RP_VERSION_MAX]; /* "" if the store has none */
+    int64_t size_bytes;
+    int64_t modified_ms;
+};
+bool rp_identity_equal(const struct rp_identity *a, const struct rp_identity *b);
+
+struct rp_item {
+    const char *key;             /* in; borrowed */
+    struct rp_identity identity; /* in for remove, out for stat */
+    enum rp_outcome outcome;     /* out */
+    char note[120];              /* out: why, for denied, retry and unknown */
+};
+
+/* Headers: content-type, cache-control, content-disposition, content-encoding, content-language, expires (lower case).
+ * User metadata: names in lower case, no prefix. Strings are borrowed on the way in, the arena's on the way out. */
+struct rp_pair {
+    const char *name, *value;
+};
+struct rp_meta {
+    const struct rp_pair *headers;
+    size_t n_headers;
+    const struct rp_pair *user;
+    size_t n_user;
+};
+#define RP_META_MAX_BYTES 8192 /* names and values together; over it: RP_ETOOBIG */
+#define RP_META_MAX_PAIRS 64
+
+/* Where bytes come from and go to. read: bytes read, 0 at the end, or a negative code. */
+struct rp_source {
+    int64_t (*read)(void *ctx, void *to, size_t n, struct rp_error *err);
+    void *ctx;
+};
+struct rp_sink {
+    int (*write)(void *ctx, const void *from, size_t n, struct rp_error *err);
+    void *ctx;
+};
+
+enum rp_put_flags { RP_PUT_REPLACE = 0, RP_PUT_NEW = 1 /* RP_EEXISTS if the key is taken (If-None-Match: *) */ };
+
+/* One entry of a listing; borrowed. Return 0 to go on, 1 to stop (the call returns 0), negative to fail. */
+struct rp_entry {
+    const char *key;
+    struct rp_identity identity;
+};
+typedef int rp_entry_fn(void *ctx, const struct rp_entry *entry, struct rp_error *err);
+
+struct rp_store;
+
+struct rp_store_ops {
+    const char *type;
+    void (*close)(struct rp_store *store);
+    /* Find out, by trying where it is allowed to write, what the store guarantees. Without `may_write` nothing is written. */
+    int (*probe)(struct rp_store *store, bool may_write, enum rp_level *level, struct rp_error *err);
+    int (*put)(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
+               int flags, struct rp_identity *out, struct rp_error *err);
+    /* RP_ENOTFOUND if absent. `to` NULL: identity and meta only. */
+    int (*get)(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+               struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err);
+    int (*stat)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
+    int (*list)(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
+                struct rp_error *err);
+    int (*remove)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
+    /* Copy inside the store with headers and metadata; only if the source still has `expected` (else RP_ECHANGED,
+     * RP_ENOTFOUND) and never over an existing target (RP_EEXISTS). Durable on return. */
+    int (*copy)(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+                struct rp_identity *out, struct rp_error *err);
+    /* Set (value) or remove (NULL value) user metadata fields, all others as they are, bytes as they are, only if the
+     * object still has `identity` (else RP_ECHANGED, RP_ENOTFOUND). `identity` becomes the new one. */
+    int (*annotate)(struct rp_store *store, const char *key, struct rp_identity *identity,
+                    const struct rp_pair *changes, size_t n, struct rp_error *err);
+    /* The store's own clock; NULL slot: it has none but the host's. */
+    int (*now_ms)(struct rp_store *store, int64_t *out, struct rp_error *err);
+};
+
+/* Every backend embeds this first. */
+struct rp_store {
+    const struct rp_store_ops *ops;
+};
+
+int rp_key_check(const char *key, size_t n, struct rp_error *err);
+void rp_store_close(struct rp_store *store);
+void rp_store_closep(struct rp_store **store);
+
+/* Backends. */
+int rp_store_fs_open(const char *root, bool create, struct rp_store **out, struct rp_error *err);
+int rp_store_memory_open(struct rp_store **out, struct rp_error *err); /* for tests; level exact by serial etags */
+
+/* Wraps a store: asked around every call of the wrapped one (`call` is the slot's name), and for remove() around every
+ * item. `after` lets the effect happen, then reports a failure (remove: the item's outcome becomes `unknown`).
+ * Does not take `inner` over. */
+struct rp_store_fault {
+    int (*before)(void *ctx, const char *call, const char *key, struct rp_error *err);
+    int (*after)(void *ctx, const char *call, const char *key, struct rp_error *err);
+    void *ctx;
+};
+int rp_store_fault_wrap(struct rp_store *inner, const struct rp_store_fault *fault, struct rp_store **out,
+                        struct rp_error *err);
+
+#endif
