@@ -121,11 +121,16 @@ static void add_line(struct rp_log *log, const struct rp_buf *line)
     log->lost++;
 }
 
+bool rp_log_takes(const struct rp_log *log, enum rp_log_level level)
+{
+    return log != NULL && log->fd >= 0 && level >= log->least;
+}
+
 void rp_log_event(struct rp_log *log, enum rp_log_level level, int64_t at_ms, const char *event, json_t *fields)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *owned = fields;
     RP_ASSERT((size_t)level < LEVELS && (fields == NULL || json_is_object(fields)));
-    if (log == NULL || log->fd < 0 || level < log->least) return;
+    if (!rp_log_takes(log, level)) return;
     RP_CLEANUP(rp_buf_done) struct rp_buf line = RP_BUF(WAITING_MAX_BYTES);
     int r = make_line(&line, level, at_ms, event, owned);
     pthread_mutex_lock(&log->lock);

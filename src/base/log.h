@@ -9,6 +9,7 @@
 #define RP_BASE_LOG_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rp_error;
@@ -20,6 +21,8 @@ enum rp_log_level { RP_LOG_DEBUG, RP_LOG_INFO, RP_LOG_WARNING, RP_LOG_ERROR };
 int rp_log_open(const char *path, enum rp_log_level least, struct rp_log **out, struct rp_error *err);
 /* Steals `fields` (an object, or NULL). A NULL log drops it. A field named at, level or event is left out. */
 void rp_log_event(struct rp_log *log, enum rp_log_level level, int64_t at_ms, const char *event, json_t *fields);
+/* Whether a line of this level would be written: asked where building the fields costs more than a look. */
+bool rp_log_takes(const struct rp_log *log, enum rp_log_level level);
 void rp_log_flush(struct rp_log *log);
 uint64_t rp_log_lost(const struct rp_log *log);
 void rp_log_close(struct rp_log *log); /* flushes */

@@ -48,7 +48,7 @@ const char *rp_time_format(int64_t ms, char out[RP_TIME_TEXT]);
 /* A moment, or a duration from now ("5d"): what --at, --since and --due-before take.
  * `sign` is +1 for "from now on", -1 for "ago". */
 int rp_time_parse_when(const char *text, int64_t now_ms, int sign, int64_t *out_ms, struct rp_error *err);
-/* How far away, for people: "in 4d 23h", "3m ago", "now". Two units at most. */
+/* How far away, for people: "in 4d 23h", "3m ago", "now". Two units at most, rounded. */
 const char *rp_time_distance(int64_t ms, int64_t now_ms, char out[RP_TIME_TEXT]);
 
 #endif

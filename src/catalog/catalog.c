@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/crashpoint.h"
 #include "base/error.h"
 #include "base/id.h"
 #include "base/time.h"
@@ -257,6 +258,7 @@ static int tx_end(struct rp_tx *tx, struct rp_error *err)
                                rp_int(tx->last_id), rp_int(tx->heads_at) };
     r = rp_db_exec(tx->db, RP_SQL(lane_save), lane, NULL, err);
     if (r < 0) return r;
+    RP_CRASHPOINT("catalog.before-commit");
     return rp_db_commit(tx->db, err);
 }
 

@@ -16,6 +16,9 @@ struct question {
     char *text;
     char name[80];
     struct rp_sql sql;
+    char *shape_text; /* of a user's query: refused unless it has one column of text */
+    struct rp_sql shape;
+    bool shaped;
 };
 
 struct connection {
@@ -56,7 +59,22 @@ static int check_sql(const char *sql, struct rp_error *err)
     return 0;
 }
 
-/* The user's query becomes a table of one column: another number of columns is refused by the engine. */
+/* PostgreSQL lets a query have more columns than `q(k)` names and takes the first, which need not be the key. As the right side of
+ * IN both engines refuse it; the query itself is not run. */
+static int write_shape(struct question *q, const struct rp_reference *ref, struct rp_error *err)
+{
+    if (asprintf(
+            &q->shape_text,
+            "SELECT COUNT(*) FROM (VALUES (1)) AS v WHERE CAST('' AS text) IN (SELECT * FROM (%s\n) AS u WHERE 1 = 0)",
+            ref->sql) < 0) {
+        q->shape_text = NULL;
+        return rp_error_set(err, RP_ENOMEM, "out of memory");
+    }
+    q->shape = (struct rp_sql){ .name = q->name, .text = q->shape_text, .params = "", .columns = "i" };
+    return 0;
+}
+
+/* The user's query becomes a table of one column. */
 static void write_sql_question(struct rp_buf *b, const struct rp_reference *ref)
 {
     rp_buf_fmt(b,
@@ -92,7 +110,7 @@ static int ask_by(struct rp_guard *guard, const struct rp_config *config, const 
     if (q->text == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     snprintf(q->name, sizeof q->name, "%s.%s", ref->database, ref->sql != NULL ? "sql" : ref->table);
     q->sql = (struct rp_sql){ .name = q->name, .text = q->text, .params = "", .rows = "s", .columns = "si" };
-    return 0;
+    return ref->sql != NULL ? write_shape(q, ref, err) : 0;
 }
 
 static void free_guard(struct rp_guard **guard)
@@ -129,8 +147,10 @@ void rp_guard_free(struct rp_guard *guard)
     if (guard == NULL) return;
     for (size_t i = 0; i < guard->n_databases; i++)
         rp_db_close(guard->databases[i].db);
-    for (size_t i = 0; i < guard->n_questions; i++)
+    for (size_t i = 0; i < guard->n_questions; i++) {
         free(guard->questions[i].text);
+        free(guard->questions[i].shape_text);
+    }
     free(guard->questions);
     free(guard->databases);
     free(guard);
@@ -161,11 +181,27 @@ static int count_row(void *ctx, const struct rp_value *row, struct rp_error *err
     return 0;
 }
 
+static int ignore_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    (void)ctx, (void)row, (void)err;
+    return 0;
+}
+
+static int check_shape(struct rp_db *db, struct question *q, struct rp_error *err)
+{
+    if (q->shape_text == NULL || q->shaped) return 0;
+    int r = rp_db_query(db, &q->shape, NULL, ignore_row, NULL, err);
+    if (r < 0) return rp_error_wrap(err, r, "see that the query has one column, of text");
+    q->shaped = true;
+    return 0;
+}
+
 static int ask(struct rp_guard *guard, struct question *q, const struct rp_value *rows, size_t n, struct counting *c,
                struct rp_error *err)
 {
     struct connection *connection = &guard->databases[q->database];
     int r = connect_to(connection, err);
+    if (r == 0) r = check_shape(connection->db, q, err);
     if (r == 0) r = rp_db_query_rows(connection->db, &q->sql, NULL, rows, n, count_row, c, err);
     if (r == 0) return 0;
     /* whatever went wrong, the answer is "we do not know": try again later */

@@ -2,6 +2,7 @@
 #include "core/hold.h"
 
 #include "base/assert.h"
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
 #include "base/json.h"
@@ -9,8 +10,10 @@
 
 #include <string.h>
 
-#define PLACES_MAX 128
-#define RESUME_MAX 1000
+#define PLACES_MAX     128
+#define RESUME_MAX     1000
+#define PAGE           1000
+#define PAGE_ARENA_MAX ((size_t)4 << 20)
 
 static json_t *hold_json(const struct rp_hold *hold, const struct rp_place *place)
 {
@@ -40,17 +43,37 @@ static bool covers(const struct rp_hold_request *q, const char *key)
     return true;
 }
 
+/* The texts of `mark` are of a page that is read over. */
+static int keep(struct rp_marks *out, const struct rp_mark *mark, struct rp_error *err)
+{
+    struct rp_mark copy = *mark;
+    const char **texts[] = { &copy.key, &copy.etag, &copy.version, &copy.reason, &copy.actor, &copy.note };
+    if (out->n == out->max) return 0;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (*texts[i] == NULL) continue;
+        *texts[i] = rp_arena_strdup(out->arena, *texts[i]);
+        if (*texts[i] == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the claimed marks");
+    }
+    out->at[out->n++] = copy;
+    return 0;
+}
+
+/* Page by page: what the hold covers may be few of many that are claimed. */
 static int collect_claimed(struct rp_tx *tx, struct placing *p, int64_t place_id, struct rp_error *err)
 {
-    struct rp_marks *claimed = &p->out->claimed;
-    size_t first = claimed->n;
-    int r = rp_hold_claimed(tx->db, place_id, claimed, err);
-    if (r < 0) return r;
-    size_t kept = first;
-    for (size_t i = first; i < claimed->n; i++)
-        if (covers(p->request, claimed->at[i].key)) claimed->at[kept++] = claimed->at[i];
-    claimed->n = kept;
-    return 0;
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PAGE_ARENA_MAX);
+    struct rp_marks page = { .n = PAGE };
+    struct rp_mark after = { .id = 0 };
+    int r = 0;
+    while (r == 0 && page.n == PAGE && p->out->claimed.n < p->out->claimed.max) {
+        rp_arena_reset(&arena);
+        r = rp_marks_init(&page, PAGE, &arena, err);
+        if (r == 0) r = rp_hold_claimed(tx->db, place_id, &after, &page, err);
+        for (size_t i = 0; r == 0 && i < page.n; i++)
+            if (covers(p->request, page.at[i].key)) r = keep(&p->out->claimed, &page.at[i], err);
+        if (r == 0 && page.n > 0) after = page.at[page.n - 1];
+    }
+    return r;
 }
 
 static int collect_all_claimed(struct rp_tx *tx, struct placing *p, struct rp_error *err)

@@ -3,9 +3,11 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/crashpoint.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "base/utf8.h"
 #include "catalog/audit.h"
 #include "core/annotation.h"
 #include "core/guard.h"
@@ -137,8 +139,8 @@ static int check_request(const struct rp_place *place, const struct rp_mark_requ
     if (strncmp(q->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0)
         return rp_error_set(err, RP_EINVAL, "%s:%s: keys under " RP_STORE_OWN " are Reprieve's own",
                             place->config->name, q->key);
-    if (strlen(q->reason) > RP_REASON_MAX)
-        return rp_error_set(err, RP_EINVAL, "the reason is longer than %d bytes", RP_REASON_MAX);
+    if (strlen(q->reason) > RP_REASON_MAX || !rp_utf8_valid(q->reason, strlen(q->reason)))
+        return rp_error_set(err, RP_EINVAL, "the reason is longer than %d bytes, or not valid UTF-8", RP_REASON_MAX);
     if (q->if_unreferenced && place->guard == NULL) {
         rp_error_set(err, RP_ECONFIG, "store '%s' has no referenced_by list: nothing says what is referenced",
                      place->config->name);
@@ -397,6 +399,7 @@ int rp_mark_many(struct rp_catalog *catalog, struct rp_place *place, const struc
     if (r == 0) r = load_objects(&b, err);
     if (r == 0) r = load_references(&b, err);
     if (r == 0 && b.n > 0) r = rp_catalog_transact(catalog, transact, &b, err);
+    RP_CRASHPOINT("mark.committed");
     if (r == 0) annotate(&b);
     if (r == 0) answer_duplicates(&b, n);
     rp_arena_done(&b.arena);

@@ -4,11 +4,14 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/crashpoint.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/audit.h"
 #include "catalog/mark.h"
+#include "core/annotation.h"
+#include "core/quarantine.h"
 #include "core/state.h"
 
 #include <stdio.h>
@@ -24,6 +27,7 @@ const char *rp_ownership_text(enum rp_ownership ownership)
                                          [RP_OWNER_GONE] = "its owner record is gone",
                                          [RP_OWNER_FOREIGN] = "belongs to another catalog",
                                          [RP_OWNER_AHEAD] = "is ahead of this catalog, which was rolled back",
+                                         [RP_OWNER_ELSEWHERE] = "belongs to another environment",
                                          [RP_OWNER_DAMAGED] = "its owner record is damaged" };
     return texts[ownership];
 }
@@ -76,6 +80,9 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_
         read_record(&text, &owner);
     if (owner.ownership == RP_OWNER_OURS && strcmp(owner.catalog, catalog->id) != 0) owner.ownership = RP_OWNER_FOREIGN;
     if (owner.ownership == RP_OWNER_OURS && owner.epoch > owner.catalog_epoch) owner.ownership = RP_OWNER_AHEAD;
+    if (owner.ownership == RP_OWNER_OURS && place->environment != NULL &&
+        strcmp(owner.environment, place->environment) != 0)
+        owner.ownership = RP_OWNER_ELSEWHERE;
     *out = owner;
     return 0;
 }
@@ -148,6 +155,9 @@ static int refuse(const struct rp_owner *owner, const char *store, struct rp_err
     if (owner->ownership == RP_OWNER_FOREIGN)
         rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to catalog %s (environment '%s')", store, owner->catalog,
                      owner->environment);
+    if (owner->ownership == RP_OWNER_ELSEWHERE)
+        rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to environment '%s'; is this catalog a copy?", store,
+                     owner->environment);
     if (owner->ownership == RP_OWNER_AHEAD)
         rp_error_set(err, RP_ENOTOWNER,
                      "store '%s' has seen epoch %lld, this catalog is at %lld: it was restored from a backup", store,
@@ -155,13 +165,23 @@ static int refuse(const struct rp_owner *owner, const char *store, struct rp_err
     return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", store);
 }
 
+int rp_owner_check(struct rp_catalog *catalog, struct rp_place *place, struct rp_error *err)
+{
+    struct rp_owner owner;
+    int r = rp_owner_look(catalog, place, &owner, err);
+    if (r < 0 || owner.ownership == RP_OWNER_OURS || owner.ownership == RP_OWNER_NONE) return r;
+    return refuse(&owner, place->config->name, err);
+}
+
 /* The first record: made only if none is there, so that of two catalogs one wins. */
 static int take_first(struct rp_catalog *catalog, struct rp_place *place, const char *environment, struct rp_error *err)
 {
     struct raising raising = { .place = place };
     int r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    RP_CRASHPOINT("owner.first-raised");
     if (r == 0) r = write_record(catalog, place, environment, raising.epoch, RP_PUT_NEW, err);
     if (r < 0) return r;
+    RP_CRASHPOINT("owner.first-written");
     raising = (struct raising){ .place = place,
                                 .first = true,
                                 .event = "store.owned",
@@ -199,6 +219,7 @@ int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const ch
     /* a record found ours while the catalog never noted it: the note was lost in a crash; it is made up for here */
     raising.first = true;
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    RP_CRASHPOINT("owner.raised");
     if (r == 0) r = write_record(catalog, place, environment, raising.epoch, RP_PUT_REPLACE, err);
     return r;
 }
@@ -212,6 +233,12 @@ struct recovering {
     int64_t reprieved;
 };
 
+/* A copy in quarantine goes on waiting: until its time is over it can be returned, and after a return it is of no use. */
+static bool is_waiting(const struct rp_mark *mark)
+{
+    return (mark->state == RP_MARKED || mark->state == RP_CHECKING) && !rp_quarantine_is(mark->key);
+}
+
 static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct recovering *rec = ctx;
@@ -221,7 +248,7 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < rec->page->n; i++) {
         const struct rp_mark *m = &rec->page->at[i];
-        if (m->state != RP_MARKED && m->state != RP_CHECKING) continue;
+        if (!is_waiting(m)) continue;
         moves[n++] = (struct rp_move){
             .mark = m, .to = RP_REPRIEVED, .outcome = RP_END_RECOVERED, .attempts = m->attempts, .refence = true
         };
@@ -241,8 +268,7 @@ static int compare_page(struct rp_place *place, struct rp_marks *page, struct rp
     int r = place->store->ops->stat(place->store, items, page->n, err);
     if (r < 0) return r;
     for (size_t i = 0; i < page->n; i++) {
-        bool waiting = page->at[i].state == RP_MARKED || page->at[i].state == RP_CHECKING;
-        if (!waiting) continue;
+        if (!is_waiting(&page->at[i])) continue;
         out->waiting++;
         if (items[i].outcome == RP_OUT_GONE)
             out->missing++;
@@ -252,6 +278,22 @@ static int compare_page(struct rp_place *place, struct rp_marks *page, struct rp
             out->changed++;
     }
     return 0;
+}
+
+/* Before their marks end (annotation.h, N1). What changed or went carries none of ours. */
+static int remove_annotations(struct rp_place *place, const struct rp_marks *page, struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < page->n && r == 0; i++) {
+        const struct rp_mark *m = &page->at[i];
+        struct rp_identity identity = rp_mark_identity(m);
+        struct rp_error why = { 0 };
+        if (!m->annotated || !is_waiting(m)) continue;
+        r = rp_annotation_remove(place, m->key, &identity, &why);
+        if (r == RP_ENOTFOUND || r == RP_ECHANGED) r = 0;
+        if (r < 0 && err != NULL) *err = why;
+    }
+    return r;
 }
 
 static int recover_marks(struct rp_catalog *catalog, struct rp_place *place, const char *actor, bool dry_run,
@@ -269,7 +311,8 @@ static int recover_marks(struct rp_catalog *catalog, struct rp_place *place, con
         if (r < 0) return r;
         if (dry_run) continue;
         struct recovering rec = { .place = place, .actor = actor, .page = &page };
-        r = rp_catalog_transact(catalog, reprieve_page, &rec, err);
+        r = remove_annotations(place, &page, err);
+        if (r == 0) r = rp_catalog_transact(catalog, reprieve_page, &rec, err);
         if (r < 0) return r;
         out->reprieved += rec.reprieved;
     }

@@ -15,9 +15,10 @@
 enum rp_ownership {
     RP_OWNER_NONE, /* no record, and we never wrote one */
     RP_OWNER_OURS,
-    RP_OWNER_GONE,    /* no record, but we wrote one once */
-    RP_OWNER_FOREIGN, /* another catalog's */
-    RP_OWNER_AHEAD,   /* ours, but of a later epoch than the catalog's: it was rolled back */
+    RP_OWNER_GONE,      /* no record, but we wrote one once */
+    RP_OWNER_FOREIGN,   /* another catalog's */
+    RP_OWNER_AHEAD,     /* ours, but of a later epoch than the catalog's: it was rolled back */
+    RP_OWNER_ELSEWHERE, /* ours, but of another environment: staging made from production's dump */
     RP_OWNER_DAMAGED
 };
 const char *rp_ownership_text(enum rp_ownership ownership);
@@ -30,7 +31,9 @@ struct rp_owner {
 
 /* Looks, changes nothing. */
 int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_owner *out, struct rp_error *err);
-/* May this catalog purge there? Writes the first record, raises the epoch (always, or if `lazily` only when that was not done
+/* May this catalog purge there? Looks, changes nothing; RP_ENOTOWNER with what to do otherwise. */
+int rp_owner_check(struct rp_catalog *catalog, struct rp_place *place, struct rp_error *err);
+/* The same, for doing it: writes the first record, raises the epoch (always, or if `lazily` only when that was not done
  * within the last minute). RP_ENOTOWNER with what to do otherwise. */
 int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const char *environment, bool lazily,
                     struct rp_error *err);

@@ -3,6 +3,7 @@
 #ifndef RP_CORE_PLACE_H
 #define RP_CORE_PLACE_H
 
+#include "base/error.h"
 #include "config/config.h"
 #include "store/store.h"
 
@@ -13,9 +14,11 @@ struct rp_guard;
 struct rp_place {
     int64_t id;                           /* in the catalog */
     const struct rp_store_config *config; /* name, mode, grace, ... */
-    struct rp_store *store;
-    enum rp_level level;    /* as probed or declared */
-    struct rp_guard *guard; /* NULL: no referenced_by */
+    struct rp_store *store;               /* NULL: it could not be opened, `closed` says why */
+    struct rp_error closed;
+    enum rp_level level;     /* as probed or declared */
+    const char *environment; /* as configured; NULL: any */
+    struct rp_guard *guard;  /* NULL: no referenced_by */
 };
 
 #define RP_GRACE_LEAST_MS (1 * RP_DAY_MS)

@@ -17,8 +17,11 @@ const char *rp_quarantine_key(int64_t mark_id, char out[RP_QUARANTINE_KEY]);
 bool rp_quarantine_is(const char *key);
 /* The identity that a mark is about. */
 struct rp_identity rp_mark_identity(const struct rp_mark *mark);
-/* The active mark of a mark's copy in quarantine; RP_ENOTFOUND without. */
+/* The mark of a mark's copy in quarantine: the active one - or, once the copy was returned under its key, the one that ended with
+ * that (reprieved). RP_ENOTFOUND: there is no copy. */
 int rp_quarantine_mark(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena, struct rp_mark *out,
                        struct rp_error *err);
+/* Whether the bytes of a copy in quarantine stand under the key already, and as what: a restore that ended right after its copy. */
+bool rp_quarantine_stands(struct rp_store *store, const struct rp_mark *aside, const char *key, struct rp_identity *as);
 
 #endif

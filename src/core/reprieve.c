@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/crashpoint.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/audit.h"
@@ -11,6 +12,7 @@
 #include "core/quarantine.h"
 #include "core/state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *rp_reprieving_name(enum rp_reprieving what)
@@ -35,6 +37,12 @@ static struct rp_reprieve_decision too_late(const struct rp_mark *mark, const ch
 struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *aside,
                                                const char *store, struct rp_error *err)
 {
+    if (rp_quarantine_is(mark->key)) {
+        /* reprieved by itself it would be a copy that nobody returns and nobody erases */
+        rp_error_set(err, RP_EINVAL, "%s:%s is a copy in quarantine", store, mark->key);
+        rp_error_hint(err, "restore the mark that its name ends with: it is returned under its own key");
+        return (struct rp_reprieve_decision){ .code = RP_EINVAL };
+    }
     switch (mark->state) {
     case RP_MARKED:
         return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_DONE };
@@ -50,6 +58,8 @@ struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const
     case RP_PURGED:
         if (aside != NULL && aside->state == RP_MARKED)
             return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_RETURNED };
+        if (aside != NULL && aside->state == RP_REPRIEVED)
+            return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_ALREADY };
         return too_late(mark, store, "it was purged", err);
     default:
         break;
@@ -74,7 +84,9 @@ int rp_reprieve_find(struct rp_catalog *catalog, const struct rp_place *place, c
 struct one {
     struct rp_mark aside;
     bool has_aside, copied;
+    bool stands; /* the bytes stand under the key: copied now, or by a restore that ended after its copy */
     struct rp_identity copy;
+    size_t same_as; /* the first of the batch that is about the same mark: itself, or one before */
 };
 
 struct batch {
@@ -89,13 +101,17 @@ struct batch {
 
 /* ---- what is done before the catalog decides ---- */
 
+/* An object that changed or went carries no annotation of ours. A store that fails must not stop a rescue: that is noted,
+ * and the same restore, given again, tries it again. */
 static void remove_annotation(struct batch *b, size_t i)
 {
-    struct rp_identity identity = rp_mark_identity(&b->marks[i]);
-    struct rp_error ignored = { 0 };
-    /* an object that changed or went carries no annotation of ours; a store that fails must not stop a rescue */
-    if (b->marks[i].annotated && b->marks[i].state == RP_MARKED)
-        (void)rp_annotation_remove(b->place, b->marks[i].key, &identity, &ignored);
+    const struct rp_mark *mark = &b->marks[i];
+    struct rp_identity identity = rp_mark_identity(mark);
+    struct rp_error why = { 0 };
+    if (!mark->annotated || (mark->state != RP_MARKED && mark->state != RP_REPRIEVED)) return;
+    int r = rp_annotation_remove(b->place, mark->key, &identity, &why);
+    if (r < 0 && r != RP_ENOTFOUND && r != RP_ECHANGED)
+        snprintf(b->answers[i].annotate_note, sizeof b->answers[i].annotate_note, "%.119s", why.text);
 }
 
 /* A copy back under the key, never over something that stands there. */
@@ -106,12 +122,18 @@ static int copy_back(struct batch *b, size_t i, struct rp_error *err)
     const struct rp_mark *mark = &b->marks[i];
     struct rp_store *store = b->place->store;
     int r = store->ops->copy(store, one->aside.key, &aside, mark->key, &one->copy, err);
+    one->copied = r == 0;
+    if (r == RP_EEXISTS && rp_quarantine_stands(store, &one->aside, mark->key, &one->copy)) {
+        rp_error_clear(err);
+        r = 0;
+    }
     if (r == RP_EEXISTS) {
         rp_error_set(err, RP_EEXISTS, "%s:%s: something newer stands under this key", b->place->config->name,
                      mark->key);
         return rp_error_hint(err, "move it away first; the older one stays in quarantine until its time is over");
     }
-    one->copied = r == 0;
+    if (r == 0 && mark->annotated) r = rp_annotation_remove(b->place, mark->key, &one->copy, err);
+    one->stands = r == 0;
     return r < 0 ? rp_error_wrap(err, r, "return %s:%s from quarantine", b->place->config->name, mark->key) : 0;
 }
 
@@ -119,6 +141,9 @@ static int prepare(struct rp_catalog *catalog, struct batch *b, size_t i, struct
 {
     const struct rp_mark *mark = &b->marks[i];
     struct one *one = &b->ones[i];
+    while (b->marks[one->same_as].id != mark->id)
+        one->same_as++;
+    if (one->same_as < i) return 0;
     remove_annotation(b, i);
     if (mark->state != RP_PURGED || mark->outcome != RP_END_QUARANTINED) return 0;
     int r = rp_quarantine_mark(catalog->db, mark, &b->arena, &one->aside, err);
@@ -166,7 +191,8 @@ static int apply_return(struct rp_tx *tx, struct batch *b, size_t i, struct rp_e
                             .outcome = RP_END_RESTORED,
                             .attempts = one->aside.attempts,
                             .refence = true };
-    if (!one->copied) return 0; /* refused: copy_back said why */
+    a->what = RP_REPRIEVE_REFUSED;
+    if (!one->stands) return 0; /* copy_back said why */
     int r = rp_state_move(tx, b->place->config->name, b->actor, &move, 1, err);
     if (r < 0) return r;
     if (!move.done) {
@@ -184,6 +210,7 @@ static int apply_one(struct rp_tx *tx, struct batch *b, const struct rp_mark *no
 {
     struct rp_reprieve_answer *a = &b->answers[i];
     const struct one *one = &b->ones[i];
+    if (one->same_as < i) return 0;
     if (one->has_aside && one->aside.state == RP_MARKED) return apply_return(tx, b, i, err);
     struct rp_reprieve_decision d =
         rp_reprieve_decide(now, one->has_aside ? &one->aside : NULL, b->place->config->name, &a->error);
@@ -225,7 +252,7 @@ static int transact(struct rp_tx *tx, void *ctx, struct rp_error *err)
     for (size_t i = 0; i < b->n && r == 0; i++) {
         const struct rp_mark *mark = find_mark(&now, b->marks[i].id);
         if (mark == NULL) return rp_error_set(err, RP_ECORRUPT, "a mark is gone from the catalog");
-        if (mark->state == RP_DEAD && mark->was == RP_CHECKING) dead[n_dead++] = mark->id;
+        if (mark->state == RP_DEAD && mark->was == RP_CHECKING && b->ones[i].same_as == i) dead[n_dead++] = mark->id;
         r = apply_one(tx, b, mark, i, moves, &n_moves, err);
     }
     if (r == 0) r = rp_state_move(tx, b->place->config->name, b->actor, moves, n_moves, err);
@@ -260,9 +287,13 @@ int rp_reprieve_many(struct rp_catalog *catalog, struct rp_place *place, const s
     memset(answers, 0, n * sizeof *answers);
     for (size_t i = 0; i < n && r == 0; i++)
         r = prepare(catalog, &b, i, err);
+    RP_CRASHPOINT("restore.copied");
     if (r == 0) r = rp_catalog_transact(catalog, transact, &b, err);
+    RP_CRASHPOINT("restore.committed");
     /* an unknown commit keeps the copies: they may be all that is left when the quarantine's time is over */
     if (r != RP_EUNKNOWN) undo_copies(&b);
+    for (size_t i = 0; i < n && r == 0; i++)
+        answers[i] = answers[b.ones[i].same_as];
     rp_arena_done(&b.arena);
     return r < 0 ? rp_error_wrap(err, r, "restore") : 0;
 }

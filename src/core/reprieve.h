@@ -3,7 +3,7 @@
  *
  * V1  Restore and claim are compare-and-sets on the same row: exactly one wins (RESTORE-WINS). After the claim a restore
  *     is RP_ETOOLATE, definitely.
- * V2  Restoring again gives the same answer.
+ * V2  Restoring again, or the same mark twice in a batch, gives the same answer.
  * V3  What was moved to quarantine comes back under its key with headers and metadata, unless something newer stands
  *     there. The copy back is made first and the catalog decides after it; if the catalog says "too late", the copy
  *     goes again. The copy in quarantine is then marked, due at once: the next sweep erases it. */
@@ -21,10 +21,12 @@ const char *rp_reprieving_name(enum rp_reprieving what);
 
 struct rp_reprieve_answer {
     enum rp_reprieving what;
-    struct rp_error error; /* refused: why */
+    struct rp_error error;   /* refused: why */
+    char annotate_note[120]; /* restored, but its annotation could not be removed: the same restore tries that again */
 };
 
-/* Pure: what a restore of this mark means. `aside`: the active mark of its copy in quarantine, NULL if there is none. */
+/* Pure: what a restore of this mark means. `aside`: the mark of its copy in quarantine, as rp_quarantine_mark
+ * gives it, NULL if there is none. */
 struct rp_reprieve_decision {
     enum rp_reprieving what;
     int code;

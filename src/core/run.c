@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/crashpoint.h"
 #include "base/error.h"
 #include "base/id.h"
 #include "base/json.h"
@@ -175,12 +176,14 @@ static int close_abandoned(struct rp_tx *tx, struct begin *b, struct rp_error *e
     return r;
 }
 
-static int refuse_running(const struct rp_lock_row *lock, const char *name, int64_t now_ms, struct rp_error *err)
+static int refuse_running(const struct rp_lock_row *lock, const char *name, int64_t now_ms, int64_t stale_after_ms,
+                          struct rp_error *err)
 {
-    char at[RP_TIME_TEXT], ago[RP_TIME_TEXT];
+    char at[RP_TIME_TEXT], ago[RP_TIME_TEXT], stale[RP_TIME_TEXT];
     rp_error_set(err, RP_ERUNNING, "%s is already running: locked_by %s, locked_at %s (%s)", name, lock->locked_by,
                  rp_time_format(lock->locked_at_ms, at), rp_time_distance(lock->locked_at_ms, now_ms, ago));
-    return rp_error_hint(err, "wait for it; if its host is gone, the lock can be taken 30m after locked_at");
+    return rp_error_hint(err, "wait for it; if its host is gone, the lock can be taken %s after locked_at",
+                         rp_duration_format(stale_after_ms, stale));
 }
 
 static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
@@ -193,7 +196,7 @@ static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (r < 0) return r;
     bool free_to_take = lock.run_id == 0 || tx->db_ms - lock.locked_at_ms >= b->stale_after_ms ||
                         (run->worker->is_dead != NULL && run->worker->is_dead(lock.locked_by));
-    if (!free_to_take) return refuse_running(&lock, run->lock, tx->db_ms, err);
+    if (!free_to_take) return refuse_running(&lock, run->lock, tx->db_ms, b->stale_after_ms, err);
     r = close_abandoned(tx, b, err);
     if (r < 0) return r;
     run->id = rp_tx_new_id(tx);
@@ -218,6 +221,7 @@ int rp_run_begin(struct rp_catalog *catalog, const char *kind, const char *name,
     snprintf(out->name, sizeof out->name, "%s", name);
     snprintf(out->lock, sizeof out->lock, "%s:%s", out->kind, out->name);
     int r = rp_catalog_transact(catalog, begin_tx, &b, err);
+    RP_CRASHPOINT("run.begun");
     rp_arena_done(&b.arena);
     return r < 0 ? rp_error_wrap(err, r, "begin %s", kind) : 0;
 }
@@ -254,7 +258,9 @@ static int end_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 int rp_run_end(struct rp_catalog *catalog, struct rp_run *run, const char *outcome, struct rp_error *err)
 {
     struct end end = { .run = run, .outcome = outcome };
+    RP_CRASHPOINT("run.before-end");
     int r = rp_catalog_transact(catalog, end_tx, &end, err);
+    RP_CRASHPOINT("run.ended");
     /* whoever took the lock over has written our record */
     if (r == RP_EEXISTS) return 0;
     return r < 0 ? rp_error_wrap(err, r, "end %s", run->kind) : 0;

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/crashpoint.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "core/guard.h"
@@ -32,9 +33,9 @@ struct rp_sweep_item *rp_sweep_item_of(struct rp_sweep_batch *batch, const struc
     return &batch->items[mark - batch->marks.at];
 }
 
-static uint64_t next_random(uint64_t *state)
+uint64_t rp_sweep_random(struct rp_sweep_rules *rules)
 {
-    uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15)); /* splitmix64 */
+    uint64_t z = (rules->random += UINT64_C(0x9E3779B97F4A7C15)); /* splitmix64 */
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
     return z ^ (z >> 31);
@@ -125,6 +126,7 @@ int rp_sweep_claim(struct rp_catalog *catalog, struct rp_place *place, const str
     if (r == 0) r = store_clock(place, &c.store_ms, err);
     if (r == 0) r = rp_catalog_transact(catalog, claim_tx, &c, err);
     if (r < 0) return rp_error_wrap(err, r, "claim due marks of store '%s'", place->config->name);
+    RP_CRASHPOINT("sweep.claimed");
     for (size_t i = 0; i < batch->marks.n; i++) {
         struct rp_mark *m = &batch->marks.at[i];
         batch->items[i] = (struct rp_sweep_item){ .mark = m };
@@ -170,7 +172,7 @@ static int check_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_move *moves = rp_arena_array(tx->arena, c->n, sizeof *moves);
     if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < c->n; i++)
-        moves[i] = decide_check(c, i, tx->late_ms, next_random(&c->rules->random), c->asked[i]->note);
+        moves[i] = decide_check(c, i, tx->late_ms, rp_sweep_random(c->rules), c->asked[i]->note);
     int r = rp_state_move(tx, c->batch->place->config->name, c->actor, moves, c->n, err);
     if (r < 0) return r;
     for (size_t i = 0; i < c->n; i++)
@@ -207,6 +209,7 @@ int rp_sweep_check(struct rp_catalog *catalog, struct rp_sweep_rules *rules, con
     c.answered = r == 0;
     r = rp_catalog_transact(catalog, check_tx, &c, err);
     if (r < 0) return rp_error_wrap(err, r, "check marks of store '%s'", batch->place->config->name);
+    RP_CRASHPOINT("sweep.checked");
     for (size_t i = 0; i < c.n; i++) {
         struct rp_sweep_item *item = c.asked[i];
         item->references = c.answered ? c.counts[i] : -1;
@@ -228,6 +231,25 @@ static bool is_store_wide(int code)
     return code == RP_EUNAVAILABLE || code == RP_EFULL || code == RP_ENOMEM;
 }
 
+/* No copy could be made. An earlier attempt that was interrupted may have made one: only a store that says there is none is
+ * believed, for that copy may be all that is left. */
+static void look_aside(struct rp_store *store, struct rp_sweep_item *item, const char *key, int copy_code)
+{
+    struct rp_item there = { .key = key };
+    struct rp_error why = { 0 };
+    int r = store->ops->stat(store, &there, 1, &why);
+    if (r < 0 || (there.outcome != RP_OUT_FOUND && there.outcome != RP_OUT_GONE)) {
+        item->outcome = RP_OUT_RETRY;
+        snprintf(item->note, sizeof item->note, "%.119s", r < 0 ? why.text : there.note);
+    } else if (there.outcome == RP_OUT_FOUND) {
+        item->aside = true;
+        item->aside_identity = there.identity;
+    } else if (copy_code == RP_ENOTFOUND)
+        item->outcome = RP_OUT_GONE;
+    else
+        item->outcome = copy_code == RP_ECHANGED ? RP_OUT_CHANGED : RP_OUT_UNKNOWN;
+}
+
 /* The copy, or the one that an earlier attempt made before it was interrupted. */
 static void set_one_aside(struct rp_sweep_batch *batch, struct rp_sweep_item *item)
 {
@@ -239,17 +261,7 @@ static void set_one_aside(struct rp_sweep_batch *batch, struct rp_sweep_item *it
     int r = store->ops->copy(store, item->mark->key, &identity, key, &item->aside_identity, &why);
     if (r == 0) item->aside = true;
     if (r == RP_EEXISTS || r == RP_ENOTFOUND || r == RP_ECHANGED) {
-        struct rp_item there = { .key = key };
-        int s = store->ops->stat(store, &there, 1, &why);
-        if (s == 0 && there.outcome == RP_OUT_FOUND) {
-            item->aside = true;
-            item->aside_identity = there.identity;
-        } else if (r == RP_ENOTFOUND)
-            item->outcome = RP_OUT_GONE;
-        else if (r == RP_ECHANGED)
-            item->outcome = RP_OUT_CHANGED;
-        else
-            item->outcome = RP_OUT_UNKNOWN;
+        look_aside(store, item, key, r);
         return;
     }
     if (r == 0) return;
@@ -263,11 +275,13 @@ static void set_one_aside(struct rp_sweep_batch *batch, struct rp_sweep_item *it
 
 void rp_sweep_set_aside(struct rp_sweep_batch *batch)
 {
+    RP_CRASHPOINT("sweep.before-aside");
     for (size_t i = 0; i < batch->marks.n && batch->store_code == 0; i++) {
         struct rp_sweep_item *item = &batch->items[i];
         if (item->mark->state == RP_PURGING && !item->skipped && goes_aside(batch, item->mark))
             set_one_aside(batch, item);
     }
+    RP_CRASHPOINT("sweep.aside");
 }
 
 /* An unmounted disk leaves an empty directory, where everything is "already gone". The owner record tells. */
@@ -302,7 +316,9 @@ void rp_sweep_erase(struct rp_sweep_batch *batch)
     }
     if (batch->n_deletes == 0) return;
     struct rp_store *store = batch->place->store;
+    RP_CRASHPOINT("sweep.before-erase");
     batch->store_code = store->ops->remove(store, batch->deletes, batch->n_deletes, &batch->store_error);
+    RP_CRASHPOINT("sweep.erased");
     size_t gone = 0;
     for (size_t i = 0; i < batch->n_deletes; i++) {
         struct rp_sweep_item *item = &batch->items[from[i]];

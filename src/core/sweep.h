@@ -29,6 +29,8 @@ struct rp_sweep_rules {
     uint64_t random; /* state of the jitter; seeded by the surface */
 };
 
+uint64_t rp_sweep_random(struct rp_sweep_rules *rules);
+
 /* What becomes of one claimed mark. */
 struct rp_sweep_item {
     struct rp_mark *mark;

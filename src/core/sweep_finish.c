@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep_finish.c - what the store said becomes what the catalog knows. */
 #include "base/assert.h"
+#include "base/crashpoint.h"
 #include "base/time.h"
 #include "core/quarantine.h"
 #include "core/state.h"
@@ -62,12 +63,6 @@ struct finishing {
     uint64_t random_before;
 };
 
-static uint64_t jitter(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *state >> 11;
-}
-
 static void count_end(struct rp_figures *f, const struct rp_move *move)
 {
     switch (move->outcome) {
@@ -100,28 +95,64 @@ static void count_move(struct rp_figures *f, const char *store, const struct rp_
 }
 
 /* The copy in quarantine is a subject of its own, with a mark of its own: the same promise, later. */
-static int mark_aside(struct rp_tx *tx, struct finishing *f, const struct rp_sweep_item *item, struct rp_error *err)
+static struct rp_mark aside_mark(struct rp_tx *tx, const struct finishing *f, const struct rp_sweep_item *item,
+                                 char *key)
 {
-    const struct rp_store_config *config = f->batch->place->config;
-    char *key = rp_arena_alloc(tx->arena, RP_QUARANTINE_KEY);
-    if (key == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    struct rp_mark mark = { .id = rp_tx_new_id(tx),
-                            .place_id = item->mark->place_id,
-                            .key = rp_quarantine_key(item->mark->id, key),
-                            .state = RP_MARKED,
-                            .marked_at_ms = tx->late_ms,
-                            .due_at_ms = tx->late_ms + config->quarantine_ms,
-                            .tenant_id = item->mark->tenant_id,
-                            .run_id = f->run->id,
-                            .etag = item->aside_identity.etag,
-                            .version = item->aside_identity.version,
-                            .size_bytes = item->aside_identity.size_bytes,
-                            .modified_ms = item->aside_identity.modified_ms,
-                            .reason = "quarantine",
-                            .actor = f->run->worker->name };
-    rp_tx_tally(tx, mark.place_id, RP_MARKED, 1, mark.size_bytes);
-    f->run->figures.marked++;
-    return rp_marks_add(tx, &mark, 1, err);
+    return (struct rp_mark){ .id = rp_tx_new_id(tx),
+                             .place_id = item->mark->place_id,
+                             .key = rp_quarantine_key(item->mark->id, key),
+                             .state = RP_MARKED,
+                             .marked_at_ms = tx->late_ms,
+                             .due_at_ms = tx->late_ms + f->batch->place->config->quarantine_ms,
+                             .tenant_id = item->mark->tenant_id,
+                             .run_id = f->run->id,
+                             .etag = item->aside_identity.etag,
+                             .version = item->aside_identity.version,
+                             .size_bytes = item->aside_identity.size_bytes,
+                             .modified_ms = item->aside_identity.modified_ms,
+                             .reason = "quarantine",
+                             .actor = f->run->worker->name };
+}
+
+/* A dead letter's copy needs its mark as well: given up, nobody else would erase it. */
+static bool left_a_copy(const struct finishing *f, const struct rp_move *move)
+{
+    return move->done && (move->outcome == RP_END_QUARANTINED ||
+                          (move->to == RP_DEAD && rp_sweep_item_of(f->batch, move->mark)->aside));
+}
+
+/* A mark that died, was retried and is purged now has its copy marked already. */
+static bool is_marked(const struct rp_marks *marks, const char *key)
+{
+    for (size_t i = 0; i < marks->n; i++)
+        if (strcmp(marks->at[i].key, key) == 0) return true;
+    return false;
+}
+
+static int mark_asides(struct rp_tx *tx, struct finishing *f, const struct rp_move *moves, size_t n,
+                       struct rp_error *err)
+{
+    struct rp_mark *marks = rp_arena_array(tx->arena, n + 1, sizeof *marks);
+    const char **keys = rp_arena_array(tx->arena, n + 1, sizeof *keys);
+    struct rp_marks active;
+    size_t copies = 0, added = 0;
+    int r = rp_marks_init(&active, n + 1, tx->arena, err);
+    if (r < 0 || marks == NULL || keys == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        if (!left_a_copy(f, &moves[i])) continue;
+        char *key = rp_arena_alloc(tx->arena, RP_QUARANTINE_KEY);
+        if (key == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+        marks[copies] = aside_mark(tx, f, rp_sweep_item_of(f->batch, moves[i].mark), key);
+        keys[copies++] = key;
+    }
+    if (copies > 0) r = rp_marks_active(tx, f->batch->place->id, keys, copies, &active, err);
+    for (size_t i = 0; i < copies && r == 0; i++) {
+        if (is_marked(&active, marks[i].key)) continue;
+        rp_tx_tally(tx, marks[i].place_id, RP_MARKED, 1, marks[i].size_bytes);
+        marks[added++] = marks[i];
+    }
+    f->run->figures.marked += (int64_t)added;
+    return r < 0 ? r : rp_marks_add(tx, marks, added, err);
 }
 
 static size_t judge_all(struct rp_tx *tx, struct finishing *f, struct rp_move *moves)
@@ -136,7 +167,7 @@ static size_t judge_all(struct rp_tx *tx, struct finishing *f, struct rp_move *m
             f->run->figures.skipped++;
         else
             moves[n++] =
-                rp_sweep_judge(item->mark, item, b->store_code < 0, f->rules, tx->late_ms, jitter(&f->rules->random));
+                rp_sweep_judge(item->mark, item, b->store_code < 0, f->rules, tx->late_ms, rp_sweep_random(f->rules));
     }
     return n;
 }
@@ -146,12 +177,10 @@ static int settle(struct rp_tx *tx, struct finishing *f, struct rp_move *moves, 
     const char *store = f->batch->place->config->name;
     int r = rp_state_move(tx, store, f->run->worker->name, moves, n, err);
     for (size_t i = 0; i < n && r == 0; i++) {
-        struct rp_sweep_item *item = rp_sweep_item_of(f->batch, moves[i].mark);
-        item->move = moves[i];
+        rp_sweep_item_of(f->batch, moves[i].mark)->move = moves[i];
         count_move(&f->run->figures, store, &moves[i]);
-        if (moves[i].done && moves[i].outcome == RP_END_QUARANTINED) r = mark_aside(tx, f, item, err);
     }
-    return r;
+    return r < 0 ? r : mark_asides(tx, f, moves, n, err);
 }
 
 static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
@@ -176,7 +205,9 @@ int rp_sweep_finish(struct rp_catalog *catalog, struct rp_sweep_rules *rules, st
     *f = (struct finishing){
         .rules = rules, .batch = batch, .run = run, .before = run->figures, .random_before = rules->random
     };
+    RP_CRASHPOINT("sweep.before-finish");
     int r = rp_catalog_transact(catalog, finish_tx, f, err);
+    RP_CRASHPOINT("sweep.finished");
     if (r < 0) run->figures = f->before;
     if (r == RP_ECHANGED) run->lost = true;
     free(f);

@@ -11,9 +11,13 @@
 
 #define PLAN_PAGE 1000
 
-int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_place *place, struct rp_error *err)
+int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_place *place, bool dry_run, struct rp_error *err)
 {
     const struct rp_store_config *config = place->config;
+    if (place->store == NULL) {
+        *err = place->closed;
+        return place->closed.code;
+    }
     if (config->mode == RP_MODE_OBSERVE) {
         rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing of it is purged", config->name);
         return rp_error_hint(err, "set stores.%s.mode to quarantine or purge when you are ready", config->name);
@@ -22,6 +26,7 @@ int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_place *place, struct rp
         rp_error_set(err, RP_EWEAK, "store '%s' cannot delete exactly what was marked", config->name);
         return rp_error_hint(err, "stores.%s.allow_window_deletes: true accepts that risk", config->name);
     }
+    if (dry_run) return rp_owner_check(s->catalog, place, err);
     return rp_owner_assert(s->catalog, place, s->environment, false, err);
 }
 
@@ -127,24 +132,35 @@ static void leave_out(struct rp_sweeper *s, struct rp_place *place, struct rp_ru
     if (s->left_out != NULL) s->left_out(s->ctx, place, due.marks, why);
 }
 
-static const char *sweep_all(struct rp_sweeper *s, struct flight flights[2], struct rp_run *run)
+/* A catalog that fails ends the run; a store that fails is left alone, and the others go on. */
+static bool ends_the_run(int code)
 {
+    return code == RP_EUNAVAILABLE || code == RP_EUNKNOWN || code == RP_ECORRUPT || code == RP_ECHANGED;
+}
+
+static const char *sweep_all(struct rp_sweeper *s, struct flight flights[2], struct rp_sweep_result *out)
+{
+    struct rp_run *run = &out->run;
     int64_t left = s->limit;
-    for (size_t i = 0; i < s->n_places && left > 0 && !stopped(s) && !run->lost; i++) {
+    size_t closed = 0;
+    for (size_t i = 0; i < s->n_places && left > 0 && !stopped(s); i++) {
         struct rp_error why = { 0 };
         struct pass pass = { .sweeper = s, .place = s->places[i], .run = run, .left = left };
-        if (rp_sweeper_may_purge(s, s->places[i], &why) < 0) {
+        if (rp_sweeper_may_purge(s, s->places[i], false, &why) < 0) {
             leave_out(s, s->places[i], run, &why);
+            closed += s->places[i]->store == NULL;
+            out->code = why.code;
             continue;
         }
         int64_t before = run->figures.scanned;
         if (sweep_place(&pass, flights, &why) < 0) {
             rp_figures_error(&run->figures, "%s", why.text);
-            if (why.code == RP_EUNAVAILABLE || why.code == RP_EUNKNOWN || why.code == RP_ECORRUPT) return "failed";
+            out->code = why.code;
+            if (run->lost || ends_the_run(why.code)) return "failed";
         }
         left -= run->figures.scanned - before;
     }
-    if (run->lost) return "failed";
+    if (s->n_places > 0 && closed == s->n_places) return "failed";
     return stopped(s) || run->figures.failed > 0 || run->figures.n_errors > 0 ? "partial" : "done";
 }
 
@@ -154,15 +170,18 @@ int rp_sweeper_run(struct rp_sweeper *s, struct rp_sweep_result *out, struct rp_
     if (flights == NULL) return rp_error_set(err, RP_ENOMEM, "sweep: out of memory");
     int r = rp_run_begin(s->catalog, "sweep", s->name, s->worker, s->stale_after_ms, &out->run, err);
     if (r < 0) return r;
+    if (s->started != NULL) s->started(s->ctx, &out->run);
     rp_sweep_batch_init(&flights[0].batch);
     rp_sweep_batch_init(&flights[1].batch);
-    out->outcome = sweep_all(s, flights, &out->run);
+    out->code = 0;
+    out->outcome = sweep_all(s, flights, out);
     rp_sweep_batch_done(&flights[0].batch);
     rp_sweep_batch_done(&flights[1].batch);
     struct rp_error end = { 0 };
     if (rp_run_end(s->catalog, &out->run, out->outcome, &end) < 0) {
         rp_figures_error(&out->run.figures, "%s", end.text);
         out->outcome = "failed";
+        out->code = end.code;
     }
     return 0;
 }

@@ -19,7 +19,8 @@ struct rp_sweeper {
     int64_t limit; /* marks a run */
     int64_t stale_after_ms;
     const volatile sig_atomic_t *stop; /* set: finish what is claimed and end; may be NULL */
-    /* Told of every finished batch and of every store that is left out and why; for logs and progress. May be NULL. */
+    /* Told of the run's begin, of every finished batch, and of every store that is left out and why. Each may be NULL. */
+    void (*started)(void *ctx, const struct rp_run *run);
     void (*finished)(void *ctx, const struct rp_sweep_batch *batch, const struct rp_run *run);
     void (*left_out)(void *ctx, const struct rp_place *place, int64_t due, const struct rp_error *why);
     void *ctx;
@@ -28,13 +29,15 @@ struct rp_sweeper {
 struct rp_sweep_result {
     struct rp_run run;
     const char *outcome; /* done, partial, failed */
+    int code;            /* with failed: why */
 };
 
 /* Negative only if no run could be begun. Otherwise the result tells, and the run has its record. */
 int rp_sweeper_run(struct rp_sweeper *sweeper, struct rp_sweep_result *out, struct rp_error *err);
 
-/* Why a store is not purged now, or 0: observe mode, a guarantee too weak, not the owner. Raises the epoch. */
-int rp_sweeper_may_purge(struct rp_sweeper *sweeper, struct rp_place *place, struct rp_error *err);
+/* Why a store is not purged now, or 0: it could not be opened, observe mode, a guarantee too weak, not the owner. Raises the epoch, unless it
+ * is only asked for a dry run. */
+int rp_sweeper_may_purge(struct rp_sweeper *sweeper, struct rp_place *place, bool dry_run, struct rp_error *err);
 
 /* A dry run: what a sweep would do now. Calls `fn` for each mark that is due and not held, at most `limit`. Writes nothing anywhere. */
 typedef int rp_sweep_plan_fn(void *ctx, const struct rp_place *place, const struct rp_mark *mark, struct rp_error *err);

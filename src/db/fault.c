@@ -68,6 +68,8 @@ static int fault_commit(void *conn, struct rp_error *err)
 static int fault_resolve(void *conn, bool *committed, struct rp_error *err)
 {
     struct fault *f = conn;
+    int r = before(f, "resolve", err);
+    if (r < 0) return r;
     if (f->outcome == ASK_INNER) return rp_db_resolve(f->inner, committed, err);
     *committed = f->outcome == COMMITTED;
     return 0;

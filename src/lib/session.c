@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/time.h"
+#include "base/utf8.h"
 #include "core/guard.h"
 #include "core/owner.h"
 
@@ -62,6 +63,8 @@ int rp_session_open(struct rp_session *s, const struct rp_session_options *optio
         snprintf(s->actor, sizeof s->actor, "%s", options->actor);
     else
         default_actor(s->actor);
+    if (!rp_utf8_valid(s->actor, strlen(s->actor)))
+        return rp_error_set(err, RP_EINVAL, "the actor's name is not valid UTF-8");
     int r = rp_config_load(options->config_file, options->data, &s->arena, &s->config, err);
     if (r < 0) return r;
     if (s->config.file == NULL) r = make_data_directory(s->config.catalog_url, err);
@@ -99,18 +102,21 @@ static int open_place(struct rp_session *s, struct rp_place *place, const struct
                       struct rp_error *err)
 {
     struct rp_place_row row;
-    struct rp_place made = { .config = config };
+    struct rp_place made = { .config = config, .environment = s->config.environment };
     int r = rp_place_get(s->catalog, RP_PLACE_STORE, config->name, &row, err);
-    if (r == 0) r = rp_store_fs_open(config->path, s->config.file == NULL, &made.store, err);
-    if (r == 0) r = made.store->ops->probe(made.store, false, &made.level, err);
-    if (r == 0) r = rp_guard_new(&s->config, config, &made.guard, err);
+    if (r < 0) return rp_error_wrap(err, r, "open store '%s'", config->name);
+    made.id = row.id;
+    r = rp_store_fs_open(config->path, s->config.file == NULL, &made.store, &made.closed);
+    if (r == 0) r = made.store->ops->probe(made.store, false, &made.level, &made.closed);
+    if (r == 0) r = rp_guard_new(&s->config, config, &made.guard, &made.closed);
     if (r < 0) {
         rp_store_close(made.store);
-        return rp_error_wrap(err, r, "open store '%s'", config->name);
+        made.store = NULL;
+        rp_error_wrap(&made.closed, r, "open store '%s'", config->name);
+        *err = made.closed;
     }
-    made.id = row.id;
     *place = made;
-    return 0;
+    return r;
 }
 
 int rp_session_place(struct rp_session *s, const char *name, struct rp_place **out, struct rp_error *err)
@@ -126,8 +132,14 @@ int rp_session_place(struct rp_session *s, const char *name, struct rp_place **o
 int rp_session_places(struct rp_session *s, struct rp_place **out, size_t *n, struct rp_error *err)
 {
     for (size_t i = 0; i < s->config.n_stores; i++) {
-        int r = rp_session_place(s, s->config.stores[i].name, &out[i], err);
-        if (r < 0) return r;
+        struct rp_error why = { 0 };
+        int r = rp_session_place(s, s->config.stores[i].name, &out[i], &why);
+        if (r == 0) continue;
+        if (s->places[i].closed.code == 0) { /* the catalog failed, not the store */
+            *err = why;
+            return r;
+        }
+        out[i] = &s->places[i];
     }
     *n = s->config.n_stores;
     return 0;

@@ -36,7 +36,7 @@ void rp_session_close(struct rp_session *session); /* harmless on a zeroed one; 
 
 /* RP_ENOTFOUND names the stores that there are. The place is noted in the catalog if it is new. */
 int rp_session_place(struct rp_session *session, const char *name, struct rp_place **out, struct rp_error *err);
-/* Every configured store. */
+/* Every configured store; one that cannot be opened has no .store, and .closed says why. */
 int rp_session_places(struct rp_session *session, struct rp_place **out, size_t *n, struct rp_error *err);
 const char *rp_session_place_name(const struct rp_session *session,
                                   int64_t place_id); /* "?" for a store no longer configured */

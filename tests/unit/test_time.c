@@ -332,11 +332,15 @@ static void distances_read_well(void **state)
         { -180000, "3m ago" },
         { 90000, "in 1m 30s" },
         { RP_HOUR_MS - 1, "in 59m 59s" },
-        { 5 * RP_DAY_MS - 1, "in 4d 23h" },
+        { 5 * RP_DAY_MS - 1, "in 5d" },
+        { 5 * RP_DAY_MS - 30 * RP_MINUTE_MS, "in 5d" },
+        { 5 * RP_DAY_MS - 30 * RP_MINUTE_MS - 1, "in 4d 23h" },
+        { RP_DAY_MS - 1, "in 1d" },
+        { 2 * RP_HOUR_MS - 29 * RP_SECOND_MS, "in 2h" },
         { 5 * RP_DAY_MS, "in 5d" },
-        { 5 * RP_DAY_MS + 59 * RP_MINUTE_MS, "in 5d" },
+        { 5 * RP_DAY_MS + 29 * RP_MINUTE_MS, "in 5d" },
         { -(2 * RP_HOUR_MS + 5 * RP_MINUTE_MS), "2h 5m ago" },
-        { RP_TIME_MAX_MS, "in 2932896d 23h" },
+        { RP_TIME_MAX_MS, "in 2932897d" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[RP_TIME_TEXT];

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "core/state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int rp_cli_open(struct rp_cli *cli, struct rp_error *err)
+{
+    struct rp_session_options options = { .config_file = rp_args_text(&cli->args, "config"),
+                                          .data = rp_args_text(&cli->args, "data") };
+    return rp_session_open(&cli->session, &options, err);
+}
+
+/* ---- talking ---- */
+
+void rp_say(const struct rp_cli *cli, const char *fmt, ...)
+{
+    va_list args;
+    if (cli->quiet) return;
+    va_start(args, fmt);
+    vfprintf(cli->json ? stderr : stdout, fmt, args);
+    va_end(args);
+}
+
+void rp_warn(const char *fmt, ...)
+{
+    va_list args;
+    fflush(stdout); /* in the order in which it happened, also when both go to one place */
+    fputs("reprieve: ", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+void rp_emit(const struct rp_cli *cli, json_t *value)
+{
+    if (cli->json && value != NULL) {
+        /* not json_dumpf, which goes through stdio for every brace and comma */
+        RP_CLEANUP(rp_freep) char *line = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        if (line != NULL) puts(line);
+    }
+    json_decref(value);
+}
+
+json_t *rp_error_json(const struct rp_error *err)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "code", json_string(rp_error_slug(err->code)));
+    rp_json_set(o, "message", rp_json_text(err->text));
+    if (err->hint[0] != 0) rp_json_set(o, "hint", rp_json_text(err->hint));
+    return o;
+}
+
+int rp_report(const struct rp_cli *cli, const struct rp_error *err)
+{
+    char text[RP_SHOWN_MAX];
+    if (cli->json) {
+        json_t *o = json_object();
+        rp_json_set(o, "error", rp_error_json(err));
+        fflush(stdout);
+        (void)json_dumpf(o, stderr, JSON_COMPACT);
+        fputc('\n', stderr);
+        json_decref(o);
+    } else {
+        rp_warn("%s", rp_show(err->text[0] != 0 ? err->text : rp_error_title(err->code), text));
+        if (err->hint[0] != 0) fprintf(stderr, "  %s\n", rp_show(err->hint, text));
+    }
+    return rp_error_exit(err->code);
+}
+
+const char *rp_show(const char *text, char out[RP_SHOWN_MAX])
+{
+    size_t n = 0;
+    for (; *text != 0 && n + 5 < RP_SHOWN_MAX; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c >= 0x20 && c != 0x7f)
+            out[n++] = (char)c;
+        else
+            n += (size_t)snprintf(out + n, RP_SHOWN_MAX - n, "\\x%02x", c);
+    }
+    out[n] = 0;
+    return out;
+}
+
+const char *rp_show_subject(const char *store, const char *key, char out[RP_SHOWN_MAX])
+{
+    char shown[RP_SHOWN_MAX];
+    snprintf(out, RP_SHOWN_MAX, "%.63s:%.4120s", store, rp_show(key, shown));
+    return out;
+}
+
+const char *rp_show_when(int64_t ms, int64_t now_ms, char out[RP_WHEN_TEXT])
+{
+    char moment[RP_TIME_TEXT], away[RP_TIME_TEXT];
+    snprintf(out, RP_WHEN_TEXT, "%s (%s)", rp_time_format(ms, moment), rp_time_distance(ms, now_ms, away));
+    return out;
+}
+
+const char *rp_show_size(int64_t bytes, char out[RP_SIZE_TEXT])
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1024 && unit + 1 < sizeof units / sizeof units[0]) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(out, RP_SIZE_TEXT, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return out;
+}
+
+/* ---- subjects and places ---- */
+
+int rp_names_load(struct rp_cli *cli, struct rp_names *out, struct rp_error *err)
+{
+    return rp_place_list(cli->session.catalog->db, out->rows, RP_PLACES_MAX, &out->n, err);
+}
+
+const char *rp_names_of(const struct rp_names *names, int64_t place_id)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (names->rows[i].id == place_id) return names->rows[i].name;
+    return "?";
+}
+
+int rp_cli_place_of(struct rp_cli *cli, int64_t place_id, struct rp_place **out, struct rp_error *err)
+{
+    struct rp_session *s = &cli->session;
+    for (size_t i = 0; i < s->config.n_stores; i++) {
+        if (s->places[i].store == NULL || s->places[i].id != place_id) continue;
+        *out = &s->places[i];
+        return 0;
+    }
+    struct rp_names names;
+    int r = rp_names_load(cli, &names, err);
+    return r < 0 ? r : rp_session_place(s, rp_names_of(&names, place_id), out, err);
+}
+
+int rp_cli_subject(struct rp_cli *cli, const char *text, struct rp_arena *arena, struct rp_subject *out,
+                   struct rp_error *err)
+{
+    struct rp_subject subject;
+    struct rp_mark mark;
+    int r = rp_session_subject(&cli->session, text, &subject, err);
+    if (r == 0 && subject.mark_id != 0) {
+        r = rp_mark_get(cli->session.catalog->db, subject.mark_id, arena, &mark, err);
+        if (r == 0) r = rp_cli_place_of(cli, mark.place_id, &subject.place, err);
+        if (r == 0) subject.key = mark.key;
+    }
+    if (r == 0) *out = subject;
+    return r;
+}
+
+int rp_cli_prefix(struct rp_cli *cli, const char *text, struct rp_subject *out, struct rp_error *err)
+{
+    char name[64];
+    struct rp_place *place;
+    const char *colon = strchr(text, ':');
+    size_t n = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    const char *prefix = colon != NULL ? colon + 1 : "";
+    if (n == 0 || n >= sizeof name) return rp_error_set(err, RP_EINVAL, "'%.64s' is not STORE:PREFIX", text);
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    int r = rp_session_place(&cli->session, name, &place, err);
+    if (r == 0 && prefix[0] != 0) r = rp_key_check(prefix, strlen(prefix), err);
+    if (r == 0) *out = (struct rp_subject){ .place = place, .key = prefix };
+    return r;
+}
+
+int rp_cli_foreign_key(const struct rp_subject *subject, struct rp_error *err)
+{
+    if (strncmp(subject->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) != 0) return 0;
+    return rp_error_set(err, RP_EINVAL, "%s:%s: keys under " RP_STORE_OWN " are Reprieve's own",
+                        subject->place->config->name, subject->key);
+}
+
+int rp_cli_id(const char *text, enum rp_id_kind kind, int64_t *out, struct rp_error *err)
+{
+    enum rp_id_kind found;
+    int64_t id;
+    char example[RP_ID_TEXT];
+    if (rp_id_parse(text, &found, &id) && found == kind) {
+        *out = id;
+        return 0;
+    }
+    rp_error_set(err, RP_EINVAL, "'%.64s' is not such an id", text);
+    return rp_error_hint(err, "it begins with %.4s", rp_id_format(kind, 1, example));
+}
+
+int rp_cli_unknown_verb(const struct rp_cli *cli, const char *verbs, struct rp_error *err)
+{
+    rp_error_set(err, RP_EINVAL, "%s: '%.32s' is not one of: %s", cli->args.command->name, cli->args.words[0], verbs);
+    return rp_error_hint(err, "`reprieve help %s` shows how it is called", cli->args.command->name);
+}
+
+json_t *rp_subject_json(const char *store, const char *key)
+{
+    char text[RP_KEY_MAX + 80];
+    snprintf(text, sizeof text, "%.64s:%.*s", store, RP_KEY_MAX, key);
+    return rp_json_text(text);
+}
+
+json_t *rp_mark_line(const struct rp_mark *mark, const char *store)
+{
+    char id[RP_ID_TEXT];
+    json_t *o = rp_mark_json(mark, store);
+    rp_json_set(o, "state", json_string(rp_state_name(mark->state)));
+    rp_json_set(o, "actor", rp_json_text(mark->actor));
+    if (mark->outcome != RP_END_NONE) rp_json_set(o, "outcome", json_string(rp_end_name(mark->outcome)));
+    if (mark->ended_at_ms != 0) rp_json_set(o, "ended_at", rp_json_time(mark->ended_at_ms));
+    if (mark->checks & RP_CHECK_REFERENCES) rp_json_set(o, "only_if", json_string("unreferenced"));
+    if (mark->attempts > 0) rp_json_set(o, "attempts", json_integer(mark->attempts));
+    if (mark->run_id != 0) rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, mark->run_id, id)));
+    if (mark->note != NULL) rp_json_set(o, "note", rp_json_text(mark->note));
+    return o;
+}

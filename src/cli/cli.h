@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli.h - one call of the command line: what was asked, the session it opens, and how it talks.
+ *
+ * L1  People's text goes to standard output; with --json it goes to standard error, and standard output carries JSON
+ *     alone, one document a line. --quiet leaves out what is neither asked for nor wrong.
+ * L2  Texts from outside (keys, reasons, errors) are shown with control characters escaped: a key never writes to the
+ *     terminal. JSON carries them whole.
+ * L3  A time is shown as RFC 3339 UTC and how far away it is. */
+#ifndef RP_CLI_CLI_H
+#define RP_CLI_CLI_H
+
+#include "base/error.h"
+#include "base/id.h"
+#include "catalog/mark.h"
+#include "cli/options.h"
+#include "lib/session.h"
+
+#include <jansson.h>
+
+struct rp_cli {
+    struct rp_args args;
+    bool json, quiet;
+    struct rp_session session;
+};
+
+/* The session by --config and --data. Closed by main. */
+int rp_cli_open(struct rp_cli *cli, struct rp_error *err);
+
+/* ---- talking ---- */
+
+#define RP_SHOWN_MAX 4200 /* bytes for any shown text: each byte of a key may become four */
+#define RP_WHEN_TEXT 80
+#define RP_SIZE_TEXT 32
+
+void rp_say(const struct rp_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void rp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* "reprieve: ..." on standard error */
+/* One line of JSON on standard output; steals the value. Does nothing without --json. */
+void rp_emit(const struct rp_cli *cli, json_t *value);
+/* An error as L1 wants it. Returns the exit code. */
+int rp_report(const struct rp_cli *cli, const struct rp_error *err);
+json_t *rp_error_json(const struct rp_error *err); /* {"code","message","hint"} */
+
+/* Each writes into `out` and returns it. */
+const char *rp_show(const char *text, char out[RP_SHOWN_MAX]);
+const char *rp_show_subject(const char *store, const char *key, char out[RP_SHOWN_MAX]);
+const char *rp_show_when(int64_t ms, int64_t now_ms, char out[RP_WHEN_TEXT]);
+const char *rp_show_size(int64_t bytes, char out[RP_SIZE_TEXT]);
+
+/* ---- subjects and places ---- */
+
+#define RP_PLACES_MAX 256
+
+/* Names of places by their id, also of stores that are no longer configured. */
+struct rp_names {
+    struct rp_place_row rows[RP_PLACES_MAX];
+    size_t n;
+};
+int rp_names_load(struct rp_cli *cli, struct rp_names *out, struct rp_error *err);
+const char *rp_names_of(const struct rp_names *names, int64_t place_id);
+
+/* Opens the store that a mark is of. */
+int rp_cli_place_of(struct rp_cli *cli, int64_t place_id, struct rp_place **out, struct rp_error *err);
+/* STORE:KEY, or a mark's id: then place and key are that mark's, the key in the arena, and mark_id stays set. */
+int rp_cli_subject(struct rp_cli *cli, const char *text, struct rp_arena *arena, struct rp_subject *out,
+                   struct rp_error *err);
+/* STORE:PREFIX, where the prefix may be empty. */
+int rp_cli_prefix(struct rp_cli *cli, const char *text, struct rp_subject *out, struct rp_error *err);
+/* Refuses keys under .reprieve/ */
+int rp_cli_foreign_key(const struct rp_subject *subject, struct rp_error *err);
+/* The number of an id of one kind: run_..., hld_..., ded_... */
+int rp_cli_id(const char *text, enum rp_id_kind kind, int64_t *out, struct rp_error *err);
+/* For commands with verbs: RP_EINVAL names those that there are. */
+int rp_cli_unknown_verb(const struct rp_cli *cli, const char *verbs, struct rp_error *err);
+
+/* {"store:key"} as JSON, whatever the bytes. */
+json_t *rp_subject_json(const char *store, const char *key);
+/* A mark as lists show it: rp_mark_json and what became of it. */
+json_t *rp_mark_line(const struct rp_mark *mark, const char *store);
+
+#endif

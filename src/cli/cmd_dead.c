@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_dead.c - `dead`: marks that used up their attempts, and what a person decides about them. */
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "cli/answers.h"
+#include "cli/table.h"
+#include "core/dead.h"
+#include "core/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAGE 200
+
+struct letter {
+    struct rp_dead dead;
+    char error[256];
+    struct rp_mark mark;
+};
+
+struct page {
+    struct rp_cli *cli;
+    struct rp_names names;
+    struct letter letters[PAGE];
+    size_t n;
+    struct rp_arena arena; /* of the marks */
+};
+
+static void page_freep(struct page **page)
+{
+    if (*page != NULL) rp_arena_done(&(*page)->arena);
+    free(*page);
+}
+
+static struct page *new_page(struct rp_cli *cli, struct rp_error *err)
+{
+    struct page *page = calloc(1, sizeof *page);
+    if (page == NULL) {
+        rp_error_set(err, RP_ENOMEM, "no memory for the dead letters");
+        return NULL;
+    }
+    page->cli = cli;
+    page->arena = RP_ARENA((size_t)4 << 20);
+    if (rp_names_load(cli, &page->names, err) == 0) return page;
+    page_freep(&page);
+    return NULL;
+}
+
+static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *err)
+{
+    struct page *page = ctx;
+    struct letter *letter = &page->letters[page->n++];
+    (void)err;
+    letter->dead = *dead;
+    snprintf(letter->error, sizeof letter->error, "%s", dead->error);
+    letter->dead.error = letter->error;
+    return 0;
+}
+
+static int load_marks(struct page *page, struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < page->n && r == 0; i++)
+        r = rp_mark_get(page->cli->session.catalog->db, page->letters[i].dead.mark_id, &page->arena,
+                        &page->letters[i].mark, err);
+    return r;
+}
+
+static int load_page(struct page *page, int64_t after_id, struct rp_error *err)
+{
+    page->n = 0;
+    rp_arena_reset(&page->arena);
+    int r = rp_dead_each(page->cli->session.catalog->db, after_id, PAGE, keep_letter, page, err);
+    return r < 0 ? r : load_marks(page, err);
+}
+
+static int load_one(struct page *page, const char *text, struct rp_error *err)
+{
+    int64_t id;
+    page->n = 0;
+    rp_arena_reset(&page->arena);
+    int r = rp_cli_id(text, RP_ID_DEAD, &id, err);
+    if (r == 0) r = rp_dead_get(page->cli->session.catalog->db, id, keep_letter, page, err);
+    if (r == RP_ENOTFOUND) rp_error_hint(err, "`reprieve dead` lists those that wait for a decision");
+    return r < 0 ? r : load_marks(page, err);
+}
+
+static const char *store_of(const struct page *page, const struct letter *letter)
+{
+    return rp_names_of(&page->names, letter->mark.place_id);
+}
+
+/* ---- list and show ---- */
+
+static json_t *letter_json(const struct page *page, const struct letter *letter)
+{
+    char id[RP_ID_TEXT];
+    json_t *o = json_object();
+    rp_json_set(o, "id", json_string(rp_id_format(RP_ID_DEAD, letter->dead.id, id)));
+    rp_json_set(o, "died_at", rp_json_time(letter->dead.died_at_ms));
+    rp_json_set(o, "from", json_string(rp_state_name(letter->dead.from_state)));
+    rp_json_set(o, "attempts", json_integer(letter->dead.attempts));
+    rp_json_set(o, "error", rp_json_text(letter->error));
+    rp_json_set(o, "mark", rp_mark_line(&letter->mark, store_of(page, letter)));
+    return o;
+}
+
+static void list_letter(const struct page *page, const struct letter *letter, struct rp_table *table)
+{
+    char id[RP_ID_TEXT], subject[RP_SHOWN_MAX], when[RP_WHEN_TEXT], attempts[24];
+    if (page->cli->json) {
+        rp_emit(page->cli, letter_json(page, letter));
+        return;
+    }
+    snprintf(attempts, sizeof attempts, "%" PRId64, letter->dead.attempts);
+    const char *cells[] = { rp_id_format(RP_ID_DEAD, letter->dead.id, id),
+                            rp_show_subject(store_of(page, letter), letter->mark.key, subject),
+                            rp_show_when(letter->dead.died_at_ms, rp_session_now_ms(&page->cli->session), when),
+                            attempts, letter->error };
+    rp_table_row(table, cells);
+}
+
+static int list_dead(struct page *page, struct rp_error *err)
+{
+    static const struct rp_column columns[] = { { "DEAD LETTER", false, false },
+                                                { "SUBJECT", false, true },
+                                                { "SINCE", false, false },
+                                                { "ATTEMPTS", true, false },
+                                                { "ERROR", false, true } };
+    RP_CLEANUP(rp_table_done) struct rp_table table;
+    int64_t after = 0, shown = 0;
+    int r;
+    rp_table_init(&table, stdout, columns, 5);
+    do {
+        r = load_page(page, after, err);
+        for (size_t i = 0; i < page->n && r == 0; i++)
+            list_letter(page, &page->letters[i], &table);
+        shown += (int64_t)page->n;
+        if (page->n > 0) after = page->letters[page->n - 1].dead.id;
+    } while (r == 0 && page->n == PAGE);
+    rp_table_end(&table);
+    if (r == 0 && shown == 0) rp_say(page->cli, "no dead letters\n");
+    return r;
+}
+
+static int show_dead(struct page *page, const char *text, struct rp_error *err)
+{
+    const struct letter *letter = &page->letters[0];
+    const struct rp_cli *cli = page->cli;
+    char id[RP_ID_TEXT], subject[RP_SHOWN_MAX], when[RP_WHEN_TEXT], due[RP_WHEN_TEXT];
+    int r = load_one(page, text, err);
+    if (r < 0) return r;
+    rp_emit(cli, letter_json(page, letter));
+    if (cli->json) return 0;
+    int64_t now_ms = rp_session_now_ms(&cli->session);
+    rp_say(cli, "dead letter  %s\n", rp_id_format(RP_ID_DEAD, letter->dead.id, id));
+    rp_say(cli, "subject      %s\n", rp_show_subject(store_of(page, letter), letter->mark.key, subject));
+    rp_say(cli, "mark         %s, due %s\n", rp_id_format(RP_ID_MARK, letter->mark.id, id),
+           rp_show_when(letter->mark.due_at_ms, now_ms, due));
+    rp_say(cli, "died_at      %s\n", rp_show_when(letter->dead.died_at_ms, now_ms, when));
+    rp_say(cli, "attempts     %" PRId64 "\n", letter->dead.attempts);
+    rp_say(cli, "error        %s\n", rp_show(letter->error, subject));
+    rp_say(cli, "retry        goes on where it was: %s\n", rp_state_name(letter->dead.from_state));
+    rp_say(cli, "keep         ends the mark as %s\n",
+           letter->dead.from_state == RP_CHECKING ? "reprieved: nothing was erased"
+                                                  : "lost: something of it may be erased");
+    return 0;
+}
+
+/* ---- retry and keep ---- */
+
+static void log_decision(const struct page *page, const struct letter *letter, const char *event, const char *as)
+{
+    const struct rp_session *s = &page->cli->session;
+    json_t *o = rp_mark_json(&letter->mark, store_of(page, letter));
+    rp_json_set(o, "actor", rp_json_text(s->actor));
+    rp_json_set(o, "state", json_string(as));
+    rp_log_event(s->log, RP_LOG_INFO, rp_session_now_ms(s), event, o);
+}
+
+static void tell_decision(const struct page *page, const struct letter *letter, struct rp_answers *told, const char *as)
+{
+    char id[RP_ID_TEXT], subject[RP_SHOWN_MAX];
+    json_t *o = letter_json(page, letter);
+    rp_json_set(o, "state", json_string(as));
+    rp_emit(page->cli, o);
+    rp_answers_done(told, "%s  %s is %s\n", rp_id_format(RP_ID_DEAD, letter->dead.id, id),
+                    rp_show_subject(store_of(page, letter), letter->mark.key, subject), as);
+}
+
+static void retry_letter(struct page *page, const struct letter *letter, struct rp_answers *told)
+{
+    struct rp_session *s = &page->cli->session;
+    struct rp_error why = { 0 };
+    if (rp_dead_retry(s->catalog, letter->dead.id, store_of(page, letter), s->actor, &why) < 0) {
+        rp_answers_refused(told, &why);
+        return;
+    }
+    const char *as = rp_state_name(letter->dead.from_state);
+    log_decision(page, letter, "mark.retried", as);
+    tell_decision(page, letter, told, as);
+}
+
+static int retry_all(struct page *page, struct rp_answers *told, struct rp_error *err)
+{
+    int64_t after = 0;
+    int r;
+    do {
+        r = load_page(page, after, err);
+        for (size_t i = 0; i < page->n && r == 0; i++)
+            retry_letter(page, &page->letters[i], told);
+        if (page->n > 0) after = page->letters[page->n - 1].dead.id;
+    } while (r == 0 && page->n == PAGE);
+    return r;
+}
+
+static int retry_dead(struct page *page, struct rp_error *err)
+{
+    const struct rp_args *args = &page->cli->args;
+    struct rp_answers told;
+    int r = 0;
+    rp_answers_init(&told, page->cli);
+    if (rp_args_has(args, "all")) r = retry_all(page, &told, err);
+    for (size_t i = 1; i < args->n_words && r == 0; i++) {
+        struct rp_error why = { 0 };
+        if (load_one(page, args->words[i], &why) < 0)
+            rp_answers_refused(&told, &why);
+        else
+            retry_letter(page, &page->letters[0], &told);
+    }
+    if (r < 0) return r;
+    if (told.done + told.refused == 0) rp_say(page->cli, "no dead letters\n");
+    return rp_answers_end(&told, "brought back; the next sweep tries again");
+}
+
+static int keep_dead(struct page *page, const char *text, struct rp_error *err)
+{
+    struct rp_session *s = &page->cli->session;
+    const struct letter *letter = &page->letters[0];
+    enum rp_state as = RP_LOST;
+    struct rp_answers told;
+    int r = load_one(page, text, err);
+    if (r == 0) r = rp_dead_keep(s->catalog, letter->dead.id, store_of(page, letter), s->actor, &as, err);
+    if (r < 0) return r;
+    rp_answers_init(&told, page->cli);
+    log_decision(page, letter, as == RP_LOST ? "mark.lost" : "mark.reprieved", rp_state_name(as));
+    tell_decision(page, letter, &told, rp_state_name(as));
+    return 0;
+}
+
+int rp_cmd_dead(struct rp_cli *cli, struct rp_error *err)
+{
+    const struct rp_args *args = &cli->args;
+    const char *verb = args->n_words > 0 ? args->words[0] : "";
+    bool show = strcmp(verb, "show") == 0, retry = strcmp(verb, "retry") == 0, keep = strcmp(verb, "keep") == 0;
+    bool all = rp_args_has(args, "all");
+    if (args->n_words > 0 && !show && !retry && !keep)
+        return rp_cli_unknown_verb(cli, "show ID, retry ID, keep ID", err);
+    if (all && (!retry || args->n_words > 1)) return rp_error_set(err, RP_EINVAL, "--all goes with `dead retry` alone");
+    if ((show || keep) && args->n_words != 2) return rp_error_set(err, RP_EINVAL, "dead %s: give one id", verb);
+    if (retry && !all && args->n_words < 2) return rp_error_set(err, RP_EINVAL, "dead retry: give ids, or --all");
+    int r = rp_cli_open(cli, err);
+    if (r < 0) return r;
+    RP_CLEANUP(page_freep) struct page *page = new_page(cli, err);
+    if (page == NULL) return err->code;
+    if (show) return show_dead(page, args->words[1], err);
+    if (retry) return retry_dead(page, err);
+    return keep ? keep_dead(page, args->words[1], err) : list_dead(page, err);
+}

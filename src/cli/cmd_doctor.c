@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_doctor.c - `doctor`: one line a check, with what to do about it. Nothing that needs no doctor is written: a store
+ * is probed by writing only in modes that write anyway. Urls and secrets are never shown. */
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/dead.h"
+#include "catalog/run.h"
+#include "cli/cli.h"
+#include "core/guard.h"
+#include "core/hold.h"
+#include "core/owner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OVERDUE_MS (2 * RP_DAY_MS)
+#define LISTED_MAX 1000
+
+enum verdict { OK, WARN, FAIL };
+
+struct doctor {
+    struct rp_cli *cli;
+    int warned, failed;
+};
+
+static void judge(struct doctor *d, enum verdict verdict, const char *check, const char *remedy, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+static void judge(struct doctor *d, enum verdict verdict, const char *check, const char *remedy, const char *fmt, ...)
+{
+    static const char *const names[] = { "ok", "warn", "fail" };
+    char text[600], shown[RP_SHOWN_MAX];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    d->warned += verdict == WARN;
+    d->failed += verdict == FAIL;
+    if (d->cli->json) {
+        json_t *o = json_object();
+        rp_json_set(o, "check", rp_json_text(check));
+        rp_json_set(o, "status", json_string(names[verdict]));
+        rp_json_set(o, "message", rp_json_text(text));
+        if (verdict != OK && remedy[0] != 0) rp_json_set(o, "remedy", rp_json_text(remedy));
+        rp_emit(d->cli, o);
+        return;
+    }
+    if (d->cli->quiet && verdict == OK) return;
+    printf("%-5s %-20s %s\n", names[verdict], check, rp_show(text, shown));
+    if (verdict != OK && remedy[0] != 0) printf("%-26s -> %s\n", "", rp_show(remedy, shown));
+}
+
+static void judge_error(struct doctor *d, enum verdict verdict, const char *check, const struct rp_error *why,
+                        const char *remedy)
+{
+    judge(d, verdict, check, why->hint[0] != 0 ? why->hint : remedy, "%s", why->text);
+}
+
+/* ---- configuration and catalog ---- */
+
+static int check_config(struct doctor *d)
+{
+    struct rp_session_options options = { .config_file = rp_args_text(&d->cli->args, "config"),
+                                          .data = rp_args_text(&d->cli->args, "data"),
+                                          .no_catalog = true };
+    struct rp_session *s = &d->cli->session;
+    struct rp_error why = { 0 };
+    if (rp_session_open(s, &options, &why) < 0) {
+        judge_error(d, FAIL, "configuration", &why, "correct the file, then run `reprieve doctor` again");
+        return -1;
+    }
+    judge(d, OK, "configuration", "", "%s, environment '%s'; stores: %zu, databases: %zu",
+          s->config.file != NULL ? s->config.file : "no file: the embedded default", s->config.environment,
+          s->config.n_stores, s->config.n_databases);
+    rp_session_close(s);
+    return 0;
+}
+
+static int check_catalog(struct doctor *d)
+{
+    struct rp_error why = { 0 };
+    if (rp_cli_open(d->cli, &why) < 0) {
+        judge_error(d, FAIL, "catalog", &why, "see to it that the database answers (catalog.url)");
+        return -1;
+    }
+    const struct rp_catalog *catalog = d->cli->session.catalog;
+    judge(d, OK, "catalog", "", "%s, schema %d, %s", rp_db_engine(catalog->db), rp_catalog_schema_known(), catalog->id);
+    return 0;
+}
+
+static void check_clock(struct doctor *d)
+{
+    struct rp_session *s = &d->cli->session;
+    struct rp_error why = { 0 };
+    int64_t db_ms = 0;
+    char apart[RP_TIME_TEXT];
+    if (rp_db_now_ms(s->catalog->db, &db_ms, &why) < 0) {
+        judge_error(d, FAIL, "clock", &why, "");
+        return;
+    }
+    int64_t ms = db_ms - rp_session_now_ms(s);
+    if (ms < 0) ms = -ms;
+    judge(d, ms > RP_CLOCKS_APART_MS ? FAIL : OK, "clock",
+          "set the clocks: nothing is purged while they are over 5m apart", "host and database are %s apart",
+          rp_duration_format(ms, apart));
+}
+
+/* ---- stores ---- */
+
+static void check_owner(struct doctor *d, struct rp_place *place, const char *check)
+{
+    struct rp_error why = { 0 };
+    struct rp_owner owner;
+    char remedy[128];
+    if (rp_owner_look(d->cli->session.catalog, place, &owner, &why) < 0) {
+        judge_error(d, FAIL, check, &why, "");
+        return;
+    }
+    snprintf(remedy, sizeof remedy, "purging is stopped there; look, then `reprieve recover %s`", place->config->name);
+    bool fine = owner.ownership == RP_OWNER_OURS || owner.ownership == RP_OWNER_NONE;
+    judge(d, fine ? OK : FAIL, check, remedy, "owner record: %s", rp_ownership_text(owner.ownership));
+}
+
+static void check_probe(struct doctor *d, struct rp_place *place, const char *check)
+{
+    const struct rp_store_config *config = place->config;
+    struct rp_error why = { 0 };
+    enum rp_level level = place->level;
+    bool may_write = config->mode != RP_MODE_OBSERVE;
+    if (place->store->ops->probe(place->store, may_write, &level, &why) < 0) {
+        judge_error(d, FAIL, check, &why, "give this user the right to read and write there");
+        return;
+    }
+    bool weak = level == RP_LEVEL_WINDOW && !config->allow_window_deletes;
+    judge(d, weak ? WARN : OK, check, "marks are refused there; allow_window_deletes: true accepts the risk",
+          "%s, mode %s, guarantee %s%s", config->type, rp_mode_name(config->mode), rp_level_name(level),
+          may_write ? "" : " (declared: nothing is written in mode observe)");
+}
+
+static void check_overdue(struct doctor *d, const struct rp_place *place, const char *check)
+{
+    struct rp_session *s = &d->cli->session;
+    struct rp_error why = { 0 };
+    struct rp_overdue due = { 0 };
+    char oldest[RP_WHEN_TEXT] = "";
+    int64_t now_ms = rp_session_now_ms(s);
+    if (rp_marks_overdue(s->catalog->db, place->id, now_ms, &due, &why) < 0) {
+        judge_error(d, FAIL, check, &why, "");
+        return;
+    }
+    bool late = due.marks > 0 && now_ms - due.oldest_due_ms > OVERDUE_MS;
+    if (due.marks > 0) rp_show_when(due.oldest_due_ms, now_ms, oldest);
+    judge(d, late ? WARN : OK, check, "run `reprieve sweep`, and see that something does so regularly",
+          "due marks: %" PRId64 "%s%s", due.marks, due.marks > 0 ? ", the oldest since " : "", oldest);
+}
+
+static void check_references(struct doctor *d, struct rp_place *place, const char *check)
+{
+    struct rp_error why = { 0 };
+    if (place->guard == NULL) return;
+    if (rp_guard_check(place->guard, &why) < 0)
+        judge_error(d, FAIL, check, &why, "guarded marks are not purged until every look-up answers");
+    else
+        judge(d, OK, check, "", "references: %zu look-ups answer", place->config->n_referenced_by);
+}
+
+static void check_store(struct doctor *d, const struct rp_store_config *config)
+{
+    struct rp_error why = { 0 };
+    struct rp_place *place;
+    char check[80];
+    snprintf(check, sizeof check, "store %s", config->name);
+    if (rp_session_place(&d->cli->session, config->name, &place, &why) < 0) {
+        judge_error(d, FAIL, check, &why, "see that the directory exists and this user may read it");
+        return;
+    }
+    check_probe(d, place, check);
+    if (config->mode != RP_MODE_OBSERVE) check_owner(d, place, check);
+    check_references(d, place, check);
+    check_overdue(d, place, check);
+}
+
+/* ---- what waits for a person ---- */
+
+static int count_dead(void *ctx, const struct rp_dead *dead, struct rp_error *err)
+{
+    (void)dead, (void)err;
+    ++*(int64_t *)ctx;
+    return 0;
+}
+
+static int count_pauses(void *ctx, const struct rp_hold *hold, struct rp_error *err)
+{
+    (void)err;
+    *(int64_t *)ctx += hold->scope == RP_SCOPE_EVERYTHING;
+    return 0;
+}
+
+static int count_interrupted(void *ctx, const struct rp_run_row *row, struct rp_error *err)
+{
+    (void)err;
+    *(int64_t *)ctx += rp_worker_is_dead(row->locked_by);
+    return 0;
+}
+
+static void judge_count(struct doctor *d, const char *check, int code, const struct rp_error *why, int64_t n,
+                        const char *remedy, const char *what)
+{
+    if (code < 0)
+        judge_error(d, FAIL, check, why, "");
+    else
+        judge(d, n > 0 ? WARN : OK, check, remedy, "%" PRId64 "%s %s", n, n == LISTED_MAX ? " or more" : "", what);
+}
+
+static void check_waiting(struct doctor *d)
+{
+    struct rp_db *db = d->cli->session.catalog->db;
+    struct rp_error why = { 0 };
+    int64_t n = 0;
+    int r = rp_dead_each(db, 0, LISTED_MAX, count_dead, &n, &why);
+    judge_count(d, "dead letters", r, &why, n, "`reprieve dead` lists them: retry or keep each", "wait for a person");
+    n = 0;
+    r = rp_hold_each(db, count_pauses, &n, &why);
+    judge_count(d, "pause", r, &why, n, "`reprieve resume` lets purging go on", "holds on everything");
+    n = 0;
+    r = rp_run_each_open(db, NULL, count_interrupted, &n, &why);
+    judge_count(d, "runs", r, &why, n, "the next sweep writes their records", "runs ended without a record");
+}
+
+int rp_cmd_doctor(struct rp_cli *cli, struct rp_error *err)
+{
+    struct doctor d = { .cli = cli };
+    (void)err;
+    if (check_config(&d) == 0 && check_catalog(&d) == 0) {
+        check_clock(&d);
+        for (size_t i = 0; i < cli->session.config.n_stores; i++)
+            check_store(&d, &cli->session.config.stores[i]);
+        check_waiting(&d);
+    }
+    if (d.failed > 0 || d.warned > 0) rp_say(cli, "%d failed, %d to look at\n", d.failed, d.warned);
+    return d.failed > 0 ? 1 : 0;
+}

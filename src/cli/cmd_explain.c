@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_explain.c - `explain`: the story of one subject. */
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "core/explain.h"
+
+#include <stdio.h>
+
+#define STORY_ARENA_MAX ((size_t)4 << 20)
+
+struct story {
+    struct rp_cli *cli;
+    json_t *lines; /* NULL: people read it line by line */
+    int64_t now_ms;
+};
+
+static int tell(void *ctx, const struct rp_story_line *line, struct rp_error *err)
+{
+    struct story *s = ctx;
+    char when[RP_WHEN_TEXT], words[RP_SHOWN_MAX], actor[RP_SHOWN_MAX];
+    (void)err;
+    if (s->lines == NULL) {
+        rp_say(s->cli, "%s  %s, by %s  %s\n", rp_show_when(line->at_ms, s->now_ms, when), rp_show(line->words, words),
+               rp_show(line->actor, actor), line->mark);
+        return 0;
+    }
+    json_t *o = json_object();
+    rp_json_set(o, "at", rp_json_time(line->at_ms));
+    rp_json_set(o, "event", json_string(line->event));
+    rp_json_set(o, "actor", rp_json_text(line->actor));
+    rp_json_set(o, "words", rp_json_text(line->words));
+    rp_json_set(o, "mark", json_string(line->mark));
+    json_array_append_new(s->lines, o);
+    return 0;
+}
+
+static json_t *end_json(const struct rp_story_end *end, const char *store)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "words", rp_json_text(end->words));
+    rp_json_set(o, "object", json_string(rp_outcome_name(end->object)));
+    rp_json_set(o, "held", json_boolean(end->held));
+    if (end->object == RP_OUT_FOUND) rp_json_set(o, "size", json_integer(end->identity.size_bytes));
+    rp_json_set(o, "mark", end->has_mark ? rp_mark_line(&end->mark, store) : json_null());
+    return o;
+}
+
+int rp_cmd_explain(struct rp_cli *cli, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(STORY_ARENA_MAX);
+    struct rp_subject subject;
+    struct rp_story_end end;
+    char text[RP_SHOWN_MAX];
+    int r = rp_cli_open(cli, err);
+    if (r == 0) r = rp_cli_subject(cli, cli->args.words[0], &arena, &subject, err);
+    if (r != 0) return r;
+    const char *store = subject.place->config->name;
+    RP_CLEANUP(rp_json_decrefp) json_t *lines = cli->json ? json_array() : NULL;
+    struct story story = { .cli = cli, .lines = lines, .now_ms = rp_session_now_ms(&cli->session) };
+    r = rp_explain(cli->session.catalog, subject.place, subject.key, &arena, tell, &story, &end, err);
+    if (r < 0) return r;
+    if (!cli->json) rp_say(cli, "now: %s\n", rp_show(end.words, text));
+    json_t *o = json_object();
+    rp_json_set(o, "subject", rp_subject_json(store, subject.key));
+    if (lines != NULL) rp_json_set(o, "story", json_incref(lines));
+    rp_json_set(o, "now", end_json(&end, store));
+    rp_emit(cli, o);
+    return 0;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_hold.c - `hold`, `pause`, `resume`: stops on purging. */
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "base/utf8.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "core/hold.h"
+#include "core/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HOLD_ARENA_MAX ((size_t)8 << 20)
+
+/* ---- list ---- */
+
+struct listing {
+    struct rp_cli *cli;
+    struct rp_table *table;
+    struct rp_names names;
+    int64_t now_ms, shown;
+};
+
+static void write_scope(const struct rp_names *names, const struct rp_hold *hold, char *out, size_t size)
+{
+    const char *store = rp_names_of(names, hold->place_id);
+    if (hold->scope == RP_SCOPE_EVERYTHING)
+        snprintf(out, size, "everything");
+    else if (hold->scope == RP_SCOPE_TENANT)
+        snprintf(out, size, "tenant/%" PRId64, hold->tenant_id);
+    else
+        snprintf(out, size, "%s:%s%s", store, hold->key, hold->scope == RP_SCOPE_PREFIX ? "*" : "");
+}
+
+static int show_hold(void *ctx, const struct rp_hold *hold, struct rp_error *err)
+{
+    struct listing *l = ctx;
+    char id[RP_ID_TEXT], scope[RP_KEY_MAX + 80], when[RP_WHEN_TEXT];
+    (void)err;
+    l->shown++;
+    write_scope(&l->names, hold, scope, sizeof scope);
+    rp_id_format(RP_ID_HOLD, hold->id, id);
+    if (l->cli->json) {
+        json_t *o = json_object();
+        rp_json_set(o, "id", json_string(id));
+        rp_json_set(o, "scope", rp_json_text(scope));
+        rp_json_set(o, "reason", rp_json_text(hold->reason));
+        rp_json_set(o, "actor", rp_json_text(hold->actor));
+        rp_json_set(o, "placed_at", rp_json_time(hold->placed_at_ms));
+        rp_emit(l->cli, o);
+        return 0;
+    }
+    const char *cells[] = { id, scope, rp_show_when(hold->placed_at_ms, l->now_ms, when), hold->actor, hold->reason };
+    rp_table_row(l->table, cells);
+    return 0;
+}
+
+static int list_holds(struct rp_cli *cli, struct rp_error *err)
+{
+    static const struct rp_column columns[] = { { "HOLD", false, false },
+                                                { "SCOPE", false, true },
+                                                { "PLACED", false, false },
+                                                { "BY", false, false },
+                                                { "REASON", false, true } };
+    RP_CLEANUP(rp_freep) struct listing *l = calloc(1, sizeof *l);
+    RP_CLEANUP(rp_table_done) struct rp_table table;
+    rp_table_init(&table, stdout, columns, 5);
+    if (l == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a list");
+    l->cli = cli;
+    l->table = &table;
+    l->now_ms = rp_session_now_ms(&cli->session);
+    int r = rp_names_load(cli, &l->names, err);
+    if (r == 0) r = rp_hold_each(cli->session.catalog->db, show_hold, l, err);
+    rp_table_end(&table);
+    if (r == 0 && l->shown == 0) rp_say(cli, "no holds\n");
+    return r;
+}
+
+/* ---- place ---- */
+
+static int refuse_tenant(const char *name, struct rp_error *err)
+{
+    rp_error_set(err, RP_ENOTFOUND, "no tenant '%.64s': there are no tenants yet", name);
+    return rp_error_hint(err, "a scope is STORE:KEY, STORE:PREFIX* or everything");
+}
+
+static int read_scope(struct rp_cli *cli, const char *text, struct rp_arena *arena, struct rp_hold_request *out,
+                      struct rp_error *err)
+{
+    size_t n = strlen(text);
+    struct rp_subject subject;
+    int r;
+    out->scope = RP_SCOPE_EVERYTHING;
+    if (strcmp(text, "everything") == 0) return 0;
+    if (strncmp(text, "tenant/", 7) == 0) return refuse_tenant(text + 7, err);
+    if (n > 0 && text[n - 1] == '*') {
+        char *prefix = rp_arena_copy(arena, text, n - 1);
+        if (prefix == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a hold");
+        if (strchr(prefix, ':') == NULL)
+            return rp_error_set(err, RP_EINVAL, "'%.64s' names no store: a prefix is STORE:PREFIX*", text);
+        out->scope = RP_SCOPE_PREFIX;
+        r = rp_cli_prefix(cli, prefix, &subject, err);
+    } else {
+        out->scope = RP_SCOPE_SUBJECT;
+        r = rp_cli_subject(cli, text, arena, &subject, err);
+    }
+    if (r < 0) return r;
+    out->place = subject.place;
+    out->key = subject.key;
+    return 0;
+}
+
+static json_t *placed_json(const struct rp_names *names, const struct rp_hold_answer *answer, const char *scope,
+                           const char *reason)
+{
+    char id[RP_ID_TEXT];
+    json_t *o = json_object(), *claimed = json_array();
+    for (size_t i = 0; i < answer->claimed.n; i++)
+        json_array_append_new(claimed,
+                              rp_mark_line(&answer->claimed.at[i], rp_names_of(names, answer->claimed.at[i].place_id)));
+    rp_json_set(o, "id", json_string(rp_id_format(RP_ID_HOLD, answer->id, id)));
+    rp_json_set(o, "scope", rp_json_text(scope));
+    rp_json_set(o, "reason", rp_json_text(reason));
+    rp_json_set(o, "placed_at", rp_json_time(answer->placed_at_ms));
+    rp_json_set(o, "claimed", claimed);
+    return o;
+}
+
+static void say_claimed(const struct rp_cli *cli, const struct rp_names *names, const struct rp_marks *claimed)
+{
+    char subject[RP_SHOWN_MAX];
+    if (cli->json || claimed->n == 0) return;
+    rp_warn("%zu %s past the claim already: the purge may still be carried out", claimed->n,
+            claimed->n == 1 ? "mark is" : "marks are");
+    for (size_t i = 0; i < claimed->n; i++)
+        fprintf(stderr, "  %s  %s\n",
+                rp_show_subject(rp_names_of(names, claimed->at[i].place_id), claimed->at[i].key, subject),
+                rp_state_name(claimed->at[i].state));
+}
+
+static int place_hold(struct rp_cli *cli, const char *scope, const char *reason, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(HOLD_ARENA_MAX);
+    RP_CLEANUP(rp_freep) struct rp_names *names = calloc(1, sizeof *names);
+    struct rp_hold_request request = { .reason = reason, .actor = cli->session.actor };
+    struct rp_hold_answer answer = { 0 };
+    char id[RP_ID_TEXT], shown[RP_SHOWN_MAX];
+    if (names == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a hold");
+    int r = read_scope(cli, scope, &arena, &request, err);
+    if (r == 0) r = rp_hold_place(cli->session.catalog, &request, &arena, &answer, err);
+    if (r == 0) r = rp_names_load(cli, names, err);
+    if (r < 0) return r;
+    rp_log_event(cli->session.log, RP_LOG_INFO, answer.placed_at_ms, "hold.placed",
+                 placed_json(names, &answer, scope, reason));
+    rp_emit(cli, placed_json(names, &answer, scope, reason));
+    if (!cli->json)
+        rp_say(cli, "%s  holds %s; nothing of it is purged until `reprieve hold rm %s`\n",
+               rp_id_format(RP_ID_HOLD, answer.id, id), rp_show(scope, shown), id);
+    say_claimed(cli, names, &answer.claimed);
+    return 0;
+}
+
+static int check_reason(const char *reason, struct rp_error *err)
+{
+    if (reason == NULL || reason[0] == 0) {
+        rp_error_set(err, RP_EINVAL, "hold add: why? a hold needs --reason");
+        return rp_error_hint(err, "whoever finds it in a year will want to know");
+    }
+    if (strlen(reason) > RP_REASON_MAX)
+        return rp_error_set(err, RP_EINVAL, "--reason has %zu bytes; %d are allowed", strlen(reason), RP_REASON_MAX);
+    if (!rp_utf8_valid(reason, strlen(reason))) return rp_error_set(err, RP_EINVAL, "--reason is not valid UTF-8");
+    return 0;
+}
+
+/* ---- lift ---- */
+
+static int lift_hold(struct rp_cli *cli, const char *text, struct rp_error *err)
+{
+    int64_t id;
+    char shown[RP_ID_TEXT];
+    int r = rp_cli_id(text, RP_ID_HOLD, &id, err);
+    if (r == 0) r = rp_hold_remove(cli->session.catalog, id, cli->session.actor, err);
+    if (r == RP_ENOTFOUND) rp_error_hint(err, "`reprieve hold` lists the holds");
+    if (r < 0) return r;
+    rp_id_format(RP_ID_HOLD, id, shown);
+    rp_log_event(cli->session.log, RP_LOG_INFO, rp_session_now_ms(&cli->session), "hold.lifted",
+                 json_pack("{s:s,s:s}", "hold", shown, "actor", cli->session.actor));
+    rp_emit(cli, json_pack("{s:s,s:b}", "id", shown, "lifted", 1));
+    if (!cli->json) rp_say(cli, "%s  lifted\n", shown);
+    return 0;
+}
+
+int rp_cmd_hold(struct rp_cli *cli, struct rp_error *err)
+{
+    const struct rp_args *args = &cli->args;
+    const char *verb = args->n_words > 0 ? args->words[0] : "";
+    bool add = strcmp(verb, "add") == 0, rm = strcmp(verb, "rm") == 0;
+    if (args->n_words > 0 && !add && !rm) return rp_cli_unknown_verb(cli, "add SCOPE, rm ID", err);
+    if (args->n_words == 1) return rp_error_set(err, RP_EINVAL, "hold %s: %s?", verb, add ? "what" : "which");
+    int r = add ? check_reason(rp_args_text(args, "reason"), err) : 0;
+    if (r == 0) r = rp_cli_open(cli, err);
+    if (r < 0) return r;
+    if (add) return place_hold(cli, args->words[1], rp_args_text(args, "reason"), err);
+    return rm ? lift_hold(cli, args->words[1], err) : list_holds(cli, err);
+}
+
+/* ---- pause and resume ---- */
+
+int rp_cmd_pause(struct rp_cli *cli, struct rp_error *err)
+{
+    const char *reason = rp_args_text(&cli->args, "reason");
+    if (reason == NULL) reason = "paused";
+    int r = check_reason(reason, err);
+    if (r == 0) r = rp_cli_open(cli, err);
+    return r < 0 ? r : place_hold(cli, "everything", reason, err);
+}
+
+int rp_cmd_resume(struct rp_cli *cli, struct rp_error *err)
+{
+    int64_t lifted = 0;
+    int r = rp_cli_open(cli, err);
+    if (r == 0) r = rp_hold_resume(cli->session.catalog, cli->session.actor, &lifted, err);
+    if (r < 0) return r;
+    if (lifted > 0)
+        rp_log_event(cli->session.log, RP_LOG_INFO, rp_session_now_ms(&cli->session), "hold.lifted",
+                     json_pack("{s:s,s:s,s:I}", "hold", "everything", "actor", cli->session.actor, "lifted",
+                               (json_int_t)lifted));
+    rp_emit(cli, json_pack("{s:I}", "lifted", (json_int_t)lifted));
+    if (!cli->json) rp_say(cli, lifted > 0 ? "resumed\n" : "nothing was paused\n");
+    return 0;
+}

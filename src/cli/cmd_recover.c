@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_recover.c - `recover`: a store whose owner record does not fit this catalog is taken over, after a look at it. */
+#include "base/json.h"
+#include "base/time.h"
+#include "cli/cli.h"
+#include "core/owner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static json_t *recovery_json(const char *store, const struct rp_recovery *rec, bool dry_run)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "store", json_string(store));
+    rp_json_set(o, "was", json_string(rp_ownership_text(rec->before.ownership)));
+    rp_json_set(o, "owner_before", rp_json_text(rec->before.catalog));
+    rp_json_set(o, "environment_before", rp_json_text(rec->before.environment));
+    rp_json_set(o, "epoch_before", json_integer(rec->before.epoch));
+    rp_json_set(o, "catalog_epoch", json_integer(rec->before.catalog_epoch));
+    rp_json_set(o, "waiting", json_integer(rec->waiting));
+    rp_json_set(o, "present", json_integer(rec->present));
+    rp_json_set(o, "changed", json_integer(rec->changed));
+    rp_json_set(o, "missing", json_integer(rec->missing));
+    rp_json_set(o, "reprieved", json_integer(rec->reprieved));
+    rp_json_set(o, "dry_run", json_boolean(dry_run));
+    return o;
+}
+
+static void say_findings(const struct rp_cli *cli, const char *store, const struct rp_recovery *rec)
+{
+    const struct rp_owner *o = &rec->before;
+    char when[RP_WHEN_TEXT], shown[RP_SHOWN_MAX];
+    rp_say(cli, "store '%s' %s\n", store, rp_ownership_text(o->ownership));
+    if (o->catalog[0] != 0)
+        rp_say(cli, "  its record names catalog %s at epoch %" PRId64 "; this catalog is at %" PRId64 "\n",
+               rp_show(o->catalog, shown), o->epoch, o->catalog_epoch);
+    if (o->environment[0] != 0) rp_say(cli, "  environment of the record: %s\n", rp_show(o->environment, shown));
+    if (o->written_at_ms != 0)
+        rp_say(cli, "  written %s\n", rp_show_when(o->written_at_ms, rp_session_now_ms(&cli->session), when));
+    rp_say(cli, "  %" PRId64 " marks wait here: %" PRId64 " objects as marked, %" PRId64 " changed, %" PRId64 " gone\n",
+           rec->waiting, rec->present, rec->changed, rec->missing);
+    rp_say(cli, "recovering reprieves all of these marks (a restore made after the backup cannot be seen in it),\n"
+                "finishes purges that had begun, and writes the owner record anew for this catalog\n");
+}
+
+/* On a terminal a person is asked; a program must say --yes. */
+static int confirm(const struct rp_cli *cli, const char *store, bool *yes, struct rp_error *err)
+{
+    char answer[16] = "";
+    *yes = rp_args_has(&cli->args, "yes");
+    if (*yes) return 0;
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        rp_error_set(err, RP_EINVAL, "recover '%s': nobody can be asked here", store);
+        return rp_error_hint(err, "say --yes to go on, or --dry-run to look first");
+    }
+    printf("Recover store '%s' (environment %s)? Type yes: ", store, cli->session.config.environment);
+    fflush(stdout);
+    if (fgets(answer, sizeof answer, stdin) != NULL) *yes = strcmp(answer, "yes\n") == 0;
+    return 0;
+}
+
+static int recover_now(struct rp_cli *cli, struct rp_place *place, struct rp_error *err)
+{
+    struct rp_session *s = &cli->session;
+    const char *store = place->config->name;
+    struct rp_recovery rec;
+    int r = rp_owner_recover(s->catalog, place, s->config.environment, s->actor, false, &rec, err);
+    if (r < 0) return r;
+    json_t *o = recovery_json(store, &rec, false);
+    rp_json_set(o, "actor", rp_json_text(s->actor));
+    rp_log_event(s->log, RP_LOG_WARNING, rp_session_now_ms(s), "store.recovered", o);
+    rp_emit(cli, recovery_json(store, &rec, false));
+    if (!cli->json) rp_say(cli, "recovered: %" PRId64 " marks reprieved; the store is ours again\n", rec.reprieved);
+    return 0;
+}
+
+int rp_cmd_recover(struct rp_cli *cli, struct rp_error *err)
+{
+    struct rp_place *place;
+    struct rp_recovery rec = { 0 };
+    bool yes = false;
+    int r = rp_cli_open(cli, err);
+    if (r == 0) r = rp_session_place(&cli->session, cli->args.words[0], &place, err);
+    if (r != 0) return r;
+    const char *store = place->config->name;
+    struct rp_session *s = &cli->session;
+    if (place->config->mode == RP_MODE_OBSERVE)
+        return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: it has no owner record of ours", store);
+    r = rp_owner_recover(s->catalog, place, s->config.environment, s->actor, true, &rec, err);
+    if (r < 0) return r;
+    if (rec.before.ownership == RP_OWNER_OURS || rec.before.ownership == RP_OWNER_NONE) {
+        rp_emit(cli, recovery_json(store, &rec, true));
+        if (!cli->json)
+            rp_say(cli, "nothing to recover: store '%s' is %s\n", store, rp_ownership_text(rec.before.ownership));
+        return 0;
+    }
+    say_findings(cli, store, &rec);
+    if (rp_args_has(&cli->args, "dry-run")) {
+        rp_emit(cli, recovery_json(store, &rec, true));
+        return 0;
+    }
+    r = confirm(cli, store, &yes, err);
+    if (r < 0) return r;
+    if (!yes) return rp_error_set(err, RP_EFAILED, "not confirmed: nothing was changed");
+    return recover_now(cli, place, err);
+}

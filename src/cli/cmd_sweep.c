@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_sweep.c - `sweep`: one run over the stores that may be purged, or with --dry-run what such a run would do.
+ * SIGINT and SIGTERM end it after the batches under way; the run is then recorded as partial. */
+#include "cli/cmd_sweep.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/run.h"
+#include "cli/journal.h"
+#include "cli/progress.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static volatile sig_atomic_t stop_asked;
+
+static void ask_to_stop(int signal)
+{
+    (void)signal;
+    stop_asked = 1;
+}
+
+static void catch_signals(void)
+{
+    /* once only: a second signal ends the process, and the leases end by themselves */
+    struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND };
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- what the run tells on its way ---- */
+
+static struct rp_journal journal_of(const struct rp_sweep_call *call)
+{
+    const struct rp_session *s = &call->cli->session;
+    return (struct rp_journal){ .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
+}
+
+static void run_started(void *ctx, const struct rp_run *run)
+{
+    struct rp_sweep_call *call = ctx;
+    struct rp_journal j = journal_of(call);
+    rp_journal_started(&j, run);
+    rp_log_flush(call->cli->session.log);
+}
+
+static void batch_finished(void *ctx, const struct rp_sweep_batch *batch, const struct rp_run *run)
+{
+    struct rp_sweep_call *call = ctx;
+    struct rp_journal j = journal_of(call);
+    rp_journal_batch(&j, batch, run);
+    rp_log_flush(call->cli->session.log);
+    rp_progress_at(&call->progress, run->figures.scanned);
+}
+
+static void store_left_out(void *ctx, const struct rp_place *place, int64_t due, const struct rp_error *why)
+{
+    rp_sweep_leave_out(ctx, place->config->name, due, why);
+}
+
+void rp_sweep_leave_out(struct rp_sweep_call *call, const char *store, int64_t due, const struct rp_error *why)
+{
+    struct rp_journal j = journal_of(call);
+    char text[RP_SHOWN_MAX];
+    json_t *o = rp_error_json(why);
+    rp_json_set(o, "store", rp_json_text(store));
+    rp_json_set(o, "due", json_integer(due));
+    json_array_append_new(call->left_out, o);
+    if (!call->dry_run) rp_journal_left_out(&j, store, due, why);
+    rp_progress_clear(&call->progress);
+    if (call->cli->quiet && why->code == RP_EOBSERVE) return;
+    rp_warn("left out: %s%s", rp_show(why->text, text), due > 0 ? "" : " (nothing is due there)");
+    if (due > 0) fprintf(stderr, "  %" PRId64 " due; %s\n", due, why->hint);
+}
+
+/* ---- the stores ---- */
+
+static int open_stores(struct rp_sweep_call *call, struct rp_error *err)
+{
+    struct rp_session *s = &call->cli->session;
+    const char *only = rp_args_text(&call->cli->args, "store");
+    if (only != NULL) {
+        int r = rp_session_place(s, only, &call->places[0], err);
+        call->n_places = r == 0;
+        return r;
+    }
+    return rp_session_places(s, call->places, &call->n_places, err);
+}
+
+static int64_t count_due(struct rp_sweep_call *call)
+{
+    struct rp_session *s = &call->cli->session;
+    int64_t sum = 0, now_ms = rp_session_now_ms(s);
+    for (size_t i = 0; i < call->n_places; i++) {
+        struct rp_overdue due = { 0 };
+        struct rp_error ignored = { 0 };
+        if (rp_marks_overdue(s->catalog->db, call->places[i]->id, now_ms, &due, &ignored) == 0) sum += due.marks;
+    }
+    return sum < call->limit ? sum : call->limit;
+}
+
+static struct rp_sweeper sweeper_of(struct rp_sweep_call *call)
+{
+    struct rp_session *s = &call->cli->session;
+    const char *only = rp_args_text(&call->cli->args, "store");
+    return (struct rp_sweeper){ .catalog = s->catalog,
+                                .places = call->places,
+                                .n_places = call->n_places,
+                                .name = only != NULL ? only : "all",
+                                .environment = s->config.environment,
+                                .worker = &s->worker,
+                                .rules = rp_session_sweep_rules(s),
+                                .limit = call->limit,
+                                .stale_after_ms = s->config.lock_stale_after_ms,
+                                .stop = &stop_asked,
+                                .started = run_started,
+                                .finished = batch_finished,
+                                .left_out = store_left_out,
+                                .ctx = call };
+}
+
+/* ---- the end of the run ---- */
+
+static int keep_body(void *ctx, const struct rp_record_row *row, struct rp_error *err)
+{
+    return rp_json_parse(row->body, strlen(row->body), ctx, err);
+}
+
+/* The record as the catalog has it; what we know, if the catalog cannot be asked. */
+static json_t *record_of(struct rp_sweep_call *call, const struct rp_sweep_result *result)
+{
+    struct rp_session *s = &call->cli->session;
+    struct rp_error ignored = { 0 };
+    json_t *record = NULL;
+    if (rp_record_get(s->catalog->db, result->run.id, keep_body, &record, &ignored) == 0 && record != NULL)
+        return record;
+    return rp_run_json(&result->run, result->outcome, false, rp_session_now_ms(s));
+}
+
+static void say_extremes(const struct rp_cli *cli, const struct rp_figures *f)
+{
+    char subject[RP_SHOWN_MAX], age[RP_TIME_TEXT], size[RP_SIZE_TEXT];
+    if (f->aged == 0) return;
+    rp_say(cli, "  oldest    %s, marked %s before\n", rp_show(f->oldest, subject),
+           rp_duration_format(f->oldest_age_s * RP_SECOND_MS, age));
+    rp_say(cli, "  largest   %s, %s\n", rp_show(f->largest, subject), rp_show_size(f->largest_bytes, size));
+}
+
+/* The run's record names every store that was left out as an error; a person has been told already. */
+static bool was_told(const struct rp_sweep_call *call, const char *error)
+{
+    for (size_t i = 0; i < json_array_size(call->left_out); i++) {
+        const char *message = rp_json_get_text(json_array_get(call->left_out, i), "message", "");
+        if (strncmp(message, error, strlen(error)) == 0) return true;
+    }
+    return false;
+}
+
+static void say_summary(struct rp_sweep_call *call, const struct rp_sweep_result *result)
+{
+    const struct rp_cli *cli = call->cli;
+    const struct rp_figures *f = &result->run.figures;
+    char id[RP_ID_TEXT], size[RP_SIZE_TEXT], text[RP_SHOWN_MAX];
+    if (cli->json) return;
+    rp_say(cli,
+           "%s  %s: %" PRId64 " purged, %" PRId64 " already gone, %" PRId64 " skipped, %" PRId64 " failed, %s freed\n",
+           rp_id_format(RP_ID_RUN, result->run.id, id), result->outcome, f->purged, f->already_gone, f->skipped,
+           f->failed, rp_show_size(f->bytes_freed, size));
+    say_extremes(cli, f);
+    for (int64_t i = 0; i < f->n_errors && i < RP_RUN_ERRORS_MAX; i++)
+        if (!was_told(call, f->errors[i])) rp_warn("%s", rp_show(f->errors[i], text));
+    if (f->n_errors > RP_RUN_ERRORS_MAX) rp_warn("and %" PRId64 " more errors", f->n_errors - RP_RUN_ERRORS_MAX);
+}
+
+static int code_of(const struct rp_sweep_result *result)
+{
+    if (strcmp(result->outcome, "failed") == 0) return result->run.lost ? RP_EFAILED : result->code;
+    return strcmp(result->outcome, "partial") == 0 ? RP_EPARTLY : 0;
+}
+
+static int finish(struct rp_sweep_call *call, const struct rp_sweep_result *result)
+{
+    struct rp_journal j = journal_of(call);
+    const struct rp_figures *f = &result->run.figures;
+    struct rp_error why = { 0 };
+    int code = code_of(result);
+    if (strcmp(result->outcome, "failed") == 0) {
+        rp_error_set(&why, code, "%s", f->n_errors > 0 ? f->errors[0] : "the lock was taken over by another worker");
+        rp_journal_failed(&j, "sweep", &result->run, &why);
+    } else {
+        rp_journal_completed(&j, &result->run, result->outcome);
+    }
+    json_t *record = record_of(call, result);
+    if (json_array_size(call->left_out) > 0) rp_json_set(record, "left_out", json_incref(call->left_out));
+    rp_emit(call->cli, record);
+    say_summary(call, result);
+    if (stop_asked != 0) rp_warn("stopped as asked; what is left is purged by the next sweep");
+    return rp_error_exit(code);
+}
+
+/* ---- the lock was taken ---- */
+
+static int note_holder(void *ctx, const struct rp_run_row *row, struct rp_error *err)
+{
+    const struct rp_journal *j = ctx;
+    (void)err;
+    rp_journal_skipped(j, row->kind, row->name, row->locked_by, row->started_at_ms);
+    return 0;
+}
+
+static int not_begun(struct rp_sweep_call *call, const char *name, int code, const struct rp_error *err)
+{
+    struct rp_journal j = journal_of(call);
+    struct rp_error ignored = { 0 };
+    if (code == RP_ERUNNING)
+        (void)rp_run_each_open(call->cli->session.catalog->db, name, note_holder, &j, &ignored);
+    else
+        rp_journal_failed(&j, "sweep", NULL, err);
+    return code;
+}
+
+static int run_sweep(struct rp_sweep_call *call, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
+    struct rp_sweeper sweeper = sweeper_of(call);
+    if (result == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a sweep");
+    catch_signals();
+    rp_progress_begin(&call->progress, call->cli, "sweeping", 0);
+    if (call->progress.shown) call->progress.total = count_due(call); /* reads every due mark */
+    int r = rp_sweeper_run(&sweeper, result, err);
+    rp_progress_clear(&call->progress);
+    if (r < 0) return not_begun(call, sweeper.name, r, err);
+    return finish(call, result);
+}
+
+int rp_cmd_sweep(struct rp_cli *cli, struct rp_error *err)
+{
+    struct rp_sweep_call call = { .cli = cli, .dry_run = rp_args_has(&cli->args, "dry-run") };
+    int r = rp_cli_open(cli, err);
+    if (r < 0) return r;
+    call.limit = cli->session.config.sweep_limit;
+    r = rp_args_number(&cli->args, "limit", &call.limit, err);
+    if (r == 0 && call.limit == 0) r = rp_error_set(err, RP_EINVAL, "--limit: a sweep of 0 marks does nothing");
+    if (r < 0) return r;
+    RP_CLEANUP(rp_json_decrefp) json_t *left_out = json_array();
+    call.left_out = left_out;
+    r = open_stores(&call, err);
+    if (r < 0) return r;
+    struct rp_sweeper sweeper = sweeper_of(&call);
+    return call.dry_run ? rp_sweep_plan(&call, &sweeper, err) : run_sweep(&call, err);
+}

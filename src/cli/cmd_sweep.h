@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_sweep.h - what a sweep and its dry run share. */
+#ifndef RP_CLI_CMD_SWEEP_H
+#define RP_CLI_CMD_SWEEP_H
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "core/sweeper.h"
+
+struct rp_sweep_call {
+    struct rp_cli *cli;
+    bool dry_run;
+    int64_t limit;
+    struct rp_place *places[RP_STORES_MAX];
+    size_t n_places;
+    json_t *left_out; /* [{"store","due","code","message","hint"}] */
+    struct rp_progress progress;
+};
+
+void rp_sweep_leave_out(struct rp_sweep_call *call, const char *store, int64_t due, const struct rp_error *why);
+/* The dry run: says what a sweep would do now and writes nothing, neither to a store nor to the catalog. */
+int rp_sweep_plan(struct rp_sweep_call *call, struct rp_sweeper *sweeper, struct rp_error *err);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+
+#include <string.h>
+
+/* clang-format off */
+#define END { .name = NULL }
+
+const struct rp_option rp_global_options[] = {
+    { "config", 0, "FILE", "read this configuration; else $REPRIEVE_CONFIG, ./reprieve.yaml, /etc/reprieve/reprieve.yaml", false },
+    { "data", 0, "DIR", "without a configuration: keep everything here (default ./reprieve-data)", false },
+    { "json", 0, NULL, "print JSON: one document, or one a line for lists", false },
+    { "quiet", 'q', NULL, "print only what was asked for and what went wrong", false },
+    { "help", 'h', NULL, "show help and do nothing", false },
+    { "version", 0, NULL, "show the version and do nothing", false },
+    END
+};
+
+static const struct rp_option none[] = { END };
+
+static const struct rp_option dry_run[] = {
+    { "dry-run", 'n', NULL, "say what would happen and change nothing", false },
+    END
+};
+
+static const struct rp_option init_options[] = {
+    { "store", 0, "NAME=DIR", "a directory as a store; may be repeated", false },
+    { "database", 0, "NAME=URL", "a database whose rows may name objects; may be repeated", false },
+    { "force", 0, NULL, "overwrite the file if it is there", false },
+    END
+};
+
+static const struct rp_option put_options[] = {
+    { "type", 0, "TYPE", "the content type", false },
+    { "meta", 0, "NAME=VALUE", "user metadata; may be repeated", false },
+    END
+};
+
+static const struct rp_option get_options[] = {
+    { "info", 0, NULL, "show identity, headers and metadata instead of the bytes", false },
+    END
+};
+
+static const struct rp_option ls_options[] = {
+    { "limit", 0, "N", "show at most N (default: all)", false },
+    { "long", 'l', NULL, "with size and time", false },
+    END
+};
+
+static const struct rp_option mark_options[] = {
+    { "grace", 0, "DURATION", "how long it can be restored: 5d, 36h (1d to 30d; default: the store's)", false },
+    { "at", 0, "TIME", "purge at this time instead: RFC 3339, or a duration from now", false },
+    { "reason", 0, "TEXT", "why; shown wherever the mark is", false },
+    { "if-unreferenced", 0, NULL, "only if no row names it, asked now and again before the purge", false },
+    { "annotate", 0, NULL, "also write the mark into the object's own metadata, for other tools", false },
+    { "stdin", 0, NULL, "read subjects from standard input, one a line", false },
+    { "null", '0', NULL, "with --stdin: separated by NUL bytes, so that keys may hold newlines", false },
+    { "confirm", 0, "NAME", "wait for this service's confirmation", true },
+    END
+};
+
+static const struct rp_option restore_options[] = {
+    { "run", 0, "RUN", "what this run marked or moved to quarantine", false },
+    { "prefix", 0, "STORE:PREFIX", "subjects whose key begins like this", false },
+    { "reason", 0, "TEXT", "marks with exactly this reason", false },
+    { "actor", 0, "NAME", "marks made by this actor (cli:root)", false },
+    { "since", 0, "TIME", "marks made since: RFC 3339, or a duration ago", false },
+    { "until", 0, "TIME", "marks made before", false },
+    { "dry-run", 'n', NULL, "list what would be restored and change nothing", false },
+    END
+};
+
+static const struct rp_option marks_options[] = {
+    { "state", 0, "STATE", "marked, checking, purging, purged, reprieved, dead or lost (default: all that wait)", false },
+    { "store", 0, "STORE", "of this store only", false },
+    { "due-before", 0, "TIME", "due before: RFC 3339, or a duration from now", false },
+    { "reason", 0, "TEXT", "with exactly this reason", false },
+    { "limit", 0, "N", "show at most N (default 100, 0: all)", false },
+    END
+};
+
+static const struct rp_option sweep_options[] = {
+    { "store", 0, "STORE", "this store only", false },
+    { "limit", 0, "N", "at most N marks (default: sweep.limit)", false },
+    { "dry-run", 'n', NULL, "say what would be purged and change nothing", false },
+    END
+};
+
+static const struct rp_option reason_options[] = {
+    { "reason", 0, "TEXT", "why", false },
+    END
+};
+
+static const struct rp_option runs_options[] = {
+    { "limit", 0, "N", "show at most N records (default 20, 0: all)", false },
+    END
+};
+
+static const struct rp_option dead_options[] = {
+    { "all", 0, NULL, "with retry: all of them", false },
+    END
+};
+
+static const struct rp_option audit_options[] = {
+    { "lane", 0, "N", "with export: this lane only", false },
+    END
+};
+
+static const struct rp_option recover_options[] = {
+    { "dry-run", 'n', NULL, "say what would happen and change nothing", false },
+    { "yes", 'y', NULL, "do not ask", false },
+    END
+};
+
+static const struct rp_option help_options[] = {
+    { "man", 0, NULL, "print the manual page", true },
+    END
+};
+
+const struct rp_command rp_commands[] = {
+    { .name = "init", .synopsis = "[--store NAME=DIR]... [--database NAME=URL]... [--force]",
+      .summary = "write a commented reprieve.yaml",
+      .help = "Writes every setting with its default and what it means. Stores begin in mode observe: nothing is written to "
+              "them or erased until the file says quarantine or purge. A file that is there is not overwritten.\n"
+              "  reprieve init --store media=/srv/media --database app=sqlite:/srv/app/app.db",
+      .options = init_options, .words_most = 0, .run = rp_cmd_init },
+    { .name = "put", .synopsis = "STORE:KEY FILE [--type TYPE] [--meta NAME=VALUE]...",
+      .summary = "store a file as an object",
+      .help = "FILE may be - for standard input. What stands under the key is replaced as a whole.\n"
+              "  reprieve put main:avatars/7.png photo.png --type image/png --meta owner=7",
+      .options = put_options, .words_least = 2, .words_most = 2, .run = rp_cmd_put },
+    { .name = "get", .synopsis = "STORE:KEY [FILE]\nSTORE:KEY --info",
+      .summary = "write an object to standard output or a file",
+      .help = "  reprieve get main:avatars/7.png photo.png",
+      .options = get_options, .words_least = 1, .words_most = 2, .run = rp_cmd_get },
+    { .name = "ls", .synopsis = "STORE:[PREFIX] [--limit N] [--long]",
+      .summary = "list objects in byte order of their keys",
+      .help = "  reprieve ls main:avatars/ --long",
+      .options = ls_options, .words_least = 1, .words_most = 1, .run = rp_cmd_ls },
+    { .name = "mark", .synopsis = "SUBJECT... [--grace DURATION | --at TIME] [--reason TEXT] [--if-unreferenced] [--annotate]\n"
+                                  "--stdin [-0] [the same options]",
+      .summary = "mark for deletion: purged when due, unless restored first",
+      .help = "A subject is STORE:KEY or a mark's id. The object itself stays as it is. Marking again gives the same mark; a "
+              "later time extends it, an earlier one is refused. With --stdin a line that is no subject is refused and the "
+              "rest goes on; empty lines are left out.\n"
+              "  reprieve mark main:avatars/7.png --reason 'avatar replaced'\n"
+              "  reprieve mark main:export.zip --at 2027-01-01\n"
+              "  reprieve ls main:tmp/ --json | jq -r .subject | reprieve mark --stdin --grace 2d",
+      .options = mark_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_mark },
+    { .name = "restore", .alias = "unmark",
+      .synopsis = "SUBJECT... [--dry-run]\n"
+                  "[--run RUN] [--prefix STORE:PREFIX] [--reason TEXT] [--actor NAME] [--since TIME] [--until TIME] [--dry-run]",
+      .summary = "take marks back, also out of quarantine",
+      .help = "A restore wins until a purge has claimed the mark; after that it is refused as too late. What a purge moved to "
+              "quarantine is returned under its key, unless something newer stands there. Filters are combined: all must fit.\n"
+              "  reprieve restore main:avatars/7.png\n"
+              "  reprieve restore --prefix main:avatars/ --since 2h --dry-run\n"
+              "  reprieve restore --run run_01hxyz0000000",
+      .options = restore_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_restore },
+    { .name = "marks", .synopsis = "[--state STATE] [--store STORE] [--due-before TIME] [--reason TEXT] [--limit N]",
+      .summary = "list marks",
+      .help = "Without --state: those that wait, in order of time. Ended ones are listed newest first.\n"
+              "  reprieve marks --due-before 24h\n"
+              "  reprieve marks --state purged --limit 10",
+      .options = marks_options, .words_most = 0, .run = rp_cmd_marks },
+    { .name = "sweep", .synopsis = "[--store STORE] [--limit N] [--dry-run]",
+      .summary = "purge what is due",
+      .help = "One run over every store that may be purged, with exactly one record. An interrupt (Ctrl-C) ends it after the "
+              "batches under way. Exit code 8: something was left out or failed, and is tried again by the next sweep.\n"
+              "  reprieve sweep --dry-run\n"
+              "  reprieve sweep --store media --limit 1000",
+      .options = sweep_options, .words_most = 0, .run = rp_cmd_sweep },
+    { .name = "hold", .synopsis = "\nadd SCOPE --reason TEXT\nrm ID",
+      .summary = "list, place and lift holds: what is held is not purged",
+      .help = "SCOPE is STORE:KEY, STORE:PREFIX* or everything. The answer lists the marks whose purge had begun already.\n"
+              "  reprieve hold add 'main:case-1142/*' --reason 'legal hold 1142'",
+      .options = reason_options, .words_most = 2, .run = rp_cmd_hold },
+    { .name = "pause", .synopsis = "[--reason TEXT]", .summary = "hold everything",
+      .help = "Nothing is purged by any process until `reprieve resume`.\n"
+              "  reprieve pause --reason 'restoring a backup'",
+      .options = reason_options, .words_most = 0, .run = rp_cmd_pause },
+    { .name = "resume", .synopsis = "", .summary = "lift every hold on everything",
+      .help = "Holds on subjects and prefixes stay.\n  reprieve resume",
+      .options = none, .words_most = 0, .run = rp_cmd_resume },
+    { .name = "runs", .synopsis = "[--limit N]\nshow RUN", .summary = "list runs and their deletion records, newest first",
+      .help = "  reprieve runs show run_01hxyz0000000",
+      .options = runs_options, .words_most = 2, .run = rp_cmd_runs },
+    { .name = "dead", .synopsis = "\nshow ID\nretry ID... | --all\nkeep ID",
+      .summary = "list dead letters, retry them, or give their marks up",
+      .help = "A mark that used up its attempts waits here for a person. `keep` ends it: as reprieved if nothing of it can have "
+              "been erased, else as lost.\n"
+              "  reprieve dead retry --all",
+      .options = dead_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_dead },
+    { .name = "explain", .synopsis = "SUBJECT", .summary = "tell the story of one subject",
+      .help = "Why it is here, why it went, who decided, and what will happen next.\n"
+              "  reprieve explain main:avatars/7.png",
+      .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_explain },
+    { .name = "audit", .synopsis = "\nverify\nexport [--lane N]",
+      .summary = "show the newest audit rows, verify the chain, or export it",
+      .help = "Every change has a row, chained by hashes. `verify` names the first link that does not hold; `export` prints "
+              "JSON lines.\n"
+              "  reprieve audit verify",
+      .options = audit_options, .words_most = 1, .run = rp_cmd_audit },
+    { .name = "stores", .synopsis = "", .summary = "list stores: mode, guarantee, owner, what waits",
+      .help = "  reprieve stores", .options = none, .words_most = 0, .run = rp_cmd_stores },
+    { .name = "doctor", .synopsis = "", .summary = "check configuration, catalog, clocks and stores",
+      .help = "One line a check, with what to do about it. Exit code 1 if one failed.\n  reprieve doctor",
+      .options = none, .words_most = 0, .run = rp_cmd_doctor },
+    { .name = "recover", .synopsis = "STORE [--dry-run] [--yes]",
+      .summary = "take over a store whose owner record does not fit",
+      .help = "After a catalog was cloned or restored from a backup, nothing of its stores is purged until this was run. It "
+              "shows what it found, asks, reprieves the waiting marks of the store and writes the owner record anew.\n"
+              "  reprieve recover media --dry-run",
+      .options = recover_options, .words_least = 1, .words_most = 1, .run = rp_cmd_recover },
+    { .name = "migrate", .synopsis = "[--dry-run]", .summary = "bring the catalog to this version's schema",
+      .help = "Make a backup first.\n  reprieve migrate --dry-run",
+      .options = dry_run, .words_most = 0, .run = rp_cmd_migrate },
+    { .name = "version", .synopsis = "", .summary = "show the version, the schema and the libraries",
+      .help = "  reprieve version --json", .options = none, .words_most = 0, .run = rp_cmd_version },
+    { .name = "help", .synopsis = "[COMMAND]", .summary = "show all commands, or one of them",
+      .help = "  reprieve help mark", .options = help_options, .words_most = 1, .run = rp_cmd_help },
+};
+/* clang-format on */
+
+const size_t rp_commands_count = sizeof rp_commands / sizeof rp_commands[0];
+
+const struct rp_command *rp_command_find(const char *name)
+{
+    for (size_t i = 0; i < rp_commands_count; i++) {
+        const struct rp_command *c = &rp_commands[i];
+        if (strcmp(c->name, name) == 0 || (c->alias != NULL && strcmp(c->alias, name) == 0)) return c;
+    }
+    return NULL;
+}
+
+const struct rp_option *rp_option_find(const struct rp_option *options, const char *name, size_t n)
+{
+    for (; options->name != NULL; options++)
+        if (strlen(options->name) == n && strncmp(options->name, name, n) == 0) return options;
+    return NULL;
+}
+
+const struct rp_option *rp_option_find_letter(const struct rp_option *options, char letter)
+{
+    for (; options->name != NULL; options++)
+        if (options->letter != 0 && options->letter == letter) return options;
+    return NULL;
+}

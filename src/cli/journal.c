@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/journal.h"
+
+#include "base/cleanup.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "core/state.h"
+
+static void write_line(const struct rp_journal *j, enum rp_log_level level, const char *event, json_t *fields)
+{
+    rp_log_event(j->log, level, j->at_ms, event, fields);
+}
+
+static void add_error(json_t *fields, const struct rp_error *why)
+{
+    rp_json_set(fields, "code", json_string(rp_error_slug(why->code)));
+    rp_json_set(fields, "error", rp_json_text(why->text));
+}
+
+/* ---- marks ---- */
+
+void rp_journal_mark(const struct rp_journal *j, const char *store, const struct rp_mark_request *request,
+                     const struct rp_mark_answer *answer)
+{
+    static const char *const events[] = { [RP_MARK_REFUSED] = "mark.refused",
+                                          [RP_MARK_SAME] = "mark.same",
+                                          [RP_MARK_EXTENDED] = "mark.extended",
+                                          [RP_MARK_CREATED] = "mark.created",
+                                          [RP_MARK_REPLACED] = "mark.created" };
+    char id[RP_ID_TEXT];
+    if (!rp_log_takes(j->log, RP_LOG_WARNING)) return;
+    json_t *o = json_object();
+    rp_json_set(o, "subject", rp_subject_json(store, request->key));
+    rp_json_set(o, "reason", rp_json_text(request->reason));
+    rp_json_set(o, "actor", rp_json_text(j->actor));
+    if (answer->what == RP_MARK_REFUSED) {
+        add_error(o, &answer->error);
+        if (answer->references > 0) rp_json_set(o, "references", json_integer(answer->references));
+    } else {
+        rp_json_set(o, "marked_at", rp_json_time(answer->marked_at_ms));
+        rp_json_set(o, "due_at", rp_json_time(answer->due_at_ms));
+        rp_json_set(o, "mark", json_string(rp_id_format(RP_ID_MARK, answer->mark_id, id)));
+        rp_json_set(o, "size", json_integer(answer->size_bytes));
+        if (answer->annotate_note[0] != 0) rp_json_set(o, "annotation_failed", rp_json_text(answer->annotate_note));
+    }
+    write_line(j, answer->what == RP_MARK_REFUSED ? RP_LOG_WARNING : RP_LOG_INFO, events[answer->what], o);
+}
+
+void rp_journal_refused(const struct rp_journal *j, const char *event, const char *subject, const char *reason,
+                        const struct rp_error *why)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "subject", rp_json_text(subject));
+    rp_json_set(o, "reason", rp_json_text(reason));
+    rp_json_set(o, "actor", rp_json_text(j->actor));
+    add_error(o, why);
+    write_line(j, RP_LOG_WARNING, event, o);
+}
+
+/* `actor` is who acts now; who made the mark stands beside it. */
+static json_t *about(const struct rp_journal *j, const char *store, const struct rp_mark *mark)
+{
+    json_t *o = rp_mark_json(mark, store);
+    rp_json_set(o, "actor", rp_json_text(j->actor));
+    rp_json_set(o, "marked_by", rp_json_text(mark->actor));
+    return o;
+}
+
+void rp_journal_restore(const struct rp_journal *j, const char *store, const struct rp_mark *mark,
+                        const struct rp_reprieve_answer *answer)
+{
+    bool refused = answer->what == RP_REPRIEVE_REFUSED;
+    json_t *o = about(j, store, mark);
+    if (refused)
+        add_error(o, &answer->error);
+    else
+        rp_json_set(o, "outcome", json_string(rp_reprieving_name(answer->what)));
+    write_line(j, refused ? RP_LOG_WARNING : RP_LOG_INFO, refused ? "restore.refused" : "mark.reprieved", o);
+}
+
+/* ---- purges ---- */
+
+static void write_skip(const struct rp_journal *j, const char *store, const struct rp_sweep_item *item)
+{
+    json_t *o = about(j, store, item->mark);
+    if (item->references >= 0) rp_json_set(o, "references", json_integer(item->references));
+    rp_json_set(o, "note", rp_json_text(item->note));
+    if (item->move.next_at_ms != 0) rp_json_set(o, "next_at", rp_json_time(item->move.next_at_ms));
+    write_line(j, RP_LOG_WARNING, "mark.skipped", o);
+}
+
+static void write_move(const struct rp_journal *j, const char *store, const struct rp_sweep_item *item)
+{
+    const struct rp_move *move = &item->move;
+    json_t *o = about(j, store, item->mark);
+    if (!move->done) {
+        rp_json_set(o, "note", json_string("another worker had it first"));
+        write_line(j, RP_LOG_WARNING, "mark.skipped", o);
+        return;
+    }
+    if (move->to == RP_PURGED) {
+        rp_json_set(o, "outcome", json_string(rp_end_name(move->outcome)));
+        write_line(j, RP_LOG_INFO, "mark.purged", o);
+        return;
+    }
+    rp_json_set(o, "attempts", json_integer(move->attempts));
+    rp_json_set(o, "error", rp_json_text(move->note));
+    if (move->next_at_ms != 0) rp_json_set(o, "next_at", rp_json_time(move->next_at_ms));
+    write_line(j, RP_LOG_ERROR, move->to == RP_DEAD ? "mark.dead" : "mark.failed", o);
+}
+
+void rp_journal_batch(const struct rp_journal *j, const struct rp_sweep_batch *batch, const struct rp_run *run)
+{
+    const char *store = batch->place->config->name;
+    char id[RP_ID_TEXT];
+    if (!rp_log_takes(j->log, RP_LOG_ERROR)) return;
+    for (size_t i = 0; i < batch->marks.n; i++) {
+        const struct rp_sweep_item *item = &batch->items[i];
+        if (item->skipped)
+            write_skip(j, store, item);
+        else
+            write_move(j, store, item);
+    }
+    json_t *o = json_object();
+    rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, run->id, id)));
+    rp_json_set(o, "store", json_string(store));
+    rp_json_set(o, "batch", json_integer((json_int_t)batch->marks.n));
+    rp_json_set(o, "scanned", json_integer(run->figures.scanned));
+    rp_json_set(o, "purged", json_integer(run->figures.purged));
+    rp_json_set(o, "failed", json_integer(run->figures.failed));
+    write_line(j, RP_LOG_INFO, "cleanup_progress", o);
+}
+
+/* ---- runs ---- */
+
+static json_t *about_run(const struct rp_run *run)
+{
+    char id[RP_ID_TEXT];
+    json_t *o = json_object();
+    rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, run->id, id)));
+    rp_json_set(o, "kind", json_string(run->kind));
+    rp_json_set(o, "name", rp_json_text(run->name));
+    rp_json_set(o, "worker", rp_json_text(run->worker->name));
+    return o;
+}
+
+void rp_journal_started(const struct rp_journal *j, const struct rp_run *run)
+{
+    json_t *o = about_run(run);
+    rp_json_set(o, "started_at", rp_json_time(run->started_at_ms));
+    write_line(j, RP_LOG_INFO, "cleanup_started", o);
+}
+
+void rp_journal_completed(const struct rp_journal *j, const struct rp_run *run, const char *outcome)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *record = rp_run_json(run, outcome, false, j->at_ms);
+    json_t *o = about_run(run), *errors = json_object_get(record, "errors");
+    rp_json_set(o, "outcome", json_string(outcome));
+    rp_json_set(o, "counts", json_incref(json_object_get(record, "counts")));
+    rp_json_set(o, "duration_ms", json_integer(j->at_ms - run->started_at_ms));
+    if (json_array_size(errors) > 0) rp_json_set(o, "errors", json_incref(errors));
+    write_line(j, json_array_size(errors) > 0 ? RP_LOG_WARNING : RP_LOG_INFO, "cleanup_completed", o);
+}
+
+void rp_journal_failed(const struct rp_journal *j, const char *kind, const struct rp_run *run,
+                       const struct rp_error *why)
+{
+    json_t *o = run != NULL ? about_run(run) : json_object();
+    rp_json_set(o, "kind", json_string(kind));
+    rp_json_set(o, "actor", rp_json_text(j->actor));
+    add_error(o, why);
+    write_line(j, RP_LOG_ERROR, "cleanup_failed", o);
+}
+
+void rp_journal_skipped(const struct rp_journal *j, const char *kind, const char *name, const char *locked_by,
+                        int64_t locked_since_ms)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "kind", json_string(kind));
+    rp_json_set(o, "name", rp_json_text(name));
+    rp_json_set(o, "locked_by", rp_json_text(locked_by));
+    rp_json_set(o, "running_since", rp_json_time(locked_since_ms));
+    write_line(j, RP_LOG_WARNING, "cleanup_skipped", o);
+}
+
+void rp_journal_left_out(const struct rp_journal *j, const char *store, int64_t due, const struct rp_error *why)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "store", rp_json_text(store));
+    rp_json_set(o, "due", json_integer(due));
+    add_error(o, why);
+    write_line(j, RP_LOG_WARNING, "store.left_out", o);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* journal.h - the words of the log: one JSON line for every mark, refusal, restore, purge, skip and failure, and for
+ * each stage of a run. Every line about a subject has subject, reason, actor, and marked_at and due_at where there is a
+ * mark. A NULL log drops them. */
+#ifndef RP_CLI_JOURNAL_H
+#define RP_CLI_JOURNAL_H
+
+#include "base/log.h"
+#include "core/mark.h"
+#include "core/reprieve.h"
+#include "core/sweep.h"
+
+/* Who writes: the log, the moment, and in whose name. */
+struct rp_journal {
+    struct rp_log *log;
+    int64_t at_ms;
+    const char *actor;
+};
+
+/* mark.created, mark.extended, mark.same, mark.refused */
+void rp_journal_mark(const struct rp_journal *j, const char *store, const struct rp_mark_request *request,
+                     const struct rp_mark_answer *answer);
+/* What never became a request: `subject` as it was given. */
+void rp_journal_refused(const struct rp_journal *j, const char *event, const char *subject, const char *reason,
+                        const struct rp_error *why);
+/* mark.reprieved, restore.refused */
+void rp_journal_restore(const struct rp_journal *j, const char *store, const struct rp_mark *mark,
+                        const struct rp_reprieve_answer *answer);
+/* mark.purged, mark.skipped, mark.failed, mark.dead for each of the batch; then cleanup_progress. */
+void rp_journal_batch(const struct rp_journal *j, const struct rp_sweep_batch *batch, const struct rp_run *run);
+
+/* The stages of a run. */
+void rp_journal_started(const struct rp_journal *j, const struct rp_run *run);
+void rp_journal_completed(const struct rp_journal *j, const struct rp_run *run, const char *outcome);
+void rp_journal_failed(const struct rp_journal *j, const char *kind, const struct rp_run *run,
+                       const struct rp_error *why);
+void rp_journal_skipped(const struct rp_journal *j, const char *kind, const char *name, const char *locked_by,
+                        int64_t locked_since_ms);
+/* A store that a run leaves out, and why. */
+void rp_journal_left_out(const struct rp_journal *j, const char *store, int64_t due, const struct rp_error *why);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table.h - columns for people. As wide as the terminal at most: the one column that may shrink is cut then; piped,
+ * nothing is cut. Rows wait until 500 are there, so that the widths fit and the memory stays the same. */
+#ifndef RP_CLI_TABLE_H
+#define RP_CLI_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define RP_TABLE_COLUMNS_MAX 10
+#define RP_TABLE_ROWS        500
+
+struct rp_column {
+    const char *title;
+    bool right, shrinks;
+};
+
+struct rp_table {
+    FILE *to;
+    const struct rp_column *columns;
+    size_t n_columns;
+    char **cells; /* n_rows * n_columns, owned */
+    size_t n_rows;
+    int width;      /* 0: nothing is cut */
+    bool bold;      /* the titles */
+    bool titled;    /* they have been printed */
+    bool no_memory; /* a row was lost for want of it; said at the end */
+};
+
+/* `to` decides about width and colour (none if NO_COLOR is set). */
+void rp_table_init(struct rp_table *table, FILE *to, const struct rp_column *columns, size_t n);
+/* One text a column; copied, control characters escaped. */
+void rp_table_row(struct rp_table *table, const char *const *cells);
+/* Prints what waits. Titles only if there was a row. */
+void rp_table_end(struct rp_table *table);
+void rp_table_done(struct rp_table *table); /* also the RP_CLEANUP function */
+
+/* Columns that a text takes on a terminal: characters, not bytes. */
+size_t rp_text_columns(const char *text);
+
+#endif

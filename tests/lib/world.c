@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+#define BATCH 1000
+
+static struct rp_error err;
+
+void world_ok(int r, const struct rp_error *why, const char *file, int line)
+{
+    if (r < 0) print_error("%s:%d: %s (%s)\n", file, line, why->text, rp_error_slug(r));
+    assert_int_equal(r, 0);
+}
+
+/* ---- the parts ---- */
+
+static int64_t host_now(void *ctx)
+{
+    struct world *w = ctx;
+    return rp_clock_now_ms(&rp_clock_host) + atomic_load(&w->host_ahead_ms);
+}
+
+static int64_t db_now(void *ctx)
+{
+    struct world *w = ctx;
+    return rp_clock_now_ms(&rp_clock_host) + atomic_load(&w->db_ahead_ms);
+}
+
+static int count_call(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    static const char *const names[WORLD_CALLS] = { "put", "get", "stat", "remove", "copy", "annotate", "" };
+    struct world *w = ctx;
+    size_t i = 0;
+    while (i < WORLD_OTHER && strcmp(names[i], call) != 0)
+        i++;
+    bool item = i == WORLD_REMOVE && key != NULL;
+    atomic_fetch_add(item ? &w->removed : &w->calls[i], 1);
+    return w->before != NULL ? w->before(w->ctx, call, key, e) : 0;
+}
+
+static int pass_after(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    struct world *w = ctx;
+    return w->after != NULL ? w->after(w->ctx, call, key, e) : 0;
+}
+
+struct rp_catalog *world_catalog(struct world *w, int lane, const struct rp_db_fault *fault)
+{
+    struct rp_catalog *catalog = NULL;
+    struct rp_catalog_options options = { .clock = &w->host_clock, .lane = lane };
+    struct rp_db *db = dbs_open_again(&w->dbs, &(struct rp_db_options){ .clock = &w->db_clock });
+    if (fault != NULL) ok(rp_db_fault_wrap(db, fault, &db, &err));
+    ok(rp_catalog_adopt(db, &options, &catalog, &err));
+    return catalog;
+}
+
+static void make_store(struct world *w, enum world_store store)
+{
+    const struct rp_store_fault hooks = { count_call, pass_after, w };
+    snprintf(w->root, sizeof w->root, "%s/objects", w->dbs.dir);
+    if (store == WORLD_MEMORY)
+        ok(rp_store_memory_open(&w->inner, &err));
+    else
+        ok(rp_store_fs_open(w->root, true, &w->inner, &err));
+    ok(rp_store_fault_wrap(w->inner, &hooks, &w->place.store, &err));
+}
+
+void world_make(struct world *w, enum dbs_kind kind, enum world_store store)
+{
+    struct rp_place_row row;
+    memset(w, 0, sizeof *w);
+    w->host_clock = (struct rp_clock){ host_now, w };
+    w->db_clock = (struct rp_clock){ db_now, w };
+    w->arena = RP_ARENA((size_t)64 << 20);
+    w->config = (struct rp_store_config){ .name = "main",
+                                          .type = "fs",
+                                          .path = w->root,
+                                          .mode = RP_MODE_PURGE,
+                                          .grace_ms = 5 * RP_DAY_MS,
+                                          .allow_any_grace = true,
+                                          .quarantine_ms = 7 * RP_DAY_MS };
+    w->worker = (struct rp_worker){ .name = "worker" };
+    w->rules = (struct rp_sweep_rules){ .batch = 100,
+                                        .lease_ms = 2 * RP_MINUTE_MS,
+                                        .max_attempts = 3,
+                                        .retry_first_ms = RP_SECOND_MS,
+                                        .retry_most_ms = RP_MINUTE_MS,
+                                        .random = 1 };
+    dbs_make(&w->dbs, kind, NULL);
+    make_store(w, store);
+    w->catalog = world_catalog(w, 0, NULL);
+    ok(rp_place_get(w->catalog, RP_PLACE_STORE, "main", &row, &err));
+    w->place.id = row.id;
+    w->place.config = &w->config;
+    w->place.level = RP_LEVEL_EXACT;
+}
+
+void world_drop(struct world *w)
+{
+    rp_catalog_close(w->catalog);
+    rp_store_close(w->place.store);
+    rp_store_close(w->inner);
+    rp_arena_done(&w->arena);
+    dbs_drop(&w->dbs);
+}
+
+void world_pass(struct world *w, int64_t ms)
+{
+    world_script(w,
+                 "UPDATE mark SET next_at = next_at - %" PRId64 ", due_at = due_at - %" PRId64 ","
+                 " marked_at = marked_at - %" PRId64 ";"
+                 "UPDATE run_lock SET locked_at = locked_at - %" PRId64 ";"
+                 "UPDATE lane SET heads_at = heads_at - %" PRId64 ";"
+                 "UPDATE meta SET number = number - %" PRId64 " WHERE name = 'epoch_raised_at';",
+                 ms, ms, ms, ms, ms, ms);
+}
+
+/* ---- objects ---- */
+
+struct reading {
+    const char *text;
+    size_t left;
+};
+
+static int64_t give(void *ctx, void *to, size_t n, struct rp_error *e)
+{
+    struct reading *from = ctx;
+    (void)e;
+    if (n > from->left) n = from->left;
+    memcpy(to, from->text, n);
+    from->text += n;
+    from->left -= n;
+    return (int64_t)n;
+}
+
+void world_put(struct world *w, const char *key, const char *text)
+{
+    static const struct rp_pair headers[] = { { "cache-control", "no-store" }, { "content-type", "image/png" } };
+    static const struct rp_pair user[] = { { "owner", "ada" }, { "purpose", "avatar" } };
+    const struct rp_meta meta = { headers, 2, user, 2 };
+    struct reading from = { text, strlen(text) };
+    struct rp_identity identity;
+    ok(w->inner->ops->put(w->inner, key, &(struct rp_source){ give, &from }, &meta, RP_PUT_REPLACE, &identity, &err));
+}
+
+static const char *many_key(size_t i, char out[32])
+{
+    snprintf(out, 32, "many/%05zu", i);
+    return out;
+}
+
+void world_put_many(struct world *w, size_t n, size_t n_bytes)
+{
+    RP_CLEANUP(rp_freep) char *text = calloc(n_bytes + 1, 1);
+    memset(text, 'x', n_bytes);
+    for (size_t i = 0; i < n; i++) {
+        char key[32];
+        struct reading from = { text, n_bytes };
+        struct rp_identity identity;
+        struct rp_source source = { give, &from };
+        ok(w->inner->ops->put(w->inner, many_key(i, key), &source, NULL, RP_PUT_REPLACE, &identity, &err));
+    }
+}
+
+bool world_exists(struct world *w, const char *key)
+{
+    struct rp_item item = { .key = key };
+    ok(w->inner->ops->stat(w->inner, &item, 1, &err));
+    assert_true(item.outcome == RP_OUT_FOUND || item.outcome == RP_OUT_GONE);
+    return item.outcome == RP_OUT_FOUND;
+}
+
+static int take(void *ctx, const void *from, size_t n, struct rp_error *e)
+{
+    (void)e;
+    return rp_buf_add(ctx, from, n);
+}
+
+const char *world_text(struct world *w, const char *key)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf bytes = RP_BUF(1 << 20);
+    struct rp_meta meta;
+    struct rp_identity identity;
+    int r = w->inner->ops->get(w->inner, key, &(struct rp_sink){ take, &bytes }, &w->arena, &meta, &identity, &err);
+    if (r == RP_ENOTFOUND) return NULL;
+    ok(r);
+    return rp_arena_strdup(&w->arena, rp_buf_text(&bytes));
+}
+
+static const char *find_pair(const struct rp_pair *pairs, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(pairs[i].name, name) == 0) return pairs[i].value;
+    return NULL;
+}
+
+const char *world_field(struct world *w, const char *key, const char *name)
+{
+    struct rp_meta meta;
+    struct rp_identity identity;
+    ok(w->inner->ops->get(w->inner, key, NULL, &w->arena, &meta, &identity, &err));
+    const char *value = find_pair(meta.headers, meta.n_headers, name);
+    return value != NULL ? value : find_pair(meta.user, meta.n_user, name);
+}
+
+void world_remove(struct world *w, const char *key)
+{
+    struct rp_item item = { .key = key };
+    ok(w->inner->ops->stat(w->inner, &item, 1, &err));
+    ok(w->inner->ops->remove(w->inner, &item, 1, &err));
+    assert_int_equal(item.outcome, RP_OUT_DELETED);
+}
+
+/* ---- verbs ---- */
+
+struct rp_mark_answer world_mark(struct world *w, const char *key, int64_t grace_ms)
+{
+    struct rp_mark_request request = { .key = key, .grace_ms = grace_ms, .at_ms = -1, .reason = "test" };
+    struct rp_mark_answer answer;
+    ok(rp_mark_many(w->catalog, &w->place, &request, 1, "tester", &answer, &err));
+    return answer;
+}
+
+void world_mark_many(struct world *w, size_t n, int64_t grace_ms)
+{
+    static struct rp_mark_answer answers[BATCH];
+    struct rp_mark_request requests[BATCH];
+    char keys[BATCH][32];
+    for (size_t first = 0; first < n; first += BATCH) {
+        size_t count = n - first < BATCH ? n - first : BATCH;
+        for (size_t i = 0; i < count; i++)
+            requests[i] = (struct rp_mark_request){
+                .key = many_key(first + i, keys[i]), .grace_ms = grace_ms, .at_ms = -1, .reason = "many"
+            };
+        ok(rp_mark_many(w->catalog, &w->place, requests, count, "tester", answers, &err));
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(answers[i].what, RP_MARK_CREATED);
+    }
+}
+
+struct rp_mark world_newest(struct world *w, const char *key)
+{
+    struct rp_mark mark;
+    ok(rp_reprieve_find(w->catalog, &w->place, key, &w->arena, &mark, &err));
+    return mark;
+}
+
+struct rp_reprieve_answer world_restore(struct world *w, const char *key)
+{
+    struct rp_mark mark = world_newest(w, key);
+    struct rp_reprieve_answer answer;
+    ok(rp_reprieve_many(w->catalog, &w->place, &mark, 1, "tester", &answer, &err));
+    return answer;
+}
+
+struct rp_sweeper world_sweeper(struct world *w, struct rp_catalog *catalog, const char *name)
+{
+    struct rp_place **places = rp_arena_alloc(&w->arena, sizeof(struct rp_place *));
+    places[0] = &w->place;
+    return (struct rp_sweeper){ .catalog = catalog,
+                                .places = places,
+                                .n_places = 1,
+                                .name = name,
+                                .environment = "test",
+                                .worker = &w->worker,
+                                .rules = w->rules,
+                                .limit = 100000,
+                                .stale_after_ms = 30 * RP_MINUTE_MS };
+}
+
+struct rp_sweep_result *world_sweep(struct world *w)
+{
+    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep_result *result = rp_arena_alloc(&w->arena, sizeof *result);
+    ok(rp_sweeper_run(&sweeper, result, &err));
+    return result;
+}
+
+void world_steps_begin(struct world *w, struct rp_catalog *catalog, const char *name, struct world_steps *s)
+{
+    struct rp_sweeper sweeper = world_sweeper(w, catalog, name);
+    rp_sweep_batch_init(&s->batch);
+    s->from_ms = 0;
+    ok(rp_run_begin(catalog, "sweep", name, &w->worker, sweeper.stale_after_ms, &s->run, &err));
+    ok(rp_sweeper_may_purge(&sweeper, &w->place, false, &err));
+}
+
+void world_steps_claim(struct world *w, struct rp_catalog *catalog, struct world_steps *s)
+{
+    ok(rp_sweep_claim(catalog, &w->place, &w->rules, &w->worker, w->rules.batch, &s->from_ms, &s->batch, &err));
+}
+
+void world_steps_erase(struct world *w, struct rp_catalog *catalog, struct world_steps *s)
+{
+    ok(rp_sweep_check(catalog, &w->rules, w->worker.name, &s->batch, &err));
+    rp_sweep_set_aside(&s->batch);
+    rp_sweep_erase(&s->batch);
+}
+
+void world_steps_done(struct world_steps *s)
+{
+    rp_sweep_batch_done(&s->batch);
+}
+
+/* ---- looking ---- */
+
+int64_t world_number(struct world *w, const char *sql)
+{
+    const struct rp_sql query = { .name = "look", .text = sql, .params = "", .columns = "i" };
+    struct rp_one one = { 0 };
+    ok(rp_db_query(w->dbs.db, &query, NULL, rp_one_row, &one, &err));
+    assert_true(one.found);
+    return one.i[0];
+}
+
+void world_script(struct world *w, const char *fmt, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    assert_in_range(n, 1, sizeof text - 1);
+    ok(rp_db_script(w->dbs.db, text, &err));
+}
+
+int64_t world_count(struct world *w, enum rp_state state)
+{
+    char sql[80];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM mark WHERE state = %d", (int)state);
+    return world_number(w, sql);
+}
+
+static void check_tallies(struct world *w)
+{
+    struct rp_tally_row rows[64];
+    size_t n = 0;
+    int64_t counted = 0;
+    char sql[160];
+    ok(rp_tally_read(w->catalog->db, rows, 64, &n, &err));
+    for (size_t i = 0; i < n; i++) {
+        const char *what[] = { "count(*)", "CAST(coalesce(sum(size_bytes), 0) AS bigint)" };
+        int64_t said[] = { rows[i].marks, rows[i].bytes };
+        for (size_t k = 0; k < 2; k++) {
+            snprintf(sql, sizeof sql, "SELECT %s FROM mark WHERE place_id = %" PRId64 " AND state = %" PRId64, what[k],
+                     rows[i].place_id, rows[i].state);
+            assert_int_equal(world_number(w, sql), said[k]);
+        }
+        counted += rows[i].marks;
+    }
+    assert_int_equal(world_number(w, "SELECT count(*) FROM mark"), counted);
+}
+
+void world_check(struct world *w)
+{
+    static const char *const never[] = {
+        "SELECT count(*) FROM mark WHERE (state IN (4, 5, 7)) <> (active IS NULL)",
+        "SELECT count(*) FROM mark WHERE (state IN (4, 5, 7)) <> (ended_at IS NOT NULL)",
+        "SELECT count(*) FROM mark WHERE (state IN (4, 5, 7)) <> (outcome <> 0)",
+        "SELECT count(*) FROM mark WHERE (state IN (1, 2, 3)) <> (next_at IS NOT NULL)",
+        "SELECT count(*) FROM (SELECT 1 FROM mark WHERE active = 1 GROUP BY place_id, key HAVING count(*) > 1) AS t",
+        "SELECT count(*) FROM mark m WHERE (m.state = 6) <> EXISTS"
+        " (SELECT 1 FROM dead_letter d WHERE d.mark_id = m.id AND d.open = 1)",
+        "SELECT count(*) FROM run r WHERE (r.open IS NULL) <> EXISTS (SELECT 1 FROM run_record e WHERE e.run_id = "
+        "r.id)",
+        "SELECT count(*) FROM run r WHERE r.open = 1 AND NOT EXISTS (SELECT 1 FROM run_lock l WHERE l.run_id = r.id)",
+    };
+    struct rp_audit_verdict verdict;
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
+        if (world_number(w, never[i]) != 0) fail_msg("found some: %s", never[i]);
+    check_tallies(w);
+    ok(rp_audit_verify(w->catalog, &verdict, &err));
+    if (verdict.broken) fail_msg("audit %d.%d: %s", (int)verdict.lane, (int)verdict.seq, verdict.why);
+}
