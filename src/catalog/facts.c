@@ -99,6 +99,7 @@ int rp_place_get(struct rp_catalog *catalog, int64_t kind, const char *name, str
         if (r < 0 && r != RP_EBUSY) return rp_error_wrap(err, r, "note store '%s'", name);
         r = rp_place_find(catalog->db, name, out, err);
     }
+    if (r == 0) rp_error_clear(err);
     return r;
 }
 
