@@ -22,7 +22,7 @@ static void read_environment(void)
     const char *colon = strchr(text, ':');
     wanted = text;
     wanted_len = colon != NULL ? (size_t)(colon - text) : strlen(text);
-    if (colon != NULL) atomic_store(&left, atol(colon + 1));
+    if (colon != NULL) atomic_store(&left, strtol(colon + 1, NULL, 10));
 }
 
 void rp_crashpoint(const char *name)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -53,6 +54,7 @@ static void add_comment(const struct printer *p, int indent, const char *text)
 /* Double quotes unless the text is a word or a number that every reader of YAML takes the same way. */
 static void add_quoted(struct rp_buf *out, const char *text)
 {
+    RP_ASSERT(text != NULL);
     if (*text && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(text)) {
         rp_buf_str(out, text);
         return;

@@ -191,6 +191,7 @@ static int read_map(struct reader *r, int depth, struct rp_yaml **out)
         if (rc == 0) rc = next_event(r);
         if (rc == 0) rc = read_value(r, depth + 1, &value);
         if (rc < 0) return rc;
+        RP_ASSERT(key != NULL && value != NULL);
         value->key = key->text;
         value->line = key->line;
         value->column = key->column;

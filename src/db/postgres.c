@@ -193,6 +193,7 @@ static Oid type_oid(char letter)
 static void set_types(struct rp_pg_params *p, const struct rp_sql *sql, size_t n)
 {
     size_t n_fixed = sql->params != NULL ? strlen(sql->params) : 0, width = sql->rows != NULL ? strlen(sql->rows) : 0;
+    RP_ASSERT(n == n_fixed || width > 0);
     for (size_t i = 0; i < n; i++)
         p->types[i] = type_oid(i < n_fixed ? sql->params[i] : sql->rows[(i - n_fixed) % width]);
 }
@@ -268,7 +269,7 @@ static int hand_row(const struct rp_sql *sql, PGresult *result, int row, rp_row_
 {
     struct rp_value values[RP_COLUMNS_MAX];
     size_t n = strlen(sql->columns);
-    RP_ASSERT(n <= RP_COLUMNS_MAX);
+    RP_ASSERT(n <= RP_COLUMNS_MAX && fn != NULL);
     if ((size_t)PQnfields(result) != n)
         return rp_error_set(err, RP_EINVAL, "postgres: %s: returns %d columns, %zu are declared", sql->name,
                             PQnfields(result), n);
