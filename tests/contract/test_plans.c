@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A million marks, and no statement that reads them all: the cost of a question grows with its answer, never with what is
+ * stored. Asked of SQLite before and after ANALYZE, and of PostgreSQL with the plan for these values and with the one for any
+ * values, which it comes to use for a prepared statement. Needs PostgreSQL: run under tests/lib/with-postgres. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/id.h"
+#include "catalog/statements.h"
+#include "lib/world.h"
+
+#define NOW    INT64_C(1790000000000)
+#define MARKS  1000000
+#define AUDITS 200000
+#define ROWS   512
+
+static struct rp_error err;
+
+/* Of 1,000 marks: 700 purged, 100 reprieved, 2 due, 1 in a worker's hands, the rest waits for the next 30 days. One in ten belongs to
+ * a second store, one in three was made by a run. Ids follow the time, as they do in life. */
+static const char fill_marks[] =
+    "INSERT INTO mark (id, place_id, key, active, state, was, next_at, due_at, marked_at, fence, attempts, checks, "
+    "run_id,"
+    " etag, version, size_bytes, modified_ms, outcome, ended_at, reason, actor) "
+    "WITH RECURSIVE n(i) AS (SELECT CAST(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < 1000000), "
+    "s(i, st, at) AS (SELECT i, CASE WHEN i %% 1000 < 700 THEN 4 WHEN i %% 1000 < 800 THEN 5 WHEN i %% 1000 = 800 THEN "
+    "3 "
+    "ELSE 1 END, CAST(%" PRId64 " AS bigint) - 5000000000 + CAST(i AS bigint) * 5000 FROM n) "
+    "SELECT (at - 1577836800000) * 2097152, CASE WHEN i %% 10 = 3 THEN 2 ELSE 1 END, 'users/' || (i * 7919 %% 1000003) "
+    "|| '.png',"
+    " CASE WHEN st IN (4, 5) THEN NULL ELSE 1 END, st, 1,"
+    " CASE WHEN st IN (4, 5) THEN NULL WHEN st = 3 THEN %" PRId64 " + 120000 WHEN i %% 1000 < 803 THEN %" PRId64
+    " - i %% 1000000"
+    " ELSE at + 10000000000 END, at + 432000000, at, 1, 0, 0, CASE WHEN i %% 3 = 0 THEN i / 1000 ELSE NULL END,"
+    " 'etag' || i, '', 4096, at, CASE WHEN st = 4 THEN 1 WHEN st = 5 THEN 5 ELSE 0 END,"
+    " CASE WHEN st IN (4, 5) THEN at + 432000000 ELSE NULL END, 'reason ' || (i %% 50), 'cli:ada' FROM s";
+
+static const char fill_others[] =
+    "INSERT INTO audit (lane, seq, at, event, actor, mark_id, tenant_id, details, digest, hash) "
+    "SELECT id %% 2, id, marked_at, 'mark.created', 'cli:ada', id, 0, '{}', CAST('x' AS @BYTES), CAST('x' AS @BYTES) "
+    "FROM mark ORDER BY id LIMIT %d;"
+    "INSERT INTO dead_letter (id, mark_id, from_state, attempts, error, died_at, open) "
+    "SELECT id, id, 3, 20, 'denied', marked_at, CASE WHEN run_id > 950 THEN 1 ELSE NULL END FROM mark "
+    "WHERE state = 3;"
+    "INSERT INTO run (id, kind, name, locked_by, fence, started_at, figures, open) "
+    "SELECT id, 'sweep', 'all', 'host', 1, marked_at, '{}', CASE WHEN id %% 7919 = 0 THEN 1 ELSE NULL END FROM mark "
+    "WHERE state = 3;"
+    "INSERT INTO run_record (run_id, kind, name, outcome, started_at, finished_at, body) "
+    "SELECT id, kind, name, 'done', started_at, started_at, '{}' FROM run;"
+    "INSERT INTO hold (id, scope, place_id, key, reason, actor, placed_at, lifted_at) "
+    "SELECT id, 1 + id / 2097152 %% 2, 1, 'users/' || id, '', '', 0, CASE WHEN run_id > 980 THEN NULL ELSE 1 END FROM "
+    "mark "
+    "WHERE state = 3;"
+    "INSERT INTO tally (lane, place_id, state, marks, bytes) SELECT 0, place_id, state, count(*), 4096 * count(*) FROM "
+    "mark "
+    "GROUP BY place_id, state;";
+
+static void fill(struct world *w)
+{
+    world_script(w, fill_marks, NOW, NOW, NOW);
+    world_script(w, fill_others, AUDITS);
+    assert_int_equal(world_number(w, "SELECT count(*) FROM mark"), MARKS);
+    assert_int_equal(world_number(w, "SELECT count(*) FROM audit"), AUDITS);
+}
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    world_make(w, (enum dbs_kind)(uintptr_t)*state, WORLD_MEMORY);
+    fill(w);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world_drop(*state);
+    free(*state);
+    return 0;
+}
+
+/* ---- the questions ---- */
+
+struct question {
+    const struct rp_sql *sql;
+    const char *uses; /* the index, where both engines call it alike */
+    struct rp_value args[6];
+};
+
+static struct question ask(const struct rp_sql *sql, const char *uses, const char *fmt, ...)
+{
+    struct question q = { .sql = sql, .uses = uses };
+    va_list args;
+    va_start(args, fmt);
+    assert_string_equal(sql->params, fmt);
+    for (size_t i = 0; fmt[i] != 0; i++)
+        q.args[i] = fmt[i] == 'i' ? rp_int(va_arg(args, int64_t)) : rp_text(va_arg(args, const char *));
+    va_end(args);
+    return q;
+}
+
+#define I(n) ((int64_t)(n))
+
+static size_t questions(struct question *out)
+{
+    int64_t id = (NOW - INT64_C(1577836800000)) * 2097152;
+    size_t n = 0;
+    out[n++] = ask(RP_SQL(mark_claim), "mark_due", "iiisii", I(1), NOW, I(1000), "worker", NOW + 120000, I(0));
+    out[n++] = ask(RP_SQL(mark_waiting), "mark_due", "iiiii", I(1), NOW, NOW - 1000, id, I(1000));
+    out[n++] = ask(RP_SQL(mark_due_peek), "mark_due", "iiii", I(1), NOW, NOW - 1000, id);
+    out[n++] = ask(RP_SQL(mark_ended), "mark_ended", "iiii", I(4), NOW, id, I(100));
+    out[n++] = ask(RP_SQL(mark_by_prefix), "mark_subject", "isssi", I(1), "users/5", "users/5\xF4\x8F\xBF\xBF",
+                   "users/500", I(1000));
+    out[n++] = ask(RP_SQL(mark_by_reason), "mark_reason", "sii", "reason 7", id - RP_DAY_MS * 2097152, I(1000));
+    out[n++] = ask(RP_SQL(mark_by_run), "mark_run", "iii", I(77), I(0), I(1000));
+    out[n++] = ask(RP_SQL(mark_since), NULL, "ii", id - RP_DAY_MS * 2097152, I(1000));
+    out[n++] = ask(RP_SQL(mark_active), "mark_subject", "i", I(1));
+    out[n++] = ask(RP_SQL(mark_lock), NULL, "");
+    out[n++] = ask(RP_SQL(mark_move), NULL, "");
+    out[n++] = ask(RP_SQL(mark_history), "mark_subject", "isi", I(1), "users/77.png", I(100));
+    out[n++] = ask(RP_SQL(mark_overdue), "mark_due", "ii", I(1), NOW);
+    out[n++] = ask(RP_SQL(mark_next), "mark_due", "i", I(1));
+    out[n++] = ask(RP_SQL(mark_dead), "dead_letter", "ii", I(0), I(100));
+    out[n++] = ask(RP_SQL(mark_claimed), "mark_due", "iiiii", I(1), I(0), RP_TIME_MAX_MS, I(0), I(1000));
+    out[n++] = ask(RP_SQL(dead_list), "dead_letter", "ii", I(0), I(100));
+    out[n++] = ask(RP_SQL(run_open), "run_open", "s", "all");
+    out[n++] = ask(RP_SQL(record_list), NULL, "ii", INT64_MAX, I(100));
+    out[n++] = ask(RP_SQL(audit_page), NULL, "iii", I(0), id, I(1000));
+    out[n++] = ask(RP_SQL(audit_of_mark), "audit_mark", "i", id);
+    out[n++] = ask(RP_SQL(audit_lanes), NULL, "");
+    out[n++] = ask(RP_SQL(hold_list), NULL, "");
+    out[n++] = ask(RP_SQL(tally_sums), NULL, "");
+    return n;
+}
+
+/* ---- the answers ---- */
+
+static void complain(const struct question *q, const char *plan, const char *how, const char *what)
+{
+    fprintf(stderr, "%s\n", plan); /* cmocka would cut it */
+    fail_msg("%s (%s): %s", q->sql->name, how, what);
+}
+
+static void judge(const struct question *q, const char *plan, const char *how)
+{
+    /* SQLite's SCAN reads all of it, through an index too; a SEARCH goes to its place. `m` is the mark in a claim. */
+    static const char *const never[] = { "Seq Scan on mark", "Seq Scan on audit", "Seq Scan on run_record",
+                                         "SCAN mark",        "SCAN m\n",          "SCAN m ",
+                                         "SCAN audit",       "SCAN run_record" };
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
+        if (strstr(plan, never[i]) != NULL) complain(q, plan, how, never[i]);
+    if (q->uses != NULL && strstr(plan, q->uses) == NULL) complain(q, plan, how, "another index than expected");
+}
+
+static void judge_all(struct world *w, const char *how)
+{
+    struct question all[32];
+    size_t n = questions(all);
+    for (size_t i = 0; i < n; i++) {
+        RP_CLEANUP(rp_buf_done) struct rp_buf plan = RP_BUF(1 << 20);
+        if (all[i].sql->rows != NULL && w->dbs.kind == DBS_POSTGRES)
+            continue; /* rows of nulls, which it sees through */
+        ok(rp_db_explain(w->dbs.db, all[i].sql, all[i].args, &plan, &err));
+        assert_true(plan.len > 0);
+        judge(&all[i], rp_buf_text(&plan), how);
+    }
+}
+
+/* ---- PostgreSQL's plan for any values ---- */
+
+static int add_line(void *ctx, const struct rp_value *row, struct rp_error *e)
+{
+    (void)e;
+    rp_buf_str(ctx, row[0].p);
+    return rp_buf_char(ctx, '\n');
+}
+
+static const char *type_name(char type)
+{
+    return type == 'i' ? "bigint" : type == 's' ? "text" : "bytea";
+}
+
+/* "($1, $2), ($3, $4), ..." in place of @ROWS, and a parameter and a NULL for each. */
+static void write_rows(const struct question *q, struct rp_buf *types, struct rp_buf *values, struct rp_buf *text)
+{
+    size_t first = strlen(q->sql->params), width = strlen(q->sql->rows);
+    const char *hole = strstr(q->sql->text, "@ROWS");
+    rp_buf_add(text, q->sql->text, (size_t)(hole - q->sql->text));
+    for (size_t i = 0; i < ROWS * width; i++) {
+        rp_buf_fmt(types, "%s%s", first + i > 0 ? ", " : "", type_name(q->sql->rows[i % width]));
+        rp_buf_fmt(values, "%sNULL", first + i > 0 ? ", " : "");
+        if (i % width == 0) rp_buf_str(text, i > 0 ? "), (" : "(");
+        rp_buf_fmt(text, "%s$%zu", i % width > 0 ? ", " : "", first + i + 1);
+    }
+    rp_buf_fmt(text, ")%s", hole + strlen("@ROWS"));
+}
+
+/* "PREPARE any_values(bigint, text) AS ..." and "EXPLAIN EXECUTE any_values(1, 'x')". */
+static void write_prepared(const struct question *q, struct rp_buf *prepare, struct rp_buf *execute)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf types = RP_BUF(1 << 20), values = RP_BUF(1 << 20), text = RP_BUF(1 << 20);
+    for (size_t i = 0; q->sql->params[i] != 0; i++) {
+        rp_buf_fmt(&types, "%s%s", i > 0 ? ", " : "", type_name(q->sql->params[i]));
+        if (q->sql->params[i] == 'i')
+            rp_buf_fmt(&values, "%s%" PRId64, i > 0 ? ", " : "", q->args[i].i);
+        else
+            rp_buf_fmt(&values, "%s'%s'", i > 0 ? ", " : "", q->args[i].p);
+    }
+    if (q->sql->rows != NULL)
+        write_rows(q, &types, &values, &text);
+    else
+        rp_buf_str(&text, q->sql->text);
+    bool none = types.len == 0;
+    rp_buf_fmt(prepare, "PREPARE any_values%s%s%s AS %s", none ? "" : "(", rp_buf_text(&types), none ? "" : ")",
+               rp_buf_text(&text));
+    rp_buf_fmt(execute, "EXPLAIN EXECUTE any_values%s%s%s", none ? "" : "(", rp_buf_text(&values), none ? "" : ")");
+    assert_true(types.failed == 0 && values.failed == 0 && text.failed == 0 && prepare->failed == 0 &&
+                execute->failed == 0);
+}
+
+/* PostgreSQL falls back to this plan only where it thinks it no dearer than those for the values at hand. Counting what is
+ * overdue has no bound that a plan for any values could know, so there it always is dearer. */
+static void judge_generic(struct world *w)
+{
+    struct question all[32];
+    size_t n = questions(all);
+    world_script(w, "SET plan_cache_mode = force_generic_plan");
+    for (size_t i = 0; i < n; i++) {
+        if (all[i].sql == RP_SQL(mark_overdue)) continue;
+        RP_CLEANUP(rp_buf_done) struct rp_buf prepare = RP_BUF(1 << 20);
+        RP_CLEANUP(rp_buf_done) struct rp_buf execute = RP_BUF(1 << 20);
+        RP_CLEANUP(rp_buf_done) struct rp_buf plan = RP_BUF(1 << 20);
+        write_prepared(&all[i], &prepare, &execute);
+        ok(rp_db_script(w->dbs.db, rp_buf_text(&prepare), &err));
+        const struct rp_sql sql = { .name = "generic", .text = rp_buf_text(&execute), .params = "", .columns = "s" };
+        ok(rp_db_query(w->dbs.db, &sql, NULL, add_line, &plan, &err));
+        judge(&all[i], rp_buf_text(&plan), "any values");
+        world_script(w, "DEALLOCATE any_values");
+    }
+    world_script(w, "RESET plan_cache_mode");
+}
+
+static void test_no_question_reads_a_million_marks(void **state)
+{
+    struct world *w = *state;
+    if (w->dbs.kind == DBS_SQLITE_FILE) judge_all(w, "no statistics");
+    world_script(w, "ANALYZE");
+    judge_all(w, "statistics");
+    if (w->dbs.kind == DBS_POSTGRES) judge_generic(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        { "test_no_question_reads_a_million_marks on sqlite", test_no_question_reads_a_million_marks, set_up, tear_down,
+          (void *)(uintptr_t)DBS_SQLITE_FILE },
+        { "test_no_question_reads_a_million_marks on postgres", test_no_question_reads_a_million_marks, set_up,
+          tear_down, (void *)(uintptr_t)DBS_POSTGRES },
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
