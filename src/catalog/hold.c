@@ -62,11 +62,9 @@ int rp_hold_each(struct rp_db *db, rp_hold_fn *fn, void *ctx, struct rp_error *e
     return rp_db_query(db, RP_SQL(hold_list), NULL, each_row, &each, err);
 }
 
-int rp_hold_claimed(struct rp_db *db, int64_t place_id, const struct rp_mark *after, struct rp_marks *out,
-                    struct rp_error *err)
+int rp_hold_claimed(struct rp_db *db, int64_t place_id, int64_t after_id, struct rp_marks *out, struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(place_id), rp_int(after->next_at_ms), rp_int(RP_TIME_MAX_MS), rp_int(after->id),
-                               rp_int((int64_t)(out->max - out->n)) };
+    struct rp_value args[] = { rp_int(place_id), rp_int(after_id), rp_int((int64_t)(out->max - out->n)) };
     if (out->n == out->max) return 0;
     int r = rp_db_query(db, RP_SQL(mark_claimed), args, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "look for claimed marks") : 0;

@@ -145,10 +145,9 @@
       "WHERE place_id = $1 AND next_at IS NOT NULL AND next_at <= $2")                                                 \
     X(mark_next,       "i",    NULL,  "i",                                                                             \
       "SELECT MIN(next_at) FROM mark WHERE place_id = $1 AND next_at IS NOT NULL")                                     \
-    X(mark_claimed,    "iiiii", NULL, MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND next_at IS NOT NULL AND next_at >= $2 "               \
-      "AND next_at <= $3 AND state IN (2, 3) AND (next_at, id) > ($2, $4) "                                            \
-      "ORDER BY place_id, next_at, id LIMIT $5")                                                                       \
+    X(mark_claimed,    "iii",  NULL,  MARK_TYPES,                                                                      \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND state IN (2, 3) AND id > $2 "                         \
+      "ORDER BY place_id, id LIMIT $3")                                                                                \
                                                                                                                        \
     X(hold_add,        "iiisissi", NULL, NULL,                                                                         \
       "INSERT INTO hold (id, scope, place_id, key, tenant_id, reason, actor, placed_at) "                              \

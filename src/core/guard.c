@@ -41,9 +41,11 @@ static int write_column_question(struct rp_buf *b, const struct rp_reference *re
     if (r < 0) return r;
     rp_buf_str(b, " AS t ON t.");
     r = rp_db_quote_name(b, ref->column, err);
-    if (r < 0) return r;
-    rp_buf_str(b, " = v.column1 GROUP BY v.column1");
-    return 0;
+    /* SQLite may hold a key as a BLOB, which equals no text: both forms count */
+    rp_buf_str(b, " = v.column1 OR t.");
+    if (r == 0) r = rp_db_quote_name(b, ref->column, err);
+    rp_buf_str(b, " = @AS_BYTES(v.column1) GROUP BY v.column1");
+    return r;
 }
 
 /* $1 and @NAME mean something to the port; in a user's text they could only be a mistake. Inside a literal they are fine, but
@@ -78,7 +80,8 @@ static int write_shape(struct question *q, const struct rp_reference *ref, struc
 static void write_sql_question(struct rp_buf *b, const struct rp_reference *ref)
 {
     rp_buf_fmt(b,
-               "WITH q(k) AS (%s\n) SELECT v.column1, COUNT(*) FROM (VALUES @ROWS) AS v JOIN q ON q.k = v.column1 "
+               "WITH q(k) AS (%s\n) SELECT v.column1, COUNT(*) FROM (VALUES @ROWS) AS v JOIN q ON q.k = v.column1 OR "
+               "q.k = @AS_BYTES(v.column1) "
                "GROUP BY v.column1",
                ref->sql);
 }

@@ -63,15 +63,15 @@ static int collect_claimed(struct rp_tx *tx, struct placing *p, int64_t place_id
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PAGE_ARENA_MAX);
     struct rp_marks page = { .n = PAGE };
-    struct rp_mark after = { .id = 0 };
+    int64_t after_id = 0;
     int r = 0;
     while (r == 0 && page.n == PAGE && p->out->claimed.n < p->out->claimed.max) {
         rp_arena_reset(&arena);
         r = rp_marks_init(&page, PAGE, &arena, err);
-        if (r == 0) r = rp_hold_claimed(tx->db, place_id, &after, &page, err);
+        if (r == 0) r = rp_hold_claimed(tx->db, place_id, after_id, &page, err);
         for (size_t i = 0; r == 0 && i < page.n; i++)
             if (covers(p->request, page.at[i].key)) r = keep(&p->out->claimed, &page.at[i], err);
-        if (r == 0 && page.n > 0) after = page.at[page.n - 1];
+        if (r == 0 && page.n > 0) after_id = page.at[page.n - 1].id;
     }
     return r;
 }

@@ -85,7 +85,9 @@ static struct rp_mark_decision decide_again(const struct rp_mark_request *reques
     if (!same) {
         rp_error_set(err, RP_EMARKED, "%s:%s: an older upload is being purged under this key right now", store,
                      request->key);
-        rp_error_hint(err, "the newer one stays; mark it again in a moment");
+        rp_error_hint(err, active->state == RP_DEAD
+                               ? "its purge has failed: decide with `reprieve dead`, then mark again"
+                               : "the newer one stays; mark it again in a moment");
         return (struct rp_mark_decision){ .code = RP_EMARKED };
     }
     if (!explicit_time || active->state != RP_MARKED || due_at_ms == active->due_at_ms)
@@ -284,6 +286,7 @@ static void answer_with(struct rp_mark_answer *a, const struct rp_mark *mark, in
     a->marked_at_ms = mark->marked_at_ms;
     a->due_at_ms = due_at_ms;
     a->size_bytes = mark->size_bytes;
+    a->annotated = mark->annotated;
 }
 
 static void decide_one(struct rp_tx *tx, struct batch *b, size_t i, struct changes *c)
@@ -370,10 +373,13 @@ static void annotate(struct batch *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         struct rp_mark_answer *a = &b->answers[b->order[i]];
-        const char *reason = b->requests[b->order[i]].reason;
+        bool older = a->what == RP_MARK_SAME || a->what == RP_MARK_EXTENDED;
+        /* loaded marks live until the catalog's next transaction begins */
+        const char *reason = older ? b->facts[i].active->reason : b->requests[b->order[i]].reason;
         struct rp_annotation note = { .marked_at_ms = a->marked_at_ms, .due_at_ms = a->due_at_ms, .reason = reason };
         struct rp_error why = { 0 };
-        if (a->what == RP_MARK_REFUSED || !wants_annotation(b, i)) continue;
+        bool outdated = a->what == RP_MARK_EXTENDED && a->annotated;
+        if (a->what == RP_MARK_REFUSED || !(wants_annotation(b, i) || outdated)) continue;
         int r = rp_annotation_write(b->place, b->keys[i], &b->facts[i].identity, &note, &why);
         if (r < 0) snprintf(a->annotate_note, sizeof a->annotate_note, "%.119s", why.text);
         a->annotated = r == 0;

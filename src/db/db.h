@@ -28,7 +28,9 @@
  * bytewise (a column type with collation "C"); @FOR_UPDATE, @FOR_UPDATE_OF(table), @FOR_SHARE, @SKIP_LOCKED row locks (nothing in SQLite, where
  * one writer holds the whole database); @CLUSTERED storage by primary key (WITHOUT ROWID; nothing in PostgreSQL);
  * @APPEND_ONLY(table) triggers that refuse UPDATE and DELETE; @ERASABLE(table,column,rest...) triggers that refuse
- * DELETE and every UPDATE but one that sets that column to NULL and leaves the `rest` as it is. */
+ * DELETE and every UPDATE but one that sets that column to NULL and leaves the `rest` as it is; @NO_REPLACE(table, condition) refuses an INSERT for
+ * which a row with that condition exists (SQLite: OR REPLACE passes the other triggers); @AS_BYTES(text) the form in which SQLite
+ * may hold the same text as a BLOB. */
 #ifndef RP_DB_DB_H
 #define RP_DB_DB_H
 

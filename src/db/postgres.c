@@ -49,6 +49,8 @@ static const struct rp_dialect dialect[] = {
       " WHEN (NEW.{2} IS NOT NULL{* OR NEW.# IS DISTINCT FROM OLD.#}) EXECUTE FUNCTION {1}_refuse();\n"
       "CREATE TRIGGER {1}_no_delete BEFORE DELETE ON {1} FOR EACH ROW EXECUTE FUNCTION {1}_refuse();\n"
       "CREATE TRIGGER {1}_no_truncate BEFORE TRUNCATE ON {1} FOR EACH STATEMENT EXECUTE FUNCTION {1}_refuse();" },
+    { "NO_REPLACE",   "{*}" },
+    { "AS_BYTES",     "{1}" },
     { NULL, NULL },
 };
 /* clang-format on */

@@ -265,7 +265,7 @@ static int apply_settings(struct rp_pg *c, struct rp_error *err)
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(TEXT_MAX);
     rp_buf_fmt(&text, "SET synchronous_commit=on; SET lock_timeout=%lld; SET statement_timeout=%lld;",
                (long long)c->busy_ms, (long long)c->statement_ms);
-    rp_buf_str(&text, "SET standard_conforming_strings=on; SET bytea_output=hex;");
+    rp_buf_str(&text, "SET standard_conforming_strings=on; SET bytea_output=hex; SET jit=off;");
     if (c->read_only) rp_buf_str(&text, "SET default_transaction_read_only=on;");
     if (c->schema != NULL) {
         rp_buf_str(&text, "SET search_path=");

@@ -53,6 +53,11 @@ static const struct rp_dialect dialect[] = {
       " WHEN NEW.{2} IS NOT NULL{* OR NEW.# IS DISTINCT FROM OLD.#}"
       " BEGIN SELECT RAISE(ABORT, '{1} is append-only; only {2} may be erased'); END;\n"
       "CREATE TRIGGER {1}_no_delete BEFORE DELETE ON {1} BEGIN SELECT RAISE(ABORT, '{1} is append-only'); END;" },
+    /* INSERT OR REPLACE deletes without a delete trigger */
+    { "NO_REPLACE",
+      "CREATE TRIGGER {1}_no_replace BEFORE INSERT ON {1} WHEN EXISTS (SELECT 1 FROM {1} WHERE {2})"
+      " BEGIN SELECT RAISE(ABORT, '{1} is append-only'); END" },
+    { "AS_BYTES",    "CAST({1} AS BLOB)" },
     { NULL, NULL },
 };
 /* clang-format on */

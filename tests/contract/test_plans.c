@@ -132,7 +132,7 @@ static size_t questions(struct question *out)
     out[n++] = ask(RP_SQL(mark_overdue), "mark_due", "ii", I(1), NOW);
     out[n++] = ask(RP_SQL(mark_next), "mark_due", "i", I(1));
     out[n++] = ask(RP_SQL(mark_dead), "dead_letter", "ii", I(0), I(100));
-    out[n++] = ask(RP_SQL(mark_claimed), "mark_due", "iiiii", I(1), I(0), RP_TIME_MAX_MS, I(0), I(1000));
+    out[n++] = ask(RP_SQL(mark_claimed), "mark_claimed", "iii", I(1), I(0), I(1000));
     out[n++] = ask(RP_SQL(dead_list), "dead_letter", "ii", I(0), I(100));
     out[n++] = ask(RP_SQL(run_open), "run_open", "s", "all");
     out[n++] = ask(RP_SQL(record_list), NULL, "ii", INT64_MAX, I(100));

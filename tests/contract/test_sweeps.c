@@ -583,9 +583,11 @@ static void test_M6_what_is_referenced_is_not_marked_and_the_answer_says_how_oft
     world_put(w, "free", "x");
     user_does(&u, "INSERT INTO canvas VALUES (1, 'k'), (2, 'k'), (3, 'K'), (4, NULL); INSERT INTO post VALUES "
                   "('host://k'), (NULL)");
+    bool sqlite = w->dbs.kind != DBS_POSTGRES; /* which may hold a key as bytes, equal to no text: a reference too */
+    if (sqlite) user_does(&u, "INSERT INTO canvas VALUES (5, CAST('k' AS BLOB))");
     struct rp_mark_answer a = mark_unreferenced(w, "k");
     assert_int_equal(a.error.code, RP_EREFERENCED);
-    assert_int_equal(a.references, 3);
+    assert_int_equal(a.references, sqlite ? 4 : 3);
     assert_int_equal(mark_unreferenced(w, "free").what, RP_MARK_CREATED);
     expect_purged(w, 1);
     assert_int_equal(world_mark(w, "k", 0).what, RP_MARK_CREATED); /* without the condition it is the user's word */

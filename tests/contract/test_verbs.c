@@ -240,6 +240,20 @@ static void test_M2_the_annotation_says_when_and_why(void **state)
     assert_false(world_exists(w, "k"));
 }
 
+static void test_M2_more_time_shows_in_the_annotation_and_the_reason_stays(void **state)
+{
+    struct world *w = *state;
+    char text[32];
+    world_put(w, "k", "x");
+    (void)mark_with(
+        w, (struct rp_mark_request){ .key = "k", .grace_ms = -1, .at_ms = -1, .reason = "old", .annotate = true });
+    struct rp_mark_answer a = world_mark(w, "k", 9 * DAY);
+    assert_int_equal(a.what, RP_MARK_EXTENDED);
+    snprintf(text, sizeof text, "%lld", (long long)a.due_at_ms);
+    assert_string_equal(world_field(w, "k", "delete_after"), text);
+    assert_string_equal(world_field(w, "k", "deletion_reason"), "old");
+}
+
 static void expect_no_annotation(struct world *w, const char *key)
 {
     static const char *const ours[] = { "marked_for_deletion", "marked_for_deletion_on", "delete_after",
@@ -643,6 +657,7 @@ int main(void)
         ALL(test_a_mark_twice_in_one_restore_is_answered_alike),
         ALL(test_a_restore_after_the_claim_is_too_late),
         ALL(test_M2_the_annotation_says_when_and_why),
+        ALL(test_M2_more_time_shows_in_the_annotation_and_the_reason_stays),
         ALL(test_M3_a_restore_removes_only_the_marks_own_fields),
         ALL(test_an_annotation_does_not_come_back_from_quarantine),
         ALL(test_a_sweep_purges_what_is_due_and_nothing_else),

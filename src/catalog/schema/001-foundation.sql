@@ -58,6 +58,7 @@ CREATE TABLE mark (
 );
 CREATE UNIQUE INDEX mark_subject ON mark (place_id, key, active);
 CREATE INDEX mark_due ON mark (place_id, next_at, id) WHERE next_at IS NOT NULL;
+CREATE INDEX mark_claimed ON mark (place_id, id) WHERE state IN (2, 3);
 CREATE INDEX mark_reason ON mark (reason, id) WHERE active IS NOT NULL;
 CREATE INDEX mark_run ON mark (run_id, id) WHERE run_id IS NOT NULL;
 CREATE INDEX mark_ended ON mark (state, ended_at, id) WHERE ended_at IS NOT NULL;
@@ -89,6 +90,7 @@ CREATE TABLE audit (
 ) @CLUSTERED;
 CREATE INDEX audit_mark ON audit (mark_id) WHERE mark_id IS NOT NULL;
 @ERASABLE(audit, details, lane, seq, at, event, actor, mark_id, tenant_id, digest, hash);
+@NO_REPLACE(audit, lane = NEW.lane AND seq = NEW.seq);
 
 -- Holds. A lifted hold stays as a record.
 CREATE TABLE hold (
@@ -138,6 +140,7 @@ CREATE TABLE run_record (
     body        TEXT NOT NULL
 );
 @APPEND_ONLY(run_record);
+@NO_REPLACE(run_record, run_id = NEW.run_id);
 
 CREATE TABLE dead_letter (
     id         BIGINT PRIMARY KEY,
