@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The invariants themselves: a world in which all is well breaks none, and each promise that is broken on purpose is
+ * named. A check that cannot fail would prove nothing in the fault loop. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/time.h"
+#include "core/quarantine.h"
+#include "fault/trial.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MARKED, PURGED, RESTORED, LIVE, DEAD, SUBJECTS };
+
+static struct inv_subject *subject(struct trial *t, size_t i)
+{
+    return &t->shared->known.subjects[i];
+}
+
+static void script(struct trial *t, const char *sql)
+{
+    struct rp_error err = { 0 };
+    if (rp_db_script(t->world.catalog->db, sql, &err) < 0) fail_msg("%s: %s", sql, err.text);
+}
+
+static void mark(struct trial *t, size_t i)
+{
+    assert_int_equal(trial_mark(t, &(struct trial_marking){ .first = i, .n = 1 }), 0);
+}
+
+/* The log defends itself with triggers; who breaks it on purpose takes them away. */
+static void drop_triggers(struct trial *t)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf drops = RP_BUF(4096);
+    assert_true(inv_ask(&t->world, "DROP TRIGGER", "SELECT name FROM sqlite_master WHERE type = 'trigger'", &drops) >
+                0);
+    for (char *at = drops.data; (at = strchr(at, ':')) != NULL;)
+        *at = ' ';
+    for (char *at = drops.data; (at = strchr(at, '\n')) != NULL;)
+        *at = ';';
+    script(t, rp_buf_text(&drops));
+}
+
+/* A mark in every state that lasts, and a hold that was lifted. */
+static void every_state(struct trial *t)
+{
+    trial_begin(t);
+    trial_open(t);
+    trial_subjects(t, SUBJECTS);
+    mark(t, PURGED);
+    mark(t, DEAD);
+    trial_advance(t, 6 * RP_DAY_MS);
+    trial_deny(t, DEAD);
+    for (int i = 0; i < 3; i++) {
+        (void)trial_sweep(t);
+        trial_advance(t, 2 * RP_HOUR_MS);
+    }
+    mark(t, RESTORED);
+    assert_int_equal(trial_restore(t, RESTORED, 1), 0);
+    mark(t, MARKED);
+    assert_int_equal(trial_hold(t, LIVE), 0);
+    assert_int_equal(trial_lift(t), 0);
+    drop_triggers(t);
+}
+
+static void one_in_quarantine(struct trial *t)
+{
+    trial_begin(t);
+    t->config.mode = RP_MODE_QUARANTINE;
+    trial_open(t);
+    trial_subjects(t, SUBJECTS);
+    mark(t, 0);
+    trial_advance(t, 6 * RP_DAY_MS);
+    assert_int_equal(trial_sweep(t), 0);
+    drop_triggers(t);
+}
+
+/* ---- tampering with the store ---- */
+
+static void erase(struct trial *t, const char *key)
+{
+    struct rp_error err = { 0 };
+    struct rp_item item = { .key = key };
+    assert_int_equal(t->bare->ops->stat(t->bare, &item, 1, &err), 0);
+    assert_int_equal(t->bare->ops->remove(t->bare, &item, 1, &err), 0);
+    assert_int_equal(item.outcome, RP_OUT_DELETED);
+}
+
+static void erase_live(struct trial *t)
+{
+    erase(t, subject(t, LIVE)->key);
+}
+
+static void erase_marked(struct trial *t)
+{
+    erase(t, subject(t, MARKED)->key);
+}
+
+static void erase_restored(struct trial *t)
+{
+    erase(t, subject(t, RESTORED)->key);
+}
+
+static void erase_newer(struct trial *t)
+{
+    inv_upload(&t->world, subject(t, PURGED));
+    erase(t, subject(t, PURGED)->key);
+}
+
+static void upload_again_unnoticed(struct trial *t, size_t i)
+{
+    struct inv_subject other = *subject(t, i);
+    inv_upload(&t->world, &other);
+}
+
+static void other_bytes(struct trial *t)
+{
+    upload_again_unnoticed(t, MARKED);
+}
+
+static void come_back(struct trial *t)
+{
+    upload_again_unnoticed(t, PURGED);
+}
+
+static void annotate(struct trial *t, size_t i, const char *name)
+{
+    struct rp_error err = { 0 };
+    struct rp_item item = { .key = subject(t, i)->key };
+    struct rp_pair pair = { name, "true" };
+    assert_int_equal(t->bare->ops->stat(t->bare, &item, 1, &err), 0);
+    assert_int_equal(t->bare->ops->annotate(t->bare, item.key, &item.identity, &pair, 1, &err), 0);
+}
+
+static void other_metadata(struct trial *t)
+{
+    annotate(t, LIVE, "colour");
+}
+
+static void annotation_without_mark(struct trial *t)
+{
+    annotate(t, RESTORED, "marked_for_deletion");
+}
+
+static void erase_copy(struct trial *t)
+{
+    char key[RP_QUARANTINE_KEY];
+    erase(t, rp_quarantine_key(subject(t, 0)->mark_id, key));
+}
+
+static void make_file(const char *folder, const char *name)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    RP_CLEANUP(rp_fd_closep) int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+}
+
+static void leave_aside(struct trial *t)
+{
+    make_file(t->root, "folder/.reprieve~s00");
+}
+
+static void leave_temp(struct trial *t)
+{
+    make_file(t->root, ".reprieve/tmp/half");
+}
+
+/* ---- deletes that the watch sees ---- */
+
+static void delete_watched(struct trial *t, size_t i)
+{
+    struct rp_error err = { 0 };
+    struct rp_item item = { .key = subject(t, i)->key };
+    memcpy(item.identity.etag, subject(t, i)->etag, sizeof item.identity.etag);
+    (void)t->watched->ops->remove(t->watched, &item, 1, &err);
+}
+
+static void delete_live(struct trial *t)
+{
+    delete_watched(t, LIVE);
+}
+
+static void delete_marked(struct trial *t)
+{
+    delete_watched(t, MARKED);
+}
+
+static void delete_claimed_early(struct trial *t)
+{
+    script(t, "UPDATE mark SET state = 3, fence = 1 WHERE state = 1");
+    delete_watched(t, MARKED);
+}
+
+static void delete_due_on_two_clocks(struct trial *t)
+{
+    script(t, "UPDATE mark SET state = 3, fence = 1 WHERE state = 1");
+    t->shared->known.host_ms = t->shared->known.store_ms = subject(t, MARKED)->due_at_ms;
+    t->shared->known.db_ms = subject(t, MARKED)->due_at_ms - 1;
+    delete_watched(t, MARKED);
+}
+
+/* ---- the table ---- */
+
+#define LAST_AUDIT "(SELECT MAX(seq) FROM audit)"
+#define OF(state_) "(SELECT id FROM mark WHERE state = " state_ ")"
+
+/* clang-format off */
+static const struct violation {
+    const char *words, *name; /* what is done; the invariant that must notice */
+    enum inv_when when;
+    void (*tamper)(struct trial *t);
+    const char *sql;
+    const char *says; /* a part of the line, where several questions have one name */
+} violations[] = {
+    { "a live object vanishes", "NO-LOSS", INV_ALWAYS, erase_live, NULL, NULL },
+    { "a marked object vanishes", "NO-LOSS", INV_ALWAYS, erase_marked, NULL, NULL },
+    { "a marked object has other bytes", "NO-LOSS", INV_ALWAYS, other_bytes, NULL,
+      "its bytes are others" },
+    { "a live object has other metadata", "NO-LOSS", INV_ALWAYS, other_metadata, NULL,
+      "its metadata is other" },
+    { "a restored object vanishes", "RESTORE-WINS", INV_ALWAYS, erase_restored, NULL, NULL },
+    { "a restored object says it is marked", "RESTORE-WINS", INV_ALWAYS, annotation_without_mark, NULL, NULL },
+    { "a restored mark is active again", "RESTORE-WINS", INV_ALWAYS, NULL,
+      "UPDATE mark SET state = 1, active = 1, outcome = 0, ended_at = NULL, next_at = due_at WHERE state = 5", NULL },
+    { "a newer upload vanishes", "NEWER-WINS", INV_ALWAYS, erase_newer, NULL, NULL },
+    { "a live object is deleted", "INTENT-FIRST", INV_ALWAYS, delete_live, NULL, NULL },
+    { "a mark that nobody claimed is deleted", "INTENT-FIRST", INV_ALWAYS, delete_marked, NULL, NULL },
+    { "a purged mark was never claimed", "INTENT-FIRST", INV_ALWAYS, NULL, "UPDATE mark SET fence = 0 WHERE state = 4", NULL },
+    { "a claimed mark is deleted before it is due", "NO-EARLY", INV_ALWAYS, delete_claimed_early, NULL, NULL },
+    { "a mark is deleted that is due on two clocks", "NO-EARLY", INV_ALWAYS, delete_due_on_two_clocks, NULL, NULL },
+    { "a mark ended before it was due", "NO-EARLY", INV_ALWAYS, NULL, "UPDATE mark SET due_at = ended_at + 1 WHERE state = 4", NULL },
+    { "a mark waits when nothing should", "EVENTUAL", INV_HEALED, NULL, "", NULL },
+    { "a purged object is there", "EVENTUAL", INV_HEALED, come_back, NULL, NULL },
+    { "a tally counts one mark too many", "TALLY", INV_ALWAYS, NULL, "UPDATE tally SET marks = marks + 1 WHERE state = 1", NULL },
+    { "a tally counts bytes twice", "TALLY", INV_ALWAYS, NULL, "UPDATE tally SET bytes = bytes * 2 WHERE state = 1", NULL },
+    { "a mark moves by itself", "TALLY", INV_ALWAYS, NULL, "UPDATE mark SET state = 3, fence = 1 WHERE state = 1", NULL },
+    { "a subject has two marks", "ONE-ACTIVE", INV_ALWAYS, NULL,
+      "DROP INDEX mark_subject; UPDATE mark SET key = (SELECT key FROM mark WHERE state = 1) WHERE state = 6", NULL },
+    { "a mark is not active and has not ended", "ONE-ACTIVE", INV_ALWAYS, NULL, "UPDATE mark SET active = NULL WHERE state = 1", NULL },
+    { "a mark waits for nobody", "ONE-ACTIVE", INV_ALWAYS, NULL, "UPDATE mark SET next_at = NULL WHERE state = 1", NULL },
+    { "a run is open without its lock", "RUNS", INV_ALWAYS, NULL,
+      "UPDATE run SET open = 1 WHERE id = (SELECT MAX(id) FROM run); DELETE FROM run_record WHERE run_id = (SELECT MAX(id) FROM run)",
+      "does not hold its lock" },
+    { "a record is missing", "RUNS", INV_ALWAYS, NULL, "DELETE FROM run_record WHERE run_id = (SELECT MAX(id) FROM run)",
+      "has 0 records" },
+    { "a record belongs to no run", "RUNS", INV_ALWAYS, NULL, "DELETE FROM run WHERE id = (SELECT MAX(id) FROM run)",
+      "belongs to no run" },
+    { "a lock is held when nothing runs", "RUNS", INV_HEALED, NULL, "UPDATE run_lock SET run_id = 1", NULL },
+    { "a dead mark has no letter", "DEAD", INV_ALWAYS, NULL, "UPDATE dead_letter SET open = NULL", NULL },
+    { "a letter says another state", "DEAD", INV_ALWAYS, NULL, "UPDATE dead_letter SET from_state = 2", NULL },
+    { "a letter is about a purged mark", "DEAD", INV_ALWAYS, NULL, "UPDATE dead_letter SET mark_id = " OF("4"), NULL },
+    { "the first audit row is gone", "AUDITED", INV_ALWAYS, NULL, "DELETE FROM audit WHERE seq = 1",
+      "recorded as created 0 times" },
+    { "the last audit row is gone", "AUDITED", INV_ALWAYS, NULL, "DELETE FROM audit WHERE seq = " LAST_AUDIT,
+      "the chain is broken" },
+    { "an audit row says something else", "AUDITED", INV_ALWAYS, NULL, "UPDATE audit SET actor = 'nobody' WHERE seq = 2", NULL },
+    { "an audit row has other details", "AUDITED", INV_ALWAYS, NULL, "UPDATE audit SET details = '{}' WHERE seq = 2", NULL },
+    { "a purge was not recorded", "AUDITED", INV_ALWAYS, NULL, "UPDATE audit SET event = 'audit.heads' WHERE event = 'mark.purged'",
+      "its end is not recorded exactly once" },
+    { "a restore was recorded that did not happen", "AUDITED", INV_ALWAYS, NULL,
+      "UPDATE audit SET mark_id = " OF("1") " WHERE event = 'mark.reprieved'",
+      "its end is not recorded exactly once" },
+    { "a death was recorded twice", "AUDITED", INV_ALWAYS, NULL, "UPDATE audit SET event = 'mark.dead', mark_id = " OF("6") " WHERE seq = " LAST_AUDIT,
+      "deaths or retries" },
+    { "an acknowledged mark is gone", "AUDITED", INV_ALWAYS, NULL, "DELETE FROM mark WHERE state = 1",
+      "the acknowledged mark is gone" },
+    { "a promise is shorter than it was", "AUDITED", INV_ALWAYS, NULL, "UPDATE mark SET due_at = due_at - 1 WHERE state = 1",
+      "is due at another time" },
+    { "a hold was never recorded", "AUDITED", INV_ALWAYS, NULL, "INSERT INTO hold (id, scope, reason, actor, placed_at) VALUES (1, 4, '', '', 0)",
+      "holds: not one row" },
+    { "a hold was lifted in silence", "AUDITED", INV_ALWAYS, NULL, "DELETE FROM hold",
+      "holds: not one row" },
+    { "a run was never recorded", "AUDITED", INV_ALWAYS, NULL,
+      "INSERT INTO run (id, kind, name, locked_by, fence, started_at, figures) VALUES (1, 'a', 'b', '', 0, 0, '{}'); "
+      "INSERT INTO run_record VALUES (1, 'a', 'b', '', 0, 0, '{}')",
+      "runs: not one row" },
+    { "an event has a name nobody knows", "AUDITED", INV_ALWAYS, NULL, "UPDATE audit SET event = 'mark.kissed' WHERE seq = 1",
+      "an event nobody knows" },
+    { "the owner record is another's", "OWNER", INV_HEALED, trial_usurp, NULL, NULL },
+    { "the catalog is behind the owner record", "OWNER", INV_HEALED, NULL, "UPDATE meta SET number = 0 WHERE name = 'epoch'", NULL },
+    { "an object was left aside", "LITTER", INV_HEALED, leave_aside, NULL, NULL },
+    { "a temporary file was left", "LITTER", INV_HEALED, leave_temp, NULL, NULL },
+}, in_quarantine[] = {
+    { "a copy in quarantine vanishes", "NO-LOSS", INV_ALWAYS, erase_copy, NULL, NULL },
+    { "a copy in quarantine has no mark", "QUARANTINE", INV_ALWAYS, NULL, "DELETE FROM mark WHERE key LIKE '.reprieve/%'", NULL },
+    { "a copy's mark ended and the copy did not", "QUARANTINE", INV_ALWAYS, NULL,
+      "UPDATE mark SET state = 7, active = NULL WHERE key LIKE '.reprieve/%'", NULL },
+    { "a return was not recorded", "AUDITED", INV_ALWAYS, NULL, "UPDATE mark SET outcome = 5 WHERE key LIKE '.reprieve/%'",
+      "returns: not one row" },
+};
+/* clang-format on */
+
+static bool is_named(const char *lines, const char *name)
+{
+    char start[64];
+    snprintf(start, sizeof start, "%s: ", name);
+    if (strncmp(lines, start, strlen(start)) == 0) return true;
+    snprintf(start, sizeof start, "\n%s: ", name);
+    return strstr(lines, start) != NULL;
+}
+
+static void expect(const struct violation *v, size_t n, void (*world)(struct trial *))
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf lines = RP_BUF(1 << 16);
+    struct trial *t = trial_new(false);
+    int missed = 0;
+    for (size_t i = 0; i < n; i++) {
+        world(t);
+        rp_buf_clear(&lines);
+        assert_int_equal(trial_check(t, INV_ALWAYS, &lines), 0);
+        if (v[i].tamper != NULL) v[i].tamper(t);
+        if (v[i].sql != NULL) script(t, v[i].sql);
+        int said = trial_check(t, v[i].when, &lines);
+        const char *text = rp_buf_text(&lines);
+        bool noticed = said > 0 && is_named(text, v[i].name) && (v[i].says == NULL || strstr(text, v[i].says) != NULL);
+        if (noticed && strstr(text, "could not be asked") == NULL) continue;
+        print_error("%s: %s did not notice; what was said:\n%s", v[i].words, v[i].name, text);
+        missed++;
+    }
+    trial_free(t);
+    assert_int_equal(missed, 0);
+}
+
+static void each_broken_promise_is_named(void **state)
+{
+    (void)state;
+    expect(violations, sizeof violations / sizeof violations[0], every_state);
+}
+
+static void each_promise_broken_in_quarantine_is_named(void **state)
+{
+    (void)state;
+    expect(in_quarantine, sizeof in_quarantine / sizeof in_quarantine[0], one_in_quarantine);
+}
+
+static void a_healthy_world_breaks_nothing(void **state)
+{
+    static void (*const worlds[])(struct trial *) = { every_state, one_in_quarantine };
+    (void)state;
+    for (size_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
+        RP_CLEANUP(rp_buf_done) struct rp_buf lines = RP_BUF(1 << 16);
+        struct trial *t = trial_new(false);
+        worlds[i](t);
+        assert_int_equal(trial_check(t, INV_ALWAYS, &lines), 0);
+        assert_int_equal(trial_heal(t), 0);
+        trial_check(t, INV_HEALED, &lines);
+        assert_string_equal(rp_buf_text(&lines), "");
+        trial_free(t);
+    }
+}
+
+static void a_change_without_lease_is_named(void **state)
+{
+    static const char *const changes[] = { "UPDATE mark SET attempts = attempts + 1 WHERE state = 6",
+                                           "UPDATE mark SET state = 4 WHERE state = 6",
+                                           "UPDATE mark SET note = 'mine' WHERE state = 1", "DELETE FROM dead_letter" };
+    struct trial *t = trial_new(false);
+    (void)state;
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        RP_CLEANUP(rp_buf_done) struct rp_buf lines = RP_BUF(4096);
+        char before[RP_DIGEST_HEX];
+        every_state(t);
+        inv_marks_digest(&t->world, before);
+        assert_int_equal(inv_check_fenced(&t->world, before, &lines), 0);
+        script(t, changes[i]);
+        assert_int_equal(inv_check_fenced(&t->world, before, &lines), 1);
+        assert_true(is_named(rp_buf_text(&lines), "FENCED"));
+    }
+    trial_free(t);
+}
+
+/* A fingerprint that misses a difference would have the loop skip a world that was never judged. */
+static void a_fingerprint_tells_worlds_apart(void **state)
+{
+    static void (*const tampers[])(struct trial *) = { erase_live, other_bytes, other_metadata, trial_usurp };
+    char first[RP_DIGEST_HEX], second[RP_DIGEST_HEX];
+    struct trial *t = trial_new(false);
+    (void)state;
+    every_state(t);
+    trial_fingerprint(t, first);
+    trial_fingerprint(t, second);
+    assert_string_equal(first, second);
+    for (size_t i = 0; i < sizeof tampers / sizeof tampers[0]; i++) {
+        every_state(t);
+        trial_fingerprint(t, first);
+        tampers[i](t);
+        trial_fingerprint(t, second);
+        assert_string_not_equal(first, second);
+    }
+    script(t, "UPDATE mark SET next_at = next_at + 1 WHERE state = 1");
+    trial_fingerprint(t, first);
+    assert_string_not_equal(first, second);
+    subject(t, LIVE)->restored = true;
+    trial_fingerprint(t, second);
+    assert_string_not_equal(first, second);
+    trial_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_healthy_world_breaks_nothing),
+        cmocka_unit_test(each_broken_promise_is_named),
+        cmocka_unit_test(each_promise_broken_in_quarantine_is_named),
+        cmocka_unit_test(a_change_without_lease_is_named),
+        cmocka_unit_test(a_fingerprint_tells_worlds_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* invariants.h - the promises of DESIGN section 4, put as questions to a catalog and a store.
+ *
+ * Q1  The questions are asked from outside: over a connection of their own and through the bare store. What users were
+ *     told (struct inv_known) is kept by the test, never read from the program under test.
+ * Q2  A violation is one line, "NAME: what is wrong"; no lines, no violation. test_invariants.c breaks each promise on
+ *     purpose and reads its name.
+ * Q3  INTENT-FIRST and NO-EARLY can only be seen at the moment of a delete: inv_watch_wrap looks at every one.
+ *
+ * SQLite and a store of one place; nothing here sleeps or reads a real clock. */
+#ifndef RP_TESTS_LIB_INVARIANTS_H
+#define RP_TESTS_LIB_INVARIANTS_H
+
+#include "base/buf.h"
+#include "base/digest.h"
+#include "catalog/catalog.h"
+#include "store/store.h"
+
+#define INV_SUBJECTS_MAX 32
+#define INV_TEXT         48
+#define INV_TYPE         "text/x-upload"
+
+/* One subject as its user knows it. */
+struct inv_subject {
+    char key[INV_TEXT];
+    char bytes[INV_TEXT]; /* of the newest upload; its owner metadata says the same */
+    char etag[RP_ETAG_MAX];
+    int uploads;
+    bool asked;    /* somebody asked to delete the newest upload, heard or not */
+    bool promised; /* and was told yes: mark and due hold what the answer said */
+    bool restored; /* a restore was acknowledged, and nothing was asked since */
+    bool noted;    /* ... but told that its annotation could not be removed */
+    bool stays;    /* held, still referenced, or in a store that is not ours: deleting it now is wrong */
+    int64_t mark_id, due_at_ms;
+};
+
+/* Plain memory without pointers, so that it can be shared with a process that dies. */
+struct inv_known {
+    int64_t host_ms, db_ms, store_ms; /* the three clocks */
+    size_t n;
+    struct inv_subject subjects[INV_SUBJECTS_MAX];
+    int64_t removes;      /* items that any store delete named */
+    int64_t returning_id; /* a restore from quarantine is under way: it may take its own copy away again */
+    char seen[400];       /* the first violation that the watch saw, or "" */
+};
+
+struct inv_world {
+    struct rp_catalog *catalog; /* a connection of its own */
+    struct rp_store *store;     /* the bare one */
+    const char *root;           /* of a directory store, else NULL */
+    int64_t place_id;
+    struct inv_known *known;
+};
+
+enum inv_when {
+    INV_ALWAYS, /* what holds at every moment, also in the middle of trouble */
+    INV_HEALED  /* and what holds once faults have stopped, every due time has passed and a sweep finds nothing to do */
+};
+
+/* Appends a line a violation; returns how many. */
+int inv_check(const struct inv_world *world, enum inv_when when, struct rp_buf *out);
+
+/* FENCED: take the digest of everything that is known of marks before a worker without lease tries to finish, and ask
+ * afterwards whether it is still the same. */
+void inv_marks_digest(const struct inv_world *world, char out[RP_DIGEST_HEX]);
+int inv_check_fenced(const struct inv_world *world, const char before[RP_DIGEST_HEX], struct rp_buf *out);
+
+/* `inner` with a look at the catalog before every delete, and with the known clock as the store's own. Refuses
+ * (RP_OUT_DENIED) to delete the key `*deny` while that is not empty. Does not take `inner` over. */
+int inv_watch_wrap(const struct inv_world *world, struct rp_store *inner, const char *deny, struct rp_store **out);
+
+/* Whether the newest upload stands under `key`, byte for byte, with its headers and metadata. `annotated`: our own
+ * fields may stand beside them. `why` says what is wrong. */
+bool inv_stands(const struct inv_world *world, const char *key, const struct inv_subject *subject, bool annotated,
+                char why[160]);
+/* Uploads as a user of the store would, beside us: the subject's next bytes. */
+void inv_upload(const struct inv_world *world, struct inv_subject *subject);
+/* All rows of a statement's only column, a text, as lines of `prefix`. */
+int inv_ask(const struct inv_world *world, const char *prefix, const char *text, struct rp_buf *out);
+
+#endif

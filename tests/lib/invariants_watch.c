@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The watch: a store that asks the catalog, over another connection, whether each delete was decided. */
+#include "lib/invariants.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "core/quarantine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct watch {
+    struct rp_store base;
+    struct rp_store *inner;
+    const struct inv_world *world;
+    const char *deny;
+};
+
+static struct watch *of(struct rp_store *store)
+{
+    return (struct watch *)(void *)store;
+}
+
+static const struct rp_sql intent = {
+    .name = "intent",
+    .text = "SELECT state, due_at FROM mark WHERE place_id = $1 AND key = $2 AND etag = $3 ORDER BY id DESC LIMIT 1",
+    .params = "iss",
+    .columns = "ii",
+};
+
+struct found {
+    int64_t state, due_at_ms;
+};
+
+static int keep(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    (void)err;
+    *(struct found *)ctx = (struct found){ .state = row[0].i, .due_at_ms = row[1].i };
+    return 0;
+}
+
+static void saw(const struct inv_world *w, const char *name, const char *key, const char *what)
+{
+    if (w->known->seen[0] == '\0') snprintf(w->known->seen, sizeof w->known->seen, "%s: %s: %s", name, key, what);
+}
+
+/* A restore that came too late takes back the copy that it made itself; no upload ever had that identity. */
+static bool is_own_copy(const struct inv_world *w, const struct rp_item *item)
+{
+    if (w->known->returning_id == 0) return false;
+    for (size_t i = 0; i < w->known->n; i++)
+        if (strcmp(w->known->subjects[i].etag, item->identity.etag) == 0) return false;
+    return true;
+}
+
+/* Once purging, always decided: a worker that wakes up late may find that another one has finished. */
+static bool was_decided(int64_t state)
+{
+    return state == RP_PURGING || state == RP_PURGED || state == RP_DEAD || state == RP_LOST;
+}
+
+static void look(const struct inv_world *w, const struct rp_item *item)
+{
+    struct rp_error err = { 0 };
+    struct found f = { 0 };
+    struct rp_value args[] = { rp_int(w->place_id), rp_text(item->key), rp_text(item->identity.etag) };
+    int r = rp_db_query(w->catalog->db, &intent, args, keep, &f, &err);
+    RP_ASSERT(r == 0);
+    const struct inv_known *k = w->known;
+    int64_t early = k->host_ms < k->db_ms ? k->host_ms : k->db_ms;
+    if (k->store_ms < early) early = k->store_ms;
+    w->known->removes++;
+    if (f.state == 0 && is_own_copy(w, item)) return;
+    if (!was_decided(f.state)) saw(w, "INTENT-FIRST", item->key, "deleted while its mark was not durably purging");
+    if (f.due_at_ms > early) saw(w, "NO-EARLY", item->key, "deleted before it was due on every clock");
+}
+
+static int watch_remove(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    struct watch *w = of(store);
+    for (size_t i = 0; i < n; i++) {
+        int r = 0;
+        look(w->world, &items[i]);
+        if (strcmp(items[i].key, w->deny) != 0)
+            r = w->inner->ops->remove(w->inner, &items[i], 1, err);
+        else {
+            items[i].outcome = RP_OUT_DENIED;
+            snprintf(items[i].note, sizeof items[i].note, "the test refuses it");
+        }
+        if (r < 0) return r;
+    }
+    return 0;
+}
+
+static int watch_probe(struct rp_store *store, bool may_write, enum rp_level *level, struct rp_error *err)
+{
+    return of(store)->inner->ops->probe(of(store)->inner, may_write, level, err);
+}
+
+static int watch_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
+                     int flags, struct rp_identity *out, struct rp_error *err)
+{
+    return of(store)->inner->ops->put(of(store)->inner, key, from, meta, flags, out, err);
+}
+
+static int watch_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+                     struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
+{
+    return of(store)->inner->ops->get(of(store)->inner, key, to, arena, meta, identity, err);
+}
+
+static int watch_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    return of(store)->inner->ops->stat(of(store)->inner, items, n, err);
+}
+
+static int watch_list(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
+                      struct rp_error *err)
+{
+    return of(store)->inner->ops->list(of(store)->inner, prefix, after, fn, ctx, err);
+}
+
+static int watch_copy(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+                      struct rp_identity *out, struct rp_error *err)
+{
+    return of(store)->inner->ops->copy(of(store)->inner, from, expected, to, out, err);
+}
+
+static int watch_annotate(struct rp_store *store, const char *key, struct rp_identity *identity,
+                          const struct rp_pair *changes, size_t n, struct rp_error *err)
+{
+    return of(store)->inner->ops->annotate(of(store)->inner, key, identity, changes, n, err);
+}
+
+static int watch_now_ms(struct rp_store *store, int64_t *out, struct rp_error *err)
+{
+    (void)err;
+    *out = of(store)->world->known->store_ms;
+    return 0;
+}
+
+static void watch_close(struct rp_store *store)
+{
+    free(of(store));
+}
+
+static const struct rp_store_ops watch_ops = {
+    .type = "watch",
+    .close = watch_close,
+    .probe = watch_probe,
+    .put = watch_put,
+    .get = watch_get,
+    .stat = watch_stat,
+    .list = watch_list,
+    .remove = watch_remove,
+    .copy = watch_copy,
+    .annotate = watch_annotate,
+    .now_ms = watch_now_ms,
+};
+
+int inv_watch_wrap(const struct inv_world *world, struct rp_store *inner, const char *deny, struct rp_store **out)
+{
+    struct watch *w = calloc(1, sizeof *w);
+    if (w == NULL) return RP_ENOMEM;
+    *w = (struct watch){ .base.ops = &watch_ops, .inner = inner, .world = world, .deny = deny };
+    *out = &w->base;
+    return 0;
+}
