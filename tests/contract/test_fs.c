@@ -295,7 +295,8 @@ struct race {
     pthread_cond_t answered;
     struct rp_identity old; /* what the remover goes after */
     struct rp_identity last;
-    const char *point;  /* of a put, where the remover is let loose on the upload before */
+    const char
+        *_Atomic point; /* of a put, where the remover is let loose on the upload before; it passes points as well */
     bool done, patient; /* patient: let the remover have it first, so that both ends of the race are seen */
     size_t n_answers, answers[RP_OUT_UNKNOWN + 1];
 };
@@ -330,7 +331,7 @@ static void let_loose(struct race *race)
 static void at_point(void *ctx, const char *point)
 {
     struct race *race = ctx;
-    if (strcmp(point, race->point) == 0) let_loose(race);
+    if (strcmp(point, atomic_load(&race->point)) == 0) let_loose(race);
 }
 
 static void upload_from_outside(struct race *race, int round)
@@ -356,7 +357,7 @@ static void upload_against_remover(struct fixture *f, bool from_outside, int rou
     assert_int_equal(pthread_create(&thread, NULL, remove_old, &race), 0);
     for (int i = 0; i < rounds; i++) {
         struct rp_item now = { .key = "k" };
-        race.point = i % 2 ? "put-written" : "put-sidecar"; /* before and after the lock of the key */
+        atomic_store(&race.point, i % 2 ? "put-written" : "put-sidecar"); /* before and after the lock of the key */
         race.patient = i % 100 == 1;
         if (from_outside)
             upload_from_outside(&race, i);
