@@ -22,6 +22,7 @@
 #define DB     (1U << POINT_DB)
 #define STORE  (1U << POINT_STORE)
 #define DB_END (1U << POINT_DB_DONE)
+#define INSIDE (1U << POINT_INSIDE)
 #define COMMIT (1U << POINT_COMMITTED)
 #define END    (1U << POINT_STORE_DONE)
 
@@ -32,11 +33,11 @@ static const struct variant {
     int code;
     unsigned kinds; /* points at which it strikes */
 } variants[] = {
-    { "unavailable",            FAULT_BEFORE,     RP_EUNAVAILABLE, DB | STORE },
-    { "busy",                   FAULT_BEFORE,     RP_EBUSY,        DB | STORE },
-    { "full",                   FAULT_BEFORE,     RP_EFULL,        DB | STORE },
-    { "denied",                 FAULT_BEFORE,     RP_EDENIED,      DB | STORE },
-    { "an outage",              FAULT_OUTAGE,     RP_EUNAVAILABLE, DB | STORE },
+    { "unavailable",            FAULT_BEFORE,     RP_EUNAVAILABLE, DB | INSIDE | STORE },
+    { "busy",                   FAULT_BEFORE,     RP_EBUSY,        DB | INSIDE | STORE },
+    { "full",                   FAULT_BEFORE,     RP_EFULL,        DB | INSIDE | STORE },
+    { "denied",                 FAULT_BEFORE,     RP_EDENIED,      DB | INSIDE | STORE },
+    { "an outage",              FAULT_OUTAGE,     RP_EUNAVAILABLE, DB | INSIDE | STORE },
     { "done, then lost",        FAULT_AFTER,      RP_EUNAVAILABLE, DB_END | COMMIT | END },
     { "committed, known late",  FAULT_RESOLVE,    RP_EUNKNOWN,     COMMIT },
     { "committed, never known", FAULT_UNRESOLVED, RP_EUNKNOWN,     COMMIT },

@@ -241,6 +241,7 @@ static const struct violation {
     { "a mark ended before it was due", "NO-EARLY", INV_ALWAYS, NULL, "UPDATE mark SET due_at = ended_at + 1 WHERE state = 4", NULL },
     { "a mark waits when nothing should", "EVENTUAL", INV_HEALED, NULL, "", NULL },
     { "a purged object is there", "EVENTUAL", INV_HEALED, come_back, NULL, NULL },
+    { "a mark is tried for ever", "AT-LEAST-ONCE", INV_ALWAYS, NULL, "UPDATE mark SET attempts = 3 WHERE state = 1", NULL },
     { "a tally counts one mark too many", "TALLY", INV_ALWAYS, NULL, "UPDATE tally SET marks = marks + 1 WHERE state = 1", NULL },
     { "a tally counts bytes twice", "TALLY", INV_ALWAYS, NULL, "UPDATE tally SET bytes = bytes * 2 WHERE state = 1", NULL },
     { "a mark moves by itself", "TALLY", INV_ALWAYS, NULL, "UPDATE mark SET state = 3, fence = 1 WHERE state = 1", NULL },

@@ -49,7 +49,8 @@ static bool strikes(struct trial *t, enum trial_kind kind)
     int n = t->shared->points;
     if (p->at == 0 || n < p->at || (n > p->at && p->fault != FAULT_OUTAGE)) return false;
     if (p->fault == FAULT_DEATH) return true;
-    return (kind == POINT_DB || kind == POINT_STORE) == (p->fault == FAULT_BEFORE || p->fault == FAULT_OUTAGE);
+    bool before = kind == POINT_DB || kind == POINT_INSIDE || kind == POINT_STORE;
+    return before == (p->fault == FAULT_BEFORE || p->fault == FAULT_OUTAGE);
 }
 
 static int point(struct trial *t, enum trial_kind kind, const char *port, const char *call, struct rp_error *err)
@@ -67,18 +68,25 @@ static int point(struct trial *t, enum trial_kind kind, const char *port, const 
     return rp_error_set(err, t->plan.code, "injected at %s", at->call);
 }
 
+static bool is_inside(const struct trial *t, const char *call)
+{
+    return strcmp(call, "run") == 0 && rp_db_in_transaction(t->catalog->db);
+}
+
 static int db_before(void *ctx, const char *call, struct rp_error *err)
 {
     struct trial *t = ctx;
-    if (strcmp(call, "resolve") != 0) return point(t, POINT_DB, "db", call, err);
-    if (!t->armed || t->resolves_left-- <= 0) return 0;
-    return rp_error_set(err, RP_EUNKNOWN, "injected: nobody knows");
+    if (!t->armed) return 0;
+    if (strcmp(call, "resolve") != 0) return point(t, is_inside(t, call) ? POINT_INSIDE : POINT_DB, "db", call, err);
+    return t->resolves_left-- > 0 ? rp_error_set(err, RP_EUNKNOWN, "injected: nobody knows") : 0;
 }
 
 static int db_after(void *ctx, const char *call, struct rp_error *err)
 {
-    bool commit = strcmp(call, "commit") == 0;
-    return point(ctx, commit ? POINT_COMMITTED : POINT_DB_DONE, "db", call, err);
+    struct trial *t = ctx;
+    if (!t->armed) return 0;
+    if (strcmp(call, "commit") == 0) return point(t, POINT_COMMITTED, "db", call, err);
+    return point(t, is_inside(t, call) ? POINT_INSIDE_DONE : POINT_DB_DONE, "db", call, err);
 }
 
 static int store_before(void *ctx, const char *call, const char *key, struct rp_error *err)
@@ -301,6 +309,7 @@ void trial_begin(struct trial *t)
     RP_ASSERT(r == 0);
     memset(t->shared, 0, sizeof *t->shared);
     set_clocks(&t->shared->known, TRIAL_START_MS);
+    t->shared->known.max_attempts = TRIAL_ATTEMPTS;
     defaults(t);
     trial_disarm(t);
 }

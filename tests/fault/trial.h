@@ -22,6 +22,7 @@
 #define TRIAL_POINTS_MAX 2000
 #define TRIAL_START_MS   INT64_C(1800000000000)
 #define TRIAL_BATCH      5
+#define TRIAL_ATTEMPTS   3
 
 enum trial_fault {
     FAULT_NONE,
@@ -39,7 +40,17 @@ struct trial_plan {
     int at;   /* the point; 0: none */
 };
 
-enum trial_kind { POINT_DB, POINT_DB_DONE, POINT_COMMITTED, POINT_STORE, POINT_STORE_DONE };
+/* What a statement does inside a transaction is undone with it: nothing of it is there to be lost after it, and to die
+ * in the middle is to die before the commit. Begin and commit themselves are not inside. */
+enum trial_kind {
+    POINT_DB,
+    POINT_DB_DONE,
+    POINT_INSIDE,
+    POINT_INSIDE_DONE,
+    POINT_COMMITTED,
+    POINT_STORE,
+    POINT_STORE_DONE
+};
 struct trial_point {
     enum trial_kind kind;
     char call[24];

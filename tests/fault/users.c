@@ -22,7 +22,7 @@
 
 static const struct rp_sweep_rules rules = { .batch = TRIAL_BATCH,
                                              .lease_ms = 2 * RP_MINUTE_MS,
-                                             .max_attempts = 3,
+                                             .max_attempts = TRIAL_ATTEMPTS,
                                              .retry_first_ms = 10 * RP_SECOND_MS,
                                              .retry_most_ms = RP_HOUR_MS,
                                              .random = 7 };

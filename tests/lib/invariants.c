@@ -172,11 +172,25 @@ static int check_answers(const struct inv_world *w, struct rp_buf *out)
     return n;
 }
 
+static int check_attempts(const struct inv_world *w, struct rp_buf *out)
+{
+    static const struct rp_sql bounded = {
+        .name = "AT-LEAST-ONCE",
+        .text = "SELECT key || ': ' || attempts || ' attempts, and still tried' FROM mark "
+                "WHERE state IN (1, 2, 3) AND attempts >= $1",
+        .params = "i",
+        .columns = "s",
+    };
+    struct rp_value max = rp_int(w->known->max_attempts);
+    return run(w, &bounded, &max, out);
+}
+
 int inv_check(const struct inv_world *w, enum inv_when when, struct rp_buf *out)
 {
     int n = ask_all(w, when, out);
     n += check_chain(w, out);
     n += check_answers(w, out);
+    n += check_attempts(w, out);
     n += inv_check_store(w, when, out);
     if (w->known->seen[0] == '\0') return n;
     rp_buf_fmt(out, "%s\n", w->known->seen);

@@ -39,7 +39,8 @@ struct inv_known {
     int64_t host_ms, db_ms, store_ms; /* the three clocks */
     size_t n;
     struct inv_subject subjects[INV_SUBJECTS_MAX];
-    int64_t removes;      /* items that any store delete named */
+    int64_t removes; /* items that any store delete named */
+    int64_t max_attempts;
     int64_t returning_id; /* a restore from quarantine is under way: it may take its own copy away again */
     char seen[400];       /* the first violation that the watch saw, or "" */
 };
