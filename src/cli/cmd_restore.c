@@ -63,6 +63,8 @@ static json_t *answer_json(const struct restoring *res, const struct item *item)
     rp_json_set(o, "outcome", json_string(outcomes[item->answer.what]));
     if (res->dry_run) rp_json_set(o, "dry_run", json_true());
     if (item->answer.what == RP_REPRIEVE_REFUSED) rp_json_set(o, "error", rp_error_json(&item->answer.error));
+    if (item->answer.annotate_note[0] != 0)
+        rp_json_set(o, "annotation_failed", rp_json_text(item->answer.annotate_note));
     return o;
 }
 
@@ -94,6 +96,9 @@ static void tell(struct restoring *res, const struct item *item)
                         item->mark.reason[0] != 0 ? ", reason: " : "", rp_show(item->mark.reason, reason));
     else
         rp_answers_done(&res->told, "%s  %s\n", subject, rp_reprieving_name(item->answer.what));
+    if (item->answer.annotate_note[0] != 0)
+        rp_warn("%s: restored, but its annotation stands; restore it again to try that again: %s", subject,
+                item->answer.annotate_note);
 }
 
 /* ---- one batch ---- */

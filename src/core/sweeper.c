@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define PLAN_PAGE 1000
+#define FLIGHTS   2 /* batches with the store at the same time */
 
 int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_place *place, bool dry_run, struct rp_error *err)
 {
@@ -94,29 +95,46 @@ static int finish(struct pass *p, struct flight *flight, struct rp_error *err)
     return r;
 }
 
-/* While one batch is with the store, the next is claimed; then the first is finished, and so on in turn. */
-static int sweep_place(struct pass *p, struct flight flights[2], struct rp_error *err)
+struct air {
+    struct flight flights[FLIGHTS];
+    size_t first, n; /* a ring: the oldest in the air, how many there are */
+};
+
+static int claim_one(struct pass *p, struct air *air, bool *more, struct rp_error *err)
 {
-    int now = 0;
-    int r = claim_next(p, &flights[now], err);
-    while (r == 0 && flights[now].batch.marks.n > 0) {
-        take_off(&flights[now]);
-        r = claim_next(p, &flights[1 - now], err);
-        land(&flights[now]);
-        struct rp_error late = { 0 };
-        int f = finish(p, &flights[now], &late);
-        if (f < 0 || r < 0) {
-            rp_sweep_release(p->sweeper->catalog, &flights[1 - now].batch, p->sweeper->worker->name);
-            if (r == 0) *err = late;
-            return r < 0 ? r : f;
-        }
-        if (p->left == 0 && flights[now].batch.store_code < 0) {
-            rp_sweep_release(p->sweeper->catalog, &flights[1 - now].batch, p->sweeper->worker->name);
-            return 0;
-        }
-        now = 1 - now;
+    struct flight *next = &air->flights[(air->first + air->n) % FLIGHTS];
+    int r = claim_next(p, next, err);
+    *more = r == 0 && next->batch.marks.n > 0;
+    if (!*more) return r;
+    take_off(next);
+    air->n++;
+    return 0;
+}
+
+static int land_one(struct pass *p, struct air *air, struct rp_error *err)
+{
+    struct flight *oldest = &air->flights[air->first];
+    land(oldest);
+    air->first = (air->first + 1) % FLIGHTS;
+    air->n--;
+    return finish(p, oldest, err);
+}
+
+/* While batches are with the store, the next is claimed and the oldest finished. Whatever has taken off is landed and
+ * finished, also after a failure: the store's part of it is done. */
+static int sweep_place(struct pass *p, struct air *air, struct rp_error *err)
+{
+    bool more = true;
+    int failed = 0;
+    while (more || air->n > 0) {
+        struct rp_error why = { 0 };
+        int r = more && air->n < FLIGHTS ? claim_one(p, air, &more, &why) : land_one(p, air, &why);
+        if (r == 0) continue;
+        more = false;
+        if (failed == 0) *err = why;
+        if (failed == 0) failed = r;
     }
-    return r;
+    return failed;
 }
 
 /* ---- the run ---- */
@@ -138,7 +156,7 @@ static bool ends_the_run(int code)
     return code == RP_EUNAVAILABLE || code == RP_EUNKNOWN || code == RP_ECORRUPT || code == RP_ECHANGED;
 }
 
-static const char *sweep_all(struct rp_sweeper *s, struct flight flights[2], struct rp_sweep_result *out)
+static const char *sweep_all(struct rp_sweeper *s, struct air *air, struct rp_sweep_result *out)
 {
     struct rp_run *run = &out->run;
     int64_t left = s->limit;
@@ -153,7 +171,7 @@ static const char *sweep_all(struct rp_sweeper *s, struct flight flights[2], str
             continue;
         }
         int64_t before = run->figures.scanned;
-        if (sweep_place(&pass, flights, &why) < 0) {
+        if (sweep_place(&pass, air, &why) < 0) {
             rp_figures_error(&run->figures, "%s", why.text);
             out->code = why.code;
             if (run->lost || ends_the_run(why.code)) return "failed";
@@ -166,17 +184,17 @@ static const char *sweep_all(struct rp_sweeper *s, struct flight flights[2], str
 
 int rp_sweeper_run(struct rp_sweeper *s, struct rp_sweep_result *out, struct rp_error *err)
 {
-    RP_CLEANUP(rp_freep) struct flight *flights = calloc(2, sizeof *flights);
-    if (flights == NULL) return rp_error_set(err, RP_ENOMEM, "sweep: out of memory");
+    RP_CLEANUP(rp_freep) struct air *air = calloc(1, sizeof *air);
+    if (air == NULL) return rp_error_set(err, RP_ENOMEM, "sweep: out of memory");
     int r = rp_run_begin(s->catalog, "sweep", s->name, s->worker, s->stale_after_ms, &out->run, err);
     if (r < 0) return r;
     if (s->started != NULL) s->started(s->ctx, &out->run);
-    rp_sweep_batch_init(&flights[0].batch);
-    rp_sweep_batch_init(&flights[1].batch);
+    for (size_t i = 0; i < FLIGHTS; i++)
+        rp_sweep_batch_init(&air->flights[i].batch);
     out->code = 0;
-    out->outcome = sweep_all(s, flights, out);
-    rp_sweep_batch_done(&flights[0].batch);
-    rp_sweep_batch_done(&flights[1].batch);
+    out->outcome = sweep_all(s, air, out);
+    for (size_t i = 0; i < FLIGHTS; i++)
+        rp_sweep_batch_done(&air->flights[i].batch);
     struct rp_error end = { 0 };
     if (rp_run_end(s->catalog, &out->run, out->outcome, &end) < 0) {
         rp_figures_error(&out->run.figures, "%s", end.text);

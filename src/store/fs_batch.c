@@ -9,7 +9,6 @@
 
 #define THREADS_MAX 4
 #define INLINE_MAX  63 /* fewer items than this are not worth a thread */
-#define RUN_ITEMS   32 /* neighbours stay on one thread: they tend to share a directory */
 #define DIRS_MAX    64 /* more than that: the whole file system is synced */
 #define DEVICES_MAX 8
 
@@ -24,7 +23,7 @@ struct rp_fs_batch {
     struct rp_item *items;
     size_t n;
     rp_fs_item_fn *fn;
-    atomic_size_t next;
+    size_t next;       /* under the lock */
     atomic_int failed; /* the first errno that is about the whole store */
     pthread_mutex_t lock;
     struct touched dirs[DIRS_MAX];
@@ -111,15 +110,33 @@ static void sync_all(struct rp_fs_batch *batch)
     }
 }
 
+static bool same_directory(const char *a, const char *b)
+{
+    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+    size_t n = slash_a ? (size_t)(slash_a - a) : 0;
+    return n == (slash_b ? (size_t)(slash_b - b) : 0) && memcmp(a, b, n) == 0;
+}
+
+/* Neighbours in one directory stay on one thread: two threads in a directory only wait for its lock. */
+static size_t take_run(struct rp_fs_batch *batch, size_t *start)
+{
+    pthread_mutex_lock(&batch->lock);
+    size_t end = *start = batch->next;
+    while (end < batch->n && same_directory(batch->items[*start].key, batch->items[end].key))
+        end++;
+    batch->next = end;
+    pthread_mutex_unlock(&batch->lock);
+    return end;
+}
+
 static void *work(void *ctx)
 {
     struct rp_fs_batch *batch = ctx;
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
     rp_fs_finder_init(&finder, batch->fs, batch);
-    while (!atomic_load(&batch->failed)) {
-        size_t start = atomic_fetch_add(&batch->next, RUN_ITEMS);
-        if (start >= batch->n) break;
-        for (size_t i = start; i < batch->n && i < start + RUN_ITEMS && !atomic_load(&batch->failed); i++) {
+    size_t start, end;
+    while (!atomic_load(&batch->failed) && (end = take_run(batch, &start)) > start) {
+        for (size_t i = start; i < end && !atomic_load(&batch->failed); i++) {
             int r = batch->fn(&finder, &batch->items[i]);
             if (r < 0) fail(batch, -r);
         }
