@@ -110,8 +110,7 @@ static int write_record(struct rp_catalog *catalog, struct rp_place *place, cons
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
     RP_CLEANUP(rp_json_decrefp) json_t *record = json_object();
-    static const struct rp_pair type = { "content-type", "application/json" };
-    struct rp_meta meta = { .headers = &type, .n_headers = 1 };
+    struct rp_meta meta = { 0 }; /* none: a directory store then needs no metadata of its own, and looks for none */
     struct rp_identity identity;
     rp_json_set(record, "catalog", json_string(catalog->id));
     rp_json_set(record, "epoch", json_integer(epoch));

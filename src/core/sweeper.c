@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define PLAN_PAGE 1000
-#define FLIGHTS   2 /* batches with the store at the same time */
+#define FLIGHTS   6 /* batches with the store at a time: while one waits for its directory to be synced, others delete */
 
 int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_place *place, bool dry_run, struct rp_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweeper.h - a whole sweep: one run over the stores that may be purged. While the store deletes two batches, the catalog
+/* sweeper.h - a whole sweep: one run over the stores that may be purged. While the store deletes some batches, the catalog
  * finishes the one before and claims the next; memory is that of the batches under way, whatever waits. */
 #ifndef RP_CORE_SWEEPER_H
 #define RP_CORE_SWEEPER_H
