@@ -13,7 +13,7 @@
 
 #include "base/assert.h"
 
-#define BLOCK_MIN ((size_t)4 << 10)
+#define BLOCK_MIN ((size_t)1 << 10) /* a request that only waits holds no more: there may be 10,000 of them */
 #define BLOCK_MAX ((size_t)1 << 20)
 
 struct rp_arena_block {

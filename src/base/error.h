@@ -35,6 +35,28 @@
     X(RP_EWEAK,           "guarantee_too_weak", 409,  5, false, "the store's guarantee is too weak")  \
     X(RP_EOBSERVE,        "observe_only",       409,  5, false, "the store is in mode observe")       \
     X(RP_ENOTOWNER,       "not_owner",          409,  5, false, "the store belongs to another catalog")\
+    X(RP_EQUOTA,          "quota_exceeded",     409,  5, false, "quota exceeded")                     \
+    X(RP_EOPEN,           "too_many_open",      429,  5, false, "too many open uploads")              \
+    X(RP_ENOTPENDING,     "not_pending",        409,  5, false, "not pending")                        \
+    X(RP_ENOTUPLOADED,    "not_uploaded",       409,  5, false, "not uploaded yet")                   \
+    X(RP_ENOTLIVE,        "not_live",           409,  5, false, "not live yet")                       \
+    X(RP_EGONE,           "gone",               410,  5, false, "gone for good")                      \
+    X(RP_EEXPIRED,        "expired",            410,  5, false, "expired")                            \
+    X(RP_ESIZE,           "size_mismatch",      422,  5, false, "the size is not the promised one")   \
+    X(RP_ECHECKSUM,       "checksum_mismatch",  422,  5, false, "the checksum is not the promised one")\
+    X(RP_ENAMETAKEN,      "name_taken",         409,  5, false, "the name is taken")                  \
+    X(RP_EISFILE,         "is_file",            409,  5, false, "belongs to a file")                  \
+    X(RP_EOWNERGONE,      "owner_deleted",      409,  5, false, "what it belongs to is deleted")      \
+    X(RP_EINTXN,          "in_transaction",     409,  5, false, "part of a transaction")              \
+    X(RP_ENOTOPEN,        "not_open",           409,  5, false, "the transaction is not open")        \
+    X(RP_EKEYREUSED,      "key_reused",         422,  2, false, "Idempotency-Key used for another request") \
+    X(RP_EUNAUTHORIZED,   "unauthorized",       401,  6, false, "not signed in")                      \
+    X(RP_EFORBIDDEN,      "forbidden",          403,  6, false, "not allowed")                        \
+    X(RP_EMETHOD,         "method_not_allowed", 405,  2, false, "method not allowed")                 \
+    X(RP_ERATE,           "rate_limited",       429,  6, true,  "too many requests")                  \
+    X(RP_EMEDIA,          "unsupported_media",  415,  2, false, "unsupported media type")             \
+    X(RP_ERANGE,          "range",              416,  2, false, "range not satisfiable")              \
+    X(RP_ELENGTH,         "length_required",    411,  2, false, "length required")                    \
     X(RP_EUNAVAILABLE,    "unavailable",        503,  6, true,  "backend unavailable")                \
     X(RP_EDENIED,         "denied",             503,  6, false, "access denied by the backend")       \
     X(RP_EFULL,           "full",               507,  6, true,  "no space left")                      \

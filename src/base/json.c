@@ -122,3 +122,21 @@ int64_t rp_json_get_int(const json_t *object, const char *name, int64_t fallback
     const json_t *value = json_object_get(object, name);
     return json_is_integer(value) ? json_integer_value(value) : fallback;
 }
+
+int rp_json_quote(struct rp_buf *b, const char *text)
+{
+    const char *from = text;
+    rp_buf_char(b, '"');
+    for (const char *at = text;; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        rp_buf_add(b, from, (size_t)(at - from));
+        from = at + 1;
+        if (c == 0) break;
+        if (c == '"' || c == '\\')
+            rp_buf_fmt(b, "\\%c", c);
+        else
+            rp_buf_fmt(b, "\\u%04x", c);
+    }
+    return rp_buf_char(b, '"');
+}

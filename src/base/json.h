@@ -24,6 +24,9 @@ json_t *rp_json_text(const char *text);
 json_t *rp_json_time(int64_t ms); /* RFC 3339 with ms */
 /* obj[name] = value, stealing it, also on failure; RP_ENOMEM if either is NULL, RP_EINVAL for a name that is not UTF-8. */
 int rp_json_set(json_t *object, const char *name, json_t *value);
+/* A text as a JSON string, quotes included, straight into a buffer: for answers that are written by the thousand. The text must
+ * be valid UTF-8. */
+int rp_json_quote(struct rp_buf *b, const char *text);
 /* Typed members; `fallback` when absent, of another type, or null. */
 const char *rp_json_get_text(const json_t *object, const char *name, const char *fallback);
 int64_t rp_json_get_int(const json_t *object, const char *name, int64_t fallback);

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/time.h"
 
 #define WAITING_MAX_BYTES ((size_t)256 << 10)
 
@@ -123,7 +124,7 @@ static void add_line(struct rp_log *log, const struct rp_buf *line)
 
 bool rp_log_takes(const struct rp_log *log, enum rp_log_level level)
 {
-    return log != NULL && log->fd >= 0 && level >= log->least;
+    return log != NULL && log->fd >= 0 && level >= __atomic_load_n(&log->least, __ATOMIC_RELAXED);
 }
 
 void rp_log_event(struct rp_log *log, enum rp_log_level level, int64_t at_ms, const char *event, json_t *fields)
@@ -139,12 +140,50 @@ void rp_log_event(struct rp_log *log, enum rp_log_level level, int64_t at_ms, co
     pthread_mutex_unlock(&log->lock);
 }
 
+void rp_log_members(struct rp_log *log, enum rp_log_level level, int64_t at_ms, const char *event, const char *members)
+{
+    RP_ASSERT((size_t)level < LEVELS);
+    if (!rp_log_takes(log, level)) return;
+    RP_CLEANUP(rp_buf_done) struct rp_buf line = RP_BUF(WAITING_MAX_BYTES);
+    char at[RP_TIME_TEXT];
+    rp_buf_fmt(&line, "{\"at\":\"%s\",\"level\":\"%s\",\"event\":", rp_time_format(at_ms, at), level_names[level]);
+    rp_json_quote(&line, event);
+    if (members[0] != 0) rp_buf_char(&line, ',');
+    rp_buf_str(&line, members);
+    rp_buf_str(&line, "}\n");
+    pthread_mutex_lock(&log->lock);
+    if (line.failed == 0) add_line(log, &line);
+    if (line.failed < 0) log->lost++;
+    pthread_mutex_unlock(&log->lock);
+}
+
 void rp_log_flush(struct rp_log *log)
 {
     if (log == NULL) return;
     pthread_mutex_lock(&log->lock);
     write_waiting(log);
     pthread_mutex_unlock(&log->lock);
+}
+
+/* The descriptor keeps its number, so that nobody who writes has to look. */
+int rp_log_reopen(struct rp_log *log, const char *path, enum rp_log_level least, struct rp_error *err)
+{
+    RP_ASSERT(log != NULL && (size_t)least < LEVELS);
+    if (log->owned) {
+        struct rp_log next = { 0 };
+        int r = open_file(&next, path, err);
+        if (r < 0) return r;
+        if (!next.owned) return rp_error_set(err, RP_EINVAL, "reopen log: '%s' is no file", path);
+        pthread_mutex_lock(&log->lock);
+        write_waiting(log);
+        log->torn = false;
+        r = dup3(next.fd, log->fd, O_CLOEXEC) < 0 ? rp_error_errno(err, errno, "reopen log %s", path) : 0;
+        pthread_mutex_unlock(&log->lock);
+        close(next.fd);
+        if (r < 0) return r;
+    }
+    __atomic_store_n(&log->least, least, __ATOMIC_RELAXED);
+    return 0;
 }
 
 uint64_t rp_log_lost(const struct rp_log *log)

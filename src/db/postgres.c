@@ -35,6 +35,7 @@ static const struct rp_dialect dialect[] = {
     { "FOR_SHARE",   "FOR SHARE" },
     { "SKIP_LOCKED", "SKIP LOCKED" },
     { "CLUSTERED",   "" },
+    { "ID",          "BIGINT PRIMARY KEY" },
     { "EXPLAIN",      "EXPLAIN (COSTS OFF)" },
     { "PLAN_COLUMNS", "s" },
     { "APPEND_ONLY",

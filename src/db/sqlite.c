@@ -19,11 +19,13 @@
 #define PROGRESS_OPCODES 20000
 #define VERSION_MIN      3040000
 #define JOURNAL_WAIT_MS  5
+#define CACHE_KIB        16384
+#define CACHE_READ_KIB   2048
 
 struct sqlite {
     sqlite3 *db;
     struct rp_statements statements;
-    int64_t busy_ms, statement_ms;
+    int64_t busy_ms, statement_ms, cache_kib;
     int64_t deadline_ms; /* of the running statement, on the boot clock */
     const struct rp_clock *clock;
     bool read_only;
@@ -43,6 +45,7 @@ static const struct rp_dialect dialect[] = {
     { "FOR_SHARE",   "" },
     { "SKIP_LOCKED", "" },
     { "CLUSTERED",   "WITHOUT ROWID" },
+    { "ID",          "INTEGER PRIMARY KEY" },
     { "EXPLAIN",      "EXPLAIN QUERY PLAN" },
     { "PLAN_COLUMNS", "iiis" },
     { "APPEND_ONLY",
@@ -199,7 +202,7 @@ static int use_wal(struct sqlite *c, struct rp_error *err)
 
 static int set_up(struct sqlite *c, struct rp_error *err)
 {
-    static const char settings[] = "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=16000; PRAGMA cache_size=-16384;"
+    static const char settings[] = "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=16000;"
                                    "PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON;"
                                    "PRAGMA trusted_schema=OFF;";
     int64_t ignored;
@@ -208,7 +211,10 @@ static int set_up(struct sqlite *c, struct rp_error *err)
     int flags = SQLITE_UTF8 | SQLITE_INNOCUOUS;
     if (sqlite3_create_function(c->db, "rp_now_ms", 0, flags, c, now_function, NULL, NULL) != SQLITE_OK)
         return fail(c, c->opening, err);
+    char cache[64];
+    (void)snprintf(cache, sizeof cache, "PRAGMA cache_size=-%lld", (long long)c->cache_kib);
     int r = execute(c, settings, c->opening, err);
+    if (r == 0) r = execute(c, cache, c->opening, err);
     /* Opening reads nothing yet: this is where a file that is no database shows itself. */
     if (r == 0) r = read_int(c, "SELECT count(*) FROM sqlite_schema", &ignored, err);
     if (r == 0) r = c->read_only ? execute(c, "PRAGMA query_only=ON", c->opening, err) : use_wal(c, err);
@@ -254,6 +260,7 @@ static int sqlite_open(const char *url, const struct rp_db_options *options, voi
     c->busy_ms = options->busy_ms > 0 ? options->busy_ms : RP_BUSY_MS_DEFAULT;
     c->statement_ms = options->statement_ms;
     c->read_only = options->read_only;
+    c->cache_kib = options->cache_kib > 0 ? options->cache_kib : options->read_only ? CACHE_READ_KIB : CACHE_KIB;
     c->clock = options->clock != NULL ? options->clock : &rp_clock_host;
     r = connect_file(c, path, err);
     if (r < 0)

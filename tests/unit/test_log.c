@@ -100,6 +100,29 @@ static void a_line_has_time_level_event_and_fields_in_that_order(void **state)
                         "{\"at\":\"1970-01-01T00:00:00.000Z\",\"level\":\"debug\",\"event\":\"bare\"}\n");
 }
 
+static void members_given_as_text_make_the_same_line(void **state)
+{
+    struct place *p = *state;
+    RP_CLEANUP(rp_buf_done) struct rp_buf members = RP_BUF(1000), b = RP_BUF(10000);
+    struct rp_log *log = opened(p->path, RP_LOG_INFO);
+    rp_buf_str(&members, "\"subject\":");
+    rp_json_quote(&members, "a\n\"b\\");
+    rp_log_members(log, RP_LOG_INFO, AT_MS, "e\"", rp_buf_text(&members));
+    rp_log_members(log, RP_LOG_INFO, 0, "bare", "");
+    rp_log_members(log, RP_LOG_DEBUG, 0, "below", "");
+    rp_log_members(NULL, RP_LOG_INFO, 0, "nowhere", "");
+    rp_log_event(log, RP_LOG_INFO, AT_MS, "e\"", json_pack("{s:s}", "subject", "a\n\"b\\"));
+    rp_log_close(log);
+    read_all(p->path, &b);
+    assert_string_equal(
+        rp_buf_text(&b),
+        "{\"at\":\"2026-11-15T05:02:54.123Z\",\"level\":\"info\",\"event\":\"e\\\"\",\"subject\":\"a\\u000a"
+        "\\\"b\\\\\"}\n"
+        "{\"at\":\"1970-01-01T00:00:00.000Z\",\"level\":\"info\",\"event\":\"bare\"}\n"
+        "{\"at\":\"2026-11-15T05:02:54.123Z\",\"level\":\"info\",\"event\":\"e\\\"\",\"subject\":\"a\\n"
+        "\\\"b\\\\\"}\n");
+}
+
 static void check_hostile(const json_t *line, void *ctx)
 {
     (void)ctx;
@@ -396,6 +419,34 @@ static void processes_share_a_file_without_mixing_lines(void **state)
     assert_int_equal(each_line(p->path, check_sequence, next), WRITERS * LINES);
 }
 
+static bool file_has(const char *path, const char *words)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(10000);
+    read_all(path, &b);
+    return strstr(rp_buf_text(&b), words) != NULL;
+}
+
+static void a_log_goes_on_in_a_new_file_after_a_rotation(void **state)
+{
+    struct place *p = *state;
+    struct rp_error err = { 0 };
+    struct rp_log *log;
+    char moved[sizeof p->path + 8];
+    snprintf(moved, sizeof moved, "%s.1", p->path);
+    assert_int_equal(rp_log_open(p->path, RP_LOG_INFO, &log, NULL), 0);
+    rp_log_event(log, RP_LOG_INFO, 0, "before", NULL);
+    assert_int_equal(rename(p->path, moved), 0);
+    assert_int_equal(rp_log_reopen(log, "/nowhere/x", RP_LOG_ERROR, &err), RP_ENOTFOUND);
+    rp_log_event(log, RP_LOG_INFO, 0, "still", NULL);
+    assert_int_equal(rp_log_reopen(log, p->path, RP_LOG_WARNING, &err), 0);
+    rp_log_event(log, RP_LOG_INFO, 0, "dropped", NULL);
+    rp_log_event(log, RP_LOG_WARNING, 0, "after", NULL);
+    rp_log_close(log);
+    assert_true(file_has(moved, "before") && file_has(moved, "still") && !file_has(moved, "after"));
+    assert_true(file_has(p->path, "after") && !file_has(p->path, "dropped") && !file_has(p->path, "before"));
+    unlink(moved);
+}
+
 static void level_names_are_read(void **state)
 {
     (void)state;
@@ -421,6 +472,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         placed(a_line_has_time_level_event_and_fields_in_that_order),
+        placed(members_given_as_text_make_the_same_line),
         placed(a_key_with_a_newline_stays_one_line),
         placed(a_field_cannot_replace_what_every_line_has),
         placed(levels_below_the_least_are_dropped_and_not_lost),
@@ -436,6 +488,7 @@ int main(void)
         placed(a_dash_is_standard_error_and_stays_open),
         placed(threads_share_a_log_without_mixing_or_losing_lines),
         placed(processes_share_a_file_without_mixing_lines),
+        placed(a_log_goes_on_in_a_new_file_after_a_rotation),
         placed(level_names_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
