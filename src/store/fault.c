@@ -14,6 +14,7 @@ struct fault {
     struct rp_store base;
     struct rp_store *inner;
     struct rp_store_fault ask;
+    struct rp_store_ops ops; /* without the slots that the wrapped one lacks */
 };
 
 static struct fault *of(struct rp_store *store)
@@ -191,6 +192,111 @@ static int fault_remove(struct rp_store *store, struct rp_item *items, size_t n,
     return r;
 }
 
+struct writer {
+    struct rp_object_writer base;
+    struct rp_object_writer *inner;
+    char key[RP_KEY_MAX + 1];
+};
+
+struct reader {
+    struct rp_object_reader base;
+    struct rp_object_reader *inner;
+    char key[RP_KEY_MAX + 1];
+};
+
+static int fault_put_open(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
+                          struct rp_object_writer **out, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    RP_CLEANUP(rp_freep) struct writer *w = calloc(1, sizeof *w);
+    if (!w) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
+    *w = (struct writer){ .base.store = store };
+    snprintf(w->key, sizeof w->key, "%s", key);
+    int r = before(f, "put_open", key, err);
+    if (r < 0 || (r = f->inner->ops->put_open(f->inner, key, meta, flags, &w->inner, err)) < 0) return r;
+    if ((r = after(f, "put_open", key, err)) < 0) {
+        f->inner->ops->put_abort(w->inner);
+        return r;
+    }
+    *out = &w->base;
+    w = NULL;
+    return 0;
+}
+
+static int fault_put_write(struct rp_object_writer *writer, const void *bytes, size_t n, struct rp_error *err)
+{
+    struct fault *f = of(writer->store);
+    struct writer *w = (struct writer *)(void *)writer;
+    int r = before(f, "put_write", w->key, err);
+    if (r < 0 || (r = f->inner->ops->put_write(w->inner, bytes, n, err)) < 0) return r;
+    return after(f, "put_write", w->key, err);
+}
+
+static int fault_put_commit(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err)
+{
+    struct fault *f = of(writer->store);
+    RP_CLEANUP(rp_freep) struct writer *w = (struct writer *)(void *)writer;
+    struct rp_identity made;
+    int r = before(f, "put_commit", w->key, err);
+    if (r < 0) {
+        f->inner->ops->put_abort(w->inner);
+        return r;
+    }
+    if ((r = f->inner->ops->put_commit(w->inner, &made, err)) < 0) return r;
+    if ((r = after(f, "put_commit", w->key, err)) < 0) return r;
+    if (out) *out = made;
+    return 0;
+}
+
+static void fault_put_abort(struct rp_object_writer *writer)
+{
+    struct fault *f = of(writer->store);
+    f->inner->ops->put_abort(((struct writer *)(void *)writer)->inner);
+    free(writer);
+}
+
+static int fault_get_open(struct rp_store *store, const char *key, struct rp_arena *arena, struct rp_meta *meta,
+                          struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    struct rp_meta got = { 0 };
+    struct rp_identity found;
+    RP_CLEANUP(rp_freep) struct reader *r = calloc(1, sizeof *r);
+    if (!r) return rp_error_set(err, RP_ENOMEM, "no memory to read an object");
+    *r = (struct reader){ .base.store = store };
+    snprintf(r->key, sizeof r->key, "%s", key);
+    int code = before(f, "get_open", key, err);
+    if (code == 0) code = f->inner->ops->get_open(f->inner, key, arena, meta ? &got : NULL, &found, &r->inner, err);
+    if (code < 0) return code;
+    if ((code = after(f, "get_open", key, err)) < 0) {
+        f->inner->ops->get_close(r->inner);
+        return code;
+    }
+    if (meta) *meta = got;
+    if (identity) *identity = found;
+    *out = &r->base;
+    r = NULL;
+    return 0;
+}
+
+static int64_t fault_get_read(struct rp_object_reader *reader, int64_t offset, void *to, size_t n, struct rp_error *err)
+{
+    struct fault *f = of(reader->store);
+    struct reader *r = (struct reader *)(void *)reader;
+    int code = before(f, "get_read", r->key, err);
+    if (code < 0) return code;
+    int64_t got = f->inner->ops->get_read(r->inner, offset, to, n, err);
+    if (got >= 0 && (code = after(f, "get_read", r->key, err)) < 0) return code;
+    return got;
+}
+
+static void fault_get_close(struct rp_object_reader *reader)
+{
+    struct fault *f = of(reader->store);
+    f->inner->ops->get_close(((struct reader *)(void *)reader)->inner);
+    free(reader);
+}
+
 static const struct rp_store_ops fault_ops = {
     .type = "fault",
     .close = fault_close,
@@ -203,7 +309,24 @@ static const struct rp_store_ops fault_ops = {
     .copy = fault_copy,
     .annotate = fault_annotate,
     .now_ms = fault_now_ms,
+    .put_open = fault_put_open,
+    .put_write = fault_put_write,
+    .put_commit = fault_put_commit,
+    .put_abort = fault_put_abort,
+    .get_open = fault_get_open,
+    .get_read = fault_get_read,
+    .get_close = fault_get_close,
 };
+
+static struct rp_store_ops ops_around(const struct rp_store *inner)
+{
+    struct rp_store_ops ops = fault_ops;
+    if (!inner->ops->put_open) {
+        ops.put_open = NULL, ops.put_write = NULL, ops.put_commit = NULL, ops.put_abort = NULL;
+        ops.get_open = NULL, ops.get_read = NULL, ops.get_close = NULL;
+    }
+    return ops;
+}
 
 int rp_store_fault_wrap(struct rp_store *inner, const struct rp_store_fault *fault, struct rp_store **out,
                         struct rp_error *err)
@@ -211,7 +334,8 @@ int rp_store_fault_wrap(struct rp_store *inner, const struct rp_store_fault *fau
     RP_ASSERT(inner && fault);
     struct fault *f = calloc(1, sizeof *f);
     if (!f) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
-    f->base.ops = &fault_ops;
+    f->ops = ops_around(inner);
+    f->base.ops = &f->ops;
     f->inner = inner;
     f->ask = *fault;
     *out = &f->base;

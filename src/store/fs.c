@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/time.h"
+#include "store/whole.h"
 
 #define CANARY ".reprieve/canary"
 
@@ -48,7 +49,7 @@ static int canary(struct rp_store *store, enum rp_level *level, struct rp_error 
     const struct rp_source nothing = { .read = no_bytes };
     struct rp_identity right, wrong;
     enum rp_outcome refused, deleted;
-    int r = rp_fs_put(store, CANARY, &nothing, NULL, RP_PUT_REPLACE, &right, err);
+    int r = rp_store_put_whole(store, CANARY, &nothing, NULL, RP_PUT_REPLACE, &right, err);
     if (r < 0) return r;
     wrong = right;
     wrong.etag[0] = wrong.etag[0] == '0' ? '1' : '0';
@@ -80,13 +81,20 @@ static const struct rp_store_ops fs_ops = {
     .type = "fs",
     .close = fs_close,
     .probe = fs_probe,
-    .put = rp_fs_put,
-    .get = rp_fs_get,
+    .put = rp_store_put_whole,
+    .get = rp_store_get_whole,
     .stat = rp_fs_stat,
     .list = rp_fs_list,
     .remove = rp_fs_remove,
     .copy = rp_fs_copy,
     .annotate = rp_fs_annotate,
+    .put_open = rp_fs_put_open,
+    .put_write = rp_fs_put_write,
+    .put_commit = rp_fs_put_commit,
+    .put_abort = rp_fs_put_abort,
+    .get_open = rp_fs_get_open,
+    .get_read = rp_fs_get_read,
+    .get_close = rp_fs_get_close,
 };
 
 static struct rp_fs *fs_new(void)

@@ -148,10 +148,15 @@ void rp_fs_batch_sync_root(struct rp_fs_batch *batch);
 void rp_fs_item_fail(struct rp_item *item, int errno_value); /* denied or retry, with the reason */
 
 /* The slots. */
-int rp_fs_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
-              int flags, struct rp_identity *out, struct rp_error *err);
-int rp_fs_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
-              struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err);
+int rp_fs_put_open(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
+                   struct rp_object_writer **out, struct rp_error *err);
+int rp_fs_put_write(struct rp_object_writer *writer, const void *bytes, size_t n, struct rp_error *err);
+int rp_fs_put_commit(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err);
+void rp_fs_put_abort(struct rp_object_writer *writer);
+int rp_fs_get_open(struct rp_store *store, const char *key, struct rp_arena *arena, struct rp_meta *meta,
+                   struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err);
+int64_t rp_fs_get_read(struct rp_object_reader *reader, int64_t offset, void *to, size_t n, struct rp_error *err);
+void rp_fs_get_close(struct rp_object_reader *reader);
 int rp_fs_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
 int rp_fs_list(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                struct rp_error *err);

@@ -6,8 +6,7 @@
 #include "base/cleanup.h"
 #include "store/fs.h"
 
-#define CHUNK_BYTES ((size_t)128 << 10)
-#define TRIES_MAX   64 /* each one needs another upload in the middle of our reading */
+#define TRIES_MAX 64 /* each one needs another upload in the middle of our reading */
 
 static int open_current(struct rp_fs_finder *finder, const char *key, struct rp_fs_object *object, struct rp_error *err)
 {
@@ -56,44 +55,67 @@ static int open_with_meta(struct rp_fs_finder *finder, const char *key, struct r
     return rp_error_set(err, RP_ECONFLICT, "read '%s': it keeps changing", key);
 }
 
-static int send(int fd, const char *key, const struct rp_identity *identity, const struct rp_sink *to,
-                struct rp_error *err)
+struct reader {
+    struct rp_object_reader base;
+    int fd;
+    struct rp_identity identity;
+    char key[RP_KEY_MAX + 1];
+};
+
+static struct reader *reader_of(struct rp_object_reader *reader)
 {
-    RP_CLEANUP(rp_freep) char *chunk = malloc(CHUNK_BYTES);
-    if (!chunk) return rp_error_set(err, RP_ENOMEM, "no memory to read an object");
-    for (;;) {
-        ssize_t n = read(fd, chunk, CHUNK_BYTES);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return rp_error_errno(err, errno, "read '%s'", key);
-        if (n == 0) break;
-        int r = to->write(to->ctx, chunk, (size_t)n, err);
-        if (r < 0) return r;
-    }
-    struct stat st;
-    struct rp_identity now;
-    if (fstat(fd, &st) < 0) return rp_error_errno(err, errno, "read '%s'", key);
-    rp_fs_identity(&st, &now);
-    if (!rp_identity_equal(&now, identity))
-        return rp_error_set(err, RP_ECHANGED, "'%s' was written to while it was read", key);
-    return 0;
+    return (struct reader *)(void *)reader;
 }
 
-int rp_fs_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
-              struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
+int rp_fs_get_open(struct rp_store *store, const char *key, struct rp_arena *arena, struct rp_meta *meta,
+                   struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err)
 {
     struct rp_fs *fs = rp_fs_of(store);
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
-    struct rp_identity found;
     struct rp_meta loaded = { 0 };
     rp_fs_finder_init(&finder, fs, NULL);
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0 || (r = rp_fs_root_check(fs, err)) < 0) return r;
-    RP_CLEANUP(rp_fd_closep) int fd = open_with_meta(&finder, key, arena, meta ? &loaded : NULL, &found, err);
-    if (fd < 0) return fd;
-    if (to && (r = send(fd, key, &found, to, err)) < 0) return r;
+    RP_CLEANUP(rp_freep) struct reader *reader = calloc(1, sizeof *reader);
+    if (!reader) return rp_error_set(err, RP_ENOMEM, "no memory to read an object");
+    *reader = (struct reader){ .base.store = store };
+    memcpy(reader->key, key, strlen(key) + 1);
+    reader->fd = open_with_meta(&finder, key, arena, meta ? &loaded : NULL, &reader->identity, err);
+    if (reader->fd < 0) return reader->fd;
     if (meta) *meta = loaded;
-    if (identity) *identity = found;
+    if (identity) *identity = reader->identity;
+    *out = &reader->base;
+    reader = NULL;
     return 0;
+}
+
+/* Asked after the read: what somebody changed before it cannot stay unnoticed. */
+static int same_still(const struct reader *reader, struct rp_error *err)
+{
+    struct stat st;
+    struct rp_identity now;
+    if (fstat(reader->fd, &st) < 0) return rp_error_errno(err, errno, "read '%s'", reader->key);
+    rp_fs_identity(&st, &now);
+    if (rp_identity_equal(&now, &reader->identity)) return 0;
+    return rp_error_set(err, RP_ECHANGED, "'%s' was written to while it was read", reader->key);
+}
+
+int64_t rp_fs_get_read(struct rp_object_reader *reader, int64_t offset, void *to, size_t n, struct rp_error *err)
+{
+    struct reader *r = reader_of(reader);
+    ssize_t got;
+    do
+        got = pread(r->fd, to, n, (off_t)offset);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) return rp_error_errno(err, errno, "read '%s'", r->key);
+    int changed = same_still(r, err);
+    return changed < 0 ? changed : got;
+}
+
+void rp_fs_get_close(struct rp_object_reader *reader)
+{
+    close(reader_of(reader)->fd);
+    free(reader);
 }
 
 static int stat_item(struct rp_fs_finder *finder, struct rp_item *item)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* put(): bytes into a file of .reprieve/tmp, then sidecar, then name. Every step is durable before the next. */
+/* Writing: bytes into a file of .reprieve/tmp, then sidecar, then name. Every step is durable before the next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "store/fs.h"
 #include "store/meta.h"
 
-#define CHUNK_BYTES ((size_t)128 << 10)
-#define TRIES_MAX   16 /* another program may take or free the name between two steps */
+#define META_ARENA_BYTES ((size_t)256 << 10) /* metadata is at most RP_META_MAX_BYTES and RP_META_MAX_PAIRS */
+#define TRIES_MAX        16                  /* another program may take or free the name between two steps */
 
 /* Where the new file goes, and what it replaces. */
 struct target {
@@ -161,34 +162,96 @@ int rp_fs_temp_finish(struct rp_fs *fs, int fd, struct rp_error *err)
     return 0;
 }
 
-static int write_temp(struct rp_fs *fs, const char *temp, const struct rp_source *from, struct rp_error *err)
+/* ---- the slots ---- */
+
+struct writer {
+    struct rp_object_writer base;
+    int fd, flags;
+    char temp[RP_FS_NAME_MAX + 1];
+    char key[RP_KEY_MAX + 1];
+    struct rp_arena arena; /* of meta */
+    struct rp_meta meta;
+};
+
+static struct writer *writer_of(struct rp_object_writer *writer)
 {
-    RP_CLEANUP(rp_freep) char *chunk = malloc(CHUNK_BYTES);
-    if (!chunk) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
-    RP_CLEANUP(rp_fd_closep) int fd = rp_fs_openat2(fs->tmp_fd, temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
-    if (fd < 0) return rp_error_errno(err, -fd, "store '%s': write", fs->root);
-    for (;;) {
-        int64_t n = from->read(from->ctx, chunk, CHUNK_BYTES, err);
-        if (n < 0) return (int)n;
-        if (n == 0) return rp_fs_temp_finish(fs, fd, err);
-        RP_ASSERT((size_t)n <= CHUNK_BYTES);
-        int r = rp_fs_write_all(fd, chunk, (size_t)n);
-        if (r < 0) return rp_error_errno(err, -r, "store '%s': write", fs->root);
-    }
+    return (struct writer *)(void *)writer;
 }
 
-int rp_fs_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
-              int flags, struct rp_identity *out, struct rp_error *err)
+static void writer_free(struct writer *w)
+{
+    if (w->fd >= 0) close(w->fd);
+    rp_arena_done(&w->arena);
+    free(w);
+}
+
+static void writer_freep(struct writer **w)
+{
+    if (*w) writer_free(*w);
+}
+
+/* Spares the caller the bytes; the exact answer comes when the name is taken, and then what stands aside is put back (F5). */
+static int refuse_taken(struct rp_fs *fs, const char *key, struct rp_error *err)
+{
+    RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
+    struct rp_fs_object object;
+    rp_fs_finder_init(&finder, fs, NULL);
+    bool taken = rp_fs_find(&finder, key, &object) == 0 && !object.aside;
+    return taken ? rp_error_set(err, RP_EEXISTS, "'%s' exists already", key) : 0;
+}
+
+static int writer_new(struct rp_fs *fs, const char *key, const struct rp_meta *meta, int flags, struct writer **out,
+                      struct rp_error *err)
+{
+    RP_CLEANUP(writer_freep) struct writer *w = calloc(1, sizeof *w);
+    if (!w) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
+    *w = (struct writer){ .base.store = &fs->base, .fd = -1, .flags = flags, .arena = RP_ARENA(META_ARENA_BYTES) };
+    memcpy(w->key, key, strlen(key) + 1);
+    int r = meta ? rp_meta_copy(&w->arena, meta, &w->meta, err) : 0;
+    if (r < 0) return r;
+    rp_fs_temp_name(fs, key, w->temp);
+    w->fd = rp_fs_openat2(fs->tmp_fd, w->temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (w->fd < 0) return rp_error_errno(err, -w->fd, "store '%s': write", fs->root);
+    *out = w;
+    w = NULL;
+    return 0;
+}
+
+int rp_fs_put_open(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
+                   struct rp_object_writer **out, struct rp_error *err)
 {
     struct rp_fs *fs = rp_fs_of(store);
-    char temp[RP_FS_NAME_MAX + 1];
+    struct writer *w = NULL;
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
     if ((r = rp_fs_root_check(fs, err)) < 0 || (r = rp_fs_begin(fs, err)) < 0) return r;
-    rp_fs_temp_name(fs, key, temp);
-    r = write_temp(fs, temp, from, err);
+    if (flags & RP_PUT_NEW) r = refuse_taken(fs, key, err);
+    if (r < 0 || (r = writer_new(fs, key, meta, flags, &w, err)) < 0) return rp_error_wrap(err, r, "put '%s'", key);
+    *out = &w->base;
+    return 0;
+}
+
+int rp_fs_put_write(struct rp_object_writer *writer, const void *bytes, size_t n, struct rp_error *err)
+{
+    struct writer *w = writer_of(writer);
+    int r = rp_fs_write_all(w->fd, bytes, n);
+    return r < 0 ? rp_error_errno(err, -r, "put '%s': store '%s': write", w->key, rp_fs_of(writer->store)->root) : 0;
+}
+
+int rp_fs_put_commit(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err)
+{
+    struct rp_fs *fs = rp_fs_of(writer->store);
+    RP_CLEANUP(writer_freep) struct writer *w = writer_of(writer);
+    int r = rp_fs_temp_finish(fs, w->fd, err);
     rp_fs_point(fs, "put-written");
-    if (r == 0) r = rp_fs_place(fs, temp, key, meta, flags, out, err);
-    if (r < 0) unlinkat(fs->tmp_fd, temp, 0);
-    return r < 0 ? rp_error_wrap(err, r, "put '%s'", key) : 0;
+    if (r == 0) r = rp_fs_place(fs, w->temp, w->key, &w->meta, w->flags, out, err);
+    if (r < 0) unlinkat(fs->tmp_fd, w->temp, 0);
+    return r < 0 ? rp_error_wrap(err, r, "put '%s'", w->key) : 0;
+}
+
+void rp_fs_put_abort(struct rp_object_writer *writer)
+{
+    struct writer *w = writer_of(writer);
+    unlinkat(rp_fs_of(writer->store)->tmp_fd, w->temp, 0);
+    writer_free(w);
 }

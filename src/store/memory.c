@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "store/meta.h"
 #include "store/store.h"
+#include "store/whole.h"
 
 #define OBJECT_MAX_BYTES ((size_t)64 << 20)
 
@@ -23,6 +24,8 @@ struct object {
     struct rp_arena arena; /* holds what meta points to */
     struct rp_meta meta;
     struct rp_identity identity;
+    unsigned readers; /* under the store's lock; whoever is last frees what is no longer shown */
+    bool hidden;
 };
 
 struct memory {
@@ -50,6 +53,13 @@ static void object_free(struct object *o)
 static void object_freep(struct object **o)
 {
     object_free(*o);
+}
+
+/* Takes an object out of sight, under the lock. */
+static void object_hide(struct object *o)
+{
+    o->hidden = true;
+    if (o->readers == 0) object_free(o);
 }
 
 static void unlockp(pthread_mutex_t **lock)
@@ -110,17 +120,6 @@ static int object_new(const char *key, const struct rp_meta *meta, struct object
     return 0;
 }
 
-static int read_all(struct rp_buf *bytes, const struct rp_source *from, struct rp_error *err)
-{
-    char chunk[16384];
-    for (;;) {
-        int64_t n = from->read(from->ctx, chunk, sizeof chunk, err);
-        if (n <= 0) return (int)n;
-        int r = rp_buf_add(bytes, chunk, (size_t)n);
-        if (r < 0) return rp_error_set(err, r, "the object is too big for a store in memory");
-    }
-}
-
 static int insert(struct memory *m, struct object *o, struct rp_error *err)
 {
     if (m->n == m->cap) {
@@ -149,7 +148,7 @@ static int place(struct memory *m, struct object *taken, int flags, struct rp_id
     o->identity.modified_ms = rp_clock_now_ms(&rp_clock_host);
     snprintf(o->identity.etag, sizeof o->identity.etag, "%" PRIu64, ++m->serial);
     if (exists) {
-        object_free(m->objects[i]);
+        object_hide(m->objects[i]);
         m->objects[i] = o;
     } else if (insert(m, o, err) < 0) {
         return RP_ENOMEM;
@@ -159,16 +158,57 @@ static int place(struct memory *m, struct object *taken, int flags, struct rp_id
     return 0;
 }
 
-static int memory_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
-                      int flags, struct rp_identity *out, struct rp_error *err)
+struct writer {
+    struct rp_object_writer base;
+    struct object *object;
+    int flags;
+};
+
+static struct object *writer_end(struct rp_object_writer *writer)
+{
+    struct object *o = ((struct writer *)(void *)writer)->object;
+    free(writer);
+    return o;
+}
+
+static bool is_taken(struct memory *m, const char *key)
+{
+    LOCKED(m);
+    return find(m, key) != NULL;
+}
+
+static int memory_put_open(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
+                           struct rp_object_writer **out, struct rp_error *err)
 {
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
-    RP_CLEANUP(object_freep) struct object *o = NULL;
-    if ((r = object_new(key, meta, &o, err)) < 0 || (r = read_all(&o->bytes, from, err)) < 0) return r;
-    struct object *given = o;
-    o = NULL;
-    return place(of(store), given, flags, out, err);
+    if ((flags & RP_PUT_NEW) && is_taken(of(store), key))
+        return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
+    RP_CLEANUP(rp_freep) struct writer *w = calloc(1, sizeof *w);
+    if (!w) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
+    *w = (struct writer){ .base.store = store, .flags = flags };
+    if ((r = object_new(key, meta, &w->object, err)) < 0) return r;
+    *out = &w->base;
+    w = NULL;
+    return 0;
+}
+
+static int memory_put_write(struct rp_object_writer *writer, const void *bytes, size_t n, struct rp_error *err)
+{
+    int r = rp_buf_add(&((struct writer *)(void *)writer)->object->bytes, bytes, n);
+    return r < 0 ? rp_error_set(err, r, "the object is too big for a store in memory") : 0;
+}
+
+static int memory_put_commit(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err)
+{
+    struct memory *m = of(writer->store);
+    int flags = ((struct writer *)(void *)writer)->flags;
+    return place(m, writer_end(writer), flags, out, err);
+}
+
+static void memory_put_abort(struct rp_object_writer *writer)
+{
+    object_free(writer_end(writer));
 }
 
 static int not_found(const char *key, struct rp_error *err)
@@ -176,28 +216,50 @@ static int not_found(const char *key, struct rp_error *err)
     return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
 }
 
-/* The bytes are copied under the lock, for the sink may call the store. */
-static int memory_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
-                      struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
+struct reader {
+    struct rp_object_reader base;
+    struct object *object;
+};
+
+static int memory_get_open(struct rp_store *store, const char *key, struct rp_arena *arena, struct rp_meta *meta,
+                           struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err)
 {
+    struct rp_meta got = { 0 };
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0) return r;
-    RP_CLEANUP(rp_buf_done) struct rp_buf bytes = RP_BUF(OBJECT_MAX_BYTES);
-    struct rp_meta got = { 0 };
-    struct rp_identity found;
-    {
-        LOCKED(of(store));
-        const struct object *o = find(of(store), key);
-        if (!o) return not_found(key, err);
-        found = o->identity;
-        if (meta && (r = rp_meta_copy(arena, &o->meta, &got, err)) < 0) return r;
-        if (to && (r = rp_buf_add(&bytes, rp_buf_text(&o->bytes), o->bytes.len)) < 0)
-            return rp_error_set(err, r, "no memory to read '%s'", key);
-    }
-    if (to && bytes.len > 0 && (r = to->write(to->ctx, bytes.data, bytes.len, err)) < 0) return r;
+    RP_CLEANUP(rp_freep) struct reader *reader = calloc(1, sizeof *reader);
+    if (!reader) return rp_error_set(err, RP_ENOMEM, "no memory to read an object");
+    LOCKED(of(store));
+    struct object *o = find(of(store), key);
+    if (!o) return not_found(key, err);
+    if (meta && (r = rp_meta_copy(arena, &o->meta, &got, err)) < 0) return r;
     if (meta) *meta = got;
-    if (identity) *identity = found;
+    if (identity) *identity = o->identity;
+    o->readers++;
+    *reader = (struct reader){ .base.store = store, .object = o };
+    *out = &reader->base;
+    reader = NULL;
     return 0;
+}
+
+/* Without the lock: nothing changes the bytes of an object that was shown. */
+static int64_t memory_get_read(struct rp_object_reader *reader, int64_t offset, void *to, size_t n,
+                               struct rp_error *err)
+{
+    const struct rp_buf *bytes = &((struct reader *)(void *)reader)->object->bytes;
+    (void)err;
+    if (offset >= (int64_t)bytes->len) return 0;
+    size_t left = bytes->len - (size_t)offset, part = left < n ? left : n;
+    memcpy(to, bytes->data + offset, part);
+    return (int64_t)part;
+}
+
+static void memory_get_close(struct rp_object_reader *reader)
+{
+    struct object *o = ((struct reader *)(void *)reader)->object;
+    LOCKED(of(reader->store));
+    free(reader);
+    if (--o->readers == 0 && o->hidden) object_free(o);
 }
 
 static int check_keys(const struct rp_item *items, size_t n, struct rp_error *err)
@@ -229,7 +291,7 @@ static void remove_one(struct memory *m, struct rp_item *item)
     } else if (!rp_identity_equal(&m->objects[i]->identity, &item->identity)) {
         item->outcome = RP_OUT_CHANGED;
     } else {
-        object_free(m->objects[i]);
+        object_hide(m->objects[i]);
         m->n--;
         memmove(&m->objects[i], &m->objects[i + 1], (m->n - i) * sizeof(struct object *));
         item->outcome = RP_OUT_DELETED;
@@ -325,13 +387,20 @@ static const struct rp_store_ops memory_ops = {
     .type = "memory",
     .close = memory_close,
     .probe = memory_probe,
-    .put = memory_put,
-    .get = memory_get,
+    .put = rp_store_put_whole,
+    .get = rp_store_get_whole,
     .stat = memory_stat,
     .list = memory_list,
     .remove = memory_remove,
     .copy = memory_copy,
     .annotate = memory_annotate,
+    .put_open = memory_put_open,
+    .put_write = memory_put_write,
+    .put_commit = memory_put_commit,
+    .put_abort = memory_put_abort,
+    .get_open = memory_get_open,
+    .get_read = memory_get_read,
+    .get_close = memory_get_close,
 };
 
 int rp_store_memory_open(struct rp_store **out, struct rp_error *err)

@@ -14,7 +14,10 @@
  * T5  put() shows the new bytes whole or not at all, durable on return, headers and metadata with them.
  * T6  list() gives keys in byte order, each once, after `after` (exclusive), constant memory; a listing that cannot be
  *     complete is an error, never a short answer.
- * T7  A store handle may be used by several threads at once. */
+ * T7  A store handle may be used by several threads at once.
+ * T8  A backend may take and give bytes in parts (all put_* and get_* slots, or none of them): put() and get() are then made of these.
+ *     A writer or reader is used by one thread at a time. What a writer took shows with put_commit, as T5 says, or never.
+ *     put_commit and put_abort end the writer, whatever they return; get_close ends the reader. The store outlives both. */
 #ifndef RP_STORE_STORE_H
 #define RP_STORE_STORE_H
 
@@ -98,6 +101,14 @@ typedef int rp_entry_fn(void *ctx, const struct rp_entry *entry, struct rp_error
 
 struct rp_store;
 
+/* A put or a get under way; every backend embeds it first in its own. */
+struct rp_object_writer {
+    struct rp_store *store;
+};
+struct rp_object_reader {
+    struct rp_store *store;
+};
+
 struct rp_store_ops {
     const char *type;
     void (*close)(struct rp_store *store);
@@ -120,6 +131,19 @@ struct rp_store_ops {
      * object still has `identity` (else RP_ECHANGED, RP_ENOTFOUND). `identity` becomes the new one. */
     int (*annotate)(struct rp_store *store, const char *key, struct rp_identity *identity,
                     const struct rp_pair *changes, size_t n, struct rp_error *err);
+    /* In parts (T8). With RP_PUT_NEW a key that is taken is refused here if it can be seen, and by put_commit in any case. */
+    int (*put_open)(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
+                    struct rp_object_writer **out, struct rp_error *err);
+    /* Does not wait for the disk. After a failure only put_abort is left. */
+    int (*put_write)(struct rp_object_writer *writer, const void *bytes, size_t n, struct rp_error *err);
+    int (*put_commit)(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err);
+    void (*put_abort)(struct rp_object_writer *writer);
+    /* The object as it is at this moment, whatever happens to its key later. RP_ENOTFOUND if absent. meta and identity may be NULL. */
+    int (*get_open)(struct rp_store *store, const char *key, struct rp_arena *arena, struct rp_meta *meta,
+                    struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err);
+    /* Up to n bytes from this offset on: how many, 0 at the end, or negative; RP_ECHANGED if somebody wrote into the object. */
+    int64_t (*get_read)(struct rp_object_reader *reader, int64_t offset, void *to, size_t n, struct rp_error *err);
+    void (*get_close)(struct rp_object_reader *reader);
     /* The store's own clock; NULL slot: it has none but the host's. */
     int (*now_ms)(struct rp_store *store, int64_t *out, struct rp_error *err);
 };
@@ -137,8 +161,8 @@ void rp_store_closep(struct rp_store **store);
 int rp_store_fs_open(const char *root, bool create, struct rp_store **out, struct rp_error *err);
 int rp_store_memory_open(struct rp_store **out, struct rp_error *err); /* for tests; level exact by serial etags */
 
-/* Wraps a store: asked around every call of the wrapped one (`call` is the slot's name), and for remove() around every
- * item. `after` lets the effect happen, then reports a failure (remove: the item's outcome becomes `unknown`).
+/* Wraps a store: asked around every call of the wrapped one that can fail (`call` is the slot's name), and for remove()
+ * around every item. `after` lets the effect happen, then reports a failure (remove: the item's outcome becomes `unknown`).
  * Does not take `inner` over. */
 struct rp_store_fault {
     int (*before)(void *ctx, const char *call, const char *key, struct rp_error *err);

@@ -289,6 +289,22 @@ static void a_file_that_was_written_to_has_changed(void **state)
     expect_text(f->store, "k", "BYTES");
 }
 
+static void writing_into_a_file_under_a_reader_is_noticed(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_object_reader *r = NULL;
+    char got[8];
+    put_text(f->store, "k", "before");
+    ok(f->store->ops->get_open(f->store, "k", NULL, NULL, NULL, &r, &error));
+    assert_int_equal(f->store->ops->get_read(r, 4, got, 2, &error), 2);
+    FILE *file = fopen(at(f, "k"), "r+");
+    assert_non_null(file);
+    assert_int_equal(fwrite("BE", 1, 2, file), 2);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(f->store->ops->get_read(r, 4, got, 2, &error), RP_ECHANGED);
+    f->store->ops->get_close(r);
+}
+
 struct race {
     struct fixture *f;
     pthread_mutex_t lock;
@@ -466,6 +482,7 @@ int main(void)
         WITH_STORE(quarantine_moves_no_bytes),
         WITH_STORE(times_of_uploads_only_grow),
         WITH_STORE(a_file_that_was_written_to_has_changed),
+        WITH_STORE(writing_into_a_file_under_a_reader_is_noticed),
         WITH_STORE(no_upload_through_the_store_is_lost_to_a_late_remove),
         WITH_STORE(no_upload_of_another_program_is_lost_to_a_late_remove),
         WITH_STORE(an_upload_between_the_look_and_the_move_is_put_back),
