@@ -196,11 +196,45 @@ static int check_places(const struct rp_load *load, const struct rp_yaml *root, 
     return rc;
 }
 
+/* ---- the daemon's ---- */
+
+/* N4 of http/server.h: what others can reach is encrypted, or somebody has said in so many words that it is not. */
+static int check_listen(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
+                        struct rp_error *err)
+{
+    bool certificate = config->tls_certificate[0] != '\0', key = config->tls_key[0] != '\0';
+    if (certificate != key)
+        return rp_error_set(err, RP_ECONFIG, "%s:%d: tls: expected certificate and key, found %s alone", load->file,
+                            line_of(root, "tls", certificate ? "certificate" : "key", NULL),
+                            certificate ? "certificate" : "key");
+    if (certificate || config->listen_insecure || rp_config_is_loopback(config->listen)) return 0;
+    rp_error_set(err, RP_ECONFIG, "%s:%d: listen: expected a loopback address, or tls, found %s without it", load->file,
+                 line_of(root, "listen", "", NULL), config->listen);
+    return rp_error_hint(err, "set tls.certificate and tls.key; behind a proxy that speaks TLS: listen_insecure: true");
+}
+
+static int check_uploads(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
+                         struct rp_error *err)
+{
+    const char *names[RP_STORES_MAX];
+    if (config->uploads_store[0] == '\0' || rp_config_store(config, config->uploads_store)) return 0;
+    for (size_t i = 0; i < config->n_stores; i++)
+        names[i] = config->stores[i].name;
+    const struct rp_yaml *node = rp_yaml_member(rp_yaml_member(root, "uploads"), "store");
+    RP_ASSERT(node);
+    const char *nearest = rp_load_nearest(config->uploads_store, names, config->n_stores);
+    return rp_error_set(err, RP_ECONFIG, "%s:%d: uploads.store: expected a name under stores, found '%.63s'%s%s%s",
+                        load->file, node->line, node->text, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                        nearest ? "'?" : "");
+}
+
 int rp_load_check(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
                   struct rp_error *err)
 {
     int rc = check_references(load, root, config, err);
     if (rc == 0) rc = check_places(load, root, config, err);
+    if (rc == 0) rc = check_listen(load, root, config, err);
+    if (rc == 0) rc = check_uploads(load, root, config, err);
     if (rc < 0) return rc;
     if (config->sweep_retry_most_ms >= config->sweep_retry_first_ms) return 0;
     char first[RP_TIME_TEXT], most[RP_TIME_TEXT];

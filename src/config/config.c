@@ -75,7 +75,7 @@ static const struct rp_setting *stores_setting(void)
 static int embedded_default(const char *data, struct rp_arena *arena, struct rp_config *out, struct rp_error *err)
 {
     struct rp_load load = { .file = "embedded default", .dir = data, .arena = arena, .scratch = arena };
-    struct rp_config config = { 0 };
+    struct rp_config config = { .data = rp_arena_strdup(arena, data) };
     struct rp_store_config *store = rp_arena_alloc(arena, sizeof(*store));
     if (!store) return rp_error_set(err, RP_ENOMEM, "no memory for the embedded default");
     int rc = rp_load_defaults(&load, NULL, &config, err);
@@ -86,7 +86,7 @@ static int embedded_default(const char *data, struct rp_arena *arena, struct rp_
     store->name = "main";
     store->path = rp_arena_fmt(arena, "%s/objects", data);
     store->mode = RP_MODE_PURGE;
-    if (!config.catalog_url || !config.log_file || !store->path)
+    if (!config.data || !config.catalog_url || !config.log_file || !store->path)
         return rp_error_set(err, RP_ENOMEM, "no memory for the embedded default");
     config.stores = store;
     config.n_stores = 1;
@@ -145,5 +145,18 @@ const struct rp_database_config *rp_config_database(const struct rp_config *conf
 {
     for (size_t i = 0; i < config->n_databases; i++)
         if (!strcmp(config->databases[i].name, name)) return &config->databases[i];
+    return NULL;
+}
+
+bool rp_config_is_loopback(const char *listen)
+{
+    return !strncmp(listen, "127.", 4) || !strncmp(listen, "[::1]:", 6) || !strncmp(listen, "localhost:", 10);
+}
+
+const struct rp_store_config *rp_config_uploads_store(const struct rp_config *config)
+{
+    if (config->uploads_store[0] != '\0') return rp_config_store(config, config->uploads_store);
+    for (size_t i = 0; i < config->n_stores; i++)
+        if (config->stores[i].mode != RP_MODE_OBSERVE) return &config->stores[i];
     return NULL;
 }

@@ -16,8 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 struct rp_arena;
-struct rp_buf;
 struct rp_error;
 
 #define RP_STORES_MAX     64
@@ -56,8 +57,43 @@ struct rp_database_config {
     int line;
 };
 
+/* When somebody is told, and where. 0 turns a condition off. */
+struct rp_alert_config {
+    const char *webhook;             /* ""; http:// or https:// */
+    const char *webhook_secret;      /* ""; signs what is sent */
+    int64_t marked_over;             /* 10000 marks waiting */
+    int64_t overdue_over_ms;         /* 2d past due */
+    int64_t run_over_ms;             /* 4m */
+    int64_t error_rate_over_percent; /* 10 */
+    int64_t error_window_ms;         /* 30d */
+    int64_t no_run_for_ms;           /* 25h */
+    int64_t lock_stale_over_ms;      /* 1h */
+    int64_t abandoned_per_hour_over; /* 100 */
+    int64_t no_worker_for_ms;        /* 5m */
+};
+
 struct rp_config {
-    const char *file;        /* NULL: the embedded default */
+    const char *file;                       /* NULL: the embedded default */
+    const char *data;                       /* the directory of the embedded default, or that of the file */
+    const char *listen;                     /* 127.0.0.1:8420 */
+    bool listen_insecure;                   /* false: a public address needs TLS */
+    const char *public_url;                 /* "": http(s)://listen; what signed URLs begin with */
+    const char *tls_certificate, *tls_key;  /* "": none; paths */
+    const char *node;                       /* "": HOST:PORT; names this daemon */
+    int64_t http_connections_max;           /* 12000 */
+    int64_t http_requests_per_second;       /* 0: no limit; a token */
+    int64_t http_timeout_ms;                /* 30s without progress */
+    int64_t writers;                        /* 4; connections that write, PostgreSQL only */
+    const char *uploads_store;              /* "": the first store that is not in mode observe */
+    int64_t uploads_expire_ms;              /* 1h */
+    int64_t uploads_max_size;               /* 5GiB */
+    int64_t uploads_max_open;               /* 1000000 a tenant */
+    bool uploads_scan;                      /* false */
+    int64_t transactions_timeout_ms;        /* 1h */
+    int64_t transactions_rollback_grace_ms; /* 5d */
+    int64_t quota_default;                  /* 100GiB */
+    const char *sweep_schedule;             /* continuous, or a cron line */
+    struct rp_alert_config alerts;
     const char *environment; /* dev */
     const char *catalog_url;
     const char *log_file;  /* "-": standard error; "": none */
@@ -99,7 +135,18 @@ int rp_config_write_init(const struct rp_config_init *init, struct rp_buf *out, 
 int rp_config_write_docs(struct rp_buf *out, struct rp_error *err); /* docs/config.md */
 int rp_config_write_man(struct rp_buf *out, struct rp_error *err);  /* man/reprieve.yaml.5 */
 
+/* What a running daemon does with a new configuration: names of settings that it takes, and of those that it keeps as they were until
+ * it is started again, which are put back into `next`. */
+struct rp_config_change {
+    struct rp_buf taken, kept; /* "a, b" */
+};
+void rp_config_reload(struct rp_config *next, const struct rp_config *running, struct rp_config_change *change);
+
 const struct rp_store_config *rp_config_store(const struct rp_config *config, const char *name);
+/* The one that takes uploads; NULL: none can. */
+const struct rp_store_config *rp_config_uploads_store(const struct rp_config *config);
+/* Whether only this machine can reach such an address. */
+bool rp_config_is_loopback(const char *listen);
 const struct rp_database_config *rp_config_database(const struct rp_config *config, const char *name);
 
 #endif

@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "config/settings.h"
 
+#define RESTART        " A running daemon takes it at its next start."
 #define DOCS_BYTES_MAX ((size_t)256 << 10)
 
 /* The same sentences in both documents. */
@@ -47,7 +48,7 @@ static void add_md_row(const struct rp_setting *s, struct rp_buf *out)
     rp_setting_expected(s, out);
     rp_buf_str(out, " | ");
     add_md_default(s, out);
-    rp_buf_fmt(out, " | %s |\n", s->help);
+    rp_buf_fmt(out, " | %s%s |\n", s->help, s->restart ? RESTART : "");
 }
 
 static void add_md_table(const struct rp_setting *parent, struct rp_buf *out)
@@ -114,6 +115,7 @@ static void add_man_setting(const struct rp_setting *s, struct rp_buf *out)
     if (takes.failed) out->failed = takes.failed;
     rp_buf_fmt(out, ".TP\n\\fB%s\\fR\n", s->path);
     add_roff(s->help, out);
+    if (s->restart) rp_buf_str(out, RESTART);
     rp_buf_str(out, "\nTakes ");
     add_roff(rp_buf_text(&takes), out);
     rp_buf_str(out, ".\n");

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/size.h"
 #include "base/time.h"
 #include "config/path.h"
 #include "config/settings.h"
@@ -31,7 +32,7 @@ static void add_found(const struct rp_setting *s, const char *raw, struct rp_buf
 {
     if (!*raw) {
         rp_buf_str(out, "an empty text");
-    } else if (s->type == RP_SETTING_URL) {
+    } else if (rp_setting_is_secret(s)) {
         rp_buf_str(out, "something else (not shown: it may hold a password)");
     } else {
         rp_buf_char(out, '\'');
@@ -179,6 +180,8 @@ static bool parse_number(const struct rp_setting *s, const char *text, int64_t *
 {
     if (s->type == RP_SETTING_INTEGER) {
         if (!parse_integer(text, out)) return false;
+    } else if (s->type == RP_SETTING_SIZE) {
+        if (rp_size_parse(text, out, NULL) < 0) return false;
     } else if (rp_duration_parse(text, out, NULL) < 0) {
         return false;
     }
@@ -229,7 +232,8 @@ static int parse_url(const struct rp_setting *s, const char *text, const struct 
 static int parse_path(const struct rp_setting *s, const char *text, const struct rp_field_source *from,
                       const char **out, struct rp_error *err)
 {
-    if (s->type == RP_SETTING_LOG && (!*text || !strcmp(text, "-"))) {
+    bool none = s->type != RP_SETTING_PATH && !*text;
+    if (none || (s->type == RP_SETTING_LOG && !strcmp(text, "-"))) {
         *out = text;
         return 0;
     }
@@ -240,6 +244,25 @@ static int parse_path(const struct rp_setting *s, const char *text, const struct
     return 0;
 }
 
+static bool fits_form(const struct rp_setting *s, const char *text)
+{
+    switch (s->type) {
+    case RP_SETTING_WEB:
+        return !*text || (rp_setting_is_web(text) && !has_control(text));
+    case RP_SETTING_ADDRESS:
+        return rp_setting_is_address(text);
+    case RP_SETTING_SCHEDULE:
+        return rp_setting_is_schedule(text);
+    default:
+        return fits_text(s, text);
+    }
+}
+
+static bool is_path(const struct rp_setting *s)
+{
+    return s->type == RP_SETTING_PATH || s->type == RP_SETTING_LOG || s->type == RP_SETTING_FILE;
+}
+
 static int set_text(const struct rp_setting *s, const char *text, const struct rp_field_source *from, void *field,
                     struct rp_error *err)
 {
@@ -247,13 +270,13 @@ static int set_text(const struct rp_setting *s, const char *text, const struct r
     int rc = 0, index = 0;
     if (s->type == RP_SETTING_URL) {
         rc = parse_url(s, text, from, &value, err);
-    } else if (s->type == RP_SETTING_PATH || s->type == RP_SETTING_LOG) {
+    } else if (is_path(s)) {
         rc = parse_path(s, text, from, &value, err);
     } else if (s->type == RP_SETTING_CHOICE) {
         if (!parse_choice(s, text, &index)) return rp_field_mismatch(s, from, err);
         value = s->choices[index];
     } else {
-        if (!fits_text(s, text)) return rp_field_mismatch(s, from, err);
+        if (!fits_form(s, text)) return rp_field_mismatch(s, from, err);
         value = text;
     }
     if (rc == 0) memcpy(field, &value, sizeof(value));
@@ -271,6 +294,7 @@ int rp_field_set(const struct rp_setting *s, const char *text, const struct rp_f
     switch (s->type) {
     case RP_SETTING_INTEGER:
     case RP_SETTING_DURATION:
+    case RP_SETTING_SIZE:
         if (!parse_number(s, text, &number)) return rp_field_mismatch(s, from, err);
         memcpy(field, &number, sizeof(number));
         return 0;

@@ -74,8 +74,8 @@ static void add_help(const struct printer *p, const struct rp_setting *s, int in
     if (!rp_setting_is_group(s)) {
         rp_buf_str(&text, " Takes ");
         rp_setting_expected(s, &text);
-        rp_buf_fmt(&text, "%s", s->type == RP_SETTING_URL ? "; or use " : ".");
-        if (s->type == RP_SETTING_URL) rp_buf_fmt(&text, "%s_file: PATH of a file that holds it.", rp_setting_key(s));
+        rp_buf_fmt(&text, "%s", rp_setting_is_secret(s) ? "; or use " : ".");
+        if (rp_setting_is_secret(s)) rp_buf_fmt(&text, "%s_file: PATH of a file that holds it.", rp_setting_key(s));
     }
     if (text.failed) p->out->failed = text.failed;
     add_comment(p, indent, rp_buf_text(&text));

@@ -106,7 +106,7 @@ static bool is_file_key(const struct rp_setting *s, const char *key)
 {
     const char *own = rp_setting_key(s);
     size_t n = strlen(own);
-    return s->type == RP_SETTING_URL && !strncmp(key, own, n) && !strcmp(key + n, "_file");
+    return rp_setting_is_secret(s) && !strncmp(key, own, n) && !strcmp(key + n, "_file");
 }
 
 /* The member that a key names, as itself or with _file. */
@@ -126,13 +126,13 @@ static int unknown_key(const struct rp_load *load, const struct scope *scope, co
 {
     const char *known[32];
     size_t n = 0;
-    RP_CLEANUP(rp_buf_done) struct rp_buf list = RP_BUF(512);
+    RP_CLEANUP(rp_buf_done) struct rp_buf list = RP_BUF(1024);
     for (size_t i = 0; i < rp_settings_count; i++) {
         if (!rp_setting_is_member(&rp_settings[i], scope->setting)) continue;
         RP_ASSERT(n < sizeof(known) / sizeof(known[0]));
         known[n++] = rp_setting_key(&rp_settings[i]);
         rp_buf_fmt(&list, "%s%s", n > 1 ? ", " : "", known[n - 1]);
-        if (rp_settings[i].type == RP_SETTING_URL) rp_buf_fmt(&list, ", %s_file", known[n - 1]);
+        if (rp_setting_is_secret(&rp_settings[i])) rp_buf_fmt(&list, ", %s_file", known[n - 1]);
     }
     const char *key = join_key(load, scope, rp_yaml_key_shown(node->key));
     const char *nearest = rp_load_nearest(node->key, known, n);
@@ -272,8 +272,9 @@ int rp_load_tree(const struct rp_load *load, const struct rp_yaml *root, struct 
     if (root->kind != RP_YAML_MAP && !root->null)
         return rp_error_set(err, RP_ECONFIG, "%s:%d: expected keys with values, found %s", load->file, root->line,
                             rp_yaml_kind_name(root));
-    struct rp_config config = { .file = rp_arena_strdup(load->arena, load->file) };
-    if (!config.file) return no_memory(load, err);
+    struct rp_config config = { .file = rp_arena_strdup(load->arena, load->file),
+                                .data = rp_arena_strdup(load->arena, load->dir) };
+    if (!config.file || !config.data) return no_memory(load, err);
     int rc = rp_load_defaults(load, NULL, &config, err);
     struct scope top = { .base = (char *)&config, .key = "" };
     if (rc == 0) rc = load_members(load, &top, root, err);

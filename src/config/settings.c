@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/settings.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/buf.h"
+#include "base/cron.h"
+#include "base/size.h"
 #include "base/time.h"
 #include "config/config.h"
 
@@ -47,22 +50,56 @@ static const struct rp_setting_entries database_entries = {
 };
 
 #define CONFIG(member)    offsetof(struct rp_config, member)
+#define ALERTS(member)    (CONFIG(alerts) + offsetof(struct rp_alert_config, member))
+#define ALERT_MOST_MS     (3650 * RP_DAY_MS)
 #define STORE(member)     offsetof(struct rp_store_config, member)
 #define REFERENCE(member) offsetof(struct rp_reference, member)
 #define DATABASE(member)  offsetof(struct rp_database_config, member)
 
 /* clang-format off */
 const struct rp_setting rp_settings[] = {
-    { .path = "environment", .type = RP_SETTING_TEXT, .offset = CONFIG(environment), .least = 1, .most = 63,
+    { .path = "listen", .restart = true, .type = RP_SETTING_ADDRESS, .offset = CONFIG(listen), .fallback = "127.0.0.1:8420",
+      .help = "Where `reprieve serve` takes requests. Only this machine can reach a loopback address; any other needs "
+              "tls, or listen_insecure." },
+    { .path = "listen_insecure", .restart = true, .type = RP_SETTING_BOOL, .offset = CONFIG(listen_insecure), .fallback = "false",
+      .help = "Allows an address that others can reach without TLS: tokens and files then travel in the clear. For a "
+              "daemon behind a proxy that speaks TLS." },
+    { .path = "public_url", .restart = true, .type = RP_SETTING_WEB, .offset = CONFIG(public_url), .fallback = "",
+      .help = "What the URLs given to clients begin with, if it is not the address above: that of a proxy." },
+    { .path = "node", .restart = true, .type = RP_SETTING_TEXT, .offset = CONFIG(node), .least = 0, .most = 60, .fallback = "",
+      .help = "The name of this daemon among others on one catalog. Empty: the host and the port." },
+    { .path = "environment", .restart = true, .type = RP_SETTING_TEXT, .offset = CONFIG(environment), .least = 1, .most = 63,
       .fallback = "dev",
       .help = "What this installation is, such as dev, staging or production. Shown in prompts and written into every "
               "store's owner record." },
 
+    { .path = "tls", .type = RP_SETTING_SECTION,
+      .help = "The certificate of the daemon. Both or none." },
+    { .path = "tls.certificate", .restart = true, .type = RP_SETTING_FILE, .offset = CONFIG(tls_certificate), .fallback = "",
+      .help = "The certificate and those that lead to its root, in PEM." },
+    { .path = "tls.key", .restart = true, .type = RP_SETTING_FILE, .offset = CONFIG(tls_key), .fallback = "",
+      .help = "The certificate's private key, in PEM." },
+
+    { .path = "http", .type = RP_SETTING_SECTION,
+      .help = "Bounds of the daemon's HTTP server." },
+    { .path = "http.max_connections", .restart = true, .type = RP_SETTING_INTEGER, .offset = CONFIG(http_connections_max), .least = 16,
+      .most = 1000000, .fallback = "12000",
+      .help = "The most connections at a time." },
+    { .path = "http.requests_per_second", .type = RP_SETTING_INTEGER, .offset = CONFIG(http_requests_per_second),
+      .least = 0, .most = 1000000, .fallback = "0",
+      .help = "The most requests a second with one token; 0: no limit." },
+    { .path = "http.timeout", .restart = true, .type = RP_SETTING_DURATION, .offset = CONFIG(http_timeout_ms), .least = RP_SECOND_MS,
+      .most = RP_HOUR_MS, .fallback = "30s",
+      .help = "A connection without progress for this long is closed." },
+
     { .path = "catalog", .type = RP_SETTING_SECTION,
       .help = "The catalog: the database in which Reprieve keeps marks, runs and the audit log." },
-    { .path = "catalog.url", .type = RP_SETTING_URL, .offset = CONFIG(catalog_url),
+    { .path = "catalog.url", .restart = true, .type = RP_SETTING_URL, .offset = CONFIG(catalog_url),
       .fallback = "sqlite:./reprieve-data/catalog.db",
       .help = "Where the catalog is. For PostgreSQL, ?schema=NAME chooses the schema." },
+    { .path = "catalog.writers", .restart = true, .type = RP_SETTING_INTEGER, .offset = CONFIG(writers), .least = 1, .most = 8,
+      .fallback = "4",
+      .help = "Connections of a daemon that write. PostgreSQL only; SQLite has one." },
 
     { .path = "log", .type = RP_SETTING_SECTION,
       .help = "The program's log: one JSON object a line." },
@@ -75,10 +112,10 @@ const struct rp_setting rp_settings[] = {
     { .path = "stores", .type = RP_SETTING_MAP, .offset = CONFIG(stores), .entries = &store_entries, .fallback = "{}",
       .help = "The stores whose objects may be marked, each under a name of your choice. A store may not be inside "
               "another, nor hold the catalog, a database, the log or the configuration file." },
-    { .path = "stores.*.type", .type = RP_SETTING_CHOICE, .offset = STORE(type), .choices = store_types,
+    { .path = "stores.*.type", .restart = true, .type = RP_SETTING_CHOICE, .offset = STORE(type), .choices = store_types,
       .fallback = "fs",
       .help = "The kind of store: fs is a directory." },
-    { .path = "stores.*.path", .type = RP_SETTING_PATH, .offset = STORE(path), .required = true,
+    { .path = "stores.*.path", .restart = true, .type = RP_SETTING_PATH, .offset = STORE(path), .required = true,
       .example = "/srv/media",
       .help = "The directory that holds the objects." },
     { .path = "stores.*.mode", .type = RP_SETTING_ENUM, .offset = STORE(mode), .choices = modes,
@@ -100,7 +137,7 @@ const struct rp_setting rp_settings[] = {
       .fallback = "false",
       .help = "Allows purging a store that cannot name exactly what it deletes. An upload that arrives in the moment "
               "between the check and the delete would be lost." },
-    { .path = "stores.*.referenced_by", .type = RP_SETTING_LIST, .offset = STORE(referenced_by),
+    { .path = "stores.*.referenced_by", .restart = true, .type = RP_SETTING_LIST, .offset = STORE(referenced_by),
       .entries = &reference_entries, .fallback = "[]",
       .example = "[ { database: app, table: post, column: image_key } ]",
       .help = "Places that may still use an object of this store. Each is a database with a table and a column that "
@@ -118,7 +155,7 @@ const struct rp_setting rp_settings[] = {
       .most = 16384,
       .help = "A query whose only column is a key, in place of table and column." },
 
-    { .path = "databases", .type = RP_SETTING_MAP, .offset = CONFIG(databases), .entries = &database_entries,
+    { .path = "databases", .restart = true, .type = RP_SETTING_MAP, .offset = CONFIG(databases), .entries = &database_entries,
       .fallback = "{}",
       .help = "Your own databases, each under a name of your choice: where references are looked up." },
     { .path = "databases.*.url", .type = RP_SETTING_URL, .offset = DATABASE(url), .required = true,
@@ -130,8 +167,44 @@ const struct rp_setting rp_settings[] = {
       .least = 1, .most = RP_DAY_MS, .fallback = "30s",
       .help = "A statement that takes longer is cancelled and counts as failed." },
 
+    { .path = "uploads", .type = RP_SETTING_SECTION,
+      .help = "Files that clients upload through the daemon." },
+    { .path = "uploads.store", .type = RP_SETTING_TEXT, .offset = CONFIG(uploads_store), .least = 0, .most = 63,
+      .fallback = "",
+      .help = "The store that takes them: a name under stores. Empty: the first one that is not in mode observe." },
+    { .path = "uploads.expire", .type = RP_SETTING_DURATION, .offset = CONFIG(uploads_expire_ms), .least = RP_SECOND_MS,
+      .most = 30 * RP_DAY_MS, .fallback = "1h",
+      .help = "An upload that is not confirmed within this time is cleaned up and its quota given back." },
+    { .path = "uploads.max_size", .type = RP_SETTING_SIZE, .offset = CONFIG(uploads_max_size), .least = 1,
+      .most = RP_SIZE_MAX, .fallback = "5GiB",
+      .help = "The largest file." },
+    { .path = "uploads.max_open_per_tenant", .type = RP_SETTING_INTEGER, .offset = CONFIG(uploads_max_open), .least = 1,
+      .most = 1000000000, .fallback = "1000000",
+      .help = "The most uploads of one tenant that are begun and not confirmed." },
+    { .path = "uploads.scan", .type = RP_SETTING_BOOL, .offset = CONFIG(uploads_scan), .fallback = "false",
+      .help = "A confirmed file waits in status scanning until its processor gives a result." },
+
+    { .path = "transactions", .type = RP_SETTING_SECTION,
+      .help = "Several uploads that become visible together or not at all." },
+    { .path = "transactions.timeout", .type = RP_SETTING_DURATION, .offset = CONFIG(transactions_timeout_ms),
+      .least = RP_SECOND_MS, .most = 30 * RP_DAY_MS, .fallback = "1h",
+      .help = "A transaction that is not committed within this time is rolled back." },
+    { .path = "transactions.rollback_grace", .type = RP_SETTING_DURATION,
+      .offset = CONFIG(transactions_rollback_grace_ms), .least = 0, .most = 365 * RP_DAY_MS, .fallback = "5d",
+      .help = "How long what a rolled-back transaction had uploaded is kept." },
+
+    { .path = "quota", .type = RP_SETTING_SECTION,
+      .help = "How much a tenant may store." },
+    { .path = "quota.default", .type = RP_SETTING_SIZE, .offset = CONFIG(quota_default), .least = 0,
+      .most = RP_SIZE_MAX, .fallback = "100GiB",
+      .help = "The limit of a tenant that has none of its own (`reprieve quota set`)." },
+
     { .path = "sweep", .type = RP_SETTING_SECTION,
       .help = "The sweep purges what has come due." },
+    { .path = "sweep.schedule", .type = RP_SETTING_SCHEDULE, .offset = CONFIG(sweep_schedule),
+      .fallback = "continuous", .example = "\"*/15 * * * *\"",
+      .help = "When the daemon sweeps: within a second of the moment (continuous), or only at the ticks of a cron line "
+              "in UTC, once over all daemons. A tick that was missed while no daemon ran is made up for once." },
     { .path = "sweep.limit", .type = RP_SETTING_INTEGER, .offset = CONFIG(sweep_limit), .least = 1, .most = 1000000000,
       .fallback = "100000",
       .help = "The most marks that one sweep purges." },
@@ -156,6 +229,42 @@ const struct rp_setting rp_settings[] = {
     { .path = "lock.stale_after", .type = RP_SETTING_DURATION, .offset = CONFIG(lock_stale_after_ms),
       .least = RP_SECOND_MS, .most = 30 * RP_DAY_MS, .fallback = "30m",
       .help = "A lock that was not renewed for this long may be taken over." },
+
+    { .path = "alerts", .type = RP_SETTING_SECTION,
+      .help = "Conditions that the daemon watches, and whom it tells. 0 turns a condition off." },
+    { .path = "alerts.webhook", .type = RP_SETTING_WEB, .secret = true, .offset = ALERTS(webhook), .fallback = "",
+      .help = "Gets a POST once when a condition begins to hold and once when it is over. Empty: nobody is told; "
+              "the conditions are shown by GET /v1/alerts all the same." },
+    { .path = "alerts.webhook_secret", .type = RP_SETTING_TEXT, .secret = true, .offset = ALERTS(webhook_secret),
+      .least = 0, .most = 1024, .fallback = "",
+      .help = "Signs what is sent: the header Reprieve-Signature is t=SECONDS,v1=HMAC-SHA256 of SECONDS, a dot and the body." },
+    { .path = "alerts.marked_over", .type = RP_SETTING_INTEGER, .offset = ALERTS(marked_over), .least = 0,
+      .most = 1000000000, .fallback = "10000",
+      .help = "More marks than this wait." },
+    { .path = "alerts.overdue_over", .type = RP_SETTING_DURATION, .offset = ALERTS(overdue_over_ms), .least = 0,
+      .most = ALERT_MOST_MS, .fallback = "2d",
+      .help = "A mark is past its due time for longer than this." },
+    { .path = "alerts.run_over", .type = RP_SETTING_DURATION, .offset = ALERTS(run_over_ms), .least = 0,
+      .most = ALERT_MOST_MS, .fallback = "4m",
+      .help = "A run takes longer than this. The continuous sweep, which is always under way, does not count." },
+    { .path = "alerts.error_rate_over", .type = RP_SETTING_INTEGER, .offset = ALERTS(error_rate_over_percent),
+      .least = 0, .most = 100, .fallback = "10",
+      .help = "More than this many in a hundred runs had errors." },
+    { .path = "alerts.error_window", .type = RP_SETTING_DURATION, .offset = ALERTS(error_window_ms),
+      .least = RP_MINUTE_MS, .most = ALERT_MOST_MS, .fallback = "30d",
+      .help = "The time over which error_rate_over is counted." },
+    { .path = "alerts.no_run_for", .type = RP_SETTING_DURATION, .offset = ALERTS(no_run_for_ms), .least = 0,
+      .most = ALERT_MOST_MS, .fallback = "25h",
+      .help = "A scheduled run did not happen for longer than this, and for longer than its interval and an hour." },
+    { .path = "alerts.lock_stale_over", .type = RP_SETTING_DURATION, .offset = ALERTS(lock_stale_over_ms), .least = 0,
+      .most = ALERT_MOST_MS, .fallback = "1h",
+      .help = "The lock of a run was not renewed for longer than this." },
+    { .path = "alerts.abandoned_per_hour_over", .type = RP_SETTING_INTEGER, .offset = ALERTS(abandoned_per_hour_over),
+      .least = 0, .most = 1000000, .fallback = "100",
+      .help = "More uploads than this were begun, not confirmed, and cleaned up within the last hour." },
+    { .path = "alerts.no_worker_for", .type = RP_SETTING_DURATION, .offset = ALERTS(no_worker_for_ms), .least = 0,
+      .most = ALERT_MOST_MS, .fallback = "5m",
+      .help = "No daemon's sweeper gave a sign of life for longer than this." },
 };
 /* clang-format on */
 
@@ -176,6 +285,11 @@ const char *rp_setting_key(const struct rp_setting *s)
 bool rp_setting_is_group(const struct rp_setting *s)
 {
     return s->type == RP_SETTING_SECTION || s->entries != NULL;
+}
+
+bool rp_setting_is_secret(const struct rp_setting *s)
+{
+    return s->type == RP_SETTING_URL || s->secret;
 }
 
 bool rp_setting_is_member(const struct rp_setting *s, const struct rp_setting *parent)
@@ -209,6 +323,12 @@ static void add_durations(const struct rp_setting *s, struct rp_buf *out)
     rp_buf_fmt(out, " (up to %s with allow_any_grace: true)", rp_duration_format(RP_SETTING_LIFTED_MOST_MS, most));
 }
 
+static void add_sizes(const struct rp_setting *s, struct rp_buf *out)
+{
+    char least[RP_SIZE_EXACT_TEXT], most[RP_SIZE_EXACT_TEXT];
+    rp_buf_fmt(out, "a size from %s to %s", rp_size_format(s->least, least), rp_size_format(s->most, most));
+}
+
 void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out)
 {
     switch (s->type) {
@@ -226,6 +346,21 @@ void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out)
         break;
     case RP_SETTING_LOG:
         rp_buf_str(out, "the path of a file, \"-\" for standard error or \"\" for none");
+        break;
+    case RP_SETTING_FILE:
+        rp_buf_str(out, "the path of a file or \"\" for none");
+        break;
+    case RP_SETTING_WEB:
+        rp_buf_str(out, "http://HOST or https://HOST, with port and path if need be, or \"\" for none");
+        break;
+    case RP_SETTING_ADDRESS:
+        rp_buf_str(out, "ADDRESS:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420");
+        break;
+    case RP_SETTING_SCHEDULE:
+        rp_buf_str(out, "continuous, or the five fields of a cron line that fires (minute hour day month weekday)");
+        break;
+    case RP_SETTING_SIZE:
+        add_sizes(s, out);
         break;
     case RP_SETTING_BOOL:
         rp_buf_str(out, "true or false");
@@ -264,4 +399,47 @@ bool rp_setting_is_url(const char *text)
 {
     if (!strncmp(text, "sqlite:", 7)) return text[7] != '\0' && text[7] != ':';
     return !strncmp(text, "postgres://", 11) || !strncmp(text, "postgresql://", 13);
+}
+
+bool rp_setting_is_web(const char *text)
+{
+    static const char *const schemes[] = { "http://", "https://" };
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = strlen(schemes[i]);
+        if (strncmp(text, schemes[i], n) != 0) continue;
+        return strlen(text) <= 2048 && strcspn(text + n, "/?#") > 0 && !strpbrk(text, " \"<>\\^`{|}");
+    }
+    return false;
+}
+
+static bool is_port(const char *text)
+{
+    size_t n = strlen(text);
+    int port = 0;
+    if (n == 0 || n > 5 || strspn(text, "0123456789") != n) return false;
+    for (; *text; text++)
+        port = port * 10 + (*text - '0');
+    return port <= 65535;
+}
+
+/* Names are not looked up: what one resolves to may change while the daemon runs. */
+bool rp_setting_is_address(const char *text)
+{
+    char host[64], bytes[16];
+    const char *colon = strrchr(text, ':');
+    size_t n = colon ? (size_t)(colon - text) : 0;
+    if (n == 0 || n >= sizeof(host) || !is_port(colon + 1)) return false;
+    bool bracketed = text[0] == '[' && text[n - 1] == ']';
+    memcpy(host, bracketed ? text + 1 : text, bracketed ? n - 2 : n);
+    host[bracketed ? n - 2 : n] = '\0';
+    if (bracketed) return inet_pton(AF_INET6, host, bytes) == 1;
+    return !strcmp(host, "localhost") || inet_pton(AF_INET, host, bytes) == 1;
+}
+
+bool rp_setting_is_schedule(const char *text)
+{
+    struct rp_cron cron;
+    int64_t next_ms;
+    if (!strcmp(text, "continuous")) return true;
+    return rp_cron_parse(text, &cron, NULL) == 0 && rp_cron_next(&cron, 0, &next_ms, NULL) == 0;
 }

@@ -21,9 +21,14 @@ enum rp_setting_type {
     RP_SETTING_URL,      /* of a database; a secret: also KEY_file, never shown */
     RP_SETTING_PATH,     /* of a directory, relative to the file's */
     RP_SETTING_LOG,      /* a path, "-" or "" */
+    RP_SETTING_FILE,     /* of a file, relative to the file's directory; "": none */
+    RP_SETTING_WEB,      /* http:// or https://; "": none */
+    RP_SETTING_ADDRESS,  /* HOST:PORT to listen on */
+    RP_SETTING_SCHEDULE, /* "continuous", or the five fields of cron */
     RP_SETTING_BOOL,     /* bool */
     RP_SETTING_INTEGER,  /* int64_t */
     RP_SETTING_DURATION, /* int64_t, in ms; bounds too */
+    RP_SETTING_SIZE,     /* int64_t, in bytes; bounds too */
     RP_SETTING_CHOICE,   /* const char *, one of the choices */
     RP_SETTING_ENUM,     /* int-sized enum: the index of the choice */
     RP_SETTING_SECTION,  /* groups members, no structure of its own */
@@ -53,6 +58,8 @@ struct rp_setting {
     const char *const *choices; /* NULL-terminated */
     const char *fallback;       /* the default; NULL: none */
     bool required;
+    bool restart;     /* a running daemon keeps what it began with */
+    bool secret;      /* also KEY_file, never shown; URLs of databases are without saying */
     size_t lifted_by; /* offset of a bool that, when true, lifts the bounds of a duration; 0: none */
     const struct rp_setting_entries *entries;
     const char *example; /* a value to show where there is no default, or it says little */
@@ -67,11 +74,15 @@ const char *rp_setting_key(const struct rp_setting *s);
 /* Is `s` a direct member of the section, map entry or list item at `parent`? NULL: the top. */
 bool rp_setting_is_member(const struct rp_setting *s, const struct rp_setting *parent);
 bool rp_setting_is_group(const struct rp_setting *s);
+bool rp_setting_is_secret(const struct rp_setting *s);
 /* What a value must be, in words that fit after "expected". */
 void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out);
 /* 1 to 63 of a-z 0-9 - _, beginning with a letter. */
 bool rp_setting_is_name(const char *text);
 #define RP_SETTING_NAME_RULE "a name of 1 to 63 of a-z 0-9 - _ that begins with a letter"
 bool rp_setting_is_url(const char *text);
+bool rp_setting_is_web(const char *text);
+bool rp_setting_is_address(const char *text);
+bool rp_setting_is_schedule(const char *text);
 
 #endif
