@@ -8,7 +8,7 @@ TEST    ?=
 FUZZ_SECONDS ?= 5
 export FUZZ_SECONDS
 
-.PHONY: all check tidy format serve bench install clean help
+.PHONY: all check tidy format serve tour bench install clean help
 .NOTPARALLEL:
 
 all:
@@ -29,7 +29,14 @@ serve:
 	@tools/install-packages
 	@tools/configure build
 	@ninja -C build
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && PATH="$(CURDIR)/build:$$PATH" tools/tour "$$dir"
+	@exec build/reprieve serve
+
+tour:
+	@tools/install-packages
+	@tools/configure build
+	@ninja -C build
+	@PATH="$(CURDIR)/build:$$PATH" tools/tour
+	@PATH="$(CURDIR)/build:$$PATH" tools/tour-http
 
 bench:
 	@tools/configure build-release
@@ -53,7 +60,8 @@ help:
 	@echo '                  FUZZ_SECONDS=5  time for each fuzz target'
 	@echo 'make tidy       format, lint, layering, lengths'
 	@echo 'make format     rewrites the C files as clang-format wants them'
-	@echo 'make serve      a tour of the program, in a directory of its own'
+	@echo 'make serve      installs what is missing, builds, and runs the daemon on the embedded default (./reprieve-data)'
+	@echo 'make tour       sixty seconds with the command line, then with the daemon and curl, in directories of their own'
 	@echo 'make bench      the benchmarks, in a release build'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
 	@echo 'make clean      removes all build directories'

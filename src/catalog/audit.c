@@ -75,6 +75,7 @@ static int append(struct rp_tx *tx, const struct rp_audit_entry *entry, struct r
     uint8_t *digests = rp_arena_alloc(tx->arena, 2 * (size_t)RP_DIGEST_BYTES);
     if (row.actor == NULL || digests == NULL) return rp_error_set(err, RP_ENOMEM, "audit: out of memory");
     int r = details_text(tx, entry->details, &row.details, err);
+    if (r == 0 && entry->details == NULL) row.details = entry->text;
     if (r == 0 && tx->n_audit == tx->cap_audit) r = grow(tx, err);
     if (r < 0) return r;
     digest_of(tx->catalog->digest, row.details, row.digest);
@@ -200,6 +201,37 @@ int rp_audit_lane(struct rp_db *db, int64_t lane, int64_t after_seq, rp_audit_fn
         if (r != 0) return r;
     } while (reader.rows == page);
     return 0;
+}
+
+int rp_audit_tail(struct rp_db *db, int64_t lane, int64_t after_seq, size_t max, rp_audit_fn *fn, void *ctx, size_t *n,
+                  struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(lane), rp_int(after_seq), rp_int((int64_t)max) };
+    struct reader reader = { .fn = fn, .ctx = ctx };
+    int r = rp_db_query(db, RP_SQL(audit_page), args, read_row, &reader, err);
+    if (r == 0) *n = reader.rows;
+    return r;
+}
+
+struct ends {
+    struct rp_audit_head *out;
+    size_t n, max;
+};
+
+static int end_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct ends *ends = ctx;
+    if (ends->n == ends->max) return rp_error_set(err, RP_ETOOBIG, "more than %zu lanes", ends->max);
+    ends->out[ends->n++] = (struct rp_audit_head){ .lane = row[0].i, .seq = row[1].i };
+    return 0;
+}
+
+int rp_audit_heads(struct rp_db *db, struct rp_audit_head *out, size_t max, size_t *n, struct rp_error *err)
+{
+    struct ends ends = { .out = out, .max = max };
+    int r = rp_db_query(db, RP_SQL(lane_list), NULL, end_row, &ends, err);
+    if (r == 0) *n = ends.n;
+    return r;
 }
 
 struct lanes {

@@ -19,6 +19,8 @@ struct rp_audit_entry {
     int64_t mark_id; /* 0: none */
     int64_t tenant_id;
     json_t *details; /* an object or NULL; stolen */
+    const char *
+        text; /* the same as JSON text, for those who write many; used without details; lives as long as the transaction */
 };
 
 /* Append to the transaction under way. */
@@ -36,6 +38,14 @@ typedef int rp_audit_fn(void *ctx, const struct rp_audit_row *row, struct rp_err
 int rp_audit_of_mark(struct rp_db *db, int64_t mark_id, rp_audit_fn *fn, void *ctx, struct rp_error *err);
 /* A whole lane, in pages: no long read transaction. */
 int rp_audit_lane(struct rp_db *db, int64_t lane, int64_t after_seq, rp_audit_fn *fn, void *ctx, struct rp_error *err);
+/* The next rows of a lane, `max` at most; *n says how many there were. */
+int rp_audit_tail(struct rp_db *db, int64_t lane, int64_t after_seq, size_t max, rp_audit_fn *fn, void *ctx, size_t *n,
+                  struct rp_error *err);
+/* Where each lane ends. */
+struct rp_audit_head {
+    int64_t lane, seq;
+};
+int rp_audit_heads(struct rp_db *db, struct rp_audit_head *out, size_t max, size_t *n, struct rp_error *err);
 int rp_audit_lanes(struct rp_db *db, int64_t *out, size_t max, size_t *n, struct rp_error *err);
 
 /* Walks every lane. `broken` says whether a link is wrong, and the rest which and why. */

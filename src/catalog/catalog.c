@@ -166,7 +166,9 @@ int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options,
 int rp_catalog_open(const char *url, const struct rp_catalog_options *options, struct rp_catalog **out,
                     struct rp_error *err)
 {
-    struct rp_db_options db_options = { .clock = options->clock, .statement_ms = STATEMENT_MS_MAX };
+    struct rp_db_options db_options = { .clock = options->clock,
+                                        .statement_ms = STATEMENT_MS_MAX,
+                                        .cache_kib = options->cache_kib };
     struct rp_db *db = NULL;
     int r = rp_db_open(url, &db_options, &db, err);
     if (r < 0) return rp_error_wrap(err, r, "open catalog");
@@ -301,6 +303,7 @@ static int transact_once(struct rp_catalog *catalog, struct rp_tx *tx, rp_tx_fn 
 
 int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err)
 {
+    if (catalog->through != NULL) return catalog->through(catalog->writers, fn, ctx, err);
     RP_CLEANUP(rp_freep) struct rp_tx *tx = malloc(sizeof *tx);
     if (tx == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     RP_ASSERT(!rp_db_in_transaction(catalog->db));
@@ -312,6 +315,7 @@ int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, str
         if (r != RP_EBUSY && r != RP_ECONFLICT) break;
     }
     RP_ASSERT(!rp_db_in_transaction(catalog->db));
+    rp_arena_reset(&catalog->arena);
     return r;
 }
 

@@ -23,6 +23,9 @@
 
 struct rp_clock;
 struct rp_error;
+struct rp_tx;
+
+typedef int rp_tx_fn(struct rp_tx *tx, void *ctx, struct rp_error *err);
 
 struct rp_catalog {
     struct rp_db *db;
@@ -32,12 +35,16 @@ struct rp_catalog {
     int lane;
     char id[40]; /* names this catalog in owner records */
     bool lane_known;
+    /* Set by rp_writers_attach: changes are handed to a writer's thread, which runs them on its own connection and lane. */
+    int (*through)(void *writers, rp_tx_fn *fn, void *ctx, struct rp_error *err);
+    void *writers;
 };
 
 struct rp_catalog_options {
     const struct rp_clock *clock; /* NULL: the host's */
     int lane;
-    bool migrate; /* bring an older schema up to date */
+    bool migrate;      /* bring an older schema up to date */
+    int64_t cache_kib; /* as in struct rp_db_options: for one of many connections */
 };
 
 int rp_catalog_open(const char *url, const struct rp_catalog_options *options, struct rp_catalog **out,
@@ -73,8 +80,7 @@ struct rp_tx {
     size_t n_tally;
 };
 
-typedef int rp_tx_fn(struct rp_tx *tx, void *ctx, struct rp_error *err);
-
+/* What the function allocates in tx->arena, and what it reads there, is gone when this returns. */
 int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err);
 
 int64_t rp_tx_new_id(struct rp_tx *tx);

@@ -58,6 +58,7 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
         .reason = keep(marks, &v[20], &failed),
         .actor = keep(marks, &v[21], &failed),
         .note = keep(marks, &v[22], &failed),
+        .file_id = v[23].i,
     };
     if (failed) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
     if (m.state < RP_MARKED || m.state >= RP_STATES)
@@ -68,7 +69,7 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
 
 /* ---- changes ---- */
 
-#define ADD_COLUMNS 19
+#define ADD_COLUMNS 20
 
 int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
 {
@@ -89,7 +90,7 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
             rp_int(m->annotated),    rp_text(m->etag),
             rp_text(m->version),     rp_int(m->size_bytes),
             rp_int(m->modified_ms),  rp_text(m->reason),
-            rp_text(m->actor),
+            rp_text(m->actor),       rp_int_or_null(m->file_id != 0, m->file_id),
         };
         memcpy(&rows[i * ADD_COLUMNS], row, sizeof row);
     }

@@ -35,6 +35,7 @@ enum rp_end {
     RP_END_RESTORED = 5,    /* reprieved by a person */
     RP_END_RECOVERED = 6,   /* reprieved because the catalog was rolled back */
     RP_END_KEPT = 7,        /* a dead letter that a person gave up */
+    RP_END_CONFIRMED = 8,   /* the upload was confirmed, alone or by its transaction's commit */
     RP_ENDS
 };
 
@@ -53,6 +54,7 @@ struct rp_mark {
     int64_t ended_at_ms; /* 0: not yet */
     const char *reason, *actor;
     const char *note; /* may be NULL */
+    int64_t file_id;  /* 0: its subject is an object, not a file */
 };
 
 struct rp_marks {
@@ -93,6 +95,7 @@ struct rp_move {
     int64_t attempts;
     const char *note; /* may be NULL */
     bool refence;     /* raise the fence: whoever holds a lease on it has lost it */
+    bool with_file;   /* the caller changes the mark's file as well, and writes the audit row that tells of both */
     bool done;        /* out: the row was changed */
 };
 int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_error *err);

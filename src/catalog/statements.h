@@ -6,13 +6,17 @@
 #ifndef RP_CATALOG_STATEMENTS_H
 #define RP_CATALOG_STATEMENTS_H
 
+#include "catalog/statements_alert.h"
+#include "catalog/statements_file.h"
+#include "catalog/statements_metrics.h"
+#include "catalog/statements_token.h"
 #include "db/db.h"
 
 /* States and scopes appear as numbers here; tests/unit/test_state.c holds them against their names. */
 #define MARK_COLUMNS                                                                                                   \
     "id, place_id, key, state, was, next_at, due_at, marked_at, fence, attempts, checks, tenant_id, run_id, etag, "    \
-    "version, size_bytes, modified_ms, annotated, outcome, ended_at, reason, actor, note"
-#define MARK_TYPES "iisiiiiiiiiiissiiiiisss"
+    "version, size_bytes, modified_ms, annotated, outcome, ended_at, reason, actor, note, file_id"
+#define MARK_TYPES "iisiiiiiiiiiissiiiiisssi"
 
 /* True for a subject (place, key, tenant) that an active hold covers. */
 #define HELD(place, key, tenant)                                                                                       \
@@ -26,7 +30,7 @@
 /* clang-format off */
 /*     name            params  rows   columns
  *     text */
-#define RP_STATEMENTS(X)                                                                                               \
+#define RP_STATEMENTS_MARK(X)                                                                                          \
     X(schema_known,    "",     NULL,  "i",                                                                             \
       "SELECT number FROM meta WHERE name = 'schema'")                                                                 \
     X(meta_get,        "s",    NULL,  "is",                                                                            \
@@ -85,9 +89,9 @@
       "SELECT place_id, state, CAST(SUM(marks) AS BIGINT), CAST(SUM(bytes) AS BIGINT) FROM tally "                     \
       "GROUP BY place_id, state ORDER BY place_id, state")                                                             \
                                                                                                                        \
-    X(mark_add,        "",     "iisiiiiiiiiiissiiss", NULL,                                                            \
+    X(mark_add,        "",     "iisiiiiiiiiiissiissi", NULL,                                                           \
       "INSERT INTO mark (id, place_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "       \
-      "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor) VALUES @ROWS "                        \
+      "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id) VALUES @ROWS "               \
       "ON CONFLICT (place_id, key, active) DO NOTHING")                                                                \
     X(mark_claim,      "iiisii", NULL, MARK_TYPES,                                                                     \
       "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE place_id = $1 AND next_at IS NOT NULL "         \
@@ -207,6 +211,14 @@
     X(dead_get,        "i",    NULL,  "iiiisi",                                                                        \
       "SELECT id, mark_id, from_state, attempts, error, died_at FROM dead_letter WHERE id = $1 AND open IS NOT NULL")
 /* clang-format on */
+
+/* Each family of tables has its part of the one table. */
+#define RP_STATEMENTS(X)                                                                                               \
+    RP_STATEMENTS_MARK(X)                                                                                              \
+    RP_STATEMENTS_FILE(X)                                                                                              \
+    RP_STATEMENTS_ALERT(X)                                                                                             \
+    RP_STATEMENTS_METRICS(X)                                                                                           \
+    RP_STATEMENTS_TOKEN(X)
 
 enum rp_statement {
 #define X(name, params, rows, columns, text) RP_SQL_##name,

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include "catalog/file.h"
+
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "core/state.h"
+#include "lib/answer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,15 +49,6 @@ void rp_emit(const struct rp_cli *cli, json_t *value)
         if (line != NULL) puts(line);
     }
     json_decref(value);
-}
-
-json_t *rp_error_json(const struct rp_error *err)
-{
-    json_t *o = json_object();
-    rp_json_set(o, "code", json_string(rp_error_slug(err->code)));
-    rp_json_set(o, "message", rp_json_text(err->text));
-    if (err->hint[0] != 0) rp_json_set(o, "hint", rp_json_text(err->hint));
-    return o;
 }
 
 int rp_report(const struct rp_cli *cli, const struct rp_error *err)
@@ -147,7 +141,13 @@ int rp_cli_subject(struct rp_cli *cli, const char *text, struct rp_arena *arena,
 {
     struct rp_subject subject;
     struct rp_mark mark;
+    struct rp_file file;
     int r = rp_session_subject(&cli->session, text, &subject, err);
+    if (r == 0 && subject.file_id != 0) {
+        r = rp_file_get(cli->session.catalog->db, subject.file_id, arena, &file, err);
+        if (r == 0) r = rp_cli_place_of(cli, file.place_id, &subject.place, err);
+        if (r == 0) subject.key = file.key;
+    }
     if (r == 0 && subject.mark_id != 0) {
         r = rp_mark_get(cli->session.catalog->db, subject.mark_id, arena, &mark, err);
         if (r == 0) r = rp_cli_place_of(cli, mark.place_id, &subject.place, err);
@@ -196,26 +196,4 @@ int rp_cli_unknown_verb(const struct rp_cli *cli, const char *verbs, struct rp_e
 {
     rp_error_set(err, RP_EINVAL, "%s: '%.32s' is not one of: %s", cli->args.command->name, cli->args.words[0], verbs);
     return rp_error_hint(err, "`reprieve help %s` shows how it is called", cli->args.command->name);
-}
-
-json_t *rp_subject_json(const char *store, const char *key)
-{
-    char text[RP_KEY_MAX + 80];
-    snprintf(text, sizeof text, "%.64s:%.*s", store, RP_KEY_MAX, key);
-    return rp_json_text(text);
-}
-
-json_t *rp_mark_line(const struct rp_mark *mark, const char *store)
-{
-    char id[RP_ID_TEXT];
-    json_t *o = rp_mark_json(mark, store);
-    rp_json_set(o, "state", json_string(rp_state_name(mark->state)));
-    rp_json_set(o, "actor", rp_json_text(mark->actor));
-    if (mark->outcome != RP_END_NONE) rp_json_set(o, "outcome", json_string(rp_end_name(mark->outcome)));
-    if (mark->ended_at_ms != 0) rp_json_set(o, "ended_at", rp_json_time(mark->ended_at_ms));
-    if (mark->checks & RP_CHECK_REFERENCES) rp_json_set(o, "only_if", json_string("unreferenced"));
-    if (mark->attempts > 0) rp_json_set(o, "attempts", json_integer(mark->attempts));
-    if (mark->run_id != 0) rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, mark->run_id, id)));
-    if (mark->note != NULL) rp_json_set(o, "note", rp_json_text(mark->note));
-    return o;
 }

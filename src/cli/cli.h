@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "catalog/mark.h"
 #include "cli/options.h"
+#include "core/state.h"
 #include "lib/session.h"
 
 #include <jansson.h>
@@ -38,7 +39,6 @@ void rp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* "re
 void rp_emit(const struct rp_cli *cli, json_t *value);
 /* An error as L1 wants it. Returns the exit code. */
 int rp_report(const struct rp_cli *cli, const struct rp_error *err);
-json_t *rp_error_json(const struct rp_error *err); /* {"code","message","hint"} */
 
 /* Each writes into `out` and returns it. */
 const char *rp_show(const char *text, char out[RP_SHOWN_MAX]);
@@ -60,7 +60,7 @@ const char *rp_names_of(const struct rp_names *names, int64_t place_id);
 
 /* Opens the store that a mark is of. */
 int rp_cli_place_of(struct rp_cli *cli, int64_t place_id, struct rp_place **out, struct rp_error *err);
-/* STORE:KEY, or a mark's id: then place and key are that mark's, the key in the arena, and mark_id stays set. */
+/* STORE:KEY, or the id of a mark or a file: then place and key are that one's, the key in the arena, and its id stays set. */
 int rp_cli_subject(struct rp_cli *cli, const char *text, struct rp_arena *arena, struct rp_subject *out,
                    struct rp_error *err);
 /* STORE:PREFIX, where the prefix may be empty. */
@@ -71,10 +71,5 @@ int rp_cli_foreign_key(const struct rp_subject *subject, struct rp_error *err);
 int rp_cli_id(const char *text, enum rp_id_kind kind, int64_t *out, struct rp_error *err);
 /* For commands with verbs: RP_EINVAL names those that there are. */
 int rp_cli_unknown_verb(const struct rp_cli *cli, const char *verbs, struct rp_error *err);
-
-/* {"store:key"} as JSON, whatever the bytes. */
-json_t *rp_subject_json(const char *store, const char *key);
-/* A mark as lists show it: rp_mark_json and what became of it. */
-json_t *rp_mark_line(const struct rp_mark *mark, const char *store);
 
 #endif

@@ -7,35 +7,13 @@
 #include "catalog/statements.h"
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "lib/answer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define NEWEST 20
-
-static json_t *row_json(const struct rp_audit_row *row)
-{
-    struct rp_error ignored = { 0 };
-    char id[RP_ID_TEXT], hex[RP_DIGEST_HEX];
-    json_t *o = json_object(), *details = NULL;
-    rp_json_set(o, "lane", json_integer(row->lane));
-    rp_json_set(o, "seq", json_integer(row->seq));
-    rp_json_set(o, "at", rp_json_time(row->at_ms));
-    rp_json_set(o, "event", rp_json_text(row->event));
-    rp_json_set(o, "actor", rp_json_text(row->actor));
-    if (row->mark_id != 0) rp_json_set(o, "mark", json_string(rp_id_format(RP_ID_MARK, row->mark_id, id)));
-    if (row->tenant_id != 0) rp_json_set(o, "tenant", json_integer(row->tenant_id));
-    /* details that are no JSON any more were tampered with: shown as the text they are */
-    if (row->details != NULL && rp_json_parse(row->details, strlen(row->details), &details, &ignored) < 0)
-        details = rp_json_text(row->details);
-    rp_json_set(o, "details", details != NULL ? details : json_null());
-    rp_digest_hex(row->digest, hex);
-    rp_json_set(o, "digest", json_string(hex));
-    rp_digest_hex(row->hash, hex);
-    rp_json_set(o, "hash", json_string(hex));
-    return o;
-}
 
 /* ---- the newest ---- */
 
@@ -69,7 +47,7 @@ static int keep_newest(void *ctx, const struct rp_audit_row *row, struct rp_erro
     }
     memmove(&k->rows[at + 1], &k->rows[at], (k->n - at) * sizeof k->rows[0]);
     memmove(&k->at_ms[at + 1], &k->at_ms[at], (k->n - at) * sizeof k->at_ms[0]);
-    k->rows[at] = row_json(row);
+    k->rows[at] = rp_audit_json(row);
     k->at_ms[at] = row->at_ms;
     k->n++;
     return 0;
@@ -144,15 +122,7 @@ static int verify_audit(struct rp_cli *cli, struct rp_error *err)
     struct rp_audit_verdict v = { 0 };
     int r = rp_audit_verify(cli->session.catalog, &v, err);
     if (r < 0) return r;
-    json_t *o = json_object();
-    rp_json_set(o, "ok", json_boolean(!v.broken));
-    rp_json_set(o, "lanes", json_integer((json_int_t)v.lanes));
-    rp_json_set(o, "rows", json_integer(v.rows));
-    rp_json_set(o, "erased", json_integer(v.erased));
-    if (v.broken)
-        rp_json_set(o, "broken",
-                    json_pack("{s:I,s:I,s:s}", "lane", (json_int_t)v.lane, "seq", (json_int_t)v.seq, "why", v.why));
-    rp_emit(cli, o);
+    rp_emit(cli, rp_audit_verdict_json(&v));
     if (v.broken) {
         rp_error_set(err, RP_EFAILED, "the audit log is broken at lane %" PRId64 ", row %" PRId64 ": %s", v.lane, v.seq,
                      v.why);
@@ -169,7 +139,7 @@ static int verify_audit(struct rp_cli *cli, struct rp_error *err)
 static int export_row(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
 {
     (void)ctx;
-    RP_CLEANUP(rp_json_decrefp) json_t *o = row_json(row);
+    RP_CLEANUP(rp_json_decrefp) json_t *o = rp_audit_json(row);
     if (json_dumpf(o, stdout, JSON_COMPACT) < 0 || fputc('\n', stdout) == EOF)
         return rp_error_set(err, RP_EFAILED, "the export could not be written");
     return 0;

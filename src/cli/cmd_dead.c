@@ -7,6 +7,8 @@
 #include "cli/table.h"
 #include "core/dead.h"
 #include "core/state.h"
+#include "lib/answer.h"
+#include "lib/journal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -96,15 +98,7 @@ static const char *store_of(const struct page *page, const struct letter *letter
 
 static json_t *letter_json(const struct page *page, const struct letter *letter)
 {
-    char id[RP_ID_TEXT];
-    json_t *o = json_object();
-    rp_json_set(o, "id", json_string(rp_id_format(RP_ID_DEAD, letter->dead.id, id)));
-    rp_json_set(o, "died_at", rp_json_time(letter->dead.died_at_ms));
-    rp_json_set(o, "from", json_string(rp_state_name(letter->dead.from_state)));
-    rp_json_set(o, "attempts", json_integer(letter->dead.attempts));
-    rp_json_set(o, "error", rp_json_text(letter->error));
-    rp_json_set(o, "mark", rp_mark_line(&letter->mark, store_of(page, letter)));
-    return o;
+    return rp_dead_json(&letter->dead, &letter->mark, store_of(page, letter));
 }
 
 static void list_letter(const struct page *page, const struct letter *letter, struct rp_table *table)
@@ -174,10 +168,8 @@ static int show_dead(struct page *page, const char *text, struct rp_error *err)
 static void log_decision(const struct page *page, const struct letter *letter, const char *event, const char *as)
 {
     const struct rp_session *s = &page->cli->session;
-    json_t *o = rp_mark_json(&letter->mark, store_of(page, letter));
-    rp_json_set(o, "actor", rp_json_text(s->actor));
-    rp_json_set(o, "state", json_string(as));
-    rp_log_event(s->log, RP_LOG_INFO, rp_session_now_ms(s), event, o);
+    struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
+    rp_journal_decided(&j, event, store_of(page, letter), &letter->mark, as);
 }
 
 static void tell_decision(const struct page *page, const struct letter *letter, struct rp_answers *told, const char *as)

@@ -4,16 +4,19 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "base/utf8.h"
+#include "catalog/file.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/hold.h"
 #include "core/state.h"
+#include "lib/answer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define HOLD_ARENA_MAX ((size_t)8 << 20)
+#define PAGE           1000
 
 /* ---- list ---- */
 
@@ -24,38 +27,32 @@ struct listing {
     int64_t now_ms, shown;
 };
 
-static void write_scope(const struct rp_names *names, const struct rp_hold *hold, char *out, size_t size)
+static void show_hold(struct listing *l, const struct rp_hold_line *line)
 {
-    const char *store = rp_names_of(names, hold->place_id);
-    if (hold->scope == RP_SCOPE_EVERYTHING)
-        snprintf(out, size, "everything");
-    else if (hold->scope == RP_SCOPE_TENANT)
-        snprintf(out, size, "tenant/%" PRId64, hold->tenant_id);
-    else
-        snprintf(out, size, "%s:%s%s", store, hold->key, hold->scope == RP_SCOPE_PREFIX ? "*" : "");
-}
-
-static int show_hold(void *ctx, const struct rp_hold *hold, struct rp_error *err)
-{
-    struct listing *l = ctx;
-    char id[RP_ID_TEXT], scope[RP_KEY_MAX + 80], when[RP_WHEN_TEXT];
-    (void)err;
+    const struct rp_hold *hold = &line->hold;
+    char id[RP_ID_TEXT], scope[RP_SCOPE_TEXT], when[RP_WHEN_TEXT];
     l->shown++;
-    write_scope(&l->names, hold, scope, sizeof scope);
+    rp_scope_text(hold, rp_names_of(&l->names, hold->place_id), line->tenant, scope);
     rp_id_format(RP_ID_HOLD, hold->id, id);
     if (l->cli->json) {
-        json_t *o = json_object();
-        rp_json_set(o, "id", json_string(id));
-        rp_json_set(o, "scope", rp_json_text(scope));
-        rp_json_set(o, "reason", rp_json_text(hold->reason));
-        rp_json_set(o, "actor", rp_json_text(hold->actor));
-        rp_json_set(o, "placed_at", rp_json_time(hold->placed_at_ms));
-        rp_emit(l->cli, o);
-        return 0;
+        rp_emit(l->cli, rp_hold_json(hold, scope));
+        return;
     }
     const char *cells[] = { id, scope, rp_show_when(hold->placed_at_ms, l->now_ms, when), hold->actor, hold->reason };
     rp_table_row(l->table, cells);
-    return 0;
+}
+
+static int show_page(struct listing *l, int64_t *after_id, bool *last, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(HOLD_ARENA_MAX);
+    struct rp_hold_line *lines = NULL;
+    size_t n = 0;
+    int r = rp_holds_list(l->cli->session.catalog->db, *after_id, PAGE, &arena, &lines, &n, err);
+    for (size_t i = 0; i < n && r == 0; i++)
+        show_hold(l, &lines[i]);
+    if (n > 0) *after_id = lines[n - 1].hold.id;
+    *last = n < PAGE;
+    return r;
 }
 
 static int list_holds(struct rp_cli *cli, struct rp_error *err)
@@ -72,8 +69,10 @@ static int list_holds(struct rp_cli *cli, struct rp_error *err)
     l->cli = cli;
     l->table = &table;
     l->now_ms = rp_session_now_ms(&cli->session);
+    int64_t after_id = 0;
     int r = rp_names_load(cli, &l->names, err);
-    if (r == 0) r = rp_hold_each(cli->session.catalog->db, show_hold, l, err);
+    for (bool last = false; r == 0 && !last;)
+        r = show_page(l, &after_id, &last, err);
     rp_table_end(&table);
     if (r == 0 && l->shown == 0) rp_say(cli, "no holds\n");
     return r;
@@ -81,32 +80,41 @@ static int list_holds(struct rp_cli *cli, struct rp_error *err)
 
 /* ---- place ---- */
 
-static int refuse_tenant(const char *name, struct rp_error *err)
+static int read_tenant(struct rp_cli *cli, struct rp_arena *arena, const char *name, struct rp_hold_request *out,
+                       struct rp_error *err)
 {
-    rp_error_set(err, RP_ENOTFOUND, "no tenant '%.64s': there are no tenants yet", name);
-    return rp_error_hint(err, "a scope is STORE:KEY, STORE:PREFIX* or everything");
+    struct rp_tenant tenant;
+    int r = rp_tenant_find(cli->session.catalog->db, name, &tenant, err);
+    if (r == RP_ENOTFOUND) rp_error_set(err, r, "no tenant '%.63s'", name);
+    if (r < 0) return r;
+    out->tenant_id = tenant.id;
+    out->tenant = rp_arena_strdup(arena, tenant.name);
+    return 0;
+}
+
+static int read_prefix(struct rp_cli *cli, const struct rp_scope_name *name, struct rp_arena *arena,
+                       struct rp_subject *out, struct rp_error *err)
+{
+    const char *text = rp_arena_fmt(arena, "%s:%s", name->store, name->key);
+    if (text == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a hold");
+    return rp_cli_prefix(cli, text, out, err);
 }
 
 static int read_scope(struct rp_cli *cli, const char *text, struct rp_arena *arena, struct rp_hold_request *out,
                       struct rp_error *err)
 {
-    size_t n = strlen(text);
+    enum rp_id_kind kind;
+    int64_t id;
+    struct rp_scope_name name = { .scope = RP_SCOPE_SUBJECT }; /* of a mark's id: the subject of that mark */
     struct rp_subject subject;
-    int r;
-    out->scope = RP_SCOPE_EVERYTHING;
-    if (strcmp(text, "everything") == 0) return 0;
-    if (strncmp(text, "tenant/", 7) == 0) return refuse_tenant(text + 7, err);
-    if (n > 0 && text[n - 1] == '*') {
-        char *prefix = rp_arena_copy(arena, text, n - 1);
-        if (prefix == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a hold");
-        if (strchr(prefix, ':') == NULL)
-            return rp_error_set(err, RP_EINVAL, "'%.64s' names no store: a prefix is STORE:PREFIX*", text);
-        out->scope = RP_SCOPE_PREFIX;
-        r = rp_cli_prefix(cli, prefix, &subject, err);
-    } else {
-        out->scope = RP_SCOPE_SUBJECT;
+    int r = rp_id_parse(text, &kind, &id) ? 0 : rp_scope_read(text, arena, &name, err);
+    out->scope = name.scope;
+    if (r < 0 || name.scope == RP_SCOPE_EVERYTHING) return r;
+    if (name.scope == RP_SCOPE_TENANT) return read_tenant(cli, arena, name.tenant, out, err);
+    if (name.scope == RP_SCOPE_PREFIX)
+        r = read_prefix(cli, &name, arena, &subject, err);
+    else
         r = rp_cli_subject(cli, text, arena, &subject, err);
-    }
     if (r < 0) return r;
     out->place = subject.place;
     out->key = subject.key;

@@ -5,9 +5,10 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "cli/answers.h"
-#include "cli/journal.h"
 #include "cli/lines.h"
 #include "cli/progress.h"
+#include "lib/answer.h"
+#include "lib/journal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,33 +41,13 @@ struct marking {
 
 static json_t *answer_json(const struct marking *m, const struct item *item)
 {
-    static const char *const outcomes[] = { [RP_MARK_REFUSED] = "refused",
-                                            [RP_MARK_SAME] = "same",
-                                            [RP_MARK_EXTENDED] = "extended",
-                                            [RP_MARK_CREATED] = "created",
-                                            [RP_MARK_REPLACED] = "created" };
-    const struct rp_mark_answer *a = &item->answer;
-    char id[RP_ID_TEXT];
+    const struct rp_subject *subject = &item->subject;
+    if (subject->place != NULL)
+        return rp_mark_answer_json(&item->answer, subject->place->config->name, subject->key, m->pattern.reason);
     json_t *o = json_object();
-    if (item->subject.place != NULL)
-        rp_json_set(o, "subject", rp_subject_json(item->subject.place->config->name, item->subject.key));
-    else
-        rp_json_set(o, "subject", rp_json_text(item->text));
-    rp_json_set(o, "outcome", json_string(outcomes[a->what]));
-    if (a->what == RP_MARK_REFUSED) {
-        rp_json_set(o, "error", rp_error_json(&a->error));
-        if (a->references > 0) rp_json_set(o, "references", json_integer(a->references));
-        return o;
-    }
-    rp_json_set(o, "mark", json_string(rp_id_format(RP_ID_MARK, a->mark_id, id)));
-    rp_json_set(o, "marked_at", rp_json_time(a->marked_at_ms));
-    rp_json_set(o, "due_at", rp_json_time(a->due_at_ms));
-    /* an older mark keeps the reason that it was made with */
-    if (a->what == RP_MARK_CREATED || a->what == RP_MARK_REPLACED)
-        rp_json_set(o, "reason", rp_json_text(m->pattern.reason));
-    rp_json_set(o, "size", json_integer(a->size_bytes));
-    if (a->annotated) rp_json_set(o, "annotated", json_true());
-    if (a->annotate_note[0] != 0) rp_json_set(o, "annotation_failed", rp_json_text(a->annotate_note));
+    rp_json_set(o, "subject", rp_json_text(item->text));
+    rp_json_set(o, "outcome", json_string("refused"));
+    rp_json_set(o, "error", rp_error_json(&item->answer.error));
     return o;
 }
 
@@ -105,7 +86,7 @@ static size_t collect_share(struct marking *m, const struct rp_place *place)
 {
     size_t n = 0;
     for (size_t i = 0; i < m->n; i++) {
-        if (m->items[i].subject.place != place || m->items[i].asked) continue;
+        if (m->items[i].subject.place != place || m->items[i].subject.file_id != 0 || m->items[i].asked) continue;
         m->items[i].asked = true;
         m->requests[n] = m->pattern;
         m->requests[n].key = m->items[i].subject.key;
@@ -128,10 +109,26 @@ static void mark_share(struct marking *m, struct rp_place *place)
     if (r == 0) rp_session_committed(s, place);
 }
 
+static void mark_file(struct marking *m, struct item *item)
+{
+    struct rp_error err = { 0 };
+    item->asked = true;
+    int r = rp_session_mark_file(&m->cli->session, item->subject.file_id, &m->pattern, &item->subject.place,
+                                 &item->answer, &err);
+    if (r < 0) item->answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
+    if (r == 0) rp_session_committed(&m->cli->session, item->subject.place);
+}
+
 static void flush_batch(struct marking *m)
 {
-    for (size_t i = 0; i < m->n; i++)
-        if (m->items[i].subject.place != NULL && !m->items[i].asked) mark_share(m, m->items[i].subject.place);
+    for (size_t i = 0; i < m->n; i++) {
+        struct item *item = &m->items[i];
+        if (item->subject.place == NULL || item->asked) continue;
+        if (item->subject.file_id != 0)
+            mark_file(m, item);
+        else
+            mark_share(m, item->subject.place);
+    }
     rp_progress_clear(&m->progress);
     for (size_t i = 0; i < m->n; i++)
         tell(m, &m->items[i]);

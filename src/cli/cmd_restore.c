@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_restore.c - `restore`: named subjects, or everything that fits all of the given filters. What fits is found by the
- * narrowest index (run, prefix, reason, time) and held against the other filters here, in pages of 1,000.
- * A mark whose object was moved to quarantine is found through its copy there, and returned. */
+/* cmd_restore.c - `restore`: named subjects, or everything that fits all of the given filters (core/undo.h), 1,000 at a
+ * time. */
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/run.h"
 #include "cli/answers.h"
-#include "cli/journal.h"
 #include "cli/progress.h"
-#include "core/quarantine.h"
+#include "core/file.h"
 #include "core/state.h"
+#include "core/undo.h"
+#include "lib/answer.h"
+#include "lib/journal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define PAGE            1000
-#define PAGE_ARENA_MAX  ((size_t)16 << 20)
 #define BATCH_ARENA_MAX ((size_t)16 << 20)
-
-struct filter {
-    int64_t run_id;           /* 0: none */
-    struct rp_subject prefix; /* place NULL: none */
-    const char *reason, *actor;
-    int64_t since_ms, until_ms; /* -1: none */
-};
 
 struct item {
     const char *text; /* as it was given, or the mark's subject */
@@ -37,7 +29,7 @@ struct item {
 
 struct restoring {
     struct rp_cli *cli;
-    struct filter filter;
+    struct rp_undo_filter filter;
     bool dry_run;
     struct rp_arena arena; /* of the batch */
     struct item *items;
@@ -54,17 +46,13 @@ struct restoring {
 
 static json_t *answer_json(const struct restoring *res, const struct item *item)
 {
-    static const char *const outcomes[] = { [RP_REPRIEVE_REFUSED] = "refused",
-                                            [RP_REPRIEVE_DONE] = "restored",
-                                            [RP_REPRIEVE_ALREADY] = "already_restored",
-                                            [RP_REPRIEVE_RETURNED] = "returned" };
-    json_t *o = item->place != NULL ? rp_mark_json(&item->mark, item->place->config->name) : json_object();
-    if (item->place == NULL) rp_json_set(o, "subject", rp_json_text(item->text));
-    rp_json_set(o, "outcome", json_string(outcomes[item->answer.what]));
+    if (item->place != NULL)
+        return rp_reprieve_answer_json(&item->answer, &item->mark, item->place->config->name, res->dry_run);
+    json_t *o = json_object();
+    rp_json_set(o, "subject", rp_json_text(item->text));
+    rp_json_set(o, "outcome", json_string("refused"));
     if (res->dry_run) rp_json_set(o, "dry_run", json_true());
-    if (item->answer.what == RP_REPRIEVE_REFUSED) rp_json_set(o, "error", rp_error_json(&item->answer.error));
-    if (item->answer.annotate_note[0] != 0)
-        rp_json_set(o, "annotation_failed", rp_json_text(item->answer.annotate_note));
+    rp_json_set(o, "error", rp_error_json(&item->answer.error));
     return o;
 }
 
@@ -106,14 +94,8 @@ static void tell(struct restoring *res, const struct item *item)
 /* What a restore would say now; nothing is changed. */
 static int foresee(struct restoring *res, struct item *item, struct rp_error *err)
 {
-    struct rp_mark aside;
-    int r = item->mark.state != RP_PURGED
-                ? RP_ENOTFOUND
-                : rp_quarantine_mark(res->cli->session.catalog->db, &item->mark, &res->arena, &aside, err);
-    if (r < 0 && r != RP_ENOTFOUND) return r;
-    item->answer.what =
-        rp_reprieve_decide(&item->mark, r == 0 ? &aside : NULL, item->place->config->name, &item->answer.error).what;
-    return 0;
+    return rp_undo_foresee(res->cli->session.catalog->db, &item->mark, item->place->config->name, &res->arena,
+                           &item->answer, err);
 }
 
 static size_t collect_share(struct restoring *res, const struct rp_place *place)
@@ -176,7 +158,9 @@ static int find_mark(struct restoring *res, struct item *item, struct rp_error *
     struct rp_session *s = &res->cli->session;
     int r = rp_cli_subject(res->cli, item->text, &res->arena, &subject, err);
     if (r < 0) return r;
-    if (subject.mark_id != 0)
+    if (subject.file_id != 0)
+        r = rp_file_mark(s->catalog->db, subject.file_id, &res->arena, &item->mark, err);
+    else if (subject.mark_id != 0)
         r = rp_mark_get(s->catalog->db, subject.mark_id, &res->arena, &item->mark, err);
     else
         r = rp_reprieve_find(s->catalog, subject.place, subject.key, &res->arena, &item->mark, err);
@@ -199,106 +183,15 @@ static int restore_words(struct restoring *res, struct rp_error *err)
 
 /* ---- by filters ---- */
 
-static bool fits(const struct filter *f, const struct rp_mark *m)
+static int add_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err)
 {
-    if (f->prefix.place != NULL && m->place_id != f->prefix.place->id) return false;
-    if (f->prefix.place != NULL && strncmp(m->key, f->prefix.key, strlen(f->prefix.key)) != 0) return false;
-    if (f->reason != NULL && strcmp(m->reason, f->reason) != 0) return false;
-    if (f->actor != NULL && strcmp(m->actor, f->actor) != 0) return false;
-    if (f->since_ms >= 0 && m->marked_at_ms < f->since_ms) return false;
-    return f->until_ms < 0 || m->marked_at_ms < f->until_ms;
-}
-
-static int copy_mark(struct restoring *res, const struct rp_mark *from, struct rp_mark *out, struct rp_error *err)
-{
-    struct rp_mark m = *from;
-    m.key = rp_arena_strdup(&res->arena, from->key);
-    m.etag = rp_arena_strdup(&res->arena, from->etag);
-    m.version = rp_arena_strdup(&res->arena, from->version);
-    m.reason = rp_arena_strdup(&res->arena, from->reason);
-    m.actor = rp_arena_strdup(&res->arena, from->actor);
-    m.note = NULL;
-    if (m.key == NULL || m.etag == NULL || m.version == NULL || m.reason == NULL || m.actor == NULL)
-        return rp_error_set(err, RP_ENOMEM, "no memory for a batch of marks");
-    *out = m;
-    return 0;
-}
-
-static int add_mark(struct restoring *res, const struct rp_mark *mark, struct rp_error *err)
-{
+    struct restoring *res = ctx;
     struct item *item = &res->items[res->n];
     *item = (struct item){ .text = "" };
-    int r = copy_mark(res, mark, &item->mark, err);
+    int r = rp_mark_copy(mark, &res->arena, &item->mark, err);
     if (r == 0) r = rp_cli_place_of(res->cli, mark->place_id, &item->place, err);
-    return r < 0 ? r : added(res, err);
-}
-
-/* A copy in quarantine stands for the mark that it was made for. One without a run was returned already. */
-static int add_original(struct restoring *res, const struct rp_mark *aside, struct rp_error *err)
-{
-    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)1 << 16);
-    enum rp_id_kind kind;
-    int64_t id;
-    struct rp_mark original;
-    if (aside->run_id == 0 || aside->state != RP_MARKED) return 0;
-    if (!rp_id_parse(aside->key + strlen(RP_STORE_QUARANTINE), &kind, &id) || kind != RP_ID_MARK) return 0;
-    int r = rp_mark_get(res->cli->session.catalog->db, id, &arena, &original, err);
-    if (r < 0 || !fits(&res->filter, &original)) return r;
-    return add_mark(res, &original, err);
-}
-
-static int take_mark(struct restoring *res, const struct rp_mark *mark, struct rp_error *err)
-{
-    if (rp_quarantine_is(mark->key)) return res->filter.run_id != 0 ? add_original(res, mark, err) : 0;
-    if (mark->state != RP_MARKED || !fits(&res->filter, mark)) return 0;
-    return add_mark(res, mark, err);
-}
-
-typedef int take_fn(struct restoring *res, const struct rp_mark *mark, struct rp_error *err);
-
-static int walk(struct restoring *res, struct rp_marks_query *query, take_fn *take, struct rp_error *err)
-{
-    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PAGE_ARENA_MAX);
-    for (;;) {
-        struct rp_marks page;
-        rp_arena_reset(&arena);
-        int r = rp_marks_init(&page, PAGE, &arena, err);
-        if (r == 0) r = rp_marks_page(res->cli->session.catalog->db, query, &page, err);
-        if (r < 0 || page.n == 0) return r;
-        for (size_t i = 0; i < page.n && r == 0; i++)
-            r = take(res, &page.at[i], err);
-        if (r < 0 || res->broken) return r;
-    }
-}
-
-/* Only waiting marks are in the indexes of prefix and reason: what lies in quarantine is found by its copies. */
-static int walk_quarantine(struct restoring *res, struct rp_error *err)
-{
-    struct rp_names names;
-    int r = rp_names_load(res->cli, &names, err);
-    for (size_t i = 0; i < names.n && r == 0 && !res->broken; i++) {
-        struct rp_marks_query query = { .by = RP_BY_PREFIX, .place_id = names.rows[i].id, .text = RP_STORE_QUARANTINE };
-        const struct rp_subject *prefix = &res->filter.prefix;
-        if (prefix->place != NULL && prefix->place->id != names.rows[i].id) continue;
-        r = walk(res, &query, add_original, err);
-    }
-    return r;
-}
-
-static int restore_filtered(struct restoring *res, struct rp_error *err)
-{
-    const struct filter *f = &res->filter;
-    struct rp_marks_query query = { .by = RP_BY_SINCE, .since_ms = f->since_ms >= 0 ? f->since_ms : 0 };
-    if (f->run_id != 0) {
-        query = (struct rp_marks_query){ .by = RP_BY_RUN, .run_id = f->run_id };
-        return walk(res, &query, take_mark, err);
-    }
-    if (f->prefix.place != NULL)
-        query = (struct rp_marks_query){ .by = RP_BY_PREFIX, .place_id = f->prefix.place->id, .text = f->prefix.key };
-    else if (f->reason != NULL)
-        query = (struct rp_marks_query){ .by = RP_BY_REASON, .text = f->reason };
-    int r = walk(res, &query, take_mark, err);
-    return r < 0 || res->broken ? r : walk_quarantine(res, err);
+    if (r == 0) r = added(res, err);
+    return r < 0 ? r : res->broken;
 }
 
 /* ---- the command ---- */
@@ -309,18 +202,21 @@ static int ignore_record(void *ctx, const struct rp_record_row *row, struct rp_e
     return 0;
 }
 
-static int read_filter(struct rp_cli *cli, struct filter *f, struct rp_error *err)
+static int read_filter(struct rp_cli *cli, struct rp_undo_filter *f, struct rp_error *err)
 {
     const struct rp_args *args = &cli->args;
     int64_t now_ms = rp_session_now_ms(&cli->session);
     const char *run = rp_args_text(args, "run"), *prefix = rp_args_text(args, "prefix");
+    struct rp_subject subject = { 0 };
     int r = 0;
     f->reason = rp_args_text(args, "reason");
     f->actor = rp_args_text(args, "actor");
     f->since_ms = f->until_ms = -1;
     if (run != NULL) r = rp_cli_id(run, RP_ID_RUN, &f->run_id, err);
     if (run != NULL && r == 0) r = rp_record_get(cli->session.catalog->db, f->run_id, ignore_record, NULL, err);
-    if (r == 0 && prefix != NULL) r = rp_cli_prefix(cli, prefix, &f->prefix, err);
+    if (r == 0 && prefix != NULL) r = rp_cli_prefix(cli, prefix, &subject, err);
+    if (r == 0 && prefix != NULL) f->place_id = subject.place->id;
+    f->prefix = subject.key;
     if (r == 0) r = rp_args_when(args, "since", now_ms, -1, &f->since_ms, err);
     return r < 0 ? r : rp_args_when(args, "until", now_ms, -1, &f->until_ms, err);
 }
@@ -371,7 +267,7 @@ int rp_cmd_restore(struct rp_cli *cli, struct rp_error *err)
     res.dry_run = rp_args_has(&cli->args, "dry-run");
     rp_answers_init(&res.told, cli);
     rp_progress_begin(&res.progress, cli, "restoring", 0);
-    r = filtered ? restore_filtered(&res, err) : restore_words(&res, err);
+    r = filtered ? rp_undo_each(cli->session.catalog->db, &res.filter, add_mark, &res, err) : restore_words(&res, err);
     if (r == 0 && res.n > 0) r = flush_batch(&res, err);
     rp_progress_clear(&res.progress);
     if (r < 0) return r;

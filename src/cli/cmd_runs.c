@@ -21,24 +21,6 @@ struct listing {
     json_t *found;
 };
 
-/* A run that has no record yet, in the record's shape. */
-static json_t *open_json(const struct rp_run_row *row, struct rp_error *err)
-{
-    RP_CLEANUP(rp_json_decrefp) json_t *figures = NULL;
-    char id[RP_ID_TEXT];
-    if (rp_json_parse(row->figures, strlen(row->figures), &figures, err) < 0) return NULL;
-    json_t *o = json_object();
-    rp_json_set(o, "id", json_string(rp_id_format(RP_ID_RUN, row->id, id)));
-    rp_json_set(o, "kind", rp_json_text(row->kind));
-    rp_json_set(o, "name", rp_json_text(row->name));
-    /* its record is written by whoever takes its lock next */
-    rp_json_set(o, "state", json_string(rp_worker_is_dead(row->locked_by) ? "interrupted" : "running"));
-    rp_json_set(o, "locked_by", rp_json_text(row->locked_by));
-    rp_json_set(o, "started_at", rp_json_time(row->started_at_ms));
-    json_object_update(o, figures);
-    return o;
-}
-
 static const char *number(const json_t *counts, const char *name, char out[24])
 {
     snprintf(out, 24, "%" PRId64, rp_json_get_int(counts, name, 0));
@@ -73,7 +55,7 @@ static int take_open(void *ctx, const struct rp_run_row *row, struct rp_error *e
 {
     struct listing *l = ctx;
     if (l->only != 0 && row->id != l->only) return 0;
-    RP_CLEANUP(rp_json_decrefp) json_t *run = open_json(row, err);
+    RP_CLEANUP(rp_json_decrefp) json_t *run = rp_run_open_json(row, rp_worker_is_dead(row->locked_by), err);
     if (run == NULL) return RP_ECORRUPT;
     if (l->only != 0)
         l->found = json_incref(run);

@@ -6,8 +6,9 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/run.h"
-#include "cli/journal.h"
 #include "cli/progress.h"
+#include "lib/answer.h"
+#include "lib/journal.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -22,7 +22,7 @@ struct rp_option {
     bool hidden; /* works, but is for the project itself */
 };
 
-struct rp_command {
+struct rp_cli_command {
     const char *name, *alias; /* alias NULL: none */
     const char *synopsis, *summary, *help;
     const struct rp_option *options;
@@ -33,12 +33,12 @@ struct rp_command {
 
 #define RP_WORDS_ANY 1000000
 
-extern const struct rp_command rp_commands[];
+extern const struct rp_cli_command rp_commands[];
 extern const size_t rp_commands_count;
 extern const struct rp_option rp_global_options[];
 
 /* By name or alias; NULL: none. */
-const struct rp_command *rp_command_find(const char *name);
+const struct rp_cli_command *rp_command_find(const char *name);
 const struct rp_option *rp_option_find(const struct rp_option *options, const char *name, size_t n);
 const struct rp_option *rp_option_find_letter(const struct rp_option *options, char letter);
 
@@ -57,12 +57,15 @@ int rp_cmd_marks(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_migrate(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_pause(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_put(struct rp_cli *cli, struct rp_error *err);
+int rp_cmd_quota(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_recover(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_restore(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_resume(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_runs(struct rp_cli *cli, struct rp_error *err);
+int rp_cmd_serve(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_stores(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_sweep(struct rp_cli *cli, struct rp_error *err);
+int rp_cmd_token(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_version(struct rp_cli *cli, struct rp_error *err);
 
 #endif

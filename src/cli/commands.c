@@ -112,18 +112,33 @@ static const struct rp_option recover_options[] = {
     END
 };
 
+static const struct rp_option token_options[] = {
+    { "tenant", 0, "NAME", "with create: for this tenant; else an admin's", false },
+    { "scopes", 0, "LIST", "with create: what it may do, with commas (default: a tenant's files, an admin's all)", false },
+    { "expires", 0, "TIME", "with create: RFC 3339, or a duration from now (default: never)", false },
+    END
+};
+
 static const struct rp_option help_options[] = {
     { "man", 0, NULL, "print the manual page", true },
     END
 };
 
-const struct rp_command rp_commands[] = {
+const struct rp_cli_command rp_commands[] = {
     { .name = "init", .synopsis = "[--store NAME=DIR]... [--database NAME=URL]... [--force]",
       .summary = "write a commented reprieve.yaml",
       .help = "Writes every setting with its default and what it means. Stores begin in mode observe: nothing is written to "
               "them or erased until the file says quarantine or purge. A file that is there is not overwritten.\n"
               "  reprieve init --store media=/srv/media --database app=sqlite:/srv/app/app.db",
       .options = init_options, .words_most = 0, .run = rp_cmd_init },
+    { .name = "serve", .synopsis = "",
+      .summary = "run the daemon: HTTP, sweeper, schedules and alerts",
+      .help = "Without a configuration everything is kept under --data, and the first start makes an admin token and prints a "
+              "link to sign in with. SIGTERM and Ctrl-C drain: what was accepted is answered. SIGHUP reads the configuration "
+              "again and opens the log anew.\n"
+              "  reprieve serve\n"
+              "  reprieve serve --config /etc/reprieve/reprieve.yaml",
+      .options = none, .words_most = 0, .run = rp_cmd_serve },
     { .name = "put", .synopsis = "STORE:KEY FILE [--type TYPE] [--meta NAME=VALUE]...",
       .summary = "store a file as an object",
       .help = "FILE may be - for standard input. What stands under the key is replaced as a whole.\n"
@@ -201,6 +216,20 @@ const struct rp_command rp_commands[] = {
               "JSON lines.\n"
               "  reprieve audit verify",
       .options = audit_options, .words_most = 1, .run = rp_cmd_audit },
+    { .name = "quota", .synopsis = "\nset TENANT LIMIT\nrebuild [--dry-run]",
+      .summary = "show what tenants use and may use, change a limit, prove the counters",
+      .help = "LIMIT is a size such as 50GiB, or `default` for the configured one. `rebuild` compares every counter with the sum of "
+              "its ledger and sets right what differs.\n"
+              "  reprieve quota set acme 50GiB\n"
+              "  reprieve quota rebuild --dry-run",
+      .options = dry_run, .words_most = 3, .run = rp_cmd_quota },
+    { .name = "token", .synopsis = "[list]\ncreate NAME [--tenant NAME] [--scopes LIST] [--expires TIME]\nrevoke ID\nlink",
+      .summary = "list, make and revoke tokens; make a link to sign in with",
+      .help = "A token is shown once, when it is made; only its hash is kept. Scopes: files.read, files.write, marks.read, "
+              "marks.write, runs.read, runs.write, live, metrics, audit, admin, or all. A revoked token is refused at once.\n"
+              "  reprieve token create web --tenant acme\n"
+              "  reprieve token create prometheus --scopes metrics",
+      .options = token_options, .words_most = 2, .run = rp_cmd_token },
     { .name = "stores", .synopsis = "", .summary = "list stores: mode, guarantee, owner, what waits",
       .help = "  reprieve stores", .options = none, .words_most = 0, .run = rp_cmd_stores },
     { .name = "doctor", .synopsis = "", .summary = "check configuration, catalog, clocks and stores",
@@ -224,10 +253,10 @@ const struct rp_command rp_commands[] = {
 
 const size_t rp_commands_count = sizeof rp_commands / sizeof rp_commands[0];
 
-const struct rp_command *rp_command_find(const char *name)
+const struct rp_cli_command *rp_command_find(const char *name)
 {
     for (size_t i = 0; i < rp_commands_count; i++) {
-        const struct rp_command *c = &rp_commands[i];
+        const struct rp_cli_command *c = &rp_commands[i];
         if (strcmp(c->name, name) == 0 || (c->alias != NULL && strcmp(c->alias, name) == 0)) return c;
     }
     return NULL;

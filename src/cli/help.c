@@ -71,7 +71,7 @@ static void add_options(struct rp_buf *out, const struct rp_option *options)
     }
 }
 
-static void add_synopsis(struct rp_buf *out, const struct rp_command *command, const char *begin)
+static void add_synopsis(struct rp_buf *out, const struct rp_cli_command *command, const char *begin)
 {
     const char *text = command->synopsis;
     do {
@@ -97,7 +97,7 @@ void rp_help_overview(struct rp_buf *out)
                     "\n`reprieve help COMMAND` tells more about one.\n");
 }
 
-void rp_help_command(struct rp_buf *out, const struct rp_command *command)
+void rp_help_command(struct rp_buf *out, const struct rp_cli_command *command)
 {
     add_synopsis(out, command, "usage: ");
     if (command->alias != NULL) rp_buf_fmt(out, "alias: reprieve %s\n", command->alias);
@@ -116,7 +116,7 @@ int rp_cmd_help(struct rp_cli *cli, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(HELP_BYTES_MAX);
     const struct rp_args *args = &cli->args;
-    const struct rp_command *command = NULL;
+    const struct rp_cli_command *command = NULL;
     if (args->n_words > 0) command = rp_command_find(args->words[0]);
     if (args->n_words > 0 && command == NULL) {
         rp_error_set(err, RP_EINVAL, "there is no command '%.64s'", args->words[0]);

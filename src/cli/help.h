@@ -8,7 +8,7 @@
 struct rp_buf;
 
 void rp_help_overview(struct rp_buf *out);
-void rp_help_command(struct rp_buf *out, const struct rp_command *command);
+void rp_help_command(struct rp_buf *out, const struct rp_cli_command *command);
 void rp_help_man(struct rp_buf *out); /* man/reprieve.1 */
 
 /* What the exit codes mean, in order; ends with a text of NULL. */

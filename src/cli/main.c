@@ -12,7 +12,7 @@
 
 #define HELP_BYTES_MAX ((size_t)64 << 10)
 
-static int print_help(const struct rp_command *command, FILE *to)
+static int print_help(const struct rp_cli_command *command, FILE *to)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(HELP_BYTES_MAX);
     if (command != NULL)
@@ -25,7 +25,7 @@ static int print_help(const struct rp_command *command, FILE *to)
 
 static int check_words(const struct rp_args *args, struct rp_error *err)
 {
-    const struct rp_command *c = args->command;
+    const struct rp_cli_command *c = args->command;
     int r = 0;
     if (args->n_words < c->words_least) r = rp_error_set(err, RP_EINVAL, "%s: something is missing", c->name);
     if (args->n_words > c->words_most)

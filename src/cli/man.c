@@ -27,7 +27,7 @@ static void add_line(struct rp_buf *out, const char *text)
     rp_buf_char(out, '\n');
 }
 
-static void add_synopsis(struct rp_buf *out, const struct rp_command *command)
+static void add_synopsis(struct rp_buf *out, const struct rp_cli_command *command)
 {
     const char *text = command->synopsis;
     do {
@@ -71,7 +71,7 @@ static void add_options(struct rp_buf *out, const struct rp_option *options)
     }
 }
 
-static void add_command(struct rp_buf *out, const struct rp_command *command)
+static void add_command(struct rp_buf *out, const struct rp_cli_command *command)
 {
     rp_buf_fmt(out, ".SS %s\n", command->name);
     add_text(out, command->summary, strlen(command->summary));

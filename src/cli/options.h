@@ -17,8 +17,8 @@ struct rp_given {
 };
 
 struct rp_args {
-    const struct rp_command *command; /* NULL: none was named */
-    struct rp_given *given;           /* in the order of the line */
+    const struct rp_cli_command *command; /* NULL: none was named */
+    struct rp_given *given;               /* in the order of the line */
     size_t n_given;
     const char **words; /* what is left, without the command's name */
     size_t n_words;

@@ -34,6 +34,13 @@ static const struct {
     { "mark.retried", "brought back to be tried again", { { NULL, NULL } } },
     { "mark.lost", "given up after a failed purge; something of it may be erased", { { NULL, NULL } } },
     { "object.returned", "returned from quarantine", { { NULL, NULL } } },
+    { "file.pending", "an upload was begun", { { "name", " for '%s'" }, { "due_at", "; cleaned up unless it is confirmed by %s" } } },
+    { "file.uploaded", "the upload was confirmed", { { "status", ", the file is %s" } } },
+    { "file.live", "its processor accepted it", { { "status", ", the file is %s" } } },
+    { "file.deleted", "the file was deleted", { { "due_at", ", its purge is due %s" }, { "reason", " (reason: %s)" } } },
+    { "file.restored", "the file was restored", { { NULL, NULL } } },
+    { "file.cleaned", "the upload was not confirmed in time; its quota was refunded", { { "reason", " (%s)" } } },
+    { "file.purged", "the file is purged; its quota was refunded", { { NULL, NULL } } },
 };
 /* clang-format on */
 
@@ -82,6 +89,7 @@ static int tell(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
 struct hold_search {
     const struct rp_place *place;
     const char *key;
+    int64_t tenant_id; /* 0: none */
     bool held;
 };
 
@@ -93,6 +101,7 @@ static int search_hold(void *ctx, const struct rp_hold *hold, struct rp_error *e
     if (hold->scope == RP_SCOPE_EVERYTHING) s->held = true;
     if (hold->scope == RP_SCOPE_SUBJECT && here && strcmp(hold->key, s->key) == 0) s->held = true;
     if (hold->scope == RP_SCOPE_PREFIX && here && strncmp(hold->key, s->key, strlen(hold->key)) == 0) s->held = true;
+    if (hold->scope == RP_SCOPE_TENANT && hold->tenant_id == s->tenant_id) s->held = true;
     return 0;
 }
 
@@ -138,11 +147,11 @@ static void say_end(struct rp_story_end *end, const struct rp_place *place, int6
     }
 }
 
-static int stand(struct rp_catalog *catalog, struct rp_place *place, const char *key, struct rp_story_end *end,
-                 struct rp_error *err)
+static int stand(struct rp_catalog *catalog, struct rp_place *place, const char *key, int64_t tenant_id,
+                 struct rp_story_end *end, struct rp_error *err)
 {
     struct rp_item item = { .key = key };
-    struct hold_search search = { .place = place, .key = key };
+    struct hold_search search = { .place = place, .key = key, .tenant_id = tenant_id };
     int r = place->store->ops->stat(place->store, &item, 1, err);
     if (r < 0) return r;
     end->object = item.outcome;
@@ -160,7 +169,7 @@ int rp_explain(struct rp_catalog *catalog, struct rp_place *place, const char *k
     *end = (struct rp_story_end){ 0 };
     int r = rp_marks_init(&marks, MARKS_MAX, arena, err);
     if (r == 0) r = rp_marks_history(catalog->db, place->id, key, &marks, err);
-    if (r == 0) r = stand(catalog, place, key, end, err);
+    if (r == 0) r = stand(catalog, place, key, marks.n > 0 ? marks.at[0].tenant_id : 0, end, err);
     if (r < 0) return rp_error_wrap(err, r, "explain %s:%s", place->config->name, key);
     if (marks.n == 0 && end->object == RP_OUT_GONE)
         return rp_error_set(err, RP_ENOTFOUND, "%s:%s does not exist and was never marked", place->config->name, key);

@@ -7,6 +7,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "catalog/audit.h"
+#include "catalog/file.h"
 
 #include <string.h>
 
@@ -15,7 +16,29 @@
 #define PAGE           1000
 #define PAGE_ARENA_MAX ((size_t)4 << 20)
 
-static json_t *hold_json(const struct rp_hold *hold, const struct rp_place *place)
+int rp_scope_read(const char *text, struct rp_arena *arena, struct rp_scope_name *out, struct rp_error *err)
+{
+    size_t n = strlen(text);
+    char *copy = rp_arena_copy(arena, text, n);
+    if (copy == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a hold");
+    *out = (struct rp_scope_name){ .scope = RP_SCOPE_EVERYTHING };
+    if (strcmp(text, "everything") == 0) return 0;
+    *out = (struct rp_scope_name){ .scope = RP_SCOPE_TENANT, .tenant = copy + strlen("tenant/") };
+    if (strncmp(text, "tenant/", strlen("tenant/")) == 0) return 0;
+    char *colon = strchr(copy, ':');
+    if (colon == NULL || colon == copy) {
+        rp_error_set(err, RP_EINVAL, "'%.64s' is no scope", text);
+        return rp_error_hint(err, "a scope is STORE:KEY, STORE:PREFIX*, tenant/NAME or everything");
+    }
+    bool prefix = copy[n - 1] == '*';
+    *colon = 0;
+    if (prefix) copy[n - 1] = 0;
+    *out =
+        (struct rp_scope_name){ .scope = prefix ? RP_SCOPE_PREFIX : RP_SCOPE_SUBJECT, .store = copy, .key = colon + 1 };
+    return 0;
+}
+
+static json_t *hold_json(const struct rp_hold *hold, const struct rp_hold_request *request)
 {
     static const char *const scopes[] = { [RP_SCOPE_SUBJECT] = "subject",
                                           [RP_SCOPE_PREFIX] = "prefix",
@@ -25,7 +48,9 @@ static json_t *hold_json(const struct rp_hold *hold, const struct rp_place *plac
     json_t *o = json_object();
     rp_json_set(o, "hold", json_string(rp_id_format(RP_ID_HOLD, hold->id, id)));
     rp_json_set(o, "scope", json_string(scopes[hold->scope]));
-    if (place != NULL) rp_json_set(o, "subject", json_sprintf("%s:%s", place->config->name, hold->key));
+    if (request->place != NULL)
+        rp_json_set(o, "subject", json_sprintf("%s:%s", request->place->config->name, hold->key));
+    if (hold->scope == RP_SCOPE_TENANT) rp_json_set(o, "tenant", rp_json_text(request->tenant));
     rp_json_set(o, "reason", rp_json_text(hold->reason));
     return o;
 }
@@ -36,11 +61,11 @@ struct placing {
     struct rp_arena *arena;
 };
 
-static bool covers(const struct rp_hold_request *q, const char *key)
+static bool covers(const struct rp_hold_request *q, const struct rp_mark *mark)
 {
-    if (q->scope == RP_SCOPE_SUBJECT) return strcmp(q->key, key) == 0;
-    if (q->scope == RP_SCOPE_PREFIX) return strncmp(q->key, key, strlen(q->key)) == 0;
-    return true;
+    if (q->scope == RP_SCOPE_SUBJECT) return strcmp(q->key, mark->key) == 0;
+    if (q->scope == RP_SCOPE_PREFIX) return strncmp(q->key, mark->key, strlen(q->key)) == 0;
+    return q->scope != RP_SCOPE_TENANT || mark->tenant_id == q->tenant_id;
 }
 
 /* The texts of `mark` are of a page that is read over. */
@@ -70,7 +95,7 @@ static int collect_claimed(struct rp_tx *tx, struct placing *p, int64_t place_id
         r = rp_marks_init(&page, PAGE, &arena, err);
         if (r == 0) r = rp_hold_claimed(tx->db, place_id, after_id, &page, err);
         for (size_t i = 0; r == 0 && i < page.n; i++)
-            if (covers(p->request, page.at[i].key)) r = keep(&p->out->claimed, &page.at[i], err);
+            if (covers(p->request, &page.at[i])) r = keep(&p->out->claimed, &page.at[i], err);
         if (r == 0 && page.n > 0) after_id = page.at[page.n - 1].id;
     }
     return r;
@@ -95,6 +120,7 @@ static int place_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
                             .scope = q->scope,
                             .place_id = q->place != NULL ? q->place->id : 0,
                             .key = q->key,
+                            .tenant_id = q->tenant_id,
                             .reason = q->reason,
                             .actor = q->actor,
                             .placed_at_ms = tx->late_ms };
@@ -105,7 +131,7 @@ static int place_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (r < 0) return r;
     p->out->id = hold.id;
     p->out->placed_at_ms = hold.placed_at_ms;
-    struct rp_audit_entry entry = { .event = "hold.placed", .actor = q->actor, .details = hold_json(&hold, q->place) };
+    struct rp_audit_entry entry = { .event = "hold.placed", .actor = q->actor, .details = hold_json(&hold, q) };
     return rp_tx_audit(tx, &entry, err);
 }
 
@@ -115,6 +141,7 @@ int rp_hold_place(struct rp_catalog *catalog, const struct rp_hold_request *requ
     struct placing p = { .request = request, .out = out, .arena = arena };
     bool named = request->scope == RP_SCOPE_SUBJECT || request->scope == RP_SCOPE_PREFIX;
     RP_ASSERT(named == (request->place != NULL) && named == (request->key != NULL));
+    RP_ASSERT((request->scope == RP_SCOPE_TENANT) == (request->tenant_id != 0));
     return rp_catalog_transact(catalog, place_tx, &p, err);
 }
 
@@ -166,4 +193,47 @@ int rp_hold_resume(struct rp_catalog *catalog, const char *actor, int64_t *lifte
     }
     if (r == 0) *lifted = n;
     return r;
+}
+
+/* ---- list ---- */
+
+struct page {
+    int64_t after_id;
+    struct rp_hold_line *at;
+    size_t n, max;
+    struct rp_arena *arena;
+};
+
+static int keep_line(void *ctx, const struct rp_hold *hold, struct rp_error *err)
+{
+    struct page *page = ctx;
+    if (hold->id <= page->after_id || page->n == page->max) return 0;
+    struct rp_hold copy = *hold;
+    copy.reason = rp_arena_strdup(page->arena, hold->reason);
+    copy.actor = rp_arena_strdup(page->arena, hold->actor);
+    copy.key = hold->key != NULL ? rp_arena_strdup(page->arena, hold->key) : NULL;
+    if (copy.reason == NULL || copy.actor == NULL || (hold->key != NULL && copy.key == NULL))
+        return rp_error_set(err, RP_ENOMEM, "no memory for the holds");
+    page->at[page->n++] = (struct rp_hold_line){ .hold = copy, .tenant = "" };
+    return 0;
+}
+
+int rp_holds_list(struct rp_db *db, int64_t after_id, size_t max, struct rp_arena *arena, struct rp_hold_line **out,
+                  size_t *n, struct rp_error *err)
+{
+    struct page page = { .after_id = after_id, .max = max, .arena = arena };
+    page.at = rp_arena_array(arena, max, sizeof *page.at);
+    if (page.at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the holds");
+    int r = rp_hold_each(db, keep_line, &page, err);
+    for (size_t i = 0; i < page.n && r == 0; i++) {
+        struct rp_tenant tenant;
+        if (page.at[i].hold.scope != RP_SCOPE_TENANT) continue;
+        r = rp_tenant_by_id(db, page.at[i].hold.tenant_id, &tenant, err);
+        if (r == 0) page.at[i].tenant = rp_arena_strdup(arena, tenant.name);
+        if (r == 0 && page.at[i].tenant == NULL) r = rp_error_set(err, RP_ENOMEM, "no memory for the holds");
+    }
+    if (r < 0) return r;
+    *out = page.at;
+    *n = page.n;
+    return 0;
 }

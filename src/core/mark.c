@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "base/utf8.h"
 #include "catalog/audit.h"
+#include "catalog/file.h"
 #include "core/annotation.h"
 #include "core/guard.h"
 #include "core/state.h"
@@ -44,7 +45,7 @@ static int refuse_absent(const struct rp_mark_request *request, const struct rp_
     }
 }
 
-static int check_grace(const struct rp_store_config *config, int64_t span_ms, struct rp_error *err)
+int rp_grace_check(const struct rp_store_config *config, int64_t span_ms, struct rp_error *err)
 {
     char asked[RP_TIME_TEXT];
     if (config->allow_any_grace || (span_ms >= RP_GRACE_LEAST_MS && span_ms <= RP_GRACE_MOST_MS)) return 0;
@@ -52,6 +53,16 @@ static int check_grace(const struct rp_store_config *config, int64_t span_ms, st
     rp_error_hint(err, "choose a time in that range, or set allow_any_grace: true for store '%s' in the configuration",
                   config->name);
     return RP_EGRACE;
+}
+
+/* The object of a file goes with its file, or the file would point at nothing. */
+static int refuse_file(const struct rp_mark_facts *facts, const char *store, const char *key, struct rp_error *err)
+{
+    char id[RP_ID_TEXT];
+    if (facts->file_id == 0) return 0;
+    rp_id_format(RP_ID_FILE, facts->file_id, id);
+    rp_error_set(err, RP_EISFILE, "%s:%s is the object of file %s", store, key, id);
+    return rp_error_hint(err, "delete the file: `reprieve mark %s`", id);
 }
 
 static int refuse_references(const struct rp_mark_request *request, const struct rp_mark_facts *facts,
@@ -107,11 +118,12 @@ struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, co
     int64_t due =
         request->at_ms >= 0 ? request->at_ms : now_ms + (request->grace_ms >= 0 ? request->grace_ms : config->grace_ms);
     int code = refuse_absent(request, facts, config->name, err);
+    if (code == 0) code = refuse_file(facts, config->name, request->key, err);
     if (code == 0 && facts->held) {
         code = rp_error_set(err, RP_EHELD, "%s:%s is held", config->name, request->key);
         rp_error_hint(err, "`reprieve hold` lists the holds, `reprieve hold rm ID` lifts one");
     }
-    if (code == 0) code = check_grace(config, due - now_ms, err);
+    if (code == 0) code = rp_grace_check(config, due - now_ms, err);
     if (code == 0) code = refuse_references(request, facts, config->name, err);
     if (code < 0) return (struct rp_mark_decision){ .code = code };
     if (due < now_ms) due = now_ms;
@@ -228,14 +240,17 @@ static int load_marks(struct rp_tx *tx, struct batch *b, struct rp_error *err)
 {
     struct rp_marks active;
     bool *held = rp_arena_array(tx->arena, b->n + 1, sizeof *held);
+    int64_t *files = rp_arena_array(tx->arena, b->n + 1, sizeof *files);
     int r = rp_marks_init(&active, b->n, tx->arena, err);
-    if (r < 0 || held == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", b->n);
+    if (r < 0 || held == NULL || files == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", b->n);
     r = rp_marks_active(tx, b->place->id, b->keys, b->n, &active, err);
     if (r == 0) r = rp_marks_held(tx, b->place->id, b->keys, b->n, held, err);
+    if (r == 0) r = rp_files_of_keys(tx, b->place->id, b->keys, b->n, files, err);
     if (r < 0) return r;
     for (size_t i = 0; i < b->n; i++) {
         b->facts[i].active = NULL;
         b->facts[i].held = held[i];
+        b->facts[i].file_id = files[i];
     }
     for (size_t i = 0; i < active.n; i++) {
         const char **at = bsearch(active.at[i].key, b->keys, b->n, sizeof *b->keys, find_key);
@@ -287,6 +302,7 @@ static void answer_with(struct rp_mark_answer *a, const struct rp_mark *mark, in
     a->due_at_ms = due_at_ms;
     a->size_bytes = mark->size_bytes;
     a->annotated = mark->annotated;
+    snprintf(a->reason, sizeof a->reason, "%s", mark->reason);
 }
 
 static void decide_one(struct rp_tx *tx, struct batch *b, size_t i, struct changes *c)
@@ -374,8 +390,7 @@ static void annotate(struct batch *b)
     for (size_t i = 0; i < b->n; i++) {
         struct rp_mark_answer *a = &b->answers[b->order[i]];
         bool older = a->what == RP_MARK_SAME || a->what == RP_MARK_EXTENDED;
-        /* loaded marks live until the catalog's next transaction begins */
-        const char *reason = older ? b->facts[i].active->reason : b->requests[b->order[i]].reason;
+        const char *reason = older ? a->reason : b->requests[b->order[i]].reason;
         struct rp_annotation note = { .marked_at_ms = a->marked_at_ms, .due_at_ms = a->due_at_ms, .reason = reason };
         struct rp_error why = { 0 };
         bool outdated = a->what == RP_MARK_EXTENDED && a->annotated;

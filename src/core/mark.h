@@ -34,6 +34,7 @@ struct rp_mark_facts {
     char note[120];
     const struct rp_mark *active; /* NULL: none */
     bool held;
+    int64_t file_id;     /* 0: the object belongs to no file */
     int64_t references;  /* -1: not asked */
     int references_code; /* negative: the look-up failed */
 };
@@ -48,12 +49,16 @@ struct rp_mark_decision {
 struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, const struct rp_mark_facts *facts,
                                        const struct rp_store_config *config, int64_t now_ms, struct rp_error *err);
 
+/* RP_EGRACE unless the span is in the range, or the store's configuration lifts it. */
+int rp_grace_check(const struct rp_store_config *config, int64_t span_ms, struct rp_error *err);
+
 struct rp_mark_answer {
     enum rp_marking what;
     struct rp_error error; /* refused: why, with its code */
     int64_t references;    /* with RP_EREFERENCED */
     int64_t mark_id, marked_at_ms, due_at_ms, size_bytes;
     bool annotated;
+    char reason[RP_REASON_MAX + 1];
     char annotate_note[120]; /* the mark stands, but the annotation could not be written */
 };
 

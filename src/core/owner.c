@@ -238,21 +238,44 @@ static bool is_waiting(const struct rp_mark *mark)
     return (mark->state == RP_MARKED || mark->state == RP_CHECKING) && !rp_quarantine_is(mark->key);
 }
 
+static int audit_extension(struct rp_tx *tx, const struct recovering *rec, const struct rp_extend *extend,
+                           struct rp_error *err)
+{
+    struct rp_mark later = *extend->mark;
+    later.due_at_ms = extend->due_at_ms;
+    struct rp_audit_entry entry = { .event = "mark.extended",
+                                    .actor = rec->actor,
+                                    .mark_id = later.id,
+                                    .tenant_id = later.tenant_id,
+                                    .details = rp_mark_json(&later, rec->place->config->name) };
+    return rp_tx_audit(tx, &entry, err);
+}
+
 static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct recovering *rec = ctx;
     struct rp_move *moves = rp_arena_array(tx->arena, rec->page->n, sizeof *moves);
-    size_t n = 0;
+    struct rp_extend *extends = rp_arena_array(tx->arena, rec->page->n, sizeof *extends);
+    size_t n = 0, n_extends = 0;
     rec->reprieved = 0;
-    if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    if (moves == NULL || extends == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < rec->page->n; i++) {
         const struct rp_mark *m = &rec->page->at[i];
         if (!is_waiting(m)) continue;
+        if (m->file_id != 0) {
+            int64_t due = tx->late_ms + rec->place->config->grace_ms;
+            if (due > m->due_at_ms) extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = due };
+            continue;
+        }
         moves[n++] = (struct rp_move){
             .mark = m, .to = RP_REPRIEVED, .outcome = RP_END_RECOVERED, .attempts = m->attempts, .refence = true
         };
     }
     int r = rp_state_move(tx, rec->place->config->name, rec->actor, moves, n, err);
+    /* a file without a mark would never be cleaned up: its promise begins anew instead, and it can be restored meanwhile */
+    if (r == 0) r = rp_marks_extend(tx, extends, n_extends, err);
+    for (size_t i = 0; i < n_extends && r == 0; i++)
+        if (extends[i].done) r = audit_extension(tx, rec, &extends[i], err);
     for (size_t i = 0; i < n; i++)
         rec->reprieved += moves[i].done;
     return r;

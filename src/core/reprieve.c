@@ -9,6 +9,7 @@
 #include "catalog/audit.h"
 #include "catalog/dead.h"
 #include "core/annotation.h"
+#include "core/file.h"
 #include "core/quarantine.h"
 #include "core/state.h"
 
@@ -178,6 +179,7 @@ static int mark_leftover(struct rp_tx *tx, struct batch *b, const struct rp_mark
     leftover.reason = "returned from quarantine";
     leftover.actor = b->actor;
     leftover.run_id = 0;
+    leftover.file_id = 0; /* the file lives again, the copy is nobody's */
     rp_tx_tally(tx, leftover.place_id, RP_MARKED, 1, leftover.size_bytes);
     return rp_marks_add(tx, &leftover, 1, err);
 }
@@ -193,7 +195,12 @@ static int apply_return(struct rp_tx *tx, struct batch *b, size_t i, struct rp_e
                             .refence = true };
     a->what = RP_REPRIEVE_REFUSED;
     if (!one->stands) return 0; /* copy_back said why */
-    int r = rp_state_move(tx, b->place->config->name, b->actor, &move, 1, err);
+    rp_error_clear(&a->error);  /* of an earlier run */
+    int r = 0;
+    if (one->aside.file_id != 0)
+        r = rp_files_returned(tx, b->place->config->name, one->aside.file_id, &one->copy, b->actor, &a->error, err);
+    if (r < 0 || a->error.code < 0) return r;
+    r = rp_state_move(tx, b->place->config->name, b->actor, &move, 1, err);
     if (r < 0) return r;
     if (!move.done) {
         too_late(&b->marks[i], b->place->config->name, "its time in quarantine is over", &a->error);
@@ -211,6 +218,7 @@ static int apply_one(struct rp_tx *tx, struct batch *b, const struct rp_mark *no
     struct rp_reprieve_answer *a = &b->answers[i];
     const struct one *one = &b->ones[i];
     if (one->same_as < i) return 0;
+    if (now->file_id != 0 && now->state == RP_MARKED) return 0; /* restore_files */
     if (one->has_aside && one->aside.state == RP_MARKED) return apply_return(tx, b, i, err);
     struct rp_reprieve_decision d =
         rp_reprieve_decide(now, one->has_aside ? &one->aside : NULL, b->place->config->name, &a->error);
@@ -227,6 +235,34 @@ static const struct rp_mark *find_mark(const struct rp_marks *marks, int64_t id)
     for (size_t i = 0; i < marks->n; i++)
         if (marks->at[i].id == id) return &marks->at[i];
     return NULL;
+}
+
+/* A file's mark: the file is restored, with what belongs to it, or refused for reasons of its own. */
+static int restore_files(struct rp_tx *tx, struct batch *b, const struct rp_marks *now, struct rp_error *err)
+{
+    struct rp_file_command *commands = rp_arena_array(tx->arena, b->n, sizeof *commands);
+    struct rp_command **list = rp_arena_array(tx->arena, b->n, sizeof(struct rp_command *));
+    size_t *from = rp_arena_array(tx->arena, b->n, sizeof *from);
+    size_t n = 0;
+    if (commands == NULL || list == NULL || from == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < b->n; i++) {
+        const struct rp_mark *mark = find_mark(now, b->marks[i].id);
+        if (mark->file_id == 0 || mark->state != RP_MARKED || b->ones[i].same_as < i) continue;
+        commands[n] = (struct rp_file_command){ .command = { .verb = &rp_verb_restore, .actor = b->actor },
+                                                .places = &b->place,
+                                                .n_places = 1,
+                                                .arena = tx->arena,
+                                                .file_id = mark->file_id };
+        list[n] = &commands[n].command;
+        from[n++] = i;
+    }
+    int r = n > 0 ? rp_verb_restore.run(tx, list, n, err) : 0;
+    for (size_t k = 0; k < n && r == 0; k++) {
+        struct rp_reprieve_answer *a = &b->answers[from[k]];
+        a->error = commands[k].command.error;
+        a->what = a->error.code < 0 ? RP_REPRIEVE_REFUSED : RP_REPRIEVE_DONE;
+    }
+    return r;
 }
 
 static int load_again(struct rp_tx *tx, struct batch *b, struct rp_marks *now, struct rp_error *err)
@@ -255,6 +291,7 @@ static int transact(struct rp_tx *tx, void *ctx, struct rp_error *err)
         if (mark->state == RP_DEAD && mark->was == RP_CHECKING && b->ones[i].same_as == i) dead[n_dead++] = mark->id;
         r = apply_one(tx, b, mark, i, moves, &n_moves, err);
     }
+    if (r == 0) r = restore_files(tx, b, &now, err);
     if (r == 0) r = rp_state_move(tx, b->place->config->name, b->actor, moves, n_moves, err);
     if (r == 0) r = rp_dead_end(tx, dead, n_dead, "kept", b->actor, err);
     for (size_t i = 0; i < n_moves && r == 0; i++)

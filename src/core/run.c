@@ -12,6 +12,7 @@
 #include "catalog/audit.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BODY_MAX 65536
@@ -107,6 +108,18 @@ json_t *rp_run_json(const struct rp_run *run, const char *outcome, bool dry_run,
     return record_json(&row, outcome, dry_run, finished_at_ms, figures);
 }
 
+json_t *rp_run_open_json(const struct rp_run_row *row, bool interrupted, struct rp_error *err)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *figures = NULL;
+    if (rp_json_parse(row->figures, strlen(row->figures), &figures, err) < 0) {
+        rp_error_wrap(err, RP_ECORRUPT, "the figures of a run");
+        return NULL;
+    }
+    json_t *o = record_json(row, NULL, false, 0, figures);
+    if (interrupted) rp_json_set(o, "state", json_string("interrupted"));
+    return o;
+}
+
 /* ---- begin ---- */
 
 static int audit_run(struct rp_tx *tx, const char *event, const char *actor, json_t *details, struct rp_error *err)
@@ -186,6 +199,13 @@ static int refuse_running(const struct rp_lock_row *lock, const char *name, int6
                          rp_duration_format(stale_after_ms, stale));
 }
 
+static bool is_stale(const struct rp_tx *tx, const struct begin *b, const struct rp_lock_row *lock)
+{
+    const struct rp_worker *worker = b->run->worker;
+    return tx->db_ms - lock->locked_at_ms >= b->stale_after_ms ||
+           (worker->is_dead != NULL && worker->is_dead(lock->locked_by));
+}
+
 static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(BODY_MAX);
@@ -194,9 +214,8 @@ static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_lock_row lock;
     int r = rp_lock_get(tx, run->lock, &lock, err);
     if (r < 0) return r;
-    bool free_to_take = lock.run_id == 0 || tx->db_ms - lock.locked_at_ms >= b->stale_after_ms ||
-                        (run->worker->is_dead != NULL && run->worker->is_dead(lock.locked_by));
-    if (!free_to_take) return refuse_running(&lock, run->lock, tx->db_ms, b->stale_after_ms, err);
+    if (lock.run_id != 0 && !is_stale(tx, b, &lock))
+        return refuse_running(&lock, run->lock, tx->db_ms, b->stale_after_ms, err);
     r = close_abandoned(tx, b, err);
     if (r < 0) return r;
     run->id = rp_tx_new_id(tx);
@@ -212,18 +231,47 @@ static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return r;
 }
 
+static struct begin begin_of(struct rp_run *run, const char *kind, const char *name, const struct rp_worker *worker,
+                             int64_t stale_after_ms)
+{
+    *run = (struct rp_run){ .worker = worker };
+    snprintf(run->kind, sizeof run->kind, "%s", kind);
+    snprintf(run->name, sizeof run->name, "%s", name);
+    snprintf(run->lock, sizeof run->lock, "%s:%s", run->kind, run->name);
+    return (struct begin){ .run = run, .stale_after_ms = stale_after_ms, .arena = RP_ARENA(1 << 20) };
+}
+
 int rp_run_begin(struct rp_catalog *catalog, const char *kind, const char *name, const struct rp_worker *worker,
                  int64_t stale_after_ms, struct rp_run *out, struct rp_error *err)
 {
-    struct begin b = { .run = out, .stale_after_ms = stale_after_ms, .arena = RP_ARENA(1 << 20) };
-    *out = (struct rp_run){ .worker = worker };
-    snprintf(out->kind, sizeof out->kind, "%s", kind);
-    snprintf(out->name, sizeof out->name, "%s", name);
-    snprintf(out->lock, sizeof out->lock, "%s:%s", out->kind, out->name);
+    struct begin b = begin_of(out, kind, name, worker, stale_after_ms);
     int r = rp_catalog_transact(catalog, begin_tx, &b, err);
     RP_CRASHPOINT("run.begun");
     rp_arena_done(&b.arena);
     return r < 0 ? rp_error_wrap(err, r, "begin %s", kind) : 0;
+}
+
+static int bury_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct begin *b = ctx;
+    struct rp_lock_row lock;
+    b->n_abandoned = 0;
+    int r = rp_lock_get(tx, b->run->lock, &lock, err);
+    if (r < 0 || lock.run_id == 0 || !is_stale(tx, b, &lock)) return r;
+    r = close_abandoned(tx, b, err);
+    return r < 0 ? r : rp_lock_release(tx, b->run->lock, lock.fence, err);
+}
+
+int rp_run_bury(struct rp_catalog *catalog, const char *kind, const char *name, const struct rp_worker *worker,
+                int64_t stale_after_ms, bool *buried, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct rp_run *run = malloc(sizeof *run);
+    if (run == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    struct begin b = begin_of(run, kind, name, worker, stale_after_ms);
+    int r = rp_catalog_transact(catalog, bury_tx, &b, err);
+    *buried = r == 0 && b.n_abandoned > 0;
+    rp_arena_done(&b.arena);
+    return r < 0 ? rp_error_wrap(err, r, "bury %s %s", kind, name) : 0;
 }
 
 /* ---- step and end ---- */

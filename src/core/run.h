@@ -52,7 +52,16 @@ int rp_run_step(struct rp_tx *tx, struct rp_run *run, struct rp_error *err);
 /* `outcome`: done, partial, failed. Writes the record and releases the lock. */
 int rp_run_end(struct rp_catalog *catalog, struct rp_run *run, const char *outcome, struct rp_error *err);
 
+/* For a run that nobody will begin again under its name (a daemon that is gone): if its lock is stale or its holder known to be dead, it gets
+ * its record, `failed`, and the lock is freed. */
+int rp_run_bury(struct rp_catalog *catalog, const char *kind, const char *name, const struct rp_worker *worker,
+                int64_t stale_after_ms, bool *buried, struct rp_error *err);
+
 /* The run's record as INTERFACE shows it; `record` NULL for a dry run that leaves none. */
 json_t *rp_run_json(const struct rp_run *run, const char *outcome, bool dry_run, int64_t finished_at_ms);
+/* A run that has no record yet, in the record's shape; `interrupted`: its process is gone, and whoever takes its lock next writes the
+ * record. NULL with `err`: damaged. */
+struct rp_run_row;
+json_t *rp_run_open_json(const struct rp_run_row *row, bool interrupted, struct rp_error *err);
 
 #endif

@@ -7,7 +7,9 @@
 #include "base/json.h"
 #include "catalog/audit.h"
 #include "catalog/dead.h"
+#include "store/store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TO(state) (1U << (state))
@@ -36,6 +38,7 @@ static const char *const ends[RP_ENDS] = {
     [RP_END_RESTORED] = "restored",
     [RP_END_RECOVERED] = "reprieved by a recovery",
     [RP_END_KEPT] = "given up",
+    [RP_END_CONFIRMED] = "confirmed",
 };
 
 const char *rp_state_name(enum rp_state state)
@@ -84,10 +87,33 @@ json_t *rp_mark_json(const struct rp_mark *mark, const char *store)
     return o;
 }
 
+json_t *rp_subject_json(const char *store, const char *key)
+{
+    char text[RP_KEY_MAX + 80];
+    snprintf(text, sizeof text, "%.64s:%.*s", store, RP_KEY_MAX, key);
+    return rp_json_text(text);
+}
+
+json_t *rp_mark_line(const struct rp_mark *mark, const char *store)
+{
+    char id[RP_ID_TEXT];
+    json_t *o = rp_mark_json(mark, store);
+    rp_json_set(o, "state", json_string(rp_state_name(mark->state)));
+    rp_json_set(o, "actor", rp_json_text(mark->actor));
+    if (mark->outcome != RP_END_NONE) rp_json_set(o, "outcome", json_string(rp_end_name(mark->outcome)));
+    if (mark->ended_at_ms != 0) rp_json_set(o, "ended_at", rp_json_time(mark->ended_at_ms));
+    if (mark->checks & RP_CHECK_REFERENCES) rp_json_set(o, "only_if", json_string("unreferenced"));
+    if (mark->attempts > 0) rp_json_set(o, "attempts", json_integer(mark->attempts));
+    if (mark->run_id != 0) rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, mark->run_id, id)));
+    if (mark->note != NULL) rp_json_set(o, "note", rp_json_text(mark->note));
+    return o;
+}
+
 static int audit_move(struct rp_tx *tx, const char *store, const char *actor, const struct rp_move *move,
                       struct rp_error *err)
 {
     const char *event = states[move->to].event;
+    if (move->with_file) return 0;
     if (event == NULL && move->mark->state == RP_DEAD) event = "mark.retried";
     if (event == NULL) return 0;
     struct rp_audit_entry entry = { .event = event,

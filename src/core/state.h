@@ -31,5 +31,9 @@ int rp_state_move(struct rp_tx *tx, const char *store, const char *actor, struct
 
 /* {"subject":"store:key", ...}: how marks look in the audit log, in log lines and to people. */
 json_t *rp_mark_json(const struct rp_mark *mark, const char *store);
+/* The same, and what became of it: how lists show marks. */
+json_t *rp_mark_line(const struct rp_mark *mark, const char *store);
+/* "store:key" as JSON, whatever the bytes. */
+json_t *rp_subject_json(const char *store, const char *key);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/crashpoint.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "core/file.h"
 #include "core/guard.h"
 #include "core/quarantine.h"
 #include "core/state.h"
@@ -84,7 +85,7 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     for (size_t i = 0; i < c->batch->marks.n; i++)
         RP_ASSERT(c->batch->marks.at[i].due_at_ms <= c->claim.now_ms); /* NO-EARLY */
     tally_claims(tx, &c->batch->marks);
-    return 0;
+    return rp_files_claimed(tx, c->batch->place->config->name, &c->batch->marks, c->claim.lease_by, err);
 }
 
 static int prepare_batch(struct rp_sweep_batch *batch, struct rp_place *place, int64_t limit, struct rp_error *err)
@@ -129,7 +130,7 @@ int rp_sweep_claim(struct rp_catalog *catalog, struct rp_place *place, const str
     RP_CRASHPOINT("sweep.claimed");
     for (size_t i = 0; i < batch->marks.n; i++) {
         struct rp_mark *m = &batch->marks.at[i];
-        batch->items[i] = (struct rp_sweep_item){ .mark = m };
+        batch->items[i] = (struct rp_sweep_item){ .mark = m, .identity = rp_mark_identity(m) };
         /* claimed in order of time: whatever waits earlier is held, or another one's */
         if (m->was == RP_MARKED && m->attempts == 0 && m->due_at_ms > *from_ms) *from_ms = m->due_at_ms;
     }
@@ -219,11 +220,40 @@ int rp_sweep_check(struct rp_catalog *catalog, struct rp_sweep_rules *rules, con
     return 0;
 }
 
-/* ---- set aside, erase ---- */
+/* ---- learn, set aside, erase ---- */
+
+static bool is_unseen(const struct rp_sweep_item *item)
+{
+    const struct rp_mark *m = item->mark;
+    return m->file_id != 0 && !item->skipped && m->etag[0] == 0 && m->version[0] == 0;
+}
 
 static bool goes_aside(const struct rp_sweep_batch *batch, const struct rp_mark *mark)
 {
     return batch->place->config->mode == RP_MODE_QUARANTINE && !rp_quarantine_is(mark->key);
+}
+
+/* What is gone may stand aside already: an earlier attempt was interrupted. Then set_aside has to find the copy. */
+static void learn_one(const struct rp_sweep_batch *batch, struct rp_sweep_item *item, const struct rp_item *seen)
+{
+    bool moved = seen->outcome == RP_OUT_GONE && goes_aside(batch, item->mark);
+    item->identity = seen->identity;
+    item->outcome = seen->outcome == RP_OUT_FOUND || moved ? RP_OUT_NONE : seen->outcome;
+    memcpy(item->note, seen->note, sizeof item->note);
+}
+
+void rp_sweep_learn(struct rp_sweep_batch *batch)
+{
+    size_t n = 0;
+    struct rp_store *store = batch->place->store;
+    for (size_t i = 0; i < batch->marks.n; i++)
+        if (is_unseen(&batch->items[i])) batch->deletes[n++] = (struct rp_item){ .key = batch->marks.at[i].key };
+    if (n == 0) return;
+    batch->store_code = store->ops->stat(store, batch->deletes, n, &batch->store_error);
+    if (batch->store_code < 0) return;
+    n = 0;
+    for (size_t i = 0; i < batch->marks.n; i++)
+        if (is_unseen(&batch->items[i])) learn_one(batch, &batch->items[i], &batch->deletes[n++]);
 }
 
 static bool is_store_wide(int code)
@@ -255,10 +285,9 @@ static void set_one_aside(struct rp_sweep_batch *batch, struct rp_sweep_item *it
 {
     char key[RP_QUARANTINE_KEY];
     struct rp_store *store = batch->place->store;
-    struct rp_identity identity = rp_mark_identity(item->mark);
     struct rp_error why = { 0 };
     rp_quarantine_key(item->mark->id, key);
-    int r = store->ops->copy(store, item->mark->key, &identity, key, &item->aside_identity, &why);
+    int r = store->ops->copy(store, item->mark->key, &item->identity, key, &item->aside_identity, &why);
     if (r == 0) item->aside = true;
     if (r == RP_EEXISTS || r == RP_ENOTFOUND || r == RP_ECHANGED) {
         look_aside(store, item, key, r);
@@ -278,7 +307,8 @@ void rp_sweep_set_aside(struct rp_sweep_batch *batch)
     RP_CRASHPOINT("sweep.before-aside");
     for (size_t i = 0; i < batch->marks.n && batch->store_code == 0; i++) {
         struct rp_sweep_item *item = &batch->items[i];
-        if (item->mark->state == RP_PURGING && !item->skipped && goes_aside(batch, item->mark))
+        if (item->mark->state == RP_PURGING && !item->skipped && item->outcome == RP_OUT_NONE &&
+            goes_aside(batch, item->mark))
             set_one_aside(batch, item);
     }
     RP_CRASHPOINT("sweep.aside");
@@ -296,6 +326,26 @@ static void confirm_store(struct rp_sweep_batch *batch)
                                          batch->place->config->name);
 }
 
+static bool any_gone(const struct rp_sweep_batch *batch)
+{
+    for (size_t i = 0; i < batch->marks.n; i++)
+        if (batch->items[i].outcome == RP_OUT_GONE) return true;
+    return false;
+}
+
+static void erase_all(struct rp_sweep_batch *batch, const size_t *from)
+{
+    struct rp_store *store = batch->place->store;
+    RP_CRASHPOINT("sweep.before-erase");
+    batch->store_code = store->ops->remove(store, batch->deletes, batch->n_deletes, &batch->store_error);
+    RP_CRASHPOINT("sweep.erased");
+    for (size_t i = 0; i < batch->n_deletes; i++) {
+        struct rp_sweep_item *item = &batch->items[from[i]];
+        item->outcome = batch->deletes[i].outcome;
+        memcpy(item->note, batch->deletes[i].note, sizeof item->note);
+    }
+}
+
 void rp_sweep_erase(struct rp_sweep_batch *batch)
 {
     size_t *from = rp_arena_array(&batch->arena, batch->marks.n + 1, sizeof *from);
@@ -311,20 +361,8 @@ void rp_sweep_erase(struct rp_sweep_batch *batch)
         RP_ASSERT(item->mark->state == RP_PURGING); /* INTENT-FIRST */
         RP_ASSERT(item->aside || !goes_aside(batch, item->mark));
         from[batch->n_deletes] = i;
-        batch->deletes[batch->n_deletes++] =
-            (struct rp_item){ .key = item->mark->key, .identity = rp_mark_identity(item->mark) };
+        batch->deletes[batch->n_deletes++] = (struct rp_item){ .key = item->mark->key, .identity = item->identity };
     }
-    if (batch->n_deletes == 0) return;
-    struct rp_store *store = batch->place->store;
-    RP_CRASHPOINT("sweep.before-erase");
-    batch->store_code = store->ops->remove(store, batch->deletes, batch->n_deletes, &batch->store_error);
-    RP_CRASHPOINT("sweep.erased");
-    size_t gone = 0;
-    for (size_t i = 0; i < batch->n_deletes; i++) {
-        struct rp_sweep_item *item = &batch->items[from[i]];
-        item->outcome = batch->deletes[i].outcome;
-        memcpy(item->note, batch->deletes[i].note, sizeof item->note);
-        gone += item->outcome == RP_OUT_GONE;
-    }
-    if (gone > 0 && batch->store_code == 0) confirm_store(batch);
+    if (batch->n_deletes > 0) erase_all(batch, from);
+    if (batch->store_code == 0 && any_gone(batch)) confirm_store(batch);
 }

@@ -12,7 +12,7 @@
  *
  *   marked   -> checking, purging      rp_sweep_claim
  *   checking -> purging, marked        rp_sweep_check
- *   (copied aside, erased)             rp_sweep_set_aside, rp_sweep_erase: the store only
+ *   (looked at, copied aside, erased)  rp_sweep_learn, rp_sweep_set_aside, rp_sweep_erase: the store only
  *   purging  -> purged, purging, dead  rp_sweep_finish */
 #ifndef RP_CORE_SWEEP_H
 #define RP_CORE_SWEEP_H
@@ -34,7 +34,8 @@ uint64_t rp_sweep_random(struct rp_sweep_rules *rules);
 /* What becomes of one claimed mark. */
 struct rp_sweep_item {
     struct rp_mark *mark;
-    enum rp_outcome outcome; /* of the store, or NONE while it was not asked */
+    struct rp_identity identity; /* of the object; learned from the store for an upload that was never confirmed */
+    enum rp_outcome outcome;     /* of the store, or NONE while it was not asked */
     char note[120];
     bool skipped; /* moved back to marked: still referenced, or the guard could not answer */
     int64_t references;
@@ -66,6 +67,8 @@ int rp_sweep_claim(struct rp_catalog *catalog, struct rp_place *place, const str
                    struct rp_error *err);
 int rp_sweep_check(struct rp_catalog *catalog, struct rp_sweep_rules *rules, const char *actor,
                    struct rp_sweep_batch *batch, struct rp_error *err);
+/* Where a mark was born before its object, what stands under the key is what it is about: nobody else names such keys. */
+void rp_sweep_learn(struct rp_sweep_batch *batch);
 /* The store's part; safe on another thread than the catalog's. They fill outcomes and store_code and cannot fail otherwise. */
 void rp_sweep_set_aside(struct rp_sweep_batch *batch);
 void rp_sweep_erase(struct rp_sweep_batch *batch);

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/crashpoint.h"
 #include "base/time.h"
+#include "core/file.h"
 #include "core/quarantine.h"
 #include "core/state.h"
 #include "core/sweep.h"
@@ -111,7 +112,8 @@ static struct rp_mark aside_mark(struct rp_tx *tx, const struct finishing *f, co
                              .size_bytes = item->aside_identity.size_bytes,
                              .modified_ms = item->aside_identity.modified_ms,
                              .reason = "quarantine",
-                             .actor = f->run->worker->name };
+                             .actor = f->run->worker->name,
+                             .file_id = item->mark->file_id };
 }
 
 /* A dead letter's copy needs its mark as well: given up, nobody else would erase it. */
@@ -152,7 +154,8 @@ static int mark_asides(struct rp_tx *tx, struct finishing *f, const struct rp_mo
         marks[added++] = marks[i];
     }
     f->run->figures.marked += (int64_t)added;
-    return r < 0 ? r : rp_marks_add(tx, marks, added, err);
+    if (r == 0) r = rp_marks_add(tx, marks, added, err);
+    return r < 0 ? r : rp_files_set_aside(tx, marks, added, err);
 }
 
 static size_t judge_all(struct rp_tx *tx, struct finishing *f, struct rp_move *moves)
@@ -180,6 +183,7 @@ static int settle(struct rp_tx *tx, struct finishing *f, struct rp_move *moves, 
         rp_sweep_item_of(f->batch, moves[i].mark)->move = moves[i];
         count_move(&f->run->figures, store, &moves[i]);
     }
+    if (r == 0) r = rp_files_purged(tx, store, moves, n, f->run->worker->name, err);
     return r < 0 ? r : mark_asides(tx, f, moves, n, err);
 }
 

@@ -28,7 +28,7 @@ int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_place *place, bool dry_
         return rp_error_hint(err, "stores.%s.allow_window_deletes: true accepts that risk", config->name);
     }
     if (dry_run) return rp_owner_check(s->catalog, place, err);
-    return rp_owner_assert(s->catalog, place, s->environment, false, err);
+    return rp_owner_assert(s->catalog, place, s->environment, s->lazily, err);
 }
 
 /* ---- the store's part, beside the catalog's ---- */
@@ -42,6 +42,7 @@ struct flight {
 static void *fly(void *arg)
 {
     struct flight *flight = arg;
+    rp_sweep_learn(&flight->batch);
     rp_sweep_set_aside(&flight->batch);
     rp_sweep_erase(&flight->batch);
     return NULL;
@@ -61,7 +62,7 @@ static void land(struct flight *flight)
 
 static bool stopped(const struct rp_sweeper *s)
 {
-    return s->stop != NULL && *s->stop != 0;
+    return s->stop != NULL && __atomic_load_n(s->stop, __ATOMIC_RELAXED) != 0;
 }
 
 struct pass {
@@ -70,7 +71,18 @@ struct pass {
     struct rp_run *run;
     int64_t left; /* how many marks this run may still claim */
     int64_t from_ms;
+    struct rp_error store_failed; /* code 0: it did not */
 };
+
+static int begin(struct rp_sweeper *s, struct rp_run *run, struct rp_error *err)
+{
+    int r = rp_run_begin(s->catalog, "sweep", s->name, s->worker, s->stale_after_ms, run, err);
+    if (r < 0)
+        run->id = 0;
+    else if (s->started != NULL)
+        s->started(s->ctx, run);
+    return r;
+}
 
 static int claim_next(struct pass *p, struct flight *flight, struct rp_error *err)
 {
@@ -80,7 +92,8 @@ static int claim_next(struct pass *p, struct flight *flight, struct rp_error *er
     int r = rp_sweep_claim(s->catalog, p->place, &s->rules, s->worker, p->left, &p->from_ms, &flight->batch, err);
     if (r < 0) return r;
     p->left -= (int64_t)flight->batch.marks.n;
-    r = rp_sweep_check(s->catalog, &s->rules, s->worker->name, &flight->batch, err);
+    if (flight->batch.marks.n > 0 && p->run->id == 0) r = begin(s, p->run, err);
+    if (r == 0) r = rp_sweep_check(s->catalog, &s->rules, s->worker->name, &flight->batch, err);
     if (r < 0) rp_sweep_release(s->catalog, &flight->batch, s->worker->name);
     return r;
 }
@@ -90,8 +103,10 @@ static int finish(struct pass *p, struct flight *flight, struct rp_error *err)
     struct rp_sweeper *s = p->sweeper;
     int r = rp_sweep_finish(s->catalog, &s->rules, &flight->batch, p->run, err);
     if (r == 0 && s->finished != NULL) s->finished(s->ctx, &flight->batch, p->run);
+    if (flight->batch.store_code >= 0) return r;
     /* a store that failed as a whole is left alone for the rest of this run */
-    if (r == 0 && flight->batch.store_code < 0) p->left = 0;
+    p->left = 0;
+    p->store_failed = flight->batch.store_error;
     return r;
 }
 
@@ -182,26 +197,91 @@ static const char *sweep_all(struct rp_sweeper *s, struct air *air, struct rp_sw
     return stopped(s) || run->figures.failed > 0 || run->figures.n_errors > 0 ? "partial" : "done";
 }
 
-int rp_sweeper_run(struct rp_sweeper *s, struct rp_sweep_result *out, struct rp_error *err)
+static struct air *new_air(struct rp_error *err)
 {
-    RP_CLEANUP(rp_freep) struct air *air = calloc(1, sizeof *air);
-    if (air == NULL) return rp_error_set(err, RP_ENOMEM, "sweep: out of memory");
-    int r = rp_run_begin(s->catalog, "sweep", s->name, s->worker, s->stale_after_ms, &out->run, err);
-    if (r < 0) return r;
-    if (s->started != NULL) s->started(s->ctx, &out->run);
+    struct air *air = calloc(1, sizeof *air);
+    if (air == NULL) {
+        rp_error_set(err, RP_ENOMEM, "sweep: out of memory");
+        return NULL;
+    }
     for (size_t i = 0; i < FLIGHTS; i++)
         rp_sweep_batch_init(&air->flights[i].batch);
+    return air;
+}
+
+static void free_air(struct air **air)
+{
+    if (*air == NULL) return;
+    RP_ASSERT((*air)->n == 0);
+    for (size_t i = 0; i < FLIGHTS; i++)
+        rp_sweep_batch_done(&(*air)->flights[i].batch);
+    free(*air);
+}
+
+static void end_run(struct rp_sweeper *s, struct rp_sweep_result *out)
+{
+    struct rp_error end = { 0 };
+    if (rp_run_end(s->catalog, &out->run, out->outcome, &end) == 0) return;
+    rp_figures_error(&out->run.figures, "%s", end.text);
+    out->outcome = "failed";
+    out->code = end.code;
+}
+
+int rp_sweeper_run(struct rp_sweeper *s, struct rp_sweep_result *out, struct rp_error *err)
+{
+    RP_CLEANUP(free_air) struct air *air = new_air(err);
+    if (air == NULL) return RP_ENOMEM;
+    int r = begin(s, &out->run, err);
+    if (r < 0) return r;
     out->code = 0;
     out->outcome = sweep_all(s, air, out);
-    for (size_t i = 0; i < FLIGHTS; i++)
-        rp_sweep_batch_done(&air->flights[i].batch);
-    struct rp_error end = { 0 };
-    if (rp_run_end(s->catalog, &out->run, out->outcome, &end) < 0) {
-        rp_figures_error(&out->run.figures, "%s", end.text);
-        out->outcome = "failed";
-        out->code = end.code;
-    }
+    end_run(s, out);
     return 0;
+}
+
+/* ---- a run that stays open ---- */
+
+int rp_sweeper_pass(struct rp_sweeper *s, struct rp_place *place, struct rp_run *run, struct rp_sweep_pass *out,
+                    struct rp_error *err)
+{
+    *out = (struct rp_sweep_pass){ 0 };
+    int r = rp_sweeper_may_purge(s, place, false, &out->why);
+    if (r < 0) return 0;
+    RP_CLEANUP(free_air) struct air *air = new_air(err);
+    if (air == NULL) return RP_ENOMEM;
+    struct pass pass = { .sweeper = s, .place = place, .run = run, .left = s->limit };
+    r = sweep_place(&pass, air, err);
+    out->claimed = s->limit - pass.left;
+    if (pass.store_failed.code < 0) {
+        out->claimed = 0;
+        out->why = pass.store_failed;
+    }
+    /* clocks, a store's own trouble: the place's, not the catalog's */
+    if (r == RP_ECLOCK) {
+        out->why = *err;
+        return 0;
+    }
+    return r;
+}
+
+static int renew_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    return rp_run_step(tx, ctx, err);
+}
+
+int rp_sweeper_renew(struct rp_sweeper *s, struct rp_run *run, struct rp_error *err)
+{
+    RP_ASSERT(run->id != 0);
+    int r = rp_catalog_transact(s->catalog, renew_tx, run, err);
+    if (r == RP_ECHANGED) run->lost = true;
+    return r < 0 ? rp_error_wrap(err, r, "keep the lock of %s", run->lock) : 0;
+}
+
+int rp_sweeper_close(struct rp_sweeper *s, struct rp_run *run, const char **outcome, struct rp_error *err)
+{
+    RP_ASSERT(run->id != 0);
+    *outcome = run->figures.failed > 0 || run->figures.n_errors > 0 ? "partial" : "done";
+    return rp_run_end(s->catalog, run, *outcome, err);
 }
 
 /* ---- plan ---- */

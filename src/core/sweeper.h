@@ -19,6 +19,7 @@ struct rp_sweeper {
     int64_t limit; /* marks a run */
     int64_t stale_after_ms;
     const volatile sig_atomic_t *stop; /* set: finish what is claimed and end; may be NULL */
+    bool lazily;                       /* the epoch is raised only if that was not done within the last minute */
     /* Told of the run's begin, of every finished batch, and of every store that is left out and why. Each may be NULL. */
     void (*started)(void *ctx, const struct rp_run *run);
     void (*finished)(void *ctx, const struct rp_sweep_batch *batch, const struct rp_run *run);
@@ -34,6 +35,22 @@ struct rp_sweep_result {
 
 /* Negative only if no run could be begun. Otherwise the result tells, and the run has its record. */
 int rp_sweeper_run(struct rp_sweeper *sweeper, struct rp_sweep_result *out, struct rp_error *err);
+
+/* ---- a run that stays open: the continuous sweep ----
+ * It begins with the first mark that a pass claims (run->id 0: not begun yet; zero it, give it back to every pass), is renewed while
+ * nothing is due, and closed by the caller, who then zeroes it again. run->lost: another one has taken it over and written its
+ * record; there is nothing to close. */
+
+struct rp_sweep_pass {
+    int64_t claimed;     /* marks that were taken; s->limit: there may be more */
+    struct rp_error why; /* code < 0: the store was not purged, or failed as a whole; wait before the next pass */
+};
+/* Purges what is due now in one place, at most s->limit marks. Negative only for trouble with the catalog. */
+int rp_sweeper_pass(struct rp_sweeper *sweeper, struct rp_place *place, struct rp_run *run, struct rp_sweep_pass *out,
+                    struct rp_error *err);
+int rp_sweeper_renew(struct rp_sweeper *sweeper, struct rp_run *run, struct rp_error *err);
+/* Writes the record. On failure the run is still open and may be closed later. */
+int rp_sweeper_close(struct rp_sweeper *sweeper, struct rp_run *run, const char **outcome, struct rp_error *err);
 
 /* Why a store is not purged now, or 0: it could not be opened, observe mode, a guarantee too weak, not the owner. Raises the epoch, unless it
  * is only asked for a dry run. */

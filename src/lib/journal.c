@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/journal.h"
+#include "lib/journal.h"
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/json.h"
-#include "cli/cli.h"
+#include "base/time.h"
 #include "core/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define LINE_MAX_BYTES ((size_t)16 << 10)
 
 static void write_line(const struct rp_journal *j, enum rp_log_level level, const char *event, json_t *fields)
 {
@@ -77,6 +83,69 @@ void rp_journal_restore(const struct rp_journal *j, const char *store, const str
     else
         rp_json_set(o, "outcome", json_string(rp_reprieving_name(answer->what)));
     write_line(j, refused ? RP_LOG_WARNING : RP_LOG_INFO, refused ? "restore.refused" : "mark.reprieved", o);
+}
+
+void rp_journal_decided(const struct rp_journal *j, const char *event, const char *store, const struct rp_mark *mark,
+                        const char *as)
+{
+    json_t *o = rp_mark_json(mark, store);
+    rp_json_set(o, "actor", rp_json_text(j->actor));
+    rp_json_set(o, "state", json_string(as));
+    write_line(j, RP_LOG_INFO, event, o);
+}
+
+/* ---- files ---- */
+
+/* Uploads and deletes come by the thousand a second: their lines are written as text, not built as trees. */
+static void begin_line(struct rp_buf *b, const struct rp_journal *j, const char *store, const char *key,
+                       const char *reason)
+{
+    char subject[RP_KEY_MAX + 80];
+    snprintf(subject, sizeof subject, "%.64s:%.*s", store, RP_KEY_MAX, key);
+    rp_buf_str(b, "\"subject\":");
+    rp_json_quote(b, subject);
+    rp_buf_str(b, ",\"reason\":");
+    rp_json_quote(b, reason);
+    rp_buf_str(b, ",\"actor\":");
+    rp_json_quote(b, j->actor);
+}
+
+static void add_times(struct rp_buf *b, int64_t marked_at_ms, int64_t due_at_ms)
+{
+    char marked[RP_TIME_TEXT], due[RP_TIME_TEXT];
+    rp_buf_fmt(b, ",\"marked_at\":\"%s\",\"due_at\":\"%s\"", rp_time_format(marked_at_ms, marked),
+               rp_time_format(due_at_ms, due));
+}
+
+static void add_ids(struct rp_buf *b, int64_t mark_id, int64_t file_id, int64_t size_bytes)
+{
+    char file[RP_ID_TEXT], mark[RP_ID_TEXT];
+    if (mark_id != 0) rp_buf_fmt(b, ",\"mark\":\"%s\"", rp_id_format(RP_ID_MARK, mark_id, mark));
+    rp_buf_fmt(b, ",\"size\":%" PRId64 ",\"file\":\"%s\"", size_bytes, rp_id_format(RP_ID_FILE, file_id, file));
+}
+
+void rp_journal_born(const struct rp_journal *j, const struct rp_init *init)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(LINE_MAX_BYTES);
+    if (!rp_log_takes(j->log, RP_LOG_INFO)) return;
+    begin_line(&b, j, init->place->config->name, init->key,
+               init->txn_id != 0 ? RP_REASON_ROLLBACK : RP_REASON_ABANDONED);
+    add_times(&b, init->created_at_ms, init->due_at_ms);
+    add_ids(&b, init->mark_id, init->file_id, init->size_bytes);
+    rp_log_members(j->log, RP_LOG_INFO, j->at_ms, "mark.created", rp_buf_text(&b));
+}
+
+void rp_journal_file(const struct rp_journal *j, const char *event, const char *store,
+                     const struct rp_file_answer *answer)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(LINE_MAX_BYTES);
+    const struct rp_file *f = &answer->file;
+    if (!rp_log_takes(j->log, RP_LOG_INFO)) return;
+    begin_line(&b, j, store, f->key, answer->mark_reason);
+    if (answer->mark_id != 0) add_times(&b, answer->marked_at_ms, answer->due_at_ms);
+    add_ids(&b, answer->mark_id != 0 ? answer->mark_id : f->mark_id, f->id, f->size_bytes);
+    rp_buf_fmt(&b, ",\"status\":\"%s\"", rp_status_name(f->status));
+    rp_log_members(j->log, RP_LOG_INFO, j->at_ms, event, rp_buf_text(&b));
 }
 
 /* ---- purges ---- */

@@ -2,10 +2,11 @@
 /* journal.h - the words of the log: one JSON line for every mark, refusal, restore, purge, skip and failure, and for
  * each stage of a run. Every line about a subject has subject, reason, actor, and marked_at and due_at where there is a
  * mark. A NULL log drops them. */
-#ifndef RP_CLI_JOURNAL_H
-#define RP_CLI_JOURNAL_H
+#ifndef RP_LIB_JOURNAL_H
+#define RP_LIB_JOURNAL_H
 
 #include "base/log.h"
+#include "core/file.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
 #include "core/sweep.h"
@@ -26,6 +27,14 @@ void rp_journal_refused(const struct rp_journal *j, const char *event, const cha
 /* mark.reprieved, restore.refused */
 void rp_journal_restore(const struct rp_journal *j, const char *store, const struct rp_mark *mark,
                         const struct rp_reprieve_answer *answer);
+/* A file is born under its mark: mark.created. */
+void rp_journal_born(const struct rp_journal *j, const struct rp_init *init);
+/* A file was deleted (mark.created) or brought back or confirmed (mark.reprieved), as `event` says; with its mark where one waits. */
+void rp_journal_file(const struct rp_journal *j, const char *event, const char *store,
+                     const struct rp_file_answer *answer);
+/* A dead letter was decided: mark.retried, mark.reprieved, mark.lost; `as` is the state it has now. */
+void rp_journal_decided(const struct rp_journal *j, const char *event, const char *store, const struct rp_mark *mark,
+                        const char *as);
 /* mark.purged, mark.skipped, mark.failed, mark.dead for each of the batch; then cleanup_progress. */
 void rp_journal_batch(const struct rp_journal *j, const struct rp_sweep_batch *batch, const struct rp_run *run);
 

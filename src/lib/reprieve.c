@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
+#include "core/file.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
 #include "core/sweeper.h"
@@ -62,13 +63,17 @@ int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *reques
         return rp_error_set(&r->error, RP_EINVAL, "give a grace or a time, not both");
     int code = rp_session_subject(&r->session, request->subject, &subject, &r->error);
     if (code < 0) return code;
-    if (subject.place == NULL) return rp_error_set(&r->error, RP_EINVAL, "name what to mark as STORE:KEY");
+    if (subject.place == NULL && subject.file_id == 0)
+        return rp_error_set(&r->error, RP_EINVAL, "name what to mark as STORE:KEY or as a file's id");
     struct rp_mark_request q = { .key = subject.key,
                                  .grace_ms = request->grace_ms != 0 ? request->grace_ms : -1,
                                  .at_ms = request->at_ms != 0 ? request->at_ms : -1,
                                  .reason = request->reason != NULL ? request->reason : "",
                                  .if_unreferenced = request->if_unreferenced != 0 };
-    code = rp_mark_many(r->session.catalog, subject.place, &q, 1, r->session.actor, &answer, &r->error);
+    if (subject.file_id != 0)
+        code = rp_session_mark_file(&r->session, subject.file_id, &q, &subject.place, &answer, &r->error);
+    else
+        code = rp_mark_many(r->session.catalog, subject.place, &q, 1, r->session.actor, &answer, &r->error);
     if (code < 0) return code;
     r->error = answer.error;
     if (answer.what == RP_MARK_REFUSED) return answer.error.code;
@@ -89,7 +94,9 @@ static int find_mark(struct reprieve *r, const char *text, struct rp_arena *aren
     *place = subject.place;
     if (subject.place != NULL)
         return rp_reprieve_find(r->session.catalog, subject.place, subject.key, arena, mark, &r->error);
-    code = rp_mark_get(r->session.catalog->db, subject.mark_id, arena, mark, &r->error);
+    struct rp_db *db = r->session.catalog->db;
+    code = subject.file_id != 0 ? rp_file_mark(db, subject.file_id, arena, mark, &r->error)
+                                : rp_mark_get(db, subject.mark_id, arena, mark, &r->error);
     for (size_t i = 0; i < r->session.config.n_stores && code == 0 && *place == NULL; i++) {
         struct rp_place *candidate = NULL;
         code = rp_session_place(&r->session, r->session.config.stores[i].name, &candidate, &r->error);

@@ -76,6 +76,16 @@ int rp_session_open(struct rp_session *s, const struct rp_session_options *optio
     return rp_catalog_open(s->config.catalog_url, &catalog, &s->catalog, err);
 }
 
+int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *s, struct rp_error *err)
+{
+    struct rp_catalog_options catalog = { .clock = of->catalog->clock, .lane = lane };
+    *s = (struct rp_session){
+        .arena = RP_ARENA(SESSION_ARENA_MAX), .config = of->config, .log = of->log, .worker = of->worker, .beside = true
+    };
+    memcpy(s->actor, of->actor, sizeof s->actor);
+    return rp_catalog_open(of->config.catalog_url, &catalog, &s->catalog, err);
+}
+
 void rp_session_close(struct rp_session *s)
 {
     for (size_t i = 0; i < s->config.n_stores; i++) {
@@ -83,7 +93,7 @@ void rp_session_close(struct rp_session *s)
         rp_store_close(s->places[i].store);
     }
     rp_catalog_close(s->catalog);
-    rp_log_close(s->log);
+    if (!s->beside) rp_log_close(s->log);
     rp_arena_done(&s->arena);
     *s = (struct rp_session){ 0 };
 }
@@ -182,14 +192,16 @@ int rp_session_subject(struct rp_session *s, const char *text, struct rp_subject
     int64_t id;
     char name[64];
     if (rp_id_parse(text, &kind, &id)) {
-        if (kind != RP_ID_MARK) return rp_error_set(err, RP_EINVAL, "'%.32s' is not the id of a mark", text);
-        *out = (struct rp_subject){ .mark_id = id };
+        if (kind != RP_ID_MARK && kind != RP_ID_FILE)
+            return rp_error_set(err, RP_EINVAL, "'%.32s' is not the id of a mark or a file", text);
+        *out = (struct rp_subject){ .mark_id = kind == RP_ID_MARK ? id : 0, .file_id = kind == RP_ID_FILE ? id : 0 };
         return 0;
     }
     const char *colon = strchr(text, ':');
     if (colon == NULL || colon == text || (size_t)(colon - text) >= sizeof name) {
         rp_error_set(err, RP_EINVAL, "'%.64s' is no subject", text);
-        return rp_error_hint(err, "a subject is STORE:KEY (main:avatars/7.png) or a mark's id (mrk_...)");
+        return rp_error_hint(
+            err, "a subject is STORE:KEY (main:avatars/7.png) or the id of a mark or a file (mrk_..., fil_...)");
     }
     snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
     struct rp_place *place;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "catalog/catalog.h"
 #include "config/config.h"
+#include "core/mark.h"
 #include "core/place.h"
 #include "core/run.h"
 #include "core/sweep.h"
@@ -29,9 +30,13 @@ struct rp_session {
     struct rp_worker worker;
     char actor[RP_ACTOR_MAX];
     struct rp_place places[RP_STORES_MAX]; /* as config.stores; .store NULL: not open yet */
+    bool beside;                           /* configuration and log are another session's */
 };
 
 int rp_session_open(struct rp_session *session, const struct rp_session_options *options, struct rp_error *err);
+/* A second session for another thread of the same process: the configuration and the log are those of `of`, which outlives it; the
+ * catalog's connection, on this lane, and the stores are its own. */
+int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *session, struct rp_error *err);
 void rp_session_close(struct rp_session *session); /* harmless on a zeroed one; also the RP_CLEANUP function */
 
 /* RP_ENOTFOUND names the stores that there are. The place is noted in the catalog if it is new. */
@@ -46,13 +51,18 @@ void rp_session_committed(struct rp_session *session, struct rp_place *place);
 struct rp_sweep_rules rp_session_sweep_rules(const struct rp_session *session);
 int64_t rp_session_now_ms(const struct rp_session *session);
 
-/* A subject as people write it: STORE:KEY, or a mark's id. */
+/* A subject as people write it: STORE:KEY, or the id of a mark or a file. */
 struct rp_subject {
     struct rp_place *place; /* STORE:KEY */
     const char *key;        /* borrowed from the text */
     int64_t mark_id;        /* 0: none */
+    int64_t file_id;        /* 0: none */
 };
 int rp_session_subject(struct rp_session *session, const char *text, struct rp_subject *out, struct rp_error *err);
+
+/* Marks a file, and what belongs to it: the verb delete in the words of a mark. `place` takes the file's store. */
+int rp_session_mark_file(struct rp_session *session, int64_t file_id, const struct rp_mark_request *request,
+                         struct rp_place **place, struct rp_mark_answer *answer, struct rp_error *err);
 
 /* This process, as locks and leases name it: host/pid/start/boot; and whether such a one is certainly gone. */
 void rp_worker_self(struct rp_worker *out);

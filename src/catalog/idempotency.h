@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* idempotency.h - answers kept under (tenant, Idempotency-Key). The key's digest is shortened to 64 bits for the index; the text stands
+ * beside it and is compared, so that two keys with one hash are told apart (the second is refused: RP_EKEYREUSED). */
+#ifndef RP_CATALOG_IDEMPOTENCY_H
+#define RP_CATALOG_IDEMPOTENCY_H
+
+#include "base/buf.h"
+#include "catalog/catalog.h"
+
+#define RP_IDEMPOTENCY_KEY_MAX 255
+
+struct rp_kept {
+    int64_t tenant_id, hash; /* hash: rp_key_hash of both */
+    const char *key;
+    const uint8_t *digest; /* of the request */
+    /* out of a look-up */
+    bool found;
+    int code; /* RP_EKEYREUSED: kept for another request */
+    int status;
+    const char *answer; /* of the arena */
+};
+
+int64_t rp_key_hash(int64_t tenant_id, const char *key);
+/* Fills the outputs of each. */
+int rp_keys_find(struct rp_db *db, struct rp_kept *keys, size_t n, struct rp_arena *arena, struct rp_error *err);
+/* Keeps status and answer of each. RP_ECONFLICT: one is kept already. */
+int rp_keys_keep(struct rp_tx *tx, const struct rp_kept *keys, size_t n, struct rp_error *err);
+/* Forgets those kept before this moment, at most `limit` (X10). */
+int rp_keys_forget(struct rp_tx *tx, int64_t before_ms, int64_t limit, int64_t *forgotten, struct rp_error *err);
+
+#endif

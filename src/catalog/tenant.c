@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenant.c - tenants, their counters, and the ledger that the counters sum up. */
+#include "base/assert.h"
+#include "base/error.h"
+#include "catalog/file.h"
+#include "catalog/statements.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEDGER_COLUMNS 5
+
+static void tenant_of_row(const struct rp_value *v, struct rp_tenant *out)
+{
+    *out = (struct rp_tenant){ .id = v[0].i,
+                               .has_limit = v[2].type != RP_NULL_T,
+                               .limit_bytes = v[2].i,
+                               .used_bytes = v[3].i,
+                               .reserved_bytes = v[4].i,
+                               .open_uploads = v[5].i };
+    snprintf(out->name, sizeof out->name, "%s", v[1].p);
+}
+
+struct one_tenant {
+    struct rp_tenant *out;
+    bool found;
+};
+
+static int one_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct one_tenant *one = ctx;
+    (void)err;
+    tenant_of_row(row, one->out);
+    one->found = true;
+    return 0;
+}
+
+static int load_one(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *arg, struct rp_tenant *out,
+                    struct rp_error *err)
+{
+    struct one_tenant one = { .out = out };
+    int r = rp_db_query(db, sql, arg, one_row, &one, err);
+    if (r < 0) return rp_error_wrap(err, r, "load a tenant");
+    return one.found ? 0 : rp_error_set(err, RP_ENOTFOUND, "there is no such tenant");
+}
+
+int rp_tenant_find(struct rp_db *db, const char *name, struct rp_tenant *out, struct rp_error *err)
+{
+    struct rp_value arg = rp_text(name);
+    return load_one(db, RP_SQL(tenant_find), &arg, out, err);
+}
+
+int rp_tenant_by_id(struct rp_db *db, int64_t id, struct rp_tenant *out, struct rp_error *err)
+{
+    struct rp_value arg = rp_int(id);
+    return load_one(db, RP_SQL(tenant_by_id), &arg, out, err);
+}
+
+static int check_name(const char *name, struct rp_error *err)
+{
+    size_t n = strlen(name);
+    if (n >= 1 && n <= 63 && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@") == n &&
+        name[0] != '.')
+        return 0;
+    return rp_error_set(err, RP_EINVAL, "a tenant's name is 1 to 63 of a-z A-Z 0-9 . _ - @ and begins with no dot");
+}
+
+static int make_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(rp_tx_new_id(tx)), rp_text(ctx) };
+    return rp_db_exec(tx->db, RP_SQL(tenant_make), args, NULL, err);
+}
+
+int rp_tenant_make(struct rp_catalog *catalog, const char *name, struct rp_tenant *out, struct rp_error *err)
+{
+    int r = check_name(name, err);
+    if (r == 0) r = rp_tenant_find(catalog->db, name, out, err);
+    if (r != RP_ENOTFOUND) return r;
+    r = rp_catalog_transact(catalog, make_tx, (void *)(uintptr_t)name, err);
+    return r < 0 ? rp_error_wrap(err, r, "make tenant '%s'", name) : rp_tenant_find(catalog->db, name, out, err);
+}
+
+struct each {
+    rp_tenant_fn *fn;
+    void *ctx;
+};
+
+static int each_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    const struct each *each = ctx;
+    struct rp_tenant tenant;
+    tenant_of_row(row, &tenant);
+    return each->fn(each->ctx, &tenant, err);
+}
+
+int rp_tenant_each(struct rp_db *db, int64_t after_id, int64_t limit, rp_tenant_fn *fn, void *ctx, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(after_id), rp_int(limit) };
+    struct each each = { .fn = fn, .ctx = ctx };
+    return rp_db_query(db, RP_SQL(tenant_page), args, each_row, &each, err);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+struct tenants {
+    struct rp_tenant *at;
+    size_t n;
+};
+
+static int tenants_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct tenants *tenants = ctx;
+    (void)err;
+    tenant_of_row(row, &tenants->at[tenants->n++]);
+    return 0;
+}
+
+int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
+                    struct rp_error *err)
+{
+    int64_t *sorted = rp_arena_array(tx->arena, n + 1, sizeof *sorted);
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
+    struct tenants tenants = { .at = out };
+    size_t distinct = 0;
+    if (sorted == NULL || rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", n);
+    if (n > 0) memcpy(sorted, ids, n * sizeof *ids);
+    qsort(sorted, n, sizeof *sorted, by_number);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || sorted[i] != sorted[i - 1]) rows[distinct++] = rp_int(sorted[i]);
+    int r = rp_db_query_rows(tx->db, RP_SQL(tenant_lock), NULL, rows, distinct, tenants_row, &tenants, err);
+    if (r < 0) return rp_error_wrap(err, r, "load tenants");
+    *found = tenants.n;
+    return 0;
+}
+
+int rp_tenant_limit(struct rp_tx *tx, int64_t id, bool has_limit, int64_t limit_bytes, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(id), rp_int_or_null(has_limit, limit_bytes) };
+    int64_t changed = 0;
+    int r = rp_db_exec(tx->db, RP_SQL(tenant_limit), args, &changed, err);
+    if (r < 0) return r;
+    return changed == 1 ? 0 : rp_error_set(err, RP_ENOTFOUND, "there is no such tenant");
+}
+
+/* ---- the ledger ---- */
+
+struct counts {
+    int64_t tenant_id, used, reserved, open;
+};
+
+static void count(struct counts *c, const struct rp_ledger *row)
+{
+    switch (row->kind) {
+    case RP_LEDGER_RESERVE:
+        c->reserved += row->bytes;
+        c->open++;
+        break;
+    case RP_LEDGER_USE:
+        c->reserved -= row->bytes;
+        c->used += row->bytes;
+        c->open--;
+        break;
+    case RP_LEDGER_REFUND:
+        *(row->was_used ? &c->used : &c->reserved) -= row->bytes;
+        c->open -= !row->was_used;
+        break;
+    }
+}
+
+static struct counts *counts_of(struct counts *all, size_t *n, int64_t tenant_id)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (all[i].tenant_id == tenant_id) return &all[i];
+    all[*n] = (struct counts){ .tenant_id = tenant_id };
+    return &all[(*n)++];
+}
+
+/* Locked in order of id first: two writers that move the same counters never wait for each other in a ring. */
+static int move_counters(struct rp_tx *tx, const struct counts *counts, size_t n, struct rp_error *err)
+{
+    int64_t *ids = rp_arena_array(tx->arena, n + 1, sizeof *ids);
+    struct rp_tenant *tenants = rp_arena_array(tx->arena, n + 1, sizeof *tenants);
+    struct rp_value *rows = rp_arena_array(tx->arena, 4 * n + 1, sizeof *rows);
+    size_t found = n;
+    int64_t changed = 0;
+    if (ids == NULL || tenants == NULL || rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for counters");
+    for (size_t i = 0; i < n; i++) {
+        const struct counts *c = &counts[i];
+        const struct rp_value row[] = { rp_int(c->tenant_id), rp_int(c->used), rp_int(c->reserved), rp_int(c->open) };
+        memcpy(&rows[4 * i], row, sizeof row);
+        ids[i] = c->tenant_id;
+    }
+    int r = n > 1 ? rp_tenants_lock(tx, ids, n, tenants, &found, err) : 0;
+    if (r == 0) r = rp_db_exec_rows(tx->db, RP_SQL(tenant_count), NULL, rows, n, &changed, err);
+    if (r < 0) return r;
+    return changed == (int64_t)n ? 0 : rp_error_set(err, RP_ECORRUPT, "a tenant is gone from the catalog");
+}
+
+int rp_ledger_add(struct rp_tx *tx, const struct rp_ledger *ledger, size_t n, struct rp_error *err)
+{
+    struct rp_value *rows = rp_arena_array(tx->arena, n * LEDGER_COLUMNS + 1, sizeof *rows);
+    struct counts *counts = rp_arena_array(tx->arena, n + 1, sizeof *counts);
+    size_t n_counts = 0;
+    int64_t changed = 0;
+    if (rows == NULL || counts == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the ledger");
+    for (size_t i = 0; i < n; i++) {
+        const struct rp_value row[LEDGER_COLUMNS] = { rp_int(ledger[i].file_id), rp_int(ledger[i].kind),
+                                                      rp_int(ledger[i].tenant_id), rp_int(ledger[i].bytes),
+                                                      rp_int(tx->late_ms) };
+        memcpy(&rows[i * LEDGER_COLUMNS], row, sizeof row);
+        count(counts_of(counts, &n_counts, ledger[i].tenant_id), &ledger[i]);
+    }
+    int r = rp_db_exec_rows(tx->db, RP_SQL(ledger_add), NULL, rows, n, &changed, err);
+    if (r < 0) return rp_error_wrap(err, r, "write the ledger");
+    if (changed != (int64_t)n)
+        return rp_error_set(err, RP_ECORRUPT, "write the ledger: a file was reserved, used or refunded before");
+    r = move_counters(tx, counts, n_counts, err);
+    return r < 0 ? rp_error_wrap(err, r, "move the quota's counters") : 0;
+}
+
+/* ---- counter = ledger ---- */
+
+struct sums {
+    struct counts *at;
+    size_t n, max;
+    struct rp_arena *arena;
+};
+
+static int sum_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct sums *s = ctx;
+    if (s->n == s->max) {
+        size_t max = s->max == 0 ? 64 : s->max * 2;
+        struct counts *more = rp_arena_array(s->arena, max, sizeof *more);
+        if (more == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", max);
+        if (s->n > 0) memcpy(more, s->at, s->n * sizeof *more);
+        s->at = more;
+        s->max = max;
+    }
+    s->at[s->n++] = (struct counts){ .tenant_id = row[0].i, .used = row[1].i, .reserved = row[2].i, .open = row[3].i };
+    return 0;
+}
+
+static int compare_one(struct rp_tx *tx, const struct counts *c, bool repair, rp_quota_fn *fn, void *ctx,
+                       struct rp_quota_check *out, struct rp_error *err)
+{
+    struct rp_tenant counted, summed;
+    size_t found = 0;
+    int r = rp_tenants_lock(tx, &c->tenant_id, 1, &counted, &found, err);
+    if (r < 0) return r;
+    if (found == 0) return rp_error_set(err, RP_ECORRUPT, "the ledger names a tenant that there is not");
+    summed = counted;
+    summed.used_bytes = c->used;
+    summed.reserved_bytes = c->reserved;
+    summed.open_uploads = c->open;
+    bool same =
+        counted.used_bytes == c->used && counted.reserved_bytes == c->reserved && counted.open_uploads == c->open;
+    out->tenants++;
+    out->wrong += !same;
+    if (fn != NULL) r = fn(ctx, &counted, &summed, err);
+    if (r < 0 || same || !repair) return r;
+    struct rp_value args[] = { rp_int(c->tenant_id), rp_int(c->used), rp_int(c->reserved), rp_int(c->open) };
+    return rp_db_exec(tx->db, RP_SQL(tenant_set), args, NULL, err);
+}
+
+static int rest_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+
+    return sum_row(ctx, (struct rp_value[]){ row[0], rp_int(0), rp_int(0), rp_int(0) }, err);
+}
+
+/* Tenants without a row in the ledger must have counters of 0; they come after those that have. */
+static int load_sums(struct rp_tx *tx, struct sums *sums, struct rp_error *err)
+{
+    struct rp_value all[] = { rp_int(INT64_MIN), rp_int(INT64_MAX) };
+    struct sums tenants = { .arena = tx->arena };
+    int r = rp_db_query(tx->db, RP_SQL(tenant_sums), NULL, sum_row, sums, err);
+    if (r == 0) r = rp_db_query(tx->db, RP_SQL(tenant_page), all, rest_row, &tenants, err);
+    if (r < 0) return r;
+    size_t summed = sums->n;
+    for (size_t i = 0, s = 0; i < tenants.n && r == 0; i++) {
+        while (s < summed && sums->at[s].tenant_id < tenants.at[i].tenant_id)
+            s++;
+        if (s < summed && sums->at[s].tenant_id == tenants.at[i].tenant_id) continue;
+        struct rp_value none[] = { rp_int(tenants.at[i].tenant_id), rp_int(0), rp_int(0), rp_int(0) };
+        r = sum_row(sums, none, err);
+    }
+    return r;
+}
+
+int rp_quota_rebuild(struct rp_tx *tx, bool repair, rp_quota_fn *fn, void *ctx, struct rp_quota_check *out,
+                     struct rp_error *err)
+{
+    struct sums sums = { .arena = tx->arena };
+    *out = (struct rp_quota_check){ 0 };
+    int r = load_sums(tx, &sums, err);
+    for (size_t i = 0; i < sums.n && r == 0; i++)
+        r = compare_one(tx, &sums.at[i], repair, fn, ctx, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "compare the quota with its ledger") : 0;
+}

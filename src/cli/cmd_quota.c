@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_quota.c - `quota`: what tenants use and may use; `rebuild` proves the counters against the ledger. */
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/size.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "core/quota.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAGE 500
+
+struct listing {
+    struct rp_cli *cli;
+    struct rp_table table;
+    int64_t last_id, n;
+};
+
+static int list_row(void *ctx, const struct rp_tenant *tenant, struct rp_error *err)
+{
+    struct listing *l = ctx;
+    int64_t fallback = l->cli->session.config.quota_default;
+    char limit[RP_SIZE_TEXT], used[RP_SIZE_TEXT], reserved[RP_SIZE_TEXT], open[24];
+    (void)err;
+    l->last_id = tenant->id;
+    l->n++;
+    if (l->cli->json) {
+        rp_emit(l->cli, rp_quota_json(tenant, fallback));
+        return 0;
+    }
+    snprintf(open, sizeof open, "%" PRId64, tenant->open_uploads);
+    const char *cells[] = { tenant->name,
+                            rp_show_size(tenant->used_bytes, used),
+                            rp_show_size(tenant->reserved_bytes, reserved),
+                            rp_show_size(rp_quota_limit_of(tenant, fallback), limit),
+                            tenant->has_limit ? "own" : "default",
+                            open };
+    rp_table_row(&l->table, cells);
+    return 0;
+}
+
+static int list_quotas(struct rp_cli *cli, struct rp_error *err)
+{
+    static const struct rp_column columns[] = { { "TENANT", false, true },   { "USED", true, false },
+                                                { "RESERVED", true, false }, { "LIMIT", true, false },
+                                                { "SET", false, false },     { "OPEN UPLOADS", true, false } };
+    struct listing l = { .cli = cli };
+    int64_t before;
+    int r = 0;
+    rp_table_init(&l.table, stdout, columns, 6);
+    do {
+        before = l.n;
+        r = rp_tenant_each(cli->session.catalog->db, l.last_id, PAGE, list_row, &l, err);
+    } while (r == 0 && l.n - before == PAGE);
+    rp_table_end(&l.table);
+    rp_table_done(&l.table);
+    if (r == 0 && l.n == 0) rp_say(cli, "no tenants yet\n");
+    return r;
+}
+
+static int set_quota(struct rp_cli *cli, const char *name, const char *text, struct rp_error *err)
+{
+    struct rp_quota_limit limit = { .own = strcmp(text, "default") != 0 };
+    struct rp_tenant tenant;
+    char size[RP_SIZE_TEXT];
+    int r = limit.own ? rp_size_parse(text, &limit.bytes, err) : 0;
+    if (r < 0) return rp_error_hint(err, "LIMIT is a size, or `default` for the configured one");
+    r = rp_quota_set(cli->session.catalog, name, &limit, cli->session.actor, &tenant, err);
+    if (r < 0) return r;
+    int64_t fallback = cli->session.config.quota_default;
+    rp_emit(cli, rp_quota_json(&tenant, fallback));
+    if (!cli->json)
+        rp_say(cli, "%s may store %s\n", tenant.name, rp_show_size(rp_quota_limit_of(&tenant, fallback), size));
+    return 0;
+}
+
+/* ---- rebuild ---- */
+
+static json_t *counts_json(const struct rp_tenant *t)
+{
+    return json_pack("{s:I,s:I,s:I}", "used", (json_int_t)t->used_bytes, "reserved", (json_int_t)t->reserved_bytes,
+                     "open_uploads", (json_int_t)t->open_uploads);
+}
+
+/* By tenant, told when it is over: the comparison may begin anew. */
+static int keep_difference(void *ctx, const struct rp_tenant *counted, const struct rp_tenant *summed,
+                           struct rp_error *err)
+{
+    json_t *found = ctx;
+    if (counted->used_bytes == summed->used_bytes && counted->reserved_bytes == summed->reserved_bytes &&
+        counted->open_uploads == summed->open_uploads)
+        return 0;
+    json_t *o = json_object();
+    rp_json_set(o, "tenant", rp_json_text(counted->name));
+    rp_json_set(o, "counted", counts_json(counted));
+    rp_json_set(o, "ledger", counts_json(summed));
+    return rp_json_set(found, counted->name, o) < 0 ? rp_error_set(err, RP_ENOMEM, "out of memory") : 0;
+}
+
+static void show_difference(const struct rp_cli *cli, json_t *o)
+{
+    const json_t *counted = json_object_get(o, "counted"), *ledger = json_object_get(o, "ledger");
+    rp_emit(cli, json_incref(o));
+    if (cli->json) return;
+    rp_say(cli, "%s  counted %" PRId64 " used, %" PRId64 " reserved; the ledger says %" PRId64 " and %" PRId64 "\n",
+           rp_json_get_text(o, "tenant", ""), rp_json_get_int(counted, "used", 0),
+           rp_json_get_int(counted, "reserved", 0), rp_json_get_int(ledger, "used", 0),
+           rp_json_get_int(ledger, "reserved", 0));
+}
+
+static int rebuild(struct rp_cli *cli, struct rp_error *err)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *found = json_object();
+    struct rp_quota_check check;
+    bool dry_run = rp_args_has(&cli->args, "dry-run");
+    const char *name;
+    json_t *difference;
+    int r = rp_quota_prove(cli->session.catalog, !dry_run, cli->session.actor, keep_difference, found, &check, err);
+    if (r < 0) return r;
+    json_object_foreach(found, name, difference) show_difference(cli, difference);
+    rp_emit(cli, json_pack("{s:I,s:I,s:b}", "tenants", (json_int_t)check.tenants, "wrong", (json_int_t)check.wrong,
+                           "repaired", !dry_run && check.wrong > 0));
+    if (!cli->json)
+        rp_say(cli, "%" PRId64 " tenants, %" PRId64 " wrong%s\n", check.tenants, check.wrong,
+               check.wrong == 0 || dry_run ? "" : "; set right");
+    return dry_run && check.wrong > 0 ? rp_error_exit(RP_EFAILED) : 0;
+}
+
+int rp_cmd_quota(struct rp_cli *cli, struct rp_error *err)
+{
+    const struct rp_args *args = &cli->args;
+    const char *verb = args->n_words > 0 ? args->words[0] : "";
+    bool set = strcmp(verb, "set") == 0, proves = strcmp(verb, "rebuild") == 0;
+    if (args->n_words > 0 && !set && !proves) return rp_cli_unknown_verb(cli, "set TENANT LIMIT, rebuild", err);
+    if (set && args->n_words != 3) return rp_error_set(err, RP_EINVAL, "quota set: expected TENANT and LIMIT");
+    if (proves && args->n_words != 1)
+        return rp_error_set(err, RP_EINVAL, "quota rebuild: what is '%.64s'?", args->words[1]);
+    int r = rp_cli_open(cli, err);
+    if (r < 0) return r;
+    if (set) return set_quota(cli, args->words[1], args->words[2], err);
+    return proves ? rebuild(cli, err) : list_quotas(cli, err);
+}

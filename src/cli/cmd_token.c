@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_token.c - `token`: who may call the daemon. A secret is shown once, when it is made. */
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/file.h"
+#include "catalog/token.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PAGE 200
+
+/* ---- list ---- */
+
+struct listing {
+    struct rp_cli *cli;
+    struct rp_table table;
+    int64_t last_id, n;
+};
+
+static void scopes_text(unsigned scopes, char *out, size_t size)
+{
+    size_t n = 0;
+    out[0] = 0;
+    if (scopes == RP_TOKEN_SCOPES_ALL) {
+        snprintf(out, size, "all");
+        return;
+    }
+    for (unsigned i = 0; i < RP_TOKEN_SCOPES && n < size; i++)
+        if (scopes & (1U << i))
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n > 0 ? "," : "", rp_token_scope_names[i]);
+}
+
+static int list_row(void *ctx, const struct rp_token *token, struct rp_error *err)
+{
+    struct listing *l = ctx;
+    int64_t now_ms = rp_session_now_ms(&l->cli->session);
+    char id[RP_ID_TEXT], scopes[256], until[RP_WHEN_TEXT] = "never";
+    (void)err;
+    l->last_id = token->id;
+    l->n++;
+    if (l->cli->json) {
+        rp_emit(l->cli, rp_token_json(token));
+        return 0;
+    }
+    scopes_text(token->scopes, scopes, sizeof scopes);
+    if (token->expires_at_ms != 0) rp_show_when(token->expires_at_ms, now_ms, until);
+    if (token->revoked_at_ms != 0) snprintf(until, sizeof until, "revoked");
+    const char *cells[] = {
+        rp_id_format(RP_ID_TOKEN, token->id, id),          token->name, rp_token_kind_name(token->kind),
+        token->tenant_id == 0 ? "(admin)" : token->tenant, scopes,      until
+    };
+    rp_table_row(&l->table, cells);
+    return 0;
+}
+
+static int list_tokens(struct rp_cli *cli, struct rp_error *err)
+{
+    static const struct rp_column columns[] = { { "TOKEN", false, false }, { "NAME", false, false },
+                                                { "KIND", false, false },  { "TENANT", false, false },
+                                                { "SCOPES", false, true }, { "EXPIRES", false, false } };
+    struct listing l = { .cli = cli };
+    int64_t before;
+    int r = 0;
+    rp_table_init(&l.table, stdout, columns, 6);
+    do {
+        before = l.n;
+        r = rp_token_list(cli->session.catalog->db, l.last_id, PAGE, rp_session_now_ms(&cli->session), list_row, &l,
+                          err);
+    } while (r == 0 && l.n - before == PAGE);
+    rp_table_end(&l.table);
+    rp_table_done(&l.table);
+    if (r == 0 && l.n == 0) rp_say(cli, "no tokens; `reprieve token create NAME` makes one\n");
+    return r;
+}
+
+/* ---- create ---- */
+
+struct making {
+    struct rp_token token;
+    char secret[RP_TOKEN_SECRET];
+    const char *actor;
+};
+
+static int make_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct making *m = ctx;
+    return rp_token_create(tx, &m->token, m->secret, m->actor, err);
+}
+
+static int read_options(struct rp_cli *cli, struct rp_token *token, struct rp_error *err)
+{
+    const struct rp_args *args = &cli->args;
+    const char *tenant = rp_args_text(args, "tenant"), *scopes = rp_args_text(args, "scopes");
+    struct rp_tenant found;
+    int r = rp_args_when(args, "expires", rp_session_now_ms(&cli->session), 1, &token->expires_at_ms, err);
+    if (r == 0 && token->expires_at_ms != 0 && token->expires_at_ms <= rp_session_now_ms(&cli->session))
+        r = rp_error_set(err, RP_EINVAL, "--expires: the moment has passed");
+    if (r == 0)
+        r = rp_token_scopes_parse(scopes != NULL   ? scopes
+                                  : tenant != NULL ? "files.read,files.write,live"
+                                                   : "all",
+                                  &token->scopes, err);
+    if (r < 0 || tenant == NULL) return r;
+    r = rp_tenant_make(cli->session.catalog, tenant, &found, err);
+    if (r < 0) return r;
+    token->tenant_id = found.id;
+    snprintf(token->tenant, sizeof token->tenant, "%s", found.name);
+    return 0;
+}
+
+static int make_token(struct rp_cli *cli, struct making *m, struct rp_error *err)
+{
+    m->actor = cli->session.actor;
+    int r = rp_token_secret(m->token.kind, m->secret, err);
+    return r < 0 ? r : rp_catalog_transact(cli->session.catalog, make_tx, m, err);
+}
+
+static int create_token(struct rp_cli *cli, const char *name, struct rp_error *err)
+{
+    struct making m = { .token = { .kind = RP_TOKEN_BEARER } };
+    char id[RP_ID_TEXT];
+    if (strlen(name) > RP_TOKEN_NAME_MAX)
+        return rp_error_set(err, RP_EINVAL, "the name has %zu bytes; %d are allowed", strlen(name), RP_TOKEN_NAME_MAX);
+    snprintf(m.token.name, sizeof m.token.name, "%s", name);
+    int r = read_options(cli, &m.token, err);
+    if (r == 0) r = make_token(cli, &m, err);
+    if (r < 0) return r;
+    json_t *o = rp_token_json(&m.token);
+    rp_json_set(o, "secret", json_string(m.secret));
+    rp_emit(cli, o);
+    if (cli->json) return 0;
+    printf("%s\n", m.secret); /* what was asked for: also with --quiet */
+    rp_say(cli, "%s  %s; it is shown this once\n", rp_id_format(RP_ID_TOKEN, m.token.id, id), name);
+    return 0;
+}
+
+/* ---- a link to sign in with ---- */
+
+static void address_of(const struct rp_config *config, char *out, size_t size)
+{
+    if (config->public_url[0] != 0)
+        snprintf(out, size, "%s", config->public_url);
+    else
+        snprintf(out, size, "%s://%s", config->tls_certificate[0] != 0 ? "https" : "http", config->listen);
+}
+
+static int link_token(struct rp_cli *cli, struct rp_error *err)
+{
+    char url[2100];
+    struct making m = { .token = { .kind = RP_TOKEN_LINK,
+                                   .name = "sign-in",
+                                   .scopes = RP_TOKEN_SCOPES_ALL,
+                                   .expires_at_ms = rp_session_now_ms(&cli->session) + RP_TOKEN_LINK_MS } };
+    int r = make_token(cli, &m, err);
+    if (r < 0) return r;
+    address_of(&cli->session.config, url, sizeof url);
+    rp_emit(cli, json_pack("{s:o,s:o}", "sign_in", json_sprintf("%s/signin?link=%s", url, m.secret), "expires_at",
+                           rp_json_time(m.token.expires_at_ms)));
+    if (cli->json) return 0;
+    printf("%s/signin?link=%s\n", url, m.secret);
+    rp_say(cli, "works once, within 15 minutes\n");
+    return 0;
+}
+
+/* ---- revoke ---- */
+
+struct revoking {
+    int64_t id;
+    const char *actor;
+    struct rp_token token;
+};
+
+static int revoke_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct revoking *rev = ctx;
+    return rp_token_revoke(tx, rev->id, rev->actor, &rev->token, err);
+}
+
+static int revoke_token(struct rp_cli *cli, const char *text, struct rp_error *err)
+{
+    struct revoking rev = { .actor = cli->session.actor };
+    char id[RP_ID_TEXT];
+    int r = rp_cli_id(text, RP_ID_TOKEN, &rev.id, err);
+    if (r == 0) r = rp_catalog_transact(cli->session.catalog, revoke_tx, &rev, err);
+    if (r == RP_ENOTFOUND) rp_error_hint(err, "`reprieve token` lists the tokens");
+    if (r < 0) return r;
+    rp_emit(cli, rp_token_json(&rev.token));
+    if (!cli->json)
+        rp_say(cli, "%s  revoked; every daemon refuses it within a second\n", rp_id_format(RP_ID_TOKEN, rev.id, id));
+    return 0;
+}
+
+int rp_cmd_token(struct rp_cli *cli, struct rp_error *err)
+{
+    const struct rp_args *args = &cli->args;
+    const char *verb = args->n_words > 0 ? args->words[0] : "list";
+    bool list = strcmp(verb, "list") == 0, create = strcmp(verb, "create") == 0, link = strcmp(verb, "link") == 0;
+    bool revoke = strcmp(verb, "revoke") == 0;
+    if (!list && !create && !revoke && !link)
+        return rp_cli_unknown_verb(cli, "create NAME, list, revoke ID, link", err);
+    if ((create || revoke) && args->n_words != 2)
+        return rp_error_set(err, RP_EINVAL, "token %s: %s", verb, create ? "a name is missing" : "which?");
+    int r = rp_cli_open(cli, err);
+    if (r < 0) return r;
+    if (create) return create_token(cli, args->words[1], err);
+    if (revoke) return revoke_token(cli, args->words[1], err);
+    return link ? link_token(cli, err) : list_tokens(cli, err);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/alert.h"
+
+#include "base/json.h"
+#include "base/time.h"
+#include "core/sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+const struct rp_alert_rule rp_alert_rules[RP_ALERTS] = {
+    [RP_ALERT_MARKED] = { "ReprieveTooManyMarks", "warning",
+        "Many marks are waiting",
+        "More marks wait than alerts.marked_over allows. Somebody may be deleting too much: `reprieve marks` lists them, "
+        "`reprieve restore` takes them back, `reprieve pause` stops every purge." },
+    [RP_ALERT_OVERDUE] = { "ReprieveMarkOverdue", "warning",
+        "A mark is long past its due time",
+        "A mark was due longer ago than alerts.overdue_over allows and is still not purged. `reprieve dead`, `reprieve hold` and "
+        "`reprieve doctor` say what stands in the way." },
+    [RP_ALERT_RUN_LONG] = { "ReprieveRunTooLong", "warning",
+        "A run takes long",
+        "A run has lasted longer than alerts.run_over allows. `reprieve runs` shows how far it is; the store or the database may be "
+        "slow." },
+    [RP_ALERT_ERROR_RATE] = { "ReprieveRunErrors", "warning",
+        "Many runs had errors",
+        "More runs than alerts.error_rate_over allows ended with errors within alerts.error_window. `reprieve runs` shows them." },
+    [RP_ALERT_NO_RUN] = { "ReprieveNoRun", "critical",
+        "The scheduled run did not happen",
+        "No sweep ended for longer than alerts.no_run_for, or than its schedule's interval and an hour. `reprieve doctor` says what "
+        "is wrong; `reprieve sweep` runs one now." },
+    [RP_ALERT_LOCK_STALE] = { "ReprieveLockStale", "warning",
+        "The lock of a run is stale",
+        "A lock was not renewed for longer than alerts.lock_stale_over: whoever holds it hangs or is gone. The next run takes it over "
+        "once lock.stale_after has passed." },
+    [RP_ALERT_ABANDONED] = { "ReprieveUploadsAbandoned", "warning",
+        "Many uploads are abandoned",
+        "More uploads than alerts.abandoned_per_hour_over were begun, never confirmed and cleaned up within an hour. A client may fail "
+        "to upload or to confirm." },
+    [RP_ALERT_NO_WORKER] = { "ReprieveNoWorker", "critical",
+        "No sweeper is alive",
+        "No daemon's sweeper gave a sign of life for longer than alerts.no_worker_for: nothing is purged and nothing expires. Start "
+        "`reprieve serve`, or look into its log." },
+    [RP_ALERT_CLOCKS] = { "ReprieveClocksApart", "critical",
+        "Clocks disagree",
+        "The clocks of the host and the database are more than 5 minutes apart. Nothing is purged until they agree: set the clocks." },
+};
+/* clang-format on */
+
+enum rp_alert rp_alert_by_name(const char *name)
+{
+    int i = 0;
+    while (i < RP_ALERTS && strcmp(rp_alert_rules[i].name, name) != 0)
+        i++;
+    return (enum rp_alert)i;
+}
+
+static struct rp_alert_verdict judge(int64_t value, int64_t limit, const char *unit)
+{
+    return (struct rp_alert_verdict){ .known = value >= 0,
+                                      .holds = value >= 0 && limit > 0 && value > limit,
+                                      .value = value,
+                                      .limit = limit,
+                                      .unit = unit };
+}
+
+/* Both in ms; shown in seconds. */
+static struct rp_alert_verdict judge_time(int64_t value_ms, int64_t limit_ms)
+{
+    struct rp_alert_verdict v = judge(value_ms, limit_ms, "s");
+    v.value = value_ms >= 0 ? value_ms / 1000 : -1;
+    v.limit = limit_ms / 1000;
+    return v;
+}
+
+/* Since a moment: 0 is none, negative not known. */
+static int64_t since(int64_t moment_ms, int64_t now_ms)
+{
+    if (moment_ms <= 0) return moment_ms;
+    return now_ms > moment_ms ? now_ms - moment_ms : 0;
+}
+
+static struct rp_alert_verdict judge_errors(const struct rp_alert_config *limits, const struct rp_alert_figures *f)
+{
+    int64_t percent = f->runs > 0 ? f->run_errors * 100 / f->runs : f->runs;
+    struct rp_alert_verdict v = judge(percent, limits->error_rate_over_percent, "percent");
+    /* 10.5 % is more than 10 % */
+    v.holds = f->runs > 0 && limits->error_rate_over_percent > 0 &&
+              f->run_errors * 100 > limits->error_rate_over_percent * f->runs;
+    return v;
+}
+
+static int64_t no_run_limit_ms(const struct rp_alert_config *limits, const struct rp_alert_figures *f)
+{
+    int64_t by_interval = f->interval_ms > 0 ? f->interval_ms + RP_HOUR_MS : 0;
+    if (limits->no_run_for_ms == 0) return 0;
+    return limits->no_run_for_ms > by_interval ? limits->no_run_for_ms : by_interval;
+}
+
+void rp_alert_judge(const struct rp_alert_config *limits, const struct rp_alert_figures *f, int64_t now_ms,
+                    struct rp_alert_verdict out[RP_ALERTS])
+{
+    out[RP_ALERT_MARKED] = judge(f->marked, limits->marked_over, "marks");
+    out[RP_ALERT_OVERDUE] = judge_time(since(f->oldest_due_ms, now_ms), limits->overdue_over_ms);
+    out[RP_ALERT_RUN_LONG] = judge_time(f->longest_run_ms, limits->run_over_ms);
+    snprintf(out[RP_ALERT_RUN_LONG].about, sizeof out[0].about, "%s", f->longest_run);
+    out[RP_ALERT_ERROR_RATE] = judge_errors(limits, f);
+    out[RP_ALERT_NO_RUN] = judge_time(since(f->last_run_ms, now_ms), no_run_limit_ms(limits, f));
+    out[RP_ALERT_LOCK_STALE] = judge_time(f->stale_lock_ms, limits->lock_stale_over_ms);
+    snprintf(out[RP_ALERT_LOCK_STALE].about, sizeof out[0].about, "%s", f->stale_lock);
+    out[RP_ALERT_ABANDONED] = judge(f->abandoned, limits->abandoned_per_hour_over, "uploads");
+    out[RP_ALERT_NO_WORKER] = judge_time(since(f->worker_seen_ms, now_ms), limits->no_worker_for_ms);
+    out[RP_ALERT_CLOCKS] = judge_time(f->clocks_apart_ms, RP_CLOCKS_APART_MS);
+}
+
+json_t *rp_alert_details(enum rp_alert alert, const struct rp_alert_verdict *v)
+{
+    const struct rp_alert_rule *rule = &rp_alert_rules[alert];
+    json_t *o = json_object(), *figures = json_object();
+    rp_json_set(o, "summary", json_string(rule->summary));
+    rp_json_set(o, "description", json_string(rule->description));
+    rp_json_set(figures, "value", json_integer(v->value));
+    rp_json_set(figures, "limit", json_integer(v->limit));
+    rp_json_set(figures, "unit", json_string(v->unit));
+    if (v->about[0] != 0) rp_json_set(figures, "about", rp_json_text(v->about));
+    rp_json_set(o, "figures", figures);
+    return o;
+}

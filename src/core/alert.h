@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* alert.h - conditions that a person should know of. Pure: figures and limits in, conditions out.
+ *
+ * One table gives name, severity, summary and description; webhooks, GET /v1/alerts and packaging/prometheus/reprieve.rules.yml say the
+ * same, and a test holds the rules against it. A limit of 0 turns a condition off. */
+#ifndef RP_CORE_ALERT_H
+#define RP_CORE_ALERT_H
+
+#include "config/config.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum rp_alert {
+    RP_ALERT_MARKED,
+    RP_ALERT_OVERDUE,
+    RP_ALERT_RUN_LONG,
+    RP_ALERT_ERROR_RATE,
+    RP_ALERT_NO_RUN,
+    RP_ALERT_LOCK_STALE,
+    RP_ALERT_ABANDONED,
+    RP_ALERT_NO_WORKER,
+    RP_ALERT_CLOCKS,
+    RP_ALERTS
+};
+
+struct rp_alert_rule {
+    const char *name;     /* ReprieveTooManyMarks */
+    const char *severity; /* warning, critical */
+    const char *summary;
+    const char *description; /* what it means, and what to do */
+};
+extern const struct rp_alert_rule rp_alert_rules[RP_ALERTS];
+/* RP_ALERTS: no such one. */
+enum rp_alert rp_alert_by_name(const char *name);
+
+/* What is known now. A figure that could not be read is -1: its condition is left as it is. */
+struct rp_alert_figures {
+    int64_t marked;           /* marks waiting */
+    int64_t oldest_due_ms;    /* 0: nothing is past due */
+    int64_t longest_run_ms;   /* how long the oldest run under way has lasted; 0: none is */
+    char longest_run[72];     /* its name */
+    int64_t runs, run_errors; /* within the window */
+    int64_t last_run_ms;      /* when the last sweep ended, or the daemon began; 0: not expected */
+    int64_t interval_ms;      /* of the schedule; 0: continuous */
+    int64_t stale_lock_ms;    /* since the oldest lock that is held was renewed; 0: none is */
+    char stale_lock[128];
+    int64_t abandoned;      /* within an hour, counted a little past the limit */
+    int64_t worker_seen_ms; /* the newest sign of life */
+    int64_t clocks_apart_ms;
+};
+
+struct rp_alert_verdict {
+    bool known, holds;
+    int64_t value, limit; /* in the unit that `unit` says */
+    const char *unit;     /* marks, s, percent, uploads */
+    char about[128];      /* the run or lock it is about; may be empty */
+};
+void rp_alert_judge(const struct rp_alert_config *limits, const struct rp_alert_figures *figures, int64_t now_ms,
+                    struct rp_alert_verdict out[RP_ALERTS]);
+
+/* {"summary","description","figures":{"value","limit","unit","about"?}} */
+json_t *rp_alert_details(enum rp_alert alert, const struct rp_alert_verdict *verdict);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_sweep.c - what the sweep of a mark means for the mark's file. The marks are claimed, hence locked, when this is called. */
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "core/file_work.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_birth_mark(const struct rp_mark *mark)
+{
+    return strcmp(mark->reason, RP_REASON_ABANDONED) == 0 || strcmp(mark->reason, RP_REASON_ROLLBACK) == 0;
+}
+
+/* ---- claimed ---- */
+
+static int tenant_names(struct rp_file_work *work, struct rp_tenant **out, size_t *n, struct rp_error *err)
+{
+    int64_t *ids = rp_arena_array(work->tx->arena, work->n + 1, sizeof *ids);
+    *out = rp_arena_array(work->tx->arena, work->n + 1, sizeof **out);
+    if (ids == NULL || *out == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", work->n);
+    for (size_t i = 0; i < work->n; i++)
+        ids[i] = work->slots[i].file.tenant_id;
+    return rp_tenants_lock(work->tx, ids, work->n, *out, n, err);
+}
+
+static const char *name_of(const struct rp_tenant *tenants, size_t n, int64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tenants[i].id == id) return tenants[i].name;
+    return "?";
+}
+
+/* The refund does not wait for the delete: it is decided here, with the claim (U3). */
+static int expire(struct rp_file_work *work, struct rp_file_slot *slot, const char *store, const char *tenant,
+                  const char *reason, const char *actor, struct rp_error *err)
+{
+    char extra[160];
+    rp_file_work_change(work, slot, RP_FILE_EXPIRED);
+    rp_file_work_ledger(work, &slot->file, RP_LEDGER_REFUND, false);
+    snprintf(extra, sizeof extra, ",\"reason\":\"%s\",\"tenant\":\"%s\"", reason, tenant);
+    return rp_file_work_audit(work, "file.cleaned", actor, store, slot, extra, err);
+}
+
+int rp_files_claimed(struct rp_tx *tx, const char *store, const struct rp_marks *marks, const char *actor,
+                     struct rp_error *err)
+{
+    RP_CLEANUP(rp_file_work_done) struct rp_file_work work = { 0 };
+    int64_t *ids = rp_arena_array(tx->arena, marks->n + 1, sizeof *ids);
+    struct rp_tenant *tenants = NULL;
+    size_t n = 0, n_tenants = 0;
+    if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", marks->n);
+    for (size_t i = 0; i < marks->n; i++) {
+        const struct rp_mark *m = &marks->at[i];
+        if (m->file_id != 0 && m->was == RP_MARKED && is_birth_mark(m)) ids[n++] = m->file_id;
+    }
+    if (n == 0) return 0;
+    int r = rp_file_work_load(&work, tx, ids, n, RP_LOAD_MARKS, 0, err);
+    if (r == 0) r = tenant_names(&work, &tenants, &n_tenants, err);
+    for (size_t i = 0; i < work.n && r == 0; i++) {
+        struct rp_file_slot *slot = &work.slots[i];
+        if (slot->file.status != RP_FILE_PENDING) continue; /* deleted early: refunded when it is purged */
+        RP_ASSERT(slot->mark != NULL && slot->mark->state != RP_MARKED);
+        r = expire(&work, slot, store, name_of(tenants, n_tenants, slot->file.tenant_id), slot->mark->reason, actor,
+                   err);
+    }
+    return r < 0 ? r : rp_file_work_save(&work, err);
+}
+
+/* ---- purged ---- */
+
+/* A person may give a mark any reason: what counts is that the file never was confirmed. */
+static bool was_never_confirmed(const struct rp_file *file)
+{
+    return file->status == RP_FILE_EXPIRED || (file->status == RP_FILE_DELETED && file->was == RP_FILE_PENDING);
+}
+
+/* A PUT that began in time and ended late would leave an object that nobody knows. */
+static void mark_again(struct rp_file_work *work, const struct rp_file_slot *slot, const struct rp_mark *mark)
+{
+    const struct rp_file *f = &slot->file;
+    int64_t due = f->url_ends_at_ms + RP_LATE_PUT_MS;
+    if (!is_birth_mark(mark) || !was_never_confirmed(f)) return;
+    work->adds[work->n_adds++] = (struct rp_mark){ .id = rp_tx_new_id(work->tx),
+                                                   .place_id = f->place_id,
+                                                   .key = f->key,
+                                                   .state = RP_MARKED,
+                                                   .due_at_ms = due > work->tx->late_ms ? due : work->tx->late_ms,
+                                                   .marked_at_ms = work->tx->late_ms,
+                                                   .tenant_id = f->tenant_id,
+                                                   .etag = "",
+                                                   .version = "",
+                                                   .reason = RP_REASON_LATE,
+                                                   .actor = mark->actor,
+                                                   .file_id = f->id };
+}
+
+static int end_file(struct rp_file_work *work, const struct rp_move *move, const char *store, const char *actor,
+                    struct rp_error *err)
+{
+    struct rp_file_slot *slot = rp_file_work_find(work, move->mark->file_id);
+    if (slot == NULL) return rp_error_set(err, RP_ECORRUPT, "a mark's file is gone from the catalog");
+    mark_again(work, slot, move->mark);
+    if (slot->file.status != RP_FILE_DELETED) return 0; /* expired before */
+    if (move->outcome == RP_END_QUARANTINED) return 0;  /* its copy is still there */
+    bool used = slot->file.was != RP_FILE_PENDING;
+    rp_file_work_change(work, slot, RP_FILE_PURGED);
+    rp_file_work_ledger(work, &slot->file, RP_LEDGER_REFUND, used);
+    return rp_file_work_audit(work, "file.purged", actor, store, slot, "", err);
+}
+
+static bool ends_a_file(const struct rp_move *move)
+{
+    return move->done && move->mark->file_id != 0 && move->to == RP_PURGED;
+}
+
+int rp_files_purged(struct rp_tx *tx, const char *store, const struct rp_move *moves, size_t n, const char *actor,
+                    struct rp_error *err)
+{
+    RP_CLEANUP(rp_file_work_done) struct rp_file_work work = { 0 };
+    int64_t *ids = rp_arena_array(tx->arena, n + 1, sizeof *ids);
+    size_t wanted = 0;
+    if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++)
+        if (ends_a_file(&moves[i])) ids[wanted++] = moves[i].mark->file_id;
+    if (wanted == 0) return 0;
+    int r = rp_file_work_load(&work, tx, ids, wanted, RP_LOAD_MARKS, 0, err);
+    for (size_t i = 0; i < n && r == 0; i++)
+        if (ends_a_file(&moves[i])) r = end_file(&work, &moves[i], store, actor, err);
+    return r < 0 ? r : rp_file_work_save(&work, err);
+}
+
+/* ---- quarantine ---- */
+
+int rp_files_set_aside(struct rp_tx *tx, const struct rp_mark *asides, size_t n, struct rp_error *err)
+{
+    RP_CLEANUP(rp_file_work_done) struct rp_file_work work = { 0 };
+    int64_t *ids = rp_arena_array(tx->arena, n + 1, sizeof *ids);
+    size_t wanted = 0;
+    if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++)
+        if (asides[i].file_id != 0) ids[wanted++] = asides[i].file_id;
+    if (wanted == 0) return 0;
+    int r = rp_file_work_load(&work, tx, ids, wanted, RP_LOAD_MARKS, 0, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        struct rp_file_slot *slot = asides[i].file_id != 0 ? rp_file_work_find(&work, asides[i].file_id) : NULL;
+        if (slot == NULL || slot->file.status != RP_FILE_DELETED) continue;
+        slot->file.mark_id = asides[i].id;
+        slot->changed = true;
+    }
+    return r < 0 ? r : rp_file_work_save(&work, err);
+}
+
+int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, const struct rp_identity *identity,
+                      const char *actor, struct rp_error *refused, struct rp_error *err)
+{
+    RP_CLEANUP(rp_file_work_done) struct rp_file_work work = { 0 };
+    int r = rp_file_work_load(&work, tx, &file_id, 1, RP_LOAD_MARKS, RP_FILE_FAMILY_MAX + 2, err);
+    if (r < 0) return r;
+    struct rp_file_slot *slot = rp_file_work_find(&work, file_id);
+    if (slot == NULL) return rp_error_set(err, RP_ECORRUPT, "a mark's file is gone from the catalog");
+    if (slot->file.status != RP_FILE_DELETED || slot->file.was == RP_FILE_PENDING) {
+        rp_error_set(refused, RP_ENOTMARKED, "the file is %s", rp_status_name(slot->file.status));
+        return 0;
+    }
+    if (slot->mark == NULL || slot->mark->state != RP_MARKED) {
+        rp_error_set(refused, RP_ETOOLATE, "too late: its time in quarantine is over");
+        return 0;
+    }
+    r = rp_file_work_living(&work, &slot->file.tenant_id, &slot->file.name, 1, err);
+    if (r < 0) return r;
+    if (rp_file_work_holder(&work, slot->file.tenant_id, slot->file.name) != NULL) {
+        rp_error_set(refused, RP_ENAMETAKEN, "the name '%s' lives again: another file was uploaded under it",
+                     slot->file.name);
+        return 0;
+    }
+    struct rp_seen seen = { .identity = *identity };
+    rp_file_take_seen(&work, slot, &seen);
+    rp_file_work_change(&work, slot, slot->file.was == RP_FILE_SCANNING ? RP_FILE_SCANNING : RP_FILE_LIVE);
+    slot->file.with_id = 0;
+    slot->file.shown = false;
+    r = rp_file_work_audit(&work, "file.restored", actor, store, slot, "", err);
+    return r < 0 ? r : rp_file_work_save(&work, err);
+}

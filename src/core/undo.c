@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/undo.h"
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "core/quarantine.h"
+
+#include <string.h>
+
+#define PAGE           1000
+#define PAGE_ARENA_MAX ((size_t)16 << 20)
+#define PLACES_MAX     256
+
+struct undo {
+    struct rp_db *db;
+    const struct rp_undo_filter *filter;
+    rp_undo_fn *fn;
+    void *ctx;
+    bool stopped;
+};
+
+static bool fits(const struct rp_undo_filter *f, const struct rp_mark *m)
+{
+    if (f->place_id != 0 && m->place_id != f->place_id) return false;
+    if (f->place_id != 0 && strncmp(m->key, f->prefix, strlen(f->prefix)) != 0) return false;
+    if (f->reason != NULL && strcmp(m->reason, f->reason) != 0) return false;
+    if (f->actor != NULL && strcmp(m->actor, f->actor) != 0) return false;
+    if (f->since_ms >= 0 && m->marked_at_ms < f->since_ms) return false;
+    return f->until_ms < 0 || m->marked_at_ms < f->until_ms;
+}
+
+static int give(struct undo *u, const struct rp_mark *mark, struct rp_error *err)
+{
+    int r = u->fn(u->ctx, mark, err);
+    u->stopped = r != 0;
+    return r < 0 ? r : 0;
+}
+
+/* A copy in quarantine stands for the mark that it was made for. One without a run was returned already. */
+static int give_original(struct undo *u, const struct rp_mark *aside, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)1 << 16);
+    enum rp_id_kind kind;
+    int64_t id;
+    struct rp_mark original;
+    if (aside->run_id == 0 || aside->state != RP_MARKED) return 0;
+    if (!rp_id_parse(aside->key + strlen(RP_STORE_QUARANTINE), &kind, &id) || kind != RP_ID_MARK) return 0;
+    int r = rp_mark_get(u->db, id, &arena, &original, err);
+    if (r < 0 || !fits(u->filter, &original)) return r;
+    return give(u, &original, err);
+}
+
+static int give_mark(struct undo *u, const struct rp_mark *mark, struct rp_error *err)
+{
+    if (rp_quarantine_is(mark->key)) return u->filter->run_id != 0 ? give_original(u, mark, err) : 0;
+    if (mark->state != RP_MARKED || !fits(u->filter, mark)) return 0;
+    return give(u, mark, err);
+}
+
+typedef int take_fn(struct undo *u, const struct rp_mark *mark, struct rp_error *err);
+
+static int walk(struct undo *u, struct rp_marks_query *query, take_fn *take, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PAGE_ARENA_MAX);
+    for (;;) {
+        struct rp_marks page;
+        rp_arena_reset(&arena);
+        int r = rp_marks_init(&page, PAGE, &arena, err);
+        if (r == 0) r = rp_marks_page(u->db, query, &page, err);
+        if (r < 0 || page.n == 0) return r;
+        for (size_t i = 0; i < page.n && r == 0 && !u->stopped; i++)
+            r = take(u, &page.at[i], err);
+        if (r < 0 || u->stopped) return r;
+    }
+}
+
+/* Only waiting marks are in the indexes of prefix and reason: what lies in quarantine is found by its copies. */
+static int walk_quarantine(struct undo *u, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct rp_place_row *places = calloc(PLACES_MAX, sizeof *places);
+    size_t n = 0;
+    if (places == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the list of stores");
+    int r = rp_place_list(u->db, places, PLACES_MAX, &n, err);
+    for (size_t i = 0; i < n && r == 0 && !u->stopped; i++) {
+        struct rp_marks_query query = { .by = RP_BY_PREFIX, .place_id = places[i].id, .text = RP_STORE_QUARANTINE };
+        if (u->filter->place_id != 0 && u->filter->place_id != places[i].id) continue;
+        r = walk(u, &query, give_original, err);
+    }
+    return r;
+}
+
+int rp_undo_each(struct rp_db *db, const struct rp_undo_filter *f, rp_undo_fn *fn, void *ctx, struct rp_error *err)
+{
+    struct undo u = { .db = db, .filter = f, .fn = fn, .ctx = ctx };
+    struct rp_marks_query query = { .by = RP_BY_SINCE, .since_ms = f->since_ms >= 0 ? f->since_ms : 0 };
+    if (f->run_id != 0) {
+        query = (struct rp_marks_query){ .by = RP_BY_RUN, .run_id = f->run_id };
+        return walk(&u, &query, give_mark, err);
+    }
+    if (f->place_id != 0)
+        query = (struct rp_marks_query){ .by = RP_BY_PREFIX, .place_id = f->place_id, .text = f->prefix };
+    else if (f->reason != NULL)
+        query = (struct rp_marks_query){ .by = RP_BY_REASON, .text = f->reason };
+    int r = walk(&u, &query, give_mark, err);
+    return r < 0 || u.stopped ? r : walk_quarantine(&u, err);
+}
+
+int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err)
+{
+    struct rp_mark m = *from;
+    const char **texts[] = { &m.key, &m.etag, &m.version, &m.reason, &m.actor, &m.note };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (*texts[i] == NULL) continue;
+        *texts[i] = rp_arena_strdup(arena, *texts[i]);
+        if (*texts[i] == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a batch of marks");
+    }
+    *out = m;
+    return 0;
+}
+
+int rp_undo_foresee(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
+                    struct rp_reprieve_answer *out, struct rp_error *err)
+{
+    struct rp_mark aside;
+    int r = mark->state != RP_PURGED ? RP_ENOTFOUND : rp_quarantine_mark(db, mark, arena, &aside, err);
+    if (r < 0 && r != RP_ENOTFOUND) return r;
+    *out = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED };
+    out->what = rp_reprieve_decide(mark, r == 0 ? &aside : NULL, store, &out->error).what;
+    return 0;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/alerts.h"
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/alert.h"
+#include "catalog/audit.h"
+#include "catalog/writer.h"
+#include "core/alert.h"
+#include "daemon/figures.h"
+#include "hook/hook.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define EVERY_MS      (10 * RP_SECOND_MS)
+#define TELL_FIRST_MS (15 * RP_SECOND_MS) /* longer than a call: another daemon does not begin before it ended */
+#define TELL_MOST_MS  RP_HOUR_MS
+#define HOOK_MS       (10 * RP_SECOND_MS)
+#define ROWS_MAX      (2 * RP_ALERTS) /* rows of conditions that this version does not know are left alone */
+
+/* A row whose last change nobody was told of, and since when it looks like that. */
+struct untold {
+    int64_t raised_at_ms, cleared_at_ms, tries;
+    int64_t since_boot_ms;
+};
+
+struct rp_watch {
+    struct rp_watch_options options;
+    char node[64];
+    struct rp_session session; /* the thread's */
+    struct rp_alert_row rows[ROWS_MAX];
+    size_t n_rows;
+    struct untold untold[RP_ALERTS];
+    int64_t began_ms;
+    bool said; /* that figures cannot be read */
+
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t poke;
+    bool stop;                      /* under the lock */
+    const struct rp_config *config; /* under the lock: new settings, or NULL */
+};
+
+/* ---- the rows ---- */
+
+static int keep_row(void *ctx, const struct rp_alert_row *row, struct rp_error *err)
+{
+    struct rp_watch *w = ctx;
+    (void)err;
+    if (w->n_rows < ROWS_MAX) w->rows[w->n_rows++] = *row;
+    return 0;
+}
+
+static int read_rows(struct rp_watch *w, struct rp_error *err)
+{
+    w->n_rows = 0;
+    return rp_alert_each(w->session.catalog->db, keep_row, w, err);
+}
+
+static struct rp_alert_row *row_of(struct rp_watch *w, enum rp_alert alert)
+{
+    for (size_t i = 0; i < w->n_rows; i++)
+        if (strcmp(w->rows[i].name, rp_alert_rules[alert].name) == 0) return &w->rows[i];
+    return NULL;
+}
+
+/* ---- raise and clear ---- */
+
+struct turn {
+    enum rp_alert alert;
+    bool raise;
+    json_t *details;
+    char text[RP_ALERT_DETAILS];
+    char actor[RP_ACTOR_MAX];
+    bool changed;
+};
+
+static int turn_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct turn *t = ctx;
+    const struct rp_alert_rule *rule = &rp_alert_rules[t->alert];
+    int r = t->raise ? rp_alert_raise(tx, rule->name, rule->severity, t->text, &t->changed, err)
+                     : rp_alert_clear(tx, rule->name, t->text, &t->changed, err);
+    if (r < 0 || !t->changed) return r;
+    struct rp_audit_entry entry = { .event = t->raise ? "alert.raised" : "alert.cleared",
+                                    .actor = t->actor,
+                                    .details = json_deep_copy(t->details) };
+    rp_json_set(entry.details, "name", json_string(rule->name));
+    rp_json_set(entry.details, "severity", json_string(rule->severity));
+    return rp_tx_audit(tx, &entry, err);
+}
+
+static void log_turn(struct rp_watch *w, const struct turn *t)
+{
+    const struct rp_alert_rule *rule = &rp_alert_rules[t->alert];
+    json_t *o = json_object();
+    rp_json_set(o, "name", json_string(rule->name));
+    rp_json_set(o, "severity", json_string(rule->severity));
+    json_object_update(o, t->details);
+    rp_log_event(w->session.log, t->raise ? RP_LOG_WARNING : RP_LOG_INFO, rp_session_now_ms(&w->session),
+                 t->raise ? "alert.raised" : "alert.cleared", o);
+}
+
+static int turn(struct rp_watch *w, enum rp_alert alert, const struct rp_alert_verdict *verdict, struct rp_error *err)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *details = rp_alert_details(alert, verdict);
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_ALERT_DETAILS - 1);
+    RP_CLEANUP(rp_freep) struct turn *t = calloc(1, sizeof *t);
+    if (t == NULL || details == NULL || rp_json_write(&text, details) < 0)
+        return rp_error_set(err, RP_ENOMEM, "no memory for an alert");
+    *t = (struct turn){ .alert = alert, .raise = verdict->holds, .details = details };
+    snprintf(t->text, sizeof t->text, "%s", rp_buf_text(&text));
+    snprintf(t->actor, sizeof t->actor, "%s", w->session.actor);
+    int r = rp_catalog_transact(w->session.catalog, turn_tx, t, err);
+    if (r == 0 && t->changed) log_turn(w, t);
+    return r;
+}
+
+static int judge_all(struct rp_watch *w, struct rp_error *err)
+{
+    struct rp_alert_verdict verdicts[RP_ALERTS];
+    struct rp_alert_figures figures;
+    int64_t now = rp_session_now_ms(&w->session);
+    int r = rp_figures_read(w->session.catalog->db, &w->session.config, now, w->began_ms, &figures, err);
+    if (r == 0) r = read_rows(w, err);
+    if (r < 0) return r;
+    rp_alert_judge(&w->session.config.alerts, &figures, now, verdicts);
+    for (int i = 0; i < RP_ALERTS && r == 0; i++) {
+        const struct rp_alert_row *row = row_of(w, (enum rp_alert)i);
+        bool held = row != NULL && row->cleared_at_ms == 0;
+        if (verdicts[i].known && verdicts[i].holds != held) r = turn(w, (enum rp_alert)i, &verdicts[i], err);
+    }
+    return r;
+}
+
+/* ---- telling ---- */
+
+static int64_t wait_ms(int64_t tries)
+{
+    int64_t wait = TELL_FIRST_MS;
+    while (tries-- > 1 && wait < TELL_MOST_MS)
+        wait *= 2;
+    return wait < TELL_MOST_MS ? wait : TELL_MOST_MS;
+}
+
+/* The first try is made at once; the next ones when the row looked the same for long enough. */
+static bool is_time(struct untold *u, const struct rp_alert_row *row)
+{
+    int64_t boot_ms = rp_time_boot_ms();
+    bool same =
+        u->raised_at_ms == row->raised_at_ms && u->cleared_at_ms == row->cleared_at_ms && u->tries == row->tries;
+    if (!same)
+        *u = (struct untold){ .raised_at_ms = row->raised_at_ms,
+                              .cleared_at_ms = row->cleared_at_ms,
+                              .tries = row->tries,
+                              .since_boot_ms = boot_ms };
+    return row->tries == 0 || boot_ms - u->since_boot_ms >= wait_ms(row->tries);
+}
+
+struct telling {
+    const struct rp_alert_row *row;
+    bool mine;
+};
+
+static int try_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct telling *t = ctx;
+    return rp_alert_try(tx, t->row, &t->mine, err);
+}
+
+static int told_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct telling *t = ctx;
+    return rp_alert_told(tx, t->row, err);
+}
+
+static int make_body(const struct rp_watch *w, const struct rp_alert_row *row, struct rp_buf *out)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *o = json_object();
+    json_t *details = NULL;
+    struct rp_error ignored = { 0 };
+    rp_json_set(o, "event", json_string(row->cleared_at_ms == 0 ? "alert.raised" : "alert.cleared"));
+    rp_json_set(o, "name", json_string(row->name));
+    rp_json_set(o, "severity", json_string(row->severity));
+    if (rp_json_parse(row->details, strlen(row->details), &details, &ignored) == 0) json_object_update(o, details);
+    json_decref(details);
+    rp_json_set(o, "raised_at", rp_json_time(row->raised_at_ms));
+    rp_json_set(o, "cleared_at", row->cleared_at_ms != 0 ? rp_json_time(row->cleared_at_ms) : json_null());
+    rp_json_set(o, "node", rp_json_text(w->node));
+    rp_json_set(o, "environment", rp_json_text(w->session.config.environment));
+    return rp_json_write(out, o);
+}
+
+static int send_row(struct rp_watch *w, const struct rp_alert_row *row, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF((size_t)16 << 10);
+    struct rp_hook_answer answer;
+    if (make_body(w, row, &body) < 0) return rp_error_set(err, RP_ENOMEM, "no memory for an alert");
+    struct rp_hook_call call = { .url = w->session.config.alerts.webhook,
+                                 .secret = w->session.config.alerts.webhook_secret,
+                                 .event = row->cleared_at_ms == 0 ? "alert.raised" : "alert.cleared",
+                                 .body = rp_buf_text(&body),
+                                 .body_bytes = body.len,
+                                 .at_ms = rp_session_now_ms(&w->session),
+                                 .timeout_ms = HOOK_MS };
+    return rp_hook_send(&call, &answer, err);
+}
+
+static void log_untold(struct rp_watch *w, const struct rp_alert_row *row, const struct rp_error *why)
+{
+    rp_metrics_failure(w->options.metrics, "webhook");
+    json_t *o = json_object();
+    rp_json_set(o, "name", json_string(row->name));
+    rp_json_set(o, "tries", json_integer(row->tries + 1));
+    rp_json_set(o, "error", rp_json_text(why->text));
+    rp_log_event(w->session.log, RP_LOG_ERROR, rp_session_now_ms(&w->session), "alert.not_told", o);
+}
+
+static void tell(struct rp_watch *w, const struct rp_alert_row *row)
+{
+    struct telling t = { .row = row };
+    struct rp_error why = { 0 };
+    bool somebody = w->session.config.alerts.webhook[0] != 0;
+    if (somebody) {
+        if (rp_catalog_transact(w->session.catalog, try_tx, &t, &why) < 0 || !t.mine) return;
+        if (send_row(w, row, &why) < 0) {
+            log_untold(w, row, &why);
+            return;
+        }
+    }
+    (void)rp_catalog_transact(w->session.catalog, told_tx, &t, &why);
+}
+
+static bool stopped(struct rp_watch *w)
+{
+    pthread_mutex_lock(&w->lock);
+    bool stop = w->stop;
+    pthread_mutex_unlock(&w->lock);
+    return stop;
+}
+
+static int tell_all(struct rp_watch *w, struct rp_error *err)
+{
+    int r = read_rows(w, err);
+    for (size_t i = 0; i < w->n_rows && r == 0 && !stopped(w); i++) {
+        enum rp_alert alert = rp_alert_by_name(w->rows[i].name);
+        if (alert == RP_ALERTS || w->rows[i].told_at_ms != 0) continue;
+        if (is_time(&w->untold[alert], &w->rows[i])) tell(w, &w->rows[i]);
+    }
+    return r;
+}
+
+/* ---- the thread ---- */
+
+static void look(struct rp_watch *w)
+{
+    struct rp_error why = { 0 };
+    int r = judge_all(w, &why);
+    if (r == 0) r = tell_all(w, &why);
+    if (r < 0 && !w->said) {
+        json_t *o = json_object();
+        rp_json_set(o, "error", rp_json_text(why.text));
+        rp_log_event(w->session.log, RP_LOG_ERROR, rp_session_now_ms(&w->session), "alerts.wait", o);
+    }
+    w->said = r < 0;
+}
+
+static bool sleep_until_next(struct rp_watch *w)
+{
+    struct timespec until;
+    int64_t every = w->options.every_ms > 0 ? w->options.every_ms : EVERY_MS;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t ns = until.tv_nsec + every % 1000 * 1000000;
+    until.tv_sec += (time_t)(every / 1000 + ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop && w->config == NULL && pthread_cond_timedwait(&w->poke, &w->lock, &until) == 0)
+        ;
+    if (w->config != NULL) w->session.config = *w->config;
+    w->config = NULL;
+    bool go_on = !w->stop;
+    pthread_mutex_unlock(&w->lock);
+    return go_on;
+}
+
+static void *work(void *arg)
+{
+    struct rp_watch *w = arg;
+    do
+        look(w);
+    while (sleep_until_next(w));
+    return NULL;
+}
+
+static void free_watch(struct rp_watch *w)
+{
+    rp_session_close(&w->session);
+    pthread_cond_destroy(&w->poke);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+int rp_watch_start(const struct rp_watch_options *options, struct rp_watch **out, struct rp_error *err)
+{
+    struct rp_watch *w = calloc(1, sizeof *w);
+    pthread_condattr_t monotonic;
+    if (w == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the watch");
+    w->options = *options;
+    snprintf(w->node, sizeof w->node, "%s", options->node);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->poke, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int r = rp_session_beside(options->session, options->lane, &w->session, err);
+    if (r == 0) {
+        if (options->writers != NULL) rp_writers_attach(options->writers, w->session.catalog);
+        snprintf(w->session.actor, sizeof w->session.actor, "daemon:%s", w->node);
+        w->began_ms = rp_session_now_ms(&w->session);
+        if (pthread_create(&w->thread, NULL, work, w) != 0) r = rp_error_set(err, RP_ENOMEM, "no thread for the watch");
+    }
+    if (r < 0) {
+        free_watch(w);
+        return rp_error_wrap(err, r, "start the watch");
+    }
+    *out = w;
+    return 0;
+}
+
+void rp_watch_stop(struct rp_watch *w)
+{
+    if (w == NULL) return;
+    pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    pthread_cond_signal(&w->poke);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    free_watch(w);
+}
+
+void rp_watch_configure(struct rp_watch *w, const struct rp_config *config)
+{
+    pthread_mutex_lock(&w->lock);
+    w->config = config;
+    pthread_cond_signal(&w->poke);
+    pthread_mutex_unlock(&w->lock);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/figures.h"
+
+#include "base/cron.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "catalog/alert.h"
+#include "catalog/mark.h"
+#include "catalog/node.h"
+#include "catalog/run.h"
+#include "daemon/schedule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TALLIES_MAX 2048
+#define LOCKS_MAX   64
+#define CONTINUOUS  "continuous@"
+
+struct reading {
+    struct rp_db *db;
+    const struct rp_config *config;
+    int64_t host_ms, db_ms, began_ms;
+    struct rp_alert_figures *out;
+    struct rp_held_lock locks[LOCKS_MAX];
+    size_t n_locks;
+    bool sweeping; /* a sweep is under way and its lock is fresh */
+};
+
+static int read_marked(struct reading *r, struct rp_error *err)
+{
+    struct rp_tally_row rows[TALLIES_MAX];
+    size_t n = 0;
+    int code = rp_tally_read(r->db, rows, TALLIES_MAX, &n, err);
+    r->out->marked = 0;
+    for (size_t i = 0; i < n && code == 0; i++)
+        if (rows[i].state == RP_MARKED) r->out->marked += rows[i].marks;
+    return code;
+}
+
+/* A store in mode observe is not purged, and its marks are nobody's fault. */
+static int read_oldest(struct reading *r, struct rp_error *err)
+{
+    r->out->oldest_due_ms = 0;
+    for (size_t i = 0; i < r->config->n_stores; i++) {
+        struct rp_place_row place;
+        int64_t oldest = 0;
+        if (r->config->stores[i].mode == RP_MODE_OBSERVE) continue;
+        int code = rp_place_find(r->db, r->config->stores[i].name, &place, err);
+        if (code == RP_ENOTFOUND) continue;
+        if (code == 0) code = rp_figure_oldest_due(r->db, place.id, r->host_ms, &oldest, err);
+        if (code < 0) return code;
+        if (oldest != 0 && (r->out->oldest_due_ms == 0 || oldest < r->out->oldest_due_ms))
+            r->out->oldest_due_ms = oldest;
+    }
+    return 0;
+}
+
+static int keep_lock(void *ctx, const struct rp_held_lock *lock, struct rp_error *err)
+{
+    struct reading *r = ctx;
+    int64_t age_ms = r->db_ms - lock->locked_at_ms;
+    (void)err;
+    if (age_ms > r->out->stale_lock_ms) {
+        r->out->stale_lock_ms = age_ms;
+        snprintf(r->out->stale_lock, sizeof r->out->stale_lock, "%s", lock->name);
+    }
+    if (r->n_locks < LOCKS_MAX) r->locks[r->n_locks++] = *lock;
+    return 0;
+}
+
+/* A run whose lock is stale hangs or is gone: that is another condition. */
+static bool is_under_way(const struct reading *r, const struct rp_run_row *run)
+{
+    for (size_t i = 0; i < r->n_locks; i++)
+        if (r->locks[i].run_id == run->id) return r->db_ms - r->locks[i].locked_at_ms < r->config->lock_stale_after_ms;
+    return false;
+}
+
+static int see_run(void *ctx, const struct rp_run_row *run, struct rp_error *err)
+{
+    struct reading *r = ctx;
+    int64_t lasts_ms = r->host_ms - run->started_at_ms;
+    (void)err;
+    if (!is_under_way(r, run)) return 0;
+    if (strcmp(run->kind, "sweep") == 0) r->sweeping = true;
+    if (strncmp(run->name, CONTINUOUS, strlen(CONTINUOUS)) == 0 || lasts_ms <= r->out->longest_run_ms) return 0;
+    r->out->longest_run_ms = lasts_ms;
+    snprintf(r->out->longest_run, sizeof r->out->longest_run, "%s", run->name);
+    return 0;
+}
+
+static int read_runs(struct reading *r, struct rp_error *err)
+{
+    struct rp_run_counts counts = { 0 };
+    r->out->stale_lock_ms = r->out->longest_run_ms = 0;
+    int code = rp_lock_each_held(r->db, NULL, keep_lock, r, err);
+    if (code == 0) code = rp_run_each_open(r->db, NULL, see_run, r, err);
+    if (code == 0) code = rp_figure_runs(r->db, r->host_ms - r->config->alerts.error_window_ms, &counts, err);
+    if (code < 0) return code;
+    r->out->runs = counts.runs;
+    r->out->run_errors = counts.errors;
+    return 0;
+}
+
+/* A continuous sweep has nothing to do while nothing is due. */
+static bool run_is_expected(const struct reading *r)
+{
+    bool long_due = r->out->oldest_due_ms != 0 && r->host_ms - r->out->oldest_due_ms > r->config->alerts.no_run_for_ms;
+    return r->out->interval_ms > 0 || (long_due && !r->sweeping);
+}
+
+static int read_last_run(struct reading *r, struct rp_error *err)
+{
+    struct rp_cron cron;
+    int64_t last_ms = 0;
+    r->out->interval_ms = 0;
+    if (rp_cron_parse(r->config->sweep_schedule, &cron, NULL) == 0)
+        r->out->interval_ms = rp_schedule_interval_ms(&cron, r->host_ms);
+    r->out->last_run_ms = 0;
+    if (!run_is_expected(r)) return 0;
+    int code = rp_figure_last_run(r->db, &last_ms, err);
+    if (code < 0) return code;
+    r->out->last_run_ms = last_ms != 0 ? last_ms : r->began_ms;
+    return 0;
+}
+
+static int read_uploads(struct reading *r, struct rp_error *err)
+{
+    int64_t limit = r->config->alerts.abandoned_per_hour_over;
+    r->out->abandoned = 0;
+    if (limit == 0) return 0;
+    return rp_figure_abandoned(r->db, r->host_ms - RP_HOUR_MS, limit * 2 + 1, &r->out->abandoned, err);
+}
+
+static int read_workers(struct reading *r, struct rp_error *err)
+{
+    int64_t seen_ms = 0, apart_ms = r->host_ms - r->db_ms;
+    int code = rp_node_newest(r->db, &seen_ms, err);
+    if (code < 0) return code;
+    /* on the host's clock, as the moment that it is judged by */
+    r->out->worker_seen_ms = seen_ms != 0 ? seen_ms + apart_ms : r->began_ms;
+    r->out->clocks_apart_ms = apart_ms < 0 ? -apart_ms : apart_ms;
+    return 0;
+}
+
+int rp_figures_read(struct rp_db *db, const struct rp_config *config, int64_t host_ms, int64_t began_ms,
+                    struct rp_alert_figures *out, struct rp_error *err)
+{
+    struct rp_alert_figures figures = { 0 };
+    struct reading r = { .db = db, .config = config, .host_ms = host_ms, .began_ms = began_ms, .out = &figures };
+    int code = rp_db_now_ms(db, &r.db_ms, err);
+    if (code == 0) code = read_marked(&r, err);
+    if (code == 0) code = read_oldest(&r, err);
+    if (code == 0) code = read_runs(&r, err);
+    if (code == 0) code = read_last_run(&r, err);
+    if (code == 0) code = read_uploads(&r, err);
+    if (code == 0) code = read_workers(&r, err);
+    if (code < 0) return rp_error_wrap(err, code, "read the figures of alerts");
+    *out = figures;
+    return 0;
+}

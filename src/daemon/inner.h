@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inner.h - the parts of a running daemon; for the files of this folder alone. */
+#ifndef RP_DAEMON_INNER_H
+#define RP_DAEMON_INNER_H
+
+#include "daemon/alerts.h"
+#include "daemon/daemon.h"
+#include "daemon/sweep_loop.h"
+#include "daemon/sweep_run.h"
+#include "http/live.h"
+#include "http/server.h"
+#include "lib/session.h"
+
+#include <pthread.h>
+
+#define RP_NODE_MAX 61
+
+/* Settings that were read again. All of them stay until the end: a request under way may still look at an older one. */
+struct rp_setup {
+    struct rp_setup *before;
+    struct rp_arena arena;
+    struct rp_config config;
+    struct rp_place places[RP_STORES_MAX];
+};
+
+struct rp_daemon {
+    const struct rp_daemon_options *options;
+    struct rp_session session;
+    char node[RP_NODE_MAX], url_key[RP_DIGEST_HEX];
+    int lane; /* the first of this node's */
+    int lock_fd;
+    struct rp_metrics *metrics;
+    struct rp_live *live;
+    struct rp_writers *writers;
+    struct rp_sweep_runs *runs;
+    struct rp_sweep_loop *loop;
+    struct rp_watch *watch;
+    pthread_mutex_t lock;
+    struct rp_server *server; /* under the lock, for the reader of the audit log */
+    struct rp_setup *setups;  /* the newest first; NULL: those of the session */
+};
+
+void rp_daemon_log(struct rp_daemon *d, enum rp_log_level level, const char *event, json_t *fields);
+
+/* welcome.c */
+struct rp_welcome {
+    char token_file[4096]; /* "": none */
+    char link[64];         /* the secret of the sign-in link; "": not the first start */
+    bool no_token;
+};
+/* The key that signs URLs: made once, shared by all nodes. */
+int rp_welcome_url_key(struct rp_catalog *catalog, char out[RP_DIGEST_HEX], struct rp_error *err);
+int rp_welcome_tokens(struct rp_daemon *d, struct rp_welcome *out, struct rp_error *err);
+
+/* reload.c */
+void rp_daemon_reload(struct rp_daemon *d);
+void rp_daemon_forget_setups(struct rp_daemon *d);
+const struct rp_config *rp_daemon_config(const struct rp_daemon *d);
+
+#endif

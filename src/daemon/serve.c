@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/writer.h"
+#include "daemon/inner.h"
+#include "hook/hook.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define QUEUE_MAX        16384 /* commands that wait for a writer */
+#define RING_EVENTS      8192
+#define RING_BYTES       ((size_t)4 << 20)
+#define LIVE_CLIENTS_MAX 20000
+#define PATIENCE_MS      (10 * RP_SECOND_MS) /* for requests that were accepted */
+#define LANES_A_NODE     8
+#define NODES_OF_LANES   31
+
+void rp_daemon_log(struct rp_daemon *d, enum rp_log_level level, const char *event, json_t *fields)
+{
+    json_t *o = fields != NULL ? fields : json_object();
+    rp_json_set(o, "node", rp_json_text(d->node));
+    rp_log_event(d->session.log, level, rp_session_now_ms(&d->session), event, o);
+    rp_log_flush(d->session.log);
+}
+
+/* ---- who this daemon is ---- */
+
+static bool is_sqlite(const struct rp_daemon *d)
+{
+    return strncmp(d->session.config.catalog_url, "sqlite:", 7) == 0;
+}
+
+static void name_node(struct rp_daemon *d)
+{
+    const struct rp_config *config = &d->session.config;
+    char host[40] = "host";
+    (void)gethostname(host, sizeof host - 1);
+    host[sizeof host - 1] = 0;
+    if (config->node[0] != 0)
+        snprintf(d->node, sizeof d->node, "%s", config->node);
+    else
+        snprintf(d->node, sizeof d->node, "%s%s", host, strrchr(config->listen, ':'));
+    snprintf(d->session.actor, sizeof d->session.actor, "daemon:%s", d->node);
+}
+
+/* Lanes that stay the same from start to start, so that chains do not multiply; two nodes that share one only wait for each other. */
+static int first_lane(const struct rp_daemon *d)
+{
+    uint32_t hash = 2166136261U; /* FNV-1a */
+    if (is_sqlite(d)) return 1;
+    for (const char *c = d->node; *c != 0; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619U;
+    return 1 + (int)(hash % NODES_OF_LANES) * LANES_A_NODE;
+}
+
+/* SQLite has one writer: two daemons would only wait for each other's lock, and their streams would miss what the other writes. */
+static int lock_catalog(struct rp_daemon *d, struct rp_error *err)
+{
+    char path[4200], holder[64] = "";
+    d->lock_fd = -1;
+    if (!is_sqlite(d)) return 0;
+    snprintf(path, sizeof path, "%s.daemon", d->session.config.catalog_url + strlen("sqlite:"));
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return rp_error_errno(err, errno, "lock %s", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        ssize_t n = read(fd, holder, sizeof holder - 1);
+        holder[n > 0 ? strcspn(holder, "\n") : 0] = 0;
+        close(fd);
+        rp_error_set(err, RP_ERUNNING, "another daemon (pid %s) serves this catalog already", holder);
+        return rp_error_hint(err, "stop it first, or use another --data directory");
+    }
+    if (ftruncate(fd, 0) == 0) (void)dprintf(fd, "%ld\n", (long)getpid());
+    d->lock_fd = fd;
+    return 0;
+}
+
+/* ---- what the parts tell each other ---- */
+
+static void committed(void *ctx, size_t commands)
+{
+    struct rp_daemon *d = ctx;
+    rp_live_poke(d->live);
+    if (commands > 0) rp_metrics_round(d->metrics, commands);
+}
+
+/* A token that was revoked by another node or by the command line. */
+static void seen(void *ctx, const struct rp_audit_row *row)
+{
+    struct rp_daemon *d = ctx;
+    if (strcmp(row->event, "token.revoked") != 0) return;
+    pthread_mutex_lock(&d->lock);
+    if (d->server != NULL) rp_server_forget_token(d->server, 0);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static int begin_sweep(void *ctx, const char *store, const char *actor, int64_t *run_id, struct rp_error *err)
+{
+    struct rp_daemon *d = ctx;
+    return rp_sweep_runs_begin(d->runs, store, actor, run_id, err);
+}
+
+static int64_t sweeper_idle_ms(void *ctx)
+{
+    const struct rp_daemon *d = ctx;
+    return rp_sweep_loop_idle_ms(d->loop);
+}
+
+static void due(void *ctx, int64_t due_at_ms)
+{
+    struct rp_daemon *d = ctx;
+    rp_sweep_loop_due(d->loop, due_at_ms);
+}
+
+/* ---- start ---- */
+
+/* The embedded default is nobody else's: its catalog is brought up to date without asking. */
+static int open_session(struct rp_daemon *d, struct rp_error *err)
+{
+    struct rp_session_options options = { .config_file = d->options->config_file, .data = d->options->data };
+    int r = rp_session_open(&d->session, &options, err);
+    if (r != RP_ESCHEMA || d->session.config.file != NULL) return r;
+    rp_session_close(&d->session);
+    options.migrate = true;
+    return rp_session_open(&d->session, &options, err);
+}
+
+static int open_stores(struct rp_daemon *d, struct rp_error *err)
+{
+    struct rp_place *places[RP_STORES_MAX];
+    size_t n;
+    int r = rp_session_places(&d->session, places, &n, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        if (places[i]->store != NULL) continue;
+        json_t *o = json_object();
+        rp_json_set(o, "store", json_string(places[i]->config->name));
+        rp_json_set(o, "error", rp_json_text(places[i]->closed.text));
+        rp_daemon_log(d, RP_LOG_ERROR, "store.closed", o);
+    }
+    return r;
+}
+
+static int start_catalog(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_config *config = &d->session.config;
+    struct rp_live_options live = { .catalog_url = config->catalog_url,
+                                    .ring_events = RING_EVENTS,
+                                    .ring_bytes = RING_BYTES,
+                                    .clients_max = LIVE_CLIENTS_MAX,
+                                    .log = d->session.log,
+                                    .seen = seen,
+                                    .ctx = d };
+    struct rp_writers_options writers = { .url = config->catalog_url,
+                                          .n = is_sqlite(d) ? 1 : (size_t)config->writers,
+                                          .first_lane = d->lane,
+                                          .queue_max = QUEUE_MAX,
+                                          .committed = committed,
+                                          .ctx = d };
+    int r = rp_metrics_new(&d->metrics, err);
+    if (r == 0) r = rp_live_start(&live, &d->live, err);
+    if (r == 0) r = rp_writers_start(&writers, &d->writers, err);
+    if (r == 0) rp_writers_attach(d->writers, d->session.catalog);
+    return r;
+}
+
+/* Each thread that changes the catalog beside the writers has a lane of its own, the last ones of the node. */
+static int start_sweepers(struct rp_daemon *d, struct rp_error *err)
+{
+    int lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 1;
+    struct rp_sweep_runs_options runs = {
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .lane = is_sqlite(d) ? lane : lane - 1
+    };
+    struct rp_sweep_loop_options loop = {
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane
+    };
+    int r = rp_sweep_runs_new(&runs, &d->runs, err);
+    return r < 0 ? r : rp_sweep_loop_start(&loop, &d->loop, err);
+}
+
+static int start_server(struct rp_daemon *d, struct rp_error *err)
+{
+    struct rp_server *server = NULL;
+    struct rp_server_options options = {
+        .config = &d->session.config,
+        .catalog_url = d->session.config.catalog_url,
+        .writers = d->writers,
+        .places = d->session.places,
+        .n_places = d->session.config.n_stores,
+        .log = d->session.log,
+        .metrics = d->metrics,
+        .live = d->live,
+        .beside = { .ctx = d, .begin_sweep = begin_sweep, .sweeper_idle_ms = sweeper_idle_ms, .due = due },
+        .url_key = d->url_key
+    };
+    int r = rp_server_start(&options, &server, err);
+    if (r < 0) return r;
+    pthread_mutex_lock(&d->lock);
+    d->server = server;
+    pthread_mutex_unlock(&d->lock);
+    return 0;
+}
+
+static int start_watch(struct rp_daemon *d, struct rp_error *err)
+{
+    struct rp_watch_options watch = { .session = &d->session,
+                                      .writers = d->writers,
+                                      .metrics = d->metrics,
+                                      .node = d->node,
+                                      .lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 2 };
+    return rp_watch_start(&watch, &d->watch, err);
+}
+
+static void tell_ready(struct rp_daemon *d, const struct rp_welcome *welcome)
+{
+    const struct rp_config *config = &d->session.config;
+    char url[2100], sign_in[2300];
+    if (config->public_url[0] != 0)
+        snprintf(url, sizeof url, "%s", config->public_url);
+    else
+        snprintf(url, sizeof url, "%s://%s", config->tls_certificate[0] != 0 ? "https" : "http",
+                 rp_server_address(d->server));
+    snprintf(sign_in, sizeof sign_in, "%s/signin?link=%s", url, welcome->link);
+    json_t *o = json_object();
+    rp_json_set(o, "address", rp_json_text(rp_server_address(d->server)));
+    rp_daemon_log(d, RP_LOG_INFO, "daemon.ready", o);
+    struct rp_daemon_ready ready = { .url = url,
+                                     .node = d->node,
+                                     .token_file = welcome->token_file[0] != 0 ? welcome->token_file : NULL,
+                                     .sign_in = welcome->link[0] != 0 ? sign_in : NULL,
+                                     .no_token = welcome->no_token,
+                                     .log_file = config->log_file };
+    if (d->options->ready != NULL) d->options->ready(d->options->ctx, &ready);
+}
+
+static void log_start(struct rp_daemon *d)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "version", json_string(REPRIEVE_VERSION));
+    rp_json_set(o, "pid", json_integer(getpid()));
+    rp_json_set(o, "configuration", rp_json_text(d->session.config.file != NULL ? d->session.config.file : "embedded"));
+    rp_daemon_log(d, RP_LOG_INFO, "daemon.started", o);
+    if (geteuid() == 0)
+        rp_daemon_log(d, RP_LOG_WARNING, "daemon.is_root",
+                      json_pack("{s:s}", "note", "root is not needed: run it as a user of its own"));
+}
+
+static int start(struct rp_daemon *d, struct rp_error *err)
+{
+    struct rp_welcome welcome;
+    int r = open_session(d, err);
+    if (r == 0) name_node(d);
+    if (r == 0) r = lock_catalog(d, err);
+    if (r < 0) return r;
+    d->lane = first_lane(d);
+    log_start(d);
+    r = rp_hook_start(err);
+    if (r == 0) r = start_catalog(d, err);
+    if (r == 0) r = open_stores(d, err);
+    if (r == 0) r = rp_welcome_url_key(d->session.catalog, d->url_key, err);
+    if (r == 0) r = rp_welcome_tokens(d, &welcome, err);
+    if (r == 0) r = start_sweepers(d, err);
+    if (r == 0) r = start_server(d, err);
+    if (r == 0) r = start_watch(d, err);
+    if (r == 0) tell_ready(d, &welcome);
+    return r;
+}
+
+/* ---- stop ---- */
+
+/* In the order of who asks whom: nobody submits to a writer that is gone. Parts that never started are left out. */
+static void stop(struct rp_daemon *d)
+{
+    pthread_mutex_lock(&d->lock);
+    struct rp_server *server = d->server;
+    d->server = NULL;
+    pthread_mutex_unlock(&d->lock);
+    if (d->live != NULL) rp_live_end(d->live);
+    if (server != NULL) rp_server_stop(server, PATIENCE_MS);
+    rp_sweep_loop_stop(d->loop);
+    rp_sweep_runs_stop(d->runs);
+    rp_watch_stop(d->watch);
+    rp_writers_stop(d->writers);
+    if (d->live != NULL) rp_live_stop(d->live);
+    rp_metrics_free(d->metrics);
+}
+
+static void close_all(struct rp_daemon *d)
+{
+    rp_session_close(&d->session);
+    rp_daemon_forget_setups(d);
+    if (d->lock_fd >= 0) close(d->lock_fd);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+/* ---- signals ---- */
+
+static void signals_of_interest(sigset_t *out)
+{
+    sigemptyset(out);
+    sigaddset(out, SIGTERM);
+    sigaddset(out, SIGINT);
+    sigaddset(out, SIGHUP);
+}
+
+/* Before there are threads, so that all of them have it: signals come to the one that waits for them. */
+static void block_signals(void)
+{
+    sigset_t set;
+    struct sigaction ignore = { .sa_handler = SIG_IGN };
+    signals_of_interest(&set);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static void let_signals_end_it(void)
+{
+    sigset_t set;
+    signals_of_interest(&set);
+    sigdelset(&set, SIGHUP);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static int wait_for_the_end(struct rp_daemon *d)
+{
+    sigset_t set;
+    const struct timespec second = { .tv_sec = 1 };
+    signals_of_interest(&set);
+    for (;;) {
+        int signal = sigtimedwait(&set, NULL, &second);
+        if (signal == SIGHUP) rp_daemon_reload(d);
+        if (signal == SIGTERM || signal == SIGINT) return signal;
+        rp_log_flush(d->session.log);
+    }
+}
+
+int rp_daemon_serve(const struct rp_daemon_options *options, struct rp_error *err)
+{
+    struct rp_daemon *d = calloc(1, sizeof *d);
+    if (d == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the daemon");
+    d->options = options;
+    d->lock_fd = -1;
+    pthread_mutex_init(&d->lock, NULL);
+    umask(umask(0077) | 0027);
+    block_signals();
+    int r = start(d, err);
+    if (r == 0) {
+        int signal = wait_for_the_end(d);
+        rp_daemon_log(d, RP_LOG_INFO, "daemon.draining",
+                      json_pack("{s:s}", "signal", signal == SIGINT ? "INT" : "TERM"));
+    }
+    if (r < 0 && d->session.log != NULL)
+        rp_daemon_log(d, RP_LOG_ERROR, "daemon.not_started", json_pack("{s:o}", "error", rp_json_text(err->text)));
+    let_signals_end_it();
+    stop(d);
+    if (r == 0) rp_daemon_log(d, RP_LOG_INFO, "daemon.stopped", NULL);
+    close_all(d);
+    return r;
+}

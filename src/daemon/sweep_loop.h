@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep_loop.h - the daemon's sweeper: one thread that purges what is due, all the time or at the ticks of a schedule.
+ *
+ * B1  Continuous: it sleeps until the next moment it knows something is due, less than a second, or until it is told of an earlier one.
+ *     What came due is purged within a second when nothing else is to do.
+ * B2  Its run is `sweep` `continuous@NODE`: begun with the first mark that is claimed, its lock renewed every two minutes, closed after an
+ *     hour and when the daemon stops. Exactly one record a run.
+ * B3  A store that fails, or may not be purged, is left alone for a while, longer each time up to a minute; the others go on. A catalog that
+ *     fails stops everything likewise. Nothing spins.
+ * B4  With a cron line: nothing but the ticks, each run by one daemon of all, under the name `all`.
+ * B5  It signs of life in table node every ten seconds, between batches too: a thread that hangs does not. */
+#ifndef RP_DAEMON_SWEEP_LOOP_H
+#define RP_DAEMON_SWEEP_LOOP_H
+
+#include "http/metrics.h"
+#include "lib/session.h"
+
+struct rp_writers;
+struct rp_sweep_loop;
+
+struct rp_sweep_loop_options {
+    const struct rp_session *session; /* outlives the loop */
+    struct rp_writers *writers;       /* may be NULL */
+    struct rp_metrics *metrics;       /* may be NULL */
+    const char *node;
+    int lane;
+};
+
+int rp_sweep_loop_start(const struct rp_sweep_loop_options *options, struct rp_sweep_loop **out, struct rp_error *err);
+/* Finishes the batches under way, closes the run, ends the thread. NULL is fine. */
+void rp_sweep_loop_stop(struct rp_sweep_loop *loop);
+
+/* Any thread: */
+
+/* Something is due at this moment. */
+void rp_sweep_loop_due(struct rp_sweep_loop *loop, int64_t due_at_ms);
+/* Milliseconds since the thread was last seen alive. */
+int64_t rp_sweep_loop_idle_ms(const struct rp_sweep_loop *loop);
+/* Settings changed; the stores are the same ones in the same order. `config` outlives the loop. */
+void rp_sweep_loop_configure(struct rp_sweep_loop *loop, const struct rp_config *config);
+
+#endif

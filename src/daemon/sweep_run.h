@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep_run.h - a whole sweep inside the daemon: what a run tells on its way (log, metrics, sign of life), and the runs that a
+ * schedule or a person asks for. */
+#ifndef RP_DAEMON_SWEEP_RUN_H
+#define RP_DAEMON_SWEEP_RUN_H
+
+#include "core/sweeper.h"
+#include "http/metrics.h"
+#include "lib/session.h"
+
+struct rp_writers;
+
+/* Where a sweep tells what it does. Used by the thread that sweeps. */
+struct rp_sweep_teller {
+    struct rp_session *session;
+    struct rp_metrics *metrics;                         /* may be NULL */
+    void (*alive)(void *ctx);                           /* after every batch; may be NULL */
+    void (*begun)(void *ctx, const struct rp_run *run); /* may be NULL */
+    void *ctx;
+};
+
+/* The sweeper of this session, all but `places` and `name`, telling through `teller`. */
+struct rp_sweeper rp_sweep_teller_sweeper(struct rp_sweep_teller *teller, const volatile sig_atomic_t *stop);
+/* The end of a run: cleanup_completed or cleanup_failed, and the metrics of runs. */
+void rp_sweep_teller_ended(struct rp_sweep_teller *teller, const struct rp_run *run, const char *outcome, int code);
+/* A store that is not purged now, and why. */
+void rp_sweep_teller_left_out(struct rp_sweep_teller *teller, const struct rp_place *place, const struct rp_error *why);
+
+/* One run, named by the store (NULL: "all"). Negative only if none was begun, which is in the log: cleanup_skipped or cleanup_failed. */
+int rp_sweep_run(struct rp_sweep_teller *teller, const char *store, const volatile sig_atomic_t *stop,
+                 struct rp_error *err);
+
+/* ---- runs that people ask for: each on a thread and a session of its own, a bounded number at a time ---- */
+
+struct rp_sweep_runs;
+
+struct rp_sweep_runs_options {
+    const struct rp_session *session; /* outlives them */
+    struct rp_writers *writers;       /* may be NULL */
+    struct rp_metrics *metrics;       /* may be NULL */
+    int lane;
+};
+int rp_sweep_runs_new(const struct rp_sweep_runs_options *options, struct rp_sweep_runs **out, struct rp_error *err);
+/* Settings changed: for the runs that begin from now on. `config` outlives them. */
+void rp_sweep_runs_configure(struct rp_sweep_runs *runs, const struct rp_config *config);
+/* Returns when the run has begun, or was refused (RP_ERUNNING, RP_ENOTFOUND, RP_EBUSY). Any thread. */
+int rp_sweep_runs_begin(struct rp_sweep_runs *runs, const char *store, const char *actor, int64_t *run_id,
+                        struct rp_error *err);
+/* Ends those under way after their batches, and waits for them. */
+void rp_sweep_runs_stop(struct rp_sweep_runs *runs);
+
+#endif

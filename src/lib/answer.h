@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.h - what the verbs answered, as JSON for a program: the same words from the command line (--json) and over HTTP. */
+#ifndef RP_LIB_ANSWER_H
+#define RP_LIB_ANSWER_H
+
+#include "base/error.h"
+#include "catalog/audit.h"
+#include "catalog/dead.h"
+#include "catalog/hold.h"
+#include "core/mark.h"
+#include "core/reprieve.h"
+
+#include <jansson.h>
+
+json_t *rp_error_json(const struct rp_error *err); /* {"code","message","hint"} */
+
+/* {"subject","outcome":"created",...}, or refused with "error". `reason`: as it was asked for. */
+json_t *rp_mark_answer_json(const struct rp_mark_answer *answer, const char *store, const char *key,
+                            const char *reason);
+/* The mark and what became of it: restored, already_restored, returned, or refused with "error". */
+json_t *rp_reprieve_answer_json(const struct rp_reprieve_answer *answer, const struct rp_mark *mark, const char *store,
+                                bool dry_run);
+json_t *rp_dead_json(const struct rp_dead *dead, const struct rp_mark *mark, const char *store);
+json_t *rp_audit_json(const struct rp_audit_row *row);
+json_t *rp_audit_verdict_json(const struct rp_audit_verdict *verdict);
+
+/* "everything", "tenant/NAME", "STORE:KEY" or "STORE:PREFIX*", as people write it. */
+#define RP_SCOPE_TEXT (RP_KEY_MAX + 80)
+const char *rp_scope_text(const struct rp_hold *hold, const char *store, const char *tenant, char out[RP_SCOPE_TEXT]);
+json_t *rp_hold_json(const struct rp_hold *hold, const char *scope);
+
+#endif

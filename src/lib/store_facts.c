@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/store_facts.h"
+
+#include "base/json.h"
+#include "catalog/mark.h"
+#include "core/owner.h"
+#include "lib/answer.h"
+
+#include <stdlib.h>
+
+#define TALLY_MAX (256 * RP_STATES)
+
+struct rp_tallies {
+    struct rp_tally_row rows[TALLY_MAX];
+    size_t n;
+};
+
+void rp_tallies_freep(struct rp_tallies **tallies)
+{
+    free(*tallies);
+}
+
+int rp_tallies_read(struct rp_db *db, struct rp_tallies **out, struct rp_error *err)
+{
+    struct rp_tallies *tallies = calloc(1, sizeof *tallies);
+    if (tallies == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the figures of the stores");
+    int r = rp_tally_read(db, tallies->rows, TALLY_MAX, &tallies->n, err);
+    if (r < 0)
+        free(tallies);
+    else
+        *out = tallies;
+    return r;
+}
+
+static void add_tally(const struct rp_tallies *tallies, int64_t place_id, struct rp_store_facts *f)
+{
+    for (size_t i = 0; i < tallies->n; i++) {
+        const struct rp_tally_row *row = &tallies->rows[i];
+        if (row->place_id != place_id) continue;
+        if (row->state != RP_MARKED && row->state != RP_CHECKING && row->state != RP_PURGING) continue;
+        f->waiting += row->marks;
+        f->bytes += row->bytes;
+    }
+}
+
+int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *config, struct rp_place *place,
+                   const struct rp_error *why, const struct rp_tallies *tallies, int64_t now_ms,
+                   struct rp_store_facts *out, struct rp_error *err)
+{
+    struct rp_store_facts f = { .config = config, .guarantee = "-", .owner = "-", .failed = place == NULL };
+    struct rp_owner owner;
+    struct rp_overdue due = { 0 };
+    int r = 0;
+    if (place == NULL) {
+        f.error = *why;
+    } else {
+        f.guarantee = rp_level_name(place->level);
+        /* in mode observe the owner record is not even read */
+        if (config->mode != RP_MODE_OBSERVE) f.failed = rp_owner_look(catalog, place, &owner, &f.error) < 0;
+        if (config->mode != RP_MODE_OBSERVE && !f.failed) f.owner = rp_ownership_text(owner.ownership);
+        r = rp_marks_overdue(catalog->db, place->id, now_ms, &due, err);
+        f.due = due.marks;
+        add_tally(tallies, place->id, &f);
+    }
+    if (r == 0) *out = f;
+    return r;
+}
+
+json_t *rp_store_facts_json(const struct rp_store_facts *f)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "name", json_string(f->config->name));
+    rp_json_set(o, "type", json_string(f->config->type));
+    rp_json_set(o, "path", rp_json_text(f->config->path));
+    rp_json_set(o, "mode", json_string(rp_mode_name(f->config->mode)));
+    rp_json_set(o, "guarantee", json_string(f->guarantee));
+    rp_json_set(o, "owner", json_string(f->owner));
+    rp_json_set(o, "waiting", json_integer(f->waiting));
+    rp_json_set(o, "waiting_bytes", json_integer(f->bytes));
+    rp_json_set(o, "due", json_integer(f->due));
+    if (f->failed) rp_json_set(o, "error", rp_error_json(&f->error));
+    return o;
+}

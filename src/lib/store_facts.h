@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_facts.h - what a store allows and guarantees, whose it is, and what waits there. Looks, changes nothing. */
+#ifndef RP_LIB_STORE_FACTS_H
+#define RP_LIB_STORE_FACTS_H
+
+#include "base/error.h"
+#include "catalog/catalog.h"
+#include "core/place.h"
+
+#include <jansson.h>
+
+struct rp_store_facts {
+    const struct rp_store_config *config;
+    const char *guarantee, *owner; /* "-": not looked at */
+    bool failed;
+    struct rp_error error; /* failed: why */
+    int64_t waiting, bytes, due;
+};
+
+/* How many marks each place has in each state; read once for all stores. */
+struct rp_tallies;
+int rp_tallies_read(struct rp_db *db, struct rp_tallies **out, struct rp_error *err);
+void rp_tallies_freep(struct rp_tallies **tallies);
+
+/* `place` NULL: it could not be opened, and `why` says so. Returns negative only if the catalog failed. */
+int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *config, struct rp_place *place,
+                   const struct rp_error *why, const struct rp_tallies *tallies, int64_t now_ms,
+                   struct rp_store_facts *out, struct rp_error *err);
+json_t *rp_store_facts_json(const struct rp_store_facts *facts);
+
+#endif
