@@ -10,8 +10,8 @@
 /* What is left out is random (the catalog's id) or said twice (the audit rows: the lane's head is their digest). */
 static const char rows[] =
     "SELECT 'mark ' || id || ' ' || key || ' ' || COALESCE(active, '-') || ' ' || state || ' ' || was || ' ' || "
-    "COALESCE(next_at, '-') || ' ' || due_at || ' ' || fence || ' ' || attempts || ' ' || checks || ' ' || etag || ' ' "
-    "|| "
+    "COALESCE(next_at, '-') || ' ' || due_at || ' ' || fence || ' ' || attempts || ' ' || checks || ' ' || "
+    "CASE WHEN file_id IS NULL THEN etag ELSE etag = '' END || ' ' || COALESCE(file_id, '-') || ' ' || "
     "annotated || ' ' || outcome || ' ' || COALESCE(lease_by, '-') || ' ' || COALESCE(note, '-') FROM mark UNION ALL "
     "SELECT 'lane ' || lane || ' ' || seq || ' ' || last_id || ' ' || heads_at FROM lane UNION ALL "
     "SELECT 'audit ' || seq || ' ' || at || ' ' || event || ' ' || COALESCE(mark_id, '-') FROM audit UNION ALL "
@@ -24,6 +24,12 @@ static const char rows[] =
     "SELECT 'letter ' || id || ' ' || mark_id || ' ' || COALESCE(open, '-') || COALESCE(ended_as, '-') FROM "
     "dead_letter "
     "UNION ALL SELECT 'meta ' || name || ' ' || number FROM meta UNION ALL "
+    "SELECT 'file ' || id || ' ' || name || ' ' || status || ' ' || was || ' ' || COALESCE(live_name, '-') || ' ' || "
+    "mark_id || ' ' || (etag = '') || ' ' || COALESCE(deleted_with, '-') || ' ' || url_ends_at FROM file UNION ALL "
+    "SELECT 'ledger ' || file_id || ' ' || kind || ' ' || bytes FROM ledger UNION ALL "
+    "SELECT 'tenant ' || id || ' ' || used_bytes || ' ' || reserved_bytes || ' ' || open_uploads FROM tenant UNION ALL "
+    "SELECT 'txn ' || id || ' ' || state || ' ' || members || ' ' || ends_at FROM txn UNION ALL "
+    "SELECT 'kept ' || key || ' ' || status || ' ' || answer FROM idempotency UNION ALL "
     "SELECT 'place ' || id || ' ' || COALESCE(owned_at, '-') FROM place";
 
 struct objects {
@@ -42,6 +48,8 @@ static bool is_upload(const struct trial *t, const struct rp_identity *identity)
 {
     for (size_t i = 0; i < t->shared->known.n; i++)
         if (strcmp(t->shared->known.subjects[i].etag, identity->etag) == 0) return true;
+    for (size_t i = 0; i < t->shared->known.n_files; i++)
+        if (strcmp(t->shared->known.files[i].etag, identity->etag) == 0) return true;
     return false;
 }
 
@@ -90,6 +98,8 @@ void trial_fingerprint(struct trial *t, char out[RP_DIGEST_HEX])
     add_object(&o, RP_STORE_OWNER);
     rp_buf_fmt(&text, "step %d %s %s", t->shared->step, t->shared->trouble, t->shared->deny);
     known.removes = 0;
+    for (size_t i = 0; i < known.n_files; i++)
+        memset(known.files[i].etag, 0, sizeof known.files[i].etag); /* of a PUT: another one every time */
     rp_buf_add(&text, &known, sizeof known);
     RP_ASSERT(text.failed == 0);
     rp_digest_begin(t->world.catalog->digest);

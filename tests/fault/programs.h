@@ -15,8 +15,8 @@ struct program {
     int (*steps[PROGRAM_STEPS_MAX])(struct trial *t);
 };
 
-extern const struct program programs_of_users[], programs_of_sweeps[];
-extern const size_t programs_of_users_n, programs_of_sweeps_n;
+extern const struct program programs_of_users[], programs_of_sweeps[], programs_of_files[];
+extern const size_t programs_of_users_n, programs_of_sweeps_n, programs_of_files_n;
 
 /* A fresh world, made ready and closed; with a directory store it is made once and brought back from then on. */
 void program_begin(const struct program *p, struct trial *t);

@@ -84,6 +84,39 @@ static void one_in_quarantine(struct trial *t)
     drop_triggers(t);
 }
 
+/* A file in every status that lasts, a family, and a transaction. */
+enum { F_LIVE, F_CHILD, F_DELETED, F_RESTORED, F_EXPIRED, F_PENDING, F_MEMBER };
+
+static size_t upload(struct trial *t, const struct trial_upload *u, bool confirmed)
+{
+    size_t i = trial_file(t, u);
+    assert_int_equal(trial_init(t, i), 0);
+    assert_int_equal(trial_put(t, i), 0);
+    if (confirmed) assert_int_equal(trial_confirm(t, i), 0);
+    return i;
+}
+
+static void every_status(struct trial *t)
+{
+    trial_begin(t);
+    trial_open(t);
+    upload(t, &(struct trial_upload){ .name = "live" }, true);
+    upload(t, &(struct trial_upload){ .name = "child", .parent = F_LIVE + 1 }, true);
+    upload(t, &(struct trial_upload){ .name = "deleted" }, true);
+    upload(t, &(struct trial_upload){ .name = "restored" }, true);
+    upload(t, &(struct trial_upload){ .name = "expired" }, false);
+    trial_advance(t, 2 * RP_HOUR_MS);
+    assert_int_equal(trial_sweep(t), 0);
+    upload(t, &(struct trial_upload){ .name = "pending" }, false);
+    assert_int_equal(trial_delete(t, F_DELETED, -1), 0);
+    assert_int_equal(trial_delete(t, F_RESTORED, -1), 0);
+    assert_int_equal(trial_undelete(t, F_RESTORED), 0);
+    assert_int_equal(trial_txn_begin(t), 0);
+    upload(t, &(struct trial_upload){ .name = "member", .txn = 1 }, false);
+    assert_int_equal(trial_commit(t), 0);
+    drop_triggers(t);
+}
+
 /* ---- tampering with the store ---- */
 
 static void erase(struct trial *t, const char *key)
@@ -114,6 +147,21 @@ static void erase_newer(struct trial *t)
 {
     inv_upload(&t->world, subject(t, PURGED));
     erase(t, subject(t, PURGED)->key);
+}
+
+static void erase_file(struct trial *t)
+{
+    erase(t, t->shared->known.files[F_LIVE].key);
+}
+
+static void erase_restorable(struct trial *t)
+{
+    erase(t, t->shared->known.files[F_DELETED].key);
+}
+
+static void leave_late_upload(struct trial *t)
+{
+    assert_int_equal(trial_put(t, F_EXPIRED), 0);
 }
 
 static void upload_again_unnoticed(struct trial *t, size_t i)
@@ -211,7 +259,11 @@ static void delete_due_on_two_clocks(struct trial *t)
 
 /* ---- the table ---- */
 
-#define LAST_AUDIT "(SELECT MAX(seq) FROM audit)"
+#define LAST_AUDIT            "(SELECT MAX(seq) FROM audit)"
+#define STATUS(number, name_) "UPDATE file SET status = " number " WHERE name = '" name_ "'"
+#define MARK_OF(state_, active_, name_)                                                                                \
+    "UPDATE mark SET state = " state_ ", active = " active_                                                            \
+    " WHERE id = (SELECT mark_id FROM file WHERE name = '" name_ "')"
 #define OF(state_) "(SELECT id FROM mark WHERE state = " state_ ")"
 
 /* clang-format off */
@@ -298,6 +350,49 @@ static const struct violation {
       "UPDATE mark SET state = 7, active = NULL WHERE key LIKE '.reprieve/%'", NULL },
     { "a return was not recorded", "AUDITED", INV_ALWAYS, NULL, "UPDATE mark SET outcome = 5 WHERE key LIKE '.reprieve/%'",
       "returns: not one row" },
+}, of_files[] = {
+    { "the object of a live file vanishes", "NO-LOSS", INV_ALWAYS, erase_file, NULL, "it lives" },
+    { "the object of a deleted file vanishes", "NO-LOSS", INV_ALWAYS, erase_restorable, NULL, "it can be restored" },
+    { "a confirmed file is deleted, and nobody asked", "NO-LOSS", INV_ALWAYS, NULL, STATUS("4", "live"), "does not live" },
+    { "a restored file is deleted again", "RESTORE-WINS", INV_ALWAYS, NULL, STATUS("4", "restored"), NULL },
+    { "a deleted file lives", "AUDITED", INV_ALWAYS, NULL, STATUS("3", "deleted"), "deleted, and it lives" },
+    { "an acknowledged upload is gone", "AUDITED", INV_ALWAYS, NULL, "DELETE FROM file WHERE name = 'pending'",
+      "the acknowledged upload is gone" },
+    { "an upload is due earlier than was said", "AUDITED", INV_ALWAYS, NULL,
+      "UPDATE mark SET due_at = due_at - 1 WHERE id = (SELECT mark_id FROM file WHERE name = 'pending')",
+      "the acknowledged upload is gone, or due earlier" },
+    { "a counter is off by one", "QUOTA-EXACT", INV_ALWAYS, NULL, "UPDATE tenant SET used_bytes = used_bytes + 1", "its counters" },
+    { "a reservation is forgotten", "QUOTA-EXACT", INV_ALWAYS, NULL, "UPDATE tenant SET reserved_bytes = 0", "its counters" },
+    { "an upload is not counted", "QUOTA-EXACT", INV_ALWAYS, NULL, "UPDATE tenant SET open_uploads = 0", "its counters" },
+    { "a refund did not happen", "QUOTA-EXACT", INV_ALWAYS, NULL, "DELETE FROM ledger WHERE kind = 3", "its ledger rows" },
+    { "a refund happened too early", "QUOTA-EXACT", INV_ALWAYS, NULL,
+      "UPDATE ledger SET kind = 3 WHERE kind = 1 AND file_id = (SELECT id FROM file WHERE name = 'pending')", "its ledger rows" },
+    { "the ledger has other bytes", "QUOTA-EXACT", INV_ALWAYS, NULL, "UPDATE ledger SET bytes = 1 WHERE kind = 2", "of other bytes" },
+    { "a pending upload has no mark", "FILES", INV_ALWAYS, NULL, "UPDATE file SET mark_id = 1 WHERE name = 'pending'",
+      "its mark is in state" },
+    { "the mark of a pending upload ended", "FILES", INV_ALWAYS, NULL, MARK_OF("5", "NULL", "pending"), "its mark is in state 5" },
+    { "a mark waits for a live file", "FILES", INV_ALWAYS, NULL, MARK_OF("1", "1", "live"), "a mark waits for it" },
+    { "nothing waits for a late upload", "FILES", INV_ALWAYS, NULL, "DELETE FROM mark WHERE reason = 'late upload'", "a late PUT" },
+    { "a child outlives its parent", "FILES", INV_ALWAYS, NULL, STATUS("5", "live"), "what it belongs to does not" },
+    { "a name lives twice", "ONE-NAME", INV_ALWAYS, NULL,
+      "DROP INDEX file_live; UPDATE file SET name = 'child', live_name = 'child' WHERE name = 'live'", "lives 2 times" },
+    { "a living file has not its name", "ONE-NAME", INV_ALWAYS, NULL, "UPDATE file SET live_name = NULL WHERE name = 'live'",
+      "its row does not fit" },
+    { "a transaction is undone", "TXN-ATOMIC", INV_ALWAYS, NULL, "UPDATE txn SET state = 1", "do not agree" },
+    { "a member is lost", "TXN-ATOMIC", INV_ALWAYS, NULL, "UPDATE file SET txn_id = NULL", "counts 1 members" },
+    { "an acknowledged commit is an abort", "AUDITED", INV_ALWAYS, NULL, "UPDATE txn SET state = 3", "in another state" },
+    { "an upload was begun twice", "IDEMPOTENT", INV_ALWAYS, NULL, "UPDATE file SET content_type = 'text/file-0'", "was begun" },
+    { "an answer was not kept", "IDEMPOTENT", INV_ALWAYS, NULL, "DELETE FROM idempotency WHERE key = 'begin'", "kept answers" },
+    { "a confirm was not recorded", "AUDITED", INV_ALWAYS, NULL,
+      "UPDATE audit SET event = 'audit.heads' WHERE event = 'file.uploaded'", "files: not one row" },
+    { "the mark of a deletion was not recorded", "AUDITED", INV_ALWAYS, NULL,
+      "UPDATE audit SET event = 'audit.heads' WHERE event = 'file.deleted'", "its mark was not recorded" },
+    { "a restore was not recorded", "AUDITED", INV_ALWAYS, NULL,
+      "UPDATE audit SET event = 'audit.heads' WHERE event = 'file.restored'", "the end of its mark" },
+    { "a commit was not recorded", "AUDITED", INV_ALWAYS, NULL,
+      "UPDATE audit SET event = 'audit.heads' WHERE event = 'transaction.committed'", "transactions: not one row" },
+    { "an upload waits when nothing should", "EVENTUAL", INV_HEALED, NULL, "", "is still in status 1" },
+    { "a late upload is left", "EVENTUAL", INV_HEALED, leave_late_upload, NULL, "nobody owns" },
 };
 /* clang-format on */
 
@@ -344,9 +439,15 @@ static void each_promise_broken_in_quarantine_is_named(void **state)
     expect(in_quarantine, sizeof in_quarantine / sizeof in_quarantine[0], one_in_quarantine);
 }
 
+static void each_promise_about_files_that_is_broken_is_named(void **state)
+{
+    (void)state;
+    expect(of_files, sizeof of_files / sizeof of_files[0], every_status);
+}
+
 static void a_healthy_world_breaks_nothing(void **state)
 {
-    static void (*const worlds[])(struct trial *) = { every_state, one_in_quarantine };
+    static void (*const worlds[])(struct trial *) = { every_state, one_in_quarantine, every_status };
     (void)state;
     for (size_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
         RP_CLEANUP(rp_buf_done) struct rp_buf lines = RP_BUF(1 << 16);
@@ -413,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_healthy_world_breaks_nothing),
         cmocka_unit_test(each_broken_promise_is_named),
         cmocka_unit_test(each_promise_broken_in_quarantine_is_named),
+        cmocka_unit_test(each_promise_about_files_that_is_broken_is_named),
         cmocka_unit_test(a_change_without_lease_is_named),
         cmocka_unit_test(a_fingerprint_tells_worlds_apart),
     };

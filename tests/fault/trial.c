@@ -292,6 +292,12 @@ static void defaults(struct trial *t)
                                           .mode = RP_MODE_PURGE,
                                           .grace_ms = 5 * RP_DAY_MS,
                                           .quarantine_ms = 7 * RP_DAY_MS };
+    t->uploads = (struct rp_upload_rules){ .expire_ms = RP_HOUR_MS,
+                                           .max_size_bytes = 1000,
+                                           .max_open_per_tenant = 100,
+                                           .quota_default_bytes = 10000,
+                                           .txn_timeout_ms = RP_HOUR_MS,
+                                           .rollback_grace_ms = 2 * RP_DAY_MS };
     t->database = (struct rp_database_config){ .name = "app", .url = t->app, .read_url = "" };
     t->reference = (struct rp_reference){ .database = "app", .table = "used", .column = "key" };
     t->whole = (struct rp_config){ .environment = "test", .databases = &t->database, .n_databases = 1 };

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/time.h"
+#include "core/file.h"
 #include "core/place.h"
 #include "core/run.h"
 #include "core/sweep.h"
@@ -82,6 +83,7 @@ struct trial {
     struct rp_place place;
     struct rp_worker worker;
     struct inv_world world;
+    struct rp_upload_rules uploads;
     struct rp_reference reference;
     struct rp_database_config database;
     struct rp_config whole;
@@ -132,6 +134,26 @@ void trial_usurp(struct trial *t);
 int trial_stalled(struct trial *t);
 /* A run whose worker is gone: everything is erased, nothing is finished, its lease and its lock are over. */
 int trial_half_done(struct trial *t);
+
+/* ---- uploads; files are numbered as they are told of ---- */
+
+struct trial_upload {
+    const char *name;
+    size_t parent, source, replaces; /* 1 + the file; 0: none */
+    size_t txn;                      /* 1 + the transaction; 0: none */
+};
+/* The next file, which its user is about to begin. */
+size_t trial_file(struct trial *t, const struct trial_upload *upload);
+int trial_init(struct trial *t, size_t i); /* with an Idempotency-Key of its own */
+int trial_put(struct trial *t, size_t i);
+int trial_confirm(struct trial *t, size_t i);
+int trial_delete(struct trial *t, size_t i, int64_t grace_ms);
+int trial_undelete(struct trial *t, size_t i);
+/* By the mark that it was deleted with: for what lies in quarantine. */
+int trial_return(struct trial *t, size_t i);
+int trial_txn_begin(struct trial *t); /* the first, with an Idempotency-Key of its own */
+int trial_commit(struct trial *t);
+int trial_abort(struct trial *t);
 
 /* Time passes, sweeps run, until nothing is due. Negative: they did not get there. */
 int trial_heal(struct trial *t);

@@ -185,6 +185,7 @@ static int stalled(struct trial *t, struct rp_run *run, struct rp_sweep_batch *b
     trial_advance(t, 10 * RP_MINUTE_MS);
     (void)trial_sweep(t);
     trial_deny(t, SIZE_MAX);
+    rp_sweep_learn(batch);
     rp_sweep_set_aside(batch);
     rp_sweep_erase(batch);
     bool lost = taken_over(t, batch);
@@ -204,6 +205,7 @@ static int half_done(struct trial *t, struct rp_run *run, struct rp_sweep_batch 
     int r = rp_run_begin(t->catalog, "sweep", "main", &t->worker, STALE_MS, run, &err);
     if (r == 0) r = rp_sweep_claim(t->catalog, &t->place, &rules, &t->worker, TRIAL_BATCH, &from, batch, &err);
     if (r < 0) return r;
+    rp_sweep_learn(batch);
     rp_sweep_set_aside(batch);
     rp_sweep_erase(batch);
     trial_advance(t, RP_HOUR_MS);

@@ -13,6 +13,8 @@
 
 #define ASIDE         "key LIKE '.reprieve/quarantine/%'"
 #define AUDITS(event) "(SELECT COUNT(*) FROM audit a WHERE a.mark_id = m.id AND a.event = '" event "')"
+#define ITS_OWN       "(m.file_id IS NULL OR m.reason IN ('quarantine', 'late upload'))" /* else the file's row tells */
+#define DUE           "'mark.created', 'mark.extended', 'file.pending', 'file.deleted'"  /* these say when */
 #define LETTERS       "(SELECT COUNT(*) FROM dead_letter d WHERE d.mark_id = m.id"
 #define EVENTS(event) "(SELECT COUNT(*) FROM audit WHERE event = '" event "')"
 #define RFC3339(ms)   "strftime('%Y-%m-%dT%H:%M:%S', " ms " / 1000, 'unixepoch') || printf('.%03dZ', " ms " % 1000)"
@@ -64,18 +66,18 @@ static const struct question {
 
     { "AUDITED", INV_ALWAYS,
       "SELECT m.key || ': recorded as created ' || " AUDITS("mark.created") " || ' times' FROM mark m "
-      "WHERE " AUDITS("mark.created") " <> NOT (" ASIDE ")" },
+      "WHERE " AUDITS("mark.created") " <> (m.file_id IS NULL AND NOT (" ASIDE "))" },
     { "AUDITED", INV_ALWAYS,
       "SELECT m.key || ' in state ' || m.state || ': its end is not recorded exactly once' FROM mark m "
-      "WHERE " AUDITS("mark.purged") " <> (state = 4) OR " AUDITS("mark.reprieved") " <> (state = 5) "
+      "WHERE " AUDITS("mark.purged") " <> (state = 4) OR " AUDITS("mark.reprieved") " <> (state = 5 AND " ITS_OWN ") "
       "OR " AUDITS("mark.lost") " <> (state = 7)" },
     { "AUDITED", INV_ALWAYS,
       "SELECT m.key || ': deaths or retries are not recorded exactly once' FROM mark m "
       "WHERE " AUDITS("mark.dead") " <> " LETTERS ") OR " AUDITS("mark.retried") " <> " LETTERS " AND d.ended_as = 'retried')" },
     { "AUDITED", INV_ALWAYS,
       "SELECT m.key || ' is due at another time than was recorded last' FROM mark m JOIN audit a ON a.mark_id = m.id "
-      "WHERE a.event IN ('mark.created', 'mark.extended') AND a.seq = (SELECT MAX(b.seq) FROM audit b WHERE b.mark_id = m.id "
-      "AND b.event IN ('mark.created', 'mark.extended')) AND json_extract(a.details, '$.due_at') <> " RFC3339("m.due_at") },
+      "WHERE a.event IN (" DUE ") AND a.seq = (SELECT MAX(b.seq) FROM audit b WHERE b.mark_id = m.id "
+      "AND b.event IN (" DUE ")) AND json_extract(a.details, '$.due_at') <> " RFC3339("m.due_at") },
     { "AUDITED", INV_ALWAYS,
       "SELECT 'extension ' || a.seq || ' did not extend' FROM audit a JOIN audit b ON a.mark_id = b.mark_id AND a.seq < b.seq "
       "WHERE b.event = 'mark.extended' AND a.event IN ('mark.created', 'mark.extended') "
@@ -95,7 +97,9 @@ static const struct question {
     { "AUDITED", INV_ALWAYS,
       "SELECT 'row ' || seq || ' records an event nobody knows: ' || event FROM audit WHERE event NOT IN ('mark.created', "
       "'mark.extended', 'mark.purged', 'mark.reprieved', 'mark.dead', 'mark.retried', 'mark.lost', 'hold.placed', "
-      "'hold.lifted', 'run.started', 'run.finished', 'object.returned', 'store.owned', 'store.recovered', 'audit.heads')" },
+      "'hold.lifted', 'run.started', 'run.finished', 'object.returned', 'store.owned', 'store.recovered', 'audit.heads', "
+      "'file.pending', 'file.uploaded', 'file.live', 'file.deleted', 'file.restored', 'file.cleaned', 'file.purged', "
+      "'transaction.begun', 'transaction.committed', 'transaction.aborted')" },
 };
 /* clang-format on */
 
@@ -128,6 +132,11 @@ int inv_ask(const struct inv_world *world, const char *prefix, const char *text,
 {
     struct rp_sql sql = { .name = prefix, .text = text, .params = "", .columns = "s" };
     return run(world, &sql, NULL, out);
+}
+
+int inv_ask_again(const struct inv_world *world, const struct rp_sql *sql, struct rp_buf *out)
+{
+    return run(world, sql, NULL, out);
 }
 
 /* Each keeps its place in memory, so that the connection prepares it once. */
@@ -192,6 +201,7 @@ int inv_check(const struct inv_world *w, enum inv_when when, struct rp_buf *out)
     n += check_answers(w, out);
     n += check_attempts(w, out);
     n += inv_check_store(w, when, out);
+    n += inv_check_files(w, when, out);
     if (w->known->seen[0] == '\0') return n;
     rp_buf_fmt(out, "%s\n", w->known->seen);
     return n + 1;

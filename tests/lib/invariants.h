@@ -17,7 +17,11 @@
 #include "store/store.h"
 
 #define INV_SUBJECTS_MAX 32
+#define INV_FILES_MAX    8
+#define INV_TXNS_MAX     2
 #define INV_TEXT         48
+#define INV_KEY          96
+#define INV_TENANT       "acme"
 #define INV_TYPE         "text/x-upload"
 
 /* One subject as its user knows it. */
@@ -34,11 +38,31 @@ struct inv_subject {
     int64_t mark_id, due_at_ms;
 };
 
+/* One upload as its user knows it. Its name may be another's as well. */
+struct inv_file {
+    char name[INV_TEXT], bytes[INV_TEXT], key[INV_KEY], etag[RP_ETAG_MAX];
+    bool begun;     /* the init was acknowledged: id, key, mark and due hold what the answer said */
+    bool put;       /* the bytes were sent, heard or not */
+    bool confirmed; /* acknowledged, alone or by its transaction's commit */
+    bool asked;     /* somebody asked to delete or replace it, heard or not, or began to */
+    bool deleted;   /* acknowledged */
+    bool restored;  /* acknowledged, and nothing was asked since */
+    int64_t id, mark_id, due_at_ms;
+    size_t txn; /* 1 + its transaction; 0: none */
+};
+struct inv_txn {
+    int64_t id;
+    bool begun, committed, aborted; /* acknowledged */
+};
+
 /* Plain memory without pointers, so that it can be shared with a process that dies. */
 struct inv_known {
     int64_t host_ms, db_ms, store_ms; /* the three clocks */
     size_t n;
     struct inv_subject subjects[INV_SUBJECTS_MAX];
+    size_t n_files, n_txns;
+    struct inv_file files[INV_FILES_MAX];
+    struct inv_txn txns[INV_TXNS_MAX];
     int64_t removes; /* items that any store delete named */
     int64_t max_attempts;
     int64_t returning_id; /* a restore from quarantine is under way: it may take its own copy away again */
@@ -61,6 +85,9 @@ enum inv_when {
 /* Appends a line a violation; returns how many. */
 int inv_check(const struct inv_world *world, enum inv_when when, struct rp_buf *out);
 
+/* The questions about files, quota and transactions (invariants_files.c). */
+int inv_check_files(const struct inv_world *world, enum inv_when when, struct rp_buf *out);
+
 /* FENCED: take the digest of everything that is known of marks before a worker without lease tries to finish, and ask
  * afterwards whether it is still the same. */
 void inv_marks_digest(const struct inv_world *world, char out[RP_DIGEST_HEX]);
@@ -78,5 +105,7 @@ bool inv_stands(const struct inv_world *world, const char *key, const struct inv
 void inv_upload(const struct inv_world *world, struct inv_subject *subject);
 /* All rows of a statement's only column, a text, as lines of `prefix`. */
 int inv_ask(const struct inv_world *world, const char *prefix, const char *text, struct rp_buf *out);
+/* The same for a statement that keeps its place in memory: the connection prepares it once. Its name is the prefix. */
+int inv_ask_again(const struct inv_world *world, const struct rp_sql *sql, struct rp_buf *out);
 
 #endif

@@ -24,7 +24,9 @@ static struct watch *of(struct rp_store *store)
 
 static const struct rp_sql intent = {
     .name = "intent",
-    .text = "SELECT state, due_at FROM mark WHERE place_id = $1 AND key = $2 AND etag = $3 ORDER BY id DESC LIMIT 1",
+    /* an upload that nobody confirmed has a mark without identity: what stands under its key is its own */
+    .text = "SELECT state, due_at FROM mark WHERE place_id = $1 AND key = $2 "
+            "AND (etag = $3 OR (etag = '' AND file_id IS NOT NULL)) ORDER BY id DESC LIMIT 1",
     .params = "iss",
     .columns = "ii",
 };
@@ -51,6 +53,8 @@ static bool is_own_copy(const struct inv_world *w, const struct rp_item *item)
     if (w->known->returning_id == 0) return false;
     for (size_t i = 0; i < w->known->n; i++)
         if (strcmp(w->known->subjects[i].etag, item->identity.etag) == 0) return false;
+    for (size_t i = 0; i < w->known->n_files; i++)
+        if (strcmp(w->known->files[i].etag, item->identity.etag) == 0) return false;
     return true;
 }
 
@@ -71,7 +75,7 @@ static void look(const struct inv_world *w, const struct rp_item *item)
     int64_t early = k->host_ms < k->db_ms ? k->host_ms : k->db_ms;
     if (k->store_ms < early) early = k->store_ms;
     w->known->removes++;
-    if (f.state == 0 && is_own_copy(w, item)) return;
+    if (!was_decided(f.state) && is_own_copy(w, item)) return;
     if (!was_decided(f.state)) saw(w, "INTENT-FIRST", item->key, "deleted while its mark was not durably purging");
     if (f.due_at_ms > early) saw(w, "NO-EARLY", item->key, "deleted before it was due on every clock");
 }

@@ -93,6 +93,13 @@ void world_make(struct world *w, enum dbs_kind kind, enum world_store store)
                                           .allow_any_grace = true,
                                           .quarantine_ms = 7 * RP_DAY_MS };
     w->worker = (struct rp_worker){ .name = "worker" };
+    w->uploads = (struct rp_upload_rules){ .expire_ms = RP_HOUR_MS,
+                                           .max_size_bytes = 1000,
+                                           .max_open_per_tenant = 1000000,
+                                           .quota_default_bytes = 100000,
+                                           .txn_timeout_ms = RP_HOUR_MS,
+                                           .rollback_grace_ms = 5 * RP_DAY_MS };
+    w->places[0] = &w->place;
     w->rules = (struct rp_sweep_rules){ .batch = 100,
                                         .lease_ms = 2 * RP_MINUTE_MS,
                                         .max_attempts = 3,
@@ -122,10 +129,12 @@ void world_pass(struct world *w, int64_t ms)
     world_script(w,
                  "UPDATE mark SET next_at = next_at - %" PRId64 ", due_at = due_at - %" PRId64 ","
                  " marked_at = marked_at - %" PRId64 ";"
+                 "UPDATE file SET url_ends_at = url_ends_at - %" PRId64 ";"
+                 "UPDATE txn SET ends_at = ends_at - %" PRId64 ";"
                  "UPDATE run_lock SET locked_at = locked_at - %" PRId64 ";"
                  "UPDATE lane SET heads_at = heads_at - %" PRId64 ";"
                  "UPDATE meta SET number = number - %" PRId64 " WHERE name = 'epoch_raised_at';",
-                 ms, ms, ms, ms, ms, ms);
+                 ms, ms, ms, ms, ms, ms, ms, ms);
 }
 
 /* ---- objects ---- */
@@ -306,6 +315,7 @@ void world_steps_claim(struct world *w, struct rp_catalog *catalog, struct world
 void world_steps_erase(struct world *w, struct rp_catalog *catalog, struct world_steps *s)
 {
     ok(rp_sweep_check(catalog, &w->rules, w->worker.name, &s->batch, &err));
+    rp_sweep_learn(&s->batch);
     rp_sweep_set_aside(&s->batch);
     rp_sweep_erase(&s->batch);
 }
@@ -364,6 +374,66 @@ static void check_tallies(struct world *w)
     assert_int_equal(world_number(w, "SELECT count(*) FROM mark"), counted);
 }
 
+/* Statuses of files: 1 pending, 2 scanning, 3 live, 4 deleted, 5 purged, 6 expired. Kinds of ledger rows: 1 reserve, 2 use, 3 refund. */
+static void check_files(struct world *w)
+{
+#define LEDGER(kind)  "(SELECT count(*) FROM ledger l WHERE l.file_id = f.id AND l.kind = " kind ")"
+#define EVENTS(event) "(SELECT count(*) FROM audit WHERE event = '" event "')"
+    static const char *const never[] = {
+        "SELECT count(*) FROM file f WHERE NOT EXISTS (SELECT 1 FROM mark m WHERE m.id = f.mark_id AND m.file_id = "
+        "f.id)",
+        "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status = 1 AND m.state <> 1",
+        "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status IN (2, 3) AND m.state <> 5",
+        "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status = 4 AND m.state NOT IN (1, 3, 6, "
+        "7)",
+        "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status = 5 AND m.state NOT IN (1, 3, 4)",
+        "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status = 6 AND m.state NOT IN (3, 4, 6, "
+        "7)",
+        /* what lives has no mark that waits */
+        "SELECT count(*) FROM mark m JOIN file f ON f.id = m.file_id WHERE f.status IN (2, 3) AND m.active = 1",
+        /* what was never confirmed and is erased waits for a late PUT, or has waited */
+        "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status = 6 AND m.state = 4 AND NOT EXISTS"
+        " (SELECT 1 FROM mark n WHERE n.file_id = f.id AND n.reason = 'late upload')",
+        "SELECT count(*) FROM file WHERE (status IN (2, 3)) <> (live_name IS NOT NULL)",
+        "SELECT count(*) FROM file WHERE live_name <> name",
+        "SELECT count(*) FROM (SELECT 1 FROM file WHERE status IN (2, 3) GROUP BY tenant_id, name"
+        " HAVING count(*) > 1) AS t",
+        /* a child or derivative does not outlive what it belongs to */
+        "SELECT count(*) FROM file f JOIN file o ON o.id = f.parent_id WHERE f.status IN (2, 3) AND o.status > 3",
+        "SELECT count(*) FROM file f JOIN file o ON o.id = f.source_id WHERE f.status IN (2, 3) AND o.status > 3",
+        "SELECT count(*) FROM file f WHERE " LEDGER("1") " <> 1",
+        "SELECT count(*) FROM file f WHERE f.status IN (1, 6) AND " LEDGER("2") " <> 0",
+        "SELECT count(*) FROM file f WHERE f.status IN (2, 3) AND " LEDGER("2") " <> 1",
+        "SELECT count(*) FROM file f WHERE f.status = 4 AND " LEDGER("2") " <> CASE WHEN f.was = 1 THEN 0 ELSE 1 END",
+        "SELECT count(*) FROM file f WHERE " LEDGER("3") " <> CASE WHEN f.status IN (5, 6) THEN 1 ELSE 0 END",
+        "SELECT count(*) FROM ledger l WHERE NOT EXISTS (SELECT 1 FROM file f WHERE f.id = l.file_id"
+        " AND f.tenant_id = l.tenant_id AND f.size_bytes = l.bytes)",
+        "SELECT count(*) FROM tenant WHERE used_bytes < 0 OR reserved_bytes < 0 OR open_uploads < 0",
+        "SELECT count(*) FROM txn t WHERE t.members <> (SELECT count(*) FROM file f WHERE f.txn_id = t.id)",
+        "SELECT count(*) FROM txn t JOIN file f ON f.txn_id = t.id WHERE (t.state = 2) <> (" LEDGER("2") " = 1)",
+        "SELECT abs(" EVENTS("file.pending") " - (SELECT count(*) FROM file))",
+        "SELECT abs(" EVENTS("file.uploaded") " - (SELECT count(*) FROM ledger WHERE kind = 2))",
+        "SELECT abs(" EVENTS("file.purged") " - (SELECT count(*) FROM file WHERE status = 5))",
+        "SELECT abs(" EVENTS("file.cleaned") " - (SELECT count(*) FROM file WHERE status = 6))",
+    };
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
+        if (world_number(w, never[i]) != 0) fail_msg("found some: %s", never[i]);
+}
+
+static int rebuild(struct rp_tx *tx, void *ctx, struct rp_error *e)
+{
+    return rp_quota_rebuild(tx, false, NULL, NULL, ctx, e);
+}
+
+/* QUOTA-EXACT: the counters are what the ledger sums up. */
+static void check_quota(struct world *w)
+{
+    struct rp_quota_check check;
+    ok(rp_catalog_transact(w->catalog, rebuild, &check, &err));
+    assert_int_equal(check.tenants, world_number(w, "SELECT count(*) FROM tenant"));
+    assert_int_equal(check.wrong, 0);
+}
+
 void world_check(struct world *w)
 {
     static const char *const never[] = {
@@ -382,6 +452,8 @@ void world_check(struct world *w)
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
         if (world_number(w, never[i]) != 0) fail_msg("found some: %s", never[i]);
     check_tallies(w);
+    check_files(w);
+    check_quota(w);
     ok(rp_audit_verify(w->catalog, &verdict, &err));
     if (verdict.broken) fail_msg("audit %d.%d: %s", (int)verdict.lane, (int)verdict.seq, verdict.why);
 }

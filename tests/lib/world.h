@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "catalog/audit.h"
+#include "core/file.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
 #include "core/sweeper.h"
@@ -44,7 +45,9 @@ struct world {
     struct rp_worker worker;
     struct rp_sweep_rules rules; /* batches of 100, 3 attempts */
     _Atomic int64_t calls[WORLD_CALLS];
-    _Atomic int64_t removed; /* objects that the store was asked to delete */
+    struct rp_upload_rules uploads; /* 1 h, 100,000 bytes a tenant, 1,000 a file, 1 h for a transaction, no scan */
+    struct rp_place *places[1];     /* of the commands over files */
+    _Atomic int64_t removed;        /* objects that the store was asked to delete */
     int (*before)(void *ctx, const char *call, const char *key, struct rp_error *err);
     int (*after)(void *ctx, const char *call, const char *key, struct rp_error *err);
     void *ctx;
@@ -103,7 +106,8 @@ int64_t world_number(struct world *w, const char *sql); /* the integer that a qu
 void world_script(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int64_t world_count(struct world *w, enum rp_state state); /* marks in a state, counted */
 /* What must hold whatever happened: tallies are what counting gives, final marks wait for nothing and others do, a subject has one
- * active mark, dead marks and open letters belong together, runs without lock have their record, every chain verifies. */
+ * active mark, dead marks and open letters belong together, runs without lock have their record, every chain verifies. And of
+ * files: QUOTA-EXACT, one living file a name, statuses fit their marks and their ledger rows, transactions are all or nothing. */
 void world_check(struct world *w);
 
 #endif

@@ -45,7 +45,7 @@ static void test_every_command_can_be_found_and_explained(void **state)
     (void)state;
     assert_options_in_order(rp_global_options, true);
     for (size_t i = 0; i < rp_commands_count; i++) {
-        const struct rp_command *c = &rp_commands[i];
+        const struct rp_cli_command *c = &rp_commands[i];
         assert_ptr_equal(rp_command_find(c->name), c);
         if (c->alias != NULL) assert_ptr_equal(rp_command_find(c->alias), c);
         assert_non_null(c->run);

@@ -14,10 +14,12 @@
 #include "catalog/hold.h"
 #include "catalog/schema.h"
 #include "catalog/statements.h"
+#include "core/file.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
 #include "core/state.h"
 #include "core/sweep.h"
+#include "core/transaction.h"
 
 #define NOW      INT64_C(1790000000000)
 #define DAY      RP_DAY_MS
@@ -46,6 +48,60 @@ static void test_states_in_the_statements_are_those_of_the_enum(void **state)
     expect_in("mark_claimed", RP_SQL(mark_claimed)->text, "state IN (%d, %d)", RP_CHECKING, RP_PURGING);
 }
 
+static void test_statuses_in_the_statements_are_those_of_the_enum(void **state)
+{
+    (void)state;
+    static const enum rp_status listed[] = { RP_FILE_SCANNING, RP_FILE_LIVE, RP_FILE_DELETED, RP_FILE_PURGED };
+    for (size_t i = 0; i < COUNT(listed); i++)
+        expect_in("file_visible", RP_SQL(file_visible)->text, "AND status = %d AND id > $2", listed[i]);
+    expect_in("file_visible", RP_SQL(file_visible)->text, "AND status = %d AND id > $2 AND (shown = 1 OR $4 = 1)",
+              RP_FILE_DELETED);
+    expect_in("file_visible", RP_SQL(file_visible)->text, "AND status = %d AND id > $2 AND shown = 1", RP_FILE_PURGED);
+    /* what is over comes last: its key may be marked like any other */
+    expect_in("file_of_keys", RP_SQL(file_of_keys)->text, "f.status < %d", RP_FILE_PURGED);
+    assert_int_equal(RP_FILE_EXPIRED, RP_FILE_PURGED + 1);
+    expect_in("tenant_sums", RP_SQL(tenant_sums)->text, "MAX(CASE WHEN kind = %d THEN 1 ELSE 0 END) AS used",
+              RP_LEDGER_USE);
+    expect_in("tenant_sums", RP_SQL(tenant_sums)->text, "MAX(CASE WHEN kind = %d THEN 1 ELSE 0 END) AS refunds",
+              RP_LEDGER_REFUND);
+    expect_in("tenant_sums", RP_SQL(tenant_sums)->text, "CASE kind WHEN %d THEN bytes WHEN %d THEN -bytes",
+              RP_LEDGER_RESERVE, RP_LEDGER_REFUND);
+}
+
+static void test_only_the_designed_moves_of_a_file_are_allowed(void **state)
+{
+    (void)state;
+    static const char *const names[RP_STATUSES] = {
+        [RP_FILE_PENDING] = "pending", [RP_FILE_SCANNING] = "scanning", [RP_FILE_LIVE] = "live",
+        [RP_FILE_DELETED] = "deleted", [RP_FILE_PURGED] = "purged",     [RP_FILE_EXPIRED] = "expired"
+    };
+    static const char *const allowed[RP_STATUSES] = {
+        /* clang-format off */
+        /*                     pending scanning live deleted purged expired */
+        [RP_FILE_PENDING]  = "    -      yes    yes    yes     -      yes",
+        [RP_FILE_SCANNING] = "    -       -     yes    yes    yes      - ",
+        [RP_FILE_LIVE]     = "    -       -      -     yes    yes      - ",
+        [RP_FILE_DELETED]  = "    -      yes    yes     -     yes      - ",
+        [RP_FILE_PURGED]   = "    -       -      -      -      -       - ",
+        [RP_FILE_EXPIRED]  = "    -       -      -      -      -       - ",
+        /* clang-format on */
+    };
+    for (int from = RP_FILE_PENDING; from < RP_STATUSES; from++) {
+        char row[80], *rest = row;
+        enum rp_status found = RP_FILE_PENDING;
+        snprintf(row, sizeof row, "%s", allowed[from]);
+        for (int to = RP_FILE_PENDING; to < RP_STATUSES; to++) {
+            bool may = strcmp(strtok_r(rest, " ", &rest), "yes") == 0;
+            if (rp_status_may_move((enum rp_status)from, (enum rp_status)to) != may)
+                fail_msg("%s -> %s", names[from], names[to]);
+        }
+        assert_string_equal(rp_status_name((enum rp_status)from), names[from]);
+        assert_true(rp_status_parse(names[from], &found));
+        assert_int_equal(found, from);
+        assert_false(rp_status_parse("Live", &found));
+    }
+}
+
 static void test_scopes_in_the_statements_are_those_of_the_enum(void **state)
 {
     (void)state;
@@ -68,6 +124,10 @@ static void test_numbers_in_the_schema_are_those_of_the_enums(void **state)
               RP_SCOPE_SUBJECT, RP_SCOPE_PREFIX, RP_SCOPE_TENANT, RP_SCOPE_EVERYTHING);
     expect_in("the schema", rp_schema_steps[0].sql, "%d: references", RP_CHECK_REFERENCES);
     expect_in("the schema", rp_schema_steps[0].sql, "-- %d store", RP_PLACE_STORE);
+    expect_in("the schema", rp_schema_steps[0].sql, "-- %d reserve, %d use, %d refund", RP_LEDGER_RESERVE,
+              RP_LEDGER_USE, RP_LEDGER_REFUND);
+    expect_in("the schema", rp_schema_steps[1].sql, "-- %d open, %d committed, %d aborted", RP_TXN_OPEN,
+              RP_TXN_COMMITTED, RP_TXN_ABORTED);
 }
 
 /* They stand in catalogs that people have: this table may only grow. */
@@ -76,25 +136,16 @@ static void test_stored_numbers_never_change(void **state)
     (void)state;
     const struct {
         int is, must_be;
-    } numbers[] = { { RP_MARKED, 1 },
-                    { RP_CHECKING, 2 },
-                    { RP_PURGING, 3 },
-                    { RP_PURGED, 4 },
-                    { RP_REPRIEVED, 5 },
-                    { RP_DEAD, 6 },
-                    { RP_LOST, 7 },
-                    { RP_STATES, 8 },
-                    { RP_END_ERASED, 1 },
-                    { RP_END_GONE, 2 },
-                    { RP_END_SUPERSEDED, 3 },
-                    { RP_END_QUARANTINED, 4 },
-                    { RP_END_RESTORED, 5 },
-                    { RP_END_RECOVERED, 6 },
-                    { RP_END_KEPT, 7 },
-                    { RP_SCOPE_SUBJECT, 1 },
-                    { RP_SCOPE_PREFIX, 2 },
-                    { RP_SCOPE_TENANT, 3 },
-                    { RP_SCOPE_EVERYTHING, 4 } };
+    } numbers[] = {
+        { RP_MARKED, 1 },        { RP_CHECKING, 2 },      { RP_PURGING, 3 },        { RP_PURGED, 4 },
+        { RP_REPRIEVED, 5 },     { RP_DEAD, 6 },          { RP_LOST, 7 },           { RP_STATES, 8 },
+        { RP_END_ERASED, 1 },    { RP_END_GONE, 2 },      { RP_END_SUPERSEDED, 3 }, { RP_END_QUARANTINED, 4 },
+        { RP_END_RESTORED, 5 },  { RP_END_RECOVERED, 6 }, { RP_END_KEPT, 7 },       { RP_END_CONFIRMED, 8 },
+        { RP_FILE_PENDING, 1 },  { RP_FILE_SCANNING, 2 }, { RP_FILE_LIVE, 3 },      { RP_FILE_DELETED, 4 },
+        { RP_FILE_PURGED, 5 },   { RP_FILE_EXPIRED, 6 },  { RP_LEDGER_RESERVE, 1 }, { RP_LEDGER_USE, 2 },
+        { RP_LEDGER_REFUND, 3 }, { RP_TXN_OPEN, 1 },      { RP_TXN_COMMITTED, 2 },  { RP_TXN_ABORTED, 3 },
+        { RP_SCOPE_SUBJECT, 1 }, { RP_SCOPE_PREFIX, 2 },  { RP_SCOPE_TENANT, 3 },   { RP_SCOPE_EVERYTHING, 4 }
+    };
     for (size_t i = 0; i < COUNT(numbers); i++)
         assert_int_equal(numbers[i].is, numbers[i].must_be);
 }
@@ -496,6 +547,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states_in_the_statements_are_those_of_the_enum),
+        cmocka_unit_test(test_statuses_in_the_statements_are_those_of_the_enum),
+        cmocka_unit_test(test_only_the_designed_moves_of_a_file_are_allowed),
         cmocka_unit_test(test_scopes_in_the_statements_are_those_of_the_enum),
         cmocka_unit_test(test_numbers_in_the_schema_are_those_of_the_enums),
         cmocka_unit_test(test_stored_numbers_never_change),

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http_trials.h - calls that do what a test of the server wants to see, joined with those of the program. */
+#ifndef RP_TESTS_CONTRACT_HTTP_TRIALS_H
+#define RP_TESTS_CONTRACT_HTTP_TRIALS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "lib/http.h"
+
+/* A server with these calls; everything below is as at the beginning. */
+void trial_begin(struct served *s, enum dbs_kind kind, void (*tune)(struct served *s));
+
+/* POST /trial/count and /trial/slow raise the number `trial` of table meta. GET /trial/gate waits until the gate is open. */
+void trial_gate(bool open);
+extern atomic_int trial_waiting; /* requests that wait at the gate */
+
+/* PUT /trial/upload counts how its streams ended. */
+extern atomic_int trial_received, trial_ended, trial_aborted; /* bytes, ends, aborts */
+/* Streams of GET /trial/stream that were released. */
+extern atomic_int trial_freed;
+
+/* Waits for what another thread brings about, without end but that of the test. */
+#define until(condition)                                                                                               \
+    do {                                                                                                               \
+        const struct timespec moment_ = { .tv_nsec = 1000000 };                                                        \
+        while (!(condition))                                                                                           \
+            nanosleep(&moment_, NULL);                                                                                 \
+    } while (0)
+
+#endif

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files: delete and restore, families, holds, quarantine, and what the verbs over marks do with the mark of a file. On both engines, with
+ * objects in memory and in a directory. Needs PostgreSQL: run under tests/lib/with-postgres. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hold.h"
+#include "core/owner.h"
+#include "core/undo.h"
+#include "lib/uploads.h"
+
+#define HOUR RP_HOUR_MS
+#define DAY  RP_DAY_MS
+
+static struct rp_error err;
+
+static int set_up(void **state)
+{
+    uintptr_t which = (uintptr_t)*state;
+    struct world *w = calloc(1, sizeof *w);
+    world_make(w, which & 1 ? DBS_POSTGRES : DBS_SQLITE_FILE, which & 2 ? WORLD_FS : WORLD_MEMORY);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world_check(*state); /* whatever a test did */
+    world_drop(*state);
+    free(*state);
+    return 0;
+}
+
+static void expect_sweep(struct world *w, int64_t purged)
+{
+    struct rp_sweep_result *r = world_sweep(w);
+    for (int64_t i = 0; i < r->run.figures.n_errors && i < RP_RUN_ERRORS_MAX; i++)
+        print_error("%s\n", r->run.figures.errors[i]);
+    assert_string_equal(r->outcome, "done");
+    assert_int_equal(r->run.figures.purged, purged);
+}
+
+static int64_t events(struct world *w, const char *event)
+{
+    char sql[120];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM audit WHERE event = '%s'", event);
+    return world_number(w, sql);
+}
+
+static void delete (struct world *w, int64_t id)
+{
+    struct rp_file_command c;
+    world_ok(uploads_delete(w, id, -1, &c), &c.command.error, __FILE__, __LINE__);
+}
+
+static void restore(struct world *w, int64_t id)
+{
+    struct rp_file_command c;
+    world_ok(uploads_restore(w, id, &c), &c.command.error, __FILE__, __LINE__);
+}
+
+/* ---- delete ---- */
+
+static void test_a_deleted_file_can_be_restored_until_it_is_purged(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t id = uploads_live(w, "a", "hello");
+    const char *key = uploads_file(w, id).key;
+    assert_int_equal(uploads_delete(w, id, -1, &c), 0);
+    assert_true(c.changed);
+    assert_int_equal(c.answer.file.status, RP_FILE_DELETED);
+    assert_int_equal(c.answer.due_at_ms - c.answer.marked_at_ms, 5 * DAY);
+    assert_int_equal(c.answer.mark_id, uploads_mark(w, id).id);
+    uploads_expect_quota(w, 5, 0, 0);
+    world_pass(w, 4 * DAY);
+    expect_sweep(w, 0);
+    assert_int_equal(uploads_restore(w, id, &c), 0);
+    assert_true(c.changed);
+    assert_int_equal(c.answer.mark_id, 0);
+    uploads_expect(w, id, RP_FILE_LIVE);
+    assert_int_equal(uploads_restore(w, id, &c), 0); /* again: the same answer */
+    assert_false(c.changed);
+    world_pass(w, 40 * DAY);
+    expect_sweep(w, 0);
+    assert_string_equal(world_text(w, key), "hello");
+    delete (w, id);
+    world_pass(w, 6 * DAY);
+    expect_sweep(w, 1);
+    uploads_expect(w, id, RP_FILE_PURGED);
+    uploads_expect_quota(w, 0, 0, 0);
+    assert_false(world_exists(w, key));
+    assert_int_equal(uploads_restore(w, id, &c), RP_ETOOLATE);
+    assert_int_equal(uploads_delete(w, id, -1, &c), 0);
+    assert_false(c.changed);
+    assert_int_equal(events(w, "file.purged"), 1);
+    assert_int_equal(world_count(w, RP_MARKED), 0); /* a confirmed file has no second mark */
+}
+
+static void test_M5_deleting_again_is_the_same_mark_and_only_a_later_time_counts(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t id = uploads_live(w, "a", "hello");
+    assert_int_equal(uploads_delete(w, id, 5 * DAY, &c), 0);
+    int64_t mark = c.answer.mark_id, due = c.answer.due_at_ms;
+    assert_int_equal(uploads_delete(w, id, -1, &c), 0);
+    assert_false(c.changed);
+    assert_int_equal(c.answer.mark_id, mark);
+    assert_int_equal(c.answer.due_at_ms, due);
+    assert_int_equal(uploads_delete(w, id, 7 * DAY, &c), 0);
+    assert_true(c.changed);
+    assert_int_equal(c.answer.mark_id, mark);
+    assert_true(c.answer.due_at_ms > due);
+    assert_int_equal(uploads_mark(w, id).due_at_ms, c.answer.due_at_ms);
+    assert_int_equal(events(w, "mark.extended"), 1);
+    assert_int_equal(uploads_delete(w, id, 6 * DAY, &c), RP_EMARKED);
+    c = uploads_command(w, &rp_verb_delete, id);
+    c.at_ms = uploads_mark(w, id).due_at_ms + DAY;
+    assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
+    assert_int_equal(uploads_mark(w, id).due_at_ms, c.at_ms);
+    world_pass(w, 7 * DAY + HOUR);
+    expect_sweep(w, 0);
+    world_pass(w, DAY);
+    expect_sweep(w, 1);
+}
+
+static void test_what_delete_refuses(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    char reason[RP_REASON_MAX + 2];
+    int64_t id = uploads_live(w, "a", "hello");
+    w->config.allow_any_grace = false;
+    assert_int_equal(uploads_delete(w, id, HOUR, &c), RP_EGRACE);
+    assert_int_equal(uploads_delete(w, id, 31 * DAY, &c), RP_EGRACE);
+    assert_int_equal(uploads_delete(w, 4711, -1, &c), RP_ENOTFOUND);
+    c = uploads_command(w, &rp_verb_delete, id);
+    c.command.tenant_id = uploads_tenant(w, "other");
+    assert_int_equal(rp_command_run(w->catalog, &c.command), RP_ENOTFOUND);
+    c = uploads_command(w, &rp_verb_restore, id);
+    c.command.tenant_id = uploads_tenant(w, "other");
+    assert_int_equal(rp_command_run(w->catalog, &c.command), RP_ENOTFOUND);
+    memset(reason, 'x', sizeof reason);
+    reason[sizeof reason - 1] = 0;
+    c = uploads_command(w, &rp_verb_delete, id);
+    c.reason = reason;
+    assert_int_equal(rp_command_run(w->catalog, &c.command), RP_EINVAL);
+    c.reason = "\xff";
+    assert_int_equal(rp_command_run(w->catalog, &c.command), RP_EINVAL);
+    uploads_expect(w, id, RP_FILE_LIVE);
+    c = uploads_command(w, &rp_verb_delete, id);
+    c.command.tenant_id = 0; /* an admin's command is for any tenant's file */
+    assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
+}
+
+static void test_a_pending_upload_that_is_deleted_keeps_its_mark_and_is_refunded_once(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t id = uploads_begin(w, "a", "hello");
+    int64_t mark = uploads_mark(w, id).id;
+    uploads_put(w, id, "hello");
+    assert_int_equal(uploads_delete(w, id, DAY, &c), 0);
+    assert_int_equal(c.answer.mark_id, mark);
+    uploads_expect(w, id, RP_FILE_DELETED);
+    uploads_expect_quota(w, 0, 5, 1);
+    assert_int_equal(uploads_restore(w, id, &c), RP_ENOTMARKED);
+    world_pass(w, 2 * HOUR);
+    expect_sweep(w, 1);
+    uploads_expect(w, id, RP_FILE_PURGED);
+    uploads_expect_quota(w, 0, 0, 0);
+    assert_false(world_exists(w, uploads_file(w, id).key));
+    uploads_put(w, id, "late!");
+    world_pass(w, 26 * HOUR);
+    expect_sweep(w, 1);
+    assert_false(world_exists(w, uploads_file(w, id).key));
+    uploads_expect_quota(w, 0, 0, 0);
+}
+
+static void test_a_reason_that_sounds_like_ours_is_only_a_reason(void **state)
+{
+    struct world *w = *state;
+    int64_t id = uploads_live(w, "a", "hello");
+    struct rp_file_command c = uploads_command(w, &rp_verb_delete, id);
+    c.reason = RP_REASON_ABANDONED;
+    assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
+    world_pass(w, 6 * DAY);
+    expect_sweep(w, 1);
+    uploads_expect(w, id, RP_FILE_PURGED);
+    uploads_expect_quota(w, 0, 0, 0);
+    assert_int_equal(world_count(w, RP_MARKED), 0);
+}
+
+/* ---- families ---- */
+
+static void test_F4_a_delete_takes_along_what_belongs_to_it_and_a_restore_brings_it_back(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t root = uploads_live(w, "root", "xx"), other = uploads_live(w, "other", "x");
+    int64_t child = uploads_child(w, "child", root, 0), thumb = uploads_child(w, "thumb", 0, child);
+    int64_t diamond = uploads_child(w, "diamond", child, thumb);
+    struct rp_init pending = uploads_init(w, "pending", 3);
+    pending.parent_id = thumb;
+    assert_int_equal(rp_command_run(w->catalog, &pending.command), 0);
+    const int64_t family[] = { root, child, thumb, diamond };
+    delete (w, root);
+    for (size_t i = 0; i < 4; i++) {
+        uploads_expect(w, family[i], RP_FILE_DELETED);
+        assert_int_equal(uploads_file(w, family[i]).with_id, root);
+        assert_int_equal(uploads_mark(w, family[i]).due_at_ms, uploads_mark(w, root).due_at_ms);
+    }
+    uploads_expect(w, pending.file_id, RP_FILE_DELETED);
+    uploads_expect(w, other, RP_FILE_LIVE);
+    world_check(w);
+    assert_int_equal(uploads_restore(w, child, &c), RP_EOWNERGONE);
+    assert_int_equal(uploads_restore(w, diamond, &c), RP_EOWNERGONE);
+    restore(w, root);
+    for (size_t i = 0; i < 4; i++)
+        uploads_expect(w, family[i], RP_FILE_LIVE);
+    uploads_expect(w, pending.file_id, RP_FILE_DELETED); /* its upload never ended */
+    assert_int_equal(events(w, "file.restored"), 4);
+    delete (w, root);
+    world_pass(w, 6 * DAY);
+    (void)world_sweep(w);
+    for (size_t i = 0; i < 4; i++)
+        uploads_expect(w, family[i], RP_FILE_PURGED);
+    uploads_expect_quota(w, 1, 0, 0);
+}
+
+static void test_F4_what_was_deleted_by_itself_stays_deleted(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t root = uploads_live(w, "root", "x"), child = uploads_child(w, "child", root, 0);
+    int64_t grandchild = uploads_child(w, "grandchild", child, 0);
+    delete (w, child);
+    assert_int_equal(uploads_file(w, grandchild).with_id, child);
+    delete (w, root);
+    assert_int_equal(uploads_restore(w, child, &c), RP_EOWNERGONE); /* what it belongs to is gone */
+    uploads_expect(w, child, RP_FILE_DELETED);
+    restore(w, root);
+    uploads_expect(w, child, RP_FILE_DELETED);
+    uploads_expect(w, grandchild, RP_FILE_DELETED);
+    assert_int_equal(uploads_restore(w, grandchild, &c), RP_EOWNERGONE);
+    restore(w, child);
+    uploads_expect(w, child, RP_FILE_LIVE);
+    uploads_expect(w, grandchild, RP_FILE_LIVE);
+}
+
+/* A derivative of one deleted file and child of another: it comes back with the last of them. */
+static void test_F4_what_belongs_to_two_waits_for_both(void **state)
+{
+    struct world *w = *state;
+    int64_t left = uploads_live(w, "left", "x"), right = uploads_live(w, "right", "x");
+    int64_t both = uploads_child(w, "both", left, right), below = uploads_child(w, "below", both, 0);
+    delete (w, left);
+    delete (w, right);
+    restore(w, left);
+    uploads_expect(w, left, RP_FILE_LIVE);
+    uploads_expect(w, both, RP_FILE_DELETED);
+    uploads_expect(w, below, RP_FILE_DELETED);
+    world_check(w);
+    restore(w, right);
+    uploads_expect(w, both, RP_FILE_LIVE);
+    uploads_expect(w, below, RP_FILE_LIVE);
+}
+
+static void test_F4_more_time_for_a_file_is_more_time_for_its_family(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t root = uploads_live(w, "root", "x"), child = uploads_child(w, "child", root, 0);
+    delete (w, root);
+    assert_int_equal(uploads_delete(w, root, 20 * DAY, &c), 0);
+    world_pass(w, 10 * DAY);
+    expect_sweep(w, 0);
+    restore(w, root);
+    uploads_expect(w, child, RP_FILE_LIVE);
+    assert_int_equal(events(w, "mark.extended"), 2);
+}
+
+static void test_F4_one_taken_name_in_the_family_refuses_the_whole(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t root = uploads_live(w, "root", "x"), child = uploads_child(w, "child", root, 0);
+    delete (w, root);
+    int64_t taker = uploads_live(w, "child", "taken");
+    assert_int_equal(uploads_restore(w, root, &c), RP_ENAMETAKEN);
+    uploads_expect(w, root, RP_FILE_DELETED);
+    uploads_expect(w, child, RP_FILE_DELETED);
+    delete (w, taker);
+    restore(w, root);
+    uploads_expect(w, child, RP_FILE_LIVE);
+    uploads_expect(w, taker, RP_FILE_DELETED);
+}
+
+static void test_F4_replacing_takes_the_family_along(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t old = uploads_live(w, "a", "old"), thumb = uploads_child(w, "thumb", 0, old);
+    int64_t now = uploads_live(w, "a", "newer");
+    uploads_expect(w, old, RP_FILE_DELETED);
+    uploads_expect(w, thumb, RP_FILE_DELETED);
+    assert_string_equal(uploads_mark(w, thumb).reason, "replaced");
+    assert_int_equal(uploads_restore(w, old, &c), RP_ENAMETAKEN);
+    delete (w, now);
+    restore(w, old);
+    uploads_expect(w, thumb, RP_FILE_LIVE);
+    assert_int_equal(uploads_restore(w, now, &c), RP_ENAMETAKEN);
+}
+
+/* The limit is on what one delete takes along, and the refusal changes nothing. */
+static void test_a_family_has_a_limit(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t root = uploads_live(w, "root", "x"), child = uploads_child(w, "child", root, root);
+    int64_t added = uploads_file(w, child).id;
+    /* rows as a thousand inits would leave them */
+    world_script(
+        w,
+        "INSERT INTO file (id, tenant_id, name, place_id, key, status, size_bytes, content_type, etag, version,"
+        " modified_ms, mark_id, parent_id, was, url_ends_at, created_at, changed_at) "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
+        "SELECT i, tenant_id, 'n' || i, place_id, 'k' || i, 5, 1, '', '', '', 0, mark_id, %lld, 4, 0, 0, 0 "
+        "FROM n, file WHERE id = %lld",
+        (long long)root, (long long)added);
+    assert_int_equal(uploads_delete(w, root, -1, &c), RP_ETOOBIG);
+    uploads_expect(w, root, RP_FILE_LIVE);
+    world_script(w, "DELETE FROM file WHERE id = 1000");
+    assert_int_equal(uploads_delete(w, root, -1, &c), 0);
+    uploads_expect(w, child, RP_FILE_DELETED);
+    world_script(w, "DELETE FROM file WHERE id < 1000");
+}
+
+/* ---- too late ---- */
+
+static void test_RESTORE_WINS_until_the_claim_and_is_too_late_after_it(void **state)
+{
+    struct world *w = *state;
+    struct world_steps s;
+    struct rp_file_command c;
+    int64_t id = uploads_live(w, "a", "hello");
+    assert_int_equal(uploads_delete(w, id, 0, &c), 0);
+    world_steps_begin(w, w->catalog, "main", &s);
+    world_steps_claim(w, w->catalog, &s);
+    assert_int_equal(s.batch.marks.n, 1);
+    assert_int_equal(uploads_restore(w, id, &c), RP_ETOOLATE);
+    uploads_expect(w, id, RP_FILE_DELETED);
+    uploads_expect_quota(w, 5, 0, 0); /* given back when the bytes are gone */
+    assert_int_equal(uploads_delete(w, id, 30 * DAY, &c), 0);
+    assert_false(c.changed);
+    world_steps_erase(w, w->catalog, &s);
+    ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
+    for (int i = 0; i < 2; i++) /* a second word counts for nothing */
+        ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
+    ok(rp_run_end(w->catalog, &s.run, "done", &err));
+    uploads_expect(w, id, RP_FILE_PURGED);
+    uploads_expect_quota(w, 0, 0, 0);
+    world_steps_done(&s);
+}
+
+/* ---- holds ---- */
+
+static int64_t hold(struct world *w, struct rp_hold_request q)
+{
+    struct rp_hold_answer answer;
+    q.reason = "audit";
+    q.actor = "tester";
+    ok(rp_hold_place(w->catalog, &q, &w->arena, &answer, &err));
+    return answer.id;
+}
+
+static void test_X3_a_held_file_is_neither_deleted_nor_purged(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t id = uploads_live(w, "a", "hello"), before = uploads_live(w, "b", "hello");
+    int64_t pending = uploads_begin(w, "c", "hello");
+    delete (w, before);
+    const struct rp_hold_request scopes[] = {
+        { .scope = RP_SCOPE_TENANT, .tenant_id = uploads_tenant(w, "acme"), .tenant = "acme" },
+        { .scope = RP_SCOPE_PREFIX, .place = &w->place, .key = "acme/" },
+        { .scope = RP_SCOPE_EVERYTHING },
+    };
+    for (size_t i = 0; i < 3; i++) {
+        int64_t held = hold(w, scopes[i]);
+        assert_int_equal(uploads_delete(w, id, -1, &c), RP_EHELD);
+        world_pass(w, 10 * DAY);
+        expect_sweep(w, 0);
+        uploads_expect(w, id, RP_FILE_LIVE);
+        uploads_expect(w, before, RP_FILE_DELETED);
+        uploads_expect(w, pending, RP_FILE_PENDING);
+        ok(rp_hold_remove(w->catalog, held, "tester", &err));
+    }
+    int64_t others =
+        hold(w, (struct rp_hold_request){
+                    .scope = RP_SCOPE_TENANT, .tenant_id = uploads_tenant(w, "other"), .tenant = "other" });
+    expect_sweep(w, 1);
+    uploads_expect(w, before, RP_FILE_PURGED);
+    uploads_expect(w, pending, RP_FILE_EXPIRED);
+    assert_int_equal(uploads_delete(w, id, -1, &c), 0);
+    ok(rp_hold_remove(w->catalog, others, "tester", &err));
+}
+
+/* ---- quarantine ---- */
+
+static struct rp_reprieve_answer restore_mark(struct world *w, int64_t mark_id)
+{
+    struct rp_mark mark;
+    struct rp_reprieve_answer answer;
+    ok(rp_mark_get(w->catalog->db, mark_id, &w->arena, &mark, &err));
+    ok(rp_reprieve_many(w->catalog, &w->place, &mark, 1, "tester", &answer, &err));
+    return answer;
+}
+
+static void test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_returned(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    w->config.mode = RP_MODE_QUARANTINE;
+    int64_t id = uploads_live(w, "a", "hello");
+    const char *key = uploads_file(w, id).key;
+    delete (w, id);
+    int64_t mark = uploads_mark(w, id).id;
+    world_pass(w, 6 * DAY);
+    expect_sweep(w, 1);
+    uploads_expect(w, id, RP_FILE_DELETED);
+    assert_false(world_exists(w, key));
+    uploads_expect_quota(w, 5, 0, 0); /* its bytes still stand in the store */
+    assert_int_equal(uploads_restore(w, id, &c), RP_ETOOLATE);
+    assert_non_null(strstr(c.command.error.hint, "reprieve restore mrk_"));
+    int64_t taker = uploads_live(w, "a", "taken");
+    assert_int_equal(restore_mark(w, mark).error.code, RP_ENAMETAKEN);
+    assert_false(world_exists(w, key)); /* a refused return takes its copy away again */
+    delete (w, taker);
+    assert_int_equal(restore_mark(w, mark).what, RP_REPRIEVE_RETURNED);
+    uploads_expect(w, id, RP_FILE_LIVE);
+    assert_string_equal(world_text(w, key), "hello");
+    assert_int_equal(restore_mark(w, mark).what, RP_REPRIEVE_ALREADY);
+    world_check(w);
+    expect_sweep(w, 1); /* the copy in quarantine */
+    uploads_expect(w, id, RP_FILE_LIVE);
+    assert_string_equal(world_text(w, key), "hello");
+    delete (w, id); /* its identity is that of the copy that came back */
+    world_pass(w, 6 * DAY);
+    expect_sweep(w, 2);
+    assert_false(world_exists(w, key));
+}
+
+static void test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end(void **state)
+{
+    struct world *w = *state;
+    w->config.mode = RP_MODE_QUARANTINE;
+    int64_t id = uploads_live(w, "a", "hello"), pending = uploads_begin(w, "b", "xx");
+    struct rp_file_command c;
+    uploads_put(w, pending, "xx");
+    delete (w, id);
+    assert_int_equal(uploads_delete(w, pending, -1, &c), 0);
+    int64_t mark = uploads_mark(w, id).id;
+    world_pass(w, 6 * DAY);
+    (void)world_sweep(w);
+    uploads_expect(w, id, RP_FILE_DELETED);
+    world_check(w);
+    world_pass(w, 8 * DAY);
+    (void)world_sweep(w);
+    uploads_expect(w, id, RP_FILE_PURGED);
+    uploads_expect(w, pending, RP_FILE_PURGED);
+    uploads_expect_quota(w, 0, 0, 0);
+    assert_int_equal(restore_mark(w, mark).error.code, RP_ETOOLATE);
+    world_pass(w, 8 * DAY);
+    (void)world_sweep(w);
+    assert_int_equal(world_count(w, RP_MARKED), 0);
+}
+
+/* ---- the verbs over marks ---- */
+
+static void test_the_object_of_a_file_is_not_marked_by_its_key(void **state)
+{
+    struct world *w = *state;
+    int64_t id = uploads_live(w, "a", "hello");
+    const char *key = uploads_file(w, id).key;
+    assert_int_equal(world_mark(w, key, DAY).error.code, RP_EISFILE);
+    delete (w, id);
+    assert_int_equal(world_mark(w, key, 10 * DAY).error.code, RP_EISFILE);
+    world_pass(w, 6 * DAY);
+    expect_sweep(w, 1);
+    world_put(w, key, "somebody else"); /* the file is over: what stands there now is an object like any other */
+    assert_int_equal(world_mark(w, key, DAY).what, RP_MARK_CREATED);
+}
+
+static void test_restoring_the_mark_of_a_file_restores_the_file(void **state)
+{
+    struct world *w = *state;
+    int64_t root = uploads_live(w, "root", "x"), child = uploads_child(w, "child", root, 0);
+    int64_t pending = uploads_begin(w, "p", "x");
+    delete (w, root);
+    assert_int_equal(restore_mark(w, uploads_mark(w, child).id).error.code, RP_EOWNERGONE);
+    assert_int_equal(restore_mark(w, uploads_mark(w, pending).id).error.code, RP_ENOTMARKED);
+    int64_t mark = uploads_mark(w, root).id;
+    assert_int_equal(restore_mark(w, mark).what, RP_REPRIEVE_DONE);
+    uploads_expect(w, root, RP_FILE_LIVE);
+    uploads_expect(w, child, RP_FILE_LIVE);
+    assert_int_equal(restore_mark(w, mark).what, RP_REPRIEVE_ALREADY);
+}
+
+struct found {
+    struct world *w;
+    struct rp_mark marks[16];
+    size_t n;
+};
+
+static int keep_mark(void *ctx, const struct rp_mark *mark, struct rp_error *e)
+{
+    struct found *f = ctx;
+    return rp_mark_copy(mark, &f->w->arena, &f->marks[f->n++], e);
+}
+
+static void test_X8_a_restore_in_bulk_restores_files_and_objects(void **state)
+{
+    struct world *w = *state;
+    struct found f = { .w = w };
+    struct rp_reprieve_answer answers[16];
+    int64_t root = uploads_live(w, "root", "x"), child = uploads_child(w, "child", root, 0);
+    int64_t alone = uploads_live(w, "alone", "x");
+    world_put(w, "object", "x");
+    (void)world_mark(w, "object", DAY);
+    delete (w, alone);
+    delete (w, root);
+    ok(rp_undo_each(w->catalog->db, &(struct rp_undo_filter){ .since_ms = 0, .until_ms = -1 }, keep_mark, &f, &err));
+    assert_int_equal(f.n, 4);
+    ok(rp_reprieve_many(w->catalog, &w->place, f.marks, f.n, "tester", answers, &err));
+    for (size_t i = 0; i < f.n; i++)
+        assert_int_equal(answers[i].what, RP_REPRIEVE_DONE);
+    uploads_expect(w, root, RP_FILE_LIVE);
+    uploads_expect(w, child, RP_FILE_LIVE);
+    uploads_expect(w, alone, RP_FILE_LIVE);
+    assert_int_equal(world_count(w, RP_MARKED), 0);
+}
+
+/* The child's mark first: what comes back with the root later in the same batch is no refusal. */
+static void test_X8_the_order_of_a_family_in_a_batch_does_not_matter(void **state)
+{
+    struct world *w = *state;
+    struct rp_reprieve_answer answers[2];
+    int64_t root = uploads_live(w, "root", "x"), child = uploads_child(w, "child", root, 0);
+    delete (w, root);
+    struct rp_mark marks[2] = { uploads_mark(w, child), uploads_mark(w, root) };
+    ok(rp_reprieve_many(w->catalog, &w->place, marks, 2, "tester", answers, &err));
+    uploads_expect(w, child, RP_FILE_LIVE);
+    assert_int_equal(answers[1].what, RP_REPRIEVE_DONE);
+    assert_int_equal(answers[0].what, RP_REPRIEVE_DONE);
+}
+
+static void test_S6_a_recovery_gives_files_more_time_instead_of_letting_go_of_them(void **state)
+{
+    struct world *w = *state;
+    struct rp_recovery recovery;
+    struct rp_file_command c;
+    int64_t soon = uploads_live(w, "soon", "x"), later = uploads_live(w, "later", "x");
+    int64_t pending = uploads_begin(w, "pending", "x");
+    world_put(w, "object", "x");
+    (void)world_mark(w, "object", DAY);
+    assert_int_equal(uploads_delete(w, soon, DAY, &c), 0);
+    assert_int_equal(uploads_delete(w, later, 20 * DAY, &c), 0);
+    int64_t later_due = uploads_mark(w, later).due_at_ms;
+    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err));
+    assert_int_equal(recovery.reprieved, 1); /* the object */
+    uploads_expect(w, soon, RP_FILE_DELETED);
+    uploads_expect(w, pending, RP_FILE_PENDING);
+    assert_int_equal(uploads_mark(w, later).due_at_ms, later_due);
+    world_pass(w, 4 * DAY);
+    expect_sweep(w, 0);
+    world_pass(w, 2 * DAY);
+    expect_sweep(w, 1);
+    uploads_expect(w, soon, RP_FILE_PURGED);
+    uploads_expect(w, later, RP_FILE_DELETED);
+    uploads_expect(w, pending, RP_FILE_EXPIRED);
+    assert_int_equal(events(w, "mark.extended"), 2);
+}
+
+/* clang-format off */
+#define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
+#define ALL(fn) ON(0, "sqlite, memory", fn), ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn), ON(3, "postgres, fs", fn)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ALL(test_a_deleted_file_can_be_restored_until_it_is_purged),
+        ALL(test_M5_deleting_again_is_the_same_mark_and_only_a_later_time_counts),
+        ALL(test_what_delete_refuses),
+        ALL(test_a_pending_upload_that_is_deleted_keeps_its_mark_and_is_refunded_once),
+        ALL(test_a_reason_that_sounds_like_ours_is_only_a_reason),
+        ALL(test_F4_a_delete_takes_along_what_belongs_to_it_and_a_restore_brings_it_back),
+        ALL(test_F4_what_was_deleted_by_itself_stays_deleted),
+        ALL(test_F4_what_belongs_to_two_waits_for_both),
+        ALL(test_F4_more_time_for_a_file_is_more_time_for_its_family),
+        ALL(test_F4_one_taken_name_in_the_family_refuses_the_whole),
+        ALL(test_F4_replacing_takes_the_family_along),
+        ALL(test_a_family_has_a_limit),
+        ALL(test_RESTORE_WINS_until_the_claim_and_is_too_late_after_it),
+        ALL(test_X3_a_held_file_is_neither_deleted_nor_purged),
+        ALL(test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_returned),
+        ALL(test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end),
+        ALL(test_the_object_of_a_file_is_not_marked_by_its_key),
+        ALL(test_restoring_the_mark_of_a_file_restores_the_file),
+        ALL(test_X8_a_restore_in_bulk_restores_files_and_objects),
+        ALL(test_X8_the_order_of_a_family_in_a_batch_does_not_matter),
+        ALL(test_S6_a_recovery_gives_files_more_time_instead_of_letting_go_of_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+/* clang-format on */

@@ -1,0 +1,756 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Live events, over real connections of the HTTP library: what was committed arrives, once, in the order of its lane, whatever
+ * happens to the connection. On both engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/audit.h"
+#include "catalog/file.h"
+#include "catalog/token.h"
+#include "http/live.h"
+#include "http/live_cursor.h"
+#include "http/request.h"
+#include "lib/dbs.h"
+#include "lib/ear.h"
+
+#define LANES 4
+
+static struct rp_error err;
+
+static void check(int r, int line)
+{
+    if (r < 0) fprintf(stderr, "line %d: %s\n", line, err.text);
+    assert_int_equal(r, 0);
+}
+#define ok(r) check((r), __LINE__)
+
+/* ---- a catalog, the hub, and a server that has only this one route ---- */
+
+struct stage {
+    struct dbs dbs;
+    struct rp_catalog *catalogs[LANES];
+    struct rp_live *live;
+    struct MHD_Daemon *daemon;
+    int port;
+    _Atomic int64_t seen;
+    int64_t tenants[2];
+};
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, const struct rp_error *why)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(strlen(why->text), (void *)(uintptr_t)why->text, MHD_RESPMEM_MUST_COPY);
+    enum MHD_Result r = MHD_queue_response(connection, (unsigned)rp_error_http(why->code), response);
+    MHD_destroy_response(response);
+    return r;
+}
+
+/* ?tenant=ID&token=ID; Last-Event-ID as in life. */
+static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, const char *url, const char *method,
+                              const char *version, const char *data, size_t *n_data, void **mine)
+{
+    struct stage *s = ctx;
+    const char *tenant = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "tenant");
+    const char *token = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
+    struct rp_live_ask ask = { .connection = connection,
+                               .tenant_id = tenant != NULL ? atoll(tenant) : 0,
+                               .token_id = token != NULL ? atoll(token) : 0,
+                               .after = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Last-Event-ID") };
+    struct rp_stream_reply how;
+    struct rp_error why = { 0 };
+    (void)url, (void)method, (void)version, (void)data, (void)n_data;
+    if (*mine == NULL) {
+        *mine = s;
+        return MHD_YES;
+    }
+    if (rp_live_open(s->live, &ask, &how, &why) < 0) return refuse(connection, &why);
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, how.block, how.read, how.ctx, how.free);
+    enum MHD_Result r = MHD_queue_response(connection, 200, response);
+    MHD_destroy_response(response);
+    return r;
+}
+
+static void on_seen(void *ctx, const struct rp_audit_row *row)
+{
+    struct stage *s = ctx;
+    assert_non_null(row->event);
+    s->seen++;
+}
+
+static void stage_live(struct stage *s, struct rp_live_options options)
+{
+    options.catalog_url = s->dbs.url;
+    options.seen = on_seen;
+    options.ctx = s;
+    ok(rp_live_start(&options, &s->live, &err));
+    s->daemon = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
+                                 answer, s, MHD_OPTION_THREAD_POOL_SIZE, 2U, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                                 (size_t)4096, MHD_OPTION_CONNECTION_LIMIT, 2000U, MHD_OPTION_END);
+    assert_non_null(s->daemon);
+    s->port = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+}
+
+static void stage_off(struct stage *s)
+{
+    rp_live_end(s->live);
+    MHD_stop_daemon(s->daemon);
+    rp_live_stop(s->live);
+    s->live = NULL;
+}
+
+static int set_up(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+    dbs_make(&s->dbs, (enum dbs_kind)(uintptr_t)*state, NULL);
+    for (int i = 0; i < LANES; i++) {
+        struct rp_catalog_options options = { .lane = i };
+        ok(rp_catalog_open(s->dbs.url, &options, &s->catalogs[i], &err));
+    }
+    const char *const names[] = { "acme", "zenith" };
+    for (int i = 0; i < 2; i++) {
+        struct rp_tenant tenant;
+        ok(rp_tenant_make(s->catalogs[0], names[i], &tenant, &err));
+        s->tenants[i] = tenant.id;
+    }
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct stage *s = *state;
+    if (s->live != NULL) stage_off(s);
+    for (int i = 0; i < LANES; i++)
+        rp_catalog_close(s->catalogs[i]);
+    dbs_drop(&s->dbs);
+    free(s);
+    return 0;
+}
+
+/* ---- changes ---- */
+
+struct change {
+    int64_t tenant_id;
+    int first, n;
+    const char *padding;
+};
+
+static int change_tx(struct rp_tx *tx, void *ctx, struct rp_error *why)
+{
+    const struct change *c = ctx;
+    int r = 0;
+    for (int i = 0; r == 0 && i < c->n; i++) {
+        struct rp_audit_entry entry = { .event = "file.deleted",
+                                        .actor = "token:\"ada\"",
+                                        .mark_id = rp_tx_new_id(tx),
+                                        .tenant_id = c->tenant_id,
+                                        .details = json_pack("{s:i,s:s}", "number", c->first + i, "name",
+                                                             c->padding != NULL ? c->padding : "a\nb") };
+        r = rp_tx_audit(tx, &entry, why);
+    }
+    return r;
+}
+
+static void commit(struct stage *s, int lane, int64_t tenant_id, int first, int n)
+{
+    struct change c = { .tenant_id = tenant_id, .first = first, .n = n };
+    struct rp_error why = { 0 };
+    if (rp_catalog_transact(s->catalogs[lane], change_tx, &c, &why) < 0) fprintf(stderr, "%s\n", why.text);
+    rp_live_poke(s->live);
+}
+
+static void wait_for_clients(struct stage *s, size_t n)
+{
+    int64_t end_ms = rp_time_boot_ms() + PATIENCE_MS;
+    struct timespec pause = { .tv_nsec = 5000000 };
+    while (rp_live_clients(s->live) != n && rp_time_boot_ms() < end_ms)
+        nanosleep(&pause, NULL);
+    assert_int_equal(rp_live_clients(s->live), n);
+}
+
+static void wait_for_seen(struct stage *s, int64_t n)
+{
+    int64_t end_ms = rp_time_boot_ms() + PATIENCE_MS;
+    struct timespec pause = { .tv_nsec = 5000000 };
+    while (s->seen < n && rp_time_boot_ms() < end_ms)
+        nanosleep(&pause, NULL);
+    assert_true(s->seen >= n);
+}
+
+static void expect_numbers(const char *stream, int first, size_t n)
+{
+    assert_int_equal(ear_expect_from(stream, first), n);
+}
+
+/* As a browser does it: comes back with the last id when a stream ends, until it has heard of `n` numbers, which must follow each
+ * other from `first` on. */
+static void hear_all(const struct stage *s, const char *query, const char *from, int first, size_t n)
+{
+    char id[RP_LIVE_CURSOR_TEXT];
+    int64_t end_ms = rp_time_boot_ms() + PATIENCE_MS;
+    size_t have = 0;
+    snprintf(id, sizeof id, "%s", from);
+    while (have < n && rp_time_boot_ms() < end_ms) {
+        struct ear e = ear_open(s->port, query, id);
+        bool over = false;
+        for (size_t idle = 0; !over && idle < 3 && rp_time_boot_ms() < end_ms;) {
+            size_t had = e.len;
+            ear_listen(&e, 100);
+            idle = e.len > had ? 0 : idle + 1;
+            over = e.closed || (e.len >= 5 && memcmp(e.text + e.len - 5, "0\r\n\r\n", 5) == 0);
+        }
+        char *stream = ear_stream(&e, NULL);
+        size_t whole = ear_occurs(stream, "}\n\n");
+        if (whole > 0) {
+            ear_cut(stream, whole);
+            ear_last_id(stream, id);
+            have += ear_expect_from(stream, first + (int)have);
+        }
+        free(stream);
+        ear_close(&e);
+    }
+    assert_int_equal(have, n);
+}
+
+/* ---- the tests ---- */
+
+static void hello_comes_at_once_and_an_event_as_it_is_promised(void **state)
+{
+    struct stage *s = *state;
+    stage_live(s, (struct rp_live_options){ 0 });
+    struct ear e = ear_open(s->port, "", NULL);
+    char *hello = ear_until(&e, "retry: 2000\n", 1);
+    assert_non_null(strstr(hello, ": hello\n"));
+    assert_non_null(strstr(hello, "\nid: "));
+    free(hello);
+    commit(s, 1, s->tenants[0], 7, 1);
+    char *stream = ear_until(&e, "event: file.deleted\n", 1);
+    const char *data = strstr(stream, "\ndata: ") + 7;
+    RP_CLEANUP(rp_json_decrefp) json_t *o = NULL;
+    ok(rp_json_parse(data, strcspn(data, "\n"), &o, &err));
+    assert_string_equal(rp_json_get_text(o, "event", ""), "file.deleted");
+    assert_string_equal(rp_json_get_text(o, "actor", ""), "token:\"ada\"");
+    assert_string_equal(rp_json_get_text(o, "tenant", ""), "acme");
+    assert_string_equal(rp_json_get_text(o, "name", ""), "a\nb");
+    assert_int_equal(rp_json_get_int(o, "number", 0), 7);
+    assert_memory_equal(rp_json_get_text(o, "mark", ""), "mrk_", 4);
+    int64_t at_ms = 0;
+    ok(rp_time_parse(rp_json_get_text(o, "at", ""), &at_ms, &err));
+    free(stream);
+    ear_close(&e);
+}
+
+struct committer {
+    struct stage *s;
+    int lane, n;
+};
+
+static void *commit_many(void *ctx)
+{
+    struct committer *c = ctx;
+    for (int i = 0; i < c->n; i++)
+        commit(c->s, c->lane, 0, c->lane * 10000 + i, 1);
+    return NULL;
+}
+
+static void every_lane_comes_whole_and_in_order(void **state)
+{
+    struct stage *s = *state;
+    enum { EACH = 100 };
+    stage_live(s, (struct rp_live_options){ 0 });
+    struct ear ears[3];
+    pthread_t threads[LANES];
+    struct committer committers[LANES];
+    for (int i = 0; i < 3; i++) {
+        ears[i] = ear_open(s->port, "", NULL);
+        free(ear_until(&ears[i], "hello", 1));
+    }
+    int64_t before = s->seen;
+    for (int i = 0; i < LANES; i++) {
+        committers[i] = (struct committer){ .s = s, .lane = i, .n = EACH };
+        assert_int_equal(pthread_create(&threads[i], NULL, commit_many, &committers[i]), 0);
+    }
+    for (int i = 0; i < LANES; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 3; i++) {
+        char *stream = ear_until(&ears[i], "\nevent: file.deleted", (size_t)LANES * EACH);
+        int got[LANES * EACH + 50], next[LANES] = { 0 };
+        size_t n = ear_numbers(stream, got, sizeof got / sizeof got[0]);
+        for (size_t j = 0; j < n; j++) {
+            assert_int_equal(got[j] % 10000, next[got[j] / 10000]++);
+        }
+        for (int j = 0; j < LANES; j++)
+            assert_int_equal(next[j], EACH);
+        free(stream);
+        ear_close(&ears[i]);
+    }
+    wait_for_seen(s, before + (int64_t)LANES * EACH);
+}
+
+/* Cut anywhere, gone on from the last id: together they are the whole. `ring` decides from where. */
+static void goes_on(struct stage *s, size_t ring, int n, int cut)
+{
+    char id[RP_LIVE_CURSOR_TEXT];
+    stage_live(s, (struct rp_live_options){ .ring_events = ring });
+    for (int i = 0; i < n; i += 25)
+        commit(s, (i / 25) % LANES, 0, i, 25);
+    wait_for_seen(s, n);
+    struct ear first = ear_open(s->port, "", NULL);
+    char *hello = ear_until(&first, "hello", 1);
+    ear_last_id(hello, id);
+    free(hello);
+    for (int i = 0; i < n; i += 25) {
+        commit(s, 0, 0, 100000 + i, 25);
+        if (i == 0) {
+            char *begun = ear_until(&first, "\nevent: file.deleted", 25);
+            ear_cut(begun, (size_t)cut);
+            ear_last_id(begun, id);
+            expect_numbers(begun, 100000, (size_t)cut);
+            free(begun);
+            ear_close(&first);
+        }
+    }
+    hear_all(s, "", id, 100000 + cut, (size_t)(n - cut));
+}
+
+static void goes_on_from_memory(void **state)
+{
+    goes_on(*state, 4096, 100, 10);
+}
+
+static void goes_on_from_the_catalog(void **state)
+{
+    goes_on(*state, 64, 1000, 10);
+}
+
+static void goes_on_after_a_restart(void **state)
+{
+    struct stage *s = *state;
+    char id[RP_LIVE_CURSOR_TEXT];
+    stage_live(s, (struct rp_live_options){ 0 });
+    struct ear e = ear_open(s->port, "", NULL);
+    char *hello = ear_until(&e, "hello", 1);
+    ear_last_id(hello, id);
+    free(hello);
+    ear_close(&e);
+    stage_off(s);
+    for (int lane = 1; lane < LANES; lane++) /* three new lanes, which the id does not name */
+        commit(s, lane, 0, lane * 1000, 300);
+    stage_live(s, (struct rp_live_options){ 0 });
+    e = ear_open(s->port, "", id);
+    char *stream = ear_until(&e, "\nevent: file.deleted", 900);
+    int got[1000], next[LANES] = { 0 };
+    size_t n = ear_numbers(stream, got, 1000);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(got[i] % 1000, next[got[i] / 1000]++);
+    assert_int_equal(next[1] + next[2] + next[3], 900);
+    free(stream);
+    ear_close(&e);
+}
+
+/* Every lane has its first row and knows the others; afterwards a change is one row. */
+static void begin_lanes(struct stage *s, struct rp_live_cursor *at)
+{
+    char id[RP_LIVE_CURSOR_TEXT];
+    for (int round = 0; round < 2; round++)
+        for (int lane = 0; lane < LANES; lane++)
+            commit(s, lane, 0, 0, 1);
+    stage_live(s, (struct rp_live_options){ 0 });
+    struct ear e = ear_open(s->port, "", NULL);
+    char *hello = ear_until(&e, "hello", 1);
+    ear_last_id(hello, id);
+    ok(rp_live_cursor_parse(id, at, &err));
+    free(hello);
+    ear_close(&e);
+}
+
+/* Another node may have read the same lanes in another order: its ids are places that this one never was at. */
+static void an_id_of_another_node_is_as_good(void **state)
+{
+    struct stage *s = *state;
+    struct rp_live_cursor at;
+    char id[RP_LIVE_CURSOR_TEXT];
+    begin_lanes(s, &at);
+    struct ear here = ear_open(s->port, "", NULL); /* so that the ring holds what comes */
+    free(ear_until(&here, "hello", 1));
+    const int order[] = { 1, 2, 1, 2 };
+    for (int i = 0; i < 4; i++) {
+        char number[32];
+        commit(s, order[i], 0, order[i] * 10 + i, 1);
+        snprintf(number, sizeof number, "\"number\":%d,", order[i] * 10 + i);
+        free(ear_until(&here, number, 1));
+    }
+    rp_live_cursor_set(&at, 1, rp_live_cursor_seq(&at, 1) + 2); /* 10 and 12 seen, nothing of lane 2 */
+    rp_live_cursor_format(&at, id);
+    struct ear e = ear_open(s->port, "", id);
+    char *stream = ear_until(&e, "\nevent: file.deleted", 2);
+    int got[4];
+    assert_int_equal(ear_numbers(stream, got, 4), 2);
+    assert_int_equal(got[0], 21);
+    assert_int_equal(got[1], 23);
+    free(stream);
+    commit(s, 3, 0, 35, 1);
+    stream = ear_until(&e, "\nevent: file.deleted", 3);
+    assert_int_equal(ear_numbers(stream, got, 4), 3);
+    assert_int_equal(got[2], 35);
+    free(stream);
+    ear_close(&e);
+    ear_close(&here);
+}
+
+/* It has seen what the reader here has not come to yet. */
+static void an_id_may_be_ahead_of_the_reader(void **state)
+{
+    struct stage *s = *state;
+    struct rp_live_cursor at;
+    char id[RP_LIVE_CURSOR_TEXT];
+    begin_lanes(s, &at);
+    for (int i = 0; i < 5; i++) {
+        struct change c = { .first = i, .n = 1 };
+        ok(rp_catalog_transact(s->catalogs[1], change_tx, &c, &err));
+        rp_live_cursor_set(&at, 1, rp_live_cursor_seq(&at, 1) + 1);
+        rp_live_cursor_format(&at, id);
+        struct ear e = ear_open(s->port, "", id);
+        free(ear_until(&e, "hello", 1));
+        commit(s, 2, 0, 100 + i, 1);
+        rp_live_cursor_set(&at, 2, rp_live_cursor_seq(&at, 2) + 1);
+        char *stream = ear_until(&e, "\nevent: file.deleted", 1);
+        expect_numbers(stream, 100 + i, 1);
+        assert_null(strstr(stream, "rolled back"));
+        free(stream);
+        ear_close(&e);
+    }
+}
+
+static void a_tenant_hears_of_its_own_only(void **state)
+{
+    struct stage *s = *state;
+    char id[RP_LIVE_CURSOR_TEXT], query[64];
+    stage_live(s, (struct rp_live_options){ .ring_events = 64 });
+    snprintf(query, sizeof query, "?tenant=%lld", (long long)s->tenants[0]);
+    struct ear e = ear_open(s->port, query, NULL);
+    char *hello = ear_until(&e, "hello", 1);
+    ear_last_id(hello, id);
+    free(hello);
+    for (int i = 0; i < 30; i++) {
+        commit(s, 0, s->tenants[1], 5000 + i * 10, 10);
+        commit(s, 0, 0, 6000 + i, 1);
+        commit(s, 0, s->tenants[0], i, 1);
+    }
+    hear_all(s, query, id, 0, 30); /* from the catalog, or what the ring still has */
+    ear_until_quiet(&e);
+    char *stream = ear_stream(&e, NULL);
+    ear_expect_from(stream, 0);
+    assert_null(strstr(stream, "zenith"));
+    free(stream);
+    ear_close(&e);
+}
+
+static void who_does_not_read_is_left_behind_alone(void **state)
+{
+    struct stage *s = *state;
+    char id[RP_LIVE_CURSOR_TEXT];
+    char *padding = calloc(1, 40001);
+    memset(padding, 'x', 40000);
+    stage_live(s, (struct rp_live_options){ .ring_events = 64 });
+    struct ear slow = ear_open(s->port, "", NULL), quick = ear_open(s->port, "", NULL);
+    int small = 16384;
+    setsockopt(slow.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    char *hello = ear_until(&slow, "hello", 1);
+    ear_last_id(hello, id);
+    free(hello);
+    free(ear_until(&quick, "hello", 1));
+    int n = 0;
+    for (; n < 200; n += 10) { /* 8 MB: more than the sockets take by themselves */
+        struct change c = { .first = n, .n = 10, .padding = padding };
+        ok(rp_catalog_transact(s->catalogs[0], change_tx, &c, &err));
+        rp_live_poke(s->live);
+        free(ear_until(&quick, "\nevent: file.deleted", 10));
+        quick.len = (size_t)(strstr(quick.text, "\r\n\r\n") + 4 - quick.text); /* heard; forget it */
+        quick.text[quick.len] = '\0';
+    }
+    int large = 1 << 20; /* a small window is slow to empty */
+    setsockopt(slow.fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof large);
+    ear_until_over(&slow);
+    char *stream = ear_stream(&slow, NULL);
+    size_t whole = ear_occurs(stream, "\"}\n\n");
+    assert_true(whole < (size_t)n);
+    if (whole > 0) {
+        ear_cut(stream, whole);
+        ear_last_id(stream, id);
+    }
+    free(stream);
+    ear_close(&slow);
+    hear_all(s, "", id, (int)whole, (size_t)n - whole);
+    free(padding);
+    ear_close(&quick);
+}
+
+static void an_idle_client_hears_a_comment_with_the_id_to_go_on_from(void **state)
+{
+    struct stage *s = *state;
+    char id[RP_LIVE_CURSOR_TEXT], query[64];
+    stage_live(s, (struct rp_live_options){ .idle_ms = 50 });
+    snprintf(query, sizeof query, "?tenant=%lld", (long long)s->tenants[0]);
+    struct ear e = ear_open(s->port, query, NULL);
+    free(ear_until(&e, ": idle\n", 2));
+    commit(s, 2, s->tenants[1], 1, 20); /* not its own */
+    char *stream = ear_until(&e, ".2", 1);
+    free(stream);
+    stream = ear_until(&e, "2.20", 1);
+    ear_last_id(stream, id);
+    assert_non_null(strstr(id, "2.20"));
+    assert_null(strstr(stream, "file.deleted"));
+    free(stream);
+    ear_close(&e);
+    wait_for_clients(s, 0); /* its end is noticed by the same comment */
+}
+
+static void an_id_past_the_end_goes_on_from_the_end(void **state)
+{
+    struct stage *s = *state;
+    stage_live(s, (struct rp_live_options){ 0 });
+    commit(s, 1, 0, 1, 3);
+    struct ear e = ear_open(s->port, "", "1.999999-200.5");
+    char *stream = ear_until(&e, ": the catalog was rolled back", 1);
+    assert_null(strstr(stream, "\"number\":3"));
+    free(stream);
+    commit(s, 1, 0, 42, 1);
+    free(ear_until(&e, "\"number\":42", 1));
+    ear_close(&e);
+}
+
+static void a_catalog_that_went_back_ends_the_streams(void **state)
+{
+    struct stage *s = *state;
+    char id[RP_LIVE_CURSOR_TEXT];
+    stage_live(s, (struct rp_live_options){ 0 });
+    struct ear e = ear_open(s->port, "", NULL);
+    free(ear_until(&e, "hello", 1));
+    commit(s, 1, 0, 1, 3);
+    char *stream = ear_until(&e, "\"number\":3", 1);
+    ear_last_id(stream, id);
+    free(stream);
+    ok(rp_db_script(s->dbs.db, "UPDATE lane SET seq = seq - 2 WHERE lane = 1;", &err));
+    ear_until_over(&e);
+    ear_close(&e);
+    e = ear_open(s->port, "", id);
+    free(ear_until(&e, ": the catalog was rolled back", 1));
+    ear_close(&e);
+}
+
+static void no_more_than_so_many(void **state)
+{
+    struct stage *s = *state;
+    stage_live(s, (struct rp_live_options){ .clients_max = 2, .idle_ms = 50 });
+    struct ear a = ear_open(s->port, "", NULL), b = ear_open(s->port, "", NULL);
+    free(ear_until(&a, "hello", 1));
+    free(ear_until(&b, "hello", 1));
+    struct ear c = ear_open(s->port, "", NULL);
+    while (strstr(c.text, "\r\n\r\n") == NULL && !c.closed)
+        ear_listen(&c, 100);
+    assert_non_null(strstr(c.text, " 503 "));
+    ear_close(&c);
+    ear_close(&a);
+    wait_for_clients(s, 1);
+    c = ear_open(s->port, "", NULL);
+    free(ear_until(&c, "hello", 1));
+    ear_close(&c);
+    ear_close(&b);
+}
+
+static void what_is_no_id_is_refused(void **state)
+{
+    struct stage *s = *state;
+    const char *const bad[] = { "abc",
+                                "1",
+                                "1.",
+                                ".1",
+                                "1.0",
+                                "01.5",
+                                "1.05",
+                                "1.5-",
+                                "1.5-1.6",
+                                "2.5-1.6",
+                                "256.1",
+                                "-1.5",
+                                "1.-5",
+                                "1.5 ",
+                                "1.5,2.6",
+                                "00",
+                                "1.99999999999999999999",
+                                "1.5-2" };
+    struct rp_live_cursor cursor;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(rp_live_cursor_parse(bad[i], &cursor, &err), RP_EINVAL);
+    stage_live(s, (struct rp_live_options){ 0 });
+    struct ear e = ear_open(s->port, "", "nonsense");
+    while (strstr(e.text, "\r\n\r\n") == NULL && !e.closed)
+        ear_listen(&e, 100);
+    assert_non_null(strstr(e.text, " 400 "));
+    ear_close(&e);
+    assert_int_equal(rp_live_clients(s->live), 0);
+}
+
+static void a_cursor_reads_as_it_was_written(void **state)
+{
+    const char *const good[] = { "0", "0.1", "1.120-3.44", "0.1-255.1000000000000000" };
+    char text[RP_LIVE_CURSOR_TEXT];
+    struct rp_live_cursor a, b;
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        ok(rp_live_cursor_parse(good[i], &a, &err));
+        assert_int_equal(rp_live_cursor_format(&a, text), strlen(good[i]));
+        assert_string_equal(text, good[i]);
+    }
+    a.n = 0;
+    for (int64_t lane = RP_LANE_MAX; lane >= 0; lane--)
+        rp_live_cursor_set(&a, lane, RP_LIVE_CURSOR_SEQ_MAX);
+    rp_live_cursor_format(&a, text);
+    ok(rp_live_cursor_parse(text, &b, &err));
+    assert_true(rp_live_cursor_within(&a, &b) && rp_live_cursor_within(&b, &a));
+    rp_live_cursor_set(&b, 7, 0);
+    assert_int_equal(rp_live_cursor_seq(&b, 7), 0);
+    assert_int_equal(rp_live_cursor_seq(&b, 8), RP_LIVE_CURSOR_SEQ_MAX);
+    assert_true(rp_live_cursor_within(&b, &a));
+    assert_false(rp_live_cursor_within(&a, &b));
+    assert_true(rp_live_cursor_sum(&a) - rp_live_cursor_sum(&b) == (uint64_t)RP_LIVE_CURSOR_SEQ_MAX);
+}
+
+struct token_change {
+    struct rp_token token;
+    char secret[RP_TOKEN_SECRET];
+};
+
+static int token_tx(struct rp_tx *tx, void *ctx, struct rp_error *why)
+{
+    struct token_change *c = ctx;
+    return rp_token_create(tx, &c->token, c->secret, "test", why);
+}
+
+static int revoke_tx(struct rp_tx *tx, void *ctx, struct rp_error *why)
+{
+    struct token_change *c = ctx;
+    return rp_token_revoke(tx, c->token.id, "test", NULL, why);
+}
+
+/* By whomever: nobody tells the hub, it reads it. */
+static void a_revoked_token_is_not_listened_with(void **state)
+{
+    struct stage *s = *state;
+    struct token_change c = { .token = { .kind = RP_TOKEN_BEARER, .name = "ears", .scopes = 1 } };
+    char query[64];
+    ok(rp_token_secret(RP_TOKEN_BEARER, c.secret, &err));
+    ok(rp_catalog_transact(s->catalogs[0], token_tx, &c, &err));
+    snprintf(query, sizeof query, "?token=%lld", (long long)c.token.id);
+    stage_live(s, (struct rp_live_options){ 0 });
+    struct ear revoked = ear_open(s->port, query, NULL), other = ear_open(s->port, "?token=8", NULL);
+    free(ear_until(&revoked, "hello", 1));
+    free(ear_until(&other, "hello", 1));
+    ok(rp_catalog_transact(s->catalogs[2], revoke_tx, &c, &err));
+    ear_until_over(&revoked);
+    commit(s, 0, 0, 1, 1);
+    free(ear_until(&other, "\"number\":1", 1));
+    ear_close(&revoked);
+    ear_close(&other);
+}
+
+static void a_stream_has_its_time(void **state)
+{
+    struct stage *s = *state;
+    stage_live(s, (struct rp_live_options){ .idle_ms = 20, .life_ms = 1000 });
+    struct ear e = ear_open(s->port, "", NULL);
+    ear_until_over(&e);
+    char *stream = ear_stream(&e, NULL);
+    assert_non_null(strstr(stream, ": idle\n"));
+    free(stream);
+    ear_close(&e);
+}
+
+/* Many at once, in every state, while everything ends: nobody is left suspended, which would end the process. */
+static void the_end_reaches_everybody(void **state)
+{
+    struct stage *s = *state;
+    enum { EARS = 200 };
+    struct ear ears[EARS];
+    stage_live(s, (struct rp_live_options){ .ring_events = 64 });
+    commit(s, 0, 0, 0, 500);
+    commit(s, 0, 0, 0, 500);
+    for (int i = 0; i < EARS; i++)
+        ears[i] = ear_open(s->port, "", i % 2 == 0 ? NULL : "0.1");
+    for (int i = 0; i < EARS; i += 2)
+        free(ear_until(&ears[i], "hello", 1));
+    commit(s, 1, 0, 0, 100);
+    rp_live_end(s->live);
+    for (int i = 0; i < EARS; i += 2)
+        ear_until_over(&ears[i]);
+    struct ear late = ear_open(s->port, "", NULL);
+    while (strstr(late.text, "\r\n\r\n") == NULL && !late.closed)
+        ear_listen(&late, 100);
+    assert_non_null(strstr(late.text, " 503 "));
+    ear_close(&late);
+    stage_off(s);
+    for (int i = 0; i < EARS; i++)
+        ear_close(&ears[i]);
+}
+
+static void what_others_commit_comes_without_a_word(void **state)
+{
+    struct stage *s = *state;
+    stage_live(s, (struct rp_live_options){ 0 });
+    struct ear e = ear_open(s->port, "", NULL);
+    free(ear_until(&e, "hello", 1));
+    struct change c = { .first = 9, .n = 1 };
+    ok(rp_catalog_transact(s->catalogs[3], change_tx, &c, &err));
+    free(ear_until(&e, "\"number\":9", 1));
+    ear_close(&e);
+}
+
+#define ON(kind, test)                                                                                                 \
+    {                                                                                                                  \
+        .name = #test " (" #kind ")", .test_func = (test), .setup_func = set_up, .teardown_func = tear_down,           \
+        .initial_state = (void *)(uintptr_t)(kind)                                                                     \
+    }
+#define BOTH(test) ON(DBS_SQLITE_FILE, test), ON(DBS_POSTGRES, test)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cursor_reads_as_it_was_written),
+        BOTH(hello_comes_at_once_and_an_event_as_it_is_promised),
+        BOTH(every_lane_comes_whole_and_in_order),
+        BOTH(goes_on_from_memory),
+        BOTH(goes_on_from_the_catalog),
+        BOTH(goes_on_after_a_restart),
+        BOTH(an_id_of_another_node_is_as_good),
+        BOTH(an_id_may_be_ahead_of_the_reader),
+        BOTH(a_tenant_hears_of_its_own_only),
+        BOTH(who_does_not_read_is_left_behind_alone),
+        BOTH(an_idle_client_hears_a_comment_with_the_id_to_go_on_from),
+        BOTH(an_id_past_the_end_goes_on_from_the_end),
+        BOTH(a_catalog_that_went_back_ends_the_streams),
+        BOTH(no_more_than_so_many),
+        BOTH(what_is_no_id_is_refused),
+        BOTH(a_revoked_token_is_not_listened_with),
+        BOTH(a_stream_has_its_time),
+        BOTH(the_end_reaches_everybody),
+        BOTH(what_others_commit_comes_without_a_word),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ear.h - a client of live events on a socket of its own, which hears as much or as little as a test wants. What fails ends the test. */
+#ifndef RP_TESTS_LIB_EAR_H
+#define RP_TESTS_LIB_EAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "http/live_cursor.h"
+
+#define PATIENCE_MS 20000
+
+struct ear {
+    int fd;
+    char *text; /* everything that came, headers and all */
+    size_t len, cap;
+    bool closed;
+};
+
+/* GET /QUERY on this port of the loopback; last_id NULL: without one. */
+struct ear ear_open(int port, const char *query, const char *last_id);
+void ear_close(struct ear *e);
+/* Whatever is there, waiting at most so long for it. */
+void ear_listen(struct ear *e, int wait_ms);
+/* The stream itself: without headers and without the borders of chunks; `over` (may be NULL) if it came to its end. To be freed. */
+char *ear_stream(const struct ear *e, bool *over);
+/* Waits until the stream has `n` of this; whole blocks only. To be freed. */
+char *ear_until(struct ear *e, const char *what, size_t n);
+void ear_until_over(struct ear *e);
+void ear_until_quiet(struct ear *e);
+
+/* ---- of a stream ---- */
+
+size_t ear_occurs(const char *text, const char *what);
+void ear_last_id(const char *stream, char out[RP_LIVE_CURSOR_TEXT]);
+/* Ends the stream after its nth event. */
+void ear_cut(char *stream, size_t n);
+/* "number" of every event in turn, heads of lanes left out; returns how many. */
+size_t ear_numbers(const char *stream, int *out, size_t max);
+/* They follow each other from `first` on; returns how many. */
+size_t ear_expect_from(const char *stream, int first);
+
+#endif
