@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#define BESIDE_CACHE_KIB  1024
 #define SESSION_ARENA_MAX ((size_t)8 << 20)
 #define POSTGRES_LANES    8
 
@@ -78,7 +79,8 @@ int rp_session_open(struct rp_session *s, const struct rp_session_options *optio
 
 int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *s, struct rp_error *err)
 {
-    struct rp_catalog_options catalog = { .clock = of->catalog->clock, .lane = lane };
+    /* in a daemon on SQLite its changes go through the writer, whose pages are the ones to keep */
+    struct rp_catalog_options catalog = { .clock = of->catalog->clock, .lane = lane, .cache_kib = BESIDE_CACHE_KIB };
     *s = (struct rp_session){
         .arena = RP_ARENA(SESSION_ARENA_MAX), .config = of->config, .log = of->log, .worker = of->worker, .beside = true
     };
