@@ -755,8 +755,7 @@ static void test_W1_connections_that_are_killed_lose_and_invent_nothing(void **s
         size_t first = n / 2 + k * (n / 60);
         for (size_t i = first; i < first + n / 60; i++)
             assert_int_equal(submit(d, &inits[i].command), 0);
-        world_script(d->w, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
-                           "AND backend_type = 'client backend'");
+        world_end_connections(d->w);
     }
     wait_for_answers(d, n);
     for (size_t i = 0; i < n; i++) {

@@ -2,7 +2,8 @@
 /* dbs.h - a fresh, empty database of every kind for a test, and a way to lose a COMMIT.
  *
  * PostgreSQL's comes from RP_TEST_POSTGRES (tests/lib/with-postgres sets it) with a schema of its own that is dropped
- * at the end. Without it the test process ends with a failure: a contract that was not checked is not kept. */
+ * at the end; its connections carry the schema's name, so that a test can end its own. Without it the test process ends with a
+ * failure: a contract that was not checked is not kept. */
 #ifndef RP_TESTS_LIB_DBS_H
 #define RP_TESTS_LIB_DBS_H
 

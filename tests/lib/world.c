@@ -347,6 +347,14 @@ void world_script(struct world *w, const char *fmt, ...)
     ok(rp_db_script(w->dbs.db, text, &err));
 }
 
+void world_end_connections(struct world *w)
+{
+    world_script(w,
+                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+                 "AND application_name = '%s'",
+                 w->dbs.schema);
+}
+
 int64_t world_count(struct world *w, enum rp_state state)
 {
     char sql[80];

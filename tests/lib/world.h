@@ -104,6 +104,7 @@ void world_steps_done(struct world_steps *s);  /* memory only */
 
 int64_t world_number(struct world *w, const char *sql); /* the integer that a query answers with; 0 for NULL */
 void world_script(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void world_end_connections(struct world *w); /* PostgreSQL: ends every connection of this test but the one that asks */
 int64_t world_count(struct world *w, enum rp_state state); /* marks in a state, counted */
 /* What must hold whatever happened: tallies are what counting gives, final marks wait for nothing and others do, a subject has one
  * active mark, dead marks and open letters belong together, runs without lock have their record, every chain verifies. And of
