@@ -55,7 +55,7 @@ clean:
 help:
 	@echo 'make            builds build/reprieve and build/libreprieve.{a,so}'
 	@echo 'make check      everything: tidy, gcc, clang, sanitizers, fuzzing, scenarios, crashes'
-	@echo '                  SUITE=unit      only that suite (unit contract fault scenario crash threads fuzz)'
+	@echo '                  SUITE=unit      only that suite (unit contract fault scenario load crash threads fuzz)'
 	@echo '                  TEST=test_db    only that test'
 	@echo '                  FUZZ_SECONDS=5  time for each fuzz target'
 	@echo 'make tidy       format, lint, layering, lengths'
