@@ -24,7 +24,7 @@
 #include "http/pool.h"
 #include "http/tenants.h"
 
-#define CONNECTION_BYTES ((size_t)8 << 10) /* headers and buffers of one connection */
+#define CONNECTION_BYTES ((size_t)6 << 10) /* headers and buffers of one connection */
 #define PEM_MAX          ((off_t)1 << 20)
 #define OTHER_FILES      256 /* of the process, beside connections */
 
