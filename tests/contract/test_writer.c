@@ -744,23 +744,10 @@ static void test_calls_run_in_turn_with_the_rounds(void **state)
 
 /* ---- lost connections ---- */
 
-/* Ends whoever is in the middle of a transaction on our tables. Other tests use the same server. */
-static int64_t kill_writers(struct daemon *d)
-{
-    char sql[320];
-    snprintf(sql, sizeof sql,
-             "SELECT count(pg_terminate_backend(pid)) FROM (SELECT DISTINCT l.pid FROM pg_locks l "
-             "JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace "
-             "WHERE n.nspname = '%s' AND l.pid <> pg_backend_pid()) AS ours",
-             d->w->dbs.schema);
-    return world_number(d->w, sql);
-}
-
 static void test_W1_connections_that_are_killed_lose_and_invent_nothing(void **state)
 {
     struct daemon *d = *state;
     size_t n = 3000, done = 0, unknown = 0;
-    int64_t killed = 0;
     struct rp_init *inits = make_inits(d, n, 1, "acme");
     start_writers(d, 2 * n);
     init_from_threads(d, inits, n / 2);
@@ -768,8 +755,7 @@ static void test_W1_connections_that_are_killed_lose_and_invent_nothing(void **s
         size_t first = n / 2 + k * (n / 60);
         for (size_t i = first; i < first + n / 60; i++)
             assert_int_equal(submit(d, &inits[i].command), 0);
-        for (int try = 0; try < 20; try++)
-            killed += kill_writers(d);
+        world_end_connections(d->w);
     }
     wait_for_answers(d, n);
     for (size_t i = 0; i < n; i++) {
@@ -782,8 +768,8 @@ static void test_W1_connections_that_are_killed_lose_and_invent_nothing(void **s
         if (c->error.code == 0) assert_int_equal(rows, 1);
         if (c->error.code < 0 && c->error.code != RP_EUNKNOWN) assert_int_equal(rows, 0);
     }
-    print_message("%zu of %zu done, %zu unknown, %d connections killed\n", done, n, unknown, (int)killed);
-    assert_true(killed > 0);
+    print_message("%zu of %zu done, %zu unknown\n", done, n, unknown);
+    assert_true(done >= n / 2);
     struct rp_init after = uploads_init(d->w, "after", 1);
     run_all(d, &after, 1);
     assert_int_equal(after.command.error.code, 0);
