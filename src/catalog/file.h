@@ -69,7 +69,7 @@ int rp_files_of_txn(struct rp_tx *tx, int64_t txn_id, struct rp_files *out, stru
 /* Which of these keys of a place belong to a file that is not over (purged, expired): file_ids[i], 0: none. */
 int rp_files_of_keys(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, int64_t *file_ids,
                      struct rp_error *err);
-/* Writes back status, was, live_name, shown, identity, mark_id, with_id, process_key, metadata, checksum, changed_at of each. RP_ECONFLICT:
+/* Writes back status, was, live_name, shown, identity, mark_id, with_id, metadata, checksum, changed_at of each. RP_ECONFLICT:
  * the name of one lives already. */
 int rp_files_save(struct rp_tx *tx, const struct rp_file *const *files, size_t n, struct rp_error *err);
 
