@@ -28,13 +28,13 @@ format:
 serve:
 	@tools/install-packages
 	@tools/configure build
-	@ninja -C build
+	@ninja -C build reprieve
 	@exec build/reprieve serve
 
 tour:
 	@tools/install-packages
 	@tools/configure build
-	@ninja -C build
+	@ninja -C build reprieve
 	@PATH="$(CURDIR)/build:$$PATH" tools/tour
 	@PATH="$(CURDIR)/build:$$PATH" tools/tour-http
 
