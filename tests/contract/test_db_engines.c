@@ -485,12 +485,25 @@ static void sessions_are_set_up_for_durable_commits(void **state)
 {
     struct dbs *t = *state;
     assert_int_equal(ask(t->db, "SELECT (current_setting('synchronous_commit') = 'on')::int"), 1);
-    assert_int_equal(ask(t->db, "SELECT (current_setting('application_name') = 'reprieve')::int"), 1);
     assert_int_equal(ask(t->db, "SELECT (current_setting('client_encoding') = 'UTF8')::int"), 1);
     assert_int_equal(ask(t->db, "SELECT (current_setting('lock_timeout') = '10s')::int"), 1);
     ok(rp_db_begin(t->db, true, &err));
     assert_int_equal(ask(t->db, "SELECT (current_setting('transaction_isolation') = 'read committed')::int"), 1);
     ok(rp_db_commit(t->db, &err));
+}
+
+static void a_session_is_called_reprieve_unless_its_url_names_it(void **state)
+{
+    static const char say[] = "SELECT (current_setting('application_name') = '%s')::int";
+    struct dbs *t = *state;
+    char text[120];
+    struct rp_db *unnamed = NULL;
+    snprintf(text, sizeof text, say, t->schema); /* the tests' URLs name their sessions like the schema */
+    assert_int_equal(ask(t->db, text), 1);
+    snprintf(text, sizeof text, say, "reprieve");
+    ok(rp_db_open(getenv("RP_TEST_POSTGRES"), NULL, &unnamed, &err));
+    assert_int_equal(ask(unnamed, text), 1);
+    rp_db_close(unnamed);
 }
 
 static void unused_statements_are_given_back_to_the_server(void **state)
@@ -541,6 +554,7 @@ int main(void)
         POSTGRES(no_error_repeats_the_password),
         POSTGRES(only_the_named_schema_is_seen),
         POSTGRES(sessions_are_set_up_for_durable_commits),
+        POSTGRES(a_session_is_called_reprieve_unless_its_url_names_it),
         POSTGRES(unused_statements_are_given_back_to_the_server),
     };
     /* clang-format on */

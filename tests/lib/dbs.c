@@ -52,7 +52,7 @@ void dbs_make(struct dbs *t, enum dbs_kind kind, const struct rp_db_options *opt
     if (mkdtemp(t->dir) == NULL) give_up(t->dir, "cannot be made");
     snprintf(t->schema, sizeof t->schema, "t_%d_%u", (int)getpid(), serial++);
     if (kind == DBS_POSTGRES)
-        snprintf(t->url, sizeof t->url, "%s&schema=%s&application_name=%s", server, t->schema, t->schema);
+        snprintf(t->url, sizeof t->url, "%s&application_name=%s&schema=%s", server, t->schema, t->schema);
     else if (kind == DBS_SQLITE_FILE)
         snprintf(t->url, sizeof t->url, "sqlite:%s/test.db", t->dir);
     else
