@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digest.h - SHA-256 by OpenSSL, in the two shapes that the project needs. */
+/* digest.h - SHA-256 by OpenSSL, in the shapes that the project needs. */
 #ifndef RP_BASE_DIGEST_H
 #define RP_BASE_DIGEST_H
 
@@ -18,6 +18,9 @@ void rp_digest_begin(struct rp_digest *d);
 void rp_digest_add(struct rp_digest *d, const void *bytes, size_t n);
 void rp_digest_add_int(struct rp_digest *d, int64_t value); /* 8 bytes, big endian */
 void rp_digest_end(struct rp_digest *d, uint8_t out[RP_DIGEST_BYTES]);
+
+/* HMAC-SHA256 (RFC 2104). Any thread. -1: no memory. */
+int rp_hmac(const void *key, size_t key_n, const void *bytes, size_t n, uint8_t out[RP_DIGEST_BYTES]);
 
 void rp_digest_hex(const uint8_t digest[RP_DIGEST_BYTES], char out[RP_DIGEST_HEX]);
 

@@ -166,9 +166,9 @@ int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options,
 int rp_catalog_open(const char *url, const struct rp_catalog_options *options, struct rp_catalog **out,
                     struct rp_error *err)
 {
-    struct rp_db_options db_options = { .clock = options->clock,
-                                        .statement_ms = STATEMENT_MS_MAX,
-                                        .cache_kib = options->cache_kib };
+    struct rp_db_options db_options = {
+        .clock = options->clock, .statement_ms = STATEMENT_MS_MAX, .by_index = true, .cache_kib = options->cache_kib
+    };
     struct rp_db *db = NULL;
     int r = rp_db_open(url, &db_options, &db, err);
     if (r < 0) return rp_error_wrap(err, r, "open catalog");

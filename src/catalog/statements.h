@@ -64,7 +64,7 @@
       "UPDATE place SET owned_at = $2 WHERE id = $1 AND owned_at IS NULL")                                             \
                                                                                                                        \
     X(audit_add,       "",     "iiissiisbb", NULL,                                                                     \
-      "INSERT INTO audit (lane, seq, at, event, actor, mark_id, tenant_id, details, digest, hash) VALUES @ROWS")       \
+      "@INSERT audit (lane, seq, at, event, actor, mark_id, tenant_id, details, digest, hash) VALUES @ROWS")       \
     X(audit_page,      "iii",  NULL,  "iiissiisbb",                                                                    \
       "SELECT lane, seq, at, event, actor, mark_id, tenant_id, details, digest, hash FROM audit "                      \
       "WHERE lane = $1 AND seq > $2 ORDER BY seq LIMIT $3")                                                            \
@@ -90,7 +90,7 @@
       "GROUP BY place_id, state ORDER BY place_id, state")                                                             \
                                                                                                                        \
     X(mark_add,        "",     "iisiiiiiiiiiissiissi", NULL,                                                           \
-      "INSERT INTO mark (id, place_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "       \
+      "@INSERT mark (id, place_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "       \
       "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id) VALUES @ROWS "               \
       "ON CONFLICT (place_id, key, active) DO NOTHING")                                                                \
     X(mark_claim,      "iiisii", NULL, MARK_TYPES,                                                                     \

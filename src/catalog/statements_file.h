@@ -23,7 +23,7 @@
 /* clang-format off */
 #define RP_STATEMENTS_FILE(X)                                                                                          \
     X(file_add,        "",     "iisisiiisbsssiiiiiiisii", NULL,                                                        \
-      "INSERT INTO file (id, tenant_id, name, place_id, key, status, was, size_bytes, content_type, checksum, etag, "  \
+      "@INSERT file (id, tenant_id, name, place_id, key, status, was, size_bytes, content_type, checksum, etag, "  \
       "version, metadata, modified_ms, mark_id, parent_id, source_id, txn_id, replaces_id, url_ends_at, process_key, " \
       "created_at, changed_at) VALUES @ROWS")                                                                          \
     X(file_lock,       "",     "i",   FILE_TYPES,                                                                      \
@@ -100,7 +100,7 @@
       "SUM(CASE kind WHEN 1 THEN bytes WHEN 3 THEN -bytes ELSE 0 END) AS bytes FROM ledger "                           \
       "GROUP BY tenant_id, file_id) AS per_file GROUP BY tenant_id ORDER BY tenant_id")                                \
     X(ledger_add,      "",     "iiiii", NULL,                                                                          \
-      "INSERT INTO ledger (file_id, kind, tenant_id, bytes, at) VALUES @ROWS ON CONFLICT (file_id, kind) DO NOTHING")  \
+      "@INSERT ledger (file_id, kind, tenant_id, bytes, at) VALUES @ROWS ON CONFLICT (file_id, kind) DO NOTHING")  \
                                                                                                                        \
     X(txn_add,         "iiiisi", NULL, NULL,                                                                           \
       "INSERT INTO txn (id, tenant_id, state, members, ends_at, actor, created_at, changed_at) "                       \

@@ -352,9 +352,16 @@ void rp_writers_stop(struct rp_writers *all)
     free(all);
 }
 
+/* Ids are times with a number behind (base/id.h): their last bits alone would put all tenants on one writer. */
+static struct writer *writer_of(struct rp_writers *all, int64_t tenant_id)
+{
+    uint64_t mixed = (uint64_t)tenant_id * UINT64_C(0x9e3779b97f4a7c15);
+    return &all->at[(mixed >> 32) % all->n];
+}
+
 int rp_writers_submit(struct rp_writers *all, struct rp_command *command, struct rp_error *err)
 {
-    struct writer *w = &all->at[(uint64_t)command->tenant_id % all->n];
+    struct writer *w = writer_of(all, command->tenant_id);
     RP_ASSERT(command->verb != NULL && command->done != NULL);
     RP_ASSERT(command->key == NULL || command->render != NULL);
     if (atomic_fetch_add(&all->waiting, 1) >= all->queue_max) {

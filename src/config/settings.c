@@ -98,7 +98,7 @@ const struct rp_setting rp_settings[] = {
       .fallback = "sqlite:./reprieve-data/catalog.db",
       .help = "Where the catalog is. For PostgreSQL, ?schema=NAME chooses the schema." },
     { .path = "catalog.writers", .restart = true, .type = RP_SETTING_INTEGER, .offset = CONFIG(writers), .least = 1, .most = 8,
-      .fallback = "4",
+      .fallback = "2",
       .help = "Connections of a daemon that write. PostgreSQL only; SQLite has one." },
 
     { .path = "log", .type = RP_SETTING_SECTION,

@@ -27,6 +27,7 @@
  * Dialect: @NOW_MS the database's clock in ms (bigint); @BYTES the type of a byte string; @TEXT_C text compared
  * bytewise (a column type with collation "C"); @FOR_UPDATE, @FOR_UPDATE_OF(table), @FOR_SHARE, @SKIP_LOCKED row locks (nothing in SQLite, where
  * one writer holds the whole database); @CLUSTERED storage by primary key (WITHOUT ROWID; nothing in PostgreSQL);
+ * @INSERT begins an INSERT of many rows (SQLite: OR ROLLBACK, so that it keeps no copy of every page to undo this one statement: D5);
  * @ID the type of a column that is the primary key and grows (SQLite's rowid: no index beside the table);
  * @APPEND_ONLY(table) triggers that refuse UPDATE and DELETE; @ERASABLE(table,column,rest...) triggers that refuse
  * DELETE and every UPDATE but one that sets that column to NULL and leaves the `rest` as it is; @NO_REPLACE(table, condition) refuses an INSERT for
@@ -72,10 +73,12 @@ struct rp_sql {
 typedef int rp_row_fn(void *ctx, const struct rp_value *row, struct rp_error *err);
 
 struct rp_db_options {
-    bool read_only;               /* no statement can change anything; the database is not created */
-    int64_t busy_ms;              /* how long to wait for a lock or a connection; 0: 10 s */
-    int64_t statement_ms;         /* a statement that runs longer is stopped (RP_EBUSY); 0: no limit */
-    int64_t cache_kib;            /* pages that SQLite keeps in memory at most; 0: 16 MiB, read_only 2 MiB */
+    bool read_only;       /* no statement can change anything; the database is not created */
+    int64_t busy_ms;      /* how long to wait for a lock or a connection; 0: 10 s */
+    int64_t statement_ms; /* a statement that runs longer is stopped (RP_EBUSY); 0: no limit */
+    bool by_index;        /* rows are found by an index wherever one will do, whatever the statistics say: PostgreSQL
+                                     keeps a plan that it made while a table was still empty */
+    int64_t cache_kib;    /* pages that SQLite keeps in memory at most; 0: 16 MiB, read_only 2 MiB */
     const struct rp_clock *clock; /* what @NOW_MS reads on SQLite; NULL: the host's */
 };
 

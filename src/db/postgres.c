@@ -35,6 +35,7 @@ static const struct rp_dialect dialect[] = {
     { "FOR_SHARE",   "FOR SHARE" },
     { "SKIP_LOCKED", "SKIP LOCKED" },
     { "CLUSTERED",   "" },
+    { "INSERT",      "INSERT INTO" },
     { "ID",          "BIGINT PRIMARY KEY" },
     { "EXPLAIN",      "EXPLAIN (COSTS OFF)" },
     { "PLAN_COLUMNS", "s" },
@@ -93,6 +94,7 @@ static int postgres_open(const char *url, const struct rp_db_options *options, v
     c->statements.release = release_statement;
     c->statements.keeper = c;
     c->read_only = options->read_only;
+    c->by_index = options->by_index;
     c->busy_ms = options->busy_ms > 0 ? options->busy_ms : RP_BUSY_MS_DEFAULT;
     c->statement_ms = options->statement_ms;
     int r = rp_pg_parse_url(c, url, err);

@@ -16,7 +16,7 @@ struct rp_pg {
     PGconn *pg;                   /* NULL: not connected */
     PQconninfoOption *parameters; /* of the URL, without ours */
     char *schema;                 /* NULL: as the server says */
-    bool read_only;
+    bool read_only, by_index;
     int64_t busy_ms, statement_ms;
     int64_t deadline_ms; /* for the answer awaited, on the boot clock; 0: none */
     bool in_transaction;

@@ -267,6 +267,9 @@ static int apply_settings(struct rp_pg *c, struct rp_error *err)
                (long long)c->busy_ms, (long long)c->statement_ms);
     rp_buf_str(&text, "SET standard_conforming_strings=on; SET bytea_output=hex; SET jit=off;");
     if (c->read_only) rp_buf_str(&text, "SET default_transaction_read_only=on;");
+    if (c->by_index)
+        rp_buf_str(&text, "SET enable_seqscan=off; SET enable_hashjoin=off; SET enable_mergejoin=off;"
+                          "SET plan_cache_mode=force_generic_plan;");
     if (c->schema != NULL) {
         rp_buf_str(&text, "SET search_path=");
         int r = rp_db_quote_name(&text, c->schema, err);

@@ -45,6 +45,7 @@ static const struct rp_dialect dialect[] = {
     { "FOR_SHARE",   "" },
     { "SKIP_LOCKED", "" },
     { "CLUSTERED",   "WITHOUT ROWID" },
+    { "INSERT",      "INSERT OR ROLLBACK INTO" },
     { "ID",          "INTEGER PRIMARY KEY" },
     { "EXPLAIN",      "EXPLAIN QUERY PLAN" },
     { "PLAN_COLUMNS", "iiis" },
@@ -202,7 +203,7 @@ static int use_wal(struct sqlite *c, struct rp_error *err)
 
 static int set_up(struct sqlite *c, struct rp_error *err)
 {
-    static const char settings[] = "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=16000;"
+    static const char settings[] = "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=4000;"
                                    "PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON;"
                                    "PRAGMA trusted_schema=OFF;";
     int64_t ignored;

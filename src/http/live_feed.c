@@ -30,7 +30,9 @@ static void feed_closep(struct rp_feed **feed)
 
 int rp_feed_open(const char *url, const struct rp_clock *clock, struct rp_feed **out, struct rp_error *err)
 {
-    struct rp_db_options options = { .read_only = true, .clock = clock, .statement_ms = STATEMENT_MS };
+    struct rp_db_options options = {
+        .read_only = true, .clock = clock, .statement_ms = STATEMENT_MS, .by_index = true
+    };
     RP_CLEANUP(feed_closep) struct rp_feed *feed = calloc(1, sizeof *feed);
     if (feed == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     feed->arena = RP_ARENA(PAGE_BYTES);

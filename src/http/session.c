@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include "base/assert.h"
 #include "catalog/token.h"
@@ -17,10 +15,8 @@ static const char purpose[] = "reprieve: changes by cookie";
 void rp_session_csrf(const char *secret, char out[RP_DIGEST_HEX])
 {
     uint8_t mac[RP_DIGEST_BYTES];
-    unsigned n = 0;
-    const void *made =
-        HMAC(EVP_sha256(), secret, (int)strlen(secret), (const unsigned char *)purpose, sizeof purpose - 1, mac, &n);
-    RP_ASSERT(made != NULL && n == sizeof mac);
+    int r = rp_hmac(secret, strlen(secret), purpose, sizeof purpose - 1, mac);
+    RP_ASSERT(r == 0);
     rp_digest_hex(mac, out);
 }
 

@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,14 +93,12 @@ int rp_grant_sign(const struct rp_grant *grant, const char *key, char out[RP_DIG
 {
     struct message m;
     uint8_t secret[RP_DIGEST_BYTES], mac[RP_DIGEST_BYTES];
-    unsigned n = 0;
     RP_ASSERT(strcmp(grant->method, "PUT") == 0 || strcmp(grant->method, "GET") == 0);
     if (!read_key(key, secret)) return rp_error_set(err, RP_ECONFIG, "the key that signs URLs is not 64 hex digits");
     if (!write_message(grant, &m)) return rp_error_set(err, RP_ETOOBIG, "a name is too long for a signed URL");
-    bool made = HMAC(EVP_sha256(), secret, sizeof secret, m.bytes, m.n, mac, &n) != NULL;
+    int r = rp_hmac(secret, sizeof secret, m.bytes, m.n, mac);
     OPENSSL_cleanse(secret, sizeof secret);
-    if (!made) return rp_error_set(err, RP_ENOMEM, "no memory to sign a URL");
-    RP_ASSERT(n == sizeof mac);
+    if (r < 0) return rp_error_set(err, RP_ENOMEM, "no memory to sign a URL");
     rp_digest_hex(mac, out);
     return 0;
 }
@@ -158,7 +154,7 @@ static json_t *headers_json(const struct rp_grant *grant)
 json_t *rp_grant_json(const struct rp_grant *grant, const char *base, const char *key, struct rp_arena *arena,
                       struct rp_error *err)
 {
-    const char *url;
+    const char *url = NULL;
     char until[RP_TIME_TEXT];
     if (rp_signed_url(grant, base, key, arena, &url, err) < 0) return NULL;
     json_t *json = json_pack("{s:s,s:s,s:o*,s:s}", "method", grant->method, "url", url, "headers", headers_json(grant),

@@ -126,6 +126,26 @@ static void hex_keeps_leading_zeros(void **state)
     assert_memory_equal(hex, "000ff0a500", 10);
 }
 
+/* RFC 4231, test cases 1, 2 and 6: a key of 20 bytes, a short one, one longer than a block. */
+static void known_keys_give_known_macs(void **state)
+{
+    (void)state;
+    uint8_t first[20], sixth[131], mac[RP_DIGEST_BYTES];
+    char hex[RP_DIGEST_HEX];
+    static const char larger[] = "Test Using Larger Than Block-Size Key - Hash Key First";
+    memset(first, 0x0b, sizeof first);
+    memset(sixth, 0xaa, sizeof sixth);
+    assert_int_equal(rp_hmac(first, sizeof first, "Hi There", 8, mac), 0);
+    rp_digest_hex(mac, hex);
+    assert_string_equal(hex, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+    assert_int_equal(rp_hmac("Jefe", 4, "what do ya want for nothing?", 28, mac), 0);
+    rp_digest_hex(mac, hex);
+    assert_string_equal(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    assert_int_equal(rp_hmac(sixth, sizeof sixth, larger, sizeof larger - 1, mac), 0);
+    rp_digest_hex(mac, hex);
+    assert_string_equal(hex, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
 static void freeing_nothing_is_harmless(void **state)
 {
     (void)state;
@@ -141,6 +161,7 @@ int main(void)
         cmocka_unit_test(begin_forgets_what_was_added_before),
         cmocka_unit_test(two_contexts_do_not_disturb_each_other),
         cmocka_unit_test(hex_keeps_leading_zeros),
+        cmocka_unit_test(known_keys_give_known_macs),
         cmocka_unit_test(freeing_nothing_is_harmless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
