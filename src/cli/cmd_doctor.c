@@ -127,15 +127,15 @@ static void check_probe(struct doctor *d, struct rp_place *place, const char *ch
 {
     const struct rp_store_config *config = place->config;
     struct rp_error why = { 0 };
-    enum rp_level level = place->level;
+    struct rp_probed probed = { .level = place->level };
     bool may_write = config->mode != RP_MODE_OBSERVE;
-    if (place->store->ops->probe(place->store, may_write, &level, &why) < 0) {
+    if (place->store->ops->probe(place->store, may_write, &probed, &why) < 0) {
         judge_error(d, FAIL, check, &why, "give this user the right to read and write there");
         return;
     }
-    bool weak = level == RP_LEVEL_WINDOW && !config->allow_window_deletes;
+    bool weak = probed.level == RP_LEVEL_WINDOW && !config->allow_window_deletes;
     judge(d, weak ? WARN : OK, check, "marks are refused there; allow_window_deletes: true accepts the risk",
-          "%s, mode %s, guarantee %s%s", config->type, rp_mode_name(config->mode), rp_level_name(level),
+          "%s, mode %s, guarantee %s%s", config->type, rp_mode_name(config->mode), rp_level_name(probed.level),
           may_write ? "" : " (declared: nothing is written in mode observe)");
 }
 

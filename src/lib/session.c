@@ -119,7 +119,9 @@ static int open_place(struct rp_session *s, struct rp_place *place, const struct
     if (r < 0) return rp_error_wrap(err, r, "open store '%s'", config->name);
     made.id = row.id;
     r = rp_store_fs_open(config->path, s->config.file == NULL, &made.store, &made.closed);
-    if (r == 0) r = made.store->ops->probe(made.store, false, &made.level, &made.closed);
+    struct rp_probed probed = { 0 };
+    if (r == 0) r = made.store->ops->probe(made.store, false, &probed, &made.closed);
+    made.level = probed.level;
     if (r == 0) r = rp_guard_new(&s->config, config, &made.guard, &made.closed);
     if (r < 0) {
         rp_store_close(made.store);

@@ -37,14 +37,14 @@ static void fault_close(struct rp_store *store)
     free(of(store));
 }
 
-static int fault_probe(struct rp_store *store, bool may_write, enum rp_level *level, struct rp_error *err)
+static int fault_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
     struct fault *f = of(store);
-    enum rp_level found = RP_LEVEL_WINDOW;
+    struct rp_probed found = { 0 };
     int r = before(f, "probe", NULL, err);
     if (r < 0 || (r = f->inner->ops->probe(f->inner, may_write, &found, err)) < 0) return r;
     if ((r = after(f, "probe", NULL, err)) < 0) return r;
-    *level = found;
+    *out = found;
     return 0;
 }
 

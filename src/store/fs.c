@@ -59,21 +59,19 @@ static int canary(struct rp_store *store, enum rp_level *level, struct rp_error 
     return 0;
 }
 
-static int fs_probe(struct rp_store *store, bool may_write, enum rp_level *level, struct rp_error *err)
+static int fs_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
     struct rp_fs *fs = rp_fs_of(store);
     RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
     int r = rp_fs_root_check(fs, err);
     if (r < 0) return r;
-    if (!may_write) {
-        *level = RP_LEVEL_ETAG;
-        return 0;
-    }
+    *out = (struct rp_probed){ .level = RP_LEVEL_ETAG };
+    if (!may_write) return 0;
     if ((r = rp_fs_begin(fs, err)) < 0) return r;
     /* Two probes at once would take each other's canary for a newer upload. */
     if ((r = rp_fs_lock_stripe(fs, RP_FS_PROBE_LOCK, &guard)) < 0)
         return rp_error_errno(err, -r, "store '%s': lock", fs->root);
-    r = canary(store, level, err);
+    r = canary(store, &out->level, err);
     return r < 0 ? rp_error_wrap(err, r, "probe store '%s'", fs->root) : 0;
 }
 

@@ -101,10 +101,10 @@ static void memory_close(struct rp_store *store)
     free(m);
 }
 
-static int memory_probe(struct rp_store *store, bool may_write, enum rp_level *level, struct rp_error *err)
+static int memory_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
     (void)store, (void)may_write, (void)err;
-    *level = RP_LEVEL_EXACT;
+    *out = (struct rp_probed){ .level = RP_LEVEL_EXACT };
     return 0;
 }
 

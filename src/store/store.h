@@ -17,7 +17,8 @@
  * T7  A store handle may be used by several threads at once.
  * T8  A backend may take and give bytes in parts (all put_* and get_* slots, or none of them): put() and get() are then made of these.
  *     A writer or reader is used by one thread at a time. What a writer took shows with put_commit, as T5 says, or never.
- *     put_commit and put_abort end the writer, whatever they return; get_close ends the reader. The store outlives both. */
+ *     put_commit and put_abort end the writer, whatever they return; get_close ends the reader. The store outlives both.
+ * T9  Optional slots are NULL where a store has no such thing: put_*, get_*, presign, list_partial and abort_partial, now_ms. */
 #ifndef RP_STORE_STORE_H
 #define RP_STORE_STORE_H
 
@@ -38,6 +39,19 @@ struct rp_error;
 /* How exactly a delete can name what it deletes (DESIGN section 5), weakest first. */
 enum rp_level { RP_LEVEL_WINDOW, RP_LEVEL_ETAG, RP_LEVEL_VERSION, RP_LEVEL_EXACT };
 const char *rp_level_name(enum rp_level level);
+
+/* What a probe found out. Findings are for people: what was tried, whether it holds, what was seen. */
+#define RP_FINDINGS_MAX 12
+struct rp_finding {
+    const char *name; /* "list order", "delete by If-Match": static */
+    bool holds;
+    char says[120];
+};
+struct rp_probed {
+    enum rp_level level;
+    struct rp_finding findings[RP_FINDINGS_MAX];
+    size_t n_findings;
+};
 
 enum rp_outcome {
     RP_OUT_NONE,    /* not asked yet */
@@ -99,6 +113,30 @@ struct rp_entry {
 };
 typedef int rp_entry_fn(void *ctx, const struct rp_entry *entry, struct rp_error *err);
 
+/* An upload in parts that nobody has ended: it takes room and shows nowhere. Borrowed; returns as rp_entry_fn. */
+struct rp_partial {
+    const char *key, *upload;
+    int64_t begun_ms;
+};
+typedef int rp_partial_fn(void *ctx, const struct rp_partial *partial, struct rp_error *err);
+
+/* A URL that is its own permission: whoever holds it may do one thing with one object, for a while, without the daemon. */
+struct rp_presign {
+    const char *method; /* "PUT" or "GET" */
+    const char *key;
+    int64_t now_ms, ends_at_ms;
+    int64_t size_bytes;       /* PUT: exactly so many */
+    const char *content_type; /* PUT: "": any. GET: what the answer shall say; "": as stored */
+    const uint8_t *checksum;  /* PUT: SHA-256 of the bytes, NULL: not promised */
+    const char *disposition;  /* GET: content-disposition of the answer; NULL: as stored */
+};
+#define RP_PRESIGNED_HEADERS_MAX 6
+struct rp_presigned {
+    const char *url;                                  /* the arena's, as all of these */
+    struct rp_pair headers[RP_PRESIGNED_HEADERS_MAX]; /* which must be sent as they are */
+    size_t n_headers;
+};
+
 struct rp_store;
 
 /* A put or a get under way; every backend embeds it first in its own. */
@@ -112,8 +150,9 @@ struct rp_object_reader {
 struct rp_store_ops {
     const char *type;
     void (*close)(struct rp_store *store);
-    /* Find out, by trying where it is allowed to write, what the store guarantees. Without `may_write` nothing is written. */
-    int (*probe)(struct rp_store *store, bool may_write, enum rp_level *level, struct rp_error *err);
+    /* Find out, by trying where it is allowed to write, what the store guarantees. Without `may_write` nothing is written,
+     * and what only a canary could tell is taken for the weakest. What holds is what later calls rely on. */
+    int (*probe)(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err);
     int (*put)(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
                int flags, struct rp_identity *out, struct rp_error *err);
     /* RP_ENOTFOUND if absent. `to` NULL: identity and meta only. */
@@ -144,6 +183,12 @@ struct rp_store_ops {
     /* Up to n bytes from this offset on: how many, 0 at the end, or negative; RP_ECHANGED if somebody wrote into the object. */
     int64_t (*get_read)(struct rp_object_reader *reader, int64_t offset, void *to, size_t n, struct rp_error *err);
     void (*get_close)(struct rp_object_reader *reader);
+    /* No I/O. RP_EINVAL where the store cannot bind what is asked for. */
+    int (*presign)(struct rp_store *store, const struct rp_presign *what, struct rp_arena *arena,
+                   struct rp_presigned *out, struct rp_error *err);
+    /* In order of key and upload; abort is idempotent (one that is gone: 0). */
+    int (*list_partial)(struct rp_store *store, const char *prefix, rp_partial_fn *fn, void *ctx, struct rp_error *err);
+    int (*abort_partial)(struct rp_store *store, const char *key, const char *upload, struct rp_error *err);
     /* The store's own clock; NULL slot: it has none but the host's. */
     int (*now_ms)(struct rp_store *store, int64_t *out, struct rp_error *err);
 };
@@ -159,6 +204,20 @@ void rp_store_closep(struct rp_store **store);
 
 /* Backends. */
 int rp_store_fs_open(const char *root, bool create, struct rp_store **out, struct rp_error *err);
+struct rp_s3_options {
+    const char *endpoint;                                /* "https://host[:port]"; "": AWS's of the region */
+    const char *region, *bucket;                         /* region "": that of the vendor (s3_vendor.h) */
+    const char *style;                                   /* "auto", "path" or "host" */
+    const char *access_key, *secret_key, *session_token; /* "": looked for where AWS tools look (s3_credentials.h) */
+    const char *profile;                                 /* of the AWS files; "": AWS_PROFILE, else default */
+    const char *ca_file;                                 /* "": the system's */
+    int64_t requests_per_second;                         /* 0: no cap */
+    int64_t timeout_ms;                                  /* of one attempt; 0: 30 s */
+    int64_t patience_ms;                                 /* of one call with its repetitions; 0: 60 s */
+    bool write_once; /* keys are declared never to be overwritten: level exact until one is seen changed */
+};
+/* Reaches for nothing: the first call does. The strings are copied. */
+int rp_store_s3_open(const struct rp_s3_options *options, struct rp_store **out, struct rp_error *err);
 int rp_store_memory_open(struct rp_store **out, struct rp_error *err); /* for tests; level exact by serial etags */
 
 /* Wraps a store: asked around every call of the wrapped one that can fail (`call` is the slot's name), and for remove()

@@ -27,12 +27,12 @@ static void files_that_were_there_before_are_objects(void **state)
 static void a_store_that_is_only_read_is_not_written_to(void **state)
 {
     struct fixture *f = *state;
-    enum rp_level level;
+    struct rp_probed probed;
     write_file(at(f, "a"), "x");
     expect_text(f->store, "a", "x");
     expect_absent(f->store, "b");
     expect_list(f->store, "", NULL, "a\n");
-    ok(f->store->ops->probe(f->store, false, &level, &error));
+    ok(f->store->ops->probe(f->store, false, &probed, &error));
     assert_false(exists(at(f, ".reprieve")));
 }
 
@@ -443,8 +443,8 @@ static void *probe_often(void *ctx)
 {
     struct rp_store *s = ctx;
     for (int i = 0; i < 50; i++) {
-        enum rp_level level = RP_LEVEL_WINDOW;
-        if (s->ops->probe(s, true, &level, NULL) < 0 || level != RP_LEVEL_ETAG) return s;
+        struct rp_probed probed = { 0 };
+        if (s->ops->probe(s, true, &probed, NULL) < 0 || probed.level != RP_LEVEL_ETAG) return s;
     }
     return NULL;
 }

@@ -552,12 +552,12 @@ static void what_is_listed_can_be_removed_while_it_is_listed(void **state)
 static void probing_reports_the_level_and_leaves_nothing(void **state)
 {
     struct rp_store *s = store_of(state);
-    enum rp_level level = RP_LEVEL_WINDOW;
-    ok(s->ops->probe(s, false, &level, &error));
-    assert_int_equal(level, backend->level);
-    level = RP_LEVEL_WINDOW;
-    ok(s->ops->probe(s, true, &level, &error));
-    assert_int_equal(level, backend->level);
+    struct rp_probed probed = { 0 };
+    ok(s->ops->probe(s, false, &probed, &error));
+    assert_int_equal(probed.level, backend->level);
+    probed = (struct rp_probed){ 0 };
+    ok(s->ops->probe(s, true, &probed, &error));
+    assert_int_equal(probed.level, backend->level);
     expect_list(s, ".reprieve/", NULL, "");
     expect_list(s, "", NULL, "");
 }

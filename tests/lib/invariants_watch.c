@@ -97,9 +97,9 @@ static int watch_remove(struct rp_store *store, struct rp_item *items, size_t n,
     return 0;
 }
 
-static int watch_probe(struct rp_store *store, bool may_write, enum rp_level *level, struct rp_error *err)
+static int watch_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
-    return of(store)->inner->ops->probe(of(store)->inner, may_write, level, err);
+    return of(store)->inner->ops->probe(of(store)->inner, may_write, out, err);
 }
 
 static int watch_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
