@@ -267,7 +267,7 @@ static void settings_are_those_of_a_safe_catalog(void **state)
     assert_int_equal(ask(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
     assert_int_equal(ask(db, "PRAGMA synchronous"), 2);
     assert_int_equal(ask(db, "PRAGMA foreign_keys"), 1);
-    assert_int_equal(ask(db, "PRAGMA wal_autocheckpoint"), 16000);
+    assert_int_equal(ask(db, "PRAGMA wal_autocheckpoint"), 4000);
     assert_int_equal(ask(db, "PRAGMA trusted_schema"), 0);
     assert_int_equal(ask(db, "PRAGMA busy_timeout"), 10000);
 }

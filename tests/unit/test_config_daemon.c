@@ -41,7 +41,7 @@ static void the_documented_defaults_are_the_codes(void **state)
     assert_int_equal(c.http_connections_max, 12000);
     assert_int_equal(c.http_requests_per_second, 0);
     assert_int_equal(c.http_timeout_ms, 30 * RP_SECOND_MS);
-    assert_int_equal(c.writers, 4);
+    assert_int_equal(c.writers, 2);
     assert_string_equal(c.uploads_store, "");
     assert_int_equal(c.uploads_expire_ms, RP_HOUR_MS);
     assert_int_equal(c.uploads_max_size, INT64_C(5) << 30);
