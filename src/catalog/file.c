@@ -5,6 +5,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "catalog/mark.h"
+#include "catalog/row.h"
 #include "catalog/statements.h"
 
 #include <stdlib.h>
@@ -24,14 +25,6 @@ int rp_files_init(struct rp_files *files, size_t max, struct rp_arena *arena, st
     return 0;
 }
 
-static const char *keep(struct rp_files *files, const struct rp_value *v, bool *failed)
-{
-    if (v->type == RP_NULL_T) return NULL;
-    const char *copy = rp_arena_copy(files->arena, v->p, v->n);
-    if (copy == NULL) *failed = true;
-    return copy;
-}
-
 int rp_files_row(void *ctx, const struct rp_value *v, struct rp_error *err)
 {
     struct rp_files *files = ctx;
@@ -40,18 +33,18 @@ int rp_files_row(void *ctx, const struct rp_value *v, struct rp_error *err)
     struct rp_file f = {
         .id = v[0].i,
         .tenant_id = v[1].i,
-        .name = keep(files, &v[2], &failed),
+        .name = rp_row_keep(files->arena, &v[2], &failed),
         .live_name = v[3].type != RP_NULL_T,
         .place_id = v[4].i,
-        .key = keep(files, &v[5], &failed),
+        .key = rp_row_keep(files->arena, &v[5], &failed),
         .status = (enum rp_status)v[6].i,
         .was = (enum rp_status)v[7].i,
         .shown = v[8].i != 0,
         .size_bytes = v[9].i,
-        .content_type = keep(files, &v[10], &failed),
-        .checksum = (const uint8_t *)keep(files, &v[11], &failed),
-        .etag = keep(files, &v[12], &failed),
-        .version = keep(files, &v[13], &failed),
+        .content_type = rp_row_keep(files->arena, &v[10], &failed),
+        .checksum = (const uint8_t *)rp_row_keep(files->arena, &v[11], &failed),
+        .etag = rp_row_keep(files->arena, &v[12], &failed),
+        .version = rp_row_keep(files->arena, &v[13], &failed),
         .modified_ms = v[14].i,
         .mark_id = v[15].i,
         .parent_id = v[16].i,
@@ -60,8 +53,8 @@ int rp_files_row(void *ctx, const struct rp_value *v, struct rp_error *err)
         .replaces_id = v[19].i,
         .with_id = v[20].i,
         .url_ends_at_ms = v[21].i,
-        .process_key = keep(files, &v[22], &failed),
-        .metadata = keep(files, &v[23], &failed),
+        .process_key = rp_row_keep(files->arena, &v[22], &failed),
+        .metadata = rp_row_keep(files->arena, &v[23], &failed),
         .created_at_ms = v[24].i,
         .changed_at_ms = v[25].i,
     };

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/time.h"
+#include "catalog/row.h"
 #include "catalog/statements.h"
 
 #include <stdio.h>
@@ -21,14 +22,6 @@ int rp_marks_init(struct rp_marks *marks, size_t max, struct rp_arena *arena, st
     return 0;
 }
 
-static const char *keep(struct rp_marks *marks, const struct rp_value *v, bool *failed)
-{
-    if (v->type == RP_NULL_T) return NULL;
-    const char *copy = rp_arena_copy(marks->arena, v->p, v->n);
-    if (copy == NULL) *failed = true;
-    return copy;
-}
-
 int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
 {
     struct rp_marks *marks = ctx;
@@ -37,7 +30,7 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
     struct rp_mark m = {
         .id = v[0].i,
         .place_id = v[1].i,
-        .key = keep(marks, &v[2], &failed),
+        .key = rp_row_keep(marks->arena, &v[2], &failed),
         .state = (enum rp_state)v[3].i,
         .was = (enum rp_state)v[4].i,
         .next_at_ms = v[5].i,
@@ -48,16 +41,16 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
         .checks = v[10].i,
         .tenant_id = v[11].i,
         .run_id = v[12].i,
-        .etag = keep(marks, &v[13], &failed),
-        .version = keep(marks, &v[14], &failed),
+        .etag = rp_row_keep(marks->arena, &v[13], &failed),
+        .version = rp_row_keep(marks->arena, &v[14], &failed),
         .size_bytes = v[15].i,
         .modified_ms = v[16].i,
         .annotated = v[17].i != 0,
         .outcome = (enum rp_end)v[18].i,
         .ended_at_ms = v[19].i,
-        .reason = keep(marks, &v[20], &failed),
-        .actor = keep(marks, &v[21], &failed),
-        .note = keep(marks, &v[22], &failed),
+        .reason = rp_row_keep(marks->arena, &v[20], &failed),
+        .actor = rp_row_keep(marks->arena, &v[21], &failed),
+        .note = rp_row_keep(marks->arena, &v[22], &failed),
         .file_id = v[23].i,
     };
     if (failed) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
