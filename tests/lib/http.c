@@ -73,6 +73,7 @@ void served_make(struct served *s, enum dbs_kind kind, void (*tune)(struct serve
                                    .metrics = s->metrics,
                                    .url_key = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff" };
     ok(rp_server_start(&o, &s->server, &err));
+    (void)snprintf(s->address, sizeof s->address, "%s", rp_server_address(s->server));
     served_token(s, NULL, RP_MAY_ALL, 0, s->admin);
 }
 
@@ -174,8 +175,8 @@ struct answer http_call(const struct served *s, const struct call *call)
     char url[2048];
     CURL *c = curl_easy_init();
     struct curl_slist *headers = headers_of(call);
-    (void)snprintf(url, sizeof url, "%s://%s%s", s->config.tls_certificate[0] != '\0' ? "https" : "http",
-                   rp_server_address(s->server), call->path);
+    (void)snprintf(url, sizeof url, "%s://%s%s", s->config.tls_certificate[0] != '\0' ? "https" : "http", s->address,
+                   call->path);
     curl_easy_setopt(c, CURLOPT_URL, url);
     curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L);
@@ -237,7 +238,7 @@ void http_expect(const struct served *s, const struct call *call, long status, c
 
 int http_connect(const struct served *s)
 {
-    const char *address = rp_server_address(s->server), *colon = strrchr(address, ':');
+    const char *address = s->address, *colon = strrchr(address, ':');
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(colon + 1)) };
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

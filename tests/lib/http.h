@@ -19,6 +19,7 @@ struct served {
     struct rp_config config; /* change it in `tune` of served_make */
     struct rp_writers *writers;
     struct rp_server *server;
+    char address[64]; /* where it listens; stays when it has stopped */
     struct rp_metrics *metrics;
     struct rp_log *log;
     char log_file[128];
