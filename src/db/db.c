@@ -101,7 +101,6 @@ void rp_db_close(struct rp_db *db)
     rp_db_rollback(db);
     db->driver->close(db->conn);
     rp_statements_clear(&db->texts);
-    free(db->values);
     free(db);
 }
 
@@ -169,7 +168,7 @@ static int check_usable(const struct rp_db *db, const char *name, struct rp_erro
 
 /* ---- statements ---- */
 
-static size_t count_types(const char *types)
+size_t rp_types_count(const char *types)
 {
     return types != NULL ? strlen(types) : 0;
 }
@@ -181,13 +180,14 @@ static void check_values(const char *types, const struct rp_value *values)
         RP_ASSERT(values[i].type == RP_NULL_T || letters[values[i].type] == types[i]);
 }
 
+/* `n_rows` of the text: 0 where one text serves any number of them. */
 static int translate(struct rp_db *db, const struct rp_sql *sql, size_t n_rows, const char **text, struct rp_error *err)
 {
     struct rp_statement *s = rp_statements_find(&db->texts, sql, n_rows, sql->text);
     if (s == NULL) {
         RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(RP_SQL_TEXT_MAX);
-        int r = rp_dialect_translate(db->driver->dialect, sql->text, count_types(sql->params), sql->rows, n_rows, &out,
-                                     err);
+        int r = rp_dialect_translate(db->driver->dialect, sql->text, rp_types_count(sql->params), sql->rows, n_rows,
+                                     &out, err);
         if (r < 0) return rp_error_wrap(err, r, "%s: %s", db->driver->engine, sql->name);
         char *copy = strdup(rp_buf_text(&out));
         s = copy != NULL ? rp_statements_add(&db->texts, sql, n_rows, sql->text) : NULL;
@@ -215,15 +215,15 @@ static int hand_row(void *ctx, const struct rp_value *row, struct rp_error *err)
     return r;
 }
 
-static int run(struct rp_db *db, const struct rp_sql *sql, size_t n_rows, const struct rp_value *values,
-               size_t n_values, struct sink *sink, int64_t *changed, struct rp_error *err)
+static int run(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, const struct rp_value *rows,
+               size_t n_rows, struct sink *sink, int64_t *changed, struct rp_error *err)
 {
     const char *text = NULL;
     int64_t count = 0;
-    int r = translate(db, sql, n_rows, &text, err);
+    int r = translate(db, sql, db->driver->rows_max > 0 ? 0 : n_rows, &text, err);
     if (r == 0) {
         db->running = true;
-        r = db->driver->run(db->conn, sql, n_rows, text, values, n_values, hand_row, sink, &count, err);
+        r = db->driver->run(db->conn, sql, text, args, rows, n_rows, hand_row, sink, &count, err);
         db->running = false;
     }
     if (r == 0)
@@ -241,7 +241,7 @@ static int call(struct rp_db *db, const struct rp_sql *sql, const struct rp_valu
     if (r < 0) return r;
     check_values(sql->params, args);
     int64_t count = 0;
-    r = run(db, sql, 0, args, count_types(sql->params), sink, &count, err);
+    r = run(db, sql, args, NULL, 0, sink, &count, err);
     if (r == 0 && changed != NULL) *changed = count;
     return r;
 }
@@ -261,9 +261,24 @@ int rp_db_query(struct rp_db *db, const struct rp_sql *sql, const struct rp_valu
 
 /* ---- statements over many rows ---- */
 
-static size_t chunk_rows(const struct rp_db *db, const struct rp_sql *sql, size_t left)
+/* Rows that fit into arrays: always one, and then as many as the engine's limits allow. */
+static size_t array_rows(const struct rp_db_driver *driver, size_t width, const struct rp_value *rows, size_t left)
 {
-    size_t fit = (db->driver->params_max - count_types(sql->params)) / strlen(sql->rows);
+    size_t bytes = 0, n = 0, most = left < driver->rows_max ? left : driver->rows_max;
+    while (n < most) {
+        for (size_t i = 0; i < width; i++)
+            bytes += sizeof rows->i + rows[n * width + i].n;
+        if (n > 0 && bytes > driver->rows_bytes_max) break;
+        n++;
+    }
+    return n;
+}
+
+static size_t chunk_rows(const struct rp_db *db, const struct rp_sql *sql, const struct rp_value *rows, size_t left)
+{
+    size_t width = strlen(sql->rows);
+    if (db->driver->rows_max > 0) return array_rows(db->driver, width, rows, left);
+    size_t fit = (db->driver->params_max - rp_types_count(sql->params)) / width;
     size_t i = 0;
     while (chunk_sizes[i] > left || chunk_sizes[i] > fit) {
         i++;
@@ -272,35 +287,14 @@ static size_t chunk_rows(const struct rp_db *db, const struct rp_sql *sql, size_
     return chunk_sizes[i];
 }
 
-/* The rows behind the fixed parameters, in one array. Without fixed parameters the caller's own array will do. */
-static const struct rp_value *join_values(struct rp_db *db, const struct rp_value *args, size_t n_fixed,
-                                          const struct rp_value *rows, size_t n)
-{
-    if (n_fixed == 0) return rows;
-    if (db->values_cap < n_fixed + n) {
-        struct rp_value *more = realloc(db->values, (n_fixed + n) * sizeof *more);
-        if (more == NULL) return NULL;
-        db->values = more;
-        db->values_cap = n_fixed + n;
-    }
-    memcpy(db->values, args, n_fixed * sizeof *args);
-    memcpy(db->values + n_fixed, rows, n * sizeof *rows);
-    return db->values;
-}
-
 static int run_chunks(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args,
                       const struct rp_value *rows, size_t n, struct sink *sink, int64_t *changed, struct rp_error *err)
 {
-    size_t width = strlen(sql->rows), n_fixed = count_types(sql->params);
+    size_t width = strlen(sql->rows);
     for (size_t done = 0, chunk = 0; done < n; done += chunk) {
-        chunk = chunk_rows(db, sql, n - done);
         const struct rp_value *from = rows + done * width;
-        const struct rp_value *values = join_values(db, args, n_fixed, from, chunk * width);
-        if (values == NULL) {
-            if (db->tx == RP_TX_OPEN) db->tx = RP_TX_FAILED;
-            return rp_error_set(err, RP_ENOMEM, "%s: %s", db->driver->engine, sql->name);
-        }
-        int r = run(db, sql, chunk, values, n_fixed + chunk * width, sink, changed, err);
+        chunk = chunk_rows(db, sql, from, n - done);
+        int r = run(db, sql, args, from, chunk, sink, changed, err);
         if (r < 0) return r;
     }
     return 0;
@@ -329,7 +323,7 @@ static int call_rows(struct rp_db *db, const struct rp_sql *sql, const struct rp
         check_values(sql->params, args);
         for (size_t i = 0; i < n; i++)
             check_values(sql->rows, rows + i * strlen(sql->rows));
-        bool alone = db->tx == RP_TX_NONE && chunk_rows(db, sql, n) < n;
+        bool alone = db->tx == RP_TX_NONE && chunk_rows(db, sql, rows, n) < n;
         r = alone ? run_alone(db, sql, args, rows, n, sink, &count, err)
                   : run_chunks(db, sql, args, rows, n, sink, &count, err);
     }

@@ -6,10 +6,12 @@
  *
  * D1  Parameters are $1, $2, ...; every value's type is checked against the declaration (a mismatch is a bug: asserted).
  *     NULL is allowed anywhere.
- * D2  A prepared statement is cached per connection, by (statement, number of rows).
- * D3  A statement with @ROWS is run over many rows at once: @ROWS becomes "($3,$4),($5,$6),..." after the fixed
- *     parameters ($1, $2). The port cuts n rows into chunks (512, 64, 8, 1) that fit the engine's limits; effects and
- *     results are those of all chunks together, in order. Zero rows: nothing is run.
+ * D2  A prepared statement is cached per connection; where D3 needs a text for each number of rows, each of them.
+ * D3  A statement with VALUES @ROWS is run over many rows at once, its columns called column1, column2, ... On SQLite it
+ *     becomes "VALUES ($3,$4),($5,$6),..." after the fixed parameters ($1, $2); on PostgreSQL an unnest of one array a
+ *     column, so that one prepared statement serves any number of rows. The port cuts n rows into chunks (SQLite: 512,
+ *     64, 8, 1 rows; PostgreSQL: at most 10,000 rows or 4 MiB, a bigger row alone); effects and results are those of all
+ *     chunks together, in order. Zero rows: nothing is run.
  * D4  Outside a transaction each call is its own. rp_db_begin(write=true) takes SQLite's write lock at once (BEGIN
  *     IMMEDIATE) and, on PostgreSQL, notes the transaction's id. PostgreSQL runs READ COMMITTED. A transaction begun
  *     with write=false reads only: both engines refuse a change in it (RP_EDENIED).
@@ -123,6 +125,8 @@ struct rp_db_driver {
     const char *engine;
     const char *const *schemes; /* NULL-terminated: "sqlite:", ... */
     size_t params_max;          /* most parameters in one statement */
+    size_t rows_max;            /* most rows in one statement, as one array a column; 0: each value is a parameter */
+    size_t rows_bytes_max;      /* most bytes in those arrays, more only if one row alone has them */
     int (*open)(const char *url, const struct rp_db_options *options, void **conn, struct rp_error *err);
     void (*close)(void *conn);
     int (*begin)(void *conn, bool write, struct rp_error *err);
@@ -130,9 +134,10 @@ struct rp_db_driver {
     void (*rollback)(void *conn);
     int (*resolve)(void *conn, bool *committed, struct rp_error *err);
     bool (*in_transaction)(const void *conn);
-    /* Run `text` (already in the engine's dialect; cached under `sql` and `n_rows`). */
-    int (*run)(void *conn, const struct rp_sql *sql, size_t n_rows, const char *text, const struct rp_value *values,
-               size_t n_values, rp_row_fn *fn, void *ctx, int64_t *changed, struct rp_error *err);
+    /* Run `text` (already in the engine's dialect; cached under `sql` and, without arrays, `n_rows`). */
+    int (*run)(void *conn, const struct rp_sql *sql, const char *text, const struct rp_value *args,
+               const struct rp_value *rows, size_t n_rows, rp_row_fn *fn, void *ctx, int64_t *changed,
+               struct rp_error *err);
     int (*script)(void *conn, const char *text, struct rp_error *err);
     const struct rp_dialect *dialect;
 };

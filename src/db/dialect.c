@@ -11,6 +11,8 @@
 
 #define ARGS_MAX 24
 
+static const char rows_words[] = "VALUES @ROWS";
+
 struct span {
     const char *p;
     size_t n;
@@ -127,12 +129,25 @@ static void add_with_args(struct rp_buf *out, const char *text, const struct spa
     }
 }
 
+/* Side by side in the list of results, not in FROM: there each array would be copied into a store of its own first,
+ * which for few rows costs more than all the rest. */
+static void add_arrays(const struct translation *t, size_t width)
+{
+    const char *unnest = rp_dialect_text(t->table, "UNNEST", strlen("UNNEST"));
+    for (size_t i = 1; i <= width; i++)
+        rp_buf_fmt(t->out, "%s%s(%s%zu) AS column%zu", i == 1 ? "SELECT " : ", ", unnest, t->sign, t->n_fixed + i, i);
+}
+
 static void add_rows(const struct translation *t)
 {
-    RP_ASSERT(t->row_types != NULL && t->n_rows > 0);
+    RP_ASSERT(t->row_types != NULL && t->row_types[0] != '\0');
     size_t number = t->n_fixed, width = strlen(t->row_types);
+    if (t->n_rows == 0) {
+        add_arrays(t, width);
+        return;
+    }
     for (size_t row = 0; row < t->n_rows; row++) {
-        rp_buf_str(t->out, row == 0 ? "(" : ",(");
+        rp_buf_str(t->out, row == 0 ? "VALUES (" : ",(");
         for (size_t i = 0; i < width; i++)
             rp_buf_fmt(t->out, i == 0 ? "%s%zu" : ",%s%zu", t->sign, ++number);
         rp_buf_char(t->out, ')');
@@ -144,10 +159,6 @@ static const char *add_macro(const struct translation *t, const char *p)
     const char *name = p + 1, *end = name;
     while (*end == '_' || (*end >= 'A' && *end <= 'Z'))
         end++;
-    if (end - name == 4 && memcmp(name, "ROWS", 4) == 0) {
-        add_rows(t);
-        return end;
-    }
     const char *text = rp_dialect_text(t->table, name, (size_t)(end - name));
     struct span args[ARGS_MAX];
     size_t n = 0;
@@ -165,6 +176,9 @@ int rp_dialect_translate(const struct rp_dialect *table, const char *text, size_
         if (after != p) {
             rp_buf_add(out, p, (size_t)(after - p));
             p = after;
+        } else if (strncmp(p, rows_words, strlen(rows_words)) == 0) {
+            add_rows(&t);
+            p += strlen(rows_words);
         } else if (is_macro(text, p)) {
             p = add_macro(&t, p);
         } else if (p[0] == '$' && is_digit(p[1])) {

@@ -21,12 +21,13 @@ struct rp_db {
     enum rp_db_tx tx;
     bool running;               /* inside a driver's run: a row callback may not come back in */
     struct rp_statements texts; /* source text -> text in the engine's dialect */
-    struct rp_value *values;    /* fixed parameters and rows side by side */
-    size_t values_cap;
 };
 
 extern const struct rp_db_driver rp_sqlite_driver;
 extern const struct rp_db_driver rp_postgres_driver;
+
+/* How many types a declaration has; it may be NULL. */
+size_t rp_types_count(const char *types);
 
 /* A database over an open connection of `driver`. On failure the connection stays the caller's. */
 int rp_db_new(const struct rp_db_driver *driver, void *conn, struct rp_db **out, struct rp_error *err);

@@ -80,14 +80,14 @@ static bool fault_in_transaction(const void *conn)
     return rp_db_in_transaction(((const struct fault *)conn)->inner);
 }
 
-static int fault_run(void *conn, const struct rp_sql *sql, size_t n_rows, const char *text,
-                     const struct rp_value *values, size_t n_values, rp_row_fn *fn, void *ctx, int64_t *changed,
+static int fault_run(void *conn, const struct rp_sql *sql, const char *text, const struct rp_value *args,
+                     const struct rp_value *rows, size_t n_rows, rp_row_fn *fn, void *ctx, int64_t *changed,
                      struct rp_error *err)
 {
     struct fault *f = conn;
     const struct rp_db_driver *inner = f->inner->driver;
     int r = before(f, "run", err);
-    if (r == 0) r = inner->run(f->inner->conn, sql, n_rows, text, values, n_values, fn, ctx, changed, err);
+    if (r == 0) r = inner->run(f->inner->conn, sql, text, args, rows, n_rows, fn, ctx, changed, err);
     return r == 0 ? after(f, "run", err) : r;
 }
 
@@ -118,6 +118,8 @@ int rp_db_fault_wrap(struct rp_db *inner, const struct rp_db_fault *fault, struc
         .engine = inner->driver->engine,
         .schemes = inner->driver->schemes,
         .params_max = inner->driver->params_max,
+        .rows_max = inner->driver->rows_max,
+        .rows_bytes_max = inner->driver->rows_bytes_max,
         .dialect = inner->driver->dialect,
         .open = refuse_open,
         .close = fault_close,

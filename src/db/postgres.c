@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "db/postgres.h"
 
-#include <endian.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +10,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
-#define PARAMS_MAX 65535
-
-/* One statement's parameters in the shape libpq wants them. All are sent in binary, which for text is the text. */
-struct rp_pg_params {
-    Oid types[PARAMS_MAX];
-    const char *values[PARAMS_MAX];
-    int lengths[PARAMS_MAX];
-    int formats[PARAMS_MAX];
-    uint64_t ints[PARAMS_MAX];
-};
+#define ROWS_MAX       10000
+#define ROWS_BYTES_MAX ((size_t)4 << 20)
 
 /* clang-format off */
 static const struct rp_dialect dialect[] = {
@@ -36,6 +26,7 @@ static const struct rp_dialect dialect[] = {
     { "SKIP_LOCKED", "SKIP LOCKED" },
     { "CLUSTERED",   "" },
     { "INSERT",      "INSERT INTO" },
+    { "UNNEST",      "pg_catalog.unnest" }, /* the search path may begin with a schema that others write into */
     { "ID",          "BIGINT PRIMARY KEY" },
     { "EXPLAIN",      "EXPLAIN (COSTS OFF)" },
     { "PLAN_COLUMNS", "s" },
@@ -79,18 +70,14 @@ static void postgres_close(void *conn)
     rp_pg_disconnect(c);
     PQconninfoFree(c->parameters);
     free(c->schema);
-    free(c->params);
+    rp_pg_params_done(&c->params);
     free(c);
 }
 
 static int postgres_open(const char *url, const struct rp_db_options *options, void **conn, struct rp_error *err)
 {
     struct rp_pg *c = calloc(1, sizeof *c);
-    if (c != NULL) c->params = calloc(1, sizeof *c->params);
-    if (c == NULL || c->params == NULL) {
-        free(c);
-        return rp_error_set(err, RP_ENOMEM, "postgres: open");
-    }
+    if (c == NULL) return rp_error_set(err, RP_ENOMEM, "postgres: open");
     c->statements.release = release_statement;
     c->statements.keeper = c;
     c->read_only = options->read_only;
@@ -178,48 +165,6 @@ static int postgres_resolve(void *conn, bool *committed, struct rp_error *err)
 static bool postgres_in_transaction(const void *conn)
 {
     return ((const struct rp_pg *)conn)->in_transaction;
-}
-
-/* ---- parameters ---- */
-
-static Oid type_oid(char letter)
-{
-    switch (letter) {
-    case 'i':
-        return 20; /* int8 */
-    case 's':
-        return 25; /* text */
-    default:
-        RP_ASSERT(letter == 'b');
-        return 17; /* bytea */
-    }
-}
-
-static void set_types(struct rp_pg_params *p, const struct rp_sql *sql, size_t n)
-{
-    size_t n_fixed = sql->params != NULL ? strlen(sql->params) : 0, width = sql->rows != NULL ? strlen(sql->rows) : 0;
-    RP_ASSERT(n == n_fixed || width > 0);
-    for (size_t i = 0; i < n; i++)
-        p->types[i] = type_oid(i < n_fixed ? sql->params[i] : sql->rows[(i - n_fixed) % width]);
-}
-
-static int set_values(struct rp_pg_params *p, const struct rp_sql *sql, const struct rp_value *values, size_t n,
-                      struct rp_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        p->formats[i] = 1;
-        p->lengths[i] = (int)sizeof p->ints[i];
-        p->values[i] = NULL;
-        if (values[i].type == RP_INT_T) {
-            p->ints[i] = htobe64((uint64_t)values[i].i);
-            p->values[i] = (const char *)&p->ints[i];
-        } else if (values[i].type != RP_NULL_T) {
-            if (values[i].n > INT_MAX) return rp_error_set(err, RP_ETOOBIG, "postgres: %s: value too big", sql->name);
-            p->values[i] = values[i].p;
-            p->lengths[i] = (int)values[i].n;
-        }
-    }
-    return 0;
 }
 
 /* ---- results ---- */
@@ -316,20 +261,19 @@ static int take_results(struct rp_pg *c, const struct rp_sql *sql, rp_row_fn *fn
 
 /* ---- statements ---- */
 
-static int prepare(struct rp_pg *c, const struct rp_sql *sql, size_t n_rows, const char *text, size_t n_values,
-                   char name[24], struct rp_error *err)
+/* Under the statement alone: its text is the same for any number of rows. */
+static int prepare(struct rp_pg *c, const struct rp_sql *sql, const char *text, char name[24], struct rp_error *err)
 {
-    struct rp_statement *s = rp_statements_find(&c->statements, sql, n_rows, text);
+    struct rp_statement *s = rp_statements_find(&c->statements, sql, 0, text);
     bool known = s != NULL;
-    if (s == NULL) s = rp_statements_add(&c->statements, sql, n_rows, text);
+    if (s == NULL) s = rp_statements_add(&c->statements, sql, 0, text);
     if (s == NULL) return rp_error_set(err, RP_ENOMEM, "postgres: %s", sql->name);
     snprintf(name, 24, "s%llu", (unsigned long long)s->serial);
     if (known) return 0;
-    set_types(c->params, sql, n_values);
     rp_pg_start_waiting(c);
     int r;
     int64_t ignored = 0;
-    if (c->pg == NULL || !PQsendPrepare(c->pg, name, text, (int)n_values, c->params->types))
+    if (c->pg == NULL || !PQsendPrepare(c->pg, name, text, (int)c->params.n, c->params.types))
         r = rp_pg_fail(c, NULL, sql->name, err);
     else
         r = take_results(c, sql, NULL, NULL, &ignored, err);
@@ -340,24 +284,30 @@ static int prepare(struct rp_pg *c, const struct rp_sql *sql, size_t n_rows, con
     return r;
 }
 
-static int postgres_run(void *conn, const struct rp_sql *sql, size_t n_rows, const char *text,
-                        const struct rp_value *values, size_t n_values, rp_row_fn *fn, void *ctx, int64_t *changed,
-                        struct rp_error *err)
+static int run_prepared(struct rp_pg *c, const struct rp_sql *sql, const char *name, rp_row_fn *fn, void *ctx,
+                        int64_t *changed, struct rp_error *err)
 {
-    struct rp_pg *c = conn;
-    char name[24];
-    RP_ASSERT(n_values <= PARAMS_MAX);
-    int r = c->in_transaction ? 0 : rp_pg_ensure(c, err);
-    if (r == 0) r = set_values(c->params, sql, values, n_values, err);
-    if (r == 0) r = prepare(c, sql, n_rows, text, n_values, name, err);
-    if (r < 0) return r;
-    const struct rp_pg_params *p = c->params;
+    const struct rp_pg_params *p = &c->params;
     rp_pg_start_waiting(c);
-    if (!PQsendQueryPrepared(c->pg, name, (int)n_values, p->values, p->lengths, p->formats, 0))
+    if (!PQsendQueryPrepared(c->pg, name, (int)p->n, p->values, p->lengths, p->formats, 0))
         return rp_pg_fail(c, NULL, sql->name, err);
     /* Row by row, so that memory does not grow with the answer. */
     if (sql->columns != NULL) PQsetSingleRowMode(c->pg);
     return take_results(c, sql, fn, ctx, changed, err);
+}
+
+static int postgres_run(void *conn, const struct rp_sql *sql, const char *text, const struct rp_value *args,
+                        const struct rp_value *rows, size_t n_rows, rp_row_fn *fn, void *ctx, int64_t *changed,
+                        struct rp_error *err)
+{
+    struct rp_pg *c = conn;
+    char name[24];
+    int r = c->in_transaction ? 0 : rp_pg_ensure(c, err);
+    if (r == 0) r = rp_pg_params_set(&c->params, sql, args, rows, n_rows, err);
+    if (r == 0) r = prepare(c, sql, text, name, err);
+    if (r == 0) r = run_prepared(c, sql, name, fn, ctx, changed, err);
+    rp_pg_params_trim(&c->params);
+    return r;
 }
 
 static int postgres_script(void *conn, const char *text, struct rp_error *err)
@@ -368,7 +318,9 @@ static int postgres_script(void *conn, const char *text, struct rp_error *err)
 const struct rp_db_driver rp_postgres_driver = {
     .engine = "postgres",
     .schemes = (const char *const[]){ "postgres://", "postgresql://", NULL },
-    .params_max = PARAMS_MAX,
+    .params_max = RP_PG_PARAMS_MAX,
+    .rows_max = ROWS_MAX,
+    .rows_bytes_max = ROWS_BYTES_MAX,
     .open = postgres_open,
     .close = postgres_close,
     .begin = postgres_begin,

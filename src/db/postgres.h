@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* postgres.h - a PostgreSQL session that can be lost and made again; shared by the driver's two files.
+/* postgres.h - a PostgreSQL session that can be lost and made again; shared by the driver's files.
  *
  * P1  The URL is parsed once. No text that libpq writes about the URL leaves this folder: it may quote the password.
- * P2  Every wait has an end: connect_timeout, keep-alives, and for an answer the statement's time-out and some more. */
+ * P2  Every wait has an end: connect_timeout, keep-alives, and for an answer the statement's time-out and some more.
+ * P3  A statement's parameters are its fixed ones and then one array for each column of its rows. All are sent in
+ *     binary, which for text is the text. The arrays' memory is kept for the next statement unless it has become big. */
 #ifndef RP_DB_POSTGRES_H
 #define RP_DB_POSTGRES_H
 
@@ -10,7 +12,20 @@
 
 #include "db/driver.h"
 
-#define RP_XID_TEXT 24
+#define RP_XID_TEXT      24
+#define RP_PG_PARAMS_MAX 128
+
+/* One statement's parameters in the shape libpq wants them. The values point into `ints`, `arrays` and the caller's. */
+struct rp_pg_params {
+    size_t n;
+    Oid types[RP_PG_PARAMS_MAX];
+    const char *values[RP_PG_PARAMS_MAX];
+    int lengths[RP_PG_PARAMS_MAX];
+    int formats[RP_PG_PARAMS_MAX];
+    uint64_t ints[RP_PG_PARAMS_MAX];
+    char *arrays;
+    size_t arrays_cap;
+};
 
 struct rp_pg {
     PGconn *pg;                   /* NULL: not connected */
@@ -22,7 +37,7 @@ struct rp_pg {
     bool in_transaction;
     char xid[RP_XID_TEXT]; /* of the last transaction begun for writing; "": none */
     struct rp_statements statements;
-    struct rp_pg_params *params;
+    struct rp_pg_params params;
 };
 
 int rp_pg_parse_url(struct rp_pg *c, const char *url, struct rp_error *err);
@@ -40,5 +55,11 @@ int rp_pg_command(struct rp_pg *c, const char *text, const char *what, char *out
 bool rp_pg_lost(const struct rp_pg *c);
 /* Fill `err` from a failed result (NULL: from the session) and drop a session that is lost. */
 int rp_pg_fail(struct rp_pg *c, const PGresult *result, const char *what, struct rp_error *err);
+
+/* Types and values of all parameters; `n_rows` is 0 for a statement without @ROWS. */
+int rp_pg_params_set(struct rp_pg_params *p, const struct rp_sql *sql, const struct rp_value *args,
+                     const struct rp_value *rows, size_t n_rows, struct rp_error *err);
+void rp_pg_params_trim(struct rp_pg_params *p); /* after use: gives back memory that is too much to keep */
+void rp_pg_params_done(struct rp_pg_params *p);
 
 #endif

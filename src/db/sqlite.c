@@ -370,12 +370,14 @@ static int bind_value(sqlite3_stmt *stmt, int number, const struct rp_value *v)
     return sqlite3_bind_null(stmt, number);
 }
 
-static int bind_values(struct sqlite *c, const struct rp_sql *sql, sqlite3_stmt *stmt, const struct rp_value *values,
-                       struct rp_error *err)
+static int bind_values(struct sqlite *c, const struct rp_sql *sql, sqlite3_stmt *stmt, const struct rp_value *args,
+                       const struct rp_value *rows, struct rp_error *err)
 {
-    int n = sqlite3_bind_parameter_count(stmt);
-    for (int i = 0; i < n; i++)
-        if (bind_value(stmt, i + 1, &values[i]) != SQLITE_OK) return fail(c, sql->name, err);
+    int n = sqlite3_bind_parameter_count(stmt), n_fixed = (int)rp_types_count(sql->params);
+    for (int i = 0; i < n; i++) {
+        const struct rp_value *v = i < n_fixed ? &args[i] : &rows[i - n_fixed];
+        if (bind_value(stmt, i + 1, v) != SQLITE_OK) return fail(c, sql->name, err);
+    }
     return 0;
 }
 
@@ -432,17 +434,18 @@ static int step_all(struct sqlite *c, const struct rp_sql *sql, sqlite3_stmt *st
     return r;
 }
 
-static int sqlite_run(void *conn, const struct rp_sql *sql, size_t n_rows, const char *text,
-                      const struct rp_value *values, size_t n_values, rp_row_fn *fn, void *ctx, int64_t *changed,
+static int sqlite_run(void *conn, const struct rp_sql *sql, const char *text, const struct rp_value *args,
+                      const struct rp_value *rows, size_t n_rows, rp_row_fn *fn, void *ctx, int64_t *changed,
                       struct rp_error *err)
 {
     struct sqlite *c = conn;
     sqlite3_stmt *stmt = NULL;
+    size_t n_values = rp_types_count(sql->params) + n_rows * rp_types_count(sql->rows);
     int r = prepare(c, sql, n_rows, text, n_values, &stmt, err);
     if (r < 0) return r;
     if (c->reading && !sqlite3_stmt_readonly(stmt))
         return rp_error_set(err, RP_EDENIED, "sqlite: %s: the transaction was begun for reading", sql->name);
-    r = bind_values(c, sql, stmt, values, err);
+    r = bind_values(c, sql, stmt, args, rows, err);
     if (r < 0) return r;
     int64_t before = sqlite3_total_changes64(c->db);
     r = step_all(c, sql, stmt, fn, ctx, err);

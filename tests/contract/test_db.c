@@ -22,7 +22,7 @@
 #include "base/time.h"
 #include "lib/dbs.h"
 
-#define MANY 1500
+#define MANY 5000
 
 static struct rp_error err;
 
@@ -194,7 +194,7 @@ static void a_result_that_is_not_as_declared_is_an_error(void **state)
 
 /* ---- many rows ---- */
 
-static const size_t row_counts[] = { 0, 1, 7, 8, 9, 512, 513, MANY };
+static const size_t row_counts[] = { 0, 1, 2, 7, 8, 9, 512, 513, 999, MANY };
 
 static struct rp_value *make_rows(size_t n)
 {
@@ -244,6 +244,60 @@ static void any_number_of_rows_is_written(void **state)
         check_rows(t->db, row_counts[i]);
         ok(rp_db_commit(t->db, &err));
     }
+}
+
+struct echo {
+    const struct rp_value *next;
+    size_t seen;
+};
+
+static int check_echo(void *ctx, const struct rp_value *row, struct rp_error *e)
+{
+    struct echo *echo = ctx;
+    echo->seen++;
+    echo->next += 3;
+    return check_sample((void *)(uintptr_t)(echo->next - 3), row, e);
+}
+
+/* Each column goes through its samples and NULL at a pace of its own, so that they meet in every combination. */
+static void rows_come_back_as_they_went_and_in_order(void **state)
+{
+    enum { N = sizeof samples / sizeof *samples };
+    static const struct rp_sql echo_rows = { "echo_rows", "SELECT v.* FROM (VALUES @ROWS) AS v", "", "isb", "isb" };
+    static const struct rp_sql read_back = { "read_back", "SELECT id, name, data FROM t ORDER BY id", "", NULL, "isb" };
+    struct dbs *t = *state;
+    for (size_t i = 0; i < sizeof row_counts / sizeof *row_counts; i++) {
+        RP_CLEANUP(rp_freep) struct rp_value *rows = make_rows(row_counts[i]);
+        struct echo echo = { rows, 0 }, stored = { rows, 0 };
+        for (size_t j = 0; j < row_counts[i]; j++) {
+            rows[3 * j + 1] = j / N % 5 < N ? samples[j / N % 5][1] : rp_null();
+            rows[3 * j + 2] = samples[j / N / 5 % N][2];
+        }
+        ok(rp_db_exec_rows(t->db, &insert_rows, NULL, rows, row_counts[i], NULL, &err));
+        ok(rp_db_query(t->db, &read_back, NULL, check_echo, &stored, &err));
+        assert_int_equal(stored.seen, row_counts[i]);
+        ok(rp_db_exec(t->db, &delete_all, NULL, NULL, &err));
+        for (size_t j = 0; j < row_counts[i]; j++)
+            rows[3 * j] = j % 7 < N ? samples[j % 7][0] : j % 7 < 6 ? rp_int((int64_t)j) : rp_null();
+        ok(rp_db_query_rows(t->db, &echo_rows, NULL, rows, row_counts[i], check_echo, &echo, &err));
+        assert_int_equal(echo.seen, row_counts[i]);
+    }
+}
+
+static void conflicts_that_do_nothing_are_not_counted(void **state)
+{
+    static const struct rp_sql add_new = { "add_new",
+                                           "INSERT INTO t (id, name, data) VALUES @ROWS ON CONFLICT (id) DO NOTHING",
+                                           "", "isb", NULL };
+    struct dbs *t = *state;
+    RP_CLEANUP(rp_freep) struct rp_value *rows = make_rows(MANY);
+    int64_t changed = -1;
+    ok(rp_db_exec_rows(t->db, &add_new, NULL, rows + 3 * 1000, 600, NULL, &err));
+    ok(rp_db_exec_rows(t->db, &add_new, NULL, rows, MANY, &changed, &err));
+    assert_int_equal(changed, MANY - 600);
+    ok(rp_db_exec_rows(t->db, &add_new, NULL, rows, MANY, &changed, &err));
+    assert_int_equal(changed, 0);
+    assert_int_equal(count(t->db), MANY);
 }
 
 struct tally {
@@ -700,6 +754,8 @@ static const struct contract contracts[] = {
     CONTRACT(a_value_of_another_type_is_asserted),
     CONTRACT(a_result_that_is_not_as_declared_is_an_error),
     CONTRACT(any_number_of_rows_is_written),
+    CONTRACT(rows_come_back_as_they_went_and_in_order),
+    CONTRACT(conflicts_that_do_nothing_are_not_counted),
     CONTRACT(any_number_of_rows_is_joined),
     CONTRACT(a_set_is_seen_as_a_whole),
     CONTRACT(returning_hands_back_every_row),

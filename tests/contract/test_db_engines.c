@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
@@ -520,6 +521,104 @@ static void unused_statements_are_given_back_to_the_server(void **state)
     assert_in_range(ask(t->db, "SELECT count(*) FROM pg_prepared_statements"), 1, 256);
 }
 
+/* ---- PostgreSQL: many rows ---- */
+
+static const struct rp_sql insert_rows = { "insert_rows", "INSERT INTO t (id, name) VALUES @ROWS", "", "is", NULL };
+
+static struct rp_value *make_rows(size_t n, const char *name)
+{
+    struct rp_value *rows = calloc(2 * n, sizeof *rows);
+    assert_non_null(rows);
+    for (size_t i = 0; i < n; i++) {
+        rows[2 * i] = rp_int((int64_t)i);
+        rows[2 * i + 1] = rp_text(name);
+    }
+    return rows;
+}
+
+static int64_t times_run(struct rp_db *db)
+{
+    return ask(db, "SELECT COALESCE(sum(generic_plans + custom_plans), 0) FROM pg_prepared_statements "
+                   "WHERE statement LIKE 'INSERT INTO t (id, name) %'");
+}
+
+static void insert_many(struct rp_db *db, const struct rp_value *rows, size_t n)
+{
+    int64_t changed = -1;
+    ok(rp_db_exec_rows(db, &insert_rows, NULL, rows, n, &changed, &err));
+    assert_int_equal(changed, n);
+    assert_int_equal(ask(db, "SELECT count(*) FROM t"), n);
+    ok(rp_db_script(db, "DELETE FROM t", &err));
+}
+
+static void one_statement_serves_any_number_of_rows(void **state)
+{
+    static const size_t counts[] = { 0, 1, 2, 999, 5000, 3 };
+    struct dbs *t = *state;
+    RP_CLEANUP(rp_freep) struct rp_value *rows = make_rows(5000, "x");
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        insert_many(t->db, rows, counts[i]);
+    assert_int_equal(ask(t->db, "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'INSERT%'"), 1);
+    assert_int_equal(times_run(t->db), 5);
+}
+
+static void rows_beyond_a_statements_limits_come_in_several(void **state)
+{
+    struct dbs *t = *state;
+    RP_CLEANUP(rp_freep) struct rp_value *many = make_rows(20001, "x");
+    RP_CLEANUP(rp_freep) char *big = calloc(1, (6 << 20) + 1);
+    memset(big, 'x', 6 << 20);
+    insert_many(t->db, many, 10000);
+    assert_int_equal(times_run(t->db), 1);
+    insert_many(t->db, many, 20001);
+    assert_int_equal(times_run(t->db), 4);
+    for (size_t i = 0; i < 3; i++)
+        many[2 * i + 1] = rp_text(big); /* each alone is more than a statement takes */
+    insert_many(t->db, many, 4);
+    assert_int_equal(times_run(t->db), 8);
+    many[2 * 20000] = rp_int(0);
+    many[1] = many[3] = many[5] = rp_null();
+    assert_int_equal(rp_db_exec_rows(t->db, &insert_rows, NULL, many, 20001, NULL, &err), RP_ECONFLICT);
+    assert_int_equal(ask(t->db, "SELECT count(*) FROM t"), 0);
+}
+
+/* The schema of a URL comes first in the search path, and may be one that others write functions into. */
+static void no_function_of_the_schema_stands_in_for_ours(void **state)
+{
+    struct dbs *t = *state;
+    RP_CLEANUP(rp_freep) struct rp_value *rows = make_rows(9, "x");
+    ok(rp_db_script(t->db, "CREATE FUNCTION unnest(bigint[]) RETURNS SETOF bigint LANGUAGE sql AS 'SELECT 1::bigint'",
+                    &err));
+    insert_many(t->db, rows, 9);
+}
+
+static int add_line(void *ctx, const struct rp_value *row, struct rp_error *e)
+{
+    (void)e;
+    rp_buf_str(ctx, row[0].p);
+    return rp_buf_char(ctx, '\n');
+}
+
+/* An array's elements have the default collation; the column's own must be the one that counts, or no index is used. */
+static void rows_find_bytewise_text_by_its_index(void **state)
+{
+    static const struct rp_sql find = { "find",
+                                        "EXPLAIN (COSTS OFF) SELECT u.id FROM (VALUES @ROWS) AS v JOIN u ON u.name = "
+                                        "v.column1 AND u.data > v.column2",
+                                        "", "sb", "s" };
+    struct dbs *t = *state;
+    RP_CLEANUP(rp_buf_done) struct rp_buf plan = RP_BUF(10000);
+    ok(rp_db_script(t->db,
+                    "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;"
+                    "CREATE TABLE u (id bigint, name text COLLATE \"C\", data @BYTES);"
+                    "CREATE INDEX u_name ON u (name, data);",
+                    &err));
+    ok(rp_db_query_rows(t->db, &find, NULL, (struct rp_value[]){ rp_text("x"), rp_bytes("\0", 1) }, 1, add_line, &plan,
+                        &err));
+    assert_non_null(strstr(rp_buf_text(&plan), "u_name"));
+    assert_non_null(strstr(rp_buf_text(&plan), "Index Cond: ((name = "));
+}
+
 /* clang-format off */
 #define SQLITE(fn)   { "sqlite: " #fn, fn, set_up, tear_down, (void *)(uintptr_t)DBS_SQLITE_FILE }
 #define POSTGRES(fn) { "postgres: " #fn, fn, set_up, tear_down, (void *)(uintptr_t)DBS_POSTGRES }
@@ -556,6 +655,10 @@ int main(void)
         POSTGRES(sessions_are_set_up_for_durable_commits),
         POSTGRES(a_session_is_called_reprieve_unless_its_url_names_it),
         POSTGRES(unused_statements_are_given_back_to_the_server),
+        POSTGRES(one_statement_serves_any_number_of_rows),
+        POSTGRES(rows_beyond_a_statements_limits_come_in_several),
+        POSTGRES(no_function_of_the_schema_stands_in_for_ours),
+        POSTGRES(rows_find_bytewise_text_by_its_index),
     };
     /* clang-format on */
     return cmocka_run_group_tests_name("db engines", tests, NULL, NULL);
