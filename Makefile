@@ -41,7 +41,7 @@ tour:
 bench:
 	@tools/configure build-release
 	@ninja -C build-release
-	@tests/lib/with-postgres meson test -C build-release --benchmark --verbose
+	@tests/lib/with-postgres tests/lib/with-ceph meson test -C build-release --benchmark --verbose
 
 install:
 	@tools/configure build

@@ -47,6 +47,7 @@
     X(RP_ENAMETAKEN,      "name_taken",         409,  5, false, "the name is taken")                  \
     X(RP_EISFILE,         "is_file",            409,  5, false, "belongs to a file")                  \
     X(RP_EOWNERGONE,      "owner_deleted",      409,  5, false, "what it belongs to is deleted")      \
+    X(RP_EELSEWHERE,      "elsewhere",          409,  5, false, "the bytes go to the store itself")   \
     X(RP_EINTXN,          "in_transaction",     409,  5, false, "part of a transaction")              \
     X(RP_ENOTOPEN,        "not_open",           409,  5, false, "the transaction is not open")        \
     X(RP_EKEYREUSED,      "key_reused",         422,  2, false, "Idempotency-Key used for another request") \

@@ -90,6 +90,9 @@ void rp_tx_tally(struct rp_tx *tx, int64_t place_id, int64_t state, int64_t mark
 
 int rp_meta_get(struct rp_db *db, const char *name, int64_t *number, char *word, size_t word_size,
                 struct rp_error *err);
+/* The same for one that may be missing. */
+int rp_meta_find(struct rp_db *db, const char *name, bool *found, int64_t *number, char *word, size_t word_size,
+                 struct rp_error *err);
 int rp_meta_set(struct rp_db *db, const char *name, int64_t number, const char *word, struct rp_error *err);
 /* number = max(number + 1, at_least), returned. */
 int rp_meta_raise(struct rp_db *db, const char *name, int64_t at_least, int64_t *number, struct rp_error *err);

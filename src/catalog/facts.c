@@ -24,6 +24,18 @@ static int meta_row(void *ctx, const struct rp_value *row, struct rp_error *err)
     return 0;
 }
 
+int rp_meta_find(struct rp_db *db, const char *name, bool *found, int64_t *number, char *word, size_t word_size,
+                 struct rp_error *err)
+{
+    struct rp_value arg = rp_text(name);
+    struct meta_out out = { .word = word, .word_size = word_size };
+    int r = rp_db_query(db, RP_SQL(meta_get), &arg, meta_row, &out, err);
+    if (r < 0) return r;
+    *found = out.found;
+    *number = out.number;
+    return 0;
+}
+
 int rp_meta_get(struct rp_db *db, const char *name, int64_t *number, char *word, size_t word_size, struct rp_error *err)
 {
     struct rp_value arg = rp_text(name);

@@ -163,7 +163,9 @@ int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_mar
     RP_ASSERT(claim->limit > 0 && (size_t)claim->limit <= out->max);
     /* under this lock no hold can be placed between the look at the holds and the commit of the claim */
     int r = rp_db_query(tx->db, RP_SQL(hold_epoch_share), NULL, rp_one_row, &epoch, err);
-    if (r == 0) r = rp_db_query(tx->db, RP_SQL(mark_claim), args, rp_marks_row, out, err);
+    if (r == 0)
+        r = rp_db_query(tx->db, claim->named ? RP_SQL(mark_claim_named) : RP_SQL(mark_claim), args, rp_marks_row, out,
+                        err);
     return r < 0 ? rp_error_wrap(err, r, "claim due marks") : 0;
 }
 
@@ -255,4 +257,18 @@ int rp_marks_annotated(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp
     for (size_t i = 0; i < n; i++)
         rows[i] = rp_int(ids[i]);
     return rp_db_exec_rows(tx->db, RP_SQL(mark_annotated), NULL, rows, n, NULL, err);
+}
+
+int rp_marks_identity(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
+{
+    enum { COLUMNS = 4 };
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, COLUMNS * sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++) {
+        const struct rp_mark *m = &marks[i];
+        const struct rp_value row[COLUMNS] = { rp_int(m->id), rp_text(m->etag), rp_text(m->version),
+                                               rp_int(m->modified_ms) };
+        memcpy(&rows[COLUMNS * i], row, sizeof row);
+    }
+    return rp_db_exec_rows(tx->db, RP_SQL(mark_identity), NULL, rows, n, NULL, err);
 }

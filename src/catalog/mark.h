@@ -84,6 +84,7 @@ struct rp_claim {
     int64_t place_id, now_ms, lease_ms, from_ms; /* from_ms: look at nothing that came due before */
     int64_t limit;
     const char *lease_by;
+    bool named; /* only objects whose keys we named: of files, and copies in quarantine */
 };
 int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err);
 
@@ -108,6 +109,8 @@ struct rp_extend {
 int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struct rp_error *err);
 /* These marks may carry an annotation from now on. */
 int rp_marks_annotated(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_error *err);
+/* Their objects have this etag, version and time from now on; a mark that no longer waits stays as it is. */
+int rp_marks_identity(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err);
 
 /* ---- reading ---- */
 
@@ -145,7 +148,11 @@ struct rp_overdue {
     int64_t marks, bytes, oldest_due_ms; /* oldest 0: none */
 };
 int rp_marks_overdue(struct rp_db *db, int64_t place_id, int64_t now_ms, struct rp_overdue *out, struct rp_error *err);
-/* When the sweeper must look again: 0 if nothing waits. */
+/* Those of them whose keys others named. */
+int rp_marks_overdue_plain(struct rp_db *db, int64_t place_id, int64_t now_ms, struct rp_overdue *out,
+                           struct rp_error *err);
+/* When the sweeper must look again: 0 if nothing waits. `named`: nothing but objects whose keys we named counts. */
+int rp_marks_next_of(struct rp_db *db, int64_t place_id, bool named, int64_t *next_ms, struct rp_error *err);
 int rp_marks_next(struct rp_db *db, int64_t place_id, int64_t *next_ms, struct rp_error *err);
 
 #endif

@@ -27,6 +27,9 @@
     " AND substr(" key ", 1, length(h.key)) = h.key)"                                                                  \
     " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 3 AND h.tenant_id = " tenant "))"
 
+/* True for a mark whose object has a key that we named: of a file, or a copy in quarantine. */
+#define NAMED(m) "(" m ".file_id IS NOT NULL OR substr(" m ".key, 1, 21) = '.reprieve/quarantine/')"
+
 /* clang-format off */
 /*     name            params  rows   columns
  *     text */
@@ -100,6 +103,13 @@
       "UPDATE mark SET was = state, fence = fence + 1, lease_by = $4, next_at = $5, "                                  \
       "state = CASE WHEN state = 1 AND checks > 0 THEN 2 WHEN state = 1 THEN 3 ELSE state END "                        \
       "FROM due WHERE id = due.due_id RETURNING " MARK_COLUMNS)                                                        \
+    X(mark_claim_named, "iiisii", NULL, MARK_TYPES,                                                                    \
+      "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE place_id = $1 AND next_at IS NOT NULL "         \
+      "AND next_at <= $2 AND next_at >= $6 AND " NAMED("m") " AND NOT " HELD("m.place_id", "m.key", "m.tenant_id")     \
+      " ORDER BY place_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
+      "UPDATE mark SET was = state, fence = fence + 1, lease_by = $4, next_at = $5, "                                  \
+      "state = CASE WHEN state = 1 AND checks > 0 THEN 2 WHEN state = 1 THEN 3 ELSE state END "                        \
+      "FROM due WHERE id = due.due_id RETURNING " MARK_COLUMNS)                                                        \
     X(mark_due_peek,   "iiii", NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark m WHERE place_id = $1 AND next_at IS NOT NULL "                               \
       "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND NOT " HELD("m.place_id", "m.key", "m.tenant_id")             \
@@ -114,6 +124,9 @@
       "WHERE id = v.column1 AND fence = v.column2 AND state = 1 RETURNING id")                                         \
     X(mark_annotated,  "",     "i",   NULL,                                                                            \
       "UPDATE mark SET annotated = 1 FROM (VALUES @ROWS) AS v WHERE id = v.column1")                                   \
+    X(mark_identity,   "",     "issi", NULL,                                                                           \
+      "UPDATE mark SET etag = v.column2, version = v.column3, modified_ms = v.column4 FROM (VALUES @ROWS) AS v "       \
+      "WHERE id = v.column1 AND state = 1")                                                                            \
     X(mark_get,        "i",    NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE id = $1")                                                               \
     X(mark_lock,       "",     "i",   MARK_TYPES,                                                                      \
@@ -149,6 +162,12 @@
       "WHERE place_id = $1 AND next_at IS NOT NULL AND next_at <= $2")                                                 \
     X(mark_next,       "i",    NULL,  "i",                                                                             \
       "SELECT MIN(next_at) FROM mark WHERE place_id = $1 AND next_at IS NOT NULL")                                     \
+    X(mark_next_named, "i",    NULL,  "i",                                                                             \
+      "SELECT next_at FROM mark m WHERE place_id = $1 AND next_at IS NOT NULL AND " NAMED("m")                         \
+      " ORDER BY place_id, next_at, id LIMIT 1")                                                                       \
+    X(mark_overdue_plain, "ii", NULL, "iii",                                                                           \
+      "SELECT COUNT(*), MIN(due_at), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM mark m "                        \
+      "WHERE place_id = $1 AND next_at IS NOT NULL AND next_at <= $2 AND NOT " NAMED("m"))                             \
     X(mark_claimed,    "iii",  NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND state IN (2, 3) AND id > $2 "                         \
       "ORDER BY place_id, id LIMIT $3")                                                                                \

@@ -10,6 +10,9 @@
 #include "core/guard.h"
 #include "core/hold.h"
 #include "core/owner.h"
+#include "core/standing.h"
+#include "core/sweep.h"
+#include "store/s3.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,6 +26,7 @@ enum verdict { OK, WARN, FAIL };
 struct doctor {
     struct rp_cli *cli;
     int warned, failed;
+    json_t *more; /* for programs, with the next line; NULL: nothing */
 };
 
 static void judge(struct doctor *d, enum verdict verdict, const char *check, const char *remedy, const char *fmt, ...)
@@ -44,6 +48,9 @@ static void judge(struct doctor *d, enum verdict verdict, const char *check, con
         rp_json_set(o, "status", json_string(names[verdict]));
         rp_json_set(o, "message", rp_json_text(text));
         if (verdict != OK && remedy[0] != 0) rp_json_set(o, "remedy", rp_json_text(remedy));
+        if (d->more != NULL) json_object_update(o, d->more);
+        json_decref(d->more);
+        d->more = NULL;
         rp_emit(d->cli, o);
         return;
     }
@@ -123,20 +130,109 @@ static void check_owner(struct doctor *d, struct rp_place *place, const char *ch
     judge(d, fine ? OK : FAIL, check, remedy, "owner record: %s", rp_ownership_text(owner.ownership));
 }
 
-static void check_probe(struct doctor *d, struct rp_place *place, const char *check)
+static const char *sentence_of(enum rp_level level)
+{
+    static const char *const sentences[] = {
+        [RP_LEVEL_WINDOW] = "an upload between the look and the delete could be lost; allow_window_deletes accepts it",
+        [RP_LEVEL_ETAG] = "a delete is refused if another upload stands there; identical bytes cannot be told apart",
+        [RP_LEVEL_VERSION] = "a delete names the version that was marked, and cannot hit a newer one",
+        [RP_LEVEL_EXACT] = "a key is never used for two uploads, so that a delete can only hit what was marked"
+    };
+    return sentences[level];
+}
+
+/* What a program can read of a probe; people have a line each. */
+static json_t *findings_json(const struct rp_place *place, const struct rp_probed *probed)
+{
+    json_t *o = json_object(), *findings = json_array();
+    rp_json_set(o, "level", json_string(rp_level_name(rp_place_level(place))));
+    for (size_t i = 0; i < probed->n_findings; i++) {
+        json_t *f = json_object();
+        rp_json_set(f, "name", json_string(probed->findings[i].name));
+        rp_json_set(f, "holds", json_boolean(probed->findings[i].holds));
+        rp_json_set(f, "says", rp_json_text(probed->findings[i].says));
+        json_array_append_new(findings, f);
+    }
+    if (probed->n_findings > 0)
+        rp_json_set(o, "findings", findings);
+    else
+        json_decref(findings);
+    return o;
+}
+
+static void say_findings(const struct doctor *d, const struct rp_probed *probed)
+{
+    char shown[RP_SHOWN_MAX];
+    if (d->cli->json || d->cli->quiet) return;
+    for (size_t i = 0; i < probed->n_findings; i++)
+        printf("%-26s %-3s %-22s %s\n", "", probed->findings[i].holds ? "yes" : "no", probed->findings[i].name,
+               rp_show(probed->findings[i].says, shown));
+}
+
+static bool check_probe(struct doctor *d, struct rp_place *place, const char *check)
 {
     const struct rp_store_config *config = place->config;
     struct rp_error why = { 0 };
-    struct rp_probed probed = { .level = place->level };
-    bool may_write = config->mode != RP_MODE_OBSERVE;
-    if (place->store->ops->probe(place->store, may_write, &probed, &why) < 0) {
-        judge_error(d, FAIL, check, &why, "give this user the right to read and write there");
+    struct rp_probed probed = { 0 };
+    bool observes = config->mode == RP_MODE_OBSERVE, bucket = rp_config_is_s3(config);
+    if (rp_standing_probe(d->cli->session.catalog, place, &why) < 0) {
+        judge_error(d, FAIL, check, &why,
+                    bucket ? "see that the endpoint answers and its keys may read, list and, in this mode, write"
+                           : "give this user the right to read and write there");
+        return false;
+    }
+    (void)rp_standing_probed(place, &probed);
+    enum rp_level level = rp_place_level(place);
+    if (d->cli->json) d->more = findings_json(place, &probed);
+    judge(d, rp_place_is_weak(place) ? WARN : OK, check,
+          "marks of plain objects are refused and wait; files that the daemon named go on. Versioning of the bucket "
+          "ends it, allow_window_deletes: true accepts the risk",
+          "%s, mode %s, guarantee %s: %s%s", config->type, rp_mode_name(config->mode), rp_level_name(level),
+          sentence_of(level),
+          !observes ? ""
+          : bucket  ? " (nothing is written in mode observe: taken for the weakest that is not seen)"
+                    : " (declared: nothing is written in mode observe)");
+    say_findings(d, &probed);
+    return true;
+}
+
+/* A promise about keys that was seen broken. */
+static void check_keys(struct doctor *d, const struct rp_place *place, const char *check)
+{
+    char when[RP_WHEN_TEXT];
+    int64_t at_ms = rp_standing_changed_at_ms(place);
+    if (place->config->keys != RP_KEYS_WRITE_ONCE || at_ms == 0) return;
+    judge(d, WARN, check, "take keys: write_once out of the configuration",
+          "keys: write_once is declared, but an object was seen changed under its key, %s",
+          rp_show_when(at_ms, rp_session_now_ms(&d->cli->session), when));
+}
+
+/* Where its keys come from, never what they are. Asked after the probe, which has looked for them. */
+static void check_credentials(struct doctor *d, const struct rp_place *place, const char *check)
+{
+    const struct rp_store_config *config = place->config;
+    char source[64] = "";
+    rp_s3_credentials_source(rp_s3_of(place->store)->credentials, source);
+    judge(d, OK, check, "", "bucket %s at %s; its keys come from %s", config->bucket,
+          config->endpoint[0] != 0 ? config->endpoint : "AWS",
+          source[0] != 0 ? source : "where AWS tools look, and were not needed yet");
+}
+
+static void check_store_clock(struct doctor *d, struct rp_place *place, const char *check)
+{
+    struct rp_error why = { 0 };
+    char apart[RP_TIME_TEXT];
+    int r = rp_standing_ask_clock(place, d->cli->session.catalog->clock, &why);
+    int64_t ahead_ms = rp_standing_clock_ahead_ms(place);
+    if (r < 0) {
+        judge_error(d, FAIL, check, &why, "");
         return;
     }
-    bool weak = probed.level == RP_LEVEL_WINDOW && !config->allow_window_deletes;
-    judge(d, weak ? WARN : OK, check, "marks are refused there; allow_window_deletes: true accepts the risk",
-          "%s, mode %s, guarantee %s%s", config->type, rp_mode_name(config->mode), rp_level_name(probed.level),
-          may_write ? "" : " (declared: nothing is written in mode observe)");
+    if (ahead_ms == RP_CLOCK_UNKNOWN) return;
+    int64_t ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
+    judge(d, ms > RP_CLOCKS_APART_MS ? FAIL : OK, check,
+          "set the clocks: nothing is purged there while they are over 5m apart", "its clock is %s %s the host's",
+          rp_duration_format(ms, apart), ahead_ms < 0 ? "behind" : "ahead of");
 }
 
 static void check_overdue(struct doctor *d, const struct rp_place *place, const char *check)
@@ -173,11 +269,17 @@ static void check_store(struct doctor *d, const struct rp_store_config *config)
     char check[80];
     snprintf(check, sizeof check, "store %s", config->name);
     if (rp_session_place(&d->cli->session, config->name, &place, &why) < 0) {
-        judge_error(d, FAIL, check, &why, "see that the directory exists and this user may read it");
+        judge_error(d, FAIL, check, &why,
+                    rp_config_is_s3(config) ? "correct the store's settings"
+                                            : "see that the directory exists and this user may read it");
         return;
     }
-    check_probe(d, place, check);
-    if (config->mode != RP_MODE_OBSERVE) check_owner(d, place, check);
+    bool answers = check_probe(d, place, check);
+    if (rp_config_is_s3(config)) check_credentials(d, place, check);
+    check_keys(d, place, check);
+    /* one that does not answer is not asked twice: each call has its patience */
+    if (answers) check_store_clock(d, place, check);
+    if (answers && config->mode != RP_MODE_OBSERVE) check_owner(d, place, check);
     check_references(d, place, check);
     check_overdue(d, place, check);
 }

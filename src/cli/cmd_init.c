@@ -23,22 +23,12 @@ static int read_pairs(const struct rp_args *args, const char *option, struct rp_
         const char *equals = strchr(text, '=');
         if (equals == NULL || equals == text || equals[1] == 0)
             return rp_error_set(err, RP_EINVAL, "--%s: expected NAME=%s, found '%.64s'", option,
-                                strcmp(option, "store") == 0 ? "DIR" : "URL", text);
+                                strcmp(option, "store") == 0 ? "DIR or NAME=s3://BUCKET" : "URL", text);
         if (*n == max) return rp_error_set(err, RP_EINVAL, "--%s: %zu at most", option, max);
         out[*n].name = rp_arena_copy(arena, text, (size_t)(equals - text));
         out[*n].value = equals + 1;
         if (out[(*n)++].name == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the options");
     }
-    return 0;
-}
-
-static int check_stores(const struct rp_pair_text *stores, size_t n, struct rp_error *err)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strstr(stores[i].value, "://") != NULL)
-            return rp_error_set(err, RP_ECONFIG,
-                                "store '%s': only directories are supported by this version, not %.80s", stores[i].name,
-                                stores[i].value);
     return 0;
 }
 
@@ -72,18 +62,21 @@ static int write_file(const char *file, const struct rp_buf *text, bool force, s
     return rp_error_hint(err, "--force overwrites it; --config FILE writes another");
 }
 
-/* The catalog's directory, so that the next command works. What stands in the way is told by that command. */
-static void make_directory(const char *file, struct rp_arena *arena)
+/* That of the catalog, beside the file as its default says, so that the next command works. What stands in the way is told by that command. The
+ * file is not read for it: it may name variables that are not set yet. */
+static void make_directory(const char *file)
 {
-    struct rp_error ignored = { 0 };
-    struct rp_config config;
     char path[4096];
-    if (rp_config_load(file, NULL, arena, &config, &ignored) < 0) return;
-    if (strncmp(config.catalog_url, "sqlite:", 7) != 0) return;
-    const char *catalog = config.catalog_url + 7, *slash = strrchr(catalog, '/');
-    if (slash == NULL || (size_t)(slash - catalog) >= sizeof path) return;
-    snprintf(path, sizeof path, "%.*s", (int)(slash - catalog), catalog);
-    (void)mkdir(path, 0700);
+    const char *slash = strrchr(file, '/');
+    int n = slash != NULL ? (int)(slash - file) + 1 : 0;
+    if (snprintf(path, sizeof path, "%.*sreprieve-data", n, file) < (int)sizeof path) (void)mkdir(path, 0700);
+}
+
+static bool has_bucket(const struct rp_config_init *init)
+{
+    for (size_t i = 0; i < init->n_stores; i++)
+        if (strncmp(init->stores[i].value, "s3://", 5) == 0) return true;
+    return false;
 }
 
 int rp_cmd_init(struct rp_cli *cli, struct rp_error *err)
@@ -91,24 +84,26 @@ int rp_cmd_init(struct rp_cli *cli, struct rp_error *err)
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)256 << 10);
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(INIT_BYTES_MAX);
     struct rp_pair_text stores[RP_STORES_MAX], databases[RP_DATABASES_MAX];
-    struct rp_config_init init = { .stores = stores, .databases = databases };
+    struct rp_config_init init = { .stores = stores,
+                                   .databases = databases,
+                                   .endpoint = rp_args_text(&cli->args, "endpoint") };
     const char *file = rp_args_text(&cli->args, "config");
     char shown[RP_SHOWN_MAX];
     if (file == NULL) file = "reprieve.yaml";
     if (rp_args_has(&cli->args, "data"))
         return rp_error_set(err, RP_EINVAL, "init: --data is for running without a configuration file");
     int r = read_pairs(&cli->args, "store", &arena, stores, RP_STORES_MAX, &init.n_stores, err);
-    if (r == 0) r = check_stores(stores, init.n_stores, err);
     if (r == 0) r = read_pairs(&cli->args, "database", &arena, databases, RP_DATABASES_MAX, &init.n_databases, err);
     if (r == 0) r = rp_config_write_init(&init, &text, err);
     if (r == 0) r = write_file(file, &text, rp_args_has(&cli->args, "force"), err);
     if (r < 0) return r;
-    make_directory(file, &arena);
+    make_directory(file);
     json_t *o = json_object();
     rp_json_set(o, "file", rp_json_text(file));
     rp_emit(cli, o);
     if (!cli->json)
-        rp_say(cli, "%s written; every store is in mode observe until you change that\nnext: reprieve doctor\n",
-               rp_show(file, shown));
+        rp_say(cli, "%s written; every store is in mode observe until you change that\nnext: %sreprieve doctor\n",
+               rp_show(file, shown),
+               has_bucket(&init) ? "put the bucket's keys into the variables that it names, then " : "");
     return 0;
 }

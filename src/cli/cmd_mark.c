@@ -100,13 +100,15 @@ static void mark_share(struct marking *m, struct rp_place *place)
     struct rp_session *s = &m->cli->session;
     struct rp_error err = { 0 };
     size_t n = collect_share(m, place);
+    bool any = false;
     int r = rp_mark_many(s->catalog, place, m->requests, n, s->actor, m->answers, &err);
     for (size_t i = 0; i < n; i++) {
         if (r < 0) m->answers[i] = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
         m->items[m->from[i]].answer = m->answers[i];
+        any |= m->answers[i].what != RP_MARK_REFUSED;
     }
     if (r < 0) m->broken = true;
-    if (r == 0) rp_session_committed(s, place);
+    if (any) rp_session_committed(s, place);
 }
 
 static void mark_file(struct marking *m, struct item *item)
@@ -116,7 +118,7 @@ static void mark_file(struct marking *m, struct item *item)
     int r = rp_session_mark_file(&m->cli->session, item->subject.file_id, &m->pattern, &item->subject.place,
                                  &item->answer, &err);
     if (r < 0) item->answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
-    if (r == 0) rp_session_committed(&m->cli->session, item->subject.place);
+    if (item->answer.what != RP_MARK_REFUSED) rp_session_committed(&m->cli->session, item->subject.place);
 }
 
 static void flush_batch(struct marking *m)

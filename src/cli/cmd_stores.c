@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "core/standing.h"
 #include "lib/store_facts.h"
 
 #include <inttypes.h>
@@ -16,13 +17,24 @@ static int look(struct rp_cli *cli, const struct rp_store_config *config, const 
     struct rp_session *s = &cli->session;
     struct rp_place *place = NULL;
     struct rp_error why = { 0 };
-    (void)rp_session_place(s, config->name, &place, &why);
+    /* a bucket that nobody has probed yet is looked at; a canary is the doctor's and the sweep's */
+    if (rp_session_place(s, config->name, &place, &why) == 0 &&
+        rp_standing_sure(s->catalog, place, RP_STANDING_LOOK, &why) < 0)
+        place = NULL;
     return rp_store_facts(s->catalog, config, place, &why, tallies, rp_session_now_ms(s), out, err);
+}
+
+static const char *guarantee_of(const struct rp_store_facts *f, char out[64])
+{
+    bool unprobed = !f->failed && rp_config_is_s3(f->config) && f->probed_at_ms == 0;
+    snprintf(out, 64, "%s%s%s", f->guarantee, unprobed ? ", not probed" : "",
+             f->changed_at_ms != 0 ? ", keys changed" : "");
+    return out;
 }
 
 static void show(struct rp_cli *cli, const struct rp_store_facts *f, struct rp_table *table)
 {
-    char waiting[24], due[24], size[RP_SIZE_TEXT];
+    char waiting[24], due[24], size[RP_SIZE_TEXT], guarantee[64];
     if (cli->json) {
         rp_emit(cli, rp_store_facts_json(f));
         return;
@@ -32,7 +44,7 @@ static void show(struct rp_cli *cli, const struct rp_store_facts *f, struct rp_t
     const char *cells[] = { f->config->name,
                             f->config->type,
                             rp_mode_name(f->config->mode),
-                            f->guarantee,
+                            guarantee_of(f, guarantee),
                             f->failed ? f->error.text : f->owner,
                             waiting,
                             due,

@@ -50,6 +50,7 @@ int rp_cmd_explain(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_get(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_help(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_hold(struct rp_cli *cli, struct rp_error *err);
+int rp_cmd_import(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_init(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_ls(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_mark(struct rp_cli *cli, struct rp_error *err);

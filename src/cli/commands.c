@@ -24,7 +24,8 @@ static const struct rp_option dry_run[] = {
 };
 
 static const struct rp_option init_options[] = {
-    { "store", 0, "NAME=DIR", "a directory as a store; may be repeated", false },
+    { "store", 0, "NAME=DIR", "a directory, or s3://BUCKET, as a store; may be repeated", false },
+    { "endpoint", 0, "URL", "where the server of the buckets is (default: AWS)", false },
     { "database", 0, "NAME=URL", "a database whose rows may name objects; may be repeated", false },
     { "force", 0, NULL, "overwrite the file if it is there", false },
     END
@@ -106,6 +107,14 @@ static const struct rp_option audit_options[] = {
     END
 };
 
+static const struct rp_option import_options[] = {
+    { "store", 0, "STORE", "of this store; must be given", false },
+    { "prefix", 0, "PREFIX", "only objects whose key begins like this", false },
+    { "limit", 0, "N", "make at most N marks (default: all)", false },
+    { "dry-run", 'n', NULL, "say what would be marked, and when it would be due, and change nothing", false },
+    END
+};
+
 static const struct rp_option recover_options[] = {
     { "dry-run", 'n', NULL, "say what would happen and change nothing", false },
     { "yes", 'y', NULL, "do not ask", false },
@@ -125,11 +134,12 @@ static const struct rp_option help_options[] = {
 };
 
 const struct rp_cli_command rp_commands[] = {
-    { .name = "init", .synopsis = "[--store NAME=DIR]... [--database NAME=URL]... [--force]",
+    { .name = "init", .synopsis = "[--store NAME=DIR|NAME=s3://BUCKET]... [--endpoint URL] [--database NAME=URL]... [--force]",
       .summary = "write a commented reprieve.yaml",
       .help = "Writes every setting with its default and what it means. Stores begin in mode observe: nothing is written to "
               "them or erased until the file says quarantine or purge. A file that is there is not overwritten.\n"
-              "  reprieve init --store media=/srv/media --database app=sqlite:/srv/app/app.db",
+              "  reprieve init --store media=/srv/media --database app=sqlite:/srv/app/app.db\n"
+              "  reprieve init --store photos=s3://photos --endpoint https://s3.example.org",
       .options = init_options, .words_most = 0, .run = rp_cmd_init },
     { .name = "serve", .synopsis = "",
       .summary = "run the daemon: HTTP, sweeper, schedules and alerts",
@@ -235,6 +245,16 @@ const struct rp_cli_command rp_commands[] = {
     { .name = "doctor", .synopsis = "", .summary = "check configuration, catalog, clocks and stores",
       .help = "One line a check, with what to do about it. Exit code 1 if one failed.\n  reprieve doctor",
       .options = none, .words_most = 0, .run = rp_cmd_doctor },
+    { .name = "import", .synopsis = "--store STORE [--prefix PREFIX] [--limit N] [--dry-run]",
+      .summary = "make marks of the annotations that objects carry",
+      .help = "Walks the store and reads each object's metadata and tags. One whose marked_for_deletion is \"true\" or \"1\" is marked, "
+              "whoever wrote it: due at delete_after, else at marked_for_deletion_on and the store's grace; if that time cannot be "
+              "read, or there is none, the grace begins now. A time that is past is due at once. Times are milliseconds, seconds "
+              "or RFC 3339. What is marked already stays as it is, and the store is not written to. A restore of such a mark "
+              "removes the annotation.\n"
+              "  reprieve import --store media --dry-run\n"
+              "  reprieve import --store media --prefix uploads/",
+      .options = import_options, .words_most = 0, .run = rp_cmd_import },
     { .name = "recover", .synopsis = "STORE [--dry-run] [--yes]",
       .summary = "take over a store whose owner record does not fit",
       .help = "After a catalog was cloned or restored from a backup, nothing of its stores is purged until this was run. It "

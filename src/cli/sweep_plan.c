@@ -99,7 +99,8 @@ static json_t *tell_plan(struct plan *plan)
         struct rp_error why = { 0 };
         bool left_out = rp_sweeper_may_purge(plan->sweeper, call->places[i], true, &why) < 0;
         json_array_append_new(stores, tell_store(plan, i, left_out));
-        if (left_out) rp_sweep_leave_out(call, call->places[i]->config->name, plan->stores[i].marks, &why);
+        int64_t waiting = left_out ? plan->stores[i].marks : rp_sweeper_weak(plan->sweeper, call->places[i], &why);
+        if (left_out || waiting > 0) rp_sweep_leave_out(call, call->places[i]->config->name, waiting, &why);
     }
     rp_json_set(o, "dry_run", json_true());
     rp_json_set(o, "stores", stores);

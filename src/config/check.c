@@ -187,11 +187,75 @@ static int check_places(const struct rp_load *load, const struct rp_yaml *root, 
     for (size_t i = 0; rc == 0 && i < config->n_stores; i++) {
         const char *name = config->stores[i].name;
         int line = line_of(root, "stores", name, "path");
+        stores[i] = (struct place){ 0 };
+        if (rp_config_is_s3(&config->stores[i])) continue;
         rc = add_place(load, rp_arena_fmt(load->scratch, "stores.%s.path", name), config->stores[i].path, &stores[i],
                        err);
         for (size_t j = 0; rc == 0 && j < i; j++)
-            rc = check_stores_apart(load, line, &stores[j], &stores[i], err);
+            if (stores[j].key) rc = check_stores_apart(load, line, &stores[j], &stores[i], err);
         if (rc == 0) rc = check_files_outside(load, line, &stores[i], files, sizeof(files) / sizeof(files[0]), err);
+    }
+    return rc;
+}
+
+/* ---- buckets ---- */
+
+/* A user in it would be a password in the open, a path the bucket said twice. */
+static int check_endpoint(const struct rp_load *load, const struct rp_yaml *root, const struct rp_store_config *store,
+                          struct rp_error *err)
+{
+    const char *scheme = strstr(store->endpoint, "://");
+    const char *host = scheme ? scheme + 3 : store->endpoint;
+    size_t n = strcspn(host, "/?#");
+    const char *found = memchr(host, '@', n) ? "a user in it" : NULL;
+    if (!found && host[n] != '\0' && strcmp(host + n, "/") != 0) found = "more behind the host";
+    if (!found) return 0;
+    return rp_error_set(err, RP_ECONFIG,
+                        "%s:%d: stores.%s.endpoint: expected https://HOST or http://HOST, with port if "
+                        "need be, found %s",
+                        load->file, line_of(root, "stores", store->name, "endpoint"), store->name, found);
+}
+
+/* Half of a pair of keys would be silently replaced by another one that happens to lie around. */
+static int check_bucket_keys(const struct rp_load *load, const struct rp_yaml *root,
+                             const struct rp_store_config *store, struct rp_error *err)
+{
+    bool access = store->access_key[0], secret = store->secret_key[0];
+    int line = line_of(root, "stores", store->name, NULL);
+    if (access != secret)
+        return rp_error_set(err, RP_ECONFIG,
+                            "%s:%d: stores.%s: expected access_key and secret_key, or neither, found "
+                            "%s alone",
+                            load->file, line, store->name, access ? "access_key" : "secret_key");
+    if (store->session_token[0] && !access)
+        return rp_error_set(err, RP_ECONFIG,
+                            "%s:%d: stores.%s: expected session_token beside access_key and "
+                            "secret_key, found it alone",
+                            load->file, line, store->name);
+    if (!store->profile[0] || !access) return 0;
+    return rp_error_set(err, RP_ECONFIG, "%s:%d: stores.%s: expected either profile or access_key, found both",
+                        load->file, line, store->name);
+}
+
+static int check_buckets(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
+                         struct rp_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < config->n_stores; i++) {
+        const struct rp_store_config *store = &config->stores[i];
+        if (!rp_config_is_s3(store)) continue;
+        rc = check_endpoint(load, root, store, err);
+        if (rc == 0) rc = check_bucket_keys(load, root, store, err);
+        for (size_t j = 0; rc == 0 && j < i; j++) {
+            const struct rp_store_config *other = &config->stores[j];
+            if (!rp_config_is_s3(other) || strcmp(other->bucket, store->bucket) != 0 ||
+                strcmp(other->endpoint, store->endpoint) != 0)
+                continue;
+            rc = rp_error_set(err, RP_ECONFIG,
+                              "%s:%d: stores.%s.bucket: expected a bucket apart from that of "
+                              "stores.%s, found the same one",
+                              load->file, line_of(root, "stores", store->name, "bucket"), store->name, other->name);
+        }
     }
     return rc;
 }
@@ -233,6 +297,7 @@ int rp_load_check(const struct rp_load *load, const struct rp_yaml *root, const 
 {
     int rc = check_references(load, root, config, err);
     if (rc == 0) rc = check_places(load, root, config, err);
+    if (rc == 0) rc = check_buckets(load, root, config, err);
     if (rc == 0) rc = check_listen(load, root, config, err);
     if (rc == 0) rc = check_uploads(load, root, config, err);
     if (rc < 0) return rc;

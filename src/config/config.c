@@ -148,6 +148,11 @@ const struct rp_database_config *rp_config_database(const struct rp_config *conf
     return NULL;
 }
 
+bool rp_config_is_s3(const struct rp_store_config *store)
+{
+    return !strcmp(store->type, "s3");
+}
+
 bool rp_config_is_loopback(const char *listen)
 {
     return !strncmp(listen, "127.", 4) || !strncmp(listen, "[::1]:", 6) || !strncmp(listen, "localhost:", 10);

@@ -28,6 +28,9 @@ struct rp_error;
 enum rp_mode { RP_MODE_OBSERVE, RP_MODE_QUARANTINE, RP_MODE_PURGE };
 const char *rp_mode_name(enum rp_mode mode);
 
+/* What the users of a store promise about its keys. */
+enum rp_keys { RP_KEYS_REUSED, RP_KEYS_WRITE_ONCE };
+
 /* One place that may still use an object: a column, or a query whose only column is a key. */
 struct rp_reference {
     const char *database;       /* a name under `databases` */
@@ -37,15 +40,23 @@ struct rp_reference {
 };
 
 struct rp_store_config {
-    const char *name; /* 1 to 63 of a-z 0-9 - _ */
-    const char *type; /* "fs" */
-    const char *path;
-    enum rp_mode mode;         /* observe */
-    int64_t grace_ms;          /* 5d */
-    bool allow_any_grace;      /* false */
-    int64_t quarantine_ms;     /* 7d */
-    bool annotate;             /* false */
-    bool allow_window_deletes; /* false */
+    const char *name;                                    /* 1 to 63 of a-z 0-9 - _ */
+    const char *type;                                    /* "fs" or "s3" */
+    const char *path;                                    /* fs; NULL otherwise */
+    const char *endpoint, *region, *bucket;              /* s3; endpoint "": AWS's, region "auto": by vendor */
+    const char *access_key, *secret_key, *session_token; /* s3, secrets; "": the usual AWS chain */
+    const char *profile;                                 /* s3; of the AWS files */
+    const char *style;                                   /* s3: auto, path, host */
+    const char *ca_file;                                 /* s3; "": the system's */
+    int64_t requests_per_second_max;                     /* s3; 0: no cap */
+    int64_t request_timeout_ms;                          /* s3; 30s */
+    enum rp_keys keys;                                   /* reused */
+    enum rp_mode mode;                                   /* observe */
+    int64_t grace_ms;                                    /* 5d */
+    bool allow_any_grace;                                /* false */
+    int64_t quarantine_ms;                               /* 7d */
+    bool annotate;                                       /* false */
+    bool allow_window_deletes;                           /* false */
     struct rp_reference *referenced_by;
     size_t n_referenced_by;
     int line;
@@ -126,10 +137,11 @@ struct rp_pair_text {
     const char *name, *value;
 };
 struct rp_config_init {
-    const struct rp_pair_text *stores; /* NAME=DIR */
+    const struct rp_pair_text *stores; /* NAME=DIR or NAME=s3://BUCKET */
     size_t n_stores;
     const struct rp_pair_text *databases; /* NAME=URL */
     size_t n_databases;
+    const char *endpoint; /* of the buckets; NULL: AWS's */
 };
 int rp_config_write_init(const struct rp_config_init *init, struct rp_buf *out, struct rp_error *err);
 int rp_config_write_docs(struct rp_buf *out, struct rp_error *err); /* docs/config.md */
@@ -148,5 +160,6 @@ const struct rp_store_config *rp_config_uploads_store(const struct rp_config *co
 /* Whether only this machine can reach such an address. */
 bool rp_config_is_loopback(const char *listen);
 const struct rp_database_config *rp_config_database(const struct rp_config *config, const char *name);
+bool rp_config_is_s3(const struct rp_store_config *store);
 
 #endif

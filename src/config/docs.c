@@ -35,7 +35,7 @@ static const char *const rules[] = {
 static void add_md_default(const struct rp_setting *s, struct rp_buf *out)
 {
     if (s->required)
-        rp_buf_str(out, "required");
+        rp_buf_fmt(out, "required%s%s", s->only ? " for " : "", s->only ? s->only : "");
     else if (!s->fallback)
         rp_buf_str(out, "none");
     else
@@ -48,7 +48,8 @@ static void add_md_row(const struct rp_setting *s, struct rp_buf *out)
     rp_setting_expected(s, out);
     rp_buf_str(out, " | ");
     add_md_default(s, out);
-    rp_buf_fmt(out, " | %s%s |\n", s->help, s->restart ? RESTART : "");
+    rp_buf_fmt(out, " | %s%s%s%s%s |\n", s->only ? "Type " : "", s->only ? s->only : "", s->only ? " only. " : "",
+               s->help, s->restart ? RESTART : "");
 }
 
 static void add_md_table(const struct rp_setting *parent, struct rp_buf *out)
@@ -114,6 +115,7 @@ static void add_man_setting(const struct rp_setting *s, struct rp_buf *out)
     rp_setting_expected(s, &takes);
     if (takes.failed) out->failed = takes.failed;
     rp_buf_fmt(out, ".TP\n\\fB%s\\fR\n", s->path);
+    if (s->only) rp_buf_fmt(out, "Type %s only.\n", s->only);
     add_roff(s->help, out);
     if (s->restart) rp_buf_str(out, RESTART);
     rp_buf_str(out, "\nTakes ");
@@ -139,6 +141,12 @@ static void add_man_example(struct rp_buf *out)
                     "    mode: quarantine\n"
                     "    referenced_by:\n"
                     "      \\- { database: app, table: post, column: image_key }\n"
+                    "  photos:\n"
+                    "    type: s3\n"
+                    "    endpoint: https://s3.example.org\n"
+                    "    bucket: photos\n"
+                    "    access_key: \"${PHOTOS_ACCESS_KEY}\"\n"
+                    "    secret_key: \"${PHOTOS_SECRET_KEY}\"\n"
                     "databases:\n"
                     "  app:\n"
                     "    url: \"${APP_DATABASE_URL}\"\n"

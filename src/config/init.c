@@ -93,44 +93,118 @@ static void add_items_help(const struct printer *p, const struct rp_setting *lis
     rp_buf_fmt(p->out, "# Example: %s: %s\n", rp_setting_key(list), list->example);
 }
 
-/* `value` stands in for the one setting that has no default. */
-static void add_setting(const struct printer *p, const struct rp_setting *s, int indent, const char *value)
+/* What is asked for in place of a default. */
+struct given {
+    const char *type; /* of the entry; "": entries have no types */
+    const char *value;
+    const char *name;     /* of the entry */
+    const char *endpoint; /* of a bucket; NULL: none */
+};
+
+static bool ends_with(const char *text, const char *end)
 {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+/* ${MEDIA_ACCESS_KEY} */
+static void add_variable(struct rp_buf *out, const char *name, const char *key)
+{
+    rp_buf_str(out, "\"${");
+    for (const char *parts[] = { name, "_", key, NULL }, **part = parts; *part; part++)
+        for (const char *c = *part; *c; c++)
+            rp_buf_char(out, *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c == '-' ? '_' : *c);
+    rp_buf_str(out, "}\"");
+}
+
+/* Whether the setting was asked for, or a person should see it in force. */
+static bool is_given(const struct rp_setting *s, const struct given *given)
+{
+    const char *key = rp_setting_key(s);
+    if (s->required) return true;
+    if (!given || strcmp(given->type, "s3") != 0) return false;
+    return !strcmp(key, "type") || !strcmp(key, "mode") || (!strcmp(key, "endpoint") && given->endpoint) ||
+           ends_with(s->path, "access_key") || ends_with(s->path, "secret_key");
+}
+
+static void add_given(const struct printer *p, const struct rp_setting *s, const struct given *given)
+{
+    RP_ASSERT(given != NULL); /* only entries have settings that must be given */
+    const char *key = rp_setting_key(s);
+    if (s->required)
+        add_quoted(p->out, given->value);
+    else if (!strcmp(key, "type"))
+        add_quoted(p->out, given->type);
+    else if (!strcmp(key, "endpoint"))
+        add_quoted(p->out, given->endpoint);
+    else if (rp_setting_is_secret(s))
+        add_variable(p->out, given->name, key);
+    else
+        add_quoted(p->out, s->fallback);
+}
+
+static void add_setting(const struct printer *p, const struct rp_setting *s, int indent, const struct given *given)
+{
+    bool open = is_given(s, given);
     add_help(p, s, indent);
     if (s->type == RP_SETTING_LIST) add_items_help(p, s, indent);
     begin_line(p, indent);
-    if (!s->required && !p->example) rp_buf_char(p->out, '#');
+    if (!open && !p->example) rp_buf_char(p->out, '#');
     rp_buf_fmt(p->out, "%s: ", rp_setting_key(s));
     if (s->entries)
         rp_buf_str(p->out, s->fallback);
+    else if (open)
+        add_given(p, s, given);
     else
-        add_quoted(p->out, s->required ? value : s->fallback);
+        add_quoted(p->out, s->fallback);
     rp_buf_char(p->out, '\n');
 }
 
-static void add_members(const struct printer *p, const struct rp_setting *parent, int indent, const char *value)
+static void add_members(const struct printer *p, const struct rp_setting *parent, int indent, const struct given *given)
 {
     for (size_t i = 0; i < rp_settings_count; i++)
-        if (rp_setting_is_member(&rp_settings[i], parent)) add_setting(p, &rp_settings[i], indent, value);
+        if (rp_setting_is_member(&rp_settings[i], parent) &&
+            rp_setting_is_for(&rp_settings[i], given ? given->type : ""))
+            add_setting(p, &rp_settings[i], indent, given);
 }
 
-static const char *example_value(const struct rp_setting *map)
+static const char *example_value(const struct rp_setting *map, const char *type)
 {
     for (size_t i = 0; i < rp_settings_count; i++)
-        if (rp_setting_is_member(&rp_settings[i], map) && rp_settings[i].required) return rp_settings[i].example;
+        if (rp_setting_is_member(&rp_settings[i], map) && rp_settings[i].required &&
+            rp_setting_is_for(&rp_settings[i], type))
+            return rp_settings[i].example;
     return "";
 }
 
-static void add_map(const struct printer *p, const struct rp_setting *map, const struct rp_pair_text *pairs, size_t n)
+#define BUCKET "s3://"
+
+static bool is_bucket(const char *value)
 {
+    return !strncmp(value, BUCKET, strlen(BUCKET));
+}
+
+static void add_map(const struct printer *p, const struct rp_setting *map, const struct rp_pair_text *pairs, size_t n,
+                    const char *endpoint)
+{
+    bool typed = map->entries->type_at != 0;
     for (size_t i = 0; i < n; i++) {
+        bool bucket = typed && is_bucket(pairs[i].value);
+        struct given given = { .type = !typed   ? ""
+                                       : bucket ? "s3"
+                                                : "fs",
+                               .value = pairs[i].value + (bucket ? strlen(BUCKET) : 0),
+                               .name = pairs[i].name,
+                               .endpoint = endpoint };
         rp_buf_fmt(p->out, "%s  %s:\n", i > 0 ? "\n" : "", pairs[i].name);
-        add_members(p, map, 4, pairs[i].value);
+        add_members(p, map, 4, &given);
     }
     if (n > 0) return;
     struct printer example = { .out = p->out, .example = true };
+    struct given given = { .type = typed ? "fs" : "" };
+    given.value = example_value(map, given.type);
     rp_buf_fmt(p->out, "  # %s:\n", map->entries->example);
-    add_members(&example, map, 4, example_value(map));
+    add_members(&example, map, 4, &given);
 }
 
 static void add_top(const struct printer *p, const struct rp_setting *s, const struct rp_config_init *init)
@@ -145,9 +219,9 @@ static void add_top(const struct printer *p, const struct rp_setting *s, const s
     if (!s->entries)
         add_members(p, s, 2, NULL);
     else if (!strcmp(s->path, "stores"))
-        add_map(p, s, init->stores, init->n_stores);
+        add_map(p, s, init->stores, init->n_stores, init->endpoint);
     else
-        add_map(p, s, init->databases, init->n_databases);
+        add_map(p, s, init->databases, init->n_databases, NULL);
 }
 
 static int check_names(const char *what, const struct rp_pair_text *pairs, size_t n, size_t most, struct rp_error *err)
@@ -175,13 +249,20 @@ static bool is_one_line(const char *text)
 /* ${NAME} may stand for anything until the file is read. */
 static int check_values(const struct rp_config_init *init, struct rp_error *err)
 {
+    size_t buckets = 0;
     for (size_t i = 0; i < init->n_stores; i++) {
-        const char *path = init->stores[i].value;
-        if (!is_one_line(path) || strstr(path, "://"))
-            return rp_error_set(err, RP_EINVAL,
-                                "store '%s': expected a directory (only stores of type fs are supported)",
+        const char *value = init->stores[i].value;
+        bool bucket = is_bucket(value);
+        const char *path = value + (bucket ? strlen(BUCKET) : 0);
+        buckets += bucket;
+        if (!is_one_line(path) || strstr(path, "://") || (bucket && strchr(path, '/')))
+            return rp_error_set(err, RP_EINVAL, "store '%s': expected a directory, or " BUCKET "BUCKET",
                                 init->stores[i].name);
     }
+    if (init->endpoint && buckets == 0)
+        return rp_error_set(err, RP_EINVAL, "an endpoint is for stores in " BUCKET ", and none was asked for");
+    if (init->endpoint && !rp_setting_is_web(init->endpoint))
+        return rp_error_set(err, RP_EINVAL, "the endpoint: expected https://HOST or http://HOST, with port if need be");
     for (size_t i = 0; i < init->n_databases; i++) {
         const char *url = init->databases[i].value;
         if (!is_one_line(url) || (!strstr(url, "${") && !rp_setting_is_url(url)))

@@ -167,12 +167,26 @@ static const struct rp_yaml *find_file_member(const struct rp_yaml *map, const s
     return NULL;
 }
 
+/* "" where entries have no types. */
+static const char *type_of(const struct scope *scope)
+{
+    const char *type = "";
+    if (scope->setting && scope->setting->entries && scope->setting->entries->type_at != 0)
+        memcpy(&type, scope->base + scope->setting->entries->type_at, sizeof(type));
+    return type;
+}
+
 /* After all members are read, so that their order does not matter. */
 static int check_member(const struct rp_load *load, const struct scope *scope, const struct rp_setting *s,
                         const struct rp_yaml *map, struct rp_error *err)
 {
     const char *key = join_key(load, scope, rp_setting_key(s));
     const struct rp_yaml *node = rp_yaml_member(map, rp_setting_key(s)), *file = find_file_member(map, s);
+    if (!rp_setting_is_for(s, type_of(scope))) {
+        if (!node && !file) return 0;
+        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected settings of type %s, found one of type %s",
+                            load->file, (node ? node : file)->line, key, type_of(scope), s->only);
+    }
     if (node && file)
         return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected either it or %s, found both", load->file, node->line,
                             key, file->key);

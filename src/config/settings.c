@@ -13,6 +13,7 @@
 #include "config/config.h"
 
 _Static_assert(sizeof(enum rp_mode) == sizeof(int), "RP_SETTING_ENUM writes an int");
+_Static_assert(sizeof(enum rp_keys) == sizeof(int), "RP_SETTING_ENUM writes an int");
 
 static const char *const modes[] = {
     [RP_MODE_OBSERVE] = "observe",
@@ -20,7 +21,13 @@ static const char *const modes[] = {
     [RP_MODE_PURGE] = "purge",
     NULL,
 };
-static const char *const store_types[] = { "fs", NULL };
+static const char *const key_promises[] = {
+    [RP_KEYS_REUSED] = "reused",
+    [RP_KEYS_WRITE_ONCE] = "write_once",
+    NULL,
+};
+static const char *const store_types[] = { "fs", "s3", NULL };
+static const char *const styles[] = { "auto", "path", "host", NULL };
 static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
 
 static const struct rp_setting_entries store_entries = {
@@ -28,6 +35,7 @@ static const struct rp_setting_entries store_entries = {
     .count_at = offsetof(struct rp_config, n_stores),
     .name_at = offsetof(struct rp_store_config, name),
     .line_at = offsetof(struct rp_store_config, line),
+    .type_at = offsetof(struct rp_store_config, type),
     .most = RP_STORES_MAX,
     .example = "media",
 };
@@ -114,10 +122,47 @@ const struct rp_setting rp_settings[] = {
               "another, nor hold the catalog, a database, the log or the configuration file." },
     { .path = "stores.*.type", .restart = true, .type = RP_SETTING_CHOICE, .offset = STORE(type), .choices = store_types,
       .fallback = "fs",
-      .help = "The kind of store: fs is a directory." },
-    { .path = "stores.*.path", .restart = true, .type = RP_SETTING_PATH, .offset = STORE(path), .required = true,
-      .example = "/srv/media",
+      .help = "The kind of store: fs is a directory, s3 a bucket of any server that speaks S3." },
+    { .path = "stores.*.path", .restart = true, .type = RP_SETTING_PATH, .offset = STORE(path), .only = "fs",
+      .required = true, .example = "/srv/media",
       .help = "The directory that holds the objects." },
+    { .path = "stores.*.endpoint", .restart = true, .type = RP_SETTING_WEB, .offset = STORE(endpoint), .only = "s3",
+      .fallback = "", .example = "https://s3.example.org",
+      .help = "Where the server is, without the bucket. Empty: AWS, in the region." },
+    { .path = "stores.*.region", .restart = true, .type = RP_SETTING_TEXT, .offset = STORE(region), .only = "s3",
+      .least = 0, .most = 63, .fallback = "auto",
+      .help = "The region that requests are signed for. auto: what the server's kind takes." },
+    { .path = "stores.*.bucket", .restart = true, .type = RP_SETTING_TEXT, .offset = STORE(bucket), .only = "s3",
+      .least = 1, .most = 255, .required = true, .example = "media",
+      .help = "The bucket that holds the objects." },
+    { .path = "stores.*.access_key", .restart = true, .type = RP_SETTING_TEXT, .secret = true,
+      .offset = STORE(access_key), .only = "s3", .least = 0, .most = 1024, .fallback = "",
+      .help = "The key id. Empty: looked for where AWS tools look: environment, profile files, container and "
+              "instance. In mode observe a key that may only read and list is enough." },
+    { .path = "stores.*.secret_key", .restart = true, .type = RP_SETTING_TEXT, .secret = true,
+      .offset = STORE(secret_key), .only = "s3", .least = 0, .most = 1024, .fallback = "",
+      .help = "The secret that belongs to access_key." },
+    { .path = "stores.*.session_token", .restart = true, .type = RP_SETTING_TEXT, .secret = true,
+      .offset = STORE(session_token), .only = "s3", .least = 0, .most = 8192, .fallback = "",
+      .help = "The token of temporary keys." },
+    { .path = "stores.*.profile", .restart = true, .type = RP_SETTING_TEXT, .offset = STORE(profile), .only = "s3",
+      .least = 0, .most = 255, .fallback = "",
+      .help = "The profile of the AWS files that holds the keys, in place of access_key. Empty: AWS_PROFILE, else "
+              "default." },
+    { .path = "stores.*.style", .restart = true, .type = RP_SETTING_CHOICE, .offset = STORE(style), .only = "s3",
+      .choices = styles, .fallback = "auto",
+      .help = "Where the bucket's name stands in a URL. path: behind the host; host: in front of it; auto: as the "
+              "server's kind takes it." },
+    { .path = "stores.*.ca_file", .restart = true, .type = RP_SETTING_FILE, .offset = STORE(ca_file), .only = "s3",
+      .fallback = "",
+      .help = "Certificates that the server's must lead to, in PEM. Empty: those of the system." },
+    { .path = "stores.*.max_requests_per_second", .restart = true, .type = RP_SETTING_INTEGER,
+      .offset = STORE(requests_per_second_max), .only = "s3", .least = 0, .most = 1000000, .fallback = "0",
+      .help = "The most requests a second of one process; 0: no cap." },
+    { .path = "stores.*.request_timeout", .restart = true, .type = RP_SETTING_DURATION,
+      .offset = STORE(request_timeout_ms), .only = "s3", .least = RP_SECOND_MS, .most = 10 * RP_MINUTE_MS,
+      .fallback = "30s",
+      .help = "A request without an answer for this long is given up, and repeated where that is safe." },
     { .path = "stores.*.mode", .type = RP_SETTING_ENUM, .offset = STORE(mode), .choices = modes,
       .fallback = "observe",
       .help = "What may happen to objects. observe: nothing is written or erased. quarantine: a purge moves an object "
@@ -131,6 +176,10 @@ const struct rp_setting rp_settings[] = {
     { .path = "stores.*.quarantine", .type = RP_SETTING_DURATION, .offset = STORE(quarantine_ms), .least = 0,
       .most = 3650 * RP_DAY_MS, .fallback = "7d",
       .help = "How long an object stays in quarantine before it is erased. Used in mode quarantine." },
+    { .path = "stores.*.keys", .restart = true, .type = RP_SETTING_ENUM, .offset = STORE(keys), .choices = key_promises,
+      .fallback = "reused",
+      .help = "What is promised about keys. write_once: no key is ever overwritten, so that a delete can only hit what "
+              "was marked. One object seen changed under its key revokes the promise for good." },
     { .path = "stores.*.annotate", .type = RP_SETTING_BOOL, .offset = STORE(annotate), .fallback = "false",
       .help = "Also writes a mark into the metadata of the object, where other tools can see it." },
     { .path = "stores.*.allow_window_deletes", .type = RP_SETTING_BOOL, .offset = STORE(allow_window_deletes),
@@ -290,6 +339,11 @@ bool rp_setting_is_group(const struct rp_setting *s)
 bool rp_setting_is_secret(const struct rp_setting *s)
 {
     return s->type == RP_SETTING_URL || s->secret;
+}
+
+bool rp_setting_is_for(const struct rp_setting *s, const char *type)
+{
+    return s->only == NULL || strcmp(s->only, type) == 0;
 }
 
 bool rp_setting_is_member(const struct rp_setting *s, const struct rp_setting *parent)

@@ -42,6 +42,7 @@ struct rp_setting_entries {
     size_t count_at;   /* offset of the count, beside the array's pointer */
     size_t name_at;    /* within an element; RP_SETTING_NONE for a list */
     size_t line_at;    /* within an element */
+    size_t type_at;    /* within an element: what `only` is held against; 0: entries have no types */
     size_t most;
     const char *example; /* a name for the entry in examples */
 };
@@ -57,10 +58,11 @@ struct rp_setting {
     int64_t least, most;
     const char *const *choices; /* NULL-terminated */
     const char *fallback;       /* the default; NULL: none */
-    bool required;
-    bool restart;     /* a running daemon keeps what it began with */
-    bool secret;      /* also KEY_file, never shown; URLs of databases are without saying */
-    size_t lifted_by; /* offset of a bool that, when true, lifts the bounds of a duration; 0: none */
+    const char *only;           /* belongs to entries of this type alone; NULL: to all */
+    bool required;              /* of those entries */
+    bool restart;               /* a running daemon keeps what it began with */
+    bool secret;                /* also KEY_file, never shown; URLs of databases are without saying */
+    size_t lifted_by;           /* offset of a bool that, when true, lifts the bounds of a duration; 0: none */
     const struct rp_setting_entries *entries;
     const char *example; /* a value to show where there is no default, or it says little */
     const char *help;    /* sentences, plain ASCII */
@@ -75,6 +77,8 @@ const char *rp_setting_key(const struct rp_setting *s);
 bool rp_setting_is_member(const struct rp_setting *s, const struct rp_setting *parent);
 bool rp_setting_is_group(const struct rp_setting *s);
 bool rp_setting_is_secret(const struct rp_setting *s);
+/* Does it belong to an entry of this type? */
+bool rp_setting_is_for(const struct rp_setting *s, const char *type);
 /* What a value must be, in words that fit after "expected". */
 void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out);
 /* 1 to 63 of a-z 0-9 - _, beginning with a letter. */

@@ -43,7 +43,7 @@ const struct rp_alert_rule rp_alert_rules[RP_ALERTS] = {
         "`reprieve serve`, or look into its log." },
     [RP_ALERT_CLOCKS] = { "ReprieveClocksApart", "critical",
         "Clocks disagree",
-        "The clocks of the host and the database are more than 5 minutes apart. Nothing is purged until they agree: set the clocks." },
+        "The clocks of host, database and store are more than 5 minutes apart. Nothing is purged there until they agree: set the clocks." },
 };
 /* clang-format on */
 
@@ -111,6 +111,7 @@ void rp_alert_judge(const struct rp_alert_config *limits, const struct rp_alert_
     out[RP_ALERT_ABANDONED] = judge(f->abandoned, limits->abandoned_per_hour_over, "uploads");
     out[RP_ALERT_NO_WORKER] = judge_time(since(f->worker_seen_ms, now_ms), limits->no_worker_for_ms);
     out[RP_ALERT_CLOCKS] = judge_time(f->clocks_apart_ms, RP_CLOCKS_APART_MS);
+    snprintf(out[RP_ALERT_CLOCKS].about, sizeof out[0].about, "%s", f->clock);
 }
 
 json_t *rp_alert_details(enum rp_alert alert, const struct rp_alert_verdict *v)

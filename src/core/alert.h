@@ -49,6 +49,7 @@ struct rp_alert_figures {
     int64_t abandoned;      /* within an hour, counted a little past the limit */
     int64_t worker_seen_ms; /* the newest sign of life */
     int64_t clocks_apart_ms;
+    char clock[80]; /* which one is off: "database", "store NAME" */
 };
 
 struct rp_alert_verdict {

@@ -2,39 +2,43 @@
 #include "core/annotation.h"
 
 #include "base/error.h"
+#include "core/standing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #define FIELDS 4
 
-int rp_annotation_write(struct rp_place *place, const char *key, const struct rp_identity *identity,
-                        const struct rp_annotation *annotation, struct rp_error *err)
+static int change(struct rp_catalog *catalog, struct rp_place *place, const char *key, struct rp_identity *identity,
+                  const struct rp_pair fields[FIELDS], struct rp_error *err)
+{
+    if (place->config->mode == RP_MODE_OBSERVE)
+        return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it",
+                            place->config->name);
+    int r = rp_standing_sure(catalog, place, RP_STANDING_SWEEP, err);
+    return r < 0 ? r : place->store->ops->annotate(place->store, key, identity, fields, FIELDS, err);
+}
+
+int rp_annotation_write(struct rp_catalog *catalog, struct rp_place *place, const char *key,
+                        struct rp_identity *identity, const struct rp_annotation *annotation, struct rp_error *err)
 {
     char marked_on[24], delete_after[24];
-    struct rp_identity now = *identity;
     snprintf(marked_on, sizeof marked_on, "%" PRId64, annotation->marked_at_ms);
     snprintf(delete_after, sizeof delete_after, "%" PRId64, annotation->due_at_ms);
     const struct rp_pair fields[FIELDS] = { { "marked_for_deletion", "true" },
                                             { "marked_for_deletion_on", marked_on },
                                             { "delete_after", delete_after },
                                             { "deletion_reason", annotation->reason } };
-    if (place->config->mode == RP_MODE_OBSERVE)
-        return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it",
-                            place->config->name);
-    return place->store->ops->annotate(place->store, key, &now, fields, FIELDS, err);
+    return change(catalog, place, key, identity, fields, err);
 }
 
-int rp_annotation_remove(struct rp_place *place, const char *key, const struct rp_identity *identity,
-                         struct rp_error *err)
+int rp_annotation_remove(struct rp_catalog *catalog, struct rp_place *place, const char *key,
+                         const struct rp_identity *identity, struct rp_error *err)
 {
     static const struct rp_pair fields[FIELDS] = { { "marked_for_deletion", NULL },
                                                    { "marked_for_deletion_on", NULL },
                                                    { "delete_after", NULL },
                                                    { "deletion_reason", NULL } };
     struct rp_identity now = *identity;
-    if (place->config->mode == RP_MODE_OBSERVE)
-        return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it",
-                            place->config->name);
-    return place->store->ops->annotate(place->store, key, &now, fields, FIELDS, err);
+    return change(catalog, place, key, &now, fields, err);
 }

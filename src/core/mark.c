@@ -12,6 +12,7 @@
 #include "catalog/file.h"
 #include "core/annotation.h"
 #include "core/guard.h"
+#include "core/standing.h"
 #include "core/state.h"
 
 #include <inttypes.h>
@@ -55,6 +56,14 @@ int rp_grace_check(const struct rp_store_config *config, int64_t span_ms, struct
     return RP_EGRACE;
 }
 
+static int refuse_other(const struct rp_mark_request *request, const struct rp_mark_facts *facts, const char *store,
+                        struct rp_error *err)
+{
+    if (request->imported == NULL || rp_identity_equal(request->imported, &facts->identity)) return 0;
+    rp_error_set(err, RP_ECHANGED, "%s:%s was uploaded anew since its annotation was read", store, request->key);
+    return rp_error_hint(err, "import it again");
+}
+
 /* The object of a file goes with its file, or the file would point at nothing. */
 static int refuse_file(const struct rp_mark_facts *facts, const char *store, const char *key, struct rp_error *err)
 {
@@ -88,7 +97,7 @@ static struct rp_mark_decision decide_again(const struct rp_mark_request *reques
                                             const char *store, int64_t due_at_ms, struct rp_error *err)
 {
     const struct rp_mark *active = facts->active;
-    bool explicit_time = request->at_ms >= 0 || request->grace_ms >= 0;
+    bool explicit_time = request->imported == NULL && (request->at_ms >= 0 || request->grace_ms >= 0);
     char text[RP_TIME_TEXT];
     bool same = same_upload(active, &facts->identity);
     if (active->state == RP_MARKED && !same)
@@ -118,12 +127,13 @@ struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, co
     int64_t due =
         request->at_ms >= 0 ? request->at_ms : now_ms + (request->grace_ms >= 0 ? request->grace_ms : config->grace_ms);
     int code = refuse_absent(request, facts, config->name, err);
+    if (code == 0) code = refuse_other(request, facts, config->name, err);
     if (code == 0) code = refuse_file(facts, config->name, request->key, err);
     if (code == 0 && facts->held) {
         code = rp_error_set(err, RP_EHELD, "%s:%s is held", config->name, request->key);
         rp_error_hint(err, "`reprieve hold` lists the holds, `reprieve hold rm ID` lifts one");
     }
-    if (code == 0) code = rp_grace_check(config, due - now_ms, err);
+    if (code == 0 && request->imported == NULL) code = rp_grace_check(config, due - now_ms, err);
     if (code == 0) code = refuse_references(request, facts, config->name, err);
     if (code < 0) return (struct rp_mark_decision){ .code = code };
     if (due < now_ms) due = now_ms;
@@ -143,6 +153,8 @@ struct batch {
     struct rp_mark_facts *facts;
     struct rp_item *items;
     size_t n;
+    bool foresee;          /* decide, but apply nothing */
+    int64_t changed_at_ms; /* 0: no object was */
     struct rp_arena arena;
 };
 
@@ -161,9 +173,7 @@ static int check_request(const struct rp_place *place, const struct rp_mark_requ
         return rp_error_hint(err, "name the columns that hold its keys under stores.%s.referenced_by",
                              place->config->name);
     }
-    if (place->level == RP_LEVEL_WINDOW && !place->config->allow_window_deletes)
-        return rp_error_set(err, RP_EWEAK, "store '%s' cannot delete exactly what was marked", place->config->name);
-    return 0;
+    return rp_place_is_weak(place) ? rp_place_refuse_weak(place, err) : 0;
 }
 
 static int by_key(const void *a, const void *b, void *requests)
@@ -272,7 +282,8 @@ struct changes {
 
 static bool wants_annotation(const struct batch *b, size_t i)
 {
-    return b->requests[b->order[i]].annotate || b->place->config->annotate;
+    const struct rp_mark_request *q = &b->requests[b->order[i]];
+    return q->imported == NULL && (q->annotate || b->place->config->annotate);
 }
 
 static struct rp_mark new_mark(struct rp_tx *tx, const struct batch *b, size_t i, int64_t due_at_ms)
@@ -290,7 +301,7 @@ static struct rp_mark new_mark(struct rp_tx *tx, const struct batch *b, size_t i
                              .version = identity->version,
                              .size_bytes = identity->size_bytes,
                              .modified_ms = identity->modified_ms,
-                             .annotated = wants_annotation(b, i),
+                             .annotated = q->imported != NULL || wants_annotation(b, i),
                              .reason = q->reason,
                              .actor = b->actor };
 }
@@ -367,6 +378,21 @@ static int apply(struct rp_tx *tx, struct batch *b, struct changes *c, struct rp
     return r;
 }
 
+/* Another upload under a key that a mark knew: a promise about the store's keys, if there was one, is broken. */
+static int note_changed(struct rp_tx *tx, struct batch *b, struct rp_error *err)
+{
+    b->changed_at_ms = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct rp_mark_facts *facts = &b->facts[i];
+        if (facts->active == NULL || facts->file_id != 0 || facts->found != RP_OUT_FOUND ||
+            same_upload(facts->active, &facts->identity))
+            continue;
+        b->changed_at_ms = tx->late_ms;
+        return rp_standing_note_changed(tx, b->place, b->keys[i], b->actor, err);
+    }
+    return 0;
+}
+
 static int transact(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct batch *b = ctx;
@@ -381,12 +407,31 @@ static int transact(struct rp_tx *tx, void *ctx, struct rp_error *err)
         return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", b->n);
     for (size_t i = 0; i < b->n; i++)
         decide_one(tx, b, i, &c);
-    return apply(tx, b, &c, err);
+    if (b->foresee) return 0;
+    r = apply(tx, b, &c, err);
+    return r < 0 ? r : note_changed(tx, b, err);
+}
+
+/* Marks whose objects have another identity since they were annotated. */
+struct moved {
+    struct rp_mark *marks; /* id and identity */
+    struct rp_identity *identities;
+    size_t n;
+};
+
+static int note_identities(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    const struct moved *moved = ctx;
+    return rp_marks_identity(tx, moved->marks, moved->n, err);
 }
 
 /* After the commit: a mark without its annotation is only less visible, an annotation without its mark would lie. */
-static void annotate(struct batch *b)
+static int annotate(struct rp_catalog *catalog, struct batch *b, struct rp_error *err)
 {
+    struct moved moved = { .marks = rp_arena_array(&b->arena, b->n + 1, sizeof *moved.marks),
+                           .identities = rp_arena_array(&b->arena, b->n + 1, sizeof *moved.identities) };
+    if (moved.marks == NULL || moved.identities == NULL)
+        return rp_error_set(err, RP_ENOMEM, "no memory for annotations");
     for (size_t i = 0; i < b->n; i++) {
         struct rp_mark_answer *a = &b->answers[b->order[i]];
         bool older = a->what == RP_MARK_SAME || a->what == RP_MARK_EXTENDED;
@@ -395,10 +440,17 @@ static void annotate(struct batch *b)
         struct rp_error why = { 0 };
         bool outdated = a->what == RP_MARK_EXTENDED && a->annotated;
         if (a->what == RP_MARK_REFUSED || !(wants_annotation(b, i) || outdated)) continue;
-        int r = rp_annotation_write(b->place, b->keys[i], &b->facts[i].identity, &note, &why);
+        struct rp_identity *now = &moved.identities[moved.n];
+        *now = b->facts[i].identity;
+        int r = rp_annotation_write(catalog, b->place, b->keys[i], now, &note, &why);
         if (r < 0) snprintf(a->annotate_note, sizeof a->annotate_note, "%.119s", why.text);
         a->annotated = r == 0;
+        if (r < 0 || rp_identity_equal(now, &b->facts[i].identity)) continue;
+        moved.marks[moved.n++] = (struct rp_mark){
+            .id = a->mark_id, .etag = now->etag, .version = now->version, .modified_ms = now->modified_ms
+        };
     }
+    return moved.n > 0 ? rp_catalog_transact(catalog, note_identities, &moved, err) : 0;
 }
 
 static void answer_duplicates(struct batch *b, size_t n)
@@ -409,20 +461,39 @@ static void answer_duplicates(struct batch *b, size_t n)
     }
 }
 
+static int run_batch(struct rp_catalog *catalog, struct batch *b, size_t n, struct rp_error *err)
+{
+    RP_ASSERT(n > 0 && n <= RP_MARK_BATCH_MAX);
+    int r = rp_standing_sure(catalog, b->place, b->foresee ? RP_STANDING_LOOK : RP_STANDING_MARK, err);
+    if (r == 0) r = batch_init(b, n, err);
+    if (r == 0) r = load_objects(b, err);
+    if (r == 0) r = load_references(b, err);
+    if (r == 0 && b->n > 0) r = rp_catalog_transact(catalog, transact, b, err);
+    if (!b->foresee) RP_CRASHPOINT("mark.committed");
+    if (r == 0 && b->changed_at_ms != 0) rp_standing_revoke(b->place, b->changed_at_ms);
+    if (r == 0 && !b->foresee) r = annotate(catalog, b, err);
+    if (r == 0) answer_duplicates(b, n);
+    rp_arena_done(&b->arena);
+    return r < 0 ? rp_error_wrap(err, r, "mark") : 0;
+}
+
 int rp_mark_many(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests, size_t n,
                  const char *actor, struct rp_mark_answer *answers, struct rp_error *err)
 {
     struct batch b = {
         .place = place, .requests = requests, .answers = answers, .actor = actor, .arena = RP_ARENA((size_t)16 << 20)
     };
-    RP_ASSERT(n > 0 && n <= RP_MARK_BATCH_MAX);
-    int r = batch_init(&b, n, err);
-    if (r == 0) r = load_objects(&b, err);
-    if (r == 0) r = load_references(&b, err);
-    if (r == 0 && b.n > 0) r = rp_catalog_transact(catalog, transact, &b, err);
-    RP_CRASHPOINT("mark.committed");
-    if (r == 0) annotate(&b);
-    if (r == 0) answer_duplicates(&b, n);
-    rp_arena_done(&b.arena);
-    return r < 0 ? rp_error_wrap(err, r, "mark") : 0;
+    return run_batch(catalog, &b, n, err);
+}
+
+int rp_mark_foresee(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests,
+                    size_t n, struct rp_mark_answer *answers, struct rp_error *err)
+{
+    struct batch b = { .place = place,
+                       .requests = requests,
+                       .answers = answers,
+                       .actor = "",
+                       .foresee = true,
+                       .arena = RP_ARENA((size_t)16 << 20) };
+    return run_batch(catalog, &b, n, err);
 }

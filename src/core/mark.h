@@ -5,7 +5,9 @@
  * R2  The clock starts at the mark, and due_at is stored with it: a changed setting never shortens a promise.
  * R3  Marking again gives the same mark. A later explicit time extends it; an earlier one is RP_EMARKED.
  * R4  A newer upload under the key ends the old mark (superseded) and is marked anew, in the same transaction.
- * R5  One batch is one transaction: load, decide each, apply together. One refusal harms no other. */
+ * R5  One batch is one transaction: load, decide each, apply together. One refusal harms no other.
+ * R6  A mark that is imported (import.h) was promised elsewhere: the range of grace does not bind its time, what is marked already
+ *     stays as it is, and the object is marked only if it is still the upload whose annotation was read. */
 #ifndef RP_CORE_MARK_H
 #define RP_CORE_MARK_H
 
@@ -22,6 +24,7 @@ struct rp_mark_request {
     const char *reason; /* "" is fine */
     bool if_unreferenced;
     bool annotate;
+    const struct rp_identity *imported; /* R6: the upload that carries the annotation; NULL: this is no import */
 };
 
 enum rp_marking { RP_MARK_REFUSED, RP_MARK_SAME, RP_MARK_EXTENDED, RP_MARK_CREATED, RP_MARK_REPLACED };
@@ -66,5 +69,8 @@ struct rp_mark_answer {
  * batch is answered alike. Returns negative only if nothing was decided. */
 int rp_mark_many(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests, size_t n,
                  const char *actor, struct rp_mark_answer *answers, struct rp_error *err);
+/* The same answers, but nothing is changed: ids are of no mark. */
+int rp_mark_foresee(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests,
+                    size_t n, struct rp_mark_answer *answers, struct rp_error *err);
 
 #endif

@@ -303,7 +303,8 @@ static int compare_page(struct rp_place *place, struct rp_marks *page, struct rp
 }
 
 /* Before their marks end (annotation.h, N1). What changed or went carries none of ours. */
-static int remove_annotations(struct rp_place *place, const struct rp_marks *page, struct rp_error *err)
+static int remove_annotations(struct rp_catalog *catalog, struct rp_place *place, const struct rp_marks *page,
+                              struct rp_error *err)
 {
     int r = 0;
     for (size_t i = 0; i < page->n && r == 0; i++) {
@@ -311,7 +312,7 @@ static int remove_annotations(struct rp_place *place, const struct rp_marks *pag
         struct rp_identity identity = rp_mark_identity(m);
         struct rp_error why = { 0 };
         if (!m->annotated || !is_waiting(m)) continue;
-        r = rp_annotation_remove(place, m->key, &identity, &why);
+        r = rp_annotation_remove(catalog, place, m->key, &identity, &why);
         if (r == RP_ENOTFOUND || r == RP_ECHANGED) r = 0;
         if (r < 0 && err != NULL) *err = why;
     }
@@ -333,7 +334,7 @@ static int recover_marks(struct rp_catalog *catalog, struct rp_place *place, con
         if (r < 0) return r;
         if (dry_run) continue;
         struct recovering rec = { .place = place, .actor = actor, .page = &page };
-        r = remove_annotations(place, &page, err);
+        r = remove_annotations(catalog, place, &page, err);
         if (r == 0) r = rp_catalog_transact(catalog, reprieve_page, &rec, err);
         if (r < 0) return r;
         out->reprieved += rec.reprieved;

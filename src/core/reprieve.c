@@ -104,19 +104,19 @@ struct batch {
 
 /* An object that changed or went carries no annotation of ours. A store that fails must not stop a rescue: that is noted,
  * and the same restore, given again, tries it again. */
-static void remove_annotation(struct batch *b, size_t i)
+static void remove_annotation(struct rp_catalog *catalog, struct batch *b, size_t i)
 {
     const struct rp_mark *mark = &b->marks[i];
     struct rp_identity identity = rp_mark_identity(mark);
     struct rp_error why = { 0 };
     if (!mark->annotated || (mark->state != RP_MARKED && mark->state != RP_REPRIEVED)) return;
-    int r = rp_annotation_remove(b->place, mark->key, &identity, &why);
+    int r = rp_annotation_remove(catalog, b->place, mark->key, &identity, &why);
     if (r < 0 && r != RP_ENOTFOUND && r != RP_ECHANGED)
         snprintf(b->answers[i].annotate_note, sizeof b->answers[i].annotate_note, "%.119s", why.text);
 }
 
 /* A copy back under the key, never over something that stands there. */
-static int copy_back(struct batch *b, size_t i, struct rp_error *err)
+static int copy_back(struct rp_catalog *catalog, struct batch *b, size_t i, struct rp_error *err)
 {
     struct one *one = &b->ones[i];
     struct rp_identity aside = rp_mark_identity(&one->aside);
@@ -133,7 +133,7 @@ static int copy_back(struct batch *b, size_t i, struct rp_error *err)
                      mark->key);
         return rp_error_hint(err, "move it away first; the older one stays in quarantine until its time is over");
     }
-    if (r == 0 && mark->annotated) r = rp_annotation_remove(b->place, mark->key, &one->copy, err);
+    if (r == 0 && mark->annotated) r = rp_annotation_remove(catalog, b->place, mark->key, &one->copy, err);
     one->stands = r == 0;
     return r < 0 ? rp_error_wrap(err, r, "return %s:%s from quarantine", b->place->config->name, mark->key) : 0;
 }
@@ -145,7 +145,7 @@ static int prepare(struct rp_catalog *catalog, struct batch *b, size_t i, struct
     while (b->marks[one->same_as].id != mark->id)
         one->same_as++;
     if (one->same_as < i) return 0;
-    remove_annotation(b, i);
+    remove_annotation(catalog, b, i);
     if (mark->state != RP_PURGED || mark->outcome != RP_END_QUARANTINED) return 0;
     int r = rp_quarantine_mark(catalog->db, mark, &b->arena, &one->aside, err);
     if (r == RP_ENOTFOUND) return 0;
@@ -153,7 +153,7 @@ static int prepare(struct rp_catalog *catalog, struct batch *b, size_t i, struct
     one->has_aside = true;
     if (one->aside.state != RP_MARKED) return 0;
     struct rp_reprieve_answer *a = &b->answers[i];
-    (void)copy_back(b, i, &a->error); /* this one is refused, the others go on */
+    (void)copy_back(catalog, b, i, &a->error); /* this one is refused, the others go on */
     return 0;
 }
 

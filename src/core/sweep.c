@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "core/guard.h"
 #include "core/quarantine.h"
+#include "core/standing.h"
 #include "core/state.h"
 
 #include <inttypes.h>
@@ -50,14 +51,17 @@ struct claiming {
     int64_t store_ms; /* INT64_MAX: the store has no clock of its own */
 };
 
-static int check_clocks(int64_t host_ms, int64_t db_ms, int64_t store_ms, struct rp_error *err)
+static int check_clocks(int64_t host_ms, int64_t db_ms, int64_t store_ms, const char *store, struct rp_error *err)
 {
     int64_t least = host_ms < db_ms ? host_ms : db_ms, most = host_ms > db_ms ? host_ms : db_ms;
     if (store_ms != INT64_MAX && store_ms < least) least = store_ms;
     if (store_ms != INT64_MAX && store_ms > most) most = store_ms;
     if (most - least <= RP_CLOCKS_APART_MS) return 0;
-    rp_error_set(err, RP_ECLOCK, "the clocks of host, database and store are %" PRId64 " s apart",
-                 (most - least) / 1000);
+    if (llabs(host_ms - db_ms) > RP_CLOCKS_APART_MS)
+        rp_error_set(err, RP_ECLOCK, "the clocks of host and database are %lld s apart", llabs(host_ms - db_ms) / 1000);
+    else
+        rp_error_set(err, RP_ECLOCK, "the clock of store '%s' and those of host and database are %" PRId64 " s apart",
+                     store, (most - least) / 1000);
     return rp_error_hint(err, "nothing is purged until they agree within 5m: set the clocks");
 }
 
@@ -76,8 +80,12 @@ static void tally_claims(struct rp_tx *tx, const struct rp_marks *marks)
 static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct claiming *c = ctx;
-    int r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, err);
+    struct rp_place *place = c->batch->place;
+    int r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, place->config->name, err);
+    /* another process may have seen since that keys are not what they were promised to be */
+    if (r == 0 && place->config->keys == RP_KEYS_WRITE_ONCE) r = rp_standing_recall(tx->db, place, err);
     if (r < 0) return r;
+    c->claim.named = rp_place_is_weak(place);
     c->claim.now_ms = tx->early_ms < c->store_ms ? tx->early_ms : c->store_ms;
     c->batch->marks.n = 0;
     r = rp_marks_claim(tx, &c->claim, &c->batch->marks, err);
@@ -124,7 +132,8 @@ int rp_sweep_claim(struct rp_catalog *catalog, struct rp_place *place, const str
                                      .limit = limit,
                                      .lease_by = worker->name } };
     int r = prepare_batch(batch, place, limit, err);
-    if (r == 0) r = store_clock(place, &c.store_ms, err);
+    if (r == 0) batch->store_code = store_clock(place, &c.store_ms, &batch->store_error);
+    if (batch->store_code < 0) return 0; /* nothing is claimed; finish and the sweeper say why */
     if (r == 0) r = rp_catalog_transact(catalog, claim_tx, &c, err);
     if (r < 0) return rp_error_wrap(err, r, "claim due marks of store '%s'", place->config->name);
     RP_CRASHPOINT("sweep.claimed");

@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "core/file.h"
 #include "core/quarantine.h"
+#include "core/standing.h"
 #include "core/state.h"
 #include "core/sweep.h"
 
@@ -62,6 +63,7 @@ struct finishing {
     struct rp_run *run;
     struct rp_figures before; /* for a transaction that is run again */
     uint64_t random_before;
+    int64_t changed_at_ms; /* 0: no object was */
 };
 
 static void count_end(struct rp_figures *f, const struct rp_move *move)
@@ -187,6 +189,20 @@ static int settle(struct rp_tx *tx, struct finishing *f, struct rp_move *moves, 
     return r < 0 ? r : mark_asides(tx, f, moves, n, err);
 }
 
+/* An object that another upload has taken the place of: a promise about the store's keys, if there was one, is broken. */
+static int note_changed(struct rp_tx *tx, struct finishing *f, struct rp_error *err)
+{
+    struct rp_sweep_batch *b = f->batch;
+    f->changed_at_ms = 0;
+    for (size_t i = 0; i < b->marks.n; i++) {
+        const struct rp_mark *mark = b->items[i].mark;
+        if (b->items[i].skipped || b->items[i].outcome != RP_OUT_CHANGED || rp_mark_is_named(mark)) continue;
+        f->changed_at_ms = tx->late_ms;
+        return rp_standing_note_changed(tx, b->place, mark->key, f->run->worker->name, err);
+    }
+    return 0;
+}
+
 static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct finishing *f = ctx;
@@ -198,6 +214,7 @@ static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (f->batch->guard_error.code < 0) rp_figures_error(&f->run->figures, "%s", f->batch->guard_error.text);
     size_t n = judge_all(tx, f, moves);
     int r = settle(tx, f, moves, n, err);
+    if (r == 0) r = note_changed(tx, f, err);
     return r < 0 ? r : rp_run_step(tx, f->run, err);
 }
 
@@ -213,6 +230,7 @@ int rp_sweep_finish(struct rp_catalog *catalog, struct rp_sweep_rules *rules, st
     int r = rp_catalog_transact(catalog, finish_tx, f, err);
     RP_CRASHPOINT("sweep.finished");
     if (r < 0) run->figures = f->before;
+    if (r == 0 && f->changed_at_ms != 0) rp_standing_revoke(batch->place, f->changed_at_ms);
     if (r == RP_ECHANGED) run->lost = true;
     free(f);
     return r < 0 ? rp_error_wrap(err, r, "finish a batch of store '%s'", batch->place->config->name) : 0;

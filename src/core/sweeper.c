@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "core/owner.h"
+#include "core/standing.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_place *place, bool dry_run, struct rp_error *err)
 {
     const struct rp_store_config *config = place->config;
+    int r = 0;
     if (place->store == NULL) {
         *err = place->closed;
         return place->closed.code;
@@ -23,12 +25,20 @@ int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_place *place, bool dry_
         rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing of it is purged", config->name);
         return rp_error_hint(err, "set stores.%s.mode to quarantine or purge when you are ready", config->name);
     }
-    if (place->level == RP_LEVEL_WINDOW && !config->allow_window_deletes) {
-        rp_error_set(err, RP_EWEAK, "store '%s' cannot delete exactly what was marked", config->name);
-        return rp_error_hint(err, "stores.%s.allow_window_deletes: true accepts that risk", config->name);
-    }
+    r = rp_standing_sure(s->catalog, place, dry_run ? RP_STANDING_LOOK : RP_STANDING_SWEEP, err);
+    if (r < 0) return r;
     if (dry_run) return rp_owner_check(s->catalog, place, err);
     return rp_owner_assert(s->catalog, place, s->environment, s->lazily, err);
+}
+
+int64_t rp_sweeper_weak(struct rp_sweeper *s, struct rp_place *place, struct rp_error *why)
+{
+    struct rp_overdue due = { 0 };
+    struct rp_error ignored = { 0 };
+    if (place->config->mode == RP_MODE_OBSERVE || place->store == NULL || !rp_place_is_weak(place)) return 0;
+    (void)rp_marks_overdue_plain(s->catalog->db, place->id, rp_clock_now_ms(s->catalog->clock), &due, &ignored);
+    if (due.marks > 0) (void)rp_place_refuse_weak(place, why);
+    return due.marks;
 }
 
 /* ---- the store's part, beside the catalog's ---- */
@@ -91,6 +101,12 @@ static int claim_next(struct pass *p, struct flight *flight, struct rp_error *er
     if (p->left <= 0 || stopped(s)) return 0;
     int r = rp_sweep_claim(s->catalog, p->place, &s->rules, s->worker, p->left, &p->from_ms, &flight->batch, err);
     if (r < 0) return r;
+    if (flight->batch.store_code < 0) { /* its clock could not be asked: nothing was claimed */
+        p->left = 0;
+        p->store_failed = flight->batch.store_error;
+        rp_figures_error(&p->run->figures, "%s", p->store_failed.text);
+        return 0;
+    }
     p->left -= (int64_t)flight->batch.marks.n;
     if (flight->batch.marks.n > 0 && p->run->id == 0) r = begin(s, p->run, err);
     if (r == 0) r = rp_sweep_check(s->catalog, &s->rules, s->worker->name, &flight->batch, err);
@@ -154,15 +170,21 @@ static int sweep_place(struct pass *p, struct air *air, struct rp_error *err)
 
 /* ---- the run ---- */
 
-static void leave_out(struct rp_sweeper *s, struct rp_place *place, struct rp_run *run, const struct rp_error *why)
+static int64_t count_due(struct rp_sweeper *s, const struct rp_place *place)
 {
     struct rp_overdue due = { 0 };
     struct rp_error ignored = { 0 };
     (void)rp_marks_overdue(s->catalog->db, place->id, rp_clock_now_ms(s->catalog->clock), &due, &ignored);
-    run->figures.skipped += due.marks;
+    return due.marks;
+}
+
+static void leave_out(struct rp_sweeper *s, struct rp_place *place, struct rp_run *run, int64_t due,
+                      const struct rp_error *why)
+{
+    run->figures.skipped += due;
     /* observing is what the user asked for; everything else is an error of the run */
     if (why->code != RP_EOBSERVE) rp_figures_error(&run->figures, "%s", why->text);
-    if (s->left_out != NULL) s->left_out(s->ctx, place, due.marks, why);
+    if (s->left_out != NULL) s->left_out(s->ctx, place, due, why);
 }
 
 /* A catalog that fails ends the run; a store that fails is left alone, and the others go on. */
@@ -180,7 +202,7 @@ static const char *sweep_all(struct rp_sweeper *s, struct air *air, struct rp_sw
         struct rp_error why = { 0 };
         struct pass pass = { .sweeper = s, .place = s->places[i], .run = run, .left = left };
         if (rp_sweeper_may_purge(s, s->places[i], false, &why) < 0) {
-            leave_out(s, s->places[i], run, &why);
+            leave_out(s, s->places[i], run, count_due(s, s->places[i]), &why);
             closed += s->places[i]->store == NULL;
             out->code = why.code;
             continue;
@@ -192,6 +214,9 @@ static const char *sweep_all(struct rp_sweeper *s, struct air *air, struct rp_sw
             if (run->lost || ends_the_run(why.code)) return "failed";
         }
         left -= run->figures.scanned - before;
+        int64_t waiting = rp_sweeper_weak(s, s->places[i], &why);
+        if (waiting > 0) leave_out(s, s->places[i], run, waiting, &why);
+        if (waiting > 0) out->code = why.code;
     }
     if (s->n_places > 0 && closed == s->n_places) return "failed";
     return stopped(s) || run->figures.failed > 0 || run->figures.n_errors > 0 ? "partial" : "done";
@@ -247,6 +272,7 @@ int rp_sweeper_pass(struct rp_sweeper *s, struct rp_place *place, struct rp_run 
     *out = (struct rp_sweep_pass){ 0 };
     int r = rp_sweeper_may_purge(s, place, false, &out->why);
     if (r < 0) return 0;
+    rp_error_clear(&out->why); /* of what was looked for on the way and not found */
     RP_CLEANUP(free_air) struct air *air = new_air(err);
     if (air == NULL) return RP_ENOMEM;
     struct pass pass = { .sweeper = s, .place = place, .run = run, .left = s->limit };
@@ -290,6 +316,7 @@ static int plan_place(struct rp_sweeper *s, struct rp_place *place, int64_t *lef
                       rp_sweep_plan_fn *fn, void *ctx, struct rp_error *err)
 {
     int64_t now_ms = rp_clock_now_ms(s->catalog->clock), db_ms = 0;
+    bool weak = place->config->mode != RP_MODE_OBSERVE && rp_place_is_weak(place);
     int r = rp_db_now_ms(s->catalog->db, &db_ms, err);
     struct rp_marks_query query = { .by = RP_BY_DUE_UNHELD,
                                     .place_id = place->id,
@@ -299,8 +326,11 @@ static int plan_place(struct rp_sweeper *s, struct rp_place *place, int64_t *lef
         r = rp_marks_init(page, PLAN_PAGE, page->arena, err);
         if (r == 0) r = rp_marks_page(s->catalog->db, &query, page, err);
         if (r < 0 || page->n == 0) return r;
-        for (size_t i = 0; i < page->n && r == 0 && *left > 0; i++, (*left)--)
+        for (size_t i = 0; i < page->n && r == 0 && *left > 0; i++) {
+            if (weak && !rp_mark_is_named(&page->at[i])) continue;
+            (*left)--;
             r = fn(ctx, place, &page->at[i], err);
+        }
     }
     return r;
 }
@@ -311,7 +341,10 @@ int rp_sweeper_plan(struct rp_sweeper *s, rp_sweep_plan_fn *fn, void *ctx, struc
     struct rp_marks page = { .arena = &arena };
     int64_t left = s->limit;
     int r = 0;
-    for (size_t i = 0; i < s->n_places && r == 0; i++)
+    for (size_t i = 0; i < s->n_places && r == 0; i++) {
+        struct rp_error ignored = { 0 }; /* who asks whether it may be purged is told */
+        if (s->places[i]->store != NULL) (void)rp_standing_sure(s->catalog, s->places[i], RP_STANDING_LOOK, &ignored);
         r = plan_place(s, s->places[i], &left, &page, fn, ctx, err);
+    }
     return r < 0 ? rp_error_wrap(err, r, "plan a sweep") : 0;
 }

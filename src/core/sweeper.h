@@ -52,9 +52,13 @@ int rp_sweeper_renew(struct rp_sweeper *sweeper, struct rp_run *run, struct rp_e
 /* Writes the record. On failure the run is still open and may be closed later. */
 int rp_sweeper_close(struct rp_sweeper *sweeper, struct rp_run *run, const char **outcome, struct rp_error *err);
 
-/* Why a store is not purged now, or 0: it could not be opened, observe mode, a guarantee too weak, not the owner. Raises the epoch, unless it
+/* Why a store is not purged now, or 0: it could not be opened or probed, observe mode, not the owner. Raises the epoch, unless it
  * is only asked for a dry run. */
 int rp_sweeper_may_purge(struct rp_sweeper *sweeper, struct rp_place *place, bool dry_run, struct rp_error *err);
+
+/* How many due marks of plain objects wait because the store is too weak for them (standing.h); then `why` says so. Those of files are purged
+ * all the same. */
+int64_t rp_sweeper_weak(struct rp_sweeper *sweeper, struct rp_place *place, struct rp_error *why);
 
 /* A dry run: what a sweep would do now. Calls `fn` for each mark that is due and not held, at most `limit`. Writes nothing anywhere. */
 typedef int rp_sweep_plan_fn(void *ctx, const struct rp_place *place, const struct rp_mark *mark, struct rp_error *err);

@@ -128,7 +128,8 @@ static int judge_all(struct rp_watch *w, struct rp_error *err)
     struct rp_alert_verdict verdicts[RP_ALERTS];
     struct rp_alert_figures figures;
     int64_t now = rp_session_now_ms(&w->session);
-    int r = rp_figures_read(w->session.catalog->db, &w->session.config, now, w->began_ms, &figures, err);
+    int r = rp_figures_read(w->session.catalog->db, &w->session.config, w->options.session->places, now, w->began_ms,
+                            &figures, err);
     if (r == 0) r = read_rows(w, err);
     if (r < 0) return r;
     rp_alert_judge(&w->session.config.alerts, &figures, now, verdicts);

@@ -8,6 +8,7 @@
 #include "catalog/mark.h"
 #include "catalog/node.h"
 #include "catalog/run.h"
+#include "core/standing.h"
 #include "daemon/schedule.h"
 
 #include <stdio.h>
@@ -144,8 +145,25 @@ static int read_workers(struct reading *r, struct rp_error *err)
     return 0;
 }
 
-int rp_figures_read(struct rp_db *db, const struct rp_config *config, int64_t host_ms, int64_t began_ms,
-                    struct rp_alert_figures *out, struct rp_error *err)
+/* X7: of host, database and each store that has a clock, those that are furthest apart. A purge of that store would be refused. */
+static void read_clocks(struct reading *r, const struct rp_place *places)
+{
+    int64_t db_ahead_ms = r->db_ms - r->host_ms;
+    snprintf(r->out->clock, sizeof r->out->clock, "database");
+    for (size_t i = 0; places != NULL && i < r->config->n_stores; i++) {
+        int64_t ahead_ms = rp_standing_clock_ahead_ms(&places[i]);
+        if (ahead_ms == RP_CLOCK_UNKNOWN) continue;
+        int64_t least = ahead_ms < 0 ? ahead_ms : 0, most = ahead_ms > 0 ? ahead_ms : 0;
+        if (db_ahead_ms < least) least = db_ahead_ms;
+        if (db_ahead_ms > most) most = db_ahead_ms;
+        if (most - least <= r->out->clocks_apart_ms) continue;
+        r->out->clocks_apart_ms = most - least;
+        snprintf(r->out->clock, sizeof r->out->clock, "store %s", r->config->stores[i].name);
+    }
+}
+
+int rp_figures_read(struct rp_db *db, const struct rp_config *config, const struct rp_place *places, int64_t host_ms,
+                    int64_t began_ms, struct rp_alert_figures *out, struct rp_error *err)
 {
     struct rp_alert_figures figures = { 0 };
     struct reading r = { .db = db, .config = config, .host_ms = host_ms, .began_ms = began_ms, .out = &figures };
@@ -157,6 +175,7 @@ int rp_figures_read(struct rp_db *db, const struct rp_config *config, int64_t ho
     if (code == 0) code = read_uploads(&r, err);
     if (code == 0) code = read_workers(&r, err);
     if (code < 0) return rp_error_wrap(err, code, "read the figures of alerts");
+    read_clocks(&r, places);
     *out = figures;
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "daemon/alerts.h"
 #include "daemon/daemon.h"
+#include "daemon/store_watch.h"
 #include "daemon/sweep_loop.h"
 #include "daemon/sweep_run.h"
 #include "http/live.h"
@@ -35,6 +36,7 @@ struct rp_daemon {
     struct rp_sweep_runs *runs;
     struct rp_sweep_loop *loop;
     struct rp_watch *watch;
+    struct rp_store_watch *store_watch; /* NULL: no store is a bucket */
     pthread_mutex_t lock;
     struct rp_server *server; /* under the lock, for the reader of the audit log */
     struct rp_setup *setups;  /* the newest first; NULL: those of the session */

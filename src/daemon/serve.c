@@ -92,10 +92,22 @@ static void committed(void *ctx, size_t commands)
     if (commands > 0) rp_metrics_round(d->metrics, commands);
 }
 
+/* Whoever has found it out: what a store guarantees is other than it was. */
+static void tell_store(struct rp_daemon *d, const struct rp_audit_row *row)
+{
+    json_t *details = NULL;
+    struct rp_error ignored = { 0 };
+    if (row->details == NULL || rp_json_parse(row->details, strlen(row->details), &details, &ignored) < 0)
+        details = json_object();
+    rp_daemon_log(d, RP_LOG_WARNING, row->event, details);
+}
+
 /* A token that was revoked by another node or by the command line. */
 static void seen(void *ctx, const struct rp_audit_row *row)
 {
     struct rp_daemon *d = ctx;
+    if (strcmp(row->event, "store.level_changed") == 0 || strcmp(row->event, "store.keys_changed") == 0)
+        tell_store(d, row);
     if (strcmp(row->event, "token.revoked") != 0) return;
     pthread_mutex_lock(&d->lock);
     if (d->server != NULL) rp_server_forget_token(d->server, 0);
@@ -208,6 +220,22 @@ static int start_server(struct rp_daemon *d, struct rp_error *err)
     return 0;
 }
 
+static bool has_bucket(const struct rp_config *config)
+{
+    for (size_t i = 0; i < config->n_stores; i++)
+        if (rp_config_is_s3(&config->stores[i])) return true;
+    return false;
+}
+
+static int start_store_watch(struct rp_daemon *d, struct rp_error *err)
+{
+    struct rp_store_watch_options watch = { .session = &d->session,
+                                            .writers = d->writers,
+                                            .node = d->node,
+                                            .lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 2 };
+    return has_bucket(&d->session.config) ? rp_store_watch_start(&watch, &d->store_watch, err) : 0;
+}
+
 static int start_watch(struct rp_daemon *d, struct rp_error *err)
 {
     struct rp_watch_options watch = { .session = &d->session,
@@ -266,6 +294,7 @@ static int start(struct rp_daemon *d, struct rp_error *err)
     if (r == 0) r = open_stores(d, err);
     if (r == 0) r = rp_welcome_url_key(d->session.catalog, d->url_key, err);
     if (r == 0) r = rp_welcome_tokens(d, &welcome, err);
+    if (r == 0) r = start_store_watch(d, err);
     if (r == 0) r = start_sweepers(d, err);
     if (r == 0) r = start_server(d, err);
     if (r == 0) r = start_watch(d, err);
@@ -287,6 +316,7 @@ static void stop(struct rp_daemon *d)
     rp_sweep_loop_stop(d->loop);
     rp_sweep_runs_stop(d->runs);
     rp_watch_stop(d->watch);
+    rp_store_watch_stop(d->store_watch);
     rp_writers_stop(d->writers);
     if (d->live != NULL) rp_live_stop(d->live);
     rp_metrics_free(d->metrics);

@@ -13,6 +13,7 @@
 #include "http/shapes.h"
 #include "http/signed_url.h"
 #include "http/stream.h"
+#include "http/target.h"
 
 /* How many this process gives out at the moment. */
 static _Atomic int64_t downloads_open;
@@ -222,17 +223,36 @@ static void reply_object(struct rp_request *q, const struct rp_file *file, const
     }
 }
 
+/* The URL is signed for the method that will be sent to it. */
+static int send_to_store(struct rp_request *q, const struct rp_file *file, const struct rp_place *place,
+                         struct rp_error *err)
+{
+    const char *url = NULL;
+    int r = rp_target_content(q, rp_request_is_head(q) ? "HEAD" : "GET", file, place, &url, err);
+    if (r < 0) return r;
+    rp_reply_header(q, "Location", url);
+    rp_reply_header(q, "Cache-Control", "no-store");
+    rp_reply_empty(q, 302);
+    return 0;
+}
+
+static int stream_out(struct rp_request *q, const struct rp_file *file, const struct rp_place *place,
+                      struct rp_error *err)
+{
+    struct rp_identity identity;
+    struct download *d = NULL;
+    int r = open_download(q, file, place, &identity, &d, err);
+    if (r == 0) reply_object(q, file, &identity, d);
+    return r;
+}
+
 static void give_out(struct rp_request *q, const struct rp_file *file)
 {
     struct rp_error err = { 0 };
-    struct rp_identity identity;
-    struct download *d = NULL;
+    const struct rp_place *place = rp_request_place_of(q, file->place_id);
     int r = is_given_out(file, &err);
-    if (r == 0) r = open_download(q, file, rp_request_place_of(q, file->place_id), &identity, &d, &err);
-    if (r == 0) {
-        reply_object(q, file, &identity, d);
-        return;
-    }
+    if (r == 0) r = rp_target_is_direct(place) ? send_to_store(q, file, place, &err) : stream_out(q, file, place, &err);
+    if (r == 0) return;
     if (rp_error_http(r) >= 500) rp_metrics_failure(rp_server_options_of(q->server)->metrics, "download");
     rp_reply_error(q, &err);
 }
@@ -292,7 +312,7 @@ static const struct rp_route routes[] = {
         .answer = &uploaded,
         .status = 200,
         .errors = "forbidden expired not_pending exists length_required size_mismatch checksum_mismatch "
-                  "unsupported_media full",
+                  "unsupported_media elsewhere full",
         .summary = "Takes the bytes of a pending file; the URL is upload.url of the call that began it.",
         .example = "-X PUT -H 'Content-Type: text/plain' --data-binary @hello.txt \"$UPLOAD_URL\"",
     },
@@ -303,6 +323,7 @@ static const struct rp_route routes[] = {
         .scope = RP_MAY_READ_FILES,
         .blocks = true,
         .plain = true,
+        .redirects = true,
         .handler = content_by_token,
         .status = 200,
         .errors = "not_live gone range",
@@ -315,6 +336,7 @@ static const struct rp_route routes[] = {
         .audience = RP_FOR_EVERYBODY,
         .blocks = true,
         .plain = true,
+        .redirects = true,
         .handler = content_by_signature,
         .query = &signed_query,
         .status = 200,

@@ -97,10 +97,16 @@ static const struct rp_shape lifted_shape = RP_SHAPE("lifted_hold", lifted_field
 
 static const struct rp_field store_fields[] = {
     { .name = "name", .kind = RP_FIELD_TEXT, .required = true, .help = "as configured" },
-    { .name = "type", .kind = RP_FIELD_TEXT, .required = true, .help = "fs, ..." },
-    { .name = "path", .kind = RP_FIELD_TEXT, .help = "where it is" },
+    { .name = "type", .kind = RP_FIELD_TEXT, .required = true, .help = "fs or s3" },
+    { .name = "path", .kind = RP_FIELD_TEXT, .help = "where a directory is" },
+    { .name = "endpoint", .kind = RP_FIELD_TEXT, .help = "where a bucket's server is; empty: AWS" },
+    { .name = "bucket", .kind = RP_FIELD_TEXT, .help = "its name" },
     { .name = "mode", .kind = RP_FIELD_TEXT, .required = true, .help = "observe, quarantine or purge" },
     { .name = "guarantee", .kind = RP_FIELD_TEXT, .required = true, .help = "how exactly it deletes, as probed" },
+    { .name = "probed_at", .kind = RP_FIELD_TIME, .help = "when that was last found out; none: never by a canary" },
+    { .name = "keys_changed_at",
+      .kind = RP_FIELD_TIME,
+      .help = "when an object was seen changed though keys are declared write_once: the guarantee is the probed one" },
     { .name = "owner", .kind = RP_FIELD_TEXT, .required = true, .help = "whose it is; - in mode observe" },
     { .name = "waiting", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "marks that wait" },
     { .name = "waiting_bytes", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "their bytes" },

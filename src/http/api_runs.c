@@ -297,6 +297,7 @@ static json_t *planned_json(struct rp_sweeper *sweeper, struct rp_place *place, 
     rp_json_set(o, "bytes", json_integer(p->bytes));
     rp_json_set(o, "guarded", json_integer(p->guarded));
     rp_json_set(o, "examples", json_incref(p->examples));
+    if (!left_out) left_out = rp_sweeper_weak(sweeper, place, &why) > 0;
     if (left_out) rp_json_set(o, "left_out", json_string(rp_error_slug(why.code)));
     return o;
 }

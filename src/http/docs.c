@@ -140,6 +140,7 @@ static void write_answer(struct rp_buf *b, const struct rp_route *r)
         rp_buf_str(b, " without a body");
     else
         write_named(b, r->many ? " with a list of " : " with ", r->answer);
+    if (r->redirects) rp_buf_str(b, "; or 302 to the store, where it gives its bytes out itself");
     rp_buf_str(b, ".");
     if (r->errors != NULL && r->errors[0] != 0) rp_buf_fmt(b, " Refusals: `%s`.", r->errors);
     rp_buf_str(b, "\n");

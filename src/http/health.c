@@ -90,6 +90,8 @@ static struct rp_health_store look_at_store(struct rp_place *place, int64_t *fou
     if (place->store == NULL) return (struct rp_health_store){ .why = "it could not be opened" };
     int r = place->store->ops->stat(place->store, &item, 1, &err);
     if (r < 0) return (struct rp_health_store){ .why = rp_error_title(r) };
+    /* it answered; in mode observe the record is nobody's concern, and a key that may only read is not told that there is none */
+    if (place->config->mode == RP_MODE_OBSERVE) return (struct rp_health_store){ .ok = true };
     if (item.outcome == RP_OUT_FOUND) *found = place->id;
     if (item.outcome == RP_OUT_FOUND || (item.outcome == RP_OUT_GONE && *found != place->id))
         return (struct rp_health_store){ .ok = true };

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "catalog/alert.h"
 #include "catalog/metrics.h"
+#include "core/standing.h"
 #include "core/state.h"
 #include "http/route.h"
 
@@ -90,7 +91,19 @@ static void write_guarantees(struct rp_place *const *places, size_t n, struct rp
         if (places[i]->store == NULL) continue;
         rp_buf_str(out, "reprieve_store_guarantee{store=\"");
         rp_metric_label(out, places[i]->config->name);
-        rp_buf_fmt(out, "\",level=\"%s\"} 1\n", rp_level_name(places[i]->level));
+        rp_buf_fmt(out, "\",level=\"%s\"} 1\n", rp_level_name(rp_place_level(places[i])));
+    }
+}
+
+/* As they were last asked; a store without an answer has no line. */
+static void write_clocks(struct rp_place *const *places, size_t n, struct rp_buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t ahead_ms = rp_standing_clock_ahead_ms(places[i]);
+        if (ahead_ms == RP_CLOCK_UNKNOWN) continue;
+        rp_buf_str(out, "reprieve_clocks_apart_seconds{clock=\"store\",store=\"");
+        rp_metric_label(out, places[i]->config->name);
+        rp_buf_fmt(out, "\"} %.15g\n", (double)llabs(ahead_ms) / 1000);
     }
 }
 
@@ -100,7 +113,7 @@ struct gauges {
     int64_t marks[RP_STATES], bytes[RP_STATES];
     int64_t overdue, oldest_due_ms, dead;
     int64_t now_ms, db_ms;
-    struct rp_buf nodes, running, locks;
+    struct rp_buf nodes, running, locks, clocks;
     struct rp_metrics *m;
 };
 
@@ -202,8 +215,10 @@ static void write_gauges(const struct gauges *g, int64_t now_ms, struct rp_buf *
     rp_buf_str(out, rp_buf_text(&g->running));
     rp_metric_head(out, "reprieve_run_lock_age_seconds", "gauge", "How long ago each lock that is held was renewed.");
     rp_buf_str(out, rp_buf_text(&g->locks));
-    rp_metric_gauge(out, "reprieve_clocks_apart_seconds", "How far the clocks of host and database are apart.",
-                    (double)llabs(g->now_ms - g->db_ms) / 1000);
+    rp_metric_head(out, "reprieve_clocks_apart_seconds", "gauge", "How far a clock is from the host's.");
+    rp_buf_fmt(out, "reprieve_clocks_apart_seconds{clock=\"database\"} %.15g\n",
+               (double)llabs(g->now_ms - g->db_ms) / 1000);
+    rp_buf_str(out, rp_buf_text(&g->clocks));
 }
 
 int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_place *const *places, size_t n_places,
@@ -213,15 +228,18 @@ int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_place *co
                              .now_ms = now_ms,
                              .nodes = RP_BUF((size_t)1 << 20),
                              .running = RP_BUF((size_t)1 << 18),
-                             .locks = RP_BUF((size_t)1 << 18) };
+                             .locks = RP_BUF((size_t)1 << 18),
+                             .clocks = RP_BUF((size_t)1 << 18) };
     struct rp_error why = { 0 };
     int r = read_gauges(db, places, n_places, now_ms, &gauges, &why);
     if (r < 0) rp_metrics_failure(m, "catalog");
     rp_metric_gauge(out, "reprieve_catalog_up", "Whether the catalog could be read for this answer.", r == 0);
+    write_clocks(places, n_places, &gauges.clocks);
     if (r == 0) write_gauges(&gauges, now_ms, out);
     rp_buf_done(&gauges.nodes);
     rp_buf_done(&gauges.running);
     rp_buf_done(&gauges.locks);
+    rp_buf_done(&gauges.clocks);
     write_guarantees(places, n_places, out);
     for (size_t i = 0; i < RP_METRICS_FAMILIES; i++)
         rp_series_write(&m->families[i], out);

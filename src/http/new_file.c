@@ -5,9 +5,8 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "http/server.h"
 #include "http/shapes.h"
-#include "http/signed_url.h"
+#include "http/target.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +20,10 @@ static const char *const born[] = { "pending", NULL };
 
 static const struct rp_field target_fields[] = {
     { .name = "method", .kind = RP_FIELD_TEXT, .required = true, .help = "PUT" },
-    { .name = "url", .kind = RP_FIELD_TEXT, .required = true, .help = "signed: it needs no token" },
+    { .name = "url",
+      .kind = RP_FIELD_TEXT,
+      .required = true,
+      .help = "signed: it needs no token; the store's own where it takes bytes itself, else the daemon's" },
     { .name = "headers", .kind = RP_FIELD_MAP, .required = true, .help = "to be sent as they are" },
     { .name = "expires_at", .kind = RP_FIELD_TIME, .required = true, .help = "when the URL ends" },
 };
@@ -104,7 +106,7 @@ static int fill(struct rp_request *q, struct rp_init *init, struct rp_error *err
 
 /* ---- the answer ---- */
 
-static int sign(struct rp_request *q, const struct rp_init *init, const char **url, struct rp_error *err)
+static int sign(struct rp_request *q, const struct rp_init *init, struct rp_presigned *target, struct rp_error *err)
 {
     struct rp_grant grant = { .method = "PUT",
                               .file_id = init->file_id,
@@ -114,20 +116,20 @@ static int sign(struct rp_request *q, const struct rp_init *init, const char **u
                               .content_type = init->content_type,
                               .checksum = init->checksum,
                               .expires_at_ms = init->url_ends_at_ms };
-    const char *base = rp_url_base(rp_request_config(q), rp_server_address(q->server), &q->arena);
-    if (base == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a signed URL");
-    return rp_signed_url(&grant, base, rp_server_options_of(q->server)->url_key, &q->arena, url, err);
+    return rp_target_upload(q, &grant, init->place, target, err);
 }
 
-static void write_target(const struct rp_init *init, const char *url, struct rp_buf *b)
+static void write_target(const struct rp_init *init, const struct rp_presigned *target, struct rp_buf *b)
 {
     char time[RP_TIME_TEXT];
     rp_buf_str(b, ",\"upload\":{\"method\":\"PUT\",\"url\":");
-    rp_json_quote(b, url);
-    rp_buf_fmt(b, ",\"headers\":{\"Content-Length\":\"%" PRId64 "\"", init->size_bytes);
-    if (init->content_type[0] != 0) {
-        rp_buf_str(b, ",\"Content-Type\":");
-        rp_json_quote(b, init->content_type);
+    rp_json_quote(b, target->url);
+    rp_buf_str(b, ",\"headers\":{");
+    for (size_t i = 0; i < target->n_headers; i++) {
+        if (i > 0) rp_buf_char(b, ',');
+        rp_json_quote(b, target->headers[i].name);
+        rp_buf_char(b, ':');
+        rp_json_quote(b, target->headers[i].value);
     }
     rp_buf_fmt(b, "},\"expires_at\":\"%s\"}", rp_time_format(init->url_ends_at_ms, time));
 }
@@ -135,13 +137,13 @@ static void write_target(const struct rp_init *init, const char *url, struct rp_
 static int write_answer(struct rp_request *q, const struct rp_init *init, struct rp_buf *b, struct rp_error *err)
 {
     char file[RP_ID_TEXT], mark[RP_ID_TEXT], due[RP_TIME_TEXT];
-    const char *url;
-    int r = sign(q, init, &url, err);
+    struct rp_presigned target;
+    int r = sign(q, init, &target, err);
     if (r < 0) return r;
     rp_buf_fmt(b, "{\"id\":\"%s\",\"status\":\"pending\",\"store\":\"%s\",\"key\":",
                rp_id_format(RP_ID_FILE, init->file_id, file), init->place->config->name);
     rp_json_quote(b, init->key);
-    write_target(init, url, b);
+    write_target(init, &target, b);
     rp_buf_fmt(b, ",\"mark\":{\"id\":\"%s\",\"due_at\":\"%s\",\"reason\":\"%s\"}}",
                rp_id_format(RP_ID_MARK, init->mark_id, mark), rp_time_format(init->due_at_ms, due),
                init->txn_id != 0 ? RP_REASON_ROLLBACK : RP_REASON_ABANDONED);
@@ -178,12 +180,15 @@ static void sign_anew(struct rp_request *q, json_t *answer)
     struct rp_init init = { 0 };
     enum rp_id_kind kind;
     json_t *upload = json_object_get(answer, "upload");
-    const char *id = rp_json_get_text(answer, "id", ""), *ends = rp_json_get_text(upload, "expires_at", ""), *url;
+    const char *id = rp_json_get_text(answer, "id", ""), *ends = rp_json_get_text(upload, "expires_at", "");
+    struct rp_presigned target;
     if (fill(q, &init, &err) < 0 || !rp_id_parse(id, &kind, &init.file_id)) return;
     init.place = rp_request_place(q, rp_json_get_text(answer, "store", ""));
     snprintf(init.key, sizeof init.key, "%s", rp_json_get_text(answer, "key", ""));
     if (init.place == NULL || rp_time_parse(ends, &init.url_ends_at_ms, &err) < 0) return;
-    if (sign(q, &init, &url, &err) == 0) rp_json_set(upload, "url", json_string(url));
+    if (sign(q, &init, &target, &err) < 0) return;
+    json_t *anew = rp_target_json(&target, init.url_ends_at_ms);
+    if (anew != NULL) rp_json_set(answer, "upload", anew);
 }
 
 static void log_new_file(struct rp_request *q)
@@ -202,7 +207,7 @@ void rp_new_file_submit(struct rp_request *q, int64_t tenant_id, int64_t txn_id)
     struct rp_error err = { 0 };
     if (init == NULL) {
         rp_reply_no_memory(q);
-    } else if (fill(q, init, &err) < 0) {
+    } else if (fill(q, init, &err) < 0 || rp_target_may_upload(q, init, &err) < 0) {
         rp_reply_error(q, &err);
     } else {
         init->command.tenant_id = tenant_id;

@@ -327,6 +327,8 @@ static json_t *responses(struct doc *d, const struct rp_route *route)
     json_t *all = json_object();
     (void)snprintf(status, sizeof status, "%d", route->status != 0 ? route->status : 200);
     set(d, all, status, success(d, route));
+    if (route->redirects)
+        set(d, all, "302", json_pack("{s:s}", "description", "Location is a URL of the store, for a few minutes"));
     add_errors(d, all, "invalid");
     if (route->audience != RP_FOR_EVERYBODY) add_errors(d, all, "unauthorized forbidden rate_limited");
     if (strchr(route->path, '{') != NULL) add_errors(d, all, "not_found");

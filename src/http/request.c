@@ -366,6 +366,11 @@ int64_t rp_request_length(const struct rp_request *q)
     return q->inner->chunked ? -1 : q->inner->length;
 }
 
+bool rp_request_is_head(const struct rp_request *q)
+{
+    return strcmp(q->inner->method, "HEAD") == 0;
+}
+
 const char *rp_request_header(const struct rp_request *q, const char *name)
 {
     return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);

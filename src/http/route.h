@@ -93,8 +93,9 @@ struct rp_route {
     enum rp_audience audience;
     unsigned scope; /* one bit; 0 with RP_FOR_EVERYBODY */
     bool blocks;
-    bool streams; /* the handler takes the body as it comes (uploads): rp_request.stream */
-    bool plain;   /* the answer is no JSON */
+    bool streams;   /* the handler takes the body as it comes (uploads): rp_request.stream */
+    bool plain;     /* the answer is no JSON */
+    bool redirects; /* or 302, where the store gives its bytes out itself */
     rp_handler_fn *handler;
     const struct rp_shape *query, *body; /* NULL: none allowed */
     const struct rp_shape *answer;       /* NULL: no body, or plain */

@@ -37,6 +37,8 @@ void rp_request_receive(struct rp_request *q, struct rp_stream *stream);
 
 /* Content-Length as the client sent it; -1: none, or chunked. */
 int64_t rp_request_length(const struct rp_request *q);
+/* The answer's body will be left away. */
+bool rp_request_is_head(const struct rp_request *q);
 /* A header of the request, any case; NULL: not sent. Lives as long as the request. */
 const char *rp_request_header(const struct rp_request *q, const char *name);
 

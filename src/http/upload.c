@@ -13,6 +13,7 @@
 #include "http/server.h"
 #include "http/shapes.h"
 #include "http/stream.h"
+#include "http/target.h"
 
 /* How many this process takes at the moment. */
 static _Atomic int64_t uploads_open;
@@ -196,7 +197,25 @@ static int may_begin(const struct rp_request *q, const struct rp_file *file, con
         rp_error_set(err, RP_EEXPIRED, "the upload's URL has ended");
         return rp_error_hint(err, "begin a new upload");
     }
-    return (r = announced(q, file, err)) < 0 ? r : rp_content_open(place, err);
+    if ((r = announced(q, file, err)) < 0 || rp_target_is_direct(place)) return r;
+    return rp_content_open(place, err);
+}
+
+/* The URL is one of a time when the store took its bytes through the daemon. */
+static void reply_elsewhere(struct rp_request *q, const struct rp_file *file, const struct rp_place *place)
+{
+    struct rp_error err = { 0 };
+    struct rp_presigned target;
+    char id[RP_ID_TEXT];
+    struct rp_grant grant = rp_grant_of("PUT", file, place->config->name, file->url_ends_at_ms);
+    if (rp_target_upload(q, &grant, place, &target, &err) < 0) {
+        failed(q, &err);
+        return;
+    }
+    rp_error_set(&err, RP_EELSEWHERE, "the bytes of '%s' go to the store itself",
+                 rp_id_format(RP_ID_FILE, file->id, id));
+    rp_error_hint(&err, "send them to upload.url of this answer, with its headers");
+    rp_reply_problem(q, &err, json_pack("{s:o*}", "upload", rp_target_json(&target, file->url_ends_at_ms)));
 }
 
 void rp_upload_begin(struct rp_request *q)
@@ -207,6 +226,10 @@ void rp_upload_begin(struct rp_request *q)
     struct rp_error err = { 0 };
     if (!rp_content_granted(q, "PUT", &file, &place)) return;
     int r = may_begin(q, &file, place, &err);
+    if (r == 0 && rp_target_is_direct(place)) {
+        reply_elsewhere(q, &file, place);
+        return;
+    }
     if (r == 0) r = upload_new(q, &file, place, &u, &err);
     if (r < 0)
         failed(q, &err);

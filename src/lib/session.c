@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "core/guard.h"
 #include "core/owner.h"
+#include "core/standing.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -82,20 +83,30 @@ int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *
     /* in a daemon on SQLite its changes go through the writer, whose pages are the ones to keep */
     struct rp_catalog_options catalog = { .clock = of->catalog->clock, .lane = lane, .cache_kib = BESIDE_CACHE_KIB };
     *s = (struct rp_session){
-        .arena = RP_ARENA(SESSION_ARENA_MAX), .config = of->config, .log = of->log, .worker = of->worker, .beside = true
+        .arena = RP_ARENA(SESSION_ARENA_MAX), .config = of->config, .log = of->log, .worker = of->worker, .of = of
     };
     memcpy(s->actor, of->actor, sizeof s->actor);
     return rp_catalog_open(of->config.catalog_url, &catalog, &s->catalog, err);
+}
+
+static void close_store(struct rp_place *place)
+{
+    if (!place->borrowed) {
+        rp_store_close(place->store);
+        rp_standing_free(place->standing);
+    }
+    place->store = NULL;
+    place->standing = NULL;
 }
 
 void rp_session_close(struct rp_session *s)
 {
     for (size_t i = 0; i < s->config.n_stores; i++) {
         rp_guard_free(s->places[i].guard);
-        rp_store_close(s->places[i].store);
+        close_store(&s->places[i]);
     }
     rp_catalog_close(s->catalog);
-    if (!s->beside) rp_log_close(s->log);
+    if (s->of == NULL) rp_log_close(s->log);
     rp_arena_done(&s->arena);
     *s = (struct rp_session){ 0 };
 }
@@ -110,6 +121,47 @@ static int unknown_store(const struct rp_session *s, const char *name, struct rp
     return RP_ENOTFOUND;
 }
 
+/* A directory's level is known without a canary, which a sweep need not write then. */
+static int open_directory(const struct rp_session *s, struct rp_place *place, struct rp_error *err)
+{
+    struct rp_probed probed = { 0 };
+    int r = rp_store_fs_open(place->config->path, s->config.file == NULL, &place->store, err);
+    if (r == 0) r = place->store->ops->probe(place->store, false, &probed, err);
+    if (r < 0) return r;
+    place->level = probed.level;
+    place->standing = rp_standing_new(probed.level, true);
+    if (place->standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    return rp_standing_recall(s->catalog->db, place, err);
+}
+
+static int open_bucket(const struct rp_session *s, struct rp_place *place, struct rp_error *err)
+{
+    const struct rp_store_config *c = place->config;
+    const struct rp_place *shared = s->of != NULL ? &s->of->places[c - s->config.stores] : NULL;
+    if (shared != NULL && shared->store != NULL) {
+        place->store = shared->store;
+        place->standing = shared->standing;
+        place->borrowed = true;
+        return 0;
+    }
+    place->standing = rp_standing_new(RP_LEVEL_WINDOW, false);
+    if (place->standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    int r = rp_standing_recall(s->catalog->db, place, err); /* before it is open: keys may not be what they promise */
+    struct rp_s3_options options = { .endpoint = c->endpoint,
+                                     .region = strcmp(c->region, "auto") == 0 ? "" : c->region,
+                                     .bucket = c->bucket,
+                                     .style = c->style,
+                                     .access_key = c->access_key,
+                                     .secret_key = c->secret_key,
+                                     .session_token = c->session_token,
+                                     .profile = c->profile,
+                                     .ca_file = c->ca_file,
+                                     .requests_per_second = c->requests_per_second_max,
+                                     .timeout_ms = c->request_timeout_ms,
+                                     .write_once = rp_place_level(place) == RP_LEVEL_EXACT };
+    return r < 0 ? r : rp_store_s3_open(&options, &place->store, err);
+}
+
 static int open_place(struct rp_session *s, struct rp_place *place, const struct rp_store_config *config,
                       struct rp_error *err)
 {
@@ -118,14 +170,10 @@ static int open_place(struct rp_session *s, struct rp_place *place, const struct
     int r = rp_place_get(s->catalog, RP_PLACE_STORE, config->name, &row, err);
     if (r < 0) return rp_error_wrap(err, r, "open store '%s'", config->name);
     made.id = row.id;
-    r = rp_store_fs_open(config->path, s->config.file == NULL, &made.store, &made.closed);
-    struct rp_probed probed = { 0 };
-    if (r == 0) r = made.store->ops->probe(made.store, false, &probed, &made.closed);
-    made.level = probed.level;
+    r = rp_config_is_s3(config) ? open_bucket(s, &made, &made.closed) : open_directory(s, &made, &made.closed);
     if (r == 0) r = rp_guard_new(&s->config, config, &made.guard, &made.closed);
     if (r < 0) {
-        rp_store_close(made.store);
-        made.store = NULL;
+        close_store(&made);
         rp_error_wrap(&made.closed, r, "open store '%s'", config->name);
         *err = made.closed;
     }

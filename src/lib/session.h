@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session.h - everything that a surface needs to call the core: configuration, catalog, stores, log, and who is asking.
- * Stores are opened when they are first named. */
+ * Stores are opened when they are first named. Opening a bucket reaches for nothing: one that does not answer is open, and whoever needs
+ * it is told. What is known of its guarantee comes from the catalog; it is probed when somebody needs that (core/standing.h). */
 #ifndef RP_LIB_SESSION_H
 #define RP_LIB_SESSION_H
 
@@ -30,12 +31,13 @@ struct rp_session {
     struct rp_worker worker;
     char actor[RP_ACTOR_MAX];
     struct rp_place places[RP_STORES_MAX]; /* as config.stores; .store NULL: not open yet */
-    bool beside;                           /* configuration and log are another session's */
+    const struct rp_session *of;           /* beside another one, whose configuration and log these are; NULL: not */
 };
 
 int rp_session_open(struct rp_session *session, const struct rp_session_options *options, struct rp_error *err);
 /* A second session for another thread of the same process: the configuration and the log are those of `of`, which outlives it; the
- * catalog's connection, on this lane, and the stores are its own. */
+ * catalog's connection, on this lane, and the directories are its own; buckets that `of` has open are shared, so that connections are
+ * reused and one probe serves all. `of` opens no more stores from now on. */
 int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *session, struct rp_error *err);
 void rp_session_close(struct rp_session *session); /* harmless on a zeroed one; also the RP_CLEANUP function */
 

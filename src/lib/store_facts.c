@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "catalog/mark.h"
 #include "core/owner.h"
+#include "core/standing.h"
 #include "lib/answer.h"
 
 #include <stdlib.h>
@@ -54,7 +55,9 @@ int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *con
     if (place == NULL) {
         f.error = *why;
     } else {
-        f.guarantee = rp_level_name(place->level);
+        f.guarantee = rp_level_name(rp_place_level(place));
+        f.probed_at_ms = rp_standing_probed_at_ms(place);
+        f.changed_at_ms = config->keys == RP_KEYS_WRITE_ONCE ? rp_standing_changed_at_ms(place) : 0;
         /* in mode observe the owner record is not even read */
         if (config->mode != RP_MODE_OBSERVE) f.failed = rp_owner_look(catalog, place, &owner, &f.error) < 0;
         if (config->mode != RP_MODE_OBSERVE && !f.failed) f.owner = rp_ownership_text(owner.ownership);
@@ -71,9 +74,16 @@ json_t *rp_store_facts_json(const struct rp_store_facts *f)
     json_t *o = json_object();
     rp_json_set(o, "name", json_string(f->config->name));
     rp_json_set(o, "type", json_string(f->config->type));
-    rp_json_set(o, "path", rp_json_text(f->config->path));
+    if (rp_config_is_s3(f->config)) {
+        rp_json_set(o, "endpoint", rp_json_text(f->config->endpoint));
+        rp_json_set(o, "bucket", rp_json_text(f->config->bucket));
+    } else {
+        rp_json_set(o, "path", rp_json_text(f->config->path));
+    }
     rp_json_set(o, "mode", json_string(rp_mode_name(f->config->mode)));
     rp_json_set(o, "guarantee", json_string(f->guarantee));
+    if (f->probed_at_ms != 0) rp_json_set(o, "probed_at", rp_json_time(f->probed_at_ms));
+    if (f->changed_at_ms != 0) rp_json_set(o, "keys_changed_at", rp_json_time(f->changed_at_ms));
     rp_json_set(o, "owner", json_string(f->owner));
     rp_json_set(o, "waiting", json_integer(f->waiting));
     rp_json_set(o, "waiting_bytes", json_integer(f->bytes));

@@ -12,6 +12,8 @@
 struct rp_store_facts {
     const struct rp_store_config *config;
     const char *guarantee, *owner; /* "-": not looked at */
+    int64_t probed_at_ms,
+        changed_at_ms; /* when the guarantee was last probed; when keys were seen to change; 0: never */
     bool failed;
     struct rp_error error; /* failed: why */
     int64_t waiting, bytes, due;

@@ -11,8 +11,9 @@
  *   s3_list.c       list               s3_partial.c list_partial, abort_partial
  *   s3_copy.c       copy               s3_annotate.c annotate (tags, or a copy onto itself)
  *   s3_look.c       the identities of many keys with few requests
- *   s3_remove.c     remove             s3_probe.c   probe
- *   s3_presign.c    presign
+ *   s3_remove.c     remove             s3_probe.c   probe (and s3_probe_*.c)
+ *   s3_remove.h     what looking and removing share: s3_span.c s3_versions.c s3_erase.c s3_remove_versions.c
+ *   s3_presign.c    presign            s3_meta.h    metadata as headers and tags, and back
  *
  * S1  What remove may do depends on what the probe saw to hold (struct s3_powers), never on the vendor's name:
  *       version  the marked version and all older ones, by version id, newest last; nothing else can be hit
@@ -54,7 +55,9 @@ struct s3_powers {
     bool put_if_match;
     bool list_order, list_current; /* bytewise; shows an overwrite at once */
     bool self_copy, tags, presign_ends;
-    bool seen_changed; /* S4 */
+    bool put_if_match_bare; /* If-Match of a PUT holds with the etag without quotes */
+    bool absent_told;       /* a DELETE with If-Match of a key that is absent is not answered as done */
+    bool seen_changed;      /* S4 */
 };
 
 struct rp_s3 {
@@ -64,9 +67,11 @@ struct rp_s3 {
     struct s3_target target;
     struct s3_credentials *credentials;
     struct s3_wire *wire;
-    pthread_mutex_t lock; /* of what follows */
+    int64_t copy_max, copy_part; /* S3_COPY_MAX and S3_COPY_PART; tests have smaller ones */
+    pthread_mutex_t lock;        /* of what follows */
     const struct s3_vendor *vendor;
     struct s3_powers powers;
+    int64_t window_ms_max; /* longest time from the first look to the end of a delete by key */
 };
 
 static inline struct rp_s3 *rp_s3_of(struct rp_store *store)
@@ -89,6 +94,15 @@ int rp_s3_error(struct rp_s3 *s3, const struct s3_call *call, struct rp_error *e
 int rp_s3_identity(const struct s3_call *call, struct rp_identity *out, struct rp_error *err);
 /* Whether a failure is about the store as a whole (T4): unreachable, no such bucket, no keys. */
 bool rp_s3_is_store_wide(int code);
+/* A HEAD has no error document: 404 may mean that the bucket itself is gone. RP_ECONFIG then. Ask before taking 404 for `gone`. */
+int rp_s3_bucket_check(struct rp_s3 *s3, struct rp_error *err);
+/* Runs a HEAD. RP_ENOTFOUND only if the bucket is there. The answer's headers stay in the call. */
+int rp_s3_head(struct rp_s3 *s3, struct s3_call *call, struct rp_identity *out, struct rp_error *err);
+/* versionId of this identity, "null" for the version "" where the bucket keeps versions, nothing where it does not. */
+void rp_s3_query_version(struct s3_call *call, const struct rp_identity *identity, bool versions);
+void rp_s3_version_of(const struct s3_call *call, char out[RP_VERSION_MAX]); /* x-amz-version-id; "" for "null" */
+void rp_s3_etag_bare(const char *etag, char out[RP_ETAG_MAX]);               /* without quotes */
+bool rp_s3_header_date(const struct s3_call *call, const char *name, int64_t *out_ms);
 
 /* ---- s3_get.c ---- */
 
@@ -96,11 +110,44 @@ bool rp_s3_is_store_wide(int code);
 int rp_s3_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
 int rp_s3_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
               struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err);
+int rp_s3_tags_read(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, struct rp_arena *arena,
+                    struct rp_pair **out, size_t *n, struct rp_error *err);
+
+/* ---- s3_put.c ---- */
+
+/* An upload in parts, also of copies. The caller aborts what it began and does not end. */
+struct s3_headers;
+int rp_s3_upload_begin(struct rp_s3 *s3, const char *key, const struct s3_headers *headers, char out[S3_UPLOAD_MAX],
+                       struct rp_error *err);
+/* `call` is a POST of the key. An error in an answer 200 is one. */
+int rp_s3_upload_end(struct rp_s3 *s3, struct s3_call *call, const char *upload, const struct s3_part *parts, size_t n,
+                     struct rp_error *err);
+void rp_s3_upload_etag(const struct s3_part *parts, size_t n, char out[RP_ETAG_MAX]); /* "": cannot be foretold */
+
 /* ---- s3_look.c ---- */
 
 /* As rp_s3_stat; where many of the keys stand close together, one page of a listing (if list_current and list_order hold) instead of
  * a HEAD each. */
 int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err);
+
+/* ---- s3_annotate.c ---- */
+
+/* All tags anew. identity NULL: of what stands there now. */
+int rp_s3_tags_write(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, const struct rp_pair *tags,
+                     size_t n, struct rp_error *err);
+
+/* ---- s3_list.c ---- */
+
+/* Ceph says back what a listing was asked for, and where it goes on, with bytes that no XML may have. Takes these texts out of the answer; keys
+ * (escaped by encoding-type=url) stay, so that pages follow each other by the last of them. To be called before every rp_s3_read_list. */
+void rp_s3_list_clean(struct rp_buf *answer);
+
+/* ---- s3_copy.c ---- */
+
+/* The bytes, in as many requests as it takes; `anew`: with these headers and metadata instead of its own. Looks at neither end; RP_ECHANGED if
+ * the source is not there as `identity` says. */
+int rp_s3_copy_bytes(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
+                     const struct s3_headers *anew, struct rp_error *err);
 
 /* ---- the other slots, as store.h has them ---- */
 

@@ -4,9 +4,12 @@
  * AWS_CONFIG_FILE, AWS_PROFILE); the container's endpoint (AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, _FULL_URI with
  * AWS_CONTAINER_AUTHORIZATION_TOKEN[_FILE]); the instance's (IMDSv2; AWS_EC2_METADATA_DISABLED).
  *
- * C1  Keys that end are fetched again five minutes before they do; while that fails the old ones serve until their end.
+ * C1  Keys that end are fetched again five minutes before they do; while that fails (tried every 30 s) the old ones serve until their
+ *     end. They are fetched from where they were found first: another place may speak for somebody else.
  * C2  Keys never appear in an error, a log line or a URL. An error says where was looked and what to set.
- * C3  Any thread may ask; one fetches, the others wait for it. */
+ * C3  Any thread may ask; one fetches, the others wait for it, unless the old keys still serve. A failure is the answer for a second.
+ * C4  A place that is set up and does not work is an error; nobody looks further. A profile in the configuration counts before the
+ *     environment. Roles, web identities, SSO and credential_process are not supported, and said so. */
 #ifndef RP_STORE_S3_CREDENTIALS_H
 #define RP_STORE_S3_CREDENTIALS_H
 

@@ -20,6 +20,8 @@ struct s3_vendor {
 const struct s3_vendor *rp_s3_vendor_of_host(const char *host);
 /* By the Server header of an answer, if the host told nothing; `known` otherwise. */
 const struct s3_vendor *rp_s3_vendor_of_server(const struct s3_vendor *known, const char *server);
+/* The same by its x-amz-request-id, where there is no Server header (Ceph 16 sends none): "tx...-...-1009-ZONE" is Ceph's. */
+const struct s3_vendor *rp_s3_vendor_of_request_id(const struct s3_vendor *known, const char *id);
 
 /* Endpoint, region, bucket and style of the options, checked (RP_ECONFIG says what is wrong and what is expected) and split. A bucket name
  * that cannot be part of a host name, or an endpoint that is an address, is addressed by path when style is auto. */

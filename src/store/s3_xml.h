@@ -4,7 +4,10 @@
  * X1  A document that is not complete, not of the expected kind, has a DOCTYPE, is nested deeper than 16, or has a key that is no key (T1 of
  *     store.h) or longer than its field is RP_ECORRUPT, and names what was wrong; nothing of it counts as read.
  * X2  Elements and attributes that are not known are passed over, in any namespace. Texts may come in any number of pieces.
- * X3  With encoding-type=url keys are decoded here; a broken escape is RP_ECORRUPT. */
+ * X3  With encoding-type=url keys are decoded here; a broken escape is RP_ECORRUPT. A listing of objects or versions that was asked for it and does not
+ *     say <EncodingType>url</EncodingType> is taken as it is: decoded, its keys would be others. (Ceph says so there, and not of uploads.)
+ * X4  The version "null" is "" (s3.h), read and, where versions are to be named, written.
+ * X5  Rows are handed over when the whole document was seen to be right; a page that is not the last and names no next one is RP_ECORRUPT. */
 #ifndef RP_STORE_S3_XML_H
 #define RP_STORE_S3_XML_H
 
@@ -23,7 +26,7 @@ struct s3_listed {
 typedef int s3_listed_fn(void *ctx, const struct s3_listed *listed, struct rp_error *err);
 struct s3_page {
     bool truncated;
-    char next[3 * RP_KEY_MAX + 256]; /* continuation token, or the next key marker; raw */
+    char next[3 * RP_KEY_MAX + 256]; /* continuation token, or the next key marker: as it is to be sent, not escaped */
     char next_id[S3_UPLOAD_MAX];     /* the next version or upload marker */
     size_t n;
 };

@@ -5,10 +5,10 @@
  *     are ordinary bytes of a key, as in S3; a backend maps them so that nothing escapes its root.
  *     Keys under ".reprieve/" are ours: list leaves them out unless asked for by that prefix.
  * T2  An object's identity is (key, version or etag, size, last modified). Two uploads never share an identity, except
- *     where a store cannot tell identical bytes apart.
+ *     where a store cannot tell identical bytes apart: an S3 bucket without versions, within one second of its clock.
  * T3  remove() deletes exactly the identity it was given and nothing newer, as far as the store's level reaches, and
- *     reports one outcome an item; what it cannot vouch for is `unknown`, never `deleted`. When it returns 0, every
- *     `deleted` and `gone` is durable.
+ *     reports one outcome an item; what was overwritten is `changed`, or `deleted` where the store has kept it (level version); what it
+ *     cannot vouch for is `unknown`, never `deleted`. When it returns 0, every `deleted` and `gone` is durable.
  * T4  A store-wide failure (unreachable, root missing, read-only) is the call's own negative return; items are then as they were
  *     before or `unknown`. A failure of one object is that item's outcome.
  * T5  put() shows the new bytes whole or not at all, durable on return, headers and metadata with them.
@@ -49,6 +49,7 @@ struct rp_finding {
 };
 struct rp_probed {
     enum rp_level level;
+    enum rp_level undeclared; /* where `level` is exact because it was declared: what holds without that */
     struct rp_finding findings[RP_FINDINGS_MAX];
     size_t n_findings;
 };
@@ -122,7 +123,7 @@ typedef int rp_partial_fn(void *ctx, const struct rp_partial *partial, struct rp
 
 /* A URL that is its own permission: whoever holds it may do one thing with one object, for a while, without the daemon. */
 struct rp_presign {
-    const char *method; /* "PUT" or "GET" */
+    const char *method; /* "PUT", "GET" or "HEAD" (as GET) */
     const char *key;
     int64_t now_ms, ends_at_ms;
     int64_t size_bytes;       /* PUT: exactly so many */
@@ -167,7 +168,10 @@ struct rp_store_ops {
     int (*copy)(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
                 struct rp_identity *out, struct rp_error *err);
     /* Set (value) or remove (NULL value) user metadata fields, all others as they are, bytes as they are, only if the
-     * object still has `identity` (else RP_ECHANGED, RP_ENOTFOUND). `identity` becomes the new one. */
+     * object still has `identity` (else RP_ECHANGED, RP_ENOTFOUND). `identity` becomes the new one (some
+     * stores give the object a new time, or a new version). The fields of annotations
+     * (marked_for_deletion, marked_for_deletion_on, delete_after, deletion_reason) any store can change, or it is RP_EWEAK as a whole; one
+     * that keeps them as tags refuses to change others (RP_EINVAL). */
     int (*annotate)(struct rp_store *store, const char *key, struct rp_identity *identity,
                     const struct rp_pair *changes, size_t n, struct rp_error *err);
     /* In parts (T8). With RP_PUT_NEW a key that is taken is refused here if it can be seen, and by put_commit in any case. */

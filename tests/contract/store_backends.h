@@ -5,6 +5,10 @@
 
 #include "store_steps.h"
 
+#include <time.h>
+
+#include "lib/s3_bucket.h"
+
 static struct rp_error error;
 
 struct backend {
@@ -12,12 +16,24 @@ struct backend {
     enum rp_level level;
     bool faulty; /* wrapped by a fault injector that never fails */
     bool directory;
+    bool s3;
+    enum s3_bucket_kind bucket;
+    bool whole_seconds; /* identical bytes within one second have one identity (T2) */
+    bool keeps_old;     /* what was overwritten can still be removed, by its identity */
+    bool by_tags;       /* annotates by tags: no other field can be changed */
 };
 
 static const struct backend backends[] = {
     { .name = "fs", .level = RP_LEVEL_ETAG, .directory = true },
     { .name = "memory", .level = RP_LEVEL_EXACT },
     { .name = "memory behind a fault wrapper without faults", .level = RP_LEVEL_EXACT, .faulty = true },
+    { .name = "s3 without versions", .level = RP_LEVEL_WINDOW, .s3 = true, .whole_seconds = true, .by_tags = true },
+    { .name = "s3 with versions",
+      .level = RP_LEVEL_VERSION,
+      .s3 = true,
+      .bucket = S3_BUCKET_VERSIONED,
+      .keeps_old = true,
+      .by_tags = true },
 };
 
 static const struct backend *backend;
@@ -25,6 +41,7 @@ static const struct backend *backend;
 struct fixture {
     struct rp_store *store, *inner;
     char root[64];
+    struct s3_bucket bucket;
 };
 
 static inline int no_fault(void *ctx, const char *call, const char *key, struct rp_error *err)
@@ -33,10 +50,23 @@ static inline int no_fault(void *ctx, const char *call, const char *key, struct 
     return 0;
 }
 
+/* Probed, for what a store may rely on it knows from that. */
+static inline void open_s3(struct fixture *f)
+{
+    struct rp_probed probed;
+    s3_bucket_make(&f->bucket, backend->bucket);
+    ok(rp_store_s3_open(&f->bucket.options, &f->store, &error));
+    ok(f->store->ops->probe(f->store, true, &probed, &error));
+}
+
 static inline int open_store(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     *state = f;
+    if (backend->s3) {
+        open_s3(f);
+        return 0;
+    }
     if (backend->directory) {
         tree_make(f->root, sizeof f->root, "/tmp");
         ok(rp_store_fs_open(f->root, false, &f->store, &error));
@@ -57,6 +87,7 @@ static inline int close_store(void **state)
     rp_store_close(f->store);
     rp_store_close(f->inner);
     if (f->root[0]) tree_remove(f->root);
+    if (backend->s3) s3_bucket_drop(&f->bucket);
     free(f);
     return 0;
 }
@@ -66,13 +97,42 @@ static inline struct rp_store *store_of(void **state)
     return ((struct fixture *)*state)->store;
 }
 
+/* What remove() says of an identity that was overwritten. Either way the newer one stays. */
+static inline enum rp_outcome overwritten(void)
+{
+    return backend->keeps_old ? RP_OUT_DELETED : RP_OUT_CHANGED;
+}
+
+/* The second in which the store puts what is put now. */
+static inline int64_t second_of(struct rp_store *s)
+{
+    static const char key[] = RP_STORE_OWN "second";
+    struct rp_identity made = put_text(s, key, "");
+    assert_int_equal(remove_one(s, key, &made), RP_OUT_DELETED);
+    return made.modified_ms;
+}
+
+/* Returns when an upload of the same bytes can be told from the last one: at once, or in the next second of the store's clock (T2). */
+static inline void until_told_apart(struct rp_store *s)
+{
+    const struct timespec pause = { .tv_nsec = 20000000 };
+    int64_t begun, now;
+    if (!backend->whole_seconds) return;
+    begun = second_of(s);
+    do {
+        nanosleep(&pause, NULL);
+        now = second_of(s);
+    } while (now == begun);
+}
+
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, open_store, close_store)
 
-/* The last line of main. */
-#define ON_EVERY_BACKEND(tests)                                                                                        \
+/* The last line of main. With `parts` only those that have them (T8). */
+#define ON_EVERY_BACKEND(tests, parts)                                                                                 \
     int failed = 0;                                                                                                    \
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {                                                  \
         backend = &backends[i];                                                                                        \
+        if ((parts) && backend->s3) continue;                                                                          \
         failed += cmocka_run_group_tests_name(backend->name, tests, NULL, NULL);                                       \
     }                                                                                                                  \
     return failed

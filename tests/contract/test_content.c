@@ -521,6 +521,168 @@ static void a_file_that_is_not_there_is_answered_like_a_wrong_signature(void **s
     answer_done(&b2);
 }
 
+/* ---- a store that gives out URLs of its own ---- */
+
+/* What it was asked to sign last; the URL says it, and which one it is. */
+static struct {
+    struct rp_store_ops ops;
+    const struct rp_store_ops *plain;
+    int signed_urls, fails;
+    struct rp_presign last;
+    bool had_checksum;
+    char type[64], disposition[128];
+} direct;
+
+static int sign_direct(struct rp_store *store, const struct rp_presign *what, struct rp_arena *arena,
+                       struct rp_presigned *out, struct rp_error *err)
+{
+    (void)store;
+    if (direct.fails) return rp_error_set(err, direct.fails, "no key to sign with");
+    direct.last = *what;
+    direct.had_checksum = what->checksum != NULL;
+    (void)snprintf(direct.type, sizeof direct.type, "%s", what->content_type);
+    (void)snprintf(direct.disposition, sizeof direct.disposition, "%s", what->disposition ? what->disposition : "");
+    *out = (struct rp_presigned){ .url = rp_arena_fmt(arena, "http://store.test/%s?%s&n=%d", what->key, what->method,
+                                                      ++direct.signed_urls),
+                                  .headers = { { "if-none-match", "*" }, { "x-odd", "a \"b\"" } },
+                                  .n_headers = 2 };
+    return 0;
+}
+
+static void go_direct(void)
+{
+    direct.plain = s.w.place.store->ops;
+    direct.ops = *direct.plain;
+    direct.ops.presign = sign_direct;
+    direct.signed_urls = direct.fails = 0;
+    s.w.place.store->ops = &direct.ops;
+}
+
+static const char direct_request[] = "{\"name\":\"d\",\"size\":7,\"content_type\":\"image/png\",\"checksum_sha256\":"
+                                     "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"}";
+
+static struct answer begin_direct(const char *key)
+{
+    struct answer a =
+        http_call(&s, &(struct call){ "POST", "/v1/files", .token = s.admin, .body = direct_request, .key = key });
+    assert_int_equal(a.status, 201);
+    return a;
+}
+
+static const char *target(const struct answer *a, const char *name)
+{
+    return rp_json_get_text(json_object_get(a->json, "upload"), name, "");
+}
+
+static void an_upload_to_a_store_that_signs_goes_to_that_store(void **state)
+{
+    char want[256], time[RP_TIME_TEXT];
+    (void)state;
+    go_direct();
+    struct answer a = begin_direct(NULL);
+    (void)snprintf(want, sizeof want, "http://store.test/%s?PUT&n=2", rp_json_get_text(a.json, "key", ""));
+    assert_string_equal(target(&a, "url"), want);
+    assert_string_equal(target(&a, "method"), "PUT");
+    const json_t *headers = json_object_get(json_object_get(a.json, "upload"), "headers");
+    assert_int_equal(json_object_size(headers), 2);
+    assert_string_equal(rp_json_get_text(headers, "If-None-Match", ""), "*");
+    assert_string_equal(rp_json_get_text(headers, "x-odd", ""), "a \"b\"");
+    assert_string_equal(target(&a, "expires_at"), rp_time_format(direct.last.ends_at_ms, time));
+    assert_true(direct.last.ends_at_ms > direct.last.now_ms);
+    assert_int_equal(direct.last.size_bytes, 7);
+    assert_string_equal(direct.type, "image/png");
+    assert_true(direct.had_checksum);
+    answer_done(&a);
+}
+
+static void a_replayed_answer_is_signed_anew_and_keeps_its_end(void **state)
+{
+    char id[RP_ID_TEXT];
+    (void)state;
+    go_direct();
+    struct answer a = begin_direct("again"), b = begin_direct("again");
+    assert_string_equal(rp_json_get_text(a.json, "id", ""), rp_json_get_text(b.json, "id", "?"));
+    assert_string_not_equal(target(&a, "url"), target(&b, "url"));
+    assert_string_equal(target(&a, "expires_at"), target(&b, "expires_at"));
+    assert_int_equal(direct.last.size_bytes, 7);
+    (void)snprintf(id, sizeof id, "%s", rp_json_get_text(a.json, "id", ""));
+    answer_done(&a);
+    answer_done(&b);
+    direct.fails = RP_EUNAVAILABLE; /* nobody can sign: a repetition heals it */
+    expect(&s, (&(struct call){ "POST", "/v1/files", .token = s.admin, .body = direct_request, .key = "again" }), 503,
+           "unavailable");
+    direct.fails = 0;
+    struct answer c = begin_direct("again");
+    assert_string_equal(rp_json_get_text(c.json, "id", ""), id);
+    answer_done(&c);
+}
+
+static void what_cannot_be_signed_reserves_nothing(void **state)
+{
+    static const char request[] = "{\"name\":\"d\",\"size\":7}";
+    struct call post = { "POST", "/v1/files", .token = s.admin, .body = request };
+    (void)state;
+    go_direct();
+    direct.fails = RP_ETOOBIG;
+    expect(&s, &post, 413, "too_big");
+    assert_int_equal(world_number(&s.w, "SELECT count(*) FROM file"), 0);
+    assert_int_equal(world_number(&s.w, "SELECT sum(reserved_bytes) FROM tenant"), 0);
+    direct.fails = 0;
+    expect(&s, &post, 201, NULL);
+}
+
+static void bytes_that_come_to_the_daemon_all_the_same_are_told_where_they_belong(void **state)
+{
+    struct begun b = begin_upload("moved");
+    char answer[2048], want[256];
+    (void)state;
+    go_direct();
+    assert_int_equal(put(&b, answer), 409);
+    assert_non_null(strstr(answer, "\"code\":\"elsewhere\""));
+    (void)snprintf(want, sizeof want, "\"url\":\"http://store.test/%s?PUT&n=1\"", b.key);
+    assert_non_null(strstr(answer, want));
+    nothing_stored(&b);
+    (void)snprintf(strrchr(b.put, '=') + 1, 65, "%064d", 0);
+    expect_put(&b, 403, "forbidden"); /* who has no right is told nothing */
+}
+
+static void expect_redirect(const struct call *call, const char *key, const char *method)
+{
+    char found[256], want[256];
+    struct answer a = http_call(&s, call);
+    assert_int_equal(a.status, 302);
+    (void)snprintf(want, sizeof want, "http://store.test/%s?%s&n=%d", key, method, direct.signed_urls);
+    assert_string_equal(answer_header(&a, "Location", found), want);
+    assert_string_equal(answer_header(&a, "Cache-Control", found), "no-store");
+    assert_int_equal(a.n, 0);
+    assert_int_equal(direct.last.ends_at_ms - direct.last.now_ms, 5 * RP_MINUTE_MS);
+    answer_done(&a);
+}
+
+static void content_of_a_store_that_signs_is_a_redirect(void **state)
+{
+    struct begun b = live_file("photos/cat \xc3\xa9.png"), pending = begin_upload("pending");
+    struct call get = download(&b), head = get, early = download(&pending);
+    (void)state;
+    const char *path = signed_path(&b, "GET", url_keys[0], 60000);
+    struct call shared = bare("GET", path);
+    head.method = "HEAD";
+    go_direct();
+    expect_redirect(&get, b.key, "GET");
+    assert_string_equal(direct.type, "application/octet-stream");
+    assert_non_null(strstr(direct.disposition, "attachment; filename="));
+    expect_redirect(&head, b.key, "HEAD");
+    expect_redirect(&shared, b.key, "GET");
+    expect(&s, &early, 409, "not_live");
+    direct.fails = RP_EUNAVAILABLE;
+    expect(&s, &get, 503, "unavailable");
+    direct.fails = 0;
+    expect(&s, (&(struct call){ "DELETE", b.one, .token = s.admin }), 202, NULL);
+    expect(&s, &get, 404, "not_found");
+    expect(&s, &shared, 404, "not_found");
+    assert_int_equal(direct.signed_urls, 3);
+}
+
 #define SERVED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -541,6 +703,11 @@ int main(void)
         SERVED(a_server_that_stops_gives_up_what_is_not_whole),
         SERVED(a_signed_url_gives_the_bytes_without_a_token),
         SERVED(a_file_that_is_not_there_is_answered_like_a_wrong_signature),
+        SERVED(an_upload_to_a_store_that_signs_goes_to_that_store),
+        SERVED(a_replayed_answer_is_signed_anew_and_keeps_its_end),
+        SERVED(what_cannot_be_signed_reserves_nothing),
+        SERVED(bytes_that_come_to_the_daemon_all_the_same_are_told_where_they_belong),
+        SERVED(content_of_a_store_that_signs_is_a_redirect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -470,6 +470,7 @@ static void test_a_key_is_kept_over_a_restart(void **state)
     struct rp_server_options o = *rp_server_options_of(s.server);
     rp_server_stop(s.server, 1000);
     ok(rp_server_start(&o, &s.server, &err));
+    (void)snprintf(s.address, sizeof s.address, "%s", rp_server_address(s.server));
     expect_count(&c, 201, 1, true);
 }
 

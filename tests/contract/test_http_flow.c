@@ -336,6 +336,7 @@ static void test_stop_under_load(void **state)
             told += all[i].told;
         }
         ok(rp_server_start(&o, &s.server, &err));
+        (void)snprintf(s.address, sizeof s.address, "%s", rp_server_address(s.server));
     }
     assert_true(told <= world_number(&s.w, "SELECT number FROM meta WHERE name = 'trial'"));
     assert_true(told > 20 * ROUNDS / 2);

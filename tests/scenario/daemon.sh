@@ -16,7 +16,7 @@ PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0));
 URL=http://127.0.0.1:$PORT
 PID='' TOKEN='' ADMIN='' ID='' KEY='' CALLS=0
 mkdir -p "$DIR/answers"
-trap '[ -z "$PID" ] || kill "$PID" 2>/dev/null || true; finish' EXIT
+trap 'CODE=$?; [ -z "$PID" ] || kill "$PID" 2>/dev/null || true; finish "$CODE"' EXIT
 
 until_true() { # WHAT COMMAND...: within a minute
     local what=$1 end=$((SECONDS + 60))

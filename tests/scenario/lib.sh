@@ -19,8 +19,8 @@ OUT='' ERR='' LAST=''
 chmod 755 "$DIR"
 cd "$DIR"
 
-finish() {
-    local code=$?
+finish() { # [CODE]
+    local code=${1:-$?}
     for at in ${MOUNTS[@]+"${MOUNTS[@]}"}; do umount "$at" || true; done
     [ "$CATALOG" = sqlite ] || psql_do "DROP SCHEMA IF EXISTS $SCHEMA CASCADE; $AFTER" || true
     cd /

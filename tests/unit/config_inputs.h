@@ -3,7 +3,8 @@
 #ifndef RP_TEST_CONFIG_INPUTS_H
 #define RP_TEST_CONFIG_INPUTS_H
 
-#define STORE "stores:\n  media:\n    path: /srv/media\n"
+#define STORE  "stores:\n  media:\n    path: /srv/media\n"
+#define BUCKET "stores:\n  media:\n    type: s3\n    bucket: media\n"
 
 static const struct bad {
     const char *text, *words;
@@ -57,7 +58,32 @@ static const struct bad {
       "reprieve.yaml:4: stores.media.mode: expected observe, quarantine or purge, found 'delete'" },
     { STORE "    mode: Purge\n", "found 'Purge'" },
     { STORE "    mode:\n", "stores.media.mode: expected observe, quarantine or purge, found nothing" },
-    { STORE "    type: s3\n", "stores.media.type: expected fs, found 's3'" },
+    { STORE "    type: gcs\n", "stores.media.type: expected fs or s3, found 'gcs'" },
+    /* buckets */
+    { STORE "    type: s3\n    bucket: b\n",
+      "reprieve.yaml:3: stores.media.path: expected settings of type s3, found one of type fs" },
+    { STORE "    bucket: b\n",
+      "reprieve.yaml:4: stores.media.bucket: expected settings of type fs, found one of type s3" },
+    { STORE "    secret_key_file: /x\n", "expected a file that can be read" },
+    { STORE "    request_timeout: 1m\n    type: fs\n", "reprieve.yaml:4: stores.media.request_timeout: expected settings of type fs" },
+    { "stores:\n  media:\n    type: s3\n", "reprieve.yaml:2: stores.media.bucket: expected it to be set, found no such key" },
+    { "stores:\n  media:\n    type: fs\n", "reprieve.yaml:2: stores.media.path: expected it to be set, found no such key" },
+    { BUCKET "    endpoint: s3.example.org\n", "reprieve.yaml:5: stores.media.endpoint: expected http://HOST" },
+    { BUCKET "    endpoint: https://u:p@s3.example.org\n",
+      "reprieve.yaml:5: stores.media.endpoint: expected https://HOST or http://HOST, with port if need be, found a user in it" },
+    { BUCKET "    endpoint: https://s3.example.org/media\n", "found more behind the host" },
+    { BUCKET "    endpoint: https://s3.example.org?x\n", "found more behind the host" },
+    { BUCKET "    style: virtual\n", "stores.media.style: expected auto, path or host, found 'virtual'" },
+    { BUCKET "    keys: unique\n", "stores.media.keys: expected reused or write_once, found 'unique'" },
+    { BUCKET "    access_key: a\n", "stores.media: expected access_key and secret_key, or neither, found access_key alone" },
+    { BUCKET "    secret_key: a\n", "found secret_key alone" },
+    { BUCKET "    session_token: a\n", "expected session_token beside access_key and secret_key, found it alone" },
+    { BUCKET "    access_key: a\n    secret_key: b\n    profile: p\n", "expected either profile or access_key, found both" },
+    { BUCKET "    secret_key: a\n    secret_key_file: /dev/zero\n", "expected a file that can be read" },
+    { BUCKET "    max_requests_per_second: -1\n", "expected a whole number from 0 to 1000000" },
+    { BUCKET "    request_timeout: 0s\n", "stores.media.request_timeout: expected a duration from 1s to 10m" },
+    { BUCKET "  other: { type: s3, bucket: media }\n",
+      "reprieve.yaml:5: stores.other.bucket: expected a bucket apart from that of stores.media, found the same one" },
     { STORE "    annotate: yes\n", "stores.media.annotate: expected true or false, found 'yes'" },
     { STORE "    annotate: 1\n", "expected true or false, found '1'" },
     { STORE "    annotate: True\n", "expected true or false, found 'True'" },
@@ -187,6 +213,12 @@ static const char *const good_inputs[] = {
     STORE,
     STORE "    type: fs\n    mode: quarantine\n    annotate: true\n",
     STORE "    annotate: \"true\"\n",
+    STORE "    keys: write_once\n",
+    BUCKET,
+    BUCKET "    endpoint: https://s3.example.org:9000/\n    region: eu-1\n    style: host\n    ca_file: ca.pem\n",
+    BUCKET "    access_key: a\n    secret_key: b\n    session_token: c\n    keys: write_once\n",
+    BUCKET "    profile: p\n    max_requests_per_second: 100\n    request_timeout: 5s\n",
+    BUCKET "  other: { type: s3, bucket: media, endpoint: \"http://127.0.0.1:1\" }\n  dir: { path: /d }\n",
     STORE "    grace: 1d\n",
     STORE "    grace: 30d\n",
     STORE "    referenced_by:\n",

@@ -17,6 +17,7 @@
 #include "base/size.h"
 #include "base/time.h"
 #include "config/config.h"
+#include "config/path.h"
 
 static void parse(struct rp_arena *arena, const char *text, struct rp_config *out)
 {
@@ -248,6 +249,35 @@ static void sizes_are_read_and_written(void **state)
     assert_int_equal(bytes, -7);
 }
 
+static void paths_are_joined_and_resolved(void **state)
+{
+    static const struct {
+        const char *dir, *path, *joined;
+    } cases[] = {
+        { "/a", "b", "/a/b" },       { "/a/", "./b/", "/a/b" }, { "/", "b", "/b" }, { "", "b", "b" },
+        { ".", "./b", "./b" },       { "/a", "/b", "/b" },      { "/a", "/", "/" }, { "/a", ".", "/a/." },
+        { "/a", "../b", "/a/../b" }, { "a", "././b//", "a/b" },
+    };
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)1 << 20);
+    char wanted[4200], here[4096];
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(rp_path_join(cases[i].dir, cases[i].path, &arena), cases[i].joined);
+    assert_string_equal(rp_path_resolve("/none/a/../b/./c//", &arena), "/none/b/c");
+    assert_string_equal(rp_path_resolve("/none/../../..", &arena), "/");
+    assert_string_equal(rp_path_resolve("/", &arena), "/");
+    assert_non_null(getcwd(here, sizeof(here)));
+    snprintf(wanted, sizeof(wanted), "%s/none", here);
+    assert_string_equal(rp_path_resolve("none", &arena), wanted);
+    assert_true(rp_path_is_within("/a/b", "/a"));
+    assert_true(rp_path_is_within("/a", "/a"));
+    assert_false(rp_path_is_within("/ab", "/a"));
+    assert_true(rp_path_is_within("/a", "/"));
+    assert_string_equal(rp_path_parent("/a/b", &arena), "/a");
+    assert_string_equal(rp_path_parent("/a", &arena), "/");
+    assert_string_equal(rp_path_parent("a", &arena), ".");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +288,7 @@ int main(void)
         cmocka_unit_test(a_running_daemon_takes_what_it_can_and_keeps_the_rest),
         cmocka_unit_test(only_this_machine_reaches_loopback),
         cmocka_unit_test(sizes_are_read_and_written),
+        cmocka_unit_test(paths_are_joined_and_resolved),
     };
     return cmocka_run_group_tests_name("config_daemon", tests, NULL, NULL);
 }

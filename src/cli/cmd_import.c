@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_import.c - `import`: what the walk over a store finds, a batch at a time: a row or a line of JSON for each annotated object,
+ * the counts at the end. */
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "cli/answers.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "core/import.h"
+#include "lib/answer.h"
+#include "lib/journal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct importing {
+    struct rp_cli *cli;
+    struct rp_import import;
+    struct rp_table table;
+    struct rp_answers told;
+    struct rp_progress progress;
+};
+
+/* ---- one object ---- */
+
+static void log_item(const struct importing *m, const struct rp_import_item *item)
+{
+    const struct rp_session *s = &m->cli->session;
+    struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
+    struct rp_mark_request request = { .key = item->key, .reason = item->note.reason };
+    if (m->import.dry_run || item->answer.what == RP_MARK_SAME) return;
+    if (item->note.flag == RP_IMPORT_UNCLEAR) return;
+    rp_journal_mark(&j, m->import.place->config->name, &request, &item->answer);
+}
+
+static json_t *item_json(const struct importing *m, const struct rp_import_item *item)
+{
+    json_t *o = rp_mark_answer_json(&item->answer, m->import.place->config->name, item->key, item->note.reason);
+    bool is_new = item->answer.what == RP_MARK_CREATED || item->answer.what == RP_MARK_REPLACED;
+    if (item->note.flag == RP_IMPORT_UNCLEAR) rp_json_set(o, "outcome", json_string("unclear"));
+    if (item->note.flag == RP_IMPORT_YES)
+        rp_json_set(o, "time_from", json_string(rp_import_time_name(item->note.time)));
+    if (!m->import.dry_run) return o;
+    rp_json_set(o, "dry_run", json_true());
+    if (is_new) {
+        json_object_del(o, "mark");
+        json_object_del(o, "marked_at");
+    }
+    return o;
+}
+
+static const char *outcome_text(const struct importing *m, const struct rp_import_item *item)
+{
+    bool is_new = item->answer.what == RP_MARK_CREATED || item->answer.what == RP_MARK_REPLACED;
+    return is_new && m->import.dry_run ? "would be marked" : rp_marking_name(item->answer.what);
+}
+
+static void tell(struct importing *m, const struct rp_import_item *item)
+{
+    const struct rp_mark_answer *a = &item->answer;
+    char due[RP_WHEN_TEXT], subject[RP_SHOWN_MAX];
+    log_item(m, item);
+    rp_emit(m->cli, m->cli->json ? item_json(m, item) : NULL);
+    if (item->note.flag == RP_IMPORT_UNCLEAR) { /* nothing failed, but a person should know */
+        if (!m->cli->json) rp_warn("%s", rp_show(a->error.text, subject));
+        return;
+    }
+    if (a->what == RP_MARK_REFUSED) {
+        rp_answers_refused(&m->told, &a->error);
+        return;
+    }
+    m->told.done++;
+    if (m->cli->json || m->cli->quiet) return;
+    const char *cells[] = { rp_show_subject(m->import.place->config->name, item->key, subject), outcome_text(m, item),
+                            rp_show_when(a->due_at_ms, rp_session_now_ms(&m->cli->session), due),
+                            rp_import_time_name(item->note.time),
+                            a->what == RP_MARK_SAME ? a->reason : item->note.reason };
+    rp_table_row(&m->table, cells);
+}
+
+/* ---- all of them ---- */
+
+static void tell_counts(const struct importing *m)
+{
+    const struct rp_import_counts *c = &m->import.counts;
+    bool dry_run = m->import.dry_run;
+    rp_emit(m->cli, !m->cli->json
+                        ? NULL
+                        : json_pack("{s:s,s:b,s:b,s:{s:I,s:I,s:I,s:I,s:I,s:I,s:I}}", "store",
+                                    m->import.place->config->name, "dry_run", dry_run, "limited", m->import.limited,
+                                    "counts", "looked_at", (json_int_t)c->looked_at, "annotated",
+                                    (json_int_t)c->annotated, "marked", (json_int_t)c->marked, "already_marked",
+                                    (json_int_t)c->already_marked, "unreadable", (json_int_t)c->unreadable, "unclear",
+                                    (json_int_t)c->unclear, "refused", (json_int_t)c->refused));
+    rp_say(m->cli, "%" PRId64 " looked at, %" PRId64 " annotated: %" PRId64 " %s, %" PRId64 " already marked\n",
+           c->looked_at, c->annotated, c->marked, dry_run ? "would be marked" : "marked", c->already_marked);
+    if (c->unreadable > 0)
+        rp_say(m->cli, "%" PRId64 " with a time that cannot be read: the grace begins with the import\n",
+               c->unreadable);
+    if (c->unclear > 0) rp_say(m->cli, "%" PRId64 " say neither true nor false and were left alone\n", c->unclear);
+    if (m->import.limited) rp_say(m->cli, "stopped at --limit: there may be more\n");
+}
+
+static int walk(struct importing *m, struct rp_error *err)
+{
+    struct rp_session *s = &m->cli->session;
+    int r = rp_import_begin(&m->import, err);
+    while (r >= 0 && (r = rp_import_next(&m->import, s->catalog, err)) > 0) {
+        if (m->import.n_batch > 0) rp_progress_clear(&m->progress);
+        for (size_t i = 0; i < m->import.n_batch; i++)
+            tell(m, m->import.batch[i]);
+        if (m->import.n_batch > 0 && !m->import.dry_run) rp_session_committed(s, m->import.place);
+        rp_progress_at(&m->progress, m->import.counts.looked_at);
+        rp_log_flush(s->log);
+    }
+    rp_progress_clear(&m->progress);
+    return r;
+}
+
+static int read_options(struct rp_cli *cli, struct rp_import *import, struct rp_error *err)
+{
+    const char *store = rp_args_text(&cli->args, "store"), *prefix = rp_args_text(&cli->args, "prefix");
+    import->prefix = prefix != NULL ? prefix : "";
+    import->dry_run = rp_args_has(&cli->args, "dry-run");
+    if (store == NULL) {
+        rp_error_set(err, RP_EINVAL, "import from where?");
+        return rp_error_hint(err, "reprieve import --store STORE; `reprieve stores` lists them");
+    }
+    if (strlen(import->prefix) > RP_KEY_MAX)
+        return rp_error_set(err, RP_EINVAL, "--prefix: no key has more than %d bytes", RP_KEY_MAX);
+    int r = rp_args_number(&cli->args, "limit", &import->limit, err);
+    if (r == 0) r = rp_cli_open(cli, err);
+    if (r == 0) r = rp_session_place(&cli->session, store, &import->place, err);
+    import->actor = cli->session.actor;
+    return r;
+}
+
+static void importing_done(struct importing *m)
+{
+    rp_import_end(&m->import);
+    rp_table_done(&m->table);
+}
+
+int rp_cmd_import(struct rp_cli *cli, struct rp_error *err)
+{
+    static const struct rp_column columns[] = { { "SUBJECT", false, true },
+                                                { "OUTCOME", false, false },
+                                                { "DUE", false, false },
+                                                { "TIME FROM", false, false },
+                                                { "REASON", false, true } };
+    RP_CLEANUP(importing_done) struct importing m = { .cli = cli };
+    int r = read_options(cli, &m.import, err);
+    if (r < 0) return r;
+    rp_table_init(&m.table, stdout, columns, sizeof columns / sizeof columns[0]);
+    rp_answers_init(&m.told, cli);
+    rp_progress_begin(&m.progress, cli, "reading", 0);
+    r = walk(&m, err);
+    rp_table_end(&m.table);
+    if (r < 0) return r;
+    tell_counts(&m);
+    return m.told.refused > 0 ? rp_answers_end(&m.told, m.import.dry_run ? "can be imported" : "imported") : 0;
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Removing from a real Ceph gateway, by version and by looking first: exactly what was marked, and the truth about it. */
+#include "store_steps.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/time.h"
+#include "lib/s3_bucket.h"
+#include "store/s3.h"
+#include "store/s3_remove.h"
+
+static struct rp_error error;
+
+struct fixture {
+    struct s3_bucket bucket;
+    struct rp_store *store;
+};
+
+static int open_kind(void **state, enum s3_bucket_kind kind)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct rp_probed probed;
+    *state = f;
+    s3_bucket_make(&f->bucket, kind);
+    ok(rp_store_s3_open(&f->bucket.options, &f->store, &error));
+    ok(f->store->ops->probe(f->store, true, &probed, &error));
+    return 0;
+}
+
+static int open_plain(void **state)
+{
+    return open_kind(state, S3_BUCKET_PLAIN);
+}
+
+static int open_versioned(void **state)
+{
+    return open_kind(state, S3_BUCKET_VERSIONED);
+}
+
+static int close_bucket(void **state)
+{
+    struct fixture *f = *state;
+    rp_store_close(f->store);
+    s3_bucket_drop(&f->bucket);
+    free(f);
+    return 0;
+}
+
+static struct rp_store *store_of(void **state)
+{
+    return ((struct fixture *)*state)->store;
+}
+
+static void set_powers(struct rp_store *s, void (*change)(struct s3_powers *powers))
+{
+    struct rp_s3 *s3 = rp_s3_of(s);
+    pthread_mutex_lock(&s3->lock);
+    change(&s3->powers);
+    pthread_mutex_unlock(&s3->lock);
+}
+
+static void no_lists(struct s3_powers *powers)
+{
+    powers->list_order = powers->list_current = false;
+}
+
+static void no_multi(struct s3_powers *powers)
+{
+    powers->multi_delete = false;
+}
+
+/* ---- many objects at once ---- */
+
+#define KEY_BYTES 48
+struct objects {
+    char (*keys)[KEY_BYTES];
+    struct rp_identity *identities;
+    size_t n;
+};
+
+struct putting {
+    struct rp_store *store;
+    struct objects *objects;
+    atomic_size_t next;
+    atomic_int failed;
+};
+
+static void *put_some(void *ctx)
+{
+    struct putting *p = ctx;
+    struct rp_error err = { 0 };
+    for (size_t i; (i = atomic_fetch_add(&p->next, 1)) < p->objects->n;)
+        if (put_bytes(p->store, p->objects->keys[i], "bytes", 5, NULL, 0, &p->objects->identities[i], &err) < 0)
+            atomic_store(&p->failed, 1);
+    return NULL;
+}
+
+static void put_all(struct rp_store *s, struct objects *objects)
+{
+    pthread_t threads[8];
+    struct putting putting = { .store = s, .objects = objects };
+    for (size_t i = 0; i < 8; i++)
+        pthread_create(&threads[i], NULL, put_some, &putting);
+    for (size_t i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(putting.failed, 0);
+}
+
+static void put_many(struct rp_store *s, struct objects *objects, const char *format, size_t n)
+{
+    *objects = (struct objects){ calloc(n, KEY_BYTES), calloc(n, sizeof(struct rp_identity)), n };
+    for (size_t i = 0; i < n; i++)
+        snprintf(objects->keys[i], KEY_BYTES, "%s%06zu", format, i);
+    put_all(s, objects);
+}
+
+static void objects_done(struct objects *objects)
+{
+    free(objects->keys);
+    free(objects->identities);
+}
+
+/* Every `step`-th, in an order of its own. */
+static struct rp_item *items_of(const struct objects *objects, size_t step, size_t *n)
+{
+    *n = (objects->n + step - 1) / step;
+    struct rp_item *items = calloc(*n, sizeof *items);
+    for (size_t i = 0; i < *n; i++) {
+        size_t at = (i * 7919 % *n) * step;
+        items[i] = (struct rp_item){ .key = objects->keys[at], .identity = objects->identities[at] };
+    }
+    return items;
+}
+
+static void count(const struct rp_item *items, size_t n, size_t counts[8])
+{
+    memset(counts, 0, 8 * sizeof *counts);
+    for (size_t i = 0; i < n; i++) {
+        counts[items[i].outcome]++;
+        if (items[i].note[0])
+            print_message("  %s: %s: %s\n", items[i].key, rp_outcome_name(items[i].outcome), items[i].note);
+    }
+}
+
+static size_t keys_in(struct rp_store *s, const char *prefix)
+{
+    struct listing l = { .text = RP_BUF((size_t)16 << 20) };
+    ok(s->ops->list(s, prefix, NULL, listing_add, &l, &error));
+    rp_buf_done(&l.text);
+    return l.n;
+}
+
+static void remove_every(struct rp_store *s, struct objects *objects, size_t step, const char *what)
+{
+    size_t n, counts[8], before = keys_in(s, "");
+    struct rp_item *items = items_of(objects, step, &n);
+    struct s3_wire_state from, to;
+    rp_s3_wire_state(rp_s3_of(s)->wire, &from);
+    int64_t begun_ms = rp_time_boot_ms();
+    ok(s->ops->remove(s, items, n, &error));
+    int64_t took_ms = rp_time_boot_ms() - begun_ms;
+    rp_s3_wire_state(rp_s3_of(s)->wire, &to);
+    count(items, n, counts);
+    print_message("  %s: %zu objects in %lld ms, %llu requests, window %lld ms at most\n", what, n, (long long)took_ms,
+                  (unsigned long long)(to.requests - from.requests), (long long)rp_s3_of(s)->window_ms_max);
+    assert_int_equal(counts[RP_OUT_DELETED], n);
+    assert_int_equal(keys_in(s, ""), before - n);
+    ok(s->ops->remove(s, items, n, &error));
+    count(items, n, counts);
+    assert_int_equal(counts[RP_OUT_GONE], n);
+    free(items);
+}
+
+static void many_that_stand_together_take_few_requests(void **state)
+{
+    struct rp_store *s = store_of(state);
+    struct objects objects;
+    put_many(s, &objects, "dense/", 1100);
+    remove_every(s, &objects, 1, "side by side");
+    assert_int_equal(keys_in(s, ""), 0);
+    objects_done(&objects);
+}
+
+static void few_among_many_are_looked_at_one_by_one(void **state)
+{
+    struct rp_store *s = store_of(state);
+    struct objects objects;
+    put_many(s, &objects, "sparse/", 1000);
+    remove_every(s, &objects, 100, "one in a hundred");
+    assert_int_equal(keys_in(s, ""), 990);
+    objects_done(&objects);
+}
+
+static void nothing_needs_a_listing_or_many_in_one_request(void **state)
+{
+    struct rp_store *s = store_of(state);
+    struct objects objects;
+    set_powers(s, no_lists);
+    put_many(s, &objects, "heads/", 300);
+    remove_every(s, &objects, 1, "with HEADs");
+    objects_done(&objects);
+    set_powers(s, no_multi);
+    put_many(s, &objects, "singles/", 300);
+    remove_every(s, &objects, 1, "with HEADs and DELETEs");
+    objects_done(&objects);
+}
+
+static void what_has_changed_stays(void **state)
+{
+    struct rp_store *s = store_of(state);
+    struct objects objects;
+    size_t n, counts[8];
+    put_many(s, &objects, "k", 300);
+    for (size_t i = 0; i < 300; i += 3)
+        put_text(s, objects.keys[i], "newer");
+    struct rp_item *items = items_of(&objects, 1, &n);
+    ok(s->ops->remove(s, items, n, &error));
+    count(items, n, counts);
+    assert_int_equal(counts[RP_OUT_CHANGED], 100);
+    assert_int_equal(counts[RP_OUT_DELETED], 200);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(items[i].outcome,
+                         (items[i].key[6] - '0' + 10 * (items[i].key[5] - '0') + 100 * (items[i].key[4] - '0')) % 3
+                             ? RP_OUT_DELETED
+                             : RP_OUT_CHANGED);
+    for (size_t i = 0; i < 300; i += 3)
+        expect_text(s, objects.keys[i], "newer");
+    assert_int_equal(keys_in(s, ""), 100);
+    free(items);
+    objects_done(&objects);
+}
+
+static void a_look_says_what_heads_say(void **state)
+{
+    struct rp_store *s = store_of(state);
+    struct objects objects;
+    enum { N = 260 };
+    struct rp_item looked[N] = { 0 }, stated[N] = { 0 };
+    static char keys[N][64];
+    put_many(s, &objects, "look/", 200);
+    for (size_t i = 0; i < N; i++) {
+        snprintf(keys[i], sizeof keys[i], "%s", i < 200 ? objects.keys[i] : i < 230 ? "" : "zz/absent");
+        if (i >= 200 && i < 230) snprintf(keys[i], sizeof keys[i], "look/000%03zu.5", i - 150);
+        if (i >= 230) snprintf(keys[i], sizeof keys[i], "%c-absent%zu", i % 2 ? 'a' : 'z', i);
+        looked[(i * 101) % N].key = stated[(i * 101) % N].key = keys[i];
+    }
+    ok(rp_s3_look(rp_s3_of(s), looked, N, &error));
+    ok(rp_s3_stat(s, stated, N, &error));
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(looked[i].outcome, stated[i].outcome);
+        if (looked[i].outcome == RP_OUT_FOUND) assert_true(rp_identity_equal(&looked[i].identity, &stated[i].identity));
+    }
+    objects_done(&objects);
+}
+
+static void keys_that_xml_cannot_carry_go_one_by_one(void **state)
+{
+    struct rp_store *s = store_of(state);
+    static const char *const keys[] = { "plain",          "a\001b", "new\nline", "carriage\rreturn", "tab\tbed",
+                                        "<&>\"'",         " led",   "trailed ",  "\xef\xbf\xbf",     "del\x7f",
+                                        "%41+%2f?a=b&c#", "a//b",   "/lead",     "\xf0\x9f\x98\x80", "dir/" };
+    enum { N = sizeof keys / sizeof *keys };
+    struct rp_item items[N];
+    for (size_t i = 0; i < N; i++)
+        items[i] = (struct rp_item){ .key = keys[i], .identity = put_text(s, keys[i], "x") };
+    put_text(s, "control", "stays");
+    ok(s->ops->remove(s, items, N, &error));
+    for (size_t i = 0; i < N; i++)
+        if (items[i].outcome != RP_OUT_DELETED)
+            fail_msg("'%s': %s: %s", keys[i], rp_outcome_name(items[i].outcome), items[i].note);
+    expect_list(s, "", NULL, "control\n");
+}
+
+static void a_key_twice_in_one_call(void **state)
+{
+    struct rp_store *s = store_of(state);
+    struct rp_identity old = put_text(s, "k", "old"), now = put_text(s, "k", "now!");
+    struct rp_item items[] = { { .key = "k", .identity = now },
+                               { .key = "k", .identity = old },
+                               { .key = "k", .identity = now } };
+    ok(s->ops->remove(s, items, 3, &error));
+    assert_int_equal(items[0].outcome, RP_OUT_DELETED);
+    assert_true(items[1].outcome == RP_OUT_CHANGED || items[1].outcome == RP_OUT_GONE);
+    assert_int_equal(items[2].outcome, RP_OUT_GONE);
+    expect_absent(s, "k");
+}
+
+static void an_unreachable_store_fails_as_a_whole(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_s3_options options = f->bucket.options;
+    struct rp_store *s;
+    options.endpoint = "http://127.0.0.1:9";
+    options.patience_ms = 300;
+    ok(rp_store_s3_open(&options, &s, &error));
+    struct rp_item items[] = { { .key = "a" }, { .key = "b" } };
+    assert_true(s->ops->remove(s, items, 2, &error) < 0);
+    for (size_t i = 0; i < 2; i++)
+        assert_true(items[i].outcome == RP_OUT_NONE || items[i].outcome == RP_OUT_UNKNOWN ||
+                    items[i].outcome == RP_OUT_RETRY);
+    rp_store_close(s);
+}
+
+/* ---- versions ---- */
+
+static size_t versions_of(struct fixture *f, const char *key)
+{
+    static char answer[1 << 20];
+    const struct rp_pair query[] = { { "versions", "" }, { "prefix", key } };
+    size_t n = 0;
+    assert_int_equal(s3_bucket_request(&f->bucket, "GET", NULL, query, 2, NULL, 0, NULL, answer, sizeof answer), 200);
+    for (const char *at = answer; (at = strstr(at, "<VersionId>")); at++)
+        n++;
+    return n;
+}
+
+static void plain_delete(struct fixture *f, const char *key)
+{
+    assert_int_equal(s3_bucket_request(&f->bucket, "DELETE", key, NULL, 0, NULL, 0, NULL, NULL, 0), 204);
+}
+
+static void the_marked_version_and_all_older_ones_go(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_identity id[4];
+    static const char *const texts[] = { "one", "two", "three", "four" };
+    for (size_t i = 0; i < 4; i++)
+        id[i] = put_text(f->store, "k", texts[i]);
+    put_text(f->store, "k2", "neighbour");
+    assert_true(id[0].version[0] && strcmp(id[0].version, id[1].version) != 0);
+    assert_int_equal(remove_one(f->store, "k", &id[2]), RP_OUT_DELETED);
+    assert_int_equal(versions_of(f, "k"), 2); /* "four", and that of k2 */
+    expect_text(f->store, "k", "four");
+    assert_int_equal(remove_one(f->store, "k", &id[1]), RP_OUT_CHANGED);
+    assert_int_equal(remove_one(f->store, "k", &id[3]), RP_OUT_DELETED);
+    assert_int_equal(remove_one(f->store, "k", &id[3]), RP_OUT_GONE);
+    assert_int_equal(versions_of(f, "k"), 1);
+    expect_text(f->store, "k2", "neighbour");
+}
+
+static void delete_markers_go_with_what_they_cover(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_identity one = put_text(f->store, "k", "one"), two;
+    plain_delete(f, "k");
+    two = put_text(f->store, "k", "two");
+    plain_delete(f, "k");
+    assert_int_equal(versions_of(f, "k"), 4);
+    assert_int_equal(remove_one(f->store, "k", &one), RP_OUT_DELETED);
+    assert_int_equal(versions_of(f, "k"), 2); /* "two" and its marker */
+    assert_int_equal(remove_one(f->store, "k", &two), RP_OUT_DELETED);
+    assert_int_equal(versions_of(f, "k"), 0);
+}
+
+/* What an interrupted removal leaves: its markers, with nothing under them. */
+static void markers_on_nothing_are_cleared(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_identity one = put_text(f->store, "k", "one");
+    const struct rp_pair query = { "versionId", one.version };
+    plain_delete(f, "k");
+    assert_int_equal(s3_bucket_request(&f->bucket, "DELETE", "k", &query, 1, NULL, 0, NULL, NULL, 0), 204);
+    assert_int_equal(versions_of(f, "k"), 1);
+    assert_int_equal(remove_one(f->store, "k", &one), RP_OUT_GONE);
+    assert_int_equal(versions_of(f, "k"), 0);
+}
+
+static void an_object_from_before_the_versions_goes_too(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_probed probed;
+    struct rp_identity old = put_text(f->store, "k", "old");
+    assert_string_equal(old.version, "");
+    s3_bucket_versioning(&f->bucket, "Enabled");
+    ok(f->store->ops->probe(f->store, true, &probed, &error));
+    assert_int_equal(probed.level, RP_LEVEL_VERSION);
+    put_text(f->store, "k", "newer");
+    assert_int_equal(remove_one(f->store, "k", &old), RP_OUT_DELETED);
+    assert_int_equal(versions_of(f, "k"), 1);
+    expect_text(f->store, "k", "newer");
+}
+
+/* S3 of s3.h: until the next probe notices, only a marker is added. */
+static void versions_that_nobody_has_noticed_lose_nothing(void **state)
+{
+    struct fixture *f = *state;
+    s3_bucket_versioning(&f->bucket, "Enabled");
+    struct rp_identity id = put_text(f->store, "k", "bytes");
+    id.version[0] = '\0';
+    remove_one(f->store, "k", &id);
+    assert_true(versions_of(f, "k") >= 1);
+}
+
+/* A listing names no versions. */
+static void an_identity_without_a_version_is_found_by_the_rest(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_identity id = put_text(f->store, "k", "bytes"), other = id;
+    id.version[0] = other.version[0] = '\0';
+    other.size_bytes++;
+    assert_int_equal(remove_one(f->store, "k", &other), RP_OUT_CHANGED);
+    assert_int_equal(remove_one(f->store, "k", &id), RP_OUT_DELETED);
+    assert_int_equal(versions_of(f, "k"), 0);
+}
+
+static void a_key_with_a_thousand_versions(void **state)
+{
+    struct fixture *f = *state;
+    struct objects objects = { calloc(1050, KEY_BYTES), calloc(1050, sizeof(struct rp_identity)), 1050 };
+    for (size_t i = 0; i < objects.n; i++)
+        strcpy(objects.keys[i], "k");
+    put_all(f->store, &objects);
+    objects_done(&objects);
+    struct rp_identity last = identity_of(f->store, "k");
+    put_text(f->store, "k", "newer");
+    put_text(f->store, "k0", "neighbour");
+    assert_int_equal(remove_one(f->store, "k", &last), RP_OUT_DELETED);
+    assert_int_equal(versions_of(f, "k"), 2);
+    expect_text(f->store, "k", "newer");
+}
+
+static void two_versions_of_a_key_in_one_call(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_identity one = put_text(f->store, "k", "one"), two = put_text(f->store, "k", "two");
+    struct rp_item items[] = { { .key = "k", .identity = two }, { .key = "k", .identity = one } };
+    ok(f->store->ops->remove(f->store, items, 2, &error));
+    assert_int_equal(items[0].outcome, RP_OUT_DELETED);
+    assert_int_equal(items[1].outcome, RP_OUT_GONE);
+    assert_int_equal(versions_of(f, "k"), 0);
+}
+
+static void no_versions_are_left_of_many(void **state)
+{
+    struct fixture *f = *state;
+    struct objects objects;
+    put_many(f->store, &objects, "v", 600);
+    for (size_t i = 0; i < 600; i += 2)
+        plain_delete(f, objects.keys[i]);
+    size_t n, counts[8];
+    struct rp_item *items = items_of(&objects, 1, &n);
+    ok(f->store->ops->remove(f->store, items, n, &error));
+    count(items, n, counts);
+    assert_int_equal(counts[RP_OUT_DELETED], n);
+    assert_int_equal(versions_of(f, ""), 0);
+    free(items);
+    objects_done(&objects);
+}
+
+#define PLAIN(test)     cmocka_unit_test_setup_teardown(test, open_plain, close_bucket)
+#define VERSIONED(test) cmocka_unit_test_setup_teardown(test, open_versioned, close_bucket)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PLAIN(many_that_stand_together_take_few_requests),
+        PLAIN(few_among_many_are_looked_at_one_by_one),
+        PLAIN(nothing_needs_a_listing_or_many_in_one_request),
+        PLAIN(what_has_changed_stays),
+        PLAIN(a_look_says_what_heads_say),
+        PLAIN(keys_that_xml_cannot_carry_go_one_by_one),
+        VERSIONED(keys_that_xml_cannot_carry_go_one_by_one),
+        PLAIN(a_key_twice_in_one_call),
+        PLAIN(an_unreachable_store_fails_as_a_whole),
+        VERSIONED(many_that_stand_together_take_few_requests),
+        VERSIONED(few_among_many_are_looked_at_one_by_one),
+        VERSIONED(the_marked_version_and_all_older_ones_go),
+        VERSIONED(delete_markers_go_with_what_they_cover),
+        VERSIONED(markers_on_nothing_are_cleared),
+        PLAIN(an_object_from_before_the_versions_goes_too),
+        PLAIN(versions_that_nobody_has_noticed_lose_nothing),
+        VERSIONED(an_identity_without_a_version_is_found_by_the_rest),
+        VERSIONED(a_key_with_a_thousand_versions),
+        VERSIONED(two_versions_of_a_key_in_one_call),
+        VERSIONED(no_versions_are_left_of_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
