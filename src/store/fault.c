@@ -122,6 +122,30 @@ static int fault_now_ms(struct rp_store *store, int64_t *out, struct rp_error *e
     return 0;
 }
 
+static int fault_presign(struct rp_store *store, const struct rp_presign *what, struct rp_arena *arena,
+                         struct rp_presigned *out, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    return f->inner->ops->presign(f->inner, what, arena, out, err); /* no I/O: nothing that could fail */
+}
+
+static int fault_list_partial(struct rp_store *store, const char *prefix, rp_partial_fn *fn, void *ctx,
+                              struct rp_error *err)
+{
+    struct fault *f = of(store);
+    int r = before(f, "list_partial", prefix, err);
+    if (r < 0 || (r = f->inner->ops->list_partial(f->inner, prefix, fn, ctx, err)) < 0) return r;
+    return after(f, "list_partial", prefix, err);
+}
+
+static int fault_abort_partial(struct rp_store *store, const char *key, const char *upload, struct rp_error *err)
+{
+    struct fault *f = of(store);
+    int r = before(f, "abort_partial", key, err);
+    if (r < 0 || (r = f->inner->ops->abort_partial(f->inner, key, upload, err)) < 0) return r;
+    return after(f, "abort_partial", key, err);
+}
+
 static const char *only_key(const struct rp_item *items, size_t n)
 {
     return n == 1 ? items[0].key : NULL;
@@ -316,6 +340,9 @@ static const struct rp_store_ops fault_ops = {
     .get_open = fault_get_open,
     .get_read = fault_get_read,
     .get_close = fault_get_close,
+    .presign = fault_presign,
+    .list_partial = fault_list_partial,
+    .abort_partial = fault_abort_partial,
 };
 
 static struct rp_store_ops ops_around(const struct rp_store *inner)
@@ -325,6 +352,9 @@ static struct rp_store_ops ops_around(const struct rp_store *inner)
         ops.put_open = NULL, ops.put_write = NULL, ops.put_commit = NULL, ops.put_abort = NULL;
         ops.get_open = NULL, ops.get_read = NULL, ops.get_close = NULL;
     }
+    if (!inner->ops->presign) ops.presign = NULL;
+    if (!inner->ops->list_partial) ops.list_partial = NULL;
+    if (!inner->ops->abort_partial) ops.abort_partial = NULL;
     return ops;
 }
 

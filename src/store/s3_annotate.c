@@ -44,20 +44,32 @@ static int changed(const char *key, struct rp_error *err)
 
 /* ---- tags ---- */
 
-int rp_s3_tags_write(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, const struct rp_pair *tags,
-                     size_t n, struct rp_error *err)
+static int tags_put(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, const struct rp_pair *tags,
+                    size_t n, struct rp_error *err)
 {
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call(n > 0 ? "PUT" : "DELETE", key);
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", key);
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF((size_t)64 << 10);
     rp_s3_query(&call, "tagging", "");
     if (identity) rp_s3_query_version(&call, identity, rp_s3_powers(s3).versions);
-    if (n > 0) {
-        int r = rp_s3_write_tags(&body, tags, n, err);
-        if (r < 0) return r;
-        call.message.body = rp_buf_text(&body);
-        call.message.body_bytes = body.len;
-    }
+    int r = rp_s3_write_tags(&body, tags, n, err);
+    if (r < 0) return r;
+    call.message.body = rp_buf_text(&body);
+    call.message.body_bytes = body.len;
     return rp_s3_run(s3, &call, err);
+}
+
+/* A server that cannot delete the tags of an object may still take none in their place. */
+int rp_s3_tags_write(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, const struct rp_pair *tags,
+                     size_t n, struct rp_error *err)
+{
+    if (n > 0) return tags_put(s3, key, identity, tags, n, err);
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("DELETE", key);
+    rp_s3_query(&call, "tagging", "");
+    if (identity) rp_s3_query_version(&call, identity, rp_s3_powers(s3).versions);
+    int r = rp_s3_run(s3, &call, err);
+    if (call.status != 405 && call.status != 501) return r;
+    rp_error_clear(err);
+    return tags_put(s3, key, identity, NULL, 0, err);
 }
 
 /* What landed on a newer upload is taken off it. As good as can be: the error is told in any case. */

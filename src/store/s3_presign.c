@@ -59,6 +59,12 @@ static void bind_get(const struct rp_presign *what, struct s3_message *message)
         message->query[message->n_query++] = (struct rp_pair){ "response-content-disposition", what->disposition };
 }
 
+/* The signature's date has whole seconds, and the life counts from it: so the URL ends with `ends_at_ms`, or less than a second before. */
+static int64_t life_s(const struct rp_presign *what)
+{
+    return (what->ends_at_ms - what->now_ms / 1000 * 1000) / 1000;
+}
+
 static int check(const struct rp_presign *what, struct rp_error *err)
 {
     int r = rp_key_check(what->key, strlen(what->key), err);
@@ -66,7 +72,7 @@ static int check(const struct rp_presign *what, struct rp_error *err)
     if ((what->content_type && has_control(what->content_type)) ||
         (what->disposition && has_control(what->disposition)))
         return rp_error_set(err, RP_EINVAL, "a header of '%s' has a control character", what->key);
-    int64_t lives_s = (what->ends_at_ms - what->now_ms) / 1000;
+    int64_t lives_s = life_s(what);
     if (what->ends_at_ms <= what->now_ms || lives_s < 1 || lives_s > LIVES_S_MAX) {
         rp_error_set(err, RP_EINVAL, "a signed URL of '%s' cannot live for %" PRId64 " seconds", what->key, lives_s);
         return rp_error_hint(err, "ask for 1 second to 7 days");
@@ -92,8 +98,7 @@ int rp_s3_presign_slot(struct rp_store *store, const struct rp_presign *what, st
     if (r < 0 || (r = rp_s3_credentials_get(s3->credentials, &keys, err)) < 0) return r;
     message.headers = made.headers;
     message.n_headers = made.n_headers;
-    r = rp_s3_presign(&s3->target, &keys, &message, what->now_ms, (what->ends_at_ms - what->now_ms) / 1000, arena,
-                      &made.url, err);
+    r = rp_s3_presign(&s3->target, &keys, &message, what->now_ms, life_s(what), arena, &made.url, err);
     OPENSSL_cleanse(&keys, sizeof keys);
     if (r < 0) return r;
     *out = made;

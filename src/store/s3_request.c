@@ -132,6 +132,7 @@ static const struct verdict verdicts[] = {
     { NULL, 413, RP_ETOOBIG, "" },
     { NULL, 416, RP_ERANGE, "" },
     { NULL, 429, RP_EUNAVAILABLE, "" },
+    { NULL, 501, RP_EFAILED, "this server does not have that part of S3" },
 };
 
 static struct verdict judge(int status, const char *code)

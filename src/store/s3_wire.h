@@ -2,12 +2,12 @@
 /* s3_wire.h - carries requests to one server: one thread with a libcurl multi handle, many requests under way, connections kept.
  *
  * W1  rp_s3_wire_run returns when every call has its answer or its failure. Any number of threads may wait in it at once.
- * W2  A call ends within its patience. An attempt that was refused before anything was sent, answered 5xx, 429 or SlowDown, or broke off
+ * W2  A call ends within its patience. An attempt that was refused before anything was sent, answered 5xx (but 501), 429 or SlowDown, or broke off
  *     is made again after a pause that doubles, with full jitter, unless the call is `once` and may have been carried out: such a
  *     call fails with RP_EUNKNOWN, whatever the server said in a 5xx. Nothing is sent again after W2 has given up. Answered 429 or
  *     SlowDown below 500 a `once` call was not carried out, but is not made again either: what it was based on gets older. A pause asked for by
  *     Retry-After is kept.
- * W3  `code` 0 means: there is a complete answer, of any status below 500 but 429. RP_EUNAVAILABLE: not reached, or not carried out as
+ * W3  `code` 0 means: there is a complete answer, of any status below 500 but 429, or 501: no repetition gives a server what it does not have. RP_EUNAVAILABLE: not reached, or not carried out as
  *     far as one can know (a call that changes nothing; or nothing was sent). RP_EUNKNOWN: it may have been carried out. RP_ETOOBIG: the
  *     answer is larger than answer_max (of a `once` call: RP_EUNKNOWN). RP_EDENIED: no keys. RP_ECONFIG: TLS, host name: no repetition helps;
  *     a name that nobody knows is RP_EUNAVAILABLE once the server has answered. RP_ENOMEM, RP_EINVAL: the request could not be made.

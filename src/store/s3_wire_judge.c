@@ -197,7 +197,7 @@ struct s3_verdict rp_s3_judge(struct s3_transfer *t, CURLcode result, bool reach
     if (status >= 400 && call->answer.len > 0) rp_s3_read_fault(call->answer.data, call->answer.len, &fault);
     if (t->sunk > 0 && result != CURLE_OK)
         judge_stream_cut(t, result, &v);
-    else if (status >= 500 || status == 429 || is_code(&fault, "SlowDown"))
+    else if ((status >= 500 && status != 501) || status == 429 || is_code(&fault, "SlowDown"))
         judge_refusal(t, &fault, &v);
     else if (t->no_room || t->no_memory)
         judge_too_large(t, &v);

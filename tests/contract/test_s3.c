@@ -682,6 +682,22 @@ static void a_presigned_put_takes_what_was_promised_and_nothing_else(void **stat
     rp_arena_done(&arena);
 }
 
+static void a_presigned_url_ends_within_the_last_second(void **state)
+{
+    struct rp_store *s = store_of(state);
+    struct rp_arena arena = RP_ARENA((size_t)1 << 20);
+    struct rp_presigned url;
+    struct rp_presign what = { .method = "GET", .key = "k", .now_ms = 1790000000700, .ends_at_ms = 1790000001700 };
+    ok(s->ops->presign(s, &what, &arena, &url, &error));
+    assert_non_null(strstr(url.url, "X-Amz-Expires=1&"));
+    what.ends_at_ms = 1790000003100;
+    ok(s->ops->presign(s, &what, &arena, &url, &error));
+    assert_non_null(strstr(url.url, "X-Amz-Expires=3&"));
+    what.ends_at_ms = what.now_ms;
+    assert_int_equal(s->ops->presign(s, &what, &arena, &url, &error), RP_EINVAL);
+    rp_arena_done(&arena);
+}
+
 static void a_presigned_get_says_what_it_was_told(void **state)
 {
     struct rp_store *s = store_of(state);
@@ -763,6 +779,7 @@ int main(void)
         ON_PLAIN(what_was_there_before_versioning_has_no_version),
         ON_PLAIN(a_listing_of_many_pages_jumps_over_our_own_keys),
         ON_PLAIN(a_presigned_put_takes_what_was_promised_and_nothing_else),
+        ON_PLAIN(a_presigned_url_ends_within_the_last_second),
         ON_PLAIN(a_presigned_get_says_what_it_was_told),
         ON_PLAIN(a_url_has_an_end),
     };

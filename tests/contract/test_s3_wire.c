@@ -396,6 +396,17 @@ static void test_patience_ends_repetition(void **state)
     trial_close(t);
 }
 
+static void test_what_a_server_does_not_have_is_not_asked_for_again(void **state)
+{
+    (void)state;
+    struct trial *t = SCRIPT(SAYS(REPLY("501 No", "0", "")));
+    struct s3_call call = trial_call("DELETE", "k");
+    run_expecting(t, &call, 0, 501);
+    assert_int_equal(peer_requests(&t->peer), 1);
+    rp_s3_call_done(&call);
+    trial_close(t);
+}
+
 /* A pause that the server asks for and that patience does not have ends the call at once. */
 static void test_retry_after_is_heard(void **state)
 {
@@ -699,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_nobody_listens),
         cmocka_unit_test(test_silence_ends),
         cmocka_unit_test(test_an_attempt_ends_before_patience),
+        cmocka_unit_test(test_what_a_server_does_not_have_is_not_asked_for_again),
         cmocka_unit_test(test_patience_ends_repetition),
         cmocka_unit_test(test_retry_after_is_heard),
         cmocka_unit_test(test_a_wrong_clock_is_corrected),
