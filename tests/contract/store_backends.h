@@ -127,12 +127,12 @@ static inline void until_told_apart(struct rp_store *s)
 
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, open_store, close_store)
 
-/* The last line of main. With `parts` only those that have them (T8). */
-#define ON_EVERY_BACKEND(tests, parts)                                                                                 \
+/* The last line of main: the backends here, or those in a bucket. */
+#define ON_EVERY_BACKEND(tests, buckets)                                                                               \
     int failed = 0;                                                                                                    \
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {                                                  \
         backend = &backends[i];                                                                                        \
-        if ((parts) && backend->s3) continue;                                                                          \
+        if (backend->s3 != (buckets)) continue;                                                                        \
         failed += cmocka_run_group_tests_name(backend->name, tests, NULL, NULL);                                       \
     }                                                                                                                  \
     return failed

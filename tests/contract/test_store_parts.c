@@ -335,5 +335,5 @@ int main(void)
         cmocka_unit_test(a_fault_in_a_get_is_its_answer),
         cmocka_unit_test(a_store_without_parts_stays_without_them_when_it_is_wrapped),
     };
-    ON_EVERY_BACKEND(tests, true);
+    ON_EVERY_BACKEND(tests, false);
 }
