@@ -27,6 +27,8 @@ until_true() { # WHAT COMMAND...: within a minute
     done
 }
 
+logged() { until_true "no line of the log fits: $1" log_fits "$1"; } # a daemon writes its log after its answer
+
 start() {
     "$BIN" serve >"$DIR/serve.out" 2>"$DIR/serve.err" &
     PID=$!
