@@ -69,7 +69,11 @@ s3_listing() {
 s3_others() { s3_listing | grep -v '^\.reprieve/' || true; }
 
 # A mark is due when the smallest of all clocks says so, and a server tells its own in whole seconds.
-sweep_what_is_due() { until_true "something is due" sweeps_something; }
+sweep_what_is_due() { # all of it: the server tells its time in whole seconds
+    until_true "the server's clock goes on" server_is_past "$(date +%s)"
+    until_true "something is due" sweeps_something
+}
+server_is_past() { [ "$(date -d "$(curl -sI "$RP_TEST_S3/" | tr -d '\r' | sed -n 's/^[Dd]ate: //p')" +%s)" -gt "$1" ]; }
 sweeps_something() {
     run 0 sweep --json
     [ "$(value "d['counts']['scanned']")" != 0 ]
