@@ -12,7 +12,7 @@
 #include "core/owner.h"
 #include "core/standing.h"
 #include "core/sweep.h"
-#include "store/s3.h"
+#include "store/s3/s3.h"
 
 #include <inttypes.h>
 #include <stdio.h>

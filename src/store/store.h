@@ -210,9 +210,9 @@ void rp_store_closep(struct rp_store **store);
 int rp_store_fs_open(const char *root, bool create, struct rp_store **out, struct rp_error *err);
 struct rp_s3_options {
     const char *endpoint;                                /* "https://host[:port]"; "": AWS's of the region */
-    const char *region, *bucket;                         /* region "": that of the vendor (s3_vendor.h) */
+    const char *region, *bucket;                         /* region "": that of the vendor (s3/vendor.h) */
     const char *style;                                   /* "auto", "path" or "host" */
-    const char *access_key, *secret_key, *session_token; /* "": looked for where AWS tools look (s3_credentials.h) */
+    const char *access_key, *secret_key, *session_token; /* "": looked for where AWS tools look (s3/credentials.h) */
     const char *profile;                                 /* of the AWS files; "": AWS_PROFILE, else default */
     const char *ca_file;                                 /* "": the system's */
     int64_t requests_per_second;                         /* 0: no cap */

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "store/fs.h"
+#include "store/fs/fs.h"
 #include "store_steps.h"
 
 #define CRASHED 77

@@ -8,7 +8,7 @@
 #include "base/digest.h"
 #include "base/time.h"
 #include "lib/s3_bucket.h"
-#include "store/s3.h"
+#include "store/s3/s3.h"
 
 static struct rp_error error;
 

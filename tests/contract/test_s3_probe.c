@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 #include "lib/s3_bucket.h"
-#include "store/s3.h"
-#include "store/s3_probe.h"
+#include "store/s3/probe.h"
+#include "store/s3/s3.h"
 
 static struct rp_error error;
 

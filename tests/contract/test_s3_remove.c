@@ -7,8 +7,8 @@
 
 #include "base/time.h"
 #include "lib/s3_bucket.h"
-#include "store/s3.h"
-#include "store/s3_remove.h"
+#include "store/s3/remove.h"
+#include "store/s3/s3.h"
 
 static struct rp_error error;
 
@@ -381,7 +381,7 @@ static void an_object_from_before_the_versions_goes_too(void **state)
     expect_text(f->store, "k", "newer");
 }
 
-/* S3 of s3.h: until the next probe notices, only a marker is added. */
+/* S3 of s3/s3.h: until the next probe notices, only a marker is added. */
 static void versions_that_nobody_has_noticed_lose_nothing(void **state)
 {
     struct fixture *f = *state;

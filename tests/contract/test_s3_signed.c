@@ -17,8 +17,8 @@
 
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3_sign.h"
-#include "store/s3_vendor.h"
+#include "store/s3/sign.h"
+#include "store/s3/vendor.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

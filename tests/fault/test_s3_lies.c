@@ -27,7 +27,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "store/s3.h"
+#include "store/s3/s3.h"
 
 /* ---- the liar ---- */
 

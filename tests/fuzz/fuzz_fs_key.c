@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "store/fs_key.h"
+#include "store/fs/key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

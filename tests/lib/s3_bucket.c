@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "store/s3.h"
+#include "store/s3/s3.h"
 
 static _Noreturn void give_up(const char *what, const char *why)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/fs_key.h"
+#include "store/fs/key.h"
 
 static void ordinary_paths_are_used_as_they_are(void **state)
 {

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The directory store as a backend: opening, closing, probing. */
+#include "store/fs/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/time.h"
+#include "store/whole.h"
+
+#define CANARY ".reprieve/canary"
+
+static void fs_close(struct rp_store *store)
+{
+    struct rp_fs *fs = rp_fs_of(store);
+    if (fs->root_fd >= 0) close(fs->root_fd);
+    if (fs->tmp_fd >= 0) close(fs->tmp_fd);
+    if (fs->lock_fd >= 0) close(fs->lock_fd);
+    for (int i = 0; i <= RP_FS_STRIPES; i++)
+        pthread_mutex_destroy(&fs->locks[i]);
+    pthread_mutex_destroy(&fs->begin_lock);
+    free(fs->root);
+    free(fs);
+}
+
+static int64_t no_bytes(void *ctx, void *to, size_t n, struct rp_error *err)
+{
+    (void)ctx, (void)to, (void)n, (void)err;
+    return 0;
+}
+
+static int canary_remove(struct rp_store *store, const struct rp_identity *identity, enum rp_outcome *out,
+                         struct rp_error *err)
+{
+    struct rp_item item = { .key = CANARY, .identity = *identity };
+    int r = rp_fs_remove(store, &item, 1, err);
+    *out = item.outcome;
+    return r;
+}
+
+/* The directory has to refuse a wrong identity, and to delete the right one: only what was seen is reported. */
+static int canary(struct rp_store *store, enum rp_level *level, struct rp_error *err)
+{
+    const struct rp_source nothing = { .read = no_bytes };
+    struct rp_identity right, wrong;
+    enum rp_outcome refused, deleted;
+    int r = rp_store_put_whole(store, CANARY, &nothing, NULL, RP_PUT_REPLACE, &right, err);
+    if (r < 0) return r;
+    wrong = right;
+    wrong.etag[0] = wrong.etag[0] == '0' ? '1' : '0';
+    if ((r = canary_remove(store, &wrong, &refused, err)) < 0) return r;
+    if ((r = canary_remove(store, &right, &deleted, err)) < 0) return r;
+    *level = refused == RP_OUT_CHANGED && deleted == RP_OUT_DELETED ? RP_LEVEL_ETAG : RP_LEVEL_WINDOW;
+    return 0;
+}
+
+static int fs_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err)
+{
+    struct rp_fs *fs = rp_fs_of(store);
+    RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
+    int r = rp_fs_root_check(fs, err);
+    if (r < 0) return r;
+    *out = (struct rp_probed){ .level = RP_LEVEL_ETAG };
+    if (!may_write) return 0;
+    if ((r = rp_fs_begin(fs, err)) < 0) return r;
+    /* Two probes at once would take each other's canary for a newer upload. */
+    if ((r = rp_fs_lock_stripe(fs, RP_FS_PROBE_LOCK, &guard)) < 0)
+        return rp_error_errno(err, -r, "store '%s': lock", fs->root);
+    r = canary(store, &out->level, err);
+    return r < 0 ? rp_error_wrap(err, r, "probe store '%s'", fs->root) : 0;
+}
+
+static const struct rp_store_ops fs_ops = {
+    .type = "fs",
+    .close = fs_close,
+    .probe = fs_probe,
+    .put = rp_store_put_whole,
+    .get = rp_store_get_whole,
+    .stat = rp_fs_stat,
+    .list = rp_fs_list,
+    .remove = rp_fs_remove,
+    .copy = rp_fs_copy,
+    .annotate = rp_fs_annotate,
+    .put_open = rp_fs_put_open,
+    .put_write = rp_fs_put_write,
+    .put_commit = rp_fs_put_commit,
+    .put_abort = rp_fs_put_abort,
+    .get_open = rp_fs_get_open,
+    .get_read = rp_fs_get_read,
+    .get_close = rp_fs_get_close,
+};
+
+static struct rp_fs *fs_new(void)
+{
+    struct rp_fs *fs = calloc(1, sizeof *fs);
+    if (!fs) return NULL;
+    fs->base.ops = &fs_ops;
+    fs->stale_ms = RP_DAY_MS;
+    fs->root_fd = fs->tmp_fd = fs->lock_fd = -1;
+    int r = pthread_mutex_init(&fs->begin_lock, NULL);
+    for (int i = 0; i <= RP_FS_STRIPES && r == 0; i++)
+        r = pthread_mutex_init(&fs->locks[i], NULL);
+    RP_ASSERT(r == 0);
+    return fs;
+}
+
+/* Not resolved: a link that is pointed elsewhere later has to be noticed. */
+static char *absolute(const char *root)
+{
+    char *text = NULL;
+    if (root[0] == '/') return strdup(root);
+    RP_CLEANUP(rp_freep) char *here = getcwd(NULL, 0);
+    return here && asprintf(&text, "%s/%s", here, root) >= 0 ? text : NULL;
+}
+
+static int make_root(const char *root)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s", root);
+    if (n < 0 || (size_t)n >= sizeof path) return -ENAMETOOLONG;
+    for (char *p = path + 1; *p; p++) {
+        if (*p != '/') continue;
+        *p = '\0';
+        if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
+        *p = '/';
+    }
+    return mkdir(path, 0777) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int open_failed(const char *root, int errno_value, struct rp_error *err)
+{
+    if (errno_value == ENOTDIR) return rp_error_set(err, RP_EINVAL, "store '%s' is not a directory", root);
+    if (errno_value != ENOENT) return rp_error_errno(err, errno_value, "store '%s'", root);
+    rp_error_set(err, RP_EUNAVAILABLE, "store '%s': no such directory", root);
+    rp_error_hint(err, "create or mount it, or correct the store's path");
+    return RP_EUNAVAILABLE;
+}
+
+static int open_root(struct rp_fs *fs, struct rp_error *err)
+{
+    struct stat st;
+    fs->root_fd = open(fs->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fs->root_fd < 0 || fstat(fs->root_fd, &st) < 0) return open_failed(fs->root, errno, err);
+    fs->dev = st.st_dev;
+    fs->ino = st.st_ino;
+    RP_CLEANUP(rp_fd_closep) int fd = rp_fs_dir_open(fs, "", 0);
+    if (fd >= 0) return 0;
+    if (fd != -ENOSYS && fd != -EPERM) return rp_error_errno(err, -fd, "store '%s'", fs->root);
+    rp_error_set(err, RP_EFAILED, "store '%s': this system has no openat2(), which keeps paths inside the root",
+                 fs->root);
+    rp_error_hint(err, "use Linux 5.6 or newer; in a container, allow openat2 in its seccomp profile");
+    return RP_EFAILED;
+}
+
+int rp_store_fs_open(const char *root, bool create, struct rp_store **out, struct rp_error *err)
+{
+    if (!root || root[0] == '\0') return rp_error_set(err, RP_EINVAL, "a directory store needs a path");
+    struct rp_fs *fs = fs_new();
+    if (!fs) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    RP_CLEANUP(rp_store_closep) struct rp_store *store = &fs->base;
+    fs->root = absolute(root);
+    if (!fs->root) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    int r = create ? make_root(fs->root) : 0;
+    if (r < 0) return rp_error_errno(err, -r, "create store '%s'", root);
+    if ((r = open_root(fs, err)) < 0) return r;
+    rp_fs_meta_exists(fs);
+    *out = store;
+    store = NULL;
+    return 0;
+}

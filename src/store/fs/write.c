@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every writer needs first: .reprieve/tmp, the lock of a key, names and times that were never used. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/time.h"
+#include "store/fs/fs.h"
+
+#define LOCK_NAME "lock"
+#define HEX_CHARS 64
+#define STALE_MS  RP_DAY_MS
+
+int rp_fs_root_check(const struct rp_fs *fs, struct rp_error *err)
+{
+    RP_CLEANUP(rp_fd_closep) int fd = open(fs->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 && (errno == EACCES || errno == EPERM)) return rp_error_errno(err, errno, "store '%s'", fs->root);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        rp_error_set(err, RP_EUNAVAILABLE, "store '%s': %s", fs->root, strerror(errno));
+        rp_error_hint(err, "mount or restore the directory; nothing was taken for deleted");
+        return RP_EUNAVAILABLE;
+    }
+    if (st.st_dev == fs->dev && st.st_ino == fs->ino) return 0;
+    rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is no longer the directory that was opened", fs->root);
+    rp_error_hint(err, "check whether it was unmounted or replaced, then start again");
+    return RP_EUNAVAILABLE;
+}
+
+void rp_fs_temp_name(struct rp_fs *fs, const char *key, char out[RP_FS_NAME_MAX + 1])
+{
+    char hex[HEX_CHARS + 1];
+    rp_fs_key_hex(key, hex);
+    unsigned serial = atomic_fetch_add(&fs->serial, 1);
+    int n = snprintf(out, RP_FS_NAME_MAX + 1, "%s-%ld-%u-%" PRIx64, hex, (long)getpid(), serial,
+                     (uint64_t)rp_fs_next_mtime_ns(fs));
+    RP_ASSERT(n > 0 && n <= RP_FS_NAME_MAX);
+}
+
+int64_t rp_fs_next_mtime_ns(struct rp_fs *fs)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t wanted = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    int64_t last = atomic_load(&fs->last_mtime_ns), next;
+    do
+        next = wanted > last ? wanted : last + 1;
+    while (!atomic_compare_exchange_weak(&fs->last_mtime_ns, &last, next));
+    return next;
+}
+
+/* A put that died may have left a sidecar for a file that was never shown. Its name follows from the temporary one; with a
+ * second link the same inode may be a live object, and the sidecar that object's. */
+static void drop_stale(struct rp_fs *fs, const char *name, const struct stat *st)
+{
+    char hex[HEX_CHARS + 1];
+    if (strlen(name) > HEX_CHARS && name[HEX_CHARS] == '-' && st->st_nlink == 1) {
+        struct rp_identity identity;
+        memcpy(hex, name, HEX_CHARS);
+        hex[HEX_CHARS] = '\0';
+        rp_fs_identity(st, &identity);
+        if (strspn(hex, "0123456789abcdef") == HEX_CHARS) rp_fs_meta_drop_hashed(fs, hex, identity.etag);
+    }
+    unlinkat(fs->tmp_fd, name, 0);
+}
+
+/* Age by change time: a linked file has the modification time of its source. */
+static void drop_all_stale(struct rp_fs *fs)
+{
+    int fd = rp_fs_dir_open(fs, RP_FS_TMP, strlen(RP_FS_TMP));
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        if (fd >= 0) close(fd);
+        return;
+    }
+    int64_t now_ms = rp_clock_now_ms(&rp_clock_host);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        struct stat st;
+        if (strcmp(entry->d_name, LOCK_NAME) == 0) continue;
+        if (fstatat(fs->tmp_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode)) continue;
+        if (now_ms - (int64_t)st.st_ctim.tv_sec * 1000 > fs->stale_ms) drop_stale(fs, entry->d_name, &st);
+    }
+    closedir(dir);
+}
+
+static int begin_locked(struct rp_fs *fs, struct rp_error *err)
+{
+    if (atomic_load(&fs->writing)) return 0;
+    RP_CLEANUP(rp_fd_closep) int tmp_fd = rp_fs_dir_make(fs, RP_FS_TMP, strlen(RP_FS_TMP));
+    if (tmp_fd < 0) return rp_error_errno(err, -tmp_fd, "store '%s': cannot use %s", fs->root, RP_FS_TMP);
+    int lock_fd = rp_fs_openat2(tmp_fd, LOCK_NAME, O_RDWR | O_CREAT, 0666);
+    if (lock_fd < 0)
+        return rp_error_errno(err, -lock_fd, "store '%s': cannot use %s/%s", fs->root, RP_FS_TMP, LOCK_NAME);
+    fs->tmp_fd = tmp_fd;
+    fs->lock_fd = lock_fd;
+    tmp_fd = -1;
+    drop_all_stale(fs);
+    atomic_store(&fs->writing, true);
+    return 0;
+}
+
+int rp_fs_begin(struct rp_fs *fs, struct rp_error *err)
+{
+    if (atomic_load(&fs->writing)) return 0;
+    pthread_mutex_lock(&fs->begin_lock);
+    int r = begin_locked(fs, err);
+    pthread_mutex_unlock(&fs->begin_lock);
+    return r;
+}
+
+/* The byte belongs to the open file, which all threads share: the mutex stands before it. */
+static int lock_byte(const struct rp_fs *fs, int stripe, short type)
+{
+    struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = stripe, .l_len = 1 };
+    while (fcntl(fs->lock_fd, F_OFD_SETLKW, &lock) < 0)
+        if (errno != EINTR) return -errno;
+    return 0;
+}
+
+int rp_fs_lock_stripe(struct rp_fs *fs, int stripe, struct rp_fs_guard *out)
+{
+    RP_ASSERT(atomic_load(&fs->writing) && stripe >= 0 && stripe <= RP_FS_STRIPES);
+    pthread_mutex_lock(&fs->locks[stripe]);
+    int r = lock_byte(fs, stripe, F_WRLCK);
+    if (r < 0) {
+        pthread_mutex_unlock(&fs->locks[stripe]);
+        return r;
+    }
+    *out = (struct rp_fs_guard){ fs, stripe };
+    return 0;
+}
+
+int rp_fs_lock(struct rp_fs *fs, const char *key, struct rp_fs_guard *out)
+{
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (const unsigned char *p = (const unsigned char *)key; *p; p++)
+        hash = (hash ^ *p) * UINT64_C(1099511628211);
+    return rp_fs_lock_stripe(fs, (int)((hash ^ hash >> 32) % RP_FS_STRIPES), out);
+}
+
+void rp_fs_unlock(struct rp_fs_guard *guard)
+{
+    if (guard->stripe < 0) return;
+    int r = lock_byte(guard->fs, guard->stripe, F_UNLCK);
+    RP_ASSERT(r == 0);
+    pthread_mutex_unlock(&guard->fs->locks[guard->stripe]);
+    guard->stripe = -1;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies inside the bucket, with all headers, metadata and tags. No condition of a copy can be relied on (Ceph passes over all of them), so
+ * both ends are looked at before and after. What remains: an upload to the target between the look at it and the copy is overwritten where
+ * the bucket keeps no versions. The targets that we choose ourselves (".reprieve/quarantine/") nobody else uploads to. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "store/s3/meta.h"
+#include "store/s3/s3.h"
+
+#define ARENA_BYTES ((size_t)512 << 10)
+#define PARTS_MAX   10000
+
+static int look(struct rp_s3 *s3, const char *key, struct s3_call *call, struct rp_identity *out, struct rp_error *err)
+{
+    *call = rp_s3_call("HEAD", key);
+    return rp_s3_head(s3, call, out, err);
+}
+
+static int expect(struct rp_s3 *s3, const char *key, const struct rp_identity *expected, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
+    struct rp_identity now;
+    int r = look(s3, key, &call, &now, err);
+    if (r < 0) return r;
+    return rp_identity_equal(&now, expected) ? 0 : rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
+}
+
+static int refuse_taken(struct rp_s3 *s3, const char *key, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
+    struct rp_identity there;
+    int r = look(s3, key, &call, &there, err);
+    if (r == 0) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
+    return r == RP_ENOTFOUND ? 0 : r;
+}
+
+/* "/bucket/key?versionId=...", as a header wants it. */
+static const char *source_of(struct rp_s3 *s3, const char *key, const struct rp_identity *identity,
+                             struct rp_arena *arena)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF((size_t)8 << 10);
+    rp_buf_fmt(&text, "/%s/", s3->target.bucket);
+    rp_s3_encode(&text, key, true);
+    if (identity->version[0] || rp_s3_powers(s3).versions) {
+        rp_buf_str(&text, "?versionId=");
+        rp_s3_encode(&text, identity->version[0] ? identity->version : "null", false);
+    }
+    return text.failed ? NULL : rp_arena_strdup(arena, rp_buf_text(&text));
+}
+
+static int add_source(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, struct rp_arena *arena,
+                      struct s3_headers *headers, struct rp_error *err)
+{
+    const char *source = source_of(s3, from, identity, arena);
+    const char *etag = rp_arena_fmt(arena, "\"%s\"", identity->etag);
+    if (!source || !etag) return rp_error_set(err, RP_ENOMEM, "no memory to copy '%s'", from);
+    int r = rp_s3_headers_add(headers, "x-amz-copy-source", source, err);
+    return r < 0 ? r : rp_s3_headers_add(headers, "x-amz-copy-source-if-match", etag, err);
+}
+
+/* ---- one request ---- */
+
+static int copy_whole(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
+                      const struct s3_headers *anew, struct rp_arena *arena, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", to);
+    struct s3_headers headers = { 0 };
+    char etag[RP_ETAG_MAX];
+    if (anew) headers = *anew;
+    int r = add_source(s3, from, identity, arena, &headers, err);
+    if (r == 0) r = rp_s3_headers_add(&headers, "x-amz-metadata-directive", anew ? "REPLACE" : "COPY", err);
+    if (r < 0) return r;
+    call.message.headers = headers.pairs;
+    call.message.n_headers = headers.n;
+    call.message.body = "";
+    if ((r = rp_s3_run(s3, &call, err)) < 0) return r;
+    return rp_s3_read_text(rp_buf_text(&call.answer), call.answer.len, "CopyObjectResult", "ETag", etag, sizeof etag,
+                           err);
+}
+
+/* ---- in parts ---- */
+
+struct parts {
+    struct rp_s3 *s3;
+    const char *from, *to;
+    const struct rp_identity *identity;
+    char upload[S3_UPLOAD_MAX];
+    struct s3_part *parts;
+    size_t n;
+};
+
+static int copy_part(struct parts *p, int64_t part_bytes, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", p->to);
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_BYTES);
+    struct s3_headers headers = { 0 };
+    char number[24], range[64], etag[RP_ETAG_MAX + 4];
+    int64_t begin = (int64_t)p->n * part_bytes, end = begin + part_bytes;
+    if (end > p->identity->size_bytes) end = p->identity->size_bytes;
+    snprintf(number, sizeof number, "%zu", p->n + 1);
+    snprintf(range, sizeof range, "bytes=%" PRId64 "-%" PRId64, begin, end - 1);
+    int r = add_source(p->s3, p->from, p->identity, &arena, &headers, err);
+    if (r == 0) r = rp_s3_headers_add(&headers, "x-amz-copy-source-range", range, err);
+    if (r < 0) return r;
+    rp_s3_query(&call, "partNumber", number);
+    rp_s3_query(&call, "uploadId", p->upload);
+    call.message.headers = headers.pairs;
+    call.message.n_headers = headers.n;
+    call.message.body = "";
+    if ((r = rp_s3_run(p->s3, &call, err)) < 0) return r;
+    r = rp_s3_read_text(rp_buf_text(&call.answer), call.answer.len, "CopyPartResult", "ETag", etag, sizeof etag, err);
+    if (r < 0) return r;
+    p->parts[p->n] = (struct s3_part){ .number = (int)p->n + 1 };
+    rp_s3_etag_bare(etag, p->parts[p->n++].etag);
+    return 0;
+}
+
+static int copy_all_parts(struct parts *p, int64_t part_bytes, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", p->to);
+    int r = 0;
+    while (r == 0 && (int64_t)p->n * part_bytes < p->identity->size_bytes)
+        r = copy_part(p, part_bytes, err);
+    if (r < 0) return r;
+    r = rp_s3_upload_end(p->s3, &call, p->upload, p->parts, p->n, err);
+    /* Ended by a first request whose answer was lost, if at all: what stands there is looked at by the caller. */
+    return r == RP_ENOTFOUND && call.attempts > 1 ? 0 : r;
+}
+
+/* An upload in parts takes nothing along by itself: `headers` name everything but the tags, which Ceph passes over at its beginning. */
+static int copy_in_parts(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
+                         const struct s3_headers *headers, struct rp_error *err)
+{
+    int64_t part_bytes = s3->copy_part;
+    while (identity->size_bytes / part_bytes >= PARTS_MAX)
+        part_bytes *= 2;
+    RP_CLEANUP(rp_freep) struct s3_part *parts = calloc((size_t)(identity->size_bytes / part_bytes) + 1, sizeof *parts);
+    struct parts p = { .s3 = s3, .from = from, .to = to, .identity = identity, .parts = parts };
+    if (!parts) return rp_error_set(err, RP_ENOMEM, "no memory to copy '%s'", from);
+    int r = rp_s3_upload_begin(s3, to, headers, p.upload, err);
+    if (r < 0) return r;
+    r = copy_all_parts(&p, part_bytes, err);
+    if (r < 0 && r != RP_EUNKNOWN) rp_s3_abort_partial(&s3->base, to, p.upload, NULL);
+    return r;
+}
+
+/* Ceph 16 decodes the source of a copied part twice: a key with one of these would name another object, or none, and the etags of such a copy cannot
+ * show it. */
+static int refuse_ambiguous(const char *from, struct rp_error *err)
+{
+    if (!strpbrk(from, "%+")) return 0;
+    rp_error_set(err, RP_EWEAK, "'%s' is too large for one copy, and a copy in parts could take another object for it",
+                 from);
+    return rp_error_hint(err, "S3 servers disagree about %% and + in the key of a part's source: copy it by other "
+                              "means, to a key without them");
+}
+
+/* Two requests with two identities could mix two objects: the parts' condition (If-Match, or the version) and the look afterwards are against it. */
+static int copy_large(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
+                      const struct s3_headers *anew, struct rp_arena *arena, struct rp_error *err)
+{
+    struct s3_headers headers = { 0 };
+    struct rp_pair *tags = NULL;
+    size_t n_tags = 0;
+    int r = refuse_ambiguous(from, err);
+    if (r < 0) return r;
+    if (anew) {
+        headers = *anew;
+    } else {
+        RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
+        struct rp_identity now;
+        if ((r = look(s3, from, &call, &now, err)) < 0) return r;
+        if (!rp_identity_equal(&now, identity)) return rp_error_set(err, RP_ECHANGED, "'%s' has changed", from);
+        r = rp_s3_headers_again(&headers, &call.headers, NULL, NULL, arena, err);
+    }
+    if (r == 0) r = rp_s3_tags_read(s3, from, identity, arena, &tags, &n_tags, err);
+    if (r == 0) r = copy_in_parts(s3, from, identity, to, &headers, err);
+    return r < 0 || n_tags == 0 ? r : rp_s3_tags_write(s3, to, NULL, tags, n_tags, err);
+}
+
+int rp_s3_copy_bytes(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
+                     const struct s3_headers *anew, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_BYTES);
+    int r = identity->size_bytes > s3->copy_max ? copy_large(s3, from, identity, to, anew, &arena, err)
+                                                : copy_whole(s3, from, identity, to, anew, &arena, err);
+    if (r == RP_ENOTFOUND || r == RP_ECHANGED)
+        return rp_error_wrap(err, RP_ECHANGED, "'%s' has changed while it was copied", from);
+    return r;
+}
+
+/* ---- the slot ---- */
+
+/* An etag says what the bytes are only where it was made in one piece at both ends. */
+static bool same_bytes(const struct rp_identity *a, const struct rp_identity *b)
+{
+    if (a->size_bytes != b->size_bytes) return false;
+    return strchr(a->etag, '-') || strchr(b->etag, '-') || strcmp(a->etag, b->etag) == 0;
+}
+
+static void take_back(struct rp_s3 *s3, const char *key, const struct rp_identity *identity)
+{
+    struct rp_item item = { .key = key, .identity = *identity };
+    rp_s3_remove(&s3->base, &item, 1, NULL);
+}
+
+static int verify(struct rp_s3 *s3, const char *from, const struct rp_identity *expected, const char *to,
+                  struct rp_identity *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
+    struct rp_identity made;
+    int r = look(s3, to, &call, &made, err);
+    if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "copy '%s' to '%s'", from, to);
+    r = expect(s3, from, expected, err);
+    bool same = same_bytes(expected, &made);
+    if (r == 0 && same) {
+        if (out) *out = made;
+        return 0;
+    }
+    if (r < 0 && r != RP_ECHANGED && r != RP_ENOTFOUND)
+        return rp_error_wrap(err, RP_EUNKNOWN, "copy '%s' to '%s'", from, to);
+    take_back(s3, to, &made);
+    return rp_error_set(err, RP_ECHANGED, "'%s' has changed while it was copied", from);
+}
+
+int rp_s3_copy(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+               struct rp_identity *out, struct rp_error *err)
+{
+    struct rp_s3 *s3 = rp_s3_of(store);
+    int r = rp_key_check(from, strlen(from), err);
+    if (r < 0 || (r = rp_key_check(to, strlen(to), err)) < 0) return r;
+    if ((r = expect(s3, from, expected, err)) < 0) return r;
+    if ((r = refuse_taken(s3, to, err)) < 0) return r;
+    if ((r = rp_s3_copy_bytes(s3, from, expected, to, NULL, err)) < 0) return r;
+    return verify(s3, from, expected, to, out, err);
+}

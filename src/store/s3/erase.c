@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deletes as they are sent, and what the server says to each. Nothing is looked at here. */
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "store/s3/remove.h"
+
+#define BODY_MAX      ((size_t)16 << 20) /* of a multi-object delete: 1,000 keys, each byte of them an entity */
+#define SINGLES_MAX   250                /* calls handed to the wire at a time */
+#define MULTI_HEADERS 2
+
+static void say_all(struct rp_item **items, size_t n, enum rp_outcome outcome, const char *note)
+{
+    for (size_t i = 0; i < n; i++)
+        rp_s3_say(items[i], outcome, note);
+}
+
+static bool is_one_of(const char *code, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(code, *list) == 0) return true;
+    return false;
+}
+
+/* What an error code of one key means. Everything else may have happened all the same. */
+static enum rp_outcome outcome_of(const char *code)
+{
+    static const char *const denied[] = { "AccessDenied",
+                                          "AllAccessDisabled",
+                                          "AccountProblem",
+                                          "InvalidObjectState",
+                                          "MethodNotAllowed",
+                                          "ObjectLocked",
+                                          NULL };
+    static const char *const gone[] = { "NoSuchKey", "NoSuchVersion", NULL };
+    static const char *const changed[] = { "PreconditionFailed", NULL };
+    static const char *const refused[] = { "SlowDown", "ServiceUnavailable", "Throttling", "TooManyRequests", NULL };
+    if (is_one_of(code, denied)) return RP_OUT_DENIED;
+    if (is_one_of(code, gone)) return RP_OUT_GONE;
+    if (is_one_of(code, changed)) return RP_OUT_CHANGED;
+    return is_one_of(code, refused) ? RP_OUT_RETRY : RP_OUT_UNKNOWN;
+}
+
+/* A call that has no answer: whether it was carried out is known only if it was not sent. */
+static int say_failed(struct rp_item **items, size_t n, const struct s3_call *call, struct rp_error *err)
+{
+    bool unknown = call->code == RP_EUNKNOWN || call->code == RP_ETOOBIG;
+    say_all(items, n, unknown ? RP_OUT_UNKNOWN : RP_OUT_RETRY, call->note);
+    return unknown || !rp_s3_is_store_wide(call->code) ? 0 : rp_error_set(err, call->code, "delete: %s", call->note);
+}
+
+/* ---- one by one ---- */
+
+static void say_single(struct rp_s3 *s3, struct rp_item *item, const struct s3_call *call, int *failed,
+                       struct rp_error *err)
+{
+    struct rp_error why = { 0 };
+    bool again = call->attempts > 1; /* an earlier attempt may have done it */
+    if (call->status / 100 == 2) {
+        rp_s3_say(item, RP_OUT_DELETED, "");
+        return;
+    }
+    int r = rp_s3_error(s3, call, &why);
+    if (r == RP_ENOTFOUND)
+        rp_s3_say(item, again ? RP_OUT_UNKNOWN : RP_OUT_GONE, "");
+    else if (r == RP_ECHANGED)
+        rp_s3_say(item, again ? RP_OUT_UNKNOWN : RP_OUT_CHANGED, "");
+    else if (r == RP_EDENIED)
+        rp_s3_say(item, RP_OUT_DENIED, why.text);
+    else
+        rp_s3_say(item, rp_error_retry(r) && r != RP_EUNKNOWN ? RP_OUT_RETRY : RP_OUT_UNKNOWN, why.text);
+    if (rp_s3_is_store_wide(r) && *failed == 0) {
+        *failed = r;
+        if (err) *err = why;
+    }
+}
+
+struct single {
+    char quoted[RP_ETAG_MAX + 2];
+    struct rp_pair if_match;
+};
+
+static void single_begin(const struct rp_item *item, enum s3_by by, struct single *single, struct s3_call *call)
+{
+    *call = rp_s3_call("DELETE", item->key);
+    call->answer_max = S3_ANSWER_MAX;
+    call->once = by == S3_BY_KEY;
+    if (by == S3_BY_VERSION) rp_s3_query(call, "versionId", item->identity.version);
+    if (by != S3_BY_ETAG) return;
+    snprintf(single->quoted, sizeof single->quoted, "\"%s\"", item->identity.etag);
+    single->if_match = (struct rp_pair){ "if-match", single->quoted };
+    call->message.headers = &single->if_match;
+    call->message.n_headers = 1;
+}
+
+static int erase_singles(struct rp_s3 *s3, struct rp_item **items, size_t n, enum s3_by by, struct rp_error *err)
+{
+    int failed = 0;
+    RP_CLEANUP(rp_freep) struct s3_call *calls = calloc(n + 1, sizeof *calls);
+    RP_CLEANUP(rp_freep) struct single *singles = calloc(n + 1, sizeof *singles);
+    if (calls == NULL || singles == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
+    for (size_t i = 0; i < n; i++)
+        single_begin(items[i], by, &singles[i], &calls[i]);
+    int r = rp_s3_wire_run(s3->wire, calls, n, err);
+    if (r < 0) return r;
+    for (size_t i = 0; i < n; i++) {
+        if (calls[i].code == 0)
+            say_single(s3, items[i], &calls[i], &failed, err);
+        else if ((r = say_failed(&items[i], 1, &calls[i], failed ? NULL : err)) < 0 && failed == 0)
+            failed = r;
+        rp_s3_call_done(&calls[i]);
+    }
+    return failed;
+}
+
+static int erase_one_by_one(struct rp_s3 *s3, struct rp_item **items, size_t n, enum s3_by by, struct rp_error *err)
+{
+    for (size_t at = 0; at < n; at += SINGLES_MAX) {
+        int r = erase_singles(s3, items + at, n - at < SINGLES_MAX ? n - at : SINGLES_MAX, by, err);
+        if (r < 0) return r;
+    }
+    return 0;
+}
+
+/* ---- many in one request ---- */
+
+struct rp_pair rp_s3_sum(const char *body, size_t n, char out[S3_SUM])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    const char *name = "content-md5";
+    if (EVP_Digest(body, n, digest, &length, EVP_md5(), NULL) != 1) {
+        name = "x-amz-checksum-sha256";
+        RP_ASSERT(EVP_Digest(body, n, digest, &length, EVP_sha256(), NULL) == 1);
+    }
+    EVP_EncodeBlock((unsigned char *)out, digest, (int)length);
+    return (struct rp_pair){ name, out };
+}
+
+struct answers {
+    struct rp_item **items;
+    size_t n, next;
+    bool versions;
+};
+
+static bool names(const struct answers *a, const struct rp_item *item, const struct s3_deleted *deleted)
+{
+    return strcmp(item->key, deleted->key) == 0 &&
+           (!a->versions || deleted->version[0] == '\0' || strcmp(item->identity.version, deleted->version) == 0);
+}
+
+/* Answers mostly come in the order of the question. */
+static struct rp_item *find_named(struct answers *a, const struct s3_deleted *deleted)
+{
+    for (size_t tried = 0; tried < a->n; tried++) {
+        struct rp_item *item = a->items[(a->next + tried) % a->n];
+        if (!names(a, item, deleted)) continue;
+        a->next = (a->next + tried + 1) % a->n;
+        return item;
+    }
+    return NULL;
+}
+
+static int take_answer(void *ctx, const struct s3_deleted *deleted, struct rp_error *err)
+{
+    struct rp_item *item = find_named(ctx, deleted);
+    (void)err;
+    if (item == NULL) return 0;
+    if (item->outcome != RP_OUT_NONE) {
+        rp_s3_say(item, RP_OUT_UNKNOWN, "the server named it twice");
+    } else if (deleted->code[0] == '\0') {
+        rp_s3_say(item, RP_OUT_DELETED, "");
+    } else {
+        char note[sizeof item->note];
+        snprintf(note, sizeof note, "%.40s%s%.70s", deleted->code, deleted->message[0] ? ": " : "", deleted->message);
+        rp_s3_say(item, outcome_of(deleted->code), note);
+    }
+    return 0;
+}
+
+static void read_answers(const struct s3_call *call, struct rp_item **items, size_t n, bool versions)
+{
+    struct answers a = { items, n, 0, versions };
+    struct rp_error why = { 0 };
+    say_all(items, n, RP_OUT_NONE, "");
+    if (rp_s3_read_deleted(rp_buf_text(&call->answer), call->answer.len, take_answer, &a, &why) < 0) {
+        say_all(items, n, RP_OUT_UNKNOWN, why.text);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (items[i]->outcome == RP_OUT_NONE)
+            rp_s3_say(items[i], RP_OUT_UNKNOWN, "the server's answer does not name it");
+}
+
+static bool refuses_the_form(int status)
+{
+    return status == 400 || status == 405 || status == 411 || status == 501;
+}
+
+static int judge_multi(struct rp_s3 *s3, const struct s3_call *call, struct rp_item **items, size_t n, enum s3_by by,
+                       struct rp_error *err)
+{
+    struct rp_error why = { 0 };
+    if (call->code < 0) return say_failed(items, n, call, err);
+    if (call->status == 200) {
+        read_answers(call, items, n, by == S3_BY_VERSION);
+        return 0;
+    }
+    if (refuses_the_form(call->status)) return erase_one_by_one(s3, items, n, by, err);
+    int r = rp_s3_error(s3, call, &why);
+    say_all(items, n, r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_UNKNOWN, why.text);
+    if (!rp_s3_is_store_wide(r) || r == RP_EDENIED) return 0;
+    if (err) *err = why;
+    return r;
+}
+
+static int write_body(struct rp_item **items, size_t n, enum s3_by by, struct rp_buf *body, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct rp_item *flat = calloc(n, sizeof *flat);
+    if (flat == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
+    for (size_t i = 0; i < n; i++)
+        flat[i] = *items[i];
+    return rp_s3_write_delete(body, flat, n, by == S3_BY_VERSION, by == S3_BY_ETAG, err);
+}
+
+static int erase_multi(struct rp_s3 *s3, struct rp_item **items, size_t n, enum s3_by by, struct rp_error *err)
+{
+    char sum[S3_SUM];
+    RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(BODY_MAX);
+    int r = write_body(items, n, by, &body, err);
+    if (r == RP_EINVAL) return erase_one_by_one(s3, items, n, by, err);
+    if (r < 0) return r;
+    const struct rp_pair headers[MULTI_HEADERS] = { rp_s3_sum(rp_buf_text(&body), body.len, sum),
+                                                    { "content-type", "application/xml" } };
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", NULL);
+    rp_s3_query(&call, "delete", "");
+    call.message.headers = headers;
+    call.message.n_headers = MULTI_HEADERS;
+    call.message.body = rp_buf_text(&body);
+    call.message.body_bytes = body.len;
+    call.answer_max = S3_ANSWER_MAX;
+    call.once = by == S3_BY_KEY;
+    r = rp_s3_wire_run(s3->wire, &call, 1, err);
+    return r < 0 ? r : judge_multi(s3, &call, items, n, by, err);
+}
+
+/* Control characters, and what XML has no place for: 0xEF 0xBF 0xBE and 0xEF 0xBF 0xBF. */
+static bool fits_xml(const char *key)
+{
+    for (const unsigned char *c = (const unsigned char *)key; *c; c++)
+        if (*c < 0x20 || *c == 0x7f || (c[0] == 0xef && c[1] == 0xbf && c[2] >= 0xbe)) return false;
+    return true;
+}
+
+static bool goes_with_others(const struct s3_powers *powers, const struct rp_item *item, enum s3_by by)
+{
+    return powers->multi_delete && (by != S3_BY_ETAG || powers->multi_etag) && fits_xml(item->key);
+}
+
+int rp_s3_erase(struct rp_s3 *s3, struct rp_item *items, size_t n, enum s3_by by, struct rp_error *err)
+{
+    const struct s3_powers powers = rp_s3_powers(s3);
+    size_t n_multi = 0, n_single = 0;
+    RP_CLEANUP(rp_freep) struct rp_item **order = calloc(n + 1, sizeof *order);
+    if (order == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
+    for (size_t i = 0; i < n; i++) {
+        rp_s3_say(&items[i], RP_OUT_RETRY, "not asked");
+        if (goes_with_others(&powers, &items[i], by))
+            order[n_multi++] = &items[i];
+        else
+            order[n - ++n_single] = &items[i];
+    }
+    for (size_t at = 0; at < n_multi; at += S3_DELETE_MAX) {
+        size_t part = n_multi - at < S3_DELETE_MAX ? n_multi - at : S3_DELETE_MAX;
+        int r = erase_multi(s3, order + at, part, by, err);
+        if (r < 0) return r;
+    }
+    return erase_one_by_one(s3, order + n_multi, n_single, by, err);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading: one object with its metadata, and the identities of many. Nothing here writes. How metadata stands in headers and tags: meta.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "store/s3/meta.h"
+#include "store/s3/s3.h"
+
+/* The caller's sink, counted, and its own failure kept apart from the wire's. */
+struct counted {
+    const struct rp_sink *to;
+    int64_t bytes;
+    int failed;
+    struct rp_error error;
+};
+
+static int counted_write(void *ctx, const void *from, size_t n, struct rp_error *err)
+{
+    struct counted *c = ctx;
+    (void)err;
+    c->failed = c->to->write(c->to->ctx, from, n, &c->error);
+    if (c->failed < 0) return c->failed;
+    c->bytes += (int64_t)n;
+    return 0;
+}
+
+static int sink_failed(const struct counted *counted, struct rp_error *err)
+{
+    if (err) *err = counted->error;
+    return counted->failed;
+}
+
+static int stream(struct rp_s3 *s3, struct s3_call *call, const struct rp_sink *to, struct rp_identity *identity,
+                  struct rp_error *err)
+{
+    struct counted counted = { .to = to };
+    const struct rp_sink sink = { counted_write, &counted };
+    call->to = &sink;
+    int r = rp_s3_wire_stream(s3->wire, call, err);
+    call->to = NULL;
+    if (counted.failed < 0) return sink_failed(&counted, err);
+    if (r < 0 && call->code == 0) return r;
+    if (call->code < 0 || call->status != 200) return rp_s3_error(s3, call, err);
+    if ((r = rp_s3_identity(call, identity, err)) < 0) return r;
+    if (counted.bytes != identity->size_bytes)
+        return rp_error_set(err, RP_EUNAVAILABLE, "bucket '%.80s': read '%s': the answer broke off", s3->target.bucket,
+                            call->message.key);
+    return 0;
+}
+
+int rp_s3_tags_read(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, struct rp_arena *arena,
+                    struct rp_pair **out, size_t *n, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("GET", key);
+    rp_s3_query(&call, "tagging", "");
+    rp_s3_query_version(&call, identity, rp_s3_powers(s3).versions);
+    int r = rp_s3_run(s3, &call, err);
+    if (r == 0) r = rp_s3_read_tags(rp_buf_text(&call.answer), call.answer.len, arena, out, n, err);
+    return r < 0 ? rp_error_wrap(err, r, "tags of '%s'", key) : 0;
+}
+
+static bool has_tags(const struct s3_call *call)
+{
+    char count[16];
+    return rp_s3_header(call, "x-amz-tagging-count", count, sizeof count) && strcmp(count, "0") != 0;
+}
+
+/* Tags are read by a request of their own. If the object was replaced in between they are another's: then what was read is
+ * history, and its annotation with it. */
+static int add_tags(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, struct rp_arena *arena,
+                    struct rp_meta *meta, struct rp_error *err)
+{
+    struct rp_pair *tags = NULL;
+    size_t n = 0;
+    int r = rp_s3_tags_read(s3, key, identity, arena, &tags, &n, err);
+    if (r == RP_ENOTFOUND) return 0;
+    if (r < 0) return r;
+    if (!identity->version[0]) {
+        RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", key);
+        struct rp_identity now;
+        r = rp_s3_head(s3, &call, &now, err);
+        if (r == RP_ENOTFOUND || (r == 0 && !rp_identity_equal(&now, identity))) return 0;
+        if (r < 0) return r;
+    }
+    return rp_s3_tags_merge(meta, tags, n, arena, err);
+}
+
+int rp_s3_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+              struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
+{
+    struct rp_s3 *s3 = rp_s3_of(store);
+    struct rp_identity found = { 0 };
+    struct rp_meta read = { 0 };
+    int r = rp_key_check(key, strlen(key), err);
+    if (r < 0) return r;
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call(to ? "GET" : "HEAD", key);
+    r = to ? stream(s3, &call, to, &found, err) : rp_s3_head(s3, &call, &found, err);
+    if (r < 0) return r;
+    if (meta && (r = rp_s3_meta_read(&call.headers, arena, &read, err)) < 0) return r;
+    if (meta && has_tags(&call) && (r = add_tags(s3, key, &found, arena, &read, err)) < 0) return r;
+    if (meta) *meta = read;
+    if (identity) *identity = found;
+    return 0;
+}
+
+/* ---- many ---- */
+
+#define STAT_CHUNK 256 /* calls that are made at once; the wire decides how many of them are under way */
+
+static void note(struct rp_item *item, const struct rp_error *why)
+{
+    snprintf(item->note, sizeof item->note, "%.*s", (int)sizeof item->note - 1, why->text);
+}
+
+/* What one HEAD says. Negative: about the store as a whole. */
+static int item_judge(struct rp_s3 *s3, const struct s3_call *call, struct rp_item *item, struct rp_error *err)
+{
+    struct rp_error why = { 0 };
+    item->note[0] = '\0';
+    if (call->code == 0 && call->status == 200) {
+        int r = rp_s3_identity(call, &item->identity, &why);
+        item->outcome = r == 0 ? RP_OUT_FOUND : RP_OUT_RETRY;
+        if (r < 0) note(item, &why);
+        return 0;
+    }
+    int r = rp_s3_error(s3, call, &why);
+    if (call->code < 0 || rp_s3_is_store_wide(r)) {
+        if (err) *err = why;
+        return r;
+    }
+    item->outcome = r == RP_ENOTFOUND ? RP_OUT_GONE : r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY;
+    if (r != RP_ENOTFOUND) note(item, &why);
+    return 0;
+}
+
+static int stat_chunk(struct rp_s3 *s3, struct s3_call *calls, struct rp_item *items, size_t n, bool *any_gone,
+                      struct rp_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        calls[i] = rp_s3_call("HEAD", items[i].key);
+    int r = rp_s3_wire_run(s3->wire, calls, n, err);
+    for (size_t i = 0; i < n; i++) {
+        if (r == 0) r = item_judge(s3, &calls[i], &items[i], err);
+        if (r == 0) *any_gone |= items[i].outcome == RP_OUT_GONE;
+        rp_s3_call_done(&calls[i]);
+    }
+    return r;
+}
+
+static int stat_all(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    bool any_gone = false;
+    RP_CLEANUP(rp_freep) struct s3_call *calls = calloc(n < STAT_CHUNK ? n : STAT_CHUNK, sizeof *calls);
+    if (!calls) return rp_error_set(err, RP_ENOMEM, "no memory to look at %zu objects", n);
+    for (size_t at = 0; at < n; at += STAT_CHUNK) {
+        int r = stat_chunk(s3, calls, items + at, n - at < STAT_CHUNK ? n - at : STAT_CHUNK, &any_gone, err);
+        if (r < 0) return r;
+    }
+    return any_gone ? rp_s3_bucket_check(s3, err) : 0;
+}
+
+int rp_s3_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rp_key_check(items[i].key, strlen(items[i].key), err) < 0) return RP_EINVAL;
+    int r = n > 0 ? stat_all(rp_s3_of(store), items, n, err) : 0;
+    for (size_t i = 0; r < 0 && i < n; i++)
+        items[i].outcome = RP_OUT_UNKNOWN;
+    return r;
+}

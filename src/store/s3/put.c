@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing: one PUT up to S3_PART_BYTES, an upload in parts above it. The SHA-256 of every body is signed, so that the server refuses
+ * bytes that changed on the way. A PUT that has to be repeated puts the same bytes again.
+ *
+ * RP_PUT_NEW holds where If-None-Match was seen to hold (powers.put_new), and then for one PUT only: Ceph ends an upload in parts over
+ * whatever stands there. Otherwise the key is looked at right before; what remains is the time between. Where the bucket keeps versions
+ * nothing remains: an upload that came to stand on another one is deleted again, by its version (Ceph lets every one of several
+ * such uploads at once succeed). */
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "store/meta.h"
+#include "store/s3/meta.h"
+#include "store/s3/s3.h"
+
+#define META_ARENA_BYTES ((size_t)512 << 10)
+#define PARTS_MAX        10000
+#define AT_ONCE          2 /* parts under way, and buffers for them */
+#define MD5_BYTES        16
+
+struct putting {
+    struct rp_s3 *s3;
+    const char *key;
+    int flags;
+    bool put_new; /* If-None-Match holds */
+    struct s3_headers headers;
+    struct rp_arena arena;
+    char *buffers[AT_ONCE];
+    size_t filled[AT_ONCE];
+    bool ended; /* the source has no more */
+    int64_t size_bytes;
+    /* in parts */
+    char upload[S3_UPLOAD_MAX];
+    struct s3_part *parts;
+    size_t n_parts, cap_parts;
+};
+
+static void putting_done(struct putting *p)
+{
+    for (size_t i = 0; i < AT_ONCE; i++)
+        free(p->buffers[i]);
+    free(p->parts);
+    rp_arena_done(&p->arena);
+}
+
+static int fill(struct putting *p, size_t i, const struct rp_source *from, struct rp_error *err)
+{
+    p->filled[i] = 0;
+    if (!p->buffers[i] && !(p->buffers[i] = malloc(S3_PART_BYTES)))
+        return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
+    while (!p->ended && p->filled[i] < S3_PART_BYTES) {
+        int64_t n = from->read(from->ctx, p->buffers[i] + p->filled[i], S3_PART_BYTES - p->filled[i], err);
+        if (n < 0) return (int)n;
+        RP_ASSERT((size_t)n <= S3_PART_BYTES - p->filled[i]);
+        p->filled[i] += (size_t)n;
+        p->ended = n == 0;
+    }
+    p->size_bytes += (int64_t)p->filled[i];
+    return 0;
+}
+
+/* ---- what came of it ---- */
+
+static bool md5_hex(const void *bytes, size_t n, char out[RP_ETAG_MAX])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    if (EVP_Digest(bytes, n, digest, &length, EVP_md5(), NULL) != 1 || length != MD5_BYTES) return false;
+    for (unsigned i = 0; i < length; i++)
+        snprintf(out + 2 * (size_t)i, 3, "%02x", digest[i]);
+    return true;
+}
+
+static int look(struct rp_s3 *s3, const char *key, const char *version, struct rp_identity *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", key);
+    if (version[0]) rp_s3_query(&call, "versionId", version);
+    return rp_s3_head(s3, &call, out, err);
+}
+
+static int taken(const struct putting *p, struct rp_error *err)
+{
+    return rp_error_set(err, RP_EEXISTS, "bucket '%.80s': '%s' exists already", p->s3->target.bucket, p->key);
+}
+
+static int refuse_taken(const struct putting *p, struct rp_error *err)
+{
+    struct rp_identity there;
+    int r = look(p->s3, p->key, "", &there, err);
+    if (r == 0) return taken(p, err);
+    return r == RP_ENOTFOUND ? 0 : r;
+}
+
+/* The answer to a PUT has no Last-Modified, hence one more look. Who finds another upload there has been overtaken: this one was
+ * whole, and is history; its time is then that of the answer. */
+static int identify(const struct putting *p, const struct s3_call *call, const char *etag, struct rp_identity *out,
+                    struct rp_error *err)
+{
+    struct rp_identity made = { .size_bytes = p->size_bytes }, found;
+    if (!out) return 0;
+    rp_s3_version_of(call, made.version);
+    snprintf(made.etag, sizeof made.etag, "%s", etag);
+    rp_s3_header_date(call, "date", &made.modified_ms);
+    int r = look(p->s3, p->key, made.version, &found, err);
+    if (r == 0 && (!etag[0] || strcmp(found.etag, etag) == 0) && found.size_bytes == p->size_bytes)
+        made = found;
+    else if (r < 0 && r != RP_ENOTFOUND)
+        return rp_error_wrap(err, RP_EUNKNOWN, "'%s' was put, but what it is now cannot be seen", p->key);
+    *out = made;
+    return 0;
+}
+
+/* "Taken" in answer to a repeated request may speak of our own first one. */
+static int taken_by_us(const struct putting *p, const char *etag, struct rp_identity *out, struct rp_error *err)
+{
+    struct rp_identity there;
+    int r = look(p->s3, p->key, "", &there, err);
+    if (r < 0) return r == RP_ENOTFOUND ? rp_error_set(err, RP_ECONFLICT, "'%s' comes and goes", p->key) : r;
+    if (!etag[0] || strcmp(there.etag, etag) != 0 || there.size_bytes != p->size_bytes) return taken(p, err);
+    if (out) *out = there;
+    return 0;
+}
+
+/* ---- the first of several ---- */
+
+struct older {
+    const struct putting *p;
+    const char *version;
+    bool found;
+};
+
+/* What stands right below our version: nothing or a delete marker means that the key was free. */
+static int see_older(void *ctx, const struct s3_listed *listed, struct rp_error *err)
+{
+    struct older *o = ctx;
+    (void)err;
+    if (strcmp(listed->entry.key, o->p->key) != 0) return 1;
+    if (strcmp(listed->entry.identity.version, o->version) == 0) return 0;
+    o->found = !listed->is_marker;
+    return 1;
+}
+
+static int delete_version(struct rp_s3 *s3, const char *key, const char *version, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("DELETE", key);
+    rp_s3_query(&call, "versionId", version);
+    int r = rp_s3_run(s3, &call, err);
+    return r == RP_ENOTFOUND ? 0 : r;
+}
+
+static int give_way(const struct putting *p, const struct s3_call *put, struct rp_error *err)
+{
+    char version[RP_VERSION_MAX];
+    struct older older = { .p = p, .version = version };
+    struct s3_page page = { 0 };
+    rp_s3_version_of(put, version);
+    if (!(p->flags & RP_PUT_NEW) || !version[0]) return 0;
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("GET", NULL);
+    rp_s3_query(&call, "versions", "");
+    rp_s3_query(&call, "encoding-type", "url");
+    rp_s3_query(&call, "max-keys", "2");
+    rp_s3_query(&call, "prefix", p->key);
+    rp_s3_query(&call, "key-marker", p->key);
+    rp_s3_query(&call, "version-id-marker", version);
+    int r = rp_s3_run(p->s3, &call, err);
+    rp_s3_list_clean(&call.answer);
+    if (r == 0) r = rp_s3_read_list(rp_buf_text(&call.answer), call.answer.len, true, see_older, &older, &page, err);
+    if (r >= 0 && !older.found) return 0;
+    if (r >= 0) r = delete_version(p->s3, p->key, version, err);
+    return r < 0 ? rp_error_wrap(err, RP_EUNKNOWN, "'%s' was put, perhaps over another", p->key) : taken(p, err);
+}
+
+/* ---- whole ---- */
+
+static int put_whole(struct putting *p, struct rp_identity *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", p->key);
+    char etag[RP_ETAG_MAX + 4] = "", bare[RP_ETAG_MAX] = "";
+    bool only_new = p->flags & RP_PUT_NEW;
+    int r = only_new && !p->put_new ? refuse_taken(p, err) : 0;
+    if (r == 0 && only_new && p->put_new) r = rp_s3_headers_add(&p->headers, "if-none-match", "*", err);
+    if (r < 0) return r;
+    call.message.headers = p->headers.pairs;
+    call.message.n_headers = p->headers.n;
+    call.message.body = p->buffers[0];
+    call.message.body_bytes = p->filled[0];
+    r = rp_s3_run(p->s3, &call, err);
+    if (r == RP_ECHANGED && only_new) {
+        if (call.attempts < 2 || !md5_hex(p->buffers[0], p->filled[0], bare)) return taken(p, err);
+        return taken_by_us(p, bare, out, err);
+    }
+    if (r < 0) return r;
+    if (!rp_s3_header(&call, "etag", etag, sizeof etag))
+        return rp_error_set(err, RP_ECORRUPT, "the answer to the put of '%s' has no etag", p->key);
+    rp_s3_etag_bare(etag, bare);
+    if ((r = give_way(p, &call, err)) < 0) return r;
+    return identify(p, &call, bare, out, err);
+}
+
+/* ---- in parts ---- */
+
+int rp_s3_upload_begin(struct rp_s3 *s3, const char *key, const struct s3_headers *headers, char out[S3_UPLOAD_MAX],
+                       struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", key);
+    rp_s3_query(&call, "uploads", "");
+    call.message.headers = headers->pairs;
+    call.message.n_headers = headers->n;
+    int r = rp_s3_run(s3, &call, err);
+    if (r < 0) return r;
+    return rp_s3_read_text(rp_buf_text(&call.answer), call.answer.len, "InitiateMultipartUploadResult", "UploadId", out,
+                           S3_UPLOAD_MAX, err);
+}
+
+/* The etag that servers give to an upload in parts: the MD5 of the parts' MD5s, and their number. "": the parts' are none. */
+void rp_s3_upload_etag(const struct s3_part *parts, size_t n, char out[RP_ETAG_MAX])
+{
+    RP_CLEANUP(rp_freep) unsigned char *digests = malloc(n * MD5_BYTES + 1);
+    out[0] = '\0';
+    for (size_t i = 0; digests && i < n; i++) {
+        if (strlen(parts[i].etag) != 2 * (size_t)MD5_BYTES) return;
+        for (size_t j = 0; j < MD5_BYTES; j++) {
+            const char digits[3] = { parts[i].etag[2 * j], parts[i].etag[2 * j + 1], '\0' };
+            char *end;
+            digests[i * MD5_BYTES + j] = (unsigned char)strtoul(digits, &end, 16);
+            if (end != digits + 2) return;
+        }
+    }
+    if (digests && md5_hex(digests, n * MD5_BYTES, out)) snprintf(out + 2 * (size_t)MD5_BYTES, 8, "-%zu", n);
+}
+
+int rp_s3_upload_end(struct rp_s3 *s3, struct s3_call *call, const char *upload, const struct s3_part *parts, size_t n,
+                     struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(S3_ANSWER_MAX);
+    char etag[RP_ETAG_MAX];
+    int r = rp_s3_write_parts(&body, parts, n, err);
+    if (r < 0) return r;
+    rp_s3_query(call, "uploadId", upload);
+    call->message.body = rp_buf_text(&body);
+    call->message.body_bytes = body.len;
+    r = rp_s3_run(s3, call, err);
+    call->message.body = NULL;
+    call->message.body_bytes = 0;
+    if (r < 0) return r;
+    return rp_s3_read_text(rp_buf_text(&call->answer), call->answer.len, "CompleteMultipartUploadResult", "ETag", etag,
+                           sizeof etag, err);
+}
+
+static int room_for_part(struct putting *p, struct rp_error *err)
+{
+    if (p->n_parts == PARTS_MAX) {
+        rp_error_set(err, RP_ETOOBIG, "'%s' is larger than %d parts of %zu MiB", p->key, PARTS_MAX,
+                     S3_PART_BYTES >> 20);
+        return rp_error_hint(err, "upload it by other means, in larger parts");
+    }
+    if (p->n_parts < p->cap_parts) return 0;
+    size_t cap = p->cap_parts ? 2 * p->cap_parts : 16;
+    struct s3_part *grown = reallocarray(p->parts, cap, sizeof *grown);
+    if (!grown) return rp_error_set(err, RP_ENOMEM, "no memory for an upload in parts");
+    p->parts = grown;
+    p->cap_parts = cap;
+    return 0;
+}
+
+static int part_judge(struct putting *p, const struct s3_call *call, struct rp_error *err)
+{
+    char etag[RP_ETAG_MAX + 4];
+    if (call->code < 0 || call->status != 200) return rp_s3_error(p->s3, call, err);
+    if (!rp_s3_header(call, "etag", etag, sizeof etag))
+        return rp_error_set(err, RP_ECORRUPT, "the answer to a part of '%s' has no etag", p->key);
+    int r = room_for_part(p, err);
+    if (r < 0) return r;
+    struct s3_part *part = &p->parts[p->n_parts++];
+    part->number = (int)p->n_parts;
+    rp_s3_etag_bare(etag, part->etag);
+    return 0;
+}
+
+static int send_parts(struct putting *p, size_t n, struct rp_error *err)
+{
+    struct s3_call calls[AT_ONCE];
+    char numbers[AT_ONCE][24];
+    for (size_t i = 0; i < n; i++) {
+        calls[i] = rp_s3_call("PUT", p->key);
+        snprintf(numbers[i], sizeof numbers[i], "%zu", p->n_parts + i + 1);
+        rp_s3_query(&calls[i], "partNumber", numbers[i]);
+        rp_s3_query(&calls[i], "uploadId", p->upload);
+        calls[i].message.body = p->buffers[i];
+        calls[i].message.body_bytes = p->filled[i];
+    }
+    int r = rp_s3_wire_run(p->s3->wire, calls, n, err);
+    for (size_t i = 0; i < n; i++) {
+        if (r == 0) r = part_judge(p, &calls[i], err);
+        rp_s3_call_done(&calls[i]);
+    }
+    return r;
+}
+
+/* Two buffers are full when this begins. */
+static int send_all(struct putting *p, const struct rp_source *from, struct rp_error *err)
+{
+    for (;;) {
+        size_t n = p->filled[1] > 0 ? 2 : 1;
+        int r = send_parts(p, n, err);
+        if (r < 0 || p->ended) return r;
+        if ((r = fill(p, 0, from, err)) < 0 || (r = fill(p, 1, from, err)) < 0) return r;
+        if (p->filled[0] == 0) return 0;
+    }
+}
+
+static int complete(struct putting *p, struct rp_identity *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", p->key);
+    static const struct rp_pair only_new = { "if-none-match", "*" };
+    char etag[RP_ETAG_MAX];
+    rp_s3_upload_etag(p->parts, p->n_parts, etag);
+    if (p->flags & RP_PUT_NEW) {
+        int r = refuse_taken(p, err);
+        if (r < 0) return r;
+        call.message.headers = &only_new;
+        call.message.n_headers = p->put_new ? 1 : 0;
+    }
+    int r = rp_s3_upload_end(p->s3, &call, p->upload, p->parts, p->n_parts, err);
+    /* Ended by a first request whose answer was lost. */
+    if (r == RP_ENOTFOUND && call.attempts > 1) return taken_by_us(p, etag, out, err);
+    if (r == RP_ECHANGED && (p->flags & RP_PUT_NEW))
+        return call.attempts > 1 ? taken_by_us(p, etag, out, err) : taken(p, err);
+    if (r == 0) r = give_way(p, &call, err);
+    return r < 0 ? r : identify(p, &call, etag, out, err);
+}
+
+static int put_in_parts(struct putting *p, const struct rp_source *from, struct rp_identity *out, struct rp_error *err)
+{
+    int r = rp_s3_upload_begin(p->s3, p->key, &p->headers, p->upload, err);
+    if (r < 0) return r;
+    if ((r = send_all(p, from, err)) == 0) r = complete(p, out, err);
+    /* Not if its end may have been carried out: aborting then could only say what is known already. */
+    if (r < 0 && r != RP_EUNKNOWN) rp_s3_abort_partial(&p->s3->base, p->key, p->upload, NULL);
+    return r;
+}
+
+int rp_s3_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
+              int flags, struct rp_identity *out, struct rp_error *err)
+{
+    struct rp_s3 *s3 = rp_s3_of(store);
+    int r = rp_key_check(key, strlen(key), err);
+    if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
+    RP_CLEANUP(putting_done)
+    struct putting p = {
+        .s3 = s3, .key = key, .flags = flags, .put_new = rp_s3_powers(s3).put_new, .arena = RP_ARENA(META_ARENA_BYTES)
+    };
+    if ((r = rp_s3_headers_meta(&p.headers, meta, &p.arena, err)) < 0) return rp_error_wrap(err, r, "put '%s'", key);
+    if ((r = fill(&p, 0, from, err)) < 0) return r;
+    if (!p.ended && (r = fill(&p, 1, from, err)) < 0) return r;
+    return p.filled[1] > 0 ? put_in_parts(&p, from, out, err) : put_whole(&p, out, err);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remove.h - what looking and removing share inside the S3 store.
+ *
+ * R1  A removal has three steps: look (only at level window, or where a server says "deleted" of what was never there), erase, look
+ *     again. `deleted` is said only of what the server said it deleted, or may have deleted, and then was seen to be gone.
+ * R2  A page of a listing speaks for the keys from where it was begun up to its last key (to the end, if it is the last page), and
+ *     only if it is in order. What it leaves out before an erase is asked about with a HEAD: an empty listing deletes nothing and
+ *     makes nothing gone.
+ * R3  By key, erasing follows the look at once and in small portions (S3_PORTION): the time between is the window. */
+#ifndef RP_STORE_S3_REMOVE_H
+#define RP_STORE_S3_REMOVE_H
+
+#include "store/s3/s3.h"
+
+#include <stdio.h>
+
+#define S3_SPAN_MAX      1000
+#define S3_PORTION       250
+#define S3_PORTION_HEADS 64 /* where each is looked at by a request of its own */
+
+static inline void rp_s3_say(struct rp_item *item, enum rp_outcome outcome, const char *note)
+{
+    item->outcome = outcome;
+    snprintf(item->note, sizeof item->note, "%.*s", (int)sizeof item->note - 1, note);
+}
+
+/* ---- span.c ---- */
+
+/* Up to `keys` keys with this prefix, after `after` (and after_version of it: versions only), each handed to fn in order. All borrowed. */
+struct s3_span {
+    bool versions;
+    const char *prefix, *after, *after_version; /* "": none */
+    const char *keys;
+    s3_listed_fn *fn;
+    void *ctx;
+};
+#define S3_NUMBER 24
+void rp_s3_span_keys(size_t wanted, char out[S3_NUMBER]); /* S3_SPAN_MAX at most */
+struct s3_call rp_s3_span_call(const struct s3_span *span);
+int rp_s3_span_read(struct rp_s3 *s3, const struct s3_span *span, struct s3_call *call, struct s3_page *page,
+                    struct rp_error *err);
+/* Both of them for one page. */
+int rp_s3_span(struct rp_s3 *s3, const struct s3_span *span, struct s3_page *page, struct rp_error *err);
+/* A text shortly before this key, so that a listing after it begins with the key. */
+void rp_s3_before(const char *key, char out[RP_KEY_MAX + 1]);
+
+/* ---- look.c ---- */
+
+/* rp_s3_look for what the server said it has deleted: what a complete listing does not show is gone without another question. */
+int rp_s3_look_again(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err);
+
+/* ---- erase.c ---- */
+
+/* S3_BY_VERSION: identity.version, "null" for the one without. S3_BY_ETAG: identity.etag, by If-Match. */
+enum s3_by { S3_BY_KEY, S3_BY_VERSION, S3_BY_ETAG };
+/* Sends the deletes. Outcomes are what the server said: deleted, gone (no such key), changed (the etag did not fit), denied, retry
+ * (refused), unknown. Negative: a failure of the store as a whole; the items are then retry or unknown. Each key (and version) once. */
+int rp_s3_erase(struct rp_s3 *s3, struct rp_item *items, size_t n, enum s3_by by, struct rp_error *err);
+
+/* Servers want to see that the body of a multi-object delete arrived whole: by MD5 or, where that is forbidden here, the newer way. */
+#define S3_SUM 64
+struct rp_pair rp_s3_sum(const char *body, size_t n, char out[S3_SUM]);
+
+/* ---- versions.c ---- */
+
+#define S3_OLDER_MAX  4096 /* versions held at a time */
+#define S3_COVERS_MAX 8
+
+struct s3_version {
+    size_t plan;
+    bool cover; /* a marker that lies directly on the marked version, or on nothing */
+    char id[RP_VERSION_MAX];
+};
+/* What is known of the versions under one item's key. */
+struct s3_plan {
+    struct rp_item *item;
+    bool older_sent; /* the caller's: all older ones were sent off */
+    bool read;       /* all that follows is known; else `why` */
+    bool found;      /* the marked version is there */
+    bool stands;     /* the key shows an object */
+    bool objects;    /* there are versions that are no markers */
+    bool more;       /* not all older versions are held */
+    char id[RP_VERSION_MAX];
+    char why[120];
+    /* while it is read */
+    bool begun, entered;
+    size_t first;
+    char run[S3_COVERS_MAX][RP_VERSION_MAX];
+    size_t n_run;
+};
+struct s3_versions {
+    struct rp_s3 *s3;
+    struct s3_plan *plans; /* by key, each key once */
+    size_t n;
+    struct s3_version *held; /* S3_OLDER_MAX places: the older ones, and the covers, of each plan */
+    size_t n_held;
+    size_t at; /* the first plan not read */
+};
+/* Reads the versions of every plan's key. Negative: a failure of the store as a whole. */
+int rp_s3_versions_read(struct s3_versions *vs, struct rp_error *err);
+
+/* ---- remove_versions.c ---- */
+
+/* The marked version and all older ones, then the delete markers that directly cover it. Items in order of key. Outcomes are final. */
+int rp_s3_remove_versions(struct rp_s3 *s3, struct rp_item **items, size_t n, struct rp_error *err);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Removal where the bucket keeps versions: the marked one and all older ones, each by its id, so that nothing else can be hit.
+ *
+ * Newest last: as long as the marked version stands, or what covers it, no older one comes to light, wherever the work is
+ * interrupted. A multi-object delete has no order of its own, hence three rounds: the older ones; the marked one, if all older
+ * ones are gone; the delete markers that lay directly on it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "store/s3/remove.h"
+
+#define PASSES_MAX 64 /* of S3_OLDER_MAX versions each */
+
+static bool is_away(enum rp_outcome said)
+{
+    return said == RP_OUT_DELETED || said == RP_OUT_GONE;
+}
+
+/* ---- rounds ---- */
+
+struct round {
+    struct rp_item *doomed; /* S3_OLDER_MAX places */
+    size_t *plan;
+    size_t n;
+};
+
+static void doom(struct round *round, const struct s3_plan *plan, size_t index, const char *id)
+{
+    struct rp_item *item = &round->doomed[round->n];
+    *item = (struct rp_item){ .key = plan->item->key };
+    snprintf(item->identity.version, sizeof item->identity.version, "%s", id);
+    round->plan[round->n++] = index;
+}
+
+static bool is_open(const struct s3_versions *vs, const struct s3_version *held)
+{
+    return !held->cover && vs->plans[held->plan].item->outcome == RP_OUT_NONE;
+}
+
+/* The first failure among a key's older versions is the answer for the marked one, which stays. */
+static int erase_older(struct s3_versions *vs, struct round *round, struct rp_error *err)
+{
+    round->n = 0;
+    for (size_t i = 0; i < vs->n_held; i++)
+        if (is_open(vs, &vs->held[i])) doom(round, &vs->plans[vs->held[i].plan], vs->held[i].plan, vs->held[i].id);
+    if (round->n == 0) return 0;
+    for (size_t i = 0; i < vs->n; i++)
+        vs->plans[i].older_sent = !vs->plans[i].more;
+    int r = rp_s3_erase(vs->s3, round->doomed, round->n, S3_BY_VERSION, err);
+    for (size_t i = 0; i < round->n; i++) {
+        struct rp_item *item = vs->plans[round->plan[i]].item;
+        if (!is_away(round->doomed[i].outcome) && item->outcome == RP_OUT_NONE)
+            rp_s3_say(item, round->doomed[i].outcome, round->doomed[i].note);
+    }
+    return r;
+}
+
+/* Reads, erases what is older, and reads again, until nothing older is there: only then may the marked one go. */
+static int clear_older(struct s3_versions *vs, struct round *round, struct rp_error *err)
+{
+    for (size_t passes = 0; passes < PASSES_MAX; passes++) {
+        int r = rp_s3_versions_read(vs, err);
+        if (r < 0) return r;
+        for (size_t i = 0; i < vs->n_held; i++)
+            if (is_open(vs, &vs->held[i]) && vs->plans[vs->held[i].plan].older_sent)
+                rp_s3_say(vs->plans[vs->held[i].plan].item, RP_OUT_UNKNOWN,
+                          "the server said that an older version was deleted, and still has it");
+        r = erase_older(vs, round, err);
+        if (r < 0 || round->n == 0) return r;
+    }
+    return 0;
+}
+
+static int erase_marked(struct s3_versions *vs, struct round *round, struct rp_error *err)
+{
+    round->n = 0;
+    for (size_t i = 0; i < vs->n; i++) {
+        const struct s3_plan *plan = &vs->plans[i];
+        if (plan->found && plan->item->outcome == RP_OUT_NONE) doom(round, plan, i, plan->id);
+    }
+    if (round->n == 0) return 0;
+    int r = rp_s3_erase(vs->s3, round->doomed, round->n, S3_BY_VERSION, err);
+    for (size_t i = 0; i < round->n; i++)
+        rp_s3_say(vs->plans[round->plan[i]].item, round->doomed[i].outcome, round->doomed[i].note);
+    return r;
+}
+
+/* A marker that stays hides nothing any more: whether they go is no part of the answer. */
+static void erase_covers(struct s3_versions *vs, struct round *round)
+{
+    round->n = 0;
+    for (size_t i = 0; i < vs->n_held; i++) {
+        const struct s3_plan *plan = &vs->plans[vs->held[i].plan];
+        if (vs->held[i].cover && is_away(plan->item->outcome)) doom(round, plan, vs->held[i].plan, vs->held[i].id);
+    }
+    if (round->n > 0) (void)rp_s3_erase(vs->s3, round->doomed, round->n, S3_BY_VERSION, NULL);
+}
+
+/* ---- what a listing does not show ---- */
+
+static void judge_absent(struct rp_s3 *s3, struct s3_plan *plan, const struct s3_call *call)
+{
+    struct rp_identity seen = { 0 };
+    struct rp_error why = { 0 };
+    struct rp_item *item = plan->item;
+    bool by_id = item->identity.version[0];
+    int r = call->code < 0 ? call->code : call->status == 200 ? 0 : rp_s3_error(s3, call, &why);
+    bool refused = call->code == 0 && (call->status == 404 || call->status == 405 || call->status == 400);
+    if (r == 0 && rp_s3_identity(call, &seen, &why) == 0 && (by_id || rp_identity_equal(&seen, &item->identity)))
+        rp_s3_say(item, rp_identity_equal(&seen, &item->identity) ? RP_OUT_RETRY : RP_OUT_CHANGED,
+                  "the listing of versions does not show it, and it is there");
+    else if (r == 0 || refused)
+        rp_s3_say(item, plan->stands ? RP_OUT_CHANGED : RP_OUT_GONE, "");
+    else
+        rp_s3_say(item, r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY, call->code < 0 ? call->note : why.text);
+}
+
+/* Asked by HEAD: an empty listing makes nothing gone. */
+static int confirm_absent(struct s3_versions *vs, struct rp_error *err)
+{
+    size_t n = 0;
+    RP_CLEANUP(rp_freep) struct s3_call *calls = calloc(vs->n + 1, sizeof *calls);
+    RP_CLEANUP(rp_freep) size_t *plan = calloc(vs->n + 1, sizeof *plan);
+    if (calls == NULL || plan == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
+    for (size_t i = 0; i < vs->n; i++) {
+        const struct rp_item *item = vs->plans[i].item;
+        if (!vs->plans[i].read || vs->plans[i].found || item->outcome != RP_OUT_NONE) continue;
+        calls[n] = rp_s3_call("HEAD", item->key);
+        if (item->identity.version[0]) rp_s3_query(&calls[n], "versionId", item->identity.version);
+        plan[n++] = i;
+    }
+    int r = n == 0 ? 0 : rp_s3_wire_run(vs->s3->wire, calls, n, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        judge_absent(vs->s3, &vs->plans[plan[i]], &calls[i]);
+        rp_s3_call_done(&calls[i]);
+    }
+    return r;
+}
+
+/* ---- afterwards ---- */
+
+static void settle(const struct s3_plan *seen, enum rp_outcome said, const char *note)
+{
+    struct rp_item *item = seen->item;
+    if (!seen->read)
+        rp_s3_say(item, said == RP_OUT_RETRY ? RP_OUT_RETRY : RP_OUT_UNKNOWN, note[0] ? note : seen->why);
+    else if (seen->found)
+        rp_s3_say(item, said == RP_OUT_DENIED || said == RP_OUT_RETRY ? said : RP_OUT_UNKNOWN,
+                  note[0] ? note : "the server said that it was deleted, and still has it");
+    else if (said == RP_OUT_DELETED)
+        rp_s3_say(item, RP_OUT_DELETED, "");
+    else
+        rp_s3_say(item, RP_OUT_NONE, "");
+}
+
+/* Those that were sent are read once more; what is not shown now, and was not said to be deleted, is asked for. */
+static int look_again(struct s3_versions *vs, const struct round *sent, struct rp_error *err)
+{
+    struct s3_versions again = { .s3 = vs->s3, .n = sent->n };
+    RP_CLEANUP(rp_freep) struct s3_plan *plans = again.plans = calloc(sent->n + 1, sizeof *plans);
+    RP_CLEANUP(rp_freep) struct s3_version *held = again.held = calloc(S3_OLDER_MAX, sizeof *held);
+    if (plans == NULL || held == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
+    for (size_t i = 0; i < sent->n; i++)
+        plans[i].item = vs->plans[sent->plan[i]].item;
+    int r = rp_s3_versions_read(&again, err);
+    for (size_t i = 0; i < sent->n; i++)
+        settle(&plans[i], sent->doomed[i].outcome, sent->doomed[i].note);
+    if (r == 0) r = confirm_absent(&again, err);
+    for (size_t i = 0; i < sent->n; i++) {
+        enum rp_outcome said = sent->doomed[i].outcome, now = plans[i].item->outcome;
+        if (now == RP_OUT_NONE)
+            rp_s3_say(plans[i].item, RP_OUT_UNKNOWN, sent->doomed[i].note);
+        else if ((said == RP_OUT_UNKNOWN || said == RP_OUT_RETRY) && (now == RP_OUT_GONE || now == RP_OUT_CHANGED))
+            rp_s3_say(plans[i].item, RP_OUT_DELETED, "");
+    }
+    return r;
+}
+
+/* ---- passes ---- */
+
+static bool has_older(const struct s3_versions *vs, size_t plan)
+{
+    for (size_t i = 0; i < vs->n_held; i++)
+        if (vs->held[i].plan == plan && !vs->held[i].cover) return true;
+    return vs->plans[plan].more;
+}
+
+static int remove_pass(struct s3_versions *vs, struct round *round, struct rp_error *err)
+{
+    int r = clear_older(vs, round, err);
+    if (r < 0) return r;
+    for (size_t i = 0; i < vs->n; i++) {
+        struct rp_item *item = vs->plans[i].item;
+        if (item->outcome != RP_OUT_NONE) continue;
+        if (!vs->plans[i].read)
+            rp_s3_say(item, RP_OUT_RETRY, vs->plans[i].why);
+        else if (has_older(vs, i))
+            rp_s3_say(item, RP_OUT_RETRY, "it has many older versions; the rest of them goes next time");
+    }
+    r = confirm_absent(vs, err);
+    if (r < 0) return r;
+    r = erase_marked(vs, round, err);
+    if (r == 0 && round->n > 0) r = look_again(vs, round, err);
+    if (r == 0) erase_covers(vs, round);
+    return r;
+}
+
+/* The first of each key: an item that names another version of the same key waits for the next turn. */
+static size_t choose(struct rp_item **items, size_t n, struct s3_plan *plans)
+{
+    size_t chosen = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (items[i]->outcome != RP_OUT_NONE) continue;
+        if (chosen > 0 && strcmp(plans[chosen - 1].item->key, items[i]->key) == 0) continue;
+        plans[chosen++] = (struct s3_plan){ .item = items[i] };
+    }
+    return chosen;
+}
+
+static void doubt(const struct s3_versions *vs)
+{
+    for (size_t i = 0; i < vs->n; i++)
+        if (vs->plans[i].item->outcome == RP_OUT_NONE || vs->plans[i].item->outcome == RP_OUT_DELETED)
+            rp_s3_say(vs->plans[i].item, RP_OUT_UNKNOWN, "the store failed while it was being removed");
+}
+
+int rp_s3_remove_versions(struct rp_s3 *s3, struct rp_item **items, size_t n, struct rp_error *err)
+{
+    int r = 0;
+    size_t places = n > S3_OLDER_MAX ? n : S3_OLDER_MAX;
+    struct s3_versions vs = { .s3 = s3 };
+    RP_CLEANUP(rp_freep) struct s3_plan *plans = calloc(n + 1, sizeof *plans);
+    RP_CLEANUP(rp_freep) struct s3_version *held = calloc(S3_OLDER_MAX, sizeof *held);
+    RP_CLEANUP(rp_freep) struct rp_item *doomed = calloc(places, sizeof *doomed);
+    RP_CLEANUP(rp_freep) size_t *plan = calloc(places, sizeof *plan);
+    if (!plans || !held || !doomed || !plan) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
+    struct round round = { .doomed = doomed, .plan = plan };
+    vs.plans = plans;
+    vs.held = held;
+    while (r == 0 && (vs.n = choose(items, n, plans)) > 0) {
+        r = remove_pass(&vs, &round, err);
+        if (r < 0) doubt(&vs);
+    }
+    return r;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The S3 store: opening, closing, its clock, the table of its slots. */
+#include "store/s3/s3.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/time.h"
+
+#define ARENA_BYTES       ((size_t)256 << 10)
+#define TIMEOUT_MS_STOCK  (30 * RP_SECOND_MS)
+#define PATIENCE_MS_STOCK (60 * RP_SECOND_MS)
+
+struct s3_powers rp_s3_powers(struct rp_s3 *s3)
+{
+    pthread_mutex_lock(&s3->lock);
+    struct s3_powers powers = s3->powers;
+    pthread_mutex_unlock(&s3->lock);
+    return powers;
+}
+
+static void s3_close(struct rp_store *store)
+{
+    struct rp_s3 *s3 = rp_s3_of(store);
+    if (s3->wire) rp_s3_wire_close(s3->wire);
+    if (s3->credentials) rp_s3_credentials_free(s3->credentials);
+    pthread_mutex_destroy(&s3->lock);
+    rp_arena_done(&s3->arena);
+    free(s3);
+}
+
+static int s3_now_ms(struct rp_store *store, int64_t *out, struct rp_error *err)
+{
+    struct rp_s3 *s3 = rp_s3_of(store);
+    if (rp_s3_wire_clock(s3->wire, out)) return 0;
+    int r = rp_s3_bucket_check(s3, err);
+    /* Also who says no says what time it is. */
+    if (rp_s3_wire_clock(s3->wire, out)) return 0;
+    return r < 0 ? r
+                 : rp_error_set(err, RP_EUNAVAILABLE, "bucket '%.80s': the server does not say what time it is",
+                                s3->target.bucket);
+}
+
+static const struct rp_store_ops s3_ops = {
+    .type = "s3",
+    .close = s3_close,
+    .probe = rp_s3_probe,
+    .put = rp_s3_put,
+    .get = rp_s3_get,
+    .stat = rp_s3_stat,
+    .list = rp_s3_list,
+    .remove = rp_s3_remove,
+    .copy = rp_s3_copy,
+    .annotate = rp_s3_annotate,
+    .presign = rp_s3_presign_slot,
+    .list_partial = rp_s3_list_partial,
+    .abort_partial = rp_s3_abort_partial,
+    .now_ms = s3_now_ms,
+};
+
+static int keep_options(struct rp_s3 *s3, const struct rp_s3_options *options, struct rp_error *err)
+{
+    struct rp_s3_options *o = &s3->options;
+    const char **const texts[] = { &o->endpoint,   &o->region,        &o->bucket,  &o->style,  &o->access_key,
+                                   &o->secret_key, &o->session_token, &o->profile, &o->ca_file };
+    *o = *options;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!(*texts[i] = rp_arena_strdup(&s3->arena, *texts[i] ? *texts[i] : "")))
+            return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    if (!o->style[0]) o->style = "auto";
+    if (o->timeout_ms == 0) o->timeout_ms = TIMEOUT_MS_STOCK;
+    if (o->patience_ms == 0) o->patience_ms = PATIENCE_MS_STOCK;
+    return 0;
+}
+
+static int connect_parts(struct rp_s3 *s3, struct rp_error *err)
+{
+    int r = rp_s3_target_of(&s3->options, &s3->arena, &s3->target, &s3->vendor, err);
+    if (r < 0) return r;
+    if ((r = rp_s3_credentials_new(&s3->options, &rp_clock_host, &s3->credentials, err)) < 0) return r;
+    const struct s3_wire_options wire = { .target = s3->target,
+                                          .credentials = s3->credentials,
+                                          .ca_file = s3->options.ca_file,
+                                          .timeout_ms = s3->options.timeout_ms,
+                                          .patience_ms = s3->options.patience_ms,
+                                          .requests_per_second = s3->options.requests_per_second,
+                                          .clock = &rp_clock_host };
+    return rp_s3_wire_open(&wire, &s3->wire, err);
+}
+
+int rp_store_s3_open(const struct rp_s3_options *options, struct rp_store **out, struct rp_error *err)
+{
+    struct rp_s3 *s3 = calloc(1, sizeof *s3);
+    if (!s3) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    *s3 = (struct rp_s3){
+        .base.ops = &s3_ops, .arena = RP_ARENA(ARENA_BYTES), .copy_max = S3_COPY_MAX, .copy_part = S3_COPY_PART
+    };
+    int r = pthread_mutex_init(&s3->lock, NULL);
+    RP_ASSERT(r == 0);
+    RP_CLEANUP(rp_store_closep) struct rp_store *store = &s3->base;
+    if ((r = keep_options(s3, options, err)) < 0) return r;
+    if ((r = connect_parts(s3, err)) < 0) return r;
+    *out = store;
+    store = NULL;
+    return 0;
+}

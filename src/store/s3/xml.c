@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the documents mean. Rows are packed into a buffer while a document is read and handed over when all of it was seen to be right
+ * (X1), so that a page costs no more memory than its own text. */
+#include "store/s3/xml.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/time.h"
+#include "store/s3/parse.h"
+
+/* ---- packed rows ---- */
+
+enum { WORDS = 4 };
+#define ROWS_MAX(n) (4 * (n) + 1) /* of a document of n bytes; it may be in an encoding that is shorter than UTF-8 */
+struct fixed {
+    int64_t size_bytes, time_ms;
+    bool is_latest, is_marker;
+    uint16_t room[WORDS]; /* bytes of each word as packed, NUL included; a decoded one may be shorter */
+};
+struct row {
+    struct fixed fixed;
+    char *word[WORDS];
+};
+
+static int pack(struct rp_buf *rows, struct fixed fixed, const char *const words[WORDS], struct rp_error *err)
+{
+    for (size_t i = 0; i < WORDS; i++)
+        fixed.room[i] = (uint16_t)(words[i] ? strlen(words[i]) + 1 : 1);
+    rp_buf_add(rows, &fixed, sizeof fixed);
+    for (size_t i = 0; i < WORDS; i++)
+        rp_buf_add(rows, words[i] ? words[i] : "", fixed.room[i]);
+    return rows->failed == 0 ? 0 : rp_error_set(err, rows->failed, "keep a row");
+}
+
+/* The row at *at, and *at behind it; false at the end. */
+static bool unpack(struct rp_buf *rows, size_t *at, struct row *out)
+{
+    if (*at == rows->len) return false;
+    RP_ASSERT(rows->len - *at > sizeof out->fixed);
+    memcpy(&out->fixed, rows->data + *at, sizeof out->fixed);
+    *at += sizeof out->fixed;
+    for (size_t i = 0; i < WORDS; i++) {
+        out->word[i] = rows->data + *at;
+        *at += out->fixed.room[i];
+    }
+    RP_ASSERT(*at <= rows->len);
+    return true;
+}
+
+/* ---- texts ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/* In place; AWS writes a space as "+", Ceph as "%20". Returns the new length, or -1 for a broken escape. */
+static int64_t decode(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from != '\0'; from++) {
+        if (*from != '%') {
+            *to++ = *from == '+' ? ' ' : *from;
+            continue;
+        }
+        const int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
+        if (low < 0) return -1;
+        *to++ = (char)(high * 16 + low);
+        from += 2;
+    }
+    *to = '\0';
+    return to - text;
+}
+
+static int read_key(char *key, bool url_encoded, struct rp_error *err)
+{
+    const int64_t n = url_encoded ? decode(key) : (int64_t)strlen(key);
+    if (n < 0) return rp_error_set(err, RP_ECORRUPT, "a key with a broken escape: '%.100s'", key);
+    const int r = rp_key_check(key, (size_t)n, err);
+    return r < 0 ? rp_error_set(err, RP_ECORRUPT, "a key that is none: '%.100s'", key) : 0;
+}
+
+/* Spaces and line ends around a number or a word that is no key. */
+static const char *trimmed(const char *text, char *out, size_t size)
+{
+    text += strspn(text, " \t\r\n");
+    size_t n = strlen(text);
+    while (n > 0 && strchr(" \t\r\n", text[n - 1]))
+        n--;
+    if (n >= size) return NULL;
+    memcpy(out, text, n);
+    out[n] = '\0';
+    return out;
+}
+
+static int read_time(const char *text, const char *name, int64_t *out, struct rp_error *err)
+{
+    char word[48];
+    if (!text || !trimmed(text, word, sizeof word) || rp_time_parse(word, out, err) < 0)
+        return rp_error_set(err, RP_ECORRUPT, "<%s> is no time: '%.40s'", name, text ? text : "");
+    *out -= *out % RP_SECOND_MS;
+    return 0;
+}
+
+static int read_size(const char *text, int64_t *out, struct rp_error *err)
+{
+    char word[24] = "";
+    int64_t size = 0;
+    bool good = text && trimmed(text, word, sizeof word) && *word != '\0';
+    for (const char *c = word; good && *c != '\0'; c++)
+        good = *c >= '0' && *c <= '9' && !__builtin_mul_overflow(size, 10, &size) &&
+               !__builtin_add_overflow(size, *c - '0', &size);
+    if (!good) return rp_error_set(err, RP_ECORRUPT, "<Size> is no size: '%.40s'", text ? text : "");
+    *out = size;
+    return 0;
+}
+
+static int read_bool(const char *text, const char *name, bool *out, struct rp_error *err)
+{
+    char word[8];
+    if (!text || !trimmed(text, word, sizeof word) || (strcmp(word, "true") != 0 && strcmp(word, "false") != 0))
+        return rp_error_set(err, RP_ECORRUPT, "<%s> is neither true nor false: '%.40s'", name, text ? text : "");
+    *out = *word == 't';
+    return 0;
+}
+
+/* Into a field of fixed size; RP_ECORRUPT rather than cut. */
+static int copy_text(char *to, size_t size, const char *text, size_t n, const char *name, struct rp_error *err)
+{
+    if (n >= size)
+        return rp_error_set(err, RP_ECORRUPT, "<%s> has %zu bytes, more than %zu: '%.40s'", name, n, size - 1, text);
+    memcpy(to, text, n);
+    to[n] = '\0';
+    return 0;
+}
+
+static int copy_etag(char to[RP_ETAG_MAX], const char *text, struct rp_error *err)
+{
+    const size_t n = strlen(text);
+    const bool quoted = n >= 2 && text[0] == '"' && text[n - 1] == '"';
+    return copy_text(to, RP_ETAG_MAX, text + quoted, n - 2 * quoted, "ETag", err);
+}
+
+/* The version that an object has which was written without versions has no name with us. */
+static const char *version_name(const char *text)
+{
+    return !text || strcmp(text, "null") == 0 ? "" : text;
+}
+
+static int missing(const char *row, const char *name, struct rp_error *err)
+{
+    return rp_error_set(err, RP_ECORRUPT, "a <%s> without <%s>", row, name);
+}
+
+static int wrap(int r, const char *what, struct rp_error *err)
+{
+    return r < 0 ? rp_error_wrap(err, r, "the server's %s", what) : r;
+}
+
+/* ---- listings ---- */
+
+enum { KEY, MODIFIED, ETAG, SIZE, VERSION, LATEST, UPLOAD, BEGUN };
+enum { TRUNCATED, ENCODING, TOKEN, NEXT, NEXT_ID };
+enum { CONTENTS, VERSIONS, MARKER, UPLOADS };
+static const char *const row_names[] = {
+    [CONTENTS] = "Contents",
+    [VERSIONS] = "Version",
+    [MARKER] = "DeleteMarker",
+    [UPLOADS] = "Upload",
+};
+
+static const struct s3_shape list_shape = {
+    .roots = { "ListBucketResult", "ListVersionsResult" },
+    .rows = (const struct s3_element[]){ { "Contents", CONTENTS, false },
+                                         { "Version", VERSIONS, false },
+                                         { "DeleteMarker", MARKER, false },
+                                         { NULL, 0, false } },
+    .row_depth = 2,
+    .fields = (const struct s3_element[]){ { "Key", KEY, false },
+                                           { "LastModified", MODIFIED, false },
+                                           { "ETag", ETAG, false },
+                                           { "Size", SIZE, false },
+                                           { "VersionId", VERSION, false },
+                                           { "IsLatest", LATEST, false },
+                                           { NULL, 0, false } },
+    .heads = (const struct s3_element[]){ { "IsTruncated", TRUNCATED, false },
+                                          { "EncodingType", ENCODING, false },
+                                          { "NextContinuationToken", TOKEN, false },
+                                          { "NextKeyMarker", NEXT, false },
+                                          { "NextVersionIdMarker", NEXT_ID, false },
+                                          { NULL, 0, false } },
+};
+static const struct s3_shape partials_shape = {
+    .roots = { "ListMultipartUploadsResult" },
+    .rows = (const struct s3_element[]){ { "Upload", UPLOADS, false }, { NULL, 0, false } },
+    .row_depth = 2,
+    .fields =
+        (const struct s3_element[]){
+            { "Key", KEY, false }, { "UploadId", UPLOAD, false }, { "Initiated", BEGUN, false }, { NULL, 0, false } },
+    .heads = (const struct s3_element[]){ { "IsTruncated", TRUNCATED, false },
+                                          { "NextKeyMarker", NEXT, false },
+                                          { "NextUploadIdMarker", NEXT_ID, false },
+                                          { NULL, 0, false } },
+};
+
+static int keep_listed(void *ctx, int kind, const struct s3_texts *fields, struct rp_error *err)
+{
+    struct fixed f = { .is_marker = kind == MARKER, .is_latest = kind == CONTENTS };
+    const char *key = rp_s3_text(fields, KEY), *etag = rp_s3_text(fields, ETAG);
+    const char *version = rp_s3_text(fields, VERSION);
+    char bare[RP_ETAG_MAX] = "", id[RP_VERSION_MAX] = "";
+    if (!key) return missing(row_names[kind], "Key", err);
+    if (kind != MARKER && !etag) return missing(row_names[kind], "ETag", err);
+    if (kind != CONTENTS && !version) return missing(row_names[kind], "VersionId", err);
+    int r = read_time(rp_s3_text(fields, MODIFIED), "LastModified", &f.time_ms, err);
+    if (r == 0 && kind != MARKER) r = read_size(rp_s3_text(fields, SIZE), &f.size_bytes, err);
+    if (r == 0 && kind != CONTENTS) r = read_bool(rp_s3_text(fields, LATEST), "IsLatest", &f.is_latest, err);
+    if (r == 0 && kind != MARKER) r = copy_etag(bare, etag, err);
+    if (r == 0 && kind != CONTENTS) {
+        version = version_name(version);
+        r = copy_text(id, sizeof id, version, strlen(version), "VersionId", err);
+    }
+    return r < 0 ? r : pack(ctx, f, (const char *const[WORDS]){ key, bare, id }, err);
+}
+
+static int keep_partial(void *ctx, int kind, const struct s3_texts *fields, struct rp_error *err)
+{
+    struct fixed f = { 0 };
+    const char *key = rp_s3_text(fields, KEY), *upload = rp_s3_text(fields, UPLOAD);
+    if (!key) return missing(row_names[kind], "Key", err);
+    if (!upload || *upload == '\0') return missing(row_names[kind], "UploadId", err);
+    if (strlen(upload) >= S3_UPLOAD_MAX)
+        return rp_error_set(err, RP_ECORRUPT, "<UploadId> has %zu bytes", strlen(upload));
+    const int r = read_time(rp_s3_text(fields, BEGUN), "Initiated", &f.time_ms, err);
+    return r < 0 ? r : pack(ctx, f, (const char *const[WORDS]){ key, upload }, err);
+}
+
+/* Decodes and judges all keys; `last`: the last one, "" if there is none. */
+static int read_keys(struct rp_buf *rows, bool url_encoded, size_t *n, const char **last, struct rp_error *err)
+{
+    struct row row;
+    size_t count = 0;
+    *last = "";
+    for (size_t at = 0; unpack(rows, &at, &row); count++) {
+        const int r = read_key(row.word[0], url_encoded, err);
+        if (r < 0) return r;
+        *last = row.word[0];
+    }
+    *n = count;
+    return 0;
+}
+
+/* A key marker is the last key. AWS escapes it like the keys, Ceph does not: whichever reads like the last key. */
+static int read_marker(const char *text, const char *last, bool url_encoded, char *out, size_t size,
+                       struct rp_error *err)
+{
+    char plain[S3_TEXT_MAX + 1];
+    if (url_encoded && strcmp(text, last) != 0) {
+        memcpy(plain, text, strlen(text) + 1);
+        if (decode(plain) >= 0) text = plain;
+    }
+    return copy_text(out, size, text, strlen(text), "NextKeyMarker", err);
+}
+
+static int read_page(const struct s3_texts *heads, const char *last, bool url_encoded, struct s3_page *page,
+                     struct rp_error *err)
+{
+    const char *token = rp_s3_text(heads, TOKEN), *next = token ? token : rp_s3_text(heads, NEXT);
+    const char *id = rp_s3_text(heads, NEXT_ID);
+    int r = read_bool(rp_s3_text(heads, TRUNCATED), "IsTruncated", &page->truncated, err);
+    if (r < 0 || !page->truncated) return r;
+    if (!next || *next == '\0') return rp_error_set(err, RP_ECORRUPT, "a page that is not the last and names no next");
+    r = read_marker(next, last, url_encoded && !token, page->next, sizeof page->next, err);
+    if (r == 0 && id) r = copy_text(page->next_id, sizeof page->next_id, id, strlen(id), "next id marker", err);
+    return r;
+}
+
+static bool says(const char *text, const char *word)
+{
+    return text && strcmp(text, word) == 0;
+}
+
+static int hand_over_listed(struct rp_buf *rows, s3_listed_fn *fn, void *ctx, struct rp_error *err)
+{
+    struct row row;
+    int r = 0;
+    for (size_t at = 0; r == 0 && unpack(rows, &at, &row);) {
+        struct s3_listed listed = { .entry = { .key = row.word[0],
+                                               .identity = { .size_bytes = row.fixed.size_bytes,
+                                                             .modified_ms = row.fixed.time_ms } },
+                                    .is_latest = row.fixed.is_latest,
+                                    .is_marker = row.fixed.is_marker };
+        memcpy(listed.entry.identity.etag, row.word[1], row.fixed.room[1]);
+        memcpy(listed.entry.identity.version, row.word[2], row.fixed.room[2]);
+        r = fn(ctx, &listed, err);
+    }
+    return r;
+}
+
+int rp_s3_read_list(const char *xml, size_t n, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
+                    struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
+    RP_CLEANUP(rp_buf_done) struct rp_buf rows = RP_BUF(ROWS_MAX(n));
+    struct s3_page read = { 0 };
+    const char *last;
+    int r = rp_s3_parse(xml, n, &list_shape, keep_listed, &rows, &heads, err);
+    /* Who does not say that keys are escaped was asked for it in vain: decoding them would make other keys of them. */
+    const bool escaped = url_encoded && says(rp_s3_text(&heads, ENCODING), "url");
+    if (r == 0) r = read_keys(&rows, escaped, &read.n, &last, err);
+    if (r == 0) r = read_page(&heads, last, escaped, &read, err);
+    if (r < 0) return wrap(r, "listing", err);
+    r = hand_over_listed(&rows, fn, ctx, err);
+    if (r >= 0) *page = read;
+    return r;
+}
+
+int rp_s3_read_partials(const char *xml, size_t n, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
+                        struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
+    RP_CLEANUP(rp_buf_done) struct rp_buf rows = RP_BUF(ROWS_MAX(n));
+    struct s3_page read = { 0 };
+    const char *last;
+    struct row row;
+    int r = rp_s3_parse(xml, n, &partials_shape, keep_partial, &rows, &heads, err);
+    /* Ceph escapes these keys and does not say so: what was asked for must be believed. */
+    if (r == 0) r = read_keys(&rows, url_encoded, &read.n, &last, err);
+    if (r == 0) r = read_page(&heads, last, url_encoded, &read, err);
+    if (r < 0) return wrap(r, "listing of uploads", err);
+    for (size_t at = 0; r == 0 && unpack(&rows, &at, &row);)
+        r = fn(ctx, &(struct rp_partial){ row.word[0], row.word[1], row.fixed.time_ms }, err);
+    if (r >= 0) *page = read;
+    return r;
+}
+
+/* ---- the answer to a multi-object delete ---- */
+
+enum { DELETED, FAILED };
+enum { D_KEY, D_VERSION, D_CODE, D_MESSAGE };
+static const struct s3_shape deleted_shape = {
+    .roots = { "DeleteResult" },
+    .rows =
+        (const struct s3_element[]){ { "Deleted", DELETED, false }, { "Error", FAILED, false }, { NULL, 0, false } },
+    .row_depth = 2,
+    .fields = (const struct s3_element[]){ { "Key", D_KEY, false },
+                                           { "VersionId", D_VERSION, false },
+                                           { "Code", D_CODE, false },
+                                           { "Message", D_MESSAGE, true },
+                                           { NULL, 0, false } },
+};
+
+static int keep_deleted(void *ctx, int kind, const struct s3_texts *fields, struct rp_error *err)
+{
+    const char *key = rp_s3_text(fields, D_KEY), *version = version_name(rp_s3_text(fields, D_VERSION));
+    const char *code = kind == FAILED ? rp_s3_text(fields, D_CODE) : "", *message = rp_s3_text(fields, D_MESSAGE);
+    if (!key) return missing(kind == FAILED ? "Error" : "Deleted", "Key", err);
+    if (kind == FAILED && (!code || *code == '\0')) return missing("Error", "Code", err);
+    if (strlen(version) >= RP_VERSION_MAX)
+        return rp_error_set(err, RP_ECORRUPT, "<VersionId> has %zu bytes", strlen(version));
+    const char *const words[WORDS] = { key, version, code, kind == FAILED ? message : "" };
+    return pack(ctx, (struct fixed){ 0 }, words, err);
+}
+
+int rp_s3_read_deleted(const char *xml, size_t n, s3_deleted_fn *fn, void *ctx, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
+    RP_CLEANUP(rp_buf_done) struct rp_buf rows = RP_BUF(ROWS_MAX(n));
+    struct row row;
+    const char *last;
+    size_t count;
+    int r = rp_s3_parse(xml, n, &deleted_shape, keep_deleted, &rows, &heads, err);
+    if (r == 0) r = read_keys(&rows, false, &count, &last, err);
+    if (r < 0) return wrap(r, "answer to a multi-object delete", err);
+    for (size_t at = 0; r == 0 && unpack(&rows, &at, &row);)
+        r = fn(ctx, &(struct s3_deleted){ row.word[0], row.word[1], row.word[2], row.word[3] }, err);
+    return r;
+}
