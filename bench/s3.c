@@ -5,13 +5,15 @@
  *   rclone delete                the tools that people have; both list first
  *   aws s3 rm --recursive
  *
- * Then: what a listing through the store takes beside a bare one. Figures are printed beside their targets and never asserted.
+ * Then: what a listing through the store takes beside a bare one, and a sweep on a server that fails 5 % of everything. Figures are printed beside their targets and never asserted.
  * What is asserted: after each, the bucket is empty, and the catalog says purged. RP_TEST_S3 and its keys name the server.
- * BENCH_DIR: where the catalog is (default: here). BENCH_SCALE=0.1: a tenth of everything. BENCH_AWS: the aws command. */
+ * BENCH_DIR: where the catalog is (default: here). BENCH_SCALE=0.1: a tenth of everything. BENCH_AWS: the aws command.
+ * BENCH_PARTS="list failures sweep tools": these parts only. BENCH_SERVER="PID PID": the server's processes, whose CPU time is shown too. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,7 +27,7 @@
 
 #define OBJECTS_N  20000
 #define ROUNDS     3 /* of the sweep and the bare loops, one after the other; medians count */
-#define LIST_N     5
+#define LIST_N     15
 #define BARE_MANY  4
 #define DUE_LATE_S 2 /* the store's clock must be past due_at as well, and a Date header is a second old at worst */
 #define TARGET     0.9
@@ -61,35 +63,72 @@ static void ground_open(struct ground *g, const char *base, const struct bench_b
 
 /* ---- the table ---- */
 
+struct spent {
+    struct bench_spent own;
+    double server_s; /* CPU seconds of the server meanwhile */
+};
 struct figures {
-    struct bench_spent round[ROUNDS];
+    struct spent round[ROUNDS];
 };
 
 static int by_seconds(const void *a, const void *b)
 {
-    const struct bench_spent *x = a, *y = b;
-    return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+    const struct spent *x = a, *y = b;
+    return (x->own.seconds > y->own.seconds) - (x->own.seconds < y->own.seconds);
 }
 
-static struct bench_spent median(struct figures *f)
+static struct spent median(struct figures *f)
 {
     qsort(f->round, ROUNDS, sizeof *f->round, by_seconds);
     return f->round[ROUNDS / 2];
 }
 
-static void print_row(const char *what, size_t n, struct bench_spent spent, double peer_s, const char *remark)
+static bool is_wanted(const char *part)
 {
-    printf("  %-34s %8zu %8.2f %9.0f %8.2f", what, n, spent.seconds, (double)n / spent.seconds, spent.cpu_s);
-    if (spent.peak_mib > 0)
-        printf(" %9.1f", spent.peak_mib);
+    const char *parts = getenv("BENCH_PARTS");
+    return parts == NULL || *parts == '\0' || strstr(parts, part) != NULL;
+}
+
+static void print_head(void)
+{
+    printf("  %-34s %8s %8s %9s %8s %8s %9s %8s\n", "", "objects", "seconds", "a second", "CPU s", "server", "peak MiB",
+           "bare = 1");
+}
+
+static void print_number(double value, int width, int digits)
+{
+    if (value > 0)
+        printf(" %*.*f", width, digits, value);
     else
-        printf(" %9s", "");
-    if (peer_s > 0)
-        printf(" %8.2f", peer_s / spent.seconds);
-    else
-        printf(" %8s", "");
+        printf(" %*s", width, "");
+}
+
+static void print_row(const char *what, size_t n, struct spent spent, double peer_s, const char *remark)
+{
+    printf("  %-34s %8zu %8.2f %9.0f %8.2f", what, n, spent.own.seconds, (double)n / spent.own.seconds,
+           spent.own.cpu_s);
+    print_number(spent.server_s, 8, 2);
+    print_number(spent.own.peak_mib, 9, 1);
+    print_number(peer_s > 0 ? peer_s / spent.own.seconds : 0, 8, 2);
     printf("  %s\n", remark);
     fflush(stdout);
+}
+
+/* In the order they were run, before median() sorts them. */
+static void print_rounds(const char *what, const struct figures *f)
+{
+    printf("  %-34s", what);
+    for (int i = 0; i < ROUNDS; i++)
+        printf(" %6.2f s (CPU %.2f + %.2f)", f->round[i].own.seconds, f->round[i].own.cpu_s, f->round[i].server_s);
+    printf("\n");
+}
+
+static struct spent run(const char *const *argv, const char *stdin_file)
+{
+    const double before_s = bench_server_cpu_s();
+    struct spent spent = { .own = bench_run(argv, stdin_file) };
+    spent.server_s = bench_server_cpu_s() - before_s;
+    return spent;
 }
 
 static void expect_empty(const struct bench_bucket *b, const char *who)
@@ -121,7 +160,7 @@ static void expect_purged(const struct ground *g, size_t n)
     if (purged != (int64_t)n) bench_fail("the catalog says purged of %" PRId64 " of %zu", purged, n);
 }
 
-static void measure_sweep(const char *base, size_t n, struct bench_spent *mark, struct bench_spent *sweep)
+static void measure_sweep(const char *base, size_t n, struct spent *mark, struct spent *sweep)
 {
     struct ground g;
     struct bench_bucket b;
@@ -134,9 +173,9 @@ static void measure_sweep(const char *base, size_t n, struct bench_spent *mark, 
     const char *mark_argv[] = { binary(), "--config", g.config,  "--json", "--quiet",
                                 "mark",   "--stdin",  "--grace", "0s",     NULL };
     const char *sweep_argv[] = { binary(), "--config", g.config, "--json", "--quiet", "sweep", "--limit", limit, NULL };
-    *mark = bench_run(mark_argv, g.list);
+    *mark = run(mark_argv, g.list);
     nanosleep(&(struct timespec){ .tv_sec = DUE_LATE_S }, NULL);
-    *sweep = bench_run(sweep_argv, NULL);
+    *sweep = run(sweep_argv, NULL);
     expect_empty(&b, "the sweep");
     expect_purged(&g, n);
     bench_bucket_remove(&b);
@@ -145,12 +184,14 @@ static void measure_sweep(const char *base, size_t n, struct bench_spent *mark, 
 
 /* ---- the others ---- */
 
-static struct bench_spent measure_bare(size_t n, int connections)
+static struct spent measure_bare(size_t n, int connections)
 {
     struct bench_bucket b;
     bench_bucket_make(&b, "bare");
     bench_bucket_fill(&b, n);
-    struct bench_spent spent = bench_bucket_delete(&b, n, connections);
+    const double before_s = bench_server_cpu_s();
+    struct spent spent = { .own = bench_bucket_delete(&b, n, connections) };
+    spent.server_s = bench_server_cpu_s() - before_s;
     expect_empty(&b, "the bare loop");
     bench_bucket_remove(&b);
     return spent;
@@ -179,7 +220,7 @@ static void set_tools_up(const struct bench_bucket *b)
     unsetenv("AWS_CA_BUNDLE"); /* rclone fails where it is set */
 }
 
-static struct bench_spent measure_tool(const char *name, size_t n)
+static struct spent measure_tool(const char *name, size_t n)
 {
     struct bench_bucket b;
     char remote[96], url[96];
@@ -193,10 +234,22 @@ static struct bench_spent measure_tool(const char *name, size_t n)
     const char *aws_argv[] = {
         aws ? aws : "/usr/bin/aws", "--endpoint-url", b.endpoint, "s3", "rm", "--recursive", "--quiet", url, NULL
     };
-    struct bench_spent spent = bench_run(strcmp(name, "rclone") == 0 ? rclone_argv : aws_argv, NULL);
+    struct spent spent = run(strcmp(name, "rclone") == 0 ? rclone_argv : aws_argv, NULL);
     expect_empty(&b, name);
     bench_bucket_remove(&b);
     return spent;
+}
+
+static void measure_tools(size_t n, double sweep_s, double best_s)
+{
+    static const char *const tools[][2] = { { "rclone", "rclone delete" }, { "aws", "aws s3 rm --recursive" } };
+    char remark[96];
+    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
+        const struct spent spent = measure_tool(tools[i][0], n);
+        snprintf(remark, sizeof remark, "the sweep: %.1f times as fast (target: more than 1)",
+                 spent.own.seconds / sweep_s);
+        print_row(tools[i][1], n, spent, best_s, remark);
+    }
 }
 
 static void measure_deletes(const char *base, size_t n)
@@ -204,26 +257,23 @@ static void measure_deletes(const char *base, size_t n)
     struct figures sweep, mark, one, many;
     char remark[96];
     printf("\n%zu objects of %d bytes; sweep and bare loops: medians of %d\n", n, BENCH_OBJECT, ROUNDS);
-    printf("  %-34s %8s %8s %9s %8s %9s %8s\n", "", "objects", "seconds", "a second", "CPU s", "peak MiB", "bare = 1");
+    print_head();
     for (int i = 0; i < ROUNDS; i++) {
         one.round[i] = measure_bare(n, 1);
         measure_sweep(base, n, &mark.round[i], &sweep.round[i]);
         many.round[i] = measure_bare(n, BARE_MANY);
     }
-    const struct bench_spent s = median(&sweep), o = median(&one), m = median(&many);
-    const double best_s = o.seconds < m.seconds ? o.seconds : m.seconds;
+    print_rounds("sweep", &sweep);
+    print_rounds("bare loop, 1 connection", &one);
+    print_rounds("bare loop, 4 connections", &many);
+    const struct spent s = median(&sweep), o = median(&one), m = median(&many);
+    const double best_s = o.own.seconds < m.own.seconds ? o.own.seconds : m.own.seconds;
     print_row("reprieve mark --stdin", n, median(&mark), 0, "");
     snprintf(remark, sizeof remark, "target %.1f; peak under %.1f MiB", TARGET, TARGET_MIB);
     print_row("reprieve sweep", n, s, best_s, remark);
     print_row("bare loop, 1 connection", n, o, best_s, "");
     print_row("bare loop, 4 connections", n, m, best_s, "");
-    for (int i = 0; i < 2; i++) {
-        static const char *const tools[][2] = { { "rclone", "rclone delete" }, { "aws", "aws s3 rm --recursive" } };
-        const struct bench_spent spent = measure_tool(tools[i][0], n);
-        snprintf(remark, sizeof remark, "the sweep: %.1f times as fast (target: more than 1)",
-                 spent.seconds / s.seconds);
-        print_row(tools[i][1], n, spent, best_s, remark);
-    }
+    if (is_wanted("tools")) measure_tools(n, s.own.seconds, best_s);
 }
 
 /* ---- listings ---- */
@@ -236,28 +286,37 @@ static int count_entry(void *ctx, const struct rp_entry *entry, struct rp_error 
     return 0;
 }
 
-static double list_by_store(struct rp_store *store, size_t n)
+static size_t list_by_store(struct rp_store *store)
 {
     struct rp_error err = { 0 };
     size_t seen = 0;
-    const double start = bench_now_s();
     if (store->ops->list(store, "", "", count_entry, &seen, &err) < 0) bench_fail("list: %s", err.text);
-    if (seen != n) bench_fail("the store lists %zu of %zu", seen, n);
-    return bench_now_s() - start;
+    return seen;
 }
 
-static double list_bare(const struct bench_bucket *b, size_t n)
+/* store NULL: the bare loop. */
+static struct spent list_once(const struct bench_bucket *b, struct rp_store *store, size_t n)
 {
-    const double start = bench_now_s();
-    const size_t seen = bench_bucket_list(b);
-    if (seen != n) bench_fail("the bare loop lists %zu of %zu", seen, n);
-    return bench_now_s() - start;
+    const double start_s = bench_now_s(), server_s = bench_server_cpu_s();
+    const clock_t cpu = clock();
+    const size_t seen = store != NULL ? list_by_store(store) : bench_bucket_list(b);
+    const struct spent spent = { .own = { .seconds = bench_now_s() - start_s,
+                                          .cpu_s = (double)(clock() - cpu) / (double)CLOCKS_PER_SEC },
+                                 .server_s = bench_server_cpu_s() - server_s };
+    if (seen != n) bench_fail("%s lists %zu of %zu", store != NULL ? "the store" : "the bare loop", seen, n);
+    return spent;
 }
 
-static int by_value(const void *a, const void *b)
+static struct spent list_median(struct spent rounds[LIST_N])
 {
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
+    struct spent sum = { 0 };
+    for (int i = 0; i < LIST_N; i++) {
+        sum.own.cpu_s += rounds[i].own.cpu_s / LIST_N;
+        sum.server_s += rounds[i].server_s / LIST_N;
+    }
+    qsort(rounds, LIST_N, sizeof *rounds, by_seconds);
+    sum.own.seconds = rounds[LIST_N / 2].own.seconds;
+    return sum;
 }
 
 static void measure_listings(size_t n)
@@ -265,7 +324,8 @@ static void measure_listings(size_t n)
     struct bench_bucket b;
     struct rp_error err = { 0 };
     RP_CLEANUP(rp_store_closep) struct rp_store *store = NULL;
-    double ours_s[LIST_N], bare_s[LIST_N];
+    struct spent ours[LIST_N], bare[LIST_N];
+    char remark[32];
     bench_bucket_make(&b, "list");
     bench_bucket_fill(&b, n);
     const struct rp_s3_options options = { .endpoint = b.endpoint,
@@ -279,16 +339,37 @@ static void measure_listings(size_t n)
                                            .ca_file = "" };
     if (rp_store_s3_open(&options, &store, &err) < 0) bench_fail("open: %s", err.text);
     for (int i = 0; i < LIST_N; i++) {
-        bare_s[i] = list_bare(&b, n);
-        ours_s[i] = list_by_store(store, n);
+        bare[i] = list_once(&b, NULL, n);
+        ours[i] = list_once(&b, store, n);
     }
-    qsort(ours_s, LIST_N, sizeof *ours_s, by_value);
-    qsort(bare_s, LIST_N, sizeof *bare_s, by_value);
-    const double ours = ours_s[LIST_N / 2], bare = bare_s[LIST_N / 2];
-    printf("\nA listing of %zu objects, medians of %d\n", n, LIST_N);
-    printf("  through the store: %.0f keys a second, a bare loop: %.0f; %.2f of it (target %.1f)\n", (double)n / ours,
-           (double)n / bare, bare / ours, TARGET);
+    const struct spent of_bare = list_median(bare);
+    printf("\nListings of %zu objects, in turn; medians of %d, CPU: means\n", n, LIST_N);
+    print_head();
+    snprintf(remark, sizeof remark, "target %.1f", TARGET);
+    print_row("through the store", n, list_median(ours), of_bare.own.seconds, remark);
+    print_row("a bare loop", n, of_bare, of_bare.own.seconds, "");
     bench_bucket_remove(&b);
+}
+
+/* ---- failures ---- */
+
+/* The scenario of the tests, with more objects: it judges and prints by itself. */
+static void measure_failures(size_t n)
+{
+    const char *script = getenv("BENCH_FAILURES");
+    char objects[24];
+    int status = 0;
+    if (script == NULL) bench_fail("BENCH_FAILURES is not set; `make bench` sets it");
+    snprintf(objects, sizeof objects, "%zu", n);
+    printf("\nA sweep on a server that fails 5 %% of everything\n");
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setenv("OBJECTS", objects, 1);
+        execlp(script, script, (char *)NULL);
+        _exit(127);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) bench_fail("%s failed", script);
 }
 
 int main(void)
@@ -296,7 +377,8 @@ int main(void)
     const char *base = getenv("BENCH_DIR");
     const size_t n = (size_t)(OBJECTS_N * bench_scale());
     binary();
-    measure_listings(n);
-    measure_deletes(base != NULL ? base : ".", n);
+    if (is_wanted("list")) measure_listings(n);
+    if (is_wanted("failures")) measure_failures(n / 4);
+    if (is_wanted("sweep")) measure_deletes(base != NULL ? base : ".", n);
     return 0;
 }

@@ -245,3 +245,31 @@ void bench_bucket_remove(const struct bench_bucket *b)
     expect_done(curl, b, &(struct request){ .method = "DELETE", .path = "" }, &answer);
     curl_easy_cleanup(curl);
 }
+
+static double cpu_s(long pid)
+{
+    char path[64], text[1024] = "";
+    char *next = NULL;
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *in = fopen(path, "re");
+    if (in == NULL) bench_fail("BENCH_SERVER: no process %ld", pid);
+    const size_t n = fread(text, 1, sizeof text - 1, in);
+    fclose(in);
+    text[n] = '\0';
+    const char *at = strrchr(text, ')'); /* the name may have anything in it */
+    for (int field = 2; at != NULL && field < 14; field++)
+        at = strchr(at + 1, ' ');
+    if (at == NULL) bench_fail("%s cannot be read", path);
+    const long user = strtol(at, &next, 10), system = strtol(next, NULL, 10);
+    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+double bench_server_cpu_s(void)
+{
+    const char *pids = getenv("BENCH_SERVER");
+    double sum_s = 0;
+    char *end;
+    for (long pid; pids != NULL && (pid = strtol(pids, &end, 10)) > 0; pids = end)
+        sum_s += cpu_s(pid);
+    return sum_s;
+}

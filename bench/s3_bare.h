@@ -23,6 +23,8 @@ void bench_bucket_fill(const struct bench_bucket *b, size_t n);
 struct bench_spent bench_bucket_delete(const struct bench_bucket *b, size_t n, int connections);
 /* Keys there are, those under .reprieve/ left out. */
 size_t bench_bucket_list(const struct bench_bucket *b);
+/* CPU seconds so far of the processes that BENCH_SERVER names; 0 without it. */
+double bench_server_cpu_s(void);
 /* With whatever is in it. */
 void bench_bucket_remove(const struct bench_bucket *b);
 

@@ -1,56 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is special to the S3 store, on a real Ceph gateway: beside the contract that test_store runs. */
-#include "store_steps.h"
+#include "s3_steps.h"
 
 #include <curl/curl.h>
 #include <time.h>
 
 #include "base/digest.h"
 #include "base/time.h"
-#include "lib/s3_bucket.h"
-#include "store/s3/s3.h"
 
 static struct rp_error error;
-
-struct fixture {
-    struct s3_bucket bucket;
-    struct rp_store *store;
-};
-
-static int open_kind(void **state, enum s3_bucket_kind kind)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-    struct rp_probed probed;
-    *state = f;
-    s3_bucket_make(&f->bucket, kind);
-    ok(rp_store_s3_open(&f->bucket.options, &f->store, &error));
-    ok(f->store->ops->probe(f->store, true, &probed, &error));
-    return 0;
-}
-
-static int open_plain(void **state)
-{
-    return open_kind(state, S3_BUCKET_PLAIN);
-}
-
-static int open_versioned(void **state)
-{
-    return open_kind(state, S3_BUCKET_VERSIONED);
-}
-
-static int close_bucket(void **state)
-{
-    struct fixture *f = *state;
-    rp_store_close(f->store);
-    s3_bucket_drop(&f->bucket);
-    free(f);
-    return 0;
-}
-
-static struct rp_store *store_of(void **state)
-{
-    return ((struct fixture *)*state)->store;
-}
 
 static void open_other(const struct rp_s3_options *options, struct rp_store **out)
 {
@@ -748,9 +706,6 @@ static void a_url_has_an_end(void **state)
     rp_buf_done(&answer);
     rp_arena_done(&arena);
 }
-
-#define ON_PLAIN(test)     cmocka_unit_test_setup_teardown(test, open_plain, close_bucket)
-#define ON_VERSIONED(test) cmocka_unit_test_setup_teardown(test, open_versioned, close_bucket)
 
 int main(void)
 {

@@ -1,47 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a probe finds out on a real Ceph gateway, and that it leaves nothing behind. */
-#include "store_steps.h"
+#include "s3_steps.h"
 
 #include <pthread.h>
 
-#include "lib/s3_bucket.h"
 #include "store/s3/probe.h"
-#include "store/s3/s3.h"
 
 static struct rp_error error;
 
-struct fixture {
-    struct s3_bucket bucket;
-    struct rp_store *store;
-    char policy[1024];
-};
-
-static int open_kind(void **state, enum s3_bucket_kind kind)
+static int plain(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    *state = f;
-    s3_bucket_make(&f->bucket, kind);
-    ok(rp_store_s3_open(&f->bucket.options, &f->store, &error));
-    return 0;
+    return open_unprobed(state, S3_BUCKET_PLAIN);
 }
 
-static int open_plain(void **state)
+static int versioned(void **state)
 {
-    return open_kind(state, S3_BUCKET_PLAIN);
-}
-
-static int open_versioned(void **state)
-{
-    return open_kind(state, S3_BUCKET_VERSIONED);
-}
-
-static int close_bucket(void **state)
-{
-    struct fixture *f = *state;
-    rp_store_close(f->store);
-    s3_bucket_drop(&f->bucket);
-    free(f);
-    return 0;
+    return open_unprobed(state, S3_BUCKET_VERSIONED);
 }
 
 static const struct rp_finding *finding(const struct rp_probed *probed, const char *name)
@@ -60,18 +34,6 @@ static void expect_finding(const struct rp_probed *probed, const char *name, boo
     if (strstr(found->says, says) == NULL) fail_msg("'%s' does not say '%s'", found->says, says);
 }
 
-/* Versions and markers too: the raw listing of the bucket, as the server has it. */
-static size_t versions_in(struct fixture *f)
-{
-    static char answer[1 << 20];
-    const struct rp_pair query = { "versions", "" };
-    size_t n = 0;
-    assert_int_equal(s3_bucket_request(&f->bucket, "GET", NULL, &query, 1, NULL, 0, NULL, answer, sizeof answer), 200);
-    for (const char *at = answer; (at = strstr(at, "<VersionId>")); at++)
-        n++;
-    return n;
-}
-
 static void ceph_without_versions_is_a_window_and_nothing_stays(void **state)
 {
     struct fixture *f = *state;
@@ -87,11 +49,12 @@ static void ceph_without_versions_is_a_window_and_nothing_stays(void **state)
     expect_finding(&probed, "put only if new", true, "keeps");
     expect_finding(&probed, "put by If-Match", true, "without quotes");
     expect_finding(&probed, "copy onto itself", true, "metadata");
+    expect_finding(&probed, "copy only if new", false, "ignored");
     expect_finding(&probed, "tags", true, "read back");
     expect_finding(&probed, "signed URLs", true, "refused (403)");
     expect_finding(&probed, "clock", true, "");
     assert_null(finding(&probed, "canary removed"));
-    assert_int_equal(versions_in(f), 1);
+    assert_int_equal(versions_in(f, ""), 1);
     expect_text(f->store, "mine", "stays");
     const struct s3_powers powers = rp_s3_powers(rp_s3_of(f->store));
     assert_true(powers.probed && powers.multi_delete && powers.list_order && powers.put_new &&
@@ -110,7 +73,7 @@ static void ceph_with_versions_is_of_level_version_and_nothing_stays(void **stat
     expect_finding(&probed, "versions", true, "its own version");
     expect_finding(&probed, "delete of many", true, "by id");
     assert_null(finding(&probed, "canary removed"));
-    assert_int_equal(versions_in(f), 2);
+    assert_int_equal(versions_in(f, ""), 2);
 }
 
 static void versions_that_are_suspended_are_none(void **state)
@@ -121,7 +84,7 @@ static void versions_that_are_suspended_are_none(void **state)
     ok(f->store->ops->probe(f->store, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
     expect_finding(&probed, "versions", false, "Suspended");
-    assert_int_equal(versions_in(f), 0);
+    assert_int_equal(versions_in(f, ""), 0);
 }
 
 static void write_once_is_exact_until_a_key_is_seen_to_change(void **state)
@@ -147,12 +110,13 @@ static void open_reader(struct fixture *f, struct rp_store **out)
 {
     struct rp_s3_options options = f->bucket.options;
     const struct rp_pair query = { "policy", "" };
+    char policy[1024];
     snprintf(
-        f->policy, sizeof f->policy,
+        policy, sizeof policy,
         "{\"Version\":\"2012-10-17\",\"Statement\":[{\"Effect\":\"Allow\",\"Principal\":{\"AWS\":[\"%s\"]},\"Action\":"
         "[\"s3:GetObject\",\"s3:ListBucket\"],\"Resource\":[\"arn:aws:s3:::%s\",\"arn:aws:s3:::%s/*\"]}]}",
         getenv("RP_TEST_S3_READER_ARN"), f->bucket.name, f->bucket.name);
-    int status = s3_bucket_request(&f->bucket, "PUT", NULL, &query, 1, NULL, 0, f->policy, NULL, 0);
+    int status = s3_bucket_request(&f->bucket, "PUT", NULL, &query, 1, NULL, 0, policy, NULL, 0);
     assert_int_equal(status / 100, 2);
     options.access_key = getenv("RP_TEST_S3_READER_ACCESS");
     options.secret_key = getenv("RP_TEST_S3_READER_SECRET");
@@ -175,12 +139,12 @@ static void a_key_that_may_only_read_is_enough_to_observe(void **state)
     expect_finding(&probed, "list order", true, "12 keys");
     expect_finding(&probed, "versions", false, "");
     expect_finding(&probed, "clock", true, "");
-    assert_int_equal(versions_in(f), 12);
+    assert_int_equal(versions_in(f, ""), 12);
     assert_int_equal(reader->ops->probe(reader, true, &probed, &error), RP_EDENIED);
     assert_non_null(strstr(error.hint, S3_CANARY));
     struct rp_identity id = identity_of(reader, "k0");
     assert_int_equal(remove_one(reader, "k0", &id), RP_OUT_DENIED);
-    assert_int_equal(versions_in(f), 12);
+    assert_int_equal(versions_in(f, ""), 12);
     rp_store_close(reader);
 }
 
@@ -191,7 +155,7 @@ static void a_reader_sees_that_a_bucket_keeps_versions(void **state)
     ok(f->store->ops->probe(f->store, false, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_VERSION);
     expect_finding(&probed, "versions", true, "by its word");
-    assert_int_equal(versions_in(f), 0);
+    assert_int_equal(versions_in(f, ""), 0);
     assert_false(rp_s3_powers(rp_s3_of(f->store)).probed);
 }
 
@@ -227,7 +191,7 @@ static void probers_do_not_disturb_each_other(void **state)
         pthread_join(threads[i], &failed);
         assert_null(failed);
     }
-    assert_int_equal(versions_in(f), 0);
+    assert_int_equal(versions_in(f, ""), 0);
 }
 
 /* One that a crash left a moment ago may belong to a probe under way. */
@@ -250,7 +214,7 @@ static void what_a_crash_left_goes_after_an_hour(void **state)
     put_text(f->store, S3_CANARY "0123/j", "left");
     put_text(f->store, "mine", "stays");
     assert_true(rp_s3_canary_clear_before(&probe, INT64_MAX));
-    assert_int_equal(versions_in(f), 1);
+    assert_int_equal(versions_in(f, ""), 1);
     expect_text(f->store, "mine", "stays");
 }
 
@@ -271,8 +235,8 @@ static void a_store_that_is_not_there_is_an_error_and_not_a_level(void **state)
     rp_store_close(s);
 }
 
-#define PLAIN(test)     cmocka_unit_test_setup_teardown(test, open_plain, close_bucket)
-#define VERSIONED(test) cmocka_unit_test_setup_teardown(test, open_versioned, close_bucket)
+#define PLAIN(test)     cmocka_unit_test_setup_teardown(test, plain, close_bucket)
+#define VERSIONED(test) cmocka_unit_test_setup_teardown(test, versioned, close_bucket)
 
 int main(void)
 {

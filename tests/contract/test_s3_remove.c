@@ -1,56 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removing from a real Ceph gateway, by version and by looking first: exactly what was marked, and the truth about it. */
-#include "store_steps.h"
+#include "s3_steps.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
+#include "base/cleanup.h"
 #include "base/time.h"
-#include "lib/s3_bucket.h"
 #include "store/s3/remove.h"
-#include "store/s3/s3.h"
 
 static struct rp_error error;
-
-struct fixture {
-    struct s3_bucket bucket;
-    struct rp_store *store;
-};
-
-static int open_kind(void **state, enum s3_bucket_kind kind)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-    struct rp_probed probed;
-    *state = f;
-    s3_bucket_make(&f->bucket, kind);
-    ok(rp_store_s3_open(&f->bucket.options, &f->store, &error));
-    ok(f->store->ops->probe(f->store, true, &probed, &error));
-    return 0;
-}
-
-static int open_plain(void **state)
-{
-    return open_kind(state, S3_BUCKET_PLAIN);
-}
-
-static int open_versioned(void **state)
-{
-    return open_kind(state, S3_BUCKET_VERSIONED);
-}
-
-static int close_bucket(void **state)
-{
-    struct fixture *f = *state;
-    rp_store_close(f->store);
-    s3_bucket_drop(&f->bucket);
-    free(f);
-    return 0;
-}
-
-static struct rp_store *store_of(void **state)
-{
-    return ((struct fixture *)*state)->store;
-}
 
 static void set_powers(struct rp_store *s, void (*change)(struct s3_powers *powers))
 {
@@ -79,40 +35,22 @@ struct objects {
     size_t n;
 };
 
-struct putting {
-    struct rp_store *store;
-    struct objects *objects;
-    atomic_size_t next;
-    atomic_int failed;
-};
-
-static void *put_some(void *ctx)
+static int take_entry(void *ctx, const struct rp_entry *entry, struct rp_error *err)
 {
-    struct putting *p = ctx;
-    struct rp_error err = { 0 };
-    for (size_t i; (i = atomic_fetch_add(&p->next, 1)) < p->objects->n;)
-        if (put_bytes(p->store, p->objects->keys[i], "bytes", 5, NULL, 0, &p->objects->identities[i], &err) < 0)
-            atomic_store(&p->failed, 1);
-    return NULL;
+    struct objects *o = ctx;
+    (void)err;
+    snprintf(o->keys[o->n], KEY_BYTES, "%s", entry->key);
+    o->identities[o->n++] = entry->identity;
+    return 0;
 }
 
-static void put_all(struct rp_store *s, struct objects *objects)
+/* In two strokes: all of them are written at once, beside each other, and one listing tells what they are. */
+static void put_many(struct fixture *f, struct objects *objects, const char *prefix, size_t n)
 {
-    pthread_t threads[8];
-    struct putting putting = { .store = s, .objects = objects };
-    for (size_t i = 0; i < 8; i++)
-        pthread_create(&threads[i], NULL, put_some, &putting);
-    for (size_t i = 0; i < 8; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(putting.failed, 0);
-}
-
-static void put_many(struct rp_store *s, struct objects *objects, const char *format, size_t n)
-{
-    *objects = (struct objects){ calloc(n, KEY_BYTES), calloc(n, sizeof(struct rp_identity)), n };
-    for (size_t i = 0; i < n; i++)
-        snprintf(objects->keys[i], KEY_BYTES, "%s%06zu", format, i);
-    put_all(s, objects);
+    *objects = (struct objects){ calloc(n, KEY_BYTES), calloc(n, sizeof(struct rp_identity)), 0 };
+    s3_bucket_fill(&f->bucket, prefix, n);
+    ok(f->store->ops->list(f->store, prefix, NULL, take_entry, objects, &error));
+    assert_int_equal(objects->n, n);
 }
 
 static void objects_done(struct objects *objects)
@@ -172,76 +110,91 @@ static void remove_every(struct rp_store *s, struct objects *objects, size_t ste
     free(items);
 }
 
-static void many_that_stand_together_take_few_requests(void **state)
+/* Takes those out that remove_every has removed. */
+static void keep_rest(struct objects *objects, size_t step)
 {
-    struct rp_store *s = store_of(state);
+    size_t kept = 0;
+    for (size_t i = 0; i < objects->n; i++) {
+        if (i % step == 0) continue;
+        memmove(objects->keys[kept], objects->keys[i], KEY_BYTES);
+        objects->identities[kept++] = objects->identities[i];
+    }
+    objects->n = kept;
+}
+
+/* First some that stand far apart, which are looked at one by one, then the others, in few requests. */
+static void remove_few_then_all(struct fixture *f, size_t n)
+{
     struct objects objects;
-    put_many(s, &objects, "dense/", 1100);
-    remove_every(s, &objects, 1, "side by side");
-    assert_int_equal(keys_in(s, ""), 0);
+    put_many(f, &objects, "k", n);
+    remove_every(f->store, &objects, 100, "one in a hundred");
+    assert_int_equal(keys_in(f->store, ""), n - (n + 99) / 100);
+    keep_rest(&objects, 100);
+    remove_every(f->store, &objects, 1, "side by side");
+    assert_int_equal(keys_in(f->store, ""), 0);
     objects_done(&objects);
 }
 
-static void few_among_many_are_looked_at_one_by_one(void **state)
+static void few_among_many_and_more_than_a_request_takes(void **state)
 {
-    struct rp_store *s = store_of(state);
-    struct objects objects;
-    put_many(s, &objects, "sparse/", 1000);
-    remove_every(s, &objects, 100, "one in a hundred");
-    assert_int_equal(keys_in(s, ""), 990);
-    objects_done(&objects);
+    remove_few_then_all(*state, S3_DELETE_MAX + 20);
+}
+
+static void few_among_many_and_all_by_version(void **state)
+{
+    remove_few_then_all(*state, 300);
 }
 
 static void nothing_needs_a_listing_or_many_in_one_request(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct fixture *f = *state;
+    struct rp_store *s = f->store;
     struct objects objects;
     set_powers(s, no_lists);
-    put_many(s, &objects, "heads/", 300);
+    put_many(f, &objects, "heads/", S3_PORTION_HEADS + 20);
     remove_every(s, &objects, 1, "with HEADs");
     objects_done(&objects);
     set_powers(s, no_multi);
-    put_many(s, &objects, "singles/", 300);
+    put_many(f, &objects, "singles/", S3_PORTION_HEADS + 20);
     remove_every(s, &objects, 1, "with HEADs and DELETEs");
     objects_done(&objects);
 }
 
 static void what_has_changed_stays(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct fixture *f = *state;
+    struct rp_store *s = f->store;
     struct objects objects;
     size_t n, counts[8];
-    put_many(s, &objects, "k", 300);
-    for (size_t i = 0; i < 300; i += 3)
-        put_text(s, objects.keys[i], "newer");
+    put_many(f, &objects, "k", 300);
+    for (size_t i = 0; i < 300; i += 10)
+        put_text(s, objects.keys[i], "y"); /* as long as the other */
     struct rp_item *items = items_of(&objects, 1, &n);
     ok(s->ops->remove(s, items, n, &error));
     count(items, n, counts);
-    assert_int_equal(counts[RP_OUT_CHANGED], 100);
-    assert_int_equal(counts[RP_OUT_DELETED], 200);
+    assert_int_equal(counts[RP_OUT_CHANGED], 30);
+    assert_int_equal(counts[RP_OUT_DELETED], 270);
     for (size_t i = 0; i < n; i++)
-        assert_int_equal(items[i].outcome,
-                         (items[i].key[6] - '0' + 10 * (items[i].key[5] - '0') + 100 * (items[i].key[4] - '0')) % 3
-                             ? RP_OUT_DELETED
-                             : RP_OUT_CHANGED);
-    for (size_t i = 0; i < 300; i += 3)
-        expect_text(s, objects.keys[i], "newer");
-    assert_int_equal(keys_in(s, ""), 100);
+        assert_int_equal(items[i].outcome, strtoul(items[i].key + 1, NULL, 10) % 10 ? RP_OUT_DELETED : RP_OUT_CHANGED);
+    for (size_t i = 0; i < 300; i += 10)
+        expect_text(s, objects.keys[i], "y");
+    assert_int_equal(keys_in(s, ""), 30);
     free(items);
     objects_done(&objects);
 }
 
 static void a_look_says_what_heads_say(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct fixture *f = *state;
+    struct rp_store *s = f->store;
     struct objects objects;
     enum { N = 260 };
     struct rp_item looked[N] = { 0 }, stated[N] = { 0 };
     static char keys[N][64];
-    put_many(s, &objects, "look/", 200);
+    put_many(f, &objects, "look/", 200);
     for (size_t i = 0; i < N; i++) {
         snprintf(keys[i], sizeof keys[i], "%s", i < 200 ? objects.keys[i] : i < 230 ? "" : "zz/absent");
-        if (i >= 200 && i < 230) snprintf(keys[i], sizeof keys[i], "look/000%03zu.5", i - 150);
+        if (i >= 200 && i < 230) snprintf(keys[i], sizeof keys[i], "look/00%03zu.5", i - 150);
         if (i >= 230) snprintf(keys[i], sizeof keys[i], "%c-absent%zu", i % 2 ? 'a' : 'z', i);
         looked[(i * 101) % N].key = stated[(i * 101) % N].key = keys[i];
     }
@@ -304,20 +257,10 @@ static void an_unreachable_store_fails_as_a_whole(void **state)
 
 /* ---- versions ---- */
 
-static size_t versions_of(struct fixture *f, const char *key)
-{
-    static char answer[1 << 20];
-    const struct rp_pair query[] = { { "versions", "" }, { "prefix", key } };
-    size_t n = 0;
-    assert_int_equal(s3_bucket_request(&f->bucket, "GET", NULL, query, 2, NULL, 0, NULL, answer, sizeof answer), 200);
-    for (const char *at = answer; (at = strstr(at, "<VersionId>")); at++)
-        n++;
-    return n;
-}
-
 static void plain_delete(struct fixture *f, const char *key)
 {
-    assert_int_equal(s3_bucket_request(&f->bucket, "DELETE", key, NULL, 0, NULL, 0, NULL, NULL, 0), 204);
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("DELETE", key);
+    ok(rp_s3_run(rp_s3_of(f->store), &call, &error));
 }
 
 static void the_marked_version_and_all_older_ones_go(void **state)
@@ -330,12 +273,12 @@ static void the_marked_version_and_all_older_ones_go(void **state)
     put_text(f->store, "k2", "neighbour");
     assert_true(id[0].version[0] && strcmp(id[0].version, id[1].version) != 0);
     assert_int_equal(remove_one(f->store, "k", &id[2]), RP_OUT_DELETED);
-    assert_int_equal(versions_of(f, "k"), 2); /* "four", and that of k2 */
+    assert_int_equal(versions_in(f, "k"), 2); /* "four", and that of k2 */
     expect_text(f->store, "k", "four");
     assert_int_equal(remove_one(f->store, "k", &id[1]), RP_OUT_CHANGED);
     assert_int_equal(remove_one(f->store, "k", &id[3]), RP_OUT_DELETED);
     assert_int_equal(remove_one(f->store, "k", &id[3]), RP_OUT_GONE);
-    assert_int_equal(versions_of(f, "k"), 1);
+    assert_int_equal(versions_in(f, "k"), 1);
     expect_text(f->store, "k2", "neighbour");
 }
 
@@ -346,11 +289,11 @@ static void delete_markers_go_with_what_they_cover(void **state)
     plain_delete(f, "k");
     two = put_text(f->store, "k", "two");
     plain_delete(f, "k");
-    assert_int_equal(versions_of(f, "k"), 4);
+    assert_int_equal(versions_in(f, "k"), 4);
     assert_int_equal(remove_one(f->store, "k", &one), RP_OUT_DELETED);
-    assert_int_equal(versions_of(f, "k"), 2); /* "two" and its marker */
+    assert_int_equal(versions_in(f, "k"), 2); /* "two" and its marker */
     assert_int_equal(remove_one(f->store, "k", &two), RP_OUT_DELETED);
-    assert_int_equal(versions_of(f, "k"), 0);
+    assert_int_equal(versions_in(f, "k"), 0);
 }
 
 /* What an interrupted removal leaves: its markers, with nothing under them. */
@@ -361,9 +304,9 @@ static void markers_on_nothing_are_cleared(void **state)
     const struct rp_pair query = { "versionId", one.version };
     plain_delete(f, "k");
     assert_int_equal(s3_bucket_request(&f->bucket, "DELETE", "k", &query, 1, NULL, 0, NULL, NULL, 0), 204);
-    assert_int_equal(versions_of(f, "k"), 1);
+    assert_int_equal(versions_in(f, "k"), 1);
     assert_int_equal(remove_one(f->store, "k", &one), RP_OUT_GONE);
-    assert_int_equal(versions_of(f, "k"), 0);
+    assert_int_equal(versions_in(f, "k"), 0);
 }
 
 static void an_object_from_before_the_versions_goes_too(void **state)
@@ -377,7 +320,7 @@ static void an_object_from_before_the_versions_goes_too(void **state)
     assert_int_equal(probed.level, RP_LEVEL_VERSION);
     put_text(f->store, "k", "newer");
     assert_int_equal(remove_one(f->store, "k", &old), RP_OUT_DELETED);
-    assert_int_equal(versions_of(f, "k"), 1);
+    assert_int_equal(versions_in(f, "k"), 1);
     expect_text(f->store, "k", "newer");
 }
 
@@ -389,7 +332,7 @@ static void versions_that_nobody_has_noticed_lose_nothing(void **state)
     struct rp_identity id = put_text(f->store, "k", "bytes");
     id.version[0] = '\0';
     remove_one(f->store, "k", &id);
-    assert_true(versions_of(f, "k") >= 1);
+    assert_true(versions_in(f, "k") >= 1);
 }
 
 /* A listing names no versions. */
@@ -401,22 +344,18 @@ static void an_identity_without_a_version_is_found_by_the_rest(void **state)
     other.size_bytes++;
     assert_int_equal(remove_one(f->store, "k", &other), RP_OUT_CHANGED);
     assert_int_equal(remove_one(f->store, "k", &id), RP_OUT_DELETED);
-    assert_int_equal(versions_of(f, "k"), 0);
+    assert_int_equal(versions_in(f, "k"), 0);
 }
 
 static void a_key_with_a_thousand_versions(void **state)
 {
     struct fixture *f = *state;
-    struct objects objects = { calloc(1050, KEY_BYTES), calloc(1050, sizeof(struct rp_identity)), 1050 };
-    for (size_t i = 0; i < objects.n; i++)
-        strcpy(objects.keys[i], "k");
-    put_all(f->store, &objects);
-    objects_done(&objects);
+    s3_bucket_fill(&f->bucket, NULL, 1010);
     struct rp_identity last = identity_of(f->store, "k");
     put_text(f->store, "k", "newer");
     put_text(f->store, "k0", "neighbour");
     assert_int_equal(remove_one(f->store, "k", &last), RP_OUT_DELETED);
-    assert_int_equal(versions_of(f, "k"), 2);
+    assert_int_equal(versions_in(f, "k"), 2);
     expect_text(f->store, "k", "newer");
 }
 
@@ -428,52 +367,47 @@ static void two_versions_of_a_key_in_one_call(void **state)
     ok(f->store->ops->remove(f->store, items, 2, &error));
     assert_int_equal(items[0].outcome, RP_OUT_DELETED);
     assert_int_equal(items[1].outcome, RP_OUT_GONE);
-    assert_int_equal(versions_of(f, "k"), 0);
+    assert_int_equal(versions_in(f, "k"), 0);
 }
 
 static void no_versions_are_left_of_many(void **state)
 {
     struct fixture *f = *state;
     struct objects objects;
-    put_many(f->store, &objects, "v", 600);
-    for (size_t i = 0; i < 600; i += 2)
+    put_many(f, &objects, "v", 260);
+    for (size_t i = 0; i < 260; i += 2)
         plain_delete(f, objects.keys[i]);
     size_t n, counts[8];
     struct rp_item *items = items_of(&objects, 1, &n);
     ok(f->store->ops->remove(f->store, items, n, &error));
     count(items, n, counts);
     assert_int_equal(counts[RP_OUT_DELETED], n);
-    assert_int_equal(versions_of(f, ""), 0);
+    assert_int_equal(versions_in(f, ""), 0);
     free(items);
     objects_done(&objects);
 }
 
-#define PLAIN(test)     cmocka_unit_test_setup_teardown(test, open_plain, close_bucket)
-#define VERSIONED(test) cmocka_unit_test_setup_teardown(test, open_versioned, close_bucket)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PLAIN(many_that_stand_together_take_few_requests),
-        PLAIN(few_among_many_are_looked_at_one_by_one),
-        PLAIN(nothing_needs_a_listing_or_many_in_one_request),
-        PLAIN(what_has_changed_stays),
-        PLAIN(a_look_says_what_heads_say),
-        PLAIN(keys_that_xml_cannot_carry_go_one_by_one),
-        VERSIONED(keys_that_xml_cannot_carry_go_one_by_one),
-        PLAIN(a_key_twice_in_one_call),
-        PLAIN(an_unreachable_store_fails_as_a_whole),
-        VERSIONED(many_that_stand_together_take_few_requests),
-        VERSIONED(few_among_many_are_looked_at_one_by_one),
-        VERSIONED(the_marked_version_and_all_older_ones_go),
-        VERSIONED(delete_markers_go_with_what_they_cover),
-        VERSIONED(markers_on_nothing_are_cleared),
-        PLAIN(an_object_from_before_the_versions_goes_too),
-        PLAIN(versions_that_nobody_has_noticed_lose_nothing),
-        VERSIONED(an_identity_without_a_version_is_found_by_the_rest),
-        VERSIONED(a_key_with_a_thousand_versions),
-        VERSIONED(two_versions_of_a_key_in_one_call),
-        VERSIONED(no_versions_are_left_of_many),
+        ON_PLAIN(few_among_many_and_more_than_a_request_takes),
+        ON_PLAIN(nothing_needs_a_listing_or_many_in_one_request),
+        ON_PLAIN(what_has_changed_stays),
+        ON_PLAIN(a_look_says_what_heads_say),
+        ON_PLAIN(keys_that_xml_cannot_carry_go_one_by_one),
+        ON_VERSIONED(keys_that_xml_cannot_carry_go_one_by_one),
+        ON_PLAIN(a_key_twice_in_one_call),
+        ON_PLAIN(an_unreachable_store_fails_as_a_whole),
+        ON_VERSIONED(few_among_many_and_all_by_version),
+        ON_VERSIONED(the_marked_version_and_all_older_ones_go),
+        ON_VERSIONED(delete_markers_go_with_what_they_cover),
+        ON_VERSIONED(markers_on_nothing_are_cleared),
+        ON_PLAIN(an_object_from_before_the_versions_goes_too),
+        ON_PLAIN(versions_that_nobody_has_noticed_lose_nothing),
+        ON_VERSIONED(an_identity_without_a_version_is_found_by_the_rest),
+        ON_VERSIONED(a_key_with_a_thousand_versions),
+        ON_VERSIONED(two_versions_of_a_key_in_one_call),
+        ON_VERSIONED(no_versions_are_left_of_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -489,6 +489,28 @@ static void write_keys(const char *path, const char *access)
     assert_int_equal(fclose(f), 0);
 }
 
+/* A wire whose keys are in a file of the test's own, and may change there; the first are OLD. */
+static struct trial *open_with_a_profile(char *path, const struct rp_clock *clock, peer_answer_fn *answer)
+{
+    int fd = mkstemp(path);
+    struct trial *t = calloc(1, sizeof *t);
+    assert_true(fd >= 0 && close(fd) == 0);
+    assert_int_equal(setenv("AWS_SHARED_CREDENTIALS_FILE", path, 1), 0);
+    write_keys(path, "OLD");
+    t->peer.answer = answer;
+    t->wire_options.clock = clock;
+    t->options.access_key = t->options.secret_key = "";
+    trial_open(t);
+    return t;
+}
+
+static void close_with_a_profile(struct trial *t, const char *path)
+{
+    trial_close(t);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere/credentials", 1), 0);
+}
+
 static bool refuse_old_keys(struct peer *peer, int fd, const struct request *r)
 {
     char authorization[512];
@@ -503,30 +525,45 @@ static void test_refused_keys_are_fetched_anew(void **state)
 {
     (void)state;
     char path[] = "/tmp/rp-keys-XXXXXX";
-    int fd = mkstemp(path);
     atomic_llong later_ms = 0;
     const struct rp_clock clock = { .now_ms = moved, .ctx = &later_ms };
-    struct trial *t = calloc(1, sizeof *t);
-    assert_true(fd >= 0 && close(fd) == 0);
-    assert_int_equal(setenv("AWS_SHARED_CREDENTIALS_FILE", path, 1), 0);
-    write_keys(path, "OLD");
-    t->peer.answer = refuse_old_keys;
-    t->wire_options.clock = &clock;
-    t->options.access_key = t->options.secret_key = "";
-    trial_open(t);
+    struct trial *t = open_with_a_profile(path, &clock, refuse_old_keys);
     struct s3_call call = trial_call("DELETE", "k");
     call.once = true;
     run_expecting(t, &call, 0, 200);
-    write_keys(path, "NEW");
-    atomic_store(&later_ms, 2 * RP_MINUTE_MS); /* keys are not fetched more than once a minute */
+    write_keys(path, "NEW"); /* however short after the first were fetched */
     run_expecting(t, &call, 0, 200);
     assert_int_equal(call.attempts, 2);
     run_expecting(t, &call, 0, 200);
     assert_int_equal(call.attempts, 1);
     rp_s3_call_done(&call);
-    trial_close(t);
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere/credentials", 1), 0);
+    close_with_a_profile(t, path);
+}
+
+static bool want_the_third(struct peer *peer, int fd, const struct request *r)
+{
+    char authorization[512];
+    bool third = strstr(request_header(r, "authorization", authorization), "Credential=THIRD/") != NULL;
+    (void)peer;
+    peer_reply(fd, third ? 200 : 403, "", third ? "" : "<Error><Code>InvalidAccessKeyId</Code></Error>");
+    return true;
+}
+
+static void test_refused_keys_are_not_fetched_all_the_time(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/rp-keys-XXXXXX";
+    atomic_llong later_ms = 0;
+    const struct rp_clock clock = { .now_ms = moved, .ctx = &later_ms };
+    struct trial *t = open_with_a_profile(path, &clock, want_the_third);
+    struct s3_call call = trial_call("GET", "k");
+    run_expecting(t, &call, 0, 403); /* fetched anew, in vain */
+    write_keys(path, "THIRD");
+    run_expecting(t, &call, 0, 403);
+    atomic_store(&later_ms, 2 * RP_MINUTE_MS);
+    run_expecting(t, &call, 0, 200);
+    rp_s3_call_done(&call);
+    close_with_a_profile(t, path);
 }
 
 static void test_keys_that_stay_refused(void **state)
@@ -716,6 +753,7 @@ int main(void)
         cmocka_unit_test(test_a_wrong_clock_is_corrected),
         cmocka_unit_test(test_a_clock_that_cannot_be_right),
         cmocka_unit_test(test_refused_keys_are_fetched_anew),
+        cmocka_unit_test(test_refused_keys_are_not_fetched_all_the_time),
         cmocka_unit_test(test_keys_that_stay_refused),
         cmocka_unit_test(test_no_keys),
         cmocka_unit_test(test_tls_wants_a_known_authority),

@@ -526,6 +526,69 @@ static void more_versions_than_are_held_at_a_time_go_in_several_passes(void **st
     rp_store_close(t.store);
 }
 
+/* ---- conditions that hold ---- */
+
+/* What a look at the target would have seen a moment too early. */
+static void a_copy_keeps_an_upload_that_took_its_target(void **state)
+{
+    struct trial t;
+    char etag[RP_ETAG_MAX];
+    (void)state;
+    open_trial(&t, ETAG);
+    assert_true(rp_s3_powers(rp_s3_of(t.store)).copy_new);
+    struct rp_identity from = put(&t, "from", "kept"), taken = put(&t, "taken", "an upload");
+    assert_int_equal(rp_s3_copy_bytes(rp_s3_of(t.store), "from", &from, "taken", NULL, etag, &error), RP_EEXISTS);
+    struct rp_item item = { .key = "taken" };
+    if (t.store->ops->stat(t.store, &item, 1, &error) < 0) fail_msg("%s", error.text);
+    assert_true(rp_identity_equal(&item.identity, &taken));
+    if (rp_s3_copy_bytes(rp_s3_of(t.store), "from", &from, "free", NULL, etag, &error) < 0) fail_msg("%s", error.text);
+    from.etag[0] = from.etag[0] == '0' ? '1' : '0'; /* the other 412 */
+    assert_int_equal(rp_s3_copy_bytes(rp_s3_of(t.store), "from", &from, "free too", NULL, etag, &error), RP_ECHANGED);
+    rp_store_close(t.store);
+}
+
+static int put_over(struct trial *t, const char *key, const char *text, struct rp_identity *over)
+{
+    const struct rp_source from = { read_text, &text };
+    return t->store->ops->put(t->store, key, &from, NULL, RP_PUT_OVER, over, &error);
+}
+
+/* Where the probe saw no condition hold: a look before, and a request that is not repeated. */
+static void a_put_over_without_a_condition_looks_first(void **state)
+{
+    struct trial t;
+    (void)state;
+    open_trial(&t, WINDOW);
+    assert_false(rp_s3_powers(rp_s3_of(t.store)).put_if_match);
+    struct rp_identity first = put(&t, "k", "first"), over = first;
+    tell("{\"ignore_if_match\":1}");
+    if (put_over(&t, "k", "second", &over) < 0) fail_msg("%s", error.text);
+    assert_int_equal(put_over(&t, "k", "third", &first), RP_ECHANGED);
+    assert_int_equal(put_over(&t, "none", "third", &first), RP_ENOTFOUND);
+    struct rp_item item = { .key = "k" };
+    if (t.store->ops->stat(t.store, &item, 1, &error) < 0) fail_msg("%s", error.text);
+    assert_true(rp_identity_equal(&item.identity, &over));
+    tell("{}");
+    rp_store_close(t.store);
+}
+
+/* The answer to the first attempt is lost, the second is told 412: what stands there tells whose it is. */
+static void a_put_over_whose_answer_was_lost_is_found(void **state)
+{
+    struct trial t;
+    char text[32];
+    (void)state;
+    open_trial(&t, ETAG);
+    struct rp_identity over = put(&t, "k", "first");
+    tell("{\"error_after\":0.5}");
+    for (int i = 0; i < 20; i++) {
+        snprintf(text, sizeof text, "round %d", i);
+        if (put_over(&t, "k", text, &over) < 0) fail_msg("round %d: %s", i, error.text);
+    }
+    tell("{}");
+    rp_store_close(t.store);
+}
+
 /* ---- the probe ---- */
 
 struct found_out {
@@ -540,6 +603,8 @@ static void a_probe_finds_the_lie_out(void **state)
         { "{}", RP_LEVEL_ETAG, true, true, true, true },
         { "{\"ignore_if_match\":1}", RP_LEVEL_WINDOW, true, false, true, true },
         { "{\"say_412_and_delete\":1}", RP_LEVEL_WINDOW, true, true, true, false },
+        { "{\"refuse_and_delete\":1}", RP_LEVEL_WINDOW, true, true, true, true },
+        { "{\"refuse_silently\":1}", RP_LEVEL_WINDOW, true, true, true, true },
         { "{\"drop_keys\":1}", RP_LEVEL_ETAG, false, false, true, true },
         { "{\"unordered_list\":1}", RP_LEVEL_ETAG, true, true, false, true },
         { "{\"stale_list\":1}", RP_LEVEL_ETAG, true, true, true, false },
@@ -592,6 +657,9 @@ int main(void)
         cmocka_unit_test(a_newer_upload_wins_where_that_is_promised),
         cmocka_unit_test(a_little_of_everything_ends_well),
         cmocka_unit_test(more_versions_than_are_held_at_a_time_go_in_several_passes),
+        cmocka_unit_test(a_copy_keeps_an_upload_that_took_its_target),
+        cmocka_unit_test(a_put_over_without_a_condition_looks_first),
+        cmocka_unit_test(a_put_over_whose_answer_was_lost_is_found),
         cmocka_unit_test(a_probe_finds_the_lie_out),
         cmocka_unit_test(a_probe_among_failures_claims_no_more_than_it_saw),
     };

@@ -6,11 +6,12 @@ Any signature is taken; buckets are addressed by path and made by PUT /BUCKET (v
 printed on standard output; the server ends when its standard input does, so that it never outlives the test that started it.
 
 Control, as JSON: PUT /_liar sets lies (0 to 1 each, names in LIES; {} tells the truth again; "on" limits the lies about answers
-to these kinds of requests, "seconds" is how long slow and late take), GET /_liar[?bucket=B] has every upload and every deletion so far, how
-often each lie was told, and how many late deletes are still to come. A seed (first argument) makes its choices repeatable, as far as requests come in the same order.
+to these kinds of requests, "seconds" is how long slow and late take, "ahead" how far its clock is, in seconds), GET /_liar[?bucket=B] has every upload and every deletion so far, how
+often each lie was told, how many requests of each kind came since lies were set, and how many late deletes are still to come. A seed (first argument) makes its choices repeatable, as far as requests come in the same order.
 
-PUT /_make?bucket=B&key=K&n=N uploads N times. The log also says where an older version came to light.
+PUT /_make?bucket=B&key=K&n=N uploads N times; PUT /_fill?bucket=B&n=N uploads N objects, o/000000 and on, each with bytes of its own. The log also says where an older version came to light.
 
+"refuse_and_delete" and "refuse_silently" are about a DELETE whose If-Match does not fit: 412, and deleted; 204, and kept.
 "race" is no lie: right after an object was looked at, somebody uploads a newer one under its key.
 """
 import base64, hashlib, http.server, json, os, random, re, socket, sys, threading, time
@@ -19,12 +20,12 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 import xml.etree.ElementTree as ET
 
-LIES = """ignore_if_match say_412_and_delete drop_keys drop_keys_undone false_deleted key_errors
-    slowdown_before slowdown_after error_before error_after slow half garbage hang late
+LIES = """ignore_if_match say_412_and_delete refuse_and_delete refuse_silently drop_keys drop_keys_undone false_deleted key_errors
+    slowdown_before slowdown_after error_before error_after drop_before drop_after slow half garbage hang late
     empty_list cut_list cut_list_silently unordered_list stale_list stale_head absent_head race""".split()
 rng = random.Random(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
 lock = threading.RLock()
-buckets, log, told = {}, [], {}
+buckets, log, told, asked = {}, [], {}, {}
 lies = {"on": [], "seconds": 0.5}
 serials = pending = 0
 
@@ -114,7 +115,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         lying = not lies["on"] or kind in lies["on"]
         if kind and lying and body and status == 200 and chance("garbage"):
             body = b"<?xml version=\"1.0\"?><ListBucketResult><Contents><Key>\xff\xfe<<<" + body[:40]
-        lines = ["HTTP/1.1 %d X" % status, "Server: liar", "Date: " + formatdate(usegmt=True)]
+        lines = ["HTTP/1.1 %d X" % status, "Server: liar", "Date: " + formatdate(time.time() + lies.get("ahead", 0), usegmt=True)]
         lines += ["%s: %s" % h for h in (headers or {}).items()]
         if status != 204:
             lines.append("Content-Length: %d" % (len(body) if length is None else length))
@@ -148,10 +149,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.control(body)
         if url.path == "/_make":
             return self.make(dict(parse_qsl(url.query)))
+        if url.path == "/_fill":
+            return self.fill(dict(parse_qsl(url.query)))
         self.q = dict(parse_qsl(url.query, keep_blank_values=True))
         parts = url.path[1:].split("/", 1)
         self.bucket, self.key = unquote(parts[0]), unquote(parts[1]) if len(parts) > 1 else ""
         kind = self.kind()
+        with lock:
+            asked[kind] = asked.get(kind, 0) + 1
         if lies["on"] and kind not in lies["on"]:
             return self.carry_out(kind, body)
         if chance("slow"):
@@ -160,23 +165,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.fail(503, "SlowDown")
         if chance("error_before"):
             return self.fail(500, "InternalError")
+        if chance("drop_before"):
+            return self.hang_up()
         if kind in ("delete", "multi") and chance("late"):
             self.count_late(1)
-            threading.Timer(lies["seconds"], self.apply_late, (kind, body)).start()
+            etag = (self.headers.get("If-Match") or "").strip('"')
+            rows = [(self.key, self.q.get("versionId"), etag)] if kind == "delete" else self.doomed(body)
+            threading.Timer(lies["seconds"], self.apply_late, (self.bucket, rows)).start()
             return self.fail(500, "InternalError")
-        for name, status, code in (("slowdown_after", 503, "SlowDown"), ("error_after", 500, "InternalError"), ("hang", 0, "")):
+        for name, status, code in (("slowdown_after", 503, "SlowDown"), ("error_after", 500, "InternalError"),
+                                   ("drop_after", 0, ""), ("hang", 0, "")):
             if chance(name):
                 answer, self.answer = self.answer, lambda *a, **k: None
                 self.carry_out(kind, body)
                 self.answer = answer
                 if status:
                     return self.fail(status, code)
-                time.sleep(lies["seconds"])
-                self.close_connection = True
-                return self.connection.shutdown(socket.SHUT_RDWR)
+                if name == "hang":
+                    time.sleep(lies["seconds"])
+                return self.hang_up()
         self.carry_out(kind, body)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_any
+
+    def hang_up(self):
+        self.close_connection = True
+        try:
+            self.connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
 
     def kind(self):
         if not self.key:
@@ -193,16 +210,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with lock:
             pending += n
 
-    def apply_late(self, kind, body):
+    def apply_late(self, bucket, rows):
+        """What was asked for then: the handler serves its connection's next requests meanwhile."""
         with lock:
             self.count_late(-1)
-            b = buckets.get(self.bucket)
-            etag = (self.headers.get("If-Match") or "").strip('"')
-            rows = [(self.key, self.q.get("versionId"), etag)] if kind == "delete" else self.doomed(body)
+            b = buckets.get(bucket)
             for key, vid, etag in rows:
                 v = b.current(key) if b else None
                 if b and (not etag or (v and v.etag == etag.strip('"'))):
-                    b.drop(self.bucket, key, vid, "late")
+                    b.drop(bucket, key, vid, "late")
 
     def carry_out(self, kind, body):
         with lock:
@@ -215,24 +231,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with lock:
             if self.command == "PUT":
                 new = json.loads(body or b"{}")
-                bad = [k for k in new if k not in LIES and k not in ("on", "seconds")]
+                bad = [k for k in new if k not in LIES and k not in ("on", "seconds", "ahead")]
                 if bad:
                     return self.answer(400, ("no such lie: %s" % bad).encode())
                 lies.clear()
                 lies.update({"on": [], "seconds": 0.5})
                 lies.update(new)
                 told.clear()
+                asked.clear()
                 return self.answer(200, b"{}")
             only = dict(parse_qsl(urlsplit(self.path).query)).get("bucket")
             there = [dict(bucket=n, key=k, etag=v.etag, version=v.id, serial=v.serial, marker=v.marker)
                      for n, b in buckets.items() if only in (None, n) for k, s in b.keys.items() for v in s]
             rows = [e for e in log if only in (None, e["bucket"])]
-            return self.answer(200, json.dumps(dict(log=rows, told=told, there=there, pending=pending)).encode())
+            return self.answer(200, json.dumps(dict(log=rows, told=told, asked=asked, there=there, pending=pending)).encode())
 
     def make(self, q):
         with lock:
             for i in range(int(q["n"])):
                 buckets[q["bucket"]].put(q["bucket"], q["key"], b"made %d" % i, {}, "made")
+        self.answer(200, b"{}")
+
+    def fill(self, q):
+        with lock:
+            for i in range(int(q["n"])):
+                buckets[q["bucket"]].put(q["bucket"], "o/%06d" % i, b"the bytes of %d" % i, {}, "filled")
         self.answer(200, b"{}")
 
     # ---- the bucket ----
@@ -437,8 +460,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.fail(404, "NoSuchUpload")
         vid, match = self.q.get("versionId"), self.headers.get("If-Match")
         if match is not None and b.current(self.key) is None:
-            return self.fail(404, "NoSuchKey")
+            return self.answer(204, kind="delete") if lies.get("refuse_and_delete") else self.fail(404, "NoSuchKey")
         if self.refused(b):
+            if chance("refuse_silently"):
+                return self.answer(204, kind="delete")
+            if chance("refuse_and_delete"):
+                b.drop(self.bucket, self.key, vid, "refused")
             return self.fail(412, "PreconditionFailed")
         if chance("say_412_and_delete"):
             b.drop(self.bucket, self.key, vid, "single with 412")

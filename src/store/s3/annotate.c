@@ -125,18 +125,19 @@ static int by_copy(struct annotating *a, struct rp_identity *identity, struct rp
     struct s3_headers headers = { 0 };
     struct rp_pair set[RP_META_MAX_PAIRS];
     struct rp_meta added = { .user = set };
+    char etag[RP_ETAG_MAX] = "";
     for (size_t i = 0; i < a->n; i++)
         if (a->changes[i].value) set[added.n_user++] = a->changes[i];
     int r = rp_meta_check(&added, err);
     if (r == 0) r = rp_s3_headers_again(&headers, &a->head.headers, is_changed, a, &a->arena, err);
     if (r == 0) r = rp_s3_headers_meta(&headers, &added, &a->arena, err);
-    if (r == 0) r = rp_s3_copy_bytes(a->s3, a->key, identity, a->key, &headers, err);
+    if (r == 0) r = rp_s3_copy_bytes(a->s3, a->key, identity, a->key, &headers, etag, err);
     if (r < 0) return r;
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", a->key);
     struct rp_identity now;
     r = rp_s3_head(a->s3, &call, &now, err);
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "annotate '%s'", a->key);
-    if (now.size_bytes != identity->size_bytes) return changed(a->key, err);
+    if (now.size_bytes != identity->size_bytes || (etag[0] && strcmp(now.etag, etag) != 0)) return changed(a->key, err);
     *identity = now;
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies inside the bucket, with all headers, metadata and tags. No condition of a copy can be relied on (Ceph passes over all of them), so
- * both ends are looked at before and after. What remains: an upload to the target between the look at it and the copy is overwritten where
- * the bucket keeps no versions. The targets that we choose ourselves (".reprieve/quarantine/") nobody else uploads to. */
+/* Copies inside the bucket, with all headers, metadata and tags. Hardly a condition of a copy can be relied on (Ceph passes over all of them), so
+ * both ends are looked at before and after, and If-None-Match is sent where it was seen to hold (powers.copy_new). What remains: an upload
+ * to the target between the look at it and the copy is overwritten where the bucket keeps no versions and knows no such condition, or the
+ * object is copied in parts. The targets that we choose ourselves (".reprieve/quarantine/") nobody else uploads to. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,24 +63,73 @@ static int add_source(struct rp_s3 *s3, const char *from, const struct rp_identi
     return r < 0 ? r : rp_s3_headers_add(headers, "x-amz-copy-source-if-match", etag, err);
 }
 
+/* Whether a copy stands there, though no answer said so. A copy onto itself cannot be told from what was there before. */
+static int find_copy(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
+                     const char *etag, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", to);
+    struct rp_identity there;
+    call.patience_ms = rp_s3_patience(s3, S3_REACH_MS); /* the call before has used up its own */
+    if (etag[0] && strcmp(from, to) != 0 && rp_s3_head(s3, &call, &there, NULL) == 0 && strcmp(there.etag, etag) == 0 &&
+        there.size_bytes == identity->size_bytes) {
+        rp_error_clear(err);
+        return 0;
+    }
+    return rp_error_wrap(err, RP_EUNKNOWN, "whether '%s' was copied cannot be seen", from);
+}
+
 /* ---- one request ---- */
 
+/* An etag of several parts does not say what that of a copy in one piece is. */
+static void foretell_etag(const struct rp_identity *identity, char out[RP_ETAG_MAX])
+{
+    snprintf(out, RP_ETAG_MAX, "%s", strchr(identity->etag, '-') ? "" : identity->etag);
+}
+
+/* 412 is said of either end. Of a request that was repeated the first may have made what stands there now. */
+static int judge_refusal(struct rp_s3 *s3, const struct s3_call *refused, const struct rp_identity *identity,
+                         const char *to, const char *etag, int why, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
+    struct rp_error unseen = { 0 };
+    struct rp_identity there;
+    int r = look(s3, to, &call, &there, &unseen);
+    if (r == RP_ENOTFOUND) return why;
+    if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "whether '%s' was copied cannot be seen", to);
+    bool ours =
+        refused->attempts > 1 && etag[0] && strcmp(there.etag, etag) == 0 && there.size_bytes == identity->size_bytes;
+    if (!ours) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", to);
+    rp_error_clear(err);
+    return 0;
+}
+
 static int copy_whole(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
-                      const struct s3_headers *anew, struct rp_arena *arena, struct rp_error *err)
+                      const struct s3_headers *anew, struct rp_arena *arena, char etag[RP_ETAG_MAX],
+                      struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", to);
     struct s3_headers headers = { 0 };
-    char etag[RP_ETAG_MAX];
+    char told[RP_ETAG_MAX + 4] = "";
     if (anew) headers = *anew;
     int r = add_source(s3, from, identity, arena, &headers, err);
     if (r == 0) r = rp_s3_headers_add(&headers, "x-amz-metadata-directive", anew ? "REPLACE" : "COPY", err);
+    bool only_new = rp_s3_powers(s3).copy_new && strcmp(from, to) != 0;
+    if (r == 0 && only_new) r = rp_s3_headers_add(&headers, "if-none-match", "*", err);
     if (r < 0) return r;
     call.message.headers = headers.pairs;
     call.message.n_headers = headers.n;
     call.message.body = "";
-    if ((r = rp_s3_run(s3, &call, err)) < 0) return r;
-    return rp_s3_read_text(rp_buf_text(&call.answer), call.answer.len, "CopyObjectResult", "ETag", etag, sizeof etag,
-                           err);
+    foretell_etag(identity, etag);
+    r = rp_s3_run(s3, &call, err);
+    if (only_new && (r == RP_ECHANGED || r == RP_ECONFLICT))
+        return judge_refusal(s3, &call, identity, to, etag, r, err);
+    if (r < 0 && r != RP_EUNKNOWN) return r;
+    if (r == 0) /* an error in an answer 200 leaves open what came of it */
+        r = rp_s3_read_text(rp_buf_text(&call.answer), call.answer.len, "CopyObjectResult", "ETag", told, sizeof told,
+                            err);
+    if (r < 0) return find_copy(s3, from, identity, to, etag, err);
+    if (told[0]) rp_s3_etag_bare(told, etag);
+    return 0;
 }
 
 /* ---- in parts ---- */
@@ -119,21 +169,21 @@ static int copy_part(struct parts *p, int64_t part_bytes, struct rp_error *err)
     return 0;
 }
 
-static int copy_all_parts(struct parts *p, int64_t part_bytes, struct rp_error *err)
+static int copy_all_parts(struct parts *p, int64_t part_bytes, char etag[RP_ETAG_MAX], struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", p->to);
     int r = 0;
     while (r == 0 && (int64_t)p->n * part_bytes < p->identity->size_bytes)
         r = copy_part(p, part_bytes, err);
     if (r < 0) return r;
-    r = rp_s3_upload_end(p->s3, &call, p->upload, p->parts, p->n, err);
-    /* Ended by a first request whose answer was lost, if at all: what stands there is looked at by the caller. */
-    return r == RP_ENOTFOUND && call.attempts > 1 ? 0 : r;
+    r = rp_s3_upload_end(p->s3, &call, p->upload, p->parts, p->n, etag, err);
+    bool lost = r == RP_EUNKNOWN || (r == RP_ENOTFOUND && call.attempts > 1);
+    return lost ? find_copy(p->s3, p->from, p->identity, p->to, etag, err) : r;
 }
 
 /* An upload in parts takes nothing along by itself: `headers` name everything but the tags, which Ceph passes over at its beginning. */
 static int copy_in_parts(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
-                         const struct s3_headers *headers, struct rp_error *err)
+                         const struct s3_headers *headers, char etag[RP_ETAG_MAX], struct rp_error *err)
 {
     int64_t part_bytes = s3->copy_part;
     while (identity->size_bytes / part_bytes >= PARTS_MAX)
@@ -143,7 +193,7 @@ static int copy_in_parts(struct rp_s3 *s3, const char *from, const struct rp_ide
     if (!parts) return rp_error_set(err, RP_ENOMEM, "no memory to copy '%s'", from);
     int r = rp_s3_upload_begin(s3, to, headers, p.upload, err);
     if (r < 0) return r;
-    r = copy_all_parts(&p, part_bytes, err);
+    r = copy_all_parts(&p, part_bytes, etag, err);
     if (r < 0 && r != RP_EUNKNOWN) rp_s3_abort_partial(&s3->base, to, p.upload, NULL);
     return r;
 }
@@ -161,7 +211,8 @@ static int refuse_ambiguous(const char *from, struct rp_error *err)
 
 /* Two requests with two identities could mix two objects: the parts' condition (If-Match, or the version) and the look afterwards are against it. */
 static int copy_large(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
-                      const struct s3_headers *anew, struct rp_arena *arena, struct rp_error *err)
+                      const struct s3_headers *anew, struct rp_arena *arena, char etag[RP_ETAG_MAX],
+                      struct rp_error *err)
 {
     struct s3_headers headers = { 0 };
     struct rp_pair *tags = NULL;
@@ -178,16 +229,16 @@ static int copy_large(struct rp_s3 *s3, const char *from, const struct rp_identi
         r = rp_s3_headers_again(&headers, &call.headers, NULL, NULL, arena, err);
     }
     if (r == 0) r = rp_s3_tags_read(s3, from, identity, arena, &tags, &n_tags, err);
-    if (r == 0) r = copy_in_parts(s3, from, identity, to, &headers, err);
+    if (r == 0) r = copy_in_parts(s3, from, identity, to, &headers, etag, err);
     return r < 0 || n_tags == 0 ? r : rp_s3_tags_write(s3, to, NULL, tags, n_tags, err);
 }
 
 int rp_s3_copy_bytes(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
-                     const struct s3_headers *anew, struct rp_error *err)
+                     const struct s3_headers *anew, char etag[RP_ETAG_MAX], struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_BYTES);
-    int r = identity->size_bytes > s3->copy_max ? copy_large(s3, from, identity, to, anew, &arena, err)
-                                                : copy_whole(s3, from, identity, to, anew, &arena, err);
+    int r = identity->size_bytes > s3->copy_max ? copy_large(s3, from, identity, to, anew, &arena, etag, err)
+                                                : copy_whole(s3, from, identity, to, anew, &arena, etag, err);
     if (r == RP_ENOTFOUND || r == RP_ECHANGED)
         return rp_error_wrap(err, RP_ECHANGED, "'%s' has changed while it was copied", from);
     return r;
@@ -208,13 +259,16 @@ static void take_back(struct rp_s3 *s3, const char *key, const struct rp_identit
     rp_s3_remove(&s3->base, &item, 1, NULL);
 }
 
+/* What stands there with another etag than the copy was given is an upload of somebody else, and stays. */
 static int verify(struct rp_s3 *s3, const char *from, const struct rp_identity *expected, const char *to,
-                  struct rp_identity *out, struct rp_error *err)
+                  const char *etag, struct rp_identity *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
     struct rp_identity made;
     int r = look(s3, to, &call, &made, err);
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "copy '%s' to '%s'", from, to);
+    if (etag[0] && strcmp(made.etag, etag) != 0)
+        return rp_error_set(err, RP_EEXISTS, "'%s' was overwritten while '%s' was copied to it", to, from);
     r = expect(s3, from, expected, err);
     bool same = same_bytes(expected, &made);
     if (r == 0 && same) {
@@ -223,7 +277,7 @@ static int verify(struct rp_s3 *s3, const char *from, const struct rp_identity *
     }
     if (r < 0 && r != RP_ECHANGED && r != RP_ENOTFOUND)
         return rp_error_wrap(err, RP_EUNKNOWN, "copy '%s' to '%s'", from, to);
-    take_back(s3, to, &made);
+    if (etag[0]) take_back(s3, to, &made);
     return rp_error_set(err, RP_ECHANGED, "'%s' has changed while it was copied", from);
 }
 
@@ -231,10 +285,11 @@ int rp_s3_copy(struct rp_store *store, const char *from, const struct rp_identit
                struct rp_identity *out, struct rp_error *err)
 {
     struct rp_s3 *s3 = rp_s3_of(store);
+    char etag[RP_ETAG_MAX] = "";
     int r = rp_key_check(from, strlen(from), err);
     if (r < 0 || (r = rp_key_check(to, strlen(to), err)) < 0) return r;
     if ((r = expect(s3, from, expected, err)) < 0) return r;
     if ((r = refuse_taken(s3, to, err)) < 0) return r;
-    if ((r = rp_s3_copy_bytes(s3, from, expected, to, NULL, err)) < 0) return r;
-    return verify(s3, from, expected, to, out, err);
+    if ((r = rp_s3_copy_bytes(s3, from, expected, to, NULL, etag, err)) < 0) return r;
+    return verify(s3, from, expected, to, etag, out, err);
 }

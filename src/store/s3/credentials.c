@@ -27,6 +27,8 @@ struct s3_credentials {
     struct s3_keys keys;
     char source[64];
     int64_t tried_at_ms;
+    bool tried_anew; /* because they were refused, and when */
+    int64_t anew_at_ms;
     struct rp_error failure; /* of the last fetch */
 };
 
@@ -183,13 +185,19 @@ static bool serves(const struct s3_credentials *c, int64_t now_ms)
     return c->have && now_ms < c->keys.expires_at_ms;
 }
 
+/* A clock that was set back is no reason to wait for hours. */
+static int64_t since(bool ever, int64_t at_ms, int64_t now_ms)
+{
+    return ever && now_ms >= at_ms ? now_ms - at_ms : INT64_MAX;
+}
+
 static bool is_due(const struct s3_credentials *c, int64_t now_ms)
 {
     bool serving = serves(c, now_ms);
-    /* A clock that was set back is no reason to wait for hours. */
-    int64_t since_ms = c->tried && now_ms >= c->tried_at_ms ? now_ms - c->tried_at_ms : INT64_MAX;
-    if (since_ms < (serving ? SERVED_WAIT_MS : FAILED_WAIT_MS)) return false;
-    if (!serving || (c->refused && since_ms >= REFUSED_MS)) return true;
+    /* Keys that were fetched a moment ago may have been changed since: the first refusal has no minute to wait for. */
+    if (serving && c->refused && since(c->tried_anew, c->anew_at_ms, now_ms) >= REFUSED_MS) return true;
+    if (since(c->tried, c->tried_at_ms, now_ms) < (serving ? SERVED_WAIT_MS : FAILED_WAIT_MS)) return false;
+    if (!serving) return true;
     return c->keys.expires_at_ms != INT64_MAX && now_ms >= c->keys.expires_at_ms - EARLY_MS;
 }
 
@@ -218,6 +226,10 @@ static void fetch(struct s3_credentials *c, int64_t now_ms)
     c->fetching = false;
     c->tried = true;
     c->tried_at_ms = now_ms;
+    if (c->refused && again) {
+        c->tried_anew = true;
+        c->anew_at_ms = now_ms;
+    }
     c->refused = false;
     c->failure = failure;
     if (r == 0) {

@@ -25,7 +25,7 @@ int rp_s3_credentials_new(const struct rp_s3_options *options, const struct rp_c
 void rp_s3_credentials_free(struct s3_credentials *credentials);
 /* RP_ECONFIG: nothing was found anywhere. */
 int rp_s3_credentials_get(struct s3_credentials *credentials, struct s3_keys *out, struct rp_error *err);
-/* The store refused them (expired token): the next get fetches again, at most once a minute. */
+/* The store refused them (expired token): the next get fetches again, unless that was done for the same reason less than a minute ago. */
 void rp_s3_credentials_refused(struct s3_credentials *credentials);
 /* "configuration", "environment", "profile media", ...: for doctor. "" before the first get. */
 void rp_s3_credentials_source(struct s3_credentials *credentials, char out[64]);

@@ -218,20 +218,11 @@ static int judge_multi(struct rp_s3 *s3, const struct s3_call *call, struct rp_i
     return r;
 }
 
-static int write_body(struct rp_item **items, size_t n, enum s3_by by, struct rp_buf *body, struct rp_error *err)
-{
-    RP_CLEANUP(rp_freep) struct rp_item *flat = calloc(n, sizeof *flat);
-    if (flat == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
-    for (size_t i = 0; i < n; i++)
-        flat[i] = *items[i];
-    return rp_s3_write_delete(body, flat, n, by == S3_BY_VERSION, by == S3_BY_ETAG, err);
-}
-
 static int erase_multi(struct rp_s3 *s3, struct rp_item **items, size_t n, enum s3_by by, struct rp_error *err)
 {
     char sum[S3_SUM];
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(BODY_MAX);
-    int r = write_body(items, n, by, &body, err);
+    int r = rp_s3_write_delete_of(&body, items, n, by == S3_BY_VERSION, by == S3_BY_ETAG, err);
     if (r == RP_EINVAL) return erase_one_by_one(s3, items, n, by, err);
     if (r < 0) return r;
     const struct rp_pair headers[MULTI_HEADERS] = { rp_s3_sum(rp_buf_text(&body), body.len, sum),

@@ -7,6 +7,12 @@
 #include "store/s3/meta.h"
 #include "store/s3/s3.h"
 
+/* Who asks for the owner record waits to hear whether the store is there at all. 0: the wire's own. */
+static int64_t patience_for(const struct rp_s3 *s3, const char *key)
+{
+    return strcmp(key, RP_STORE_OWNER) == 0 ? rp_s3_patience(s3, S3_REACH_MS) : 0;
+}
+
 /* The caller's sink, counted, and its own failure kept apart from the wire's. */
 struct counted {
     const struct rp_sink *to;
@@ -95,6 +101,7 @@ int rp_s3_get(struct rp_store *store, const char *key, const struct rp_sink *to,
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0) return r;
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call(to ? "GET" : "HEAD", key);
+    call.patience_ms = patience_for(s3, key);
     r = to ? stream(s3, &call, to, &found, err) : rp_s3_head(s3, &call, &found, err);
     if (r < 0) return r;
     if (meta && (r = rp_s3_meta_read(&call.headers, arena, &read, err)) < 0) return r;
@@ -137,8 +144,10 @@ static int item_judge(struct rp_s3 *s3, const struct s3_call *call, struct rp_it
 static int stat_chunk(struct rp_s3 *s3, struct s3_call *calls, struct rp_item *items, size_t n, bool *any_gone,
                       struct rp_error *err)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         calls[i] = rp_s3_call("HEAD", items[i].key);
+        calls[i].patience_ms = patience_for(s3, items[i].key);
+    }
     int r = rp_s3_wire_run(s3->wire, calls, n, err);
     for (size_t i = 0; i < n; i++) {
         if (r == 0) r = item_judge(s3, &calls[i], &items[i], err);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listing. A page is read whole, checked and kept before its first entry is handed out, so that a damaged or disordered one gives nothing; the
- * next page is fetched by a thread of its own while the entries of this one are handed out, once half of them are. Pages follow each other by
- * the last key that was read, never by a token: what a token means is the server's secret, and some encode it in ways of their own. In
+ * next page is fetched meanwhile (pages.h): once half of the first one's entries are handed out, and from then on while each is read. Pages follow
+ * each other by the last key that was read, never by a token: what a token means is the server's secret, and some encode it in ways of their own. In
  * a bucket with versions the entries need version ids, which only the listing of all versions has. */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "store/s3/s3.h"
+#include "store/s3/pages.h"
 
-#define PAGE_KEYS        1000
-#define PAGE_KEYS_TEXT   "1000"
-#define PAGE_ARENA_BYTES ((size_t)2 << 20) /* PAGE_KEYS keys of RP_KEY_MAX, and what blocks leave unused */
+#define PAGE_ARENA_BYTES ((size_t)2 << 20) /* S3_PAGE_KEYS keys of RP_KEY_MAX, and what blocks leave unused */
 #define EMPTY_PAGES_MAX  100               /* truncated pages without entries, one after the other */
 /* After every key under ".reprieve/" but those that begin with this very character. */
 #define PAST_OWN RP_STORE_OWN "\xf4\x8f\xbf\xbf"
@@ -28,21 +25,14 @@ struct listing {
     const char *prefix;
     char after[RP_KEY_MAX + 1]; /* only keys above it are given */
     bool own, versions;
-    char token[3 * RP_KEY_MAX + 256]; /* only after a truncated page without entries */
-    /* where the next page begins */
-    char key[RP_KEY_MAX + 1], version[RP_VERSION_MAX];
+    struct s3_from at; /* where the next page begins; a token only after a truncated page without entries */
     /* the page */
     struct rp_arena arena;
     struct listed *entries;
     size_t n, n_read; /* to be given; in the page at all */
     bool truncated, past_own;
     unsigned empty_pages;
-    /* the next one, being fetched */
-    struct s3_call call;
-    struct rp_error fetch_error;
-    int fetched;
-    bool fetching;
-    pthread_t thread;
+    size_t pages; /* read so far */
 };
 
 static bool is_own(const char *key)
@@ -73,30 +63,10 @@ void rp_s3_list_clean(struct rp_buf *answer)
     blank(answer, "<NextKeyMarker>");
 }
 
-static void ask(struct listing *l)
-{
-    l->call = rp_s3_call("GET", NULL);
-    struct s3_call *c = &l->call;
-    if (l->versions) {
-        rp_s3_query(c, "versions", "");
-        if (l->key[0]) rp_s3_query(c, "key-marker", l->key);
-        if (l->key[0] && l->version[0]) rp_s3_query(c, "version-id-marker", l->version);
-    } else {
-        rp_s3_query(c, "list-type", "2");
-        if (l->token[0])
-            rp_s3_query(c, "continuation-token", l->token);
-        else if (l->key[0])
-            rp_s3_query(c, "start-after", l->key);
-    }
-    rp_s3_query(c, "max-keys", PAGE_KEYS_TEXT);
-    rp_s3_query(c, "encoding-type", "url");
-    if (l->prefix[0]) rp_s3_query(c, "prefix", l->prefix);
-}
-
 static int disordered(const struct listing *l, const char *key, struct rp_error *err)
 {
     rp_error_set(err, RP_ECORRUPT, "bucket '%.80s': the listing is not in byte order: '%.100s' after '%.100s'",
-                 l->s3->target.bucket, key, l->key);
+                 l->s3->target.bucket, key, l->at.key);
     return rp_error_hint(err,
                          "such a listing cannot be shown to be complete; ask the server's maker for ordered listings");
 }
@@ -104,7 +74,7 @@ static int disordered(const struct listing *l, const char *key, struct rp_error 
 /* Versions of one key follow each other, hence "not below" there; and Ceph begins again with the versions of the marker's own key. */
 static int in_order(const struct listing *l, const char *key, struct rp_error *err)
 {
-    int compared = strcmp(key, l->key);
+    int compared = strcmp(key, l->at.key);
     if (compared < 0 || (compared == 0 && !l->versions)) return disordered(l, key, err);
     if (strncmp(key, l->prefix, strlen(l->prefix)) != 0)
         return rp_error_set(err, RP_ECORRUPT, "bucket '%.80s': the listing of '%.100s' has '%.100s'",
@@ -118,10 +88,10 @@ static int take(void *ctx, const struct s3_listed *listed, struct rp_error *err)
     const char *key = listed->entry.key;
     int r = in_order(l, key, err);
     if (r < 0) return r;
-    if (l->n_read++ == PAGE_KEYS)
-        return rp_error_set(err, RP_ECORRUPT, "the listing's page has more than %d entries", PAGE_KEYS);
-    snprintf(l->key, sizeof l->key, "%s", key);
-    snprintf(l->version, sizeof l->version, "%s",
+    if (l->n_read++ == S3_PAGE_KEYS)
+        return rp_error_set(err, RP_ECORRUPT, "the listing's page has more than %d entries", S3_PAGE_KEYS);
+    snprintf(l->at.key, sizeof l->at.key, "%s", key);
+    snprintf(l->at.version, sizeof l->at.version, "%s",
              l->versions && !listed->entry.identity.version[0] ? "null" : listed->entry.identity.version);
     if (strcmp(key, l->after) <= 0 || (is_own(key) && !l->own)) return 0;
     if (l->versions && (listed->is_marker || !listed->is_latest)) return 0;
@@ -137,71 +107,46 @@ static int step(struct listing *l, const struct s3_page *page, const char *key, 
                 struct rp_error *err)
 {
     l->truncated = page->truncated;
-    l->token[0] = '\0';
+    l->at.token[0] = '\0';
     if (!page->truncated) return 0;
-    bool moved = strcmp(l->key, key) != 0 || strcmp(l->version, version) != 0;
+    bool moved = strcmp(l->at.key, key) != 0 || strcmp(l->at.version, version) != 0;
     if (l->n_read == 0 && !l->versions && page->next[0] && ++l->empty_pages < EMPTY_PAGES_MAX) {
-        snprintf(l->token, sizeof l->token, "%s", page->next);
+        snprintf(l->at.token, sizeof l->at.token, "%s", page->next);
         return 0;
     }
     if (l->n_read == 0 || !moved)
         return rp_error_set(err, RP_ECORRUPT, "bucket '%.80s': the listing says that there is more and does not go on",
                             l->s3->target.bucket);
     l->empty_pages = 0;
-    if (is_own(l->key) && !l->own && strcmp(l->key, PAST_OWN) < 0) {
-        snprintf(l->key, sizeof l->key, "%s", PAST_OWN);
-        l->version[0] = '\0';
+    if (is_own(l->at.key) && !l->own && strcmp(l->at.key, PAST_OWN) < 0) {
+        snprintf(l->at.key, sizeof l->at.key, "%s", PAST_OWN);
+        l->at.version[0] = '\0';
     }
     return 0;
 }
 
-static int read_page(struct listing *l, struct rp_error *err)
+static int read_page(struct listing *l, struct rp_buf *answer, struct rp_error *err)
 {
     struct s3_page page = { 0 };
-    char key[sizeof l->key], version[sizeof l->version];
-    snprintf(key, sizeof key, "%s", l->key);
-    snprintf(version, sizeof version, "%s", l->version);
+    char key[sizeof l->at.key], version[sizeof l->at.version];
+    snprintf(key, sizeof key, "%s", l->at.key);
+    snprintf(version, sizeof version, "%s", l->at.version);
     rp_arena_reset(&l->arena);
     l->n = l->n_read = 0;
-    rp_s3_list_clean(&l->call.answer);
-    int r = rp_s3_read_list(rp_buf_text(&l->call.answer), l->call.answer.len, true, take, l, &page, err);
+    l->pages++;
+    rp_s3_list_clean(answer);
+    int r = rp_s3_read_list(rp_buf_text(answer), answer->len, true, take, l, &page, err);
     if (r < 0) return rp_error_wrap(err, r, "list bucket '%.80s'", l->s3->target.bucket);
     return step(l, &page, key, version, err);
 }
 
-/* ---- the next page, meanwhile ---- */
-
-static void *fetch(void *ctx)
-{
-    struct listing *l = ctx;
-    l->fetched = rp_s3_run(l->s3, &l->call, &l->fetch_error);
-    return NULL;
-}
-
-/* Without a thread it is fetched when it is needed. */
-static void fetch_ahead(struct listing *l)
-{
-    ask(l);
-    l->fetching = pthread_create(&l->thread, NULL, fetch, l) == 0;
-}
-
-static int fetch_end(struct listing *l, struct rp_error *err)
-{
-    if (l->fetching)
-        pthread_join(l->thread, NULL);
-    else
-        fetch(l);
-    l->fetching = false;
-    if (l->fetched < 0 && err) *err = l->fetch_error;
-    return l->fetched;
-}
+/* ---- all of them ---- */
 
 /* 1: the receiver has had enough. */
-static int give(struct listing *l, rp_entry_fn *fn, void *ctx, struct rp_error *err)
+static int give(struct listing *l, struct s3_pages *pages, rp_entry_fn *fn, void *ctx, struct rp_error *err)
 {
-    if (l->truncated && l->n < 2) fetch_ahead(l);
     for (size_t i = 0; i < l->n; i++) {
-        if (l->truncated && l->n >= 2 && i == l->n / 2) fetch_ahead(l);
+        if (l->truncated && i == l->n / 2) rp_s3_pages_ahead(pages, &l->at);
         const struct rp_entry entry = { .key = l->entries[i].key, .identity = l->entries[i].identity };
         int r = fn(ctx, &entry, err);
         if (r != 0) return r;
@@ -211,8 +156,6 @@ static int give(struct listing *l, rp_entry_fn *fn, void *ctx, struct rp_error *
 
 static void listing_done(struct listing *l)
 {
-    if (l->fetching) pthread_join(l->thread, NULL);
-    rp_s3_call_done(&l->call);
     rp_arena_done(&l->arena);
     free(l->entries);
 }
@@ -225,9 +168,9 @@ static int begin(struct listing *l, const char *after, struct rp_error *err)
     l->versions = rp_s3_powers(l->s3).versions;
     snprintf(l->after, sizeof l->after, "%s", after);
     bool past = is_own(after) && !l->own && strcmp(after, PAST_OWN) < 0;
-    snprintf(l->key, sizeof l->key, "%s", past ? PAST_OWN : after);
+    snprintf(l->at.key, sizeof l->at.key, "%s", past ? PAST_OWN : after);
     l->arena = RP_ARENA(PAGE_ARENA_BYTES);
-    l->entries = calloc(PAGE_KEYS, sizeof *l->entries);
+    l->entries = calloc(S3_PAGE_KEYS, sizeof *l->entries);
     return l->entries ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a listing");
 }
 
@@ -237,12 +180,14 @@ int rp_s3_list(struct rp_store *store, const char *prefix, const char *after, rp
     RP_CLEANUP(listing_done) struct listing l = { .s3 = rp_s3_of(store), .prefix = prefix ? prefix : "" };
     int r = begin(&l, after ? after : "", err);
     if (r < 0) return r;
-    ask(&l);
+    RP_CLEANUP(rp_s3_pages_closep) struct s3_pages *pages = NULL;
+    if ((r = rp_s3_pages_open(l.s3, l.prefix, l.versions, &pages, err)) < 0) return r;
     do {
-        if ((r = fetch_end(&l, err)) < 0) return r;
-        if ((r = read_page(&l, err)) < 0) return r;
-        rp_s3_call_done(&l.call);
-        if ((r = give(&l, fn, ctx, err)) != 0) return r < 0 ? r : 0;
+        RP_CLEANUP(rp_buf_done) struct rp_buf answer = { 0 };
+        if ((r = rp_s3_pages_take(pages, &l.at, l.pages > 0, &answer, err)) < 0) return r;
+        if ((r = read_page(&l, &answer, err)) < 0) return r;
+        rp_buf_done(&answer);
+        if ((r = give(&l, pages, fn, ctx, err)) != 0) return r < 0 ? r : 0;
     } while (l.truncated);
     return 0;
 }

@@ -9,13 +9,16 @@
 
 #define PAGES_FROM 8  /* fewer keys than this are asked about one by one */
 #define WORTH      20 /* a page must settle one key in so many that it lists */
+#define SPARE      8  /* keys that a page has room for beyond what is expected */
 
 struct look {
     struct rp_s3 *s3;
     struct rp_item **order; /* by key */
     size_t n, at;           /* those before `at` are settled */
-    size_t next;            /* within the page under way */
+    size_t next, found;     /* within the page under way */
     char last[RP_KEY_MAX + 1];
+    bool absent; /* what the page is expected to show of them: nothing */
+    struct s3_crowd *crowd;
 };
 
 static int by_key(const void *a, const void *b)
@@ -34,6 +37,7 @@ static int take_listed(void *ctx, const struct s3_listed *listed, struct rp_erro
     for (; look->next < look->n && strcmp(look->order[look->next]->key, key) == 0; look->next++) {
         look->order[look->next]->outcome = RP_OUT_FOUND;
         look->order[look->next]->identity = listed->entry.identity;
+        look->found++;
     }
     return 0;
 }
@@ -55,6 +59,15 @@ static void settle_page(struct look *look, const struct s3_page *page)
     look->at = end;
 }
 
+/* As many keys as it takes up to the last of ours, if what is left stands as close together as what was seen: a server's work is what it lists. */
+static size_t page_keys(const struct look *look)
+{
+    const struct s3_crowd *crowd = look->crowd;
+    size_t left = look->n - look->at;
+    size_t others = crowd->ours > 0 ? left * crowd->others / crowd->ours : left / 16;
+    return (look->absent ? 0 : left) + others + SPARE;
+}
+
 /* True while another page is worth its while. */
 static bool read_page(struct look *look)
 {
@@ -62,9 +75,10 @@ static bool read_page(struct look *look)
     struct s3_page page = { 0 };
     char keys[S3_NUMBER];
     size_t from = look->at;
-    rp_s3_span_keys(2 * (look->n - look->at) + 16, keys);
+    rp_s3_span_keys(page_keys(look), keys);
     rp_s3_before(look->order[from]->key, after);
     look->next = from;
+    look->found = 0;
     look->last[0] = '\0';
     const struct s3_span span = {
         .prefix = "", .after = after, .after_version = "", .keys = keys, .fn = take_listed, .ctx = look
@@ -74,6 +88,8 @@ static bool read_page(struct look *look)
         return false;
     }
     settle_page(look, &page);
+    look->crowd->ours += look->at - from;
+    look->crowd->others += page.n > look->found ? page.n - look->found : 0;
     return (look->at - from) * WORTH >= page.n && look->at > from;
 }
 
@@ -84,17 +100,20 @@ static void read_pages(struct look *look)
 }
 
 /* By HEAD those that are not settled; those not shown too, unless their absence is expected. */
-static int ask_rest(struct look *look, bool absence_expected, struct rp_error *err)
+static int ask_rest(struct look *look, struct rp_error *err)
 {
     size_t n = 0;
-    RP_CLEANUP(rp_freep) struct rp_item *asked = calloc(look->n, sizeof *asked);
-    if (asked == NULL) return rp_error_set(err, RP_ENOMEM, "look at %zu keys: out of memory", look->n);
     for (size_t i = 0; i < look->n; i++) {
         struct rp_item *item = look->order[i];
-        if (item->outcome == RP_OUT_GONE && !absence_expected) item->outcome = RP_OUT_NONE;
-        if (item->outcome == RP_OUT_NONE) asked[n++].key = item->key;
+        if (item->outcome == RP_OUT_GONE && !look->absent) item->outcome = RP_OUT_NONE;
+        n += item->outcome == RP_OUT_NONE;
     }
     if (n == 0) return 0;
+    RP_CLEANUP(rp_freep) struct rp_item *asked = calloc(n, sizeof *asked);
+    if (asked == NULL) return rp_error_set(err, RP_ENOMEM, "look at %zu keys: out of memory", n);
+    n = 0;
+    for (size_t i = 0; i < look->n; i++)
+        if (look->order[i]->outcome == RP_OUT_NONE) asked[n++].key = look->order[i]->key;
     int r = rp_s3_stat(&look->s3->base, asked, n, err);
     n = 0;
     for (size_t i = 0; i < look->n; i++)
@@ -102,7 +121,8 @@ static int ask_rest(struct look *look, bool absence_expected, struct rp_error *e
     return r;
 }
 
-static int look_at(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absence_expected, struct rp_error *err)
+static int look_at(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absent, struct s3_crowd *crowd,
+                   struct rp_error *err)
 {
     const struct s3_powers powers = rp_s3_powers(s3);
     if (n == 0) return 0;
@@ -114,18 +134,24 @@ static int look_at(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absen
         items[i].note[0] = '\0';
     }
     qsort(order, n, sizeof *order, by_key);
-    struct look look = { .s3 = s3, .order = order, .n = n };
+    struct look look = { .s3 = s3, .order = order, .n = n, .absent = absent, .crowd = crowd };
     /* A listing names no versions. */
     if (powers.list_order && powers.list_current && !powers.versions && n >= PAGES_FROM) read_pages(&look);
-    return ask_rest(&look, absence_expected, err);
+    return ask_rest(&look, err);
 }
 
 int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    return look_at(s3, items, n, false, err);
+    struct s3_crowd crowd = { 0 };
+    return look_at(s3, items, n, false, &crowd, err);
 }
 
-int rp_s3_look_again(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err)
+int rp_s3_look_first(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err)
 {
-    return look_at(s3, items, n, true, err);
+    return look_at(s3, items, n, false, crowd, err);
+}
+
+int rp_s3_look_again(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err)
+{
+    return look_at(s3, items, n, true, crowd, err);
 }

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "store/s3/plain.h"
 
 struct parse {
     XML_Parser parser;
@@ -37,7 +38,7 @@ void rp_s3_texts_done(struct s3_texts *texts)
 static void fail(struct parse *p, int code)
 {
     if (p->code == 0) p->code = code;
-    XML_StopParser(p->parser, XML_FALSE);
+    if (p->parser) XML_StopParser(p->parser, XML_FALSE);
 }
 
 static const char *local_name(const char *name)
@@ -73,11 +74,8 @@ static void begin_root(struct parse *p, const char *name)
     fail(p, rp_error_set(p->err, RP_ECORRUPT, "<%.64s> instead of <%s>", name, roots[0]));
 }
 
-static void XMLCALL begin_element(void *ctx, const XML_Char *full, const XML_Char **attributes)
+static void begin_named(struct parse *p, const char *name)
 {
-    struct parse *p = ctx;
-    const char *name = local_name(full);
-    (void)attributes;
     if (p->code != 0) return;
     if (++p->depth > S3_DEPTH_MAX) {
         fail(p, rp_error_set(p->err, RP_ECORRUPT, "nested deeper than %d", S3_DEPTH_MAX));
@@ -93,6 +91,12 @@ static void XMLCALL begin_element(void *ctx, const XML_Char *full, const XML_Cha
     } else if (p->depth == 2 || p->shape->heads_anywhere) {
         begin_text(p, find(p->shape->heads, name));
     }
+}
+
+static void XMLCALL begin_element(void *ctx, const XML_Char *full, const XML_Char **attributes)
+{
+    (void)attributes;
+    begin_named(ctx, local_name(full));
 }
 
 static void XMLCALL take_characters(void *ctx, const XML_Char *text, int n)
@@ -152,8 +156,39 @@ static void XMLCALL refuse_doctype(void *ctx, const XML_Char *name, const XML_Ch
     if (p->code == 0) fail(p, rp_error_set(p->err, RP_ECORRUPT, "it has a DOCTYPE"));
 }
 
-static int run(struct parse *p, const char *xml, size_t n)
+/* ---- documents as servers send them ---- */
+
+static int plain_begin(void *ctx, const char *name)
 {
+    begin_named(ctx, name);
+    return ((struct parse *)ctx)->code != 0 ? -1 : 0;
+}
+
+static int plain_text(void *ctx, const char *text, size_t n)
+{
+    take_characters(ctx, text, (int)n);
+    return ((struct parse *)ctx)->code != 0 ? -1 : 0;
+}
+
+static int plain_end(void *ctx)
+{
+    end_element(ctx, "");
+    return ((struct parse *)ctx)->code != 0 ? -1 : 0;
+}
+
+static int run_plain(struct parse *p, const char *xml, size_t n)
+{
+    static const struct s3_plain_fns fns = { .begin = plain_begin, .text = plain_text, .end = plain_end };
+    (void)rp_s3_plain_walk(xml, n, &fns, p);
+    return p->code;
+}
+
+/* ---- all others ---- */
+
+static int run_expat(struct parse *p, const char *xml, size_t n)
+{
+    p->parser = XML_ParserCreate(NULL);
+    if (!p->parser) return rp_error_set(p->err, RP_ENOMEM, "no memory");
     XML_SetUserData(p->parser, p);
     XML_SetElementHandler(p->parser, begin_element, end_element);
     XML_SetCharacterDataHandler(p->parser, take_characters);
@@ -167,19 +202,31 @@ static int run(struct parse *p, const char *xml, size_t n)
                         (long long)XML_GetCurrentByteIndex(p->parser), n);
 }
 
-int rp_s3_parse(const char *xml, size_t n, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
-                struct s3_texts *heads, struct rp_error *err)
+static int parse_by(bool plain, const char *xml, size_t n, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
+                    struct s3_texts *heads, struct rp_error *err)
 {
     struct parse p = { .shape = shape, .fn = fn, .ctx = ctx, .heads = heads, .err = err };
     RP_ASSERT(!shape->rows || fn);
-    if (n > INT_MAX) return rp_error_set(err, RP_ECORRUPT, "it has %zu bytes", n);
     heads->bytes = RP_BUF(S3_TEXTS_MAX * (S3_TEXT_MAX + 1));
     p.fields.bytes = RP_BUF(S3_TEXTS_MAX * (S3_TEXT_MAX + 1));
     p.piece = RP_BUF(S3_TEXT_MAX);
-    p.parser = XML_ParserCreate(NULL);
-    int r = p.parser ? run(&p, xml, n) : rp_error_set(err, RP_ENOMEM, "no memory");
+    int r = plain ? run_plain(&p, xml, n) : run_expat(&p, xml, n);
     if (p.parser) XML_ParserFree(p.parser);
     rp_s3_texts_done(&p.fields);
     rp_buf_done(&p.piece);
     return r;
+}
+
+int rp_s3_parse_expat(const char *xml, size_t n, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
+                      struct s3_texts *heads, struct rp_error *err)
+{
+    if (n > INT_MAX) return rp_error_set(err, RP_ECORRUPT, "it has %zu bytes", n);
+    return parse_by(false, xml, n, shape, fn, ctx, heads, err);
+}
+
+int rp_s3_parse(const char *xml, size_t n, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
+                struct s3_texts *heads, struct rp_error *err)
+{
+    if (n <= INT_MAX && rp_s3_is_plain(xml, n)) return parse_by(true, xml, n, shape, fn, ctx, heads, err);
+    return rp_s3_parse_expat(xml, n, shape, fn, ctx, heads, err);
 }

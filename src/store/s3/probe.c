@@ -65,6 +65,9 @@ static int try_writing(struct s3_probe *probe, struct rp_error *err)
     int r = name_canaries(probe, err);
     if (r < 0) return r;
     r = try_all(probe, err);
+    if (r == 0 && rp_s3_is_given_up(probe))
+        r = rp_error_set(err, RP_EUNAVAILABLE, "bucket '%s': the server does not answer any more",
+                         probe->s3->target.bucket);
     bool cleared = rp_s3_canary_clear(probe);
     if (r < 0) return r;
     probe->powers.probed = true;
@@ -102,7 +105,9 @@ int rp_s3_probe(struct rp_store *store, bool may_write, struct rp_probed *out, s
 {
     struct rp_probed found = { 0 };
     struct s3_probe probe = { .s3 = rp_s3_of(store), .out = &found };
-    int r = may_write ? try_writing(&probe, err) : try_reading(&probe, err);
+    int r = rp_s3_reach(probe.s3, err);
+    if (r >= 0) r = may_write ? try_writing(&probe, err) : try_reading(&probe, err);
+    if (r == RP_EUNKNOWN) r = RP_EUNAVAILABLE; /* of a canary only: nothing that anybody must ask about */
     if (r < 0) return rp_error_wrap(err, r, "probe the store");
     found.level = keep(&probe);
     *out = found;

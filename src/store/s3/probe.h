@@ -5,7 +5,9 @@
  *     run beside each other; it is emptied at the end, whatever happened, and what a crash left is emptied an hour later by the next.
  * P2  A thing holds if it was tried and seen, effect included: a 412 counts only if the object is still there. What failed, was refused or was not
  *     tried does not hold.
- * P3  The probe fails only if the store cannot be reached, listed or written to; the powers then stay as they were. */
+ * P3  The probe fails only if the store cannot be reached, listed or written to; the powers then stay as they were.
+ * P4  A server that does not answer is soon given up: one question with little patience comes first, and after two requests in a row
+ *     without an answer no more are sent, not even to tidy up. */
 #ifndef RP_STORE_S3_PROBE_H
 #define RP_STORE_S3_PROBE_H
 
@@ -22,6 +24,7 @@ struct s3_probe {
     char made[S3_CANARIES_MAX][S3_CANARY_KEY];
     size_t n_made;
     char versioning[16]; /* as the bucket says: "Enabled", "Suspended", "", or "?" */
+    int unanswered;      /* requests in a row */
 };
 
 /* ---- probe.c ---- */
@@ -34,6 +37,7 @@ void rp_s3_finding(struct s3_probe *probe, const char *name, bool holds, const c
 /* The full key of a canary; it is emptied at the end. */
 const char *rp_s3_canary(struct s3_probe *probe, const char *name);
 int rp_s3_try(struct s3_probe *probe, struct s3_call *call, struct rp_error *err);
+bool rp_s3_is_given_up(const struct s3_probe *probe); /* P4 */
 /* With one header, if its name is not NULL. `out` may be NULL: etag and version as the answer has them. */
 int rp_s3_try_put(struct s3_probe *probe, const char *key, const char *text, const char *header, const char *value,
                   struct rp_identity *out, struct rp_error *err);

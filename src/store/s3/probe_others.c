@@ -184,7 +184,7 @@ static void probe_put_if_match(struct s3_probe *probe)
     rp_s3_finding(probe, "put by If-Match", powers->put_if_match, "%s",
                   powers->put_if_match_bare ? "holds, with the etag without quotes"
                   : powers->put_if_match    ? "another etag is refused, the right one is taken"
-                                            : "does not hold");
+                                         : "does not hold: the owner record is looked at right before it is written");
 }
 
 void rp_s3_probe_puts(struct s3_probe *probe)
@@ -194,6 +194,31 @@ void rp_s3_probe_puts(struct s3_probe *probe)
 }
 
 /* ---- copy and tags ---- */
+
+static int copy_new(struct s3_probe *probe, const char *source, const char *to)
+{
+    const struct rp_pair headers[] = { { "x-amz-copy-source", source }, { "if-none-match", "*" } };
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", to);
+    call.message.headers = headers;
+    call.message.n_headers = 2;
+    return rp_s3_try(probe, &call, NULL);
+}
+
+/* The source stands there already. */
+static void probe_copy_new(struct s3_probe *probe, const char *source, const char *source_etag)
+{
+    struct rp_identity taken;
+    const char *key = rp_s3_canary(probe, "copy-taken"), *fresh = rp_s3_canary(probe, "copy-fresh");
+    bool ready = rp_s3_try_put(probe, key, "taken", NULL, NULL, &taken, NULL) / 100 == 2;
+    int status = ready ? copy_new(probe, source, key) : 0;
+    bool there = ready && rp_s3_canary_is(probe, key, taken.etag);
+    probe->powers.copy_new =
+        status == 412 && there && copy_new(probe, source, fresh) == 200 && rp_s3_canary_is(probe, fresh, source_etag);
+    rp_s3_finding(probe, "copy only if new", probe->powers.copy_new, "%s",
+                  probe->powers.copy_new ? "If-None-Match: * keeps a key that is taken"
+                  : !there ? "If-None-Match: * is ignored: an object that is returned may overwrite an upload"
+                           : "If-None-Match: * is not understood");
+}
 
 void rp_s3_probe_copy(struct s3_probe *probe)
 {
@@ -218,6 +243,7 @@ void rp_s3_probe_copy(struct s3_probe *probe)
     rp_s3_finding(probe, "copy onto itself", probe->powers.self_copy, "%s",
                   probe->powers.self_copy ? "replaces the metadata and keeps the bytes"
                                           : "does not replace the metadata");
+    if (ready) probe_copy_new(probe, rp_buf_text(&source), put.etag);
 }
 
 static bool tags_come_back(struct s3_probe *probe, const char *key)

@@ -12,6 +12,7 @@
 
 #define PATIENCE_MS (10 * RP_SECOND_MS)
 #define CLEAR_TRIES 3
+#define UNANSWERED  2
 
 const char *rp_s3_canary(struct s3_probe *probe, const char *name)
 {
@@ -33,15 +34,24 @@ static bool has_condition(const struct s3_call *call)
     return strcmp(call->message.method, "POST") == 0;
 }
 
+bool rp_s3_is_given_up(const struct s3_probe *probe)
+{
+    return probe->unanswered >= UNANSWERED;
+}
+
 int rp_s3_try(struct s3_probe *probe, struct s3_call *call, struct rp_error *err)
 {
     const char *key = call->message.key, *method = call->message.method;
     bool writes = strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
     RP_ASSERT(!writes || key == NULL || strncmp(key, S3_CANARY, strlen(S3_CANARY)) == 0);
-    call->patience_ms = PATIENCE_MS;
+    if (rp_s3_is_given_up(probe))
+        return rp_error_set(err, RP_EUNAVAILABLE, "bucket '%s': the server does not answer any more",
+                            probe->s3->target.bucket);
+    call->patience_ms = rp_s3_patience(probe->s3, PATIENCE_MS);
     call->once = has_condition(call);
     int r = rp_s3_wire_run(probe->s3->wire, call, 1, err);
     if (r < 0) return r;
+    probe->unanswered = call->code < 0 && call->status == 0 ? probe->unanswered + 1 : 0;
     return call->code < 0 ? rp_s3_error(probe->s3, call, err) : call->status;
 }
 
@@ -171,6 +181,7 @@ static bool clear_made(struct s3_probe *probe)
 bool rp_s3_canary_clear(struct s3_probe *probe)
 {
     int64_t now_ms;
+    if (rp_s3_is_given_up(probe)) return false;
     bool cleared = clear_made(probe);
     if (rp_s3_wire_clock(probe->s3->wire, &now_ms)) (void)rp_s3_canary_clear_before(probe, now_ms - RP_HOUR_MS);
     return cleared;

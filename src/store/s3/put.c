@@ -5,13 +5,17 @@
  * RP_PUT_NEW holds where If-None-Match was seen to hold (powers.put_new), and then for one PUT only: Ceph ends an upload in parts over
  * whatever stands there. Otherwise the key is looked at right before; what remains is the time between. Where the bucket keeps versions
  * nothing remains: an upload that came to stand on another one is deleted again, by its version (Ceph lets every one of several
- * such uploads at once succeed). */
+ * such uploads at once succeed).
+ *
+ * RP_PUT_OVER likewise: with If-Match where that was seen to hold (powers.put_if_match) and for one PUT only; otherwise a look, and a request that is
+ * sent once. Where the bucket keeps versions, an upload that did not come to stand right on that one is deleted again as well. */
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "store/meta.h"
 #include "store/s3/meta.h"
 #include "store/s3/s3.h"
@@ -20,18 +24,21 @@
 #define PARTS_MAX        10000
 #define AT_ONCE          2 /* parts under way, and buffers for them */
 #define MD5_BYTES        16
+#define OURS_MAX         16
 
 struct putting {
     struct rp_s3 *s3;
     const char *key;
     int flags;
-    bool put_new; /* If-None-Match holds */
+    bool put_new;            /* If-None-Match holds */
+    struct rp_identity over; /* RP_PUT_OVER: what may be replaced */
     struct s3_headers headers;
     struct rp_arena arena;
     char *buffers[AT_ONCE];
     size_t filled[AT_ONCE];
     bool ended; /* the source has no more */
     int64_t size_bytes;
+    int64_t begun_ms; /* whole seconds of the server's clock, as its dates are; 0: not known */
     /* in parts */
     char upload[S3_UPLOAD_MAX];
     struct s3_part *parts;
@@ -94,6 +101,29 @@ static int refuse_taken(const struct putting *p, struct rp_error *err)
     return r == RP_ENOTFOUND ? 0 : r;
 }
 
+/* What stands there is not what may be replaced. */
+static int moved_on(const struct putting *p, bool there, struct rp_error *err)
+{
+    if (!there) return rp_error_set(err, RP_ENOTFOUND, "bucket '%.80s': no object '%s'", p->s3->target.bucket, p->key);
+    return rp_error_set(err, RP_ECHANGED, "bucket '%.80s': '%s' has changed", p->s3->target.bucket, p->key);
+}
+
+static int expect_over(const struct putting *p, struct rp_error *err)
+{
+    struct rp_identity there;
+    int r = look(p->s3, p->key, "", &there, err);
+    if (r < 0 && r != RP_ENOTFOUND) return r;
+    return r == 0 && rp_identity_equal(&there, &p->over) ? 0 : moved_on(p, r == 0, err);
+}
+
+/* Servers refuse an If-Match of what is not there with 412 as well. */
+static int refused_over(const struct putting *p, struct rp_error *err)
+{
+    struct rp_identity there;
+    int r = look(p->s3, p->key, "", &there, err);
+    return r < 0 && r != RP_ENOTFOUND ? r : moved_on(p, r == 0, err);
+}
+
 /* The answer to a PUT has no Last-Modified, hence one more look. Who finds another upload there has been overtaken: this one was
  * whole, and is history; its time is then that of the answer. */
 static int identify(const struct putting *p, const struct s3_call *call, const char *etag, struct rp_identity *out,
@@ -113,33 +143,62 @@ static int identify(const struct putting *p, const struct s3_call *call, const c
     return 0;
 }
 
-/* "Taken" in answer to a repeated request may speak of our own first one. */
-static int taken_by_us(const struct putting *p, const char *etag, struct rp_identity *out, struct rp_error *err)
+/* ---- answers that were lost ---- */
+
+/* By its bytes, and not from before this put: an older object of the same bytes may have other headers. */
+static bool is_ours(const struct putting *p, const char *etag, const struct rp_identity *there)
 {
+    return etag[0] && strcmp(there->etag, etag) == 0 && there->size_bytes == p->size_bytes &&
+           there->modified_ms >= p->begun_ms;
+}
+
+/* Whether what was put stands there, though no answer said so. `why` is what is known without that. */
+static int find_ours(const struct putting *p, const char *etag, int why, struct rp_identity *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", p->key);
+    struct rp_error unseen = { 0 };
     struct rp_identity there;
-    int r = look(p->s3, p->key, "", &there, err);
-    if (r < 0) return r == RP_ENOTFOUND ? rp_error_set(err, RP_ECONFLICT, "'%s' comes and goes", p->key) : r;
-    if (!etag[0] || strcmp(there.etag, etag) != 0 || there.size_bytes != p->size_bytes) return taken(p, err);
-    if (out) *out = there;
-    return 0;
+    call.patience_ms = rp_s3_patience(p->s3, S3_REACH_MS); /* the call before has used up its own */
+    int r = rp_s3_head(p->s3, &call, &there, &unseen);
+    bool over = p->flags & RP_PUT_OVER;
+    bool known = p->begun_ms > 0 || (p->flags & RP_PUT_NEW) || (over && strcmp(etag, p->over.etag) != 0);
+    if (r == 0 && known && is_ours(p, etag, &there)) {
+        rp_error_clear(err);
+        *out = there;
+        return 0;
+    }
+    if (why == RP_EUNKNOWN) return why;
+    if (r == 0 && (p->flags & RP_PUT_NEW)) return taken(p, err);
+    if (over && (r == 0 || r == RP_ENOTFOUND)) return moved_on(p, r == 0, err);
+    return rp_error_wrap(err, RP_EUNKNOWN, "whether '%s' was put cannot be seen", p->key);
 }
 
 /* ---- the first of several ---- */
 
+/* A request that was repeated may have left a version each time. */
 struct older {
     const struct putting *p;
-    const char *version;
-    bool found;
+    const struct rp_identity *made;
+    char ours[OURS_MAX][RP_VERSION_MAX]; /* the one that counts first */
+    size_t n, n_max;
+    bool found; /* an upload of somebody */
+    bool over;  /* and it is what was to be replaced */
 };
 
 /* What stands right below our version: nothing or a delete marker means that the key was free. */
 static int see_older(void *ctx, const struct s3_listed *listed, struct rp_error *err)
 {
     struct older *o = ctx;
+    const struct rp_identity *below = &listed->entry.identity;
     (void)err;
     if (strcmp(listed->entry.key, o->p->key) != 0) return 1;
-    if (strcmp(listed->entry.identity.version, o->version) == 0) return 0;
+    if (strcmp(below->version, o->ours[0]) == 0) return 0;
+    if (!listed->is_marker && o->n < o->n_max && is_ours(o->p, o->made->etag, below)) {
+        memcpy(o->ours[o->n++], below->version, RP_VERSION_MAX);
+        return 0;
+    }
     o->found = !listed->is_marker;
+    o->over = o->found && strcmp(below->version, o->p->over.version) == 0;
     return 1;
 }
 
@@ -151,53 +210,99 @@ static int delete_version(struct rp_s3 *s3, const char *key, const char *version
     return r == RP_ENOTFOUND ? 0 : r;
 }
 
-static int give_way(const struct putting *p, const struct s3_call *put, struct rp_error *err)
+static int list_older(struct older *o, struct rp_error *err)
 {
-    char version[RP_VERSION_MAX];
-    struct older older = { .p = p, .version = version };
+    char limit[24];
     struct s3_page page = { 0 };
-    rp_s3_version_of(put, version);
-    if (!(p->flags & RP_PUT_NEW) || !version[0]) return 0;
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("GET", NULL);
+    snprintf(limit, sizeof limit, "%zu", o->n_max + 1);
     rp_s3_query(&call, "versions", "");
     rp_s3_query(&call, "encoding-type", "url");
-    rp_s3_query(&call, "max-keys", "2");
-    rp_s3_query(&call, "prefix", p->key);
-    rp_s3_query(&call, "key-marker", p->key);
-    rp_s3_query(&call, "version-id-marker", version);
-    int r = rp_s3_run(p->s3, &call, err);
+    rp_s3_query(&call, "max-keys", limit);
+    rp_s3_query(&call, "prefix", o->p->key);
+    rp_s3_query(&call, "key-marker", o->p->key);
+    rp_s3_query(&call, "version-id-marker", o->ours[0]);
+    int r = rp_s3_run(o->p->s3, &call, err);
+    if (r < 0) return r;
     rp_s3_list_clean(&call.answer);
-    if (r == 0) r = rp_s3_read_list(rp_buf_text(&call.answer), call.answer.len, true, see_older, &older, &page, err);
-    if (r >= 0 && !older.found) return 0;
-    if (r >= 0) r = delete_version(p->s3, p->key, version, err);
-    return r < 0 ? rp_error_wrap(err, RP_EUNKNOWN, "'%s' was put, perhaps over another", p->key) : taken(p, err);
+    return rp_s3_read_list(rp_buf_text(&call.answer), call.answer.len, true, see_older, o, &page, err);
+}
+
+/* Oldest first, so that none of them comes to light. */
+static int give_way(const struct putting *p, const struct rp_identity *made, unsigned attempts, struct rp_error *err)
+{
+    struct older older = { .p = p, .made = made, .n = 1, .n_max = attempts < OURS_MAX ? attempts : OURS_MAX };
+    bool over = p->flags & RP_PUT_OVER;
+    if (!(p->flags & (RP_PUT_NEW | RP_PUT_OVER)) || !made->version[0]) return 0;
+    memcpy(older.ours[0], made->version, RP_VERSION_MAX);
+    int r = list_older(&older, err);
+    if (r >= 0 && (over ? older.over : !older.found)) return 0;
+    while (r >= 0 && older.n > 0)
+        r = delete_version(p->s3, p->key, older.ours[--older.n], err);
+    if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "'%s' was put, perhaps over another", p->key);
+    return over ? moved_on(p, older.found, err) : taken(p, err);
+}
+
+/* ---- the end of both ways ---- */
+
+/* `r` is what the request came to that made the object; `etag` is the object's as the answer says, or by our own reckoning ("": cannot
+ * be foretold). */
+static int conclude(const struct putting *p, const struct s3_call *call, int r, const char *etag,
+                    struct rp_identity *out, struct rp_error *err)
+{
+    struct rp_identity made = { 0 };
+    bool only_new = p->flags & RP_PUT_NEW, over = p->flags & RP_PUT_OVER, repeated = call->attempts > 1;
+    bool refused = (r == RP_ECHANGED && (only_new || over)) || (r == RP_ECONFLICT && over);
+    if (refused && !repeated) return only_new ? taken(p, err) : refused_over(p, err);
+    bool lost = r == RP_EUNKNOWN || (repeated && (r == RP_ENOTFOUND || refused));
+    if (r < 0 && !lost) return r;
+    if (lost && (r = find_ours(p, etag, r, &made, err)) < 0) return r;
+    if (!lost) {
+        snprintf(made.etag, sizeof made.etag, "%s", etag);
+        made.size_bytes = p->size_bytes;
+        rp_s3_version_of(call, made.version);
+    }
+    if ((r = give_way(p, &made, call->attempts, err)) < 0) return r;
+    if (!lost) return identify(p, call, made.etag, out, err);
+    if (out) *out = made;
+    return 0;
 }
 
 /* ---- whole ---- */
 
+/* In the request, or looked at right before it: `once`, for what was seen gets older. */
+static int add_condition(struct putting *p, bool *once, struct rp_error *err)
+{
+    struct s3_powers powers = rp_s3_powers(p->s3);
+    if (p->flags & RP_PUT_NEW)
+        return p->put_new ? rp_s3_headers_add(&p->headers, "if-none-match", "*", err) : refuse_taken(p, err);
+    if (!(p->flags & RP_PUT_OVER)) return 0;
+    *once = !powers.put_if_match;
+    if (*once) return expect_over(p, err);
+    const char *quote = powers.put_if_match_bare ? "" : "\"";
+    const char *etag = rp_arena_fmt(&p->arena, "%s%s%s", quote, p->over.etag, quote);
+    return etag ? rp_s3_headers_add(&p->headers, "if-match", etag, err)
+                : rp_error_set(err, RP_ENOMEM, "no memory to put '%s'", p->key);
+}
+
 static int put_whole(struct putting *p, struct rp_identity *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", p->key);
-    char etag[RP_ETAG_MAX + 4] = "", bare[RP_ETAG_MAX] = "";
-    bool only_new = p->flags & RP_PUT_NEW;
-    int r = only_new && !p->put_new ? refuse_taken(p, err) : 0;
-    if (r == 0 && only_new && p->put_new) r = rp_s3_headers_add(&p->headers, "if-none-match", "*", err);
+    char told[RP_ETAG_MAX + 4] = "", etag[RP_ETAG_MAX] = "";
+    int r = add_condition(p, &call.once, err);
     if (r < 0) return r;
     call.message.headers = p->headers.pairs;
     call.message.n_headers = p->headers.n;
     call.message.body = p->buffers[0];
     call.message.body_bytes = p->filled[0];
     r = rp_s3_run(p->s3, &call, err);
-    if (r == RP_ECHANGED && only_new) {
-        if (call.attempts < 2 || !md5_hex(p->buffers[0], p->filled[0], bare)) return taken(p, err);
-        return taken_by_us(p, bare, out, err);
-    }
-    if (r < 0) return r;
-    if (!rp_s3_header(&call, "etag", etag, sizeof etag))
-        return rp_error_set(err, RP_ECORRUPT, "the answer to the put of '%s' has no etag", p->key);
-    rp_s3_etag_bare(etag, bare);
-    if ((r = give_way(p, &call, err)) < 0) return r;
-    return identify(p, &call, bare, out, err);
+    if (r == 0 && !rp_s3_header(&call, "etag", told, sizeof told))
+        r = rp_error_set(err, RP_EUNKNOWN, "the answer to the put of '%s' has no etag", p->key);
+    if (r == 0)
+        rp_s3_etag_bare(told, etag);
+    else if (!md5_hex(p->buffers[0], p->filled[0], etag))
+        etag[0] = '\0';
+    return conclude(p, &call, r, etag, out, err);
 }
 
 /* ---- in parts ---- */
@@ -216,7 +321,7 @@ int rp_s3_upload_begin(struct rp_s3 *s3, const char *key, const struct s3_header
 }
 
 /* The etag that servers give to an upload in parts: the MD5 of the parts' MD5s, and their number. "": the parts' are none. */
-void rp_s3_upload_etag(const struct s3_part *parts, size_t n, char out[RP_ETAG_MAX])
+static void foretell_etag(const struct s3_part *parts, size_t n, char out[RP_ETAG_MAX])
 {
     RP_CLEANUP(rp_freep) unsigned char *digests = malloc(n * MD5_BYTES + 1);
     out[0] = '\0';
@@ -233,10 +338,11 @@ void rp_s3_upload_etag(const struct s3_part *parts, size_t n, char out[RP_ETAG_M
 }
 
 int rp_s3_upload_end(struct rp_s3 *s3, struct s3_call *call, const char *upload, const struct s3_part *parts, size_t n,
-                     struct rp_error *err)
+                     char etag[RP_ETAG_MAX], struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(S3_ANSWER_MAX);
-    char etag[RP_ETAG_MAX];
+    char told[RP_ETAG_MAX + 4] = "";
+    foretell_etag(parts, n, etag);
     int r = rp_s3_write_parts(&body, parts, n, err);
     if (r < 0) return r;
     rp_s3_query(call, "uploadId", upload);
@@ -246,8 +352,11 @@ int rp_s3_upload_end(struct rp_s3 *s3, struct s3_call *call, const char *upload,
     call->message.body = NULL;
     call->message.body_bytes = 0;
     if (r < 0) return r;
-    return rp_s3_read_text(rp_buf_text(&call->answer), call->answer.len, "CompleteMultipartUploadResult", "ETag", etag,
-                           sizeof etag, err);
+    r = rp_s3_read_text(rp_buf_text(&call->answer), call->answer.len, "CompleteMultipartUploadResult", "ETag", told,
+                        sizeof told, err);
+    if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "end an upload in parts of '%s'", call->message.key);
+    if (told[0]) rp_s3_etag_bare(told, etag);
+    return 0;
 }
 
 static int room_for_part(struct putting *p, struct rp_error *err)
@@ -317,20 +426,19 @@ static int complete(struct putting *p, struct rp_identity *out, struct rp_error 
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", p->key);
     static const struct rp_pair only_new = { "if-none-match", "*" };
     char etag[RP_ETAG_MAX];
-    rp_s3_upload_etag(p->parts, p->n_parts, etag);
     if (p->flags & RP_PUT_NEW) {
         int r = refuse_taken(p, err);
         if (r < 0) return r;
         call.message.headers = &only_new;
         call.message.n_headers = p->put_new ? 1 : 0;
     }
-    int r = rp_s3_upload_end(p->s3, &call, p->upload, p->parts, p->n_parts, err);
-    /* Ended by a first request whose answer was lost. */
-    if (r == RP_ENOTFOUND && call.attempts > 1) return taken_by_us(p, etag, out, err);
-    if (r == RP_ECHANGED && (p->flags & RP_PUT_NEW))
-        return call.attempts > 1 ? taken_by_us(p, etag, out, err) : taken(p, err);
-    if (r == 0) r = give_way(p, &call, err);
-    return r < 0 ? r : identify(p, &call, etag, out, err);
+    if (p->flags & RP_PUT_OVER) {
+        int r = expect_over(p, err);
+        if (r < 0) return r;
+        call.once = true;
+    }
+    int r = rp_s3_upload_end(p->s3, &call, p->upload, p->parts, p->n_parts, etag, err);
+    return conclude(p, &call, r, etag, out, err);
 }
 
 static int put_in_parts(struct putting *p, const struct rp_source *from, struct rp_identity *out, struct rp_error *err)
@@ -353,6 +461,8 @@ int rp_s3_put(struct rp_store *store, const char *key, const struct rp_source *f
     struct putting p = {
         .s3 = s3, .key = key, .flags = flags, .put_new = rp_s3_powers(s3).put_new, .arena = RP_ARENA(META_ARENA_BYTES)
     };
+    if (flags & RP_PUT_OVER) p.over = *out;
+    if (rp_s3_wire_clock(s3->wire, &p.begun_ms)) p.begun_ms -= p.begun_ms % RP_SECOND_MS;
     if ((r = rp_s3_headers_meta(&p.headers, meta, &p.arena, err)) < 0) return rp_error_wrap(err, r, "put '%s'", key);
     if ((r = fill(&p, 0, from, err)) < 0) return r;
     if (!p.ended && (r = fill(&p, 1, from, err)) < 0) return r;

@@ -22,6 +22,7 @@ struct portion {
     size_t *from;          /* asked[i] is about items[from[i]] */
     size_t n_asked;
     int64_t looked_ms; /* when the first look began */
+    struct s3_crowd crowd;
 };
 
 static void ask_about(struct portion *p, size_t i, bool with_identity)
@@ -50,7 +51,7 @@ static int look_first(struct portion *p, struct rp_error *err)
     p->n_asked = 0;
     for (size_t i = 0; i < p->n; i++)
         ask_about(p, i, false);
-    int r = rp_s3_look(p->s3, p->asked, p->n_asked, err);
+    int r = rp_s3_look_first(p->s3, p->asked, p->n_asked, &p->crowd, err);
     if (r < 0) return r;
     for (size_t i = 0; i < p->n_asked; i++)
         judge_look(p->items[p->from[i]], &p->asked[i]);
@@ -98,7 +99,7 @@ static void settle(struct rp_item *item, const struct rp_item *seen)
         rp_s3_say(item, RP_OUT_UNKNOWN, seen->note);
 }
 
-typedef int look_fn(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err);
+typedef int look_fn(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err);
 
 static int look_after(struct portion *p, bool deleted, look_fn *look, struct rp_error *err)
 {
@@ -108,7 +109,7 @@ static int look_after(struct portion *p, bool deleted, look_fn *look, struct rp_
         if (said != RP_OUT_NONE && said != RP_OUT_DENIED && (said == RP_OUT_DELETED) == deleted) ask_about(p, i, false);
     }
     if (p->n_asked == 0) return 0;
-    int r = look(p->s3, p->asked, p->n_asked, err);
+    int r = look(p->s3, p->asked, p->n_asked, &p->crowd, err);
     for (size_t i = 0; i < p->n_asked; i++)
         settle(p->items[p->from[i]], &p->asked[i]);
     return r;
@@ -153,7 +154,7 @@ static int act(struct portion *p, enum s3_by by, struct rp_error *err)
     int r = erase(&sent, by, err);
     if (by == S3_BY_KEY) note_window(p->s3, rp_time_boot_ms() - p->looked_ms);
     if (r == 0) r = look_after(&sent, true, rp_s3_look_again, err);
-    if (r == 0) r = look_after(&sent, false, rp_s3_look, err);
+    if (r == 0) r = look_after(&sent, false, rp_s3_look_first, err);
     if (r < 0) doubt(&sent);
     answer_repeated(&sent);
     return r;
@@ -242,9 +243,11 @@ static void *work(void *ctx)
 static void work_in_threads(struct removal *removal)
 {
     pthread_t threads[WORKERS_MAX - 1];
-    bool exact = removal->powers.versions || removal->powers.single_if_match;
-    bool lists = removal->powers.list_order && removal->powers.list_current;
-    removal->portion = exact || lists ? S3_PORTION : S3_PORTION_HEADS;
+    const struct s3_powers *powers = &removal->powers;
+    bool exact = powers->versions || powers->single_if_match;
+    bool lists = powers->list_order && powers->list_current;
+    bool once = removal->s3->options.write_once && !powers->seen_changed && !powers->versions;
+    removal->portion = once && lists ? S3_PORTION_EXACT : exact || lists ? S3_PORTION : S3_PORTION_HEADS;
     size_t portions = (removal->n + removal->portion - 1) / removal->portion, started = 0;
     size_t most = exact ? WORKERS_MAX : WORKERS_WINDOW;
     while (started + 1 < most && started + 1 < portions && pthread_create(&threads[started], NULL, work, removal) == 0)

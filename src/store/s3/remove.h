@@ -6,7 +6,8 @@
  * R2  A page of a listing speaks for the keys from where it was begun up to its last key (to the end, if it is the last page), and
  *     only if it is in order. What it leaves out before an erase is asked about with a HEAD: an empty listing deletes nothing and
  *     makes nothing gone.
- * R3  By key, erasing follows the look at once and in small portions (S3_PORTION): the time between is the window. */
+ * R3  By key, erasing follows the look at once and in small portions (S3_PORTION): the time between is the window. Where keys are never written
+ *     twice (level exact) there is no window, and a portion is what one request takes. */
 #ifndef RP_STORE_S3_REMOVE_H
 #define RP_STORE_S3_REMOVE_H
 
@@ -16,6 +17,7 @@
 
 #define S3_SPAN_MAX      1000
 #define S3_PORTION       250
+#define S3_PORTION_EXACT S3_DELETE_MAX
 #define S3_PORTION_HEADS 64 /* where each is looked at by a request of its own */
 
 static inline void rp_s3_say(struct rp_item *item, enum rp_outcome outcome, const char *note)
@@ -46,8 +48,16 @@ void rp_s3_before(const char *key, char out[RP_KEY_MAX + 1]);
 
 /* ---- look.c ---- */
 
-/* rp_s3_look for what the server said it has deleted: what a complete listing does not show is gone without another question. */
-int rp_s3_look_again(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err);
+/* How many keys that nobody asked about stood among so many of ours in the pages read so far: how long the next page must be. Nothing else
+ * follows from it. Begins as zeroes. */
+struct s3_crowd {
+    size_t others, ours;
+};
+/* rp_s3_look, and what it saw of the crowd. */
+int rp_s3_look_first(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err);
+/* The same for what the server said it has deleted: what a complete listing does not show is gone without another question. Where
+ * all of them are gone, a page of a few keys says so. */
+int rp_s3_look_again(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err);
 
 /* ---- erase.c ---- */
 

@@ -12,6 +12,7 @@
 #define ARENA_BYTES       ((size_t)256 << 10)
 #define TIMEOUT_MS_STOCK  (30 * RP_SECOND_MS)
 #define PATIENCE_MS_STOCK (60 * RP_SECOND_MS)
+#define CLOCK_MS          (30 * RP_SECOND_MS) /* so long the server's clock is reckoned on from its last answer */
 
 struct s3_powers rp_s3_powers(struct rp_s3 *s3)
 {
@@ -31,16 +32,33 @@ static void s3_close(struct rp_store *store)
     free(s3);
 }
 
+int rp_s3_reach(struct rp_s3 *s3, struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", NULL);
+    call.patience_ms = rp_s3_patience(s3, S3_REACH_MS);
+    int r = rp_s3_wire_run(s3->wire, &call, 1, err);
+    if (r < 0) return r;
+    return call.code < 0 ? rp_s3_error(s3, &call, err) : call.status;
+}
+
 static int s3_now_ms(struct rp_store *store, int64_t *out, struct rp_error *err)
 {
     struct rp_s3 *s3 = rp_s3_of(store);
-    if (rp_s3_wire_clock(s3->wire, out)) return 0;
-    int r = rp_s3_bucket_check(s3, err);
+    int64_t boot_ms = rp_time_boot_ms();
+    pthread_mutex_lock(&s3->lock);
+    bool fresh = s3->clock_boot_ms > 0 && boot_ms - s3->clock_boot_ms < CLOCK_MS;
+    pthread_mutex_unlock(&s3->lock);
+    if (fresh && rp_s3_wire_clock(s3->wire, out)) return 0;
+    int r = rp_s3_reach(s3, err);
+    if (r < 0) return r;
     /* Also who says no says what time it is. */
-    if (rp_s3_wire_clock(s3->wire, out)) return 0;
-    return r < 0 ? r
-                 : rp_error_set(err, RP_EUNAVAILABLE, "bucket '%.80s': the server does not say what time it is",
-                                s3->target.bucket);
+    if (!rp_s3_wire_clock(s3->wire, out))
+        return rp_error_set(err, RP_EUNAVAILABLE, "bucket '%.80s': the server does not say what time it is",
+                            s3->target.bucket);
+    pthread_mutex_lock(&s3->lock);
+    s3->clock_boot_ms = boot_ms;
+    pthread_mutex_unlock(&s3->lock);
+    return 0;
 }
 
 static const struct rp_store_ops s3_ops = {

@@ -9,6 +9,7 @@
  *   request.c    a request begun, an answer judged: status and error code to RP_E..., outcomes, identities
  *   get.c        get, stat          put.c     put (in parts above S3_PART_BYTES)
  *   list.c       list               partial.c list_partial, abort_partial
+ *   pages.h      pages of a listing, fetched ahead     plain.h   answers taken apart without expat
  *   copy.c       copy               annotate.c annotate (tags, or a copy onto itself)
  *   look.c       the identities of many keys with few requests
  *   remove.c     remove             probe.c   probe (and s3_probe_*.c)
@@ -57,6 +58,7 @@ struct s3_powers {
     bool self_copy, tags, presign_ends;
     bool put_if_match_bare; /* If-Match of a PUT holds with the etag without quotes */
     bool absent_told;       /* a DELETE with If-Match of a key that is absent is not answered as done */
+    bool copy_new;          /* as put_new, of a copy in one request */
     bool seen_changed;      /* S4 */
 };
 
@@ -72,6 +74,7 @@ struct rp_s3 {
     const struct s3_vendor *vendor;
     struct s3_powers powers;
     int64_t window_ms_max; /* longest time from the first look to the end of a delete by key */
+    int64_t clock_boot_ms; /* when the server was last asked for its clock; 0: never */
 };
 
 static inline struct rp_s3 *rp_s3_of(struct rp_store *store)
@@ -79,6 +82,14 @@ static inline struct rp_s3 *rp_s3_of(struct rp_store *store)
     return (struct rp_s3 *)store;
 }
 struct s3_powers rp_s3_powers(struct rp_s3 *s3); /* as of now */
+/* So much patience, or the store's own if that is less. */
+static inline int64_t rp_s3_patience(const struct rp_s3 *s3, int64_t ms)
+{
+    return s3->options.patience_ms < ms ? s3->options.patience_ms : ms;
+}
+#define S3_REACH_MS ((int64_t)5000) /* where somebody waits to hear whether the server is there at all */
+/* Whether the server answers at all, asked with little patience: the status of any answer below 500, or negative. */
+int rp_s3_reach(struct rp_s3 *s3, struct rp_error *err);
 
 /* ---- request.c ---- */
 
@@ -119,10 +130,10 @@ int rp_s3_tags_read(struct rp_s3 *s3, const char *key, const struct rp_identity 
 struct s3_headers;
 int rp_s3_upload_begin(struct rp_s3 *s3, const char *key, const struct s3_headers *headers, char out[S3_UPLOAD_MAX],
                        struct rp_error *err);
-/* `call` is a POST of the key. An error in an answer 200 is one. */
+/* `call` is a POST of the key. `etag` is that of the object as the answer says; without one as the parts foretell it ("": they do not). An
+ * error in an answer 200, or no such upload in answer to a repeated request (RP_ENOTFOUND), leaves open what came of it. */
 int rp_s3_upload_end(struct rp_s3 *s3, struct s3_call *call, const char *upload, const struct s3_part *parts, size_t n,
-                     struct rp_error *err);
-void rp_s3_upload_etag(const struct s3_part *parts, size_t n, char out[RP_ETAG_MAX]); /* "": cannot be foretold */
+                     char etag[RP_ETAG_MAX], struct rp_error *err);
 
 /* ---- look.c ---- */
 
@@ -144,10 +155,11 @@ void rp_s3_list_clean(struct rp_buf *answer);
 
 /* ---- copy.c ---- */
 
-/* The bytes, in as many requests as it takes; `anew`: with these headers and metadata instead of its own. Looks at neither end; RP_ECHANGED if
- * the source is not there as `identity` says. */
+/* The bytes, in as many requests as it takes; `anew`: with these headers and metadata instead of its own. Looks at neither end, unless the answer
+ * was lost; RP_ECHANGED if the source is not there as `identity` says, RP_EEXISTS if the target is taken and the server minds (powers.copy_new; not of
+ * a copy onto itself). `etag` is the copy's; "" if nobody says. */
 int rp_s3_copy_bytes(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
-                     const struct s3_headers *anew, struct rp_error *err);
+                     const struct s3_headers *anew, char etag[RP_ETAG_MAX], struct rp_error *err);
 
 /* ---- the other slots, as store.h has them ---- */
 

@@ -54,7 +54,7 @@ struct s3_call {
     char note[120];        /* code < 0: what happened */
     struct rp_buf headers; /* "name: value\n" each, names in lower case; rp_s3_call_done frees both */
     struct rp_buf answer;
-    unsigned attempts;
+    unsigned attempts; /* how often it was sent; once at least if it was tried */
 };
 /* A header of the answer; NULL if it has none. Copied into `out`, cut at its end. */
 const char *rp_s3_header(const struct s3_call *call, const char *name, char *out, size_t size);

@@ -191,6 +191,8 @@ struct s3_verdict rp_s3_judge(struct s3_transfer *t, CURLcode result, bool reach
     struct s3_fault fault = { .code = "" };
     struct s3_verdict v = { .date_ms = -1 };
     long status = 0;
+    /* On a kept connection that breaks libcurl sends once more by itself. */
+    if (t->sent > 1) call->attempts += t->sent - 1;
     if (t->answered_boot_ms > 0) (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     call->status = (int)status;
     if (status > 0) v.date_ms = date_of(call);

@@ -33,6 +33,9 @@ struct s3_page {
 /* ListObjectsV2, and ListObjectVersions. `url_encoded`: as it was asked for. */
 int rp_s3_read_list(const char *xml, size_t n, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
                     struct rp_error *err);
+/* Where a page that was not read yet seems to end, if it says that there are more: by the look of its last bytes, without any of X1. Good enough
+ * to ask ahead, and for nothing else. */
+bool rp_s3_guess_last_key(const char *xml, size_t n, char out[RP_KEY_MAX + 1]);
 int rp_s3_read_partials(const char *xml, size_t n, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
                         struct rp_error *err);
 
@@ -61,6 +64,8 @@ int rp_s3_read_tags(const char *xml, size_t n, struct rp_arena *arena, struct rp
 /* Bodies. A key that XML cannot carry (control characters) is RP_EINVAL. */
 int rp_s3_write_delete(struct rp_buf *out, const struct rp_item *items, size_t n, bool versions, bool etags,
                        struct rp_error *err);
+int rp_s3_write_delete_of(struct rp_buf *out, struct rp_item *const *order, size_t n, bool versions, bool etags,
+                          struct rp_error *err);
 int rp_s3_write_tags(struct rp_buf *out, const struct rp_pair *pairs, size_t n, struct rp_error *err);
 struct s3_part {
     int number;

@@ -43,6 +43,7 @@ static const char *reference(char c)
 static int add_text(struct rp_buf *out, const char *text, const char *what, struct rp_error *err)
 {
     const size_t n = strlen(text);
+    size_t written = 0;
     for (size_t i = 0, step; i < n; i += step) {
         step = rp_utf8_length(text + i, n - i);
         if (step == 0 || !can_carry(text + i, step)) {
@@ -50,19 +51,24 @@ static int add_text(struct rp_buf *out, const char *text, const char *what, stru
             return rp_error_hint(err, "it must be sent in a request of its own");
         }
         const char *escaped = reference(text[i]);
-        if (escaped)
-            rp_buf_str(out, escaped);
-        else
-            rp_buf_add(out, text + i, step);
+        if (!escaped) continue;
+        rp_buf_add(out, text + written, i - written);
+        rp_buf_str(out, escaped);
+        written = i + step;
     }
+    rp_buf_add(out, text + written, n - written);
     return 0;
 }
 
 static int add_element(struct rp_buf *out, const char *name, const char *text, const char *what, struct rp_error *err)
 {
-    rp_buf_fmt(out, "<%s>", name);
+    rp_buf_char(out, '<');
+    rp_buf_str(out, name);
+    rp_buf_char(out, '>');
     const int r = add_text(out, text, what, err);
-    rp_buf_fmt(out, "</%s>", name);
+    rp_buf_str(out, "</");
+    rp_buf_str(out, name);
+    rp_buf_char(out, '>');
     return r;
 }
 
@@ -97,16 +103,30 @@ static int add_object(struct rp_buf *out, const struct rp_item *item, bool versi
     return r;
 }
 
-int rp_s3_write_delete(struct rp_buf *out, const struct rp_item *items, size_t n, bool versions, bool etags,
-                       struct rp_error *err)
+/* One after the other: `items`, or what `order` points to. */
+static int write_delete(struct rp_buf *out, const struct rp_item *items, struct rp_item *const *order, size_t n,
+                        bool versions, bool etags, struct rp_error *err)
 {
     const size_t len = out->len;
     int r = 0;
+    RP_ASSERT((items == NULL) != (order == NULL));
     rp_buf_str(out, "<Delete" NAMESPACE ">");
     for (size_t i = 0; i < n && r == 0; i++)
-        r = add_object(out, &items[i], versions, etags, err);
+        r = add_object(out, order ? order[i] : &items[i], versions, etags, err);
     rp_buf_str(out, "</Delete>");
     return ended(out, len, r, "the keys to delete", err);
+}
+
+int rp_s3_write_delete(struct rp_buf *out, const struct rp_item *items, size_t n, bool versions, bool etags,
+                       struct rp_error *err)
+{
+    return write_delete(out, items, NULL, n, versions, etags, err);
+}
+
+int rp_s3_write_delete_of(struct rp_buf *out, struct rp_item *const *order, size_t n, bool versions, bool etags,
+                          struct rp_error *err)
+{
+    return write_delete(out, NULL, order, n, versions, etags, err);
 }
 
 int rp_s3_write_tags(struct rp_buf *out, const struct rp_pair *pairs, size_t n, struct rp_error *err)
