@@ -8,16 +8,14 @@
 #include "base/time.h"
 #include "catalog/alert.h"
 #include "catalog/audit.h"
-#include "catalog/writer.h"
 #include "core/alert.h"
 #include "daemon/figures.h"
+#include "daemon/pulse.h"
 #include "hook/hook.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define EVERY_MS      (10 * RP_SECOND_MS)
 #define TELL_FIRST_MS (15 * RP_SECOND_MS) /* longer than a call: another daemon does not begin before it ended */
@@ -33,19 +31,12 @@ struct untold {
 
 struct rp_watch {
     struct rp_watch_options options;
-    char node[64];
-    struct rp_session session; /* the thread's */
+    struct rp_pulse pulse;
     struct rp_alert_row rows[ROWS_MAX];
     size_t n_rows;
     struct untold untold[RP_ALERTS];
     int64_t began_ms;
     bool said; /* that figures cannot be read */
-
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t poke;
-    bool stop;                      /* under the lock */
-    const struct rp_config *config; /* under the lock: new settings, or NULL */
 };
 
 /* ---- the rows ---- */
@@ -61,7 +52,7 @@ static int keep_row(void *ctx, const struct rp_alert_row *row, struct rp_error *
 static int read_rows(struct rp_watch *w, struct rp_error *err)
 {
     w->n_rows = 0;
-    return rp_alert_each(w->session.catalog->db, keep_row, w, err);
+    return rp_alert_each(w->pulse.session.catalog->db, keep_row, w, err);
 }
 
 static struct rp_alert_row *row_of(struct rp_watch *w, enum rp_alert alert)
@@ -104,7 +95,7 @@ static void log_turn(struct rp_watch *w, const struct turn *t)
     rp_json_set(o, "name", json_string(rule->name));
     rp_json_set(o, "severity", json_string(rule->severity));
     json_object_update(o, t->details);
-    rp_log_event(w->session.log, t->raise ? RP_LOG_WARNING : RP_LOG_INFO, rp_session_now_ms(&w->session),
+    rp_log_event(w->pulse.session.log, t->raise ? RP_LOG_WARNING : RP_LOG_INFO, rp_session_now_ms(&w->pulse.session),
                  t->raise ? "alert.raised" : "alert.cleared", o);
 }
 
@@ -117,8 +108,8 @@ static int turn(struct rp_watch *w, enum rp_alert alert, const struct rp_alert_v
         return rp_error_set(err, RP_ENOMEM, "no memory for an alert");
     *t = (struct turn){ .alert = alert, .raise = verdict->holds, .details = details };
     snprintf(t->text, sizeof t->text, "%s", rp_buf_text(&text));
-    snprintf(t->actor, sizeof t->actor, "%s", w->session.actor);
-    int r = rp_catalog_transact(w->session.catalog, turn_tx, t, err);
+    snprintf(t->actor, sizeof t->actor, "%s", w->pulse.session.actor);
+    int r = rp_catalog_transact(w->pulse.session.catalog, turn_tx, t, err);
     if (r == 0 && t->changed) log_turn(w, t);
     return r;
 }
@@ -127,12 +118,12 @@ static int judge_all(struct rp_watch *w, struct rp_error *err)
 {
     struct rp_alert_verdict verdicts[RP_ALERTS];
     struct rp_alert_figures figures;
-    int64_t now = rp_session_now_ms(&w->session);
-    int r = rp_figures_read(w->session.catalog->db, &w->session.config, w->options.session->places, now, w->began_ms,
-                            &figures, err);
+    int64_t now = rp_session_now_ms(&w->pulse.session);
+    int r = rp_figures_read(w->pulse.session.catalog->db, &w->pulse.session.config, w->options.session->places, now,
+                            w->began_ms, &figures, err);
     if (r == 0) r = read_rows(w, err);
     if (r < 0) return r;
-    rp_alert_judge(&w->session.config.alerts, &figures, now, verdicts);
+    rp_alert_judge(&w->pulse.session.config.alerts, &figures, now, verdicts);
     for (int i = 0; i < RP_ALERTS && r == 0; i++) {
         const struct rp_alert_row *row = row_of(w, (enum rp_alert)i);
         bool held = row != NULL && row->cleared_at_ms == 0;
@@ -194,8 +185,8 @@ static int make_body(const struct rp_watch *w, const struct rp_alert_row *row, s
     json_decref(details);
     rp_json_set(o, "raised_at", rp_json_time(row->raised_at_ms));
     rp_json_set(o, "cleared_at", row->cleared_at_ms != 0 ? rp_json_time(row->cleared_at_ms) : json_null());
-    rp_json_set(o, "node", rp_json_text(w->node));
-    rp_json_set(o, "environment", rp_json_text(w->session.config.environment));
+    rp_json_set(o, "node", rp_json_text(w->pulse.node));
+    rp_json_set(o, "environment", rp_json_text(w->pulse.session.config.environment));
     return rp_json_write(out, o);
 }
 
@@ -204,12 +195,12 @@ static int send_row(struct rp_watch *w, const struct rp_alert_row *row, struct r
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF((size_t)16 << 10);
     struct rp_hook_answer answer;
     if (make_body(w, row, &body) < 0) return rp_error_set(err, RP_ENOMEM, "no memory for an alert");
-    struct rp_hook_call call = { .url = w->session.config.alerts.webhook,
-                                 .secret = w->session.config.alerts.webhook_secret,
+    struct rp_hook_call call = { .url = w->pulse.session.config.alerts.webhook,
+                                 .secret = w->pulse.session.config.alerts.webhook_secret,
                                  .event = row->cleared_at_ms == 0 ? "alert.raised" : "alert.cleared",
                                  .body = rp_buf_text(&body),
                                  .body_bytes = body.len,
-                                 .at_ms = rp_session_now_ms(&w->session),
+                                 .at_ms = rp_session_now_ms(&w->pulse.session),
                                  .timeout_ms = HOOK_MS };
     return rp_hook_send(&call, &answer, err);
 }
@@ -221,36 +212,28 @@ static void log_untold(struct rp_watch *w, const struct rp_alert_row *row, const
     rp_json_set(o, "name", json_string(row->name));
     rp_json_set(o, "tries", json_integer(row->tries + 1));
     rp_json_set(o, "error", rp_json_text(why->text));
-    rp_log_event(w->session.log, RP_LOG_ERROR, rp_session_now_ms(&w->session), "alert.not_told", o);
+    rp_log_event(w->pulse.session.log, RP_LOG_ERROR, rp_session_now_ms(&w->pulse.session), "alert.not_told", o);
 }
 
 static void tell(struct rp_watch *w, const struct rp_alert_row *row)
 {
     struct telling t = { .row = row };
     struct rp_error why = { 0 };
-    bool somebody = w->session.config.alerts.webhook[0] != 0;
+    bool somebody = w->pulse.session.config.alerts.webhook[0] != 0;
     if (somebody) {
-        if (rp_catalog_transact(w->session.catalog, try_tx, &t, &why) < 0 || !t.mine) return;
+        if (rp_catalog_transact(w->pulse.session.catalog, try_tx, &t, &why) < 0 || !t.mine) return;
         if (send_row(w, row, &why) < 0) {
             log_untold(w, row, &why);
             return;
         }
     }
-    (void)rp_catalog_transact(w->session.catalog, told_tx, &t, &why);
-}
-
-static bool stopped(struct rp_watch *w)
-{
-    pthread_mutex_lock(&w->lock);
-    bool stop = w->stop;
-    pthread_mutex_unlock(&w->lock);
-    return stop;
+    (void)rp_catalog_transact(w->pulse.session.catalog, told_tx, &t, &why);
 }
 
 static int tell_all(struct rp_watch *w, struct rp_error *err)
 {
     int r = read_rows(w, err);
-    for (size_t i = 0; i < w->n_rows && r == 0 && !stopped(w); i++) {
+    for (size_t i = 0; i < w->n_rows && r == 0 && !rp_pulse_is_ending(&w->pulse); i++) {
         enum rp_alert alert = rp_alert_by_name(w->rows[i].name);
         if (alert == RP_ALERTS || w->rows[i].told_at_ms != 0) continue;
         if (is_time(&w->untold[alert], &w->rows[i])) tell(w, &w->rows[i]);
@@ -260,76 +243,38 @@ static int tell_all(struct rp_watch *w, struct rp_error *err)
 
 /* ---- the thread ---- */
 
-static void look(struct rp_watch *w)
+static void look(void *ctx)
 {
+    struct rp_watch *w = ctx;
     struct rp_error why = { 0 };
+    if (w->began_ms == 0) w->began_ms = rp_session_now_ms(&w->pulse.session);
     int r = judge_all(w, &why);
     if (r == 0) r = tell_all(w, &why);
     if (r < 0 && !w->said) {
         json_t *o = json_object();
         rp_json_set(o, "error", rp_json_text(why.text));
-        rp_log_event(w->session.log, RP_LOG_ERROR, rp_session_now_ms(&w->session), "alerts.wait", o);
+        rp_log_event(w->pulse.session.log, RP_LOG_ERROR, rp_session_now_ms(&w->pulse.session), "alerts.wait", o);
     }
     w->said = r < 0;
-}
-
-static bool sleep_until_next(struct rp_watch *w)
-{
-    struct timespec until;
-    int64_t every = w->options.every_ms > 0 ? w->options.every_ms : EVERY_MS;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + every % 1000 * 1000000;
-    until.tv_sec += (time_t)(every / 1000 + ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
-    pthread_mutex_lock(&w->lock);
-    while (!w->stop && w->config == NULL && pthread_cond_timedwait(&w->poke, &w->lock, &until) == 0)
-        ;
-    if (w->config != NULL) w->session.config = *w->config;
-    w->config = NULL;
-    bool go_on = !w->stop;
-    pthread_mutex_unlock(&w->lock);
-    return go_on;
-}
-
-static void *work(void *arg)
-{
-    struct rp_watch *w = arg;
-    do
-        look(w);
-    while (sleep_until_next(w));
-    return NULL;
-}
-
-static void free_watch(struct rp_watch *w)
-{
-    rp_session_close(&w->session);
-    pthread_cond_destroy(&w->poke);
-    pthread_mutex_destroy(&w->lock);
-    free(w);
 }
 
 int rp_watch_start(const struct rp_watch_options *options, struct rp_watch **out, struct rp_error *err)
 {
     struct rp_watch *w = calloc(1, sizeof *w);
-    pthread_condattr_t monotonic;
     if (w == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the watch");
     w->options = *options;
-    snprintf(w->node, sizeof w->node, "%s", options->node);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->poke, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    int r = rp_session_beside(options->session, options->lane, &w->session, err);
-    if (r == 0) {
-        if (options->writers != NULL) rp_writers_attach(options->writers, w->session.catalog);
-        snprintf(w->session.actor, sizeof w->session.actor, "daemon:%s", w->node);
-        w->began_ms = rp_session_now_ms(&w->session);
-        if (pthread_create(&w->thread, NULL, work, w) != 0) r = rp_error_set(err, RP_ENOMEM, "no thread for the watch");
-    }
+    const struct rp_pulse_options pulse = { .what = "the watch",
+                                            .session = options->session,
+                                            .writers = options->writers,
+                                            .node = options->node,
+                                            .lane = options->lane,
+                                            .every_ms = options->every_ms > 0 ? options->every_ms : EVERY_MS,
+                                            .look = look,
+                                            .ctx = w };
+    int r = rp_pulse_start(&w->pulse, &pulse, err);
     if (r < 0) {
-        free_watch(w);
-        return rp_error_wrap(err, r, "start the watch");
+        free(w);
+        return r;
     }
     *out = w;
     return 0;
@@ -338,18 +283,11 @@ int rp_watch_start(const struct rp_watch_options *options, struct rp_watch **out
 void rp_watch_stop(struct rp_watch *w)
 {
     if (w == NULL) return;
-    pthread_mutex_lock(&w->lock);
-    w->stop = true;
-    pthread_cond_signal(&w->poke);
-    pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
-    free_watch(w);
+    rp_pulse_stop(&w->pulse);
+    free(w);
 }
 
 void rp_watch_configure(struct rp_watch *w, const struct rp_config *config)
 {
-    pthread_mutex_lock(&w->lock);
-    w->config = config;
-    pthread_cond_signal(&w->poke);
-    pthread_mutex_unlock(&w->lock);
+    rp_pulse_configure(&w->pulse, config);
 }

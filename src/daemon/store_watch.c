@@ -4,13 +4,10 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/writer.h"
 #include "core/standing.h"
+#include "daemon/pulse.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define EVERY_MS     RP_MINUTE_MS
 #define PROBE_MS     RP_DAY_MS
@@ -27,24 +24,16 @@ struct spot {
 };
 
 struct rp_store_watch {
-    struct rp_store_watch_options options;
-    char node[64];
-    struct rp_session session; /* the thread's */
+    struct rp_pulse pulse;
     struct spot spots[RP_STORES_MAX];
-
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t poke;
-    bool stop;                      /* under the lock */
-    const struct rp_config *config; /* under the lock: new settings, or NULL */
 };
 
 static void say(struct rp_store_watch *w, enum rp_log_level level, const char *event, const char *store, json_t *fields)
 {
-    rp_json_set(fields, "node", rp_json_text(w->node));
+    rp_json_set(fields, "node", rp_json_text(w->pulse.node));
     rp_json_set(fields, "store", json_string(store));
-    rp_log_event(w->session.log, level, rp_session_now_ms(&w->session), event, fields);
-    rp_log_flush(w->session.log);
+    rp_log_event(w->pulse.session.log, level, rp_session_now_ms(&w->pulse.session), event, fields);
+    rp_log_flush(w->pulse.session.log);
 }
 
 static void failed(struct rp_store_watch *w, struct spot *spot, const char *store, const struct rp_error *why)
@@ -75,101 +64,46 @@ static void probed(struct rp_store_watch *w, struct spot *spot, const struct rp_
 /* The clock comes first: a bucket that does not answer one request is not asked a dozen. */
 static void look_at(struct rp_store_watch *w, size_t i)
 {
-    const struct rp_store_config *config = &w->session.config.stores[i];
+    const struct rp_store_config *config = &w->pulse.session.config.stores[i];
     struct spot *spot = &w->spots[i];
     struct rp_place *place;
     struct rp_error why = { 0 };
-    int r = rp_session_place(&w->session, config->name, &place, &why);
+    int r = rp_session_place(&w->pulse.session, config->name, &place, &why);
     if (r == 0) place->config = config;
-    if (r == 0) r = rp_standing_ask_clock(place, w->session.catalog->clock, &why);
+    if (r == 0) r = rp_standing_ask_clock(place, w->pulse.session.catalog->clock, &why);
     bool opened_up = r == 0 && config->mode != RP_MODE_OBSERVE && !rp_standing_is_known(place) && spot->failures == 0;
     bool due = opened_up || rp_time_boot_ms() >= spot->next_ms;
     if (r == 0 && due) {
-        r = rp_standing_probe(w->session.catalog, place, &why);
+        r = rp_standing_probe(w->pulse.session.catalog, place, &why);
         if (r == 0) probed(w, spot, place);
     }
     if (r < 0) failed(w, spot, config->name, &why);
 }
 
-static bool stopped(struct rp_store_watch *w)
+static void look(void *ctx)
 {
-    pthread_mutex_lock(&w->lock);
-    bool stop = w->stop;
-    pthread_mutex_unlock(&w->lock);
-    return stop;
-}
-
-static void look(struct rp_store_watch *w)
-{
-    for (size_t i = 0; i < w->session.config.n_stores && !stopped(w); i++)
-        if (rp_config_is_s3(&w->session.config.stores[i])) look_at(w, i);
-}
-
-static bool sleep_until_next(struct rp_store_watch *w)
-{
-    struct timespec until;
-    int64_t every = w->options.every_ms > 0 ? w->options.every_ms : EVERY_MS;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + every % 1000 * 1000000;
-    until.tv_sec += (time_t)(every / 1000 + ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
-    pthread_mutex_lock(&w->lock);
-    while (!w->stop && w->config == NULL && pthread_cond_timedwait(&w->poke, &w->lock, &until) == 0)
-        ;
-    if (w->config != NULL) w->session.config = *w->config;
-    w->config = NULL;
-    bool go_on = !w->stop;
-    pthread_mutex_unlock(&w->lock);
-    return go_on;
-}
-
-static void *work(void *arg)
-{
-    struct rp_store_watch *w = arg;
-    do
-        look(w);
-    while (sleep_until_next(w));
-    return NULL;
-}
-
-static void free_watch(struct rp_store_watch *w)
-{
-    rp_session_close(&w->session);
-    pthread_cond_destroy(&w->poke);
-    pthread_mutex_destroy(&w->lock);
-    free(w);
-}
-
-static struct rp_store_watch *new_watch(const struct rp_store_watch_options *options)
-{
-    struct rp_store_watch *w = calloc(1, sizeof *w);
-    pthread_condattr_t monotonic;
-    if (w == NULL) return NULL;
-    w->options = *options;
-    snprintf(w->node, sizeof w->node, "%s", options->node);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->poke, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    return w;
+    struct rp_store_watch *w = ctx;
+    for (size_t i = 0; i < w->pulse.session.config.n_stores && !rp_pulse_is_ending(&w->pulse); i++)
+        if (rp_config_is_s3(&w->pulse.session.config.stores[i])) look_at(w, i);
 }
 
 int rp_store_watch_start(const struct rp_store_watch_options *options, struct rp_store_watch **out,
                          struct rp_error *err)
 {
-    struct rp_store_watch *w = new_watch(options);
+    struct rp_store_watch *w = calloc(1, sizeof *w);
     if (w == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the watch over the stores");
-    int r = rp_session_beside(options->session, options->lane, &w->session, err);
-    if (r == 0) {
-        if (options->writers != NULL) rp_writers_attach(options->writers, w->session.catalog);
-        snprintf(w->session.actor, sizeof w->session.actor, "daemon:%s", w->node);
-        if (pthread_create(&w->thread, NULL, work, w) != 0)
-            r = rp_error_set(err, RP_ENOMEM, "no thread for the watch over the stores");
-    }
+    const struct rp_pulse_options pulse = { .what = "the watch over the stores",
+                                            .session = options->session,
+                                            .writers = options->writers,
+                                            .node = options->node,
+                                            .lane = options->lane,
+                                            .every_ms = options->every_ms > 0 ? options->every_ms : EVERY_MS,
+                                            .look = look,
+                                            .ctx = w };
+    int r = rp_pulse_start(&w->pulse, &pulse, err);
     if (r < 0) {
-        free_watch(w);
-        return rp_error_wrap(err, r, "start the watch over the stores");
+        free(w);
+        return r;
     }
     *out = w;
     return 0;
@@ -178,19 +112,11 @@ int rp_store_watch_start(const struct rp_store_watch_options *options, struct rp
 void rp_store_watch_stop(struct rp_store_watch *w)
 {
     if (w == NULL) return;
-    pthread_mutex_lock(&w->lock);
-    w->stop = true;
-    pthread_cond_signal(&w->poke);
-    pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
-    free_watch(w);
+    rp_pulse_stop(&w->pulse);
+    free(w);
 }
 
 void rp_store_watch_configure(struct rp_store_watch *w, const struct rp_config *config)
 {
-    if (w == NULL) return;
-    pthread_mutex_lock(&w->lock);
-    w->config = config;
-    pthread_cond_signal(&w->poke);
-    pthread_mutex_unlock(&w->lock);
+    if (w != NULL) rp_pulse_configure(&w->pulse, config);
 }

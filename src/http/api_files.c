@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api_files.c - uploads and files: begin, confirm, list, look, delete, restore, and the result of their processing.
  *
- * A tenant's token acts on its own files alone: the command carries the token's tenant and the verb answers "no such file" for all
- * others. An admin's acts in the name of the file's tenant, which has to be read first. */
+ * Whose files they are: owned.h. The command of a tenant carries the token's tenant, and the verb answers "no such file" for all others. */
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/json.h"
@@ -10,7 +9,7 @@
 #include "core/quarantine.h"
 #include "http/api_marks.h"
 #include "http/new_file.h"
-#include "http/shapes.h"
+#include "http/owned.h"
 
 #include <string.h>
 
@@ -90,31 +89,21 @@ static const struct rp_shape processed_shape = RP_SHAPE("processed_file", proces
 
 /* ---- what they share ---- */
 
+static bool load_tenant(struct rp_request *q, int64_t id, int64_t *tenant_id);
+static const struct rp_owned owned_file = { .word = "file", .kind = RP_ID_FILE, .load = load_tenant };
+
 /* The file of an id, if the caller may know of it. False: answered. */
 static bool load_file(struct rp_request *q, int64_t id, struct rp_file *out)
 {
     struct rp_error err = { 0 };
     int r = rp_file_get(rp_request_catalog(q)->db, id, &q->arena, out, &err);
-    if (r == RP_ENOTFOUND || (r == 0 && q->who.tenant_id != 0 && q->who.tenant_id != out->tenant_id))
-        rp_reply_not_found(q, "file", RP_ID_FILE, id);
-    else if (r < 0)
-        rp_reply_error(q, &err);
-    else
-        return true;
-    return false;
+    return rp_owned_seen(q, &owned_file, id, r, r == 0 ? out->tenant_id : 0, &err);
 }
 
-/* In whose name a file is changed. False: answered, or run again where the file can be read. */
-static bool owner_of(struct rp_request *q, int64_t file_id, int64_t *tenant_id)
+static bool load_tenant(struct rp_request *q, int64_t id, int64_t *tenant_id)
 {
     struct rp_file file;
-    *tenant_id = q->who.tenant_id;
-    if (*tenant_id != 0) return true;
-    if (!rp_request_may_block(q)) {
-        rp_request_later(q);
-        return false;
-    }
-    if (!load_file(q, file_id, &file)) return false;
+    if (!load_file(q, id, &file)) return false;
     *tenant_id = file.tenant_id;
     return true;
 }
@@ -123,19 +112,12 @@ static bool owner_of(struct rp_request *q, int64_t file_id, int64_t *tenant_id)
 static struct rp_file_command *new_command(struct rp_request *q, const struct rp_verb *verb, int64_t tenant_id,
                                            int64_t file_id)
 {
-    struct rp_file_command *c = rp_arena_alloc(&q->arena, sizeof *c);
-    const struct rp_upload_rules *rules = rp_request_rules(q);
-    size_t n = 0;
-    struct rp_place *const *places = rp_request_places(q, &n);
-    if (c == NULL || rules == NULL || places == NULL) {
-        rp_reply_no_memory(q);
-        return NULL;
-    }
-    c->command.verb = verb;
-    c->command.tenant_id = tenant_id;
-    c->rules = rules;
-    c->places = places;
-    c->n_places = n;
+    struct rp_command_parts parts;
+    struct rp_file_command *c = rp_owned_command(q, sizeof *c, verb, tenant_id, &parts);
+    if (c == NULL) return NULL;
+    c->rules = parts.rules;
+    c->places = parts.places;
+    c->n_places = parts.n_places;
     c->arena = &q->arena;
     c->file_id = file_id;
     c->grace_ms = c->at_ms = -1;
@@ -356,7 +338,7 @@ static void delete_file(struct rp_request *q)
 {
     struct rp_error err = { 0 };
     int64_t id, tenant_id;
-    if (!rp_request_id(q, 0, RP_ID_FILE, &id) || !owner_of(q, id, &tenant_id)) return;
+    if (!rp_request_id(q, 0, RP_ID_FILE, &id) || !rp_owned_by(q, &owned_file, id, &tenant_id)) return;
     struct rp_file_command *c = new_command(q, &rp_verb_delete, tenant_id, id);
     if (c == NULL) return;
     if (read_deletion(q, c, &err) < 0) {
@@ -430,7 +412,7 @@ static void after_result(struct rp_request *q)
 static void post_result(struct rp_request *q)
 {
     int64_t id, tenant_id;
-    if (!rp_request_id(q, 0, RP_ID_FILE, &id) || !owner_of(q, id, &tenant_id)) return;
+    if (!rp_request_id(q, 0, RP_ID_FILE, &id) || !rp_owned_by(q, &owned_file, id, &tenant_id)) return;
     struct rp_file_command *c = new_command(q, &rp_verb_result, tenant_id, id);
     if (c == NULL) return;
     c->process_key = rp_request_text(q->body, "idempotency_key", "");

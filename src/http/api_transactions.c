@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "core/transaction.h"
 #include "http/new_file.h"
-#include "http/shapes.h"
+#include "http/owned.h"
 
 #define MEMBERS_ARENA_MAX ((size_t)24 << 20)
 
@@ -66,30 +66,21 @@ static const struct rp_shape txn_shape = RP_SHAPE("transaction", txn_fields, "fi
 
 /* ---- what they share ---- */
 
+static bool load_tenant(struct rp_request *q, int64_t id, int64_t *tenant_id);
+static const struct rp_owned owned_txn = { .word = "transaction", .kind = RP_ID_TRANSACTION, .load = load_tenant };
+
+/* False: answered. */
 static bool load_txn(struct rp_request *q, int64_t id, struct rp_txn *out)
 {
     struct rp_error err = { 0 };
     int r = rp_txn_get(rp_request_catalog(q)->db, id, out, &err);
-    if (r == RP_ENOTFOUND || (r == 0 && q->who.tenant_id != 0 && q->who.tenant_id != out->tenant_id))
-        rp_reply_not_found(q, "transaction", RP_ID_TRANSACTION, id);
-    else if (r < 0)
-        rp_reply_error(q, &err);
-    else
-        return true;
-    return false;
+    return rp_owned_seen(q, &owned_txn, id, r, r == 0 ? out->tenant_id : 0, &err);
 }
 
-/* As of a file: a tenant's own, or for an admin the transaction's, which has to be read. */
-static bool owner_of(struct rp_request *q, int64_t txn_id, int64_t *tenant_id)
+static bool load_tenant(struct rp_request *q, int64_t id, int64_t *tenant_id)
 {
     struct rp_txn txn;
-    *tenant_id = q->who.tenant_id;
-    if (*tenant_id != 0) return true;
-    if (!rp_request_may_block(q)) {
-        rp_request_later(q);
-        return false;
-    }
-    if (!load_txn(q, txn_id, &txn)) return false;
+    if (!load_txn(q, id, &txn)) return false;
     *tenant_id = txn.tenant_id;
     return true;
 }
@@ -97,19 +88,12 @@ static bool owner_of(struct rp_request *q, int64_t txn_id, int64_t *tenant_id)
 static struct rp_txn_command *new_command(struct rp_request *q, const struct rp_verb *verb, int64_t tenant_id,
                                           int64_t txn_id)
 {
-    struct rp_txn_command *c = rp_arena_alloc(&q->arena, sizeof *c);
-    const struct rp_upload_rules *rules = rp_request_rules(q);
-    size_t n = 0;
-    struct rp_place *const *places = rp_request_places(q, &n);
-    if (c == NULL || rules == NULL || places == NULL) {
-        rp_reply_no_memory(q);
-        return NULL;
-    }
-    c->command.verb = verb;
-    c->command.tenant_id = tenant_id;
-    c->rules = rules;
-    c->places = places;
-    c->n_places = n;
+    struct rp_command_parts parts;
+    struct rp_txn_command *c = rp_owned_command(q, sizeof *c, verb, tenant_id, &parts);
+    if (c == NULL) return NULL;
+    c->rules = parts.rules;
+    c->places = parts.places;
+    c->n_places = parts.n_places;
     c->arena = &q->arena;
     c->txn_id = txn_id;
     c->timeout_ms = -1;
@@ -189,7 +173,7 @@ static void begin_txn(struct rp_request *q)
 static void add_file(struct rp_request *q)
 {
     int64_t id, tenant_id;
-    if (!rp_request_id(q, 0, RP_ID_TRANSACTION, &id) || !owner_of(q, id, &tenant_id)) return;
+    if (!rp_request_id(q, 0, RP_ID_TRANSACTION, &id) || !rp_owned_by(q, &owned_txn, id, &tenant_id)) return;
     rp_new_file_submit(q, tenant_id, id);
 }
 
@@ -201,7 +185,7 @@ static void log_abort(struct rp_request *q)
 static void abort_txn(struct rp_request *q)
 {
     int64_t id, tenant_id;
-    if (!rp_request_id(q, 0, RP_ID_TRANSACTION, &id) || !owner_of(q, id, &tenant_id)) return;
+    if (!rp_request_id(q, 0, RP_ID_TRANSACTION, &id) || !rp_owned_by(q, &owned_txn, id, &tenant_id)) return;
     struct rp_txn_command *c = new_command(q, &rp_verb_txn_abort, tenant_id, id);
     if (c == NULL) return;
     q->after = log_abort;
