@@ -49,8 +49,10 @@ int rp_json_parse(const char *text, size_t n, json_t **out, struct rp_error *err
     json_error_t e;
     json_t *value = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
     if (value == NULL) {
-        int code = json_error_code(&e) == json_error_out_of_memory ? RP_ENOMEM : RP_EINVAL;
-        return rp_error_set(err, code, "json: line %d, column %d: %s", e.line, e.column, e.text);
+        /* without memory jansson often says nothing at all */
+        bool starved = json_error_code(&e) == json_error_out_of_memory || e.text[0] == '\0';
+        if (starved) return rp_error_set(err, RP_ENOMEM, "json: no memory for %zu bytes", n);
+        return rp_error_set(err, RP_EINVAL, "json: line %d, column %d: %s", e.line, e.column, e.text);
     }
     *out = value;
     return 0;
@@ -63,10 +65,9 @@ static int append(const char *bytes, size_t n, void *ctx)
 
 int rp_json_write(struct rp_buf *b, const json_t *value)
 {
-    RP_ASSERT(value != NULL);
     size_t before = b->len;
     if (b->failed != 0) return b->failed;
-    if (json_dump_callback(value, append, b, JSON_COMPACT | JSON_ENCODE_ANY) == 0) return 0;
+    if (value != NULL && json_dump_callback(value, append, b, JSON_COMPACT | JSON_ENCODE_ANY) == 0) return 0;
     b->len = before; /* half a value is worse than none */
     if (b->data != NULL) b->data[before] = '\0';
     if (b->failed == 0) b->failed = RP_ENOMEM;

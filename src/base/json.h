@@ -16,8 +16,9 @@ struct rp_error;
 
 /* Any JSON value, not only an object or array; nothing may follow it. The caller bounds n before it reads the text. */
 int rp_json_parse(const char *text, size_t n, json_t **out, struct rp_error *err);
-int rp_json_write(struct rp_buf *b, const json_t *value); /* compact, no newline; whole or not at all */
-void rp_json_decrefp(json_t **value);                     /* RP_CLEANUP function */
+int rp_json_write(struct rp_buf *b,
+                  const json_t *value); /* compact, no newline; whole or not at all; RP_ENOMEM for NULL */
+void rp_json_decrefp(json_t **value);   /* RP_CLEANUP function */
 /* A string that is made valid UTF-8 first (each bad byte becomes U+FFFD), never NULL but for no memory.
  * No text (NULL) is JSON's null. */
 json_t *rp_json_text(const char *text);

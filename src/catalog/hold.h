@@ -24,7 +24,8 @@ int rp_hold_lift(struct rp_tx *tx, int64_t id, const char *actor, struct rp_erro
 
 typedef int rp_hold_fn(void *ctx, const struct rp_hold *hold, struct rp_error *err);
 int rp_hold_each(struct rp_db *db, rp_hold_fn *fn, void *ctx, struct rp_error *err);
-/* A page of the marks of a place that are past their claim (checking or purging): those after `after_id`, at most as many as
+/* A page of the marks of a place that are past their claim (checking, purging, or dead since: a delete of it may still be on its
+ * way): those after `after_id`, at most as many as
  * `out` has room for. */
 int rp_hold_claimed(struct rp_db *db, int64_t place_id, int64_t after_id, struct rp_marks *out, struct rp_error *err);
 

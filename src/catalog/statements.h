@@ -169,8 +169,9 @@
       "SELECT COUNT(*), MIN(due_at), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM mark m "                        \
       "WHERE place_id = $1 AND next_at IS NOT NULL AND next_at <= $2 AND NOT " NAMED("m"))                             \
     X(mark_claimed,    "iii",  NULL,  MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND state IN (2, 3) AND id > $2 "                         \
-      "ORDER BY place_id, id LIMIT $3")                                                                                \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND state IN (2, 3) AND id > $2 UNION ALL "               \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND id > $2 AND state = 6 AND was = 3 "                   \
+      "AND id IN (SELECT mark_id FROM dead_letter WHERE open IS NOT NULL) ORDER BY 1 LIMIT $3")                        \
                                                                                                                        \
     X(hold_add,        "iiisissi", NULL, NULL,                                                                         \
       "INSERT INTO hold (id, scope, place_id, key, tenant_id, reason, actor, placed_at) "                              \

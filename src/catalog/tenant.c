@@ -2,6 +2,7 @@
 /* tenant.c - tenants, their counters, and the ledger that the counters sum up. */
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/mutant.h"
 #include "catalog/file.h"
 #include "catalog/statements.h"
 
@@ -161,12 +162,12 @@ static void count(struct counts *c, const struct rp_ledger *row)
         c->open++;
         break;
     case RP_LEDGER_USE:
-        c->reserved -= row->bytes;
+        if (!RP_MUTANT(RESERVATION_KEPT)) c->reserved -= row->bytes;
         c->used += row->bytes;
         c->open--;
         break;
     case RP_LEDGER_REFUND:
-        *(row->was_used ? &c->used : &c->reserved) -= row->bytes;
+        *(row->was_used ? &c->used : &c->reserved) -= RP_MUTANT(REFUND_TWICE) ? 2 * row->bytes : row->bytes;
         c->open -= !row->was_used;
         break;
     }
@@ -205,19 +206,20 @@ int rp_ledger_add(struct rp_tx *tx, const struct rp_ledger *ledger, size_t n, st
 {
     struct rp_value *rows = rp_arena_array(tx->arena, n * LEDGER_COLUMNS + 1, sizeof *rows);
     struct counts *counts = rp_arena_array(tx->arena, n + 1, sizeof *counts);
-    size_t n_counts = 0;
+    size_t n_counts = 0, n_rows = 0;
     int64_t changed = 0;
     if (rows == NULL || counts == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the ledger");
     for (size_t i = 0; i < n; i++) {
         const struct rp_value row[LEDGER_COLUMNS] = { rp_int(ledger[i].file_id), rp_int(ledger[i].kind),
                                                       rp_int(ledger[i].tenant_id), rp_int(ledger[i].bytes),
                                                       rp_int(tx->late_ms) };
-        memcpy(&rows[i * LEDGER_COLUMNS], row, sizeof row);
         count(counts_of(counts, &n_counts, ledger[i].tenant_id), &ledger[i]);
+        if (RP_MUTANT(REFUND_WITHOUT_LEDGER) && ledger[i].kind == RP_LEDGER_REFUND) continue;
+        memcpy(&rows[n_rows++ * LEDGER_COLUMNS], row, sizeof row);
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(ledger_add), NULL, rows, n, &changed, err);
+    int r = rp_db_exec_rows(tx->db, RP_SQL(ledger_add), NULL, rows, n_rows, &changed, err);
     if (r < 0) return rp_error_wrap(err, r, "write the ledger");
-    if (changed != (int64_t)n)
+    if (changed != (int64_t)n_rows)
         return rp_error_set(err, RP_ECORRUPT, "write the ledger: a file was reserved, used or refunded before");
     r = move_counters(tx, counts, n_counts, err);
     return r < 0 ? rp_error_wrap(err, r, "move the quota's counters") : 0;

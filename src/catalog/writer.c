@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/idempotency.h"
 
@@ -55,17 +56,18 @@ static int collect_keys(struct rp_tx *tx, struct round *round, struct keyed *out
     return 0;
 }
 
-static void settle(struct rp_command *c, const struct rp_kept *kept)
+static int settle(struct rp_command *c, const struct rp_kept *kept, struct rp_error *err)
 {
     c->settled = true;
     if (kept->code < 0) {
         rp_error_set(&c->error, kept->code, "this Idempotency-Key was used for another request");
         rp_error_hint(&c->error, "use a new key for every new request");
-        return;
+        return 0;
     }
     c->replayed = true;
     c->status = kept->status;
-    rp_buf_str(&c->answer, kept->answer);
+    int r = rp_buf_str(&c->answer, kept->answer);
+    return r < 0 ? rp_error_set(err, r, "repeat the answer of %s", c->verb->name) : 0;
 }
 
 static int replay_known(struct rp_tx *tx, struct keyed *keyed, struct rp_error *err)
@@ -73,7 +75,7 @@ static int replay_known(struct rp_tx *tx, struct keyed *keyed, struct rp_error *
     if (keyed->n == 0) return 0;
     int r = rp_keys_find(tx->db, keyed->kept, keyed->n, tx->arena, err);
     for (size_t i = 0; i < keyed->n && r == 0; i++) {
-        if (keyed->kept[i].found) settle(keyed->owners[i], &keyed->kept[i]);
+        if (keyed->kept[i].found) r = settle(keyed->owners[i], &keyed->kept[i], err);
     }
     return r;
 }
@@ -114,7 +116,7 @@ static int keep_answers(struct rp_tx *tx, struct keyed *keyed, struct rp_error *
         kept.answer = rp_buf_text(&c->answer);
         keyed->kept[n++] = kept;
     }
-    return rp_keys_keep(tx, keyed->kept, n, err);
+    return RP_MUTANT(KEY_NOT_KEPT) ? 0 : rp_keys_keep(tx, keyed->kept, n, err);
 }
 
 static int round_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)

@@ -2,6 +2,8 @@
 #include "core/dead.h"
 
 #include "base/error.h"
+#include "core/file.h"
+#include "core/quarantine.h"
 #include "core/state.h"
 
 struct deciding {
@@ -30,6 +32,26 @@ static struct rp_move decide(const struct rp_mark *mark, bool retry, int64_t now
                              .refence = true };
 }
 
+/* The copy in quarantine that an earlier attempt made belongs to the retried mark again: erased by a mark of its own meanwhile, it would be
+ * gone when it is needed. Its time begins when the purge has ended. */
+static int rejoin_copy(struct rp_tx *tx, const struct deciding *d, const struct rp_mark *mark, struct rp_error *err)
+{
+    char key[RP_QUARANTINE_KEY];
+    const char *keys[] = { rp_quarantine_key(mark->id, key) };
+    struct rp_marks active;
+    int r = rp_marks_init(&active, 1, tx->arena, err);
+    if (r == 0) r = rp_marks_active(tx, mark->place_id, keys, 1, &active, err);
+    if (r < 0 || active.n == 0) return r;
+    if (active.at[0].state != RP_MARKED) {
+        rp_error_set(err, RP_EHELD, "its copy in quarantine is being erased");
+        return rp_error_hint(err, "retry it when that is done; if that is a dead letter too, retry that one first");
+    }
+    struct rp_move move = { .mark = &active.at[0], .to = RP_REPRIEVED, .outcome = RP_END_KEPT, .refence = true };
+    r = rp_state_move(tx, d->store, d->actor, &move, 1, err);
+    if (r == 0 && !move.done) return rp_error_set(err, RP_ECONFLICT, "another one was faster");
+    return r < 0 ? r : rp_files_set_aside(tx, mark, 1, err);
+}
+
 static int decide_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct deciding *d = ctx;
@@ -43,7 +65,8 @@ static int decide_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
         return rp_error_set(err, RP_ECORRUPT, "the dead letter's mark is not dead");
     struct rp_move move = decide(&marks.at[0], d->retry, tx->late_ms);
     d->to = move.to;
-    r = rp_state_move(tx, d->store, d->actor, &move, 1, err);
+    r = d->retry ? rejoin_copy(tx, d, &marks.at[0], err) : 0;
+    if (r == 0) r = rp_state_move(tx, d->store, d->actor, &move, 1, err);
     if (r == 0 && !move.done) return rp_error_set(err, RP_ECONFLICT, "another one was faster");
     if (r == 0) r = rp_dead_end(tx, &letter.mark_id, 1, d->retry ? "retried" : "kept", d->actor, err);
     return r;

@@ -76,6 +76,7 @@ static int tell(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
     if (row->details != NULL && rp_json_parse(row->details, strlen(row->details), &details, err) < 0) return err->code;
     write_words(&words, row->event, details);
     if (row->details == NULL) rp_buf_str(&words, " (details erased)");
+    if (words.failed == RP_ENOMEM) return rp_error_set(err, RP_ENOMEM, "no memory for the story");
     struct rp_story_line line = { .at_ms = row->at_ms,
                                   .event = row->event,
                                   .actor = row->actor,

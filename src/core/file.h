@@ -114,8 +114,8 @@ extern const struct rp_verb rp_verb_init, rp_verb_confirm, rp_verb_delete, rp_ve
 /* Marks that a claim has just taken: pending files expire and give back their quota, before anything is erased. */
 int rp_files_claimed(struct rp_tx *tx, const char *store, const struct rp_marks *marks, const char *actor,
                      struct rp_error *err);
-/* Marks that ended as purged: their files are purged, and what they used is refunded. An upload's first mark is followed by a second one, due
- * when no PUT can arrive any more. */
+/* Marks that ended as purged: their files are purged, and what they used is refunded. An upload that was never confirmed, or whose URL
+ * may still be in use, gets a second mark, due when no PUT can arrive any more. */
 int rp_files_purged(struct rp_tx *tx, const char *store, const struct rp_move *moves, size_t n, const char *actor,
                     struct rp_error *err);
 /* What a purge moved to quarantine stays `deleted` under the mark of the copy, and is live again when that copy is returned. */

@@ -2,6 +2,7 @@
 /* file_delete.c - the verbs delete, restore and result. */
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "base/utf8.h"
 #include "core/file_work.h"
@@ -12,6 +13,7 @@
 
 static bool is_foreign(const struct rp_file_command *c, const struct rp_file_slot *slot)
 {
+    if (RP_MUTANT(TENANT_IGNORED)) return slot == NULL;
     return slot == NULL || (c->command.tenant_id != 0 && slot->file.tenant_id != c->command.tenant_id);
 }
 
@@ -177,6 +179,7 @@ static int check_mark(const struct rp_file_slot *slot, struct rp_error *err)
 {
     const struct rp_mark *mark = slot->mark;
     if (mark == NULL || mark->state == RP_PURGED) return too_late("the file was purged", err);
+    if (RP_MUTANT(FILE_RESTORE_AFTER_CLAIM) && mark->state == RP_PURGING) return 0;
     if (mark->state != RP_MARKED) return too_late("its purge has begun", err);
     if (rp_quarantine_is(mark->key)) {
         rp_error_set(err, RP_ETOOLATE, "its bytes are in quarantine");
@@ -266,7 +269,8 @@ static int decide_restore(struct rp_file_work *work, const struct rp_file_comman
 static int bring_back(struct rp_file_work *work, struct rp_file_slot *slot, const char *store, const char *actor,
                       struct rp_error *err)
 {
-    rp_file_work_reprieve(work, slot, RP_END_RESTORED);
+    int r = rp_file_work_reprieve(work, slot, RP_END_RESTORED, err);
+    if (r < 0) return r;
     rp_file_work_change(work, slot, slot->file.was == RP_FILE_SCANNING ? RP_FILE_SCANNING : RP_FILE_LIVE);
     slot->file.with_id = 0;
     slot->file.shown = false;
@@ -279,6 +283,7 @@ static int bring_family_back(struct rp_file_work *work, struct rp_file_slot *roo
 {
     int64_t root_id = root->file.id;
     int r = 0;
+    if (RP_MUTANT(RESTORE_FORGETS_CHILDREN)) return bring_back(work, root, store, actor, err);
     for (size_t i = 0; i < work->n && work->families; i++) {
         struct rp_file_slot *slot = &work->slots[i];
         if (!goes_along(slot, root_id) || slot->under == root_id) continue;

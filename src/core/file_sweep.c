@@ -3,8 +3,10 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "core/file_work.h"
+#include "core/quarantine.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +41,7 @@ static int expire(struct rp_file_work *work, struct rp_file_slot *slot, const ch
 {
     char extra[160];
     rp_file_work_change(work, slot, RP_FILE_EXPIRED);
-    rp_file_work_ledger(work, &slot->file, RP_LEDGER_REFUND, false);
+    if (!RP_MUTANT(EXPIRE_WITHOUT_REFUND)) rp_file_work_ledger(work, &slot->file, RP_LEDGER_REFUND, false);
     snprintf(extra, sizeof extra, ",\"reason\":\"%s\",\"tenant\":\"%s\"", reason, tenant);
     return rp_file_work_audit(work, "file.cleaned", actor, store, slot, extra, err);
 }
@@ -56,7 +58,7 @@ int rp_files_claimed(struct rp_tx *tx, const char *store, const struct rp_marks 
         const struct rp_mark *m = &marks->at[i];
         if (m->file_id != 0 && m->was == RP_MARKED && is_birth_mark(m)) ids[n++] = m->file_id;
     }
-    if (n == 0) return 0;
+    if (n == 0 || RP_MUTANT(CONFIRM_AFTER_CLAIM)) return 0;
     int r = rp_file_work_load(&work, tx, ids, n, RP_LOAD_MARKS, 0, err);
     if (r == 0) r = tenant_names(&work, &tenants, &n_tenants, err);
     for (size_t i = 0; i < work.n && r == 0; i++) {
@@ -77,12 +79,51 @@ static bool was_never_confirmed(const struct rp_file *file)
     return file->status == RP_FILE_EXPIRED || (file->status == RP_FILE_DELETED && file->was == RP_FILE_PENDING);
 }
 
-/* A PUT that began in time and ended late would leave an object that nobody knows. */
-static void mark_again(struct rp_file_work *work, const struct rp_file_slot *slot, const struct rp_mark *mark)
+static bool ends_a_file(const struct rp_move *move)
+{
+    return move->done && move->mark->file_id != 0 && move->to == RP_PURGED;
+}
+
+static bool is_covered(const struct rp_marks *covered, const char *key)
+{
+    for (size_t i = 0; i < covered->n; i++)
+        if (strcmp(covered->at[i].key, key) == 0) return true;
+    return false;
+}
+
+/* The file of a copy in quarantine may still have the mark that was to erase it: a dead letter. */
+static int load_covered(struct rp_file_work *work, const struct rp_move *moves, size_t n, struct rp_marks *out,
+                        struct rp_error *err)
+{
+    const char **keys = rp_arena_array(work->tx->arena, n + 1, sizeof *keys);
+    int64_t place_id = 0;
+    size_t n_keys = 0;
+    int r = rp_marks_init(out, n + 1, work->tx->arena, err);
+    if (r < 0 || keys == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++) {
+        const struct rp_file_slot *slot = ends_a_file(&moves[i]) && rp_quarantine_is(moves[i].mark->key)
+                                              ? rp_file_work_find(work, moves[i].mark->file_id)
+                                              : NULL;
+        if (slot == NULL) continue;
+        keys[n_keys++] = slot->file.key;
+        place_id = slot->file.place_id; /* a batch is of one place */
+    }
+    return n_keys > 0 ? rp_marks_active(work->tx, place_id, keys, n_keys, out, err) : 0;
+}
+
+/* Something may come to stand under the file's key that nobody knows: a PUT that began in time and ended late, of an upload that was never
+ * confirmed or of a file that was erased while its URL was in use (nothing is erased before it is due; who erased it may have died long before this
+ * is written); and what a return from quarantine had copied back when it was interrupted. */
+static void mark_again(struct rp_file_work *work, const struct rp_file_slot *slot, const struct rp_move *move,
+                       const struct rp_marks *covered)
 {
     const struct rp_file *f = &slot->file;
+    const struct rp_mark *mark = move->mark;
     int64_t due = f->url_ends_at_ms + RP_LATE_PUT_MS;
-    if (!is_birth_mark(mark) || !was_never_confirmed(f)) return;
+    bool ends = f->status == RP_FILE_DELETED && move->outcome != RP_END_QUARANTINED;
+    bool unborn = is_birth_mark(mark) && was_never_confirmed(f);
+    bool late = ends && (due > mark->due_at_ms || rp_quarantine_is(mark->key));
+    if (RP_MUTANT(LATE_MARK_MISSING) || (!unborn && !late) || is_covered(covered, f->key)) return;
     work->adds[work->n_adds++] = (struct rp_mark){ .id = rp_tx_new_id(work->tx),
                                                    .place_id = f->place_id,
                                                    .key = f->key,
@@ -97,23 +138,18 @@ static void mark_again(struct rp_file_work *work, const struct rp_file_slot *slo
                                                    .file_id = f->id };
 }
 
-static int end_file(struct rp_file_work *work, const struct rp_move *move, const char *store, const char *actor,
-                    struct rp_error *err)
+static int end_file(struct rp_file_work *work, const struct rp_move *move, const struct rp_marks *covered,
+                    const char *store, const char *actor, struct rp_error *err)
 {
     struct rp_file_slot *slot = rp_file_work_find(work, move->mark->file_id);
     if (slot == NULL) return rp_error_set(err, RP_ECORRUPT, "a mark's file is gone from the catalog");
-    mark_again(work, slot, move->mark);
+    mark_again(work, slot, move, covered);
     if (slot->file.status != RP_FILE_DELETED) return 0; /* expired before */
     if (move->outcome == RP_END_QUARANTINED) return 0;  /* its copy is still there */
     bool used = slot->file.was != RP_FILE_PENDING;
     rp_file_work_change(work, slot, RP_FILE_PURGED);
-    rp_file_work_ledger(work, &slot->file, RP_LEDGER_REFUND, used);
+    if (!RP_MUTANT(PURGE_WITHOUT_REFUND)) rp_file_work_ledger(work, &slot->file, RP_LEDGER_REFUND, used);
     return rp_file_work_audit(work, "file.purged", actor, store, slot, "", err);
-}
-
-static bool ends_a_file(const struct rp_move *move)
-{
-    return move->done && move->mark->file_id != 0 && move->to == RP_PURGED;
 }
 
 int rp_files_purged(struct rp_tx *tx, const char *store, const struct rp_move *moves, size_t n, const char *actor,
@@ -126,9 +162,11 @@ int rp_files_purged(struct rp_tx *tx, const char *store, const struct rp_move *m
     for (size_t i = 0; i < n; i++)
         if (ends_a_file(&moves[i])) ids[wanted++] = moves[i].mark->file_id;
     if (wanted == 0) return 0;
+    struct rp_marks covered;
     int r = rp_file_work_load(&work, tx, ids, wanted, RP_LOAD_MARKS, 0, err);
+    if (r == 0) r = load_covered(&work, moves, n, &covered, err);
     for (size_t i = 0; i < n && r == 0; i++)
-        if (ends_a_file(&moves[i])) r = end_file(&work, &moves[i], store, actor, err);
+        if (ends_a_file(&moves[i])) r = end_file(&work, &moves[i], &covered, store, actor, err);
     return r < 0 ? r : rp_file_work_save(&work, err);
 }
 
@@ -177,7 +215,8 @@ int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, cons
         return 0;
     }
     struct rp_seen seen = { .identity = *identity };
-    rp_file_take_seen(&work, slot, &seen);
+    r = rp_file_take_seen(&work, slot, &seen, err);
+    if (r < 0) return r;
     rp_file_work_change(&work, slot, slot->file.was == RP_FILE_SCANNING ? RP_FILE_SCANNING : RP_FILE_LIVE);
     slot->file.with_id = 0;
     slot->file.shown = false;

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/audit.h"
 #include "core/state.h"
@@ -71,6 +72,19 @@ static bool may_wait(const struct rp_file *file)
     return file->status == RP_FILE_PENDING || file->status == RP_FILE_DELETED;
 }
 
+/* Others may add to a family until its root is locked. */
+static int check_below(struct rp_file_work *work, const int64_t *roots, size_t n, struct rp_error *err)
+{
+    size_t n_below = 0;
+    int64_t *ids = rp_arena_array(work->tx->arena, RP_FILE_FAMILY_MAX + 1, sizeof *ids);
+    if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a family");
+    int r = rp_files_below(work->tx, roots, n, ids, RP_FILE_FAMILY_MAX, &n_below, err);
+    for (size_t i = 0; i < n_below && r == 0; i++)
+        if (rp_file_work_find(work, ids[i]) == NULL)
+            return rp_error_set(err, RP_ECONFLICT, "another writer was faster");
+    return r;
+}
+
 /* Locks the files with these ids and adds them to the slots, with their marks. */
 static int add_files(struct rp_file_work *work, const int64_t *ids, size_t n, bool all_marks, struct rp_error *err)
 {
@@ -112,7 +126,7 @@ int rp_file_work_load(struct rp_file_work *work, struct rp_tx *tx, const int64_t
     if (r == 0) r = make_room(work, distinct + n_below + more, err);
     if (r == 0) r = add_files(work, all, sort_distinct(all, distinct + n_below), (what & RP_LOAD_MARKS) != 0, err);
     work->n_sorted = work->n;
-    return r;
+    return r == 0 && below && !rp_db_has_one_writer(tx->db) ? check_below(work, ids, n, err) : r;
 }
 
 void rp_file_work_done(struct rp_file_work *work)
@@ -152,6 +166,37 @@ int rp_file_work_living(struct rp_file_work *work, const int64_t *tenants, const
     for (size_t i = 0; i < all; i++)
         if (rp_file_work_find(work, ids[i]) == NULL) ids[wanted++] = ids[i];
     return r < 0 ? r : add_files(work, ids, wanted, false, err);
+}
+
+int rp_file_work_owners(struct rp_file_work *work, struct rp_error *err)
+{
+    int64_t *ids = rp_arena_array(work->tx->arena, 2 * work->n + 1, sizeof *ids);
+    size_t n = 0;
+    if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", work->n);
+    for (size_t i = 0; i < work->n && work->families; i++) {
+        const struct rp_file *f = &work->slots[i].file;
+        const int64_t owners[] = { f->parent_id, f->source_id };
+        for (size_t k = 0; k < 2 && f->status == RP_FILE_PENDING; k++)
+            if (owners[k] != 0 && rp_file_work_find(work, owners[k]) == NULL) ids[n++] = owners[k];
+    }
+    return n > 0 ? rp_file_work_add(work, ids, n, err) : 0;
+}
+
+int rp_file_check_owners(struct rp_file_work *work, const struct rp_file *file, struct rp_error *err)
+{
+    const int64_t owners[] = { file->parent_id, file->source_id };
+    char id[RP_ID_TEXT];
+    for (size_t k = 0; k < 2; k++) {
+        const struct rp_file_slot *owner = owners[k] != 0 ? rp_file_work_find(work, owners[k]) : NULL;
+        if (owner == NULL || owner->file.status == RP_FILE_LIVE || owner->file.status == RP_FILE_SCANNING) continue;
+        bool pending = owner->file.status == RP_FILE_PENDING;
+        if (pending && file->txn_id != 0 && owner->file.txn_id == file->txn_id) continue; /* both at once */
+        rp_error_set(err, pending ? RP_ENOTLIVE : RP_EOWNERGONE, "'%s' belongs to %s, which is %s", file->name,
+                     rp_id_format(RP_ID_FILE, owner->file.id, id), rp_status_name(owner->file.status));
+        return rp_error_hint(err, pending ? "confirm that file first"
+                                          : "a file does not outlive what it belongs to; upload it for itself");
+    }
+    return 0;
 }
 
 struct rp_file_slot *rp_file_work_holder(struct rp_file_work *work, int64_t tenant_id, const char *name)
@@ -206,12 +251,13 @@ void rp_file_work_change(struct rp_file_work *work, struct rp_file_slot *slot, e
     slot->changed = true;
 }
 
-void rp_file_work_reprieve(struct rp_file_work *work, struct rp_file_slot *slot, enum rp_end how)
+int rp_file_work_reprieve(struct rp_file_work *work, struct rp_file_slot *slot, enum rp_end how, struct rp_error *err)
 {
     struct rp_mark *mark = slot->mark;
-    RP_ASSERT(mark != NULL && mark->state == RP_MARKED);
+    RP_ASSERT(mark != NULL &&
+              (mark->state == RP_MARKED || RP_MUTANT(FILE_RESTORE_AFTER_CLAIM) || RP_MUTANT(CONFIRM_AFTER_CLAIM)));
     struct rp_mark *before = rp_arena_alloc(work->tx->arena, sizeof *before);
-    RP_ASSERT(before != NULL); /* the arena holds many rounds' worth */
+    if (before == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
     *before = *mark;
     work->moves[work->n_moves++] = (struct rp_move){ .mark = before,
                                                      .to = RP_REPRIEVED,
@@ -221,6 +267,7 @@ void rp_file_work_reprieve(struct rp_file_work *work, struct rp_file_slot *slot,
                                                      .with_file = true };
     mark->state = RP_REPRIEVED;
     mark->outcome = how;
+    return 0;
 }
 
 int rp_file_work_mark(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_mark_make *make,
@@ -285,6 +332,7 @@ static int delete_one(struct rp_file_work *work, struct rp_file_slot *slot, int6
                       const struct rp_mark_make *make, struct rp_error *err)
 {
     bool has_mark = slot->file.status == RP_FILE_PENDING; /* born marked: that mark goes on */
+    if (RP_MUTANT(REPLACED_NOT_MARKED) && strcmp(make->reason, RP_REASON_REPLACED) == 0) has_mark = true;
     rp_file_work_change(work, slot, RP_FILE_DELETED);
     slot->file.with_id = root_id;
     int r = has_mark ? 0 : rp_file_work_mark(work, slot, make, err);
@@ -295,7 +343,7 @@ int rp_file_work_delete(struct rp_file_work *work, struct rp_file_slot *root, co
                         const struct rp_mark_make *make, struct rp_error *err)
 {
     int r = delete_one(work, root, root->file.id, store, make, err);
-    if (r < 0 || !work->families) return r;
+    if (r < 0 || !work->families || RP_MUTANT(DELETE_FORGETS_CHILDREN)) return r;
     rp_file_work_tag(work, root->file.id);
     for (size_t i = 0; i < work->n && r == 0; i++) {
         struct rp_file_slot *slot = &work->slots[i];

@@ -5,7 +5,9 @@
  * K1  Marks are locked before files, files before tenants, each set with one statement: the order in which the sweep's claim takes
  *     them, so that nobody waits in a ring. (A delete has no mark to lock, as a rule; where it has, the database breaks the ring.)
  * K2  A decision sees what the decisions before it in the same round have changed.
- * K3  Names are given up before they are taken: one live file a name at every moment. */
+ * K3  Names are given up before they are taken: one live file a name at every moment.
+ * K4  A file becomes live only while what it belongs to (parent, source) lives, or at once with it by a commit; that is locked. A delete
+ *     locks its roots before it trusts the list of what belongs to them. So nothing outlives its owner, whoever else is at work. */
 #ifndef RP_CORE_FILE_WORK_H
 #define RP_CORE_FILE_WORK_H
 
@@ -44,6 +46,10 @@ void rp_file_work_done(struct rp_file_work *work); /* also the RP_CLEANUP functi
 struct rp_file_slot *rp_file_work_find(struct rp_file_work *work, int64_t id);
 /* Adds these files, none of which is loaded, within the room for later ones. Doubles are fine. */
 int rp_file_work_add(struct rp_file_work *work, int64_t *ids, size_t n, struct rp_error *err);
+/* What the pending ones among them belong to, up to two more for each, within the room for later ones. */
+int rp_file_work_owners(struct rp_file_work *work, struct rp_error *err);
+/* K4: RP_ENOTLIVE, RP_EOWNERGONE unless it may live now. */
+int rp_file_check_owners(struct rp_file_work *work, const struct rp_file *file, struct rp_error *err);
 /* Living files of these names that were not among the loaded ones, and what belongs to them. */
 int rp_file_work_living(struct rp_file_work *work, const int64_t *tenants, const char *const *names, size_t n,
                         struct rp_error *err);
@@ -55,7 +61,7 @@ int rp_file_work_audit(struct rp_file_work *work, const char *event, const char 
                        const struct rp_file_slot *slot, const char *extra, struct rp_error *err);
 void rp_file_work_change(struct rp_file_work *work, struct rp_file_slot *slot, enum rp_status to);
 /* The waiting mark of the file ends as reprieved. */
-void rp_file_work_reprieve(struct rp_file_work *work, struct rp_file_slot *slot, enum rp_end how);
+int rp_file_work_reprieve(struct rp_file_work *work, struct rp_file_slot *slot, enum rp_end how, struct rp_error *err);
 /* A new mark on the file's object. */
 struct rp_mark_make {
     int64_t due_at_ms;
@@ -77,7 +83,8 @@ void rp_file_work_tag(struct rp_file_work *work, int64_t root_id);
 
 /* Steps that a confirm and a transaction's commit share (upload.c). */
 int rp_seen_check(const struct rp_seen *seen, const struct rp_file *file, struct rp_error *err);
-void rp_file_take_seen(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_seen *seen);
+int rp_file_take_seen(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_seen *seen,
+                      struct rp_error *err);
 /* RP_ENAMETAKEN: whoever has the name is what the file belongs to. */
 int rp_file_check_holder(struct rp_file_work *work, const struct rp_file_slot *slot, struct rp_error *err);
 int rp_file_replace_holder(struct rp_file_work *work, const struct rp_file_slot *slot, const struct rp_place *place,

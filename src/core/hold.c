@@ -26,7 +26,7 @@ int rp_scope_read(const char *text, struct rp_arena *arena, struct rp_scope_name
     *out = (struct rp_scope_name){ .scope = RP_SCOPE_TENANT, .tenant = copy + strlen("tenant/") };
     if (strncmp(text, "tenant/", strlen("tenant/")) == 0) return 0;
     char *colon = strchr(copy, ':');
-    if (colon == NULL || colon == copy) {
+    if (colon == NULL || colon == copy || colon[1] == 0) { /* a hold on the key "" would hold nothing */
         rp_error_set(err, RP_EINVAL, "'%.64s' is no scope", text);
         return rp_error_hint(err, "a scope is STORE:KEY, STORE:PREFIX*, tenant/NAME or everything");
     }

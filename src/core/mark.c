@@ -6,6 +6,7 @@
 #include "base/crashpoint.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "base/utf8.h"
 #include "catalog/audit.h"
@@ -68,7 +69,7 @@ static int refuse_other(const struct rp_mark_request *request, const struct rp_m
 static int refuse_file(const struct rp_mark_facts *facts, const char *store, const char *key, struct rp_error *err)
 {
     char id[RP_ID_TEXT];
-    if (facts->file_id == 0) return 0;
+    if (facts->file_id == 0 || RP_MUTANT(FILE_OBJECT_MARKED)) return 0;
     rp_id_format(RP_ID_FILE, facts->file_id, id);
     rp_error_set(err, RP_EISFILE, "%s:%s is the object of file %s", store, key, id);
     return rp_error_hint(err, "delete the file: `reprieve mark %s`", id);
@@ -99,7 +100,7 @@ static struct rp_mark_decision decide_again(const struct rp_mark_request *reques
     const struct rp_mark *active = facts->active;
     bool explicit_time = request->imported == NULL && (request->at_ms >= 0 || request->grace_ms >= 0);
     char text[RP_TIME_TEXT];
-    bool same = same_upload(active, &facts->identity);
+    bool same = same_upload(active, &facts->identity) || RP_MUTANT(SUPERSEDED_KEPT);
     if (active->state == RP_MARKED && !same)
         return (struct rp_mark_decision){ .what = RP_MARK_REPLACED, .due_at_ms = due_at_ms };
     if (!same) {

@@ -7,6 +7,7 @@
 #include "base/crashpoint.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/audit.h"
 #include "catalog/mark.h"
@@ -19,6 +20,7 @@
 
 #define RECORD_MAX 4096
 #define PAGE       1000
+#define ROUNDS_MAX 64
 
 const char *rp_ownership_text(enum rp_ownership ownership)
 {
@@ -58,26 +60,43 @@ static void read_record(const struct rp_buf *text, struct rp_owner *out)
         out->written_at_ms = 0;
 }
 
+/* A record that is too long to be read has an identity all the same, for a recovery to write over. */
+static int identify(struct rp_place *place, struct rp_owner *out, struct rp_error *err)
+{
+    struct rp_item item = { .key = RP_STORE_OWNER };
+    int r = place->store->ops->stat(place->store, &item, 1, err);
+    if (r < 0) return rp_error_wrap(err, r, "owner record of store '%s'", place->config->name);
+    if (item.outcome != RP_OUT_FOUND || item.identity.size_bytes < RECORD_MAX)
+        return rp_error_set(err, RP_EBUSY, "the owner record of store '%s' is changing", place->config->name);
+    out->there = true;
+    out->identity = item.identity;
+    return 0;
+}
+
 int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_owner *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
     struct rp_sink sink = { .write = take_bytes, .ctx = &text };
-    struct rp_identity identity;
     struct rp_meta meta;
     struct rp_place_row row;
     struct rp_owner owner = { .ownership = RP_OWNER_OURS };
     int r = rp_place_find(catalog->db, place->config->name, &row, err);
     /* the store before the catalog: an epoch that another node raises between the two looks leaves the record behind */
-    int looked = r < 0 ? r : place->store->ops->get(place->store, RP_STORE_OWNER, &sink, &arena, &meta, &identity, err);
+    int looked =
+        r < 0 ? r : place->store->ops->get(place->store, RP_STORE_OWNER, &sink, &arena, &meta, &owner.identity, err);
+    owner.there = looked == 0;
+    if (r == 0 && looked < 0 && text.failed == RP_ETOOBIG) r = identify(place, &owner, err);
     if (r == 0) r = rp_meta_get(catalog->db, "epoch", &owner.catalog_epoch, NULL, 0, err);
     if (r < 0) return r;
     if (looked == RP_ENOTFOUND)
         owner.ownership = row.owned_at == 0 ? RP_OWNER_NONE : RP_OWNER_GONE;
-    else if (looked < 0 && text.failed == 0)
+    else if (looked < 0 && text.failed != RP_ETOOBIG)
         return rp_error_wrap(err, looked, "owner record of store '%s'", place->config->name);
     else
         read_record(&text, &owner);
+    if (RP_MUTANT(FOREIGN_OWNER_IGNORED)) snprintf(owner.catalog, sizeof owner.catalog, "%s", catalog->id);
+    if (RP_MUTANT(ROLLBACK_IGNORED)) owner.epoch = 0;
     if (owner.ownership == RP_OWNER_OURS && strcmp(owner.catalog, catalog->id) != 0) owner.ownership = RP_OWNER_FOREIGN;
     if (owner.ownership == RP_OWNER_OURS && owner.epoch > owner.catalog_epoch) owner.ownership = RP_OWNER_AHEAD;
     if (owner.ownership == RP_OWNER_OURS && place->environment != NULL &&
@@ -105,25 +124,26 @@ static int64_t give_bytes(void *ctx, void *to, size_t n, struct rp_error *err)
     return (int64_t)n;
 }
 
+/* Over the record that `before` is; where it is none, only if there still is none. */
 static int write_record(struct rp_catalog *catalog, struct rp_place *place, const char *environment, int64_t epoch,
-                        int flags, struct rp_error *err)
+                        const struct rp_owner *before, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
-    RP_CLEANUP(rp_json_decrefp) json_t *record = json_object();
+    /* packed, not set member by member: a record that lacks its catalog or its epoch would stop, or fail to stop, every purge */
+    RP_CLEANUP(rp_json_decrefp)
+    json_t *record =
+        json_pack("{s:s,s:I,s:o,s:o,s:s}", "catalog", catalog->id, "epoch", (json_int_t)epoch, "environment",
+                  rp_json_text(environment), "written_at", rp_json_time(rp_clock_now_ms(catalog->clock)), "note",
+                  "This store is purged by Reprieve, from this catalog only. Do not remove.");
     struct rp_meta meta = { 0 }; /* none: a directory store then needs no metadata of its own, and looks for none */
-    struct rp_identity identity;
-    rp_json_set(record, "catalog", json_string(catalog->id));
-    rp_json_set(record, "epoch", json_integer(epoch));
-    rp_json_set(record, "environment", rp_json_text(environment));
-    rp_json_set(record, "written_at", rp_json_time(rp_clock_now_ms(catalog->clock)));
-    rp_json_set(record, "note",
-                json_string("This store is purged by Reprieve, from this catalog only. Do not remove."));
+    struct rp_identity identity = before->identity;
     int r = rp_json_write(&text, record);
+    if (r == 0) r = rp_buf_char(&text, '\n');
     if (r < 0) return rp_error_set(err, r, "the owner record does not fit");
-    rp_buf_char(&text, '\n');
     struct reading from = { .text = rp_buf_text(&text), .left = text.len };
     struct rp_source source = { .read = give_bytes, .ctx = &from };
-    r = place->store->ops->put(place->store, RP_STORE_OWNER, &source, &meta, flags, &identity, err);
+    r = place->store->ops->put(place->store, RP_STORE_OWNER, &source, &meta, before->there ? RP_PUT_OVER : RP_PUT_NEW,
+                               &identity, err);
     return r < 0 ? rp_error_wrap(err, r, "write the owner record of store '%s'", place->config->name) : 0;
 }
 
@@ -138,7 +158,8 @@ struct raising {
 static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct raising *raising = ctx;
-    int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
+    int r = RP_MUTANT(EPOCH_NOT_RAISED) ? rp_meta_get(tx->db, "epoch", &raising->epoch, NULL, 0, err)
+                                        : rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
     if (r == 0) r = rp_meta_set(tx->db, "epoch_raised_at", tx->late_ms, "", err);
     if (r == 0 && raising->first) r = rp_place_owned(tx, raising->place->id, err);
     if (r < 0 || raising->event == NULL) return r;
@@ -173,12 +194,13 @@ int rp_owner_check(struct rp_catalog *catalog, struct rp_place *place, struct rp
 }
 
 /* The first record: made only if none is there, so that of two catalogs one wins. */
-static int take_first(struct rp_catalog *catalog, struct rp_place *place, const char *environment, struct rp_error *err)
+static int take_first(struct rp_catalog *catalog, struct rp_place *place, const char *environment,
+                      const struct rp_owner *none, struct rp_error *err)
 {
     struct raising raising = { .place = place };
     int r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     RP_CRASHPOINT("owner.first-raised");
-    if (r == 0) r = write_record(catalog, place, environment, raising.epoch, RP_PUT_NEW, err);
+    if (r == 0) r = write_record(catalog, place, environment, raising.epoch, none, err);
     if (r < 0) return r;
     RP_CRASHPOINT("owner.first-written");
     raising = (struct raising){ .place = place,
@@ -189,6 +211,32 @@ static int take_first(struct rp_catalog *catalog, struct rp_place *place, const 
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     json_decref(raising.details);
     return r;
+}
+
+static bool is_overtaken(int r)
+{
+    return r == RP_ECHANGED || r == RP_ENOTFOUND || r == RP_EEXISTS;
+}
+
+/* The record says this epoch of ours, or a later one of ours; or what stands there now is judged. Each time round another node of this catalog has
+ * written an epoch between the record's and this one, so that few rounds are enough for any number of nodes. No two of them have the same epoch: a
+ * record that says it nevertheless is that of a copy of the catalog, and one of the two has to fall behind. */
+static int settle_record(struct rp_catalog *catalog, struct rp_place *place, const char *environment, int64_t epoch,
+                         const struct rp_owner *before, struct rp_error *err)
+{
+    struct rp_owner now = *before;
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        int r = write_record(catalog, place, environment, epoch, &now, err);
+        if (!is_overtaken(r)) return r;
+        if ((r = rp_owner_look(catalog, place, &now, err)) < 0) return r;
+        if (now.ownership != RP_OWNER_OURS) return refuse(&now, place->config->name, err);
+        if (now.epoch > epoch) return 0;
+        struct raising again = { .place = place };
+        if (now.epoch == epoch && (r = rp_catalog_transact(catalog, raise_tx, &again, err)) < 0) return r;
+        if (now.epoch == epoch) epoch = again.epoch;
+    }
+    return rp_error_set(err, RP_ECONFLICT, "other nodes keep writing the owner record of store '%s'",
+                        place->config->name);
 }
 
 static bool raised_lately(struct rp_catalog *catalog, struct rp_error *err)
@@ -208,7 +256,7 @@ int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const ch
     int r = rp_owner_look(catalog, place, &owner, err);
     if (r < 0) return r;
     if (owner.ownership == RP_OWNER_NONE) {
-        r = take_first(catalog, place, environment, err);
+        r = take_first(catalog, place, environment, &owner, err);
         if (r != RP_EEXISTS) return r;
         r = rp_owner_look(catalog, place, &owner, err); /* somebody else was first */
         if (r < 0) return r;
@@ -219,7 +267,7 @@ int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const ch
     raising.first = true;
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     RP_CRASHPOINT("owner.raised");
-    if (r == 0) r = write_record(catalog, place, environment, raising.epoch, RP_PUT_REPLACE, err);
+    if (r == 0) r = settle_record(catalog, place, environment, raising.epoch, &owner, err);
     return r;
 }
 
@@ -230,6 +278,8 @@ struct recovering {
     const char *actor;
     struct rp_marks *page;
     int64_t reprieved;
+    int64_t
+        due_at_ms; /* of what begins anew: one time for all, for what was given a later one is met again further on */
 };
 
 /* A copy in quarantine goes on waiting: until its time is over it can be returned, and after a return it is of no use. */
@@ -258,13 +308,14 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_extend *extends = rp_arena_array(tx->arena, rec->page->n, sizeof *extends);
     size_t n = 0, n_extends = 0;
     rec->reprieved = 0;
+    if (rec->due_at_ms == 0) rec->due_at_ms = tx->late_ms + rec->place->config->grace_ms;
     if (moves == NULL || extends == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < rec->page->n; i++) {
         const struct rp_mark *m = &rec->page->at[i];
-        if (!is_waiting(m)) continue;
+        if (!is_waiting(m) || RP_MUTANT(RECOVER_KEEPS_MARKS)) continue;
         if (m->file_id != 0) {
-            int64_t due = tx->late_ms + rec->place->config->grace_ms;
-            if (due > m->due_at_ms) extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = due };
+            if (rec->due_at_ms > m->due_at_ms)
+                extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = rec->due_at_ms };
             continue;
         }
         moves[n++] = (struct rp_move){
@@ -324,6 +375,7 @@ static int recover_marks(struct rp_catalog *catalog, struct rp_place *place, con
 {
     struct rp_marks_query query = { .by = RP_BY_DUE, .place_id = place->id, .before_ms = RP_TIME_MAX_MS };
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)8 << 20);
+    struct recovering rec = { .place = place, .actor = actor };
     for (;;) {
         struct rp_marks page;
         rp_arena_reset(&arena);
@@ -333,7 +385,7 @@ static int recover_marks(struct rp_catalog *catalog, struct rp_place *place, con
         r = compare_page(place, &page, out, err);
         if (r < 0) return r;
         if (dry_run) continue;
-        struct recovering rec = { .place = place, .actor = actor, .page = &page };
+        rec.page = &page;
         r = remove_annotations(catalog, place, &page, err);
         if (r == 0) r = rp_catalog_transact(catalog, reprieve_page, &rec, err);
         if (r < 0) return r;
@@ -357,7 +409,7 @@ int rp_owner_recover(struct rp_catalog *catalog, struct rp_place *place, const c
                       "owner_before", rec.before.catalog, "reprieved", (json_int_t)rec.reprieved);
         r = rp_catalog_transact(catalog, raise_tx, &raising, err);
         json_decref(raising.details);
-        if (r == 0) r = write_record(catalog, place, environment, raising.epoch, RP_PUT_REPLACE, err);
+        if (r == 0) r = settle_record(catalog, place, environment, raising.epoch, &rec.before, err);
     }
     if (r < 0) return rp_error_wrap(err, r, "recover store '%s'", place->config->name);
     *out = rec;

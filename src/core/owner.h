@@ -5,7 +5,10 @@
  *     record's. Otherwise the catalog is a clone or was restored from a backup: RP_ENOTOWNER until `reprieve recover`.
  * O2  The epoch is raised in the catalog first, then in the store: a crash between leaves the catalog ahead, which is fine.
  * O3  A record that was there and is gone is not ours any more: an empty mount point must not look like an empty store.
- * O4  In mode observe nothing is read or written here. */
+ * O4  In mode observe nothing is read or written here.
+ * O5  A record is written over the very record that was looked at, or where none was (RP_PUT_OVER, RP_PUT_NEW): whoever took the store over meanwhile
+ *     stays its owner, an empty place that the store's name leads to meanwhile stays empty, and no epoch is replaced by a lower one. What remains
+ *     where a bucket knows no such condition: docs/guarantees.md. */
 #ifndef RP_CORE_OWNER_H
 #define RP_CORE_OWNER_H
 
@@ -27,6 +30,8 @@ struct rp_owner {
     enum rp_ownership ownership;
     char catalog[64], environment[64]; /* of the record */
     int64_t epoch, catalog_epoch, written_at_ms;
+    bool there; /* a record, of whatever kind; then which one it is: */
+    struct rp_identity identity;
 };
 
 /* Looks, changes nothing. */
@@ -34,7 +39,8 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_
 /* May this catalog purge there? Looks, changes nothing; RP_ENOTOWNER with what to do otherwise. */
 int rp_owner_check(struct rp_catalog *catalog, struct rp_place *place, struct rp_error *err);
 /* The same, for doing it: writes the first record, raises the epoch (always, or if `lazily` only when that was not done
- * within the last minute). RP_ENOTOWNER with what to do otherwise. */
+ * within the last minute). RP_ENOTOWNER with what to do otherwise, also if that became true meanwhile. Nodes of one catalog that raise it at the same
+ * moment do not fail each other: the highest epoch stays. */
 int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const char *environment, bool lazily,
                     struct rp_error *err);
 
@@ -44,7 +50,8 @@ struct rp_recovery {
     int64_t reprieved;
 };
 /* Takes the store over: every waiting mark of it is reprieved, for a restore that was acknowledged after the backup cannot be seen in
- * it; marks already purging go on (their intent was final). Then the record is ours, one epoch later than either side. */
+ * it; marks already purging go on (their intent was final). Then the record is ours, one epoch later than either side; RP_ENOTOWNER if it is
+ * another's than the one that was looked at. */
 int rp_owner_recover(struct rp_catalog *catalog, struct rp_place *place, const char *environment, const char *actor,
                      bool dry_run, struct rp_recovery *out, struct rp_error *err);
 

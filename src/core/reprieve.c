@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
 #include "base/json.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/audit.h"
 #include "catalog/dead.h"
@@ -52,6 +53,8 @@ struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const
     case RP_CHECKING:
         return too_late(mark, store, "its purge has begun (checking)", err);
     case RP_PURGING:
+        if (RP_MUTANT(RESTORE_AFTER_CLAIM) && mark->file_id == 0)
+            return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_DONE };
         return too_late(mark, store, "its purge has begun", err);
     case RP_DEAD:
         if (mark->was == RP_CHECKING) return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_DONE };
@@ -124,7 +127,8 @@ static int copy_back(struct rp_catalog *catalog, struct batch *b, size_t i, stru
     struct rp_store *store = b->place->store;
     int r = store->ops->copy(store, one->aside.key, &aside, mark->key, &one->copy, err);
     one->copied = r == 0;
-    if (r == RP_EEXISTS && rp_quarantine_stands(store, &one->aside, mark->key, &one->copy)) {
+    bool ours = r == RP_EEXISTS && rp_quarantine_stands(store, &one->aside, mark->key, &one->copy);
+    if (ours || (RP_MUTANT(RETURN_ONTO_NEWER) && r == RP_EEXISTS)) {
         rp_error_clear(err);
         r = 0;
     }
@@ -169,13 +173,15 @@ static int audit_return(struct rp_tx *tx, struct batch *b, size_t i, struct rp_e
     return rp_tx_audit(tx, &entry, err);
 }
 
-/* The copy in quarantine has done its work: a mark of its own, due at once, has the next sweep erase it. */
+/* The copy in quarantine has done its work, and has a mark of its own. It stays for a day: a delete that was sent before the object was
+ * moved aside may still arrive, and where a store cannot tell identical bytes apart it would take what was returned. */
 static int mark_leftover(struct rp_tx *tx, struct batch *b, const struct rp_mark *aside, struct rp_error *err)
 {
     struct rp_mark leftover = *aside;
     leftover.id = rp_tx_new_id(tx);
     leftover.state = RP_MARKED;
-    leftover.marked_at_ms = leftover.due_at_ms = tx->late_ms;
+    leftover.marked_at_ms = tx->late_ms;
+    leftover.due_at_ms = tx->late_ms + RP_DAY_MS;
     leftover.reason = "returned from quarantine";
     leftover.actor = b->actor;
     leftover.run_id = 0;

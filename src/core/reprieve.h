@@ -6,7 +6,7 @@
  * V2  Restoring again, or the same mark twice in a batch, gives the same answer.
  * V3  What was moved to quarantine comes back under its key with headers and metadata, unless something newer stands
  *     there. The copy back is made first and the catalog decides after it; if the catalog says "too late", the copy
- *     goes again. The copy in quarantine is then marked, due at once: the next sweep erases it. */
+ *     goes again. The copy in quarantine is then marked, due a day later. */
 #ifndef RP_CORE_REPRIEVE_H
 #define RP_CORE_REPRIEVE_H
 

@@ -180,6 +180,10 @@ static int close_abandoned(struct rp_tx *tx, struct begin *b, struct rp_error *e
         RP_CLEANUP(rp_json_decrefp) json_t *figures = NULL;
         if (strcmp(row->kind, b->run->kind) != 0) continue;
         r = rp_json_parse(row->figures, strlen(row->figures), &figures, err);
+        if (r == RP_EINVAL) { /* a damaged row must not stop every later run */
+            figures = json_pack("{s:[s]}", "errors", "its figures cannot be read");
+            r = figures != NULL ? 0 : RP_ENOMEM;
+        }
         if (r < 0) return r;
         json_array_append_new(json_object_get(figures, "errors"),
                               json_string("the process ended before the run did; figures are those of its last batch"));

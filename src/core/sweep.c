@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
 #include "base/json.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "core/file.h"
 #include "core/guard.h"
@@ -77,6 +78,18 @@ static void tally_claims(struct rp_tx *tx, const struct rp_marks *marks)
     }
 }
 
+/* Only a mutant calls this. */
+static void erase_too_soon(const struct rp_sweep_batch *batch)
+{
+    struct rp_store *store = batch->place->store;
+    for (size_t i = 0; i < batch->marks.n; i++) {
+        const struct rp_mark *m = &batch->marks.at[i];
+        struct rp_item item = { .key = m->key, .identity = rp_mark_identity(m) };
+        struct rp_error ignored = { 0 };
+        if (m->state == RP_PURGING) (void)store->ops->remove(store, &item, 1, &ignored);
+    }
+}
+
 static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct claiming *c = ctx;
@@ -87,12 +100,16 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (r < 0) return r;
     c->claim.named = rp_place_is_weak(place);
     c->claim.now_ms = tx->early_ms < c->store_ms ? tx->early_ms : c->store_ms;
+    if (RP_MUTANT(CLAIM_BEFORE_DUE)) c->claim.now_ms += c->claim.lease_ms / 2;
+    if (RP_MUTANT(PURGE_BY_LATEST_CLOCK)) c->claim.now_ms = tx->late_ms;
+    if (RP_MUTANT(STORE_CLOCK_IGNORED)) c->claim.now_ms = tx->early_ms;
     c->batch->marks.n = 0;
     r = rp_marks_claim(tx, &c->claim, &c->batch->marks, err);
     if (r < 0) return r;
     for (size_t i = 0; i < c->batch->marks.n; i++)
         RP_ASSERT(c->batch->marks.at[i].due_at_ms <= c->claim.now_ms); /* NO-EARLY */
     tally_claims(tx, &c->batch->marks);
+    if (RP_MUTANT(DELETE_BEFORE_INTENT)) erase_too_soon(c->batch);
     return rp_files_claimed(tx, c->batch->place->config->name, &c->batch->marks, c->claim.lease_by, err);
 }
 
@@ -127,7 +144,7 @@ int rp_sweep_claim(struct rp_catalog *catalog, struct rp_place *place, const str
     if (limit > rules->batch) limit = rules->batch;
     struct claiming c = { .batch = batch,
                           .claim = { .place_id = place->id,
-                                     .lease_ms = rules->lease_ms,
+                                     .lease_ms = RP_MUTANT(LEASE_IGNORED) ? 1000 : rules->lease_ms,
                                      .from_ms = *from_ms,
                                      .limit = limit,
                                      .lease_by = worker->name } };
@@ -168,6 +185,7 @@ static struct rp_move decide_check(const struct checking *c, size_t i, int64_t n
     if (c->answered && c->counts[i] == 0) return move;
     move.to = RP_MARKED;
     move.next_at_ms = now_ms + (c->answered ? RECHECK_MS : rp_sweep_backoff_ms(c->rules, 1, random));
+    if (RP_MUTANT(REFERENCED_FORGOTTEN)) move.next_at_ms = 0;
     if (c->answered)
         snprintf(note, 120, "still referenced by %" PRId64 " rows", c->counts[i]);
     else
@@ -214,16 +232,17 @@ int rp_sweep_check(struct rp_catalog *catalog, struct rp_sweep_rules *rules, con
     if (batch->place->guard == NULL) /* the list was taken out of the configuration: we cannot know */
         r = rp_error_set(&batch->guard_error, RP_ECONFIG, "store '%s' has no referenced_by any more",
                          batch->place->config->name);
-    else
+    else if (!RP_MUTANT(GUARD_SKIPPED))
         r = rp_guard_count(batch->place->guard, c.keys, c.n, c.counts, &batch->guard_error);
-    c.answered = r == 0;
-    r = rp_catalog_transact(catalog, check_tx, &c, err);
+    c.answered = r == 0 || RP_MUTANT(GUARD_FAILURE_IS_NO);
+    r = RP_MUTANT(DELETE_FROM_CHECKING) ? 0 : rp_catalog_transact(catalog, check_tx, &c, err);
     if (r < 0) return rp_error_wrap(err, r, "check marks of store '%s'", batch->place->config->name);
     RP_CRASHPOINT("sweep.checked");
     for (size_t i = 0; i < c.n; i++) {
         struct rp_sweep_item *item = c.asked[i];
         item->references = c.answered ? c.counts[i] : -1;
         item->skipped = !item->move.done || item->move.to != RP_PURGING;
+        if (RP_MUTANT(DELETE_FROM_CHECKING)) item->skipped = !c.answered || c.counts[i] > 0;
         if (!item->skipped) item->mark->state = RP_PURGING;
     }
     return 0;
@@ -234,7 +253,8 @@ int rp_sweep_check(struct rp_catalog *catalog, struct rp_sweep_rules *rules, con
 static bool is_unseen(const struct rp_sweep_item *item)
 {
     const struct rp_mark *m = item->mark;
-    return m->file_id != 0 && !item->skipped && m->etag[0] == 0 && m->version[0] == 0;
+    if (RP_MUTANT(IDENTITY_FROM_STORE)) return !item->skipped;
+    return rp_mark_is_named(m) && !item->skipped && m->etag[0] == 0 && m->version[0] == 0;
 }
 
 static bool goes_aside(const struct rp_sweep_batch *batch, const struct rp_mark *mark)
@@ -297,6 +317,7 @@ static void set_one_aside(struct rp_sweep_batch *batch, struct rp_sweep_item *it
     struct rp_error why = { 0 };
     rp_quarantine_key(item->mark->id, key);
     int r = store->ops->copy(store, item->mark->key, &item->identity, key, &item->aside_identity, &why);
+    if (RP_MUTANT(COPY_NOT_VERIFIED)) r = 0;
     if (r == 0) item->aside = true;
     if (r == RP_EEXISTS || r == RP_ENOTFOUND || r == RP_ECHANGED) {
         look_aside(store, item, key, r);
@@ -373,5 +394,5 @@ void rp_sweep_erase(struct rp_sweep_batch *batch)
         batch->deletes[batch->n_deletes++] = (struct rp_item){ .key = item->mark->key, .identity = item->identity };
     }
     if (batch->n_deletes > 0) erase_all(batch, from);
-    if (batch->store_code == 0 && any_gone(batch)) confirm_store(batch);
+    if (batch->store_code == 0 && any_gone(batch) && !RP_MUTANT(EMPTY_STORE_BELIEVED)) confirm_store(batch);
 }

@@ -2,6 +2,7 @@
 /* sweep_finish.c - what the store said becomes what the catalog knows. */
 #include "base/assert.h"
 #include "base/crashpoint.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "core/file.h"
 #include "core/quarantine.h"
@@ -33,9 +34,11 @@ static struct rp_move try_again(const struct rp_mark *mark, int64_t attempts, in
 struct rp_move rp_sweep_judge(const struct rp_mark *mark, const struct rp_sweep_item *item, bool store_failed,
                               const struct rp_sweep_rules *rules, int64_t now_ms, uint64_t random)
 {
-    struct rp_move purged = { .mark = mark, .to = RP_PURGED, .attempts = mark->attempts };
+    struct rp_move purged = { .mark = mark, .to = RP_PURGED, .attempts = mark->attempts, .outcome = RP_END_GONE };
     int64_t attempts = mark->attempts + 1;
     RP_ASSERT(mark->state == RP_PURGING);
+    if (RP_MUTANT(UNKNOWN_IS_DELETED) && item->outcome == RP_OUT_UNKNOWN) return purged;
+    if (RP_MUTANT(STORE_FAILURE_IS_GONE) && store_failed) return purged;
     if (store_failed && item->outcome != RP_OUT_DELETED)
         return try_again(mark, mark->attempts, now_ms + rp_sweep_backoff_ms(rules, 1, random),
                          "the store was unavailable");
@@ -43,9 +46,8 @@ struct rp_move rp_sweep_judge(const struct rp_mark *mark, const struct rp_sweep_
     case RP_OUT_DELETED:
     case RP_OUT_GONE:
     case RP_OUT_CHANGED:
-        purged.outcome = item->outcome == RP_OUT_DELETED ? RP_END_ERASED
-                         : item->outcome == RP_OUT_GONE  ? RP_END_GONE
-                                                         : RP_END_SUPERSEDED;
+        if (item->outcome == RP_OUT_DELETED) purged.outcome = RP_END_ERASED;
+        if (item->outcome == RP_OUT_CHANGED) purged.outcome = RP_END_SUPERSEDED;
         if (item->aside) purged.outcome = RP_END_QUARANTINED;
         return purged;
     default:
@@ -54,6 +56,7 @@ struct rp_move rp_sweep_judge(const struct rp_mark *mark, const struct rp_sweep_
     const char *note = item->note[0] != 0 ? item->note : "the store did not say whether it was deleted";
     if (attempts >= rules->max_attempts)
         return (struct rp_move){ .mark = mark, .to = RP_DEAD, .attempts = attempts, .note = note };
+    if (RP_MUTANT(ATTEMPTS_NOT_COUNTED)) return try_again(mark, 0, now_ms + rules->retry_most_ms, note);
     return try_again(mark, attempts, now_ms + rp_sweep_backoff_ms(rules, attempts, random), note);
 }
 
@@ -118,11 +121,13 @@ static struct rp_mark aside_mark(struct rp_tx *tx, const struct finishing *f, co
                              .file_id = item->mark->file_id };
 }
 
-/* A dead letter's copy needs its mark as well: given up, nobody else would erase it. */
+/* A dead letter's copy needs its mark as well: given up, nobody else would erase it. Whether there is one an attempt that failed early
+ * cannot know; an earlier one may have made it. Its mark then learns what stands there, if anything does. */
 static bool left_a_copy(const struct finishing *f, const struct rp_move *move)
 {
-    return move->done && (move->outcome == RP_END_QUARANTINED ||
-                          (move->to == RP_DEAD && rp_sweep_item_of(f->batch, move->mark)->aside));
+    bool may_have = f->batch->place->config->mode == RP_MODE_QUARANTINE && !rp_quarantine_is(move->mark->key);
+    if (RP_MUTANT(COPY_NOT_MARKED)) return false;
+    return move->done && (move->outcome == RP_END_QUARANTINED || (move->to == RP_DEAD && may_have));
 }
 
 /* A mark that died, was retried and is purged now has its copy marked already. */

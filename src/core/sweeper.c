@@ -43,10 +43,21 @@ int64_t rp_sweeper_weak(struct rp_sweeper *s, struct rp_place *place, struct rp_
 
 /* ---- the store's part, beside the catalog's ---- */
 
+struct air;
 struct flight {
+    struct air *air;
     struct rp_sweep_batch batch;
     pthread_t thread;
-    bool flying;
+    bool taken;  /* in the air */
+    bool flying; /* on a thread of its own */
+    bool back;   /* the store's part of it is done; under the lock of the air */
+};
+
+struct air {
+    struct flight flights[FLIGHTS];
+    size_t n; /* in the air */
+    pthread_mutex_t lock;
+    pthread_cond_t landed;
 };
 
 static void *fly(void *arg)
@@ -55,19 +66,42 @@ static void *fly(void *arg)
     rp_sweep_learn(&flight->batch);
     rp_sweep_set_aside(&flight->batch);
     rp_sweep_erase(&flight->batch);
+    pthread_mutex_lock(&flight->air->lock);
+    flight->back = true;
+    pthread_cond_signal(&flight->air->landed);
+    pthread_mutex_unlock(&flight->air->lock);
     return NULL;
 }
 
 static void take_off(struct flight *flight)
 {
+    flight->taken = true;
+    flight->back = false;
+    flight->air->n++;
     flight->flying = pthread_create(&flight->thread, NULL, fly, flight) == 0;
     if (!flight->flying) fly(flight); /* no thread to be had: slower, not wrong */
 }
 
-static void land(struct flight *flight)
+static struct flight *find_back(struct air *air)
 {
+    for (size_t i = 0; i < FLIGHTS; i++)
+        if (air->flights[i].taken && air->flights[i].back) return &air->flights[i];
+    return NULL;
+}
+
+/* Whichever is back: the slowest holds nobody up. */
+static struct flight *land(struct air *air)
+{
+    struct flight *flight;
+    RP_ASSERT(air->n > 0);
+    pthread_mutex_lock(&air->lock);
+    while ((flight = find_back(air)) == NULL)
+        pthread_cond_wait(&air->landed, &air->lock);
+    pthread_mutex_unlock(&air->lock);
     if (flight->flying) pthread_join(flight->thread, NULL);
-    flight->flying = false;
+    flight->taken = flight->flying = false;
+    air->n--;
+    return flight;
 }
 
 static bool stopped(const struct rp_sweeper *s)
@@ -126,32 +160,19 @@ static int finish(struct pass *p, struct flight *flight, struct rp_error *err)
     return r;
 }
 
-struct air {
-    struct flight flights[FLIGHTS];
-    size_t first, n; /* a ring: the oldest in the air, how many there are */
-};
-
 static int claim_one(struct pass *p, struct air *air, bool *more, struct rp_error *err)
 {
-    struct flight *next = &air->flights[(air->first + air->n) % FLIGHTS];
+    struct flight *next = air->flights;
+    while (next->taken)
+        next++;
+    RP_ASSERT(next < air->flights + FLIGHTS);
     int r = claim_next(p, next, err);
     *more = r == 0 && next->batch.marks.n > 0;
-    if (!*more) return r;
-    take_off(next);
-    air->n++;
-    return 0;
+    if (*more) take_off(next);
+    return r;
 }
 
-static int land_one(struct pass *p, struct air *air, struct rp_error *err)
-{
-    struct flight *oldest = &air->flights[air->first];
-    land(oldest);
-    air->first = (air->first + 1) % FLIGHTS;
-    air->n--;
-    return finish(p, oldest, err);
-}
-
-/* While batches are with the store, the next is claimed and the oldest finished. Whatever has taken off is landed and
+/* While batches are with the store, the next is claimed and those that are back are finished. Whatever has taken off is landed and
  * finished, also after a failure: the store's part of it is done. */
 static int sweep_place(struct pass *p, struct air *air, struct rp_error *err)
 {
@@ -159,7 +180,7 @@ static int sweep_place(struct pass *p, struct air *air, struct rp_error *err)
     int failed = 0;
     while (more || air->n > 0) {
         struct rp_error why = { 0 };
-        int r = more && air->n < FLIGHTS ? claim_one(p, air, &more, &why) : land_one(p, air, &why);
+        int r = more && air->n < FLIGHTS ? claim_one(p, air, &more, &why) : finish(p, land(air), &why);
         if (r == 0) continue;
         more = false;
         if (failed == 0) *err = why;
@@ -229,8 +250,11 @@ static struct air *new_air(struct rp_error *err)
         rp_error_set(err, RP_ENOMEM, "sweep: out of memory");
         return NULL;
     }
-    for (size_t i = 0; i < FLIGHTS; i++)
+    RP_ASSERT(pthread_mutex_init(&air->lock, NULL) == 0 && pthread_cond_init(&air->landed, NULL) == 0);
+    for (size_t i = 0; i < FLIGHTS; i++) {
+        air->flights[i].air = air;
         rp_sweep_batch_init(&air->flights[i].batch);
+    }
     return air;
 }
 
@@ -240,6 +264,8 @@ static void free_air(struct air **air)
     RP_ASSERT((*air)->n == 0);
     for (size_t i = 0; i < FLIGHTS; i++)
         rp_sweep_batch_done(&(*air)->flights[i].batch);
+    pthread_cond_destroy(&(*air)->landed);
+    pthread_mutex_destroy(&(*air)->lock);
     free(*air);
 }
 

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
 #include "base/id.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/audit.h"
 #include "core/file_work.h"
@@ -104,9 +105,7 @@ static int check_name(const struct rp_file_work *work, size_t i, struct rp_error
 /* All members, or none: those that are not ready are listed. */
 static int decide_members(struct rp_txn_command *c, struct rp_file_work *work, struct rp_error *err)
 {
-    c->missing = rp_arena_array(c->arena, work->n + 1, sizeof *c->missing);
     c->n_missing = 0;
-    if (c->missing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", work->n);
     for (size_t i = 0; i < work->n; i++) {
         const struct rp_file_slot *slot = &work->slots[i];
         struct rp_error why = { 0 };
@@ -117,7 +116,7 @@ static int decide_members(struct rp_txn_command *c, struct rp_file_work *work, s
             code = rp_error_set(&why, RP_ENOTPENDING, "'%s' is %s", slot->file.name, rp_status_name(slot->file.status));
         else if (seen == NULL)
             code = rp_error_set(&why, RP_ECHANGED, "'%s' was added while the commit was under way", slot->file.name);
-        else
+        else if (!RP_MUTANT(COMMIT_WITH_MISSING))
             code = rp_seen_check(seen, &slot->file, &why);
         if (code == 0) code = check_name(work, i, &why);
         if (code == 0) continue;
@@ -173,7 +172,8 @@ static int decide_replaced(const struct rp_txn_command *c, struct rp_file_work *
     for (size_t i = 0; i < work->n && r == 0 && work->families; i++) {
         const struct rp_file *f = &work->slots[i].file;
         if (f->txn_id != c->txn_id) continue;
-        r = check_owner(c, work, rp_file_work_holder(work, f->tenant_id, f->name), err);
+        r = rp_file_check_owners(work, f, err);
+        if (r == 0) r = check_owner(c, work, rp_file_work_holder(work, f->tenant_id, f->name), err);
         if (r == 0 && f->replaces_id != 0) r = check_owner(c, work, rp_file_work_find(work, f->replaces_id), err);
     }
     return r;
@@ -185,9 +185,10 @@ static int flip(struct rp_txn_command *c, struct rp_file_work *work, struct rp_e
         struct rp_file_slot *slot = &work->slots[i];
         const struct rp_place *place = rp_place_of_file(c->places, c->n_places, &slot->file);
         if (slot->file.txn_id != c->txn_id) continue;
+        if (RP_MUTANT(COMMIT_FIRST_ONLY) && work->n_moves > 0) continue;
         if (place == NULL) return rp_error_set(err, RP_ECONFIG, "a file's store is not configured any more");
-        rp_file_take_seen(work, slot, seen_of(c, slot->file.id));
-        int r = replace_named(c, work, slot, place, err);
+        int r = rp_file_take_seen(work, slot, seen_of(c, slot->file.id), err);
+        if (r == 0) r = replace_named(c, work, slot, place, err);
         if (r == 0) r = rp_file_go_live(work, slot, place, c->rules, c->command.actor, err);
         if (r < 0) return r;
     }
@@ -224,7 +225,8 @@ static int load_members(struct rp_txn_command *c, struct rp_tx *tx, struct rp_fi
         tenants[i] = members.at[i].tenant_id;
         names[i] = members.at[i].name;
     }
-    r = rp_file_work_load(work, tx, ids, n, RP_LOAD_MARKS | RP_LOAD_BELOW, members.n + RP_FILE_FAMILY_MAX, err);
+    r = rp_file_work_load(work, tx, ids, n, RP_LOAD_MARKS | RP_LOAD_BELOW, 3 * members.n + RP_FILE_FAMILY_MAX, err);
+    if (r == 0) r = rp_file_work_owners(work, err);
     return r < 0 ? r : rp_file_work_living(work, tenants, names, members.n, err);
 }
 
@@ -239,6 +241,9 @@ static int commit_one(struct rp_tx *tx, struct rp_txn_command *c, struct rp_erro
     r = load_members(c, tx, &work, err);
     if (r < 0) return r;
     if (c->txn.state == RP_TXN_COMMITTED) return answer_members(c, &work, err);
+    /* here, not where they are decided: a refusal is kept as the answer, and missing memory is none */
+    c->missing = rp_arena_array(c->arena, work.n + 1, sizeof *c->missing);
+    if (c->missing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", work.n);
     if (decide_open(&c->txn, tx->late_ms, refused) < 0 || decide_members(c, &work, refused) < 0 ||
         decide_replaced(c, &work, refused) < 0 || take_metadata(c, &work, refused) < 0)
         return 0;
@@ -275,7 +280,7 @@ static int abort_one(struct rp_tx *tx, struct rp_txn_command *c, struct rp_error
     c->changed = true;
     c->txn.state = RP_TXN_ABORTED;
     c->txn.changed_at_ms = tx->late_ms;
-    r = rp_txns_save(tx, &c->txn, 1, err);
+    r = RP_MUTANT(ABORT_NOT_WRITTEN) ? 0 : rp_txns_save(tx, &c->txn, 1, err);
     return r < 0 ? r : audit_txn(tx, "transaction.aborted", c->command.actor, &c->txn, err);
 }
 

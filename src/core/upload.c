@@ -5,6 +5,7 @@
 #include "base/crashpoint.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/audit.h"
 #include "catalog/transaction.h"
@@ -100,7 +101,7 @@ static int check_txn(struct inits *w, const struct rp_init *c, struct rp_txn **o
 static int check_quota(struct rp_init *c, const struct rp_tenant *tenant, struct rp_error *err)
 {
     int64_t limit = tenant->has_limit ? tenant->limit_bytes : c->rules->quota_default_bytes;
-    int64_t taken = tenant->used_bytes + tenant->reserved_bytes;
+    int64_t taken = tenant->used_bytes + (RP_MUTANT(RESERVED_NOT_COUNTED) ? 0 : tenant->reserved_bytes);
     c->tenant = *tenant;
     c->tenant.limit_bytes = limit;
     if (c->size_bytes <= limit - taken) return 0;
@@ -310,22 +311,24 @@ static int decide_confirm(const struct rp_file_command *c, const struct rp_file_
         rp_error_set(err, RP_EINTXN, "the file belongs to a transaction");
         return rp_error_hint(err, "commit the transaction: it confirms all of its files at once");
     }
-    if (slot->mark == NULL || slot->mark->state != RP_MARKED)
+    if (slot->mark == NULL || (slot->mark->state != RP_MARKED && !RP_MUTANT(CONFIRM_AFTER_CLAIM)))
         return rp_error_set(err, RP_EEXPIRED, "the upload was not confirmed in time");
     struct rp_file promised = *f;
     if (c->checksum != NULL) promised.checksum = c->checksum;
-    return rp_seen_check(&c->seen, &promised, err);
+    return RP_MUTANT(CONFIRM_UNSEEN) ? 0 : rp_seen_check(&c->seen, &promised, err);
 }
 
-void rp_file_take_seen(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_seen *seen)
+int rp_file_take_seen(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_seen *seen,
+                      struct rp_error *err)
 {
     struct rp_file *f = &slot->file;
     const char *etag = rp_arena_strdup(work->tx->arena, seen->identity.etag);
     const char *version = rp_arena_strdup(work->tx->arena, seen->identity.version);
-    RP_ASSERT(etag != NULL && version != NULL);
+    if (etag == NULL || version == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a file");
     f->etag = etag;
     f->version = version;
     f->modified_ms = seen->identity.modified_ms;
+    return 0;
 }
 
 int rp_file_check_holder(struct rp_file_work *work, const struct rp_file_slot *slot, struct rp_error *err)
@@ -356,7 +359,8 @@ int rp_file_go_live(struct rp_file_work *work, struct rp_file_slot *slot, const 
     int r = rp_file_replace_holder(work, slot, place, actor, err);
     if (r < 0) return r;
     bool scan = rules->scan && slot->file.process_key != NULL;
-    rp_file_work_reprieve(work, slot, RP_END_CONFIRMED);
+    r = rp_file_work_reprieve(work, slot, RP_END_CONFIRMED, err);
+    if (r < 0) return r;
     rp_file_work_change(work, slot, scan ? RP_FILE_SCANNING : RP_FILE_LIVE);
     rp_file_work_ledger(work, &slot->file, RP_LEDGER_USE, false);
     return rp_file_work_audit(work, "file.uploaded", actor, place->config->name, slot, "", err);
@@ -374,11 +378,12 @@ static int confirm_one(struct rp_file_work *work, struct rp_file_command *c, str
             rp_error_set(&c->command.error, RP_ECONFIG, "the file's store is not configured any more");
             return 0;
         }
+        if (rp_file_check_owners(work, &slot->file, &c->command.error) < 0) return 0;
         if (rp_file_check_holder(work, slot, &c->command.error) < 0) return 0;
         c->changed = true;
-        rp_file_take_seen(work, slot, &c->seen);
+        r = rp_file_take_seen(work, slot, &c->seen, err);
         if (c->checksum != NULL) slot->file.checksum = c->checksum;
-        r = rp_file_go_live(work, slot, place, c->rules, c->command.actor, err);
+        if (r == 0) r = rp_file_go_live(work, slot, place, c->rules, c->command.actor, err);
     }
     return r < 0 ? r : rp_file_work_answer(slot, c->arena, &c->answer, err);
 }
@@ -397,6 +402,21 @@ static int load_holders(struct rp_file_work *work, struct rp_error *err)
     return n > 0 ? rp_file_work_living(work, tenants, names, n, err) : 0;
 }
 
+/* Those that were refused because what they belong to came later in the same round. */
+static int confirm_rest(struct rp_file_work *work, struct rp_command *const *commands, size_t n, bool *again,
+                        struct rp_error *err)
+{
+    int r = 0;
+    *again = false;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        if (commands[i]->error.code != RP_ENOTLIVE) continue;
+        rp_error_clear(&commands[i]->error);
+        r = confirm_one(work, (struct rp_file_command *)commands[i], err);
+        *again |= commands[i]->error.code == 0;
+    }
+    return r;
+}
+
 static int run_confirm(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
     RP_CLEANUP(rp_file_work_done) struct rp_file_work work = { 0 };
@@ -404,10 +424,13 @@ static int run_confirm(struct rp_tx *tx, struct rp_command *const *commands, siz
     if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu confirms", n);
     for (size_t i = 0; i < n; i++)
         ids[i] = ((struct rp_file_command *)commands[i])->file_id;
-    int r = rp_file_work_load(&work, tx, ids, n, RP_LOAD_MARKS, n + RP_FILE_FAMILY_MAX, err);
+    int r = rp_file_work_load(&work, tx, ids, n, RP_LOAD_MARKS, 3 * n + RP_FILE_FAMILY_MAX, err);
+    if (r == 0) r = rp_file_work_owners(&work, err);
     if (r == 0) r = load_holders(&work, err);
     for (size_t i = 0; i < n && r == 0; i++)
         r = confirm_one(&work, (struct rp_file_command *)commands[i], err);
+    for (bool again = n > 1; again && r == 0;)
+        r = confirm_rest(&work, commands, n, &again, err);
     return r < 0 ? r : rp_file_work_save(&work, err);
 }
 

@@ -109,6 +109,11 @@ void rp_db_closep(struct rp_db **db)
     rp_db_close(*db);
 }
 
+bool rp_db_has_one_writer(const struct rp_db *db)
+{
+    return db->driver->one_writer;
+}
+
 const char *rp_db_engine(const struct rp_db *db)
 {
     return db->driver->engine;

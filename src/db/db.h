@@ -115,6 +115,8 @@ struct rp_buf;
 int rp_db_quote_name(struct rp_buf *out, const char *name, struct rp_error *err);
 
 const char *rp_db_engine(const struct rp_db *db); /* "sqlite" or "postgres" */
+/* Whoever is in a write transaction has the database for itself: what it read stays so. */
+bool rp_db_has_one_writer(const struct rp_db *db);
 /* What the engine would do for a statement: its plan as text, for tests ("EXPLAIN (QUERY PLAN)" + text). */
 int rp_db_explain(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, struct rp_buf *out,
                   struct rp_error *err);
@@ -123,6 +125,7 @@ int rp_db_explain(struct rp_db *db, const struct rp_sql *sql, const struct rp_va
 
 struct rp_db_driver {
     const char *engine;
+    bool one_writer;
     const char *const *schemes; /* NULL-terminated: "sqlite:", ... */
     size_t params_max;          /* most parameters in one statement */
     size_t rows_max;            /* most rows in one statement, as one array a column; 0: each value is a parameter */
@@ -143,11 +146,14 @@ struct rp_db_driver {
 };
 
 /* Wraps an open database: `before`/`after` are asked around every driver call and may return a negative code to
- * inject. `after` lets the effect happen and then reports a failure (for a commit: RP_EUNKNOWN). Takes `inner` over. */
+ * inject. `after` lets the effect happen and then reports a failure (for a commit: RP_EUNKNOWN). Takes `inner` over - unless it is
+ * nested: then `inner` stays the caller's and may be wrapped many times, and a transaction is a savepoint in it: only one at a time
+ * (SQLite). What stands around it is the caller's to take back. */
 struct rp_db_fault {
     int (*before)(void *ctx, const char *call, struct rp_error *err);
     int (*after)(void *ctx, const char *call, struct rp_error *err);
     void *ctx;
+    bool nested;
 };
 int rp_db_fault_wrap(struct rp_db *inner, const struct rp_db_fault *fault, struct rp_db **out, struct rp_error *err);
 

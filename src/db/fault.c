@@ -8,11 +8,17 @@
 
 enum outcome { ASK_INNER, COMMITTED, ROLLED_BACK };
 
+/* A nested transaction: a savepoint in the inner one. */
+static const struct rp_sql nested_begin = { .name = "nested_begin", .text = "SAVEPOINT nested" };
+static const struct rp_sql nested_commit = { .name = "nested_commit", .text = "RELEASE nested" };
+static const struct rp_sql nested_undo = { .name = "nested_undo", .text = "ROLLBACK TO nested" };
+
 struct fault {
     struct rp_db_driver driver; /* the inner driver's limits and dialect, our functions */
     struct rp_db *inner;
     struct rp_db_fault fault;
     enum outcome outcome; /* of the last commit, for resolve */
+    bool open;            /* a nested transaction is */
 };
 
 static int before(struct fault *f, const char *call, struct rp_error *err)
@@ -25,16 +31,40 @@ static int after(struct fault *f, const char *call, struct rp_error *err)
     return f->fault.after != NULL ? f->fault.after(f->fault.ctx, call, err) : 0;
 }
 
+static void fault_rollback(void *conn)
+{
+    struct fault *f = conn;
+    struct rp_error ignored = { 0 };
+    if (!f->fault.nested) rp_db_rollback(f->inner);
+    if (!f->open) return;
+    f->open = false;
+    int r = rp_db_exec(f->inner, &nested_undo, NULL, NULL, &ignored);
+    if (r == 0) r = rp_db_exec(f->inner, &nested_commit, NULL, NULL, &ignored);
+    RP_ASSERT(r == 0);
+}
+
 static void fault_close(void *conn)
 {
     struct fault *f = conn;
-    rp_db_close(f->inner);
+    fault_rollback(f);
+    if (!f->fault.nested) rp_db_close(f->inner);
     free(f);
 }
 
-static void fault_rollback(void *conn)
+static int inner_begin(struct fault *f, bool write, struct rp_error *err)
 {
-    rp_db_rollback(((struct fault *)conn)->inner);
+    if (!f->fault.nested) return rp_db_begin(f->inner, write, err);
+    int r = rp_db_exec(f->inner, &nested_begin, NULL, NULL, err);
+    f->open = r == 0;
+    return r;
+}
+
+static int inner_commit(struct fault *f, struct rp_error *err)
+{
+    if (!f->fault.nested) return rp_db_commit(f->inner, err);
+    int r = rp_db_exec(f->inner, &nested_commit, NULL, NULL, err);
+    f->open = r < 0;
+    return r;
 }
 
 static int fault_begin(void *conn, bool write, struct rp_error *err)
@@ -42,9 +72,9 @@ static int fault_begin(void *conn, bool write, struct rp_error *err)
     struct fault *f = conn;
     f->outcome = ASK_INNER;
     int r = before(f, "begin", err);
-    if (r == 0) r = rp_db_begin(f->inner, write, err);
+    if (r == 0) r = inner_begin(f, write, err);
     if (r == 0) r = after(f, "begin", err);
-    if (r < 0) rp_db_rollback(f->inner);
+    if (r < 0) fault_rollback(f);
     return r;
 }
 
@@ -54,10 +84,10 @@ static int fault_commit(void *conn, struct rp_error *err)
     int r = before(f, "commit", err);
     if (r < 0) {
         f->outcome = ROLLED_BACK;
-        rp_db_rollback(f->inner);
+        fault_rollback(f);
         return r;
     }
-    r = rp_db_commit(f->inner, err);
+    r = inner_commit(f, err);
     if (r < 0) return r;
     f->outcome = COMMITTED;
     r = after(f, "commit", err);
@@ -77,7 +107,8 @@ static int fault_resolve(void *conn, bool *committed, struct rp_error *err)
 
 static bool fault_in_transaction(const void *conn)
 {
-    return rp_db_in_transaction(((const struct fault *)conn)->inner);
+    const struct fault *f = conn;
+    return f->fault.nested ? f->open : rp_db_in_transaction(f->inner);
 }
 
 static int fault_run(void *conn, const struct rp_sql *sql, const char *text, const struct rp_value *args,
@@ -109,13 +140,14 @@ static int refuse_open(const char *url, const struct rp_db_options *options, voi
 
 int rp_db_fault_wrap(struct rp_db *inner, const struct rp_db_fault *fault, struct rp_db **out, struct rp_error *err)
 {
-    RP_ASSERT(inner->tx == RP_TX_NONE);
+    RP_ASSERT(fault->nested || inner->tx == RP_TX_NONE);
     struct fault *f = calloc(1, sizeof *f);
     if (f == NULL) return rp_error_set(err, RP_ENOMEM, "wrap a database");
     f->inner = inner;
     f->fault = *fault;
     f->driver = (struct rp_db_driver){
         .engine = inner->driver->engine,
+        .one_writer = inner->driver->one_writer,
         .schemes = inner->driver->schemes,
         .params_max = inner->driver->params_max,
         .rows_max = inner->driver->rows_max,

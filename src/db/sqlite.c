@@ -463,6 +463,7 @@ static int sqlite_script(void *conn, const char *text, struct rp_error *err)
 
 const struct rp_db_driver rp_sqlite_driver = {
     .engine = "sqlite",
+    .one_writer = true,
     .schemes = (const char *const[]){ "sqlite:", NULL },
     .params_max = 2048, /* far below what SQLite takes: its parser goes over all numbered parameters for each one */
     .open = sqlite_open,

@@ -53,6 +53,7 @@ static int fault_put(struct rp_store *store, const char *key, const struct rp_so
 {
     struct fault *f = of(store);
     struct rp_identity made;
+    if (flags & RP_PUT_OVER) made = *out;
     int r = before(f, "put", key, err);
     if (r < 0 || (r = f->inner->ops->put(f->inner, key, from, meta, flags, &made, err)) < 0) return r;
     if ((r = after(f, "put", key, err)) < 0) return r;
@@ -219,6 +220,7 @@ static int fault_remove(struct rp_store *store, struct rp_item *items, size_t n,
 struct writer {
     struct rp_object_writer base;
     struct rp_object_writer *inner;
+    int flags;
     char key[RP_KEY_MAX + 1];
 };
 
@@ -234,7 +236,7 @@ static int fault_put_open(struct rp_store *store, const char *key, const struct 
     struct fault *f = of(store);
     RP_CLEANUP(rp_freep) struct writer *w = calloc(1, sizeof *w);
     if (!w) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
-    *w = (struct writer){ .base.store = store };
+    *w = (struct writer){ .base.store = store, .flags = flags };
     snprintf(w->key, sizeof w->key, "%s", key);
     int r = before(f, "put_open", key, err);
     if (r < 0 || (r = f->inner->ops->put_open(f->inner, key, meta, flags, &w->inner, err)) < 0) return r;
@@ -261,6 +263,7 @@ static int fault_put_commit(struct rp_object_writer *writer, struct rp_identity 
     struct fault *f = of(writer->store);
     RP_CLEANUP(rp_freep) struct writer *w = (struct writer *)(void *)writer;
     struct rp_identity made;
+    if (w->flags & RP_PUT_OVER) made = *out;
     int r = before(f, "put_commit", w->key, err);
     if (r < 0) {
         f->inner->ops->put_abort(w->inner);

@@ -136,6 +136,11 @@ static int insert(struct memory *m, struct object *o, struct rp_error *err)
     return 0;
 }
 
+static int not_found(const char *key, struct rp_error *err)
+{
+    return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
+}
+
 /* Takes the object over, also on failure. */
 static int place(struct memory *m, struct object *taken, int flags, struct rp_identity *out, struct rp_error *err)
 {
@@ -144,6 +149,11 @@ static int place(struct memory *m, struct object *taken, int flags, struct rp_id
     size_t i = position(m, o->key);
     bool exists = i < m->n && strcmp(m->objects[i]->key, o->key) == 0;
     if (exists && (flags & RP_PUT_NEW)) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", o->key);
+    if (flags & RP_PUT_OVER) {
+        if (!exists) return not_found(o->key, err);
+        if (!rp_identity_equal(&m->objects[i]->identity, out))
+            return rp_error_set(err, RP_ECHANGED, "'%s' has changed", o->key);
+    }
     o->identity.size_bytes = (int64_t)o->bytes.len;
     o->identity.modified_ms = rp_clock_now_ms(&rp_clock_host);
     snprintf(o->identity.etag, sizeof o->identity.etag, "%" PRIu64, ++m->serial);
@@ -184,6 +194,7 @@ static int memory_put_open(struct rp_store *store, const char *key, const struct
     if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
     if ((flags & RP_PUT_NEW) && is_taken(of(store), key))
         return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
+    if ((flags & RP_PUT_OVER) && !is_taken(of(store), key)) return not_found(key, err);
     RP_CLEANUP(rp_freep) struct writer *w = calloc(1, sizeof *w);
     if (!w) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
     *w = (struct writer){ .base.store = store, .flags = flags };
@@ -209,11 +220,6 @@ static int memory_put_commit(struct rp_object_writer *writer, struct rp_identity
 static void memory_put_abort(struct rp_object_writer *writer)
 {
     object_free(writer_end(writer));
-}
-
-static int not_found(const char *key, struct rp_error *err)
-{
-    return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
 }
 
 struct reader {

@@ -41,7 +41,7 @@ enum rp_level { RP_LEVEL_WINDOW, RP_LEVEL_ETAG, RP_LEVEL_VERSION, RP_LEVEL_EXACT
 const char *rp_level_name(enum rp_level level);
 
 /* What a probe found out. Findings are for people: what was tried, whether it holds, what was seen. */
-#define RP_FINDINGS_MAX 12
+#define RP_FINDINGS_MAX 16
 struct rp_finding {
     const char *name; /* "list order", "delete by If-Match": static */
     bool holds;
@@ -105,7 +105,14 @@ struct rp_sink {
     void *ctx;
 };
 
-enum rp_put_flags { RP_PUT_REPLACE = 0, RP_PUT_NEW = 1 /* RP_EEXISTS if the key is taken (If-None-Match: *) */ };
+/* RP_PUT_OVER: only over the upload whose identity `out` holds on the way in: RP_ECHANGED if another stands there, RP_ENOTFOUND if none does, and
+ * nothing is written then. In one step where the store can (a bucket compares etags then: identical bytes are the same upload); one
+ * that cannot says so in what its probe found, and looks and compares right before it writes. */
+enum rp_put_flags {
+    RP_PUT_REPLACE = 0,
+    RP_PUT_NEW = 1, /* RP_EEXISTS if the key is taken (If-None-Match: *) */
+    RP_PUT_OVER = 2 /* If-Match */
+};
 
 /* One entry of a listing; borrowed. Return 0 to go on, 1 to stop (the call returns 0), negative to fail. */
 struct rp_entry {
@@ -174,7 +181,8 @@ struct rp_store_ops {
      * that keeps them as tags refuses to change others (RP_EINVAL). */
     int (*annotate)(struct rp_store *store, const char *key, struct rp_identity *identity,
                     const struct rp_pair *changes, size_t n, struct rp_error *err);
-    /* In parts (T8). With RP_PUT_NEW a key that is taken is refused here if it can be seen, and by put_commit in any case. */
+    /* In parts (T8). With RP_PUT_NEW a key that is taken is refused here if it can be seen, and by put_commit in any case; with RP_PUT_OVER a key
+     * that is not taken. What put_commit compares with is in its `out`. */
     int (*put_open)(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
                     struct rp_object_writer **out, struct rp_error *err);
     /* Does not wait for the disk. After a failure only put_abort is left. */

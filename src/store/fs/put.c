@@ -21,6 +21,7 @@ struct target {
     bool exists;   /* the key has an object, */
     bool in_place; /* and it stands at this very name */
     struct rp_fs_object old;
+    const struct rp_identity *over; /* the only one that may be replaced; NULL: any */
 };
 
 static void target_done(struct target *t)
@@ -87,6 +88,17 @@ static int show_failed(const struct rp_fs *fs, int r, struct rp_error *err)
     return RP_EINVAL;
 }
 
+/* Under the key's lock: whoever keeps to it (F6) cannot come between this and the rename. */
+static int check_old(const struct target *t, const char *key, int flags, struct rp_error *err)
+{
+    struct rp_identity old;
+    if (t->exists && (flags & RP_PUT_NEW)) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
+    if (!t->over) return 0;
+    if (!t->exists) return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
+    rp_fs_identity(&t->old.st, &old);
+    return rp_identity_equal(&old, t->over) ? 0 : rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
+}
+
 /* Chooses, writes the sidecar, shows the file: again if the name was taken in between. */
 static int settle(struct rp_fs_finder *finder, const char *temp, const char *key, const struct rp_meta *meta, int flags,
                   const struct rp_identity *identity, struct target *t, struct rp_error *err)
@@ -94,7 +106,8 @@ static int settle(struct rp_fs_finder *finder, const char *temp, const char *key
     int r = -EEXIST;
     for (int i = 0; i < TRIES_MAX && taken_meanwhile(r); i++) {
         if ((r = target_choose(finder, key, t)) < 0) return rp_error_errno(err, -r, "find its place");
-        if (t->exists && (flags & RP_PUT_NEW)) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
+        int refused = check_old(t, key, flags, err);
+        if (refused < 0) return refused;
         if (!rp_meta_empty(meta) && (r = rp_fs_meta_save(finder->fs, key, identity->etag, meta, err)) < 0) return r;
         rp_fs_point(finder->fs, "put-sidecar");
         r = show(finder->fs, temp, t);
@@ -118,7 +131,7 @@ int rp_fs_place(struct rp_fs *fs, const char *temp, const char *key, const struc
 {
     RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
-    RP_CLEANUP(target_done) struct target t = { .dir_fd = -1 };
+    RP_CLEANUP(target_done) struct target t = { .dir_fd = -1, .over = flags & RP_PUT_OVER ? out : NULL };
     struct rp_identity made;
     struct stat st;
     rp_fs_finder_init(&finder, fs, NULL);
@@ -190,14 +203,17 @@ static void writer_freep(struct writer **w)
     if (*w) writer_free(*w);
 }
 
-/* Spares the caller the bytes; the exact answer comes when the name is taken, and then what stands aside is put back (F5). */
-static int refuse_taken(struct rp_fs *fs, const char *key, struct rp_error *err)
+/* Spares the caller the bytes; the exact answer comes when the name is taken, and then what stands aside is put back (F5).
+ * A place that holds nothing to be written over is left as it is, without even the folder of F7. */
+static int refuse_early(struct rp_fs *fs, const char *key, int flags, struct rp_error *err)
 {
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
     struct rp_fs_object object;
     rp_fs_finder_init(&finder, fs, NULL);
-    bool taken = rp_fs_find(&finder, key, &object) == 0 && !object.aside;
-    return taken ? rp_error_set(err, RP_EEXISTS, "'%s' exists already", key) : 0;
+    int r = rp_fs_find(&finder, key, &object);
+    if (r == 0 && !object.aside && (flags & RP_PUT_NEW))
+        return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
+    return r == -ENOENT && (flags & RP_PUT_OVER) ? rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key) : 0;
 }
 
 static int writer_new(struct rp_fs *fs, const char *key, const struct rp_meta *meta, int flags, struct writer **out,
@@ -224,9 +240,11 @@ int rp_fs_put_open(struct rp_store *store, const char *key, const struct rp_meta
     struct writer *w = NULL;
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
-    if ((r = rp_fs_root_check(fs, err)) < 0 || (r = rp_fs_begin(fs, err)) < 0) return r;
-    if (flags & RP_PUT_NEW) r = refuse_taken(fs, key, err);
-    if (r < 0 || (r = writer_new(fs, key, meta, flags, &w, err)) < 0) return rp_error_wrap(err, r, "put '%s'", key);
+    if ((r = rp_fs_root_check(fs, err)) < 0) return r;
+    if (flags != RP_PUT_REPLACE && (r = refuse_early(fs, key, flags, err)) < 0)
+        return rp_error_wrap(err, r, "put '%s'", key);
+    if ((r = rp_fs_begin(fs, err)) < 0) return r;
+    if ((r = writer_new(fs, key, meta, flags, &w, err)) < 0) return rp_error_wrap(err, r, "put '%s'", key);
     *out = &w->base;
     return 0;
 }
