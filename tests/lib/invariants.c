@@ -77,9 +77,10 @@ static const struct question {
     { "AUDITED", INV_ALWAYS,
       "SELECT m.key || ' is due at another time than was recorded last' FROM mark m JOIN audit a ON a.mark_id = m.id "
       "WHERE a.event IN (" DUE ") AND a.seq = (SELECT MAX(b.seq) FROM audit b WHERE b.mark_id = m.id "
-      "AND b.event IN (" DUE ")) AND json_extract(a.details, '$.due_at') <> " RFC3339("m.due_at") },
+      "AND b.event IN (" DUE ")) AND json_extract(a.details, '$.due_at') <> " RFC3339("m.due_at") " "
+      "AND NOT EXISTS (SELECT 1 FROM audit c WHERE c.mark_id = m.id AND c.lane <> a.lane)" }, /* order shows in one lane only */
     { "AUDITED", INV_ALWAYS,
-      "SELECT 'extension ' || a.seq || ' did not extend' FROM audit a JOIN audit b ON a.mark_id = b.mark_id AND a.seq < b.seq "
+      "SELECT 'extension ' || a.seq || ' did not extend' FROM audit a JOIN audit b ON a.mark_id = b.mark_id AND a.lane = b.lane AND a.seq < b.seq "
       "WHERE b.event = 'mark.extended' AND a.event IN ('mark.created', 'mark.extended') "
       "AND json_extract(a.details, '$.due_at') >= json_extract(b.details, '$.due_at')" },
     { "AUDITED", INV_ALWAYS,
@@ -99,7 +100,8 @@ static const struct question {
       "'mark.extended', 'mark.purged', 'mark.reprieved', 'mark.dead', 'mark.retried', 'mark.lost', 'hold.placed', "
       "'hold.lifted', 'run.started', 'run.finished', 'object.returned', 'store.owned', 'store.recovered', 'audit.heads', "
       "'file.pending', 'file.uploaded', 'file.live', 'file.deleted', 'file.restored', 'file.cleaned', 'file.purged', "
-      "'transaction.begun', 'transaction.committed', 'transaction.aborted')" },
+      "'transaction.begun', 'transaction.committed', 'transaction.aborted', 'quota.set', 'store.level_changed', "
+      "'store.keys_changed')" },
 };
 /* clang-format on */
 
@@ -194,14 +196,19 @@ static int check_attempts(const struct inv_world *w, struct rp_buf *out)
     return run(w, &bounded, &max, out);
 }
 
-int inv_check(const struct inv_world *w, enum inv_when when, struct rp_buf *out)
+int inv_check_catalog(const struct inv_world *w, enum inv_when when, struct rp_buf *out)
 {
     int n = ask_all(w, when, out);
     n += check_chain(w, out);
     n += check_answers(w, out);
     n += check_attempts(w, out);
+    return n + inv_check_files(w, when, out);
+}
+
+int inv_check(const struct inv_world *w, enum inv_when when, struct rp_buf *out)
+{
+    int n = inv_check_catalog(w, when, out);
     n += inv_check_store(w, when, out);
-    n += inv_check_files(w, when, out);
     if (w->known->seen[0] == '\0') return n;
     rp_buf_fmt(out, "%s\n", w->known->seen);
     return n + 1;

@@ -85,6 +85,9 @@ enum inv_when {
 /* Appends a line a violation; returns how many. */
 int inv_check(const struct inv_world *world, enum inv_when when, struct rp_buf *out);
 
+/* Only those that the catalog alone can answer. */
+int inv_check_catalog(const struct inv_world *world, enum inv_when when, struct rp_buf *out);
+
 /* The questions about files, quota and transactions (invariants_files.c). */
 int inv_check_files(const struct inv_world *world, enum inv_when when, struct rp_buf *out);
 

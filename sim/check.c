@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The questions of tests/lib/invariants.h, put to the catalog from outside; and what the bucket holds in the end. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/id.h"
+#include "core/quarantine.h"
+#include "lib/invariants.h"
+#include "sim.h"
+
+static void ask_catalog(struct sim *s)
+{
+    static struct inv_known nobody;
+    RP_CLEANUP(rp_buf_done) struct rp_buf lines = RP_BUF(1 << 16);
+    RP_CLEANUP(rp_catalog_closep) struct rp_catalog *catalog = NULL;
+    struct rp_db_fault none = { .nested = true };
+    struct rp_catalog_options as = { .clock = &s->db, .lane = RP_LANE_MAX };
+    struct rp_error err = { 0 };
+    struct rp_db *db = NULL;
+    int r = rp_db_fault_wrap(s->inner, &none, &db, &err);
+    if (r == 0) r = rp_catalog_adopt(db, &as, &catalog, &err);
+    if (r < 0) fprintf(stderr, "%s\n", err.text);
+    RP_ASSERT(r == 0);
+    nobody.max_attempts = s->rules.max_attempts;
+    struct inv_world world = { .catalog = catalog, .place_id = s->place_id, .known = &nobody };
+    if (inv_check_catalog(&world, INV_ALWAYS, &lines) == 0) return;
+    char *end = strchr(rp_buf_text(&lines), '\n');
+    sim_violate(s, "CATALOG", "%.*s", end != NULL ? (int)(end - rp_buf_text(&lines)) : 300, rp_buf_text(&lines));
+}
+
+/* ---- the bucket, once all is well ---- */
+
+/* It has a mark of its own, or is the half-done work of the mark that it is named by. */
+static bool is_copy_explained(struct sim *s, const char *key)
+{
+    const struct model_mark *own = model_mark_of(s->model, key), *of = NULL;
+    enum rp_id_kind kind;
+    int64_t id = 0;
+    if (rp_id_parse(key + strlen(RP_STORE_QUARANTINE), &kind, &id)) of = model_mark(s->model, id);
+    return (own != NULL && model_is_active(own)) || (of != NULL && model_is_active(of)) || s->rolled_back;
+}
+
+static bool is_explained(struct sim *s, const struct bucket_object *o)
+{
+    const struct model_file *f = model_file_of_key(s->model, o->key);
+    const struct model_mark *m = model_mark_of(s->model, o->key);
+    if (strcmp(o->key, RP_STORE_OWNER) == 0) return true;
+    if (rp_quarantine_is(o->key)) return is_copy_explained(s, o->key);
+    if (strncmp(o->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0) return true; /* a canary */
+    if (f != NULL && (f->status == RP_FILE_LIVE || f->status == RP_FILE_SCANNING)) return true;
+    if (f != NULL && m != NULL && (m->state == RP_LOST || model_is_active(m))) return true;
+    for (size_t i = 0; i < SIM_KEYS; i++)
+        if (strcmp(o->key, sim_key(i)) == 0) return true; /* judge_plain asks more */
+    return s->rolled_back; /* what happened since its backup an old catalog does not know */
+}
+
+static bool judge_object(void *ctx, const struct bucket_object *o)
+{
+    struct sim *s = ctx;
+    if (!is_explained(s, o)) sim_violate(s, "EVENTUAL", "%s was left behind", o->key);
+    return s->violation[0] == '\0';
+}
+
+static void judge_files(struct sim *s)
+{
+    struct bucket_object o;
+    for (size_t i = 0; i < s->model->n_files; i++) {
+        const struct model_file *f = &s->model->files[i];
+        bool lives = f->status == RP_FILE_LIVE || f->status == RP_FILE_SCANNING;
+        if (lives && !(f->lost && s->rolled_back) && !bucket_look(s->bucket, f->key, &o))
+            sim_violate(s, "NO-LOSS", "file %s lives, and its bytes are gone", f->name);
+    }
+}
+
+void sim_check(struct sim *s, bool healed)
+{
+    if (s->violation[0] == '\0') ask_catalog(s);
+    judge_files(s);
+    if (healed && !s->lied && s->config.mode != RP_MODE_OBSERVE) bucket_each(s->bucket, judge_object, s);
+}

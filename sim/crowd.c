@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crowd.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/mutant.h"
+#include "sim.h"
+
+#define TRACE_MAX  ((size_t)64 << 20)
+#define TRACE_TAIL 60
+
+/* Shared by the processes; each writes its own. */
+struct worker {
+    uint64_t seed, runs, steps;
+    uint64_t met[FAULT_KINDS], seen[SIGHT_KINDS];
+    bool failed;
+    char violation[SIM_LINE];
+};
+struct crowd {
+    struct worker workers[CROWD_JOBS_MAX];
+    bool stop;
+};
+
+static struct crowd *crowd; /* for the signal */
+
+static void on_signal(int number)
+{
+    (void)number;
+    crowd->stop = true;
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- one run, told ---- */
+
+/* The last lines, and of those before them only what is about the subject of the violation. */
+static void print_trace(const struct sim *s, const char *text, bool all)
+{
+    char subject[64] = "";
+    const char *about = strchr(s->violation, ' ');
+    if (about != NULL) (void)sscanf(strncmp(about, " file ", 6) == 0 ? about + 6 : about, "%63[^ ,]", subject);
+    size_t lines = 0, line = 0;
+    for (const char *p = text; *p != '\0'; p++)
+        lines += *p == '\n';
+    for (const char *p = text; *p != '\0'; line++) {
+        const char *end = strchr(p, '\n');
+        bool recent = line + TRACE_TAIL >= lines;
+        bool ours = subject[0] != '\0' && memmem(p, (size_t)(end - p), subject, strlen(subject)) != NULL;
+        if (all || recent || ours) printf("%.*s\n", (int)(end - p), p);
+        p = end + 1;
+    }
+}
+
+static int tell(struct sim *s, const struct crowd_plan *plan, uint64_t seed, uint64_t without, bool all)
+{
+    struct rp_buf trace = RP_BUF(TRACE_MAX);
+    bool good = sim_run(s, seed, without, plan->steps, &trace);
+    if (!good || all) print_trace(s, rp_buf_text(&trace), all);
+    if (!good) printf("seed %" PRIu64 ", step %" PRIu64 ": %s\n", seed, s->violated_at, s->violation);
+    rp_buf_done(&trace);
+    return good ? 0 : 1;
+}
+
+int crowd_one(const struct crowd_plan *plan)
+{
+    struct sim *s = sim_open();
+    int r = tell(s, plan, plan->first, plan->without, plan->trace);
+    if (r == 0) printf("seed %" PRIu64 ": %" PRIu64 " steps, every promise was kept\n", plan->first, s->steps);
+    sim_close(s);
+    return r;
+}
+
+/* ---- a smaller run that breaks the same promise ---- */
+
+static bool breaks_alike(struct sim *s, const struct crowd_plan *plan, uint64_t without, const char *name, size_t n)
+{
+    return !sim_run(s, plan->first, without, plan->steps, NULL) && strncmp(s->violation, name, n) == 0;
+}
+
+static void tell_smaller(const struct crowd_plan *plan, const char *violation)
+{
+    struct sim *s = sim_open();
+    size_t n = strcspn(violation, ":") + 1;
+    uint64_t without = plan->without;
+    if (!breaks_alike(s, plan, without, violation, n)) {
+        printf("seed %" PRIu64 " does not break it again: the simulator itself is at fault\n", plan->first);
+        sim_close(s);
+        return;
+    }
+    for (int i = 0; i < FAULT_KINDS; i++)
+        if (breaks_alike(s, plan, without | UINT64_C(1) << i, violation, n)) without |= UINT64_C(1) << i;
+    tell(s, plan, plan->first, without, false);
+    printf("faults that it takes:");
+    for (int i = 0; i < FAULT_KINDS; i++)
+        if (s->faults.rate[i] > 0) printf(" %s", sim_fault_name((enum sim_fault)i));
+    printf("\nsee all of it:  sim --seed %" PRIu64 " --trace --steps %" PRIu64 " --without ", plan->first, plan->steps);
+    const char *comma = "";
+    for (int i = 0; i < FAULT_KINDS; i++)
+        if (without >> i & 1) printf("%s%s", comma, sim_fault_name((enum sim_fault)i)), comma = ",";
+    printf("\n");
+    sim_close(s);
+}
+
+/* ---- many ---- */
+
+static void work(const struct crowd_plan *plan, int job)
+{
+    struct worker *w = &crowd->workers[job];
+    struct sim *s = sim_open();
+    for (uint64_t seed = plan->first + (uint64_t)job; seed <= plan->last && !crowd->stop;
+         seed += (uint64_t)plan->jobs) {
+        w->seed = seed;
+        bool good = sim_run(s, seed, plan->without, plan->steps, NULL);
+        w->runs++;
+        w->steps += s->steps;
+        for (int i = 0; i < FAULT_KINDS; i++)
+            w->met[i] += s->faults.met[i];
+        for (int i = 0; i < SIGHT_KINDS; i++)
+            w->seen[i] += s->faults.seen[i];
+        if (good) continue;
+        memcpy(w->violation, s->violation, sizeof w->violation);
+        w->failed = true;
+        crowd->stop = true;
+    }
+    sim_close(s);
+}
+
+static void start(const struct crowd_plan *plan, pid_t pids[CROWD_JOBS_MAX])
+{
+    fflush(stdout);
+    for (int i = 0; i < plan->jobs; i++) {
+        pids[i] = fork();
+        RP_ASSERT(pids[i] >= 0);
+        if (pids[i] != 0) continue;
+        work(plan, i);
+        _exit(0);
+    }
+}
+
+/* A process that ended otherwise than by its own will was in the middle of a seed: that one is the failure. */
+static void gather(const struct crowd_plan *plan, const pid_t pids[CROWD_JOBS_MAX])
+{
+    for (int i = 0; i < plan->jobs; i++) {
+        int status = 0;
+        while (waitpid(pids[i], &status, 0) < 0) {
+        }
+        struct worker *w = &crowd->workers[i];
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+        w->failed = true;
+        crowd->stop = true;
+        snprintf(w->violation, sizeof w->violation, "ASSERTED: the process ended with %s %d",
+                 WIFSIGNALED(status) ? "signal" : "exit code",
+                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+}
+
+static const struct worker *first_failure(const struct crowd_plan *plan)
+{
+    const struct worker *first = NULL;
+    for (int i = 0; i < plan->jobs; i++) {
+        const struct worker *w = &crowd->workers[i];
+        if (w->failed && (first == NULL || w->seed < first->seed)) first = w;
+    }
+    return first;
+}
+
+static void run_crowd(const struct crowd_plan *plan)
+{
+    pid_t pids[CROWD_JOBS_MAX];
+    if (crowd == NULL) crowd = mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    RP_ASSERT(crowd != MAP_FAILED);
+    memset(crowd, 0, sizeof *crowd);
+    start(plan, pids);
+    gather(plan, pids);
+}
+
+static uint64_t sum(const struct crowd_plan *plan, size_t offset)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < plan->jobs; i++)
+        n += *(const uint64_t *)(const void *)((const char *)&crowd->workers[i] + offset);
+    return n;
+}
+
+/* A kind that no run met was not tried. */
+static int print_met(const struct crowd_plan *plan)
+{
+    int never = 0;
+    printf("\n%-24s %12s    %-24s %12s\n", "fault", "met", "seen", "times");
+    for (int i = 0; i < FAULT_KINDS || i < SIGHT_KINDS; i++) {
+        if (i < FAULT_KINDS) {
+            uint64_t n = sum(plan, offsetof(struct worker, met) + (size_t)i * sizeof(uint64_t));
+            printf("%-24s %12" PRIu64, sim_fault_name((enum sim_fault)i), n);
+            never += n == 0;
+        } else {
+            printf("%-24s %12s", "", "");
+        }
+        if (i < SIGHT_KINDS) {
+            uint64_t n = sum(plan, offsetof(struct worker, seen) + (size_t)i * sizeof(uint64_t));
+            printf("    %-24s %12" PRIu64, sim_sight_name((enum sim_sight)i), n);
+            never += n == 0;
+        }
+        printf("\n");
+    }
+    return never;
+}
+
+int crowd_many(const struct crowd_plan *plan)
+{
+    double began_s = now_s();
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    run_crowd(plan);
+    double took_s = now_s() - began_s;
+    const struct worker *bad = first_failure(plan);
+    uint64_t runs = sum(plan, offsetof(struct worker, runs)), steps = sum(plan, offsetof(struct worker, steps));
+    int never = print_met(plan);
+    printf("\n%" PRIu64 " runs from seed %" PRIu64
+           " on, %.1f million steps, %.0f s: %.0f runs a second in %d processes, %.0f steps each\n",
+           runs, plan->first, (double)steps / 1e6, took_s, (double)runs / took_s, plan->jobs,
+           runs > 0 ? (double)steps / (double)runs : 0);
+    if (bad != NULL) {
+        struct crowd_plan one = *plan;
+        one.first = bad->seed;
+        printf("\nseed %" PRIu64 ": %s\n", bad->seed, bad->violation);
+        fflush(stdout);
+        if (strncmp(bad->violation, "ASSERTED", 8) != 0) tell_smaller(&one, bad->violation);
+        return 1;
+    }
+    if (plan->all_met && never > 0)
+        printf("%d kinds were never met: these runs prove nothing about them\n", never);
+    else
+        printf("every promise was kept\n");
+    return plan->all_met && never > 0 ? 1 : 0;
+}
+
+/* ---- mutants ---- */
+
+#ifdef RP_MUTANTS
+int crowd_mutants(const struct crowd_plan *plan)
+{
+    int missed = 0, n = 0;
+    printf("%-32s %10s  %s\n", "mutant", "seed", "caught by");
+    for (int i = 1; i < RP_MUTANTS_N; i++) {
+        struct crowd_plan each = *plan;
+        if (plan->mutant != NULL && strcmp(plan->mutant, rp_mutant_rows[i].name) != 0) continue;
+        if (each.last < each.first) each.last = 10000;
+        rp_mutant = (enum rp_mutant)i;
+        run_crowd(&each);
+        const struct worker *bad = first_failure(&each);
+        n++;
+        missed += bad == NULL;
+        if (bad != NULL)
+            printf("%-32s %10" PRIu64 "  %.140s\n", rp_mutant_rows[i].name, bad->seed, bad->violation);
+        else
+            printf("%-32s %10s  NOT CAUGHT in %" PRIu64 " seeds: %s\n", rp_mutant_rows[i].name, "-",
+                   each.last - each.first + 1, rp_mutant_rows[i].what);
+        fflush(stdout);
+    }
+    printf("%d mutants, %d not caught\n", n, missed);
+    return n == 0 || missed > 0 ? 1 : 0;
+}
+#else
+int crowd_mutants(const struct crowd_plan *plan)
+{
+    (void)plan;
+    fprintf(stderr, "sim: the rules are right here; sim_mutants has the mistakes\n");
+    return 2;
+}
+#endif

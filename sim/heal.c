@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults have stopped; people do what the messages tell them to; time passes. What must happen in the end? */
+#include <string.h>
+
+#include "core/quarantine.h"
+#include "heal.h"
+
+#define ROUNDS 30
+
+static int give(struct sim_node *n, enum sim_verb verb, bool flag)
+{
+    n->began_at = n->sim->steps;
+    n->owned_at_begin = sim_owns(n->sim, n);
+    n->jumps_at_begin = n->sim->jumps;
+    n->early_ms = 0;
+    n->serial = bucket_counts(n->sim->bucket).puts;
+    n->holds_made = 0;
+    n->wrong_tenant = false;
+    n->command = (struct sim_command){ .verb = verb, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = flag };
+    int r = sim_give(n);
+    n->command.verb = VERB_NONE;
+    return r;
+}
+
+static bool is_weak(const struct sim *s)
+{
+    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
+    return window && !s->config.allow_window_deletes;
+}
+
+/* Marks that may wait for ever: of a store that only observes, and of plain objects where nothing can delete exactly those. */
+static bool may_wait(const struct sim *s, const struct model_mark *m)
+{
+    if (s->config.mode == RP_MODE_OBSERVE) return true;
+    return is_weak(s) && m->file_id == 0 && !rp_quarantine_is(m->key);
+}
+
+static const struct model_mark *waiting(const struct sim *s)
+{
+    for (size_t i = 0; i < s->model->n_marks; i++) {
+        const struct model_mark *m = &s->model->marks[i];
+        if (model_is_active(m) && !may_wait(s, m)) return m;
+    }
+    return NULL;
+}
+
+static bool has_dead(const struct sim *s)
+{
+    for (size_t i = 0; i < s->model->n_marks; i++)
+        if (s->model->marks[i].state == RP_DEAD) return true;
+    return false;
+}
+
+static void judge_end(struct sim *s)
+{
+    const struct model_mark *m = waiting(s);
+    if (m != NULL)
+        sim_violate(s, "EVENTUAL", "%s still waits in state %d after everything has healed", m->key, m->state);
+}
+
+void sim_heal(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    struct rp_error err = { 0 };
+    if (n->index != 0) return;
+    n->command.verb = VERB_START;
+    int r = sim_node_open(n, &err);
+    n->command.verb = VERB_NONE;
+    if (r < 0) sim_violate(s, "EVENTUAL", "a healed node does not start: %s", err.text);
+    if (r == 0 && !sim_owns(s, n) && s->config.mode != RP_MODE_OBSERVE) r = give(n, VERB_RECOVER, false);
+    if (r == 0) r = give(n, VERB_LIFT, false);
+    for (int round = 0; round < ROUNDS && r == 0 && s->violation[0] == '\0'; round++) {
+        s->now_ms += 8 * RP_DAY_MS;
+        (void)give(n, VERB_SWEEP, true); /* partly done, as long as there is more than one run may take */
+        for (int i = 0; i < 8 && has_dead(s); i++)
+            (void)give(n, VERB_DEAD, true); /* not while its copy is being erased */
+        if (waiting(s) == NULL && round > 2) break;
+    }
+    if (r < 0) sim_violate(s, "EVENTUAL", "a command fails with %d in a healed world", r);
+    if (r == 0) judge_end(s);
+    sim_node_close(n);
+}

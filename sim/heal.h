@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heal.h - the second part of a run. */
+#ifndef RP_SIM_HEAL_H
+#define RP_SIM_HEAL_H
+
+#include "sim.h"
+
+void sim_heal(struct sim_node *n);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* journal.h - what a transaction changed, row by row, as SQLite's triggers saw it. */
+#ifndef RP_SIM_JOURNAL_H
+#define RP_SIM_JOURNAL_H
+
+#include <stdint.h>
+
+struct sim;
+struct sim_node;
+
+enum journal_what {
+    JOURNAL_MARK_NEW = 1,
+    JOURNAL_MARK,
+    JOURNAL_FILE_NEW,
+    JOURNAL_FILE,
+    JOURNAL_HOLD_NEW,
+    JOURNAL_HOLD_LIFTED,
+    JOURNAL_TENANT,
+    JOURNAL_TXN_NEW,
+    JOURNAL_TXN
+};
+
+struct journal_mark {
+    int64_t id, tenant_id, file_id;
+    const char *key, *etag, *version, *reason;
+    int from, to, was, outcome, checks;
+    int64_t due_at_ms, old_next_ms, next_at_ms, old_fence, fence;
+};
+struct journal_file {
+    int64_t id, tenant_id, mark_id, parent_id, source_id, txn_id, with_id, size_bytes;
+    const char *key, *name;
+    int from, to, was;
+};
+struct journal_tenant {
+    int64_t id, before_bytes, after_bytes, limit_bytes; /* used and reserved together; limit -1: the default */
+};
+
+/* judge.c */
+void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_mark *row);
+void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark *row);
+/* judge_files.c */
+void sim_judge_new_file(struct sim *s, struct sim_node *n, const struct journal_file *row);
+void sim_judge_file(struct sim *s, struct sim_node *n, const struct journal_file *row);
+void sim_judge_tenant(struct sim *s, struct sim_node *n, const struct journal_tenant *row);
+void sim_judge_txn(struct sim *s, struct sim_node *n, int64_t id, int64_t state, int64_t members, int is_new);
+/* All rows of a commit were told: what must hold of them together. */
+void sim_judge_commit(struct sim *s, struct sim_node *n);
+
+#endif

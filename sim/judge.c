@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every committed change of a mark, and every byte that goes: was it asked for, was it allowed, was it time? */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/id.h"
+#include "core/quarantine.h"
+#include "core/state.h"
+#include "journal.h"
+#include "sim.h"
+
+#define BY(verb) (1u << VERB_##verb)
+#define FILES    (BY(CONFIRM) | BY(DELETE) | BY(UNDELETE) | BY(RESULT) | BY(COMMIT) | BY(INIT))
+
+/* Who may make which move; 0 is a mark that was not there. */
+static const struct {
+    int from, to;
+    unsigned by;
+} moves[] = {
+    { 0, RP_MARKED, BY(MARK) | BY(IMPORT) | BY(RESTORE) | BY(RETURN) | BY(SWEEP) | FILES },
+    { RP_MARKED, RP_MARKED, BY(MARK) | BY(SWEEP) | BY(DELETE) | BY(RECOVER) },
+    { RP_MARKED, RP_CHECKING, BY(SWEEP) },
+    { RP_MARKED, RP_PURGING, BY(SWEEP) },
+    { RP_MARKED, RP_REPRIEVED, BY(RESTORE) | BY(RETURN) | BY(MARK) | BY(IMPORT) | BY(RECOVER) | BY(DEAD) | FILES },
+    { RP_CHECKING, RP_CHECKING, BY(SWEEP) },
+    { RP_CHECKING, RP_PURGING, BY(SWEEP) },
+    { RP_CHECKING, RP_MARKED, BY(SWEEP) },
+    { RP_CHECKING, RP_DEAD, BY(SWEEP) },
+    { RP_CHECKING, RP_REPRIEVED, BY(RECOVER) },
+    { RP_PURGING, RP_PURGING, BY(SWEEP) },
+    { RP_PURGING, RP_PURGED, BY(SWEEP) },
+    { RP_PURGING, RP_DEAD, BY(SWEEP) },
+    { RP_DEAD, RP_CHECKING, BY(DEAD) },
+    { RP_DEAD, RP_PURGING, BY(DEAD) },
+    { RP_DEAD, RP_REPRIEVED, BY(DEAD) },
+    { RP_DEAD, RP_LOST, BY(DEAD) },
+};
+
+static bool may_move(int from, int to, enum sim_verb verb)
+{
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
+        if (moves[i].from == from && moves[i].to == to) return (moves[i].by >> verb & 1) != 0;
+    return false;
+}
+
+static const char *name_of(int state)
+{
+    return state == 0 ? "nothing" : rp_state_name((enum rp_state)state);
+}
+
+int sim_holder(const struct sim_node *n)
+{
+    return n->life * 16 + n->index + 1;
+}
+
+static size_t plain_index(const char *key)
+{
+    for (size_t i = 0; i < SIM_KEYS; i++)
+        if (strcmp(sim_key(i), key) == 0) return i;
+    return SIZE_MAX;
+}
+
+static void fill(struct model_mark *m, const struct journal_mark *r)
+{
+    m->due_at_ms = r->due_at_ms;
+    m->next_at_ms = r->next_at_ms;
+    m->fence = r->fence;
+    m->state = r->to;
+    m->was = r->was;
+    m->outcome = r->outcome;
+    snprintf(m->etag, sizeof m->etag, "%s", r->etag);
+    snprintf(m->version, sizeof m->version, "%s", r->version);
+}
+
+/* ---- new marks ---- */
+
+static bool asked_for(const struct sim_node *n, const char *key)
+{
+    const struct sim_command *c = &n->command;
+    size_t i = plain_index(key);
+    const struct model_file *f = model_file_of_key(n->sim->model, key);
+    if (f != NULL)
+        return f->status == RP_FILE_PURGED || f->status == RP_FILE_EXPIRED; /* the file's own marks are others */
+    if (c->verb == VERB_IMPORT) return i != SIZE_MAX;
+    for (size_t k = 0; k < c->n_keys; k++)
+        if (c->keys[k] == i) return true;
+    return false;
+}
+
+static void judge_promise(struct sim *s, const struct sim_node *n, const struct journal_mark *r)
+{
+    const struct sim_command *c = &n->command;
+    if (c->verb != VERB_MARK || n->jumps_at_begin != s->jumps) return;
+    int64_t grace_ms = c->grace_ms >= 0 ? c->grace_ms : s->config.grace_ms;
+    if (r->due_at_ms < n->late_at_begin_ms + grace_ms)
+        sim_violate(s, "NO-EARLY", "%s is due %" PRId64 " ms before its grace is over by the latest clock", r->key,
+                    n->late_at_begin_ms + grace_ms - r->due_at_ms);
+}
+
+void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_mark *r)
+{
+    struct model *m = s->model;
+    const struct model_mark *before = model_mark_of(m, r->key);
+    RP_ASSERT(m->n_marks < MODEL_MARKS_MAX);
+    char id[RP_ID_TEXT];
+    sim_say(s, "node %d: %s: mark of %s made (%s), due %" PRId64, n->index, sim_verb_name(n->command.verb), r->key,
+            rp_id_format(RP_ID_MARK, r->id, id), r->due_at_ms - SIM_START_MS);
+    if (!may_move(0, r->to, n->command.verb))
+        sim_violate(s, "STATES", "%s was marked by a %s", r->key, sim_verb_name(n->command.verb));
+    if (before != NULL && model_is_active(before)) sim_violate(s, "ONE-ACTIVE", "%s is marked twice", r->key);
+    if (r->file_id == 0 && !rp_quarantine_is(r->key)) {
+        if (!asked_for(n, r->key)) sim_violate(s, "NO-LOSS", "%s was marked, and nobody asked for that", r->key);
+        judge_promise(s, n, r);
+    }
+    struct model_mark *mark = &m->marks[m->n_marks++];
+    *mark = (struct model_mark){ .id = r->id,
+                                 .file_id = r->file_id,
+                                 .tenant_id = r->tenant_id,
+                                 .late = strcmp(r->reason, RP_REASON_LATE) == 0,
+                                 .returned = rp_quarantine_is(r->key) && n->command.verb != VERB_SWEEP,
+                                 .asks = r->checks != 0,
+                                 .since = s->steps };
+    snprintf(mark->key, sizeof mark->key, "%s", r->key);
+    fill(mark, r);
+}
+
+/* ---- claims ---- */
+
+static bool is_weak(const struct sim *s)
+{
+    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
+    return window && s->config.keys != RP_KEYS_WRITE_ONCE && !s->config.allow_window_deletes;
+}
+
+static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m, const struct journal_mark *r)
+{
+    if (r->fence != m->fence + 1) sim_violate(s, "FENCED", "%s was claimed without a new fence", m->key);
+    if (m->due_at_ms > n->early_ms)
+        sim_violate(s, "NO-EARLY", "%s was claimed %" PRId64 " ms before it was due on every clock", m->key,
+                    m->due_at_ms - n->early_ms);
+    if (r->next_at_ms < n->early_ms + s->rules.lease_ms - RP_SECOND_MS && n->jumps_at_begin == s->jumps)
+        sim_violate(s, "FENCED", "%s was claimed for %" PRId64 " ms only", m->key, r->next_at_ms - n->early_ms);
+    if (m->denials > 6 * (s->rules.max_attempts + 1)) /* six batches at a time */
+        sim_violate(s, "AT-LEAST-ONCE", "%s is tried again after %d refusals", m->key, m->denials);
+    if (r->old_next_ms > n->early_ms)
+        sim_violate(s, "FENCED", "%s was claimed while another's lease was good for %" PRId64 " ms", m->key,
+                    r->old_next_ms - n->early_ms);
+    if (model_is_held(s->model, m->key, m->tenant_id))
+        sim_violate(s, "HOLD", "%s was claimed in spite of a hold", m->key);
+    if (is_weak(s) && m->file_id == 0 && !rp_quarantine_is(m->key))
+        sim_violate(s, "HONEST", "%s was claimed, and the store cannot delete exactly that", m->key);
+    if (!n->owned_at_begin && !sim_owns(s, n))
+        sim_violate(s, "OWNER", "%s was claimed in a store that is not ours", m->key);
+    if (m->asks && m->state == RP_MARKED && r->to == RP_PURGING)
+        sim_violate(s, "GUARD", "%s was claimed past its guard", m->key);
+    if (m->state != RP_MARKED && m->holder != 0) {
+        sim_see(s, SIGHT_TAKEOVER);
+        const struct sim_node *old = &s->nodes[(m->holder - 1) % 16];
+        if (!old->dead && sim_holder(old) == m->holder && old->command.verb == VERB_SWEEP)
+            sim_see(s, SIGHT_STALE_HOLDER);
+    }
+    m->holder = sim_holder(n);
+}
+
+/* ---- the end of a mark ---- */
+
+/* Whether the upload that a mark is about is still in the bucket. */
+static bool still_held(const struct sim *s, const struct model_mark *m)
+{
+    struct bucket_object o;
+    if (!bucket_look(s->bucket, m->key, &o)) return false;
+    if (m->etag[0] == '\0' && m->file_id != 0) return true;
+    return strcmp(o.identity.etag, m->etag) == 0 && strcmp(o.identity.version, m->version) == 0;
+}
+
+static void judge_purged(struct sim *s, const struct model_mark *m)
+{
+    char copy[RP_QUARANTINE_KEY];
+    struct bucket_object o;
+    bool gone = m->outcome == RP_END_ERASED || m->outcome == RP_END_GONE || m->outcome == RP_END_QUARANTINED;
+    if (m->outcome == RP_END_SUPERSEDED) sim_see(s, SIGHT_SUPERSEDED);
+    if (m->outcome == RP_END_QUARANTINED) {
+        sim_see(s, SIGHT_QUARANTINED);
+        if (!bucket_look(s->bucket, rp_quarantine_key(m->id, copy), &o))
+            sim_violate(s, "NO-LOSS", "%s was moved to quarantine, and is not there", m->key);
+    }
+    /* identical bytes uploaded meanwhile cannot be told apart where the etag is all there is */
+    bool twins = s->kind == BUCKET_ETAG || s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
+    /* a PUT may end at any moment: there is a second mark for that */
+    bool unborn = m->etag[0] == '\0' && m->file_id != 0;
+    if (gone && !s->lied && !twins && !unborn && still_held(s, m))
+        sim_violate(s, "EVENTUAL", "%s is called purged, and is still there", m->key);
+}
+
+static void judge_end(struct sim *s, struct sim_node *n, struct model_mark *m, int from)
+{
+    if (m->state == RP_PURGED) judge_purged(s, m);
+    if (m->state == RP_DEAD) sim_see(s, SIGHT_DEAD);
+    if (m->state == RP_DEAD || from == RP_DEAD) m->denials = 0;
+    if (m->state == RP_REPRIEVED && n->command.verb == VERB_MARK && m->outcome != RP_END_SUPERSEDED)
+        sim_violate(s, "STATES", "%s: a mark ended another one", m->key);
+    if (m->state == RP_REPRIEVED && n->command.verb == VERB_RESTORE && m->file_id == 0 && !rp_quarantine_is(m->key) &&
+        !asked_for(n, m->key))
+        sim_violate(s, "STATES", "%s was reprieved, and nobody asked for that", m->key);
+    if (from == RP_CHECKING && m->state == RP_PURGING) {
+        size_t i = plain_index(m->key);
+        if (m->asks && (i == SIZE_MAX || n->refs[i] != 0))
+            sim_violate(s, "GUARD", "%s passed its guard, which had said %d", m->key, i == SIZE_MAX ? -2 : n->refs[i]);
+    }
+    if (from == RP_CHECKING && m->state == RP_MARKED) sim_see(s, SIGHT_REFERENCED);
+}
+
+void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark *r)
+{
+    struct model_mark *m = model_mark(s->model, r->id);
+    RP_ASSERT(m != NULL);
+    int from = m->state;
+    if (from == r->to && r->fence == m->fence && r->next_at_ms == m->next_at_ms && r->due_at_ms == m->due_at_ms) {
+        fill(m, r); /* an annotation, a new identity */
+        return;
+    }
+    sim_say(s, "node %d: %s: mark of %s: %s to %s, fence %" PRId64, n->index, sim_verb_name(n->command.verb), r->key,
+            name_of(from), name_of(r->to), r->fence);
+    if (r->from != from) sim_violate(s, "STATES", "%s moved from a state that the model does not know", r->key);
+    if (!may_move(from, r->to, n->command.verb))
+        sim_violate(s, from == RP_PURGING && r->to == RP_REPRIEVED ? "RESTORE-WINS" : "STATES",
+                    "%s went from %s to %s by a %s", r->key, name_of(from), name_of(r->to),
+                    sim_verb_name(n->command.verb));
+    if (r->due_at_ms < m->due_at_ms) sim_violate(s, "NO-EARLY", "the promise about %s was shortened", r->key);
+    bool claimed = n->command.verb == VERB_SWEEP && r->fence != m->fence;
+    if (claimed)
+        judge_claim(s, n, m, r);
+    else if ((from == RP_CHECKING || from == RP_PURGING) && n->command.verb == VERB_SWEEP && m->holder != sim_holder(n))
+        sim_violate(s, "FENCED", "%s was moved by node %d, which had lost its lease", r->key, n->index);
+    if (r->to != RP_CHECKING && r->to != RP_PURGING) m->holder = 0;
+    fill(m, r);
+    m->since = s->steps;
+    judge_end(s, n, m, from);
+}
+
+void sim_judge_epoch(struct sim *s, const struct sim_node *n)
+{
+    int64_t epoch = sim_catalog_epoch(s);
+    if (epoch != s->epoch_seen || s->jumps > 0) {
+        s->epoch_seen = epoch;
+        s->epoch_seen_at_ms = s->now_ms;
+    } else if (s->now_ms > s->epoch_seen_at_ms + 12 * RP_MINUTE_MS && s->now_ms < n->began_ms + RP_MINUTE_MS) {
+        sim_violate(s, "OWNER", "things changed for %" PRId64 " s, and the epoch did not",
+                    (s->now_ms - s->epoch_seen_at_ms) / 1000);
+    }
+}
+
+/* ---- bytes ---- */
+
+static bool is_about(const struct sim *s, const struct model_mark *m, const struct bucket_object *o)
+{
+    if (strcmp(m->key, o->key) != 0) return false;
+    bool named = m->file_id != 0 || rp_quarantine_is(m->key);
+    if (m->etag[0] == '\0' && m->version[0] == '\0' && named) return true;              /* before its object was */
+    if (s->kind == BUCKET_VERSION) return strcmp(m->version, o->identity.version) >= 0; /* and all older ones */
+    return strcmp(m->etag, o->identity.etag) == 0;
+}
+
+static const char *broken_by(struct sim *s, const struct bucket_object *o, bool decided_other)
+{
+    const struct model_mark *m = model_mark_of(s->model, o->key);
+    if (decided_other) return "NEWER-WINS";
+    if (m == NULL) return "NO-LOSS";
+    if (m->state == RP_REPRIEVED) return "RESTORE-WINS";
+    return m->state == RP_MARKED || m->state == RP_CHECKING || m->state == RP_DEAD ? "INTENT-FIRST" : "NO-LOSS";
+}
+
+/* A restore that was refused takes back the copy that it made itself - at once, or when the store gets to it - as long as
+ * nobody was told that it had come back. */
+static bool is_take_back(struct sim *s, const struct sim_node *n, const struct bucket_object *o,
+                         const struct model_file *f)
+{
+    bool returning = n != NULL && (n->command.verb == VERB_RESTORE || n->command.verb == VERB_RETURN);
+    char copy[RP_QUARANTINE_KEY];
+    if (returning && o->serial > n->serial) return true;
+    if (n != NULL || (f == NULL && s->by_user[o->serial])) return false;
+    if (f != NULL) return f->status == RP_FILE_DELETED;
+    const struct model_mark *m = model_mark_of(s->model, o->key);
+    if (m == NULL || m->outcome != RP_END_QUARANTINED) return false;
+    const struct model_mark *aside = model_mark_of(s->model, rp_quarantine_key(m->id, copy));
+    return aside != NULL && aside->state == RP_MARKED && !aside->returned;
+}
+
+void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *o, bool overwritten)
+{
+    bool ours = strncmp(o->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0;
+    bool decided_other = false;
+    if (ours && !rp_quarantine_is(o->key)) return; /* the owner record, a canary */
+    sim_say(s, "bytes of %s (upload %" PRIu64 ") %s", o->key, o->serial, overwritten ? "are overwritten" : "go");
+    if (overwritten && n != NULL && n->command.verb == VERB_PUT) return; /* its user sends the same bytes again */
+    if (overwritten) {
+        sim_violate(s, "NEWER-WINS", "%s was overwritten by a %s", o->key,
+                    n == NULL ? "late request" : sim_verb_name(n->command.verb));
+        return;
+    }
+    struct model_file *f = model_file_of_key(s->model, o->key);
+    for (size_t i = s->model->n_marks; i-- > 0;) {
+        const struct model_mark *m = &s->model->marks[i];
+        if (strcmp(m->key, o->key) != 0 || !model_is_decided(m)) continue;
+        decided_other = true;
+        if (!is_about(s, m, o)) continue;
+        if (f != NULL) f->lost = true;
+        if (n == NULL) sim_see(s, SIGHT_ZOMBIE_DELETE);
+        return;
+    }
+    if (is_take_back(s, n, o, f)) return;
+    if (s->rolled_back && n == NULL) return; /* decided in a catalog that was put back since */
+    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
+    if (window && decided_other && f == NULL && !is_weak(s)) {
+        sim_see(s, SIGHT_WINDOW_LOSS);
+        return;
+    }
+    sim_violate(s, broken_by(s, o, decided_other), "%s, upload %" PRIu64 ", was deleted by %s", o->key, o->serial,
+                n == NULL ? "a late request" : sim_verb_name(n->command.verb));
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model.h"
+
+#include <string.h>
+
+#include "catalog/hold.h"
+#include "catalog/mark.h"
+
+/* What was added last is asked for most. */
+struct model_mark *model_mark(struct model *m, int64_t id)
+{
+    for (size_t i = m->n_marks; i-- > 0;)
+        if (m->marks[i].id == id) return &m->marks[i];
+    return NULL;
+}
+
+struct model_file *model_file(struct model *m, int64_t id)
+{
+    for (size_t i = m->n_files; i-- > 0;)
+        if (m->files[i].id == id) return &m->files[i];
+    return NULL;
+}
+
+struct model_txn *model_txn(struct model *m, int64_t id)
+{
+    for (size_t i = 0; i < m->n_txns; i++)
+        if (m->txns[i].id == id) return &m->txns[i];
+    return NULL;
+}
+
+struct model_mark *model_mark_of(struct model *m, const char *key)
+{
+    for (size_t i = m->n_marks; i-- > 0;)
+        if (strcmp(m->marks[i].key, key) == 0) return &m->marks[i];
+    return NULL;
+}
+
+struct model_file *model_file_of_key(struct model *m, const char *key)
+{
+    for (size_t i = 0; i < m->n_files; i++)
+        if (strcmp(m->files[i].key, key) == 0) return &m->files[i];
+    return NULL;
+}
+
+bool model_is_active(const struct model_mark *mark)
+{
+    return mark->state != RP_PURGED && mark->state != RP_REPRIEVED && mark->state != RP_LOST;
+}
+
+bool model_is_decided(const struct model_mark *mark)
+{
+    return mark->state == RP_PURGING || mark->state == RP_PURGED || mark->state == RP_LOST ||
+           (mark->state == RP_DEAD && mark->was == RP_PURGING);
+}
+
+bool model_is_held(const struct model *m, const char *key, int64_t tenant_id)
+{
+    for (size_t i = 0; i < m->n_holds; i++) {
+        const struct model_hold *h = &m->holds[i];
+        if (h->lifted) continue;
+        if (h->scope == RP_SCOPE_EVERYTHING) return true;
+        if (h->scope == RP_SCOPE_SUBJECT && strcmp(h->key, key) == 0) return true;
+        if (h->scope == RP_SCOPE_PREFIX && strncmp(h->key, key, strlen(h->key)) == 0) return true;
+        if (h->scope == RP_SCOPE_TENANT && h->tenant_id == tenant_id) return true;
+    }
+    return false;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.h - marks, files, holds and tenants as the judge knows them: made of what was committed, and nothing else. Plain memory, so
+ * that it can be kept and put back with a catalog. */
+#ifndef RP_SIM_MODEL_H
+#define RP_SIM_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MODEL_MARKS_MAX 1500
+#define MODEL_FILES_MAX 64
+#define MODEL_HOLDS_MAX 128
+#define MODEL_TXNS_MAX  16
+#define MODEL_KEY       100
+#define MODEL_ETAG      72
+
+struct model_mark {
+    int64_t id, due_at_ms, next_at_ms, file_id, tenant_id, fence;
+    char key[MODEL_KEY], etag[MODEL_ETAG], version[MODEL_ETAG];
+    int state, was, outcome;
+    int denials;    /* how often the store refused to delete it */
+    int holder;     /* who claimed it: node and life; 0: nobody */
+    bool returned;  /* of a copy in quarantine whose object was returned */
+    bool late;      /* the second mark of an upload */
+    bool asks;      /* it has a guard */
+    uint64_t since; /* step of the last change */
+};
+
+struct model_file {
+    int64_t id, tenant_id, mark_id, parent_id, source_id, txn_id, with_id, size_bytes;
+    int64_t made_ms; /* true time */
+    char name[20], key[MODEL_KEY];
+    int status, was;
+    int lived, deleted, returned; /* how often it became live, deleted, live again */
+    bool lost;                    /* its bytes went with everybody's consent */
+};
+
+struct model_hold {
+    int64_t id, tenant_id;
+    int scope;
+    char key[MODEL_KEY];
+    bool lifted;
+};
+
+struct model_txn {
+    int64_t id;
+    int state, members;
+};
+
+struct model {
+    struct model_mark marks[MODEL_MARKS_MAX];
+    size_t n_marks;
+    struct model_file files[MODEL_FILES_MAX];
+    size_t n_files;
+    struct model_hold holds[MODEL_HOLDS_MAX];
+    size_t n_holds;
+    struct model_txn txns[MODEL_TXNS_MAX];
+    size_t n_txns;
+};
+
+struct model_mark *model_mark(struct model *m, int64_t id);
+struct model_file *model_file(struct model *m, int64_t id);
+struct model_txn *model_txn(struct model *m, int64_t id);
+/* The newest mark of a key, or of an upload under it (etag and version); NULL: none. */
+struct model_mark *model_mark_of(struct model *m, const char *key);
+bool model_is_active(const struct model_mark *mark);
+/* Its purge was decided: there is no way back. */
+bool model_is_decided(const struct model_mark *mark);
+bool model_is_held(const struct model *m, const char *key, int64_t tenant_id);
+struct model_file *model_file_of_key(struct model *m, const char *key);
+
+#endif

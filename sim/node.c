@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node: its connection and its store handle, with everything that can go wrong on the way. */
+#include "sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "core/owner.h"
+#include "core/standing.h"
+
+#define ENVIRONMENT "test"
+
+/* ---- the database ---- */
+
+static bool inside(const struct sim_node *n)
+{
+    return n->catalog != NULL && rp_db_in_transaction(n->catalog->db);
+}
+
+static int unreachable(struct rp_error *err)
+{
+    return rp_error_set(err, RP_EUNAVAILABLE, "injected: the connection is lost");
+}
+
+static void forget_for_a_while(struct sim_node *n)
+{
+    n->unresolved = sim_strikes(&n->sim->faults, FAULT_COMMIT_UNRESOLVED) ? (int)sim_between(&n->random, 1, 14) : 0;
+}
+
+static int before_commit(struct sim_node *n, struct rp_error *err)
+{
+    if (!sim_strikes(&n->sim->faults, FAULT_COMMIT_UNDONE)) return 0;
+    forget_for_a_while(n);
+    return rp_error_set(err, RP_EUNKNOWN, "injected: the connection broke at COMMIT");
+}
+
+static int db_before(void *ctx, const char *call, struct rp_error *err)
+{
+    struct sim_node *n = ctx;
+    struct sim_faults *f = &n->sim->faults;
+    if (strcmp(call, "resolve") == 0) {
+        if (n->dead || n->unresolved > 0) {
+            n->unresolved--;
+            return rp_error_set(err, RP_EUNKNOWN, "injected: nobody knows");
+        }
+        return 0;
+    }
+    if (!sim_step(n, !inside(n), call)) return unreachable(err);
+    if (sim_strikes(f, FAULT_DB_BUSY)) return rp_error_set(err, RP_EBUSY, "injected: busy");
+    if (strcmp(call, "commit") == 0) return before_commit(n, err);
+    if (sim_strikes(f, FAULT_DB_UNAVAILABLE)) return unreachable(err);
+    if (inside(n) && sim_strikes(f, FAULT_DB_FULL)) return rp_error_set(err, RP_EFULL, "injected: full");
+    return 0;
+}
+
+static int db_after(void *ctx, const char *call, struct rp_error *err)
+{
+    struct sim_node *n = ctx;
+    if (strcmp(call, "commit") != 0) return 0;
+    sim_journal_read(n->sim, n);
+    if (!n->dead && sim_strikes(&n->sim->faults, FAULT_CRASH)) {
+        sim_say(n->sim, "node %d crashes after its commit", n->index);
+        n->dead = true;
+    }
+    if (!n->dead && !sim_strikes(&n->sim->faults, FAULT_COMMIT_LOST)) return 0;
+    forget_for_a_while(n);
+    return rp_error_set(err, RP_EUNKNOWN, "injected: the answer was lost");
+}
+
+/* ---- the store ---- */
+
+static bool in_outage(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    if (sim_strikes(&s->faults, FAULT_STORE_OUTAGE))
+        n->outage_ends_ms = s->now_ms + sim_between(&n->random, 1000, RP_HOUR_MS);
+    return s->faults.on && s->now_ms < n->outage_ends_ms;
+}
+
+static enum bucket_fate deny(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    for (size_t i = 0; i < s->model->n_marks; i++)
+        if (s->model->marks[i].holder == sim_holder(n)) s->model->marks[i].denials++;
+    return BUCKET_DENIED;
+}
+
+static enum bucket_fate fate_of_delete(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    struct sim_faults *f = &s->faults;
+    if (sim_strikes(f, FAULT_STORE_STRICT)) s->strict_until_ms = s->now_ms + 10 * RP_DAY_MS;
+    if (f->on && s->now_ms < s->strict_until_ms) return deny(n);
+    if (sim_strikes(f, FAULT_STORE_PARTLY)) return BUCKET_PARTLY;
+    if (!sim_strikes(f, FAULT_STORE_FALSE)) return BUCKET_DONE;
+    s->lied = true;
+    return BUCKET_FALSE;
+}
+
+static enum bucket_fate request(void *ctx, const char *call, const char *key)
+{
+    struct sim_node *n = ctx;
+    struct sim *s = n->sim;
+    struct sim_faults *f = &s->faults;
+    (void)key;
+    if (!sim_step(n, true, call) || in_outage(n)) return BUCKET_REFUSED;
+    if (sim_strikes(f, FAULT_STORE_SLOW)) sim_sleep(s, sim_between(&n->random, RP_SECOND_MS, 6 * RP_MINUTE_MS));
+    if (n->dead || sim_strikes(f, FAULT_STORE_REFUSES)) return BUCKET_REFUSED;
+    bool slow_put = n->command.verb == VERB_PUT && s->now_ms > s->files[n->command.file].sent_at_ms + SIM_LATE_PUT_MS;
+    if (slow_put) return BUCKET_REFUSED; /* the daemon has given it up */
+    if (sim_strikes(f, FAULT_STORE_DENIES)) return BUCKET_DENIED;
+    if (strcmp(call, "list") == 0) return sim_strikes(f, FAULT_STORE_CUT) ? BUCKET_CUT : BUCKET_DONE;
+    bool removes = strcmp(call, "delete") == 0;
+    if (!removes && strcmp(call, "put") != 0 && strcmp(call, "copy") != 0) return BUCKET_DONE;
+    if (sim_strikes(f, FAULT_STORE_LOST)) return BUCKET_LOST;
+    if (removes && sim_strikes(f, FAULT_STORE_LATE)) return BUCKET_LATE;
+    return removes ? fate_of_delete(n) : BUCKET_DONE;
+}
+
+static void gone(void *ctx, const struct bucket_object *object, bool overwritten)
+{
+    struct sim_node *n = ctx;
+    sim_judge_gone(n->sim, n->sim->running == n ? n : NULL, object, overwritten);
+}
+
+static int64_t store_now(void *ctx)
+{
+    return sim_store_ms(((const struct sim_node *)ctx)->sim);
+}
+
+/* ---- the users' database, which the guard asks ---- */
+
+int __wrap_rp_guard_count(struct rp_guard *guard, const char *const *keys, size_t n, int64_t *counts,
+                          struct rp_error *err);
+int __wrap_rp_guard_count(struct rp_guard *guard, const char *const *keys, size_t n, int64_t *counts,
+                          struct rp_error *err)
+{
+    struct sim_node *node = (struct sim_node *)(void *)guard;
+    if (!sim_step(node, true, "guard") || sim_strikes(&node->sim->faults, FAULT_GUARD_FAILS))
+        return rp_error_set(err, RP_EUNAVAILABLE, "injected: the users' database does not answer");
+    for (size_t i = 0; i < n; i++) {
+        counts[i] = 0;
+        for (size_t k = 0; k < SIM_KEYS; k++) {
+            if (strcmp(sim_key(k), keys[i]) != 0) continue;
+            counts[i] = node->sim->referenced[k];
+            node->refs[k] = (int)counts[i];
+        }
+    }
+    return 0;
+}
+
+/* ---- opening and closing ---- */
+
+static int64_t host_now(void *ctx)
+{
+    return sim_host_ms(ctx);
+}
+
+static int open_catalog(struct sim_node *n, struct rp_error *err)
+{
+    struct rp_db_fault fault = { .before = db_before, .after = db_after, .ctx = n, .nested = true };
+    struct rp_catalog_options as = { .clock = &n->host, .lane = n->index };
+    struct rp_db *db = NULL;
+    n->host = (struct rp_clock){ .now_ms = host_now, .ctx = n };
+    int r = rp_db_fault_wrap(n->sim->inner, &fault, &db, err);
+    return r < 0 ? r : rp_catalog_adopt(db, &as, &n->catalog, err);
+}
+
+int sim_node_open(struct sim_node *n, struct rp_error *err)
+{
+    struct sim *s = n->sim;
+    struct bucket_hooks hooks = { .request = request, .gone = gone, .now_ms = store_now, .ctx = n };
+    bool once = s->config.keys == RP_KEYS_WRITE_ONCE;
+    n->life++;
+    n->config = s->config;
+    n->run = (struct rp_run){ 0 };
+    snprintf(n->worker.name, sizeof n->worker.name, "node%d:%d", n->index, n->life);
+    int r = open_catalog(n, err);
+    if (r == 0) r = bucket_handle(s->bucket, &hooks, once, &n->store, err);
+    if (r < 0) return r;
+    struct rp_standing *standing =
+        rp_standing_new(s->kind == BUCKET_EXACT ? RP_LEVEL_EXACT : RP_LEVEL_WINDOW, s->kind == BUCKET_EXACT);
+    if (standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store's standing");
+    n->place = (struct rp_place){ .id = s->place_id,
+                                  .config = &n->config,
+                                  .store = n->store,
+                                  .standing = standing,
+                                  .environment = ENVIRONMENT,
+                                  .guard = (struct rp_guard *)(void *)n };
+    if (s->misled[n->index]) bucket_aim(n->store, s->elsewhere);
+    return rp_standing_recall(n->catalog->db, &n->place, err);
+}
+
+void sim_node_close(struct sim_node *n)
+{
+    rp_standing_free(n->place.standing);
+    rp_store_close(n->store);
+    rp_catalog_close(n->catalog);
+    n->place = (struct rp_place){ 0 };
+    n->store = NULL;
+    n->catalog = NULL;
+}
+
+void sim_owner(struct sim_node *n)
+{
+    struct rp_error ignored = { 0 };
+    if (n->config.mode == RP_MODE_OBSERVE) return;
+    int r = rp_owner_assert(n->catalog, &n->place, ENVIRONMENT, true, &ignored);
+    if (r == 0 && !n->dead) sim_judge_epoch(n->sim, n);
+}
+
+/* ---- its life ---- */
+
+static void begin(struct sim_node *n, const struct sim_command *c)
+{
+    struct sim *s = n->sim;
+    int64_t host = sim_host_ms(n), db = sim_db_ms(s);
+    n->command = *c;
+    n->late_at_begin_ms = host > db ? host : db;
+    n->early_ms = 0;
+    n->began_at = s->steps;
+    n->began_ms = s->now_ms;
+    n->owned_at_begin = c->verb != VERB_SWEEP || sim_owns(s, n);
+    n->jumps_at_begin = s->jumps;
+    n->serial = bucket_counts(s->bucket).puts;
+    n->sent_at_begin = s->sent;
+    n->holds_made = 0;
+    n->wrong_tenant = false;
+    for (size_t i = 0; i < SIM_KEYS; i++)
+        n->refs[i] = -1;
+}
+
+static void start(struct sim_node *n)
+{
+    struct rp_error err = { 0 };
+    begin(n, &(struct sim_command){ .verb = VERB_START, .file = SIZE_MAX, .txn = SIZE_MAX });
+    int r = sim_node_open(n, &err);
+    if (r < 0) sim_node_close(n);
+}
+
+/* What stops with the process: memory, connections, everything it had under way. */
+static void stop(struct sim_node *n)
+{
+    sim_memory_fail(0);
+    sim_node_close(n);
+    n->dead = false;
+    n->command.verb = VERB_NONE;
+}
+
+static void work_once(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    struct sim_command c;
+    sim_choose(n, &c);
+    begin(n, &c);
+    if (sim_strikes(&s->faults, FAULT_NO_MEMORY)) sim_memory_fail(sim_between(&n->random, 1, 60));
+    int code = sim_give(n);
+    sim_memory_fail(0);
+    sim_say(s, "node %d: %s answered %d%s", n->index, sim_verb_name(c.verb), code, n->dead ? ", and nobody heard" : "");
+    n->command.verb = VERB_NONE;
+}
+
+/* Mostly at once; sometimes nobody asks for a long time. */
+static int64_t pause_ms(struct sim_node *n)
+{
+    static const int64_t most[] = { 50, 500, 5 * RP_SECOND_MS, RP_MINUTE_MS, 10 * RP_MINUTE_MS };
+    return sim_between(&n->random, 0, most[sim_index(&n->random, sizeof most / sizeof most[0])]);
+}
+
+void sim_node_work(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    while (!s->ending) {
+        if (s->rolling && n->catalog != NULL) stop(n);
+        if (!s->rolling && n->catalog == NULL) start(n);
+        if (n->catalog != NULL && !n->dead) work_once(n);
+        if (n->dead || n->catalog == NULL) stop(n);
+        sim_sleep(s, pause_ms(n));
+    }
+    stop(n);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Users of plain objects, and those who run the place: what they ask, and whether the answer was true. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "core/dead.h"
+#include "core/hold.h"
+#include "core/import.h"
+#include "core/mark.h"
+#include "core/owner.h"
+#include "core/quarantine.h"
+#include "core/quota.h"
+#include "core/reprieve.h"
+#include "sim.h"
+
+#define ACTOR "user"
+
+const char *sim_key(size_t i)
+{
+    static const char *const keys[SIM_KEYS] = { "a/0", "a/1", "a/2", "a/3", "b/4", "b/5", "b/6", "b/7" };
+    return keys[i];
+}
+
+void sim_upload(struct sim *s, size_t key, bool same_bytes)
+{
+    char text[48];
+    struct bucket_object now;
+    if (!same_bytes || s->uploads_of[key] == 0) s->uploads_of[key]++;
+    s->sent++;
+    snprintf(text, sizeof text, "%s, upload %d", sim_key(key), s->uploads_of[key]);
+    bucket_upload(s->bucket, sim_key(key), text, sim_store_ms(s), &now);
+    RP_ASSERT(now.serial < SIM_UPLOADS);
+    s->by_user[now.serial] = true;
+    sim_say(s, "somebody uploads %s (upload %" PRIu64 ")", sim_key(key), now.serial);
+}
+
+/* ---- mark and restore ---- */
+
+static void judge_mark_answer(struct sim_node *n, const struct rp_mark_request *q, const struct rp_mark_answer *a)
+{
+    struct sim *s = n->sim;
+    struct bucket_object now;
+    const struct model_mark *m = model_mark(s->model, a->mark_id);
+    if (a->what == RP_MARK_REFUSED) {
+        if (a->error.code == RP_EHELD) sim_see(s, SIGHT_HELD_BACK);
+        if (a->error.code == RP_EREFERENCED) sim_see(s, SIGHT_REFERENCED);
+        if (a->error.code == RP_EWEAK) sim_see(s, SIGHT_WEAK);
+        return;
+    }
+    if (m == NULL || strcmp(m->key, q->key) != 0)
+        sim_violate(s, "AUDITED", "the mark of %s that was acknowledged is not there", q->key);
+    else if (m->due_at_ms < a->due_at_ms)
+        sim_violate(s, "NO-EARLY", "the mark of %s is due before it was promised", q->key);
+    else if (n->sent_at_begin == s->sent && !s->misled[n->index] && model_is_active(m) && m->state == RP_MARKED &&
+             bucket_look(s->bucket, q->key, &now) && strcmp(now.identity.etag, m->etag) != 0)
+        sim_violate(s, "NEWER-WINS", "the mark of %s is of an older upload", q->key);
+}
+
+int sim_give_mark(struct sim_node *n)
+{
+    static struct rp_mark_answer answers[SIM_NODES][3];
+    struct sim_command *c = &n->command;
+    struct rp_mark_request q[3];
+    struct rp_error err = { 0 };
+    for (size_t i = 0; i < c->n_keys; i++)
+        q[i] = (struct rp_mark_request){ .key = c->file != SIZE_MAX ? n->sim->files[c->file].key : sim_key(c->keys[i]),
+                                         .grace_ms = c->grace_ms,
+                                         .at_ms = -1,
+                                         .reason = "unused",
+                                         .if_unreferenced = c->if_unreferenced,
+                                         .annotate = c->annotate };
+    struct rp_mark_answer *a = answers[n->index];
+    memset(a, 0, sizeof answers[0]);
+    int r = rp_mark_many(n->catalog, &n->place, q, c->n_keys, ACTOR, a, &err);
+    if (r < 0 || n->dead) return r;
+    for (size_t i = 0; i < c->n_keys; i++)
+        judge_mark_answer(n, &q[i], &a[i]);
+    sim_owner(n);
+    return a[0].what == RP_MARK_REFUSED ? a[0].error.code : 0;
+}
+
+/* What came back is what was marked, if nobody has uploaded anything meanwhile. */
+static void judge_returned(struct sim_node *n, const struct model_mark *m)
+{
+    struct bucket_object now, copy;
+    char key[RP_QUARANTINE_KEY];
+    sim_see(n->sim, SIGHT_RETURNED);
+    if (n->sent_at_begin != n->sim->sent || n->sim->misled[n->index] || m == NULL) return;
+    if (!bucket_look(n->sim->bucket, rp_quarantine_key(m->id, key), &copy) ||
+        !bucket_look(n->sim->bucket, m->key, &now))
+        return;
+    char text[64];
+    snprintf(text, sizeof text, "%s", copy.text);
+    bucket_look(n->sim->bucket, m->key, &now);
+    if (strcmp(text, now.text) != 0)
+        sim_violate(n->sim, "RESTORE-WINS", "%s was returned, and something else stands there", m->key);
+}
+
+static void judge_restore_answer(struct sim_node *n, int64_t mark_id, const struct rp_reprieve_answer *a)
+{
+    struct sim *s = n->sim;
+    const struct model_mark *m = model_mark(s->model, mark_id);
+    if (a->what == RP_REPRIEVE_REFUSED) {
+        if (a->error.code == RP_ETOOLATE) sim_see(s, SIGHT_TOO_LATE);
+        return;
+    }
+    if (a->what == RP_REPRIEVE_RETURNED) judge_returned(n, m);
+    bool ended = m != NULL && (m->state == RP_REPRIEVED || (m->state == RP_PURGED && m->outcome == RP_END_QUARANTINED));
+    if (!ended)
+        sim_violate(s, "RESTORE-WINS", "a restore of %s was acknowledged, and its mark goes on",
+                    m != NULL ? m->key : "?");
+}
+
+/* The arena is the node's own as long as the command lasts. */
+static int restore(struct sim_node *n, struct rp_arena *arena)
+{
+    static struct rp_reprieve_answer answers[SIM_NODES][3];
+    struct sim_command *c = &n->command;
+    struct rp_mark marks[3];
+    struct rp_error err = { 0 };
+    struct rp_reprieve_answer *a = answers[n->index];
+    memset(a, 0, sizeof answers[0]);
+    for (size_t i = 0; i < c->n_keys; i++) {
+        int r = rp_reprieve_find(n->catalog, &n->place, sim_key(c->keys[i]), arena, &marks[i], &err);
+        if (r < 0) return r;
+    }
+    int r = rp_reprieve_many(n->catalog, &n->place, marks, c->n_keys, ACTOR, a, &err);
+    if (r < 0 || n->dead) return r;
+    for (size_t i = 0; i < c->n_keys; i++)
+        judge_restore_answer(n, marks[i].id, &a[i]);
+    sim_owner(n);
+    return a[0].what == RP_REPRIEVE_REFUSED ? a[0].error.code : 0;
+}
+
+int sim_give_restore(struct sim_node *n)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 18);
+    return restore(n, &arena);
+}
+
+/* ---- holds ---- */
+
+int sim_give_hold(struct sim_node *n)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
+    struct sim_command *c = &n->command;
+    struct rp_error err = { 0 };
+    struct rp_hold_answer answer = { 0 };
+    struct rp_hold_request q = {
+        .scope = RP_SCOPE_SUBJECT, .place = &n->place, .key = sim_key(c->keys[0]), .reason = "audit", .actor = ACTOR
+    };
+    if (c->body == 1) q = (struct rp_hold_request){ .scope = RP_SCOPE_EVERYTHING, .reason = "audit", .actor = ACTOR };
+    if (c->body == 2) q.scope = RP_SCOPE_PREFIX, q.key = "a/";
+    if (c->body == 3)
+        q = (struct rp_hold_request){
+            .scope = RP_SCOPE_TENANT, .tenant_id = n->sim->tenants[0], .tenant = "t0", .reason = "audit", .actor = ACTOR
+        };
+    int r = rp_hold_place(n->catalog, &q, &arena, &answer, &err);
+    if (r < 0 || n->dead) return r;
+    bool there = false;
+    for (size_t i = 0; i < n->sim->model->n_holds; i++)
+        there = there || n->sim->model->holds[i].id == answer.id;
+    if (!there) sim_violate(n->sim, "AUDITED", "a hold that was acknowledged is not there");
+    return 0;
+}
+
+int sim_give_lift(struct sim_node *n)
+{
+    struct rp_error err = { 0 };
+    struct model *m = n->sim->model;
+    int r = 0;
+    for (size_t i = 0; i < m->n_holds && r == 0; i++)
+        if (!m->holds[i].lifted) r = rp_hold_remove(n->catalog, m->holds[i].id, ACTOR, &err);
+    return r;
+}
+
+/* ---- those who run the place ---- */
+
+static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *err)
+{
+    (void)err;
+    *(int64_t *)ctx = dead->id;
+    return 0;
+}
+
+int sim_give_dead(struct sim_node *n)
+{
+    int64_t id = 0;
+    enum rp_state as;
+    struct rp_error err = { 0 };
+    int r = rp_dead_each(n->catalog->db, 0, 1, keep_letter, &id, &err);
+    if (r < 0 || id == 0) return r;
+    return n->command.flag ? rp_dead_retry(n->catalog, id, "main", ACTOR, &err)
+                           : rp_dead_keep(n->catalog, id, "main", ACTOR, &as, &err);
+}
+
+int sim_give_recover(struct sim_node *n)
+{
+    struct rp_recovery recovery;
+    struct rp_error err = { 0 };
+    int r = rp_owner_recover(n->catalog, &n->place, "test", ACTOR, false, &recovery, &err);
+    if (r < 0 || n->dead) return r;
+    for (size_t i = 0; i < n->sim->model->n_marks; i++) {
+        const struct model_mark *m = &n->sim->model->marks[i];
+        /* whoever marks something right after it means it; so does a file's own mark */
+        if (m->state == RP_MARKED && m->since < n->began_at && m->file_id == 0 && !rp_quarantine_is(m->key))
+            sim_violate(n->sim, "RESTORE-WINS", "%s still waits for its purge after a recovery", m->key);
+    }
+    return 0;
+}
+
+int sim_give_import(struct sim_node *n)
+{
+    RP_CLEANUP(rp_import_end) struct rp_import import = { .place = &n->place, .prefix = "", .actor = ACTOR };
+    struct rp_error err = { 0 };
+    int r = rp_import_begin(&import, &err);
+    if (r < 0) return r;
+    do
+        r = rp_import_next(&import, n->catalog, &err);
+    while (r == 1);
+    return r;
+}
+
+int sim_give_quota(struct sim_node *n)
+{
+    struct rp_error err = { 0 };
+    struct rp_quota_limit limit = { .own = n->command.flag, .bytes = n->command.grace_ms };
+    return rp_quota_set(n->catalog, n->command.body == 0 ? "t0" : "t1", &limit, ACTOR, NULL, &err);
+}
