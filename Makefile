@@ -8,7 +8,7 @@ TEST    ?=
 FUZZ_SECONDS ?= 5
 export FUZZ_SECONDS
 
-.PHONY: all check tidy format serve tour bench install clean help
+.PHONY: all check tidy format serve tour bench coverage install clean help
 .NOTPARALLEL:
 
 all:
@@ -43,6 +43,10 @@ bench:
 	@ninja -C build-release
 	@tests/lib/with-postgres tests/lib/with-ceph meson test -C build-release --benchmark --verbose
 
+coverage:
+	@tools/install-packages
+	@tools/coverage
+
 install:
 	@tools/configure build
 	@meson configure build -Dprefix="$(PREFIX)"
@@ -50,12 +54,12 @@ install:
 	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild
 
 clean:
-	rm -rf build build-clang build-asan build-tsan build-fuzz build-release build-check
+	rm -rf build build-clang build-asan build-tsan build-fuzz build-release build-coverage build-check
 
 help:
 	@echo 'make            builds build/reprieve and build/libreprieve.{a,so}'
 	@echo 'make check      everything: tidy, gcc, clang, sanitizers, fuzzing, scenarios, crashes'
-	@echo '                  SUITE=unit      only that suite (unit contract fault scenario load crash threads fuzz)'
+	@echo '                  SUITE=unit      only that suite (unit contract fault scenario load crash threads fuzz models)'
 	@echo '                  TEST=test_db    only that test'
 	@echo '                  FUZZ_SECONDS=5  time for each fuzz target'
 	@echo 'make tidy       format, lint, layering, lengths'
@@ -63,5 +67,6 @@ help:
 	@echo 'make serve      installs what is missing, builds, and runs the daemon on the embedded default (./reprieve-data)'
 	@echo 'make tour       sixty seconds with the command line, then with the daemon and curl, in directories of their own'
 	@echo 'make bench      the benchmarks, in a release build'
+	@echo 'make coverage   which branches of the rules and the catalog the tests take, and which they do not'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
 	@echo 'make clean      removes all build directories'

@@ -285,7 +285,7 @@ static int inject_after(void *ctx, const char *call, struct rp_error *e)
 
 static struct rp_catalog *faulty(struct world *w, struct fault_plan *plan)
 {
-    return world_catalog(w, 0, &(struct rp_db_fault){ inject_before, inject_after, plan });
+    return world_catalog(w, 0, &(struct rp_db_fault){ .before = inject_before, .after = inject_after, .ctx = plan });
 }
 
 static void test_a_lost_commit_is_asked_for_until_it_is_known(void **state)

@@ -14,6 +14,7 @@
 
 #include "core/hold.h"
 #include "core/owner.h"
+#include "core/quarantine.h"
 #include "core/undo.h"
 #include "lib/uploads.h"
 
@@ -451,7 +452,9 @@ static void test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_
     assert_string_equal(world_text(w, key), "hello");
     assert_int_equal(restore_mark(w, mark).what, RP_REPRIEVE_ALREADY);
     world_check(w);
-    expect_sweep(w, 1); /* the copy in quarantine */
+    expect_sweep(w, 0);
+    world_pass(w, DAY + RP_MINUTE_MS);
+    expect_sweep(w, 1); /* the copy in quarantine: a late delete could have taken what was returned */
     uploads_expect(w, id, RP_FILE_LIVE);
     assert_string_equal(world_text(w, key), "hello");
     delete (w, id); /* its identity is that of the copy that came back */
@@ -483,6 +486,41 @@ static void test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end(void *
     world_pass(w, 8 * DAY);
     (void)world_sweep(w);
     assert_int_equal(world_count(w, RP_MARKED), 0);
+}
+
+static int deny_delete_then_copy(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    struct world *w = ctx;
+    bool copied = w->calls[WORLD_COPY] > 1;
+    (void)key;
+    if (strcmp(call, "remove") == 0 || (strcmp(call, "copy") == 0 && copied))
+        return rp_error_set(e, RP_EDENIED, "denied");
+    return 0;
+}
+
+/* The copy of the first attempt stands there; the last one could not even ask. */
+static void test_S5_a_copy_that_a_dead_mark_left_is_erased_in_the_end(void **state)
+{
+    struct world *w = *state;
+    char copy[RP_QUARANTINE_KEY];
+    w->config.mode = RP_MODE_QUARANTINE;
+    world_put(w, "a", "x");
+    struct rp_mark_answer mark = world_mark(w, "a", 0);
+    rp_quarantine_key(mark.mark_id, copy);
+    w->before = deny_delete_then_copy;
+    w->ctx = w;
+    for (int i = 0; i < 4; i++) {
+        world_pass(w, DAY);
+        (void)world_sweep(w);
+    }
+    w->before = NULL;
+    assert_int_equal(world_newest(w, "a").state, RP_DEAD);
+    assert_true(world_exists(w, copy));
+    assert_int_equal(world_count(w, RP_MARKED), 1);
+    world_pass(w, 8 * DAY);
+    expect_sweep(w, 1);
+    assert_false(world_exists(w, copy));
+    assert_true(world_exists(w, "a"));
 }
 
 /* ---- the verbs over marks ---- */
@@ -564,9 +602,20 @@ static void test_X8_the_order_of_a_family_in_a_batch_does_not_matter(void **stat
     assert_int_equal(answers[0].what, RP_REPRIEVE_DONE);
 }
 
+/* What was given more time is met again further on: by then it is later. */
+static int time_passes(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    struct world *w = ctx;
+    (void)call, (void)key, (void)e;
+    w->host_ahead_ms += 50;
+    return 0;
+}
+
 static void test_S6_a_recovery_gives_files_more_time_instead_of_letting_go_of_them(void **state)
 {
     struct world *w = *state;
+    w->before = time_passes;
+    w->ctx = w;
     struct rp_recovery recovery;
     struct rp_file_command c;
     int64_t soon = uploads_live(w, "soon", "x"), later = uploads_live(w, "later", "x");
@@ -614,6 +663,7 @@ int main(void)
         ALL(test_X3_a_held_file_is_neither_deleted_nor_purged),
         ALL(test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_returned),
         ALL(test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end),
+        ALL(test_S5_a_copy_that_a_dead_mark_left_is_erased_in_the_end),
         ALL(test_the_object_of_a_file_is_not_marked_by_its_key),
         ALL(test_restoring_the_mark_of_a_file_restores_the_file),
         ALL(test_X8_a_restore_in_bulk_restores_files_and_objects),

@@ -603,6 +603,60 @@ static void test_an_abandoned_upload_in_quarantine_mode_is_followed_by_its_secon
     uploads_expect_quota(w, 0, 0, 0);
 }
 
+/* K4: whatever happens to what it belongs to meanwhile. */
+static void test_F4_a_file_does_not_live_before_what_it_belongs_to_nor_without_it(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t parent = uploads_begin(w, "parent", "hello");
+    struct rp_init child = uploads_init(w, "child", 5);
+    child.parent_id = parent;
+    assert_int_equal(run_init(w, &child), 0);
+    uploads_put(w, child.file_id, "child");
+    assert_int_equal(uploads_confirm(w, child.file_id, NULL, &c), RP_ENOTLIVE);
+    assert_non_null(strstr(c.command.error.hint, "confirm that file first"));
+    uploads_put(w, parent, "hello");
+    assert_int_equal(uploads_confirm(w, parent, NULL, &c), 0);
+    assert_int_equal(uploads_confirm(w, child.file_id, NULL, &c), 0);
+
+    int64_t abandoned = uploads_begin(w, "abandoned", "hello");
+    world_pass(w, HOUR - 10 * RP_MINUTE_MS);
+    struct rp_init late = uploads_init(w, "late", 5);
+    late.source_id = abandoned;
+    assert_int_equal(run_init(w, &late), 0);
+    uploads_put(w, late.file_id, "child");
+    world_pass(w, 20 * RP_MINUTE_MS);
+    expect_sweep(w, 0, 1);
+    uploads_expect(w, abandoned, RP_FILE_EXPIRED);
+    assert_int_equal(uploads_confirm(w, late.file_id, NULL, &c), RP_EOWNERGONE);
+    uploads_expect(w, late.file_id, RP_FILE_PENDING);
+}
+
+static void test_U3_a_file_purged_while_its_url_is_in_use_gets_a_second_mark(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    for (int aside = 0; aside < 2; aside++) {
+        w->config.mode = aside ? RP_MODE_QUARANTINE : RP_MODE_PURGE;
+        int64_t id = uploads_live(w, "a", "hello");
+        const char *key = uploads_file(w, id).key;
+        assert_int_equal(uploads_delete(w, id, 0, &c), 0);
+        world_pass(w, RP_MINUTE_MS);
+        expect_sweep(w, 1, 0);
+        world_put(w, key, "again"); /* its client sends it once more */
+        world_pass(w, 8 * DAY);     /* the copy's time is over as well */
+        expect_sweep(w, 1, 0);
+        uploads_expect(w, id, RP_FILE_PURGED);
+        world_pass(w, DAY);
+        (void)world_sweep(w);
+        assert_false(world_exists(w, key));
+        world_pass(w, 8 * DAY);
+        (void)world_sweep(w);
+        assert_int_equal(world_count(w, RP_MARKED), 0);
+    }
+    uploads_expect_quota(w, 0, 0, 0);
+}
+
 /* Moved aside, then interrupted before the catalog knew: the copy must not be forgotten. */
 static void test_an_interrupted_move_of_an_abandoned_upload_is_found_again(void **state)
 {
@@ -717,6 +771,8 @@ int main(void)
         ALL(test_U3_a_failing_delete_does_not_hold_up_the_refund_and_is_tried_again),
         ALL(test_an_abandoned_upload_in_quarantine_mode_is_followed_by_its_second_mark),
         ALL(test_an_interrupted_move_of_an_abandoned_upload_is_found_again),
+        ALL(test_F4_a_file_does_not_live_before_what_it_belongs_to_nor_without_it),
+        ALL(test_U3_a_file_purged_while_its_url_is_in_use_gets_a_second_mark),
         ALL(test_T5_what_is_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

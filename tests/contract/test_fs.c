@@ -465,11 +465,22 @@ static void two_handles_of_one_root_keep_out_of_each_others_way(void **state)
 
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
 
+/* A mount point without its file system. */
+static void a_put_over_nothing_leaves_an_empty_directory_empty(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_identity over = { .etag = "x" };
+    assert_int_equal(put_bytes(f->store, ".reprieve/owner", "x", 1, NULL, RP_PUT_OVER, &over, &error), RP_ENOTFOUND);
+    assert_int_equal(rmdir(f->root), 0);
+    assert_int_equal(mkdir(f->root, 0700), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_STORE(files_that_were_there_before_are_objects),
         WITH_STORE(a_store_that_is_only_read_is_not_written_to),
+        WITH_STORE(a_put_over_nothing_leaves_an_empty_directory_empty),
         WITH_STORE(a_link_leads_nowhere),
         WITH_STORE(the_stores_own_directory_cannot_be_a_link),
         WITH_STORE(the_root_itself_may_be_reached_through_a_link),

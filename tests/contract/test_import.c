@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,7 @@ static const char *epoch(struct world *w, int64_t ms)
     return rp_arena_fmt(&w->arena, "%" PRId64, ms);
 }
 
+static bool was_limited;
 /* All of it; the counts are the import's, the last batch is lost. */
 static struct rp_import_counts import_with(struct world *w, struct rp_import how)
 {
@@ -77,6 +79,7 @@ static struct rp_import_counts import_with(struct world *w, struct rp_import how
     while ((r = rp_import_next(&import, w->catalog, &err)) > 0)
         continue;
     ok(r);
+    was_limited = import.limited;
     return import.counts;
 }
 
@@ -182,6 +185,10 @@ static void a_reason_is_cut_between_characters(void **state)
         strcat(text, "\xe2\x82\xac");
     rp_import_read(&meta, GRACE, &note);
     assert_int_equal(strlen(note.reason), 198);
+    memset(text, 'x', RP_REASON_MAX);
+    text[RP_REASON_MAX] = '\0';
+    rp_import_read(&meta, GRACE, &note);
+    assert_string_equal(note.reason, text); /* as long as one may be */
     strcpy(text, "bad \xff bytes");
     rp_import_read(&meta, GRACE, &note);
     assert_string_equal(note.reason, "bad ");
@@ -285,10 +292,26 @@ static void the_limit_counts_marks_and_the_prefix_bounds_the_walk(void **state)
     for (int round = 1; round <= 3; round++) {
         assert_int_equal(import_with(w, (struct rp_import){ .limit = 7, .prefix = "p/" }).marked, round < 3 ? 7 : 6);
         assert_int_equal(world_count(w, RP_MARKED), round < 3 ? 7 * round : 20);
+        assert_int_equal(was_limited, round < 3);
     }
     assert_int_equal(world_newest(w, "p/06").state, RP_MARKED);
     assert_int_equal(import_with(w, (struct rp_import){ .limit = 7, .prefix = "p/" }).already_marked, 20);
+    assert_int_equal(import_with(w, (struct rp_import){ .limit = 1, .prefix = "q" }).marked, 1);
+    assert_false(was_limited); /* there was no more */
+}
+
+static void a_newer_upload_that_asks_for_it_has_a_mark_of_its_own(void **state)
+{
+    struct world *w = *state;
+    int64_t now = rp_clock_now_ms(NULL);
+    annotated(w, "k", "true", NULL, epoch(w, now + 2 * DAY));
     assert_int_equal(import_all(w).marked, 1);
+    world_put(w, "k", "newer and longer");
+    const struct rp_pair fields[] = { { "marked_for_deletion", "true" } };
+    annotate(w, "k", fields, 1);
+    struct rp_import_counts c = import_all(w);
+    assert_int_equal(c.marked, 1);
+    assert_int_equal(c.already_marked, 0);
 }
 
 static void a_store_of_several_pages_is_walked_to_its_end(void **state)
@@ -371,6 +394,37 @@ static int get_is_unavailable(void *ctx, const char *call, const char *key, stru
     return strcmp(call, "get") == 0 && key != NULL && strcmp(key, "many/01500") == 0
                ? rp_error_set(e, RP_EUNAVAILABLE, "no answer")
                : 0;
+}
+
+static struct {
+    int code;
+    atomic_int asked;
+} outage;
+
+static int nothing_is_read(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx;
+    if (strcmp(call, "get") != 0 || key == NULL) return 0;
+    atomic_fetch_add(&outage.asked, 1);
+    return rp_error_set(e, outage.code, "no answer");
+}
+
+/* Whatever says that it is not about this one object; and it is not asked for all the others in vain. */
+static void trouble_of_the_store_as_a_whole_ends_the_import(void **state)
+{
+    struct world *w = *state;
+    static const int codes[] = { RP_EUNAVAILABLE, RP_EUNKNOWN, RP_EBUSY, RP_ENOMEM, RP_ECONFIG };
+    world_put_many(w, 400, 1);
+    w->before = nothing_is_read;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        RP_CLEANUP(rp_import_end) struct rp_import import = { .place = &w->place, .prefix = "", .actor = "tester" };
+        outage.code = codes[i];
+        atomic_store(&outage.asked, 0);
+        ok(rp_import_begin(&import, &err));
+        assert_int_equal(rp_import_next(&import, w->catalog, &err), codes[i]);
+        assert_true(atomic_load(&outage.asked) < 100);
+    }
+    w->before = NULL;
 }
 
 static void one_object_that_cannot_be_read_harms_no_other(void **state)
@@ -493,6 +547,8 @@ int main(void)
         ALL(a_guarantee_that_is_too_weak_refuses),
         ALL(NEWER_WINS_an_upload_after_its_annotation_was_read_is_not_marked),
         ALL(one_object_that_cannot_be_read_harms_no_other),
+        ALL(trouble_of_the_store_as_a_whole_ends_the_import),
+        ALL(a_newer_upload_that_asks_for_it_has_a_mark_of_its_own),
         ALL(a_store_that_fails_ends_the_import_and_the_next_goes_on),
         ALL(test_M2_the_annotated_objects_new_identity_becomes_the_marks),
     };

@@ -25,7 +25,7 @@ static struct rp_error err;
 /* The world's store, with a probe and a clock that say what a test likes. */
 static struct rp_store_ops lying;
 static struct {
-    enum rp_level level, undeclared;
+    enum rp_level level, undeclared, looked; /* looked: without a canary */
     _Atomic int canaries, looks;
     int code;
     int64_t ahead_ms;
@@ -40,7 +40,7 @@ static int lie_about_level(struct rp_store *store, bool may_write, struct rp_pro
     else
         lies.looks++;
     if (lies.code < 0) return rp_error_set(e, lies.code, "nobody answers");
-    *out = (struct rp_probed){ .level = may_write ? lies.level : RP_LEVEL_WINDOW, .undeclared = lies.undeclared };
+    *out = (struct rp_probed){ .level = may_write ? lies.level : lies.looked, .undeclared = lies.undeclared };
     out->findings[out->n_findings++] = (struct rp_finding){ .name = "list order", .holds = true };
     return 0;
 }
@@ -228,6 +228,73 @@ static void test_a_change_of_level_has_its_audit_row(void **state)
     assert_true(rp_place_is_weak(&w->place));
 }
 
+static int note_tx(struct rp_tx *tx, void *place, struct rp_error *e)
+{
+    return rp_standing_note_changed(tx, place, "k", "another", e);
+}
+
+static void test_what_was_seen_counts_before_what_is_remembered(void **state)
+{
+    struct world *w = *state;
+    lies.level = RP_LEVEL_VERSION;
+    stand(w, RP_LEVEL_WINDOW, false);
+    assert_int_equal(rp_standing_probed_at_ms(&w->place), 0);
+    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    int64_t at_ms = rp_standing_probed_at_ms(&w->place);
+    assert_true(at_ms > 0);
+    /* another process remembers otherwise */
+    world_script(w, "UPDATE meta SET word = 'etag', number = 1 WHERE name LIKE 'level:%%'");
+    ok(rp_standing_recall(w->catalog->db, &w->place, &err));
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
+    assert_int_equal(rp_standing_probed_at_ms(&w->place), at_ms);
+    stand(w, RP_LEVEL_WINDOW, true); /* settled: the memory is another's */
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
+    /* who may only look knows less than what is remembered, and more than nothing */
+    stand(w, RP_LEVEL_WINDOW, false);
+    w->config.mode = RP_MODE_OBSERVE;
+    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_ETAG);
+    world_script(w, "DELETE FROM meta WHERE name LIKE 'level:%%'");
+    stand(w, RP_LEVEL_WINDOW, false);
+    lies.looked = RP_LEVEL_VERSION;
+    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
+    assert_int_equal(lies.canaries, 1);
+}
+
+static void test_to_look_what_is_remembered_will_do(void **state)
+{
+    struct world *w = *state;
+    stand(w, RP_LEVEL_WINDOW, false);
+    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    stand(w, RP_LEVEL_WINDOW, false);
+    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_LOOK, &err));
+    assert_int_equal(lies.looks, 0);
+    /* but not to mark, what was seen on a day that is yet to come */
+    world_script(w, "UPDATE meta SET number = number + %lld WHERE name LIKE 'level:%%'", (long long)DAY);
+    stand(w, RP_LEVEL_WINDOW, false);
+    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_MARK, &err));
+    assert_int_equal(lies.canaries, 2);
+}
+
+/* Who looks or probes learns of it, though no mark and no sweep of this process saw it. */
+static void test_a_broken_promise_is_learned_on_the_way(void **state)
+{
+    struct world *w = *state;
+    w->config.keys = RP_KEYS_WRITE_ONCE;
+    stand(w, RP_LEVEL_WINDOW, false);
+    ok(rp_catalog_transact(w->catalog, note_tx, &w->place, &err));
+    ok(rp_catalog_transact(w->catalog, note_tx, &w->place, &err));
+    assert_int_equal(audited(w, "store.keys_changed"), 1);
+    assert_int_equal(rp_standing_changed_at_ms(&w->place), 0);
+    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    assert_true(rp_standing_changed_at_ms(&w->place) > 0);
+    rp_standing_revoke(&w->place, 0);
+    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_LOOK, &err));
+    assert_true(rp_standing_changed_at_ms(&w->place) > 0);
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
+}
+
 /* ---- a store that is too weak for plain objects ---- */
 
 static void test_only_what_we_named_is_swept_in_a_weak_store(void **state)
@@ -264,6 +331,15 @@ static void test_only_what_we_named_is_swept_in_a_weak_store(void **state)
     assert_false(world_exists(w, "plain"));
 }
 
+static int count_planned(void *ctx, const struct rp_place *place, const struct rp_mark *m, struct rp_error *e)
+{
+    (void)place;
+    (void)e;
+    assert_true(rp_mark_is_named(m));
+    ++*(int *)ctx;
+    return 0;
+}
+
 static void test_a_copy_in_quarantine_is_erased_in_a_weak_store(void **state)
 {
     struct world *w = *state;
@@ -276,17 +352,12 @@ static void test_a_copy_in_quarantine_is_erased_in_a_weak_store(void **state)
     assert_true(world_exists(w, rp_quarantine_key(id, key)));
     stand(w, RP_LEVEL_WINDOW, true);
     world_pass(w, 8 * DAY);
+    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    int planned = 0;
+    ok(rp_sweeper_plan(&sweeper, count_planned, &planned, &err));
+    assert_int_equal(planned, 1);
     assert_string_equal(world_sweep(w)->outcome, "done");
     assert_false(world_exists(w, key));
-}
-
-static int count_planned(void *ctx, const struct rp_place *place, const struct rp_mark *m, struct rp_error *e)
-{
-    (void)place;
-    (void)e;
-    assert_true(rp_mark_is_named(m));
-    ++*(int *)ctx;
-    return 0;
 }
 
 static void test_a_pass_over_a_weak_store_does_not_spin_and_a_plan_says_the_same(void **state)
@@ -374,11 +445,6 @@ static void test_write_once_ends_when_a_mark_finds_another_upload(void **state)
     assert_true(rp_place_is_weak(&w->place));
 }
 
-static int note_tx(struct rp_tx *tx, void *place, struct rp_error *e)
-{
-    return rp_standing_note_changed(tx, place, "k", "another", e);
-}
-
 /* What another process has seen counts at the next claim. */
 static void test_a_promise_that_another_process_saw_broken_ends_here_too(void **state)
 {
@@ -406,6 +472,15 @@ static void test_another_bucket_under_the_same_name_begins_anew(void **state)
     stand(w, RP_LEVEL_WINDOW, false);
     assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
     assert_int_equal(rp_standing_probed_at_ms(&w->place), 0);
+    /* nor is the same bucket elsewhere the same, nor one whose name ends where another's begins */
+    static const char *const others[][2] = { { "https://one", "first" }, { "x", "yz" }, { "xy", "z" } };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        w->config.endpoint = others[i][0];
+        w->config.bucket = others[i][1];
+        stand(w, RP_LEVEL_WINDOW, false);
+        assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
+        ok(rp_standing_probe(w->catalog, &w->place, &err));
+    }
 }
 
 static void test_a_file_whose_object_changed_breaks_no_promise(void **state)
@@ -443,6 +518,11 @@ static void test_X7_a_store_whose_clock_is_off_is_not_swept_and_named(void **sta
     stand(w, RP_LEVEL_ETAG, true);
     world_put(w, "k", "x");
     (void)mark(w, "k");
+    ok(rp_standing_ask_clock(&w->place, NULL, &err));
+    assert_int_equal(rp_standing_clock_ahead_ms(&w->place), 0); /* told between two looks at ours */
+    lies.ahead_ms = -6 * RP_MINUTE_MS;
+    ok(rp_standing_ask_clock(&w->place, NULL, &err));
+    assert_true(llabs(rp_standing_clock_ahead_ms(&w->place) - lies.ahead_ms) < 10 * RP_SECOND_MS);
     lies.ahead_ms = 6 * RP_MINUTE_MS;
     ok(rp_standing_ask_clock(&w->place, NULL, &err));
     assert_true(llabs(rp_standing_clock_ahead_ms(&w->place) - lies.ahead_ms) < 10 * RP_SECOND_MS);
@@ -492,6 +572,9 @@ int main(void)
         BOTH(test_a_settled_store_and_one_in_mode_observe_get_no_canary),
         BOTH(test_a_dry_run_looks_and_writes_nothing),
         BOTH(test_a_change_of_level_has_its_audit_row),
+        BOTH(test_what_was_seen_counts_before_what_is_remembered),
+        BOTH(test_to_look_what_is_remembered_will_do),
+        BOTH(test_a_broken_promise_is_learned_on_the_way),
         BOTH(test_only_what_we_named_is_swept_in_a_weak_store),
         BOTH(test_a_copy_in_quarantine_is_erased_in_a_weak_store),
         BOTH(test_a_pass_over_a_weak_store_does_not_spin_and_a_plan_says_the_same),

@@ -63,6 +63,35 @@ static void put_new_never_overwrites(void **state)
     assert_true(rp_identity_equal(&made, &now));
 }
 
+static void put_over_takes_the_place_of_exactly_that_upload(void **state)
+{
+    struct rp_store *s = store_of(state);
+    const struct rp_identity first = put_text(s, "k", "one");
+    struct rp_identity over = first, stale = first;
+    ok(put_bytes(s, "k", "second", 6, NULL, RP_PUT_OVER, &over, &error));
+    expect_text(s, "k", "second");
+    struct rp_identity now = identity_of(s, "k");
+    assert_true(rp_identity_equal(&over, &now));
+    assert_int_equal(put_bytes(s, "k", "third", 5, NULL, RP_PUT_OVER, &stale, &error), RP_ECHANGED);
+    assert_true(rp_identity_equal(&stale, &first));
+    expect_text(s, "k", "second");
+    ok(put_bytes(s, "k", "fourth", 6, NULL, RP_PUT_OVER, &over,
+                 &error)); /* what a put over gave is good for the next one */
+    expect_text(s, "k", "fourth");
+}
+
+static void put_over_nothing_writes_nothing(void **state)
+{
+    struct rp_store *s = store_of(state);
+    struct rp_identity other = put_text(s, "other", "x"), over = other;
+    assert_int_equal(put_bytes(s, "k", "one", 3, NULL, RP_PUT_OVER, &over, &error), RP_ENOTFOUND);
+    assert_true(rp_identity_equal(&over, &other));
+    expect_absent(s, "k");
+    assert_int_equal(remove_one(s, "other", &other), RP_OUT_DELETED);
+    assert_int_equal(put_bytes(s, "other", "two", 3, NULL, RP_PUT_OVER, &over, &error), RP_ENOTFOUND);
+    expect_absent(s, "other");
+}
+
 static int64_t failing_read(void *ctx, void *to, size_t n, struct rp_error *err)
 {
     int *calls = ctx;
@@ -639,6 +668,47 @@ static void of_several_put_new_exactly_one_wins(void **state)
     }
 }
 
+struct rival {
+    struct rp_store *store;
+    struct rp_identity over;
+    char text[16];
+    int code;
+};
+
+static void *put_over(void *ctx)
+{
+    struct rival *r = ctx;
+    r->code = put_bytes(r->store, "contested", r->text, strlen(r->text), NULL, RP_PUT_OVER, &r->over, NULL);
+    return NULL;
+}
+
+static void of_several_put_over_exactly_one_wins(void **state)
+{
+    struct rp_store *s = store_of(state);
+    struct rp_identity now = put_text(s, "contested", "first");
+    for (int round = 0; round < 20; round++) {
+        pthread_t threads[4];
+        struct rival rivals[4];
+        const struct rival *winner = NULL;
+        for (int i = 0; i < 4; i++) {
+            rivals[i] = (struct rival){ .store = s, .over = now };
+            snprintf(rivals[i].text, sizeof rivals[i].text, "%d of %d", i, round);
+            assert_int_equal(pthread_create(&threads[i], NULL, put_over, &rivals[i]), 0);
+        }
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
+        for (int i = 0; i < 4; i++) {
+            assert_true(rivals[i].code == 0 || rivals[i].code == RP_ECHANGED);
+            if (rivals[i].code < 0) continue;
+            assert_null(winner);
+            winner = &rivals[i];
+        }
+        assert_non_null(winner);
+        expect_text(s, "contested", winner->text);
+        now = identity_of(s, "contested");
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -646,6 +716,8 @@ int main(int argc, char **argv)
         WITH_STORE(put_replaces_and_gives_a_new_identity),
         WITH_STORE(an_identity_does_not_come_back_after_delete_and_upload),
         WITH_STORE(put_new_never_overwrites),
+        WITH_STORE(put_over_takes_the_place_of_exactly_that_upload),
+        WITH_STORE(put_over_nothing_writes_nothing),
         WITH_STORE(a_broken_upload_shows_nothing),
         WITH_STORE(headers_and_metadata_are_kept),
         WITH_STORE(metadata_has_limits),
@@ -667,6 +739,7 @@ int main(int argc, char **argv)
         WITH_STORE(probing_reports_the_level_and_leaves_nothing),
         WITH_STORE(several_threads_may_use_one_handle),
         WITH_STORE(of_several_put_new_exactly_one_wins),
+        WITH_STORE(of_several_put_over_exactly_one_wins),
     };
     ON_EVERY_BACKEND(tests, argc > 1 && strcmp(argv[1], "buckets") == 0);
 }

@@ -127,6 +127,28 @@ static void a_new_key_is_refused_early_and_late(void **state)
     assert_int_equal(left_over(state), 0);
 }
 
+static void a_put_over_is_judged_at_its_end(void **state)
+{
+    struct rp_store *s = store_of(state);
+    const struct rp_identity old = put_text(s, "k", "old");
+    struct rp_object_writer *first = begin(s, "k", RP_PUT_OVER), *second = begin(s, "k", RP_PUT_OVER), *third = NULL;
+    struct rp_identity over = old, stale = old;
+    add(s, first, "first");
+    add(s, second, "second");
+    ok(s->ops->put_commit(second, &over, &error));
+    assert_int_equal(s->ops->put_commit(first, &stale, &error), RP_ECHANGED);
+    assert_true(rp_identity_equal(&stale, &old));
+    expect_text(s, "k", "second");
+    first = begin(s, "k", RP_PUT_OVER);
+    add(s, first, "first");
+    assert_int_equal(remove_one(s, "k", &over), RP_OUT_DELETED);
+    assert_int_equal(s->ops->put_commit(first, &over, &error), RP_ENOTFOUND);
+    expect_absent(s, "k");
+    assert_int_equal(s->ops->put_open(s, "k", NULL, RP_PUT_OVER, &third, &error), RP_ENOTFOUND);
+    assert_null(third);
+    assert_int_equal(left_over(state), 0);
+}
+
 static void bad_openings_are_refused(void **state)
 {
     struct rp_store *s = store_of(state);
@@ -327,6 +349,7 @@ int main(void)
         WITH_STORE(what_is_aborted_never_was),
         WITH_STORE(metadata_given_at_the_opening_is_kept_by_the_writer),
         WITH_STORE(a_new_key_is_refused_early_and_late),
+        WITH_STORE(a_put_over_is_judged_at_its_end),
         WITH_STORE(bad_openings_are_refused),
         WITH_STORE(any_part_can_be_read_in_any_order),
         WITH_STORE(a_reader_keeps_what_it_opened),

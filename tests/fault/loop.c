@@ -18,6 +18,13 @@
 #define TRIES      4
 #define SHOW_AT    5 /* failures of one program that are shown in full */
 #define WORLDS_MAX 4000
+#define KINDS_MAX  400
+
+#ifdef __SANITIZE_ADDRESS__
+#define SLICE 7 /* P3 */
+#else
+#define SLICE 1
+#endif
 
 #define DB     (1U << POINT_DB)
 #define STORE  (1U << POINT_STORE)
@@ -54,8 +61,14 @@ struct loop {
 };
 
 static struct {
-    int points, runs, healed;
+    int points, faults, runs, healed;
 } total;
+
+/* A call of a port together with a fault that struck it. */
+struct struck {
+    char call[24];
+    const struct variant *by;
+};
 
 static void failed(struct loop *l, const struct variant *v, int at, const char *when, const char *lines)
 {
@@ -140,7 +153,7 @@ static void run_with(struct loop *l, const struct variant *v, int at)
 }
 
 /* Without a fault: how many points there are, and that all is well. */
-static int count_points(struct loop *l, enum trial_kind kinds[TRIAL_POINTS_MAX])
+static int count_points(struct loop *l, struct trial_point points[TRIAL_POINTS_MAX])
 {
     struct trial_plan nothing = { .fault = FAULT_NONE };
     program_begin(l->program, l->t);
@@ -148,8 +161,7 @@ static int count_points(struct loop *l, enum trial_kind kinds[TRIAL_POINTS_MAX])
     trial_arm(l->t, &nothing);
     assert_int_equal(program_run(l->program, l->t), 0);
     int n = l->t->shared->points;
-    for (int i = 1; i <= n; i++)
-        kinds[i] = l->t->shared->point[i].kind;
+    memcpy(points, l->t->shared->point, sizeof l->t->shared->point);
     trial_disarm(l->t);
     check_after(l, NULL, 0);
     return n;
@@ -172,15 +184,30 @@ static bool applies(const struct variant *v, enum trial_kind kind, bool memory)
     return (kinds >> kind & 1) != 0 && !(memory && v->fault == FAULT_DEATH);
 }
 
+/* P3 */
+static bool is_in_slice(const struct variant *v, const char *call)
+{
+    static struct struck seen[KINDS_MAX];
+    static int n;
+    if (total.faults++ % SLICE == 0) return true;
+    for (int i = 0; i < n; i++)
+        if (seen[i].by == v && strcmp(seen[i].call, call) == 0) return false;
+    assert_true(n < KINDS_MAX);
+    seen[n].by = v;
+    snprintf(seen[n++].call, sizeof seen[0].call, "%s", call);
+    return true;
+}
+
 static void every_point_with(const struct program *p, bool memory)
 {
-    enum trial_kind kinds[TRIAL_POINTS_MAX];
+    struct trial_point points[TRIAL_POINTS_MAX];
     struct loop l = { .program = p, .t = trial_new(memory), .healed = calloc(WORLDS_MAX, RP_DIGEST_HEX) };
     assert_non_null(l.healed);
-    int n = count_points(&l, kinds);
+    int n = count_points(&l, points);
     for (int at = 1; at <= n; at++)
         for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++)
-            if (applies(&variants[v], kinds[at], memory)) run_with(&l, &variants[v], at);
+            if (applies(&variants[v], points[at].kind, memory) && is_in_slice(&variants[v], points[at].call))
+                run_with(&l, &variants[v], at);
     if (!memory) check_complete(&l, n);
     print_message("%s store: %d points, %d runs, %d worlds\n", memory ? "memory" : "directory", n, l.runs, l.n_healed);
     total.points += memory ? 0 : n;
@@ -207,7 +234,8 @@ int loop_main(const char *title, const struct program *programs, size_t n, const
                                         .initial_state = (void *)(uintptr_t)&programs[i] };
     if (filter != NULL) cmocka_set_test_filter(filter);
     int r = _cmocka_run_group_tests(title, tests, n, NULL, NULL);
-    print_message("%d points, %d runs, %d worlds healed\n", total.points, total.runs, total.healed);
+    print_message("%d points, %d faults, one in %d: %d runs, %d worlds healed\n", total.points, total.faults, SLICE,
+                  total.runs, total.healed);
     free(tests);
     return r;
 }

@@ -256,6 +256,8 @@ struct trial *trial_new(bool memory)
     RP_ASSERT(t != NULL);
     /* before the first connection; later ones change nothing. Fewer allocations are most of the time under a sanitizer. */
     (void)sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 512, 600);
+    (void)sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* T3: there are no others */
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     snprintf(t->dir, sizeof t->dir, "/dev/shm/reprieve-fault-XXXXXX");
     if (mkdtemp(t->dir) == NULL) {
         snprintf(t->dir, sizeof t->dir, "/tmp/reprieve-fault-XXXXXX");

@@ -12,7 +12,7 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck disable=SC1091 # a path made at run time
 . "$HERE/lib.sh"
 
-PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+PORT=$(python3 -IS -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 URL=http://127.0.0.1:$PORT
 PID='' TOKEN='' ADMIN='' ID='' KEY='' CALLS=0
 mkdir -p "$DIR/answers"
@@ -23,7 +23,7 @@ until_true() { # WHAT COMMAND...: within a minute
     shift
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || fail "$what"
-        sleep 0.05
+        sleep 0.1
     done
 }
 
@@ -99,9 +99,9 @@ live() { # NAME TEXT [MORE JSON]: an upload that is confirmed
     same "$(value "d['status']")" live
 }
 
-status_of() { curl -s -H "Authorization: Bearer $TOKEN" "$URL/v1/files/$1" | python3 -c 'import json,sys; print(json.load(sys.stdin)["status"])'; }
+status_of() { curl -s -H "Authorization: Bearer $TOKEN" "$URL/v1/files/$1" | python3 -IS -c 'import json,sys; print(json.load(sys.stdin)["status"])'; }
 has_status() { [ "$(status_of "$1")" = "$2" ]; }
-mark_state() { curl -s -H "Authorization: Bearer $TOKEN" "$URL/v1/marks/$1" | python3 -c 'import json,sys; print(json.load(sys.stdin)["state"])'; }
+mark_state() { curl -s -H "Authorization: Bearer $TOKEN" "$URL/v1/marks/$1" | python3 -IS -c 'import json,sys; print(json.load(sys.stdin)["state"])'; }
 has_state() { [ "$(mark_state "$1")" = "$2" ]; }
 
 shapes_fit() {

@@ -81,7 +81,7 @@ check() {
 same() { [ "$1" = "$2" ] || fail "expected '$2', found '$1'${3:+ ($3)}"; }
 # Python over JSON lines: `lines` is the list of them, `d` the first.
 json_eval() { # EXPRESSION FILE
-    python3 -c 'import json, sys
+    python3 -IS -c 'import json, sys
 lines = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8") if line.strip()]
 d = lines[0] if lines else None
 found = eval(sys.argv[1], {"lines": lines, "d": d})

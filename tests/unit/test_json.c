@@ -169,6 +169,16 @@ static void a_failed_buffer_stays_as_it_is(void **state)
     assert_string_equal(rp_buf_text(&b), "ab");
 }
 
+static void what_there_was_no_memory_for_is_not_written(void **state)
+{
+    (void)state;
+    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(100);
+    rp_buf_str(&b, "x=");
+    assert_int_equal(rp_json_write(&b, NULL), RP_ENOMEM);
+    assert_string_equal(rp_buf_text(&b), "x=");
+    assert_int_equal(b.failed, RP_ENOMEM);
+}
+
 static void text_becomes_valid_utf8(void **state)
 {
     (void)state;
@@ -269,6 +279,7 @@ int main(void)
         cmocka_unit_test(siblings_do_not_count_as_nesting),
         cmocka_unit_test(a_value_that_does_not_fit_leaves_no_half_of_it),
         cmocka_unit_test(a_failed_buffer_stays_as_it_is),
+        cmocka_unit_test(what_there_was_no_memory_for_is_not_written),
         cmocka_unit_test(text_becomes_valid_utf8),
         cmocka_unit_test(repair_and_jansson_agree_on_what_is_valid),
         cmocka_unit_test(times_are_written_with_milliseconds),

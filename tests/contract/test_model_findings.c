@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the models (models/) found in the rules, mended since: docs/proof.md, "Models". */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../sim/bucket.h"
+#include "core/hold.h"
+#include "core/quarantine.h"
+#include "lib/uploads.h"
+#include "lib/world.h"
+
+static struct rp_error err;
+static bool late_deletes;
+
+static enum bucket_fate fate(void *ctx, const char *call, const char *key)
+{
+    (void)ctx;
+    (void)key;
+    return late_deletes && strcmp(call, "delete") == 0 ? BUCKET_LATE : BUCKET_DONE;
+}
+
+static void gone(void *ctx, const struct bucket_object *object, bool overwritten)
+{
+    (void)ctx, (void)object, (void)overwritten;
+}
+
+static int64_t now(void *ctx)
+{
+    return rp_clock_now_ms(&((struct world *)ctx)->host_clock);
+}
+
+/* Where identical bytes cannot be told apart, a delete that was sent before the return takes the object all the same: its bytes are kept. */
+static void test_the_copy_outlives_a_late_delete_of_what_was_returned(void **state)
+{
+    struct world *w = *state;
+    struct world_steps one, two;
+    struct bucket *bucket = bucket_new(BUCKET_ETAG);
+    const struct bucket_hooks hooks = { .request = fate, .gone = gone, .now_ms = now, .ctx = w };
+    struct bucket_object object;
+    rp_store_close(w->place.store);
+    ok(bucket_handle(bucket, &hooks, false, &w->place.store, &err));
+    struct rp_probed probed;
+    ok(w->place.store->ops->probe(w->place.store, true, &probed, &err));
+    w->config.mode = RP_MODE_QUARANTINE;
+    bucket_upload(bucket, "a", "precious", now(w), NULL);
+    world_mark(w, "a", 0);
+    world_pass(w, RP_SECOND_MS);
+
+    world_steps_begin(w, w->catalog, "main", &one);
+    world_steps_claim(w, w->catalog, &one);
+    late_deletes = true; /* copied aside; the delete is sent, and acts later than anybody waits */
+    world_steps_erase(w, w->catalog, &one);
+    late_deletes = false;
+    assert_int_equal(bucket_late(bucket), 1);
+    world_pass(w, RP_HOUR_MS); /* the worker is thought dead */
+    world_steps_begin(w, w->catalog, "other", &two);
+    world_steps_claim(w, w->catalog, &two);
+    world_steps_erase(w, w->catalog, &two);
+    ok(rp_sweep_finish(w->catalog, &w->rules, &two.batch, &two.run, &err));
+    assert_int_equal(world_newest(w, "a").state, RP_PURGED);
+
+    struct rp_reprieve_answer answer = world_restore(w, "a");
+    assert_int_equal(answer.what, RP_REPRIEVE_RETURNED);
+    assert_true(bucket_look(bucket, "a", &object));
+    bucket_settle(bucket, 0); /* now it acts */
+    world_pass(w, 20 * RP_HOUR_MS);
+    assert_int_equal(world_sweep(w)->code, 0);
+    char copy[RP_QUARANTINE_KEY];
+    assert_true(bucket_look(bucket, rp_quarantine_key(world_newest(w, "a").id, copy), &object));
+    assert_string_equal(object.text, "precious");
+    bucket_free(bucket);
+    world_steps_done(&one);
+    world_steps_done(&two);
+}
+
+static void test_hold_lists_a_dead_letter(void **state)
+{
+    struct world *w = *state;
+    struct rp_hold_request request = {
+        .scope = RP_SCOPE_SUBJECT, .place = &w->place, .key = "a", .reason = "", .actor = "test"
+    };
+    struct rp_hold_answer answer = { 0 };
+    world_put(w, "a", "precious");
+    world_mark(w, "a", 0);
+    world_script(w, "UPDATE mark SET state = 6, was = 3, next_at = NULL");
+    world_script(w, "INSERT INTO dead_letter (id, mark_id, from_state, attempts, error, died_at, open) "
+                    "SELECT 1, id, 3, 3, 'no answer', 1, 1 FROM mark");
+    ok(rp_hold_place(w->catalog, &request, &w->arena, &answer, &err));
+    assert_int_equal(answer.claimed.n, 1); /* its purge has begun, and a delete of it may be on its way */
+}
+
+/* The URL is used once more, after the object went and before the time of late PUTs is over. */
+static void test_a_put_after_the_erasure_is_cleaned_up(void **state)
+{
+    struct world *w = *state;
+    struct world_steps one;
+    struct rp_file_command c;
+    int64_t id = uploads_live(w, "a", "hello");
+    const char *key = uploads_file(w, id).key;
+    assert_int_equal(uploads_delete(w, id, 0, &c), 0);
+    world_pass(w, RP_SECOND_MS);
+    world_steps_begin(w, w->catalog, "lost", &one);
+    world_steps_claim(w, w->catalog, &one);
+    world_steps_erase(w, w->catalog, &one);
+    ok(rp_run_end(w->catalog, &one.run, "failed", &err)); /* it dies before it can finish */
+    assert_false(world_exists(w, key));
+    world_put(w, key, "hello");
+    for (int days = 0; days < 4; days++) {
+        world_pass(w, 26 * RP_HOUR_MS);
+        assert_int_equal(world_sweep(w)->code, 0);
+    }
+    uploads_expect(w, id, RP_FILE_PURGED);
+    assert_false(world_exists(w, key)); /* EVENTUAL */
+}
+
+static void test_a_put_after_the_move_to_quarantine_is_cleaned_up(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    w->config.mode = RP_MODE_QUARANTINE;
+    int64_t id = uploads_live(w, "a", "hello");
+    const char *key = uploads_file(w, id).key;
+    assert_int_equal(uploads_delete(w, id, 0, &c), 0);
+    world_pass(w, RP_SECOND_MS);
+    assert_int_equal(world_sweep(w)->code, 0);
+    assert_false(world_exists(w, key));
+    world_put(w, key, "hello");
+    for (int days = 0; days < 30; days++) {
+        world_pass(w, 26 * RP_HOUR_MS);
+        assert_int_equal(world_sweep(w)->code, 0);
+    }
+    uploads_expect(w, id, RP_FILE_PURGED);
+    assert_false(world_exists(w, key)); /* EVENTUAL */
+}
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    world_make(w, DBS_SQLITE_FILE, WORLD_MEMORY);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world_drop(*state);
+    free(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_the_copy_outlives_a_late_delete_of_what_was_returned, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_put_after_the_erasure_is_cleaned_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_put_after_the_move_to_quarantine_is_cleaned_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hold_lists_a_dead_letter, set_up, tear_down)
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

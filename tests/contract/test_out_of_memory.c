@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every allocation fails once. The programs of tests/fault run again and again; each time another allocation that our own
+ * code asks for (malloc and its kin, an arena, jansson) is refused, once. The verb must say so, or do without; then the
+ * invariants hold, the user gives the command again, time passes, and they hold still.
+ *
+ * M1  Allocations are told apart by the calls that lead to them. Of those that are alike the first and the last of a program are refused,
+ *     OFTEN times over all programs.
+ * M2  The store's own memory is not refused, nor is what the trial looks with. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "fault/programs.h"
+#include "lib/starve.h"
+
+#define WORLDS_MAX  500
+#define TRIES       4
+#define OFTEN       2 /* times that memory is refused at one site, over all programs */
+#define REFUSED_MAX 50000
+
+/* ---- allocations ---- */
+
+static uint64_t *sites;
+static struct {
+    uint64_t *at; /* where memory was refused, once for each time */
+    size_t n;
+} refused;
+
+static int refused_before(uint64_t site)
+{
+    int n = 0;
+    for (size_t i = 0; i < refused.n; i++)
+        n += refused.at[i] == site;
+    return n;
+}
+
+/* What lies between the first and the last of its kind differs from them in nothing but the count. */
+static bool is_worth_it(int at, int n)
+{
+    bool first = true, last = true;
+    for (int i = 1; i <= n; i++) {
+        if (i < at && sites[i] == sites[at]) first = false;
+        if (i > at && sites[i] == sites[at]) last = false;
+    }
+    if ((!first && !last) || refused_before(sites[at]) >= OFTEN || refused.n == REFUSED_MAX) return false;
+    refused.at[refused.n++] = sites[at];
+    return true;
+}
+
+/* ---- the store: its own memory is not what is tried here ---- */
+
+struct starving {
+    const struct program *program;
+    struct trial *t;
+    struct rp_store *store;
+    char (*healed)[RP_DIGEST_HEX];
+    int n_healed, runs, said[2]; /* done without it; that it could not */
+};
+
+static int enter_store(void *ctx, const char *call, const char *key, struct rp_error *err)
+{
+    (void)ctx, (void)call, (void)key, (void)err;
+    starve_pause();
+    return 0;
+}
+
+static int leave_store(void *ctx, const char *call, const char *key, struct rp_error *err)
+{
+    (void)ctx, (void)call, (void)key, (void)err;
+    starve_resume();
+    return 0;
+}
+
+static void open_world(struct starving *s)
+{
+    struct rp_error err = { 0 };
+    struct rp_store_fault fault = { .before = enter_store, .after = leave_store };
+    trial_open(s->t);
+    assert_int_equal(rp_store_fault_wrap(s->t->faulty, &fault, &s->store, &err), 0);
+    s->t->place.store = s->store;
+}
+
+static void close_world(struct starving *s)
+{
+    rp_store_close(s->store);
+    s->store = NULL;
+    trial_reopen(s->t);
+}
+
+/* ---- the loop ---- */
+
+static void judge(struct starving *s, enum inv_when when, int at)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf lines = RP_BUF(1 << 16);
+    if (trial_check(s->t, when, &lines) == 0) return;
+    fail_msg("%s, allocation %d, %s:\n%s", s->program->name, at, when == INV_HEALED ? "healed" : "right after",
+             rp_buf_text(&lines));
+}
+
+static bool is_known(struct starving *s)
+{
+    char(*now)[RP_DIGEST_HEX] = &s->healed[s->n_healed];
+    trial_fingerprint(s->t, *now);
+    for (int i = 0; i < s->n_healed; i++)
+        if (strcmp(s->healed[i], *now) == 0) return true;
+    s->n_healed++;
+    assert_true(s->n_healed < WORLDS_MAX);
+    return false;
+}
+
+static void heal(struct starving *s, int at)
+{
+    judge(s, INV_ALWAYS, at);
+    int r = program_run(s->program, s->t);
+    for (int try = 1; r < 0 && try < TRIES; try++) {
+        trial_advance(s->t, 31 * RP_MINUTE_MS);
+        trial_reopen(s->t);
+        r = program_run(s->program, s->t);
+    }
+    if (r < 0) fail_msg("%s, allocation %d: given again, it fails: %s", s->program->name, at, rp_error_slug(r));
+    if (trial_heal(s->t) < 0) fail_msg("%s, allocation %d: does not heal", s->program->name, at);
+    judge(s, INV_HEALED, at);
+}
+
+/* A guard or a batch that could not be asked is told of the run or the mark, not of the memory; what does not fit into an arena is too big. */
+static bool says_so(int code)
+{
+    return code == RP_ENOMEM || code == RP_ETOOBIG || code == RP_EPARTLY || code == RP_EUNAVAILABLE;
+}
+
+static int run_refusing(struct starving *s, int at)
+{
+    program_begin(s->program, s->t);
+    open_world(s);
+    starve_arm(at);
+    int r = program_run(s->program, s->t);
+    int n = starve_disarm();
+    if (r < 0 && !says_so(r)) fail_msg("%s, allocation %d: it says %s", s->program->name, at, rp_error_slug(r));
+    s->said[r < 0]++;
+    s->runs++;
+    close_world(s);
+    if (!is_known(s)) heal(s, at);
+    return n;
+}
+
+static void every_allocation(void **state)
+{
+    struct starving s = { .program = *state, .t = trial_new(false), .healed = calloc(WORLDS_MAX, RP_DIGEST_HEX) };
+    assert_non_null(s.healed);
+    starve_note(sites);
+    int n = run_refusing(&s, 0);
+    for (int at = 1; at <= n; at++)
+        if (is_worth_it(at, n)) (void)run_refusing(&s, at);
+    print_message("%d allocations, %d refused: %d times done without, %d times refused; %d worlds\n", n, s.runs - 1,
+                  s.said[0] - 1, s.said[1], s.n_healed);
+    free(s.healed);
+    trial_free(s.t);
+}
+
+/* Where a step prepares what another system says, or looks by itself, memory is the test's own. */
+static bool is_tried(const struct program *p)
+{
+    static const char *const others[] = { "sweep with a guard", "a worker that lost its lease",
+                                          "sweep what is due on some clocks only", "commit a transaction",
+                                          "a transaction from its begin" };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(p->name, others[i]) == 0) return false;
+    return true;
+}
+
+static size_t add(struct CMUnitTest *tests, const struct program *programs, size_t n)
+{
+    size_t added = 0;
+    for (size_t i = 0; i < n; i++)
+        if (is_tried(&programs[i]))
+            tests[added++] = (struct CMUnitTest){ .name = programs[i].name,
+                                                  .test_func = every_allocation,
+                                                  .initial_state = (void *)(uintptr_t)&programs[i] };
+    return added;
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[100] = { 0 };
+    assert_true(programs_of_users_n + programs_of_sweeps_n + programs_of_files_n <= 100);
+    sites = calloc(STARVE_MAX, sizeof *sites);
+    refused.at = calloc(REFUSED_MAX, sizeof *refused.at);
+    if (sites == NULL || refused.at == NULL) return 1;
+    starve_json();
+    size_t n = add(tests, programs_of_users, programs_of_users_n);
+    n += add(tests + n, programs_of_sweeps, programs_of_sweeps_n);
+    n += add(tests + n, programs_of_files, programs_of_files_n);
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    int r = _cmocka_run_group_tests("every allocation fails once", tests, n, NULL, NULL);
+    free(sites);
+    free(refused.at);
+    return r;
+}
