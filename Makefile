@@ -8,7 +8,7 @@ TEST    ?=
 FUZZ_SECONDS ?= 5
 export FUZZ_SECONDS
 
-.PHONY: all check tidy format serve tour bench coverage install clean help
+.PHONY: all check tidy format serve tour bench soak coverage install clean help
 .NOTPARALLEL:
 
 all:
@@ -43,6 +43,11 @@ bench:
 	@ninja -C build-release
 	@tests/lib/with-postgres tests/lib/with-ceph meson test -C build-release --benchmark --verbose
 
+soak:
+	@tools/configure build-release
+	@ninja -C build-release sim/sim
+	@exec build-release/sim/sim --soak $(if $(FROM),--from $(FROM)) --jobs $$(nproc)
+
 coverage:
 	@tools/install-packages
 	@tools/coverage
@@ -59,7 +64,7 @@ clean:
 help:
 	@echo 'make            builds build/reprieve and build/libreprieve.{a,so}'
 	@echo 'make check      everything: tidy, gcc, clang, sanitizers, fuzzing, scenarios, crashes'
-	@echo '                  SUITE=unit      only that suite (unit contract fault scenario load crash threads fuzz models)'
+	@echo '                  SUITE=unit      only that suite (unit contract fault scenario load crash threads fuzz models sim)'
 	@echo '                  TEST=test_db    only that test'
 	@echo '                  FUZZ_SECONDS=5  time for each fuzz target'
 	@echo 'make tidy       format, lint, layering, lengths'
@@ -67,6 +72,7 @@ help:
 	@echo 'make serve      installs what is missing, builds, and runs the daemon on the embedded default (./reprieve-data)'
 	@echo 'make tour       sixty seconds with the command line, then with the daemon and curl, in directories of their own'
 	@echo 'make bench      the benchmarks, in a release build'
+	@echo 'make soak       the simulator until it is stopped (FROM=seed), in a release build; prints runs a second'
 	@echo 'make coverage   which branches of the rules and the catalog the tests take, and which they do not'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
 	@echo 'make clean      removes all build directories'

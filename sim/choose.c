@@ -89,6 +89,7 @@ static void choose_upload(struct sim *s, struct sim_random *r, struct sim_comman
     /* most of the time they do what makes sense next */
     if (sim_chance(r, 6000))
         c->verb = !f->put ? VERB_PUT : m != NULL && m->status == RP_FILE_PENDING ? VERB_CONFIRM : VERB_DELETE;
+    if (m != NULL && m->status == RP_FILE_DELETED && sim_chance(r, 4000)) c->verb = VERB_UNDELETE;
     if (c->verb == VERB_CONFIRM && f->txn != SIZE_MAX && sim_chance(r, 8000)) {
         c->txn = f->txn;
         c->verb = VERB_COMMIT;

@@ -81,8 +81,12 @@ static bool in_outage(struct sim_node *n)
 static enum bucket_fate deny(struct sim_node *n)
 {
     struct sim *s = n->sim;
-    for (size_t i = 0; i < s->model->n_marks; i++)
-        if (s->model->marks[i].holder == sim_holder(n)) s->model->marks[i].denials++;
+    for (size_t i = 0; i < s->model->n_marks; i++) {
+        struct model_mark *m = &s->model->marks[i];
+        if (m->holder != sim_holder(n) || m->denied_fence == m->fence) continue; /* once a claim */
+        m->denied_fence = m->fence;
+        m->denials++;
+    }
     return BUCKET_DENIED;
 }
 

@@ -110,6 +110,7 @@ static void test_a_put_after_the_erasure_is_cleaned_up(void **state)
     world_steps_claim(w, w->catalog, &one);
     world_steps_erase(w, w->catalog, &one);
     ok(rp_run_end(w->catalog, &one.run, "failed", &err)); /* it dies before it can finish */
+    world_steps_done(&one);
     assert_false(world_exists(w, key));
     world_put(w, key, "hello");
     for (int days = 0; days < 4; days++) {
