@@ -143,8 +143,6 @@ static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m,
                     m->due_at_ms - n->early_ms);
     if (r->next_at_ms < n->early_ms + s->rules.lease_ms - RP_SECOND_MS && n->jumps_at_begin == s->jumps)
         sim_violate(s, "FENCED", "%s was claimed for %" PRId64 " ms only", m->key, r->next_at_ms - n->early_ms);
-    if (m->denials > 3 * (s->rules.max_attempts + 1)) /* some were of other batches of the same node */
-        sim_violate(s, "AT-LEAST-ONCE", "%s is tried again after %d refusals", m->key, m->denials);
     if (r->old_next_ms > n->early_ms)
         sim_violate(s, "FENCED", "%s was claimed while another's lease was good for %" PRId64 " ms", m->key,
                     r->old_next_ms - n->early_ms);
@@ -199,7 +197,6 @@ static void judge_end(struct sim *s, struct sim_node *n, struct model_mark *m, i
 {
     if (m->state == RP_PURGED) judge_purged(s, m);
     if (m->state == RP_DEAD) sim_see(s, SIGHT_DEAD);
-    if (m->state == RP_DEAD || from == RP_DEAD) m->denials = 0;
     if (m->state == RP_REPRIEVED && n->command.verb == VERB_MARK && m->outcome != RP_END_SUPERSEDED)
         sim_violate(s, "STATES", "%s: a mark ended another one", m->key);
     if (m->state == RP_REPRIEVED && n->command.verb == VERB_RESTORE && m->file_id == 0 && !rp_quarantine_is(m->key) &&

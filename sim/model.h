@@ -19,8 +19,6 @@ struct model_mark {
     int64_t id, due_at_ms, next_at_ms, file_id, tenant_id, fence;
     char key[MODEL_KEY], etag[MODEL_ETAG], version[MODEL_ETAG];
     int state, was, outcome;
-    int denials; /* in how many claims the store refused to delete it */
-    int64_t denied_fence;
     int holder;     /* who claimed it: node and life; 0: nobody */
     bool returned;  /* of a copy in quarantine whose object was returned */
     bool late;      /* the second mark of an upload */

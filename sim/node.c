@@ -78,24 +78,12 @@ static bool in_outage(struct sim_node *n)
     return s->faults.on && s->now_ms < n->outage_ends_ms;
 }
 
-static enum bucket_fate deny(struct sim_node *n)
-{
-    struct sim *s = n->sim;
-    for (size_t i = 0; i < s->model->n_marks; i++) {
-        struct model_mark *m = &s->model->marks[i];
-        if (m->holder != sim_holder(n) || m->denied_fence == m->fence) continue; /* once a claim */
-        m->denied_fence = m->fence;
-        m->denials++;
-    }
-    return BUCKET_DENIED;
-}
-
 static enum bucket_fate fate_of_delete(struct sim_node *n)
 {
     struct sim *s = n->sim;
     struct sim_faults *f = &s->faults;
     if (sim_strikes(f, FAULT_STORE_STRICT)) s->strict_until_ms = s->now_ms + 10 * RP_DAY_MS;
-    if (f->on && s->now_ms < s->strict_until_ms) return deny(n);
+    if (f->on && s->now_ms < s->strict_until_ms) return BUCKET_DENIED;
     if (sim_strikes(f, FAULT_STORE_PARTLY)) return BUCKET_PARTLY;
     if (!sim_strikes(f, FAULT_STORE_FALSE)) return BUCKET_DONE;
     s->lied = true;

@@ -179,22 +179,32 @@ int sim_give_lift(struct sim_node *n)
 
 /* ---- those who run the place ---- */
 
+struct letters {
+    int64_t ids[16];
+    size_t n;
+};
+
 static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *err)
 {
+    struct letters *letters = ctx;
     (void)err;
-    *(int64_t *)ctx = dead->id;
+    if (letters->n < 16) letters->ids[letters->n++] = dead->id;
     return 0;
 }
 
+/* The first that can be decided: one whose copy in quarantine is being erased has to wait for that. */
 int sim_give_dead(struct sim_node *n)
 {
-    int64_t id = 0;
+    struct letters letters = { .n = 0 };
     enum rp_state as;
     struct rp_error err = { 0 };
-    int r = rp_dead_each(n->catalog->db, 0, 1, keep_letter, &id, &err);
-    if (r < 0 || id == 0) return r;
-    return n->command.flag ? rp_dead_retry(n->catalog, id, "main", ACTOR, &err)
-                           : rp_dead_keep(n->catalog, id, "main", ACTOR, &as, &err);
+    int r = rp_dead_each(n->catalog->db, 0, 16, keep_letter, &letters, &err);
+    if (r < 0 || letters.n == 0) return r;
+    r = RP_EHELD;
+    for (size_t i = 0; i < letters.n && r == RP_EHELD; i++)
+        r = n->command.flag ? rp_dead_retry(n->catalog, letters.ids[i], "main", ACTOR, &err)
+                            : rp_dead_keep(n->catalog, letters.ids[i], "main", ACTOR, &as, &err);
+    return r;
 }
 
 int sim_give_recover(struct sim_node *n)

@@ -99,8 +99,10 @@ static void others(struct sim *s)
 static void usurp(struct sim *s)
 {
     if (s->config.mode == RP_MODE_OBSERVE || !sim_strikes(&s->faults, FAULT_FOREIGN_OWNER)) return;
-    bucket_upload(s->bucket, RP_STORE_OWNER, "{\"catalog\":\"cat_another\",\"epoch\":400,\"environment\":\"prod\"}",
-                  sim_store_ms(s), NULL);
+    char record[120];
+    snprintf(record, sizeof record, "{\"catalog\":\"cat_another\",\"epoch\":%d,\"environment\":\"test\"}",
+             (int)sim_between(&s->luck, 0, 40));
+    bucket_upload(s->bucket, RP_STORE_OWNER, record, sim_store_ms(s), NULL);
     sim_say(s, "another catalog takes the store over");
 }
 

@@ -56,7 +56,6 @@
     X(UNKNOWN_IS_DELETED,     "unknown-is-deleted",     "EVENTUAL",      "an unknown outcome of a delete counts as deleted") \
     X(STORE_FAILURE_IS_GONE,  "store-failure-is-gone",  "EVENTUAL",      "objects of a store that failed count as gone") \
     X(LATE_MARK_MISSING,      "late-mark-missing",      "EVENTUAL",      "no second mark for a PUT that ends late")    \
-    X(ATTEMPTS_NOT_COUNTED,   "attempts-not-counted",   "AT-LEAST-ONCE", "a failing purge is tried for ever")          \
     X(DEAD_LETTER_MISSING,    "dead-letter-missing",    "AT-LEAST-ONCE", "a dead mark has no letter that a person would find") \
     X(KEY_NOT_KEPT,           "key-not-kept",           "IDEMPOTENT",    "answers are not kept under their Idempotency-Key") \
     X(KEY_BODY_IGNORED,       "key-body-ignored",       "IDEMPOTENT",    "a key with another body gets the first one's answer") \

@@ -56,7 +56,6 @@ struct rp_move rp_sweep_judge(const struct rp_mark *mark, const struct rp_sweep_
     const char *note = item->note[0] != 0 ? item->note : "the store did not say whether it was deleted";
     if (attempts >= rules->max_attempts)
         return (struct rp_move){ .mark = mark, .to = RP_DEAD, .attempts = attempts, .note = note };
-    if (RP_MUTANT(ATTEMPTS_NOT_COUNTED)) return try_again(mark, 0, now_ms + rules->retry_most_ms, note);
     return try_again(mark, attempts, now_ms + rp_sweep_backoff_ms(rules, attempts, random), note);
 }
 
