@@ -10,7 +10,7 @@
 static int give(struct sim_node *n, enum sim_verb verb, bool flag)
 {
     n->began_at = n->sim->steps;
-    n->owned_at_begin = sim_owns(n->sim, n);
+    n->owned = sim_owns(n->sim, n);
     n->jumps_at_begin = n->sim->jumps;
     n->early_ms = 0;
     n->serial = bucket_counts(n->sim->bucket).puts;

@@ -150,8 +150,7 @@ static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m,
         sim_violate(s, "HOLD", "%s was claimed in spite of a hold", m->key);
     if (is_weak(s) && m->file_id == 0 && !rp_quarantine_is(m->key))
         sim_violate(s, "HONEST", "%s was claimed, and the store cannot delete exactly that", m->key);
-    if (!n->owned_at_begin && !sim_owns(s, n))
-        sim_violate(s, "OWNER", "%s was claimed in a store that is not ours", m->key);
+    if (!n->owned && !sim_owns(s, n)) sim_violate(s, "OWNER", "%s was claimed in a store that is not ours", m->key);
     if (m->asks && m->state == RP_MARKED && r->to == RP_PURGING)
         sim_violate(s, "GUARD", "%s was claimed past its guard", m->key);
     if (m->state != RP_MARKED && m->holder != 0) {

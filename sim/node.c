@@ -213,7 +213,7 @@ static void begin(struct sim_node *n, const struct sim_command *c)
     n->early_ms = 0;
     n->began_at = s->steps;
     n->began_ms = s->now_ms;
-    n->owned_at_begin = c->verb != VERB_SWEEP || sim_owns(s, n);
+    n->owned = c->verb != VERB_SWEEP || sim_owns(s, n);
     n->jumps_at_begin = s->jumps;
     n->serial = bucket_counts(s->bucket).puts;
     n->sent_at_begin = s->sent;

@@ -124,9 +124,9 @@ struct sim_node {
         sent_at_begin; /* steps, jumps, uploads (the users' too), when the command began */
     int holds_made;
     bool wrong_tenant;
-    bool owned_at_begin; /* the store that it reaches was ours when the command began */
-    int refs[SIM_KEYS];  /* what the guard said in this command; -1: nothing */
-    int unresolved;      /* how often the database cannot be asked yet */
+    bool owned;         /* the store that it reaches was ours at some moment of the command */
+    int refs[SIM_KEYS]; /* what the guard said in this command; -1: nothing */
+    int unresolved;     /* how often the database cannot be asked yet */
     int64_t outage_ends_ms;
     struct sim_random random; /* of its users */
 };

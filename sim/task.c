@@ -208,6 +208,7 @@ bool sim_step(struct sim_node *n, bool may_switch, const char *call)
     if (s->steps >= s->steps_max) s->ending = true;
     if (may_switch && sim_chance(&s->order, s->switching)) sim_sleep(s, 0);
     note_clocks(n);
+    if (!n->owned) n->owned = sim_owns(s, n);
     if (n->dead) return false; /* somebody found a violation meanwhile */
     if (!sim_strikes(&s->faults, n->command.verb == VERB_START ? FAULT_CRASH_STARTING : FAULT_CRASH)) return true;
     sim_say(s, "node %d crashes before %s", n->index, call);

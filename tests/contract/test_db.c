@@ -715,10 +715,8 @@ static void injected_faults_keep_the_contract(void **state)
 {
     struct dbs *t = *state;
     struct injection i = { 0 };
-    struct rp_db *wrapped = NULL;
-    ok(rp_db_fault_wrap(t->db, &(struct rp_db_fault){ .before = inject_before, .after = inject_after, .ctx = &i },
-                        &wrapped, &err));
-    t->db = wrapped;
+    struct rp_db_fault fault = { .before = inject_before, .after = inject_after, .ctx = &i };
+    ok(rp_db_fault_wrap(t->db, &fault, &t->db, &err));
     ok(write_one(t->db));
     ok(rp_db_exec(t->db, &delete_all, NULL, NULL, &err));
     check_fault(t, &i, "begin", false, RP_EUNAVAILABLE, 0);
