@@ -195,7 +195,8 @@ int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, cons
                       const char *actor, struct rp_error *refused, struct rp_error *err)
 {
     RP_CLEANUP(rp_file_work_done) struct rp_file_work work = { 0 };
-    int r = rp_file_work_load(&work, tx, &file_id, 1, RP_LOAD_MARKS, RP_FILE_FAMILY_MAX + 2, err);
+    int r = rp_file_work_load(&work, tx, &file_id, 1, RP_LOAD_MARKS, RP_FILE_FAMILY_MAX + 4, err);
+    if (r == 0) r = rp_file_work_owners(&work, RP_FILE_DELETED, err);
     if (r < 0) return r;
     struct rp_file_slot *slot = rp_file_work_find(&work, file_id);
     if (slot == NULL) return rp_error_set(err, RP_ECORRUPT, "a mark's file is gone from the catalog");
@@ -207,6 +208,7 @@ int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, cons
         rp_error_set(refused, RP_ETOOLATE, "too late: its time in quarantine is over");
         return 0;
     }
+    if (rp_file_check_owners(&work, &slot->file, refused) < 0) return 0;
     r = rp_file_work_living(&work, &slot->file.tenant_id, &slot->file.name, 1, err);
     if (r < 0) return r;
     if (rp_file_work_holder(&work, slot->file.tenant_id, slot->file.name) != NULL) {

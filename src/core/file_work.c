@@ -168,7 +168,7 @@ int rp_file_work_living(struct rp_file_work *work, const int64_t *tenants, const
     return r < 0 ? r : add_files(work, ids, wanted, false, err);
 }
 
-int rp_file_work_owners(struct rp_file_work *work, struct rp_error *err)
+int rp_file_work_owners(struct rp_file_work *work, enum rp_status of, struct rp_error *err)
 {
     int64_t *ids = rp_arena_array(work->tx->arena, 2 * work->n + 1, sizeof *ids);
     size_t n = 0;
@@ -176,7 +176,7 @@ int rp_file_work_owners(struct rp_file_work *work, struct rp_error *err)
     for (size_t i = 0; i < work->n && work->families; i++) {
         const struct rp_file *f = &work->slots[i].file;
         const int64_t owners[] = { f->parent_id, f->source_id };
-        for (size_t k = 0; k < 2 && f->status == RP_FILE_PENDING; k++)
+        for (size_t k = 0; k < 2 && f->status == of; k++)
             if (owners[k] != 0 && rp_file_work_find(work, owners[k]) == NULL) ids[n++] = owners[k];
     }
     return n > 0 ? rp_file_work_add(work, ids, n, err) : 0;
@@ -194,7 +194,7 @@ int rp_file_check_owners(struct rp_file_work *work, const struct rp_file *file, 
         rp_error_set(err, pending ? RP_ENOTLIVE : RP_EOWNERGONE, "'%s' belongs to %s, which is %s", file->name,
                      rp_id_format(RP_ID_FILE, owner->file.id, id), rp_status_name(owner->file.status));
         return rp_error_hint(err, pending ? "confirm that file first"
-                                          : "a file does not outlive what it belongs to; upload it for itself");
+                                          : "restore that file first; or upload this one for itself");
     }
     return 0;
 }

@@ -46,8 +46,8 @@ void rp_file_work_done(struct rp_file_work *work); /* also the RP_CLEANUP functi
 struct rp_file_slot *rp_file_work_find(struct rp_file_work *work, int64_t id);
 /* Adds these files, none of which is loaded, within the room for later ones. Doubles are fine. */
 int rp_file_work_add(struct rp_file_work *work, int64_t *ids, size_t n, struct rp_error *err);
-/* What the pending ones among them belong to, up to two more for each, within the room for later ones. */
-int rp_file_work_owners(struct rp_file_work *work, struct rp_error *err);
+/* What those of them with this status belong to, up to two more for each, within the room for later ones. */
+int rp_file_work_owners(struct rp_file_work *work, enum rp_status of, struct rp_error *err);
 /* K4: RP_ENOTLIVE, RP_EOWNERGONE unless it may live now. */
 int rp_file_check_owners(struct rp_file_work *work, const struct rp_file *file, struct rp_error *err);
 /* Living files of these names that were not among the loaded ones, and what belongs to them. */

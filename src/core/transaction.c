@@ -226,7 +226,7 @@ static int load_members(struct rp_txn_command *c, struct rp_tx *tx, struct rp_fi
         names[i] = members.at[i].name;
     }
     r = rp_file_work_load(work, tx, ids, n, RP_LOAD_MARKS | RP_LOAD_BELOW, 3 * members.n + RP_FILE_FAMILY_MAX, err);
-    if (r == 0) r = rp_file_work_owners(work, err);
+    if (r == 0) r = rp_file_work_owners(work, RP_FILE_PENDING, err);
     return r < 0 ? r : rp_file_work_living(work, tenants, names, members.n, err);
 }
 

@@ -425,7 +425,7 @@ static int run_confirm(struct rp_tx *tx, struct rp_command *const *commands, siz
     for (size_t i = 0; i < n; i++)
         ids[i] = ((struct rp_file_command *)commands[i])->file_id;
     int r = rp_file_work_load(&work, tx, ids, n, RP_LOAD_MARKS, 3 * n + RP_FILE_FAMILY_MAX, err);
-    if (r == 0) r = rp_file_work_owners(&work, err);
+    if (r == 0) r = rp_file_work_owners(&work, RP_FILE_PENDING, err);
     if (r == 0) r = load_holders(&work, err);
     for (size_t i = 0; i < n && r == 0; i++)
         r = confirm_one(&work, (struct rp_file_command *)commands[i], err);

@@ -468,7 +468,8 @@ static const struct rp_route routes[] = {
       .body = &confirm_shape,
       .answer = &rp_shape_file,
       .status = 200,
-      .errors = "not_found not_uploaded not_pending in_transaction expired size_mismatch checksum_mismatch",
+      .errors = "not_found not_uploaded not_pending not_live owner_deleted in_transaction expired size_mismatch "
+                "checksum_mismatch",
       .summary = "Says that the bytes are there: they are looked at, and the file lives.",
       .example = "-X POST -d '{}'" },
     { .method = "DELETE",

@@ -352,7 +352,8 @@ static const struct rp_route routes[] = {
       .body = &commit_shape,
       .answer = &txn_shape,
       .status = 200,
-      .errors = "not_found not_uploaded not_pending size_mismatch checksum_mismatch changed not_open expired",
+      .errors = "not_found not_uploaded not_pending not_live owner_deleted size_mismatch checksum_mismatch changed "
+                "not_open expired",
       .body_max = (size_t)8 << 20,
       .summary =
           "Makes every file of the transaction live and marks what they replace, in one step. A refusal lists the "

@@ -488,6 +488,22 @@ static void test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end(void *
     assert_int_equal(world_count(w, RP_MARKED), 0);
 }
 
+static void test_S5_a_file_is_not_returned_without_what_it_belongs_to(void **state)
+{
+    struct world *w = *state;
+    w->config.mode = RP_MODE_QUARANTINE;
+    int64_t root = uploads_live(w, "root", "hello"), child = uploads_child(w, "child", root, 0);
+    delete (w, root);
+    int64_t root_mark = uploads_mark(w, root).id, child_mark = uploads_mark(w, child).id;
+    world_pass(w, 6 * DAY);
+    expect_sweep(w, 2);
+    assert_int_equal(restore_mark(w, child_mark).error.code, RP_EOWNERGONE);
+    uploads_expect(w, child, RP_FILE_DELETED);
+    assert_int_equal(restore_mark(w, root_mark).what, RP_REPRIEVE_RETURNED);
+    assert_int_equal(restore_mark(w, child_mark).what, RP_REPRIEVE_RETURNED);
+    uploads_expect(w, child, RP_FILE_LIVE);
+}
+
 static int deny_delete_then_copy(void *ctx, const char *call, const char *key, struct rp_error *e)
 {
     struct world *w = ctx;
@@ -663,6 +679,7 @@ int main(void)
         ALL(test_X3_a_held_file_is_neither_deleted_nor_purged),
         ALL(test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_returned),
         ALL(test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end),
+        ALL(test_S5_a_file_is_not_returned_without_what_it_belongs_to),
         ALL(test_S5_a_copy_that_a_dead_mark_left_is_erased_in_the_end),
         ALL(test_the_object_of_a_file_is_not_marked_by_its_key),
         ALL(test_restoring_the_mark_of_a_file_restores_the_file),
