@@ -52,6 +52,8 @@ static bool is_explained(struct sim *s, const struct bucket_object *o)
     if (strncmp(o->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0) return true; /* a canary */
     if (f != NULL && (f->status == RP_FILE_LIVE || f->status == RP_FILE_SCANNING)) return true;
     if (f != NULL && m != NULL && (m->state == RP_LOST || model_is_active(m))) return true;
+    if (f != NULL && m != NULL && m->file_id == 0 && m->state == RP_REPRIEVED)
+        return true; /* marked by its key, and restored */
     for (size_t i = 0; i < SIM_KEYS; i++)
         if (strcmp(o->key, sim_key(i)) == 0) return true; /* judge_plain asks more */
     return s->rolled_back; /* what happened since its backup an old catalog does not know */

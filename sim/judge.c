@@ -279,10 +279,13 @@ static bool is_take_back(struct sim *s, const struct sim_node *n, const struct b
     if (returning && o->serial > n->serial) return true;
     if (n != NULL || (f == NULL && s->by_user[o->serial])) return false;
     if (f != NULL) return f->status == RP_FILE_DELETED;
-    const struct model_mark *m = model_mark_of(s->model, o->key);
-    if (m == NULL || m->outcome != RP_END_QUARANTINED) return false;
-    const struct model_mark *aside = model_mark_of(s->model, rp_quarantine_key(m->id, copy));
-    return aside != NULL && aside->state == RP_MARKED && !aside->returned;
+    for (size_t i = s->model->n_marks; i-- > 0;) {
+        const struct model_mark *m = &s->model->marks[i];
+        if (strcmp(m->key, o->key) != 0 || m->outcome != RP_END_QUARANTINED) continue;
+        const struct model_mark *aside = model_mark_of(s->model, rp_quarantine_key(m->id, copy));
+        return aside != NULL && aside->state == RP_MARKED && !aside->returned;
+    }
+    return false;
 }
 
 /* Another catalog's record gives way to a recovery only - where the store can write under a condition. Canaries come and go. */
