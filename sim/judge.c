@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/id.h"
 #include "core/quarantine.h"
+#include "core/standing.h"
 #include "core/state.h"
 #include "journal.h"
 #include "sim.h"
@@ -324,7 +325,9 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
     }
     if (is_take_back(s, n, o, f)) return;
     if (s->rolled_back && n == NULL) return; /* decided in a catalog that was put back since */
-    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
+    /* also where a probe was disturbed, and found less than there is */
+    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR ||
+                  (s->config.allow_window_deletes && n != NULL && rp_place_level(&n->place) == RP_LEVEL_WINDOW);
     if (window && decided_other && f == NULL && !is_weak(s)) {
         sim_see(s, SIGHT_WINDOW_LOSS);
         return;
