@@ -37,7 +37,7 @@ static void *take(struct rp_arena *a, size_t size)
     if (start > block->cap || size > block->cap - start) return NULL;
     block->used = start + size;
     a->used += size;
-    return memset(block->data + start, 0, size);
+    return block->data + start;
 }
 
 static struct rp_arena_block *free_block(struct rp_arena *a, size_t size)
@@ -81,7 +81,7 @@ static struct rp_arena_block *new_block(struct rp_arena *a, size_t size)
     return block;
 }
 
-void *rp_arena_alloc(struct rp_arena *a, size_t size)
+static void *make_room(struct rp_arena *a, size_t size)
 {
     RP_ASSERT(a->held <= a->max);
     if (size == 0) size = 1; /* NULL must mean "no memory" and nothing else */
@@ -94,6 +94,18 @@ void *rp_arena_alloc(struct rp_arena *a, size_t size)
     block->used = 0;
     a->current = block;
     return take(a, size);
+}
+
+void *rp_arena_alloc(struct rp_arena *a, size_t size)
+{
+    void *memory = make_room(a, size);
+    return memory != NULL ? memset(memory, 0, size) : NULL;
+}
+
+void *rp_arena_room(struct rp_arena *a, size_t count, size_t size)
+{
+    size_t total;
+    return __builtin_mul_overflow(count, size, &total) ? NULL : make_room(a, total);
 }
 
 void *rp_arena_array(struct rp_arena *a, size_t count, size_t size)

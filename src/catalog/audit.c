@@ -45,7 +45,7 @@ static void digest_of(struct rp_digest *d, const char *details, uint8_t out[RP_D
 static int grow(struct rp_tx *tx, struct rp_error *err)
 {
     size_t cap = tx->cap_audit == 0 ? 64 : tx->cap_audit * 2;
-    struct rp_value *rows = rp_arena_array(tx->arena, cap * COLUMNS, sizeof *rows);
+    struct rp_value *rows = rp_arena_room(tx->arena, cap * COLUMNS, sizeof *rows);
     if (rows == NULL) return rp_error_set(err, RP_ETOOBIG, "too many changes in one transaction");
     if (tx->n_audit > 0) memcpy(rows, tx->audit, tx->n_audit * COLUMNS * sizeof *rows);
     tx->audit = rows;

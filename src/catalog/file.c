@@ -19,7 +19,7 @@
 
 int rp_files_init(struct rp_files *files, size_t max, struct rp_arena *arena, struct rp_error *err)
 {
-    struct rp_file *at = rp_arena_array(arena, max + 1, sizeof *at);
+    struct rp_file *at = rp_arena_room(arena, max + 1, sizeof *at);
     if (at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", max);
     *files = (struct rp_files){ .at = at, .max = max, .arena = arena };
     return 0;

@@ -103,10 +103,10 @@ static int make_room(struct rp_file_work *work, size_t max, struct rp_error *err
 {
     struct rp_arena *arena = work->tx->arena;
     work->max = max;
-    work->slots = rp_arena_array(arena, max + 1, sizeof *work->slots);
-    work->moves = rp_arena_array(arena, 2 * max + 1, sizeof *work->moves);
-    work->adds = rp_arena_array(arena, 2 * max + 1, sizeof *work->adds);
-    work->ledger = rp_arena_array(arena, 2 * max + 1, sizeof *work->ledger);
+    work->slots = rp_arena_room(arena, max + 1, sizeof *work->slots);
+    work->moves = rp_arena_room(arena, 2 * max + 1, sizeof *work->moves);
+    work->adds = rp_arena_room(arena, 2 * max + 1, sizeof *work->adds);
+    work->ledger = rp_arena_room(arena, 2 * max + 1, sizeof *work->ledger);
     if (work->slots == NULL || work->moves == NULL || work->adds == NULL || work->ledger == NULL)
         return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", max);
     return rp_marks_init(&work->marks, max + 1, arena, err);

@@ -272,11 +272,11 @@ int rp_import_begin(struct rp_import *import, struct rp_error *err)
     struct rp_import_walk *w = import->walk = calloc(1, sizeof *w);
     if (w == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for an import");
     w->arena = RP_ARENA(PAGE_BYTES);
-    w->page = calloc(PAGE, sizeof *w->page);
-    w->requests = calloc(PAGE, sizeof *w->requests);
-    w->answers = calloc(PAGE, sizeof *w->answers);
-    w->asked = calloc(PAGE, sizeof *w->asked);
-    w->batch = import->batch = calloc(PAGE, sizeof *import->batch);
+    w->page = malloc(PAGE * sizeof *w->page);
+    w->requests = malloc(PAGE * sizeof *w->requests);
+    w->answers = malloc(PAGE * sizeof *w->answers);
+    w->asked = malloc(PAGE * sizeof *w->asked);
+    w->batch = import->batch = malloc(PAGE * sizeof *import->batch);
     if (w->page != NULL && w->requests != NULL && w->answers != NULL && w->asked != NULL && w->batch != NULL) return 0;
     rp_import_end(import);
     return rp_error_set(err, RP_ENOMEM, "no memory for an import");
