@@ -71,7 +71,8 @@ int rp_db_new(const struct rp_db_driver *driver, void *conn, struct rp_db **out,
     if (db == NULL) return rp_error_set(err, RP_ENOMEM, "%s: open", driver->engine);
     db->driver = driver;
     db->conn = conn;
-    db->texts.release = release_text;
+    db->own.release = release_text;
+    db->texts = &db->own;
     *out = db;
     return 0;
 }
@@ -100,7 +101,7 @@ void rp_db_close(struct rp_db *db)
     RP_ASSERT(!db->running);
     rp_db_rollback(db);
     db->driver->close(db->conn);
-    rp_statements_clear(&db->texts);
+    rp_statements_clear(&db->own);
     free(db);
 }
 
@@ -188,14 +189,14 @@ static void check_values(const char *types, const struct rp_value *values)
 /* `n_rows` of the text: 0 where one text serves any number of them. */
 static int translate(struct rp_db *db, const struct rp_sql *sql, size_t n_rows, const char **text, struct rp_error *err)
 {
-    struct rp_statement *s = rp_statements_find(&db->texts, sql, n_rows, sql->text);
+    struct rp_statement *s = rp_statements_find(db->texts, sql, n_rows, sql->text);
     if (s == NULL) {
         RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(RP_SQL_TEXT_MAX);
         int r = rp_dialect_translate(db->driver->dialect, sql->text, rp_types_count(sql->params), sql->rows, n_rows,
                                      &out, err);
         if (r < 0) return rp_error_wrap(err, r, "%s: %s", db->driver->engine, sql->name);
         char *copy = strdup(rp_buf_text(&out));
-        s = copy != NULL ? rp_statements_add(&db->texts, sql, n_rows, sql->text) : NULL;
+        s = copy != NULL ? rp_statements_add(db->texts, sql, n_rows, sql->text) : NULL;
         if (s == NULL) {
             free(copy);
             return rp_error_set(err, RP_ENOMEM, "%s: %s", db->driver->engine, sql->name);

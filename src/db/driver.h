@@ -20,7 +20,8 @@ struct rp_db {
     void *conn;
     enum rp_db_tx tx;
     bool running;               /* inside a driver's run: a row callback may not come back in */
-    struct rp_statements texts; /* source text -> text in the engine's dialect */
+    struct rp_statements *texts; /* source text -> text in the engine's dialect; a wrapper uses those of what it wraps */
+    struct rp_statements own;
 };
 
 extern const struct rp_db_driver rp_sqlite_driver;

@@ -164,6 +164,9 @@ int rp_db_fault_wrap(struct rp_db *inner, const struct rp_db_fault *fault, struc
         .script = fault_script,
     };
     int r = rp_db_new(&f->driver, f, out, err);
-    if (r < 0) free(f);
+    if (r < 0)
+        free(f);
+    else
+        (*out)->texts = inner->texts;
     return r;
 }
