@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -41,19 +42,104 @@ static int check_depth(const char *text, size_t n, struct rp_error *err)
     return 0;
 }
 
+/* ---- without memory ---- */
+
+/* Of no type that jansson knows, so nothing that contains it can be written or copied; never freed. */
+static json_t lost = { .type = (json_type)(JSON_NULL + 1), .refcount = (size_t)-1 };
+/* An object that lost its first member when there was no memory for `lost` either. */
+static _Thread_local const json_t *bare;
+
+static void lose(json_t *container)
+{
+    void *first = json_object_iter(container);
+    if (json_is_array(container) && json_array_append(container, &lost) < 0) json_array_set(container, 0, &lost);
+    if (!json_is_object(container) || json_object_set(container, "lost", &lost) == 0) return;
+    if (first != NULL)
+        json_object_iter_set(container, first, &lost);
+    else
+        bare = container;
+}
+
+static bool is_bare(const json_t *value)
+{
+    if (value == NULL || value != bare) return false;
+    bare = NULL;
+    return true;
+}
+
+static void check_bare(json_t *container, const json_t *value)
+{
+    if (is_bare(container) || is_bare(value)) lose(container);
+}
+
+static int lost_one(json_t *container)
+{
+    lose(container);
+    return RP_ENOMEM;
+}
+
+int rp_json_set(json_t *object, const char *name, json_t *value)
+{
+    RP_ASSERT(object == NULL || json_is_object(object));
+    bool given = object != NULL && value != NULL;
+    check_bare(object, value);
+    if (json_object_set_new(object, name, value) == 0) return 0;
+    return given && !rp_utf8_valid(name, strlen(name)) ? RP_EINVAL : lost_one(object);
+}
+
+int rp_json_append(json_t *array, json_t *value)
+{
+    RP_ASSERT(array == NULL || json_is_array(array));
+    check_bare(array, value);
+    return json_array_append_new(array, value) == 0 ? 0 : lost_one(array);
+}
+
+int rp_json_merge(json_t *object, const json_t *other)
+{
+    check_bare(object, other);
+    return json_object_update(object, (json_t *)(uintptr_t)other) == 0 ? 0 : lost_one(object);
+}
+
+/* ---- texts ---- */
+
+static _Thread_local bool starved;
+static json_malloc_t take;
+static json_free_t give;
+
+static void *take_noting(size_t n)
+{
+    void *p = take(n);
+    if (p == NULL) starved = true;
+    return p;
+}
+
+static void watch_once(void)
+{
+    json_get_alloc_funcs(&take, &give);
+    json_set_alloc_funcs(take_noting, give);
+}
+
+/* jansson's parser drops the characters that it has no room for, and says nothing. */
+static void watch(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    RP_ASSERT(pthread_once(&once, watch_once) == 0);
+}
+
 int rp_json_parse(const char *text, size_t n, json_t **out, struct rp_error *err)
 {
     RP_ASSERT(text != NULL);
     int r = check_depth(text, n, err);
     if (r < 0) return r;
     json_error_t e;
+    watch();
+    starved = false;
     json_t *value = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-    if (value == NULL) {
-        /* without memory jansson often says nothing at all */
-        bool starved = json_error_code(&e) == json_error_out_of_memory || e.text[0] == '\0';
-        if (starved) return rp_error_set(err, RP_ENOMEM, "json: no memory for %zu bytes", n);
-        return rp_error_set(err, RP_EINVAL, "json: line %d, column %d: %s", e.line, e.column, e.text);
+    if (starved) {
+        json_decref(value);
+        return rp_error_set(err, RP_ENOMEM, "json: no memory for %zu bytes", n);
     }
+    if (value == NULL) return rp_error_set(err, RP_EINVAL, "json: line %d, column %d: %s", e.line, e.column, e.text);
     *out = value;
     return 0;
 }
@@ -67,7 +153,8 @@ int rp_json_write(struct rp_buf *b, const json_t *value)
 {
     size_t before = b->len;
     if (b->failed != 0) return b->failed;
-    if (value != NULL && json_dump_callback(value, append, b, JSON_COMPACT | JSON_ENCODE_ANY) == 0) return 0;
+    if (value != NULL && !is_bare(value) && json_dump_callback(value, append, b, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+        return 0;
     b->len = before; /* half a value is worse than none */
     if (b->data != NULL) b->data[before] = '\0';
     if (b->failed == 0) b->failed = RP_ENOMEM;
@@ -102,14 +189,6 @@ json_t *rp_json_time(int64_t ms)
 {
     char text[RP_TIME_TEXT];
     return json_string(rp_time_format(ms, text));
-}
-
-int rp_json_set(json_t *object, const char *name, json_t *value)
-{
-    RP_ASSERT(object == NULL || json_is_object(object));
-    bool given = object != NULL && value != NULL;
-    if (json_object_set_new(object, name, value) == 0) return 0;
-    return given && !rp_utf8_valid(name, strlen(name)) ? RP_EINVAL : RP_ENOMEM;
 }
 
 const char *rp_json_get_text(const json_t *object, const char *name, const char *fallback)

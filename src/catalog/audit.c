@@ -45,7 +45,7 @@ static void digest_of(struct rp_digest *d, const char *details, uint8_t out[RP_D
 static int grow(struct rp_tx *tx, struct rp_error *err)
 {
     size_t cap = tx->cap_audit == 0 ? 64 : tx->cap_audit * 2;
-    struct rp_value *rows = rp_arena_room(tx->arena, cap * COLUMNS, sizeof *rows);
+    struct rp_value *rows = rp_arena_array(tx->arena, cap * COLUMNS, sizeof *rows);
     if (rows == NULL) return rp_error_set(err, RP_ETOOBIG, "too many changes in one transaction");
     if (tx->n_audit > 0) memcpy(rows, tx->audit, tx->n_audit * COLUMNS * sizeof *rows);
     tx->audit = rows;
@@ -53,13 +53,13 @@ static int grow(struct rp_tx *tx, struct rp_error *err)
     return 0;
 }
 
-static int details_text(struct rp_tx *tx, const json_t *details, const char **out, struct rp_error *err)
+static int details_text(struct rp_tx *tx, const struct rp_audit_entry *entry, const char **out, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(DETAILS_MAX);
-    *out = NULL;
-    if (details == NULL) return 0;
-    int r = rp_json_write(&text, details);
-    if (r < 0) return rp_error_set(err, r, "audit: the details do not fit");
+    *out = entry->text;
+    if (entry->details == NULL && entry->text != NULL) return 0;
+    int r = rp_json_write(&text, entry->details);
+    if (r < 0) return rp_error_set(err, r, "audit: %s for the details", r == RP_ENOMEM ? "no memory" : "no room");
     *out = rp_arena_copy(tx->arena, text.data, text.len);
     return *out != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "audit: out of memory");
 }
@@ -75,8 +75,7 @@ static int append(struct rp_tx *tx, const struct rp_audit_entry *entry, struct r
     row.actor = rp_arena_strdup(tx->arena, entry->actor);
     uint8_t *digests = rp_arena_alloc(tx->arena, 2 * (size_t)RP_DIGEST_BYTES);
     if (row.actor == NULL || digests == NULL) return rp_error_set(err, RP_ENOMEM, "audit: out of memory");
-    int r = details_text(tx, entry->details, &row.details, err);
-    if (r == 0 && entry->details == NULL) row.details = entry->text;
+    int r = details_text(tx, entry, &row.details, err);
     if (r == 0 && tx->n_audit == tx->cap_audit) r = grow(tx, err);
     if (r < 0) return r;
     digest_of(tx->catalog->digest, row.details, row.digest);
@@ -126,7 +125,7 @@ static int head_row(void *ctx, const struct rp_value *row, struct rp_error *err)
         return rp_error_set(err, RP_ECORRUPT, "lane %lld: its head is no digest", (long long)row[0].i);
     rp_digest_hex((const uint8_t *)row[2].p, hex);
     json_t *head = json_pack("{s:I,s:I,s:s}", "lane", (json_int_t)row[0].i, "seq", (json_int_t)row[1].i, "hash", hex);
-    if (json_array_append_new(heads->list, head) < 0) return rp_error_set(err, RP_ENOMEM, "audit: out of memory");
+    if (rp_json_append(heads->list, head) < 0) return rp_error_set(err, RP_ENOMEM, "audit: out of memory");
     return 0;
 }
 

@@ -18,7 +18,7 @@ struct rp_audit_entry {
     const char *actor;
     int64_t mark_id; /* 0: none */
     int64_t tenant_id;
-    json_t *details; /* an object or NULL; stolen */
+    json_t *details; /* an object; stolen. NULL, and no text: there was no memory for it */
     const char *
         text; /* the same as JSON text, for those who write many; used without details; lives as long as the transaction */
 };

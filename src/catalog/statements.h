@@ -44,6 +44,8 @@
     X(meta_raise,      "si",   NULL,  "i",                                                                             \
       "UPDATE meta SET number = CASE WHEN number + 1 > $2 THEN number + 1 ELSE $2 END WHERE name = $1 "                \
       "RETURNING number")                                                                                              \
+    X(meta_each,       "s",    NULL,  "sis",                                                                           \
+      "SELECT name, number, word FROM meta WHERE substr(name, 1, length($1)) = $1")                                    \
     X(hold_epoch_share, "",    NULL,  "i",                                                                             \
       "SELECT number FROM meta WHERE name = 'hold_epoch' @FOR_SHARE")                                                  \
                                                                                                                        \
@@ -98,14 +100,15 @@
       "ON CONFLICT (place_id, key, active) DO NOTHING")                                                                \
     X(mark_claim,      "iiisii", NULL, MARK_TYPES,                                                                     \
       "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE place_id = $1 AND next_at IS NOT NULL "         \
-      "AND next_at <= $2 AND next_at >= $6 AND NOT " HELD("m.place_id", "m.key", "m.tenant_id")                        \
+      "AND next_at <= $2 AND next_at >= $6 AND state IN (1, 2, 3) AND NOT " HELD("m.place_id", "m.key", "m.tenant_id") \
       " ORDER BY place_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
       "UPDATE mark SET was = state, fence = fence + 1, lease_by = $4, next_at = $5, "                                  \
       "state = CASE WHEN state = 1 AND checks > 0 THEN 2 WHEN state = 1 THEN 3 ELSE state END "                        \
       "FROM due WHERE id = due.due_id RETURNING " MARK_COLUMNS)                                                        \
     X(mark_claim_named, "iiisii", NULL, MARK_TYPES,                                                                    \
       "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE place_id = $1 AND next_at IS NOT NULL "         \
-      "AND next_at <= $2 AND next_at >= $6 AND " NAMED("m") " AND NOT " HELD("m.place_id", "m.key", "m.tenant_id")     \
+      "AND next_at <= $2 AND next_at >= $6 AND state IN (1, 2, 3) AND " NAMED("m")                                     \
+      " AND NOT " HELD("m.place_id", "m.key", "m.tenant_id")                                                           \
       " ORDER BY place_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
       "UPDATE mark SET was = state, fence = fence + 1, lease_by = $4, next_at = $5, "                                  \
       "state = CASE WHEN state = 1 AND checks > 0 THEN 2 WHEN state = 1 THEN 3 ELSE state END "                        \

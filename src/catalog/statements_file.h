@@ -46,8 +46,6 @@
       "SELECT v.column1 FROM (VALUES @ROWS) AS v "                                                                     \
       "WHERE COALESCE((SELECT child.id FROM file child WHERE child.parent_id = v.column1 LIMIT 1), "                   \
       "(SELECT child.id FROM file child WHERE child.source_id = v.column1 LIMIT 1)) IS NOT NULL")                      \
-    X(file_of_txn,     "i",    NULL,  FILE_TYPES,                                                                      \
-      "SELECT " FILE_COLUMNS " FROM file WHERE txn_id = $1 ORDER BY id LIMIT 1001 @FOR_UPDATE")                        \
     X(file_members,    "i",    NULL,  FILE_TYPES,                                                                      \
       "SELECT " FILE_COLUMNS " FROM file WHERE txn_id = $1 ORDER BY id LIMIT 1001")                                    \
     X(file_of_keys,    "i",    "s",   "si",                                                                            \
@@ -114,12 +112,14 @@
     X(txn_get,         "i",    NULL,  "iiiiiii",                                                                       \
       "SELECT id, tenant_id, state, members, ends_at, created_at, changed_at FROM txn WHERE id = $1")                  \
                                                                                                                        \
-    X(key_find,        "",     "i",   "iisbis",                                                                        \
-      "SELECT k.tenant_id, k.key_hash, k.key, k.body_digest, k.status, k.answer FROM (VALUES @ROWS) AS v "             \
+    X(key_find,        "",     "i",   "iisbisi",                                                                       \
+      "SELECT k.tenant_id, k.key_hash, k.key, k.body_digest, k.status, k.answer, k.id FROM (VALUES @ROWS) AS v "       \
       "JOIN idempotency k ON k.key_hash = v.column1")                                                                  \
     X(key_keep,        "",     "iiisbis", NULL,                                                                        \
       "INSERT INTO idempotency (id, key_hash, tenant_id, key, body_digest, status, answer) VALUES @ROWS "              \
       "ON CONFLICT (key_hash) DO NOTHING")                                                                             \
+    X(key_go_on,       "iiis", NULL,  NULL,                                                                            \
+      "UPDATE idempotency SET id = $2, status = $3, answer = $4 WHERE id = $1")                                        \
     X(key_forget,      "ii",   NULL,  NULL,                                                                            \
       "DELETE FROM idempotency WHERE id IN (SELECT id FROM idempotency WHERE id < $1 ORDER BY id LIMIT $2)")
 /* clang-format on */

@@ -79,7 +79,7 @@ json_t *rp_token_scopes_json(unsigned scopes)
 {
     json_t *list = json_array();
     for (unsigned i = 0; i < RP_TOKEN_SCOPES; i++)
-        if (scopes & 1U << i) json_array_append_new(list, json_string(rp_token_scope_names[i]));
+        if (scopes & 1U << i) rp_json_append(list, json_string(rp_token_scope_names[i]));
     return list;
 }
 
@@ -93,7 +93,7 @@ int rp_token_secret(enum rp_token_kind kind, char out[RP_TOKEN_SECRET], struct r
     memcpy(out, kinds[kind].prefix, PREFIX);
     for (unsigned i = 0; i < 43; i++) {
         unsigned at = i * 6 / 8, shift = 10 - i * 6 % 8;
-        unsigned pair = (unsigned)bytes[at] << 8 | (at < SECRET_BYTES ? bytes[at + 1] : 0U);
+        unsigned pair = (unsigned)bytes[at] << 8 | bytes[at + 1];
         out[PREFIX + i] = digits[pair >> shift & 63];
     }
     out[RP_TOKEN_SECRET - 1] = '\0';

@@ -48,7 +48,7 @@ static void judge(struct doctor *d, enum verdict verdict, const char *check, con
         rp_json_set(o, "status", json_string(names[verdict]));
         rp_json_set(o, "message", rp_json_text(text));
         if (verdict != OK && remedy[0] != 0) rp_json_set(o, "remedy", rp_json_text(remedy));
-        if (d->more != NULL) json_object_update(o, d->more);
+        if (d->more != NULL) rp_json_merge(o, d->more);
         json_decref(d->more);
         d->more = NULL;
         rp_emit(d->cli, o);
@@ -151,7 +151,7 @@ static json_t *findings_json(const struct rp_place *place, const struct rp_probe
         rp_json_set(f, "name", json_string(probed->findings[i].name));
         rp_json_set(f, "holds", json_boolean(probed->findings[i].holds));
         rp_json_set(f, "says", rp_json_text(probed->findings[i].says));
-        json_array_append_new(findings, f);
+        rp_json_append(findings, f);
     }
     if (probed->n_findings > 0)
         rp_json_set(o, "findings", findings);

@@ -31,7 +31,7 @@ static int tell(void *ctx, const struct rp_story_line *line, struct rp_error *er
     rp_json_set(o, "actor", rp_json_text(line->actor));
     rp_json_set(o, "words", rp_json_text(line->words));
     rp_json_set(o, "mark", json_string(line->mark));
-    json_array_append_new(s->lines, o);
+    rp_json_append(s->lines, o);
     return 0;
 }
 

@@ -127,8 +127,8 @@ static json_t *placed_json(const struct rp_names *names, const struct rp_hold_an
     char id[RP_ID_TEXT];
     json_t *o = json_object(), *claimed = json_array();
     for (size_t i = 0; i < answer->claimed.n; i++)
-        json_array_append_new(claimed,
-                              rp_mark_line(&answer->claimed.at[i], rp_names_of(names, answer->claimed.at[i].place_id)));
+        rp_json_append(claimed,
+                       rp_mark_line(&answer->claimed.at[i], rp_names_of(names, answer->claimed.at[i].place_id)));
     rp_json_set(o, "id", json_string(rp_id_format(RP_ID_HOLD, answer->id, id)));
     rp_json_set(o, "scope", rp_json_text(scope));
     rp_json_set(o, "reason", rp_json_text(reason));

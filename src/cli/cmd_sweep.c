@@ -68,7 +68,7 @@ void rp_sweep_leave_out(struct rp_sweep_call *call, const char *store, int64_t d
     json_t *o = rp_error_json(why);
     rp_json_set(o, "store", rp_json_text(store));
     rp_json_set(o, "due", json_integer(due));
-    json_array_append_new(call->left_out, o);
+    rp_json_append(call->left_out, o);
     if (!call->dry_run) rp_journal_left_out(&j, store, due, why);
     rp_progress_clear(&call->progress);
     if (call->cli->quiet && why->code == RP_EOBSERVE) return;

@@ -42,7 +42,7 @@ static int plan_mark(void *ctx, const struct rp_place *place, const struct rp_ma
     p->due_at_ms[json_array_size(p->examples)] = mark->due_at_ms;
     json_t *o = rp_mark_line(mark, place->config->name);
     rp_json_set(o, "guard", guarded ? json_string("references") : json_null());
-    json_array_append_new(p->examples, o);
+    rp_json_append(p->examples, o);
     return 0;
 }
 
@@ -98,7 +98,7 @@ static json_t *tell_plan(struct plan *plan)
     for (size_t i = 0; i < call->n_places; i++) {
         struct rp_error why = { 0 };
         bool left_out = rp_sweeper_may_purge(plan->sweeper, call->places[i], true, &why) < 0;
-        json_array_append_new(stores, tell_store(plan, i, left_out));
+        rp_json_append(stores, tell_store(plan, i, left_out));
         int64_t waiting = left_out ? plan->stores[i].marks : rp_sweeper_weak(plan->sweeper, call->places[i], &why);
         if (left_out || waiting > 0) rp_sweep_leave_out(call, call->places[i]->config->name, waiting, &why);
     }
@@ -117,7 +117,7 @@ int rp_sweep_plan(struct rp_sweep_call *call, struct rp_sweeper *sweeper, struct
     plan->sweeper = sweeper;
     for (size_t i = 0; i < call->n_places; i++) {
         plan->stores[i].examples = json_array();
-        json_array_append_new(all, plan->stores[i].examples); /* owns it */
+        rp_json_append(all, plan->stores[i].examples); /* owns it */
     }
     int r = rp_sweeper_plan(sweeper, plan_mark, plan, err);
     if (r < 0) return r;

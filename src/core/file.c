@@ -146,6 +146,14 @@ static json_t *mark_of(const struct rp_file_answer *a)
     return o;
 }
 
+/* Somebody may have edited it into something else: shown as it stands, then. */
+static json_t *metadata_json(const char *text)
+{
+    json_t *value = NULL;
+    int r = rp_json_parse(text, strlen(text), &value, NULL);
+    return r == 0 || r == RP_ENOMEM ? value : rp_json_text(text);
+}
+
 json_t *rp_file_json(const struct rp_file_answer *a, const char *store)
 {
     const struct rp_file *f = &a->file;
@@ -169,7 +177,7 @@ json_t *rp_file_json(const struct rp_file_answer *a, const char *store)
     set_id(o, "replaces", RP_ID_FILE, f->replaces_id);
     if (f->status == RP_FILE_SCANNING && f->process_key != NULL)
         rp_json_set(o, "processing", json_pack("{s:s}", "idempotency_key", f->process_key));
-    if (f->metadata != NULL) rp_json_set(o, "metadata", json_loads(f->metadata, 0, NULL));
+    if (f->metadata != NULL) rp_json_set(o, "metadata", metadata_json(f->metadata));
     rp_json_set(o, "created_at", rp_json_time(f->created_at_ms));
     rp_json_set(o, "changed_at", rp_json_time(f->changed_at_ms));
     if (a->mark_id != 0) rp_json_set(o, "mark", mark_of(a));

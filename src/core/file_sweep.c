@@ -2,6 +2,7 @@
 /* file_sweep.c - what the sweep of a mark means for the mark's file. The marks are claimed, hence locked, when this is called. */
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/id.h"
 #include "base/json.h"
 #include "base/mutant.h"
 #include "base/time.h"
@@ -14,6 +15,12 @@
 static bool is_birth_mark(const struct rp_mark *mark)
 {
     return strcmp(mark->reason, RP_REASON_ABANDONED) == 0 || strcmp(mark->reason, RP_REASON_ROLLBACK) == 0;
+}
+
+static int file_gone(int64_t file_id, struct rp_error *err)
+{
+    char id[RP_ID_TEXT];
+    return rp_error_set(err, RP_ECORRUPT, "%s is gone from the catalog", rp_id_format(RP_ID_FILE, file_id, id));
 }
 
 /* ---- claimed ---- */
@@ -56,15 +63,19 @@ int rp_files_claimed(struct rp_tx *tx, const char *store, const struct rp_marks 
     if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", marks->n);
     for (size_t i = 0; i < marks->n; i++) {
         const struct rp_mark *m = &marks->at[i];
-        if (m->file_id != 0 && m->was == RP_MARKED && is_birth_mark(m)) ids[n++] = m->file_id;
+        /* an earlier claim has done it, as a rule; not one that found the rows damaged (sweep.h, S6) */
+        if (m->file_id != 0 && is_birth_mark(m)) ids[n++] = m->file_id;
     }
     if (n == 0 || RP_MUTANT(CONFIRM_AFTER_CLAIM)) return 0;
     int r = rp_file_work_load(&work, tx, ids, n, RP_LOAD_MARKS, 0, err);
+    for (size_t i = 0; i < n && r == 0; i++)
+        if (rp_file_work_find(&work, ids[i]) == NULL) r = file_gone(ids[i], err);
     if (r == 0) r = tenant_names(&work, &tenants, &n_tenants, err);
     for (size_t i = 0; i < work.n && r == 0; i++) {
         struct rp_file_slot *slot = &work.slots[i];
         if (slot->file.status != RP_FILE_PENDING) continue; /* deleted early: refunded when it is purged */
-        RP_ASSERT(slot->mark != NULL && slot->mark->state != RP_MARKED);
+        if (slot->mark == NULL || slot->mark->state == RP_MARKED)
+            return rp_error_set(err, RP_ECORRUPT, "the mark that it was born with is not its last");
         r = expire(&work, slot, store, name_of(tenants, n_tenants, slot->file.tenant_id), slot->mark->reason, actor,
                    err);
     }
@@ -142,7 +153,7 @@ static int end_file(struct rp_file_work *work, const struct rp_move *move, const
                     const char *store, const char *actor, struct rp_error *err)
 {
     struct rp_file_slot *slot = rp_file_work_find(work, move->mark->file_id);
-    if (slot == NULL) return rp_error_set(err, RP_ECORRUPT, "a mark's file is gone from the catalog");
+    if (slot == NULL) return file_gone(move->mark->file_id, err);
     mark_again(work, slot, move, covered);
     if (slot->file.status != RP_FILE_DELETED) return 0; /* expired before */
     if (move->outcome == RP_END_QUARANTINED) return 0;  /* its copy is still there */
@@ -199,7 +210,7 @@ int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, cons
     if (r == 0) r = rp_file_work_owners(&work, RP_FILE_DELETED, err);
     if (r < 0) return r;
     struct rp_file_slot *slot = rp_file_work_find(&work, file_id);
-    if (slot == NULL) return rp_error_set(err, RP_ECORRUPT, "a mark's file is gone from the catalog");
+    if (slot == NULL) return file_gone(file_id, err);
     if (slot->file.status != RP_FILE_DELETED || slot->file.was == RP_FILE_PENDING) {
         rp_error_set(refused, RP_ENOTMARKED, "the file is %s", rp_status_name(slot->file.status));
         return 0;

@@ -80,10 +80,9 @@ json_t *rp_mark_json(const struct rp_mark *mark, const char *store)
 {
     char id[RP_ID_TEXT];
     json_t *o = json_object();
-    json_t *subject = json_sprintf("%s:%s", store, mark->key);
     rp_json_set(o, "mark", json_string(rp_id_format(RP_ID_MARK, mark->id, id)));
-    rp_json_set(o, "subject", subject != NULL ? subject : rp_json_text(mark->key));
-    rp_json_set(o, "reason", json_string(mark->reason));
+    rp_json_set(o, "subject", rp_subject_json(store, mark->key));
+    rp_json_set(o, "reason", rp_json_text(mark->reason));
     rp_json_set(o, "marked_at", rp_json_time(mark->marked_at_ms));
     rp_json_set(o, "due_at", rp_json_time(mark->due_at_ms));
     rp_json_set(o, "size", json_integer(mark->size_bytes));

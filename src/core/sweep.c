@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
+#include "base/id.h"
 #include "base/json.h"
 #include "base/mutant.h"
 #include "base/time.h"
@@ -36,6 +37,24 @@ struct rp_sweep_item *rp_sweep_item_of(struct rp_sweep_batch *batch, const struc
     return &batch->items[mark - batch->marks.at];
 }
 
+/* Not what is everybody's: no memory, no room, no connection, a run that was lost. */
+bool rp_sweep_may_be_one(int code)
+{
+    return code == RP_ECORRUPT || code == RP_ECONFLICT || code == RP_EFAILED;
+}
+
+void rp_sweep_set_damaged(struct rp_sweep_item *item, const struct rp_error *why)
+{
+    const struct rp_mark *m = item->mark;
+    char id[RP_ID_TEXT];
+    item->damaged = true;
+    item->outcome = RP_OUT_RETRY;
+    snprintf(item->note, sizeof item->note,
+             "damaged rows of %s: %.120s; put them right, from a backup if need be, then retry, or give it up",
+             m->file_id != 0 ? rp_id_format(RP_ID_FILE, m->file_id, id) : rp_id_format(RP_ID_MARK, m->id, id),
+             why->text);
+}
+
 uint64_t rp_sweep_random(struct rp_sweep_rules *rules)
 {
     uint64_t z = (rules->random += UINT64_C(0x9E3779B97F4A7C15)); /* splitmix64 */
@@ -50,6 +69,8 @@ struct claiming {
     struct rp_claim claim;
     struct rp_sweep_batch *batch;
     int64_t store_ms; /* INT64_MAX: the store has no clock of its own */
+    int64_t damaged;  /* the mark that could not be claimed with its file, and why; 0: none */
+    struct rp_error why;
 };
 
 static int check_clocks(int64_t host_ms, int64_t db_ms, int64_t store_ms, const char *store, struct rp_error *err)
@@ -110,7 +131,23 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
         RP_ASSERT(c->batch->marks.at[i].due_at_ms <= c->claim.now_ms); /* NO-EARLY */
     tally_claims(tx, &c->batch->marks);
     if (RP_MUTANT(DELETE_BEFORE_INTENT)) erase_too_soon(c->batch);
-    return rp_files_claimed(tx, c->batch->place->config->name, &c->batch->marks, c->claim.lease_by, err);
+    if (c->damaged != 0 && c->batch->marks.n == 1 && c->batch->marks.at[0].id == c->damaged) return 0;
+    return rp_files_claimed(tx, place->config->name, &c->batch->marks, c->claim.lease_by, err);
+}
+
+/* S6: fewer and fewer, then the first alone, then without its file. */
+static int claim_some(struct rp_catalog *catalog, struct claiming *c, struct rp_error *err)
+{
+    int r;
+    while ((r = rp_catalog_transact(catalog, claim_tx, c, err)) < 0 && rp_sweep_may_be_one(r)) {
+        if (c->claim.limit == 1 && (c->batch->marks.n != 1 || c->damaged != 0)) break;
+        if (c->claim.limit == 1) {
+            c->damaged = c->batch->marks.at[0].id;
+            c->why = *err;
+        } else
+            c->claim.limit /= 2;
+    }
+    return r;
 }
 
 static int prepare_batch(struct rp_sweep_batch *batch, struct rp_place *place, int64_t limit, struct rp_error *err)
@@ -151,12 +188,13 @@ int rp_sweep_claim(struct rp_catalog *catalog, struct rp_place *place, const str
     int r = prepare_batch(batch, place, limit, err);
     if (r == 0) batch->store_code = store_clock(place, &c.store_ms, &batch->store_error);
     if (batch->store_code < 0) return 0; /* nothing is claimed; finish and the sweeper say why */
-    if (r == 0) r = rp_catalog_transact(catalog, claim_tx, &c, err);
+    if (r == 0) r = claim_some(catalog, &c, err);
     if (r < 0) return rp_error_wrap(err, r, "claim due marks of store '%s'", place->config->name);
     RP_CRASHPOINT("sweep.claimed");
     for (size_t i = 0; i < batch->marks.n; i++) {
         struct rp_mark *m = &batch->marks.at[i];
         batch->items[i] = (struct rp_sweep_item){ .mark = m, .identity = rp_mark_identity(m) };
+        if (m->id == c.damaged) rp_sweep_set_damaged(&batch->items[i], &c.why);
         /* claimed in order of time: whatever waits earlier is held, or another one's */
         if (m->was == RP_MARKED && m->attempts == 0 && m->due_at_ms > *from_ms) *from_ms = m->due_at_ms;
     }
@@ -253,6 +291,7 @@ int rp_sweep_check(struct rp_catalog *catalog, struct rp_sweep_rules *rules, con
 static bool is_unseen(const struct rp_sweep_item *item)
 {
     const struct rp_mark *m = item->mark;
+    if (item->damaged) return false;
     if (RP_MUTANT(IDENTITY_FROM_STORE)) return !item->skipped;
     return rp_mark_is_named(m) && !item->skipped && m->etag[0] == 0 && m->version[0] == 0;
 }
@@ -268,7 +307,7 @@ static void learn_one(const struct rp_sweep_batch *batch, struct rp_sweep_item *
     bool moved = seen->outcome == RP_OUT_GONE && goes_aside(batch, item->mark);
     item->identity = seen->identity;
     item->outcome = seen->outcome == RP_OUT_FOUND || moved ? RP_OUT_NONE : seen->outcome;
-    memcpy(item->note, seen->note, sizeof item->note);
+    memcpy(item->note, seen->note, sizeof seen->note);
 }
 
 void rp_sweep_learn(struct rp_sweep_batch *batch)
@@ -299,7 +338,7 @@ static void look_aside(struct rp_store *store, struct rp_sweep_item *item, const
     int r = store->ops->stat(store, &there, 1, &why);
     if (r < 0 || (there.outcome != RP_OUT_FOUND && there.outcome != RP_OUT_GONE)) {
         item->outcome = RP_OUT_RETRY;
-        snprintf(item->note, sizeof item->note, "%.119s", r < 0 ? why.text : there.note);
+        snprintf(item->note, sizeof item->note, "%.200s", r < 0 ? why.text : there.note);
     } else if (there.outcome == RP_OUT_FOUND) {
         item->aside = true;
         item->aside_identity = there.identity;
@@ -329,7 +368,7 @@ static void set_one_aside(struct rp_sweep_batch *batch, struct rp_sweep_item *it
         batch->store_error = why;
     }
     item->outcome = r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY;
-    snprintf(item->note, sizeof item->note, "%.119s", why.text);
+    snprintf(item->note, sizeof item->note, "%.200s", why.text);
 }
 
 void rp_sweep_set_aside(struct rp_sweep_batch *batch)
@@ -372,7 +411,7 @@ static void erase_all(struct rp_sweep_batch *batch, const size_t *from)
     for (size_t i = 0; i < batch->n_deletes; i++) {
         struct rp_sweep_item *item = &batch->items[from[i]];
         item->outcome = batch->deletes[i].outcome;
-        memcpy(item->note, batch->deletes[i].note, sizeof item->note);
+        memcpy(item->note, batch->deletes[i].note, sizeof batch->deletes[i].note);
     }
 }
 

@@ -9,6 +9,9 @@
  * S4  A failed purge stays and is tried again, later each time; used-up attempts make a dead letter. A store-wide failure
  *     uses up no attempt (M12).
  * S5  "Already gone" is believed only while the store's owner record is there.
+ * S6  Rows that cannot be (a mark whose file is gone, a refund that was made before) hold up nobody else: a transaction that they make
+ *     fail is tried with half of its marks, down to the one whose rows they are. Its attempt has failed and its note says why; none of these
+ *     rows is touched, and nothing is erased if the claim found it.
  *
  *   marked   -> checking, purging      rp_sweep_claim
  *   checking -> purging, marked        rp_sweep_check
@@ -36,7 +39,8 @@ struct rp_sweep_item {
     struct rp_mark *mark;
     struct rp_identity identity; /* of the object; learned from the store for an upload that was never confirmed */
     enum rp_outcome outcome;     /* of the store, or NONE while it was not asked */
-    char note[120];
+    char note[240];
+    bool damaged; /* S6 */
     bool skipped; /* moved back to marked: still referenced, or the guard could not answer */
     int64_t references;
     bool aside; /* a verified copy stands in quarantine */
@@ -59,6 +63,10 @@ struct rp_sweep_batch {
 void rp_sweep_batch_init(struct rp_sweep_batch *batch);
 void rp_sweep_batch_done(struct rp_sweep_batch *batch);
 struct rp_sweep_item *rp_sweep_item_of(struct rp_sweep_batch *batch, const struct rp_mark *mark);
+/* S6: whether a transaction that failed like this may have failed for the rows of one mark. */
+bool rp_sweep_may_be_one(int code);
+/* S6: the rows of this mark made a transaction fail that had no other. */
+void rp_sweep_set_damaged(struct rp_sweep_item *item, const struct rp_error *why);
 
 /* Claims up to rules->batch (and `limit`) due marks of one place that came due at `*from_ms` or later; afterwards *from_ms is
  * where the next claim of this run may begin. batch->marks.n is 0 when nothing is due, and when the store's clock could not be asked:

@@ -63,6 +63,7 @@ struct finishing {
     struct rp_sweep_rules *rules;
     struct rp_sweep_batch *batch;
     struct rp_run *run;
+    size_t from, n;           /* of the batch's marks: those of this transaction */
     struct rp_figures before; /* for a transaction that is run again */
     uint64_t random_before;
     int64_t changed_at_ms; /* 0: no object was */
@@ -117,7 +118,7 @@ static struct rp_mark aside_mark(struct rp_tx *tx, const struct finishing *f, co
                              .modified_ms = item->aside_identity.modified_ms,
                              .reason = "quarantine",
                              .actor = f->run->worker->name,
-                             .file_id = item->mark->file_id };
+                             .file_id = item->damaged ? 0 : item->mark->file_id };
 }
 
 /* A dead letter's copy needs its mark as well: given up, nobody else would erase it. Whether there is one an attempt that failed early
@@ -168,7 +169,7 @@ static size_t judge_all(struct rp_tx *tx, struct finishing *f, struct rp_move *m
 {
     struct rp_sweep_batch *b = f->batch;
     size_t n = 0;
-    for (size_t i = 0; i < b->marks.n; i++) {
+    for (size_t i = f->from; i < f->from + f->n; i++) {
         const struct rp_sweep_item *item = &b->items[i];
         rp_figures_see(&f->run->figures, b->place->config->name, item->mark->key,
                        tx->late_ms - item->mark->marked_at_ms, item->mark->size_bytes);
@@ -198,7 +199,7 @@ static int note_changed(struct rp_tx *tx, struct finishing *f, struct rp_error *
 {
     struct rp_sweep_batch *b = f->batch;
     f->changed_at_ms = 0;
-    for (size_t i = 0; i < b->marks.n; i++) {
+    for (size_t i = f->from; i < f->from + f->n; i++) {
         const struct rp_mark *mark = b->items[i].mark;
         if (b->items[i].skipped || b->items[i].outcome != RP_OUT_CHANGED || rp_mark_is_named(mark)) continue;
         f->changed_at_ms = tx->late_ms;
@@ -210,16 +211,48 @@ static int note_changed(struct rp_tx *tx, struct finishing *f, struct rp_error *
 static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct finishing *f = ctx;
-    struct rp_move *moves = rp_arena_array(tx->arena, f->batch->marks.n + 1, sizeof *moves);
+    struct rp_move *moves = rp_arena_array(tx->arena, f->n + 1, sizeof *moves);
     if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     f->run->figures = f->before;
     f->rules->random = f->random_before;
-    if (f->batch->store_code < 0) rp_figures_error(&f->run->figures, "%s", f->batch->store_error.text);
-    if (f->batch->guard_error.code < 0) rp_figures_error(&f->run->figures, "%s", f->batch->guard_error.text);
+    if (f->from == 0 && f->batch->store_code < 0) rp_figures_error(&f->run->figures, "%s", f->batch->store_error.text);
+    if (f->from == 0 && f->batch->guard_error.code < 0)
+        rp_figures_error(&f->run->figures, "%s", f->batch->guard_error.text);
     size_t n = judge_all(tx, f, moves);
     int r = settle(tx, f, moves, n, err);
     if (r == 0) r = note_changed(tx, f, err);
     return r < 0 ? r : rp_run_step(tx, f->run, err);
+}
+
+static int finish_part(struct rp_catalog *catalog, struct finishing *f, struct rp_error *err)
+{
+    f->before = f->run->figures;
+    f->random_before = f->rules->random;
+    int r = rp_catalog_transact(catalog, finish_tx, f, err);
+    if (r < 0) f->run->figures = f->before;
+    if (r == 0 && f->changed_at_ms != 0) rp_standing_revoke(f->batch->place, f->changed_at_ms);
+    return r;
+}
+
+/* S6: all of them, as a rule; else what is left after those that could be finished, halved until it is one. */
+static int finish_parts(struct rp_catalog *catalog, struct finishing *f, struct rp_error *err)
+{
+    size_t all = f->batch->marks.n;
+    f->n = all;
+    do {
+        int r = finish_part(catalog, f, err);
+        struct rp_sweep_item *first = &f->batch->items[f->from];
+        if (r == 0) {
+            f->from += f->n;
+            f->n = all - f->from;
+        } else if (!rp_sweep_may_be_one(r) || f->n == 0 || (f->n == 1 && first->damaged))
+            return r;
+        else if (f->n > 1)
+            f->n /= 2;
+        else
+            rp_sweep_set_damaged(first, err);
+    } while (f->from < all);
+    return 0;
 }
 
 int rp_sweep_finish(struct rp_catalog *catalog, struct rp_sweep_rules *rules, struct rp_sweep_batch *batch,
@@ -227,14 +260,10 @@ int rp_sweep_finish(struct rp_catalog *catalog, struct rp_sweep_rules *rules, st
 {
     struct finishing *f = calloc(1, sizeof *f);
     if (f == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    *f = (struct finishing){
-        .rules = rules, .batch = batch, .run = run, .before = run->figures, .random_before = rules->random
-    };
+    *f = (struct finishing){ .rules = rules, .batch = batch, .run = run };
     RP_CRASHPOINT("sweep.before-finish");
-    int r = rp_catalog_transact(catalog, finish_tx, f, err);
+    int r = finish_parts(catalog, f, err);
     RP_CRASHPOINT("sweep.finished");
-    if (r < 0) run->figures = f->before;
-    if (r == 0 && f->changed_at_ms != 0) rp_standing_revoke(batch->place, f->changed_at_ms);
     if (r == RP_ECHANGED) run->lost = true;
     free(f);
     return r < 0 ? rp_error_wrap(err, r, "finish a batch of store '%s'", batch->place->config->name) : 0;

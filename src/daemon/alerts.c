@@ -94,7 +94,7 @@ static void log_turn(struct rp_watch *w, const struct turn *t)
     json_t *o = json_object();
     rp_json_set(o, "name", json_string(rule->name));
     rp_json_set(o, "severity", json_string(rule->severity));
-    json_object_update(o, t->details);
+    rp_json_merge(o, t->details);
     rp_log_event(w->pulse.session.log, t->raise ? RP_LOG_WARNING : RP_LOG_INFO, rp_session_now_ms(&w->pulse.session),
                  t->raise ? "alert.raised" : "alert.cleared", o);
 }
@@ -181,7 +181,7 @@ static int make_body(const struct rp_watch *w, const struct rp_alert_row *row, s
     rp_json_set(o, "event", json_string(row->cleared_at_ms == 0 ? "alert.raised" : "alert.cleared"));
     rp_json_set(o, "name", json_string(row->name));
     rp_json_set(o, "severity", json_string(row->severity));
-    if (rp_json_parse(row->details, strlen(row->details), &details, &ignored) == 0) json_object_update(o, details);
+    if (rp_json_parse(row->details, strlen(row->details), &details, &ignored) == 0) rp_json_merge(o, details);
     json_decref(details);
     rp_json_set(o, "raised_at", rp_json_time(row->raised_at_ms));
     rp_json_set(o, "cleared_at", row->cleared_at_ms != 0 ? rp_json_time(row->cleared_at_ms) : json_null());

@@ -2,24 +2,14 @@
 #include "daemon/pulse.h"
 
 #include "base/assert.h"
+#include "base/wait.h"
 #include "catalog/writer.h"
 
 #include <stdio.h>
-#include <time.h>
-
-static struct timespec moment_after(int64_t ms)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    int64_t ns = at.tv_nsec + ms % 1000 * 1000000;
-    at.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
-    at.tv_nsec = (long)(ns % 1000000000);
-    return at;
-}
 
 static bool sleep_until_next(struct rp_pulse *p)
 {
-    struct timespec until = moment_after(p->options.every_ms);
+    struct timespec until = rp_wait_until(p->options.every_ms);
     pthread_mutex_lock(&p->lock);
     while (!p->stop && p->config == NULL && pthread_cond_timedwait(&p->poke, &p->lock, &until) == 0)
         ;
@@ -39,16 +29,6 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void init_locks(struct rp_pulse *p)
-{
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->poke, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 static void done(struct rp_pulse *p)
 {
     rp_session_close(&p->session);
@@ -61,7 +41,8 @@ int rp_pulse_start(struct rp_pulse *p, const struct rp_pulse_options *options, s
     RP_ASSERT(options->look != NULL && options->every_ms > 0);
     *p = (struct rp_pulse){ .options = *options };
     snprintf(p->node, sizeof p->node, "%s", options->node);
-    init_locks(p);
+    pthread_mutex_init(&p->lock, NULL);
+    rp_wait_init(&p->poke);
     int r = rp_session_beside(options->session, options->lane, &p->session, err);
     if (r == 0) {
         if (options->writers != NULL) rp_writers_attach(options->writers, p->session.catalog);

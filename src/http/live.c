@@ -8,10 +8,10 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "base/wait.h"
 
 #include <malloc.h>
 #include <string.h>
-#include <time.h>
 
 #define LOOK_MS       200
 #define GAP_MS        5   /* between two rounds at least, and */
@@ -212,21 +212,11 @@ static void give_back_memory(struct rp_live *live)
     (void)malloc_trim(0);
 }
 
-static struct timespec in_ms(int64_t ms)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    int64_t ns = at.tv_nsec + ms % 1000 * 1000000;
-    at.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
-    at.tv_nsec = (long)(ns % 1000000000);
-    return at;
-}
-
 /* False: the end. First the least distance to the round before, whatever comes; then until somebody committed. */
 static bool wait_for_work(struct rp_live *live)
 {
     int64_t gap_ms = GAP_MS + (int64_t)(atomic_load(&live->listening) / CLIENTS_A_MS);
-    struct timespec gap = in_ms(live->fails > 0 ? FAIL_PAUSE_MS : gap_ms), look = in_ms(LOOK_MS);
+    struct timespec gap = rp_wait_until(live->fails > 0 ? FAIL_PAUSE_MS : gap_ms), look = rp_wait_until(LOOK_MS);
     pthread_mutex_lock(&live->wake_lock);
     while (!live->stopping && pthread_cond_timedwait(&live->wake, &live->wake_lock, &gap) == 0)
         continue;
@@ -266,15 +256,11 @@ void rp_live_poke(struct rp_live *live)
 
 static void init_locks(struct rp_live *live)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&live->lock, NULL);
     pthread_mutex_init(&live->wake_lock, NULL);
-    pthread_cond_init(&live->to_fetch, &monotonic);
-    pthread_cond_init(&live->fetched, &monotonic);
-    pthread_cond_init(&live->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rp_wait_init(&live->to_fetch);
+    rp_wait_init(&live->fetched);
+    rp_wait_init(&live->wake);
 }
 
 static int open_feeds(struct rp_live *live, struct rp_error *err)

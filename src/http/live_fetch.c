@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "base/wait.h"
 
 #include <string.h>
-#include <time.h>
 
 #define PARTS_MAX   64
 #define PART_BYTES  ((size_t)64 * 1024)
@@ -151,12 +151,8 @@ static void serve(struct rp_live *live, struct rp_live_client *client, struct tu
 /* With the lock: until the reader has looked once more. */
 static void wait_for_reader(struct rp_live *live)
 {
-    struct timespec until;
+    struct timespec until = rp_wait_until(READER_MS);
     uint64_t rounds = live->rounds;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += READER_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
     while (rounds == live->rounds && !live->ending && pthread_cond_timedwait(&live->to_fetch, &live->lock, &until) == 0)
         continue;
 }

@@ -65,8 +65,8 @@ static json_t *size_schema(struct doc *d, bool answer)
 {
     if (answer) return typed(d, "integer", "int64");
     json_t *schema = json_object(), *types = json_array();
-    json_array_append_new(types, json_string("integer"));
-    json_array_append_new(types, json_string("string"));
+    rp_json_append(types, json_string("integer"));
+    rp_json_append(types, json_string("string"));
     set(d, schema, "type", types);
     set(d, schema, "description", json_string("bytes, or a text such as 10MiB"));
     return schema;
@@ -78,7 +78,7 @@ static json_t *pattern_schema(struct doc *d, const char *pattern, const char *ex
     set(d, schema, "pattern", json_string(pattern));
     if (example != NULL) {
         json_t *examples = json_array();
-        json_array_append_new(examples, json_string(example));
+        rp_json_append(examples, json_string(example));
         set(d, schema, "examples", examples);
     }
     return schema;
@@ -95,7 +95,7 @@ static json_t *choice_schema(struct doc *d, const struct rp_field *f)
 {
     json_t *schema = typed(d, "string", NULL), *choices = json_array();
     for (size_t i = 0; f->choices[i] != NULL; i++)
-        json_array_append_new(choices, json_string(f->choices[i]));
+        rp_json_append(choices, json_string(f->choices[i]));
     set(d, schema, "enum", choices);
     return schema;
 }
@@ -165,8 +165,8 @@ static void allow_null(struct doc *d, json_t *schema)
     const json_t *type = json_object_get(schema, "type");
     if (!json_is_string(type)) return;
     json_t *types = json_array();
-    json_array_append_new(types, json_string(json_string_value(type)));
-    json_array_append_new(types, json_string("null"));
+    rp_json_append(types, json_string(json_string_value(type)));
+    rp_json_append(types, json_string("null"));
     set(d, schema, "type", types);
 }
 
@@ -185,7 +185,7 @@ static json_t *object_schema(struct doc *d, const struct rp_shape *shape, bool a
     for (size_t i = 0; i < shape->n_fields; i++) {
         const struct rp_field *f = &shape->fields[i];
         set(d, members, f->name, field_schema(d, f, answer));
-        if (f->required) json_array_append_new(required, json_string(f->name));
+        if (f->required) rp_json_append(required, json_string(f->name));
     }
     set(d, schema, "properties", members);
     if (json_array_size(required) > 0)
@@ -220,8 +220,8 @@ static json_t *page_schema(struct doc *d, const struct rp_shape *shape)
     set(d, members, "items", items);
     set(d, members, "next_cursor", cursor);
     set(d, schema, "properties", members);
-    json_array_append_new(required, json_string("items"));
-    json_array_append_new(required, json_string("next_cursor"));
+    rp_json_append(required, json_string("items"));
+    rp_json_append(required, json_string("next_cursor"));
     set(d, schema, "required", required);
     return schema;
 }
@@ -237,7 +237,7 @@ static void add_parameter(struct doc *d, json_t *list, const char *in, const cha
     set(d, p, "required", json_boolean(required));
     set(d, p, "schema", schema);
     if (help != NULL) set(d, p, "description", json_string(help));
-    json_array_append_new(list, p);
+    rp_json_append(list, p);
 }
 
 static void add_path_parameters(struct doc *d, json_t *list, const char *path)
@@ -259,7 +259,7 @@ static json_t *parameters(struct doc *d, const struct rp_route *route)
         add_parameter(d, list, "query", f->name, f->required, schema, f->help);
     }
     if (strcmp(route->method, "POST") == 0 && route->audience != RP_FOR_EVERYBODY)
-        json_array_append_new(list, reference(d, "parameters", "IdempotencyKey"));
+        rp_json_append(list, reference(d, "parameters", "IdempotencyKey"));
     return list;
 }
 
@@ -359,10 +359,9 @@ static json_t *security(struct doc *d, const struct rp_route *route)
     if (route->audience == RP_FOR_EVERYBODY) return list;
     for (int i = 0; i < 2; i++) {
         json_t *one = json_object(), *scopes = json_array();
-        if (route->scope != 0)
-            json_array_append_new(scopes, json_string(rp_scope_name((enum rp_scope_bit)route->scope)));
+        if (route->scope != 0) rp_json_append(scopes, json_string(rp_scope_name((enum rp_scope_bit)route->scope)));
         set(d, one, i == 0 ? "token" : "session", scopes);
-        json_array_append_new(list, one);
+        rp_json_append(list, one);
     }
     return list;
 }

@@ -305,7 +305,7 @@ static json_t *split(const char *text)
     json_t *list = json_array();
     for (const char *p = text; *p != '\0'; p += *p == ',') {
         size_t n = strcspn(p, ",");
-        if (n > 0) json_array_append_new(list, json_stringn(p, n));
+        if (n > 0) rp_json_append(list, json_stringn(p, n));
         p += n;
     }
     return list;

@@ -247,7 +247,7 @@ json_t *rp_mark_shown(struct rp_request *q, const struct rp_mark *mark)
     rp_json_set(o, "id", json_string(rp_id_format(RP_ID_MARK, mark->id, id)));
     (void)json_object_del(line, "mark");
     if (mark->file_id != 0) rp_json_set(o, "file", json_string(rp_id_format(RP_ID_FILE, mark->file_id, id)));
-    (void)json_object_update(o, line);
+    (void)rp_json_merge(o, line);
     return o;
 }
 

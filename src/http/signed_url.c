@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "base/time.h"
 
 #define MESSAGE_BYTES 4096 /* key and content type are bounded far below it */
@@ -146,8 +147,8 @@ static json_t *headers_json(const struct rp_grant *grant)
     json_t *headers = json_object();
     if (strcmp(grant->method, "PUT") != 0) return headers;
     snprintf(length, sizeof length, "%" PRId64, grant->size_bytes);
-    json_object_set_new(headers, "Content-Length", json_string(length));
-    if (grant->content_type[0]) json_object_set_new(headers, "Content-Type", json_string(grant->content_type));
+    rp_json_set(headers, "Content-Length", json_string(length));
+    if (grant->content_type[0]) rp_json_set(headers, "Content-Type", json_string(grant->content_type));
     return headers;
 }
 

@@ -2,6 +2,7 @@
 #include "http/target.h"
 
 #include "base/assert.h"
+#include "base/json.h"
 #include "base/time.h"
 #include "core/standing.h"
 #include "http/content_headers.h"
@@ -82,7 +83,7 @@ json_t *rp_target_json(const struct rp_presigned *target, int64_t ends_at_ms)
     char time[RP_TIME_TEXT];
     json_t *headers = json_object();
     for (size_t i = 0; i < target->n_headers; i++)
-        json_object_set_new(headers, target->headers[i].name, json_string(target->headers[i].value));
+        rp_json_set(headers, target->headers[i].name, json_string(target->headers[i].value));
     return json_pack("{s:s,s:s,s:o,s:s}", "method", "PUT", "url", target->url, "headers", headers, "expires_at",
                      rp_time_format(ends_at_ms, time));
 }

@@ -63,7 +63,7 @@ struct counting {
 
 static int raise_count(struct rp_tx *tx, int64_t *count, const char *actor, int64_t tenant_id, struct rp_error *err)
 {
-    struct rp_audit_entry entry = { .event = "trial.counted", .actor = actor, .tenant_id = tenant_id };
+    struct rp_audit_entry entry = { .event = "trial.counted", .actor = actor, .tenant_id = tenant_id, .text = "{}" };
     int r = rp_meta_raise(tx->db, "trial", 0, count, err);
     return r < 0 ? r : rp_tx_audit(tx, &entry, err);
 }
@@ -124,15 +124,22 @@ static int slow_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return raise_count(tx, ctx, "trial", 0, err);
 }
 
+static void reply_slow(struct rp_request *q, void *ctx)
+{
+    const int64_t *n = ctx;
+    rp_reply_json(q, 200, json_pack("{s:I}", "count", (json_int_t)*n));
+}
+
 static void slow(struct rp_request *q)
 {
     struct rp_error err = { 0 };
     int64_t n = 0;
     if (rp_request_replayed(q)) return;
-    if (rp_catalog_transact(rp_request_catalog(q), slow_tx, &n, &err) < 0)
+    (void)rp_request_keeps(q, reply_slow, &n);
+    if (rp_catalog_change(rp_request_catalog(q), slow_tx, &n, &err) < 0)
         rp_reply_error(q, &err);
     else
-        rp_reply_json(q, 200, json_pack("{s:I}", "count", (json_int_t)n));
+        reply_slow(q, &n);
 }
 
 static void break_down(struct rp_request *q)

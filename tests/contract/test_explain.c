@@ -23,23 +23,6 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-    if (w == NULL) return -1;
-    world_make(w, (uintptr_t)*state == 0 ? DBS_SQLITE_FILE : DBS_POSTGRES, WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state);
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- explain ---- */
 
 static int keep_words(void *ctx, const struct rp_story_line *line, struct rp_error *e)
@@ -300,7 +283,7 @@ static void an_undo_gives_nothing_twice(void **state)
 
 #define ON(engine, test)                                                                                               \
     {                                                                                                                  \
-        .name = #test, .test_func = (test), .setup_func = set_up, .teardown_func = tear_down,                          \
+        .name = #test, .test_func = (test), .setup_func = world_set_up, .teardown_func = world_tear_down,              \
         .initial_state = (void *)(uintptr_t)(engine)                                                                   \
     }
 #define BOTH(test) ON(0, test), ON(1, test)

@@ -5,7 +5,8 @@
  *
  * M1  Allocations are told apart by the calls that lead to them. Of those that are alike the first and the last of a program are refused,
  *     OFTEN times over all programs.
- * M2  The store's own memory is not refused, nor is what the trial looks with. */
+ * M2  What is in the audit log is whole: a change whose details lost a member is not made.
+ * M3  The store's own memory is not refused, nor is what the trial looks with. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,6 +107,29 @@ static void judge(struct starving *s, enum inv_when when, int at)
              rp_buf_text(&lines));
 }
 
+static int keep_number(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    (void)err;
+    *(int64_t *)ctx = row[0].i;
+    return 0;
+}
+
+static void expect_whole_details(struct starving *s, int at)
+{
+    static const char sql[] =
+        "SELECT count(*) FROM audit WHERE details IS NULL OR NOT json_valid(details) OR details = '{}'"
+        " OR (event IN ('mark.created', 'mark.purged', 'mark.reprieved', 'mark.dead', 'mark.lost', 'mark.retried')"
+        " AND (details ->> 'mark' IS NULL OR details ->> 'subject' NOT LIKE '%:%' OR details ->> 'reason' IS NULL"
+        " OR details ->> 'marked_at' IS NULL OR details ->> 'due_at' IS NULL OR details ->> 'size' IS NULL))";
+    const struct rp_sql halves = { .name = "halves", .text = sql, .params = "", .columns = "i" };
+    struct rp_error err = { 0 };
+    int64_t n = -1;
+    int r = rp_db_query(s->t->world.catalog->db, &halves, NULL, keep_number, &n, &err);
+    if (r < 0 || n != 0)
+        fail_msg("%s, allocation %d: %lld rows of the audit log are not whole %s", s->program->name, at, (long long)n,
+                 err.text);
+}
+
 static bool is_known(struct starving *s)
 {
     char(*now)[RP_DIGEST_HEX] = &s->healed[s->n_healed];
@@ -148,6 +172,7 @@ static int run_refusing(struct starving *s, int at)
     s->said[r < 0]++;
     s->runs++;
     close_world(s);
+    expect_whole_details(s, at);
     if (!is_known(s)) heal(s, at);
     return n;
 }

@@ -20,23 +20,6 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-    if (w == NULL) return -1;
-    world_make(w, (uintptr_t)*state == 0 ? DBS_SQLITE_FILE : DBS_POSTGRES, WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state);
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- a closed store ---- */
 
 struct told {
@@ -279,7 +262,7 @@ static void a_token_without_name_scope_or_future_is_not_made(void **state)
 
 #define ON(engine, test)                                                                                               \
     {                                                                                                                  \
-        .name = #test, .test_func = (test), .setup_func = set_up, .teardown_func = tear_down,                          \
+        .name = #test, .test_func = (test), .setup_func = world_set_up, .teardown_func = world_tear_down,              \
         .initial_state = (void *)(uintptr_t)(engine)                                                                   \
     }
 #define BOTH(test) ON(0, test), ON(1, test)

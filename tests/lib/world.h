@@ -56,6 +56,11 @@ struct world {
 
 void world_make(struct world *w, enum dbs_kind kind, enum world_store store);
 void world_drop(struct world *w);
+/* A world of its own for each test, in *state. Before, *state says which: WORLD_SQLITE or WORLD_POSTGRES, | WORLD_FILES for objects in a directory.
+ * world_tear_down checks the world (world_check), whatever a test did. */
+enum world_kind { WORLD_SQLITE = 0, WORLD_POSTGRES = 1, WORLD_FILES = 2 };
+int world_set_up(void **state);
+int world_tear_down(void **state);
 /* Another connection to the catalog, with its own lane; through `fault` unless that is NULL. Close it yourself. */
 struct rp_catalog *world_catalog(struct world *w, int lane, const struct rp_db_fault *fault);
 void world_pass(struct world *w, int64_t ms);

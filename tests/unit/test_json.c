@@ -7,6 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -179,6 +180,98 @@ static void what_there_was_no_memory_for_is_not_written(void **state)
     assert_int_equal(b.failed, RP_ENOMEM);
 }
 
+/* ---- jansson without memory ---- */
+
+static struct {
+    int n, first, last; /* those of its allocations that fail */
+} memory;
+
+static void *scarce(size_t n)
+{
+    memory.n++;
+    return memory.n >= memory.first && memory.n <= memory.last ? NULL : malloc(n);
+}
+
+/* From now on the first to the last of jansson's allocations fail; 0, 0: none. */
+static void refuse(int first, int last)
+{
+    memory.n = 0;
+    memory.first = first;
+    memory.last = last;
+}
+
+/* As callers build: what `set` and `append` answer is not looked at. */
+static json_t *build(void)
+{
+    json_t *o = json_object(), *list = json_array(), *inner = json_object();
+    rp_json_set(inner, "only", json_string("one"));
+    rp_json_append(list, json_string("a"));
+    for (int i = 0; i < 9; i++) /* past the room that an array begins with */
+        rp_json_append(list, json_integer(i));
+    rp_json_set(o, "first", rp_json_text("x"));
+    rp_json_set(o, "inner", inner);
+    rp_json_set(o, "list", list);
+    json_t *more = json_object();
+    rp_json_set(more, "at", rp_json_time(0));
+    rp_json_set(more, "none", rp_json_text(NULL));
+    rp_json_merge(o, more);
+    json_decref(more);
+    return o;
+}
+
+static void write_whole_or_not_at_all(int first, int last)
+{
+    static const char whole[] = "{\"first\":\"x\",\"inner\":{\"only\":\"one\"},\"list\":[\"a\",0,1,2,3,4,5,6,7,8],"
+                                "\"at\":\"1970-01-01T00:00:00.000Z\",\"none\":null}";
+    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(1000);
+    refuse(first, last);
+    RP_CLEANUP(rp_json_decrefp) json_t *value = build();
+    refuse(0, 0);
+    int r = rp_json_write(&b, value);
+    if (r == 0) assert_string_equal(rp_buf_text(&b), whole);
+    if (r < 0) assert_int_equal(r, RP_ENOMEM);
+    if (r < 0) assert_int_equal(b.len, 0);
+}
+
+static void a_value_that_lost_something_is_not_written(void **state)
+{
+    (void)state;
+    refuse(0, 0);
+    json_decref(build());
+    int n = memory.n;
+    assert_true(n > 20);
+    write_whole_or_not_at_all(0, 0);
+    for (int first = 1; first <= n; first++)
+        for (int last = first; last <= n; last++)
+            write_whole_or_not_at_all(first, last);
+    write_whole_or_not_at_all(0, 0);
+}
+
+static void a_text_that_lost_something_is_not_read(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"a name that needs more room than it has at first\":\"and a text that needs even more room"
+        " than that, by far\",\"n\":[1234567890123456789,\"\\u00e9 and a tail of some length\",0.12345678901234567]}";
+    RP_CLEANUP(rp_json_decrefp) json_t *whole = NULL;
+    refuse(0, 0);
+    assert_int_equal(rp_json_parse(text, sizeof text - 1, &whole, NULL), 0);
+    int n = memory.n, read = 0;
+    for (int first = 1; first <= n; first++) {
+        for (int last = first; last <= n; last++) {
+            RP_CLEANUP(rp_json_decrefp) json_t *value = NULL;
+            struct rp_error err = { 0 };
+            refuse(first, last);
+            int r = rp_json_parse(text, sizeof text - 1, &value, &err);
+            refuse(0, 0);
+            if (r == 0) assert_true(json_equal(value, whole));
+            if (r < 0) assert_int_equal(r, RP_ENOMEM);
+            read += r == 0;
+        }
+    }
+    assert_int_equal(read, 0);
+}
+
 static void text_becomes_valid_utf8(void **state)
 {
     (void)state;
@@ -243,10 +336,10 @@ static void set_takes_the_value_over_even_when_it_fails(void **state)
     assert_int_equal(rp_json_set(object, "n", json_integer(1)), 0);
     assert_int_equal(rp_json_set(object, "n", json_integer(2)), 0);
     assert_int_equal(rp_json_get_int(object, "n", -1), 2);
-    assert_int_equal(rp_json_set(object, "x", NULL), RP_ENOMEM);
     assert_int_equal(rp_json_set(NULL, "x", json_string("leaks if not taken")), RP_ENOMEM);
     assert_int_equal(rp_json_set(object, "\xFF", json_string("leaks if not taken")), RP_EINVAL);
     assert_int_equal(json_object_size(object), 1);
+    assert_int_equal(rp_json_set(object, "x", NULL), RP_ENOMEM);
 }
 
 static void members_of_another_type_give_the_fallback(void **state)
@@ -280,11 +373,14 @@ int main(void)
         cmocka_unit_test(a_value_that_does_not_fit_leaves_no_half_of_it),
         cmocka_unit_test(a_failed_buffer_stays_as_it_is),
         cmocka_unit_test(what_there_was_no_memory_for_is_not_written),
+        cmocka_unit_test(a_value_that_lost_something_is_not_written),
+        cmocka_unit_test(a_text_that_lost_something_is_not_read),
         cmocka_unit_test(text_becomes_valid_utf8),
         cmocka_unit_test(repair_and_jansson_agree_on_what_is_valid),
         cmocka_unit_test(times_are_written_with_milliseconds),
         cmocka_unit_test(set_takes_the_value_over_even_when_it_fails),
         cmocka_unit_test(members_of_another_type_give_the_fallback),
     };
+    json_set_alloc_funcs(scarce, free);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
