@@ -123,6 +123,12 @@ static int fault_now_ms(struct rp_store *store, int64_t *out, struct rp_error *e
     return 0;
 }
 
+static void fault_interrupt(struct rp_store *store)
+{
+    struct fault *f = of(store);
+    f->inner->ops->interrupt(f->inner);
+}
+
 static int fault_presign(struct rp_store *store, const struct rp_presign *what, struct rp_arena *arena,
                          struct rp_presigned *out, struct rp_error *err)
 {
@@ -346,6 +352,7 @@ static const struct rp_store_ops fault_ops = {
     .presign = fault_presign,
     .list_partial = fault_list_partial,
     .abort_partial = fault_abort_partial,
+    .interrupt = fault_interrupt,
 };
 
 static struct rp_store_ops ops_around(const struct rp_store *inner)
@@ -358,6 +365,7 @@ static struct rp_store_ops ops_around(const struct rp_store *inner)
     if (!inner->ops->presign) ops.presign = NULL;
     if (!inner->ops->list_partial) ops.list_partial = NULL;
     if (!inner->ops->abort_partial) ops.abort_partial = NULL;
+    if (!inner->ops->interrupt) ops.interrupt = NULL;
     return ops;
 }
 

@@ -18,7 +18,9 @@
  * T8  A backend may take and give bytes in parts (all put_* and get_* slots, or none of them): put() and get() are then made of these.
  *     A writer or reader is used by one thread at a time. What a writer took shows with put_commit, as T5 says, or never.
  *     put_commit and put_abort end the writer, whatever they return; get_close ends the reader. The store outlives both.
- * T9  Optional slots are NULL where a store has no such thing: put_*, get_*, presign, list_partial and abort_partial, now_ms. */
+ * T9  Optional slots are NULL where a store has no such thing: put_*, get_*, presign, list_partial and abort_partial, now_ms, interrupt.
+ * T10 interrupt() makes every call under way end soon, and every later one fail, as if the store did not answer any more: RP_EUNAVAILABLE, or
+ *     `unknown` for what may have been carried out. It does not wait, may be called from any thread and more than once; only close() is of use after it. */
 #ifndef RP_STORE_STORE_H
 #define RP_STORE_STORE_H
 
@@ -203,6 +205,8 @@ struct rp_store_ops {
     int (*abort_partial)(struct rp_store *store, const char *key, const char *upload, struct rp_error *err);
     /* The store's own clock; NULL slot: it has none but the host's. */
     int (*now_ms)(struct rp_store *store, int64_t *out, struct rp_error *err);
+    /* T10. NULL slot: no call waits for anybody else. */
+    void (*interrupt)(struct rp_store *store);
 };
 
 /* Every backend embeds this first. */

@@ -29,7 +29,7 @@ static struct bucket {
     struct peer peer;
     struct rp_store *store;
     const char *fate;
-    bool versions, ended;
+    bool versions, ended, deleting;
     unsigned makes, copies, serial;
     size_t body; /* of a making PUT */
     char etag[RP_ETAG_MAX];
@@ -434,8 +434,22 @@ static bool send_away_unnamed(struct peer *peer, int fd, const struct request *r
     struct peer *other = peer->ctx;
     char headers[256];
     (void)r;
-    snprintf(headers, sizeof headers, "Location: http://%s/bucket/k?X-Amz-Signature=00\r\n", other->host);
+    snprintf(headers, sizeof headers, "Location: http://who:Signature@%s/bucket/k?X-Amz-Signature=00\r\n", other->host);
     peer_reply(fd, 307, headers, "");
+    return true;
+}
+
+static bool send_away_unreadably(struct peer *peer, int fd, const struct request *r)
+{
+    (void)peer, (void)r;
+    peer_reply(fd, 307, "Location: http://a\x1b[2Jb/bucket/k\r\n", "");
+    return true;
+}
+
+static bool send_away_nowhere(struct peer *peer, int fd, const struct request *r)
+{
+    (void)peer, (void)r;
+    peer_reply(fd, 307, "Location: /bucket/k\r\n", "");
     return true;
 }
 
@@ -463,10 +477,19 @@ static void a_redirect_is_an_error_that_names_the_place(void **state)
     rp_error_clear(&error);
     assert_int_equal(put_bytes(world.store, "k", "x", 1, NULL, 0, NULL, &error), RP_ECONFIG);
     assert_non_null(strstr(error.hint, "stores.NAME.endpoint"));
+    assert_non_null(strstr(error.hint, other.host));
     assert_non_null(strstr(error.text, "307"));
     assert_null(strstr(error.text, "Signature"));
+    assert_null(strstr(error.hint, "Signature"));
     assert_int_equal(peer_requests(&world.peer), before + 1); /* not again */
-    assert_int_equal(peer_connections(&other), 0);            /* and nowhere else */
+    peer_answer_fn *const vague[] = { send_away_unreadably, send_away_nowhere };
+    for (size_t i = 0; i < sizeof vague / sizeof *vague; i++) {
+        world.peer.answer = vague[i];
+        rp_error_clear(&error);
+        assert_int_equal(put_bytes(world.store, "k", "x", 1, NULL, 0, NULL, &error), RP_ECONFIG);
+        assert_string_equal(error.hint, "check stores.NAME.region and stores.NAME.endpoint");
+    }
+    assert_int_equal(peer_connections(&other), 0); /* and nowhere else */
     end();
     peer_stop(&other);
 }
@@ -519,6 +542,100 @@ static void a_server_that_went_away_has_no_clock(void **state)
     end();
 }
 
+/* ---- interrupted ---- */
+
+/* A delete is carried out (fate 'x') or not, and never answered. */
+static bool hang_at_delete(struct peer *peer, int fd, const struct request *r)
+{
+    char byte;
+    if (strncmp(r->head, "DELETE", 6) != 0) return serve_all(peer, fd, r);
+    pthread_mutex_lock(&peer->lock);
+    if (world.fate[0] == 'x') drop("k", NULL);
+    world.deleting = true;
+    pthread_cond_broadcast(&peer->changed);
+    pthread_mutex_unlock(&peer->lock);
+    while (recv(fd, &byte, 1, 0) > 0)
+        continue;
+    return false;
+}
+
+struct deletion {
+    struct rp_store *store;
+    struct rp_item items[2];
+    int code;
+    struct rp_error error;
+};
+
+static void *run_deletion(void *arg)
+{
+    struct deletion *d = arg;
+    d->code = d->store->ops->remove(d->store, d->items, 2, &d->error);
+    return NULL;
+}
+
+static void wait_for_delete(void)
+{
+    pthread_mutex_lock(&world.peer.lock);
+    while (!world.deleting)
+        pthread_cond_wait(&world.peer.changed, &world.peer.lock);
+    pthread_mutex_unlock(&world.peer.lock);
+}
+
+/* T10, through a wrapper: nothing is claimed, neither of what was sent nor of what waits behind it, and later calls do not begin. */
+static void an_interrupted_delete_is_unknown(const char *fate)
+{
+    const struct rp_store_fault none = { 0 };
+    struct rp_item item = { .key = "k" };
+    struct rp_store *wrapped;
+    pthread_t thread;
+    begin(fate, false, false, 600000);
+    make("k", "etag", 1);
+    ok(world.store->ops->stat(world.store, &item, 1, &error));
+    world.peer.answer = hang_at_delete;
+    ok(rp_store_fault_wrap(world.store, &none, &wrapped, &error));
+    struct deletion deletion = { .store = wrapped, .items = { item, { .key = "m", .identity = item.identity } } };
+    assert_int_equal(pthread_create(&thread, NULL, run_deletion, &deletion), 0);
+    wait_for_delete();
+    int64_t began_ms = rp_time_boot_ms();
+    wrapped->ops->interrupt(wrapped);
+    wrapped->ops->interrupt(wrapped);
+    pthread_join(thread, NULL);
+    assert_true(rp_time_boot_ms() - began_ms < 10000); /* its patience is ten minutes */
+    assert_int_equal(deletion.items[0].outcome, RP_OUT_UNKNOWN);
+    assert_int_not_equal(deletion.items[1].outcome, RP_OUT_DELETED);
+    unsigned before = peer_requests(&world.peer);
+    assert_int_equal(put_bytes(wrapped, "n", "x", 1, NULL, 0, NULL, &error), RP_EUNAVAILABLE);
+    assert_int_equal(wrapped->ops->stat(wrapped, &item, 1, &error), RP_EUNAVAILABLE);
+    assert_int_not_equal(item.outcome, RP_OUT_GONE);
+    assert_int_equal(peer_requests(&world.peer), before);
+    rp_store_close(wrapped);
+    end();
+}
+
+static void an_interrupted_delete_that_was_carried_out_is_unknown(void **state)
+{
+    (void)state;
+    an_interrupted_delete_is_unknown("x");
+}
+
+static void an_interrupted_delete_that_was_not_carried_out_is_unknown(void **state)
+{
+    (void)state;
+    an_interrupted_delete_is_unknown("h");
+}
+
+static void a_wrapped_store_that_waits_for_nobody_cannot_be_interrupted(void **state)
+{
+    const struct rp_store_fault none = { 0 };
+    struct rp_store *memory, *wrapped;
+    (void)state;
+    ok(rp_store_memory_open(&memory, &error));
+    ok(rp_store_fault_wrap(memory, &none, &wrapped, &error));
+    assert_null(wrapped->ops->interrupt);
+    rp_store_close(wrapped);
+    rp_store_close(memory);
+}
+
 static int alone(void **state)
 {
     (void)state;
@@ -536,6 +653,9 @@ int main(void)
         cmocka_unit_test(a_redirect_is_an_error_that_names_the_place),
         cmocka_unit_test(a_probe_gives_up_a_server_that_fell_silent),
         cmocka_unit_test(a_server_that_went_away_has_no_clock),
+        cmocka_unit_test(an_interrupted_delete_that_was_carried_out_is_unknown),
+        cmocka_unit_test(an_interrupted_delete_that_was_not_carried_out_is_unknown),
+        cmocka_unit_test(a_wrapped_store_that_waits_for_nobody_cannot_be_interrupted),
     };
     return cmocka_run_group_tests(tests, alone, NULL);
 }

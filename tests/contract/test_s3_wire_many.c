@@ -441,9 +441,25 @@ static void test_a_silent_stream_ends(void **state)
 
 /* ---- close ---- */
 
-static void test_closing_ends_what_is_under_way(void **state)
+/* The wire is there and does nothing any more. */
+static void expect_no_more(struct trial *t, const struct rp_sink *to)
 {
-    (void)state;
+    struct rp_error err = { 0 };
+    unsigned before = peer_requests(&t->peer);
+    struct s3_call call = trial_call("DELETE", "k"), stream = trial_call("GET", "k");
+    call.patience_ms = stream.patience_ms = 600000;
+    stream.to = to;
+    assert_int_equal(rp_s3_wire_run(t->wire, &call, 1, &err), 0);
+    assert_int_equal(rp_s3_wire_stream(t->wire, &stream, &err), 0);
+    assert_int_equal(call.code, RP_EUNAVAILABLE);
+    assert_int_equal(stream.code, RP_EUNAVAILABLE);
+    assert_int_equal(peer_requests(&t->peer), before);
+    rp_s3_call_done(&call);
+    rp_s3_call_done(&stream);
+}
+
+static void expect_end_of_what_is_under_way(bool interrupted)
+{
     static const char *const methods[] = { "GET", "PUT", "DELETE", "HEAD", "GET" };
     static const int codes[] = { RP_EUNAVAILABLE, RP_EUNKNOWN, RP_EUNKNOWN, RP_EUNAVAILABLE, RP_EUNAVAILABLE };
     enum { N = sizeof methods / sizeof methods[0] };
@@ -461,8 +477,13 @@ static void test_closing_ends_what_is_under_way(void **state)
                          0);
     }
     assert_true(peer_wait_requests(&t->peer, N));
-    rp_s3_wire_close(t->wire);
-    t->wire = NULL;
+    if (interrupted) {
+        rp_s3_wire_interrupt(t->wire);
+        rp_s3_wire_interrupt(t->wire);
+    } else {
+        rp_s3_wire_close(t->wire);
+        t->wire = NULL;
+    }
     for (int i = 0; i < N; i++) {
         pthread_join(callers[i].thread, NULL);
         assert_int_equal(callers[i].call.code, codes[i]);
@@ -470,7 +491,20 @@ static void test_closing_ends_what_is_under_way(void **state)
         rp_s3_call_done(&callers[i].call);
     }
     assert_int_equal(peer_requests(&t->peer), N);
+    if (interrupted) expect_no_more(t, &to);
     trial_close(t);
+}
+
+static void test_closing_ends_what_is_under_way(void **state)
+{
+    (void)state;
+    expect_end_of_what_is_under_way(false);
+}
+
+static void test_interrupting_ends_what_is_under_way(void **state)
+{
+    (void)state;
+    expect_end_of_what_is_under_way(true);
 }
 
 struct group {
@@ -535,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_a_slow_sink_is_not_silence),
         cmocka_unit_test(test_a_silent_stream_ends),
         cmocka_unit_test(test_closing_ends_what_is_under_way),
+        cmocka_unit_test(test_interrupting_ends_what_is_under_way),
         cmocka_unit_test(test_closing_ends_a_crowd),
     };
     return cmocka_run_group_tests(tests, alone, NULL);

@@ -30,6 +30,8 @@ struct rp_fs_batch {
     size_t n_dirs;
     struct touched devices[DEVICES_MAX]; /* one directory of each file system with more */
     size_t n_devices;
+    struct rp_fs_fact facts[DIRS_MAX];
+    size_t n_facts;
 };
 
 static void fail(struct rp_fs_batch *batch, int errno_value)
@@ -95,6 +97,13 @@ void rp_fs_batch_sync_root(struct rp_fs_batch *batch)
             fail(batch, errno);
         if (t.fd >= 0 && full) close(t.fd);
     }
+    pthread_mutex_unlock(&batch->lock);
+}
+
+void rp_fs_batch_remember(struct rp_fs_batch *batch, const struct rp_fs_fact *fact)
+{
+    pthread_mutex_lock(&batch->lock);
+    if (batch->n_facts < DIRS_MAX) batch->facts[batch->n_facts++] = *fact;
     pthread_mutex_unlock(&batch->lock);
 }
 
@@ -184,6 +193,8 @@ int rp_fs_batch_run(struct rp_fs *fs, struct rp_item *items, size_t n, rp_fs_ite
     work_in_threads(&batch);
     sync_all(&batch);
     int failed = atomic_load(&batch.failed);
+    for (size_t i = 0; i < batch.n_facts && !failed; i++)
+        rp_fs_durable_add(&fs->shown, &batch.facts[i]);
     /* Asked again at the end: what vanished meanwhile is not gone object by object. */
     r = failed ? rp_error_errno(err, failed, "store '%s'", fs->root) : rp_fs_root_check(fs, err);
     if (r < 0) {

@@ -100,6 +100,18 @@ int rp_fs_object_open(const struct rp_fs_object *object)
     return rp_fs_openat2(object->dir_fd, object->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 }
 
+int rp_fs_file_fact(int dir_fd, const char *name, const struct stat *st, struct rp_fs_fact *out)
+{
+    struct rp_fs_dir_id in;
+    int r = rp_fs_dir_id_of(dir_fd, &in);
+    if (r < 0) return r;
+    const struct rp_fs_dir_id file = { .dev = st->st_dev,
+                                       .ino = st->st_ino,
+                                       .born_ns = st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec };
+    *out = rp_fs_fact_of(&in, name, &file);
+    return 0;
+}
+
 void rp_fs_identity(const struct stat *st, struct rp_identity *out)
 {
     /* 64 bits of ns hold every time from 1677 to 2262; beyond, the value wraps and still differs. */

@@ -24,6 +24,8 @@ static void fs_close(struct rp_store *store)
     for (int i = 0; i <= RP_FS_STRIPES; i++)
         pthread_mutex_destroy(&fs->locks[i]);
     pthread_mutex_destroy(&fs->begin_lock);
+    rp_fs_durable_done(&fs->durable);
+    rp_fs_durable_done(&fs->shown);
     free(fs->root);
     free(fs);
 }
@@ -106,6 +108,8 @@ static struct rp_fs *fs_new(void)
     for (int i = 0; i <= RP_FS_STRIPES && r == 0; i++)
         r = pthread_mutex_init(&fs->locks[i], NULL);
     RP_ASSERT(r == 0);
+    rp_fs_durable_init(&fs->durable);
+    rp_fs_durable_init(&fs->shown);
     return fs;
 }
 
@@ -148,6 +152,8 @@ static int open_root(struct rp_fs *fs, struct rp_error *err)
     if (fs->root_fd < 0 || fstat(fs->root_fd, &st) < 0) return open_failed(fs->root, errno, err);
     fs->dev = st.st_dev;
     fs->ino = st.st_ino;
+    int r = rp_fs_dir_id_of(fs->root_fd, &fs->root_id);
+    if (r < 0) return rp_error_errno(err, -r, "store '%s'", fs->root);
     RP_CLEANUP(rp_fd_closep) int fd = rp_fs_dir_open(fs, "", 0);
     if (fd >= 0) return 0;
     if (fd != -ENOSYS && fd != -EPERM) return rp_error_errno(err, -fd, "store '%s'", fs->root);

@@ -15,6 +15,11 @@
  *     programs take no lock; F5 is for them.
  * F7  A store that is only read is never written to: .reprieve/ is made by the first write.
  * F8  A root that is no longer what was opened fails the whole call, so that a lost mount never looks empty.
+ * F9  What put() and copy() answer for is durable with every directory above it, whoever made them and whether or not they were synced
+ *     then: the first upload into a directory syncs the names on the way to it, those above the root with the first write (durable.h).
+ * F10 What stat() finds is durable too: whoever showed it may have died before the sync that put() ends with, and what follows from it
+ *     being there (a confirmed upload, a copy for which the original goes) would outlive it. A name that we have not synced ourselves is
+ *     synced, unless it has been there for RP_FS_YOUNG_MS: the system has written it by itself then.
  *
  * Functions that return int here give 0 (or a descriptor) or a negative errno, unless they take a struct rp_error. */
 #ifndef RP_STORE_FS_H
@@ -26,11 +31,14 @@
 
 #include "base/crashpoint.h"
 #include "base/error.h"
+#include "base/time.h"
+#include "store/fs/durable.h"
 #include "store/fs/key.h"
 #include "store/store.h"
 
 #define RP_FS_STRIPES    1024
-#define RP_FS_PROBE_LOCK RP_FS_STRIPES /* the byte that serialises probes */
+#define RP_FS_PROBE_LOCK RP_FS_STRIPES      /* the byte that serialises probes */
+#define RP_FS_YOUNG_MS   (5 * RP_MINUTE_MS) /* F10 */
 
 struct rp_fs {
     struct rp_store base;
@@ -38,6 +46,9 @@ struct rp_fs {
     int root_fd;
     dev_t dev;
     ino_t ino;
+    struct rp_fs_dir_id root_id;
+    struct rp_fs_durable durable; /* directories: F9 */
+    struct rp_fs_durable shown;   /* files: F10 */
     pthread_mutex_t begin_lock;
     atomic_bool writing; /* tmp_fd and lock_fd are open */
     int tmp_fd, lock_fd;
@@ -65,7 +76,8 @@ static inline void rp_fs_point(const struct rp_fs *fs, const char *point)
 /* path.c: directories and files beneath the root */
 int rp_fs_openat2(int dir_fd, const char *path, int flags, mode_t mode);
 int rp_fs_dir_open(const struct rp_fs *fs, const char *path, size_t n); /* "" is the root; a trailing slash is fine */
-int rp_fs_dir_make(const struct rp_fs *fs, const char *path, size_t n); /* with its parents, durable */
+int rp_fs_dir_make(struct rp_fs *fs, const char *path, size_t n);       /* with its parents, durable: F9 */
+int rp_fs_above_sync(const struct rp_fs *fs);                           /* the root's own name, and those above */
 bool rp_fs_absent(int errno_value);     /* nothing can stand there: missing, or blocked by something else */
 bool rp_fs_store_wide(int errno_value); /* not about one object */
 int rp_fs_rename_new(int old_dir, const char *old_name, int new_dir, const char *new_name);
@@ -105,6 +117,8 @@ int rp_fs_look(int dir_fd, const char *name, bool *aside, struct stat *st);
 int rp_fs_find(struct rp_fs_finder *finder, const char *key, struct rp_fs_object *out);
 int rp_fs_object_open(const struct rp_fs_object *object);
 void rp_fs_identity(const struct stat *st, struct rp_identity *out);
+/* That this file stands in that directory under that name (F10). */
+int rp_fs_file_fact(int dir_fd, const char *name, const struct stat *st, struct rp_fs_fact *out);
 
 /* write.c: F6 and F7 */
 struct rp_fs_guard {
@@ -145,6 +159,8 @@ int rp_fs_batch_run(struct rp_fs *fs, struct rp_item *items, size_t n, rp_fs_ite
                     struct rp_error *err);
 void rp_fs_batch_take(struct rp_fs_batch *batch, int dir_fd);
 void rp_fs_batch_sync_root(struct rp_fs_batch *batch);
+/* True once the directories taken so far are synced: of a file (F10). A bounded number of them. */
+void rp_fs_batch_remember(struct rp_fs_batch *batch, const struct rp_fs_fact *fact);
 void rp_fs_item_fail(struct rp_item *item, int errno_value); /* denied or retry, with the reason */
 
 /* The slots. */

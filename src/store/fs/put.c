@@ -149,6 +149,8 @@ int rp_fs_place(struct rp_fs *fs, const char *temp, const char *key, const struc
     if (fsync(t.dir_fd) < 0)
         return rp_error_set(err, RP_EUNKNOWN, "its directory cannot be synced: %s", strerror(errno));
     rp_fs_point(fs, "put-durable");
+    struct rp_fs_fact fact;
+    if (rp_fs_file_fact(t.dir_fd, t.name, &st, &fact) == 0) rp_fs_durable_add(&fs->shown, &fact);
     tidy(fs, key, &t, &made);
     if (out) *out = made;
     return 0;

@@ -92,6 +92,8 @@ static void drop_all_stale(struct rp_fs *fs)
 static int begin_locked(struct rp_fs *fs, struct rp_error *err)
 {
     if (atomic_load(&fs->writing)) return 0;
+    int r = rp_fs_above_sync(fs);
+    if (r < 0) return rp_error_errno(err, -r, "store '%s': sync the directories above it", fs->root);
     RP_CLEANUP(rp_fd_closep) int tmp_fd = rp_fs_dir_make(fs, RP_FS_TMP, strlen(RP_FS_TMP));
     if (tmp_fd < 0) return rp_error_errno(err, -tmp_fd, "store '%s': cannot use %s", fs->root, RP_FS_TMP);
     int lock_fd = rp_fs_openat2(tmp_fd, LOCK_NAME, O_RDWR | O_CREAT, 0666);

@@ -94,6 +94,7 @@ struct verdict {
 #define HINT_BUCKET "check stores.NAME.bucket (and endpoint): no such bucket is there"
 #define HINT_RIGHTS "check what the store's access key may do with this bucket, and stores.NAME.access_key itself"
 #define HINT_REGION "check stores.NAME.region and stores.NAME.endpoint"
+#define HOST_CHARS  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]"
 #define HINT_AGAIN  "try again; if it stays, something between here and the store changes bytes"
 
 static const struct verdict verdicts[] = {
@@ -143,22 +144,47 @@ static struct verdict judge(int status, const char *code)
     return (struct verdict){ NULL, status, status >= 500 ? RP_EUNAVAILABLE : RP_EFAILED, "" };
 }
 
+/* Host and port of the Location header, without whoever is named before them and without what is asked of them there, which may be a secret.
+ * False: it names none, or none that can be shown. */
+static bool location_host(const struct s3_call *call, char out[256])
+{
+    char text[1024];
+    const char *at = rp_s3_header(call, "location", text, sizeof text) ? strstr(text, "://") : NULL;
+    if (!at) return false;
+    size_t n = strcspn(at += 3, "/?#");
+    const char *user = memrchr(at, '@', n);
+    if (user) {
+        n -= (size_t)(user + 1 - at);
+        at = user + 1;
+    }
+    if (n == 0 || n > 255 || strspn(at, HOST_CHARS) < n) return false;
+    memcpy(out, at, n);
+    out[n] = '\0';
+    return true;
+}
+
+static void hint_place(const struct s3_call *call, const struct s3_fault *fault, struct rp_error *err)
+{
+    char region[64] = "", host[256];
+    rp_s3_header(call, "x-amz-bucket-region", region, sizeof region);
+    if (fault->region[0] || region[0])
+        rp_error_hint(err, "set stores.NAME.region to '%s': the bucket is there",
+                      fault->region[0] ? fault->region : region);
+    else if (fault->endpoint[0])
+        rp_error_hint(err, "set stores.NAME.endpoint: the server names '%s'", fault->endpoint);
+    else if (location_host(call, host))
+        rp_error_hint(err, "set stores.NAME.endpoint: the server sends its clients to '%s'", host);
+    else
+        rp_error_hint(err, HINT_REGION);
+}
+
 static void hint(const struct s3_call *call, const struct verdict *verdict, const struct s3_fault *fault,
                  struct rp_error *err)
 {
-    char region[64] = "";
-    rp_s3_header(call, "x-amz-bucket-region", region, sizeof region);
-    if (verdict->result == RP_ECONFIG && strcmp(verdict->hint, HINT_REGION) == 0) {
-        if (fault->region[0] || region[0])
-            rp_error_hint(err, "set stores.NAME.region to '%s': the bucket is there",
-                          fault->region[0] ? fault->region : region);
-        else if (fault->endpoint[0])
-            rp_error_hint(err, "set stores.NAME.endpoint: the server names '%s'", fault->endpoint);
-        else
-            rp_error_hint(err, "%s", verdict->hint);
-    } else if (verdict->hint[0]) {
+    if (verdict->result == RP_ECONFIG && strcmp(verdict->hint, HINT_REGION) == 0)
+        hint_place(call, fault, err);
+    else if (verdict->hint[0])
         rp_error_hint(err, "%s", verdict->hint);
-    }
 }
 
 static int no_answer(const struct s3_call *call, const char *what, struct rp_error *err)

@@ -32,6 +32,11 @@ static void s3_close(struct rp_store *store)
     free(s3);
 }
 
+static void s3_interrupt(struct rp_store *store)
+{
+    rp_s3_wire_interrupt(rp_s3_of(store)->wire);
+}
+
 int rp_s3_reach(struct rp_s3 *s3, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", NULL);
@@ -76,6 +81,7 @@ static const struct rp_store_ops s3_ops = {
     .list_partial = rp_s3_list_partial,
     .abort_partial = rp_s3_abort_partial,
     .now_ms = s3_now_ms,
+    .interrupt = s3_interrupt,
 };
 
 static int keep_options(struct rp_s3 *s3, const struct rp_s3_options *options, struct rp_error *err)

@@ -299,17 +299,20 @@ static void wait_until_left(struct s3_wire *wire)
     pthread_mutex_unlock(&wire->lock);
 }
 
-void rp_s3_wire_close(struct s3_wire *wire)
+void rp_s3_wire_interrupt(struct s3_wire *wire)
 {
-    if (wire == NULL) return;
     pthread_mutex_lock(&wire->lock);
     atomic_store(&wire->closing, true);
     pthread_cond_broadcast(&wire->idle);
     pthread_mutex_unlock(&wire->lock);
-    if (wire->running) {
-        (void)curl_multi_wakeup(wire->multi);
-        pthread_join(wire->thread, NULL);
-    }
+    if (wire->running) (void)curl_multi_wakeup(wire->multi);
+}
+
+void rp_s3_wire_close(struct s3_wire *wire)
+{
+    if (wire == NULL) return;
+    rp_s3_wire_interrupt(wire);
+    if (wire->running) pthread_join(wire->thread, NULL);
     wait_until_left(wire);
     while (wire->streams != NULL) {
         struct s3_transfer *t = wire->streams;

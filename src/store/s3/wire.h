@@ -18,7 +18,8 @@
  *     ExpiredToken and InvalidAccessKeyId: one more attempt with keys fetched anew.
  * W6  No Expect: 100-continue; redirects are not followed (the error names the region or endpoint that the answer asks for); answers are
  *     bounded: 64 KiB of headers, answer_max of body (from status 300 on 64 KiB at least: error documents). Secrets are in no note.
- * W7  Closing ends calls under way with RP_EUNAVAILABLE or RP_EUNKNOWN, and returns when all threads have left the wire. */
+ * W7  Interrupting ends calls under way with RP_EUNAVAILABLE or RP_EUNKNOWN, and lets none begin any more; it waits for nobody. Closing does so too,
+ *     and returns when all threads have left the wire. */
 #ifndef RP_STORE_S3_WIRE_H
 #define RP_STORE_S3_WIRE_H
 
@@ -61,6 +62,7 @@ const char *rp_s3_header(const struct s3_call *call, const char *name, char *out
 void rp_s3_call_done(struct s3_call *call); /* may be used again after it */
 
 int rp_s3_wire_open(const struct s3_wire_options *options, struct s3_wire **out, struct rp_error *err);
+void rp_s3_wire_interrupt(struct s3_wire *wire); /* any thread */
 void rp_s3_wire_close(struct s3_wire *wire);
 /* Returns 0, or RP_ENOMEM with no call begun. */
 int rp_s3_wire_run(struct s3_wire *wire, struct s3_call *calls, size_t n, struct rp_error *err);
