@@ -296,6 +296,8 @@ static void judge_record(struct sim *s, const struct sim_node *n, const struct b
     bool recovers = n != NULL && n->command.verb == VERB_RECOVER;
     if (strcmp(o->key, RP_STORE_OWNER) != 0 || !overwritten || !conditional || recovers) return;
     if (strstr(o->text, s->catalog_id) == NULL) sim_violate(s, "OWNER", "another catalog's record was overwritten");
+    if (n != NULL && !sim_drew(s, n, o->text))
+        sim_violate(s, "OWNER", "the record of another copy of the catalog was overwritten");
 }
 
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *o, bool overwritten)
@@ -324,7 +326,10 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
         return;
     }
     if (is_take_back(s, n, o, f)) return;
-    if (s->rolled_back && n == NULL) return; /* decided in a catalog that was put back since */
+    if (s->rolled_back && n == NULL) { /* decided in a catalog that was put back since, and does not know it */
+        if (f != NULL) f->lost = true;
+        return;
+    }
     /* also where a probe was disturbed, and found less than there is */
     bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR ||
                   (s->config.allow_window_deletes && n != NULL && rp_place_level(&n->place) == RP_LEVEL_WINDOW);

@@ -227,8 +227,10 @@ void sim_put_arrives(struct sim *s, size_t file);
 /* ---- what goes wrong without anybody's call (weather.c) ---- */
 void sim_weather(struct sim *s);
 void sim_heal_weather(struct sim *s);
-/* Whether the owner record that this node finds names our catalog, and no later epoch than the catalog's. */
+/* Whether the owner record that this node finds names our catalog, no later epoch than the catalog's, and a stamp that it drew. */
 bool sim_owns(const struct sim *s, const struct sim_node *n);
+/* Whether the catalog drew this record's stamp, or has seen a later record (src/core/lineage.h). */
+bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record);
 int64_t sim_catalog_epoch(const struct sim *s);
 
 /* ---- judging ---- */

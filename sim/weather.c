@@ -139,14 +139,34 @@ int64_t sim_catalog_epoch(const struct sim *s)
     return epoch;
 }
 
+static int64_t epoch_in(const char *record)
+{
+    int64_t epoch = -1;
+    const char *at = strstr(record, "\"epoch\":");
+    if (at != NULL) (void)sscanf(at + strlen("\"epoch\":"), "%" SCNd64, &epoch);
+    return epoch;
+}
+
 /* -1: there is no record. */
 static int64_t epoch_of_record(const struct bucket *bucket)
 {
     struct bucket_object record;
-    int64_t epoch = -1;
-    const char *at = bucket_look(bucket, RP_STORE_OWNER, &record) ? strstr(record.text, "\"epoch\":") : NULL;
-    if (at != NULL) (void)sscanf(at + strlen("\"epoch\":"), "%" SCNd64, &epoch);
-    return epoch;
+    return bucket_look(bucket, RP_STORE_OWNER, &record) ? epoch_in(record.text) : -1;
+}
+
+bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record)
+{
+    static const char before[] = "\"stamp\":\"";
+    struct rp_error err = { 0 };
+    char name[40], word[600] = "", stamp[RP_STAMP_TEXT] = "";
+    bool found = false;
+    int64_t seen = 0;
+    const char *at = strstr(record, before);
+    if (at != NULL) (void)sscanf(at + strlen(before), "%16[0-9a-f]", stamp);
+    snprintf(name, sizeof name, "stamps:%" PRId64, n->place.id);
+    int r = rp_meta_find(s->inner, name, &found, &seen, word, sizeof word, &err);
+    RP_ASSERT(r == 0);
+    return stamp[0] == '\0' || !found || strstr(word, stamp) != NULL || epoch_in(record) < seen;
 }
 
 bool sim_owns(const struct sim *s, const struct sim_node *n)
@@ -154,7 +174,8 @@ bool sim_owns(const struct sim *s, const struct sim_node *n)
     const struct bucket *bucket = s->misled[n->index] ? s->elsewhere : s->bucket;
     struct bucket_object record;
     if (!bucket_look(bucket, RP_STORE_OWNER, &record)) return bucket == s->bucket; /* nobody's yet */
-    return strstr(record.text, s->catalog_id) != NULL && epoch_of_record(bucket) <= sim_catalog_epoch(s);
+    return strstr(record.text, s->catalog_id) != NULL && epoch_of_record(bucket) <= sim_catalog_epoch(s) &&
+           sim_drew(s, n, record.text);
 }
 
 static void run_script(struct sim *s, const char *text)
@@ -202,6 +223,17 @@ static bool all_down(const struct sim *s)
     return true;
 }
 
+/* It may have been started where the store could not be written: by its epoch alone it is not behind then. */
+static void count_on(struct sim *s)
+{
+    char text[80];
+    int64_t epoch = epoch_of_record(s->bucket) + sim_between(&s->luck, 0, 3);
+    if (sim_chance(&s->luck, 5000)) return;
+    snprintf(text, sizeof text, "UPDATE meta SET number = %" PRId64 " WHERE name = 'epoch'", epoch);
+    run_script(s, text);
+    sim_say(s, "the backup has counted on to epoch %" PRId64 " by itself", epoch);
+}
+
 /* Noticed only if the epoch was raised since: at most once a minute while something changes (docs/guarantees.md). */
 static void roll_back(struct sim *s)
 {
@@ -209,6 +241,7 @@ static void roll_back(struct sim *s)
         s->rolling = false;
         if (epoch_of_record(s->bucket) <= s->backup_epoch) return;
         run_script(s, "ROLLBACK TO backup; RELEASE backup");
+        count_on(s);
         forget(s);
         s->backup_at_ms = 0;
         s->rolled_back = true;

@@ -33,6 +33,7 @@
     X(EPOCH_NOT_RAISED,       "epoch-not-raised",       "NO-LOSS",       "the catalog's epoch stays as it is")         \
     X(FOREIGN_OWNER_IGNORED,  "foreign-owner-ignored",  "NO-LOSS",       "a store of another catalog is purged")       \
     X(ROLLBACK_IGNORED,       "rollback-ignored",       "NO-LOSS",       "a catalog behind the store's epoch goes on purging") \
+    X(OWNER_STAMP_IGNORED,    "owner-stamp-ignored",    "NO-LOSS",       "a copy of the catalog that counts as far goes on purging") \
     X(RECOVER_KEEPS_MARKS,    "recover-keeps-marks",    "NO-LOSS",       "a recovery leaves the waiting marks as they are") \
     X(EMPTY_STORE_BELIEVED,   "empty-store-believed",   "BRAKED",        "already gone is believed without the owner record") \
     X(FILE_OBJECT_MARKED,     "file-object-marked",     "NO-LOSS",       "the object of a live file can be marked by its key") \

@@ -12,6 +12,7 @@
 #include "catalog/schema.h"
 #include "catalog/statements.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -88,6 +89,15 @@ static int new_catalog_id(char out[40], struct rp_error *err)
     char *to = out + snprintf(out, 40, "cat_");
     for (size_t i = 0; i < sizeof random; i++)
         to += snprintf(to, 3, "%02x", random[i]);
+    return 0;
+}
+
+int rp_stamp_draw(char out[RP_STAMP_TEXT], struct rp_error *err)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return rp_error_set(err, RP_EFAILED, "no random bytes for the stamp of an epoch");
+    snprintf(out, RP_STAMP_TEXT, "%016" PRIx64, random);
     return 0;
 }
 
@@ -324,6 +334,33 @@ int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, str
     RP_ASSERT(!rp_db_in_transaction(catalog->db));
     rp_arena_reset(&catalog->arena);
     return r;
+}
+
+struct change {
+    rp_tx_fn *fn;
+    void *ctx;
+    const struct rp_keeper *keeper;
+};
+
+static int change_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    const struct change *c = ctx;
+    int r = c->keeper->before(tx, c->keeper->ctx, err);
+    if (r == 0) r = c->fn(tx, c->ctx, err);
+    if (r == 0) r = c->keeper->with(tx, c->keeper->ctx, err);
+    if (r == 0) RP_CRASHPOINT("change.before-commit");
+    return r;
+}
+
+int rp_catalog_change(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err)
+{
+    struct change change = { .fn = fn, .ctx = ctx, .keeper = catalog->keeper };
+    if (change.keeper == NULL) return rp_catalog_transact(catalog, fn, ctx, err);
+    int r = rp_catalog_transact(catalog, change_tx, &change, err);
+    if (r < 0) return r;
+    RP_CRASHPOINT("change.committed");
+    change.keeper->after(change.keeper->ctx);
+    return 0;
 }
 
 int64_t rp_tx_new_id(struct rp_tx *tx)

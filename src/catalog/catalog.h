@@ -27,6 +27,14 @@ struct rp_tx;
 
 typedef int rp_tx_fn(struct rp_tx *tx, void *ctx, struct rp_error *err);
 
+/* What is kept of a change in the change's own transaction (the answer under an idempotency key): `before` may refuse the change,
+ * `with` follows it and sees what it did, `after` says that both are durable. K3 holds for the first two. */
+struct rp_keeper {
+    rp_tx_fn *before, *with;
+    void (*after)(void *ctx);
+    void *ctx;
+};
+
 struct rp_catalog {
     struct rp_db *db;
     const struct rp_clock *clock;
@@ -38,6 +46,7 @@ struct rp_catalog {
     /* Set by rp_writers_attach: changes are handed to a writer's thread, which runs them on its own connection and lane. */
     int (*through)(void *writers, rp_tx_fn *fn, void *ctx, struct rp_error *err);
     void *writers;
+    const struct rp_keeper *keeper; /* of the request that this catalog is lent to; NULL: none */
 };
 
 struct rp_catalog_options {
@@ -83,6 +92,9 @@ struct rp_tx {
 /* What the function allocates in tx->arena, and what it reads there, is gone when this returns. */
 int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err);
 
+/* The same for the change that a verb is about, as opposed to what it notes besides: the catalog's keeper goes with it. */
+int rp_catalog_change(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err);
+
 int64_t rp_tx_new_id(struct rp_tx *tx);
 void rp_tx_tally(struct rp_tx *tx, int64_t place_id, int64_t state, int64_t marks, int64_t bytes);
 
@@ -96,6 +108,12 @@ int rp_meta_find(struct rp_db *db, const char *name, bool *found, int64_t *numbe
 int rp_meta_set(struct rp_db *db, const char *name, int64_t number, const char *word, struct rp_error *err);
 /* number = max(number + 1, at_least), returned. */
 int rp_meta_raise(struct rp_db *db, const char *name, int64_t at_least, int64_t *number, struct rp_error *err);
+/* All whose names begin so: name, number, word. */
+int rp_meta_each(struct rp_db *db, const char *prefix, rp_row_fn *row, void *ctx, struct rp_error *err);
+
+/* 64 random bits in hexadecimal: no other catalog draws the same, nor does a copy of this one. */
+#define RP_STAMP_TEXT 17
+int rp_stamp_draw(char out[RP_STAMP_TEXT], struct rp_error *err);
 
 struct rp_place_row {
     int64_t id, kind, owned_at; /* owned_at 0: never */

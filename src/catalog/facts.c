@@ -64,6 +64,12 @@ int rp_meta_raise(struct rp_db *db, const char *name, int64_t at_least, int64_t 
     return 0;
 }
 
+int rp_meta_each(struct rp_db *db, const char *prefix, rp_row_fn *row, void *ctx, struct rp_error *err)
+{
+    struct rp_value arg = rp_text(prefix);
+    return rp_db_query(db, RP_SQL(meta_each), &arg, row, ctx, err);
+}
+
 struct place_out {
     struct rp_place_row *rows;
     size_t n, max;

@@ -12,15 +12,18 @@
 #include "catalog/audit.h"
 #include "catalog/mark.h"
 #include "core/annotation.h"
+#include "core/lineage.h"
 #include "core/quarantine.h"
 #include "core/state.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define RECORD_MAX 4096
 #define PAGE       1000
 #define ROUNDS_MAX 64
+#define FACT_MAX   40
 
 const char *rp_ownership_text(enum rp_ownership ownership)
 {
@@ -29,6 +32,7 @@ const char *rp_ownership_text(enum rp_ownership ownership)
                                          [RP_OWNER_GONE] = "its owner record is gone",
                                          [RP_OWNER_FOREIGN] = "belongs to another catalog",
                                          [RP_OWNER_AHEAD] = "is ahead of this catalog, which was rolled back",
+                                         [RP_OWNER_FORKED] = "belongs to another copy of this catalog",
                                          [RP_OWNER_ELSEWHERE] = "belongs to another environment",
                                          [RP_OWNER_DAMAGED] = "its owner record is damaged" };
     return texts[ownership];
@@ -56,6 +60,7 @@ static void read_record(const struct rp_buf *text, struct rp_owner *out)
     snprintf(out->catalog, sizeof out->catalog, "%s", rp_json_get_text(record, "catalog", ""));
     snprintf(out->environment, sizeof out->environment, "%s", rp_json_get_text(record, "environment", ""));
     out->epoch = rp_json_get_int(record, "epoch", 0);
+    snprintf(out->stamp, sizeof out->stamp, "%s", rp_json_get_text(record, "stamp", ""));
     if (rp_time_parse(rp_json_get_text(record, "written_at", ""), &out->written_at_ms, &ignored) < 0)
         out->written_at_ms = 0;
 }
@@ -73,6 +78,27 @@ static int identify(struct rp_place *place, struct rp_owner *out, struct rp_erro
     return 0;
 }
 
+/* What a readable record says about us. */
+static int judge_record(struct rp_catalog *catalog, const struct rp_place *place, struct rp_owner *owner,
+                        struct rp_error *err)
+{
+    bool known;
+    if (RP_MUTANT(FOREIGN_OWNER_IGNORED)) snprintf(owner->catalog, sizeof owner->catalog, "%s", catalog->id);
+    if (RP_MUTANT(ROLLBACK_IGNORED)) owner->epoch = 0, owner->stamp[0] = '\0';
+    if (RP_MUTANT(OWNER_STAMP_IGNORED)) owner->stamp[0] = '\0';
+    int r = rp_lineage_knows(catalog->db, place->id, owner->stamp, owner->epoch, &known, err);
+    if (r < 0) return r;
+    if (strcmp(owner->catalog, catalog->id) != 0)
+        owner->ownership = RP_OWNER_FOREIGN;
+    else if (owner->epoch > owner->catalog_epoch)
+        owner->ownership = RP_OWNER_AHEAD;
+    else if (!known)
+        owner->ownership = RP_OWNER_FORKED;
+    else if (place->environment != NULL && strcmp(owner->environment, place->environment) != 0)
+        owner->ownership = RP_OWNER_ELSEWHERE;
+    return 0;
+}
+
 int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_owner *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
@@ -82,7 +108,8 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_
     struct rp_place_row row;
     struct rp_owner owner = { .ownership = RP_OWNER_OURS };
     int r = rp_place_find(catalog->db, place->config->name, &row, err);
-    /* the store before the catalog: an epoch that another node raises between the two looks leaves the record behind */
+    /* the store before the catalog: an epoch that another node raises between the two looks leaves the record behind, and its stamp is known before it
+     * is seen */
     int looked =
         r < 0 ? r : place->store->ops->get(place->store, RP_STORE_OWNER, &sink, &arena, &meta, &owner.identity, err);
     owner.there = looked == 0;
@@ -95,13 +122,7 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_
         return rp_error_wrap(err, looked, "owner record of store '%s'", place->config->name);
     else
         read_record(&text, &owner);
-    if (RP_MUTANT(FOREIGN_OWNER_IGNORED)) snprintf(owner.catalog, sizeof owner.catalog, "%s", catalog->id);
-    if (RP_MUTANT(ROLLBACK_IGNORED)) owner.epoch = 0;
-    if (owner.ownership == RP_OWNER_OURS && strcmp(owner.catalog, catalog->id) != 0) owner.ownership = RP_OWNER_FOREIGN;
-    if (owner.ownership == RP_OWNER_OURS && owner.epoch > owner.catalog_epoch) owner.ownership = RP_OWNER_AHEAD;
-    if (owner.ownership == RP_OWNER_OURS && place->environment != NULL &&
-        strcmp(owner.environment, place->environment) != 0)
-        owner.ownership = RP_OWNER_ELSEWHERE;
+    if (owner.ownership == RP_OWNER_OURS && (r = judge_record(catalog, place, &owner, err)) < 0) return r;
     *out = owner;
     return 0;
 }
@@ -124,17 +145,27 @@ static int64_t give_bytes(void *ctx, void *to, size_t n, struct rp_error *err)
     return (int64_t)n;
 }
 
+struct raising {
+    struct rp_place *place;
+    const struct rp_owner *seen; /* what was looked at */
+    bool first;
+    int64_t at_least, epoch;
+    char stamp[RP_STAMP_TEXT];
+    const char *event, *actor;
+    json_t *details;
+};
+
 /* Over the record that `before` is; where it is none, only if there still is none. */
-static int write_record(struct rp_catalog *catalog, struct rp_place *place, const char *environment, int64_t epoch,
-                        const struct rp_owner *before, struct rp_error *err)
+static int write_record(struct rp_catalog *catalog, struct rp_place *place, const char *environment,
+                        const struct raising *raised, const struct rp_owner *before, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
     /* packed, not set member by member: a record that lacks its catalog or its epoch would stop, or fail to stop, every purge */
     RP_CLEANUP(rp_json_decrefp)
-    json_t *record =
-        json_pack("{s:s,s:I,s:o,s:o,s:s}", "catalog", catalog->id, "epoch", (json_int_t)epoch, "environment",
-                  rp_json_text(environment), "written_at", rp_json_time(rp_clock_now_ms(catalog->clock)), "note",
-                  "This store is purged by Reprieve, from this catalog only. Do not remove.");
+    json_t *record = json_pack("{s:s,s:I,s:s,s:o,s:o,s:s}", "catalog", catalog->id, "epoch", (json_int_t)raised->epoch,
+                               "stamp", raised->stamp, "environment", rp_json_text(environment), "written_at",
+                               rp_json_time(rp_clock_now_ms(catalog->clock)), "note",
+                               "This store is purged by Reprieve, from this catalog only. Do not remove.");
     struct rp_meta meta = { 0 }; /* none: a directory store then needs no metadata of its own, and looks for none */
     struct rp_identity identity = before->identity;
     int r = rp_json_write(&text, record);
@@ -147,20 +178,29 @@ static int write_record(struct rp_catalog *catalog, struct rp_place *place, cons
     return r < 0 ? rp_error_wrap(err, r, "write the owner record of store '%s'", place->config->name) : 0;
 }
 
-struct raising {
-    struct rp_place *place;
-    bool first;
-    int64_t at_least, epoch;
-    const char *event, *actor;
-    json_t *details;
-};
+/* One a store: what is written to one says nothing in another. */
+static const char *raised_at(const struct rp_place *place, char out[FACT_MAX])
+{
+    snprintf(out, FACT_MAX, "epoch_raised_at:%" PRId64, place->id);
+    return out;
+}
+
+static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_error *err)
+{
+    bool ours = raising->seen->ownership == RP_OWNER_OURS;
+    if (RP_MUTANT(EPOCH_NOT_RAISED)) return rp_meta_get(tx->db, "epoch", &raising->epoch, NULL, 0, err);
+    int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
+    if (r < 0) return r;
+    return rp_lineage_draw(tx, raising->place->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
+                           raising->stamp, err);
+}
 
 static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct raising *raising = ctx;
-    int r = RP_MUTANT(EPOCH_NOT_RAISED) ? rp_meta_get(tx->db, "epoch", &raising->epoch, NULL, 0, err)
-                                        : rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
-    if (r == 0) r = rp_meta_set(tx->db, "epoch_raised_at", tx->late_ms, "", err);
+    char name[FACT_MAX];
+    int r = raise_epoch(tx, raising, err);
+    if (r == 0) r = rp_meta_set(tx->db, raised_at(raising->place, name), tx->late_ms, "", err);
     if (r == 0 && raising->first) r = rp_place_owned(tx, raising->place->id, err);
     if (r < 0 || raising->event == NULL) return r;
     struct rp_audit_entry entry = { .event = raising->event,
@@ -182,6 +222,12 @@ static int refuse(const struct rp_owner *owner, const char *store, struct rp_err
         rp_error_set(err, RP_ENOTOWNER,
                      "store '%s' has seen epoch %lld, this catalog is at %lld: it was restored from a backup", store,
                      (long long)owner->epoch, (long long)owner->catalog_epoch);
+    if (owner->ownership == RP_OWNER_FORKED)
+        rp_error_set(
+            err, RP_ENOTOWNER,
+            "store '%s' belongs to another copy of this catalog: what that wrote there at epoch %lld was never "
+            "written here",
+            store, (long long)owner->epoch);
     return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", store);
 }
 
@@ -197,13 +243,14 @@ int rp_owner_check(struct rp_catalog *catalog, struct rp_place *place, struct rp
 static int take_first(struct rp_catalog *catalog, struct rp_place *place, const char *environment,
                       const struct rp_owner *none, struct rp_error *err)
 {
-    struct raising raising = { .place = place };
+    struct raising raising = { .place = place, .seen = none };
     int r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     RP_CRASHPOINT("owner.first-raised");
-    if (r == 0) r = write_record(catalog, place, environment, raising.epoch, none, err);
+    if (r == 0) r = write_record(catalog, place, environment, &raising, none, err);
     if (r < 0) return r;
     RP_CRASHPOINT("owner.first-written");
     raising = (struct raising){ .place = place,
+                                .seen = none,
                                 .first = true,
                                 .event = "store.owned",
                                 .actor = "reprieve",
@@ -220,29 +267,35 @@ static bool is_overtaken(int r)
 
 /* The record says this epoch of ours, or a later one of ours; or what stands there now is judged. Each time round another node of this catalog has
  * written an epoch between the record's and this one, so that few rounds are enough for any number of nodes. No two of them have the same epoch: a
- * record that says it nevertheless is that of a copy of the catalog, and one of the two has to fall behind. */
-static int settle_record(struct rp_catalog *catalog, struct rp_place *place, const char *environment, int64_t epoch,
-                         const struct rp_owner *before, struct rp_error *err)
+ * record that says it nevertheless is this very one, whose answer was lost, or that of a copy of the catalog. The copy is stopped by its stamp, or, if it
+ * is of a release without stamps, by a later epoch. */
+static int settle_record(struct rp_catalog *catalog, struct rp_place *place, const char *environment,
+                         struct raising *raised, struct rp_error *err)
 {
-    struct rp_owner now = *before;
+    struct rp_owner now = *raised->seen;
     for (int i = 0; i < ROUNDS_MAX; i++) {
-        int r = write_record(catalog, place, environment, epoch, &now, err);
+        int r = write_record(catalog, place, environment, raised, &now, err);
         if (!is_overtaken(r)) return r;
         if ((r = rp_owner_look(catalog, place, &now, err)) < 0) return r;
         if (now.ownership != RP_OWNER_OURS) return refuse(&now, place->config->name, err);
-        if (now.epoch > epoch) return 0;
-        struct raising again = { .place = place };
-        if (now.epoch == epoch && (r = rp_catalog_transact(catalog, raise_tx, &again, err)) < 0) return r;
-        if (now.epoch == epoch) epoch = again.epoch;
+        if (now.epoch > raised->epoch) return 0;
+        if (now.epoch < raised->epoch) continue;
+        if (strcmp(now.stamp, raised->stamp) == 0) return 0;
+        struct raising again = { .place = place, .seen = &now };
+        if ((r = rp_catalog_transact(catalog, raise_tx, &again, err)) < 0) return r;
+        raised->epoch = again.epoch;
+        memcpy(raised->stamp, again.stamp, sizeof raised->stamp);
     }
     return rp_error_set(err, RP_ECONFLICT, "other nodes keep writing the owner record of store '%s'",
                         place->config->name);
 }
 
-static bool raised_lately(struct rp_catalog *catalog, struct rp_error *err)
+static bool raised_lately(struct rp_catalog *catalog, const struct rp_place *place, struct rp_error *err)
 {
     int64_t at = 0;
-    if (rp_meta_get(catalog->db, "epoch_raised_at", &at, NULL, 0, err) < 0) return false;
+    bool found;
+    char name[FACT_MAX];
+    if (rp_meta_find(catalog->db, raised_at(place, name), &found, &at, NULL, 0, err) < 0) return false;
     int64_t ago = rp_clock_now_ms(catalog->clock) - at;
     return ago >= 0 && ago < RP_MINUTE_MS;
 }
@@ -251,7 +304,7 @@ int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const ch
                     struct rp_error *err)
 {
     struct rp_owner owner;
-    struct raising raising = { .place = place };
+    struct raising raising = { .place = place, .seen = &owner };
     RP_ASSERT(place->config->mode != RP_MODE_OBSERVE);
     int r = rp_owner_look(catalog, place, &owner, err);
     if (r < 0) return r;
@@ -262,12 +315,12 @@ int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const ch
         if (r < 0) return r;
     }
     if (owner.ownership != RP_OWNER_OURS) return refuse(&owner, place->config->name, err);
-    if (lazily && raised_lately(catalog, err)) return 0;
+    if (lazily && raised_lately(catalog, place, err)) return 0;
     /* a record found ours while the catalog never noted it: the note was lost in a crash; it is made up for here */
     raising.first = true;
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     RP_CRASHPOINT("owner.raised");
-    if (r == 0) r = settle_record(catalog, place, environment, raising.epoch, &owner, err);
+    if (r == 0) r = settle_record(catalog, place, environment, &raising, err);
     return r;
 }
 
@@ -401,15 +454,18 @@ int rp_owner_recover(struct rp_catalog *catalog, struct rp_place *place, const c
     int r = rp_owner_look(catalog, place, &rec.before, err);
     if (r == 0) r = recover_marks(catalog, place, actor, dry_run, &rec, err);
     if (r == 0 && !dry_run) {
-        struct raising raising = {
-            .place = place, .first = true, .at_least = rec.before.epoch + 1, .event = "store.recovered", .actor = actor
-        };
+        struct raising raising = { .place = place,
+                                   .seen = &rec.before,
+                                   .first = true,
+                                   .at_least = rec.before.epoch + 1,
+                                   .event = "store.recovered",
+                                   .actor = actor };
         raising.details =
             json_pack("{s:s,s:s,s:s,s:I}", "store", place->config->name, "was", rp_ownership_text(rec.before.ownership),
                       "owner_before", rec.before.catalog, "reprieved", (json_int_t)rec.reprieved);
         r = rp_catalog_transact(catalog, raise_tx, &raising, err);
         json_decref(raising.details);
-        if (r == 0) r = settle_record(catalog, place, environment, raising.epoch, &rec.before, err);
+        if (r == 0) r = settle_record(catalog, place, environment, &raising, err);
     }
     if (r < 0) return rp_error_wrap(err, r, "recover store '%s'", place->config->name);
     *out = rec;

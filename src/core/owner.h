@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* owner.h - whose store is it? The object .reprieve/owner names the catalog and its epoch.
+/* owner.h - whose store is it? The object .reprieve/owner names the catalog, its epoch and that epoch's stamp.
  *
  * O1  A store is purged only by the catalog that its record names, and only if that catalog's epoch is not behind the
- *     record's. Otherwise the catalog is a clone or was restored from a backup: RP_ENOTOWNER until `reprieve recover`.
+ *     record's, and it is the catalog itself that drew the record's stamp (lineage.h). Otherwise the catalog is a clone or was restored from a
+ *     backup: RP_ENOTOWNER until `reprieve recover`.
  * O2  The epoch is raised in the catalog first, then in the store: a crash between leaves the catalog ahead, which is fine.
  * O3  A record that was there and is gone is not ours any more: an empty mount point must not look like an empty store.
  * O4  In mode observe nothing is read or written here.
@@ -18,9 +19,10 @@
 enum rp_ownership {
     RP_OWNER_NONE, /* no record, and we never wrote one */
     RP_OWNER_OURS,
-    RP_OWNER_GONE,      /* no record, but we wrote one once */
-    RP_OWNER_FOREIGN,   /* another catalog's */
-    RP_OWNER_AHEAD,     /* ours, but of a later epoch than the catalog's: it was rolled back */
+    RP_OWNER_GONE,    /* no record, but we wrote one once */
+    RP_OWNER_FOREIGN, /* another catalog's */
+    RP_OWNER_AHEAD,   /* ours, but of a later epoch than the catalog's: it was rolled back */
+    RP_OWNER_FORKED, /* ours by name, and not ahead, but with a stamp that this catalog never drew: a copy's, or of what this one is a copy of */
     RP_OWNER_ELSEWHERE, /* ours, but of another environment: staging made from production's dump */
     RP_OWNER_DAMAGED
 };
@@ -30,7 +32,8 @@ struct rp_owner {
     enum rp_ownership ownership;
     char catalog[64], environment[64]; /* of the record */
     int64_t epoch, catalog_epoch, written_at_ms;
-    bool there; /* a record, of whatever kind; then which one it is: */
+    char stamp[RP_STAMP_TEXT]; /* "": it is of a release that wrote none */
+    bool there;                /* a record, of whatever kind; then which one it is: */
     struct rp_identity identity;
 };
 
@@ -39,7 +42,7 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_
 /* May this catalog purge there? Looks, changes nothing; RP_ENOTOWNER with what to do otherwise. */
 int rp_owner_check(struct rp_catalog *catalog, struct rp_place *place, struct rp_error *err);
 /* The same, for doing it: writes the first record, raises the epoch (always, or if `lazily` only when that was not done
- * within the last minute). RP_ENOTOWNER with what to do otherwise, also if that became true meanwhile. Nodes of one catalog that raise it at the same
+ * for this store within the last minute). RP_ENOTOWNER with what to do otherwise, also if that became true meanwhile. Nodes of one catalog that raise it at the same
  * moment do not fail each other: the highest epoch stays. */
 int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const char *environment, bool lazily,
                     struct rp_error *err);

@@ -12,6 +12,7 @@
 
 #include "../sim/bucket.h"
 #include "core/hold.h"
+#include "core/owner.h"
 #include "core/quarantine.h"
 #include "lib/uploads.h"
 #include "lib/world.h"
@@ -141,6 +142,50 @@ static void test_a_put_after_the_move_to_quarantine_is_cleaned_up(void **state)
     assert_false(world_exists(w, key)); /* EVENTUAL */
 }
 
+/* ---- a catalog and its copy ---- */
+
+/* Both in one database, one of them at a time; what they do not share is in meta. */
+static void copy_catalog(struct world *w)
+{
+    world_script(w, "CREATE TABLE meta_of_copy AS SELECT * FROM meta");
+}
+
+static void be_the_other(struct world *w)
+{
+    world_script(w, "CREATE TABLE meta_aside AS SELECT * FROM meta; DELETE FROM meta; "
+                    "INSERT INTO meta SELECT * FROM meta_of_copy; DROP TABLE meta_of_copy; "
+                    "ALTER TABLE meta_aside RENAME TO meta_of_copy");
+}
+
+static int dies_at_the_record(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx;
+    if (key == NULL || strcmp(call, "put") != 0 || strcmp(key, RP_STORE_OWNER) != 0) return 0;
+    return rp_error_set(e, RP_EUNAVAILABLE, "died");
+}
+
+/* However far it counts by itself. */
+static void test_a_copy_that_died_before_its_record_is_stopped_by_the_first_ones(void **state)
+{
+    struct world *w = *state;
+    for (int deaths = 1; deaths <= 3; deaths++) {
+        ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+        copy_catalog(w);
+        be_the_other(w);
+        w->before = dies_at_the_record;
+        for (int i = 0; i < deaths; i++)
+            assert_int_equal(rp_owner_assert(w->catalog, &w->place, "test", false, &err), RP_EUNAVAILABLE);
+        w->before = NULL;
+        be_the_other(w);
+        ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+        be_the_other(w); /* the copy is as far as the record, or further */
+        assert_int_equal(rp_owner_check(w->catalog, &w->place, &err), RP_ENOTOWNER);
+        assert_int_equal(rp_owner_assert(w->catalog, &w->place, "test", false, &err), RP_ENOTOWNER);
+        be_the_other(w);
+        world_script(w, "DROP TABLE meta_of_copy");
+    }
+}
+
 static int set_up(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -162,7 +207,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_copy_outlives_a_late_delete_of_what_was_returned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_put_after_the_erasure_is_cleaned_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_put_after_the_move_to_quarantine_is_cleaned_up, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_hold_lists_a_dead_letter, set_up, tear_down)
+        cmocka_unit_test_setup_teardown(test_hold_lists_a_dead_letter, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_copy_that_died_before_its_record_is_stopped_by_the_first_ones, set_up,
+                                        tear_down)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,13 @@
 
 #include <cmocka.h>
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/lineage.h"
 #include "core/owner.h"
 #include "lib/world.h"
 
@@ -87,12 +89,48 @@ static void is_raised_by_another_node(struct between *b)
     ok(rp_owner_assert(b->other, &b->w->place, "test", false, &err));
 }
 
-static void is_written_by_a_copy(struct between *b)
+static void put_record(struct world *w, int64_t epoch, const char *stamp)
 {
     char record[256];
-    snprintf(record, sizeof record, "{\"catalog\":\"%s\",\"epoch\":%lld,\"environment\":\"test\"}", b->w->catalog->id,
-             (long long)world_number(b->w, "SELECT number FROM meta WHERE name = 'epoch'"));
-    world_put(b->w, RP_STORE_OWNER, record);
+    snprintf(record, sizeof record,
+             "{\"catalog\":\"%s\",\"epoch\":%" PRId64 ",\"stamp\":\"%s\",\"environment\":\"test\"}", w->catalog->id,
+             epoch, stamp);
+    world_put(w, RP_STORE_OWNER, record);
+}
+
+static int64_t catalog_epoch(struct world *w)
+{
+    return world_number(w, "SELECT number FROM meta WHERE name = 'epoch'");
+}
+
+static void is_written_by_an_older_copy(struct between *b)
+{
+    put_record(b->w, catalog_epoch(b->w), "");
+}
+
+static void is_written_by_a_copy(struct between *b)
+{
+    put_record(b->w, catalog_epoch(b->w), "00c0ffee00c0ffee");
+}
+
+static int keep_text(void *ctx, const struct rp_value *row, struct rp_error *e)
+{
+    (void)e;
+    snprintf(ctx, RP_STAMP_TEXT, "%s", row[0].p);
+    return 0;
+}
+
+/* The very record that is being written, as if an answer had been lost. */
+static void is_there_already(struct between *b)
+{
+    char stamp[RP_STAMP_TEXT] = "";
+    const struct rp_sql last = { .name = "last",
+                                 .text = "SELECT substr(word, length(word) - 16, 16) FROM meta WHERE name LIKE "
+                                         "'stamps:%'",
+                                 .params = "",
+                                 .columns = "s" };
+    ok(rp_db_query(b->w->dbs.db, &last, NULL, keep_text, stamp, &err));
+    put_record(b->w, catalog_epoch(b->w), stamp);
 }
 
 /* ---- looking ---- */
@@ -233,16 +271,241 @@ static void the_node_that_comes_second_with_a_higher_epoch_writes_over_the_new_r
     assert_int_equal(look(w).epoch, before + 1);
 }
 
-static void of_a_catalog_and_its_copy_at_the_same_epoch_one_falls_behind(void **state)
+static void a_record_that_was_written_although_nobody_said_so_is_not_written_again(void **state)
 {
     struct world *w = *state;
-    struct between b = { .w = w, .happens = is_written_by_a_copy };
+    struct between b = { .w = w, .happens = is_there_already };
+    make_ours(w);
+    int64_t before = look(w).catalog_epoch;
+    set_between(&b);
+    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    assert_true(b.happened);
+    assert_int_equal(look(w).ownership, RP_OWNER_OURS);
+    assert_int_equal(look(w).epoch, before + 1);
+    assert_int_equal(catalog_epoch(w), before + 1);
+}
+
+static void of_a_catalog_and_its_older_copy_at_the_same_epoch_one_falls_behind(void **state)
+{
+    struct world *w = *state;
+    struct between b = { .w = w, .happens = is_written_by_an_older_copy };
     make_ours(w);
     int64_t before = look(w).catalog_epoch;
     set_between(&b);
     ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
     assert_int_equal(look(w).epoch, before + 2); /* the copy is at before + 1 */
 }
+
+static void of_a_catalog_and_its_copy_at_the_same_epoch_the_first_that_writes_stays(void **state)
+{
+    struct world *w = *state;
+    struct between b = { .w = w, .happens = is_written_by_a_copy };
+    make_ours(w);
+    set_between(&b);
+    expect_refused_sweep(w, "belongs to another copy of this catalog");
+    assert_true(b.happened && world_exists(w, "k"));
+    assert_string_equal(look(w).stamp, "00c0ffee00c0ffee");
+}
+
+/* Between the look at the record and the look at the catalog. */
+static int come_after_the_look(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    struct between *b = ctx;
+    (void)e;
+    if (b->happened || key == NULL || strcmp(call, "get") != 0 || strcmp(key, RP_STORE_OWNER) != 0) return 0;
+    b->happened = true;
+    b->happens(b);
+    b->happens(b); /* the second one has seen the first one's record */
+    return 0;
+}
+
+static void a_node_that_is_slow_to_look_is_not_locked_out(void **state)
+{
+    struct world *w = *state;
+    struct between b = { .w = w, .happens = is_raised_by_another_node, .other = world_catalog(w, 1, NULL) };
+    make_ours(w);
+    int64_t before = look(w).catalog_epoch;
+    w->after = come_after_the_look;
+    w->ctx = &b;
+    assert_int_equal(look(w).ownership, RP_OWNER_OURS);
+    assert_true(b.happened);
+    b.happened = false;
+    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    assert_true(b.happened);
+    w->after = NULL;
+    assert_int_equal(look(w).ownership, RP_OWNER_OURS);
+    assert_int_equal(look(w).epoch, before + 5);
+    rp_catalog_close(b.other);
+}
+
+/* ---- a copy of the catalog ---- */
+
+/* Both in one database, one of them at a time; what they do not share is in meta. */
+static void copy_catalog(struct world *w)
+{
+    world_script(w, "CREATE TABLE meta_of_copy AS SELECT * FROM meta");
+}
+
+static void be_the_other(struct world *w)
+{
+    world_script(w, "CREATE TABLE meta_aside AS SELECT * FROM meta; DELETE FROM meta; "
+                    "INSERT INTO meta SELECT * FROM meta_of_copy; DROP TABLE meta_of_copy; "
+                    "ALTER TABLE meta_aside RENAME TO meta_of_copy");
+}
+
+static int fail_at_the_record(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx;
+    if (key == NULL || strcmp(call, "put") != 0 || strcmp(key, RP_STORE_OWNER) != 0) return 0;
+    return rp_error_set(e, RP_EUNAVAILABLE, "died");
+}
+
+static void raise_and_die(struct world *w, int times)
+{
+    w->before = fail_at_the_record;
+    for (int i = 0; i < times; i++)
+        assert_int_equal(rp_owner_assert(w->catalog, &w->place, "test", false, &err), RP_EUNAVAILABLE);
+    w->before = NULL;
+}
+
+static void expect_forked(struct world *w)
+{
+    assert_int_equal(look(w).ownership, RP_OWNER_FORKED);
+    assert_int_equal(rp_owner_check(w->catalog, &w->place, &err), RP_ENOTOWNER);
+    expect_refused_sweep(w, "belongs to another copy of this catalog");
+}
+
+static void of_a_catalog_and_a_copy_that_died_before_its_record_the_one_that_writes_goes_on(void **state)
+{
+    struct world *w = *state;
+    make_ours(w);
+    for (int deaths = 1; deaths <= 3; deaths++) {
+        copy_catalog(w);
+        raise_and_die(w, deaths); /* the first catalog dies, then the copy does */
+        be_the_other(w);
+        raise_and_die(w, deaths);
+        be_the_other(w);
+        raise_and_die(w, 1);
+        be_the_other(w);
+        ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+        be_the_other(w); /* as far as the record */
+        assert_int_equal(look(w).epoch, look(w).catalog_epoch);
+        expect_forked(w);
+        be_the_other(w);
+        assert_int_equal(look(w).ownership, RP_OWNER_OURS);
+        world_script(w, "DROP TABLE meta_of_copy");
+    }
+}
+
+static void a_copy_that_recovers_takes_the_store_over(void **state)
+{
+    struct world *w = *state;
+    struct rp_recovery recovery;
+    make_ours(w);
+    copy_catalog(w);
+    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    be_the_other(w);
+    world_script(w, "UPDATE meta SET number = number + 5 WHERE name = 'epoch'");
+    expect_forked(w);
+    w->before = fail_at_the_record;
+    assert_int_equal(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err),
+                     RP_EUNAVAILABLE);
+    w->before = NULL;
+    assert_int_equal(look(w).ownership, RP_OWNER_FORKED); /* what was not written is not taken */
+    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err));
+    assert_int_equal(recovery.before.ownership, RP_OWNER_FORKED);
+    assert_int_equal(look(w).ownership, RP_OWNER_OURS);
+    be_the_other(w);
+    world_script(w, "UPDATE meta SET number = number + 50 WHERE name = 'epoch'"); /* however far it counts */
+    expect_forked(w);
+    world_script(w, "DROP TABLE meta_of_copy");
+}
+
+/* ---- stamps ---- */
+
+static void what_an_older_release_wrote_is_judged_by_its_epoch(void **state)
+{
+    struct world *w = *state;
+    make_ours(w);
+    put_record(w, catalog_epoch(w), "");
+    assert_int_equal(look(w).ownership, RP_OWNER_OURS);
+    put_record(w, catalog_epoch(w) + 1, "");
+    assert_int_equal(look(w).ownership, RP_OWNER_AHEAD);
+    put_record(w, catalog_epoch(w), "");
+    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    assert_int_equal(strlen(look(w).stamp), RP_STAMP_TEXT - 1);
+    world_script(w, "DELETE FROM meta WHERE name LIKE 'stamps:%%'"); /* a catalog that was upgraded alone */
+    assert_int_equal(look(w).ownership, RP_OWNER_OURS);
+    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    assert_int_equal(look(w).ownership, RP_OWNER_OURS);
+    put_record(w, catalog_epoch(w), "00c0ffee00c0ffee");
+    assert_int_equal(look(w).ownership, RP_OWNER_FORKED);
+}
+
+static void a_store_under_another_name_stays_ours(void **state)
+{
+    struct world *w = *state;
+    struct rp_place_row row;
+    struct rp_store_config config = w->config;
+    struct rp_place renamed = w->place;
+    make_ours(w);
+    config.name = "renamed";
+    ok(rp_place_get(w->catalog, RP_PLACE_STORE, "renamed", &row, &err));
+    renamed.id = row.id;
+    renamed.config = &config;
+    for (int i = 0; i < 3; i++) { /* by turns: under either name */
+        ok(rp_owner_assert(w->catalog, &renamed, "test", false, &err));
+        ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    }
+    put_record(w, catalog_epoch(w), "00c0ffee00c0ffee");
+    assert_int_equal(rp_owner_check(w->catalog, &renamed, &err), RP_ENOTOWNER);
+}
+
+static void stamps_are_bounded_and_that_of_the_record_is_kept(void **state)
+{
+    struct world *w = *state;
+    make_ours(w);
+    raise_and_die(w, RP_STAMPS_MAX + 3);
+    assert_int_equal(look(w).ownership, RP_OWNER_OURS);
+    assert_int_equal(world_number(w, "SELECT length(word) FROM meta WHERE name LIKE 'stamps:%'"),
+                     RP_STAMPS_MAX * RP_STAMP_TEXT);
+    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    assert_int_equal(look(w).ownership, RP_OWNER_OURS);
+    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    assert_int_equal(world_number(w, "SELECT length(word) FROM meta WHERE name LIKE 'stamps:%'"), 2 * RP_STAMP_TEXT);
+    world_script(w, "UPDATE meta SET word = 'nonsense' WHERE name LIKE 'stamps:%%'");
+    assert_int_equal(look(w).ownership, RP_OWNER_FORKED);
+    struct rp_recovery recovery;
+    assert_int_equal(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err), RP_ECORRUPT);
+}
+
+static void each_store_is_raised_within_a_minute(void **state)
+{
+    struct world *w = *state;
+    struct rp_place_row row;
+    struct rp_store_config config = w->config;
+    struct rp_place second = w->place;
+    make_ours(w);
+    config.name = "second";
+    ok(rp_store_memory_open(&second.store, &err));
+    ok(rp_place_get(w->catalog, RP_PLACE_STORE, "second", &row, &err));
+    second.id = row.id;
+    second.config = &config;
+    ok(rp_owner_assert(w->catalog, &second, "test", false, &err));
+    world_pass(w, 2 * RP_MINUTE_MS);
+    struct rp_owner before, now;
+    ok(rp_owner_look(w->catalog, &second, &before, &err));
+    ok(rp_owner_assert(w->catalog, &w->place, "test", true, &err)); /* the other one, a moment ago */
+    ok(rp_owner_assert(w->catalog, &second, "test", true, &err));
+    ok(rp_owner_look(w->catalog, &second, &now, &err));
+    assert_true(now.epoch > before.epoch);
+    ok(rp_owner_assert(w->catalog, &second, "test", true, &err));
+    ok(rp_owner_look(w->catalog, &second, &before, &err));
+    assert_int_equal(now.epoch, before.epoch);
+    rp_store_close(second.store);
+}
+
+/* ---- at once ---- */
 
 struct node {
     struct rp_place *place;
@@ -295,7 +558,16 @@ int main(void)
         ALL(a_recovery_writes_over_a_record_that_is_too_long_to_be_read),
         ALL(the_node_that_comes_second_with_a_lower_epoch_leaves_the_record),
         ALL(the_node_that_comes_second_with_a_higher_epoch_writes_over_the_new_record),
-        ALL(of_a_catalog_and_its_copy_at_the_same_epoch_one_falls_behind),
+        ALL(a_record_that_was_written_although_nobody_said_so_is_not_written_again),
+        ALL(of_a_catalog_and_its_older_copy_at_the_same_epoch_one_falls_behind),
+        ALL(of_a_catalog_and_its_copy_at_the_same_epoch_the_first_that_writes_stays),
+        ALL(a_node_that_is_slow_to_look_is_not_locked_out),
+        ALL(of_a_catalog_and_a_copy_that_died_before_its_record_the_one_that_writes_goes_on),
+        ALL(a_copy_that_recovers_takes_the_store_over),
+        ALL(what_an_older_release_wrote_is_judged_by_its_epoch),
+        ALL(a_store_under_another_name_stays_ours),
+        ALL(stamps_are_bounded_and_that_of_the_record_is_kept),
+        ALL(each_store_is_raised_within_a_minute),
         ALL(nodes_that_raise_at_once_do_not_fail_each_other_and_the_highest_epoch_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,16 @@ static void forget(char *text, const char *word)
     if (at != NULL) memset(at, '?', strlen(word));
 }
 
+/* Drawn anew at every raise of the epoch. */
+static void forget_stamp(char *text)
+{
+    static const char before[] = "\"stamp\":\"";
+    char *at = strstr(text, before);
+    if (at == NULL) return;
+    for (at += strlen(before); *at != '\0' && *at != '"'; at++)
+        *at = '?';
+}
+
 static void add_object(struct objects *o, const char *key)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf bytes = RP_BUF(1 << 16);
@@ -71,6 +81,7 @@ static void add_object(struct objects *o, const char *key)
     if (r == RP_ENOTFOUND) return;
     RP_ASSERT(r == 0);
     if (bytes.len > 0) forget(bytes.data, o->t->world.catalog->id);
+    if (bytes.len > 0 && strcmp(key, RP_STORE_OWNER) == 0) forget_stamp(bytes.data);
     rp_buf_fmt(o->out, "object %s %d %s", key, is_upload(o->t, &identity), rp_buf_text(&bytes));
     for (size_t i = 0; i < meta.n_user; i++)
         rp_buf_fmt(o->out, " %s=%s", meta.user[i].name, meta.user[i].value);
