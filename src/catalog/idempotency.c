@@ -40,6 +40,7 @@ static int found_row(void *ctx, const struct rp_value *row, struct rp_error *err
         k->found = true;
         k->code = same ? 0 : RP_EKEYREUSED;
         k->status = (int)row[4].i;
+        k->id = row[6].i;
         k->answer = rp_arena_copy(f->arena, row[5].p, row[5].n);
         if (k->answer == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for an answer");
     }
@@ -60,15 +61,16 @@ int rp_keys_find(struct rp_db *db, struct rp_kept *keys, size_t n, struct rp_are
     return r < 0 ? rp_error_wrap(err, r, "look for kept answers") : 0;
 }
 
-int rp_keys_keep(struct rp_tx *tx, const struct rp_kept *keys, size_t n, struct rp_error *err)
+int rp_keys_keep(struct rp_tx *tx, struct rp_kept *keys, size_t n, struct rp_error *err)
 {
     int64_t changed = 0;
     struct rp_value *rows = rp_arena_array(tx->arena, KEEP_COLUMNS * n + 1, sizeof *rows);
     if (n == 0) return 0;
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
     for (size_t i = 0; i < n; i++) {
+        keys[i].id = rp_tx_new_id(tx);
         const struct rp_value row[KEEP_COLUMNS] = {
-            rp_int(rp_tx_new_id(tx)),
+            rp_int(keys[i].id),
             rp_int(keys[i].hash),
             rp_int(keys[i].tenant_id),
             rp_text(keys[i].key),
@@ -81,6 +83,17 @@ int rp_keys_keep(struct rp_tx *tx, const struct rp_kept *keys, size_t n, struct 
     int r = rp_db_exec_rows(tx->db, RP_SQL(key_keep), NULL, rows, n, &changed, err);
     if (r < 0) return rp_error_wrap(err, r, "keep answers");
     if (changed != (int64_t)n) return rp_error_set(err, RP_ECONFLICT, "keep answers: another writer was faster");
+    return 0;
+}
+
+int rp_key_go_on(struct rp_tx *tx, struct rp_kept *key, struct rp_error *err)
+{
+    int64_t changed = 0, id = rp_tx_new_id(tx);
+    struct rp_value args[] = { rp_int(key->id), rp_int(id), rp_int(key->status), rp_text(key->answer) };
+    int r = rp_db_exec(tx->db, RP_SQL(key_go_on), args, &changed, err);
+    if (r < 0) return rp_error_wrap(err, r, "keep an answer");
+    if (changed != 1) return rp_error_set(err, RP_ECONFLICT, "keep an answer: another writer was faster");
+    key->id = id;
     return 0;
 }
 

@@ -10,7 +10,7 @@ struct deciding {
     int64_t dead_id;
     const char *store, *actor;
     bool retry;
-    enum rp_state to;
+    enum rp_state *as;
 };
 
 static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *err)
@@ -64,7 +64,7 @@ static int decide_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (marks.n == 0 || marks.at[0].state != RP_DEAD)
         return rp_error_set(err, RP_ECORRUPT, "the dead letter's mark is not dead");
     struct rp_move move = decide(&marks.at[0], d->retry, tx->late_ms);
-    d->to = move.to;
+    *d->as = move.to;
     r = d->retry ? rejoin_copy(tx, d, &marks.at[0], err) : 0;
     if (r == 0) r = rp_state_move(tx, d->store, d->actor, &move, 1, err);
     if (r == 0 && !move.done) return rp_error_set(err, RP_ECONFLICT, "another one was faster");
@@ -75,15 +75,14 @@ static int decide_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 int rp_dead_retry(struct rp_catalog *catalog, int64_t dead_id, const char *store, const char *actor,
                   struct rp_error *err)
 {
-    struct deciding d = { .dead_id = dead_id, .store = store, .actor = actor, .retry = true };
-    return rp_catalog_transact(catalog, decide_tx, &d, err);
+    enum rp_state as;
+    struct deciding d = { .dead_id = dead_id, .store = store, .actor = actor, .retry = true, .as = &as };
+    return rp_catalog_change(catalog, decide_tx, &d, err);
 }
 
 int rp_dead_keep(struct rp_catalog *catalog, int64_t dead_id, const char *store, const char *actor, enum rp_state *as,
                  struct rp_error *err)
 {
-    struct deciding d = { .dead_id = dead_id, .store = store, .actor = actor };
-    int r = rp_catalog_transact(catalog, decide_tx, &d, err);
-    if (r == 0) *as = d.to;
-    return r;
+    struct deciding d = { .dead_id = dead_id, .store = store, .actor = actor, .as = as };
+    return rp_catalog_change(catalog, decide_tx, &d, err);
 }

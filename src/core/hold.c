@@ -142,7 +142,7 @@ int rp_hold_place(struct rp_catalog *catalog, const struct rp_hold_request *requ
     bool named = request->scope == RP_SCOPE_SUBJECT || request->scope == RP_SCOPE_PREFIX;
     RP_ASSERT(named == (request->place != NULL) && named == (request->key != NULL));
     RP_ASSERT((request->scope == RP_SCOPE_TENANT) == (request->tenant_id != 0));
-    return rp_catalog_transact(catalog, place_tx, &p, err);
+    return rp_catalog_change(catalog, place_tx, &p, err);
 }
 
 struct removing {

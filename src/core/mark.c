@@ -153,7 +153,7 @@ struct batch {
     const char **keys;
     struct rp_mark_facts *facts;
     struct rp_item *items;
-    size_t n;
+    size_t n, n_requests;
     bool foresee;          /* decide, but apply nothing */
     int64_t changed_at_ms; /* 0: no object was */
     struct rp_arena arena;
@@ -187,6 +187,7 @@ static int by_key(const void *a, const void *b, void *requests)
 
 static int batch_init(struct batch *b, size_t n, struct rp_error *err)
 {
+    b->n_requests = n;
     b->order = rp_arena_array(&b->arena, n, sizeof *b->order);
     b->keys = rp_arena_array(&b->arena, n, sizeof *b->keys);
     b->facts = rp_arena_array(&b->arena, n, sizeof *b->facts);
@@ -247,6 +248,14 @@ static int find_key(const void *key, const void *element)
     return strcmp(key, *(const char *const *)element);
 }
 
+static void answer_duplicates(struct batch *b)
+{
+    for (size_t i = 0; i < b->n_requests; i++) {
+        const char **at = bsearch(b->requests[i].key, b->keys, b->n, sizeof *b->keys, find_key);
+        if (at != NULL) b->answers[i] = b->answers[b->order[at - b->keys]];
+    }
+}
+
 static int load_marks(struct rp_tx *tx, struct batch *b, struct rp_error *err)
 {
     struct rp_marks active;
@@ -281,10 +290,21 @@ struct changes {
     size_t n_adds, n_extends, n_ends, n_annotated;
 };
 
+static bool is_wanted(const struct rp_place *place, const struct rp_mark_request *request)
+{
+    return request->imported == NULL && (request->annotate || place->config->annotate);
+}
+
 static bool wants_annotation(const struct batch *b, size_t i)
 {
-    const struct rp_mark_request *q = &b->requests[b->order[i]];
-    return q->imported == NULL && (q->annotate || b->place->config->annotate);
+    return is_wanted(b->place, &b->requests[b->order[i]]);
+}
+
+bool rp_mark_annotates(const struct rp_place *place, const struct rp_mark_request *request,
+                       const struct rp_mark_answer *answer)
+{
+    bool outdated = answer->what == RP_MARK_EXTENDED && answer->annotated;
+    return answer->what != RP_MARK_REFUSED && (is_wanted(place, request) || outdated);
 }
 
 static struct rp_mark new_mark(struct rp_tx *tx, const struct batch *b, size_t i, int64_t due_at_ms)
@@ -408,6 +428,7 @@ static int transact(struct rp_tx *tx, void *ctx, struct rp_error *err)
         return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", b->n);
     for (size_t i = 0; i < b->n; i++)
         decide_one(tx, b, i, &c);
+    answer_duplicates(b);
     if (b->foresee) return 0;
     r = apply(tx, b, &c, err);
     return r < 0 ? r : note_changed(tx, b, err);
@@ -439,8 +460,7 @@ static int annotate(struct rp_catalog *catalog, struct batch *b, struct rp_error
         const char *reason = older ? a->reason : b->requests[b->order[i]].reason;
         struct rp_annotation note = { .marked_at_ms = a->marked_at_ms, .due_at_ms = a->due_at_ms, .reason = reason };
         struct rp_error why = { 0 };
-        bool outdated = a->what == RP_MARK_EXTENDED && a->annotated;
-        if (a->what == RP_MARK_REFUSED || !(wants_annotation(b, i) || outdated)) continue;
+        if (!rp_mark_annotates(b->place, &b->requests[b->order[i]], a)) continue;
         struct rp_identity *now = &moved.identities[moved.n];
         *now = b->facts[i].identity;
         int r = rp_annotation_write(catalog, b->place, b->keys[i], now, &note, &why);
@@ -454,14 +474,6 @@ static int annotate(struct rp_catalog *catalog, struct batch *b, struct rp_error
     return moved.n > 0 ? rp_catalog_transact(catalog, note_identities, &moved, err) : 0;
 }
 
-static void answer_duplicates(struct batch *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char **at = bsearch(b->requests[i].key, b->keys, b->n, sizeof *b->keys, find_key);
-        if (at != NULL) b->answers[i] = b->answers[b->order[at - b->keys]];
-    }
-}
-
 static int run_batch(struct rp_catalog *catalog, struct batch *b, size_t n, struct rp_error *err)
 {
     RP_ASSERT(n > 0 && n <= RP_MARK_BATCH_MAX);
@@ -469,11 +481,12 @@ static int run_batch(struct rp_catalog *catalog, struct batch *b, size_t n, stru
     if (r == 0) r = batch_init(b, n, err);
     if (r == 0) r = load_objects(b, err);
     if (r == 0) r = load_references(b, err);
-    if (r == 0 && b->n > 0) r = rp_catalog_transact(catalog, transact, b, err);
+    if (r == 0 && b->n > 0)
+        r = b->foresee ? rp_catalog_transact(catalog, transact, b, err) : rp_catalog_change(catalog, transact, b, err);
     if (!b->foresee) RP_CRASHPOINT("mark.committed");
     if (r == 0 && b->changed_at_ms != 0) rp_standing_revoke(b->place, b->changed_at_ms);
     if (r == 0 && !b->foresee) r = annotate(catalog, b, err);
-    if (r == 0) answer_duplicates(b, n);
+    if (r == 0) answer_duplicates(b); /* once more: of annotations nothing was known before */
     rp_arena_done(&b->arena);
     return r < 0 ? rp_error_wrap(err, r, "mark") : 0;
 }

@@ -66,9 +66,13 @@ struct rp_mark_answer {
 };
 
 /* Marks up to RP_MARK_BATCH_MAX subjects of one place; answers[i] belongs to requests[i]. A key that stands twice in the
- * batch is answered alike. Returns negative only if nothing was decided. */
+ * batch is answered alike. Returns negative only if nothing was decided. The catalog's keeper finds the answers whole but for
+ * what became of annotations (rp_mark_annotates): those are written after the commit. */
 int rp_mark_many(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests, size_t n,
                  const char *actor, struct rp_mark_answer *answers, struct rp_error *err);
+/* Whether a mark that was answered so is written on its object as well. */
+bool rp_mark_annotates(const struct rp_place *place, const struct rp_mark_request *request,
+                       const struct rp_mark_answer *answer);
 /* The same answers, but nothing is changed: ids are of no mark. */
 int rp_mark_foresee(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests,
                     size_t n, struct rp_mark_answer *answers, struct rp_error *err);

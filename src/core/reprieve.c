@@ -190,19 +190,31 @@ static int mark_leftover(struct rp_tx *tx, struct batch *b, const struct rp_mark
     return rp_marks_add(tx, &leftover, 1, err);
 }
 
+/* Whether somebody has returned it since it was looked at: the original's row is locked, so that nobody does so from now on. */
+static int is_returned(struct rp_tx *tx, struct batch *b, size_t i, bool *out, struct rp_error *err)
+{
+    struct rp_mark aside = { .state = RP_MARKED };
+    int r = rp_quarantine_mark(tx->db, &b->marks[i], tx->arena, &aside, err);
+    *out = aside.state == RP_REPRIEVED;
+    return r == RP_ENOTFOUND ? 0 : r;
+}
+
 static int apply_return(struct rp_tx *tx, struct batch *b, size_t i, struct rp_error *err)
 {
     struct one *one = &b->ones[i];
     struct rp_reprieve_answer *a = &b->answers[i];
+    bool returned;
     struct rp_move move = { .mark = &one->aside,
                             .to = RP_REPRIEVED,
                             .outcome = RP_END_RESTORED,
                             .attempts = one->aside.attempts,
                             .refence = true };
-    a->what = RP_REPRIEVE_REFUSED;
-    if (!one->stands) return 0; /* copy_back said why */
-    rp_error_clear(&a->error);  /* of an earlier run */
-    int r = 0;
+    int r = is_returned(tx, b, i, &returned, err);
+    if (r < 0) return r;
+    a->what = returned ? RP_REPRIEVE_ALREADY : RP_REPRIEVE_REFUSED;
+    if (!returned && !one->stands) return 0; /* copy_back said why */
+    rp_error_clear(&a->error);               /* of an earlier run */
+    if (returned) return 0;
     if (one->aside.file_id != 0)
         r = rp_files_returned(tx, b->place->config->name, one->aside.file_id, &one->copy, b->actor, &a->error, err);
     if (r < 0 || a->error.code < 0) return r;
@@ -302,17 +314,20 @@ static int transact(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (r == 0) r = rp_dead_end(tx, dead, n_dead, "kept", b->actor, err);
     for (size_t i = 0; i < n_moves && r == 0; i++)
         RP_ASSERT(moves[i].done);
+    for (size_t i = 0; i < b->n && r == 0; i++)
+        b->answers[i] = b->answers[b->ones[i].same_as];
     return r;
 }
 
-/* A copy back whose return the catalog did not confirm goes again, exactly that copy. */
+/* A copy back whose return the catalog has refused goes again, exactly that copy. One that was not decided about stays: another restore
+ * may have found it and count on it, and the next one does. */
 static void undo_copies(struct batch *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         struct one *one = &b->ones[i];
         struct rp_item item = { .key = b->marks[i].key, .identity = one->copy };
         struct rp_error ignored = { 0 };
-        if (one->copied && b->answers[i].what != RP_REPRIEVE_RETURNED)
+        if (one->copied && b->answers[i].what == RP_REPRIEVE_REFUSED)
             (void)b->place->store->ops->remove(b->place->store, &item, 1, &ignored);
     }
 }
@@ -331,12 +346,9 @@ int rp_reprieve_many(struct rp_catalog *catalog, struct rp_place *place, const s
     for (size_t i = 0; i < n && r == 0; i++)
         r = prepare(catalog, &b, i, err);
     RP_CRASHPOINT("restore.copied");
-    if (r == 0) r = rp_catalog_transact(catalog, transact, &b, err);
+    if (r == 0) r = rp_catalog_change(catalog, transact, &b, err);
     RP_CRASHPOINT("restore.committed");
-    /* an unknown commit keeps the copies: they may be all that is left when the quarantine's time is over */
-    if (r != RP_EUNKNOWN) undo_copies(&b);
-    for (size_t i = 0; i < n && r == 0; i++)
-        answers[i] = answers[b.ones[i].same_as];
+    if (r == 0) undo_copies(&b);
     rp_arena_done(&b.arena);
     return r < 0 ? rp_error_wrap(err, r, "restore") : 0;
 }

@@ -39,7 +39,7 @@ int rp_reprieve_find(struct rp_catalog *catalog, const struct rp_place *place, c
                      struct rp_mark *out, struct rp_error *err);
 
 /* Restores up to RP_REPRIEVE_BATCH_MAX marks of one place; answers[i] belongs to marks[i] (as they were read; they may
- * have moved since). Returns negative only if nothing was decided. */
+ * have moved since). Returns negative only if nothing was decided. The catalog's keeper finds the answers whole. */
 int rp_reprieve_many(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark *marks, size_t n,
                      const char *actor, struct rp_reprieve_answer *answers, struct rp_error *err);
 

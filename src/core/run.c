@@ -54,9 +54,9 @@ static json_t *figures_json(const struct rp_figures *f)
                   (json_int_t)f->skipped, "failed", (json_int_t)f->failed, "bytes_freed", (json_int_t)f->bytes_freed);
     json_t *errors = json_array();
     for (int64_t i = 0; i < f->n_errors && i < RP_RUN_ERRORS_MAX; i++)
-        json_array_append_new(errors, rp_json_text(f->errors[i]));
+        rp_json_append(errors, rp_json_text(f->errors[i]));
     if (f->n_errors > RP_RUN_ERRORS_MAX)
-        json_array_append_new(errors, json_sprintf("and %lld more", (long long)(f->n_errors - RP_RUN_ERRORS_MAX)));
+        rp_json_append(errors, json_sprintf("and %lld more", (long long)(f->n_errors - RP_RUN_ERRORS_MAX)));
     json_t *o = json_object();
     rp_json_set(o, "counts", counts);
     rp_json_set(o, "avg_age_s", json_integer(f->aged > 0 ? f->age_sum_s / f->aged : 0));
@@ -87,7 +87,7 @@ static json_t *record_json(const struct rp_run_row *run, const char *outcome, bo
         rp_json_set(o, "finished_at", rp_json_time(finished_at_ms));
         rp_json_set(o, "duration_ms", json_integer(finished_at_ms - run->started_at_ms));
     }
-    if (figures != NULL) json_object_update(o, (json_t *)(uintptr_t)figures);
+    if (figures != NULL) rp_json_merge(o, (json_t *)(uintptr_t)figures);
     return o;
 }
 
@@ -185,7 +185,7 @@ static int close_abandoned(struct rp_tx *tx, struct begin *b, struct rp_error *e
             r = figures != NULL ? 0 : RP_ENOMEM;
         }
         if (r < 0) return r;
-        json_array_append_new(json_object_get(figures, "errors"),
+        rp_json_append(json_object_get(figures, "errors"),
                               json_string("the process ended before the run did; figures are those of its last batch"));
         RP_CLEANUP(rp_json_decrefp) json_t *body = record_json(row, "failed", false, tx->late_ms, figures);
         r = write_record(tx, row, "failed", body, b->run->worker->name, err);
@@ -249,7 +249,7 @@ int rp_run_begin(struct rp_catalog *catalog, const char *kind, const char *name,
                  int64_t stale_after_ms, struct rp_run *out, struct rp_error *err)
 {
     struct begin b = begin_of(out, kind, name, worker, stale_after_ms);
-    int r = rp_catalog_transact(catalog, begin_tx, &b, err);
+    int r = rp_catalog_change(catalog, begin_tx, &b, err);
     RP_CRASHPOINT("run.begun");
     rp_arena_done(&b.arena);
     return r < 0 ? rp_error_wrap(err, r, "begin %s", kind) : 0;

@@ -4,6 +4,7 @@
 #include "base/time.h"
 #include "catalog/writer.h"
 #include "daemon/inner.h"
+#include "daemon/interrupt.h"
 #include "hook/hook.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@
 #define RING_BYTES       ((size_t)4 << 20)
 #define LIVE_CLIENTS_MAX 20000
 #define PATIENCE_MS      (10 * RP_SECOND_MS) /* for requests that were accepted */
+#define STORES_MS        (5 * RP_SECOND_MS)  /* for what is under way at a bucket when the daemon stops */
 #define LANES_A_NODE     8
 #define NODES_OF_LANES   31
 
@@ -114,10 +116,11 @@ static void seen(void *ctx, const struct rp_audit_row *row)
     pthread_mutex_unlock(&d->lock);
 }
 
-static int begin_sweep(void *ctx, const char *store, const char *actor, int64_t *run_id, struct rp_error *err)
+static int begin_sweep(void *ctx, const char *store, const char *actor, const struct rp_keeper *keeper, int64_t *run_id,
+                       struct rp_error *err)
 {
     struct rp_daemon *d = ctx;
-    return rp_sweep_runs_begin(d->runs, store, actor, run_id, err);
+    return rp_sweep_runs_begin(d->runs, store, actor, keeper, run_id, err);
 }
 
 static int64_t sweeper_idle_ms(void *ctx)
@@ -307,16 +310,21 @@ static int start(struct rp_daemon *d, struct rp_error *err)
 /* In the order of who asks whom: nobody submits to a writer that is gone. Parts that never started are left out. */
 static void stop(struct rp_daemon *d)
 {
+    struct rp_interrupt interrupt;
     pthread_mutex_lock(&d->lock);
     struct rp_server *server = d->server;
     d->server = NULL;
     pthread_mutex_unlock(&d->lock);
+    rp_sweep_loop_halt(d->loop);
+    rp_sweep_runs_halt(d->runs);
+    rp_interrupt_begin(&interrupt, d->session.places, d->session.config.n_stores, STORES_MS);
     if (d->live != NULL) rp_live_end(d->live);
     if (server != NULL) rp_server_stop(server, PATIENCE_MS);
     rp_sweep_loop_stop(d->loop);
     rp_sweep_runs_stop(d->runs);
     rp_watch_stop(d->watch);
     rp_store_watch_stop(d->store_watch);
+    rp_interrupt_end(&interrupt);
     rp_writers_stop(d->writers);
     if (d->live != NULL) rp_live_stop(d->live);
     rp_metrics_free(d->metrics);

@@ -506,13 +506,19 @@ int rp_sweep_loop_start(const struct rp_sweep_loop_options *options, struct rp_s
     return 0;
 }
 
-void rp_sweep_loop_stop(struct rp_sweep_loop *l)
+void rp_sweep_loop_halt(struct rp_sweep_loop *l)
 {
     if (l == NULL) return;
     pthread_mutex_lock(&l->lock);
     __atomic_store_n(&l->stop, 1, __ATOMIC_RELAXED);
     pthread_cond_signal(&l->poke);
     pthread_mutex_unlock(&l->lock);
+}
+
+void rp_sweep_loop_stop(struct rp_sweep_loop *l)
+{
+    if (l == NULL) return;
+    rp_sweep_loop_halt(l);
     pthread_join(l->thread, NULL);
     free_loop(l);
 }

@@ -32,6 +32,8 @@ void rp_sweep_loop_stop(struct rp_sweep_loop *loop);
 
 /* Any thread: */
 
+/* It shall stop, and is not waited for: it begins nothing any more. Comes before rp_sweep_loop_stop, or not at all. NULL is fine. */
+void rp_sweep_loop_halt(struct rp_sweep_loop *loop);
 /* Something is due at this moment. */
 void rp_sweep_loop_due(struct rp_sweep_loop *loop, int64_t due_at_ms);
 /* Milliseconds since the thread was last seen alive. */

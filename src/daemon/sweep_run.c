@@ -206,6 +206,7 @@ void rp_sweep_runs_configure(struct rp_sweep_runs *runs, const struct rp_config 
 static void note_begun(void *ctx, const struct rp_run *run)
 {
     struct asked *a = ctx;
+    a->session.catalog->keeper = NULL;
     pthread_mutex_lock(&a->all->lock);
     a->run_id = run->id;
     a->begun = true;
@@ -300,13 +301,14 @@ static int wait_begun(struct rp_sweep_runs *runs, struct asked *a, int64_t *run_
     return r;
 }
 
-int rp_sweep_runs_begin(struct rp_sweep_runs *runs, const char *store, const char *actor, int64_t *run_id,
-                        struct rp_error *err)
+int rp_sweep_runs_begin(struct rp_sweep_runs *runs, const char *store, const char *actor,
+                        const struct rp_keeper *keeper, int64_t *run_id, struct rp_error *err)
 {
     const struct rp_config *config;
     struct asked *a = reserve(runs, &config, err);
     if (a == NULL) return RP_EBUSY;
     int r = open_session(runs, config, actor, &a->session, err);
+    if (r == 0) a->session.catalog->keeper = keeper;
     snprintf(a->store, sizeof a->store, "%s", store != NULL ? store : "");
     if (r == 0 && pthread_create(&a->thread, NULL, run_asked, a) != 0) {
         rp_session_close(&a->session);
@@ -319,11 +321,19 @@ int rp_sweep_runs_begin(struct rp_sweep_runs *runs, const char *store, const cha
     return wait_begun(runs, a, run_id, err);
 }
 
-void rp_sweep_runs_stop(struct rp_sweep_runs *runs)
+void rp_sweep_runs_halt(struct rp_sweep_runs *runs)
 {
     if (runs == NULL) return;
     pthread_mutex_lock(&runs->lock);
     __atomic_store_n(&runs->stop, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&runs->lock);
+}
+
+void rp_sweep_runs_stop(struct rp_sweep_runs *runs)
+{
+    if (runs == NULL) return;
+    rp_sweep_runs_halt(runs);
+    pthread_mutex_lock(&runs->lock);
     for (size_t i = 0; i < RUNS_MAX; i++) {
         struct asked *a = &runs->at[i];
         while (a->used && (!a->over || a->awaited))

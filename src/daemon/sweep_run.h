@@ -43,10 +43,13 @@ struct rp_sweep_runs_options {
 int rp_sweep_runs_new(const struct rp_sweep_runs_options *options, struct rp_sweep_runs **out, struct rp_error *err);
 /* Settings changed: for the runs that begin from now on. `config` outlives them. */
 void rp_sweep_runs_configure(struct rp_sweep_runs *runs, const struct rp_config *config);
-/* Returns when the run has begun, or was refused (RP_ERUNNING, RP_ENOTFOUND, RP_EBUSY). Any thread. */
-int rp_sweep_runs_begin(struct rp_sweep_runs *runs, const char *store, const char *actor, int64_t *run_id,
-                        struct rp_error *err);
-/* Ends those under way after their batches, and waits for them. */
+/* Returns when the run has begun, or was refused (RP_ERUNNING, RP_ENOTFOUND, RP_EBUSY). The keeper (may be NULL) goes with the
+ * change that begins it, on another thread, and is not used after this has returned. Any thread. */
+int rp_sweep_runs_begin(struct rp_sweep_runs *runs, const char *store, const char *actor,
+                        const struct rp_keeper *keeper, int64_t *run_id, struct rp_error *err);
+/* Those under way end after their batches, and none begins any more. Comes before rp_sweep_runs_stop, or not at all. NULL is fine. */
+void rp_sweep_runs_halt(struct rp_sweep_runs *runs);
+/* The same, and waits for them. */
 void rp_sweep_runs_stop(struct rp_sweep_runs *runs);
 
 #endif

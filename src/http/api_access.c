@@ -175,7 +175,7 @@ static int add_token(void *ctx, const struct rp_token *token, struct rp_error *e
 {
     struct page *page = ctx;
     if ((int64_t)json_array_size(page->items) < page->limit) page->last_id = token->id;
-    if (json_array_append_new(page->items, rp_token_json(token)) == 0) return 0;
+    if (rp_json_append(page->items, rp_token_json(token)) == 0) return 0;
     return rp_error_set(err, RP_ENOMEM, "out of memory");
 }
 

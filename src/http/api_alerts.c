@@ -57,12 +57,12 @@ static int list_row(void *ctx, const struct rp_alert_row *row, struct rp_error *
     int r = rp_json_parse(row->details, strlen(row->details), &details, err);
     if (r < 0) return rp_error_wrap(err, RP_ECORRUPT, "alert '%s'", row->name);
     json_t *o = alert_json(row->name, row->severity, state);
-    json_object_update(o, details);
+    rp_json_merge(o, details);
     json_decref(details);
     rp_json_set(o, "raised_at", rp_json_time(row->raised_at_ms));
     if (row->cleared_at_ms != 0) rp_json_set(o, "cleared_at", rp_json_time(row->cleared_at_ms));
     if (row->told_at_ms != 0) rp_json_set(o, "told_at", rp_json_time(row->told_at_ms));
-    json_array_append_new(l->items, o);
+    rp_json_append(l->items, o);
     return 0;
 }
 
@@ -75,7 +75,7 @@ static void add_never(struct listing *l)
         json_t *o = alert_json(rule->name, rule->severity, "never");
         rp_json_set(o, "summary", json_string(rule->summary));
         rp_json_set(o, "description", json_string(rule->description));
-        json_array_append_new(l->items, o);
+        rp_json_append(l->items, o);
     }
 }
 

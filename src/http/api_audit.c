@@ -153,7 +153,7 @@ static const char *next_cursor(struct rp_request *q, const struct pages *pages)
     for (size_t i = 0; i < pages->n; i++) {
         const struct lane *lane = &pages->lanes[i];
         int64_t upto = lane->n > 0 ? lane->seqs[lane->n - 1] : lane->upto;
-        if (upto > 0) json_array_append_new(at, json_pack("[II]", (json_int_t)lane->lane, (json_int_t)upto));
+        if (upto > 0) rp_json_append(at, json_pack("[II]", (json_int_t)lane->lane, (json_int_t)upto));
     }
     if (json_array_size(at) > 0) return rp_cursor_write(q, at);
     json_decref(at);
@@ -167,7 +167,7 @@ static int take_page(struct pages *pages, size_t limit, json_t *items, struct rp
     while (r == 0 && lane != NULL && json_array_size(items) < limit) {
         lane->n--;
         lane->upto = lane->seqs[lane->n] - 1;
-        json_array_append_new(items, lane->rows[lane->n]);
+        rp_json_append(items, lane->rows[lane->n]);
         r = newest(pages, &lane, err);
     }
     return r;
@@ -177,7 +177,7 @@ static int add_row(void *ctx, const struct rp_audit_row *row, struct rp_error *e
 {
     json_t *items = ctx;
     if (json_array_size(items) >= RP_LIST_LIMIT_MAX) return 0;
-    return json_array_append_new(items, rp_audit_json(row)) == 0 ? 0 : rp_error_set(err, RP_ENOMEM, "no memory");
+    return rp_json_append(items, rp_audit_json(row)) == 0 ? 0 : rp_error_set(err, RP_ENOMEM, "no memory");
 }
 
 static int list_newest(struct rp_request *q, json_t *items, const char **cursor, struct rp_error *err)

@@ -260,7 +260,7 @@ static void reply_files(struct rp_request *q, const struct rp_files *page, size_
     for (; i < page->n && i < limit && bytes < LIST_BYTES_MAX; i++) {
         json_t *shown = rp_file_shown(q, &page->at[i], &err);
         if (shown == NULL) break;
-        json_array_append_new(items, shown);
+        rp_json_append(items, shown);
         bytes += weight(&page->at[i]);
     }
     if (err.code < 0) {
@@ -354,24 +354,36 @@ static void log_restore(struct rp_request *q)
     log_change(q, "mark.reprieved", "restore.refused");
 }
 
-/* Bytes in quarantine are moved back first: that is done here, not by a writer. */
-static void return_file(struct rp_request *q, int64_t id, struct rp_mark *mark)
+struct returning {
+    int64_t file_id;
+    struct rp_reprieve_answer answer;
+};
+
+static void reply_returned(struct rp_request *q, void *ctx)
 {
-    struct rp_reprieve_answer answer = { 0 };
+    const struct returning *r = ctx;
     struct rp_error err = { 0 };
     struct rp_file file;
-    if (rp_request_replayed(q)) return;
-    rp_mark_restore(q, mark, &answer);
-    if (answer.what == RP_REPRIEVE_REFUSED) {
-        rp_reply_error(q, &answer.error);
+    if (r->answer.what == RP_REPRIEVE_REFUSED) {
+        rp_reply_error(q, &r->answer.error);
         return;
     }
-    if (!load_file(q, id, &file)) return;
+    if (!load_file(q, r->file_id, &file)) return;
     json_t *shown = rp_file_shown(q, &file, &err);
     if (shown == NULL)
         rp_reply_error(q, &err);
     else
         rp_reply_json(q, 200, shown);
+}
+
+/* Bytes in quarantine are moved back first: that is done here, not by a writer. */
+static void return_file(struct rp_request *q, const struct rp_file *file, struct rp_mark *mark)
+{
+    struct returning r = { .file_id = file->id };
+    if (rp_request_replayed_of(q, file->tenant_id)) return;
+    (void)rp_request_keeps(q, reply_returned, &r);
+    rp_mark_restore(q, mark, &r.answer);
+    reply_returned(q, &r);
 }
 
 static void restore_file(struct rp_request *q)
@@ -384,7 +396,7 @@ static void restore_file(struct rp_request *q)
     bool deleted = file.status == RP_FILE_DELETED && file.mark_id != 0;
     if (deleted && rp_mark_get(rp_request_catalog(q)->db, file.mark_id, &q->arena, &mark, &ignored) == 0 &&
         rp_quarantine_is(mark.key)) {
-        return_file(q, id, &mark);
+        return_file(q, &file, &mark);
         return;
     }
     struct rp_file_command *c = new_command(q, &rp_verb_restore, file.tenant_id, id);

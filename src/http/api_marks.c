@@ -20,6 +20,7 @@
 #include "http/shapes.h"
 #include "lib/answer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LOOKED_MAX      20000 /* marks that one page of a list may look at */
@@ -153,15 +154,18 @@ struct item {
     struct rp_mark_request request;
     struct rp_mark_answer answer;
     bool asked;
+    json_t *known; /* what became of it when the request was made before; NULL: it did not come so far */
 };
 
 struct marking {
     struct rp_request *q;
+    bool listed; /* under `items` */
     struct item *items;
     size_t n;
     struct rp_mark_request *requests; /* of one store's share */
     struct rp_mark_answer *answers;
     size_t *from;
+    size_t n_share;
 };
 
 static int check_item(const json_t *in, const json_t *beside, const struct item *item, struct rp_error *err)
@@ -206,6 +210,12 @@ static void read_item(struct rp_request *q, const json_t *in, const json_t *besi
     if (check_item(in, beside, item, &item->answer.error) == 0) (void)find_place(q, item, &item->answer.error);
 }
 
+static void take_answers(struct marking *m)
+{
+    for (size_t i = 0; i < m->n_share; i++)
+        m->items[m->from[i]].answer = m->answers[i];
+}
+
 static void mark_share(struct marking *m, struct rp_place *place)
 {
     struct rp_catalog *catalog = rp_request_catalog(m->q);
@@ -217,11 +227,11 @@ static void mark_share(struct marking *m, struct rp_place *place)
         m->requests[n] = m->items[i].request;
         m->from[n++] = i;
     }
+    m->n_share = n;
     int r = rp_mark_many(catalog, place, m->requests, n, m->q->who.actor, m->answers, &err);
-    for (size_t i = 0; i < n; i++) {
-        if (r < 0) m->answers[i] = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
-        m->items[m->from[i]].answer = m->answers[i];
-    }
+    for (size_t i = 0; i < n && r < 0; i++)
+        m->answers[i] = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
+    take_answers(m);
     /* the epoch follows what is committed; a store that is not ours or fails is no concern here: the next sweep says so */
     if (r == 0 && place->config->mode != RP_MODE_OBSERVE)
         (void)rp_owner_assert(catalog, place, place->environment, true, &ignored);
@@ -237,10 +247,10 @@ static void finish_item(struct rp_request *q, const struct rp_journal *j, const 
     if (item->answer.what != RP_MARK_REFUSED) rp_request_due(q, item->answer.due_at_ms);
 }
 
-static bool marking_init(struct marking *m, struct rp_request *q, size_t n)
+static bool marking_init(struct marking *m, struct rp_request *q, const json_t *list)
 {
-    m->q = q;
-    m->n = n;
+    size_t n = list != NULL ? json_array_size(list) : 1;
+    *m = (struct marking){ .q = q, .listed = list != NULL, .n = n };
     m->items = rp_arena_array(&q->arena, n, sizeof *m->items);
     m->requests = rp_arena_array(&q->arena, n, sizeof *m->requests);
     m->answers = rp_arena_array(&q->arena, n, sizeof *m->answers);
@@ -251,6 +261,7 @@ static bool marking_init(struct marking *m, struct rp_request *q, size_t n)
 static json_t *item_json(const struct item *item)
 {
     const struct rp_mark_request *request = &item->request;
+    if (item->known != NULL) return json_incref(item->known);
     return rp_mark_answer_json(&item->answer, item->store != NULL ? item->store : "",
                                request->key != NULL ? request->key : "", request->reason);
 }
@@ -258,7 +269,7 @@ static json_t *item_json(const struct item *item)
 static void reply_one(struct rp_request *q, const struct item *item)
 {
     const struct rp_mark_answer *a = &item->answer;
-    if (a->what != RP_MARK_REFUSED)
+    if (item->known != NULL || a->what != RP_MARK_REFUSED)
         rp_reply_json(q, 201, item_json(item));
     else if (a->error.code == RP_EREFERENCED)
         rp_reply_problem(q, &a->error, json_pack("{s:I}", "references", (json_int_t)a->references));
@@ -266,13 +277,63 @@ static void reply_one(struct rp_request *q, const struct item *item)
         rp_reply_error(q, &a->error);
 }
 
-static void reply_items(struct rp_request *q, const struct marking *m)
+static void reply_marked(struct rp_request *q, const struct marking *m)
 {
+    if (!m->listed) {
+        reply_one(q, &m->items[0]);
+        return;
+    }
     json_t *items = json_array(), *o = json_object();
     for (size_t i = 0; i < m->n; i++)
-        json_array_append_new(items, item_json(&m->items[i]));
+        rp_json_append(items, item_json(&m->items[i]));
     rp_json_set(o, "items", items);
     rp_reply_json(q, 200, o);
+}
+
+static bool is_annotated_later(const struct item *item)
+{
+    return item->asked && item->known == NULL && rp_mark_annotates(item->place, &item->request, &item->answer);
+}
+
+/* Should this be all that is left of the request: the mark stands, and about its annotation nobody can say more. */
+static json_t *note_json(const struct item *item)
+{
+    struct item noted = *item;
+    if (!item->asked) return json_null();
+    if (is_annotated_later(item)) {
+        noted.answer.annotated = false;
+        snprintf(noted.answer.annotate_note, sizeof noted.answer.annotate_note,
+                 "the service ended before it was written");
+    }
+    return item_json(&noted);
+}
+
+/* Inside the transaction of a store's share. */
+static void tell_marked(struct rp_request *q, void *ctx)
+{
+    struct marking *m = ctx;
+    bool all = true;
+    take_answers(m);
+    for (size_t i = 0; i < m->n; i++)
+        all = all && (m->items[i].asked || m->items[i].place == NULL) && !is_annotated_later(&m->items[i]);
+    if (all) {
+        reply_marked(q, m);
+        return;
+    }
+    json_t *note = json_array();
+    for (size_t i = 0; i < m->n; i++)
+        rp_json_append(note, note_json(&m->items[i]));
+    rp_request_note(q, note);
+}
+
+static void go_on_marking(struct marking *m, const json_t *begun)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        json_t *known = json_array_get(begun, i);
+        if (!json_is_object(known)) continue;
+        m->items[i].known = known;
+        m->items[i].asked = true;
+    }
 }
 
 static void post_marks(struct rp_request *q)
@@ -281,7 +342,7 @@ static void post_marks(struct rp_request *q)
     struct rp_journal j = rp_request_journal(q);
     struct marking m;
     if (rp_request_replayed(q)) return;
-    if (!marking_init(&m, q, list != NULL ? json_array_size(list) : 1)) {
+    if (!marking_init(&m, q, list)) {
         rp_reply_no_memory(q);
         return;
     }
@@ -293,14 +354,13 @@ static void post_marks(struct rp_request *q)
     }
     for (size_t i = 0; i < m.n; i++)
         read_item(q, list != NULL ? json_array_get(list, i) : q->body, list != NULL ? q->body : NULL, &m.items[i]);
+    go_on_marking(&m, rp_request_begun(q));
+    (void)rp_request_keeps(q, tell_marked, &m);
     for (size_t i = 0; i < m.n; i++)
-        if (m.items[i].place != NULL && !m.items[i].asked) mark_share(&m, m.items[i].place);
+        if (m.items[i].place != NULL && !m.items[i].asked && !rp_request_overtaken(q)) mark_share(&m, m.items[i].place);
     for (size_t i = 0; i < m.n; i++)
-        finish_item(q, &j, &m.items[i]);
-    if (list != NULL)
-        reply_items(q, &m);
-    else
-        reply_one(q, &m.items[0]);
+        if (m.items[i].known == NULL) finish_item(q, &j, &m.items[i]);
+    reply_marked(q, &m);
 }
 
 /* ---- list and look ---- */
@@ -344,7 +404,7 @@ static void list_marks(struct rp_request *q)
     }
     json_t *items = json_array();
     for (size_t i = 0; i < page.n; i++)
-        json_array_append_new(items, rp_mark_shown(q, &page.at[i]));
+        rp_json_append(items, rp_mark_shown(q, &page.at[i]));
     if (!at.done)
         cursor = rp_cursor_write(q, json_pack("[III]", (json_int_t)at.place_id, (json_int_t)at.ms, (json_int_t)at.id));
     rp_reply_list(q, items, cursor);
@@ -411,17 +471,28 @@ static json_t *restored_json(struct rp_request *q, const struct rp_mark *mark, c
     return o;
 }
 
+struct one {
+    struct rp_mark mark;
+    struct rp_reprieve_answer answer;
+};
+
+static void reply_one_restored(struct rp_request *q, void *ctx)
+{
+    const struct one *one = ctx;
+    if (one->answer.what == RP_REPRIEVE_REFUSED)
+        rp_reply_error(q, &one->answer.error);
+    else
+        rp_reply_json(q, 200, restored_json(q, &one->mark, &one->answer));
+}
+
 static void restore_mark(struct rp_request *q)
 {
-    struct rp_reprieve_answer answer = { 0 };
-    struct rp_mark mark;
+    struct one one = { 0 };
     int64_t id;
-    if (!rp_request_id(q, 0, RP_ID_MARK, &id) || !load_mark(q, id, &mark) || rp_request_replayed(q)) return;
-    rp_mark_restore(q, &mark, &answer);
-    if (answer.what == RP_REPRIEVE_REFUSED)
-        rp_reply_error(q, &answer.error);
-    else
-        rp_reply_json(q, 200, restored_json(q, &mark, &answer));
+    if (!rp_request_id(q, 0, RP_ID_MARK, &id) || !load_mark(q, id, &one.mark) || rp_request_replayed(q)) return;
+    (void)rp_request_keeps(q, reply_one_restored, &one);
+    rp_mark_restore(q, &one.mark, &one.answer);
+    reply_one_restored(q, &one);
 }
 
 /* ---- restore many ---- */
@@ -434,6 +505,7 @@ struct restoring {
     struct rp_mark *marks;
     struct rp_mark *share; /* of one store */
     struct rp_reprieve_answer *answers;
+    size_t n_share;
     bool *asked;
     size_t n;
     int64_t taken;
@@ -441,13 +513,54 @@ struct restoring {
     json_t *items;
 };
 
-static void tell(struct restoring *r, const struct rp_mark *mark, const struct rp_reprieve_answer *answer)
+static void count_share(struct restoring *r)
 {
-    const char *store = rp_request_store_name(r->q, mark->place_id);
-    r->counts[answer->what]++;
-    if (!r->dry_run) rp_journal_restore(&r->journal, store, mark, answer);
-    if (json_array_size(r->items) < RESTORE_SHOWN)
-        json_array_append_new(r->items, rp_reprieve_answer_json(answer, mark, store, r->dry_run));
+    for (size_t i = 0; i < r->n_share; i++) {
+        const char *store = rp_request_store_name(r->q, r->share[i].place_id);
+        r->counts[r->answers[i].what]++;
+        if (json_array_size(r->items) < RESTORE_SHOWN)
+            rp_json_append(r->items, rp_reprieve_answer_json(&r->answers[i], &r->share[i], store, r->dry_run));
+    }
+}
+
+static json_t *restored_so_far(const struct restoring *res)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "restored", json_integer(res->counts[RP_REPRIEVE_DONE]));
+    rp_json_set(o, "already_restored", json_integer(res->counts[RP_REPRIEVE_ALREADY]));
+    rp_json_set(o, "returned", json_integer(res->counts[RP_REPRIEVE_RETURNED]));
+    rp_json_set(o, "refused", json_integer(res->counts[RP_REPRIEVE_REFUSED]));
+    rp_json_set(o, "dry_run", json_boolean(res->dry_run));
+    rp_json_set(o, "complete", json_boolean(res->complete));
+    rp_json_set(o, "items", json_incref(res->items));
+    return o;
+}
+
+/* Inside the transaction of a share. */
+static void note_restored(struct rp_request *q, void *ctx)
+{
+    struct restoring with = *(const struct restoring *)ctx;
+    with.items = json_copy(with.items);
+    count_share(&with);
+    rp_request_note(q, with.items != NULL ? restored_so_far(&with) : NULL);
+    json_decref(with.items);
+}
+
+/* What was restored is not found again, what was refused is: it is told anew. */
+static void go_on_restoring(struct restoring *res, const json_t *begun)
+{
+    const json_t *items = json_object_get(begun, "items"), *item;
+    size_t i;
+    res->counts[RP_REPRIEVE_DONE] = rp_json_get_int(begun, "restored", 0);
+    res->counts[RP_REPRIEVE_ALREADY] = rp_json_get_int(begun, "already_restored", 0);
+    res->counts[RP_REPRIEVE_RETURNED] = rp_json_get_int(begun, "returned", 0);
+    for (size_t what = 0; what <= RP_REPRIEVE_RETURNED; what++)
+        res->taken += res->counts[what];
+    json_array_foreach(items, i, item)
+    {
+        if (strcmp(rp_json_get_text(item, "outcome", ""), "refused") != 0)
+            json_array_append(res->items, (json_t *)(uintptr_t)item);
+    }
 }
 
 static int restore_share(struct restoring *res, int64_t place_id, struct rp_error *err)
@@ -463,6 +576,7 @@ static int restore_share(struct restoring *res, int64_t place_id, struct rp_erro
         res->asked[i] = true;
         res->share[n++] = res->marks[i];
     }
+    res->n_share = n;
     for (size_t i = 0; i < n && r == 0 && res->dry_run; i++)
         r = rp_undo_foresee(catalog->db, &res->share[i], store, &res->arena, &res->answers[i], err);
     if (r < 0) return r;
@@ -470,11 +584,13 @@ static int restore_share(struct restoring *res, int64_t place_id, struct rp_erro
         r = place != NULL && place->store != NULL
                 ? rp_reprieve_many(catalog, place, res->share, n, res->q->who.actor, res->answers, &why)
                 : rp_error_set(&why, RP_EUNAVAILABLE, "store '%s' is not open", store);
+        if (rp_request_overtaken(res->q)) return rp_error_set(err, why.code, "%s", why.text);
         for (size_t i = 0; i < n && r < 0; i++)
             res->answers[i] = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = why };
     }
-    for (size_t i = 0; i < n; i++)
-        tell(res, &res->share[i], &res->answers[i]);
+    count_share(res);
+    for (size_t i = 0; i < n && !res->dry_run; i++)
+        rp_journal_restore(&res->journal, store, &res->share[i], &res->answers[i]);
     return 0;
 }
 
@@ -562,19 +678,6 @@ static void restoring_done(struct restoring *res)
     json_decref(res->items);
 }
 
-static void reply_restored(struct rp_request *q, const struct restoring *res)
-{
-    json_t *o = json_object();
-    rp_json_set(o, "restored", json_integer(res->counts[RP_REPRIEVE_DONE]));
-    rp_json_set(o, "already_restored", json_integer(res->counts[RP_REPRIEVE_ALREADY]));
-    rp_json_set(o, "returned", json_integer(res->counts[RP_REPRIEVE_RETURNED]));
-    rp_json_set(o, "refused", json_integer(res->counts[RP_REPRIEVE_REFUSED]));
-    rp_json_set(o, "dry_run", json_boolean(res->dry_run));
-    rp_json_set(o, "complete", json_boolean(res->complete));
-    rp_json_set(o, "items", json_incref(res->items));
-    rp_reply_json(q, 200, o);
-}
-
 static void post_restore(struct rp_request *q)
 {
     RP_CLEANUP(restoring_done) struct restoring res = { 0 };
@@ -583,12 +686,14 @@ static void post_restore(struct rp_request *q)
     if (rp_request_replayed(q)) return;
     int r = restoring_init(&res, q) ? 0 : rp_error_set(&err, RP_ENOMEM, "no memory for a batch of marks");
     if (r == 0) r = read_filter(q, &filter, &err);
+    if (r == 0) go_on_restoring(&res, rp_request_begun(q));
+    (void)rp_request_keeps(q, note_restored, &res);
     if (r == 0) r = rp_undo_each(rp_request_catalog(q)->db, &filter, take_mark, &res, &err);
     if (r == 0 && res.n > 0) r = flush_batch(&res, &err);
     if (r < 0)
         rp_reply_error(q, &err);
     else
-        reply_restored(q, &res);
+        rp_reply_json(q, 200, restored_so_far(&res));
 }
 
 /* ---- the table ---- */

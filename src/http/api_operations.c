@@ -152,7 +152,7 @@ static int add_letter(struct rp_request *q, const struct rp_dead *dead, struct r
 {
     struct rp_mark mark;
     int r = rp_mark_get(rp_request_catalog(q)->db, dead->mark_id, arena, &mark, err);
-    if (r == 0) json_array_append_new(items, letter_json(q, dead, &mark));
+    if (r == 0) rp_json_append(items, letter_json(q, dead, &mark));
     return r;
 }
 
@@ -229,20 +229,30 @@ static int decide(struct rp_request *q, const struct rp_dead *dead, const struct
     return 0;
 }
 
-static void decide_dead(struct rp_request *q, bool retry)
-{
-    struct rp_error err = { 0 };
+struct deciding {
     struct rp_dead dead;
     struct rp_mark mark;
     enum rp_state as;
-    if (rp_request_replayed(q) || !load_letter(q, &dead, &mark)) return;
-    if (decide(q, &dead, &mark, retry, &as, &err) < 0) {
-        rp_reply_error(q, &err);
-        return;
-    }
-    json_t *o = letter_json(q, &dead, &mark);
-    rp_json_set(o, "state", json_string(rp_state_name(as)));
+};
+
+static void reply_decided(struct rp_request *q, void *ctx)
+{
+    const struct deciding *d = ctx;
+    json_t *o = letter_json(q, &d->dead, &d->mark);
+    rp_json_set(o, "state", json_string(rp_state_name(d->as)));
     rp_reply_json(q, 200, o);
+}
+
+static void decide_dead(struct rp_request *q, bool retry)
+{
+    struct rp_error err = { 0 };
+    struct deciding d;
+    if (rp_request_replayed(q) || !load_letter(q, &d.dead, &d.mark)) return;
+    (void)rp_request_keeps(q, reply_decided, &d);
+    if (decide(q, &d.dead, &d.mark, retry, &d.as, &err) < 0)
+        rp_reply_error(q, &err);
+    else
+        reply_decided(q, &d);
 }
 
 static void retry_dead(struct rp_request *q)
@@ -257,8 +267,24 @@ static void keep_dead(struct rp_request *q)
 
 struct retrying {
     int64_t retried, refused, after_id;
+    int64_t now_id; /* the letter that is being decided */
     bool complete;
 };
+
+/* Inside the transaction of one letter. */
+static void note_retried(struct rp_request *q, void *ctx)
+{
+    const struct retrying *t = ctx;
+    rp_request_note(q, json_pack("{s:I,s:I,s:I}", "retried", (json_int_t)t->retried + 1, "refused",
+                                 (json_int_t)t->refused, "after", (json_int_t)t->now_id));
+}
+
+static struct retrying go_on_retrying(const json_t *begun)
+{
+    return (struct retrying){ .retried = rp_json_get_int(begun, "retried", 0),
+                              .refused = rp_json_get_int(begun, "refused", 0),
+                              .after_id = rp_json_get_int(begun, "after", 0) };
+}
 
 static int retry_chunk(struct rp_request *q, struct retrying *t, struct rp_error *err)
 {
@@ -271,8 +297,10 @@ static int retry_chunk(struct rp_request *q, struct retrying *t, struct rp_error
         struct rp_error why = { 0 };
         struct rp_mark mark;
         enum rp_state as;
+        t->now_id = l.at[i].id;
         r = rp_mark_get(db, l.at[i].mark_id, &arena, &mark, err);
         if (r == 0) *(decide(q, &l.at[i], &mark, true, &as, &why) < 0 ? &t->refused : &t->retried) += 1;
+        if (rp_request_overtaken(q)) return rp_error_set(err, why.code, "%s", why.text);
         t->after_id = l.at[i].id;
     }
     if (r == 0) t->complete = l.n < RETRY_ALL_CHUNK;
@@ -282,9 +310,10 @@ static int retry_chunk(struct rp_request *q, struct retrying *t, struct rp_error
 static void retry_all(struct rp_request *q)
 {
     struct rp_error err = { 0 };
-    struct retrying t = { 0 };
     int r = 0;
     if (rp_request_replayed(q)) return;
+    struct retrying t = go_on_retrying(rp_request_begun(q));
+    (void)rp_request_keeps(q, note_retried, &t);
     while (r == 0 && !t.complete && t.retried + t.refused < RETRY_ALL_MAX)
         r = retry_chunk(q, &t, &err);
     if (r < 0) {
@@ -318,7 +347,7 @@ static void list_holds(struct rp_request *q)
         char scope[RP_SCOPE_TEXT];
         const struct rp_hold *hold = &lines[i].hold;
         const char *store = hold->place_id != 0 ? rp_request_store_name(q, hold->place_id) : "";
-        json_array_append_new(items, rp_hold_json(hold, rp_scope_text(hold, store, lines[i].tenant, scope)));
+        rp_json_append(items, rp_hold_json(hold, rp_scope_text(hold, store, lines[i].tenant, scope)));
     }
     rp_reply_list(q, items, n > limit ? cursor_of(q, lines[limit - 1].hold.id) : NULL);
 }
@@ -355,9 +384,14 @@ static json_t *placed_json(struct rp_request *q, const struct rp_hold_answer *an
                             .placed_at_ms = answer->placed_at_ms };
     json_t *o = rp_hold_json(&hold, rp_request_text(q->body, "scope", "")), *claimed = json_array();
     for (size_t i = 0; i < answer->claimed.n; i++)
-        json_array_append_new(claimed, rp_mark_shown(q, &answer->claimed.at[i]));
+        rp_json_append(claimed, rp_mark_shown(q, &answer->claimed.at[i]));
     rp_json_set(o, "claimed", claimed);
     return o;
+}
+
+static void reply_placed(struct rp_request *q, void *ctx)
+{
+    rp_reply_json(q, 201, placed_json(q, ctx));
 }
 
 static void place_hold(struct rp_request *q)
@@ -368,13 +402,14 @@ static void place_hold(struct rp_request *q)
     struct rp_error err = { 0 };
     if (rp_request_replayed(q)) return;
     int r = read_scope(q, &request, &err);
+    (void)rp_request_keeps(q, reply_placed, &answer);
     if (r == 0) r = rp_hold_place(rp_request_catalog(q), &request, &q->arena, &answer, &err);
     if (r < 0) {
         rp_reply_error(q, &err);
         return;
     }
     rp_log_event(j.log, RP_LOG_INFO, answer.placed_at_ms, "hold.placed", placed_json(q, &answer));
-    rp_reply_json(q, 201, placed_json(q, &answer));
+    reply_placed(q, &answer);
 }
 
 static void lift_hold(struct rp_request *q)
@@ -415,7 +450,7 @@ static void list_stores(struct rp_request *q)
         struct rp_store_facts facts;
         r = rp_store_facts(catalog, place->config, place->store != NULL ? place : NULL, &place->closed, tallies,
                            rp_request_now_ms(q), &facts, &err);
-        if (r == 0) json_array_append_new(items, rp_store_facts_json(&facts));
+        if (r == 0) rp_json_append(items, rp_store_facts_json(&facts));
     }
     if (r < 0)
         rp_reply_error(q, &err);

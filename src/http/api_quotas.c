@@ -89,7 +89,7 @@ static int add_tenant(void *ctx, const struct rp_tenant *tenant, struct rp_error
     struct page *page = ctx;
     if (page->seen++ == page->limit) return 0;
     page->last_id = tenant->id;
-    if (json_array_append_new(page->items, quota_json(page->q, tenant)) == 0) return 0;
+    if (rp_json_append(page->items, quota_json(page->q, tenant)) == 0) return 0;
     return rp_error_set(err, RP_ENOMEM, "no memory for a list");
 }
 

@@ -107,7 +107,7 @@ static int list_open(void *ctx, const struct rp_run_row *row, struct rp_error *e
     struct listing *l = ctx;
     json_t *run = rp_run_open_json(row, rp_worker_is_dead(row->locked_by), err);
     if (run == NULL) return RP_ECORRUPT;
-    json_array_append_new(l->items, run);
+    rp_json_append(l->items, run);
     return 0;
 }
 
@@ -117,7 +117,7 @@ static int list_record(void *ctx, const struct rp_record_row *row, struct rp_err
     json_t *run = NULL;
     int r = parse_record(row, &run, err);
     if (r < 0) return r;
-    json_array_append_new(l->items, run);
+    rp_json_append(l->items, run);
     l->last_id = row->run_id;
     l->records++;
     return 0;
@@ -281,7 +281,7 @@ static int plan_mark(void *ctx, const struct rp_place *place, const struct rp_ma
     p->bytes += mark->size_bytes;
     p->guarded += (mark->checks & RP_CHECK_REFERENCES) != 0;
     if (json_array_size(p->examples) < EXAMPLES)
-        json_array_append_new(p->examples, rp_mark_line(mark, place->config->name));
+        rp_json_append(p->examples, rp_mark_line(mark, place->config->name));
     return 0;
 }
 
@@ -308,7 +308,7 @@ static json_t *plan_json(struct rp_sweeper *sweeper, struct plan *plan)
     int64_t scanned = 0;
     for (size_t i = 0; i < plan->n; i++) {
         scanned += plan->stores[i].marks;
-        json_array_append_new(stores, planned_json(sweeper, plan->places[i], &plan->stores[i]));
+        rp_json_append(stores, planned_json(sweeper, plan->places[i], &plan->stores[i]));
     }
     rp_json_set(o, "kind", json_string("sweep"));
     rp_json_set(o, "name", rp_json_text(sweeper->name));
@@ -376,24 +376,52 @@ static void reply_not_begun(struct rp_request *q, const char *name, const struct
     rp_reply_problem(q, err, holder);
 }
 
-static void begin_sweep(struct rp_request *q, const char *store)
+struct beginning {
+    const char *name;
+    int64_t id; /* 0: not known yet */
+};
+
+static int newest_sweep(void *ctx, const struct rp_run_row *row, struct rp_error *err)
 {
-    const struct rp_beside *beside = &rp_server_options_of(q->server)->beside;
-    const char *name = store != NULL ? store : "all";
+    struct beginning *b = ctx;
+    (void)err;
+    if (strcmp(row->kind, "sweep") == 0 && row->id > b->id) b->id = row->id;
+    return 0;
+}
+
+/* Inside the transaction that begins the run its id is found by the lock's name: whatever ran under it before is over. */
+static void reply_begun(struct rp_request *q, void *ctx)
+{
+    struct rp_db *db = rp_request_catalog(q)->db;
+    struct beginning b = *(const struct beginning *)ctx;
     struct rp_error err = { 0 };
     json_t *run = NULL;
     char text[RP_ID_TEXT];
-    int64_t id = 0;
-    int r = beside->begin_sweep != NULL ? beside->begin_sweep(beside->ctx, store, q->who.actor, &id, &err)
-                                        : rp_error_set(&err, RP_EUNAVAILABLE, "no sweeper runs here");
+    int r = b.id == 0 ? rp_run_each_open(db, b.name, newest_sweep, &b, &err) : 0;
     if (r < 0) {
-        reply_not_begun(q, name, &err);
+        rp_reply_error(q, &err);
         return;
     }
-    if (find_run(rp_request_catalog(q)->db, id, &run, &err) < 0)
-        run = json_pack("{s:s,s:s,s:s,s:s}", "id", rp_id_format(RP_ID_RUN, id, text), "kind", "sweep", "name", name,
+    if (find_run(db, b.id, &run, &err) < 0)
+        run = json_pack("{s:s,s:s,s:s,s:s}", "id", rp_id_format(RP_ID_RUN, b.id, text), "kind", "sweep", "name", b.name,
                         "state", "running");
     rp_reply_json(q, 202, run);
+}
+
+static void begin_sweep(struct rp_request *q, const char *store)
+{
+    const struct rp_beside *beside = &rp_server_options_of(q->server)->beside;
+    struct beginning b = { .name = store != NULL ? store : "all" };
+    struct rp_error err = { 0 };
+    int64_t id = 0;
+    const struct rp_keeper *keeper = rp_request_keeps(q, reply_begun, &b);
+    int r = beside->begin_sweep != NULL ? beside->begin_sweep(beside->ctx, store, q->who.actor, keeper, &id, &err)
+                                        : rp_error_set(&err, RP_EUNAVAILABLE, "no sweeper runs here");
+    b.id = id;
+    if (r < 0)
+        reply_not_begun(q, b.name, &err);
+    else
+        reply_begun(q, &b);
 }
 
 static void refuse(struct rp_request *q, const char *what)

@@ -199,7 +199,7 @@ static json_t *missing_json(const struct rp_txn_command *c)
     json_t *list = json_array(), *o = json_object();
     char id[RP_ID_TEXT];
     for (size_t i = 0; i < c->n_missing; i++)
-        json_array_append_new(list, json_string(rp_id_format(RP_ID_FILE, c->missing[i], id)));
+        rp_json_append(list, json_string(rp_id_format(RP_ID_FILE, c->missing[i], id)));
     rp_json_set(o, "files", list);
     return o;
 }
@@ -213,7 +213,7 @@ static void then_committed(struct rp_request *q)
     }
     json_t *o = txn_json(q, &c->txn), *files = json_array();
     for (size_t i = 0; i < c->n_members; i++)
-        json_array_append_new(files,
+        rp_json_append(files,
                               rp_file_json(&c->members[i], rp_request_store_name(q, c->members[i].file.place_id)));
     rp_json_set(o, "files", files);
     rp_reply_json(q, 200, o);
@@ -307,7 +307,7 @@ static void get_txn(struct rp_request *q)
     if (r == 0) r = rp_files_members(rp_request_catalog(q)->db, id, &members, &err);
     for (size_t i = 0; r == 0 && i < members.n; i++) {
         json_t *shown = rp_file_shown(q, &members.at[i], &err);
-        r = shown != NULL ? json_array_append_new(files, shown) : err.code;
+        r = shown != NULL ? rp_json_append(files, shown) : err.code;
     }
     if (r < 0) {
         rp_reply_error(q, &err);

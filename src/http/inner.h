@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "catalog/idempotency.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "http/stream.h"
@@ -49,6 +50,23 @@ struct rp_tokens;
 struct rp_tenants;
 struct rp_guests;
 
+/* The idempotency key of a handler that asked rp_request_replayed (keep.c). */
+struct rp_keeping {
+    bool on;           /* there is a key, and no answer under it */
+    int64_t tenant_id; /* the key's */
+    struct rp_keeper keeper;
+    rp_tell_fn *tell;
+    void *ctx;
+    json_t *begun;          /* as an earlier request noted it; NULL: none did */
+    int64_t row, draft_row; /* ours under the key, 0: none; the one that the transaction under way writes */
+    int status;             /* of the draft; RP_KEY_BEGUN: a note */
+    int note_code;
+    struct rp_buf draft;
+    bool done;      /* the draft is the answer, and durable */
+    bool overtaken; /* somebody else has the key: */
+    struct rp_kept found;
+};
+
 struct rp_request_inner {
     enum rp_phase phase;
     bool suspended; /* the connection is */
@@ -75,11 +93,7 @@ struct rp_request_inner {
     bool rendered;
     int rendered_code;
 
-    /* of a handler that asked rp_request_replayed */
-    bool keep;
-    bool key_taken;
-    struct rp_command *keeper; /* of the arena; NULL: none */
-    struct rp_request *next_key;
+    struct rp_keeping keeping;
 
     struct rp_stream_reply how; /* of rp_reply_stream; read NULL: none */
     struct rp_request *next;    /* in the pool's queue */
@@ -107,8 +121,6 @@ struct rp_server {
     _Atomic int64_t open, away; /* requests under way; those whose connection is suspended by us */
     _Atomic bool stopping;      /* answers ask clients to close */
     _Atomic bool closing;       /* nobody is suspended any more */
-    pthread_mutex_t keys_lock;  /* of keys */
-    struct rp_request *keys;    /* requests that hold their idempotency key */
 };
 
 /* ---- request.c ---- */
@@ -129,9 +141,9 @@ void rp_request_keep_instead(struct rp_request *q, json_t *answer);
 
 /* ---- keep.c ---- */
 
-/* The reply is to be kept first: true if that is under way, and the request has left this thread. */
-bool rp_request_keep(struct rp_request *q);
-void rp_request_release_key(struct rp_request *q);
+/* The handler has returned: its reply is kept, unless it was with a change, or is replaced by what was. On the handler's thread. */
+void rp_request_keep(struct rp_request *q);
+void rp_request_keep_free(struct rp_request *q);
 /* An answer that was kept, sent again. */
 void rp_request_replay(struct rp_request *q, int status, const char *answer, size_t n);
 

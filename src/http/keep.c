@@ -1,111 +1,213 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Idempotency keys of handlers that change something without a command: the answer is looked up before, and kept after.
+/* Idempotency keys of handlers that change something without a command (commands: writer.h, W4).
  *
- * Between the two the key is taken: a second request with it waits for nobody but is told to come back. On several nodes two
- * such requests can still run at once; each verb that is reached this way is idempotent by itself. */
+ * P1  An answer is kept in the transaction that makes the change (catalog.h, rp_keeper): there is no moment at which one is durable and
+ *     the other is not.
+ * P2  A refusal changes nothing; it is kept when the handler has returned, in a transaction of its own. So is a reply after several
+ *     changes, of which each left a note.
+ * P3  The key is looked up before the handler does anything, and again in each of these transactions: of two requests with one key, on two
+ *     nodes, one makes the change and the other is answered with its answer, or told to come back if there is none yet.
+ * P4  What is kept is what is sent. */
 #include "http/inner.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/idempotency.h"
 
-static bool same_key(const struct rp_request *a, const struct rp_request *b)
+static void reply_kept(struct rp_request *q, int status, const char *answer, size_t n)
 {
-    return a->who.tenant_id == b->who.tenant_id && strcmp(a->key, b->key) == 0;
-}
-
-static bool take_key(struct rp_request *q)
-{
-    struct rp_server *server = q->server;
-    bool taken = false;
-    pthread_mutex_lock(&server->keys_lock);
-    for (struct rp_request *other = server->keys; other != NULL; other = other->inner->next_key)
-        taken = taken || same_key(other, q);
-    if (!taken) {
-        q->inner->next_key = server->keys;
-        server->keys = q;
-        q->inner->key_taken = true;
-    }
-    pthread_mutex_unlock(&server->keys_lock);
-    return !taken;
-}
-
-void rp_request_release_key(struct rp_request *q)
-{
-    struct rp_server *server = q->server;
-    if (!q->inner->key_taken) return;
-    pthread_mutex_lock(&server->keys_lock);
-    struct rp_request **link = &server->keys;
-    while (*link != q)
-        link = &(*link)->inner->next_key;
-    *link = q->inner->next_key;
-    pthread_mutex_unlock(&server->keys_lock);
-    q->inner->key_taken = false;
-}
-
-void rp_request_replay(struct rp_request *q, int status, const char *answer, size_t n)
-{
-    bool refreshed = false;
-    rp_reply_header(q, "Idempotent-Replayed", "true");
-    if (q->inner->refresh != NULL && status < 400) {
-        RP_CLEANUP(rp_json_decrefp) json_t *value = NULL;
-        if (rp_json_parse(answer, n, &value, NULL) == 0) {
-            q->inner->refresh(q, value);
-            rp_reply_json(q, status, json_incref(value));
-            refreshed = true;
-        }
-    }
-    if (refreshed) return;
     if (n == 0)
         rp_reply_empty(q, status);
     else
         rp_reply_text(q, status, status < 400 ? "application/json" : "application/problem+json", answer);
 }
 
-bool rp_request_replayed(struct rp_request *q)
+void rp_request_replay(struct rp_request *q, int status, const char *answer, size_t n)
 {
-    struct rp_error err = { 0 };
-    RP_ASSERT(q->inner->on_pool && !q->inner->keep);
-    if (q->key == NULL) return false;
-    struct rp_kept kept = {
-        .tenant_id = q->who.tenant_id, .hash = rp_key_hash(q->who.tenant_id, q->key), .key = q->key, .digest = q->digest
-    };
-    int r = 0;
-    if (!take_key(q)) r = rp_error_set(&err, RP_EBUSY, "a request with this Idempotency-Key is under way");
-    if (r == 0) r = rp_keys_find(rp_request_catalog(q)->db, &kept, 1, &q->arena, &err);
-    if (r == 0 && kept.found && kept.code < 0) {
-        r = rp_error_set(&err, kept.code, "this Idempotency-Key was used for another request");
-        rp_error_hint(&err, "use a new key for every new request");
+    rp_reply_header(q, "Idempotent-Replayed", "true");
+    if (q->inner->refresh != NULL && status < 400) {
+        RP_CLEANUP(rp_json_decrefp) json_t *value = NULL;
+        if (rp_json_parse(answer, n, &value, NULL) == 0) {
+            q->inner->refresh(q, value);
+            rp_reply_json(q, status, json_incref(value));
+            return;
+        }
     }
-    if (r < 0)
-        rp_reply_error(q, &err);
-    else if (kept.found)
-        rp_request_replay(q, kept.status, kept.answer, strlen(kept.answer));
-    q->inner->keep = r == 0 && !kept.found;
-    return !q->inner->keep;
+    reply_kept(q, status, answer, n);
 }
 
-/* ---- keeping ---- */
+/* ---- what stands under the key ---- */
 
-static int do_nothing(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+static struct rp_kept kept_of(const struct rp_request *q)
 {
-    (void)tx, (void)commands, (void)n, (void)err;
+    int64_t tenant_id = q->inner->keeping.tenant_id;
+    return (struct rp_kept){
+        .tenant_id = tenant_id, .hash = rp_key_hash(tenant_id, q->key), .key = q->key, .digest = q->digest
+    };
+}
+
+static int find(struct rp_request *q, struct rp_db *db, struct rp_kept *out, struct rp_error *err)
+{
+    *out = kept_of(q);
+    return rp_keys_find(db, out, 1, &q->arena, err);
+}
+
+/* The end of a request whose key is another's. */
+static void reply_found(struct rp_request *q, const struct rp_kept *found)
+{
+    struct rp_error err = { 0 };
+    if (found->code == 0 && found->status != RP_KEY_BEGUN) {
+        rp_request_replay(q, found->status, found->answer, strlen(found->answer));
+        return;
+    }
+    if (found->code == 0) {
+        rp_error_set(&err, RP_EBUSY, "another request with this Idempotency-Key is under way");
+    } else {
+        rp_error_set(&err, found->code, "this Idempotency-Key was used for another request");
+        rp_error_hint(&err, "use a new key for every new request");
+    }
+    rp_reply_error(q, &err);
+}
+
+static int read_begun(struct rp_keeping *k, const struct rp_kept *kept, struct rp_error *err)
+{
+    k->row = kept->id;
+    int r = rp_json_parse(kept->answer, strlen(kept->answer), &k->begun, err);
+    return r < 0 ? rp_error_wrap(err, RP_ECORRUPT, "what an earlier request had done") : 0;
+}
+
+bool rp_request_replayed_of(struct rp_request *q, int64_t tenant_id)
+{
+    struct rp_keeping *k = &q->inner->keeping;
+    struct rp_error err = { 0 };
+    struct rp_kept kept;
+    RP_ASSERT(q->inner->on_pool && !k->on);
+    if (q->key == NULL) return false;
+    k->tenant_id = tenant_id;
+    int r = find(q, rp_request_catalog(q)->db, &kept, &err);
+    bool begun = r == 0 && kept.found && kept.code == 0 && kept.status == RP_KEY_BEGUN;
+    if (begun) r = read_begun(k, &kept, &err);
+    k->on = r == 0 && (begun || !kept.found);
+    if (r < 0)
+        rp_reply_error(q, &err);
+    else if (!k->on)
+        reply_found(q, &kept);
+    return !k->on;
+}
+
+bool rp_request_replayed(struct rp_request *q)
+{
+    return rp_request_replayed_of(q, q->who.tenant_id);
+}
+
+const json_t *rp_request_begun(const struct rp_request *q)
+{
+    return q->inner->keeping.begun;
+}
+
+bool rp_request_overtaken(const struct rp_request *q)
+{
+    return q->inner->keeping.overtaken;
+}
+
+/* ---- with the change ---- */
+
+static int look_before(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct rp_request *q = ctx;
+    struct rp_keeping *k = &q->inner->keeping;
+    int r = find(q, tx->db, &k->found, err);
+    if (r < 0) return r;
+    k->overtaken = k->found.found && (k->found.code < 0 || k->found.status != RP_KEY_BEGUN || k->found.id != k->row);
+    return k->overtaken ? rp_error_set(err, RP_ERUNNING, "another request with this Idempotency-Key was faster") : 0;
+}
+
+static bool worth_keeping(const struct rp_request *q)
+{
+    return q->status < 500 && !rp_error_retry(q->inner->code) && q->inner->how.read == NULL;
+}
+
+/* The handler's words for what it has done so far: an answer, or a note. It reads what the transaction has written. */
+static int write_draft(struct rp_tx *tx, struct rp_request *q)
+{
+    struct rp_request_inner *in = q->inner;
+    struct rp_keeping *k = &in->keeping;
+    struct rp_catalog *lent = in->catalog;
+    size_t n_headers = q->n_headers;
+    k->note_code = 0;
+    in->catalog = tx->catalog;
+    k->tell(q, k->ctx);
+    in->catalog = lent;
+    q->n_headers = n_headers;
+    if (in->phase != RP_REPLIED) return k->note_code;
+    in->phase = RP_HANDLING;
+    k->status = q->status;
+    return rp_buf_add(&k->draft, rp_buf_text(&q->out), q->out.len);
+}
+
+static int keep_with(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct rp_request *q = ctx;
+    struct rp_keeping *k = &q->inner->keeping;
+    rp_buf_clear(&k->draft);
+    k->status = RP_KEY_BEGUN;
+    k->draft_row = k->row;
+    if (write_draft(tx, q) < 0) return rp_error_set(err, RP_ENOMEM, "no memory for an answer that is to be kept");
+    if (k->status != RP_KEY_BEGUN && !worth_keeping(q)) {
+        k->status = RP_KEY_BEGUN;
+        return 0;
+    }
+    struct rp_kept kept = kept_of(q);
+    kept.id = k->row;
+    kept.status = k->status;
+    kept.answer = rp_buf_text(&k->draft);
+    int r = k->row != 0 ? rp_key_go_on(tx, &kept, err) : rp_keys_keep(tx, &kept, 1, err);
+    k->draft_row = kept.id;
+    return r;
+}
+
+static void kept_after(void *ctx)
+{
+    struct rp_request *q = ctx;
+    struct rp_keeping *k = &q->inner->keeping;
+    k->row = k->draft_row;
+    k->done = k->status != RP_KEY_BEGUN;
+}
+
+const struct rp_keeper *rp_request_keeps(struct rp_request *q, rp_tell_fn *tell, void *ctx)
+{
+    struct rp_keeping *k = &q->inner->keeping;
+    if (!k->on) return NULL;
+    k->tell = tell;
+    k->ctx = ctx;
+    k->draft.max = RP_ANSWER_MAX;
+    k->keeper = (struct rp_keeper){ .before = look_before, .with = keep_with, .after = kept_after, .ctx = q };
+    rp_request_catalog(q)->keeper = &k->keeper;
+    return &k->keeper;
+}
+
+void rp_request_note(struct rp_request *q, json_t *note)
+{
+    struct rp_keeping *k = &q->inner->keeping;
+    k->note_code = note != NULL ? rp_json_write(&k->draft, note) : RP_ENOMEM;
+    json_decref(note);
+}
+
+/* ---- after the handler ---- */
+
+static int do_nothing(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    (void)tx, (void)ctx, (void)err;
     return 0;
 }
 
-static const struct rp_verb verb_keep = { .name = "keep an answer", .run = do_nothing };
-
-static int render_reply(struct rp_command *command, int *status, struct rp_buf *answer)
+static void tell_as_it_is(struct rp_request *q, void *ctx)
 {
-    const struct rp_request *q = command->owner;
-    *status = q->status;
-    return rp_buf_add(answer, rp_buf_text(&q->out), q->out.len);
+    (void)ctx;
+    q->inner->phase = RP_REPLIED; /* by the handler */
 }
 
 static void log_unkept(const struct rp_request *q, const struct rp_error *err)
@@ -117,37 +219,32 @@ static void log_unkept(const struct rp_request *q, const struct rp_error *err)
                  "http.answer_not_kept", line);
 }
 
-/* The change itself is durable: an answer that could not be kept is still the answer. */
-static void kept(struct rp_command *command)
-{
-    struct rp_request *q = command->owner;
-    if (command->error.code < 0) log_unkept(q, &command->error);
-    rp_request_release_key(q);
-    rp_request_wake(q);
-}
-
-static bool worth_keeping(const struct rp_request *q)
-{
-    return q->status < 500 && !rp_error_retry(q->inner->code) && q->inner->how.read == NULL;
-}
-
-bool rp_request_keep(struct rp_request *q)
+/* A refusal, or the end of something long: what it says is true also if it cannot be kept. */
+static void keep_reply(struct rp_request *q)
 {
     struct rp_error err = { 0 };
-    if (!q->inner->keep || !worth_keeping(q)) return false;
-    q->inner->keep = false;
-    struct rp_command *c = rp_arena_alloc(&q->arena, sizeof *c);
-    if (c == NULL) return false;
-    q->inner->keeper = c;
-    *c = (struct rp_command){ .verb = &verb_keep,
-                              .tenant_id = q->who.tenant_id,
-                              .actor = q->who.actor,
-                              .key = q->key,
-                              .render = render_reply,
-                              .done = kept,
-                              .owner = q };
-    memcpy(c->digest, q->digest, sizeof c->digest);
-    if (rp_writers_submit(q->server->options.writers, c, &err) == 0) return true;
-    log_unkept(q, &err);
-    return false;
+    (void)rp_request_keeps(q, tell_as_it_is, NULL);
+    int r = rp_catalog_change(rp_request_catalog(q), do_nothing, NULL, &err);
+    q->inner->phase = RP_REPLIED;
+    if (r < 0 && !q->inner->keeping.overtaken) log_unkept(q, &err);
+}
+
+void rp_request_keep(struct rp_request *q)
+{
+    struct rp_keeping *k = &q->inner->keeping;
+    if (!k->on || q->inner->phase != RP_REPLIED) return;
+    if (!k->done && !k->overtaken && worth_keeping(q)) keep_reply(q);
+    if (!k->done && !k->overtaken) return;
+    rp_reply_reset(q);
+    q->inner->phase = RP_HANDLING;
+    if (k->done)
+        reply_kept(q, k->status, rp_buf_text(&k->draft), k->draft.len);
+    else
+        reply_found(q, &k->found);
+}
+
+void rp_request_keep_free(struct rp_request *q)
+{
+    rp_buf_done(&q->inner->keeping.draft);
+    json_decref(q->inner->keeping.begun);
 }

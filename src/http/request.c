@@ -62,11 +62,11 @@ void rp_request_free(struct rp_request *q)
 {
     struct rp_request_inner *in = q->inner;
     struct rp_server *server = q->server;
-    RP_ASSERT(!in->suspended && !in->key_taken);
+    RP_ASSERT(!in->suspended);
     if (q->stream != NULL && !in->ended) q->stream->abort(q);
     if (in->how.free != NULL) in->how.free(in->how.ctx);
     if (q->command != NULL) rp_buf_done(&q->command->answer);
-    if (in->keeper != NULL) rp_buf_done(&in->keeper->answer);
+    rp_request_keep_free(q);
     json_decref(q->query);
     json_decref(q->body);
     rp_buf_done(&in->body);
@@ -255,6 +255,8 @@ void rp_request_run(struct rp_request *q, struct rp_catalog *catalog)
         in->ended = true;
         q->stream->end(q);
     }
+    rp_request_keep(q);
+    if (catalog != NULL) catalog->keeper = NULL;
     in->catalog = NULL;
     in->on_pool = false;
     RP_ASSERT(in->phase != RP_HANDLING); /* Q2: a handler ends in one of its ways */
@@ -270,8 +272,6 @@ static bool stops(struct rp_request *q)
 static bool submit(struct rp_request *q)
 {
     struct rp_error err = { 0 };
-    rp_request_release_key(q); /* from here on the writer sees to it */
-    q->inner->keep = false;
     if (!rp_request_suspend(q)) return stops(q);
     q->inner->phase = RP_WAITING;
     if (rp_writers_submit(q->server->options.writers, q->command, &err) == 0) return false;
@@ -297,8 +297,6 @@ bool rp_request_settle(struct rp_request *q)
     case RP_RECEIVING:
         return wake_if_away(q);
     case RP_REPLIED:
-        if (rp_request_keep(q)) return false;
-        rp_request_release_key(q);
         return wake_if_away(q);
     default:
         RP_ASSERT(q->inner->phase == RP_REPLIED); /* no other way to end */

@@ -129,7 +129,6 @@ int rp_server_start(const struct rp_server_options *options, struct rp_server **
     s->options = *options;
     s->listen_fd = -1;
     s->tls = options->config->tls_certificate != NULL && options->config->tls_certificate[0] != '\0';
-    pthread_mutex_init(&s->keys_lock, NULL);
     if (getrandom(&s->boot, sizeof s->boot, 0) < 0) s->boot = (uint32_t)rp_monotonic_us();
     int r = start_parts(s, err);
     if (r < 0) {
@@ -170,13 +169,12 @@ void rp_server_stop(struct rp_server *s, int64_t patience_ms)
 {
     if (s == NULL) return;
     stop_daemon(s, patience_ms);
-    RP_ASSERT(atomic_load(&s->open) == 0 && s->keys == NULL);
+    RP_ASSERT(atomic_load(&s->open) == 0);
     rp_pool_free(s->pool);
     rp_guests_stop(s->guests);
     rp_tenants_free(s->tenants);
     rp_tokens_free(s->tokens);
     if (s->listen_fd >= 0) close(s->listen_fd);
-    pthread_mutex_destroy(&s->keys_lock);
     for (struct rp_server_now *now = atomic_load(&s->now), *before; now != NULL; now = before) {
         before = now->before;
         free(now);

@@ -24,8 +24,10 @@ struct rp_metrics;
 /* What runs beside the requests and is asked by some of them (src/daemon). All may be NULL in tests of the server alone. */
 struct rp_beside {
     void *ctx;
-    /* POST /v1/runs: begins a sweep of one store (NULL: all); answers when it has begun with the run's id, or RP_ERUNNING. */
-    int (*begin_sweep)(void *ctx, const char *store, const char *actor, int64_t *run_id, struct rp_error *err);
+    /* POST /v1/runs: begins a sweep of one store (NULL: all); answers when it has begun with the run's id, or RP_ERUNNING. What begins
+     * it is a change with that keeper (may be NULL). */
+    int (*begin_sweep)(void *ctx, const char *store, const char *actor, const struct rp_keeper *keeper, int64_t *run_id,
+                       struct rp_error *err);
     /* Milliseconds since the sweeper was last seen alive. */
     int64_t (*sweeper_idle_ms)(void *ctx);
     /* Wakes the sweeper: something due at this moment was made. */

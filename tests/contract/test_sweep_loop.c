@@ -360,18 +360,18 @@ static void test_a_run_on_demand_answers_with_its_id_and_a_second_is_refused(voi
     struct rp_sweep_runs_options options = { .session = &s->session, .writers = s->writers, .lane = 14 };
     ok(rp_sweep_runs_new(&options, &runs, &err));
     mark(s, "k", 0);
-    ok(rp_sweep_runs_begin(runs, "main", "token:me", &id, &err));
+    ok(rp_sweep_runs_begin(runs, "main", "token:me", NULL, &id, &err));
     assert_true(id != 0);
     wait_for(s, RECORDS, 1);
     assert_int_equal(number(s, "SELECT run_id FROM run_record"), id);
     assert_int_equal(number(s, PURGED), 1);
     ok(rp_run_begin(s->test.catalog, "sweep", "main", &s->test.worker, RP_HOUR_MS, &held, &err));
-    assert_int_equal(rp_sweep_runs_begin(runs, "main", "token:me", &id, &err), RP_ERUNNING);
-    assert_int_equal(rp_sweep_runs_begin(runs, "none", "token:me", &id, &err), RP_ENOTFOUND);
+    assert_int_equal(rp_sweep_runs_begin(runs, "main", "token:me", NULL, &id, &err), RP_ERUNNING);
+    assert_int_equal(rp_sweep_runs_begin(runs, "none", "token:me", NULL, &id, &err), RP_ENOTFOUND);
     ok(rp_run_end(s->test.catalog, &held, "done", &err));
     for (int i = 0; i < 12;
          i++) { /* more than there are places for at a time: each ends, and its place is used again */
-        ok(rp_sweep_runs_begin(runs, NULL, "token:me", &id, &err));
+        ok(rp_sweep_runs_begin(runs, NULL, "token:me", NULL, &id, &err));
         wait_for(s, RECORDS, 3 + i);
     }
     rp_sweep_runs_stop(runs);

@@ -586,6 +586,38 @@ static void test_S5_a_mark_twice_in_one_return_is_answered_alike(void **state)
     expect_object(w, "k", "picture");
 }
 
+/* A store in which somebody else restores as well, right after our copy back. */
+static struct {
+    struct world *w;
+    const struct rp_store_ops *ops;
+    struct rp_reprieve_answer other;
+} beside;
+
+static int copy_beside(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+                       struct rp_identity *out, struct rp_error *why)
+{
+    int r = beside.ops->copy(store, from, expected, to, out, why);
+    store->ops = beside.ops;
+    beside.other = world_restore(beside.w, "k");
+    return r;
+}
+
+static void test_S5_two_returns_at_once_leave_what_they_returned(void **state)
+{
+    struct world *w = *state;
+    set_aside(w, "k", "picture");
+    struct rp_store_ops ops = *w->place.store->ops;
+    beside.w = w;
+    beside.ops = w->place.store->ops;
+    ops.copy = copy_beside;
+    w->place.store->ops = &ops;
+    struct rp_reprieve_answer ours = world_restore(w, "k");
+    assert_int_equal(beside.other.what, RP_REPRIEVE_RETURNED);
+    assert_int_equal(ours.what, RP_REPRIEVE_ALREADY);
+    expect_object(w, "k", "picture");
+    assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'object.returned'"), 1);
+}
+
 static void test_S5_what_is_in_quarantine_is_erased_when_its_time_is_over(void **state)
 {
     struct world *w = *state;
@@ -675,6 +707,7 @@ int main(void)
         ALL(test_X3_the_answer_lists_the_covered_marks_that_are_past_their_claim),
         ALL(test_S5_a_purge_moves_aside_and_a_restore_returns_it_as_it_was),
         ALL(test_S5_a_mark_twice_in_one_return_is_answered_alike),
+        ALL(test_S5_two_returns_at_once_leave_what_they_returned),
         ALL(test_S5_what_is_in_quarantine_is_erased_when_its_time_is_over),
         ALL(test_S5_a_return_never_overwrites_something_newer),
         ALL(test_S5_the_copys_own_mark_is_not_restored_by_itself),
