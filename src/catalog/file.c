@@ -228,13 +228,6 @@ int rp_files_held(struct rp_tx *tx, const struct rp_file *const *files, size_t n
     return r < 0 ? rp_error_wrap(err, r, "look for holds") : 0;
 }
 
-int rp_files_of_txn(struct rp_tx *tx, int64_t txn_id, struct rp_files *out, struct rp_error *err)
-{
-    struct rp_value id = rp_int(txn_id);
-    int r = rp_db_query(tx->db, RP_SQL(file_of_txn), &id, rp_files_row, out, err);
-    return r < 0 ? rp_error_wrap(err, r, "load members") : 0;
-}
-
 struct owners {
     const char *const *keys;
     int64_t *file_ids;

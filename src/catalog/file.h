@@ -65,7 +65,6 @@ struct rp_marks;
 int rp_files_marks(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
 /* Which of these files a hold covers: held[i]. */
 int rp_files_held(struct rp_tx *tx, const struct rp_file *const *files, size_t n, bool *held, struct rp_error *err);
-int rp_files_of_txn(struct rp_tx *tx, int64_t txn_id, struct rp_files *out, struct rp_error *err);
 /* Which of these keys of a place belong to a file that is not over (purged, expired): file_ids[i], 0: none. */
 int rp_files_of_keys(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, int64_t *file_ids,
                      struct rp_error *err);

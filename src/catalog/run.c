@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "catalog/run.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/id.h"
 #include "catalog/statements.h"
@@ -40,7 +41,7 @@ int rp_lock_take(struct rp_tx *tx, const char *name, const struct rp_lock_row *l
     struct rp_value args[] = { rp_text(name), rp_text(worker), rp_int(tx->db_ms), rp_int(run_id), rp_int(lock->fence) };
     int64_t changed = 0;
     int r = rp_db_exec(tx->db, RP_SQL(lock_take), args, &changed, err);
-    if (r == 0 && changed == 0) r = rp_error_set(err, RP_ECONFLICT, "another one was faster");
+    RP_ASSERT(r < 0 || changed == 1); /* held since rp_lock_get */
     return r < 0 ? rp_error_wrap(err, r, "take lock '%s'", name) : 0;
 }
 

@@ -12,7 +12,7 @@ struct rp_lock_row {
 };
 /* Reads the lock's row, made if it is not there, and holds it until the transaction ends. */
 int rp_lock_get(struct rp_tx *tx, const char *name, struct rp_lock_row *out, struct rp_error *err);
-/* The new fence is lock->fence + 1. RP_ECONFLICT if another one took it meanwhile. */
+/* `lock` is what rp_lock_get read in this transaction. The new fence is lock->fence + 1. */
 int rp_lock_take(struct rp_tx *tx, const char *name, const struct rp_lock_row *lock, const char *worker, int64_t run_id,
                  struct rp_error *err);
 /* RP_ECHANGED: the lock is no longer ours. */

@@ -143,7 +143,7 @@ static int save_extends(struct deleting *d, struct rp_error *err)
 {
     int r = rp_marks_extend(d->work.tx, d->extends, d->n_extends, err);
     for (size_t i = 0; i < d->n_extends && r == 0; i++)
-        if (!d->extends[i].done) r = rp_error_set(err, RP_ECONFLICT, "another writer was faster");
+        RP_ASSERT(d->extends[i].done); /* locked since they were loaded */
     return r;
 }
 
@@ -193,7 +193,7 @@ static int check_return(struct rp_file_work *work, const struct rp_file_slot *sl
 {
     int r = check_mark(slot, err);
     const struct rp_file_slot *holder = rp_file_work_holder(work, slot->file.tenant_id, slot->file.name);
-    if (r == 0 && holder != NULL && holder != slot)
+    if (r == 0 && holder != NULL) /* not itself: what is deleted holds no name */
         r = rp_error_set(err, RP_ENAMETAKEN, "the name '%s' lives again: another file was uploaded under it",
                          slot->file.name);
     return r;
@@ -205,9 +205,10 @@ static bool goes_along(const struct rp_file_slot *slot, int64_t root_id)
            slot->file.was != RP_FILE_PENDING;
 }
 
+/* What was confirmed belongs to nothing that is pending. */
 static bool is_living(const struct rp_file *file)
 {
-    return file->status == RP_FILE_LIVE || file->status == RP_FILE_SCANNING || file->status == RP_FILE_PENDING;
+    return file->status == RP_FILE_LIVE || file->status == RP_FILE_SCANNING;
 }
 
 #define NOBODY (-1)
