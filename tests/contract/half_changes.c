@@ -19,6 +19,7 @@
 #include "core/hold.h"
 #include "core/import.h"
 #include "core/quota.h"
+#include "core/standing.h"
 
 static struct rp_error err;
 
@@ -180,6 +181,43 @@ static int import_marks(struct asking *a, struct rp_error *e)
     return r;
 }
 
+static int note_changed_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
+{
+    struct asking *a = ctx;
+    return rp_standing_note_changed(tx, &a->w.place, a->name, "tester", e);
+}
+
+static void forget_changed(struct asking *a)
+{
+    world_script(&a->w, "DELETE FROM meta WHERE name LIKE 'keys_changed:%%'");
+}
+
+static int note_changed(struct asking *a, struct rp_error *e)
+{
+    a->w.config.keys = RP_KEYS_WRITE_ONCE;
+    int r = rp_catalog_transact(a->catalog, note_changed_tx, a, e);
+    a->w.config.keys = RP_KEYS_REUSED;
+    return r;
+}
+
+static int erase_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
+{
+    (void)ctx;
+    return rp_audit_erase(tx, 0, 1, e);
+}
+
+static int erase_details(struct asking *a, struct rp_error *e)
+{
+    return rp_catalog_transact(a->catalog, erase_tx, NULL, e);
+}
+
+static int note_store(struct asking *a, struct rp_error *e)
+{
+    struct rp_place_row row;
+    int r = rp_place_get(a->catalog, RP_PLACE_STORE, a->name, &row, e);
+    return r < 0 ? r : say(a, "%s", strcmp(row.name, a->name) == 0 ? "noted" : row.name);
+}
+
 /* ---- two commands in one transaction ---- */
 
 static int batch_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
@@ -238,6 +276,30 @@ static void two_confirms(struct asking *a)
         uploads_put(w, ids[i], "bytes");
         ok(rp_file_see(&file, &w->place, NULL, &a->files[i].seen, &err));
     }
+}
+
+/* The child comes first: it waits for its parent. */
+static void child_and_parent(struct asking *a)
+{
+    struct world *w = &a->w;
+    struct rp_init child = uploads_init(w, name_of(a, "child"), 5);
+    child.parent_id = uploads_begin(w, name_of(a, "parent"), "bytes");
+    world_ok(rp_command_run(w->catalog, &child.command), &child.command.error, __FILE__, __LINE__);
+    with_files(a, &rp_verb_confirm, child.file_id, child.parent_id);
+    for (size_t i = 0; i < 2; i++) {
+        struct rp_file file = uploads_file(w, a->files[i].file_id);
+        uploads_put(w, file.id, "bytes");
+        ok(rp_file_see(&file, &w->place, NULL, &a->files[i].seen, &err));
+    }
+}
+
+static void child_and_parent_deleted(struct asking *a)
+{
+    struct rp_file_command done;
+    int64_t parent = uploads_live(&a->w, name_of(a, "parent"), "bytes");
+    int64_t child = uploads_child(&a->w, name_of(a, "child"), parent, 0);
+    assert_int_equal(uploads_delete(&a->w, parent, RP_DAY_MS, &done), 0);
+    with_files(a, &rp_verb_restore, child, parent);
 }
 
 static void two_families(struct asking *a)
@@ -417,6 +479,8 @@ static int run_writers(struct asking *a, struct rp_error *e)
 const struct question half_changes[] = {
     { .name = "begin two uploads", .ask = run_batch, .prepare = two_inits },
     { .name = "confirm two", .ask = run_batch, .prepare = two_confirms },
+    { .name = "confirm a child and its parent", .ask = run_batch, .prepare = child_and_parent },
+    { .name = "restore a child and its parent", .ask = run_batch, .prepare = child_and_parent_deleted },
     { .name = "delete two families", .ask = run_batch, .prepare = two_families },
     { .name = "give two families more time", .ask = run_batch, .prepare = two_extended },
     { .name = "restore two families", .ask = run_batch, .prepare = two_restored },
@@ -444,6 +508,9 @@ const struct question half_changes[] = {
     { .name = "bury a run", .ask = bury, .prepare = leave_run },
     { .name = "take a run over", .ask = take_over, .prepare = leave_run },
     { .name = "import", .ask = import_marks, .prepare = annotate, .steps = true, .says = RP_EPARTLY },
+    { .name = "note that keys change", .ask = note_changed, .prepare = forget_changed },
+    { .name = "erase details", .ask = erase_details },
+    { .name = "note a store", .ask = note_store, .steps = true },
     { .name = "set a quota", .ask = change_quota, .steps = true },
 };
 const size_t half_changes_n = sizeof half_changes / sizeof half_changes[0];

@@ -295,6 +295,94 @@ static void test_a_broken_promise_is_learned_on_the_way(void **state)
     assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
 }
 
+/* Nobody has looked and nobody will: what the configuration says is all there is. */
+static void test_a_store_without_a_standing_is_what_its_place_says(void **state)
+{
+    struct world *w = *state;
+    struct rp_probed probed;
+    w->place.level = RP_LEVEL_ETAG;
+    assert_null(w->place.standing);
+    ok(rp_standing_recall(w->catalog->db, &w->place, &err));
+    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_SWEEP, &err));
+    ok(rp_standing_ask_clock(&w->place, NULL, &err));
+    assert_int_equal(lies.canaries + lies.looks, 0);
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_ETAG);
+    assert_true(rp_standing_is_known(&w->place));
+    assert_false(rp_standing_probed(&w->place, &probed));
+    assert_int_equal(rp_standing_probed_at_ms(&w->place), 0);
+    assert_int_equal(rp_standing_changed_at_ms(&w->place), 0);
+    assert_true(rp_standing_clock_ahead_ms(&w->place) == RP_CLOCK_UNKNOWN);
+    w->config.keys = RP_KEYS_WRITE_ONCE;
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_EXACT);
+}
+
+static void test_a_level_that_this_program_does_not_know_is_asked_for_again(void **state)
+{
+    struct world *w = *state;
+    lies.level = RP_LEVEL_VERSION;
+    stand(w, RP_LEVEL_WINDOW, false);
+    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    world_script(w, "UPDATE meta SET word = 'better' WHERE name LIKE 'level:%%'"); /* a later program's */
+    stand(w, RP_LEVEL_WINDOW, false);
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
+    assert_int_equal(rp_standing_probed_at_ms(&w->place), 0);
+    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_MARK, &err));
+    assert_int_equal(lies.canaries, 2);
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
+}
+
+static void test_in_mode_observe_it_is_looked_at_and_nothing_is_sure(void **state)
+{
+    struct world *w = *state;
+    lies.looked = RP_LEVEL_VERSION;
+    w->config.mode = RP_MODE_OBSERVE;
+    stand(w, RP_LEVEL_WINDOW, false);
+    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_LOOK, &err));
+    assert_int_equal(lies.looks, 1);
+    assert_int_equal(lies.canaries, 0);
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
+    assert_false(rp_standing_is_known(&w->place));
+    w->config.mode = RP_MODE_PURGE;
+    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    assert_true(rp_standing_is_known(&w->place));
+    stand(w, RP_LEVEL_ETAG, true);
+    assert_true(rp_standing_is_known(&w->place));
+}
+
+/* Probes while somebody else finds out that he has to, and before he comes to it. */
+static int64_t probe_meanwhile(void *ctx)
+{
+    struct world *w = ctx;
+    if (lies.canaries == 0) ok(rp_standing_probe(w->catalog, &w->place, &err));
+    return rp_clock_now_ms(&w->host_clock);
+}
+
+static void test_who_waited_for_a_probe_makes_none(void **state)
+{
+    struct world *w = *state;
+    const struct rp_clock slow = { probe_meanwhile, w };
+    struct rp_catalog *catalog = world_catalog(w, 1, NULL);
+    lies.level = RP_LEVEL_ETAG;
+    stand(w, RP_LEVEL_WINDOW, false);
+    catalog->clock = &slow;
+    ok(rp_standing_sure(catalog, &w->place, RP_STANDING_SWEEP, &err));
+    assert_int_equal(lies.canaries, 1);
+    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_ETAG);
+    rp_catalog_close(catalog);
+}
+
+static void test_a_store_that_is_closed_is_not_asked_the_time(void **state)
+{
+    struct world *w = *state;
+    struct rp_store *store = w->place.store;
+    lying.now_ms = lie_about_time;
+    stand(w, RP_LEVEL_ETAG, true);
+    w->place.store = NULL;
+    ok(rp_standing_ask_clock(&w->place, NULL, &err));
+    assert_true(rp_standing_clock_ahead_ms(&w->place) == RP_CLOCK_UNKNOWN);
+    w->place.store = store;
+}
+
 /* ---- a store that is too weak for plain objects ---- */
 
 static void test_only_what_we_named_is_swept_in_a_weak_store(void **state)
@@ -575,6 +663,11 @@ int main(void)
         BOTH(test_what_was_seen_counts_before_what_is_remembered),
         BOTH(test_to_look_what_is_remembered_will_do),
         BOTH(test_a_broken_promise_is_learned_on_the_way),
+        BOTH(test_a_store_without_a_standing_is_what_its_place_says),
+        BOTH(test_a_level_that_this_program_does_not_know_is_asked_for_again),
+        BOTH(test_in_mode_observe_it_is_looked_at_and_nothing_is_sure),
+        BOTH(test_who_waited_for_a_probe_makes_none),
+        BOTH(test_a_store_that_is_closed_is_not_asked_the_time),
         BOTH(test_only_what_we_named_is_swept_in_a_weak_store),
         BOTH(test_a_copy_in_quarantine_is_erased_in_a_weak_store),
         BOTH(test_a_pass_over_a_weak_store_does_not_spin_and_a_plan_says_the_same),

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From an older schema to this one: refused until it is asked for, then made in one transaction, and the catalog is the same one afterwards. From
+ * every step that there is. On both engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "catalog/catalog.h"
+#include "catalog/schema.h"
+#include "lib/world.h"
+
+#define ID "cat_00000000000000000000000000000000"
+
+static struct rp_error err;
+
+/* A catalog as it was when only the first `n` steps were known. */
+static void make_old(struct dbs *dbs, enum dbs_kind kind, size_t n)
+{
+    dbs_make(dbs, kind, NULL);
+    for (size_t i = 0; i < n; i++)
+        ok(rp_db_script(dbs->db, rp_schema_steps[i].sql, &err));
+    ok(rp_meta_set(dbs->db, "schema", rp_schema_steps[n - 1].number, "", &err));
+    ok(rp_meta_set(dbs->db, "catalog", 0, ID, &err));
+}
+
+static int open_it(const struct dbs *dbs, bool migrate, char id[64], int *schema)
+{
+    struct rp_catalog *catalog = NULL;
+    rp_error_clear(&err);
+    int r = rp_catalog_open(dbs->url, &(struct rp_catalog_options){ .migrate = migrate }, &catalog, &err);
+    if (r == 0) r = rp_catalog_schema_of(catalog->db, schema, &err);
+    if (r == 0) snprintf(id, 64, "%s", catalog->id);
+    rp_catalog_close(catalog);
+    return r;
+}
+
+static int nothing_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
+{
+    (void)ctx;
+    struct rp_audit_entry entry = { .event = "test.noted", .actor = "tester", .text = "{}" };
+    return rp_tx_audit(tx, &entry, e);
+}
+
+static void expect_usable(const struct dbs *dbs)
+{
+    struct rp_catalog *catalog = NULL;
+    struct rp_audit_verdict verdict;
+    ok(rp_catalog_open(dbs->url, &(struct rp_catalog_options){ .lane = 0 }, &catalog, &err));
+    ok(rp_catalog_transact(catalog, nothing_tx, NULL, &err));
+    ok(rp_audit_verify(catalog, &verdict, &err));
+    assert_int_equal(verdict.rows, 1);
+    rp_catalog_close(catalog);
+}
+
+static void an_older_catalog_is_brought_up_to_date_when_it_is_asked_for(void **state)
+{
+    const enum dbs_kind *kind = *state;
+    assert_true(rp_schema_steps_n > 1); /* or there is nothing to try */
+    for (size_t n = 1; n < rp_schema_steps_n; n++) {
+        struct dbs dbs;
+        char id[64] = "";
+        int schema = 0;
+        make_old(&dbs, *kind, n);
+        assert_int_equal(open_it(&dbs, false, id, &schema), RP_ESCHEMA);
+        assert_non_null(strstr(err.hint, "reprieve migrate"));
+        ok(rp_catalog_schema_of(dbs.db, &schema, &err));
+        assert_int_equal(schema, rp_schema_steps[n - 1].number); /* refused means untouched */
+        ok(open_it(&dbs, true, id, &schema));
+        assert_int_equal(schema, rp_catalog_schema_known());
+        assert_string_equal(id, ID);
+        expect_usable(&dbs);
+        dbs_drop(&dbs);
+    }
+}
+
+/* Something of the next step is there already, and not by us. */
+static void a_step_that_fails_leaves_the_catalog_as_it_was(void **state)
+{
+    const enum dbs_kind *kind = *state;
+    struct dbs dbs;
+    char id[64] = "";
+    int schema = 0;
+    make_old(&dbs, *kind, rp_schema_steps_n);
+    ok(rp_meta_set(dbs.db, "schema", rp_schema_steps[rp_schema_steps_n - 2].number, "", &err));
+    assert_true(open_it(&dbs, true, id, &schema) < 0);
+    assert_non_null(strstr(err.text, "schema step"));
+    ok(rp_catalog_schema_of(dbs.db, &schema, &err));
+    assert_int_equal(schema, rp_schema_steps[rp_schema_steps_n - 2].number);
+    dbs_drop(&dbs);
+}
+
+int main(void)
+{
+    static enum dbs_kind kinds[] = { DBS_SQLITE_FILE, DBS_POSTGRES };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(an_older_catalog_is_brought_up_to_date_when_it_is_asked_for, &kinds[0]),
+        cmocka_unit_test_prestate(an_older_catalog_is_brought_up_to_date_when_it_is_asked_for, &kinds[1]),
+        cmocka_unit_test_prestate(a_step_that_fails_leaves_the_catalog_as_it_was, &kinds[0]),
+        cmocka_unit_test_prestate(a_step_that_fails_leaves_the_catalog_as_it_was, &kinds[1]),
+    };
+    return cmocka_run_group_tests_name("migrate", tests, NULL, NULL);
+}
