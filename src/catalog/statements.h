@@ -124,7 +124,7 @@
       "FROM (VALUES @ROWS) AS v WHERE id = v.column1 AND fence = v.column2 AND state = v.column3 RETURNING id")        \
     X(mark_extend,     "",     "iii", "i",                                                                             \
       "UPDATE mark SET due_at = v.column3, next_at = v.column3 FROM (VALUES @ROWS) AS v "                              \
-      "WHERE id = v.column1 AND fence = v.column2 AND state = 1 RETURNING id")                                         \
+      "WHERE id = v.column1 AND fence = v.column2 AND state = 1 AND due_at < v.column3 RETURNING id")                  \
     X(mark_annotated,  "",     "i",   NULL,                                                                            \
       "UPDATE mark SET annotated = 1 FROM (VALUES @ROWS) AS v WHERE id = v.column1")                                   \
     X(mark_identity,   "",     "issi", NULL,                                                                           \

@@ -144,6 +144,25 @@ static void test_M5_marking_again_is_the_same_mark_and_only_a_later_time_counts(
     assert_false(world_exists(w, "k"));
 }
 
+static int extend_as_seen(struct rp_tx *tx, void *ctx, struct rp_error *why)
+{
+    return rp_marks_extend(tx, ctx, 1, why);
+}
+
+/* A recovery extends what it saw a moment ago; somebody may have been promised more since. */
+static void test_NO_EARLY_more_time_given_by_one_who_saw_less_shortens_nothing(void **state)
+{
+    struct world *w = *state;
+    world_put(w, "a", "bytes");
+    (void)world_mark(w, "a", 5 * DAY);
+    struct rp_mark seen = world_newest(w, "a");
+    int64_t promised = world_mark(w, "a", 7 * DAY).due_at_ms;
+    struct rp_extend extend = { .mark = &seen, .due_at_ms = seen.due_at_ms + DAY };
+    ok(rp_catalog_transact(w->catalog, extend_as_seen, &extend, &err));
+    assert_false(extend.done);
+    assert_int_equal(world_newest(w, "a").due_at_ms, promised);
+}
+
 static void test_one_refusal_in_a_batch_harms_no_other_and_a_key_twice_is_answered_alike(void **state)
 {
     struct world *w = *state;
@@ -686,6 +705,7 @@ int main(void)
         ALL(test_M4_grace_outside_the_range_is_refused_with_the_range),
         ALL(test_M4_no_grace_deletes_at_the_next_sweep_where_it_is_allowed),
         ALL(test_M5_marking_again_is_the_same_mark_and_only_a_later_time_counts),
+        ALL(test_NO_EARLY_more_time_given_by_one_who_saw_less_shortens_nothing),
         ALL(test_one_refusal_in_a_batch_harms_no_other_and_a_key_twice_is_answered_alike),
         ALL(test_a_restored_object_is_never_purged_by_that_mark),
         ALL(test_a_mark_twice_in_one_restore_is_answered_alike),
