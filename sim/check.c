@@ -77,9 +77,20 @@ static void judge_files(struct sim *s)
     }
 }
 
+/* Where a bucket knows no conditions our record can land in another one: what is asked there from then on is answered from nowhere. */
+static void judge_elsewhere(struct sim *s)
+{
+    struct bucket_object record;
+    bool conditional = s->kind != BUCKET_WINDOW && s->kind != BUCKET_LIAR;
+    if (!bucket_look(s->elsewhere, RP_STORE_OWNER, &record)) return;
+    s->lied = true;
+    if (conditional && !s->rolled_back) sim_violate(s, "OWNER", "a bucket that never was ours has our record");
+}
+
 void sim_check(struct sim *s, bool healed)
 {
     if (s->violation[0] == '\0') ask_catalog(s);
+    judge_elsewhere(s);
     judge_files(s);
     if (healed && !s->lied && s->config.mode != RP_MODE_OBSERVE) bucket_each(s->bucket, judge_object, s);
 }

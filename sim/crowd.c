@@ -22,7 +22,8 @@
 struct worker {
     uint64_t seed, runs, steps;
     uint64_t met[FAULT_KINDS], seen[SIGHT_KINDS];
-    bool failed;
+    bool failed; /* at least once; the first time: */
+    uint64_t failed_seed;
     char violation[SIM_LINE];
 };
 struct crowd {
@@ -117,6 +118,13 @@ static void tell_smaller(const struct crowd_plan *plan, const char *violation)
 
 /* ---- many ---- */
 
+static void note_failure(struct worker *w, uint64_t seed, const char *violation)
+{
+    w->failed = true;
+    w->failed_seed = seed;
+    snprintf(w->violation, sizeof w->violation, "%s", violation);
+}
+
 static void work(const struct crowd_plan *plan, int job)
 {
     struct worker *w = &crowd->workers[job];
@@ -132,9 +140,9 @@ static void work(const struct crowd_plan *plan, int job)
         for (int i = 0; i < SIGHT_KINDS; i++)
             w->seen[i] += s->faults.seen[i];
         if (good) continue;
-        memcpy(w->violation, s->violation, sizeof w->violation);
-        w->failed = true;
-        crowd->stop = true;
+        if (plan->go_on) dprintf(STDOUT_FILENO, "seed %" PRIu64 ": %s\n", seed, s->violation);
+        if (!w->failed) note_failure(w, seed, s->violation);
+        crowd->stop = crowd->stop || !plan->go_on;
     }
     sim_close(s);
 }
@@ -160,11 +168,11 @@ static void gather(const struct crowd_plan *plan, const pid_t pids[CROWD_JOBS_MA
         }
         struct worker *w = &crowd->workers[i];
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
-        w->failed = true;
-        crowd->stop = true;
-        snprintf(w->violation, sizeof w->violation, "ASSERTED: the process ended with %s %d",
-                 WIFSIGNALED(status) ? "signal" : "exit code",
+        char how[80];
+        snprintf(how, sizeof how, "ASSERTED: the process ended with %s %d", WIFSIGNALED(status) ? "signal" : "exit code",
                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        note_failure(w, w->seed, how);
+        crowd->stop = true;
     }
 }
 
@@ -173,7 +181,7 @@ static const struct worker *first_failure(const struct crowd_plan *plan)
     const struct worker *first = NULL;
     for (int i = 0; i < plan->jobs; i++) {
         const struct worker *w = &crowd->workers[i];
-        if (w->failed && (first == NULL || w->seed < first->seed)) first = w;
+        if (w->failed && (first == NULL || w->failed_seed < first->failed_seed)) first = w;
     }
     return first;
 }
@@ -235,8 +243,8 @@ int crowd_many(const struct crowd_plan *plan)
            runs > 0 ? (double)steps / (double)runs : 0);
     if (bad != NULL) {
         struct crowd_plan one = *plan;
-        one.first = bad->seed;
-        printf("\nseed %" PRIu64 ": %s\n", bad->seed, bad->violation);
+        one.first = bad->failed_seed;
+        printf("\nseed %" PRIu64 ": %s\n", bad->failed_seed, bad->violation);
         fflush(stdout);
         if (strncmp(bad->violation, "ASSERTED", 8) != 0) tell_smaller(&one, bad->violation);
         return 1;
@@ -265,7 +273,7 @@ int crowd_mutants(const struct crowd_plan *plan)
         n++;
         missed += bad == NULL;
         if (bad != NULL)
-            printf("%-32s %10" PRIu64 "  %.140s\n", rp_mutant_rows[i].name, bad->seed, bad->violation);
+            printf("%-32s %10" PRIu64 "  %.140s\n", rp_mutant_rows[i].name, bad->failed_seed, bad->violation);
         else
             printf("%-32s %10s  NOT CAUGHT in %" PRIu64 " seeds: %s\n", rp_mutant_rows[i].name, "-",
                    each.last - each.first + 1, rp_mutant_rows[i].what);

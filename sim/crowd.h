@@ -11,7 +11,7 @@
 struct crowd_plan {
     uint64_t first, last, without, steps;
     int jobs;
-    bool trace, all_met;
+    bool trace, all_met, go_on;
     const char *mutant; /* NULL: all of them */
 };
 

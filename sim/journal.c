@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Triggers of the connection (they are nobody's but the simulator's) write down every change; what is rolled back goes with it. */
+/* Triggers of the connection (they are nobody's but the simulator's) call a function with every change. What is rolled back was never read: the next
+ * transaction begins with an empty journal. */
 #include "journal.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,89 +12,86 @@
 
 #define ROWS_MAX 400
 
+/* The triggers' function is called with: what, id, tenant, four texts, then numbers. */
+#define NOTE(what, id, tenant, texts, numbers) "BEGIN SELECT sim_note(" #what ", " id ", " tenant ", " texts ", " numbers "); END;\n"
+#define NO_TEXTS                               "'', '', '', ''"
+#define MARK_TEXTS                             "NEW.key, NEW.etag, NEW.version, NEW.reason"
+#define MARK_REST                              "COALESCE(NEW.file_id, 0), NEW.outcome, NEW.checks, NEW.was"
+#define FILE_REST                                                                                                      \
+    "NEW.status, NEW.was, NEW.mark_id, COALESCE(NEW.parent_id, 0), COALESCE(NEW.source_id, 0), "                       \
+    "COALESCE(NEW.txn_id, 0), NEW.size_bytes, COALESCE(NEW.deleted_with, 0)"
+
+/* clang-format off */
 static const char script[] =
-    "CREATE TEMP TABLE moved (n INTEGER PRIMARY KEY, what INTEGER, id INTEGER, tenant INTEGER, a TEXT, b TEXT, c TEXT, "
-    "d TEXT, "
-    "i1 INTEGER, i2 INTEGER, i3 INTEGER, i4 INTEGER, i5 INTEGER, i6 INTEGER, i7 INTEGER, i8 INTEGER, i9 INTEGER, i10 "
-    "INTEGER, "
-    "i11 INTEGER);\n"
-    "CREATE TEMP TRIGGER mark_new AFTER INSERT ON main.mark BEGIN INSERT INTO moved VALUES (NULL, 1, NEW.id, "
-    "NEW.tenant_id, "
-    "NEW.key, NEW.etag, NEW.version, NEW.reason, 0, NEW.state, NEW.due_at, 0, COALESCE(NEW.next_at, 0), 0, NEW.fence, "
-    "COALESCE(NEW.file_id, 0), NEW.outcome, NEW.checks, NEW.was); END;\n"
-    "CREATE TEMP TRIGGER mark_moved AFTER UPDATE ON main.mark BEGIN INSERT INTO moved VALUES (NULL, 2, NEW.id, "
-    "NEW.tenant_id, "
-    "NEW.key, NEW.etag, NEW.version, NEW.reason, OLD.state, NEW.state, NEW.due_at, COALESCE(OLD.next_at, 0), "
-    "COALESCE(NEW.next_at, 0), OLD.fence, NEW.fence, COALESCE(NEW.file_id, 0), NEW.outcome, NEW.checks, NEW.was); "
-    "END;\n"
-    "CREATE TEMP TRIGGER file_new AFTER INSERT ON main.file BEGIN INSERT INTO moved VALUES (NULL, 3, NEW.id, "
-    "NEW.tenant_id, "
-    "NEW.key, NEW.name, '', '', 0, NEW.status, NEW.was, NEW.mark_id, COALESCE(NEW.parent_id, 0), "
-    "COALESCE(NEW.source_id, 0), "
-    "COALESCE(NEW.txn_id, 0), NEW.size_bytes, COALESCE(NEW.deleted_with, 0), 0, 0); END;\n"
-    "CREATE TEMP TRIGGER file_moved AFTER UPDATE ON main.file BEGIN INSERT INTO moved VALUES (NULL, 4, NEW.id, "
-    "NEW.tenant_id, "
-    "NEW.key, NEW.name, '', '', OLD.status, NEW.status, NEW.was, NEW.mark_id, COALESCE(NEW.parent_id, 0), "
-    "COALESCE(NEW.source_id, 0), COALESCE(NEW.txn_id, 0), NEW.size_bytes, COALESCE(NEW.deleted_with, 0), 0, 0); END;\n"
-    "CREATE TEMP TRIGGER hold_new AFTER INSERT ON main.hold BEGIN INSERT INTO moved VALUES (NULL, 5, NEW.id, "
-    "COALESCE(NEW.tenant_id, 0), COALESCE(NEW.key, ''), '', '', '', NEW.scope, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0); END;\n"
-    "CREATE TEMP TRIGGER hold_lifted AFTER UPDATE ON main.hold BEGIN INSERT INTO moved VALUES (NULL, 6, NEW.id, 0, '', "
-    "'', '', '', "
-    "0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0); END;\n"
-    "CREATE TEMP TRIGGER tenant_moved AFTER UPDATE ON main.tenant BEGIN INSERT INTO moved VALUES (NULL, 7, NEW.id, "
-    "NEW.id, '', '', "
-    "'', '', OLD.used_bytes + OLD.reserved_bytes, NEW.used_bytes + NEW.reserved_bytes, COALESCE(NEW.limit_bytes, -1), "
-    "0, 0, 0, 0, "
-    "0, 0, 0, 0); END;\n"
-    "CREATE TEMP TRIGGER txn_new AFTER INSERT ON main.txn BEGIN INSERT INTO moved VALUES (NULL, 8, NEW.id, "
-    "NEW.tenant_id, '', '', "
-    "'', '', NEW.state, NEW.members, 0, 0, 0, 0, 0, 0, 0, 0, 0); END;\n"
-    "CREATE TEMP TRIGGER txn_moved AFTER UPDATE ON main.txn BEGIN INSERT INTO moved VALUES (NULL, 9, NEW.id, "
-    "NEW.tenant_id, '', '', "
-    "'', '', NEW.state, NEW.members, 0, 0, 0, 0, 0, 0, 0, 0, 0); END;\n";
+    "CREATE TEMP TRIGGER mark_new AFTER INSERT ON main.mark "
+    NOTE(1, "NEW.id", "NEW.tenant_id", MARK_TEXTS, "0, NEW.state, NEW.due_at, 0, COALESCE(NEW.next_at, 0), 0, NEW.fence, " MARK_REST)
+    "CREATE TEMP TRIGGER mark_moved AFTER UPDATE ON main.mark "
+    NOTE(2, "NEW.id", "NEW.tenant_id", MARK_TEXTS, "OLD.state, NEW.state, NEW.due_at, COALESCE(OLD.next_at, 0), COALESCE(NEW.next_at, 0), "
+         "OLD.fence, NEW.fence, " MARK_REST)
+    "CREATE TEMP TRIGGER file_new AFTER INSERT ON main.file "
+    NOTE(3, "NEW.id", "NEW.tenant_id", "NEW.key, NEW.name, '', ''", "0, " FILE_REST)
+    "CREATE TEMP TRIGGER file_moved AFTER UPDATE ON main.file "
+    NOTE(4, "NEW.id", "NEW.tenant_id", "NEW.key, NEW.name, '', ''", "OLD.status, " FILE_REST)
+    "CREATE TEMP TRIGGER hold_new AFTER INSERT ON main.hold "
+    NOTE(5, "NEW.id", "COALESCE(NEW.tenant_id, 0)", "COALESCE(NEW.key, ''), '', '', ''", "NEW.scope")
+    "CREATE TEMP TRIGGER hold_lifted AFTER UPDATE ON main.hold "
+    NOTE(6, "NEW.id", "0", NO_TEXTS, "0")
+    "CREATE TEMP TRIGGER tenant_moved AFTER UPDATE ON main.tenant "
+    NOTE(7, "NEW.id", "NEW.id", NO_TEXTS, "OLD.used_bytes + OLD.reserved_bytes, NEW.used_bytes + NEW.reserved_bytes, COALESCE(NEW.limit_bytes, -1)")
+    "CREATE TEMP TRIGGER txn_new AFTER INSERT ON main.txn "
+    NOTE(8, "NEW.id", "NEW.tenant_id", NO_TEXTS, "NEW.state, NEW.members")
+    "CREATE TEMP TRIGGER txn_moved AFTER UPDATE ON main.txn "
+    NOTE(9, "NEW.id", "NEW.tenant_id", NO_TEXTS, "NEW.state, NEW.members");
+/* clang-format on */
 
-static const struct rp_sql read_rows = {
-    .name = "journal",
-    .text =
-        "SELECT what, id, tenant, a, b, c, d, i1, i2, i3, i4, i5, i6, i7, i8, i9, i10, i11 FROM temp.moved ORDER BY n",
-    .params = "",
-    .columns = "iiissssiiiiiiiiiii"
-};
-static const struct rp_sql clear_rows = { .name = "journal_clear", .text = "DELETE FROM temp.moved", .params = "" };
+#define NUMBERS_MAX 11
 
-/* One row of the journal, out of the statement's memory: judging asks the database as well. */
 struct row {
     int what;
-    int64_t id, tenant_id, i[11];
+    int64_t id, tenant_id, i[NUMBERS_MAX];
     char a[MODEL_KEY], b[MODEL_ETAG], c[MODEL_ETAG], d[80];
 };
-struct rows {
+
+/* Of the one transaction that can be open: a node goes on to another only outside of its own. */
+static struct {
     struct row at[ROWS_MAX];
     size_t n;
-};
+} rows;
 
-static void text(char *to, size_t size, const struct rp_value *v)
+static void text(char *to, size_t size, sqlite3_value *v)
 {
-    RP_ASSERT(v->n < size);
-    memcpy(to, v->p, v->n + 1);
+    size_t n = (size_t)sqlite3_value_bytes(v);
+    RP_ASSERT(n < size);
+    if (n > 0) memcpy(to, sqlite3_value_text(v), n);
+    to[n] = '\0';
 }
 
-static int keep(void *ctx, const struct rp_value *v, struct rp_error *err)
+static void note(sqlite3_context *context, int n, sqlite3_value **v)
 {
-    struct rows *rows = ctx;
-    (void)err;
-    RP_ASSERT(rows->n < ROWS_MAX);
-    struct row *r = &rows->at[rows->n++];
-    r->what = (int)v[0].i;
-    r->id = v[1].i;
-    r->tenant_id = v[2].i;
-    text(r->a, sizeof r->a, &v[3]);
-    text(r->b, sizeof r->b, &v[4]);
-    text(r->c, sizeof r->c, &v[5]);
-    text(r->d, sizeof r->d, &v[6]);
-    for (int i = 0; i < 11; i++)
-        r->i[i] = v[7 + i].i;
-    return 0;
+    (void)context;
+    RP_ASSERT(rows.n < ROWS_MAX && n > 7 && n <= 7 + NUMBERS_MAX);
+    struct row *r = &rows.at[rows.n++];
+    r->what = sqlite3_value_int(v[0]);
+    r->id = sqlite3_value_int64(v[1]);
+    r->tenant_id = sqlite3_value_int64(v[2]);
+    text(r->a, sizeof r->a, v[3]);
+    text(r->b, sizeof r->b, v[4]);
+    text(r->c, sizeof r->c, v[5]);
+    text(r->d, sizeof r->d, v[6]);
+    for (int i = 0; i < NUMBERS_MAX; i++)
+        r->i[i] = i + 7 < n ? sqlite3_value_int64(v[i + 7]) : 0;
+}
+
+static int add_function(sqlite3 *db, char **error, const void *api)
+{
+    (void)error, (void)api;
+    return sqlite3_create_function(db, "sim_note", -1, SQLITE_UTF8, NULL, note, NULL, NULL);
+}
+
+void sim_journal_prepare(void)
+{
+    int r = sqlite3_auto_extension((void (*)(void))add_function);
+    RP_ASSERT(r == SQLITE_OK);
 }
 
 void sim_journal_make(struct sim *s)
@@ -101,6 +100,11 @@ void sim_journal_make(struct sim *s)
     int r = rp_db_script(s->inner, script, &err);
     if (r < 0) fprintf(stderr, "%s\n", err.text);
     RP_ASSERT(r == 0);
+}
+
+void sim_journal_begin(void)
+{
+    rows.n = 0;
 }
 
 static struct journal_mark mark_of(const struct row *r)
@@ -188,16 +192,15 @@ static void tell(struct sim *s, struct sim_node *n, const struct row *r)
     }
 }
 
+bool sim_journal_is_empty(void)
+{
+    return rows.n == 0;
+}
+
 void sim_journal_read(struct sim *s, struct sim_node *n)
 {
-    static struct rows rows; /* too big for a coroutine's stack; nobody else runs meanwhile */
-    struct rp_error err = { 0 };
-    rows.n = 0;
-    int r = rp_db_query(s->inner, &read_rows, NULL, keep, &rows, &err);
-    if (r == 0 && rows.n > 0) r = rp_db_exec(s->inner, &clear_rows, NULL, NULL, &err);
-    if (r < 0) fprintf(stderr, "%s\n", err.text);
-    RP_ASSERT(r == 0);
     for (size_t i = 0; i < rows.n; i++)
         tell(s, n, &rows.at[i]);
     if (rows.n > 0) sim_judge_commit(s, n);
+    rows.n = 0;
 }

@@ -325,11 +325,11 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
         if (n == NULL) sim_see(s, SIGHT_ZOMBIE_DELETE);
         return;
     }
-    if (is_take_back(s, n, o, f)) return;
-    if (s->rolled_back && n == NULL) { /* decided in a catalog that was put back since, and does not know it */
+    if (s->rolled_back && n == NULL) { /* decided in a catalog that was put back since */
         if (f != NULL) f->lost = true;
         return;
     }
+    if (is_take_back(s, n, o, f)) return;
     /* also where a probe was disturbed, and found less than there is */
     bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR ||
                   (s->config.allow_window_deletes && n != NULL && rp_place_level(&n->place) == RP_LEVEL_WINDOW);

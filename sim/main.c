@@ -19,7 +19,8 @@ static const char usage[] =
     "       sim --faults                    what can go wrong\n"
     "options: --steps N (2000) calls before everything heals; --jobs N (2) processes; --without NAME[,NAME...] faults "
     "left out;\n"
-    "         --mutant NAME that mutant only; --all-met every kind of fault and sight must have been met\n";
+    "         --mutant NAME that mutant only; --all-met every kind of fault and sight must have been met;\n"
+    "         --go-on list every seed that breaks a promise, and do not stop at the first\n";
 
 static bool read_range(const char *text, uint64_t *first, uint64_t *last)
 {
@@ -53,7 +54,7 @@ static int refuse(void)
     return 2;
 }
 
-enum choice { SEED = 256, SEEDS, SOAK, FROM, MUTANTS, MUTANT, FAULTS, STEPS_MAX, JOBS, WITHOUT, TRACE, ALL_MET };
+enum choice { SEED = 256, SEEDS, SOAK, FROM, MUTANTS, MUTANT, FAULTS, STEPS_MAX, JOBS, WITHOUT, TRACE, ALL_MET, GO_ON };
 static const struct option options[] = {
     { "seed", 1, NULL, SEED },
     { "seeds", 1, NULL, SEEDS },
@@ -67,6 +68,7 @@ static const struct option options[] = {
     { "without", 1, NULL, WITHOUT },
     { "trace", 0, NULL, TRACE },
     { "all-met", 0, NULL, ALL_MET },
+    { "go-on", 0, NULL, GO_ON },
     { NULL, 0, NULL, 0 },
 };
 
@@ -115,6 +117,9 @@ int main(int argc, char **argv)
             break;
         case ALL_MET:
             plan.all_met = true;
+            break;
+        case GO_ON:
+            plan.go_on = true;
             break;
         default:
             fine = false;

@@ -48,6 +48,7 @@ static int db_before(void *ctx, const char *call, struct rp_error *err)
     }
     if (!sim_step(n, !inside(n), call)) return unreachable(err);
     if (sim_strikes(f, FAULT_DB_BUSY)) return rp_error_set(err, RP_EBUSY, "injected: busy");
+    if (!inside(n)) sim_journal_begin();
     if (strcmp(call, "commit") == 0) return before_commit(n, err);
     if (sim_strikes(f, FAULT_DB_UNAVAILABLE)) return unreachable(err);
     if (inside(n) && sim_strikes(f, FAULT_DB_FULL)) return rp_error_set(err, RP_EFULL, "injected: full");
@@ -57,7 +58,10 @@ static int db_before(void *ctx, const char *call, struct rp_error *err)
 static int db_after(void *ctx, const char *call, struct rp_error *err)
 {
     struct sim_node *n = ctx;
-    if (strcmp(call, "commit") != 0) return 0;
+    if (strcmp(call, "commit") != 0) {
+        RP_ASSERT(inside(n) || strcmp(call, "begin") == 0 || sim_journal_is_empty()); /* nothing of this changes outside */
+        return 0;
+    }
     sim_journal_read(n->sim, n);
     if (!n->dead && sim_strikes(&n->sim->faults, FAULT_CRASH)) {
         sim_say(n->sim, "node %d crashes after its commit", n->index);
@@ -214,6 +218,7 @@ static void begin(struct sim_node *n, const struct sim_command *c)
     n->began_at = s->steps;
     n->began_ms = s->now_ms;
     n->owned = c->verb != VERB_SWEEP || sim_owns(s, n);
+    n->known_ours = c->verb == VERB_SWEEP && sim_is_known_ours(s);
     n->jumps_at_begin = s->jumps;
     n->serial = bucket_counts(s->bucket).puts;
     n->sent_at_begin = s->sent;

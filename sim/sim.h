@@ -125,6 +125,7 @@ struct sim_node {
     int holds_made;
     bool wrong_tenant;
     bool owned;         /* the store that it reaches was ours at some moment of the command */
+    bool known_ours;    /* the catalog knew when the command began that the bucket is its own */
     int refs[SIM_KEYS]; /* what the guard said in this command; -1: nothing */
     int unresolved;     /* how often the database cannot be asked yet */
     int64_t outage_ends_ms;
@@ -232,10 +233,14 @@ bool sim_owns(const struct sim *s, const struct sim_node *n);
 /* Whether the catalog drew this record's stamp, or has seen a later record (src/core/lineage.h). */
 bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record);
 int64_t sim_catalog_epoch(const struct sim *s);
+bool sim_is_known_ours(struct sim *s);
 
 /* ---- judging ---- */
 /* After a commit of this node: everything that it changed, in order (journal.c). */
+void sim_journal_prepare(void);  /* before the connection is opened */
 void sim_journal_make(struct sim *s);
+void sim_journal_begin(void);
+bool sim_journal_is_empty(void);
 void sim_journal_read(struct sim *s, struct sim_node *n);
 /* Bytes went away (judge.c). */
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *object, bool overwritten);
@@ -254,5 +259,6 @@ void sim_see(struct sim *s, enum sim_sight sight);
 /* The n-th allocation of our code from now on fails; 0: none. */
 void sim_memory_fail(int64_t nth);
 bool sim_memory_failed(void); /* since the last call of sim_memory_fail */
+void sim_pool_use(void);      /* SQLite's own memory (pool.c) */
 
 #endif

@@ -84,8 +84,10 @@ static void others(struct sim *s)
     for (int try = is_claimed(s, key) ? 6 : 1; try > 0 && (!once || !is_there); try--)
         if (sim_strikes(f, FAULT_REUPLOAD)) sim_upload(s, key, false);
     if (!once && is_there && sim_strikes(f, FAULT_TWINS)) sim_upload(s, key, true);
-    if (sim_strikes(f, FAULT_TAKEN_AWAY) && bucket_remove(s->bucket, sim_key(key)))
+    if (sim_strikes(f, FAULT_TAKEN_AWAY) && bucket_remove(s->bucket, sim_key(key))) {
+        s->sent++; /* what stood before it may stand there again */
         sim_say(s, "somebody deletes %s", sim_key(key));
+    }
     if (sim_chance(&s->luck, 60)) s->referenced[key] = !s->referenced[key];
     if (bucket_late(s->bucket) > 0 && sim_chance(&s->luck, 400)) {
         sim_say(s, "a late request happens");
@@ -106,13 +108,21 @@ static void usurp(struct sim *s)
     sim_say(s, "another catalog takes the store over");
 }
 
+/* The catalog knows that the bucket is its own: one that never was may become it, wherever its name leads. */
+bool sim_is_known_ours(struct sim *s)
+{
+    struct rp_place_row row;
+    struct rp_error err = { 0 };
+    int r = rp_place_find(s->inner, "main", &row, &err);
+    RP_ASSERT(r == 0);
+    return row.owned_at != 0;
+}
+
 static void mislead(struct sim *s)
 {
     size_t i = sim_index(&s->luck, SIM_NODES);
     struct sim_node *n = &s->nodes[i];
-    struct bucket_object record;
     if (n->command.verb != VERB_SWEEP && !s->misled[i]) return; /* in the middle of a sweep it hurts most */
-    /* a bucket that was never ours may become it: only one that we own can be mistaken */
     if (s->misled[i] && sim_chance(&s->luck, 100)) {
         s->misled[i] = false;
         if (n->store != NULL) bucket_aim(n->store, s->bucket);
@@ -121,8 +131,7 @@ static void mislead(struct sim *s)
         sim_say(s, "node %zu finds its bucket again", i);
         return;
     }
-    if (s->misled[i] || !bucket_look(s->bucket, RP_STORE_OWNER, &record)) return;
-    if (!sim_strikes(&s->faults, FAULT_WRONG_BUCKET)) return;
+    if (s->misled[i] || !n->known_ours || !sim_strikes(&s->faults, FAULT_WRONG_BUCKET)) return;
     s->misled[i] = true;
     if (n->store != NULL) bucket_aim(n->store, s->elsewhere);
     sim_say(s, "node %zu reaches another bucket", i);
