@@ -17,6 +17,7 @@
 
 #define TRACE_MAX  ((size_t)64 << 20)
 #define TRACE_TAIL 60
+#define REPEATED   50 /* every so many seeds one is run twice */
 
 /* Shared by the processes; each writes its own. */
 struct worker {
@@ -125,6 +126,14 @@ static void note_failure(struct worker *w, uint64_t seed, const char *violation)
     snprintf(w->violation, sizeof w->violation, "%s", violation);
 }
 
+/* The same seed is the same run, whatever ran before it in this process. */
+static bool is_repeatable(struct sim *s, const struct crowd_plan *plan, uint64_t seed)
+{
+    uint64_t steps = s->steps, luck = s->luck.at;
+    (void)sim_run(s, seed, plan->without, plan->steps, NULL);
+    return s->steps == steps && s->luck.at == luck;
+}
+
 static void work(const struct crowd_plan *plan, int job)
 {
     struct worker *w = &crowd->workers[job];
@@ -139,6 +148,10 @@ static void work(const struct crowd_plan *plan, int job)
             w->met[i] += s->faults.met[i];
         for (int i = 0; i < SIGHT_KINDS; i++)
             w->seen[i] += s->faults.seen[i];
+        if (good && seed % REPEATED == 0 && !is_repeatable(s, plan, seed)) {
+            good = false;
+            snprintf(s->violation, sizeof s->violation, "REPEATABLE: the same seed was another run");
+        }
         if (good) continue;
         if (plan->go_on) dprintf(STDOUT_FILENO, "seed %" PRIu64 ": %s\n", seed, s->violation);
         if (!w->failed) note_failure(w, seed, s->violation);

@@ -32,6 +32,21 @@ bool sim_memory_failed(void)
     return failed;
 }
 
+/* A text is translated once a process, so that no fault may depend on whether it was. */
+int __real_rp_dialect_translate(const struct rp_dialect *dialect, const char *text, size_t n_params, const char *rows,
+                                size_t n_rows, struct rp_buf *out, struct rp_error *err);
+int __wrap_rp_dialect_translate(const struct rp_dialect *dialect, const char *text, size_t n_params, const char *rows,
+                                size_t n_rows, struct rp_buf *out, struct rp_error *err);
+int __wrap_rp_dialect_translate(const struct rp_dialect *dialect, const char *text, size_t n_params, const char *rows,
+                                size_t n_rows, struct rp_buf *out, struct rp_error *err)
+{
+    int64_t kept = left;
+    left = 0;
+    int r = __real_rp_dialect_translate(dialect, text, n_params, rows, n_rows, out, err);
+    left = kept;
+    return r;
+}
+
 void *__wrap_malloc(size_t n)
 {
     return fails() ? NULL : __real_malloc(n);

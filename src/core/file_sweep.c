@@ -90,6 +90,11 @@ static bool was_never_confirmed(const struct rp_file *file)
     return file->status == RP_FILE_EXPIRED || (file->status == RP_FILE_DELETED && file->was == RP_FILE_PENDING);
 }
 
+static bool is_late_mark(const struct rp_mark *mark)
+{
+    return strcmp(mark->reason, RP_REASON_LATE) == 0 && mark->etag[0] == '\0' && mark->version[0] == '\0';
+}
+
 static bool ends_a_file(const struct rp_move *move)
 {
     return move->done && move->mark->file_id != 0 && move->to == RP_PURGED;
@@ -124,7 +129,8 @@ static int load_covered(struct rp_file_work *work, const struct rp_move *moves, 
 
 /* Something may come to stand under the file's key that nobody knows: a PUT that began in time and ended late, of an upload that was never
  * confirmed or of a file that was erased while its URL was in use (nothing is erased before it is due; who erased it may have died long before this
- * is written); and what a return from quarantine had copied back when it was interrupted. */
+ * is written); and what a return from quarantine had copied back when it was interrupted. A dead letter that is retried after its copy's time was over
+ * ends last, and finds only what it is about. */
 static void mark_again(struct rp_file_work *work, const struct rp_file_slot *slot, const struct rp_move *move,
                        const struct rp_marks *covered)
 {
@@ -134,7 +140,8 @@ static void mark_again(struct rp_file_work *work, const struct rp_file_slot *slo
     bool ends = f->status == RP_FILE_DELETED && move->outcome != RP_END_QUARANTINED;
     bool unborn = is_birth_mark(mark) && was_never_confirmed(f);
     bool late = ends && (due > mark->due_at_ms || rp_quarantine_is(mark->key));
-    if (RP_MUTANT(LATE_MARK_MISSING) || (!unborn && !late) || is_covered(covered, f->key)) return;
+    bool retried = f->status == RP_FILE_PURGED && !is_late_mark(mark) && !rp_quarantine_is(mark->key);
+    if (RP_MUTANT(LATE_MARK_MISSING) || (!unborn && !late && !retried) || is_covered(covered, f->key)) return;
     work->adds[work->n_adds++] = (struct rp_mark){ .id = rp_tx_new_id(work->tx),
                                                    .place_id = f->place_id,
                                                    .key = f->key,

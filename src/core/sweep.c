@@ -383,7 +383,13 @@ void rp_sweep_set_aside(struct rp_sweep_batch *batch)
     RP_CRASHPOINT("sweep.aside");
 }
 
-/* An unmounted disk leaves an empty directory, where everything is "already gone". The owner record tells. */
+static bool is_ending(enum rp_outcome outcome)
+{
+    return outcome == RP_OUT_DELETED || outcome == RP_OUT_GONE || outcome == RP_OUT_CHANGED;
+}
+
+/* An unmounted disk leaves an empty directory, where everything is "already gone"; a bucket deletes versions that it never had. The owner record tells
+ * whether it was our store that answered: otherwise nothing that it said is known. */
 static void confirm_store(struct rp_sweep_batch *batch)
 {
     struct rp_store *store = batch->place->store;
@@ -393,12 +399,14 @@ static void confirm_store(struct rp_sweep_batch *batch)
         batch->store_code = rp_error_set(&batch->store_error, RP_EUNAVAILABLE,
                                          "store '%s': objects and the owner record are gone; is it mounted?",
                                          batch->place->config->name);
+    for (size_t i = 0; i < batch->marks.n && batch->store_code < 0; i++)
+        if (is_ending(batch->items[i].outcome)) batch->items[i].outcome = RP_OUT_UNKNOWN;
 }
 
-static bool any_gone(const struct rp_sweep_batch *batch)
+static bool any_ends(const struct rp_sweep_batch *batch)
 {
     for (size_t i = 0; i < batch->marks.n; i++)
-        if (batch->items[i].outcome == RP_OUT_GONE) return true;
+        if (is_ending(batch->items[i].outcome)) return true;
     return false;
 }
 
@@ -433,5 +441,5 @@ void rp_sweep_erase(struct rp_sweep_batch *batch)
         batch->deletes[batch->n_deletes++] = (struct rp_item){ .key = item->mark->key, .identity = item->identity };
     }
     if (batch->n_deletes > 0) erase_all(batch, from);
-    if (batch->store_code == 0 && any_gone(batch) && !RP_MUTANT(EMPTY_STORE_BELIEVED)) confirm_store(batch);
+    if (batch->store_code == 0 && any_ends(batch) && !RP_MUTANT(EMPTY_STORE_BELIEVED)) confirm_store(batch);
 }

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the simulator (sim/) found in the rules, mended since: docs/proof.md, "The simulator". */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../sim/bucket.h"
+#include "core/dead.h"
+#include "lib/uploads.h"
+#include "lib/world.h"
+
+static struct rp_error err;
+static bool denies;
+static struct bucket *instead; /* not NULL: where the store's name leads from its next delete on */
+
+static enum bucket_fate fate(void *ctx, const char *call, const char *key)
+{
+    const struct world *w = ctx;
+    (void)key;
+    if (strcmp(call, "delete") != 0) return BUCKET_DONE;
+    if (instead != NULL) bucket_aim(w->place.store, instead);
+    return denies ? BUCKET_DENIED : BUCKET_DONE;
+}
+
+static void gone(void *ctx, const struct bucket_object *object, bool overwritten)
+{
+    (void)ctx, (void)object, (void)overwritten;
+}
+
+static int64_t now(void *ctx)
+{
+    return rp_clock_now_ms(&((struct world *)ctx)->host_clock);
+}
+
+/* The world's store is this bucket from now on. */
+static void use_bucket(struct world *w, struct bucket *bucket)
+{
+    const struct bucket_hooks hooks = { .request = fate, .gone = gone, .now_ms = now, .ctx = w };
+    struct rp_probed probed;
+    rp_store_close(w->place.store);
+    ok(bucket_handle(bucket, &hooks, false, &w->place.store, &err));
+    ok(w->place.store->ops->probe(w->place.store, true, &probed, &err));
+}
+
+/* A bucket says "deleted" of what it never had. */
+static void test_what_another_bucket_calls_deleted_is_not_purged(void **state)
+{
+    struct world *w = *state;
+    struct world_steps one;
+    struct bucket *bucket = bucket_new(BUCKET_WINDOW), *elsewhere = bucket_new(BUCKET_WINDOW);
+    struct bucket_object object;
+    use_bucket(w, bucket);
+    w->config.allow_window_deletes = true;
+    assert_int_equal(world_sweep(w)->code, 0); /* it is ours */
+    bucket_upload(bucket, "a", "bytes", now(w), NULL);
+    world_mark(w, "a", 0);
+    world_pass(w, RP_SECOND_MS);
+    world_steps_begin(w, w->catalog, "main", &one);
+    world_steps_claim(w, w->catalog, &one);
+    instead = elsewhere;
+    world_steps_erase(w, w->catalog, &one);
+    instead = NULL;
+    bucket_aim(w->place.store, bucket);
+    ok(rp_sweep_finish(w->catalog, &w->rules, &one.batch, &one.run, &err));
+    ok(rp_run_end(w->catalog, &one.run, "done", &err));
+    assert_int_equal(world_newest(w, "a").state, RP_PURGING);
+    assert_true(bucket_look(bucket, "a", &object));
+    world_pass(w, RP_HOUR_MS);
+    assert_int_equal(world_sweep(w)->code, 0);
+    assert_int_equal(world_newest(w, "a").state, RP_PURGED);
+    assert_false(bucket_look(bucket, "a", &object));
+    world_steps_done(&one);
+    bucket_free(elsewhere);
+    bucket_free(bucket);
+}
+
+/* Its copy's time is over while it is a dead letter; what a late PUT left under its key is not what the retried mark is about. */
+static void test_a_dead_letter_that_outlives_its_copy_leaves_nothing_behind(void **state)
+{
+    struct world *w = *state;
+    struct bucket *bucket = bucket_new(BUCKET_VERSION);
+    struct bucket_object object;
+    struct rp_file_command c;
+    char key[RP_KEY_MAX + 1];
+    use_bucket(w, bucket);
+    w->config.mode = RP_MODE_QUARANTINE;
+    w->rules.max_attempts = 1;
+    int64_t id = uploads_begin(w, "a", "hello");
+    snprintf(key, sizeof key, "%s", uploads_file(w, id).key);
+    bucket_upload(bucket, key, "hello", now(w), NULL);
+    assert_int_equal(uploads_confirm(w, id, NULL, &c), 0);
+    assert_int_equal(uploads_delete(w, id, 0, &c), 0);
+    world_pass(w, RP_SECOND_MS);
+    denies = true;
+    (void)world_sweep(w);
+    denies = false;
+    assert_int_equal(world_newest(w, key).state, RP_DEAD);
+    assert_true(bucket_remove(bucket, key)); /* as if the delete had acted after all */
+    bucket_upload(bucket, key, "late!", now(w), NULL);
+    for (int days = 0; days < 30; days++) {
+        world_pass(w, 26 * RP_HOUR_MS);
+        assert_int_equal(world_sweep(w)->code, 0);
+    }
+    uploads_expect(w, id, RP_FILE_PURGED);
+    ok(rp_dead_retry(w->catalog, world_number(w, "SELECT id FROM dead_letter"), w->config.name, "tester", &err));
+    for (int days = 0; days < 30; days++) {
+        world_pass(w, 26 * RP_HOUR_MS);
+        assert_int_equal(world_sweep(w)->code, 0);
+    }
+    assert_false(bucket_look(bucket, key, &object)); /* EVENTUAL */
+    bucket_free(bucket);
+}
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    world_make(w, DBS_SQLITE_FILE, WORLD_MEMORY);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world_drop(*state);
+    free(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_another_bucket_calls_deleted_is_not_purged, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_dead_letter_that_outlives_its_copy_leaves_nothing_behind, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
