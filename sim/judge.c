@@ -160,6 +160,7 @@ static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m,
         if (!old->dead && sim_holder(old) == m->holder && old->command.verb == VERB_SWEEP)
             sim_see(s, SIGHT_STALE_HOLDER);
     }
+    m->weakly |= rp_place_level(&n->place) == RP_LEVEL_WINDOW;
     m->holder = sim_holder(n);
 }
 
@@ -303,7 +304,7 @@ static void judge_record(struct sim *s, const struct sim_node *n, const struct b
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *o, bool overwritten)
 {
     bool ours = strncmp(o->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0;
-    bool decided_other = false;
+    bool decided_other = false, weakly = false;
     if (ours && !rp_quarantine_is(o->key)) {
         judge_record(s, n, o, overwritten);
         return;
@@ -320,6 +321,7 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
         const struct model_mark *m = &s->model->marks[i];
         if (strcmp(m->key, o->key) != 0 || !model_is_decided(m)) continue;
         decided_other = true;
+        weakly |= m->weakly;
         if (!is_about(s, m, o)) continue;
         if (f != NULL) f->lost = true;
         if (n == NULL) sim_see(s, SIGHT_ZOMBIE_DELETE);
@@ -332,7 +334,7 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
     if (is_take_back(s, n, o, f)) return;
     /* also where a probe was disturbed, and found less than there is */
     bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR ||
-                  (s->config.allow_window_deletes && n != NULL && rp_place_level(&n->place) == RP_LEVEL_WINDOW);
+                  (s->config.allow_window_deletes && weakly);
     if (window && decided_other && f == NULL && !is_weak(s)) {
         sim_see(s, SIGHT_WINDOW_LOSS);
         return;

@@ -23,6 +23,7 @@ struct model_mark {
     bool returned;  /* of a copy in quarantine whose object was returned */
     bool late;      /* the second mark of an upload */
     bool asks;      /* it has a guard */
+    bool weakly;    /* claimed by a node that knew of no better way than to look and delete */
     uint64_t since; /* step of the last change */
 };
 
