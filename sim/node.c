@@ -106,6 +106,7 @@ static enum bucket_fate request(void *ctx, const char *call, const char *key)
     bool slow_put = n->command.verb == VERB_PUT && s->now_ms > s->files[n->command.file].sent_at_ms + SIM_LATE_PUT_MS;
     if (slow_put) return BUCKET_REFUSED; /* the daemon has given it up */
     if (sim_strikes(f, FAULT_STORE_DENIES)) return BUCKET_DENIED;
+    s->returns += strcmp(call, "copy") == 0 && (n->command.verb == VERB_RESTORE || n->command.verb == VERB_RETURN);
     if (strcmp(call, "list") == 0) return sim_strikes(f, FAULT_STORE_CUT) ? BUCKET_CUT : BUCKET_DONE;
     bool removes = strcmp(call, "delete") == 0;
     if (!removes && strcmp(call, "put") != 0 && strcmp(call, "copy") != 0) return BUCKET_DONE;
@@ -222,6 +223,7 @@ static void begin(struct sim_node *n, const struct sim_command *c)
     n->jumps_at_begin = s->jumps;
     n->serial = bucket_counts(s->bucket).puts;
     n->sent_at_begin = s->sent;
+    n->returns_at_begin = s->returns;
     n->holds_made = 0;
     n->wrong_tenant = false;
     for (size_t i = 0; i < SIM_KEYS; i++)

@@ -120,8 +120,8 @@ struct sim_node {
     int64_t began_ms;         /* true time */
     int64_t late_at_begin_ms; /* the latest of the clocks when the command began */
     int64_t early_ms;         /* the latest moment, during the command, that all clocks had passed */
-    uint64_t began_at, jumps_at_begin, serial,
-        sent_at_begin; /* steps, jumps, uploads (the users' too), when the command began */
+    uint64_t began_at, jumps_at_begin, serial, sent_at_begin,
+        returns_at_begin; /* steps, jumps, uploads (the users' too), copies back, when the command began */
     int holds_made;
     bool wrong_tenant;
     bool owned;         /* the store that it reaches was ours at some moment of the command */
@@ -146,7 +146,7 @@ struct sim {
     struct bucket *bucket, *elsewhere;
     int64_t strict_until_ms;              /* nothing may be deleted until then */
     int64_t epoch_seen, epoch_seen_at_ms; /* of the catalog, and since when */
-    uint64_t sent;                        /* uploads of users so far */
+    uint64_t sent, returns;               /* uploads of users, and copies back from quarantine, so far */
     bool by_user[SIM_UPLOADS];            /* of an upload's serial: it is a user's, not a copy of ours */
     bool misled[SIM_NODES];               /* whose handle leads elsewhere */
     enum bucket_kind kind;

@@ -171,7 +171,7 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     s->n_files = s->n_txns = s->n_again = 0;
     s->backup_at_ms = s->strict_until_ms = s->epoch_seen_at_ms = 0;
     s->epoch_seen = -2;
-    s->sent = 0;
+    s->sent = s->returns = 0;
     s->violation[0] = '\0';
     s->running = NULL;
     s->db_clock = s->store_clock = (struct sim_clock){ 0 };

@@ -259,11 +259,12 @@ int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struc
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
     for (size_t i = 0; i < n; i++) {
         RP_ASSERT(extends[i].due_at_ms > extends[i].mark->due_at_ms);
-        extends[i].done = false;
+        extends[i].done = RP_MUTANT(EXTENSION_LOST);
         rows[i * 3] = rp_int(extends[i].mark->id);
         rows[i * 3 + 1] = rp_int(extends[i].mark->fence);
-        rows[i * 3 + 2] = rp_int(RP_MUTANT(EXTENSION_LOST) ? extends[i].mark->due_at_ms : extends[i].due_at_ms);
+        rows[i * 3 + 2] = rp_int(extends[i].due_at_ms);
     }
+    if (RP_MUTANT(EXTENSION_LOST)) return 0;
     int r = rp_db_query_rows(tx->db, RP_SQL(mark_extend), NULL, rows, n, extended_row, &x, err);
     return r < 0 ? rp_error_wrap(err, r, "extend marks") : 0;
 }
