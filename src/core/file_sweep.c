@@ -163,7 +163,7 @@ static int end_file(struct rp_file_work *work, const struct rp_move *move, const
     if (slot == NULL) return file_gone(move->mark->file_id, err);
     mark_again(work, slot, move, covered);
     if (slot->file.status != RP_FILE_DELETED) return 0; /* expired before */
-    if (move->outcome == RP_END_QUARANTINED) return 0;  /* its copy is still there */
+    if (move->outcome == RP_END_QUARANTINED || is_late_mark(move->mark)) return 0; /* its copy is still there */
     bool used = slot->file.was != RP_FILE_PENDING;
     rp_file_work_change(work, slot, RP_FILE_PURGED);
     if (!RP_MUTANT(PURGE_WITHOUT_REFUND)) rp_file_work_ledger(work, &slot->file, RP_LEDGER_REFUND, used);

@@ -117,6 +117,30 @@ static void test_a_dead_letter_that_outlives_its_copy_leaves_nothing_behind(void
     bucket_free(bucket);
 }
 
+/* The mark that waits for late PUTs ends before the copy's time is over: the file's bytes are still there. */
+static void test_a_file_whose_copy_waits_in_quarantine_is_not_purged(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    w->config.mode = RP_MODE_QUARANTINE;
+    w->config.quarantine_ms = 20 * RP_DAY_MS;
+    int64_t id = uploads_begin(w, "a", "hello");
+    uploads_put(w, id, "hello");
+    assert_int_equal(uploads_delete(w, id, 0, &c), 0);
+    for (int days = 0; days < 10; days++) {
+        world_pass(w, 26 * RP_HOUR_MS);
+        assert_int_equal(world_sweep(w)->code, 0);
+    }
+    uploads_expect(w, id, RP_FILE_DELETED);
+    uploads_expect_quota(w, 0, 5, 1);
+    for (int days = 0; days < 20; days++) {
+        world_pass(w, 26 * RP_HOUR_MS);
+        assert_int_equal(world_sweep(w)->code, 0);
+    }
+    uploads_expect(w, id, RP_FILE_PURGED);
+    uploads_expect_quota(w, 0, 0, 0);
+}
+
 static int set_up(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -138,6 +162,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_another_bucket_calls_deleted_is_not_purged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_dead_letter_that_outlives_its_copy_leaves_nothing_behind, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_file_whose_copy_waits_in_quarantine_is_not_purged, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
