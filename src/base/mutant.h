@@ -64,6 +64,7 @@
     X(UNKNOWN_COMMIT_IS_DONE, "unknown-commit-is-done", "INTENT-FIRST",  "a commit whose answer was lost counts as done") \
     X(UNKNOWN_COMMIT_IS_NOT,  "unknown-commit-is-not",  "AUDITED",       "a commit whose answer was lost is made again") \
     X(AUDIT_ROW_MISSING,      "audit-row-missing",      "AUDITED",       "a reprieve has no audit row")                \
+    X(ATTEMPTS_NOT_COUNTED,   "attempts-not-counted",   "AT-LEAST-ONCE", "a failing purge is tried for ever")          \
     X(AUDIT_NOT_CHAINED,      "audit-not-chained",      "AUDITED",       "an audit row does not become the lane's head") \
     X(TALLY_WRONG,            "tally-wrong",            "HONEST",        "a mark that moves is not counted where it arrives") \
     X(TENANT_IGNORED,         "tenant-ignored",         "TENANT",        "files of another tenant can be deleted and restored")

@@ -53,6 +53,7 @@ struct rp_move rp_sweep_judge(const struct rp_mark *mark, const struct rp_sweep_
     default:
         break;
     }
+    if (RP_MUTANT(ATTEMPTS_NOT_COUNTED)) attempts = 1;
     const char *note = item->note[0] != 0 ? item->note : "the store did not say whether it was deleted";
     if (attempts >= rules->max_attempts)
         return (struct rp_move){ .mark = mark, .to = RP_DEAD, .attempts = attempts, .note = note };
