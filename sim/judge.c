@@ -285,7 +285,7 @@ static bool is_take_back(struct sim *s, const struct sim_node *n, const struct b
         const struct model_mark *m = &s->model->marks[i];
         if (strcmp(m->key, o->key) != 0 || m->outcome != RP_END_QUARANTINED) continue;
         const struct model_mark *aside = model_mark_of(s->model, rp_quarantine_key(m->id, copy));
-        return aside != NULL && aside->state == RP_MARKED && !aside->returned;
+        return aside != NULL && aside->state != RP_REPRIEVED && !aside->returned;
     }
     return false;
 }

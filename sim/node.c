@@ -123,7 +123,9 @@ static void gone(void *ctx, const struct bucket_object *object, bool overwritten
 
 static int64_t store_now(void *ctx)
 {
-    return sim_store_ms(((const struct sim_node *)ctx)->sim);
+    struct sim_node *n = ctx;
+    sim_note_clocks(n); /* it may have waited for the answer */
+    return sim_store_ms(n->sim);
 }
 
 /* ---- the users' database, which the guard asks ---- */

@@ -189,7 +189,7 @@ void sim_sleep(struct sim *s, int64_t ms)
     go_to_scheduler(n->task);
 }
 
-static void note_clocks(struct sim_node *n)
+void sim_note_clocks(struct sim_node *n)
 {
     struct sim *s = n->sim;
     int64_t early = sim_host_ms(n), db = sim_db_ms(s), store = s->kind != BUCKET_EXACT ? sim_store_ms(s) : INT64_MAX;
@@ -207,7 +207,7 @@ bool sim_step(struct sim_node *n, bool may_switch, const char *call)
     s->now_ms += sim_between(&s->order, 0, 12);
     if (s->steps >= s->steps_max) s->ending = true;
     if (may_switch && sim_chance(&s->order, s->switching)) sim_sleep(s, 0);
-    note_clocks(n);
+    sim_note_clocks(n);
     if (!n->owned) n->owned = sim_owns(s, n);
     if (n->dead) return false; /* somebody found a violation meanwhile */
     if (!sim_strikes(&s->faults, n->command.verb == VERB_START ? FAULT_CRASH_STARTING : FAULT_CRASH)) return true;
