@@ -62,7 +62,7 @@ static bool is_explained(struct sim *s, const struct bucket_object *o)
 static bool judge_object(void *ctx, const struct bucket_object *o)
 {
     struct sim *s = ctx;
-    if (!is_explained(s, o)) sim_violate(s, "EVENTUAL", "%s was left behind", o->key);
+    if (!is_explained(s, o)) sim_violate(s, "EVENTUAL", "%s (upload %" PRIu64 ") was left behind", o->key, o->serial);
     return s->violation[0] == '\0';
 }
 

@@ -100,7 +100,9 @@ static struct rp_mark_decision decide_again(const struct rp_mark_request *reques
     const struct rp_mark *active = facts->active;
     bool explicit_time = request->imported == NULL && (request->at_ms >= 0 || request->grace_ms >= 0);
     char text[RP_TIME_TEXT];
-    bool same = same_upload(active, &facts->identity) || RP_MUTANT(SUPERSEDED_KEPT);
+    /* a file's mark without an identity waits for whatever comes to stand there */
+    bool any = active->file_id != 0 && active->etag[0] == '\0' && active->version[0] == '\0';
+    bool same = any || same_upload(active, &facts->identity) || RP_MUTANT(SUPERSEDED_KEPT);
     if (active->state == RP_MARKED && !same)
         return (struct rp_mark_decision){ .what = RP_MARK_REPLACED, .due_at_ms = due_at_ms };
     if (!same) {

@@ -141,6 +141,29 @@ static void test_a_file_whose_copy_waits_in_quarantine_is_not_purged(void **stat
     uploads_expect_quota(w, 0, 0, 0);
 }
 
+/* Its URL can be used until its time is over: a mark of what stands there now does not end the one that waits for the rest. */
+static void test_a_mark_by_key_does_not_end_the_one_that_waits_for_late_uploads(void **state)
+{
+    struct world *w = *state;
+    int64_t id = uploads_begin(w, "a", "hello");
+    char key[RP_KEY_MAX + 1];
+    snprintf(key, sizeof key, "%s", uploads_file(w, id).key);
+    world_pass(w, 2 * RP_HOUR_MS);
+    assert_int_equal(world_sweep(w)->code, 0);
+    uploads_expect(w, id, RP_FILE_EXPIRED);
+    int64_t waits = world_newest(w, key).id;
+    world_put(w, key, "first");
+    struct rp_mark_answer again = world_mark(w, key, -1);
+    assert_int_equal(again.what, RP_MARK_SAME);
+    assert_int_equal(again.mark_id, waits);
+    world_put(w, key, "second");
+    for (int days = 0; days < 4; days++) {
+        world_pass(w, 26 * RP_HOUR_MS);
+        assert_int_equal(world_sweep(w)->code, 0);
+    }
+    assert_false(world_exists(w, key)); /* EVENTUAL */
+}
+
 static int set_up(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -161,6 +184,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_another_bucket_calls_deleted_is_not_purged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_dead_letter_that_outlives_its_copy_leaves_nothing_behind, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_mark_by_key_does_not_end_the_one_that_waits_for_late_uploads, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_file_whose_copy_waits_in_quarantine_is_not_purged, set_up, tear_down),
     };
