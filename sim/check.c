@@ -40,7 +40,8 @@ static bool is_copy_explained(struct sim *s, const char *key)
     enum rp_id_kind kind;
     int64_t id = 0;
     if (rp_id_parse(key + strlen(RP_STORE_QUARANTINE), &kind, &id)) of = model_mark(s->model, id);
-    return (own != NULL && (model_is_active(own) || own->state == RP_LOST)) || (of != NULL && model_is_active(of)) || s->rolled_back;
+    return (own != NULL && (model_is_active(own) || own->state == RP_LOST)) || (of != NULL && model_is_active(of)) ||
+           s->rolled_back;
 }
 
 static bool is_explained(struct sim *s, const struct bucket_object *o)

@@ -182,7 +182,8 @@ static void gather(const struct crowd_plan *plan, const pid_t pids[CROWD_JOBS_MA
         struct worker *w = &crowd->workers[i];
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
         char how[80];
-        snprintf(how, sizeof how, "ASSERTED: the process ended with %s %d", WIFSIGNALED(status) ? "signal" : "exit code",
+        snprintf(how, sizeof how, "ASSERTED: the process ended with %s %d",
+                 WIFSIGNALED(status) ? "signal" : "exit code",
                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
         note_failure(w, w->seed, how);
         crowd->stop = true;

@@ -13,10 +13,11 @@
 #define ROWS_MAX 400
 
 /* The triggers' function is called with: what, id, tenant, four texts, then numbers. */
-#define NOTE(what, id, tenant, texts, numbers) "BEGIN SELECT sim_note(" #what ", " id ", " tenant ", " texts ", " numbers "); END;\n"
-#define NO_TEXTS                               "'', '', '', ''"
-#define MARK_TEXTS                             "NEW.key, NEW.etag, NEW.version, NEW.reason"
-#define MARK_REST                              "COALESCE(NEW.file_id, 0), NEW.outcome, NEW.checks, NEW.was"
+#define NOTE(what, id, tenant, texts, numbers)                                                                         \
+    "BEGIN SELECT sim_note(" #what ", " id ", " tenant ", " texts ", " numbers "); END;\n"
+#define NO_TEXTS   "'', '', '', ''"
+#define MARK_TEXTS "NEW.key, NEW.etag, NEW.version, NEW.reason"
+#define MARK_REST  "COALESCE(NEW.file_id, 0), NEW.outcome, NEW.checks, NEW.was"
 #define FILE_REST                                                                                                      \
     "NEW.status, NEW.was, NEW.mark_id, COALESCE(NEW.parent_id, 0), COALESCE(NEW.source_id, 0), "                       \
     "COALESCE(NEW.txn_id, 0), NEW.size_bytes, COALESCE(NEW.deleted_with, 0)"

@@ -333,8 +333,7 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
     }
     if (is_take_back(s, n, o, f)) return;
     /* also where a probe was disturbed, and found less than there is */
-    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR ||
-                  (s->config.allow_window_deletes && weakly);
+    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR || (s->config.allow_window_deletes && weakly);
     if (window && decided_other && f == NULL && !is_weak(s)) {
         sim_see(s, SIGHT_WINDOW_LOSS);
         return;

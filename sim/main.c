@@ -56,20 +56,13 @@ static int refuse(void)
 
 enum choice { SEED = 256, SEEDS, SOAK, FROM, MUTANTS, MUTANT, FAULTS, STEPS_MAX, JOBS, WITHOUT, TRACE, ALL_MET, GO_ON };
 static const struct option options[] = {
-    { "seed", 1, NULL, SEED },
-    { "seeds", 1, NULL, SEEDS },
-    { "soak", 0, NULL, SOAK },
-    { "from", 1, NULL, FROM },
-    { "mutants", 0, NULL, MUTANTS },
-    { "mutant", 1, NULL, MUTANT },
-    { "faults", 0, NULL, FAULTS },
-    { "steps", 1, NULL, STEPS_MAX },
-    { "jobs", 1, NULL, JOBS },
-    { "without", 1, NULL, WITHOUT },
-    { "trace", 0, NULL, TRACE },
-    { "all-met", 0, NULL, ALL_MET },
-    { "go-on", 0, NULL, GO_ON },
-    { NULL, 0, NULL, 0 },
+    { "seed", 1, NULL, SEED },       { "seeds", 1, NULL, SEEDS },
+    { "soak", 0, NULL, SOAK },       { "from", 1, NULL, FROM },
+    { "mutants", 0, NULL, MUTANTS }, { "mutant", 1, NULL, MUTANT },
+    { "faults", 0, NULL, FAULTS },   { "steps", 1, NULL, STEPS_MAX },
+    { "jobs", 1, NULL, JOBS },       { "without", 1, NULL, WITHOUT },
+    { "trace", 0, NULL, TRACE },     { "all-met", 0, NULL, ALL_MET },
+    { "go-on", 0, NULL, GO_ON },     { NULL, 0, NULL, 0 },
 };
 
 int main(int argc, char **argv)

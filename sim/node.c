@@ -59,7 +59,8 @@ static int db_after(void *ctx, const char *call, struct rp_error *err)
 {
     struct sim_node *n = ctx;
     if (strcmp(call, "commit") != 0) {
-        RP_ASSERT(inside(n) || strcmp(call, "begin") == 0 || sim_journal_is_empty()); /* nothing of this changes outside */
+        RP_ASSERT(inside(n) || strcmp(call, "begin") == 0 ||
+                  sim_journal_is_empty()); /* nothing of this changes outside */
         return 0;
     }
     sim_journal_read(n->sim, n);

@@ -238,7 +238,7 @@ bool sim_is_known_ours(struct sim *s);
 
 /* ---- judging ---- */
 /* After a commit of this node: everything that it changed, in order (journal.c). */
-void sim_journal_prepare(void);  /* before the connection is opened */
+void sim_journal_prepare(void); /* before the connection is opened */
 void sim_journal_make(struct sim *s);
 void sim_journal_begin(void);
 bool sim_journal_is_empty(void);

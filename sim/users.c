@@ -54,8 +54,9 @@ static void judge_mark_answer(struct sim_node *n, const struct rp_mark_request *
         sim_violate(s, "AUDITED", "the mark of %s that was acknowledged is not there", q->key);
     else if (m->due_at_ms < a->due_at_ms)
         sim_violate(s, "NO-EARLY", "the mark of %s is due before it was promised", q->key);
-    else if (n->sent_at_begin == s->sent && n->returns_at_begin == s->returns && !s->misled[n->index] && model_is_active(m) && m->state == RP_MARKED && m->file_id == 0 &&
-             bucket_look(s->bucket, q->key, &now) && strcmp(now.identity.etag, m->etag) != 0)
+    else if (n->sent_at_begin == s->sent && n->returns_at_begin == s->returns && !s->misled[n->index] &&
+             model_is_active(m) && m->state == RP_MARKED && m->file_id == 0 && bucket_look(s->bucket, q->key, &now) &&
+             strcmp(now.identity.etag, m->etag) != 0)
         sim_violate(s, "NEWER-WINS", "the mark of %s is of an older upload", q->key);
 }
 

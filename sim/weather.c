@@ -254,7 +254,7 @@ static void roll_back(struct sim *s)
         forget(s);
         s->backup_at_ms = 0;
         s->rolled_back = true;
-    s->epoch_seen = -2; /* an epoch may come again */
+        s->epoch_seen = -2; /* an epoch may come again */
         sim_say(s, "the catalog is put back from its backup");
         return;
     }

@@ -60,6 +60,8 @@ static int decide_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     int r = rp_dead_get(tx->db, d->dead_id, keep_letter, &letter, err);
     if (r == 0) r = rp_marks_init(&marks, 1, tx->arena, err);
     if (r == 0) r = rp_marks_lock(tx, &letter.mark_id, 1, &marks, err);
+    /* somebody may have decided about it until its mark was locked: then the letter is not open any more */
+    if (r == 0) r = rp_dead_get(tx->db, d->dead_id, keep_letter, &letter, err);
     if (r < 0) return r;
     if (marks.n == 0 || marks.at[0].state != RP_DEAD)
         return rp_error_set(err, RP_ECORRUPT, "the dead letter's mark is not dead");

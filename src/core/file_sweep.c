@@ -162,7 +162,7 @@ static int end_file(struct rp_file_work *work, const struct rp_move *move, const
     struct rp_file_slot *slot = rp_file_work_find(work, move->mark->file_id);
     if (slot == NULL) return file_gone(move->mark->file_id, err);
     mark_again(work, slot, move, covered);
-    if (slot->file.status != RP_FILE_DELETED) return 0; /* expired before */
+    if (slot->file.status != RP_FILE_DELETED) return 0;                            /* expired before */
     if (move->outcome == RP_END_QUARANTINED || is_late_mark(move->mark)) return 0; /* its copy is still there */
     bool used = slot->file.was != RP_FILE_PENDING;
     rp_file_work_change(work, slot, RP_FILE_PURGED);

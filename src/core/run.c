@@ -186,7 +186,7 @@ static int close_abandoned(struct rp_tx *tx, struct begin *b, struct rp_error *e
         }
         if (r < 0) return r;
         rp_json_append(json_object_get(figures, "errors"),
-                              json_string("the process ended before the run did; figures are those of its last batch"));
+                       json_string("the process ended before the run did; figures are those of its last batch"));
         RP_CLEANUP(rp_json_decrefp) json_t *body = record_json(row, "failed", false, tx->late_ms, figures);
         r = write_record(tx, row, "failed", body, b->run->worker->name, err);
     }

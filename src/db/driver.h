@@ -19,8 +19,9 @@ struct rp_db {
     const struct rp_db_driver *driver;
     void *conn;
     enum rp_db_tx tx;
-    bool running;               /* inside a driver's run: a row callback may not come back in */
-    struct rp_statements *texts; /* source text -> text in the engine's dialect; a wrapper uses those of what it wraps */
+    bool running; /* inside a driver's run: a row callback may not come back in */
+    struct rp_statements
+        *texts; /* source text -> text in the engine's dialect; a wrapper uses those of what it wraps */
     struct rp_statements own;
 };
 

@@ -280,8 +280,7 @@ static int plan_mark(void *ctx, const struct rp_place *place, const struct rp_ma
     p->marks++;
     p->bytes += mark->size_bytes;
     p->guarded += (mark->checks & RP_CHECK_REFERENCES) != 0;
-    if (json_array_size(p->examples) < EXAMPLES)
-        rp_json_append(p->examples, rp_mark_line(mark, place->config->name));
+    if (json_array_size(p->examples) < EXAMPLES) rp_json_append(p->examples, rp_mark_line(mark, place->config->name));
     return 0;
 }
 

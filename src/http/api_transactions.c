@@ -213,8 +213,7 @@ static void then_committed(struct rp_request *q)
     }
     json_t *o = txn_json(q, &c->txn), *files = json_array();
     for (size_t i = 0; i < c->n_members; i++)
-        rp_json_append(files,
-                              rp_file_json(&c->members[i], rp_request_store_name(q, c->members[i].file.place_id)));
+        rp_json_append(files, rp_file_json(&c->members[i], rp_request_store_name(q, c->members[i].file.place_id)));
     rp_json_set(o, "files", files);
     rp_reply_json(q, 200, o);
 }

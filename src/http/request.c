@@ -295,11 +295,10 @@ bool rp_request_settle(struct rp_request *q)
     case RP_LATER:
         return to_the_pool(q);
     case RP_RECEIVING:
-        return wake_if_away(q);
     case RP_REPLIED:
         return wake_if_away(q);
     default:
-        RP_ASSERT(q->inner->phase == RP_REPLIED); /* no other way to end */
+        RP_ASSERT(!"a request that neither waits nor was answered");
         return true;
     }
 }

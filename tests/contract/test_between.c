@@ -416,8 +416,7 @@ static int give_up(struct meeting *m, struct rp_error *e)
 
 static void judge_letter(struct meeting *m)
 {
-    /* who comes second is told that the mark is not dead, which reads as damage: the words are wrong, nothing else is */
-    int who = one_went_well(m, m->code[0] == RP_ECORRUPT || m->code[1] == RP_ECORRUPT ? RP_ECORRUPT : RP_ENOTFOUND);
+    int who = one_went_well(m, RP_ENOTFOUND);
     assert_int_equal(world_newest(&m->w, m->key).state, who == 0 ? RP_PURGING : RP_LOST);
     world_script(&m->w, "UPDATE mark SET next_at = next_at + %" PRId64 " WHERE next_at IS NOT NULL", 100 * DAY);
 }
