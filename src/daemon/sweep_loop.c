@@ -36,6 +36,7 @@ struct spot {
     struct rp_place *place;
     int64_t wait_until_ms;
     int failures, empties;
+    bool raised;   /* its epoch, once at start */
     int said_code; /* the trouble that was logged last */
     int64_t said_at_ms, weak_said_at_ms;
 };
@@ -50,7 +51,6 @@ struct rp_sweep_loop {
     struct spot spots[RP_STORES_MAX];
     size_t n_spots;
     bool opened; /* the stores have their numbers in the catalog */
-    bool raised; /* the epoch, once at start */
     struct rp_cron cron;
     bool continuous;
     int64_t next_tick_ms; /* 0: not known */
@@ -263,7 +263,7 @@ static bool sweep_spot(struct rp_sweep_loop *l, struct spot *spot)
     struct rp_sweep_pass pass;
     struct rp_error why = { 0 };
     int64_t began_ms = rp_time_boot_ms();
-    l->sweeper.lazily = l->raised;
+    l->sweeper.lazily = spot->raised;
     int r = rp_sweeper_pass(&l->sweeper, spot->place, &l->run, &pass, &why);
     int64_t over_ms = rp_time_boot_ms();
     if (pass.claimed > 0) l->renewed_ms = over_ms;
@@ -274,7 +274,7 @@ static bool sweep_spot(struct rp_sweep_loop *l, struct spot *spot)
     } else if (pass.why.code < 0) {
         store_failed(l, spot, &pass.why);
     } else {
-        l->raised = true;
+        spot->raised = true;
         spot->failures = spot->said_code = 0;
         if (pass.claimed == 0) found_nothing(spot, over_ms - began_ms);
         if (pass.claimed > 0) spot->empties = 0;
