@@ -298,7 +298,7 @@ bool rp_request_settle(struct rp_request *q)
     case RP_REPLIED:
         return wake_if_away(q);
     default:
-        RP_ASSERT(!"a request that neither waits nor was answered");
+        RP_ASSERT(false); /* it neither waits nor was answered */
         return true;
     }
 }
