@@ -244,12 +244,16 @@ class World:
 
     # ---- commands; before one its outcome is possible, after the answer it is certain ----
 
-    def mark(self, subjects, *options, must=True, **how):
-        """Asks for marks that are due at once and notes what was answered."""
+    def mark(self, subjects, *options, must=True, again=False, **how):
+        """Asks for marks that are due at once and notes what was answered. again: what was asked before may be purged by now."""
         self.objects.put("unsure", subjects)
         listed = "".join(subject + "\n" for subject in subjects)
         answer = self.run(["mark", "--stdin", "--grace", "0s", *options], stdin=listed, **how)
-        require(answer.status == 0 or (not must and answer.killed), answer.words)
+        require(answer.status == 0 or (not must and answer.killed) or again, answer.words)
+        for line in answer.lines:
+            refused = line.get("error", {}).get("code") if "subject" in line else None
+            gone = again and refused == "not_found" and not self.path(line["subject"]).exists()
+            require(refused is None or gone, f"mark {line.get('subject')}: {refused}")
         self.objects.put("marked", [line["subject"] for line in answer.lines if "mark" in line])
         return answer
 

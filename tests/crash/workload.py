@@ -291,7 +291,7 @@ class Operator:
         plain = [s for s in subjects if s not in guarded][4:]  # some are never marked
         killed = self.aim(victim, "mark", lambda **how: self.world.mark(plain, must=False, **how)).killed
         if killed and self.random.random() < 0.5:
-            self.aim(None, "mark", lambda **how: self.world.mark(plain, must=False, **how))
+            self.aim(None, "mark", lambda **how: self.world.mark(plain, must=False, again=True, **how))
         self.aim(None, "mark", lambda **how: self.world.mark(guarded, "--if-unreferenced", must=False, **how))
 
     def restore(self, victim, _):
