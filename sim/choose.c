@@ -183,7 +183,8 @@ void sim_choose(struct sim_node *n, struct sim_command *out)
     struct sim *s = n->sim;
     if (s->n_again > 0 && sim_strikes(&s->faults, FAULT_REPEATED)) {
         *out = s->again[sim_index(&n->random, s->n_again)];
-        if (out->verb == VERB_RECOVER && s->misled[n->index]) out->verb = VERB_SWEEP; /* nobody recovers what is not ours */
+        if (out->verb == VERB_RECOVER && s->misled[n->index])
+            out->verb = VERB_SWEEP; /* nobody recovers what is not ours */
         out->given++;
         if (out->verb == VERB_INIT && sim_strikes(&s->faults, FAULT_OTHER_BODY)) out->body = 1;
         return;

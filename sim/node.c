@@ -227,6 +227,8 @@ static void begin(struct sim_node *n, const struct sim_command *c)
     n->serial = bucket_counts(s->bucket).puts;
     n->sent_at_begin = s->sent;
     n->returns_at_begin = s->returns;
+    const struct model_file *f = c->file != SIZE_MAX ? model_file(s->model, s->files[c->file].id) : NULL;
+    n->deleted_at_begin = f != NULL ? f->deleted : 0;
     n->holds_made = 0;
     n->wrong_tenant = false;
     for (size_t i = 0; i < SIM_KEYS; i++)

@@ -123,6 +123,7 @@ struct sim_node {
     uint64_t began_at, jumps_at_begin, serial, sent_at_begin,
         returns_at_begin; /* steps, jumps, uploads (the users' too), copies back, when the command began */
     int holds_made;
+    int deleted_at_begin; /* how often the command's file had been deleted */
     bool wrong_tenant;
     bool owned;         /* the store that it reaches was ours at some moment of the command */
     bool known_ours;    /* the catalog knew when the command began that the bucket is its own */

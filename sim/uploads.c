@@ -200,15 +200,16 @@ static int give_back(struct sim_node *n, struct rp_arena *arena)
     return r == 0 && answer.what == RP_REPRIEVE_REFUSED ? answer.error.code : r;
 }
 
-static void judge_file_answer(struct sim *s, enum sim_verb verb, const struct model_file *m)
+static void judge_file_answer(struct sim_node *n, enum sim_verb verb, const struct model_file *m)
 {
+    struct sim *s = n->sim;
     bool lives =
         m != NULL && (m->status == RP_FILE_LIVE || m->status == RP_FILE_SCANNING || m->status == RP_FILE_PENDING);
     if (m == NULL)
         sim_violate(s, "AUDITED", "a %s was acknowledged of a file that is not there", sim_verb_name(verb));
     else if (verb == VERB_DELETE && m->deleted == 0 && m->status != RP_FILE_EXPIRED)
         sim_violate(s, "AUDITED", "file %s was said to be deleted, and never was", m->name);
-    else if (verb == VERB_UNDELETE && !lives && m->returned == 0)
+    else if (verb == VERB_UNDELETE && !lives && m->returned == 0 && m->deleted == n->deleted_at_begin)
         sim_violate(s, "RESTORE-WINS", "file %s was said to be restored, and never was", m->name);
 }
 
@@ -235,7 +236,7 @@ int sim_give_file(struct sim_node *n)
     if (r == RP_ETOOLATE) sim_see(n->sim, SIGHT_TOO_LATE);
     if (r == 0 && !n->dead && n->wrong_tenant)
         sim_violate(n->sim, "TENANT", "a %s of another tenant's file was answered", sim_verb_name(verb));
-    if (r == 0 && !n->dead) judge_file_answer(n->sim, verb, model_file(n->sim->model, c.file_id));
+    if (r == 0 && !n->dead) judge_file_answer(n, verb, model_file(n->sim->model, c.file_id));
     return r;
 }
 

@@ -49,7 +49,7 @@ static int rejoin_copy(struct rp_tx *tx, const struct deciding *d, const struct 
     struct rp_move move = { .mark = &active.at[0], .to = RP_REPRIEVED, .outcome = RP_END_KEPT, .refence = true };
     r = rp_state_move(tx, d->store, d->actor, &move, 1, err);
     if (r == 0 && !move.done) return rp_error_set(err, RP_ECONFLICT, "another one was faster");
-    return r < 0 ? r : rp_files_set_aside(tx, mark, 1, err);
+    return r < 0 ? r : rp_files_take_over(tx, mark, &active.at[0].id, 1, err);
 }
 
 static int decide_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)

@@ -118,8 +118,10 @@ int rp_files_claimed(struct rp_tx *tx, const char *store, const struct rp_marks 
  * may still be in use, gets a second mark, due when no PUT can arrive any more. */
 int rp_files_purged(struct rp_tx *tx, const char *store, const struct rp_move *moves, size_t n, const char *actor,
                     struct rp_error *err);
-/* What a purge moved to quarantine stays `deleted` under the mark of the copy, and is live again when that copy is returned. */
-int rp_files_set_aside(struct rp_tx *tx, const struct rp_mark *asides, size_t n, struct rp_error *err);
+/* What a purge moved to quarantine stays `deleted` under the mark of the copy, and is live again when that copy is returned: marks[i] takes over the file
+ * from the mark from[i], if that is the file's. */
+int rp_files_take_over(struct rp_tx *tx, const struct rp_mark *marks, const int64_t *from, size_t n,
+                       struct rp_error *err);
 int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, const struct rp_identity *identity,
                       const char *actor, struct rp_error *refused, struct rp_error *err);
 

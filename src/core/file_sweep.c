@@ -137,7 +137,7 @@ static void mark_again(struct rp_file_work *work, const struct rp_file_slot *slo
     const struct rp_file *f = &slot->file;
     const struct rp_mark *mark = move->mark;
     int64_t due = f->url_ends_at_ms + RP_LATE_PUT_MS;
-    bool ends = f->status == RP_FILE_DELETED && move->outcome != RP_END_QUARANTINED;
+    bool ends = f->status == RP_FILE_DELETED && f->mark_id == mark->id && move->outcome != RP_END_QUARANTINED;
     bool unborn = is_birth_mark(mark) && was_never_confirmed(f);
     bool late = ends && (due > mark->due_at_ms || rp_quarantine_is(mark->key));
     bool retried = f->status == RP_FILE_PURGED && !is_late_mark(mark) && !rp_quarantine_is(mark->key);
@@ -162,8 +162,9 @@ static int end_file(struct rp_file_work *work, const struct rp_move *move, const
     struct rp_file_slot *slot = rp_file_work_find(work, move->mark->file_id);
     if (slot == NULL) return file_gone(move->mark->file_id, err);
     mark_again(work, slot, move, covered);
-    if (slot->file.status != RP_FILE_DELETED) return 0;                            /* expired before */
-    if (move->outcome == RP_END_QUARANTINED || is_late_mark(move->mark)) return 0; /* its copy is still there */
+    if (slot->file.status != RP_FILE_DELETED) return 0; /* expired before */
+    /* its copy is still there; or it is another's mark: of a late upload, of such a one's copy, of what a return left */
+    if (move->outcome == RP_END_QUARANTINED || slot->file.mark_id != move->mark->id) return 0;
     bool used = slot->file.was != RP_FILE_PENDING;
     rp_file_work_change(work, slot, RP_FILE_PURGED);
     if (!RP_MUTANT(PURGE_WITHOUT_REFUND)) rp_file_work_ledger(work, &slot->file, RP_LEDGER_REFUND, used);
@@ -190,20 +191,21 @@ int rp_files_purged(struct rp_tx *tx, const char *store, const struct rp_move *m
 
 /* ---- quarantine ---- */
 
-int rp_files_set_aside(struct rp_tx *tx, const struct rp_mark *asides, size_t n, struct rp_error *err)
+int rp_files_take_over(struct rp_tx *tx, const struct rp_mark *marks, const int64_t *from, size_t n,
+                       struct rp_error *err)
 {
     RP_CLEANUP(rp_file_work_done) struct rp_file_work work = { 0 };
     int64_t *ids = rp_arena_array(tx->arena, n + 1, sizeof *ids);
     size_t wanted = 0;
     if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
     for (size_t i = 0; i < n; i++)
-        if (asides[i].file_id != 0) ids[wanted++] = asides[i].file_id;
+        if (marks[i].file_id != 0) ids[wanted++] = marks[i].file_id;
     if (wanted == 0) return 0;
     int r = rp_file_work_load(&work, tx, ids, wanted, RP_LOAD_MARKS, 0, err);
     for (size_t i = 0; i < n && r == 0; i++) {
-        struct rp_file_slot *slot = asides[i].file_id != 0 ? rp_file_work_find(&work, asides[i].file_id) : NULL;
-        if (slot == NULL || slot->file.status != RP_FILE_DELETED) continue;
-        slot->file.mark_id = asides[i].id;
+        struct rp_file_slot *slot = marks[i].file_id != 0 ? rp_file_work_find(&work, marks[i].file_id) : NULL;
+        if (slot == NULL || slot->file.status != RP_FILE_DELETED || slot->file.mark_id != from[i]) continue;
+        slot->file.mark_id = marks[i].id;
         slot->changed = true;
     }
     return r < 0 ? r : rp_file_work_save(&work, err);

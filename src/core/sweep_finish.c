@@ -143,27 +143,30 @@ static int mark_asides(struct rp_tx *tx, struct finishing *f, const struct rp_mo
                        struct rp_error *err)
 {
     struct rp_mark *marks = rp_arena_array(tx->arena, n + 1, sizeof *marks);
+    int64_t *from = rp_arena_array(tx->arena, n + 1, sizeof *from);
     const char **keys = rp_arena_array(tx->arena, n + 1, sizeof *keys);
     struct rp_marks active;
     size_t copies = 0, added = 0;
     int r = rp_marks_init(&active, n + 1, tx->arena, err);
-    if (r < 0 || marks == NULL || keys == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    if (r < 0 || marks == NULL || from == NULL || keys == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < n; i++) {
         if (!left_a_copy(f, &moves[i])) continue;
         char *key = rp_arena_alloc(tx->arena, RP_QUARANTINE_KEY);
         if (key == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
         marks[copies] = aside_mark(tx, f, rp_sweep_item_of(f->batch, moves[i].mark), key);
+        from[copies] = moves[i].mark->id;
         keys[copies++] = key;
     }
     if (copies > 0) r = rp_marks_active(tx, f->batch->place->id, keys, copies, &active, err);
     for (size_t i = 0; i < copies && r == 0; i++) {
         if (is_marked(&active, marks[i].key)) continue;
         rp_tx_tally(tx, marks[i].place_id, RP_MARKED, 1, marks[i].size_bytes);
+        from[added] = from[i];
         marks[added++] = marks[i];
     }
     f->run->figures.marked += (int64_t)added;
     if (r == 0) r = rp_marks_add(tx, marks, added, err);
-    return r < 0 ? r : rp_files_set_aside(tx, marks, added, err);
+    return r < 0 ? r : rp_files_take_over(tx, marks, from, added, err);
 }
 
 static size_t judge_all(struct rp_tx *tx, struct finishing *f, struct rp_move *moves)

@@ -164,6 +164,31 @@ static void test_a_mark_by_key_does_not_end_the_one_that_waits_for_late_uploads(
     assert_false(world_exists(w, key)); /* EVENTUAL */
 }
 
+/* Two copies of one file wait: its own, and one of what arrived late. The second is not the file's. */
+static void test_a_file_is_not_purged_with_the_copy_of_a_late_upload(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    w->config.mode = RP_MODE_QUARANTINE;
+    w->config.quarantine_ms = 20 * RP_DAY_MS;
+    int64_t id = uploads_begin(w, "a", "hello");
+    uploads_put(w, id, "hello");
+    assert_int_equal(uploads_delete(w, id, 0, &c), 0);
+    world_pass(w, 2 * RP_HOUR_MS);
+    assert_int_equal(world_sweep(w)->code, 0); /* its own copy */
+    int64_t own = uploads_file(w, id).mark_id;
+    uploads_put(w, id, "again");
+    w->config.quarantine_ms = RP_DAY_MS;
+    for (int days = 0; days < 5; days++) {
+        world_pass(w, 26 * RP_HOUR_MS);
+        assert_int_equal(world_sweep(w)->code, 0);
+    }
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE key LIKE '.reprieve/quarantine/%' AND state = 4"),
+                     1);
+    uploads_expect(w, id, RP_FILE_DELETED);
+    assert_int_equal(uploads_file(w, id).mark_id, own);
+}
+
 static int set_up(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -187,6 +212,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_mark_by_key_does_not_end_the_one_that_waits_for_late_uploads, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_file_is_not_purged_with_the_copy_of_a_late_upload, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_file_whose_copy_waits_in_quarantine_is_not_purged, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
