@@ -31,22 +31,6 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-    if (w == NULL) return -1;
-    world_make(w, DBS_SQLITE_FILE, WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- lists that are longer than their room ---- */
 
 static void add_lanes(struct world *w, int n)
@@ -541,7 +525,7 @@ static void an_import_of_nothing_ends(void **state)
     assert_false(import.limited);
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, world_set_up, world_leave)
 
 int main(void)
 {

@@ -25,41 +25,6 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-    if (w == NULL) return -1;
-    world_make(w, DBS_SQLITE_FILE, WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
-static int keep_name(void *ctx, const struct rp_value *row, struct rp_error *e)
-{
-    struct rp_buf *drops = ctx;
-    (void)e;
-    return rp_buf_fmt(drops, "DROP TRIGGER \"%s\";", row[0].p);
-}
-
-/* Takes away what protects a table from being edited. */
-static void unlock(struct world *w)
-{
-    RP_CLEANUP(rp_buf_done) struct rp_buf drops = RP_BUF(10000);
-    const struct rp_sql triggers = { .name = "triggers",
-                                     .text = "SELECT name FROM sqlite_master WHERE type = 'trigger'",
-                                     .params = "",
-                                     .columns = "s" };
-    ok(rp_db_query(w->dbs.db, &triggers, NULL, keep_name, &drops, &err));
-    ok(rp_db_script(w->dbs.db, rp_buf_text(&drops), &err));
-}
-
 /* ---- rows that cannot be ---- */
 
 struct scene {
@@ -217,7 +182,7 @@ static void a_row_that_cannot_be_is_told_when_it_is_read(void **state)
         s.file_id = uploads_live(&w, "photo", "bytes");
         s.txn_id = uploads_txn_begin(&w);
         ok(rp_catalog_transact(w.catalog, make_token, &s.token_id, &err));
-        unlock(&w);
+        world_unlock(&w);
         world_script(&w, "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON; %s", edits[i].sql);
         err = (struct rp_error){ 0 };
         int r = edits[i].read(&w, &s);
@@ -389,7 +354,7 @@ static void an_answer_kept_under_another_key_of_the_same_hash_is_not_given(void 
     }
 }
 
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_leave)
 
 int main(void)
 {

@@ -28,37 +28,9 @@ static struct rp_error err;
 
 static int set_up(void **state)
 {
-    struct world *w = calloc(1, sizeof *w);
-    if (w == NULL) return -1;
-    world_make(w, DBS_SQLITE_FILE, WORLD_MEMORY);
-    world_script(w, "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");
-    *state = w;
+    if (world_set_up(state) < 0) return -1;
+    world_script(*state, "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
-static int keep_name(void *ctx, const struct rp_value *row, struct rp_error *e)
-{
-    (void)e;
-    return rp_buf_fmt(ctx, "DROP TRIGGER \"%s\";", row[0].p);
-}
-
-/* Takes away what protects a table from being edited. */
-static void unlock(struct world *w)
-{
-    RP_CLEANUP(rp_buf_done) struct rp_buf drops = RP_BUF(10000);
-    const struct rp_sql triggers = { .name = "triggers",
-                                     .text = "SELECT name FROM sqlite_master WHERE type = 'trigger'",
-                                     .params = "",
-                                     .columns = "s" };
-    ok(rp_db_query(w->dbs.db, &triggers, NULL, keep_name, &drops, &err));
-    ok(rp_db_script(w->dbs.db, rp_buf_text(&drops), &err));
 }
 
 /* ---- marks and ledger rows that do not fit their file ---- */
@@ -133,7 +105,7 @@ static void a_quota_that_cannot_be_moved_stops_the_confirm(void **state)
         struct rp_file file = uploads_file(w, c.file_id);
         uploads_put(w, c.file_id, "bytes");
         ok(rp_file_see(&file, &w->place, NULL, &c.seen, &err));
-        unlock(w);
+        world_unlock(w);
         world_script(w, "%s", edits[i]);
         assert_int_equal(rp_command_run(w->catalog, &c.command), RP_ECORRUPT);
         assert_non_null(strstr(c.command.error.text, words[i]));
@@ -232,7 +204,7 @@ static void make_lanes(struct world *w)
     char event[] = "test.noted";
     for (int i = 0; i < 3; i++)
         note(w, i, event);
-    unlock(w);
+    world_unlock(w);
 }
 
 /* Nothing was said, so nothing was erased. */
@@ -310,7 +282,7 @@ static void a_story_tells_events_that_it_has_no_words_for(void **state)
     struct rp_story_end end;
     world_put(w, "object", "bytes");
     (void)world_mark(w, "object", DAY);
-    unlock(w);
+    world_unlock(w);
     world_script(w, "UPDATE audit SET event = 'mark.dreamt', details = '{}' WHERE event = 'mark.created'");
     ok(rp_explain(w->catalog, &w->place, "object", &w->arena, keep_words, &words, &end, &err));
     assert_string_equal(rp_buf_text(&words), "mark.dreamt\n");
@@ -348,7 +320,7 @@ static void a_hold_in_another_store_holds_nothing_here(void **state)
     assert_false(end.held);
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, world_leave)
 
 int main(void)
 {

@@ -22,23 +22,6 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-    if (w == NULL) return -1;
-    world_make(w, DBS_SQLITE_FILE, WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state);
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- rounds ---- */
 
 struct round {
@@ -447,7 +430,7 @@ static void objects_of_several_files_are_not_marked_by_key(void **state)
     }
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, world_set_up, world_tear_down)
 
 int main(void)
 {

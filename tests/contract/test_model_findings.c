@@ -114,10 +114,7 @@ static void test_a_put_after_the_erasure_is_cleaned_up(void **state)
     world_steps_done(&one);
     assert_false(world_exists(w, key));
     world_put(w, key, "hello");
-    for (int days = 0; days < 4; days++) {
-        world_pass(w, 26 * RP_HOUR_MS);
-        assert_int_equal(world_sweep(w)->code, 0);
-    }
+    world_days(w, 4);
     uploads_expect(w, id, RP_FILE_PURGED);
     assert_false(world_exists(w, key)); /* EVENTUAL */
 }
@@ -134,10 +131,7 @@ static void test_a_put_after_the_move_to_quarantine_is_cleaned_up(void **state)
     assert_int_equal(world_sweep(w)->code, 0);
     assert_false(world_exists(w, key));
     world_put(w, key, "hello");
-    for (int days = 0; days < 30; days++) {
-        world_pass(w, 26 * RP_HOUR_MS);
-        assert_int_equal(world_sweep(w)->code, 0);
-    }
+    world_days(w, 30);
     uploads_expect(w, id, RP_FILE_PURGED);
     assert_false(world_exists(w, key)); /* EVENTUAL */
 }
@@ -186,30 +180,17 @@ static void test_a_copy_that_died_before_its_record_is_stopped_by_the_first_ones
     }
 }
 
-static int set_up(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-    world_make(w, DBS_SQLITE_FILE, WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_the_copy_outlives_a_late_delete_of_what_was_returned, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_put_after_the_erasure_is_cleaned_up, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_put_after_the_move_to_quarantine_is_cleaned_up, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_hold_lists_a_dead_letter, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_copy_that_died_before_its_record_is_stopped_by_the_first_ones, set_up,
-                                        tear_down)
+        cmocka_unit_test_setup_teardown(test_the_copy_outlives_a_late_delete_of_what_was_returned, world_set_up,
+                                        world_leave),
+        cmocka_unit_test_setup_teardown(test_a_put_after_the_erasure_is_cleaned_up, world_set_up, world_leave),
+        cmocka_unit_test_setup_teardown(test_a_put_after_the_move_to_quarantine_is_cleaned_up, world_set_up,
+                                        world_leave),
+        cmocka_unit_test_setup_teardown(test_hold_lists_a_dead_letter, world_set_up, world_leave),
+        cmocka_unit_test_setup_teardown(test_a_copy_that_died_before_its_record_is_stopped_by_the_first_ones,
+                                        world_set_up, world_leave)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,23 +24,6 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    uintptr_t which = (uintptr_t)*state;
-    struct world *w = calloc(1, sizeof *w);
-    world_make(w, which & 1 ? DBS_POSTGRES : DBS_SQLITE_FILE, which & 2 ? WORLD_FS : WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state);
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- what comes between ---- */
 
 /* Happens once, right before the owner record is written. */
@@ -544,7 +527,7 @@ static void nodes_that_raise_at_once_do_not_fail_each_other_and_the_highest_epoc
 }
 
 /* clang-format off */
-#define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
+#define ON(which, words, fn) { #fn " on " words, fn, world_set_up, world_tear_down, (void *)(uintptr_t)(which) }
 #define ALL(fn) ON(0, "sqlite, memory", fn), ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn), ON(3, "postgres, fs", fn)
 
 int main(void)

@@ -103,16 +103,10 @@ static void test_a_dead_letter_that_outlives_its_copy_leaves_nothing_behind(void
     assert_int_equal(world_newest(w, key).state, RP_DEAD);
     assert_true(bucket_remove(bucket, key)); /* as if the delete had acted after all */
     bucket_upload(bucket, key, "late!", now(w), NULL);
-    for (int days = 0; days < 30; days++) {
-        world_pass(w, 26 * RP_HOUR_MS);
-        assert_int_equal(world_sweep(w)->code, 0);
-    }
+    world_days(w, 30);
     uploads_expect(w, id, RP_FILE_PURGED);
     ok(rp_dead_retry(w->catalog, world_number(w, "SELECT id FROM dead_letter"), w->config.name, "tester", &err));
-    for (int days = 0; days < 30; days++) {
-        world_pass(w, 26 * RP_HOUR_MS);
-        assert_int_equal(world_sweep(w)->code, 0);
-    }
+    world_days(w, 30);
     assert_false(bucket_look(bucket, key, &object)); /* EVENTUAL */
     bucket_free(bucket);
 }
@@ -127,16 +121,10 @@ static void test_a_file_whose_copy_waits_in_quarantine_is_not_purged(void **stat
     int64_t id = uploads_begin(w, "a", "hello");
     uploads_put(w, id, "hello");
     assert_int_equal(uploads_delete(w, id, 0, &c), 0);
-    for (int days = 0; days < 10; days++) {
-        world_pass(w, 26 * RP_HOUR_MS);
-        assert_int_equal(world_sweep(w)->code, 0);
-    }
+    world_days(w, 10);
     uploads_expect(w, id, RP_FILE_DELETED);
     uploads_expect_quota(w, 0, 5, 1);
-    for (int days = 0; days < 20; days++) {
-        world_pass(w, 26 * RP_HOUR_MS);
-        assert_int_equal(world_sweep(w)->code, 0);
-    }
+    world_days(w, 20);
     uploads_expect(w, id, RP_FILE_PURGED);
     uploads_expect_quota(w, 0, 0, 0);
 }
@@ -157,10 +145,7 @@ static void test_a_mark_by_key_does_not_end_the_one_that_waits_for_late_uploads(
     assert_int_equal(again.what, RP_MARK_SAME);
     assert_int_equal(again.mark_id, waits);
     world_put(w, key, "second");
-    for (int days = 0; days < 4; days++) {
-        world_pass(w, 26 * RP_HOUR_MS);
-        assert_int_equal(world_sweep(w)->code, 0);
-    }
+    world_days(w, 4);
     assert_false(world_exists(w, key)); /* EVENTUAL */
 }
 
@@ -179,41 +164,26 @@ static void test_a_file_is_not_purged_with_the_copy_of_a_late_upload(void **stat
     int64_t own = uploads_file(w, id).mark_id;
     uploads_put(w, id, "again");
     w->config.quarantine_ms = RP_DAY_MS;
-    for (int days = 0; days < 5; days++) {
-        world_pass(w, 26 * RP_HOUR_MS);
-        assert_int_equal(world_sweep(w)->code, 0);
-    }
+    world_days(w, 5);
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE key LIKE '.reprieve/quarantine/%' AND state = 4"),
                      1);
     uploads_expect(w, id, RP_FILE_DELETED);
     assert_int_equal(uploads_file(w, id).mark_id, own);
 }
 
-static int set_up(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-    world_make(w, DBS_SQLITE_FILE, WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_what_another_bucket_calls_deleted_is_not_purged, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_dead_letter_that_outlives_its_copy_leaves_nothing_behind, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_a_mark_by_key_does_not_end_the_one_that_waits_for_late_uploads, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_a_file_is_not_purged_with_the_copy_of_a_late_upload, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_file_whose_copy_waits_in_quarantine_is_not_purged, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_another_bucket_calls_deleted_is_not_purged, world_set_up,
+                                        world_leave),
+        cmocka_unit_test_setup_teardown(test_a_dead_letter_that_outlives_its_copy_leaves_nothing_behind, world_set_up,
+                                        world_leave),
+        cmocka_unit_test_setup_teardown(test_a_mark_by_key_does_not_end_the_one_that_waits_for_late_uploads,
+                                        world_set_up, world_leave),
+        cmocka_unit_test_setup_teardown(test_a_file_is_not_purged_with_the_copy_of_a_late_upload, world_set_up,
+                                        world_leave),
+        cmocka_unit_test_setup_teardown(test_a_file_whose_copy_waits_in_quarantine_is_not_purged, world_set_up,
+                                        world_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

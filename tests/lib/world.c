@@ -135,12 +135,17 @@ int world_set_up(void **state)
     return 0;
 }
 
-int world_tear_down(void **state)
+int world_leave(void **state)
 {
-    world_check(*state);
     world_drop(*state);
     free(*state);
     return 0;
+}
+
+int world_tear_down(void **state)
+{
+    world_check(*state);
+    return world_leave(state);
 }
 
 void world_pass(struct world *w, int64_t ms)
@@ -154,6 +159,14 @@ void world_pass(struct world *w, int64_t ms)
                  "UPDATE lane SET heads_at = heads_at - %" PRId64 ";"
                  "UPDATE meta SET number = number - %" PRId64 " WHERE name LIKE 'epoch_raised_at%%';",
                  ms, ms, ms, ms, ms, ms, ms, ms);
+}
+
+void world_days(struct world *w, int days)
+{
+    for (; days > 0; days--) {
+        world_pass(w, 26 * RP_HOUR_MS);
+        assert_int_equal(world_sweep(w)->code, 0);
+    }
 }
 
 /* ---- objects ---- */
@@ -364,6 +377,23 @@ void world_script(struct world *w, const char *fmt, ...)
     va_end(args);
     assert_in_range(n, 1, sizeof text - 1);
     ok(rp_db_script(w->dbs.db, text, &err));
+}
+
+static int drop_trigger(void *ctx, const struct rp_value *row, struct rp_error *e)
+{
+    (void)e;
+    return rp_buf_fmt(ctx, "DROP TRIGGER \"%s\";", row[0].p);
+}
+
+void world_unlock(struct world *w)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf drops = RP_BUF(10000);
+    const struct rp_sql triggers = { .name = "triggers",
+                                     .text = "SELECT name FROM sqlite_master WHERE type = 'trigger'",
+                                     .params = "",
+                                     .columns = "s" };
+    ok(rp_db_query(w->dbs.db, &triggers, NULL, drop_trigger, &drops, &err));
+    ok(rp_db_script(w->dbs.db, rp_buf_text(&drops), &err));
 }
 
 void world_end_connections(struct world *w)

@@ -57,13 +57,15 @@ struct world {
 void world_make(struct world *w, enum dbs_kind kind, enum world_store store);
 void world_drop(struct world *w);
 /* A world of its own for each test, in *state. Before, *state says which: WORLD_SQLITE or WORLD_POSTGRES, | WORLD_FILES for objects in a directory.
- * world_tear_down checks the world (world_check), whatever a test did. */
+ * world_tear_down checks the world (world_check), whatever a test did; world_leave does not, for tests that break it. */
 enum world_kind { WORLD_SQLITE = 0, WORLD_POSTGRES = 1, WORLD_FILES = 2 };
 int world_set_up(void **state);
 int world_tear_down(void **state);
+int world_leave(void **state);
 /* Another connection to the catalog, with its own lane; through `fault` unless that is NULL. Close it yourself. */
 struct rp_catalog *world_catalog(struct world *w, int lane, const struct rp_db_fault *fault);
 void world_pass(struct world *w, int64_t ms);
+void world_days(struct world *w, int days); /* and a few hours; each ends with a sweep that must succeed */
 
 /* `r` must be 0; otherwise says where, and the error's words. */
 void world_ok(int r, const struct rp_error *err, const char *file, int line);
@@ -109,6 +111,7 @@ void world_steps_done(struct world_steps *s);  /* memory only */
 
 int64_t world_number(struct world *w, const char *sql); /* the integer that a query answers with; 0 for NULL */
 void world_script(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void world_unlock(struct world *w);          /* SQLite: takes away what protects tables from being edited */
 void world_end_connections(struct world *w); /* PostgreSQL: ends every connection of this test but the one that asks */
 int64_t world_count(struct world *w, enum rp_state state); /* marks in a state, counted */
 /* What must hold whatever happened: tallies are what counting gives, final marks wait for nothing and others do, a subject has one
