@@ -255,6 +255,7 @@ static void roll_back(struct sim *s)
         s->backup_at_ms = 0;
         s->rolled_back = true;
         s->epoch_seen = -2; /* an epoch may come again */
+        if (!sim_is_known_ours(s)) memset(s->misled, 0, sizeof s->misled);
         sim_say(s, "the catalog is put back from its backup");
         return;
     }
