@@ -21,7 +21,7 @@
 
 struct filling {
     const struct bench_fill *fill;
-    struct rp_place *place;
+    struct rp_store *store;
     struct rp_mark marks[BATCH];
     struct rp_item items[BATCH];
     char keys[BATCH][KEY_MAX];
@@ -42,7 +42,7 @@ static int add_batch(struct rp_tx *tx, void *ctx, struct rp_error *err)
     for (size_t i = 0; i < f->n; i++) {
         const struct rp_identity *identity = &f->items[i].identity;
         f->marks[i] = (struct rp_mark){ .id = rp_tx_new_id(tx),
-                                        .place_id = f->place->id,
+                                        .store_id = f->store->id,
                                         .key = f->keys[i],
                                         .state = RP_MARKED,
                                         .marked_at_ms = tx->late_ms,
@@ -53,7 +53,7 @@ static int add_batch(struct rp_tx *tx, void *ctx, struct rp_error *err)
                                         .modified_ms = identity->modified_ms,
                                         .reason = "bench",
                                         .actor = "bench" };
-        rp_tx_tally(tx, f->place->id, RP_MARKED, 1, identity->size_bytes);
+        rp_tx_tally(tx, f->store->id, RP_MARKED, 1, identity->size_bytes);
     }
     int r = rp_marks_add(tx, f->marks, f->n, err);
     for (size_t i = 0; i < f->n && r == 0; i++) {
@@ -75,7 +75,7 @@ static void make_due_object(struct filling *f, size_t i)
     snprintf(path, sizeof path, "%s/%s", f->fill->objects_dir, f->keys[i]);
     bench_write(path, bytes);
     f->items[i] = (struct rp_item){ .key = f->keys[i] };
-    if (f->place->store->ops->stat(f->place->store, &f->items[i], 1, &err) < 0) bench_fail("%s", err.text);
+    if (f->store->backend->ops->stat(f->store->backend, &f->items[i], 1, &err) < 0) bench_fail("%s", err.text);
 }
 
 /* The next mark is a due one when it is their turn: evenly among the others, or all of them at the end. */
@@ -109,7 +109,7 @@ static void fill_catalog(const char *config_file, const struct bench_fill *fill)
     struct rp_error err = { 0 };
     struct rp_session_options options = { .config_file = config_file, .actor = "bench" };
     f.fill = fill;
-    if (rp_session_open(&session, &options, &err) < 0 || rp_session_place(&session, "main", &f.place, &err) < 0)
+    if (rp_session_open(&session, &options, &err) < 0 || rp_session_store(&session, "main", &f.store, &err) < 0)
         bench_fail("%s", err.text);
     while (f.made < fill->waiting_n + fill->due_n) {
         f.n = 0;

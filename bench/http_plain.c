@@ -23,11 +23,11 @@ enum { MARK, FILE_ROW, LEDGER, TENANT, AUDIT, LANE_ROW, STATEMENTS };
 
 static const char *const statements[STATEMENTS] = {
     [MARK] =
-        "INSERT INTO mark (id, place_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "
+        "INSERT INTO mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "
         "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id) VALUES ($1, $2, $3, 1, "
         "1, 1, $4, $4, $5, 0, $6, NULL, 0, '', '', " SIZE ", 0, 'abandoned', 'plain', $7)",
     [FILE_ROW] =
-        "INSERT INTO file (id, tenant_id, name, place_id, key, status, size_bytes, content_type, etag, version, "
+        "INSERT INTO file (id, tenant_id, name, store_id, key, status, size_bytes, content_type, etag, version, "
         "modified_ms, mark_id, was, url_ends_at, created_at, changed_at) VALUES ($1, $2, $3, $4, $5, 1, " SIZE
         ", 'image/jpeg', '', '', 0, $6, 1, $7, $8, $8)",
     [LEDGER] = "INSERT INTO ledger (file_id, kind, tenant_id, bytes, at) VALUES ($1, 1, $2, " SIZE ", $3)",
@@ -43,7 +43,7 @@ struct plain {
     struct rp_digest *digest;
     uint8_t head[RP_DIGEST_BYTES];
     int64_t seq, last_id;
-    char tenants[BENCH_TENANTS][NUMBER], place[NUMBER];
+    char tenants[BENCH_TENANTS][NUMBER], store[NUMBER];
 };
 
 static void expect(struct plain *p, PGresult *result, ExecStatusType wanted, const char *what)
@@ -99,8 +99,8 @@ static void prepare(struct plain *p)
         snprintf(sql, sizeof sql, "SELECT id FROM tenant WHERE name = 'tenant-%d'", i);
         ask_number(p, sql, p->tenants[i]);
     }
-    command(p, "INSERT INTO place (id, kind, name) VALUES (1, 1, 'main')");
-    ask_number(p, "SELECT id FROM place WHERE name = 'main'", p->place);
+    command(p, "INSERT INTO store (id, kind, name) VALUES (1, 1, 'main')");
+    ask_number(p, "SELECT id FROM store WHERE name = 'main'", p->store);
     command(p, "INSERT INTO lane (lane, seq, head, last_id, heads_at) VALUES (" LANE ", 0, '', 0, 0)");
     p->digest = rp_digest_new();
     if (p->digest == NULL) bench_fail("no memory");
@@ -164,8 +164,8 @@ static void begin_upload(struct plain *p, size_t i)
     write_texts(p, i, &t);
     command(p, "BEGIN");
     run(p, TENANT, (const char *[]){ tenant }, 1);
-    run(p, MARK, (const char *[]){ t.mark, p->place, t.key, t.due, t.now, tenant, t.file }, 7);
-    run(p, FILE_ROW, (const char *[]){ t.file, tenant, t.name, p->place, t.key, t.mark, t.due, t.now }, 8);
+    run(p, MARK, (const char *[]){ t.mark, p->store, t.key, t.due, t.now, tenant, t.file }, 7);
+    run(p, FILE_ROW, (const char *[]){ t.file, tenant, t.name, p->store, t.key, t.mark, t.due, t.now }, 8);
     run(p, LEDGER, (const char *[]){ t.file, tenant, t.now }, 3);
     run(p, AUDIT, (const char *[]){ t.seq, t.now, t.mark, tenant, t.details, t.digest, t.head }, 7);
     run(p, LANE_ROW, (const char *[]){ t.seq, t.head, t.last }, 3);

@@ -23,7 +23,7 @@
 #include "db/db.h"
 #include "ground.h"
 #include "s3_bare.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #define OBJECTS_N  20000
 #define ROUNDS     3 /* of the sweep and the bare loops, one after the other; medians count */
@@ -286,24 +286,24 @@ static int count_entry(void *ctx, const struct rp_entry *entry, struct rp_error 
     return 0;
 }
 
-static size_t list_by_store(struct rp_store *store)
+static size_t list_by_store(struct rp_backend *backend)
 {
     struct rp_error err = { 0 };
     size_t seen = 0;
-    if (store->ops->list(store, "", "", count_entry, &seen, &err) < 0) bench_fail("list: %s", err.text);
+    if (backend->ops->list(backend, "", "", count_entry, &seen, &err) < 0) bench_fail("list: %s", err.text);
     return seen;
 }
 
 /* store NULL: the bare loop. */
-static struct spent list_once(const struct bench_bucket *b, struct rp_store *store, size_t n)
+static struct spent list_once(const struct bench_bucket *b, struct rp_backend *backend, size_t n)
 {
     const double start_s = bench_now_s(), server_s = bench_server_cpu_s();
     const clock_t cpu = clock();
-    const size_t seen = store != NULL ? list_by_store(store) : bench_bucket_list(b);
+    const size_t seen = backend != NULL ? list_by_store(backend) : bench_bucket_list(b);
     const struct spent spent = { .own = { .seconds = bench_now_s() - start_s,
                                           .cpu_s = (double)(clock() - cpu) / (double)CLOCKS_PER_SEC },
                                  .server_s = bench_server_cpu_s() - server_s };
-    if (seen != n) bench_fail("%s lists %zu of %zu", store != NULL ? "the store" : "the bare loop", seen, n);
+    if (seen != n) bench_fail("%s lists %zu of %zu", backend != NULL ? "the store" : "the bare loop", seen, n);
     return spent;
 }
 
@@ -323,7 +323,7 @@ static void measure_listings(size_t n)
 {
     struct bench_bucket b;
     struct rp_error err = { 0 };
-    RP_CLEANUP(rp_store_closep) struct rp_store *store = NULL;
+    RP_CLEANUP(rp_backend_closep) struct rp_backend *backend = NULL;
     struct spent ours[LIST_N], bare[LIST_N];
     char remark[32];
     bench_bucket_make(&b, "list");
@@ -337,10 +337,10 @@ static void measure_listings(size_t n)
                                            .session_token = "",
                                            .profile = "",
                                            .ca_file = "" };
-    if (rp_store_s3_open(&options, &store, &err) < 0) bench_fail("open: %s", err.text);
+    if (rp_s3_open(&options, &backend, &err) < 0) bench_fail("open: %s", err.text);
     for (int i = 0; i < LIST_N; i++) {
         bare[i] = list_once(&b, NULL, n);
-        ours[i] = list_once(&b, store, n);
+        ours[i] = list_once(&b, backend, n);
     }
     const struct spent of_bare = list_median(bare);
     printf("\nListings of %zu objects, in turn; medians of %d, CPU: means\n", n, LIST_N);

@@ -19,7 +19,7 @@
 #ifndef RP_SIM_BUCKET_H
 #define RP_SIM_BUCKET_H
 
-#include "store/store.h"
+#include "store/backend.h"
 
 enum bucket_kind { BUCKET_EXACT, BUCKET_ETAG, BUCKET_VERSION, BUCKET_WINDOW, BUCKET_LIAR, BUCKET_KINDS };
 const char *bucket_kind_name(enum bucket_kind kind);
@@ -58,10 +58,10 @@ void bucket_free(struct bucket *bucket);
 void bucket_clear(struct bucket *bucket, enum bucket_kind kind);
 
 /* A handle; `hooks.ctx` is its node. `write_once`: keys are declared never to be reused (level exact as declared, weaker undeclared). */
-int bucket_handle(struct bucket *bucket, const struct bucket_hooks *hooks, bool write_once, struct rp_store **out,
+int bucket_handle(struct bucket *bucket, const struct bucket_hooks *hooks, bool write_once, struct rp_backend **out,
                   struct rp_error *err);
 /* From now on this handle reaches that bucket. */
-void bucket_aim(struct rp_store *handle, struct bucket *bucket);
+void bucket_aim(struct rp_backend *handle, struct bucket *bucket);
 
 /* Late requests (BUCKET_LATE), oldest first: how many wait, and let the i-th happen now, judged as the server would now. A delete of many
  * waits item by item. Of more than 64 the oldest never happen. What goes is told to the hooks of the handle that sent it, closed or not. */

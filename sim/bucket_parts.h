@@ -64,7 +64,7 @@ struct bucket {
 };
 
 struct bucket_handle {
-    struct rp_store base;
+    struct rp_backend base;
     struct bucket *bucket;
     struct bucket_hooks hooks;
     bool write_once, seen_changed;
@@ -72,9 +72,9 @@ struct bucket_handle {
     enum rp_level seen;
 };
 
-static inline struct bucket_handle *bucket_of(struct rp_store *store)
+static inline struct bucket_handle *bucket_of(struct rp_backend *backend)
 {
-    return (struct bucket_handle *)(void *)store;
+    return (struct bucket_handle *)(void *)backend;
 }
 
 /* ---- bucket.c ---- */
@@ -129,11 +129,11 @@ int bucket_put_request(struct bucket_handle *handle, const struct bucket_upload 
 
 /* ---- slots ---- */
 
-int bucket_copy_slot(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+int bucket_copy_slot(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                      struct rp_identity *out, struct rp_error *err);
-int bucket_annotate_slot(struct rp_store *store, const char *key, struct rp_identity *identity,
+int bucket_annotate_slot(struct rp_backend *backend, const char *key, struct rp_identity *identity,
                          const struct rp_pair *changes, size_t n, struct rp_error *err);
-int bucket_remove_slot(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
-int bucket_probe_slot(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err);
+int bucket_remove_slot(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+int bucket_probe_slot(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err);
 
 #endif

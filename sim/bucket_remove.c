@@ -169,9 +169,9 @@ static enum bucket_by means_of(const struct bucket_handle *handle)
     }
 }
 
-int bucket_remove_slot(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+int bucket_remove_slot(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(store);
+    struct bucket_handle *handle = bucket_of(backend);
     if (n == 0) return 0;
     int r = bucket_check_keys(items, n, err);
     enum bucket_by by = means_of(handle);

@@ -149,8 +149,8 @@ static bool has_condition(const struct bucket *bucket)
     return bucket->kind != BUCKET_WINDOW && bucket->kind != BUCKET_LIAR;
 }
 
-static int put_slot(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
-                    int flags, struct rp_identity *out, struct rp_error *err)
+static int put_slot(struct rp_backend *backend, const char *key, const struct rp_source *from,
+                    const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err)
 {
     struct bucket_upload draft;
     int r = check_key(key, err);
@@ -160,19 +160,19 @@ static int put_slot(struct rp_store *store, const char *key, const struct rp_sou
     bucket_text(draft.key, sizeof draft.key, key);
     draft.identity.etag[0] = draft.identity.version[0] = '\0';
     if (flags & RP_PUT_OVER) draft.identity = *out;
-    if ((flags & RP_PUT_OVER) && !has_condition(bucket_of(store)->bucket)) {
-        if ((r = look_before(bucket_of(store), &draft, err)) < 0) return r;
+    if ((flags & RP_PUT_OVER) && !has_condition(bucket_of(backend)->bucket)) {
+        if ((r = look_before(bucket_of(backend), &draft, err)) < 0) return r;
         flags = RP_PUT_REPLACE;
     }
-    return bucket_put_request(bucket_of(store), &draft, flags, out, err);
+    return bucket_put_request(bucket_of(backend), &draft, flags, out, err);
 }
 
 /* ---- get, stat, the clock ---- */
 
-static int get_slot(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+static int get_slot(struct rp_backend *backend, const char *key, const struct rp_sink *to, struct rp_arena *arena,
                     struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(store);
+    struct bucket_handle *handle = bucket_of(backend);
     struct rp_meta got = { 0 };
     int r = check_key(key, err);
     if (r == 0) r = bucket_fail(bucket_ask(handle, "get", key), true, "get", key, err);
@@ -186,9 +186,9 @@ static int get_slot(struct rp_store *store, const char *key, const struct rp_sin
     return 0;
 }
 
-static int stat_slot(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+static int stat_slot(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(store);
+    struct bucket_handle *handle = bucket_of(backend);
     if (n == 0) return 0;
     int r = bucket_check_keys(items, n, err);
     if (r == 0) r = bucket_ask_items(handle, "head", items, n, err);
@@ -200,9 +200,9 @@ static int stat_slot(struct rp_store *store, struct rp_item *items, size_t n, st
     return r < 0 ? r : 0;
 }
 
-static int now_slot(struct rp_store *store, int64_t *out, struct rp_error *err)
+static int now_slot(struct rp_backend *backend, int64_t *out, struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(store);
+    struct bucket_handle *handle = bucket_of(backend);
     int r = bucket_fail(bucket_ask(handle, "clock", NULL), true, "clock", NULL, err);
     if (r < 0) return r;
     int64_t now_ms = bucket_now_ms(&handle->hooks);
@@ -261,10 +261,10 @@ static int list_from(struct bucket_handle *handle, const char *prefix, char curs
     return 0;
 }
 
-static int list_slot(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
+static int list_slot(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                      struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(store);
+    struct bucket_handle *handle = bucket_of(backend);
     char cursor[RP_KEY_MAX + 1];
     size_t most = SIZE_MAX;
     if (prefix == NULL) prefix = "";
@@ -285,19 +285,19 @@ static int list_slot(struct rp_store *store, const char *prefix, const char *aft
 
 /* ---- handles ---- */
 
-static void close_slot(struct rp_store *store)
+static void close_slot(struct rp_backend *backend)
 {
-    free(bucket_of(store));
+    free(bucket_of(backend));
 }
 
 #define SLOTS                                                                                                          \
     .close = close_slot, .probe = bucket_probe_slot, .put = put_slot, .get = get_slot, .stat = stat_slot,              \
     .list = list_slot, .remove = bucket_remove_slot, .copy = bucket_copy_slot, .annotate = bucket_annotate_slot
 
-static const struct rp_store_ops host_clock_ops = { .type = "bucket", SLOTS };
-static const struct rp_store_ops own_clock_ops = { .type = "bucket", SLOTS, .now_ms = now_slot };
+static const struct rp_backend_ops host_clock_ops = { .type = "bucket", SLOTS };
+static const struct rp_backend_ops own_clock_ops = { .type = "bucket", SLOTS, .now_ms = now_slot };
 
-void bucket_aim(struct rp_store *handle, struct bucket *bucket)
+void bucket_aim(struct rp_backend *handle, struct bucket *bucket)
 {
     struct bucket_handle *h = bucket_of(handle);
     if (h->bucket == NULL || h->bucket->kind != bucket->kind) h->probed = false;
@@ -305,7 +305,7 @@ void bucket_aim(struct rp_store *handle, struct bucket *bucket)
     h->base.ops = bucket->kind == BUCKET_EXACT ? &host_clock_ops : &own_clock_ops;
 }
 
-int bucket_handle(struct bucket *bucket, const struct bucket_hooks *hooks, bool write_once, struct rp_store **out,
+int bucket_handle(struct bucket *bucket, const struct bucket_hooks *hooks, bool write_once, struct rp_backend **out,
                   struct rp_error *err)
 {
     struct bucket_handle *handle = calloc(1, sizeof *handle);

@@ -160,7 +160,7 @@ static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m,
         if (!old->dead && sim_holder(old) == m->holder && old->command.verb == VERB_SWEEP)
             sim_see(s, SIGHT_STALE_HOLDER);
     }
-    m->weakly |= rp_place_level(&n->place) == RP_LEVEL_WINDOW;
+    m->weakly |= rp_store_level(&n->store) == RP_LEVEL_WINDOW;
     m->holder = sim_holder(n);
 }
 

@@ -177,28 +177,28 @@ int sim_node_open(struct sim_node *n, struct rp_error *err)
     n->run = (struct rp_run){ 0 };
     snprintf(n->worker.name, sizeof n->worker.name, "node%d:%d", n->index, n->life);
     int r = open_catalog(n, err);
-    if (r == 0) r = bucket_handle(s->bucket, &hooks, once, &n->store, err);
+    if (r == 0) r = bucket_handle(s->bucket, &hooks, once, &n->backend, err);
     if (r < 0) return r;
     struct rp_standing *standing =
         rp_standing_new(s->kind == BUCKET_EXACT ? RP_LEVEL_EXACT : RP_LEVEL_WINDOW, s->kind == BUCKET_EXACT);
     if (standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store's standing");
-    n->place = (struct rp_place){ .id = s->place_id,
+    n->store = (struct rp_store){ .id = s->store_id,
                                   .config = &n->config,
-                                  .store = n->store,
+                                  .backend = n->backend,
                                   .standing = standing,
                                   .environment = ENVIRONMENT,
                                   .guard = (struct rp_guard *)(void *)n };
-    if (s->misled[n->index]) bucket_aim(n->store, s->elsewhere);
-    return rp_standing_recall(n->catalog->db, &n->place, err);
+    if (s->misled[n->index]) bucket_aim(n->backend, s->elsewhere);
+    return rp_standing_recall(n->catalog->db, &n->store, err);
 }
 
 void sim_node_close(struct sim_node *n)
 {
-    rp_standing_free(n->place.standing);
-    rp_store_close(n->store);
+    rp_standing_free(n->store.standing);
+    rp_backend_close(n->backend);
     rp_catalog_close(n->catalog);
-    n->place = (struct rp_place){ 0 };
-    n->store = NULL;
+    n->store = (struct rp_store){ 0 };
+    n->backend = NULL;
     n->catalog = NULL;
 }
 
@@ -206,7 +206,7 @@ void sim_owner(struct sim_node *n)
 {
     struct rp_error ignored = { 0 };
     if (n->config.mode == RP_MODE_OBSERVE) return;
-    int r = rp_owner_assert(n->catalog, &n->place, ENVIRONMENT, true, &ignored);
+    int r = rp_owner_assert(n->catalog, &n->store, ENVIRONMENT, true, &ignored);
     if (r == 0 && !n->dead) sim_judge_epoch(n->sim, n);
 }
 

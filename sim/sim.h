@@ -24,8 +24,8 @@
 #include "catalog/catalog.h"
 #include "catalog/file.h"
 #include "core/file.h"
-#include "core/place.h"
 #include "core/run.h"
+#include "core/store.h"
 #include "core/sweep.h"
 #include "faults.h"
 #include "model.h"
@@ -111,9 +111,9 @@ struct sim_node {
     struct sim_clock clock;
     struct rp_clock host;
     struct rp_catalog *catalog;
-    struct rp_store *store;
+    struct rp_backend *backend;
     struct rp_store_config config;
-    struct rp_place place;
+    struct rp_store store;
     struct rp_worker worker;
     struct rp_run run; /* of the continuous sweep; id 0: none */
     struct sim_command command;
@@ -154,7 +154,7 @@ struct sim {
     struct rp_store_config config;
     struct rp_upload_rules uploads;
     struct rp_sweep_rules rules;
-    int64_t place_id, tenants[SIM_TENANTS];
+    int64_t store_id, tenants[SIM_TENANTS];
     bool referenced[SIM_KEYS];
     int uploads_of[SIM_KEYS];
     struct sim_node nodes[SIM_NODES];

@@ -43,7 +43,7 @@ static int open_run(struct sim_node *n, struct rp_sweeper *sweeper)
     const char *outcome = NULL;
     sweeper->lazily = true;
     sweeper->name = n->worker.name; /* a run keeps its name as long as it lasts */
-    int r = rp_sweeper_pass(sweeper, &n->place, &n->run, &pass, &err);
+    int r = rp_sweeper_pass(sweeper, &n->store, &n->run, &pass, &err);
     note(n, r < 0 ? r : pass.why.code);
     if (n->run.id != 0 && !n->run.lost) {
         bool ends = sim_chance(&n->random, 4000);
@@ -57,10 +57,10 @@ static int open_run(struct sim_node *n, struct rp_sweeper *sweeper)
 int sim_give_sweep(struct sim_node *n)
 {
     struct sim *s = n->sim;
-    struct rp_place *places[] = { &n->place };
+    struct rp_store *stores[] = { &n->store };
     struct rp_sweeper sweeper = { .catalog = n->catalog,
-                                  .places = places,
-                                  .n_places = 1,
+                                  .stores = stores,
+                                  .n_stores = 1,
                                   .name = n->command.flag ? "main" : n->worker.name,
                                   .environment = "test",
                                   .worker = &n->worker,

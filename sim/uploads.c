@@ -76,7 +76,7 @@ int sim_give_init(struct sim_node *n)
                                       .key = key,
                                       .render = render_init },
                          .rules = &s->uploads,
-                         .place = &n->place,
+                         .store = &n->store,
                          .name = f->name,
                          .content_type = type,
                          .size_bytes = (int64_t)strlen(f->text) + n->command.body,
@@ -145,22 +145,22 @@ int sim_give_put(struct sim_node *n)
     struct rp_meta meta = { 0 };
     struct rp_identity identity;
     struct rp_error err = { 0 };
-    return n->store->ops->put(n->store, f->key, &source, &meta, RP_PUT_NEW, &identity, &err);
+    return n->backend->ops->put(n->backend, f->key, &source, &meta, RP_PUT_NEW, &identity, &err);
 }
 
 /* ---- one file ---- */
 
-static struct rp_file_command command(struct sim_node *n, const struct rp_verb *verb, struct rp_place **places,
+static struct rp_file_command command(struct sim_node *n, const struct rp_verb *verb, struct rp_store **stores,
                                       struct rp_arena *arena)
 {
     const struct sim_file *f = &n->sim->files[n->command.file];
-    places[0] = &n->place;
+    stores[0] = &n->store;
     n->wrong_tenant = sim_strikes(&n->sim->faults, FAULT_WRONG_TENANT);
     size_t tenant = n->wrong_tenant ? (f->tenant + 1) % SIM_TENANTS : f->tenant;
     return (struct rp_file_command){ .command = { .verb = verb, .tenant_id = n->sim->tenants[tenant], .actor = ACTOR },
                                      .rules = &n->sim->uploads,
-                                     .places = places,
-                                     .n_places = 1,
+                                     .stores = stores,
+                                     .n_stores = 1,
                                      .arena = arena,
                                      .file_id = f->id,
                                      .grace_ms = -1,
@@ -172,15 +172,15 @@ int sim_give_confirm(struct sim_node *n)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 18);
     struct sim *s = n->sim;
-    struct rp_place *places[1];
+    struct rp_store *stores[1];
     struct rp_error err = { 0 };
     struct rp_file row;
     const struct model_file *m = model_file(s->model, s->files[n->command.file].id);
-    struct rp_file_command c = command(n, &rp_verb_confirm, places, &arena);
+    struct rp_file_command c = command(n, &rp_verb_confirm, stores, &arena);
     if (m != NULL && m->status == RP_FILE_LIVE) sim_see(s, SIGHT_DOUBLE_CONFIRM);
     if (m != NULL && m->status == RP_FILE_EXPIRED) sim_see(s, SIGHT_EXPIRED_CONFIRM);
     int r = rp_file_get(n->catalog->db, c.file_id, &arena, &row, &err);
-    if (r == 0) r = rp_file_see(&row, &n->place, NULL, &c.seen, &err);
+    if (r == 0) r = rp_file_see(&row, &n->store, NULL, &c.seen, &err);
     if (r == 0) r = rp_command_run(n->catalog, &c.command);
     if (r < 0 || n->dead) return r;
     if (n->wrong_tenant) sim_violate(s, "TENANT", "file %s was confirmed for another tenant", row.name);
@@ -195,8 +195,8 @@ static int give_back(struct sim_node *n, struct rp_arena *arena)
     struct rp_error err = { 0 };
     struct rp_mark mark;
     struct rp_reprieve_answer answer = { 0 };
-    int r = rp_reprieve_find(n->catalog, &n->place, n->sim->files[n->command.file].key, arena, &mark, &err);
-    if (r == 0) r = rp_reprieve_many(n->catalog, &n->place, &mark, 1, ACTOR, &answer, &err);
+    int r = rp_reprieve_find(n->catalog, &n->store, n->sim->files[n->command.file].key, arena, &mark, &err);
+    if (r == 0) r = rp_reprieve_many(n->catalog, &n->store, &mark, 1, ACTOR, &answer, &err);
     return r == 0 && answer.what == RP_REPRIEVE_REFUSED ? answer.error.code : r;
 }
 
@@ -220,9 +220,9 @@ int sim_give_file(struct sim_node *n)
         [VERB_DELETE] = &rp_verb_delete, [VERB_UNDELETE] = &rp_verb_restore, [VERB_RESULT] = &rp_verb_result
     };
     enum sim_verb verb = n->command.verb;
-    struct rp_place *places[1];
+    struct rp_store *stores[1];
     if (verb == VERB_RETURN) return give_back(n, &arena);
-    struct rp_file_command c = command(n, verbs[verb], places, &arena);
+    struct rp_file_command c = command(n, verbs[verb], stores, &arena);
     if (verb == VERB_DELETE) c.grace_ms = n->command.grace_ms;
     struct rp_file row;
     struct rp_error err = { 0 };
@@ -257,7 +257,7 @@ static int see_members(struct sim_node *n, struct rp_txn_command *c)
     int r = rp_files_init(&members, SIM_FILES, c->arena, &err);
     if (r == 0) r = rp_files_members(n->catalog->db, c->txn_id, &members, &err);
     for (size_t i = 0; r == 0 && i < members.n; i++)
-        r = rp_file_see(&members.at[i], &n->place, NULL, &seen[i], &err);
+        r = rp_file_see(&members.at[i], &n->store, NULL, &seen[i], &err);
     c->seen = seen;
     c->n_seen = members.n;
     return r;
@@ -295,13 +295,13 @@ int sim_give_txn(struct sim_node *n)
     };
     struct sim *s = n->sim;
     const struct sim_txn *t = &s->txns[n->command.txn];
-    struct rp_place *places[] = { &n->place };
+    struct rp_store *stores[] = { &n->store };
     char key[32];
     struct rp_txn_command c = {
         .command = { .verb = verbs[n->command.verb], .tenant_id = s->tenants[t->tenant], .actor = ACTOR },
         .rules = &s->uploads,
-        .places = places,
-        .n_places = 1,
+        .stores = stores,
+        .n_stores = 1,
         .arena = &arena,
         .txn_id = t->id,
         .timeout_ms = -1

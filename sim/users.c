@@ -75,7 +75,7 @@ int sim_give_mark(struct sim_node *n)
                                          .annotate = c->annotate };
     struct rp_mark_answer *a = answers[n->index];
     memset(a, 0, sizeof answers[0]);
-    int r = rp_mark_many(n->catalog, &n->place, q, c->n_keys, ACTOR, a, &err);
+    int r = rp_mark_many(n->catalog, &n->store, q, c->n_keys, ACTOR, a, &err);
     if (r < 0 || n->dead) return r;
     for (size_t i = 0; i < c->n_keys; i++)
         judge_mark_answer(n, &q[i], &a[i]);
@@ -125,10 +125,10 @@ static int restore(struct sim_node *n, struct rp_arena *arena)
     struct rp_reprieve_answer *a = answers[n->index];
     memset(a, 0, sizeof answers[0]);
     for (size_t i = 0; i < c->n_keys; i++) {
-        int r = rp_reprieve_find(n->catalog, &n->place, sim_key(c->keys[i]), arena, &marks[i], &err);
+        int r = rp_reprieve_find(n->catalog, &n->store, sim_key(c->keys[i]), arena, &marks[i], &err);
         if (r < 0) return r;
     }
-    int r = rp_reprieve_many(n->catalog, &n->place, marks, c->n_keys, ACTOR, a, &err);
+    int r = rp_reprieve_many(n->catalog, &n->store, marks, c->n_keys, ACTOR, a, &err);
     if (r < 0 || n->dead) return r;
     for (size_t i = 0; i < c->n_keys; i++)
         judge_restore_answer(n, marks[i].id, &a[i]);
@@ -151,7 +151,7 @@ int sim_give_hold(struct sim_node *n)
     struct rp_error err = { 0 };
     struct rp_hold_answer answer = { 0 };
     struct rp_hold_request q = {
-        .scope = RP_SCOPE_SUBJECT, .place = &n->place, .key = sim_key(c->keys[0]), .reason = "audit", .actor = ACTOR
+        .scope = RP_SCOPE_SUBJECT, .store = &n->store, .key = sim_key(c->keys[0]), .reason = "audit", .actor = ACTOR
     };
     if (c->body == 1) q = (struct rp_hold_request){ .scope = RP_SCOPE_EVERYTHING, .reason = "audit", .actor = ACTOR };
     if (c->body == 2) q.scope = RP_SCOPE_PREFIX, q.key = "a/";
@@ -159,7 +159,7 @@ int sim_give_hold(struct sim_node *n)
         q = (struct rp_hold_request){
             .scope = RP_SCOPE_TENANT, .tenant_id = n->sim->tenants[0], .tenant = "t0", .reason = "audit", .actor = ACTOR
         };
-    int r = rp_hold_place(n->catalog, &q, &arena, &answer, &err);
+    int r = rp_hold_put(n->catalog, &q, &arena, &answer, &err);
     if (r < 0 || n->dead) return r;
     bool there = false;
     for (size_t i = 0; i < n->sim->model->n_holds; i++)
@@ -212,7 +212,7 @@ int sim_give_recover(struct sim_node *n)
 {
     struct rp_recovery recovery;
     struct rp_error err = { 0 };
-    int r = rp_owner_recover(n->catalog, &n->place, "test", ACTOR, false, &recovery, &err);
+    int r = rp_owner_recover(n->catalog, &n->store, "test", ACTOR, false, &recovery, &err);
     if (r < 0 || n->dead) return r;
     for (size_t i = 0; i < n->sim->model->n_marks; i++) {
         const struct model_mark *m = &n->sim->model->marks[i];
@@ -225,7 +225,7 @@ int sim_give_recover(struct sim_node *n)
 
 int sim_give_import(struct sim_node *n)
 {
-    RP_CLEANUP(rp_import_end) struct rp_import import = { .place = &n->place, .prefix = "", .actor = ACTOR };
+    RP_CLEANUP(rp_import_end) struct rp_import import = { .store = &n->store, .prefix = "", .actor = ACTOR };
     struct rp_error err = { 0 };
     int r = rp_import_begin(&import, &err);
     if (r < 0) return r;

@@ -111,9 +111,9 @@ static void usurp(struct sim *s)
 /* The catalog knows that the bucket is its own: one that never was may become it, wherever its name leads. */
 bool sim_is_known_ours(struct sim *s)
 {
-    struct rp_place_row row;
+    struct rp_store_row row;
     struct rp_error err = { 0 };
-    int r = rp_place_find(s->inner, "main", &row, &err);
+    int r = rp_store_find(s->inner, "main", &row, &err);
     RP_ASSERT(r == 0);
     return row.owned_at != 0;
 }
@@ -125,7 +125,7 @@ static void mislead(struct sim *s)
     if (n->command.verb != VERB_SWEEP && !s->misled[i]) return; /* in the middle of a sweep it hurts most */
     if (s->misled[i] && sim_chance(&s->luck, 100)) {
         s->misled[i] = false;
-        if (n->store != NULL) bucket_aim(n->store, s->bucket);
+        if (n->backend != NULL) bucket_aim(n->backend, s->bucket);
         /* away and back within one batch: what was answered between comes from nowhere, and the owner record cannot tell */
         if (n->command.verb == VERB_SWEEP) s->lied = true;
         sim_say(s, "node %zu finds its bucket again", i);
@@ -133,7 +133,7 @@ static void mislead(struct sim *s)
     }
     if (s->misled[i] || !n->known_ours || !sim_strikes(&s->faults, FAULT_WRONG_BUCKET)) return;
     s->misled[i] = true;
-    if (n->store != NULL) bucket_aim(n->store, s->elsewhere);
+    if (n->backend != NULL) bucket_aim(n->backend, s->elsewhere);
     sim_say(s, "node %zu reaches another bucket", i);
 }
 
@@ -172,7 +172,7 @@ bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record)
     int64_t seen = 0;
     const char *at = strstr(record, before);
     if (at != NULL) (void)sscanf(at + strlen(before), "%16[0-9a-f]", stamp);
-    snprintf(name, sizeof name, "stamps:%" PRId64, n->place.id);
+    snprintf(name, sizeof name, "stamps:%" PRId64, n->store.id);
     int r = rp_meta_find(s->inner, name, &found, &seen, word, sizeof word, &err);
     RP_ASSERT(r == 0);
     return stamp[0] == '\0' || !found || strstr(word, stamp) != NULL || epoch_in(record) < seen;

@@ -66,14 +66,14 @@ static void make_catalog(struct sim *s)
     struct rp_db_options options = { .clock = &s->db };
     struct rp_db_fault none = { .nested = true };
     struct rp_catalog_options as = { .clock = &s->db, .lane = RP_LANE_MAX };
-    struct rp_place_row row;
+    struct rp_store_row row;
     struct rp_catalog *catalog = NULL;
     struct rp_db *db = NULL;
     must(rp_db_open("sqlite::memory:", &options, &s->inner, &err), &err);
     must(rp_db_fault_wrap(s->inner, &none, &db, &err), &err);
     must(rp_catalog_adopt(db, &as, &catalog, &err), &err);
-    must(rp_place_get(catalog, RP_PLACE_STORE, "main", &row, &err), &err);
-    s->place_id = row.id;
+    must(rp_store_get(catalog, RP_STORE_STORE, "main", &row, &err), &err);
+    s->store_id = row.id;
     for (int i = 0; i < SIM_TENANTS; i++) {
         struct rp_tenant tenant;
         must(rp_tenant_make(catalog, i == 0 ? "t0" : "t1", &tenant, &err), &err);

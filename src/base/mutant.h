@@ -29,7 +29,7 @@
     X(GUARD_SKIPPED,          "guard-skipped",          "NO-LOSS",       "references are not counted before a purge")  \
     X(GUARD_FAILURE_IS_NO,    "guard-failure-is-no",    "BRAKED",        "a guard that cannot answer counts as unreferenced") \
     X(REFERENCED_FORGOTTEN,   "referenced-forgotten",   "EVENTUAL",      "a mark that is still referenced is never asked about again") \
-    X(HOLD_ELSEWHERE,         "hold-elsewhere",         "NO-LOSS",       "a hold is written for another place than it was asked for") \
+    X(HOLD_ELSEWHERE,         "hold-elsewhere",         "NO-LOSS",       "a hold is written for another store than it was asked for") \
     X(EPOCH_NOT_RAISED,       "epoch-not-raised",       "NO-LOSS",       "the catalog's epoch stays as it is")         \
     X(FOREIGN_OWNER_IGNORED,  "foreign-owner-ignored",  "NO-LOSS",       "a store of another catalog is purged")       \
     X(ROLLBACK_IGNORED,       "rollback-ignored",       "NO-LOSS",       "a catalog behind the store's epoch goes on purging") \

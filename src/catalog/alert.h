@@ -36,8 +36,8 @@ int rp_alert_told(struct rp_tx *tx, const struct rp_alert_row *row, struct rp_er
 
 /* ---- figures ---- */
 
-/* The oldest due_at of the marks of a place that are past due, among a bounded number of those that wait longest; 0: none is. */
-int rp_figure_oldest_due(struct rp_db *db, int64_t place_id, int64_t now_ms, int64_t *oldest_ms, struct rp_error *err);
+/* The oldest due_at of the marks of a store that are past due, among a bounded number of those that wait longest; 0: none is. */
+int rp_figure_oldest_due(struct rp_db *db, int64_t store_id, int64_t now_ms, int64_t *oldest_ms, struct rp_error *err);
 struct rp_run_counts {
     int64_t runs, errors;
 };

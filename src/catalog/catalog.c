@@ -255,7 +255,7 @@ static int flush_tally(struct rp_tx *tx, struct rp_error *err)
     struct rp_value rows[RP_TALLY_CHANGES_MAX * 4];
     for (size_t i = 0; i < tx->n_tally; i++) {
         const struct rp_tally_change *t = &tx->tally[i];
-        rows[i * 4] = rp_int(t->place_id);
+        rows[i * 4] = rp_int(t->store_id);
         rows[i * 4 + 1] = rp_int(t->state);
         rows[i * 4 + 2] = rp_int(t->marks);
         rows[i * 4 + 3] = rp_int(t->bytes);
@@ -371,16 +371,16 @@ int64_t rp_tx_new_id(struct rp_tx *tx)
     return id;
 }
 
-void rp_tx_tally(struct rp_tx *tx, int64_t place_id, int64_t state, int64_t marks, int64_t bytes)
+void rp_tx_tally(struct rp_tx *tx, int64_t store_id, int64_t state, int64_t marks, int64_t bytes)
 {
     for (size_t i = 0; i < tx->n_tally; i++) {
         struct rp_tally_change *t = &tx->tally[i];
-        if (t->place_id != place_id || t->state != state) continue;
+        if (t->store_id != store_id || t->state != state) continue;
         t->marks += marks;
         t->bytes += bytes;
         return;
     }
     RP_ASSERT(tx->n_tally < RP_TALLY_CHANGES_MAX);
     tx->tally[tx->n_tally++] =
-        (struct rp_tally_change){ .place_id = place_id, .state = state, .marks = marks, .bytes = bytes };
+        (struct rp_tally_change){ .store_id = store_id, .state = state, .marks = marks, .bytes = bytes };
 }

@@ -71,7 +71,7 @@ int rp_catalog_schema_of(struct rp_db *db, int *out, struct rp_error *err);
 /* ---- one transaction ---- */
 
 struct rp_tally_change {
-    int64_t place_id, state, marks, bytes;
+    int64_t store_id, state, marks, bytes;
 };
 
 #define RP_TALLY_CHANGES_MAX 512
@@ -96,7 +96,7 @@ int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, str
 int rp_catalog_change(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err);
 
 int64_t rp_tx_new_id(struct rp_tx *tx);
-void rp_tx_tally(struct rp_tx *tx, int64_t place_id, int64_t state, int64_t marks, int64_t bytes);
+void rp_tx_tally(struct rp_tx *tx, int64_t store_id, int64_t state, int64_t marks, int64_t bytes);
 
 /* ---- small facts ---- */
 
@@ -115,22 +115,22 @@ int rp_meta_each(struct rp_db *db, const char *prefix, rp_row_fn *row, void *ctx
 #define RP_STAMP_TEXT 17
 int rp_stamp_draw(char out[RP_STAMP_TEXT], struct rp_error *err);
 
-struct rp_place_row {
+struct rp_store_row {
     int64_t id, kind, owned_at; /* owned_at 0: never */
     char name[64];
 };
-#define RP_PLACE_STORE 1
-/* Finds the place, or makes it. */
-int rp_place_get(struct rp_catalog *catalog, int64_t kind, const char *name, struct rp_place_row *out,
+#define RP_STORE_STORE 1
+/* Finds the store, or makes it. */
+int rp_store_get(struct rp_catalog *catalog, int64_t kind, const char *name, struct rp_store_row *out,
                  struct rp_error *err);
-int rp_place_find(struct rp_db *db, const char *name, struct rp_place_row *out, struct rp_error *err);
-int rp_place_list(struct rp_db *db, struct rp_place_row *out, size_t max, size_t *n, struct rp_error *err);
+int rp_store_find(struct rp_db *db, const char *name, struct rp_store_row *out, struct rp_error *err);
+int rp_store_list(struct rp_db *db, struct rp_store_row *out, size_t max, size_t *n, struct rp_error *err);
 
 /* Notes that our owner record stands in that store. */
-int rp_place_owned(struct rp_tx *tx, int64_t place_id, struct rp_error *err);
+int rp_store_owned(struct rp_tx *tx, int64_t store_id, struct rp_error *err);
 
 struct rp_tally_row {
-    int64_t place_id, state, marks, bytes;
+    int64_t store_id, state, marks, bytes;
 };
 int rp_tally_read(struct rp_db *db, struct rp_tally_row *out, size_t max, size_t *n, struct rp_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* facts.c - the small tables: meta, place, tally. */
+/* facts.c - the small tables: meta, store, tally. */
 #include "base/error.h"
 #include "catalog/catalog.h"
 #include "catalog/statements.h"
@@ -70,61 +70,61 @@ int rp_meta_each(struct rp_db *db, const char *prefix, rp_row_fn *row, void *ctx
     return rp_db_query(db, RP_SQL(meta_each), &arg, row, ctx, err);
 }
 
-struct place_out {
-    struct rp_place_row *rows;
+struct store_out {
+    struct rp_store_row *rows;
     size_t n, max;
 };
 
-static int place_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+static int store_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
-    struct place_out *out = ctx;
-    if (out->n == out->max) return rp_error_set(err, RP_ETOOBIG, "more than %zu places", out->max);
-    struct rp_place_row *p = &out->rows[out->n++];
-    *p = (struct rp_place_row){ .id = row[0].i, .kind = row[1].i, .owned_at = row[3].i };
+    struct store_out *out = ctx;
+    if (out->n == out->max) return rp_error_set(err, RP_ETOOBIG, "more than %zu stores", out->max);
+    struct rp_store_row *p = &out->rows[out->n++];
+    *p = (struct rp_store_row){ .id = row[0].i, .kind = row[1].i, .owned_at = row[3].i };
     snprintf(p->name, sizeof p->name, "%s", row[2].p);
     return 0;
 }
 
-int rp_place_list(struct rp_db *db, struct rp_place_row *out, size_t max, size_t *n, struct rp_error *err)
+int rp_store_list(struct rp_db *db, struct rp_store_row *out, size_t max, size_t *n, struct rp_error *err)
 {
-    struct place_out rows = { .rows = out, .max = max };
-    int r = rp_db_query(db, RP_SQL(place_list), NULL, place_row, &rows, err);
+    struct store_out rows = { .rows = out, .max = max };
+    int r = rp_db_query(db, RP_SQL(store_list), NULL, store_row, &rows, err);
     if (r < 0) return r;
     *n = rows.n;
     return 0;
 }
 
-int rp_place_find(struct rp_db *db, const char *name, struct rp_place_row *out, struct rp_error *err)
+int rp_store_find(struct rp_db *db, const char *name, struct rp_store_row *out, struct rp_error *err)
 {
     struct rp_value arg = rp_text(name);
-    struct rp_place_row row;
-    struct place_out rows = { .rows = &row, .max = 1 };
-    int r = rp_db_query(db, RP_SQL(place_find), &arg, place_row, &rows, err);
+    struct rp_store_row row;
+    struct store_out rows = { .rows = &row, .max = 1 };
+    int r = rp_db_query(db, RP_SQL(store_find), &arg, store_row, &rows, err);
     if (r < 0) return r;
     if (rows.n == 0) return rp_error_set(err, RP_ENOTFOUND, "no store '%s' in the catalog", name);
     *out = row;
     return 0;
 }
 
-int rp_place_get(struct rp_catalog *catalog, int64_t kind, const char *name, struct rp_place_row *out,
+int rp_store_get(struct rp_catalog *catalog, int64_t kind, const char *name, struct rp_store_row *out,
                  struct rp_error *err)
 {
     struct rp_value args[] = { rp_int(kind), rp_text(name) };
-    int r = rp_place_find(catalog->db, name, out, err);
+    int r = rp_store_find(catalog->db, name, out, err);
     /* another program may take the same number or the same name at the same moment: look, add, look again */
     for (int try = 0; r == RP_ENOTFOUND && try < 10; try++) {
-        r = rp_db_exec(catalog->db, RP_SQL(place_add), args, NULL, err);
+        r = rp_db_exec(catalog->db, RP_SQL(store_add), args, NULL, err);
         if (r < 0 && r != RP_EBUSY) return rp_error_wrap(err, r, "note store '%s'", name);
-        r = rp_place_find(catalog->db, name, out, err);
+        r = rp_store_find(catalog->db, name, out, err);
     }
     if (r == 0) rp_error_clear(err);
     return r;
 }
 
-int rp_place_owned(struct rp_tx *tx, int64_t place_id, struct rp_error *err)
+int rp_store_owned(struct rp_tx *tx, int64_t store_id, struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(place_id), rp_int(tx->late_ms) };
-    return rp_db_exec(tx->db, RP_SQL(place_owned), args, NULL, err);
+    struct rp_value args[] = { rp_int(store_id), rp_int(tx->late_ms) };
+    return rp_db_exec(tx->db, RP_SQL(store_owned), args, NULL, err);
 }
 
 struct tally_out {

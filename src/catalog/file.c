@@ -35,7 +35,7 @@ int rp_files_row(void *ctx, const struct rp_value *v, struct rp_error *err)
         .tenant_id = v[1].i,
         .name = rp_row_keep(files->arena, &v[2], &failed),
         .live_name = v[3].type != RP_NULL_T,
-        .place_id = v[4].i,
+        .store_id = v[4].i,
         .key = rp_row_keep(files->arena, &v[5], &failed),
         .status = (enum rp_status)v[6].i,
         .was = (enum rp_status)v[7].i,
@@ -90,7 +90,7 @@ int rp_files_add(struct rp_tx *tx, const struct rp_file *files, size_t n, struct
             rp_int(f->id),
             rp_int(f->tenant_id),
             rp_text(f->name),
-            rp_int(f->place_id),
+            rp_int(f->store_id),
             rp_text(f->key),
             rp_int(f->status),
             rp_int(f->was),
@@ -220,7 +220,7 @@ int rp_files_held(struct rp_tx *tx, const struct rp_file *const *files, size_t n
     struct rp_value *rows = rp_arena_array(tx->arena, 4 * n + 1, sizeof *rows);
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", n);
     for (size_t i = 0; i < n; i++) {
-        const struct rp_value row[] = { rp_int(files[i]->id), rp_int(files[i]->place_id), rp_text(files[i]->key),
+        const struct rp_value row[] = { rp_int(files[i]->id), rp_int(files[i]->store_id), rp_text(files[i]->key),
                                         rp_int(files[i]->tenant_id) };
         memcpy(&rows[4 * i], row, sizeof row);
     }
@@ -243,10 +243,10 @@ static int owner_row(void *ctx, const struct rp_value *row, struct rp_error *err
     return 0;
 }
 
-int rp_files_of_keys(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, int64_t *file_ids,
+int rp_files_of_keys(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, int64_t *file_ids,
                      struct rp_error *err)
 {
-    struct rp_value place = rp_int(place_id);
+    struct rp_value store = rp_int(store_id);
     struct owners owners = { .keys = keys, .file_ids = file_ids, .n = n };
     struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
@@ -254,7 +254,7 @@ int rp_files_of_keys(struct rp_tx *tx, int64_t place_id, const char *const *keys
         rows[i] = rp_text(keys[i]);
         file_ids[i] = 0;
     }
-    int r = rp_db_query_rows(tx->db, RP_SQL(file_of_keys), &place, rows, n, owner_row, &owners, err);
+    int r = rp_db_query_rows(tx->db, RP_SQL(file_of_keys), &store, rows, n, owner_row, &owners, err);
     return r < 0 ? rp_error_wrap(err, r, "look for files") : 0;
 }
 

@@ -23,7 +23,7 @@ struct rp_file {
     int64_t id, tenant_id;
     const char *name; /* of the arena it was read into, like every text here */
     bool live_name;   /* it is the tenant's living file of that name */
-    int64_t place_id;
+    int64_t store_id;
     const char *key;
     enum rp_status status, was;
     bool shown;
@@ -65,8 +65,8 @@ struct rp_marks;
 int rp_files_marks(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
 /* Which of these files a hold covers: held[i]. */
 int rp_files_held(struct rp_tx *tx, const struct rp_file *const *files, size_t n, bool *held, struct rp_error *err);
-/* Which of these keys of a place belong to a file that is not over (purged, expired): file_ids[i], 0: none. */
-int rp_files_of_keys(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, int64_t *file_ids,
+/* Which of these keys of a store belong to a file that is not over (purged, expired): file_ids[i], 0: none. */
+int rp_files_of_keys(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, int64_t *file_ids,
                      struct rp_error *err);
 /* Writes back status, was, live_name, shown, identity, mark_id, with_id, metadata, checksum, changed_at of each. RP_ECONFLICT:
  * the name of one lives already. */

@@ -13,7 +13,7 @@ int rp_hold_add(struct rp_tx *tx, const struct rp_hold *hold, struct rp_error *e
     struct rp_value args[] = {
         rp_int(hold->id),
         rp_int(hold->scope),
-        rp_int_or_null(hold->place_id != 0, hold->place_id + RP_MUTANT(HOLD_ELSEWHERE)),
+        rp_int_or_null(hold->store_id != 0, hold->store_id + RP_MUTANT(HOLD_ELSEWHERE)),
         rp_text(hold->key),
         rp_int_or_null(hold->tenant_id != 0, hold->tenant_id),
         rp_text(hold->reason),
@@ -48,7 +48,7 @@ static int each_row(void *ctx, const struct rp_value *v, struct rp_error *err)
     struct each *each = ctx;
     struct rp_hold hold = { .id = v[0].i,
                             .scope = (enum rp_scope)v[1].i,
-                            .place_id = v[2].i,
+                            .store_id = v[2].i,
                             .key = v[3].type == RP_NULL_T ? NULL : v[3].p,
                             .tenant_id = v[4].i,
                             .reason = v[5].p,
@@ -63,9 +63,9 @@ int rp_hold_each(struct rp_db *db, rp_hold_fn *fn, void *ctx, struct rp_error *e
     return rp_db_query(db, RP_SQL(hold_list), NULL, each_row, &each, err);
 }
 
-int rp_hold_claimed(struct rp_db *db, int64_t place_id, int64_t after_id, struct rp_marks *out, struct rp_error *err)
+int rp_hold_claimed(struct rp_db *db, int64_t store_id, int64_t after_id, struct rp_marks *out, struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(place_id), rp_int(after_id), rp_int((int64_t)(out->max - out->n)) };
+    struct rp_value args[] = { rp_int(store_id), rp_int(after_id), rp_int((int64_t)(out->max - out->n)) };
     if (out->n == out->max) return 0;
     int r = rp_db_query(db, RP_SQL(mark_claimed), args, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "look for claimed marks") : 0;

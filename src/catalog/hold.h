@@ -11,7 +11,7 @@ enum rp_scope { RP_SCOPE_SUBJECT = 1, RP_SCOPE_PREFIX = 2, RP_SCOPE_TENANT = 3, 
 struct rp_hold {
     int64_t id;
     enum rp_scope scope;
-    int64_t place_id;  /* 0: none */
+    int64_t store_id;  /* 0: none */
     const char *key;   /* NULL: none */
     int64_t tenant_id; /* 0: none */
     const char *reason, *actor;
@@ -24,9 +24,9 @@ int rp_hold_lift(struct rp_tx *tx, int64_t id, const char *actor, struct rp_erro
 
 typedef int rp_hold_fn(void *ctx, const struct rp_hold *hold, struct rp_error *err);
 int rp_hold_each(struct rp_db *db, rp_hold_fn *fn, void *ctx, struct rp_error *err);
-/* A page of the marks of a place that are past their claim (checking, purging, or dead since: a delete of it may still be on its
+/* A page of the marks of a store that are past their claim (checking, purging, or dead since: a delete of it may still be on its
  * way): those after `after_id`, at most as many as
  * `out` has room for. */
-int rp_hold_claimed(struct rp_db *db, int64_t place_id, int64_t after_id, struct rp_marks *out, struct rp_error *err);
+int rp_hold_claimed(struct rp_db *db, int64_t store_id, int64_t after_id, struct rp_marks *out, struct rp_error *err);
 
 #endif

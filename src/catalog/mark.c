@@ -30,7 +30,7 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
     RP_ASSERT(marks->n < marks->max);
     struct rp_mark m = {
         .id = v[0].i,
-        .place_id = v[1].i,
+        .store_id = v[1].i,
         .key = rp_row_keep(marks->arena, &v[2], &failed),
         .state = (enum rp_state)v[3].i,
         .was = (enum rp_state)v[4].i,
@@ -75,7 +75,7 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
         const struct rp_mark *m = &marks[i];
         RP_ASSERT(m->state == RP_MARKED && m->due_at_ms >= m->marked_at_ms);
         const struct rp_value row[ADD_COLUMNS] = {
-            rp_int(m->id),           rp_int(m->place_id),
+            rp_int(m->id),           rp_int(m->store_id),
             rp_text(m->key),         rp_int(1),
             rp_int(m->state),        rp_int(m->state),
             rp_int(m->due_at_ms),    rp_int(m->due_at_ms),
@@ -102,13 +102,13 @@ static struct rp_value *text_rows(struct rp_tx *tx, const char *const *texts, si
     return rows;
 }
 
-int rp_marks_active(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, struct rp_marks *out,
+int rp_marks_active(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, struct rp_marks *out,
                     struct rp_error *err)
 {
-    struct rp_value place = rp_int(place_id);
+    struct rp_value store = rp_int(store_id);
     struct rp_value *rows = text_rows(tx, keys, n);
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
-    int r = rp_db_query_rows(tx->db, RP_SQL(mark_active), &place, rows, n, rp_marks_row, out, err);
+    int r = rp_db_query_rows(tx->db, RP_SQL(mark_active), &store, rows, n, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
 }
 
@@ -127,18 +127,18 @@ static int held_row(void *ctx, const struct rp_value *row, struct rp_error *err)
     return 0;
 }
 
-int rp_marks_held(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, bool *held,
+int rp_marks_held(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, bool *held,
                   struct rp_error *err)
 {
     struct rp_one any = { 0 };
-    struct rp_value place = rp_int(place_id);
+    struct rp_value store = rp_int(store_id);
     struct held_out out = { .keys = keys, .held = held, .n = n };
     memset(held, 0, n * sizeof *held);
     int r = rp_db_query(tx->db, RP_SQL(hold_any), NULL, rp_one_row, &any, err);
     if (r < 0 || any.i[0] == 0) return r;
     struct rp_value *rows = text_rows(tx, keys, n);
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
-    r = rp_db_query_rows(tx->db, RP_SQL(mark_held), &place, rows, n, held_row, &out, err);
+    r = rp_db_query_rows(tx->db, RP_SQL(mark_held), &store, rows, n, held_row, &out, err);
     return r < 0 ? rp_error_wrap(err, r, "look for holds") : 0;
 }
 
@@ -155,7 +155,7 @@ int rp_marks_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_mark
 int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err)
 {
     struct rp_one epoch = { 0 };
-    struct rp_value args[] = { rp_int(claim->place_id),
+    struct rp_value args[] = { rp_int(claim->store_id),
                                rp_int(claim->now_ms),
                                rp_int(claim->limit),
                                rp_text(claim->lease_by),

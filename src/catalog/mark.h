@@ -40,7 +40,7 @@ enum rp_end {
 };
 
 struct rp_mark {
-    int64_t id, place_id;
+    int64_t id, store_id;
     const char *key; /* of the arena it was read into, like every text here */
     enum rp_state state, was;
     int64_t next_at_ms; /* 0: never */
@@ -73,15 +73,15 @@ rp_row_fn rp_marks_row;
 /* All or RP_ECONFLICT: another writer has marked one of the subjects meanwhile. */
 int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err);
 /* Active marks of these subjects, locked. */
-int rp_marks_active(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, struct rp_marks *out,
+int rp_marks_active(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, struct rp_marks *out,
                     struct rp_error *err);
 /* Which of these subjects a hold covers: held[i]. */
-int rp_marks_held(struct rp_tx *tx, int64_t place_id, const char *const *keys, size_t n, bool *held,
+int rp_marks_held(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, bool *held,
                   struct rp_error *err);
 int rp_marks_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
 
 struct rp_claim {
-    int64_t place_id, now_ms, lease_ms, from_ms; /* from_ms: look at nothing that came due before */
+    int64_t store_id, now_ms, lease_ms, from_ms; /* from_ms: look at nothing that came due before */
     int64_t limit;
     const char *lease_by;
     bool named; /* only objects whose keys we named: of files, and copies in quarantine */
@@ -116,7 +116,7 @@ int rp_marks_identity(struct rp_tx *tx, const struct rp_mark *marks, size_t n, s
 
 int rp_mark_get(struct rp_db *db, int64_t id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err);
 /* The marks that a subject had, newest first, at most out->max. An active one is always the newest. */
-int rp_marks_history(struct rp_db *db, int64_t place_id, const char *key, struct rp_marks *out, struct rp_error *err);
+int rp_marks_history(struct rp_db *db, int64_t store_id, const char *key, struct rp_marks *out, struct rp_error *err);
 
 /* A page of marks: give the query, call until `out->n` is 0. The cursor is kept in it. */
 enum rp_marks_by {
@@ -131,7 +131,7 @@ enum rp_marks_by {
 };
 struct rp_marks_query {
     enum rp_marks_by by;
-    int64_t place_id;    /* DUE, DUE_UNHELD, PREFIX */
+    int64_t store_id;    /* DUE, DUE_UNHELD, PREFIX */
     int64_t before_ms;   /* DUE, DUE_UNHELD: looked at up to here; ENDED: ended before */
     enum rp_state state; /* ENDED */
     const char *text;    /* PREFIX, REASON */
@@ -147,12 +147,12 @@ int rp_marks_page(struct rp_db *db, struct rp_marks_query *query, struct rp_mark
 struct rp_overdue {
     int64_t marks, bytes, oldest_due_ms; /* oldest 0: none */
 };
-int rp_marks_overdue(struct rp_db *db, int64_t place_id, int64_t now_ms, struct rp_overdue *out, struct rp_error *err);
+int rp_marks_overdue(struct rp_db *db, int64_t store_id, int64_t now_ms, struct rp_overdue *out, struct rp_error *err);
 /* Those of them whose keys others named. */
-int rp_marks_overdue_plain(struct rp_db *db, int64_t place_id, int64_t now_ms, struct rp_overdue *out,
+int rp_marks_overdue_plain(struct rp_db *db, int64_t store_id, int64_t now_ms, struct rp_overdue *out,
                            struct rp_error *err);
 /* When the sweeper must look again: 0 if nothing waits. `named`: nothing but objects whose keys we named counts. */
-int rp_marks_next_of(struct rp_db *db, int64_t place_id, bool named, int64_t *next_ms, struct rp_error *err);
-int rp_marks_next(struct rp_db *db, int64_t place_id, int64_t *next_ms, struct rp_error *err);
+int rp_marks_next_of(struct rp_db *db, int64_t store_id, bool named, int64_t *next_ms, struct rp_error *err);
+int rp_marks_next(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err);
 
 #endif

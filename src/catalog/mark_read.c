@@ -25,9 +25,9 @@ int rp_mark_get(struct rp_db *db, int64_t id, struct rp_arena *arena, struct rp_
     return 0;
 }
 
-int rp_marks_history(struct rp_db *db, int64_t place_id, const char *key, struct rp_marks *out, struct rp_error *err)
+int rp_marks_history(struct rp_db *db, int64_t store_id, const char *key, struct rp_marks *out, struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(place_id), rp_text(key), rp_int((int64_t)(out->max - out->n)) };
+    struct rp_value args[] = { rp_int(store_id), rp_text(key), rp_int((int64_t)(out->max - out->n)) };
     int r = rp_db_query(db, RP_SQL(mark_history), args, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load a subject's marks") : 0;
 }
@@ -44,10 +44,10 @@ static const char *prefix_end(const char *prefix, char out[1029])
     return out;
 }
 
-static int page_by_place(struct rp_db *db, struct rp_marks_query *q, struct rp_marks *out, struct rp_error *err)
+static int page_by_store(struct rp_db *db, struct rp_marks_query *q, struct rp_marks *out, struct rp_error *err)
 {
     int64_t limit = (int64_t)out->max;
-    struct rp_value waiting[] = { rp_int(q->place_id), rp_int(q->before_ms), rp_int(q->cursor_ms), rp_int(q->cursor_id),
+    struct rp_value waiting[] = { rp_int(q->store_id), rp_int(q->before_ms), rp_int(q->cursor_ms), rp_int(q->cursor_id),
                                   rp_int(limit) };
     if (q->by == RP_BY_DUE) return rp_db_query(db, RP_SQL(mark_waiting), waiting, rp_marks_row, out, err);
     RP_ASSERT(q->by == RP_BY_DUE_UNHELD && out->max >= 1000);
@@ -57,7 +57,7 @@ static int page_by_place(struct rp_db *db, struct rp_marks_query *q, struct rp_m
 static int page_by_prefix(struct rp_db *db, struct rp_marks_query *q, struct rp_marks *out, struct rp_error *err)
 {
     char end[1029];
-    struct rp_value args[] = { rp_int(q->place_id), rp_text(q->text), rp_text(prefix_end(q->text, end)),
+    struct rp_value args[] = { rp_int(q->store_id), rp_text(q->text), rp_text(prefix_end(q->text, end)),
                                rp_text(q->cursor_key), rp_int((int64_t)out->max) };
     return rp_db_query(db, RP_SQL(mark_by_prefix), args, rp_marks_row, out, err);
 }
@@ -98,7 +98,7 @@ int rp_marks_page(struct rp_db *db, struct rp_marks_query *q, struct rp_marks *o
     struct rp_value ended[] = { rp_int(q->state), rp_int(q->cursor_ms), rp_int(q->cursor_id),
                                 rp_int((int64_t)out->max) };
     if (q->by == RP_BY_DUE || q->by == RP_BY_DUE_UNHELD)
-        r = page_by_place(db, q, out, err);
+        r = page_by_store(db, q, out, err);
     else if (q->by == RP_BY_ENDED)
         r = rp_db_query(db, RP_SQL(mark_ended), ended, rp_marks_row, out, err);
     else if (q->by == RP_BY_PREFIX)
@@ -122,29 +122,29 @@ static int read_overdue(void *ctx, const struct rp_value *row, struct rp_error *
     return 0;
 }
 
-int rp_marks_overdue(struct rp_db *db, int64_t place_id, int64_t now_ms, struct rp_overdue *out, struct rp_error *err)
+int rp_marks_overdue(struct rp_db *db, int64_t store_id, int64_t now_ms, struct rp_overdue *out, struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(place_id), rp_int(now_ms) };
+    struct rp_value args[] = { rp_int(store_id), rp_int(now_ms) };
     int r = rp_db_query(db, RP_SQL(mark_overdue), args, read_overdue, out, err);
     return r < 0 ? rp_error_wrap(err, r, "count overdue marks") : 0;
 }
 
-int rp_marks_overdue_plain(struct rp_db *db, int64_t place_id, int64_t now_ms, struct rp_overdue *out,
+int rp_marks_overdue_plain(struct rp_db *db, int64_t store_id, int64_t now_ms, struct rp_overdue *out,
                            struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(place_id), rp_int(now_ms) };
+    struct rp_value args[] = { rp_int(store_id), rp_int(now_ms) };
     int r = rp_db_query(db, RP_SQL(mark_overdue_plain), args, read_overdue, out, err);
     return r < 0 ? rp_error_wrap(err, r, "count overdue marks") : 0;
 }
 
-int rp_marks_next(struct rp_db *db, int64_t place_id, int64_t *next_ms, struct rp_error *err)
+int rp_marks_next(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err)
 {
-    return rp_marks_next_of(db, place_id, false, next_ms, err);
+    return rp_marks_next_of(db, store_id, false, next_ms, err);
 }
 
-int rp_marks_next_of(struct rp_db *db, int64_t place_id, bool named, int64_t *next_ms, struct rp_error *err)
+int rp_marks_next_of(struct rp_db *db, int64_t store_id, bool named, int64_t *next_ms, struct rp_error *err)
 {
-    struct rp_value arg = rp_int(place_id);
+    struct rp_value arg = rp_int(store_id);
     struct rp_one one = { 0 };
     int r = rp_db_query(db, named ? RP_SQL(mark_next_named) : RP_SQL(mark_next), &arg, rp_one_row, &one, err);
     if (r < 0) return rp_error_wrap(err, r, "look for the next due mark");

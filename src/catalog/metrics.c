@@ -13,10 +13,10 @@ static int count(struct rp_db *db, const struct rp_sql *sql, const struct rp_val
     return r;
 }
 
-int rp_count_overdue(struct rp_db *db, int64_t place_id, int64_t now_ms, int64_t most, int64_t *out,
+int rp_count_overdue(struct rp_db *db, int64_t store_id, int64_t now_ms, int64_t most, int64_t *out,
                      struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(place_id), rp_int(now_ms), rp_int(most) };
+    struct rp_value args[] = { rp_int(store_id), rp_int(now_ms), rp_int(most) };
     int r = count(db, RP_SQL(metrics_overdue), args, out, err);
     return r < 0 ? rp_error_wrap(err, r, "count marks that are overdue") : 0;
 }

@@ -5,8 +5,8 @@
 
 #include "catalog/catalog.h"
 
-/* Marks of a place that are past due and not in anybody's hands, counted up to `most`. */
-int rp_count_overdue(struct rp_db *db, int64_t place_id, int64_t now_ms, int64_t most, int64_t *out,
+/* Marks of a store that are past due and not in anybody's hands, counted up to `most`. */
+int rp_count_overdue(struct rp_db *db, int64_t store_id, int64_t now_ms, int64_t most, int64_t *out,
                      struct rp_error *err);
 /* Dead letters that wait for a person, counted up to `most`. */
 int rp_count_dead(struct rp_db *db, int64_t most, int64_t *out, struct rp_error *err);

@@ -14,16 +14,16 @@
 
 /* States and scopes appear as numbers here; tests/unit/test_state.c holds them against their names. */
 #define MARK_COLUMNS                                                                                                   \
-    "id, place_id, key, state, was, next_at, due_at, marked_at, fence, attempts, checks, tenant_id, run_id, etag, "    \
+    "id, store_id, key, state, was, next_at, due_at, marked_at, fence, attempts, checks, tenant_id, run_id, etag, "    \
     "version, size_bytes, modified_ms, annotated, outcome, ended_at, reason, actor, note, file_id"
 #define MARK_TYPES "iisiiiiiiiiiissiiiiisssi"
 
-/* True for a subject (place, key, tenant) that an active hold covers. */
-#define HELD(place, key, tenant)                                                                                       \
+/* True for a subject (store, key, tenant) that an active hold covers. */
+#define HELD(store, key, tenant)                                                                                       \
     "(EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 4)"                                         \
-    " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 1 AND h.place_id = " place               \
+    " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 1 AND h.store_id = " store               \
     " AND h.key = " key ")"                                                                                            \
-    " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 2 AND h.place_id = " place               \
+    " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 2 AND h.store_id = " store               \
     " AND substr(" key ", 1, length(h.key)) = h.key)"                                                                  \
     " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 3 AND h.tenant_id = " tenant "))"
 
@@ -58,15 +58,15 @@
     X(lane_list,       "",     NULL,  "iib",                                                                           \
       "SELECT lane, seq, head FROM lane ORDER BY lane")                                                                \
                                                                                                                        \
-    X(place_list,      "",     NULL,  "iisi",                                                                          \
-      "SELECT id, kind, name, owned_at FROM place ORDER BY id")                                                        \
-    X(place_find,      "s",    NULL,  "iisi",                                                                          \
-      "SELECT id, kind, name, owned_at FROM place WHERE name = $1")                                                    \
-    X(place_add,       "is",   NULL,  NULL,                                                                            \
-      "INSERT INTO place (id, kind, name) SELECT COALESCE(MAX(id), 0) + 1, $1, $2 FROM place WHERE true "              \
+    X(store_list,      "",     NULL,  "iisi",                                                                          \
+      "SELECT id, kind, name, owned_at FROM store ORDER BY id")                                                        \
+    X(store_find,      "s",    NULL,  "iisi",                                                                          \
+      "SELECT id, kind, name, owned_at FROM store WHERE name = $1")                                                    \
+    X(store_add,       "is",   NULL,  NULL,                                                                            \
+      "INSERT INTO store (id, kind, name) SELECT COALESCE(MAX(id), 0) + 1, $1, $2 FROM store WHERE true "              \
       "ON CONFLICT DO NOTHING")                                                                                        \
-    X(place_owned,     "ii",   NULL,  NULL,                                                                            \
-      "UPDATE place SET owned_at = $2 WHERE id = $1 AND owned_at IS NULL")                                             \
+    X(store_owned,     "ii",   NULL,  NULL,                                                                            \
+      "UPDATE store SET owned_at = $2 WHERE id = $1 AND owned_at IS NULL")                                             \
                                                                                                                        \
     X(audit_add,       "",     "iiissiisbb", NULL,                                                                     \
       "@INSERT audit (lane, seq, at, event, actor, mark_id, tenant_id, details, digest, hash) VALUES @ROWS")       \
@@ -86,37 +86,37 @@
       "UPDATE audit SET details = NULL WHERE lane = $1 AND seq = $2")                                                  \
                                                                                                                        \
     X(tally_add,       "i",    "iiii", NULL,                                                                           \
-      "INSERT INTO tally (lane, place_id, state, marks, bytes) "                                                       \
+      "INSERT INTO tally (lane, store_id, state, marks, bytes) "                                                       \
       "SELECT $1, v.column1, v.column2, v.column3, v.column4 FROM (VALUES @ROWS) AS v WHERE true "                     \
-      "ON CONFLICT (lane, place_id, state) DO UPDATE "                                                                 \
+      "ON CONFLICT (lane, store_id, state) DO UPDATE "                                                                 \
       "SET marks = tally.marks + excluded.marks, bytes = tally.bytes + excluded.bytes")                                \
     X(tally_sums,      "",     NULL,  "iiii",                                                                          \
-      "SELECT place_id, state, CAST(SUM(marks) AS BIGINT), CAST(SUM(bytes) AS BIGINT) FROM tally "                     \
-      "GROUP BY place_id, state ORDER BY place_id, state")                                                             \
+      "SELECT store_id, state, CAST(SUM(marks) AS BIGINT), CAST(SUM(bytes) AS BIGINT) FROM tally "                     \
+      "GROUP BY store_id, state ORDER BY store_id, state")                                                             \
                                                                                                                        \
     X(mark_add,        "",     "iisiiiiiiiiiissiissi", NULL,                                                           \
-      "@INSERT mark (id, place_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "       \
+      "@INSERT mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "       \
       "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id) VALUES @ROWS "               \
-      "ON CONFLICT (place_id, key, active) DO NOTHING")                                                                \
+      "ON CONFLICT (store_id, key, active) DO NOTHING")                                                                \
     X(mark_claim,      "iiisii", NULL, MARK_TYPES,                                                                     \
-      "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE place_id = $1 AND next_at IS NOT NULL "         \
-      "AND next_at <= $2 AND next_at >= $6 AND state IN (1, 2, 3) AND NOT " HELD("m.place_id", "m.key", "m.tenant_id") \
-      " ORDER BY place_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
+      "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "         \
+      "AND next_at <= $2 AND next_at >= $6 AND state IN (1, 2, 3) AND NOT " HELD("m.store_id", "m.key", "m.tenant_id") \
+      " ORDER BY store_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
       "UPDATE mark SET was = state, fence = fence + 1, lease_by = $4, next_at = $5, "                                  \
       "state = CASE WHEN state = 1 AND checks > 0 THEN 2 WHEN state = 1 THEN 3 ELSE state END "                        \
       "FROM due WHERE id = due.due_id RETURNING " MARK_COLUMNS)                                                        \
     X(mark_claim_named, "iiisii", NULL, MARK_TYPES,                                                                    \
-      "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE place_id = $1 AND next_at IS NOT NULL "         \
+      "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "         \
       "AND next_at <= $2 AND next_at >= $6 AND state IN (1, 2, 3) AND " NAMED("m")                                     \
-      " AND NOT " HELD("m.place_id", "m.key", "m.tenant_id")                                                           \
-      " ORDER BY place_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
+      " AND NOT " HELD("m.store_id", "m.key", "m.tenant_id")                                                           \
+      " ORDER BY store_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
       "UPDATE mark SET was = state, fence = fence + 1, lease_by = $4, next_at = $5, "                                  \
       "state = CASE WHEN state = 1 AND checks > 0 THEN 2 WHEN state = 1 THEN 3 ELSE state END "                        \
       "FROM due WHERE id = due.due_id RETURNING " MARK_COLUMNS)                                                        \
     X(mark_due_peek,   "iiii", NULL,  MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM mark m WHERE place_id = $1 AND next_at IS NOT NULL "                               \
-      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND NOT " HELD("m.place_id", "m.key", "m.tenant_id")             \
-      " ORDER BY place_id, next_at, id LIMIT 1000")                                                                    \
+      "SELECT " MARK_COLUMNS " FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "                               \
+      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND NOT " HELD("m.store_id", "m.key", "m.tenant_id")             \
+      " ORDER BY store_id, next_at, id LIMIT 1000")                                                                    \
     X(mark_move,       "",     "iiiiiiiiisi", "i",                                                                     \
       "UPDATE mark SET state = v.column4, was = v.column3, active = v.column5, next_at = v.column6, "                  \
       "attempts = v.column7, outcome = v.column8, ended_at = v.column9, note = v.column10, lease_by = NULL, "          \
@@ -135,15 +135,15 @@
     X(mark_lock,       "",     "i",   MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON id = v.column1 @FOR_UPDATE_OF(mark)")             \
     X(mark_active,     "i",    "s",   MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON place_id = $1 AND key = v.column1 "               \
+      "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON store_id = $1 AND key = v.column1 "               \
       "AND active = 1 @FOR_UPDATE_OF(mark)")                                                                           \
     X(mark_held,       "i",    "s",   "s",                                                                             \
       "SELECT v.column1 FROM (VALUES @ROWS) AS v WHERE " HELD("$1", "v.column1", "0"))                                 \
     X(mark_history,    "isi",  NULL,  MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND key = $2 ORDER BY id DESC LIMIT $3")                  \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND key = $2 ORDER BY id DESC LIMIT $3")                  \
     X(mark_waiting,    "iiiii", NULL, MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND next_at IS NOT NULL AND next_at <= $2 "               \
-      "AND (next_at, id) > ($3, $4) ORDER BY place_id, next_at, id LIMIT $5")                                          \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND next_at IS NOT NULL AND next_at <= $2 "               \
+      "AND (next_at, id) > ($3, $4) ORDER BY store_id, next_at, id LIMIT $5")                                          \
     X(mark_ended,      "iiii", NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE state = $1 AND ended_at IS NOT NULL "                                   \
       "AND (ended_at, id) < ($2, $3) ORDER BY state DESC, ended_at DESC, id DESC LIMIT $4")                            \
@@ -151,8 +151,8 @@
       "SELECT " MARK_COLUMNS " FROM mark WHERE id IN (SELECT d.mark_id FROM dead_letter d WHERE d.open IS NOT NULL "   \
       "AND d.id > 0) AND id > $1 ORDER BY id LIMIT $2")                                                                \
     X(mark_by_prefix,  "isssi", NULL, MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND key >= $2 AND key <= $3 AND key > $4 "                \
-      "AND active = 1 ORDER BY place_id, key LIMIT $5")                                                                \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND key >= $2 AND key <= $3 AND key > $4 "                \
+      "AND active = 1 ORDER BY store_id, key LIMIT $5")                                                                \
     X(mark_by_reason,  "sii",  NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE reason = $1 AND active IS NOT NULL AND id > $2 "                        \
       "ORDER BY reason, id LIMIT $3")                                                                                  \
@@ -162,27 +162,27 @@
       "SELECT " MARK_COLUMNS " FROM mark WHERE id > $1 ORDER BY id LIMIT $2")                                          \
     X(mark_overdue,    "ii",   NULL,  "iii",                                                                           \
       "SELECT COUNT(*), MIN(due_at), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM mark "                          \
-      "WHERE place_id = $1 AND next_at IS NOT NULL AND next_at <= $2")                                                 \
+      "WHERE store_id = $1 AND next_at IS NOT NULL AND next_at <= $2")                                                 \
     X(mark_next,       "i",    NULL,  "i",                                                                             \
-      "SELECT MIN(next_at) FROM mark WHERE place_id = $1 AND next_at IS NOT NULL")                                     \
+      "SELECT MIN(next_at) FROM mark WHERE store_id = $1 AND next_at IS NOT NULL")                                     \
     X(mark_next_named, "i",    NULL,  "i",                                                                             \
-      "SELECT next_at FROM mark m WHERE place_id = $1 AND next_at IS NOT NULL AND " NAMED("m")                         \
-      " ORDER BY place_id, next_at, id LIMIT 1")                                                                       \
+      "SELECT next_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL AND " NAMED("m")                         \
+      " ORDER BY store_id, next_at, id LIMIT 1")                                                                       \
     X(mark_overdue_plain, "ii", NULL, "iii",                                                                           \
       "SELECT COUNT(*), MIN(due_at), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM mark m "                        \
-      "WHERE place_id = $1 AND next_at IS NOT NULL AND next_at <= $2 AND NOT " NAMED("m"))                             \
+      "WHERE store_id = $1 AND next_at IS NOT NULL AND next_at <= $2 AND NOT " NAMED("m"))                             \
     X(mark_claimed,    "iii",  NULL,  MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND state IN (2, 3) AND id > $2 UNION ALL "               \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE place_id = $1 AND id > $2 AND state = 6 AND was = 3 "                   \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND state IN (2, 3) AND id > $2 UNION ALL "               \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND id > $2 AND state = 6 AND was = 3 "                   \
       "AND id IN (SELECT mark_id FROM dead_letter WHERE open IS NOT NULL) ORDER BY 1 LIMIT $3")                        \
                                                                                                                        \
     X(hold_add,        "iiisissi", NULL, NULL,                                                                         \
-      "INSERT INTO hold (id, scope, place_id, key, tenant_id, reason, actor, placed_at) "                              \
+      "INSERT INTO hold (id, scope, store_id, key, tenant_id, reason, actor, placed_at) "                              \
       "VALUES ($1, $2, $3, $4, $5, $6, $7, $8)")                                                                       \
     X(hold_lift,       "iis",  NULL,  "i",                                                                             \
       "UPDATE hold SET lifted_at = $2, lifted_by = $3 WHERE id = $1 AND lifted_at IS NULL RETURNING id")               \
     X(hold_list,       "",     NULL,  "iiisissi",                                                                      \
-      "SELECT id, scope, place_id, key, tenant_id, reason, actor, placed_at FROM hold WHERE lifted_at IS NULL "        \
+      "SELECT id, scope, store_id, key, tenant_id, reason, actor, placed_at FROM hold WHERE lifted_at IS NULL "        \
       "ORDER BY id")                                                                                                   \
     X(hold_any,        "",     NULL,  "i",                                                                             \
       "SELECT COUNT(*) FROM (SELECT 1 FROM hold WHERE lifted_at IS NULL LIMIT 1) AS h")                                \

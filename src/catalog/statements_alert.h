@@ -23,11 +23,11 @@
       "AND cleared_at IS NOT DISTINCT FROM $3 AND told_at IS NULL")                                                    \
                                                                                                                        \
     X(figure_overdue,  "iii",  NULL,  "ii",                                                                            \
-      "SELECT COUNT(*), MIN(due_at) FROM (SELECT due_at FROM mark WHERE place_id = $1 AND next_at IS NOT NULL "        \
-      "AND next_at <= $2 ORDER BY place_id, next_at, id LIMIT $3) AS few")                                             \
+      "SELECT COUNT(*), MIN(due_at) FROM (SELECT due_at FROM mark WHERE store_id = $1 AND next_at IS NOT NULL "        \
+      "AND next_at <= $2 ORDER BY store_id, next_at, id LIMIT $3) AS few")                                             \
     X(figure_claimed,  "ii",   NULL,  "ii",                                                                            \
-      "SELECT COUNT(*), MIN(due_at) FROM (SELECT due_at FROM mark WHERE place_id = $1 AND state IN (2, 3) "            \
-      "ORDER BY place_id, id LIMIT $2) AS few")                                                                        \
+      "SELECT COUNT(*), MIN(due_at) FROM (SELECT due_at FROM mark WHERE store_id = $1 AND state IN (2, 3) "            \
+      "ORDER BY store_id, id LIMIT $2) AS few")                                                                        \
     X(figure_runs,     "i",    NULL,  "i",                                                                             \
       "SELECT COUNT(*) FROM run_record WHERE run_id >= $1")                                                            \
     X(figure_run_errors, "i",  NULL,  "i",                                                                             \

@@ -6,16 +6,16 @@
 
 /* Statuses appear as numbers here; tests/unit/test_state.c holds them against their names. */
 #define FILE_COLUMNS                                                                                                   \
-    "id, tenant_id, name, live_name, place_id, key, status, was, shown, size_bytes, content_type, checksum, etag, "    \
+    "id, tenant_id, name, live_name, store_id, key, status, was, shown, size_bytes, content_type, checksum, etag, "    \
     "version, modified_ms, mark_id, parent_id, source_id, txn_id, replaces_id, deleted_with, url_ends_at, "            \
     "process_key, metadata, created_at, changed_at"
 #define FILE_TYPES "iissisiiiisbssiiiiiiiissii"
 #define F_COLUMNS                                                                                                      \
-    "f.id, f.tenant_id, f.name, f.live_name, f.place_id, f.key, f.status, f.was, f.shown, f.size_bytes, "              \
+    "f.id, f.tenant_id, f.name, f.live_name, f.store_id, f.key, f.status, f.was, f.shown, f.size_bytes, "              \
     "f.content_type, f.checksum, f.etag, f.version, f.modified_ms, f.mark_id, f.parent_id, f.source_id, f.txn_id, "    \
     "f.replaces_id, f.deleted_with, f.url_ends_at, f.process_key, f.metadata, f.created_at, f.changed_at"
 #define M_COLUMNS                                                                                                      \
-    "m.id, m.place_id, m.key, m.state, m.was, m.next_at, m.due_at, m.marked_at, m.fence, m.attempts, m.checks, "       \
+    "m.id, m.store_id, m.key, m.state, m.was, m.next_at, m.due_at, m.marked_at, m.fence, m.attempts, m.checks, "       \
     "m.tenant_id, m.run_id, m.etag, m.version, m.size_bytes, m.modified_ms, m.annotated, m.outcome, m.ended_at, "      \
     "m.reason, m.actor, m.note, m.file_id"
 #define FILE_PAGE(status) "SELECT * FROM (SELECT " FILE_COLUMNS " FROM file WHERE tenant_id = $1 AND status = " status
@@ -23,7 +23,7 @@
 /* clang-format off */
 #define RP_STATEMENTS_FILE(X)                                                                                          \
     X(file_add,        "",     "iisisiiisbsssiiiiiiisii", NULL,                                                        \
-      "@INSERT file (id, tenant_id, name, place_id, key, status, was, size_bytes, content_type, checksum, etag, "  \
+      "@INSERT file (id, tenant_id, name, store_id, key, status, was, size_bytes, content_type, checksum, etag, "  \
       "version, metadata, modified_ms, mark_id, parent_id, source_id, txn_id, replaces_id, url_ends_at, process_key, " \
       "created_at, changed_at) VALUES @ROWS")                                                                          \
     X(file_lock,       "",     "i",   FILE_TYPES,                                                                      \
@@ -49,7 +49,7 @@
     X(file_members,    "i",    NULL,  FILE_TYPES,                                                                      \
       "SELECT " FILE_COLUMNS " FROM file WHERE txn_id = $1 ORDER BY id LIMIT 1001")                                    \
     X(file_of_keys,    "i",    "s",   "si",                                                                            \
-      "SELECT f.key, f.id FROM (VALUES @ROWS) AS v JOIN file f ON f.place_id = $1 AND f.key = v.column1 "              \
+      "SELECT f.key, f.id FROM (VALUES @ROWS) AS v JOIN file f ON f.store_id = $1 AND f.key = v.column1 "              \
       "WHERE f.status < 5")                                                                                            \
     X(file_save,       "",     "iiisissiiisbi", NULL,                                                                  \
       "UPDATE file SET status = v.column2, was = v.column3, live_name = v.column4, shown = v.column5, "                \

@@ -7,7 +7,7 @@
 /* clang-format off */
 #define RP_STATEMENTS_METRICS(X)                                                                                       \
     X(metrics_overdue, "iii",  NULL,  "i",                                                                             \
-      "SELECT COUNT(*) FROM (SELECT 1 FROM mark WHERE place_id = $1 AND next_at IS NOT NULL AND next_at <= $2 "        \
+      "SELECT COUNT(*) FROM (SELECT 1 FROM mark WHERE store_id = $1 AND next_at IS NOT NULL AND next_at <= $2 "        \
       "LIMIT $3) AS m")                                                                                                \
     X(metrics_dead,    "i",    NULL,  "i",                                                                             \
       "SELECT COUNT(*) FROM (SELECT 1 FROM dead_letter WHERE open IS NOT NULL LIMIT $1) AS d")                         \

@@ -109,31 +109,31 @@ const char *rp_show_size(int64_t bytes, char out[RP_SIZE_TEXT])
     return out;
 }
 
-/* ---- subjects and places ---- */
+/* ---- subjects and stores ---- */
 
 int rp_names_load(struct rp_cli *cli, struct rp_names *out, struct rp_error *err)
 {
-    return rp_place_list(cli->session.catalog->db, out->rows, RP_PLACES_MAX, &out->n, err);
+    return rp_store_list(cli->session.catalog->db, out->rows, RP_NAMES_MAX, &out->n, err);
 }
 
-const char *rp_names_of(const struct rp_names *names, int64_t place_id)
+const char *rp_names_of(const struct rp_names *names, int64_t store_id)
 {
     for (size_t i = 0; i < names->n; i++)
-        if (names->rows[i].id == place_id) return names->rows[i].name;
+        if (names->rows[i].id == store_id) return names->rows[i].name;
     return "?";
 }
 
-int rp_cli_place_of(struct rp_cli *cli, int64_t place_id, struct rp_place **out, struct rp_error *err)
+int rp_cli_store_of(struct rp_cli *cli, int64_t store_id, struct rp_store **out, struct rp_error *err)
 {
     struct rp_session *s = &cli->session;
     for (size_t i = 0; i < s->config.n_stores; i++) {
-        if (s->places[i].store == NULL || s->places[i].id != place_id) continue;
-        *out = &s->places[i];
+        if (s->stores[i].backend == NULL || s->stores[i].id != store_id) continue;
+        *out = &s->stores[i];
         return 0;
     }
     struct rp_names names;
     int r = rp_names_load(cli, &names, err);
-    return r < 0 ? r : rp_session_place(s, rp_names_of(&names, place_id), out, err);
+    return r < 0 ? r : rp_session_store(s, rp_names_of(&names, store_id), out, err);
 }
 
 int rp_cli_subject(struct rp_cli *cli, const char *text, struct rp_arena *arena, struct rp_subject *out,
@@ -145,12 +145,12 @@ int rp_cli_subject(struct rp_cli *cli, const char *text, struct rp_arena *arena,
     int r = rp_session_subject(&cli->session, text, &subject, err);
     if (r == 0 && subject.file_id != 0) {
         r = rp_file_get(cli->session.catalog->db, subject.file_id, arena, &file, err);
-        if (r == 0) r = rp_cli_place_of(cli, file.place_id, &subject.place, err);
+        if (r == 0) r = rp_cli_store_of(cli, file.store_id, &subject.store, err);
         if (r == 0) subject.key = file.key;
     }
     if (r == 0 && subject.mark_id != 0) {
         r = rp_mark_get(cli->session.catalog->db, subject.mark_id, arena, &mark, err);
-        if (r == 0) r = rp_cli_place_of(cli, mark.place_id, &subject.place, err);
+        if (r == 0) r = rp_cli_store_of(cli, mark.store_id, &subject.store, err);
         if (r == 0) subject.key = mark.key;
     }
     if (r == 0) *out = subject;
@@ -160,15 +160,15 @@ int rp_cli_subject(struct rp_cli *cli, const char *text, struct rp_arena *arena,
 int rp_cli_prefix(struct rp_cli *cli, const char *text, struct rp_subject *out, struct rp_error *err)
 {
     char name[64];
-    struct rp_place *place;
+    struct rp_store *store;
     const char *colon = strchr(text, ':');
     size_t n = colon != NULL ? (size_t)(colon - text) : strlen(text);
     const char *prefix = colon != NULL ? colon + 1 : "";
     if (n == 0 || n >= sizeof name) return rp_error_set(err, RP_EINVAL, "'%.64s' is not STORE:PREFIX", text);
     snprintf(name, sizeof name, "%.*s", (int)n, text);
-    int r = rp_session_place(&cli->session, name, &place, err);
+    int r = rp_session_store(&cli->session, name, &store, err);
     if (r == 0 && prefix[0] != 0) r = rp_key_check(prefix, strlen(prefix), err);
-    if (r == 0) *out = (struct rp_subject){ .place = place, .key = prefix };
+    if (r == 0) *out = (struct rp_subject){ .store = store, .key = prefix };
     return r;
 }
 
@@ -176,7 +176,7 @@ int rp_cli_foreign_key(const struct rp_subject *subject, struct rp_error *err)
 {
     if (strncmp(subject->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) != 0) return 0;
     return rp_error_set(err, RP_EINVAL, "%s:%s: keys under " RP_STORE_OWN " are Reprieve's own",
-                        subject->place->config->name, subject->key);
+                        subject->store->config->name, subject->key);
 }
 
 int rp_cli_id(const char *text, enum rp_id_kind kind, int64_t *out, struct rp_error *err)

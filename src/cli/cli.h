@@ -46,21 +46,21 @@ const char *rp_show_subject(const char *store, const char *key, char out[RP_SHOW
 const char *rp_show_when(int64_t ms, int64_t now_ms, char out[RP_WHEN_TEXT]);
 const char *rp_show_size(int64_t bytes, char out[RP_SIZE_TEXT]);
 
-/* ---- subjects and places ---- */
+/* ---- subjects and stores ---- */
 
-#define RP_PLACES_MAX 256
+#define RP_NAMES_MAX 256
 
-/* Names of places by their id, also of stores that are no longer configured. */
+/* Names of stores by their id, also of stores that are no longer configured. */
 struct rp_names {
-    struct rp_place_row rows[RP_PLACES_MAX];
+    struct rp_store_row rows[RP_NAMES_MAX];
     size_t n;
 };
 int rp_names_load(struct rp_cli *cli, struct rp_names *out, struct rp_error *err);
-const char *rp_names_of(const struct rp_names *names, int64_t place_id);
+const char *rp_names_of(const struct rp_names *names, int64_t store_id);
 
 /* Opens the store that a mark is of. */
-int rp_cli_place_of(struct rp_cli *cli, int64_t place_id, struct rp_place **out, struct rp_error *err);
-/* STORE:KEY, or the id of a mark or a file: then place and key are that one's, the key in the arena, and its id stays set. */
+int rp_cli_store_of(struct rp_cli *cli, int64_t store_id, struct rp_store **out, struct rp_error *err);
+/* STORE:KEY, or the id of a mark or a file: then store and key are that one's, the key in the arena, and its id stays set. */
 int rp_cli_subject(struct rp_cli *cli, const char *text, struct rp_arena *arena, struct rp_subject *out,
                    struct rp_error *err);
 /* STORE:PREFIX, where the prefix may be empty. */

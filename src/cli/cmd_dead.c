@@ -91,7 +91,7 @@ static int load_one(struct page *page, const char *text, struct rp_error *err)
 
 static const char *store_of(const struct page *page, const struct letter *letter)
 {
-    return rp_names_of(&page->names, letter->mark.place_id);
+    return rp_names_of(&page->names, letter->mark.store_id);
 }
 
 /* ---- list and show ---- */

@@ -116,16 +116,16 @@ static void check_clock(struct doctor *d)
 
 /* ---- stores ---- */
 
-static void check_owner(struct doctor *d, struct rp_place *place, const char *check)
+static void check_owner(struct doctor *d, struct rp_store *store, const char *check)
 {
     struct rp_error why = { 0 };
     struct rp_owner owner;
     char remedy[128];
-    if (rp_owner_look(d->cli->session.catalog, place, &owner, &why) < 0) {
+    if (rp_owner_look(d->cli->session.catalog, store, &owner, &why) < 0) {
         judge_error(d, FAIL, check, &why, "");
         return;
     }
-    snprintf(remedy, sizeof remedy, "purging is stopped there; look, then `reprieve recover %s`", place->config->name);
+    snprintf(remedy, sizeof remedy, "purging is stopped there; look, then `reprieve recover %s`", store->config->name);
     bool fine = owner.ownership == RP_OWNER_OURS || owner.ownership == RP_OWNER_NONE;
     judge(d, fine ? OK : FAIL, check, remedy, "owner record: %s", rp_ownership_text(owner.ownership));
 }
@@ -142,10 +142,10 @@ static const char *sentence_of(enum rp_level level)
 }
 
 /* What a program can read of a probe; people have a line each. */
-static json_t *findings_json(const struct rp_place *place, const struct rp_probed *probed)
+static json_t *findings_json(const struct rp_store *store, const struct rp_probed *probed)
 {
     json_t *o = json_object(), *findings = json_array();
-    rp_json_set(o, "level", json_string(rp_level_name(rp_place_level(place))));
+    rp_json_set(o, "level", json_string(rp_level_name(rp_store_level(store))));
     for (size_t i = 0; i < probed->n_findings; i++) {
         json_t *f = json_object();
         rp_json_set(f, "name", json_string(probed->findings[i].name));
@@ -169,22 +169,22 @@ static void say_findings(const struct doctor *d, const struct rp_probed *probed)
                rp_show(probed->findings[i].says, shown));
 }
 
-static bool check_probe(struct doctor *d, struct rp_place *place, const char *check)
+static bool check_probe(struct doctor *d, struct rp_store *store, const char *check)
 {
-    const struct rp_store_config *config = place->config;
+    const struct rp_store_config *config = store->config;
     struct rp_error why = { 0 };
     struct rp_probed probed = { 0 };
     bool observes = config->mode == RP_MODE_OBSERVE, bucket = rp_config_is_s3(config);
-    if (rp_standing_probe(d->cli->session.catalog, place, &why) < 0) {
+    if (rp_standing_probe(d->cli->session.catalog, store, &why) < 0) {
         judge_error(d, FAIL, check, &why,
                     bucket ? "see that the endpoint answers and its keys may read, list and, in this mode, write"
                            : "give this user the right to read and write there");
         return false;
     }
-    (void)rp_standing_probed(place, &probed);
-    enum rp_level level = rp_place_level(place);
-    if (d->cli->json) d->more = findings_json(place, &probed);
-    judge(d, rp_place_is_weak(place) ? WARN : OK, check,
+    (void)rp_standing_probed(store, &probed);
+    enum rp_level level = rp_store_level(store);
+    if (d->cli->json) d->more = findings_json(store, &probed);
+    judge(d, rp_store_is_weak(store) ? WARN : OK, check,
           "marks of plain objects are refused and wait; files that the daemon named go on. Versioning of the bucket "
           "ends it, allow_window_deletes: true accepts the risk",
           "%s, mode %s, guarantee %s: %s%s", config->type, rp_mode_name(config->mode), rp_level_name(level),
@@ -197,33 +197,33 @@ static bool check_probe(struct doctor *d, struct rp_place *place, const char *ch
 }
 
 /* A promise about keys that was seen broken. */
-static void check_keys(struct doctor *d, const struct rp_place *place, const char *check)
+static void check_keys(struct doctor *d, const struct rp_store *store, const char *check)
 {
     char when[RP_WHEN_TEXT];
-    int64_t at_ms = rp_standing_changed_at_ms(place);
-    if (place->config->keys != RP_KEYS_WRITE_ONCE || at_ms == 0) return;
+    int64_t at_ms = rp_standing_changed_at_ms(store);
+    if (store->config->keys != RP_KEYS_WRITE_ONCE || at_ms == 0) return;
     judge(d, WARN, check, "take keys: write_once out of the configuration",
           "keys: write_once is declared, but an object was seen changed under its key, %s",
           rp_show_when(at_ms, rp_session_now_ms(&d->cli->session), when));
 }
 
 /* Where its keys come from, never what they are. Asked after the probe, which has looked for them. */
-static void check_credentials(struct doctor *d, const struct rp_place *place, const char *check)
+static void check_credentials(struct doctor *d, const struct rp_store *store, const char *check)
 {
-    const struct rp_store_config *config = place->config;
+    const struct rp_store_config *config = store->config;
     char source[64] = "";
-    rp_s3_credentials_source(rp_s3_of(place->store)->credentials, source);
+    rp_s3_credentials_source(rp_s3_of(store->backend)->credentials, source);
     judge(d, OK, check, "", "bucket %s at %s; its keys come from %s", config->bucket,
           config->endpoint[0] != 0 ? config->endpoint : "AWS",
           source[0] != 0 ? source : "where AWS tools look, and were not needed yet");
 }
 
-static void check_store_clock(struct doctor *d, struct rp_place *place, const char *check)
+static void check_store_clock(struct doctor *d, struct rp_store *store, const char *check)
 {
     struct rp_error why = { 0 };
     char apart[RP_TIME_TEXT];
-    int r = rp_standing_ask_clock(place, d->cli->session.catalog->clock, &why);
-    int64_t ahead_ms = rp_standing_clock_ahead_ms(place);
+    int r = rp_standing_ask_clock(store, d->cli->session.catalog->clock, &why);
+    int64_t ahead_ms = rp_standing_clock_ahead_ms(store);
     if (r < 0) {
         judge_error(d, FAIL, check, &why, "");
         return;
@@ -235,14 +235,14 @@ static void check_store_clock(struct doctor *d, struct rp_place *place, const ch
           rp_duration_format(ms, apart), ahead_ms < 0 ? "behind" : "ahead of");
 }
 
-static void check_overdue(struct doctor *d, const struct rp_place *place, const char *check)
+static void check_overdue(struct doctor *d, const struct rp_store *store, const char *check)
 {
     struct rp_session *s = &d->cli->session;
     struct rp_error why = { 0 };
     struct rp_overdue due = { 0 };
     char oldest[RP_WHEN_TEXT] = "";
     int64_t now_ms = rp_session_now_ms(s);
-    if (rp_marks_overdue(s->catalog->db, place->id, now_ms, &due, &why) < 0) {
+    if (rp_marks_overdue(s->catalog->db, store->id, now_ms, &due, &why) < 0) {
         judge_error(d, FAIL, check, &why, "");
         return;
     }
@@ -252,36 +252,36 @@ static void check_overdue(struct doctor *d, const struct rp_place *place, const 
           "due marks: %" PRId64 "%s%s", due.marks, due.marks > 0 ? ", the oldest since " : "", oldest);
 }
 
-static void check_references(struct doctor *d, struct rp_place *place, const char *check)
+static void check_references(struct doctor *d, struct rp_store *store, const char *check)
 {
     struct rp_error why = { 0 };
-    if (place->guard == NULL) return;
-    if (rp_guard_check(place->guard, &why) < 0)
+    if (store->guard == NULL) return;
+    if (rp_guard_check(store->guard, &why) < 0)
         judge_error(d, FAIL, check, &why, "guarded marks are not purged until every look-up answers");
     else
-        judge(d, OK, check, "", "references: %zu look-ups answer", place->config->n_referenced_by);
+        judge(d, OK, check, "", "references: %zu look-ups answer", store->config->n_referenced_by);
 }
 
 static void check_store(struct doctor *d, const struct rp_store_config *config)
 {
     struct rp_error why = { 0 };
-    struct rp_place *place;
+    struct rp_store *store;
     char check[80];
     snprintf(check, sizeof check, "store %s", config->name);
-    if (rp_session_place(&d->cli->session, config->name, &place, &why) < 0) {
+    if (rp_session_store(&d->cli->session, config->name, &store, &why) < 0) {
         judge_error(d, FAIL, check, &why,
                     rp_config_is_s3(config) ? "correct the store's settings"
                                             : "see that the directory exists and this user may read it");
         return;
     }
-    bool answers = check_probe(d, place, check);
-    if (rp_config_is_s3(config)) check_credentials(d, place, check);
-    check_keys(d, place, check);
+    bool answers = check_probe(d, store, check);
+    if (rp_config_is_s3(config)) check_credentials(d, store, check);
+    check_keys(d, store, check);
     /* one that does not answer is not asked twice: each call has its patience */
-    if (answers) check_store_clock(d, place, check);
-    if (answers && config->mode != RP_MODE_OBSERVE) check_owner(d, place, check);
-    check_references(d, place, check);
-    check_overdue(d, place, check);
+    if (answers) check_store_clock(d, store, check);
+    if (answers && config->mode != RP_MODE_OBSERVE) check_owner(d, store, check);
+    check_references(d, store, check);
+    check_overdue(d, store, check);
 }
 
 /* ---- what waits for a person ---- */

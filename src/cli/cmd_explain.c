@@ -55,16 +55,16 @@ int rp_cmd_explain(struct rp_cli *cli, struct rp_error *err)
     int r = rp_cli_open(cli, err);
     if (r == 0) r = rp_cli_subject(cli, cli->args.words[0], &arena, &subject, err);
     if (r != 0) return r;
-    const char *store = subject.place->config->name;
+    const char *store_name = subject.store->config->name;
     RP_CLEANUP(rp_json_decrefp) json_t *lines = cli->json ? json_array() : NULL;
     struct story story = { .cli = cli, .lines = lines, .now_ms = rp_session_now_ms(&cli->session) };
-    r = rp_explain(cli->session.catalog, subject.place, subject.key, &arena, tell, &story, &end, err);
+    r = rp_explain(cli->session.catalog, subject.store, subject.key, &arena, tell, &story, &end, err);
     if (r < 0) return r;
     if (!cli->json) rp_say(cli, "now: %s\n", rp_show(end.words, text));
     json_t *o = json_object();
-    rp_json_set(o, "subject", rp_subject_json(store, subject.key));
+    rp_json_set(o, "subject", rp_subject_json(store_name, subject.key));
     if (lines != NULL) rp_json_set(o, "story", json_incref(lines));
-    rp_json_set(o, "now", end_json(&end, store));
+    rp_json_set(o, "now", end_json(&end, store_name));
     rp_emit(cli, o);
     return 0;
 }

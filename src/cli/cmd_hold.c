@@ -32,7 +32,7 @@ static void show_hold(struct listing *l, const struct rp_hold_line *line)
     const struct rp_hold *hold = &line->hold;
     char id[RP_ID_TEXT], scope[RP_SCOPE_TEXT], when[RP_WHEN_TEXT];
     l->shown++;
-    rp_scope_text(hold, rp_names_of(&l->names, hold->place_id), line->tenant, scope);
+    rp_scope_text(hold, rp_names_of(&l->names, hold->store_id), line->tenant, scope);
     rp_id_format(RP_ID_HOLD, hold->id, id);
     if (l->cli->json) {
         rp_emit(l->cli, rp_hold_json(hold, scope));
@@ -116,7 +116,7 @@ static int read_scope(struct rp_cli *cli, const char *text, struct rp_arena *are
     else
         r = rp_cli_subject(cli, text, arena, &subject, err);
     if (r < 0) return r;
-    out->place = subject.place;
+    out->store = subject.store;
     out->key = subject.key;
     return 0;
 }
@@ -128,7 +128,7 @@ static json_t *placed_json(const struct rp_names *names, const struct rp_hold_an
     json_t *o = json_object(), *claimed = json_array();
     for (size_t i = 0; i < answer->claimed.n; i++)
         rp_json_append(claimed,
-                       rp_mark_line(&answer->claimed.at[i], rp_names_of(names, answer->claimed.at[i].place_id)));
+                       rp_mark_line(&answer->claimed.at[i], rp_names_of(names, answer->claimed.at[i].store_id)));
     rp_json_set(o, "id", json_string(rp_id_format(RP_ID_HOLD, answer->id, id)));
     rp_json_set(o, "scope", rp_json_text(scope));
     rp_json_set(o, "reason", rp_json_text(reason));
@@ -145,7 +145,7 @@ static void say_claimed(const struct rp_cli *cli, const struct rp_names *names, 
             claimed->n == 1 ? "mark is" : "marks are");
     for (size_t i = 0; i < claimed->n; i++)
         fprintf(stderr, "  %s  %s\n",
-                rp_show_subject(rp_names_of(names, claimed->at[i].place_id), claimed->at[i].key, subject),
+                rp_show_subject(rp_names_of(names, claimed->at[i].store_id), claimed->at[i].key, subject),
                 rp_state_name(claimed->at[i].state));
 }
 
@@ -158,7 +158,7 @@ static int place_hold(struct rp_cli *cli, const char *scope, const char *reason,
     char id[RP_ID_TEXT], shown[RP_SHOWN_MAX];
     if (names == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a hold");
     int r = read_scope(cli, scope, &arena, &request, err);
-    if (r == 0) r = rp_hold_place(cli->session.catalog, &request, &arena, &answer, err);
+    if (r == 0) r = rp_hold_put(cli->session.catalog, &request, &arena, &answer, err);
     if (r == 0) r = rp_names_load(cli, names, err);
     if (r < 0) return r;
     rp_log_event(cli->session.log, RP_LOG_INFO, answer.placed_at_ms, "hold.placed",

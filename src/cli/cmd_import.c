@@ -30,12 +30,12 @@ static void log_item(const struct importing *m, const struct rp_import_item *ite
     struct rp_mark_request request = { .key = item->key, .reason = item->note.reason };
     if (m->import.dry_run || item->answer.what == RP_MARK_SAME) return;
     if (item->note.flag == RP_IMPORT_UNCLEAR) return;
-    rp_journal_mark(&j, m->import.place->config->name, &request, &item->answer);
+    rp_journal_mark(&j, m->import.store->config->name, &request, &item->answer);
 }
 
 static json_t *item_json(const struct importing *m, const struct rp_import_item *item)
 {
-    json_t *o = rp_mark_answer_json(&item->answer, m->import.place->config->name, item->key, item->note.reason);
+    json_t *o = rp_mark_answer_json(&item->answer, m->import.store->config->name, item->key, item->note.reason);
     bool is_new = item->answer.what == RP_MARK_CREATED || item->answer.what == RP_MARK_REPLACED;
     if (item->note.flag == RP_IMPORT_UNCLEAR) rp_json_set(o, "outcome", json_string("unclear"));
     if (item->note.flag == RP_IMPORT_YES)
@@ -71,7 +71,7 @@ static void tell(struct importing *m, const struct rp_import_item *item)
     }
     m->told.done++;
     if (m->cli->json || m->cli->quiet) return;
-    const char *cells[] = { rp_show_subject(m->import.place->config->name, item->key, subject), outcome_text(m, item),
+    const char *cells[] = { rp_show_subject(m->import.store->config->name, item->key, subject), outcome_text(m, item),
                             rp_show_when(a->due_at_ms, rp_session_now_ms(&m->cli->session), due),
                             rp_import_time_name(item->note.time),
                             a->what == RP_MARK_SAME ? a->reason : item->note.reason };
@@ -87,7 +87,7 @@ static void tell_counts(const struct importing *m)
     rp_emit(m->cli, !m->cli->json
                         ? NULL
                         : json_pack("{s:s,s:b,s:b,s:{s:I,s:I,s:I,s:I,s:I,s:I,s:I}}", "store",
-                                    m->import.place->config->name, "dry_run", dry_run, "limited", m->import.limited,
+                                    m->import.store->config->name, "dry_run", dry_run, "limited", m->import.limited,
                                     "counts", "looked_at", (json_int_t)c->looked_at, "annotated",
                                     (json_int_t)c->annotated, "marked", (json_int_t)c->marked, "already_marked",
                                     (json_int_t)c->already_marked, "unreadable", (json_int_t)c->unreadable, "unclear",
@@ -109,7 +109,7 @@ static int walk(struct importing *m, struct rp_error *err)
         if (m->import.n_batch > 0) rp_progress_clear(&m->progress);
         for (size_t i = 0; i < m->import.n_batch; i++)
             tell(m, m->import.batch[i]);
-        if (m->import.n_batch > 0 && !m->import.dry_run) rp_session_committed(s, m->import.place);
+        if (m->import.n_batch > 0 && !m->import.dry_run) rp_session_committed(s, m->import.store);
         rp_progress_at(&m->progress, m->import.counts.looked_at);
         rp_log_flush(s->log);
     }
@@ -119,10 +119,10 @@ static int walk(struct importing *m, struct rp_error *err)
 
 static int read_options(struct rp_cli *cli, struct rp_import *import, struct rp_error *err)
 {
-    const char *store = rp_args_text(&cli->args, "store"), *prefix = rp_args_text(&cli->args, "prefix");
+    const char *store_name = rp_args_text(&cli->args, "store"), *prefix = rp_args_text(&cli->args, "prefix");
     import->prefix = prefix != NULL ? prefix : "";
     import->dry_run = rp_args_has(&cli->args, "dry-run");
-    if (store == NULL) {
+    if (store_name == NULL) {
         rp_error_set(err, RP_EINVAL, "import from where?");
         return rp_error_hint(err, "reprieve import --store STORE; `reprieve stores` lists them");
     }
@@ -130,7 +130,7 @@ static int read_options(struct rp_cli *cli, struct rp_import *import, struct rp_
         return rp_error_set(err, RP_EINVAL, "--prefix: no key has more than %d bytes", RP_KEY_MAX);
     int r = rp_args_number(&cli->args, "limit", &import->limit, err);
     if (r == 0) r = rp_cli_open(cli, err);
-    if (r == 0) r = rp_session_place(&cli->session, store, &import->place, err);
+    if (r == 0) r = rp_session_store(&cli->session, store_name, &import->store, err);
     import->actor = cli->session.actor;
     return r;
 }

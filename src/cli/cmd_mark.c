@@ -18,7 +18,7 @@
 
 struct item {
     const char *text;
-    struct rp_subject subject; /* place NULL: it is none, `answer.error` says why */
+    struct rp_subject subject; /* store NULL: it is none, `answer.error` says why */
     struct rp_mark_answer answer;
     bool asked;
 };
@@ -42,8 +42,8 @@ struct marking {
 static json_t *answer_json(const struct marking *m, const struct item *item)
 {
     const struct rp_subject *subject = &item->subject;
-    if (subject->place != NULL)
-        return rp_mark_answer_json(&item->answer, subject->place->config->name, subject->key, m->pattern.reason);
+    if (subject->store != NULL)
+        return rp_mark_answer_json(&item->answer, subject->store->config->name, subject->key, m->pattern.reason);
     json_t *o = json_object();
     rp_json_set(o, "subject", rp_json_text(item->text));
     rp_json_set(o, "outcome", json_string("refused"));
@@ -57,8 +57,8 @@ static void log_answer(const struct marking *m, const struct item *item)
     struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
     struct rp_mark_request request = m->pattern;
     request.key = item->subject.key;
-    if (item->subject.place != NULL)
-        rp_journal_mark(&j, item->subject.place->config->name, &request, &item->answer);
+    if (item->subject.store != NULL)
+        rp_journal_mark(&j, item->subject.store->config->name, &request, &item->answer);
     else
         rp_journal_refused(&j, "mark.refused", item->text, m->pattern.reason, &item->answer.error);
 }
@@ -74,7 +74,7 @@ static void tell(struct marking *m, const struct item *item)
         return;
     }
     rp_answers_done(&m->told, "%s  %s, due %s  %s\n",
-                    rp_show_subject(item->subject.place->config->name, item->subject.key, subject),
+                    rp_show_subject(item->subject.store->config->name, item->subject.key, subject),
                     rp_marking_name(a->what), rp_show_when(a->due_at_ms, rp_session_now_ms(&m->cli->session), due),
                     rp_id_format(RP_ID_MARK, a->mark_id, id));
     if (a->annotate_note[0] != 0) rp_warn("%s: marked, but not annotated: %s", subject, a->annotate_note);
@@ -82,11 +82,11 @@ static void tell(struct marking *m, const struct item *item)
 
 /* ---- one batch ---- */
 
-static size_t collect_share(struct marking *m, const struct rp_place *place)
+static size_t collect_share(struct marking *m, const struct rp_store *store)
 {
     size_t n = 0;
     for (size_t i = 0; i < m->n; i++) {
-        if (m->items[i].subject.place != place || m->items[i].subject.file_id != 0 || m->items[i].asked) continue;
+        if (m->items[i].subject.store != store || m->items[i].subject.file_id != 0 || m->items[i].asked) continue;
         m->items[i].asked = true;
         m->requests[n] = m->pattern;
         m->requests[n].key = m->items[i].subject.key;
@@ -95,41 +95,41 @@ static size_t collect_share(struct marking *m, const struct rp_place *place)
     return n;
 }
 
-static void mark_share(struct marking *m, struct rp_place *place)
+static void mark_share(struct marking *m, struct rp_store *store)
 {
     struct rp_session *s = &m->cli->session;
     struct rp_error err = { 0 };
-    size_t n = collect_share(m, place);
+    size_t n = collect_share(m, store);
     bool any = false;
-    int r = rp_mark_many(s->catalog, place, m->requests, n, s->actor, m->answers, &err);
+    int r = rp_mark_many(s->catalog, store, m->requests, n, s->actor, m->answers, &err);
     for (size_t i = 0; i < n; i++) {
         if (r < 0) m->answers[i] = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
         m->items[m->from[i]].answer = m->answers[i];
         any |= m->answers[i].what != RP_MARK_REFUSED;
     }
     if (r < 0) m->broken = true;
-    if (any) rp_session_committed(s, place);
+    if (any) rp_session_committed(s, store);
 }
 
 static void mark_file(struct marking *m, struct item *item)
 {
     struct rp_error err = { 0 };
     item->asked = true;
-    int r = rp_session_mark_file(&m->cli->session, item->subject.file_id, &m->pattern, &item->subject.place,
+    int r = rp_session_mark_file(&m->cli->session, item->subject.file_id, &m->pattern, &item->subject.store,
                                  &item->answer, &err);
     if (r < 0) item->answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
-    if (item->answer.what != RP_MARK_REFUSED) rp_session_committed(&m->cli->session, item->subject.place);
+    if (item->answer.what != RP_MARK_REFUSED) rp_session_committed(&m->cli->session, item->subject.store);
 }
 
 static void flush_batch(struct marking *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         struct item *item = &m->items[i];
-        if (item->subject.place == NULL || item->asked) continue;
+        if (item->subject.store == NULL || item->asked) continue;
         if (item->subject.file_id != 0)
             mark_file(m, item);
         else
-            mark_share(m, item->subject.place);
+            mark_share(m, item->subject.store);
     }
     rp_progress_clear(&m->progress);
     for (size_t i = 0; i < m->n; i++)
@@ -150,7 +150,7 @@ static int add(struct marking *m, const char *text, const struct rp_error *why, 
     if (why != NULL)
         item->answer.error = *why;
     else if (rp_cli_subject(m->cli, item->text, &m->arena, &item->subject, &item->answer.error) < 0)
-        item->subject.place = NULL;
+        item->subject.store = NULL;
     if (++m->n == RP_MARK_BATCH_MAX) flush_batch(m);
     return 0;
 }

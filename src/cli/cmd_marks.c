@@ -28,7 +28,7 @@ struct listing {
 static void show(struct listing *l, const struct rp_mark *m)
 {
     char id[RP_ID_TEXT], subject[RP_SHOWN_MAX], due[RP_WHEN_TEXT], size[RP_SIZE_TEXT];
-    const char *store = rp_names_of(&l->names, m->place_id);
+    const char *store = rp_names_of(&l->names, m->store_id);
     if (l->limit > 0 && l->shown == l->limit) {
         l->cut = true;
         return;
@@ -73,8 +73,8 @@ static int walk_all(struct listing *l, struct rp_error *err)
 static int read_options(struct rp_cli *cli, struct listing *l, struct rp_error *err)
 {
     const struct rp_args *args = &cli->args;
-    const char *state = rp_args_text(args, "state"), *store = rp_args_text(args, "store");
-    struct rp_place_row row;
+    const char *state = rp_args_text(args, "state"), *store_name = rp_args_text(args, "store");
+    struct rp_store_row row;
     if (state != NULL && !rp_state_parse(state, &l->filter.state)) {
         rp_error_set(err, RP_EINVAL, "--state: there is no state '%.32s'", state);
         return rp_error_hint(err, "marked, checking, purging, purged, reprieved, dead or lost");
@@ -86,14 +86,14 @@ static int read_options(struct rp_cli *cli, struct listing *l, struct rp_error *
     l->now_ms = rp_session_now_ms(&cli->session);
     l->filter.slack_ms = rp_list_slack_ms(&cli->session.config);
     r = rp_args_when(args, "due-before", l->now_ms, 1, &l->filter.due_before_ms, err);
-    if (r < 0 || store == NULL) return r;
-    r = rp_place_find(cli->session.catalog->db, store, &row, err);
-    if (r == 0) l->filter.place_id = row.id;
+    if (r < 0 || store_name == NULL) return r;
+    r = rp_store_find(cli->session.catalog->db, store_name, &row, err);
+    if (r == 0) l->filter.store_id = row.id;
     if (r != RP_ENOTFOUND) return r;
     /* a store that no command has named yet has no marks; one that is not configured does not exist */
-    struct rp_place *place;
-    r = rp_session_place(&cli->session, store, &place, err);
-    if (r == 0) l->filter.place_id = place->id;
+    struct rp_store *store;
+    r = rp_session_store(&cli->session, store_name, &store, err);
+    if (r == 0) l->filter.store_id = store->id;
     return r;
 }
 

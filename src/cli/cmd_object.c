@@ -93,14 +93,14 @@ int rp_cmd_put(struct rp_cli *cli, struct rp_error *err)
     if (r == 0) r = rp_cli_subject(cli, cli->args.words[0], &arena, &subject, err);
     if (r == 0) r = rp_cli_foreign_key(&subject, err);
     if (r != 0) return r;
-    const struct rp_store_config *config = subject.place->config;
+    const struct rp_store_config *config = subject.store->config;
     if (config->mode == RP_MODE_OBSERVE)
         return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it", config->name);
     r = open_source(cli->args.words[1], &from, err);
     if (r < 0) return r;
     struct rp_source source = { .read = read_file, .ctx = &from };
-    r = subject.place->store->ops->put(subject.place->store, subject.key, &source, &meta, RP_PUT_REPLACE, &identity,
-                                       err);
+    r = subject.store->backend->ops->put(subject.store->backend, subject.key, &source, &meta, RP_PUT_REPLACE, &identity,
+                                         err);
     if (from.fd != STDIN_FILENO) close(from.fd);
     if (r < 0) return rp_error_wrap(err, r, "put %s:%s", config->name, subject.key);
     rp_emit(cli, identity_json(config->name, subject.key, &identity));
@@ -148,7 +148,8 @@ static int get_bytes(struct rp_cli *cli, const struct rp_subject *subject, struc
     struct rp_meta meta;
     if (to.name != NULL && strcmp(to.name, "-") == 0) to.name = NULL;
     if (to.name == NULL) to.fd = STDOUT_FILENO;
-    int r = subject->place->store->ops->get(subject->place->store, subject->key, &sink, arena, &meta, &identity, err);
+    int r =
+        subject->store->backend->ops->get(subject->store->backend, subject->key, &sink, arena, &meta, &identity, err);
     if (r == 0) r = open_target(&to, err);
     if (to.name == NULL) return r;
     if (to.fd >= 0 && close(to.fd) < 0 && r == 0) r = rp_error_errno(err, errno, "write %s", to.name);
@@ -175,16 +176,17 @@ static int get_info(struct rp_cli *cli, const struct rp_subject *subject, struct
 {
     struct rp_identity identity;
     struct rp_meta meta;
-    const char *store = subject->place->config->name;
+    const char *store_name = subject->store->config->name;
     char text[RP_SHOWN_MAX], size[RP_SIZE_TEXT], when[RP_WHEN_TEXT];
-    int r = subject->place->store->ops->get(subject->place->store, subject->key, NULL, arena, &meta, &identity, err);
+    int r =
+        subject->store->backend->ops->get(subject->store->backend, subject->key, NULL, arena, &meta, &identity, err);
     if (r < 0) return r;
-    json_t *o = identity_json(store, subject->key, &identity);
+    json_t *o = identity_json(store_name, subject->key, &identity);
     rp_json_set(o, "headers", pairs_json(meta.headers, meta.n_headers));
     rp_json_set(o, "metadata", pairs_json(meta.user, meta.n_user));
     rp_emit(cli, o);
     if (cli->json) return 0;
-    rp_say(cli, "subject      %s\n", rp_show_subject(store, subject->key, text));
+    rp_say(cli, "subject      %s\n", rp_show_subject(store_name, subject->key, text));
     rp_say(cli, "size         %" PRId64 " (%s)\n", identity.size_bytes, rp_show_size(identity.size_bytes, size));
     rp_say(cli, "modified_at  %s\n", rp_show_when(identity.modified_ms, rp_session_now_ms(&cli->session), when));
     rp_say(cli, "etag         %s\n", rp_show(identity.etag, text));
@@ -205,8 +207,8 @@ int rp_cmd_get(struct rp_cli *cli, struct rp_error *err)
     if (info && cli->args.n_words > 1) return rp_error_set(err, RP_EINVAL, "--info writes no file");
     r = info ? get_info(cli, &subject, &arena, err) : get_bytes(cli, &subject, &arena, err);
     if (r == RP_ENOTFOUND)
-        return rp_error_set(err, r, "%s:%s does not exist", subject.place->config->name, subject.key);
-    return r < 0 ? rp_error_wrap(err, r, "get %s:%s", subject.place->config->name, subject.key) : 0;
+        return rp_error_set(err, r, "%s:%s does not exist", subject.store->config->name, subject.key);
+    return r < 0 ? rp_error_wrap(err, r, "get %s:%s", subject.store->config->name, subject.key) : 0;
 }
 
 /* ---- ls ---- */
@@ -256,11 +258,11 @@ int rp_cmd_ls(struct rp_cli *cli, struct rp_error *err)
     if (r == 0) r = rp_cli_prefix(cli, cli->args.words[0], &at, err);
     if (r != 0) return r;
     struct listing l = { .cli = cli,
-                         .store = at.place->config->name,
+                         .store = at.store->config->name,
                          .table = rp_args_has(&cli->args, "long") ? &table : NULL,
                          .left = limit > 0 ? limit : -1,
                          .now_ms = rp_session_now_ms(&cli->session) };
-    r = at.place->store->ops->list(at.place->store, at.key, "", list_entry, &l, err);
+    r = at.store->backend->ops->list(at.store->backend, at.key, "", list_entry, &l, err);
     rp_table_end(&table);
     if (r < 0) return rp_error_wrap(err, r, "list store '%s'", l.store);
     if (l.cut && !cli->quiet) rp_warn("there are more: only %" PRId64 " are shown (--limit)", limit);

@@ -61,48 +61,49 @@ static int confirm(const struct rp_cli *cli, const char *store, bool *yes, struc
     return 0;
 }
 
-static int recover_now(struct rp_cli *cli, struct rp_place *place, struct rp_error *err)
+static int recover_now(struct rp_cli *cli, struct rp_store *store, struct rp_error *err)
 {
     struct rp_session *s = &cli->session;
-    const char *store = place->config->name;
+    const char *store_name = store->config->name;
     struct rp_recovery rec;
-    int r = rp_owner_recover(s->catalog, place, s->config.environment, s->actor, false, &rec, err);
+    int r = rp_owner_recover(s->catalog, store, s->config.environment, s->actor, false, &rec, err);
     if (r < 0) return r;
-    json_t *o = recovery_json(store, &rec, false);
+    json_t *o = recovery_json(store_name, &rec, false);
     rp_json_set(o, "actor", rp_json_text(s->actor));
     rp_log_event(s->log, RP_LOG_WARNING, rp_session_now_ms(s), "store.recovered", o);
-    rp_emit(cli, recovery_json(store, &rec, false));
+    rp_emit(cli, recovery_json(store_name, &rec, false));
     if (!cli->json) rp_say(cli, "recovered: %" PRId64 " marks reprieved; the store is ours again\n", rec.reprieved);
     return 0;
 }
 
 int rp_cmd_recover(struct rp_cli *cli, struct rp_error *err)
 {
-    struct rp_place *place;
+    struct rp_store *store;
     struct rp_recovery rec = { 0 };
     bool yes = false;
     int r = rp_cli_open(cli, err);
-    if (r == 0) r = rp_session_place(&cli->session, cli->args.words[0], &place, err);
+    if (r == 0) r = rp_session_store(&cli->session, cli->args.words[0], &store, err);
     if (r != 0) return r;
-    const char *store = place->config->name;
+    const char *store_name = store->config->name;
     struct rp_session *s = &cli->session;
-    if (place->config->mode == RP_MODE_OBSERVE)
-        return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: it has no owner record of ours", store);
-    r = rp_owner_recover(s->catalog, place, s->config.environment, s->actor, true, &rec, err);
+    if (store->config->mode == RP_MODE_OBSERVE)
+        return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: it has no owner record of ours",
+                            store_name);
+    r = rp_owner_recover(s->catalog, store, s->config.environment, s->actor, true, &rec, err);
     if (r < 0) return r;
     if (rec.before.ownership == RP_OWNER_OURS || rec.before.ownership == RP_OWNER_NONE) {
-        rp_emit(cli, recovery_json(store, &rec, true));
+        rp_emit(cli, recovery_json(store_name, &rec, true));
         if (!cli->json)
-            rp_say(cli, "nothing to recover: store '%s' is %s\n", store, rp_ownership_text(rec.before.ownership));
+            rp_say(cli, "nothing to recover: store '%s' is %s\n", store_name, rp_ownership_text(rec.before.ownership));
         return 0;
     }
-    say_findings(cli, store, &rec);
+    say_findings(cli, store_name, &rec);
     if (rp_args_has(&cli->args, "dry-run")) {
-        rp_emit(cli, recovery_json(store, &rec, true));
+        rp_emit(cli, recovery_json(store_name, &rec, true));
         return 0;
     }
-    r = confirm(cli, store, &yes, err);
+    r = confirm(cli, store_name, &yes, err);
     if (r < 0) return r;
     if (!yes) return rp_error_set(err, RP_EFAILED, "not confirmed: nothing was changed");
-    return recover_now(cli, place, err);
+    return recover_now(cli, store, err);
 }

@@ -21,7 +21,7 @@
 
 struct item {
     const char *text; /* as it was given, or the mark's subject */
-    struct rp_place *place;
+    struct rp_store *store;
     struct rp_mark mark;
     struct rp_reprieve_answer answer;
     bool asked;
@@ -46,8 +46,8 @@ struct restoring {
 
 static json_t *answer_json(const struct restoring *res, const struct item *item)
 {
-    if (item->place != NULL)
-        return rp_reprieve_answer_json(&item->answer, &item->mark, item->place->config->name, res->dry_run);
+    if (item->store != NULL)
+        return rp_reprieve_answer_json(&item->answer, &item->mark, item->store->config->name, res->dry_run);
     json_t *o = json_object();
     rp_json_set(o, "subject", rp_json_text(item->text));
     rp_json_set(o, "outcome", json_string("refused"));
@@ -61,8 +61,8 @@ static void log_answer(const struct restoring *res, const struct item *item)
     const struct rp_session *s = &res->cli->session;
     struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
     if (res->dry_run) return;
-    if (item->place != NULL)
-        rp_journal_restore(&j, item->place->config->name, &item->mark, &item->answer);
+    if (item->store != NULL)
+        rp_journal_restore(&j, item->store->config->name, &item->mark, &item->answer);
     else
         rp_journal_refused(&j, "restore.refused", item->text, "", &item->answer.error);
 }
@@ -76,7 +76,7 @@ static void tell(struct restoring *res, const struct item *item)
         rp_answers_refused(&res->told, &item->answer.error);
         return;
     }
-    rp_show_subject(item->place->config->name, item->mark.key, subject);
+    rp_show_subject(item->store->config->name, item->mark.key, subject);
     if (res->dry_run)
         rp_answers_done(&res->told, "%s  would be %s; it was due %s%s%s\n", subject,
                         rp_reprieving_name(item->answer.what),
@@ -94,15 +94,15 @@ static void tell(struct restoring *res, const struct item *item)
 /* What a restore would say now; nothing is changed. */
 static int foresee(struct restoring *res, struct item *item, struct rp_error *err)
 {
-    return rp_undo_foresee(res->cli->session.catalog->db, &item->mark, item->place->config->name, &res->arena,
+    return rp_undo_foresee(res->cli->session.catalog->db, &item->mark, item->store->config->name, &res->arena,
                            &item->answer, err);
 }
 
-static size_t collect_share(struct restoring *res, const struct rp_place *place)
+static size_t collect_share(struct restoring *res, const struct rp_store *store)
 {
     size_t n = 0;
     for (size_t i = 0; i < res->n; i++) {
-        if (res->items[i].place != place || res->items[i].asked) continue;
+        if (res->items[i].store != store || res->items[i].asked) continue;
         res->items[i].asked = true;
         res->marks[n] = res->items[i].mark;
         res->from[n++] = i;
@@ -110,22 +110,22 @@ static size_t collect_share(struct restoring *res, const struct rp_place *place)
     return n;
 }
 
-static int restore_share(struct restoring *res, struct rp_place *place, struct rp_error *err)
+static int restore_share(struct restoring *res, struct rp_store *store, struct rp_error *err)
 {
     struct rp_session *s = &res->cli->session;
-    size_t n = collect_share(res, place);
+    size_t n = collect_share(res, store);
     int r = 0;
     for (size_t i = 0; i < n && r == 0 && res->dry_run; i++)
         r = foresee(res, &res->items[res->from[i]], err);
     if (r < 0 || res->dry_run) return r;
     struct rp_error why = { 0 };
-    r = rp_reprieve_many(s->catalog, place, res->marks, n, s->actor, res->answers, &why);
+    r = rp_reprieve_many(s->catalog, store, res->marks, n, s->actor, res->answers, &why);
     for (size_t i = 0; i < n; i++) {
         if (r < 0) res->answers[i] = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = why };
         res->items[res->from[i]].answer = res->answers[i];
     }
     if (r < 0) res->broken = true;
-    if (r == 0) rp_session_committed(s, place);
+    if (r == 0) rp_session_committed(s, store);
     return 0;
 }
 
@@ -133,7 +133,7 @@ static int flush_batch(struct restoring *res, struct rp_error *err)
 {
     int r = 0;
     for (size_t i = 0; i < res->n && r == 0; i++)
-        if (res->items[i].place != NULL && !res->items[i].asked) r = restore_share(res, res->items[i].place, err);
+        if (res->items[i].store != NULL && !res->items[i].asked) r = restore_share(res, res->items[i].store, err);
     if (r < 0) return r;
     rp_progress_clear(&res->progress);
     for (size_t i = 0; i < res->n; i++)
@@ -163,8 +163,8 @@ static int find_mark(struct restoring *res, struct item *item, struct rp_error *
     else if (subject.mark_id != 0)
         r = rp_mark_get(s->catalog->db, subject.mark_id, &res->arena, &item->mark, err);
     else
-        r = rp_reprieve_find(s->catalog, subject.place, subject.key, &res->arena, &item->mark, err);
-    if (r == 0) item->place = subject.place;
+        r = rp_reprieve_find(s->catalog, subject.store, subject.key, &res->arena, &item->mark, err);
+    if (r == 0) item->store = subject.store;
     return r;
 }
 
@@ -189,7 +189,7 @@ static int add_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err)
     struct item *item = &res->items[res->n];
     *item = (struct item){ .text = "" };
     int r = rp_mark_copy(mark, &res->arena, &item->mark, err);
-    if (r == 0) r = rp_cli_place_of(res->cli, mark->place_id, &item->place, err);
+    if (r == 0) r = rp_cli_store_of(res->cli, mark->store_id, &item->store, err);
     if (r == 0) r = added(res, err);
     return r < 0 ? r : res->broken;
 }
@@ -215,7 +215,7 @@ static int read_filter(struct rp_cli *cli, struct rp_undo_filter *f, struct rp_e
     if (run != NULL) r = rp_cli_id(run, RP_ID_RUN, &f->run_id, err);
     if (run != NULL && r == 0) r = rp_record_get(cli->session.catalog->db, f->run_id, ignore_record, NULL, err);
     if (r == 0 && prefix != NULL) r = rp_cli_prefix(cli, prefix, &subject, err);
-    if (r == 0 && prefix != NULL) f->place_id = subject.place->id;
+    if (r == 0 && prefix != NULL) f->store_id = subject.store->id;
     f->prefix = subject.key;
     if (r == 0) r = rp_args_when(args, "since", now_ms, -1, &f->since_ms, err);
     return r < 0 ? r : rp_args_when(args, "until", now_ms, -1, &f->until_ms, err);

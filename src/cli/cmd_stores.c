@@ -15,13 +15,13 @@ static int look(struct rp_cli *cli, const struct rp_store_config *config, const 
                 struct rp_store_facts *out, struct rp_error *err)
 {
     struct rp_session *s = &cli->session;
-    struct rp_place *place = NULL;
+    struct rp_store *store = NULL;
     struct rp_error why = { 0 };
     /* a bucket that nobody has probed yet is looked at; a canary is the doctor's and the sweep's */
-    if (rp_session_place(s, config->name, &place, &why) == 0 &&
-        rp_standing_sure(s->catalog, place, RP_STANDING_LOOK, &why) < 0)
-        place = NULL;
-    return rp_store_facts(s->catalog, config, place, &why, tallies, rp_session_now_ms(s), out, err);
+    if (rp_session_store(s, config->name, &store, &why) == 0 &&
+        rp_standing_sure(s->catalog, store, RP_STANDING_LOOK, &why) < 0)
+        store = NULL;
+    return rp_store_facts(s->catalog, config, store, &why, tallies, rp_session_now_ms(s), out, err);
 }
 
 static const char *guarantee_of(const struct rp_store_facts *f, char out[64])

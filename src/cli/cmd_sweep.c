@@ -56,9 +56,9 @@ static void batch_finished(void *ctx, const struct rp_sweep_batch *batch, const 
     rp_progress_at(&call->progress, run->figures.scanned);
 }
 
-static void store_left_out(void *ctx, const struct rp_place *place, int64_t due, const struct rp_error *why)
+static void store_left_out(void *ctx, const struct rp_store *store, int64_t due, const struct rp_error *why)
 {
-    rp_sweep_leave_out(ctx, place->config->name, due, why);
+    rp_sweep_leave_out(ctx, store->config->name, due, why);
 }
 
 void rp_sweep_leave_out(struct rp_sweep_call *call, const char *store, int64_t due, const struct rp_error *why)
@@ -83,21 +83,21 @@ static int open_stores(struct rp_sweep_call *call, struct rp_error *err)
     struct rp_session *s = &call->cli->session;
     const char *only = rp_args_text(&call->cli->args, "store");
     if (only != NULL) {
-        int r = rp_session_place(s, only, &call->places[0], err);
-        call->n_places = r == 0;
+        int r = rp_session_store(s, only, &call->stores[0], err);
+        call->n_stores = r == 0;
         return r;
     }
-    return rp_session_places(s, call->places, &call->n_places, err);
+    return rp_session_stores(s, call->stores, &call->n_stores, err);
 }
 
 static int64_t count_due(struct rp_sweep_call *call)
 {
     struct rp_session *s = &call->cli->session;
     int64_t sum = 0, now_ms = rp_session_now_ms(s);
-    for (size_t i = 0; i < call->n_places; i++) {
+    for (size_t i = 0; i < call->n_stores; i++) {
         struct rp_overdue due = { 0 };
         struct rp_error ignored = { 0 };
-        if (rp_marks_overdue(s->catalog->db, call->places[i]->id, now_ms, &due, &ignored) == 0) sum += due.marks;
+        if (rp_marks_overdue(s->catalog->db, call->stores[i]->id, now_ms, &due, &ignored) == 0) sum += due.marks;
     }
     return sum < call->limit ? sum : call->limit;
 }
@@ -107,8 +107,8 @@ static struct rp_sweeper sweeper_of(struct rp_sweep_call *call)
     struct rp_session *s = &call->cli->session;
     const char *only = rp_args_text(&call->cli->args, "store");
     return (struct rp_sweeper){ .catalog = s->catalog,
-                                .places = call->places,
-                                .n_places = call->n_places,
+                                .stores = call->stores,
+                                .n_stores = call->n_stores,
                                 .name = only != NULL ? only : "all",
                                 .environment = s->config.environment,
                                 .worker = &s->worker,

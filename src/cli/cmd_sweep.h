@@ -11,8 +11,8 @@ struct rp_sweep_call {
     struct rp_cli *cli;
     bool dry_run;
     int64_t limit;
-    struct rp_place *places[RP_STORES_MAX];
-    size_t n_places;
+    struct rp_store *stores[RP_STORES_MAX];
+    size_t n_stores;
     json_t *left_out; /* [{"store","due","code","message","hint"}] */
     struct rp_progress progress;
 };

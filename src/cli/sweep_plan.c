@@ -21,18 +21,18 @@ struct plan {
     struct planned stores[RP_STORES_MAX];
 };
 
-static size_t index_of(const struct rp_sweep_call *call, const struct rp_place *place)
+static size_t index_of(const struct rp_sweep_call *call, const struct rp_store *store)
 {
     size_t i = 0;
-    while (i + 1 < call->n_places && call->places[i] != place)
+    while (i + 1 < call->n_stores && call->stores[i] != store)
         i++;
     return i;
 }
 
-static int plan_mark(void *ctx, const struct rp_place *place, const struct rp_mark *mark, struct rp_error *err)
+static int plan_mark(void *ctx, const struct rp_store *store, const struct rp_mark *mark, struct rp_error *err)
 {
     struct plan *plan = ctx;
-    struct planned *p = &plan->stores[index_of(plan->call, place)];
+    struct planned *p = &plan->stores[index_of(plan->call, store)];
     bool guarded = (mark->checks & RP_CHECK_REFERENCES) != 0;
     (void)err;
     p->marks++;
@@ -40,7 +40,7 @@ static int plan_mark(void *ctx, const struct rp_place *place, const struct rp_ma
     p->guarded += guarded;
     if (json_array_size(p->examples) >= EXAMPLES) return 0;
     p->due_at_ms[json_array_size(p->examples)] = mark->due_at_ms;
-    json_t *o = rp_mark_line(mark, place->config->name);
+    json_t *o = rp_mark_line(mark, store->config->name);
     rp_json_set(o, "guard", guarded ? json_string("references") : json_null());
     rp_json_append(p->examples, o);
     return 0;
@@ -70,7 +70,7 @@ static void say_examples(const struct rp_cli *cli, const struct planned *p)
 static json_t *tell_store(const struct plan *plan, size_t i, bool left_out)
 {
     const struct planned *p = &plan->stores[i];
-    const struct rp_store_config *config = plan->call->places[i]->config;
+    const struct rp_store_config *config = plan->call->stores[i]->config;
     const struct rp_cli *cli = plan->call->cli;
     char size[RP_SIZE_TEXT];
     if (!cli->json) {
@@ -95,12 +95,12 @@ static json_t *tell_plan(struct plan *plan)
 {
     struct rp_sweep_call *call = plan->call;
     json_t *stores = json_array(), *o = json_object();
-    for (size_t i = 0; i < call->n_places; i++) {
+    for (size_t i = 0; i < call->n_stores; i++) {
         struct rp_error why = { 0 };
-        bool left_out = rp_sweeper_may_purge(plan->sweeper, call->places[i], true, &why) < 0;
+        bool left_out = rp_sweeper_may_purge(plan->sweeper, call->stores[i], true, &why) < 0;
         rp_json_append(stores, tell_store(plan, i, left_out));
-        int64_t waiting = left_out ? plan->stores[i].marks : rp_sweeper_weak(plan->sweeper, call->places[i], &why);
-        if (left_out || waiting > 0) rp_sweep_leave_out(call, call->places[i]->config->name, waiting, &why);
+        int64_t waiting = left_out ? plan->stores[i].marks : rp_sweeper_weak(plan->sweeper, call->stores[i], &why);
+        if (left_out || waiting > 0) rp_sweep_leave_out(call, call->stores[i]->config->name, waiting, &why);
     }
     rp_json_set(o, "dry_run", json_true());
     rp_json_set(o, "stores", stores);
@@ -115,7 +115,7 @@ int rp_sweep_plan(struct rp_sweep_call *call, struct rp_sweeper *sweeper, struct
     if (plan == NULL || all == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a plan");
     plan->call = call;
     plan->sweeper = sweeper;
-    for (size_t i = 0; i < call->n_places; i++) {
+    for (size_t i = 0; i < call->n_stores; i++) {
         plan->stores[i].examples = json_array();
         rp_json_append(all, plan->stores[i].examples); /* owns it */
     }

@@ -167,14 +167,14 @@ static int check_stores_apart(const struct rp_load *load, int line, const struct
                                          : "one that contains it");
 }
 
-static int check_files_outside(const struct rp_load *load, int line, const struct place *store,
+static int check_files_outside(const struct rp_load *load, int line, const struct place *store_name,
                                const struct place *files, size_t n, struct rp_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!files[i].key || !rp_path_is_within(files[i].path, store->path)) continue;
+        if (!files[i].key || !rp_path_is_within(files[i].path, store_name->path)) continue;
         return rp_error_set(err, RP_ECONFIG,
                             "%s:%d: %s: expected a directory of objects only, found one that contains %s%s", load->file,
-                            line, store->key, i == 0 ? "" : "the file of ", files[i].key);
+                            line, store_name->key, i == 0 ? "" : "the file of ", files[i].key);
     }
     return 0;
 }

@@ -9,17 +9,17 @@
 
 #define FIELDS 4
 
-static int change(struct rp_catalog *catalog, struct rp_place *place, const char *key, struct rp_identity *identity,
+static int change(struct rp_catalog *catalog, struct rp_store *store, const char *key, struct rp_identity *identity,
                   const struct rp_pair fields[FIELDS], struct rp_error *err)
 {
-    if (place->config->mode == RP_MODE_OBSERVE)
+    if (store->config->mode == RP_MODE_OBSERVE)
         return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it",
-                            place->config->name);
-    int r = rp_standing_sure(catalog, place, RP_STANDING_SWEEP, err);
-    return r < 0 ? r : place->store->ops->annotate(place->store, key, identity, fields, FIELDS, err);
+                            store->config->name);
+    int r = rp_standing_sure(catalog, store, RP_STANDING_SWEEP, err);
+    return r < 0 ? r : store->backend->ops->annotate(store->backend, key, identity, fields, FIELDS, err);
 }
 
-int rp_annotation_write(struct rp_catalog *catalog, struct rp_place *place, const char *key,
+int rp_annotation_write(struct rp_catalog *catalog, struct rp_store *store, const char *key,
                         struct rp_identity *identity, const struct rp_annotation *annotation, struct rp_error *err)
 {
     char marked_on[24], delete_after[24];
@@ -29,10 +29,10 @@ int rp_annotation_write(struct rp_catalog *catalog, struct rp_place *place, cons
                                             { "marked_for_deletion_on", marked_on },
                                             { "delete_after", delete_after },
                                             { "deletion_reason", annotation->reason } };
-    return change(catalog, place, key, identity, fields, err);
+    return change(catalog, store, key, identity, fields, err);
 }
 
-int rp_annotation_remove(struct rp_catalog *catalog, struct rp_place *place, const char *key,
+int rp_annotation_remove(struct rp_catalog *catalog, struct rp_store *store, const char *key,
                          const struct rp_identity *identity, struct rp_error *err)
 {
     static const struct rp_pair fields[FIELDS] = { { "marked_for_deletion", NULL },
@@ -40,5 +40,5 @@ int rp_annotation_remove(struct rp_catalog *catalog, struct rp_place *place, con
                                                    { "delete_after", NULL },
                                                    { "deletion_reason", NULL } };
     struct rp_identity now = *identity;
-    return change(catalog, place, key, &now, fields, err);
+    return change(catalog, store, key, &now, fields, err);
 }

@@ -9,7 +9,7 @@
 #ifndef RP_CORE_ANNOTATION_H
 #define RP_CORE_ANNOTATION_H
 
-#include "core/place.h"
+#include "core/store.h"
 
 struct rp_catalog;
 struct rp_error;
@@ -20,9 +20,9 @@ struct rp_annotation {
 };
 
 /* `identity` becomes the object's new one: it is then for the caller to have its mark say so. */
-int rp_annotation_write(struct rp_catalog *catalog, struct rp_place *place, const char *key,
+int rp_annotation_write(struct rp_catalog *catalog, struct rp_store *store, const char *key,
                         struct rp_identity *identity, const struct rp_annotation *annotation, struct rp_error *err);
-int rp_annotation_remove(struct rp_catalog *catalog, struct rp_place *place, const char *key,
+int rp_annotation_remove(struct rp_catalog *catalog, struct rp_store *store, const char *key,
                          const struct rp_identity *identity, struct rp_error *err);
 
 #endif

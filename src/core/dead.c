@@ -40,7 +40,7 @@ static int rejoin_copy(struct rp_tx *tx, const struct deciding *d, const struct 
     const char *keys[] = { rp_quarantine_key(mark->id, key) };
     struct rp_marks active;
     int r = rp_marks_init(&active, 1, tx->arena, err);
-    if (r == 0) r = rp_marks_active(tx, mark->place_id, keys, 1, &active, err);
+    if (r == 0) r = rp_marks_active(tx, mark->store_id, keys, 1, &active, err);
     if (r < 0 || active.n == 0) return r;
     if (active.at[0].state != RP_MARKED) {
         rp_error_set(err, RP_EHELD, "its copy in quarantine is being erased");

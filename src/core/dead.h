@@ -5,7 +5,7 @@
 
 #include "catalog/dead.h"
 
-/* Tries again at once, attempts counted from zero. RP_EHELD: its copy in quarantine is being erased at this moment. `store` is the place's name. RP_ENOTFOUND: no open letter. */
+/* Tries again at once, attempts counted from zero. RP_EHELD: its copy in quarantine is being erased at this moment. `store` is the store's name. RP_ENOTFOUND: no open letter. */
 int rp_dead_retry(struct rp_catalog *catalog, int64_t dead_id, const char *store, const char *actor,
                   struct rp_error *err);
 /* Gives the mark up: reprieved if nothing can have been erased, else lost. `as` says which. */

@@ -88,7 +88,7 @@ static int tell(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
 /* ---- how things stand ---- */
 
 struct hold_search {
-    const struct rp_place *place;
+    const struct rp_store *store;
     const char *key;
     int64_t tenant_id; /* 0: none */
     bool held;
@@ -98,7 +98,7 @@ static int search_hold(void *ctx, const struct rp_hold *hold, struct rp_error *e
 {
     struct hold_search *s = ctx;
     (void)err;
-    bool here = hold->place_id == s->place->id;
+    bool here = hold->store_id == s->store->id;
     if (hold->scope == RP_SCOPE_EVERYTHING) s->held = true;
     if (hold->scope == RP_SCOPE_SUBJECT && here && strcmp(hold->key, s->key) == 0) s->held = true;
     if (hold->scope == RP_SCOPE_PREFIX && here && strncmp(hold->key, s->key, strlen(hold->key)) == 0) s->held = true;
@@ -106,11 +106,11 @@ static int search_hold(void *ctx, const struct rp_hold *hold, struct rp_error *e
     return 0;
 }
 
-static void say_waiting(struct rp_story_end *end, const struct rp_place *place, int64_t now_ms)
+static void say_waiting(struct rp_story_end *end, const struct rp_store *store, int64_t now_ms)
 {
     char due[RP_TIME_TEXT], away[RP_TIME_TEXT];
-    const char *mode = place->config->mode == RP_MODE_OBSERVE      ? "but the store is in mode observe, so it stays"
-                       : place->config->mode == RP_MODE_QUARANTINE ? "and then moved to quarantine"
+    const char *mode = store->config->mode == RP_MODE_OBSERVE      ? "but the store is in mode observe, so it stays"
+                       : store->config->mode == RP_MODE_QUARANTINE ? "and then moved to quarantine"
                                                                    : "and then purged";
     snprintf(end->words, sizeof end->words, "It is marked, due %s (%s), %s%s; `restore` keeps it until then.%s%s",
              rp_time_format(end->mark.due_at_ms, due), rp_time_distance(end->mark.due_at_ms, now_ms, away), mode,
@@ -118,7 +118,7 @@ static void say_waiting(struct rp_story_end *end, const struct rp_place *place, 
              end->mark.note != NULL ? " Last time: " : "", end->mark.note != NULL ? end->mark.note : "");
 }
 
-static void say_end(struct rp_story_end *end, const struct rp_place *place, int64_t now_ms)
+static void say_end(struct rp_story_end *end, const struct rp_store *store, int64_t now_ms)
 {
     const char *there = end->object == RP_OUT_FOUND ? "The object exists" : "The object does not exist";
     char next[RP_TIME_TEXT];
@@ -128,7 +128,7 @@ static void say_end(struct rp_story_end *end, const struct rp_place *place, int6
     }
     switch (end->mark.state) {
     case RP_MARKED:
-        say_waiting(end, place, now_ms);
+        say_waiting(end, store, now_ms);
         return;
     case RP_CHECKING:
     case RP_PURGING:
@@ -148,12 +148,12 @@ static void say_end(struct rp_story_end *end, const struct rp_place *place, int6
     }
 }
 
-static int stand(struct rp_catalog *catalog, struct rp_place *place, const char *key, int64_t tenant_id,
+static int stand(struct rp_catalog *catalog, struct rp_store *store, const char *key, int64_t tenant_id,
                  struct rp_story_end *end, struct rp_error *err)
 {
     struct rp_item item = { .key = key };
-    struct hold_search search = { .place = place, .key = key, .tenant_id = tenant_id };
-    int r = place->store->ops->stat(place->store, &item, 1, err);
+    struct hold_search search = { .store = store, .key = key, .tenant_id = tenant_id };
+    int r = store->backend->ops->stat(store->backend, &item, 1, err);
     if (r < 0) return r;
     end->object = item.outcome;
     end->identity = item.identity;
@@ -162,22 +162,22 @@ static int stand(struct rp_catalog *catalog, struct rp_place *place, const char 
     return r;
 }
 
-int rp_explain(struct rp_catalog *catalog, struct rp_place *place, const char *key, struct rp_arena *arena,
+int rp_explain(struct rp_catalog *catalog, struct rp_store *store, const char *key, struct rp_arena *arena,
                rp_story_fn *fn, void *ctx, struct rp_story_end *end, struct rp_error *err)
 {
     struct rp_marks marks;
     struct telling t = { .fn = fn, .ctx = ctx };
     *end = (struct rp_story_end){ 0 };
     int r = rp_marks_init(&marks, MARKS_MAX, arena, err);
-    if (r == 0) r = rp_marks_history(catalog->db, place->id, key, &marks, err);
-    if (r == 0) r = stand(catalog, place, key, marks.n > 0 ? marks.at[0].tenant_id : 0, end, err);
-    if (r < 0) return rp_error_wrap(err, r, "explain %s:%s", place->config->name, key);
+    if (r == 0) r = rp_marks_history(catalog->db, store->id, key, &marks, err);
+    if (r == 0) r = stand(catalog, store, key, marks.n > 0 ? marks.at[0].tenant_id : 0, end, err);
+    if (r < 0) return rp_error_wrap(err, r, "explain %s:%s", store->config->name, key);
     if (marks.n == 0 && end->object == RP_OUT_GONE)
-        return rp_error_set(err, RP_ENOTFOUND, "%s:%s does not exist and was never marked", place->config->name, key);
+        return rp_error_set(err, RP_ENOTFOUND, "%s:%s does not exist and was never marked", store->config->name, key);
     for (size_t i = marks.n; i > 0 && r == 0; i--)
         r = rp_audit_of_mark(catalog->db, marks.at[i - 1].id, tell, &t, err);
     end->has_mark = marks.n > 0;
     if (end->has_mark) end->mark = marks.at[0];
-    say_end(end, place, rp_clock_now_ms(catalog->clock));
+    say_end(end, store, rp_clock_now_ms(catalog->clock));
     return r;
 }

@@ -4,7 +4,7 @@
 #define RP_CORE_EXPLAIN_H
 
 #include "catalog/mark.h"
-#include "core/place.h"
+#include "core/store.h"
 
 struct rp_story_line {
     int64_t at_ms;
@@ -26,7 +26,7 @@ struct rp_story_end {
 
 /* Tells every line of every mark of the subject (the last 100 marks), oldest first, then how things stand. A subject that neither
  * exists nor was ever marked is RP_ENOTFOUND. */
-int rp_explain(struct rp_catalog *catalog, struct rp_place *place, const char *key, struct rp_arena *arena,
+int rp_explain(struct rp_catalog *catalog, struct rp_store *store, const char *key, struct rp_arena *arena,
                rp_story_fn *fn, void *ctx, struct rp_story_end *end, struct rp_error *err);
 
 #endif

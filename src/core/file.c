@@ -58,7 +58,7 @@ static int hash_bytes(void *ctx, const void *from, size_t n, struct rp_error *er
 }
 
 /* The checksum is never taken on trust: the bytes are read. */
-static int check_bytes(const struct rp_file *file, const struct rp_place *place, const uint8_t *wanted,
+static int check_bytes(const struct rp_file *file, const struct rp_store *store, const uint8_t *wanted,
                        struct rp_seen *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_digest_freep) struct rp_digest *digest = rp_digest_new();
@@ -69,7 +69,7 @@ static int check_bytes(const struct rp_file *file, const struct rp_place *place,
     if (digest == NULL) return rp_error_set(err, RP_ENOMEM, "no memory to read an object");
     struct rp_sink sink = { .write = hash_bytes, .ctx = digest };
     rp_digest_begin(digest);
-    int r = place->store->ops->get(place->store, file->key, &sink, &arena, &meta, &read, err);
+    int r = store->backend->ops->get(store->backend, file->key, &sink, &arena, &meta, &read, err);
     if (r == RP_ENOTFOUND || (r == 0 && !rp_identity_equal(&read, &out->identity))) {
         out->outcome = RP_OUT_UNKNOWN;
         snprintf(out->note, sizeof out->note, "the object changed while it was read");
@@ -82,17 +82,17 @@ static int check_bytes(const struct rp_file *file, const struct rp_place *place,
     return 0;
 }
 
-int rp_file_see(const struct rp_file *file, const struct rp_place *place, const uint8_t *checksum, struct rp_seen *out,
+int rp_file_see(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum, struct rp_seen *out,
                 struct rp_error *err)
 {
     struct rp_item item = { .key = file->key };
     *out = (struct rp_seen){ .file_id = file->id };
-    if (place->store == NULL) {
-        *err = place->closed;
-        return place->closed.code;
+    if (store->backend == NULL) {
+        *err = store->closed;
+        return store->closed.code;
     }
-    int r = place->store->ops->stat(place->store, &item, 1, err);
-    if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", place->config->name);
+    int r = store->backend->ops->stat(store->backend, &item, 1, err);
+    if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", store->config->name);
     out->outcome = item.outcome;
     out->identity = item.identity;
     snprintf(out->note, sizeof out->note, "%s", item.note);
@@ -102,8 +102,8 @@ int rp_file_see(const struct rp_file *file, const struct rp_place *place, const 
         out->checked = true; /* two promises that cannot both hold */
         return 0;
     }
-    r = check_bytes(file, place, wanted, out, err);
-    return r < 0 ? rp_error_wrap(err, r, "read '%s' of store '%s'", file->key, place->config->name) : 0;
+    r = check_bytes(file, store, wanted, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "read '%s' of store '%s'", file->key, store->config->name) : 0;
 }
 
 int rp_file_mark(struct rp_db *db, int64_t file_id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err)

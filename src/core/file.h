@@ -21,7 +21,7 @@
 #include "catalog/file.h"
 #include "catalog/mark.h"
 #include "catalog/writer.h"
-#include "core/place.h"
+#include "core/store.h"
 
 #include <jansson.h>
 
@@ -54,7 +54,7 @@ struct rp_file_answer {
 struct rp_init {
     struct rp_command command;
     const struct rp_upload_rules *rules;
-    const struct rp_place *place;
+    const struct rp_store *store;
     const char *name, *content_type, *metadata; /* metadata: JSON text or NULL */
     int64_t size_bytes;
     const uint8_t *checksum;                           /* 32 bytes or NULL */
@@ -74,15 +74,15 @@ struct rp_seen {
     char note[120];
 };
 /* Looks at the file's object; with a checksum (promised at init, or `checksum`) it reads the bytes. For a thread that may block. */
-int rp_file_see(const struct rp_file *file, const struct rp_place *place, const uint8_t *checksum, struct rp_seen *out,
+int rp_file_see(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum, struct rp_seen *out,
                 struct rp_error *err);
 
 /* The commands on one file share their shape. `arena` is the caller's: texts of the answer are copied there. */
 struct rp_file_command {
     struct rp_command command;
     const struct rp_upload_rules *rules;
-    struct rp_place *const *places; /* to find the file's store: by place id */
-    size_t n_places;
+    struct rp_store *const *stores; /* to find the file's store: by its id */
+    size_t n_stores;
     struct rp_arena *arena;
     int64_t file_id;
     /* confirm */

@@ -85,13 +85,13 @@ static int delete_again(struct deleting *d, struct rp_file_command *c, struct rp
     return extend_family(d, slot, due, store, c->command.actor, err);
 }
 
-static int decide_delete(struct rp_file_command *c, const struct rp_file_slot *slot, const struct rp_place *place,
+static int decide_delete(struct rp_file_command *c, const struct rp_file_slot *slot, const struct rp_store *store,
                          bool held, int64_t span_ms, struct rp_error *err)
 {
     if (is_foreign(c, slot)) return rp_error_set(err, RP_ENOTFOUND, "there is no such file");
     if (slot->file.status == RP_FILE_EXPIRED)
         return rp_error_set(err, RP_EEXPIRED, "the upload was not confirmed in time: there is nothing to delete");
-    if (place == NULL) return rp_error_set(err, RP_ECONFIG, "the file's store is not configured any more");
+    if (store == NULL) return rp_error_set(err, RP_ECONFIG, "the file's store is not configured any more");
     if (strlen(c->reason) > RP_REASON_MAX || !rp_utf8_valid(c->reason, strlen(c->reason)))
         return rp_error_set(err, RP_EINVAL, "the reason is longer than %d bytes, or not valid UTF-8", RP_REASON_MAX);
     if (slot->file.status == RP_FILE_PURGED) return 0;
@@ -99,7 +99,7 @@ static int decide_delete(struct rp_file_command *c, const struct rp_file_slot *s
         rp_error_set(err, RP_EHELD, "the file is held");
         return rp_error_hint(err, "`reprieve hold` lists the holds, `reprieve hold rm ID` lifts one");
     }
-    return rp_grace_check(place->config, span_ms, err);
+    return rp_grace_check(store->config, span_ms, err);
 }
 
 static int load_holds(struct deleting *d, struct rp_error *err)
@@ -117,23 +117,23 @@ static int delete_one(struct deleting *d, struct rp_file_command *c, struct rp_e
 {
     struct rp_file_work *work = &d->work;
     struct rp_file_slot *slot = rp_file_work_find(work, c->file_id);
-    const struct rp_place *place = slot != NULL ? rp_place_of_file(c->places, c->n_places, &slot->file) : NULL;
+    const struct rp_store *store = slot != NULL ? rp_store_of_file(c->stores, c->n_stores, &slot->file) : NULL;
     int64_t now = work->tx->late_ms;
-    int64_t grace = c->grace_ms >= 0 || place == NULL ? c->grace_ms : place->config->grace_ms;
+    int64_t grace = c->grace_ms >= 0 || store == NULL ? c->grace_ms : store->config->grace_ms;
     int64_t due = c->at_ms >= 0 ? c->at_ms : now + grace;
     bool held = slot != NULL && d->held[slot - work->slots];
     int r = 0;
     RP_ASSERT(c->at_ms < 0 || c->grace_ms < 0);
     c->changed = false;
-    if (decide_delete(c, slot, place, held, due - now, &c->command.error) < 0) return 0;
+    if (decide_delete(c, slot, store, held, due - now, &c->command.error) < 0) return 0;
     if (due < now) due = now;
     if (!rp_status_may_move(slot->file.status, RP_FILE_DELETED)) {
-        r = delete_again(d, c, slot, due, place->config->name, err);
+        r = delete_again(d, c, slot, due, store->config->name, err);
         if (c->command.error.code < 0) return r;
     } else {
         struct rp_mark_make make = { .due_at_ms = due, .reason = c->reason, .actor = c->command.actor };
         c->changed = true;
-        r = rp_file_work_delete(work, slot, place->config->name, &make, err);
+        r = rp_file_work_delete(work, slot, store->config->name, &make, err);
     }
     if (c->shown && !slot->file.shown) slot->file.shown = slot->changed = true;
     return r < 0 ? r : rp_file_work_answer(slot, c->arena, &c->answer, err);
@@ -304,9 +304,9 @@ static int restore_one(struct rp_file_work *work, struct rp_file_command *c, str
     c->changed = false;
     if (decide_restore(work, c, slot, &c->command.error) < 0) return 0;
     if (slot->file.status == RP_FILE_DELETED) {
-        const struct rp_place *place = rp_place_of_file(c->places, c->n_places, &slot->file);
+        const struct rp_store *store = rp_store_of_file(c->stores, c->n_stores, &slot->file);
         c->changed = true;
-        r = bring_family_back(work, slot, place != NULL ? place->config->name : "?", c->command.actor, err);
+        r = bring_family_back(work, slot, store != NULL ? store->config->name : "?", c->command.actor, err);
     }
     return r < 0 ? r : rp_file_work_answer(slot, c->arena, &c->answer, err);
 }
@@ -376,18 +376,18 @@ const struct rp_verb rp_verb_restore = { .name = "restore", .run = run_restore }
 static int apply_result(struct rp_file_work *work, struct rp_file_command *c, struct rp_file_slot *slot,
                         struct rp_error *err)
 {
-    const struct rp_place *place = rp_place_of_file(c->places, c->n_places, &slot->file);
-    const char *store = place != NULL ? place->config->name : "?";
+    const struct rp_store *store = rp_store_of_file(c->stores, c->n_stores, &slot->file);
+    const char *store_name = store != NULL ? store->config->name : "?";
     c->changed = true;
     if (c->accept) {
         rp_file_work_change(work, slot, RP_FILE_LIVE);
-        return rp_file_work_audit(work, "file.live", c->command.actor, store, slot, "", err);
+        return rp_file_work_audit(work, "file.live", c->command.actor, store_name, slot, "", err);
     }
     struct rp_mark_make make = { .due_at_ms =
-                                     work->tx->late_ms + (place != NULL ? place->config->grace_ms : 5 * RP_DAY_MS),
+                                     work->tx->late_ms + (store != NULL ? store->config->grace_ms : 5 * RP_DAY_MS),
                                  .reason = RP_REASON_REJECTED,
                                  .actor = c->command.actor };
-    return rp_file_work_delete(work, slot, store, &make, err);
+    return rp_file_work_delete(work, slot, store_name, &make, err);
 }
 
 static int result_one(struct rp_file_work *work, struct rp_file_command *c, struct rp_error *err)

@@ -112,7 +112,7 @@ static int load_covered(struct rp_file_work *work, const struct rp_move *moves, 
                         struct rp_error *err)
 {
     const char **keys = rp_arena_array(work->tx->arena, n + 1, sizeof *keys);
-    int64_t place_id = 0;
+    int64_t store_id = 0;
     size_t n_keys = 0;
     int r = rp_marks_init(out, n + 1, work->tx->arena, err);
     if (r < 0 || keys == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
@@ -122,9 +122,9 @@ static int load_covered(struct rp_file_work *work, const struct rp_move *moves, 
                                               : NULL;
         if (slot == NULL) continue;
         keys[n_keys++] = slot->file.key;
-        place_id = slot->file.place_id; /* a batch is of one place */
+        store_id = slot->file.store_id; /* a batch is of one store */
     }
-    return n_keys > 0 ? rp_marks_active(work->tx, place_id, keys, n_keys, out, err) : 0;
+    return n_keys > 0 ? rp_marks_active(work->tx, store_id, keys, n_keys, out, err) : 0;
 }
 
 /* Something may come to stand under the file's key that nobody knows: a PUT that began in time and ended late, of an upload that was never
@@ -143,7 +143,7 @@ static void mark_again(struct rp_file_work *work, const struct rp_file_slot *slo
     bool retried = f->status == RP_FILE_PURGED && !is_late_mark(mark) && !rp_quarantine_is(mark->key);
     if (RP_MUTANT(LATE_MARK_MISSING) || (!unborn && !late && !retried) || is_covered(covered, f->key)) return;
     work->adds[work->n_adds++] = (struct rp_mark){ .id = rp_tx_new_id(work->tx),
-                                                   .place_id = f->place_id,
+                                                   .store_id = f->store_id,
                                                    .key = f->key,
                                                    .state = RP_MARKED,
                                                    .due_at_ms = due > work->tx->late_ms ? due : work->tx->late_ms,

@@ -277,7 +277,7 @@ int rp_file_work_mark(struct rp_file_work *work, struct rp_file_slot *slot, cons
     struct rp_mark *mark = rp_arena_alloc(work->tx->arena, sizeof *mark);
     if (mark == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
     *mark = (struct rp_mark){ .id = rp_tx_new_id(work->tx),
-                              .place_id = f->place_id,
+                              .store_id = f->store_id,
                               .key = f->key,
                               .state = RP_MARKED,
                               .due_at_ms = make->due_at_ms,
@@ -374,16 +374,16 @@ int rp_file_work_save(struct rp_file_work *work, struct rp_error *err)
         if (!work->moves[i].done) return rp_error_set(err, RP_ECONFLICT, "another writer was faster");
     if (r == 0) r = rp_marks_add(tx, work->adds, work->n_adds, err);
     for (size_t i = 0; i < work->n_adds && r == 0; i++)
-        rp_tx_tally(tx, work->adds[i].place_id, RP_MARKED, 1, work->adds[i].size_bytes);
+        rp_tx_tally(tx, work->adds[i].store_id, RP_MARKED, 1, work->adds[i].size_bytes);
     if (r == 0) r = save_slots(work, false, err);
     if (r == 0) r = save_slots(work, true, err);
     return r < 0 ? r : rp_ledger_add(tx, work->ledger, work->n_ledger, err);
 }
 
-const struct rp_place *rp_place_of_file(struct rp_place *const *places, size_t n, const struct rp_file *file)
+const struct rp_store *rp_store_of_file(struct rp_store *const *stores, size_t n, const struct rp_file *file)
 {
     for (size_t i = 0; i < n; i++)
-        if (places[i]->id == file->place_id) return places[i];
+        if (stores[i]->id == file->store_id) return stores[i];
     return NULL;
 }
 

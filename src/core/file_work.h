@@ -56,7 +56,7 @@ int rp_file_work_living(struct rp_file_work *work, const int64_t *tenants, const
 /* The file that holds this name now, as the round stands; NULL: nobody. */
 struct rp_file_slot *rp_file_work_holder(struct rp_file_work *work, int64_t tenant_id, const char *name);
 
-/* One audit row about a file. `store` is its place's name, `extra` more members (", \"k\":v" or ""). */
+/* One audit row about a file. `store` is its store's name, `extra` more members (", \"k\":v" or ""). */
 int rp_file_work_audit(struct rp_file_work *work, const char *event, const char *actor, const char *store,
                        const struct rp_file_slot *slot, const char *extra, struct rp_error *err);
 void rp_file_work_change(struct rp_file_work *work, struct rp_file_slot *slot, enum rp_status to);
@@ -87,12 +87,12 @@ int rp_file_take_seen(struct rp_file_work *work, struct rp_file_slot *slot, cons
                       struct rp_error *err);
 /* RP_ENAMETAKEN: whoever has the name is what the file belongs to. */
 int rp_file_check_holder(struct rp_file_work *work, const struct rp_file_slot *slot, struct rp_error *err);
-int rp_file_replace_holder(struct rp_file_work *work, const struct rp_file_slot *slot, const struct rp_place *place,
+int rp_file_replace_holder(struct rp_file_work *work, const struct rp_file_slot *slot, const struct rp_store *store,
                            const char *actor, struct rp_error *err);
-int rp_file_go_live(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_place *place,
+int rp_file_go_live(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_store *store,
                     const struct rp_upload_rules *rules, const char *actor, struct rp_error *err);
 
-const struct rp_place *rp_place_of_file(struct rp_place *const *places, size_t n, const struct rp_file *file);
+const struct rp_store *rp_store_of_file(struct rp_store *const *stores, size_t n, const struct rp_file *file);
 /* Copies what an answer shows of a slot into the caller's arena. */
 int rp_file_work_answer(const struct rp_file_slot *slot, struct rp_arena *arena, struct rp_file_answer *out,
                         struct rp_error *err);

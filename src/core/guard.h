@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* guard.h - the question asked before a purge: is this object still used?
  *
- * G1  Every place of the store's `referenced_by` list is asked, one statement each for a whole batch of keys.
+ * G1  Every entry of the store's `referenced_by` list is asked, one statement each for a whole batch of keys.
  * G2  A look-up that failed, timed out or answered nonsense never counts as "unreferenced": the call fails.
  * G3  Nothing is written to the user's databases: connections are read-only.
  * The guard reads another database than the catalog, so a reference made after the question is not seen: a window, as

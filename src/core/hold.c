@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define PLACES_MAX     128
+#define STORES_MAX     128
 #define RESUME_MAX     1000
 #define PAGE           1000
 #define PAGE_ARENA_MAX ((size_t)4 << 20)
@@ -48,8 +48,8 @@ static json_t *hold_json(const struct rp_hold *hold, const struct rp_hold_reques
     json_t *o = json_object();
     rp_json_set(o, "hold", json_string(rp_id_format(RP_ID_HOLD, hold->id, id)));
     rp_json_set(o, "scope", json_string(scopes[hold->scope]));
-    if (request->place != NULL)
-        rp_json_set(o, "subject", json_sprintf("%s:%s", request->place->config->name, hold->key));
+    if (request->store != NULL)
+        rp_json_set(o, "subject", json_sprintf("%s:%s", request->store->config->name, hold->key));
     if (hold->scope == RP_SCOPE_TENANT) rp_json_set(o, "tenant", rp_json_text(request->tenant));
     rp_json_set(o, "reason", rp_json_text(hold->reason));
     return o;
@@ -84,7 +84,7 @@ static int keep(struct rp_marks *out, const struct rp_mark *mark, struct rp_erro
 }
 
 /* Page by page: what the hold covers may be few of many that are claimed. */
-static int collect_claimed(struct rp_tx *tx, struct placing *p, int64_t place_id, struct rp_error *err)
+static int collect_claimed(struct rp_tx *tx, struct placing *p, int64_t store_id, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PAGE_ARENA_MAX);
     struct rp_marks page = { .n = PAGE };
@@ -93,7 +93,7 @@ static int collect_claimed(struct rp_tx *tx, struct placing *p, int64_t place_id
     while (r == 0 && page.n == PAGE && p->out->claimed.n < p->out->claimed.max) {
         rp_arena_reset(&arena);
         r = rp_marks_init(&page, PAGE, &arena, err);
-        if (r == 0) r = rp_hold_claimed(tx->db, place_id, after_id, &page, err);
+        if (r == 0) r = rp_hold_claimed(tx->db, store_id, after_id, &page, err);
         for (size_t i = 0; r == 0 && i < page.n; i++)
             if (covers(p->request, &page.at[i])) r = keep(&p->out->claimed, &page.at[i], err);
         if (r == 0 && page.n > 0) after_id = page.at[page.n - 1].id;
@@ -103,12 +103,12 @@ static int collect_claimed(struct rp_tx *tx, struct placing *p, int64_t place_id
 
 static int collect_all_claimed(struct rp_tx *tx, struct placing *p, struct rp_error *err)
 {
-    struct rp_place_row places[PLACES_MAX];
+    struct rp_store_row stores[STORES_MAX];
     size_t n = 0;
-    if (p->request->place != NULL) return collect_claimed(tx, p, p->request->place->id, err);
-    int r = rp_place_list(tx->db, places, PLACES_MAX, &n, err);
+    if (p->request->store != NULL) return collect_claimed(tx, p, p->request->store->id, err);
+    int r = rp_store_list(tx->db, stores, STORES_MAX, &n, err);
     for (size_t i = 0; i < n && r == 0; i++)
-        r = collect_claimed(tx, p, places[i].id, err);
+        r = collect_claimed(tx, p, stores[i].id, err);
     return r;
 }
 
@@ -118,7 +118,7 @@ static int place_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     const struct rp_hold_request *q = p->request;
     struct rp_hold hold = { .id = rp_tx_new_id(tx),
                             .scope = q->scope,
-                            .place_id = q->place != NULL ? q->place->id : 0,
+                            .store_id = q->store != NULL ? q->store->id : 0,
                             .key = q->key,
                             .tenant_id = q->tenant_id,
                             .reason = q->reason,
@@ -135,12 +135,12 @@ static int place_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return rp_tx_audit(tx, &entry, err);
 }
 
-int rp_hold_place(struct rp_catalog *catalog, const struct rp_hold_request *request, struct rp_arena *arena,
-                  struct rp_hold_answer *out, struct rp_error *err)
+int rp_hold_put(struct rp_catalog *catalog, const struct rp_hold_request *request, struct rp_arena *arena,
+                struct rp_hold_answer *out, struct rp_error *err)
 {
     struct placing p = { .request = request, .out = out, .arena = arena };
     bool named = request->scope == RP_SCOPE_SUBJECT || request->scope == RP_SCOPE_PREFIX;
-    RP_ASSERT(named == (request->place != NULL) && named == (request->key != NULL));
+    RP_ASSERT(named == (request->store != NULL) && named == (request->key != NULL));
     RP_ASSERT((request->scope == RP_SCOPE_TENANT) == (request->tenant_id != 0));
     return rp_catalog_change(catalog, place_tx, &p, err);
 }

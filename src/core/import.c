@@ -120,11 +120,11 @@ static int take_key(void *ctx, const struct rp_entry *entry, struct rp_error *er
 static int list_page(struct rp_import *import, struct rp_error *err)
 {
     struct rp_import_walk *w = import->walk;
-    struct rp_store *store = import->place->store;
+    struct rp_backend *backend = import->store->backend;
     rp_arena_reset(&w->arena);
     w->n_page = w->n_taken = 0;
-    int r = store->ops->list(store, import->prefix, w->after, take_key, w, err);
-    if (r < 0) return rp_error_wrap(err, r, "list store '%s'", import->place->config->name);
+    int r = backend->ops->list(backend, import->prefix, w->after, take_key, w, err);
+    if (r < 0) return rp_error_wrap(err, r, "list store '%s'", import->store->config->name);
     w->listed = w->n_page < PAGE;
     if (w->n_page > 0) snprintf(w->after, sizeof w->after, "%s", w->page[w->n_page - 1].key);
     return 0;
@@ -132,7 +132,7 @@ static int list_page(struct rp_import *import, struct rp_error *err)
 
 /* Several readers take items from one page, each the next. */
 struct reading {
-    const struct rp_place *place;
+    const struct rp_store *store;
     struct rp_import_walk *walk;
     atomic_size_t next;
     pthread_mutex_t lock; /* of `failed` */
@@ -146,17 +146,17 @@ static bool is_store_wide(int code)
            code == RP_ECONFIG;
 }
 
-static int read_one(const struct rp_place *place, struct rp_arena *scratch, struct rp_import_item *item,
+static int read_one(const struct rp_store *store, struct rp_arena *scratch, struct rp_import_item *item,
                     struct rp_error *err)
 {
     struct rp_meta meta = { 0 };
     struct rp_error why = { 0 };
     rp_arena_reset(scratch);
-    int r = place->store->ops->get(place->store, item->key, NULL, scratch, &meta, &item->identity, &why);
+    int r = store->backend->ops->get(store->backend, item->key, NULL, scratch, &meta, &item->identity, &why);
     item->gone = r == RP_ENOTFOUND;
-    if (r == 0) rp_import_read(&meta, place->config->grace_ms, &item->note);
+    if (r == 0) rp_import_read(&meta, store->config->grace_ms, &item->note);
     if (r == 0 || item->gone) return 0;
-    rp_error_wrap(&why, r, "read %s:%s", place->config->name, item->key);
+    rp_error_wrap(&why, r, "read %s:%s", store->config->name, item->key);
     if (is_store_wide(r)) {
         *err = why;
         return r;
@@ -173,7 +173,7 @@ static void *read_items(void *arg)
     RP_CLEANUP(rp_arena_done) struct rp_arena scratch = RP_ARENA(SCRATCH_BYTES);
     for (size_t i; (i = atomic_fetch_add(&reading->next, 1)) < w->n_page;) {
         struct rp_error why = { 0 };
-        if (read_one(reading->place, &scratch, &w->page[i], &why) == 0) continue;
+        if (read_one(reading->store, &scratch, &w->page[i], &why) == 0) continue;
         atomic_store(&reading->next, w->n_page); /* nobody begins another */
         pthread_mutex_lock(&reading->lock);
         if (reading->failed.code == 0) reading->failed = why;
@@ -184,7 +184,7 @@ static void *read_items(void *arg)
 
 static int read_page(struct rp_import *import, struct rp_error *err)
 {
-    struct reading reading = { .place = import->place, .walk = import->walk, .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct reading reading = { .store = import->store, .walk = import->walk, .lock = PTHREAD_MUTEX_INITIALIZER };
     pthread_t threads[READERS - 1];
     size_t n = import->walk->n_page / READ_AT_LEAST, begun = 0;
     while (begun < n && begun < READERS - 1 && pthread_create(&threads[begun], NULL, read_items, &reading) == 0)
@@ -211,7 +211,7 @@ static void note_unmarked(struct rp_import *import, struct rp_import_item *item)
     import->counts.refused += item->unread;
     if (item->unread) return;
     rp_error_set(&item->answer.error, RP_EINVAL, "%s:%s: marked_for_deletion says neither true nor false",
-                 import->place->config->name, item->key);
+                 import->store->config->name, item->key);
     rp_error_hint(&item->answer.error, "mark it by hand if it shall go");
 }
 
@@ -255,8 +255,8 @@ static int mark_batch(struct rp_import *import, struct rp_catalog *catalog, stru
     struct rp_import_walk *w = import->walk;
     size_t n = take_batch(import);
     if (n == 0) return 0;
-    int r = import->dry_run ? rp_mark_foresee(catalog, import->place, w->requests, n, w->answers, err)
-                            : rp_mark_many(catalog, import->place, w->requests, n, import->actor, w->answers, err);
+    int r = import->dry_run ? rp_mark_foresee(catalog, import->store, w->requests, n, w->answers, err)
+                            : rp_mark_many(catalog, import->store, w->requests, n, import->actor, w->answers, err);
     for (size_t i = 0; i < n && r == 0; i++) {
         w->asked[i]->answer = w->answers[i];
         count(import, &w->answers[i]);

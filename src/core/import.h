@@ -45,7 +45,7 @@ struct rp_import_counts {
 };
 
 struct rp_import {
-    struct rp_place *place;
+    struct rp_store *store;
     const char *prefix; /* "": all */
     const char *actor;
     int64_t limit; /* marks made at most; 0: any number */
@@ -58,7 +58,7 @@ struct rp_import {
     struct rp_import_walk *walk;    /* the rest is its own */
 };
 
-/* place, prefix, actor, limit and dry_run are set. */
+/* store, prefix, actor, limit and dry_run are set. */
 int rp_import_begin(struct rp_import *import, struct rp_error *err);
 /* The next batch, marked: 1, with n_batch items (also none: only to show how far it is), 0 at the end. */
 int rp_import_next(struct rp_import *import, struct rp_catalog *catalog, struct rp_error *err);

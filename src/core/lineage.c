@@ -19,9 +19,9 @@ struct stamps {
     char at[RP_STAMPS_MAX][RP_STAMP_TEXT];
 };
 
-static const char *row_name(int64_t place_id, char out[NAME_MAX])
+static const char *row_name(int64_t store_id, char out[NAME_MAX])
 {
-    snprintf(out, NAME_MAX, PREFIX "%" PRId64, place_id);
+    snprintf(out, NAME_MAX, PREFIX "%" PRId64, store_id);
     return out;
 }
 
@@ -44,11 +44,11 @@ static int ask_row(void *ctx, const struct rp_value *row, struct rp_error *err)
     return 0;
 }
 
-int rp_lineage_knows(struct rp_db *db, int64_t place_id, const char *stamp, int64_t epoch, bool *known,
+int rp_lineage_knows(struct rp_db *db, int64_t store_id, const char *stamp, int64_t epoch, bool *known,
                      struct rp_error *err)
 {
     char name[NAME_MAX];
-    struct asking asking = { .stamp = stamp, .own = row_name(place_id, name) };
+    struct asking asking = { .stamp = stamp, .own = row_name(store_id, name) };
     int r = stamp[0] == '\0' ? 0 : rp_meta_each(db, PREFIX, ask_row, &asking, err);
     if (r < 0) return rp_error_wrap(err, r, "stamps of owner records");
     *known = !asking.any || asking.known || epoch < asking.seen_epoch;
@@ -103,12 +103,12 @@ static void see(struct stamps *stamps, const char *seen, int64_t seen_epoch)
     stamps->seen_epoch = seen_epoch;
 }
 
-int rp_lineage_draw(struct rp_tx *tx, int64_t place_id, const char *seen, int64_t seen_epoch, char out[RP_STAMP_TEXT],
+int rp_lineage_draw(struct rp_tx *tx, int64_t store_id, const char *seen, int64_t seen_epoch, char out[RP_STAMP_TEXT],
                     struct rp_error *err)
 {
     struct stamps stamps;
     char name[NAME_MAX];
-    int r = load(tx->db, row_name(place_id, name), &stamps, err);
+    int r = load(tx->db, row_name(store_id, name), &stamps, err);
     if (r == 0) r = rp_stamp_draw(out, err);
     if (r < 0) return r;
     see(&stamps, seen, seen_epoch);

@@ -23,10 +23,10 @@
 #define RP_STAMPS_MAX 32
 
 /* Of a record that was looked at: its stamp ("": it has none) and epoch. To be asked after the record was read. */
-int rp_lineage_knows(struct rp_db *db, int64_t place_id, const char *stamp, int64_t epoch, bool *known,
+int rp_lineage_knows(struct rp_db *db, int64_t store_id, const char *stamp, int64_t epoch, bool *known,
                      struct rp_error *err);
 /* With the epoch's row locked. Draws a stamp; `seen` and `seen_epoch` are those of the record that was looked at and found ours ("": none was). */
-int rp_lineage_draw(struct rp_tx *tx, int64_t place_id, const char *seen, int64_t seen_epoch, char out[RP_STAMP_TEXT],
+int rp_lineage_draw(struct rp_tx *tx, int64_t store_id, const char *seen, int64_t seen_epoch, char out[RP_STAMP_TEXT],
                     struct rp_error *err);
 
 #endif

@@ -147,7 +147,7 @@ struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, co
 /* ---- load ---- */
 
 struct batch {
-    struct rp_place *place;
+    struct rp_store *store;
     const struct rp_mark_request *requests; /* of the caller */
     struct rp_mark_answer *answers;         /* of the caller */
     const char *actor;
@@ -161,22 +161,22 @@ struct batch {
     struct rp_arena arena;
 };
 
-static int check_request(const struct rp_place *place, const struct rp_mark_request *q, struct rp_error *err)
+static int check_request(const struct rp_store *store, const struct rp_mark_request *q, struct rp_error *err)
 {
     int r = rp_key_check(q->key, strlen(q->key), err);
     if (r < 0) return r;
     if (strncmp(q->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0)
         return rp_error_set(err, RP_EINVAL, "%s:%s: keys under " RP_STORE_OWN " are Reprieve's own",
-                            place->config->name, q->key);
+                            store->config->name, q->key);
     if (strlen(q->reason) > RP_REASON_MAX || !rp_utf8_valid(q->reason, strlen(q->reason)))
         return rp_error_set(err, RP_EINVAL, "the reason is longer than %d bytes, or not valid UTF-8", RP_REASON_MAX);
-    if (q->if_unreferenced && place->guard == NULL) {
+    if (q->if_unreferenced && store->guard == NULL) {
         rp_error_set(err, RP_ECONFIG, "store '%s' has no referenced_by list: nothing says what is referenced",
-                     place->config->name);
+                     store->config->name);
         return rp_error_hint(err, "name the columns that hold its keys under stores.%s.referenced_by",
-                             place->config->name);
+                             store->config->name);
     }
-    return rp_place_is_weak(place) ? rp_place_refuse_weak(place, err) : 0;
+    return rp_store_is_weak(store) ? rp_store_refuse_weak(store, err) : 0;
 }
 
 static int by_key(const void *a, const void *b, void *requests)
@@ -198,7 +198,7 @@ static int batch_init(struct batch *b, size_t n, struct rp_error *err)
         return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
     for (size_t i = 0; i < n; i++) {
         b->answers[i] = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .references = -1 };
-        if (check_request(b->place, &b->requests[i], &b->answers[i].error) == 0) b->order[b->n++] = i;
+        if (check_request(b->store, &b->requests[i], &b->answers[i].error) == 0) b->order[b->n++] = i;
     }
     qsort_r(b->order, b->n, sizeof *b->order, by_key, (void *)(uintptr_t)b->requests);
     size_t distinct = 0;
@@ -216,8 +216,8 @@ static int load_objects(struct batch *b, struct rp_error *err)
 {
     for (size_t i = 0; i < b->n; i++)
         b->items[i].key = b->keys[i];
-    int r = b->n > 0 ? b->place->store->ops->stat(b->place->store, b->items, b->n, err) : 0;
-    if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", b->place->config->name);
+    int r = b->n > 0 ? b->store->backend->ops->stat(b->store->backend, b->items, b->n, err) : 0;
+    if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", b->store->config->name);
     for (size_t i = 0; i < b->n; i++) {
         b->facts[i] =
             (struct rp_mark_facts){ .found = b->items[i].outcome, .identity = b->items[i].identity, .references = -1 };
@@ -236,7 +236,7 @@ static int load_references(struct batch *b, struct rp_error *err)
     if (wanted == 0) return 0;
     int64_t *counts = rp_arena_array(&b->arena, b->n, sizeof *counts);
     if (counts == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu counts", b->n);
-    int r = rp_guard_count(b->place->guard, b->keys, b->n, counts, &why);
+    int r = rp_guard_count(b->store->guard, b->keys, b->n, counts, &why);
     for (size_t i = 0; i < b->n; i++) {
         b->facts[i].references = r == 0 ? counts[i] : -1;
         b->facts[i].references_code = r;
@@ -265,9 +265,9 @@ static int load_marks(struct rp_tx *tx, struct batch *b, struct rp_error *err)
     int64_t *files = rp_arena_array(tx->arena, b->n + 1, sizeof *files);
     int r = rp_marks_init(&active, b->n, tx->arena, err);
     if (r < 0 || held == NULL || files == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", b->n);
-    r = rp_marks_active(tx, b->place->id, b->keys, b->n, &active, err);
-    if (r == 0) r = rp_marks_held(tx, b->place->id, b->keys, b->n, held, err);
-    if (r == 0) r = rp_files_of_keys(tx, b->place->id, b->keys, b->n, files, err);
+    r = rp_marks_active(tx, b->store->id, b->keys, b->n, &active, err);
+    if (r == 0) r = rp_marks_held(tx, b->store->id, b->keys, b->n, held, err);
+    if (r == 0) r = rp_files_of_keys(tx, b->store->id, b->keys, b->n, files, err);
     if (r < 0) return r;
     for (size_t i = 0; i < b->n; i++) {
         b->facts[i].active = NULL;
@@ -292,21 +292,21 @@ struct changes {
     size_t n_adds, n_extends, n_ends, n_annotated;
 };
 
-static bool is_wanted(const struct rp_place *place, const struct rp_mark_request *request)
+static bool is_wanted(const struct rp_store *store, const struct rp_mark_request *request)
 {
-    return request->imported == NULL && (request->annotate || place->config->annotate);
+    return request->imported == NULL && (request->annotate || store->config->annotate);
 }
 
 static bool wants_annotation(const struct batch *b, size_t i)
 {
-    return is_wanted(b->place, &b->requests[b->order[i]]);
+    return is_wanted(b->store, &b->requests[b->order[i]]);
 }
 
-bool rp_mark_annotates(const struct rp_place *place, const struct rp_mark_request *request,
+bool rp_mark_annotates(const struct rp_store *store, const struct rp_mark_request *request,
                        const struct rp_mark_answer *answer)
 {
     bool outdated = answer->what == RP_MARK_EXTENDED && answer->annotated;
-    return answer->what != RP_MARK_REFUSED && (is_wanted(place, request) || outdated);
+    return answer->what != RP_MARK_REFUSED && (is_wanted(store, request) || outdated);
 }
 
 static struct rp_mark new_mark(struct rp_tx *tx, const struct batch *b, size_t i, int64_t due_at_ms)
@@ -314,7 +314,7 @@ static struct rp_mark new_mark(struct rp_tx *tx, const struct batch *b, size_t i
     const struct rp_mark_request *q = &b->requests[b->order[i]];
     const struct rp_identity *identity = &b->facts[i].identity;
     return (struct rp_mark){ .id = rp_tx_new_id(tx),
-                             .place_id = b->place->id,
+                             .store_id = b->store->id,
                              .key = q->key,
                              .state = RP_MARKED,
                              .due_at_ms = due_at_ms,
@@ -345,7 +345,7 @@ static void decide_one(struct rp_tx *tx, struct batch *b, size_t i, struct chang
     struct rp_mark_answer *a = &b->answers[b->order[i]];
     *a = (struct rp_mark_answer){ .references = facts->references };
     struct rp_mark_decision d =
-        rp_mark_decide(&b->requests[b->order[i]], facts, b->place->config, tx->late_ms, &a->error);
+        rp_mark_decide(&b->requests[b->order[i]], facts, b->store->config, tx->late_ms, &a->error);
     a->what = d.what;
     if (d.what == RP_MARK_SAME) answer_with(a, facts->active, d.due_at_ms);
     if (d.what == RP_MARK_EXTENDED) {
@@ -376,7 +376,7 @@ static int audit_mark(struct rp_tx *tx, struct batch *b, const char *event, cons
                                     .actor = b->actor,
                                     .mark_id = mark->id,
                                     .tenant_id = mark->tenant_id,
-                                    .details = rp_mark_json(&as, b->place->config->name) };
+                                    .details = rp_mark_json(&as, b->store->config->name) };
     if (mark->etag[0] != 0) rp_json_set(entry.details, "etag", rp_json_text(mark->etag));
     if (mark->checks & RP_CHECK_REFERENCES) rp_json_set(entry.details, "only_if", json_string("unreferenced"));
     return rp_tx_audit(tx, &entry, err);
@@ -384,12 +384,12 @@ static int audit_mark(struct rp_tx *tx, struct batch *b, const char *event, cons
 
 static int apply(struct rp_tx *tx, struct batch *b, struct changes *c, struct rp_error *err)
 {
-    int r = rp_state_move(tx, b->place->config->name, b->actor, c->ends, c->n_ends, err);
+    int r = rp_state_move(tx, b->store->config->name, b->actor, c->ends, c->n_ends, err);
     if (r == 0) r = rp_marks_add(tx, c->adds, c->n_adds, err);
     if (r == 0) r = rp_marks_extend(tx, c->extends, c->n_extends, err);
     if (r == 0) r = rp_marks_annotated(tx, c->annotated, c->n_annotated, err);
     for (size_t i = 0; i < c->n_adds && r == 0; i++) {
-        rp_tx_tally(tx, b->place->id, RP_MARKED, 1, c->adds[i].size_bytes);
+        rp_tx_tally(tx, b->store->id, RP_MARKED, 1, c->adds[i].size_bytes);
         r = audit_mark(tx, b, "mark.created", &c->adds[i], c->adds[i].due_at_ms, err);
     }
     for (size_t i = 0; i < c->n_extends && r == 0; i++) {
@@ -411,7 +411,7 @@ static int note_changed(struct rp_tx *tx, struct batch *b, struct rp_error *err)
             same_upload(facts->active, &facts->identity))
             continue;
         b->changed_at_ms = tx->late_ms;
-        return rp_standing_note_changed(tx, b->place, b->keys[i], b->actor, err);
+        return rp_standing_note_changed(tx, b->store, b->keys[i], b->actor, err);
     }
     return 0;
 }
@@ -462,10 +462,10 @@ static int annotate(struct rp_catalog *catalog, struct batch *b, struct rp_error
         const char *reason = older ? a->reason : b->requests[b->order[i]].reason;
         struct rp_annotation note = { .marked_at_ms = a->marked_at_ms, .due_at_ms = a->due_at_ms, .reason = reason };
         struct rp_error why = { 0 };
-        if (!rp_mark_annotates(b->place, &b->requests[b->order[i]], a)) continue;
+        if (!rp_mark_annotates(b->store, &b->requests[b->order[i]], a)) continue;
         struct rp_identity *now = &moved.identities[moved.n];
         *now = b->facts[i].identity;
-        int r = rp_annotation_write(catalog, b->place, b->keys[i], now, &note, &why);
+        int r = rp_annotation_write(catalog, b->store, b->keys[i], now, &note, &why);
         if (r < 0) snprintf(a->annotate_note, sizeof a->annotate_note, "%.119s", why.text);
         a->annotated = r == 0;
         if (r < 0 || rp_identity_equal(now, &b->facts[i].identity)) continue;
@@ -479,33 +479,33 @@ static int annotate(struct rp_catalog *catalog, struct batch *b, struct rp_error
 static int run_batch(struct rp_catalog *catalog, struct batch *b, size_t n, struct rp_error *err)
 {
     RP_ASSERT(n > 0 && n <= RP_MARK_BATCH_MAX);
-    int r = rp_standing_sure(catalog, b->place, b->foresee ? RP_STANDING_LOOK : RP_STANDING_MARK, err);
+    int r = rp_standing_sure(catalog, b->store, b->foresee ? RP_STANDING_LOOK : RP_STANDING_MARK, err);
     if (r == 0) r = batch_init(b, n, err);
     if (r == 0) r = load_objects(b, err);
     if (r == 0) r = load_references(b, err);
     if (r == 0 && b->n > 0)
         r = b->foresee ? rp_catalog_transact(catalog, transact, b, err) : rp_catalog_change(catalog, transact, b, err);
     if (!b->foresee) RP_CRASHPOINT("mark.committed");
-    if (r == 0 && b->changed_at_ms != 0) rp_standing_revoke(b->place, b->changed_at_ms);
+    if (r == 0 && b->changed_at_ms != 0) rp_standing_revoke(b->store, b->changed_at_ms);
     if (r == 0 && !b->foresee) r = annotate(catalog, b, err);
     if (r == 0) answer_duplicates(b); /* once more: of annotations nothing was known before */
     rp_arena_done(&b->arena);
     return r < 0 ? rp_error_wrap(err, r, "mark") : 0;
 }
 
-int rp_mark_many(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests, size_t n,
+int rp_mark_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests, size_t n,
                  const char *actor, struct rp_mark_answer *answers, struct rp_error *err)
 {
     struct batch b = {
-        .place = place, .requests = requests, .answers = answers, .actor = actor, .arena = RP_ARENA((size_t)16 << 20)
+        .store = store, .requests = requests, .answers = answers, .actor = actor, .arena = RP_ARENA((size_t)16 << 20)
     };
     return run_batch(catalog, &b, n, err);
 }
 
-int rp_mark_foresee(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests,
+int rp_mark_foresee(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests,
                     size_t n, struct rp_mark_answer *answers, struct rp_error *err)
 {
-    struct batch b = { .place = place,
+    struct batch b = { .store = store,
                        .requests = requests,
                        .answers = answers,
                        .actor = "",

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "catalog/mark.h"
-#include "core/place.h"
+#include "core/store.h"
 
 #define RP_MARK_BATCH_MAX 1000
 
@@ -65,16 +65,16 @@ struct rp_mark_answer {
     char annotate_note[120]; /* the mark stands, but the annotation could not be written */
 };
 
-/* Marks up to RP_MARK_BATCH_MAX subjects of one place; answers[i] belongs to requests[i]. A key that stands twice in the
+/* Marks up to RP_MARK_BATCH_MAX subjects of one store; answers[i] belongs to requests[i]. A key that stands twice in the
  * batch is answered alike. Returns negative only if nothing was decided. The catalog's keeper finds the answers whole but for
  * what became of annotations (rp_mark_annotates): those are written after the commit. */
-int rp_mark_many(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests, size_t n,
+int rp_mark_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests, size_t n,
                  const char *actor, struct rp_mark_answer *answers, struct rp_error *err);
 /* Whether a mark that was answered so is written on its object as well. */
-bool rp_mark_annotates(const struct rp_place *place, const struct rp_mark_request *request,
+bool rp_mark_annotates(const struct rp_store *store, const struct rp_mark_request *request,
                        const struct rp_mark_answer *answer);
 /* The same answers, but nothing is changed: ids are of no mark. */
-int rp_mark_foresee(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark_request *requests,
+int rp_mark_foresee(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests,
                     size_t n, struct rp_mark_answer *answers, struct rp_error *err);
 
 #endif

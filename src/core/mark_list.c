@@ -12,7 +12,7 @@
 #define PAGE           1000
 #define PAGE_LEAST     100
 #define PAGE_ARENA_MAX ((size_t)16 << 20)
-#define PLACES_MAX     256
+#define STORES_MAX     256
 
 struct listing {
     struct rp_db *db;
@@ -29,7 +29,7 @@ int64_t rp_list_slack_ms(const struct rp_config *config)
 
 static bool fits(const struct rp_list_filter *f, const struct rp_mark *m)
 {
-    if (f->place_id != 0 && m->place_id != f->place_id) return false;
+    if (f->store_id != 0 && m->store_id != f->store_id) return false;
     if (f->reason != NULL && strcmp(m->reason, f->reason) != 0) return false;
     if (f->state != 0 && m->state != f->state) return false;
     return f->due_before_ms < 0 || m->due_at_ms < f->due_before_ms;
@@ -44,7 +44,7 @@ static bool full(const struct listing *l)
 static int look(struct listing *l, const struct rp_marks_query *query, const struct rp_mark *m, struct rp_error *err)
 {
     l->left--;
-    l->cursor->place_id = query->place_id;
+    l->cursor->store_id = query->store_id;
     l->cursor->ms = query->by == RP_BY_ENDED ? m->ended_at_ms : m->next_at_ms;
     l->cursor->id = m->id;
     if (!fits(l->filter, m)) return 0;
@@ -74,7 +74,7 @@ static int walk(struct listing *l, struct rp_marks_query *query, bool *ended, st
 
 static void resume(const struct rp_list_cursor *cursor, struct rp_marks_query *query)
 {
-    if (cursor->id == 0 || cursor->place_id != query->place_id) return;
+    if (cursor->id == 0 || cursor->store_id != query->store_id) return;
     query->begun = true;
     query->cursor_ms = cursor->ms;
     query->cursor_id = cursor->id;
@@ -99,14 +99,14 @@ static int64_t look_before(const struct rp_list_filter *f)
 /* Places come in order of their numbers: the cursor's is where the walk goes on. */
 static int walk_waiting(struct listing *l, struct rp_error *err)
 {
-    RP_CLEANUP(rp_freep) struct rp_place_row *rows = calloc(PLACES_MAX, sizeof *rows);
-    int64_t from = l->cursor->place_id, only = l->filter->place_id;
+    RP_CLEANUP(rp_freep) struct rp_store_row *rows = calloc(STORES_MAX, sizeof *rows);
+    int64_t from = l->cursor->store_id, only = l->filter->store_id;
     size_t n = 0;
     bool ended = true;
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the list of stores");
-    int r = rp_place_list(l->db, rows, PLACES_MAX, &n, err);
+    int r = rp_store_list(l->db, rows, STORES_MAX, &n, err);
     for (size_t i = 0; i < n && r == 0 && ended; i++) {
-        struct rp_marks_query query = { .by = RP_BY_DUE, .place_id = rows[i].id, .before_ms = look_before(l->filter) };
+        struct rp_marks_query query = { .by = RP_BY_DUE, .store_id = rows[i].id, .before_ms = look_before(l->filter) };
         if (rows[i].id < from || (only != 0 && rows[i].id != only)) continue;
         resume(l->cursor, &query);
         r = walk(l, &query, &ended, err);

@@ -10,7 +10,7 @@
 #include "config/config.h"
 
 struct rp_list_filter {
-    int64_t place_id;      /* 0: all */
+    int64_t store_id;      /* 0: all */
     const char *reason;    /* NULL: any */
     enum rp_state state;   /* 0: every mark that has not ended and is not dead */
     int64_t due_before_ms; /* -1: any */
@@ -20,7 +20,7 @@ struct rp_list_filter {
 int64_t rp_list_slack_ms(const struct rp_config *config);
 
 struct rp_list_cursor {
-    int64_t place_id, ms, id; /* after this mark; all zero: from the start */
+    int64_t store_id, ms, id; /* after this mark; all zero: from the start */
     bool done;                /* nothing follows */
 };
 

@@ -66,27 +66,27 @@ static void read_record(const struct rp_buf *text, struct rp_owner *out)
 }
 
 /* A record that is too long to be read has an identity all the same, for a recovery to write over. */
-static int identify(struct rp_place *place, struct rp_owner *out, struct rp_error *err)
+static int identify(struct rp_store *store, struct rp_owner *out, struct rp_error *err)
 {
     struct rp_item item = { .key = RP_STORE_OWNER };
-    int r = place->store->ops->stat(place->store, &item, 1, err);
-    if (r < 0) return rp_error_wrap(err, r, "owner record of store '%s'", place->config->name);
+    int r = store->backend->ops->stat(store->backend, &item, 1, err);
+    if (r < 0) return rp_error_wrap(err, r, "owner record of store '%s'", store->config->name);
     if (item.outcome != RP_OUT_FOUND || item.identity.size_bytes < RECORD_MAX)
-        return rp_error_set(err, RP_EBUSY, "the owner record of store '%s' is changing", place->config->name);
+        return rp_error_set(err, RP_EBUSY, "the owner record of store '%s' is changing", store->config->name);
     out->there = true;
     out->identity = item.identity;
     return 0;
 }
 
 /* What a readable record says about us. */
-static int judge_record(struct rp_catalog *catalog, const struct rp_place *place, struct rp_owner *owner,
+static int judge_record(struct rp_catalog *catalog, const struct rp_store *store, struct rp_owner *owner,
                         struct rp_error *err)
 {
     bool known;
     if (RP_MUTANT(FOREIGN_OWNER_IGNORED)) snprintf(owner->catalog, sizeof owner->catalog, "%s", catalog->id);
     if (RP_MUTANT(ROLLBACK_IGNORED)) owner->epoch = 0, owner->stamp[0] = '\0';
     if (RP_MUTANT(OWNER_STAMP_IGNORED)) owner->stamp[0] = '\0';
-    int r = rp_lineage_knows(catalog->db, place->id, owner->stamp, owner->epoch, &known, err);
+    int r = rp_lineage_knows(catalog->db, store->id, owner->stamp, owner->epoch, &known, err);
     if (r < 0) return r;
     if (strcmp(owner->catalog, catalog->id) != 0)
         owner->ownership = RP_OWNER_FOREIGN;
@@ -94,35 +94,36 @@ static int judge_record(struct rp_catalog *catalog, const struct rp_place *place
         owner->ownership = RP_OWNER_AHEAD;
     else if (!known)
         owner->ownership = RP_OWNER_FORKED;
-    else if (place->environment != NULL && strcmp(owner->environment, place->environment) != 0)
+    else if (store->environment != NULL && strcmp(owner->environment, store->environment) != 0)
         owner->ownership = RP_OWNER_ELSEWHERE;
     return 0;
 }
 
-int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_owner *out, struct rp_error *err)
+int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_owner *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
     struct rp_sink sink = { .write = take_bytes, .ctx = &text };
     struct rp_meta meta;
-    struct rp_place_row row;
+    struct rp_store_row row;
     struct rp_owner owner = { .ownership = RP_OWNER_OURS };
-    int r = rp_place_find(catalog->db, place->config->name, &row, err);
+    int r = rp_store_find(catalog->db, store->config->name, &row, err);
     /* the store before the catalog: an epoch that another node raises between the two looks leaves the record behind, and its stamp is known before it
      * is seen */
     int looked =
-        r < 0 ? r : place->store->ops->get(place->store, RP_STORE_OWNER, &sink, &arena, &meta, &owner.identity, err);
+        r < 0 ? r
+              : store->backend->ops->get(store->backend, RP_STORE_OWNER, &sink, &arena, &meta, &owner.identity, err);
     owner.there = looked == 0;
-    if (r == 0 && looked < 0 && text.failed == RP_ETOOBIG) r = identify(place, &owner, err);
+    if (r == 0 && looked < 0 && text.failed == RP_ETOOBIG) r = identify(store, &owner, err);
     if (r == 0) r = rp_meta_get(catalog->db, "epoch", &owner.catalog_epoch, NULL, 0, err);
     if (r < 0) return r;
     if (looked == RP_ENOTFOUND)
         owner.ownership = row.owned_at == 0 ? RP_OWNER_NONE : RP_OWNER_GONE;
     else if (looked < 0 && text.failed != RP_ETOOBIG)
-        return rp_error_wrap(err, looked, "owner record of store '%s'", place->config->name);
+        return rp_error_wrap(err, looked, "owner record of store '%s'", store->config->name);
     else
         read_record(&text, &owner);
-    if (owner.ownership == RP_OWNER_OURS && (r = judge_record(catalog, place, &owner, err)) < 0) return r;
+    if (owner.ownership == RP_OWNER_OURS && (r = judge_record(catalog, store, &owner, err)) < 0) return r;
     *out = owner;
     return 0;
 }
@@ -146,7 +147,7 @@ static int64_t give_bytes(void *ctx, void *to, size_t n, struct rp_error *err)
 }
 
 struct raising {
-    struct rp_place *place;
+    struct rp_store *store;
     const struct rp_owner *seen; /* what was looked at */
     bool first;
     int64_t at_least, epoch;
@@ -156,7 +157,7 @@ struct raising {
 };
 
 /* Over the record that `before` is; where it is none, only if there still is none. */
-static int write_record(struct rp_catalog *catalog, struct rp_place *place, const char *environment,
+static int write_record(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
                         const struct raising *raised, const struct rp_owner *before, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
@@ -173,15 +174,15 @@ static int write_record(struct rp_catalog *catalog, struct rp_place *place, cons
     if (r < 0) return rp_error_set(err, r, "the owner record does not fit");
     struct reading from = { .text = rp_buf_text(&text), .left = text.len };
     struct rp_source source = { .read = give_bytes, .ctx = &from };
-    r = place->store->ops->put(place->store, RP_STORE_OWNER, &source, &meta, before->there ? RP_PUT_OVER : RP_PUT_NEW,
-                               &identity, err);
-    return r < 0 ? rp_error_wrap(err, r, "write the owner record of store '%s'", place->config->name) : 0;
+    r = store->backend->ops->put(store->backend, RP_STORE_OWNER, &source, &meta,
+                                 before->there ? RP_PUT_OVER : RP_PUT_NEW, &identity, err);
+    return r < 0 ? rp_error_wrap(err, r, "write the owner record of store '%s'", store->config->name) : 0;
 }
 
 /* One a store: what is written to one says nothing in another. */
-static const char *raised_at(const struct rp_place *place, char out[FACT_MAX])
+static const char *raised_at(const struct rp_store *store, char out[FACT_MAX])
 {
-    snprintf(out, FACT_MAX, "epoch_raised_at:%" PRId64, place->id);
+    snprintf(out, FACT_MAX, "epoch_raised_at:%" PRId64, store->id);
     return out;
 }
 
@@ -191,7 +192,7 @@ static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_erro
     if (RP_MUTANT(EPOCH_NOT_RAISED)) return rp_meta_get(tx->db, "epoch", &raising->epoch, NULL, 0, err);
     int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
     if (r < 0) return r;
-    return rp_lineage_draw(tx, raising->place->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
+    return rp_lineage_draw(tx, raising->store->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
                            raising->stamp, err);
 }
 
@@ -200,8 +201,8 @@ static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct raising *raising = ctx;
     char name[FACT_MAX];
     int r = raise_epoch(tx, raising, err);
-    if (r == 0) r = rp_meta_set(tx->db, raised_at(raising->place, name), tx->late_ms, "", err);
-    if (r == 0 && raising->first) r = rp_place_owned(tx, raising->place->id, err);
+    if (r == 0) r = rp_meta_set(tx->db, raised_at(raising->store, name), tx->late_ms, "", err);
+    if (r == 0 && raising->first) r = rp_store_owned(tx, raising->store->id, err);
     if (r < 0 || raising->event == NULL) return r;
     struct rp_audit_entry entry = { .event = raising->event,
                                     .actor = raising->actor,
@@ -231,30 +232,30 @@ static int refuse(const struct rp_owner *owner, const char *store, struct rp_err
     return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", store);
 }
 
-int rp_owner_check(struct rp_catalog *catalog, struct rp_place *place, struct rp_error *err)
+int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp_error *err)
 {
     struct rp_owner owner;
-    int r = rp_owner_look(catalog, place, &owner, err);
+    int r = rp_owner_look(catalog, store, &owner, err);
     if (r < 0 || owner.ownership == RP_OWNER_OURS || owner.ownership == RP_OWNER_NONE) return r;
-    return refuse(&owner, place->config->name, err);
+    return refuse(&owner, store->config->name, err);
 }
 
 /* The first record: made only if none is there, so that of two catalogs one wins. */
-static int take_first(struct rp_catalog *catalog, struct rp_place *place, const char *environment,
+static int take_first(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
                       const struct rp_owner *none, struct rp_error *err)
 {
-    struct raising raising = { .place = place, .seen = none };
+    struct raising raising = { .store = store, .seen = none };
     int r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     RP_CRASHPOINT("owner.first-raised");
-    if (r == 0) r = write_record(catalog, place, environment, &raising, none, err);
+    if (r == 0) r = write_record(catalog, store, environment, &raising, none, err);
     if (r < 0) return r;
     RP_CRASHPOINT("owner.first-written");
-    raising = (struct raising){ .place = place,
+    raising = (struct raising){ .store = store,
                                 .seen = none,
                                 .first = true,
                                 .event = "store.owned",
                                 .actor = "reprieve",
-                                .details = json_pack("{s:s}", "store", place->config->name) };
+                                .details = json_pack("{s:s}", "store", store->config->name) };
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     json_decref(raising.details);
     return r;
@@ -269,65 +270,65 @@ static bool is_overtaken(int r)
  * written an epoch between the record's and this one, so that few rounds are enough for any number of nodes. No two of them have the same epoch: a
  * record that says it nevertheless is this very one, whose answer was lost, or that of a copy of the catalog. The copy is stopped by its stamp, or, if it
  * is of a release without stamps, by a later epoch. */
-static int settle_record(struct rp_catalog *catalog, struct rp_place *place, const char *environment,
+static int settle_record(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
                          struct raising *raised, struct rp_error *err)
 {
     struct rp_owner now = *raised->seen;
     for (int i = 0; i < ROUNDS_MAX; i++) {
-        int r = write_record(catalog, place, environment, raised, &now, err);
+        int r = write_record(catalog, store, environment, raised, &now, err);
         if (!is_overtaken(r)) return r;
-        if ((r = rp_owner_look(catalog, place, &now, err)) < 0) return r;
-        if (now.ownership != RP_OWNER_OURS) return refuse(&now, place->config->name, err);
+        if ((r = rp_owner_look(catalog, store, &now, err)) < 0) return r;
+        if (now.ownership != RP_OWNER_OURS) return refuse(&now, store->config->name, err);
         if (now.epoch > raised->epoch) return 0;
         if (now.epoch < raised->epoch) continue;
         if (strcmp(now.stamp, raised->stamp) == 0) return 0;
-        struct raising again = { .place = place, .seen = &now };
+        struct raising again = { .store = store, .seen = &now };
         if ((r = rp_catalog_transact(catalog, raise_tx, &again, err)) < 0) return r;
         raised->epoch = again.epoch;
         memcpy(raised->stamp, again.stamp, sizeof raised->stamp);
     }
     return rp_error_set(err, RP_ECONFLICT, "other nodes keep writing the owner record of store '%s'",
-                        place->config->name);
+                        store->config->name);
 }
 
-static bool raised_lately(struct rp_catalog *catalog, const struct rp_place *place, struct rp_error *err)
+static bool raised_lately(struct rp_catalog *catalog, const struct rp_store *store, struct rp_error *err)
 {
     int64_t at = 0;
     bool found;
     char name[FACT_MAX];
-    if (rp_meta_find(catalog->db, raised_at(place, name), &found, &at, NULL, 0, err) < 0) return false;
+    if (rp_meta_find(catalog->db, raised_at(store, name), &found, &at, NULL, 0, err) < 0) return false;
     int64_t ago = rp_clock_now_ms(catalog->clock) - at;
     return ago >= 0 && ago < RP_MINUTE_MS;
 }
 
-int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const char *environment, bool lazily,
+int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
                     struct rp_error *err)
 {
     struct rp_owner owner;
-    struct raising raising = { .place = place, .seen = &owner };
-    RP_ASSERT(place->config->mode != RP_MODE_OBSERVE);
-    int r = rp_owner_look(catalog, place, &owner, err);
+    struct raising raising = { .store = store, .seen = &owner };
+    RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
+    int r = rp_owner_look(catalog, store, &owner, err);
     if (r < 0) return r;
     if (owner.ownership == RP_OWNER_NONE) {
-        r = take_first(catalog, place, environment, &owner, err);
+        r = take_first(catalog, store, environment, &owner, err);
         if (r != RP_EEXISTS) return r;
-        r = rp_owner_look(catalog, place, &owner, err); /* somebody else was first */
+        r = rp_owner_look(catalog, store, &owner, err); /* somebody else was first */
         if (r < 0) return r;
     }
-    if (owner.ownership != RP_OWNER_OURS) return refuse(&owner, place->config->name, err);
-    if (lazily && raised_lately(catalog, place, err)) return 0;
+    if (owner.ownership != RP_OWNER_OURS) return refuse(&owner, store->config->name, err);
+    if (lazily && raised_lately(catalog, store, err)) return 0;
     /* a record found ours while the catalog never noted it: the note was lost in a crash; it is made up for here */
     raising.first = true;
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     RP_CRASHPOINT("owner.raised");
-    if (r == 0) r = settle_record(catalog, place, environment, &raising, err);
+    if (r == 0) r = settle_record(catalog, store, environment, &raising, err);
     return r;
 }
 
 /* ---- recover ---- */
 
 struct recovering {
-    struct rp_place *place;
+    struct rp_store *store;
     const char *actor;
     struct rp_marks *page;
     int64_t reprieved;
@@ -350,7 +351,7 @@ static int audit_extension(struct rp_tx *tx, const struct recovering *rec, const
                                     .actor = rec->actor,
                                     .mark_id = later.id,
                                     .tenant_id = later.tenant_id,
-                                    .details = rp_mark_json(&later, rec->place->config->name) };
+                                    .details = rp_mark_json(&later, rec->store->config->name) };
     return rp_tx_audit(tx, &entry, err);
 }
 
@@ -361,7 +362,7 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_extend *extends = rp_arena_array(tx->arena, rec->page->n, sizeof *extends);
     size_t n = 0, n_extends = 0;
     rec->reprieved = 0;
-    if (rec->due_at_ms == 0) rec->due_at_ms = tx->late_ms + rec->place->config->grace_ms;
+    if (rec->due_at_ms == 0) rec->due_at_ms = tx->late_ms + rec->store->config->grace_ms;
     if (moves == NULL || extends == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < rec->page->n; i++) {
         const struct rp_mark *m = &rec->page->at[i];
@@ -375,7 +376,7 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
             .mark = m, .to = RP_REPRIEVED, .outcome = RP_END_RECOVERED, .attempts = m->attempts, .refence = true
         };
     }
-    int r = rp_state_move(tx, rec->place->config->name, rec->actor, moves, n, err);
+    int r = rp_state_move(tx, rec->store->config->name, rec->actor, moves, n, err);
     /* a file without a mark would never be cleaned up: its promise begins anew instead, and it can be restored meanwhile */
     if (r == 0) r = rp_marks_extend(tx, extends, n_extends, err);
     for (size_t i = 0; i < n_extends && r == 0; i++)
@@ -385,13 +386,13 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return r;
 }
 
-static int compare_page(struct rp_place *place, struct rp_marks *page, struct rp_recovery *out, struct rp_error *err)
+static int compare_page(struct rp_store *store, struct rp_marks *page, struct rp_recovery *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_item *items = calloc(page->n, sizeof *items);
     if (items == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < page->n; i++)
         items[i].key = page->at[i].key;
-    int r = place->store->ops->stat(place->store, items, page->n, err);
+    int r = store->backend->ops->stat(store->backend, items, page->n, err);
     if (r < 0) return r;
     for (size_t i = 0; i < page->n; i++) {
         if (!is_waiting(&page->at[i])) continue;
@@ -407,7 +408,7 @@ static int compare_page(struct rp_place *place, struct rp_marks *page, struct rp
 }
 
 /* Before their marks end (annotation.h, N1). What changed or went carries none of ours. */
-static int remove_annotations(struct rp_catalog *catalog, struct rp_place *place, const struct rp_marks *page,
+static int remove_annotations(struct rp_catalog *catalog, struct rp_store *store, const struct rp_marks *page,
                               struct rp_error *err)
 {
     int r = 0;
@@ -416,58 +417,58 @@ static int remove_annotations(struct rp_catalog *catalog, struct rp_place *place
         struct rp_identity identity = rp_mark_identity(m);
         struct rp_error why = { 0 };
         if (!m->annotated || !is_waiting(m)) continue;
-        r = rp_annotation_remove(catalog, place, m->key, &identity, &why);
+        r = rp_annotation_remove(catalog, store, m->key, &identity, &why);
         if (r == RP_ENOTFOUND || r == RP_ECHANGED) r = 0;
         if (r < 0 && err != NULL) *err = why;
     }
     return r;
 }
 
-static int recover_marks(struct rp_catalog *catalog, struct rp_place *place, const char *actor, bool dry_run,
+static int recover_marks(struct rp_catalog *catalog, struct rp_store *store, const char *actor, bool dry_run,
                          struct rp_recovery *out, struct rp_error *err)
 {
-    struct rp_marks_query query = { .by = RP_BY_DUE, .place_id = place->id, .before_ms = RP_TIME_MAX_MS };
+    struct rp_marks_query query = { .by = RP_BY_DUE, .store_id = store->id, .before_ms = RP_TIME_MAX_MS };
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)8 << 20);
-    struct recovering rec = { .place = place, .actor = actor };
+    struct recovering rec = { .store = store, .actor = actor };
     for (;;) {
         struct rp_marks page;
         rp_arena_reset(&arena);
         int r = rp_marks_init(&page, PAGE, &arena, err);
         if (r == 0) r = rp_marks_page(catalog->db, &query, &page, err);
         if (r < 0 || page.n == 0) return r;
-        r = compare_page(place, &page, out, err);
+        r = compare_page(store, &page, out, err);
         if (r < 0) return r;
         if (dry_run) continue;
         rec.page = &page;
-        r = remove_annotations(catalog, place, &page, err);
+        r = remove_annotations(catalog, store, &page, err);
         if (r == 0) r = rp_catalog_transact(catalog, reprieve_page, &rec, err);
         if (r < 0) return r;
         out->reprieved += rec.reprieved;
     }
 }
 
-int rp_owner_recover(struct rp_catalog *catalog, struct rp_place *place, const char *environment, const char *actor,
+int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
                      bool dry_run, struct rp_recovery *out, struct rp_error *err)
 {
     struct rp_recovery rec = { 0 };
-    RP_ASSERT(place->config->mode != RP_MODE_OBSERVE);
-    int r = rp_owner_look(catalog, place, &rec.before, err);
-    if (r == 0) r = recover_marks(catalog, place, actor, dry_run, &rec, err);
+    RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
+    int r = rp_owner_look(catalog, store, &rec.before, err);
+    if (r == 0) r = recover_marks(catalog, store, actor, dry_run, &rec, err);
     if (r == 0 && !dry_run) {
-        struct raising raising = { .place = place,
+        struct raising raising = { .store = store,
                                    .seen = &rec.before,
                                    .first = true,
                                    .at_least = rec.before.epoch + 1,
                                    .event = "store.recovered",
                                    .actor = actor };
         raising.details =
-            json_pack("{s:s,s:s,s:s,s:I}", "store", place->config->name, "was", rp_ownership_text(rec.before.ownership),
+            json_pack("{s:s,s:s,s:s,s:I}", "store", store->config->name, "was", rp_ownership_text(rec.before.ownership),
                       "owner_before", rec.before.catalog, "reprieved", (json_int_t)rec.reprieved);
         r = rp_catalog_transact(catalog, raise_tx, &raising, err);
         json_decref(raising.details);
-        if (r == 0) r = settle_record(catalog, place, environment, &raising, err);
+        if (r == 0) r = settle_record(catalog, store, environment, &raising, err);
     }
-    if (r < 0) return rp_error_wrap(err, r, "recover store '%s'", place->config->name);
+    if (r < 0) return rp_error_wrap(err, r, "recover store '%s'", store->config->name);
     *out = rec;
     return 0;
 }

@@ -14,7 +14,7 @@
 #define RP_CORE_OWNER_H
 
 #include "catalog/catalog.h"
-#include "core/place.h"
+#include "core/store.h"
 
 enum rp_ownership {
     RP_OWNER_NONE, /* no record, and we never wrote one */
@@ -38,13 +38,13 @@ struct rp_owner {
 };
 
 /* Looks, changes nothing. */
-int rp_owner_look(struct rp_catalog *catalog, struct rp_place *place, struct rp_owner *out, struct rp_error *err);
+int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_owner *out, struct rp_error *err);
 /* May this catalog purge there? Looks, changes nothing; RP_ENOTOWNER with what to do otherwise. */
-int rp_owner_check(struct rp_catalog *catalog, struct rp_place *place, struct rp_error *err);
+int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp_error *err);
 /* The same, for doing it: writes the first record, raises the epoch (always, or if `lazily` only when that was not done
  * for this store within the last minute). RP_ENOTOWNER with what to do otherwise, also if that became true meanwhile. Nodes of one catalog that raise it at the same
  * moment do not fail each other: the highest epoch stays. */
-int rp_owner_assert(struct rp_catalog *catalog, struct rp_place *place, const char *environment, bool lazily,
+int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
                     struct rp_error *err);
 
 struct rp_recovery {
@@ -55,7 +55,7 @@ struct rp_recovery {
 /* Takes the store over: every waiting mark of it is reprieved, for a restore that was acknowledged after the backup cannot be seen in
  * it; marks already purging go on (their intent was final). Then the record is ours, one epoch later than either side; RP_ENOTOWNER if it is
  * another's than the one that was looked at. */
-int rp_owner_recover(struct rp_catalog *catalog, struct rp_place *place, const char *environment, const char *actor,
+int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
                      bool dry_run, struct rp_recovery *out, struct rp_error *err);
 
 #endif

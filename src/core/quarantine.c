@@ -36,7 +36,7 @@ int rp_quarantine_mark(struct rp_db *db, const struct rp_mark *mark, struct rp_a
     char key[RP_QUARANTINE_KEY];
     struct rp_mark newest[2];
     struct rp_marks history = { .at = newest, .max = 2, .arena = arena };
-    int r = rp_marks_history(db, mark->place_id, rp_quarantine_key(mark->id, key), &history, err);
+    int r = rp_marks_history(db, mark->store_id, rp_quarantine_key(mark->id, key), &history, err);
     if (r < 0) return r;
     /* a return ends the copy's first mark and makes its second, which only waits to erase it */
     bool returned = history.n == 2 && newest[1].outcome == RP_END_RESTORED;
@@ -52,7 +52,7 @@ static int add_to_digest(void *ctx, const void *from, size_t n, struct rp_error 
     return 0;
 }
 
-static int digest_object(struct rp_store *store, const char *key, uint8_t out[RP_DIGEST_BYTES])
+static int digest_object(struct rp_backend *backend, const char *key, uint8_t out[RP_DIGEST_BYTES])
 {
     RP_CLEANUP(rp_digest_freep) struct rp_digest *digest = rp_digest_new();
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
@@ -62,19 +62,20 @@ static int digest_object(struct rp_store *store, const char *key, uint8_t out[RP
     struct rp_error why = { 0 };
     if (digest == NULL) return RP_ENOMEM;
     rp_digest_begin(digest);
-    int r = store->ops->get(store, key, &sink, &arena, &meta, &identity, &why);
+    int r = backend->ops->get(backend, key, &sink, &arena, &meta, &identity, &why);
     if (r == 0) rp_digest_end(digest, out);
     return r;
 }
 
-bool rp_quarantine_stands(struct rp_store *store, const struct rp_mark *aside, const char *key, struct rp_identity *as)
+bool rp_quarantine_stands(struct rp_backend *backend, const struct rp_mark *aside, const char *key,
+                          struct rp_identity *as)
 {
     uint8_t copy[RP_DIGEST_BYTES], standing[RP_DIGEST_BYTES];
     struct rp_item item = { .key = key };
     struct rp_error why = { 0 };
-    if (store->ops->stat(store, &item, 1, &why) < 0 || item.outcome != RP_OUT_FOUND) return false;
+    if (backend->ops->stat(backend, &item, 1, &why) < 0 || item.outcome != RP_OUT_FOUND) return false;
     if (item.identity.size_bytes != aside->size_bytes) return false;
     *as = item.identity;
-    return digest_object(store, aside->key, copy) == 0 && digest_object(store, key, standing) == 0 &&
+    return digest_object(backend, aside->key, copy) == 0 && digest_object(backend, key, standing) == 0 &&
            memcmp(copy, standing, RP_DIGEST_BYTES) == 0;
 }

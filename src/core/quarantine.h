@@ -6,7 +6,7 @@
 
 #include "base/id.h"
 #include "catalog/mark.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +22,7 @@ struct rp_identity rp_mark_identity(const struct rp_mark *mark);
 int rp_quarantine_mark(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena, struct rp_mark *out,
                        struct rp_error *err);
 /* Whether the bytes of a copy in quarantine stand under the key already, and as what: a restore that ended right after its copy. */
-bool rp_quarantine_stands(struct rp_store *store, const struct rp_mark *aside, const char *key, struct rp_identity *as);
+bool rp_quarantine_stands(struct rp_backend *backend, const struct rp_mark *aside, const char *key,
+                          struct rp_identity *as);
 
 #endif

@@ -73,14 +73,14 @@ struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const
 
 /* ---- load ---- */
 
-int rp_reprieve_find(struct rp_catalog *catalog, const struct rp_place *place, const char *key, struct rp_arena *arena,
+int rp_reprieve_find(struct rp_catalog *catalog, const struct rp_store *store, const char *key, struct rp_arena *arena,
                      struct rp_mark *out, struct rp_error *err)
 {
     struct rp_mark newest;
     struct rp_marks history = { .at = &newest, .max = 1, .arena = arena };
-    int r = rp_marks_history(catalog->db, place->id, key, &history, err);
+    int r = rp_marks_history(catalog->db, store->id, key, &history, err);
     if (r < 0) return r;
-    if (history.n == 0) return rp_error_set(err, RP_ENOTFOUND, "%s:%s has no mark", place->config->name, key);
+    if (history.n == 0) return rp_error_set(err, RP_ENOTFOUND, "%s:%s has no mark", store->config->name, key);
     *out = newest;
     return 0;
 }
@@ -94,7 +94,7 @@ struct one {
 };
 
 struct batch {
-    struct rp_place *place;
+    struct rp_store *store;
     const struct rp_mark *marks;
     struct rp_reprieve_answer *answers;
     struct one *ones;
@@ -113,7 +113,7 @@ static void remove_annotation(struct rp_catalog *catalog, struct batch *b, size_
     struct rp_identity identity = rp_mark_identity(mark);
     struct rp_error why = { 0 };
     if (!mark->annotated || (mark->state != RP_MARKED && mark->state != RP_REPRIEVED)) return;
-    int r = rp_annotation_remove(catalog, b->place, mark->key, &identity, &why);
+    int r = rp_annotation_remove(catalog, b->store, mark->key, &identity, &why);
     if (r < 0 && r != RP_ENOTFOUND && r != RP_ECHANGED)
         snprintf(b->answers[i].annotate_note, sizeof b->answers[i].annotate_note, "%.119s", why.text);
 }
@@ -124,22 +124,22 @@ static int copy_back(struct rp_catalog *catalog, struct batch *b, size_t i, stru
     struct one *one = &b->ones[i];
     struct rp_identity aside = rp_mark_identity(&one->aside);
     const struct rp_mark *mark = &b->marks[i];
-    struct rp_store *store = b->place->store;
-    int r = store->ops->copy(store, one->aside.key, &aside, mark->key, &one->copy, err);
+    struct rp_backend *backend = b->store->backend;
+    int r = backend->ops->copy(backend, one->aside.key, &aside, mark->key, &one->copy, err);
     one->copied = r == 0;
-    bool ours = r == RP_EEXISTS && rp_quarantine_stands(store, &one->aside, mark->key, &one->copy);
+    bool ours = r == RP_EEXISTS && rp_quarantine_stands(backend, &one->aside, mark->key, &one->copy);
     if (ours || (RP_MUTANT(RETURN_ONTO_NEWER) && r == RP_EEXISTS)) {
         rp_error_clear(err);
         r = 0;
     }
     if (r == RP_EEXISTS) {
-        rp_error_set(err, RP_EEXISTS, "%s:%s: something newer stands under this key", b->place->config->name,
+        rp_error_set(err, RP_EEXISTS, "%s:%s: something newer stands under this key", b->store->config->name,
                      mark->key);
         return rp_error_hint(err, "move it away first; the older one stays in quarantine until its time is over");
     }
-    if (r == 0 && mark->annotated) r = rp_annotation_remove(catalog, b->place, mark->key, &one->copy, err);
+    if (r == 0 && mark->annotated) r = rp_annotation_remove(catalog, b->store, mark->key, &one->copy, err);
     one->stands = r == 0;
-    return r < 0 ? rp_error_wrap(err, r, "return %s:%s from quarantine", b->place->config->name, mark->key) : 0;
+    return r < 0 ? rp_error_wrap(err, r, "return %s:%s from quarantine", b->store->config->name, mark->key) : 0;
 }
 
 static int prepare(struct rp_catalog *catalog, struct batch *b, size_t i, struct rp_error *err)
@@ -169,7 +169,7 @@ static int audit_return(struct rp_tx *tx, struct batch *b, size_t i, struct rp_e
                                     .actor = b->actor,
                                     .mark_id = b->marks[i].id,
                                     .tenant_id = b->marks[i].tenant_id,
-                                    .details = rp_mark_json(&b->marks[i], b->place->config->name) };
+                                    .details = rp_mark_json(&b->marks[i], b->store->config->name) };
     return rp_tx_audit(tx, &entry, err);
 }
 
@@ -186,7 +186,7 @@ static int mark_leftover(struct rp_tx *tx, struct batch *b, const struct rp_mark
     leftover.actor = b->actor;
     leftover.run_id = 0;
     leftover.file_id = 0; /* the file lives again, the copy is nobody's */
-    rp_tx_tally(tx, leftover.place_id, RP_MARKED, 1, leftover.size_bytes);
+    rp_tx_tally(tx, leftover.store_id, RP_MARKED, 1, leftover.size_bytes);
     return rp_marks_add(tx, &leftover, 1, err);
 }
 
@@ -216,12 +216,12 @@ static int apply_return(struct rp_tx *tx, struct batch *b, size_t i, struct rp_e
     rp_error_clear(&a->error);               /* of an earlier run */
     if (returned) return 0;
     if (one->aside.file_id != 0)
-        r = rp_files_returned(tx, b->place->config->name, one->aside.file_id, &one->copy, b->actor, &a->error, err);
+        r = rp_files_returned(tx, b->store->config->name, one->aside.file_id, &one->copy, b->actor, &a->error, err);
     if (r < 0 || a->error.code < 0) return r;
-    r = rp_state_move(tx, b->place->config->name, b->actor, &move, 1, err);
+    r = rp_state_move(tx, b->store->config->name, b->actor, &move, 1, err);
     if (r < 0) return r;
     if (!move.done) {
-        too_late(&b->marks[i], b->place->config->name, "its time in quarantine is over", &a->error);
+        too_late(&b->marks[i], b->store->config->name, "its time in quarantine is over", &a->error);
         return 0;
     }
     r = mark_leftover(tx, b, &one->aside, err);
@@ -239,7 +239,7 @@ static int apply_one(struct rp_tx *tx, struct batch *b, const struct rp_mark *no
     if (now->file_id != 0 && now->state == RP_MARKED) return 0; /* restore_files */
     if (one->has_aside && one->aside.state == RP_MARKED) return apply_return(tx, b, i, err);
     struct rp_reprieve_decision d =
-        rp_reprieve_decide(now, one->has_aside ? &one->aside : NULL, b->place->config->name, &a->error);
+        rp_reprieve_decide(now, one->has_aside ? &one->aside : NULL, b->store->config->name, &a->error);
     a->what = d.what;
     if (d.what == RP_REPRIEVE_DONE)
         moves[(*n_moves)++] = (struct rp_move){
@@ -267,8 +267,8 @@ static int restore_files(struct rp_tx *tx, struct batch *b, const struct rp_mark
         const struct rp_mark *mark = find_mark(now, b->marks[i].id);
         if (mark->file_id == 0 || mark->state != RP_MARKED || b->ones[i].same_as < i) continue;
         commands[n] = (struct rp_file_command){ .command = { .verb = &rp_verb_restore, .actor = b->actor },
-                                                .places = &b->place,
-                                                .n_places = 1,
+                                                .stores = &b->store,
+                                                .n_stores = 1,
                                                 .arena = tx->arena,
                                                 .file_id = mark->file_id };
         list[n] = &commands[n].command;
@@ -310,7 +310,7 @@ static int transact(struct rp_tx *tx, void *ctx, struct rp_error *err)
         r = apply_one(tx, b, mark, i, moves, &n_moves, err);
     }
     if (r == 0) r = restore_files(tx, b, &now, err);
-    if (r == 0) r = rp_state_move(tx, b->place->config->name, b->actor, moves, n_moves, err);
+    if (r == 0) r = rp_state_move(tx, b->store->config->name, b->actor, moves, n_moves, err);
     if (r == 0) r = rp_dead_end(tx, dead, n_dead, "kept", b->actor, err);
     for (size_t i = 0; i < n_moves && r == 0; i++)
         RP_ASSERT(moves[i].done);
@@ -328,15 +328,15 @@ static void undo_copies(struct batch *b)
         struct rp_item item = { .key = b->marks[i].key, .identity = one->copy };
         struct rp_error ignored = { 0 };
         if (one->copied && b->answers[i].what == RP_REPRIEVE_REFUSED)
-            (void)b->place->store->ops->remove(b->place->store, &item, 1, &ignored);
+            (void)b->store->backend->ops->remove(b->store->backend, &item, 1, &ignored);
     }
 }
 
-int rp_reprieve_many(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark *marks, size_t n,
+int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark *marks, size_t n,
                      const char *actor, struct rp_reprieve_answer *answers, struct rp_error *err)
 {
     struct batch b = {
-        .place = place, .marks = marks, .answers = answers, .actor = actor, .n = n, .arena = RP_ARENA((size_t)64 << 20)
+        .store = store, .marks = marks, .answers = answers, .actor = actor, .n = n, .arena = RP_ARENA((size_t)64 << 20)
     };
     RP_ASSERT(n > 0 && n <= RP_REPRIEVE_BATCH_MAX);
     int r = 0;

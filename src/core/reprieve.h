@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "catalog/mark.h"
-#include "core/place.h"
+#include "core/store.h"
 
 #define RP_REPRIEVE_BATCH_MAX 1000
 
@@ -35,12 +35,12 @@ struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const
                                                const char *store, struct rp_error *err);
 
 /* The mark that a restore of this subject is about: the active one, else the last. RP_ENOTFOUND if it never had one. */
-int rp_reprieve_find(struct rp_catalog *catalog, const struct rp_place *place, const char *key, struct rp_arena *arena,
+int rp_reprieve_find(struct rp_catalog *catalog, const struct rp_store *store, const char *key, struct rp_arena *arena,
                      struct rp_mark *out, struct rp_error *err);
 
-/* Restores up to RP_REPRIEVE_BATCH_MAX marks of one place; answers[i] belongs to marks[i] (as they were read; they may
+/* Restores up to RP_REPRIEVE_BATCH_MAX marks of one store; answers[i] belongs to marks[i] (as they were read; they may
  * have moved since). Returns negative only if nothing was decided. The catalog's keeper finds the answers whole. */
-int rp_reprieve_many(struct rp_catalog *catalog, struct rp_place *place, const struct rp_mark *marks, size_t n,
+int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark *marks, size_t n,
                      const char *actor, struct rp_reprieve_answer *answers, struct rp_error *err);
 
 #endif

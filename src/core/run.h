@@ -10,7 +10,7 @@
 #define RP_CORE_RUN_H
 
 #include "catalog/run.h"
-#include "core/place.h"
+#include "core/store.h"
 
 #include <jansson.h>
 

@@ -52,24 +52,24 @@ void rp_standing_free(struct rp_standing *standing)
 
 /* ---- the level ---- */
 
-enum rp_level rp_place_level(const struct rp_place *place)
+enum rp_level rp_store_level(const struct rp_store *store)
 {
-    const struct rp_standing *s = place->standing;
-    bool declared = place->config->keys == RP_KEYS_WRITE_ONCE;
+    const struct rp_standing *s = store->standing;
+    bool declared = store->config->keys == RP_KEYS_WRITE_ONCE;
     if (declared && (s == NULL || s->changed_at_ms == 0)) return RP_LEVEL_EXACT;
-    return s == NULL ? place->level : (enum rp_level)s->level;
+    return s == NULL ? store->level : (enum rp_level)s->level;
 }
 
-bool rp_place_is_weak(const struct rp_place *place)
+bool rp_store_is_weak(const struct rp_store *store)
 {
-    const struct rp_standing *s = place->standing;
-    if (place->config->allow_window_deletes || rp_place_level(place) != RP_LEVEL_WINDOW) return false;
-    return s == NULL || s->settled || place->config->mode != RP_MODE_OBSERVE;
+    const struct rp_standing *s = store->standing;
+    if (store->config->allow_window_deletes || rp_store_level(store) != RP_LEVEL_WINDOW) return false;
+    return s == NULL || s->settled || store->config->mode != RP_MODE_OBSERVE;
 }
 
-int rp_place_refuse_weak(const struct rp_place *place, struct rp_error *err)
+int rp_store_refuse_weak(const struct rp_store *store, struct rp_error *err)
 {
-    const char *name = place->config->name;
+    const char *name = store->config->name;
     rp_error_set(err, RP_EWEAK, "store '%s' cannot delete exactly what was marked", name);
     return rp_error_hint(
         err,
@@ -98,9 +98,9 @@ static uint64_t whereabouts(const struct rp_store_config *config)
     return h;
 }
 
-static const char *fact(const char *what, const struct rp_place *place, char out[FACT_MAX])
+static const char *fact(const char *what, const struct rp_store *store, char out[FACT_MAX])
 {
-    snprintf(out, FACT_MAX, "%s:%" PRId64 ":%016" PRIx64, what, place->id, whereabouts(place->config));
+    snprintf(out, FACT_MAX, "%s:%" PRId64 ":%016" PRIx64, what, store->id, whereabouts(store->config));
     return out;
 }
 
@@ -120,15 +120,15 @@ struct remembered {
     int64_t probed_at_ms, changed_at_ms; /* 0: never */
 };
 
-static int remember(struct rp_db *db, const struct rp_place *place, struct remembered *out, struct rp_error *err)
+static int remember(struct rp_db *db, const struct rp_store *store, struct remembered *out, struct rp_error *err)
 {
     char name[FACT_MAX], word[LEVEL_MAX] = "";
     bool found = false;
     *out = (struct remembered){ 0 };
-    int r = rp_meta_find(db, fact("level", place, name), &found, &out->probed_at_ms, word, sizeof word, err);
+    int r = rp_meta_find(db, fact("level", store, name), &found, &out->probed_at_ms, word, sizeof word, err);
     if (r == 0) out->known = found && level_of(word, &out->level);
-    if (r == 0) r = rp_meta_find(db, fact("keys_changed", place, name), &found, &out->changed_at_ms, NULL, 0, err);
-    return r < 0 ? rp_error_wrap(err, r, "what is known of store '%s'", place->config->name) : 0;
+    if (r == 0) r = rp_meta_find(db, fact("keys_changed", store, name), &found, &out->changed_at_ms, NULL, 0, err);
+    return r < 0 ? rp_error_wrap(err, r, "what is known of store '%s'", store->config->name) : 0;
 }
 
 /* With what this process has seen itself the memory is not mixed. */
@@ -140,19 +140,19 @@ static void take(struct rp_standing *s, const struct remembered *m)
     s->probed_at_ms = m->probed_at_ms;
 }
 
-int rp_standing_recall(struct rp_db *db, struct rp_place *place, struct rp_error *err)
+int rp_standing_recall(struct rp_db *db, struct rp_store *store, struct rp_error *err)
 {
     struct remembered m;
-    if (place->standing == NULL) return 0;
-    int r = remember(db, place, &m, err);
-    if (r == 0) take(place->standing, &m);
+    if (store->standing == NULL) return 0;
+    int r = remember(db, store, &m, err);
+    if (r == 0) take(store->standing, &m);
     return r;
 }
 
 /* ---- probing ---- */
 
 struct noting {
-    const struct rp_place *place;
+    const struct rp_store *store;
     enum rp_level level;
     int64_t at_ms;
     struct remembered before;
@@ -162,14 +162,14 @@ static int note_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct noting *n = ctx;
     char name[FACT_MAX];
-    int r = remember(tx->db, n->place, &n->before, err);
+    int r = remember(tx->db, n->store, &n->before, err);
     n->at_ms = tx->late_ms;
-    if (r == 0) r = rp_meta_set(tx->db, fact("level", n->place, name), tx->late_ms, rp_level_name(n->level), err);
+    if (r == 0) r = rp_meta_set(tx->db, fact("level", n->store, name), tx->late_ms, rp_level_name(n->level), err);
     if (r < 0 || !n->before.known || n->before.level == n->level) return r;
     struct rp_audit_entry entry = { .event = "store.level_changed",
                                     .actor = "reprieve",
                                     .details =
-                                        json_pack("{s:s,s:s,s:s}", "store", n->place->config->name, "from",
+                                        json_pack("{s:s,s:s,s:s}", "store", n->store->config->name, "from",
                                                   rp_level_name(n->before.level), "to", rp_level_name(n->level)) };
     return rp_tx_audit(tx, &entry, err);
 }
@@ -184,12 +184,12 @@ static void keep_findings(struct rp_standing *s, const struct rp_probed *probed)
 }
 
 /* One at a time. What was seen counts, also when the catalog cannot be told. */
-static int probe(struct rp_catalog *catalog, struct rp_place *place, bool may_write, struct rp_error *err)
+static int probe(struct rp_catalog *catalog, struct rp_store *store, bool may_write, struct rp_error *err)
 {
-    struct rp_standing *s = place->standing;
+    struct rp_standing *s = store->standing;
     struct rp_probed probed = { 0 };
-    int r = place->store->ops->probe(place->store, may_write, &probed, err);
-    if (r < 0) return rp_error_wrap(err, r, "probe store '%s'", place->config->name);
+    int r = store->backend->ops->probe(store->backend, may_write, &probed, err);
+    if (r < 0) return rp_error_wrap(err, r, "probe store '%s'", store->config->name);
     keep_findings(s, &probed);
     /* what is declared is not seen, and may be revoked any time */
     enum rp_level seen = s->settled || probed.level != RP_LEVEL_EXACT ? probed.level : probed.undeclared;
@@ -197,23 +197,23 @@ static int probe(struct rp_catalog *catalog, struct rp_place *place, bool may_wr
         if (s->probed_at_ms == 0) s->level = (int)seen;
         return 0;
     }
-    struct noting n = { .place = place, .level = seen };
+    struct noting n = { .store = store, .level = seen };
     s->level = (int)seen;
     if (!may_write) return 0;
     s->wrote = true;
     r = rp_catalog_transact(catalog, note_tx, &n, err);
-    if (r < 0) return rp_error_wrap(err, r, "remember the guarantee of store '%s'", place->config->name);
+    if (r < 0) return rp_error_wrap(err, r, "remember the guarantee of store '%s'", store->config->name);
     s->probed_at_ms = n.at_ms;
     if (n.before.changed_at_ms != 0) s->changed_at_ms = n.before.changed_at_ms;
     return 0;
 }
 
-int rp_standing_probe(struct rp_catalog *catalog, struct rp_place *place, struct rp_error *err)
+int rp_standing_probe(struct rp_catalog *catalog, struct rp_store *store, struct rp_error *err)
 {
-    RP_ASSERT(place->store != NULL && place->standing != NULL);
-    pthread_mutex_lock(&place->standing->probing);
-    int r = probe(catalog, place, place->config->mode != RP_MODE_OBSERVE, err);
-    pthread_mutex_unlock(&place->standing->probing);
+    RP_ASSERT(store->backend != NULL && store->standing != NULL);
+    pthread_mutex_lock(&store->standing->probing);
+    int r = probe(catalog, store, store->config->mode != RP_MODE_OBSERVE, err);
+    pthread_mutex_unlock(&store->standing->probing);
     return r;
 }
 
@@ -225,31 +225,31 @@ static bool is_sure(const struct rp_catalog *catalog, const struct rp_standing *
     return purpose == RP_STANDING_MARK && s->probed_at_ms != 0 && age_ms >= 0 && age_ms < RP_DAY_MS;
 }
 
-int rp_standing_sure(struct rp_catalog *catalog, struct rp_place *place, enum rp_standing_for purpose,
+int rp_standing_sure(struct rp_catalog *catalog, struct rp_store *store, enum rp_standing_for purpose,
                      struct rp_error *err)
 {
-    struct rp_standing *s = place->standing;
+    struct rp_standing *s = store->standing;
     int r = 0;
     if (s == NULL) return 0;
-    if (place->config->keys == RP_KEYS_WRITE_ONCE) r = rp_standing_recall(catalog->db, place, err);
+    if (store->config->keys == RP_KEYS_WRITE_ONCE) r = rp_standing_recall(catalog->db, store, err);
     bool looks = purpose == RP_STANDING_LOOK;
-    if (r < 0 || s->settled || (place->config->mode == RP_MODE_OBSERVE && !looks)) return r;
+    if (r < 0 || s->settled || (store->config->mode == RP_MODE_OBSERVE && !looks)) return r;
     if (is_sure(catalog, s, purpose)) return 0;
     pthread_mutex_lock(&s->probing);
-    if (!is_sure(catalog, s, purpose)) r = probe(catalog, place, !looks, err);
+    if (!is_sure(catalog, s, purpose)) r = probe(catalog, store, !looks, err);
     pthread_mutex_unlock(&s->probing);
     return r;
 }
 
-bool rp_standing_is_known(const struct rp_place *place)
+bool rp_standing_is_known(const struct rp_store *store)
 {
-    const struct rp_standing *s = place->standing;
+    const struct rp_standing *s = store->standing;
     return s == NULL || s->settled || s->wrote;
 }
 
-bool rp_standing_probed(const struct rp_place *place, struct rp_probed *out)
+bool rp_standing_probed(const struct rp_store *store, struct rp_probed *out)
 {
-    struct rp_standing *s = place->standing;
+    struct rp_standing *s = store->standing;
     if (s == NULL) return false;
     pthread_mutex_lock(&s->lock);
     bool has = s->has_probed;
@@ -258,59 +258,59 @@ bool rp_standing_probed(const struct rp_place *place, struct rp_probed *out)
     return has;
 }
 
-int64_t rp_standing_probed_at_ms(const struct rp_place *place)
+int64_t rp_standing_probed_at_ms(const struct rp_store *store)
 {
-    return place->standing != NULL ? place->standing->probed_at_ms : 0;
+    return store->standing != NULL ? store->standing->probed_at_ms : 0;
 }
 
 /* ---- keys that were promised never to change ---- */
 
-int64_t rp_standing_changed_at_ms(const struct rp_place *place)
+int64_t rp_standing_changed_at_ms(const struct rp_store *store)
 {
-    return place->standing != NULL ? place->standing->changed_at_ms : 0;
+    return store->standing != NULL ? store->standing->changed_at_ms : 0;
 }
 
-int rp_standing_note_changed(struct rp_tx *tx, const struct rp_place *place, const char *key, const char *actor,
+int rp_standing_note_changed(struct rp_tx *tx, const struct rp_store *store, const char *key, const char *actor,
                              struct rp_error *err)
 {
     char name[FACT_MAX];
     bool found = false;
     int64_t at_ms = 0;
-    if (place->config->keys != RP_KEYS_WRITE_ONCE) return 0;
-    int r = rp_meta_find(tx->db, fact("keys_changed", place, name), &found, &at_ms, NULL, 0, err);
+    if (store->config->keys != RP_KEYS_WRITE_ONCE) return 0;
+    int r = rp_meta_find(tx->db, fact("keys_changed", store, name), &found, &at_ms, NULL, 0, err);
     if (r < 0 || found) return r;
     r = rp_meta_set(tx->db, name, tx->late_ms, "", err);
     if (r < 0) return r;
     struct rp_audit_entry entry = { .event = "store.keys_changed",
                                     .actor = actor,
                                     .details = json_pack(
-                                        "{s:s,s:o,s:s}", "store", place->config->name, "key", rp_json_text(key), "note",
+                                        "{s:s,s:o,s:s}", "store", store->config->name, "key", rp_json_text(key), "note",
                                         "keys: write_once does not hold: the level is the probed one") };
     return rp_tx_audit(tx, &entry, err);
 }
 
-void rp_standing_revoke(const struct rp_place *place, int64_t at_ms)
+void rp_standing_revoke(const struct rp_store *store, int64_t at_ms)
 {
-    if (place->standing != NULL && place->config->keys == RP_KEYS_WRITE_ONCE) place->standing->changed_at_ms = at_ms;
+    if (store->standing != NULL && store->config->keys == RP_KEYS_WRITE_ONCE) store->standing->changed_at_ms = at_ms;
 }
 
 /* ---- the clock ---- */
 
-int rp_standing_ask_clock(struct rp_place *place, const struct rp_clock *host, struct rp_error *err)
+int rp_standing_ask_clock(struct rp_store *store, const struct rp_clock *host, struct rp_error *err)
 {
-    struct rp_standing *s = place->standing;
+    struct rp_standing *s = store->standing;
     int64_t store_ms = 0;
-    if (s == NULL || place->store == NULL || place->store->ops->now_ms == NULL) return 0;
+    if (s == NULL || store->backend == NULL || store->backend->ops->now_ms == NULL) return 0;
     int64_t before_ms = rp_clock_now_ms(host);
-    int r = place->store->ops->now_ms(place->store, &store_ms, err);
+    int r = store->backend->ops->now_ms(store->backend, &store_ms, err);
     int64_t after_ms = rp_clock_now_ms(host);
     /* an answer that took long says little about how far the clock is off: the nearer end counts */
     int64_t ahead_ms = store_ms > after_ms ? store_ms - after_ms : store_ms < before_ms ? store_ms - before_ms : 0;
     s->ahead_ms = r < 0 ? RP_CLOCK_UNKNOWN : ahead_ms;
-    return r < 0 ? rp_error_wrap(err, r, "clock of store '%s'", place->config->name) : 0;
+    return r < 0 ? rp_error_wrap(err, r, "clock of store '%s'", store->config->name) : 0;
 }
 
-int64_t rp_standing_clock_ahead_ms(const struct rp_place *place)
+int64_t rp_standing_clock_ahead_ms(const struct rp_store *store)
 {
-    return place->standing != NULL ? place->standing->ahead_ms : RP_CLOCK_UNKNOWN;
+    return store->standing != NULL ? store->standing->ahead_ms : RP_CLOCK_UNKNOWN;
 }

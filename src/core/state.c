@@ -8,7 +8,7 @@
 #include "base/mutant.h"
 #include "catalog/audit.h"
 #include "catalog/dead.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -148,8 +148,8 @@ int rp_state_move(struct rp_tx *tx, const char *store, const char *actor, struct
     for (size_t i = 0; i < n && r == 0; i++) {
         const struct rp_move *move = &moves[i];
         if (!move->done) continue;
-        rp_tx_tally(tx, move->mark->place_id, move->mark->state, -1, -move->mark->size_bytes);
-        rp_tx_tally(tx, move->mark->place_id, move->to, RP_MUTANT(TALLY_WRONG) ? 0 : 1, move->mark->size_bytes);
+        rp_tx_tally(tx, move->mark->store_id, move->mark->state, -1, -move->mark->size_bytes);
+        rp_tx_tally(tx, move->mark->store_id, move->to, RP_MUTANT(TALLY_WRONG) ? 0 : 1, move->mark->size_bytes);
         if (move->to == RP_DEAD && !RP_MUTANT(DEAD_LETTER_MISSING)) r = add_dead_letter(tx, move, err);
         if (r == 0) r = audit_move(tx, store, actor, move, err);
     }

@@ -24,7 +24,7 @@ bool rp_state_may_move(enum rp_state from, enum rp_state to);
 bool rp_state_final(enum rp_state state);
 const char *rp_end_name(enum rp_end end);
 
-/* `store` is the place's name, for the audit's words. Moves whose row was not as it was read are left undone
+/* `store` is the store's name, for the audit's words. Moves whose row was not as it was read are left undone
  * (move.done false): somebody else moved it first. */
 int rp_state_move(struct rp_tx *tx, const char *store, const char *actor, struct rp_move *moves, size_t n,
                   struct rp_error *err);

@@ -94,32 +94,32 @@ static void tally_claims(struct rp_tx *tx, const struct rp_marks *marks)
         const struct rp_mark *m = &marks->at[i];
         RP_ASSERT(m->was == m->state || rp_state_may_move(m->was, m->state));
         if (m->was == m->state) continue;
-        rp_tx_tally(tx, m->place_id, m->was, -1, -m->size_bytes);
-        rp_tx_tally(tx, m->place_id, m->state, 1, m->size_bytes);
+        rp_tx_tally(tx, m->store_id, m->was, -1, -m->size_bytes);
+        rp_tx_tally(tx, m->store_id, m->state, 1, m->size_bytes);
     }
 }
 
 /* Only a mutant calls this. */
 static void erase_too_soon(const struct rp_sweep_batch *batch)
 {
-    struct rp_store *store = batch->place->store;
+    struct rp_backend *backend = batch->store->backend;
     for (size_t i = 0; i < batch->marks.n; i++) {
         const struct rp_mark *m = &batch->marks.at[i];
         struct rp_item item = { .key = m->key, .identity = rp_mark_identity(m) };
         struct rp_error ignored = { 0 };
-        if (m->state == RP_PURGING) (void)store->ops->remove(store, &item, 1, &ignored);
+        if (m->state == RP_PURGING) (void)backend->ops->remove(backend, &item, 1, &ignored);
     }
 }
 
 static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct claiming *c = ctx;
-    struct rp_place *place = c->batch->place;
-    int r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, place->config->name, err);
+    struct rp_store *store = c->batch->store;
+    int r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, store->config->name, err);
     /* another process may have seen since that keys are not what they were promised to be */
-    if (r == 0 && place->config->keys == RP_KEYS_WRITE_ONCE) r = rp_standing_recall(tx->db, place, err);
+    if (r == 0 && store->config->keys == RP_KEYS_WRITE_ONCE) r = rp_standing_recall(tx->db, store, err);
     if (r < 0) return r;
-    c->claim.named = rp_place_is_weak(place);
+    c->claim.named = rp_store_is_weak(store);
     c->claim.now_ms = tx->early_ms < c->store_ms ? tx->early_ms : c->store_ms;
     if (RP_MUTANT(CLAIM_BEFORE_DUE)) c->claim.now_ms += c->claim.lease_ms / 2;
     if (RP_MUTANT(PURGE_BY_LATEST_CLOCK)) c->claim.now_ms = tx->late_ms;
@@ -132,7 +132,7 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     tally_claims(tx, &c->batch->marks);
     if (RP_MUTANT(DELETE_BEFORE_INTENT)) erase_too_soon(c->batch);
     if (c->damaged != 0 && c->batch->marks.n == 1 && c->batch->marks.at[0].id == c->damaged) return 0;
-    return rp_files_claimed(tx, place->config->name, &c->batch->marks, c->claim.lease_by, err);
+    return rp_files_claimed(tx, store->config->name, &c->batch->marks, c->claim.lease_by, err);
 }
 
 /* S6: fewer and fewer, then the first alone, then without its file. */
@@ -150,10 +150,10 @@ static int claim_some(struct rp_catalog *catalog, struct claiming *c, struct rp_
     return r;
 }
 
-static int prepare_batch(struct rp_sweep_batch *batch, struct rp_place *place, int64_t limit, struct rp_error *err)
+static int prepare_batch(struct rp_sweep_batch *batch, struct rp_store *store, int64_t limit, struct rp_error *err)
 {
     rp_arena_reset(&batch->arena);
-    batch->place = place;
+    batch->store = store;
     batch->n_deletes = 0;
     batch->store_code = 0;
     rp_error_clear(&batch->store_error);
@@ -166,30 +166,30 @@ static int prepare_batch(struct rp_sweep_batch *batch, struct rp_place *place, i
     return 0;
 }
 
-static int store_clock(struct rp_place *place, int64_t *out, struct rp_error *err)
+static int store_clock(struct rp_store *store, int64_t *out, struct rp_error *err)
 {
     *out = INT64_MAX;
-    if (place->store->ops->now_ms == NULL) return 0;
-    return place->store->ops->now_ms(place->store, out, err);
+    if (store->backend->ops->now_ms == NULL) return 0;
+    return store->backend->ops->now_ms(store->backend, out, err);
 }
 
-int rp_sweep_claim(struct rp_catalog *catalog, struct rp_place *place, const struct rp_sweep_rules *rules,
+int rp_sweep_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_sweep_rules *rules,
                    const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_sweep_batch *batch,
                    struct rp_error *err)
 {
-    RP_ASSERT(place->config->mode != RP_MODE_OBSERVE);
+    RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
     if (limit > rules->batch) limit = rules->batch;
     struct claiming c = { .batch = batch,
-                          .claim = { .place_id = place->id,
+                          .claim = { .store_id = store->id,
                                      .lease_ms = RP_MUTANT(LEASE_IGNORED) ? 1000 : rules->lease_ms,
                                      .from_ms = *from_ms,
                                      .limit = limit,
                                      .lease_by = worker->name } };
-    int r = prepare_batch(batch, place, limit, err);
-    if (r == 0) batch->store_code = store_clock(place, &c.store_ms, &batch->store_error);
+    int r = prepare_batch(batch, store, limit, err);
+    if (r == 0) batch->store_code = store_clock(store, &c.store_ms, &batch->store_error);
     if (batch->store_code < 0) return 0; /* nothing is claimed; finish and the sweeper say why */
     if (r == 0) r = claim_some(catalog, &c, err);
-    if (r < 0) return rp_error_wrap(err, r, "claim due marks of store '%s'", place->config->name);
+    if (r < 0) return rp_error_wrap(err, r, "claim due marks of store '%s'", store->config->name);
     RP_CRASHPOINT("sweep.claimed");
     for (size_t i = 0; i < batch->marks.n; i++) {
         struct rp_mark *m = &batch->marks.at[i];
@@ -239,7 +239,7 @@ static int check_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < c->n; i++)
         moves[i] = decide_check(c, i, tx->late_ms, rp_sweep_random(c->rules), c->asked[i]->note);
-    int r = rp_state_move(tx, c->batch->place->config->name, c->actor, moves, c->n, err);
+    int r = rp_state_move(tx, c->batch->store->config->name, c->actor, moves, c->n, err);
     if (r < 0) return r;
     for (size_t i = 0; i < c->n; i++)
         rp_sweep_item_of(c->batch, moves[i].mark)->move = moves[i];
@@ -267,14 +267,14 @@ int rp_sweep_check(struct rp_catalog *catalog, struct rp_sweep_rules *rules, con
     struct checking c = { .batch = batch, .rules = rules, .actor = actor };
     int r = collect_checks(&c, err);
     if (r < 0 || c.n == 0) return r;
-    if (batch->place->guard == NULL) /* the list was taken out of the configuration: we cannot know */
+    if (batch->store->guard == NULL) /* the list was taken out of the configuration: we cannot know */
         r = rp_error_set(&batch->guard_error, RP_ECONFIG, "store '%s' has no referenced_by any more",
-                         batch->place->config->name);
+                         batch->store->config->name);
     else if (!RP_MUTANT(GUARD_SKIPPED))
-        r = rp_guard_count(batch->place->guard, c.keys, c.n, c.counts, &batch->guard_error);
+        r = rp_guard_count(batch->store->guard, c.keys, c.n, c.counts, &batch->guard_error);
     c.answered = r == 0 || RP_MUTANT(GUARD_FAILURE_IS_NO);
     r = RP_MUTANT(DELETE_FROM_CHECKING) ? 0 : rp_catalog_transact(catalog, check_tx, &c, err);
-    if (r < 0) return rp_error_wrap(err, r, "check marks of store '%s'", batch->place->config->name);
+    if (r < 0) return rp_error_wrap(err, r, "check marks of store '%s'", batch->store->config->name);
     RP_CRASHPOINT("sweep.checked");
     for (size_t i = 0; i < c.n; i++) {
         struct rp_sweep_item *item = c.asked[i];
@@ -298,7 +298,7 @@ static bool is_unseen(const struct rp_sweep_item *item)
 
 static bool goes_aside(const struct rp_sweep_batch *batch, const struct rp_mark *mark)
 {
-    return batch->place->config->mode == RP_MODE_QUARANTINE && !rp_quarantine_is(mark->key);
+    return batch->store->config->mode == RP_MODE_QUARANTINE && !rp_quarantine_is(mark->key);
 }
 
 /* What is gone may stand aside already: an earlier attempt was interrupted. Then set_aside has to find the copy. */
@@ -313,11 +313,11 @@ static void learn_one(const struct rp_sweep_batch *batch, struct rp_sweep_item *
 void rp_sweep_learn(struct rp_sweep_batch *batch)
 {
     size_t n = 0;
-    struct rp_store *store = batch->place->store;
+    struct rp_backend *backend = batch->store->backend;
     for (size_t i = 0; i < batch->marks.n; i++)
         if (is_unseen(&batch->items[i])) batch->deletes[n++] = (struct rp_item){ .key = batch->marks.at[i].key };
     if (n == 0) return;
-    batch->store_code = store->ops->stat(store, batch->deletes, n, &batch->store_error);
+    batch->store_code = backend->ops->stat(backend, batch->deletes, n, &batch->store_error);
     if (batch->store_code < 0) return;
     n = 0;
     for (size_t i = 0; i < batch->marks.n; i++)
@@ -331,11 +331,11 @@ static bool is_store_wide(int code)
 
 /* No copy could be made. An earlier attempt that was interrupted may have made one: only a store that says there is none is
  * believed, for that copy may be all that is left. */
-static void look_aside(struct rp_store *store, struct rp_sweep_item *item, const char *key, int copy_code)
+static void look_aside(struct rp_backend *backend, struct rp_sweep_item *item, const char *key, int copy_code)
 {
     struct rp_item there = { .key = key };
     struct rp_error why = { 0 };
-    int r = store->ops->stat(store, &there, 1, &why);
+    int r = backend->ops->stat(backend, &there, 1, &why);
     if (r < 0 || (there.outcome != RP_OUT_FOUND && there.outcome != RP_OUT_GONE)) {
         item->outcome = RP_OUT_RETRY;
         snprintf(item->note, sizeof item->note, "%.200s", r < 0 ? why.text : there.note);
@@ -352,14 +352,14 @@ static void look_aside(struct rp_store *store, struct rp_sweep_item *item, const
 static void set_one_aside(struct rp_sweep_batch *batch, struct rp_sweep_item *item)
 {
     char key[RP_QUARANTINE_KEY];
-    struct rp_store *store = batch->place->store;
+    struct rp_backend *backend = batch->store->backend;
     struct rp_error why = { 0 };
     rp_quarantine_key(item->mark->id, key);
-    int r = store->ops->copy(store, item->mark->key, &item->identity, key, &item->aside_identity, &why);
+    int r = backend->ops->copy(backend, item->mark->key, &item->identity, key, &item->aside_identity, &why);
     if (RP_MUTANT(COPY_NOT_VERIFIED)) r = 0;
     if (r == 0) item->aside = true;
     if (r == RP_EEXISTS || r == RP_ENOTFOUND || r == RP_ECHANGED) {
-        look_aside(store, item, key, r);
+        look_aside(backend, item, key, r);
         return;
     }
     if (r == 0) return;
@@ -392,13 +392,13 @@ static bool is_ending(enum rp_outcome outcome)
  * whether it was our store that answered: otherwise nothing that it said is known. */
 static void confirm_store(struct rp_sweep_batch *batch)
 {
-    struct rp_store *store = batch->place->store;
+    struct rp_backend *backend = batch->store->backend;
     struct rp_item owner = { .key = RP_STORE_OWNER };
-    batch->store_code = store->ops->stat(store, &owner, 1, &batch->store_error);
+    batch->store_code = backend->ops->stat(backend, &owner, 1, &batch->store_error);
     if (batch->store_code == 0 && owner.outcome != RP_OUT_FOUND)
         batch->store_code = rp_error_set(&batch->store_error, RP_EUNAVAILABLE,
                                          "store '%s': objects and the owner record are gone; is it mounted?",
-                                         batch->place->config->name);
+                                         batch->store->config->name);
     for (size_t i = 0; i < batch->marks.n && batch->store_code < 0; i++)
         if (is_ending(batch->items[i].outcome)) batch->items[i].outcome = RP_OUT_UNKNOWN;
 }
@@ -412,9 +412,9 @@ static bool any_ends(const struct rp_sweep_batch *batch)
 
 static void erase_all(struct rp_sweep_batch *batch, const size_t *from)
 {
-    struct rp_store *store = batch->place->store;
+    struct rp_backend *backend = batch->store->backend;
     RP_CRASHPOINT("sweep.before-erase");
-    batch->store_code = store->ops->remove(store, batch->deletes, batch->n_deletes, &batch->store_error);
+    batch->store_code = backend->ops->remove(backend, batch->deletes, batch->n_deletes, &batch->store_error);
     RP_CRASHPOINT("sweep.erased");
     for (size_t i = 0; i < batch->n_deletes; i++) {
         struct rp_sweep_item *item = &batch->items[from[i]];

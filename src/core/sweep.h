@@ -22,8 +22,8 @@
 
 #include "base/error.h"
 #include "catalog/mark.h"
-#include "core/place.h"
 #include "core/run.h"
+#include "core/store.h"
 
 #define RP_CLOCKS_APART_MS (5 * RP_MINUTE_MS)
 
@@ -49,7 +49,7 @@ struct rp_sweep_item {
 };
 
 struct rp_sweep_batch {
-    struct rp_place *place;
+    struct rp_store *store;
     struct rp_marks marks;
     struct rp_sweep_item *items; /* one a mark */
     struct rp_item *deletes;     /* what the store is asked, for items in `purging` */
@@ -68,10 +68,10 @@ bool rp_sweep_may_be_one(int code);
 /* S6: the rows of this mark made a transaction fail that had no other. */
 void rp_sweep_set_damaged(struct rp_sweep_item *item, const struct rp_error *why);
 
-/* Claims up to rules->batch (and `limit`) due marks of one place that came due at `*from_ms` or later; afterwards *from_ms is
+/* Claims up to rules->batch (and `limit`) due marks of one store that came due at `*from_ms` or later; afterwards *from_ms is
  * where the next claim of this run may begin. batch->marks.n is 0 when nothing is due, and when the store's clock could not be asked:
  * batch->store_code is negative then. In a store that is too weak only what standing.h, L4 names is claimed; the rest waits. */
-int rp_sweep_claim(struct rp_catalog *catalog, struct rp_place *place, const struct rp_sweep_rules *rules,
+int rp_sweep_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_sweep_rules *rules,
                    const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_sweep_batch *batch,
                    struct rp_error *err);
 int rp_sweep_check(struct rp_catalog *catalog, struct rp_sweep_rules *rules, const char *actor,

@@ -106,11 +106,11 @@ static struct rp_mark aside_mark(struct rp_tx *tx, const struct finishing *f, co
                                  char *key)
 {
     return (struct rp_mark){ .id = rp_tx_new_id(tx),
-                             .place_id = item->mark->place_id,
+                             .store_id = item->mark->store_id,
                              .key = rp_quarantine_key(item->mark->id, key),
                              .state = RP_MARKED,
                              .marked_at_ms = tx->late_ms,
-                             .due_at_ms = tx->late_ms + f->batch->place->config->quarantine_ms,
+                             .due_at_ms = tx->late_ms + f->batch->store->config->quarantine_ms,
                              .tenant_id = item->mark->tenant_id,
                              .run_id = f->run->id,
                              .etag = item->aside_identity.etag,
@@ -126,7 +126,7 @@ static struct rp_mark aside_mark(struct rp_tx *tx, const struct finishing *f, co
  * cannot know; an earlier one may have made it. Its mark then learns what stands there, if anything does. */
 static bool left_a_copy(const struct finishing *f, const struct rp_move *move)
 {
-    bool may_have = f->batch->place->config->mode == RP_MODE_QUARANTINE && !rp_quarantine_is(move->mark->key);
+    bool may_have = f->batch->store->config->mode == RP_MODE_QUARANTINE && !rp_quarantine_is(move->mark->key);
     if (RP_MUTANT(COPY_NOT_MARKED)) return false;
     return move->done && (move->outcome == RP_END_QUARANTINED || (move->to == RP_DEAD && may_have));
 }
@@ -157,10 +157,10 @@ static int mark_asides(struct rp_tx *tx, struct finishing *f, const struct rp_mo
         from[copies] = moves[i].mark->id;
         keys[copies++] = key;
     }
-    if (copies > 0) r = rp_marks_active(tx, f->batch->place->id, keys, copies, &active, err);
+    if (copies > 0) r = rp_marks_active(tx, f->batch->store->id, keys, copies, &active, err);
     for (size_t i = 0; i < copies && r == 0; i++) {
         if (is_marked(&active, marks[i].key)) continue;
-        rp_tx_tally(tx, marks[i].place_id, RP_MARKED, 1, marks[i].size_bytes);
+        rp_tx_tally(tx, marks[i].store_id, RP_MARKED, 1, marks[i].size_bytes);
         from[added] = from[i];
         marks[added++] = marks[i];
     }
@@ -175,7 +175,7 @@ static size_t judge_all(struct rp_tx *tx, struct finishing *f, struct rp_move *m
     size_t n = 0;
     for (size_t i = f->from; i < f->from + f->n; i++) {
         const struct rp_sweep_item *item = &b->items[i];
-        rp_figures_see(&f->run->figures, b->place->config->name, item->mark->key,
+        rp_figures_see(&f->run->figures, b->store->config->name, item->mark->key,
                        tx->late_ms - item->mark->marked_at_ms, item->mark->size_bytes);
         if (item->skipped)
             f->run->figures.skipped++;
@@ -188,13 +188,13 @@ static size_t judge_all(struct rp_tx *tx, struct finishing *f, struct rp_move *m
 
 static int settle(struct rp_tx *tx, struct finishing *f, struct rp_move *moves, size_t n, struct rp_error *err)
 {
-    const char *store = f->batch->place->config->name;
-    int r = rp_state_move(tx, store, f->run->worker->name, moves, n, err);
+    const char *store_name = f->batch->store->config->name;
+    int r = rp_state_move(tx, store_name, f->run->worker->name, moves, n, err);
     for (size_t i = 0; i < n && r == 0; i++) {
         rp_sweep_item_of(f->batch, moves[i].mark)->move = moves[i];
-        count_move(&f->run->figures, store, &moves[i]);
+        count_move(&f->run->figures, store_name, &moves[i]);
     }
-    if (r == 0) r = rp_files_purged(tx, store, moves, n, f->run->worker->name, err);
+    if (r == 0) r = rp_files_purged(tx, store_name, moves, n, f->run->worker->name, err);
     return r < 0 ? r : mark_asides(tx, f, moves, n, err);
 }
 
@@ -207,7 +207,7 @@ static int note_changed(struct rp_tx *tx, struct finishing *f, struct rp_error *
         const struct rp_mark *mark = b->items[i].mark;
         if (b->items[i].skipped || b->items[i].outcome != RP_OUT_CHANGED || rp_mark_is_named(mark)) continue;
         f->changed_at_ms = tx->late_ms;
-        return rp_standing_note_changed(tx, b->place, mark->key, f->run->worker->name, err);
+        return rp_standing_note_changed(tx, b->store, mark->key, f->run->worker->name, err);
     }
     return 0;
 }
@@ -234,7 +234,7 @@ static int finish_part(struct rp_catalog *catalog, struct finishing *f, struct r
     f->random_before = f->rules->random;
     int r = rp_catalog_transact(catalog, finish_tx, f, err);
     if (r < 0) f->run->figures = f->before;
-    if (r == 0 && f->changed_at_ms != 0) rp_standing_revoke(f->batch->place, f->changed_at_ms);
+    if (r == 0 && f->changed_at_ms != 0) rp_standing_revoke(f->batch->store, f->changed_at_ms);
     return r;
 }
 
@@ -270,7 +270,7 @@ int rp_sweep_finish(struct rp_catalog *catalog, struct rp_sweep_rules *rules, st
     RP_CRASHPOINT("sweep.finished");
     if (r == RP_ECHANGED) run->lost = true;
     free(f);
-    return r < 0 ? rp_error_wrap(err, r, "finish a batch of store '%s'", batch->place->config->name) : 0;
+    return r < 0 ? rp_error_wrap(err, r, "finish a batch of store '%s'", batch->store->config->name) : 0;
 }
 
 /* ---- release ---- */
@@ -293,7 +293,7 @@ static int release_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
         enum rp_state to = m->state == RP_CHECKING ? RP_MARKED : m->state;
         moves[n++] = (struct rp_move){ .mark = m, .to = to, .attempts = m->attempts, .next_at_ms = m->due_at_ms };
     }
-    return rp_state_move(tx, rel->batch->place->config->name, rel->actor, moves, n, err);
+    return rp_state_move(tx, rel->batch->store->config->name, rel->actor, moves, n, err);
 }
 
 void rp_sweep_release(struct rp_catalog *catalog, struct rp_sweep_batch *batch, const char *actor)

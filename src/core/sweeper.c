@@ -13,31 +13,31 @@
 #define PLAN_PAGE 1000
 #define FLIGHTS   6 /* batches with the store at a time: while one waits for its directory to be synced, others delete */
 
-int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_place *place, bool dry_run, struct rp_error *err)
+int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_store *store, bool dry_run, struct rp_error *err)
 {
-    const struct rp_store_config *config = place->config;
+    const struct rp_store_config *config = store->config;
     int r = 0;
-    if (place->store == NULL) {
-        *err = place->closed;
-        return place->closed.code;
+    if (store->backend == NULL) {
+        *err = store->closed;
+        return store->closed.code;
     }
     if (config->mode == RP_MODE_OBSERVE) {
         rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing of it is purged", config->name);
         return rp_error_hint(err, "set stores.%s.mode to quarantine or purge when you are ready", config->name);
     }
-    r = rp_standing_sure(s->catalog, place, dry_run ? RP_STANDING_LOOK : RP_STANDING_SWEEP, err);
+    r = rp_standing_sure(s->catalog, store, dry_run ? RP_STANDING_LOOK : RP_STANDING_SWEEP, err);
     if (r < 0) return r;
-    if (dry_run) return rp_owner_check(s->catalog, place, err);
-    return rp_owner_assert(s->catalog, place, s->environment, s->lazily, err);
+    if (dry_run) return rp_owner_check(s->catalog, store, err);
+    return rp_owner_assert(s->catalog, store, s->environment, s->lazily, err);
 }
 
-int64_t rp_sweeper_weak(struct rp_sweeper *s, struct rp_place *place, struct rp_error *why)
+int64_t rp_sweeper_weak(struct rp_sweeper *s, struct rp_store *store, struct rp_error *why)
 {
     struct rp_overdue due = { 0 };
     struct rp_error ignored = { 0 };
-    if (place->config->mode == RP_MODE_OBSERVE || place->store == NULL || !rp_place_is_weak(place)) return 0;
-    (void)rp_marks_overdue_plain(s->catalog->db, place->id, rp_clock_now_ms(s->catalog->clock), &due, &ignored);
-    if (due.marks > 0) (void)rp_place_refuse_weak(place, why);
+    if (store->config->mode == RP_MODE_OBSERVE || store->backend == NULL || !rp_store_is_weak(store)) return 0;
+    (void)rp_marks_overdue_plain(s->catalog->db, store->id, rp_clock_now_ms(s->catalog->clock), &due, &ignored);
+    if (due.marks > 0) (void)rp_store_refuse_weak(store, why);
     return due.marks;
 }
 
@@ -111,7 +111,7 @@ static bool stopped(const struct rp_sweeper *s)
 
 struct pass {
     struct rp_sweeper *sweeper;
-    struct rp_place *place;
+    struct rp_store *store;
     struct rp_run *run;
     int64_t left; /* how many marks this run may still claim */
     int64_t from_ms;
@@ -133,7 +133,7 @@ static int claim_next(struct pass *p, struct flight *flight, struct rp_error *er
     struct rp_sweeper *s = p->sweeper;
     flight->batch.marks.n = 0;
     if (p->left <= 0 || stopped(s)) return 0;
-    int r = rp_sweep_claim(s->catalog, p->place, &s->rules, s->worker, p->left, &p->from_ms, &flight->batch, err);
+    int r = rp_sweep_claim(s->catalog, p->store, &s->rules, s->worker, p->left, &p->from_ms, &flight->batch, err);
     if (r < 0) return r;
     if (flight->batch.store_code < 0) { /* its clock could not be asked: nothing was claimed */
         p->left = 0;
@@ -174,7 +174,7 @@ static int claim_one(struct pass *p, struct air *air, bool *more, struct rp_erro
 
 /* While batches are with the store, the next is claimed and those that are back are finished. Whatever has taken off is landed and
  * finished, also after a failure: the store's part of it is done. */
-static int sweep_place(struct pass *p, struct air *air, struct rp_error *err)
+static int sweep_store(struct pass *p, struct air *air, struct rp_error *err)
 {
     bool more = true;
     int failed = 0;
@@ -191,21 +191,21 @@ static int sweep_place(struct pass *p, struct air *air, struct rp_error *err)
 
 /* ---- the run ---- */
 
-static int64_t count_due(struct rp_sweeper *s, const struct rp_place *place)
+static int64_t count_due(struct rp_sweeper *s, const struct rp_store *store)
 {
     struct rp_overdue due = { 0 };
     struct rp_error ignored = { 0 };
-    (void)rp_marks_overdue(s->catalog->db, place->id, rp_clock_now_ms(s->catalog->clock), &due, &ignored);
+    (void)rp_marks_overdue(s->catalog->db, store->id, rp_clock_now_ms(s->catalog->clock), &due, &ignored);
     return due.marks;
 }
 
-static void leave_out(struct rp_sweeper *s, struct rp_place *place, struct rp_run *run, int64_t due,
+static void leave_out(struct rp_sweeper *s, struct rp_store *store, struct rp_run *run, int64_t due,
                       const struct rp_error *why)
 {
     run->figures.skipped += due;
     /* observing is what the user asked for; everything else is an error of the run */
     if (why->code != RP_EOBSERVE) rp_figures_error(&run->figures, "%s", why->text);
-    if (s->left_out != NULL) s->left_out(s->ctx, place, due, why);
+    if (s->left_out != NULL) s->left_out(s->ctx, store, due, why);
 }
 
 /* A catalog that fails ends the run; a store that fails is left alone, and the others go on. */
@@ -219,27 +219,27 @@ static const char *sweep_all(struct rp_sweeper *s, struct air *air, struct rp_sw
     struct rp_run *run = &out->run;
     int64_t left = s->limit;
     size_t closed = 0;
-    for (size_t i = 0; i < s->n_places && left > 0 && !stopped(s); i++) {
+    for (size_t i = 0; i < s->n_stores && left > 0 && !stopped(s); i++) {
         struct rp_error why = { 0 };
-        struct pass pass = { .sweeper = s, .place = s->places[i], .run = run, .left = left };
-        if (rp_sweeper_may_purge(s, s->places[i], false, &why) < 0) {
-            leave_out(s, s->places[i], run, count_due(s, s->places[i]), &why);
-            closed += s->places[i]->store == NULL;
+        struct pass pass = { .sweeper = s, .store = s->stores[i], .run = run, .left = left };
+        if (rp_sweeper_may_purge(s, s->stores[i], false, &why) < 0) {
+            leave_out(s, s->stores[i], run, count_due(s, s->stores[i]), &why);
+            closed += s->stores[i]->backend == NULL;
             out->code = why.code;
             continue;
         }
         int64_t before = run->figures.scanned;
-        if (sweep_place(&pass, air, &why) < 0) {
+        if (sweep_store(&pass, air, &why) < 0) {
             rp_figures_error(&run->figures, "%s", why.text);
             out->code = why.code;
             if (run->lost || ends_the_run(why.code)) return "failed";
         }
         left -= run->figures.scanned - before;
-        int64_t waiting = rp_sweeper_weak(s, s->places[i], &why);
-        if (waiting > 0) leave_out(s, s->places[i], run, waiting, &why);
+        int64_t waiting = rp_sweeper_weak(s, s->stores[i], &why);
+        if (waiting > 0) leave_out(s, s->stores[i], run, waiting, &why);
         if (waiting > 0) out->code = why.code;
     }
-    if (s->n_places > 0 && closed == s->n_places) return "failed";
+    if (s->n_stores > 0 && closed == s->n_stores) return "failed";
     return stopped(s) || run->figures.failed > 0 || run->figures.n_errors > 0 ? "partial" : "done";
 }
 
@@ -292,23 +292,23 @@ int rp_sweeper_run(struct rp_sweeper *s, struct rp_sweep_result *out, struct rp_
 
 /* ---- a run that stays open ---- */
 
-int rp_sweeper_pass(struct rp_sweeper *s, struct rp_place *place, struct rp_run *run, struct rp_sweep_pass *out,
+int rp_sweeper_pass(struct rp_sweeper *s, struct rp_store *store, struct rp_run *run, struct rp_sweep_pass *out,
                     struct rp_error *err)
 {
     *out = (struct rp_sweep_pass){ 0 };
-    int r = rp_sweeper_may_purge(s, place, false, &out->why);
+    int r = rp_sweeper_may_purge(s, store, false, &out->why);
     if (r < 0) return 0;
     rp_error_clear(&out->why); /* of what was looked for on the way and not found */
     RP_CLEANUP(free_air) struct air *air = new_air(err);
     if (air == NULL) return RP_ENOMEM;
-    struct pass pass = { .sweeper = s, .place = place, .run = run, .left = s->limit };
-    r = sweep_place(&pass, air, err);
+    struct pass pass = { .sweeper = s, .store = store, .run = run, .left = s->limit };
+    r = sweep_store(&pass, air, err);
     out->claimed = s->limit - pass.left;
     if (pass.store_failed.code < 0) {
         out->claimed = 0;
         out->why = pass.store_failed;
     }
-    /* clocks, a store's own trouble: the place's, not the catalog's */
+    /* clocks, a store's own trouble: not the catalog's */
     if (r == RP_ECLOCK) {
         out->why = *err;
         return 0;
@@ -338,14 +338,14 @@ int rp_sweeper_close(struct rp_sweeper *s, struct rp_run *run, const char **outc
 
 /* ---- plan ---- */
 
-static int plan_place(struct rp_sweeper *s, struct rp_place *place, int64_t *left, struct rp_marks *page,
+static int plan_store(struct rp_sweeper *s, struct rp_store *store, int64_t *left, struct rp_marks *page,
                       rp_sweep_plan_fn *fn, void *ctx, struct rp_error *err)
 {
     int64_t now_ms = rp_clock_now_ms(s->catalog->clock), db_ms = 0;
-    bool weak = place->config->mode != RP_MODE_OBSERVE && rp_place_is_weak(place);
+    bool weak = store->config->mode != RP_MODE_OBSERVE && rp_store_is_weak(store);
     int r = rp_db_now_ms(s->catalog->db, &db_ms, err);
     struct rp_marks_query query = { .by = RP_BY_DUE_UNHELD,
-                                    .place_id = place->id,
+                                    .store_id = store->id,
                                     .before_ms = now_ms < db_ms ? now_ms : db_ms };
     while (r == 0 && *left > 0) {
         rp_arena_reset(page->arena);
@@ -355,7 +355,7 @@ static int plan_place(struct rp_sweeper *s, struct rp_place *place, int64_t *lef
         for (size_t i = 0; i < page->n && r == 0 && *left > 0; i++) {
             if (weak && !rp_mark_is_named(&page->at[i])) continue;
             (*left)--;
-            r = fn(ctx, place, &page->at[i], err);
+            r = fn(ctx, store, &page->at[i], err);
         }
     }
     return r;
@@ -367,10 +367,10 @@ int rp_sweeper_plan(struct rp_sweeper *s, rp_sweep_plan_fn *fn, void *ctx, struc
     struct rp_marks page = { .arena = &arena };
     int64_t left = s->limit;
     int r = 0;
-    for (size_t i = 0; i < s->n_places && r == 0; i++) {
+    for (size_t i = 0; i < s->n_stores && r == 0; i++) {
         struct rp_error ignored = { 0 }; /* who asks whether it may be purged is told */
-        if (s->places[i]->store != NULL) (void)rp_standing_sure(s->catalog, s->places[i], RP_STANDING_LOOK, &ignored);
-        r = plan_place(s, s->places[i], &left, &page, fn, ctx, err);
+        if (s->stores[i]->backend != NULL) (void)rp_standing_sure(s->catalog, s->stores[i], RP_STANDING_LOOK, &ignored);
+        r = plan_store(s, s->stores[i], &left, &page, fn, ctx, err);
     }
     return r < 0 ? rp_error_wrap(err, r, "plan a sweep") : 0;
 }

@@ -10,8 +10,8 @@
 
 struct rp_sweeper {
     struct rp_catalog *catalog;
-    struct rp_place *const *places;
-    size_t n_places;
+    struct rp_store *const *stores;
+    size_t n_stores;
     const char *name; /* of the run: a store's, or "all" */
     const char *environment;
     const struct rp_worker *worker;
@@ -23,7 +23,7 @@ struct rp_sweeper {
     /* Told of the run's begin, of every finished batch, and of every store that is left out and why. Each may be NULL. */
     void (*started)(void *ctx, const struct rp_run *run);
     void (*finished)(void *ctx, const struct rp_sweep_batch *batch, const struct rp_run *run);
-    void (*left_out)(void *ctx, const struct rp_place *place, int64_t due, const struct rp_error *why);
+    void (*left_out)(void *ctx, const struct rp_store *store, int64_t due, const struct rp_error *why);
     void *ctx;
 };
 
@@ -45,8 +45,8 @@ struct rp_sweep_pass {
     int64_t claimed;     /* marks that were taken; s->limit: there may be more */
     struct rp_error why; /* code < 0: the store was not purged, or failed as a whole; wait before the next pass */
 };
-/* Purges what is due now in one place, at most s->limit marks. Negative only for trouble with the catalog. */
-int rp_sweeper_pass(struct rp_sweeper *sweeper, struct rp_place *place, struct rp_run *run, struct rp_sweep_pass *out,
+/* Purges what is due now in one store, at most s->limit marks. Negative only for trouble with the catalog. */
+int rp_sweeper_pass(struct rp_sweeper *sweeper, struct rp_store *store, struct rp_run *run, struct rp_sweep_pass *out,
                     struct rp_error *err);
 int rp_sweeper_renew(struct rp_sweeper *sweeper, struct rp_run *run, struct rp_error *err);
 /* Writes the record. On failure the run is still open and may be closed later. */
@@ -54,14 +54,14 @@ int rp_sweeper_close(struct rp_sweeper *sweeper, struct rp_run *run, const char 
 
 /* Why a store is not purged now, or 0: it could not be opened or probed, observe mode, not the owner. Raises the epoch, unless it
  * is only asked for a dry run. */
-int rp_sweeper_may_purge(struct rp_sweeper *sweeper, struct rp_place *place, bool dry_run, struct rp_error *err);
+int rp_sweeper_may_purge(struct rp_sweeper *sweeper, struct rp_store *store, bool dry_run, struct rp_error *err);
 
 /* How many due marks of plain objects wait because the store is too weak for them (standing.h); then `why` says so. Those of files are purged
  * all the same. */
-int64_t rp_sweeper_weak(struct rp_sweeper *sweeper, struct rp_place *place, struct rp_error *why);
+int64_t rp_sweeper_weak(struct rp_sweeper *sweeper, struct rp_store *store, struct rp_error *why);
 
 /* A dry run: what a sweep would do now. Calls `fn` for each mark that is due and not held, at most `limit`. Writes nothing anywhere. */
-typedef int rp_sweep_plan_fn(void *ctx, const struct rp_place *place, const struct rp_mark *mark, struct rp_error *err);
+typedef int rp_sweep_plan_fn(void *ctx, const struct rp_store *store, const struct rp_mark *mark, struct rp_error *err);
 int rp_sweeper_plan(struct rp_sweeper *sweeper, rp_sweep_plan_fn *fn, void *ctx, struct rp_error *err);
 
 #endif

@@ -142,14 +142,14 @@ static int take_metadata(struct rp_txn_command *c, struct rp_file_work *work, st
 }
 
 static int replace_named(struct rp_txn_command *c, struct rp_file_work *work, const struct rp_file_slot *slot,
-                         const struct rp_place *place, struct rp_error *err)
+                         const struct rp_store *store, struct rp_error *err)
 {
     struct rp_file_slot *old = slot->file.replaces_id != 0 ? rp_file_work_find(work, slot->file.replaces_id) : NULL;
     if (old == NULL || (old->file.status != RP_FILE_LIVE && old->file.status != RP_FILE_SCANNING)) return 0;
-    struct rp_mark_make make = { .due_at_ms = work->tx->late_ms + place->config->grace_ms,
+    struct rp_mark_make make = { .due_at_ms = work->tx->late_ms + store->config->grace_ms,
                                  .reason = RP_REASON_REPLACED,
                                  .actor = c->command.actor };
-    return rp_file_work_delete(work, old, place->config->name, &make, err);
+    return rp_file_work_delete(work, old, store->config->name, &make, err);
 }
 
 /* A member that belongs to `old` would go with it. */
@@ -183,13 +183,13 @@ static int flip(struct rp_txn_command *c, struct rp_file_work *work, struct rp_e
 {
     for (size_t i = 0; i < work->n; i++) {
         struct rp_file_slot *slot = &work->slots[i];
-        const struct rp_place *place = rp_place_of_file(c->places, c->n_places, &slot->file);
+        const struct rp_store *store = rp_store_of_file(c->stores, c->n_stores, &slot->file);
         if (slot->file.txn_id != c->txn_id) continue;
         if (RP_MUTANT(COMMIT_FIRST_ONLY) && work->n_moves > 0) continue;
-        if (place == NULL) return rp_error_set(err, RP_ECONFIG, "a file's store is not configured any more");
+        if (store == NULL) return rp_error_set(err, RP_ECONFIG, "a file's store is not configured any more");
         int r = rp_file_take_seen(work, slot, seen_of(c, slot->file.id), err);
-        if (r == 0) r = replace_named(c, work, slot, place, err);
-        if (r == 0) r = rp_file_go_live(work, slot, place, c->rules, c->command.actor, err);
+        if (r == 0) r = replace_named(c, work, slot, store, err);
+        if (r == 0) r = rp_file_go_live(work, slot, store, c->rules, c->command.actor, err);
         if (r < 0) return r;
     }
     return 0;

@@ -18,8 +18,8 @@
 struct rp_txn_command {
     struct rp_command command;
     const struct rp_upload_rules *rules;
-    struct rp_place *const *places;
-    size_t n_places;
+    struct rp_store *const *stores;
+    size_t n_stores;
     struct rp_arena *arena; /* the caller's: texts of the answer are copied there */
     int64_t txn_id;         /* commit, abort */
     int64_t timeout_ms;     /* begin; -1: the configured one */

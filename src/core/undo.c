@@ -10,7 +10,7 @@
 
 #define PAGE           1000
 #define PAGE_ARENA_MAX ((size_t)16 << 20)
-#define PLACES_MAX     256
+#define STORES_MAX     256
 
 struct undo {
     struct rp_db *db;
@@ -22,8 +22,8 @@ struct undo {
 
 static bool fits(const struct rp_undo_filter *f, const struct rp_mark *m)
 {
-    if (f->place_id != 0 && m->place_id != f->place_id) return false;
-    if (f->place_id != 0 && strncmp(m->key, f->prefix, strlen(f->prefix)) != 0) return false;
+    if (f->store_id != 0 && m->store_id != f->store_id) return false;
+    if (f->store_id != 0 && strncmp(m->key, f->prefix, strlen(f->prefix)) != 0) return false;
     if (f->reason != NULL && strcmp(m->reason, f->reason) != 0) return false;
     if (f->actor != NULL && strcmp(m->actor, f->actor) != 0) return false;
     if (f->since_ms >= 0 && m->marked_at_ms < f->since_ms) return false;
@@ -78,13 +78,13 @@ static int walk(struct undo *u, struct rp_marks_query *query, take_fn *take, str
 /* Only waiting marks are in the indexes of prefix and reason: what lies in quarantine is found by its copies. */
 static int walk_quarantine(struct undo *u, struct rp_error *err)
 {
-    RP_CLEANUP(rp_freep) struct rp_place_row *places = calloc(PLACES_MAX, sizeof *places);
+    RP_CLEANUP(rp_freep) struct rp_store_row *stores = calloc(STORES_MAX, sizeof *stores);
     size_t n = 0;
-    if (places == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the list of stores");
-    int r = rp_place_list(u->db, places, PLACES_MAX, &n, err);
+    if (stores == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the list of stores");
+    int r = rp_store_list(u->db, stores, STORES_MAX, &n, err);
     for (size_t i = 0; i < n && r == 0 && !u->stopped; i++) {
-        struct rp_marks_query query = { .by = RP_BY_PREFIX, .place_id = places[i].id, .text = RP_STORE_QUARANTINE };
-        if (u->filter->place_id != 0 && u->filter->place_id != places[i].id) continue;
+        struct rp_marks_query query = { .by = RP_BY_PREFIX, .store_id = stores[i].id, .text = RP_STORE_QUARANTINE };
+        if (u->filter->store_id != 0 && u->filter->store_id != stores[i].id) continue;
         r = walk(u, &query, give_original, err);
     }
     return r;
@@ -98,8 +98,8 @@ int rp_undo_each(struct rp_db *db, const struct rp_undo_filter *f, rp_undo_fn *f
         query = (struct rp_marks_query){ .by = RP_BY_RUN, .run_id = f->run_id };
         return walk(&u, &query, give_mark, err);
     }
-    if (f->place_id != 0)
-        query = (struct rp_marks_query){ .by = RP_BY_PREFIX, .place_id = f->place_id, .text = f->prefix };
+    if (f->store_id != 0)
+        query = (struct rp_marks_query){ .by = RP_BY_PREFIX, .store_id = f->store_id, .text = f->prefix };
     else if (f->reason != NULL)
         query = (struct rp_marks_query){ .by = RP_BY_REASON, .text = f->reason };
     int r = walk(&u, &query, give_mark, err);

@@ -12,7 +12,7 @@
 
 struct rp_undo_filter {
     int64_t run_id;   /* 0: none */
-    int64_t place_id; /* with prefix; 0: none */
+    int64_t store_id; /* with prefix; 0: none */
     const char *prefix;
     const char *reason, *actor; /* NULL: none */
     int64_t since_ms, until_ms; /* -1: none */

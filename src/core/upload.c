@@ -114,9 +114,9 @@ static int decide_init(struct inits *w, struct rp_init *c, struct rp_tenant *ten
                        struct rp_error *err)
 {
     if (tenant == NULL) return rp_error_set(err, RP_ENOTFOUND, "there is no such tenant");
-    if (c->place->config->mode == RP_MODE_OBSERVE)
+    if (c->store->config->mode == RP_MODE_OBSERVE)
         return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it",
-                            c->place->config->name);
+                            c->store->config->name);
     if (c->size_bytes < 0 || c->size_bytes > c->rules->max_size_bytes)
         return rp_error_set(err, RP_ETOOBIG, "an upload has at most %" PRId64 " bytes", c->rules->max_size_bytes);
     int r = check_txn(w, c, txn, err);
@@ -133,7 +133,7 @@ static int decide_init(struct inits *w, struct rp_init *c, struct rp_tenant *ten
 static struct rp_mark birth_mark(const struct inits *w, const struct rp_init *c)
 {
     return (struct rp_mark){ .id = c->mark_id,
-                             .place_id = c->place->id,
+                             .store_id = c->store->id,
                              .key = c->key,
                              .state = RP_MARKED,
                              .due_at_ms = c->due_at_ms,
@@ -152,7 +152,7 @@ static struct rp_file birth_file(const struct inits *w, const struct rp_init *c,
     return (struct rp_file){ .id = c->file_id,
                              .tenant_id = c->command.tenant_id,
                              .name = c->name,
-                             .place_id = c->place->id,
+                             .store_id = c->store->id,
                              .key = c->key,
                              .status = RP_FILE_PENDING,
                              .was = RP_FILE_PENDING,
@@ -180,7 +180,7 @@ static int audit_init(struct inits *w, const struct rp_init *c, struct rp_error 
     rp_buf_clear(b);
     rp_buf_fmt(b, "{\"file\":\"%s\",\"name\":", rp_id_format(RP_ID_FILE, c->file_id, file));
     rp_json_quote(b, c->name);
-    rp_buf_fmt(b, ",\"status\":\"pending\",\"store\":\"%s\",\"key\":", c->place->config->name);
+    rp_buf_fmt(b, ",\"status\":\"pending\",\"store\":\"%s\",\"key\":", c->store->config->name);
     rp_json_quote(b, c->key);
     rp_buf_fmt(b, ",\"size\":%" PRId64 ",\"mark\":\"%s\",\"due_at\":\"%s\",\"reason\":\"%s\"}", c->size_bytes,
                rp_id_format(RP_ID_MARK, c->mark_id, mark), rp_time_format(c->due_at_ms, due),
@@ -220,7 +220,7 @@ static int accept_init(struct inits *w, struct rp_init *c, struct rp_tenant *ten
     };
     tenant->reserved_bytes += c->size_bytes;
     tenant->open_uploads++;
-    rp_tx_tally(w->tx, c->place->id, RP_MARKED, 1, c->size_bytes);
+    rp_tx_tally(w->tx, c->store->id, RP_MARKED, 1, c->size_bytes);
     return audit_init(w, c, err);
 }
 
@@ -342,29 +342,29 @@ int rp_file_check_holder(struct rp_file_work *work, const struct rp_file_slot *s
 }
 
 /* The file under the same name goes, in the same transaction (F3). */
-int rp_file_replace_holder(struct rp_file_work *work, const struct rp_file_slot *slot, const struct rp_place *place,
+int rp_file_replace_holder(struct rp_file_work *work, const struct rp_file_slot *slot, const struct rp_store *store,
                            const char *actor, struct rp_error *err)
 {
     struct rp_file_slot *holder = rp_file_work_holder(work, slot->file.tenant_id, slot->file.name);
     if (holder == NULL) return 0;
     RP_ASSERT(holder != slot); /* a pending file holds no name */
-    struct rp_mark_make make = { .due_at_ms = work->tx->late_ms + place->config->grace_ms,
+    struct rp_mark_make make = { .due_at_ms = work->tx->late_ms + store->config->grace_ms,
                                  .reason = RP_REASON_REPLACED,
                                  .actor = actor };
-    return rp_file_work_delete(work, holder, place->config->name, &make, err);
+    return rp_file_work_delete(work, holder, store->config->name, &make, err);
 }
 
-int rp_file_go_live(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_place *place,
+int rp_file_go_live(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_store *store,
                     const struct rp_upload_rules *rules, const char *actor, struct rp_error *err)
 {
-    int r = rp_file_replace_holder(work, slot, place, actor, err);
+    int r = rp_file_replace_holder(work, slot, store, actor, err);
     if (r < 0) return r;
     bool scan = rules->scan && slot->file.process_key != NULL;
     r = rp_file_work_reprieve(work, slot, RP_END_CONFIRMED, err);
     if (r < 0) return r;
     rp_file_work_change(work, slot, scan ? RP_FILE_SCANNING : RP_FILE_LIVE);
     rp_file_work_ledger(work, &slot->file, RP_LEDGER_USE, false);
-    return rp_file_work_audit(work, "file.uploaded", actor, place->config->name, slot, "", err);
+    return rp_file_work_audit(work, "file.uploaded", actor, store->config->name, slot, "", err);
 }
 
 static int confirm_one(struct rp_file_work *work, struct rp_file_command *c, struct rp_error *err)
@@ -374,8 +374,8 @@ static int confirm_one(struct rp_file_work *work, struct rp_file_command *c, str
     c->changed = false;
     if (decide_confirm(c, slot, &c->command.error) < 0) return 0;
     if (slot->file.status == RP_FILE_PENDING) {
-        const struct rp_place *place = rp_place_of_file(c->places, c->n_places, &slot->file);
-        if (place == NULL) {
+        const struct rp_store *store = rp_store_of_file(c->stores, c->n_stores, &slot->file);
+        if (store == NULL) {
             rp_error_set(&c->command.error, RP_ECONFIG, "the file's store is not configured any more");
             return 0;
         }
@@ -384,7 +384,7 @@ static int confirm_one(struct rp_file_work *work, struct rp_file_command *c, str
         c->changed = true;
         r = rp_file_take_seen(work, slot, &c->seen, err);
         if (c->checksum != NULL) slot->file.checksum = c->checksum;
-        if (r == 0) r = rp_file_go_live(work, slot, place, c->rules, c->command.actor, err);
+        if (r == 0) r = rp_file_go_live(work, slot, store, c->rules, c->command.actor, err);
     }
     return r < 0 ? r : rp_file_work_answer(slot, c->arena, &c->answer, err);
 }

@@ -44,12 +44,12 @@ static int read_oldest(struct reading *r, struct rp_error *err)
 {
     r->out->oldest_due_ms = 0;
     for (size_t i = 0; i < r->config->n_stores; i++) {
-        struct rp_place_row place;
+        struct rp_store_row store;
         int64_t oldest = 0;
         if (r->config->stores[i].mode == RP_MODE_OBSERVE) continue;
-        int code = rp_place_find(r->db, r->config->stores[i].name, &place, err);
+        int code = rp_store_find(r->db, r->config->stores[i].name, &store, err);
         if (code == RP_ENOTFOUND) continue;
-        if (code == 0) code = rp_figure_oldest_due(r->db, place.id, r->host_ms, &oldest, err);
+        if (code == 0) code = rp_figure_oldest_due(r->db, store.id, r->host_ms, &oldest, err);
         if (code < 0) return code;
         if (oldest != 0 && (r->out->oldest_due_ms == 0 || oldest < r->out->oldest_due_ms))
             r->out->oldest_due_ms = oldest;
@@ -146,12 +146,12 @@ static int read_workers(struct reading *r, struct rp_error *err)
 }
 
 /* X7: of host, database and each store that has a clock, those that are furthest apart. A purge of that store would be refused. */
-static void read_clocks(struct reading *r, const struct rp_place *places)
+static void read_clocks(struct reading *r, const struct rp_store *stores)
 {
     int64_t db_ahead_ms = r->db_ms - r->host_ms;
     snprintf(r->out->clock, sizeof r->out->clock, "database");
-    for (size_t i = 0; places != NULL && i < r->config->n_stores; i++) {
-        int64_t ahead_ms = rp_standing_clock_ahead_ms(&places[i]);
+    for (size_t i = 0; stores != NULL && i < r->config->n_stores; i++) {
+        int64_t ahead_ms = rp_standing_clock_ahead_ms(&stores[i]);
         if (ahead_ms == RP_CLOCK_UNKNOWN) continue;
         int64_t least = ahead_ms < 0 ? ahead_ms : 0, most = ahead_ms > 0 ? ahead_ms : 0;
         if (db_ahead_ms < least) least = db_ahead_ms;
@@ -162,7 +162,7 @@ static void read_clocks(struct reading *r, const struct rp_place *places)
     }
 }
 
-int rp_figures_read(struct rp_db *db, const struct rp_config *config, const struct rp_place *places, int64_t host_ms,
+int rp_figures_read(struct rp_db *db, const struct rp_config *config, const struct rp_store *stores, int64_t host_ms,
                     int64_t began_ms, struct rp_alert_figures *out, struct rp_error *err)
 {
     struct rp_alert_figures figures = { 0 };
@@ -175,7 +175,7 @@ int rp_figures_read(struct rp_db *db, const struct rp_config *config, const stru
     if (code == 0) code = read_uploads(&r, err);
     if (code == 0) code = read_workers(&r, err);
     if (code < 0) return rp_error_wrap(err, code, "read the figures of alerts");
-    read_clocks(&r, places);
+    read_clocks(&r, stores);
     *out = figures;
     return 0;
 }

@@ -6,11 +6,11 @@
 #include "catalog/catalog.h"
 #include "config/config.h"
 #include "core/alert.h"
-#include "core/place.h"
+#include "core/store.h"
 
-/* `places`: as config->stores, for their clocks as they were last asked; NULL: none. `began_ms`: when this daemon began; what never happened
+/* `stores`: as config->stores, for their clocks as they were last asked; NULL: none. `began_ms`: when this daemon began; what never happened
  * is counted from there. */
-int rp_figures_read(struct rp_db *db, const struct rp_config *config, const struct rp_place *places, int64_t host_ms,
+int rp_figures_read(struct rp_db *db, const struct rp_config *config, const struct rp_store *stores, int64_t host_ms,
                     int64_t began_ms, struct rp_alert_figures *out, struct rp_error *err);
 
 #endif

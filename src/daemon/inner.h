@@ -21,7 +21,7 @@ struct rp_setup {
     struct rp_setup *before;
     struct rp_arena arena;
     struct rp_config config;
-    struct rp_place places[RP_STORES_MAX];
+    struct rp_store stores[RP_STORES_MAX];
 };
 
 struct rp_daemon {

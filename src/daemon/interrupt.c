@@ -3,19 +3,19 @@
 
 #include "base/assert.h"
 #include "base/wait.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #include <errno.h>
 
-static bool can_wait(const struct rp_place *place)
+static bool can_wait(const struct rp_store *store)
 {
-    return place->store != NULL && place->store->ops->interrupt != NULL;
+    return store->backend != NULL && store->backend->ops->interrupt != NULL;
 }
 
 static void interrupt_all(const struct rp_interrupt *interrupt)
 {
     for (size_t i = 0; i < interrupt->n; i++)
-        if (can_wait(&interrupt->places[i])) interrupt->places[i].store->ops->interrupt(interrupt->places[i].store);
+        if (can_wait(&interrupt->stores[i])) interrupt->stores[i].backend->ops->interrupt(interrupt->stores[i].backend);
 }
 
 static void *wait_and_interrupt(void *ctx)
@@ -32,14 +32,14 @@ static void *wait_and_interrupt(void *ctx)
     return NULL;
 }
 
-void rp_interrupt_begin(struct rp_interrupt *interrupt, const struct rp_place *places, size_t n, int64_t after_ms)
+void rp_interrupt_begin(struct rp_interrupt *interrupt, const struct rp_store *stores, size_t n, int64_t after_ms)
 {
     bool any = false;
-    *interrupt = (struct rp_interrupt){ .places = places, .n = n, .after_ms = after_ms };
+    *interrupt = (struct rp_interrupt){ .stores = stores, .n = n, .after_ms = after_ms };
     RP_ASSERT(pthread_mutex_init(&interrupt->lock, NULL) == 0);
     rp_wait_init(&interrupt->changed);
     for (size_t i = 0; i < n; i++)
-        any = any || can_wait(&places[i]);
+        any = any || can_wait(&stores[i]);
     if (!any) return;
     interrupt->running = pthread_create(&interrupt->thread, NULL, wait_and_interrupt, interrupt) == 0;
     if (!interrupt->running) interrupt_all(interrupt);

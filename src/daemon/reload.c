@@ -15,9 +15,9 @@ const struct rp_config *rp_daemon_config(const struct rp_daemon *d)
     return d->setups != NULL ? &d->setups->config : &d->session.config;
 }
 
-static const struct rp_place *places_of(const struct rp_daemon *d)
+static const struct rp_store *stores_of(const struct rp_daemon *d)
 {
-    return d->setups != NULL ? d->setups->places : d->session.places;
+    return d->setups != NULL ? d->setups->stores : d->session.stores;
 }
 
 static void free_setup(struct rp_setup *setup)
@@ -47,10 +47,10 @@ static int load_setup(struct rp_daemon *d, struct rp_config_change *change, stru
     }
     rp_config_reload(&setup->config, rp_daemon_config(d), change);
     /* the open stores are the same; only what is said about them is new */
-    memcpy(setup->places, places_of(d), setup->config.n_stores * sizeof setup->places[0]);
+    memcpy(setup->stores, stores_of(d), setup->config.n_stores * sizeof setup->stores[0]);
     for (size_t i = 0; i < setup->config.n_stores; i++) {
-        setup->places[i].config = &setup->config.stores[i];
-        setup->places[i].environment = setup->config.environment;
+        setup->stores[i].config = &setup->config.stores[i];
+        setup->stores[i].environment = setup->config.environment;
     }
     *out = setup;
     return 0;
@@ -72,7 +72,7 @@ static void hand_out(struct rp_daemon *d, struct rp_setup *setup)
 {
     setup->before = d->setups;
     d->setups = setup;
-    rp_server_configure(d->server, &setup->config, setup->places);
+    rp_server_configure(d->server, &setup->config, setup->stores);
     rp_sweep_loop_configure(d->loop, &setup->config);
     rp_sweep_runs_configure(d->runs, &setup->config);
     rp_watch_configure(d->watch, &setup->config);

@@ -150,14 +150,14 @@ static int open_session(struct rp_daemon *d, struct rp_error *err)
 
 static int open_stores(struct rp_daemon *d, struct rp_error *err)
 {
-    struct rp_place *places[RP_STORES_MAX];
+    struct rp_store *stores[RP_STORES_MAX];
     size_t n;
-    int r = rp_session_places(&d->session, places, &n, err);
+    int r = rp_session_stores(&d->session, stores, &n, err);
     for (size_t i = 0; i < n && r == 0; i++) {
-        if (places[i]->store != NULL) continue;
+        if (stores[i]->backend != NULL) continue;
         json_t *o = json_object();
-        rp_json_set(o, "store", json_string(places[i]->config->name));
-        rp_json_set(o, "error", rp_json_text(places[i]->closed.text));
+        rp_json_set(o, "store", json_string(stores[i]->config->name));
+        rp_json_set(o, "error", rp_json_text(stores[i]->closed.text));
         rp_daemon_log(d, RP_LOG_ERROR, "store.closed", o);
     }
     return r;
@@ -207,8 +207,8 @@ static int start_server(struct rp_daemon *d, struct rp_error *err)
         .config = &d->session.config,
         .catalog_url = d->session.config.catalog_url,
         .writers = d->writers,
-        .places = d->session.places,
-        .n_places = d->session.config.n_stores,
+        .stores = d->session.stores,
+        .n_stores = d->session.config.n_stores,
         .log = d->session.log,
         .metrics = d->metrics,
         .live = d->live,
@@ -317,7 +317,7 @@ static void stop(struct rp_daemon *d)
     pthread_mutex_unlock(&d->lock);
     rp_sweep_loop_halt(d->loop);
     rp_sweep_runs_halt(d->runs);
-    rp_interrupt_begin(&interrupt, d->session.places, d->session.config.n_stores, STORES_MS);
+    rp_interrupt_begin(&interrupt, d->session.stores, d->session.config.n_stores, STORES_MS);
     if (d->live != NULL) rp_live_end(d->live);
     if (server != NULL) rp_server_stop(server, PATIENCE_MS);
     rp_sweep_loop_stop(d->loop);

@@ -52,13 +52,13 @@ static void failed(struct rp_store_watch *w, struct spot *spot, const char *stor
     say(w, RP_LOG_ERROR, "store.not_probed", store, o);
 }
 
-static void probed(struct rp_store_watch *w, struct spot *spot, const struct rp_place *place)
+static void probed(struct rp_store_watch *w, struct spot *spot, const struct rp_store *store)
 {
     json_t *o = json_object();
     *spot = (struct spot){ .next_ms = rp_time_boot_ms() + PROBE_MS };
-    rp_json_set(o, "guarantee", json_string(rp_level_name(rp_place_level(place))));
-    rp_json_set(o, "written", json_boolean(place->config->mode != RP_MODE_OBSERVE));
-    say(w, RP_LOG_INFO, "store.probed", place->config->name, o);
+    rp_json_set(o, "guarantee", json_string(rp_level_name(rp_store_level(store))));
+    rp_json_set(o, "written", json_boolean(store->config->mode != RP_MODE_OBSERVE));
+    say(w, RP_LOG_INFO, "store.probed", store->config->name, o);
 }
 
 /* The clock comes first: a bucket that does not answer one request is not asked a dozen. */
@@ -66,16 +66,16 @@ static void look_at(struct rp_store_watch *w, size_t i)
 {
     const struct rp_store_config *config = &w->pulse.session.config.stores[i];
     struct spot *spot = &w->spots[i];
-    struct rp_place *place;
+    struct rp_store *store;
     struct rp_error why = { 0 };
-    int r = rp_session_place(&w->pulse.session, config->name, &place, &why);
-    if (r == 0) place->config = config;
-    if (r == 0) r = rp_standing_ask_clock(place, w->pulse.session.catalog->clock, &why);
-    bool opened_up = r == 0 && config->mode != RP_MODE_OBSERVE && !rp_standing_is_known(place) && spot->failures == 0;
+    int r = rp_session_store(&w->pulse.session, config->name, &store, &why);
+    if (r == 0) store->config = config;
+    if (r == 0) r = rp_standing_ask_clock(store, w->pulse.session.catalog->clock, &why);
+    bool opened_up = r == 0 && config->mode != RP_MODE_OBSERVE && !rp_standing_is_known(store) && spot->failures == 0;
     bool due = opened_up || rp_time_boot_ms() >= spot->next_ms;
     if (r == 0 && due) {
-        r = rp_standing_probe(w->pulse.session.catalog, place, &why);
-        if (r == 0) probed(w, spot, place);
+        r = rp_standing_probe(w->pulse.session.catalog, store, &why);
+        if (r == 0) probed(w, spot, store);
     }
     if (r < 0) failed(w, spot, config->name, &why);
 }

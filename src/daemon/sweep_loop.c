@@ -33,7 +33,7 @@
 
 /* A store as the loop sees it. Moments are of the boot clock. */
 struct spot {
-    struct rp_place *place;
+    struct rp_store *store;
     int64_t wait_until_ms;
     int failures, empties;
     bool raised;   /* its epoch, once at start */
@@ -47,7 +47,7 @@ struct rp_sweep_loop {
     struct rp_session session; /* the thread's */
     struct rp_sweep_teller teller;
     struct rp_sweeper sweeper;
-    struct rp_place *places[RP_STORES_MAX];
+    struct rp_store *stores[RP_STORES_MAX];
     struct spot spots[RP_STORES_MAX];
     size_t n_spots;
     bool opened; /* the stores have their numbers in the catalog */
@@ -245,7 +245,7 @@ static void store_failed(struct rp_sweep_loop *l, struct spot *spot, const struc
     if (spot->said_code == why->code && boot_ms - spot->said_at_ms < SAY_AGAIN_MS) return;
     spot->said_code = why->code;
     spot->said_at_ms = boot_ms;
-    rp_sweep_teller_left_out(&l->teller, spot->place, why);
+    rp_sweep_teller_left_out(&l->teller, spot->store, why);
 }
 
 /* Something is due, but it cannot be had: held, or by another clock not due yet. The wait also bounds what looking costs when a
@@ -264,7 +264,7 @@ static bool sweep_spot(struct rp_sweep_loop *l, struct spot *spot)
     struct rp_error why = { 0 };
     int64_t began_ms = rp_time_boot_ms();
     l->sweeper.lazily = spot->raised;
-    int r = rp_sweeper_pass(&l->sweeper, spot->place, &l->run, &pass, &why);
+    int r = rp_sweeper_pass(&l->sweeper, spot->store, &l->run, &pass, &why);
     int64_t over_ms = rp_time_boot_ms();
     if (pass.claimed > 0) l->renewed_ms = over_ms;
     if (l->run.lost) {
@@ -287,9 +287,9 @@ static bool sweep_spot(struct rp_sweep_loop *l, struct spot *spot)
 static bool is_open(struct rp_sweep_loop *l, struct spot *spot)
 {
     struct rp_error why = { 0 };
-    struct rp_place *place;
-    if (spot->place->store != NULL) return true;
-    if (rp_session_place(&l->session, spot->place->config->name, &place, &why) == 0) return true;
+    struct rp_store *store;
+    if (spot->store->backend != NULL) return true;
+    if (rp_session_store(&l->session, spot->store->config->name, &store, &why) == 0) return true;
     store_failed(l, spot, &why);
     return false;
 }
@@ -301,18 +301,18 @@ static void say_weak(struct rp_sweep_loop *l, struct spot *spot)
     int64_t boot_ms = rp_time_boot_ms();
     if (spot->weak_said_at_ms != 0 && boot_ms - spot->weak_said_at_ms < SAY_AGAIN_MS) return;
     spot->weak_said_at_ms = boot_ms;
-    if (rp_sweeper_weak(&l->sweeper, spot->place, &why) > 0) rp_sweep_teller_left_out(&l->teller, spot->place, &why);
+    if (rp_sweeper_weak(&l->sweeper, spot->store, &why) > 0) rp_sweep_teller_left_out(&l->teller, spot->store, &why);
 }
 
 /* When this store must be looked at; 0: nothing waits there. Negative: trouble with the catalog. */
 static int next_of(struct rp_sweep_loop *l, struct spot *spot, int64_t *next)
 {
     struct rp_error why = { 0 };
-    const struct rp_place *place = spot->place;
-    bool weak = place->store != NULL && rp_standing_is_known(place) && rp_place_is_weak(place);
+    const struct rp_store *store = spot->store;
+    bool weak = store->backend != NULL && rp_standing_is_known(store) && rp_store_is_weak(store);
     int64_t began_ms = rp_time_boot_ms();
     if (weak) say_weak(l, spot);
-    int r = rp_marks_next_of(l->session.catalog->db, spot->place->id, weak, next, &why);
+    int r = rp_marks_next_of(l->session.catalog->db, spot->store->id, weak, next, &why);
     int64_t took_ms = rp_time_boot_ms() - began_ms;
     /* what waits there for a person was walked past; that may cost a tenth of the time, as in found_nothing */
     if (weak && took_ms > 0) spot->wait_until_ms = rp_time_boot_ms() + 10 * took_ms;
@@ -332,7 +332,7 @@ static int64_t sweep_due(struct rp_sweep_loop *l)
     for (size_t i = 0; i < l->n_spots && !stopped(l); i++) {
         struct spot *spot = &l->spots[i];
         int64_t next = 0, wait = spot->wait_until_ms - rp_time_boot_ms();
-        if (spot->place->config->mode == RP_MODE_OBSERVE) continue;
+        if (spot->store->config->mode == RP_MODE_OBSERVE) continue;
         if (wait > 0) {
             wake = earlier(wake, now_ms(l) + wait);
             continue;
@@ -381,7 +381,7 @@ static void use_settings(struct rp_sweep_loop *l)
     l->sweeper.name = l->name;
     if (l->sweeper.limit > PASS_MAX) l->sweeper.limit = PASS_MAX;
     for (size_t i = 0; i < l->n_spots; i++)
-        l->places[i]->config = &config->stores[i];
+        l->stores[i]->config = &config->stores[i];
 }
 
 static void take_settings(struct rp_sweep_loop *l)
@@ -400,13 +400,13 @@ static bool open_stores(struct rp_sweep_loop *l)
 {
     struct rp_error why = { 0 };
     if (l->opened) return true;
-    if (rp_session_places(&l->session, l->places, &l->n_spots, &why) < 0) {
+    if (rp_session_stores(&l->session, l->stores, &l->n_spots, &why) < 0) {
         l->n_spots = 0;
         catalog_failed(l, &why);
         return false;
     }
     for (size_t i = 0; i < l->n_spots; i++)
-        l->spots[i] = (struct spot){ .place = l->places[i] };
+        l->spots[i] = (struct spot){ .store = l->stores[i] };
     l->opened = true;
     use_settings(l);
     return true;

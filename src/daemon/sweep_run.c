@@ -65,21 +65,21 @@ static void batch_finished(void *ctx, const struct rp_sweep_batch *batch, const 
     if (t->alive != NULL) t->alive(t->ctx);
 }
 
-static void left_out(void *ctx, const struct rp_place *place, int64_t due, const struct rp_error *why)
+static void left_out(void *ctx, const struct rp_store *store, int64_t due, const struct rp_error *why)
 {
     struct rp_sweep_teller *t = ctx;
     struct rp_journal j = journal_of(t);
     if (why->code == RP_EOBSERVE && due == 0) return;
-    rp_journal_left_out(&j, place->config->name, due, why);
+    rp_journal_left_out(&j, store->config->name, due, why);
     if (why->code != RP_EOBSERVE) rp_metrics_failure(t->metrics, "store");
 }
 
-void rp_sweep_teller_left_out(struct rp_sweep_teller *t, const struct rp_place *place, const struct rp_error *why)
+void rp_sweep_teller_left_out(struct rp_sweep_teller *t, const struct rp_store *store, const struct rp_error *why)
 {
     struct rp_overdue due = { 0 };
     struct rp_error ignored = { 0 };
-    (void)rp_marks_overdue(t->session->catalog->db, place->id, rp_session_now_ms(t->session), &due, &ignored);
-    left_out(t, place, due.marks, why);
+    (void)rp_marks_overdue(t->session->catalog->db, store->id, rp_session_now_ms(t->session), &due, &ignored);
+    left_out(t, store, due.marks, why);
 }
 
 struct rp_sweeper rp_sweep_teller_sweeper(struct rp_sweep_teller *t, const volatile sig_atomic_t *stop)
@@ -145,14 +145,14 @@ static void tell_not_begun(struct rp_sweep_teller *t, const char *name, int code
 int rp_sweep_run(struct rp_sweep_teller *t, const char *store, const volatile sig_atomic_t *stop, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
-    struct rp_place *places[RP_STORES_MAX];
+    struct rp_store *stores[RP_STORES_MAX];
     struct rp_sweeper sweeper = rp_sweep_teller_sweeper(t, stop);
     if (result == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a sweep");
-    sweeper.places = places;
+    sweeper.stores = stores;
     sweeper.name = store != NULL ? store : "all";
-    sweeper.n_places = 1;
-    int r = store != NULL ? rp_session_place(t->session, store, &places[0], err)
-                          : rp_session_places(t->session, places, &sweeper.n_places, err);
+    sweeper.n_stores = 1;
+    int r = store != NULL ? rp_session_store(t->session, store, &stores[0], err)
+                          : rp_session_stores(t->session, stores, &sweeper.n_stores, err);
     if (r == 0) r = rp_sweeper_run(&sweeper, result, err);
     if (r < 0)
         tell_not_begun(t, sweeper.name, r, err);

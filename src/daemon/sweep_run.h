@@ -19,12 +19,12 @@ struct rp_sweep_teller {
     void *ctx;
 };
 
-/* The sweeper of this session, all but `places` and `name`, telling through `teller`. */
+/* The sweeper of this session, all but `stores` and `name`, telling through `teller`. */
 struct rp_sweeper rp_sweep_teller_sweeper(struct rp_sweep_teller *teller, const volatile sig_atomic_t *stop);
 /* The end of a run: cleanup_completed or cleanup_failed, and the metrics of runs. */
 void rp_sweep_teller_ended(struct rp_sweep_teller *teller, const struct rp_run *run, const char *outcome, int code);
 /* A store that is not purged now, and why. */
-void rp_sweep_teller_left_out(struct rp_sweep_teller *teller, const struct rp_place *place, const struct rp_error *why);
+void rp_sweep_teller_left_out(struct rp_sweep_teller *teller, const struct rp_store *store, const struct rp_error *why);
 
 /* One run, named by the store (NULL: "all"). Negative only if none was begun, which is in the log: cleanup_skipped or cleanup_failed. */
 int rp_sweep_run(struct rp_sweep_teller *teller, const char *store, const volatile sig_atomic_t *stop,

@@ -136,11 +136,11 @@ static int begin_pages(struct rp_request *q, struct pages *pages, struct rp_erro
 static int resume_pages(struct pages *pages, const json_t *cursor, struct rp_error *err)
 {
     size_t i;
-    json_t *place;
-    json_array_foreach(cursor, i, place)
+    json_t *store;
+    json_array_foreach(cursor, i, store)
     {
         json_int_t lane, upto;
-        if (i == LANES_MAX || json_unpack_ex(place, NULL, JSON_STRICT, "[II]", &lane, &upto) < 0)
+        if (i == LANES_MAX || json_unpack_ex(store, NULL, JSON_STRICT, "[II]", &lane, &upto) < 0)
             return rp_cursor_wrong(err);
         pages->lanes[pages->n++] = (struct lane){ .lane = lane, .upto = upto };
     }

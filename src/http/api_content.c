@@ -34,15 +34,15 @@ void rp_content_leave(_Atomic int64_t *open)
     atomic_fetch_sub(open, 1);
 }
 
-int rp_content_open(const struct rp_place *place, struct rp_error *err)
+int rp_content_open(const struct rp_store *store, struct rp_error *err)
 {
-    if (!place) return rp_error_set(err, RP_EUNAVAILABLE, "the file's store is not configured any more");
-    if (!place->store) {
-        *err = place->closed;
-        return rp_error_wrap(err, err->code < 0 ? err->code : RP_EUNAVAILABLE, "store '%s'", place->config->name);
+    if (!store) return rp_error_set(err, RP_EUNAVAILABLE, "the file's store is not configured any more");
+    if (!store->backend) {
+        *err = store->closed;
+        return rp_error_wrap(err, err->code < 0 ? err->code : RP_EUNAVAILABLE, "store '%s'", store->config->name);
     }
-    if (place->store->ops->put_open) return 0;
-    return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' carries no bytes through the daemon", place->config->name);
+    if (store->backend->ops->put_open) return 0;
+    return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' carries no bytes through the daemon", store->config->name);
 }
 
 /* ---- signed URLs ---- */
@@ -51,7 +51,7 @@ int rp_content_open(const struct rp_place *place, struct rp_error *err)
 static bool signature_fits(struct rp_request *q, const char *method, const struct rp_file *file)
 {
     const char *const keys[] = { rp_server_options_of(q->server)->url_key };
-    const char *store = rp_request_store_name(q, file->place_id);
+    const char *store = rp_request_store_name(q, file->store_id);
     struct rp_grant grant = rp_grant_of(method, file, store ? store : "", rp_request_int(q->query, "expires", 0));
     return rp_grant_verify(&grant, keys, keys[0] ? 1 : 0, rp_request_text(q->query, "signature", ""));
 }
@@ -70,7 +70,7 @@ static int check_url(struct rp_request *q, const char *method, int64_t id, struc
     return rp_error_hint(err, "ask for a new one");
 }
 
-bool rp_content_granted(struct rp_request *q, const char *method, struct rp_file *file, struct rp_place **place)
+bool rp_content_granted(struct rp_request *q, const char *method, struct rp_file *file, struct rp_store **store)
 {
     struct rp_error err = { 0 };
     int64_t id;
@@ -79,7 +79,7 @@ bool rp_content_granted(struct rp_request *q, const char *method, struct rp_file
         rp_reply_error(q, &err);
         return false;
     }
-    *place = rp_request_place_of(q, file->place_id);
+    *store = rp_request_store_of(q, file->store_id);
     return true;
 }
 
@@ -87,7 +87,7 @@ bool rp_content_granted(struct rp_request *q, const char *method, struct rp_file
 
 /* Outlives the request: bytes go out after its handler returned. */
 struct download {
-    struct rp_store *store;
+    struct rp_backend *backend;
     struct rp_object_reader *reader;
     int64_t first, length;
 };
@@ -97,7 +97,8 @@ static ssize_t give_bytes(void *ctx, uint64_t pos, char *to, size_t max)
     const struct download *d = ctx;
     if (pos >= (uint64_t)d->length) return -1;
     uint64_t left = (uint64_t)d->length - pos;
-    int64_t n = d->store->ops->get_read(d->reader, d->first + (int64_t)pos, to, left < max ? (size_t)left : max, NULL);
+    int64_t n =
+        d->backend->ops->get_read(d->reader, d->first + (int64_t)pos, to, left < max ? (size_t)left : max, NULL);
     /* The client was told a length: an end before it can only be shown by breaking off. */
     return n > 0 ? (ssize_t)n : -2;
 }
@@ -105,7 +106,7 @@ static ssize_t give_bytes(void *ctx, uint64_t pos, char *to, size_t max)
 static void end_download(void *ctx)
 {
     struct download *d = ctx;
-    d->store->ops->get_close(d->reader);
+    d->backend->ops->get_close(d->reader);
     free(d);
     rp_content_leave(&downloads_open);
 }
@@ -138,16 +139,16 @@ static int say_missing(struct rp_request *q, const struct rp_file *file, struct 
     return rp_error_set(err, RP_ECORRUPT, "the file is live, but its store has no object '%s'", file->key);
 }
 
-static int open_download(struct rp_request *q, const struct rp_file *file, const struct rp_place *place,
+static int open_download(struct rp_request *q, const struct rp_file *file, const struct rp_store *store,
                          struct rp_identity *identity, struct download **out, struct rp_error *err)
 {
-    int r = rp_content_open(place, err);
+    int r = rp_content_open(store, err);
     if (r < 0) return r;
     RP_CLEANUP(rp_freep) struct download *d = calloc(1, sizeof *d);
     if (!d) return rp_error_set(err, RP_ENOMEM, "no memory for a download");
-    d->store = place->store;
+    d->backend = store->backend;
     if ((r = rp_content_enter(q, &downloads_open, err)) < 0) return r;
-    r = d->store->ops->get_open(d->store, file->key, NULL, NULL, identity, &d->reader, err);
+    r = d->backend->ops->get_open(d->backend, file->key, NULL, NULL, identity, &d->reader, err);
     if (r < 0) {
         rp_content_leave(&downloads_open);
         return r == RP_ENOTFOUND ? say_missing(q, file, err) : r;
@@ -224,11 +225,11 @@ static void reply_object(struct rp_request *q, const struct rp_file *file, const
 }
 
 /* The URL is signed for the method that will be sent to it. */
-static int send_to_store(struct rp_request *q, const struct rp_file *file, const struct rp_place *place,
+static int send_to_store(struct rp_request *q, const struct rp_file *file, const struct rp_store *store,
                          struct rp_error *err)
 {
     const char *url = NULL;
-    int r = rp_target_content(q, rp_request_is_head(q) ? "HEAD" : "GET", file, place, &url, err);
+    int r = rp_target_content(q, rp_request_is_head(q) ? "HEAD" : "GET", file, store, &url, err);
     if (r < 0) return r;
     rp_reply_header(q, "Location", url);
     rp_reply_header(q, "Cache-Control", "no-store");
@@ -236,12 +237,12 @@ static int send_to_store(struct rp_request *q, const struct rp_file *file, const
     return 0;
 }
 
-static int stream_out(struct rp_request *q, const struct rp_file *file, const struct rp_place *place,
+static int stream_out(struct rp_request *q, const struct rp_file *file, const struct rp_store *store,
                       struct rp_error *err)
 {
     struct rp_identity identity;
     struct download *d = NULL;
-    int r = open_download(q, file, place, &identity, &d, err);
+    int r = open_download(q, file, store, &identity, &d, err);
     if (r == 0) reply_object(q, file, &identity, d);
     return r;
 }
@@ -249,9 +250,9 @@ static int stream_out(struct rp_request *q, const struct rp_file *file, const st
 static void give_out(struct rp_request *q, const struct rp_file *file)
 {
     struct rp_error err = { 0 };
-    const struct rp_place *place = rp_request_place_of(q, file->place_id);
+    const struct rp_store *store = rp_request_store_of(q, file->store_id);
     int r = is_given_out(file, &err);
-    if (r == 0) r = rp_target_is_direct(place) ? send_to_store(q, file, place, &err) : stream_out(q, file, place, &err);
+    if (r == 0) r = rp_target_is_direct(store) ? send_to_store(q, file, store, &err) : stream_out(q, file, store, &err);
     if (r == 0) return;
     if (rp_error_http(r) >= 500) rp_metrics_failure(rp_server_options_of(q->server)->metrics, "download");
     rp_reply_error(q, &err);
@@ -276,8 +277,8 @@ static void content_by_token(struct rp_request *q)
 static void content_by_signature(struct rp_request *q)
 {
     struct rp_file file;
-    struct rp_place *place;
-    if (rp_content_granted(q, "GET", &file, &place)) give_out(q, &file);
+    struct rp_store *store;
+    if (rp_content_granted(q, "GET", &file, &store)) give_out(q, &file);
 }
 
 /* ---- the table ---- */

@@ -116,8 +116,8 @@ static struct rp_file_command *new_command(struct rp_request *q, const struct rp
     struct rp_file_command *c = rp_owned_command(q, sizeof *c, verb, tenant_id, &parts);
     if (c == NULL) return NULL;
     c->rules = parts.rules;
-    c->places = parts.places;
-    c->n_places = parts.n_places;
+    c->stores = parts.stores;
+    c->n_stores = parts.n_stores;
     c->arena = &q->arena;
     c->file_id = file_id;
     c->grace_ms = c->at_ms = -1;
@@ -141,7 +141,7 @@ static bool refused(struct rp_request *q)
 static json_t *answer_json(struct rp_request *q)
 {
     const struct rp_file_answer *answer = &command_of(q)->answer;
-    return rp_file_json(answer, rp_request_store_name(q, answer->file.place_id));
+    return rp_file_json(answer, rp_request_store_name(q, answer->file.store_id));
 }
 
 static void then_file(struct rp_request *q)
@@ -157,7 +157,7 @@ static void log_change(struct rp_request *q, const char *done, const char *not_d
     if (c->command.error.code < 0)
         rp_journal_refused(&j, not_done, rp_id_format(RP_ID_FILE, c->file_id, id), c->reason, &c->command.error);
     else if (c->changed)
-        rp_journal_file(&j, done, rp_request_store_name(q, c->answer.file.place_id), &c->answer);
+        rp_journal_file(&j, done, rp_request_store_name(q, c->answer.file.store_id), &c->answer);
 }
 
 /* ---- begin and confirm ---- */
@@ -184,11 +184,11 @@ static void log_confirm(struct rp_request *q)
 static bool see(struct rp_request *q, const struct rp_file *file, struct rp_file_command *c)
 {
     struct rp_error err = { 0 };
-    const struct rp_place *place = rp_request_place_of(q, file->place_id);
+    const struct rp_store *store = rp_request_store_of(q, file->store_id);
     if (file->status != RP_FILE_PENDING) return true;
-    if (place == NULL || place->store == NULL)
-        rp_error_set(&err, RP_EUNAVAILABLE, "store '%s' is not open", rp_request_store_name(q, file->place_id));
-    else if (rp_file_see(file, place, c->checksum, &c->seen, &err) == 0)
+    if (store == NULL || store->backend == NULL)
+        rp_error_set(&err, RP_EUNAVAILABLE, "store '%s' is not open", rp_request_store_name(q, file->store_id));
+    else if (rp_file_see(file, store, c->checksum, &c->seen, &err) == 0)
         return true;
     rp_reply_error(q, &err);
     return false;

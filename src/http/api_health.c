@@ -82,7 +82,7 @@ static void get_readyz(struct rp_request *q)
         rp_reply_error(q, &err);
         return;
     }
-    rp_health_look(health, o->writers, o->places, o->n_places, &state);
+    rp_health_look(health, o->writers, o->stores, o->n_stores, &state);
     rp_health_free(own);
     json_t *answer = json_object();
     json_t *stores = stores_shown(&state, &stores_ok), *sweeper = sweeper_shown(&o->beside, &sweeper_ok);
@@ -103,16 +103,16 @@ static int write_metrics(struct rp_request *q, struct rp_buf *out, struct rp_err
     const struct rp_server_options *o = rp_server_options_of(q->server);
     const struct rp_catalog *catalog = rp_request_catalog(q);
     struct rp_writers_state writers = { 0 };
-    struct rp_place **places = rp_arena_array(&q->arena, o->n_places + 1, sizeof(struct rp_place *));
-    if (places == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    struct rp_store **stores = rp_arena_array(&q->arena, o->n_stores + 1, sizeof(struct rp_store *));
+    if (stores == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     if (o->metrics == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "nothing is measured here");
-    for (size_t i = 0; i < o->n_places; i++)
-        places[i] = &o->places[i];
+    for (size_t i = 0; i < o->n_stores; i++)
+        stores[i] = &o->stores[i];
     if (o->writers != NULL) rp_writers_state(o->writers, &writers);
     rp_metric_gauge(out, "reprieve_live_clients", "Clients that listen to live events.",
                     (double)rp_live_clients(o->live));
     rp_metric_gauge(out, "reprieve_writer_queue", "Commands that wait for a commit.", (double)writers.waiting);
-    return rp_metrics_write(o->metrics, catalog != NULL ? catalog->db : NULL, places, o->n_places,
+    return rp_metrics_write(o->metrics, catalog != NULL ? catalog->db : NULL, stores, o->n_stores,
                             rp_clock_now_ms(o->clock), out, err);
 }
 

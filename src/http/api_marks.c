@@ -149,8 +149,8 @@ static const struct rp_shape bulk_done_shape = RP_SHAPE("restored_in_bulk", bulk
 /* ---- mark ---- */
 
 struct item {
-    struct rp_place *place; /* NULL: refused before */
-    const char *store;
+    struct rp_store *store; /* NULL: refused before */
+    const char *store_name;
     struct rp_mark_request request;
     struct rp_mark_answer answer;
     bool asked;
@@ -172,8 +172,8 @@ static int check_item(const json_t *in, const json_t *beside, const struct item 
 {
     const json_t *confirmations = json_object_get(in, "confirmations");
     if (json_array_size(confirmations) == 0) confirmations = json_object_get(beside, "confirmations");
-    if (item->store == NULL || item->request.key == NULL)
-        return rp_error_set(err, RP_EINVAL, "%s: is missing", item->store == NULL ? "store" : "key");
+    if (item->store_name == NULL || item->request.key == NULL)
+        return rp_error_set(err, RP_EINVAL, "%s: is missing", item->store_name == NULL ? "store" : "key");
     if (item->request.grace_ms >= 0 && item->request.at_ms >= 0)
         return rp_error_set(err, RP_EINVAL, "grace and at say the same thing: give one of them");
     if (json_array_size(confirmations) == 0) return 0;
@@ -182,13 +182,14 @@ static int check_item(const json_t *in, const json_t *beside, const struct item 
     return rp_error_hint(err, "nothing was marked; leave confirmations out");
 }
 
-static int find_place(struct rp_request *q, struct item *item, struct rp_error *err)
+static int find_store(struct rp_request *q, struct item *item, struct rp_error *err)
 {
-    struct rp_place *place = rp_request_place(q, item->store);
-    if (place == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", item->store);
-    if (place->store == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", place->config->name);
+    struct rp_store *store = rp_request_store(q, item->store_name);
+    if (store == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", item->store_name);
+    if (store->backend == NULL)
+        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", store->config->name);
     int r = rp_key_check(item->request.key, strlen(item->request.key), err);
-    if (r == 0) item->place = place;
+    if (r == 0) item->store = store;
     return r;
 }
 
@@ -197,7 +198,7 @@ static void read_item(struct rp_request *q, const json_t *in, const json_t *besi
 {
     bool timed = json_object_get(in, "grace") != NULL || json_object_get(in, "at") != NULL;
     const json_t *when = timed ? in : beside;
-    item->store = rp_request_text(in, "store", rp_request_text(beside, "store", NULL));
+    item->store_name = rp_request_text(in, "store", rp_request_text(beside, "store", NULL));
     item->request = (struct rp_mark_request){
         .key = rp_request_text(in, "key", NULL),
         .grace_ms = rp_request_int(when, "grace", -1),
@@ -207,7 +208,7 @@ static void read_item(struct rp_request *q, const json_t *in, const json_t *besi
         .annotate = rp_request_bool(in, "annotate") || rp_request_bool(beside, "annotate"),
     };
     item->answer.what = RP_MARK_REFUSED;
-    if (check_item(in, beside, item, &item->answer.error) == 0) (void)find_place(q, item, &item->answer.error);
+    if (check_item(in, beside, item, &item->answer.error) == 0) (void)find_store(q, item, &item->answer.error);
 }
 
 static void take_answers(struct marking *m)
@@ -216,31 +217,31 @@ static void take_answers(struct marking *m)
         m->items[m->from[i]].answer = m->answers[i];
 }
 
-static void mark_share(struct marking *m, struct rp_place *place)
+static void mark_share(struct marking *m, struct rp_store *store)
 {
     struct rp_catalog *catalog = rp_request_catalog(m->q);
     struct rp_error err = { 0 }, ignored = { 0 };
     size_t n = 0;
     for (size_t i = 0; i < m->n; i++) {
-        if (m->items[i].place != place || m->items[i].asked) continue;
+        if (m->items[i].store != store || m->items[i].asked) continue;
         m->items[i].asked = true;
         m->requests[n] = m->items[i].request;
         m->from[n++] = i;
     }
     m->n_share = n;
-    int r = rp_mark_many(catalog, place, m->requests, n, m->q->who.actor, m->answers, &err);
+    int r = rp_mark_many(catalog, store, m->requests, n, m->q->who.actor, m->answers, &err);
     for (size_t i = 0; i < n && r < 0; i++)
         m->answers[i] = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
     take_answers(m);
     /* the epoch follows what is committed; a store that is not ours or fails is no concern here: the next sweep says so */
-    if (r == 0 && place->config->mode != RP_MODE_OBSERVE)
-        (void)rp_owner_assert(catalog, place, place->environment, true, &ignored);
+    if (r == 0 && store->config->mode != RP_MODE_OBSERVE)
+        (void)rp_owner_assert(catalog, store, store->environment, true, &ignored);
 }
 
 static void finish_item(struct rp_request *q, const struct rp_journal *j, const struct item *item)
 {
-    if (item->place != NULL)
-        rp_journal_mark(j, item->place->config->name, &item->request, &item->answer);
+    if (item->store != NULL)
+        rp_journal_mark(j, item->store->config->name, &item->request, &item->answer);
     else
         rp_journal_refused(j, "mark.refused", item->request.key != NULL ? item->request.key : "", item->request.reason,
                            &item->answer.error);
@@ -262,7 +263,7 @@ static json_t *item_json(const struct item *item)
 {
     const struct rp_mark_request *request = &item->request;
     if (item->known != NULL) return json_incref(item->known);
-    return rp_mark_answer_json(&item->answer, item->store != NULL ? item->store : "",
+    return rp_mark_answer_json(&item->answer, item->store_name != NULL ? item->store_name : "",
                                request->key != NULL ? request->key : "", request->reason);
 }
 
@@ -292,7 +293,7 @@ static void reply_marked(struct rp_request *q, const struct marking *m)
 
 static bool is_annotated_later(const struct item *item)
 {
-    return item->asked && item->known == NULL && rp_mark_annotates(item->place, &item->request, &item->answer);
+    return item->asked && item->known == NULL && rp_mark_annotates(item->store, &item->request, &item->answer);
 }
 
 /* Should this be all that is left of the request: the mark stands, and about its annotation nobody can say more. */
@@ -315,7 +316,7 @@ static void tell_marked(struct rp_request *q, void *ctx)
     bool all = true;
     take_answers(m);
     for (size_t i = 0; i < m->n; i++)
-        all = all && (m->items[i].asked || m->items[i].place == NULL) && !is_annotated_later(&m->items[i]);
+        all = all && (m->items[i].asked || m->items[i].store == NULL) && !is_annotated_later(&m->items[i]);
     if (all) {
         reply_marked(q, m);
         return;
@@ -357,7 +358,7 @@ static void post_marks(struct rp_request *q)
     go_on_marking(&m, rp_request_begun(q));
     (void)rp_request_keeps(q, tell_marked, &m);
     for (size_t i = 0; i < m.n; i++)
-        if (m.items[i].place != NULL && !m.items[i].asked && !rp_request_overtaken(q)) mark_share(&m, m.items[i].place);
+        if (m.items[i].store != NULL && !m.items[i].asked && !rp_request_overtaken(q)) mark_share(&m, m.items[i].store);
     for (size_t i = 0; i < m.n; i++)
         if (m.items[i].known == NULL) finish_item(q, &j, &m.items[i]);
     reply_marked(q, &m);
@@ -369,21 +370,22 @@ static int read_list_query(struct rp_request *q, struct rp_list_filter *filter, 
                            struct rp_error *err)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *at = rp_cursor_read(q, err);
-    const char *state = rp_request_text(q->query, "state", NULL), *store = rp_request_text(q->query, "store", NULL);
-    const struct rp_place *place = store != NULL ? rp_request_place(q, store) : NULL;
-    json_int_t place_id = 0, ms = 0, id = 0;
-    struct rp_place_row row = { 0 };
+    const char *state = rp_request_text(q->query, "state", NULL),
+               *store_name = rp_request_text(q->query, "store", NULL);
+    const struct rp_store *store = store_name != NULL ? rp_request_store(q, store_name) : NULL;
+    json_int_t store_id = 0, ms = 0, id = 0;
+    struct rp_store_row row = { 0 };
     *filter = (struct rp_list_filter){ .reason = rp_request_text(q->query, "reason", NULL),
                                        .due_before_ms = rp_request_int(q->query, "due_before", -1),
                                        .slack_ms = rp_list_slack_ms(rp_request_config(q)) };
     *cursor = (struct rp_list_cursor){ 0 };
     if (state != NULL) (void)rp_state_parse(state, &filter->state);
-    int r = store != NULL && place == NULL ? rp_place_find(rp_request_catalog(q)->db, store, &row, err) : 0;
-    if (r == RP_ENOTFOUND) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", store);
-    filter->place_id = place != NULL ? place->id : row.id;
+    int r = store_name != NULL && store == NULL ? rp_store_find(rp_request_catalog(q)->db, store_name, &row, err) : 0;
+    if (r == RP_ENOTFOUND) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", store_name);
+    filter->store_id = store != NULL ? store->id : row.id;
     if (r < 0 || at == NULL) return err->code;
-    if (json_unpack_ex(at, NULL, JSON_STRICT, "[III]", &place_id, &ms, &id) < 0) return rp_cursor_wrong(err);
-    *cursor = (struct rp_list_cursor){ .place_id = place_id, .ms = ms, .id = id };
+    if (json_unpack_ex(at, NULL, JSON_STRICT, "[III]", &store_id, &ms, &id) < 0) return rp_cursor_wrong(err);
+    *cursor = (struct rp_list_cursor){ .store_id = store_id, .ms = ms, .id = id };
     return 0;
 }
 
@@ -406,7 +408,7 @@ static void list_marks(struct rp_request *q)
     for (size_t i = 0; i < page.n; i++)
         rp_json_append(items, rp_mark_shown(q, &page.at[i]));
     if (!at.done)
-        cursor = rp_cursor_write(q, json_pack("[III]", (json_int_t)at.place_id, (json_int_t)at.ms, (json_int_t)at.id));
+        cursor = rp_cursor_write(q, json_pack("[III]", (json_int_t)at.store_id, (json_int_t)at.ms, (json_int_t)at.id));
     rp_reply_list(q, items, cursor);
 }
 
@@ -445,11 +447,11 @@ static int original_of(struct rp_request *q, const struct rp_mark *aside, struct
 static int restore_here(struct rp_request *q, struct rp_mark *mark, struct rp_reprieve_answer *answer,
                         struct rp_error *err)
 {
-    struct rp_place *place = rp_request_place_of(q, mark->place_id);
-    if (place == NULL || place->store == NULL)
-        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", rp_request_store_name(q, mark->place_id));
+    struct rp_store *store = rp_request_store_of(q, mark->store_id);
+    if (store == NULL || store->backend == NULL)
+        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", rp_request_store_name(q, mark->store_id));
     int r = rp_quarantine_is(mark->key) ? original_of(q, mark, mark, err) : 0;
-    return r < 0 ? r : rp_reprieve_many(rp_request_catalog(q), place, mark, 1, q->who.actor, answer, err);
+    return r < 0 ? r : rp_reprieve_many(rp_request_catalog(q), store, mark, 1, q->who.actor, answer, err);
 }
 
 void rp_mark_restore(struct rp_request *q, struct rp_mark *mark, struct rp_reprieve_answer *answer)
@@ -458,14 +460,14 @@ void rp_mark_restore(struct rp_request *q, struct rp_mark *mark, struct rp_repri
     struct rp_error err = { 0 };
     if (restore_here(q, mark, answer, &err) < 0)
         *answer = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = err };
-    rp_journal_restore(&j, rp_request_store_name(q, mark->place_id), mark, answer);
+    rp_journal_restore(&j, rp_request_store_name(q, mark->store_id), mark, answer);
 }
 
 static json_t *restored_json(struct rp_request *q, const struct rp_mark *mark, const struct rp_reprieve_answer *answer)
 {
     struct rp_error ignored = { 0 };
     struct rp_file file;
-    json_t *o = rp_reprieve_answer_json(answer, mark, rp_request_store_name(q, mark->place_id), false);
+    json_t *o = rp_reprieve_answer_json(answer, mark, rp_request_store_name(q, mark->store_id), false);
     if (mark->file_id != 0 && rp_file_get(rp_request_catalog(q)->db, mark->file_id, &q->arena, &file, &ignored) == 0)
         rp_json_set(o, "file", rp_file_shown(q, &file, &ignored));
     return o;
@@ -516,7 +518,7 @@ struct restoring {
 static void count_share(struct restoring *r)
 {
     for (size_t i = 0; i < r->n_share; i++) {
-        const char *store = rp_request_store_name(r->q, r->share[i].place_id);
+        const char *store = rp_request_store_name(r->q, r->share[i].store_id);
         r->counts[r->answers[i].what]++;
         if (json_array_size(r->items) < RESTORE_SHOWN)
             rp_json_append(r->items, rp_reprieve_answer_json(&r->answers[i], &r->share[i], store, r->dry_run));
@@ -563,34 +565,34 @@ static void go_on_restoring(struct restoring *res, const json_t *begun)
     }
 }
 
-static int restore_share(struct restoring *res, int64_t place_id, struct rp_error *err)
+static int restore_share(struct restoring *res, int64_t store_id, struct rp_error *err)
 {
     struct rp_catalog *catalog = rp_request_catalog(res->q);
-    struct rp_place *place = rp_request_place_of(res->q, place_id);
-    const char *store = rp_request_store_name(res->q, place_id);
+    struct rp_store *store = rp_request_store_of(res->q, store_id);
+    const char *store_name = rp_request_store_name(res->q, store_id);
     struct rp_error why = { 0 };
     size_t n = 0;
     int r = 0;
     for (size_t i = 0; i < res->n; i++) {
-        if (res->marks[i].place_id != place_id || res->asked[i]) continue;
+        if (res->marks[i].store_id != store_id || res->asked[i]) continue;
         res->asked[i] = true;
         res->share[n++] = res->marks[i];
     }
     res->n_share = n;
     for (size_t i = 0; i < n && r == 0 && res->dry_run; i++)
-        r = rp_undo_foresee(catalog->db, &res->share[i], store, &res->arena, &res->answers[i], err);
+        r = rp_undo_foresee(catalog->db, &res->share[i], store_name, &res->arena, &res->answers[i], err);
     if (r < 0) return r;
     if (!res->dry_run) {
-        r = place != NULL && place->store != NULL
-                ? rp_reprieve_many(catalog, place, res->share, n, res->q->who.actor, res->answers, &why)
-                : rp_error_set(&why, RP_EUNAVAILABLE, "store '%s' is not open", store);
+        r = store != NULL && store->backend != NULL
+                ? rp_reprieve_many(catalog, store, res->share, n, res->q->who.actor, res->answers, &why)
+                : rp_error_set(&why, RP_EUNAVAILABLE, "store '%s' is not open", store_name);
         if (rp_request_overtaken(res->q)) return rp_error_set(err, why.code, "%s", why.text);
         for (size_t i = 0; i < n && r < 0; i++)
             res->answers[i] = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = why };
     }
     count_share(res);
     for (size_t i = 0; i < n && !res->dry_run; i++)
-        rp_journal_restore(&res->journal, store, &res->share[i], &res->answers[i]);
+        rp_journal_restore(&res->journal, store_name, &res->share[i], &res->answers[i]);
     return 0;
 }
 
@@ -599,7 +601,7 @@ static int flush_batch(struct restoring *res, struct rp_error *err)
     int r = 0;
     memset(res->asked, 0, RP_REPRIEVE_BATCH_MAX * sizeof *res->asked);
     for (size_t i = 0; i < res->n && r == 0; i++)
-        if (!res->asked[i]) r = restore_share(res, res->marks[i].place_id, err);
+        if (!res->asked[i]) r = restore_share(res, res->marks[i].store_id, err);
     rp_arena_reset(&res->arena);
     res->n = 0;
     return r;
@@ -619,16 +621,16 @@ static int take_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err
 static int read_prefix(struct rp_request *q, const char *text, struct rp_undo_filter *f, struct rp_error *err)
 {
     const char *colon = strchr(text, ':');
-    char store[64];
-    if (colon == NULL || colon == text || (size_t)(colon - text) >= sizeof store) {
+    char store_name[64];
+    if (colon == NULL || colon == text || (size_t)(colon - text) >= sizeof store_name) {
         rp_error_set(err, RP_EINVAL, "prefix: expected STORE:PREFIX, found '%.64s'", text);
         return RP_EINVAL;
     }
-    memcpy(store, text, (size_t)(colon - text));
-    store[colon - text] = 0;
-    const struct rp_place *place = rp_request_place(q, store);
-    if (place == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%s'", store);
-    f->place_id = place->id;
+    memcpy(store_name, text, (size_t)(colon - text));
+    store_name[colon - text] = 0;
+    const struct rp_store *store = rp_request_store(q, store_name);
+    if (store == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%s'", store_name);
+    f->store_id = store->id;
     f->prefix = colon + 1;
     return 0;
 }

@@ -142,7 +142,7 @@ static int letters_init(struct letters *l, size_t max, struct rp_arena *arena, s
 
 static json_t *letter_json(struct rp_request *q, const struct rp_dead *dead, const struct rp_mark *mark)
 {
-    json_t *o = rp_dead_json(dead, mark, rp_request_store_name(q, mark->place_id));
+    json_t *o = rp_dead_json(dead, mark, rp_request_store_name(q, mark->store_id));
     rp_json_set(o, "mark", rp_mark_shown(q, mark));
     return o;
 }
@@ -218,7 +218,7 @@ static int decide(struct rp_request *q, const struct rp_dead *dead, const struct
                   enum rp_state *as, struct rp_error *err)
 {
     struct rp_journal j = rp_request_journal(q);
-    const char *store = rp_request_store_name(q, mark->place_id);
+    const char *store = rp_request_store_name(q, mark->store_id);
     *as = dead->from_state;
     int r = retry ? rp_dead_retry(rp_request_catalog(q), dead->id, store, q->who.actor, err)
                   : rp_dead_keep(rp_request_catalog(q), dead->id, store, q->who.actor, as, err);
@@ -346,7 +346,7 @@ static void list_holds(struct rp_request *q)
     for (size_t i = 0; i < n && i < limit; i++) {
         char scope[RP_SCOPE_TEXT];
         const struct rp_hold *hold = &lines[i].hold;
-        const char *store = hold->place_id != 0 ? rp_request_store_name(q, hold->place_id) : "";
+        const char *store = hold->store_id != 0 ? rp_request_store_name(q, hold->store_id) : "";
         rp_json_append(items, rp_hold_json(hold, rp_scope_text(hold, store, lines[i].tenant, scope)));
     }
     rp_reply_list(q, items, n > limit ? cursor_of(q, lines[limit - 1].hold.id) : NULL);
@@ -370,9 +370,9 @@ static int read_scope(struct rp_request *q, struct rp_hold_request *out, struct 
     out->scope = name.scope;
     if (name.scope == RP_SCOPE_EVERYTHING) return 0;
     if (name.scope == RP_SCOPE_TENANT) return read_tenant(q, name.tenant, out, err);
-    out->place = rp_request_place(q, name.store);
+    out->store = rp_request_store(q, name.store);
     out->key = name.key;
-    if (out->place == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", name.store);
+    if (out->store == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", name.store);
     return name.scope == RP_SCOPE_SUBJECT ? rp_key_check(name.key, strlen(name.key), err) : 0;
 }
 
@@ -403,7 +403,7 @@ static void place_hold(struct rp_request *q)
     if (rp_request_replayed(q)) return;
     int r = read_scope(q, &request, &err);
     (void)rp_request_keeps(q, reply_placed, &answer);
-    if (r == 0) r = rp_hold_place(rp_request_catalog(q), &request, &q->arena, &answer, &err);
+    if (r == 0) r = rp_hold_put(rp_request_catalog(q), &request, &q->arena, &answer, &err);
     if (r < 0) {
         rp_reply_error(q, &err);
         return;
@@ -442,13 +442,13 @@ static void list_stores(struct rp_request *q)
     struct rp_catalog *catalog = rp_request_catalog(q);
     struct rp_error err = { 0 };
     size_t n = 0;
-    struct rp_place *const *places = rp_request_places(q, &n);
-    int r = places != NULL ? 0 : rp_error_set(&err, RP_ENOMEM, "no memory for a list");
+    struct rp_store *const *stores = rp_request_stores(q, &n);
+    int r = stores != NULL ? 0 : rp_error_set(&err, RP_ENOMEM, "no memory for a list");
     if (r == 0) r = rp_tallies_read(catalog->db, &tallies, &err);
     for (size_t i = 0; r == 0 && i < n; i++) {
-        struct rp_place *place = places[i];
+        struct rp_store *store = stores[i];
         struct rp_store_facts facts;
-        r = rp_store_facts(catalog, place->config, place->store != NULL ? place : NULL, &place->closed, tallies,
+        r = rp_store_facts(catalog, store->config, store->backend != NULL ? store : NULL, &store->closed, tallies,
                            rp_request_now_ms(q), &facts, &err);
         if (r == 0) rp_json_append(items, rp_store_facts_json(&facts));
     }

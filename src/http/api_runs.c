@@ -264,39 +264,39 @@ struct planned {
 };
 
 struct plan {
-    struct rp_place *const *places;
+    struct rp_store *const *stores;
     size_t n;
-    struct planned stores[RP_STORES_MAX];
+    struct planned of[RP_STORES_MAX];
 };
 
-static int plan_mark(void *ctx, const struct rp_place *place, const struct rp_mark *mark, struct rp_error *err)
+static int plan_mark(void *ctx, const struct rp_store *store, const struct rp_mark *mark, struct rp_error *err)
 {
     struct plan *plan = ctx;
     size_t i = 0;
     (void)err;
-    while (i + 1 < plan->n && plan->places[i] != place)
+    while (i + 1 < plan->n && plan->stores[i] != store)
         i++;
-    struct planned *p = &plan->stores[i];
+    struct planned *p = &plan->of[i];
     p->marks++;
     p->bytes += mark->size_bytes;
     p->guarded += (mark->checks & RP_CHECK_REFERENCES) != 0;
-    if (json_array_size(p->examples) < EXAMPLES) rp_json_append(p->examples, rp_mark_line(mark, place->config->name));
+    if (json_array_size(p->examples) < EXAMPLES) rp_json_append(p->examples, rp_mark_line(mark, store->config->name));
     return 0;
 }
 
-static json_t *planned_json(struct rp_sweeper *sweeper, struct rp_place *place, struct planned *p)
+static json_t *planned_json(struct rp_sweeper *sweeper, struct rp_store *store, struct planned *p)
 {
     struct rp_error why = { 0 };
-    bool left_out = rp_sweeper_may_purge(sweeper, place, true, &why) < 0;
-    const char *effect = left_out ? "none" : place->config->mode == RP_MODE_QUARANTINE ? "quarantine" : "purge";
+    bool left_out = rp_sweeper_may_purge(sweeper, store, true, &why) < 0;
+    const char *effect = left_out ? "none" : store->config->mode == RP_MODE_QUARANTINE ? "quarantine" : "purge";
     json_t *o = json_object();
-    rp_json_set(o, "store", json_string(place->config->name));
+    rp_json_set(o, "store", json_string(store->config->name));
     rp_json_set(o, "effect", json_string(effect));
     rp_json_set(o, "marks", json_integer(p->marks));
     rp_json_set(o, "bytes", json_integer(p->bytes));
     rp_json_set(o, "guarded", json_integer(p->guarded));
     rp_json_set(o, "examples", json_incref(p->examples));
-    if (!left_out) left_out = rp_sweeper_weak(sweeper, place, &why) > 0;
+    if (!left_out) left_out = rp_sweeper_weak(sweeper, store, &why) > 0;
     if (left_out) rp_json_set(o, "left_out", json_string(rp_error_slug(why.code)));
     return o;
 }
@@ -306,8 +306,8 @@ static json_t *plan_json(struct rp_sweeper *sweeper, struct plan *plan)
     json_t *o = json_object(), *stores = json_array();
     int64_t scanned = 0;
     for (size_t i = 0; i < plan->n; i++) {
-        scanned += plan->stores[i].marks;
-        rp_json_append(stores, planned_json(sweeper, plan->places[i], &plan->stores[i]));
+        scanned += plan->of[i].marks;
+        rp_json_append(stores, planned_json(sweeper, plan->stores[i], &plan->of[i]));
     }
     rp_json_set(o, "kind", json_string("sweep"));
     rp_json_set(o, "name", rp_json_text(sweeper->name));
@@ -320,28 +320,28 @@ static json_t *plan_json(struct rp_sweeper *sweeper, struct plan *plan)
 static void free_plan(struct plan **plan)
 {
     for (size_t i = 0; *plan != NULL && i < RP_STORES_MAX; i++)
-        json_decref((*plan)->stores[i].examples);
+        json_decref((*plan)->of[i].examples);
     free(*plan);
 }
 
-static void dry_run(struct rp_request *q, struct rp_place *const *places, size_t n, const char *name)
+static void dry_run(struct rp_request *q, struct rp_store *const *stores, size_t n, const char *name)
 {
     RP_CLEANUP(free_plan) struct plan *plan = calloc(1, sizeof *plan);
     const struct rp_config *config = rp_request_config(q);
     struct rp_error err = { 0 };
     struct rp_sweeper sweeper = { .catalog = rp_request_catalog(q),
-                                  .places = places,
-                                  .n_places = n,
+                                  .stores = stores,
+                                  .n_stores = n,
                                   .name = name,
                                   .environment = config->environment,
                                   .limit =
                                       config->sweep_limit < PLAN_MARKS_MAX ? config->sweep_limit : PLAN_MARKS_MAX };
     int r = plan == NULL ? rp_error_set(&err, RP_ENOMEM, "no memory for a plan") : 0;
     if (r == 0) {
-        plan->places = places;
+        plan->stores = stores;
         plan->n = n;
         for (size_t i = 0; i < n; i++)
-            plan->stores[i].examples = json_array();
+            plan->of[i].examples = json_array();
         r = rp_sweeper_plan(&sweeper, plan_mark, plan, &err);
     }
     if (r < 0)
@@ -435,7 +435,7 @@ static void start_run(struct rp_request *q)
 {
     const char *kind = rp_request_text(q->body, "kind", ""), *store = rp_request_text(q->body, "name", NULL);
     struct rp_error err = { 0 };
-    struct rp_place *one = NULL;
+    struct rp_store *one = NULL;
     size_t n = 0;
     if (rp_request_replayed(q)) return;
     if (strcmp(kind, "sweep") != 0 || rp_request_bool(q->body, "plan")) {
@@ -443,7 +443,7 @@ static void start_run(struct rp_request *q)
         return;
     }
     if (store != NULL && strcmp(store, "all") == 0) store = NULL;
-    if (store != NULL && (one = rp_request_place(q, store)) == NULL) {
+    if (store != NULL && (one = rp_request_store(q, store)) == NULL) {
         rp_error_set(&err, RP_ENOTFOUND, "no store '%s'", store);
         rp_reply_error(q, &err);
         return;
@@ -452,7 +452,7 @@ static void start_run(struct rp_request *q)
         begin_sweep(q, store);
         return;
     }
-    struct rp_place *const *all = rp_request_places(q, &n);
+    struct rp_store *const *all = rp_request_stores(q, &n);
     if (all == NULL && one == NULL) {
         rp_error_set(&err, RP_ENOMEM, "out of memory");
         rp_reply_error(q, &err);

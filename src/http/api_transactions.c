@@ -92,8 +92,8 @@ static struct rp_txn_command *new_command(struct rp_request *q, const struct rp_
     struct rp_txn_command *c = rp_owned_command(q, sizeof *c, verb, tenant_id, &parts);
     if (c == NULL) return NULL;
     c->rules = parts.rules;
-    c->places = parts.places;
-    c->n_places = parts.n_places;
+    c->stores = parts.stores;
+    c->n_stores = parts.n_stores;
     c->arena = &q->arena;
     c->txn_id = txn_id;
     c->timeout_ms = -1;
@@ -213,7 +213,7 @@ static void then_committed(struct rp_request *q)
     }
     json_t *o = txn_json(q, &c->txn), *files = json_array();
     for (size_t i = 0; i < c->n_members; i++)
-        rp_json_append(files, rp_file_json(&c->members[i], rp_request_store_name(q, c->members[i].file.place_id)));
+        rp_json_append(files, rp_file_json(&c->members[i], rp_request_store_name(q, c->members[i].file.store_id)));
     rp_json_set(o, "files", files);
     rp_reply_json(q, 200, o);
 }
@@ -225,7 +225,7 @@ static void after_commit(struct rp_request *q)
     log_txn(q, "transaction.committed");
     if (c->command.error.code < 0 || !c->changed) return;
     for (size_t i = 0; i < c->n_members; i++)
-        rp_journal_file(&j, "mark.reprieved", rp_request_store_name(q, c->members[i].file.place_id), &c->members[i]);
+        rp_journal_file(&j, "mark.reprieved", rp_request_store_name(q, c->members[i].file.store_id), &c->members[i]);
 }
 
 /* Every member's object is looked at before the one transaction that makes them all visible. */
@@ -235,12 +235,12 @@ static int see_members(struct rp_request *q, const struct rp_files *members, str
     *n = 0;
     for (size_t i = 0; i < members->n; i++) {
         const struct rp_file *file = &members->at[i];
-        const struct rp_place *place = rp_request_place_of(q, file->place_id);
+        const struct rp_store *store = rp_request_store_of(q, file->store_id);
         if (file->status != RP_FILE_PENDING) continue;
-        if (place == NULL || place->store == NULL)
+        if (store == NULL || store->backend == NULL)
             return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open",
-                                rp_request_store_name(q, file->place_id));
-        int r = rp_file_see(file, place, NULL, &seen[(*n)++], err);
+                                rp_request_store_name(q, file->store_id));
+        int r = rp_file_see(file, store, NULL, &seen[(*n)++], err);
         if (r < 0) return r;
     }
     return 0;

@@ -109,7 +109,7 @@ uint64_t rp_tokens_ticket(struct rp_tokens *t)
     return atomic_load(&t->generation);
 }
 
-static struct entry *place_for(struct rp_tokens *t, const uint8_t hash[RP_DIGEST_BYTES])
+static struct entry *store_for(struct rp_tokens *t, const uint8_t hash[RP_DIGEST_BYTES])
 {
     struct entry *e = find(t, hash);
     for (size_t i = 0; i < WAYS && e == NULL; i++)
@@ -125,7 +125,7 @@ void rp_tokens_put(struct rp_tokens *t, uint64_t ticket, const uint8_t hash[RP_D
     RP_ASSERT(token->id != 0);
     pthread_rwlock_wrlock(&t->lock);
     if (atomic_load(&t->generation) == ticket) {
-        struct entry *e = place_for(t, hash);
+        struct entry *e = store_for(t, hash);
         memcpy(e->hash, hash, RP_DIGEST_BYTES);
         e->good_until_us = rp_monotonic_us() + STALE_US;
         atomic_store(&e->ask_again_us, rp_monotonic_us() + FRESH_US);

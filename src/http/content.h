@@ -18,9 +18,9 @@
 #define RP_CONTENT_MOST 1024
 
 /* The file and the store that a signed URL of this method speaks of; false: the request has been answered. */
-bool rp_content_granted(struct rp_request *q, const char *method, struct rp_file *file, struct rp_place **place);
+bool rp_content_granted(struct rp_request *q, const char *method, struct rp_file *file, struct rp_store **store);
 /* The store's parts can be used; else RP_EUNAVAILABLE, or why it is closed. */
-int rp_content_open(const struct rp_place *place, struct rp_error *err);
+int rp_content_open(const struct rp_store *store, struct rp_error *err);
 
 /* O5: takes one of the places for uploads or downloads, RP_EBUSY without; gives it back. */
 int rp_content_enter(const struct rp_request *q, _Atomic int64_t *open, struct rp_error *err);

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "catalog/writer.h"
-#include "core/place.h"
+#include "core/store.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -83,27 +83,27 @@ static void look_at_catalog(struct rp_health *health, struct rp_writers *writers
 }
 
 /* A record that was there and is gone: an empty mount point looks like that. */
-static struct rp_health_store look_at_store(struct rp_place *place, int64_t *found)
+static struct rp_health_store look_at_store(struct rp_store *store, int64_t *found)
 {
     struct rp_item item = { .key = RP_STORE_OWNER };
     struct rp_error err = { 0 };
-    if (place->store == NULL) return (struct rp_health_store){ .why = "it could not be opened" };
-    int r = place->store->ops->stat(place->store, &item, 1, &err);
+    if (store->backend == NULL) return (struct rp_health_store){ .why = "it could not be opened" };
+    int r = store->backend->ops->stat(store->backend, &item, 1, &err);
     if (r < 0) return (struct rp_health_store){ .why = rp_error_title(r) };
     /* it answered; in mode observe the record is nobody's concern, and a key that may only read is not told that there is none */
-    if (place->config->mode == RP_MODE_OBSERVE) return (struct rp_health_store){ .ok = true };
-    if (item.outcome == RP_OUT_FOUND) *found = place->id;
-    if (item.outcome == RP_OUT_FOUND || (item.outcome == RP_OUT_GONE && *found != place->id))
+    if (store->config->mode == RP_MODE_OBSERVE) return (struct rp_health_store){ .ok = true };
+    if (item.outcome == RP_OUT_FOUND) *found = store->id;
+    if (item.outcome == RP_OUT_FOUND || (item.outcome == RP_OUT_GONE && *found != store->id))
         return (struct rp_health_store){ .ok = true };
     return (struct rp_health_store){ .why = item.outcome == RP_OUT_GONE ? "its owner record is gone"
                                                                         : "its owner record cannot be read" };
 }
 
-static void look_at_stores(struct rp_health *health, struct rp_place *places, size_t n)
+static void look_at_stores(struct rp_health *health, struct rp_store *stores, size_t n)
 {
     struct rp_health_store seen[RP_STORES_MAX];
     for (size_t i = 0; i < n; i++)
-        seen[i] = look_at_store(&places[i], &health->found[i]); /* `found` is who looks's alone */
+        seen[i] = look_at_store(&stores[i], &health->found[i]); /* `found` is who looks's alone */
     pthread_mutex_lock(&health->lock);
     give_back(&health->stores);
     for (size_t i = 0; i < n; i++)
@@ -132,10 +132,10 @@ static void tell(const struct rp_health *health, int64_t now_ms, size_t n, struc
     }
 }
 
-void rp_health_look(struct rp_health *health, struct rp_writers *writers, struct rp_place *places, size_t n_places,
+void rp_health_look(struct rp_health *health, struct rp_writers *writers, struct rp_store *stores, size_t n_stores,
                     struct rp_health_state *out)
 {
-    size_t n = n_places < RP_STORES_MAX ? n_places : RP_STORES_MAX;
+    size_t n = n_stores < RP_STORES_MAX ? n_stores : RP_STORES_MAX;
     pthread_mutex_lock(&health->lock);
     bool look = writers != NULL && take(&health->catalog, rp_time_boot_ms(), CATALOG_KEPT_MS);
     pthread_mutex_unlock(&health->lock);
@@ -143,7 +143,7 @@ void rp_health_look(struct rp_health *health, struct rp_writers *writers, struct
     pthread_mutex_lock(&health->lock);
     look = take(&health->stores, rp_time_boot_ms(), STORES_KEPT_MS);
     pthread_mutex_unlock(&health->lock);
-    if (look) look_at_stores(health, places, n);
+    if (look) look_at_stores(health, stores, n);
     pthread_mutex_lock(&health->lock);
     tell(health, rp_time_boot_ms(), n, out);
     pthread_mutex_unlock(&health->lock);

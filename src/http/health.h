@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct rp_health;
-struct rp_place;
+struct rp_store;
 struct rp_writers;
 
 struct rp_health_store {
@@ -32,7 +32,7 @@ struct rp_health_state {
 struct rp_health *rp_health_new(void);
 void rp_health_free(struct rp_health *health);
 /* May block. */
-void rp_health_look(struct rp_health *health, struct rp_writers *writers, struct rp_place *places, size_t n_places,
+void rp_health_look(struct rp_health *health, struct rp_writers *writers, struct rp_store *stores, size_t n_stores,
                     struct rp_health_state *out);
 
 #endif

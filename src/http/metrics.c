@@ -188,7 +188,7 @@ void rp_metrics_batch(struct rp_metrics *m, const struct rp_sweep_batch *batch)
 {
     if (m == NULL) return;
     for (size_t i = 0; i < batch->marks.n; i++)
-        count_item(m, batch->place->config->name, &batch->items[i]);
+        count_item(m, batch->store->config->name, &batch->items[i]);
     if (batch->store_code < 0) rp_metrics_failure(m, "store");
     if (batch->guard_error.code < 0) rp_metrics_failure(m, "guard");
 }

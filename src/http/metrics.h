@@ -27,8 +27,8 @@ void rp_metrics_run(struct rp_metrics *m, const char *kind, const char *name, co
 
 /* Everything, in the text format; gauges of the catalog through `db`. A catalog that cannot be read (or NULL) is said as
  * reprieve_catalog_up 0: its gauges are missing then, the rest is there. */
-struct rp_place;
-int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_place *const *places, size_t n_places,
+struct rp_store;
+int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *const *stores, size_t n_stores,
                      int64_t now_ms, struct rp_buf *out, struct rp_error *err);
 /* One more gauge, whole. */
 void rp_metric_gauge(struct rp_buf *out, const char *name, const char *help, double value);

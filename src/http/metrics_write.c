@@ -83,26 +83,26 @@ static void write_process(struct rp_metrics *m, struct rp_buf *out)
     rp_metric_gauge(out, "process_start_time_seconds", "When the process began.", (double)m->began_ms / 1000);
 }
 
-static void write_guarantees(struct rp_place *const *places, size_t n, struct rp_buf *out)
+static void write_guarantees(struct rp_store *const *stores, size_t n, struct rp_buf *out)
 {
     rp_metric_head(out, "reprieve_store_guarantee", "gauge",
                    "How exactly a delete in this store can name what it deletes, as probed: the level is a label.");
     for (size_t i = 0; i < n; i++) {
-        if (places[i]->store == NULL) continue;
+        if (stores[i]->backend == NULL) continue;
         rp_buf_str(out, "reprieve_store_guarantee{store=\"");
-        rp_metric_label(out, places[i]->config->name);
-        rp_buf_fmt(out, "\",level=\"%s\"} 1\n", rp_level_name(rp_place_level(places[i])));
+        rp_metric_label(out, stores[i]->config->name);
+        rp_buf_fmt(out, "\",level=\"%s\"} 1\n", rp_level_name(rp_store_level(stores[i])));
     }
 }
 
 /* As they were last asked; a store without an answer has no line. */
-static void write_clocks(struct rp_place *const *places, size_t n, struct rp_buf *out)
+static void write_clocks(struct rp_store *const *stores, size_t n, struct rp_buf *out)
 {
     for (size_t i = 0; i < n; i++) {
-        int64_t ahead_ms = rp_standing_clock_ahead_ms(places[i]);
+        int64_t ahead_ms = rp_standing_clock_ahead_ms(stores[i]);
         if (ahead_ms == RP_CLOCK_UNKNOWN) continue;
         rp_buf_str(out, "reprieve_clocks_apart_seconds{clock=\"store\",store=\"");
-        rp_metric_label(out, places[i]->config->name);
+        rp_metric_label(out, stores[i]->config->name);
         rp_buf_fmt(out, "\"} %.15g\n", (double)llabs(ahead_ms) / 1000);
     }
 }
@@ -131,14 +131,14 @@ static int read_tally(struct rp_db *db, struct gauges *g, struct rp_error *err)
     return r;
 }
 
-static int read_overdue(struct rp_db *db, struct rp_place *const *places, size_t n, int64_t now_ms, struct gauges *g,
+static int read_overdue(struct rp_db *db, struct rp_store *const *stores, size_t n, int64_t now_ms, struct gauges *g,
                         struct rp_error *err)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
         int64_t overdue = 0, oldest_ms = 0;
-        r = rp_count_overdue(db, places[i]->id, now_ms, COUNT_MOST, &overdue, err);
-        if (r == 0) r = rp_figure_oldest_due(db, places[i]->id, now_ms, &oldest_ms, err);
+        r = rp_count_overdue(db, stores[i]->id, now_ms, COUNT_MOST, &overdue, err);
+        if (r == 0) r = rp_figure_oldest_due(db, stores[i]->id, now_ms, &oldest_ms, err);
         g->overdue += overdue;
         if (oldest_ms != 0 && (g->oldest_due_ms == 0 || oldest_ms < g->oldest_due_ms)) g->oldest_due_ms = oldest_ms;
     }
@@ -180,12 +180,12 @@ static int run_ended(void *ctx, const char *kind, const char *name, int64_t fini
     return 0;
 }
 
-static int read_gauges(struct rp_db *db, struct rp_place *const *places, size_t n, int64_t now_ms, struct gauges *g,
+static int read_gauges(struct rp_db *db, struct rp_store *const *stores, size_t n, int64_t now_ms, struct gauges *g,
                        struct rp_error *err)
 {
     if (db == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "no catalog");
     int r = read_tally(db, g, err);
-    if (r == 0) r = read_overdue(db, places, n, now_ms, g, err);
+    if (r == 0) r = read_overdue(db, stores, n, now_ms, g, err);
     if (r == 0) r = rp_count_dead(db, COUNT_MOST, &g->dead, err);
     if (r == 0) r = rp_node_each(db, NODES_MOST, node_seen, g, err);
     if (r == 0) r = rp_run_each_end(db, RUNS_MOST, run_ended, g, err);
@@ -221,7 +221,7 @@ static void write_gauges(const struct gauges *g, int64_t now_ms, struct rp_buf *
     rp_buf_str(out, rp_buf_text(&g->clocks));
 }
 
-int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_place *const *places, size_t n_places,
+int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *const *stores, size_t n_stores,
                      int64_t now_ms, struct rp_buf *out, struct rp_error *err)
 {
     struct gauges gauges = { .m = m,
@@ -231,16 +231,16 @@ int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_place *co
                              .locks = RP_BUF((size_t)1 << 18),
                              .clocks = RP_BUF((size_t)1 << 18) };
     struct rp_error why = { 0 };
-    int r = read_gauges(db, places, n_places, now_ms, &gauges, &why);
+    int r = read_gauges(db, stores, n_stores, now_ms, &gauges, &why);
     if (r < 0) rp_metrics_failure(m, "catalog");
     rp_metric_gauge(out, "reprieve_catalog_up", "Whether the catalog could be read for this answer.", r == 0);
-    write_clocks(places, n_places, &gauges.clocks);
+    write_clocks(stores, n_stores, &gauges.clocks);
     if (r == 0) write_gauges(&gauges, now_ms, out);
     rp_buf_done(&gauges.nodes);
     rp_buf_done(&gauges.running);
     rp_buf_done(&gauges.locks);
     rp_buf_done(&gauges.clocks);
-    write_guarantees(places, n_places, out);
+    write_guarantees(stores, n_stores, out);
     for (size_t i = 0; i < RP_METRICS_FAMILIES; i++)
         rp_series_write(&m->families[i], out);
     rp_histogram_write(&m->runs, out);

@@ -67,19 +67,20 @@ int rp_metadata_text(struct rp_request *q, const json_t *map, const char **out, 
 }
 
 /* Where uploads go: as configured, or the first store that may be written. */
-static int upload_place(struct rp_request *q, const struct rp_place **out, struct rp_error *err)
+static int upload_store(struct rp_request *q, const struct rp_store **out, struct rp_error *err)
 {
     const struct rp_config *config = rp_request_config(q);
     const char *name = config->uploads_store;
     for (size_t i = 0; i < config->n_stores && name[0] == 0; i++)
         if (config->stores[i].mode != RP_MODE_OBSERVE) name = config->stores[i].name;
-    const struct rp_place *place = name[0] != 0 ? rp_request_place(q, name) : NULL;
-    if (place == NULL || place->config->mode == RP_MODE_OBSERVE) {
+    const struct rp_store *store = name[0] != 0 ? rp_request_store(q, name) : NULL;
+    if (store == NULL || store->config->mode == RP_MODE_OBSERVE) {
         rp_error_set(err, RP_EOBSERVE, "no store takes uploads");
         return rp_error_hint(err, "every store is in mode observe: give one another mode, or set uploads.store");
     }
-    if (place->store == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", place->config->name);
-    *out = place;
+    if (store->backend == NULL)
+        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", store->config->name);
+    *out = store;
     return 0;
 }
 
@@ -100,7 +101,7 @@ static int fill(struct rp_request *q, struct rp_init *init, struct rp_error *err
     /* it becomes a header of answers and of the store: nothing that could begin another one */
     for (const char *c = init->content_type; *c != 0; c++)
         if (*c < 0x20 || *c > 0x7e) return rp_error_set(err, RP_EINVAL, "content_type: only printable ASCII is a type");
-    int r = upload_place(q, &init->place, err);
+    int r = upload_store(q, &init->store, err);
     return r < 0 ? r : rp_metadata_text(q, json_object_get(q->body, "metadata"), &init->metadata, err);
 }
 
@@ -110,13 +111,13 @@ static int sign(struct rp_request *q, const struct rp_init *init, struct rp_pres
 {
     struct rp_grant grant = { .method = "PUT",
                               .file_id = init->file_id,
-                              .store = init->place->config->name,
+                              .store = init->store->config->name,
                               .key = init->key,
                               .size_bytes = init->size_bytes,
                               .content_type = init->content_type,
                               .checksum = init->checksum,
                               .expires_at_ms = init->url_ends_at_ms };
-    return rp_target_upload(q, &grant, init->place, target, err);
+    return rp_target_upload(q, &grant, init->store, target, err);
 }
 
 static void write_target(const struct rp_init *init, const struct rp_presigned *target, struct rp_buf *b)
@@ -141,7 +142,7 @@ static int write_answer(struct rp_request *q, const struct rp_init *init, struct
     int r = sign(q, init, &target, err);
     if (r < 0) return r;
     rp_buf_fmt(b, "{\"id\":\"%s\",\"status\":\"pending\",\"store\":\"%s\",\"key\":",
-               rp_id_format(RP_ID_FILE, init->file_id, file), init->place->config->name);
+               rp_id_format(RP_ID_FILE, init->file_id, file), init->store->config->name);
     rp_json_quote(b, init->key);
     write_target(init, &target, b);
     rp_buf_fmt(b, ",\"mark\":{\"id\":\"%s\",\"due_at\":\"%s\",\"reason\":\"%s\"}}",
@@ -183,9 +184,9 @@ static void sign_anew(struct rp_request *q, json_t *answer)
     const char *id = rp_json_get_text(answer, "id", ""), *ends = rp_json_get_text(upload, "expires_at", "");
     struct rp_presigned target;
     if (fill(q, &init, &err) < 0 || !rp_id_parse(id, &kind, &init.file_id)) return;
-    init.place = rp_request_place(q, rp_json_get_text(answer, "store", ""));
+    init.store = rp_request_store(q, rp_json_get_text(answer, "store", ""));
     snprintf(init.key, sizeof init.key, "%s", rp_json_get_text(answer, "key", ""));
-    if (init.place == NULL || rp_time_parse(ends, &init.url_ends_at_ms, &err) < 0) return;
+    if (init.store == NULL || rp_time_parse(ends, &init.url_ends_at_ms, &err) < 0) return;
     if (sign(q, &init, &target, &err) < 0) return;
     json_t *anew = rp_target_json(&target, init.url_ends_at_ms);
     if (anew != NULL) rp_json_set(answer, "upload", anew);

@@ -30,8 +30,8 @@ void *rp_owned_command(struct rp_request *q, size_t size, const struct rp_verb *
     RP_ASSERT(size >= sizeof(struct rp_command));
     struct rp_command *command = rp_arena_alloc(&q->arena, size);
     parts->rules = rp_request_rules(q);
-    parts->places = rp_request_places(q, &parts->n_places);
-    if (command == NULL || parts->rules == NULL || parts->places == NULL) {
+    parts->stores = rp_request_stores(q, &parts->n_stores);
+    if (command == NULL || parts->rules == NULL || parts->stores == NULL) {
         rp_reply_no_memory(q);
         return NULL;
     }

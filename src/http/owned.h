@@ -27,8 +27,8 @@ bool rp_owned_by(struct rp_request *q, const struct rp_owned *owned, int64_t id,
 /* What every command over files needs of the server. */
 struct rp_command_parts {
     const struct rp_upload_rules *rules;
-    struct rp_place *const *places;
-    size_t n_places;
+    struct rp_store *const *stores;
+    size_t n_stores;
 };
 /* A command of `size` bytes that begins with a struct rp_command, the rest of it zero; in the request's arena. NULL: answered. */
 void *rp_owned_command(struct rp_request *q, size_t size, const struct rp_verb *verb, int64_t tenant_id,

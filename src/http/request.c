@@ -311,19 +311,19 @@ struct rp_catalog *rp_request_catalog(struct rp_request *q)
     return q->inner->catalog;
 }
 
-struct rp_place *rp_request_place(struct rp_request *q, const char *name)
+struct rp_store *rp_request_store(struct rp_request *q, const char *name)
 {
     const struct rp_server_options *o = rp_server_options_of(q->server);
-    for (size_t i = 0; i < o->n_places; i++)
-        if (strcmp(o->places[i].config->name, name) == 0) return &o->places[i];
+    for (size_t i = 0; i < o->n_stores; i++)
+        if (strcmp(o->stores[i].config->name, name) == 0) return &o->stores[i];
     return NULL;
 }
 
-struct rp_place *rp_request_place_of(struct rp_request *q, int64_t place_id)
+struct rp_store *rp_request_store_of(struct rp_request *q, int64_t store_id)
 {
     const struct rp_server_options *o = rp_server_options_of(q->server);
-    for (size_t i = 0; i < o->n_places; i++)
-        if (o->places[i].id == place_id) return &o->places[i];
+    for (size_t i = 0; i < o->n_stores; i++)
+        if (o->stores[i].id == store_id) return &o->stores[i];
     return NULL;
 }
 

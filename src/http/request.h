@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "catalog/writer.h"
-#include "core/place.h"
+#include "core/store.h"
 #include "http/route.h"
 
 #include <jansson.h>
@@ -72,8 +72,8 @@ struct rp_request {
  * the route blocks. It is lent until the handler returns. */
 struct rp_catalog *rp_request_catalog(struct rp_request *q);
 /* Stores by name or by the catalog's number; NULL: no such store. Opened at start; .store may be NULL with .closed. */
-struct rp_place *rp_request_place(struct rp_request *q, const char *name);
-struct rp_place *rp_request_place_of(struct rp_request *q, int64_t place_id);
+struct rp_store *rp_request_store(struct rp_request *q, const char *name);
+struct rp_store *rp_request_store_of(struct rp_request *q, int64_t store_id);
 const struct rp_config *rp_request_config(const struct rp_request *q);
 /* The tenant that this call is about: the token's, or for an admin the one named in `tenant` of the body or query, else
  * "default". Makes a tenant that an admin names for the first time. May be called where a route does not block only for

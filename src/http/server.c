@@ -198,13 +198,13 @@ const struct rp_server_options *rp_server_options_of(const struct rp_server *ser
     return now != NULL ? &now->options : &server->options;
 }
 
-void rp_server_configure(struct rp_server *server, const struct rp_config *config, struct rp_place *places)
+void rp_server_configure(struct rp_server *server, const struct rp_config *config, struct rp_store *stores)
 {
     struct rp_server_now *next = calloc(1, sizeof *next);
     if (next == NULL) return; /* it goes on with the settings that it has */
     next->options = *rp_server_options_of(server);
     next->options.config = config;
-    next->options.places = places;
+    next->options.stores = stores;
     next->before = atomic_load(&server->now);
     while (!atomic_compare_exchange_weak(&server->now, &next->before, next))
         ;

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "catalog/writer.h"
 #include "config/config.h"
-#include "core/place.h"
+#include "core/store.h"
 
 #include <stdbool.h>
 
@@ -39,8 +39,8 @@ struct rp_server_options {
     const char *catalog_url;
     const struct rp_clock *clock;
     struct rp_writers *writers;
-    struct rp_place *places; /* as config->stores; outlive the server */
-    size_t n_places;
+    struct rp_store *stores; /* as config->stores; outlive the server */
+    size_t n_stores;
     struct rp_log *log;
     struct rp_metrics *metrics;
     struct rp_live *live;
@@ -58,7 +58,7 @@ void rp_server_forget_token(struct rp_server *server, int64_t token_id); /* 0: a
 
 /* Settings changed (SIGHUP): requests that begin from now on find these (rp_request_config, rp_request_place). The stores are the
  * same ones in the same order. Both outlive the server, as those before them do: a request under way keeps what it has. Any thread. */
-void rp_server_configure(struct rp_server *server, const struct rp_config *config, struct rp_place *places);
+void rp_server_configure(struct rp_server *server, const struct rp_config *config, struct rp_store *stores);
 
 const struct rp_server_options *rp_server_options_of(const struct rp_server *server);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define WAKE_WITHIN_MS (2 * RP_SECOND_MS)
-#define PLACES_MAX     256
+#define STORES_MAX     256
 
 /* ---- shapes ---- */
 
@@ -191,16 +191,16 @@ const struct rp_upload_rules *rp_request_rules(struct rp_request *q)
     return rules;
 }
 
-struct rp_place *const *rp_request_places(struct rp_request *q, size_t *n)
+struct rp_store *const *rp_request_stores(struct rp_request *q, size_t *n)
 {
     const struct rp_config *config = rp_request_config(q);
-    struct rp_place **places = rp_arena_array(&q->arena, config->n_stores + 1, sizeof(struct rp_place *));
+    struct rp_store **stores = rp_arena_array(&q->arena, config->n_stores + 1, sizeof(struct rp_store *));
     *n = 0;
-    for (size_t i = 0; places != NULL && i < config->n_stores; i++) {
-        places[*n] = rp_request_place(q, config->stores[i].name);
-        *n += places[*n] != NULL;
+    for (size_t i = 0; stores != NULL && i < config->n_stores; i++) {
+        stores[*n] = rp_request_store(q, config->stores[i].name);
+        *n += stores[*n] != NULL;
     }
-    return places;
+    return stores;
 }
 
 void rp_reply_not_found(struct rp_request *q, const char *what, enum rp_id_kind kind, int64_t id)
@@ -220,28 +220,28 @@ void rp_reply_no_memory(struct rp_request *q)
 
 /* ---- how things look ---- */
 
-static const char *recorded_name(struct rp_request *q, int64_t place_id)
+static const char *recorded_name(struct rp_request *q, int64_t store_id)
 {
     struct rp_error ignored = { 0 };
-    RP_CLEANUP(rp_freep) struct rp_place_row *rows = calloc(PLACES_MAX, sizeof *rows);
+    RP_CLEANUP(rp_freep) struct rp_store_row *rows = calloc(STORES_MAX, sizeof *rows);
     const char *name = NULL;
     size_t n = 0;
     if (rows == NULL || !rp_request_may_block(q)) return "?";
-    if (rp_place_list(rp_request_catalog(q)->db, rows, PLACES_MAX, &n, &ignored) < 0) return "?";
+    if (rp_store_list(rp_request_catalog(q)->db, rows, STORES_MAX, &n, &ignored) < 0) return "?";
     for (size_t i = 0; i < n && name == NULL; i++)
-        if (rows[i].id == place_id) name = rp_arena_strdup(&q->arena, rows[i].name);
+        if (rows[i].id == store_id) name = rp_arena_strdup(&q->arena, rows[i].name);
     return name != NULL ? name : "?";
 }
 
-const char *rp_request_store_name(struct rp_request *q, int64_t place_id)
+const char *rp_request_store_name(struct rp_request *q, int64_t store_id)
 {
-    const struct rp_place *place = rp_request_place_of(q, place_id);
-    return place != NULL ? place->config->name : recorded_name(q, place_id);
+    const struct rp_store *store = rp_request_store_of(q, store_id);
+    return store != NULL ? store->config->name : recorded_name(q, store_id);
 }
 
 json_t *rp_mark_shown(struct rp_request *q, const struct rp_mark *mark)
 {
-    RP_CLEANUP(rp_json_decrefp) json_t *line = rp_mark_line(mark, rp_request_store_name(q, mark->place_id));
+    RP_CLEANUP(rp_json_decrefp) json_t *line = rp_mark_line(mark, rp_request_store_name(q, mark->store_id));
     char id[RP_ID_TEXT];
     json_t *o = json_object();
     rp_json_set(o, "id", json_string(rp_id_format(RP_ID_MARK, mark->id, id)));
@@ -264,7 +264,7 @@ json_t *rp_file_shown(struct rp_request *q, const struct rp_file *file, struct r
         may_wait = r == 0 && !rp_state_final(mark.state);
     }
     rp_file_answer_of(file, may_wait ? &mark : NULL, &answer);
-    json_t *o = rp_file_json(&answer, rp_request_store_name(q, file->place_id));
+    json_t *o = rp_file_json(&answer, rp_request_store_name(q, file->store_id));
     if (o == NULL) rp_error_set(err, RP_ENOMEM, "no memory for a file");
     return o;
 }

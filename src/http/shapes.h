@@ -57,7 +57,7 @@ void rp_request_due(struct rp_request *q, int64_t due_at_ms);
 /* What the configuration says about uploads, in the request's arena; NULL: no memory. */
 const struct rp_upload_rules *rp_request_rules(struct rp_request *q);
 /* Every store, as the commands want them; in the arena; NULL: no memory. */
-struct rp_place *const *rp_request_places(struct rp_request *q, size_t *n);
+struct rp_store *const *rp_request_stores(struct rp_request *q, size_t *n);
 /* 404 in the words of P2: "no file 'fil_...'". */
 void rp_reply_not_found(struct rp_request *q, const char *what, enum rp_id_kind kind, int64_t id);
 void rp_reply_no_memory(struct rp_request *q);
@@ -65,7 +65,7 @@ void rp_reply_no_memory(struct rp_request *q);
 /* ---- how things look ---- */
 
 /* The store's name, also of one that is no longer configured. */
-const char *rp_request_store_name(struct rp_request *q, int64_t place_id);
+const char *rp_request_store_name(struct rp_request *q, int64_t store_id);
 /* A mark as shape `mark` says. */
 json_t *rp_mark_shown(struct rp_request *q, const struct rp_mark *mark);
 /* A file as it was read, with its mark if one waits; NULL with err filled in. For handlers that may block. */

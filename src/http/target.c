@@ -13,9 +13,9 @@
 #include <string.h>
 #include <strings.h>
 
-bool rp_target_is_direct(const struct rp_place *place)
+bool rp_target_is_direct(const struct rp_store *store)
 {
-    return place != NULL && place->store != NULL && place->store->ops->presign != NULL;
+    return store != NULL && store->backend != NULL && store->backend->ops->presign != NULL;
 }
 
 static int by_the_daemon(struct rp_request *q, const struct rp_grant *grant, struct rp_presigned *out,
@@ -44,7 +44,7 @@ static int show_names(struct rp_arena *arena, struct rp_presigned *p, struct rp_
     return 0;
 }
 
-int rp_target_upload(struct rp_request *q, const struct rp_grant *grant, const struct rp_place *place,
+int rp_target_upload(struct rp_request *q, const struct rp_grant *grant, const struct rp_store *store,
                      struct rp_presigned *out, struct rp_error *err)
 {
     RP_ASSERT(strcmp(grant->method, "PUT") == 0);
@@ -55,10 +55,10 @@ int rp_target_upload(struct rp_request *q, const struct rp_grant *grant, const s
                                      .size_bytes = grant->size_bytes,
                                      .content_type = grant->content_type,
                                      .checksum = grant->checksum };
-    if (!rp_target_is_direct(place)) return by_the_daemon(q, grant, out, err);
-    int r = place->store->ops->presign(place->store, &what, &q->arena, out, err);
+    if (!rp_target_is_direct(store)) return by_the_daemon(q, grant, out, err);
+    int r = store->backend->ops->presign(store->backend, &what, &q->arena, out, err);
     if (r == 0) r = show_names(&q->arena, out, err);
-    return r < 0 ? rp_error_wrap(err, r, "sign an upload to store '%s'", place->config->name) : 0;
+    return r < 0 ? rp_error_wrap(err, r, "sign an upload to store '%s'", store->config->name) : 0;
 }
 
 int rp_target_may_upload(struct rp_request *q, const struct rp_init *init, struct rp_error *err)
@@ -70,12 +70,12 @@ int rp_target_may_upload(struct rp_request *q, const struct rp_init *init, struc
                               .content_type = init->content_type,
                               .checksum = init->checksum,
                               .expires_at_ms = rp_request_now_ms(q) + init->rules->expire_ms };
-    if (!rp_target_is_direct(init->place)) return 0;
-    if (!rp_standing_is_known(init->place)) {
-        rp_error_set(err, RP_EBUSY, "store '%s' has not been probed yet", init->place->config->name);
+    if (!rp_target_is_direct(init->store)) return 0;
+    if (!rp_standing_is_known(init->store)) {
+        rp_error_set(err, RP_EBUSY, "store '%s' has not been probed yet", init->store->config->name);
         return rp_error_hint(err, "try again in a moment");
     }
-    return rp_target_upload(q, &grant, init->place, &unused, err);
+    return rp_target_upload(q, &grant, init->store, &unused, err);
 }
 
 json_t *rp_target_json(const struct rp_presigned *target, int64_t ends_at_ms)
@@ -89,20 +89,20 @@ json_t *rp_target_json(const struct rp_presigned *target, int64_t ends_at_ms)
 }
 
 int rp_target_content(struct rp_request *q, const char *method, const struct rp_file *file,
-                      const struct rp_place *place, const char **url, struct rp_error *err)
+                      const struct rp_store *store, const char **url, struct rp_error *err)
 {
     int64_t now_ms = rp_request_now_ms(q);
     const char *name = rp_disposition(file->name, &q->arena);
     struct rp_presigned signed_url = { 0 };
-    RP_ASSERT(rp_target_is_direct(place));
+    RP_ASSERT(rp_target_is_direct(store));
     const struct rp_presign what = { .method = method,
                                      .key = file->key,
                                      .now_ms = now_ms,
                                      .ends_at_ms = now_ms + RP_CONTENT_URL_MS,
                                      .content_type = rp_content_type_safe(file->content_type),
                                      .disposition = name != NULL ? name : "attachment" };
-    int r = place->store->ops->presign(place->store, &what, &q->arena, &signed_url, err);
-    if (r < 0) return rp_error_wrap(err, r, "sign a download from store '%s'", place->config->name);
+    int r = store->backend->ops->presign(store->backend, &what, &q->arena, &signed_url, err);
+    if (r < 0) return rp_error_wrap(err, r, "sign a download from store '%s'", store->config->name);
     *url = signed_url.url;
     return 0;
 }

@@ -14,11 +14,11 @@
 
 #define RP_CONTENT_URL_MS (5 * RP_MINUTE_MS)
 
-/* Whether bytes of this place go directly between the client and the store. */
-bool rp_target_is_direct(const struct rp_place *place);
+/* Whether bytes of this store go directly between the client and the store. */
+bool rp_target_is_direct(const struct rp_store *store);
 
 /* Where the bytes that the grant (of PUT) speaks of are to be sent. */
-int rp_target_upload(struct rp_request *q, const struct rp_grant *grant, const struct rp_place *place,
+int rp_target_upload(struct rp_request *q, const struct rp_grant *grant, const struct rp_store *store,
                      struct rp_presigned *out, struct rp_error *err);
 /* Whether an upload like this one could be signed, before anything is reserved for it: its key is not known yet. RP_EBUSY until this process
  * knows what the store can bind (A1): a URL that binds less would let a second PUT change a file that lives. */
@@ -26,8 +26,8 @@ int rp_target_may_upload(struct rp_request *q, const struct rp_init *init, struc
 /* {"method":"PUT","url","headers":{...},"expires_at"}, for problems; NULL: no memory. */
 json_t *rp_target_json(const struct rp_presigned *target, int64_t ends_at_ms);
 
-/* Where the content of a live file is to be fetched, of a direct place; `method` as in rp_presign. */
+/* Where the content of a live file is to be fetched, of a direct store; `method` as in rp_presign. */
 int rp_target_content(struct rp_request *q, const char *method, const struct rp_file *file,
-                      const struct rp_place *place, const char **url, struct rp_error *err);
+                      const struct rp_store *store, const char **url, struct rp_error *err);
 
 #endif

@@ -21,7 +21,7 @@ static _Atomic int64_t uploads_open;
 /* Lives from the headers to the end of the body, in the request's arena. */
 struct upload {
     struct rp_stream stream;
-    struct rp_store *store;
+    struct rp_backend *backend;
     struct rp_object_writer *writer;
     struct rp_digest *digest;
     int64_t file_id, promised, received;
@@ -82,7 +82,7 @@ static int open_writer(struct upload *u, const struct rp_file *file, struct rp_e
     const struct rp_meta meta = { .headers = &header, .n_headers = type[0] ? 1 : 0 };
     if (!(u->digest = rp_digest_new())) return rp_error_set(err, RP_ENOMEM, "no memory for an upload");
     rp_digest_begin(u->digest);
-    int r = u->store->ops->put_open(u->store, file->key, &meta, RP_PUT_NEW, &u->writer, err);
+    int r = u->backend->ops->put_open(u->backend, file->key, &meta, RP_PUT_NEW, &u->writer, err);
     if (r < 0) rp_digest_free(u->digest);
     return say_exists(r, file->id, err);
 }
@@ -100,13 +100,13 @@ static int take_bytes(struct rp_request *q, const void *data, size_t n, struct r
     if (n > (size_t)(u->promised - u->received)) return size_differs(u->received + (int64_t)n, u->promised, err);
     rp_digest_add(u->digest, data, n);
     u->received += (int64_t)n;
-    return u->store->ops->put_write(u->writer, data, n, err);
+    return u->backend->ops->put_write(u->writer, data, n, err);
 }
 
 static void give_up(struct rp_request *q)
 {
     struct upload *u = upload_of(q);
-    u->store->ops->put_abort(u->writer);
+    u->backend->ops->put_abort(u->writer);
     close_upload(u);
 }
 
@@ -134,8 +134,8 @@ static int store_it(struct rp_request *q, struct upload *u, uint8_t digest[RP_DI
                     struct rp_error *err)
 {
     int r = arrived(q, u, digest, err);
-    if (r == 0) return say_exists(u->store->ops->put_commit(u->writer, made, err), u->file_id, err);
-    u->store->ops->put_abort(u->writer);
+    if (r == 0) return say_exists(u->backend->ops->put_commit(u->writer, made, err), u->file_id, err);
+    u->backend->ops->put_abort(u->writer);
     return r;
 }
 
@@ -165,14 +165,14 @@ static void finish(struct rp_request *q)
         json_pack("{s:I,s:s,s:s}", "size", (json_int_t)made.size_bytes, "etag", made.etag, "checksum_sha256", hex));
 }
 
-static int upload_new(struct rp_request *q, const struct rp_file *file, const struct rp_place *place,
+static int upload_new(struct rp_request *q, const struct rp_file *file, const struct rp_store *store,
                       struct upload **out, struct rp_error *err)
 {
     struct upload *u = rp_arena_alloc(&q->arena, sizeof *u);
     if (!u) return rp_error_set(err, RP_ENOMEM, "no memory for an upload");
     *u = (struct upload){
         .stream = { .bytes = take_bytes, .end = finish, .abort = give_up, .ctx = u },
-        .store = place->store,
+        .backend = store->backend,
         .file_id = file->id,
         .promised = file->size_bytes,
         .has_checksum = file->checksum != NULL,
@@ -188,7 +188,7 @@ static int upload_new(struct rp_request *q, const struct rp_file *file, const st
     return 0;
 }
 
-static int may_begin(const struct rp_request *q, const struct rp_file *file, const struct rp_place *place,
+static int may_begin(const struct rp_request *q, const struct rp_file *file, const struct rp_store *store,
                      struct rp_error *err)
 {
     int r = is_pending(file, err);
@@ -197,18 +197,18 @@ static int may_begin(const struct rp_request *q, const struct rp_file *file, con
         rp_error_set(err, RP_EEXPIRED, "the upload's URL has ended");
         return rp_error_hint(err, "begin a new upload");
     }
-    if ((r = announced(q, file, err)) < 0 || rp_target_is_direct(place)) return r;
-    return rp_content_open(place, err);
+    if ((r = announced(q, file, err)) < 0 || rp_target_is_direct(store)) return r;
+    return rp_content_open(store, err);
 }
 
 /* The URL is one of a time when the store took its bytes through the daemon. */
-static void reply_elsewhere(struct rp_request *q, const struct rp_file *file, const struct rp_place *place)
+static void reply_elsewhere(struct rp_request *q, const struct rp_file *file, const struct rp_store *store)
 {
     struct rp_error err = { 0 };
     struct rp_presigned target;
     char id[RP_ID_TEXT];
-    struct rp_grant grant = rp_grant_of("PUT", file, place->config->name, file->url_ends_at_ms);
-    if (rp_target_upload(q, &grant, place, &target, &err) < 0) {
+    struct rp_grant grant = rp_grant_of("PUT", file, store->config->name, file->url_ends_at_ms);
+    if (rp_target_upload(q, &grant, store, &target, &err) < 0) {
         failed(q, &err);
         return;
     }
@@ -221,16 +221,16 @@ static void reply_elsewhere(struct rp_request *q, const struct rp_file *file, co
 void rp_upload_begin(struct rp_request *q)
 {
     struct rp_file file;
-    struct rp_place *place;
+    struct rp_store *store;
     struct upload *u = NULL;
     struct rp_error err = { 0 };
-    if (!rp_content_granted(q, "PUT", &file, &place)) return;
-    int r = may_begin(q, &file, place, &err);
-    if (r == 0 && rp_target_is_direct(place)) {
-        reply_elsewhere(q, &file, place);
+    if (!rp_content_granted(q, "PUT", &file, &store)) return;
+    int r = may_begin(q, &file, store, &err);
+    if (r == 0 && rp_target_is_direct(store)) {
+        reply_elsewhere(q, &file, store);
         return;
     }
-    if (r == 0) r = upload_new(q, &file, place, &u, &err);
+    if (r == 0) r = upload_new(q, &file, store, &u, &err);
     if (r < 0)
         failed(q, &err);
     else

@@ -8,11 +8,11 @@
 
 #define FILE_ARENA_MAX ((size_t)4 << 20)
 
-static int place_of(struct rp_session *s, int64_t place_id, struct rp_place **out, struct rp_error *err)
+static int store_of(struct rp_session *s, int64_t store_id, struct rp_store **out, struct rp_error *err)
 {
-    const char *name = rp_session_place_name(s, place_id);
+    const char *name = rp_session_store_name(s, store_id);
     if (strcmp(name, "?") == 0) return rp_error_set(err, RP_ENOTFOUND, "the file's store is not configured any more");
-    return rp_session_place(s, name, out, err);
+    return rp_session_store(s, name, out, err);
 }
 
 static enum rp_marking what_happened(const struct rp_file *before, bool changed)
@@ -22,23 +22,23 @@ static enum rp_marking what_happened(const struct rp_file *before, bool changed)
 }
 
 int rp_session_mark_file(struct rp_session *s, int64_t file_id, const struct rp_mark_request *request,
-                         struct rp_place **place, struct rp_mark_answer *answer, struct rp_error *err)
+                         struct rp_store **store, struct rp_mark_answer *answer, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(FILE_ARENA_MAX);
-    struct rp_place *places[RP_STORES_MAX];
+    struct rp_store *stores[RP_STORES_MAX];
     struct rp_file before = { 0 };
     size_t n = 0;
     *answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .references = -1 };
     if (request->if_unreferenced || request->annotate)
         return rp_error_set(err, RP_EINVAL,
                             "a file is deleted as a whole: --if-unreferenced and --annotate are for objects");
-    int r = rp_session_places(s, places, &n, err);
+    int r = rp_session_stores(s, stores, &n, err);
     if (r == 0) r = rp_file_get(s->catalog->db, file_id, &arena, &before, err);
-    if (r == 0) r = place_of(s, before.place_id, place, err);
+    if (r == 0) r = store_of(s, before.store_id, store, err);
     if (r < 0) return r;
     struct rp_file_command c = { .command = { .verb = &rp_verb_delete, .actor = s->actor },
-                                 .places = places,
-                                 .n_places = n,
+                                 .stores = stores,
+                                 .n_stores = n,
                                  .arena = &arena,
                                  .file_id = file_id,
                                  .grace_ms = request->grace_ms,

@@ -128,7 +128,7 @@ void rp_journal_born(const struct rp_journal *j, const struct rp_init *init)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(LINE_MAX_BYTES);
     if (!rp_log_takes(j->log, RP_LOG_INFO)) return;
-    begin_line(&b, j, init->place->config->name, init->key,
+    begin_line(&b, j, init->store->config->name, init->key,
                init->txn_id != 0 ? RP_REASON_ROLLBACK : RP_REASON_ABANDONED);
     add_times(&b, init->created_at_ms, init->due_at_ms);
     add_ids(&b, init->mark_id, init->file_id, init->size_bytes);
@@ -181,19 +181,19 @@ static void write_move(const struct rp_journal *j, const char *store, const stru
 
 void rp_journal_batch(const struct rp_journal *j, const struct rp_sweep_batch *batch, const struct rp_run *run)
 {
-    const char *store = batch->place->config->name;
+    const char *store_name = batch->store->config->name;
     char id[RP_ID_TEXT];
     if (!rp_log_takes(j->log, RP_LOG_ERROR)) return;
     for (size_t i = 0; i < batch->marks.n; i++) {
         const struct rp_sweep_item *item = &batch->items[i];
         if (item->skipped)
-            write_skip(j, store, item);
+            write_skip(j, store_name, item);
         else
-            write_move(j, store, item);
+            write_move(j, store_name, item);
     }
     json_t *o = json_object();
     rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, run->id, id)));
-    rp_json_set(o, "store", json_string(store));
+    rp_json_set(o, "store", json_string(store_name));
     rp_json_set(o, "batch", json_integer((json_int_t)batch->marks.n));
     rp_json_set(o, "scanned", json_integer(run->figures.scanned));
     rp_json_set(o, "purged", json_integer(run->figures.purged));

@@ -63,7 +63,7 @@ int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *reques
         return rp_error_set(&r->error, RP_EINVAL, "give a grace or a time, not both");
     int code = rp_session_subject(&r->session, request->subject, &subject, &r->error);
     if (code < 0) return code;
-    if (subject.place == NULL && subject.file_id == 0)
+    if (subject.store == NULL && subject.file_id == 0)
         return rp_error_set(&r->error, RP_EINVAL, "name what to mark as STORE:KEY or as a file's id");
     struct rp_mark_request q = { .key = subject.key,
                                  .grace_ms = request->grace_ms != 0 ? request->grace_ms : -1,
@@ -71,13 +71,13 @@ int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *reques
                                  .reason = request->reason != NULL ? request->reason : "",
                                  .if_unreferenced = request->if_unreferenced != 0 };
     if (subject.file_id != 0)
-        code = rp_session_mark_file(&r->session, subject.file_id, &q, &subject.place, &answer, &r->error);
+        code = rp_session_mark_file(&r->session, subject.file_id, &q, &subject.store, &answer, &r->error);
     else
-        code = rp_mark_many(r->session.catalog, subject.place, &q, 1, r->session.actor, &answer, &r->error);
+        code = rp_mark_many(r->session.catalog, subject.store, &q, 1, r->session.actor, &answer, &r->error);
     if (code < 0) return code;
     r->error = answer.error;
     if (answer.what == RP_MARK_REFUSED) return answer.error.code;
-    rp_session_committed(&r->session, subject.place);
+    rp_session_committed(&r->session, subject.store);
     *out = (struct reprieve_mark){ .marked_at_ms = answer.marked_at_ms,
                                    .due_at_ms = answer.due_at_ms,
                                    .existed = answer.what == RP_MARK_SAME || answer.what == RP_MARK_EXTENDED };
@@ -85,58 +85,58 @@ int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *reques
     return 0;
 }
 
-static int find_mark(struct reprieve *r, const char *text, struct rp_arena *arena, struct rp_place **place,
+static int find_mark(struct reprieve *r, const char *text, struct rp_arena *arena, struct rp_store **store,
                      struct rp_mark *mark)
 {
     struct rp_subject subject;
     int code = rp_session_subject(&r->session, text, &subject, &r->error);
     if (code < 0) return code;
-    *place = subject.place;
-    if (subject.place != NULL)
-        return rp_reprieve_find(r->session.catalog, subject.place, subject.key, arena, mark, &r->error);
+    *store = subject.store;
+    if (subject.store != NULL)
+        return rp_reprieve_find(r->session.catalog, subject.store, subject.key, arena, mark, &r->error);
     struct rp_db *db = r->session.catalog->db;
     code = subject.file_id != 0 ? rp_file_mark(db, subject.file_id, arena, mark, &r->error)
                                 : rp_mark_get(db, subject.mark_id, arena, mark, &r->error);
-    for (size_t i = 0; i < r->session.config.n_stores && code == 0 && *place == NULL; i++) {
-        struct rp_place *candidate = NULL;
-        code = rp_session_place(&r->session, r->session.config.stores[i].name, &candidate, &r->error);
-        if (code == 0 && candidate->id == mark->place_id) *place = candidate;
+    for (size_t i = 0; i < r->session.config.n_stores && code == 0 && *store == NULL; i++) {
+        struct rp_store *candidate = NULL;
+        code = rp_session_store(&r->session, r->session.config.stores[i].name, &candidate, &r->error);
+        if (code == 0 && candidate->id == mark->store_id) *store = candidate;
     }
-    if (code == 0 && *place == NULL) return rp_error_set(&r->error, RP_ENOTFOUND, "the mark's store is not configured");
+    if (code == 0 && *store == NULL) return rp_error_set(&r->error, RP_ENOTFOUND, "the mark's store is not configured");
     return code;
 }
 
 int reprieve_restore(struct reprieve *r, const char *subject)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
-    struct rp_place *place = NULL;
+    struct rp_store *store = NULL;
     struct rp_mark mark;
     struct rp_reprieve_answer answer;
     rp_error_clear(&r->error);
-    int code = find_mark(r, subject, &arena, &place, &mark);
+    int code = find_mark(r, subject, &arena, &store, &mark);
     if (code < 0) return code;
-    code = rp_reprieve_many(r->session.catalog, place, &mark, 1, r->session.actor, &answer, &r->error);
+    code = rp_reprieve_many(r->session.catalog, store, &mark, 1, r->session.actor, &answer, &r->error);
     if (code < 0) return code;
     if (answer.what == RP_REPRIEVE_REFUSED) {
         r->error = answer.error;
         return answer.error.code;
     }
-    rp_session_committed(&r->session, place);
+    rp_session_committed(&r->session, store);
     return 0;
 }
 
 int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out)
 {
-    struct rp_place *places[RP_STORES_MAX];
+    struct rp_store *stores[RP_STORES_MAX];
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
     size_t n = 0;
     rp_error_clear(&r->error);
     if (result == NULL) return rp_error_set(&r->error, RP_ENOMEM, "out of memory");
-    int code = rp_session_places(&r->session, places, &n, &r->error);
+    int code = rp_session_stores(&r->session, stores, &n, &r->error);
     if (code < 0) return code;
     struct rp_sweeper sweeper = { .catalog = r->session.catalog,
-                                  .places = places,
-                                  .n_places = n,
+                                  .stores = stores,
+                                  .n_stores = n,
                                   .name = "all",
                                   .environment = r->session.config.environment,
                                   .worker = &r->session.worker,

@@ -89,21 +89,21 @@ int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *
     return rp_catalog_open(of->config.catalog_url, &catalog, &s->catalog, err);
 }
 
-static void close_store(struct rp_place *place)
+static void close_store(struct rp_store *store)
 {
-    if (!place->borrowed) {
-        rp_store_close(place->store);
-        rp_standing_free(place->standing);
+    if (!store->borrowed) {
+        rp_backend_close(store->backend);
+        rp_standing_free(store->standing);
     }
-    place->store = NULL;
-    place->standing = NULL;
+    store->backend = NULL;
+    store->standing = NULL;
 }
 
 void rp_session_close(struct rp_session *s)
 {
     for (size_t i = 0; i < s->config.n_stores; i++) {
-        rp_guard_free(s->places[i].guard);
-        close_store(&s->places[i]);
+        rp_guard_free(s->stores[i].guard);
+        close_store(&s->stores[i]);
     }
     rp_catalog_close(s->catalog);
     if (s->of == NULL) rp_log_close(s->log);
@@ -122,31 +122,31 @@ static int unknown_store(const struct rp_session *s, const char *name, struct rp
 }
 
 /* A directory's level is known without a canary, which a sweep need not write then. */
-static int open_directory(const struct rp_session *s, struct rp_place *place, struct rp_error *err)
+static int open_directory(const struct rp_session *s, struct rp_store *store, struct rp_error *err)
 {
     struct rp_probed probed = { 0 };
-    int r = rp_store_fs_open(place->config->path, s->config.file == NULL, &place->store, err);
-    if (r == 0) r = place->store->ops->probe(place->store, false, &probed, err);
+    int r = rp_fs_open(store->config->path, s->config.file == NULL, &store->backend, err);
+    if (r == 0) r = store->backend->ops->probe(store->backend, false, &probed, err);
     if (r < 0) return r;
-    place->level = probed.level;
-    place->standing = rp_standing_new(probed.level, true);
-    if (place->standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
-    return rp_standing_recall(s->catalog->db, place, err);
+    store->level = probed.level;
+    store->standing = rp_standing_new(probed.level, true);
+    if (store->standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    return rp_standing_recall(s->catalog->db, store, err);
 }
 
-static int open_bucket(const struct rp_session *s, struct rp_place *place, struct rp_error *err)
+static int open_bucket(const struct rp_session *s, struct rp_store *store, struct rp_error *err)
 {
-    const struct rp_store_config *c = place->config;
-    const struct rp_place *shared = s->of != NULL ? &s->of->places[c - s->config.stores] : NULL;
-    if (shared != NULL && shared->store != NULL) {
-        place->store = shared->store;
-        place->standing = shared->standing;
-        place->borrowed = true;
+    const struct rp_store_config *c = store->config;
+    const struct rp_store *shared = s->of != NULL ? &s->of->stores[c - s->config.stores] : NULL;
+    if (shared != NULL && shared->backend != NULL) {
+        store->backend = shared->backend;
+        store->standing = shared->standing;
+        store->borrowed = true;
         return 0;
     }
-    place->standing = rp_standing_new(RP_LEVEL_WINDOW, false);
-    if (place->standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
-    int r = rp_standing_recall(s->catalog->db, place, err); /* before it is open: keys may not be what they promise */
+    store->standing = rp_standing_new(RP_LEVEL_WINDOW, false);
+    if (store->standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    int r = rp_standing_recall(s->catalog->db, store, err); /* before it is open: keys may not be what they promise */
     struct rp_s3_options options = { .endpoint = c->endpoint,
                                      .region = strcmp(c->region, "auto") == 0 ? "" : c->region,
                                      .bucket = c->bucket,
@@ -158,16 +158,16 @@ static int open_bucket(const struct rp_session *s, struct rp_place *place, struc
                                      .ca_file = c->ca_file,
                                      .requests_per_second = c->requests_per_second_max,
                                      .timeout_ms = c->request_timeout_ms,
-                                     .write_once = rp_place_level(place) == RP_LEVEL_EXACT };
-    return r < 0 ? r : rp_store_s3_open(&options, &place->store, err);
+                                     .write_once = rp_store_level(store) == RP_LEVEL_EXACT };
+    return r < 0 ? r : rp_s3_open(&options, &store->backend, err);
 }
 
-static int open_place(struct rp_session *s, struct rp_place *place, const struct rp_store_config *config,
+static int open_store(struct rp_session *s, struct rp_store *store, const struct rp_store_config *config,
                       struct rp_error *err)
 {
-    struct rp_place_row row;
-    struct rp_place made = { .config = config, .environment = s->config.environment };
-    int r = rp_place_get(s->catalog, RP_PLACE_STORE, config->name, &row, err);
+    struct rp_store_row row;
+    struct rp_store made = { .config = config, .environment = s->config.environment };
+    int r = rp_store_get(s->catalog, RP_STORE_STORE, config->name, &row, err);
     if (r < 0) return rp_error_wrap(err, r, "open store '%s'", config->name);
     made.id = row.id;
     r = rp_config_is_s3(config) ? open_bucket(s, &made, &made.closed) : open_directory(s, &made, &made.closed);
@@ -177,48 +177,48 @@ static int open_place(struct rp_session *s, struct rp_place *place, const struct
         rp_error_wrap(&made.closed, r, "open store '%s'", config->name);
         *err = made.closed;
     }
-    *place = made;
+    *store = made;
     return r;
 }
 
-int rp_session_place(struct rp_session *s, const char *name, struct rp_place **out, struct rp_error *err)
+int rp_session_store(struct rp_session *s, const char *name, struct rp_store **out, struct rp_error *err)
 {
     const struct rp_store_config *config = rp_config_store(&s->config, name);
     if (config == NULL) return unknown_store(s, name, err);
-    struct rp_place *place = &s->places[config - s->config.stores];
-    int r = place->store == NULL ? open_place(s, place, config, err) : 0;
-    if (r == 0) *out = place;
+    struct rp_store *store = &s->stores[config - s->config.stores];
+    int r = store->backend == NULL ? open_store(s, store, config, err) : 0;
+    if (r == 0) *out = store;
     return r;
 }
 
-int rp_session_places(struct rp_session *s, struct rp_place **out, size_t *n, struct rp_error *err)
+int rp_session_stores(struct rp_session *s, struct rp_store **out, size_t *n, struct rp_error *err)
 {
     for (size_t i = 0; i < s->config.n_stores; i++) {
         struct rp_error why = { 0 };
-        int r = rp_session_place(s, s->config.stores[i].name, &out[i], &why);
+        int r = rp_session_store(s, s->config.stores[i].name, &out[i], &why);
         if (r == 0) continue;
-        if (s->places[i].closed.code == 0) { /* the catalog failed, not the store */
+        if (s->stores[i].closed.code == 0) { /* the catalog failed, not the store */
             *err = why;
             return r;
         }
-        out[i] = &s->places[i];
+        out[i] = &s->stores[i];
     }
     *n = s->config.n_stores;
     return 0;
 }
 
-const char *rp_session_place_name(const struct rp_session *s, int64_t place_id)
+const char *rp_session_store_name(const struct rp_session *s, int64_t store_id)
 {
     for (size_t i = 0; i < s->config.n_stores; i++)
-        if (s->places[i].store != NULL && s->places[i].id == place_id) return s->config.stores[i].name;
+        if (s->stores[i].backend != NULL && s->stores[i].id == store_id) return s->config.stores[i].name;
     return "?";
 }
 
-void rp_session_committed(struct rp_session *s, struct rp_place *place)
+void rp_session_committed(struct rp_session *s, struct rp_store *store)
 {
     struct rp_error ignored = { 0 };
-    if (place->config->mode != RP_MODE_OBSERVE)
-        (void)rp_owner_assert(s->catalog, place, s->config.environment, true, &ignored);
+    if (store->config->mode != RP_MODE_OBSERVE)
+        (void)rp_owner_assert(s->catalog, store, s->config.environment, true, &ignored);
 }
 
 struct rp_sweep_rules rp_session_sweep_rules(const struct rp_session *s)
@@ -256,9 +256,9 @@ int rp_session_subject(struct rp_session *s, const char *text, struct rp_subject
             err, "a subject is STORE:KEY (main:avatars/7.png) or the id of a mark or a file (mrk_..., fil_...)");
     }
     snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
-    struct rp_place *place;
-    int r = rp_session_place(s, name, &place, err);
+    struct rp_store *store;
+    int r = rp_session_store(s, name, &store, err);
     if (r == 0) r = rp_key_check(colon + 1, strlen(colon + 1), err);
-    if (r == 0) *out = (struct rp_subject){ .place = place, .key = colon + 1 };
+    if (r == 0) *out = (struct rp_subject){ .store = store, .key = colon + 1 };
     return r;
 }

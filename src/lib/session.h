@@ -10,8 +10,8 @@
 #include "catalog/catalog.h"
 #include "config/config.h"
 #include "core/mark.h"
-#include "core/place.h"
 #include "core/run.h"
+#include "core/store.h"
 #include "core/sweep.h"
 
 struct rp_session_options {
@@ -30,7 +30,7 @@ struct rp_session {
     struct rp_log *log;
     struct rp_worker worker;
     char actor[RP_ACTOR_MAX];
-    struct rp_place places[RP_STORES_MAX]; /* as config.stores; .store NULL: not open yet */
+    struct rp_store stores[RP_STORES_MAX]; /* as config.stores; .store NULL: not open yet */
     const struct rp_session *of;           /* beside another one, whose configuration and log these are; NULL: not */
 };
 
@@ -41,30 +41,30 @@ int rp_session_open(struct rp_session *session, const struct rp_session_options 
 int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *session, struct rp_error *err);
 void rp_session_close(struct rp_session *session); /* harmless on a zeroed one; also the RP_CLEANUP function */
 
-/* RP_ENOTFOUND names the stores that there are. The place is noted in the catalog if it is new. */
-int rp_session_place(struct rp_session *session, const char *name, struct rp_place **out, struct rp_error *err);
+/* RP_ENOTFOUND names the stores that there are. The store is noted in the catalog if it is new. */
+int rp_session_store(struct rp_session *session, const char *name, struct rp_store **out, struct rp_error *err);
 /* Every configured store; one that cannot be opened has no .store, and .closed says why. */
-int rp_session_places(struct rp_session *session, struct rp_place **out, size_t *n, struct rp_error *err);
-const char *rp_session_place_name(const struct rp_session *session,
-                                  int64_t place_id); /* "?" for a store no longer configured */
+int rp_session_stores(struct rp_session *session, struct rp_store **out, size_t *n, struct rp_error *err);
+const char *rp_session_store_name(const struct rp_session *session,
+                                  int64_t store_id); /* "?" for a store no longer configured */
 /* Something about this store was committed: raise the epoch if that was not done within the last minute. A store that is
  * not ours, or does not answer, is no concern here: the next sweep says so. */
-void rp_session_committed(struct rp_session *session, struct rp_place *place);
+void rp_session_committed(struct rp_session *session, struct rp_store *store);
 struct rp_sweep_rules rp_session_sweep_rules(const struct rp_session *session);
 int64_t rp_session_now_ms(const struct rp_session *session);
 
 /* A subject as people write it: STORE:KEY, or the id of a mark or a file. */
 struct rp_subject {
-    struct rp_place *place; /* STORE:KEY */
+    struct rp_store *store; /* STORE:KEY */
     const char *key;        /* borrowed from the text */
     int64_t mark_id;        /* 0: none */
     int64_t file_id;        /* 0: none */
 };
 int rp_session_subject(struct rp_session *session, const char *text, struct rp_subject *out, struct rp_error *err);
 
-/* Marks a file, and what belongs to it: the verb delete in the words of a mark. `place` takes the file's store. */
+/* Marks a file, and what belongs to it: the verb delete in the words of a mark. `store` takes the file's store. */
 int rp_session_mark_file(struct rp_session *session, int64_t file_id, const struct rp_mark_request *request,
-                         struct rp_place **place, struct rp_mark_answer *answer, struct rp_error *err);
+                         struct rp_store **store, struct rp_mark_answer *answer, struct rp_error *err);
 
 /* This process, as locks and leases name it: host/pid/start/boot; and whether such a one is certainly gone. */
 void rp_worker_self(struct rp_worker *out);

@@ -33,37 +33,37 @@ int rp_tallies_read(struct rp_db *db, struct rp_tallies **out, struct rp_error *
     return r;
 }
 
-static void add_tally(const struct rp_tallies *tallies, int64_t place_id, struct rp_store_facts *f)
+static void add_tally(const struct rp_tallies *tallies, int64_t store_id, struct rp_store_facts *f)
 {
     for (size_t i = 0; i < tallies->n; i++) {
         const struct rp_tally_row *row = &tallies->rows[i];
-        if (row->place_id != place_id) continue;
+        if (row->store_id != store_id) continue;
         if (row->state != RP_MARKED && row->state != RP_CHECKING && row->state != RP_PURGING) continue;
         f->waiting += row->marks;
         f->bytes += row->bytes;
     }
 }
 
-int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *config, struct rp_place *place,
+int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *config, struct rp_store *store,
                    const struct rp_error *why, const struct rp_tallies *tallies, int64_t now_ms,
                    struct rp_store_facts *out, struct rp_error *err)
 {
-    struct rp_store_facts f = { .config = config, .guarantee = "-", .owner = "-", .failed = place == NULL };
+    struct rp_store_facts f = { .config = config, .guarantee = "-", .owner = "-", .failed = store == NULL };
     struct rp_owner owner;
     struct rp_overdue due = { 0 };
     int r = 0;
-    if (place == NULL) {
+    if (store == NULL) {
         f.error = *why;
     } else {
-        f.guarantee = rp_level_name(rp_place_level(place));
-        f.probed_at_ms = rp_standing_probed_at_ms(place);
-        f.changed_at_ms = config->keys == RP_KEYS_WRITE_ONCE ? rp_standing_changed_at_ms(place) : 0;
+        f.guarantee = rp_level_name(rp_store_level(store));
+        f.probed_at_ms = rp_standing_probed_at_ms(store);
+        f.changed_at_ms = config->keys == RP_KEYS_WRITE_ONCE ? rp_standing_changed_at_ms(store) : 0;
         /* in mode observe the owner record is not even read */
-        if (config->mode != RP_MODE_OBSERVE) f.failed = rp_owner_look(catalog, place, &owner, &f.error) < 0;
+        if (config->mode != RP_MODE_OBSERVE) f.failed = rp_owner_look(catalog, store, &owner, &f.error) < 0;
         if (config->mode != RP_MODE_OBSERVE && !f.failed) f.owner = rp_ownership_text(owner.ownership);
-        r = rp_marks_overdue(catalog->db, place->id, now_ms, &due, err);
+        r = rp_marks_overdue(catalog->db, store->id, now_ms, &due, err);
         f.due = due.marks;
-        add_tally(tallies, place->id, &f);
+        add_tally(tallies, store->id, &f);
     }
     if (r == 0) *out = f;
     return r;

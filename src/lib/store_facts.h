@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "catalog/catalog.h"
-#include "core/place.h"
+#include "core/store.h"
 
 #include <jansson.h>
 
@@ -19,13 +19,13 @@ struct rp_store_facts {
     int64_t waiting, bytes, due;
 };
 
-/* How many marks each place has in each state; read once for all stores. */
+/* How many marks each store has in each state; read once for all stores. */
 struct rp_tallies;
 int rp_tallies_read(struct rp_db *db, struct rp_tallies **out, struct rp_error *err);
 void rp_tallies_freep(struct rp_tallies **tallies);
 
-/* `place` NULL: it could not be opened, and `why` says so. Returns negative only if the catalog failed. */
-int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *config, struct rp_place *place,
+/* `store` NULL: it could not be opened, and `why` says so. Returns negative only if the catalog failed. */
+int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *config, struct rp_store *store,
                    const struct rp_error *why, const struct rp_tallies *tallies, int64_t now_ms,
                    struct rp_store_facts *out, struct rp_error *err);
 json_t *rp_store_facts_json(const struct rp_store_facts *facts);

@@ -8,18 +8,18 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 struct fault {
-    struct rp_store base;
-    struct rp_store *inner;
-    struct rp_store_fault ask;
-    struct rp_store_ops ops; /* without the slots that the wrapped one lacks */
+    struct rp_backend base;
+    struct rp_backend *inner;
+    struct rp_backend_fault ask;
+    struct rp_backend_ops ops; /* without the slots that the wrapped one lacks */
 };
 
-static struct fault *of(struct rp_store *store)
+static struct fault *of(struct rp_backend *backend)
 {
-    return (struct fault *)(void *)store;
+    return (struct fault *)(void *)backend;
 }
 
 static int before(struct fault *f, const char *call, const char *key, struct rp_error *err)
@@ -32,14 +32,14 @@ static int after(struct fault *f, const char *call, const char *key, struct rp_e
     return f->ask.after ? f->ask.after(f->ask.ctx, call, key, err) : 0;
 }
 
-static void fault_close(struct rp_store *store)
+static void fault_close(struct rp_backend *backend)
 {
-    free(of(store));
+    free(of(backend));
 }
 
-static int fault_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err)
+static int fault_probe(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     struct rp_probed found = { 0 };
     int r = before(f, "probe", NULL, err);
     if (r < 0 || (r = f->inner->ops->probe(f->inner, may_write, &found, err)) < 0) return r;
@@ -48,10 +48,10 @@ static int fault_probe(struct rp_store *store, bool may_write, struct rp_probed 
     return 0;
 }
 
-static int fault_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
-                     int flags, struct rp_identity *out, struct rp_error *err)
+static int fault_put(struct rp_backend *backend, const char *key, const struct rp_source *from,
+                     const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     struct rp_identity made;
     if (flags & RP_PUT_OVER) made = *out;
     int r = before(f, "put", key, err);
@@ -61,10 +61,10 @@ static int fault_put(struct rp_store *store, const char *key, const struct rp_so
     return 0;
 }
 
-static int fault_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+static int fault_get(struct rp_backend *backend, const char *key, const struct rp_sink *to, struct rp_arena *arena,
                      struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     struct rp_meta got = { 0 };
     struct rp_identity found;
     int r = before(f, "get", key, err);
@@ -75,19 +75,19 @@ static int fault_get(struct rp_store *store, const char *key, const struct rp_si
     return 0;
 }
 
-static int fault_list(struct rp_store *store, const char *prefix, const char *from, rp_entry_fn *fn, void *ctx,
+static int fault_list(struct rp_backend *backend, const char *prefix, const char *from, rp_entry_fn *fn, void *ctx,
                       struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     int r = before(f, "list", prefix, err);
     if (r < 0 || (r = f->inner->ops->list(f->inner, prefix, from, fn, ctx, err)) < 0) return r;
     return after(f, "list", prefix, err);
 }
 
-static int fault_copy(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+static int fault_copy(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                       struct rp_identity *out, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     struct rp_identity made;
     int r = before(f, "copy", from, err);
     if (r < 0 || (r = f->inner->ops->copy(f->inner, from, expected, to, &made, err)) < 0) return r;
@@ -96,10 +96,10 @@ static int fault_copy(struct rp_store *store, const char *from, const struct rp_
     return 0;
 }
 
-static int fault_annotate(struct rp_store *store, const char *key, struct rp_identity *identity,
+static int fault_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,
                           const struct rp_pair *changes, size_t n, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     struct rp_identity now = *identity;
     int r = before(f, "annotate", key, err);
     if (r < 0 || (r = f->inner->ops->annotate(f->inner, key, &now, changes, n, err)) < 0) return r;
@@ -108,9 +108,9 @@ static int fault_annotate(struct rp_store *store, const char *key, struct rp_ide
     return 0;
 }
 
-static int fault_now_ms(struct rp_store *store, int64_t *out, struct rp_error *err)
+static int fault_now_ms(struct rp_backend *backend, int64_t *out, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     int64_t now = 0;
     int r = before(f, "now_ms", NULL, err);
     if (r < 0) return r;
@@ -123,31 +123,31 @@ static int fault_now_ms(struct rp_store *store, int64_t *out, struct rp_error *e
     return 0;
 }
 
-static void fault_interrupt(struct rp_store *store)
+static void fault_interrupt(struct rp_backend *backend)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     f->inner->ops->interrupt(f->inner);
 }
 
-static int fault_presign(struct rp_store *store, const struct rp_presign *what, struct rp_arena *arena,
+static int fault_presign(struct rp_backend *backend, const struct rp_presign *what, struct rp_arena *arena,
                          struct rp_presigned *out, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     return f->inner->ops->presign(f->inner, what, arena, out, err); /* no I/O: nothing that could fail */
 }
 
-static int fault_list_partial(struct rp_store *store, const char *prefix, rp_partial_fn *fn, void *ctx,
+static int fault_list_partial(struct rp_backend *backend, const char *prefix, rp_partial_fn *fn, void *ctx,
                               struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     int r = before(f, "list_partial", prefix, err);
     if (r < 0 || (r = f->inner->ops->list_partial(f->inner, prefix, fn, ctx, err)) < 0) return r;
     return after(f, "list_partial", prefix, err);
 }
 
-static int fault_abort_partial(struct rp_store *store, const char *key, const char *upload, struct rp_error *err)
+static int fault_abort_partial(struct rp_backend *backend, const char *key, const char *upload, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     int r = before(f, "abort_partial", key, err);
     if (r < 0 || (r = f->inner->ops->abort_partial(f->inner, key, upload, err)) < 0) return r;
     return after(f, "abort_partial", key, err);
@@ -164,9 +164,9 @@ static void doubt(struct rp_item *items, size_t n)
         if (items[i].outcome != RP_OUT_NONE) items[i].outcome = RP_OUT_UNKNOWN;
 }
 
-static int fault_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+static int fault_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     int r = before(f, "stat", only_key(items, n), err);
     if (r < 0 || (r = f->inner->ops->stat(f->inner, items, n, err)) < 0) return r;
     if ((r = after(f, "stat", only_key(items, n), err)) < 0) doubt(items, n);
@@ -205,9 +205,9 @@ static void give_back(struct fault *f, struct rp_item *items, const struct rp_it
     }
 }
 
-static int fault_remove(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+static int fault_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     int r = before(f, "remove", NULL, err);
     if (r < 0) return r;
     RP_CLEANUP(rp_freep) size_t *through = calloc(n + 1, sizeof *through);
@@ -236,13 +236,13 @@ struct reader {
     char key[RP_KEY_MAX + 1];
 };
 
-static int fault_put_open(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
+static int fault_put_open(struct rp_backend *backend, const char *key, const struct rp_meta *meta, int flags,
                           struct rp_object_writer **out, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     RP_CLEANUP(rp_freep) struct writer *w = calloc(1, sizeof *w);
     if (!w) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
-    *w = (struct writer){ .base.store = store, .flags = flags };
+    *w = (struct writer){ .base.backend = backend, .flags = flags };
     snprintf(w->key, sizeof w->key, "%s", key);
     int r = before(f, "put_open", key, err);
     if (r < 0 || (r = f->inner->ops->put_open(f->inner, key, meta, flags, &w->inner, err)) < 0) return r;
@@ -257,7 +257,7 @@ static int fault_put_open(struct rp_store *store, const char *key, const struct 
 
 static int fault_put_write(struct rp_object_writer *writer, const void *bytes, size_t n, struct rp_error *err)
 {
-    struct fault *f = of(writer->store);
+    struct fault *f = of(writer->backend);
     struct writer *w = (struct writer *)(void *)writer;
     int r = before(f, "put_write", w->key, err);
     if (r < 0 || (r = f->inner->ops->put_write(w->inner, bytes, n, err)) < 0) return r;
@@ -266,7 +266,7 @@ static int fault_put_write(struct rp_object_writer *writer, const void *bytes, s
 
 static int fault_put_commit(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err)
 {
-    struct fault *f = of(writer->store);
+    struct fault *f = of(writer->backend);
     RP_CLEANUP(rp_freep) struct writer *w = (struct writer *)(void *)writer;
     struct rp_identity made;
     if (w->flags & RP_PUT_OVER) made = *out;
@@ -283,20 +283,20 @@ static int fault_put_commit(struct rp_object_writer *writer, struct rp_identity 
 
 static void fault_put_abort(struct rp_object_writer *writer)
 {
-    struct fault *f = of(writer->store);
+    struct fault *f = of(writer->backend);
     f->inner->ops->put_abort(((struct writer *)(void *)writer)->inner);
     free(writer);
 }
 
-static int fault_get_open(struct rp_store *store, const char *key, struct rp_arena *arena, struct rp_meta *meta,
+static int fault_get_open(struct rp_backend *backend, const char *key, struct rp_arena *arena, struct rp_meta *meta,
                           struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err)
 {
-    struct fault *f = of(store);
+    struct fault *f = of(backend);
     struct rp_meta got = { 0 };
     struct rp_identity found;
     RP_CLEANUP(rp_freep) struct reader *r = calloc(1, sizeof *r);
     if (!r) return rp_error_set(err, RP_ENOMEM, "no memory to read an object");
-    *r = (struct reader){ .base.store = store };
+    *r = (struct reader){ .base.backend = backend };
     snprintf(r->key, sizeof r->key, "%s", key);
     int code = before(f, "get_open", key, err);
     if (code == 0) code = f->inner->ops->get_open(f->inner, key, arena, meta ? &got : NULL, &found, &r->inner, err);
@@ -314,7 +314,7 @@ static int fault_get_open(struct rp_store *store, const char *key, struct rp_are
 
 static int64_t fault_get_read(struct rp_object_reader *reader, int64_t offset, void *to, size_t n, struct rp_error *err)
 {
-    struct fault *f = of(reader->store);
+    struct fault *f = of(reader->backend);
     struct reader *r = (struct reader *)(void *)reader;
     int code = before(f, "get_read", r->key, err);
     if (code < 0) return code;
@@ -325,12 +325,12 @@ static int64_t fault_get_read(struct rp_object_reader *reader, int64_t offset, v
 
 static void fault_get_close(struct rp_object_reader *reader)
 {
-    struct fault *f = of(reader->store);
+    struct fault *f = of(reader->backend);
     f->inner->ops->get_close(((struct reader *)(void *)reader)->inner);
     free(reader);
 }
 
-static const struct rp_store_ops fault_ops = {
+static const struct rp_backend_ops fault_ops = {
     .type = "fault",
     .close = fault_close,
     .probe = fault_probe,
@@ -355,9 +355,9 @@ static const struct rp_store_ops fault_ops = {
     .interrupt = fault_interrupt,
 };
 
-static struct rp_store_ops ops_around(const struct rp_store *inner)
+static struct rp_backend_ops ops_around(const struct rp_backend *inner)
 {
-    struct rp_store_ops ops = fault_ops;
+    struct rp_backend_ops ops = fault_ops;
     if (!inner->ops->put_open) {
         ops.put_open = NULL, ops.put_write = NULL, ops.put_commit = NULL, ops.put_abort = NULL;
         ops.get_open = NULL, ops.get_read = NULL, ops.get_close = NULL;
@@ -369,8 +369,8 @@ static struct rp_store_ops ops_around(const struct rp_store *inner)
     return ops;
 }
 
-int rp_store_fault_wrap(struct rp_store *inner, const struct rp_store_fault *fault, struct rp_store **out,
-                        struct rp_error *err)
+int rp_backend_fault_wrap(struct rp_backend *inner, const struct rp_backend_fault *fault, struct rp_backend **out,
+                          struct rp_error *err)
 {
     RP_ASSERT(inner && fault);
     struct fault *f = calloc(1, sizeof *f);

@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "store/backend.h"
 #include "store/meta.h"
-#include "store/store.h"
 #include "store/whole.h"
 
 #define OBJECT_MAX_BYTES ((size_t)64 << 20)
@@ -29,16 +29,16 @@ struct object {
 };
 
 struct memory {
-    struct rp_store base;
+    struct rp_backend base;
     pthread_mutex_t lock;
     struct object **objects; /* by key */
     size_t n, cap;
     uint64_t serial;
 };
 
-static struct memory *of(struct rp_store *store)
+static struct memory *of(struct rp_backend *backend)
 {
-    return (struct memory *)(void *)store;
+    return (struct memory *)(void *)backend;
 }
 
 static void object_free(struct object *o)
@@ -91,9 +91,9 @@ static struct object *find(const struct memory *m, const char *key)
     return i < m->n && strcmp(m->objects[i]->key, key) == 0 ? m->objects[i] : NULL;
 }
 
-static void memory_close(struct rp_store *store)
+static void memory_close(struct rp_backend *backend)
 {
-    struct memory *m = of(store);
+    struct memory *m = of(backend);
     for (size_t i = 0; i < m->n; i++)
         object_free(m->objects[i]);
     free(m->objects);
@@ -101,9 +101,9 @@ static void memory_close(struct rp_store *store)
     free(m);
 }
 
-static int memory_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err)
+static int memory_probe(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
-    (void)store, (void)may_write, (void)err;
+    (void)backend, (void)may_write, (void)err;
     *out = (struct rp_probed){ .level = RP_LEVEL_EXACT };
     return 0;
 }
@@ -187,17 +187,17 @@ static bool is_taken(struct memory *m, const char *key)
     return find(m, key) != NULL;
 }
 
-static int memory_put_open(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
+static int memory_put_open(struct rp_backend *backend, const char *key, const struct rp_meta *meta, int flags,
                            struct rp_object_writer **out, struct rp_error *err)
 {
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
-    if ((flags & RP_PUT_NEW) && is_taken(of(store), key))
+    if ((flags & RP_PUT_NEW) && is_taken(of(backend), key))
         return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
-    if ((flags & RP_PUT_OVER) && !is_taken(of(store), key)) return not_found(key, err);
+    if ((flags & RP_PUT_OVER) && !is_taken(of(backend), key)) return not_found(key, err);
     RP_CLEANUP(rp_freep) struct writer *w = calloc(1, sizeof *w);
     if (!w) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
-    *w = (struct writer){ .base.store = store, .flags = flags };
+    *w = (struct writer){ .base.backend = backend, .flags = flags };
     if ((r = object_new(key, meta, &w->object, err)) < 0) return r;
     *out = &w->base;
     w = NULL;
@@ -212,7 +212,7 @@ static int memory_put_write(struct rp_object_writer *writer, const void *bytes, 
 
 static int memory_put_commit(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err)
 {
-    struct memory *m = of(writer->store);
+    struct memory *m = of(writer->backend);
     int flags = ((struct writer *)(void *)writer)->flags;
     return place(m, writer_end(writer), flags, out, err);
 }
@@ -227,7 +227,7 @@ struct reader {
     struct object *object;
 };
 
-static int memory_get_open(struct rp_store *store, const char *key, struct rp_arena *arena, struct rp_meta *meta,
+static int memory_get_open(struct rp_backend *backend, const char *key, struct rp_arena *arena, struct rp_meta *meta,
                            struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err)
 {
     struct rp_meta got = { 0 };
@@ -235,14 +235,14 @@ static int memory_get_open(struct rp_store *store, const char *key, struct rp_ar
     if (r < 0) return r;
     RP_CLEANUP(rp_freep) struct reader *reader = calloc(1, sizeof *reader);
     if (!reader) return rp_error_set(err, RP_ENOMEM, "no memory to read an object");
-    LOCKED(of(store));
-    struct object *o = find(of(store), key);
+    LOCKED(of(backend));
+    struct object *o = find(of(backend), key);
     if (!o) return not_found(key, err);
     if (meta && (r = rp_meta_copy(arena, &o->meta, &got, err)) < 0) return r;
     if (meta) *meta = got;
     if (identity) *identity = o->identity;
     o->readers++;
-    *reader = (struct reader){ .base.store = store, .object = o };
+    *reader = (struct reader){ .base.backend = backend, .object = o };
     *out = &reader->base;
     reader = NULL;
     return 0;
@@ -263,7 +263,7 @@ static int64_t memory_get_read(struct rp_object_reader *reader, int64_t offset, 
 static void memory_get_close(struct rp_object_reader *reader)
 {
     struct object *o = ((struct reader *)(void *)reader)->object;
-    LOCKED(of(reader->store));
+    LOCKED(of(reader->backend));
     free(reader);
     if (--o->readers == 0 && o->hidden) object_free(o);
 }
@@ -275,12 +275,12 @@ static int check_keys(const struct rp_item *items, size_t n, struct rp_error *er
     return 0;
 }
 
-static int memory_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+static int memory_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
     if (check_keys(items, n, err) < 0) return RP_EINVAL;
-    LOCKED(of(store));
+    LOCKED(of(backend));
     for (size_t i = 0; i < n; i++) {
-        const struct object *o = find(of(store), items[i].key);
+        const struct object *o = find(of(backend), items[i].key);
         items[i].note[0] = '\0';
         items[i].outcome = o ? RP_OUT_FOUND : RP_OUT_GONE;
         if (o) items[i].identity = o->identity;
@@ -304,12 +304,12 @@ static void remove_one(struct memory *m, struct rp_item *item)
     }
 }
 
-static int memory_remove(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+static int memory_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
     if (check_keys(items, n, err) < 0) return RP_EINVAL;
-    LOCKED(of(store));
+    LOCKED(of(backend));
     for (size_t i = 0; i < n; i++)
-        remove_one(of(store), &items[i]);
+        remove_one(of(backend), &items[i]);
     return 0;
 }
 
@@ -330,7 +330,7 @@ static bool next_entry(struct memory *m, const char *prefix, char cursor[RP_KEY_
     return true;
 }
 
-static int memory_list(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
+static int memory_list(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                        struct rp_error *err)
 {
     if (!prefix) prefix = "";
@@ -341,22 +341,22 @@ static int memory_list(struct rp_store *store, const char *prefix, const char *a
     bool inclusive = strcmp(after, prefix) < 0;
     snprintf(cursor, sizeof cursor, "%s", inclusive ? prefix : after);
     struct rp_entry entry = { .key = cursor };
-    while (next_entry(of(store), prefix, cursor, &inclusive, &entry.identity)) {
+    while (next_entry(of(backend), prefix, cursor, &inclusive, &entry.identity)) {
         int r = fn(ctx, &entry, err);
         if (r != 0) return r < 0 ? r : 0;
     }
     return 0;
 }
 
-static int memory_copy(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+static int memory_copy(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                        struct rp_identity *out, struct rp_error *err)
 {
     int r = rp_key_check(from, strlen(from), err);
     if (r < 0 || (r = rp_key_check(to, strlen(to), err)) < 0) return r;
     RP_CLEANUP(object_freep) struct object *copy = NULL;
     {
-        LOCKED(of(store));
-        const struct object *o = find(of(store), from);
+        LOCKED(of(backend));
+        const struct object *o = find(of(backend), from);
         if (!o) return not_found(from, err);
         if (!rp_identity_equal(&o->identity, expected)) return rp_error_set(err, RP_ECHANGED, "'%s' has changed", from);
         if ((r = object_new(to, &o->meta, &copy, err)) < 0) return r;
@@ -365,16 +365,16 @@ static int memory_copy(struct rp_store *store, const char *from, const struct rp
     }
     struct object *given = copy;
     copy = NULL;
-    return place(of(store), given, RP_PUT_NEW, out, err);
+    return place(of(backend), given, RP_PUT_NEW, out, err);
 }
 
-static int memory_annotate(struct rp_store *store, const char *key, struct rp_identity *identity,
+static int memory_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,
                            const struct rp_pair *changes, size_t n, struct rp_error *err)
 {
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0) return r;
-    LOCKED(of(store));
-    struct object *o = find(of(store), key);
+    LOCKED(of(backend));
+    struct object *o = find(of(backend), key);
     if (!o) return not_found(key, err);
     if (!rp_identity_equal(&o->identity, identity)) return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
@@ -389,12 +389,12 @@ static int memory_annotate(struct rp_store *store, const char *key, struct rp_id
     return 0;
 }
 
-static const struct rp_store_ops memory_ops = {
+static const struct rp_backend_ops memory_ops = {
     .type = "memory",
     .close = memory_close,
     .probe = memory_probe,
-    .put = rp_store_put_whole,
-    .get = rp_store_get_whole,
+    .put = rp_backend_put_whole,
+    .get = rp_backend_get_whole,
     .stat = memory_stat,
     .list = memory_list,
     .remove = memory_remove,
@@ -409,7 +409,7 @@ static const struct rp_store_ops memory_ops = {
     .get_close = memory_get_close,
 };
 
-int rp_store_memory_open(struct rp_store **out, struct rp_error *err)
+int rp_memory_open(struct rp_backend **out, struct rp_error *err)
 {
     struct memory *m = calloc(1, sizeof *m);
     if (!m) return rp_error_set(err, RP_ENOMEM, "no memory for a store");

@@ -7,7 +7,7 @@
 #ifndef RP_STORE_META_H
 #define RP_STORE_META_H
 
-#include "store/store.h"
+#include "store/backend.h"
 
 struct rp_buf;
 

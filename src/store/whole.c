@@ -10,38 +10,38 @@
 
 #define CHUNK_BYTES ((size_t)128 << 10)
 
-static int take_all(struct rp_store *store, struct rp_object_writer *writer, const struct rp_source *from, char *chunk,
-                    struct rp_error *err)
+static int take_all(struct rp_backend *backend, struct rp_object_writer *writer, const struct rp_source *from,
+                    char *chunk, struct rp_error *err)
 {
     for (;;) {
         int64_t n = from->read(from->ctx, chunk, CHUNK_BYTES, err);
         if (n <= 0) return (int)n;
         RP_ASSERT((size_t)n <= CHUNK_BYTES);
-        int r = store->ops->put_write(writer, chunk, (size_t)n, err);
+        int r = backend->ops->put_write(writer, chunk, (size_t)n, err);
         if (r < 0) return r;
     }
 }
 
-int rp_store_put_whole(struct rp_store *store, const char *key, const struct rp_source *from,
-                       const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err)
+int rp_backend_put_whole(struct rp_backend *backend, const char *key, const struct rp_source *from,
+                         const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err)
 {
     struct rp_object_writer *writer = NULL;
     RP_CLEANUP(rp_freep) char *chunk = malloc(CHUNK_BYTES);
     if (!chunk) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
-    int r = store->ops->put_open(store, key, meta, flags, &writer, err);
+    int r = backend->ops->put_open(backend, key, meta, flags, &writer, err);
     if (r < 0) return r;
-    if ((r = take_all(store, writer, from, chunk, err)) == 0) return store->ops->put_commit(writer, out, err);
-    store->ops->put_abort(writer);
+    if ((r = take_all(backend, writer, from, chunk, err)) == 0) return backend->ops->put_commit(writer, out, err);
+    backend->ops->put_abort(writer);
     return r;
 }
 
-static int give_all(struct rp_store *store, struct rp_object_reader *reader, const struct rp_sink *to,
+static int give_all(struct rp_backend *backend, struct rp_object_reader *reader, const struct rp_sink *to,
                     struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) char *chunk = malloc(CHUNK_BYTES);
     if (!chunk) return rp_error_set(err, RP_ENOMEM, "no memory to read an object");
     for (int64_t at = 0;;) {
-        int64_t n = store->ops->get_read(reader, at, chunk, CHUNK_BYTES, err);
+        int64_t n = backend->ops->get_read(reader, at, chunk, CHUNK_BYTES, err);
         if (n <= 0) return (int)n;
         int r = to->write(to->ctx, chunk, (size_t)n, err);
         if (r < 0) return r;
@@ -49,16 +49,16 @@ static int give_all(struct rp_store *store, struct rp_object_reader *reader, con
     }
 }
 
-int rp_store_get_whole(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
-                       struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
+int rp_backend_get_whole(struct rp_backend *backend, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+                         struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
 {
     struct rp_object_reader *reader = NULL;
     struct rp_meta loaded = { 0 };
     struct rp_identity found;
-    int r = store->ops->get_open(store, key, arena, meta ? &loaded : NULL, &found, &reader, err);
+    int r = backend->ops->get_open(backend, key, arena, meta ? &loaded : NULL, &found, &reader, err);
     if (r < 0) return r;
-    if (to) r = give_all(store, reader, to, err);
-    store->ops->get_close(reader);
+    if (to) r = give_all(backend, reader, to, err);
+    backend->ops->get_close(reader);
     if (r < 0) return r;
     if (meta) *meta = loaded;
     if (identity) *identity = found;

@@ -3,11 +3,11 @@
 #ifndef RP_STORE_WHOLE_H
 #define RP_STORE_WHOLE_H
 
-#include "store/store.h"
+#include "store/backend.h"
 
-int rp_store_put_whole(struct rp_store *store, const char *key, const struct rp_source *from,
-                       const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err);
-int rp_store_get_whole(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
-                       struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err);
+int rp_backend_put_whole(struct rp_backend *backend, const char *key, const struct rp_source *from,
+                         const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err);
+int rp_backend_get_whole(struct rp_backend *backend, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+                         struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err);
 
 #endif

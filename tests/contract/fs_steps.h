@@ -25,7 +25,7 @@
 static struct rp_error error;
 
 struct fixture {
-    struct rp_store *store;
+    struct rp_backend *backend;
     char dir[64]; /* holds root/ and outside/ */
     char root[80];
 };
@@ -36,14 +36,14 @@ static inline int open_fixture(void **state)
     *state = f;
     tree_make(f->dir, sizeof f->dir, "/tmp");
     snprintf(f->root, sizeof f->root, "%s/root", f->dir);
-    ok(rp_store_fs_open(f->root, true, &f->store, &error));
+    ok(rp_fs_open(f->root, true, &f->backend, &error));
     return 0;
 }
 
 static inline int close_fixture(void **state)
 {
     struct fixture *f = *state;
-    rp_store_close(f->store);
+    rp_backend_close(f->backend);
     tree_remove(f->dir);
     free(f);
     return 0;
@@ -129,7 +129,7 @@ static const struct rp_pair old_pair = { "which", "old" }, new_pair = { "which",
 static const struct rp_meta old_meta = { .user = &old_pair, .n_user = 1 },
                             new_meta = { .user = &new_pair, .n_user = 1 };
 
-static inline struct rp_identity put_meta(struct rp_store *s, const char *key, const char *text,
+static inline struct rp_identity put_meta(struct rp_backend *s, const char *key, const char *text,
                                           const struct rp_meta *meta)
 {
     struct rp_identity id;
@@ -137,7 +137,7 @@ static inline struct rp_identity put_meta(struct rp_store *s, const char *key, c
     return id;
 }
 
-static inline void expect_meta(struct rp_store *s, const char *key, const char *value)
+static inline void expect_meta(struct rp_backend *s, const char *key, const char *value)
 {
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta meta = { 0 };
@@ -164,8 +164,8 @@ static inline void intrude(void *ctx, const char *point)
 
 static inline void hook(struct fixture *f, struct intruder *i)
 {
-    rp_fs_of(f->store)->hook = i ? intrude : NULL;
-    rp_fs_of(f->store)->hook_ctx = i;
+    rp_fs_of(f->backend)->hook = i ? intrude : NULL;
+    rp_fs_of(f->backend)->hook_ctx = i;
 }
 
 #endif

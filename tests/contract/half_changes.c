@@ -123,14 +123,14 @@ static int change_holds(struct asking *a, struct rp_error *e)
         .scope = RP_SCOPE_TENANT, .tenant_id = a->tenant_id, .tenant = "acme", .reason = a->name, .actor = "tester"
     };
     struct rp_hold_answer answer;
-    return rp_hold_place(a->catalog, &request, &a->arena, &answer, e);
+    return rp_hold_put(a->catalog, &request, &a->arena, &answer, e);
 }
 
 void half_pause(struct asking *a)
 {
     struct rp_hold_request request = { .scope = RP_SCOPE_EVERYTHING, .reason = "pause", .actor = "tester" };
     struct rp_hold_answer answer;
-    ok(rp_hold_place(a->w.catalog, &request, &a->w.arena, &answer, &err));
+    ok(rp_hold_put(a->w.catalog, &request, &a->w.arena, &answer, &err));
 }
 
 static int resume(struct asking *a, struct rp_error *e)
@@ -172,7 +172,7 @@ static void annotate(struct asking *a)
 static int import_marks(struct asking *a, struct rp_error *e)
 {
     RP_CLEANUP(rp_import_end)
-    struct rp_import import = { .place = &a->w.place, .prefix = a->name, .actor = "tester", .limit = 0 };
+    struct rp_import import = { .store = &a->w.store, .prefix = a->name, .actor = "tester", .limit = 0 };
     int r = rp_import_begin(&import, e);
     if (r == 0) r = 1;
     while (r == 1)
@@ -184,7 +184,7 @@ static int import_marks(struct asking *a, struct rp_error *e)
 static int note_changed_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
 {
     struct asking *a = ctx;
-    return rp_standing_note_changed(tx, &a->w.place, a->name, "tester", e);
+    return rp_standing_note_changed(tx, &a->w.store, a->name, "tester", e);
 }
 
 static void forget_changed(struct asking *a)
@@ -213,8 +213,8 @@ static int erase_details(struct asking *a, struct rp_error *e)
 
 static int note_store(struct asking *a, struct rp_error *e)
 {
-    struct rp_place_row row;
-    int r = rp_place_get(a->catalog, RP_PLACE_STORE, a->name, &row, e);
+    struct rp_store_row row;
+    int r = rp_store_get(a->catalog, RP_STORE_STORE, a->name, &row, e);
     return r < 0 ? r : say(a, "%s", strcmp(row.name, a->name) == 0 ? "noted" : row.name);
 }
 
@@ -274,7 +274,7 @@ static void two_confirms(struct asking *a)
     for (size_t i = 0; i < 2; i++) {
         struct rp_file file = uploads_file(w, ids[i]);
         uploads_put(w, ids[i], "bytes");
-        ok(rp_file_see(&file, &w->place, NULL, &a->files[i].seen, &err));
+        ok(rp_file_see(&file, &w->store, NULL, &a->files[i].seen, &err));
     }
 }
 
@@ -289,7 +289,7 @@ static void child_and_parent(struct asking *a)
     for (size_t i = 0; i < 2; i++) {
         struct rp_file file = uploads_file(w, a->files[i].file_id);
         uploads_put(w, file.id, "bytes");
-        ok(rp_file_see(&file, &w->place, NULL, &a->files[i].seen, &err));
+        ok(rp_file_see(&file, &w->store, NULL, &a->files[i].seen, &err));
     }
 }
 
@@ -393,7 +393,7 @@ static int mark_two(struct asking *a, struct rp_error *e)
         snprintf(names[i], sizeof names[i], "%s of %s", i == 0 ? "one" : "two", a->name);
         requests[i] = (struct rp_mark_request){ .key = names[i], .grace_ms = -1, .at_ms = -1, .reason = "why" };
     }
-    int r = rp_mark_many(a->catalog, &a->w.place, requests, 2, "tester", answers, e);
+    int r = rp_mark_many(a->catalog, &a->w.store, requests, 2, "tester", answers, e);
     for (size_t i = 0; r == 0 && i < 2; i++)
         if (answers[i].what != RP_MARK_CREATED) r = rp_error_set(e, RP_EFAILED, "%s", answers[i].error.text);
     return r;
@@ -414,9 +414,9 @@ static int restore_two(struct asking *a, struct rp_error *e)
     int r = 0;
     for (size_t i = 0; r == 0 && i < 2; i++) {
         snprintf(name, sizeof name, "%s of %s", i == 0 ? "one" : "two", a->name);
-        r = rp_reprieve_find(a->catalog, &a->w.place, name, &a->arena, &marks[i], e);
+        r = rp_reprieve_find(a->catalog, &a->w.store, name, &a->arena, &marks[i], e);
     }
-    if (r == 0) r = rp_reprieve_many(a->catalog, &a->w.place, marks, 2, "tester", answers, e);
+    if (r == 0) r = rp_reprieve_many(a->catalog, &a->w.store, marks, 2, "tester", answers, e);
     for (size_t i = 0; r == 0 && i < 2; i++)
         if (answers[i].what == RP_REPRIEVE_REFUSED) r = rp_error_set(e, RP_EFAILED, "%s", answers[i].error.text);
     return r;
@@ -460,7 +460,7 @@ static int return_it(struct asking *a, struct rp_error *e)
     struct rp_mark mark;
     struct rp_reprieve_answer answer;
     int r = rp_mark_get(a->catalog->db, a->mark_id, &a->arena, &mark, e);
-    if (r == 0) r = rp_reprieve_many(a->catalog, &a->w.place, &mark, 1, "tester", &answer, e);
+    if (r == 0) r = rp_reprieve_many(a->catalog, &a->w.store, &mark, 1, "tester", &answer, e);
     if (r == 0 && answer.what == RP_REPRIEVE_REFUSED) r = rp_error_set(e, answer.error.code, "%s", answer.error.text);
     return r;
 }

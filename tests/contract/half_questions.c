@@ -31,14 +31,14 @@ static int tell_line(void *ctx, const struct rp_story_line *line, struct rp_erro
 static int explain(struct asking *a, struct rp_error *e)
 {
     struct rp_story_end end;
-    int r = rp_explain(a->catalog, &a->w.place, "held/a", &a->arena, tell_line, a, &end, e);
+    int r = rp_explain(a->catalog, &a->w.store, "held/a", &a->arena, tell_line, a, &end, e);
     return r < 0 ? r : say(a, "%d %d %d %.30s", end.object, end.has_mark, end.held, end.words);
 }
 
 static int list_marks(struct asking *a, struct rp_error *e)
 {
     struct rp_list_filter filters[] = { { .due_before_ms = -1 },
-                                        { .place_id = a->w.place.id, .due_before_ms = -1, .reason = "why" },
+                                        { .store_id = a->w.store.id, .due_before_ms = -1, .reason = "why" },
                                         { .state = RP_PURGED, .due_before_ms = -1 },
                                         { .state = RP_DEAD, .due_before_ms = -1 } };
     int r = 0;
@@ -67,7 +67,7 @@ static int undo(struct asking *a, struct rp_error *e)
 {
     struct rp_undo_filter filters[] = {
         { .run_id = a->run_id, .since_ms = -1, .until_ms = -1 },
-        { .place_id = a->w.place.id, .prefix = "held/", .since_ms = -1, .until_ms = -1 },
+        { .store_id = a->w.store.id, .prefix = "held/", .since_ms = -1, .until_ms = -1 },
         { .reason = "why", .since_ms = -1, .until_ms = -1 },
         { .since_ms = 1, .until_ms = -1 },
     };
@@ -91,25 +91,25 @@ static int count_marks(struct asking *a, struct rp_error *e)
     struct rp_overdue all, plain;
     struct rp_marks history;
     int64_t next = 0, named = 0, some = 0, dead = 0;
-    int64_t far = RP_TIME_MAX_MS, place = a->w.place.id;
+    int64_t far = RP_TIME_MAX_MS, store = a->w.store.id;
     struct rp_db *db = a->catalog->db;
-    int r = rp_marks_overdue(db, place, far, &all, e);
-    if (r == 0) r = rp_marks_overdue_plain(db, place, far, &plain, e);
-    if (r == 0) r = rp_marks_next(db, place, &next, e);
-    if (r == 0) r = rp_marks_next_of(db, place, true, &named, e);
-    if (r == 0) r = rp_count_overdue(db, place, far, 100, &some, e);
+    int r = rp_marks_overdue(db, store, far, &all, e);
+    if (r == 0) r = rp_marks_overdue_plain(db, store, far, &plain, e);
+    if (r == 0) r = rp_marks_next(db, store, &next, e);
+    if (r == 0) r = rp_marks_next_of(db, store, true, &named, e);
+    if (r == 0) r = rp_count_overdue(db, store, far, 100, &some, e);
     if (r == 0) r = rp_count_dead(db, 100, &dead, e);
     if (r == 0) r = rp_marks_init(&history, 10, &a->arena, e);
-    if (r == 0) r = rp_marks_history(db, place, "held/a", &history, e);
+    if (r == 0) r = rp_marks_history(db, store, "held/a", &history, e);
     return r < 0 ? r
                  : say(a, "%" PRId64 " %" PRId64 " %d %d %" PRId64 " %" PRId64 " %zu", all.marks, plain.marks, next > 0,
                        named > 0, some, dead, history.n);
 }
 
-static int plan(void *ctx, const struct rp_place *place, const struct rp_mark *mark, struct rp_error *e)
+static int plan(void *ctx, const struct rp_store *store, const struct rp_mark *mark, struct rp_error *e)
 {
     (void)e;
-    return say(ctx, "%s:%s\n", place->config->name, mark->key);
+    return say(ctx, "%s:%s\n", store->config->name, mark->key);
 }
 
 static void make_sweeper(struct asking *a)
@@ -120,7 +120,7 @@ static void make_sweeper(struct asking *a)
 static int plan_sweep(struct asking *a, struct rp_error *e)
 {
     int r = rp_sweeper_plan(&a->sweeper, plan, a, e);
-    return r < 0 ? r : rp_sweeper_may_purge(&a->sweeper, &a->w.place, true, e);
+    return r < 0 ? r : rp_sweeper_may_purge(&a->sweeper, &a->w.store, true, e);
 }
 
 static int tell_dead(void *ctx, const struct rp_dead *dead, struct rp_error *e)
@@ -193,7 +193,7 @@ static int alerts(struct asking *a, struct rp_error *e)
     struct rp_run_counts counts = { 0 };
     int64_t oldest = 0, last = 0, abandoned = 0;
     int r = rp_alert_each(db, tell_alert, a, e);
-    if (r == 0) r = rp_figure_oldest_due(db, a->w.place.id, RP_TIME_MAX_MS, &oldest, e);
+    if (r == 0) r = rp_figure_oldest_due(db, a->w.store.id, RP_TIME_MAX_MS, &oldest, e);
     if (r == 0) r = rp_figure_runs(db, 0, &counts, e);
     if (r == 0) r = rp_figure_last_run(db, &last, e);
     if (r == 0) r = rp_figure_abandoned(db, 0, 10, &abandoned, e);
@@ -281,18 +281,18 @@ static int see_file(struct asking *a, struct rp_error *e)
     struct rp_file file;
     struct rp_seen seen = { 0 };
     int r = rp_file_get(a->catalog->db, a->file_id, &a->arena, &file, e);
-    if (r == 0) r = rp_file_see(&file, &a->w.place, checksum, &seen, e);
+    if (r == 0) r = rp_file_see(&file, &a->w.store, checksum, &seen, e);
     return r < 0 ? r : say(a, "%d %d %d", seen.outcome, seen.checked, seen.checksum_fits);
 }
 
 static int facts(struct asking *a, struct rp_error *e)
 {
-    struct rp_place_row places[4];
+    struct rp_store_row stores[4];
     struct rp_tally_row tallies[64];
     size_t n = 0, n_tallies = 0;
     int64_t epoch = 0;
-    int r = rp_place_list(a->catalog->db, places, 4, &n, e);
-    if (r == 0) r = rp_place_find(a->catalog->db, "main", &places[0], e);
+    int r = rp_store_list(a->catalog->db, stores, 4, &n, e);
+    if (r == 0) r = rp_store_find(a->catalog->db, "main", &stores[0], e);
     if (r == 0) r = rp_tally_read(a->catalog->db, tallies, 64, &n_tallies, e);
     if (r == 0) r = rp_meta_get(a->catalog->db, "epoch", &epoch, NULL, 0, e);
     return r < 0 ? r : say(a, "%zu %zu %" PRId64, n, n_tallies, epoch);
@@ -328,8 +328,8 @@ static int verify(struct asking *a, struct rp_error *e)
 static int owner(struct asking *a, struct rp_error *e)
 {
     struct rp_recovery recovery;
-    int r = rp_owner_check(a->catalog, &a->w.place, e);
-    if (r == 0) r = rp_owner_recover(a->catalog, &a->w.place, "test", "tester", true, &recovery, e);
+    int r = rp_owner_check(a->catalog, &a->w.store, e);
+    if (r == 0) r = rp_owner_recover(a->catalog, &a->w.store, "test", "tester", true, &recovery, e);
     return r < 0 ? r
                  : say(a, "%d %" PRId64 " %" PRId64 " %" PRId64, recovery.before.ownership, recovery.waiting,
                        recovery.present, recovery.missing);
@@ -370,12 +370,12 @@ static int ask_guard(struct asking *a, struct rp_error *e)
 
 static int recall(struct asking *a, struct rp_error *e)
 {
-    struct rp_place place = a->w.place;
-    place.standing = rp_standing_new(RP_LEVEL_WINDOW, false);
-    if (place.standing == NULL) return rp_error_set(e, RP_ENOMEM, "no memory for a standing");
-    int r = rp_standing_recall(a->catalog->db, &place, e);
-    if (r == 0) r = say(a, "%d %d", rp_place_level(&place), rp_standing_changed_at_ms(&place) > 0);
-    rp_standing_free(place.standing);
+    struct rp_store store = a->w.store;
+    store.standing = rp_standing_new(RP_LEVEL_WINDOW, false);
+    if (store.standing == NULL) return rp_error_set(e, RP_ENOMEM, "no memory for a standing");
+    int r = rp_standing_recall(a->catalog->db, &store, e);
+    if (r == 0) r = say(a, "%d %d", rp_store_level(&store), rp_standing_changed_at_ms(&store) > 0);
+    rp_standing_free(store.standing);
     return r;
 }
 

@@ -10,12 +10,12 @@
 
 struct fixture {
     struct s3_bucket bucket;
-    struct rp_store *store;
+    struct rp_backend *backend;
 };
 
-static inline struct rp_store *store_of(void **state)
+static inline struct rp_backend *store_of(void **state)
 {
-    return ((struct fixture *)*state)->store;
+    return ((struct fixture *)*state)->backend;
 }
 
 static inline int open_unprobed(void **state, enum s3_bucket_kind kind)
@@ -24,7 +24,7 @@ static inline int open_unprobed(void **state, enum s3_bucket_kind kind)
     struct fixture *f = calloc(1, sizeof *f);
     *state = f;
     s3_bucket_make(&f->bucket, kind);
-    ok(rp_store_s3_open(&f->bucket.options, &f->store, &error));
+    ok(rp_s3_open(&f->bucket.options, &f->backend, &error));
     return 0;
 }
 
@@ -50,7 +50,7 @@ static inline int open_versioned(void **state)
 static inline int close_bucket(void **state)
 {
     struct fixture *f = *state;
-    rp_store_close(f->store);
+    rp_backend_close(f->backend);
     s3_bucket_drop(&f->bucket);
     free(f);
     return 0;

@@ -39,7 +39,7 @@ static const struct backend backends[] = {
 static const struct backend *backend;
 
 struct fixture {
-    struct rp_store *store, *inner;
+    struct rp_backend *backend, *inner;
     char root[64];
     struct s3_bucket bucket;
 };
@@ -55,8 +55,8 @@ static inline void open_s3(struct fixture *f)
 {
     struct rp_probed probed;
     s3_bucket_make(&f->bucket, backend->bucket);
-    ok(rp_store_s3_open(&f->bucket.options, &f->store, &error));
-    ok(f->store->ops->probe(f->store, true, &probed, &error));
+    ok(rp_s3_open(&f->bucket.options, &f->backend, &error));
+    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
 }
 
 static inline int open_store(void **state)
@@ -69,14 +69,14 @@ static inline int open_store(void **state)
     }
     if (backend->directory) {
         tree_make(f->root, sizeof f->root, "/tmp");
-        ok(rp_store_fs_open(f->root, false, &f->store, &error));
+        ok(rp_fs_open(f->root, false, &f->backend, &error));
         return 0;
     }
-    ok(rp_store_memory_open(&f->store, &error));
+    ok(rp_memory_open(&f->backend, &error));
     if (backend->faulty) {
-        const struct rp_store_fault fault = { no_fault, no_fault, NULL };
-        f->inner = f->store;
-        ok(rp_store_fault_wrap(f->inner, &fault, &f->store, &error));
+        const struct rp_backend_fault fault = { no_fault, no_fault, NULL };
+        f->inner = f->backend;
+        ok(rp_backend_fault_wrap(f->inner, &fault, &f->backend, &error));
     }
     return 0;
 }
@@ -84,17 +84,17 @@ static inline int open_store(void **state)
 static inline int close_store(void **state)
 {
     struct fixture *f = *state;
-    rp_store_close(f->store);
-    rp_store_close(f->inner);
+    rp_backend_close(f->backend);
+    rp_backend_close(f->inner);
     if (f->root[0]) tree_remove(f->root);
     if (backend->s3) s3_bucket_drop(&f->bucket);
     free(f);
     return 0;
 }
 
-static inline struct rp_store *store_of(void **state)
+static inline struct rp_backend *store_of(void **state)
 {
-    return ((struct fixture *)*state)->store;
+    return ((struct fixture *)*state)->backend;
 }
 
 /* What remove() says of an identity that was overwritten. Either way the newer one stays. */
@@ -104,7 +104,7 @@ static inline enum rp_outcome overwritten(void)
 }
 
 /* The second in which the store puts what is put now. */
-static inline int64_t second_of(struct rp_store *s)
+static inline int64_t second_of(struct rp_backend *s)
 {
     static const char key[] = RP_STORE_OWN "second";
     struct rp_identity made = put_text(s, key, "");
@@ -113,7 +113,7 @@ static inline int64_t second_of(struct rp_store *s)
 }
 
 /* Returns when an upload of the same bytes can be told from the last one: at once, or in the next second of the store's clock (T2). */
-static inline void until_told_apart(struct rp_store *s)
+static inline void until_told_apart(struct rp_backend *s)
 {
     const struct timespec pause = { .tv_nsec = 20000000 };
     int64_t begun, now;

@@ -18,7 +18,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #define ok(call) must((call), &error, #call, __FILE__, __LINE__)
 
@@ -45,15 +45,15 @@ static inline int64_t bytes_read(void *ctx, void *to, size_t n, struct rp_error 
     return (int64_t)part;
 }
 
-static inline int put_bytes(struct rp_store *s, const char *key, const char *text, size_t n, const struct rp_meta *meta,
-                            int flags, struct rp_identity *out, struct rp_error *err)
+static inline int put_bytes(struct rp_backend *s, const char *key, const char *text, size_t n,
+                            const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err)
 {
     struct bytes b = { text, n };
     const struct rp_source from = { bytes_read, &b };
     return s->ops->put(s, key, &from, meta, flags, out, err);
 }
 
-static inline struct rp_identity put_text(struct rp_store *s, const char *key, const char *text)
+static inline struct rp_identity put_text(struct rp_backend *s, const char *key, const char *text)
 {
     struct rp_error error = { 0 };
     struct rp_identity identity;
@@ -68,7 +68,7 @@ static inline int buf_write(void *ctx, const void *from, size_t n, struct rp_err
     return rp_buf_add(ctx, from, n);
 }
 
-static inline void expect_text(struct rp_store *s, const char *key, const char *text)
+static inline void expect_text(struct rp_backend *s, const char *key, const char *text)
 {
     struct rp_error error = { 0 };
     struct rp_buf got = RP_BUF((size_t)64 << 20);
@@ -78,7 +78,7 @@ static inline void expect_text(struct rp_store *s, const char *key, const char *
     rp_buf_done(&got);
 }
 
-static inline void expect_absent(struct rp_store *s, const char *key)
+static inline void expect_absent(struct rp_backend *s, const char *key)
 {
     struct rp_error error = { 0 };
     assert_int_equal(s->ops->get(s, key, NULL, NULL, NULL, NULL, &error), RP_ENOTFOUND);
@@ -87,7 +87,7 @@ static inline void expect_absent(struct rp_store *s, const char *key)
     assert_int_equal(item.outcome, RP_OUT_GONE);
 }
 
-static inline struct rp_identity identity_of(struct rp_store *s, const char *key)
+static inline struct rp_identity identity_of(struct rp_backend *s, const char *key)
 {
     struct rp_error error = { 0 };
     struct rp_item item = { .key = key };
@@ -96,7 +96,7 @@ static inline struct rp_identity identity_of(struct rp_store *s, const char *key
     return item.identity;
 }
 
-static inline enum rp_outcome remove_one(struct rp_store *s, const char *key, const struct rp_identity *identity)
+static inline enum rp_outcome remove_one(struct rp_backend *s, const char *key, const struct rp_identity *identity)
 {
     struct rp_error error = { 0 };
     struct rp_item item = { .key = key, .identity = *identity };
@@ -123,7 +123,7 @@ static inline int listing_add(void *ctx, const struct rp_entry *entry, struct rp
     return l->n == l->stop_after ? 1 : 0;
 }
 
-static inline void expect_list(struct rp_store *s, const char *prefix, const char *after, const char *lines)
+static inline void expect_list(struct rp_backend *s, const char *prefix, const char *after, const char *lines)
 {
     struct rp_error error = { 0 };
     struct listing l = { .text = RP_BUF((size_t)16 << 20) };

@@ -50,7 +50,7 @@ struct meeting {
     struct rp_file_command file[2];
     struct rp_init init[2];
     struct rp_run run[2];
-    struct rp_place_row place[2];
+    struct rp_store_row store[2];
     int64_t lifted[2];
     enum rp_state kept_as;
     struct world_steps first, steps;
@@ -170,12 +170,12 @@ static void mark_the_older(struct meeting *m)
 static int mark_for_long(struct meeting *m, struct rp_error *e)
 {
     struct rp_mark_request request = { .key = m->key, .grace_ms = 10 * DAY, .at_ms = -1, .reason = "" };
-    return rp_mark_many(m->ours, &m->w.place, &request, 1, "first", &m->marked, e);
+    return rp_mark_many(m->ours, &m->w.store, &request, 1, "first", &m->marked, e);
 }
 
 static int restore_it(struct meeting *m, struct rp_error *e)
 {
-    return rp_reprieve_many(m->theirs, &m->w.place, &m->mark, 1, "second", &m->restored, e);
+    return rp_reprieve_many(m->theirs, &m->w.store, &m->mark, 1, "second", &m->restored, e);
 }
 
 static void judge_more_time(struct meeting *m)
@@ -215,7 +215,7 @@ static void claim_begin(struct meeting *m)
 
 static int claim_it(struct meeting *m, struct rp_error *e)
 {
-    return rp_sweep_claim(m->theirs, &m->w.place, &m->w.rules, &m->w.worker, 10, &m->steps.from_ms, &m->steps.batch, e);
+    return rp_sweep_claim(m->theirs, &m->w.store, &m->w.rules, &m->w.worker, 10, &m->steps.from_ms, &m->steps.batch, e);
 }
 
 static void claim_end(struct meeting *m)
@@ -426,7 +426,7 @@ static void pause_twice(struct meeting *m)
     struct rp_hold_request request = { .scope = RP_SCOPE_EVERYTHING, .reason = "pause", .actor = "tester" };
     struct rp_hold_answer answer;
     for (int i = 0; i < 2; i++)
-        ok(rp_hold_place(m->w.catalog, &request, &m->w.arena, &answer, &err));
+        ok(rp_hold_put(m->w.catalog, &request, &m->w.arena, &answer, &err));
 }
 
 static int resume_first(struct meeting *m, struct rp_error *e)
@@ -504,24 +504,24 @@ static void judge_step(struct meeting *m)
 
 static int note_first(struct meeting *m, struct rp_error *e)
 {
-    return rp_place_get(m->ours, RP_PLACE_STORE, m->key, &m->place[0], e);
+    return rp_store_get(m->ours, RP_STORE_STORE, m->key, &m->store[0], e);
 }
 
 static int note_second(struct meeting *m, struct rp_error *e)
 {
-    return rp_place_get(m->theirs, RP_PLACE_STORE, m->key, &m->place[1], e);
+    return rp_store_get(m->theirs, RP_STORE_STORE, m->key, &m->store[1], e);
 }
 
-static void judge_places(struct meeting *m)
+static void judge_stores(struct meeting *m)
 {
     both_went_well(m);
-    assert_int_equal(m->place[0].id, m->place[1].id);
-    assert_string_equal(m->place[0].name, m->key);
+    assert_int_equal(m->store[0].id, m->store[1].id);
+    assert_string_equal(m->store[0].name, m->key);
 }
 
 static int recover(struct meeting *m, struct rp_error *e)
 {
-    return rp_owner_recover(m->ours, &m->w.place, "test", "first", false, &m->recovery, e);
+    return rp_owner_recover(m->ours, &m->w.store, "test", "first", false, &m->recovery, e);
 }
 
 /* A recovery ends the marks of objects itself. */
@@ -557,7 +557,7 @@ static void claim_with_a_lease_that_ends(struct meeting *m)
     snprintf(name, sizeof name, "first %d", m->at);
     struct rp_mark_request request = { .key = m->key, .at_ms = -1, .reason = "", .if_unreferenced = true };
     world_put(w, m->key, "bytes");
-    ok(rp_mark_many(w->catalog, &w->place, &request, 1, "tester", &m->marked, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", &m->marked, &err));
     m->id = m->marked.mark_id;
     claim_begin(m);
     world_steps_begin(w, m->ours, name, &m->first);
@@ -609,7 +609,7 @@ static const struct pair pairs[] = {
     { "two runs of one name", make_key, run_first, run_second, judge_runs },
     { "ended, taken over", leave_run, end_first, run_second, judge_takeover },
     { "goes on, taken over", leave_run, step_first, run_second, judge_step },
-    { "one store twice", make_key, note_first, note_second, judge_places },
+    { "one store twice", make_key, note_first, note_second, judge_stores },
     { "recovered, restored", mark_it, recover, restore_it, judge_recovered },
     { "recovered, file restored", delete_for_a_day, recover, restore_file_second, judge_recovered_file },
     { "checked, taken over", claim_with_a_lease_that_ends, check_it, claim_it, judge_check },
@@ -627,10 +627,10 @@ static void make_guard(struct meeting *m)
     m->database = (struct rp_database_config){ .name = "app", .url = m->url, .read_url = "" };
     m->references[0] = (struct rp_reference){ .database = "app", .table = "used", .column = "key" };
     const struct rp_config config = { .environment = "test", .databases = &m->database, .n_databases = 1 };
-    struct rp_store_config store = m->w.config;
-    store.referenced_by = m->references;
-    store.n_referenced_by = 1;
-    ok(rp_guard_new(&config, &store, &m->w.place.guard, &err));
+    struct rp_store_config store_name = m->w.config;
+    store_name.referenced_by = m->references;
+    store_name.n_referenced_by = 1;
+    ok(rp_guard_new(&config, &store_name, &m->w.store.guard, &err));
 }
 
 static int set_up(void **state)
@@ -650,7 +650,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct meeting *m = *state;
-    rp_guard_free(m->w.place.guard);
+    rp_guard_free(m->w.store.guard);
     world_check(&m->w);
     rp_catalog_close(m->ours);
     rp_catalog_close(m->theirs);

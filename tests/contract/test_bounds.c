@@ -51,7 +51,7 @@ static void lanes_that_do_not_fit_are_told(void **state)
     struct rp_catalog *other = world_catalog(w, 1, NULL);
     struct rp_mark mark = world_newest(w, "a");
     struct rp_reprieve_answer answer;
-    ok(rp_reprieve_many(other, &w->place, &mark, 1, "tester", &answer, &err));
+    ok(rp_reprieve_many(other, &w->store, &mark, 1, "tester", &answer, &err));
     rp_catalog_close(other);
     ok(rp_audit_heads(w->catalog->db, heads, 2, &n, &err));
     assert_int_equal(n, 2);
@@ -89,9 +89,9 @@ static void claimed_marks_are_read_as_far_as_there_is_room(void **state)
     world_mark_many(w, 3, 0);
     world_script(w, "UPDATE mark SET state = 3");
     ok(rp_marks_init(&page, 2, &w->arena, &err));
-    ok(rp_hold_claimed(w->catalog->db, w->place.id, 0, &page, &err));
+    ok(rp_hold_claimed(w->catalog->db, w->store.id, 0, &page, &err));
     assert_int_equal(page.n, 2);
-    ok(rp_hold_claimed(w->catalog->db, w->place.id, page.at[1].id, &page, &err));
+    ok(rp_hold_claimed(w->catalog->db, w->store.id, page.at[1].id, &page, &err));
     assert_int_equal(page.n, 2);
 }
 
@@ -101,16 +101,16 @@ static void a_hold_lists_a_thousand_claimed_marks(void **state)
     struct world *w = *state;
     struct rp_hold_request everything = { .scope = RP_SCOPE_EVERYTHING, .reason = "stop", .actor = "tester" };
     struct rp_hold_request few = {
-        .scope = RP_SCOPE_PREFIX, .place = &w->place, .key = "many/01", .reason = "stop", .actor = "tester"
+        .scope = RP_SCOPE_PREFIX, .store = &w->store, .key = "many/01", .reason = "stop", .actor = "tester"
     };
     struct rp_hold_answer answer;
     world_put_many(w, RP_HOLD_CLAIMED_MAX + 5, 1);
     world_mark_many(w, RP_HOLD_CLAIMED_MAX + 5, 0);
     world_script(w, "UPDATE mark SET state = 3");
-    world_script(w, "INSERT INTO place (id, kind, name) VALUES (99, 1, 'second')");
-    ok(rp_hold_place(w->catalog, &everything, &w->arena, &answer, &err));
+    world_script(w, "INSERT INTO store (id, kind, name) VALUES (99, 1, 'second')");
+    ok(rp_hold_put(w->catalog, &everything, &w->arena, &answer, &err));
     assert_int_equal(answer.claimed.n, RP_HOLD_CLAIMED_MAX);
-    ok(rp_hold_place(w->catalog, &few, &w->arena, &answer, &err)); /* those of the second page */
+    ok(rp_hold_put(w->catalog, &few, &w->arena, &answer, &err)); /* those of the second page */
     assert_int_equal(answer.claimed.n, 5);
 }
 
@@ -133,11 +133,11 @@ static void more_pauses_than_one_resume_lifts_are_lifted_by_the_next(void **stat
 static void a_store_that_cannot_be_noted_is_not_tried_for_ever(void **state)
 {
     struct world *w = *state;
-    struct rp_place_row row;
+    struct rp_store_row row;
     world_script(w, "CREATE TRIGGER nobody BEFORE INSERT ON place BEGIN SELECT RAISE(IGNORE); END");
-    assert_int_equal(rp_place_get(w->catalog, RP_PLACE_STORE, "second", &row, &err), RP_ENOTFOUND);
+    assert_int_equal(rp_store_get(w->catalog, RP_STORE_STORE, "second", &row, &err), RP_ENOTFOUND);
     world_script(w, "DROP TRIGGER nobody");
-    ok(rp_place_get(w->catalog, RP_PLACE_STORE, "second", &row, &err));
+    ok(rp_store_get(w->catalog, RP_STORE_STORE, "second", &row, &err));
     assert_string_equal(row.name, "second");
 }
 
@@ -156,14 +156,14 @@ static void a_store_is_noted_although_the_database_was_busy_once(void **state)
 {
     struct world *w = *state;
     struct busy busy = { .at = -1 };
-    struct rp_place_row row;
+    struct rp_store_row row;
     struct rp_catalog *catalog = world_catalog(w, 1, &(struct rp_db_fault){ .before = busy_once, .ctx = &busy });
     busy = (struct busy){ .at = 2, .code = RP_EBUSY }; /* look, add, look */
-    ok(rp_place_get(catalog, RP_PLACE_STORE, "second", &row, &err));
+    ok(rp_store_get(catalog, RP_STORE_STORE, "second", &row, &err));
     assert_string_equal(row.name, "second");
     assert_int_equal(err.code, 0);
     busy = (struct busy){ .at = 2, .code = RP_EFULL };
-    assert_int_equal(rp_place_get(catalog, RP_PLACE_STORE, "third", &row, &err), RP_EFULL);
+    assert_int_equal(rp_store_get(catalog, RP_STORE_STORE, "third", &row, &err), RP_EFULL);
     assert_non_null(strstr(err.text, "third"));
     rp_catalog_close(catalog);
 }
@@ -249,7 +249,7 @@ static void mark_as(struct world *w, const char *key, const char *reason, int64_
     struct rp_mark_request request = { .key = key, .grace_ms = grace_ms, .at_ms = -1, .reason = reason };
     struct rp_mark_answer answer;
     world_put(w, key, "bytes");
-    ok(rp_mark_many(w->catalog, &w->place, &request, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", &answer, &err));
 }
 
 static void marks_are_listed_by_what_is_asked_for_together(void **state)
@@ -293,7 +293,7 @@ static void a_reason_is_text_of_a_bounded_length(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct rp_mark_request request = { .key = "a", .grace_ms = -1, .at_ms = -1, .reason = cases[i].reason };
         struct rp_mark_answer answer;
-        ok(rp_mark_many(w->catalog, &w->place, &request, 1, "tester", &answer, &err));
+        ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", &answer, &err));
         assert_int_equal(answer.error.code, cases[i].code);
         assert_int_equal(answer.what, cases[i].code < 0 ? RP_MARK_REFUSED : RP_MARK_CREATED);
     }
@@ -305,17 +305,17 @@ static void a_list_goes_on_in_the_store_where_it_stopped(void **state)
 {
     struct world *w = *state;
     const struct rp_list_filter all = { .due_before_ms = -1 };
-    const struct rp_list_filter second = { .due_before_ms = -1, .place_id = 99 };
+    const struct rp_list_filter second = { .due_before_ms = -1, .store_id = 99 };
     struct rp_list_cursor cursor = { 0 };
     for (int i = 0; i < 6; i++) {
         char key[16];
         snprintf(key, sizeof key, "k%d", i);
         mark_as(w, key, "why", (i + 1) * DAY);
     }
-    world_script(w, "INSERT INTO place (id, kind, name) VALUES (99, 1, 'second'), (100, 1, 'third');"
-                    "UPDATE mark SET place_id = 99 WHERE key IN ('k1', 'k3', 'k5')");
+    world_script(w, "INSERT INTO store (id, kind, name) VALUES (99, 1, 'second'), (100, 1, 'third');"
+                    "UPDATE mark SET store_id = 99 WHERE key IN ('k1', 'k3', 'k5')");
     assert_int_equal(list(w, all, &cursor, 5, 100), 5);
-    assert_int_equal(cursor.place_id, 99);
+    assert_int_equal(cursor.store_id, 99);
     assert_false(cursor.done);
     assert_int_equal(list(w, all, &cursor, 5, 100), 1);
     assert_true(cursor.done);
@@ -327,7 +327,7 @@ static void a_list_goes_on_in_the_store_where_it_stopped(void **state)
     assert_int_equal(list(w, all, &cursor, 5, 2), 2);
     cursor = (struct rp_list_cursor){ 0 };
     assert_int_equal(list(w, second, &cursor, 5, 100), 3);
-    assert_int_equal(list_all(w, (struct rp_list_filter){ .due_before_ms = -1, .place_id = 99, .reason = "why" }), 3);
+    assert_int_equal(list_all(w, (struct rp_list_filter){ .due_before_ms = -1, .store_id = 99, .reason = "why" }), 3);
 }
 
 static int stop_at_once(void *ctx, const struct rp_mark *mark, struct rp_error *e)
@@ -345,7 +345,7 @@ static void an_undo_that_is_told_to_stop_asks_no_further_store(void **state)
     mark_as(w, "a", "why", 0);
     w->config.mode = RP_MODE_QUARANTINE;
     (void)world_sweep(w);
-    world_script(w, "INSERT INTO place (id, kind, name) VALUES (99, 1, 'second')");
+    world_script(w, "INSERT INTO store (id, kind, name) VALUES (99, 1, 'second')");
     int answer = 1;
     ok(rp_undo_each(w->catalog->db, &everything, stop_at_once, &answer, &err));
     answer = RP_EFAILED;
@@ -360,7 +360,7 @@ static void a_copy_tells_the_run_that_made_it(void **state)
     int64_t id = world_newest(w, "a").id;
     w->config.mode = RP_MODE_QUARANTINE;
     struct rp_sweep_result *result = world_sweep(w);
-    struct rp_mark mark = { .id = id, .place_id = w->place.id }, copy;
+    struct rp_mark mark = { .id = id, .store_id = w->store.id }, copy;
     ok(rp_quarantine_mark(w->catalog->db, &mark, &w->arena, &copy, &err));
     assert_string_equal(copy.key, rp_quarantine_key(id, key));
     RP_CLEANUP(rp_json_decrefp) json_t *shown = rp_mark_line(&copy, "main");
@@ -389,8 +389,8 @@ static void a_copy_is_found_while_its_mark_waits_or_was_returned(void **state)
     world_put(w, key, "bytes");
     world_script(
         w,
-        "INSERT INTO mark (id, place_id, key, active, state, was, next_at, due_at, marked_at, etag, version, "
-        "size_bytes, modified_ms, reason, actor) SELECT id + 1, place_id, key, 1, 1, 1, 9, 9, 9, etag, version, "
+        "INSERT INTO mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, etag, version, "
+        "size_bytes, modified_ms, reason, actor) SELECT id + 1, store_id, key, 1, 1, 1, 9, 9, 9, etag, version, "
         "size_bytes, modified_ms, reason, actor FROM mark WHERE key = '%s'",
         key);
     ok(rp_quarantine_mark(w->catalog->db, &mark, &w->arena, &aside, &err));
@@ -403,11 +403,11 @@ static void what_is_gone_does_not_stand(void **state)
     struct rp_identity as;
     struct rp_mark aside = { .key = "copy", .size_bytes = 5 };
     world_put(w, "copy", "bytes");
-    assert_false(rp_quarantine_stands(w->place.store, &aside, "key", &as));
+    assert_false(rp_quarantine_stands(w->store.backend, &aside, "key", &as));
     world_put(w, "key", "other");
-    assert_false(rp_quarantine_stands(w->place.store, &aside, "key", &as));
+    assert_false(rp_quarantine_stands(w->store.backend, &aside, "key", &as));
     world_put(w, "key", "bytes");
-    assert_true(rp_quarantine_stands(w->place.store, &aside, "key", &as));
+    assert_true(rp_quarantine_stands(w->store.backend, &aside, "key", &as));
 }
 
 /* ---- what waits longest ---- */
@@ -415,7 +415,7 @@ static void what_is_gone_does_not_stand(void **state)
 static int64_t oldest(struct world *w)
 {
     int64_t ms = -1;
-    ok(rp_figure_oldest_due(w->catalog->db, w->place.id, rp_clock_now_ms(&w->host_clock), &ms, &err));
+    ok(rp_figure_oldest_due(w->catalog->db, w->store.id, rp_clock_now_ms(&w->host_clock), &ms, &err));
     return ms;
 }
 
@@ -517,7 +517,7 @@ static void what_is_no_link_no_scope_and_no_name_is_refused(void **state)
 static void an_import_of_nothing_ends(void **state)
 {
     struct world *w = *state;
-    RP_CLEANUP(rp_import_end) struct rp_import import = { .place = &w->place, .prefix = "nothing/", .actor = "tester" };
+    RP_CLEANUP(rp_import_end) struct rp_import import = { .store = &w->store, .prefix = "nothing/", .actor = "tester" };
     ok(rp_import_begin(&import, &err));
     assert_int_equal(rp_import_next(&import, w->catalog, &err), 1);
     assert_int_equal(rp_import_next(&import, w->catalog, &err), 0);

@@ -267,19 +267,19 @@ static void a_store_that_is_closed_or_cannot_stream_says_so(void **state)
 {
     struct begun b = begin_upload("closed"), live = live_file("live");
     struct call get = download(&live);
-    struct rp_store *store = s.w.place.store;
-    struct rp_store_ops bare = *store->ops;
-    struct rp_store without = { .ops = &bare };
+    struct rp_backend *backend = s.w.store.backend;
+    struct rp_backend_ops bare = *backend->ops;
+    struct rp_backend without = { .ops = &bare };
     (void)state;
     bare.put_open = NULL;
-    s.w.place.store = NULL;
-    rp_error_set(&s.w.place.closed, RP_EUNAVAILABLE, "not mounted");
+    s.w.store.backend = NULL;
+    rp_error_set(&s.w.store.closed, RP_EUNAVAILABLE, "not mounted");
     expect_put(&b, 503, "unavailable");
     expect(&s, &get, 503, "unavailable");
-    s.w.place.store = &without;
+    s.w.store.backend = &without;
     expect_put(&b, 503, "unavailable");
     expect(&s, &get, 503, "unavailable");
-    s.w.place.store = store;
+    s.w.store.backend = backend;
     expect_put(&b, 200, "");
     expect_whole(&get);
 }
@@ -405,7 +405,7 @@ static void of_several_uploads_of_one_file_exactly_one_wins(void **state)
 
 /* ---- clients and servers that stop ---- */
 
-static void clients_that_leave_give_their_place_back(void **state)
+static void clients_that_leave_give_their_store_back(void **state)
 {
     struct begun b = begin_upload("left");
     (void)state;
@@ -525,18 +525,18 @@ static void a_file_that_is_not_there_is_answered_like_a_wrong_signature(void **s
 
 /* What it was asked to sign last; the URL says it, and which one it is. */
 static struct {
-    struct rp_store_ops ops;
-    const struct rp_store_ops *plain;
+    struct rp_backend_ops ops;
+    const struct rp_backend_ops *plain;
     int signed_urls, fails;
     struct rp_presign last;
     bool had_checksum;
     char type[64], disposition[128];
 } direct;
 
-static int sign_direct(struct rp_store *store, const struct rp_presign *what, struct rp_arena *arena,
+static int sign_direct(struct rp_backend *backend, const struct rp_presign *what, struct rp_arena *arena,
                        struct rp_presigned *out, struct rp_error *err)
 {
-    (void)store;
+    (void)backend;
     if (direct.fails) return rp_error_set(err, direct.fails, "no key to sign with");
     direct.last = *what;
     direct.had_checksum = what->checksum != NULL;
@@ -551,11 +551,11 @@ static int sign_direct(struct rp_store *store, const struct rp_presign *what, st
 
 static void go_direct(void)
 {
-    direct.plain = s.w.place.store->ops;
+    direct.plain = s.w.store.backend->ops;
     direct.ops = *direct.plain;
     direct.ops.presign = sign_direct;
     direct.signed_urls = direct.fails = 0;
-    s.w.place.store->ops = &direct.ops;
+    s.w.store.backend->ops = &direct.ops;
 }
 
 static const char direct_request[] = "{\"name\":\"d\",\"size\":7,\"content_type\":\"image/png\",\"checksum_sha256\":"
@@ -698,7 +698,7 @@ int main(void)
         SERVED(only_a_live_file_is_given_out),
         SERVED(what_is_being_read_is_read_to_its_end),
         SERVED(of_several_uploads_of_one_file_exactly_one_wins),
-        SERVED(clients_that_leave_give_their_place_back),
+        SERVED(clients_that_leave_give_their_store_back),
         SERVED(uploads_are_bounded_and_others_are_served),
         SERVED(a_server_that_stops_gives_up_what_is_not_whole),
         SERVED(a_signed_url_gives_the_bytes_without_a_token),

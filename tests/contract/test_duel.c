@@ -30,7 +30,7 @@ static int sweep_once(struct duel *x)
     struct world *w = x->d->w;
     struct rp_sweep_batch *b = &x->steps.batch;
     int64_t from_ms = 0;
-    int r = rp_sweep_claim(x->sweeper, &w->place, &x->rules, &w->worker, x->rules.batch, &from_ms, b, &x->why);
+    int r = rp_sweep_claim(x->sweeper, &w->store, &x->rules, &w->worker, x->rules.batch, &from_ms, b, &x->why);
     x->claimed = 0;
     for (size_t i = 0; i < b->marks.n && r == 0; i++) /* beside the second marks of earlier duels */
         x->claimed += strcmp(b->marks.at[i].reason, RP_REASON_ABANDONED) == 0;
@@ -61,7 +61,7 @@ static void make_duel(struct duel *x)
         struct rp_file f = uploads_file(w, id);
         *c = uploads_command(w, &rp_verb_confirm, id);
         c->arena = &w->arena; /* one writer a tenant: nobody else uses it meanwhile */
-        ok(rp_file_see(&f, &w->place, NULL, &c->seen, &err));
+        ok(rp_file_see(&f, &w->store, NULL, &c->seen, &err));
     }
     world_pass(w, 2 * HOUR);
 }

@@ -84,7 +84,7 @@ static int make_mark(struct world *w, const struct scene *s)
     struct rp_mark_request request = { .key = "other", .grace_ms = -1, .at_ms = -1, .reason = "" };
     struct rp_mark_answer answer;
     (void)s;
-    return rp_mark_many(w->catalog, &w->place, &request, 1, "tester", &answer, &err);
+    return rp_mark_many(w->catalog, &w->store, &request, 1, "tester", &answer, &err);
 }
 
 static int restore_it(struct world *w, const struct scene *s)
@@ -92,7 +92,7 @@ static int restore_it(struct world *w, const struct scene *s)
     struct rp_mark mark = world_newest(w, "object");
     struct rp_reprieve_answer answer;
     world_script(w, "DELETE FROM mark WHERE id = %" PRId64, s->mark_id);
-    return rp_reprieve_many(w->catalog, &w->place, &mark, 1, "tester", &answer, &err);
+    return rp_reprieve_many(w->catalog, &w->store, &mark, 1, "tester", &answer, &err);
 }
 
 static int delete_file(struct world *w, const struct scene *s)
@@ -129,12 +129,12 @@ static int verify(struct world *w, const struct scene *s)
     return r;
 }
 
-static int list_places(struct world *w, const struct scene *s)
+static int list_stores(struct world *w, const struct scene *s)
 {
-    struct rp_place_row row;
+    struct rp_store_row row;
     size_t n;
     (void)s;
-    return rp_place_list(w->catalog->db, &row, 1, &n, &err);
+    return rp_store_list(w->catalog->db, &row, 1, &n, &err);
 }
 
 static const struct edit {
@@ -165,7 +165,7 @@ static const struct edit {
     { "DELETE FROM audit WHERE seq = (SELECT max(seq) FROM audit)", verify, RP_ECORRUPT },
     { "UPDATE audit SET actor = 'somebody' WHERE seq = 1", verify, RP_ECORRUPT },
     { "UPDATE lane SET head = x'00'", verify, RP_ECORRUPT },
-    { "INSERT INTO place (id, kind, name) VALUES (77, 1, 'second')", list_places, RP_ETOOBIG },
+    { "INSERT INTO store (id, kind, name) VALUES (77, 1, 'second')", list_stores, RP_ETOOBIG },
 };
 
 static void a_row_that_cannot_be_is_told_when_it_is_read(void **state)
@@ -299,16 +299,16 @@ static void a_record_that_is_none_stops_every_purge(void **state)
         { far, RP_OWNER_AHEAD },
         { staging, RP_OWNER_ELSEWHERE },
     };
-    w->place.environment = "test";
+    w->store.environment = "test";
     world_put(w, "object", "bytes");
     (void)world_mark(w, "object", RP_DAY_MS);
     world_pass(w, 2 * RP_DAY_MS);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rp_owner owner;
         write_record(w, cases[i].record);
-        ok(rp_owner_look(w->catalog, &w->place, &owner, &err));
+        ok(rp_owner_look(w->catalog, &w->store, &owner, &err));
         assert_int_equal(owner.ownership, cases[i].found);
-        assert_int_equal(rp_owner_check(w->catalog, &w->place, &err), RP_ENOTOWNER);
+        assert_int_equal(rp_owner_check(w->catalog, &w->store, &err), RP_ENOTOWNER);
         (void)world_sweep(w);
         assert_true(world_exists(w, "object"));
     }
@@ -326,9 +326,9 @@ static void a_record_that_cannot_be_read_is_no_verdict(void **state)
     struct world *w = *state;
     struct rp_owner owner;
     w->before = unavailable;
-    assert_int_equal(rp_owner_look(w->catalog, &w->place, &owner, &err), RP_EUNAVAILABLE);
-    assert_int_equal(rp_owner_check(w->catalog, &w->place, &err), RP_EUNAVAILABLE);
-    assert_int_equal(rp_owner_assert(w->catalog, &w->place, "test", false, &err), RP_EUNAVAILABLE);
+    assert_int_equal(rp_owner_look(w->catalog, &w->store, &owner, &err), RP_EUNAVAILABLE);
+    assert_int_equal(rp_owner_check(w->catalog, &w->store, &err), RP_EUNAVAILABLE);
+    assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_EUNAVAILABLE);
 }
 
 /* ---- two keys with one hash ---- */

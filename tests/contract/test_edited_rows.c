@@ -104,7 +104,7 @@ static void a_quota_that_cannot_be_moved_stops_the_confirm(void **state)
         struct rp_file_command c = uploads_command(w, &rp_verb_confirm, uploads_begin(w, "photo", "bytes"));
         struct rp_file file = uploads_file(w, c.file_id);
         uploads_put(w, c.file_id, "bytes");
-        ok(rp_file_see(&file, &w->place, NULL, &c.seen, &err));
+        ok(rp_file_see(&file, &w->store, NULL, &c.seen, &err));
         world_unlock(w);
         world_script(w, "%s", edits[i]);
         assert_int_equal(rp_command_run(w->catalog, &c.command), RP_ECORRUPT);
@@ -284,11 +284,11 @@ static void a_story_tells_events_that_it_has_no_words_for(void **state)
     (void)world_mark(w, "object", DAY);
     world_unlock(w);
     world_script(w, "UPDATE audit SET event = 'mark.dreamt', details = '{}' WHERE event = 'mark.created'");
-    ok(rp_explain(w->catalog, &w->place, "object", &w->arena, keep_words, &words, &end, &err));
+    ok(rp_explain(w->catalog, &w->store, "object", &w->arena, keep_words, &words, &end, &err));
     assert_string_equal(rp_buf_text(&words), "mark.dreamt\n");
     world_script(w, "UPDATE audit SET details = 'no json' WHERE event = 'mark.dreamt'");
     rp_buf_clear(&words);
-    assert_true(rp_explain(w->catalog, &w->place, "object", &w->arena, keep_words, &words, &end, &err) < 0);
+    assert_true(rp_explain(w->catalog, &w->store, "object", &w->arena, keep_words, &words, &end, &err) < 0);
     assert_string_equal(rp_buf_text(&words), "");
 }
 
@@ -302,7 +302,7 @@ static void a_story_ends_where_its_listener_leaves(void **state)
         (void)world_mark(w, "object", DAY);
         (void)world_restore(w, "object");
     }
-    assert_int_equal(rp_explain(w->catalog, &w->place, "object", &w->arena, stop_telling, &told, &end, &err),
+    assert_int_equal(rp_explain(w->catalog, &w->store, "object", &w->arena, stop_telling, &told, &end, &err),
                      RP_EFAILED);
     assert_int_equal(told, 1); /* of two marks */
 }
@@ -314,9 +314,9 @@ static void a_hold_in_another_store_holds_nothing_here(void **state)
     struct rp_story_end end;
     world_put(w, "object", "bytes");
     (void)world_mark(w, "object", DAY);
-    world_script(w, "INSERT INTO hold (id, scope, place_id, key, reason, actor, placed_at) VALUES "
+    world_script(w, "INSERT INTO hold (id, scope, store_id, key, reason, actor, placed_at) VALUES "
                     "(1, 1, 77, 'object', 'why', 'tester', 1), (2, 2, 77, 'obj', 'why', 'tester', 1)");
-    ok(rp_explain(w->catalog, &w->place, "object", &w->arena, keep_words, &words, &end, &err));
+    ok(rp_explain(w->catalog, &w->store, "object", &w->arena, keep_words, &words, &end, &err));
     assert_false(end.held);
 }
 

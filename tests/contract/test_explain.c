@@ -35,21 +35,21 @@ static struct rp_story_end explain(struct world *w, const char *key, struct rp_b
 {
     struct rp_story_end end;
     rp_buf_clear(words);
-    ok(rp_explain(w->catalog, &w->place, key, &w->arena, keep_words, words, &end, &err));
+    ok(rp_explain(w->catalog, &w->store, key, &w->arena, keep_words, words, &end, &err));
     return end;
 }
 
 static int64_t place_hold(struct world *w, enum rp_scope scope, const char *key, int64_t tenant_id)
 {
     struct rp_hold_request request = { .scope = scope,
-                                       .place = key != NULL ? &w->place : NULL,
+                                       .store = key != NULL ? &w->store : NULL,
                                        .key = key,
                                        .tenant_id = tenant_id,
                                        .tenant = tenant_id != 0 ? "acme" : NULL,
                                        .reason = "audit",
                                        .actor = "tester" };
     struct rp_hold_answer answer;
-    ok(rp_hold_place(w->catalog, &request, &w->arena, &answer, &err));
+    ok(rp_hold_put(w->catalog, &request, &w->arena, &answer, &err));
     return answer.id;
 }
 
@@ -100,7 +100,7 @@ static void a_subject_that_is_marked_says_what_its_mode_will_do(void **state)
     world_script(w, "UPDATE mark SET note = 'the server was down'");
     assert_non_null(strstr(explain(w, "object", &words).words, "Last time: the server was down"));
     struct rp_story_end end;
-    assert_int_equal(rp_explain(w->catalog, &w->place, "nothing", &w->arena, keep_words, &words, &end, &err),
+    assert_int_equal(rp_explain(w->catalog, &w->store, "nothing", &w->arena, keep_words, &words, &end, &err),
                      RP_ENOTFOUND);
 }
 
@@ -161,7 +161,7 @@ static void details_that_were_erased_are_said_to_be(void **state)
     ok(rp_catalog_transact(w->catalog, erase_tx, &seq, &err));
     (void)explain(w, "object", &words);
     assert_string_equal(rp_buf_text(&words), "mark.created: marked for deletion (details erased)\n");
-    assert_int_equal(rp_explain(w->catalog, &w->place, "object", &w->arena, stop_telling, NULL, &end, &err),
+    assert_int_equal(rp_explain(w->catalog, &w->store, "object", &w->arena, stop_telling, NULL, &end, &err),
                      RP_EFAILED);
 }
 
@@ -196,22 +196,22 @@ static int64_t four_marks(struct world *w)
     static const char *const keys[] = { "a/one", "a/two", "b/three", "c/four" };
     for (size_t i = 0; i < 4; i++)
         world_put(w, keys[i], "bytes");
-    ok(rp_mark_many(w->catalog, &w->place, &first, 1, "tester", answers, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &first, 1, "tester", answers, &err));
     world_pass(w, 2 * RP_DAY_MS);
     w->config.mode = RP_MODE_QUARANTINE;
     int64_t run = world_sweep(w)->run.id;
-    ok(rp_mark_many(w->catalog, &w->place, mine, 2, "tester", answers, &err));
-    ok(rp_mark_many(w->catalog, &w->place, &theirs, 1, "another", answers, &err));
+    ok(rp_mark_many(w->catalog, &w->store, mine, 2, "tester", answers, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &theirs, 1, "another", answers, &err));
     return run;
 }
 
 static void an_undo_finds_what_fits_every_filter(void **state)
 {
     struct world *w = *state;
-    int64_t run = four_marks(w), place = w->place.id;
+    int64_t run = four_marks(w), store = w->store.id;
     int64_t now = world_newest(w, "a/one").marked_at_ms, before = world_newest(w, "c/four").marked_at_ms;
-    struct rp_place_row second;
-    ok(rp_place_get(w->catalog, RP_PLACE_STORE, "second", &second, &err));
+    struct rp_store_row second;
+    ok(rp_store_get(w->catalog, RP_STORE_STORE, "second", &second, &err));
     const struct {
         struct rp_undo_filter filter;
         const char *found;
@@ -219,12 +219,12 @@ static void an_undo_finds_what_fits_every_filter(void **state)
         { { .since_ms = -1, .until_ms = -1 }, "a/one a/two b/three c/four " },
         { { .run_id = run, .since_ms = -1, .until_ms = -1 }, "c/four " },
         { { .run_id = run, .reason = "tidy", .since_ms = -1, .until_ms = -1 }, "" },
-        { { .run_id = run, .place_id = second.id, .prefix = "", .since_ms = -1, .until_ms = -1 }, "" },
-        { { .run_id = run, .place_id = place, .prefix = "a/", .since_ms = -1, .until_ms = -1 }, "" },
-        { { .run_id = run, .place_id = place, .prefix = "c/", .since_ms = -1, .until_ms = -1 }, "c/four " },
-        { { .place_id = place, .prefix = "a/", .since_ms = -1, .until_ms = -1 }, "a/one a/two " },
-        { { .place_id = place, .prefix = "", .since_ms = -1, .until_ms = -1 }, "a/one a/two b/three c/four " },
-        { { .place_id = second.id, .prefix = "", .since_ms = -1, .until_ms = -1 }, "" },
+        { { .run_id = run, .store_id = second.id, .prefix = "", .since_ms = -1, .until_ms = -1 }, "" },
+        { { .run_id = run, .store_id = store, .prefix = "a/", .since_ms = -1, .until_ms = -1 }, "" },
+        { { .run_id = run, .store_id = store, .prefix = "c/", .since_ms = -1, .until_ms = -1 }, "c/four " },
+        { { .store_id = store, .prefix = "a/", .since_ms = -1, .until_ms = -1 }, "a/one a/two " },
+        { { .store_id = store, .prefix = "", .since_ms = -1, .until_ms = -1 }, "a/one a/two b/three c/four " },
+        { { .store_id = second.id, .prefix = "", .since_ms = -1, .until_ms = -1 }, "" },
         { { .reason = "moved", .since_ms = -1, .until_ms = -1 }, "a/one b/three c/four " },
         { { .reason = "moved", .actor = "tester", .since_ms = -1, .until_ms = -1 }, "a/one c/four " },
         { { .actor = "another", .since_ms = -1, .until_ms = -1 }, "b/three " },
@@ -273,7 +273,7 @@ static void an_undo_gives_nothing_twice(void **state)
     struct found f = { .keys = RP_BUF(1000) };
     int64_t run = four_marks(w);
     const struct rp_undo_filter of_run = { .run_id = run, .since_ms = -1, .until_ms = -1 };
-    const struct rp_undo_filter prefix = { .place_id = w->place.id, .prefix = "c/", .since_ms = -1, .until_ms = -1 };
+    const struct rp_undo_filter prefix = { .store_id = w->store.id, .prefix = "c/", .since_ms = -1, .until_ms = -1 };
     assert_int_equal(world_restore(w, "c/four").what, RP_REPRIEVE_RETURNED);
     ok(rp_undo_each(w->catalog->db, &of_run, keep_key, &f, &err));
     ok(rp_undo_each(w->catalog->db, &prefix, keep_key, &f, &err));

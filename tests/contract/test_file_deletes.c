@@ -332,10 +332,10 @@ static void test_a_family_has_a_limit(void **state)
     /* rows as a thousand inits would leave them */
     world_script(
         w,
-        "INSERT INTO file (id, tenant_id, name, place_id, key, status, size_bytes, content_type, etag, version,"
+        "INSERT INTO file (id, tenant_id, name, store_id, key, status, size_bytes, content_type, etag, version,"
         " modified_ms, mark_id, parent_id, was, url_ends_at, created_at, changed_at) "
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
-        "SELECT i, tenant_id, 'n' || i, place_id, 'k' || i, 5, 1, '', '', '', 0, mark_id, %lld, 4, 0, 0, 0 "
+        "SELECT i, tenant_id, 'n' || i, store_id, 'k' || i, 5, 1, '', '', '', 0, mark_id, %lld, 4, 0, 0, 0 "
         "FROM n, file WHERE id = %lld",
         (long long)root, (long long)added);
     assert_int_equal(uploads_delete(w, root, -1, &c), RP_ETOOBIG);
@@ -380,7 +380,7 @@ static int64_t hold(struct world *w, struct rp_hold_request q)
     struct rp_hold_answer answer;
     q.reason = "audit";
     q.actor = "tester";
-    ok(rp_hold_place(w->catalog, &q, &w->arena, &answer, &err));
+    ok(rp_hold_put(w->catalog, &q, &w->arena, &answer, &err));
     return answer.id;
 }
 
@@ -393,7 +393,7 @@ static void test_X3_a_held_file_is_neither_deleted_nor_purged(void **state)
     delete (w, before);
     const struct rp_hold_request scopes[] = {
         { .scope = RP_SCOPE_TENANT, .tenant_id = uploads_tenant(w, "acme"), .tenant = "acme" },
-        { .scope = RP_SCOPE_PREFIX, .place = &w->place, .key = "acme/" },
+        { .scope = RP_SCOPE_PREFIX, .store = &w->store, .key = "acme/" },
         { .scope = RP_SCOPE_EVERYTHING },
     };
     for (size_t i = 0; i < 3; i++) {
@@ -423,7 +423,7 @@ static struct rp_reprieve_answer restore_mark(struct world *w, int64_t mark_id)
     struct rp_mark mark;
     struct rp_reprieve_answer answer;
     ok(rp_mark_get(w->catalog->db, mark_id, &w->arena, &mark, &err));
-    ok(rp_reprieve_many(w->catalog, &w->place, &mark, 1, "tester", &answer, &err));
+    ok(rp_reprieve_many(w->catalog, &w->store, &mark, 1, "tester", &answer, &err));
     return answer;
 }
 
@@ -595,7 +595,7 @@ static void test_X8_a_restore_in_bulk_restores_files_and_objects(void **state)
     delete (w, root);
     ok(rp_undo_each(w->catalog->db, &(struct rp_undo_filter){ .since_ms = 0, .until_ms = -1 }, keep_mark, &f, &err));
     assert_int_equal(f.n, 4);
-    ok(rp_reprieve_many(w->catalog, &w->place, f.marks, f.n, "tester", answers, &err));
+    ok(rp_reprieve_many(w->catalog, &w->store, f.marks, f.n, "tester", answers, &err));
     for (size_t i = 0; i < f.n; i++)
         assert_int_equal(answers[i].what, RP_REPRIEVE_DONE);
     uploads_expect(w, root, RP_FILE_LIVE);
@@ -612,7 +612,7 @@ static void test_X8_the_order_of_a_family_in_a_batch_does_not_matter(void **stat
     int64_t root = uploads_live(w, "root", "x"), child = uploads_child(w, "child", root, 0);
     delete (w, root);
     struct rp_mark marks[2] = { uploads_mark(w, child), uploads_mark(w, root) };
-    ok(rp_reprieve_many(w->catalog, &w->place, marks, 2, "tester", answers, &err));
+    ok(rp_reprieve_many(w->catalog, &w->store, marks, 2, "tester", answers, &err));
     uploads_expect(w, child, RP_FILE_LIVE);
     assert_int_equal(answers[1].what, RP_REPRIEVE_DONE);
     assert_int_equal(answers[0].what, RP_REPRIEVE_DONE);
@@ -641,7 +641,7 @@ static void test_S6_a_recovery_gives_files_more_time_instead_of_letting_go_of_th
     assert_int_equal(uploads_delete(w, soon, DAY, &c), 0);
     assert_int_equal(uploads_delete(w, later, 20 * DAY, &c), 0);
     int64_t later_due = uploads_mark(w, later).due_at_ms;
-    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err));
+    ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err));
     assert_int_equal(recovery.reprieved, 1); /* the object */
     uploads_expect(w, soon, RP_FILE_DELETED);
     uploads_expect(w, pending, RP_FILE_PENDING);

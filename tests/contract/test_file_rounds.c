@@ -75,7 +75,7 @@ static struct rp_file_command confirm_of(struct world *w, int64_t id)
 {
     struct rp_file_command c = uploads_command(w, &rp_verb_confirm, id);
     struct rp_file file = uploads_file(w, id);
-    ok(rp_file_see(&file, &w->place, NULL, &c.seen, &err));
+    ok(rp_file_see(&file, &w->store, NULL, &c.seen, &err));
     return c;
 }
 
@@ -264,7 +264,7 @@ static void without_its_store_a_file_is_neither_deleted_nor_committed(void **sta
     int64_t txn = uploads_txn_begin(w), member = uploads_member(w, txn, "new", "bytes", 0);
     struct rp_file_command c = uploads_command(w, &rp_verb_delete, uploads_live(w, "photo", "bytes"));
     struct rp_txn_command commit = uploads_txn(w, &rp_verb_txn_commit, txn);
-    c.n_places = commit.n_places = 0;
+    c.n_stores = commit.n_stores = 0;
     assert_int_equal(rp_command_run(w->catalog, &c.command), RP_ECONFIG);
     uploads_expect(w, c.file_id, RP_FILE_LIVE);
     uploads_see(w, &commit);
@@ -280,7 +280,7 @@ static struct rp_file_command result_of(struct world *w, int64_t id, bool accept
     struct rp_file_command c = uploads_command(w, &rp_verb_result, id);
     c.process_key = uploads_file(w, id).process_key;
     c.accept = accept;
-    c.n_places = 0;
+    c.n_stores = 0;
     done((rp_command_run(w->catalog, &c.command), &c.command));
     return c;
 }
@@ -296,7 +296,7 @@ static void without_its_store_a_file_is_restored_and_judged(void **state)
     int64_t id = uploads_live(w, "photo", "bytes");
     assert_int_equal(uploads_delete(w, id, DAY, &c), 0);
     c = uploads_command(w, &rp_verb_restore, id);
-    c.n_places = 0;
+    c.n_stores = 0;
     done((rp_command_run(w->catalog, &c.command), &c.command));
     uploads_expect(w, id, RP_FILE_LIVE);
     (void)result_of(w, good, true);
@@ -395,14 +395,14 @@ static void a_checksum_is_promised_once_or_twice_the_same(void **state)
 static void a_store_that_is_closed_is_not_looked_at(void **state)
 {
     struct world *w = *state;
-    struct rp_store *store = w->place.store;
+    struct rp_backend *backend = w->store.backend;
     struct rp_file file = uploads_file(w, uploads_begin(w, "photo", "bytes"));
     struct rp_seen seen;
-    w->place.store = NULL;
-    rp_error_set(&w->place.closed, RP_EDENIED, "the key is not valid");
-    assert_int_equal(rp_file_see(&file, &w->place, NULL, &seen, &err), RP_EDENIED);
+    w->store.backend = NULL;
+    rp_error_set(&w->store.closed, RP_EDENIED, "the key is not valid");
+    assert_int_equal(rp_file_see(&file, &w->store, NULL, &seen, &err), RP_EDENIED);
     assert_string_equal(err.text, "the key is not valid");
-    w->place.store = store;
+    w->store.backend = backend;
 }
 
 /* ---- marks by key ---- */
@@ -419,7 +419,7 @@ static void objects_of_several_files_are_not_marked_by_key(void **state)
         requests[i] = (struct rp_mark_request){
             .key = i < 2 ? uploads_file(w, ids[i]).key : "plain", .grace_ms = -1, .at_ms = -1, .reason = ""
         };
-    ok(rp_mark_many(w->catalog, &w->place, requests, 3, "tester", answers, &err));
+    ok(rp_mark_many(w->catalog, &w->store, requests, 3, "tester", answers, &err));
     assert_int_equal(answers[0].what, RP_MARK_REFUSED);
     assert_int_equal(answers[1].what, RP_MARK_REFUSED);
     assert_int_equal(answers[2].what, RP_MARK_CREATED);

@@ -285,7 +285,7 @@ static void test_what_confirm_refuses(void **state)
     assert_int_equal(rp_command_run(w->catalog, &c.command), RP_EUNAVAILABLE);
     c = uploads_command(w, &rp_verb_confirm, id);
     c.seen = (struct rp_seen){ .file_id = id, .outcome = RP_OUT_FOUND, .identity = { .size_bytes = 5 } };
-    c.n_places = 0; /* its store was taken out of the configuration */
+    c.n_stores = 0; /* its store was taken out of the configuration */
     assert_int_equal(rp_command_run(w->catalog, &c.command), RP_ECONFIG);
     assert_int_equal(uploads_delete(w, id, DAY, &d), 0);
     assert_int_equal(uploads_confirm(w, id, NULL, &c), RP_ENOTPENDING);
@@ -342,7 +342,7 @@ static void test_U2_two_with_one_name_in_one_round(void **state)
         uploads_put(w, ids[i], "hello");
         struct rp_file f = uploads_file(w, ids[i]);
         c[i] = uploads_command(w, &rp_verb_confirm, ids[i]);
-        ok(rp_file_see(&f, &w->place, NULL, &c[i].seen, &err));
+        ok(rp_file_see(&f, &w->store, NULL, &c[i].seen, &err));
         round.commands[i] = &c[i].command;
     }
     ok(rp_catalog_transact(w->catalog, round_tx, &round, &err));
@@ -524,7 +524,7 @@ static void test_U3_the_claim_expires_and_refunds_before_the_store_is_asked(void
     uploads_put(w, id, "hello");
     struct rp_file f = uploads_file(w, id);
     c = uploads_command(w, &rp_verb_confirm, id);
-    ok(rp_file_see(&f, &w->place, NULL, &c.seen, &err)); /* seen in time */
+    ok(rp_file_see(&f, &w->store, NULL, &c.seen, &err)); /* seen in time */
     world_pass(w, 2 * HOUR);
     world_steps_begin(w, w->catalog, "main", &s);
     world_steps_claim(w, w->catalog, &s);

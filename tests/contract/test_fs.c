@@ -14,13 +14,13 @@ static void files_that_were_there_before_are_objects(void **state)
     mkdir(at(f, "d"), 0777);
     write_file(at(f, "d/old"), "old");
     write_file(at(f, name), "long");
-    expect_text(f->store, "d/old", "old");
-    expect_text(f->store, name, "long");
-    struct rp_identity id = identity_of(f->store, name);
-    assert_int_equal(remove_one(f->store, name, &id), RP_OUT_DELETED);
+    expect_text(f->backend, "d/old", "old");
+    expect_text(f->backend, name, "long");
+    struct rp_identity id = identity_of(f->backend, name);
+    assert_int_equal(remove_one(f->backend, name, &id), RP_OUT_DELETED);
     assert_false(exists(at(f, RP_FS_ASIDE)));
-    expect_list(f->store, "", NULL, "d/old\n");
-    put_text(f->store, "d/e/new", "new");
+    expect_list(f->backend, "", NULL, "d/old\n");
+    put_text(f->backend, "d/e/new", "new");
     expect_file(at(f, "d/e/new"), "new");
 }
 
@@ -29,10 +29,10 @@ static void a_store_that_is_only_read_is_not_written_to(void **state)
     struct fixture *f = *state;
     struct rp_probed probed;
     write_file(at(f, "a"), "x");
-    expect_text(f->store, "a", "x");
-    expect_absent(f->store, "b");
-    expect_list(f->store, "", NULL, "a\n");
-    ok(f->store->ops->probe(f->store, false, &probed, &error));
+    expect_text(f->backend, "a", "x");
+    expect_absent(f->backend, "b");
+    expect_list(f->backend, "", NULL, "a\n");
+    ok(f->backend->ops->probe(f->backend, false, &probed, &error));
     assert_false(exists(at(f, ".reprieve")));
 }
 
@@ -54,19 +54,19 @@ static void a_link_leads_nowhere(void **state)
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         struct rp_identity id = { .etag = "1-1-1" };
-        expect_absent(f->store, keys[i]);
-        assert_int_equal(remove_one(f->store, keys[i], &id), RP_OUT_GONE);
-        id = put_text(f->store, keys[i], keys[i]);
-        expect_text(f->store, keys[i], keys[i]);
+        expect_absent(f->backend, keys[i]);
+        assert_int_equal(remove_one(f->backend, keys[i], &id), RP_OUT_GONE);
+        id = put_text(f->backend, keys[i], keys[i]);
+        expect_text(f->backend, keys[i], keys[i]);
         expect_file(secret, "secret");
     }
-    expect_list(f->store, "", NULL, "d/end\ninside/end\nmiddle\nmiddle/secret\nup/outside/secret\nup/root/d/end\n");
-    expect_list(f->store, "up/", NULL, "up/outside/secret\nup/root/d/end\n");
+    expect_list(f->backend, "", NULL, "d/end\ninside/end\nmiddle\nmiddle/secret\nup/outside/secret\nup/root/d/end\n");
+    expect_list(f->backend, "up/", NULL, "up/outside/secret\nup/root/d/end\n");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        struct rp_identity id = identity_of(f->store, keys[i]);
-        assert_int_equal(remove_one(f->store, keys[i], &id), RP_OUT_DELETED);
+        struct rp_identity id = identity_of(f->backend, keys[i]);
+        assert_int_equal(remove_one(f->backend, keys[i], &id), RP_OUT_DELETED);
     }
-    expect_list(f->store, "", NULL, "");
+    expect_list(f->backend, "", NULL, "");
     expect_file(secret, "secret");
     assert_int_equal(files_below(outside), 1);
     assert_true(exists(at(f, "middle")) && exists(at(f, "d/end")));
@@ -79,7 +79,7 @@ static void the_stores_own_directory_cannot_be_a_link(void **state)
     snprintf(outside, sizeof outside, "%s/outside", f->dir);
     mkdir(outside, 0777);
     assert_int_equal(symlink(outside, at(f, ".reprieve")), 0);
-    assert_true(put_bytes(f->store, "a", "x", 1, NULL, 0, NULL, &error) < 0);
+    assert_true(put_bytes(f->backend, "a", "x", 1, NULL, 0, NULL, &error) < 0);
     assert_int_equal(files_below(outside), 0);
 }
 
@@ -87,17 +87,17 @@ static void the_root_itself_may_be_reached_through_a_link(void **state)
 {
     struct fixture *f = *state;
     char link[96], root[112];
-    struct rp_store *other;
+    struct rp_backend *other;
     snprintf(link, sizeof link, "%s/link", f->dir);
     snprintf(root, sizeof root, "%s/root", link);
     assert_int_equal(symlink(f->dir, link), 0);
-    put_text(f->store, "a", "x");
-    ok(rp_store_fs_open(root, false, &other, &error));
+    put_text(f->backend, "a", "x");
+    ok(rp_fs_open(root, false, &other, &error));
     expect_text(other, "a", "x");
     unlink(link);
     struct rp_item item = { .key = "a" };
     assert_int_equal(other->ops->stat(other, &item, 1, &error), RP_EUNAVAILABLE);
-    rp_store_close(other);
+    rp_backend_close(other);
 }
 
 static void only_regular_files_are_objects(void **state)
@@ -108,36 +108,36 @@ static void only_regular_files_are_objects(void **state)
     assert_int_equal(mkdir(at(f, "dir"), 0777), 0);
     const char *const keys[] = { "fifo", "socket", "dir" };
     for (size_t i = 0; i < 3; i++)
-        expect_absent(f->store, keys[i]);
-    expect_list(f->store, "", NULL, "");
+        expect_absent(f->backend, keys[i]);
+    expect_list(f->backend, "", NULL, "");
     for (size_t i = 0; i < 3; i++)
-        put_text(f->store, keys[i], keys[i]);
+        put_text(f->backend, keys[i], keys[i]);
     for (size_t i = 0; i < 3; i++)
-        expect_text(f->store, keys[i], keys[i]);
+        expect_text(f->backend, keys[i], keys[i]);
     struct stat st;
     assert_true(lstat(at(f, "fifo"), &st) == 0 && S_ISFIFO(st.st_mode));
-    expect_list(f->store, "", NULL, "dir\nfifo\nsocket\n");
+    expect_list(f->backend, "", NULL, "dir\nfifo\nsocket\n");
 }
 
 static void the_plain_file_counts_when_both_homes_are_filled(void **state)
 {
     struct fixture *f = *state;
     mkdir(at(f, "a"), 0777);
-    struct rp_identity hidden = put_text(f->store, "a", "escaped");
+    struct rp_identity hidden = put_text(f->backend, "a", "escaped");
     rmdir(at(f, "a"));
     write_file(at(f, "a"), "plain");
-    expect_text(f->store, "a", "plain");
-    expect_list(f->store, "", NULL, "a\n");
-    struct rp_identity plain = identity_of(f->store, "a");
-    assert_int_equal(remove_one(f->store, "a", &hidden), RP_OUT_CHANGED);
-    assert_int_equal(remove_one(f->store, "a", &plain), RP_OUT_DELETED);
-    expect_text(f->store, "a", "escaped");
+    expect_text(f->backend, "a", "plain");
+    expect_list(f->backend, "", NULL, "a\n");
+    struct rp_identity plain = identity_of(f->backend, "a");
+    assert_int_equal(remove_one(f->backend, "a", &hidden), RP_OUT_CHANGED);
+    assert_int_equal(remove_one(f->backend, "a", &plain), RP_OUT_DELETED);
+    expect_text(f->backend, "a", "escaped");
 }
 
 static int list_error(struct fixture *f, const char *prefix)
 {
     struct listing l = { .text = RP_BUF((size_t)1 << 20) };
-    int r = f->store->ops->list(f->store, prefix, NULL, listing_add, &l, &error);
+    int r = f->backend->ops->list(f->backend, prefix, NULL, listing_add, &l, &error);
     rp_buf_done(&l.text);
     return r;
 }
@@ -150,15 +150,15 @@ static void a_file_that_no_key_can_name_is_an_error_of_the_listing(void **state)
     write_file(at(f, "good"), "x");
     assert_int_equal(list_error(f, ""), RP_EINVAL);
     assert_non_null(strstr(error.text, "bad/x\\xff"));
-    expect_list(f->store, "go", NULL, "good\n");
-    expect_list(f->store, "bad/y", NULL, "");
-    expect_list(f->store, "", "bad/y", "good\n");
+    expect_list(f->backend, "go", NULL, "good\n");
+    expect_list(f->backend, "bad/y", NULL, "");
+    expect_list(f->backend, "", "bad/y", "good\n");
     unlink(at(f, "bad/x\xff"));
     mkdir(at(f, "bad/.reprieve~d"), 0777);
     assert_int_equal(list_error(f, ""), RP_EINVAL);
     assert_non_null(strstr(error.text, ".reprieve~d"));
     rmdir(at(f, "bad/.reprieve~d"));
-    expect_list(f->store, "", NULL, "good\n");
+    expect_list(f->backend, "", NULL, "good\n");
     write_file(at(f, ".reprieve"), "a file");
     assert_int_equal(list_error(f, ""), RP_EINVAL);
     unlink(at(f, ".reprieve"));
@@ -180,14 +180,14 @@ static void a_path_too_long_for_a_key_is_an_error_of_the_listing(void **state)
     int file = openat(fd, "1234567890123456789", O_CREAT | O_WRONLY, 0666);
     close(file);
     struct listing l = { .text = RP_BUF((size_t)1 << 20) };
-    ok(f->store->ops->list(f->store, "", NULL, listing_add, &l, &error));
+    ok(f->backend->ops->list(f->backend, "", NULL, listing_add, &l, &error));
     assert_int_equal(strlen(l.last), 1024);
     rp_buf_done(&l.text);
     file = openat(fd, "12345678901234567890", O_CREAT | O_WRONLY, 0666);
     close(file);
     close(fd);
     assert_int_equal(list_error(f, ""), RP_EINVAL);
-    expect_list(f->store, "e", NULL, "");
+    expect_list(f->backend, "e", NULL, "");
 }
 
 static char sidecar_path[4096];
@@ -204,7 +204,7 @@ static void a_damaged_sidecar_is_an_error_and_never_a_loss(void **state)
     struct fixture *f = *state;
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta meta;
-    struct rp_identity id = put_meta(f->store, "k", "bytes", &old_meta);
+    struct rp_identity id = put_meta(f->backend, "k", "bytes", &old_meta);
     nftw(at(f, RP_FS_META), remember_path, 8, FTW_PHYS);
     FILE *file = fopen(sidecar_path, "r+");
     char text[512] = "";
@@ -215,15 +215,15 @@ static void a_damaged_sidecar_is_an_error_and_never_a_loss(void **state)
         assert_int_equal(fseek(file, 0, SEEK_SET), 0);
         assert_int_equal(fwrite(text, 1, n, file), n);
         fflush(file);
-        assert_int_equal(f->store->ops->get(f->store, "k", NULL, &arena, &meta, NULL, &error), RP_ECORRUPT);
+        assert_int_equal(f->backend->ops->get(f->backend, "k", NULL, &arena, &meta, NULL, &error), RP_ECORRUPT);
         text[i] = kept;
     }
     assert_int_equal(ftruncate(fileno(file), (off_t)n / 2), 0);
-    assert_int_equal(f->store->ops->get(f->store, "k", NULL, &arena, &meta, NULL, &error), RP_ECORRUPT);
-    assert_int_equal(f->store->ops->copy(f->store, "k", &id, "copy", NULL, &error), RP_ECORRUPT);
+    assert_int_equal(f->backend->ops->get(f->backend, "k", NULL, &arena, &meta, NULL, &error), RP_ECORRUPT);
+    assert_int_equal(f->backend->ops->copy(f->backend, "k", &id, "copy", NULL, &error), RP_ECORRUPT);
     fclose(file);
-    expect_text(f->store, "k", "bytes");
-    assert_int_equal(remove_one(f->store, "k", &id), RP_OUT_DELETED);
+    expect_text(f->backend, "k", "bytes");
+    assert_int_equal(remove_one(f->backend, "k", &id), RP_OUT_DELETED);
     rp_arena_done(&arena);
 }
 
@@ -231,18 +231,18 @@ static void sidecars_go_with_their_objects(void **state)
 {
     struct fixture *f = *state;
     struct rp_identity copied;
-    put_meta(f->store, "k", "one", &old_meta);
+    put_meta(f->backend, "k", "one", &old_meta);
     assert_int_equal(files_below(at(f, RP_FS_META)), 1);
-    struct rp_identity id = put_meta(f->store, "k", "two", &new_meta);
+    struct rp_identity id = put_meta(f->backend, "k", "two", &new_meta);
     assert_int_equal(files_below(at(f, RP_FS_META)), 1);
-    ok(f->store->ops->copy(f->store, "k", &id, RP_STORE_QUARANTINE "k", &copied, &error));
+    ok(f->backend->ops->copy(f->backend, "k", &id, RP_STORE_QUARANTINE "k", &copied, &error));
     assert_int_equal(files_below(at(f, RP_FS_META)), 2);
-    assert_int_equal(f->store->ops->copy(f->store, "k", &id, RP_STORE_QUARANTINE "k", NULL, &error), RP_EEXISTS);
-    expect_meta(f->store, RP_STORE_QUARANTINE "k", "new");
-    assert_int_equal(remove_one(f->store, "k", &id), RP_OUT_DELETED);
+    assert_int_equal(f->backend->ops->copy(f->backend, "k", &id, RP_STORE_QUARANTINE "k", NULL, &error), RP_EEXISTS);
+    expect_meta(f->backend, RP_STORE_QUARANTINE "k", "new");
+    assert_int_equal(remove_one(f->backend, "k", &id), RP_OUT_DELETED);
     assert_int_equal(files_below(at(f, RP_FS_META)), 1);
-    expect_meta(f->store, RP_STORE_QUARANTINE "k", "new");
-    assert_int_equal(remove_one(f->store, RP_STORE_QUARANTINE "k", &copied), RP_OUT_DELETED);
+    expect_meta(f->backend, RP_STORE_QUARANTINE "k", "new");
+    assert_int_equal(remove_one(f->backend, RP_STORE_QUARANTINE "k", &copied), RP_OUT_DELETED);
     assert_int_equal(files_below(at(f, RP_FS_META)), 0);
     assert_int_equal(files_below(at(f, RP_FS_TMP)), 0);
 }
@@ -250,14 +250,14 @@ static void sidecars_go_with_their_objects(void **state)
 static void quarantine_moves_no_bytes(void **state)
 {
     struct fixture *f = *state;
-    struct rp_identity id = put_text(f->store, "k", "bytes"), copied;
-    ok(f->store->ops->copy(f->store, "k", &id, RP_STORE_QUARANTINE "k", &copied, &error));
+    struct rp_identity id = put_text(f->backend, "k", "bytes"), copied;
+    ok(f->backend->ops->copy(f->backend, "k", &id, RP_STORE_QUARANTINE "k", &copied, &error));
     struct stat a, b;
     assert_int_equal(stat(at(f, "k"), &a), 0);
     assert_int_equal(stat(at(f, RP_STORE_QUARANTINE "k"), &b), 0);
     assert_int_equal(a.st_ino, b.st_ino);
     chmod(at(f, "k"), 0640);
-    ok(f->store->ops->copy(f->store, "k", &id, "other", &copied, &error));
+    ok(f->backend->ops->copy(f->backend, "k", &id, "other", &copied, &error));
     assert_int_equal(stat(at(f, "other"), &b), 0);
     assert_int_not_equal(a.st_ino, b.st_ino);
     assert_int_equal(b.st_mode & 0777, 0640);
@@ -268,10 +268,10 @@ static void quarantine_moves_no_bytes(void **state)
 static void times_of_uploads_only_grow(void **state)
 {
     struct fixture *f = *state;
-    unsigned long long last = (unsigned long long)rp_fs_next_mtime_ns(rp_fs_of(f->store)) + 3600000000000ULL;
-    atomic_store(&rp_fs_of(f->store)->last_mtime_ns, (int64_t)last);
+    unsigned long long last = (unsigned long long)rp_fs_next_mtime_ns(rp_fs_of(f->backend)) + 3600000000000ULL;
+    atomic_store(&rp_fs_of(f->backend)->last_mtime_ns, (int64_t)last);
     for (int i = 0; i < 20; i++) {
-        struct rp_identity id = put_text(f->store, "k", "same");
+        struct rp_identity id = put_text(f->backend, "k", "same");
         unsigned long long inode, mtime_ns, size;
         assert_int_equal(sscanf(id.etag, "%llx-%llx-%llx", &inode, &mtime_ns, &size), 3);
         assert_true(mtime_ns > last);
@@ -282,11 +282,11 @@ static void times_of_uploads_only_grow(void **state)
 static void a_file_that_was_written_to_has_changed(void **state)
 {
     struct fixture *f = *state;
-    struct rp_identity id = put_text(f->store, "k", "bytes");
+    struct rp_identity id = put_text(f->backend, "k", "bytes");
     write_file(at(f, "k"), "BYTES");
-    assert_int_equal(remove_one(f->store, "k", &id), RP_OUT_CHANGED);
-    assert_int_equal(f->store->ops->copy(f->store, "k", &id, "q", NULL, &error), RP_ECHANGED);
-    expect_text(f->store, "k", "BYTES");
+    assert_int_equal(remove_one(f->backend, "k", &id), RP_OUT_CHANGED);
+    assert_int_equal(f->backend->ops->copy(f->backend, "k", &id, "q", NULL, &error), RP_ECHANGED);
+    expect_text(f->backend, "k", "BYTES");
 }
 
 static void writing_into_a_file_under_a_reader_is_noticed(void **state)
@@ -294,15 +294,15 @@ static void writing_into_a_file_under_a_reader_is_noticed(void **state)
     struct fixture *f = *state;
     struct rp_object_reader *r = NULL;
     char got[8];
-    put_text(f->store, "k", "before");
-    ok(f->store->ops->get_open(f->store, "k", NULL, NULL, NULL, &r, &error));
-    assert_int_equal(f->store->ops->get_read(r, 4, got, 2, &error), 2);
+    put_text(f->backend, "k", "before");
+    ok(f->backend->ops->get_open(f->backend, "k", NULL, NULL, NULL, &r, &error));
+    assert_int_equal(f->backend->ops->get_read(r, 4, got, 2, &error), 2);
     FILE *file = fopen(at(f, "k"), "r+");
     assert_non_null(file);
     assert_int_equal(fwrite("BE", 1, 2, file), 2);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(f->store->ops->get_read(r, 4, got, 2, &error), RP_ECHANGED);
-    f->store->ops->get_close(r);
+    assert_int_equal(f->backend->ops->get_read(r, 4, got, 2, &error), RP_ECHANGED);
+    f->backend->ops->get_close(r);
 }
 
 struct race {
@@ -326,7 +326,7 @@ static void *remove_old(void *ctx)
         bool done = race->done;
         pthread_mutex_unlock(&race->lock);
         if (done) return NULL;
-        enum rp_outcome answer = remove_one(race->f->store, "k", &old);
+        enum rp_outcome answer = remove_one(race->f->backend, "k", &old);
         pthread_mutex_lock(&race->lock);
         race->answers[answer]++;
         race->n_answers++;
@@ -364,10 +364,10 @@ static void upload_against_remover(struct fixture *f, bool from_outside, int rou
 {
     struct race race = { .f = f, .lock = PTHREAD_MUTEX_INITIALIZER, .point = "" };
     pthread_cond_init(&race.answered, NULL);
-    struct rp_fs *fs = rp_fs_of(f->store);
+    struct rp_fs *fs = rp_fs_of(f->backend);
     pthread_t thread;
     int lost = 0;
-    race.last = put_text(f->store, "k", "first");
+    race.last = put_text(f->backend, "k", "first");
     fs->hook_ctx = &race;
     fs->hook = at_point;
     assert_int_equal(pthread_create(&thread, NULL, remove_old, &race), 0);
@@ -378,8 +378,8 @@ static void upload_against_remover(struct fixture *f, bool from_outside, int rou
         if (from_outside)
             upload_from_outside(&race, i);
         else
-            put_text(f->store, "k", "newer");
-        ok(f->store->ops->stat(f->store, &now, 1, &error));
+            put_text(f->backend, "k", "newer");
+        ok(f->backend->ops->stat(f->backend, &now, 1, &error));
         lost += now.outcome != RP_OUT_FOUND;
         race.last = now.identity;
     }
@@ -408,9 +408,9 @@ static void an_upload_between_the_look_and_the_move_is_put_back(void **state)
 {
     struct fixture *f = *state;
     struct intruder i = { .f = f, .path = "k", .point = "remove-seen" };
-    struct rp_identity old = put_text(f->store, "k", "old");
+    struct rp_identity old = put_text(f->backend, "k", "old");
     hook(f, &i);
-    assert_int_equal(remove_one(f->store, "k", &old), RP_OUT_CHANGED);
+    assert_int_equal(remove_one(f->backend, "k", &old), RP_OUT_CHANGED);
     hook(f, NULL);
     expect_file(at(f, "k"), "newer");
     assert_false(exists(at(f, ".reprieve~k")));
@@ -420,9 +420,9 @@ static void of_two_uploads_during_a_remove_the_last_one_stays(void **state)
 {
     struct fixture *f = *state;
     struct intruder i = { .f = f, .path = "k", .point = "remove-seen", .then = "remove-moved" };
-    struct rp_identity old = put_text(f->store, "k", "old");
+    struct rp_identity old = put_text(f->backend, "k", "old");
     hook(f, &i);
-    assert_int_equal(remove_one(f->store, "k", &old), RP_OUT_CHANGED);
+    assert_int_equal(remove_one(f->backend, "k", &old), RP_OUT_CHANGED);
     hook(f, NULL);
     expect_file(at(f, "k"), "newest");
     assert_false(exists(at(f, ".reprieve~k")));
@@ -432,16 +432,16 @@ static void an_upload_after_the_move_does_not_save_the_old_one(void **state)
 {
     struct fixture *f = *state;
     struct intruder i = { .f = f, .path = "k", .then = "remove-moved" };
-    struct rp_identity old = put_text(f->store, "k", "old");
+    struct rp_identity old = put_text(f->backend, "k", "old");
     hook(f, &i);
-    assert_int_equal(remove_one(f->store, "k", &old), RP_OUT_DELETED);
+    assert_int_equal(remove_one(f->backend, "k", &old), RP_OUT_DELETED);
     hook(f, NULL);
     expect_file(at(f, "k"), "newest");
 }
 
 static void *probe_often(void *ctx)
 {
-    struct rp_store *s = ctx;
+    struct rp_backend *s = ctx;
     for (int i = 0; i < 50; i++) {
         struct rp_probed probed = { 0 };
         if (s->ops->probe(s, true, &probed, NULL) < 0 || probed.level != RP_LEVEL_ETAG) return s;
@@ -452,15 +452,15 @@ static void *probe_often(void *ctx)
 static void two_handles_of_one_root_keep_out_of_each_others_way(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *other;
+    struct rp_backend *other;
     pthread_t thread;
     void *failed;
-    ok(rp_store_fs_open(f->root, false, &other, &error));
+    ok(rp_fs_open(f->root, false, &other, &error));
     assert_int_equal(pthread_create(&thread, NULL, probe_often, other), 0);
-    assert_null(probe_often(f->store));
+    assert_null(probe_often(f->backend));
     pthread_join(thread, &failed);
     assert_null(failed);
-    rp_store_close(other);
+    rp_backend_close(other);
 }
 
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
@@ -470,7 +470,7 @@ static void a_put_over_nothing_leaves_an_empty_directory_empty(void **state)
 {
     struct fixture *f = *state;
     struct rp_identity over = { .etag = "x" };
-    assert_int_equal(put_bytes(f->store, ".reprieve/owner", "x", 1, NULL, RP_PUT_OVER, &over, &error), RP_ENOTFOUND);
+    assert_int_equal(put_bytes(f->backend, ".reprieve/owner", "x", 1, NULL, RP_PUT_OVER, &over, &error), RP_ENOTFOUND);
     assert_int_equal(rmdir(f->root), 0);
     assert_int_equal(mkdir(f->root, 0700), 0);
 }

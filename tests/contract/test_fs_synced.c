@@ -67,13 +67,13 @@ static size_t times(const char *path)
 static void upload(struct fixture *f, const char *key)
 {
     forget();
-    put_text(f->store, key, "bytes");
+    put_text(f->backend, key, "bytes");
 }
 
 static void open_again(struct fixture *f)
 {
-    rp_store_close(f->store);
-    ok(rp_store_fs_open(f->root, false, &f->store, &error));
+    rp_backend_close(f->backend);
+    ok(rp_fs_open(f->root, false, &f->backend, &error));
 }
 
 static void make_dirs(const struct fixture *f, const char *const *paths, size_t n)
@@ -144,8 +144,8 @@ static void a_directory_that_was_made_again_is_another_one(void **state)
     char spare[32];
     upload(f, "a/1");
     struct rp_fs_dir_id old = id_of(at(f, "a"));
-    struct rp_identity id = identity_of(f->store, "a/1");
-    assert_int_equal(remove_one(f->store, "a/1", &id), RP_OUT_DELETED);
+    struct rp_identity id = identity_of(f->backend, "a/1");
+    assert_int_equal(remove_one(f->backend, "a/1", &id), RP_OUT_DELETED);
     assert_int_equal(rmdir(at(f, "a")), 0);
     let_a_tick_pass(f, &old);
     assert_int_equal(mkdir(at(f, "a"), 0777), 0);
@@ -181,19 +181,19 @@ static void sidecars_and_copies_have_durable_ways_too(void **state)
     const struct rp_meta meta = { .headers = &pair, .n_headers = 1 };
     make_dirs(f, (const char *const[]){ ".reprieve", ".reprieve/meta", ".reprieve/quarantine" }, 3);
     forget();
-    ok(put_bytes(f->store, "k", "x", 1, &meta, RP_PUT_REPLACE, NULL, &error));
+    ok(put_bytes(f->backend, "k", "x", 1, &meta, RP_PUT_REPLACE, NULL, &error));
     assert_true(times(at(f, ".reprieve")) >= 2); /* the names tmp and meta */
-    struct rp_identity id = identity_of(f->store, "k");
+    struct rp_identity id = identity_of(f->backend, "k");
     forget();
-    ok(f->store->ops->copy(f->store, "k", &id, ".reprieve/quarantine/1", NULL, &error));
+    ok(f->backend->ops->copy(f->backend, "k", &id, ".reprieve/quarantine/1", NULL, &error));
     assert_int_equal(times(at(f, ".reprieve")), 1);
 }
 
-static void look_at(struct rp_store *store, const char *key)
+static void look_at(struct rp_backend *backend, const char *key)
 {
     struct rp_item items[2] = { { .key = key }, { .key = key } };
     forget();
-    ok(store->ops->stat(store, items, 2, &error));
+    ok(backend->ops->stat(backend, items, 2, &error));
     assert_int_equal(items[1].outcome, RP_OUT_FOUND);
 }
 
@@ -201,25 +201,25 @@ static void look_at(struct rp_store *store, const char *key)
 static void what_is_found_is_synced_unless_we_have_done_it(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *other;
+    struct rp_backend *other;
     upload(f, "a/1");
-    look_at(f->store, "a/1");
+    look_at(f->backend, "a/1");
     assert_int_equal(n_synced, 0);
-    ok(rp_store_fs_open(f->root, false, &other, &error));
+    ok(rp_fs_open(f->root, false, &other, &error));
     look_at(other, "a/1");
     assert_true(times(at(f, "a")) == 1 && n_synced == 1);
     look_at(other, "a/1");
     assert_int_equal(n_synced, 0);
-    rp_store_close(other);
+    rp_backend_close(other);
     replace_outside(f, "a/1", "of another program");
-    look_at(f->store, "a/1");
+    look_at(f->backend, "a/1");
     assert_int_equal(times(at(f, "a")), 1);
     replace_outside(f, "a/1", "once more");
     struct rp_item item = { .key = "a/1" };
     refuse = ENOSPC;
-    assert_int_equal(f->store->ops->stat(f->store, &item, 1, &error), RP_EFULL);
+    assert_int_equal(f->backend->ops->stat(f->backend, &item, 1, &error), RP_EFULL);
     refuse = 0;
-    look_at(f->store, "a/1"); /* what failed is not taken for done */
+    look_at(f->backend, "a/1"); /* what failed is not taken for done */
     assert_int_equal(times(at(f, "a")), 1);
 }
 
@@ -230,10 +230,10 @@ static void what_cannot_be_synced_is_not_answered_for(void **state)
     make_dirs(f, (const char *const[]){ "a" }, 1);
     for (int i = 0; i < 2; i++) {
         refuse = ENOSPC;
-        int r = put_bytes(f->store, "a/1", "x", 1, NULL, RP_PUT_REPLACE, NULL, &error);
+        int r = put_bytes(f->backend, "a/1", "x", 1, NULL, RP_PUT_REPLACE, NULL, &error);
         refuse = 0;
         assert_true(r < 0);
-        expect_absent(f->store, "a/1");
+        expect_absent(f->backend, "a/1");
     }
     upload(f, "a/1");
     assert_int_equal(times(f->root), 1);

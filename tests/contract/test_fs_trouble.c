@@ -17,10 +17,10 @@ static bool crash_at(struct fixture *f, struct intruder *i, void (*act)(struct f
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        struct rp_store *own;
-        if (rp_store_fs_open(f->root, false, &own, NULL) < 0) _exit(1);
+        struct rp_backend *own;
+        if (rp_fs_open(f->root, false, &own, NULL) < 0) _exit(1);
         struct fixture child = *f;
-        child.store = own;
+        child.backend = own;
         i->f = &child;
         hook(&child, i);
         act(&child, key);
@@ -34,21 +34,21 @@ static bool crash_at(struct fixture *f, struct intruder *i, void (*act)(struct f
 
 static void act_put_new_bytes(struct fixture *f, const char *key)
 {
-    put_bytes(f->store, key, "new!", 4, &new_meta, 0, NULL, NULL);
+    put_bytes(f->backend, key, "new!", 4, &new_meta, 0, NULL, NULL);
 }
 
 static void act_remove(struct fixture *f, const char *key)
 {
     struct rp_item item = { .key = key };
-    f->store->ops->stat(f->store, &item, 1, NULL);
-    f->store->ops->remove(f->store, &item, 1, NULL);
+    f->backend->ops->stat(f->backend, &item, 1, NULL);
+    f->backend->ops->remove(f->backend, &item, 1, NULL);
 }
 
 static void act_copy(struct fixture *f, const char *key)
 {
     struct rp_item item = { .key = key };
-    f->store->ops->stat(f->store, &item, 1, NULL);
-    f->store->ops->copy(f->store, key, &item.identity, "target", NULL, NULL);
+    f->backend->ops->stat(f->backend, &item, 1, NULL);
+    f->backend->ops->copy(f->backend, key, &item.identity, "target", NULL, NULL);
 }
 
 static const char *long_name(void)
@@ -71,10 +71,10 @@ static void expect_whole(struct fixture *f, const char *key)
 {
     struct rp_buf got = RP_BUF(4096);
     const struct rp_sink to = { buf_write, &got };
-    ok(f->store->ops->get(f->store, key, &to, NULL, NULL, NULL, &error));
+    ok(f->backend->ops->get(f->backend, key, &to, NULL, NULL, NULL, &error));
     bool is_new = strcmp(rp_buf_text(&got), "new!") == 0;
     assert_string_equal(rp_buf_text(&got), is_new ? "new!" : "old");
-    expect_meta(f->store, key, is_new ? "new" : "old");
+    expect_meta(f->backend, key, is_new ? "new" : "old");
     rp_buf_done(&got);
 }
 
@@ -82,7 +82,7 @@ static void expect_only(struct fixture *f, const char *key)
 {
     char lines[RP_KEY_MAX + 2];
     snprintf(lines, sizeof lines, "%s\n", key);
-    expect_list(f->store, "", NULL, lines);
+    expect_list(f->backend, "", NULL, lines);
 }
 
 static void a_put_that_dies_leaves_the_old_object_or_the_new_one(void **state)
@@ -92,20 +92,20 @@ static void a_put_that_dies_leaves_the_old_object_or_the_new_one(void **state)
         for (size_t p = 0; p < 4; p++) {
             const char *key = key_of(kind);
             struct intruder i = { .crash_at = put_points[p] };
-            put_meta(f->store, key, "old", &old_meta);
+            put_meta(f->backend, key, "old", &old_meta);
             assert_true(crash_at(f, &i, act_put_new_bytes, key));
             expect_whole(f, key);
             expect_only(f, key);
-            struct rp_identity id = put_meta(f->store, key, "new!", &new_meta);
+            struct rp_identity id = put_meta(f->backend, key, "new!", &new_meta);
             expect_whole(f, key);
-            assert_int_equal(remove_one(f->store, key, &id), RP_OUT_DELETED);
+            assert_int_equal(remove_one(f->backend, key, &id), RP_OUT_DELETED);
             assert_true(crash_at(f, &i, act_put_new_bytes, key));
             if (p < 2)
-                expect_absent(f->store, key);
+                expect_absent(f->backend, key);
             else
                 expect_whole(f, key);
-            if (p >= 2) id = identity_of(f->store, key);
-            remove_one(f->store, key, &id);
+            if (p >= 2) id = identity_of(f->backend, key);
+            remove_one(f->backend, key, &id);
         }
 }
 
@@ -116,17 +116,17 @@ static void a_remove_that_dies_can_be_asked_again(void **state)
         for (size_t p = 0; p < 4; p++) {
             const char *key = key_of(kind);
             struct intruder i = { .crash_at = remove_points[p] };
-            struct rp_identity id = put_meta(f->store, key, "old", &old_meta);
+            struct rp_identity id = put_meta(f->backend, key, "old", &old_meta);
             assert_true(crash_at(f, &i, act_remove, key));
             if (p < 3) {
                 expect_whole(f, key);
                 expect_only(f, key);
-                assert_int_equal(remove_one(f->store, key, &id), RP_OUT_DELETED);
+                assert_int_equal(remove_one(f->backend, key, &id), RP_OUT_DELETED);
             } else {
-                expect_list(f->store, "", NULL, "");
-                assert_int_equal(remove_one(f->store, key, &id), RP_OUT_GONE);
+                expect_list(f->backend, "", NULL, "");
+                assert_int_equal(remove_one(f->backend, key, &id), RP_OUT_GONE);
             }
-            expect_absent(f->store, key);
+            expect_absent(f->backend, key);
             assert_int_equal(files_below(at(f, RP_FS_META)), 0);
             assert_int_equal(files_below(f->root), 0);
         }
@@ -137,13 +137,13 @@ static void a_copy_that_dies_can_be_asked_again(void **state)
     struct fixture *f = *state;
     for (size_t p = 1; p < 4; p++) {
         struct intruder i = { .crash_at = put_points[p] };
-        struct rp_identity id = put_meta(f->store, "k", "old", &old_meta), copied;
+        struct rp_identity id = put_meta(f->backend, "k", "old", &old_meta), copied;
         assert_true(crash_at(f, &i, act_copy, "k"));
-        int r = f->store->ops->copy(f->store, "k", &id, "target", &copied, &error);
+        int r = f->backend->ops->copy(f->backend, "k", &id, "target", &copied, &error);
         assert_int_equal(r, p < 2 ? 0 : RP_EEXISTS);
         expect_whole(f, "target");
-        copied = identity_of(f->store, "target");
-        assert_int_equal(remove_one(f->store, "target", &copied), RP_OUT_DELETED);
+        copied = identity_of(f->backend, "target");
+        assert_int_equal(remove_one(f->backend, "target", &copied), RP_OUT_DELETED);
     }
 }
 
@@ -151,7 +151,7 @@ static void a_copy_that_dies_can_be_asked_again(void **state)
 static struct rp_identity strand_newer(struct fixture *f, const char *key, const char *path)
 {
     struct intruder i = { .path = path, .point = "remove-seen", .crash_at = "remove-moved" };
-    struct rp_identity old = put_text(f->store, key, "old");
+    struct rp_identity old = put_text(f->backend, key, "old");
     assert_true(crash_at(f, &i, act_remove, key));
     assert_false(exists(at(f, path)));
     return old;
@@ -163,22 +163,22 @@ static void an_upload_stranded_by_a_crash_is_still_the_object(void **state)
     const char *const keys[] = { "k", long_name() };
     for (size_t i = 0; i < 2; i++) {
         const char *key = keys[i];
-        struct rp_identity old = strand_newer(f, key, key), now = identity_of(f->store, key);
-        expect_text(f->store, key, "newer");
+        struct rp_identity old = strand_newer(f, key, key), now = identity_of(f->backend, key);
+        expect_text(f->backend, key, "newer");
         expect_only(f, key);
-        assert_int_equal(put_bytes(f->store, key, "x", 1, NULL, RP_PUT_NEW, NULL, &error), RP_EEXISTS);
+        assert_int_equal(put_bytes(f->backend, key, "x", 1, NULL, RP_PUT_NEW, NULL, &error), RP_EEXISTS);
         expect_file(at(f, key), "newer");
         strand_newer(f, key, key);
-        assert_int_equal(remove_one(f->store, key, &old), RP_OUT_CHANGED);
+        assert_int_equal(remove_one(f->backend, key, &old), RP_OUT_CHANGED);
         expect_file(at(f, key), "newer");
         strand_newer(f, key, key);
-        now = identity_of(f->store, key);
-        ok(f->store->ops->annotate(f->store, key, &now, &new_pair, 1, &error));
+        now = identity_of(f->backend, key);
+        ok(f->backend->ops->annotate(f->backend, key, &now, &new_pair, 1, &error));
         struct rp_identity copied;
-        ok(f->store->ops->copy(f->store, key, &now, "zz", &copied, &error));
-        assert_int_equal(remove_one(f->store, "zz", &copied), RP_OUT_DELETED);
-        assert_int_equal(remove_one(f->store, key, &now), RP_OUT_DELETED);
-        expect_absent(f->store, key);
+        ok(f->backend->ops->copy(f->backend, key, &now, "zz", &copied, &error));
+        assert_int_equal(remove_one(f->backend, "zz", &copied), RP_OUT_DELETED);
+        assert_int_equal(remove_one(f->backend, key, &now), RP_OUT_DELETED);
+        expect_absent(f->backend, key);
         assert_int_equal(files_below(f->root), 0);
     }
 }
@@ -187,20 +187,20 @@ static void an_upload_over_a_stranded_one_replaces_it_for_good(void **state)
 {
     struct fixture *f = *state;
     strand_newer(f, "k", "k");
-    struct rp_identity id = put_text(f->store, "k", "newest");
-    assert_int_equal(remove_one(f->store, "k", &id), RP_OUT_DELETED);
-    expect_absent(f->store, "k");
+    struct rp_identity id = put_text(f->backend, "k", "newest");
+    assert_int_equal(remove_one(f->backend, "k", &id), RP_OUT_DELETED);
+    expect_absent(f->backend, "k");
     strand_newer(f, "k", "k");
     replace_outside(f, "k", "by hand");
     expect_only(f, "k");
-    id = identity_of(f->store, "k");
-    assert_int_equal(remove_one(f->store, "k", &id), RP_OUT_DELETED);
-    expect_absent(f->store, "k");
+    id = identity_of(f->backend, "k");
+    assert_int_equal(remove_one(f->backend, "k", &id), RP_OUT_DELETED);
+    expect_absent(f->backend, "k");
     strand_newer(f, "k", "k");
     replace_outside(f, "k", "by hand");
-    put_text(f->store, "k", "newest");
+    put_text(f->backend, "k", "newest");
     unlink(at(f, "k"));
-    expect_absent(f->store, "k");
+    expect_absent(f->backend, "k");
     assert_int_equal(files_below(f->root), 0);
 }
 
@@ -208,38 +208,38 @@ static void a_stranded_upload_survives_a_directory_in_its_place(void **state)
 {
     struct fixture *f = *state;
     strand_newer(f, "k", "k");
-    put_text(f->store, "k/below", "x");
-    expect_list(f->store, "", NULL, "k\nk/below\n");
-    expect_text(f->store, "k", "newer");
+    put_text(f->backend, "k/below", "x");
+    expect_list(f->backend, "", NULL, "k\nk/below\n");
+    expect_text(f->backend, "k", "newer");
     struct rp_identity old = { .etag = "1-1-1" };
-    assert_int_equal(remove_one(f->store, "k", &old), RP_OUT_CHANGED);
-    expect_text(f->store, "k", "newer");
-    put_text(f->store, "k", "newest");
-    expect_text(f->store, "k", "newest");
-    expect_list(f->store, "", NULL, "k\nk/below\n");
-    struct rp_identity id = identity_of(f->store, "k");
-    assert_int_equal(remove_one(f->store, "k", &id), RP_OUT_DELETED);
-    expect_list(f->store, "", NULL, "k/below\n");
+    assert_int_equal(remove_one(f->backend, "k", &old), RP_OUT_CHANGED);
+    expect_text(f->backend, "k", "newer");
+    put_text(f->backend, "k", "newest");
+    expect_text(f->backend, "k", "newest");
+    expect_list(f->backend, "", NULL, "k\nk/below\n");
+    struct rp_identity id = identity_of(f->backend, "k");
+    assert_int_equal(remove_one(f->backend, "k", &id), RP_OUT_DELETED);
+    expect_list(f->backend, "", NULL, "k/below\n");
 }
 
 static void temporary_files_are_not_listed_and_go_when_stale(void **state)
 {
     struct fixture *f = *state;
     struct intruder i = { .crash_at = "put-sidecar" };
-    struct rp_store *later;
+    struct rp_backend *later;
     assert_true(crash_at(f, &i, act_put_new_bytes, "k"));
     assert_int_equal(files_below(at(f, RP_FS_TMP)), 1);
     assert_int_equal(files_below(at(f, RP_FS_META)), 1);
-    expect_list(f->store, "", NULL, "");
-    expect_list(f->store, ".reprieve/", NULL, "");
-    put_text(f->store, "other", "x");
+    expect_list(f->backend, "", NULL, "");
+    expect_list(f->backend, ".reprieve/", NULL, "");
+    put_text(f->backend, "other", "x");
     assert_int_equal(files_below(at(f, RP_FS_TMP)), 1);
-    ok(rp_store_fs_open(f->root, false, &later, &error));
+    ok(rp_fs_open(f->root, false, &later, &error));
     rp_fs_of(later)->stale_ms = -RP_HOUR_MS;
     put_text(later, "other", "x");
     assert_int_equal(files_below(at(f, RP_FS_TMP)), 0);
     assert_int_equal(files_below(at(f, RP_FS_META)), 0);
-    rp_store_close(later);
+    rp_backend_close(later);
 }
 
 static void mount_private(const char *path, const char *options)
@@ -259,10 +259,10 @@ static int64_t endless_read(void *ctx, void *to, size_t n, struct rp_error *err)
 static void full_disk(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s;
+    struct rp_backend *s;
     const struct rp_source endless = { endless_read, NULL };
     mount_private(f->root, "size=1m");
-    ok(rp_store_fs_open(f->root, false, &s, &error));
+    ok(rp_fs_open(f->root, false, &s, &error));
     struct rp_identity id = put_meta(s, "old", "old", &old_meta);
     assert_int_equal(s->ops->put(s, "new", &endless, NULL, 0, NULL, &error), RP_EFULL);
     assert_int_equal(s->ops->put(s, "old", &endless, NULL, 0, NULL, &error), RP_EFULL);
@@ -280,7 +280,7 @@ static void full_disk(void **state)
     assert_int_equal(remove_one(s, "old", &id), RP_OUT_DELETED);
     unlink(at(f, "filler"));
     put_text(s, "new", "fits");
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 static void a_full_disk_loses_nothing_and_still_deletes(void **state)
@@ -288,7 +288,7 @@ static void a_full_disk_loses_nothing_and_still_deletes(void **state)
     in_child("full disk", full_disk, *state);
 }
 
-static void expect_unavailable(struct rp_store *s, const struct rp_identity *id, int code)
+static void expect_unavailable(struct rp_backend *s, const struct rp_identity *id, int code)
 {
     struct rp_item items[2] = { { .key = "k", .identity = *id }, { .key = "none", .identity = *id } };
     struct listing l = { .text = RP_BUF(4096) };
@@ -306,36 +306,36 @@ static void expect_unavailable(struct rp_store *s, const struct rp_identity *id,
 static void hidden_root(void **state)
 {
     struct fixture *f = *state;
-    struct rp_identity id = put_text(f->store, "k", "x");
+    struct rp_identity id = put_text(f->backend, "k", "x");
     mount_private(f->root, "size=1m");
-    expect_unavailable(f->store, &id, RP_EUNAVAILABLE);
+    expect_unavailable(f->backend, &id, RP_EUNAVAILABLE);
     assert_int_equal(umount2(f->root, MNT_DETACH), 0);
-    expect_text(f->store, "k", "x");
+    expect_text(f->backend, "k", "x");
 }
 
 static void read_only_root(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s;
+    struct rp_backend *s;
     mount_private(f->root, "size=1m");
-    ok(rp_store_fs_open(f->root, false, &s, &error));
+    ok(rp_fs_open(f->root, false, &s, &error));
     struct rp_identity id = put_text(s, "k", "x");
-    rp_store_close(s); /* its lock file is open for writing */
+    rp_backend_close(s); /* its lock file is open for writing */
     assert_int_equal(mount("none", f->root, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-    ok(rp_store_fs_open(f->root, false, &s, &error));
+    ok(rp_fs_open(f->root, false, &s, &error));
     expect_unavailable(s, &id, RP_EDENIED);
     expect_text(s, "k", "x");
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 static void mount_inside(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s;
+    struct rp_backend *s;
     struct rp_identity id, copied;
     mkdir(at(f, "inner"), 0777);
     mount_private(at(f, "inner"), "size=1m");
-    ok(rp_store_fs_open(f->root, false, &s, &error));
+    ok(rp_fs_open(f->root, false, &s, &error));
     write_file(at(f, "inner/k"), "bytes");
     id = identity_of(s, "inner/k");
     assert_int_equal(put_bytes(s, "inner/new", "x", 1, NULL, 0, NULL, &error), RP_EINVAL);
@@ -344,7 +344,7 @@ static void mount_inside(void **state)
     expect_text(s, RP_STORE_QUARANTINE "k", "bytes");
     assert_int_equal(remove_one(s, "inner/k", &id), RP_OUT_DELETED);
     expect_list(s, "", NULL, "");
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 static void a_mount_over_the_root_does_not_look_empty(void **state)
@@ -365,28 +365,28 @@ static void a_mount_inside_the_root_can_be_quarantined_from(void **state)
 static void a_missing_root_is_unavailable_and_nothing_is_gone(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *none;
+    struct rp_backend *none;
     char moved[96];
-    struct rp_identity id = put_text(f->store, "k", "x");
+    struct rp_identity id = put_text(f->backend, "k", "x");
     snprintf(moved, sizeof moved, "%s/moved", f->dir);
     assert_int_equal(rename(f->root, moved), 0);
-    assert_int_equal(rp_store_fs_open(f->root, false, &none, &error), RP_EUNAVAILABLE);
-    expect_unavailable(f->store, &id, RP_EUNAVAILABLE);
+    assert_int_equal(rp_fs_open(f->root, false, &none, &error), RP_EUNAVAILABLE);
+    expect_unavailable(f->backend, &id, RP_EUNAVAILABLE);
     assert_int_equal(mkdir(f->root, 0777), 0);
-    expect_unavailable(f->store, &id, RP_EUNAVAILABLE);
+    expect_unavailable(f->backend, &id, RP_EUNAVAILABLE);
     assert_int_equal(rmdir(f->root), 0);
     assert_int_equal(rename(moved, f->root), 0);
-    expect_text(f->store, "k", "x");
+    expect_text(f->backend, "k", "x");
     write_file(moved, "");
-    assert_int_equal(rp_store_fs_open(moved, false, &none, &error), RP_EINVAL);
+    assert_int_equal(rp_fs_open(moved, false, &none, &error), RP_EINVAL);
 }
 
 static void as_nobody(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s;
+    struct rp_backend *s;
     if (setegid(65534) < 0 || seteuid(65534) < 0) fail_msg("this test needs root: %s", strerror(errno));
-    ok(rp_store_fs_open(f->root, false, &s, &error));
+    ok(rp_fs_open(f->root, false, &s, &error));
     struct rp_item items[] = { { .key = "fixed/k" }, { .key = "free/k" }, { .key = "closed/k" } };
     ok(s->ops->stat(s, items, 3, &error));
     assert_int_equal(items[0].outcome, RP_OUT_FOUND);
@@ -404,7 +404,7 @@ static void as_nobody(void **state)
     rp_buf_done(&l.text);
     expect_list(s, "fixed/", NULL, "fixed/k\n");
     expect_list(s, "", "d", "fixed/k\n");
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 static void what_permissions_forbid_is_denied_item_by_item(void **state)
@@ -471,10 +471,10 @@ static long memory_kib(const char *field)
 static void list_the_million(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s;
+    struct rp_backend *s;
     struct count all = { 0 }, paged = { .page = 100003 };
     long before = memory_kib("VmRSS:");
-    ok(rp_store_fs_open(f->root, false, &s, &error));
+    ok(rp_fs_open(f->root, false, &s, &error));
     ok(s->ops->list(s, "", NULL, count_entry, &all, &error));
     assert_int_equal(all.n, TOTAL);
     size_t seen = 0;
@@ -490,7 +490,7 @@ static void list_the_million(void **state)
     long grown = memory_kib("VmHWM:") - before;
     print_message("%zu files, memory grew by %ld KiB\n", all.n, grown);
     if (!SANITIZED) assert_true(grown < 4 * 1024);
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 static void a_million_files_are_listed_in_order_with_bounded_memory(void **state)
@@ -520,12 +520,12 @@ static void deep_directories_are_listed_in_order(void **state)
         for (int i = 0; i < 40; i++) {
             char name[RP_KEY_MAX + 1];
             snprintf(name, sizeof name, "%s%c%d", key, i % 2 ? 'a' : 'z', i);
-            if (depth % 50 == 49) put_text(f->store, name, "x");
+            if (depth % 50 == 49) put_text(f->backend, name, "x");
         }
         strcat(key, "m/");
     }
     struct count c = { 0 };
-    ok(f->store->ops->list(f->store, "", NULL, count_entry, &c, &error));
+    ok(f->backend->ops->list(f->backend, "", NULL, count_entry, &c, &error));
     assert_int_equal(c.n, 160);
 }
 

@@ -188,13 +188,13 @@ static void hold(struct asking *a, struct rp_hold_request request)
     struct rp_hold_answer answer;
     request.reason = "audit";
     request.actor = "tester";
-    ok(rp_hold_place(a->w.catalog, &request, &a->w.arena, &answer, &err));
+    ok(rp_hold_put(a->w.catalog, &request, &a->w.arena, &answer, &err));
 }
 
 static void make_holds(struct asking *a)
 {
-    hold(a, (struct rp_hold_request){ .scope = RP_SCOPE_PREFIX, .place = &a->w.place, .key = "held/" });
-    hold(a, (struct rp_hold_request){ .scope = RP_SCOPE_SUBJECT, .place = &a->w.place, .key = "plain" });
+    hold(a, (struct rp_hold_request){ .scope = RP_SCOPE_PREFIX, .store = &a->w.store, .key = "held/" });
+    hold(a, (struct rp_hold_request){ .scope = RP_SCOPE_SUBJECT, .store = &a->w.store, .key = "plain" });
     hold(a, (struct rp_hold_request){
                 .scope = RP_SCOPE_TENANT, .tenant_id = uploads_tenant(&a->w, "other"), .tenant = "other" });
 }

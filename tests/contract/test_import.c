@@ -72,7 +72,7 @@ static struct rp_import_counts import_with(struct world *w, struct rp_import how
 {
     RP_CLEANUP(rp_import_end) struct rp_import import = how;
     int r;
-    import.place = &w->place;
+    import.store = &w->store;
     import.actor = "tester";
     if (import.prefix == NULL) import.prefix = "";
     ok(rp_import_begin(&import, &err));
@@ -332,11 +332,11 @@ static void holds_refuse_as_they_refuse_any_mark(void **state)
     struct world *w = *state;
     struct rp_hold_answer held;
     const struct rp_hold_request hold = {
-        .scope = RP_SCOPE_SUBJECT, .place = &w->place, .key = "held", .reason = "legal", .actor = "tester"
+        .scope = RP_SCOPE_SUBJECT, .store = &w->store, .key = "held", .reason = "legal", .actor = "tester"
     };
     annotated(w, "held", "true", NULL, NULL);
     annotated(w, "free", "true", NULL, NULL);
-    ok(rp_hold_place(w->catalog, &hold, &w->arena, &held, &err));
+    ok(rp_hold_put(w->catalog, &hold, &w->arena, &held, &err));
     struct rp_import_counts c = import_all(w);
     assert_int_equal(c.marked, 1);
     assert_int_equal(c.refused, 1);
@@ -347,7 +347,7 @@ static void a_guarantee_that_is_too_weak_refuses(void **state)
 {
     struct world *w = *state;
     annotated(w, "k", "true", NULL, NULL);
-    w->place.level = RP_LEVEL_WINDOW;
+    w->store.level = RP_LEVEL_WINDOW;
     assert_int_equal(import_all(w).refused, 1);
     w->config.allow_window_deletes = true;
     assert_int_equal(import_all(w).marked, 1);
@@ -417,7 +417,7 @@ static void trouble_of_the_store_as_a_whole_ends_the_import(void **state)
     world_put_many(w, 400, 1);
     w->before = nothing_is_read;
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-        RP_CLEANUP(rp_import_end) struct rp_import import = { .place = &w->place, .prefix = "", .actor = "tester" };
+        RP_CLEANUP(rp_import_end) struct rp_import import = { .store = &w->store, .prefix = "", .actor = "tester" };
         outage.code = codes[i];
         atomic_store(&outage.asked, 0);
         ok(rp_import_begin(&import, &err));
@@ -445,7 +445,7 @@ static void one_object_that_cannot_be_read_harms_no_other(void **state)
 static void a_store_that_fails_ends_the_import_and_the_next_goes_on(void **state)
 {
     struct world *w = *state;
-    RP_CLEANUP(rp_import_end) struct rp_import import = { .place = &w->place, .prefix = "", .actor = "tester" };
+    RP_CLEANUP(rp_import_end) struct rp_import import = { .store = &w->store, .prefix = "", .actor = "tester" };
     int r;
     world_put_many(w, 1600, 1);
     annotated(w, "many/00001", "true", NULL, NULL);
@@ -464,7 +464,7 @@ static void a_store_that_fails_ends_the_import_and_the_next_goes_on(void **state
 
 /* ---- a store that annotates by making another upload ---- */
 
-static const struct rp_store_ops *plain_ops;
+static const struct rp_backend_ops *plain_ops;
 
 static int take_text(void *ctx, const void *from, size_t n, struct rp_error *e)
 {
@@ -484,7 +484,7 @@ static int64_t give_text(void *ctx, void *to, size_t n, struct rp_error *e)
     return (int64_t)left;
 }
 
-static int annotate_by_copy(struct rp_store *store, const char *key, struct rp_identity *identity,
+static int annotate_by_copy(struct rp_backend *backend, const char *key, struct rp_identity *identity,
                             const struct rp_pair *changes, size_t n, struct rp_error *e)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)1 << 20);
@@ -492,10 +492,10 @@ static int annotate_by_copy(struct rp_store *store, const char *key, struct rp_i
     const char *text = bytes;
     struct rp_meta meta;
     struct rp_identity read;
-    int r = plain_ops->annotate(store, key, identity, changes, n, e);
-    if (r == 0) r = plain_ops->get(store, key, &(struct rp_sink){ take_text, bytes }, &arena, &meta, &read, e);
+    int r = plain_ops->annotate(backend, key, identity, changes, n, e);
+    if (r == 0) r = plain_ops->get(backend, key, &(struct rp_sink){ take_text, bytes }, &arena, &meta, &read, e);
     if (r < 0) return r;
-    return plain_ops->put(store, key, &(struct rp_source){ give_text, &text }, &meta, RP_PUT_REPLACE, identity, e);
+    return plain_ops->put(backend, key, &(struct rp_source){ give_text, &text }, &meta, RP_PUT_REPLACE, identity, e);
 }
 
 static void test_M2_the_annotated_objects_new_identity_becomes_the_marks(void **state)
@@ -503,26 +503,26 @@ static void test_M2_the_annotated_objects_new_identity_becomes_the_marks(void **
     struct world *w = *state;
     struct rp_mark_request q = { .key = "k", .grace_ms = -1, .at_ms = -1, .reason = "", .annotate = true };
     struct rp_mark_answer answer;
-    struct rp_store_ops copying = *w->place.store->ops;
+    struct rp_backend_ops copying = *w->store.backend->ops;
     struct rp_item now = { .key = "k" };
-    plain_ops = w->place.store->ops;
+    plain_ops = w->store.backend->ops;
     copying.annotate = annotate_by_copy;
-    w->place.store->ops = &copying;
+    w->store.backend->ops = &copying;
     world_put(w, "k", "bytes");
-    ok(rp_mark_many(w->catalog, &w->place, &q, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", &answer, &err));
     assert_string_equal(answer.annotate_note, "");
     assert_true(answer.annotated);
     ok(w->inner->ops->stat(w->inner, &now, 1, &err));
     struct rp_mark m = world_newest(w, "k");
     assert_string_equal(m.etag, now.identity.etag);
     assert_int_equal(m.modified_ms, now.identity.modified_ms);
-    ok(rp_mark_many(w->catalog, &w->place, &q, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", &answer, &err));
     assert_int_equal(answer.what, RP_MARK_SAME);
     assert_int_equal(import_all(w).already_marked, 1);
     world_pass(w, 6 * DAY);
     assert_int_equal(world_sweep(w)->run.figures.purged, 1);
     assert_false(world_exists(w, "k"));
-    w->place.store->ops = plain_ops;
+    w->store.backend->ops = plain_ops;
 }
 
 /* clang-format off */

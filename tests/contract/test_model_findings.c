@@ -45,10 +45,10 @@ static void test_the_copy_outlives_a_late_delete_of_what_was_returned(void **sta
     struct bucket *bucket = bucket_new(BUCKET_ETAG);
     const struct bucket_hooks hooks = { .request = fate, .gone = gone, .now_ms = now, .ctx = w };
     struct bucket_object object;
-    rp_store_close(w->place.store);
-    ok(bucket_handle(bucket, &hooks, false, &w->place.store, &err));
+    rp_backend_close(w->store.backend);
+    ok(bucket_handle(bucket, &hooks, false, &w->store.backend, &err));
     struct rp_probed probed;
-    ok(w->place.store->ops->probe(w->place.store, true, &probed, &err));
+    ok(w->store.backend->ops->probe(w->store.backend, true, &probed, &err));
     w->config.mode = RP_MODE_QUARANTINE;
     bucket_upload(bucket, "a", "precious", now(w), NULL);
     world_mark(w, "a", 0);
@@ -85,7 +85,7 @@ static void test_hold_lists_a_dead_letter(void **state)
 {
     struct world *w = *state;
     struct rp_hold_request request = {
-        .scope = RP_SCOPE_SUBJECT, .place = &w->place, .key = "a", .reason = "", .actor = "test"
+        .scope = RP_SCOPE_SUBJECT, .store = &w->store, .key = "a", .reason = "", .actor = "test"
     };
     struct rp_hold_answer answer = { 0 };
     world_put(w, "a", "precious");
@@ -93,7 +93,7 @@ static void test_hold_lists_a_dead_letter(void **state)
     world_script(w, "UPDATE mark SET state = 6, was = 3, next_at = NULL");
     world_script(w, "INSERT INTO dead_letter (id, mark_id, from_state, attempts, error, died_at, open) "
                     "SELECT 1, id, 3, 3, 'no answer', 1, 1 FROM mark");
-    ok(rp_hold_place(w->catalog, &request, &w->arena, &answer, &err));
+    ok(rp_hold_put(w->catalog, &request, &w->arena, &answer, &err));
     assert_int_equal(answer.claimed.n, 1); /* its purge has begun, and a delete of it may be on its way */
 }
 
@@ -163,18 +163,18 @@ static void test_a_copy_that_died_before_its_record_is_stopped_by_the_first_ones
 {
     struct world *w = *state;
     for (int deaths = 1; deaths <= 3; deaths++) {
-        ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+        ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
         copy_catalog(w);
         be_the_other(w);
         w->before = dies_at_the_record;
         for (int i = 0; i < deaths; i++)
-            assert_int_equal(rp_owner_assert(w->catalog, &w->place, "test", false, &err), RP_EUNAVAILABLE);
+            assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_EUNAVAILABLE);
         w->before = NULL;
         be_the_other(w);
-        ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+        ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
         be_the_other(w); /* the copy is as far as the record, or further */
-        assert_int_equal(rp_owner_check(w->catalog, &w->place, &err), RP_ENOTOWNER);
-        assert_int_equal(rp_owner_assert(w->catalog, &w->place, "test", false, &err), RP_ENOTOWNER);
+        assert_int_equal(rp_owner_check(w->catalog, &w->store, &err), RP_ENOTOWNER);
+        assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_ENOTOWNER);
         be_the_other(w);
         world_script(w, "DROP TABLE meta_of_copy");
     }

@@ -62,7 +62,7 @@ static bool is_worth_it(int at, int n)
 struct starving {
     const struct program *program;
     struct trial *t;
-    struct rp_store *store;
+    struct rp_backend *backend;
     char (*healed)[RP_DIGEST_HEX];
     int n_healed, runs, said[2]; /* done without it; that it could not */
 };
@@ -84,16 +84,16 @@ static int leave_store(void *ctx, const char *call, const char *key, struct rp_e
 static void open_world(struct starving *s)
 {
     struct rp_error err = { 0 };
-    struct rp_store_fault fault = { .before = enter_store, .after = leave_store };
+    struct rp_backend_fault fault = { .before = enter_store, .after = leave_store };
     trial_open(s->t);
-    assert_int_equal(rp_store_fault_wrap(s->t->faulty, &fault, &s->store, &err), 0);
-    s->t->place.store = s->store;
+    assert_int_equal(rp_backend_fault_wrap(s->t->faulty, &fault, &s->backend, &err), 0);
+    s->t->store.backend = s->backend;
 }
 
 static void close_world(struct starving *s)
 {
-    rp_store_close(s->store);
-    s->store = NULL;
+    rp_backend_close(s->backend);
+    s->backend = NULL;
     trial_reopen(s->t);
 }
 

@@ -69,7 +69,7 @@ static void is_written_again(struct between *b)
 
 static void is_raised_by_another_node(struct between *b)
 {
-    ok(rp_owner_assert(b->other, &b->w->place, "test", false, &err));
+    ok(rp_owner_assert(b->other, &b->w->store, "test", false, &err));
 }
 
 static void put_record(struct world *w, int64_t epoch, const char *stamp)
@@ -121,7 +121,7 @@ static void is_there_already(struct between *b)
 static struct rp_owner look(struct world *w)
 {
     struct rp_owner owner;
-    ok(rp_owner_look(w->catalog, &w->place, &owner, &err));
+    ok(rp_owner_look(w->catalog, &w->store, &owner, &err));
     return owner;
 }
 
@@ -137,7 +137,7 @@ static void expect_refused_sweep(struct world *w, const char *words)
 
 static void make_ours(struct world *w)
 {
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     world_put(w, "k", "x");
     assert_int_equal(world_mark(w, "k", 0).what, RP_MARK_CREATED);
 }
@@ -157,7 +157,7 @@ static void a_store_that_is_taken_over_between_look_and_write_stays_the_others(v
     assert_string_equal(world_text(w, RP_STORE_OWNER), FOREIGN);
 }
 
-static void an_empty_place_in_the_place_of_the_store_stays_empty(void **state)
+static void an_empty_store_in_the_store_of_the_store_stays_empty(void **state)
 {
     struct world *w = *state;
     struct between b = { .w = w, .happens = is_emptied };
@@ -175,7 +175,7 @@ static void of_two_first_owners_the_first_stays(void **state)
     struct world *w = *state;
     struct between b = { .w = w, .happens = is_usurped };
     set_between(&b);
-    assert_int_equal(rp_owner_assert(w->catalog, &w->place, "test", false, &err), RP_ENOTOWNER);
+    assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_ENOTOWNER);
     assert_string_equal(world_text(w, RP_STORE_OWNER), FOREIGN);
 }
 
@@ -189,9 +189,9 @@ static void a_recovery_takes_over_only_what_was_looked_at(void **state)
     make_ours(w);
     world_put(w, RP_STORE_OWNER, "{\"catalog\":\"cat_first\",\"epoch\":9,\"environment\":\"test\"}");
     set_between(&b);
-    assert_int_equal(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err), RP_ENOTOWNER);
+    assert_int_equal(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err), RP_ENOTOWNER);
     assert_string_equal(world_text(w, RP_STORE_OWNER), FOREIGN);
-    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err)); /* looked at now */
+    ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err)); /* looked at now */
     assert_string_equal(recovery.before.catalog, "cat_another");
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
 }
@@ -204,10 +204,10 @@ static void a_recovery_of_a_missing_record_writes_it_only_if_it_is_still_missing
     make_ours(w);
     world_remove(w, RP_STORE_OWNER);
     set_between(&b);
-    assert_int_equal(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err), RP_ENOTOWNER);
+    assert_int_equal(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err), RP_ENOTOWNER);
     assert_string_equal(world_text(w, RP_STORE_OWNER), FOREIGN);
     world_remove(w, RP_STORE_OWNER);
-    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err));
+    ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err));
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
 }
 
@@ -222,7 +222,7 @@ static void a_recovery_writes_over_a_record_that_is_too_long_to_be_read(void **s
     world_put(w, RP_STORE_OWNER, text);
     free(text);
     assert_int_equal(look(w).ownership, RP_OWNER_DAMAGED);
-    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err));
+    ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err));
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
 }
 
@@ -235,7 +235,7 @@ static void the_node_that_comes_second_with_a_lower_epoch_leaves_the_record(void
     make_ours(w);
     int64_t before = look(w).catalog_epoch;
     set_between(&b);
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     assert_true(b.happened);
     assert_int_equal(look(w).epoch, before + 2);
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
@@ -249,7 +249,7 @@ static void the_node_that_comes_second_with_a_higher_epoch_writes_over_the_new_r
     make_ours(w);
     int64_t before = look(w).catalog_epoch;
     set_between(&b);
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     assert_true(b.happened);
     assert_int_equal(look(w).epoch, before + 1);
 }
@@ -261,7 +261,7 @@ static void a_record_that_was_written_although_nobody_said_so_is_not_written_aga
     make_ours(w);
     int64_t before = look(w).catalog_epoch;
     set_between(&b);
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     assert_true(b.happened);
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
     assert_int_equal(look(w).epoch, before + 1);
@@ -275,7 +275,7 @@ static void of_a_catalog_and_its_older_copy_at_the_same_epoch_one_falls_behind(v
     make_ours(w);
     int64_t before = look(w).catalog_epoch;
     set_between(&b);
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     assert_int_equal(look(w).epoch, before + 2); /* the copy is at before + 1 */
 }
 
@@ -313,7 +313,7 @@ static void a_node_that_is_slow_to_look_is_not_locked_out(void **state)
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
     assert_true(b.happened);
     b.happened = false;
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     assert_true(b.happened);
     w->after = NULL;
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
@@ -347,14 +347,14 @@ static void raise_and_die(struct world *w, int times)
 {
     w->before = fail_at_the_record;
     for (int i = 0; i < times; i++)
-        assert_int_equal(rp_owner_assert(w->catalog, &w->place, "test", false, &err), RP_EUNAVAILABLE);
+        assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_EUNAVAILABLE);
     w->before = NULL;
 }
 
 static void expect_forked(struct world *w)
 {
     assert_int_equal(look(w).ownership, RP_OWNER_FORKED);
-    assert_int_equal(rp_owner_check(w->catalog, &w->place, &err), RP_ENOTOWNER);
+    assert_int_equal(rp_owner_check(w->catalog, &w->store, &err), RP_ENOTOWNER);
     expect_refused_sweep(w, "belongs to another copy of this catalog");
 }
 
@@ -370,7 +370,7 @@ static void of_a_catalog_and_a_copy_that_died_before_its_record_the_one_that_wri
         be_the_other(w);
         raise_and_die(w, 1);
         be_the_other(w);
-        ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+        ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
         be_the_other(w); /* as far as the record */
         assert_int_equal(look(w).epoch, look(w).catalog_epoch);
         expect_forked(w);
@@ -386,16 +386,16 @@ static void a_copy_that_recovers_takes_the_store_over(void **state)
     struct rp_recovery recovery;
     make_ours(w);
     copy_catalog(w);
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     be_the_other(w);
     world_script(w, "UPDATE meta SET number = number + 5 WHERE name = 'epoch'");
     expect_forked(w);
     w->before = fail_at_the_record;
-    assert_int_equal(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err),
+    assert_int_equal(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err),
                      RP_EUNAVAILABLE);
     w->before = NULL;
     assert_int_equal(look(w).ownership, RP_OWNER_FORKED); /* what was not written is not taken */
-    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err));
+    ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err));
     assert_int_equal(recovery.before.ownership, RP_OWNER_FORKED);
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
     be_the_other(w);
@@ -415,11 +415,11 @@ static void what_an_older_release_wrote_is_judged_by_its_epoch(void **state)
     put_record(w, catalog_epoch(w) + 1, "");
     assert_int_equal(look(w).ownership, RP_OWNER_AHEAD);
     put_record(w, catalog_epoch(w), "");
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     assert_int_equal(strlen(look(w).stamp), RP_STAMP_TEXT - 1);
     world_script(w, "DELETE FROM meta WHERE name LIKE 'stamps:%%'"); /* a catalog that was upgraded alone */
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
     put_record(w, catalog_epoch(w), "00c0ffee00c0ffee");
     assert_int_equal(look(w).ownership, RP_OWNER_FORKED);
@@ -428,17 +428,17 @@ static void what_an_older_release_wrote_is_judged_by_its_epoch(void **state)
 static void a_store_under_another_name_stays_ours(void **state)
 {
     struct world *w = *state;
-    struct rp_place_row row;
+    struct rp_store_row row;
     struct rp_store_config config = w->config;
-    struct rp_place renamed = w->place;
+    struct rp_store renamed = w->store;
     make_ours(w);
     config.name = "renamed";
-    ok(rp_place_get(w->catalog, RP_PLACE_STORE, "renamed", &row, &err));
+    ok(rp_store_get(w->catalog, RP_STORE_STORE, "renamed", &row, &err));
     renamed.id = row.id;
     renamed.config = &config;
     for (int i = 0; i < 3; i++) { /* by turns: under either name */
         ok(rp_owner_assert(w->catalog, &renamed, "test", false, &err));
-        ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+        ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     }
     put_record(w, catalog_epoch(w), "00c0ffee00c0ffee");
     assert_int_equal(rp_owner_check(w->catalog, &renamed, &err), RP_ENOTOWNER);
@@ -452,46 +452,46 @@ static void stamps_are_bounded_and_that_of_the_record_is_kept(void **state)
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
     assert_int_equal(world_number(w, "SELECT length(word) FROM meta WHERE name LIKE 'stamps:%'"),
                      RP_STAMPS_MAX * RP_STAMP_TEXT);
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
-    ok(rp_owner_assert(w->catalog, &w->place, "test", false, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     assert_int_equal(world_number(w, "SELECT length(word) FROM meta WHERE name LIKE 'stamps:%'"), 2 * RP_STAMP_TEXT);
     world_script(w, "UPDATE meta SET word = 'nonsense' WHERE name LIKE 'stamps:%%'");
     assert_int_equal(look(w).ownership, RP_OWNER_FORKED);
     struct rp_recovery recovery;
-    assert_int_equal(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err), RP_ECORRUPT);
+    assert_int_equal(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err), RP_ECORRUPT);
 }
 
 static void each_store_is_raised_within_a_minute(void **state)
 {
     struct world *w = *state;
-    struct rp_place_row row;
+    struct rp_store_row row;
     struct rp_store_config config = w->config;
-    struct rp_place second = w->place;
+    struct rp_store second = w->store;
     make_ours(w);
     config.name = "second";
-    ok(rp_store_memory_open(&second.store, &err));
-    ok(rp_place_get(w->catalog, RP_PLACE_STORE, "second", &row, &err));
+    ok(rp_memory_open(&second.backend, &err));
+    ok(rp_store_get(w->catalog, RP_STORE_STORE, "second", &row, &err));
     second.id = row.id;
     second.config = &config;
     ok(rp_owner_assert(w->catalog, &second, "test", false, &err));
     world_pass(w, 2 * RP_MINUTE_MS);
     struct rp_owner before, now;
     ok(rp_owner_look(w->catalog, &second, &before, &err));
-    ok(rp_owner_assert(w->catalog, &w->place, "test", true, &err)); /* the other one, a moment ago */
+    ok(rp_owner_assert(w->catalog, &w->store, "test", true, &err)); /* the other one, a moment ago */
     ok(rp_owner_assert(w->catalog, &second, "test", true, &err));
     ok(rp_owner_look(w->catalog, &second, &now, &err));
     assert_true(now.epoch > before.epoch);
     ok(rp_owner_assert(w->catalog, &second, "test", true, &err));
     ok(rp_owner_look(w->catalog, &second, &before, &err));
     assert_int_equal(now.epoch, before.epoch);
-    rp_store_close(second.store);
+    rp_backend_close(second.backend);
 }
 
 /* ---- at once ---- */
 
 struct node {
-    struct rp_place *place;
+    struct rp_store *store;
     struct rp_catalog *catalog;
     struct rp_error err;
     int code;
@@ -501,7 +501,7 @@ static void *raise_often(void *ctx)
 {
     struct node *n = ctx;
     for (int i = 0; i < ROUNDS && n->code == 0; i++)
-        n->code = rp_owner_assert(n->catalog, n->place, "test", false, &n->err);
+        n->code = rp_owner_assert(n->catalog, n->store, "test", false, &n->err);
     return NULL;
 }
 
@@ -512,7 +512,7 @@ static void nodes_that_raise_at_once_do_not_fail_each_other_and_the_highest_epoc
     pthread_t threads[NODES];
     make_ours(w);
     for (int i = 0; i < NODES; i++) {
-        nodes[i] = (struct node){ .place = &w->place, .catalog = world_catalog(w, i + 1, NULL) };
+        nodes[i] = (struct node){ .store = &w->store, .catalog = world_catalog(w, i + 1, NULL) };
         assert_int_equal(pthread_create(&threads[i], NULL, raise_often, &nodes[i]), 0);
     }
     for (int i = 0; i < NODES; i++)
@@ -534,7 +534,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ALL(a_store_that_is_taken_over_between_look_and_write_stays_the_others),
-        ALL(an_empty_place_in_the_place_of_the_store_stays_empty),
+        ALL(an_empty_store_in_the_store_of_the_store_stays_empty),
         ALL(of_two_first_owners_the_first_stays),
         ALL(a_recovery_takes_over_only_what_was_looked_at),
         ALL(a_recovery_of_a_missing_record_writes_it_only_if_it_is_still_missing),

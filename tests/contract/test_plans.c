@@ -29,7 +29,7 @@ static struct rp_error err;
 /* Of 1,000 marks: 700 purged, 100 reprieved, 2 due, 1 in a worker's hands, the rest waits for the next 30 days. One in ten belongs to
  * a second store, one in three was made by a run. Ids follow the time, as they do in life. */
 static const char fill_marks[] =
-    "INSERT INTO mark (id, place_id, key, active, state, was, next_at, due_at, marked_at, fence, attempts, checks, "
+    "INSERT INTO mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, fence, attempts, checks, "
     "run_id,"
     " etag, version, size_bytes, modified_ms, outcome, ended_at, reason, actor) "
     "WITH RECURSIVE n(i) AS (SELECT CAST(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < 1000000), "
@@ -57,17 +57,17 @@ static const char fill_others[] =
     "WHERE state = 3;"
     "INSERT INTO run_record (run_id, kind, name, outcome, started_at, finished_at, body) "
     "SELECT id, kind, name, 'done', started_at, started_at, '{}' FROM run;"
-    "INSERT INTO hold (id, scope, place_id, key, reason, actor, placed_at, lifted_at) "
+    "INSERT INTO hold (id, scope, store_id, key, reason, actor, placed_at, lifted_at) "
     "SELECT id, 1 + id / 2097152 %% 2, 1, 'users/' || id, '', '', 0, CASE WHEN run_id > 980 THEN NULL ELSE 1 END FROM "
     "mark "
     "WHERE state = 3;"
-    "INSERT INTO tally (lane, place_id, state, marks, bytes) SELECT 0, place_id, state, count(*), 4096 * count(*) FROM "
+    "INSERT INTO tally (lane, store_id, state, marks, bytes) SELECT 0, store_id, state, count(*), 4096 * count(*) FROM "
     "mark "
-    "GROUP BY place_id, state;";
+    "GROUP BY store_id, state;";
 
 /* A file of each tenth mark: eight of ten live, one is deleted, one is of the past; one in five belongs to another. */
 static const char fill_files[] =
-    "INSERT INTO file (id, tenant_id, name, live_name, place_id, key, status, was, size_bytes, content_type, etag, "
+    "INSERT INTO file (id, tenant_id, name, live_name, store_id, key, status, was, size_bytes, content_type, etag, "
     "version,"
     " modified_ms, mark_id, parent_id, source_id, txn_id, url_ends_at, created_at, changed_at) "
     "WITH g(id, marked_at, key, i) AS (SELECT id, marked_at, key, (marked_at - %" PRId64

@@ -80,7 +80,7 @@ static void *restore_each(void *arg)
         pthread_barrier_wait(&d->begin);
         if (d->round % 2 == 0) linger(d->round % 50 * 40);
         d->restored_r =
-            rp_reprieve_many(d->restorer, &d->w->place, &d->mark, 1, "restorer", &d->answer, &d->restored_why);
+            rp_reprieve_many(d->restorer, &d->w->store, &d->mark, 1, "restorer", &d->answer, &d->restored_why);
         pthread_barrier_wait(&d->end);
     }
     return NULL;
@@ -90,7 +90,7 @@ static int sweep_once(struct duel *d)
 {
     struct world_steps *s = &d->steps;
     int64_t from_ms = 0;
-    int r = rp_sweep_claim(d->sweeper, &d->w->place, &d->rules, &d->w->worker, 10, &from_ms, &s->batch, &d->swept_why);
+    int r = rp_sweep_claim(d->sweeper, &d->w->store, &d->rules, &d->w->worker, 10, &from_ms, &s->batch, &d->swept_why);
     d->claimed = r == 0 ? s->batch.marks.n : 0;
     if (r < 0 || d->claimed == 0) return r;
     rp_sweep_erase(&s->batch);
@@ -234,7 +234,7 @@ static void *claim_all(void *arg)
     for (bool last = false; h->r == 0 && !last; atomic_fetch_add(&h->claims, 1)) {
         int64_t from_ms = 0;
         bool placed = atomic_load(&h->placed);
-        h->r = rp_sweep_claim(h->claimer, &h->w->place, &h->w->rules, &h->w->worker, 3, &from_ms, &batch, &h->why);
+        h->r = rp_sweep_claim(h->claimer, &h->w->store, &h->w->rules, &h->w->worker, 3, &from_ms, &batch, &h->why);
         last = placed && batch.marks.n == 0;
         linger(500); /* the time that a store would take, in which others get at the database */
     }
@@ -268,7 +268,7 @@ static void test_X3_no_claim_slips_past_a_hold_that_does_not_list_it(void **stat
         start(&thread, claim_all, &h);
         while (atomic_load(&h.claims) < round * 20) /* a little later each time */
             linger(1);
-        ok(rp_hold_place(w->catalog, &everything, &w->arena, &answer, &err));
+        ok(rp_hold_put(w->catalog, &everything, &w->arena, &answer, &err));
         atomic_store(&h.placed, true);
         pthread_join(thread, NULL);
         world_ok(h.r, &h.why, __FILE__, __LINE__);
@@ -277,8 +277,8 @@ static void test_X3_no_claim_slips_past_a_hold_that_does_not_list_it(void **stat
         ok(rp_hold_remove(w->catalog, answer.id, "tester", &err));
         /* as if nobody had claimed them; the tallies are counted anew, for this is no way to do it */
         world_script(w, "UPDATE mark SET state = 1, was = 1, next_at = due_at WHERE state = 3;"
-                        "DELETE FROM tally; INSERT INTO tally (lane, place_id, state, marks, bytes) "
-                        "SELECT 0, place_id, state, count(*), count(*) FROM mark GROUP BY place_id, state");
+                        "DELETE FROM tally; INSERT INTO tally (lane, store_id, state, marks, bytes) "
+                        "SELECT 0, store_id, state, count(*), count(*) FROM mark GROUP BY store_id, state");
     }
     assert_true(partly > 0); /* some rounds stopped it half way */
     rp_catalog_close(h.claimer);
@@ -302,7 +302,7 @@ static void *mark_each(void *arg)
     for (int i = 0; i < SAME_ROUNDS; i++) {
         pthread_barrier_wait(m->begin);
         struct rp_mark_request q = { .key = m->key, .grace_ms = -1, .at_ms = -1, .reason = "" };
-        m->r = rp_mark_many(m->catalog, &m->w->place, &q, 1, "marker", &m->answer, &m->why);
+        m->r = rp_mark_many(m->catalog, &m->w->store, &q, 1, "marker", &m->answer, &m->why);
         pthread_barrier_wait(m->end);
     }
     return NULL;

@@ -23,23 +23,23 @@ static struct rp_error err;
 /* ---- a closed store ---- */
 
 struct told {
-    int places;
+    int stores;
     int64_t due;
     int code;
 };
 
-static void tell(void *ctx, const struct rp_place *place, int64_t due, const struct rp_error *why)
+static void tell(void *ctx, const struct rp_store *store, int64_t due, const struct rp_error *why)
 {
     struct told *told = ctx;
-    (void)place;
-    told->places++;
+    (void)store;
+    told->stores++;
     told->due += due;
     told->code = why->code;
 }
 
-static int count_planned(void *ctx, const struct rp_place *place, const struct rp_mark *mark, struct rp_error *e)
+static int count_planned(void *ctx, const struct rp_store *store, const struct rp_mark *mark, struct rp_error *e)
 {
-    (void)place, (void)mark, (void)e;
+    (void)store, (void)mark, (void)e;
     ++*(int *)ctx;
     return 0;
 }
@@ -49,27 +49,27 @@ static void a_store_that_could_not_be_opened_is_left_out_and_told(void **state)
     struct world *w = *state;
     struct told told = { 0 };
     struct rp_sweep_result *result = calloc(1, sizeof *result);
-    struct rp_store *store = w->place.store;
+    struct rp_backend *backend = w->store.backend;
     int planned = 0;
     assert_non_null(result);
     world_put(w, "object", "bytes");
     (void)world_mark(w, "object", RP_DAY_MS);
     world_pass(w, 2 * RP_DAY_MS);
-    w->place.store = NULL;
-    rp_error_set(&w->place.closed, RP_EUNAVAILABLE, "the server does not answer");
+    w->store.backend = NULL;
+    rp_error_set(&w->store.closed, RP_EUNAVAILABLE, "the server does not answer");
     struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
     sweeper.left_out = tell;
     sweeper.ctx = &told;
     ok(rp_sweeper_run(&sweeper, result, &err));
     assert_string_equal(result->outcome, "failed"); /* no store was open */
     assert_int_equal(result->code, RP_EUNAVAILABLE);
-    assert_int_equal(told.places, 1);
+    assert_int_equal(told.stores, 1);
     assert_int_equal(told.due, 1);
     assert_int_equal(told.code, RP_EUNAVAILABLE);
-    assert_int_equal(rp_sweeper_weak(&sweeper, &w->place, &err), 0);
+    assert_int_equal(rp_sweeper_weak(&sweeper, &w->store, &err), 0);
     ok(rp_sweeper_plan(&sweeper, count_planned, &planned, &err));
     assert_int_equal(planned, 1);
-    w->place.store = store;
+    w->store.backend = backend;
     ok(rp_sweeper_run(&sweeper, result, &err)); /* and it goes on when it opens */
     assert_string_equal(result->outcome, "done");
     assert_false(world_exists(w, "object"));
@@ -173,7 +173,7 @@ static void a_tenants_hold_lists_its_own_claimed_marks_alone(void **state)
                                        .tenant = "acme",
                                        .reason = "audit",
                                        .actor = "tester" };
-    ok(rp_hold_place(w->catalog, &request, &w->arena, &answer, &err));
+    ok(rp_hold_put(w->catalog, &request, &w->arena, &answer, &err));
     assert_int_equal(answer.claimed.n, 1);
     assert_string_equal(answer.claimed.at[0].key, uploads_file(w, file).key);
     world_steps_erase(w, w->catalog, &s);
@@ -191,7 +191,7 @@ static void holds_are_listed_in_pages(void **state)
     int64_t after = 0;
     for (int i = 0; i < 5; i++) {
         struct rp_hold_request request = { .scope = RP_SCOPE_EVERYTHING, .reason = "audit", .actor = "tester" };
-        ok(rp_hold_place(w->catalog, &request, &w->arena, &answer, &err));
+        ok(rp_hold_put(w->catalog, &request, &w->arena, &answer, &err));
     }
     do {
         ok(rp_holds_list(w->catalog->db, after, 2, &w->arena, &lines, &n, &err));

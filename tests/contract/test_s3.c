@@ -10,9 +10,9 @@
 
 static struct rp_error error;
 
-static void open_other(const struct rp_s3_options *options, struct rp_store **out)
+static void open_other(const struct rp_s3_options *options, struct rp_backend **out)
 {
-    ok(rp_store_s3_open(options, out, &error));
+    ok(rp_s3_open(options, out, &error));
 }
 
 /* ---- errors say what to do ---- */
@@ -21,7 +21,7 @@ static void a_missing_bucket_is_the_stores_trouble_and_nothing_is_gone(void **st
 {
     struct fixture *f = *state;
     struct rp_s3_options options = f->bucket.options;
-    struct rp_store *s;
+    struct rp_backend *s;
     options.bucket = "no-such-bucket-here";
     open_other(&options, &s);
     struct rp_item item = { .key = "k" };
@@ -41,21 +41,21 @@ static void a_missing_bucket_is_the_stores_trouble_and_nothing_is_gone(void **st
     struct rp_identity id = { .etag = "x" };
     assert_int_equal(s->ops->copy(s, "k", &id, "j", NULL, &error), RP_ECONFIG);
     assert_int_equal(s->ops->annotate(s, "k", &id, NULL, 0, &error), RP_ECONFIG);
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 static void wrong_keys_are_told_apart(void **state)
 {
     struct fixture *f = *state;
     struct rp_s3_options options = f->bucket.options;
-    struct rp_store *s;
+    struct rp_backend *s;
     options.secret_key = "wrong";
     open_other(&options, &s);
     assert_int_equal(put_bytes(s, "k", "x", 1, NULL, 0, NULL, &error), RP_EDENIED);
     assert_non_null(strstr(error.text, "SignatureDoesNotMatch"));
     assert_non_null(strstr(error.hint, "secret_key"));
     assert_null(strstr(error.text, "wrong"));
-    rp_store_close(s);
+    rp_backend_close(s);
     options.access_key = "nobody";
     open_other(&options, &s);
     assert_int_equal(put_bytes(s, "k", "x", 1, NULL, 0, NULL, &error), RP_EDENIED);
@@ -65,14 +65,14 @@ static void wrong_keys_are_told_apart(void **state)
     ok(s->ops->stat(s, &item, 1, &error));
     assert_int_equal(item.outcome, RP_OUT_DENIED);
     assert_true(item.note[0] != '\0');
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 static void a_server_that_is_not_there_is_unavailable(void **state)
 {
     struct fixture *f = *state;
     struct rp_s3_options options = f->bucket.options;
-    struct rp_store *s;
+    struct rp_backend *s;
     options.endpoint = "http://127.0.0.1:1";
     options.patience_ms = 300;
     open_other(&options, &s);
@@ -82,18 +82,18 @@ static void a_server_that_is_not_there_is_unavailable(void **state)
     assert_non_null(strstr(error.text, "look at 'k'"));
     int64_t now;
     assert_int_equal(s->ops->now_ms(s, &now, &error), RP_EUNAVAILABLE);
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 static void the_stores_clock_is_the_servers(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s;
+    struct rp_backend *s;
     int64_t now = 0, here = rp_clock_now_ms(&rp_clock_host);
     open_other(&f->bucket.options, &s);
     ok(s->ops->now_ms(s, &now, &error));
     assert_true(now > here - 5000 && now < here + 5000);
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 /* ---- large objects ---- */
@@ -129,7 +129,7 @@ static int pattern_check(void *ctx, const void *from, size_t n, struct rp_error 
     return 0;
 }
 
-static int put_pattern(struct rp_store *s, const char *key, size_t n, const struct rp_meta *meta, int flags,
+static int put_pattern(struct rp_backend *s, const char *key, size_t n, const struct rp_meta *meta, int flags,
                        struct rp_identity *out)
 {
     struct pattern p = { .n = n };
@@ -137,7 +137,7 @@ static int put_pattern(struct rp_store *s, const char *key, size_t n, const stru
     return s->ops->put(s, key, &from, meta, flags, out, &error);
 }
 
-static void expect_pattern(struct rp_store *s, const char *key, size_t n)
+static void expect_pattern(struct rp_backend *s, const char *key, size_t n)
 {
     struct pattern p = { 0 };
     const struct rp_sink to = { pattern_check, &p };
@@ -155,7 +155,7 @@ static int count_partial(void *ctx, const struct rp_partial *partial, struct rp_
     return 0;
 }
 
-static size_t partials(struct rp_store *s)
+static size_t partials(struct rp_backend *s)
 {
     size_t n = 0;
     ok(s->ops->list_partial(s, "", count_partial, &n, &error));
@@ -174,7 +174,7 @@ static const char *value_of(const struct rp_pair *pairs, size_t n, const char *n
     return NULL;
 }
 
-static void expect_some_meta(struct rp_store *s, const char *key)
+static void expect_some_meta(struct rp_backend *s, const char *key)
 {
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta got = { 0 };
@@ -192,7 +192,7 @@ static void expect_some_meta(struct rp_store *s, const char *key)
 
 static void sizes_around_a_part_come_back_whole(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const size_t sizes[] = { S3_PART_BYTES - 1, S3_PART_BYTES, S3_PART_BYTES + 1, 2 * S3_PART_BYTES,
                              3 * S3_PART_BYTES + 17 };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -210,7 +210,7 @@ static void sizes_around_a_part_come_back_whole(void **state)
 
 static void a_large_new_object_overwrites_nothing(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity first = put_text(s, "k", "small");
     assert_int_equal(put_pattern(s, "k", S3_PART_BYTES + 5, NULL, RP_PUT_NEW, NULL), RP_EEXISTS);
     struct rp_identity now = identity_of(s, "k");
@@ -222,7 +222,7 @@ static void a_large_new_object_overwrites_nothing(void **state)
 
 static void a_source_that_breaks_in_a_later_part_leaves_no_upload_behind(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct pattern p = { .n = 9 * S3_PART_BYTES, .fail_at = 2 * S3_PART_BYTES + 1000 };
     const struct rp_source from = { pattern_read, &p };
     assert_int_equal(s->ops->put(s, "k", &from, NULL, 0, NULL, &error), RP_EBUSY);
@@ -232,7 +232,7 @@ static void a_source_that_breaks_in_a_later_part_leaves_no_upload_behind(void **
 
 static void a_sink_that_fails_ends_a_get_with_its_own_error(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     put_text(s, "k", "other bytes than the pattern's");
     struct pattern p = { 0 };
     const struct rp_sink to = { pattern_check, &p };
@@ -243,7 +243,7 @@ static void a_sink_that_fails_ends_a_get_with_its_own_error(void **state)
 
 static void a_copy_in_parts_takes_everything_along(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity made, copied, now;
     const size_t n = 11 * ((size_t)1 << 20) + 3;
     const char *const key = "dir/a b\xc3\xbc&", *const ambiguous = "dir/a+b";
@@ -289,7 +289,7 @@ static int partial_add(void *ctx, const struct rp_partial *partial, struct rp_er
 static void unfinished_uploads_are_listed_and_aborted(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s = f->store;
+    struct rp_backend *s = f->backend;
     const char *const keys[] = { "a", "up%20 x\xc3\xa9&<", "up/1", "up/1" };
     const struct rp_pair uploads = { "uploads", "" };
     for (size_t i = 0; i < 4; i++)
@@ -326,7 +326,7 @@ static void what_other_programs_wrote_is_read_as_it_is(void **state)
     assert_int_equal(s3_bucket_request(&f->bucket, "PUT", "k", NULL, 0, headers, 5, "x", NULL, 0), 200);
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta meta;
-    ok(f->store->ops->get(f->store, "k", NULL, &arena, &meta, NULL, &error));
+    ok(f->backend->ops->get(f->backend, "k", NULL, &arena, &meta, NULL, &error));
     assert_int_equal(meta.n_user, 5);
     assert_string_equal(value_of(meta.user, 5, "marked_for_deletion"), "true");
     assert_string_equal(value_of(meta.user, 5, "plain"), "as it is");
@@ -338,7 +338,7 @@ static void what_other_programs_wrote_is_read_as_it_is(void **state)
 
 static void names_and_values_of_every_kind_come_back(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const struct rp_pair user[] = {
         { "a_b", "1" }, { "a.c", "  two  spaces " }, { "gr\xc3\xbc\xc3\x9f", "x" }, { "a,d%", "UTF-8''" },
         { "e", "" },    { "f", "%41=\x7f\x01" }
@@ -365,7 +365,7 @@ static void names_and_values_of_every_kind_come_back(void **state)
 
 /* ---- annotations ---- */
 
-static const char *annotation_of(struct rp_store *s, const char *key, const char *name, char out[300])
+static const char *annotation_of(struct rp_backend *s, const char *key, const char *name, char out[300])
 {
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta meta;
@@ -377,7 +377,7 @@ static const char *annotation_of(struct rp_store *s, const char *key, const char
 }
 
 /* Ceph dates an object anew when its tags change: seen only when a second has gone by. */
-static void next_second(struct rp_store *s)
+static void next_second(struct rp_backend *s)
 {
     const struct timespec pause = { .tv_nsec = 20000000 };
     struct rp_identity first = put_text(s, "clock", "x");
@@ -388,7 +388,7 @@ static void next_second(struct rp_store *s)
 static void annotations_are_tags_and_leave_other_tags_alone(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s = f->store;
+    struct rp_backend *s = f->backend;
     const struct rp_pair tagging = { "tagging", "" }, own = { "x-amz-tagging", "team=blue" };
     char answer[2048], value[300];
     assert_int_equal(s3_bucket_request(&f->bucket, "PUT", "k", NULL, 0, &own, 1, "x", NULL, 0), 200);
@@ -425,7 +425,7 @@ static void annotations_are_tags_and_leave_other_tags_alone(void **state)
 
 static void an_annotation_in_the_metadata_itself_is_hidden_by_its_tag(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const struct rp_pair user = { "marked_for_deletion", "true" }, away = { "marked_for_deletion", NULL };
     const struct rp_meta meta = { .user = &user, .n_user = 1 };
     struct rp_identity made;
@@ -438,7 +438,7 @@ static void an_annotation_in_the_metadata_itself_is_hidden_by_its_tag(void **sta
     assert_string_equal(annotation_of(s, "k", "marked_for_deletion", value), "true");
 }
 
-static void set_tags_power(struct rp_store *s, bool tags)
+static void set_tags_power(struct rp_backend *s, bool tags)
 {
     struct rp_s3 *s3 = rp_s3_of(s);
     pthread_mutex_lock(&s3->lock);
@@ -448,7 +448,7 @@ static void set_tags_power(struct rp_store *s, bool tags)
 
 static void without_tags_a_versioned_object_is_copied_onto_itself(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity made, before;
     const struct rp_pair set[] = { { "delete_after", "17" }, { "name", "other" } }, away = { "delete_after", NULL };
     char value[300];
@@ -470,7 +470,7 @@ static void without_tags_a_versioned_object_is_copied_onto_itself(void **state)
 
 static void without_tags_and_versions_nothing_is_annotated(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity made = put_text(s, "k", "x");
     const struct rp_pair set = { "delete_after", "17" };
     set_tags_power(s, false);
@@ -483,7 +483,7 @@ static void without_tags_and_versions_nothing_is_annotated(void **state)
 static void entries_of_a_versioned_bucket_name_the_latest_version(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s = f->store;
+    struct rp_backend *s = f->backend;
     struct rp_identity first = put_text(s, "b", "one"), second = put_text(s, "b", "two");
     assert_true(first.version[0] && second.version[0]);
     assert_string_not_equal(first.version, second.version);
@@ -501,7 +501,7 @@ static void entries_of_a_versioned_bucket_name_the_latest_version(void **state)
 static void a_key_with_many_versions_is_listed_once(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s = f->store;
+    struct rp_backend *s = f->backend;
     s3_bucket_fill(&f->bucket, NULL, 1100);
     put_text(s, "l", "x");
     expect_list(s, "", NULL, "k\nl\n");
@@ -511,7 +511,7 @@ static void a_key_with_many_versions_is_listed_once(void **state)
 static void what_was_there_before_versioning_has_no_version(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s = f->store;
+    struct rp_backend *s = f->backend;
     struct rp_probed probed;
     struct rp_identity old = put_text(s, "k", "old"), copied;
     assert_string_equal(old.version, "");
@@ -545,7 +545,7 @@ static int count_entry(void *ctx, const struct rp_entry *entry, struct rp_error 
 static void a_listing_of_many_pages_jumps_over_our_own_keys(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s = f->store;
+    struct rp_backend *s = f->backend;
     s3_bucket_fill(&f->bucket, RP_STORE_QUARANTINE, 1100);
     s3_bucket_fill(&f->bucket, "k", 20);
     put_text(s, ".a", "x");
@@ -600,7 +600,7 @@ static long use_url(const char *method, const struct rp_presigned *url, const ch
     return status;
 }
 
-static struct rp_presigned presign(struct rp_store *s, const struct rp_presign *what, struct rp_arena *arena)
+static struct rp_presigned presign(struct rp_backend *s, const struct rp_presign *what, struct rp_arena *arena)
 {
     struct rp_presigned url;
     struct rp_presign full = *what;
@@ -612,7 +612,7 @@ static struct rp_presigned presign(struct rp_store *s, const struct rp_presign *
 
 static void a_presigned_put_takes_what_was_promised_and_nothing_else(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_buf answer = RP_BUF((size_t)1 << 20);
     const size_t none = SIZE_MAX;
@@ -642,7 +642,7 @@ static void a_presigned_put_takes_what_was_promised_and_nothing_else(void **stat
 
 static void a_presigned_url_ends_within_the_last_second(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_presigned url;
     struct rp_presign what = { .method = "GET", .key = "k", .now_ms = 1790000000700, .ends_at_ms = 1790000001700 };
@@ -658,7 +658,7 @@ static void a_presigned_url_ends_within_the_last_second(void **state)
 
 static void a_presigned_get_says_what_it_was_told(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_buf answer = RP_BUF((size_t)1 << 20);
     put_text(s, "dir/../k?x=1", "bytes");
@@ -681,7 +681,7 @@ static void a_presigned_get_says_what_it_was_told(void **state)
 
 static void a_url_has_an_end(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_buf answer = RP_BUF((size_t)1 << 20);
     struct rp_presign what = { .method = "GET", .key = "k", .content_type = "" };

@@ -27,7 +27,7 @@ struct thing {
  *   O  done, told, and another's upload comes right after */
 static struct bucket {
     struct peer peer;
-    struct rp_store *store;
+    struct rp_backend *backend;
     const char *fate;
     bool versions, ended, deleting;
     unsigned makes, copies, serial;
@@ -223,7 +223,7 @@ static void open_store(int64_t patience_ms)
                                            .secret_key = "not-so-secret",
                                            .timeout_ms = 10000,
                                            .patience_ms = patience_ms };
-    ok(rp_store_s3_open(&options, &world.store, &error));
+    ok(rp_s3_open(&options, &world.backend, &error));
 }
 
 static void begin(const char *fate, bool put_new, bool versions, int64_t short_ms)
@@ -235,15 +235,15 @@ static void begin(const char *fate, bool put_new, bool versions, int64_t short_m
     world.versions = versions;
     peer_start(&world.peer);
     open_store(patience_of(fate, short_ms));
-    struct rp_s3 *s3 = rp_s3_of(world.store);
+    struct rp_s3 *s3 = rp_s3_of(world.backend);
     s3->powers.put_new = put_new;
     s3->powers.versions = versions;
-    ok(world.store->ops->now_ms(world.store, &now, &error));
+    ok(world.backend->ops->now_ms(world.backend, &now, &error));
 }
 
 static void end(void)
 {
-    rp_store_close(world.store);
+    rp_backend_close(world.backend);
     peer_stop(&world.peer);
 }
 
@@ -260,7 +260,7 @@ static int put_small(int flags, struct rp_identity *out)
 {
     world.body = 5;
     md5_of("bytes", 5, world.etag);
-    return put_bytes(world.store, "k", "bytes", 5, NULL, flags, out, &error);
+    return put_bytes(world.backend, "k", "bytes", 5, NULL, flags, out, &error);
 }
 
 static int put_large(int flags, struct rp_identity *out)
@@ -272,7 +272,7 @@ static int put_large(int flags, struct rp_identity *out)
     strcat(world.etag, "-2");
     char *bytes = calloc(1, LARGE);
     world.body = LARGE;
-    int r = put_bytes(world.store, "k", bytes, LARGE, NULL, flags, out, &error);
+    int r = put_bytes(world.backend, "k", bytes, LARGE, NULL, flags, out, &error);
     free(bytes);
     return r;
 }
@@ -377,13 +377,13 @@ static void older_bytes_are_not_taken_for_ours(void **state)
 static int copy_over(const char *fate, int64_t copy_max, const char *etag, struct rp_identity *out)
 {
     begin(fate, true, false, 400);
-    rp_s3_of(world.store)->copy_max = copy_max;
-    rp_s3_of(world.store)->copy_part = 8;
+    rp_s3_of(world.backend)->copy_max = copy_max;
+    rp_s3_of(world.backend)->copy_part = 8;
     make_at("from", "aaaa", 10, 1000);
     struct rp_identity from = { .etag = "aaaa", .size_bytes = 10, .modified_ms = 1000 * RP_SECOND_MS };
     world.body = 10;
     snprintf(world.etag, sizeof world.etag, "%s", etag);
-    return world.store->ops->copy(world.store, "from", &from, "to", out, &error);
+    return world.backend->ops->copy(world.backend, "from", &from, "to", out, &error);
 }
 
 static void a_copy_without_an_answer_is_what_stands_there(void **state)
@@ -466,16 +466,16 @@ static void a_redirect_is_an_error_that_names_the_place(void **state)
     world.peer.ctx = &other;
     peer_start(&world.peer);
     open_store(20000);
-    assert_int_equal(put_bytes(world.store, "k", "x", 1, NULL, 0, NULL, &error), RP_ECONFIG);
+    assert_int_equal(put_bytes(world.backend, "k", "x", 1, NULL, 0, NULL, &error), RP_ECONFIG);
     assert_non_null(strstr(error.hint, "eu-north-1"));
     rp_error_clear(&error);
-    assert_int_equal(world.store->ops->stat(world.store, &item, 1, &error), RP_ECONFIG);
+    assert_int_equal(world.backend->ops->stat(world.backend, &item, 1, &error), RP_ECONFIG);
     assert_int_not_equal(item.outcome, RP_OUT_GONE);
     assert_non_null(strstr(error.hint, "eu-north-1"));
     unsigned before = peer_requests(&world.peer);
     world.peer.answer = send_away_unnamed;
     rp_error_clear(&error);
-    assert_int_equal(put_bytes(world.store, "k", "x", 1, NULL, 0, NULL, &error), RP_ECONFIG);
+    assert_int_equal(put_bytes(world.backend, "k", "x", 1, NULL, 0, NULL, &error), RP_ECONFIG);
     assert_non_null(strstr(error.hint, "stores.NAME.endpoint"));
     assert_non_null(strstr(error.hint, other.host));
     assert_non_null(strstr(error.text, "307"));
@@ -486,7 +486,7 @@ static void a_redirect_is_an_error_that_names_the_place(void **state)
     for (size_t i = 0; i < sizeof vague / sizeof *vague; i++) {
         world.peer.answer = vague[i];
         rp_error_clear(&error);
-        assert_int_equal(put_bytes(world.store, "k", "x", 1, NULL, 0, NULL, &error), RP_ECONFIG);
+        assert_int_equal(put_bytes(world.backend, "k", "x", 1, NULL, 0, NULL, &error), RP_ECONFIG);
         assert_string_equal(error.hint, "check stores.NAME.region and stores.NAME.endpoint");
     }
     assert_int_equal(peer_connections(&other), 0); /* and nowhere else */
@@ -519,7 +519,7 @@ static void a_probe_gives_up_a_server_that_fell_silent(void **state)
         world.peer.answer = only_once;
         peer_start(&world.peer);
         open_store(300);
-        assert_int_equal(world.store->ops->probe(world.store, may_write, &probed, &error), RP_EUNAVAILABLE);
+        assert_int_equal(world.backend->ops->probe(world.backend, may_write, &probed, &error), RP_EUNAVAILABLE);
         assert_int_equal(peer_requests(&world.peer), 3);
         end();
     }
@@ -534,11 +534,11 @@ static void a_server_that_went_away_has_no_clock(void **state)
     world.peer.answer = only_once;
     peer_start(&world.peer);
     open_store(300);
-    ok(world.store->ops->now_ms(world.store, &now, &error));
-    ok(world.store->ops->now_ms(world.store, &now, &error));
+    ok(world.backend->ops->now_ms(world.backend, &now, &error));
+    ok(world.backend->ops->now_ms(world.backend, &now, &error));
     assert_int_equal(peer_requests(&world.peer), 1);
-    rp_s3_of(world.store)->clock_boot_ms -= RP_MINUTE_MS;
-    assert_int_equal(world.store->ops->now_ms(world.store, &now, &error), RP_EUNAVAILABLE);
+    rp_s3_of(world.backend)->clock_boot_ms -= RP_MINUTE_MS;
+    assert_int_equal(world.backend->ops->now_ms(world.backend, &now, &error), RP_EUNAVAILABLE);
     end();
 }
 
@@ -560,7 +560,7 @@ static bool hang_at_delete(struct peer *peer, int fd, const struct request *r)
 }
 
 struct deletion {
-    struct rp_store *store;
+    struct rp_backend *backend;
     struct rp_item items[2];
     int code;
     struct rp_error error;
@@ -569,7 +569,7 @@ struct deletion {
 static void *run_deletion(void *arg)
 {
     struct deletion *d = arg;
-    d->code = d->store->ops->remove(d->store, d->items, 2, &d->error);
+    d->code = d->backend->ops->remove(d->backend, d->items, 2, &d->error);
     return NULL;
 }
 
@@ -584,16 +584,16 @@ static void wait_for_delete(void)
 /* T10, through a wrapper: nothing is claimed, neither of what was sent nor of what waits behind it, and later calls do not begin. */
 static void an_interrupted_delete_is_unknown(const char *fate)
 {
-    const struct rp_store_fault none = { 0 };
+    const struct rp_backend_fault none = { 0 };
     struct rp_item item = { .key = "k" };
-    struct rp_store *wrapped;
+    struct rp_backend *wrapped;
     pthread_t thread;
     begin(fate, false, false, 600000);
     make("k", "etag", 1);
-    ok(world.store->ops->stat(world.store, &item, 1, &error));
+    ok(world.backend->ops->stat(world.backend, &item, 1, &error));
     world.peer.answer = hang_at_delete;
-    ok(rp_store_fault_wrap(world.store, &none, &wrapped, &error));
-    struct deletion deletion = { .store = wrapped, .items = { item, { .key = "m", .identity = item.identity } } };
+    ok(rp_backend_fault_wrap(world.backend, &none, &wrapped, &error));
+    struct deletion deletion = { .backend = wrapped, .items = { item, { .key = "m", .identity = item.identity } } };
     assert_int_equal(pthread_create(&thread, NULL, run_deletion, &deletion), 0);
     wait_for_delete();
     int64_t began_ms = rp_time_boot_ms();
@@ -608,7 +608,7 @@ static void an_interrupted_delete_is_unknown(const char *fate)
     assert_int_equal(wrapped->ops->stat(wrapped, &item, 1, &error), RP_EUNAVAILABLE);
     assert_int_not_equal(item.outcome, RP_OUT_GONE);
     assert_int_equal(peer_requests(&world.peer), before);
-    rp_store_close(wrapped);
+    rp_backend_close(wrapped);
     end();
 }
 
@@ -626,14 +626,14 @@ static void an_interrupted_delete_that_was_not_carried_out_is_unknown(void **sta
 
 static void a_wrapped_store_that_waits_for_nobody_cannot_be_interrupted(void **state)
 {
-    const struct rp_store_fault none = { 0 };
-    struct rp_store *memory, *wrapped;
+    const struct rp_backend_fault none = { 0 };
+    struct rp_backend *memory, *wrapped;
     (void)state;
-    ok(rp_store_memory_open(&memory, &error));
-    ok(rp_store_fault_wrap(memory, &none, &wrapped, &error));
+    ok(rp_memory_open(&memory, &error));
+    ok(rp_backend_fault_wrap(memory, &none, &wrapped, &error));
     assert_null(wrapped->ops->interrupt);
-    rp_store_close(wrapped);
-    rp_store_close(memory);
+    rp_backend_close(wrapped);
+    rp_backend_close(memory);
 }
 
 static int alone(void **state)

@@ -38,8 +38,8 @@ static void ceph_without_versions_is_a_window_and_nothing_stays(void **state)
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    put_text(f->store, "mine", "stays");
-    ok(f->store->ops->probe(f->store, true, &probed, &error));
+    put_text(f->backend, "mine", "stays");
+    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
     expect_finding(&probed, "versions", false, "overwritten object is gone");
     expect_finding(&probed, "delete by If-Match", false, "ignored");
@@ -55,8 +55,8 @@ static void ceph_without_versions_is_a_window_and_nothing_stays(void **state)
     expect_finding(&probed, "clock", true, "");
     assert_null(finding(&probed, "canary removed"));
     assert_int_equal(versions_in(f, ""), 1);
-    expect_text(f->store, "mine", "stays");
-    const struct s3_powers powers = rp_s3_powers(rp_s3_of(f->store));
+    expect_text(f->backend, "mine", "stays");
+    const struct s3_powers powers = rp_s3_powers(rp_s3_of(f->backend));
     assert_true(powers.probed && powers.multi_delete && powers.list_order && powers.put_new &&
                 powers.put_if_match_bare);
     assert_false(powers.single_if_match || powers.multi_etag || powers.versions);
@@ -66,9 +66,9 @@ static void ceph_with_versions_is_of_level_version_and_nothing_stays(void **stat
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    put_text(f->store, "mine", "one");
-    put_text(f->store, "mine", "two");
-    ok(f->store->ops->probe(f->store, true, &probed, &error));
+    put_text(f->backend, "mine", "one");
+    put_text(f->backend, "mine", "two");
+    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_VERSION);
     expect_finding(&probed, "versions", true, "its own version");
     expect_finding(&probed, "delete of many", true, "by id");
@@ -81,7 +81,7 @@ static void versions_that_are_suspended_are_none(void **state)
     struct fixture *f = *state;
     struct rp_probed probed;
     s3_bucket_versioning(&f->bucket, "Suspended");
-    ok(f->store->ops->probe(f->store, true, &probed, &error));
+    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
     expect_finding(&probed, "versions", false, "Suspended");
     assert_int_equal(versions_in(f, ""), 0);
@@ -92,9 +92,9 @@ static void write_once_is_exact_until_a_key_is_seen_to_change(void **state)
     struct fixture *f = *state;
     struct rp_s3_options options = f->bucket.options;
     struct rp_probed probed;
-    struct rp_store *s;
+    struct rp_backend *s;
     options.write_once = true;
-    ok(rp_store_s3_open(&options, &s, &error));
+    ok(rp_s3_open(&options, &s, &error));
     ok(s->ops->probe(s, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_EXACT);
     struct rp_identity old = put_text(s, "k", "old");
@@ -103,10 +103,10 @@ static void write_once_is_exact_until_a_key_is_seen_to_change(void **state)
     ok(s->ops->probe(s, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
     expect_text(s, "k", "newer");
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
-static void open_reader(struct fixture *f, struct rp_store **out)
+static void open_reader(struct fixture *f, struct rp_backend **out)
 {
     struct rp_s3_options options = f->bucket.options;
     const struct rp_pair query = { "policy", "" };
@@ -120,18 +120,18 @@ static void open_reader(struct fixture *f, struct rp_store **out)
     assert_int_equal(status / 100, 2);
     options.access_key = getenv("RP_TEST_S3_READER_ACCESS");
     options.secret_key = getenv("RP_TEST_S3_READER_SECRET");
-    ok(rp_store_s3_open(&options, out, &error));
+    ok(rp_s3_open(&options, out, &error));
 }
 
 static void a_key_that_may_only_read_is_enough_to_observe(void **state)
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    struct rp_store *reader;
+    struct rp_backend *reader;
     for (int i = 0; i < 12; i++) {
         char key[16];
         snprintf(key, sizeof key, "k%d", i);
-        put_text(f->store, key, "x");
+        put_text(f->backend, key, "x");
     }
     open_reader(f, &reader);
     ok(reader->ops->probe(reader, false, &probed, &error));
@@ -145,34 +145,34 @@ static void a_key_that_may_only_read_is_enough_to_observe(void **state)
     struct rp_identity id = identity_of(reader, "k0");
     assert_int_equal(remove_one(reader, "k0", &id), RP_OUT_DENIED);
     assert_int_equal(versions_in(f, ""), 12);
-    rp_store_close(reader);
+    rp_backend_close(reader);
 }
 
 static void a_reader_sees_that_a_bucket_keeps_versions(void **state)
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    ok(f->store->ops->probe(f->store, false, &probed, &error));
+    ok(f->backend->ops->probe(f->backend, false, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_VERSION);
     expect_finding(&probed, "versions", true, "by its word");
     assert_int_equal(versions_in(f, ""), 0);
-    assert_false(rp_s3_powers(rp_s3_of(f->store)).probed);
+    assert_false(rp_s3_powers(rp_s3_of(f->backend)).probed);
 }
 
 static void a_readers_probe_forgets_nothing(void **state)
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    ok(f->store->ops->probe(f->store, true, &probed, &error));
-    ok(f->store->ops->probe(f->store, false, &probed, &error));
-    assert_true(rp_s3_powers(rp_s3_of(f->store)).multi_delete);
+    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
+    ok(f->backend->ops->probe(f->backend, false, &probed, &error));
+    assert_true(rp_s3_powers(rp_s3_of(f->backend)).multi_delete);
 }
 
 static void *probe_thread(void *ctx)
 {
     struct rp_probed probed = { 0 };
     struct rp_error err = { 0 };
-    struct rp_store *s = ctx;
+    struct rp_backend *s = ctx;
     for (int i = 0; i < 3; i++)
         if (s->ops->probe(s, true, &probed, &err) < 0 || probed.level != RP_LEVEL_WINDOW ||
             finding(&probed, "canary removed"))
@@ -185,7 +185,7 @@ static void probers_do_not_disturb_each_other(void **state)
     struct fixture *f = *state;
     pthread_t threads[4];
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, probe_thread, f->store), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, probe_thread, f->backend), 0);
     for (size_t i = 0; i < 4; i++) {
         void *failed;
         pthread_join(threads[i], &failed);
@@ -199,23 +199,23 @@ static void a_young_canary_of_another_probe_is_left_alone(void **state)
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    put_text(f->store, S3_CANARY "0123/k", "of another");
-    ok(f->store->ops->probe(f->store, true, &probed, &error));
-    expect_text(f->store, S3_CANARY "0123/k", "of another");
+    put_text(f->backend, S3_CANARY "0123/k", "of another");
+    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
+    expect_text(f->backend, S3_CANARY "0123/k", "of another");
 }
 
 static void what_a_crash_left_goes_after_an_hour(void **state)
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    ok(f->store->ops->probe(f->store, false, &probed, &error));
-    struct s3_probe probe = { .s3 = rp_s3_of(f->store), .powers = rp_s3_powers(rp_s3_of(f->store)) };
-    put_text(f->store, S3_CANARY "0123/k", "left");
-    put_text(f->store, S3_CANARY "0123/j", "left");
-    put_text(f->store, "mine", "stays");
+    ok(f->backend->ops->probe(f->backend, false, &probed, &error));
+    struct s3_probe probe = { .s3 = rp_s3_of(f->backend), .powers = rp_s3_powers(rp_s3_of(f->backend)) };
+    put_text(f->backend, S3_CANARY "0123/k", "left");
+    put_text(f->backend, S3_CANARY "0123/j", "left");
+    put_text(f->backend, "mine", "stays");
     assert_true(rp_s3_canary_clear_before(&probe, INT64_MAX));
     assert_int_equal(versions_in(f, ""), 1);
-    expect_text(f->store, "mine", "stays");
+    expect_text(f->backend, "mine", "stays");
 }
 
 static void a_store_that_is_not_there_is_an_error_and_not_a_level(void **state)
@@ -223,16 +223,16 @@ static void a_store_that_is_not_there_is_an_error_and_not_a_level(void **state)
     struct fixture *f = *state;
     struct rp_s3_options options = f->bucket.options;
     struct rp_probed probed;
-    struct rp_store *s;
+    struct rp_backend *s;
     options.bucket = "no-such-bucket-anywhere";
-    ok(rp_store_s3_open(&options, &s, &error));
+    ok(rp_s3_open(&options, &s, &error));
     for (int may_write = 0; may_write < 2; may_write++) {
         assert_int_equal(s->ops->probe(s, may_write, &probed, &error), RP_ECONFIG);
         assert_non_null(strstr(error.text, "no-such-bucket-anywhere"));
         assert_true(error.hint[0]);
     }
     assert_false(rp_s3_powers(rp_s3_of(s)).probed);
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 #define PLAIN(test)     cmocka_unit_test_setup_teardown(test, plain, close_bucket)

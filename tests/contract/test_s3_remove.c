@@ -8,7 +8,7 @@
 
 static struct rp_error error;
 
-static void set_powers(struct rp_store *s, void (*change)(struct s3_powers *powers))
+static void set_powers(struct rp_backend *s, void (*change)(struct s3_powers *powers))
 {
     struct rp_s3 *s3 = rp_s3_of(s);
     pthread_mutex_lock(&s3->lock);
@@ -49,7 +49,7 @@ static void put_many(struct fixture *f, struct objects *objects, const char *pre
 {
     *objects = (struct objects){ calloc(n, KEY_BYTES), calloc(n, sizeof(struct rp_identity)), 0 };
     s3_bucket_fill(&f->bucket, prefix, n);
-    ok(f->store->ops->list(f->store, prefix, NULL, take_entry, objects, &error));
+    ok(f->backend->ops->list(f->backend, prefix, NULL, take_entry, objects, &error));
     assert_int_equal(objects->n, n);
 }
 
@@ -81,7 +81,7 @@ static void count(const struct rp_item *items, size_t n, size_t counts[8])
     }
 }
 
-static size_t keys_in(struct rp_store *s, const char *prefix)
+static size_t keys_in(struct rp_backend *s, const char *prefix)
 {
     struct listing l = { .text = RP_BUF((size_t)16 << 20) };
     ok(s->ops->list(s, prefix, NULL, listing_add, &l, &error));
@@ -89,7 +89,7 @@ static size_t keys_in(struct rp_store *s, const char *prefix)
     return l.n;
 }
 
-static void remove_every(struct rp_store *s, struct objects *objects, size_t step, const char *what)
+static void remove_every(struct rp_backend *s, struct objects *objects, size_t step, const char *what)
 {
     size_t n, counts[8], before = keys_in(s, "");
     struct rp_item *items = items_of(objects, step, &n);
@@ -127,11 +127,11 @@ static void remove_few_then_all(struct fixture *f, size_t n)
 {
     struct objects objects;
     put_many(f, &objects, "k", n);
-    remove_every(f->store, &objects, 100, "one in a hundred");
-    assert_int_equal(keys_in(f->store, ""), n - (n + 99) / 100);
+    remove_every(f->backend, &objects, 100, "one in a hundred");
+    assert_int_equal(keys_in(f->backend, ""), n - (n + 99) / 100);
     keep_rest(&objects, 100);
-    remove_every(f->store, &objects, 1, "side by side");
-    assert_int_equal(keys_in(f->store, ""), 0);
+    remove_every(f->backend, &objects, 1, "side by side");
+    assert_int_equal(keys_in(f->backend, ""), 0);
     objects_done(&objects);
 }
 
@@ -148,7 +148,7 @@ static void few_among_many_and_all_by_version(void **state)
 static void nothing_needs_a_listing_or_many_in_one_request(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s = f->store;
+    struct rp_backend *s = f->backend;
     struct objects objects;
     set_powers(s, no_lists);
     put_many(f, &objects, "heads/", S3_PORTION_HEADS + 20);
@@ -163,7 +163,7 @@ static void nothing_needs_a_listing_or_many_in_one_request(void **state)
 static void what_has_changed_stays(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s = f->store;
+    struct rp_backend *s = f->backend;
     struct objects objects;
     size_t n, counts[8];
     put_many(f, &objects, "k", 300);
@@ -186,7 +186,7 @@ static void what_has_changed_stays(void **state)
 static void a_look_says_what_heads_say(void **state)
 {
     struct fixture *f = *state;
-    struct rp_store *s = f->store;
+    struct rp_backend *s = f->backend;
     struct objects objects;
     enum { N = 260 };
     struct rp_item looked[N] = { 0 }, stated[N] = { 0 };
@@ -209,7 +209,7 @@ static void a_look_says_what_heads_say(void **state)
 
 static void keys_that_xml_cannot_carry_go_one_by_one(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     static const char *const keys[] = { "plain",          "a\001b", "new\nline", "carriage\rreturn", "tab\tbed",
                                         "<&>\"'",         " led",   "trailed ",  "\xef\xbf\xbf",     "del\x7f",
                                         "%41+%2f?a=b&c#", "a//b",   "/lead",     "\xf0\x9f\x98\x80", "dir/" };
@@ -227,7 +227,7 @@ static void keys_that_xml_cannot_carry_go_one_by_one(void **state)
 
 static void a_key_twice_in_one_call(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity old = put_text(s, "k", "old"), now = put_text(s, "k", "now!");
     struct rp_item items[] = { { .key = "k", .identity = now },
                                { .key = "k", .identity = old },
@@ -243,16 +243,16 @@ static void an_unreachable_store_fails_as_a_whole(void **state)
 {
     struct fixture *f = *state;
     struct rp_s3_options options = f->bucket.options;
-    struct rp_store *s;
+    struct rp_backend *s;
     options.endpoint = "http://127.0.0.1:9";
     options.patience_ms = 300;
-    ok(rp_store_s3_open(&options, &s, &error));
+    ok(rp_s3_open(&options, &s, &error));
     struct rp_item items[] = { { .key = "a" }, { .key = "b" } };
     assert_true(s->ops->remove(s, items, 2, &error) < 0);
     for (size_t i = 0; i < 2; i++)
         assert_true(items[i].outcome == RP_OUT_NONE || items[i].outcome == RP_OUT_UNKNOWN ||
                     items[i].outcome == RP_OUT_RETRY);
-    rp_store_close(s);
+    rp_backend_close(s);
 }
 
 /* ---- versions ---- */
@@ -260,7 +260,7 @@ static void an_unreachable_store_fails_as_a_whole(void **state)
 static void plain_delete(struct fixture *f, const char *key)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("DELETE", key);
-    ok(rp_s3_run(rp_s3_of(f->store), &call, &error));
+    ok(rp_s3_run(rp_s3_of(f->backend), &call, &error));
 }
 
 static void the_marked_version_and_all_older_ones_go(void **state)
@@ -269,30 +269,30 @@ static void the_marked_version_and_all_older_ones_go(void **state)
     struct rp_identity id[4];
     static const char *const texts[] = { "one", "two", "three", "four" };
     for (size_t i = 0; i < 4; i++)
-        id[i] = put_text(f->store, "k", texts[i]);
-    put_text(f->store, "k2", "neighbour");
+        id[i] = put_text(f->backend, "k", texts[i]);
+    put_text(f->backend, "k2", "neighbour");
     assert_true(id[0].version[0] && strcmp(id[0].version, id[1].version) != 0);
-    assert_int_equal(remove_one(f->store, "k", &id[2]), RP_OUT_DELETED);
+    assert_int_equal(remove_one(f->backend, "k", &id[2]), RP_OUT_DELETED);
     assert_int_equal(versions_in(f, "k"), 2); /* "four", and that of k2 */
-    expect_text(f->store, "k", "four");
-    assert_int_equal(remove_one(f->store, "k", &id[1]), RP_OUT_CHANGED);
-    assert_int_equal(remove_one(f->store, "k", &id[3]), RP_OUT_DELETED);
-    assert_int_equal(remove_one(f->store, "k", &id[3]), RP_OUT_GONE);
+    expect_text(f->backend, "k", "four");
+    assert_int_equal(remove_one(f->backend, "k", &id[1]), RP_OUT_CHANGED);
+    assert_int_equal(remove_one(f->backend, "k", &id[3]), RP_OUT_DELETED);
+    assert_int_equal(remove_one(f->backend, "k", &id[3]), RP_OUT_GONE);
     assert_int_equal(versions_in(f, "k"), 1);
-    expect_text(f->store, "k2", "neighbour");
+    expect_text(f->backend, "k2", "neighbour");
 }
 
 static void delete_markers_go_with_what_they_cover(void **state)
 {
     struct fixture *f = *state;
-    struct rp_identity one = put_text(f->store, "k", "one"), two;
+    struct rp_identity one = put_text(f->backend, "k", "one"), two;
     plain_delete(f, "k");
-    two = put_text(f->store, "k", "two");
+    two = put_text(f->backend, "k", "two");
     plain_delete(f, "k");
     assert_int_equal(versions_in(f, "k"), 4);
-    assert_int_equal(remove_one(f->store, "k", &one), RP_OUT_DELETED);
+    assert_int_equal(remove_one(f->backend, "k", &one), RP_OUT_DELETED);
     assert_int_equal(versions_in(f, "k"), 2); /* "two" and its marker */
-    assert_int_equal(remove_one(f->store, "k", &two), RP_OUT_DELETED);
+    assert_int_equal(remove_one(f->backend, "k", &two), RP_OUT_DELETED);
     assert_int_equal(versions_in(f, "k"), 0);
 }
 
@@ -300,12 +300,12 @@ static void delete_markers_go_with_what_they_cover(void **state)
 static void markers_on_nothing_are_cleared(void **state)
 {
     struct fixture *f = *state;
-    struct rp_identity one = put_text(f->store, "k", "one");
+    struct rp_identity one = put_text(f->backend, "k", "one");
     const struct rp_pair query = { "versionId", one.version };
     plain_delete(f, "k");
     assert_int_equal(s3_bucket_request(&f->bucket, "DELETE", "k", &query, 1, NULL, 0, NULL, NULL, 0), 204);
     assert_int_equal(versions_in(f, "k"), 1);
-    assert_int_equal(remove_one(f->store, "k", &one), RP_OUT_GONE);
+    assert_int_equal(remove_one(f->backend, "k", &one), RP_OUT_GONE);
     assert_int_equal(versions_in(f, "k"), 0);
 }
 
@@ -313,15 +313,15 @@ static void an_object_from_before_the_versions_goes_too(void **state)
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    struct rp_identity old = put_text(f->store, "k", "old");
+    struct rp_identity old = put_text(f->backend, "k", "old");
     assert_string_equal(old.version, "");
     s3_bucket_versioning(&f->bucket, "Enabled");
-    ok(f->store->ops->probe(f->store, true, &probed, &error));
+    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_VERSION);
-    put_text(f->store, "k", "newer");
-    assert_int_equal(remove_one(f->store, "k", &old), RP_OUT_DELETED);
+    put_text(f->backend, "k", "newer");
+    assert_int_equal(remove_one(f->backend, "k", &old), RP_OUT_DELETED);
     assert_int_equal(versions_in(f, "k"), 1);
-    expect_text(f->store, "k", "newer");
+    expect_text(f->backend, "k", "newer");
 }
 
 /* S3 of s3/s3.h: until the next probe notices, only a marker is added. */
@@ -329,9 +329,9 @@ static void versions_that_nobody_has_noticed_lose_nothing(void **state)
 {
     struct fixture *f = *state;
     s3_bucket_versioning(&f->bucket, "Enabled");
-    struct rp_identity id = put_text(f->store, "k", "bytes");
+    struct rp_identity id = put_text(f->backend, "k", "bytes");
     id.version[0] = '\0';
-    remove_one(f->store, "k", &id);
+    remove_one(f->backend, "k", &id);
     assert_true(versions_in(f, "k") >= 1);
 }
 
@@ -339,11 +339,11 @@ static void versions_that_nobody_has_noticed_lose_nothing(void **state)
 static void an_identity_without_a_version_is_found_by_the_rest(void **state)
 {
     struct fixture *f = *state;
-    struct rp_identity id = put_text(f->store, "k", "bytes"), other = id;
+    struct rp_identity id = put_text(f->backend, "k", "bytes"), other = id;
     id.version[0] = other.version[0] = '\0';
     other.size_bytes++;
-    assert_int_equal(remove_one(f->store, "k", &other), RP_OUT_CHANGED);
-    assert_int_equal(remove_one(f->store, "k", &id), RP_OUT_DELETED);
+    assert_int_equal(remove_one(f->backend, "k", &other), RP_OUT_CHANGED);
+    assert_int_equal(remove_one(f->backend, "k", &id), RP_OUT_DELETED);
     assert_int_equal(versions_in(f, "k"), 0);
 }
 
@@ -351,20 +351,20 @@ static void a_key_with_a_thousand_versions(void **state)
 {
     struct fixture *f = *state;
     s3_bucket_fill(&f->bucket, NULL, 1010);
-    struct rp_identity last = identity_of(f->store, "k");
-    put_text(f->store, "k", "newer");
-    put_text(f->store, "k0", "neighbour");
-    assert_int_equal(remove_one(f->store, "k", &last), RP_OUT_DELETED);
+    struct rp_identity last = identity_of(f->backend, "k");
+    put_text(f->backend, "k", "newer");
+    put_text(f->backend, "k0", "neighbour");
+    assert_int_equal(remove_one(f->backend, "k", &last), RP_OUT_DELETED);
     assert_int_equal(versions_in(f, "k"), 2);
-    expect_text(f->store, "k", "newer");
+    expect_text(f->backend, "k", "newer");
 }
 
 static void two_versions_of_a_key_in_one_call(void **state)
 {
     struct fixture *f = *state;
-    struct rp_identity one = put_text(f->store, "k", "one"), two = put_text(f->store, "k", "two");
+    struct rp_identity one = put_text(f->backend, "k", "one"), two = put_text(f->backend, "k", "two");
     struct rp_item items[] = { { .key = "k", .identity = two }, { .key = "k", .identity = one } };
-    ok(f->store->ops->remove(f->store, items, 2, &error));
+    ok(f->backend->ops->remove(f->backend, items, 2, &error));
     assert_int_equal(items[0].outcome, RP_OUT_DELETED);
     assert_int_equal(items[1].outcome, RP_OUT_GONE);
     assert_int_equal(versions_in(f, "k"), 0);
@@ -379,7 +379,7 @@ static void no_versions_are_left_of_many(void **state)
         plain_delete(f, objects.keys[i]);
     size_t n, counts[8];
     struct rp_item *items = items_of(&objects, 1, &n);
-    ok(f->store->ops->remove(f->store, items, n, &error));
+    ok(f->backend->ops->remove(f->backend, items, n, &error));
     count(items, n, counts);
     assert_int_equal(counts[RP_OUT_DELETED], n);
     assert_int_equal(versions_in(f, ""), 0);

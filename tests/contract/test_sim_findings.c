@@ -24,7 +24,7 @@ static enum bucket_fate fate(void *ctx, const char *call, const char *key)
     const struct world *w = ctx;
     (void)key;
     if (strcmp(call, "delete") != 0) return BUCKET_DONE;
-    if (instead != NULL) bucket_aim(w->place.store, instead);
+    if (instead != NULL) bucket_aim(w->store.backend, instead);
     return denies ? BUCKET_DENIED : BUCKET_DONE;
 }
 
@@ -43,9 +43,9 @@ static void use_bucket(struct world *w, struct bucket *bucket)
 {
     const struct bucket_hooks hooks = { .request = fate, .gone = gone, .now_ms = now, .ctx = w };
     struct rp_probed probed;
-    rp_store_close(w->place.store);
-    ok(bucket_handle(bucket, &hooks, false, &w->place.store, &err));
-    ok(w->place.store->ops->probe(w->place.store, true, &probed, &err));
+    rp_backend_close(w->store.backend);
+    ok(bucket_handle(bucket, &hooks, false, &w->store.backend, &err));
+    ok(w->store.backend->ops->probe(w->store.backend, true, &probed, &err));
 }
 
 /* A bucket says "deleted" of what it never had. */
@@ -66,7 +66,7 @@ static void test_what_another_bucket_calls_deleted_is_not_purged(void **state)
     instead = elsewhere;
     world_steps_erase(w, w->catalog, &one);
     instead = NULL;
-    bucket_aim(w->place.store, bucket);
+    bucket_aim(w->store.backend, bucket);
     ok(rp_sweep_finish(w->catalog, &w->rules, &one.batch, &one.run, &err));
     ok(rp_run_end(w->catalog, &one.run, "done", &err));
     assert_int_equal(world_newest(w, "a").state, RP_PURGING);

@@ -23,7 +23,7 @@
 static struct rp_error err;
 
 /* The world's store, with a probe and a clock that say what a test likes. */
-static struct rp_store_ops lying;
+static struct rp_backend_ops lying;
 static struct {
     enum rp_level level, undeclared, looked; /* looked: without a canary */
     _Atomic int canaries, looks;
@@ -32,9 +32,9 @@ static struct {
     int clock_code;
 } lies;
 
-static int lie_about_level(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *e)
+static int lie_about_level(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *e)
 {
-    (void)store;
+    (void)backend;
     if (may_write)
         lies.canaries++;
     else
@@ -45,9 +45,9 @@ static int lie_about_level(struct rp_store *store, bool may_write, struct rp_pro
     return 0;
 }
 
-static int lie_about_time(struct rp_store *store, int64_t *out, struct rp_error *e)
+static int lie_about_time(struct rp_backend *backend, int64_t *out, struct rp_error *e)
 {
-    (void)store;
+    (void)backend;
     if (lies.clock_code < 0) return rp_error_set(e, lies.clock_code, "nobody answers");
     *out = rp_clock_now_ms(NULL) + lies.ahead_ms;
     return 0;
@@ -58,10 +58,10 @@ static int set_up(void **state)
     struct world *w = calloc(1, sizeof *w);
     world_make(w, (enum dbs_kind)(uintptr_t)*state, WORLD_MEMORY);
     memset(&lies, 0, sizeof lies);
-    lying = *w->place.store->ops;
+    lying = *w->store.backend->ops;
     lying.probe = lie_about_level;
     lying.now_ms = NULL;
-    w->place.store->ops = &lying;
+    w->store.backend->ops = &lying;
     *state = w;
     return 0;
 }
@@ -69,7 +69,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct world *w = *state;
-    rp_standing_free(w->place.standing);
+    rp_standing_free(w->store.standing);
     world_check(w);
     world_drop(w);
     free(w);
@@ -78,10 +78,10 @@ static int tear_down(void **state)
 
 static void stand(struct world *w, enum rp_level level, bool settled)
 {
-    rp_standing_free(w->place.standing);
-    w->place.standing = rp_standing_new(level, settled);
-    assert_non_null(w->place.standing);
-    ok(rp_standing_recall(w->catalog->db, &w->place, &err));
+    rp_standing_free(w->store.standing);
+    w->store.standing = rp_standing_new(level, settled);
+    assert_non_null(w->store.standing);
+    ok(rp_standing_recall(w->catalog->db, &w->store, &err));
 }
 
 static int64_t audited(struct world *w, const char *event)
@@ -103,18 +103,18 @@ static void test_a_sweep_probes_once_a_process_and_the_catalog_remembers(void **
     struct world *w = *state;
     lies.level = RP_LEVEL_VERSION;
     stand(w, RP_LEVEL_WINDOW, false);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_WINDOW);
     (void)world_sweep(w);
     (void)world_sweep(w);
     assert_int_equal(lies.canaries, 1);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_VERSION);
     struct rp_probed probed;
-    assert_true(rp_standing_probed(&w->place, &probed));
+    assert_true(rp_standing_probed(&w->store, &probed));
     assert_int_equal(probed.n_findings, 1);
     /* another process: a mark makes do with what is remembered, a sweep does not */
     stand(w, RP_LEVEL_WINDOW, false);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
-    assert_false(rp_standing_probed(&w->place, &probed));
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_VERSION);
+    assert_false(rp_standing_probed(&w->store, &probed));
     world_put(w, "k", "x");
     assert_int_equal(mark(w, "k").what, RP_MARK_CREATED);
     assert_int_equal(lies.canaries, 1);
@@ -142,9 +142,9 @@ static void test_a_mark_probes_where_nobody_has_within_a_day(void **state)
     lies.code = RP_EUNAVAILABLE;
     struct rp_mark_request request = { .key = "k", .grace_ms = -1, .at_ms = -1, .reason = "" };
     struct rp_mark_answer answer;
-    assert_int_equal(rp_mark_many(w->catalog, &w->place, &request, 1, "t", &answer, &err), RP_EUNAVAILABLE);
+    assert_int_equal(rp_mark_many(w->catalog, &w->store, &request, 1, "t", &answer, &err), RP_EUNAVAILABLE);
     lies.code = 0;
-    ok(rp_mark_many(w->catalog, &w->place, &request, 1, "t", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &request, 1, "t", &answer, &err));
 }
 
 static void *sure(void *arg)
@@ -152,7 +152,7 @@ static void *sure(void *arg)
     struct world *w = arg;
     struct rp_catalog *catalog = world_catalog(w, 0, NULL);
     struct rp_error why = { 0 };
-    intptr_t r = rp_standing_sure(catalog, &w->place, RP_STANDING_SWEEP, &why);
+    intptr_t r = rp_standing_sure(catalog, &w->store, RP_STANDING_SWEEP, &why);
     rp_catalog_close(catalog);
     return (void *)r;
 }
@@ -189,8 +189,8 @@ static void test_a_settled_store_and_one_in_mode_observe_get_no_canary(void **st
     assert_int_equal(mark(w, "o").what, RP_MARK_CREATED);
     (void)world_sweep(w);
     struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
-    assert_int_equal(rp_sweeper_may_purge(&sweeper, &w->place, true, &err), RP_EOBSERVE);
-    ok(rp_standing_probe(w->catalog, &w->place, &err)); /* the doctor, and the daemon every day */
+    assert_int_equal(rp_sweeper_may_purge(&sweeper, &w->store, true, &err), RP_EOBSERVE);
+    ok(rp_standing_probe(w->catalog, &w->store, &err)); /* the doctor, and the daemon every day */
     assert_int_equal(lies.canaries, 0);
     assert_int_equal(lies.looks, 1);
     assert_int_equal(w->calls[WORLD_PUT], puts);
@@ -205,7 +205,7 @@ static void test_a_dry_run_looks_and_writes_nothing(void **state)
     lies.level = RP_LEVEL_ETAG;
     stand(w, RP_LEVEL_WINDOW, false);
     int64_t puts = w->calls[WORLD_PUT];
-    ok(rp_sweeper_may_purge(&sweeper, &w->place, true, &err));
+    ok(rp_sweeper_may_purge(&sweeper, &w->store, true, &err));
     assert_int_equal(lies.canaries, 0);
     assert_int_equal(lies.looks, 1);
     assert_int_equal(w->calls[WORLD_PUT], puts);
@@ -216,21 +216,21 @@ static void test_a_change_of_level_has_its_audit_row(void **state)
     struct world *w = *state;
     lies.level = RP_LEVEL_VERSION;
     stand(w, RP_LEVEL_WINDOW, false);
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
     assert_int_equal(audited(w, "store.level_changed"), 0);
     lies.level = RP_LEVEL_WINDOW;
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
     assert_int_equal(audited(w, "store.level_changed"), 1);
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM audit WHERE event = 'store.level_changed' AND details LIKE "
                                      "'%\"from\":\"version\"%' AND details LIKE '%\"to\":\"window\"%'"),
                      1);
-    assert_true(rp_place_is_weak(&w->place));
+    assert_true(rp_store_is_weak(&w->store));
 }
 
-static int note_tx(struct rp_tx *tx, void *place, struct rp_error *e)
+static int note_tx(struct rp_tx *tx, void *store, struct rp_error *e)
 {
-    return rp_standing_note_changed(tx, place, "k", "another", e);
+    return rp_standing_note_changed(tx, store, "k", "another", e);
 }
 
 static void test_what_was_seen_counts_before_what_is_remembered(void **state)
@@ -238,27 +238,27 @@ static void test_what_was_seen_counts_before_what_is_remembered(void **state)
     struct world *w = *state;
     lies.level = RP_LEVEL_VERSION;
     stand(w, RP_LEVEL_WINDOW, false);
-    assert_int_equal(rp_standing_probed_at_ms(&w->place), 0);
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
-    int64_t at_ms = rp_standing_probed_at_ms(&w->place);
+    assert_int_equal(rp_standing_probed_at_ms(&w->store), 0);
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
+    int64_t at_ms = rp_standing_probed_at_ms(&w->store);
     assert_true(at_ms > 0);
     /* another process remembers otherwise */
     world_script(w, "UPDATE meta SET word = 'etag', number = 1 WHERE name LIKE 'level:%%'");
-    ok(rp_standing_recall(w->catalog->db, &w->place, &err));
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
-    assert_int_equal(rp_standing_probed_at_ms(&w->place), at_ms);
+    ok(rp_standing_recall(w->catalog->db, &w->store, &err));
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_VERSION);
+    assert_int_equal(rp_standing_probed_at_ms(&w->store), at_ms);
     stand(w, RP_LEVEL_WINDOW, true); /* settled: the memory is another's */
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_WINDOW);
     /* who may only look knows less than what is remembered, and more than nothing */
     stand(w, RP_LEVEL_WINDOW, false);
     w->config.mode = RP_MODE_OBSERVE;
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_ETAG);
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_ETAG);
     world_script(w, "DELETE FROM meta WHERE name LIKE 'level:%%'");
     stand(w, RP_LEVEL_WINDOW, false);
     lies.looked = RP_LEVEL_VERSION;
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_VERSION);
     assert_int_equal(lies.canaries, 1);
 }
 
@@ -266,14 +266,14 @@ static void test_to_look_what_is_remembered_will_do(void **state)
 {
     struct world *w = *state;
     stand(w, RP_LEVEL_WINDOW, false);
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
     stand(w, RP_LEVEL_WINDOW, false);
-    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_LOOK, &err));
+    ok(rp_standing_sure(w->catalog, &w->store, RP_STANDING_LOOK, &err));
     assert_int_equal(lies.looks, 0);
     /* but not to mark, what was seen on a day that is yet to come */
     world_script(w, "UPDATE meta SET number = number + %lld WHERE name LIKE 'level:%%'", (long long)DAY);
     stand(w, RP_LEVEL_WINDOW, false);
-    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_MARK, &err));
+    ok(rp_standing_sure(w->catalog, &w->store, RP_STANDING_MARK, &err));
     assert_int_equal(lies.canaries, 2);
 }
 
@@ -283,37 +283,37 @@ static void test_a_broken_promise_is_learned_on_the_way(void **state)
     struct world *w = *state;
     w->config.keys = RP_KEYS_WRITE_ONCE;
     stand(w, RP_LEVEL_WINDOW, false);
-    ok(rp_catalog_transact(w->catalog, note_tx, &w->place, &err));
-    ok(rp_catalog_transact(w->catalog, note_tx, &w->place, &err));
+    ok(rp_catalog_transact(w->catalog, note_tx, &w->store, &err));
+    ok(rp_catalog_transact(w->catalog, note_tx, &w->store, &err));
     assert_int_equal(audited(w, "store.keys_changed"), 1);
-    assert_int_equal(rp_standing_changed_at_ms(&w->place), 0);
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
-    assert_true(rp_standing_changed_at_ms(&w->place) > 0);
-    rp_standing_revoke(&w->place, 0);
-    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_LOOK, &err));
-    assert_true(rp_standing_changed_at_ms(&w->place) > 0);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
+    assert_int_equal(rp_standing_changed_at_ms(&w->store), 0);
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
+    assert_true(rp_standing_changed_at_ms(&w->store) > 0);
+    rp_standing_revoke(&w->store, 0);
+    ok(rp_standing_sure(w->catalog, &w->store, RP_STANDING_LOOK, &err));
+    assert_true(rp_standing_changed_at_ms(&w->store) > 0);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_WINDOW);
 }
 
 /* Nobody has looked and nobody will: what the configuration says is all there is. */
-static void test_a_store_without_a_standing_is_what_its_place_says(void **state)
+static void test_a_store_without_a_standing_is_what_its_store_says(void **state)
 {
     struct world *w = *state;
     struct rp_probed probed;
-    w->place.level = RP_LEVEL_ETAG;
-    assert_null(w->place.standing);
-    ok(rp_standing_recall(w->catalog->db, &w->place, &err));
-    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_SWEEP, &err));
-    ok(rp_standing_ask_clock(&w->place, NULL, &err));
+    w->store.level = RP_LEVEL_ETAG;
+    assert_null(w->store.standing);
+    ok(rp_standing_recall(w->catalog->db, &w->store, &err));
+    ok(rp_standing_sure(w->catalog, &w->store, RP_STANDING_SWEEP, &err));
+    ok(rp_standing_ask_clock(&w->store, NULL, &err));
     assert_int_equal(lies.canaries + lies.looks, 0);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_ETAG);
-    assert_true(rp_standing_is_known(&w->place));
-    assert_false(rp_standing_probed(&w->place, &probed));
-    assert_int_equal(rp_standing_probed_at_ms(&w->place), 0);
-    assert_int_equal(rp_standing_changed_at_ms(&w->place), 0);
-    assert_true(rp_standing_clock_ahead_ms(&w->place) == RP_CLOCK_UNKNOWN);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_ETAG);
+    assert_true(rp_standing_is_known(&w->store));
+    assert_false(rp_standing_probed(&w->store, &probed));
+    assert_int_equal(rp_standing_probed_at_ms(&w->store), 0);
+    assert_int_equal(rp_standing_changed_at_ms(&w->store), 0);
+    assert_true(rp_standing_clock_ahead_ms(&w->store) == RP_CLOCK_UNKNOWN);
     w->config.keys = RP_KEYS_WRITE_ONCE;
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_EXACT);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_EXACT);
 }
 
 static void test_a_level_that_this_program_does_not_know_is_asked_for_again(void **state)
@@ -321,14 +321,14 @@ static void test_a_level_that_this_program_does_not_know_is_asked_for_again(void
     struct world *w = *state;
     lies.level = RP_LEVEL_VERSION;
     stand(w, RP_LEVEL_WINDOW, false);
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
     world_script(w, "UPDATE meta SET word = 'better' WHERE name LIKE 'level:%%'"); /* a later program's */
     stand(w, RP_LEVEL_WINDOW, false);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
-    assert_int_equal(rp_standing_probed_at_ms(&w->place), 0);
-    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_MARK, &err));
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_WINDOW);
+    assert_int_equal(rp_standing_probed_at_ms(&w->store), 0);
+    ok(rp_standing_sure(w->catalog, &w->store, RP_STANDING_MARK, &err));
     assert_int_equal(lies.canaries, 2);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_VERSION);
 }
 
 static void test_in_mode_observe_it_is_looked_at_and_nothing_is_sure(void **state)
@@ -337,23 +337,23 @@ static void test_in_mode_observe_it_is_looked_at_and_nothing_is_sure(void **stat
     lies.looked = RP_LEVEL_VERSION;
     w->config.mode = RP_MODE_OBSERVE;
     stand(w, RP_LEVEL_WINDOW, false);
-    ok(rp_standing_sure(w->catalog, &w->place, RP_STANDING_LOOK, &err));
+    ok(rp_standing_sure(w->catalog, &w->store, RP_STANDING_LOOK, &err));
     assert_int_equal(lies.looks, 1);
     assert_int_equal(lies.canaries, 0);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
-    assert_false(rp_standing_is_known(&w->place));
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_VERSION);
+    assert_false(rp_standing_is_known(&w->store));
     w->config.mode = RP_MODE_PURGE;
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
-    assert_true(rp_standing_is_known(&w->place));
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
+    assert_true(rp_standing_is_known(&w->store));
     stand(w, RP_LEVEL_ETAG, true);
-    assert_true(rp_standing_is_known(&w->place));
+    assert_true(rp_standing_is_known(&w->store));
 }
 
 /* Probes while somebody else finds out that he has to, and before he comes to it. */
 static int64_t probe_meanwhile(void *ctx)
 {
     struct world *w = ctx;
-    if (lies.canaries == 0) ok(rp_standing_probe(w->catalog, &w->place, &err));
+    if (lies.canaries == 0) ok(rp_standing_probe(w->catalog, &w->store, &err));
     return rp_clock_now_ms(&w->host_clock);
 }
 
@@ -365,22 +365,22 @@ static void test_who_waited_for_a_probe_makes_none(void **state)
     lies.level = RP_LEVEL_ETAG;
     stand(w, RP_LEVEL_WINDOW, false);
     catalog->clock = &slow;
-    ok(rp_standing_sure(catalog, &w->place, RP_STANDING_SWEEP, &err));
+    ok(rp_standing_sure(catalog, &w->store, RP_STANDING_SWEEP, &err));
     assert_int_equal(lies.canaries, 1);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_ETAG);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_ETAG);
     rp_catalog_close(catalog);
 }
 
 static void test_a_store_that_is_closed_is_not_asked_the_time(void **state)
 {
     struct world *w = *state;
-    struct rp_store *store = w->place.store;
+    struct rp_backend *backend = w->store.backend;
     lying.now_ms = lie_about_time;
     stand(w, RP_LEVEL_ETAG, true);
-    w->place.store = NULL;
-    ok(rp_standing_ask_clock(&w->place, NULL, &err));
-    assert_true(rp_standing_clock_ahead_ms(&w->place) == RP_CLOCK_UNKNOWN);
-    w->place.store = store;
+    w->store.backend = NULL;
+    ok(rp_standing_ask_clock(&w->store, NULL, &err));
+    assert_true(rp_standing_clock_ahead_ms(&w->store) == RP_CLOCK_UNKNOWN);
+    w->store.backend = backend;
 }
 
 /* ---- a store that is too weak for plain objects ---- */
@@ -419,9 +419,9 @@ static void test_only_what_we_named_is_swept_in_a_weak_store(void **state)
     assert_false(world_exists(w, "plain"));
 }
 
-static int count_planned(void *ctx, const struct rp_place *place, const struct rp_mark *m, struct rp_error *e)
+static int count_planned(void *ctx, const struct rp_store *store, const struct rp_mark *m, struct rp_error *e)
 {
-    (void)place;
+    (void)store;
     (void)e;
     assert_true(rp_mark_is_named(m));
     ++*(int *)ctx;
@@ -459,14 +459,14 @@ static void test_a_pass_over_a_weak_store_does_not_spin_and_a_plan_says_the_same
     world_put(w, "plain", "x");
     (void)mark(w, "plain");
     stand(w, RP_LEVEL_WINDOW, true);
-    ok(rp_sweeper_pass(&sweeper, &w->place, &run, &pass, &err));
+    ok(rp_sweeper_pass(&sweeper, &w->store, &run, &pass, &err));
     assert_int_equal(pass.claimed, 0);
     assert_int_equal(pass.why.code, 0);
     assert_int_equal(run.id, 0); /* nothing was claimed: no run was begun */
-    ok(rp_marks_next_of(w->catalog->db, w->place.id, true, &next, &err));
+    ok(rp_marks_next_of(w->catalog->db, w->store.id, true, &next, &err));
     assert_int_equal(next, 0); /* nothing to wake up for */
     struct rp_error why = { 0 };
-    assert_int_equal(rp_sweeper_weak(&sweeper, &w->place, &why), 1);
+    assert_int_equal(rp_sweeper_weak(&sweeper, &w->store, &why), 1);
     assert_int_equal(why.code, RP_EWEAK);
     int64_t file = uploads_begin(w, "a", "x");
     uploads_put(w, file, "x");
@@ -474,9 +474,9 @@ static void test_a_pass_over_a_weak_store_does_not_spin_and_a_plan_says_the_same
     int planned = 0;
     ok(rp_sweeper_plan(&sweeper, count_planned, &planned, &err));
     assert_int_equal(planned, 1);
-    ok(rp_marks_next_of(w->catalog->db, w->place.id, true, &next, &err));
+    ok(rp_marks_next_of(w->catalog->db, w->store.id, true, &next, &err));
     assert_true(next > 0);
-    ok(rp_sweeper_pass(&sweeper, &w->place, &run, &pass, &err));
+    ok(rp_sweeper_pass(&sweeper, &w->store, &run, &pass, &err));
     assert_int_equal(pass.claimed, 1);
     const char *outcome;
     ok(rp_sweeper_close(&sweeper, &run, &outcome, &err));
@@ -492,12 +492,12 @@ static void test_write_once_is_exact_until_a_sweep_sees_a_changed_object(void **
     lies.undeclared = RP_LEVEL_WINDOW;
     w->config.keys = RP_KEYS_WRITE_ONCE;
     stand(w, RP_LEVEL_WINDOW, false);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_EXACT);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_EXACT);
     world_put(w, "k", "old");
     world_put(w, "later", "x");
     (void)mark(w, "k");
     (void)world_sweep(w);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_EXACT);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_EXACT);
     world_put(w, "k", "old");
     (void)mark(w, "k");
     (void)world_mark(w, "later", HOUR);
@@ -505,14 +505,14 @@ static void test_write_once_is_exact_until_a_sweep_sees_a_changed_object(void **
     (void)world_sweep(w);
     assert_string_equal(world_text(w, "k"), "newer");
     assert_int_equal(audited(w, "store.keys_changed"), 1);
-    assert_true(rp_standing_changed_at_ms(&w->place) > 0);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
+    assert_true(rp_standing_changed_at_ms(&w->store) > 0);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_WINDOW);
     world_pass(w, 2 * HOUR);
     assert_int_equal(world_sweep(w)->code, RP_EWEAK);
     assert_true(world_exists(w, "later"));
     /* for good, and for every process: the catalog remembers */
     stand(w, RP_LEVEL_WINDOW, false);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_WINDOW);
     assert_int_equal(mark(w, "k").error.code, RP_EWEAK);
     assert_int_equal(audited(w, "store.keys_changed"), 1);
 }
@@ -525,12 +525,12 @@ static void test_write_once_ends_when_a_mark_finds_another_upload(void **state)
     world_put(w, "k", "old");
     (void)world_mark(w, "k", HOUR);
     assert_int_equal(world_mark(w, "k", -1).what, RP_MARK_SAME);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_EXACT);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_EXACT);
     world_put(w, "k", "newer");
     assert_int_equal(world_mark(w, "k", HOUR).what, RP_MARK_REPLACED);
     assert_int_equal(audited(w, "store.keys_changed"), 1);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
-    assert_true(rp_place_is_weak(&w->place));
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_WINDOW);
+    assert_true(rp_store_is_weak(&w->store));
 }
 
 /* What another process has seen counts at the next claim. */
@@ -541,8 +541,8 @@ static void test_a_promise_that_another_process_saw_broken_ends_here_too(void **
     stand(w, RP_LEVEL_WINDOW, true);
     world_put(w, "k", "x");
     (void)mark(w, "k");
-    ok(rp_catalog_transact(w->catalog, note_tx, &w->place, &err));
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_EXACT);
+    ok(rp_catalog_transact(w->catalog, note_tx, &w->store, &err));
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_EXACT);
     assert_int_equal(world_sweep(w)->code, RP_EWEAK);
     assert_true(world_exists(w, "k"));
 }
@@ -553,21 +553,21 @@ static void test_another_bucket_under_the_same_name_begins_anew(void **state)
     lies.level = RP_LEVEL_VERSION;
     w->config.bucket = "first";
     stand(w, RP_LEVEL_WINDOW, false);
-    ok(rp_standing_probe(w->catalog, &w->place, &err));
+    ok(rp_standing_probe(w->catalog, &w->store, &err));
     stand(w, RP_LEVEL_WINDOW, false);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_VERSION);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_VERSION);
     w->config.bucket = "second";
     stand(w, RP_LEVEL_WINDOW, false);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
-    assert_int_equal(rp_standing_probed_at_ms(&w->place), 0);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_WINDOW);
+    assert_int_equal(rp_standing_probed_at_ms(&w->store), 0);
     /* nor is the same bucket elsewhere the same, nor one whose name ends where another's begins */
     static const char *const others[][2] = { { "https://one", "first" }, { "x", "yz" }, { "xy", "z" } };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         w->config.endpoint = others[i][0];
         w->config.bucket = others[i][1];
         stand(w, RP_LEVEL_WINDOW, false);
-        assert_int_equal(rp_place_level(&w->place), RP_LEVEL_WINDOW);
-        ok(rp_standing_probe(w->catalog, &w->place, &err));
+        assert_int_equal(rp_store_level(&w->store), RP_LEVEL_WINDOW);
+        ok(rp_standing_probe(w->catalog, &w->store, &err));
     }
 }
 
@@ -582,7 +582,7 @@ static void test_a_file_whose_object_changed_breaks_no_promise(void **state)
     world_put(w, uploads_file(w, file).key, "y");
     (void)world_sweep(w);
     assert_int_equal(audited(w, "store.keys_changed"), 0);
-    assert_int_equal(rp_place_level(&w->place), RP_LEVEL_EXACT);
+    assert_int_equal(rp_store_level(&w->store), RP_LEVEL_EXACT);
 }
 
 static void test_keys_that_are_reused_break_no_promise(void **state)
@@ -606,14 +606,14 @@ static void test_X7_a_store_whose_clock_is_off_is_not_swept_and_named(void **sta
     stand(w, RP_LEVEL_ETAG, true);
     world_put(w, "k", "x");
     (void)mark(w, "k");
-    ok(rp_standing_ask_clock(&w->place, NULL, &err));
-    assert_int_equal(rp_standing_clock_ahead_ms(&w->place), 0); /* told between two looks at ours */
+    ok(rp_standing_ask_clock(&w->store, NULL, &err));
+    assert_int_equal(rp_standing_clock_ahead_ms(&w->store), 0); /* told between two looks at ours */
     lies.ahead_ms = -6 * RP_MINUTE_MS;
-    ok(rp_standing_ask_clock(&w->place, NULL, &err));
-    assert_true(llabs(rp_standing_clock_ahead_ms(&w->place) - lies.ahead_ms) < 10 * RP_SECOND_MS);
+    ok(rp_standing_ask_clock(&w->store, NULL, &err));
+    assert_true(llabs(rp_standing_clock_ahead_ms(&w->store) - lies.ahead_ms) < 10 * RP_SECOND_MS);
     lies.ahead_ms = 6 * RP_MINUTE_MS;
-    ok(rp_standing_ask_clock(&w->place, NULL, &err));
-    assert_true(llabs(rp_standing_clock_ahead_ms(&w->place) - lies.ahead_ms) < 10 * RP_SECOND_MS);
+    ok(rp_standing_ask_clock(&w->store, NULL, &err));
+    assert_true(llabs(rp_standing_clock_ahead_ms(&w->store) - lies.ahead_ms) < 10 * RP_SECOND_MS);
     struct rp_sweep_result *r = world_sweep(w);
     assert_int_equal(r->code, RP_ECLOCK);
     assert_non_null(strstr(r->run.figures.errors[0], "the clock of store 'main'"));
@@ -635,9 +635,9 @@ static void test_a_store_that_cannot_be_asked_the_time_is_left_alone(void **stat
     world_put(w, "k", "x");
     (void)mark(w, "k");
     lies.clock_code = RP_EUNAVAILABLE;
-    assert_int_equal(rp_standing_ask_clock(&w->place, NULL, &err), RP_EUNAVAILABLE);
-    assert_true(rp_standing_clock_ahead_ms(&w->place) == RP_CLOCK_UNKNOWN);
-    ok(rp_sweeper_pass(&sweeper, &w->place, &run, &pass, &err));
+    assert_int_equal(rp_standing_ask_clock(&w->store, NULL, &err), RP_EUNAVAILABLE);
+    assert_true(rp_standing_clock_ahead_ms(&w->store) == RP_CLOCK_UNKNOWN);
+    ok(rp_sweeper_pass(&sweeper, &w->store, &run, &pass, &err));
     assert_int_equal(pass.why.code, RP_EUNAVAILABLE);
     assert_int_equal(run.id, 0);
     assert_string_equal(world_sweep(w)->outcome, "partial");
@@ -663,7 +663,7 @@ int main(void)
         BOTH(test_what_was_seen_counts_before_what_is_remembered),
         BOTH(test_to_look_what_is_remembered_will_do),
         BOTH(test_a_broken_promise_is_learned_on_the_way),
-        BOTH(test_a_store_without_a_standing_is_what_its_place_says),
+        BOTH(test_a_store_without_a_standing_is_what_its_store_says),
         BOTH(test_a_level_that_this_program_does_not_know_is_asked_for_again),
         BOTH(test_in_mode_observe_it_is_looked_at_and_nothing_is_sure),
         BOTH(test_who_waited_for_a_probe_makes_none),

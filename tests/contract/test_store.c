@@ -6,7 +6,7 @@
 
 static void bytes_come_back_as_they_were_put(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const size_t n = 3 * 1000 * 1000 + 7;
     char *bytes = malloc(n);
     for (size_t i = 0; i < n; i++)
@@ -27,7 +27,7 @@ static void bytes_come_back_as_they_were_put(void **state)
 
 static void put_replaces_and_gives_a_new_identity(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity first = put_text(s, "k", "same");
     until_told_apart(s);
     struct rp_identity second = put_text(s, "k", "same");
@@ -39,7 +39,7 @@ static void put_replaces_and_gives_a_new_identity(void **state)
 
 static void an_identity_does_not_come_back_after_delete_and_upload(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity old[200];
     const size_t rounds = backend->whole_seconds ? 3 : 200;
     for (size_t i = 0; i < rounds; i++) {
@@ -53,7 +53,7 @@ static void an_identity_does_not_come_back_after_delete_and_upload(void **state)
 
 static void put_new_never_overwrites(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity made, untouched = { .etag = "x" };
     ok(put_bytes(s, "k", "one", 3, NULL, RP_PUT_NEW, &made, &error));
     assert_int_equal(put_bytes(s, "k", "two", 3, NULL, RP_PUT_NEW, &untouched, &error), RP_EEXISTS);
@@ -63,9 +63,9 @@ static void put_new_never_overwrites(void **state)
     assert_true(rp_identity_equal(&made, &now));
 }
 
-static void put_over_takes_the_place_of_exactly_that_upload(void **state)
+static void put_over_takes_the_store_of_exactly_that_upload(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const struct rp_identity first = put_text(s, "k", "one");
     struct rp_identity over = first, stale = first;
     ok(put_bytes(s, "k", "second", 6, NULL, RP_PUT_OVER, &over, &error));
@@ -82,7 +82,7 @@ static void put_over_takes_the_place_of_exactly_that_upload(void **state)
 
 static void put_over_nothing_writes_nothing(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity other = put_text(s, "other", "x"), over = other;
     assert_int_equal(put_bytes(s, "k", "one", 3, NULL, RP_PUT_OVER, &over, &error), RP_ENOTFOUND);
     assert_true(rp_identity_equal(&over, &other));
@@ -101,7 +101,7 @@ static int64_t failing_read(void *ctx, void *to, size_t n, struct rp_error *err)
 
 static void a_broken_upload_shows_nothing(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     int calls = 0;
     const struct rp_source from = { failing_read, &calls };
     put_text(s, "old", "old");
@@ -133,7 +133,7 @@ static void expect_pairs(const struct rp_pair *got, size_t n_got, const struct r
     }
 }
 
-static void expect_meta(struct rp_store *s, const char *key, const struct rp_meta *want)
+static void expect_meta(struct rp_backend *s, const char *key, const struct rp_meta *want)
 {
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta got = { 0 };
@@ -145,7 +145,7 @@ static void expect_meta(struct rp_store *s, const char *key, const struct rp_met
 
 static void headers_and_metadata_are_kept(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const struct rp_meta meta = { all_headers, 6, some_user, 3 }, none = { 0 };
     struct rp_identity made;
     ok(put_bytes(s, "k", "x", 1, &meta, 0, &made, &error));
@@ -161,7 +161,7 @@ static void headers_and_metadata_are_kept(void **state)
 
 static void metadata_has_limits(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     static char big[RP_META_MAX_BYTES];
     memset(big, 'v', sizeof big - 1);
     struct rp_pair pairs[RP_META_MAX_PAIRS + 1];
@@ -198,7 +198,7 @@ static void metadata_has_limits(void **state)
 /* Annotations, which every store takes (store.h). */
 static void annotate_changes_only_what_it_names(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const struct rp_meta meta = { all_headers, 6, some_user, 3 };
     struct rp_identity made, wrong;
     ok(put_bytes(s, "k", "bytes", 5, &meta, 0, &made, &error));
@@ -229,7 +229,7 @@ static void annotate_changes_only_what_it_names(void **state)
 
 static void annotate_changes_other_fields_or_refuses_them(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const struct rp_meta meta = { .user = some_user, .n_user = 3 };
     const struct rp_pair changes[] = { { "empty", NULL }, { "name", "other" } };
     const struct rp_pair want[] = { some_user[0], changes[1] };
@@ -242,7 +242,7 @@ static void annotate_changes_other_fields_or_refuses_them(void **state)
 
 static void remove_tells_deleted_gone_and_changed_apart(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity a = put_text(s, "a", "1"), b = put_text(s, "dir/b", "2");
     until_told_apart(s);
     struct rp_identity newer = put_text(s, "dir/b", "2");
@@ -265,7 +265,7 @@ static void remove_tells_deleted_gone_and_changed_apart(void **state)
 
 static void every_part_of_an_identity_counts(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity right = put_text(s, "k", "x"), wrong[4] = { right, right, right, right };
     wrong[0].size_bytes++;
     wrong[1].modified_ms++;
@@ -279,7 +279,7 @@ static void every_part_of_an_identity_counts(void **state)
 
 static void a_batch_of_a_thousand_is_exact(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     enum { N = 1000 };
     struct rp_item *items = calloc(N, sizeof *items);
     static char keys[N][32];
@@ -300,7 +300,7 @@ static void a_batch_of_a_thousand_is_exact(void **state)
 
 static void copy_takes_everything_along_and_overwrites_nothing(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const struct rp_meta meta = { all_headers, 6, some_user, 3 };
     const char *const targets[] = { RP_STORE_QUARANTINE "mrk_1", "elsewhere/k" };
     struct rp_identity from, copied, wrong;
@@ -327,7 +327,7 @@ static void copy_takes_everything_along_and_overwrites_nothing(void **state)
 /* A worker that was thought dead must not purge what was restored since. */
 static void what_is_copied_back_has_a_new_identity(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity first = put_text(s, "k", "bytes"), aside, back;
     ok(s->ops->copy(s, "k", &first, RP_STORE_QUARANTINE "m", &aside, &error));
     assert_int_equal(remove_one(s, "k", &first), RP_OUT_DELETED);
@@ -340,7 +340,7 @@ static void what_is_copied_back_has_a_new_identity(void **state)
 
 static void bad_keys_are_refused_everywhere(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     char long_key[RP_KEY_MAX + 2];
     memset(long_key, 'k', sizeof long_key);
     long_key[RP_KEY_MAX + 1] = '\0';
@@ -432,7 +432,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static size_t put_awkward(struct rp_store *s, char **keys)
+static size_t put_awkward(struct rp_backend *s, char **keys)
 {
     size_t n = awkward_keys(keys);
     for (size_t i = 0; i < n; i++) {
@@ -467,7 +467,7 @@ static int expect_next(void *ctx, const struct rp_entry *entry, struct rp_error 
 
 static void awkward_keys_are_listed_in_byte_order_from_every_cursor(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     char *keys[AWKWARD_MAX + 1] = { 0 };
     size_t n = put_awkward(s, keys);
     for (size_t i = 0; i <= n; i++) {
@@ -480,7 +480,7 @@ static void awkward_keys_are_listed_in_byte_order_from_every_cursor(void **state
 
 static void every_prefix_selects_exactly_its_keys(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     char *keys[AWKWARD_MAX + 1] = { 0 };
     size_t n = put_awkward(s, keys);
     for (size_t i = 0; i < n; i++)
@@ -502,7 +502,7 @@ static void every_prefix_selects_exactly_its_keys(void **state)
 
 static void awkward_keys_are_replaced_copied_and_removed_one_by_one(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     char *keys[AWKWARD_MAX + 1] = { 0 };
     size_t n = put_awkward(s, keys);
     for (size_t i = 0; i < n; i++) {
@@ -524,7 +524,7 @@ static void awkward_keys_are_replaced_copied_and_removed_one_by_one(void **state
 
 static void our_own_keys_are_listed_only_when_asked_for(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const char *const own[] = { ".reprieve/keys/61",       ".reprieve/meta",     ".reprieve/owner",
                                 ".reprieve/quarantine/m1", ".reprieve/tmp/lock", ".reprieve/x" };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
@@ -546,7 +546,7 @@ static void our_own_keys_are_listed_only_when_asked_for(void **state)
 
 static void a_prefix_is_not_a_directory(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     put_text(s, "images/1", "x");
     put_text(s, "images2/1", "x");
     put_text(s, "images", "x");
@@ -568,7 +568,7 @@ static int fail_third(void *ctx, const struct rp_entry *entry, struct rp_error *
 
 static void the_receiver_of_a_listing_can_stop_it_or_fail_it(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     for (char key[2] = "a"; key[0] < 'k'; key[0]++)
         put_text(s, key, "x");
     struct listing l = { .text = RP_BUF(4096), .stop_after = 4 };
@@ -589,7 +589,7 @@ static int remove_each(void *ctx, const struct rp_entry *entry, struct rp_error 
 
 static void what_is_listed_can_be_removed_while_it_is_listed(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     for (int i = 0; i < 300; i++) {
         char key[32];
         snprintf(key, sizeof key, "d%d/%d", i % 7, i);
@@ -601,7 +601,7 @@ static void what_is_listed_can_be_removed_while_it_is_listed(void **state)
 
 static void probing_reports_the_level_and_leaves_nothing(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_probed probed = { 0 };
     ok(s->ops->probe(s, false, &probed, &error));
     assert_int_equal(probed.level, backend->level);
@@ -613,7 +613,7 @@ static void probing_reports_the_level_and_leaves_nothing(void **state)
 }
 
 struct worker {
-    struct rp_store *store;
+    struct rp_backend *backend;
     int id;
 };
 
@@ -623,10 +623,10 @@ static void *work(void *ctx)
     for (int i = 0; i < 60; i++) {
         char key[32];
         snprintf(key, sizeof key, "t%d/k%d", w->id, i % 7);
-        struct rp_identity id = put_text(w->store, key, "x");
-        expect_text(w->store, key, "x");
-        if (i % 2) assert_int_equal(remove_one(w->store, key, &id), RP_OUT_DELETED);
-        put_text(w->store, "shared", "x");
+        struct rp_identity id = put_text(w->backend, key, "x");
+        expect_text(w->backend, key, "x");
+        if (i % 2) assert_int_equal(remove_one(w->backend, key, &id), RP_OUT_DELETED);
+        put_text(w->backend, "shared", "x");
     }
     return NULL;
 }
@@ -651,7 +651,7 @@ static void *put_new(void *ctx)
 
 static void of_several_put_new_exactly_one_wins(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     for (int round = 0; round < 50; round++) {
         pthread_t threads[4];
         int winners = 0;
@@ -669,7 +669,7 @@ static void of_several_put_new_exactly_one_wins(void **state)
 }
 
 struct rival {
-    struct rp_store *store;
+    struct rp_backend *backend;
     struct rp_identity over;
     char text[16];
     int code;
@@ -678,20 +678,20 @@ struct rival {
 static void *put_over(void *ctx)
 {
     struct rival *r = ctx;
-    r->code = put_bytes(r->store, "contested", r->text, strlen(r->text), NULL, RP_PUT_OVER, &r->over, NULL);
+    r->code = put_bytes(r->backend, "contested", r->text, strlen(r->text), NULL, RP_PUT_OVER, &r->over, NULL);
     return NULL;
 }
 
 static void of_several_put_over_exactly_one_wins(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity now = put_text(s, "contested", "first");
     for (int round = 0; round < 20; round++) {
         pthread_t threads[4];
         struct rival rivals[4];
         const struct rival *winner = NULL;
         for (int i = 0; i < 4; i++) {
-            rivals[i] = (struct rival){ .store = s, .over = now };
+            rivals[i] = (struct rival){ .backend = s, .over = now };
             snprintf(rivals[i].text, sizeof rivals[i].text, "%d of %d", i, round);
             assert_int_equal(pthread_create(&threads[i], NULL, put_over, &rivals[i]), 0);
         }
@@ -716,7 +716,7 @@ int main(int argc, char **argv)
         WITH_STORE(put_replaces_and_gives_a_new_identity),
         WITH_STORE(an_identity_does_not_come_back_after_delete_and_upload),
         WITH_STORE(put_new_never_overwrites),
-        WITH_STORE(put_over_takes_the_place_of_exactly_that_upload),
+        WITH_STORE(put_over_takes_the_store_of_exactly_that_upload),
         WITH_STORE(put_over_nothing_writes_nothing),
         WITH_STORE(a_broken_upload_shows_nothing),
         WITH_STORE(headers_and_metadata_are_kept),

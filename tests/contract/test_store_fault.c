@@ -28,26 +28,26 @@ static int fault_after(void *ctx, const char *call, const char *key, struct rp_e
 }
 
 struct faulty {
-    struct rp_store *inner, *outer;
+    struct rp_backend *inner, *outer;
     struct plan plan;
     struct rp_item items[3];
 };
 
 static void faulty_open(struct faulty *f, const struct plan *plan)
 {
-    const struct rp_store_fault fault = { fault_before, fault_after, &f->plan };
+    const struct rp_backend_fault fault = { fault_before, fault_after, &f->plan };
     static const char *const keys[] = { "a", "b", "c" };
     *f = (struct faulty){ .plan = *plan };
-    ok(rp_store_memory_open(&f->inner, &error));
-    ok(rp_store_fault_wrap(f->inner, &fault, &f->outer, &error));
+    ok(rp_memory_open(&f->inner, &error));
+    ok(rp_backend_fault_wrap(f->inner, &fault, &f->outer, &error));
     for (size_t i = 0; i < 3; i++)
         f->items[i] = (struct rp_item){ .key = keys[i], .identity = put_text(f->inner, keys[i], "x") };
 }
 
 static void faulty_close(struct faulty *f)
 {
-    rp_store_close(f->outer);
-    rp_store_close(f->inner);
+    rp_backend_close(f->outer);
+    rp_backend_close(f->inner);
 }
 
 static void a_fault_before_an_item_spares_only_that_one(void **state)

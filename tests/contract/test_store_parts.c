@@ -4,28 +4,28 @@
 
 #include "store_backends.h"
 
-static struct rp_object_writer *begin(struct rp_store *s, const char *key, int flags)
+static struct rp_object_writer *begin(struct rp_backend *s, const char *key, int flags)
 {
     struct rp_object_writer *w = NULL;
     ok(s->ops->put_open(s, key, NULL, flags, &w, &error));
-    assert_ptr_equal(w->store, s);
+    assert_ptr_equal(w->backend, s);
     return w;
 }
 
-static void add(struct rp_store *s, struct rp_object_writer *w, const char *text)
+static void add(struct rp_backend *s, struct rp_object_writer *w, const char *text)
 {
     ok(s->ops->put_write(w, text, strlen(text), &error));
 }
 
-static struct rp_object_reader *begin_reading(struct rp_store *s, const char *key, struct rp_identity *identity)
+static struct rp_object_reader *begin_reading(struct rp_backend *s, const char *key, struct rp_identity *identity)
 {
     struct rp_object_reader *r = NULL;
     ok(s->ops->get_open(s, key, NULL, NULL, identity, &r, &error));
-    assert_ptr_equal(r->store, s);
+    assert_ptr_equal(r->backend, s);
     return r;
 }
 
-static void expect_part(struct rp_store *s, struct rp_object_reader *r, int64_t offset, size_t n, const char *text)
+static void expect_part(struct rp_backend *s, struct rp_object_reader *r, int64_t offset, size_t n, const char *text)
 {
     char got[64];
     assert_true(n <= sizeof got);
@@ -49,7 +49,7 @@ static size_t left_over(void **state)
 
 static void parts_show_whole_with_the_commit(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity made, found;
     struct rp_object_writer *w = begin(s, "dir/k", RP_PUT_NEW);
     add(s, w, "one ");
@@ -70,7 +70,7 @@ static void parts_show_whole_with_the_commit(void **state)
 
 static void what_is_aborted_never_was(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity before = put_text(s, "k", "old");
     struct rp_object_writer *w = begin(s, "k", RP_PUT_REPLACE), *other = begin(s, "fresh", RP_PUT_NEW);
     add(s, w, "new");
@@ -85,7 +85,7 @@ static void what_is_aborted_never_was(void **state)
 
 static void metadata_given_at_the_opening_is_kept_by_the_writer(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     char name[] = "content-type", value[] = "image/png", user[] = "a", user_value[] = "b", key[] = "k";
     struct rp_pair header = { name, value }, field = { user, user_value };
     const struct rp_meta meta = { &header, 1, &field, 1 };
@@ -113,7 +113,7 @@ static void metadata_given_at_the_opening_is_kept_by_the_writer(void **state)
 
 static void a_new_key_is_refused_early_and_late(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_object_writer *first = begin(s, "k", RP_PUT_NEW), *second = begin(s, "k", RP_PUT_NEW), *third = NULL;
     struct rp_identity untouched = { .etag = "x" };
     add(s, first, "first");
@@ -129,7 +129,7 @@ static void a_new_key_is_refused_early_and_late(void **state)
 
 static void a_put_over_is_judged_at_its_end(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     const struct rp_identity old = put_text(s, "k", "old");
     struct rp_object_writer *first = begin(s, "k", RP_PUT_OVER), *second = begin(s, "k", RP_PUT_OVER), *third = NULL;
     struct rp_identity over = old, stale = old;
@@ -151,7 +151,7 @@ static void a_put_over_is_judged_at_its_end(void **state)
 
 static void bad_openings_are_refused(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_object_writer *w = NULL;
     struct rp_object_reader *r = NULL;
     const struct rp_pair header = { "x-unknown", "v" };
@@ -166,7 +166,7 @@ static void bad_openings_are_refused(void **state)
 
 static void any_part_can_be_read_in_any_order(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     struct rp_identity made = put_text(s, "k", "0123456789"), found;
     struct rp_object_reader *r = begin_reading(s, "k", &found);
     assert_true(rp_identity_equal(&made, &found));
@@ -181,7 +181,7 @@ static void any_part_can_be_read_in_any_order(void **state)
 
 static void a_reader_keeps_what_it_opened(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     put_text(s, "k", "before");
     struct rp_object_reader *r = begin_reading(s, "k", NULL);
     struct rp_identity second = put_text(s, "k", "after!");
@@ -198,12 +198,12 @@ static void a_reader_keeps_what_it_opened(void **state)
 static void *commit_new(void *ctx)
 {
     struct rp_object_writer *w = ctx;
-    return w->store->ops->put_commit(w, NULL, NULL) == 0 ? ctx : NULL;
+    return w->backend->ops->put_commit(w, NULL, NULL) == 0 ? ctx : NULL;
 }
 
 static void of_several_commits_of_a_new_key_exactly_one_wins(void **state)
 {
-    struct rp_store *s = store_of(state);
+    struct rp_backend *s = store_of(state);
     for (int round = 0; round < 50; round++) {
         struct rp_object_writer *writers[4];
         pthread_t threads[4];
@@ -249,26 +249,26 @@ static int plan_after(void *ctx, const char *call, const char *key, struct rp_er
 }
 
 struct failing {
-    struct rp_store *inner, *outer;
+    struct rp_backend *inner, *outer;
     struct plan plan;
 };
 
 static void failing_open(struct failing *f, const struct plan *plan)
 {
     *f = (struct failing){ .plan = *plan };
-    const struct rp_store_fault fault = { plan_before, plan_after, &f->plan };
-    ok(rp_store_memory_open(&f->inner, &error));
-    ok(rp_store_fault_wrap(f->inner, &fault, &f->outer, &error));
+    const struct rp_backend_fault fault = { plan_before, plan_after, &f->plan };
+    ok(rp_memory_open(&f->inner, &error));
+    ok(rp_backend_fault_wrap(f->inner, &fault, &f->outer, &error));
 }
 
 static void failing_close(struct failing *f)
 {
     assert_true(f->plan.asked > 0);
-    rp_store_close(f->outer);
-    rp_store_close(f->inner);
+    rp_backend_close(f->outer);
+    rp_backend_close(f->inner);
 }
 
-static int put_in_parts(struct rp_store *s, struct rp_identity *out)
+static int put_in_parts(struct rp_backend *s, struct rp_identity *out)
 {
     struct rp_object_writer *w;
     int r = s->ops->put_open(s, "k", NULL, 0, &w, &error);
@@ -325,18 +325,18 @@ static void a_store_without_parts_stays_without_them_when_it_is_wrapped(void **s
     struct failing f;
     (void)state;
     failing_open(&f, &(struct plan){ .call = "put" });
-    const struct rp_store_ops *whole = f.inner->ops;
-    struct rp_store_ops bare = *whole;
+    const struct rp_backend_ops *whole = f.inner->ops;
+    struct rp_backend_ops bare = *whole;
     bare.put_open = NULL;
-    const struct rp_store_fault fault = { plan_before, plan_after, &f.plan };
-    struct rp_store *wrapped;
+    const struct rp_backend_fault fault = { plan_before, plan_after, &f.plan };
+    struct rp_backend *wrapped;
     f.inner->ops = &bare;
-    ok(rp_store_fault_wrap(f.inner, &fault, &wrapped, &error));
+    ok(rp_backend_fault_wrap(f.inner, &fault, &wrapped, &error));
     assert_null(wrapped->ops->put_open);
     assert_null(wrapped->ops->put_commit);
     assert_null(wrapped->ops->get_open);
     assert_non_null(wrapped->ops->put);
-    rp_store_close(wrapped);
+    rp_backend_close(wrapped);
     f.inner->ops = whole;
     f.plan.asked = 1;
     failing_close(&f);

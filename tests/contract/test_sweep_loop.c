@@ -152,17 +152,17 @@ static void let_pass(int64_t ms)
 
 static void mark(struct stage *s, const char *key, int64_t grace_ms)
 {
-    struct rp_place *place;
+    struct rp_store *store;
     char path[256];
     snprintf(path, sizeof path, "%s/%s", s->objects, key);
     FILE *f = fopen(path, "we");
     assert_non_null(f);
     fputs("x", f);
     fclose(f);
-    ok(rp_session_place(&s->test, "main", &place, &err));
+    ok(rp_session_store(&s->test, "main", &store, &err));
     struct rp_mark_request request = { .key = key, .grace_ms = grace_ms, .at_ms = -1, .reason = "test" };
     struct rp_mark_answer answer = { 0 };
-    ok(rp_mark_many(s->test.catalog, place, &request, 1, "test", &answer, &err));
+    ok(rp_mark_many(s->test.catalog, store, &request, 1, "test", &answer, &err));
     if (answer.what != RP_MARK_CREATED) fail_msg("%s", answer.error.text);
 }
 
@@ -235,7 +235,7 @@ static void test_X3_held_marks_wait_without_runs_or_haste(void **state)
     int64_t lifted;
     open_stage(s, "");
     mark(s, "held", 0);
-    ok(rp_hold_place(s->test.catalog, &hold, &arena, &answer, &err));
+    ok(rp_hold_put(s->test.catalog, &hold, &arena, &answer, &err));
     start_loop(s, "a");
     let_pass(2000);
     assert_true(there(s, "held"));

@@ -76,7 +76,7 @@ static void expect_nothing_purged(struct world *w, const char *words)
 static void expect_owner(struct world *w, enum rp_ownership ownership)
 {
     struct rp_owner owner;
-    ok(rp_owner_look(w->catalog, &w->place, &owner, &err));
+    ok(rp_owner_look(w->catalog, &w->store, &owner, &err));
     assert_int_equal(owner.ownership, ownership);
 }
 
@@ -86,21 +86,21 @@ static void test_S6_the_first_sweep_makes_the_store_ours_and_each_raises_the_epo
     struct rp_owner first, second;
     expect_owner(w, RP_OWNER_NONE);
     (void)world_sweep(w);
-    ok(rp_owner_look(w->catalog, &w->place, &first, &err));
+    ok(rp_owner_look(w->catalog, &w->store, &first, &err));
     assert_int_equal(first.ownership, RP_OWNER_OURS);
     assert_string_equal(first.catalog, w->catalog->id);
     assert_string_equal(first.environment, "test");
     (void)world_sweep(w);
-    ok(rp_owner_look(w->catalog, &w->place, &second, &err));
+    ok(rp_owner_look(w->catalog, &w->store, &second, &err));
     assert_int_equal(second.ownership, RP_OWNER_OURS);
     assert_true(second.epoch > first.epoch);
-    ok(rp_owner_assert(w->catalog, &w->place, "test", true, &err)); /* raised a moment ago: not again */
+    ok(rp_owner_assert(w->catalog, &w->store, "test", true, &err)); /* raised a moment ago: not again */
     struct rp_owner third;
-    ok(rp_owner_look(w->catalog, &w->place, &third, &err));
+    ok(rp_owner_look(w->catalog, &w->store, &third, &err));
     assert_int_equal(third.epoch, second.epoch);
     world_pass(w, 2 * MINUTE);
-    ok(rp_owner_assert(w->catalog, &w->place, "test", true, &err));
-    ok(rp_owner_look(w->catalog, &w->place, &third, &err));
+    ok(rp_owner_assert(w->catalog, &w->store, "test", true, &err));
+    ok(rp_owner_look(w->catalog, &w->store, &third, &err));
     assert_true(third.epoch > second.epoch);
 }
 
@@ -108,15 +108,15 @@ static void test_S6_the_first_sweep_makes_the_store_ours_and_each_raises_the_epo
 static struct rp_sweep_result *sweep_as(struct world *w, struct rp_catalog *catalog)
 {
     struct rp_catalog *own = w->catalog;
-    struct rp_place_row row;
-    int64_t id = w->place.id;
-    ok(rp_place_get(catalog, RP_PLACE_STORE, "main", &row, &err));
+    struct rp_store_row row;
+    int64_t id = w->store.id;
+    ok(rp_store_get(catalog, RP_STORE_STORE, "main", &row, &err));
     w->catalog = catalog;
-    w->place.id = row.id;
+    w->store.id = row.id;
     if (world_exists(w, "k")) (void)world_mark(w, "k", 0);
     struct rp_sweep_result *r = world_sweep(w);
     w->catalog = own;
-    w->place.id = id;
+    w->store.id = id;
     return r;
 }
 
@@ -201,12 +201,12 @@ static void test_S6_a_catalog_restored_from_a_backup_purges_nothing_until_it_rec
     expect_owner(w, RP_OWNER_AHEAD);
     expect_nothing_purged(w, "restored from a backup");
     assert_int_equal(world_count(w, RP_MARKED), 2);
-    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", true, &recovery, &err)); /* a dry run */
+    ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", true, &recovery, &err)); /* a dry run */
     assert_int_equal(recovery.waiting, 2);
     assert_int_equal(recovery.present, 2);
     assert_int_equal(recovery.reprieved, 0);
     expect_owner(w, RP_OWNER_AHEAD);
-    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err));
+    ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err));
     assert_int_equal(recovery.reprieved, 2);
     expect_owner(w, RP_OWNER_OURS);
     assert_int_equal(world_newest(w, "k").outcome, RP_END_RECOVERED);
@@ -234,7 +234,7 @@ static void test_S6_a_recovery_keeps_what_was_begun_and_what_can_still_be_return
     (void)world_mark(w, "waiting", DAY);
     world_put(w, "waiting", "newer");
     world_script(w, "UPDATE meta SET number = 1 WHERE name = 'epoch'");
-    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err));
+    ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err));
     assert_int_equal(recovery.reprieved, 1);
     assert_int_equal(recovery.changed, 1);
     assert_int_equal(world_newest(w, "begun").state, RP_PURGING);
@@ -260,7 +260,7 @@ static void test_S6_a_store_without_its_record_is_not_purged(void **state)
     expect_owner(w, RP_OWNER_DAMAGED);
     expect_nothing_purged(w, "damaged");
     assert_true(world_exists(w, "k"));
-    ok(rp_owner_recover(w->catalog, &w->place, "test", "tester", false, &recovery, &err));
+    ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err));
     expect_owner(w, RP_OWNER_OURS);
 }
 
@@ -297,13 +297,13 @@ static void test_an_empty_mount_point_purges_nothing_and_the_mounted_one_goes_on
     assert_int_equal(rename(w->root, away), 0);
     assert_int_equal(mkdir(w->root, 0700), 0);
     expect_nothing_purged(w, "store");
-    struct rp_store *empty = NULL, *mounted = w->inner; /* a process started while it is unmounted */
-    ok(rp_store_fs_open(w->root, false, &empty, &err));
-    struct rp_store *seen = w->place.store;
-    w->place.store = empty;
+    struct rp_backend *empty = NULL, *mounted = w->inner; /* a process started while it is unmounted */
+    ok(rp_fs_open(w->root, false, &empty, &err));
+    struct rp_backend *seen = w->store.backend;
+    w->store.backend = empty;
     expect_nothing_purged(w, "owner record is gone");
-    w->place.store = seen;
-    rp_store_close(empty);
+    w->store.backend = seen;
+    rp_backend_close(empty);
     assert_ptr_equal(w->inner, mounted);
     assert_int_equal(rmdir(w->root), 0); /* nothing was written there */
     assert_int_equal(rename(away, w->root), 0);
@@ -549,13 +549,13 @@ static void user_make(struct world *w, struct user *u, const char *sql)
     u->config = (struct rp_config){ .databases = &u->database, .n_databases = 1 };
     w->config.referenced_by = u->references;
     w->config.n_referenced_by = 2;
-    ok(rp_guard_new(&u->config, &w->config, &w->place.guard, &err));
+    ok(rp_guard_new(&u->config, &w->config, &w->store.guard, &err));
 }
 
 static void user_drop(struct world *w, struct user *u)
 {
-    rp_guard_free(w->place.guard);
-    w->place.guard = NULL;
+    rp_guard_free(w->store.guard);
+    w->store.guard = NULL;
     dbs_drop(&u->dbs);
 }
 
@@ -570,7 +570,7 @@ static struct rp_mark_answer mark_unreferenced(struct world *w, const char *key)
 {
     struct rp_mark_request q = { .key = key, .grace_ms = 0, .at_ms = -1, .reason = "", .if_unreferenced = true };
     struct rp_mark_answer answer;
-    ok(rp_mark_many(w->catalog, &w->place, &q, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", &answer, &err));
     return answer;
 }
 
@@ -679,16 +679,16 @@ static void test_M6_a_query_that_is_no_list_of_keys_and_a_list_taken_away_purge_
     world_put(w, "k", "x");
     world_put(w, "other", "x");
     assert_int_equal(mark_unreferenced(w, "k").what, RP_MARK_CREATED);
-    struct rp_guard *good = w->place.guard;
+    struct rp_guard *good = w->store.guard;
     u.references[1].sql = "SELECT url, url FROM post";
-    ok(rp_guard_new(&u.config, &w->config, &w->place.guard, &err));
+    ok(rp_guard_new(&u.config, &w->config, &w->store.guard, &err));
     expect_guarded(w, "references of store 'main'");
-    rp_guard_free(w->place.guard);
-    w->place.guard = NULL; /* no referenced_by any more */
+    rp_guard_free(w->store.guard);
+    w->store.guard = NULL; /* no referenced_by any more */
     expect_nothing_purged(w, "no referenced_by");
     assert_int_equal(mark_unreferenced(w, "other").error.code, RP_ECONFIG);
     world_pass(w, 2 * HOUR);
-    w->place.guard = good;
+    w->store.guard = good;
     expect_purged(w, 1);
     user_drop(w, &u);
 }
@@ -699,7 +699,7 @@ static size_t claimed(struct world *w, int code)
 {
     struct world_steps s = { .from_ms = 0 };
     rp_sweep_batch_init(&s.batch);
-    int r = rp_sweep_claim(w->catalog, &w->place, &w->rules, &w->worker, 10, &s.from_ms, &s.batch, &err);
+    int r = rp_sweep_claim(w->catalog, &w->store, &w->rules, &w->worker, 10, &s.from_ms, &s.batch, &err);
     assert_int_equal(r, code);
     size_t n = s.batch.marks.n;
     rp_sweep_release(w->catalog, &s.batch, "tester");

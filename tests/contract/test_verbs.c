@@ -65,7 +65,7 @@ static struct rp_mark_answer mark_with(struct world *w, struct rp_mark_request q
 {
     struct rp_mark_answer answer;
     if (q.reason == NULL) q.reason = "";
-    ok(rp_mark_many(w->catalog, &w->place, &q, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", &answer, &err));
     return answer;
 }
 
@@ -175,7 +175,7 @@ static void test_one_refusal_in_a_batch_harms_no_other_and_a_key_twice_is_answer
     struct rp_mark_answer a[6];
     world_put(w, "a", "x");
     world_put(w, "b", "xx");
-    ok(rp_mark_many(w->catalog, &w->place, q, 6, "tester", a, &err));
+    ok(rp_mark_many(w->catalog, &w->store, q, 6, "tester", a, &err));
     assert_int_equal(a[0].what, RP_MARK_CREATED);
     assert_int_equal(a[1].error.code, RP_ENOTFOUND);
     assert_int_equal(a[2].error.code, RP_EINVAL);
@@ -211,7 +211,7 @@ static void test_a_mark_twice_in_one_restore_is_answered_alike(void **state)
     world_put(w, "k", "x");
     (void)world_mark(w, "k", -1);
     struct rp_mark twice[2] = { world_newest(w, "k"), world_newest(w, "k") };
-    ok(rp_reprieve_many(w->catalog, &w->place, twice, 2, "tester", answers, &err));
+    ok(rp_reprieve_many(w->catalog, &w->store, twice, 2, "tester", answers, &err));
     assert_int_equal(answers[0].what, RP_REPRIEVE_DONE);
     assert_int_equal(answers[1].what, RP_REPRIEVE_DONE);
     assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'mark.reprieved'"), 1);
@@ -420,9 +420,9 @@ static void test_observe_asks_nothing_of_the_store_and_writes_nothing_to_it(void
     assert_false(world_exists(w, RP_STORE_OWNER));
 }
 
-static int count_planned(void *ctx, const struct rp_place *place, const struct rp_mark *mark, struct rp_error *e)
+static int count_planned(void *ctx, const struct rp_store *store, const struct rp_mark *mark, struct rp_error *e)
 {
-    (void)place, (void)e;
+    (void)store, (void)e;
     assert_true(mark->state == RP_MARKED);
     ++*(int64_t *)ctx;
     return 0;
@@ -455,9 +455,9 @@ static struct rp_hold_answer hold(struct world *w, enum rp_scope scope, const ch
 {
     struct rp_hold_answer answer;
     struct rp_hold_request q = {
-        .scope = scope, .place = key != NULL ? &w->place : NULL, .key = key, .reason = "court", .actor = "tester"
+        .scope = scope, .store = key != NULL ? &w->store : NULL, .key = key, .reason = "court", .actor = "tester"
     };
-    ok(rp_hold_place(w->catalog, &q, &w->arena, &answer, &err));
+    ok(rp_hold_put(w->catalog, &q, &w->arena, &answer, &err));
     return answer;
 }
 
@@ -598,7 +598,7 @@ static void test_S5_a_mark_twice_in_one_return_is_answered_alike(void **state)
     struct rp_reprieve_answer answers[2];
     set_aside(w, "k", "picture");
     struct rp_mark twice[2] = { world_newest(w, "k"), world_newest(w, "k") };
-    ok(rp_reprieve_many(w->catalog, &w->place, twice, 2, "tester", answers, &err));
+    ok(rp_reprieve_many(w->catalog, &w->store, twice, 2, "tester", answers, &err));
     assert_int_equal(answers[0].what, RP_REPRIEVE_RETURNED);
     assert_int_equal(answers[1].what, RP_REPRIEVE_RETURNED);
     assert_int_equal(w->calls[WORLD_COPY], 2); /* aside, and back once */
@@ -608,15 +608,15 @@ static void test_S5_a_mark_twice_in_one_return_is_answered_alike(void **state)
 /* A store in which somebody else restores as well, right after our copy back. */
 static struct {
     struct world *w;
-    const struct rp_store_ops *ops;
+    const struct rp_backend_ops *ops;
     struct rp_reprieve_answer other;
 } beside;
 
-static int copy_beside(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+static int copy_beside(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                        struct rp_identity *out, struct rp_error *why)
 {
-    int r = beside.ops->copy(store, from, expected, to, out, why);
-    store->ops = beside.ops;
+    int r = beside.ops->copy(backend, from, expected, to, out, why);
+    backend->ops = beside.ops;
     beside.other = world_restore(beside.w, "k");
     return r;
 }
@@ -625,11 +625,11 @@ static void test_S5_two_returns_at_once_leave_what_they_returned(void **state)
 {
     struct world *w = *state;
     set_aside(w, "k", "picture");
-    struct rp_store_ops ops = *w->place.store->ops;
+    struct rp_backend_ops ops = *w->store.backend->ops;
     beside.w = w;
-    beside.ops = w->place.store->ops;
+    beside.ops = w->store.backend->ops;
     ops.copy = copy_beside;
-    w->place.store->ops = &ops;
+    w->store.backend->ops = &ops;
     struct rp_reprieve_answer ours = world_restore(w, "k");
     assert_int_equal(beside.other.what, RP_REPRIEVE_RETURNED);
     assert_int_equal(ours.what, RP_REPRIEVE_ALREADY);
@@ -673,8 +673,8 @@ static void test_S5_the_copys_own_mark_is_not_restored_by_itself(void **state)
     struct rp_mark copy;
     struct rp_reprieve_answer answer;
     set_aside(w, "k", "old");
-    ok(rp_reprieve_find(w->catalog, &w->place, aside_key(w, "k"), &w->arena, &copy, &err));
-    ok(rp_reprieve_many(w->catalog, &w->place, &copy, 1, "tester", &answer, &err));
+    ok(rp_reprieve_find(w->catalog, &w->store, aside_key(w, "k"), &w->arena, &copy, &err));
+    ok(rp_reprieve_many(w->catalog, &w->store, &copy, 1, "tester", &answer, &err));
     assert_int_equal(answer.what, RP_REPRIEVE_REFUSED);
     assert_int_equal(answer.error.code, RP_EINVAL);
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_RETURNED);

@@ -39,7 +39,7 @@ def number_of(text):
 
 def history_of(world):
     """The states of every subject's marks, oldest first."""
-    rows = world.engine.rows("SELECT p.name, m.key, m.state, m.id FROM mark m JOIN place p ON p.id = m.place_id")
+    rows = world.engine.rows("SELECT p.name, m.key, m.state, m.id FROM mark m JOIN store p ON p.id = m.store_id")
     history = {}
     for store, key, state, mark in sorted(rows, key=lambda row: row[3]):
         history.setdefault(f"{store}:{key}", []).append((state, mark))
@@ -63,7 +63,7 @@ def told_about(world, subject):
     """What the audit log has of its marks, for a person who has to find out."""
     store, key = subject.split(":", 1)
     return world.engine.rows(
-        "SELECT a.lane, a.seq, a.at, a.event, a.actor FROM audit a JOIN mark m ON m.id = a.mark_id JOIN place p ON p.id = m.place_id "
+        "SELECT a.lane, a.seq, a.at, a.event, a.actor FROM audit a JOIN mark m ON m.id = a.mark_id JOIN store p ON p.id = m.store_id "
         f"WHERE p.name = '{store}' AND m.key = '{key}' ORDER BY a.at"
     )
 
@@ -181,10 +181,10 @@ def check_audit(world):
 
 
 def check_tallies(world):
-    tally = world.engine.rows("SELECT place_id, state, CAST(SUM(marks) AS BIGINT) AS marks, "
-                              "CAST(SUM(bytes) AS BIGINT) AS bytes FROM tally GROUP BY place_id, state")
-    counted = world.engine.rows("SELECT place_id, state, COUNT(*) AS marks, "
-                                "CAST(SUM(size_bytes) AS BIGINT) AS bytes FROM mark GROUP BY place_id, state")
+    tally = world.engine.rows("SELECT store_id, state, CAST(SUM(marks) AS BIGINT) AS marks, "
+                              "CAST(SUM(bytes) AS BIGINT) AS bytes FROM tally GROUP BY store_id, state")
+    counted = world.engine.rows("SELECT store_id, state, COUNT(*) AS marks, "
+                                "CAST(SUM(size_bytes) AS BIGINT) AS bytes FROM mark GROUP BY store_id, state")
     kept = {row for row in tally if row[2:] != (0, 0)}
     require(kept == set(counted), f"the tally says {sorted(kept)}, the marks are {sorted(counted)}")
 

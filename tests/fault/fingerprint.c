@@ -15,7 +15,7 @@ static const char rows[] =
     "annotated || ' ' || outcome || ' ' || COALESCE(lease_by, '-') || ' ' || COALESCE(note, '-') FROM mark UNION ALL "
     "SELECT 'lane ' || lane || ' ' || seq || ' ' || last_id || ' ' || heads_at FROM lane UNION ALL "
     "SELECT 'audit ' || seq || ' ' || at || ' ' || event || ' ' || COALESCE(mark_id, '-') FROM audit UNION ALL "
-    "SELECT 'tally ' || place_id || ' ' || state || ' ' || marks || ' ' || bytes FROM tally UNION ALL "
+    "SELECT 'tally ' || store_id || ' ' || state || ' ' || marks || ' ' || bytes FROM tally UNION ALL "
     "SELECT 'hold ' || id || ' ' || COALESCE(key, '-') || ' ' || COALESCE(lifted_at, '-') FROM hold UNION ALL "
     "SELECT 'lock ' || name || ' ' || locked_at || ' ' || fence || ' ' || COALESCE(run_id, '-') FROM run_lock UNION "
     "ALL "
@@ -30,7 +30,7 @@ static const char rows[] =
     "SELECT 'tenant ' || id || ' ' || used_bytes || ' ' || reserved_bytes || ' ' || open_uploads FROM tenant UNION ALL "
     "SELECT 'txn ' || id || ' ' || state || ' ' || members || ' ' || ends_at FROM txn UNION ALL "
     "SELECT 'kept ' || key || ' ' || status || ' ' || answer FROM idempotency UNION ALL "
-    "SELECT 'place ' || id || ' ' || COALESCE(owned_at, '-') FROM place";
+    "SELECT 'store ' || id || ' ' || COALESCE(owned_at, '-') FROM store";
 
 struct objects {
     struct trial *t;

@@ -123,7 +123,7 @@ static const char *const level_names[] = { "window", "etag", "version" };
 struct trial {
     enum level level;
     char bucket[32];
-    struct rp_store *store;
+    struct rp_backend *backend;
     struct rp_item items[DOOMED];
     char keys[DOOMED + BESIDE][KEY];
     enum rp_outcome ends[DOOMED];
@@ -153,7 +153,7 @@ static struct rp_identity put(struct trial *t, const char *key, const char *what
     struct rp_identity id;
     const struct rp_source from = { read_text, &at };
     snprintf(text, sizeof text, "%s of %s", what, key);
-    int r = t->store->ops->put(t->store, key, &from, NULL, RP_PUT_REPLACE, &id, &error);
+    int r = t->backend->ops->put(t->backend, key, &from, NULL, RP_PUT_REPLACE, &id, &error);
     if (r < 0) fail_msg("put: %s", error.text);
     return id;
 }
@@ -163,14 +163,14 @@ static void take_powers(struct trial *t)
 {
     static struct s3_powers known[LEVELS];
     static const enum rp_level expected[] = { RP_LEVEL_WINDOW, RP_LEVEL_ETAG, RP_LEVEL_VERSION };
-    struct rp_s3 *s3 = rp_s3_of(t->store);
+    struct rp_s3 *s3 = rp_s3_of(t->backend);
     struct rp_probed probed;
     if (known[t->level].probed) {
         s3->powers = known[t->level];
         return;
     }
     if (t->level == WINDOW) tell("{\"ignore_if_match\":1}");
-    if (t->store->ops->probe(t->store, true, &probed, &error) < 0) fail_msg("%s", error.text);
+    if (t->backend->ops->probe(t->backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
     tell("{}");
     for (size_t i = 0; i < probed.n_findings; i++)
         print_message("  %-18s %-4s %s\n", probed.findings[i].name, probed.findings[i].holds ? "yes" : "no",
@@ -200,7 +200,7 @@ static void open_trial(struct trial *t, enum level level)
                                            .secret_key = "s",
                                            .timeout_ms = timeout_ms,
                                            .patience_ms = 3 * timeout_ms };
-    if (rp_store_s3_open(&options, &t->store, &error) < 0) fail_msg("%s", error.text);
+    if (rp_s3_open(&options, &t->backend, &error) < 0) fail_msg("%s", error.text);
     take_powers(t);
 }
 
@@ -232,7 +232,7 @@ static bool remove_round(struct trial *t)
         }
     if (n == 0) return true;
     t->rounds++;
-    int r = t->store->ops->remove(t->store, asked, n, &error);
+    int r = t->backend->ops->remove(t->backend, asked, n, &error);
     for (size_t i = 0; i < n; i++) {
         bool counts = r == 0 || asked[i].outcome == RP_OUT_DELETED;
         t->ends[from[i]] = counts ? asked[i].outcome : RP_OUT_UNKNOWN;
@@ -407,7 +407,7 @@ static int try_lie(enum level level, const struct lie *lie)
     if (level != WINDOW || !lie->newer_may_go) assert_int_equal(t.newer_lost, 0);
     if (!lie->uncovers) assert_int_equal(t.uncovered, 0);
     json_decref(now);
-    rp_store_close(t.store);
+    rp_backend_close(t.backend);
     return t.lies_told;
 }
 
@@ -518,12 +518,12 @@ static void more_versions_than_are_held_at_a_time_go_in_several_passes(void **st
     json_decref(ask_liar("PUT", path, ""));
     struct rp_item item = { .key = "k", .identity = put(&t, "k", "marked") };
     put(&t, "k", "newer");
-    if (t.store->ops->remove(t.store, &item, 1, &error) < 0) fail_msg("%s", error.text);
+    if (t.backend->ops->remove(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
     if (item.outcome != RP_OUT_DELETED) fail_msg("%s: %s", rp_outcome_name(item.outcome), item.note);
     json_t *now = ask_log(t.bucket);
     assert_int_equal(standing(&t, now, "k"), 1);
     json_decref(now);
-    rp_store_close(t.store);
+    rp_backend_close(t.backend);
 }
 
 /* ---- conditions that hold ---- */
@@ -535,22 +535,23 @@ static void a_copy_keeps_an_upload_that_took_its_target(void **state)
     char etag[RP_ETAG_MAX];
     (void)state;
     open_trial(&t, ETAG);
-    assert_true(rp_s3_powers(rp_s3_of(t.store)).copy_new);
+    assert_true(rp_s3_powers(rp_s3_of(t.backend)).copy_new);
     struct rp_identity from = put(&t, "from", "kept"), taken = put(&t, "taken", "an upload");
-    assert_int_equal(rp_s3_copy_bytes(rp_s3_of(t.store), "from", &from, "taken", NULL, etag, &error), RP_EEXISTS);
+    assert_int_equal(rp_s3_copy_bytes(rp_s3_of(t.backend), "from", &from, "taken", NULL, etag, &error), RP_EEXISTS);
     struct rp_item item = { .key = "taken" };
-    if (t.store->ops->stat(t.store, &item, 1, &error) < 0) fail_msg("%s", error.text);
+    if (t.backend->ops->stat(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
     assert_true(rp_identity_equal(&item.identity, &taken));
-    if (rp_s3_copy_bytes(rp_s3_of(t.store), "from", &from, "free", NULL, etag, &error) < 0) fail_msg("%s", error.text);
+    if (rp_s3_copy_bytes(rp_s3_of(t.backend), "from", &from, "free", NULL, etag, &error) < 0)
+        fail_msg("%s", error.text);
     from.etag[0] = from.etag[0] == '0' ? '1' : '0'; /* the other 412 */
-    assert_int_equal(rp_s3_copy_bytes(rp_s3_of(t.store), "from", &from, "free too", NULL, etag, &error), RP_ECHANGED);
-    rp_store_close(t.store);
+    assert_int_equal(rp_s3_copy_bytes(rp_s3_of(t.backend), "from", &from, "free too", NULL, etag, &error), RP_ECHANGED);
+    rp_backend_close(t.backend);
 }
 
 static int put_over(struct trial *t, const char *key, const char *text, struct rp_identity *over)
 {
     const struct rp_source from = { read_text, &text };
-    return t->store->ops->put(t->store, key, &from, NULL, RP_PUT_OVER, over, &error);
+    return t->backend->ops->put(t->backend, key, &from, NULL, RP_PUT_OVER, over, &error);
 }
 
 /* Where the probe saw no condition hold: a look before, and a request that is not repeated. */
@@ -559,17 +560,17 @@ static void a_put_over_without_a_condition_looks_first(void **state)
     struct trial t;
     (void)state;
     open_trial(&t, WINDOW);
-    assert_false(rp_s3_powers(rp_s3_of(t.store)).put_if_match);
+    assert_false(rp_s3_powers(rp_s3_of(t.backend)).put_if_match);
     struct rp_identity first = put(&t, "k", "first"), over = first;
     tell("{\"ignore_if_match\":1}");
     if (put_over(&t, "k", "second", &over) < 0) fail_msg("%s", error.text);
     assert_int_equal(put_over(&t, "k", "third", &first), RP_ECHANGED);
     assert_int_equal(put_over(&t, "none", "third", &first), RP_ENOTFOUND);
     struct rp_item item = { .key = "k" };
-    if (t.store->ops->stat(t.store, &item, 1, &error) < 0) fail_msg("%s", error.text);
+    if (t.backend->ops->stat(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
     assert_true(rp_identity_equal(&item.identity, &over));
     tell("{}");
-    rp_store_close(t.store);
+    rp_backend_close(t.backend);
 }
 
 /* The answer to the first attempt is lost, the second is told 412: what stands there tells whose it is. */
@@ -588,13 +589,13 @@ static void a_put_over_whose_answer_was_lost_is_found(void **state)
         tell("{}");
         if (r < 0 && r != RP_EUNKNOWN) fail_msg("round %d: %s", i, error.text);
         struct rp_item item = { .key = "k" };
-        if (t.store->ops->stat(t.store, &item, 1, &error) < 0) fail_msg("%s", error.text);
+        if (t.backend->ops->stat(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
         if (r == 0) assert_true(rp_identity_equal(&item.identity, &over));
         unknown += r < 0; /* every look at it failed as well */
         over = item.identity;
     }
     assert_in_range(unknown, 0, 5);
-    rp_store_close(t.store);
+    rp_backend_close(t.backend);
 }
 
 /* ---- the probe ---- */
@@ -626,8 +627,8 @@ static void a_probe_finds_the_lie_out(void **state)
         struct rp_probed probed;
         open_trial(&t, ETAG);
         tell(cases[i].json);
-        if (t.store->ops->probe(t.store, true, &probed, &error) < 0) fail_msg("%s: %s", cases[i].json, error.text);
-        const struct s3_powers powers = rp_s3_powers(rp_s3_of(t.store));
+        if (t.backend->ops->probe(t.backend, true, &probed, &error) < 0) fail_msg("%s: %s", cases[i].json, error.text);
+        const struct s3_powers powers = rp_s3_powers(rp_s3_of(t.backend));
         print_message("  %-24s %-7s multi %d, by etag %d, order %d, current %d\n", cases[i].json,
                       rp_level_name(probed.level), powers.multi_delete, powers.multi_etag, powers.list_order,
                       powers.list_current);
@@ -636,7 +637,7 @@ static void a_probe_finds_the_lie_out(void **state)
         assert_int_equal(powers.multi_etag, cases[i].multi_etag);
         assert_int_equal(powers.list_order, cases[i].list_order);
         assert_int_equal(powers.list_current, cases[i].list_current);
-        rp_store_close(t.store);
+        rp_backend_close(t.backend);
     }
 }
 
@@ -649,10 +650,10 @@ static void a_probe_among_failures_claims_no_more_than_it_saw(void **state)
         struct rp_probed probed = { 0 };
         open_trial(&t, ETAG);
         tell("{\"ignore_if_match\":1,\"error_before\":0.1,\"error_after\":0.1,\"half\":0.1,\"garbage\":0.1}");
-        int r = t.store->ops->probe(t.store, true, &probed, &error);
+        int r = t.backend->ops->probe(t.backend, true, &probed, &error);
         print_message("  %s\n", r < 0 ? error.text : rp_level_name(probed.level));
         if (r == 0) assert_int_equal(probed.level, RP_LEVEL_WINDOW);
-        rp_store_close(t.store);
+        rp_backend_close(t.backend);
     }
 }
 

@@ -279,7 +279,7 @@ struct trial *trial_new(bool memory)
 void trial_free(struct trial *t)
 {
     trial_close(t);
-    rp_store_close(t->bare);
+    rp_backend_close(t->bare);
     remove_tree(t->dir);
     munmap(t->shared, sizeof *t->shared);
     free(t->kept_shared);
@@ -310,10 +310,10 @@ void trial_begin(struct trial *t)
     struct rp_error err = { 0 };
     trial_close(t);
     drop_files(t);
-    rp_store_close(t->bare);
+    rp_backend_close(t->bare);
     t->bare = NULL;
     if (!t->memory) remove_tree(t->root);
-    int r = t->memory ? rp_store_memory_open(&t->bare, &err) : mkdir(t->root, 0700);
+    int r = t->memory ? rp_memory_open(&t->bare, &err) : mkdir(t->root, 0700);
     RP_ASSERT(r == 0);
     memset(t->shared, 0, sizeof *t->shared);
     set_clocks(&t->shared->known, TRIAL_START_MS);
@@ -339,13 +339,13 @@ void trial_open_ours(struct trial *t)
 {
     struct rp_error err = { 0 };
     struct rp_catalog_options as = catalog_options(t);
-    struct rp_place_row row = { 0 };
+    struct rp_store_row row = { 0 };
     if (t->world.catalog == NULL) must(rp_catalog_open(t->url, &as, &t->world.catalog, &err), &err);
-    if (t->bare == NULL) must(rp_store_fs_open(t->root, true, &t->bare, &err), &err);
-    must(rp_place_get(t->world.catalog, RP_PLACE_STORE, t->config.name, &row, &err), &err);
+    if (t->bare == NULL) must(rp_fs_open(t->root, true, &t->bare, &err), &err);
+    must(rp_store_get(t->world.catalog, RP_STORE_STORE, t->config.name, &row, &err), &err);
     t->world.known = &t->shared->known;
-    t->world.store = t->bare;
-    t->world.place_id = row.id;
+    t->world.backend = t->bare;
+    t->world.store_id = row.id;
     t->world.root = t->memory ? NULL : t->root;
 }
 
@@ -368,27 +368,28 @@ static int open_catalog(struct trial *t, struct rp_error *err)
 void trial_open(struct trial *t)
 {
     struct rp_error err = { 0 };
-    struct rp_store_fault fault = { .before = store_before, .after = store_after, .ctx = t };
+    struct rp_backend_fault fault = { .before = store_before, .after = store_after, .ctx = t };
     trial_open_ours(t);
     must(open_catalog(t, &err), &err);
     must(inv_watch_wrap(&t->world, t->bare, t->shared->deny, &t->watched), &err);
-    must(rp_store_fault_wrap(t->watched, &fault, &t->faulty, &err), &err);
-    t->place =
-        (struct rp_place){ .id = t->world.place_id, .config = &t->config, .store = t->faulty, .level = RP_LEVEL_EXACT };
-    must(rp_guard_new(&t->whole, &t->config, &t->place.guard, &err), &err);
+    must(rp_backend_fault_wrap(t->watched, &fault, &t->faulty, &err), &err);
+    t->store = (struct rp_store){
+        .id = t->world.store_id, .config = &t->config, .backend = t->faulty, .level = RP_LEVEL_EXACT
+    };
+    must(rp_guard_new(&t->whole, &t->config, &t->store.guard, &err), &err);
 }
 
 static void close_all_but_ours(struct trial *t)
 {
-    rp_guard_free(t->place.guard);
-    rp_store_close(t->faulty);
-    rp_store_close(t->watched);
+    rp_guard_free(t->store.guard);
+    rp_backend_close(t->faulty);
+    rp_backend_close(t->watched);
     if (!t->memory) {
-        rp_store_close(t->bare);
+        rp_backend_close(t->bare);
         t->bare = NULL;
     }
     rp_catalog_close(t->catalog);
-    t->place.guard = NULL;
+    t->store.guard = NULL;
     t->faulty = t->watched = NULL;
     t->catalog = NULL;
 }

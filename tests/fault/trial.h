@@ -15,8 +15,8 @@
 #include "base/buf.h"
 #include "base/time.h"
 #include "core/file.h"
-#include "core/place.h"
 #include "core/run.h"
+#include "core/store.h"
 #include "core/sweep.h"
 #include "lib/invariants.h"
 
@@ -79,8 +79,8 @@ struct trial {
     struct rp_store_config config; /* of the store; a program changes it before it is opened */
     struct rp_clock host_clock, db_clock;
     struct rp_catalog *catalog;
-    struct rp_store *bare, *watched, *faulty;
-    struct rp_place place;
+    struct rp_backend *bare, *watched, *faulty;
+    struct rp_store store;
     struct rp_worker worker;
     struct inv_world world;
     struct rp_upload_rules uploads;

@@ -84,7 +84,7 @@ int trial_init(struct trial *t, size_t i)
                                       .key = key,
                                       .render = render_init },
                          .rules = &t->uploads,
-                         .place = &t->place,
+                         .store = &t->store,
                          .name = f->name,
                          .content_type = type,
                          .size_bytes = (int64_t)strlen(f->bytes),
@@ -127,22 +127,22 @@ int trial_put(struct trial *t, size_t i)
     struct rp_identity identity;
     struct rp_error err = { 0 };
     f->put = true;
-    int r = t->place.store->ops->put(t->place.store, f->key, &source, &meta, RP_PUT_REPLACE, &identity, &err);
+    int r = t->store.backend->ops->put(t->store.backend, f->key, &source, &meta, RP_PUT_REPLACE, &identity, &err);
     if (r == 0) memcpy(f->etag, identity.etag, sizeof f->etag);
     return r;
 }
 
 /* ---- one file ---- */
 
-static struct rp_file_command command(struct trial *t, const struct rp_verb *verb, size_t i, struct rp_place **places,
+static struct rp_file_command command(struct trial *t, const struct rp_verb *verb, size_t i, struct rp_store **stores,
                                       struct rp_arena *arena)
 {
     struct rp_error err = { 0 };
-    places[0] = &t->place;
+    stores[0] = &t->store;
     return (struct rp_file_command){ .command = { .verb = verb, .tenant_id = tenant(t, &err), .actor = ACTOR },
                                      .rules = &t->uploads,
-                                     .places = places,
-                                     .n_places = 1,
+                                     .stores = stores,
+                                     .n_stores = 1,
                                      .arena = arena,
                                      .file_id = file_of(t, i)->id,
                                      .grace_ms = -1,
@@ -171,12 +171,12 @@ static void ask_for_name(struct trial *t, size_t i)
 int trial_confirm(struct trial *t, size_t i)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 18);
-    struct rp_place *places[1];
+    struct rp_store *stores[1];
     struct rp_error err = { 0 };
     struct rp_file row;
-    struct rp_file_command c = command(t, &rp_verb_confirm, i, places, &arena);
+    struct rp_file_command c = command(t, &rp_verb_confirm, i, stores, &arena);
     int r = rp_file_get(t->catalog->db, c.file_id, &arena, &row, &err);
-    if (r == 0) r = rp_file_see(&row, &t->place, NULL, &c.seen, &err);
+    if (r == 0) r = rp_file_see(&row, &t->store, NULL, &c.seen, &err);
     if (r < 0) return r;
     ask_for_name(t, i);
     r = run(t, &c);
@@ -199,8 +199,8 @@ static void ask_family(struct trial *t, size_t i, bool deleted, bool restored)
 int trial_delete(struct trial *t, size_t i, int64_t grace_ms)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 18);
-    struct rp_place *places[1];
-    struct rp_file_command c = command(t, &rp_verb_delete, i, places, &arena);
+    struct rp_store *stores[1];
+    struct rp_file_command c = command(t, &rp_verb_delete, i, stores, &arena);
     c.grace_ms = grace_ms;
     ask_family(t, i, file_of(t, i)->deleted, false);
     int r = run(t, &c);
@@ -211,8 +211,8 @@ int trial_delete(struct trial *t, size_t i, int64_t grace_ms)
 int trial_undelete(struct trial *t, size_t i)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 18);
-    struct rp_place *places[1];
-    struct rp_file_command c = command(t, &rp_verb_restore, i, places, &arena);
+    struct rp_store *stores[1];
+    struct rp_file_command c = command(t, &rp_verb_restore, i, stores, &arena);
     ask_family(t, i, false, false); /* heard or not, it may live again */
     int r = run(t, &c);
     if (r == 0) ask_family(t, i, false, true);
@@ -226,10 +226,10 @@ int trial_return(struct trial *t, size_t i)
     struct rp_error err = { 0 };
     struct rp_mark mark;
     struct rp_reprieve_answer answer;
-    int r = rp_reprieve_find(t->catalog, &t->place, f->key, &arena, &mark, &err);
+    int r = rp_reprieve_find(t->catalog, &t->store, f->key, &arena, &mark, &err);
     f->deleted = false;
     t->shared->known.returning_id = 1;
-    if (r == 0) r = rp_reprieve_many(t->catalog, &t->place, &mark, 1, ACTOR, &answer, &err);
+    if (r == 0) r = rp_reprieve_many(t->catalog, &t->store, &mark, 1, ACTOR, &answer, &err);
     t->shared->known.returning_id = 0;
     if (r == 0 && answer.what == RP_REPRIEVE_REFUSED) r = answer.error.code;
     if (r == 0) f->restored = true;
@@ -244,15 +244,15 @@ static int render_begin(struct rp_command *c, int *status, struct rp_buf *answer
     return rp_buf_fmt(answer, "%" PRId64, ((const struct rp_txn_command *)c)->txn.id);
 }
 
-static struct rp_txn_command txn_command(struct trial *t, const struct rp_verb *verb, struct rp_place **places,
+static struct rp_txn_command txn_command(struct trial *t, const struct rp_verb *verb, struct rp_store **stores,
                                          struct rp_arena *arena)
 {
     struct rp_error err = { 0 };
-    places[0] = &t->place;
+    stores[0] = &t->store;
     return (struct rp_txn_command){ .command = { .verb = verb, .tenant_id = tenant(t, &err), .actor = ACTOR },
                                     .rules = &t->uploads,
-                                    .places = places,
-                                    .n_places = 1,
+                                    .stores = stores,
+                                    .n_stores = 1,
                                     .arena = arena,
                                     .txn_id = t->shared->known.txns[0].id,
                                     .timeout_ms = -1 };
@@ -260,8 +260,8 @@ static struct rp_txn_command txn_command(struct trial *t, const struct rp_verb *
 
 int trial_txn_begin(struct trial *t)
 {
-    struct rp_place *places[1];
-    struct rp_txn_command c = txn_command(t, &rp_verb_txn_begin, places, NULL);
+    struct rp_store *stores[1];
+    struct rp_txn_command c = txn_command(t, &rp_verb_txn_begin, stores, NULL);
     t->shared->known.n_txns = 1;
     if (c.command.tenant_id < 0) return (int)c.command.tenant_id;
     c.command.key = "begin";
@@ -282,7 +282,7 @@ static int see_members(struct trial *t, struct rp_txn_command *c)
     int r = rp_files_init(&members, INV_FILES_MAX, c->arena, &err);
     if (r == 0) r = rp_files_members(t->catalog->db, c->txn_id, &members, &err);
     for (size_t i = 0; r == 0 && i < members.n; i++)
-        r = rp_file_see(&members.at[i], &t->place, NULL, &seen[i], &err);
+        r = rp_file_see(&members.at[i], &t->store, NULL, &seen[i], &err);
     c->seen = seen;
     c->n_seen = members.n;
     return r;
@@ -291,8 +291,8 @@ static int see_members(struct trial *t, struct rp_txn_command *c)
 int trial_commit(struct trial *t)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
-    struct rp_place *places[1];
-    struct rp_txn_command c = txn_command(t, &rp_verb_txn_commit, places, &arena);
+    struct rp_store *stores[1];
+    struct rp_txn_command c = txn_command(t, &rp_verb_txn_commit, stores, &arena);
     if (c.command.tenant_id < 0) return (int)c.command.tenant_id;
     int r = see_members(t, &c);
     if (r < 0) return r;
@@ -308,8 +308,8 @@ int trial_commit(struct trial *t)
 int trial_abort(struct trial *t)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
-    struct rp_place *places[1];
-    struct rp_txn_command c = txn_command(t, &rp_verb_txn_abort, places, &arena);
+    struct rp_store *stores[1];
+    struct rp_txn_command c = txn_command(t, &rp_verb_txn_abort, stores, &arena);
     if (c.command.tenant_id < 0) return (int)c.command.tenant_id;
     int r = rp_command_run(t->catalog, &c.command);
     if (r == 0) t->shared->known.txns[0].aborted = true;

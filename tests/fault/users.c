@@ -37,7 +37,7 @@ static struct inv_subject *subject(struct trial *t, size_t i)
 static void committed(struct trial *t)
 {
     struct rp_error ignored = { 0 };
-    (void)rp_owner_assert(t->catalog, &t->place, "test", true, &ignored);
+    (void)rp_owner_assert(t->catalog, &t->store, "test", true, &ignored);
 }
 
 void trial_subjects(struct trial *t, size_t n)
@@ -89,7 +89,7 @@ int trial_mark(struct trial *t, const struct trial_marking *m)
                                                 .if_unreferenced = m->if_unreferenced,
                                                 .annotate = m->annotate };
     }
-    int r = rp_mark_many(t->catalog, &t->place, requests, m->n, ACTOR, answers, &err);
+    int r = rp_mark_many(t->catalog, &t->store, requests, m->n, ACTOR, answers, &err);
     if (r < 0) return r;
     for (size_t i = 0; i < m->n; i++) {
         int code = hear_mark(subject(t, m->first + i), &answers[i]);
@@ -109,9 +109,9 @@ static int restore(struct trial *t, size_t first, size_t n, struct rp_arena *are
     int r = 0, noted = 0;
     RP_ASSERT(answers != NULL);
     for (size_t i = 0; i < n && r == 0; i++)
-        r = rp_reprieve_find(t->catalog, &t->place, subject(t, first + i)->key, arena, &marks[i], &err);
+        r = rp_reprieve_find(t->catalog, &t->store, subject(t, first + i)->key, arena, &marks[i], &err);
     t->shared->known.returning_id = 1;
-    if (r == 0) r = rp_reprieve_many(t->catalog, &t->place, marks, n, ACTOR, answers, &err);
+    if (r == 0) r = rp_reprieve_many(t->catalog, &t->store, marks, n, ACTOR, answers, &err);
     t->shared->known.returning_id = 0;
     for (size_t i = 0; i < n && r == 0; i++) {
         if (answers[i].what == RP_REPRIEVE_REFUSED) return answers[i].error.code;
@@ -137,13 +137,13 @@ int trial_restore(struct trial *t, size_t first, size_t n)
 
 int trial_sweep(struct trial *t)
 {
-    struct rp_place *places[] = { &t->place };
+    struct rp_store *stores[] = { &t->store };
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
     struct rp_error err = { 0 };
     RP_ASSERT(result != NULL);
     struct rp_sweeper sweeper = { .catalog = t->catalog,
-                                  .places = places,
-                                  .n_places = 1,
+                                  .stores = stores,
+                                  .n_stores = 1,
                                   .name = "main",
                                   .environment = "test",
                                   .worker = &t->worker,
@@ -179,7 +179,7 @@ static int stalled(struct trial *t, struct rp_run *run, struct rp_sweep_batch *b
     struct rp_buf lines = RP_BUF(1000);
     int64_t from = 0;
     int r = rp_run_begin(t->catalog, "sweep", "stalled", &t->worker, STALE_MS, run, &err);
-    if (r == 0) r = rp_sweep_claim(t->catalog, &t->place, &a, &t->worker, TRIAL_BATCH, &from, batch, &err);
+    if (r == 0) r = rp_sweep_claim(t->catalog, &t->store, &a, &t->worker, TRIAL_BATCH, &from, batch, &err);
     if (r < 0) return r;
     trial_deny(t, 0);
     trial_advance(t, 10 * RP_MINUTE_MS);
@@ -203,7 +203,7 @@ static int half_done(struct trial *t, struct rp_run *run, struct rp_sweep_batch 
     struct rp_error err = { 0 };
     int64_t from = 0;
     int r = rp_run_begin(t->catalog, "sweep", "main", &t->worker, STALE_MS, run, &err);
-    if (r == 0) r = rp_sweep_claim(t->catalog, &t->place, &rules, &t->worker, TRIAL_BATCH, &from, batch, &err);
+    if (r == 0) r = rp_sweep_claim(t->catalog, &t->store, &rules, &t->worker, TRIAL_BATCH, &from, batch, &err);
     if (r < 0) return r;
     rp_sweep_learn(batch);
     rp_sweep_set_aside(batch);
@@ -256,10 +256,10 @@ static int place_hold(struct trial *t, size_t i, struct rp_arena *arena)
     struct rp_hold_request q = { .scope = RP_SCOPE_EVERYTHING, .reason = "audit", .actor = ACTOR };
     if (i != SIZE_MAX)
         q = (struct rp_hold_request){
-            .scope = RP_SCOPE_SUBJECT, .place = &t->place, .key = subject(t, i)->key, .reason = "audit", .actor = ACTOR
+            .scope = RP_SCOPE_SUBJECT, .store = &t->store, .key = subject(t, i)->key, .reason = "audit", .actor = ACTOR
         };
     int r = rp_hold_each(t->catalog->db, keep_hold, &holds, &err);
-    if (r == 0 && holds.n == 0) r = rp_hold_place(t->catalog, &q, arena, &answer, &err);
+    if (r == 0 && holds.n == 0) r = rp_hold_put(t->catalog, &q, arena, &answer, &err);
     if (r < 0) return r;
     for (size_t k = 0; k < t->shared->known.n; k++)
         if (i == SIZE_MAX || k == i) subject(t, k)->stays = true;
@@ -318,7 +318,7 @@ int trial_recover(struct trial *t)
 {
     struct rp_recovery recovery;
     struct rp_error err = { 0 };
-    int r = rp_owner_recover(t->catalog, &t->place, "test", ACTOR, false, &recovery, &err);
+    int r = rp_owner_recover(t->catalog, &t->store, "test", ACTOR, false, &recovery, &err);
     if (r < 0) return r;
     /* every mark that waited is reprieved */
     for (size_t i = 0; i < t->shared->known.n; i++) {
@@ -355,14 +355,14 @@ void trial_refer(struct trial *t, size_t i, bool referenced)
     struct rp_error err = { 0 };
     struct rp_value key = rp_text(subject(t, i)->key);
     /* as the last connection it leaves one whole file, which can be copied */
-    rp_guard_free(t->place.guard);
-    t->place.guard = NULL;
+    rp_guard_free(t->store.guard);
+    t->store.guard = NULL;
     int r = rp_db_open(t->database.url, &options, &db, &err);
     if (r == 0) r = rp_db_script(db, "CREATE TABLE IF NOT EXISTS used (key TEXT)", &err);
     if (r == 0) r = rp_db_exec(db, &drop, &key, NULL, &err);
     if (r == 0 && referenced) r = rp_db_exec(db, &add, &key, NULL, &err);
     rp_db_close(db);
-    if (r == 0) r = rp_guard_new(&t->whole, &t->config, &t->place.guard, &err);
+    if (r == 0) r = rp_guard_new(&t->whole, &t->config, &t->store.guard, &err);
     RP_ASSERT(r == 0);
     subject(t, i)->stays = referenced;
 }

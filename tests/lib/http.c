@@ -67,8 +67,8 @@ void served_make(struct served *s, enum dbs_kind kind, void (*tune)(struct serve
     struct rp_server_options o = { .config = &s->config,
                                    .catalog_url = s->w.dbs.url,
                                    .writers = s->writers,
-                                   .places = &s->w.place,
-                                   .n_places = 1,
+                                   .stores = &s->w.store,
+                                   .n_stores = 1,
                                    .log = s->log,
                                    .metrics = s->metrics,
                                    .url_key = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff" };

@@ -36,12 +36,12 @@ static const struct question {
       "SELECT m.key || ' still waits in state ' || m.state FROM mark m WHERE m.state IN (1, 2, 3) AND NOT " HELD },
 
     { "TALLY", INV_ALWAYS,
-      "SELECT 'place ' || place_id || ', state ' || state || ': off by ' || SUM(marks) || ' marks, ' || SUM(bytes) || ' bytes' "
-      "FROM (SELECT place_id, state, marks, bytes FROM tally UNION ALL SELECT place_id, state, -1, -size_bytes FROM mark) "
-      "GROUP BY place_id, state HAVING SUM(marks) <> 0 OR SUM(bytes) <> 0" },
+      "SELECT 'store ' || store_id || ', state ' || state || ': off by ' || SUM(marks) || ' marks, ' || SUM(bytes) || ' bytes' "
+      "FROM (SELECT store_id, state, marks, bytes FROM tally UNION ALL SELECT store_id, state, -1, -size_bytes FROM mark) "
+      "GROUP BY store_id, state HAVING SUM(marks) <> 0 OR SUM(bytes) <> 0" },
     { "ONE-ACTIVE", INV_ALWAYS,
       "SELECT key || ' has ' || COUNT(*) || ' marks that have not ended' FROM mark WHERE state NOT IN (4, 5, 7) "
-      "GROUP BY place_id, key HAVING COUNT(*) > 1" },
+      "GROUP BY store_id, key HAVING COUNT(*) > 1" },
     { "ONE-ACTIVE", INV_ALWAYS,
       "SELECT key || ' in state ' || state || ': its row does not fit' FROM mark "
       "WHERE (state IN (4, 5, 7)) <> (active IS NULL) OR (state IN (4, 5, 7)) <> (ended_at IS NOT NULL) "

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "catalog/catalog.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #define INV_SUBJECTS_MAX 32
 #define INV_FILES_MAX    8
@@ -71,9 +71,9 @@ struct inv_known {
 
 struct inv_world {
     struct rp_catalog *catalog; /* a connection of its own */
-    struct rp_store *store;     /* the bare one */
+    struct rp_backend *backend; /* the bare one */
     const char *root;           /* of a directory store, else NULL */
-    int64_t place_id;
+    int64_t store_id;
     struct inv_known *known;
 };
 
@@ -98,7 +98,7 @@ int inv_check_fenced(const struct inv_world *world, const char before[RP_DIGEST_
 
 /* `inner` with a look at the catalog before every delete, and with the known clock as the store's own. Refuses
  * (RP_OUT_DENIED) to delete the key `*deny` while that is not empty. Does not take `inner` over. */
-int inv_watch_wrap(const struct inv_world *world, struct rp_store *inner, const char *deny, struct rp_store **out);
+int inv_watch_wrap(const struct inv_world *world, struct rp_backend *inner, const char *deny, struct rp_backend **out);
 
 /* Whether the newest upload stands under `key`, byte for byte, with its headers and metadata. `annotated`: our own
  * fields may stand beside them. `why` says what is wrong. */

@@ -11,21 +11,21 @@
 #include <string.h>
 
 struct watch {
-    struct rp_store base;
-    struct rp_store *inner;
+    struct rp_backend base;
+    struct rp_backend *inner;
     const struct inv_world *world;
     const char *deny;
 };
 
-static struct watch *of(struct rp_store *store)
+static struct watch *of(struct rp_backend *backend)
 {
-    return (struct watch *)(void *)store;
+    return (struct watch *)(void *)backend;
 }
 
 static const struct rp_sql intent = {
     .name = "intent",
     /* an upload that nobody confirmed has a mark without identity: what stands under its key is its own */
-    .text = "SELECT state, due_at FROM mark WHERE place_id = $1 AND key = $2 "
+    .text = "SELECT state, due_at FROM mark WHERE store_id = $1 AND key = $2 "
             "AND (etag = $3 OR (etag = '' AND file_id IS NOT NULL)) ORDER BY id DESC LIMIT 1",
     .params = "iss",
     .columns = "ii",
@@ -68,7 +68,7 @@ static void look(const struct inv_world *w, const struct rp_item *item)
 {
     struct rp_error err = { 0 };
     struct found f = { 0 };
-    struct rp_value args[] = { rp_int(w->place_id), rp_text(item->key), rp_text(item->identity.etag) };
+    struct rp_value args[] = { rp_int(w->store_id), rp_text(item->key), rp_text(item->identity.etag) };
     int r = rp_db_query(w->catalog->db, &intent, args, keep, &f, &err);
     RP_ASSERT(r == 0);
     const struct inv_known *k = w->known;
@@ -80,9 +80,9 @@ static void look(const struct inv_world *w, const struct rp_item *item)
     if (f.due_at_ms > early) saw(w, "NO-EARLY", item->key, "deleted before it was due on every clock");
 }
 
-static int watch_remove(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+static int watch_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    struct watch *w = of(store);
+    struct watch *w = of(backend);
     for (size_t i = 0; i < n; i++) {
         int r = 0;
         look(w->world, &items[i]);
@@ -97,59 +97,59 @@ static int watch_remove(struct rp_store *store, struct rp_item *items, size_t n,
     return 0;
 }
 
-static int watch_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err)
+static int watch_probe(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
-    return of(store)->inner->ops->probe(of(store)->inner, may_write, out, err);
+    return of(backend)->inner->ops->probe(of(backend)->inner, may_write, out, err);
 }
 
-static int watch_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
-                     int flags, struct rp_identity *out, struct rp_error *err)
+static int watch_put(struct rp_backend *backend, const char *key, const struct rp_source *from,
+                     const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err)
 {
-    return of(store)->inner->ops->put(of(store)->inner, key, from, meta, flags, out, err);
+    return of(backend)->inner->ops->put(of(backend)->inner, key, from, meta, flags, out, err);
 }
 
-static int watch_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+static int watch_get(struct rp_backend *backend, const char *key, const struct rp_sink *to, struct rp_arena *arena,
                      struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
 {
-    return of(store)->inner->ops->get(of(store)->inner, key, to, arena, meta, identity, err);
+    return of(backend)->inner->ops->get(of(backend)->inner, key, to, arena, meta, identity, err);
 }
 
-static int watch_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+static int watch_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    return of(store)->inner->ops->stat(of(store)->inner, items, n, err);
+    return of(backend)->inner->ops->stat(of(backend)->inner, items, n, err);
 }
 
-static int watch_list(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
+static int watch_list(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                       struct rp_error *err)
 {
-    return of(store)->inner->ops->list(of(store)->inner, prefix, after, fn, ctx, err);
+    return of(backend)->inner->ops->list(of(backend)->inner, prefix, after, fn, ctx, err);
 }
 
-static int watch_copy(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+static int watch_copy(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                       struct rp_identity *out, struct rp_error *err)
 {
-    return of(store)->inner->ops->copy(of(store)->inner, from, expected, to, out, err);
+    return of(backend)->inner->ops->copy(of(backend)->inner, from, expected, to, out, err);
 }
 
-static int watch_annotate(struct rp_store *store, const char *key, struct rp_identity *identity,
+static int watch_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,
                           const struct rp_pair *changes, size_t n, struct rp_error *err)
 {
-    return of(store)->inner->ops->annotate(of(store)->inner, key, identity, changes, n, err);
+    return of(backend)->inner->ops->annotate(of(backend)->inner, key, identity, changes, n, err);
 }
 
-static int watch_now_ms(struct rp_store *store, int64_t *out, struct rp_error *err)
+static int watch_now_ms(struct rp_backend *backend, int64_t *out, struct rp_error *err)
 {
     (void)err;
-    *out = of(store)->world->known->store_ms;
+    *out = of(backend)->world->known->store_ms;
     return 0;
 }
 
-static void watch_close(struct rp_store *store)
+static void watch_close(struct rp_backend *backend)
 {
-    free(of(store));
+    free(of(backend));
 }
 
-static const struct rp_store_ops watch_ops = {
+static const struct rp_backend_ops watch_ops = {
     .type = "watch",
     .close = watch_close,
     .probe = watch_probe,
@@ -163,7 +163,7 @@ static const struct rp_store_ops watch_ops = {
     .now_ms = watch_now_ms,
 };
 
-int inv_watch_wrap(const struct inv_world *world, struct rp_store *inner, const char *deny, struct rp_store **out)
+int inv_watch_wrap(const struct inv_world *world, struct rp_backend *inner, const char *deny, struct rp_backend **out)
 {
     struct watch *w = calloc(1, sizeof *w);
     if (w == NULL) return RP_ENOMEM;

@@ -26,19 +26,19 @@ static const char *setting(const char *name)
 }
 
 /* The store's own parts, without the slots. */
-static struct rp_s3 *reach(const struct s3_bucket *b, struct rp_store **store)
+static struct rp_s3 *reach(const struct s3_bucket *b, struct rp_backend **backend)
 {
     struct rp_error error = { 0 };
-    if (rp_store_s3_open(&b->options, store, &error) < 0) give_up(b->name, error.text);
-    return rp_s3_of(*store);
+    if (rp_s3_open(&b->options, backend, &error) < 0) give_up(b->name, error.text);
+    return rp_s3_of(*backend);
 }
 
 int s3_bucket_request(const struct s3_bucket *b, const char *method, const char *key, const struct rp_pair *query,
                       size_t n_query, const struct rp_pair *headers, size_t n_headers, const char *body, char *answer,
                       size_t size)
 {
-    RP_CLEANUP(rp_store_closep) struct rp_store *store = NULL;
-    struct rp_s3 *s3 = reach(b, &store);
+    RP_CLEANUP(rp_backend_closep) struct rp_backend *backend = NULL;
+    struct rp_s3 *s3 = reach(b, &backend);
     struct rp_error error = { 0 };
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call(method, key);
     for (size_t i = 0; i < n_query; i++)
@@ -84,8 +84,8 @@ void s3_bucket_make(struct s3_bucket *b, enum s3_bucket_kind kind)
 
 void s3_bucket_fill(const struct s3_bucket *b, const char *prefix, size_t n)
 {
-    RP_CLEANUP(rp_store_closep) struct rp_store *store = NULL;
-    struct rp_s3 *s3 = reach(b, &store);
+    RP_CLEANUP(rp_backend_closep) struct rp_backend *backend = NULL;
+    struct rp_s3 *s3 = reach(b, &backend);
     struct rp_error error = { 0 };
     struct s3_call *calls = calloc(n, sizeof *calls);
     char(*keys)[64] = calloc(n, sizeof *keys);
@@ -168,16 +168,16 @@ static int abort_each(void *ctx, const struct rp_partial *partial, struct rp_err
 
 void s3_bucket_drop(struct s3_bucket *b)
 {
-    struct rp_store *store = NULL;
-    struct rp_s3 *s3 = reach(b, &store);
+    struct rp_backend *backend = NULL;
+    struct rp_s3 *s3 = reach(b, &backend);
     struct rp_error error = { 0 };
     struct doomed *d = calloc(1, sizeof *d);
     if (!d) give_up("empty the bucket", "no memory");
     for (find_doomed(s3, d); d->n > 0; find_doomed(s3, d))
         erase_doomed(s3, d);
     free(d);
-    if (rp_s3_list_partial(store, "", abort_each, store, &error) < 0) give_up("empty the bucket", error.text);
-    rp_store_close(store);
+    if (rp_s3_list_partial(backend, "", abort_each, backend, &error) < 0) give_up("empty the bucket", error.text);
+    rp_backend_close(backend);
     int status = s3_bucket_request(b, "DELETE", NULL, NULL, 0, NULL, 0, NULL, NULL, 0);
     if (status != 204 && status != 404) give_up(b->name, "the bucket cannot be deleted");
 }

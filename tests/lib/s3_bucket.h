@@ -6,7 +6,7 @@
 #ifndef RP_TESTS_LIB_S3_BUCKET_H
 #define RP_TESTS_LIB_S3_BUCKET_H
 
-#include "store/store.h"
+#include "store/backend.h"
 
 struct s3_bucket {
     char name[64];

@@ -58,7 +58,7 @@ struct rp_init uploads_init(struct world *w, const char *name, int64_t size_byte
     return (struct rp_init){
         .command = { .verb = &rp_verb_init, .tenant_id = uploads_tenant(w, "acme"), .actor = "tester" },
         .rules = &w->uploads,
-        .place = &w->place,
+        .store = &w->store,
         .name = name,
         .content_type = "text/plain",
         .size_bytes = size_bytes,
@@ -105,8 +105,8 @@ struct rp_file_command uploads_command(struct world *w, const struct rp_verb *ve
     return (struct rp_file_command){
         .command = { .verb = verb, .tenant_id = uploads_tenant(w, "acme"), .actor = "tester" },
         .rules = &w->uploads,
-        .places = w->places,
-        .n_places = 1,
+        .stores = w->stores,
+        .n_stores = 1,
         .arena = &w->arena,
         .file_id = file_id,
         .grace_ms = -1,
@@ -120,7 +120,7 @@ int uploads_confirm(struct world *w, int64_t file_id, const uint8_t *checksum, s
     struct rp_file file = uploads_file(w, file_id);
     *out = uploads_command(w, &rp_verb_confirm, file_id);
     out->checksum = checksum;
-    ok(rp_file_see(&file, &w->place, checksum, &out->seen, &err));
+    ok(rp_file_see(&file, &w->store, checksum, &out->seen, &err));
     return rp_command_run(w->catalog, &out->command);
 }
 
@@ -170,8 +170,8 @@ struct rp_txn_command uploads_txn(struct world *w, const struct rp_verb *verb, i
     return (struct rp_txn_command){
         .command = { .verb = verb, .tenant_id = uploads_tenant(w, "acme"), .actor = "tester" },
         .rules = &w->uploads,
-        .places = w->places,
-        .n_places = 1,
+        .stores = w->stores,
+        .n_stores = 1,
         .arena = &w->arena,
         .txn_id = txn_id,
         .timeout_ms = -1,
@@ -202,7 +202,7 @@ void uploads_see(struct world *w, struct rp_txn_command *c)
     ok(rp_files_members(w->catalog->db, c->txn_id, &members, &err));
     struct rp_seen *seen = rp_arena_array(&w->arena, members.n + 1, sizeof *seen);
     for (size_t i = 0; i < members.n; i++)
-        ok(rp_file_see(&members.at[i], &w->place, NULL, &seen[i], &err));
+        ok(rp_file_see(&members.at[i], &w->store, NULL, &seen[i], &err));
     c->seen = seen;
     c->n_seen = members.n;
 }

@@ -67,20 +67,20 @@ struct rp_catalog *world_catalog(struct world *w, int lane, const struct rp_db_f
     return catalog;
 }
 
-static void make_store(struct world *w, enum world_store store)
+static void make_store(struct world *w, enum world_store store_name)
 {
-    const struct rp_store_fault hooks = { count_call, pass_after, w };
+    const struct rp_backend_fault hooks = { count_call, pass_after, w };
     snprintf(w->root, sizeof w->root, "%s/objects", w->dbs.dir);
-    if (store == WORLD_MEMORY)
-        ok(rp_store_memory_open(&w->inner, &err));
+    if (store_name == WORLD_MEMORY)
+        ok(rp_memory_open(&w->inner, &err));
     else
-        ok(rp_store_fs_open(w->root, true, &w->inner, &err));
-    ok(rp_store_fault_wrap(w->inner, &hooks, &w->place.store, &err));
+        ok(rp_fs_open(w->root, true, &w->inner, &err));
+    ok(rp_backend_fault_wrap(w->inner, &hooks, &w->store.backend, &err));
 }
 
-void world_make(struct world *w, enum dbs_kind kind, enum world_store store)
+void world_make(struct world *w, enum dbs_kind kind, enum world_store store_name)
 {
-    struct rp_place_row row;
+    struct rp_store_row row;
     memset(w, 0, sizeof *w);
     w->host_clock = (struct rp_clock){ host_now, w };
     w->db_clock = (struct rp_clock){ db_now, w };
@@ -99,7 +99,7 @@ void world_make(struct world *w, enum dbs_kind kind, enum world_store store)
                                            .quota_default_bytes = 100000,
                                            .txn_timeout_ms = RP_HOUR_MS,
                                            .rollback_grace_ms = 5 * RP_DAY_MS };
-    w->places[0] = &w->place;
+    w->stores[0] = &w->store;
     w->rules = (struct rp_sweep_rules){ .batch = 100,
                                         .lease_ms = 2 * RP_MINUTE_MS,
                                         .max_attempts = 3,
@@ -107,19 +107,19 @@ void world_make(struct world *w, enum dbs_kind kind, enum world_store store)
                                         .retry_most_ms = RP_MINUTE_MS,
                                         .random = 1 };
     dbs_make(&w->dbs, kind, NULL);
-    make_store(w, store);
+    make_store(w, store_name);
     w->catalog = world_catalog(w, 0, NULL);
-    ok(rp_place_get(w->catalog, RP_PLACE_STORE, "main", &row, &err));
-    w->place.id = row.id;
-    w->place.config = &w->config;
-    w->place.level = RP_LEVEL_EXACT;
+    ok(rp_store_get(w->catalog, RP_STORE_STORE, "main", &row, &err));
+    w->store.id = row.id;
+    w->store.config = &w->config;
+    w->store.level = RP_LEVEL_EXACT;
 }
 
 void world_drop(struct world *w)
 {
     rp_catalog_close(w->catalog);
-    rp_store_close(w->place.store);
-    rp_store_close(w->inner);
+    rp_backend_close(w->store.backend);
+    rp_backend_close(w->inner);
     rp_arena_done(&w->arena);
     dbs_drop(&w->dbs);
 }
@@ -271,7 +271,7 @@ struct rp_mark_answer world_mark(struct world *w, const char *key, int64_t grace
 {
     struct rp_mark_request request = { .key = key, .grace_ms = grace_ms, .at_ms = -1, .reason = "test" };
     struct rp_mark_answer answer;
-    ok(rp_mark_many(w->catalog, &w->place, &request, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", &answer, &err));
     return answer;
 }
 
@@ -286,7 +286,7 @@ void world_mark_many(struct world *w, size_t n, int64_t grace_ms)
             requests[i] = (struct rp_mark_request){
                 .key = many_key(first + i, keys[i]), .grace_ms = grace_ms, .at_ms = -1, .reason = "many"
             };
-        ok(rp_mark_many(w->catalog, &w->place, requests, count, "tester", answers, &err));
+        ok(rp_mark_many(w->catalog, &w->store, requests, count, "tester", answers, &err));
         for (size_t i = 0; i < count; i++)
             assert_int_equal(answers[i].what, RP_MARK_CREATED);
     }
@@ -295,7 +295,7 @@ void world_mark_many(struct world *w, size_t n, int64_t grace_ms)
 struct rp_mark world_newest(struct world *w, const char *key)
 {
     struct rp_mark mark;
-    ok(rp_reprieve_find(w->catalog, &w->place, key, &w->arena, &mark, &err));
+    ok(rp_reprieve_find(w->catalog, &w->store, key, &w->arena, &mark, &err));
     return mark;
 }
 
@@ -303,17 +303,17 @@ struct rp_reprieve_answer world_restore(struct world *w, const char *key)
 {
     struct rp_mark mark = world_newest(w, key);
     struct rp_reprieve_answer answer;
-    ok(rp_reprieve_many(w->catalog, &w->place, &mark, 1, "tester", &answer, &err));
+    ok(rp_reprieve_many(w->catalog, &w->store, &mark, 1, "tester", &answer, &err));
     return answer;
 }
 
 struct rp_sweeper world_sweeper(struct world *w, struct rp_catalog *catalog, const char *name)
 {
-    struct rp_place **places = rp_arena_alloc(&w->arena, sizeof(struct rp_place *));
-    places[0] = &w->place;
+    struct rp_store **stores = rp_arena_alloc(&w->arena, sizeof(struct rp_store *));
+    stores[0] = &w->store;
     return (struct rp_sweeper){ .catalog = catalog,
-                                .places = places,
-                                .n_places = 1,
+                                .stores = stores,
+                                .n_stores = 1,
                                 .name = name,
                                 .environment = "test",
                                 .worker = &w->worker,
@@ -336,12 +336,12 @@ void world_steps_begin(struct world *w, struct rp_catalog *catalog, const char *
     rp_sweep_batch_init(&s->batch);
     s->from_ms = 0;
     ok(rp_run_begin(catalog, "sweep", name, &w->worker, sweeper.stale_after_ms, &s->run, &err));
-    ok(rp_sweeper_may_purge(&sweeper, &w->place, false, &err));
+    ok(rp_sweeper_may_purge(&sweeper, &w->store, false, &err));
 }
 
 void world_steps_claim(struct world *w, struct rp_catalog *catalog, struct world_steps *s)
 {
-    ok(rp_sweep_claim(catalog, &w->place, &w->rules, &w->worker, w->rules.batch, &s->from_ms, &s->batch, &err));
+    ok(rp_sweep_claim(catalog, &w->store, &w->rules, &w->worker, w->rules.batch, &s->from_ms, &s->batch, &err));
 }
 
 void world_steps_erase(struct world *w, struct rp_catalog *catalog, struct world_steps *s)
@@ -422,8 +422,8 @@ static void check_tallies(struct world *w)
         const char *what[] = { "count(*)", "CAST(coalesce(sum(size_bytes), 0) AS bigint)" };
         int64_t said[] = { rows[i].marks, rows[i].bytes };
         for (size_t k = 0; k < 2; k++) {
-            snprintf(sql, sizeof sql, "SELECT %s FROM mark WHERE place_id = %" PRId64 " AND state = %" PRId64, what[k],
-                     rows[i].place_id, rows[i].state);
+            snprintf(sql, sizeof sql, "SELECT %s FROM mark WHERE store_id = %" PRId64 " AND state = %" PRId64, what[k],
+                     rows[i].store_id, rows[i].state);
             assert_int_equal(world_number(w, sql), said[k]);
         }
         counted += rows[i].marks;
@@ -498,7 +498,7 @@ void world_check(struct world *w)
         "SELECT count(*) FROM mark WHERE (state IN (4, 5, 7)) <> (ended_at IS NOT NULL)",
         "SELECT count(*) FROM mark WHERE (state IN (4, 5, 7)) <> (outcome <> 0)",
         "SELECT count(*) FROM mark WHERE (state IN (1, 2, 3)) <> (next_at IS NOT NULL)",
-        "SELECT count(*) FROM (SELECT 1 FROM mark WHERE active = 1 GROUP BY place_id, key HAVING count(*) > 1) AS t",
+        "SELECT count(*) FROM (SELECT 1 FROM mark WHERE active = 1 GROUP BY store_id, key HAVING count(*) > 1) AS t",
         "SELECT count(*) FROM mark m WHERE (m.state = 6) <> EXISTS"
         " (SELECT 1 FROM dead_letter d WHERE d.mark_id = m.id AND d.open = 1)",
         "SELECT count(*) FROM run r WHERE (r.open IS NULL) <> EXISTS (SELECT 1 FROM run_record e WHERE e.run_id = "

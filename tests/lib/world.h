@@ -38,15 +38,15 @@ struct world {
     struct rp_clock host_clock, db_clock;
     _Atomic int64_t host_ahead_ms, db_ahead_ms; /* of the real time; the second on SQLite only */
     struct rp_catalog *catalog;                 /* lane 0 */
-    struct rp_store *inner;                     /* the store itself, uncounted */
+    struct rp_backend *inner;                   /* the store itself, uncounted */
     char root[96];                              /* its directory */
     struct rp_store_config config;              /* "main", mode purge, any grace */
-    struct rp_place place;
+    struct rp_store store;
     struct rp_worker worker;
     struct rp_sweep_rules rules; /* batches of 100, 3 attempts */
     _Atomic int64_t calls[WORLD_CALLS];
     struct rp_upload_rules uploads; /* 1 h, 100,000 bytes a tenant, 1,000 a file, 1 h for a transaction, no scan */
-    struct rp_place *places[1];     /* of the commands over files */
+    struct rp_store *stores[1];     /* of the commands over files */
     _Atomic int64_t removed;        /* objects that the store was asked to delete */
     int (*before)(void *ctx, const char *call, const char *key, struct rp_error *err);
     int (*after)(void *ctx, const char *call, const char *key, struct rp_error *err);

@@ -16,7 +16,7 @@ static struct rp_error error;
 /* A bucket with two nodes at it; what was told; what the requests to come shall meet. */
 struct world {
     struct bucket *bucket;
-    struct rp_store *one, *other;
+    struct rp_backend *one, *other;
     int64_t now_ms;
     uint64_t gone[TOLD_MAX], overwritten[TOLD_MAX];
     size_t n_gone, n_overwritten;
@@ -59,12 +59,12 @@ static inline int64_t now_ms(void *ctx)
     return ((struct world *)ctx)->now_ms;
 }
 
-static inline struct rp_store *handle(struct world *w, bool write_once)
+static inline struct rp_backend *handle(struct world *w, bool write_once)
 {
     const struct bucket_hooks hooks = { request, gone, now_ms, w };
-    struct rp_store *store;
-    ok(bucket_handle(w->bucket, &hooks, write_once, &store, &error));
-    return store;
+    struct rp_backend *backend;
+    ok(bucket_handle(w->bucket, &hooks, write_once, &backend, &error));
+    return backend;
 }
 
 static inline void forget(struct world *w)
@@ -92,8 +92,8 @@ static inline void begin(struct world *w, enum bucket_kind kind)
 
 static inline void end(struct world *w)
 {
-    rp_store_close(w->one);
-    rp_store_close(w->other);
+    rp_backend_close(w->one);
+    rp_backend_close(w->other);
     bucket_free(w->bucket);
 }
 

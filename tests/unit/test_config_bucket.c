@@ -87,8 +87,8 @@ static void a_bucket_is_written_with_its_endpoint_and_variables_for_its_keys(voi
 {
     struct place *p = *state;
     RP_CLEANUP(rp_buf_done) struct rp_buf file = RP_BUF(1 << 20), open = RP_BUF(1 << 20);
-    const struct rp_pair_text store = { "my-photos", "s3://photos" };
-    const struct rp_config_init init = { .stores = &store, .n_stores = 1, .endpoint = "https://s3.example.org" };
+    const struct rp_pair_text store_name = { "my-photos", "s3://photos" };
+    const struct rp_config_init init = { .stores = &store_name, .n_stores = 1, .endpoint = "https://s3.example.org" };
     assert_int_equal(rp_config_write_init(&init, &file, &p->err), 0);
     assert_non_null(strstr(rp_buf_text(&file), "    access_key: \"${MY_PHOTOS_ACCESS_KEY}\"\n"));
     assert_non_null(strstr(rp_buf_text(&file), "    secret_key: \"${MY_PHOTOS_SECRET_KEY}\"\n"));
@@ -109,7 +109,7 @@ static void a_bucket_is_written_with_its_endpoint_and_variables_for_its_keys(voi
     RP_CLEANUP(rp_buf_done) struct rp_buf none = RP_BUF(1 << 20);
     struct rp_config_init wrong = { .stores = &dir, .n_stores = 1, .endpoint = "https://h" };
     assert_int_equal(rp_config_write_init(&wrong, &none, &p->err), RP_EINVAL);
-    wrong = (struct rp_config_init){ .stores = &store, .n_stores = 1, .endpoint = "h" };
+    wrong = (struct rp_config_init){ .stores = &store_name, .n_stores = 1, .endpoint = "h" };
     assert_int_equal(rp_config_write_init(&wrong, &none, &p->err), RP_EINVAL);
 }
 

@@ -56,7 +56,7 @@ static int tear_down(void **state)
 static struct rp_health_state look(struct ground *g)
 {
     struct rp_health_state state;
-    rp_health_look(g->health, g->writers, &g->w.place, 1, &state);
+    rp_health_look(g->health, g->writers, &g->w.store, 1, &state);
     return state;
 }
 
@@ -96,9 +96,9 @@ static void a_store_that_fails_is_said_without_its_words(void **state)
 static void a_store_that_could_not_be_opened_is_not_ready(void **state)
 {
     struct ground *g = *state;
-    struct rp_place closed = g->w.place;
+    struct rp_store closed = g->w.store;
     struct rp_health_state found;
-    closed.store = NULL;
+    closed.backend = NULL;
     rp_health_look(g->health, g->writers, &closed, 1, &found);
     assert_false(found.stores[0].ok);
     assert_non_null(found.stores[0].why);

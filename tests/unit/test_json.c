@@ -37,11 +37,11 @@ static void values_are_read_and_written_back_in_order(void **state)
     }
 }
 
-static void what_is_no_json_is_refused_with_its_place(void **state)
+static void what_is_no_json_is_refused_with_its_store(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *place;
+        const char *text, *store;
     } cases[] = {
         { "", "line 1, column 0" },
         { "{", "line 1, column 1" },
@@ -63,7 +63,7 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
         struct rp_error err = { 0 };
         assert_int_equal(rp_json_parse(cases[i].text, strlen(cases[i].text), &value, &err), RP_EINVAL);
         assert_ptr_equal(value, json_null());
-        if (strstr(err.text, cases[i].place) == NULL) fail_msg("%s: %s", cases[i].text, err.text);
+        if (strstr(err.text, cases[i].store) == NULL) fail_msg("%s: %s", cases[i].text, err.text);
     }
 }
 
@@ -364,7 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_read_and_written_back_in_order),
-        cmocka_unit_test(what_is_no_json_is_refused_with_its_place),
+        cmocka_unit_test(what_is_no_json_is_refused_with_its_store),
         cmocka_unit_test(bytes_that_are_not_utf8_are_refused),
         cmocka_unit_test(the_length_bounds_what_is_read),
         cmocka_unit_test(nesting_may_reach_the_limit_and_not_pass_it),

@@ -43,8 +43,8 @@ static int tear_down(void **state)
 static char *written(struct rp_metrics *m, struct world *w)
 {
     struct rp_buf out = RP_BUF((size_t)8 << 20);
-    struct rp_place *places[] = { w != NULL ? &w->place : NULL };
-    ok(rp_metrics_write(m, w != NULL ? w->dbs.db : NULL, places, w != NULL ? 1 : 0, rp_clock_now_ms(NULL), &out, &err));
+    struct rp_store *stores[] = { w != NULL ? &w->store : NULL };
+    ok(rp_metrics_write(m, w != NULL ? w->dbs.db : NULL, stores, w != NULL ? 1 : 0, rp_clock_now_ms(NULL), &out, &err));
     return out.data;
 }
 

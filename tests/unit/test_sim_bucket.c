@@ -301,7 +301,7 @@ static void without_a_probe_of_its_own_a_handle_looks_first(void **state)
     struct rp_probed probed;
     (void)state;
     begin(&w, BUCKET_ETAG);
-    rp_store_close(w.one);
+    rp_backend_close(w.one);
     w.one = handle(&w, false);
     struct rp_identity id = put_text(w.one, "k", "x");
     forget(&w);

@@ -242,7 +242,7 @@ static void a_late_request_outlives_its_handle(void **state)
     begin(&w, BUCKET_ETAG);
     put_text(w.one, "k", "old");
     send_late(&w);
-    rp_store_close(w.one);
+    rp_backend_close(w.one);
     w.one = handle(&w, false);
     bucket_settle(w.bucket, 0);
     assert_int_equal(w.n_gone, 1);
@@ -531,7 +531,7 @@ static void a_late_copy_is_judged_when_it_happens(void **state)
 static const struct rp_pair fields[] = { { "marked_for_deletion", "true" }, { "deletion_reason", "old" } };
 static const struct rp_pair no_fields[] = { { "marked_for_deletion", NULL }, { "deletion_reason", NULL } };
 
-static void expect_user(struct rp_store *s, const char *key, const char *expected)
+static void expect_user(struct rp_backend *s, const char *key, const char *expected)
 {
     struct rp_arena arena = RP_ARENA(1 << 16);
     struct rp_meta meta;

@@ -109,10 +109,10 @@ static void test_scopes_in_the_statements_are_those_of_the_enum(void **state)
     for (size_t i = 0; i < COUNT(users); i++) {
         const struct rp_sql *sql = &rp_statements[users[i]];
         expect_in(sql->name, sql->text, "h.scope = %d)", RP_SCOPE_EVERYTHING);
-        expect_in(sql->name, sql->text, "h.scope = %d AND h.place_id = %s AND h.key = ", RP_SCOPE_SUBJECT,
-                  users[i] == RP_SQL_mark_held ? "$1" : "m.place_id");
-        expect_in(sql->name, sql->text, "h.scope = %d AND h.place_id = %s AND substr(", RP_SCOPE_PREFIX,
-                  users[i] == RP_SQL_mark_held ? "$1" : "m.place_id");
+        expect_in(sql->name, sql->text, "h.scope = %d AND h.store_id = %s AND h.key = ", RP_SCOPE_SUBJECT,
+                  users[i] == RP_SQL_mark_held ? "$1" : "m.store_id");
+        expect_in(sql->name, sql->text, "h.scope = %d AND h.store_id = %s AND substr(", RP_SCOPE_PREFIX,
+                  users[i] == RP_SQL_mark_held ? "$1" : "m.store_id");
         expect_in(sql->name, sql->text, "h.scope = %d AND h.tenant_id = ", RP_SCOPE_TENANT);
     }
 }
@@ -123,7 +123,7 @@ static void test_numbers_in_the_schema_are_those_of_the_enums(void **state)
     expect_in("the schema", rp_schema_steps[0].sql, "-- %d subject, %d prefix, %d tenant, %d everything",
               RP_SCOPE_SUBJECT, RP_SCOPE_PREFIX, RP_SCOPE_TENANT, RP_SCOPE_EVERYTHING);
     expect_in("the schema", rp_schema_steps[0].sql, "%d: references", RP_CHECK_REFERENCES);
-    expect_in("the schema", rp_schema_steps[0].sql, "-- %d store", RP_PLACE_STORE);
+    expect_in("the schema", rp_schema_steps[0].sql, "-- %d store", RP_STORE_STORE);
     expect_in("the schema", rp_schema_steps[0].sql, "-- %d reserve, %d use, %d refund", RP_LEDGER_RESERVE,
               RP_LEDGER_USE, RP_LEDGER_REFUND);
     expect_in("the schema", rp_schema_steps[1].sql, "-- %d open, %d committed, %d aborted", RP_TXN_OPEN,

@@ -15,9 +15,9 @@
 
 #define CANARY ".reprieve/canary"
 
-static void fs_close(struct rp_store *store)
+static void fs_close(struct rp_backend *backend)
 {
-    struct rp_fs *fs = rp_fs_of(store);
+    struct rp_fs *fs = rp_fs_of(backend);
     if (fs->root_fd >= 0) close(fs->root_fd);
     if (fs->tmp_fd >= 0) close(fs->tmp_fd);
     if (fs->lock_fd >= 0) close(fs->lock_fd);
@@ -36,34 +36,34 @@ static int64_t no_bytes(void *ctx, void *to, size_t n, struct rp_error *err)
     return 0;
 }
 
-static int canary_remove(struct rp_store *store, const struct rp_identity *identity, enum rp_outcome *out,
+static int canary_remove(struct rp_backend *backend, const struct rp_identity *identity, enum rp_outcome *out,
                          struct rp_error *err)
 {
     struct rp_item item = { .key = CANARY, .identity = *identity };
-    int r = rp_fs_remove(store, &item, 1, err);
+    int r = rp_fs_remove(backend, &item, 1, err);
     *out = item.outcome;
     return r;
 }
 
 /* The directory has to refuse a wrong identity, and to delete the right one: only what was seen is reported. */
-static int canary(struct rp_store *store, enum rp_level *level, struct rp_error *err)
+static int canary(struct rp_backend *backend, enum rp_level *level, struct rp_error *err)
 {
     const struct rp_source nothing = { .read = no_bytes };
     struct rp_identity right, wrong;
     enum rp_outcome refused, deleted;
-    int r = rp_store_put_whole(store, CANARY, &nothing, NULL, RP_PUT_REPLACE, &right, err);
+    int r = rp_backend_put_whole(backend, CANARY, &nothing, NULL, RP_PUT_REPLACE, &right, err);
     if (r < 0) return r;
     wrong = right;
     wrong.etag[0] = wrong.etag[0] == '0' ? '1' : '0';
-    if ((r = canary_remove(store, &wrong, &refused, err)) < 0) return r;
-    if ((r = canary_remove(store, &right, &deleted, err)) < 0) return r;
+    if ((r = canary_remove(backend, &wrong, &refused, err)) < 0) return r;
+    if ((r = canary_remove(backend, &right, &deleted, err)) < 0) return r;
     *level = refused == RP_OUT_CHANGED && deleted == RP_OUT_DELETED ? RP_LEVEL_ETAG : RP_LEVEL_WINDOW;
     return 0;
 }
 
-static int fs_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err)
+static int fs_probe(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(store);
+    struct rp_fs *fs = rp_fs_of(backend);
     RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
     int r = rp_fs_root_check(fs, err);
     if (r < 0) return r;
@@ -73,16 +73,16 @@ static int fs_probe(struct rp_store *store, bool may_write, struct rp_probed *ou
     /* Two probes at once would take each other's canary for a newer upload. */
     if ((r = rp_fs_lock_stripe(fs, RP_FS_PROBE_LOCK, &guard)) < 0)
         return rp_error_errno(err, -r, "store '%s': lock", fs->root);
-    r = canary(store, &out->level, err);
+    r = canary(backend, &out->level, err);
     return r < 0 ? rp_error_wrap(err, r, "probe store '%s'", fs->root) : 0;
 }
 
-static const struct rp_store_ops fs_ops = {
+static const struct rp_backend_ops fs_ops = {
     .type = "fs",
     .close = fs_close,
     .probe = fs_probe,
-    .put = rp_store_put_whole,
-    .get = rp_store_get_whole,
+    .put = rp_backend_put_whole,
+    .get = rp_backend_get_whole,
     .stat = rp_fs_stat,
     .list = rp_fs_list,
     .remove = rp_fs_remove,
@@ -163,19 +163,19 @@ static int open_root(struct rp_fs *fs, struct rp_error *err)
     return RP_EFAILED;
 }
 
-int rp_store_fs_open(const char *root, bool create, struct rp_store **out, struct rp_error *err)
+int rp_fs_open(const char *root, bool create, struct rp_backend **out, struct rp_error *err)
 {
     if (!root || root[0] == '\0') return rp_error_set(err, RP_EINVAL, "a directory store needs a path");
     struct rp_fs *fs = fs_new();
     if (!fs) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
-    RP_CLEANUP(rp_store_closep) struct rp_store *store = &fs->base;
+    RP_CLEANUP(rp_backend_closep) struct rp_backend *backend = &fs->base;
     fs->root = absolute(root);
     if (!fs->root) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
     int r = create ? make_root(fs->root) : 0;
     if (r < 0) return rp_error_errno(err, -r, "create store '%s'", root);
     if ((r = open_root(fs, err)) < 0) return r;
     rp_fs_meta_exists(fs);
-    *out = store;
-    store = NULL;
+    *out = backend;
+    backend = NULL;
     return 0;
 }

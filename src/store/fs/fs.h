@@ -32,16 +32,16 @@
 #include "base/crashpoint.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "store/backend.h"
 #include "store/fs/durable.h"
 #include "store/fs/key.h"
-#include "store/store.h"
 
 #define RP_FS_STRIPES    1024
 #define RP_FS_PROBE_LOCK RP_FS_STRIPES      /* the byte that serialises probes */
 #define RP_FS_YOUNG_MS   (5 * RP_MINUTE_MS) /* F10 */
 
 struct rp_fs {
-    struct rp_store base;
+    struct rp_backend base;
     char *root; /* as opened, absolute: looked up again to see whether it is still the same */
     int root_fd;
     dev_t dev;
@@ -62,9 +62,9 @@ struct rp_fs {
     void *hook_ctx;
 };
 
-static inline struct rp_fs *rp_fs_of(struct rp_store *store)
+static inline struct rp_fs *rp_fs_of(struct rp_backend *backend)
 {
-    return (struct rp_fs *)(void *)store;
+    return (struct rp_fs *)(void *)backend;
 }
 
 static inline void rp_fs_point(const struct rp_fs *fs, const char *point)
@@ -164,22 +164,22 @@ void rp_fs_batch_remember(struct rp_fs_batch *batch, const struct rp_fs_fact *fa
 void rp_fs_item_fail(struct rp_item *item, int errno_value); /* denied or retry, with the reason */
 
 /* The slots. */
-int rp_fs_put_open(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
+int rp_fs_put_open(struct rp_backend *backend, const char *key, const struct rp_meta *meta, int flags,
                    struct rp_object_writer **out, struct rp_error *err);
 int rp_fs_put_write(struct rp_object_writer *writer, const void *bytes, size_t n, struct rp_error *err);
 int rp_fs_put_commit(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err);
 void rp_fs_put_abort(struct rp_object_writer *writer);
-int rp_fs_get_open(struct rp_store *store, const char *key, struct rp_arena *arena, struct rp_meta *meta,
+int rp_fs_get_open(struct rp_backend *backend, const char *key, struct rp_arena *arena, struct rp_meta *meta,
                    struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err);
 int64_t rp_fs_get_read(struct rp_object_reader *reader, int64_t offset, void *to, size_t n, struct rp_error *err);
 void rp_fs_get_close(struct rp_object_reader *reader);
-int rp_fs_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
-int rp_fs_list(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
+int rp_fs_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+int rp_fs_list(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                struct rp_error *err);
-int rp_fs_remove(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
-int rp_fs_copy(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+int rp_fs_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+int rp_fs_copy(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                struct rp_identity *out, struct rp_error *err);
-int rp_fs_annotate(struct rp_store *store, const char *key, struct rp_identity *identity, const struct rp_pair *changes,
-                   size_t n, struct rp_error *err);
+int rp_fs_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,
+                   const struct rp_pair *changes, size_t n, struct rp_error *err);
 
 #endif

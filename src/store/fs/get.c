@@ -67,10 +67,10 @@ static struct reader *reader_of(struct rp_object_reader *reader)
     return (struct reader *)(void *)reader;
 }
 
-int rp_fs_get_open(struct rp_store *store, const char *key, struct rp_arena *arena, struct rp_meta *meta,
+int rp_fs_get_open(struct rp_backend *backend, const char *key, struct rp_arena *arena, struct rp_meta *meta,
                    struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(store);
+    struct rp_fs *fs = rp_fs_of(backend);
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
     struct rp_meta loaded = { 0 };
     rp_fs_finder_init(&finder, fs, NULL);
@@ -78,7 +78,7 @@ int rp_fs_get_open(struct rp_store *store, const char *key, struct rp_arena *are
     if (r < 0 || (r = rp_fs_root_check(fs, err)) < 0) return r;
     RP_CLEANUP(rp_freep) struct reader *reader = calloc(1, sizeof *reader);
     if (!reader) return rp_error_set(err, RP_ENOMEM, "no memory to read an object");
-    *reader = (struct reader){ .base.store = store };
+    *reader = (struct reader){ .base.backend = backend };
     memcpy(reader->key, key, strlen(key) + 1);
     reader->fd = open_with_meta(&finder, key, arena, meta ? &loaded : NULL, &reader->identity, err);
     if (reader->fd < 0) return reader->fd;
@@ -145,7 +145,7 @@ static int stat_item(struct rp_fs_finder *finder, struct rp_item *item)
     return 0;
 }
 
-int rp_fs_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+int rp_fs_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    return rp_fs_batch_run(rp_fs_of(store), items, n, stat_item, NULL, err);
+    return rp_fs_batch_run(rp_fs_of(backend), items, n, stat_item, NULL, err);
 }

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "store/store.h"
+#include "store/backend.h"
 
 #define RP_FS_OWN      ".reprieve"
 #define RP_FS_KEYS     ".reprieve/keys/"

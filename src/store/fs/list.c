@@ -87,10 +87,10 @@ static int merge(struct stream *plain, struct stream *escaped, rp_entry_fn *fn, 
     return 0;
 }
 
-int rp_fs_list(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
+int rp_fs_list(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(store);
+    struct rp_fs *fs = rp_fs_of(backend);
     if (!prefix) prefix = "";
     if (!after) after = "";
     if (strlen(prefix) > RP_KEY_MAX || strlen(after) > RP_KEY_MAX)

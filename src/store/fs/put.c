@@ -223,7 +223,7 @@ static int writer_new(struct rp_fs *fs, const char *key, const struct rp_meta *m
 {
     RP_CLEANUP(writer_freep) struct writer *w = calloc(1, sizeof *w);
     if (!w) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
-    *w = (struct writer){ .base.store = &fs->base, .fd = -1, .flags = flags, .arena = RP_ARENA(META_ARENA_BYTES) };
+    *w = (struct writer){ .base.backend = &fs->base, .fd = -1, .flags = flags, .arena = RP_ARENA(META_ARENA_BYTES) };
     memcpy(w->key, key, strlen(key) + 1);
     int r = meta ? rp_meta_copy(&w->arena, meta, &w->meta, err) : 0;
     if (r < 0) return r;
@@ -235,10 +235,10 @@ static int writer_new(struct rp_fs *fs, const char *key, const struct rp_meta *m
     return 0;
 }
 
-int rp_fs_put_open(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
+int rp_fs_put_open(struct rp_backend *backend, const char *key, const struct rp_meta *meta, int flags,
                    struct rp_object_writer **out, struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(store);
+    struct rp_fs *fs = rp_fs_of(backend);
     struct writer *w = NULL;
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
@@ -255,12 +255,12 @@ int rp_fs_put_write(struct rp_object_writer *writer, const void *bytes, size_t n
 {
     struct writer *w = writer_of(writer);
     int r = rp_fs_write_all(w->fd, bytes, n);
-    return r < 0 ? rp_error_errno(err, -r, "put '%s': store '%s': write", w->key, rp_fs_of(writer->store)->root) : 0;
+    return r < 0 ? rp_error_errno(err, -r, "put '%s': store '%s': write", w->key, rp_fs_of(writer->backend)->root) : 0;
 }
 
 int rp_fs_put_commit(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(writer->store);
+    struct rp_fs *fs = rp_fs_of(writer->backend);
     RP_CLEANUP(writer_freep) struct writer *w = writer_of(writer);
     int r = rp_fs_temp_finish(fs, w->fd, err);
     rp_fs_point(fs, "put-written");
@@ -272,6 +272,6 @@ int rp_fs_put_commit(struct rp_object_writer *writer, struct rp_identity *out, s
 void rp_fs_put_abort(struct rp_object_writer *writer)
 {
     struct writer *w = writer_of(writer);
-    unlinkat(rp_fs_of(writer->store)->tmp_fd, w->temp, 0);
+    unlinkat(rp_fs_of(writer->backend)->tmp_fd, w->temp, 0);
     writer_free(w);
 }

@@ -177,10 +177,10 @@ static int too_weak(const struct annotating *a, struct rp_error *err)
         "turn on versioning, or set `keys: write_once` if no key is ever written twice, or do without annotations");
 }
 
-int rp_s3_annotate(struct rp_store *store, const char *key, struct rp_identity *identity, const struct rp_pair *changes,
-                   size_t n, struct rp_error *err)
+int rp_s3_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,
+                   const struct rp_pair *changes, size_t n, struct rp_error *err)
 {
-    struct rp_s3 *s3 = rp_s3_of(store);
+    struct rp_s3 *s3 = rp_s3_of(backend);
     struct s3_powers powers = rp_s3_powers(s3);
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0) return r;

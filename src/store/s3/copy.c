@@ -281,10 +281,10 @@ static int verify(struct rp_s3 *s3, const char *from, const struct rp_identity *
     return rp_error_set(err, RP_ECHANGED, "'%s' has changed while it was copied", from);
 }
 
-int rp_s3_copy(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+int rp_s3_copy(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                struct rp_identity *out, struct rp_error *err)
 {
-    struct rp_s3 *s3 = rp_s3_of(store);
+    struct rp_s3 *s3 = rp_s3_of(backend);
     char etag[RP_ETAG_MAX] = "";
     int r = rp_key_check(from, strlen(from), err);
     if (r < 0 || (r = rp_key_check(to, strlen(to), err)) < 0) return r;

@@ -92,10 +92,10 @@ static int add_tags(struct rp_s3 *s3, const char *key, const struct rp_identity 
     return rp_s3_tags_merge(meta, tags, n, arena, err);
 }
 
-int rp_s3_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+int rp_s3_get(struct rp_backend *backend, const char *key, const struct rp_sink *to, struct rp_arena *arena,
               struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
 {
-    struct rp_s3 *s3 = rp_s3_of(store);
+    struct rp_s3 *s3 = rp_s3_of(backend);
     struct rp_identity found = { 0 };
     struct rp_meta read = { 0 };
     int r = rp_key_check(key, strlen(key), err);
@@ -169,11 +169,11 @@ static int stat_all(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp
     return any_gone ? rp_s3_bucket_check(s3, err) : 0;
 }
 
-int rp_s3_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+int rp_s3_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
     for (size_t i = 0; i < n; i++)
         if (rp_key_check(items[i].key, strlen(items[i].key), err) < 0) return RP_EINVAL;
-    int r = n > 0 ? stat_all(rp_s3_of(store), items, n, err) : 0;
+    int r = n > 0 ? stat_all(rp_s3_of(backend), items, n, err) : 0;
     for (size_t i = 0; r < 0 && i < n; i++)
         items[i].outcome = RP_OUT_UNKNOWN;
     return r;

@@ -174,10 +174,10 @@ static int begin(struct listing *l, const char *after, struct rp_error *err)
     return l->entries ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a listing");
 }
 
-int rp_s3_list(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
+int rp_s3_list(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                struct rp_error *err)
 {
-    RP_CLEANUP(listing_done) struct listing l = { .s3 = rp_s3_of(store), .prefix = prefix ? prefix : "" };
+    RP_CLEANUP(listing_done) struct listing l = { .s3 = rp_s3_of(backend), .prefix = prefix ? prefix : "" };
     int r = begin(&l, after ? after : "", err);
     if (r < 0) return r;
     RP_CLEANUP(rp_s3_pages_closep) struct s3_pages *pages = NULL;

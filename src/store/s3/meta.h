@@ -19,7 +19,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #define S3_META_PREFIX "x-amz-meta-"
 #define S3_TAGS_MAX    10

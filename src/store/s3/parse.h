@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #define S3_DEPTH_MAX 16
 #define S3_TEXT_MAX  ((size_t)3 * RP_KEY_MAX + 255) /* a key, all of it escaped, or a token made of one */

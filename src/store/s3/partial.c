@@ -58,9 +58,10 @@ static int page(struct walk *w, const char *prefix, bool *more, struct rp_error 
     return 0;
 }
 
-int rp_s3_list_partial(struct rp_store *store, const char *prefix, rp_partial_fn *fn, void *ctx, struct rp_error *err)
+int rp_s3_list_partial(struct rp_backend *backend, const char *prefix, rp_partial_fn *fn, void *ctx,
+                       struct rp_error *err)
 {
-    struct walk w = { .s3 = rp_s3_of(store), .fn = fn, .ctx = ctx };
+    struct walk w = { .s3 = rp_s3_of(backend), .fn = fn, .ctx = ctx };
     bool more = true;
     while (more) {
         int r = page(&w, prefix ? prefix : "", &more, err);
@@ -69,12 +70,12 @@ int rp_s3_list_partial(struct rp_store *store, const char *prefix, rp_partial_fn
     return 0;
 }
 
-int rp_s3_abort_partial(struct rp_store *store, const char *key, const char *upload, struct rp_error *err)
+int rp_s3_abort_partial(struct rp_backend *backend, const char *key, const char *upload, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("DELETE", key);
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0) return r;
     rp_s3_query(&call, "uploadId", upload);
-    r = rp_s3_run(rp_s3_of(store), &call, err);
+    r = rp_s3_run(rp_s3_of(backend), &call, err);
     return r == RP_ENOTFOUND ? 0 : r;
 }

@@ -80,10 +80,10 @@ static int check(const struct rp_presign *what, struct rp_error *err)
     return 0;
 }
 
-int rp_s3_presign_slot(struct rp_store *store, const struct rp_presign *what, struct rp_arena *arena,
+int rp_s3_presign_slot(struct rp_backend *backend, const struct rp_presign *what, struct rp_arena *arena,
                        struct rp_presigned *out, struct rp_error *err)
 {
-    struct rp_s3 *s3 = rp_s3_of(store);
+    struct rp_s3 *s3 = rp_s3_of(backend);
     struct rp_presigned made = { 0 };
     struct s3_keys keys;
     struct s3_message message = { .method = what->method, .key = what->key };

@@ -101,10 +101,10 @@ static enum rp_level keep(struct s3_probe *probe)
     return level;
 }
 
-int rp_s3_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err)
+int rp_s3_probe(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
     struct rp_probed found = { 0 };
-    struct s3_probe probe = { .s3 = rp_s3_of(store), .out = &found };
+    struct s3_probe probe = { .s3 = rp_s3_of(backend), .out = &found };
     int r = rp_s3_reach(probe.s3, err);
     if (r >= 0) r = may_write ? try_writing(&probe, err) : try_reading(&probe, err);
     if (r == RP_EUNKNOWN) r = RP_EUNAVAILABLE; /* of a canary only: nothing that anybody must ask about */

@@ -451,10 +451,10 @@ static int put_in_parts(struct putting *p, const struct rp_source *from, struct 
     return r;
 }
 
-int rp_s3_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
+int rp_s3_put(struct rp_backend *backend, const char *key, const struct rp_source *from, const struct rp_meta *meta,
               int flags, struct rp_identity *out, struct rp_error *err)
 {
-    struct rp_s3 *s3 = rp_s3_of(store);
+    struct rp_s3 *s3 = rp_s3_of(backend);
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
     RP_CLEANUP(putting_done)

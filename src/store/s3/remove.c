@@ -288,9 +288,9 @@ static void note_changed(struct rp_s3 *s3, const struct rp_item *items, size_t n
     pthread_mutex_unlock(&s3->lock);
 }
 
-int rp_s3_remove(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    struct rp_s3 *s3 = rp_s3_of(store);
+    struct rp_s3 *s3 = rp_s3_of(backend);
     if (n == 0) return 0;
     RP_CLEANUP(rp_freep) struct rp_item **order = calloc(n, sizeof(struct rp_item *));
     if (order == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");

@@ -22,9 +22,9 @@ struct s3_powers rp_s3_powers(struct rp_s3 *s3)
     return powers;
 }
 
-static void s3_close(struct rp_store *store)
+static void s3_close(struct rp_backend *backend)
 {
-    struct rp_s3 *s3 = rp_s3_of(store);
+    struct rp_s3 *s3 = rp_s3_of(backend);
     if (s3->wire) rp_s3_wire_close(s3->wire);
     if (s3->credentials) rp_s3_credentials_free(s3->credentials);
     pthread_mutex_destroy(&s3->lock);
@@ -32,9 +32,9 @@ static void s3_close(struct rp_store *store)
     free(s3);
 }
 
-static void s3_interrupt(struct rp_store *store)
+static void s3_interrupt(struct rp_backend *backend)
 {
-    rp_s3_wire_interrupt(rp_s3_of(store)->wire);
+    rp_s3_wire_interrupt(rp_s3_of(backend)->wire);
 }
 
 int rp_s3_reach(struct rp_s3 *s3, struct rp_error *err)
@@ -46,9 +46,9 @@ int rp_s3_reach(struct rp_s3 *s3, struct rp_error *err)
     return call.code < 0 ? rp_s3_error(s3, &call, err) : call.status;
 }
 
-static int s3_now_ms(struct rp_store *store, int64_t *out, struct rp_error *err)
+static int s3_now_ms(struct rp_backend *backend, int64_t *out, struct rp_error *err)
 {
-    struct rp_s3 *s3 = rp_s3_of(store);
+    struct rp_s3 *s3 = rp_s3_of(backend);
     int64_t boot_ms = rp_time_boot_ms();
     pthread_mutex_lock(&s3->lock);
     bool fresh = s3->clock_boot_ms > 0 && boot_ms - s3->clock_boot_ms < CLOCK_MS;
@@ -66,7 +66,7 @@ static int s3_now_ms(struct rp_store *store, int64_t *out, struct rp_error *err)
     return 0;
 }
 
-static const struct rp_store_ops s3_ops = {
+static const struct rp_backend_ops s3_ops = {
     .type = "s3",
     .close = s3_close,
     .probe = rp_s3_probe,
@@ -114,7 +114,7 @@ static int connect_parts(struct rp_s3 *s3, struct rp_error *err)
     return rp_s3_wire_open(&wire, &s3->wire, err);
 }
 
-int rp_store_s3_open(const struct rp_s3_options *options, struct rp_store **out, struct rp_error *err)
+int rp_s3_open(const struct rp_s3_options *options, struct rp_backend **out, struct rp_error *err)
 {
     struct rp_s3 *s3 = calloc(1, sizeof *s3);
     if (!s3) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
@@ -123,10 +123,10 @@ int rp_store_s3_open(const struct rp_s3_options *options, struct rp_store **out,
     };
     int r = pthread_mutex_init(&s3->lock, NULL);
     RP_ASSERT(r == 0);
-    RP_CLEANUP(rp_store_closep) struct rp_store *store = &s3->base;
+    RP_CLEANUP(rp_backend_closep) struct rp_backend *backend = &s3->base;
     if ((r = keep_options(s3, options, err)) < 0) return r;
     if ((r = connect_parts(s3, err)) < 0) return r;
-    *out = store;
-    store = NULL;
+    *out = backend;
+    backend = NULL;
     return 0;
 }

@@ -30,12 +30,12 @@
 #define RP_STORE_S3_H
 
 #include "base/arena.h"
+#include "store/backend.h"
 #include "store/s3/credentials.h"
 #include "store/s3/sign.h"
 #include "store/s3/vendor.h"
 #include "store/s3/wire.h"
 #include "store/s3/xml.h"
-#include "store/store.h"
 
 #include <pthread.h>
 
@@ -63,7 +63,7 @@ struct s3_powers {
 };
 
 struct rp_s3 {
-    struct rp_store base;
+    struct rp_backend base;
     struct rp_arena arena; /* of what never changes: the target, copies of the options */
     struct rp_s3_options options;
     struct s3_target target;
@@ -77,9 +77,9 @@ struct rp_s3 {
     int64_t clock_boot_ms; /* when the server was last asked for its clock; 0: never */
 };
 
-static inline struct rp_s3 *rp_s3_of(struct rp_store *store)
+static inline struct rp_s3 *rp_s3_of(struct rp_backend *backend)
 {
-    return (struct rp_s3 *)store;
+    return (struct rp_s3 *)backend;
 }
 struct s3_powers rp_s3_powers(struct rp_s3 *s3); /* as of now */
 /* So much patience, or the store's own if that is less. */
@@ -118,8 +118,8 @@ bool rp_s3_header_date(const struct s3_call *call, const char *name, int64_t *ou
 /* ---- get.c ---- */
 
 /* HEADs, many at once: outcome and identity an item. */
-int rp_s3_stat(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
-int rp_s3_get(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+int rp_s3_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+int rp_s3_get(struct rp_backend *backend, const char *key, const struct rp_sink *to, struct rp_arena *arena,
               struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err);
 int rp_s3_tags_read(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, struct rp_arena *arena,
                     struct rp_pair **out, size_t *n, struct rp_error *err);
@@ -163,19 +163,20 @@ int rp_s3_copy_bytes(struct rp_s3 *s3, const char *from, const struct rp_identit
 
 /* ---- the other slots, as store.h has them ---- */
 
-int rp_s3_put(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
+int rp_s3_put(struct rp_backend *backend, const char *key, const struct rp_source *from, const struct rp_meta *meta,
               int flags, struct rp_identity *out, struct rp_error *err);
-int rp_s3_list(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
+int rp_s3_list(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                struct rp_error *err);
-int rp_s3_remove(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
-int rp_s3_copy(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+int rp_s3_copy(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                struct rp_identity *out, struct rp_error *err);
-int rp_s3_annotate(struct rp_store *store, const char *key, struct rp_identity *identity, const struct rp_pair *changes,
-                   size_t n, struct rp_error *err);
-int rp_s3_probe(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err);
-int rp_s3_presign_slot(struct rp_store *store, const struct rp_presign *what, struct rp_arena *arena,
+int rp_s3_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,
+                   const struct rp_pair *changes, size_t n, struct rp_error *err);
+int rp_s3_probe(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err);
+int rp_s3_presign_slot(struct rp_backend *backend, const struct rp_presign *what, struct rp_arena *arena,
                        struct rp_presigned *out, struct rp_error *err);
-int rp_s3_list_partial(struct rp_store *store, const char *prefix, rp_partial_fn *fn, void *ctx, struct rp_error *err);
-int rp_s3_abort_partial(struct rp_store *store, const char *key, const char *upload, struct rp_error *err);
+int rp_s3_list_partial(struct rp_backend *backend, const char *prefix, rp_partial_fn *fn, void *ctx,
+                       struct rp_error *err);
+int rp_s3_abort_partial(struct rp_backend *backend, const char *key, const char *upload, struct rp_error *err);
 
 #endif

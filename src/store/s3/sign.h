@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #include <stdint.h>
 

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #define S3_UPLOAD_MAX 1024
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h - the store port: objects under keys, and what a store was seen to guarantee.
+/* backend.h - the store port: objects under keys, and what a store was seen to guarantee.
  *
  * T1  A key is 1 to 1,024 bytes of valid UTF-8 without NUL (rp_key_check). No other rule: "..", "//", a leading "/"
  *     are ordinary bytes of a key, as in S3; a backend maps them so that nothing escapes its root.
@@ -21,8 +21,8 @@
  * T9  Optional slots are NULL where a store has no such thing: put_*, get_*, presign, list_partial and abort_partial, now_ms, interrupt.
  * T10 interrupt() makes every call under way end soon, and every later one fail, as if the store did not answer any more: RP_EUNAVAILABLE, or
  *     `unknown` for what may have been carried out. It does not wait, may be called from any thread and more than once; only close() is of use after it. */
-#ifndef RP_STORE_STORE_H
-#define RP_STORE_STORE_H
+#ifndef RP_STORE_BACKEND_H
+#define RP_STORE_BACKEND_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -147,79 +147,80 @@ struct rp_presigned {
     size_t n_headers;
 };
 
-struct rp_store;
+struct rp_backend;
 
 /* A put or a get under way; every backend embeds it first in its own. */
 struct rp_object_writer {
-    struct rp_store *store;
+    struct rp_backend *backend;
 };
 struct rp_object_reader {
-    struct rp_store *store;
+    struct rp_backend *backend;
 };
 
-struct rp_store_ops {
+struct rp_backend_ops {
     const char *type;
-    void (*close)(struct rp_store *store);
+    void (*close)(struct rp_backend *backend);
     /* Find out, by trying where it is allowed to write, what the store guarantees. Without `may_write` nothing is written,
      * and what only a canary could tell is taken for the weakest. What holds is what later calls rely on. */
-    int (*probe)(struct rp_store *store, bool may_write, struct rp_probed *out, struct rp_error *err);
-    int (*put)(struct rp_store *store, const char *key, const struct rp_source *from, const struct rp_meta *meta,
+    int (*probe)(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err);
+    int (*put)(struct rp_backend *backend, const char *key, const struct rp_source *from, const struct rp_meta *meta,
                int flags, struct rp_identity *out, struct rp_error *err);
     /* RP_ENOTFOUND if absent. `to` NULL: identity and meta only. */
-    int (*get)(struct rp_store *store, const char *key, const struct rp_sink *to, struct rp_arena *arena,
+    int (*get)(struct rp_backend *backend, const char *key, const struct rp_sink *to, struct rp_arena *arena,
                struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err);
-    int (*stat)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
-    int (*list)(struct rp_store *store, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
+    int (*stat)(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+    int (*list)(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                 struct rp_error *err);
-    int (*remove)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
+    int (*remove)(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
     /* Copy inside the store with headers and metadata; only if the source still has `expected` (else RP_ECHANGED,
      * RP_ENOTFOUND) and never over an existing target (RP_EEXISTS). Durable on return. */
-    int (*copy)(struct rp_store *store, const char *from, const struct rp_identity *expected, const char *to,
+    int (*copy)(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                 struct rp_identity *out, struct rp_error *err);
     /* Set (value) or remove (NULL value) user metadata fields, all others as they are, bytes as they are, only if the
      * object still has `identity` (else RP_ECHANGED, RP_ENOTFOUND). `identity` becomes the new one (some
      * stores give the object a new time, or a new version). The fields of annotations
      * (marked_for_deletion, marked_for_deletion_on, delete_after, deletion_reason) any store can change, or it is RP_EWEAK as a whole; one
      * that keeps them as tags refuses to change others (RP_EINVAL). */
-    int (*annotate)(struct rp_store *store, const char *key, struct rp_identity *identity,
+    int (*annotate)(struct rp_backend *backend, const char *key, struct rp_identity *identity,
                     const struct rp_pair *changes, size_t n, struct rp_error *err);
     /* In parts (T8). With RP_PUT_NEW a key that is taken is refused here if it can be seen, and by put_commit in any case; with RP_PUT_OVER a key
      * that is not taken. What put_commit compares with is in its `out`. */
-    int (*put_open)(struct rp_store *store, const char *key, const struct rp_meta *meta, int flags,
+    int (*put_open)(struct rp_backend *backend, const char *key, const struct rp_meta *meta, int flags,
                     struct rp_object_writer **out, struct rp_error *err);
     /* Does not wait for the disk. After a failure only put_abort is left. */
     int (*put_write)(struct rp_object_writer *writer, const void *bytes, size_t n, struct rp_error *err);
     int (*put_commit)(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err);
     void (*put_abort)(struct rp_object_writer *writer);
     /* The object as it is at this moment, whatever happens to its key later. RP_ENOTFOUND if absent. meta and identity may be NULL. */
-    int (*get_open)(struct rp_store *store, const char *key, struct rp_arena *arena, struct rp_meta *meta,
+    int (*get_open)(struct rp_backend *backend, const char *key, struct rp_arena *arena, struct rp_meta *meta,
                     struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err);
     /* Up to n bytes from this offset on: how many, 0 at the end, or negative; RP_ECHANGED if somebody wrote into the object. */
     int64_t (*get_read)(struct rp_object_reader *reader, int64_t offset, void *to, size_t n, struct rp_error *err);
     void (*get_close)(struct rp_object_reader *reader);
     /* No I/O. RP_EINVAL where the store cannot bind what is asked for. */
-    int (*presign)(struct rp_store *store, const struct rp_presign *what, struct rp_arena *arena,
+    int (*presign)(struct rp_backend *backend, const struct rp_presign *what, struct rp_arena *arena,
                    struct rp_presigned *out, struct rp_error *err);
     /* In order of key and upload; abort is idempotent (one that is gone: 0). */
-    int (*list_partial)(struct rp_store *store, const char *prefix, rp_partial_fn *fn, void *ctx, struct rp_error *err);
-    int (*abort_partial)(struct rp_store *store, const char *key, const char *upload, struct rp_error *err);
+    int (*list_partial)(struct rp_backend *backend, const char *prefix, rp_partial_fn *fn, void *ctx,
+                        struct rp_error *err);
+    int (*abort_partial)(struct rp_backend *backend, const char *key, const char *upload, struct rp_error *err);
     /* The store's own clock; NULL slot: it has none but the host's. */
-    int (*now_ms)(struct rp_store *store, int64_t *out, struct rp_error *err);
+    int (*now_ms)(struct rp_backend *backend, int64_t *out, struct rp_error *err);
     /* T10. NULL slot: no call waits for anybody else. */
-    void (*interrupt)(struct rp_store *store);
+    void (*interrupt)(struct rp_backend *backend);
 };
 
 /* Every backend embeds this first. */
-struct rp_store {
-    const struct rp_store_ops *ops;
+struct rp_backend {
+    const struct rp_backend_ops *ops;
 };
 
 int rp_key_check(const char *key, size_t n, struct rp_error *err);
-void rp_store_close(struct rp_store *store);
-void rp_store_closep(struct rp_store **store);
+void rp_backend_close(struct rp_backend *backend);
+void rp_backend_closep(struct rp_backend **backend);
 
 /* Backends. */
-int rp_store_fs_open(const char *root, bool create, struct rp_store **out, struct rp_error *err);
+int rp_fs_open(const char *root, bool create, struct rp_backend **out, struct rp_error *err);
 struct rp_s3_options {
     const char *endpoint;                                /* "https://host[:port]"; "": AWS's of the region */
     const char *region, *bucket;                         /* region "": that of the vendor (s3/vendor.h) */
@@ -233,18 +234,18 @@ struct rp_s3_options {
     bool write_once; /* keys are declared never to be overwritten: level exact until one is seen changed */
 };
 /* Reaches for nothing: the first call does. The strings are copied. */
-int rp_store_s3_open(const struct rp_s3_options *options, struct rp_store **out, struct rp_error *err);
-int rp_store_memory_open(struct rp_store **out, struct rp_error *err); /* for tests; level exact by serial etags */
+int rp_s3_open(const struct rp_s3_options *options, struct rp_backend **out, struct rp_error *err);
+int rp_memory_open(struct rp_backend **out, struct rp_error *err); /* for tests; level exact by serial etags */
 
 /* Wraps a store: asked around every call of the wrapped one that can fail (`call` is the slot's name), and for remove()
  * around every item. `after` lets the effect happen, then reports a failure (remove: the item's outcome becomes `unknown`).
  * Does not take `inner` over. */
-struct rp_store_fault {
+struct rp_backend_fault {
     int (*before)(void *ctx, const char *call, const char *key, struct rp_error *err);
     int (*after)(void *ctx, const char *call, const char *key, struct rp_error *err);
     void *ctx;
 };
-int rp_store_fault_wrap(struct rp_store *inner, const struct rp_store_fault *fault, struct rp_store **out,
-                        struct rp_error *err);
+int rp_backend_fault_wrap(struct rp_backend *inner, const struct rp_backend_fault *fault, struct rp_backend **out,
+                          struct rp_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every backend shares: keys, identities, names of levels and outcomes. */
-#include "store/store.h"
+#include "store/backend.h"
 
 #include <string.h>
 
@@ -47,12 +47,12 @@ int rp_key_check(const char *key, size_t n, struct rp_error *err)
     return 0;
 }
 
-void rp_store_close(struct rp_store *store)
+void rp_backend_close(struct rp_backend *backend)
 {
-    if (store) store->ops->close(store);
+    if (backend) backend->ops->close(backend);
 }
 
-void rp_store_closep(struct rp_store **store)
+void rp_backend_closep(struct rp_backend **backend)
 {
-    rp_store_close(*store);
+    rp_backend_close(*backend);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place.h - a configured store as the rules see it. Opened by a surface, lent to the verbs. */
-#ifndef RP_CORE_PLACE_H
-#define RP_CORE_PLACE_H
+/* store.h - a configured store as the rules see it. Opened by a surface, lent to the verbs. */
+#ifndef RP_CORE_STORE_H
+#define RP_CORE_STORE_H
 
 #include "base/error.h"
 #include "config/config.h"
-#include "store/store.h"
+#include "store/backend.h"
 
 #include <stdint.h>
 
 struct rp_guard;
 struct rp_standing;
 
-struct rp_place {
+struct rp_store {
     int64_t id;                           /* in the catalog */
     const struct rp_store_config *config; /* name, mode, grace, ... */
-    struct rp_store *store;               /* NULL: it could not be opened, `closed` says why */
+    struct rp_backend *backend;           /* NULL: it could not be opened, `closed` says why */
     struct rp_error closed;
     enum rp_level level;          /* where there is no standing; ask rp_place_level */
     struct rp_standing *standing; /* what is known of its guarantee and its clock (standing.h); may be NULL */
