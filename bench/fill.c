@@ -75,7 +75,7 @@ static void make_due_object(struct filling *f, size_t i)
     snprintf(path, sizeof path, "%s/%s", f->fill->objects_dir, f->keys[i]);
     bench_write(path, bytes);
     f->items[i] = (struct rp_item){ .key = f->keys[i] };
-    if (f->store->backend->ops->stat(f->store->backend, &f->items[i], 1, &err) < 0) bench_fail("%s", err.text);
+    if (rp_backend_stat(f->store->backend, &f->items[i], 1, &err) < 0) bench_fail("%s", err.text);
 }
 
 /* The next mark is a due one when it is their turn: evenly among the others, or all of them at the end. */

@@ -290,7 +290,7 @@ static size_t list_by_store(struct rp_backend *backend)
 {
     struct rp_error err = { 0 };
     size_t seen = 0;
-    if (backend->ops->list(backend, "", "", count_entry, &seen, &err) < 0) bench_fail("list: %s", err.text);
+    if (rp_backend_list(backend, "", "", count_entry, &seen, &err) < 0) bench_fail("list: %s", err.text);
     return seen;
 }
 

@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "base/id.h"
+#include "core/guarantee.h"
 #include "core/quarantine.h"
-#include "core/standing.h"
 #include "core/state.h"
 #include "journal.h"
 #include "sim.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "core/guarantee.h"
 #include "core/owner.h"
-#include "core/standing.h"
 
 #define ENVIRONMENT "test"
 
@@ -179,22 +179,22 @@ int sim_node_open(struct sim_node *n, struct rp_error *err)
     int r = open_catalog(n, err);
     if (r == 0) r = bucket_handle(s->bucket, &hooks, once, &n->backend, err);
     if (r < 0) return r;
-    struct rp_standing *standing =
-        rp_standing_new(s->kind == BUCKET_EXACT ? RP_LEVEL_EXACT : RP_LEVEL_WINDOW, s->kind == BUCKET_EXACT);
-    if (standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store's standing");
+    struct rp_guarantee *guarantee =
+        rp_guarantee_new(s->kind == BUCKET_EXACT ? RP_LEVEL_EXACT : RP_LEVEL_WINDOW, s->kind == BUCKET_EXACT);
+    if (guarantee == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store's guarantee");
     n->store = (struct rp_store){ .id = s->store_id,
                                   .config = &n->config,
                                   .backend = n->backend,
-                                  .standing = standing,
+                                  .guarantee = guarantee,
                                   .environment = ENVIRONMENT,
                                   .guard = (struct rp_guard *)(void *)n };
     if (s->misled[n->index]) bucket_aim(n->backend, s->elsewhere);
-    return rp_standing_recall(n->catalog->db, &n->store, err);
+    return rp_guarantee_load(n->catalog->db, &n->store, err);
 }
 
 void sim_node_close(struct sim_node *n)
 {
-    rp_standing_free(n->store.standing);
+    rp_guarantee_free(n->store.guarantee);
     rp_backend_close(n->backend);
     rp_catalog_close(n->catalog);
     n->store = (struct rp_store){ 0 };

@@ -23,7 +23,7 @@
 #include "bucket.h"
 #include "catalog/catalog.h"
 #include "catalog/file.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/run.h"
 #include "core/store.h"
 #include "core/sweep.h"
@@ -232,7 +232,7 @@ void sim_weather(struct sim *s);
 void sim_heal_weather(struct sim *s);
 /* Whether the owner record that this node finds names our catalog, no later epoch than the catalog's, and a stamp that it drew. */
 bool sim_owns(const struct sim *s, const struct sim_node *n);
-/* Whether the catalog drew this record's stamp, or has seen a later record (src/core/lineage.h). */
+/* Whether the catalog drew this record's stamp, or has seen a later record (src/core/stamps.h). */
 bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record);
 int64_t sim_catalog_epoch(const struct sim *s);
 bool sim_is_known_ours(struct sim *s);

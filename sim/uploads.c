@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "core/file/transaction.h"
 #include "core/reprieve.h"
-#include "core/transaction.h"
 #include "sim.h"
 
 #define ACTOR "user"
@@ -145,7 +145,7 @@ int sim_give_put(struct sim_node *n)
     struct rp_meta meta = { 0 };
     struct rp_identity identity;
     struct rp_error err = { 0 };
-    return n->backend->ops->put(n->backend, f->key, &source, &meta, RP_PUT_NEW, &identity, &err);
+    return rp_backend_put(n->backend, f->key, &source, &meta, RP_PUT_NEW, &identity, &err);
 }
 
 /* ---- one file ---- */

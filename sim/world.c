@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "base/id.h"
-#include "core/standing.h"
+#include "core/guarantee.h"
 #include "heal.h"
 
 /* ---- what is said ---- */

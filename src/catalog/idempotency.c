@@ -24,7 +24,7 @@ int64_t rp_key_hash(int64_t tenant_id, const char *key)
 }
 
 struct finding {
-    struct rp_kept *keys;
+    struct rp_saved *keys;
     size_t n;
     struct rp_arena *arena;
 };
@@ -33,7 +33,7 @@ static int found_row(void *ctx, const struct rp_value *row, struct rp_error *err
 {
     struct finding *f = ctx;
     for (size_t i = 0; i < f->n; i++) {
-        struct rp_kept *k = &f->keys[i];
+        struct rp_saved *k = &f->keys[i];
         if (k->hash != row[1].i) continue;
         bool same = k->tenant_id == row[0].i && strcmp(k->key, row[2].p) == 0 && row[3].n == RP_DIGEST_BYTES &&
                     (memcmp(k->digest, row[3].p, RP_DIGEST_BYTES) == 0 || RP_MUTANT(KEY_BODY_IGNORED));
@@ -47,7 +47,7 @@ static int found_row(void *ctx, const struct rp_value *row, struct rp_error *err
     return 0;
 }
 
-int rp_keys_find(struct rp_db *db, struct rp_kept *keys, size_t n, struct rp_arena *arena, struct rp_error *err)
+int rp_keys_find(struct rp_db *db, struct rp_saved *keys, size_t n, struct rp_arena *arena, struct rp_error *err)
 {
     struct rp_value *rows = rp_arena_array(arena, n + 1, sizeof *rows);
     struct finding f = { .keys = keys, .n = n, .arena = arena };
@@ -61,7 +61,7 @@ int rp_keys_find(struct rp_db *db, struct rp_kept *keys, size_t n, struct rp_are
     return r < 0 ? rp_error_wrap(err, r, "look for kept answers") : 0;
 }
 
-int rp_keys_keep(struct rp_tx *tx, struct rp_kept *keys, size_t n, struct rp_error *err)
+int rp_keys_save(struct rp_tx *tx, struct rp_saved *keys, size_t n, struct rp_error *err)
 {
     int64_t changed = 0;
     struct rp_value *rows = rp_arena_array(tx->arena, KEEP_COLUMNS * n + 1, sizeof *rows);
@@ -86,7 +86,7 @@ int rp_keys_keep(struct rp_tx *tx, struct rp_kept *keys, size_t n, struct rp_err
     return 0;
 }
 
-int rp_key_go_on(struct rp_tx *tx, struct rp_kept *key, struct rp_error *err)
+int rp_key_go_on(struct rp_tx *tx, struct rp_saved *key, struct rp_error *err)
 {
     int64_t changed = 0, id = rp_tx_new_id(tx);
     struct rp_value args[] = { rp_int(key->id), rp_int(id), rp_int(key->status), rp_text(key->answer) };

@@ -13,7 +13,7 @@
 #define RP_IDEMPOTENCY_KEY_MAX 255
 #define RP_KEY_BEGUN           0 /* a status: the answer is none yet, but a note of what was done so far */
 
-struct rp_kept {
+struct rp_saved {
     int64_t tenant_id, hash; /* hash: rp_key_hash of both */
     const char *key;
     const uint8_t *digest; /* of the request */
@@ -27,11 +27,11 @@ struct rp_kept {
 
 int64_t rp_key_hash(int64_t tenant_id, const char *key);
 /* Fills the outputs of each. */
-int rp_keys_find(struct rp_db *db, struct rp_kept *keys, size_t n, struct rp_arena *arena, struct rp_error *err);
+int rp_keys_find(struct rp_db *db, struct rp_saved *keys, size_t n, struct rp_arena *arena, struct rp_error *err);
 /* Keeps status and answer of each. RP_ECONFLICT: one is kept already. */
-int rp_keys_keep(struct rp_tx *tx, struct rp_kept *keys, size_t n, struct rp_error *err);
+int rp_keys_save(struct rp_tx *tx, struct rp_saved *keys, size_t n, struct rp_error *err);
 /* Replaces status and answer of the row `id`, which gets another one. RP_ECONFLICT: it is gone. */
-int rp_key_go_on(struct rp_tx *tx, struct rp_kept *key, struct rp_error *err);
+int rp_key_go_on(struct rp_tx *tx, struct rp_saved *key, struct rp_error *err);
 /* Forgets those kept before this moment, at most `limit` (X10). */
 int rp_keys_forget(struct rp_tx *tx, int64_t before_ms, int64_t limit, int64_t *forgotten, struct rp_error *err);
 

@@ -36,7 +36,7 @@ static void clear_answers(struct round *round)
 
 /* What of the round has a key, and the command that each belongs to. */
 struct keyed {
-    struct rp_kept *kept;
+    struct rp_saved *kept;
     struct rp_command **owners;
     size_t n;
 };
@@ -51,12 +51,12 @@ static int collect_keys(struct rp_tx *tx, struct round *round, struct keyed *out
         if (c->key == NULL) continue;
         out->owners[out->n] = c;
         out->kept[out->n++] =
-            (struct rp_kept){ .tenant_id = c->tenant_id, .hash = c->key_hash, .key = c->key, .digest = c->digest };
+            (struct rp_saved){ .tenant_id = c->tenant_id, .hash = c->key_hash, .key = c->key, .digest = c->digest };
     }
     return 0;
 }
 
-static int settle(struct rp_command *c, const struct rp_kept *kept, struct rp_error *err)
+static int settle(struct rp_command *c, const struct rp_saved *kept, struct rp_error *err)
 {
     c->settled = true;
     if (kept->code < 0) {
@@ -111,12 +111,12 @@ static int keep_answers(struct rp_tx *tx, struct keyed *keyed, struct rp_error *
         int r = c->render(c, &c->status, &c->answer);
         if (r < 0) return rp_error_set(err, r, "write the answer of %s", c->verb->name);
         if (rp_error_retry(c->error.code)) continue;
-        struct rp_kept kept = keyed->kept[i];
+        struct rp_saved kept = keyed->kept[i];
         kept.status = c->status;
         kept.answer = rp_buf_text(&c->answer);
         keyed->kept[n++] = kept;
     }
-    return RP_MUTANT(KEY_NOT_KEPT) ? 0 : rp_keys_keep(tx, keyed->kept, n, err);
+    return RP_MUTANT(KEY_NOT_KEPT) ? 0 : rp_keys_save(tx, keyed->kept, n, err);
 }
 
 static int round_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)

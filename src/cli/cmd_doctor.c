@@ -7,10 +7,10 @@
 #include "catalog/dead.h"
 #include "catalog/run.h"
 #include "cli/cli.h"
+#include "core/guarantee.h"
 #include "core/guard.h"
 #include "core/hold.h"
 #include "core/owner.h"
-#include "core/standing.h"
 #include "core/sweep.h"
 #include "store/s3/s3.h"
 
@@ -175,13 +175,13 @@ static bool check_probe(struct doctor *d, struct rp_store *store, const char *ch
     struct rp_error why = { 0 };
     struct rp_probed probed = { 0 };
     bool observes = config->mode == RP_MODE_OBSERVE, bucket = rp_config_is_s3(config);
-    if (rp_standing_probe(d->cli->session.catalog, store, &why) < 0) {
+    if (rp_guarantee_probe(d->cli->session.catalog, store, &why) < 0) {
         judge_error(d, FAIL, check, &why,
                     bucket ? "see that the endpoint answers and its keys may read, list and, in this mode, write"
                            : "give this user the right to read and write there");
         return false;
     }
-    (void)rp_standing_probed(store, &probed);
+    (void)rp_guarantee_probed(store, &probed);
     enum rp_level level = rp_store_level(store);
     if (d->cli->json) d->more = findings_json(store, &probed);
     judge(d, rp_store_is_weak(store) ? WARN : OK, check,
@@ -200,7 +200,7 @@ static bool check_probe(struct doctor *d, struct rp_store *store, const char *ch
 static void check_keys(struct doctor *d, const struct rp_store *store, const char *check)
 {
     char when[RP_WHEN_TEXT];
-    int64_t at_ms = rp_standing_changed_at_ms(store);
+    int64_t at_ms = rp_guarantee_changed_at_ms(store);
     if (store->config->keys != RP_KEYS_WRITE_ONCE || at_ms == 0) return;
     judge(d, WARN, check, "take keys: write_once out of the configuration",
           "keys: write_once is declared, but an object was seen changed under its key, %s",
@@ -222,8 +222,8 @@ static void check_store_clock(struct doctor *d, struct rp_store *store, const ch
 {
     struct rp_error why = { 0 };
     char apart[RP_TIME_TEXT];
-    int r = rp_standing_ask_clock(store, d->cli->session.catalog->clock, &why);
-    int64_t ahead_ms = rp_standing_clock_ahead_ms(store);
+    int r = rp_guarantee_ask_clock(store, d->cli->session.catalog->clock, &why);
+    int64_t ahead_ms = rp_guarantee_clock_ahead_ms(store);
     if (r < 0) {
         judge_error(d, FAIL, check, &why, "");
         return;

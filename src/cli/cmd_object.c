@@ -99,8 +99,7 @@ int rp_cmd_put(struct rp_cli *cli, struct rp_error *err)
     r = open_source(cli->args.words[1], &from, err);
     if (r < 0) return r;
     struct rp_source source = { .read = read_file, .ctx = &from };
-    r = subject.store->backend->ops->put(subject.store->backend, subject.key, &source, &meta, RP_PUT_REPLACE, &identity,
-                                         err);
+    r = rp_backend_put(subject.store->backend, subject.key, &source, &meta, RP_PUT_REPLACE, &identity, err);
     if (from.fd != STDIN_FILENO) close(from.fd);
     if (r < 0) return rp_error_wrap(err, r, "put %s:%s", config->name, subject.key);
     rp_emit(cli, identity_json(config->name, subject.key, &identity));
@@ -148,8 +147,7 @@ static int get_bytes(struct rp_cli *cli, const struct rp_subject *subject, struc
     struct rp_meta meta;
     if (to.name != NULL && strcmp(to.name, "-") == 0) to.name = NULL;
     if (to.name == NULL) to.fd = STDOUT_FILENO;
-    int r =
-        subject->store->backend->ops->get(subject->store->backend, subject->key, &sink, arena, &meta, &identity, err);
+    int r = rp_backend_get(subject->store->backend, subject->key, &sink, arena, &meta, &identity, err);
     if (r == 0) r = open_target(&to, err);
     if (to.name == NULL) return r;
     if (to.fd >= 0 && close(to.fd) < 0 && r == 0) r = rp_error_errno(err, errno, "write %s", to.name);
@@ -178,8 +176,7 @@ static int get_info(struct rp_cli *cli, const struct rp_subject *subject, struct
     struct rp_meta meta;
     const char *store_name = subject->store->config->name;
     char text[RP_SHOWN_MAX], size[RP_SIZE_TEXT], when[RP_WHEN_TEXT];
-    int r =
-        subject->store->backend->ops->get(subject->store->backend, subject->key, NULL, arena, &meta, &identity, err);
+    int r = rp_backend_get(subject->store->backend, subject->key, NULL, arena, &meta, &identity, err);
     if (r < 0) return r;
     json_t *o = identity_json(store_name, subject->key, &identity);
     rp_json_set(o, "headers", pairs_json(meta.headers, meta.n_headers));
@@ -262,7 +259,7 @@ int rp_cmd_ls(struct rp_cli *cli, struct rp_error *err)
                          .table = rp_args_has(&cli->args, "long") ? &table : NULL,
                          .left = limit > 0 ? limit : -1,
                          .now_ms = rp_session_now_ms(&cli->session) };
-    r = at.store->backend->ops->list(at.store->backend, at.key, "", list_entry, &l, err);
+    r = rp_backend_list(at.store->backend, at.key, "", list_entry, &l, err);
     rp_table_end(&table);
     if (r < 0) return rp_error_wrap(err, r, "list store '%s'", l.store);
     if (l.cut && !cli->quiet) rp_warn("there are more: only %" PRId64 " are shown (--limit)", limit);

@@ -7,7 +7,7 @@
 #include "catalog/run.h"
 #include "cli/answers.h"
 #include "cli/progress.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/state.h"
 #include "core/undo.h"
 #include "lib/answer.h"

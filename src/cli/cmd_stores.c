@@ -5,7 +5,7 @@
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "core/standing.h"
+#include "core/guarantee.h"
 #include "lib/store_facts.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static int look(struct rp_cli *cli, const struct rp_store_config *config, const 
     struct rp_error why = { 0 };
     /* a bucket that nobody has probed yet is looked at; a canary is the doctor's and the sweep's */
     if (rp_session_store(s, config->name, &store, &why) == 0 &&
-        rp_standing_sure(s->catalog, store, RP_STANDING_LOOK, &why) < 0)
+        rp_guarantee_ensure(s->catalog, store, RP_GUARANTEE_LOOK, &why) < 0)
         store = NULL;
     return rp_store_facts(s->catalog, config, store, &why, tallies, rp_session_now_ms(s), out, err);
 }

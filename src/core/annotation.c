@@ -2,7 +2,7 @@
 #include "core/annotation.h"
 
 #include "base/error.h"
-#include "core/standing.h"
+#include "core/guarantee.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@ static int change(struct rp_catalog *catalog, struct rp_store *store, const char
     if (store->config->mode == RP_MODE_OBSERVE)
         return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it",
                             store->config->name);
-    int r = rp_standing_sure(catalog, store, RP_STANDING_SWEEP, err);
-    return r < 0 ? r : store->backend->ops->annotate(store->backend, key, identity, fields, FIELDS, err);
+    int r = rp_guarantee_ensure(catalog, store, RP_GUARANTEE_SWEEP, err);
+    return r < 0 ? r : rp_backend_annotate(store->backend, key, identity, fields, FIELDS, err);
 }
 
 int rp_annotation_write(struct rp_catalog *catalog, struct rp_store *store, const char *key,

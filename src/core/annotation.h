@@ -5,7 +5,7 @@
  * N2  Only our own fields are written and removed, whatever else changed meanwhile.
  * N3  A store may make another upload of the object by annotating it: its new identity becomes the mark's. After a crash between the two
  *     the sweep takes the object for a newer upload and leaves it: nothing is lost, and `import` finds it.
- * N4  How a store annotates depends on what it was seen to do: one that this process has not probed is probed first (standing.h). */
+ * N4  How a store annotates depends on what it was seen to do: one that this process has not probed is probed first (guarantee.h). */
 #ifndef RP_CORE_ANNOTATION_H
 #define RP_CORE_ANNOTATION_H
 

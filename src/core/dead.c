@@ -2,7 +2,7 @@
 #include "core/dead.h"
 
 #include "base/error.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/quarantine.h"
 #include "core/state.h"
 

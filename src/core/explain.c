@@ -153,7 +153,7 @@ static int stand(struct rp_catalog *catalog, struct rp_store *store, const char 
 {
     struct rp_item item = { .key = key };
     struct hold_search search = { .store = store, .key = key, .tenant_id = tenant_id };
-    int r = store->backend->ops->stat(store->backend, &item, 1, err);
+    int r = rp_backend_stat(store->backend, &item, 1, err);
     if (r < 0) return r;
     end->object = item.outcome;
     end->identity = item.identity;

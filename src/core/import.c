@@ -123,7 +123,7 @@ static int list_page(struct rp_import *import, struct rp_error *err)
     struct rp_backend *backend = import->store->backend;
     rp_arena_reset(&w->arena);
     w->n_page = w->n_taken = 0;
-    int r = backend->ops->list(backend, import->prefix, w->after, take_key, w, err);
+    int r = rp_backend_list(backend, import->prefix, w->after, take_key, w, err);
     if (r < 0) return rp_error_wrap(err, r, "list store '%s'", import->store->config->name);
     w->listed = w->n_page < PAGE;
     if (w->n_page > 0) snprintf(w->after, sizeof w->after, "%s", w->page[w->n_page - 1].key);
@@ -152,7 +152,7 @@ static int read_one(const struct rp_store *store, struct rp_arena *scratch, stru
     struct rp_meta meta = { 0 };
     struct rp_error why = { 0 };
     rp_arena_reset(scratch);
-    int r = store->backend->ops->get(store->backend, item->key, NULL, scratch, &meta, &item->identity, &why);
+    int r = rp_backend_get(store->backend, item->key, NULL, scratch, &meta, &item->identity, &why);
     item->gone = r == RP_ENOTFOUND;
     if (r == 0) rp_import_read(&meta, store->config->grace_ms, &item->note);
     if (r == 0 || item->gone) return 0;

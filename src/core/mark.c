@@ -12,8 +12,8 @@
 #include "catalog/audit.h"
 #include "catalog/file.h"
 #include "core/annotation.h"
+#include "core/guarantee.h"
 #include "core/guard.h"
-#include "core/standing.h"
 #include "core/state.h"
 
 #include <inttypes.h>
@@ -216,7 +216,7 @@ static int load_objects(struct batch *b, struct rp_error *err)
 {
     for (size_t i = 0; i < b->n; i++)
         b->items[i].key = b->keys[i];
-    int r = b->n > 0 ? b->store->backend->ops->stat(b->store->backend, b->items, b->n, err) : 0;
+    int r = b->n > 0 ? rp_backend_stat(b->store->backend, b->items, b->n, err) : 0;
     if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", b->store->config->name);
     for (size_t i = 0; i < b->n; i++) {
         b->facts[i] =
@@ -411,7 +411,7 @@ static int note_changed(struct rp_tx *tx, struct batch *b, struct rp_error *err)
             same_upload(facts->active, &facts->identity))
             continue;
         b->changed_at_ms = tx->late_ms;
-        return rp_standing_note_changed(tx, b->store, b->keys[i], b->actor, err);
+        return rp_guarantee_note_changed(tx, b->store, b->keys[i], b->actor, err);
     }
     return 0;
 }
@@ -479,14 +479,14 @@ static int annotate(struct rp_catalog *catalog, struct batch *b, struct rp_error
 static int run_batch(struct rp_catalog *catalog, struct batch *b, size_t n, struct rp_error *err)
 {
     RP_ASSERT(n > 0 && n <= RP_MARK_BATCH_MAX);
-    int r = rp_standing_sure(catalog, b->store, b->foresee ? RP_STANDING_LOOK : RP_STANDING_MARK, err);
+    int r = rp_guarantee_ensure(catalog, b->store, b->foresee ? RP_GUARANTEE_LOOK : RP_GUARANTEE_MARK, err);
     if (r == 0) r = batch_init(b, n, err);
     if (r == 0) r = load_objects(b, err);
     if (r == 0) r = load_references(b, err);
     if (r == 0 && b->n > 0)
         r = b->foresee ? rp_catalog_transact(catalog, transact, b, err) : rp_catalog_change(catalog, transact, b, err);
     if (!b->foresee) RP_CRASHPOINT("mark.committed");
-    if (r == 0 && b->changed_at_ms != 0) rp_standing_revoke(b->store, b->changed_at_ms);
+    if (r == 0 && b->changed_at_ms != 0) rp_guarantee_revoke(b->store, b->changed_at_ms);
     if (r == 0 && !b->foresee) r = annotate(catalog, b, err);
     if (r == 0) answer_duplicates(b); /* once more: of annotations nothing was known before */
     rp_arena_done(&b->arena);

@@ -12,8 +12,8 @@
 #include "catalog/audit.h"
 #include "catalog/mark.h"
 #include "core/annotation.h"
-#include "core/lineage.h"
 #include "core/quarantine.h"
+#include "core/stamps.h"
 #include "core/state.h"
 
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static void read_record(const struct rp_buf *text, struct rp_owner *out)
 static int identify(struct rp_store *store, struct rp_owner *out, struct rp_error *err)
 {
     struct rp_item item = { .key = RP_STORE_OWNER };
-    int r = store->backend->ops->stat(store->backend, &item, 1, err);
+    int r = rp_backend_stat(store->backend, &item, 1, err);
     if (r < 0) return rp_error_wrap(err, r, "owner record of store '%s'", store->config->name);
     if (item.outcome != RP_OUT_FOUND || item.identity.size_bytes < RECORD_MAX)
         return rp_error_set(err, RP_EBUSY, "the owner record of store '%s' is changing", store->config->name);
@@ -86,7 +86,7 @@ static int judge_record(struct rp_catalog *catalog, const struct rp_store *store
     if (RP_MUTANT(FOREIGN_OWNER_IGNORED)) snprintf(owner->catalog, sizeof owner->catalog, "%s", catalog->id);
     if (RP_MUTANT(ROLLBACK_IGNORED)) owner->epoch = 0, owner->stamp[0] = '\0';
     if (RP_MUTANT(OWNER_STAMP_IGNORED)) owner->stamp[0] = '\0';
-    int r = rp_lineage_knows(catalog->db, store->id, owner->stamp, owner->epoch, &known, err);
+    int r = rp_stamps_know(catalog->db, store->id, owner->stamp, owner->epoch, &known, err);
     if (r < 0) return r;
     if (strcmp(owner->catalog, catalog->id) != 0)
         owner->ownership = RP_OWNER_FOREIGN;
@@ -110,9 +110,7 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_
     int r = rp_store_find(catalog->db, store->config->name, &row, err);
     /* the store before the catalog: an epoch that another node raises between the two looks leaves the record behind, and its stamp is known before it
      * is seen */
-    int looked =
-        r < 0 ? r
-              : store->backend->ops->get(store->backend, RP_STORE_OWNER, &sink, &arena, &meta, &owner.identity, err);
+    int looked = r < 0 ? r : rp_backend_get(store->backend, RP_STORE_OWNER, &sink, &arena, &meta, &owner.identity, err);
     owner.there = looked == 0;
     if (r == 0 && looked < 0 && text.failed == RP_ETOOBIG) r = identify(store, &owner, err);
     if (r == 0) r = rp_meta_get(catalog->db, "epoch", &owner.catalog_epoch, NULL, 0, err);
@@ -174,8 +172,8 @@ static int write_record(struct rp_catalog *catalog, struct rp_store *store, cons
     if (r < 0) return rp_error_set(err, r, "the owner record does not fit");
     struct reading from = { .text = rp_buf_text(&text), .left = text.len };
     struct rp_source source = { .read = give_bytes, .ctx = &from };
-    r = store->backend->ops->put(store->backend, RP_STORE_OWNER, &source, &meta,
-                                 before->there ? RP_PUT_OVER : RP_PUT_NEW, &identity, err);
+    r = rp_backend_put(store->backend, RP_STORE_OWNER, &source, &meta, before->there ? RP_PUT_OVER : RP_PUT_NEW,
+                       &identity, err);
     return r < 0 ? rp_error_wrap(err, r, "write the owner record of store '%s'", store->config->name) : 0;
 }
 
@@ -192,8 +190,8 @@ static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_erro
     if (RP_MUTANT(EPOCH_NOT_RAISED)) return rp_meta_get(tx->db, "epoch", &raising->epoch, NULL, 0, err);
     int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
     if (r < 0) return r;
-    return rp_lineage_draw(tx, raising->store->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
-                           raising->stamp, err);
+    return rp_stamps_draw(tx, raising->store->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
+                          raising->stamp, err);
 }
 
 static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
@@ -392,7 +390,7 @@ static int compare_page(struct rp_store *store, struct rp_marks *page, struct rp
     if (items == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < page->n; i++)
         items[i].key = page->at[i].key;
-    int r = store->backend->ops->stat(store->backend, items, page->n, err);
+    int r = rp_backend_stat(store->backend, items, page->n, err);
     if (r < 0) return r;
     for (size_t i = 0; i < page->n; i++) {
         if (!is_waiting(&page->at[i])) continue;

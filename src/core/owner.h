@@ -2,7 +2,7 @@
 /* owner.h - whose store is it? The object .reprieve/owner names the catalog, its epoch and that epoch's stamp.
  *
  * O1  A store is purged only by the catalog that its record names, and only if that catalog's epoch is not behind the
- *     record's, and it is the catalog itself that drew the record's stamp (lineage.h). Otherwise the catalog is a clone or was restored from a
+ *     record's, and it is the catalog itself that drew the record's stamp (stamps.h). Otherwise the catalog is a clone or was restored from a
  *     backup: RP_ENOTOWNER until `reprieve recover`.
  * O2  The epoch is raised in the catalog first, then in the store: a crash between leaves the catalog ahead, which is fine.
  * O3  A record that was there and is gone is not ours any more: an empty mount point must not look like an empty store.

@@ -62,7 +62,7 @@ static int digest_object(struct rp_backend *backend, const char *key, uint8_t ou
     struct rp_error why = { 0 };
     if (digest == NULL) return RP_ENOMEM;
     rp_digest_begin(digest);
-    int r = backend->ops->get(backend, key, &sink, &arena, &meta, &identity, &why);
+    int r = rp_backend_get(backend, key, &sink, &arena, &meta, &identity, &why);
     if (r == 0) rp_digest_end(digest, out);
     return r;
 }
@@ -70,12 +70,12 @@ static int digest_object(struct rp_backend *backend, const char *key, uint8_t ou
 bool rp_quarantine_stands(struct rp_backend *backend, const struct rp_mark *aside, const char *key,
                           struct rp_identity *as)
 {
-    uint8_t copy[RP_DIGEST_BYTES], standing[RP_DIGEST_BYTES];
+    uint8_t copy[RP_DIGEST_BYTES], there[RP_DIGEST_BYTES];
     struct rp_item item = { .key = key };
     struct rp_error why = { 0 };
-    if (backend->ops->stat(backend, &item, 1, &why) < 0 || item.outcome != RP_OUT_FOUND) return false;
+    if (rp_backend_stat(backend, &item, 1, &why) < 0 || item.outcome != RP_OUT_FOUND) return false;
     if (item.identity.size_bytes != aside->size_bytes) return false;
     *as = item.identity;
-    return digest_object(backend, aside->key, copy) == 0 && digest_object(backend, key, standing) == 0 &&
-           memcmp(copy, standing, RP_DIGEST_BYTES) == 0;
+    return digest_object(backend, aside->key, copy) == 0 && digest_object(backend, key, there) == 0 &&
+           memcmp(copy, there, RP_DIGEST_BYTES) == 0;
 }

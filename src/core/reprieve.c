@@ -10,7 +10,7 @@
 #include "catalog/audit.h"
 #include "catalog/dead.h"
 #include "core/annotation.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/quarantine.h"
 #include "core/state.h"
 
@@ -125,7 +125,7 @@ static int copy_back(struct rp_catalog *catalog, struct batch *b, size_t i, stru
     struct rp_identity aside = rp_mark_identity(&one->aside);
     const struct rp_mark *mark = &b->marks[i];
     struct rp_backend *backend = b->store->backend;
-    int r = backend->ops->copy(backend, one->aside.key, &aside, mark->key, &one->copy, err);
+    int r = rp_backend_copy(backend, one->aside.key, &aside, mark->key, &one->copy, err);
     one->copied = r == 0;
     bool ours = r == RP_EEXISTS && rp_quarantine_stands(backend, &one->aside, mark->key, &one->copy);
     if (ours || (RP_MUTANT(RETURN_ONTO_NEWER) && r == RP_EEXISTS)) {
@@ -328,7 +328,7 @@ static void undo_copies(struct batch *b)
         struct rp_item item = { .key = b->marks[i].key, .identity = one->copy };
         struct rp_error ignored = { 0 };
         if (one->copied && b->answers[i].what == RP_REPRIEVE_REFUSED)
-            (void)b->store->backend->ops->remove(b->store->backend, &item, 1, &ignored);
+            (void)rp_backend_remove(b->store->backend, &item, 1, &ignored);
     }
 }
 

@@ -10,18 +10,18 @@
 #include <stdint.h>
 
 struct rp_guard;
-struct rp_standing;
+struct rp_guarantee;
 
 struct rp_store {
     int64_t id;                           /* in the catalog */
     const struct rp_store_config *config; /* name, mode, grace, ... */
     struct rp_backend *backend;           /* NULL: it could not be opened, `closed` says why */
     struct rp_error closed;
-    enum rp_level level;          /* where there is no standing; ask rp_place_level */
-    struct rp_standing *standing; /* what is known of its guarantee and its clock (standing.h); may be NULL */
-    bool borrowed;                /* store and standing are another session's */
-    const char *environment;      /* as configured; NULL: any */
-    struct rp_guard *guard;       /* NULL: no referenced_by */
+    enum rp_level level;            /* where there is no guarantee; ask rp_store_level */
+    struct rp_guarantee *guarantee; /* what is known of its guarantee and its clock (guarantee.h); may be NULL */
+    bool borrowed;                  /* store and guarantee are another session's */
+    const char *environment;        /* as configured; NULL: any */
+    struct rp_guard *guard;         /* NULL: no referenced_by */
 };
 
 #define RP_GRACE_LEAST_MS (1 * RP_DAY_MS)

@@ -8,10 +8,10 @@
 #include "base/json.h"
 #include "base/mutant.h"
 #include "base/time.h"
-#include "core/file.h"
+#include "core/file/file.h"
+#include "core/guarantee.h"
 #include "core/guard.h"
 #include "core/quarantine.h"
-#include "core/standing.h"
 #include "core/state.h"
 
 #include <inttypes.h>
@@ -107,7 +107,7 @@ static void erase_too_soon(const struct rp_sweep_batch *batch)
         const struct rp_mark *m = &batch->marks.at[i];
         struct rp_item item = { .key = m->key, .identity = rp_mark_identity(m) };
         struct rp_error ignored = { 0 };
-        if (m->state == RP_PURGING) (void)backend->ops->remove(backend, &item, 1, &ignored);
+        if (m->state == RP_PURGING) (void)rp_backend_remove(backend, &item, 1, &ignored);
     }
 }
 
@@ -117,7 +117,7 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_store *store = c->batch->store;
     int r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, store->config->name, err);
     /* another process may have seen since that keys are not what they were promised to be */
-    if (r == 0 && store->config->keys == RP_KEYS_WRITE_ONCE) r = rp_standing_recall(tx->db, store, err);
+    if (r == 0 && store->config->keys == RP_KEYS_WRITE_ONCE) r = rp_guarantee_load(tx->db, store, err);
     if (r < 0) return r;
     c->claim.named = rp_store_is_weak(store);
     c->claim.now_ms = tx->early_ms < c->store_ms ? tx->early_ms : c->store_ms;
@@ -169,8 +169,8 @@ static int prepare_batch(struct rp_sweep_batch *batch, struct rp_store *store, i
 static int store_clock(struct rp_store *store, int64_t *out, struct rp_error *err)
 {
     *out = INT64_MAX;
-    if (store->backend->ops->now_ms == NULL) return 0;
-    return store->backend->ops->now_ms(store->backend, out, err);
+    if (!rp_backend_has_clock(store->backend)) return 0;
+    return rp_backend_now_ms(store->backend, out, err);
 }
 
 int rp_sweep_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_sweep_rules *rules,
@@ -317,7 +317,7 @@ void rp_sweep_learn(struct rp_sweep_batch *batch)
     for (size_t i = 0; i < batch->marks.n; i++)
         if (is_unseen(&batch->items[i])) batch->deletes[n++] = (struct rp_item){ .key = batch->marks.at[i].key };
     if (n == 0) return;
-    batch->store_code = backend->ops->stat(backend, batch->deletes, n, &batch->store_error);
+    batch->store_code = rp_backend_stat(backend, batch->deletes, n, &batch->store_error);
     if (batch->store_code < 0) return;
     n = 0;
     for (size_t i = 0; i < batch->marks.n; i++)
@@ -335,7 +335,7 @@ static void look_aside(struct rp_backend *backend, struct rp_sweep_item *item, c
 {
     struct rp_item there = { .key = key };
     struct rp_error why = { 0 };
-    int r = backend->ops->stat(backend, &there, 1, &why);
+    int r = rp_backend_stat(backend, &there, 1, &why);
     if (r < 0 || (there.outcome != RP_OUT_FOUND && there.outcome != RP_OUT_GONE)) {
         item->outcome = RP_OUT_RETRY;
         snprintf(item->note, sizeof item->note, "%.200s", r < 0 ? why.text : there.note);
@@ -355,7 +355,7 @@ static void set_one_aside(struct rp_sweep_batch *batch, struct rp_sweep_item *it
     struct rp_backend *backend = batch->store->backend;
     struct rp_error why = { 0 };
     rp_quarantine_key(item->mark->id, key);
-    int r = backend->ops->copy(backend, item->mark->key, &item->identity, key, &item->aside_identity, &why);
+    int r = rp_backend_copy(backend, item->mark->key, &item->identity, key, &item->aside_identity, &why);
     if (RP_MUTANT(COPY_NOT_VERIFIED)) r = 0;
     if (r == 0) item->aside = true;
     if (r == RP_EEXISTS || r == RP_ENOTFOUND || r == RP_ECHANGED) {
@@ -394,7 +394,7 @@ static void confirm_store(struct rp_sweep_batch *batch)
 {
     struct rp_backend *backend = batch->store->backend;
     struct rp_item owner = { .key = RP_STORE_OWNER };
-    batch->store_code = backend->ops->stat(backend, &owner, 1, &batch->store_error);
+    batch->store_code = rp_backend_stat(backend, &owner, 1, &batch->store_error);
     if (batch->store_code == 0 && owner.outcome != RP_OUT_FOUND)
         batch->store_code = rp_error_set(&batch->store_error, RP_EUNAVAILABLE,
                                          "store '%s': objects and the owner record are gone; is it mounted?",
@@ -414,7 +414,7 @@ static void erase_all(struct rp_sweep_batch *batch, const size_t *from)
 {
     struct rp_backend *backend = batch->store->backend;
     RP_CRASHPOINT("sweep.before-erase");
-    batch->store_code = backend->ops->remove(backend, batch->deletes, batch->n_deletes, &batch->store_error);
+    batch->store_code = rp_backend_remove(backend, batch->deletes, batch->n_deletes, &batch->store_error);
     RP_CRASHPOINT("sweep.erased");
     for (size_t i = 0; i < batch->n_deletes; i++) {
         struct rp_sweep_item *item = &batch->items[from[i]];

@@ -70,7 +70,7 @@ void rp_sweep_set_damaged(struct rp_sweep_item *item, const struct rp_error *why
 
 /* Claims up to rules->batch (and `limit`) due marks of one store that came due at `*from_ms` or later; afterwards *from_ms is
  * where the next claim of this run may begin. batch->marks.n is 0 when nothing is due, and when the store's clock could not be asked:
- * batch->store_code is negative then. In a store that is too weak only what standing.h, L4 names is claimed; the rest waits. */
+ * batch->store_code is negative then. In a store that is too weak only what guarantee.h, L4 names is claimed; the rest waits. */
 int rp_sweep_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_sweep_rules *rules,
                    const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_sweep_batch *batch,
                    struct rp_error *err);

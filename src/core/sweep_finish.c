@@ -4,9 +4,9 @@
 #include "base/crashpoint.h"
 #include "base/mutant.h"
 #include "base/time.h"
-#include "core/file.h"
+#include "core/file/file.h"
+#include "core/guarantee.h"
 #include "core/quarantine.h"
-#include "core/standing.h"
 #include "core/state.h"
 #include "core/sweep.h"
 
@@ -207,7 +207,7 @@ static int note_changed(struct rp_tx *tx, struct finishing *f, struct rp_error *
         const struct rp_mark *mark = b->items[i].mark;
         if (b->items[i].skipped || b->items[i].outcome != RP_OUT_CHANGED || rp_mark_is_named(mark)) continue;
         f->changed_at_ms = tx->late_ms;
-        return rp_standing_note_changed(tx, b->store, mark->key, f->run->worker->name, err);
+        return rp_guarantee_note_changed(tx, b->store, mark->key, f->run->worker->name, err);
     }
     return 0;
 }
@@ -234,7 +234,7 @@ static int finish_part(struct rp_catalog *catalog, struct finishing *f, struct r
     f->random_before = f->rules->random;
     int r = rp_catalog_transact(catalog, finish_tx, f, err);
     if (r < 0) f->run->figures = f->before;
-    if (r == 0 && f->changed_at_ms != 0) rp_standing_revoke(f->batch->store, f->changed_at_ms);
+    if (r == 0 && f->changed_at_ms != 0) rp_guarantee_revoke(f->batch->store, f->changed_at_ms);
     return r;
 }
 

@@ -4,8 +4,8 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/time.h"
+#include "core/guarantee.h"
 #include "core/owner.h"
-#include "core/standing.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -25,7 +25,7 @@ int rp_sweeper_may_purge(struct rp_sweeper *s, struct rp_store *store, bool dry_
         rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing of it is purged", config->name);
         return rp_error_hint(err, "set stores.%s.mode to quarantine or purge when you are ready", config->name);
     }
-    r = rp_standing_sure(s->catalog, store, dry_run ? RP_STANDING_LOOK : RP_STANDING_SWEEP, err);
+    r = rp_guarantee_ensure(s->catalog, store, dry_run ? RP_GUARANTEE_LOOK : RP_GUARANTEE_SWEEP, err);
     if (r < 0) return r;
     if (dry_run) return rp_owner_check(s->catalog, store, err);
     return rp_owner_assert(s->catalog, store, s->environment, s->lazily, err);
@@ -369,7 +369,8 @@ int rp_sweeper_plan(struct rp_sweeper *s, rp_sweep_plan_fn *fn, void *ctx, struc
     int r = 0;
     for (size_t i = 0; i < s->n_stores && r == 0; i++) {
         struct rp_error ignored = { 0 }; /* who asks whether it may be purged is told */
-        if (s->stores[i]->backend != NULL) (void)rp_standing_sure(s->catalog, s->stores[i], RP_STANDING_LOOK, &ignored);
+        if (s->stores[i]->backend != NULL)
+            (void)rp_guarantee_ensure(s->catalog, s->stores[i], RP_GUARANTEE_LOOK, &ignored);
         r = plan_store(s, s->stores[i], &left, &page, fn, ctx, err);
     }
     return r < 0 ? rp_error_wrap(err, r, "plan a sweep") : 0;

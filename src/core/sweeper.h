@@ -56,7 +56,7 @@ int rp_sweeper_close(struct rp_sweeper *sweeper, struct rp_run *run, const char 
  * is only asked for a dry run. */
 int rp_sweeper_may_purge(struct rp_sweeper *sweeper, struct rp_store *store, bool dry_run, struct rp_error *err);
 
-/* How many due marks of plain objects wait because the store is too weak for them (standing.h); then `why` says so. Those of files are purged
+/* How many due marks of plain objects wait because the store is too weak for them (guarantee.h); then `why` says so. Those of files are purged
  * all the same. */
 int64_t rp_sweeper_weak(struct rp_sweeper *sweeper, struct rp_store *store, struct rp_error *why);
 

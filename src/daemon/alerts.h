@@ -8,8 +8,8 @@
 #ifndef RP_DAEMON_ALERTS_H
 #define RP_DAEMON_ALERTS_H
 
-#include "http/metrics.h"
 #include "lib/session.h"
+#include "metrics/metrics.h"
 
 struct rp_writers;
 struct rp_watch;

@@ -8,7 +8,7 @@
 #include "catalog/mark.h"
 #include "catalog/node.h"
 #include "catalog/run.h"
-#include "core/standing.h"
+#include "core/guarantee.h"
 #include "daemon/schedule.h"
 
 #include <stdio.h>
@@ -151,7 +151,7 @@ static void read_clocks(struct reading *r, const struct rp_store *stores)
     int64_t db_ahead_ms = r->db_ms - r->host_ms;
     snprintf(r->out->clock, sizeof r->out->clock, "database");
     for (size_t i = 0; stores != NULL && i < r->config->n_stores; i++) {
-        int64_t ahead_ms = rp_standing_clock_ahead_ms(&stores[i]);
+        int64_t ahead_ms = rp_guarantee_clock_ahead_ms(&stores[i]);
         if (ahead_ms == RP_CLOCK_UNKNOWN) continue;
         int64_t least = ahead_ms < 0 ? ahead_ms : 0, most = ahead_ms > 0 ? ahead_ms : 0;
         if (db_ahead_ms < least) least = db_ahead_ms;

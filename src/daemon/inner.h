@@ -8,8 +8,8 @@
 #include "daemon/store_watch.h"
 #include "daemon/sweep_loop.h"
 #include "daemon/sweep_run.h"
-#include "http/live.h"
-#include "http/server.h"
+#include "http/live/live.h"
+#include "http/server/server.h"
 #include "lib/session.h"
 
 #include <pthread.h>

@@ -9,13 +9,13 @@
 
 static bool can_wait(const struct rp_store *store)
 {
-    return store->backend != NULL && store->backend->ops->interrupt != NULL;
+    return store->backend != NULL && rp_backend_has_interrupt(store->backend);
 }
 
 static void interrupt_all(const struct rp_interrupt *interrupt)
 {
     for (size_t i = 0; i < interrupt->n; i++)
-        if (can_wait(&interrupt->stores[i])) interrupt->stores[i].backend->ops->interrupt(interrupt->stores[i].backend);
+        if (can_wait(&interrupt->stores[i])) rp_backend_interrupt(interrupt->stores[i].backend);
 }
 
 static void *wait_and_interrupt(void *ctx)

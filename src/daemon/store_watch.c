@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "core/standing.h"
+#include "core/guarantee.h"
 #include "daemon/pulse.h"
 
 #include <stdlib.h>
@@ -70,11 +70,11 @@ static void look_at(struct rp_store_watch *w, size_t i)
     struct rp_error why = { 0 };
     int r = rp_session_store(&w->pulse.session, config->name, &store, &why);
     if (r == 0) store->config = config;
-    if (r == 0) r = rp_standing_ask_clock(store, w->pulse.session.catalog->clock, &why);
-    bool opened_up = r == 0 && config->mode != RP_MODE_OBSERVE && !rp_standing_is_known(store) && spot->failures == 0;
+    if (r == 0) r = rp_guarantee_ask_clock(store, w->pulse.session.catalog->clock, &why);
+    bool opened_up = r == 0 && config->mode != RP_MODE_OBSERVE && !rp_guarantee_is_known(store) && spot->failures == 0;
     bool due = opened_up || rp_time_boot_ms() >= spot->next_ms;
     if (r == 0 && due) {
-        r = rp_standing_probe(w->pulse.session.catalog, store, &why);
+        r = rp_guarantee_probe(w->pulse.session.catalog, store, &why);
         if (r == 0) probed(w, spot, store);
     }
     if (r < 0) failed(w, spot, config->name, &why);

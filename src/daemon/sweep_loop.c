@@ -8,7 +8,7 @@
 #include "catalog/alert.h"
 #include "catalog/node.h"
 #include "catalog/writer.h"
-#include "core/standing.h"
+#include "core/guarantee.h"
 #include "daemon/schedule.h"
 #include "daemon/sweep_run.h"
 
@@ -309,7 +309,7 @@ static int next_of(struct rp_sweep_loop *l, struct spot *spot, int64_t *next)
 {
     struct rp_error why = { 0 };
     const struct rp_store *store = spot->store;
-    bool weak = store->backend != NULL && rp_standing_is_known(store) && rp_store_is_weak(store);
+    bool weak = store->backend != NULL && rp_guarantee_is_known(store) && rp_store_is_weak(store);
     int64_t began_ms = rp_time_boot_ms();
     if (weak) say_weak(l, spot);
     int r = rp_marks_next_of(l->session.catalog->db, spot->store->id, weak, next, &why);

@@ -12,8 +12,8 @@
 #ifndef RP_DAEMON_SWEEP_LOOP_H
 #define RP_DAEMON_SWEEP_LOOP_H
 
-#include "http/metrics.h"
 #include "lib/session.h"
+#include "metrics/metrics.h"
 
 struct rp_writers;
 struct rp_sweep_loop;

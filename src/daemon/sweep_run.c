@@ -8,7 +8,7 @@
 #include "base/time.h"
 #include "catalog/alert.h"
 #include "catalog/writer.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "lib/journal.h"
 
 #include <pthread.h>

@@ -5,8 +5,8 @@
 #define RP_DAEMON_SWEEP_RUN_H
 
 #include "core/sweeper.h"
-#include "http/metrics.h"
 #include "lib/session.h"
+#include "metrics/metrics.h"
 
 struct rp_writers;
 

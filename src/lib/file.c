@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file.c - files for surfaces that speak of marks: the command line and the library. */
-#include "core/file.h"
+#include "core/file/file.h"
 #include "base/cleanup.h"
 #include "lib/session.h"
 

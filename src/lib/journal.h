@@ -6,7 +6,7 @@
 #define RP_LIB_JOURNAL_H
 
 #include "base/log.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
 #include "core/sweep.h"

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
 #include "core/sweeper.h"

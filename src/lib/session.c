@@ -7,9 +7,9 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "base/utf8.h"
+#include "core/guarantee.h"
 #include "core/guard.h"
 #include "core/owner.h"
-#include "core/standing.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -93,10 +93,10 @@ static void close_store(struct rp_store *store)
 {
     if (!store->borrowed) {
         rp_backend_close(store->backend);
-        rp_standing_free(store->standing);
+        rp_guarantee_free(store->guarantee);
     }
     store->backend = NULL;
-    store->standing = NULL;
+    store->guarantee = NULL;
 }
 
 void rp_session_close(struct rp_session *s)
@@ -126,12 +126,12 @@ static int open_directory(const struct rp_session *s, struct rp_store *store, st
 {
     struct rp_probed probed = { 0 };
     int r = rp_fs_open(store->config->path, s->config.file == NULL, &store->backend, err);
-    if (r == 0) r = store->backend->ops->probe(store->backend, false, &probed, err);
+    if (r == 0) r = rp_backend_probe(store->backend, false, &probed, err);
     if (r < 0) return r;
     store->level = probed.level;
-    store->standing = rp_standing_new(probed.level, true);
-    if (store->standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
-    return rp_standing_recall(s->catalog->db, store, err);
+    store->guarantee = rp_guarantee_new(probed.level, true);
+    if (store->guarantee == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    return rp_guarantee_load(s->catalog->db, store, err);
 }
 
 static int open_bucket(const struct rp_session *s, struct rp_store *store, struct rp_error *err)
@@ -140,13 +140,13 @@ static int open_bucket(const struct rp_session *s, struct rp_store *store, struc
     const struct rp_store *shared = s->of != NULL ? &s->of->stores[c - s->config.stores] : NULL;
     if (shared != NULL && shared->backend != NULL) {
         store->backend = shared->backend;
-        store->standing = shared->standing;
+        store->guarantee = shared->guarantee;
         store->borrowed = true;
         return 0;
     }
-    store->standing = rp_standing_new(RP_LEVEL_WINDOW, false);
-    if (store->standing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
-    int r = rp_standing_recall(s->catalog->db, store, err); /* before it is open: keys may not be what they promise */
+    store->guarantee = rp_guarantee_new(RP_LEVEL_WINDOW, false);
+    if (store->guarantee == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
+    int r = rp_guarantee_load(s->catalog->db, store, err); /* before it is open: keys may not be what they promise */
     struct rp_s3_options options = { .endpoint = c->endpoint,
                                      .region = strcmp(c->region, "auto") == 0 ? "" : c->region,
                                      .bucket = c->bucket,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session.h - everything that a surface needs to call the core: configuration, catalog, stores, log, and who is asking.
  * Stores are opened when they are first named. Opening a bucket reaches for nothing: one that does not answer is open, and whoever needs
- * it is told. What is known of its guarantee comes from the catalog; it is probed when somebody needs that (core/standing.h). */
+ * it is told. What is known of its guarantee comes from the catalog; it is probed when somebody needs that (core/guarantee.h). */
 #ifndef RP_LIB_SESSION_H
 #define RP_LIB_SESSION_H
 

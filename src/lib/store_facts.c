@@ -3,8 +3,8 @@
 
 #include "base/json.h"
 #include "catalog/mark.h"
+#include "core/guarantee.h"
 #include "core/owner.h"
-#include "core/standing.h"
 #include "lib/answer.h"
 
 #include <stdlib.h>
@@ -56,8 +56,8 @@ int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *con
         f.error = *why;
     } else {
         f.guarantee = rp_level_name(rp_store_level(store));
-        f.probed_at_ms = rp_standing_probed_at_ms(store);
-        f.changed_at_ms = config->keys == RP_KEYS_WRITE_ONCE ? rp_standing_changed_at_ms(store) : 0;
+        f.probed_at_ms = rp_guarantee_probed_at_ms(store);
+        f.changed_at_ms = config->keys == RP_KEYS_WRITE_ONCE ? rp_guarantee_changed_at_ms(store) : 0;
         /* in mode observe the owner record is not even read */
         if (config->mode != RP_MODE_OBSERVE) f.failed = rp_owner_look(catalog, store, &owner, &f.error) < 0;
         if (config->mode != RP_MODE_OBSERVE && !f.failed) f.owner = rp_ownership_text(owner.ownership);

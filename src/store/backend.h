@@ -215,6 +215,120 @@ struct rp_backend {
     const struct rp_backend_ops *ops;
 };
 
+/* ---- calls: nobody above this folder touches the table ---- */
+
+static inline int rp_backend_probe(struct rp_backend *b, bool may_write, struct rp_probed *out, struct rp_error *err)
+{
+    return b->ops->probe(b, may_write, out, err);
+}
+static inline int rp_backend_put(struct rp_backend *b, const char *key, const struct rp_source *from,
+                                 const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err)
+{
+    return b->ops->put(b, key, from, meta, flags, out, err);
+}
+static inline int rp_backend_get(struct rp_backend *b, const char *key, const struct rp_sink *to,
+                                 struct rp_arena *arena, struct rp_meta *meta, struct rp_identity *identity,
+                                 struct rp_error *err)
+{
+    return b->ops->get(b, key, to, arena, meta, identity, err);
+}
+static inline int rp_backend_stat(struct rp_backend *b, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    return b->ops->stat(b, items, n, err);
+}
+static inline int rp_backend_list(struct rp_backend *b, const char *prefix, const char *after, rp_entry_fn *fn,
+                                  void *ctx, struct rp_error *err)
+{
+    return b->ops->list(b, prefix, after, fn, ctx, err);
+}
+static inline int rp_backend_remove(struct rp_backend *b, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    return b->ops->remove(b, items, n, err);
+}
+static inline int rp_backend_copy(struct rp_backend *b, const char *from, const struct rp_identity *expected,
+                                  const char *to, struct rp_identity *out, struct rp_error *err)
+{
+    return b->ops->copy(b, from, expected, to, out, err);
+}
+static inline int rp_backend_annotate(struct rp_backend *b, const char *key, struct rp_identity *identity,
+                                      const struct rp_pair *changes, size_t n, struct rp_error *err)
+{
+    return b->ops->annotate(b, key, identity, changes, n, err);
+}
+
+/* T8, T9 */
+static inline bool rp_backend_has_parts(const struct rp_backend *b)
+{
+    return b->ops->put_open != NULL;
+}
+static inline int rp_backend_put_open(struct rp_backend *b, const char *key, const struct rp_meta *meta, int flags,
+                                      struct rp_object_writer **out, struct rp_error *err)
+{
+    return b->ops->put_open(b, key, meta, flags, out, err);
+}
+static inline int rp_backend_put_write(struct rp_object_writer *w, const void *bytes, size_t n, struct rp_error *err)
+{
+    return w->backend->ops->put_write(w, bytes, n, err);
+}
+static inline int rp_backend_put_commit(struct rp_object_writer *w, struct rp_identity *out, struct rp_error *err)
+{
+    return w->backend->ops->put_commit(w, out, err);
+}
+static inline void rp_backend_put_abort(struct rp_object_writer *w)
+{
+    w->backend->ops->put_abort(w);
+}
+static inline int rp_backend_get_open(struct rp_backend *b, const char *key, struct rp_arena *arena,
+                                      struct rp_meta *meta, struct rp_identity *identity, struct rp_object_reader **out,
+                                      struct rp_error *err)
+{
+    return b->ops->get_open(b, key, arena, meta, identity, out, err);
+}
+static inline int64_t rp_backend_get_read(struct rp_object_reader *r, int64_t offset, void *to, size_t n,
+                                          struct rp_error *err)
+{
+    return r->backend->ops->get_read(r, offset, to, n, err);
+}
+static inline void rp_backend_get_close(struct rp_object_reader *r)
+{
+    r->backend->ops->get_close(r);
+}
+static inline bool rp_backend_has_presign(const struct rp_backend *b)
+{
+    return b->ops->presign != NULL;
+}
+static inline int rp_backend_presign(struct rp_backend *b, const struct rp_presign *what, struct rp_arena *arena,
+                                     struct rp_presigned *out, struct rp_error *err)
+{
+    return b->ops->presign(b, what, arena, out, err);
+}
+static inline int rp_backend_list_partial(struct rp_backend *b, const char *prefix, rp_partial_fn *fn, void *ctx,
+                                          struct rp_error *err)
+{
+    return b->ops->list_partial(b, prefix, fn, ctx, err);
+}
+static inline int rp_backend_abort_partial(struct rp_backend *b, const char *key, const char *upload,
+                                           struct rp_error *err)
+{
+    return b->ops->abort_partial(b, key, upload, err);
+}
+static inline bool rp_backend_has_clock(const struct rp_backend *b)
+{
+    return b->ops->now_ms != NULL;
+}
+static inline int rp_backend_now_ms(struct rp_backend *b, int64_t *out, struct rp_error *err)
+{
+    return b->ops->now_ms(b, out, err);
+}
+static inline bool rp_backend_has_interrupt(const struct rp_backend *b)
+{
+    return b->ops->interrupt != NULL;
+}
+static inline void rp_backend_interrupt(struct rp_backend *b)
+{
+    b->ops->interrupt(b);
+}
+
 int rp_key_check(const char *key, size_t n, struct rp_error *err);
 void rp_backend_close(struct rp_backend *backend);
 void rp_backend_closep(struct rp_backend **backend);

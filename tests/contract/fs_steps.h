@@ -141,7 +141,7 @@ static inline void expect_meta(struct rp_backend *s, const char *key, const char
 {
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta meta = { 0 };
-    ok(s->ops->get(s, key, NULL, &arena, &meta, NULL, &error));
+    ok(rp_backend_get(s, key, NULL, &arena, &meta, NULL, &error));
     assert_int_equal(meta.n_user, value ? 1 : 0);
     if (value) assert_string_equal(meta.user[0].value, value);
     rp_arena_done(&arena);

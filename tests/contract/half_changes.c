@@ -16,10 +16,10 @@
 #include "catalog/alert.h"
 #include "catalog/idempotency.h"
 #include "catalog/node.h"
+#include "core/guarantee.h"
 #include "core/hold.h"
 #include "core/import.h"
 #include "core/quota.h"
-#include "core/standing.h"
 
 static struct rp_error err;
 
@@ -104,11 +104,11 @@ int half_keys_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
 {
     struct asking *a = ctx;
     int64_t forgotten = 0;
-    struct rp_kept kept = {
+    struct rp_saved kept = {
         .tenant_id = a->tenant_id, .key = a->name, .digest = a->hash, .status = 200, .answer = "ok"
     };
     kept.hash = rp_key_hash(kept.tenant_id, kept.key);
-    int r = rp_keys_keep(tx, &kept, 1, e);
+    int r = rp_keys_save(tx, &kept, 1, e);
     return r < 0 ? r : rp_keys_forget(tx, 1, 10, &forgotten, e);
 }
 
@@ -165,8 +165,8 @@ static void annotate(struct asking *a)
     const struct rp_pair fields[] = { { "marked_for_deletion", "true" } };
     struct rp_item item = { .key = a->name };
     world_put(&a->w, a->name, "bytes");
-    ok(a->w.inner->ops->stat(a->w.inner, &item, 1, &err));
-    ok(a->w.inner->ops->annotate(a->w.inner, a->name, &item.identity, fields, 1, &err));
+    ok(rp_backend_stat(a->w.inner, &item, 1, &err));
+    ok(rp_backend_annotate(a->w.inner, a->name, &item.identity, fields, 1, &err));
 }
 
 static int import_marks(struct asking *a, struct rp_error *e)
@@ -184,7 +184,7 @@ static int import_marks(struct asking *a, struct rp_error *e)
 static int note_changed_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
 {
     struct asking *a = ctx;
-    return rp_standing_note_changed(tx, &a->w.store, a->name, "tester", e);
+    return rp_guarantee_note_changed(tx, &a->w.store, a->name, "tester", e);
 }
 
 static void forget_changed(struct asking *a)

@@ -12,12 +12,12 @@
 #include "catalog/metrics.h"
 #include "catalog/node.h"
 #include "core/explain.h"
+#include "core/guarantee.h"
 #include "core/guard.h"
 #include "core/hold.h"
 #include "core/mark_list.h"
 #include "core/owner.h"
 #include "core/quota.h"
-#include "core/standing.h"
 #include "core/undo.h"
 
 /* ---- questions about marks ---- */
@@ -350,7 +350,7 @@ static int prove_quota(struct asking *a, struct rp_error *e)
 
 static int find_keys(struct asking *a, struct rp_error *e)
 {
-    struct rp_kept kept = { .tenant_id = a->tenant_id, .key = "kept", .digest = a->hash };
+    struct rp_saved kept = { .tenant_id = a->tenant_id, .key = "kept", .digest = a->hash };
     kept.hash = rp_key_hash(kept.tenant_id, kept.key);
     int r = rp_keys_find(a->catalog->db, &kept, 1, &a->arena, e);
     return r < 0 ? r : say(a, "%d %d %s", kept.found, kept.code, kept.found ? kept.answer : "-");
@@ -371,11 +371,11 @@ static int ask_guard(struct asking *a, struct rp_error *e)
 static int recall(struct asking *a, struct rp_error *e)
 {
     struct rp_store store = a->w.store;
-    store.standing = rp_standing_new(RP_LEVEL_WINDOW, false);
-    if (store.standing == NULL) return rp_error_set(e, RP_ENOMEM, "no memory for a standing");
-    int r = rp_standing_recall(a->catalog->db, &store, e);
-    if (r == 0) r = say(a, "%d %d", rp_store_level(&store), rp_standing_changed_at_ms(&store) > 0);
-    rp_standing_free(store.standing);
+    store.guarantee = rp_guarantee_new(RP_LEVEL_WINDOW, false);
+    if (store.guarantee == NULL) return rp_error_set(e, RP_ENOMEM, "no memory for a standing");
+    int r = rp_guarantee_load(a->catalog->db, &store, e);
+    if (r == 0) r = say(a, "%d %d", rp_store_level(&store), rp_guarantee_changed_at_ms(&store) > 0);
+    rp_guarantee_free(store.guarantee);
     return r;
 }
 

@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "catalog/audit.h"
-#include "http/request.h"
-#include "http/routes.h"
-#include "http/stream.h"
+#include "http/api/routes.h"
+#include "http/server/request.h"
+#include "http/server/stream.h"
 
 atomic_int trial_waiting, trial_received, trial_ended, trial_aborted, trial_freed;
 

@@ -56,7 +56,7 @@ static inline void open_s3(struct fixture *f)
     struct rp_probed probed;
     s3_bucket_make(&f->bucket, backend->bucket);
     ok(rp_s3_open(&f->bucket.options, &f->backend, &error));
-    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
+    ok(rp_backend_probe(f->backend, true, &probed, &error));
 }
 
 static inline int open_store(void **state)

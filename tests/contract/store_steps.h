@@ -50,7 +50,7 @@ static inline int put_bytes(struct rp_backend *s, const char *key, const char *t
 {
     struct bytes b = { text, n };
     const struct rp_source from = { bytes_read, &b };
-    return s->ops->put(s, key, &from, meta, flags, out, err);
+    return rp_backend_put(s, key, &from, meta, flags, out, err);
 }
 
 static inline struct rp_identity put_text(struct rp_backend *s, const char *key, const char *text)
@@ -73,7 +73,7 @@ static inline void expect_text(struct rp_backend *s, const char *key, const char
     struct rp_error error = { 0 };
     struct rp_buf got = RP_BUF((size_t)64 << 20);
     const struct rp_sink to = { buf_write, &got };
-    ok(s->ops->get(s, key, &to, NULL, NULL, NULL, &error));
+    ok(rp_backend_get(s, key, &to, NULL, NULL, NULL, &error));
     assert_string_equal(rp_buf_text(&got), text);
     rp_buf_done(&got);
 }
@@ -81,9 +81,9 @@ static inline void expect_text(struct rp_backend *s, const char *key, const char
 static inline void expect_absent(struct rp_backend *s, const char *key)
 {
     struct rp_error error = { 0 };
-    assert_int_equal(s->ops->get(s, key, NULL, NULL, NULL, NULL, &error), RP_ENOTFOUND);
+    assert_int_equal(rp_backend_get(s, key, NULL, NULL, NULL, NULL, &error), RP_ENOTFOUND);
     struct rp_item item = { .key = key };
-    ok(s->ops->stat(s, &item, 1, &error));
+    ok(rp_backend_stat(s, &item, 1, &error));
     assert_int_equal(item.outcome, RP_OUT_GONE);
 }
 
@@ -91,7 +91,7 @@ static inline struct rp_identity identity_of(struct rp_backend *s, const char *k
 {
     struct rp_error error = { 0 };
     struct rp_item item = { .key = key };
-    ok(s->ops->stat(s, &item, 1, &error));
+    ok(rp_backend_stat(s, &item, 1, &error));
     assert_int_equal(item.outcome, RP_OUT_FOUND);
     return item.identity;
 }
@@ -100,7 +100,7 @@ static inline enum rp_outcome remove_one(struct rp_backend *s, const char *key, 
 {
     struct rp_error error = { 0 };
     struct rp_item item = { .key = key, .identity = *identity };
-    ok(s->ops->remove(s, &item, 1, &error));
+    ok(rp_backend_remove(s, &item, 1, &error));
     return item.outcome;
 }
 
@@ -127,7 +127,7 @@ static inline void expect_list(struct rp_backend *s, const char *prefix, const c
 {
     struct rp_error error = { 0 };
     struct listing l = { .text = RP_BUF((size_t)16 << 20) };
-    ok(s->ops->list(s, prefix, after, listing_add, &l, &error));
+    ok(rp_backend_list(s, prefix, after, listing_add, &l, &error));
     assert_string_equal(rp_buf_text(&l.text), lines);
     rp_buf_done(&l.text);
 }

@@ -19,7 +19,7 @@
 
 #include "base/id.h"
 #include "base/json.h"
-#include "http/signed_url.h"
+#include "http/content/signed_url.h"
 #include "lib/http.h"
 
 #define BODY_BYTES  100000

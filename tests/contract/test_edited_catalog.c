@@ -270,7 +270,7 @@ static void write_record(struct world *w, const char *record)
     struct rp_source source = { .read = give, .ctx = &text };
     struct rp_meta meta = { 0 };
     struct rp_identity identity;
-    ok(w->inner->ops->put(w->inner, RP_STORE_OWNER, &source, &meta, RP_PUT_REPLACE, &identity, &err));
+    ok(rp_backend_put(w->inner, RP_STORE_OWNER, &source, &meta, RP_PUT_REPLACE, &identity, &err));
 }
 
 static void a_record_that_is_none_stops_every_purge(void **state)
@@ -338,7 +338,7 @@ static void an_answer_kept_under_another_key_of_the_same_hash_is_not_given(void 
     struct world *w = *state;
     uint8_t digest[RP_DIGEST_BYTES] = { 1 };
     struct rp_init c = uploads_init(w, "photo", 5);
-    struct rp_kept kept = { .tenant_id = c.command.tenant_id, .key = "key", .digest = digest };
+    struct rp_saved kept = { .tenant_id = c.command.tenant_id, .key = "key", .digest = digest };
     static const char *const edit[] = { "UPDATE idempotency SET key = 'another'",
                                         "UPDATE idempotency SET key = 'key', body_digest = x'00'" };
     world_script(w, "PRAGMA ignore_check_constraints = ON");

@@ -32,7 +32,7 @@ static void a_store_that_is_only_read_is_not_written_to(void **state)
     expect_text(f->backend, "a", "x");
     expect_absent(f->backend, "b");
     expect_list(f->backend, "", NULL, "a\n");
-    ok(f->backend->ops->probe(f->backend, false, &probed, &error));
+    ok(rp_backend_probe(f->backend, false, &probed, &error));
     assert_false(exists(at(f, ".reprieve")));
 }
 
@@ -96,7 +96,7 @@ static void the_root_itself_may_be_reached_through_a_link(void **state)
     expect_text(other, "a", "x");
     unlink(link);
     struct rp_item item = { .key = "a" };
-    assert_int_equal(other->ops->stat(other, &item, 1, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_stat(other, &item, 1, &error), RP_EUNAVAILABLE);
     rp_backend_close(other);
 }
 
@@ -137,7 +137,7 @@ static void the_plain_file_counts_when_both_homes_are_filled(void **state)
 static int list_error(struct fixture *f, const char *prefix)
 {
     struct listing l = { .text = RP_BUF((size_t)1 << 20) };
-    int r = f->backend->ops->list(f->backend, prefix, NULL, listing_add, &l, &error);
+    int r = rp_backend_list(f->backend, prefix, NULL, listing_add, &l, &error);
     rp_buf_done(&l.text);
     return r;
 }
@@ -180,7 +180,7 @@ static void a_path_too_long_for_a_key_is_an_error_of_the_listing(void **state)
     int file = openat(fd, "1234567890123456789", O_CREAT | O_WRONLY, 0666);
     close(file);
     struct listing l = { .text = RP_BUF((size_t)1 << 20) };
-    ok(f->backend->ops->list(f->backend, "", NULL, listing_add, &l, &error));
+    ok(rp_backend_list(f->backend, "", NULL, listing_add, &l, &error));
     assert_int_equal(strlen(l.last), 1024);
     rp_buf_done(&l.text);
     file = openat(fd, "12345678901234567890", O_CREAT | O_WRONLY, 0666);
@@ -215,12 +215,12 @@ static void a_damaged_sidecar_is_an_error_and_never_a_loss(void **state)
         assert_int_equal(fseek(file, 0, SEEK_SET), 0);
         assert_int_equal(fwrite(text, 1, n, file), n);
         fflush(file);
-        assert_int_equal(f->backend->ops->get(f->backend, "k", NULL, &arena, &meta, NULL, &error), RP_ECORRUPT);
+        assert_int_equal(rp_backend_get(f->backend, "k", NULL, &arena, &meta, NULL, &error), RP_ECORRUPT);
         text[i] = kept;
     }
     assert_int_equal(ftruncate(fileno(file), (off_t)n / 2), 0);
-    assert_int_equal(f->backend->ops->get(f->backend, "k", NULL, &arena, &meta, NULL, &error), RP_ECORRUPT);
-    assert_int_equal(f->backend->ops->copy(f->backend, "k", &id, "copy", NULL, &error), RP_ECORRUPT);
+    assert_int_equal(rp_backend_get(f->backend, "k", NULL, &arena, &meta, NULL, &error), RP_ECORRUPT);
+    assert_int_equal(rp_backend_copy(f->backend, "k", &id, "copy", NULL, &error), RP_ECORRUPT);
     fclose(file);
     expect_text(f->backend, "k", "bytes");
     assert_int_equal(remove_one(f->backend, "k", &id), RP_OUT_DELETED);
@@ -235,9 +235,9 @@ static void sidecars_go_with_their_objects(void **state)
     assert_int_equal(files_below(at(f, RP_FS_META)), 1);
     struct rp_identity id = put_meta(f->backend, "k", "two", &new_meta);
     assert_int_equal(files_below(at(f, RP_FS_META)), 1);
-    ok(f->backend->ops->copy(f->backend, "k", &id, RP_STORE_QUARANTINE "k", &copied, &error));
+    ok(rp_backend_copy(f->backend, "k", &id, RP_STORE_QUARANTINE "k", &copied, &error));
     assert_int_equal(files_below(at(f, RP_FS_META)), 2);
-    assert_int_equal(f->backend->ops->copy(f->backend, "k", &id, RP_STORE_QUARANTINE "k", NULL, &error), RP_EEXISTS);
+    assert_int_equal(rp_backend_copy(f->backend, "k", &id, RP_STORE_QUARANTINE "k", NULL, &error), RP_EEXISTS);
     expect_meta(f->backend, RP_STORE_QUARANTINE "k", "new");
     assert_int_equal(remove_one(f->backend, "k", &id), RP_OUT_DELETED);
     assert_int_equal(files_below(at(f, RP_FS_META)), 1);
@@ -251,13 +251,13 @@ static void quarantine_moves_no_bytes(void **state)
 {
     struct fixture *f = *state;
     struct rp_identity id = put_text(f->backend, "k", "bytes"), copied;
-    ok(f->backend->ops->copy(f->backend, "k", &id, RP_STORE_QUARANTINE "k", &copied, &error));
+    ok(rp_backend_copy(f->backend, "k", &id, RP_STORE_QUARANTINE "k", &copied, &error));
     struct stat a, b;
     assert_int_equal(stat(at(f, "k"), &a), 0);
     assert_int_equal(stat(at(f, RP_STORE_QUARANTINE "k"), &b), 0);
     assert_int_equal(a.st_ino, b.st_ino);
     chmod(at(f, "k"), 0640);
-    ok(f->backend->ops->copy(f->backend, "k", &id, "other", &copied, &error));
+    ok(rp_backend_copy(f->backend, "k", &id, "other", &copied, &error));
     assert_int_equal(stat(at(f, "other"), &b), 0);
     assert_int_not_equal(a.st_ino, b.st_ino);
     assert_int_equal(b.st_mode & 0777, 0640);
@@ -285,7 +285,7 @@ static void a_file_that_was_written_to_has_changed(void **state)
     struct rp_identity id = put_text(f->backend, "k", "bytes");
     write_file(at(f, "k"), "BYTES");
     assert_int_equal(remove_one(f->backend, "k", &id), RP_OUT_CHANGED);
-    assert_int_equal(f->backend->ops->copy(f->backend, "k", &id, "q", NULL, &error), RP_ECHANGED);
+    assert_int_equal(rp_backend_copy(f->backend, "k", &id, "q", NULL, &error), RP_ECHANGED);
     expect_text(f->backend, "k", "BYTES");
 }
 
@@ -295,14 +295,14 @@ static void writing_into_a_file_under_a_reader_is_noticed(void **state)
     struct rp_object_reader *r = NULL;
     char got[8];
     put_text(f->backend, "k", "before");
-    ok(f->backend->ops->get_open(f->backend, "k", NULL, NULL, NULL, &r, &error));
-    assert_int_equal(f->backend->ops->get_read(r, 4, got, 2, &error), 2);
+    ok(rp_backend_get_open(f->backend, "k", NULL, NULL, NULL, &r, &error));
+    assert_int_equal(rp_backend_get_read(r, 4, got, 2, &error), 2);
     FILE *file = fopen(at(f, "k"), "r+");
     assert_non_null(file);
     assert_int_equal(fwrite("BE", 1, 2, file), 2);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(f->backend->ops->get_read(r, 4, got, 2, &error), RP_ECHANGED);
-    f->backend->ops->get_close(r);
+    assert_int_equal(rp_backend_get_read(r, 4, got, 2, &error), RP_ECHANGED);
+    rp_backend_get_close(r);
 }
 
 struct race {
@@ -379,7 +379,7 @@ static void upload_against_remover(struct fixture *f, bool from_outside, int rou
             upload_from_outside(&race, i);
         else
             put_text(f->backend, "k", "newer");
-        ok(f->backend->ops->stat(f->backend, &now, 1, &error));
+        ok(rp_backend_stat(f->backend, &now, 1, &error));
         lost += now.outcome != RP_OUT_FOUND;
         race.last = now.identity;
     }
@@ -444,7 +444,7 @@ static void *probe_often(void *ctx)
     struct rp_backend *s = ctx;
     for (int i = 0; i < 50; i++) {
         struct rp_probed probed = { 0 };
-        if (s->ops->probe(s, true, &probed, NULL) < 0 || probed.level != RP_LEVEL_ETAG) return s;
+        if (rp_backend_probe(s, true, &probed, NULL) < 0 || probed.level != RP_LEVEL_ETAG) return s;
     }
     return NULL;
 }

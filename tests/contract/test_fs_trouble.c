@@ -40,15 +40,15 @@ static void act_put_new_bytes(struct fixture *f, const char *key)
 static void act_remove(struct fixture *f, const char *key)
 {
     struct rp_item item = { .key = key };
-    f->backend->ops->stat(f->backend, &item, 1, NULL);
-    f->backend->ops->remove(f->backend, &item, 1, NULL);
+    rp_backend_stat(f->backend, &item, 1, NULL);
+    rp_backend_remove(f->backend, &item, 1, NULL);
 }
 
 static void act_copy(struct fixture *f, const char *key)
 {
     struct rp_item item = { .key = key };
-    f->backend->ops->stat(f->backend, &item, 1, NULL);
-    f->backend->ops->copy(f->backend, key, &item.identity, "target", NULL, NULL);
+    rp_backend_stat(f->backend, &item, 1, NULL);
+    rp_backend_copy(f->backend, key, &item.identity, "target", NULL, NULL);
 }
 
 static const char *long_name(void)
@@ -71,7 +71,7 @@ static void expect_whole(struct fixture *f, const char *key)
 {
     struct rp_buf got = RP_BUF(4096);
     const struct rp_sink to = { buf_write, &got };
-    ok(f->backend->ops->get(f->backend, key, &to, NULL, NULL, NULL, &error));
+    ok(rp_backend_get(f->backend, key, &to, NULL, NULL, NULL, &error));
     bool is_new = strcmp(rp_buf_text(&got), "new!") == 0;
     assert_string_equal(rp_buf_text(&got), is_new ? "new!" : "old");
     expect_meta(f->backend, key, is_new ? "new" : "old");
@@ -139,7 +139,7 @@ static void a_copy_that_dies_can_be_asked_again(void **state)
         struct intruder i = { .crash_at = put_points[p] };
         struct rp_identity id = put_meta(f->backend, "k", "old", &old_meta), copied;
         assert_true(crash_at(f, &i, act_copy, "k"));
-        int r = f->backend->ops->copy(f->backend, "k", &id, "target", &copied, &error);
+        int r = rp_backend_copy(f->backend, "k", &id, "target", &copied, &error);
         assert_int_equal(r, p < 2 ? 0 : RP_EEXISTS);
         expect_whole(f, "target");
         copied = identity_of(f->backend, "target");
@@ -173,9 +173,9 @@ static void an_upload_stranded_by_a_crash_is_still_the_object(void **state)
         expect_file(at(f, key), "newer");
         strand_newer(f, key, key);
         now = identity_of(f->backend, key);
-        ok(f->backend->ops->annotate(f->backend, key, &now, &new_pair, 1, &error));
+        ok(rp_backend_annotate(f->backend, key, &now, &new_pair, 1, &error));
         struct rp_identity copied;
-        ok(f->backend->ops->copy(f->backend, key, &now, "zz", &copied, &error));
+        ok(rp_backend_copy(f->backend, key, &now, "zz", &copied, &error));
         assert_int_equal(remove_one(f->backend, "zz", &copied), RP_OUT_DELETED);
         assert_int_equal(remove_one(f->backend, key, &now), RP_OUT_DELETED);
         expect_absent(f->backend, key);
@@ -264,8 +264,8 @@ static void full_disk(void **state)
     mount_private(f->root, "size=1m");
     ok(rp_fs_open(f->root, false, &s, &error));
     struct rp_identity id = put_meta(s, "old", "old", &old_meta);
-    assert_int_equal(s->ops->put(s, "new", &endless, NULL, 0, NULL, &error), RP_EFULL);
-    assert_int_equal(s->ops->put(s, "old", &endless, NULL, 0, NULL, &error), RP_EFULL);
+    assert_int_equal(rp_backend_put(s, "new", &endless, NULL, 0, NULL, &error), RP_EFULL);
+    assert_int_equal(rp_backend_put(s, "old", &endless, NULL, 0, NULL, &error), RP_EFULL);
     expect_absent(s, "new");
     expect_text(s, "old", "old");
     expect_meta(s, "old", "old");
@@ -292,15 +292,15 @@ static void expect_unavailable(struct rp_backend *s, const struct rp_identity *i
 {
     struct rp_item items[2] = { { .key = "k", .identity = *id }, { .key = "none", .identity = *id } };
     struct listing l = { .text = RP_BUF(4096) };
-    assert_int_equal(s->ops->remove(s, items, 2, &error), code);
+    assert_int_equal(rp_backend_remove(s, items, 2, &error), code);
     for (size_t i = 0; i < 2; i++)
         assert_true(items[i].outcome == RP_OUT_NONE || items[i].outcome == RP_OUT_UNKNOWN);
     assert_int_equal(put_bytes(s, "k", "x", 1, NULL, 0, NULL, &error), code);
     if (code != RP_EUNAVAILABLE) return;
-    assert_int_equal(s->ops->stat(s, items, 2, &error), code);
-    assert_int_equal(s->ops->list(s, "", NULL, listing_add, &l, &error), code);
-    assert_int_equal(s->ops->get(s, "k", NULL, NULL, NULL, NULL, &error), code);
-    assert_int_equal(s->ops->copy(s, "k", id, "x", NULL, &error), code);
+    assert_int_equal(rp_backend_stat(s, items, 2, &error), code);
+    assert_int_equal(rp_backend_list(s, "", NULL, listing_add, &l, &error), code);
+    assert_int_equal(rp_backend_get(s, "k", NULL, NULL, NULL, NULL, &error), code);
+    assert_int_equal(rp_backend_copy(s, "k", id, "x", NULL, &error), code);
 }
 
 static void hidden_root(void **state)
@@ -340,7 +340,7 @@ static void mount_inside(void **state)
     id = identity_of(s, "inner/k");
     assert_int_equal(put_bytes(s, "inner/new", "x", 1, NULL, 0, NULL, &error), RP_EINVAL);
     assert_non_null(strstr(error.text, "mounted"));
-    ok(s->ops->copy(s, "inner/k", &id, RP_STORE_QUARANTINE "k", &copied, &error));
+    ok(rp_backend_copy(s, "inner/k", &id, RP_STORE_QUARANTINE "k", &copied, &error));
     expect_text(s, RP_STORE_QUARANTINE "k", "bytes");
     assert_int_equal(remove_one(s, "inner/k", &id), RP_OUT_DELETED);
     expect_list(s, "", NULL, "");
@@ -388,18 +388,18 @@ static void as_nobody(void **state)
     if (setegid(65534) < 0 || seteuid(65534) < 0) fail_msg("this test needs root: %s", strerror(errno));
     ok(rp_fs_open(f->root, false, &s, &error));
     struct rp_item items[] = { { .key = "fixed/k" }, { .key = "free/k" }, { .key = "closed/k" } };
-    ok(s->ops->stat(s, items, 3, &error));
+    ok(rp_backend_stat(s, items, 3, &error));
     assert_int_equal(items[0].outcome, RP_OUT_FOUND);
     assert_int_equal(items[1].outcome, RP_OUT_FOUND);
     assert_int_equal(items[2].outcome, RP_OUT_DENIED);
-    ok(s->ops->remove(s, items, 3, &error));
+    ok(rp_backend_remove(s, items, 3, &error));
     assert_int_equal(items[0].outcome, RP_OUT_DENIED);
     assert_string_equal(items[0].note, strerror(EACCES));
     assert_int_equal(items[1].outcome, RP_OUT_DELETED);
     assert_int_equal(items[2].outcome, RP_OUT_DENIED);
     assert_int_equal(put_bytes(s, "fixed/new", "x", 1, NULL, 0, NULL, &error), RP_EDENIED);
     struct listing l = { .text = RP_BUF(4096) };
-    assert_int_equal(s->ops->list(s, "", NULL, listing_add, &l, &error), RP_EDENIED);
+    assert_int_equal(rp_backend_list(s, "", NULL, listing_add, &l, &error), RP_EDENIED);
     assert_non_null(strstr(error.text, "closed/"));
     rp_buf_done(&l.text);
     expect_list(s, "fixed/", NULL, "fixed/k\n");
@@ -475,17 +475,17 @@ static void list_the_million(void **state)
     struct count all = { 0 }, paged = { .page = 100003 };
     long before = memory_kib("VmRSS:");
     ok(rp_fs_open(f->root, false, &s, &error));
-    ok(s->ops->list(s, "", NULL, count_entry, &all, &error));
+    ok(rp_backend_list(s, "", NULL, count_entry, &all, &error));
     assert_int_equal(all.n, TOTAL);
     size_t seen = 0;
     do {
         seen = paged.n;
-        ok(s->ops->list(s, "", paged.last[0] ? paged.last : NULL, count_entry, &paged, &error));
+        ok(rp_backend_list(s, "", paged.last[0] ? paged.last : NULL, count_entry, &paged, &error));
     } while (paged.n % paged.page == 0 && paged.n != seen);
     assert_int_equal(paged.n, TOTAL);
     assert_string_equal(paged.last, all.last);
     struct count big = { 0 };
-    ok(s->ops->list(s, "d050/", NULL, count_entry, &big, &error));
+    ok(rp_backend_list(s, "d050/", NULL, count_entry, &big, &error));
     assert_int_equal(big.n, IN_BIG);
     long grown = memory_kib("VmHWM:") - before;
     print_message("%zu files, memory grew by %ld KiB\n", all.n, grown);
@@ -525,7 +525,7 @@ static void deep_directories_are_listed_in_order(void **state)
         strcat(key, "m/");
     }
     struct count c = { 0 };
-    ok(f->backend->ops->list(f->backend, "", NULL, count_entry, &c, &error));
+    ok(rp_backend_list(f->backend, "", NULL, count_entry, &c, &error));
     assert_int_equal(c.n, 160);
 }
 

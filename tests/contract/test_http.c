@@ -16,8 +16,8 @@
 
 #include "base/json.h"
 #include "contract/http_trials.h"
-#include "http/openapi.h"
-#include "http/route.h"
+#include "http/route/openapi.h"
+#include "http/route/route.h"
 #include "lib/http.h"
 
 static struct served s;

@@ -15,8 +15,8 @@
 
 #include "base/json.h"
 #include "contract/http_trials.h"
-#include "http/auth.h"
-#include "http/shape.h"
+#include "http/route/shape.h"
+#include "http/server/auth.h"
 #include "lib/http.h"
 
 static struct served s;

@@ -19,7 +19,7 @@
 
 #include "base/json.h"
 #include "contract/http_trials.h"
-#include "http/pool.h"
+#include "http/server/pool.h"
 #include "lib/http.h"
 
 static struct served s;

@@ -47,8 +47,8 @@ static void annotate(struct world *w, const char *key, const struct rp_pair *fie
 {
     struct rp_item item = { .key = key };
     if (!world_exists(w, key)) world_put(w, key, "bytes");
-    ok(w->inner->ops->stat(w->inner, &item, 1, &err));
-    ok(w->inner->ops->annotate(w->inner, key, &item.identity, fields, n, &err));
+    ok(rp_backend_stat(w->inner, &item, 1, &err));
+    ok(rp_backend_annotate(w->inner, key, &item.identity, fields, n, &err));
 }
 
 /* As another program would: NULL leaves a field out. */
@@ -512,7 +512,7 @@ static void test_M2_the_annotated_objects_new_identity_becomes_the_marks(void **
     ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", &answer, &err));
     assert_string_equal(answer.annotate_note, "");
     assert_true(answer.annotated);
-    ok(w->inner->ops->stat(w->inner, &now, 1, &err));
+    ok(rp_backend_stat(w->inner, &now, 1, &err));
     struct rp_mark m = world_newest(w, "k");
     assert_string_equal(m.etag, now.identity.etag);
     assert_int_equal(m.modified_ms, now.identity.modified_ms);

@@ -22,9 +22,9 @@
 #include "catalog/audit.h"
 #include "catalog/file.h"
 #include "catalog/token.h"
-#include "http/live.h"
-#include "http/live_cursor.h"
-#include "http/request.h"
+#include "feed/cursor.h"
+#include "http/live/live.h"
+#include "http/server/request.h"
 #include "lib/dbs.h"
 #include "lib/ear.h"
 

@@ -48,7 +48,7 @@ static void test_the_copy_outlives_a_late_delete_of_what_was_returned(void **sta
     rp_backend_close(w->store.backend);
     ok(bucket_handle(bucket, &hooks, false, &w->store.backend, &err));
     struct rp_probed probed;
-    ok(w->store.backend->ops->probe(w->store.backend, true, &probed, &err));
+    ok(rp_backend_probe(w->store.backend, true, &probed, &err));
     w->config.mode = RP_MODE_QUARANTINE;
     bucket_upload(bucket, "a", "precious", now(w), NULL);
     world_mark(w, "a", 0);

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/lineage.h"
 #include "core/owner.h"
+#include "core/stamps.h"
 #include "lib/world.h"
 
 #define FOREIGN "{\"catalog\":\"cat_another\",\"epoch\":3,\"environment\":\"prod\"}"

@@ -25,22 +25,22 @@ static void a_missing_bucket_is_the_stores_trouble_and_nothing_is_gone(void **st
     options.bucket = "no-such-bucket-here";
     open_other(&options, &s);
     struct rp_item item = { .key = "k" };
-    assert_int_equal(s->ops->stat(s, &item, 1, &error), RP_ECONFIG);
+    assert_int_equal(rp_backend_stat(s, &item, 1, &error), RP_ECONFIG);
     assert_int_not_equal(item.outcome, RP_OUT_GONE);
     assert_non_null(strstr(error.text, "no-such-bucket-here"));
     assert_non_null(strstr(error.hint, "stores.NAME.bucket"));
-    assert_int_equal(s->ops->get(s, "k", NULL, NULL, NULL, NULL, &error), RP_ECONFIG);
+    assert_int_equal(rp_backend_get(s, "k", NULL, NULL, NULL, NULL, &error), RP_ECONFIG);
     struct rp_buf got = RP_BUF(1024);
     const struct rp_sink to = { buf_write, &got };
-    assert_int_equal(s->ops->get(s, "k", &to, NULL, NULL, NULL, &error), RP_ECONFIG);
+    assert_int_equal(rp_backend_get(s, "k", &to, NULL, NULL, NULL, &error), RP_ECONFIG);
     assert_non_null(strstr(error.text, "NoSuchBucket"));
     assert_int_equal(got.len, 0);
     assert_int_equal(put_bytes(s, "k", "x", 1, NULL, 0, NULL, &error), RP_ECONFIG);
     struct listing l = { .text = RP_BUF(1024) };
-    assert_int_equal(s->ops->list(s, "", NULL, listing_add, &l, &error), RP_ECONFIG);
+    assert_int_equal(rp_backend_list(s, "", NULL, listing_add, &l, &error), RP_ECONFIG);
     struct rp_identity id = { .etag = "x" };
-    assert_int_equal(s->ops->copy(s, "k", &id, "j", NULL, &error), RP_ECONFIG);
-    assert_int_equal(s->ops->annotate(s, "k", &id, NULL, 0, &error), RP_ECONFIG);
+    assert_int_equal(rp_backend_copy(s, "k", &id, "j", NULL, &error), RP_ECONFIG);
+    assert_int_equal(rp_backend_annotate(s, "k", &id, NULL, 0, &error), RP_ECONFIG);
     rp_backend_close(s);
 }
 
@@ -62,7 +62,7 @@ static void wrong_keys_are_told_apart(void **state)
     assert_non_null(strstr(error.text, "InvalidAccessKeyId"));
     assert_non_null(strstr(error.hint, "access_key"));
     struct rp_item item = { .key = "k" };
-    ok(s->ops->stat(s, &item, 1, &error));
+    ok(rp_backend_stat(s, &item, 1, &error));
     assert_int_equal(item.outcome, RP_OUT_DENIED);
     assert_true(item.note[0] != '\0');
     rp_backend_close(s);
@@ -77,11 +77,11 @@ static void a_server_that_is_not_there_is_unavailable(void **state)
     options.patience_ms = 300;
     open_other(&options, &s);
     struct rp_item item = { .key = "k" };
-    assert_int_equal(s->ops->stat(s, &item, 1, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_stat(s, &item, 1, &error), RP_EUNAVAILABLE);
     assert_int_equal(item.outcome, RP_OUT_UNKNOWN);
     assert_non_null(strstr(error.text, "look at 'k'"));
     int64_t now;
-    assert_int_equal(s->ops->now_ms(s, &now, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_now_ms(s, &now, &error), RP_EUNAVAILABLE);
     rp_backend_close(s);
 }
 
@@ -91,7 +91,7 @@ static void the_stores_clock_is_the_servers(void **state)
     struct rp_backend *s;
     int64_t now = 0, here = rp_clock_now_ms(&rp_clock_host);
     open_other(&f->bucket.options, &s);
-    ok(s->ops->now_ms(s, &now, &error));
+    ok(rp_backend_now_ms(s, &now, &error));
     assert_true(now > here - 5000 && now < here + 5000);
     rp_backend_close(s);
 }
@@ -134,7 +134,7 @@ static int put_pattern(struct rp_backend *s, const char *key, size_t n, const st
 {
     struct pattern p = { .n = n };
     const struct rp_source from = { pattern_read, &p };
-    return s->ops->put(s, key, &from, meta, flags, out, &error);
+    return rp_backend_put(s, key, &from, meta, flags, out, &error);
 }
 
 static void expect_pattern(struct rp_backend *s, const char *key, size_t n)
@@ -142,7 +142,7 @@ static void expect_pattern(struct rp_backend *s, const char *key, size_t n)
     struct pattern p = { 0 };
     const struct rp_sink to = { pattern_check, &p };
     struct rp_identity identity;
-    ok(s->ops->get(s, key, &to, NULL, NULL, &identity, &error));
+    ok(rp_backend_get(s, key, &to, NULL, NULL, &identity, &error));
     assert_int_equal(p.at, n);
     assert_int_equal(identity.size_bytes, n);
 }
@@ -158,7 +158,7 @@ static int count_partial(void *ctx, const struct rp_partial *partial, struct rp_
 static size_t partials(struct rp_backend *s)
 {
     size_t n = 0;
-    ok(s->ops->list_partial(s, "", count_partial, &n, &error));
+    ok(rp_backend_list_partial(s, "", count_partial, &n, &error));
     return n;
 }
 
@@ -178,7 +178,7 @@ static void expect_some_meta(struct rp_backend *s, const char *key)
 {
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta got = { 0 };
-    ok(s->ops->get(s, key, NULL, &arena, &got, NULL, &error));
+    ok(rp_backend_get(s, key, NULL, &arena, &got, NULL, &error));
     for (size_t i = 0; i < 2; i++) {
         const char *header = value_of(got.headers, got.n_headers, some_headers[i].name);
         const char *user = value_of(got.user, got.n_user, some_user[i].name);
@@ -225,7 +225,7 @@ static void a_source_that_breaks_in_a_later_part_leaves_no_upload_behind(void **
     struct rp_backend *s = store_of(state);
     struct pattern p = { .n = 9 * S3_PART_BYTES, .fail_at = 2 * S3_PART_BYTES + 1000 };
     const struct rp_source from = { pattern_read, &p };
-    assert_int_equal(s->ops->put(s, "k", &from, NULL, 0, NULL, &error), RP_EBUSY);
+    assert_int_equal(rp_backend_put(s, "k", &from, NULL, 0, NULL, &error), RP_EBUSY);
     expect_absent(s, "k");
     assert_int_equal(partials(s), 0);
 }
@@ -237,7 +237,7 @@ static void a_sink_that_fails_ends_a_get_with_its_own_error(void **state)
     struct pattern p = { 0 };
     const struct rp_sink to = { pattern_check, &p };
     struct rp_identity untouched = { .etag = "x" };
-    assert_int_equal(s->ops->get(s, "k", &to, NULL, NULL, &untouched, &error), RP_ECORRUPT);
+    assert_int_equal(rp_backend_get(s, "k", &to, NULL, NULL, &untouched, &error), RP_ECORRUPT);
     assert_string_equal(untouched.etag, "x");
 }
 
@@ -249,9 +249,9 @@ static void a_copy_in_parts_takes_everything_along(void **state)
     const char *const key = "dir/a b\xc3\xbc&", *const ambiguous = "dir/a+b";
     const struct rp_pair annotation = { "delete_after", "17" };
     ok(put_pattern(s, key, n, &some_meta, 0, &made));
-    ok(s->ops->annotate(s, key, &made, &annotation, 1, &error));
+    ok(rp_backend_annotate(s, key, &made, &annotation, 1, &error));
     rp_s3_of(s)->copy_max = rp_s3_of(s)->copy_part = (int64_t)5 << 20;
-    ok(s->ops->copy(s, key, &made, "copy", &copied, &error));
+    ok(rp_backend_copy(s, key, &made, "copy", &copied, &error));
     assert_non_null(strstr(copied.etag, "-3"));
     now = identity_of(s, "copy");
     assert_true(rp_identity_equal(&copied, &now));
@@ -259,11 +259,11 @@ static void a_copy_in_parts_takes_everything_along(void **state)
     expect_some_meta(s, "copy");
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta meta;
-    ok(s->ops->get(s, "copy", NULL, &arena, &meta, NULL, &error));
+    ok(rp_backend_get(s, "copy", NULL, &arena, &meta, NULL, &error));
     assert_non_null(value_of(meta.user, meta.n_user, "delete_after"));
     rp_arena_done(&arena);
     ok(put_pattern(s, ambiguous, n, NULL, 0, &made));
-    assert_int_equal(s->ops->copy(s, ambiguous, &made, "other", NULL, &error), RP_EWEAK);
+    assert_int_equal(rp_backend_copy(s, ambiguous, &made, "other", NULL, &error), RP_EWEAK);
     expect_absent(s, "other");
     assert_int_equal(partials(s), 0);
 }
@@ -295,16 +295,16 @@ static void unfinished_uploads_are_listed_and_aborted(void **state)
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(s3_bucket_request(&f->bucket, "POST", keys[i], &uploads, 1, NULL, 0, "", NULL, 0), 200);
     struct partial_keys all = { .text = RP_BUF(4096) }, some = { .text = RP_BUF(4096), .stop_after = 1 };
-    ok(s->ops->list_partial(s, NULL, partial_add, &all, &error));
+    ok(rp_backend_list_partial(s, NULL, partial_add, &all, &error));
     assert_string_equal(rp_buf_text(&all.text), "a\nup%20 x\xc3\xa9&<\nup/1\nup/1\n");
-    ok(s->ops->list_partial(s, "up", partial_add, &some, &error));
+    ok(rp_backend_list_partial(s, "up", partial_add, &some, &error));
     assert_string_equal(rp_buf_text(&some.text), "up%20 x\xc3\xa9&<\n");
     for (size_t i = 4; i > 0; i--) {
         struct partial_keys last = { .text = RP_BUF(4096) };
-        ok(s->ops->list_partial(s, "", partial_add, &last, &error));
+        ok(rp_backend_list_partial(s, "", partial_add, &last, &error));
         assert_int_equal(last.n, i);
-        ok(s->ops->abort_partial(s, last.key, last.upload, &error));
-        ok(s->ops->abort_partial(s, last.key, last.upload, &error));
+        ok(rp_backend_abort_partial(s, last.key, last.upload, &error));
+        ok(rp_backend_abort_partial(s, last.key, last.upload, &error));
         rp_buf_done(&last.text);
     }
     assert_int_equal(partials(s), 0);
@@ -326,7 +326,7 @@ static void what_other_programs_wrote_is_read_as_it_is(void **state)
     assert_int_equal(s3_bucket_request(&f->bucket, "PUT", "k", NULL, 0, headers, 5, "x", NULL, 0), 200);
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta meta;
-    ok(f->backend->ops->get(f->backend, "k", NULL, &arena, &meta, NULL, &error));
+    ok(rp_backend_get(f->backend, "k", NULL, &arena, &meta, NULL, &error));
     assert_int_equal(meta.n_user, 5);
     assert_string_equal(value_of(meta.user, 5, "marked_for_deletion"), "true");
     assert_string_equal(value_of(meta.user, 5, "plain"), "as it is");
@@ -347,7 +347,7 @@ static void names_and_values_of_every_kind_come_back(void **state)
     ok(put_bytes(s, "k", "x", 1, &meta, 0, NULL, &error));
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta got;
-    ok(s->ops->get(s, "k", NULL, &arena, &got, NULL, &error));
+    ok(rp_backend_get(s, "k", NULL, &arena, &got, NULL, &error));
     assert_int_equal(got.n_user, 6);
     for (size_t i = 0; i < 6; i++) {
         const char *value = value_of(got.user, got.n_user, user[i].name);
@@ -369,7 +369,7 @@ static const char *annotation_of(struct rp_backend *s, const char *key, const ch
 {
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta meta;
-    ok(s->ops->get(s, key, NULL, &arena, &meta, NULL, &error));
+    ok(rp_backend_get(s, key, NULL, &arena, &meta, NULL, &error));
     const char *value = value_of(meta.user, meta.n_user, name);
     if (value) snprintf(out, 300, "%s", value);
     rp_arena_done(&arena);
@@ -396,7 +396,7 @@ static void annotations_are_tags_and_leave_other_tags_alone(void **state)
     const struct rp_pair set[] = { { "marked_for_deletion", "true" },
                                    { "deletion_reason", "gr\xc3\xbc, \"x\" = 50%\n" } };
     next_second(s);
-    ok(s->ops->annotate(s, "k", &made, set, 2, &error));
+    ok(rp_backend_annotate(s, "k", &made, set, 2, &error));
     struct rp_identity now = identity_of(s, "k");
     assert_true(rp_identity_equal(&made, &now));
     assert_string_equal(made.etag, before.etag);
@@ -409,18 +409,18 @@ static void annotations_are_tags_and_leave_other_tags_alone(void **state)
     const struct rp_pair away[] = { { "marked-for-deletion", NULL },
                                     { "deletion_reason", NULL },
                                     { "delete_after", NULL } };
-    ok(s->ops->annotate(s, "k", &made, away, 3, &error));
+    ok(rp_backend_annotate(s, "k", &made, away, 3, &error));
     assert_null(annotation_of(s, "k", "marked_for_deletion", value));
     assert_int_equal(s3_bucket_request(&f->bucket, "GET", "k", &tagging, 1, NULL, 0, NULL, answer, sizeof answer), 200);
     assert_non_null(strstr(answer, "team"));
     assert_null(strstr(answer, "delet"));
     const struct rp_pair other = { "name", "x" };
-    assert_int_equal(s->ops->annotate(s, "k", &made, &other, 1, &error), RP_EINVAL);
+    assert_int_equal(rp_backend_annotate(s, "k", &made, &other, 1, &error), RP_EINVAL);
     char big[400];
     memset(big, 'x', sizeof big - 1);
     big[sizeof big - 1] = '\0';
     const struct rp_pair too_long = { "deletion_reason", big };
-    assert_int_equal(s->ops->annotate(s, "k", &made, &too_long, 1, &error), RP_ETOOBIG);
+    assert_int_equal(rp_backend_annotate(s, "k", &made, &too_long, 1, &error), RP_ETOOBIG);
 }
 
 static void an_annotation_in_the_metadata_itself_is_hidden_by_its_tag(void **state)
@@ -432,9 +432,9 @@ static void an_annotation_in_the_metadata_itself_is_hidden_by_its_tag(void **sta
     char value[300];
     ok(put_bytes(s, "k", "x", 1, &meta, 0, &made, &error));
     assert_string_equal(annotation_of(s, "k", "marked_for_deletion", value), "true");
-    ok(s->ops->annotate(s, "k", &made, &away, 1, &error));
+    ok(rp_backend_annotate(s, "k", &made, &away, 1, &error));
     assert_null(annotation_of(s, "k", "marked_for_deletion", value));
-    ok(s->ops->annotate(s, "k", &made, &user, 1, &error));
+    ok(rp_backend_annotate(s, "k", &made, &user, 1, &error));
     assert_string_equal(annotation_of(s, "k", "marked_for_deletion", value), "true");
 }
 
@@ -455,7 +455,7 @@ static void without_tags_a_versioned_object_is_copied_onto_itself(void **state)
     ok(put_bytes(s, "k", "bytes", 5, &some_meta, 0, &made, &error));
     set_tags_power(s, false);
     before = made;
-    ok(s->ops->annotate(s, "k", &made, set, 2, &error));
+    ok(rp_backend_annotate(s, "k", &made, set, 2, &error));
     assert_false(rp_identity_equal(&made, &before));
     struct rp_identity now = identity_of(s, "k");
     assert_true(rp_identity_equal(&made, &now));
@@ -463,9 +463,9 @@ static void without_tags_a_versioned_object_is_copied_onto_itself(void **state)
     assert_string_equal(annotation_of(s, "k", "delete_after", value), "17");
     assert_string_equal(annotation_of(s, "k", "name", value), "other");
     assert_string_equal(annotation_of(s, "k", "under_score", value), "1");
-    ok(s->ops->annotate(s, "k", &made, &away, 1, &error));
+    ok(rp_backend_annotate(s, "k", &made, &away, 1, &error));
     assert_null(annotation_of(s, "k", "delete_after", value));
-    assert_int_equal(s->ops->annotate(s, "k", &before, &away, 1, &error), RP_ECHANGED);
+    assert_int_equal(rp_backend_annotate(s, "k", &before, &away, 1, &error), RP_ECHANGED);
 }
 
 static void without_tags_and_versions_nothing_is_annotated(void **state)
@@ -474,7 +474,7 @@ static void without_tags_and_versions_nothing_is_annotated(void **state)
     struct rp_identity made = put_text(s, "k", "x");
     const struct rp_pair set = { "delete_after", "17" };
     set_tags_power(s, false);
-    assert_int_equal(s->ops->annotate(s, "k", &made, &set, 1, &error), RP_EWEAK);
+    assert_int_equal(rp_backend_annotate(s, "k", &made, &set, 1, &error), RP_EWEAK);
     assert_non_null(strstr(error.hint, "versioning"));
 }
 
@@ -516,15 +516,15 @@ static void what_was_there_before_versioning_has_no_version(void **state)
     struct rp_identity old = put_text(s, "k", "old"), copied;
     assert_string_equal(old.version, "");
     s3_bucket_versioning(&f->bucket, "Enabled");
-    ok(s->ops->probe(s, true, &probed, &error));
+    ok(rp_backend_probe(s, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_VERSION);
     struct rp_identity now = identity_of(s, "k");
     assert_true(rp_identity_equal(&old, &now));
-    ok(s->ops->copy(s, "k", &old, "copy", &copied, &error));
+    ok(rp_backend_copy(s, "k", &old, "copy", &copied, &error));
     assert_true(copied.version[0]);
     const struct rp_pair set = { "delete_after", "17" };
     next_second(s);
-    ok(s->ops->annotate(s, "k", &now, &set, 1, &error));
+    ok(rp_backend_annotate(s, "k", &now, &set, 1, &error));
     char value[300];
     assert_string_equal(annotation_of(s, "k", "delete_after", value), "17");
     put_text(s, "k", "new");
@@ -553,11 +553,11 @@ static void a_listing_of_many_pages_jumps_over_our_own_keys(void **state)
     struct s3_wire_state before, after;
     size_t n = 0, own = 0;
     rp_s3_wire_state(rp_s3_of(s)->wire, &before);
-    ok(s->ops->list(s, "", NULL, count_entry, &n, &error));
+    ok(rp_backend_list(s, "", NULL, count_entry, &n, &error));
     rp_s3_wire_state(rp_s3_of(s)->wire, &after);
     assert_int_equal(n, 20 + 2);
     assert_int_equal(after.requests - before.requests, 2);
-    ok(s->ops->list(s, ".reprieve/", NULL, count_entry, &own, &error));
+    ok(rp_backend_list(s, ".reprieve/", NULL, count_entry, &own, &error));
     assert_int_equal(own, 1100);
 }
 
@@ -604,9 +604,9 @@ static struct rp_presigned presign(struct rp_backend *s, const struct rp_presign
 {
     struct rp_presigned url;
     struct rp_presign full = *what;
-    ok(s->ops->now_ms(s, &full.now_ms, &error));
+    ok(rp_backend_now_ms(s, &full.now_ms, &error));
     if (full.ends_at_ms == 0) full.ends_at_ms = full.now_ms + RP_HOUR_MS;
-    ok(s->ops->presign(s, &full, arena, &url, &error));
+    ok(rp_backend_presign(s, &full, arena, &url, &error));
     return url;
 }
 
@@ -646,13 +646,13 @@ static void a_presigned_url_ends_within_the_last_second(void **state)
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_presigned url;
     struct rp_presign what = { .method = "GET", .key = "k", .now_ms = 1790000000700, .ends_at_ms = 1790000001700 };
-    ok(s->ops->presign(s, &what, &arena, &url, &error));
+    ok(rp_backend_presign(s, &what, &arena, &url, &error));
     assert_non_null(strstr(url.url, "X-Amz-Expires=1&"));
     what.ends_at_ms = 1790000003100;
-    ok(s->ops->presign(s, &what, &arena, &url, &error));
+    ok(rp_backend_presign(s, &what, &arena, &url, &error));
     assert_non_null(strstr(url.url, "X-Amz-Expires=3&"));
     what.ends_at_ms = what.now_ms;
-    assert_int_equal(s->ops->presign(s, &what, &arena, &url, &error), RP_EINVAL);
+    assert_int_equal(rp_backend_presign(s, &what, &arena, &url, &error), RP_EINVAL);
     rp_arena_done(&arena);
 }
 
@@ -687,14 +687,14 @@ static void a_url_has_an_end(void **state)
     struct rp_presign what = { .method = "GET", .key = "k", .content_type = "" };
     struct rp_presigned url;
     put_text(s, "k", "bytes");
-    ok(s->ops->now_ms(s, &what.now_ms, &error));
+    ok(rp_backend_now_ms(s, &what.now_ms, &error));
     what.ends_at_ms = what.now_ms + 8 * RP_DAY_MS;
-    assert_int_equal(s->ops->presign(s, &what, &arena, &url, &error), RP_EINVAL);
+    assert_int_equal(rp_backend_presign(s, &what, &arena, &url, &error), RP_EINVAL);
     what.ends_at_ms = what.now_ms;
-    assert_int_equal(s->ops->presign(s, &what, &arena, &url, &error), RP_EINVAL);
+    assert_int_equal(rp_backend_presign(s, &what, &arena, &url, &error), RP_EINVAL);
     what.now_ms -= RP_HOUR_MS;
     what.ends_at_ms = what.now_ms + 30 * RP_MINUTE_MS;
-    ok(s->ops->presign(s, &what, &arena, &url, &error));
+    ok(rp_backend_presign(s, &what, &arena, &url, &error));
     assert_int_equal(use_url("GET", &url, NULL, SIZE_MAX, &answer), 403);
     const struct rp_presign huge = { .method = "PUT",
                                      .key = "k",
@@ -702,7 +702,7 @@ static void a_url_has_an_end(void **state)
                                      .ends_at_ms = what.ends_at_ms,
                                      .size_bytes = INT64_C(6) << 30,
                                      .content_type = "" };
-    assert_int_equal(s->ops->presign(s, &huge, &arena, &url, &error), RP_ETOOBIG);
+    assert_int_equal(rp_backend_presign(s, &huge, &arena, &url, &error), RP_ETOOBIG);
     rp_buf_done(&answer);
     rp_arena_done(&arena);
 }

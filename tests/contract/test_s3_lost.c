@@ -238,7 +238,7 @@ static void begin(const char *fate, bool put_new, bool versions, int64_t short_m
     struct rp_s3 *s3 = rp_s3_of(world.backend);
     s3->powers.put_new = put_new;
     s3->powers.versions = versions;
-    ok(world.backend->ops->now_ms(world.backend, &now, &error));
+    ok(rp_backend_now_ms(world.backend, &now, &error));
 }
 
 static void end(void)
@@ -383,7 +383,7 @@ static int copy_over(const char *fate, int64_t copy_max, const char *etag, struc
     struct rp_identity from = { .etag = "aaaa", .size_bytes = 10, .modified_ms = 1000 * RP_SECOND_MS };
     world.body = 10;
     snprintf(world.etag, sizeof world.etag, "%s", etag);
-    return world.backend->ops->copy(world.backend, "from", &from, "to", out, &error);
+    return rp_backend_copy(world.backend, "from", &from, "to", out, &error);
 }
 
 static void a_copy_without_an_answer_is_what_stands_there(void **state)
@@ -469,7 +469,7 @@ static void a_redirect_is_an_error_that_names_the_place(void **state)
     assert_int_equal(put_bytes(world.backend, "k", "x", 1, NULL, 0, NULL, &error), RP_ECONFIG);
     assert_non_null(strstr(error.hint, "eu-north-1"));
     rp_error_clear(&error);
-    assert_int_equal(world.backend->ops->stat(world.backend, &item, 1, &error), RP_ECONFIG);
+    assert_int_equal(rp_backend_stat(world.backend, &item, 1, &error), RP_ECONFIG);
     assert_int_not_equal(item.outcome, RP_OUT_GONE);
     assert_non_null(strstr(error.hint, "eu-north-1"));
     unsigned before = peer_requests(&world.peer);
@@ -519,7 +519,7 @@ static void a_probe_gives_up_a_server_that_fell_silent(void **state)
         world.peer.answer = only_once;
         peer_start(&world.peer);
         open_store(300);
-        assert_int_equal(world.backend->ops->probe(world.backend, may_write, &probed, &error), RP_EUNAVAILABLE);
+        assert_int_equal(rp_backend_probe(world.backend, may_write, &probed, &error), RP_EUNAVAILABLE);
         assert_int_equal(peer_requests(&world.peer), 3);
         end();
     }
@@ -534,11 +534,11 @@ static void a_server_that_went_away_has_no_clock(void **state)
     world.peer.answer = only_once;
     peer_start(&world.peer);
     open_store(300);
-    ok(world.backend->ops->now_ms(world.backend, &now, &error));
-    ok(world.backend->ops->now_ms(world.backend, &now, &error));
+    ok(rp_backend_now_ms(world.backend, &now, &error));
+    ok(rp_backend_now_ms(world.backend, &now, &error));
     assert_int_equal(peer_requests(&world.peer), 1);
     rp_s3_of(world.backend)->clock_boot_ms -= RP_MINUTE_MS;
-    assert_int_equal(world.backend->ops->now_ms(world.backend, &now, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_now_ms(world.backend, &now, &error), RP_EUNAVAILABLE);
     end();
 }
 
@@ -569,7 +569,7 @@ struct deletion {
 static void *run_deletion(void *arg)
 {
     struct deletion *d = arg;
-    d->code = d->backend->ops->remove(d->backend, d->items, 2, &d->error);
+    d->code = rp_backend_remove(d->backend, d->items, 2, &d->error);
     return NULL;
 }
 
@@ -590,22 +590,22 @@ static void an_interrupted_delete_is_unknown(const char *fate)
     pthread_t thread;
     begin(fate, false, false, 600000);
     make("k", "etag", 1);
-    ok(world.backend->ops->stat(world.backend, &item, 1, &error));
+    ok(rp_backend_stat(world.backend, &item, 1, &error));
     world.peer.answer = hang_at_delete;
     ok(rp_backend_fault_wrap(world.backend, &none, &wrapped, &error));
     struct deletion deletion = { .backend = wrapped, .items = { item, { .key = "m", .identity = item.identity } } };
     assert_int_equal(pthread_create(&thread, NULL, run_deletion, &deletion), 0);
     wait_for_delete();
     int64_t began_ms = rp_time_boot_ms();
-    wrapped->ops->interrupt(wrapped);
-    wrapped->ops->interrupt(wrapped);
+    rp_backend_interrupt(wrapped);
+    rp_backend_interrupt(wrapped);
     pthread_join(thread, NULL);
     assert_true(rp_time_boot_ms() - began_ms < 10000); /* its patience is ten minutes */
     assert_int_equal(deletion.items[0].outcome, RP_OUT_UNKNOWN);
     assert_int_not_equal(deletion.items[1].outcome, RP_OUT_DELETED);
     unsigned before = peer_requests(&world.peer);
     assert_int_equal(put_bytes(wrapped, "n", "x", 1, NULL, 0, NULL, &error), RP_EUNAVAILABLE);
-    assert_int_equal(wrapped->ops->stat(wrapped, &item, 1, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_stat(wrapped, &item, 1, &error), RP_EUNAVAILABLE);
     assert_int_not_equal(item.outcome, RP_OUT_GONE);
     assert_int_equal(peer_requests(&world.peer), before);
     rp_backend_close(wrapped);

@@ -39,7 +39,7 @@ static void ceph_without_versions_is_a_window_and_nothing_stays(void **state)
     struct fixture *f = *state;
     struct rp_probed probed;
     put_text(f->backend, "mine", "stays");
-    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
+    ok(rp_backend_probe(f->backend, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
     expect_finding(&probed, "versions", false, "overwritten object is gone");
     expect_finding(&probed, "delete by If-Match", false, "ignored");
@@ -68,7 +68,7 @@ static void ceph_with_versions_is_of_level_version_and_nothing_stays(void **stat
     struct rp_probed probed;
     put_text(f->backend, "mine", "one");
     put_text(f->backend, "mine", "two");
-    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
+    ok(rp_backend_probe(f->backend, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_VERSION);
     expect_finding(&probed, "versions", true, "its own version");
     expect_finding(&probed, "delete of many", true, "by id");
@@ -81,7 +81,7 @@ static void versions_that_are_suspended_are_none(void **state)
     struct fixture *f = *state;
     struct rp_probed probed;
     s3_bucket_versioning(&f->bucket, "Suspended");
-    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
+    ok(rp_backend_probe(f->backend, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
     expect_finding(&probed, "versions", false, "Suspended");
     assert_int_equal(versions_in(f, ""), 0);
@@ -95,12 +95,12 @@ static void write_once_is_exact_until_a_key_is_seen_to_change(void **state)
     struct rp_backend *s;
     options.write_once = true;
     ok(rp_s3_open(&options, &s, &error));
-    ok(s->ops->probe(s, true, &probed, &error));
+    ok(rp_backend_probe(s, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_EXACT);
     struct rp_identity old = put_text(s, "k", "old");
     put_text(s, "k", "newer");
     assert_int_equal(remove_one(s, "k", &old), RP_OUT_CHANGED);
-    ok(s->ops->probe(s, true, &probed, &error));
+    ok(rp_backend_probe(s, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
     expect_text(s, "k", "newer");
     rp_backend_close(s);
@@ -134,13 +134,13 @@ static void a_key_that_may_only_read_is_enough_to_observe(void **state)
         put_text(f->backend, key, "x");
     }
     open_reader(f, &reader);
-    ok(reader->ops->probe(reader, false, &probed, &error));
+    ok(rp_backend_probe(reader, false, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
     expect_finding(&probed, "list order", true, "12 keys");
     expect_finding(&probed, "versions", false, "");
     expect_finding(&probed, "clock", true, "");
     assert_int_equal(versions_in(f, ""), 12);
-    assert_int_equal(reader->ops->probe(reader, true, &probed, &error), RP_EDENIED);
+    assert_int_equal(rp_backend_probe(reader, true, &probed, &error), RP_EDENIED);
     assert_non_null(strstr(error.hint, S3_CANARY));
     struct rp_identity id = identity_of(reader, "k0");
     assert_int_equal(remove_one(reader, "k0", &id), RP_OUT_DENIED);
@@ -152,7 +152,7 @@ static void a_reader_sees_that_a_bucket_keeps_versions(void **state)
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    ok(f->backend->ops->probe(f->backend, false, &probed, &error));
+    ok(rp_backend_probe(f->backend, false, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_VERSION);
     expect_finding(&probed, "versions", true, "by its word");
     assert_int_equal(versions_in(f, ""), 0);
@@ -163,8 +163,8 @@ static void a_readers_probe_forgets_nothing(void **state)
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
-    ok(f->backend->ops->probe(f->backend, false, &probed, &error));
+    ok(rp_backend_probe(f->backend, true, &probed, &error));
+    ok(rp_backend_probe(f->backend, false, &probed, &error));
     assert_true(rp_s3_powers(rp_s3_of(f->backend)).multi_delete);
 }
 
@@ -174,7 +174,7 @@ static void *probe_thread(void *ctx)
     struct rp_error err = { 0 };
     struct rp_backend *s = ctx;
     for (int i = 0; i < 3; i++)
-        if (s->ops->probe(s, true, &probed, &err) < 0 || probed.level != RP_LEVEL_WINDOW ||
+        if (rp_backend_probe(s, true, &probed, &err) < 0 || probed.level != RP_LEVEL_WINDOW ||
             finding(&probed, "canary removed"))
             return "failed";
     return NULL;
@@ -200,7 +200,7 @@ static void a_young_canary_of_another_probe_is_left_alone(void **state)
     struct fixture *f = *state;
     struct rp_probed probed;
     put_text(f->backend, S3_CANARY "0123/k", "of another");
-    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
+    ok(rp_backend_probe(f->backend, true, &probed, &error));
     expect_text(f->backend, S3_CANARY "0123/k", "of another");
 }
 
@@ -208,7 +208,7 @@ static void what_a_crash_left_goes_after_an_hour(void **state)
 {
     struct fixture *f = *state;
     struct rp_probed probed;
-    ok(f->backend->ops->probe(f->backend, false, &probed, &error));
+    ok(rp_backend_probe(f->backend, false, &probed, &error));
     struct s3_probe probe = { .s3 = rp_s3_of(f->backend), .powers = rp_s3_powers(rp_s3_of(f->backend)) };
     put_text(f->backend, S3_CANARY "0123/k", "left");
     put_text(f->backend, S3_CANARY "0123/j", "left");
@@ -227,7 +227,7 @@ static void a_store_that_is_not_there_is_an_error_and_not_a_level(void **state)
     options.bucket = "no-such-bucket-anywhere";
     ok(rp_s3_open(&options, &s, &error));
     for (int may_write = 0; may_write < 2; may_write++) {
-        assert_int_equal(s->ops->probe(s, may_write, &probed, &error), RP_ECONFIG);
+        assert_int_equal(rp_backend_probe(s, may_write, &probed, &error), RP_ECONFIG);
         assert_non_null(strstr(error.text, "no-such-bucket-anywhere"));
         assert_true(error.hint[0]);
     }

@@ -49,7 +49,7 @@ static void put_many(struct fixture *f, struct objects *objects, const char *pre
 {
     *objects = (struct objects){ calloc(n, KEY_BYTES), calloc(n, sizeof(struct rp_identity)), 0 };
     s3_bucket_fill(&f->bucket, prefix, n);
-    ok(f->backend->ops->list(f->backend, prefix, NULL, take_entry, objects, &error));
+    ok(rp_backend_list(f->backend, prefix, NULL, take_entry, objects, &error));
     assert_int_equal(objects->n, n);
 }
 
@@ -84,7 +84,7 @@ static void count(const struct rp_item *items, size_t n, size_t counts[8])
 static size_t keys_in(struct rp_backend *s, const char *prefix)
 {
     struct listing l = { .text = RP_BUF((size_t)16 << 20) };
-    ok(s->ops->list(s, prefix, NULL, listing_add, &l, &error));
+    ok(rp_backend_list(s, prefix, NULL, listing_add, &l, &error));
     rp_buf_done(&l.text);
     return l.n;
 }
@@ -96,7 +96,7 @@ static void remove_every(struct rp_backend *s, struct objects *objects, size_t s
     struct s3_wire_state from, to;
     rp_s3_wire_state(rp_s3_of(s)->wire, &from);
     int64_t begun_ms = rp_time_boot_ms();
-    ok(s->ops->remove(s, items, n, &error));
+    ok(rp_backend_remove(s, items, n, &error));
     int64_t took_ms = rp_time_boot_ms() - begun_ms;
     rp_s3_wire_state(rp_s3_of(s)->wire, &to);
     count(items, n, counts);
@@ -104,7 +104,7 @@ static void remove_every(struct rp_backend *s, struct objects *objects, size_t s
                   (unsigned long long)(to.requests - from.requests), (long long)rp_s3_of(s)->window_ms_max);
     assert_int_equal(counts[RP_OUT_DELETED], n);
     assert_int_equal(keys_in(s, ""), before - n);
-    ok(s->ops->remove(s, items, n, &error));
+    ok(rp_backend_remove(s, items, n, &error));
     count(items, n, counts);
     assert_int_equal(counts[RP_OUT_GONE], n);
     free(items);
@@ -170,7 +170,7 @@ static void what_has_changed_stays(void **state)
     for (size_t i = 0; i < 300; i += 10)
         put_text(s, objects.keys[i], "y"); /* as long as the other */
     struct rp_item *items = items_of(&objects, 1, &n);
-    ok(s->ops->remove(s, items, n, &error));
+    ok(rp_backend_remove(s, items, n, &error));
     count(items, n, counts);
     assert_int_equal(counts[RP_OUT_CHANGED], 30);
     assert_int_equal(counts[RP_OUT_DELETED], 270);
@@ -218,7 +218,7 @@ static void keys_that_xml_cannot_carry_go_one_by_one(void **state)
     for (size_t i = 0; i < N; i++)
         items[i] = (struct rp_item){ .key = keys[i], .identity = put_text(s, keys[i], "x") };
     put_text(s, "control", "stays");
-    ok(s->ops->remove(s, items, N, &error));
+    ok(rp_backend_remove(s, items, N, &error));
     for (size_t i = 0; i < N; i++)
         if (items[i].outcome != RP_OUT_DELETED)
             fail_msg("'%s': %s: %s", keys[i], rp_outcome_name(items[i].outcome), items[i].note);
@@ -232,7 +232,7 @@ static void a_key_twice_in_one_call(void **state)
     struct rp_item items[] = { { .key = "k", .identity = now },
                                { .key = "k", .identity = old },
                                { .key = "k", .identity = now } };
-    ok(s->ops->remove(s, items, 3, &error));
+    ok(rp_backend_remove(s, items, 3, &error));
     assert_int_equal(items[0].outcome, RP_OUT_DELETED);
     assert_true(items[1].outcome == RP_OUT_CHANGED || items[1].outcome == RP_OUT_GONE);
     assert_int_equal(items[2].outcome, RP_OUT_GONE);
@@ -248,7 +248,7 @@ static void an_unreachable_store_fails_as_a_whole(void **state)
     options.patience_ms = 300;
     ok(rp_s3_open(&options, &s, &error));
     struct rp_item items[] = { { .key = "a" }, { .key = "b" } };
-    assert_true(s->ops->remove(s, items, 2, &error) < 0);
+    assert_true(rp_backend_remove(s, items, 2, &error) < 0);
     for (size_t i = 0; i < 2; i++)
         assert_true(items[i].outcome == RP_OUT_NONE || items[i].outcome == RP_OUT_UNKNOWN ||
                     items[i].outcome == RP_OUT_RETRY);
@@ -316,7 +316,7 @@ static void an_object_from_before_the_versions_goes_too(void **state)
     struct rp_identity old = put_text(f->backend, "k", "old");
     assert_string_equal(old.version, "");
     s3_bucket_versioning(&f->bucket, "Enabled");
-    ok(f->backend->ops->probe(f->backend, true, &probed, &error));
+    ok(rp_backend_probe(f->backend, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_VERSION);
     put_text(f->backend, "k", "newer");
     assert_int_equal(remove_one(f->backend, "k", &old), RP_OUT_DELETED);
@@ -364,7 +364,7 @@ static void two_versions_of_a_key_in_one_call(void **state)
     struct fixture *f = *state;
     struct rp_identity one = put_text(f->backend, "k", "one"), two = put_text(f->backend, "k", "two");
     struct rp_item items[] = { { .key = "k", .identity = two }, { .key = "k", .identity = one } };
-    ok(f->backend->ops->remove(f->backend, items, 2, &error));
+    ok(rp_backend_remove(f->backend, items, 2, &error));
     assert_int_equal(items[0].outcome, RP_OUT_DELETED);
     assert_int_equal(items[1].outcome, RP_OUT_GONE);
     assert_int_equal(versions_in(f, "k"), 0);
@@ -379,7 +379,7 @@ static void no_versions_are_left_of_many(void **state)
         plain_delete(f, objects.keys[i]);
     size_t n, counts[8];
     struct rp_item *items = items_of(&objects, 1, &n);
-    ok(f->backend->ops->remove(f->backend, items, n, &error));
+    ok(rp_backend_remove(f->backend, items, n, &error));
     count(items, n, counts);
     assert_int_equal(counts[RP_OUT_DELETED], n);
     assert_int_equal(versions_in(f, ""), 0);

@@ -45,7 +45,7 @@ static void use_bucket(struct world *w, struct bucket *bucket)
     struct rp_probed probed;
     rp_backend_close(w->store.backend);
     ok(bucket_handle(bucket, &hooks, false, &w->store.backend, &err));
-    ok(w->store.backend->ops->probe(w->store.backend, true, &probed, &err));
+    ok(rp_backend_probe(w->store.backend, true, &probed, &err));
 }
 
 /* A bucket says "deleted" of what it never had. */

@@ -15,7 +15,7 @@ static void bytes_come_back_as_they_were_put(void **state)
     ok(put_bytes(s, "big", bytes, n, NULL, RP_PUT_REPLACE, &made, &error));
     struct rp_buf got = RP_BUF((size_t)8 << 20);
     const struct rp_sink to = { buf_write, &got };
-    ok(s->ops->get(s, "big", &to, NULL, NULL, &found, &error));
+    ok(rp_backend_get(s, "big", &to, NULL, NULL, &found, &error));
     assert_int_equal(got.len, n);
     assert_memory_equal(got.data, bytes, n);
     assert_true(rp_identity_equal(&made, &found));
@@ -105,9 +105,9 @@ static void a_broken_upload_shows_nothing(void **state)
     int calls = 0;
     const struct rp_source from = { failing_read, &calls };
     put_text(s, "old", "old");
-    assert_int_equal(s->ops->put(s, "old", &from, NULL, 0, NULL, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_put(s, "old", &from, NULL, 0, NULL, &error), RP_EUNAVAILABLE);
     calls = 0;
-    assert_int_equal(s->ops->put(s, "new", &from, NULL, 0, NULL, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_put(s, "new", &from, NULL, 0, NULL, &error), RP_EUNAVAILABLE);
     expect_text(s, "old", "old");
     expect_absent(s, "new");
     expect_list(s, "", NULL, "old\n");
@@ -137,7 +137,7 @@ static void expect_meta(struct rp_backend *s, const char *key, const struct rp_m
 {
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta got = { 0 };
-    ok(s->ops->get(s, key, NULL, &arena, &got, NULL, &error));
+    ok(rp_backend_get(s, key, NULL, &arena, &got, NULL, &error));
     expect_pairs(got.headers, got.n_headers, want->headers, want->n_headers);
     expect_pairs(got.user, got.n_user, want->user, want->n_user);
     rp_arena_done(&arena);
@@ -210,19 +210,19 @@ static void annotate_changes_only_what_it_names(void **state)
     const struct rp_meta changed = { all_headers, 6, want, 4 };
     wrong = made;
     wrong.size_bytes++;
-    assert_int_equal(s->ops->annotate(s, "k", &wrong, changes, 4, &error), RP_ECHANGED);
-    assert_int_equal(s->ops->annotate(s, "none", &made, changes, 4, &error), RP_ENOTFOUND);
+    assert_int_equal(rp_backend_annotate(s, "k", &wrong, changes, 4, &error), RP_ECHANGED);
+    assert_int_equal(rp_backend_annotate(s, "none", &made, changes, 4, &error), RP_ENOTFOUND);
     expect_meta(s, "k", &meta);
-    ok(s->ops->annotate(s, "k", &made, changes, 4, &error));
+    ok(rp_backend_annotate(s, "k", &made, changes, 4, &error));
     struct rp_identity now = identity_of(s, "k");
     assert_true(rp_identity_equal(&made, &now));
     expect_meta(s, "k", &changed);
     expect_text(s, "k", "bytes");
     struct rp_identity bare = put_text(s, "bare", "x");
     const struct rp_pair one = { "delete_after", "b" }, gone = { "delete_after", NULL };
-    ok(s->ops->annotate(s, "bare", &bare, &one, 1, &error));
+    ok(rp_backend_annotate(s, "bare", &bare, &one, 1, &error));
     expect_meta(s, "bare", &(struct rp_meta){ .user = &one, .n_user = 1 });
-    ok(s->ops->annotate(s, "bare", &bare, &gone, 1, &error));
+    ok(rp_backend_annotate(s, "bare", &bare, &gone, 1, &error));
     expect_meta(s, "bare", &(struct rp_meta){ 0 });
     assert_int_equal(remove_one(s, "bare", &bare), RP_OUT_DELETED);
 }
@@ -236,7 +236,7 @@ static void annotate_changes_other_fields_or_refuses_them(void **state)
     struct rp_identity made;
     ok(put_bytes(s, "k", "bytes", 5, &meta, 0, &made, &error));
     for (size_t i = 0; i < 2; i++)
-        assert_int_equal(s->ops->annotate(s, "k", &made, &changes[i], 1, &error), backend->by_tags ? RP_EINVAL : 0);
+        assert_int_equal(rp_backend_annotate(s, "k", &made, &changes[i], 1, &error), backend->by_tags ? RP_EINVAL : 0);
     expect_meta(s, "k", backend->by_tags ? &meta : &(struct rp_meta){ .user = want, .n_user = 2 });
 }
 
@@ -251,7 +251,7 @@ static void remove_tells_deleted_gone_and_changed_apart(void **state)
                                { .key = "none", .identity = a },
                                { .key = "no/such/dir", .identity = a },
                                { .key = "a", .identity = a } };
-    ok(s->ops->remove(s, items, 5, &error));
+    ok(rp_backend_remove(s, items, 5, &error));
     assert_int_equal(items[0].outcome, RP_OUT_DELETED);
     assert_int_equal(items[1].outcome, overwritten());
     assert_int_equal(items[2].outcome, RP_OUT_GONE);
@@ -289,10 +289,10 @@ static void a_batch_of_a_thousand_is_exact(void **state)
         if (i % 10 != 3) items[i].identity = put_text(s, keys[i], "x");
         if (i % 10 == 7) put_text(s, keys[i], "newer");
     }
-    ok(s->ops->remove(s, items, N, &error));
+    ok(rp_backend_remove(s, items, N, &error));
     for (size_t i = 0; i < N; i++)
         assert_int_equal(items[i].outcome, i % 10 == 3 ? RP_OUT_GONE : i % 10 == 7 ? overwritten() : RP_OUT_DELETED);
-    ok(s->ops->stat(s, items, N, &error));
+    ok(rp_backend_stat(s, items, N, &error));
     for (size_t i = 0; i < N; i++)
         assert_int_equal(items[i].outcome, i % 10 == 7 ? RP_OUT_FOUND : RP_OUT_GONE);
     free(items);
@@ -308,13 +308,13 @@ static void copy_takes_everything_along_and_overwrites_nothing(void **state)
     wrong = from;
     wrong.size_bytes++;
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(s->ops->copy(s, "k", &wrong, targets[i], &copied, &error), RP_ECHANGED);
-        assert_int_equal(s->ops->copy(s, "none", &from, targets[i], &copied, &error), RP_ENOTFOUND);
+        assert_int_equal(rp_backend_copy(s, "k", &wrong, targets[i], &copied, &error), RP_ECHANGED);
+        assert_int_equal(rp_backend_copy(s, "none", &from, targets[i], &copied, &error), RP_ENOTFOUND);
         expect_absent(s, targets[i]);
-        ok(s->ops->copy(s, "k", &from, targets[i], &copied, &error));
+        ok(rp_backend_copy(s, "k", &from, targets[i], &copied, &error));
         struct rp_identity now = identity_of(s, targets[i]);
         assert_true(rp_identity_equal(&copied, &now));
-        assert_int_equal(s->ops->copy(s, "k", &from, targets[i], NULL, &error), RP_EEXISTS);
+        assert_int_equal(rp_backend_copy(s, "k", &from, targets[i], NULL, &error), RP_EEXISTS);
         expect_meta(s, targets[i], &meta);
     }
     assert_int_equal(remove_one(s, "k", &from), RP_OUT_DELETED);
@@ -329,10 +329,10 @@ static void what_is_copied_back_has_a_new_identity(void **state)
 {
     struct rp_backend *s = store_of(state);
     struct rp_identity first = put_text(s, "k", "bytes"), aside, back;
-    ok(s->ops->copy(s, "k", &first, RP_STORE_QUARANTINE "m", &aside, &error));
+    ok(rp_backend_copy(s, "k", &first, RP_STORE_QUARANTINE "m", &aside, &error));
     assert_int_equal(remove_one(s, "k", &first), RP_OUT_DELETED);
     until_told_apart(s);
-    ok(s->ops->copy(s, RP_STORE_QUARANTINE "m", &aside, "k", &back, &error));
+    ok(rp_backend_copy(s, RP_STORE_QUARANTINE "m", &aside, "k", &back, &error));
     assert_int_equal(remove_one(s, RP_STORE_QUARANTINE "m", &aside), RP_OUT_DELETED);
     assert_int_equal(remove_one(s, "k", &first), RP_OUT_CHANGED);
     expect_text(s, "k", "bytes");
@@ -353,12 +353,12 @@ static void bad_keys_are_refused_everywhere(void **state)
         struct rp_item item = { .key = bad[i], .identity = id };
         assert_int_equal(rp_key_check(bad[i], strlen(bad[i]), &error), RP_EINVAL);
         assert_int_equal(put_bytes(s, bad[i], "x", 1, NULL, 0, NULL, &error), RP_EINVAL);
-        assert_int_equal(s->ops->get(s, bad[i], NULL, NULL, NULL, NULL, &error), RP_EINVAL);
-        assert_int_equal(s->ops->stat(s, &item, 1, &error), RP_EINVAL);
-        assert_int_equal(s->ops->remove(s, &item, 1, &error), RP_EINVAL);
-        assert_int_equal(s->ops->copy(s, bad[i], &id, "k", NULL, &error), RP_EINVAL);
-        assert_int_equal(s->ops->copy(s, "k", &id, bad[i], NULL, &error), RP_EINVAL);
-        assert_int_equal(s->ops->annotate(s, bad[i], &id, NULL, 0, &error), RP_EINVAL);
+        assert_int_equal(rp_backend_get(s, bad[i], NULL, NULL, NULL, NULL, &error), RP_EINVAL);
+        assert_int_equal(rp_backend_stat(s, &item, 1, &error), RP_EINVAL);
+        assert_int_equal(rp_backend_remove(s, &item, 1, &error), RP_EINVAL);
+        assert_int_equal(rp_backend_copy(s, bad[i], &id, "k", NULL, &error), RP_EINVAL);
+        assert_int_equal(rp_backend_copy(s, "k", &id, bad[i], NULL, &error), RP_EINVAL);
+        assert_int_equal(rp_backend_annotate(s, bad[i], &id, NULL, 0, &error), RP_EINVAL);
     }
     expect_list(s, "", NULL, "");
 }
@@ -472,7 +472,7 @@ static void awkward_keys_are_listed_in_byte_order_from_every_cursor(void **state
     size_t n = put_awkward(s, keys);
     for (size_t i = 0; i <= n; i++) {
         char **next = keys + i;
-        ok(s->ops->list(s, "", i ? keys[i - 1] : NULL, expect_next, &next, &error));
+        ok(rp_backend_list(s, "", i ? keys[i - 1] : NULL, expect_next, &next, &error));
         assert_ptr_equal(next, keys + n);
     }
     free_keys(keys, n);
@@ -491,10 +491,10 @@ static void every_prefix_selects_exactly_its_keys(void **state)
             snprintf(prefix, sizeof prefix, "%.*s", (int)length, keys[i]);
             for (size_t j = 0; j < n; j++)
                 if (strncmp(keys[j], prefix, length) == 0) expected[m++] = keys[j];
-            ok(s->ops->list(s, prefix, NULL, expect_next, &next, &error));
+            ok(rp_backend_list(s, prefix, NULL, expect_next, &next, &error));
             assert_ptr_equal(next, expected + m);
             next = expected + 1;
-            ok(s->ops->list(s, prefix, expected[0], expect_next, &next, &error));
+            ok(rp_backend_list(s, prefix, expected[0], expect_next, &next, &error));
             assert_ptr_equal(next, expected + m);
         }
     free_keys(keys, n);
@@ -510,13 +510,13 @@ static void awkward_keys_are_replaced_copied_and_removed_one_by_one(void **state
         struct rp_identity newer = put_text(s, keys[i], "newer");
         assert_int_equal(put_bytes(s, keys[i], "x", 1, NULL, RP_PUT_NEW, NULL, &error), RP_EEXISTS);
         assert_int_equal(remove_one(s, keys[i], &old), overwritten());
-        ok(s->ops->copy(s, keys[i], &newer, RP_STORE_QUARANTINE "q", &copied, &error));
+        ok(rp_backend_copy(s, keys[i], &newer, RP_STORE_QUARANTINE "q", &copied, &error));
         assert_int_equal(remove_one(s, keys[i], &newer), RP_OUT_DELETED);
         expect_absent(s, keys[i]);
         expect_text(s, RP_STORE_QUARANTINE "q", "newer");
         assert_int_equal(remove_one(s, RP_STORE_QUARANTINE "q", &copied), RP_OUT_DELETED);
         char **next = keys + i + 1;
-        ok(s->ops->list(s, "", NULL, expect_next, &next, &error));
+        ok(rp_backend_list(s, "", NULL, expect_next, &next, &error));
         assert_ptr_equal(next, keys + n);
     }
     free_keys(keys, n);
@@ -572,11 +572,11 @@ static void the_receiver_of_a_listing_can_stop_it_or_fail_it(void **state)
     for (char key[2] = "a"; key[0] < 'k'; key[0]++)
         put_text(s, key, "x");
     struct listing l = { .text = RP_BUF(4096), .stop_after = 4 };
-    ok(s->ops->list(s, NULL, NULL, listing_add, &l, &error));
+    ok(rp_backend_list(s, NULL, NULL, listing_add, &l, &error));
     assert_string_equal(rp_buf_text(&l.text), "a\nb\nc\nd\n");
     rp_buf_done(&l.text);
     int n = 0;
-    assert_int_equal(s->ops->list(s, "", NULL, fail_third, &n, &error), RP_EBUSY);
+    assert_int_equal(rp_backend_list(s, "", NULL, fail_third, &n, &error), RP_EBUSY);
     assert_int_equal(n, 3);
 }
 
@@ -595,7 +595,7 @@ static void what_is_listed_can_be_removed_while_it_is_listed(void **state)
         snprintf(key, sizeof key, "d%d/%d", i % 7, i);
         put_text(s, key, "x");
     }
-    ok(s->ops->list(s, "", NULL, remove_each, s, &error));
+    ok(rp_backend_list(s, "", NULL, remove_each, s, &error));
     expect_list(s, "", NULL, "");
 }
 
@@ -603,10 +603,10 @@ static void probing_reports_the_level_and_leaves_nothing(void **state)
 {
     struct rp_backend *s = store_of(state);
     struct rp_probed probed = { 0 };
-    ok(s->ops->probe(s, false, &probed, &error));
+    ok(rp_backend_probe(s, false, &probed, &error));
     assert_int_equal(probed.level, backend->level);
     probed = (struct rp_probed){ 0 };
-    ok(s->ops->probe(s, true, &probed, &error));
+    ok(rp_backend_probe(s, true, &probed, &error));
     assert_int_equal(probed.level, backend->level);
     expect_list(s, ".reprieve/", NULL, "");
     expect_list(s, "", NULL, "");

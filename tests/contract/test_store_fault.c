@@ -56,7 +56,7 @@ static void a_fault_before_an_item_spares_only_that_one(void **state)
     (void)state;
     for (int code = 0; code < 2; code++) {
         faulty_open(&f, &(struct plan){ "remove", "b", .before = code ? RP_EDENIED : RP_EUNAVAILABLE });
-        ok(f.outer->ops->remove(f.outer, f.items, 3, &error));
+        ok(rp_backend_remove(f.outer, f.items, 3, &error));
         assert_int_equal(f.items[0].outcome, RP_OUT_DELETED);
         assert_int_equal(f.items[1].outcome, code ? RP_OUT_DENIED : RP_OUT_RETRY);
         assert_string_equal(f.items[1].note, "as planned");
@@ -71,7 +71,7 @@ static void a_fault_after_an_item_makes_it_unknown(void **state)
     struct faulty f;
     (void)state;
     faulty_open(&f, &(struct plan){ "remove", "b", .after = RP_EUNAVAILABLE });
-    ok(f.outer->ops->remove(f.outer, f.items, 3, &error));
+    ok(rp_backend_remove(f.outer, f.items, 3, &error));
     assert_int_equal(f.items[0].outcome, RP_OUT_DELETED);
     assert_int_equal(f.items[1].outcome, RP_OUT_UNKNOWN);
     expect_list(f.inner, "", NULL, "");
@@ -83,10 +83,10 @@ static void a_fault_of_the_whole_remove_is_its_return(void **state)
     struct faulty f;
     (void)state;
     faulty_open(&f, &(struct plan){ "remove", NULL, .before = RP_EUNAVAILABLE });
-    assert_int_equal(f.outer->ops->remove(f.outer, f.items, 3, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_remove(f.outer, f.items, 3, &error), RP_EUNAVAILABLE);
     expect_list(f.inner, "", NULL, "a\nb\nc\n");
     f.plan = (struct plan){ "remove", NULL, .after = RP_EUNAVAILABLE };
-    assert_int_equal(f.outer->ops->remove(f.outer, f.items, 3, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_remove(f.outer, f.items, 3, &error), RP_EUNAVAILABLE);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(f.items[i].outcome, RP_OUT_UNKNOWN);
     expect_list(f.inner, "", NULL, "");
@@ -103,11 +103,11 @@ static void a_fault_after_the_effect_leaves_outputs_untouched(void **state)
     assert_string_equal(out.etag, "untouched");
     expect_text(f.inner, "new", "x");
     f.plan = (struct plan){ "copy", "a", .after = RP_EUNKNOWN };
-    assert_int_equal(f.outer->ops->copy(f.outer, "a", &f.items[0].identity, "z", &out, &error), RP_EUNKNOWN);
+    assert_int_equal(rp_backend_copy(f.outer, "a", &f.items[0].identity, "z", &out, &error), RP_EUNKNOWN);
     assert_string_equal(out.etag, "untouched");
     expect_text(f.inner, "z", "x");
     f.plan = (struct plan){ "get", "a", .before = RP_EUNAVAILABLE };
-    assert_int_equal(f.outer->ops->get(f.outer, "a", NULL, NULL, NULL, &out, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_get(f.outer, "a", NULL, NULL, NULL, &out, &error), RP_EUNAVAILABLE);
     assert_string_equal(out.etag, "untouched");
     faulty_close(&f);
 }

@@ -7,20 +7,20 @@
 static struct rp_object_writer *begin(struct rp_backend *s, const char *key, int flags)
 {
     struct rp_object_writer *w = NULL;
-    ok(s->ops->put_open(s, key, NULL, flags, &w, &error));
+    ok(rp_backend_put_open(s, key, NULL, flags, &w, &error));
     assert_ptr_equal(w->backend, s);
     return w;
 }
 
 static void add(struct rp_backend *s, struct rp_object_writer *w, const char *text)
 {
-    ok(s->ops->put_write(w, text, strlen(text), &error));
+    ok(rp_backend_put_write(w, text, strlen(text), &error));
 }
 
 static struct rp_object_reader *begin_reading(struct rp_backend *s, const char *key, struct rp_identity *identity)
 {
     struct rp_object_reader *r = NULL;
-    ok(s->ops->get_open(s, key, NULL, NULL, identity, &r, &error));
+    ok(rp_backend_get_open(s, key, NULL, NULL, identity, &r, &error));
     assert_ptr_equal(r->backend, s);
     return r;
 }
@@ -29,7 +29,7 @@ static void expect_part(struct rp_backend *s, struct rp_object_reader *r, int64_
 {
     char got[64];
     assert_true(n <= sizeof got);
-    assert_int_equal(s->ops->get_read(r, offset, got, n, &error), strlen(text));
+    assert_int_equal(rp_backend_get_read(r, offset, got, n, &error), strlen(text));
     assert_memory_equal(got, text, strlen(text));
 }
 
@@ -58,12 +58,12 @@ static void parts_show_whole_with_the_commit(void **state)
     expect_list(s, "", NULL, "");
     add(s, w, "two");
     expect_absent(s, "dir/k");
-    ok(s->ops->put_commit(w, &made, &error));
+    ok(rp_backend_put_commit(w, &made, &error));
     expect_text(s, "dir/k", "one two");
     found = identity_of(s, "dir/k");
     assert_true(rp_identity_equal(&made, &found));
     assert_int_equal(made.size_bytes, 7);
-    ok(s->ops->put_commit(begin(s, "empty", 0), NULL, &error));
+    ok(rp_backend_put_commit(begin(s, "empty", 0), NULL, &error));
     expect_text(s, "empty", "");
     assert_int_equal(left_over(state), 0);
 }
@@ -74,8 +74,8 @@ static void what_is_aborted_never_was(void **state)
     struct rp_identity before = put_text(s, "k", "old");
     struct rp_object_writer *w = begin(s, "k", RP_PUT_REPLACE), *other = begin(s, "fresh", RP_PUT_NEW);
     add(s, w, "new");
-    s->ops->put_abort(w);
-    s->ops->put_abort(other);
+    rp_backend_put_abort(w);
+    rp_backend_put_abort(other);
     expect_text(s, "k", "old");
     struct rp_identity now = identity_of(s, "k");
     assert_true(rp_identity_equal(&before, &now));
@@ -90,19 +90,19 @@ static void metadata_given_at_the_opening_is_kept_by_the_writer(void **state)
     struct rp_pair header = { name, value }, field = { user, user_value };
     const struct rp_meta meta = { &header, 1, &field, 1 };
     struct rp_object_writer *w = NULL;
-    ok(s->ops->put_open(s, key, &meta, 0, &w, &error));
+    ok(rp_backend_put_open(s, key, &meta, 0, &w, &error));
     memset(name, 'x', sizeof name - 1);
     memset(value, 'x', sizeof value - 1);
     memset(user, 'x', sizeof user - 1);
     key[0] = 'j';
     field = header = (struct rp_pair){ "gone", "gone" };
-    ok(s->ops->put_commit(w, NULL, &error));
+    ok(rp_backend_put_commit(w, NULL, &error));
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta got = { 0 };
     struct rp_identity identity;
     struct rp_object_reader *r = NULL;
-    ok(s->ops->get_open(s, "k", &arena, &got, &identity, &r, &error));
-    s->ops->get_close(r);
+    ok(rp_backend_get_open(s, "k", &arena, &got, &identity, &r, &error));
+    rp_backend_get_close(r);
     assert_int_equal(got.n_headers, 1);
     assert_string_equal(got.headers[0].name, "content-type");
     assert_string_equal(got.headers[0].value, "image/png");
@@ -118,10 +118,10 @@ static void a_new_key_is_refused_early_and_late(void **state)
     struct rp_identity untouched = { .etag = "x" };
     add(s, first, "first");
     add(s, second, "second");
-    ok(s->ops->put_commit(second, NULL, &error));
-    assert_int_equal(s->ops->put_commit(first, &untouched, &error), RP_EEXISTS);
+    ok(rp_backend_put_commit(second, NULL, &error));
+    assert_int_equal(rp_backend_put_commit(first, &untouched, &error), RP_EEXISTS);
     assert_string_equal(untouched.etag, "x");
-    assert_int_equal(s->ops->put_open(s, "k", NULL, RP_PUT_NEW, &third, &error), RP_EEXISTS);
+    assert_int_equal(rp_backend_put_open(s, "k", NULL, RP_PUT_NEW, &third, &error), RP_EEXISTS);
     assert_null(third);
     expect_text(s, "k", "second");
     assert_int_equal(left_over(state), 0);
@@ -135,16 +135,16 @@ static void a_put_over_is_judged_at_its_end(void **state)
     struct rp_identity over = old, stale = old;
     add(s, first, "first");
     add(s, second, "second");
-    ok(s->ops->put_commit(second, &over, &error));
-    assert_int_equal(s->ops->put_commit(first, &stale, &error), RP_ECHANGED);
+    ok(rp_backend_put_commit(second, &over, &error));
+    assert_int_equal(rp_backend_put_commit(first, &stale, &error), RP_ECHANGED);
     assert_true(rp_identity_equal(&stale, &old));
     expect_text(s, "k", "second");
     first = begin(s, "k", RP_PUT_OVER);
     add(s, first, "first");
     assert_int_equal(remove_one(s, "k", &over), RP_OUT_DELETED);
-    assert_int_equal(s->ops->put_commit(first, &over, &error), RP_ENOTFOUND);
+    assert_int_equal(rp_backend_put_commit(first, &over, &error), RP_ENOTFOUND);
     expect_absent(s, "k");
-    assert_int_equal(s->ops->put_open(s, "k", NULL, RP_PUT_OVER, &third, &error), RP_ENOTFOUND);
+    assert_int_equal(rp_backend_put_open(s, "k", NULL, RP_PUT_OVER, &third, &error), RP_ENOTFOUND);
     assert_null(third);
     assert_int_equal(left_over(state), 0);
 }
@@ -156,10 +156,10 @@ static void bad_openings_are_refused(void **state)
     struct rp_object_reader *r = NULL;
     const struct rp_pair header = { "x-unknown", "v" };
     const struct rp_meta meta = { .headers = &header, .n_headers = 1 };
-    assert_int_equal(s->ops->put_open(s, "", NULL, 0, &w, &error), RP_EINVAL);
-    assert_int_equal(s->ops->put_open(s, "k", &meta, 0, &w, &error), RP_EINVAL);
-    assert_int_equal(s->ops->get_open(s, "", NULL, NULL, NULL, &r, &error), RP_EINVAL);
-    assert_int_equal(s->ops->get_open(s, "none", NULL, NULL, NULL, &r, &error), RP_ENOTFOUND);
+    assert_int_equal(rp_backend_put_open(s, "", NULL, 0, &w, &error), RP_EINVAL);
+    assert_int_equal(rp_backend_put_open(s, "k", &meta, 0, &w, &error), RP_EINVAL);
+    assert_int_equal(rp_backend_get_open(s, "", NULL, NULL, NULL, &r, &error), RP_EINVAL);
+    assert_int_equal(rp_backend_get_open(s, "none", NULL, NULL, NULL, &r, &error), RP_ENOTFOUND);
     assert_null(w);
     assert_null(r);
 }
@@ -176,7 +176,7 @@ static void any_part_can_be_read_in_any_order(void **state)
     expect_part(s, r, 10, 64, "");
     expect_part(s, r, INT64_C(1) << 40, 64, "");
     expect_part(s, r, 3, 0, "");
-    s->ops->get_close(r);
+    rp_backend_get_close(r);
 }
 
 static void a_reader_keeps_what_it_opened(void **state)
@@ -190,15 +190,15 @@ static void a_reader_keeps_what_it_opened(void **state)
     assert_int_equal(remove_one(s, "k", &second), RP_OUT_DELETED);
     expect_part(s, r, 2, 64, "fore");
     expect_part(s, again, 0, 64, "after!");
-    s->ops->get_close(r);
-    s->ops->get_close(again);
+    rp_backend_get_close(r);
+    rp_backend_get_close(again);
     expect_absent(s, "k");
 }
 
 static void *commit_new(void *ctx)
 {
     struct rp_object_writer *w = ctx;
-    return w->backend->ops->put_commit(w, NULL, NULL) == 0 ? ctx : NULL;
+    return rp_backend_put_commit(w, NULL, NULL) == 0 ? ctx : NULL;
 }
 
 static void of_several_commits_of_a_new_key_exactly_one_wins(void **state)
@@ -271,13 +271,13 @@ static void failing_close(struct failing *f)
 static int put_in_parts(struct rp_backend *s, struct rp_identity *out)
 {
     struct rp_object_writer *w;
-    int r = s->ops->put_open(s, "k", NULL, 0, &w, &error);
+    int r = rp_backend_put_open(s, "k", NULL, 0, &w, &error);
     if (r < 0) return r;
-    if ((r = s->ops->put_write(w, "x", 1, &error)) < 0) {
-        s->ops->put_abort(w);
+    if ((r = rp_backend_put_write(w, "x", 1, &error)) < 0) {
+        rp_backend_put_abort(w);
         return r;
     }
-    return s->ops->put_commit(w, out, &error);
+    return rp_backend_put_commit(w, out, &error);
 }
 
 static void a_fault_in_a_put_shows_nothing_unless_it_comes_after_the_commit(void **state)
@@ -310,12 +310,12 @@ static void a_fault_in_a_get_is_its_answer(void **state)
                                          .after = late ? RP_EUNKNOWN : 0 });
         put_text(f.inner, "k", "x");
         int want = late ? RP_EUNKNOWN : RP_EUNAVAILABLE;
-        assert_int_equal(f.outer->ops->get_open(f.outer, "k", NULL, NULL, NULL, &r, &error), want);
+        assert_int_equal(rp_backend_get_open(f.outer, "k", NULL, NULL, NULL, &r, &error), want);
         assert_null(r);
         f.plan.call = "get_read";
-        ok(f.outer->ops->get_open(f.outer, "k", NULL, NULL, NULL, &r, &error));
-        assert_int_equal(f.outer->ops->get_read(r, 0, got, 1, &error), want);
-        f.outer->ops->get_close(r);
+        ok(rp_backend_get_open(f.outer, "k", NULL, NULL, NULL, &r, &error));
+        assert_int_equal(f.outerp_backend_get_read(r, 0, got, 1, &error), want);
+        f.outerp_backend_get_close(r);
         failing_close(&f);
     }
 }

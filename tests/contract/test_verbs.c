@@ -76,13 +76,13 @@ static void test_M1_a_marked_object_stays_as_it_is(void **state)
     struct world *w = *state;
     struct rp_item before = { .key = "a/b.png" }, after = { .key = "a/b.png" };
     world_put(w, "a/b.png", "picture");
-    ok(w->inner->ops->stat(w->inner, &before, 1, &err));
+    ok(rp_backend_stat(w->inner, &before, 1, &err));
     struct rp_mark_answer a = world_mark(w, "a/b.png", -1);
     assert_int_equal(a.what, RP_MARK_CREATED);
     assert_int_equal(a.size_bytes, 7);
     assert_int_equal(a.due_at_ms - a.marked_at_ms, 5 * DAY);
     expect_object(w, "a/b.png", "picture");
-    ok(w->inner->ops->stat(w->inner, &after, 1, &err));
+    ok(rp_backend_stat(w->inner, &after, 1, &err));
     assert_true(rp_identity_equal(&before.identity, &after.identity));
     assert_int_equal(w->calls[WORLD_PUT] + w->calls[WORLD_COPY] + w->calls[WORLD_ANNOTATE] + w->calls[WORLD_REMOVE], 0);
 }
@@ -289,8 +289,8 @@ static void test_M3_a_restore_removes_only_the_marks_own_fields(void **state)
     w->config.annotate = true; /* the store's setting is as good as the call's */
     assert_true(world_mark(w, "k", -1).annotated);
     struct rp_item item = { .key = "k" };
-    ok(w->inner->ops->stat(w->inner, &item, 1, &err));
-    ok(w->inner->ops->annotate(w->inner, "k", &item.identity, others, 2, &err));
+    ok(rp_backend_stat(w->inner, &item, 1, &err));
+    ok(rp_backend_annotate(w->inner, "k", &item.identity, others, 2, &err));
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_DONE);
     expect_no_annotation(w, "k");
     assert_string_equal(world_field(w, "k", "scanned"), "clean");

@@ -372,7 +372,7 @@ static void test_X10_keys_are_forgotten_after_a_day(void **state)
 /* ---- what is kept with a change that is no command ---- */
 
 struct keeping {
-    struct rp_kept kept;
+    struct rp_saved kept;
     int refuse_before, fail_with; /* codes; 0: neither */
     int before, with, after;      /* how often each was called */
 };
@@ -389,7 +389,7 @@ static int note_with(struct rp_tx *tx, void *ctx, struct rp_error *e)
 {
     struct keeping *k = ctx;
     k->with++;
-    int r = k->kept.id == 0 ? rp_keys_keep(tx, &k->kept, 1, e) : rp_key_go_on(tx, &k->kept, e);
+    int r = k->kept.id == 0 ? rp_keys_save(tx, &k->kept, 1, e) : rp_key_go_on(tx, &k->kept, e);
     return r == 0 && k->fail_with < 0 ? rp_error_set(e, k->fail_with, "no more") : r;
 }
 

@@ -77,7 +77,7 @@ static void add_object(struct objects *o, const char *key)
     struct rp_meta meta = { 0 };
     struct rp_identity identity;
     struct rp_error err = { 0 };
-    int r = o->t->bare->ops->get(o->t->bare, key, &sink, &arena, &meta, &identity, &err);
+    int r = rp_backend_get(o->t->bare, key, &sink, &arena, &meta, &identity, &err);
     if (r == RP_ENOTFOUND) return;
     RP_ASSERT(r == 0);
     if (bytes.len > 0) forget(bytes.data, o->t->world.catalog->id);
@@ -103,8 +103,8 @@ void trial_fingerprint(struct trial *t, char out[RP_DIGEST_HEX])
     struct rp_error err = { 0 };
     uint8_t digest[RP_DIGEST_BYTES];
     inv_ask(&t->world, "", rows, &text);
-    int r = t->bare->ops->list(t->bare, "", "", add_entry, &o, &err);
-    if (r == 0) r = t->bare->ops->list(t->bare, RP_STORE_QUARANTINE, "", add_entry, &o, &err);
+    int r = rp_backend_list(t->bare, "", "", add_entry, &o, &err);
+    if (r == 0) r = rp_backend_list(t->bare, RP_STORE_QUARANTINE, "", add_entry, &o, &err);
     RP_ASSERT(r == 0);
     add_object(&o, RP_STORE_OWNER);
     rp_buf_fmt(&text, "step %d %s %s", t->shared->step, t->shared->trouble, t->shared->deny);

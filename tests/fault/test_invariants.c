@@ -123,8 +123,8 @@ static void erase(struct trial *t, const char *key)
 {
     struct rp_error err = { 0 };
     struct rp_item item = { .key = key };
-    assert_int_equal(t->bare->ops->stat(t->bare, &item, 1, &err), 0);
-    assert_int_equal(t->bare->ops->remove(t->bare, &item, 1, &err), 0);
+    assert_int_equal(rp_backend_stat(t->bare, &item, 1, &err), 0);
+    assert_int_equal(rp_backend_remove(t->bare, &item, 1, &err), 0);
     assert_int_equal(item.outcome, RP_OUT_DELETED);
 }
 
@@ -185,8 +185,8 @@ static void annotate(struct trial *t, size_t i, const char *name)
     struct rp_error err = { 0 };
     struct rp_item item = { .key = subject(t, i)->key };
     struct rp_pair pair = { name, "true" };
-    assert_int_equal(t->bare->ops->stat(t->bare, &item, 1, &err), 0);
-    assert_int_equal(t->bare->ops->annotate(t->bare, item.key, &item.identity, &pair, 1, &err), 0);
+    assert_int_equal(rp_backend_stat(t->bare, &item, 1, &err), 0);
+    assert_int_equal(rp_backend_annotate(t->bare, item.key, &item.identity, &pair, 1, &err), 0);
 }
 
 static void other_metadata(struct trial *t)
@@ -230,7 +230,7 @@ static void delete_watched(struct trial *t, size_t i)
     struct rp_error err = { 0 };
     struct rp_item item = { .key = subject(t, i)->key };
     memcpy(item.identity.etag, subject(t, i)->etag, sizeof item.identity.etag);
-    (void)t->watched->ops->remove(t->watched, &item, 1, &err);
+    (void)rp_backend_remove(t->watched, &item, 1, &err);
 }
 
 static void delete_live(struct trial *t)

@@ -153,7 +153,7 @@ static struct rp_identity put(struct trial *t, const char *key, const char *what
     struct rp_identity id;
     const struct rp_source from = { read_text, &at };
     snprintf(text, sizeof text, "%s of %s", what, key);
-    int r = t->backend->ops->put(t->backend, key, &from, NULL, RP_PUT_REPLACE, &id, &error);
+    int r = rp_backend_put(t->backend, key, &from, NULL, RP_PUT_REPLACE, &id, &error);
     if (r < 0) fail_msg("put: %s", error.text);
     return id;
 }
@@ -170,7 +170,7 @@ static void take_powers(struct trial *t)
         return;
     }
     if (t->level == WINDOW) tell("{\"ignore_if_match\":1}");
-    if (t->backend->ops->probe(t->backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
+    if (rp_backend_probe(t->backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
     tell("{}");
     for (size_t i = 0; i < probed.n_findings; i++)
         print_message("  %-18s %-4s %s\n", probed.findings[i].name, probed.findings[i].holds ? "yes" : "no",
@@ -232,7 +232,7 @@ static bool remove_round(struct trial *t)
         }
     if (n == 0) return true;
     t->rounds++;
-    int r = t->backend->ops->remove(t->backend, asked, n, &error);
+    int r = rp_backend_remove(t->backend, asked, n, &error);
     for (size_t i = 0; i < n; i++) {
         bool counts = r == 0 || asked[i].outcome == RP_OUT_DELETED;
         t->ends[from[i]] = counts ? asked[i].outcome : RP_OUT_UNKNOWN;
@@ -518,7 +518,7 @@ static void more_versions_than_are_held_at_a_time_go_in_several_passes(void **st
     json_decref(ask_liar("PUT", path, ""));
     struct rp_item item = { .key = "k", .identity = put(&t, "k", "marked") };
     put(&t, "k", "newer");
-    if (t.backend->ops->remove(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
+    if (rp_backend_remove(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
     if (item.outcome != RP_OUT_DELETED) fail_msg("%s: %s", rp_outcome_name(item.outcome), item.note);
     json_t *now = ask_log(t.bucket);
     assert_int_equal(standing(&t, now, "k"), 1);
@@ -539,7 +539,7 @@ static void a_copy_keeps_an_upload_that_took_its_target(void **state)
     struct rp_identity from = put(&t, "from", "kept"), taken = put(&t, "taken", "an upload");
     assert_int_equal(rp_s3_copy_bytes(rp_s3_of(t.backend), "from", &from, "taken", NULL, etag, &error), RP_EEXISTS);
     struct rp_item item = { .key = "taken" };
-    if (t.backend->ops->stat(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
+    if (rp_backend_stat(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
     assert_true(rp_identity_equal(&item.identity, &taken));
     if (rp_s3_copy_bytes(rp_s3_of(t.backend), "from", &from, "free", NULL, etag, &error) < 0)
         fail_msg("%s", error.text);
@@ -551,7 +551,7 @@ static void a_copy_keeps_an_upload_that_took_its_target(void **state)
 static int put_over(struct trial *t, const char *key, const char *text, struct rp_identity *over)
 {
     const struct rp_source from = { read_text, &text };
-    return t->backend->ops->put(t->backend, key, &from, NULL, RP_PUT_OVER, over, &error);
+    return rp_backend_put(t->backend, key, &from, NULL, RP_PUT_OVER, over, &error);
 }
 
 /* Where the probe saw no condition hold: a look before, and a request that is not repeated. */
@@ -567,7 +567,7 @@ static void a_put_over_without_a_condition_looks_first(void **state)
     assert_int_equal(put_over(&t, "k", "third", &first), RP_ECHANGED);
     assert_int_equal(put_over(&t, "none", "third", &first), RP_ENOTFOUND);
     struct rp_item item = { .key = "k" };
-    if (t.backend->ops->stat(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
+    if (rp_backend_stat(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
     assert_true(rp_identity_equal(&item.identity, &over));
     tell("{}");
     rp_backend_close(t.backend);
@@ -589,7 +589,7 @@ static void a_put_over_whose_answer_was_lost_is_found(void **state)
         tell("{}");
         if (r < 0 && r != RP_EUNKNOWN) fail_msg("round %d: %s", i, error.text);
         struct rp_item item = { .key = "k" };
-        if (t.backend->ops->stat(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
+        if (rp_backend_stat(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
         if (r == 0) assert_true(rp_identity_equal(&item.identity, &over));
         unknown += r < 0; /* every look at it failed as well */
         over = item.identity;
@@ -627,7 +627,7 @@ static void a_probe_finds_the_lie_out(void **state)
         struct rp_probed probed;
         open_trial(&t, ETAG);
         tell(cases[i].json);
-        if (t.backend->ops->probe(t.backend, true, &probed, &error) < 0) fail_msg("%s: %s", cases[i].json, error.text);
+        if (rp_backend_probe(t.backend, true, &probed, &error) < 0) fail_msg("%s: %s", cases[i].json, error.text);
         const struct s3_powers powers = rp_s3_powers(rp_s3_of(t.backend));
         print_message("  %-24s %-7s multi %d, by etag %d, order %d, current %d\n", cases[i].json,
                       rp_level_name(probed.level), powers.multi_delete, powers.multi_etag, powers.list_order,
@@ -650,7 +650,7 @@ static void a_probe_among_failures_claims_no_more_than_it_saw(void **state)
         struct rp_probed probed = { 0 };
         open_trial(&t, ETAG);
         tell("{\"ignore_if_match\":1,\"error_before\":0.1,\"error_after\":0.1,\"half\":0.1,\"garbage\":0.1}");
-        int r = t.backend->ops->probe(t.backend, true, &probed, &error);
+        int r = rp_backend_probe(t.backend, true, &probed, &error);
         print_message("  %s\n", r < 0 ? error.text : rp_level_name(probed.level));
         if (r == 0) assert_int_equal(probed.level, RP_LEVEL_WINDOW);
         rp_backend_close(t.backend);

@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/time.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/run.h"
 #include "core/store.h"
 #include "core/sweep.h"

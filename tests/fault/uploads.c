@@ -6,8 +6,8 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/file/transaction.h"
 #include "core/reprieve.h"
-#include "core/transaction.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -127,7 +127,7 @@ int trial_put(struct trial *t, size_t i)
     struct rp_identity identity;
     struct rp_error err = { 0 };
     f->put = true;
-    int r = t->store.backend->ops->put(t->store.backend, f->key, &source, &meta, RP_PUT_REPLACE, &identity, &err);
+    int r = rp_backend_put(t->store.backend, f->key, &source, &meta, RP_PUT_REPLACE, &identity, &err);
     if (r == 0) memcpy(f->etag, identity.etag, sizeof f->etag);
     return r;
 }

@@ -308,7 +308,7 @@ void trial_usurp(struct trial *t)
     struct rp_identity identity;
     struct rp_meta meta = { 0 };
     struct rp_error err = { 0 };
-    int r = t->bare->ops->put(t->bare, RP_STORE_OWNER, &source, &meta, RP_PUT_REPLACE, &identity, &err);
+    int r = rp_backend_put(t->bare, RP_STORE_OWNER, &source, &meta, RP_PUT_REPLACE, &identity, &err);
     RP_ASSERT(r == 0);
     for (size_t i = 0; i < t->shared->known.n; i++)
         subject(t, i)->stays = true;

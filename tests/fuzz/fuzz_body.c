@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "http/shape.h"
+#include "http/route/shape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

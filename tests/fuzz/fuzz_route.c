@@ -5,9 +5,9 @@
 
 #include "base/assert.h"
 #include "base/utf8.h"
-#include "http/percent.h"
-#include "http/request.h"
-#include "http/routes.h"
+#include "http/api/routes.h"
+#include "http/route/percent.h"
+#include "http/server/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "http/content_headers.h"
-#include "http/signed_url.h"
+#include "http/content/headers.h"
+#include "http/content/signed_url.h"
 
 static const char key[] = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 

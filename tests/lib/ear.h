@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "http/live_cursor.h"
+#include "feed/cursor.h"
 
 #define PATIENCE_MS 20000
 

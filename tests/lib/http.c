@@ -23,7 +23,7 @@
 
 #include "base/json.h"
 #include "catalog/file.h"
-#include "http/route.h"
+#include "http/route/route.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -7,9 +7,9 @@
 
 #include "catalog/token.h"
 #include "catalog/writer.h"
-#include "http/metrics.h"
-#include "http/server.h"
+#include "http/server/server.h"
 #include "lib/world.h"
+#include "metrics/metrics.h"
 
 #include <jansson.h>
 

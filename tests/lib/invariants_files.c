@@ -129,7 +129,7 @@ static bool stands(const struct inv_world *w, const struct inv_file *f)
     struct rp_meta meta;
     struct rp_identity identity;
     struct rp_error err = { 0 };
-    int r = w->backend->ops->get(w->backend, f->key, &sink, &arena, &meta, &identity, &err);
+    int r = rp_backend_get(w->backend, f->key, &sink, &arena, &meta, &identity, &err);
     RP_ASSERT(r == 0 || r == RP_ENOTFOUND);
     return r == 0 && strcmp(rp_buf_text(&bytes), f->bytes) == 0;
 }
@@ -191,7 +191,7 @@ static int check_objects(const struct inv_world *w, struct rp_buf *out)
 {
     struct listing l = { .world = w, .out = out };
     struct rp_error err = { 0 };
-    int r = w->backend->ops->list(w->backend, INV_TENANT "/", "", check_object, &l, &err);
+    int r = rp_backend_list(w->backend, INV_TENANT "/", "", check_object, &l, &err);
     RP_ASSERT(r == 0);
     return l.n;
 }

@@ -50,7 +50,7 @@ bool inv_stands(const struct inv_world *world, const char *key, const struct inv
     struct rp_meta meta = { 0 };
     struct rp_identity identity;
     struct rp_error err = { 0 };
-    int r = world->backend->ops->get(world->backend, key, &sink, &arena, &meta, &identity, &err);
+    int r = rp_backend_get(world->backend, key, &sink, &arena, &meta, &identity, &err);
     const char *wrong = NULL;
     size_t own = count_annotation(&meta);
     if (r < 0)
@@ -93,7 +93,7 @@ void inv_upload(const struct inv_world *world, struct inv_subject *s)
     struct rp_source source = { .read = give, .ctx = &text };
     struct rp_pair type = { "content-type", INV_TYPE }, owner = { "owner", s->bytes };
     struct rp_meta meta = { .headers = &type, .n_headers = 1, .user = &owner, .n_user = 1 };
-    int r = world->backend->ops->put(world->backend, s->key, &source, &meta, RP_PUT_REPLACE, &made, &err);
+    int r = rp_backend_put(world->backend, s->key, &source, &meta, RP_PUT_REPLACE, &made, &err);
     RP_ASSERT(r == 0);
     memcpy(s->etag, made.etag, sizeof s->etag);
     s->asked = s->promised = s->restored = false;
@@ -116,7 +116,7 @@ static bool exists(const struct inv_world *w, const char *key)
 {
     struct rp_error err = { 0 };
     struct rp_item item = { .key = key };
-    int r = w->backend->ops->stat(w->backend, &item, 1, &err);
+    int r = rp_backend_stat(w->backend, &item, 1, &err);
     RP_ASSERT(r == 0);
     return item.outcome == RP_OUT_FOUND;
 }
@@ -218,7 +218,7 @@ static int check_copies(const struct inv_world *w, struct rp_buf *out)
 {
     struct listing l = { .world = w, .out = out };
     struct rp_error err = { 0 };
-    int r = w->backend->ops->list(w->backend, RP_STORE_QUARANTINE, "", check_copy, &l, &err);
+    int r = rp_backend_list(w->backend, RP_STORE_QUARANTINE, "", check_copy, &l, &err);
     RP_ASSERT(r == 0);
     return l.n;
 }
@@ -234,7 +234,7 @@ static int check_owner(const struct inv_world *w, struct rp_buf *out)
     struct rp_meta meta;
     struct rp_error err = { 0 };
     int64_t epoch = 0;
-    int r = w->backend->ops->get(w->backend, RP_STORE_OWNER, &sink, &arena, &meta, &identity, &err);
+    int r = rp_backend_get(w->backend, RP_STORE_OWNER, &sink, &arena, &meta, &identity, &err);
     if (r == 0) r = rp_json_parse(rp_buf_text(&text), text.len, &record, &err);
     if (r == 0) r = rp_meta_get(w->catalog->db, "epoch", &epoch, NULL, 0, &err);
     if (r == 0 && strcmp(rp_json_get_text(record, "catalog", ""), w->catalog->id) == 0 &&

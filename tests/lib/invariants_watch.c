@@ -87,7 +87,7 @@ static int watch_remove(struct rp_backend *backend, struct rp_item *items, size_
         int r = 0;
         look(w->world, &items[i]);
         if (strcmp(items[i].key, w->deny) != 0)
-            r = w->inner->ops->remove(w->inner, &items[i], 1, err);
+            r = rp_backend_remove(w->inner, &items[i], 1, err);
         else {
             items[i].outcome = RP_OUT_DENIED;
             snprintf(items[i].note, sizeof items[i].note, "the test refuses it");

@@ -4,7 +4,7 @@
 #ifndef RP_TESTS_LIB_UPLOADS_H
 #define RP_TESTS_LIB_UPLOADS_H
 
-#include "core/transaction.h"
+#include "core/file/transaction.h"
 #include "lib/world.h"
 
 int64_t uploads_tenant(struct world *w, const char *name); /* made if it is not there */

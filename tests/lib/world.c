@@ -194,7 +194,7 @@ void world_put(struct world *w, const char *key, const char *text)
     const struct rp_meta meta = { headers, 2, user, 2 };
     struct reading from = { text, strlen(text) };
     struct rp_identity identity;
-    ok(w->inner->ops->put(w->inner, key, &(struct rp_source){ give, &from }, &meta, RP_PUT_REPLACE, &identity, &err));
+    ok(rp_backend_put(w->inner, key, &(struct rp_source){ give, &from }, &meta, RP_PUT_REPLACE, &identity, &err));
 }
 
 static const char *many_key(size_t i, char out[32])
@@ -212,14 +212,14 @@ void world_put_many(struct world *w, size_t n, size_t n_bytes)
         struct reading from = { text, n_bytes };
         struct rp_identity identity;
         struct rp_source source = { give, &from };
-        ok(w->inner->ops->put(w->inner, many_key(i, key), &source, NULL, RP_PUT_REPLACE, &identity, &err));
+        ok(rp_backend_put(w->inner, many_key(i, key), &source, NULL, RP_PUT_REPLACE, &identity, &err));
     }
 }
 
 bool world_exists(struct world *w, const char *key)
 {
     struct rp_item item = { .key = key };
-    ok(w->inner->ops->stat(w->inner, &item, 1, &err));
+    ok(rp_backend_stat(w->inner, &item, 1, &err));
     assert_true(item.outcome == RP_OUT_FOUND || item.outcome == RP_OUT_GONE);
     return item.outcome == RP_OUT_FOUND;
 }
@@ -235,7 +235,7 @@ const char *world_text(struct world *w, const char *key)
     RP_CLEANUP(rp_buf_done) struct rp_buf bytes = RP_BUF(1 << 20);
     struct rp_meta meta;
     struct rp_identity identity;
-    int r = w->inner->ops->get(w->inner, key, &(struct rp_sink){ take, &bytes }, &w->arena, &meta, &identity, &err);
+    int r = rp_backend_get(w->inner, key, &(struct rp_sink){ take, &bytes }, &w->arena, &meta, &identity, &err);
     if (r == RP_ENOTFOUND) return NULL;
     ok(r);
     return rp_arena_strdup(&w->arena, rp_buf_text(&bytes));
@@ -252,7 +252,7 @@ const char *world_field(struct world *w, const char *key, const char *name)
 {
     struct rp_meta meta;
     struct rp_identity identity;
-    ok(w->inner->ops->get(w->inner, key, NULL, &w->arena, &meta, &identity, &err));
+    ok(rp_backend_get(w->inner, key, NULL, &w->arena, &meta, &identity, &err));
     const char *value = find_pair(meta.headers, meta.n_headers, name);
     return value != NULL ? value : find_pair(meta.user, meta.n_user, name);
 }
@@ -260,8 +260,8 @@ const char *world_field(struct world *w, const char *key, const char *name)
 void world_remove(struct world *w, const char *key)
 {
     struct rp_item item = { .key = key };
-    ok(w->inner->ops->stat(w->inner, &item, 1, &err));
-    ok(w->inner->ops->remove(w->inner, &item, 1, &err));
+    ok(rp_backend_stat(w->inner, &item, 1, &err));
+    ok(rp_backend_remove(w->inner, &item, 1, &err));
     assert_int_equal(item.outcome, RP_OUT_DELETED);
 }
 

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "catalog/audit.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
 #include "core/sweeper.h"

@@ -77,8 +77,8 @@ static inline void forget(struct world *w)
 static inline void probe_both(struct world *w)
 {
     struct rp_probed probed;
-    ok(w->one->ops->probe(w->one, true, &probed, &error));
-    ok(w->other->ops->probe(w->other, true, &probed, &error));
+    ok(rp_backend_probe(w->one, true, &probed, &error));
+    ok(rp_backend_probe(w->other, true, &probed, &error));
 }
 
 static inline void begin(struct world *w, enum bucket_kind kind)
@@ -127,7 +127,7 @@ static inline struct rp_item item_of(const struct world *w, const char *key)
 static inline int remove_item(struct world *w, struct rp_item *item)
 {
     error = (struct rp_error){ 0 };
-    return w->one->ops->remove(w->one, item, 1, &error);
+    return rp_backend_remove(w->one, item, 1, &error);
 }
 
 #define EVERY(kind) for (enum bucket_kind kind = BUCKET_EXACT; kind < BUCKET_KINDS; kind++)

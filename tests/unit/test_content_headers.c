@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "http/content_headers.h"
+#include "http/content/headers.h"
 
 static const struct {
     const char *header;

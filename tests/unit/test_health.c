@@ -14,8 +14,8 @@
 
 #include "base/error.h"
 #include "catalog/writer.h"
-#include "http/health.h"
 #include "lib/world.h"
+#include "metrics/health.h"
 
 static struct rp_error err;
 

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "http/docs.h"
-#include "http/route.h"
+#include "http/route/docs.h"
+#include "http/route/route.h"
 
 #include <stdio.h>
 #include <stdlib.h>

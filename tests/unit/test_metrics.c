@@ -18,10 +18,10 @@
 #include "base/error.h"
 #include "catalog/run.h"
 #include "core/sweep.h"
-#include "http/metrics.h"
-#include "http/metrics_series.h"
-#include "http/route.h"
+#include "http/route/route.h"
 #include "lib/world.h"
+#include "metrics/metrics.h"
+#include "metrics/series.h"
 
 static struct rp_error err;
 

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "catalog/token.h"
-#include "http/percent.h"
-#include "http/request.h"
-#include "http/routes.h"
+#include "http/api/routes.h"
+#include "http/route/percent.h"
+#include "http/server/request.h"
 
 static const struct rp_route rows[] = {
     { .method = "GET", .path = "/" },

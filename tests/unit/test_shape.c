@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "http/shape.h"
+#include "http/route/shape.h"
 
 static const char *const choices[] = { "red", "green", "blue", NULL };
 static const struct rp_field part_fields[] = {

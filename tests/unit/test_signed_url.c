@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "http/signed_url.h"
+#include "http/content/signed_url.h"
 
 static const char first_key[] = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 static const char other_key[] = "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";

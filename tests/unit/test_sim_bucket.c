@@ -23,7 +23,7 @@ static void identities_are_those_of_the_kind(void **state)
         assert_int_equal(w.one->ops->now_ms != NULL, digests);
         if (w.one->ops->now_ms != NULL) {
             int64_t clock = 0;
-            ok(w.one->ops->now_ms(w.one, &clock, &error));
+            ok(rp_backend_now_ms(w.one, &clock, &error));
             assert_int_equal(clock, NOW_MS / 1000 * 1000);
         }
         assert_int_equal(w.n_overwritten, versions ? 0 : 1);
@@ -72,7 +72,7 @@ static void uploads_are_shown_in_order_and_older_versions_first(void **state)
         expect_list(w.one, ".reprieve/", NULL, ".reprieve/owner\n");
         expect_list(w.one, "b", "b", "");
         expect_text(w.one, "b", "3");
-        ok(w.one->ops->list(w.one, "", NULL, is_without_version, NULL, &error));
+        ok(rp_backend_list(w.one, "", NULL, is_without_version, NULL, &error));
         end(&w);
     }
 }
@@ -134,7 +134,7 @@ static void of_two_equal_items_the_second_is_gone(void **state)
         begin(&w, kind);
         put_text(w.one, "k", "old");
         struct rp_item items[] = { item_of(&w, "k"), item_of(&w, "k") };
-        ok(w.one->ops->remove(w.one, items, 2, &error));
+        ok(rp_backend_remove(w.one, items, 2, &error));
         assert_int_equal(items[0].outcome, RP_OUT_DELETED);
         assert_int_equal(items[1].outcome, RP_OUT_GONE);
         assert_int_equal(w.n_gone, 1);
@@ -263,15 +263,15 @@ static void a_probe_finds_what_the_kind_really_does(void **state)
         struct rp_probed probed;
         w.one = handle(&w, false);
         w.other = handle(&w, true);
-        ok(w.one->ops->probe(w.one, false, &probed, &error));
+        ok(rp_backend_probe(w.one, false, &probed, &error));
         assert_int_equal(probed.level, kind == BUCKET_EXACT ? RP_LEVEL_EXACT : RP_LEVEL_WINDOW);
         assert_int_equal(bucket_counts(w.bucket).puts, 0);
-        ok(w.one->ops->probe(w.one, true, &probed, &error));
+        ok(rp_backend_probe(w.one, true, &probed, &error));
         assert_int_equal(probed.level, level_of[kind]);
         assert_int_equal(probed.undeclared, level_of[kind]);
-        ok(w.one->ops->probe(w.one, false, &probed, &error)); /* what was seen is not forgotten */
+        ok(rp_backend_probe(w.one, false, &probed, &error)); /* what was seen is not forgotten */
         assert_int_equal(probed.level, level_of[kind]);
-        ok(w.other->ops->probe(w.other, true, &probed, &error));
+        ok(rp_backend_probe(w.other, true, &probed, &error));
         assert_int_equal(probed.level, RP_LEVEL_EXACT);
         assert_int_equal(probed.undeclared, level_of[kind]);
         assert_int_equal(bucket_counts(w.bucket).lies, kind == BUCKET_LIAR ? 2 : 0);
@@ -290,7 +290,7 @@ static void keys_written_once_count_until_one_has_changed(void **state)
     struct rp_identity old = put_text(w.one, "k", "old");
     put_text(w.one, "k", "newer");
     assert_int_equal(remove_one(w.one, "k", &old), RP_OUT_CHANGED);
-    ok(w.one->ops->probe(w.one, true, &probed, &error));
+    ok(rp_backend_probe(w.one, true, &probed, &error));
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
     end(&w);
 }
@@ -307,7 +307,7 @@ static void without_a_probe_of_its_own_a_handle_looks_first(void **state)
     forget(&w);
     assert_int_equal(remove_one(w.one, "k", &id), RP_OUT_DELETED);
     expect_calls(&w, "head k, delete k");
-    ok(w.one->ops->probe(w.one, true, &probed, &error));
+    ok(rp_backend_probe(w.one, true, &probed, &error));
     put_text(w.one, "k", "x");
     forget(&w);
     assert_int_equal(remove_one(w.one, "k", &id), RP_OUT_DELETED);
@@ -324,7 +324,7 @@ static void disturb_probe(enum bucket_kind kind, const char *call, int spared, e
     w.strikes = call;
     w.spared = spared;
     w.fate = fate;
-    int r = w.one->ops->probe(w.one, true, &probed, &error);
+    int r = rp_backend_probe(w.one, true, &probed, &error);
     bool lied = fate == BUCKET_FALSE && strcmp(call, "delete") == 0 && w.strikes == NULL;
     assert_true(r <= 0 && probed.level <= level_of[kind]);
     if (lied && kind == BUCKET_ETAG && spared < 2) assert_int_equal(probed.level, RP_LEVEL_WINDOW);
@@ -332,7 +332,7 @@ static void disturb_probe(enum bucket_kind kind, const char *call, int spared, e
         bucket_settle(w.bucket, 0);
     forget(&w);
     w.now_ms += 2 * 3600 * 1000;
-    ok(w.one->ops->probe(w.one, true, &probed, &error));
+    ok(rp_backend_probe(w.one, true, &probed, &error));
     assert_int_equal(probed.level, level_of[kind]);
     expect_list(w.one, ".reprieve/", NULL, "");
     end(&w);

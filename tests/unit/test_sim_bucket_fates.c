@@ -72,15 +72,15 @@ static void a_refused_delete_of_many_is_the_calls_own_failure(void **state)
         bucket_remove(w.bucket, "c");
         w.strikes = "delete";
         w.fate = BUCKET_REFUSED;
-        assert_int_equal(w.one->ops->remove(w.one, items, MANY, &error), RP_EUNAVAILABLE);
+        assert_int_equal(rp_backend_remove(w.one, items, MANY, &error), RP_EUNAVAILABLE);
         for (size_t i = 0; i < MANY; i++)
             assert_int_equal(items[i].outcome, RP_OUT_NONE);
         assert_int_equal(w.n_gone, 0);
         w.strikes = "delete";
         w.fate = BUCKET_DENIED;
-        ok(w.one->ops->remove(w.one, items, MANY, &error));
+        ok(rp_backend_remove(w.one, items, MANY, &error));
         assert_int_equal(items[0].outcome, RP_OUT_DENIED);
-        ok(w.one->ops->remove(w.one, items, MANY, &error));
+        ok(rp_backend_remove(w.one, items, MANY, &error));
         for (size_t i = 0; i < MANY; i++)
             assert_int_equal(items[i].outcome, i == 2 ? RP_OUT_GONE : RP_OUT_DELETED);
         assert_int_equal(w.n_gone, MANY - 1);
@@ -100,7 +100,7 @@ static void of_a_partly_answered_delete_every_other_item_is_known(void **state)
         make_many(&w, items);
         w.strikes = "delete";
         w.fate = BUCKET_PARTLY;
-        ok(w.one->ops->remove(w.one, items, MANY, &error));
+        ok(rp_backend_remove(w.one, items, MANY, &error));
         for (size_t i = 0; i < MANY; i++) {
             assert_int_equal(items[i].outcome, i % 2 ? RP_OUT_UNKNOWN : RP_OUT_DELETED);
             bool there = bucket_look(w.bucket, items[i].key, NULL);
@@ -124,12 +124,12 @@ static void of_versions_a_partly_answered_delete_takes_the_older_ones_first(void
     make_many(&w, items);
     w.strikes = "delete";
     w.fate = BUCKET_PARTLY;
-    ok(w.one->ops->remove(w.one, items, MANY, &error));
+    ok(rp_backend_remove(w.one, items, MANY, &error));
     assert_int_equal(items[3].outcome, RP_OUT_UNKNOWN);
     assert_true(is_shown(&w, "d", &items[3].identity));
     assert_false(bucket_holds(w.bucket, older));
     assert_int_equal(w.n_gone, 2 * MANY - 2);
-    ok(w.one->ops->remove(w.one, &items[3], 1, &error));
+    ok(rp_backend_remove(w.one, &items[3], 1, &error));
     assert_int_equal(items[3].outcome, RP_OUT_DELETED);
     end(&w);
 }
@@ -364,7 +364,7 @@ static void a_broken_or_long_upload_is_never_sent(void **state)
     begin(&w, BUCKET_ETAG);
     const struct rp_source broken = { fail_to_read, NULL };
     memset(text, 'x', sizeof text);
-    assert_int_equal(w.one->ops->put(w.one, "k", &broken, NULL, 0, NULL, &error), RP_EBUSY);
+    assert_int_equal(rp_backend_put(w.one, "k", &broken, NULL, 0, NULL, &error), RP_EBUSY);
     assert_int_equal(put_bytes(w.one, "k", text, sizeof text, NULL, 0, NULL, &error), RP_ETOOBIG);
     assert_int_equal(w.n_calls, 0);
     put_text(w.one, "k", "");
@@ -384,19 +384,19 @@ static void reads_fail_without_doubt(void **state)
         int code = fates[i] == BUCKET_DENIED ? RP_EDENIED : RP_EUNAVAILABLE;
         w.fate = fates[i];
         w.strikes = "get";
-        assert_int_equal(w.one->ops->get(w.one, "a", NULL, NULL, NULL, NULL, &error), code);
+        assert_int_equal(rp_backend_get(w.one, "a", NULL, NULL, NULL, NULL, &error), code);
         w.strikes = "clock";
         int64_t clock;
-        assert_int_equal(w.one->ops->now_ms(w.one, &clock, &error), code);
+        assert_int_equal(rp_backend_now_ms(w.one, &clock, &error), code);
         w.strikes = "head";
-        ok(w.one->ops->stat(w.one, items, 1, &error));
+        ok(rp_backend_stat(w.one, items, 1, &error));
         assert_int_equal(items[0].outcome, code == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY);
         w.strikes = "head";
-        assert_int_equal(w.one->ops->stat(w.one, items, MANY, &error), code == RP_EDENIED ? 0 : code);
+        assert_int_equal(rp_backend_stat(w.one, items, MANY, &error), code == RP_EDENIED ? 0 : code);
         assert_int_equal(items[1].outcome, code == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_NONE);
         w.strikes = "list";
         struct listing l = { .text = RP_BUF(4096) };
-        assert_int_equal(w.one->ops->list(w.one, "", NULL, listing_add, &l, &error), code);
+        assert_int_equal(rp_backend_list(w.one, "", NULL, listing_add, &l, &error), code);
         assert_int_equal(l.n, 0);
         rp_buf_done(&l.text);
         assert_int_equal(bucket_late(w.bucket), 0);
@@ -417,7 +417,7 @@ static void a_listing_that_is_cut_says_so(void **state)
         make_many(&w, items);
         w.strikes = "list";
         w.fate = BUCKET_CUT;
-        assert_int_equal(w.one->ops->list(w.one, "", NULL, listing_add, &l, &error), RP_EUNAVAILABLE);
+        assert_int_equal(rp_backend_list(w.one, "", NULL, listing_add, &l, &error), RP_EUNAVAILABLE);
         assert_string_equal(rp_buf_text(&l.text), "a\nb\nc\nd\n");
         rp_buf_done(&l.text);
         end(&w);
@@ -440,7 +440,7 @@ static void what_is_listed_can_be_removed_meanwhile(void **state)
         struct rp_item items[MANY];
         begin(&w, kind);
         make_many(&w, items);
-        ok(w.one->ops->list(w.one, "", NULL, remove_each, w.one, &error));
+        ok(rp_backend_list(w.one, "", NULL, remove_each, w.one, &error));
         expect_list(w.one, "", NULL, "");
         assert_int_equal(w.n_gone, MANY);
         end(&w);
@@ -454,7 +454,7 @@ static void what_is_listed_can_be_removed_meanwhile(void **state)
 static int copy_k(struct world *w, const struct rp_identity *expected, struct rp_identity *out)
 {
     error = (struct rp_error){ 0 };
-    return w->one->ops->copy(w->one, "k", expected, ASIDE, out, &error);
+    return rp_backend_copy(w->one, "k", expected, ASIDE, out, &error);
 }
 
 static void a_copy_keeps_both_conditions(void **state)
@@ -536,7 +536,7 @@ static void expect_user(struct rp_backend *s, const char *key, const char *expec
     struct rp_arena arena = RP_ARENA(1 << 16);
     struct rp_meta meta;
     char text[400] = "";
-    ok(s->ops->get(s, key, NULL, &arena, &meta, NULL, &error));
+    ok(rp_backend_get(s, key, NULL, &arena, &meta, NULL, &error));
     for (size_t i = 0; i < meta.n_headers; i++)
         snprintf(text + strlen(text), 200, "%s: %s;", meta.headers[i].name, meta.headers[i].value);
     for (size_t i = 0; i < meta.n_user; i++)
@@ -557,19 +557,19 @@ static void annotations_lie_beside_and_travel_with_a_copy(void **state)
         begin(&w, kind);
         ok(put_bytes(w.one, "k", "x", 1, &meta, 0, &id, &error));
         before = id;
-        ok(w.one->ops->annotate(w.one, "k", &id, fields, 2, &error));
+        ok(rp_backend_annotate(w.one, "k", &id, fields, 2, &error));
         assert_true(rp_identity_equal(&id, &before));
         assert_true(is_shown(&w, "k", &id));
         expect_user(w.one, "k", "content-type: text/plain;by=ann;marked_for_deletion=true;deletion_reason=old;");
         ok(copy_k(&w, &id, NULL));
         expect_user(w.one, ASIDE, "content-type: text/plain;by=ann;marked_for_deletion=true;deletion_reason=old;");
-        ok(w.one->ops->annotate(w.one, "k", &id, no_fields, 2, &error));
+        ok(rp_backend_annotate(w.one, "k", &id, no_fields, 2, &error));
         expect_user(w.one, "k", "content-type: text/plain;by=ann;");
-        int r = w.one->ops->annotate(w.one, "k", &id, &other, 1, &error);
+        int r = rp_backend_annotate(w.one, "k", &id, &other, 1, &error);
         assert_int_equal(r, kind == BUCKET_EXACT ? 0 : RP_EINVAL);
         id.size_bytes++;
-        assert_int_equal(w.one->ops->annotate(w.one, "k", &id, fields, 2, &error), RP_ECHANGED);
-        assert_int_equal(w.one->ops->annotate(w.one, "no", &id, fields, 2, &error), RP_ENOTFOUND);
+        assert_int_equal(rp_backend_annotate(w.one, "k", &id, fields, 2, &error), RP_ECHANGED);
+        assert_int_equal(rp_backend_annotate(w.one, "no", &id, fields, 2, &error), RP_ENOTFOUND);
         end(&w);
     }
 }
@@ -584,17 +584,17 @@ static void each_fate_of_an_annotation(void **state)
         struct rp_identity id = put_text(w.one, "k", "x");
         w.strikes = "annotate";
         w.fate = BUCKET_REFUSED;
-        assert_int_equal(w.one->ops->annotate(w.one, "k", &id, fields, 2, &error), RP_EUNAVAILABLE);
+        assert_int_equal(rp_backend_annotate(w.one, "k", &id, fields, 2, &error), RP_EUNAVAILABLE);
         expect_user(w.one, "k", "");
         w.strikes = "annotate";
         w.fate = BUCKET_LATE;
-        assert_int_equal(w.one->ops->annotate(w.one, "k", &id, fields, 1, &error), RP_EUNKNOWN);
+        assert_int_equal(rp_backend_annotate(w.one, "k", &id, fields, 1, &error), RP_EUNKNOWN);
         expect_user(w.one, "k", "");
         bucket_settle(w.bucket, 0);
         expect_user(w.one, "k", "marked_for_deletion=true;");
         w.strikes = "annotate";
         w.fate = BUCKET_LOST;
-        assert_int_equal(w.one->ops->annotate(w.one, "k", &id, no_fields, 2, &error), RP_EUNKNOWN);
+        assert_int_equal(rp_backend_annotate(w.one, "k", &id, no_fields, 2, &error), RP_EUNKNOWN);
         expect_user(w.one, "k", "");
         end(&w);
     }

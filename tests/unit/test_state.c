@@ -14,12 +14,12 @@
 #include "catalog/hold.h"
 #include "catalog/schema.h"
 #include "catalog/statements.h"
-#include "core/file.h"
+#include "core/file/file.h"
+#include "core/file/transaction.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
 #include "core/state.h"
 #include "core/sweep.h"
-#include "core/transaction.h"
 
 #define NOW      INT64_C(1790000000000)
 #define DAY      RP_DAY_MS

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file.h - uploads and files: born marked, confirmed by reprieve, deleted by a mark, restored while the mark waits.
+ *
+ * F1  init reserves quota, makes the file `pending` and its mark `abandoned` in one transaction; nothing else has to clean up.
+ * F2  confirm ends the mark and makes the file `live` (or `scanning`), only if the mark was not claimed: against the
+ *     expiry exactly one wins (QUOTA-EXACT).
+ * F3  One live file a tenant and name: confirming a second marks the first `replaced` in the same transaction.
+ * F4  A child (parent) and a derivative (source) are deleted and restored together with what they belong to.
+ * F5  A file's object is purged by the sweep alone; then the file is `purged` (or `expired`) and its bytes are refunded,
+ *     exactly once.
+ *
+ *   pending  -> live, scanning      rp_verb_confirm, rp_verb_commit (transaction.h)
+ *   pending, scanning, live -> deleted      rp_verb_delete, rp_verb_result (reject), replaced
+ *   scanning -> live                rp_verb_result
+ *   deleted  -> live, scanning      rp_verb_restore
+ *   pending  -> expired             rp_files_claimed   (the sweep's claim)
+ *   deleted  -> purged              rp_files_purged    (the sweep's finish) */
+#ifndef RP_CORE_FILE_FILE_H
+#define RP_CORE_FILE_FILE_H
+
+#include "catalog/file.h"
+#include "catalog/mark.h"
+#include "catalog/writer.h"
+#include "core/store.h"
+
+#include <jansson.h>
+
+#define RP_FILE_NAME_MAX   1024
+#define RP_FILE_TYPE_MAX   200
+#define RP_FILE_KEY_TEXT   96
+#define RP_METADATA_MAX    8192
+#define RP_FILE_FAMILY_MAX 1000              /* files that one delete may take along */
+#define RP_LATE_PUT_MS     (24 * RP_HOUR_MS) /* how long after its URL's end a PUT may still arrive */
+
+const char *rp_status_name(enum rp_status status);
+bool rp_status_parse(const char *name, enum rp_status *out);
+bool rp_status_may_move(enum rp_status from, enum rp_status to);
+
+/* What the configuration says about uploads. */
+struct rp_upload_rules {
+    int64_t expire_ms, max_size_bytes, max_open_per_tenant, quota_default_bytes;
+    int64_t txn_timeout_ms, rollback_grace_ms;
+    bool scan; /* a confirmed file waits in `scanning` for its processor's result */
+};
+
+/* What an answer shows of a file; texts are the command's own copies. */
+struct rp_file_answer {
+    struct rp_file file;
+    int64_t mark_id, due_at_ms; /* its mark, if one waits; 0: none */
+    int64_t marked_at_ms;
+    char mark_reason[RP_REASON_MAX + 1];
+};
+
+struct rp_init {
+    struct rp_command command;
+    const struct rp_upload_rules *rules;
+    const struct rp_store *store;
+    const char *name, *content_type, *metadata; /* metadata: JSON text or NULL */
+    int64_t size_bytes;
+    const uint8_t *checksum;                           /* 32 bytes or NULL */
+    int64_t parent_id, source_id, txn_id, replaces_id; /* 0: none */
+    /* out */
+    int64_t file_id, mark_id, created_at_ms, due_at_ms, url_ends_at_ms;
+    char key[RP_FILE_KEY_TEXT];
+    struct rp_tenant tenant; /* with RP_EQUOTA: limit (the one in force), used, reserved */
+};
+
+/* What was seen in the store before a confirm or a commit. */
+struct rp_seen {
+    int64_t file_id;
+    enum rp_outcome outcome; /* FOUND, GONE, or why it could not be asked */
+    struct rp_identity identity;
+    bool checked, checksum_fits; /* the bytes were read and hashed */
+    char note[120];
+};
+/* Looks at the file's object; with a checksum (promised at init, or `checksum`) it reads the bytes. For a thread that may block. */
+int rp_file_see(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum, struct rp_seen *out,
+                struct rp_error *err);
+
+/* The commands on one file share their shape. `arena` is the caller's: texts of the answer are copied there. */
+struct rp_file_command {
+    struct rp_command command;
+    const struct rp_upload_rules *rules;
+    struct rp_store *const *stores; /* to find the file's store: by its id */
+    size_t n_stores;
+    struct rp_arena *arena;
+    int64_t file_id;
+    /* confirm */
+    struct rp_seen seen;
+    const uint8_t *checksum; /* as the confirm gives it, or NULL */
+    /* delete */
+    int64_t grace_ms, at_ms; /* -1: not given */
+    const char *reason;
+    bool shown;
+    /* result */
+    const char *process_key;
+    bool accept;
+    /* out */
+    struct rp_file_answer answer;
+    bool changed; /* false: it was so before, or came late */
+};
+
+extern const struct rp_verb rp_verb_init, rp_verb_confirm, rp_verb_delete, rp_verb_restore, rp_verb_result;
+
+/* Reasons that the marks of files are born with. */
+#define RP_REASON_ABANDONED "abandoned"
+#define RP_REASON_ROLLBACK  "rollback"
+#define RP_REASON_REPLACED  "replaced"
+#define RP_REASON_REJECTED  "rejected"
+#define RP_REASON_LATE      "late upload" /* the second mark of an upload */
+
+/* ---- for the sweep and the other verbs over marks ---- */
+
+/* Marks that a claim has just taken: pending files expire and give back their quota, before anything is erased. */
+int rp_files_claimed(struct rp_tx *tx, const char *store, const struct rp_marks *marks, const char *actor,
+                     struct rp_error *err);
+/* Marks that ended as purged: their files are purged, and what they used is refunded. An upload that was never confirmed, or whose URL
+ * may still be in use, gets a second mark, due when no PUT can arrive any more. */
+int rp_files_purged(struct rp_tx *tx, const char *store, const struct rp_move *moves, size_t n, const char *actor,
+                    struct rp_error *err);
+/* What a purge moved to quarantine stays `deleted` under the mark of the copy, and is live again when that copy is returned: marks[i] takes over the file
+ * from the mark from[i], if that is the file's. */
+int rp_files_take_over(struct rp_tx *tx, const struct rp_mark *marks, const int64_t *from, size_t n,
+                       struct rp_error *err);
+int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, const struct rp_identity *identity,
+                      const char *actor, struct rp_error *refused, struct rp_error *err);
+
+/* The mark that a restore of this file is about: its last one; of a file in quarantine, the one that was purged into it. */
+int rp_file_mark(struct rp_db *db, int64_t file_id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err);
+
+/* {"id","status","name","store","key","size",...} as the API shows a file, with its mark if one waits. */
+json_t *rp_file_json(const struct rp_file_answer *answer, const char *store);
+/* The same for a file as it was read; `mark` may be NULL. */
+void rp_file_answer_of(const struct rp_file *file, const struct rp_mark *mark, struct rp_file_answer *out);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Alerts: conditions that hold now, and those that held last. */
+#include <string.h>
+
+#include "base/json.h"
+#include "catalog/alert.h"
+#include "core/alert.h"
+#include "http/server/request.h"
+
+static const char *const states[] = { "raised", "cleared", "never", NULL };
+static const char *const severities[] = { "warning", "critical", NULL };
+
+static const struct rp_field alert_fields[] = {
+    { .name = "name", .kind = RP_FIELD_TEXT, .required = true, .help = "as in the Prometheus rules" },
+    { .name = "severity", .kind = RP_FIELD_CHOICE, .choices = severities, .required = true },
+    { .name = "state", .kind = RP_FIELD_CHOICE, .choices = states, .required = true },
+    { .name = "summary", .kind = RP_FIELD_TEXT, .required = true },
+    { .name = "description", .kind = RP_FIELD_TEXT, .required = true },
+    { .name = "figures", .kind = RP_FIELD_ANY, .help = "value, limit, unit when it was raised or cleared" },
+    { .name = "raised_at", .kind = RP_FIELD_TIME },
+    { .name = "cleared_at", .kind = RP_FIELD_TIME },
+    { .name = "told_at", .kind = RP_FIELD_TIME, .help = "when the webhook took the last change; none: not yet" },
+};
+static const struct rp_shape alert_shape = RP_SHAPE("Alert", alert_fields, "A condition that somebody should know of.");
+
+static const struct rp_field list_fields[] = {
+    { .name = "state",
+      .kind = RP_FIELD_CHOICE,
+      .choices = states,
+      .help = "only these; without it: all that ever held" },
+};
+static const struct rp_shape list_shape = RP_SHAPE("AlertQuery", list_fields, "Which alerts.");
+
+struct listing {
+    json_t *items;
+    const char *only;
+    bool seen[RP_ALERTS];
+};
+
+static json_t *alert_json(const char *name, const char *severity, const char *state)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "name", json_string(name));
+    rp_json_set(o, "severity", json_string(severity));
+    rp_json_set(o, "state", json_string(state));
+    return o;
+}
+
+static int list_row(void *ctx, const struct rp_alert_row *row, struct rp_error *err)
+{
+    struct listing *l = ctx;
+    enum rp_alert alert = rp_alert_by_name(row->name);
+    const char *state = row->cleared_at_ms == 0 ? "raised" : "cleared";
+    json_t *details = NULL;
+    if (alert != RP_ALERTS) l->seen[alert] = true;
+    if (l->only != NULL && strcmp(l->only, state) != 0) return 0;
+    int r = rp_json_parse(row->details, strlen(row->details), &details, err);
+    if (r < 0) return rp_error_wrap(err, RP_ECORRUPT, "alert '%s'", row->name);
+    json_t *o = alert_json(row->name, row->severity, state);
+    rp_json_merge(o, details);
+    json_decref(details);
+    rp_json_set(o, "raised_at", rp_json_time(row->raised_at_ms));
+    if (row->cleared_at_ms != 0) rp_json_set(o, "cleared_at", rp_json_time(row->cleared_at_ms));
+    if (row->told_at_ms != 0) rp_json_set(o, "told_at", rp_json_time(row->told_at_ms));
+    rp_json_append(l->items, o);
+    return 0;
+}
+
+/* Conditions that never held, so that a console can show what is watched. */
+static void add_never(struct listing *l)
+{
+    for (int i = 0; i < RP_ALERTS; i++) {
+        const struct rp_alert_rule *rule = &rp_alert_rules[i];
+        if (l->seen[i]) continue;
+        json_t *o = alert_json(rule->name, rule->severity, "never");
+        rp_json_set(o, "summary", json_string(rule->summary));
+        rp_json_set(o, "description", json_string(rule->description));
+        rp_json_append(l->items, o);
+    }
+}
+
+static void list_alerts(struct rp_request *q)
+{
+    struct rp_error err = { 0 };
+    struct listing l = { .items = json_array(), .only = rp_request_text(q->query, "state", NULL) };
+    int r = rp_alert_each(rp_request_catalog(q)->db, list_row, &l, &err);
+    if (r < 0) {
+        json_decref(l.items);
+        rp_reply_error(q, &err);
+        return;
+    }
+    if (l.only != NULL && strcmp(l.only, "never") == 0) add_never(&l);
+    rp_reply_list(q, l.items, NULL);
+}
+
+static const struct rp_route routes[] = {
+    { .method = "GET",
+      .path = "/v1/alerts",
+      .audience = RP_FOR_ADMINS,
+      .scope = RP_MAY_READ_RUNS,
+      .blocks = true,
+      .handler = list_alerts,
+      .query = &list_shape,
+      .answer = &alert_shape,
+      .many = true,
+      .status = 200,
+      .summary = "Conditions that hold now, or held last.",
+      .example = "" },
+};
+const struct rp_routes rp_routes_alerts = { routes, sizeof routes / sizeof routes[0] };

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /healthz, /readyz, /metrics */
+#include "metrics/health.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "http/live/live.h"
+#include "http/server/request.h"
+#include "http/server/server.h"
+#include "metrics/metrics.h"
+
+#define SWEEPER_IDLE_MS (60 * RP_SECOND_MS)
+#define METRICS_BYTES   ((size_t)8 * 1024 * 1024)
+
+static void get_healthz(struct rp_request *q)
+{
+    rp_reply_json(q, 200, json_pack("{s:s}", "status", "ok"));
+}
+
+/* ---- ready ---- */
+
+static json_t *judged(bool ok, const char *why)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "ok", json_boolean(ok));
+    if (!ok && why != NULL) rp_json_set(o, "why", json_string(why));
+    return o;
+}
+
+static json_t *catalog_shown(const struct rp_health_state *state)
+{
+    json_t *o = judged(state->catalog_ok, state->catalog_why);
+    if (state->catalog_age_ms >= 0) rp_json_set(o, "wrote_ms_ago", json_integer(state->catalog_age_ms));
+    return o;
+}
+
+/* Numbers only: what the stores are called is for those who may ask /v1/stores. */
+static json_t *stores_shown(const struct rp_health_state *state, bool *ok)
+{
+    size_t reachable = 0;
+    const char *why = NULL;
+    for (size_t i = 0; i < state->n_stores; i++) {
+        if (state->stores[i].ok)
+            reachable++;
+        else
+            why = state->stores[i].why;
+    }
+    *ok = reachable == state->n_stores;
+    json_t *o = judged(*ok, why);
+    rp_json_set(o, "reachable", json_integer((json_int_t)reachable));
+    rp_json_set(o, "configured", json_integer((json_int_t)state->n_stores));
+    return o;
+}
+
+static json_t *sweeper_shown(const struct rp_beside *beside, bool *ok)
+{
+    int64_t idle_ms = beside->sweeper_idle_ms != NULL ? beside->sweeper_idle_ms(beside->ctx) : 0;
+    *ok = idle_ms < SWEEPER_IDLE_MS;
+    json_t *o = judged(*ok, "no sign of life");
+    rp_json_set(o, "idle_ms", json_integer(idle_ms));
+    return o;
+}
+
+static json_t *writers_shown(struct rp_writers *writers)
+{
+    struct rp_writers_state state = { 0 };
+    if (writers != NULL) rp_writers_state(writers, &state);
+    return json_pack("{s:I,s:I,s:I}", "waiting", (json_int_t)state.waiting, "commits", (json_int_t)state.rounds,
+                     "refused", (json_int_t)state.refused);
+}
+
+static void get_readyz(struct rp_request *q)
+{
+    const struct rp_server_options *o = rp_server_options_of(q->server);
+    struct rp_health *own = NULL, *health = rp_metrics_health(o->metrics);
+    struct rp_error err = { 0 };
+    struct rp_health_state state;
+    bool stores_ok, sweeper_ok;
+    if (health == NULL) health = own = rp_health_new();
+    if (health == NULL) {
+        rp_error_set(&err, RP_ENOMEM, "out of memory");
+        rp_reply_error(q, &err);
+        return;
+    }
+    rp_health_look(health, o->writers, o->stores, o->n_stores, &state);
+    rp_health_free(own);
+    json_t *answer = json_object();
+    json_t *stores = stores_shown(&state, &stores_ok), *sweeper = sweeper_shown(&o->beside, &sweeper_ok);
+    bool ready = state.catalog_ok && stores_ok && sweeper_ok;
+    rp_json_set(answer, "status", json_string(ready ? "ready" : "not ready"));
+    rp_json_set(answer, "catalog", catalog_shown(&state));
+    rp_json_set(answer, "stores", stores);
+    rp_json_set(answer, "sweeper", sweeper);
+    rp_json_set(answer, "writers", writers_shown(o->writers));
+    rp_reply_header(q, "Cache-Control", "no-store");
+    rp_reply_json(q, ready ? 200 : 503, answer);
+}
+
+/* ---- metrics ---- */
+
+static int write_metrics(struct rp_request *q, struct rp_buf *out, struct rp_error *err)
+{
+    const struct rp_server_options *o = rp_server_options_of(q->server);
+    const struct rp_catalog *catalog = rp_request_catalog(q);
+    struct rp_writers_state writers = { 0 };
+    struct rp_store **stores = rp_arena_array(&q->arena, o->n_stores + 1, sizeof(struct rp_store *));
+    if (stores == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    if (o->metrics == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "nothing is measured here");
+    for (size_t i = 0; i < o->n_stores; i++)
+        stores[i] = &o->stores[i];
+    if (o->writers != NULL) rp_writers_state(o->writers, &writers);
+    rp_metric_gauge(out, "reprieve_live_clients", "Clients that listen to live events.",
+                    (double)rp_live_clients(o->live));
+    rp_metric_gauge(out, "reprieve_writer_queue", "Commands that wait for a commit.", (double)writers.waiting);
+    return rp_metrics_write(o->metrics, catalog != NULL ? catalog->db : NULL, stores, o->n_stores,
+                            rp_clock_now_ms(o->clock), out, err);
+}
+
+static void get_metrics(struct rp_request *q)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(METRICS_BYTES);
+    struct rp_error err = { 0 };
+    if (write_metrics(q, &out, &err) < 0)
+        rp_reply_error(q, &err);
+    else
+        rp_reply_text(q, 200, "text/plain; version=0.0.4; charset=utf-8", rp_buf_text(&out));
+}
+
+/* ---- the table ---- */
+
+static const struct rp_field health_fields[] = {
+    { .name = "status", .kind = RP_FIELD_TEXT, .required = true, .help = "ok" },
+};
+static const struct rp_shape health_shape = RP_SHAPE("Health", health_fields, "The process answers.");
+
+#define OK_FIELD                                                                                                       \
+    {                                                                                                                  \
+        .name = "ok", .kind = RP_FIELD_BOOL, .required = true, .help = "whether it can do its work"                    \
+    }
+#define WHY_FIELD                                                                                                      \
+    {                                                                                                                  \
+        .name = "why", .kind = RP_FIELD_TEXT, .help = "if it cannot"                                                   \
+    }
+
+static const struct rp_field catalog_fields[] = {
+    OK_FIELD,
+    WHY_FIELD,
+    { .name = "wrote_ms_ago", .kind = RP_FIELD_INT, .help = "since it last took a write" },
+};
+static const struct rp_shape catalog_shape =
+    RP_SHAPE("ReadyCatalog", catalog_fields, "Tried with a write, at most once a second.");
+
+static const struct rp_field stores_fields[] = {
+    OK_FIELD,
+    WHY_FIELD,
+    { .name = "reachable", .kind = RP_FIELD_INT, .required = true, .help = "stores that answer" },
+    { .name = "configured", .kind = RP_FIELD_INT, .required = true, .help = "of so many" },
+};
+static const struct rp_shape stores_shape = RP_SHAPE("ReadyStores", stores_fields, "Asked at most every 5 seconds.");
+
+static const struct rp_field sweeper_fields[] = {
+    OK_FIELD,
+    WHY_FIELD,
+    { .name = "idle_ms", .kind = RP_FIELD_INT, .required = true, .help = "since its last sign of life" },
+};
+static const struct rp_shape sweeper_shape = RP_SHAPE("ReadySweeper", sweeper_fields, "Purges what is due.");
+
+static const struct rp_field writers_fields[] = {
+    { .name = "waiting", .kind = RP_FIELD_INT, .required = true, .help = "commands that wait for a commit" },
+    { .name = "commits", .kind = RP_FIELD_INT, .required = true, .help = "so far" },
+    { .name = "refused", .kind = RP_FIELD_INT, .required = true, .help = "commands that found the queue full" },
+};
+static const struct rp_shape writers_shape = RP_SHAPE("ReadyWriters", writers_fields, "Group commit.");
+
+static const struct rp_field ready_fields[] = {
+    { .name = "status", .kind = RP_FIELD_TEXT, .required = true, .help = "ready, or not ready" },
+    { .name = "catalog", .kind = RP_FIELD_OBJECT, .required = true, .of = &catalog_shape, .help = "takes writes?" },
+    { .name = "stores", .kind = RP_FIELD_OBJECT, .required = true, .of = &stores_shape, .help = "all reachable?" },
+    { .name = "sweeper", .kind = RP_FIELD_OBJECT, .required = true, .of = &sweeper_shape, .help = "alive?" },
+    { .name = "writers", .kind = RP_FIELD_OBJECT, .required = true, .of = &writers_shape, .help = "how busy" },
+};
+static const struct rp_shape ready_shape = RP_SHAPE("Ready", ready_fields, "With status 503 if one of them is not ok.");
+
+static const struct rp_route routes[] = {
+    { .method = "GET",
+      .path = "/healthz",
+      .audience = RP_FOR_EVERYBODY,
+      .handler = get_healthz,
+      .answer = &health_shape,
+      .status = 200,
+      .summary = "200 while the process answers at all.",
+      .example = "" },
+    { .method = "GET",
+      .path = "/readyz",
+      .audience = RP_FOR_EVERYBODY,
+      .blocks = true,
+      .handler = get_readyz,
+      .answer = &ready_shape,
+      .status = 200,
+      .summary =
+          "200 if the catalog takes writes, every store answers and the sweeper lives; else 503 with the same answer.",
+      .example = "" },
+    { .method = "GET",
+      .path = "/metrics",
+      .audience = RP_FOR_ADMINS,
+      .scope = RP_MAY_MEASURE,
+      .blocks = true,
+      .plain = true,
+      .handler = get_metrics,
+      .status = 200,
+      .summary = "Figures for Prometheus.",
+      .example = "" },
+};
+const struct rp_routes rp_routes_service = { routes, sizeof routes / sizeof routes[0] };

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/live */
+#include "http/live/live.h"
+#include "feed/cursor.h"
+#include "http/server/request.h"
+#include "http/server/server.h"
+
+#include <microhttpd.h>
+
+static const struct rp_field query_fields[] = {
+    { .name = "after",
+      .kind = RP_FIELD_TEXT,
+      .least = 1,
+      .most = RP_LIVE_CURSOR_TEXT - 1,
+      .help = "id of the last event seen, as the header Last-Event-ID; for clients that cannot send one" },
+};
+static const struct rp_shape query_shape =
+    RP_SHAPE("LiveQuery", query_fields, "Where to go on. Without it: from now on.");
+
+/* The header is what a browser sends by itself when it comes back, and therefore newer than the address it came to. */
+static const char *last_id(struct rp_request *q)
+{
+    const char *header = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Last-Event-ID");
+    return header != NULL && header[0] != '\0' ? header : rp_request_text(q->query, "after", NULL);
+}
+
+static void get_live(struct rp_request *q)
+{
+    struct rp_live *live = rp_server_options_of(q->server)->live;
+    struct rp_live_ask ask = {
+        .connection = q->connection, .tenant_id = q->who.tenant_id, .token_id = q->who.token_id, .after = last_id(q)
+    };
+    struct rp_stream_reply how;
+    struct rp_error err = { 0 };
+    int r = live != NULL ? rp_live_open(live, &ask, &how, &err)
+                         : rp_error_set(&err, RP_EUNAVAILABLE, "live events are not served here");
+    if (r < 0) {
+        rp_reply_error(q, &err);
+        return;
+    }
+    rp_reply_header(q, "Cache-Control", "no-store");
+    rp_reply_header(q, "X-Accel-Buffering", "no"); /* proxies that hold answers back */
+    rp_reply_stream(q, 200, "text/event-stream; charset=utf-8", &how);
+}
+
+static const struct rp_route routes[] = {
+    { .method = "GET",
+      .path = "/v1/live",
+      .audience = RP_FOR_TENANTS,
+      .scope = RP_MAY_LISTEN,
+      .plain = true,
+      .handler = get_live,
+      .query = &query_shape,
+      .status = 200,
+      .errors = "busy",
+      .summary = "Every change as it happens, as server-sent events; Last-Event-ID goes on where a connection ended.",
+      .example = "-N" },
+};
+const struct rp_routes rp_routes_live = { routes, sizeof routes / sizeof routes[0] };

@@ -1,0 +1,768 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_marks.c - marks of objects, and restores of one or of many.
+ *
+ * Objects of stores belong to nobody but the operator: marking them, listing marks and restoring in bulk is for admins. A tenant sees
+ * and restores the marks of its own files. */
+#include "http/api/marks.h"
+
+#include "base/cleanup.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/run.h"
+#include "core/mark.h"
+#include "core/mark_list.h"
+#include "core/owner.h"
+#include "core/quarantine.h"
+#include "core/reprieve.h"
+#include "core/state.h"
+#include "core/undo.h"
+#include "http/api/shapes.h"
+#include "lib/answer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOOKED_MAX      20000 /* marks that one page of a list may look at */
+#define LIST_ARENA_MAX  ((size_t)8 << 20)
+#define BATCH_ARENA_MAX ((size_t)16 << 20)
+#define RESTORE_MAX     100000 /* marks that one call restores */
+#define RESTORE_SHOWN   1000
+#define ITEMS_BODY_MAX  ((size_t)4 << 20)
+
+/* ---- shapes ---- */
+
+static const char *const states[] = { "marked", "checking", "purging", "purged", "reprieved", "dead", "lost", NULL };
+static const char *const markings[] = { "created", "same", "extended", "refused", NULL };
+static const char *const restores[] = { "restored", "already_restored", "returned", "refused", NULL };
+
+/* clang-format off */
+#define MARK_FIELDS                                                                                                    \
+    { .name = "store", .kind = RP_FIELD_TEXT, .least = 1, .most = 63, .help = "where the object is" },                 \
+    { .name = "key", .kind = RP_FIELD_TEXT, .least = 1, .most = RP_KEY_MAX, .help = "its key" },                       \
+    { .name = "grace", .kind = RP_FIELD_DURATION, .help = "how long it can be restored; the store's if not given" },   \
+    { .name = "at", .kind = RP_FIELD_TIME, .help = "when it is purged; instead of grace" },                            \
+    { .name = "reason", .kind = RP_FIELD_TEXT, .most = RP_REASON_MAX, .help = "for people" },                          \
+    { .name = "if_unreferenced", .kind = RP_FIELD_BOOL, .help = "only if no row names it: asked now, and again later" },\
+    { .name = "annotate", .kind = RP_FIELD_BOOL, .help = "writes the mark on the object as well" },                    \
+    { .name = "confirmations", .kind = RP_FIELD_TEXTS, .most = 8, .help = "services that must say yes first" }
+/* clang-format on */
+
+static const struct rp_field item_fields[] = { MARK_FIELDS };
+static const struct rp_shape item_shape = RP_SHAPE("mark_item", item_fields, "one object to mark");
+
+static const struct rp_field post_fields[] = {
+    MARK_FIELDS,
+    { .name = "items",
+      .kind = RP_FIELD_LIST,
+      .of = &item_shape,
+      .least = 1,
+      .most = RP_MARK_BATCH_MAX,
+      .help = "many objects; what stands beside the list holds for those that say nothing else" },
+};
+static const struct rp_shape post_shape = RP_SHAPE("mark_request", post_fields, "an object to mark, or many");
+
+static const struct rp_field outcome_fields[] = {
+    { .name = "subject", .kind = RP_FIELD_TEXT, .required = true, .help = "STORE:KEY" },
+    { .name = "outcome", .kind = RP_FIELD_CHOICE, .choices = markings, .required = true, .help = "what was done" },
+    { .name = "mark", .kind = RP_FIELD_ID, .id = RP_ID_MARK, .help = "the mark" },
+    { .name = "marked_at", .kind = RP_FIELD_TIME, .help = "when it was made" },
+    { .name = "due_at", .kind = RP_FIELD_TIME, .help = "nothing is purged before" },
+    { .name = "reason", .kind = RP_FIELD_TEXT, .help = "of a new mark" },
+    { .name = "size", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "bytes" },
+    { .name = "annotated", .kind = RP_FIELD_BOOL, .help = "it is written on the object" },
+    { .name = "annotation_failed", .kind = RP_FIELD_TEXT, .help = "the mark stands; why the object does not say so" },
+    { .name = "error", .kind = RP_FIELD_OBJECT, .of = &rp_shape_why, .help = "why it was refused" },
+    { .name = "references", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "rows that name it" },
+};
+static const struct rp_shape outcome_shape = RP_SHAPE("mark_outcome", outcome_fields, "what became of one object");
+
+static const struct rp_field marked_fields[] = {
+    { .name = "subject", .kind = RP_FIELD_TEXT, .help = "STORE:KEY" },
+    { .name = "outcome", .kind = RP_FIELD_CHOICE, .choices = markings, .help = "what was done" },
+    { .name = "mark", .kind = RP_FIELD_ID, .id = RP_ID_MARK, .help = "the mark" },
+    { .name = "marked_at", .kind = RP_FIELD_TIME, .help = "when it was made" },
+    { .name = "due_at", .kind = RP_FIELD_TIME, .help = "nothing is purged before" },
+    { .name = "reason", .kind = RP_FIELD_TEXT, .help = "of a new mark" },
+    { .name = "size", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "bytes" },
+    { .name = "annotated", .kind = RP_FIELD_BOOL, .help = "it is written on the object" },
+    { .name = "annotation_failed", .kind = RP_FIELD_TEXT, .help = "the mark stands; why the object does not say so" },
+    { .name = "items", .kind = RP_FIELD_LIST, .of = &outcome_shape, .help = "with `items`: the outcome of each" },
+};
+static const struct rp_shape marked_shape = RP_SHAPE("marked", marked_fields, "what was marked");
+
+static const struct rp_field list_fields[] = {
+    { .name = "state", .kind = RP_FIELD_CHOICE, .choices = states, .help = "only these; those that wait if not given" },
+    { .name = "store", .kind = RP_FIELD_TEXT, .least = 1, .most = 63, .help = "only of this store" },
+    { .name = "reason", .kind = RP_FIELD_TEXT, .most = RP_REASON_MAX, .help = "only with this reason" },
+    { .name = "due_before", .kind = RP_FIELD_TIME, .help = "only those due before" },
+    RP_FIELD_LIMIT,
+    RP_FIELD_CURSOR,
+};
+static const struct rp_shape list_shape = RP_SHAPE("marks_query", list_fields, "which marks");
+
+static const struct rp_field restored_fields[] = {
+    { .name = "mark", .kind = RP_FIELD_ID, .id = RP_ID_MARK, .required = true, .help = "the mark" },
+    { .name = "subject", .kind = RP_FIELD_TEXT, .required = true, .help = "STORE:KEY" },
+    { .name = "reason", .kind = RP_FIELD_TEXT, .required = true, .help = "the mark's" },
+    { .name = "marked_at", .kind = RP_FIELD_TIME, .required = true, .help = "when it was made" },
+    { .name = "due_at", .kind = RP_FIELD_TIME, .required = true, .help = "when it would have been purged" },
+    { .name = "size", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "bytes" },
+    { .name = "outcome", .kind = RP_FIELD_CHOICE, .choices = restores, .required = true, .help = "what was done" },
+    { .name = "dry_run", .kind = RP_FIELD_BOOL, .help = "nothing was changed" },
+    { .name = "annotation_failed", .kind = RP_FIELD_TEXT, .help = "restored, but the object still says it is marked" },
+    { .name = "error", .kind = RP_FIELD_OBJECT, .of = &rp_shape_why, .help = "why it was refused" },
+    { .name = "file", .kind = RP_FIELD_OBJECT, .of = &rp_shape_file, .help = "of a file's mark: as it is now" },
+};
+static const struct rp_shape restored_shape = RP_SHAPE("restored", restored_fields, "what became of one mark");
+
+static const struct rp_field bulk_fields[] = {
+    { .name = "run", .kind = RP_FIELD_ID, .id = RP_ID_RUN, .help = "what this run purged into quarantine" },
+    { .name = "prefix", .kind = RP_FIELD_TEXT, .least = 2, .most = RP_KEY_MAX + 65, .help = "STORE:PREFIX" },
+    { .name = "reason", .kind = RP_FIELD_TEXT, .most = RP_REASON_MAX, .help = "marks with this reason" },
+    { .name = "actor", .kind = RP_FIELD_TEXT, .least = 1, .most = RP_ACTOR_MAX, .help = "marks that this one made" },
+    { .name = "since", .kind = RP_FIELD_WHEN, .help = "marks made since; a moment, or how long ago" },
+    { .name = "until", .kind = RP_FIELD_WHEN, .help = "marks made before" },
+    { .name = "dry_run", .kind = RP_FIELD_BOOL, .help = "only says what would be done" },
+};
+static const struct rp_shape bulk_shape = RP_SHAPE("restore_request", bulk_fields, "every given filter must fit");
+
+static const struct rp_field bulk_done_fields[] = {
+    { .name = "restored", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "how many were" },
+    { .name = "already_restored",
+      .kind = RP_FIELD_INT,
+      .most = INT64_MAX,
+      .required = true,
+      .help = "had been before" },
+    { .name = "returned",
+      .kind = RP_FIELD_INT,
+      .most = INT64_MAX,
+      .required = true,
+      .help = "came back from quarantine" },
+    { .name = "refused", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "could not be" },
+    { .name = "dry_run", .kind = RP_FIELD_BOOL, .required = true, .help = "nothing was changed" },
+    { .name = "complete", .kind = RP_FIELD_BOOL, .required = true, .help = "false: more fit; call again" },
+    { .name = "items", .kind = RP_FIELD_LIST, .of = &restored_shape, .required = true, .help = "the first 1,000" },
+};
+static const struct rp_shape bulk_done_shape = RP_SHAPE("restored_in_bulk", bulk_done_fields, "what was restored");
+
+/* ---- mark ---- */
+
+struct item {
+    struct rp_store *store; /* NULL: refused before */
+    const char *store_name;
+    struct rp_mark_request request;
+    struct rp_mark_answer answer;
+    bool asked;
+    json_t *known; /* what became of it when the request was made before; NULL: it did not come so far */
+};
+
+struct marking {
+    struct rp_request *q;
+    bool listed; /* under `items` */
+    struct item *items;
+    size_t n;
+    struct rp_mark_request *requests; /* of one store's share */
+    struct rp_mark_answer *answers;
+    size_t *from;
+    size_t n_share;
+};
+
+static int check_item(const json_t *in, const json_t *beside, const struct item *item, struct rp_error *err)
+{
+    const json_t *confirmations = json_object_get(in, "confirmations");
+    if (json_array_size(confirmations) == 0) confirmations = json_object_get(beside, "confirmations");
+    if (item->store_name == NULL || item->request.key == NULL)
+        return rp_error_set(err, RP_EINVAL, "%s: is missing", item->store_name == NULL ? "store" : "key");
+    if (item->request.grace_ms >= 0 && item->request.at_ms >= 0)
+        return rp_error_set(err, RP_EINVAL, "grace and at say the same thing: give one of them");
+    if (json_array_size(confirmations) == 0) return 0;
+    rp_error_set(err, RP_EINVAL, "confirmations: no service '%.64s' is configured",
+                 json_string_value(json_array_get(confirmations, 0)));
+    return rp_error_hint(err, "nothing was marked; leave confirmations out");
+}
+
+static int find_store(struct rp_request *q, struct item *item, struct rp_error *err)
+{
+    struct rp_store *store = rp_request_store(q, item->store_name);
+    if (store == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", item->store_name);
+    if (store->backend == NULL)
+        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", store->config->name);
+    int r = rp_key_check(item->request.key, strlen(item->request.key), err);
+    if (r == 0) item->store = store;
+    return r;
+}
+
+/* What an item does not say is as it stands beside the list. */
+static void read_item(struct rp_request *q, const json_t *in, const json_t *beside, struct item *item)
+{
+    bool timed = json_object_get(in, "grace") != NULL || json_object_get(in, "at") != NULL;
+    const json_t *when = timed ? in : beside;
+    item->store_name = rp_request_text(in, "store", rp_request_text(beside, "store", NULL));
+    item->request = (struct rp_mark_request){
+        .key = rp_request_text(in, "key", NULL),
+        .grace_ms = rp_request_int(when, "grace", -1),
+        .at_ms = rp_request_int(when, "at", -1),
+        .reason = rp_request_text(in, "reason", rp_request_text(beside, "reason", "")),
+        .if_unreferenced = rp_request_bool(in, "if_unreferenced") || rp_request_bool(beside, "if_unreferenced"),
+        .annotate = rp_request_bool(in, "annotate") || rp_request_bool(beside, "annotate"),
+    };
+    item->answer.what = RP_MARK_REFUSED;
+    if (check_item(in, beside, item, &item->answer.error) == 0) (void)find_store(q, item, &item->answer.error);
+}
+
+static void take_answers(struct marking *m)
+{
+    for (size_t i = 0; i < m->n_share; i++)
+        m->items[m->from[i]].answer = m->answers[i];
+}
+
+static void mark_share(struct marking *m, struct rp_store *store)
+{
+    struct rp_catalog *catalog = rp_request_catalog(m->q);
+    struct rp_error err = { 0 }, ignored = { 0 };
+    size_t n = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->items[i].store != store || m->items[i].asked) continue;
+        m->items[i].asked = true;
+        m->requests[n] = m->items[i].request;
+        m->from[n++] = i;
+    }
+    m->n_share = n;
+    int r = rp_mark_many(catalog, store, m->requests, n, m->q->who.actor, m->answers, &err);
+    for (size_t i = 0; i < n && r < 0; i++)
+        m->answers[i] = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
+    take_answers(m);
+    /* the epoch follows what is committed; a store that is not ours or fails is no concern here: the next sweep says so */
+    if (r == 0 && store->config->mode != RP_MODE_OBSERVE)
+        (void)rp_owner_assert(catalog, store, store->environment, true, &ignored);
+}
+
+static void finish_item(struct rp_request *q, const struct rp_journal *j, const struct item *item)
+{
+    if (item->store != NULL)
+        rp_journal_mark(j, item->store->config->name, &item->request, &item->answer);
+    else
+        rp_journal_refused(j, "mark.refused", item->request.key != NULL ? item->request.key : "", item->request.reason,
+                           &item->answer.error);
+    if (item->answer.what != RP_MARK_REFUSED) rp_request_due(q, item->answer.due_at_ms);
+}
+
+static bool marking_init(struct marking *m, struct rp_request *q, const json_t *list)
+{
+    size_t n = list != NULL ? json_array_size(list) : 1;
+    *m = (struct marking){ .q = q, .listed = list != NULL, .n = n };
+    m->items = rp_arena_array(&q->arena, n, sizeof *m->items);
+    m->requests = rp_arena_array(&q->arena, n, sizeof *m->requests);
+    m->answers = rp_arena_array(&q->arena, n, sizeof *m->answers);
+    m->from = rp_arena_array(&q->arena, n, sizeof *m->from);
+    return m->items != NULL && m->requests != NULL && m->answers != NULL && m->from != NULL;
+}
+
+static json_t *item_json(const struct item *item)
+{
+    const struct rp_mark_request *request = &item->request;
+    if (item->known != NULL) return json_incref(item->known);
+    return rp_mark_answer_json(&item->answer, item->store_name != NULL ? item->store_name : "",
+                               request->key != NULL ? request->key : "", request->reason);
+}
+
+static void reply_one(struct rp_request *q, const struct item *item)
+{
+    const struct rp_mark_answer *a = &item->answer;
+    if (item->known != NULL || a->what != RP_MARK_REFUSED)
+        rp_reply_json(q, 201, item_json(item));
+    else if (a->error.code == RP_EREFERENCED)
+        rp_reply_problem(q, &a->error, json_pack("{s:I}", "references", (json_int_t)a->references));
+    else
+        rp_reply_error(q, &a->error);
+}
+
+static void reply_marked(struct rp_request *q, const struct marking *m)
+{
+    if (!m->listed) {
+        reply_one(q, &m->items[0]);
+        return;
+    }
+    json_t *items = json_array(), *o = json_object();
+    for (size_t i = 0; i < m->n; i++)
+        rp_json_append(items, item_json(&m->items[i]));
+    rp_json_set(o, "items", items);
+    rp_reply_json(q, 200, o);
+}
+
+static bool is_annotated_later(const struct item *item)
+{
+    return item->asked && item->known == NULL && rp_mark_annotates(item->store, &item->request, &item->answer);
+}
+
+/* Should this be all that is left of the request: the mark stands, and about its annotation nobody can say more. */
+static json_t *note_json(const struct item *item)
+{
+    struct item noted = *item;
+    if (!item->asked) return json_null();
+    if (is_annotated_later(item)) {
+        noted.answer.annotated = false;
+        snprintf(noted.answer.annotate_note, sizeof noted.answer.annotate_note,
+                 "the service ended before it was written");
+    }
+    return item_json(&noted);
+}
+
+/* Inside the transaction of a store's share. */
+static void tell_marked(struct rp_request *q, void *ctx)
+{
+    struct marking *m = ctx;
+    bool all = true;
+    take_answers(m);
+    for (size_t i = 0; i < m->n; i++)
+        all = all && (m->items[i].asked || m->items[i].store == NULL) && !is_annotated_later(&m->items[i]);
+    if (all) {
+        reply_marked(q, m);
+        return;
+    }
+    json_t *note = json_array();
+    for (size_t i = 0; i < m->n; i++)
+        rp_json_append(note, note_json(&m->items[i]));
+    rp_request_note(q, note);
+}
+
+static void go_on_marking(struct marking *m, const json_t *begun)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        json_t *known = json_array_get(begun, i);
+        if (!json_is_object(known)) continue;
+        m->items[i].known = known;
+        m->items[i].asked = true;
+    }
+}
+
+static void post_marks(struct rp_request *q)
+{
+    const json_t *list = json_object_get(q->body, "items");
+    struct rp_journal j = rp_request_journal(q);
+    struct marking m;
+    if (rp_request_replayed(q)) return;
+    if (!marking_init(&m, q, list)) {
+        rp_reply_no_memory(q);
+        return;
+    }
+    if (list != NULL && json_object_get(q->body, "key") != NULL) {
+        struct rp_error err = { 0 };
+        rp_error_set(&err, RP_EINVAL, "key: stands in the items, not beside them");
+        rp_reply_error(q, &err);
+        return;
+    }
+    for (size_t i = 0; i < m.n; i++)
+        read_item(q, list != NULL ? json_array_get(list, i) : q->body, list != NULL ? q->body : NULL, &m.items[i]);
+    go_on_marking(&m, rp_request_begun(q));
+    (void)rp_request_keeps(q, tell_marked, &m);
+    for (size_t i = 0; i < m.n; i++)
+        if (m.items[i].store != NULL && !m.items[i].asked && !rp_request_overtaken(q)) mark_share(&m, m.items[i].store);
+    for (size_t i = 0; i < m.n; i++)
+        if (m.items[i].known == NULL) finish_item(q, &j, &m.items[i]);
+    reply_marked(q, &m);
+}
+
+/* ---- list and look ---- */
+
+static int read_list_query(struct rp_request *q, struct rp_list_filter *filter, struct rp_list_cursor *cursor,
+                           struct rp_error *err)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *at = rp_cursor_read(q, err);
+    const char *state = rp_request_text(q->query, "state", NULL),
+               *store_name = rp_request_text(q->query, "store", NULL);
+    const struct rp_store *store = store_name != NULL ? rp_request_store(q, store_name) : NULL;
+    json_int_t store_id = 0, ms = 0, id = 0;
+    struct rp_store_row row = { 0 };
+    *filter = (struct rp_list_filter){ .reason = rp_request_text(q->query, "reason", NULL),
+                                       .due_before_ms = rp_request_int(q->query, "due_before", -1),
+                                       .slack_ms = rp_list_slack_ms(rp_request_config(q)) };
+    *cursor = (struct rp_list_cursor){ 0 };
+    if (state != NULL) (void)rp_state_parse(state, &filter->state);
+    int r = store_name != NULL && store == NULL ? rp_store_find(rp_request_catalog(q)->db, store_name, &row, err) : 0;
+    if (r == RP_ENOTFOUND) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", store_name);
+    filter->store_id = store != NULL ? store->id : row.id;
+    if (r < 0 || at == NULL) return err->code;
+    if (json_unpack_ex(at, NULL, JSON_STRICT, "[III]", &store_id, &ms, &id) < 0) return rp_cursor_wrong(err);
+    *cursor = (struct rp_list_cursor){ .store_id = store_id, .ms = ms, .id = id };
+    return 0;
+}
+
+static void list_marks(struct rp_request *q)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(LIST_ARENA_MAX);
+    struct rp_error err = { 0 };
+    struct rp_list_filter filter;
+    struct rp_list_cursor at;
+    struct rp_marks page = { 0 };
+    const char *cursor = NULL;
+    int r = read_list_query(q, &filter, &at, &err);
+    if (r == 0) r = rp_marks_init(&page, rp_page_limit(q), &arena, &err);
+    if (r == 0) r = rp_marks_list(rp_request_catalog(q)->db, &filter, &at, LOOKED_MAX, &page, &err);
+    if (r < 0) {
+        rp_reply_error(q, &err);
+        return;
+    }
+    json_t *items = json_array();
+    for (size_t i = 0; i < page.n; i++)
+        rp_json_append(items, rp_mark_shown(q, &page.at[i]));
+    if (!at.done)
+        cursor = rp_cursor_write(q, json_pack("[III]", (json_int_t)at.store_id, (json_int_t)at.ms, (json_int_t)at.id));
+    rp_reply_list(q, items, cursor);
+}
+
+/* The mark of an id, if the caller may know of it. False: answered. */
+static bool load_mark(struct rp_request *q, int64_t id, struct rp_mark *out)
+{
+    struct rp_error err = { 0 };
+    int r = rp_mark_get(rp_request_catalog(q)->db, id, &q->arena, out, &err);
+    if (r == RP_ENOTFOUND || (r == 0 && q->who.tenant_id != 0 && q->who.tenant_id != out->tenant_id))
+        rp_reply_not_found(q, "mark", RP_ID_MARK, id);
+    else if (r < 0)
+        rp_reply_error(q, &err);
+    else
+        return true;
+    return false;
+}
+
+static void get_mark(struct rp_request *q)
+{
+    struct rp_mark mark;
+    int64_t id;
+    if (rp_request_id(q, 0, RP_ID_MARK, &id) && load_mark(q, id, &mark)) rp_reply_json(q, 200, rp_mark_shown(q, &mark));
+}
+
+/* ---- restore one ---- */
+
+static int original_of(struct rp_request *q, const struct rp_mark *aside, struct rp_mark *out, struct rp_error *err)
+{
+    enum rp_id_kind kind;
+    int64_t id;
+    if (!rp_id_parse(aside->key + strlen(RP_STORE_QUARANTINE), &kind, &id) || kind != RP_ID_MARK)
+        return rp_error_set(err, RP_ENOTFOUND, "a copy in quarantine that no mark was made for");
+    return rp_mark_get(rp_request_catalog(q)->db, id, &q->arena, out, err);
+}
+
+static int restore_here(struct rp_request *q, struct rp_mark *mark, struct rp_reprieve_answer *answer,
+                        struct rp_error *err)
+{
+    struct rp_store *store = rp_request_store_of(q, mark->store_id);
+    if (store == NULL || store->backend == NULL)
+        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", rp_request_store_name(q, mark->store_id));
+    int r = rp_quarantine_is(mark->key) ? original_of(q, mark, mark, err) : 0;
+    return r < 0 ? r : rp_reprieve_many(rp_request_catalog(q), store, mark, 1, q->who.actor, answer, err);
+}
+
+void rp_mark_restore(struct rp_request *q, struct rp_mark *mark, struct rp_reprieve_answer *answer)
+{
+    struct rp_journal j = rp_request_journal(q);
+    struct rp_error err = { 0 };
+    if (restore_here(q, mark, answer, &err) < 0)
+        *answer = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = err };
+    rp_journal_restore(&j, rp_request_store_name(q, mark->store_id), mark, answer);
+}
+
+static json_t *restored_json(struct rp_request *q, const struct rp_mark *mark, const struct rp_reprieve_answer *answer)
+{
+    struct rp_error ignored = { 0 };
+    struct rp_file file;
+    json_t *o = rp_reprieve_answer_json(answer, mark, rp_request_store_name(q, mark->store_id), false);
+    if (mark->file_id != 0 && rp_file_get(rp_request_catalog(q)->db, mark->file_id, &q->arena, &file, &ignored) == 0)
+        rp_json_set(o, "file", rp_file_shown(q, &file, &ignored));
+    return o;
+}
+
+struct one {
+    struct rp_mark mark;
+    struct rp_reprieve_answer answer;
+};
+
+static void reply_one_restored(struct rp_request *q, void *ctx)
+{
+    const struct one *one = ctx;
+    if (one->answer.what == RP_REPRIEVE_REFUSED)
+        rp_reply_error(q, &one->answer.error);
+    else
+        rp_reply_json(q, 200, restored_json(q, &one->mark, &one->answer));
+}
+
+static void restore_mark(struct rp_request *q)
+{
+    struct one one = { 0 };
+    int64_t id;
+    if (!rp_request_id(q, 0, RP_ID_MARK, &id) || !load_mark(q, id, &one.mark) || rp_request_replayed(q)) return;
+    (void)rp_request_keeps(q, reply_one_restored, &one);
+    rp_mark_restore(q, &one.mark, &one.answer);
+    reply_one_restored(q, &one);
+}
+
+/* ---- restore many ---- */
+
+struct restoring {
+    struct rp_request *q;
+    struct rp_journal journal;
+    bool dry_run, complete;
+    struct rp_arena arena; /* of the batch */
+    struct rp_mark *marks;
+    struct rp_mark *share; /* of one store */
+    struct rp_reprieve_answer *answers;
+    size_t n_share;
+    bool *asked;
+    size_t n;
+    int64_t taken;
+    int64_t counts[RP_REPRIEVE_RETURNED + 1];
+    json_t *items;
+};
+
+static void count_share(struct restoring *r)
+{
+    for (size_t i = 0; i < r->n_share; i++) {
+        const char *store = rp_request_store_name(r->q, r->share[i].store_id);
+        r->counts[r->answers[i].what]++;
+        if (json_array_size(r->items) < RESTORE_SHOWN)
+            rp_json_append(r->items, rp_reprieve_answer_json(&r->answers[i], &r->share[i], store, r->dry_run));
+    }
+}
+
+static json_t *restored_so_far(const struct restoring *res)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "restored", json_integer(res->counts[RP_REPRIEVE_DONE]));
+    rp_json_set(o, "already_restored", json_integer(res->counts[RP_REPRIEVE_ALREADY]));
+    rp_json_set(o, "returned", json_integer(res->counts[RP_REPRIEVE_RETURNED]));
+    rp_json_set(o, "refused", json_integer(res->counts[RP_REPRIEVE_REFUSED]));
+    rp_json_set(o, "dry_run", json_boolean(res->dry_run));
+    rp_json_set(o, "complete", json_boolean(res->complete));
+    rp_json_set(o, "items", json_incref(res->items));
+    return o;
+}
+
+/* Inside the transaction of a share. */
+static void note_restored(struct rp_request *q, void *ctx)
+{
+    struct restoring with = *(const struct restoring *)ctx;
+    with.items = json_copy(with.items);
+    count_share(&with);
+    rp_request_note(q, with.items != NULL ? restored_so_far(&with) : NULL);
+    json_decref(with.items);
+}
+
+/* What was restored is not found again, what was refused is: it is told anew. */
+static void go_on_restoring(struct restoring *res, const json_t *begun)
+{
+    const json_t *items = json_object_get(begun, "items"), *item;
+    size_t i;
+    res->counts[RP_REPRIEVE_DONE] = rp_json_get_int(begun, "restored", 0);
+    res->counts[RP_REPRIEVE_ALREADY] = rp_json_get_int(begun, "already_restored", 0);
+    res->counts[RP_REPRIEVE_RETURNED] = rp_json_get_int(begun, "returned", 0);
+    for (size_t what = 0; what <= RP_REPRIEVE_RETURNED; what++)
+        res->taken += res->counts[what];
+    json_array_foreach(items, i, item)
+    {
+        if (strcmp(rp_json_get_text(item, "outcome", ""), "refused") != 0)
+            json_array_append(res->items, (json_t *)(uintptr_t)item);
+    }
+}
+
+static int restore_share(struct restoring *res, int64_t store_id, struct rp_error *err)
+{
+    struct rp_catalog *catalog = rp_request_catalog(res->q);
+    struct rp_store *store = rp_request_store_of(res->q, store_id);
+    const char *store_name = rp_request_store_name(res->q, store_id);
+    struct rp_error why = { 0 };
+    size_t n = 0;
+    int r = 0;
+    for (size_t i = 0; i < res->n; i++) {
+        if (res->marks[i].store_id != store_id || res->asked[i]) continue;
+        res->asked[i] = true;
+        res->share[n++] = res->marks[i];
+    }
+    res->n_share = n;
+    for (size_t i = 0; i < n && r == 0 && res->dry_run; i++)
+        r = rp_undo_foresee(catalog->db, &res->share[i], store_name, &res->arena, &res->answers[i], err);
+    if (r < 0) return r;
+    if (!res->dry_run) {
+        r = store != NULL && store->backend != NULL
+                ? rp_reprieve_many(catalog, store, res->share, n, res->q->who.actor, res->answers, &why)
+                : rp_error_set(&why, RP_EUNAVAILABLE, "store '%s' is not open", store_name);
+        if (rp_request_overtaken(res->q)) return rp_error_set(err, why.code, "%s", why.text);
+        for (size_t i = 0; i < n && r < 0; i++)
+            res->answers[i] = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = why };
+    }
+    count_share(res);
+    for (size_t i = 0; i < n && !res->dry_run; i++)
+        rp_journal_restore(&res->journal, store_name, &res->share[i], &res->answers[i]);
+    return 0;
+}
+
+static int flush_batch(struct restoring *res, struct rp_error *err)
+{
+    int r = 0;
+    memset(res->asked, 0, RP_REPRIEVE_BATCH_MAX * sizeof *res->asked);
+    for (size_t i = 0; i < res->n && r == 0; i++)
+        if (!res->asked[i]) r = restore_share(res, res->marks[i].store_id, err);
+    rp_arena_reset(&res->arena);
+    res->n = 0;
+    return r;
+}
+
+static int take_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err)
+{
+    struct restoring *res = ctx;
+    res->complete = res->taken < RESTORE_MAX;
+    if (!res->complete) return 1;
+    res->taken++;
+    int r = rp_mark_copy(mark, &res->arena, &res->marks[res->n], err);
+    if (r < 0) return r;
+    return ++res->n == RP_REPRIEVE_BATCH_MAX ? flush_batch(res, err) : 0;
+}
+
+static int read_prefix(struct rp_request *q, const char *text, struct rp_undo_filter *f, struct rp_error *err)
+{
+    const char *colon = strchr(text, ':');
+    char store_name[64];
+    if (colon == NULL || colon == text || (size_t)(colon - text) >= sizeof store_name) {
+        rp_error_set(err, RP_EINVAL, "prefix: expected STORE:PREFIX, found '%.64s'", text);
+        return RP_EINVAL;
+    }
+    memcpy(store_name, text, (size_t)(colon - text));
+    store_name[colon - text] = 0;
+    const struct rp_store *store = rp_request_store(q, store_name);
+    if (store == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%s'", store_name);
+    f->store_id = store->id;
+    f->prefix = colon + 1;
+    return 0;
+}
+
+static int ignore_record(void *ctx, const struct rp_record_row *row, struct rp_error *err)
+{
+    (void)ctx, (void)row, (void)err;
+    return 0;
+}
+
+static int read_filter(struct rp_request *q, struct rp_undo_filter *f, struct rp_error *err)
+{
+    const char *prefix = rp_request_text(q->body, "prefix", NULL);
+    *f = (struct rp_undo_filter){ .run_id = rp_request_int(q->body, "run", 0),
+                                  .reason = rp_request_text(q->body, "reason", NULL),
+                                  .actor = rp_request_text(q->body, "actor", NULL),
+                                  .since_ms = rp_request_int(q->body, "since", -1),
+                                  .until_ms = rp_request_int(q->body, "until", -1) };
+    if (f->run_id == 0 && prefix == NULL && f->reason == NULL && f->actor == NULL && f->since_ms < 0 &&
+        f->until_ms < 0) {
+        rp_error_set(err, RP_EINVAL, "restore what? no filter is given");
+        return rp_error_hint(err, "give run, prefix, reason, actor, since or until");
+    }
+    int r = 0;
+    if (f->run_id != 0) r = rp_record_get(rp_request_catalog(q)->db, f->run_id, ignore_record, NULL, err);
+    return r == 0 && prefix != NULL ? read_prefix(q, prefix, f, err) : r;
+}
+
+static bool restoring_init(struct restoring *res, struct rp_request *q)
+{
+    *res = (struct restoring){ .q = q,
+                               .journal = rp_request_journal(q),
+                               .dry_run = rp_request_bool(q->body, "dry_run"),
+                               .complete = true,
+                               .arena = RP_ARENA(BATCH_ARENA_MAX),
+                               .items = json_array() };
+    res->marks = rp_arena_array(&q->arena, RP_REPRIEVE_BATCH_MAX, sizeof *res->marks);
+    res->share = rp_arena_array(&q->arena, RP_REPRIEVE_BATCH_MAX, sizeof *res->share);
+    res->answers = rp_arena_array(&q->arena, RP_REPRIEVE_BATCH_MAX, sizeof *res->answers);
+    res->asked = rp_arena_array(&q->arena, RP_REPRIEVE_BATCH_MAX, sizeof *res->asked);
+    return res->items != NULL && res->marks != NULL && res->share != NULL && res->answers != NULL && res->asked != NULL;
+}
+
+static void restoring_done(struct restoring *res)
+{
+    rp_arena_done(&res->arena);
+    json_decref(res->items);
+}
+
+static void post_restore(struct rp_request *q)
+{
+    RP_CLEANUP(restoring_done) struct restoring res = { 0 };
+    struct rp_undo_filter filter;
+    struct rp_error err = { 0 };
+    if (rp_request_replayed(q)) return;
+    int r = restoring_init(&res, q) ? 0 : rp_error_set(&err, RP_ENOMEM, "no memory for a batch of marks");
+    if (r == 0) r = read_filter(q, &filter, &err);
+    if (r == 0) go_on_restoring(&res, rp_request_begun(q));
+    (void)rp_request_keeps(q, note_restored, &res);
+    if (r == 0) r = rp_undo_each(rp_request_catalog(q)->db, &filter, take_mark, &res, &err);
+    if (r == 0 && res.n > 0) r = flush_batch(&res, &err);
+    if (r < 0)
+        rp_reply_error(q, &err);
+    else
+        rp_reply_json(q, 200, restored_so_far(&res));
+}
+
+/* ---- the table ---- */
+
+static const struct rp_route routes[] = {
+    { .method = "POST",
+      .path = "/v1/marks",
+      .audience = RP_FOR_ADMINS,
+      .scope = RP_MAY_WRITE_MARKS,
+      .blocks = true,
+      .handler = post_marks,
+      .body = &post_shape,
+      .answer = &marked_shape,
+      .status = 201,
+      .errors =
+          "not_found still_referenced already_marked held guarantee_too_weak observe_only grace_out_of_range is_file",
+      .body_max = ITEMS_BODY_MAX,
+      .summary = "Marks an object of a store, or up to 1,000 of them: those are answered 200 with an outcome each.",
+      .example =
+          "-X POST -d '{\"store\":\"main\",\"key\":\"avatars/7.png\",\"grace\":\"5d\",\"reason\":\"replaced\"}'" },
+    { .method = "GET",
+      .path = "/v1/marks",
+      .audience = RP_FOR_ADMINS,
+      .scope = RP_MAY_READ_MARKS,
+      .blocks = true,
+      .handler = list_marks,
+      .query = &list_shape,
+      .answer = &rp_shape_mark,
+      .many = true,
+      .status = 200,
+      .errors = "not_found",
+      .summary = "Lists marks: those that wait in order of time, store by store, or those of one state. A page may be "
+                 "short although a cursor says that more follow.",
+      .example = "-G -d state=purged -d limit=20" },
+    { .method = "GET",
+      .path = "/v1/marks/{id}",
+      .audience = RP_FOR_TENANTS,
+      .scope = RP_MAY_READ_MARKS,
+      .blocks = true,
+      .handler = get_mark,
+      .answer = &rp_shape_mark,
+      .status = 200,
+      .errors = "not_found",
+      .summary = "Shows one mark; a tenant sees those of its own files.",
+      .example = "" },
+    { .method = "POST",
+      .path = "/v1/marks/{id}/restore",
+      .audience = RP_FOR_TENANTS,
+      .scope = RP_MAY_WRITE_MARKS,
+      .blocks = true,
+      .handler = restore_mark,
+      .answer = &restored_shape,
+      .status = 200,
+      .errors = "not_found too_late name_taken not_marked owner_deleted changed",
+      .summary = "Restores the subject of one mark; a file with all that belongs to it.",
+      .example = "-X POST" },
+    { .method = "POST",
+      .path = "/v1/restore",
+      .audience = RP_FOR_ADMINS,
+      .scope = RP_MAY_WRITE_MARKS,
+      .blocks = true,
+      .handler = post_restore,
+      .body = &bulk_shape,
+      .answer = &bulk_done_shape,
+      .status = 200,
+      .errors = "not_found",
+      .summary = "Restores everything that fits all filters, at most 100,000 marks a call, or says what it would.",
+      .example = "-X POST -d '{\"reason\":\"replaced\",\"since\":\"2d\",\"dry_run\":true}'" },
+};
+const struct rp_routes rp_routes_marks = { routes, sizeof routes / sizeof routes[0] };

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_operations.c - what an operator looks at and decides: dead letters, holds, stores. */
+#include "base/cleanup.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "core/dead.h"
+#include "core/hold.h"
+#include "core/state.h"
+#include "http/api/shapes.h"
+#include "lib/answer.h"
+#include "lib/store_facts.h"
+
+#include <string.h>
+
+#define LIST_ARENA_MAX  ((size_t)8 << 20)
+#define RETRY_ALL_MAX   10000
+#define RETRY_ALL_CHUNK 200
+
+/* ---- shapes ---- */
+
+static const char *const states[] = { "marked", "checking", "purging", "purged", "reprieved", "dead", "lost", NULL };
+
+#define DEAD_FIELDS                                                                                                    \
+    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_DEAD, .required = true, .help = "the dead letter" },              \
+        { .name = "died_at", .kind = RP_FIELD_TIME, .required = true, .help = "since when it waits for a person" },    \
+        { .name = "from",                                                                                              \
+          .kind = RP_FIELD_CHOICE,                                                                                     \
+          .choices = states,                                                                                           \
+          .required = true,                                                                                            \
+          .help = "where a retry goes" },                                                                              \
+        { .name = "attempts", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "tries used up" },    \
+        { .name = "error", .kind = RP_FIELD_TEXT, .required = true, .help = "why the last one failed" },               \
+    {                                                                                                                  \
+        .name = "mark", .kind = RP_FIELD_OBJECT, .of = &rp_shape_mark, .required = true, .help = "what it is about"    \
+    }
+
+static const struct rp_field dead_fields[] = { DEAD_FIELDS };
+static const struct rp_shape dead_shape = RP_SHAPE("dead_letter", dead_fields, "a mark that used up its attempts");
+
+static const struct rp_field decided_fields[] = {
+    DEAD_FIELDS,
+    { .name = "state", .kind = RP_FIELD_CHOICE, .choices = states, .required = true, .help = "what the mark is now" },
+};
+static const struct rp_shape decided_shape = RP_SHAPE("decided_letter", decided_fields, "what a person decided");
+
+static const struct rp_field retried_fields[] = {
+    { .name = "retried", .kind = RP_FIELD_INT, .most = RETRY_ALL_MAX, .required = true, .help = "brought back" },
+    { .name = "refused", .kind = RP_FIELD_INT, .most = RETRY_ALL_MAX, .required = true, .help = "could not be" },
+    { .name = "complete", .kind = RP_FIELD_BOOL, .required = true, .help = "false: there are more; call again" },
+};
+static const struct rp_shape retried_shape = RP_SHAPE("retried_letters", retried_fields, "how many are tried again");
+
+static const struct rp_field place_fields[] = {
+    { .name = "scope",
+      .kind = RP_FIELD_TEXT,
+      .required = true,
+      .least = 1,
+      .most = RP_SCOPE_TEXT,
+      .help = "STORE:KEY, STORE:PREFIX*, tenant/NAME or everything" },
+    { .name = "reason",
+      .kind = RP_FIELD_TEXT,
+      .required = true,
+      .least = 1,
+      .most = RP_REASON_MAX,
+      .help = "whoever finds it in a year will want to know" },
+};
+static const struct rp_shape place_shape = RP_SHAPE("hold_request", place_fields, "what is not to be purged, and why");
+
+#define HOLD_FIELDS                                                                                                    \
+    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_HOLD, .required = true, .help = "the hold" },                     \
+        { .name = "scope", .kind = RP_FIELD_TEXT, .required = true, .help = "what it covers" },                        \
+        { .name = "reason", .kind = RP_FIELD_TEXT, .required = true, .help = "why" },                                  \
+        { .name = "actor", .kind = RP_FIELD_TEXT, .required = true, .help = "who placed it" },                         \
+    {                                                                                                                  \
+        .name = "placed_at", .kind = RP_FIELD_TIME, .required = true, .help = "when"                                   \
+    }
+
+static const struct rp_field hold_fields[] = { HOLD_FIELDS };
+static const struct rp_shape hold_shape = RP_SHAPE("hold", hold_fields, "a stop on purging");
+
+static const struct rp_field placed_fields[] = {
+    HOLD_FIELDS,
+    { .name = "claimed",
+      .kind = RP_FIELD_LIST,
+      .of = &rp_shape_mark,
+      .required = true,
+      .help = "covered, but past the claim already: they may still be purged" },
+};
+static const struct rp_shape placed_shape =
+    RP_SHAPE("placed_hold", placed_fields, "a hold, and what it came too late for");
+
+static const struct rp_field lifted_fields[] = {
+    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_HOLD, .required = true, .help = "the hold" },
+    { .name = "lifted", .kind = RP_FIELD_BOOL, .required = true, .help = "true" },
+};
+static const struct rp_shape lifted_shape = RP_SHAPE("lifted_hold", lifted_fields, "a hold that is no more");
+
+static const struct rp_field store_fields[] = {
+    { .name = "name", .kind = RP_FIELD_TEXT, .required = true, .help = "as configured" },
+    { .name = "type", .kind = RP_FIELD_TEXT, .required = true, .help = "fs or s3" },
+    { .name = "path", .kind = RP_FIELD_TEXT, .help = "where a directory is" },
+    { .name = "endpoint", .kind = RP_FIELD_TEXT, .help = "where a bucket's server is; empty: AWS" },
+    { .name = "bucket", .kind = RP_FIELD_TEXT, .help = "its name" },
+    { .name = "mode", .kind = RP_FIELD_TEXT, .required = true, .help = "observe, quarantine or purge" },
+    { .name = "guarantee", .kind = RP_FIELD_TEXT, .required = true, .help = "how exactly it deletes, as probed" },
+    { .name = "probed_at", .kind = RP_FIELD_TIME, .help = "when that was last found out; none: never by a canary" },
+    { .name = "keys_changed_at",
+      .kind = RP_FIELD_TIME,
+      .help = "when an object was seen changed though keys are declared write_once: the guarantee is the probed one" },
+    { .name = "owner", .kind = RP_FIELD_TEXT, .required = true, .help = "whose it is; - in mode observe" },
+    { .name = "waiting", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "marks that wait" },
+    { .name = "waiting_bytes", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "their bytes" },
+    { .name = "due", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "marks that are due" },
+    { .name = "error", .kind = RP_FIELD_OBJECT, .of = &rp_shape_why, .help = "why it cannot be used" },
+};
+static const struct rp_shape store_shape = RP_SHAPE("store", store_fields, "what a store allows and guarantees");
+
+/* ---- dead letters ---- */
+
+struct letters {
+    struct rp_dead *at;
+    size_t n, max;
+    struct rp_arena *arena;
+};
+
+static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *err)
+{
+    struct letters *l = ctx;
+    if (l->n == l->max) return 0;
+    l->at[l->n] = *dead;
+    l->at[l->n].error = rp_arena_strdup(l->arena, dead->error);
+    if (l->at[l->n++].error == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the dead letters");
+    return 0;
+}
+
+static int letters_init(struct letters *l, size_t max, struct rp_arena *arena, struct rp_error *err)
+{
+    *l = (struct letters){ .max = max, .arena = arena };
+    l->at = rp_arena_array(arena, max, sizeof *l->at);
+    return l->at != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for the dead letters");
+}
+
+static json_t *letter_json(struct rp_request *q, const struct rp_dead *dead, const struct rp_mark *mark)
+{
+    json_t *o = rp_dead_json(dead, mark, rp_request_store_name(q, mark->store_id));
+    rp_json_set(o, "mark", rp_mark_shown(q, mark));
+    return o;
+}
+
+static int add_letter(struct rp_request *q, const struct rp_dead *dead, struct rp_arena *arena, json_t *items,
+                      struct rp_error *err)
+{
+    struct rp_mark mark;
+    int r = rp_mark_get(rp_request_catalog(q)->db, dead->mark_id, arena, &mark, err);
+    if (r == 0) rp_json_append(items, letter_json(q, dead, &mark));
+    return r;
+}
+
+/* The place after which a list goes on, where its cursor is one id. */
+static int after_id(struct rp_request *q, int64_t *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *at = rp_cursor_read(q, err);
+    json_int_t id = 0;
+    if (at != NULL && json_unpack_ex(at, NULL, JSON_STRICT, "[I]", &id) < 0) rp_cursor_wrong(err);
+    *out = id;
+    return err->code;
+}
+
+static const char *cursor_of(struct rp_request *q, int64_t id)
+{
+    return rp_cursor_write(q, json_pack("[I]", (json_int_t)id));
+}
+
+static void list_dead(struct rp_request *q)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(LIST_ARENA_MAX);
+    RP_CLEANUP(rp_json_decrefp) json_t *items = json_array();
+    struct rp_error err = { 0 };
+    struct letters l;
+    size_t limit = rp_page_limit(q);
+    int64_t after;
+    int r = after_id(q, &after, &err);
+    if (r == 0) r = letters_init(&l, limit + 1, &arena, &err);
+    if (r == 0) r = rp_dead_each(rp_request_catalog(q)->db, after, (int64_t)limit + 1, keep_letter, &l, &err);
+    for (size_t i = 0; r == 0 && i < l.n && i < limit; i++)
+        r = add_letter(q, &l.at[i], &arena, items, &err);
+    if (r < 0)
+        rp_reply_error(q, &err);
+    else
+        rp_reply_list(q, json_incref(items), l.n > limit ? cursor_of(q, l.at[limit - 1].id) : NULL);
+}
+
+/* The letter of the path, and its mark. False: answered. */
+static bool load_letter(struct rp_request *q, struct rp_dead *dead, struct rp_mark *mark)
+{
+    struct letters l = { .at = dead, .max = 1, .arena = &q->arena };
+    struct rp_error err = { 0 };
+    int64_t id;
+    if (!rp_request_id(q, 0, RP_ID_DEAD, &id)) return false;
+    int r = rp_dead_get(rp_request_catalog(q)->db, id, keep_letter, &l, &err);
+    if (r == 0) r = rp_mark_get(rp_request_catalog(q)->db, dead->mark_id, &q->arena, mark, &err);
+    if (r == RP_ENOTFOUND)
+        rp_reply_not_found(q, "open dead letter", RP_ID_DEAD, id);
+    else if (r < 0)
+        rp_reply_error(q, &err);
+    return r == 0;
+}
+
+static void get_dead(struct rp_request *q)
+{
+    struct rp_dead dead;
+    struct rp_mark mark;
+    if (load_letter(q, &dead, &mark)) rp_reply_json(q, 200, letter_json(q, &dead, &mark));
+}
+
+/* `as` is in: where a retry goes; out: what the mark is. */
+static int decide(struct rp_request *q, const struct rp_dead *dead, const struct rp_mark *mark, bool retry,
+                  enum rp_state *as, struct rp_error *err)
+{
+    struct rp_journal j = rp_request_journal(q);
+    const char *store = rp_request_store_name(q, mark->store_id);
+    *as = dead->from_state;
+    int r = retry ? rp_dead_retry(rp_request_catalog(q), dead->id, store, q->who.actor, err)
+                  : rp_dead_keep(rp_request_catalog(q), dead->id, store, q->who.actor, as, err);
+    if (r < 0) return r;
+    const char *event = retry ? "mark.retried" : *as == RP_LOST ? "mark.lost" : "mark.reprieved";
+    rp_journal_decided(&j, event, store, mark, rp_state_name(*as));
+    if (retry) rp_request_due(q, j.at_ms);
+    return 0;
+}
+
+struct deciding {
+    struct rp_dead dead;
+    struct rp_mark mark;
+    enum rp_state as;
+};
+
+static void reply_decided(struct rp_request *q, void *ctx)
+{
+    const struct deciding *d = ctx;
+    json_t *o = letter_json(q, &d->dead, &d->mark);
+    rp_json_set(o, "state", json_string(rp_state_name(d->as)));
+    rp_reply_json(q, 200, o);
+}
+
+static void decide_dead(struct rp_request *q, bool retry)
+{
+    struct rp_error err = { 0 };
+    struct deciding d;
+    if (rp_request_replayed(q) || !load_letter(q, &d.dead, &d.mark)) return;
+    (void)rp_request_keeps(q, reply_decided, &d);
+    if (decide(q, &d.dead, &d.mark, retry, &d.as, &err) < 0)
+        rp_reply_error(q, &err);
+    else
+        reply_decided(q, &d);
+}
+
+static void retry_dead(struct rp_request *q)
+{
+    decide_dead(q, true);
+}
+
+static void keep_dead(struct rp_request *q)
+{
+    decide_dead(q, false);
+}
+
+struct retrying {
+    int64_t retried, refused, after_id;
+    int64_t now_id; /* the letter that is being decided */
+    bool complete;
+};
+
+/* Inside the transaction of one letter. */
+static void note_retried(struct rp_request *q, void *ctx)
+{
+    const struct retrying *t = ctx;
+    rp_request_note(q, json_pack("{s:I,s:I,s:I}", "retried", (json_int_t)t->retried + 1, "refused",
+                                 (json_int_t)t->refused, "after", (json_int_t)t->now_id));
+}
+
+static struct retrying go_on_retrying(const json_t *begun)
+{
+    return (struct retrying){ .retried = rp_json_get_int(begun, "retried", 0),
+                              .refused = rp_json_get_int(begun, "refused", 0),
+                              .after_id = rp_json_get_int(begun, "after", 0) };
+}
+
+static int retry_chunk(struct rp_request *q, struct retrying *t, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(LIST_ARENA_MAX);
+    struct rp_db *db = rp_request_catalog(q)->db;
+    struct letters l;
+    int r = letters_init(&l, RETRY_ALL_CHUNK, &arena, err);
+    if (r == 0) r = rp_dead_each(db, t->after_id, RETRY_ALL_CHUNK, keep_letter, &l, err);
+    for (size_t i = 0; r == 0 && i < l.n; i++) {
+        struct rp_error why = { 0 };
+        struct rp_mark mark;
+        enum rp_state as;
+        t->now_id = l.at[i].id;
+        r = rp_mark_get(db, l.at[i].mark_id, &arena, &mark, err);
+        if (r == 0) *(decide(q, &l.at[i], &mark, true, &as, &why) < 0 ? &t->refused : &t->retried) += 1;
+        if (rp_request_overtaken(q)) return rp_error_set(err, why.code, "%s", why.text);
+        t->after_id = l.at[i].id;
+    }
+    if (r == 0) t->complete = l.n < RETRY_ALL_CHUNK;
+    return r;
+}
+
+static void retry_all(struct rp_request *q)
+{
+    struct rp_error err = { 0 };
+    int r = 0;
+    if (rp_request_replayed(q)) return;
+    struct retrying t = go_on_retrying(rp_request_begun(q));
+    (void)rp_request_keeps(q, note_retried, &t);
+    while (r == 0 && !t.complete && t.retried + t.refused < RETRY_ALL_MAX)
+        r = retry_chunk(q, &t, &err);
+    if (r < 0) {
+        rp_reply_error(q, &err);
+        return;
+    }
+    json_t *o = json_object();
+    rp_json_set(o, "retried", json_integer(t.retried));
+    rp_json_set(o, "refused", json_integer(t.refused));
+    rp_json_set(o, "complete", json_boolean(t.complete));
+    rp_reply_json(q, 200, o);
+}
+
+/* ---- holds ---- */
+
+static void list_holds(struct rp_request *q)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(LIST_ARENA_MAX);
+    struct rp_error err = { 0 };
+    struct rp_hold_line *lines = NULL;
+    size_t n = 0, limit = rp_page_limit(q);
+    int64_t after;
+    int r = after_id(q, &after, &err);
+    if (r == 0) r = rp_holds_list(rp_request_catalog(q)->db, after, limit + 1, &arena, &lines, &n, &err);
+    if (r < 0) {
+        rp_reply_error(q, &err);
+        return;
+    }
+    json_t *items = json_array();
+    for (size_t i = 0; i < n && i < limit; i++) {
+        char scope[RP_SCOPE_TEXT];
+        const struct rp_hold *hold = &lines[i].hold;
+        const char *store = hold->store_id != 0 ? rp_request_store_name(q, hold->store_id) : "";
+        rp_json_append(items, rp_hold_json(hold, rp_scope_text(hold, store, lines[i].tenant, scope)));
+    }
+    rp_reply_list(q, items, n > limit ? cursor_of(q, lines[limit - 1].hold.id) : NULL);
+}
+
+static int read_tenant(struct rp_request *q, const char *name, struct rp_hold_request *out, struct rp_error *err)
+{
+    struct rp_tenant tenant;
+    int r = rp_tenant_find(rp_request_catalog(q)->db, name, &tenant, err);
+    if (r == RP_ENOTFOUND) return rp_error_set(err, RP_ENOTFOUND, "no tenant '%.63s'", name);
+    out->tenant_id = tenant.id;
+    out->tenant = name;
+    return r;
+}
+
+static int read_scope(struct rp_request *q, struct rp_hold_request *out, struct rp_error *err)
+{
+    struct rp_scope_name name;
+    int r = rp_scope_read(rp_request_text(q->body, "scope", ""), &q->arena, &name, err);
+    if (r < 0) return r;
+    out->scope = name.scope;
+    if (name.scope == RP_SCOPE_EVERYTHING) return 0;
+    if (name.scope == RP_SCOPE_TENANT) return read_tenant(q, name.tenant, out, err);
+    out->store = rp_request_store(q, name.store);
+    out->key = name.key;
+    if (out->store == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", name.store);
+    return name.scope == RP_SCOPE_SUBJECT ? rp_key_check(name.key, strlen(name.key), err) : 0;
+}
+
+static json_t *placed_json(struct rp_request *q, const struct rp_hold_answer *answer)
+{
+    struct rp_hold hold = { .id = answer->id,
+                            .reason = rp_request_text(q->body, "reason", ""),
+                            .actor = q->who.actor,
+                            .placed_at_ms = answer->placed_at_ms };
+    json_t *o = rp_hold_json(&hold, rp_request_text(q->body, "scope", "")), *claimed = json_array();
+    for (size_t i = 0; i < answer->claimed.n; i++)
+        rp_json_append(claimed, rp_mark_shown(q, &answer->claimed.at[i]));
+    rp_json_set(o, "claimed", claimed);
+    return o;
+}
+
+static void reply_placed(struct rp_request *q, void *ctx)
+{
+    rp_reply_json(q, 201, placed_json(q, ctx));
+}
+
+static void place_hold(struct rp_request *q)
+{
+    struct rp_hold_request request = { .reason = rp_request_text(q->body, "reason", ""), .actor = q->who.actor };
+    struct rp_journal j = rp_request_journal(q);
+    struct rp_hold_answer answer = { 0 };
+    struct rp_error err = { 0 };
+    if (rp_request_replayed(q)) return;
+    int r = read_scope(q, &request, &err);
+    (void)rp_request_keeps(q, reply_placed, &answer);
+    if (r == 0) r = rp_hold_put(rp_request_catalog(q), &request, &q->arena, &answer, &err);
+    if (r < 0) {
+        rp_reply_error(q, &err);
+        return;
+    }
+    rp_log_event(j.log, RP_LOG_INFO, answer.placed_at_ms, "hold.placed", placed_json(q, &answer));
+    reply_placed(q, &answer);
+}
+
+static void lift_hold(struct rp_request *q)
+{
+    struct rp_journal j = rp_request_journal(q);
+    struct rp_error err = { 0 };
+    char text[RP_ID_TEXT];
+    int64_t id;
+    if (!rp_request_id(q, 0, RP_ID_HOLD, &id)) return;
+    int r = rp_hold_remove(rp_request_catalog(q), id, q->who.actor, &err);
+    if (r == RP_ENOTFOUND) {
+        rp_reply_not_found(q, "hold", RP_ID_HOLD, id);
+    } else if (r < 0) {
+        rp_reply_error(q, &err);
+    } else {
+        rp_id_format(RP_ID_HOLD, id, text);
+        rp_log_event(j.log, RP_LOG_INFO, j.at_ms, "hold.lifted",
+                     json_pack("{s:s,s:s}", "hold", text, "actor", j.actor));
+        rp_request_due(q, j.at_ms); /* what it covered may be due */
+        rp_reply_json(q, 200, json_pack("{s:s,s:b}", "id", text, "lifted", 1));
+    }
+}
+
+/* ---- stores ---- */
+
+static void list_stores(struct rp_request *q)
+{
+    RP_CLEANUP(rp_tallies_freep) struct rp_tallies *tallies = NULL;
+    RP_CLEANUP(rp_json_decrefp) json_t *items = json_array();
+    struct rp_catalog *catalog = rp_request_catalog(q);
+    struct rp_error err = { 0 };
+    size_t n = 0;
+    struct rp_store *const *stores = rp_request_stores(q, &n);
+    int r = stores != NULL ? 0 : rp_error_set(&err, RP_ENOMEM, "no memory for a list");
+    if (r == 0) r = rp_tallies_read(catalog->db, &tallies, &err);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct rp_store *store = stores[i];
+        struct rp_store_facts facts;
+        r = rp_store_facts(catalog, store->config, store->backend != NULL ? store : NULL, &store->closed, tallies,
+                           rp_request_now_ms(q), &facts, &err);
+        if (r == 0) rp_json_append(items, rp_store_facts_json(&facts));
+    }
+    if (r < 0)
+        rp_reply_error(q, &err);
+    else
+        rp_reply_list(q, json_incref(items), NULL);
+}
+
+/* ---- the table ---- */
+
+#define ROUTE(method_, path_, scope_, handler_)                                                                        \
+    .method = (method_), .path = (path_), .audience = RP_FOR_ADMINS, .scope = (scope_), .blocks = true,                \
+    .handler = (handler_)
+
+static const struct rp_route routes[] = {
+    { ROUTE("GET", "/v1/dead-letters", RP_MAY_READ_RUNS, list_dead), .query = &rp_shape_page, .answer = &dead_shape,
+      .many = true, .status = 200, .errors = "", .summary = "Lists what used up its attempts and waits for a person.",
+      .example = "" },
+    { ROUTE("GET", "/v1/dead-letters/{id}", RP_MAY_READ_RUNS, get_dead), .answer = &dead_shape, .status = 200,
+      .errors = "not_found", .summary = "Shows one dead letter.", .example = "" },
+    { ROUTE("POST", "/v1/dead-letters/{id}/retry", RP_MAY_WRITE_RUNS, retry_dead), .answer = &decided_shape,
+      .status = 200, .errors = "not_found",
+      .summary = "Has it tried again at once, where it was, with attempts counted from zero.", .example = "-X POST" },
+    { ROUTE("POST", "/v1/dead-letters/{id}/keep", RP_MAY_WRITE_RUNS, keep_dead), .answer = &decided_shape,
+      .status = 200, .errors = "not_found",
+      .summary = "Gives the mark up: reprieved if nothing can have been erased, else lost.", .example = "-X POST" },
+    { ROUTE("POST", "/v1/dead-letters/retry-all", RP_MAY_WRITE_RUNS, retry_all), .answer = &retried_shape,
+      .status = 200, .errors = "", .summary = "Has all of them tried again, at most 10,000 a call.",
+      .example = "-X POST" },
+    { ROUTE("GET", "/v1/holds", RP_MAY_READ_RUNS, list_holds), .query = &rp_shape_page, .answer = &hold_shape,
+      .many = true, .status = 200, .errors = "", .summary = "Lists the holds in force.", .example = "" },
+    { ROUTE("POST", "/v1/holds", RP_MAY_WRITE_RUNS, place_hold), .body = &place_shape, .answer = &placed_shape,
+      .status = 201, .errors = "not_found",
+      .summary = "Stops the purging of a subject, a prefix, a tenant or everything, until the hold is lifted.",
+      .example = "-X POST -d '{\"scope\":\"main:legal/*\",\"reason\":\"case 12\"}'" },
+    { ROUTE("DELETE", "/v1/holds/{id}", RP_MAY_WRITE_RUNS, lift_hold), .answer = &lifted_shape, .status = 200,
+      .errors = "not_found", .summary = "Lifts a hold.", .example = "-X DELETE" },
+    { ROUTE("GET", "/v1/stores", RP_MAY_READ_RUNS, list_stores), .answer = &store_shape, .many = true, .status = 200,
+      .errors = "", .summary = "Lists the stores: what each allows and guarantees, whose it is, what waits there.",
+      .example = "" },
+};
+const struct rp_routes rp_routes_operations = { routes, sizeof routes / sizeof routes[0] };

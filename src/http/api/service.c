@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the server says of itself: the description of its calls, and the page at its root. */
+#include "http/route/openapi.h"
+#include "http/server/request.h"
+
+#include <pthread.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+
+/* The table does not change: written once, for as long as the process lives. */
+static pthread_once_t written = PTHREAD_ONCE_INIT;
+static struct rp_buf text = { .max = (size_t)16 << 20 };
+
+static void write_openapi(void)
+{
+    json_t *document = rp_openapi();
+    if (document == NULL || rp_json_write(&text, document) < 0) rp_buf_clear(&text);
+    json_decref(document);
+}
+
+static void get_openapi(struct rp_request *q)
+{
+    struct rp_error err = { 0 };
+    pthread_once(&written, write_openapi);
+    if (text.len > 0) {
+        rp_reply_text(q, 200, "application/json", text.data);
+        return;
+    }
+    rp_error_set(&err, RP_ENOMEM, "the description of the calls could not be written");
+    rp_reply_error(q, &err);
+}
+
+static const char page[] =
+    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Reprieve</title>\n"
+    "<meta name=\"viewport\" content=\"width=device-width\"></head>\n"
+    "<body style=\"font:16px/1.5 sans-serif;max-width:40em;margin:4em auto;padding:0 1em\">\n"
+    "<h1>Reprieve " REPRIEVE_VERSION "</h1>\n"
+    "<p>Nothing is deleted by accident, and nothing is left behind. This daemon is running.</p>\n"
+    "<ul><li><a href=\"/openapi.json\">openapi.json</a>: every call it takes</li>\n"
+    "<li><a href=\"/healthz\">healthz</a>, <a href=\"/readyz\">readyz</a>: how it is</li></ul>\n"
+    "</body></html>\n";
+
+static void get_page(struct rp_request *q)
+{
+    rp_reply_header(q, "Content-Security-Policy",
+                    "default-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+    rp_reply_header(q, "X-Content-Type-Options", "nosniff");
+    rp_reply_header(q, "Referrer-Policy", "no-referrer");
+    rp_reply_text(q, 200, "text/html; charset=utf-8", page);
+}
+
+static const struct rp_route routes[] = {
+    { .method = "GET",
+      .path = "/openapi.json",
+      .audience = RP_FOR_EVERYBODY,
+      .plain = true,
+      .handler = get_openapi,
+      .status = 200,
+      .summary = "This description.",
+      .example = "" },
+    { .method = "GET",
+      .path = "/",
+      .audience = RP_FOR_EVERYBODY,
+      .plain = true,
+      .handler = get_page,
+      .status = 200,
+      .summary = "The page that a browser shows.",
+      .example = "" },
+};
+const struct rp_routes rp_routes_description = { routes, sizeof routes / sizeof routes[0] };

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/route/openapi.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "http/route/route.h"
+#include "http/route/shape.h"
+
+/* One document under way. A failure to allocate shows as members that are missing; the sum is checked once, at the end. */
+struct doc {
+    json_t *schemas; /* components; filled as shapes are met */
+    bool failed;
+};
+
+static void set(struct doc *d, json_t *object, const char *name, json_t *value)
+{
+    if (rp_json_set(object, name, value) < 0) d->failed = true;
+}
+
+static json_t *typed(struct doc *d, const char *type, const char *format)
+{
+    json_t *schema = json_object();
+    set(d, schema, "type", json_string(type));
+    if (format != NULL) set(d, schema, "format", json_string(format));
+    return schema;
+}
+
+static json_t *reference(struct doc *d, const char *where, const char *name)
+{
+    char text[160];
+    json_t *schema = json_object();
+    (void)snprintf(text, sizeof text, "#/components/%s/%s", where, name);
+    set(d, schema, "$ref", json_string(text));
+    return schema;
+}
+
+/* ---- shapes ---- */
+
+static json_t *shape_ref(struct doc *d, const struct rp_shape *shape, bool answer);
+
+static void add_bounds(struct doc *d, json_t *schema, const struct rp_field *f, const char *least_name,
+                       const char *most_name)
+{
+    int64_t least = 0, most = 0;
+    if (!rp_shape_bounds(f, &least, &most)) return;
+    if (least != INT64_MIN && least != 0) set(d, schema, least_name, json_integer(least));
+    if (most != INT64_MAX) set(d, schema, most_name, json_integer(most));
+}
+
+static json_t *text_schema(struct doc *d, const struct rp_field *f, bool answer)
+{
+    json_t *schema = typed(d, "string", NULL);
+    if (!answer) add_bounds(d, schema, f, "minLength", "maxLength");
+    return schema;
+}
+
+static json_t *size_schema(struct doc *d, bool answer)
+{
+    if (answer) return typed(d, "integer", "int64");
+    json_t *schema = json_object(), *types = json_array();
+    rp_json_append(types, json_string("integer"));
+    rp_json_append(types, json_string("string"));
+    set(d, schema, "type", types);
+    set(d, schema, "description", json_string("bytes, or a text such as 10MiB"));
+    return schema;
+}
+
+static json_t *pattern_schema(struct doc *d, const char *pattern, const char *example)
+{
+    json_t *schema = typed(d, "string", NULL);
+    set(d, schema, "pattern", json_string(pattern));
+    if (example != NULL) {
+        json_t *examples = json_array();
+        rp_json_append(examples, json_string(example));
+        set(d, schema, "examples", examples);
+    }
+    return schema;
+}
+
+static json_t *id_schema(struct doc *d, enum rp_id_kind kind)
+{
+    char id[RP_ID_TEXT], pattern[48];
+    (void)snprintf(pattern, sizeof pattern, "^%.4s[0-9a-z]{13}$", rp_id_format(kind, 0, id));
+    return pattern_schema(d, pattern, NULL);
+}
+
+static json_t *choice_schema(struct doc *d, const struct rp_field *f)
+{
+    json_t *schema = typed(d, "string", NULL), *choices = json_array();
+    for (size_t i = 0; f->choices[i] != NULL; i++)
+        rp_json_append(choices, json_string(f->choices[i]));
+    set(d, schema, "enum", choices);
+    return schema;
+}
+
+static json_t *list_schema(struct doc *d, const struct rp_field *f, bool answer)
+{
+    json_t *schema = typed(d, "array", NULL);
+    set(d, schema, "items", f->kind == RP_FIELD_TEXTS ? typed(d, "string", NULL) : shape_ref(d, f->of, answer));
+    if (!answer) add_bounds(d, schema, f, "minItems", "maxItems");
+    return schema;
+}
+
+static json_t *map_schema(struct doc *d, const struct rp_field *f, bool answer)
+{
+    json_t *schema = typed(d, "object", NULL);
+    set(d, schema, "additionalProperties", typed(d, "string", NULL));
+    if (!answer) add_bounds(d, schema, f, "minProperties", "maxProperties");
+    return schema;
+}
+
+static json_t *int_schema(struct doc *d, const struct rp_field *f, bool answer)
+{
+    json_t *schema = typed(d, "integer", "int64");
+    if (!answer) add_bounds(d, schema, f, "minimum", "maximum");
+    return schema;
+}
+
+static json_t *kind_schema(struct doc *d, const struct rp_field *f, bool answer)
+{
+    switch (f->kind) {
+    case RP_FIELD_TEXT:
+        return text_schema(d, f, answer);
+    case RP_FIELD_INT:
+        return int_schema(d, f, answer);
+    case RP_FIELD_SIZE:
+        return size_schema(d, answer);
+    case RP_FIELD_BOOL:
+        return typed(d, "boolean", NULL);
+    case RP_FIELD_TIME:
+        return typed(d, "string", "date-time");
+    case RP_FIELD_DURATION:
+        return pattern_schema(d, "^([0-9]+(ms|s|m|h|d|w))+$", "5d");
+    case RP_FIELD_WHEN:
+        return answer ? typed(d, "string", "date-time") : typed(d, "string", NULL);
+    case RP_FIELD_ID:
+        return id_schema(d, f->id);
+    case RP_FIELD_SHA256:
+        return pattern_schema(d, "^[0-9a-fA-F]{64}$", NULL);
+    case RP_FIELD_CHOICE:
+        return choice_schema(d, f);
+    case RP_FIELD_MAP:
+        return map_schema(d, f, answer);
+    case RP_FIELD_OBJECT:
+        return shape_ref(d, f->of, answer);
+    case RP_FIELD_LIST:
+    case RP_FIELD_TEXTS:
+        return list_schema(d, f, answer);
+    case RP_FIELD_ANY:
+        return json_object();
+    }
+    return json_object();
+}
+
+/* A member of an answer that need not be there may also be null. */
+static void allow_null(struct doc *d, json_t *schema)
+{
+    const json_t *type = json_object_get(schema, "type");
+    if (!json_is_string(type)) return;
+    json_t *types = json_array();
+    rp_json_append(types, json_string(json_string_value(type)));
+    rp_json_append(types, json_string("null"));
+    set(d, schema, "type", types);
+}
+
+static json_t *field_schema(struct doc *d, const struct rp_field *f, bool answer)
+{
+    json_t *schema = kind_schema(d, f, answer);
+    if (!f->required && f->kind != RP_FIELD_CHOICE) allow_null(d, schema);
+    if (f->help != NULL) set(d, schema, "description", json_string(f->help));
+    return schema;
+}
+
+static json_t *object_schema(struct doc *d, const struct rp_shape *shape, bool answer)
+{
+    json_t *schema = typed(d, "object", NULL), *members = json_object(), *required = json_array();
+    if (shape->help != NULL) set(d, schema, "description", json_string(shape->help));
+    for (size_t i = 0; i < shape->n_fields; i++) {
+        const struct rp_field *f = &shape->fields[i];
+        set(d, members, f->name, field_schema(d, f, answer));
+        if (f->required) rp_json_append(required, json_string(f->name));
+    }
+    set(d, schema, "properties", members);
+    if (json_array_size(required) > 0)
+        set(d, schema, "required", required);
+    else
+        json_decref(required);
+    set(d, schema, "additionalProperties", json_false());
+    return schema;
+}
+
+/* What goes in and what comes out are written differently (sizes, nulls), so a shape used for both has two schemas. */
+static json_t *shape_ref(struct doc *d, const struct rp_shape *shape, bool answer)
+{
+    char name[120];
+    (void)snprintf(name, sizeof name, "%.100s%s", shape->name, answer ? "" : "Input");
+    for (char *p = name; *p != '\0'; p++)
+        if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-') *p = '_';
+    if (json_object_get(d->schemas, name) == NULL) {
+        set(d, d->schemas, name, json_object()); /* first, for shapes that hold themselves */
+        set(d, d->schemas, name, object_schema(d, shape, answer));
+    }
+    return reference(d, "schemas", name);
+}
+
+static json_t *page_schema(struct doc *d, const struct rp_shape *shape)
+{
+    json_t *schema = typed(d, "object", NULL), *members = json_object(), *items = typed(d, "array", NULL);
+    json_t *cursor = typed(d, "string", NULL), *required = json_array();
+    set(d, items, "items", shape_ref(d, shape, true));
+    allow_null(d, cursor);
+    set(d, cursor, "description", json_string("what `cursor` is to be for the next page; null: the end"));
+    set(d, members, "items", items);
+    set(d, members, "next_cursor", cursor);
+    set(d, schema, "properties", members);
+    rp_json_append(required, json_string("items"));
+    rp_json_append(required, json_string("next_cursor"));
+    set(d, schema, "required", required);
+    return schema;
+}
+
+/* ---- one call ---- */
+
+static void add_parameter(struct doc *d, json_t *list, const char *in, const char *name, bool required, json_t *schema,
+                          const char *help)
+{
+    json_t *p = json_object();
+    set(d, p, "name", json_string(name));
+    set(d, p, "in", json_string(in));
+    set(d, p, "required", json_boolean(required));
+    set(d, p, "schema", schema);
+    if (help != NULL) set(d, p, "description", json_string(help));
+    rp_json_append(list, p);
+}
+
+static void add_path_parameters(struct doc *d, json_t *list, const char *path)
+{
+    for (const char *p = strchr(path, '{'); p != NULL; p = strchr(p + 1, '{')) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(p + 1, "}"), p + 1);
+        add_parameter(d, list, "path", name, true, typed(d, "string", NULL), NULL);
+    }
+}
+
+static json_t *parameters(struct doc *d, const struct rp_route *route)
+{
+    json_t *list = json_array();
+    add_path_parameters(d, list, route->path);
+    for (size_t i = 0; route->query != NULL && i < route->query->n_fields; i++) {
+        const struct rp_field *f = &route->query->fields[i];
+        json_t *schema = f->kind == RP_FIELD_TEXTS ? typed(d, "string", NULL) : kind_schema(d, f, false);
+        add_parameter(d, list, "query", f->name, f->required, schema, f->help);
+    }
+    if (strcmp(route->method, "POST") == 0 && route->audience != RP_FOR_EVERYBODY)
+        rp_json_append(list, reference(d, "parameters", "IdempotencyKey"));
+    return list;
+}
+
+static json_t *json_content(struct doc *d, const char *type, json_t *schema)
+{
+    json_t *content = json_object(), *media = json_object();
+    set(d, media, "schema", schema);
+    set(d, content, type, media);
+    return content;
+}
+
+static json_t *success(struct doc *d, const struct rp_route *route)
+{
+    json_t *response = json_object();
+    set(d, response, "description", json_string(route->summary != NULL ? route->summary : "done"));
+    if (route->answer == NULL) return response;
+    json_t *schema = route->many ? page_schema(d, route->answer) : shape_ref(d, route->answer, true);
+    set(d, response, "content", json_content(d, "application/json", schema));
+    return response;
+}
+
+static int code_of(const char *slug, size_t n)
+{
+#define X(code, slug_, http, exit_code, retry, title)                                                                  \
+    if (strlen(slug_) == n && memcmp(slug_, slug, n) == 0) return code;
+    RP_ERRORS(X)
+#undef X
+    return 0;
+}
+
+/* One response a status; its description names the codes that it comes with. */
+static void add_error(struct doc *d, json_t *responses, const char *slug, size_t n)
+{
+    char status[8], text[400];
+    int code = code_of(slug, n);
+    if (code == 0) {
+        d->failed = true;
+        return;
+    }
+    (void)snprintf(status, sizeof status, "%d", rp_error_http(code));
+    json_t *response = json_object_get(responses, status);
+    if (response == NULL) {
+        response = json_object();
+        set(d, response, "content", json_content(d, "application/problem+json", reference(d, "schemas", "Problem")));
+        set(d, responses, status, response);
+    }
+    const char *before = rp_json_get_text(response, "description", NULL);
+    (void)snprintf(text, sizeof text, "%s%s`%.*s`: %s", before == NULL ? "" : before, before == NULL ? "" : "; ",
+                   (int)n, slug, rp_error_title(code));
+    set(d, response, "description", json_string(text));
+}
+
+static void add_errors(struct doc *d, json_t *responses, const char *slugs)
+{
+    for (const char *p = slugs; p != NULL && *p != '\0'; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        add_error(d, responses, p, n);
+        p += n;
+    }
+}
+
+static json_t *responses(struct doc *d, const struct rp_route *route)
+{
+    char status[8];
+    json_t *all = json_object();
+    (void)snprintf(status, sizeof status, "%d", route->status != 0 ? route->status : 200);
+    set(d, all, status, success(d, route));
+    if (route->redirects)
+        set(d, all, "302", json_pack("{s:s}", "description", "Location is a URL of the store, for a few minutes"));
+    add_errors(d, all, "invalid");
+    if (route->audience != RP_FOR_EVERYBODY) add_errors(d, all, "unauthorized forbidden rate_limited");
+    if (strchr(route->path, '{') != NULL) add_errors(d, all, "not_found");
+    if (route->body != NULL) add_errors(d, all, "too_big unsupported_media");
+    if (route->body != NULL && strcmp(route->method, "POST") == 0) add_errors(d, all, "key_reused");
+    add_errors(d, all, "busy unavailable");
+    add_errors(d, all, route->errors);
+    return all;
+}
+
+/* post_v1_files_id_confirm */
+static void operation_id(const struct rp_route *route, struct rp_buf *out)
+{
+    for (const char *p = route->method; *p != '\0'; p++)
+        rp_buf_char(out, (char)tolower((unsigned char)*p));
+    bool gap = false;
+    for (const char *p = route->path; *p != '\0'; p++) {
+        bool letter = isalnum((unsigned char)*p);
+        if (letter && gap) rp_buf_char(out, '_');
+        if (letter) rp_buf_char(out, *p);
+        gap = !letter;
+    }
+}
+
+static json_t *security(struct doc *d, const struct rp_route *route)
+{
+    json_t *list = json_array();
+    if (route->audience == RP_FOR_EVERYBODY) return list;
+    for (int i = 0; i < 2; i++) {
+        json_t *one = json_object(), *scopes = json_array();
+        if (route->scope != 0) rp_json_append(scopes, json_string(rp_scope_name((enum rp_scope_bit)route->scope)));
+        set(d, one, i == 0 ? "token" : "session", scopes);
+        rp_json_append(list, one);
+    }
+    return list;
+}
+
+static json_t *operation(struct doc *d, const struct rp_route *route)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf id = RP_BUF(200);
+    json_t *o = json_object();
+    operation_id(route, &id);
+    set(d, o, "operationId", json_string(rp_buf_text(&id)));
+    if (route->summary != NULL) set(d, o, "summary", json_string(route->summary));
+    if (route->audience == RP_FOR_ADMINS) set(d, o, "description", json_string("For admin tokens."));
+    set(d, o, "security", security(d, route));
+    json_t *list = parameters(d, route);
+    if (json_array_size(list) > 0)
+        set(d, o, "parameters", list);
+    else
+        json_decref(list);
+    if (route->body != NULL) {
+        json_t *body = json_object();
+        set(d, body, "content", json_content(d, "application/json", shape_ref(d, route->body, false)));
+        set(d, o, "requestBody", body);
+    }
+    set(d, o, "responses", responses(d, route));
+    return o;
+}
+
+/* ---- the document ---- */
+
+static json_t *paths(struct doc *d)
+{
+    json_t *all = json_object();
+    for (size_t i = 0; i < rp_route_count(); i++) {
+        const struct rp_route *route = rp_route_at(i);
+        char method[16] = "";
+        for (size_t k = 0; route->method[k] != '\0' && k + 1 < sizeof method; k++)
+            method[k] = (char)tolower((unsigned char)route->method[k]);
+        json_t *path = json_object_get(all, route->path);
+        if (path == NULL) {
+            path = json_object();
+            set(d, all, route->path, path);
+        }
+        set(d, path, method, operation(d, route));
+    }
+    return all;
+}
+
+/* What does not depend on the table. */
+static json_t *components(struct doc *d)
+{
+    json_t *parts = json_pack(
+        "{s:{s:{s:s, s:s, s:b, s:s, s:{s:s, s:i, s:i}}}, s:{s:{s:s, s:s, s:s}, s:{s:s, s:s, s:s, s:s}}}", "parameters",
+        "IdempotencyKey", "name", "Idempotency-Key", "in", "header", "required", 0, "description",
+        "The same key with the same request gives the same answer, however often it is sent; with another one it is "
+        "422.",
+        "schema", "type", "string", "minLength", 1, "maxLength", 255, "securitySchemes", "token", "type", "http",
+        "scheme", "bearer", "description", "A token; the scopes beside each call say which it needs.", "session",
+        "type", "apiKey", "in", "cookie", "name", "reprieve_session", "description",
+        "A session of the console; changes need the header X-Reprieve-CSRF as GET /v1/session gives it.");
+    json_t *problem =
+        json_pack("{s:s, s:[s,s,s], s:{s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}}}", "type",
+                  "object", "required", "title", "status", "code", "properties", "type", "type", "string", "title",
+                  "type", "string", "status", "type", "integer", "code", "type", "string", "detail", "type", "string",
+                  "hint", "type", "string", "request", "type", "string");
+    if (parts == NULL || problem == NULL) d->failed = true;
+    set(d, d->schemas, "Problem", problem);
+    set(d, parts, "schemas", json_incref(d->schemas));
+    return parts;
+}
+
+json_t *rp_openapi(void)
+{
+    struct doc d = { .schemas = json_object() };
+    json_t *root = json_object(), *info = json_object();
+    set(&d, info, "title", json_string("Reprieve"));
+    set(&d, info, "version", json_string(REPRIEVE_VERSION));
+    set(&d, info, "description", json_string("Safe deletion for data that lives in a database and a bucket."));
+    set(&d, root, "openapi", json_string("3.1.0"));
+    set(&d, root, "info", info);
+    set(&d, root, "paths", paths(&d));
+    set(&d, root, "components", components(&d));
+    json_decref(d.schemas);
+    if (!d.failed) return root;
+    json_decref(root);
+    return NULL;
+}

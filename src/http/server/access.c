@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/server/access.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/time.h"
+#include "http/server/auth.h"
+#include "http/server/inner.h"
+#include "http/server/session.h"
+
+static const char *bearer(const struct rp_request *q)
+{
+    const char *header = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Authorization");
+    if (header == NULL || strncasecmp(header, "Bearer ", 7) != 0) return NULL;
+    header += 7;
+    return header + strspn(header, " ");
+}
+
+const char *rp_access_session(const struct rp_request *q)
+{
+    return MHD_lookup_connection_value(q->connection, MHD_COOKIE_KIND, RP_SESSION_COOKIE);
+}
+
+bool rp_access_anonymous(const struct rp_request *q)
+{
+    return q->route->audience != RP_FOR_EVERYBODY && bearer(q) == NULL && rp_access_session(q) == NULL;
+}
+
+int rp_access_refuse(struct rp_error *err)
+{
+    rp_error_set(err, RP_EUNAUTHORIZED, "a valid token is needed");
+    return rp_error_hint(err, "send Authorization: Bearer with a token; `reprieve token create` makes one");
+}
+
+static int too_many(struct rp_error *err, const char *of)
+{
+    return rp_error_set(err, RP_ERATE, "too many %s a second", of);
+}
+
+int rp_access_may_try(const struct rp_request *q, struct rp_error *err)
+{
+    return rp_tokens_may_try(q->server->tokens) ? 0 : too_many(err, "failed attempts");
+}
+
+void rp_access_failed(const struct rp_request *q)
+{
+    rp_tokens_failed(q->server->tokens);
+}
+
+/* Whom the catalog knows under this hash. */
+static int ask(struct rp_request *q, struct rp_db *db, const uint8_t hash[RP_DIGEST_BYTES], struct rp_error *err)
+{
+    struct rp_tokens *tokens = q->server->tokens;
+    struct rp_token token;
+    int r = rp_access_may_try(q, err);
+    if (r < 0) return r;
+    if (db == NULL) return rp_error_set(err, RP_EUNKNOWN, "the catalog knows");
+    uint64_t ticket = rp_tokens_ticket(tokens);
+    r = rp_token_find_by_hash(db, hash, &token, err);
+    if (r < 0 && r != RP_ENOTFOUND) return r;
+    if (r < 0 || !rp_token_valid(&token, q->began_ms)) {
+        rp_tokens_drop(tokens, hash);
+        rp_tokens_failed(tokens);
+        return rp_access_refuse(err);
+    }
+    rp_tokens_put(tokens, ticket, hash, &token);
+    rp_principal_of(&token, &q->who);
+    return 0;
+}
+
+static int identify(struct rp_request *q, struct rp_db *db, struct rp_error *err)
+{
+    uint8_t hash[RP_DIGEST_BYTES];
+    const char *secret = bearer(q);
+    bool by_cookie = secret == NULL;
+    if (by_cookie) secret = rp_access_session(q);
+    if (secret == NULL || !rp_token_secret_like(by_cookie ? RP_TOKEN_SESSION : RP_TOKEN_BEARER, secret))
+        return rp_access_refuse(err);
+    rp_token_hash(secret, hash);
+    enum rp_token_found found = rp_tokens_find(q->server->tokens, hash, q->began_ms, &q->who);
+    if (found == RP_TOKEN_LIMITED) return too_many(err, "requests");
+    int r = found == RP_TOKEN_FOUND ? 0 : ask(q, db, hash, err);
+    q->who.by_cookie = by_cookie;
+    return r;
+}
+
+static bool is_change(const struct rp_request *q)
+{
+    return strcmp(q->route->method, "GET") != 0;
+}
+
+static int allow(const struct rp_request *q, struct rp_error *err)
+{
+    const struct rp_route *route = q->route;
+    if (route->audience == RP_FOR_ADMINS && q->who.tenant_id != 0)
+        return rp_error_set(err, RP_EFORBIDDEN, "this needs an admin token");
+    if ((route->scope & ~q->who.scopes) != 0)
+        return rp_error_set(err, RP_EFORBIDDEN, "this needs a token with the scope %s",
+                            rp_scope_name((enum rp_scope_bit)route->scope));
+    if (!q->who.by_cookie || !is_change(q)) return 0;
+    const char *shown = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, RP_CSRF_HEADER);
+    if (rp_session_csrf_fits(rp_access_session(q), shown)) return 0;
+    rp_error_set(err, RP_EFORBIDDEN, "a change from the console needs the header " RP_CSRF_HEADER);
+    return rp_error_hint(err, "GET /v1/session gives its value");
+}
+
+int rp_access_check(struct rp_request *q, struct rp_db *db, struct rp_error *err)
+{
+    if (q->route->audience == RP_FOR_EVERYBODY) return 0;
+    int r = identify(q, db, err);
+    return r < 0 ? r : allow(q, err);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/server/pool.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/json.h"
+#include "base/time.h"
+
+#define CACHE_KIB 256 /* of each thread; the kernel keeps the rest of the catalog once for all of them */
+
+struct worker {
+    struct rp_pool *pool;
+    pthread_t thread;
+    pthread_cond_t work;
+    struct rp_catalog *catalog; /* NULL: not opened yet */
+    struct worker *next_idle;
+    bool called; /* taken off the idle list: there is something to do */
+};
+
+struct rp_pool {
+    struct rp_server *server;
+    pthread_mutex_t lock; /* of everything below */
+    struct rp_request *first, **last;
+    size_t waiting, waiting_max;
+    struct worker *idle; /* the one that was busy last comes first */
+    bool stopping;
+    size_t n; /* threads that run */
+    struct worker workers[];
+};
+
+/* A catalog that is not there now may be there later: asked again at every request. */
+static bool open_catalog(struct worker *w, struct rp_error *err)
+{
+    const struct rp_server_options *o = &w->pool->server->options;
+    struct rp_catalog_options how = { .clock = o->clock, .cache_kib = CACHE_KIB };
+    if (w->catalog != NULL) return true;
+    if (rp_catalog_open(o->catalog_url, &how, &w->catalog, err) < 0) return false;
+    rp_writers_attach(o->writers, w->catalog);
+    return true;
+}
+
+static void serve(struct worker *w, struct rp_request *q)
+{
+    struct rp_error err = { 0 };
+    if (!open_catalog(w, &err)) {
+        (void)rp_request_give_up(q, &err);
+        return;
+    }
+    rp_request_run(q, w->catalog);
+    (void)rp_request_settle(q); /* from here on it may be gone */
+}
+
+static struct rp_request *take(struct rp_pool *pool)
+{
+    struct rp_request *q = pool->first;
+    if (q == NULL) return NULL;
+    pool->first = q->inner->next;
+    if (pool->first == NULL) pool->last = &pool->first;
+    pool->waiting--;
+    return q;
+}
+
+static struct rp_request *wait_for_one(struct worker *w)
+{
+    struct rp_pool *pool = w->pool;
+    pthread_mutex_lock(&pool->lock);
+    struct rp_request *q = pool->stopping ? NULL : take(pool);
+    while (q == NULL && !pool->stopping) {
+        w->called = false;
+        w->next_idle = pool->idle;
+        pool->idle = w;
+        while (!w->called)
+            pthread_cond_wait(&w->work, &pool->lock);
+        q = pool->stopping ? NULL : take(pool);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return q;
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    for (struct rp_request *q = wait_for_one(w); q != NULL; q = wait_for_one(w))
+        serve(w, q);
+    rp_catalog_close(w->catalog);
+    return NULL;
+}
+
+static void call_one(struct rp_pool *pool)
+{
+    struct worker *w = pool->idle;
+    if (w == NULL) return;
+    pool->idle = w->next_idle;
+    w->called = true;
+    pthread_cond_signal(&w->work);
+}
+
+bool rp_pool_push(struct rp_pool *pool, struct rp_request *q)
+{
+    bool taken = false;
+    pthread_mutex_lock(&pool->lock);
+    if (!pool->stopping && pool->waiting < pool->waiting_max) {
+        q->inner->next = NULL;
+        *pool->last = q;
+        pool->last = &q->inner->next;
+        pool->waiting++;
+        call_one(pool);
+        taken = true;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return taken;
+}
+
+int rp_pool_start(struct rp_server *server, size_t threads, size_t queue_max, struct rp_pool **out,
+                  struct rp_error *err)
+{
+    struct rp_pool *pool = calloc(1, sizeof *pool + threads * sizeof pool->workers[0]);
+    if (pool == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the threads of the server");
+    pool->server = server;
+    pool->waiting_max = queue_max;
+    pool->last = &pool->first;
+    pthread_mutex_init(&pool->lock, NULL);
+    for (size_t i = 0; i < threads; i++) {
+        struct worker *w = &pool->workers[i];
+        w->pool = pool;
+        pthread_cond_init(&w->work, NULL);
+        if (pthread_create(&w->thread, NULL, work, w) != 0) {
+            rp_pool_stop(pool);
+            rp_pool_free(pool);
+            return rp_error_set(err, RP_ENOMEM, "no thread for the server");
+        }
+        pool->n = i + 1;
+    }
+    *out = pool;
+    return 0;
+}
+
+void rp_pool_stop(struct rp_pool *pool)
+{
+    if (pool == NULL) return;
+    pthread_mutex_lock(&pool->lock);
+    pool->stopping = true;
+    while (pool->idle != NULL)
+        call_one(pool);
+    struct rp_request *left = pool->first;
+    pool->first = NULL;
+    pthread_mutex_unlock(&pool->lock);
+    for (struct rp_request *q = left, *next; q != NULL; q = next) {
+        struct rp_error why = { 0 };
+        next = q->inner->next;
+        rp_error_set(&why, RP_EBUSY, "the server stops");
+        (void)rp_request_give_up(q, &why);
+    }
+    for (; pool->n > 0; pool->n--)
+        pthread_join(pool->workers[pool->n - 1].thread, NULL);
+}
+
+void rp_pool_free(struct rp_pool *pool)
+{
+    if (pool == NULL) return;
+    RP_ASSERT(pool->n == 0 && pool->first == NULL);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}

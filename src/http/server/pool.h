@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pool.h - threads for what blocks: look-ups in the catalog, stores. Each has its own connection to the catalog, opened when it is first
+ * needed. The queue is bounded; the thread that was idle for the shortest time takes the next request, so that few connections
+ * are open while there is little to do. */
+#ifndef RP_HTTP_SERVER_POOL_H
+#define RP_HTTP_SERVER_POOL_H
+
+#include "http/server/inner.h"
+
+#define RP_POOL_THREADS   8
+#define RP_POOL_QUEUE_MAX 1024
+
+int rp_pool_start(struct rp_server *server, size_t threads, size_t queue_max, struct rp_pool **out,
+                  struct rp_error *err);
+/* False: the queue is full, or the pool stops. */
+bool rp_pool_push(struct rp_pool *pool, struct rp_request *q);
+/* What still waits is answered 503; what runs is waited for. */
+void rp_pool_stop(struct rp_pool *pool);
+/* When nobody can push any more. */
+void rp_pool_free(struct rp_pool *pool);
+
+#endif

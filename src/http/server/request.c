@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a request; inner.h draws it. rp_request_run brings it as far as this thread can, rp_request_settle hands it on. */
+#include "http/server/inner.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "http/route/validate.h"
+#include "http/server/access.h"
+#include "http/server/pool.h"
+
+int64_t rp_monotonic_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+struct whole {
+    struct rp_request q;
+    struct rp_request_inner inner;
+};
+
+/* "8aaeab0a-00000001": which run of the server, which request. */
+static void name_it(struct rp_request *q, uint32_t boot, uint32_t serial)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (int i = 0; i < 8; i++) {
+        q->id[i] = digits[boot >> (28 - 4 * i) & 15];
+        q->id[9 + i] = digits[serial >> (28 - 4 * i) & 15];
+    }
+    q->id[8] = '-';
+    q->id[17] = '\0';
+}
+
+struct rp_request *rp_request_new(struct rp_server *server, struct MHD_Connection *connection, const char *method,
+                                  const char *path)
+{
+    struct whole *whole = calloc(1, sizeof *whole);
+    if (whole == NULL) return NULL;
+    struct rp_request *q = &whole->q;
+    q->inner = &whole->inner;
+    q->server = server;
+    q->connection = connection;
+    q->arena = RP_ARENA(RP_ARENA_MAX);
+    q->out = RP_BUF(RP_ANSWER_MAX);
+    q->began_ms = rp_clock_now_ms(server->options.clock);
+    q->inner->began_us = rp_monotonic_us();
+    q->inner->method = method;
+    q->inner->path = path;
+    q->inner->length = -1;
+    name_it(q, server->boot, atomic_fetch_add(&server->serial, 1));
+    atomic_fetch_add(&server->open, 1);
+    return q;
+}
+
+void rp_request_free(struct rp_request *q)
+{
+    struct rp_request_inner *in = q->inner;
+    struct rp_server *server = q->server;
+    RP_ASSERT(!in->suspended);
+    if (q->stream != NULL && !in->ended) q->stream->abort(q);
+    if (in->how.free != NULL) in->how.free(in->how.ctx);
+    if (q->command != NULL) rp_buf_done(&q->command->answer);
+    rp_request_keep_free(q);
+    json_decref(q->query);
+    json_decref(q->body);
+    rp_buf_done(&in->body);
+    rp_buf_done(&q->out);
+    rp_arena_done(&q->arena);
+    free(q);
+    atomic_fetch_sub(&server->open, 1);
+}
+
+/* ---- handing over ---- */
+
+/* First counted, then asked: a server that closes sees the count, or this sees that it closes. */
+bool rp_request_suspend(struct rp_request *q)
+{
+    struct rp_server *server = q->server;
+    if (q->inner->suspended) return true;
+    atomic_fetch_add(&server->away, 1);
+    if (atomic_load(&server->closing)) {
+        atomic_fetch_sub(&server->away, 1);
+        return false;
+    }
+    q->inner->suspended = true;
+    MHD_suspend_connection(q->connection);
+    return true;
+}
+
+void rp_request_wake(struct rp_request *q)
+{
+    struct rp_server *server = q->server;
+    struct MHD_Connection *connection = q->connection;
+    RP_ASSERT(q->inner->suspended);
+    q->inner->suspended = false;
+    MHD_resume_connection(connection);
+    atomic_fetch_sub(&server->away, 1); /* after it: a server that stops waits until nobody is in here */
+}
+
+static bool wake_if_away(struct rp_request *q)
+{
+    if (!q->inner->suspended) return true;
+    rp_request_wake(q);
+    return false;
+}
+
+bool rp_request_give_up(struct rp_request *q, const struct rp_error *why)
+{
+    if (q->stream != NULL && !q->inner->ended) {
+        q->inner->ended = true;
+        q->stream->abort(q);
+    }
+    q->inner->phase = RP_HANDLING;
+    rp_reply_error(q, why);
+    return wake_if_away(q);
+}
+
+/* ---- commands ---- */
+
+static int render(struct rp_command *command, int *status, struct rp_buf *answer)
+{
+    struct rp_request *q = command->owner;
+    struct rp_request_inner *in = q->inner;
+    rp_reply_reset(q); /* it may be rendered again (W3) */
+    in->kept = NULL;
+    in->phase = RP_HANDLING;
+    q->then(q);
+    RP_ASSERT(in->phase == RP_REPLIED);
+    in->phase = RP_WAITING;
+    in->rendered = true;
+    in->rendered_code = command->error.code;
+    *status = q->status;
+    return in->kept != NULL ? rp_buf_add(answer, in->kept, in->kept_n)
+                            : rp_buf_add(answer, rp_buf_text(&q->out), q->out.len);
+}
+
+void rp_request_keep_instead(struct rp_request *q, json_t *answer)
+{
+    struct rp_buf text = RP_BUF(RP_ANSWER_MAX);
+    if (rp_json_write(&text, answer) == 0) q->inner->kept = rp_arena_copy(&q->arena, text.data, text.len);
+    q->inner->kept_n = text.len;
+    RP_ASSERT(q->inner->kept != NULL); /* what must not be kept would be */
+    rp_buf_done(&text);
+    json_decref(answer);
+}
+
+static void command_done(struct rp_command *command)
+{
+    struct rp_request *q = command->owner;
+    q->inner->phase = RP_DONE;
+    rp_request_wake(q);
+}
+
+void rp_request_submit(struct rp_request *q, struct rp_command *command, rp_handler_fn *then, rp_refresh_fn *refresh)
+{
+    RP_ASSERT(q->inner->phase == RP_HANDLING && command->verb != NULL && then != NULL);
+    if (q->command != NULL) rp_buf_done(&q->command->answer);
+    command->actor = q->who.actor;
+    command->key = q->key;
+    memcpy(command->digest, q->digest, sizeof command->digest);
+    command->render = render;
+    command->done = command_done;
+    command->owner = q;
+    q->command = command;
+    q->then = then;
+    q->inner->refresh = refresh;
+    q->inner->n_headers = q->n_headers;
+    q->inner->phase = RP_SUBMITTED;
+}
+
+void rp_request_finish_command(struct rp_request *q)
+{
+    struct rp_request_inner *in = q->inner;
+    struct rp_command *c = q->command;
+    RP_ASSERT(in->phase == RP_DONE);
+    in->phase = RP_HANDLING;
+    if (c->replayed) {
+        rp_reply_reset(q);
+        rp_request_replay(q, c->status, rp_buf_text(&c->answer), c->answer.len);
+    } else if (in->rendered && in->rendered_code == c->error.code) {
+        in->phase = RP_REPLIED;
+    } else {
+        rp_reply_reset(q); /* rendered, and then the commit failed: nothing of it is true */
+        q->then(q);
+    }
+    RP_ASSERT(in->phase == RP_REPLIED);
+    if (q->after != NULL && !c->replayed) q->after(q);
+}
+
+/* ---- running ---- */
+
+void rp_request_later(struct rp_request *q)
+{
+    RP_ASSERT(q->inner->phase == RP_HANDLING && !q->inner->on_pool);
+    q->inner->phase = RP_LATER;
+}
+
+bool rp_request_may_block(const struct rp_request *q)
+{
+    return q->inner->on_pool;
+}
+
+void rp_request_receive(struct rp_request *q, struct rp_stream *stream)
+{
+    RP_ASSERT(q->inner->phase == RP_HANDLING && q->route->streams && q->stream == NULL);
+    q->stream = stream;
+    q->inner->phase = RP_RECEIVING;
+}
+
+/* Credentials first, then what was sent: whoever may not call learns nothing of what is wrong with the call. */
+static int prepare(struct rp_request *q, struct rp_error *err)
+{
+    struct rp_request_inner *in = q->inner;
+    if (!in->authorized) {
+        int r = rp_access_check(q, in->on_pool ? in->catalog->db : NULL, err);
+        if (r < 0) return r;
+        in->authorized = true;
+    }
+    if (in->validated) return 0;
+    int r = rp_validate(q, err);
+    in->validated = r == 0;
+    return r;
+}
+
+static void handle(struct rp_request *q)
+{
+    struct rp_request_inner *in = q->inner;
+    struct rp_error err = { 0 };
+    int r = prepare(q, &err);
+    if (r == 0 && (!q->route->blocks || in->on_pool)) {
+        q->route->handler(q);
+    } else if (!in->on_pool && (r == 0 || r == RP_EUNKNOWN)) {
+        in->phase = RP_LATER;
+    } else {
+        if (r == RP_EUNAUTHORIZED) rp_reply_header(q, "WWW-Authenticate", "Bearer realm=\"reprieve\"");
+        rp_reply_error(q, &err);
+    }
+}
+
+void rp_request_run(struct rp_request *q, struct rp_catalog *catalog)
+{
+    struct rp_request_inner *in = q->inner;
+    in->phase = RP_HANDLING;
+    in->catalog = catalog;
+    in->on_pool = catalog != NULL;
+    if (q->stream == NULL) {
+        handle(q);
+    } else {
+        in->ended = true;
+        q->stream->end(q);
+    }
+    rp_request_keep(q);
+    if (catalog != NULL) catalog->keeper = NULL;
+    in->catalog = NULL;
+    in->on_pool = false;
+    RP_ASSERT(in->phase != RP_HANDLING); /* Q2: a handler ends in one of its ways */
+}
+
+static bool stops(struct rp_request *q)
+{
+    struct rp_error err = { 0 };
+    rp_error_set(&err, RP_EBUSY, "the server stops");
+    return rp_request_give_up(q, &err);
+}
+
+static bool submit(struct rp_request *q)
+{
+    struct rp_error err = { 0 };
+    if (!rp_request_suspend(q)) return stops(q);
+    q->inner->phase = RP_WAITING;
+    if (rp_writers_submit(q->server->options.writers, q->command, &err) == 0) return false;
+    return rp_request_give_up(q, &err);
+}
+
+static bool to_the_pool(struct rp_request *q)
+{
+    struct rp_error err = { 0 };
+    if (!rp_request_suspend(q)) return stops(q);
+    if (rp_pool_push(q->server->pool, q)) return false;
+    rp_error_set(&err, RP_EBUSY, "too many requests wait");
+    return rp_request_give_up(q, &err);
+}
+
+bool rp_request_settle(struct rp_request *q)
+{
+    switch (q->inner->phase) {
+    case RP_SUBMITTED:
+        return submit(q);
+    case RP_LATER:
+        return to_the_pool(q);
+    case RP_RECEIVING:
+    case RP_REPLIED:
+        return wake_if_away(q);
+    default:
+        RP_ASSERT(false); /* it neither waits nor was answered */
+        return true;
+    }
+}
+
+/* ---- what a handler finds around it ---- */
+
+struct rp_catalog *rp_request_catalog(struct rp_request *q)
+{
+    RP_ASSERT(q->inner->catalog != NULL); /* only where the route blocks */
+    return q->inner->catalog;
+}
+
+struct rp_store *rp_request_store(struct rp_request *q, const char *name)
+{
+    const struct rp_server_options *o = rp_server_options_of(q->server);
+    for (size_t i = 0; i < o->n_stores; i++)
+        if (strcmp(o->stores[i].config->name, name) == 0) return &o->stores[i];
+    return NULL;
+}
+
+struct rp_store *rp_request_store_of(struct rp_request *q, int64_t store_id)
+{
+    const struct rp_server_options *o = rp_server_options_of(q->server);
+    for (size_t i = 0; i < o->n_stores; i++)
+        if (o->stores[i].id == store_id) return &o->stores[i];
+    return NULL;
+}
+
+const struct rp_config *rp_request_config(const struct rp_request *q)
+{
+    return rp_server_options_of(q->server)->config;
+}
+
+bool rp_request_id(struct rp_request *q, size_t n, enum rp_id_kind kind, int64_t *out)
+{
+    struct rp_error err = { 0 };
+    enum rp_id_kind found;
+    RP_ASSERT(n < RP_PATH_ARGS && q->args[n] != NULL);
+    if (rp_id_parse(q->args[n], &found, out) && found == kind) return true;
+    rp_error_set(&err, RP_ENOTFOUND, "there is no %.40s", q->args[n]);
+    rp_reply_error(q, &err);
+    return false;
+}
+
+int64_t rp_request_int(const json_t *in, const char *name, int64_t fallback)
+{
+    return rp_json_get_int(in, name, fallback);
+}
+
+const char *rp_request_text(const json_t *in, const char *name, const char *fallback)
+{
+    return rp_json_get_text(in, name, fallback);
+}
+
+bool rp_request_bool(const json_t *in, const char *name)
+{
+    return json_is_true(json_object_get(in, name));
+}
+
+int64_t rp_request_length(const struct rp_request *q)
+{
+    return q->inner->chunked ? -1 : q->inner->length;
+}
+
+bool rp_request_is_head(const struct rp_request *q)
+{
+    return strcmp(q->inner->method, "HEAD") == 0;
+}
+
+const char *rp_request_header(const struct rp_request *q, const char *name)
+{
+    return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.h - one request from its first byte to its answer: who asks, what for, and the ways to answer.
+ *
+ * Q1  Everything of a request is in its arena and ends with it.
+ * Q2  A handler ends in exactly one of: rp_reply_*, rp_request_submit (the answer comes when the command is durable),
+ *     or, for streams, as stream.h says. After it, the request may not be touched.
+ * Q3  An error is application/problem+json: {"type":"about:blank","title","status","code","detail","hint"?, and members of its own}. Texts of
+ *     5xx errors carry no path, host or SQL of ours; the log has them whole, under the same request id. */
+#ifndef RP_HTTP_SERVER_REQUEST_H
+#define RP_HTTP_SERVER_REQUEST_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "catalog/writer.h"
+#include "core/store.h"
+#include "http/route/route.h"
+
+#include <jansson.h>
+#include <sys/types.h>
+
+struct MHD_Connection;
+struct rp_server;
+struct rp_stream;
+
+/* Who asks, as the token says. */
+struct rp_principal {
+    int64_t token_id;  /* 0: nobody */
+    int64_t tenant_id; /* 0: admin, no tenant */
+    char tenant[64];   /* its name; "" for an admin */
+    unsigned scopes;
+    char actor[RP_ACTOR_MAX]; /* "token:NAME", in marks and the audit log */
+    bool by_cookie;           /* a session of the console: changes need the CSRF header */
+};
+
+struct rp_request {
+    struct rp_server *server;
+    struct MHD_Connection *connection;
+    const struct rp_route *route;
+    struct rp_principal who;
+    struct rp_arena arena;
+    const char *args[RP_PATH_ARGS]; /* {segments} of the path */
+    json_t *query;                  /* validated, typed as the shape says; never NULL in a handler */
+    json_t *body;                   /* validated; NULL if the route takes none or none came */
+    const char *key;                /* Idempotency-Key, NULL: none */
+    uint8_t digest[RP_DIGEST_BYTES];
+    struct rp_stream *stream; /* of a route that streams */
+    int64_t began_ms;
+    char id[20]; /* for the log and the header Request-Id */
+
+    /* the answer */
+    int status;
+    const char *content_type;
+    struct rp_buf out;
+    struct rp_pair_header {
+        const char *name, *value; /* the arena's, or constant */
+    } headers[8];
+    size_t n_headers;
+
+    struct rp_command *command; /* under way, or just done */
+    rp_handler_fn *then;
+    /* Set before rp_request_submit, may be NULL: runs once, outside any transaction, when the command's fate is durable (q->command->error
+     * says which) and before the answer goes out. Not for a replayed answer. For log lines and wake-ups; it may not reply. */
+    rp_handler_fn *after;
+    /* the rest is the server's */
+    struct rp_request_inner *inner;
+};
+
+/* ---- what a handler finds around it ---- */
+
+/* A catalog for this handler: reads on a connection of the calling thread of the pool, changes through the writers. Only where
+ * the route blocks. It is lent until the handler returns. */
+struct rp_catalog *rp_request_catalog(struct rp_request *q);
+/* Stores by name or by the catalog's number; NULL: no such store. Opened at start; .store may be NULL with .closed. */
+struct rp_store *rp_request_store(struct rp_request *q, const char *name);
+struct rp_store *rp_request_store_of(struct rp_request *q, int64_t store_id);
+const struct rp_config *rp_request_config(const struct rp_request *q);
+/* The tenant that this call is about: the token's, or for an admin the one named in `tenant` of the body or query, else
+ * "default". Makes a tenant that an admin names for the first time. May be called where a route does not block only for
+ * tenants' tokens and for tenants seen before; else it returns RP_EBUSY and the request is to be run again on the pool:
+ * rp_request_later(q). */
+int rp_request_tenant(struct rp_request *q, int64_t *tenant_id, struct rp_error *err);
+/* Runs the handler again on a thread of the pool. Ends the handler (Q2). */
+void rp_request_later(struct rp_request *q);
+/* Whether this run of the handler is on a thread of the pool: it may read the catalog and the stores, whatever its row says. */
+bool rp_request_may_block(const struct rp_request *q);
+/* args[n] as an id; on failure the request has been answered (404: an id that is none names nothing). */
+bool rp_request_id(struct rp_request *q, size_t n, enum rp_id_kind kind, int64_t *out);
+/* Members of query or body, as the shape typed them. */
+int64_t rp_request_int(const json_t *in, const char *name, int64_t fallback);
+const char *rp_request_text(const json_t *in, const char *name, const char *fallback);
+bool rp_request_bool(const json_t *in, const char *name);
+
+/* ---- ways to answer ---- */
+
+void rp_reply_json(struct rp_request *q, int status, json_t *value); /* steals the value */
+/* {"items":[...],"next_cursor":...}; steals the array. cursor NULL: the end. */
+void rp_reply_list(struct rp_request *q, json_t *items, const char *cursor);
+void rp_reply_text(struct rp_request *q, int status, const char *content_type, const char *text);
+void rp_reply_empty(struct rp_request *q, int status);
+void rp_reply_error(struct rp_request *q, const struct rp_error *err);
+/* With members of its own: {"limit":...}; steals `more`. */
+void rp_reply_problem(struct rp_request *q, const struct rp_error *err, json_t *more);
+void rp_reply_header(struct rp_request *q, const char *name, const char *value); /* before the reply; value is copied */
+
+/* An answer that is read as it is sent: a file's content, live events. `read` gives 1..max bytes at `pos`, 0 after it suspended
+ * the connection itself (MHD_suspend_connection; whoever has more to send resumes it, and read is asked again), -1 at the end and
+ * -2 to break the connection off. It runs on an HTTP thread, also after the handler returned. `free` is called exactly once, also
+ * when the client went away or the reply was never begun; the request and its arena are no longer there then. */
+struct rp_stream_reply {
+    int64_t size; /* -1: not known */
+    size_t block; /* bytes that one read is asked for at most; 0: 32 KiB. It is allocated for each answer under way. */
+    ssize_t (*read)(void *ctx, uint64_t pos, char *to, size_t max);
+    void (*free)(void *ctx);
+    void *ctx;
+};
+void rp_reply_stream(struct rp_request *q, int status, const char *content_type, const struct rp_stream_reply *how);
+
+/* Submits a command (allocated in the request's arena; verb, tenant_id and its own members filled in; the rest is filled in
+ * here). When it is durable or refused, `then` runs, with q->command->error saying which, and must reply at once: with an
+ * idempotency key it runs inside the writer's transaction, else on an HTTP thread. A replayed answer is sent as it was kept;
+ * `refresh` (may be NULL) may first change it (a URL that is signed anew). */
+typedef void rp_refresh_fn(struct rp_request *q, json_t *answer);
+void rp_request_submit(struct rp_request *q, struct rp_command *command, rp_handler_fn *then, rp_refresh_fn *refresh);
+
+/* A handler that blocks and changes something without a command (marks, bulk restore, runs) calls this first on a POST: true if the
+ * request had been answered before under its key and is answered now (or the key is refused). Its reply is kept under
+ * the key, unless it is one that a repetition may heal. */
+bool rp_request_replayed(struct rp_request *q);
+/* The same where a repetition may be submitted as a command: the key is that command's, of the tenant that the call is about. Such a
+ * handler makes one change and leaves no note. */
+bool rp_request_replayed_of(struct rp_request *q, int64_t tenant_id);
+/* Then, before it changes anything: `tell` runs inside each change that is made through the request's catalog from now on
+ * (rp_catalog_change), may be run again, and says what has been done by then:
+ *   all of it: it replies as the handler will. That reply is kept with the change and is the one that is sent.
+ *   a part:    rp_request_note (steals) keeps with the change what a repetition of the request needs to go on; it gets that from
+ *              rp_request_begun (NULL: there is none) and makes no change a second time.
+ * Without a key nothing of it happens. The keeper is returned for changes through another catalog; it ends with the handler. */
+typedef void rp_tell_fn(struct rp_request *q, void *ctx);
+const struct rp_keeper *rp_request_keeps(struct rp_request *q, rp_tell_fn *tell, void *ctx);
+void rp_request_note(struct rp_request *q, json_t *note);
+const json_t *rp_request_begun(const struct rp_request *q);
+/* A change failed because another request with the key was faster: the handler may stop, and whatever it replies is replaced. */
+bool rp_request_overtaken(const struct rp_request *q);
+
+#endif

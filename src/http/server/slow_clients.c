@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/server/slow_clients.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/time.h"
+#include "http/server/inner.h"
+
+struct rp_slow_client {
+    struct rp_slow_client *next, *previous;
+    int fd;
+    _Atomic int64_t since_us; /* 0: nothing is waited for */
+};
+
+struct rp_slow_clients {
+    int64_t patience_us;
+    pthread_t thread;
+    pthread_mutex_t
+        lock; /* of the list and of stopping; held while a socket is shut, so that its number is still its own */
+    pthread_cond_t stop;
+    bool stopping;
+    struct rp_slow_client *first;
+};
+
+static void end_the_slow(struct rp_slow_clients *g, int64_t now_us)
+{
+    for (struct rp_slow_client *client = g->first; client != NULL; client = client->next) {
+        int64_t since = atomic_load_explicit(&client->since_us, memory_order_relaxed);
+        if (since != 0 && now_us - since > g->patience_us) (void)shutdown(client->fd, SHUT_RDWR);
+    }
+}
+
+static void *watch(void *arg)
+{
+    struct rp_slow_clients *g = arg;
+    int64_t step_us = g->patience_us / 4 < 1000000 ? g->patience_us / 4 : 1000000;
+    pthread_mutex_lock(&g->lock);
+    while (!g->stopping) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        int64_t ns = (int64_t)until.tv_nsec + step_us * 1000;
+        until.tv_sec += ns / 1000000000;
+        until.tv_nsec = ns % 1000000000;
+        pthread_cond_timedwait(&g->stop, &g->lock, &until);
+        end_the_slow(g, rp_monotonic_us());
+    }
+    pthread_mutex_unlock(&g->lock);
+    return NULL;
+}
+
+int rp_slow_clients_start(int64_t patience_ms, struct rp_slow_clients **out, struct rp_error *err)
+{
+    struct rp_slow_clients *g = calloc(1, sizeof *g);
+    if (g == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the watch over connections");
+    RP_ASSERT(patience_ms > 0);
+    g->patience_us = patience_ms * 1000;
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->stop, NULL);
+    if (pthread_create(&g->thread, NULL, watch, g) != 0) {
+        free(g);
+        return rp_error_set(err, RP_ENOMEM, "no thread for the watch over connections");
+    }
+    *out = g;
+    return 0;
+}
+
+void rp_slow_clients_stop(struct rp_slow_clients *g)
+{
+    if (g == NULL) return;
+    pthread_mutex_lock(&g->lock);
+    g->stopping = true;
+    pthread_cond_signal(&g->stop);
+    pthread_mutex_unlock(&g->lock);
+    pthread_join(g->thread, NULL);
+    RP_ASSERT(g->first == NULL);
+    pthread_cond_destroy(&g->stop);
+    pthread_mutex_destroy(&g->lock);
+    free(g);
+}
+
+struct rp_slow_client *rp_slow_clients_add(struct rp_slow_clients *g, int fd)
+{
+    struct rp_slow_client *client = calloc(1, sizeof *client);
+    if (client == NULL) return NULL;
+    client->fd = fd;
+    rp_slow_client_awaits(client, true);
+    pthread_mutex_lock(&g->lock);
+    client->next = g->first;
+    if (g->first != NULL) g->first->previous = client;
+    g->first = client;
+    pthread_mutex_unlock(&g->lock);
+    return client;
+}
+
+void rp_slow_clients_remove(struct rp_slow_clients *g, struct rp_slow_client *client)
+{
+    if (client == NULL) return;
+    pthread_mutex_lock(&g->lock);
+    if (client->next != NULL) client->next->previous = client->previous;
+    if (client->previous != NULL)
+        client->previous->next = client->next;
+    else
+        g->first = client->next;
+    pthread_mutex_unlock(&g->lock);
+    free(client);
+}
+
+void rp_slow_client_awaits(struct rp_slow_client *client, bool awaits)
+{
+    if (client == NULL) return;
+    atomic_store_explicit(&client->since_us, awaits ? rp_monotonic_us() : 0, memory_order_relaxed);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is counted. */
+#include "metrics/inner.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/time.h"
+#include "core/state.h"
+#include "http/route/route.h"
+#include "metrics/health.h"
+
+#include <stdlib.h>
+
+static const struct rp_family families[RP_METRICS_FAMILIES] = {
+    [RP_METRICS_PURGED] = { "reprieve_purged_total",
+                            "Marks that ended in a purge, by how it ended.",
+                            "counter",
+                            { "store", "outcome" },
+                            512,
+                            0 },
+    [RP_METRICS_FREED] = { "reprieve_bytes_freed_total",
+                           "Bytes of objects that were erased.",
+                           "counter",
+                           { "store" },
+                           64,
+                           0 },
+    [RP_METRICS_ABANDONED] = { "reprieve_uploads_abandoned_total",
+                               "Uploads that expired and were cleaned up.",
+                               "counter",
+                               { "tenant" },
+                               1000,
+                               0 },
+    [RP_METRICS_REFUNDED] = { "reprieve_quota_refunded_bytes_total",
+                              "Bytes given back to quotas by uploads that expired.",
+                              "counter",
+                              { "tenant" },
+                              1000,
+                              0 },
+    [RP_METRICS_FAILURES] = { "reprieve_failures_total", "Failures, by what failed.", "counter", { "kind" }, 64, 0 },
+    [RP_METRICS_RUNS] = { "reprieve_runs_total",
+                          "Runs that ended.",
+                          "counter",
+                          { "kind", "name", "outcome" },
+                          1000,
+                          0 },
+    [RP_METRICS_LAST_RUN] = { "reprieve_last_run_timestamp_seconds",
+                              "When the last run of this name ended.",
+                              "gauge",
+                              { "name" },
+                              512,
+                              1000 },
+    [RP_METRICS_EVENTS] = { "reprieve_events_total",
+                            "Bucket notifications that came in.",
+                            "counter",
+                            { "store", "outcome" },
+                            512,
+                            0 },
+};
+
+#define BOUNDS(list) .bounds = (list), .n = sizeof(list) / sizeof((list)[0])
+
+static const int64_t durations_us[] = { 1000,   2500,   5000,   10000,   25000,   50000,
+                                        100000, 250000, 500000, 1000000, 2500000, 10000000 };
+static const int64_t batch_sizes[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512 };
+static const int64_t runs_ms[] = { 1000, 5000, 15000, 60000, 240000, 900000, 3600000, 14400000 };
+
+static const struct rp_histogram_kind durations = { "reprieve_http_duration_seconds",
+                                                    "From the request's first byte to its answer.",
+                                                    BOUNDS(durations_us), .unit = 1e-6 };
+static const struct rp_histogram_kind batches = { "reprieve_commit_batch_size", "Commands that one commit carried.",
+                                                  BOUNDS(batch_sizes), .unit = 1 };
+static const struct rp_histogram_kind runs = { "reprieve_run_duration_seconds", "How long runs took.", BOUNDS(runs_ms),
+                                               .unit = 1e-3 };
+
+const int rp_metrics_statuses[] = { 200, 201, 202, 204, 206, 207, 302, 303, 304, 400, 401, 403, 404, 405, 408,
+                                    409, 410, 411, 412, 413, 415, 416, 422, 429, 431, 500, 501, 503, 507 };
+const size_t rp_metrics_statuses_n = sizeof rp_metrics_statuses / sizeof rp_metrics_statuses[0];
+_Static_assert(sizeof rp_metrics_statuses / sizeof rp_metrics_statuses[0] <= RP_STATUSES_MAX, "room for each");
+
+/* ---- the whole ---- */
+
+static int by_route(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t)((const struct rp_route_counts *)a)->route;
+    uintptr_t y = (uintptr_t)((const struct rp_route_counts *)b)->route;
+    return (x > y) - (x < y);
+}
+
+static int init(struct rp_metrics *m)
+{
+    m->began_ms = rp_clock_now_ms(NULL);
+    m->durations.kind = &durations;
+    m->batches.kind = &batches;
+    m->runs.kind = &runs;
+    m->n_routes = rp_route_count();
+    m->routes = calloc(m->n_routes + 1, sizeof *m->routes);
+    if (m->routes == NULL) return RP_ENOMEM;
+    for (size_t i = 0; i < m->n_routes; i++)
+        m->routes[i].route = rp_route_at(i);
+    qsort(m->routes, m->n_routes, sizeof *m->routes, by_route);
+    for (size_t i = 0; i < RP_METRICS_FAMILIES; i++) {
+        int r = rp_series_init(&m->families[i], &families[i]);
+        if (r < 0) return r;
+    }
+    m->health = rp_health_new();
+    return m->health == NULL ? RP_ENOMEM : 0;
+}
+
+int rp_metrics_new(struct rp_metrics **out, struct rp_error *err)
+{
+    struct rp_metrics *m = calloc(1, sizeof *m);
+    if (m == NULL || init(m) < 0) {
+        rp_metrics_free(m);
+        return rp_error_set(err, RP_ENOMEM, "metrics: out of memory");
+    }
+    *out = m;
+    return 0;
+}
+
+void rp_metrics_free(struct rp_metrics *metrics)
+{
+    if (metrics == NULL) return;
+    for (size_t i = 0; i < RP_METRICS_FAMILIES; i++)
+        rp_series_done(&metrics->families[i]);
+    rp_health_free(metrics->health);
+    free(metrics->routes);
+    free(metrics);
+}
+
+struct rp_health *rp_metrics_health(struct rp_metrics *m)
+{
+    return m == NULL ? NULL : m->health;
+}
+
+/* ---- counting ---- */
+
+static void add(struct rp_metrics *m, enum rp_metrics_family family, int64_t n, const char *a, const char *b,
+                const char *c)
+{
+    const char *const values[RP_SERIES_LABELS] = { a, b, c };
+    rp_series_add(&m->families[family], values, n);
+}
+
+void rp_metrics_request(struct rp_metrics *m, const struct rp_route *route, int status, int64_t took_us)
+{
+    if (m == NULL) return;
+    struct rp_route_counts key = { .route = route };
+    struct rp_route_counts *counts =
+        route != NULL ? bsearch(&key, m->routes, m->n_routes, sizeof *m->routes, by_route) : NULL;
+    size_t i = 0;
+    if (counts == NULL) counts = &m->routes[m->n_routes];
+    while (i < rp_metrics_statuses_n && rp_metrics_statuses[i] != status)
+        i++;
+    atomic_fetch_add_explicit(&counts->statuses[i < rp_metrics_statuses_n ? i : RP_STATUSES_MAX], 1,
+                              memory_order_relaxed);
+    rp_histogram_add(&m->durations, took_us);
+}
+
+void rp_metrics_round(struct rp_metrics *m, size_t commands)
+{
+    if (m != NULL) rp_histogram_add(&m->batches, (int64_t)commands);
+}
+
+/* A label that is typed in queries: already_gone. */
+static const char *slug(const char *words, char *out, size_t size)
+{
+    size_t i = 0;
+    for (; words[i] != '\0' && i + 1 < size; i++)
+        out[i] = words[i] == ' ' ? '_' : words[i];
+    out[i] = '\0';
+    return out;
+}
+
+static void count_item(struct rp_metrics *m, const char *store, const struct rp_sweep_item *item)
+{
+    const struct rp_move *move = &item->move;
+    char outcome[32];
+    if (item->skipped || move->mark == NULL || !move->done) return;
+    if (move->to == RP_PURGED) {
+        add(m, RP_METRICS_PURGED, 1, store, slug(rp_end_name(move->outcome), outcome, sizeof outcome), NULL);
+        if (move->outcome == RP_END_ERASED) add(m, RP_METRICS_FREED, move->mark->size_bytes, store, NULL, NULL);
+    } else {
+        rp_metrics_failure(m, move->to == RP_DEAD ? "dead" : "purge");
+    }
+}
+
+void rp_metrics_batch(struct rp_metrics *m, const struct rp_sweep_batch *batch)
+{
+    if (m == NULL) return;
+    for (size_t i = 0; i < batch->marks.n; i++)
+        count_item(m, batch->store->config->name, &batch->items[i]);
+    if (batch->store_code < 0) rp_metrics_failure(m, "store");
+    if (batch->guard_error.code < 0) rp_metrics_failure(m, "guard");
+}
+
+void rp_metrics_abandoned(struct rp_metrics *m, const char *tenant, int64_t uploads, int64_t bytes)
+{
+    if (m == NULL) return;
+    add(m, RP_METRICS_ABANDONED, uploads, tenant, NULL, NULL);
+    add(m, RP_METRICS_REFUNDED, bytes, tenant, NULL, NULL);
+}
+
+void rp_metrics_failure(struct rp_metrics *m, const char *kind)
+{
+    if (m != NULL) add(m, RP_METRICS_FAILURES, 1, kind, NULL, NULL);
+}
+
+void rp_metrics_event(struct rp_metrics *m, const char *store, const char *outcome)
+{
+    if (m != NULL) add(m, RP_METRICS_EVENTS, 1, store, outcome, NULL);
+}
+
+void rp_metrics_run(struct rp_metrics *m, const char *kind, const char *name, const char *outcome, int64_t took_ms,
+                    int64_t finished_at_ms)
+{
+    const char *const last[RP_SERIES_LABELS] = { name };
+    if (m == NULL) return;
+    add(m, RP_METRICS_RUNS, 1, kind, name, outcome);
+    rp_histogram_add(&m->runs, took_ms);
+    rp_series_raise(&m->families[RP_METRICS_LAST_RUN], last, finished_at_ms);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Prometheus reads. */
+#include "metrics/inner.h"
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/time.h"
+#include "catalog/alert.h"
+#include "catalog/metrics.h"
+#include "core/guarantee.h"
+#include "core/state.h"
+#include "http/route/route.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define COUNT_MOST 1000000
+#define NODES_MOST 1000
+#define RUNS_MOST  1000
+#define TALLY_MOST 4096
+
+/* ---- of this process ---- */
+
+void rp_metric_gauge(struct rp_buf *out, const char *name, const char *help, double value)
+{
+    rp_metric_head(out, name, "gauge", help);
+    rp_buf_fmt(out, "%s %.15g\n", name, value);
+}
+
+static void write_route(const struct rp_route_counts *counts, struct rp_buf *out)
+{
+    for (size_t i = 0; i <= RP_STATUSES_MAX; i++) {
+        uint64_t n = atomic_load_explicit(&counts->statuses[i], memory_order_relaxed);
+        if (n == 0) continue;
+        rp_buf_str(out, "reprieve_http_requests_total{route=\"");
+        if (counts->route != NULL)
+            rp_buf_fmt(out, "%s %s", counts->route->method, counts->route->path);
+        else
+            rp_buf_str(out, "none");
+        if (i < RP_STATUSES_MAX)
+            rp_buf_fmt(out, "\",status=\"%d\"} %llu\n", rp_metrics_statuses[i], (unsigned long long)n);
+        else
+            rp_buf_fmt(out, "\",status=\"other\"} %llu\n", (unsigned long long)n);
+    }
+}
+
+static void write_requests(struct rp_metrics *m, struct rp_buf *out)
+{
+    rp_metric_head(out, "reprieve_http_requests_total", "counter", "Requests that were answered.");
+    for (size_t i = 0; i <= m->n_routes; i++)
+        write_route(&m->routes[i], out);
+}
+
+static double resident_bytes(void)
+{
+    char line[128] = "", *resident = line;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f == NULL) return 0;
+    if (fgets(line, sizeof line, f) != NULL) (void)strtoll(line, &resident, 10); /* the first is the address space */
+    fclose(f);
+    return (double)strtoll(resident, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
+}
+
+static double open_files(void)
+{
+    double n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    if (dir == NULL) return 0;
+    while (readdir(dir) != NULL)
+        n++;
+    closedir(dir);
+    return n - 3; /* ".", ".." and the look itself */
+}
+
+static void write_process(struct rp_metrics *m, struct rp_buf *out)
+{
+    rp_metric_head(out, "reprieve_build_info", "gauge", "The program's version, as a label.");
+    rp_buf_fmt(out, "reprieve_build_info{version=\"%s\"} 1\n", REPRIEVE_VERSION);
+    rp_metric_gauge(out, "process_resident_memory_bytes", "Resident memory.", resident_bytes());
+    rp_metric_gauge(out, "process_open_fds", "Open file descriptors.", open_files());
+    rp_metric_gauge(out, "process_start_time_seconds", "When the process began.", (double)m->began_ms / 1000);
+}
+
+static void write_guarantees(struct rp_store *const *stores, size_t n, struct rp_buf *out)
+{
+    rp_metric_head(out, "reprieve_store_guarantee", "gauge",
+                   "How exactly a delete in this store can name what it deletes, as probed: the level is a label.");
+    for (size_t i = 0; i < n; i++) {
+        if (stores[i]->backend == NULL) continue;
+        rp_buf_str(out, "reprieve_store_guarantee{store=\"");
+        rp_metric_label(out, stores[i]->config->name);
+        rp_buf_fmt(out, "\",level=\"%s\"} 1\n", rp_level_name(rp_store_level(stores[i])));
+    }
+}
+
+/* As they were last asked; a store without an answer has no line. */
+static void write_clocks(struct rp_store *const *stores, size_t n, struct rp_buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t ahead_ms = rp_guarantee_clock_ahead_ms(stores[i]);
+        if (ahead_ms == RP_CLOCK_UNKNOWN) continue;
+        rp_buf_str(out, "reprieve_clocks_apart_seconds{clock=\"store\",store=\"");
+        rp_metric_label(out, stores[i]->config->name);
+        rp_buf_fmt(out, "\"} %.15g\n", (double)llabs(ahead_ms) / 1000);
+    }
+}
+
+/* ---- of the catalog ---- */
+
+struct gauges {
+    int64_t marks[RP_STATES], bytes[RP_STATES];
+    int64_t overdue, oldest_due_ms, dead;
+    int64_t now_ms, db_ms;
+    struct rp_buf nodes, running, locks, clocks;
+    struct rp_metrics *m;
+};
+
+static int read_tally(struct rp_db *db, struct gauges *g, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct rp_tally_row *rows = calloc(TALLY_MOST, sizeof *rows);
+    size_t n = 0;
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    int r = rp_tally_read(db, rows, TALLY_MOST, &n, err);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        if (rows[i].state <= 0 || rows[i].state >= RP_STATES) continue;
+        g->marks[rows[i].state] += rows[i].marks;
+        g->bytes[rows[i].state] += rows[i].bytes;
+    }
+    return r;
+}
+
+static int read_overdue(struct rp_db *db, struct rp_store *const *stores, size_t n, int64_t now_ms, struct gauges *g,
+                        struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        int64_t overdue = 0, oldest_ms = 0;
+        r = rp_count_overdue(db, stores[i]->id, now_ms, COUNT_MOST, &overdue, err);
+        if (r == 0) r = rp_figure_oldest_due(db, stores[i]->id, now_ms, &oldest_ms, err);
+        g->overdue += overdue;
+        if (oldest_ms != 0 && (g->oldest_due_ms == 0 || oldest_ms < g->oldest_due_ms)) g->oldest_due_ms = oldest_ms;
+    }
+    return r;
+}
+
+static int node_seen(void *ctx, const char *name, int64_t seen_at_ms, struct rp_error *err)
+{
+    struct gauges *g = ctx;
+    (void)err;
+    rp_buf_str(&g->nodes, "reprieve_worker_last_seen_timestamp_seconds{node=\"");
+    rp_metric_label(&g->nodes, name);
+    rp_buf_fmt(&g->nodes, "\"} %.3f\n", (double)seen_at_ms / 1000);
+    return 0;
+}
+
+/* A lock is held by a run under way, whose id says when it began. */
+static int lock_held(void *ctx, const struct rp_held_lock *lock, struct rp_error *err)
+{
+    struct gauges *g = ctx;
+    (void)err;
+    rp_buf_str(&g->running, "reprieve_run_running_seconds{name=\"");
+    rp_metric_label(&g->running, lock->name);
+    rp_buf_fmt(&g->running, "\"} %.3f\n", (double)(g->now_ms - rp_id_time_ms(lock->run_id)) / 1000);
+    rp_buf_str(&g->locks, "reprieve_run_lock_age_seconds{name=\"");
+    rp_metric_label(&g->locks, lock->name);
+    rp_buf_fmt(&g->locks, "\"} %.3f\n", (double)(g->db_ms - lock->locked_at_ms) / 1000);
+    return 0;
+}
+
+/* Also the runs of others, and those before this process began. */
+static int run_ended(void *ctx, const char *kind, const char *name, int64_t finished_at_ms, struct rp_error *err)
+{
+    struct gauges *g = ctx;
+    const char *const values[RP_SERIES_LABELS] = { name };
+    (void)kind;
+    (void)err;
+    rp_series_raise(&g->m->families[RP_METRICS_LAST_RUN], values, finished_at_ms);
+    return 0;
+}
+
+static int read_gauges(struct rp_db *db, struct rp_store *const *stores, size_t n, int64_t now_ms, struct gauges *g,
+                       struct rp_error *err)
+{
+    if (db == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "no catalog");
+    int r = read_tally(db, g, err);
+    if (r == 0) r = read_overdue(db, stores, n, now_ms, g, err);
+    if (r == 0) r = rp_count_dead(db, COUNT_MOST, &g->dead, err);
+    if (r == 0) r = rp_node_each(db, NODES_MOST, node_seen, g, err);
+    if (r == 0) r = rp_run_each_end(db, RUNS_MOST, run_ended, g, err);
+    if (r == 0) r = rp_db_now_ms(db, &g->db_ms, err);
+    if (r == 0) r = rp_lock_each_held(db, NULL, lock_held, g, err);
+    return r;
+}
+
+static void write_gauges(const struct gauges *g, int64_t now_ms, struct rp_buf *out)
+{
+    rp_metric_head(out, "reprieve_marks", "gauge", "Marks in each state.");
+    for (int i = 1; i < RP_STATES; i++)
+        rp_buf_fmt(out, "reprieve_marks{state=\"%s\"} %lld\n", rp_state_name((enum rp_state)i), (long long)g->marks[i]);
+    rp_metric_head(out, "reprieve_marks_bytes", "gauge", "Bytes of the marks in each state.");
+    for (int i = 1; i < RP_STATES; i++)
+        rp_buf_fmt(out, "reprieve_marks_bytes{state=\"%s\"} %lld\n", rp_state_name((enum rp_state)i),
+                   (long long)g->bytes[i]);
+    rp_metric_gauge(out, "reprieve_marks_overdue", "Marks past their due time, counted up to a million a store.",
+                    (double)g->overdue);
+    int64_t late_ms = g->oldest_due_ms != 0 && now_ms > g->oldest_due_ms ? now_ms - g->oldest_due_ms : 0;
+    rp_metric_gauge(out, "reprieve_oldest_overdue_seconds", "How long the oldest of them is past due.",
+                    (double)late_ms / 1000);
+    rp_metric_gauge(out, "reprieve_dead_letters", "Dead letters that wait for a person.", (double)g->dead);
+    rp_metric_head(out, "reprieve_worker_last_seen_timestamp_seconds", "gauge", "Last sign of life of each node.");
+    rp_buf_str(out, rp_buf_text(&g->nodes));
+    rp_metric_head(out, "reprieve_run_running_seconds", "gauge", "How long each run under way has lasted.");
+    rp_buf_str(out, rp_buf_text(&g->running));
+    rp_metric_head(out, "reprieve_run_lock_age_seconds", "gauge", "How long ago each lock that is held was renewed.");
+    rp_buf_str(out, rp_buf_text(&g->locks));
+    rp_metric_head(out, "reprieve_clocks_apart_seconds", "gauge", "How far a clock is from the host's.");
+    rp_buf_fmt(out, "reprieve_clocks_apart_seconds{clock=\"database\"} %.15g\n",
+               (double)llabs(g->now_ms - g->db_ms) / 1000);
+    rp_buf_str(out, rp_buf_text(&g->clocks));
+}
+
+int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *const *stores, size_t n_stores,
+                     int64_t now_ms, struct rp_buf *out, struct rp_error *err)
+{
+    struct gauges gauges = { .m = m,
+                             .now_ms = now_ms,
+                             .nodes = RP_BUF((size_t)1 << 20),
+                             .running = RP_BUF((size_t)1 << 18),
+                             .locks = RP_BUF((size_t)1 << 18),
+                             .clocks = RP_BUF((size_t)1 << 18) };
+    struct rp_error why = { 0 };
+    int r = read_gauges(db, stores, n_stores, now_ms, &gauges, &why);
+    if (r < 0) rp_metrics_failure(m, "catalog");
+    rp_metric_gauge(out, "reprieve_catalog_up", "Whether the catalog could be read for this answer.", r == 0);
+    write_clocks(stores, n_stores, &gauges.clocks);
+    if (r == 0) write_gauges(&gauges, now_ms, out);
+    rp_buf_done(&gauges.nodes);
+    rp_buf_done(&gauges.running);
+    rp_buf_done(&gauges.locks);
+    rp_buf_done(&gauges.clocks);
+    write_guarantees(stores, n_stores, out);
+    for (size_t i = 0; i < RP_METRICS_FAMILIES; i++)
+        rp_series_write(&m->families[i], out);
+    rp_histogram_write(&m->runs, out);
+    write_requests(m, out);
+    rp_histogram_write(&m->durations, out);
+    rp_histogram_write(&m->batches, out);
+    write_process(m, out);
+    return out->failed < 0 ? rp_error_set(err, out->failed, "the metrics do not fit into the answer") : 0;
+}
