@@ -12,8 +12,8 @@ export FUZZ_SECONDS
 .NOTPARALLEL:
 
 all:
-	@tools/configure build
-	@ninja -C build
+	@tools/configure build --without-tests
+	@ninja -C build shipped
 
 check:
 	@tools/install-packages
@@ -27,20 +27,22 @@ format:
 
 serve:
 	@tools/install-packages
-	@tools/configure build
+	@echo 'building build/reprieve'
+	@tools/configure build --without-tests
 	@ninja -C build reprieve
+	@echo 'running build/reprieve serve'
 	@exec build/reprieve serve
 
 tour:
 	@tools/install-packages
-	@tools/configure build
+	@tools/configure build --without-tests
 	@ninja -C build reprieve
 	@PATH="$(CURDIR)/build:$$PATH" tools/tour
 	@PATH="$(CURDIR)/build:$$PATH" tools/tour-http
 
 bench:
 	@tools/configure build-release
-	@ninja -C build-release
+	@ninja -C build-release meson-benchmark-prereq
 	@tests/lib/with-postgres tests/lib/with-ceph meson test -C build-release --benchmark --verbose
 
 soak:
@@ -53,9 +55,9 @@ coverage:
 	@tools/coverage
 
 install:
-	@tools/configure build
+	@tools/configure build --without-tests
 	@meson configure build -Dprefix="$(PREFIX)"
-	@ninja -C build
+	@ninja -C build shipped
 	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild
 
 clean:
@@ -74,5 +76,5 @@ help:
 	@echo 'make bench      the benchmarks, in a release build'
 	@echo 'make soak       the simulator until it is stopped (FROM=seed), in a release build; prints runs a second'
 	@echo 'make coverage   which branches of the rules and the catalog the tests take, and which they do not'
-	@echo 'make install    PREFIX=/usr/local, DESTDIR='
+	@echo 'make install    builds what `make` does and installs it: PREFIX=/usr/local, DESTDIR='
 	@echo 'make clean      removes all build directories'
