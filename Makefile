@@ -2,6 +2,7 @@
 # The commands people type. How things are built stands in meson.build, how they are checked in tools/.
 
 PREFIX  ?= /usr/local
+LIBDIR  ?= lib
 DESTDIR ?=
 SUITE   ?=
 TEST    ?=
@@ -57,7 +58,7 @@ coverage:
 
 install:
 	@tools/configure build --without-tests
-	@meson configure build -Dprefix="$(PREFIX)"
+	@meson configure build -Dprefix="$(PREFIX)" -Dlibdir="$(LIBDIR)"
 	@ninja -C build shipped
 	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild
 
@@ -77,5 +78,5 @@ help:
 	@echo 'make bench      installs what is missing and runs the benchmarks, in a release build'
 	@echo 'make soak       the simulator until it is stopped (FROM=seed), in a release build; prints runs a second'
 	@echo 'make coverage   which branches of the rules and the catalog the tests take, and which they do not'
-	@echo 'make install    builds what `make` does and installs it: PREFIX=/usr/local, DESTDIR='
+	@echo 'make install    builds what `make` does and installs it: PREFIX=/usr/local, LIBDIR=lib, DESTDIR='
 	@echo 'make clean      removes all build directories'
