@@ -2,6 +2,7 @@
 # The commands people type. How things are built stands in meson.build, how they are checked in tools/.
 
 PREFIX  ?= /usr/local
+LIBDIR  ?= lib
 DESTDIR ?=
 SUITE   ?=
 TEST    ?=
@@ -12,11 +13,11 @@ export FUZZ_SECONDS
 .NOTPARALLEL:
 
 all:
-	@tools/configure build
-	@ninja -C build
+	@tools/configure build --without-tests
+	@ninja -C build shipped
 
 check:
-	@tools/install-packages
+	@tools/install-packages check
 	@tools/check --suite "$(SUITE)" --test "$(TEST)"
 
 tidy:
@@ -26,21 +27,24 @@ format:
 	@find include src sim bench tests tools examples -name '*.[ch]' 2>/dev/null | xargs clang-format -i
 
 serve:
-	@tools/install-packages
-	@tools/configure build
+	@tools/install-packages serve
+	@echo 'building build/reprieve'
+	@tools/configure build --without-tests
 	@ninja -C build reprieve
+	@echo 'running build/reprieve serve'
 	@exec build/reprieve serve
 
 tour:
-	@tools/install-packages
-	@tools/configure build
+	@tools/install-packages tour
+	@tools/configure build --without-tests
 	@ninja -C build reprieve
 	@PATH="$(CURDIR)/build:$$PATH" tools/tour
 	@PATH="$(CURDIR)/build:$$PATH" tools/tour-http
 
 bench:
+	@tools/install-packages bench
 	@tools/configure build-release
-	@ninja -C build-release
+	@ninja -C build-release meson-benchmark-prereq
 	@tests/lib/with-postgres tests/lib/with-ceph meson test -C build-release --benchmark --verbose
 
 soak:
@@ -49,13 +53,13 @@ soak:
 	@exec build-release/sim/sim --soak $(if $(FROM),--from $(FROM)) --jobs $$(nproc)
 
 coverage:
-	@tools/install-packages
+	@tools/install-packages check
 	@tools/coverage
 
 install:
-	@tools/configure build
-	@meson configure build -Dprefix="$(PREFIX)"
-	@ninja -C build
+	@tools/configure build --without-tests
+	@meson configure build -Dprefix="$(PREFIX)" -Dlibdir="$(LIBDIR)"
+	@ninja -C build shipped
 	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild
 
 clean:
@@ -67,12 +71,12 @@ help:
 	@echo '                  SUITE=unit      only that suite (unit contract fault scenario load crash threads fuzz models sim)'
 	@echo '                  TEST=test_db    only that test'
 	@echo '                  FUZZ_SECONDS=5  time for each fuzz target'
-	@echo 'make tidy       format, lint, layering, lengths'
+	@echo 'make tidy       format, lint, layering, lengths, scripts, packages'
 	@echo 'make format     rewrites the C files as clang-format wants them'
-	@echo 'make serve      installs what is missing, builds, and runs the daemon on the embedded default (./reprieve-data)'
+	@echo 'make serve      installs what serving needs, builds, and runs the daemon on the embedded default (./reprieve-data)'
 	@echo 'make tour       sixty seconds with the command line, then with the daemon and curl, in directories of their own'
-	@echo 'make bench      the benchmarks, in a release build'
+	@echo 'make bench      installs what is missing and runs the benchmarks, in a release build'
 	@echo 'make soak       the simulator until it is stopped (FROM=seed), in a release build; prints runs a second'
 	@echo 'make coverage   which branches of the rules and the catalog the tests take, and which they do not'
-	@echo 'make install    PREFIX=/usr/local, DESTDIR='
+	@echo 'make install    builds what `make` does and installs it: PREFIX=/usr/local, LIBDIR=lib, DESTDIR='
 	@echo 'make clean      removes all build directories'
