@@ -96,7 +96,6 @@ struct rp_move {
     int64_t attempts;
     const char *note; /* may be NULL */
     bool refence;     /* raise the fence: whoever holds a lease on it has lost it */
-    bool with_file;   /* the caller changes the mark's file as well, and writes the audit row that tells of both */
     bool done;        /* out: the row was changed */
 };
 int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_error *err);

@@ -47,7 +47,7 @@ static int rejoin_copy(struct rp_tx *tx, const struct deciding *d, const struct 
         return rp_error_hint(err, "retry it when that is done; if that is a dead letter too, retry that one first");
     }
     struct rp_move move = { .mark = &active.at[0], .to = RP_REPRIEVED, .outcome = RP_END_KEPT, .refence = true };
-    r = rp_state_move(tx, d->store, d->actor, &move, 1, err);
+    r = rp_state_move(tx, &(struct rp_state_by){ .store = d->store, .actor = d->actor }, &move, 1, err);
     if (r == 0 && !move.done) return rp_error_set(err, RP_ECONFLICT, "another one was faster");
     return r < 0 ? r : rp_files_take_over(tx, mark, &active.at[0].id, 1, err);
 }
@@ -68,7 +68,7 @@ static int decide_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_move move = decide(&marks.at[0], d->retry, tx->late_ms);
     *d->as = move.to;
     r = d->retry ? rejoin_copy(tx, d, &marks.at[0], err) : 0;
-    if (r == 0) r = rp_state_move(tx, d->store, d->actor, &move, 1, err);
+    if (r == 0) r = rp_state_move(tx, &(struct rp_state_by){ .store = d->store, .actor = d->actor }, &move, 1, err);
     if (r == 0 && !move.done) return rp_error_set(err, RP_ECONFLICT, "another one was faster");
     if (r == 0) r = rp_dead_end(tx, &letter.mark_id, 1, d->retry ? "retried" : "kept", d->actor, err);
     return r;

@@ -47,16 +47,6 @@ static int refuse_absent(const struct rp_mark_request *request, const struct rp_
     }
 }
 
-int rp_grace_check(const struct rp_store_config *config, int64_t span_ms, struct rp_error *err)
-{
-    char asked[RP_TIME_TEXT];
-    if (config->allow_any_grace || (span_ms >= RP_GRACE_LEAST_MS && span_ms <= RP_GRACE_MOST_MS)) return 0;
-    rp_error_set(err, RP_EGRACE, "a grace of %s is outside 1d to 30d", rp_duration_format(span_ms, asked));
-    rp_error_hint(err, "choose a time in that range, or set allow_any_grace: true for store '%s' in the configuration",
-                  config->name);
-    return RP_EGRACE;
-}
-
 static int refuse_other(const struct rp_mark_request *request, const struct rp_mark_facts *facts, const char *store,
                         struct rp_error *err)
 {
@@ -367,38 +357,15 @@ static void decide_one(struct rp_tx *tx, struct batch *b, size_t i, struct chang
     }
 }
 
-static int audit_mark(struct rp_tx *tx, struct batch *b, const char *event, const struct rp_mark *mark,
-                      int64_t due_at_ms, struct rp_error *err)
-{
-    struct rp_mark as = *mark;
-    as.due_at_ms = due_at_ms;
-    struct rp_audit_entry entry = { .event = event,
-                                    .actor = b->actor,
-                                    .mark_id = mark->id,
-                                    .tenant_id = mark->tenant_id,
-                                    .details = rp_mark_json(&as, b->store->config->name) };
-    if (mark->etag[0] != 0) rp_json_set(entry.details, "etag", rp_json_text(mark->etag));
-    if (mark->checks & RP_CHECK_REFERENCES) rp_json_set(entry.details, "only_if", json_string("unreferenced"));
-    return rp_tx_audit(tx, &entry, err);
-}
-
 static int apply(struct rp_tx *tx, struct batch *b, struct changes *c, struct rp_error *err)
 {
-    int r = rp_state_move(tx, b->store->config->name, b->actor, c->ends, c->n_ends, err);
-    if (r == 0) r = rp_marks_add(tx, c->adds, c->n_adds, err);
-    if (r == 0) r = rp_marks_extend(tx, c->extends, c->n_extends, err);
-    if (r == 0) r = rp_marks_annotated(tx, c->annotated, c->n_annotated, err);
-    for (size_t i = 0; i < c->n_adds && r == 0; i++) {
-        rp_tx_tally(tx, b->store->id, RP_MARKED, 1, c->adds[i].size_bytes);
-        r = audit_mark(tx, b, "mark.created", &c->adds[i], c->adds[i].due_at_ms, err);
-    }
-    for (size_t i = 0; i < c->n_extends && r == 0; i++) {
-        if (!c->extends[i].done) return rp_error_set(err, RP_ECONFLICT, "extend marks: another writer was faster");
-        r = audit_mark(tx, b, "mark.extended", c->extends[i].mark, c->extends[i].due_at_ms, err);
-    }
-    for (size_t i = 0; i < c->n_ends && r == 0; i++)
-        if (!c->ends[i].done) r = rp_error_set(err, RP_ECONFLICT, "replace marks: another writer was faster");
-    return r;
+    struct rp_state_by by = { .store = b->store->config->name, .actor = b->actor };
+    int r = rp_state_move_all(tx, &by, c->ends, c->n_ends, err);
+    if (r == 0) r = rp_state_birth(tx, &by, c->adds, c->n_adds, err);
+    if (r == 0) r = rp_state_extend(tx, &by, c->extends, c->n_extends, err);
+    for (size_t i = 0; i < c->n_extends && r == 0; i++)
+        if (!c->extends[i].done) r = rp_error_set(err, RP_ECONFLICT, "extend marks: another writer was faster");
+    return r < 0 ? r : rp_marks_annotated(tx, c->annotated, c->n_annotated, err);
 }
 
 /* Another upload under a key that a mark knew: a promise about the store's keys, if there was one, is broken. */

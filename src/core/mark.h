@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "catalog/mark.h"
+#include "core/due.h"
 #include "core/store.h"
 
 #define RP_MARK_BATCH_MAX 1000
@@ -51,9 +52,6 @@ struct rp_mark_decision {
 /* Pure. Fills `err` (never NULL) when it refuses. */
 struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, const struct rp_mark_facts *facts,
                                        const struct rp_store_config *config, int64_t now_ms, struct rp_error *err);
-
-/* RP_EGRACE unless the span is in the range, or the store's configuration lifts it. */
-int rp_grace_check(const struct rp_store_config *config, int64_t span_ms, struct rp_error *err);
 
 struct rp_mark_answer {
     enum rp_marking what;

@@ -12,6 +12,7 @@
 #include "catalog/audit.h"
 #include "catalog/mark.h"
 #include "core/annotation.h"
+#include "core/due.h"
 #include "core/quarantine.h"
 #include "core/stamps.h"
 #include "core/state.h"
@@ -340,27 +341,17 @@ static bool is_waiting(const struct rp_mark *mark)
     return (mark->state == RP_MARKED || mark->state == RP_CHECKING) && !rp_quarantine_is(mark->key);
 }
 
-static int audit_extension(struct rp_tx *tx, const struct recovering *rec, const struct rp_extend *extend,
-                           struct rp_error *err)
-{
-    struct rp_mark later = *extend->mark;
-    later.due_at_ms = extend->due_at_ms;
-    struct rp_audit_entry entry = { .event = "mark.extended",
-                                    .actor = rec->actor,
-                                    .mark_id = later.id,
-                                    .tenant_id = later.tenant_id,
-                                    .details = rp_mark_json(&later, rec->store->config->name) };
-    return rp_tx_audit(tx, &entry, err);
-}
-
 static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct recovering *rec = ctx;
     struct rp_move *moves = rp_arena_array(tx->arena, rec->page->n, sizeof *moves);
     struct rp_extend *extends = rp_arena_array(tx->arena, rec->page->n, sizeof *extends);
+    struct rp_state_by by = { .store = rec->store->config->name, .actor = rec->actor };
     size_t n = 0, n_extends = 0;
     rec->reprieved = 0;
-    if (rec->due_at_ms == 0) rec->due_at_ms = tx->late_ms + rec->store->config->grace_ms;
+    if (rec->due_at_ms == 0)
+        rec->due_at_ms =
+            rp_due(&(struct rp_due){ .at_ms = -1, .grace_ms = -1, .config = rec->store->config }, tx->late_ms);
     if (moves == NULL || extends == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < rec->page->n; i++) {
         const struct rp_mark *m = &rec->page->at[i];
@@ -374,11 +365,10 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
             .mark = m, .to = RP_REPRIEVED, .outcome = RP_END_RECOVERED, .attempts = m->attempts, .refence = true
         };
     }
-    int r = rp_state_move(tx, rec->store->config->name, rec->actor, moves, n, err);
+    int r = rp_state_move(tx, &(struct rp_state_by){ .store = rec->store->config->name, .actor = rec->actor }, moves, n,
+                          err);
     /* a file without a mark would never be cleaned up: its promise begins anew instead, and it can be restored meanwhile */
-    if (r == 0) r = rp_marks_extend(tx, extends, n_extends, err);
-    for (size_t i = 0; i < n_extends && r == 0; i++)
-        if (extends[i].done) r = audit_extension(tx, rec, &extends[i], err);
+    if (r == 0) r = rp_state_extend(tx, &by, extends, n_extends, err);
     for (size_t i = 0; i < n; i++)
         rec->reprieved += moves[i].done;
     return r;

@@ -10,6 +10,7 @@
 #include "catalog/audit.h"
 #include "catalog/dead.h"
 #include "core/annotation.h"
+#include "core/due.h"
 #include "core/file/file.h"
 #include "core/quarantine.h"
 #include "core/state.h"
@@ -177,17 +178,19 @@ static int audit_return(struct rp_tx *tx, struct batch *b, size_t i, struct rp_e
  * moved aside may still arrive, and where a store cannot tell identical bytes apart it would take what was returned. */
 static int mark_leftover(struct rp_tx *tx, struct batch *b, const struct rp_mark *aside, struct rp_error *err)
 {
-    struct rp_mark leftover = *aside;
-    leftover.id = rp_tx_new_id(tx);
-    leftover.state = RP_MARKED;
-    leftover.marked_at_ms = tx->late_ms;
-    leftover.due_at_ms = tx->late_ms + RP_DAY_MS;
-    leftover.reason = "returned from quarantine";
-    leftover.actor = b->actor;
-    leftover.run_id = 0;
-    leftover.file_id = 0; /* the file lives again, the copy is nobody's */
-    rp_tx_tally(tx, leftover.store_id, RP_MARKED, 1, leftover.size_bytes);
-    return rp_marks_add(tx, &leftover, 1, err);
+    struct rp_state_by by = { .store = b->store->config->name, .actor = b->actor, .told = true };
+    struct rp_mark leftover = { .store_id = aside->store_id,
+                                .key = aside->key,
+                                .due_at_ms = rp_due(&(struct rp_due){ .by = RP_DUE_RETURNED }, tx->late_ms),
+                                .checks = aside->checks,
+                                .tenant_id = aside->tenant_id,
+                                .etag = aside->etag,
+                                .version = aside->version,
+                                .size_bytes = aside->size_bytes,
+                                .modified_ms = aside->modified_ms,
+                                .reason = "returned from quarantine",
+                                .actor = b->actor }; /* of no file: that one lives again, the copy is nobody's */
+    return rp_state_birth(tx, &by, &leftover, 1, err);
 }
 
 /* Whether somebody has returned it since it was looked at: the original's row is locked, so that nobody does so from now on. */
@@ -218,7 +221,7 @@ static int apply_return(struct rp_tx *tx, struct batch *b, size_t i, struct rp_e
     if (one->aside.file_id != 0)
         r = rp_files_returned(tx, b->store->config->name, one->aside.file_id, &one->copy, b->actor, &a->error, err);
     if (r < 0 || a->error.code < 0) return r;
-    r = rp_state_move(tx, b->store->config->name, b->actor, &move, 1, err);
+    r = rp_state_move(tx, &(struct rp_state_by){ .store = b->store->config->name, .actor = b->actor }, &move, 1, err);
     if (r < 0) return r;
     if (!move.done) {
         too_late(&b->marks[i], b->store->config->name, "its time in quarantine is over", &a->error);
@@ -310,7 +313,9 @@ static int transact(struct rp_tx *tx, void *ctx, struct rp_error *err)
         r = apply_one(tx, b, mark, i, moves, &n_moves, err);
     }
     if (r == 0) r = restore_files(tx, b, &now, err);
-    if (r == 0) r = rp_state_move(tx, b->store->config->name, b->actor, moves, n_moves, err);
+    if (r == 0)
+        r = rp_state_move(tx, &(struct rp_state_by){ .store = b->store->config->name, .actor = b->actor }, moves,
+                          n_moves, err);
     if (r == 0) r = rp_dead_end(tx, dead, n_dead, "kept", b->actor, err);
     for (size_t i = 0; i < n_moves && r == 0; i++)
         RP_ASSERT(moves[i].done);

@@ -111,21 +111,84 @@ json_t *rp_mark_line(const struct rp_mark *mark, const char *store)
     return o;
 }
 
-static int audit_move(struct rp_tx *tx, const char *store, const char *actor, const struct rp_move *move,
-                      struct rp_error *err)
+/* ---- changes ---- */
+
+static int audit(struct rp_tx *tx, const struct rp_state_by *by, const char *event, const struct rp_mark *mark,
+                 json_t *details, struct rp_error *err)
+{
+    struct rp_audit_entry entry = {
+        .event = event, .actor = by->actor, .mark_id = mark->id, .tenant_id = mark->tenant_id, .details = details
+    };
+    return rp_tx_audit(tx, &entry, err);
+}
+
+static json_t *promise_json(const struct rp_mark *mark, const char *store)
+{
+    json_t *o = rp_mark_json(mark, store);
+    if (mark->etag[0] != 0) rp_json_set(o, "etag", rp_json_text(mark->etag));
+    if (mark->checks & RP_CHECK_REFERENCES) rp_json_set(o, "only_if", json_string("unreferenced"));
+    return o;
+}
+
+static void fill(struct rp_tx *tx, struct rp_mark *mark)
+{
+    if (mark->id == 0) mark->id = rp_tx_new_id(tx);
+    if (mark->marked_at_ms == 0) mark->marked_at_ms = tx->late_ms;
+    if (mark->etag == NULL) mark->etag = "";
+    if (mark->version == NULL) mark->version = "";
+    mark->state = RP_MARKED;
+}
+
+int rp_state_birth(struct rp_tx *tx, const struct rp_state_by *by, struct rp_mark *marks, size_t n,
+                   struct rp_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        fill(tx, &marks[i]);
+    int r = rp_marks_add(tx, marks, n, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        rp_tx_tally(tx, marks[i].store_id, RP_MARKED, 1, marks[i].size_bytes);
+        if (!by->told) r = audit(tx, by, "mark.created", &marks[i], promise_json(&marks[i], by->store), err);
+    }
+    return r;
+}
+
+int rp_state_extend(struct rp_tx *tx, const struct rp_state_by *by, struct rp_extend *extends, size_t n,
+                    struct rp_error *err)
+{
+    int r = rp_marks_extend(tx, extends, n, err);
+    for (size_t i = 0; i < n && r == 0 && !by->told; i++) {
+        struct rp_mark later = *extends[i].mark;
+        later.due_at_ms = extends[i].due_at_ms;
+        if (extends[i].done) r = audit(tx, by, "mark.extended", &later, promise_json(&later, by->store), err);
+    }
+    return r;
+}
+
+/* A fresh claim moves marked to its next state; a takeover leaves the state as it was. */
+int rp_state_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err)
+{
+    int r = rp_marks_claim(tx, claim, out, err);
+    for (size_t i = 0; i < out->n && r == 0; i++) {
+        const struct rp_mark *m = &out->at[i];
+        RP_ASSERT(m->due_at_ms <= claim->now_ms); /* NO-EARLY */
+        RP_ASSERT(m->was == m->state || rp_state_may_move(m->was, m->state));
+        if (m->was == m->state) continue;
+        rp_tx_tally(tx, m->store_id, m->was, -1, -m->size_bytes);
+        rp_tx_tally(tx, m->store_id, m->state, 1, m->size_bytes);
+    }
+    return r;
+}
+
+static int audit_move(struct rp_tx *tx, const struct rp_state_by *by, const struct rp_move *move, struct rp_error *err)
 {
     const char *event = states[move->to].event;
-    if (move->with_file || (RP_MUTANT(AUDIT_ROW_MISSING) && move->to == RP_REPRIEVED)) return 0;
+    if (by->told || (RP_MUTANT(AUDIT_ROW_MISSING) && move->to == RP_REPRIEVED)) return 0;
     if (event == NULL && move->mark->state == RP_DEAD) event = "mark.retried";
     if (event == NULL) return 0;
-    struct rp_audit_entry entry = { .event = event,
-                                    .actor = actor,
-                                    .mark_id = move->mark->id,
-                                    .tenant_id = move->mark->tenant_id,
-                                    .details = rp_mark_json(move->mark, store) };
-    if (move->outcome != RP_END_NONE) rp_json_set(entry.details, "outcome", json_string(rp_end_name(move->outcome)));
-    if (move->note != NULL) rp_json_set(entry.details, "note", rp_json_text(move->note));
-    return rp_tx_audit(tx, &entry, err);
+    json_t *details = rp_mark_json(move->mark, by->store);
+    if (move->outcome != RP_END_NONE) rp_json_set(details, "outcome", json_string(rp_end_name(move->outcome)));
+    if (move->note != NULL) rp_json_set(details, "note", rp_json_text(move->note));
+    return audit(tx, by, event, move->mark, details, err);
 }
 
 static int add_dead_letter(struct rp_tx *tx, const struct rp_move *move, struct rp_error *err)
@@ -139,8 +202,7 @@ static int add_dead_letter(struct rp_tx *tx, const struct rp_move *move, struct 
     return rp_dead_add(tx, &letter, 1, err);
 }
 
-int rp_state_move(struct rp_tx *tx, const char *store, const char *actor, struct rp_move *moves, size_t n,
-                  struct rp_error *err)
+int rp_state_move(struct rp_tx *tx, const struct rp_state_by *by, struct rp_move *moves, size_t n, struct rp_error *err)
 {
     for (size_t i = 0; i < n; i++)
         RP_ASSERT(rp_state_may_move(moves[i].mark->state, moves[i].to));
@@ -151,7 +213,16 @@ int rp_state_move(struct rp_tx *tx, const char *store, const char *actor, struct
         rp_tx_tally(tx, move->mark->store_id, move->mark->state, -1, -move->mark->size_bytes);
         rp_tx_tally(tx, move->mark->store_id, move->to, RP_MUTANT(TALLY_WRONG) ? 0 : 1, move->mark->size_bytes);
         if (move->to == RP_DEAD && !RP_MUTANT(DEAD_LETTER_MISSING)) r = add_dead_letter(tx, move, err);
-        if (r == 0) r = audit_move(tx, store, actor, move, err);
+        if (r == 0) r = audit_move(tx, by, move, err);
     }
+    return r;
+}
+
+int rp_state_move_all(struct rp_tx *tx, const struct rp_state_by *by, struct rp_move *moves, size_t n,
+                      struct rp_error *err)
+{
+    int r = rp_state_move(tx, by, moves, n, err);
+    for (size_t i = 0; i < n && r == 0; i++)
+        if (!moves[i].done) r = rp_error_set(err, RP_ECONFLICT, "another writer was faster");
     return r;
 }

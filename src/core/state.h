@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state.h - the life of a mark. One function makes every move but the claim: it asserts the table, sets the row if it is
- * still as it was read, tallies, and writes the audit row.
+/* state.h - the life of a mark. Every birth, every extension and every move is made here: the row is changed
+ * if it is still as it was read, it is counted, and its audit row is written.
  *
- *   marked    -> checking, purging   rp_marks_claim (one statement; recorded in the mark itself)
+ *   (nothing) -> marked              rp_state_birth
+ *   marked    -> marked, due later   rp_state_extend
+ *   marked    -> checking, purging   rp_state_claim (recorded in the mark itself, without an audit row)
  *   marked    -> reprieved           a restore, a newer identity, a recovery
  *   checking  -> purging             every check said yes: the point of no return
- *   checking  -> marked              still referenced: looked at again later, and can be restored until then
+ *   checking  -> marked              still referenced: asked again later, and can be restored until then
  *   checking  -> reprieved           a recovery
  *   purging   -> purged              erased and verified, or nothing left of it
  *   checking, purging -> dead        attempts used up
  *   dead      -> checking, purging   retried, where it was
- *   dead      -> reprieved, lost     given up: from checking nothing was erased, from purging something may have been */
+ *   dead      -> reprieved, lost     given up: from checking nothing was erased, from purging something may have been
+ *
+ * T1  The due time of a birth comes from due.h, and is stored.
+ * T2  A change whose row is not as it was read is left undone, and says so: somebody else was first.
+ * T3  A change that a file's audit row tells of (or, of a copy in quarantine, its original's) has none of its own. */
 #ifndef RP_CORE_STATE_H
 #define RP_CORE_STATE_H
 
@@ -24,10 +30,28 @@ bool rp_state_may_move(enum rp_state from, enum rp_state to);
 bool rp_state_final(enum rp_state state);
 const char *rp_end_name(enum rp_end end);
 
-/* `store` is the store's name, for the audit's words. Moves whose row was not as it was read are left undone
- * (move.done false): somebody else moved it first. */
-int rp_state_move(struct rp_tx *tx, const char *store, const char *actor, struct rp_move *moves, size_t n,
+/* Who makes a change, and in which store: the words of audit rows. */
+struct rp_state_by {
+    const char *store; /* its name */
+    const char *actor;
+    bool told; /* T3: another audit row tells of it */
+};
+
+/* Marks as they are to be. What is 0 is filled in: id, marked_at_ms (now), etag and version (""), state. RP_ECONFLICT:
+ * another writer has marked one of the subjects meanwhile. */
+int rp_state_birth(struct rp_tx *tx, const struct rp_state_by *by, struct rp_mark *marks, size_t n,
+                   struct rp_error *err);
+/* Later due times; extends[i].done says which were made. */
+int rp_state_extend(struct rp_tx *tx, const struct rp_state_by *by, struct rp_extend *extends, size_t n,
+                    struct rp_error *err);
+/* Marks that are due become this worker's (NO-EARLY is asserted). */
+int rp_state_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err);
+/* moves[i].done says which were made. */
+int rp_state_move(struct rp_tx *tx, const struct rp_state_by *by, struct rp_move *moves, size_t n,
                   struct rp_error *err);
+/* The same where each must be made: RP_ECONFLICT if one is not. */
+int rp_state_move_all(struct rp_tx *tx, const struct rp_state_by *by, struct rp_move *moves, size_t n,
+                      struct rp_error *err);
 
 /* {"subject":"store:key", ...}: how marks look in the audit log, in log lines and to people. */
 json_t *rp_mark_json(const struct rp_mark *mark, const char *store);

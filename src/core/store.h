@@ -24,9 +24,7 @@ struct rp_store {
     struct rp_guard *guard;         /* NULL: no referenced_by */
 };
 
-#define RP_GRACE_LEAST_MS (1 * RP_DAY_MS)
-#define RP_GRACE_MOST_MS  (30 * RP_DAY_MS)
-#define RP_REASON_MAX     200
-#define RP_ACTOR_MAX      120
+#define RP_REASON_MAX 200
+#define RP_ACTOR_MAX  120
 
 #endif

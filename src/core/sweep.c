@@ -239,7 +239,8 @@ static int check_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < c->n; i++)
         moves[i] = decide_check(c, i, tx->late_ms, rp_sweep_random(c->rules), c->asked[i]->note);
-    int r = rp_state_move(tx, c->batch->store->config->name, c->actor, moves, c->n, err);
+    int r = rp_state_move(tx, &(struct rp_state_by){ .store = c->batch->store->config->name, .actor = c->actor }, moves,
+                          c->n, err);
     if (r < 0) return r;
     for (size_t i = 0; i < c->n; i++)
         rp_sweep_item_of(c->batch, moves[i].mark)->move = moves[i];

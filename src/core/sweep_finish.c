@@ -189,7 +189,8 @@ static size_t judge_all(struct rp_tx *tx, struct finishing *f, struct rp_move *m
 static int settle(struct rp_tx *tx, struct finishing *f, struct rp_move *moves, size_t n, struct rp_error *err)
 {
     const char *store_name = f->batch->store->config->name;
-    int r = rp_state_move(tx, store_name, f->run->worker->name, moves, n, err);
+    int r =
+        rp_state_move(tx, &(struct rp_state_by){ .store = store_name, .actor = f->run->worker->name }, moves, n, err);
     for (size_t i = 0; i < n && r == 0; i++) {
         rp_sweep_item_of(f->batch, moves[i].mark)->move = moves[i];
         count_move(&f->run->figures, store_name, &moves[i]);
@@ -293,7 +294,8 @@ static int release_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
         enum rp_state to = m->state == RP_CHECKING ? RP_MARKED : m->state;
         moves[n++] = (struct rp_move){ .mark = m, .to = to, .attempts = m->attempts, .next_at_ms = m->due_at_ms };
     }
-    return rp_state_move(tx, rel->batch->store->config->name, rel->actor, moves, n, err);
+    return rp_state_move(tx, &(struct rp_state_by){ .store = rel->batch->store->config->name, .actor = rel->actor },
+                         moves, n, err);
 }
 
 void rp_sweep_release(struct rp_catalog *catalog, struct rp_sweep_batch *batch, const char *actor)

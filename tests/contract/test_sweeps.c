@@ -500,7 +500,7 @@ static void test_a_dead_letter_that_is_kept_ends_as_lost_once_its_purge_had_begu
 static int die_while_checking(struct rp_tx *tx, void *ctx, struct rp_error *e)
 {
     struct rp_move move = { .mark = ctx, .to = RP_DEAD, .attempts = 3, .note = "told to die" };
-    return rp_state_move(tx, "main", "tester", &move, 1, e);
+    return rp_state_move(tx, &(struct rp_state_by){ .store = "main", .actor = "tester" }, &move, 1, e);
 }
 
 static void test_a_mark_that_died_while_it_was_checked_ends_reprieved(void **state)

@@ -21,6 +21,7 @@
 #include "catalog/file.h"
 #include "catalog/mark.h"
 #include "catalog/writer.h"
+#include "core/due.h"
 #include "core/store.h"
 
 #include <jansson.h>
@@ -29,8 +30,7 @@
 #define RP_FILE_TYPE_MAX   200
 #define RP_FILE_KEY_TEXT   96
 #define RP_METADATA_MAX    8192
-#define RP_FILE_FAMILY_MAX 1000              /* files that one delete may take along */
-#define RP_LATE_PUT_MS     (24 * RP_HOUR_MS) /* how long after its URL's end a PUT may still arrive */
+#define RP_FILE_FAMILY_MAX 1000 /* files that one delete may take along */
 
 const char *rp_status_name(enum rp_status status);
 bool rp_status_parse(const char *name, enum rp_status *out);

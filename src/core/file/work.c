@@ -259,12 +259,9 @@ int rp_file_work_reprieve(struct rp_file_work *work, struct rp_file_slot *slot, 
     struct rp_mark *before = rp_arena_alloc(work->tx->arena, sizeof *before);
     if (before == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
     *before = *mark;
-    work->moves[work->n_moves++] = (struct rp_move){ .mark = before,
-                                                     .to = RP_REPRIEVED,
-                                                     .outcome = how,
-                                                     .attempts = mark->attempts,
-                                                     .refence = true,
-                                                     .with_file = true };
+    work->moves[work->n_moves++] = (struct rp_move){
+        .mark = before, .to = RP_REPRIEVED, .outcome = how, .attempts = mark->attempts, .refence = true
+    };
     mark->state = RP_REPRIEVED;
     mark->outcome = how;
     return 0;
@@ -369,7 +366,7 @@ static int save_slots(struct rp_file_work *work, bool taking, struct rp_error *e
 int rp_file_work_save(struct rp_file_work *work, struct rp_error *err)
 {
     struct rp_tx *tx = work->tx;
-    int r = rp_state_move(tx, "", "", work->moves, work->n_moves, err);
+    int r = rp_state_move(tx, &(struct rp_state_by){ .told = true }, work->moves, work->n_moves, err);
     for (size_t i = 0; i < work->n_moves && r == 0; i++)
         if (!work->moves[i].done) return rp_error_set(err, RP_ECONFLICT, "another writer was faster");
     if (r == 0) r = rp_marks_add(tx, work->adds, work->n_adds, err);
