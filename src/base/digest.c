@@ -114,3 +114,11 @@ void rp_digest_hex(const uint8_t digest[RP_DIGEST_BYTES], char out[RP_DIGEST_HEX
     }
     out[RP_DIGEST_HEX - 1] = '\0';
 }
+
+uint64_t rp_hash_text(uint64_t seed, const char *text)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ seed;
+    for (; *text != 0; text++)
+        h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return h;
+}

@@ -24,4 +24,7 @@ int rp_hmac(const void *key, size_t key_n, const void *bytes, size_t n, uint8_t 
 
 void rp_digest_hex(const uint8_t digest[RP_DIGEST_BYTES], char out[RP_DIGEST_HEX]);
 
+/* FNV-1a: spread is all that is asked of it. */
+uint64_t rp_hash_text(uint64_t seed, const char *text);
+
 #endif

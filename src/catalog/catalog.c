@@ -11,6 +11,7 @@
 #include "catalog/audit.h"
 #include "catalog/schema.h"
 #include "catalog/statements.h"
+#include "catalog/writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -318,9 +319,8 @@ static int transact_once(struct rp_catalog *catalog, struct rp_tx *tx, rp_tx_fn 
     return r;
 }
 
-int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err)
+int rp_catalog_commit(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err)
 {
-    if (catalog->through != NULL) return catalog->through(catalog->writers, fn, ctx, err);
     RP_CLEANUP(rp_freep) struct rp_tx *tx = malloc(sizeof *tx);
     if (tx == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     RP_ASSERT(!rp_db_in_transaction(catalog->db));
@@ -336,31 +336,10 @@ int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, str
     return r;
 }
 
-struct change {
-    rp_tx_fn *fn;
-    void *ctx;
-    const struct rp_keeper *keeper;
-};
-
-static int change_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err)
 {
-    const struct change *c = ctx;
-    int r = c->keeper->before(tx, c->keeper->ctx, err);
-    if (r == 0) r = c->fn(tx, c->ctx, err);
-    if (r == 0) r = c->keeper->with(tx, c->keeper->ctx, err);
-    if (r == 0) RP_CRASHPOINT("change.before-commit");
-    return r;
-}
-
-int rp_catalog_change(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err)
-{
-    struct change change = { .fn = fn, .ctx = ctx, .keeper = catalog->keeper };
-    if (change.keeper == NULL) return rp_catalog_transact(catalog, fn, ctx, err);
-    int r = rp_catalog_transact(catalog, change_tx, &change, err);
-    if (r < 0) return r;
-    RP_CRASHPOINT("change.committed");
-    change.keeper->after(change.keeper->ctx);
-    return 0;
+    return catalog->through_writers ? rp_writers_call(catalog->writers, fn, ctx, err)
+                                    : rp_catalog_commit(catalog, fn, ctx, err);
 }
 
 int64_t rp_tx_new_id(struct rp_tx *tx)

@@ -3,7 +3,7 @@
  *
  * K1  An empty database becomes a catalog; one at an older schema is refused until `migrate`; one at a newer schema,
  *     or one that holds other tables, is refused (RP_ESCHEMA).
- * K2  Every change goes through rp_catalog_transact: it locks the lane's row, runs the caller's function, appends the
+ * K2  Every change goes through rp_catalog_commit: it locks the lane's row, runs the caller's function, appends the
  *     audit rows, tallies and the lane's new head in the same transaction, and commits (AUDITED).
  * K3  The function may be run again from its start: when another writer was faster, the database was busy, or a lost
  *     commit turned out not to have happened. It must not keep anything of an earlier run.
@@ -22,18 +22,12 @@
 #include <stdint.h>
 
 struct rp_clock;
+struct rp_log;
+struct rp_writers;
 struct rp_error;
 struct rp_tx;
 
 typedef int rp_tx_fn(struct rp_tx *tx, void *ctx, struct rp_error *err);
-
-/* What is kept of a change in the change's own transaction (the answer under an idempotency key): `before` may refuse the change,
- * `with` follows it and sees what it did, `after` says that both are durable. K3 holds for the first two. */
-struct rp_keeper {
-    rp_tx_fn *before, *with;
-    void (*after)(void *ctx);
-    void *ctx;
-};
 
 struct rp_catalog {
     struct rp_db *db;
@@ -43,10 +37,9 @@ struct rp_catalog {
     int lane;
     char id[40]; /* names this catalog in owner records */
     bool lane_known;
-    /* Set by rp_writers_attach: changes are handed to a writer's thread, which runs them on its own connection and lane. */
-    int (*through)(void *writers, rp_tx_fn *fn, void *ctx, struct rp_error *err);
-    void *writers;
-    const struct rp_keeper *keeper; /* of the request that this catalog is lent to; NULL: none */
+    struct rp_log *log;         /* where commands say what they did (writer.h, W9); may be NULL */
+    struct rp_writers *writers; /* of the daemon that this belongs to (rp_writers_attach); NULL: it writes itself */
+    bool through_writers;       /* also what is no command goes through them */
 };
 
 struct rp_catalog_options {
@@ -89,11 +82,11 @@ struct rp_tx {
     size_t n_tally;
 };
 
-/* What the function allocates in tx->arena, and what it reads there, is gone when this returns. */
+/* A change of our own, which nobody waits for an answer of (what people ask for is a command: writer.h). What the
+ * function allocates in tx->arena, and what it reads there, is gone when this returns. */
 int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err);
-
-/* The same for the change that a verb is about, as opposed to what it notes besides: the catalog's keeper goes with it. */
-int rp_catalog_change(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err);
+/* The same on this very connection. For the writers, and for rp_catalog_transact. */
+int rp_catalog_commit(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err);
 
 int64_t rp_tx_new_id(struct rp_tx *tx);
 void rp_tx_tally(struct rp_tx *tx, int64_t store_id, int64_t state, int64_t marks, int64_t bytes);
@@ -124,6 +117,9 @@ struct rp_store_row {
 int rp_store_get(struct rp_catalog *catalog, int64_t kind, const char *name, struct rp_store_row *out,
                  struct rp_error *err);
 int rp_store_find(struct rp_db *db, const char *name, struct rp_store_row *out, struct rp_error *err);
+/* "?" for a number that is none. */
+#define RP_STORE_NAME 64
+int rp_store_name(struct rp_db *db, int64_t id, char out[RP_STORE_NAME], struct rp_error *err);
 int rp_store_list(struct rp_db *db, struct rp_store_row *out, size_t max, size_t *n, struct rp_error *err);
 
 /* Notes that our owner record stands in that store. */

@@ -94,6 +94,20 @@ int rp_store_list(struct rp_db *db, struct rp_store_row *out, size_t max, size_t
     return 0;
 }
 
+static int name_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    (void)err;
+    snprintf(ctx, RP_STORE_NAME, "%s", row[0].p);
+    return 0;
+}
+
+int rp_store_name(struct rp_db *db, int64_t id, char out[RP_STORE_NAME], struct rp_error *err)
+{
+    struct rp_value arg = rp_int(id);
+    snprintf(out, RP_STORE_NAME, "?");
+    return rp_db_query(db, RP_SQL(store_name), &arg, name_row, out, err);
+}
+
 int rp_store_find(struct rp_db *db, const char *name, struct rp_store_row *out, struct rp_error *err)
 {
     struct rp_value arg = rp_text(name);

@@ -100,6 +100,7 @@ struct rp_tenant {
 };
 
 /* Finds the tenant, or makes it: one short transaction of its own. RP_EINVAL: 1 to 63 of a-z A-Z 0-9 . _ - @ */
+int rp_tenant_ensure(struct rp_tx *tx, const char *name, struct rp_tenant *out, struct rp_error *err);
 int rp_tenant_make(struct rp_catalog *catalog, const char *name, struct rp_tenant *out, struct rp_error *err);
 int rp_tenant_find(struct rp_db *db, const char *name, struct rp_tenant *out, struct rp_error *err); /* RP_ENOTFOUND */
 int rp_tenant_by_id(struct rp_db *db, int64_t id, struct rp_tenant *out, struct rp_error *err);

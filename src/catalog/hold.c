@@ -7,6 +7,8 @@
 #include "base/time.h"
 #include "catalog/statements.h"
 
+#include <string.h>
+
 int rp_hold_add(struct rp_tx *tx, const struct rp_hold *hold, struct rp_error *err)
 {
     int64_t epoch;
@@ -36,6 +38,21 @@ int rp_hold_lift(struct rp_tx *tx, int64_t id, const char *actor, struct rp_erro
     rp_error_set(err, RP_ENOTFOUND, "no hold %s in force", rp_id_format(RP_ID_HOLD, id, text));
     rp_error_hint(err, "`reprieve hold` lists them");
     return RP_ENOTFOUND;
+}
+
+bool rp_hold_covers(const struct rp_hold *hold, const struct rp_mark *mark)
+{
+    bool here = hold->store_id == mark->store_id;
+    switch (hold->scope) {
+    case RP_SCOPE_SUBJECT:
+        return here && strcmp(hold->key, mark->key) == 0;
+    case RP_SCOPE_PREFIX:
+        return here && strncmp(hold->key, mark->key, strlen(hold->key)) == 0;
+    case RP_SCOPE_TENANT:
+        return hold->tenant_id == mark->tenant_id;
+    default:
+        return true;
+    }
 }
 
 struct each {

@@ -12,12 +12,10 @@
 
 #define KEEP_COLUMNS 7
 
-/* FNV-1a, then a mixer: spread is all that is asked of it, the key itself is compared. */
+/* Mixed well, because parts of it choose an index page; the key itself is compared. */
 int64_t rp_key_hash(int64_t tenant_id, const char *key)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)tenant_id;
-    for (; *key != 0; key++)
-        h = (h ^ (unsigned char)*key) * UINT64_C(0x100000001b3);
+    uint64_t h = rp_hash_text((uint64_t)tenant_id, key);
     h = (h ^ (h >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     h = (h ^ (h >> 27)) * UINT64_C(0x94D049BB133111EB);
     return (int64_t)(h ^ (h >> 31));
@@ -40,7 +38,6 @@ static int found_row(void *ctx, const struct rp_value *row, struct rp_error *err
         k->found = true;
         k->code = same ? 0 : RP_EKEYREUSED;
         k->status = (int)row[4].i;
-        k->id = row[6].i;
         k->answer = rp_arena_copy(f->arena, row[5].p, row[5].n);
         if (k->answer == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for an answer");
     }
@@ -68,9 +65,8 @@ int rp_keys_save(struct rp_tx *tx, struct rp_saved *keys, size_t n, struct rp_er
     if (n == 0) return 0;
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
     for (size_t i = 0; i < n; i++) {
-        keys[i].id = rp_tx_new_id(tx);
         const struct rp_value row[KEEP_COLUMNS] = {
-            rp_int(keys[i].id),
+            rp_int(rp_tx_new_id(tx)),
             rp_int(keys[i].hash),
             rp_int(keys[i].tenant_id),
             rp_text(keys[i].key),
@@ -86,15 +82,12 @@ int rp_keys_save(struct rp_tx *tx, struct rp_saved *keys, size_t n, struct rp_er
     return 0;
 }
 
-int rp_key_go_on(struct rp_tx *tx, struct rp_saved *key, struct rp_error *err)
+int rp_key_amend(struct rp_tx *tx, const struct rp_saved *key, struct rp_error *err)
 {
-    int64_t changed = 0, id = rp_tx_new_id(tx);
-    struct rp_value args[] = { rp_int(key->id), rp_int(id), rp_int(key->status), rp_text(key->answer) };
-    int r = rp_db_exec(tx->db, RP_SQL(key_go_on), args, &changed, err);
-    if (r < 0) return rp_error_wrap(err, r, "keep an answer");
-    if (changed != 1) return rp_error_set(err, RP_ECONFLICT, "keep an answer: another writer was faster");
-    key->id = id;
-    return 0;
+    struct rp_value args[] = { rp_int(key->hash), rp_int(key->tenant_id), rp_bytes(key->digest, RP_DIGEST_BYTES),
+                               rp_int(key->status), rp_text(key->answer) };
+    int r = rp_db_exec(tx->db, RP_SQL(key_amend), args, NULL, err);
+    return r < 0 ? rp_error_wrap(err, r, "amend an answer") : 0;
 }
 
 int rp_keys_forget(struct rp_tx *tx, int64_t before_ms, int64_t limit, int64_t *forgotten, struct rp_error *err)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* idempotency.h - answers kept under (tenant, Idempotency-Key). The key's digest is shortened to 64 bits for the index; the text stands
- * beside it and is compared, so that two keys with one hash are told apart (the second is refused: RP_EKEYREUSED).
- *
- * What takes several transactions keeps with each how far it has come, under status RP_KEY_BEGUN, and its answer with the last. Each
- * time the row gets a new id: whoever goes on with an id that is no longer there was overtaken by a repetition of its request. */
+ * beside it and is compared, so that two keys with one hash are told apart (the second is refused: RP_EKEYREUSED). */
 #ifndef RP_CATALOG_IDEMPOTENCY_H
 #define RP_CATALOG_IDEMPOTENCY_H
 
@@ -11,13 +8,11 @@
 #include "catalog/catalog.h"
 
 #define RP_IDEMPOTENCY_KEY_MAX 255
-#define RP_KEY_BEGUN           0 /* a status: the answer is none yet, but a note of what was done so far */
 
 struct rp_saved {
     int64_t tenant_id, hash; /* hash: rp_key_hash of both */
     const char *key;
     const uint8_t *digest; /* of the request */
-    int64_t id;            /* of the row; out of both */
     /* out of a look-up */
     bool found;
     int code; /* RP_EKEYREUSED: kept for another request */
@@ -30,8 +25,8 @@ int64_t rp_key_hash(int64_t tenant_id, const char *key);
 int rp_keys_find(struct rp_db *db, struct rp_saved *keys, size_t n, struct rp_arena *arena, struct rp_error *err);
 /* Keeps status and answer of each. RP_ECONFLICT: one is kept already. */
 int rp_keys_save(struct rp_tx *tx, struct rp_saved *keys, size_t n, struct rp_error *err);
-/* Replaces status and answer of the row `id`, which gets another one. RP_ECONFLICT: it is gone. */
-int rp_key_go_on(struct rp_tx *tx, struct rp_saved *key, struct rp_error *err);
+/* Another status and answer for the same request. */
+int rp_key_amend(struct rp_tx *tx, const struct rp_saved *key, struct rp_error *err);
 /* Forgets those kept before this moment, at most `limit` (X10). */
 int rp_keys_forget(struct rp_tx *tx, int64_t before_ms, int64_t limit, int64_t *forgotten, struct rp_error *err);
 

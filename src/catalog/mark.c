@@ -94,9 +94,9 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
     return 0;
 }
 
-static struct rp_value *text_rows(struct rp_tx *tx, const char *const *texts, size_t n)
+static struct rp_value *text_rows(struct rp_arena *arena, const char *const *texts, size_t n)
 {
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
+    struct rp_value *rows = rp_arena_array(arena, n + 1, sizeof *rows);
     for (size_t i = 0; rows != NULL && i < n; i++)
         rows[i] = rp_text(texts[i]);
     return rows;
@@ -106,9 +106,20 @@ int rp_marks_active(struct rp_tx *tx, int64_t store_id, const char *const *keys,
                     struct rp_error *err)
 {
     struct rp_value store = rp_int(store_id);
-    struct rp_value *rows = text_rows(tx, keys, n);
+    struct rp_value *rows = text_rows(tx->arena, keys, n);
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
     int r = rp_db_query_rows(tx->db, RP_SQL(mark_active), &store, rows, n, rp_marks_row, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
+}
+
+int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys, size_t n, bool lock,
+                    struct rp_marks *out, struct rp_error *err)
+{
+    struct rp_value store = rp_int(store_id);
+    struct rp_value *rows = text_rows(out->arena, keys, n);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
+    const struct rp_sql *sql = lock ? RP_SQL(mark_newest_lock) : RP_SQL(mark_newest);
+    int r = rp_db_query_rows(db, sql, &store, rows, n, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
 }
 
@@ -136,7 +147,7 @@ int rp_marks_held(struct rp_tx *tx, int64_t store_id, const char *const *keys, s
     memset(held, 0, n * sizeof *held);
     int r = rp_db_query(tx->db, RP_SQL(hold_any), NULL, rp_one_row, &any, err);
     if (r < 0 || any.i[0] == 0) return r;
-    struct rp_value *rows = text_rows(tx, keys, n);
+    struct rp_value *rows = text_rows(tx->arena, keys, n);
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
     r = rp_db_query_rows(tx->db, RP_SQL(mark_held), &store, rows, n, held_row, &out, err);
     return r < 0 ? rp_error_wrap(err, r, "look for holds") : 0;

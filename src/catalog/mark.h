@@ -68,6 +68,9 @@ int rp_marks_init(struct rp_marks *marks, size_t max, struct rp_arena *arena, st
 /* The row function of every statement that returns MARK_COLUMNS: appends to a struct rp_marks (at most `max`). */
 rp_row_fn rp_marks_row;
 
+/* The mark with copies of its texts in the arena. RP_ENOMEM when it is full. */
+int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err);
+
 /* ---- changes, inside a transaction ---- */
 
 /* All or RP_ECONFLICT: another writer has marked one of the subjects meanwhile. */
@@ -78,6 +81,10 @@ int rp_marks_active(struct rp_tx *tx, int64_t store_id, const char *const *keys,
 /* Which of these subjects a hold covers: held[i]. */
 int rp_marks_held(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, bool *held,
                   struct rp_error *err);
+/* The newest mark of each of these subjects, ended or not; an active one is always the newest. `lock`: inside a
+ * transaction, the rows are ours until it ends. */
+int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys, size_t n, bool lock,
+                    struct rp_marks *out, struct rp_error *err);
 int rp_marks_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
 
 struct rp_claim {
@@ -94,16 +101,18 @@ struct rp_move {
     enum rp_end outcome; /* with a final state */
     int64_t next_at_ms;  /* 0: never */
     int64_t attempts;
-    const char *note; /* may be NULL */
-    bool refence;     /* raise the fence: whoever holds a lease on it has lost it */
-    bool done;        /* out: the row was changed */
+    const char *note;          /* may be NULL */
+    const char *store, *actor; /* names for the audit row; NULL: the same as of the others */
+    bool refence;              /* raise the fence: whoever holds a lease on it has lost it */
+    bool done;                 /* out: the row was changed */
 };
 int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_error *err);
 
 struct rp_extend {
     const struct rp_mark *mark;
     int64_t due_at_ms;
-    bool done; /* out */
+    const char *actor; /* NULL: the same as of the others */
+    bool done;         /* out */
 };
 int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struct rp_error *err);
 /* These marks may carry an annotation from now on. */

@@ -151,3 +151,16 @@ int rp_marks_next_of(struct rp_db *db, int64_t store_id, bool named, int64_t *ne
     *next_ms = one.i[0];
     return 0;
 }
+
+int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err)
+{
+    struct rp_mark m = *from;
+    const char **texts[] = { &m.key, &m.etag, &m.version, &m.reason, &m.actor, &m.note };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (*texts[i] == NULL) continue;
+        *texts[i] = rp_arena_strdup(arena, *texts[i]);
+        if (*texts[i] == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a batch of marks");
+    }
+    *out = m;
+    return 0;
+}

@@ -30,6 +30,11 @@
 /* True for a mark whose object has a key that we named: of a file, or a copy in quarantine. */
 #define NAMED(m) "(" m ".file_id IS NOT NULL OR substr(" m ".key, 1, 21) = '.reprieve/quarantine/')"
 
+/* The newest mark of each of the keys in a store. */
+#define NEWEST(how)                                                                                                    \
+    "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON id = "                                              \
+    "(SELECT MAX(x.id) FROM mark x WHERE x.store_id = $1 AND x.key = v.column1)" how
+
 /* clang-format off */
 /*     name            params  rows   columns
  *     text */
@@ -62,6 +67,8 @@
       "SELECT id, kind, name, owned_at FROM store ORDER BY id")                                                        \
     X(store_find,      "s",    NULL,  "iisi",                                                                          \
       "SELECT id, kind, name, owned_at FROM store WHERE name = $1")                                                    \
+    X(store_name,      "i",    NULL,  "s",                                                                             \
+      "SELECT name FROM store WHERE id = $1")                                                                          \
     X(store_add,       "is",   NULL,  NULL,                                                                            \
       "INSERT INTO store (id, kind, name) SELECT COALESCE(MAX(id), 0) + 1, $1, $2 FROM store WHERE true "              \
       "ON CONFLICT DO NOTHING")                                                                                        \
@@ -137,6 +144,8 @@
     X(mark_active,     "i",    "s",   MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON store_id = $1 AND key = v.column1 "               \
       "AND active = 1 @FOR_UPDATE_OF(mark)")                                                                           \
+    X(mark_newest,     "i",    "s",   MARK_TYPES, NEWEST(""))                                                          \
+    X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST(" @FOR_UPDATE_OF(mark)"))                                     \
     X(mark_held,       "i",    "s",   "s",                                                                             \
       "SELECT v.column1 FROM (VALUES @ROWS) AS v WHERE " HELD("$1", "v.column1", "0"))                                 \
     X(mark_history,    "isi",  NULL,  MARK_TYPES,                                                                      \

@@ -112,14 +112,14 @@
     X(txn_get,         "i",    NULL,  "iiiiiii",                                                                       \
       "SELECT id, tenant_id, state, members, ends_at, created_at, changed_at FROM txn WHERE id = $1")                  \
                                                                                                                        \
-    X(key_find,        "",     "i",   "iisbisi",                                                                       \
-      "SELECT k.tenant_id, k.key_hash, k.key, k.body_digest, k.status, k.answer, k.id FROM (VALUES @ROWS) AS v "       \
+    X(key_find,        "",     "i",   "iisbis",                                                                        \
+      "SELECT k.tenant_id, k.key_hash, k.key, k.body_digest, k.status, k.answer FROM (VALUES @ROWS) AS v "       \
       "JOIN idempotency k ON k.key_hash = v.column1")                                                                  \
     X(key_keep,        "",     "iiisbis", NULL,                                                                        \
       "INSERT INTO idempotency (id, key_hash, tenant_id, key, body_digest, status, answer) VALUES @ROWS "              \
       "ON CONFLICT (key_hash) DO NOTHING")                                                                             \
-    X(key_go_on,       "iiis", NULL,  NULL,                                                                            \
-      "UPDATE idempotency SET id = $2, status = $3, answer = $4 WHERE id = $1")                                        \
+    X(key_amend,       "iibis", NULL, NULL,                                                                            \
+      "UPDATE idempotency SET status = $4, answer = $5 WHERE key_hash = $1 AND tenant_id = $2 AND body_digest = $3")   \
     X(key_forget,      "ii",   NULL,  NULL,                                                                            \
       "DELETE FROM idempotency WHERE id IN (SELECT id FROM idempotency WHERE id < $1 ORDER BY id LIMIT $2)")
 /* clang-format on */

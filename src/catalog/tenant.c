@@ -67,19 +67,36 @@ static int check_name(const char *name, struct rp_error *err)
     return rp_error_set(err, RP_EINVAL, "a tenant's name is 1 to 63 of a-z A-Z 0-9 . _ - @ and begins with no dot");
 }
 
+int rp_tenant_ensure(struct rp_tx *tx, const char *name, struct rp_tenant *out, struct rp_error *err)
+{
+    int r = check_name(name, err);
+    if (r == 0) r = rp_tenant_find(tx->db, name, out, err);
+    if (r != RP_ENOTFOUND) return r;
+    struct rp_value args[] = { rp_int(rp_tx_new_id(tx)), rp_text(name) };
+    rp_error_clear(err);
+    r = rp_db_exec(tx->db, RP_SQL(tenant_make), args, NULL, err);
+    return r < 0 ? rp_error_wrap(err, r, "make tenant '%s'", name) : rp_tenant_find(tx->db, name, out, err);
+}
+
+struct making {
+    const char *name;
+    struct rp_tenant *out;
+};
+
 static int make_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(rp_tx_new_id(tx)), rp_text(ctx) };
-    return rp_db_exec(tx->db, RP_SQL(tenant_make), args, NULL, err);
+    const struct making *m = ctx;
+    return rp_tenant_ensure(tx, m->name, m->out, err);
 }
 
 int rp_tenant_make(struct rp_catalog *catalog, const char *name, struct rp_tenant *out, struct rp_error *err)
 {
+    struct making making = { .name = name, .out = out };
     int r = check_name(name, err);
     if (r == 0) r = rp_tenant_find(catalog->db, name, out, err);
     if (r != RP_ENOTFOUND) return r;
-    r = rp_catalog_transact(catalog, make_tx, (void *)(uintptr_t)name, err);
-    return r < 0 ? rp_error_wrap(err, r, "make tenant '%s'", name) : rp_tenant_find(catalog->db, name, out, err);
+    rp_error_clear(err);
+    return rp_catalog_transact(catalog, make_tx, &making, err);
 }
 
 struct each {

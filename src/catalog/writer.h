@@ -1,22 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* writer.h - group commit: one transaction for every command that waits.
+/* writer.h - every change is a command of a verb; one transaction for all commands that wait.
  *
- * A command is one change that somebody asked for: a verb and what the verb needs. Whoever made it submits it and is called
- * back when its fate is durable. A writer owns one connection and one lane and works in rounds: take what waits, run each
- * verb over all of its commands (load, decide each, apply with one statement a table), commit once, answer them all.
+ * A command is one change that somebody asked for: a verb and what the verb needs. Whoever made it submits it and is
+ * called back when its fate is durable. It takes up to three steps:
+ *
+ *   prepare   looks at what lies outside the catalog (stores, users' databases), once for all commands that wait
+ *   run       in a writer's round: load, decide each, apply with one statement a table
+ *   finish    what must happen outside after the commit
+ *
+ * A writer owns one connection and one lane and works in rounds: take what waits, look up idempotency keys, run each
+ * verb over all of its commands, keep the answers, commit once, answer them all.
  *
  * W1  A command is answered only after the commit that carries it: done() with error.code 0 means durable, a refusal
  *     (error.code < 0) means nothing of it was changed.
  * W2  A refusal is a decision: the verb sets command->error and leaves the command out of what it applies. A verb that
  *     returns a negative code fails the whole round: it is rolled back, and its commands are run one by one, so that
  *     one that cannot be done harms no other.
- * W3  A verb may be run again from its start (catalog.h, K3): it keeps nothing of an earlier run but overwrites its answers.
- * W4  A command with an idempotency key is looked up first: the same key and digest give the answer that was kept,
- *     byte for byte, also after a restart; another digest is RP_EKEYREUSED. What is kept is what render() wrote, in the same
- *     transaction as the change. Two commands with one key are never in one round. An answer is kept for done commands and for
- *     refusals that are decisions, not for failures that a repetition may heal (rp_error_retry).
+ * W3  A verb may be run again from its start (catalog.h, K3): it keeps nothing of an earlier run but overwrites its
+ *     answers. Prepare and finish may be repeated too.
+ * W4  A command with an idempotency key is looked up first: the same key and digest give the answer that was saved,
+ *     byte for byte, also after a restart; another digest is RP_EKEYREUSED. What is saved is what render() wrote, in
+ *     the transaction of the change. Two commands with one key are never in one round. Answers of done commands are
+ *     saved, and of refusals that are decisions, not of failures that a repetition may heal (rp_error_retry).
  * W5  The queue is bounded: a full one is RP_EBUSY at once, and nothing waits anywhere else.
- * W6  A command always goes to the writer of its tenant, so that commands of one tenant never wait for each other's row locks. */
+ * W6  A command of a tenant always goes to the same writer, so that commands of one tenant never wait for each other's
+ *     row locks. Others are spread (command->spread); where writers meet on a subject, row locks settle it.
+ * W7  Prepare answers nothing and changes nothing in the catalog: what it could not find out is a fact for run. If run
+ *     finds that its subject has moved on since, it sets command->stale, and the command is prepared and run once more.
+ * W8  Finish runs only for commands that were run, done or refused, and whose run asked for it (command->unfinished).
+ * W9  A command is logged by its verb, once, when its fate is durable: by rp_command_run, or by the HTTP server on one of
+ *     its own threads (rp_command_log). No caller logs what a verb has done. */
 #ifndef RP_CATALOG_WRITER_H
 #define RP_CATALOG_WRITER_H
 
@@ -24,43 +37,63 @@
 #include "base/error.h"
 #include "catalog/catalog.h"
 
-#define RP_WRITERS_MAX      16
-#define RP_WRITER_ROUND_MAX 512 /* commands a commit */
+#define RP_WRITERS_MAX       16
+#define RP_WRITER_ROUND_MAX  512  /* commands a commit */
+#define RP_WRITER_WEIGHT_MAX 2000 /* items of these commands, unless one alone has more */
 
 struct rp_command;
+struct rp_log;
 
 struct rp_verb {
-    const char *name;
+    const char *name; /* for errors; "": it says nothing to anybody */
+    /* W7. All commands are of this verb and of one group; n >= 1. May block. NULL: nothing to look at. */
+    void (*prepare)(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n);
     /* All commands are of this verb; n >= 1. Sets command->error of those it refuses. */
     int (*run)(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err);
+    /* W8. As prepare. */
+    void (*finish)(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n);
+    /* W9. NULL: nothing to say. */
+    void (*log)(const struct rp_command *command, struct rp_log *log, int64_t at_ms);
+    bool alone; /* it has a round of its own */
 };
 
 /* Embedded as the first member of a verb's own command. */
 struct rp_command {
     const struct rp_verb *verb;
     int64_t tenant_id;
+    uint64_t spread; /* without a tenant: commands of one subject have the same number */
+    int64_t group;   /* of prepare and finish: the store that is asked, 0 if there is one no more than another */
+    size_t weight;   /* items; 0 is 1 */
     const char *actor;
     struct rp_error error; /* out: refused or failed, and why */
+    int64_t due_at_ms;     /* out: when the first of the marks that it made or moved is due; 0: it made none */
 
     const char *key; /* idempotency key; NULL: none */
     uint8_t digest[RP_DIGEST_BYTES];
-    /* With a key: writes the answer that is to be kept (of a done or a refused command), by the writer's thread, inside the
-     * transaction: no I/O, no blocking. */
+    /* With a key: writes the answer that is to be saved (of a done or a refused command), by the writer's thread, inside
+     * the transaction: no I/O, no blocking. Once more after finish, if that changed the answer. */
     int (*render)(struct rp_command *command, int *status, struct rp_buf *answer);
-    bool replayed; /* out: the verb did not run; status and answer are those kept */
+    bool replayed; /* out: the verb did not run; status and answer are those saved */
     int status;
     struct rp_buf answer;
 
-    void (*done)(struct rp_command *command); /* called once, by the writer's thread; the command is yours again */
+    bool stale;      /* set by run: W7 */
+    bool unfinished; /* set by run: W8 */
+    bool amended;    /* set by finish: the answer is another one now */
+    bool second;     /* it was stale once: run decides with what it has */
+
+    void (*done)(struct rp_command *command); /* called once, by a writer's thread; the command is yours again */
     void *owner;
-    struct rp_command *next; /* the writer's */
-    int64_t key_hash;        /* the writer's */
-    bool settled;            /* the writer's: refused or replayed by the idempotency look-up */
+    struct rp_command *next; /* the writer's, like what follows */
+    int64_t key_hash;
+    bool settled; /* refused or replayed by the idempotency look-up */
 };
 
-/* Runs one command in a transaction of its own, on the caller's thread: for the command line and the library. Returns
- * command->error.code. `done` is not called. */
+/* Takes one command through all of its steps and waits for it: on the caller's thread, or, if the catalog belongs to a
+ * daemon's thread, through its writers. Returns command->error.code. `done` is not called. */
 int rp_command_run(struct rp_catalog *catalog, struct rp_command *command);
+/* W9. Nothing for a replayed answer. */
+void rp_command_log(const struct rp_command *command, struct rp_log *log, int64_t at_ms);
 
 /* ---- the writers of a daemon ---- */
 
@@ -70,10 +103,12 @@ struct rp_writers_options {
     const char *url; /* of the catalog */
     const struct rp_clock *clock;
     size_t n;         /* 1 for SQLite */
+    size_t preparers; /* threads for prepare and finish; 0: 2 */
     int first_lane;   /* and the n - 1 that follow */
-    size_t queue_max; /* commands that wait, of all writers together */
-    /* After each commit, by a writer's thread: how many commands it carried. May be NULL. */
-    void (*committed)(void *ctx, size_t commands);
+    size_t queue_max; /* commands under way, of all writers together */
+    /* After each commit, by a writer's thread: how many commands it carried, and when the first mark that they made is
+     * due (0: they made none). May be NULL. */
+    void (*committed)(void *ctx, size_t commands, int64_t due_at_ms);
     void *ctx;
 };
 
@@ -83,15 +118,23 @@ void rp_writers_stop(struct rp_writers *all);
 
 /* 0: done() will be called. RP_EBUSY: the queue is full, done() is not called. */
 int rp_writers_submit(struct rp_writers *all, struct rp_command *command, struct rp_error *err);
-/* Runs `fn` in a transaction of its own by the first writer, in turn with the rounds, and waits for it: what
- * rp_catalog_transact does on a catalog that was attached (rp_writers_attach). */
-int rp_writers_call(struct rp_writers *all, rp_tx_fn *fn, void *ctx, struct rp_error *err);
-/* From now on changes through `catalog` go through the writers, so that two connections never fight for SQLite's one write
- * lock. Reads stay on the catalog's own connection. On PostgreSQL it does nothing. */
+/* From now on changes through `catalog` go through the writers; reads stay on its own connection. On PostgreSQL only
+ * commands do: other changes keep the lane that the catalog was opened with. */
 void rp_writers_attach(struct rp_writers *all, struct rp_catalog *catalog);
+/* For writer.c: submits the command and waits for it. */
+void rp_writers_carry(struct rp_writers *all, struct rp_command *command);
+/* What rp_catalog_transact does on an attached catalog of SQLite: a command of its own round, waited for. Never refused
+ * for a full queue. */
+int rp_writers_call(struct rp_writers *all, rp_tx_fn *fn, void *ctx, struct rp_error *err);
+
+/* One round over these commands, no key twice. For writers.c. */
+int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
+/* The steps outside the catalog, for commands of one verb and group. Answers that finish has amended are saved anew. */
+void rp_commands_prepare(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
+void rp_commands_finish(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
 
 struct rp_writers_state {
-    size_t waiting;    /* commands in the queue */
+    size_t waiting;    /* commands under way */
     uint64_t rounds;   /* commits so far */
     uint64_t commands; /* answered so far */
     uint64_t refused;  /* by a full queue */

@@ -8,7 +8,7 @@
 #include "core/dead.h"
 #include "core/state.h"
 #include "lib/answer.h"
-#include "lib/journal.h"
+#include "core/journal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "cli/table.h"
 #include "core/import.h"
 #include "lib/answer.h"
-#include "lib/journal.h"
+#include "core/journal.h"
 
 #include <inttypes.h>
 #include <string.h>

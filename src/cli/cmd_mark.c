@@ -8,7 +8,7 @@
 #include "cli/lines.h"
 #include "cli/progress.h"
 #include "lib/answer.h"
-#include "lib/journal.h"
+#include "core/journal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

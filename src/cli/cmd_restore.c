@@ -11,7 +11,7 @@
 #include "core/state.h"
 #include "core/undo.h"
 #include "lib/answer.h"
-#include "lib/journal.h"
+#include "core/journal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "catalog/run.h"
 #include "cli/progress.h"
 #include "lib/answer.h"
-#include "lib/journal.h"
+#include "core/journal.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -3,21 +3,26 @@
 
 #include "base/error.h"
 #include "core/file/file.h"
+#include "core/journal.h"
 #include "core/quarantine.h"
 #include "core/state.h"
 
-struct deciding {
-    int64_t dead_id;
-    const char *store, *actor;
-    bool retry;
-    enum rp_state *as;
-};
-
 static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *err)
 {
-    (void)err;
-    *(struct rp_dead *)ctx = *dead;
-    return 0;
+    struct rp_dead_command *c = ctx;
+    struct rp_dead_item *item = &c->items[c->n];
+    if (c->n == c->max) return 0;
+    *item = (struct rp_dead_item){ .id = dead->id, .letter = *dead };
+    item->letter.error = rp_arena_strdup(c->arena, dead->error);
+    c->n++;
+    return item->letter.error != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a dead letter");
+}
+
+/* Into the room of one item. */
+static int load_letter(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dead_item *item, struct rp_error *err)
+{
+    struct rp_dead_command one = { .items = item, .max = 1, .arena = c->arena };
+    return rp_dead_get(tx->db, item->id, keep_letter, &one, err);
 }
 
 static struct rp_move decide(const struct rp_mark *mark, bool retry, int64_t now_ms)
@@ -34,7 +39,7 @@ static struct rp_move decide(const struct rp_mark *mark, bool retry, int64_t now
 
 /* The copy in quarantine that an earlier attempt made belongs to the retried mark again: erased by a mark of its own meanwhile, it would be
  * gone when it is needed. Its time begins when the purge has ended. */
-static int rejoin_copy(struct rp_tx *tx, const struct deciding *d, const struct rp_mark *mark, struct rp_error *err)
+static int rejoin_copy(struct rp_tx *tx, const struct rp_state_by *by, const struct rp_mark *mark, struct rp_error *err)
 {
     char key[RP_QUARANTINE_KEY];
     const char *keys[] = { rp_quarantine_key(mark->id, key) };
@@ -47,44 +52,82 @@ static int rejoin_copy(struct rp_tx *tx, const struct deciding *d, const struct 
         return rp_error_hint(err, "retry it when that is done; if that is a dead letter too, retry that one first");
     }
     struct rp_move move = { .mark = &active.at[0], .to = RP_REPRIEVED, .outcome = RP_END_KEPT, .refence = true };
-    r = rp_state_move(tx, &(struct rp_state_by){ .store = d->store, .actor = d->actor }, &move, 1, err);
-    if (r == 0 && !move.done) return rp_error_set(err, RP_ECONFLICT, "another one was faster");
+    r = rp_state_move_all(tx, by, &move, 1, err);
     return r < 0 ? r : rp_files_take_over(tx, mark, &active.at[0].id, 1, err);
 }
 
-static int decide_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+/* Somebody may have decided about it until its mark was locked: then the letter is not open any more. */
+static int load_locked(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dead_item *item, struct rp_error *err)
 {
-    struct deciding *d = ctx;
-    struct rp_dead letter = { 0 };
     struct rp_marks marks = { 0 };
-    int r = rp_dead_get(tx->db, d->dead_id, keep_letter, &letter, err);
-    if (r == 0) r = rp_marks_init(&marks, 1, tx->arena, err);
-    if (r == 0) r = rp_marks_lock(tx, &letter.mark_id, 1, &marks, err);
-    /* somebody may have decided about it until its mark was locked: then the letter is not open any more */
-    if (r == 0) r = rp_dead_get(tx->db, d->dead_id, keep_letter, &letter, err);
+    int r = load_letter(tx, c, item, err);
+    if (r == 0) r = rp_marks_init(&marks, 1, c->arena, err);
+    if (r == 0) r = rp_marks_lock(tx, &item->letter.mark_id, 1, &marks, err);
+    if (r == 0) r = load_letter(tx, c, item, err);
     if (r < 0) return r;
     if (marks.n == 0 || marks.at[0].state != RP_DEAD)
         return rp_error_set(err, RP_ECORRUPT, "the dead letter's mark is not dead");
-    struct rp_move move = decide(&marks.at[0], d->retry, tx->late_ms);
-    *d->as = move.to;
-    r = d->retry ? rejoin_copy(tx, d, &marks.at[0], err) : 0;
-    if (r == 0) r = rp_state_move(tx, &(struct rp_state_by){ .store = d->store, .actor = d->actor }, &move, 1, err);
-    if (r == 0 && !move.done) return rp_error_set(err, RP_ECONFLICT, "another one was faster");
-    if (r == 0) r = rp_dead_end(tx, &letter.mark_id, 1, d->retry ? "retried" : "kept", d->actor, err);
+    item->mark = marks.at[0];
+    return rp_store_name(tx->db, item->mark.store_id, item->store, err);
+}
+
+static int decide_one(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dead_item *item, struct rp_error *err)
+{
+    bool retry = c->command.verb == &rp_verb_dead_retry;
+    int r = load_locked(tx, c, item, err);
+    if (r < 0) return r;
+    struct rp_state_by by = { .store = item->store, .actor = c->command.actor };
+    struct rp_move move = decide(&item->mark, retry, tx->late_ms);
+    item->as = move.to;
+    if (retry) r = rejoin_copy(tx, &by, &item->mark, err);
+    if (r == 0) r = rp_state_move_all(tx, &by, &move, 1, err);
+    if (r == 0) r = rp_dead_end(tx, &item->mark.id, 1, retry ? "retried" : "kept", c->command.actor, err);
+    if (r == 0 && retry) c->command.due_at_ms = tx->late_ms;
     return r;
 }
 
-int rp_dead_retry(struct rp_catalog *catalog, int64_t dead_id, const char *store, const char *actor,
-                  struct rp_error *err)
+static int decide_all(struct rp_tx *tx, struct rp_dead_command *c, struct rp_error *err)
 {
-    enum rp_state as;
-    struct deciding d = { .dead_id = dead_id, .store = store, .actor = actor, .retry = true, .as = &as };
-    return rp_catalog_change(catalog, decide_tx, &d, err);
+    int r = 0;
+    if (c->all) {
+        c->n = 0;
+        r = rp_dead_each(tx->db, 0, (int64_t)c->max, keep_letter, c, err);
+        c->complete = c->n < c->max;
+    }
+    for (size_t i = 0; i < c->n && r == 0; i++) {
+        struct rp_error why = { 0 };
+        r = decide_one(tx, c, &c->items[i], &why);
+        bool refused = r == RP_ENOTFOUND || r == RP_EHELD;
+        if (r < 0 && !refused) *err = why;
+        c->items[i].error = why;
+        if (refused) r = 0;
+    }
+    if (r == 0 && c->n == 1 && !c->all) c->command.error = c->items[0].error;
+    return r;
 }
 
-int rp_dead_keep(struct rp_catalog *catalog, int64_t dead_id, const char *store, const char *actor, enum rp_state *as,
-                 struct rp_error *err)
+static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
-    struct deciding d = { .dead_id = dead_id, .store = store, .actor = actor, .as = as };
-    return rp_catalog_change(catalog, decide_tx, &d, err);
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = decide_all(tx, (struct rp_dead_command *)commands[i], err);
+    return r;
 }
+
+static void write_log(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
+{
+    const struct rp_dead_command *c = (const struct rp_dead_command *)command;
+    struct rp_journal j = { .log = log, .at_ms = at_ms, .actor = command->actor };
+    for (size_t i = 0; i < c->n; i++) {
+        const struct rp_dead_item *item = &c->items[i];
+        if (item->error.code < 0 || command->error.code < 0) continue;
+        const char *event = command->verb == &rp_verb_dead_retry ? "mark.retried"
+                            : item->as == RP_LOST                ? "mark.lost"
+                                                                 : "mark.reprieved";
+        rp_journal_decided(&j, event, item->store, &item->mark, rp_state_name(item->as));
+    }
+}
+
+_Static_assert(offsetof(struct rp_dead_command, command) == 0, "a command is the first member");
+const struct rp_verb rp_verb_dead_retry = { .name = "retry", .run = run, .log = write_log };
+const struct rp_verb rp_verb_dead_keep = { .name = "keep", .run = run, .log = write_log };

@@ -1,15 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dead.h - what a person can do with a dead letter: have it tried again where it was, or give it up. */
+/* dead.h - what a person can decide about a dead letter: to have it tried again where it was, or to give it up.
+ *
+ * A1  Retried, it is due at once, and its attempts count from zero.
+ * A2  Given up, its mark is reprieved if nothing can have been erased, else lost.
+ * A3  The second decision on a letter is refused: not found.
+ * A4  RP_EHELD: its copy in quarantine is being erased at this moment; nothing was changed. */
 #ifndef RP_CORE_DEAD_H
 #define RP_CORE_DEAD_H
 
 #include "catalog/dead.h"
+#include "catalog/mark.h"
+#include "catalog/writer.h"
 
-/* Tries again at once, attempts counted from zero. RP_EHELD: its copy in quarantine is being erased at this moment. `store` is the store's name. RP_ENOTFOUND: no open letter. */
-int rp_dead_retry(struct rp_catalog *catalog, int64_t dead_id, const char *store, const char *actor,
-                  struct rp_error *err);
-/* Gives the mark up: reprieved if nothing can have been erased, else lost. `as` says which. */
-int rp_dead_keep(struct rp_catalog *catalog, int64_t dead_id, const char *store, const char *actor, enum rp_state *as,
-                 struct rp_error *err);
+#define RP_DEAD_ITEMS_MAX 1000
+
+struct rp_dead_item {
+    int64_t id; /* the letter's */
+    /* out; texts in the command's arena */
+    struct rp_error error; /* refused, and why */
+    struct rp_dead letter;
+    struct rp_mark mark; /* as it was */
+    char store[RP_STORE_NAME];
+    enum rp_state as; /* what the mark is now */
+};
+
+struct rp_dead_command {
+    struct rp_command command;
+    bool all; /* every open letter, the oldest first, as many as there is room for */
+    struct rp_dead_item *items;
+    size_t n, max; /* n: out with `all` */
+    bool complete; /* out: none is left */
+    struct rp_arena *arena;
+};
+extern const struct rp_verb rp_verb_dead_retry, rp_verb_dead_keep;
 
 #endif

@@ -98,11 +98,8 @@ static int search_hold(void *ctx, const struct rp_hold *hold, struct rp_error *e
 {
     struct hold_search *s = ctx;
     (void)err;
-    bool here = hold->store_id == s->store->id;
-    if (hold->scope == RP_SCOPE_EVERYTHING) s->held = true;
-    if (hold->scope == RP_SCOPE_SUBJECT && here && strcmp(hold->key, s->key) == 0) s->held = true;
-    if (hold->scope == RP_SCOPE_PREFIX && here && strncmp(hold->key, s->key, strlen(hold->key)) == 0) s->held = true;
-    if (hold->scope == RP_SCOPE_TENANT && hold->tenant_id == s->tenant_id) s->held = true;
+    struct rp_mark subject = { .store_id = s->store->id, .key = s->key, .tenant_id = s->tenant_id };
+    if (rp_hold_covers(hold, &subject)) s->held = true;
     return 0;
 }
 

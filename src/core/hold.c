@@ -6,8 +6,10 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "catalog/audit.h"
 #include "catalog/file.h"
+#include "core/state.h"
 
 #include <string.h>
 
@@ -38,7 +40,7 @@ int rp_scope_read(const char *text, struct rp_arena *arena, struct rp_scope_name
     return 0;
 }
 
-static json_t *hold_json(const struct rp_hold *hold, const struct rp_hold_request *request)
+static json_t *hold_json(const struct rp_hold *hold, const struct rp_hold_command *c)
 {
     static const char *const scopes[] = { [RP_SCOPE_SUBJECT] = "subject",
                                           [RP_SCOPE_PREFIX] = "prefix",
@@ -48,124 +50,105 @@ static json_t *hold_json(const struct rp_hold *hold, const struct rp_hold_reques
     json_t *o = json_object();
     rp_json_set(o, "hold", json_string(rp_id_format(RP_ID_HOLD, hold->id, id)));
     rp_json_set(o, "scope", json_string(scopes[hold->scope]));
-    if (request->store != NULL)
-        rp_json_set(o, "subject", json_sprintf("%s:%s", request->store->config->name, hold->key));
-    if (hold->scope == RP_SCOPE_TENANT) rp_json_set(o, "tenant", rp_json_text(request->tenant));
+    if (c->store != NULL) rp_json_set(o, "subject", rp_subject_json(c->store->config->name, hold->key));
+    if (hold->scope == RP_SCOPE_TENANT) rp_json_set(o, "tenant", rp_json_text(c->tenant));
     rp_json_set(o, "reason", rp_json_text(hold->reason));
     return o;
 }
 
-struct placing {
-    const struct rp_hold_request *request;
-    struct rp_hold_answer *out;
-    struct rp_arena *arena;
-};
-
-static bool covers(const struct rp_hold_request *q, const struct rp_mark *mark)
-{
-    if (q->scope == RP_SCOPE_SUBJECT) return strcmp(q->key, mark->key) == 0;
-    if (q->scope == RP_SCOPE_PREFIX) return strncmp(q->key, mark->key, strlen(q->key)) == 0;
-    return q->scope != RP_SCOPE_TENANT || mark->tenant_id == q->tenant_id;
-}
-
-/* The texts of `mark` are of a page that is read over. */
-static int keep(struct rp_marks *out, const struct rp_mark *mark, struct rp_error *err)
-{
-    struct rp_mark copy = *mark;
-    const char **texts[] = { &copy.key, &copy.etag, &copy.version, &copy.reason, &copy.actor, &copy.note };
-    if (out->n == out->max) return 0;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        if (*texts[i] == NULL) continue;
-        *texts[i] = rp_arena_strdup(out->arena, *texts[i]);
-        if (*texts[i] == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the claimed marks");
-    }
-    out->at[out->n++] = copy;
-    return 0;
-}
+/* ---- add ---- */
 
 /* Page by page: what the hold covers may be few of many that are claimed. */
-static int collect_claimed(struct rp_tx *tx, struct placing *p, int64_t store_id, struct rp_error *err)
+static int collect_claimed(struct rp_tx *tx, const struct rp_hold *hold, int64_t store_id, struct rp_marks *out,
+                           struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PAGE_ARENA_MAX);
     struct rp_marks page = { .n = PAGE };
     int64_t after_id = 0;
     int r = 0;
-    while (r == 0 && page.n == PAGE && p->out->claimed.n < p->out->claimed.max) {
+    while (r == 0 && page.n == PAGE && out->n < out->max) {
         rp_arena_reset(&arena);
         r = rp_marks_init(&page, PAGE, &arena, err);
         if (r == 0) r = rp_hold_claimed(tx->db, store_id, after_id, &page, err);
-        for (size_t i = 0; r == 0 && i < page.n; i++)
-            if (covers(p->request, &page.at[i])) r = keep(&p->out->claimed, &page.at[i], err);
+        for (size_t i = 0; r == 0 && i < page.n && out->n < out->max; i++)
+            if (rp_hold_covers(hold, &page.at[i])) r = rp_mark_copy(&page.at[i], out->arena, &out->at[out->n++], err);
         if (r == 0 && page.n > 0) after_id = page.at[page.n - 1].id;
     }
     return r;
 }
 
-static int collect_all_claimed(struct rp_tx *tx, struct placing *p, struct rp_error *err)
+static int collect_all_claimed(struct rp_tx *tx, const struct rp_hold *hold, struct rp_marks *out, struct rp_error *err)
 {
     struct rp_store_row stores[STORES_MAX];
     size_t n = 0;
-    if (p->request->store != NULL) return collect_claimed(tx, p, p->request->store->id, err);
+    if (hold->store_id != 0) return collect_claimed(tx, hold, hold->store_id, out, err);
     int r = rp_store_list(tx->db, stores, STORES_MAX, &n, err);
     for (size_t i = 0; i < n && r == 0; i++)
-        r = collect_claimed(tx, p, stores[i].id, err);
+        r = collect_claimed(tx, hold, stores[i].id, out, err);
     return r;
 }
 
-static int place_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+static int find_tenant(struct rp_tx *tx, struct rp_hold_command *c, int64_t *id, struct rp_error *err)
 {
-    struct placing *p = ctx;
-    const struct rp_hold_request *q = p->request;
+    struct rp_tenant tenant = { 0 };
+    *id = 0;
+    if (c->scope != RP_SCOPE_TENANT) return 0;
+    int r = rp_tenant_find(tx->db, c->tenant, &tenant, err);
+    *id = tenant.id;
+    if (r != RP_ENOTFOUND) return r;
+    rp_error_set(&c->command.error, RP_ENOTFOUND, "no tenant '%.63s'", c->tenant);
+    return 0;
+}
+
+static int add_one(struct rp_tx *tx, struct rp_hold_command *c, struct rp_error *err)
+{
+    bool named = c->scope == RP_SCOPE_SUBJECT || c->scope == RP_SCOPE_PREFIX;
+    RP_ASSERT(named == (c->store != NULL) && named == (c->key != NULL));
     struct rp_hold hold = { .id = rp_tx_new_id(tx),
-                            .scope = q->scope,
-                            .store_id = q->store != NULL ? q->store->id : 0,
-                            .key = q->key,
-                            .tenant_id = q->tenant_id,
-                            .reason = q->reason,
-                            .actor = q->actor,
+                            .scope = c->scope,
+                            .store_id = c->store != NULL ? c->store->id : 0,
+                            .key = c->key,
+                            .reason = c->reason,
+                            .actor = c->command.actor,
                             .placed_at_ms = tx->late_ms };
-    int r = rp_marks_init(&p->out->claimed, RP_HOLD_CLAIMED_MAX, p->arena, err);
+    int r = find_tenant(tx, c, &hold.tenant_id, err);
+    if (r < 0 || c->command.error.code < 0) return r;
+    r = rp_marks_init(&c->claimed, RP_HOLD_CLAIMED_MAX, c->arena, err);
     if (r == 0) r = rp_hold_add(tx, &hold, err);
     /* the epoch is ours now: every claim before it has committed, and shows */
-    if (r == 0) r = collect_all_claimed(tx, p, err);
+    if (r == 0) r = collect_all_claimed(tx, &hold, &c->claimed, err);
     if (r < 0) return r;
-    p->out->id = hold.id;
-    p->out->placed_at_ms = hold.placed_at_ms;
-    struct rp_audit_entry entry = { .event = "hold.placed", .actor = q->actor, .details = hold_json(&hold, q) };
+    c->id = hold.id;
+    c->placed_at_ms = hold.placed_at_ms;
+    struct rp_audit_entry entry = { .event = "hold.placed", .actor = c->command.actor, .details = hold_json(&hold, c) };
     return rp_tx_audit(tx, &entry, err);
 }
 
-int rp_hold_put(struct rp_catalog *catalog, const struct rp_hold_request *request, struct rp_arena *arena,
-                struct rp_hold_answer *out, struct rp_error *err)
-{
-    struct placing p = { .request = request, .out = out, .arena = arena };
-    bool named = request->scope == RP_SCOPE_SUBJECT || request->scope == RP_SCOPE_PREFIX;
-    RP_ASSERT(named == (request->store != NULL) && named == (request->key != NULL));
-    RP_ASSERT((request->scope == RP_SCOPE_TENANT) == (request->tenant_id != 0));
-    return rp_catalog_change(catalog, place_tx, &p, err);
-}
+/* ---- lift ---- */
 
-struct removing {
-    int64_t id;
-    const char *actor;
-};
-
-static int remove_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+static int lift(struct rp_tx *tx, int64_t hold_id, const char *actor, struct rp_error *err)
 {
-    const struct removing *rm = ctx;
     char id[RP_ID_TEXT];
-    int r = rp_hold_lift(tx, rm->id, rm->actor, err);
+    int r = rp_hold_lift(tx, hold_id, actor, err);
     if (r < 0) return r;
     struct rp_audit_entry entry = { .event = "hold.lifted",
-                                    .actor = rm->actor,
-                                    .details = json_pack("{s:s}", "hold", rp_id_format(RP_ID_HOLD, rm->id, id)) };
+                                    .actor = actor,
+                                    .details = json_pack("{s:s}", "hold", rp_id_format(RP_ID_HOLD, hold_id, id)) };
     return rp_tx_audit(tx, &entry, err);
 }
 
-int rp_hold_remove(struct rp_catalog *catalog, int64_t id, const char *actor, struct rp_error *err)
+/* What it covered may be due. */
+static int lift_one(struct rp_tx *tx, struct rp_hold_command *c, struct rp_error *err)
 {
-    struct removing rm = { .id = id, .actor = actor };
-    return rp_catalog_transact(catalog, remove_tx, &rm, err);
+    struct rp_error why = { 0 };
+    int r = lift(tx, c->id, c->command.actor, &why);
+    if (r < 0 && r != RP_ENOTFOUND) {
+        *err = why;
+        return r;
+    }
+    c->command.error = why;
+    c->command.due_at_ms = r == 0 ? tx->late_ms : 0;
+    return 0;
 }
 
 struct everything {
@@ -181,19 +164,76 @@ static int collect_everything(void *ctx, const struct rp_hold *hold, struct rp_e
     return 0;
 }
 
-int rp_hold_resume(struct rp_catalog *catalog, const char *actor, int64_t *lifted, struct rp_error *err)
+/* Somebody else may have resumed since the holds were listed. */
+static int resume_one(struct rp_tx *tx, struct rp_hold_command *c, struct rp_error *err)
 {
     struct everything all = { .n = 0 };
-    int64_t n = 0;
-    int r = rp_hold_each(catalog->db, collect_everything, &all, err);
+    int r = rp_hold_each(tx->db, collect_everything, &all, err);
+    c->lifted = 0;
     for (size_t i = 0; i < all.n && r == 0; i++) {
-        r = rp_hold_remove(catalog, all.ids[i], actor, err);
-        n += r == 0;
-        if (r == RP_ENOTFOUND) r = 0; /* somebody else resumed at the same moment */
+        r = lift(tx, all.ids[i], c->command.actor, err);
+        c->lifted += r == 0;
+        if (r == RP_ENOTFOUND) r = 0;
     }
-    if (r == 0) *lifted = n;
+    c->command.due_at_ms = c->lifted > 0 ? tx->late_ms : 0;
     return r;
 }
+
+/* ---- the verbs ---- */
+
+typedef int one_fn(struct rp_tx *tx, struct rp_hold_command *c, struct rp_error *err);
+
+static int run_each(struct rp_tx *tx, struct rp_command *const *commands, size_t n, one_fn *one, struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = one(tx, (struct rp_hold_command *)commands[i], err);
+    return r;
+}
+
+static int run_add(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+{
+    return run_each(tx, commands, n, add_one, err);
+}
+
+static int run_lift(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+{
+    return run_each(tx, commands, n, lift_one, err);
+}
+
+static int run_resume(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+{
+    return run_each(tx, commands, n, resume_one, err);
+}
+
+static void log_add(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
+{
+    const struct rp_hold_command *c = (const struct rp_hold_command *)command;
+    struct rp_hold hold = { .id = c->id, .scope = c->scope, .key = c->key, .reason = c->reason };
+    if (command->error.code < 0) return;
+    json_t *o = hold_json(&hold, c);
+    rp_json_set(o, "actor", rp_json_text(command->actor));
+    rp_json_set(o, "claimed", json_integer((json_int_t)c->claimed.n));
+    rp_log_event(log, RP_LOG_INFO, at_ms, "hold.placed", o);
+}
+
+static void log_lift(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
+{
+    const struct rp_hold_command *c = (const struct rp_hold_command *)command;
+    bool one = command->verb == &rp_verb_hold_lift;
+    char id[RP_ID_TEXT];
+    if (command->error.code < 0 || (!one && c->lifted == 0)) return;
+    json_t *o = json_object();
+    rp_json_set(o, "hold", json_string(one ? rp_id_format(RP_ID_HOLD, c->id, id) : "everything"));
+    rp_json_set(o, "actor", rp_json_text(command->actor));
+    if (!one) rp_json_set(o, "lifted", json_integer(c->lifted));
+    rp_log_event(log, RP_LOG_INFO, at_ms, "hold.lifted", o);
+}
+
+_Static_assert(offsetof(struct rp_hold_command, command) == 0, "a command is the first member");
+const struct rp_verb rp_verb_hold_add = { .name = "hold", .run = run_add, .log = log_add };
+const struct rp_verb rp_verb_hold_lift = { .name = "lift", .run = run_lift, .log = log_lift };
+const struct rp_verb rp_verb_resume = { .name = "resume", .run = run_resume, .log = log_lift };
 
 /* ---- list ---- */
 

@@ -4,6 +4,7 @@
 #define RP_CORE_HOLD_H
 
 #include "catalog/hold.h"
+#include "catalog/writer.h"
 #include "core/store.h"
 
 #define RP_HOLD_CLAIMED_MAX 1000
@@ -16,26 +17,24 @@ struct rp_scope_name {
 };
 int rp_scope_read(const char *text, struct rp_arena *arena, struct rp_scope_name *out, struct rp_error *err);
 
-struct rp_hold_request {
+struct rp_hold_command {
+    struct rp_command command;
+    /* add */
     enum rp_scope scope;
     struct rp_store *store; /* subject, prefix */
     const char *key;        /* subject, prefix */
-    int64_t tenant_id;      /* tenant */
-    const char *tenant;     /* its name */
-    const char *reason, *actor;
+    const char *tenant;     /* tenant: its name */
+    const char *reason;
+    struct rp_arena *arena; /* of what is out */
+    /* lift */
+    int64_t id; /* out of add */
+    /* out */
+    int64_t placed_at_ms;
+    struct rp_marks claimed; /* add: covered, but past the claim when it was placed; they may still be purged */
+    int64_t lifted;          /* resume: how many there were */
 };
-
-struct rp_hold_answer {
-    int64_t id, placed_at_ms;
-    struct rp_marks claimed; /* covered, but past the claim when the hold was placed: they may still be purged */
-};
-
-/* `claimed` is filled from the arena. All stores of the catalog are looked at for a hold on everything. */
-int rp_hold_put(struct rp_catalog *catalog, const struct rp_hold_request *request, struct rp_arena *arena,
-                struct rp_hold_answer *out, struct rp_error *err);
-int rp_hold_remove(struct rp_catalog *catalog, int64_t id, const char *actor, struct rp_error *err);
-/* Lifts every hold on everything (`resume`); `lifted` says how many there were. */
-int rp_hold_resume(struct rp_catalog *catalog, const char *actor, int64_t *lifted, struct rp_error *err);
+/* Lift: RP_ENOTFOUND without such a hold in force. Resume lifts every hold on everything. */
+extern const struct rp_verb rp_verb_hold_add, rp_verb_hold_lift, rp_verb_resume;
 
 /* A page of the holds in force, in order of id: those after `after_id`, `max` at most, in the arena. */
 struct rp_hold_line {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define PAGE          RP_MARK_BATCH_MAX
+#define PAGE          RP_MARK_ITEMS_MAX
 #define PAGE_BYTES    ((size_t)4 << 20)
 #define READERS       16 /* a store over a network answers each object in its own time */
 #define READ_AT_LEAST 8  /* objects that are worth another reader */
@@ -255,8 +255,7 @@ static int mark_batch(struct rp_import *import, struct rp_catalog *catalog, stru
     struct rp_import_walk *w = import->walk;
     size_t n = take_batch(import);
     if (n == 0) return 0;
-    int r = import->dry_run ? rp_mark_foresee(catalog, import->store, w->requests, n, w->answers, err)
-                            : rp_mark_many(catalog, import->store, w->requests, n, import->actor, w->answers, err);
+    int r = rp_mark_many(catalog, import->store, w->requests, n, import->actor, import->dry_run, w->answers, err);
     for (size_t i = 0; i < n && r == 0; i++) {
         w->asked[i]->answer = w->answers[i];
         count(import, &w->answers[i]);

@@ -14,11 +14,16 @@
 #include "core/annotation.h"
 #include "core/guarantee.h"
 #include "core/guard.h"
+#include "core/journal.h"
+#include "core/owner.h"
 #include "core/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define PREPARE_ARENA ((size_t)64 << 20)
 
 const char *rp_marking_name(enum rp_marking what)
 {
@@ -116,9 +121,9 @@ static struct rp_mark_decision decide_again(const struct rp_mark_request *reques
 struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, const struct rp_mark_facts *facts,
                                        const struct rp_store_config *config, int64_t now_ms, struct rp_error *err)
 {
-    RP_ASSERT(request->at_ms < 0 || request->grace_ms < 0);
-    int64_t due =
-        request->at_ms >= 0 ? request->at_ms : now_ms + (request->grace_ms >= 0 ? request->grace_ms : config->grace_ms);
+    struct rp_due asked = { .at_ms = request->at_ms, .grace_ms = request->grace_ms, .config = config };
+    int64_t due = rp_due(&asked, now_ms);
+    int64_t span = request->at_ms >= 0 ? request->at_ms - now_ms : due - now_ms;
     int code = refuse_absent(request, facts, config->name, err);
     if (code == 0) code = refuse_other(request, facts, config->name, err);
     if (code == 0) code = refuse_file(facts, config->name, request->key, err);
@@ -126,30 +131,102 @@ struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, co
         code = rp_error_set(err, RP_EHELD, "%s:%s is held", config->name, request->key);
         rp_error_hint(err, "`reprieve hold` lists the holds, `reprieve hold rm ID` lifts one");
     }
-    if (code == 0 && request->imported == NULL) code = rp_grace_check(config, due - now_ms, err);
+    if (code == 0 && request->imported == NULL) code = rp_grace_check(config, span, err);
     if (code == 0) code = refuse_references(request, facts, config->name, err);
     if (code < 0) return (struct rp_mark_decision){ .code = code };
-    if (due < now_ms) due = now_ms;
     if (facts->active != NULL) return decide_again(request, facts, config->name, due, err);
     return (struct rp_mark_decision){ .what = RP_MARK_CREATED, .due_at_ms = due };
 }
 
-/* ---- load ---- */
+static const struct rp_verb verb_dry;
 
-struct batch {
-    struct rp_store *store;
-    const struct rp_mark_request *requests; /* of the caller */
-    struct rp_mark_answer *answers;         /* of the caller */
-    const char *actor;
-    size_t *order; /* indices into requests, one a distinct and valid key, sorted by key */
-    const char **keys;
-    struct rp_mark_facts *facts;
-    struct rp_item *items;
-    size_t n, n_requests;
-    bool foresee;          /* decide, but apply nothing */
-    int64_t changed_at_ms; /* 0: no object was */
-    struct rp_arena arena;
+/* ---- prepare ---- */
+
+static int by_text(const void *key, const void *element)
+{
+    return strcmp(key, *(const char *const *)element);
+}
+
+/* Items of several commands that are about one store, in order of key, then of arrival. */
+struct ref {
+    struct rp_mark_command *command;
+    struct rp_mark_item *item;
+    size_t order;
 };
+
+struct share {
+    struct rp_store *store;
+    struct ref *refs;
+    size_t n;
+    const char **keys; /* distinct; of each the first ref is first[k], and first[n_keys] is n */
+    size_t *first;
+    size_t n_keys;
+};
+
+static int by_store_and_key(const void *a, const void *b)
+{
+    const struct ref *x = a, *y = b;
+    if (x->item->store != y->item->store) return x->item->store->id < y->item->store->id ? -1 : 1;
+    int c = strcmp(x->item->request.key, y->item->request.key);
+    return c != 0 ? c : (x->order > y->order) - (x->order < y->order);
+}
+
+/* Which of the share's keys it is. */
+static size_t key_of(const struct share *s, const char *key)
+{
+    const char **at = bsearch(key, s->keys, s->n_keys, sizeof *s->keys, by_text);
+    RP_ASSERT(at != NULL);
+    return (size_t)(at - s->keys);
+}
+
+static int share_out(struct ref *refs, size_t n, struct rp_arena *arena, struct share **out, size_t *n_shares,
+                     struct rp_error *err)
+{
+    struct share *shares = rp_arena_array(arena, n + 1, sizeof *shares);
+    const char **keys = rp_arena_array(arena, n + 1, sizeof *keys);
+    size_t *first = rp_arena_array(arena, 2 * n + 1, sizeof *first), n_first = 0;
+    if (shares == NULL || keys == NULL || first == NULL)
+        return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    qsort(refs, n, sizeof *refs, by_store_and_key);
+    *n_shares = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct share *s = *n_shares > 0 ? &shares[*n_shares - 1] : NULL;
+        const char *key = refs[i].item->request.key;
+        if (s == NULL || s->store != refs[i].item->store) {
+            s = &shares[(*n_shares)++];
+            *s = (struct share){
+                .store = refs[i].item->store, .refs = &refs[i], .keys = &keys[i], .first = &first[n_first]
+            };
+        }
+        if (s->n_keys == 0 || strcmp(s->keys[s->n_keys - 1], key) != 0) {
+            s->first[s->n_keys] = s->n;
+            s->keys[s->n_keys++] = key;
+            n_first += 2;
+        }
+        s->first[s->n_keys] = ++s->n;
+    }
+    *out = shares;
+    return 0;
+}
+
+/* Refs of every item that is not refused yet. */
+static struct ref *collect(struct rp_command *const *commands, size_t n, struct rp_arena *arena, size_t *n_refs)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < n; i++)
+        all += ((struct rp_mark_command *)commands[i])->n;
+    struct ref *refs = rp_arena_array(arena, all + 1, sizeof *refs);
+    *n_refs = 0;
+    for (size_t i = 0; i < n && refs != NULL; i++) {
+        struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
+        for (size_t k = 0; k < c->n; k++)
+            if (c->items[k].store != NULL && c->items[k].error.code == 0) {
+                refs[*n_refs] = (struct ref){ .command = c, .item = &c->items[k], .order = *n_refs };
+                (*n_refs)++;
+            }
+    }
+    return refs;
+}
 
 static int check_request(const struct rp_store *store, const struct rp_mark_request *q, struct rp_error *err)
 {
@@ -169,314 +246,448 @@ static int check_request(const struct rp_store *store, const struct rp_mark_requ
     return rp_store_is_weak(store) ? rp_store_refuse_weak(store, err) : 0;
 }
 
-static int by_key(const void *a, const void *b, void *requests)
+/* Before the objects are looked at: whatever happens to a mark from here on, run notices (R7). */
+static int note_newest(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena, struct rp_error *err)
 {
-    const struct rp_mark_request *q = requests;
-    size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    int c = strcmp(q[x].key, q[y].key);
-    return c != 0 ? c : (x > y) - (x < y);
+    struct rp_marks newest;
+    int r = rp_marks_init(&newest, s->n_keys, arena, err);
+    if (r == 0) r = rp_marks_newest(catalog->db, s->store->id, s->keys, s->n_keys, false, &newest, err);
+    for (size_t i = 0; i < s->n && r == 0; i++) {
+        s->refs[i].item->facts.seen_id = 0;
+        s->refs[i].item->facts.references = -1;
+    }
+    for (size_t m = 0; m < newest.n && r == 0; m++) {
+        size_t k = key_of(s, newest.at[m].key);
+        for (size_t i = s->first[k]; i < s->first[k + 1]; i++) {
+            s->refs[i].item->facts.seen_id = newest.at[m].id;
+            s->refs[i].item->facts.seen_state = newest.at[m].state;
+        }
+    }
+    return r;
 }
 
-static int batch_init(struct batch *b, size_t n, struct rp_error *err)
+static int look(struct share *s, struct rp_arena *arena, struct rp_error *err)
 {
-    b->n_requests = n;
-    b->order = rp_arena_array(&b->arena, n, sizeof *b->order);
-    b->keys = rp_arena_array(&b->arena, n, sizeof *b->keys);
-    b->facts = rp_arena_array(&b->arena, n, sizeof *b->facts);
-    b->items = rp_arena_array(&b->arena, n, sizeof *b->items);
-    if (b->order == NULL || b->keys == NULL || b->facts == NULL || b->items == NULL)
-        return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    struct rp_item *items = rp_arena_array(arena, s->n_keys, sizeof *items);
+    if (items == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu objects", s->n_keys);
+    for (size_t k = 0; k < s->n_keys; k++)
+        items[k].key = s->keys[k];
+    int r = rp_backend_stat(s->store->backend, items, s->n_keys, err);
+    if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", s->store->config->name);
+    for (size_t k = 0; k < s->n_keys; k++)
+        for (size_t i = s->first[k]; i < s->first[k + 1]; i++) {
+            struct rp_mark_facts *facts = &s->refs[i].item->facts;
+            facts->found = items[k].outcome;
+            facts->identity = items[k].identity;
+            memcpy(facts->note, items[k].note, sizeof facts->note);
+        }
+    return 0;
+}
+
+/* A look-up that fails refuses the marks that asked for it, not the others. */
+static int count_references(struct share *s, struct rp_arena *arena, struct rp_error *err)
+{
+    const char **keys = rp_arena_array(arena, s->n, sizeof *keys);
+    struct rp_mark_facts **facts = rp_arena_array(arena, s->n, sizeof *facts);
+    int64_t *counts = rp_arena_array(arena, s->n, sizeof *counts);
+    struct rp_error why = { 0 };
+    size_t n = 0;
+    if (keys == NULL || facts == NULL || counts == NULL)
+        return rp_error_set(err, RP_ENOMEM, "no memory for %zu counts", s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        struct rp_mark_item *item = s->refs[i].item;
+        if (!item->request.if_unreferenced) continue;
+        keys[n] = item->request.key;
+        facts[n++] = &item->facts;
+    }
+    int r = n > 0 ? rp_guard_count(s->store->guard, keys, n, counts, &why) : 0;
     for (size_t i = 0; i < n; i++) {
-        b->answers[i] = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .references = -1 };
-        if (check_request(b->store, &b->requests[i], &b->answers[i].error) == 0) b->order[b->n++] = i;
+        facts[i]->references = r == 0 ? counts[i] : -1;
+        facts[i]->references_code = r;
+        if (r < 0) snprintf(facts[i]->note, sizeof facts[i]->note, "%.119s", why.text);
     }
-    qsort_r(b->order, b->n, sizeof *b->order, by_key, (void *)(uintptr_t)b->requests);
-    size_t distinct = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        const char *key = b->requests[b->order[i]].key;
-        if (distinct > 0 && strcmp(b->keys[distinct - 1], key) == 0) continue;
-        b->order[distinct] = b->order[i];
-        b->keys[distinct++] = key;
-    }
-    b->n = distinct;
     return 0;
 }
 
-static int load_objects(struct batch *b, struct rp_error *err)
+static int ensure_store(struct rp_catalog *catalog, const struct share *s, struct rp_error *err)
 {
-    for (size_t i = 0; i < b->n; i++)
-        b->items[i].key = b->keys[i];
-    int r = b->n > 0 ? rp_backend_stat(b->store->backend, b->items, b->n, err) : 0;
-    if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", b->store->config->name);
-    for (size_t i = 0; i < b->n; i++) {
-        b->facts[i] =
-            (struct rp_mark_facts){ .found = b->items[i].outcome, .identity = b->items[i].identity, .references = -1 };
-        snprintf(b->facts[i].note, sizeof b->facts[i].note, "%s", b->items[i].note);
+    if (s->store->backend == NULL) {
+        *err = s->store->closed;
+        return s->store->closed.code;
     }
-    return 0;
+    bool dry_run = s->refs[0].command->command.verb == &verb_dry;
+    enum rp_guarantee_for purpose = dry_run ? RP_GUARANTEE_LOOK : RP_GUARANTEE_MARK;
+    return rp_guarantee_ensure(catalog, s->store, purpose, err);
 }
 
-/* A look-up that fails refuses the marks that asked for it, not the whole batch. */
-static int load_references(struct batch *b, struct rp_error *err)
+static void prepare_share(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena)
 {
     struct rp_error why = { 0 };
-    size_t wanted = 0;
-    for (size_t i = 0; i < b->n; i++)
-        wanted += b->requests[b->order[i]].if_unreferenced;
-    if (wanted == 0) return 0;
-    int64_t *counts = rp_arena_array(&b->arena, b->n, sizeof *counts);
-    if (counts == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu counts", b->n);
-    int r = rp_guard_count(b->store->guard, b->keys, b->n, counts, &why);
-    for (size_t i = 0; i < b->n; i++) {
-        b->facts[i].references = r == 0 ? counts[i] : -1;
-        b->facts[i].references_code = r;
-        if (r < 0) snprintf(b->facts[i].note, sizeof b->facts[i].note, "%.119s", why.text);
+    int r = ensure_store(catalog, s, &why);
+    if (r == 0) r = note_newest(catalog, s, arena, &why);
+    if (r == 0) r = look(s, arena, &why);
+    if (r == 0) r = count_references(s, arena, &why);
+    for (size_t i = 0; i < s->n; i++) {
+        struct rp_mark_item *item = s->refs[i].item;
+        if (r < 0)
+            item->error = why;
+        else
+            (void)check_request(s->store, &item->request, &item->error);
     }
-    return 0;
 }
 
-static int find_key(const void *key, const void *element)
+static void prepare(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
 {
-    return strcmp(key, *(const char *const *)element);
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PREPARE_ARENA);
+    struct rp_error why = { 0 };
+    struct share *shares = NULL;
+    size_t n_refs = 0, n_shares = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
+        for (size_t k = 0; k < c->n; k++)
+            if (c->items[k].store != NULL) rp_error_clear(&c->items[k].error); /* of an earlier look */
+    }
+    struct ref *refs = collect(commands, n, &arena, &n_refs);
+    int r = refs != NULL ? 0 : rp_error_set(&why, RP_ENOMEM, "no memory for a batch of marks");
+    if (r == 0) r = share_out(refs, n_refs, &arena, &shares, &n_shares, &why);
+    for (size_t i = 0; i < n_shares && r == 0; i++)
+        prepare_share(catalog, &shares[i], &arena);
+    for (size_t i = 0; i < n_refs && r < 0; i++)
+        refs[i].item->error = why;
 }
 
-static void answer_duplicates(struct batch *b)
-{
-    for (size_t i = 0; i < b->n_requests; i++) {
-        const char **at = bsearch(b->requests[i].key, b->keys, b->n, sizeof *b->keys, find_key);
-        if (at != NULL) b->answers[i] = b->answers[b->order[at - b->keys]];
-    }
-}
+/* ---- run ---- */
 
-static int load_marks(struct rp_tx *tx, struct batch *b, struct rp_error *err)
-{
-    struct rp_marks active;
-    bool *held = rp_arena_array(tx->arena, b->n + 1, sizeof *held);
-    int64_t *files = rp_arena_array(tx->arena, b->n + 1, sizeof *files);
-    int r = rp_marks_init(&active, b->n, tx->arena, err);
-    if (r < 0 || held == NULL || files == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", b->n);
-    r = rp_marks_active(tx, b->store->id, b->keys, b->n, &active, err);
-    if (r == 0) r = rp_marks_held(tx, b->store->id, b->keys, b->n, held, err);
-    if (r == 0) r = rp_files_of_keys(tx, b->store->id, b->keys, b->n, files, err);
-    if (r < 0) return r;
-    for (size_t i = 0; i < b->n; i++) {
-        b->facts[i].active = NULL;
-        b->facts[i].held = held[i];
-        b->facts[i].file_id = files[i];
-    }
-    for (size_t i = 0; i < active.n; i++) {
-        const char **at = bsearch(active.at[i].key, b->keys, b->n, sizeof *b->keys, find_key);
-        RP_ASSERT(at != NULL);
-        b->facts[at - b->keys].active = &active.at[i];
-    }
-    return 0;
-}
-
-/* ---- apply ---- */
-
-struct changes {
+/* The newest marks of a share's subjects, and what was decided about them. */
+struct decided {
+    struct rp_marks newest;
+    struct rp_mark **marks; /* by key: the newest one as the round stands; NULL: none */
+    bool *held;
+    int64_t *files;
     struct rp_mark *adds;
     struct rp_extend *extends;
     struct rp_move *ends;
     int64_t *annotated; /* older marks that get an annotation now */
     size_t n_adds, n_extends, n_ends, n_annotated;
+    const char *changed; /* a key under which another upload stands than its mark knew; NULL: none */
+    const char *changed_by;
 };
 
-static bool is_wanted(const struct rp_store *store, const struct rp_mark_request *request)
+static int load(struct rp_tx *tx, const struct share *s, struct decided *d, struct rp_error *err)
 {
-    return request->imported == NULL && (request->annotate || store->config->annotate);
+    struct rp_arena *a = tx->arena;
+    size_t n = s->n + 1;
+    *d = (struct decided){ .marks = rp_arena_array(a, n, sizeof *d->marks),
+                           .held = rp_arena_array(a, n, sizeof *d->held),
+                           .files = rp_arena_array(a, n, sizeof *d->files),
+                           .adds = rp_arena_room(a, n, sizeof *d->adds),
+                           .extends = rp_arena_room(a, n, sizeof *d->extends),
+                           .ends = rp_arena_room(a, n, sizeof *d->ends),
+                           .annotated = rp_arena_room(a, n, sizeof *d->annotated) };
+    int r = rp_marks_init(&d->newest, s->n_keys, a, err);
+    if (r < 0 || d->marks == NULL || d->held == NULL || d->files == NULL || d->adds == NULL || d->extends == NULL ||
+        d->ends == NULL || d->annotated == NULL)
+        return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", s->n);
+    r = rp_marks_newest(tx->db, s->store->id, s->keys, s->n_keys, true, &d->newest, err);
+    if (r == 0) r = rp_marks_held(tx, s->store->id, s->keys, s->n_keys, d->held, err);
+    if (r == 0) r = rp_files_of_keys(tx, s->store->id, s->keys, s->n_keys, d->files, err);
+    for (size_t m = 0; m < d->newest.n && r == 0; m++)
+        d->marks[key_of(s, d->newest.at[m].key)] = &d->newest.at[m];
+    return r;
 }
 
-static bool wants_annotation(const struct batch *b, size_t i)
+/* R7: another mark than was seen, or one that has ended since: what was seen under the key may be gone with it. */
+static bool has_moved_on(const struct rp_mark_facts *facts, const struct rp_mark *newest)
 {
-    return is_wanted(b->store, &b->requests[b->order[i]]);
+    if (newest == NULL) return facts->seen_id != 0;
+    return newest->id != facts->seen_id || (newest->state != facts->seen_state && rp_state_final(newest->state));
 }
 
-bool rp_mark_annotates(const struct rp_store *store, const struct rp_mark_request *request,
-                       const struct rp_mark_answer *answer)
+static void find_stale(const struct share *s, const struct decided *d)
 {
-    bool outdated = answer->what == RP_MARK_EXTENDED && answer->annotated;
-    return answer->what != RP_MARK_REFUSED && (is_wanted(store, request) || outdated);
+    for (size_t k = 0; k < s->n_keys; k++)
+        for (size_t i = s->first[k]; i < s->first[k + 1]; i++) {
+            struct rp_command *c = &s->refs[i].command->command;
+            if (!c->second && has_moved_on(&s->refs[i].item->facts, d->marks[k])) c->stale = true;
+        }
 }
 
-static struct rp_mark new_mark(struct rp_tx *tx, const struct batch *b, size_t i, int64_t due_at_ms)
+static bool wants_annotation(const struct rp_mark_item *item)
 {
-    const struct rp_mark_request *q = &b->requests[b->order[i]];
-    const struct rp_identity *identity = &b->facts[i].identity;
-    return (struct rp_mark){ .id = rp_tx_new_id(tx),
-                             .store_id = b->store->id,
-                             .key = q->key,
-                             .state = RP_MARKED,
-                             .due_at_ms = due_at_ms,
-                             .marked_at_ms = tx->late_ms,
-                             .checks = q->if_unreferenced ? RP_CHECK_REFERENCES : 0,
-                             .etag = identity->etag,
-                             .version = identity->version,
-                             .size_bytes = identity->size_bytes,
-                             .modified_ms = identity->modified_ms,
-                             .annotated = q->imported != NULL || wants_annotation(b, i),
-                             .reason = q->reason,
-                             .actor = b->actor };
+    return item->request.imported == NULL && (item->request.annotate || item->store->config->annotate);
 }
 
-static void answer_with(struct rp_mark_answer *a, const struct rp_mark *mark, int64_t due_at_ms)
+static bool is_annotated_later(const struct rp_mark_item *item)
+{
+    const struct rp_mark_answer *a = &item->answer;
+    bool outdated = a->what == RP_MARK_EXTENDED && a->annotated;
+    return a->what != RP_MARK_REFUSED && (wants_annotation(item) || outdated);
+}
+
+static struct rp_mark *new_mark(struct rp_tx *tx, const struct ref *ref, int64_t due_at_ms, struct decided *d)
+{
+    const struct rp_mark_item *item = ref->item;
+    const struct rp_identity *identity = &item->facts.identity;
+    struct rp_mark *mark = &d->adds[d->n_adds++];
+    *mark = (struct rp_mark){ .id = rp_tx_new_id(tx),
+                              .store_id = item->store->id,
+                              .key = item->request.key,
+                              .state = RP_MARKED,
+                              .due_at_ms = due_at_ms,
+                              .marked_at_ms = tx->late_ms,
+                              .checks = item->request.if_unreferenced ? RP_CHECK_REFERENCES : 0,
+                              .etag = identity->etag,
+                              .version = identity->version,
+                              .size_bytes = identity->size_bytes,
+                              .modified_ms = identity->modified_ms,
+                              .annotated = item->request.imported != NULL || wants_annotation(item),
+                              .reason = item->request.reason,
+                              .actor = ref->command->command.actor };
+    return mark;
+}
+
+static void end_old(struct decided *d, const struct rp_mark *old, const char *actor)
+{
+    d->ends[d->n_ends++] = (struct rp_move){ .mark = old,
+                                             .to = RP_REPRIEVED,
+                                             .outcome = RP_END_SUPERSEDED,
+                                             .attempts = old->attempts,
+                                             .refence = true,
+                                             .actor = actor };
+}
+
+/* A mark that this round has just made is only changed in memory; so is one that it extends a second time. */
+static int extend(struct rp_tx *tx, struct decided *d, struct rp_mark *mark, int64_t due_at_ms, const char *actor,
+                  struct rp_error *err)
+{
+    bool made_here = mark >= d->adds && mark < d->adds + d->n_adds;
+    size_t i = 0;
+    while (i < d->n_extends && d->extends[i].mark->id != mark->id)
+        i++;
+    if (!made_here && i == d->n_extends) {
+        struct rp_mark *before = rp_arena_alloc(tx->arena, sizeof *before);
+        if (before == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
+        *before = *mark;
+        d->extends[d->n_extends++] = (struct rp_extend){ .mark = before, .actor = actor };
+    }
+    if (!made_here) d->extends[i].due_at_ms = due_at_ms;
+    mark->due_at_ms = due_at_ms;
+    return 0;
+}
+
+static void answer_with(struct rp_mark_answer *a, const struct rp_mark *mark)
 {
     a->mark_id = mark->id;
     a->marked_at_ms = mark->marked_at_ms;
-    a->due_at_ms = due_at_ms;
+    a->due_at_ms = mark->due_at_ms;
     a->size_bytes = mark->size_bytes;
     a->annotated = mark->annotated;
     snprintf(a->reason, sizeof a->reason, "%s", mark->reason);
 }
 
-static void decide_one(struct rp_tx *tx, struct batch *b, size_t i, struct changes *c)
+static void note_changed(struct decided *d, const struct ref *ref)
 {
-    const struct rp_mark_facts *facts = &b->facts[i];
-    struct rp_mark_answer *a = &b->answers[b->order[i]];
+    const struct rp_mark_facts *facts = &ref->item->facts;
+    if (d->changed != NULL || facts->active == NULL || facts->file_id != 0 || facts->found != RP_OUT_FOUND ||
+        same_upload(facts->active, &facts->identity))
+        return;
+    d->changed = ref->item->request.key;
+    d->changed_by = ref->command->command.actor;
+}
+
+static int decide_one(struct rp_tx *tx, const struct ref *ref, size_t k, struct decided *d, struct rp_error *err)
+{
+    struct rp_mark_item *item = ref->item;
+    struct rp_mark_facts *facts = &item->facts;
+    struct rp_mark_answer *a = &item->answer;
+    struct rp_mark *newest = d->marks[k];
+    facts->active = newest != NULL && !rp_state_final(newest->state) ? newest : NULL;
+    facts->held = d->held[k];
+    facts->file_id = d->files[k];
     *a = (struct rp_mark_answer){ .references = facts->references };
-    struct rp_mark_decision d =
-        rp_mark_decide(&b->requests[b->order[i]], facts, b->store->config, tx->late_ms, &a->error);
-    a->what = d.what;
-    if (d.what == RP_MARK_SAME) answer_with(a, facts->active, d.due_at_ms);
-    if (d.what == RP_MARK_EXTENDED) {
-        c->extends[c->n_extends++] = (struct rp_extend){ .mark = facts->active, .due_at_ms = d.due_at_ms };
-        answer_with(a, facts->active, d.due_at_ms);
+    struct rp_mark_decision decision =
+        rp_mark_decide(&item->request, facts, item->store->config, tx->late_ms, &a->error);
+    int r = 0;
+    a->what = decision.what;
+    note_changed(d, ref);
+    if (a->what == RP_MARK_REFUSED) return 0;
+    if (a->what == RP_MARK_REPLACED) end_old(d, newest, ref->command->command.actor);
+    if (a->what == RP_MARK_CREATED || a->what == RP_MARK_REPLACED)
+        d->marks[k] = newest = new_mark(tx, ref, decision.due_at_ms, d);
+    if (a->what == RP_MARK_EXTENDED) r = extend(tx, d, newest, decision.due_at_ms, ref->command->command.actor, err);
+    answer_with(a, newest);
+    if (wants_annotation(item) && !newest->annotated) d->annotated[d->n_annotated++] = newest->id;
+    return r;
+}
+
+/* A key that stands twice in a command is answered alike. */
+static int decide_share(struct rp_tx *tx, const struct share *s, struct decided *d, struct rp_error *err)
+{
+    int r = 0;
+    for (size_t k = 0; k < s->n_keys; k++)
+        for (size_t i = s->first[k]; i < s->first[k + 1] && r == 0; i++) {
+            const struct ref *ref = &s->refs[i];
+            bool again = i > s->first[k] && ref[-1].command == ref->command;
+            if (ref->command->command.stale) continue;
+            if (again)
+                ref->item->answer = ref[-1].item->answer;
+            else
+                r = decide_one(tx, ref, k, d, err);
+        }
+    return r;
+}
+
+static int apply(struct rp_tx *tx, const struct share *s, struct decided *d, struct rp_error *err)
+{
+    struct rp_state_by by = { .store = s->store->config->name };
+    int r = rp_state_move_all(tx, &by, d->ends, d->n_ends, err);
+    if (r == 0) r = rp_state_birth(tx, &by, d->adds, d->n_adds, err);
+    if (r == 0) r = rp_state_extend(tx, &by, d->extends, d->n_extends, err);
+    for (size_t i = 0; i < d->n_extends && r == 0; i++)
+        if (!d->extends[i].done) r = rp_error_set(err, RP_ECONFLICT, "extend marks: another writer was faster");
+    if (r == 0 && d->n_annotated > 0) r = rp_marks_annotated(tx, d->annotated, d->n_annotated, err);
+    /* another upload under a key that a mark knew: a promise about the store's keys, if there was one, is broken */
+    if (r == 0 && d->changed != NULL) r = rp_guarantee_note_changed(tx, s->store, d->changed, d->changed_by, err);
+    return r;
+}
+
+static bool is_finish_due(const struct rp_mark_item *item, int64_t now_ms)
+{
+    if (item->answer.what == RP_MARK_REFUSED) return false;
+    return is_annotated_later(item) || rp_owner_is_raise_due(item->store, now_ms);
+}
+
+/* The whole command: refusals that came before, what is due first, and whether anything is left to do outside. */
+static void sum_up(struct rp_tx *tx, struct rp_mark_command *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct rp_mark_item *item = &c->items[i];
+        if (item->store == NULL || item->error.code < 0)
+            item->answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .references = -1, .error = item->error };
+        if (c->command.verb == &verb_dry) continue;
+        int64_t due = item->answer.due_at_ms;
+        if (item->answer.what != RP_MARK_REFUSED && (c->command.due_at_ms == 0 || due < c->command.due_at_ms))
+            c->command.due_at_ms = due;
+        c->command.unfinished = c->command.unfinished || is_finish_due(item, tx->late_ms);
     }
-    if ((d.what == RP_MARK_SAME || d.what == RP_MARK_EXTENDED) && wants_annotation(b, i) && !facts->active->annotated)
-        c->annotated[c->n_annotated++] = facts->active->id;
-    if (d.what == RP_MARK_REPLACED)
-        c->ends[c->n_ends++] = (struct rp_move){ .mark = facts->active,
-                                                 .to = RP_REPRIEVED,
-                                                 .outcome = RP_END_SUPERSEDED,
-                                                 .attempts = facts->active->attempts,
-                                                 .refence = true };
-    if (d.what == RP_MARK_CREATED || d.what == RP_MARK_REPLACED) {
-        struct rp_mark *mark = &c->adds[c->n_adds++];
-        *mark = new_mark(tx, b, i, d.due_at_ms);
-        answer_with(a, mark, d.due_at_ms);
+    if (c->n == 1) c->command.error = c->items[0].answer.error;
+}
+
+static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+{
+    struct share *shares = NULL;
+    size_t n_refs = 0, n_shares = 0;
+    struct ref *refs = collect(commands, n, tx->arena, &n_refs);
+    int r = refs != NULL ? share_out(refs, n_refs, tx->arena, &shares, &n_shares, err)
+                         : rp_error_set(err, RP_ENOMEM, "no memory for a batch of marks");
+    struct decided *decided = r == 0 ? rp_arena_array(tx->arena, n_shares + 1, sizeof *decided) : NULL;
+    if (r == 0 && decided == NULL) r = rp_error_set(err, RP_ENOMEM, "no memory for a batch of marks");
+    for (size_t i = 0; i < n_shares && r == 0; i++) {
+        r = load(tx, &shares[i], &decided[i], err);
+        if (r == 0) find_stale(&shares[i], &decided[i]);
     }
-}
-
-static int apply(struct rp_tx *tx, struct batch *b, struct changes *c, struct rp_error *err)
-{
-    struct rp_state_by by = { .store = b->store->config->name, .actor = b->actor };
-    int r = rp_state_move_all(tx, &by, c->ends, c->n_ends, err);
-    if (r == 0) r = rp_state_birth(tx, &by, c->adds, c->n_adds, err);
-    if (r == 0) r = rp_state_extend(tx, &by, c->extends, c->n_extends, err);
-    for (size_t i = 0; i < c->n_extends && r == 0; i++)
-        if (!c->extends[i].done) r = rp_error_set(err, RP_ECONFLICT, "extend marks: another writer was faster");
-    return r < 0 ? r : rp_marks_annotated(tx, c->annotated, c->n_annotated, err);
-}
-
-/* Another upload under a key that a mark knew: a promise about the store's keys, if there was one, is broken. */
-static int note_changed(struct rp_tx *tx, struct batch *b, struct rp_error *err)
-{
-    b->changed_at_ms = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        const struct rp_mark_facts *facts = &b->facts[i];
-        if (facts->active == NULL || facts->file_id != 0 || facts->found != RP_OUT_FOUND ||
-            same_upload(facts->active, &facts->identity))
-            continue;
-        b->changed_at_ms = tx->late_ms;
-        return rp_guarantee_note_changed(tx, b->store, b->keys[i], b->actor, err);
+    for (size_t i = 0; i < n_shares && r == 0; i++) {
+        r = decide_share(tx, &shares[i], &decided[i], err);
+        if (r == 0 && commands[0]->verb != &verb_dry) r = apply(tx, &shares[i], &decided[i], err);
     }
-    return 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        if (!commands[i]->stale) sum_up(tx, (struct rp_mark_command *)commands[i]);
+    RP_CRASHPOINT("mark.before-commit");
+    return r;
 }
 
-static int transact(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    struct batch *b = ctx;
-    struct changes c = { 0 };
-    int r = load_marks(tx, b, err);
-    if (r < 0) return r;
-    c.adds = rp_arena_array(tx->arena, b->n + 1, sizeof *c.adds);
-    c.extends = rp_arena_array(tx->arena, b->n + 1, sizeof *c.extends);
-    c.ends = rp_arena_array(tx->arena, b->n + 1, sizeof *c.ends);
-    c.annotated = rp_arena_array(tx->arena, b->n + 1, sizeof *c.annotated);
-    if (c.adds == NULL || c.extends == NULL || c.ends == NULL || c.annotated == NULL)
-        return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", b->n);
-    for (size_t i = 0; i < b->n; i++)
-        decide_one(tx, b, i, &c);
-    answer_duplicates(b);
-    if (b->foresee) return 0;
-    r = apply(tx, b, &c, err);
-    return r < 0 ? r : note_changed(tx, b, err);
-}
+/* ---- finish ---- */
 
-/* Marks whose objects have another identity since they were annotated. */
-struct moved {
-    struct rp_mark *marks; /* id and identity */
-    struct rp_identity *identities;
-    size_t n;
-};
-
-static int note_identities(struct rp_tx *tx, void *ctx, struct rp_error *err)
+static int note_identity(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
-    const struct moved *moved = ctx;
-    return rp_marks_identity(tx, moved->marks, moved->n, err);
+    return rp_marks_identity(tx, ctx, 1, err);
 }
 
 /* After the commit: a mark without its annotation is only less visible, an annotation without its mark would lie. */
-static int annotate(struct rp_catalog *catalog, struct batch *b, struct rp_error *err)
+static void annotate(struct rp_catalog *catalog, struct rp_mark_item *item)
 {
-    struct moved moved = { .marks = rp_arena_array(&b->arena, b->n + 1, sizeof *moved.marks),
-                           .identities = rp_arena_array(&b->arena, b->n + 1, sizeof *moved.identities) };
-    if (moved.marks == NULL || moved.identities == NULL)
-        return rp_error_set(err, RP_ENOMEM, "no memory for annotations");
-    for (size_t i = 0; i < b->n; i++) {
-        struct rp_mark_answer *a = &b->answers[b->order[i]];
-        bool older = a->what == RP_MARK_SAME || a->what == RP_MARK_EXTENDED;
-        const char *reason = older ? a->reason : b->requests[b->order[i]].reason;
-        struct rp_annotation note = { .marked_at_ms = a->marked_at_ms, .due_at_ms = a->due_at_ms, .reason = reason };
-        struct rp_error why = { 0 };
-        if (!rp_mark_annotates(b->store, &b->requests[b->order[i]], a)) continue;
-        struct rp_identity *now = &moved.identities[moved.n];
-        *now = b->facts[i].identity;
-        int r = rp_annotation_write(catalog, b->store, b->keys[i], now, &note, &why);
-        if (r < 0) snprintf(a->annotate_note, sizeof a->annotate_note, "%.119s", why.text);
-        a->annotated = r == 0;
-        if (r < 0 || rp_identity_equal(now, &b->facts[i].identity)) continue;
-        moved.marks[moved.n++] = (struct rp_mark){
-            .id = a->mark_id, .etag = now->etag, .version = now->version, .modified_ms = now->modified_ms
+    struct rp_mark_answer *a = &item->answer;
+    struct rp_annotation note = { .marked_at_ms = a->marked_at_ms, .due_at_ms = a->due_at_ms, .reason = a->reason };
+    struct rp_identity now = item->facts.identity;
+    struct rp_error why = { 0 };
+    int r = rp_annotation_write(catalog, item->store, item->request.key, &now, &note, &why);
+    if (r == 0 && !rp_identity_equal(&now, &item->facts.identity)) {
+        struct rp_mark mark = {
+            .id = a->mark_id, .etag = now.etag, .version = now.version, .modified_ms = now.modified_ms
         };
+        r = rp_catalog_transact(catalog, note_identity, &mark, &why);
     }
-    return moved.n > 0 ? rp_catalog_transact(catalog, note_identities, &moved, err) : 0;
+    if (r < 0) snprintf(a->annotate_note, sizeof a->annotate_note, "%.119s", why.text);
+    a->annotated = r == 0;
 }
 
-static int run_batch(struct rp_catalog *catalog, struct batch *b, size_t n, struct rp_error *err)
+static void finish_item(struct rp_catalog *catalog, struct rp_mark_item *item, bool *amended)
 {
-    RP_ASSERT(n > 0 && n <= RP_MARK_BATCH_MAX);
-    int r = rp_guarantee_ensure(catalog, b->store, b->foresee ? RP_GUARANTEE_LOOK : RP_GUARANTEE_MARK, err);
-    if (r == 0) r = batch_init(b, n, err);
-    if (r == 0) r = load_objects(b, err);
-    if (r == 0) r = load_references(b, err);
-    if (r == 0 && b->n > 0)
-        r = b->foresee ? rp_catalog_transact(catalog, transact, b, err) : rp_catalog_change(catalog, transact, b, err);
-    if (!b->foresee) RP_CRASHPOINT("mark.committed");
-    if (r == 0 && b->changed_at_ms != 0) rp_guarantee_revoke(b->store, b->changed_at_ms);
-    if (r == 0 && !b->foresee) r = annotate(catalog, b, err);
-    if (r == 0) answer_duplicates(b); /* once more: of annotations nothing was known before */
-    rp_arena_done(&b->arena);
-    return r < 0 ? rp_error_wrap(err, r, "mark") : 0;
+    struct rp_error ignored = { 0 }; /* a store that is not ours or fails: the next sweep says so */
+    if (item->answer.what == RP_MARK_REFUSED) return;
+    if (is_annotated_later(item)) {
+        annotate(catalog, item);
+        *amended = true;
+    }
+    if (rp_owner_is_raise_due(item->store, rp_clock_now_ms(catalog->clock)))
+        (void)rp_owner_assert(catalog, item->store, item->store->environment, true, &ignored);
+}
+
+static void finish(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
+        for (size_t k = 0; k < c->n; k++)
+            finish_item(catalog, &c->items[k], &c->command.amended);
+    }
+}
+
+static void write_log(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
+{
+    const struct rp_mark_command *c = (const struct rp_mark_command *)command;
+    struct rp_journal j = { .log = log, .at_ms = at_ms, .actor = command->actor };
+    for (size_t i = 0; i < c->n; i++)
+        rp_journal_mark(&j, &c->items[i]);
+}
+
+_Static_assert(offsetof(struct rp_mark_command, command) == 0, "a command is the first member");
+const struct rp_verb rp_verb_mark = {
+    .name = "mark", .prepare = prepare, .run = run, .finish = finish, .log = write_log
+};
+/* The same decisions, without effect. */
+static const struct rp_verb verb_dry = { .name = "mark", .prepare = prepare, .run = run, .alone = true };
+
+/* ---- commands ---- */
+
+void rp_mark_command_init(struct rp_mark_command *c, struct rp_mark_item *items, size_t n, const char *actor)
+{
+    *c = (struct rp_mark_command){ .command = { .verb = &rp_verb_mark, .weight = n, .actor = actor },
+                                   .items = items,
+                                   .n = n };
+    if (n == 0 || items[0].store == NULL) return;
+    c->command.group = items[0].store->id;
+    c->command.spread = rp_hash_text(0, items[0].request.key);
 }
 
 int rp_mark_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests, size_t n,
-                 const char *actor, struct rp_mark_answer *answers, struct rp_error *err)
+                 const char *actor, bool dry_run, struct rp_mark_answer *answers, struct rp_error *err)
 {
-    struct batch b = {
-        .store = store, .requests = requests, .answers = answers, .actor = actor, .arena = RP_ARENA((size_t)16 << 20)
-    };
-    return run_batch(catalog, &b, n, err);
-}
-
-int rp_mark_foresee(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests,
-                    size_t n, struct rp_mark_answer *answers, struct rp_error *err)
-{
-    struct batch b = { .store = store,
-                       .requests = requests,
-                       .answers = answers,
-                       .actor = "",
-                       .foresee = true,
-                       .arena = RP_ARENA((size_t)16 << 20) };
-    return run_batch(catalog, &b, n, err);
+    RP_CLEANUP(rp_freep) struct rp_mark_item *items = calloc(n, sizeof *items);
+    struct rp_mark_command c;
+    RP_ASSERT(n > 0 && n <= RP_MARK_ITEMS_MAX);
+    if (items == NULL) return rp_error_set(err, RP_ENOMEM, "mark: no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++)
+        items[i] = (struct rp_mark_item){ .store = store, .request = requests[i] };
+    rp_mark_command_init(&c, items, n, actor);
+    if (dry_run) c.command.verb = &verb_dry;
+    int r = rp_command_run(catalog, &c.command);
+    if (r < 0 && n > 1) {
+        *err = c.command.error;
+        return r;
+    }
+    for (size_t i = 0; i < n; i++)
+        answers[i] = items[i].answer;
+    if (n > 1 || r == 0 || answers[0].error.code == r) return 0;
+    *err = c.command.error; /* it was not decided: the catalog failed */
+    return r;
 }

@@ -5,18 +5,21 @@
  * R2  The clock starts at the mark, and due_at is stored with it: a changed setting never shortens a promise.
  * R3  Marking again gives the same mark. A later explicit time extends it; an earlier one is RP_EMARKED.
  * R4  A newer upload under the key ends the old mark (superseded) and is marked anew, in the same transaction.
- * R5  One batch is one transaction: load, decide each, apply together. One refusal harms no other.
- * R6  A mark that is imported (import.h) was promised elsewhere: the range of grace does not bind its time, what is marked already
- *     stays as it is, and the object is marked only if it is still the upload whose annotation was read. */
+ * R5  A request of up to RP_MARK_ITEMS_MAX subjects, of any stores, is one command and one commit: prepare looks at
+ *     the objects, run decides each and applies them together. One refusal harms no other.
+ * R6  A mark that is imported (import.h) was promised elsewhere: the range of grace does not bind its time, what is
+ *     marked already stays as it is, and only the upload whose annotation was read is marked.
+ * R7  What is marked is what prepare saw. If the subject's newest mark has moved on since, prepare looks again. */
 #ifndef RP_CORE_MARK_H
 #define RP_CORE_MARK_H
 
 #include "base/error.h"
 #include "catalog/mark.h"
+#include "catalog/writer.h"
 #include "core/due.h"
 #include "core/store.h"
 
-#define RP_MARK_BATCH_MAX 1000
+#define RP_MARK_ITEMS_MAX 1000
 
 struct rp_mark_request {
     const char *key;
@@ -33,9 +36,11 @@ const char *rp_marking_name(enum rp_marking what);
 
 /* What is known of a subject when the decision is made. */
 struct rp_mark_facts {
-    enum rp_outcome found; /* of the stat: FOUND, GONE, DENIED, RETRY, UNKNOWN */
+    enum rp_outcome found; /* of the look: FOUND, GONE, DENIED, RETRY, UNKNOWN */
     struct rp_identity identity;
     char note[120];
+    int64_t seen_id; /* the newest mark when the object was looked at, 0: none; and its state */
+    enum rp_state seen_state;
     const struct rp_mark *active; /* NULL: none */
     bool held;
     int64_t file_id;     /* 0: the object belongs to no file */
@@ -63,16 +68,27 @@ struct rp_mark_answer {
     char annotate_note[120]; /* the mark stands, but the annotation could not be written */
 };
 
-/* Marks up to RP_MARK_BATCH_MAX subjects of one store; answers[i] belongs to requests[i]. A key that stands twice in the
- * batch is answered alike. Returns negative only if nothing was decided. The catalog's keeper finds the answers whole but for
- * what became of annotations (rp_mark_annotates): those are written after the commit. */
+struct rp_mark_item {
+    struct rp_store *store; /* NULL: it is refused for `error` */
+    struct rp_mark_request request;
+    struct rp_error error;        /* refused before run: by whoever made the command, or by prepare */
+    struct rp_mark_answer answer; /* out */
+    struct rp_mark_facts facts;   /* of prepare and run */
+};
+
+struct rp_mark_command {
+    struct rp_command command;
+    struct rp_mark_item *items; /* a key that stands twice is answered alike */
+    size_t n;
+};
+extern const struct rp_verb rp_verb_mark;
+
+/* A command over these items; the caller fills in key, digest, render and done if there is more to it. */
+void rp_mark_command_init(struct rp_mark_command *c, struct rp_mark_item *items, size_t n, const char *actor);
+
+/* The same for up to RP_MARK_ITEMS_MAX objects of one store, waited for; answers[i] belongs to requests[i]. With
+ * `dry_run` nothing is changed, and ids are of no mark. Returns negative only if nothing was decided. */
 int rp_mark_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests, size_t n,
-                 const char *actor, struct rp_mark_answer *answers, struct rp_error *err);
-/* Whether a mark that was answered so is written on its object as well. */
-bool rp_mark_annotates(const struct rp_store *store, const struct rp_mark_request *request,
-                       const struct rp_mark_answer *answer);
-/* The same answers, but nothing is changed: ids are of no mark. */
-int rp_mark_foresee(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests,
-                    size_t n, struct rp_mark_answer *answers, struct rp_error *err);
+                 const char *actor, bool dry_run, struct rp_mark_answer *answers, struct rp_error *err);
 
 #endif

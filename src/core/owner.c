@@ -13,6 +13,7 @@
 #include "catalog/mark.h"
 #include "core/annotation.h"
 #include "core/due.h"
+#include "core/guarantee.h"
 #include "core/quarantine.h"
 #include "core/stamps.h"
 #include "core/state.h"
@@ -162,10 +163,11 @@ static int write_record(struct rp_catalog *catalog, struct rp_store *store, cons
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
     /* packed, not set member by member: a record that lacks its catalog or its epoch would stop, or fail to stop, every purge */
     RP_CLEANUP(rp_json_decrefp)
-    json_t *record = json_pack("{s:s,s:I,s:s,s:o,s:o,s:s}", "catalog", catalog->id, "epoch", (json_int_t)raised->epoch,
-                               "stamp", raised->stamp, "environment", rp_json_text(environment), "written_at",
-                               rp_json_time(rp_clock_now_ms(catalog->clock)), "note",
-                               "This store is purged by Reprieve, from this catalog only. Do not remove.");
+    json_t *record =
+        json_pack("{s:s,s:I,s:s,s:o,s:o,s:s}", "catalog", catalog->id, "epoch", (json_int_t)raised->epoch, "stamp",
+                  raised->stamp, "environment", rp_json_text(environment != NULL ? environment : ""), "written_at",
+                  rp_json_time(rp_clock_now_ms(catalog->clock)), "note",
+                  "This store is purged by Reprieve, from this catalog only. Do not remove.");
     struct rp_meta meta = { 0 }; /* none: a directory store then needs no metadata of its own, and looks for none */
     struct rp_identity identity = before->identity;
     int r = rp_json_write(&text, record);
@@ -300,8 +302,8 @@ static bool raised_lately(struct rp_catalog *catalog, const struct rp_store *sto
     return ago >= 0 && ago < RP_MINUTE_MS;
 }
 
-int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
-                    struct rp_error *err)
+static int assert_owner(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
+                        struct rp_error *err)
 {
     struct rp_owner owner;
     struct raising raising = { .store = store, .seen = &owner };
@@ -321,6 +323,20 @@ int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const ch
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     RP_CRASHPOINT("owner.raised");
     if (r == 0) r = settle_record(catalog, store, environment, &raising, err);
+    return r;
+}
+
+bool rp_owner_is_raise_due(const struct rp_store *store, int64_t now_ms)
+{
+    int64_t ago = now_ms - rp_guarantee_raised_at_ms(store);
+    return store->config->mode != RP_MODE_OBSERVE && (ago < 0 || ago >= RP_MINUTE_MS);
+}
+
+int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
+                    struct rp_error *err)
+{
+    int r = assert_owner(catalog, store, environment, lazily, err);
+    if (r == 0) rp_guarantee_note_raised(store, rp_clock_now_ms(catalog->clock));
     return r;
 }
 

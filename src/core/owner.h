@@ -47,6 +47,9 @@ int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp
 int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
                     struct rp_error *err);
 
+/* Whether the epoch should be raised now, as far as this process knows: no minute has passed without. Cheap. */
+bool rp_owner_is_raise_due(const struct rp_store *store, int64_t now_ms);
+
 struct rp_recovery {
     struct rp_owner before;
     int64_t waiting, present, changed, missing; /* waiting marks of the store, and how their objects stand */

@@ -45,6 +45,16 @@ int rp_quarantine_mark(struct rp_db *db, const struct rp_mark *mark, struct rp_a
     return 0;
 }
 
+int rp_quarantine_original(struct rp_db *db, const struct rp_mark *copy, struct rp_arena *arena, struct rp_mark *out,
+                           struct rp_error *err)
+{
+    enum rp_id_kind kind;
+    int64_t id;
+    if (!rp_id_parse(copy->key + strlen(RP_STORE_QUARANTINE), &kind, &id) || kind != RP_ID_MARK)
+        return rp_error_set(err, RP_ENOTFOUND, "a copy in quarantine that no mark was made for");
+    return rp_mark_get(db, id, arena, out, err);
+}
+
 static int add_to_digest(void *ctx, const void *from, size_t n, struct rp_error *err)
 {
     (void)err;

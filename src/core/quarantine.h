@@ -21,6 +21,9 @@ struct rp_identity rp_mark_identity(const struct rp_mark *mark);
  * that (reprieved). RP_ENOTFOUND: there is no copy. */
 int rp_quarantine_mark(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena, struct rp_mark *out,
                        struct rp_error *err);
+/* The mark that a copy in quarantine was made for; the copy's own may be `out`. */
+int rp_quarantine_original(struct rp_db *db, const struct rp_mark *copy, struct rp_arena *arena, struct rp_mark *out,
+                           struct rp_error *err);
 /* Whether the bytes of a copy in quarantine stand under the key already, and as what: a restore that ended right after its copy. */
 bool rp_quarantine_stands(struct rp_backend *backend, const struct rp_mark *aside, const char *key,
                           struct rp_identity *as);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/quota.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "catalog/audit.h"
 
 int64_t rp_quota_limit_of(const struct rp_tenant *tenant, int64_t default_bytes)
@@ -22,62 +24,60 @@ json_t *rp_quota_json(const struct rp_tenant *tenant, int64_t default_bytes)
     return o;
 }
 
-struct setting {
-    const struct rp_tenant *tenant;
-    const struct rp_quota_limit *limit;
-    const char *actor;
-};
-
-static int set_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+static int set_one(struct rp_tx *tx, struct rp_quota_command *c, struct rp_error *err)
 {
-    const struct setting *s = ctx;
-    int r = rp_tenant_limit(tx, s->tenant->id, s->limit->own, s->limit->bytes, err);
+    struct rp_error why = { 0 };
+    int r = rp_tenant_ensure(tx, c->tenant, &c->out, &why);
+    if (r == RP_EINVAL) c->command.error = why;
+    if (r < 0) {
+        *err = why;
+        return r == RP_EINVAL ? 0 : r;
+    }
+    r = rp_tenant_limit(tx, c->out.id, c->own, c->limit_bytes, err);
+    c->out.has_limit = c->own;
+    c->out.limit_bytes = c->own ? c->limit_bytes : 0;
     if (r < 0) return r;
     struct rp_audit_entry entry = {
-        .event = "quota.set", .actor = s->actor, .tenant_id = s->tenant->id, .details = json_object()
+        .event = "quota.set", .actor = c->command.actor, .tenant_id = c->out.id, .details = json_object()
     };
-    rp_json_set(entry.details, "tenant", rp_json_text(s->tenant->name));
-    rp_json_set(entry.details, "limit", s->limit->own ? json_integer(s->limit->bytes) : json_null());
+    rp_json_set(entry.details, "tenant", rp_json_text(c->out.name));
+    rp_json_set(entry.details, "limit", c->own ? json_integer(c->limit_bytes) : json_null());
     return rp_tx_audit(tx, &entry, err);
 }
 
-int rp_quota_set(struct rp_catalog *catalog, const char *tenant, const struct rp_quota_limit *limit, const char *actor,
-                 struct rp_tenant *out, struct rp_error *err)
+static int run_set(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
-    struct rp_tenant found;
-    struct setting setting = { .tenant = &found, .limit = limit, .actor = actor };
-    int r = rp_tenant_make(catalog, tenant, &found, err);
-    if (r == 0) r = rp_catalog_transact(catalog, set_tx, &setting, err);
-    if (r < 0) return rp_error_wrap(err, r, "quota of '%.63s'", tenant);
-    return out != NULL ? rp_tenant_by_id(catalog->db, found.id, out, err) : 0;
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = set_one(tx, (struct rp_quota_command *)commands[i], err);
+    return r;
 }
 
-struct proving {
-    bool repair;
-    const char *actor;
-    rp_quota_fn *fn;
-    void *ctx;
-    struct rp_quota_check check;
-};
-
-static int prove_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+static void log_set(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
 {
-    struct proving *p = ctx;
-    int r = rp_quota_rebuild(tx, p->repair, p->fn, p->ctx, &p->check, err);
-    if (r < 0 || !p->repair || p->check.wrong == 0) return r;
+    const struct rp_quota_command *c = (const struct rp_quota_command *)command;
+    if (command->error.code < 0) return;
+    json_t *o = rp_quota_json(&c->out, 0);
+    if (!c->own) rp_json_set(o, "limit", json_null());
+    rp_json_set(o, "actor", rp_json_text(command->actor));
+    rp_log_event(log, RP_LOG_INFO, at_ms, "quota.set", o);
+}
+
+const struct rp_verb rp_verb_quota_set = { .name = "quota", .run = run_set, .log = log_set };
+
+static int run_prove(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+{
+    struct rp_quota_proof *p = (struct rp_quota_proof *)commands[0];
+    RP_ASSERT(n == 1);
+    int r = rp_quota_rebuild(tx, p->repair, p->fn, p->ctx, &p->out, err);
+    if (r < 0 || !p->repair || p->out.wrong == 0) return r;
     struct rp_audit_entry entry = { .event = "quota.rebuilt",
-                                    .actor = p->actor,
-                                    .details = json_pack("{s:I,s:I}", "tenants", (json_int_t)p->check.tenants, "wrong",
-                                                         (json_int_t)p->check.wrong) };
+                                    .actor = p->command.actor,
+                                    .details = json_pack("{s:I,s:I}", "tenants", (json_int_t)p->out.tenants, "wrong",
+                                                         (json_int_t)p->out.wrong) };
     return rp_tx_audit(tx, &entry, err);
 }
 
-int rp_quota_prove(struct rp_catalog *catalog, bool repair, const char *actor, rp_quota_fn *fn, void *ctx,
-                   struct rp_quota_check *out, struct rp_error *err)
-{
-    struct proving p = { .repair = repair, .actor = actor, .fn = fn, .ctx = ctx };
-    int r = rp_catalog_transact(catalog, prove_tx, &p, err);
-    if (r < 0) return rp_error_wrap(err, r, "compare quotas with the ledger");
-    *out = p.check;
-    return 0;
-}
+const struct rp_verb rp_verb_quota_prove = { .name = "compare quotas with the ledger",
+                                             .run = run_prove,
+                                             .alone = true };

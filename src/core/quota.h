@@ -6,19 +6,29 @@
 #define RP_CORE_QUOTA_H
 
 #include "catalog/file.h"
+#include "catalog/writer.h"
 
 #include <jansson.h>
 
-struct rp_quota_limit {
+/* A tenant's own limit; it is made if it is new. */
+struct rp_quota_command {
+    struct rp_command command;
+    const char *tenant;
     bool own; /* false: the configured default */
-    int64_t bytes;
+    int64_t limit_bytes;
+    struct rp_tenant out; /* as it is now */
 };
-/* Makes the tenant if it is new; *out (may be NULL) is the tenant as it is now. */
-int rp_quota_set(struct rp_catalog *catalog, const char *tenant, const struct rp_quota_limit *limit, const char *actor,
-                 struct rp_tenant *out, struct rp_error *err);
+extern const struct rp_verb rp_verb_quota_set;
+
 /* Compares every counter with the sum of its ledger rows (QUOTA-EXACT), and with `repair` sets right what differs. */
-int rp_quota_prove(struct rp_catalog *catalog, bool repair, const char *actor, rp_quota_fn *fn, void *ctx,
-                   struct rp_quota_check *out, struct rp_error *err);
+struct rp_quota_proof {
+    struct rp_command command;
+    bool repair;
+    rp_quota_fn *fn; /* told of each tenant, perhaps again from the start */
+    void *ctx;
+    struct rp_quota_check out;
+};
+extern const struct rp_verb rp_verb_quota_prove;
 
 int64_t rp_quota_limit_of(const struct rp_tenant *tenant, int64_t default_bytes);
 /* {"tenant","limit","default","used","reserved","open_uploads"}; `default`: the limit is the configured one. */

@@ -146,39 +146,37 @@ static int write_record(struct rp_tx *tx, const struct rp_run_row *run, const ch
     return audit_run(tx, "run.finished", actor, json_incref(body), err);
 }
 
-struct begin {
-    struct rp_run *run;
-    int64_t stale_after_ms;
-    struct rp_arena arena; /* what is read of abandoned runs */
-    struct rp_run_row abandoned[16];
-    size_t n_abandoned;
+/* Runs under a lock whose process ended without a record. */
+struct abandoned {
+    struct rp_arena *arena;
+    struct rp_run_row at[16];
+    size_t n;
 };
 
 static int keep_abandoned(void *ctx, const struct rp_run_row *row, struct rp_error *err)
 {
-    struct begin *b = ctx;
+    struct abandoned *b = ctx;
     struct rp_run_row copy = *row;
-    if (b->n_abandoned == sizeof b->abandoned / sizeof b->abandoned[0]) return 0; /* the rest at the next begin */
-    copy.kind = rp_arena_strdup(&b->arena, row->kind);
-    copy.name = rp_arena_strdup(&b->arena, row->name);
-    copy.locked_by = rp_arena_strdup(&b->arena, row->locked_by);
-    copy.figures = rp_arena_strdup(&b->arena, row->figures);
+    if (b->n == sizeof b->at / sizeof b->at[0]) return 0; /* the rest at the next begin */
+    copy.kind = rp_arena_strdup(b->arena, row->kind);
+    copy.name = rp_arena_strdup(b->arena, row->name);
+    copy.locked_by = rp_arena_strdup(b->arena, row->locked_by);
+    copy.figures = rp_arena_strdup(b->arena, row->figures);
     if (copy.kind == NULL || copy.name == NULL || copy.locked_by == NULL || copy.figures == NULL)
         return rp_error_set(err, RP_ENOMEM, "out of memory");
-    b->abandoned[b->n_abandoned++] = copy;
+    b->at[b->n++] = copy;
     return 0;
 }
 
-/* Runs under this lock whose process ended without a record. */
-static int close_abandoned(struct rp_tx *tx, struct begin *b, struct rp_error *err)
+static int close_abandoned(struct rp_tx *tx, const struct rp_run *run, size_t *closed, struct rp_error *err)
 {
-    b->n_abandoned = 0;
-    rp_arena_reset(&b->arena);
-    int r = rp_run_each_open(tx->db, b->run->name, keep_abandoned, b, err);
-    for (size_t i = 0; i < b->n_abandoned && r == 0; i++) {
-        const struct rp_run_row *row = &b->abandoned[i];
+    struct abandoned found = { .arena = tx->arena }, *b = &found;
+    int r = rp_run_each_open(tx->db, run->name, keep_abandoned, b, err);
+    *closed = b->n;
+    for (size_t i = 0; i < b->n && r == 0; i++) {
+        const struct rp_run_row *row = &b->at[i];
         RP_CLEANUP(rp_json_decrefp) json_t *figures = NULL;
-        if (strcmp(row->kind, b->run->kind) != 0) continue;
+        if (strcmp(row->kind, run->kind) != 0) continue;
         r = rp_json_parse(row->figures, strlen(row->figures), &figures, err);
         if (r == RP_EINVAL) { /* a damaged row must not stop every later run */
             figures = json_pack("{s:[s]}", "errors", "its figures cannot be read");
@@ -188,7 +186,7 @@ static int close_abandoned(struct rp_tx *tx, struct begin *b, struct rp_error *e
         rp_json_append(json_object_get(figures, "errors"),
                        json_string("the process ended before the run did; figures are those of its last batch"));
         RP_CLEANUP(rp_json_decrefp) json_t *body = record_json(row, "failed", false, tx->late_ms, figures);
-        r = write_record(tx, row, "failed", body, b->run->worker->name, err);
+        r = write_record(tx, row, "failed", body, run->worker->name, err);
     }
     return r;
 }
@@ -203,78 +201,114 @@ static int refuse_running(const struct rp_lock_row *lock, const char *name, int6
                          rp_duration_format(stale_after_ms, stale));
 }
 
-static bool is_stale(const struct rp_tx *tx, const struct begin *b, const struct rp_lock_row *lock)
+static bool is_stale(const struct rp_tx *tx, const struct rp_worker *worker, int64_t stale_after_ms,
+                     const struct rp_lock_row *lock)
 {
-    const struct rp_worker *worker = b->run->worker;
-    return tx->db_ms - lock->locked_at_ms >= b->stale_after_ms ||
+    return tx->db_ms - lock->locked_at_ms >= stale_after_ms ||
            (worker->is_dead != NULL && worker->is_dead(lock->locked_by));
 }
 
-static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+static int add_run(struct rp_tx *tx, struct rp_run *run, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(BODY_MAX);
-    struct begin *b = ctx;
-    struct rp_run *run = b->run;
+    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(&run->figures);
+    struct rp_run_row row = row_of(run);
+    if (rp_json_write(&text, figures) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    row.figures = rp_buf_text(&text);
+    int r = rp_run_add(tx, &row, err);
+    return r < 0 ? r : audit_run(tx, "run.started", run->worker->name, record_json(&row, NULL, false, 0, NULL), err);
+}
+
+static int begin_one(struct rp_tx *tx, struct rp_run_command *c, struct rp_error *err)
+{
+    struct rp_run *run = c->run;
     struct rp_lock_row lock;
+    size_t closed;
     int r = rp_lock_get(tx, run->lock, &lock, err);
     if (r < 0) return r;
-    if (lock.run_id != 0 && !is_stale(tx, b, &lock))
-        return refuse_running(&lock, run->lock, tx->db_ms, b->stale_after_ms, err);
-    r = close_abandoned(tx, b, err);
+    if (lock.run_id != 0 && !is_stale(tx, c->worker, c->stale_after_ms, &lock)) {
+        snprintf(c->locked_by, sizeof c->locked_by, "%s", lock.locked_by);
+        c->locked_at_ms = lock.locked_at_ms;
+        (void)refuse_running(&lock, run->lock, tx->db_ms, c->stale_after_ms, &c->command.error);
+        return 0;
+    }
+    r = close_abandoned(tx, run, &closed, err);
     if (r < 0) return r;
     run->id = rp_tx_new_id(tx);
     run->fence = lock.fence + 1;
     run->started_at_ms = tx->late_ms;
     r = rp_lock_take(tx, run->lock, &lock, run->worker->name, run->id, err);
-    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(&run->figures);
-    struct rp_run_row row = row_of(run);
-    if (r == 0 && rp_json_write(&text, figures) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    row.figures = rp_buf_text(&text);
-    if (r == 0) r = rp_run_add(tx, &row, err);
-    if (r == 0) r = audit_run(tx, "run.started", run->worker->name, record_json(&row, NULL, false, 0, NULL), err);
+    return r < 0 ? r : add_run(tx, run, err);
+}
+
+static int run_begin(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = begin_one(tx, (struct rp_run_command *)commands[i], err);
     return r;
 }
 
-static struct begin begin_of(struct rp_run *run, const char *kind, const char *name, const struct rp_worker *worker,
-                             int64_t stale_after_ms)
+_Static_assert(offsetof(struct rp_run_command, command) == 0, "a command is the first member");
+const struct rp_verb rp_verb_run_begin = { .name = "begin", .run = run_begin, .alone = true };
+
+static void name_run(struct rp_run *run, const char *kind, const char *name, const struct rp_worker *worker)
 {
     *run = (struct rp_run){ .worker = worker };
     snprintf(run->kind, sizeof run->kind, "%s", kind);
     snprintf(run->name, sizeof run->name, "%s", name);
     snprintf(run->lock, sizeof run->lock, "%s:%s", run->kind, run->name);
-    return (struct begin){ .run = run, .stale_after_ms = stale_after_ms, .arena = RP_ARENA(1 << 20) };
+}
+
+void rp_run_command_init(struct rp_run_command *c, struct rp_run *run, const char *kind, const char *name,
+                         const struct rp_worker *worker, int64_t stale_after_ms, const char *actor)
+{
+    name_run(run, kind, name, worker);
+    *c = (struct rp_run_command){ .command = { .verb = &rp_verb_run_begin, .actor = actor },
+                                  .run = run,
+                                  .worker = worker,
+                                  .stale_after_ms = stale_after_ms };
 }
 
 int rp_run_begin(struct rp_catalog *catalog, const char *kind, const char *name, const struct rp_worker *worker,
                  int64_t stale_after_ms, struct rp_run *out, struct rp_error *err)
 {
-    struct begin b = begin_of(out, kind, name, worker, stale_after_ms);
-    int r = rp_catalog_change(catalog, begin_tx, &b, err);
+    struct rp_run_command c;
+    rp_run_command_init(&c, out, kind, name, worker, stale_after_ms, worker->name);
+    int r = rp_command_run(catalog, &c.command);
     RP_CRASHPOINT("run.begun");
-    rp_arena_done(&b.arena);
-    return r < 0 ? rp_error_wrap(err, r, "begin %s", kind) : 0;
+    if (r == 0) return 0;
+    out->id = 0;
+    *err = c.command.error;
+    return r == RP_ERUNNING ? rp_error_wrap(err, r, "begin %s", kind) : r;
 }
+
+struct burying {
+    struct rp_run run;
+    int64_t stale_after_ms;
+    size_t buried;
+};
 
 static int bury_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
-    struct begin *b = ctx;
+    struct burying *b = ctx;
     struct rp_lock_row lock;
-    b->n_abandoned = 0;
-    int r = rp_lock_get(tx, b->run->lock, &lock, err);
-    if (r < 0 || lock.run_id == 0 || !is_stale(tx, b, &lock)) return r;
-    r = close_abandoned(tx, b, err);
-    return r < 0 ? r : rp_lock_release(tx, b->run->lock, lock.fence, err);
+    b->buried = 0;
+    int r = rp_lock_get(tx, b->run.lock, &lock, err);
+    if (r < 0 || lock.run_id == 0 || !is_stale(tx, b->run.worker, b->stale_after_ms, &lock)) return r;
+    r = close_abandoned(tx, &b->run, &b->buried, err);
+    return r < 0 ? r : rp_lock_release(tx, b->run.lock, lock.fence, err);
 }
 
 int rp_run_bury(struct rp_catalog *catalog, const char *kind, const char *name, const struct rp_worker *worker,
                 int64_t stale_after_ms, bool *buried, struct rp_error *err)
 {
-    RP_CLEANUP(rp_freep) struct rp_run *run = malloc(sizeof *run);
-    if (run == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    struct begin b = begin_of(run, kind, name, worker, stale_after_ms);
-    int r = rp_catalog_transact(catalog, bury_tx, &b, err);
-    *buried = r == 0 && b.n_abandoned > 0;
-    rp_arena_done(&b.arena);
+    RP_CLEANUP(rp_freep) struct burying *b = calloc(1, sizeof *b);
+    if (b == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    b->stale_after_ms = stale_after_ms;
+    name_run(&b->run, kind, name, worker);
+    int r = rp_catalog_transact(catalog, bury_tx, b, err);
+    *buried = r == 0 && b->buried > 0;
     return r < 0 ? rp_error_wrap(err, r, "bury %s %s", kind, name) : 0;
 }
 

@@ -10,6 +10,7 @@
 #define RP_CORE_RUN_H
 
 #include "catalog/run.h"
+#include "catalog/writer.h"
 #include "core/store.h"
 
 #include <jansson.h>
@@ -44,7 +45,19 @@ struct rp_run {
     bool lost; /* the lock was taken over: change nothing more */
 };
 
-/* Takes the lock `kind:name` and begins the run. */
+/* Takes the lock `kind:name` and begins the run: RP_ERUNNING while another one holds it. */
+struct rp_run_command {
+    struct rp_command command;
+    struct rp_run *run; /* out; lent until the run ends */
+    const struct rp_worker *worker;
+    int64_t stale_after_ms;
+    char locked_by[160]; /* out, with RP_ERUNNING: who holds it, and since when */
+    int64_t locked_at_ms;
+};
+extern const struct rp_verb rp_verb_run_begin;
+void rp_run_command_init(struct rp_run_command *c, struct rp_run *run, const char *kind, const char *name,
+                         const struct rp_worker *worker, int64_t stale_after_ms, const char *actor);
+/* The same, waited for. */
 int rp_run_begin(struct rp_catalog *catalog, const char *kind, const char *name, const struct rp_worker *worker,
                  int64_t stale_after_ms, struct rp_run *out, struct rp_error *err);
 /* Inside the transaction that finishes a batch: keeps the figures, renews the lock. RP_ECHANGED: lost. */

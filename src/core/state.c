@@ -113,11 +113,11 @@ json_t *rp_mark_line(const struct rp_mark *mark, const char *store)
 
 /* ---- changes ---- */
 
-static int audit(struct rp_tx *tx, const struct rp_state_by *by, const char *event, const struct rp_mark *mark,
-                 json_t *details, struct rp_error *err)
+static int audit(struct rp_tx *tx, const char *actor, const char *event, const struct rp_mark *mark, json_t *details,
+                 struct rp_error *err)
 {
     struct rp_audit_entry entry = {
-        .event = event, .actor = by->actor, .mark_id = mark->id, .tenant_id = mark->tenant_id, .details = details
+        .event = event, .actor = actor, .mark_id = mark->id, .tenant_id = mark->tenant_id, .details = details
     };
     return rp_tx_audit(tx, &entry, err);
 }
@@ -147,7 +147,8 @@ int rp_state_birth(struct rp_tx *tx, const struct rp_state_by *by, struct rp_mar
     int r = rp_marks_add(tx, marks, n, err);
     for (size_t i = 0; i < n && r == 0; i++) {
         rp_tx_tally(tx, marks[i].store_id, RP_MARKED, 1, marks[i].size_bytes);
-        if (!by->told) r = audit(tx, by, "mark.created", &marks[i], promise_json(&marks[i], by->store), err);
+        if (!by->told)
+            r = audit(tx, marks[i].actor, "mark.created", &marks[i], promise_json(&marks[i], by->store), err);
     }
     return r;
 }
@@ -159,7 +160,8 @@ int rp_state_extend(struct rp_tx *tx, const struct rp_state_by *by, struct rp_ex
     for (size_t i = 0; i < n && r == 0 && !by->told; i++) {
         struct rp_mark later = *extends[i].mark;
         later.due_at_ms = extends[i].due_at_ms;
-        if (extends[i].done) r = audit(tx, by, "mark.extended", &later, promise_json(&later, by->store), err);
+        const char *actor = extends[i].actor != NULL ? extends[i].actor : by->actor;
+        if (extends[i].done) r = audit(tx, actor, "mark.extended", &later, promise_json(&later, by->store), err);
     }
     return r;
 }
@@ -185,10 +187,10 @@ static int audit_move(struct rp_tx *tx, const struct rp_state_by *by, const stru
     if (by->told || (RP_MUTANT(AUDIT_ROW_MISSING) && move->to == RP_REPRIEVED)) return 0;
     if (event == NULL && move->mark->state == RP_DEAD) event = "mark.retried";
     if (event == NULL) return 0;
-    json_t *details = rp_mark_json(move->mark, by->store);
+    json_t *details = rp_mark_json(move->mark, move->store != NULL ? move->store : by->store);
     if (move->outcome != RP_END_NONE) rp_json_set(details, "outcome", json_string(rp_end_name(move->outcome)));
     if (move->note != NULL) rp_json_set(details, "note", rp_json_text(move->note));
-    return audit(tx, by, event, move->mark, details, err);
+    return audit(tx, move->actor != NULL ? move->actor : by->actor, event, move->mark, details, err);
 }
 
 static int add_dead_letter(struct rp_tx *tx, const struct rp_move *move, struct rp_error *err)

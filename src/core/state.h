@@ -33,8 +33,8 @@ const char *rp_end_name(enum rp_end end);
 /* Who makes a change, and in which store: the words of audit rows. */
 struct rp_state_by {
     const char *store; /* its name */
-    const char *actor;
-    bool told; /* T3: another audit row tells of it */
+    const char *actor; /* where a change does not name its own */
+    bool told;         /* T3: another audit row tells of it */
 };
 
 /* Marks as they are to be. What is 0 is filled in: id, marked_at_ms (now), etag and version (""), state. RP_ECONFLICT:

@@ -105,27 +105,3 @@ int rp_undo_each(struct rp_db *db, const struct rp_undo_filter *f, rp_undo_fn *f
     int r = walk(&u, &query, give_mark, err);
     return r < 0 || u.stopped ? r : walk_quarantine(&u, err);
 }
-
-int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err)
-{
-    struct rp_mark m = *from;
-    const char **texts[] = { &m.key, &m.etag, &m.version, &m.reason, &m.actor, &m.note };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        if (*texts[i] == NULL) continue;
-        *texts[i] = rp_arena_strdup(arena, *texts[i]);
-        if (*texts[i] == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a batch of marks");
-    }
-    *out = m;
-    return 0;
-}
-
-int rp_undo_foresee(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
-                    struct rp_reprieve_answer *out, struct rp_error *err)
-{
-    struct rp_mark aside;
-    int r = mark->state != RP_PURGED ? RP_ENOTFOUND : rp_quarantine_mark(db, mark, arena, &aside, err);
-    if (r < 0 && r != RP_ENOTFOUND) return r;
-    *out = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED };
-    out->what = rp_reprieve_decide(mark, r == 0 ? &aside : NULL, store, &out->error).what;
-    return 0;
-}

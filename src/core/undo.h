@@ -23,11 +23,4 @@ typedef int rp_undo_fn(void *ctx, const struct rp_mark *mark, struct rp_error *e
 int rp_undo_each(struct rp_db *db, const struct rp_undo_filter *filter, rp_undo_fn *fn, void *ctx,
                  struct rp_error *err);
 
-/* A batch of marks, copied out of the pages that they were read in. RP_ENOMEM when the arena is full. */
-int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err);
-
-/* What a restore of this mark would say now; nothing is changed. */
-int rp_undo_foresee(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
-                    struct rp_reprieve_answer *out, struct rp_error *err);
-
 #endif

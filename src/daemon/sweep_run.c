@@ -9,7 +9,7 @@
 #include "catalog/alert.h"
 #include "catalog/writer.h"
 #include "core/file/file.h"
-#include "lib/journal.h"
+#include "core/journal.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -73,11 +73,10 @@ int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *reques
     if (subject.file_id != 0)
         code = rp_session_mark_file(&r->session, subject.file_id, &q, &subject.store, &answer, &r->error);
     else
-        code = rp_mark_many(r->session.catalog, subject.store, &q, 1, r->session.actor, &answer, &r->error);
+        code = rp_mark_many(r->session.catalog, subject.store, &q, 1, r->session.actor, false, &answer, &r->error);
     if (code < 0) return code;
     r->error = answer.error;
     if (answer.what == RP_MARK_REFUSED) return answer.error.code;
-    rp_session_committed(&r->session, subject.store);
     *out = (struct reprieve_mark){ .marked_at_ms = answer.marked_at_ms,
                                    .due_at_ms = answer.due_at_ms,
                                    .existed = answer.what == RP_MARK_SAME || answer.what == RP_MARK_EXTENDED };
@@ -85,44 +84,26 @@ int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *reques
     return 0;
 }
 
-static int find_mark(struct reprieve *r, const char *text, struct rp_arena *arena, struct rp_store **store,
-                     struct rp_mark *mark)
-{
-    struct rp_subject subject;
-    int code = rp_session_subject(&r->session, text, &subject, &r->error);
-    if (code < 0) return code;
-    *store = subject.store;
-    if (subject.store != NULL)
-        return rp_reprieve_find(r->session.catalog, subject.store, subject.key, arena, mark, &r->error);
-    struct rp_db *db = r->session.catalog->db;
-    code = subject.file_id != 0 ? rp_file_mark(db, subject.file_id, arena, mark, &r->error)
-                                : rp_mark_get(db, subject.mark_id, arena, mark, &r->error);
-    for (size_t i = 0; i < r->session.config.n_stores && code == 0 && *store == NULL; i++) {
-        struct rp_store *candidate = NULL;
-        code = rp_session_store(&r->session, r->session.config.stores[i].name, &candidate, &r->error);
-        if (code == 0 && candidate->id == mark->store_id) *store = candidate;
-    }
-    if (code == 0 && *store == NULL) return rp_error_set(&r->error, RP_ENOTFOUND, "the mark's store is not configured");
-    return code;
-}
-
-int reprieve_restore(struct reprieve *r, const char *subject)
+int reprieve_restore(struct reprieve *r, const char *text)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
-    struct rp_store *store = NULL;
-    struct rp_mark mark;
-    struct rp_reprieve_answer answer;
+    struct rp_store *stores[RP_STORES_MAX];
+    struct rp_reprieve_command c;
+    struct rp_subject subject;
+    size_t n = 0;
     rp_error_clear(&r->error);
-    int code = find_mark(r, subject, &arena, &store, &mark);
+    int code = rp_session_subject(&r->session, text, &subject, &r->error);
+    if (code == 0) code = rp_session_stores(&r->session, stores, &n, &r->error);
     if (code < 0) return code;
-    code = rp_reprieve_many(r->session.catalog, store, &mark, 1, r->session.actor, &answer, &r->error);
-    if (code < 0) return code;
-    if (answer.what == RP_REPRIEVE_REFUSED) {
-        r->error = answer.error;
-        return answer.error.code;
-    }
-    rp_session_committed(&r->session, store);
-    return 0;
+    struct rp_reprieve_item item = {
+        .mark_id = subject.mark_id, .file_id = subject.file_id, .store = subject.store, .key = subject.key
+    };
+    rp_reprieve_command_init(&c, &item, 1, r->session.actor, &arena);
+    c.stores = stores;
+    c.n_stores = n;
+    code = rp_command_run(r->session.catalog, &c.command);
+    r->error = c.command.error;
+    return code;
 }
 
 int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out)

@@ -9,7 +9,6 @@
 #include "base/utf8.h"
 #include "core/guarantee.h"
 #include "core/guard.h"
-#include "core/owner.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -75,7 +74,9 @@ int rp_session_open(struct rp_session *s, const struct rp_session_options *optio
     struct rp_catalog_options catalog = { .clock = options->clock,
                                           .lane = lane_for(s->config.catalog_url),
                                           .migrate = options->migrate };
-    return rp_catalog_open(s->config.catalog_url, &catalog, &s->catalog, err);
+    r = rp_catalog_open(s->config.catalog_url, &catalog, &s->catalog, err);
+    if (r == 0) s->catalog->log = s->log;
+    return r;
 }
 
 int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *s, struct rp_error *err)
@@ -86,7 +87,9 @@ int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *
         .arena = RP_ARENA(SESSION_ARENA_MAX), .config = of->config, .log = of->log, .worker = of->worker, .of = of
     };
     memcpy(s->actor, of->actor, sizeof s->actor);
-    return rp_catalog_open(of->config.catalog_url, &catalog, &s->catalog, err);
+    int r = rp_catalog_open(of->config.catalog_url, &catalog, &s->catalog, err);
+    if (r == 0) s->catalog->log = s->log;
+    return r;
 }
 
 static void close_store(struct rp_store *store)
@@ -212,13 +215,6 @@ const char *rp_session_store_name(const struct rp_session *s, int64_t store_id)
     for (size_t i = 0; i < s->config.n_stores; i++)
         if (s->stores[i].backend != NULL && s->stores[i].id == store_id) return s->config.stores[i].name;
     return "?";
-}
-
-void rp_session_committed(struct rp_session *s, struct rp_store *store)
-{
-    struct rp_error ignored = { 0 };
-    if (store->config->mode != RP_MODE_OBSERVE)
-        (void)rp_owner_assert(s->catalog, store, s->config.environment, true, &ignored);
 }
 
 struct rp_sweep_rules rp_session_sweep_rules(const struct rp_session *s)

@@ -47,9 +47,6 @@ int rp_session_store(struct rp_session *session, const char *name, struct rp_sto
 int rp_session_stores(struct rp_session *session, struct rp_store **out, size_t *n, struct rp_error *err);
 const char *rp_session_store_name(const struct rp_session *session,
                                   int64_t store_id); /* "?" for a store no longer configured */
-/* Something about this store was committed: raise the epoch if that was not done within the last minute. A store that is
- * not ours, or does not answer, is no concern here: the next sweep says so. */
-void rp_session_committed(struct rp_session *session, struct rp_store *store);
 struct rp_sweep_rules rp_session_sweep_rules(const struct rp_session *session);
 int64_t rp_session_now_ms(const struct rp_session *session);
 

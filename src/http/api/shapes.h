@@ -9,7 +9,7 @@
 
 #include "core/file/file.h"
 #include "http/server/request.h"
-#include "lib/journal.h"
+#include "core/journal.h"
 
 extern const struct rp_shape rp_shape_why;       /* {"code","message","hint"} inside an answer */
 extern const struct rp_shape rp_shape_mark;      /* a mark as GET /v1/marks shows it */

@@ -2,8 +2,8 @@
 /* journal.h - the words of the log: one JSON line for every mark, refusal, restore, purge, skip and failure, and for
  * each stage of a run. Every line about a subject has subject, reason, actor, and marked_at and due_at where there is a
  * mark. A NULL log drops them. */
-#ifndef RP_LIB_JOURNAL_H
-#define RP_LIB_JOURNAL_H
+#ifndef RP_CORE_JOURNAL_H
+#define RP_CORE_JOURNAL_H
 
 #include "base/log.h"
 #include "core/file/file.h"
@@ -19,14 +19,12 @@ struct rp_journal {
 };
 
 /* mark.created, mark.extended, mark.same, mark.refused */
-void rp_journal_mark(const struct rp_journal *j, const char *store, const struct rp_mark_request *request,
-                     const struct rp_mark_answer *answer);
-/* What never became a request: `subject` as it was given. */
+void rp_journal_mark(const struct rp_journal *j, const struct rp_mark_item *item);
+/* What is refused before it has a store: `subject` as it was given. */
 void rp_journal_refused(const struct rp_journal *j, const char *event, const char *subject, const char *reason,
                         const struct rp_error *why);
 /* mark.reprieved, restore.refused */
-void rp_journal_restore(const struct rp_journal *j, const char *store, const struct rp_mark *mark,
-                        const struct rp_reprieve_answer *answer);
+void rp_journal_restore(const struct rp_journal *j, const struct rp_reprieve_item *item);
 /* A file is born under its mark: mark.created. */
 void rp_journal_born(const struct rp_journal *j, const struct rp_init *init);
 /* A file was deleted (mark.created) or brought back or confirmed (mark.reprieved), as `event` says; with its mark where one waits. */

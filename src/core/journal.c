@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lib/journal.h"
+#include "core/journal.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -26,18 +26,21 @@ static void add_error(json_t *fields, const struct rp_error *why)
 
 /* ---- marks ---- */
 
-void rp_journal_mark(const struct rp_journal *j, const char *store, const struct rp_mark_request *request,
-                     const struct rp_mark_answer *answer)
+void rp_journal_mark(const struct rp_journal *j, const struct rp_mark_item *item)
 {
+    const struct rp_mark_request *request = &item->request;
+    const struct rp_mark_answer *answer = &item->answer;
+    const char *key = request->key != NULL ? request->key : "";
     static const char *const events[] = { [RP_MARK_REFUSED] = "mark.refused",
                                           [RP_MARK_SAME] = "mark.same",
                                           [RP_MARK_EXTENDED] = "mark.extended",
                                           [RP_MARK_CREATED] = "mark.created",
                                           [RP_MARK_REPLACED] = "mark.created" };
     char id[RP_ID_TEXT];
-    if (!rp_log_takes(j->log, RP_LOG_WARNING)) return;
+    if (!rp_log_takes(j->log, answer->what == RP_MARK_REFUSED ? RP_LOG_WARNING : RP_LOG_INFO)) return;
     json_t *o = json_object();
-    rp_json_set(o, "subject", rp_subject_json(store, request->key));
+    rp_json_set(o, "subject",
+                item->store != NULL ? rp_subject_json(item->store->config->name, key) : rp_json_text(key));
     rp_json_set(o, "reason", rp_json_text(request->reason));
     rp_json_set(o, "actor", rp_json_text(j->actor));
     if (answer->what == RP_MARK_REFUSED) {
@@ -73,11 +76,19 @@ static json_t *about(const struct rp_journal *j, const char *store, const struct
     return o;
 }
 
-void rp_journal_restore(const struct rp_journal *j, const char *store, const struct rp_mark *mark,
-                        const struct rp_reprieve_answer *answer)
+void rp_journal_restore(const struct rp_journal *j, const struct rp_reprieve_item *item)
 {
+    const struct rp_reprieve_answer *answer = &item->answer;
     bool refused = answer->what == RP_REPRIEVE_REFUSED;
-    json_t *o = about(j, store, mark);
+    char id[RP_ID_TEXT];
+    if (item->mark.id == 0) { /* it was not found */
+        const char *key = item->key != NULL ? item->key : "";
+        if (item->mark_id != 0) key = rp_id_format(RP_ID_MARK, item->mark_id, id);
+        if (item->file_id != 0) key = rp_id_format(RP_ID_FILE, item->file_id, id);
+        rp_journal_refused(j, "restore.refused", key, "", &answer->error);
+        return;
+    }
+    json_t *o = about(j, item->store != NULL ? item->store->config->name : "?", &item->mark);
     if (refused)
         add_error(o, &answer->error);
     else
