@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* feed.h - where the durable readers of the audit log stand.
  *
- * A cursor is one row a lane: the number of the last row of that lane that the reader has dealt with.
- * A lane without a row is at 0. Saving never moves a cursor back, in any lane: of two saves the order
- * does not matter. */
+ * A cursor is one row a lane: the number of the last row of that lane that the reader has dealt
+ * with. A lane without a row is at 0. Saving never moves a cursor back, in any lane: of two saves
+ * the order does not matter. */
 #ifndef RP_CATALOG_FEED_H
 #define RP_CATALOG_FEED_H
 
