@@ -6,6 +6,7 @@
 #include "daemon/inner.h"
 #include "daemon/interrupt.h"
 #include "hook/hook.h"
+#include "http/route/route.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -197,7 +198,7 @@ static int start_catalog(struct rp_daemon *d, struct rp_error *err)
                                           .queue_max = QUEUE_MAX,
                                           .committed = committed,
                                           .ctx = d };
-    int r = rp_metrics_new(&d->metrics, err);
+    int r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
     if (r == 0) r = start_feed(d, err);
     if (r == 0) r = rp_writers_start(&writers, &d->writers, err);
     if (r == 0) rp_writers_attach(d->writers, d->session.catalog);
