@@ -23,6 +23,8 @@
 
 #define LOAD_S      6
 #define FILES_N     100000 /* that are confirmed, looked at and deleted */
+#define OBJECTS_N   60000  /* of no file, marked and restored */
+#define HOLD_S      2
 #define ABANDONED_N 20000
 #define KILL_S      1.5
 #define DAY_UPLOADS 10000000 /* 100 times 100,000 */
@@ -128,6 +130,32 @@ static void measure_files(const struct bench_daemon *d, bool targets, struct mea
     measure_deletes(d, list, live_n, targets);
 }
 
+/* Objects of no file: marked one by one, restored, marked by the hundred; and holds. */
+static void measure_marks(const struct bench_daemon *d, bool sqlite)
+{
+    static const char *const marked = "SELECT COUNT(*) FROM mark WHERE file_id IS NULL AND state = 1";
+    char list[BENCH_PATH], restored[BENCH_PATH];
+    size_t n = (size_t)(OBJECTS_N * bench_scale());
+    double target = sqlite ? 25000 : 12000;
+    snprintf(list, sizeof list, "%s/plain", d->dir);
+    snprintf(restored, sizeof restored, "%s/marked", d->dir);
+    bench_daemon_objects(d, n, list);
+    sync();
+    struct bench_load load = { .kind = "mark", .seconds = 60, .files = list, .admin = true };
+    struct bench_answers one = measure(d, "mark", &load, target);
+    expect_rows(d, "marks", done_by(&one), marked);
+    size_t waiting = bench_daemon_marks(d, restored);
+    load = (struct bench_load){ .kind = "restore", .seconds = 60, .files = restored, .admin = true };
+    struct bench_answers back = measure(d, "restore", &load, 0);
+    expect_rows(d, "marks", waiting - done_by(&back), marked);
+    load = (struct bench_load){ .kind = "mark_many", .seconds = 60, .files = list, .admin = true };
+    measure(d, "mark, 100 items each", &load, 0);
+    expect_rows(d, "marks", n, marked);
+    load = (struct bench_load){ .kind = "hold", .seconds = HOLD_S * bench_scale(), .admin = true };
+    struct bench_answers hold = measure(d, "hold", &load, 0);
+    expect_rows(d, "holds", done_by(&hold), "SELECT COUNT(*) FROM hold");
+}
+
 static void verify(const struct bench_daemon *d)
 {
     const char *chain[] = { bench_binary(), "--config", d->config, "audit", "verify", NULL };
@@ -163,6 +191,7 @@ static struct measures measure_engine(const char *base, const char *name, const 
     measure_inits(&d, targets, &out);
     measure_files(&d, targets, &out);
     measure_kill(&d);
+    measure_marks(&d, targets);
     bench_daemon_stop(&d);
     bench_daemon_remove(&d);
     return out;

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What wrk sends to the daemon, for bench/http: wrk ... URL -- KIND SECONDS CONNECTIONS TOKENS FILES RESULT
---   KIND         init, init_key, confirm, get or delete
+--   KIND         init, init_key, confirm, get, delete, mark, mark_many, restore or hold
 --   SECONDS      how long new requests are sent; FILES may end before
 --   CONNECTIONS  of one thread
 --   TOKENS       a file with one token a line, each of a tenant of its own
@@ -15,7 +15,8 @@ int clock_gettime(int clock, struct bench_time *out);
 int getpid(void);
 int kill(int pid, int signal);
 ]]
-local THREADS, SIGINT, MONOTONIC, SIZE = 2, 2, 1, 100
+local THREADS, SIGINT, MONOTONIC, SIZE, ITEMS = 2, 2, 1, 100, 100
+local endless = { init = true, init_key = true, hold = true } -- they need no list
 local now_is = ffi.new("struct bench_time")
 local function now_s()
    ffi.C.clock_gettime(MONOTONIC, now_is)
@@ -68,13 +69,17 @@ end
 function init(args)
    kind, send_s, connections = args[1], tonumber(args[2]), tonumber(args[3])
    for i, token in ipairs(read_lines(args[4])) do heads[i - 1] = head_of(token) end
-   if kind ~= "init" and kind ~= "init_key" then
+   if not endless[kind] then
       for i, line in ipairs(read_lines(args[5])) do
          if i % THREADS == index then files[#files + 1] = line end
       end
    end
    result_file = args[6]
    math.randomseed(index + 1)
+end
+
+local function post(path, heads_of, body)
+   return "POST " .. path .. heads_of.post .. "Content-Length: " .. #body .. "\r\n\r\n" .. body
 end
 
 local function tenant_heads(n)
@@ -84,6 +89,15 @@ end
 local function init_request(n, extra)
    local body = string.format('{"name":"photos/%d/%d/%08d.jpg","size":%d,"content_type":"image/jpeg"}', index, begun_s, n, SIZE)
    return "POST /v1/files" .. tenant_heads(n).post .. extra .. "Content-Length: " .. #body .. "\r\n\r\n" .. body
+end
+
+local function next_file()
+   at = at + 1
+   if kind == "get" and at > #files then at = 1 end
+   local line = files[at]
+   if line == nil then return nil end
+   local space = string.find(line, " ", 1, true)
+   return string.sub(line, 1, space - 1), heads[tonumber(string.sub(line, space + 1))]
 end
 
 local makers = {
@@ -97,16 +111,23 @@ local makers = {
    end,
    get = function(_, id, heads_of) return "GET /v1/files/" .. id .. heads_of.plain end,
    delete = function(_, id, heads_of) return "DELETE /v1/files/" .. id .. heads_of.plain end,
+   mark = function(_, key, heads_of)
+      return post("/v1/marks", heads_of, '{"store":"main","key":"' .. key .. '","grace":"5d","reason":"bench"}')
+   end,
+   mark_many = function(_, key, heads_of)
+      local items = { '{"key":"' .. key .. '"}' }
+      while #items < ITEMS do
+         local more = next_file()
+         if more == nil then break end
+         items[#items + 1] = '{"key":"' .. more .. '"}'
+      end
+      return post("/v1/marks", heads_of, '{"store":"main","grace":"5d","items":[' .. table.concat(items, ",") .. "]}")
+   end,
+   restore = function(_, id, heads_of) return post("/v1/marks/" .. id .. "/restore", heads_of, "") end,
+   hold = function(n)
+      return post("/v1/holds", heads[0], string.format('{"scope":"main:held/%d/%d","reason":"bench"}', index, n))
+   end,
 }
-
-local function next_file()
-   at = at + 1
-   if kind == "get" and at > #files then at = 1 end
-   local line = files[at]
-   if line == nil then return nil end
-   local space = string.find(line, " ", 1, true)
-   return string.sub(line, 1, space - 1), heads[tonumber(string.sub(line, space + 1))]
-end
 
 -- Nothing to send: the connection stays idle. When all of them are, this thread has all of its answers.
 local function rest()
@@ -127,7 +148,7 @@ function request()
    local now = now_s()
    begun_s = begun_s or now
    if now - begun_s >= send_s then return rest() end
-   if kind == "init" or kind == "init_key" then
+   if endless[kind] then
       sent = sent + 1
       return makers[kind](sent)
    end

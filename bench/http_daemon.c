@@ -60,6 +60,14 @@ static void make_tokens(const struct bench_daemon *d)
     if (fclose(out) != 0) bench_fail("%s: %s", d->tokens, strerror(errno));
 }
 
+static void make_admin(const struct bench_daemon *d)
+{
+    char secret[128], line[160];
+    ask_binary(d, "token create admin", "secret", secret, sizeof secret);
+    snprintf(line, sizeof line, "%s\n", secret);
+    bench_write(d->admin, line);
+}
+
 static void run_sql(const char *url, const char *sql)
 {
     struct rp_error err = { 0 };
@@ -79,6 +87,7 @@ void bench_daemon_make(struct bench_daemon *d, const char *base, const char *nam
     snprintf(d->config, sizeof d->config, "%s/reprieve.yaml", d->dir);
     snprintf(d->objects, sizeof d->objects, "%s/objects", d->dir);
     snprintf(d->tokens, sizeof d->tokens, "%s/tokens", d->dir);
+    snprintf(d->admin, sizeof d->admin, "%s/admin", d->dir);
     if (postgres_url == NULL)
         snprintf(d->catalog_url, sizeof d->catalog_url, "sqlite:%s/catalog.db", d->dir);
     else
@@ -92,6 +101,7 @@ void bench_daemon_make(struct bench_daemon *d, const char *base, const char *nam
              d->catalog_url, more);
     bench_write(d->config, config);
     make_tokens(d);
+    make_admin(d);
 }
 
 void bench_daemon_remove(struct bench_daemon *d)
@@ -263,6 +273,50 @@ size_t bench_daemon_list(const struct bench_daemon *d, const struct bench_listin
     if (what->objects) make_tenant_dirs(d);
     int r = rp_db_open(d->catalog_url, &(struct rp_db_options){ 0 }, &db, &err);
     if (r == 0) r = rp_db_query(db, &query, args, list_file, &l, &err);
+    if (r < 0) bench_fail("%s", err.text);
+    if (fclose(l.out) != 0) bench_fail("%s: %s", file, strerror(errno));
+    return l.n;
+}
+
+void bench_daemon_objects(const struct bench_daemon *d, size_t n, const char *file)
+{
+    char path[BENCH_PATH + 64];
+    FILE *out = fopen(file, "we");
+    if (out == NULL) bench_fail("%s: %s", file, strerror(errno));
+    for (size_t i = 0; i < n; i++) {
+        if (i % 1000 == 0) {
+            snprintf(path, sizeof path, "%s/plain-%04zu", d->objects, i / 1000);
+            bench_make_dir(path);
+        }
+        snprintf(path, sizeof path, "%s/plain-%04zu/%06zu", d->objects, i / 1000, i);
+        bench_write(path, "bytes of nobody's");
+        fprintf(out, "plain-%04zu/%06zu 0\n", i / 1000, i);
+    }
+    if (fclose(out) != 0) bench_fail("%s: %s", file, strerror(errno));
+}
+
+static int list_mark(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct listing *l = ctx;
+    char id[RP_ID_TEXT];
+    (void)err;
+    fprintf(l->out, "%s 0\n", rp_id_format(RP_ID_MARK, row[0].i, id));
+    l->n++;
+    return 0;
+}
+
+size_t bench_daemon_marks(const struct bench_daemon *d, const char *file)
+{
+    static const struct rp_sql query = { .name = "bench_marks",
+                                         .text = "SELECT id FROM mark WHERE file_id IS NULL AND state = 1 ORDER BY id",
+                                         .params = "",
+                                         .columns = "i" };
+    struct rp_error err = { 0 };
+    struct listing l = { .daemon = d, .out = fopen(file, "we") };
+    RP_CLEANUP(rp_db_closep) struct rp_db *db = NULL;
+    if (l.out == NULL) bench_fail("%s: %s", file, strerror(errno));
+    int r = rp_db_open(d->catalog_url, &(struct rp_db_options){ 0 }, &db, &err);
+    if (r == 0) r = rp_db_query(db, &query, NULL, list_mark, &l, &err);
     if (r < 0) bench_fail("%s", err.text);
     if (fclose(l.out) != 0) bench_fail("%s: %s", file, strerror(errno));
     return l.n;

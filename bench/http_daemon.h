@@ -14,6 +14,7 @@
 struct bench_daemon {
     char dir[BENCH_PATH / 2];
     char config[BENCH_PATH], objects[BENCH_PATH], tokens[BENCH_PATH];
+    char admin[BENCH_PATH];       /* like tokens: one, of an admin */
     char catalog_url[BENCH_PATH]; /* as seen from outside: with a complete path */
     char url[128];
     pid_t pid; /* 0: it does not run */
@@ -42,6 +43,10 @@ struct bench_listing {
     bool scattered; /* in an order without pattern; else as they were begun */
     bool objects;   /* their bytes are put into the store as well */
 };
+/* "KEY 0" a line for n objects that are of no file, made and listed. */
+void bench_daemon_objects(const struct bench_daemon *d, size_t n, const char *file);
+/* "MARK 0" a line for the marks that wait on objects of no file. Returns how many. */
+size_t bench_daemon_marks(const struct bench_daemon *d, const char *file);
 size_t bench_daemon_list(const struct bench_daemon *d, const struct bench_listing *what, const char *file);
 
 #endif

@@ -61,7 +61,7 @@ static double run_wrk(const struct bench_daemon *d, const struct bench_load *loa
                            load->kind,
                            seconds,
                            share,
-                           d->tokens,
+                           load->admin ? d->admin : d->tokens,
                            load->files != NULL ? load->files : "-",
                            result,
                            NULL };

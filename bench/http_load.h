@@ -8,9 +8,10 @@
 #define BENCH_CONNECTIONS 256
 
 struct bench_load {
-    const char *kind;    /* init, init_key, confirm, get, delete */
+    const char *kind;    /* init, init_key, confirm, get, delete, mark, mark_many, restore, hold */
     double seconds;      /* no new requests after that */
-    const char *files;   /* those it is about, each once (get: again and again); NULL with init */
+    const char *files;   /* those it is about, each once (get: again and again); NULL with init and hold */
+    bool admin;          /* with an admin's token; else with those of the tenants */
     double kill_after_s; /* the daemon is killed then; 0: it is not */
 };
 

@@ -15,19 +15,22 @@
 
 #define TO(state) (1U << (state))
 
+const char *const rp_state_names[RP_STATES] = { [RP_MARKED - 1] = "marked",       [RP_CHECKING - 1] = "checking",
+                                                [RP_PURGING - 1] = "purging",     [RP_PURGED - 1] = "purged",
+                                                [RP_REPRIEVED - 1] = "reprieved", [RP_DEAD - 1] = "dead",
+                                                [RP_LOST - 1] = "lost",           NULL };
+
 static const struct {
-    const char *name;
     unsigned to;
     const char *event; /* audited when a mark arrives here; NULL: recorded in the mark alone */
 } states[RP_STATES] = {
-    [RP_MARKED] = { "marked", TO(RP_CHECKING) | TO(RP_PURGING) | TO(RP_REPRIEVED), NULL },
-    [RP_CHECKING] = { "checking", TO(RP_PURGING) | TO(RP_MARKED) | TO(RP_REPRIEVED) | TO(RP_DEAD) | TO(RP_CHECKING),
-                      NULL },
-    [RP_PURGING] = { "purging", TO(RP_PURGED) | TO(RP_DEAD) | TO(RP_PURGING), NULL },
-    [RP_PURGED] = { "purged", 0, "mark.purged" },
-    [RP_REPRIEVED] = { "reprieved", 0, "mark.reprieved" },
-    [RP_DEAD] = { "dead", TO(RP_CHECKING) | TO(RP_PURGING) | TO(RP_REPRIEVED) | TO(RP_LOST), "mark.dead" },
-    [RP_LOST] = { "lost", 0, "mark.lost" },
+    [RP_MARKED] = { TO(RP_CHECKING) | TO(RP_PURGING) | TO(RP_REPRIEVED), NULL },
+    [RP_CHECKING] = { TO(RP_PURGING) | TO(RP_MARKED) | TO(RP_REPRIEVED) | TO(RP_DEAD) | TO(RP_CHECKING), NULL },
+    [RP_PURGING] = { TO(RP_PURGED) | TO(RP_DEAD) | TO(RP_PURGING), NULL },
+    [RP_PURGED] = { 0, "mark.purged" },
+    [RP_REPRIEVED] = { 0, "mark.reprieved" },
+    [RP_DEAD] = { TO(RP_CHECKING) | TO(RP_PURGING) | TO(RP_REPRIEVED) | TO(RP_LOST), "mark.dead" },
+    [RP_LOST] = { 0, "mark.lost" },
 };
 
 static const char *const ends[RP_ENDS] = {
@@ -45,13 +48,13 @@ static const char *const ends[RP_ENDS] = {
 const char *rp_state_name(enum rp_state state)
 {
     RP_ASSERT(state >= RP_MARKED && state < RP_STATES);
-    return states[state].name;
+    return rp_state_names[state - 1];
 }
 
 bool rp_state_parse(const char *name, enum rp_state *out)
 {
     for (int s = RP_MARKED; s < RP_STATES; s++) {
-        if (strcmp(states[s].name, name) != 0) continue;
+        if (strcmp(rp_state_names[s - 1], name) != 0) continue;
         *out = (enum rp_state)s;
         return true;
     }

@@ -24,6 +24,7 @@
 
 #include <jansson.h>
 
+extern const char *const rp_state_names[RP_STATES]; /* in order of their numbers, then NULL */
 const char *rp_state_name(enum rp_state state);
 bool rp_state_parse(const char *name, enum rp_state *out);
 bool rp_state_may_move(enum rp_state from, enum rp_state to);

@@ -282,7 +282,11 @@ int rp_sweeper_run(struct rp_sweeper *s, struct rp_sweep_result *out, struct rp_
 {
     RP_CLEANUP(free_air) struct air *air = new_air(err);
     if (air == NULL) return RP_ENOMEM;
-    int r = begin(s, &out->run, err);
+    int r = 0;
+    if (out->run.id == 0)
+        r = begin(s, &out->run, err);
+    else if (s->started != NULL)
+        s->started(s->ctx, &out->run);
     if (r < 0) return r;
     out->code = 0;
     out->outcome = sweep_all(s, air, out);

@@ -33,7 +33,7 @@ struct rp_sweep_result {
     int code;            /* with failed: why */
 };
 
-/* Negative only if no run could be begun. Otherwise the result tells, and the run has its record. */
+/* out->run.id != 0: a run that was begun already. Negative only if no run could be begun. Otherwise the result tells, and the run has its record. */
 int rp_sweeper_run(struct rp_sweeper *sweeper, struct rp_sweep_result *out, struct rp_error *err);
 
 /* ---- a run that stays open: the continuous sweep ----

@@ -87,11 +87,13 @@ static int lock_catalog(struct rp_daemon *d, struct rp_error *err)
 
 /* ---- what the parts tell each other ---- */
 
-static void committed(void *ctx, size_t commands)
+static void committed(void *ctx, size_t commands, int64_t due_at_ms)
 {
     struct rp_daemon *d = ctx;
     rp_live_poke(d->live);
-    if (commands > 0) rp_metrics_round(d->metrics, commands);
+    rp_metrics_round(d->metrics, commands);
+    struct rp_sweep_loop *loop = __atomic_load_n(&d->loop, __ATOMIC_ACQUIRE);
+    if (due_at_ms != 0 && loop != NULL) rp_sweep_loop_due(loop, due_at_ms);
 }
 
 /* Whoever has found it out: what a store guarantees is other than it was. */
@@ -116,23 +118,23 @@ static void seen(void *ctx, const struct rp_audit_row *row)
     pthread_mutex_unlock(&d->lock);
 }
 
-static int begin_sweep(void *ctx, const char *store, const char *actor, const struct rp_keeper *keeper, int64_t *run_id,
-                       struct rp_error *err)
+static int reserve_sweep(void *ctx, const struct rp_worker **worker, struct rp_error *err)
 {
     struct rp_daemon *d = ctx;
-    return rp_sweep_runs_begin(d->runs, store, actor, keeper, run_id, err);
+    *worker = &d->session.worker;
+    return rp_sweep_runs_reserve(d->runs, err);
+}
+
+static void start_sweep(void *ctx, const char *store, const char *actor, const struct rp_run *begun)
+{
+    struct rp_daemon *d = ctx;
+    rp_sweep_runs_start(d->runs, store, actor, begun);
 }
 
 static int64_t sweeper_idle_ms(void *ctx)
 {
     const struct rp_daemon *d = ctx;
     return rp_sweep_loop_idle_ms(d->loop);
-}
-
-static void due(void *ctx, int64_t due_at_ms)
-{
-    struct rp_daemon *d = ctx;
-    rp_sweep_loop_due(d->loop, due_at_ms);
 }
 
 /* ---- start ---- */
@@ -197,24 +199,28 @@ static int start_sweepers(struct rp_daemon *d, struct rp_error *err)
         .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane
     };
     int r = rp_sweep_runs_new(&runs, &d->runs, err);
-    return r < 0 ? r : rp_sweep_loop_start(&loop, &d->loop, err);
+    struct rp_sweep_loop *started = NULL;
+    if (r == 0) r = rp_sweep_loop_start(&loop, &started, err);
+    __atomic_store_n(&d->loop, started, __ATOMIC_RELEASE); /* the writers look at it */
+    return r;
 }
 
 static int start_server(struct rp_daemon *d, struct rp_error *err)
 {
     struct rp_server *server = NULL;
-    struct rp_server_options options = {
-        .config = &d->session.config,
-        .catalog_url = d->session.config.catalog_url,
-        .writers = d->writers,
-        .stores = d->session.stores,
-        .n_stores = d->session.config.n_stores,
-        .log = d->session.log,
-        .metrics = d->metrics,
-        .live = d->live,
-        .beside = { .ctx = d, .begin_sweep = begin_sweep, .sweeper_idle_ms = sweeper_idle_ms, .due = due },
-        .url_key = d->url_key
-    };
+    struct rp_server_options options = { .config = &d->session.config,
+                                         .catalog_url = d->session.config.catalog_url,
+                                         .writers = d->writers,
+                                         .stores = d->session.stores,
+                                         .n_stores = d->session.config.n_stores,
+                                         .log = d->session.log,
+                                         .metrics = d->metrics,
+                                         .live = d->live,
+                                         .beside = { .ctx = d,
+                                                     .reserve_sweep = reserve_sweep,
+                                                     .start_sweep = start_sweep,
+                                                     .sweeper_idle_ms = sweeper_idle_ms },
+                                         .url_key = d->url_key };
     int r = rp_server_start(&options, &server, err);
     if (r < 0) return r;
     pthread_mutex_lock(&d->lock);

@@ -364,7 +364,7 @@ static int64_t sweep_at_ticks(struct rp_sweep_loop *l)
             l->next_tick_ms = 0;
         }
     }
-    if (mine) (void)rp_sweep_run(&l->teller, NULL, &l->stop, &why);
+    if (mine) (void)rp_sweep_run(&l->teller, NULL, NULL, &l->stop, &why);
     return earlier(now + LOOK_MS, l->next_tick_ms != 0 ? l->next_tick_ms : now + LOOK_MS);
 }
 

@@ -142,12 +142,14 @@ static void tell_not_begun(struct rp_sweep_teller *t, const char *name, int code
         rp_journal_failed(&j, "sweep", NULL, err);
 }
 
-int rp_sweep_run(struct rp_sweep_teller *t, const char *store, const volatile sig_atomic_t *stop, struct rp_error *err)
+int rp_sweep_run(struct rp_sweep_teller *t, const char *store, const struct rp_run *begun,
+                 const volatile sig_atomic_t *stop, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
     struct rp_store *stores[RP_STORES_MAX];
     struct rp_sweeper sweeper = rp_sweep_teller_sweeper(t, stop);
     if (result == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a sweep");
+    if (begun != NULL) result->run = *begun;
     sweeper.stores = stores;
     sweeper.name = store != NULL ? store : "all";
     sweeper.n_stores = 1;
@@ -166,14 +168,10 @@ int rp_sweep_run(struct rp_sweep_teller *t, const char *store, const volatile si
 
 struct asked {
     struct rp_sweep_runs *all;
-    struct rp_session session;
-    char store[64];
+    struct rp_run run;
+    char store[64], actor[RP_ACTOR_MAX];
     pthread_t thread;
-    bool used, begun, over; /* over: the thread touches nothing any more but itself */
-    bool awaited;           /* whoever asked has not read the answer yet */
-    int64_t run_id;
-    int code;
-    struct rp_error error;
+    bool used, over; /* over: the thread touches nothing any more but itself */
 };
 
 struct rp_sweep_runs {
@@ -182,6 +180,7 @@ struct rp_sweep_runs {
     struct rp_sweep_runs_options options;
     const struct rp_config *config; /* NULL: the session's */
     struct asked at[RUNS_MAX];
+    size_t reserved; /* room that nobody has started in yet */
     volatile sig_atomic_t stop;
 };
 
@@ -203,122 +202,80 @@ void rp_sweep_runs_configure(struct rp_sweep_runs *runs, const struct rp_config 
     pthread_mutex_unlock(&runs->lock);
 }
 
-static void note_begun(void *ctx, const struct rp_run *run)
+static int open_session(struct asked *a, struct rp_session *out, struct rp_error *err)
 {
-    struct asked *a = ctx;
-    a->session.catalog->keeper = NULL;
-    pthread_mutex_lock(&a->all->lock);
-    a->run_id = run->id;
-    a->begun = true;
-    pthread_cond_broadcast(&a->all->moved);
-    pthread_mutex_unlock(&a->all->lock);
+    struct rp_sweep_runs *runs = a->all;
+    int r = rp_session_beside(runs->options.session, runs->options.lane, out, err);
+    if (r < 0) return r;
+    pthread_mutex_lock(&runs->lock);
+    if (runs->config != NULL) out->config = *runs->config;
+    pthread_mutex_unlock(&runs->lock);
+    if (runs->options.writers != NULL) rp_writers_attach(runs->options.writers, out->catalog);
+    snprintf(out->actor, sizeof out->actor, "%s", a->actor);
+    return 0;
 }
 
+/* Without a session the run stays open: it is closed as failed when its lock is stale, or this daemon is gone. */
 static void *run_asked(void *arg)
 {
     struct asked *a = arg;
     struct rp_error err = { 0 };
-    struct rp_sweep_teller teller = {
-        .session = &a->session, .metrics = a->all->options.metrics, .begun = note_begun, .ctx = a
-    };
-    int r = rp_sweep_run(&teller, a->store[0] != 0 ? a->store : NULL, &a->all->stop, &err);
-    rp_session_close(&a->session);
+    RP_CLEANUP(rp_session_close) struct rp_session session = { 0 };
+    struct rp_sweep_teller teller = { .session = &session, .metrics = a->all->options.metrics, .ctx = a };
+    if (open_session(a, &session, &err) == 0)
+        (void)rp_sweep_run(&teller, a->store[0] != 0 ? a->store : NULL, &a->run, &a->all->stop, &err);
+    else
+        rp_metrics_failure(a->all->options.metrics, "catalog");
     pthread_mutex_lock(&a->all->lock);
-    a->code = r;
-    a->error = err;
     a->over = true;
     pthread_cond_broadcast(&a->all->moved);
     pthread_mutex_unlock(&a->all->lock);
     return NULL;
 }
 
-static int open_session(struct rp_sweep_runs *runs, const struct rp_config *config, const char *actor,
-                        struct rp_session *out, struct rp_error *err)
+/* Under the lock; runs that are over are joined on the way. */
+static size_t count_free(struct rp_sweep_runs *runs, struct asked **first)
 {
-    int r = rp_session_beside(runs->options.session, runs->options.lane, out, err);
-    if (r < 0) {
-        rp_session_close(out);
-        return r;
-    }
-    if (config != NULL) out->config = *config;
-    if (runs->options.writers != NULL) rp_writers_attach(runs->options.writers, out->catalog);
-    snprintf(out->actor, sizeof out->actor, "%s", actor);
-    return 0;
-}
-
-/* A free place, under the lock; runs that are over are joined on the way. */
-static struct asked *find_free(struct rp_sweep_runs *runs)
-{
-    struct asked *found = NULL;
-    for (size_t i = 0; i < RUNS_MAX; i++) {
+    size_t n = 0;
+    for (size_t i = RUNS_MAX; i-- > 0;) {
         struct asked *a = &runs->at[i];
-        if (a->used && a->over && !a->awaited) {
+        if (a->used && a->over) {
             pthread_join(a->thread, NULL);
             a->used = false;
         }
-        if (!a->used && found == NULL) found = a;
+        if (a->used) continue;
+        *first = a;
+        n++;
     }
-    return found;
+    return n;
 }
 
-static struct asked *reserve(struct rp_sweep_runs *runs, const struct rp_config **config, struct rp_error *err)
+int rp_sweep_runs_reserve(struct rp_sweep_runs *runs, struct rp_error *err)
 {
+    struct asked *free_one;
     pthread_mutex_lock(&runs->lock);
-    struct asked *a = runs->stop != 0 ? NULL : find_free(runs);
-    if (a != NULL) *a = (struct asked){ .all = runs, .used = true, .awaited = true };
-    *config = runs->config;
+    bool room = runs->stop == 0 && count_free(runs, &free_one) > runs->reserved;
+    runs->reserved += room;
     pthread_mutex_unlock(&runs->lock);
-    if (a == NULL) {
-        rp_error_set(err, RP_EBUSY, "too many sweeps are under way");
-        rp_error_hint(err, "wait for one of them to end");
-    }
-    return a;
+    if (room) return 0;
+    rp_error_set(err, RP_EBUSY, "too many sweeps are under way");
+    return rp_error_hint(err, "wait for one of them to end");
 }
 
-static void give_back(struct rp_sweep_runs *runs, struct asked *a)
+void rp_sweep_runs_start(struct rp_sweep_runs *runs, const char *store, const char *actor, const struct rp_run *begun)
 {
+    struct asked *a = NULL;
     pthread_mutex_lock(&runs->lock);
-    a->used = a->awaited = false;
+    RP_ASSERT(runs->reserved > 0 && count_free(runs, &a) > 0);
+    runs->reserved--;
+    if (begun != NULL) {
+        *a = (struct asked){ .all = runs, .run = *begun };
+        snprintf(a->store, sizeof a->store, "%s", store != NULL ? store : "");
+        snprintf(a->actor, sizeof a->actor, "%s", actor);
+        a->used = pthread_create(&a->thread, NULL, run_asked, a) == 0;
+    }
     pthread_cond_broadcast(&runs->moved);
     pthread_mutex_unlock(&runs->lock);
-}
-
-static int wait_begun(struct rp_sweep_runs *runs, struct asked *a, int64_t *run_id, struct rp_error *err)
-{
-    int r = 0;
-    pthread_mutex_lock(&runs->lock);
-    while (!a->begun && !a->over)
-        pthread_cond_wait(&runs->moved, &runs->lock);
-    if (a->begun) {
-        *run_id = a->run_id;
-    } else {
-        r = a->code;
-        *err = a->error;
-    }
-    a->awaited = false;
-    pthread_cond_broadcast(&runs->moved);
-    pthread_mutex_unlock(&runs->lock);
-    return r;
-}
-
-int rp_sweep_runs_begin(struct rp_sweep_runs *runs, const char *store, const char *actor,
-                        const struct rp_keeper *keeper, int64_t *run_id, struct rp_error *err)
-{
-    const struct rp_config *config;
-    struct asked *a = reserve(runs, &config, err);
-    if (a == NULL) return RP_EBUSY;
-    int r = open_session(runs, config, actor, &a->session, err);
-    if (r == 0) a->session.catalog->keeper = keeper;
-    snprintf(a->store, sizeof a->store, "%s", store != NULL ? store : "");
-    if (r == 0 && pthread_create(&a->thread, NULL, run_asked, a) != 0) {
-        rp_session_close(&a->session);
-        r = rp_error_set(err, RP_ENOMEM, "no thread for a sweep");
-    }
-    if (r < 0) {
-        give_back(runs, a);
-        return r;
-    }
-    return wait_begun(runs, a, run_id, err);
 }
 
 void rp_sweep_runs_halt(struct rp_sweep_runs *runs)
@@ -334,9 +291,11 @@ void rp_sweep_runs_stop(struct rp_sweep_runs *runs)
     if (runs == NULL) return;
     rp_sweep_runs_halt(runs);
     pthread_mutex_lock(&runs->lock);
+    while (runs->reserved > 0)
+        pthread_cond_wait(&runs->moved, &runs->lock);
     for (size_t i = 0; i < RUNS_MAX; i++) {
         struct asked *a = &runs->at[i];
-        while (a->used && (!a->over || a->awaited))
+        while (a->used && !a->over)
             pthread_cond_wait(&runs->moved, &runs->lock);
         if (a->used) pthread_join(a->thread, NULL);
     }

@@ -27,8 +27,9 @@ void rp_sweep_teller_ended(struct rp_sweep_teller *teller, const struct rp_run *
 void rp_sweep_teller_left_out(struct rp_sweep_teller *teller, const struct rp_store *store, const struct rp_error *why);
 
 /* One run, named by the store (NULL: "all"). Negative only if none was begun, which is in the log: cleanup_skipped or cleanup_failed. */
-int rp_sweep_run(struct rp_sweep_teller *teller, const char *store, const volatile sig_atomic_t *stop,
-                 struct rp_error *err);
+/* `begun`: a run that was begun already; NULL: none was. */
+int rp_sweep_run(struct rp_sweep_teller *teller, const char *store, const struct rp_run *begun,
+                 const volatile sig_atomic_t *stop, struct rp_error *err);
 
 /* ---- runs that people ask for: each on a thread and a session of its own, a bounded number at a time ---- */
 
@@ -43,10 +44,10 @@ struct rp_sweep_runs_options {
 int rp_sweep_runs_new(const struct rp_sweep_runs_options *options, struct rp_sweep_runs **out, struct rp_error *err);
 /* Settings changed: for the runs that begin from now on. `config` outlives them. */
 void rp_sweep_runs_configure(struct rp_sweep_runs *runs, const struct rp_config *config);
-/* Returns when the run has begun, or was refused (RP_ERUNNING, RP_ENOTFOUND, RP_EBUSY). The keeper (may be NULL) goes with the
- * change that begins it, on another thread, and is not used after this has returned. Any thread. */
-int rp_sweep_runs_begin(struct rp_sweep_runs *runs, const char *store, const char *actor,
-                        const struct rp_keeper *keeper, int64_t *run_id, struct rp_error *err);
+/* Room for one run: RP_EBUSY without. Then rp_sweep_runs_start, in any case. Any thread. */
+int rp_sweep_runs_reserve(struct rp_sweep_runs *runs, struct rp_error *err);
+/* Carries out a run of one store (NULL: all) that was begun already; `begun` NULL gives the room back. Any thread. */
+void rp_sweep_runs_start(struct rp_sweep_runs *runs, const char *store, const char *actor, const struct rp_run *begun);
 /* Those under way end after their batches, and none begins any more. Comes before rp_sweep_runs_stop, or not at all. NULL is fine. */
 void rp_sweep_runs_halt(struct rp_sweep_runs *runs);
 /* The same, and waits for them. */

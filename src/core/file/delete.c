@@ -136,7 +136,9 @@ static int delete_one(struct deleting *d, struct rp_file_command *c, struct rp_e
         r = rp_file_work_delete(work, slot, store->config->name, &make, err);
     }
     if (c->shown && !slot->file.shown) slot->file.shown = slot->changed = true;
-    return r < 0 ? r : rp_file_work_answer(slot, c->arena, &c->answer, err);
+    r = r < 0 ? r : rp_file_work_answer(slot, c->arena, &c->answer, err);
+    c->command.due_at_ms = c->answer.due_at_ms;
+    return r;
 }
 
 static int save_extends(struct deleting *d, struct rp_error *err)

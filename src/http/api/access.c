@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens, and the console's sign-in. A secret leaves here once, in the answer that made it: what is kept under an idempotency key has
  * none. */
+#include "http/api/shapes.h"
 #include "http/server/inner.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/token.h"
+#include "core/access.h"
 #include "http/server/access.h"
 #include "http/server/session.h"
 
@@ -74,48 +76,25 @@ static const struct rp_shape list_shape = RP_SHAPE("TokenQuery", list_fields, NU
 
 /* ---- create ---- */
 
-struct create {
-    struct rp_command command;
-    struct rp_token token;
-    char secret[RP_TOKEN_SECRET];
-    int64_t lasts_ms; /* 0: for ever */
-};
-
-static int run_create(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct create *c = (struct create *)commands[i];
-        c->token.expires_at_ms = c->lasts_ms == 0 ? 0 : tx->late_ms + c->lasts_ms;
-        int r = rp_token_create(tx, &c->token, c->secret, c->command.actor, &c->command.error);
-        if (r < 0 && r != RP_EINVAL) {
-            if (err != NULL) *err = c->command.error;
-            return r;
-        }
-    }
-    return 0;
-}
-
-static const struct rp_verb verb_create = { .name = "create a token", .run = run_create };
-
 static void reply_created(struct rp_request *q)
 {
-    const struct create *c = (const struct create *)q->command;
+    const struct rp_token_command *c = (const struct rp_token_command *)q->command;
     if (c->command.error.code < 0) {
         rp_reply_error(q, &c->command.error);
         return;
     }
-    json_t *shown = rp_token_json(&c->token), *kept = rp_token_json(&c->token);
+    json_t *shown = rp_token_json(&c->token), *saved = rp_token_json(&c->token);
     rp_json_set(shown, "secret", json_string(c->secret));
     if (c->token.kind == RP_TOKEN_LINK) {
         char path[80];
         (void)snprintf(path, sizeof path, "/signin?link=%s", c->secret);
         rp_json_set(shown, "sign_in", json_string(path));
     }
-    rp_json_set(kept, "secret", json_null());
-    rp_json_set(kept, "hint",
+    rp_json_set(saved, "secret", json_null());
+    rp_json_set(saved, "hint",
                 json_string("the secret was in the first answer only; revoke this token and make another"));
-    if (q->key != NULL) rp_request_keep_instead(q, json_incref(kept));
-    json_decref(kept);
+    if (q->key != NULL) rp_request_save_instead(q, json_incref(saved));
+    json_decref(saved);
     rp_reply_header(q, "Cache-Control", "no-store");
     rp_reply_json(q, 201, shown);
 }
@@ -134,7 +113,7 @@ static int read_scopes(const struct rp_request *q, unsigned *out, struct rp_erro
     return 0;
 }
 
-static int read_new(struct rp_request *q, struct create *c, struct rp_error *err)
+static int read_new(struct rp_request *q, struct rp_token_command *c, struct rp_error *err)
 {
     bool admin = rp_request_bool(q->body, "admin");
     const char *tenant = rp_request_text(q->body, "tenant", NULL);
@@ -154,13 +133,13 @@ static int read_new(struct rp_request *q, struct create *c, struct rp_error *err
 static void create_token(struct rp_request *q)
 {
     struct rp_error err = { 0 };
-    struct create *c = rp_arena_alloc(&q->arena, sizeof *c);
+    struct rp_token_command *c = rp_arena_alloc(&q->arena, sizeof *c);
     int r = c == NULL ? rp_error_set(&err, RP_ENOMEM, "out of memory") : read_new(q, c, &err);
     if (r < 0) {
         rp_reply_error(q, &err);
         return;
     }
-    c->command.verb = &verb_create;
+    c->command.verb = &rp_verb_token_create;
     rp_request_submit(q, &c->command, reply_created, NULL);
 }
 
@@ -197,36 +176,48 @@ static void list_tokens(struct rp_request *q)
     rp_reply_list(q, page.items, more ? rp_id_format(RP_ID_TOKEN, page.last_id, cursor) : NULL);
 }
 
-struct revoke {
-    int64_t id;
-    const char *actor;
-    struct rp_token token;
-};
-
-static int revoke_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+static struct rp_token_command *new_command(struct rp_request *q, const struct rp_verb *verb)
 {
-    struct revoke *v = ctx;
-    return rp_token_revoke(tx, v->id, v->actor, &v->token, err);
+    struct rp_token_command *c = rp_arena_alloc(&q->arena, sizeof *c);
+    if (c == NULL)
+        rp_reply_no_memory(q);
+    else
+        *c = (struct rp_token_command){ .command = { .verb = verb } };
+    return c;
 }
 
-/* When it returns, no request that begins is authorised by it. */
-static int revoke_now(struct rp_request *q, struct revoke *v, struct rp_error *err)
+static struct rp_token_command *command_of(const struct rp_request *q)
 {
-    v->actor = q->who.actor;
-    int r = rp_catalog_transact(rp_request_catalog(q), revoke_tx, v, err);
-    if (r == 0) rp_server_forget_token(q->server, v->id);
-    return r;
+    return (struct rp_token_command *)q->command;
+}
+
+/* Before the answer goes out: no request that begins later is authorised by it. */
+static void forget(struct rp_request *q)
+{
+    if (q->command->error.code == 0) rp_server_forget_token(q->server, command_of(q)->token.id);
+}
+
+static void then_revoked(struct rp_request *q)
+{
+    if (q->command->error.code < 0)
+        rp_reply_error(q, &q->command->error);
+    else
+        rp_reply_json(q, 200, rp_token_json(&command_of(q)->token));
+}
+
+static void revoke_by_id(struct rp_request *q, int64_t id, rp_handler_fn *then)
+{
+    struct rp_token_command *c = new_command(q, &rp_verb_token_revoke);
+    if (c == NULL) return;
+    c->token.id = id;
+    q->after = forget;
+    rp_request_submit(q, &c->command, then, NULL);
 }
 
 static void revoke_token(struct rp_request *q)
 {
-    struct rp_error err = { 0 };
-    struct revoke v = { 0 };
-    if (!rp_request_id(q, 0, RP_ID_TOKEN, &v.id)) return;
-    if (revoke_now(q, &v, &err) < 0)
-        rp_reply_error(q, &err);
-    else
-        rp_reply_json(q, 200, rp_token_json(&v.token));
+    int64_t id;
+    if (rp_request_id(q, 0, RP_ID_TOKEN, &id)) revoke_by_id(q, id, then_revoked);
 }
 
 /* ---- sessions ---- */
@@ -268,19 +259,11 @@ static void get_session(struct rp_request *q)
     rp_reply_json(q, 200, o);
 }
 
-static void end_session(struct rp_request *q)
+static void then_signed_out(struct rp_request *q)
 {
-    struct rp_error err = { 0 };
-    struct revoke v = { .id = q->who.token_id };
     char cookie[160];
-    if (!q->who.by_cookie) {
-        rp_error_set(&err, RP_EINVAL, "this call was not made by a session");
-        rp_error_hint(&err, "DELETE /v1/tokens/{id} revokes a token");
-        rp_reply_error(q, &err);
-        return;
-    }
-    if (revoke_now(q, &v, &err) < 0) {
-        rp_reply_error(q, &err);
+    if (q->command->error.code < 0) {
+        rp_reply_error(q, &q->command->error);
         return;
     }
     rp_session_cookie(NULL, q->server->tls, cookie, sizeof cookie);
@@ -288,45 +271,56 @@ static void end_session(struct rp_request *q)
     rp_reply_empty(q, 204);
 }
 
-struct sign_in {
-    const char *link;
-    char secret[RP_TOKEN_SECRET];
-    struct rp_token session;
-};
-
-static int sign_in_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+static void end_session(struct rp_request *q)
 {
-    struct sign_in *s = ctx;
-    return rp_token_use_link(tx, s->link, s->secret, &s->session, err);
+    struct rp_error err = { 0 };
+    if (q->who.by_cookie) {
+        revoke_by_id(q, q->who.token_id, then_signed_out);
+        return;
+    }
+    rp_error_set(&err, RP_EINVAL, "this call was not made by a session");
+    rp_error_hint(&err, "DELETE /v1/tokens/{id} revokes a token");
+    rp_reply_error(q, &err);
 }
 
-/* Before the transaction: a text that is no link changes nothing and takes no turn with the writer. */
-static int open_session(struct rp_request *q, struct sign_in *s, struct rp_error *err)
+static void then_signed_in(struct rp_request *q)
 {
-    if (!rp_token_secret_like(RP_TOKEN_LINK, s->link))
-        return rp_error_set(err, RP_EUNAUTHORIZED, "this sign-in link is not valid");
-    int r = rp_token_secret(RP_TOKEN_SESSION, s->secret, err);
-    return r < 0 ? r : rp_catalog_transact(rp_request_catalog(q), sign_in_tx, s, err);
+    char cookie[160];
+    if (q->command->error.code == RP_EUNAUTHORIZED) rp_access_failed(q);
+    if (q->command->error.code < 0) {
+        rp_reply_error(q, &q->command->error);
+        return;
+    }
+    rp_session_cookie(command_of(q)->secret, q->server->tls, cookie, sizeof cookie);
+    rp_reply_header(q, "Set-Cookie", cookie);
+    rp_reply_header(q, "Location", "/");
+    rp_reply_empty(q, 303);
+}
+
+/* A text that is no link changes nothing and takes no turn with the writer. */
+static int check_link(struct rp_request *q, const char *link, struct rp_error *err)
+{
+    int r = rp_access_may_try(q, err);
+    if (r < 0 || rp_token_secret_like(RP_TOKEN_LINK, link)) return r;
+    rp_access_failed(q);
+    return rp_error_set(err, RP_EUNAUTHORIZED, "this sign-in link is not valid");
 }
 
 static void sign_in(struct rp_request *q)
 {
+    const char *link = rp_request_text(q->query, "link", "");
     struct rp_error err = { 0 };
-    struct sign_in s = { .link = rp_request_text(q->query, "link", "") };
-    char cookie[160];
     rp_reply_header(q, "Cache-Control", "no-store");
     rp_reply_header(q, "Referrer-Policy", "no-referrer"); /* the link is in this page's address */
-    int r = rp_access_may_try(q, &err);
-    if (r == 0) r = open_session(q, &s, &err);
-    if (r == RP_EUNAUTHORIZED) rp_access_failed(q);
-    if (r < 0) {
+    struct rp_token_command *c = new_command(q, &rp_verb_sign_in);
+    if (c == NULL) return;
+    c->link = link;
+    int r = check_link(q, link, &err);
+    if (r == 0) r = rp_token_secret(RP_TOKEN_SESSION, c->secret, &err);
+    if (r < 0)
         rp_reply_error(q, &err);
-        return;
-    }
-    rp_session_cookie(s.secret, q->server->tls, cookie, sizeof cookie);
-    rp_reply_header(q, "Set-Cookie", cookie);
-    rp_reply_header(q, "Location", "/");
-    rp_reply_empty(q, 303);
+    else
+        rp_request_submit(q, &c->command, then_signed_in, NULL);
 }
 
 static const struct rp_field signin_fields[] = {
@@ -362,7 +356,6 @@ static const struct rp_route routes[] = {
       .path = "/v1/tokens/{id}",
       .audience = RP_FOR_ADMINS,
       .scope = RP_MAY_ADMINISTER,
-      .blocks = true,
       .handler = revoke_token,
       .answer = &token_shape,
       .status = 200,
@@ -380,7 +373,6 @@ static const struct rp_route routes[] = {
     { .method = "POST",
       .path = "/v1/session/end",
       .audience = RP_FOR_TENANTS,
-      .blocks = true,
       .handler = end_session,
       .status = 204,
       .summary = "Signs out of the console.",
@@ -388,7 +380,6 @@ static const struct rp_route routes[] = {
     { .method = "GET",
       .path = "/signin",
       .audience = RP_FOR_EVERYBODY,
-      .blocks = true,
       .plain = true,
       .handler = sign_in,
       .query = &signin_shape,

@@ -154,6 +154,7 @@ static void log_change(struct rp_request *q, const char *done, const char *not_d
     const struct rp_file_command *c = command_of(q);
     struct rp_journal j = rp_request_journal(q);
     char id[RP_ID_TEXT];
+    if (c->command.replayed) return;
     if (c->command.error.code < 0)
         rp_journal_refused(&j, not_done, rp_id_format(RP_ID_FILE, c->file_id, id), c->reason, &c->command.error);
     else if (c->changed)
@@ -313,9 +314,7 @@ static void then_deleted(struct rp_request *q)
 
 static void after_delete(struct rp_request *q)
 {
-    const struct rp_file_command *c = command_of(q);
     log_change(q, "mark.created", "mark.refused");
-    if (c->command.error.code == 0) rp_request_due(q, c->answer.due_at_ms);
 }
 
 static int read_deletion(struct rp_request *q, struct rp_file_command *c, struct rp_error *err)
@@ -354,36 +353,17 @@ static void log_restore(struct rp_request *q)
     log_change(q, "mark.reprieved", "restore.refused");
 }
 
-struct returning {
-    int64_t file_id;
-    struct rp_reprieve_answer answer;
-};
-
-static void reply_returned(struct rp_request *q, void *ctx)
+static void then_returned(struct rp_request *q)
 {
-    const struct returning *r = ctx;
-    struct rp_error err = { 0 };
-    struct rp_file file;
-    if (r->answer.what == RP_REPRIEVE_REFUSED) {
-        rp_reply_error(q, &r->answer.error);
-        return;
-    }
-    if (!load_file(q, r->file_id, &file)) return;
-    json_t *shown = rp_file_shown(q, &file, &err);
-    if (shown == NULL)
-        rp_reply_error(q, &err);
-    else
-        rp_reply_json(q, 200, shown);
+    const struct rp_reprieve_item *item = ((struct rp_reprieve_command *)q->command)->items;
+    if (!refused(q)) rp_reply_json(q, 200, rp_file_json(item->file, rp_request_store_name(q, item->mark.store_id)));
 }
 
-/* Bytes in quarantine are moved back first: that is done here, not by a writer. */
-static void return_file(struct rp_request *q, const struct rp_file *file, struct rp_mark *mark)
+/* Bytes in quarantine are moved back: the restore is that of the file's mark. */
+static void return_file(struct rp_request *q, const struct rp_file *file)
 {
-    struct returning r = { .file_id = file->id };
-    if (rp_request_replayed_of(q, file->tenant_id)) return;
-    (void)rp_request_keeps(q, reply_returned, &r);
-    rp_mark_restore(q, mark, &r.answer);
-    reply_returned(q, &r);
+    struct rp_reprieve_command *c = rp_restore_command(q, file->tenant_id, 0, file->id);
+    if (c != NULL) rp_request_submit(q, &c->command, then_returned, NULL);
 }
 
 static void restore_file(struct rp_request *q)
@@ -396,7 +376,7 @@ static void restore_file(struct rp_request *q)
     bool deleted = file.status == RP_FILE_DELETED && file.mark_id != 0;
     if (deleted && rp_mark_get(rp_request_catalog(q)->db, file.mark_id, &q->arena, &mark, &ignored) == 0 &&
         rp_quarantine_is(mark.key)) {
-        return_file(q, &file, &mark);
+        return_file(q, &file);
         return;
     }
     struct rp_file_command *c = new_command(q, &rp_verb_restore, file.tenant_id, id);

@@ -12,8 +12,6 @@
 #include "catalog/run.h"
 #include "core/mark.h"
 #include "core/mark_list.h"
-#include "core/owner.h"
-#include "core/quarantine.h"
 #include "core/reprieve.h"
 #include "core/state.h"
 #include "core/undo.h"
@@ -32,7 +30,6 @@
 
 /* ---- shapes ---- */
 
-static const char *const states[] = { "marked", "checking", "purging", "purged", "reprieved", "dead", "lost", NULL };
 static const char *const markings[] = { "created", "same", "extended", "refused", NULL };
 static const char *const restores[] = { "restored", "already_restored", "returned", "refused", NULL };
 
@@ -57,7 +54,7 @@ static const struct rp_field post_fields[] = {
       .kind = RP_FIELD_LIST,
       .of = &item_shape,
       .least = 1,
-      .most = RP_MARK_BATCH_MAX,
+      .most = RP_MARK_ITEMS_MAX,
       .help = "many objects; what stands beside the list holds for those that say nothing else" },
 };
 static const struct rp_shape post_shape = RP_SHAPE("mark_request", post_fields, "an object to mark, or many");
@@ -92,7 +89,10 @@ static const struct rp_field marked_fields[] = {
 static const struct rp_shape marked_shape = RP_SHAPE("marked", marked_fields, "what was marked");
 
 static const struct rp_field list_fields[] = {
-    { .name = "state", .kind = RP_FIELD_CHOICE, .choices = states, .help = "only these; those that wait if not given" },
+    { .name = "state",
+      .kind = RP_FIELD_CHOICE,
+      .choices = rp_state_names,
+      .help = "only these; those that wait if not given" },
     { .name = "store", .kind = RP_FIELD_TEXT, .least = 1, .most = 63, .help = "only of this store" },
     { .name = "reason", .kind = RP_FIELD_TEXT, .most = RP_REASON_MAX, .help = "only with this reason" },
     { .name = "due_before", .kind = RP_FIELD_TIME, .help = "only those due before" },
@@ -148,33 +148,20 @@ static const struct rp_shape bulk_done_shape = RP_SHAPE("restored_in_bulk", bulk
 
 /* ---- mark ---- */
 
-struct item {
-    struct rp_store *store; /* NULL: refused before */
-    const char *store_name;
-    struct rp_mark_request request;
-    struct rp_mark_answer answer;
-    bool asked;
-    json_t *known; /* what became of it when the request was made before; NULL: it did not come so far */
-};
-
 struct marking {
-    struct rp_request *q;
-    bool listed; /* under `items` */
-    struct item *items;
-    size_t n;
-    struct rp_mark_request *requests; /* of one store's share */
-    struct rp_mark_answer *answers;
-    size_t *from;
-    size_t n_share;
+    struct rp_mark_command command;
+    bool listed;              /* under `items` */
+    const char **store_names; /* as they were given; NULL: none was */
 };
 
-static int check_item(const json_t *in, const json_t *beside, const struct item *item, struct rp_error *err)
+static int check_item(const json_t *in, const json_t *beside, const char *store, const struct rp_mark_request *request,
+                      struct rp_error *err)
 {
     const json_t *confirmations = json_object_get(in, "confirmations");
     if (json_array_size(confirmations) == 0) confirmations = json_object_get(beside, "confirmations");
-    if (item->store_name == NULL || item->request.key == NULL)
-        return rp_error_set(err, RP_EINVAL, "%s: is missing", item->store_name == NULL ? "store" : "key");
-    if (item->request.grace_ms >= 0 && item->request.at_ms >= 0)
+    if (store == NULL || request->key == NULL)
+        return rp_error_set(err, RP_EINVAL, "%s: is missing", store == NULL ? "store" : "key");
+    if (request->grace_ms >= 0 && request->at_ms >= 0)
         return rp_error_set(err, RP_EINVAL, "grace and at say the same thing: give one of them");
     if (json_array_size(confirmations) == 0) return 0;
     rp_error_set(err, RP_EINVAL, "confirmations: no service '%.64s' is configured",
@@ -182,23 +169,20 @@ static int check_item(const json_t *in, const json_t *beside, const struct item 
     return rp_error_hint(err, "nothing was marked; leave confirmations out");
 }
 
-static int find_store(struct rp_request *q, struct item *item, struct rp_error *err)
+static struct rp_store *find_store(struct rp_request *q, const char *name, struct rp_error *err)
 {
-    struct rp_store *store = rp_request_store(q, item->store_name);
-    if (store == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", item->store_name);
-    if (store->backend == NULL)
-        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", store->config->name);
-    int r = rp_key_check(item->request.key, strlen(item->request.key), err);
-    if (r == 0) item->store = store;
-    return r;
+    struct rp_store *store = rp_request_store(q, name);
+    if (store == NULL) rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", name);
+    return store;
 }
 
 /* What an item does not say is as it stands beside the list. */
-static void read_item(struct rp_request *q, const json_t *in, const json_t *beside, struct item *item)
+static void read_item(struct rp_request *q, const json_t *in, const json_t *beside, struct rp_mark_item *item,
+                      const char **store_name)
 {
     bool timed = json_object_get(in, "grace") != NULL || json_object_get(in, "at") != NULL;
     const json_t *when = timed ? in : beside;
-    item->store_name = rp_request_text(in, "store", rp_request_text(beside, "store", NULL));
+    *store_name = rp_request_text(in, "store", rp_request_text(beside, "store", NULL));
     item->request = (struct rp_mark_request){
         .key = rp_request_text(in, "key", NULL),
         .grace_ms = rp_request_int(when, "grace", -1),
@@ -207,161 +191,71 @@ static void read_item(struct rp_request *q, const json_t *in, const json_t *besi
         .if_unreferenced = rp_request_bool(in, "if_unreferenced") || rp_request_bool(beside, "if_unreferenced"),
         .annotate = rp_request_bool(in, "annotate") || rp_request_bool(beside, "annotate"),
     };
-    item->answer.what = RP_MARK_REFUSED;
-    if (check_item(in, beside, item, &item->answer.error) == 0) (void)find_store(q, item, &item->answer.error);
+    if (check_item(in, beside, *store_name, &item->request, &item->error) == 0)
+        item->store = find_store(q, *store_name, &item->error);
 }
 
-static void take_answers(struct marking *m)
+static json_t *item_json(const struct marking *m, size_t i)
 {
-    for (size_t i = 0; i < m->n_share; i++)
-        m->items[m->from[i]].answer = m->answers[i];
+    const struct rp_mark_item *item = &m->command.items[i];
+    const char *store = m->store_names[i], *key = item->request.key;
+    return rp_mark_answer_json(&item->answer, store != NULL ? store : "", key != NULL ? key : "", item->request.reason);
 }
 
-static void mark_share(struct marking *m, struct rp_store *store)
+static void then_marked_one(struct rp_request *q, const struct marking *m)
 {
-    struct rp_catalog *catalog = rp_request_catalog(m->q);
-    struct rp_error err = { 0 }, ignored = { 0 };
-    size_t n = 0;
-    for (size_t i = 0; i < m->n; i++) {
-        if (m->items[i].store != store || m->items[i].asked) continue;
-        m->items[i].asked = true;
-        m->requests[n] = m->items[i].request;
-        m->from[n++] = i;
-    }
-    m->n_share = n;
-    int r = rp_mark_many(catalog, store, m->requests, n, m->q->who.actor, m->answers, &err);
-    for (size_t i = 0; i < n && r < 0; i++)
-        m->answers[i] = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
-    take_answers(m);
-    /* the epoch follows what is committed; a store that is not ours or fails is no concern here: the next sweep says so */
-    if (r == 0 && store->config->mode != RP_MODE_OBSERVE)
-        (void)rp_owner_assert(catalog, store, store->environment, true, &ignored);
-}
-
-static void finish_item(struct rp_request *q, const struct rp_journal *j, const struct item *item)
-{
-    if (item->store != NULL)
-        rp_journal_mark(j, item->store->config->name, &item->request, &item->answer);
-    else
-        rp_journal_refused(j, "mark.refused", item->request.key != NULL ? item->request.key : "", item->request.reason,
-                           &item->answer.error);
-    if (item->answer.what != RP_MARK_REFUSED) rp_request_due(q, item->answer.due_at_ms);
-}
-
-static bool marking_init(struct marking *m, struct rp_request *q, const json_t *list)
-{
-    size_t n = list != NULL ? json_array_size(list) : 1;
-    *m = (struct marking){ .q = q, .listed = list != NULL, .n = n };
-    m->items = rp_arena_array(&q->arena, n, sizeof *m->items);
-    m->requests = rp_arena_array(&q->arena, n, sizeof *m->requests);
-    m->answers = rp_arena_array(&q->arena, n, sizeof *m->answers);
-    m->from = rp_arena_array(&q->arena, n, sizeof *m->from);
-    return m->items != NULL && m->requests != NULL && m->answers != NULL && m->from != NULL;
-}
-
-static json_t *item_json(const struct item *item)
-{
-    const struct rp_mark_request *request = &item->request;
-    if (item->known != NULL) return json_incref(item->known);
-    return rp_mark_answer_json(&item->answer, item->store_name != NULL ? item->store_name : "",
-                               request->key != NULL ? request->key : "", request->reason);
-}
-
-static void reply_one(struct rp_request *q, const struct item *item)
-{
-    const struct rp_mark_answer *a = &item->answer;
-    if (item->known != NULL || a->what != RP_MARK_REFUSED)
-        rp_reply_json(q, 201, item_json(item));
+    const struct rp_mark_answer *a = &m->command.items[0].answer;
+    if (a->what != RP_MARK_REFUSED)
+        rp_reply_json(q, 201, item_json(m, 0));
     else if (a->error.code == RP_EREFERENCED)
         rp_reply_problem(q, &a->error, json_pack("{s:I}", "references", (json_int_t)a->references));
     else
         rp_reply_error(q, &a->error);
 }
 
-static void reply_marked(struct rp_request *q, const struct marking *m)
+static void then_marked(struct rp_request *q)
 {
+    const struct marking *m = (const struct marking *)q->command;
+    bool decided = !m->listed && m->command.items[0].answer.error.code == q->command->error.code;
+    if (q->command->error.code < 0 && !decided) {
+        rp_reply_error(q, &q->command->error); /* the catalog failed */
+        return;
+    }
     if (!m->listed) {
-        reply_one(q, &m->items[0]);
+        then_marked_one(q, m);
         return;
     }
     json_t *items = json_array(), *o = json_object();
-    for (size_t i = 0; i < m->n; i++)
-        rp_json_append(items, item_json(&m->items[i]));
+    for (size_t i = 0; i < m->command.n; i++)
+        rp_json_append(items, item_json(m, i));
     rp_json_set(o, "items", items);
     rp_reply_json(q, 200, o);
-}
-
-static bool is_annotated_later(const struct item *item)
-{
-    return item->asked && item->known == NULL && rp_mark_annotates(item->store, &item->request, &item->answer);
-}
-
-/* Should this be all that is left of the request: the mark stands, and about its annotation nobody can say more. */
-static json_t *note_json(const struct item *item)
-{
-    struct item noted = *item;
-    if (!item->asked) return json_null();
-    if (is_annotated_later(item)) {
-        noted.answer.annotated = false;
-        snprintf(noted.answer.annotate_note, sizeof noted.answer.annotate_note,
-                 "the service ended before it was written");
-    }
-    return item_json(&noted);
-}
-
-/* Inside the transaction of a store's share. */
-static void tell_marked(struct rp_request *q, void *ctx)
-{
-    struct marking *m = ctx;
-    bool all = true;
-    take_answers(m);
-    for (size_t i = 0; i < m->n; i++)
-        all = all && (m->items[i].asked || m->items[i].store == NULL) && !is_annotated_later(&m->items[i]);
-    if (all) {
-        reply_marked(q, m);
-        return;
-    }
-    json_t *note = json_array();
-    for (size_t i = 0; i < m->n; i++)
-        rp_json_append(note, note_json(&m->items[i]));
-    rp_request_note(q, note);
-}
-
-static void go_on_marking(struct marking *m, const json_t *begun)
-{
-    for (size_t i = 0; i < m->n; i++) {
-        json_t *known = json_array_get(begun, i);
-        if (!json_is_object(known)) continue;
-        m->items[i].known = known;
-        m->items[i].asked = true;
-    }
 }
 
 static void post_marks(struct rp_request *q)
 {
     const json_t *list = json_object_get(q->body, "items");
-    struct rp_journal j = rp_request_journal(q);
-    struct marking m;
-    if (rp_request_replayed(q)) return;
-    if (!marking_init(&m, q, list)) {
+    size_t n = list != NULL ? json_array_size(list) : 1;
+    struct marking *m = rp_arena_alloc(&q->arena, sizeof *m);
+    struct rp_mark_item *items = rp_arena_array(&q->arena, n, sizeof *items);
+    const char **names = rp_arena_array(&q->arena, n, sizeof *names);
+    struct rp_error err = { 0 };
+    if (m == NULL || items == NULL || names == NULL) {
         rp_reply_no_memory(q);
         return;
     }
     if (list != NULL && json_object_get(q->body, "key") != NULL) {
-        struct rp_error err = { 0 };
         rp_error_set(&err, RP_EINVAL, "key: stands in the items, not beside them");
         rp_reply_error(q, &err);
         return;
     }
-    for (size_t i = 0; i < m.n; i++)
-        read_item(q, list != NULL ? json_array_get(list, i) : q->body, list != NULL ? q->body : NULL, &m.items[i]);
-    go_on_marking(&m, rp_request_begun(q));
-    (void)rp_request_keeps(q, tell_marked, &m);
-    for (size_t i = 0; i < m.n; i++)
-        if (m.items[i].store != NULL && !m.items[i].asked && !rp_request_overtaken(q)) mark_share(&m, m.items[i].store);
-    for (size_t i = 0; i < m.n; i++)
-        if (m.items[i].known == NULL) finish_item(q, &j, &m.items[i]);
-    reply_marked(q, &m);
+    for (size_t i = 0; i < n; i++)
+        read_item(q, list != NULL ? json_array_get(list, i) : q->body, list != NULL ? q->body : NULL, &items[i],
+                  &names[i]);
+    rp_mark_command_init(&m->command, items, n, q->who.actor);
+    m->listed = list != NULL;
+    m->store_names = names;
+    rp_request_submit(q, &m->command.command, then_marked, NULL);
 }
 
 /* ---- list and look ---- */
@@ -435,93 +329,68 @@ static void get_mark(struct rp_request *q)
 
 /* ---- restore one ---- */
 
-static int original_of(struct rp_request *q, const struct rp_mark *aside, struct rp_mark *out, struct rp_error *err)
+struct rp_reprieve_command *rp_restore_command(struct rp_request *q, int64_t tenant_id, int64_t mark_id,
+                                               int64_t file_id)
 {
-    enum rp_id_kind kind;
-    int64_t id;
-    if (!rp_id_parse(aside->key + strlen(RP_STORE_QUARANTINE), &kind, &id) || kind != RP_ID_MARK)
-        return rp_error_set(err, RP_ENOTFOUND, "a copy in quarantine that no mark was made for");
-    return rp_mark_get(rp_request_catalog(q)->db, id, &q->arena, out, err);
+    struct rp_reprieve_command *c = rp_arena_alloc(&q->arena, sizeof *c);
+    struct rp_reprieve_item *item = rp_arena_array(&q->arena, 1, sizeof *item);
+    size_t n = 0;
+    struct rp_store *const *stores = rp_request_stores(q, &n);
+    if (c == NULL || item == NULL || stores == NULL) {
+        rp_reply_no_memory(q);
+        return NULL;
+    }
+    item->mark_id = mark_id;
+    item->file_id = file_id;
+    rp_reprieve_command_init(c, item, 1, q->who.actor, &q->arena);
+    c->command.tenant_id = tenant_id;
+    c->stores = stores;
+    c->n_stores = n;
+    return c;
 }
 
-static int restore_here(struct rp_request *q, struct rp_mark *mark, struct rp_reprieve_answer *answer,
-                        struct rp_error *err)
+static void then_restored(struct rp_request *q)
 {
-    struct rp_store *store = rp_request_store_of(q, mark->store_id);
-    if (store == NULL || store->backend == NULL)
-        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", rp_request_store_name(q, mark->store_id));
-    int r = rp_quarantine_is(mark->key) ? original_of(q, mark, mark, err) : 0;
-    return r < 0 ? r : rp_reprieve_many(rp_request_catalog(q), store, mark, 1, q->who.actor, answer, err);
-}
-
-void rp_mark_restore(struct rp_request *q, struct rp_mark *mark, struct rp_reprieve_answer *answer)
-{
-    struct rp_journal j = rp_request_journal(q);
-    struct rp_error err = { 0 };
-    if (restore_here(q, mark, answer, &err) < 0)
-        *answer = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = err };
-    rp_journal_restore(&j, rp_request_store_name(q, mark->store_id), mark, answer);
-}
-
-static json_t *restored_json(struct rp_request *q, const struct rp_mark *mark, const struct rp_reprieve_answer *answer)
-{
-    struct rp_error ignored = { 0 };
-    struct rp_file file;
-    json_t *o = rp_reprieve_answer_json(answer, mark, rp_request_store_name(q, mark->store_id), false);
-    if (mark->file_id != 0 && rp_file_get(rp_request_catalog(q)->db, mark->file_id, &q->arena, &file, &ignored) == 0)
-        rp_json_set(o, "file", rp_file_shown(q, &file, &ignored));
-    return o;
-}
-
-struct one {
-    struct rp_mark mark;
-    struct rp_reprieve_answer answer;
-};
-
-static void reply_one_restored(struct rp_request *q, void *ctx)
-{
-    const struct one *one = ctx;
-    if (one->answer.what == RP_REPRIEVE_REFUSED)
-        rp_reply_error(q, &one->answer.error);
-    else
-        rp_reply_json(q, 200, restored_json(q, &one->mark, &one->answer));
+    const struct rp_reprieve_item *item = ((struct rp_reprieve_command *)q->command)->items;
+    if (q->command->error.code < 0) {
+        rp_reply_error(q, &q->command->error);
+        return;
+    }
+    const char *store = rp_request_store_name(q, item->mark.store_id);
+    json_t *o = rp_reprieve_answer_json(&item->answer, &item->mark, store, false);
+    if (item->file != NULL) rp_json_set(o, "file", rp_file_json(item->file, store));
+    rp_reply_json(q, 200, o);
 }
 
 static void restore_mark(struct rp_request *q)
 {
-    struct one one = { 0 };
     int64_t id;
-    if (!rp_request_id(q, 0, RP_ID_MARK, &id) || !load_mark(q, id, &one.mark) || rp_request_replayed(q)) return;
-    (void)rp_request_keeps(q, reply_one_restored, &one);
-    rp_mark_restore(q, &one.mark, &one.answer);
-    reply_one_restored(q, &one);
+    if (!rp_request_id(q, 0, RP_ID_MARK, &id)) return;
+    struct rp_reprieve_command *c = rp_restore_command(q, q->who.tenant_id, id, 0);
+    if (c != NULL) rp_request_submit(q, &c->command, then_restored, NULL);
 }
 
 /* ---- restore many ---- */
 
 struct restoring {
     struct rp_request *q;
-    struct rp_journal journal;
     bool dry_run, complete;
     struct rp_arena arena; /* of the batch */
-    struct rp_mark *marks;
-    struct rp_mark *share; /* of one store */
-    struct rp_reprieve_answer *answers;
-    size_t n_share;
-    bool *asked;
+    struct rp_reprieve_item *batch;
     size_t n;
     int64_t taken;
     int64_t counts[RP_REPRIEVE_RETURNED + 1];
     json_t *items;
 };
 
-static void count_share(struct restoring *r)
+static void count(struct restoring *r)
 {
-    for (size_t i = 0; i < r->n_share; i++) {
-        const char *store = rp_request_store_name(r->q, r->share[i].store_id);
-        r->counts[r->answers[i].what]++;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct rp_reprieve_item *item = &r->batch[i];
+        const char *store = rp_request_store_name(r->q, item->mark.store_id);
+        r->counts[item->answer.what]++;
         if (json_array_size(r->items) < RESTORE_SHOWN)
-            rp_json_append(r->items, rp_reprieve_answer_json(&r->answers[i], &r->share[i], store, r->dry_run));
+            rp_json_append(r->items, rp_reprieve_answer_json(&item->answer, &item->mark, store, r->dry_run));
     }
 }
 
@@ -538,70 +407,23 @@ static json_t *restored_so_far(const struct restoring *res)
     return o;
 }
 
-/* Inside the transaction of a share. */
-static void note_restored(struct rp_request *q, void *ctx)
-{
-    struct restoring with = *(const struct restoring *)ctx;
-    with.items = json_copy(with.items);
-    count_share(&with);
-    rp_request_note(q, with.items != NULL ? restored_so_far(&with) : NULL);
-    json_decref(with.items);
-}
-
-/* What was restored is not found again, what was refused is: it is told anew. */
-static void go_on_restoring(struct restoring *res, const json_t *begun)
-{
-    const json_t *items = json_object_get(begun, "items"), *item;
-    size_t i;
-    res->counts[RP_REPRIEVE_DONE] = rp_json_get_int(begun, "restored", 0);
-    res->counts[RP_REPRIEVE_ALREADY] = rp_json_get_int(begun, "already_restored", 0);
-    res->counts[RP_REPRIEVE_RETURNED] = rp_json_get_int(begun, "returned", 0);
-    for (size_t what = 0; what <= RP_REPRIEVE_RETURNED; what++)
-        res->taken += res->counts[what];
-    json_array_foreach(items, i, item)
-    {
-        if (strcmp(rp_json_get_text(item, "outcome", ""), "refused") != 0)
-            json_array_append(res->items, (json_t *)(uintptr_t)item);
-    }
-}
-
-static int restore_share(struct restoring *res, int64_t store_id, struct rp_error *err)
-{
-    struct rp_catalog *catalog = rp_request_catalog(res->q);
-    struct rp_store *store = rp_request_store_of(res->q, store_id);
-    const char *store_name = rp_request_store_name(res->q, store_id);
-    struct rp_error why = { 0 };
-    size_t n = 0;
-    int r = 0;
-    for (size_t i = 0; i < res->n; i++) {
-        if (res->marks[i].store_id != store_id || res->asked[i]) continue;
-        res->asked[i] = true;
-        res->share[n++] = res->marks[i];
-    }
-    res->n_share = n;
-    for (size_t i = 0; i < n && r == 0 && res->dry_run; i++)
-        r = rp_undo_foresee(catalog->db, &res->share[i], store_name, &res->arena, &res->answers[i], err);
-    if (r < 0) return r;
-    if (!res->dry_run) {
-        r = store != NULL && store->backend != NULL
-                ? rp_reprieve_many(catalog, store, res->share, n, res->q->who.actor, res->answers, &why)
-                : rp_error_set(&why, RP_EUNAVAILABLE, "store '%s' is not open", store_name);
-        if (rp_request_overtaken(res->q)) return rp_error_set(err, why.code, "%s", why.text);
-        for (size_t i = 0; i < n && r < 0; i++)
-            res->answers[i] = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = why };
-    }
-    count_share(res);
-    for (size_t i = 0; i < n && !res->dry_run; i++)
-        rp_journal_restore(&res->journal, store_name, &res->share[i], &res->answers[i]);
-    return 0;
-}
-
 static int flush_batch(struct restoring *res, struct rp_error *err)
 {
+    struct rp_catalog *catalog = rp_request_catalog(res->q);
+    struct rp_reprieve_command c;
     int r = 0;
-    memset(res->asked, 0, RP_REPRIEVE_BATCH_MAX * sizeof *res->asked);
-    for (size_t i = 0; i < res->n && r == 0; i++)
-        if (!res->asked[i]) r = restore_share(res, res->marks[i].store_id, err);
+    for (size_t i = 0; i < res->n && r == 0 && res->dry_run; i++) {
+        struct rp_reprieve_item *item = &res->batch[i];
+        r = rp_reprieve_foresee(catalog->db, &item->mark, rp_request_store_name(res->q, item->mark.store_id),
+                                &res->arena, &item->answer, err);
+    }
+    if (!res->dry_run) {
+        rp_reprieve_command_init(&c, res->batch, res->n, res->q->who.actor, &res->arena);
+        r = rp_command_run(catalog, &c.command);
+        if (res->n == 1 && c.items[0].answer.error.code == r) r = 0;
+        if (r < 0) *err = c.command.error;
+    }
+    if (r == 0) count(res);
     rp_arena_reset(&res->arena);
     res->n = 0;
     return r;
@@ -613,9 +435,14 @@ static int take_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err
     res->complete = res->taken < RESTORE_MAX;
     if (!res->complete) return 1;
     res->taken++;
-    int r = rp_mark_copy(mark, &res->arena, &res->marks[res->n], err);
+    struct rp_reprieve_item *item = &res->batch[res->n];
+    *item = (struct rp_reprieve_item){ .store = rp_request_store_of(res->q, mark->store_id) };
+    int r = rp_mark_copy(mark, &res->arena, &item->mark, err);
     if (r < 0) return r;
-    return ++res->n == RP_REPRIEVE_BATCH_MAX ? flush_batch(res, err) : 0;
+    if (item->store == NULL || item->store->backend == NULL)
+        rp_error_set(&item->error, RP_EUNAVAILABLE, "store '%s' is not open",
+                     rp_request_store_name(res->q, mark->store_id));
+    return ++res->n == RP_REPRIEVE_ITEMS_MAX ? flush_batch(res, err) : 0;
 }
 
 static int read_prefix(struct rp_request *q, const char *text, struct rp_undo_filter *f, struct rp_error *err)
@@ -662,16 +489,12 @@ static int read_filter(struct rp_request *q, struct rp_undo_filter *f, struct rp
 static bool restoring_init(struct restoring *res, struct rp_request *q)
 {
     *res = (struct restoring){ .q = q,
-                               .journal = rp_request_journal(q),
                                .dry_run = rp_request_bool(q->body, "dry_run"),
                                .complete = true,
                                .arena = RP_ARENA(BATCH_ARENA_MAX),
                                .items = json_array() };
-    res->marks = rp_arena_array(&q->arena, RP_REPRIEVE_BATCH_MAX, sizeof *res->marks);
-    res->share = rp_arena_array(&q->arena, RP_REPRIEVE_BATCH_MAX, sizeof *res->share);
-    res->answers = rp_arena_array(&q->arena, RP_REPRIEVE_BATCH_MAX, sizeof *res->answers);
-    res->asked = rp_arena_array(&q->arena, RP_REPRIEVE_BATCH_MAX, sizeof *res->asked);
-    return res->items != NULL && res->marks != NULL && res->share != NULL && res->answers != NULL && res->asked != NULL;
+    res->batch = rp_arena_array(&q->arena, RP_REPRIEVE_ITEMS_MAX, sizeof *res->batch);
+    return res->items != NULL && res->batch != NULL;
 }
 
 static void restoring_done(struct restoring *res)
@@ -685,11 +508,8 @@ static void post_restore(struct rp_request *q)
     RP_CLEANUP(restoring_done) struct restoring res = { 0 };
     struct rp_undo_filter filter;
     struct rp_error err = { 0 };
-    if (rp_request_replayed(q)) return;
     int r = restoring_init(&res, q) ? 0 : rp_error_set(&err, RP_ENOMEM, "no memory for a batch of marks");
     if (r == 0) r = read_filter(q, &filter, &err);
-    if (r == 0) go_on_restoring(&res, rp_request_begun(q));
-    (void)rp_request_keeps(q, note_restored, &res);
     if (r == 0) r = rp_undo_each(rp_request_catalog(q)->db, &filter, take_mark, &res, &err);
     if (r == 0 && res.n > 0) r = flush_batch(&res, &err);
     if (r < 0)
@@ -705,7 +525,6 @@ static const struct rp_route routes[] = {
       .path = "/v1/marks",
       .audience = RP_FOR_ADMINS,
       .scope = RP_MAY_WRITE_MARKS,
-      .blocks = true,
       .handler = post_marks,
       .body = &post_shape,
       .answer = &marked_shape,
@@ -745,7 +564,6 @@ static const struct rp_route routes[] = {
       .path = "/v1/marks/{id}/restore",
       .audience = RP_FOR_TENANTS,
       .scope = RP_MAY_WRITE_MARKS,
-      .blocks = true,
       .handler = restore_mark,
       .answer = &restored_shape,
       .status = 200,

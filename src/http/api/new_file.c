@@ -196,6 +196,7 @@ static void log_new_file(struct rp_request *q)
 {
     const struct rp_init *init = (const struct rp_init *)q->command;
     struct rp_journal j = rp_request_journal(q);
+    if (init->command.replayed) return;
     if (init->command.error.code < 0)
         rp_journal_refused(&j, "upload.refused", init->name, "", &init->command.error);
     else

@@ -12,20 +12,16 @@
 
 #include <string.h>
 
-#define LIST_ARENA_MAX  ((size_t)8 << 20)
-#define RETRY_ALL_MAX   10000
-#define RETRY_ALL_CHUNK 200
+#define LIST_ARENA_MAX ((size_t)8 << 20)
 
 /* ---- shapes ---- */
-
-static const char *const states[] = { "marked", "checking", "purging", "purged", "reprieved", "dead", "lost", NULL };
 
 #define DEAD_FIELDS                                                                                                    \
     { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_DEAD, .required = true, .help = "the dead letter" },              \
         { .name = "died_at", .kind = RP_FIELD_TIME, .required = true, .help = "since when it waits for a person" },    \
         { .name = "from",                                                                                              \
           .kind = RP_FIELD_CHOICE,                                                                                     \
-          .choices = states,                                                                                           \
+          .choices = rp_state_names,                                                                                   \
           .required = true,                                                                                            \
           .help = "where a retry goes" },                                                                              \
         { .name = "attempts", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "tries used up" },    \
@@ -39,13 +35,17 @@ static const struct rp_shape dead_shape = RP_SHAPE("dead_letter", dead_fields, "
 
 static const struct rp_field decided_fields[] = {
     DEAD_FIELDS,
-    { .name = "state", .kind = RP_FIELD_CHOICE, .choices = states, .required = true, .help = "what the mark is now" },
+    { .name = "state",
+      .kind = RP_FIELD_CHOICE,
+      .choices = rp_state_names,
+      .required = true,
+      .help = "what the mark is now" },
 };
 static const struct rp_shape decided_shape = RP_SHAPE("decided_letter", decided_fields, "what a person decided");
 
 static const struct rp_field retried_fields[] = {
-    { .name = "retried", .kind = RP_FIELD_INT, .most = RETRY_ALL_MAX, .required = true, .help = "brought back" },
-    { .name = "refused", .kind = RP_FIELD_INT, .most = RETRY_ALL_MAX, .required = true, .help = "could not be" },
+    { .name = "retried", .kind = RP_FIELD_INT, .most = RP_DEAD_ITEMS_MAX, .required = true, .help = "brought back" },
+    { .name = "refused", .kind = RP_FIELD_INT, .most = RP_DEAD_ITEMS_MAX, .required = true, .help = "could not be" },
     { .name = "complete", .kind = RP_FIELD_BOOL, .required = true, .help = "false: there are more; call again" },
 };
 static const struct rp_shape retried_shape = RP_SHAPE("retried_letters", retried_fields, "how many are tried again");
@@ -213,118 +213,74 @@ static void get_dead(struct rp_request *q)
     if (load_letter(q, &dead, &mark)) rp_reply_json(q, 200, letter_json(q, &dead, &mark));
 }
 
-/* `as` is in: where a retry goes; out: what the mark is. */
-static int decide(struct rp_request *q, const struct rp_dead *dead, const struct rp_mark *mark, bool retry,
-                  enum rp_state *as, struct rp_error *err)
+static struct rp_dead_command *new_decision(struct rp_request *q, const struct rp_verb *verb, size_t max)
 {
-    struct rp_journal j = rp_request_journal(q);
-    const char *store = rp_request_store_name(q, mark->store_id);
-    *as = dead->from_state;
-    int r = retry ? rp_dead_retry(rp_request_catalog(q), dead->id, store, q->who.actor, err)
-                  : rp_dead_keep(rp_request_catalog(q), dead->id, store, q->who.actor, as, err);
-    if (r < 0) return r;
-    const char *event = retry ? "mark.retried" : *as == RP_LOST ? "mark.lost" : "mark.reprieved";
-    rp_journal_decided(&j, event, store, mark, rp_state_name(*as));
-    if (retry) rp_request_due(q, j.at_ms);
-    return 0;
+    struct rp_dead_command *c = rp_arena_alloc(&q->arena, sizeof *c);
+    struct rp_dead_item *items = rp_arena_array(&q->arena, max, sizeof *items);
+    if (c == NULL || items == NULL) {
+        rp_reply_no_memory(q);
+        return NULL;
+    }
+    *c = (struct rp_dead_command){ .command = { .verb = verb }, .items = items, .max = max, .arena = &q->arena };
+    return c;
 }
 
-struct deciding {
-    struct rp_dead dead;
-    struct rp_mark mark;
-    enum rp_state as;
-};
-
-static void reply_decided(struct rp_request *q, void *ctx)
+static void then_decided(struct rp_request *q)
 {
-    const struct deciding *d = ctx;
-    json_t *o = letter_json(q, &d->dead, &d->mark);
-    rp_json_set(o, "state", json_string(rp_state_name(d->as)));
+    const struct rp_dead_item *item = ((struct rp_dead_command *)q->command)->items;
+    if (q->command->error.code < 0) {
+        rp_reply_error(q, &q->command->error);
+        return;
+    }
+    json_t *o = letter_json(q, &item->letter, &item->mark);
+    rp_json_set(o, "state", json_string(rp_state_name(item->as)));
     rp_reply_json(q, 200, o);
 }
 
-static void decide_dead(struct rp_request *q, bool retry)
+static void decide_dead(struct rp_request *q, const struct rp_verb *verb)
 {
-    struct rp_error err = { 0 };
-    struct deciding d;
-    if (rp_request_replayed(q) || !load_letter(q, &d.dead, &d.mark)) return;
-    (void)rp_request_keeps(q, reply_decided, &d);
-    if (decide(q, &d.dead, &d.mark, retry, &d.as, &err) < 0)
-        rp_reply_error(q, &err);
-    else
-        reply_decided(q, &d);
+    int64_t id;
+    if (!rp_request_id(q, 0, RP_ID_DEAD, &id)) return;
+    struct rp_dead_command *c = new_decision(q, verb, 1);
+    if (c == NULL) return;
+    c->items[c->n++].id = id;
+    rp_request_submit(q, &c->command, then_decided, NULL);
 }
 
 static void retry_dead(struct rp_request *q)
 {
-    decide_dead(q, true);
+    decide_dead(q, &rp_verb_dead_retry);
 }
 
 static void keep_dead(struct rp_request *q)
 {
-    decide_dead(q, false);
+    decide_dead(q, &rp_verb_dead_keep);
 }
 
-struct retrying {
-    int64_t retried, refused, after_id;
-    int64_t now_id; /* the letter that is being decided */
-    bool complete;
-};
-
-/* Inside the transaction of one letter. */
-static void note_retried(struct rp_request *q, void *ctx)
+static void then_retried(struct rp_request *q)
 {
-    const struct retrying *t = ctx;
-    rp_request_note(q, json_pack("{s:I,s:I,s:I}", "retried", (json_int_t)t->retried + 1, "refused",
-                                 (json_int_t)t->refused, "after", (json_int_t)t->now_id));
-}
-
-static struct retrying go_on_retrying(const json_t *begun)
-{
-    return (struct retrying){ .retried = rp_json_get_int(begun, "retried", 0),
-                              .refused = rp_json_get_int(begun, "refused", 0),
-                              .after_id = rp_json_get_int(begun, "after", 0) };
-}
-
-static int retry_chunk(struct rp_request *q, struct retrying *t, struct rp_error *err)
-{
-    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(LIST_ARENA_MAX);
-    struct rp_db *db = rp_request_catalog(q)->db;
-    struct letters l;
-    int r = letters_init(&l, RETRY_ALL_CHUNK, &arena, err);
-    if (r == 0) r = rp_dead_each(db, t->after_id, RETRY_ALL_CHUNK, keep_letter, &l, err);
-    for (size_t i = 0; r == 0 && i < l.n; i++) {
-        struct rp_error why = { 0 };
-        struct rp_mark mark;
-        enum rp_state as;
-        t->now_id = l.at[i].id;
-        r = rp_mark_get(db, l.at[i].mark_id, &arena, &mark, err);
-        if (r == 0) *(decide(q, &l.at[i], &mark, true, &as, &why) < 0 ? &t->refused : &t->retried) += 1;
-        if (rp_request_overtaken(q)) return rp_error_set(err, why.code, "%s", why.text);
-        t->after_id = l.at[i].id;
+    const struct rp_dead_command *c = (const struct rp_dead_command *)q->command;
+    int64_t refused = 0;
+    if (q->command->error.code < 0) {
+        rp_reply_error(q, &q->command->error);
+        return;
     }
-    if (r == 0) t->complete = l.n < RETRY_ALL_CHUNK;
-    return r;
+    for (size_t i = 0; i < c->n; i++)
+        refused += c->items[i].error.code < 0;
+    json_t *o = json_object();
+    rp_json_set(o, "retried", json_integer((json_int_t)c->n - refused));
+    rp_json_set(o, "refused", json_integer(refused));
+    rp_json_set(o, "complete", json_boolean(c->complete));
+    rp_reply_json(q, 200, o);
 }
 
 static void retry_all(struct rp_request *q)
 {
-    struct rp_error err = { 0 };
-    int r = 0;
-    if (rp_request_replayed(q)) return;
-    struct retrying t = go_on_retrying(rp_request_begun(q));
-    (void)rp_request_keeps(q, note_retried, &t);
-    while (r == 0 && !t.complete && t.retried + t.refused < RETRY_ALL_MAX)
-        r = retry_chunk(q, &t, &err);
-    if (r < 0) {
-        rp_reply_error(q, &err);
-        return;
-    }
-    json_t *o = json_object();
-    rp_json_set(o, "retried", json_integer(t.retried));
-    rp_json_set(o, "refused", json_integer(t.refused));
-    rp_json_set(o, "complete", json_boolean(t.complete));
-    rp_reply_json(q, 200, o);
+    struct rp_dead_command *c = new_decision(q, &rp_verb_dead_retry, RP_DEAD_ITEMS_MAX);
+    if (c == NULL) return;
+    c->all = true;
+    c->command.weight = c->max;
+    rp_request_submit(q, &c->command, then_retried, NULL);
 }
 
 /* ---- holds ---- */
@@ -352,85 +308,77 @@ static void list_holds(struct rp_request *q)
     rp_reply_list(q, items, n > limit ? cursor_of(q, lines[limit - 1].hold.id) : NULL);
 }
 
-static int read_tenant(struct rp_request *q, const char *name, struct rp_hold_request *out, struct rp_error *err)
-{
-    struct rp_tenant tenant;
-    int r = rp_tenant_find(rp_request_catalog(q)->db, name, &tenant, err);
-    if (r == RP_ENOTFOUND) return rp_error_set(err, RP_ENOTFOUND, "no tenant '%.63s'", name);
-    out->tenant_id = tenant.id;
-    out->tenant = name;
-    return r;
-}
-
-static int read_scope(struct rp_request *q, struct rp_hold_request *out, struct rp_error *err)
+static int read_scope(struct rp_request *q, struct rp_hold_command *out, struct rp_error *err)
 {
     struct rp_scope_name name;
     int r = rp_scope_read(rp_request_text(q->body, "scope", ""), &q->arena, &name, err);
     if (r < 0) return r;
     out->scope = name.scope;
-    if (name.scope == RP_SCOPE_EVERYTHING) return 0;
-    if (name.scope == RP_SCOPE_TENANT) return read_tenant(q, name.tenant, out, err);
+    out->tenant = name.tenant;
+    if (name.scope == RP_SCOPE_EVERYTHING || name.scope == RP_SCOPE_TENANT) return 0;
     out->store = rp_request_store(q, name.store);
     out->key = name.key;
     if (out->store == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%.63s'", name.store);
     return name.scope == RP_SCOPE_SUBJECT ? rp_key_check(name.key, strlen(name.key), err) : 0;
 }
 
-static json_t *placed_json(struct rp_request *q, const struct rp_hold_answer *answer)
+static void then_held(struct rp_request *q)
 {
-    struct rp_hold hold = { .id = answer->id,
-                            .reason = rp_request_text(q->body, "reason", ""),
-                            .actor = q->who.actor,
-                            .placed_at_ms = answer->placed_at_ms };
+    const struct rp_hold_command *c = (const struct rp_hold_command *)q->command;
+    struct rp_hold hold = { .id = c->id, .reason = c->reason, .actor = q->who.actor, .placed_at_ms = c->placed_at_ms };
+    if (q->command->error.code < 0) {
+        rp_reply_error(q, &q->command->error);
+        return;
+    }
     json_t *o = rp_hold_json(&hold, rp_request_text(q->body, "scope", "")), *claimed = json_array();
-    for (size_t i = 0; i < answer->claimed.n; i++)
-        rp_json_append(claimed, rp_mark_shown(q, &answer->claimed.at[i]));
+    for (size_t i = 0; i < c->claimed.n; i++)
+        rp_json_append(claimed, rp_mark_shown(q, &c->claimed.at[i]));
     rp_json_set(o, "claimed", claimed);
-    return o;
+    rp_reply_json(q, 201, o);
 }
 
-static void reply_placed(struct rp_request *q, void *ctx)
+static struct rp_hold_command *new_hold(struct rp_request *q, const struct rp_verb *verb)
 {
-    rp_reply_json(q, 201, placed_json(q, ctx));
+    struct rp_hold_command *c = rp_arena_alloc(&q->arena, sizeof *c);
+    if (c == NULL)
+        rp_reply_no_memory(q);
+    else
+        *c = (struct rp_hold_command){ .command = { .verb = verb }, .arena = &q->arena };
+    return c;
 }
 
 static void place_hold(struct rp_request *q)
 {
-    struct rp_hold_request request = { .reason = rp_request_text(q->body, "reason", ""), .actor = q->who.actor };
-    struct rp_journal j = rp_request_journal(q);
-    struct rp_hold_answer answer = { 0 };
+    struct rp_hold_command *c = new_hold(q, &rp_verb_hold_add);
     struct rp_error err = { 0 };
-    if (rp_request_replayed(q)) return;
-    int r = read_scope(q, &request, &err);
-    (void)rp_request_keeps(q, reply_placed, &answer);
-    if (r == 0) r = rp_hold_put(rp_request_catalog(q), &request, &q->arena, &answer, &err);
-    if (r < 0) {
+    if (c == NULL) return;
+    c->reason = rp_request_text(q->body, "reason", "");
+    if (read_scope(q, c, &err) < 0)
         rp_reply_error(q, &err);
-        return;
-    }
-    rp_log_event(j.log, RP_LOG_INFO, answer.placed_at_ms, "hold.placed", placed_json(q, &answer));
-    reply_placed(q, &answer);
+    else
+        rp_request_submit(q, &c->command, then_held, NULL);
+}
+
+static void then_lifted(struct rp_request *q)
+{
+    const struct rp_hold_command *c = (const struct rp_hold_command *)q->command;
+    char text[RP_ID_TEXT];
+    if (q->command->error.code == RP_ENOTFOUND)
+        rp_reply_not_found(q, "hold", RP_ID_HOLD, c->id);
+    else if (q->command->error.code < 0)
+        rp_reply_error(q, &q->command->error);
+    else
+        rp_reply_json(q, 200, json_pack("{s:s,s:b}", "id", rp_id_format(RP_ID_HOLD, c->id, text), "lifted", 1));
 }
 
 static void lift_hold(struct rp_request *q)
 {
-    struct rp_journal j = rp_request_journal(q);
-    struct rp_error err = { 0 };
-    char text[RP_ID_TEXT];
     int64_t id;
     if (!rp_request_id(q, 0, RP_ID_HOLD, &id)) return;
-    int r = rp_hold_remove(rp_request_catalog(q), id, q->who.actor, &err);
-    if (r == RP_ENOTFOUND) {
-        rp_reply_not_found(q, "hold", RP_ID_HOLD, id);
-    } else if (r < 0) {
-        rp_reply_error(q, &err);
-    } else {
-        rp_id_format(RP_ID_HOLD, id, text);
-        rp_log_event(j.log, RP_LOG_INFO, j.at_ms, "hold.lifted",
-                     json_pack("{s:s,s:s}", "hold", text, "actor", j.actor));
-        rp_request_due(q, j.at_ms); /* what it covered may be due */
-        rp_reply_json(q, 200, json_pack("{s:s,s:b}", "id", text, "lifted", 1));
-    }
+    struct rp_hold_command *c = new_hold(q, &rp_verb_hold_lift);
+    if (c == NULL) return;
+    c->id = id;
+    rp_request_submit(q, &c->command, then_lifted, NULL);
 }
 
 /* ---- stores ---- */
@@ -461,8 +409,8 @@ static void list_stores(struct rp_request *q)
 /* ---- the table ---- */
 
 #define ROUTE(method_, path_, scope_, handler_)                                                                        \
-    .method = (method_), .path = (path_), .audience = RP_FOR_ADMINS, .scope = (scope_), .blocks = true,                \
-    .handler = (handler_)
+    .method = (method_), .path = (path_), .audience = RP_FOR_ADMINS, .scope = (scope_),                                \
+    .blocks = (scope_) == RP_MAY_READ_RUNS, .handler = (handler_)
 
 static const struct rp_route routes[] = {
     { ROUTE("GET", "/v1/dead-letters", RP_MAY_READ_RUNS, list_dead), .query = &rp_shape_page, .answer = &dead_shape,
@@ -477,7 +425,7 @@ static const struct rp_route routes[] = {
       .status = 200, .errors = "not_found",
       .summary = "Gives the mark up: reprieved if nothing can have been erased, else lost.", .example = "-X POST" },
     { ROUTE("POST", "/v1/dead-letters/retry-all", RP_MAY_WRITE_RUNS, retry_all), .answer = &retried_shape,
-      .status = 200, .errors = "", .summary = "Has all of them tried again, at most 10,000 a call.",
+      .status = 200, .errors = "", .summary = "Has all of them tried again, at most 1,000 a call, in one step.",
       .example = "-X POST" },
     { ROUTE("GET", "/v1/holds", RP_MAY_READ_RUNS, list_holds), .query = &rp_shape_page, .answer = &hold_shape,
       .many = true, .status = 200, .errors = "", .summary = "Lists the holds in force.", .example = "" },

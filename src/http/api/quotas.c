@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_quotas.c - how much a tenant may store, and how much it does. A tenant sees its own, an admin all. */
+/* quotas.c - how much a tenant may store, and how much it does. A tenant sees its own, an admin all. */
 #include "base/id.h"
 #include "base/json.h"
 #include "core/quota.h"
@@ -52,29 +52,33 @@ static void get_quota(struct rp_request *q)
         rp_reply_json(q, 200, quota_json(q, &tenant));
 }
 
-static void log_quota(const struct rp_request *q, const struct rp_tenant *tenant)
+static void then_set(struct rp_request *q)
 {
-    struct rp_journal j = rp_request_journal(q);
-    json_t *o = quota_json(q, tenant);
-    rp_json_set(o, "actor", rp_json_text(j.actor));
-    rp_log_event(j.log, RP_LOG_INFO, j.at_ms, "quota.set", o);
+    if (q->command->error.code < 0)
+        rp_reply_error(q, &q->command->error);
+    else
+        rp_reply_json(q, 200, quota_json(q, &((struct rp_quota_command *)q->command)->out));
 }
 
 static void put_quota(struct rp_request *q)
 {
     struct rp_error err = { 0 };
-    struct rp_tenant tenant;
+    struct rp_quota_command *c = rp_arena_alloc(&q->arena, sizeof *c);
     bool by_default = rp_request_bool(q->body, "default");
-    struct rp_quota_limit limit = { .own = !by_default, .bytes = rp_request_int(q->body, "limit", -1) };
-    int r = (limit.bytes >= 0) != by_default
-                ? rp_quota_set(rp_request_catalog(q), q->args[0], &limit, q->who.actor, &tenant, &err)
-                : rp_error_set(&err, RP_EINVAL, "limit: give either a limit or \"default\": true");
-    if (r < 0) {
+    int64_t limit = rp_request_int(q->body, "limit", -1);
+    if (c == NULL) {
+        rp_reply_no_memory(q);
+        return;
+    }
+    if ((limit >= 0) == by_default) {
+        rp_error_set(&err, RP_EINVAL, "limit: give either a limit or \"default\": true");
         rp_reply_error(q, &err);
         return;
     }
-    log_quota(q, &tenant);
-    rp_reply_json(q, 200, quota_json(q, &tenant));
+    *c = (struct rp_quota_command){
+        .command = { .verb = &rp_verb_quota_set }, .tenant = q->args[0], .own = !by_default, .limit_bytes = limit
+    };
+    rp_request_submit(q, &c->command, then_set, NULL);
 }
 
 struct page {
@@ -144,7 +148,6 @@ static const struct rp_route routes[] = {
       .path = "/v1/quotas/{tenant}",
       .audience = RP_FOR_ADMINS,
       .scope = RP_MAY_ADMINISTER,
-      .blocks = true,
       .handler = put_quota,
       .body = &set_shape,
       .answer = &quota_shape,

@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/alert.h"
 #include "catalog/run.h"
 #include "core/run.h"
 #include "core/state.h"
@@ -352,75 +351,55 @@ static void dry_run(struct rp_request *q, struct rp_store *const *stores, size_t
 
 /* ---- start ---- */
 
-static int note_holder(void *ctx, const struct rp_held_lock *lock, struct rp_error *err)
-{
-    json_t *o = ctx;
-    (void)err;
-    rp_json_set(o, "locked_by", rp_json_text(lock->locked_by));
-    rp_json_set(o, "locked_at", rp_json_time(lock->locked_at_ms));
-    return 0;
-}
-
-static void reply_not_begun(struct rp_request *q, const char *name, const struct rp_error *err)
-{
-    struct rp_error ignored = { 0 };
-    char lock[96];
-    if (err->code != RP_ERUNNING) {
-        rp_reply_error(q, err);
-        return;
-    }
-    json_t *holder = json_object();
-    snprintf(lock, sizeof lock, "sweep:%s", name);
-    (void)rp_lock_each_held(rp_request_catalog(q)->db, lock, note_holder, holder, &ignored);
-    rp_reply_problem(q, err, holder);
-}
-
 struct beginning {
-    const char *name;
-    int64_t id; /* 0: not known yet */
+    struct rp_run_command command;
+    const char *store; /* NULL: all */
+    struct rp_run run;
 };
 
-static int newest_sweep(void *ctx, const struct rp_run_row *row, struct rp_error *err)
+static void then_begun(struct rp_request *q)
 {
-    struct beginning *b = ctx;
-    (void)err;
-    if (strcmp(row->kind, "sweep") == 0 && row->id > b->id) b->id = row->id;
-    return 0;
+    const struct beginning *b = (const struct beginning *)q->command;
+    const struct rp_error *err = &q->command->error;
+    if (err->code == RP_ERUNNING) {
+        json_t *holder = json_object();
+        rp_json_set(holder, "locked_by", rp_json_text(b->command.locked_by));
+        rp_json_set(holder, "locked_at", rp_json_time(b->command.locked_at_ms));
+        rp_reply_problem(q, err, holder);
+    } else if (err->code < 0) {
+        rp_reply_error(q, err);
+    } else {
+        rp_reply_json(q, 202, rp_run_json(&b->run, NULL, false, 0));
+    }
 }
 
-/* Inside the transaction that begins the run its id is found by the lock's name: whatever ran under it before is over. */
-static void reply_begun(struct rp_request *q, void *ctx)
+static void after_begun(struct rp_request *q)
 {
-    struct rp_db *db = rp_request_catalog(q)->db;
-    struct beginning b = *(const struct beginning *)ctx;
-    struct rp_error err = { 0 };
-    json_t *run = NULL;
-    char text[RP_ID_TEXT];
-    int r = b.id == 0 ? rp_run_each_open(db, b.name, newest_sweep, &b, &err) : 0;
-    if (r < 0) {
-        rp_reply_error(q, &err);
-        return;
-    }
-    if (find_run(db, b.id, &run, &err) < 0)
-        run = json_pack("{s:s,s:s,s:s,s:s}", "id", rp_id_format(RP_ID_RUN, b.id, text), "kind", "sweep", "name", b.name,
-                        "state", "running");
-    rp_reply_json(q, 202, run);
+    const struct rp_beside *beside = &rp_server_options_of(q->server)->beside;
+    const struct beginning *b = (const struct beginning *)q->command;
+    bool begun = q->command->error.code == 0 && !q->command->replayed;
+    beside->start_sweep(beside->ctx, b->store, q->who.actor, begun ? &b->run : NULL);
 }
 
 static void begin_sweep(struct rp_request *q, const char *store)
 {
     const struct rp_beside *beside = &rp_server_options_of(q->server)->beside;
-    struct beginning b = { .name = store != NULL ? store : "all" };
+    struct beginning *b = rp_arena_alloc(&q->arena, sizeof *b);
+    const struct rp_worker *worker = NULL;
     struct rp_error err = { 0 };
-    int64_t id = 0;
-    const struct rp_keeper *keeper = rp_request_keeps(q, reply_begun, &b);
-    int r = beside->begin_sweep != NULL ? beside->begin_sweep(beside->ctx, store, q->who.actor, keeper, &id, &err)
-                                        : rp_error_set(&err, RP_EUNAVAILABLE, "no sweeper runs here");
-    b.id = id;
-    if (r < 0)
-        reply_not_begun(q, b.name, &err);
-    else
-        reply_begun(q, &b);
+    int r = b != NULL ? 0 : rp_error_set(&err, RP_ENOMEM, "no memory for a run");
+    if (r == 0)
+        r = beside->reserve_sweep != NULL ? beside->reserve_sweep(beside->ctx, &worker, &err)
+                                          : rp_error_set(&err, RP_EUNAVAILABLE, "no sweeper runs here");
+    if (r < 0) {
+        rp_reply_error(q, &err);
+        return;
+    }
+    rp_run_command_init(&b->command, &b->run, "sweep", store != NULL ? store : "all", worker,
+                        rp_request_config(q)->lock_stale_after_ms, q->who.actor);
+    b->store = store;
+    q->after = after_begun;
+    rp_request_submit(q, &b->command.command, then_begun, NULL);
 }
 
 static void refuse(struct rp_request *q, const char *what)
@@ -437,7 +416,6 @@ static void start_run(struct rp_request *q)
     struct rp_error err = { 0 };
     struct rp_store *one = NULL;
     size_t n = 0;
-    if (rp_request_replayed(q)) return;
     if (strcmp(kind, "sweep") != 0 || rp_request_bool(q->body, "plan")) {
         refuse(q, strcmp(kind, "sweep") != 0 ? "kind" : "plan");
         return;

@@ -169,13 +169,6 @@ struct rp_journal rp_request_journal(const struct rp_request *q)
                                 .actor = q->who.actor };
 }
 
-void rp_request_due(struct rp_request *q, int64_t due_at_ms)
-{
-    const struct rp_beside *beside = &rp_server_options_of(q->server)->beside;
-    if (beside->due == NULL || due_at_ms > rp_request_now_ms(q) + WAKE_WITHIN_MS) return;
-    beside->due(beside->ctx, due_at_ms);
-}
-
 const struct rp_upload_rules *rp_request_rules(struct rp_request *q)
 {
     const struct rp_config *config = rp_request_config(q);

@@ -8,8 +8,8 @@
 #define RP_HTTP_API_SHAPES_H
 
 #include "core/file/file.h"
-#include "http/server/request.h"
 #include "core/journal.h"
+#include "http/server/request.h"
 
 extern const struct rp_shape rp_shape_why;       /* {"code","message","hint"} inside an answer */
 extern const struct rp_shape rp_shape_mark;      /* a mark as GET /v1/marks shows it */
@@ -52,8 +52,6 @@ int rp_cursor_wrong(struct rp_error *err);
 
 int64_t rp_request_now_ms(const struct rp_request *q);
 struct rp_journal rp_request_journal(const struct rp_request *q);
-/* Something will be due soon: the sweeper need not find it by itself. */
-void rp_request_due(struct rp_request *q, int64_t due_at_ms);
 /* What the configuration says about uploads, in the request's arena; NULL: no memory. */
 const struct rp_upload_rules *rp_request_rules(struct rp_request *q);
 /* Every store, as the commands want them; in the arena; NULL: no memory. */

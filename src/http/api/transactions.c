@@ -133,6 +133,7 @@ static void log_txn(struct rp_request *q, const char *event)
     struct rp_journal j = rp_request_journal(q);
     char id[RP_ID_TEXT];
     int64_t txn_id = c->txn.id != 0 ? c->txn.id : c->txn_id;
+    if (c->command.replayed) return;
     if (c->command.error.code < 0) {
         rp_journal_refused(&j, "transaction.refused", rp_id_format(RP_ID_TRANSACTION, txn_id, id), event,
                            &c->command.error);
@@ -223,7 +224,7 @@ static void after_commit(struct rp_request *q)
     const struct rp_txn_command *c = command_of(q);
     struct rp_journal j = rp_request_journal(q);
     log_txn(q, "transaction.committed");
-    if (c->command.error.code < 0 || !c->changed) return;
+    if (c->command.error.code < 0 || c->command.replayed || !c->changed) return;
     for (size_t i = 0; i < c->n_members; i++)
         rp_journal_file(&j, "mark.reprieved", rp_request_store_name(q, c->members[i].file.store_id), &c->members[i]);
 }

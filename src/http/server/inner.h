@@ -12,14 +12,13 @@
  *                 └────────┼─ rp_request_later ── LATER
  *                          └─ rp_request_receive ▶ RECEIVING ─▶ HANDLING (stream->end)
  *
- * With an idempotency key `then` runs in WAITING, by the writer's thread, so that its reply is kept in the same transaction. */
+ * With an idempotency key `then` runs in WAITING, by the writer's thread, so that its reply is saved in the same transaction. */
 #ifndef RP_HTTP_SERVER_INNER_H
 #define RP_HTTP_SERVER_INNER_H
 
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "catalog/idempotency.h"
 #include "http/server/request.h"
 #include "http/server/server.h"
 #include "http/server/stream.h"
@@ -50,23 +49,6 @@ struct rp_tokens;
 struct rp_tenants;
 struct rp_slow_clients;
 
-/* The idempotency key of a handler that asked rp_request_replayed (keep.c). */
-struct rp_keeping {
-    bool on;           /* there is a key, and no answer under it */
-    int64_t tenant_id; /* the key's */
-    struct rp_keeper keeper;
-    rp_tell_fn *tell;
-    void *ctx;
-    json_t *begun;          /* as an earlier request noted it; NULL: none did */
-    int64_t row, draft_row; /* ours under the key, 0: none; the one that the transaction under way writes */
-    int status;             /* of the draft; RP_KEY_BEGUN: a note */
-    int note_code;
-    struct rp_buf draft;
-    bool done;      /* the draft is the answer, and durable */
-    bool overtaken; /* somebody else has the key: */
-    struct rp_saved found;
-};
-
 struct rp_request_inner {
     enum rp_phase phase;
     bool suspended; /* the connection is */
@@ -87,13 +69,11 @@ struct rp_request_inner {
 
     /* of a command */
     rp_refresh_fn *refresh;
-    size_t n_headers; /* those that were there before `then` */
-    const char *kept; /* what is kept instead of the reply; NULL: the reply */
-    size_t kept_n;
+    size_t n_headers;  /* those that were there before `then` */
+    const char *saved; /* under the key instead of the reply; NULL: the reply */
+    size_t saved_n;
     bool rendered;
     int rendered_code;
-
-    struct rp_keeping keeping;
 
     struct rp_stream_reply how; /* of rp_reply_stream; read NULL: none */
     struct rp_request *next;    /* in the pool's queue */
@@ -136,16 +116,8 @@ bool rp_request_settle(struct rp_request *q);
 void rp_request_finish_command(struct rp_request *q);
 /* Answers a request that cannot be served now. As rp_request_settle. */
 bool rp_request_give_up(struct rp_request *q, const struct rp_error *why);
-/* What is kept under the idempotency key in place of the reply; within `then`. */
-void rp_request_keep_instead(struct rp_request *q, json_t *answer);
-
-/* ---- keep.c ---- */
-
-/* The handler has returned: its reply is kept, unless it was with a change, or is replaced by what was. On the handler's thread. */
-void rp_request_keep(struct rp_request *q);
-void rp_request_keep_free(struct rp_request *q);
-/* An answer that was kept, sent again. */
-void rp_request_replay(struct rp_request *q, int status, const char *answer, size_t n);
+/* What is saved under the idempotency key in place of the reply; within `then`. */
+void rp_request_save_instead(struct rp_request *q, json_t *answer);
 
 /* ---- reply.c ---- */
 

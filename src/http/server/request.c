@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "http/route/validate.h"
@@ -66,7 +67,6 @@ void rp_request_free(struct rp_request *q)
     if (q->stream != NULL && !in->ended) q->stream->abort(q);
     if (in->how.free != NULL) in->how.free(in->how.ctx);
     if (q->command != NULL) rp_buf_done(&q->command->answer);
-    rp_request_keep_free(q);
     json_decref(q->query);
     json_decref(q->body);
     rp_buf_done(&in->body);
@@ -128,7 +128,7 @@ static int render(struct rp_command *command, int *status, struct rp_buf *answer
     struct rp_request *q = command->owner;
     struct rp_request_inner *in = q->inner;
     rp_reply_reset(q); /* it may be rendered again (W3) */
-    in->kept = NULL;
+    in->saved = NULL;
     in->phase = RP_HANDLING;
     q->then(q);
     RP_ASSERT(in->phase == RP_REPLIED);
@@ -136,16 +136,16 @@ static int render(struct rp_command *command, int *status, struct rp_buf *answer
     in->rendered = true;
     in->rendered_code = command->error.code;
     *status = q->status;
-    return in->kept != NULL ? rp_buf_add(answer, in->kept, in->kept_n)
-                            : rp_buf_add(answer, rp_buf_text(&q->out), q->out.len);
+    return in->saved != NULL ? rp_buf_add(answer, in->saved, in->saved_n)
+                             : rp_buf_add(answer, rp_buf_text(&q->out), q->out.len);
 }
 
-void rp_request_keep_instead(struct rp_request *q, json_t *answer)
+void rp_request_save_instead(struct rp_request *q, json_t *answer)
 {
     struct rp_buf text = RP_BUF(RP_ANSWER_MAX);
-    if (rp_json_write(&text, answer) == 0) q->inner->kept = rp_arena_copy(&q->arena, text.data, text.len);
-    q->inner->kept_n = text.len;
-    RP_ASSERT(q->inner->kept != NULL); /* what must not be kept would be */
+    if (rp_json_write(&text, answer) == 0) q->inner->saved = rp_arena_copy(&q->arena, text.data, text.len);
+    q->inner->saved_n = text.len;
+    RP_ASSERT(q->inner->saved != NULL); /* what must not be saved would be */
     rp_buf_done(&text);
     json_decref(answer);
 }
@@ -174,6 +174,28 @@ void rp_request_submit(struct rp_request *q, struct rp_command *command, rp_hand
     q->inner->phase = RP_SUBMITTED;
 }
 
+static void reply_saved(struct rp_request *q, int status, const char *answer, size_t n)
+{
+    if (n == 0)
+        rp_reply_empty(q, status);
+    else
+        rp_reply_text(q, status, status < 400 ? "application/json" : "application/problem+json", answer);
+}
+
+static void replay(struct rp_request *q, int status, const char *answer, size_t n)
+{
+    rp_reply_header(q, "Idempotent-Replayed", "true");
+    if (q->inner->refresh != NULL && status < 400) {
+        RP_CLEANUP(rp_json_decrefp) json_t *value = NULL;
+        if (rp_json_parse(answer, n, &value, NULL) == 0) {
+            q->inner->refresh(q, value);
+            rp_reply_json(q, status, json_incref(value));
+            return;
+        }
+    }
+    reply_saved(q, status, answer, n);
+}
+
 void rp_request_finish_command(struct rp_request *q)
 {
     struct rp_request_inner *in = q->inner;
@@ -182,7 +204,7 @@ void rp_request_finish_command(struct rp_request *q)
     in->phase = RP_HANDLING;
     if (c->replayed) {
         rp_reply_reset(q);
-        rp_request_replay(q, c->status, rp_buf_text(&c->answer), c->answer.len);
+        replay(q, c->status, rp_buf_text(&c->answer), c->answer.len);
     } else if (in->rendered && in->rendered_code == c->error.code) {
         in->phase = RP_REPLIED;
     } else {
@@ -190,7 +212,8 @@ void rp_request_finish_command(struct rp_request *q)
         q->then(q);
     }
     RP_ASSERT(in->phase == RP_REPLIED);
-    if (q->after != NULL && !c->replayed) q->after(q);
+    if (q->after != NULL) q->after(q);
+    rp_command_log(c, q->server->options.log, rp_clock_now_ms(q->server->options.clock));
 }
 
 /* ---- running ---- */
@@ -255,8 +278,6 @@ void rp_request_run(struct rp_request *q, struct rp_catalog *catalog)
         in->ended = true;
         q->stream->end(q);
     }
-    rp_request_keep(q);
-    if (catalog != NULL) catalog->keeper = NULL;
     in->catalog = NULL;
     in->on_pool = false;
     RP_ASSERT(in->phase != RP_HANDLING); /* Q2: a handler ends in one of its ways */

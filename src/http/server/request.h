@@ -59,8 +59,8 @@ struct rp_request {
 
     struct rp_command *command; /* under way, or just done */
     rp_handler_fn *then;
-    /* Set before rp_request_submit, may be NULL: runs once, outside any transaction, when the command's fate is durable (q->command->error
-     * says which) and before the answer goes out. Not for a replayed answer. For log lines and wake-ups; it may not reply. */
+    /* Set before rp_request_submit, may be NULL: runs once, outside any transaction, when the command's fate is durable
+     * (q->command->error says which) and before the answer goes out. It may not reply. */
     rp_handler_fn *after;
     /* the rest is the server's */
     struct rp_request_inner *inner;
@@ -118,29 +118,9 @@ void rp_reply_stream(struct rp_request *q, int status, const char *content_type,
 
 /* Submits a command (allocated in the request's arena; verb, tenant_id and its own members filled in; the rest is filled in
  * here). When it is durable or refused, `then` runs, with q->command->error saying which, and must reply at once: with an
- * idempotency key it runs inside the writer's transaction, else on an HTTP thread. A replayed answer is sent as it was kept;
+ * idempotency key it runs inside the writer's transaction, else on an HTTP thread. A replayed answer is sent as it was saved;
  * `refresh` (may be NULL) may first change it (a URL that is signed anew). */
 typedef void rp_refresh_fn(struct rp_request *q, json_t *answer);
 void rp_request_submit(struct rp_request *q, struct rp_command *command, rp_handler_fn *then, rp_refresh_fn *refresh);
-
-/* A handler that blocks and changes something without a command (marks, bulk restore, runs) calls this first on a POST: true if the
- * request had been answered before under its key and is answered now (or the key is refused). Its reply is kept under
- * the key, unless it is one that a repetition may heal. */
-bool rp_request_replayed(struct rp_request *q);
-/* The same where a repetition may be submitted as a command: the key is that command's, of the tenant that the call is about. Such a
- * handler makes one change and leaves no note. */
-bool rp_request_replayed_of(struct rp_request *q, int64_t tenant_id);
-/* Then, before it changes anything: `tell` runs inside each change that is made through the request's catalog from now on
- * (rp_catalog_change), may be run again, and says what has been done by then:
- *   all of it: it replies as the handler will. That reply is kept with the change and is the one that is sent.
- *   a part:    rp_request_note (steals) keeps with the change what a repetition of the request needs to go on; it gets that from
- *              rp_request_begun (NULL: there is none) and makes no change a second time.
- * Without a key nothing of it happens. The keeper is returned for changes through another catalog; it ends with the handler. */
-typedef void rp_tell_fn(struct rp_request *q, void *ctx);
-const struct rp_keeper *rp_request_keeps(struct rp_request *q, rp_tell_fn *tell, void *ctx);
-void rp_request_note(struct rp_request *q, json_t *note);
-const json_t *rp_request_begun(const struct rp_request *q);
-/* A change failed because another request with the key was faster: the handler may stop, and whatever it replies is replaced. */
-bool rp_request_overtaken(const struct rp_request *q);
 
 #endif

@@ -20,18 +20,18 @@
 struct rp_server;
 struct rp_live;
 struct rp_metrics;
+struct rp_run;
+struct rp_worker;
 
 /* What runs beside the requests and is asked by some of them (src/daemon). All may be NULL in tests of the server alone. */
 struct rp_beside {
     void *ctx;
-    /* POST /v1/runs: begins a sweep of one store (NULL: all); answers when it has begun with the run's id, or RP_ERUNNING. What begins
-     * it is a change with that keeper (may be NULL). */
-    int (*begin_sweep)(void *ctx, const char *store, const char *actor, const struct rp_keeper *keeper, int64_t *run_id,
-                       struct rp_error *err);
+    /* A sweep that a person asks for: room for it is reserved (RP_EBUSY: too many are under way), with the worker that its
+     * run is begun for. What follows in any case is start_sweep: `begun` NULL gives the room back. */
+    int (*reserve_sweep)(void *ctx, const struct rp_worker **worker, struct rp_error *err);
+    void (*start_sweep)(void *ctx, const char *store, const char *actor, const struct rp_run *begun);
     /* Milliseconds since the sweeper was last seen alive. */
     int64_t (*sweeper_idle_ms)(void *ctx);
-    /* Wakes the sweeper: something due at this moment was made. */
-    void (*due)(void *ctx, int64_t due_at_ms);
 };
 
 struct rp_server_options {
@@ -56,7 +56,7 @@ void rp_server_stop(struct rp_server *server, int64_t patience_ms);
 /* A token's change is seen by the next request: called by api_access.c and by whoever reads the audit log's tail. */
 void rp_server_forget_token(struct rp_server *server, int64_t token_id); /* 0: all */
 
-/* Settings changed (SIGHUP): requests that begin from now on find these (rp_request_config, rp_request_place). The stores are the
+/* Settings changed (SIGHUP): requests that begin from now on find these (rp_request_config, rp_request_store). The stores are the
  * same ones in the same order. Both outlive the server, as those before them do: a request under way keeps what it has. Any thread. */
 void rp_server_configure(struct rp_server *server, const struct rp_config *config, struct rp_store *stores);
 
