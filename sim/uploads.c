@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "core/file/transaction.h"
 #include "core/reprieve.h"
+#include "lib/ask.h"
 #include "sim.h"
 
 #define ACTOR "user"
@@ -195,7 +196,7 @@ static int give_back(struct sim_node *n, struct rp_arena *arena)
     struct rp_error err = { 0 };
     struct rp_mark mark;
     struct rp_reprieve_answer answer = { 0 };
-    int r = rp_reprieve_find(n->catalog, &n->store, n->sim->files[n->command.file].key, arena, &mark, &err);
+    int r = ask_newest(n->catalog, &n->store, n->sim->files[n->command.file].key, arena, &mark, &err);
     if (r == 0) r = rp_reprieve_many(n->catalog, &n->store, &mark, 1, ACTOR, &answer, &err);
     return r == 0 && answer.what == RP_REPRIEVE_REFUSED ? answer.error.code : r;
 }

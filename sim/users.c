@@ -14,6 +14,7 @@
 #include "core/quarantine.h"
 #include "core/quota.h"
 #include "core/reprieve.h"
+#include "lib/ask.h"
 #include "sim.h"
 
 #define ACTOR "user"
@@ -75,7 +76,7 @@ int sim_give_mark(struct sim_node *n)
                                          .annotate = c->annotate };
     struct rp_mark_answer *a = answers[n->index];
     memset(a, 0, sizeof answers[0]);
-    int r = rp_mark_many(n->catalog, &n->store, q, c->n_keys, ACTOR, a, &err);
+    int r = rp_mark_many(n->catalog, &n->store, q, c->n_keys, ACTOR, false, a, &err);
     if (r < 0 || n->dead) return r;
     for (size_t i = 0; i < c->n_keys; i++)
         judge_mark_answer(n, &q[i], &a[i]);
@@ -125,7 +126,7 @@ static int restore(struct sim_node *n, struct rp_arena *arena)
     struct rp_reprieve_answer *a = answers[n->index];
     memset(a, 0, sizeof answers[0]);
     for (size_t i = 0; i < c->n_keys; i++) {
-        int r = rp_reprieve_find(n->catalog, &n->store, sim_key(c->keys[i]), arena, &marks[i], &err);
+        int r = ask_newest(n->catalog, &n->store, sim_key(c->keys[i]), arena, &marks[i], &err);
         if (r < 0) return r;
     }
     int r = rp_reprieve_many(n->catalog, &n->store, marks, c->n_keys, ACTOR, a, &err);
@@ -149,21 +150,23 @@ int sim_give_hold(struct sim_node *n)
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
     struct sim_command *c = &n->command;
     struct rp_error err = { 0 };
-    struct rp_hold_answer answer = { 0 };
-    struct rp_hold_request q = {
-        .scope = RP_SCOPE_SUBJECT, .store = &n->store, .key = sim_key(c->keys[0]), .reason = "audit", .actor = ACTOR
-    };
-    if (c->body == 1) q = (struct rp_hold_request){ .scope = RP_SCOPE_EVERYTHING, .reason = "audit", .actor = ACTOR };
+    struct rp_hold_command q = { .scope = RP_SCOPE_SUBJECT,
+                                 .store = &n->store,
+                                 .key = sim_key(c->keys[0]),
+                                 .reason = "audit",
+                                 .command.actor = ACTOR };
+    if (c->body == 1)
+        q = (struct rp_hold_command){ .scope = RP_SCOPE_EVERYTHING, .reason = "audit", .command.actor = ACTOR };
     if (c->body == 2) q.scope = RP_SCOPE_PREFIX, q.key = "a/";
     if (c->body == 3)
-        q = (struct rp_hold_request){
-            .scope = RP_SCOPE_TENANT, .tenant_id = n->sim->tenants[0], .tenant = "t0", .reason = "audit", .actor = ACTOR
+        q = (struct rp_hold_command){
+            .scope = RP_SCOPE_TENANT, .tenant = "t0", .reason = "audit", .command.actor = ACTOR
         };
-    int r = rp_hold_put(n->catalog, &q, &arena, &answer, &err);
+    int r = ask_hold(n->catalog, &q, &arena, &err);
     if (r < 0 || n->dead) return r;
     bool there = false;
     for (size_t i = 0; i < n->sim->model->n_holds; i++)
-        there = there || n->sim->model->holds[i].id == answer.id;
+        there = there || n->sim->model->holds[i].id == q.id;
     if (!there) sim_violate(n->sim, "AUDITED", "a hold that was acknowledged is not there");
     return 0;
 }
@@ -174,7 +177,7 @@ int sim_give_lift(struct sim_node *n)
     struct model *m = n->sim->model;
     int r = 0;
     for (size_t i = 0; i < m->n_holds && r == 0; i++)
-        if (!m->holds[i].lifted) r = rp_hold_remove(n->catalog, m->holds[i].id, ACTOR, &err);
+        if (!m->holds[i].lifted) r = ask_lift(n->catalog, m->holds[i].id, ACTOR, &err);
     return r;
 }
 
@@ -203,8 +206,8 @@ int sim_give_dead(struct sim_node *n)
     if (r < 0 || letters.n == 0) return r;
     r = RP_EHELD;
     for (size_t i = 0; i < letters.n && r == RP_EHELD; i++)
-        r = n->command.flag ? rp_dead_retry(n->catalog, letters.ids[i], "main", ACTOR, &err)
-                            : rp_dead_keep(n->catalog, letters.ids[i], "main", ACTOR, &as, &err);
+        r = n->command.flag ? ask_retry(n->catalog, letters.ids[i], ACTOR, &err)
+                            : ask_keep(n->catalog, letters.ids[i], ACTOR, &as, &err);
     return r;
 }
 
@@ -238,6 +241,6 @@ int sim_give_import(struct sim_node *n)
 int sim_give_quota(struct sim_node *n)
 {
     struct rp_error err = { 0 };
-    struct rp_quota_limit limit = { .own = n->command.flag, .bytes = n->command.grace_ms };
-    return rp_quota_set(n->catalog, n->command.body == 0 ? "t0" : "t1", &limit, ACTOR, NULL, &err);
+    int64_t limit = n->command.flag ? n->command.grace_ms : -1;
+    return ask_quota(n->catalog, n->command.body == 0 ? "t0" : "t1", limit, ACTOR, &err);
 }

@@ -32,7 +32,7 @@
 #define NAMED(m) "(" m ".file_id IS NOT NULL OR substr(" m ".key, 1, 21) = '.reprieve/quarantine/')"
 
 /* The newest mark of each of the keys in a store. */
-#define NEWEST(how)                                                                                                    \
+#define NEWEST_MARKS(how)                                                                                              \
     "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON id = "                                              \
     "(SELECT MAX(x.id) FROM mark x WHERE x.store_id = $1 AND x.key = v.column1)" how
 
@@ -145,8 +145,8 @@
     X(mark_active,     "i",    "s",   MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON store_id = $1 AND key = v.column1 "               \
       "AND active = 1 @FOR_UPDATE_OF(mark)")                                                                           \
-    X(mark_newest,     "i",    "s",   MARK_TYPES, NEWEST(""))                                                          \
-    X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST(" @FOR_UPDATE_OF(mark)"))                                     \
+    X(mark_newest,     "i",    "s",   MARK_TYPES, NEWEST_MARKS(""))                                                          \
+    X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST_MARKS(" @FOR_UPDATE_OF(mark)"))                                     \
     X(mark_held,       "i",    "s",   "s",                                                                             \
       "SELECT v.column1 FROM (VALUES @ROWS) AS v WHERE " HELD("$1", "v.column1", "0"))                                 \
     X(mark_history,    "isi",  NULL,  MARK_TYPES,                                                                      \

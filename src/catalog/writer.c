@@ -29,7 +29,7 @@ static void clear_answers(struct round *round)
         rp_error_clear(&c->error);
         rp_buf_clear(&c->answer);
         c->answer.max = ANSWER_MAX;
-        c->replayed = c->settled = c->stale = c->unfinished = false;
+        c->replayed = c->settled = c->stale = c->unfinished = c->failed = false;
         c->status = 0;
         c->due_at_ms = 0;
     }
@@ -94,10 +94,13 @@ static int run_verbs(struct rp_tx *tx, struct round *round, struct rp_error *err
             struct rp_command *c = round->commands[j];
             if (taken[j] || c->settled || c->verb != verb) continue;
             taken[j] = true;
-            group[n++] = c;
+            c->stale = c->known; /* its answer was forgotten meanwhile */
+            if (!c->stale) group[n++] = c;
         }
         int r = n > 0 ? verb->run(tx, group, n, err) : 0;
         if (r < 0) return verb->name[0] != 0 ? rp_error_wrap(err, r, "%s", verb->name) : r;
+        for (size_t j = 0; j < n; j++)
+            RP_ASSERT(!group[j]->stale || !group[j]->second);
     }
     return 0;
 }
@@ -142,8 +145,10 @@ static int round_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 static void fail_all(struct round *round, const struct rp_error *why)
 {
     clear_answers(round);
-    for (size_t i = 0; i < round->n; i++)
+    for (size_t i = 0; i < round->n; i++) {
         round->commands[i]->error = *why;
+        round->commands[i]->failed = true;
+    }
 }
 
 /* The database as a whole cannot: one by one would only take longer to find out. */
@@ -184,6 +189,7 @@ static size_t leave_out_known(struct rp_catalog *catalog, struct rp_command **co
         bool known = k < keyed.n && keyed.owners[k] == commands[i] && keyed.saved[k].found;
         if (k < keyed.n && keyed.owners[k] == commands[i]) k++;
         struct rp_command *c = commands[i];
+        c->known = known;
         if (known) continue;
         commands[i] = commands[left]; /* the known ones go to the end */
         commands[left++] = c;
@@ -193,6 +199,8 @@ static size_t leave_out_known(struct rp_catalog *catalog, struct rp_command **co
 
 void rp_commands_prepare(struct rp_catalog *catalog, struct rp_command **commands, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        commands[i]->known = false;
     size_t left = leave_out_known(catalog, commands, n);
     if (left > 0) commands[0]->verb->prepare(catalog, commands, left);
 }

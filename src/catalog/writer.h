@@ -66,6 +66,7 @@ struct rp_command {
     size_t weight;   /* items; 0 is 1 */
     const char *actor;
     struct rp_error error; /* out: refused or failed, and why */
+    bool failed;           /* out: nothing was decided, the database or the queue refused it; error says why */
     int64_t due_at_ms;     /* out: when the first of the marks that it made or moved is due; 0: it made none */
 
     const char *key; /* idempotency key; NULL: none */
@@ -87,6 +88,7 @@ struct rp_command {
     struct rp_command *next; /* the writer's, like what follows */
     int64_t key_hash;
     bool settled; /* refused or replayed by the idempotency look-up */
+    bool known;   /* prepare left it out: there was an answer under its key */
 };
 
 /* Takes one command through all of its steps and waits for it: on the caller's thread, or, if the catalog belongs to a

@@ -238,11 +238,14 @@ static void prepare(struct preparer *p, struct rp_command **commands, size_t n, 
         commands[i]->second = commands[i]->stale;
     if (open) rp_commands_prepare(p->catalog, commands, n);
     for (size_t i = 0; i < n; i++) {
-        if (!open) commands[i]->error = *why;
-        if (open)
-            push(&writer_of(p->all, commands[i])->queue, commands[i]);
-        else
-            answer(p->all, commands[i]);
+        struct rp_command *c = commands[i];
+        if (open) {
+            push(&writer_of(p->all, c)->queue, c);
+        } else {
+            c->error = *why;
+            c->failed = true;
+            answer(p->all, c);
+        }
     }
 }
 
@@ -403,6 +406,7 @@ void rp_writers_carry(struct rp_writers *all, struct rp_command *command)
     command->owner = &w;
     if (rp_writers_submit(all, command, &why) < 0) {
         command->error = why;
+        command->failed = true;
     } else {
         pthread_mutex_lock(&w.lock);
         while (!w.over)

@@ -8,13 +8,14 @@
 #include "core/dead.h"
 #include "core/state.h"
 #include "lib/answer.h"
-#include "core/journal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define PAGE 200
+#define PAGE           200
+#define ARENA_MAX      ((size_t)16 << 20)
+#define NOT_FOUND_HINT "`reprieve dead` lists those that wait for a decision"
 
 struct letter {
     struct rp_dead dead;
@@ -44,7 +45,7 @@ static struct page *new_page(struct rp_cli *cli, struct rp_error *err)
         return NULL;
     }
     page->cli = cli;
-    page->arena = RP_ARENA((size_t)4 << 20);
+    page->arena = RP_ARENA(ARENA_MAX);
     if (rp_names_load(cli, &page->names, err) == 0) return page;
     page_freep(&page);
     return NULL;
@@ -85,7 +86,7 @@ static int load_one(struct page *page, const char *text, struct rp_error *err)
     rp_arena_reset(&page->arena);
     int r = rp_cli_id(text, RP_ID_DEAD, &id, err);
     if (r == 0) r = rp_dead_get(page->cli->session.catalog->db, id, keep_letter, page, err);
-    if (r == RP_ENOTFOUND) rp_error_hint(err, "`reprieve dead` lists those that wait for a decision");
+    if (r == RP_ENOTFOUND) rp_error_hint(err, NOT_FOUND_HINT);
     return r < 0 ? r : load_marks(page, err);
 }
 
@@ -165,81 +166,91 @@ static int show_dead(struct page *page, const char *text, struct rp_error *err)
 
 /* ---- retry and keep ---- */
 
-static void log_decision(const struct page *page, const struct letter *letter, const char *event, const char *as)
-{
-    const struct rp_session *s = &page->cli->session;
-    struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
-    rp_journal_decided(&j, event, store_of(page, letter), &letter->mark, as);
-}
-
-static void tell_decision(const struct page *page, const struct letter *letter, struct rp_answers *told, const char *as)
+static void tell_decision(const struct rp_cli *cli, struct rp_dead_item *item, struct rp_answers *told)
 {
     char id[RP_ID_TEXT], subject[RP_SHOWN_MAX];
-    json_t *o = letter_json(page, letter);
-    rp_json_set(o, "state", json_string(as));
-    rp_emit(page->cli, o);
-    rp_answers_done(told, "%s  %s is %s\n", rp_id_format(RP_ID_DEAD, letter->dead.id, id),
-                    rp_show_subject(store_of(page, letter), letter->mark.key, subject), as);
-}
-
-static void retry_letter(struct page *page, const struct letter *letter, struct rp_answers *told)
-{
-    struct rp_session *s = &page->cli->session;
-    struct rp_error why = { 0 };
-    if (rp_dead_retry(s->catalog, letter->dead.id, store_of(page, letter), s->actor, &why) < 0) {
-        rp_answers_refused(told, &why);
+    if (item->error.code < 0) {
+        if (item->error.code == RP_ENOTFOUND) rp_error_hint(&item->error, NOT_FOUND_HINT);
+        rp_answers_refused(told, &item->error);
         return;
     }
-    const char *as = rp_state_name(letter->dead.from_state);
-    log_decision(page, letter, "mark.retried", as);
-    tell_decision(page, letter, told, as);
+    json_t *o = rp_dead_json(&item->letter, &item->mark, item->store);
+    rp_json_set(o, "state", json_string(rp_state_name(item->as)));
+    rp_emit(cli, o);
+    rp_answers_done(told, "%s  %s is %s\n", rp_id_format(RP_ID_DEAD, item->id, id),
+                    rp_show_subject(item->store, item->mark.key, subject), rp_state_name(item->as));
 }
 
-static int retry_all(struct page *page, struct rp_answers *told, struct rp_error *err)
+/* Runs the command and tells of each letter; there is room for more then. */
+static int decide(struct rp_cli *cli, struct rp_dead_command *c, struct rp_answers *told, struct rp_error *err)
 {
-    int64_t after = 0;
-    int r;
-    do {
-        r = load_page(page, after, err);
-        for (size_t i = 0; i < page->n && r == 0; i++)
-            retry_letter(page, &page->letters[i], told);
-        if (page->n > 0) after = page->letters[page->n - 1].dead.id;
-    } while (r == 0 && page->n == PAGE);
+    c->command.actor = cli->session.actor;
+    c->command.weight = c->max;
+    (void)rp_command_run(cli->session.catalog, &c->command);
+    if (c->command.failed) {
+        *err = c->command.error;
+        return err->code;
+    }
+    for (size_t i = 0; i < c->n; i++)
+        tell_decision(cli, &c->items[i], told);
+    if (c->n > 0) c->after_id = c->items[c->n - 1].id;
+    c->n = 0;
+    rp_arena_reset(c->arena);
+    return 0;
+}
+
+static int retry_all(struct rp_cli *cli, struct rp_dead_command *c, struct rp_answers *told, struct rp_error *err)
+{
+    int r = 0;
+    for (c->all = true; r == 0 && !c->complete;)
+        r = decide(cli, c, told, err);
     return r;
 }
 
-static int retry_dead(struct page *page, struct rp_error *err)
+static int retry_words(struct rp_cli *cli, struct rp_dead_command *c, struct rp_answers *told, struct rp_error *err)
 {
-    const struct rp_args *args = &page->cli->args;
-    struct rp_answers told;
+    const struct rp_args *args = &cli->args;
     int r = 0;
-    rp_answers_init(&told, page->cli);
-    if (rp_args_has(args, "all")) r = retry_all(page, &told, err);
     for (size_t i = 1; i < args->n_words && r == 0; i++) {
         struct rp_error why = { 0 };
-        if (load_one(page, args->words[i], &why) < 0)
-            rp_answers_refused(&told, &why);
-        else
-            retry_letter(page, &page->letters[0], &told);
+        c->items[c->n] = (struct rp_dead_item){ 0 };
+        bool is_id = rp_cli_id(args->words[i], RP_ID_DEAD, &c->items[c->n].id, &why) == 0;
+        c->n += is_id;
+        if (c->n > 0 && (!is_id || c->n == c->max || i + 1 == args->n_words)) r = decide(cli, c, told, err);
+        if (r == 0 && !is_id) rp_answers_refused(told, &why);
     }
+    return r;
+}
+
+static int retry_dead(struct rp_cli *cli, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_MAX);
+    RP_CLEANUP(rp_freep) struct rp_dead_item *items = calloc(RP_DEAD_ITEMS_MAX, sizeof *items);
+    struct rp_dead_command c = {
+        .command = { .verb = &rp_verb_dead_retry }, .items = items, .max = RP_DEAD_ITEMS_MAX, .arena = &arena
+    };
+    struct rp_answers told;
+    if (items == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the dead letters");
+    rp_answers_init(&told, cli);
+    int r = rp_args_has(&cli->args, "all") ? retry_all(cli, &c, &told, err) : retry_words(cli, &c, &told, err);
     if (r < 0) return r;
-    if (told.done + told.refused == 0) rp_say(page->cli, "no dead letters\n");
+    if (told.done + told.refused == 0) rp_say(cli, "no dead letters\n");
     return rp_answers_end(&told, "brought back; the next sweep tries again");
 }
 
-static int keep_dead(struct page *page, const char *text, struct rp_error *err)
+static int keep_dead(struct rp_cli *cli, const char *text, struct rp_error *err)
 {
-    struct rp_session *s = &page->cli->session;
-    const struct letter *letter = &page->letters[0];
-    enum rp_state as = RP_LOST;
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_MAX);
+    struct rp_dead_item item = { 0 };
+    struct rp_dead_command c = {
+        .command = { .verb = &rp_verb_dead_keep }, .items = &item, .n = 1, .max = 1, .arena = &arena
+    };
     struct rp_answers told;
-    int r = load_one(page, text, err);
-    if (r == 0) r = rp_dead_keep(s->catalog, letter->dead.id, store_of(page, letter), s->actor, &as, err);
+    int r = rp_cli_id(text, RP_ID_DEAD, &item.id, err);
     if (r < 0) return r;
-    rp_answers_init(&told, page->cli);
-    log_decision(page, letter, as == RP_LOST ? "mark.lost" : "mark.reprieved", rp_state_name(as));
-    tell_decision(page, letter, &told, rp_state_name(as));
-    return 0;
+    rp_answers_init(&told, cli);
+    r = decide(cli, &c, &told, err);
+    return r < 0 ? r : rp_answers_end(&told, "kept");
 }
 
 int rp_cmd_dead(struct rp_cli *cli, struct rp_error *err)
@@ -255,9 +266,9 @@ int rp_cmd_dead(struct rp_cli *cli, struct rp_error *err)
     if (retry && !all && args->n_words < 2) return rp_error_set(err, RP_EINVAL, "dead retry: give ids, or --all");
     int r = rp_cli_open(cli, err);
     if (r < 0) return r;
+    if (retry) return retry_dead(cli, err);
+    if (keep) return keep_dead(cli, args->words[1], err);
     RP_CLEANUP(page_freep) struct page *page = new_page(cli, err);
     if (page == NULL) return err->code;
-    if (show) return show_dead(page, args->words[1], err);
-    if (retry) return retry_dead(page, err);
-    return keep ? keep_dead(page, args->words[1], err) : list_dead(page, err);
+    return show ? show_dead(page, args->words[1], err) : list_dead(page, err);
 }

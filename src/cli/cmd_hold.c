@@ -80,18 +80,6 @@ static int list_holds(struct rp_cli *cli, struct rp_error *err)
 
 /* ---- place ---- */
 
-static int read_tenant(struct rp_cli *cli, struct rp_arena *arena, const char *name, struct rp_hold_request *out,
-                       struct rp_error *err)
-{
-    struct rp_tenant tenant;
-    int r = rp_tenant_find(cli->session.catalog->db, name, &tenant, err);
-    if (r == RP_ENOTFOUND) rp_error_set(err, r, "no tenant '%.63s'", name);
-    if (r < 0) return r;
-    out->tenant_id = tenant.id;
-    out->tenant = rp_arena_strdup(arena, tenant.name);
-    return 0;
-}
-
 static int read_prefix(struct rp_cli *cli, const struct rp_scope_name *name, struct rp_arena *arena,
                        struct rp_subject *out, struct rp_error *err)
 {
@@ -100,7 +88,7 @@ static int read_prefix(struct rp_cli *cli, const struct rp_scope_name *name, str
     return rp_cli_prefix(cli, text, out, err);
 }
 
-static int read_scope(struct rp_cli *cli, const char *text, struct rp_arena *arena, struct rp_hold_request *out,
+static int read_scope(struct rp_cli *cli, const char *text, struct rp_arena *arena, struct rp_hold_command *out,
                       struct rp_error *err)
 {
     enum rp_id_kind kind;
@@ -110,7 +98,8 @@ static int read_scope(struct rp_cli *cli, const char *text, struct rp_arena *are
     int r = rp_id_parse(text, &kind, &id) ? 0 : rp_scope_read(text, arena, &name, err);
     out->scope = name.scope;
     if (r < 0 || name.scope == RP_SCOPE_EVERYTHING) return r;
-    if (name.scope == RP_SCOPE_TENANT) return read_tenant(cli, arena, name.tenant, out, err);
+    out->tenant = name.tenant;
+    if (name.scope == RP_SCOPE_TENANT) return 0;
     if (name.scope == RP_SCOPE_PREFIX)
         r = read_prefix(cli, &name, arena, &subject, err);
     else
@@ -121,18 +110,16 @@ static int read_scope(struct rp_cli *cli, const char *text, struct rp_arena *are
     return 0;
 }
 
-static json_t *placed_json(const struct rp_names *names, const struct rp_hold_answer *answer, const char *scope,
-                           const char *reason)
+static json_t *placed_json(const struct rp_names *names, const struct rp_hold_command *c, const char *scope)
 {
     char id[RP_ID_TEXT];
     json_t *o = json_object(), *claimed = json_array();
-    for (size_t i = 0; i < answer->claimed.n; i++)
-        rp_json_append(claimed,
-                       rp_mark_line(&answer->claimed.at[i], rp_names_of(names, answer->claimed.at[i].store_id)));
-    rp_json_set(o, "id", json_string(rp_id_format(RP_ID_HOLD, answer->id, id)));
+    for (size_t i = 0; i < c->claimed.n; i++)
+        rp_json_append(claimed, rp_mark_line(&c->claimed.at[i], rp_names_of(names, c->claimed.at[i].store_id)));
+    rp_json_set(o, "id", json_string(rp_id_format(RP_ID_HOLD, c->id, id)));
     rp_json_set(o, "scope", rp_json_text(scope));
-    rp_json_set(o, "reason", rp_json_text(reason));
-    rp_json_set(o, "placed_at", rp_json_time(answer->placed_at_ms));
+    rp_json_set(o, "reason", rp_json_text(c->reason));
+    rp_json_set(o, "placed_at", rp_json_time(c->placed_at_ms));
     rp_json_set(o, "claimed", claimed);
     return o;
 }
@@ -149,25 +136,30 @@ static void say_claimed(const struct rp_cli *cli, const struct rp_names *names, 
                 rp_state_name(claimed->at[i].state));
 }
 
+static int run_command(struct rp_cli *cli, struct rp_hold_command *c, struct rp_error *err)
+{
+    c->command.actor = cli->session.actor;
+    int r = rp_command_run(cli->session.catalog, &c->command);
+    if (r < 0) *err = c->command.error;
+    return r;
+}
+
 static int place_hold(struct rp_cli *cli, const char *scope, const char *reason, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(HOLD_ARENA_MAX);
     RP_CLEANUP(rp_freep) struct rp_names *names = calloc(1, sizeof *names);
-    struct rp_hold_request request = { .reason = reason, .actor = cli->session.actor };
-    struct rp_hold_answer answer = { 0 };
+    struct rp_hold_command c = { .command = { .verb = &rp_verb_hold_add }, .reason = reason, .arena = &arena };
     char id[RP_ID_TEXT], shown[RP_SHOWN_MAX];
     if (names == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a hold");
-    int r = read_scope(cli, scope, &arena, &request, err);
-    if (r == 0) r = rp_hold_put(cli->session.catalog, &request, &arena, &answer, err);
+    int r = read_scope(cli, scope, &arena, &c, err);
+    if (r == 0) r = run_command(cli, &c, err);
     if (r == 0) r = rp_names_load(cli, names, err);
     if (r < 0) return r;
-    rp_log_event(cli->session.log, RP_LOG_INFO, answer.placed_at_ms, "hold.placed",
-                 placed_json(names, &answer, scope, reason));
-    rp_emit(cli, placed_json(names, &answer, scope, reason));
+    rp_emit(cli, placed_json(names, &c, scope));
     if (!cli->json)
         rp_say(cli, "%s  holds %s; nothing of it is purged until `reprieve hold rm %s`\n",
-               rp_id_format(RP_ID_HOLD, answer.id, id), rp_show(scope, shown), id);
-    say_claimed(cli, names, &answer.claimed);
+               rp_id_format(RP_ID_HOLD, c.id, id), rp_show(scope, shown), id);
+    say_claimed(cli, names, &c.claimed);
     return 0;
 }
 
@@ -187,15 +179,13 @@ static int check_reason(const char *reason, struct rp_error *err)
 
 static int lift_hold(struct rp_cli *cli, const char *text, struct rp_error *err)
 {
-    int64_t id;
+    struct rp_hold_command c = { .command = { .verb = &rp_verb_hold_lift } };
     char shown[RP_ID_TEXT];
-    int r = rp_cli_id(text, RP_ID_HOLD, &id, err);
-    if (r == 0) r = rp_hold_remove(cli->session.catalog, id, cli->session.actor, err);
+    int r = rp_cli_id(text, RP_ID_HOLD, &c.id, err);
+    if (r == 0) r = run_command(cli, &c, err);
     if (r == RP_ENOTFOUND) rp_error_hint(err, "`reprieve hold` lists the holds");
     if (r < 0) return r;
-    rp_id_format(RP_ID_HOLD, id, shown);
-    rp_log_event(cli->session.log, RP_LOG_INFO, rp_session_now_ms(&cli->session), "hold.lifted",
-                 json_pack("{s:s,s:s}", "hold", shown, "actor", cli->session.actor));
+    rp_id_format(RP_ID_HOLD, c.id, shown);
     rp_emit(cli, json_pack("{s:s,s:b}", "id", shown, "lifted", 1));
     if (!cli->json) rp_say(cli, "%s  lifted\n", shown);
     return 0;
@@ -228,15 +218,11 @@ int rp_cmd_pause(struct rp_cli *cli, struct rp_error *err)
 
 int rp_cmd_resume(struct rp_cli *cli, struct rp_error *err)
 {
-    int64_t lifted = 0;
+    struct rp_hold_command c = { .command = { .verb = &rp_verb_resume } };
     int r = rp_cli_open(cli, err);
-    if (r == 0) r = rp_hold_resume(cli->session.catalog, cli->session.actor, &lifted, err);
+    if (r == 0) r = run_command(cli, &c, err);
     if (r < 0) return r;
-    if (lifted > 0)
-        rp_log_event(cli->session.log, RP_LOG_INFO, rp_session_now_ms(&cli->session), "hold.lifted",
-                     json_pack("{s:s,s:s,s:I}", "hold", "everything", "actor", cli->session.actor, "lifted",
-                               (json_int_t)lifted));
-    rp_emit(cli, json_pack("{s:I}", "lifted", (json_int_t)lifted));
-    if (!cli->json) rp_say(cli, lifted > 0 ? "resumed\n" : "nothing was paused\n");
+    rp_emit(cli, json_pack("{s:I}", "lifted", (json_int_t)c.lifted));
+    if (!cli->json) rp_say(cli, c.lifted > 0 ? "resumed\n" : "nothing was paused\n");
     return 0;
 }

@@ -7,8 +7,8 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "core/import.h"
-#include "lib/answer.h"
 #include "core/journal.h"
+#include "lib/answer.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -23,14 +23,15 @@ struct importing {
 
 /* ---- one object ---- */
 
-static void log_item(const struct importing *m, const struct rp_import_item *item)
+/* What became a mark's command is logged by that. */
+static void log_unread(const struct importing *m, const struct rp_import_item *item)
 {
     const struct rp_session *s = &m->cli->session;
     struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
-    struct rp_mark_request request = { .key = item->key, .reason = item->note.reason };
-    if (m->import.dry_run || item->answer.what == RP_MARK_SAME) return;
-    if (item->note.flag == RP_IMPORT_UNCLEAR) return;
-    rp_journal_mark(&j, m->import.store->config->name, &request, &item->answer);
+    char subject[RP_SHOWN_MAX];
+    if (m->import.dry_run || !item->unread) return;
+    snprintf(subject, sizeof subject, "%s:%s", m->import.store->config->name, item->key);
+    rp_journal_refused(&j, "mark.refused", subject, item->note.reason, &item->answer.error);
 }
 
 static json_t *item_json(const struct importing *m, const struct rp_import_item *item)
@@ -59,7 +60,7 @@ static void tell(struct importing *m, const struct rp_import_item *item)
 {
     const struct rp_mark_answer *a = &item->answer;
     char due[RP_WHEN_TEXT], subject[RP_SHOWN_MAX];
-    log_item(m, item);
+    log_unread(m, item);
     rp_emit(m->cli, m->cli->json ? item_json(m, item) : NULL);
     if (item->note.flag == RP_IMPORT_UNCLEAR) { /* nothing failed, but a person should know */
         if (!m->cli->json) rp_warn("%s", rp_show(a->error.text, subject));
@@ -109,7 +110,6 @@ static int walk(struct importing *m, struct rp_error *err)
         if (m->import.n_batch > 0) rp_progress_clear(&m->progress);
         for (size_t i = 0; i < m->import.n_batch; i++)
             tell(m, m->import.batch[i]);
-        if (m->import.n_batch > 0 && !m->import.dry_run) rp_session_committed(s, m->import.store);
         rp_progress_at(&m->progress, m->import.counts.looked_at);
         rp_log_flush(s->log);
     }

@@ -63,17 +63,20 @@ static int list_quotas(struct rp_cli *cli, struct rp_error *err)
 
 static int set_quota(struct rp_cli *cli, const char *name, const char *text, struct rp_error *err)
 {
-    struct rp_quota_limit limit = { .own = strcmp(text, "default") != 0 };
-    struct rp_tenant tenant;
+    struct rp_quota_command c = { .command = { .verb = &rp_verb_quota_set, .actor = cli->session.actor },
+                                  .tenant = name,
+                                  .own = strcmp(text, "default") != 0 };
     char size[RP_SIZE_TEXT];
-    int r = limit.own ? rp_size_parse(text, &limit.bytes, err) : 0;
+    int r = c.own ? rp_size_parse(text, &c.limit_bytes, err) : 0;
     if (r < 0) return rp_error_hint(err, "LIMIT is a size, or `default` for the configured one");
-    r = rp_quota_set(cli->session.catalog, name, &limit, cli->session.actor, &tenant, err);
-    if (r < 0) return r;
+    if (rp_command_run(cli->session.catalog, &c.command) < 0) {
+        *err = c.command.error;
+        return err->code;
+    }
     int64_t fallback = cli->session.config.quota_default;
-    rp_emit(cli, rp_quota_json(&tenant, fallback));
+    rp_emit(cli, rp_quota_json(&c.out, fallback));
     if (!cli->json)
-        rp_say(cli, "%s may store %s\n", tenant.name, rp_show_size(rp_quota_limit_of(&tenant, fallback), size));
+        rp_say(cli, "%s may store %s\n", c.out.name, rp_show_size(rp_quota_limit_of(&c.out, fallback), size));
     return 0;
 }
 
@@ -114,19 +117,25 @@ static void show_difference(const struct rp_cli *cli, json_t *o)
 static int rebuild(struct rp_cli *cli, struct rp_error *err)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *found = json_object();
-    struct rp_quota_check check;
     bool dry_run = rp_args_has(&cli->args, "dry-run");
+    struct rp_quota_proof proof = { .command = { .verb = &rp_verb_quota_prove, .actor = cli->session.actor },
+                                    .repair = !dry_run,
+                                    .fn = keep_difference,
+                                    .ctx = found };
+    const struct rp_quota_check *check = &proof.out;
     const char *name;
     json_t *difference;
-    int r = rp_quota_prove(cli->session.catalog, !dry_run, cli->session.actor, keep_difference, found, &check, err);
-    if (r < 0) return r;
+    if (rp_command_run(cli->session.catalog, &proof.command) < 0) {
+        *err = proof.command.error;
+        return err->code;
+    }
     json_object_foreach(found, name, difference) show_difference(cli, difference);
-    rp_emit(cli, json_pack("{s:I,s:I,s:b}", "tenants", (json_int_t)check.tenants, "wrong", (json_int_t)check.wrong,
-                           "repaired", !dry_run && check.wrong > 0));
+    rp_emit(cli, json_pack("{s:I,s:I,s:b}", "tenants", (json_int_t)check->tenants, "wrong", (json_int_t)check->wrong,
+                           "repaired", !dry_run && check->wrong > 0));
     if (!cli->json)
-        rp_say(cli, "%" PRId64 " tenants, %" PRId64 " wrong%s\n", check.tenants, check.wrong,
-               check.wrong == 0 || dry_run ? "" : "; set right");
-    return dry_run && check.wrong > 0 ? rp_error_exit(RP_EFAILED) : 0;
+        rp_say(cli, "%" PRId64 " tenants, %" PRId64 " wrong%s\n", check->tenants, check->wrong,
+               check->wrong == 0 || dry_run ? "" : "; set right");
+    return dry_run && check->wrong > 0 ? rp_error_exit(RP_EFAILED) : 0;
 }
 
 int rp_cmd_quota(struct rp_cli *cli, struct rp_error *err)

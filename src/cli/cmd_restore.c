@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_restore.c - `restore`: named subjects, or everything that fits all of the given filters (core/undo.h), 1,000 at a
- * time. */
+ * time: that many are one command, of whatever stores they are. */
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/run.h"
 #include "cli/answers.h"
 #include "cli/progress.h"
-#include "core/file/file.h"
-#include "core/state.h"
+#include "core/reprieve.h"
 #include "core/undo.h"
 #include "lib/answer.h"
-#include "core/journal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,24 +17,16 @@
 
 #define BATCH_ARENA_MAX ((size_t)16 << 20)
 
-struct item {
-    const char *text; /* as it was given, or the mark's subject */
-    struct rp_store *store;
-    struct rp_mark mark;
-    struct rp_reprieve_answer answer;
-    bool asked;
-};
-
 struct restoring {
     struct rp_cli *cli;
     struct rp_undo_filter filter;
     bool dry_run;
-    struct rp_arena arena; /* of the batch */
-    struct item *items;
+    struct rp_arena arena; /* of the command */
+    struct rp_reprieve_item *items;
+    const char **texts; /* of each as it was given; "": by a filter */
     size_t n;
-    struct rp_mark *marks; /* of one store's share */
-    struct rp_reprieve_answer *answers;
-    size_t *from;
+    struct rp_store *stores[RP_STORES_MAX];
+    size_t n_stores;
     struct rp_answers told;
     struct rp_progress progress;
     bool broken;
@@ -44,34 +34,24 @@ struct restoring {
 
 /* ---- one answer ---- */
 
-static json_t *answer_json(const struct restoring *res, const struct item *item)
+static json_t *answer_json(const struct restoring *res, size_t i)
 {
-    if (item->store != NULL)
+    const struct rp_reprieve_item *item = &res->items[i];
+    if (item->mark.id != 0 && item->store != NULL)
         return rp_reprieve_answer_json(&item->answer, &item->mark, item->store->config->name, res->dry_run);
     json_t *o = json_object();
-    rp_json_set(o, "subject", rp_json_text(item->text));
+    rp_json_set(o, "subject", rp_json_text(res->texts[i]));
     rp_json_set(o, "outcome", json_string("refused"));
     if (res->dry_run) rp_json_set(o, "dry_run", json_true());
     rp_json_set(o, "error", rp_error_json(&item->answer.error));
     return o;
 }
 
-static void log_answer(const struct restoring *res, const struct item *item)
+static void tell(struct restoring *res, size_t i)
 {
-    const struct rp_session *s = &res->cli->session;
-    struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
-    if (res->dry_run) return;
-    if (item->store != NULL)
-        rp_journal_restore(&j, item->store->config->name, &item->mark, &item->answer);
-    else
-        rp_journal_refused(&j, "restore.refused", item->text, "", &item->answer.error);
-}
-
-static void tell(struct restoring *res, const struct item *item)
-{
+    const struct rp_reprieve_item *item = &res->items[i];
     char subject[RP_SHOWN_MAX], due[RP_WHEN_TEXT], reason[RP_SHOWN_MAX];
-    log_answer(res, item);
-    if (res->cli->json) rp_emit(res->cli, answer_json(res, item));
+    if (res->cli->json) rp_emit(res->cli, answer_json(res, i));
     if (item->answer.what == RP_REPRIEVE_REFUSED) {
         rp_answers_refused(&res->told, &item->answer.error);
         return;
@@ -89,94 +69,52 @@ static void tell(struct restoring *res, const struct item *item)
                 item->answer.annotate_note);
 }
 
-/* ---- one batch ---- */
-
-/* What a restore would say now; nothing is changed. */
-static int foresee(struct restoring *res, struct item *item, struct rp_error *err)
-{
-    return rp_undo_foresee(res->cli->session.catalog->db, &item->mark, item->store->config->name, &res->arena,
-                           &item->answer, err);
-}
-
-static size_t collect_share(struct restoring *res, const struct rp_store *store)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < res->n; i++) {
-        if (res->items[i].store != store || res->items[i].asked) continue;
-        res->items[i].asked = true;
-        res->marks[n] = res->items[i].mark;
-        res->from[n++] = i;
-    }
-    return n;
-}
-
-static int restore_share(struct restoring *res, struct rp_store *store, struct rp_error *err)
-{
-    struct rp_session *s = &res->cli->session;
-    size_t n = collect_share(res, store);
-    int r = 0;
-    for (size_t i = 0; i < n && r == 0 && res->dry_run; i++)
-        r = foresee(res, &res->items[res->from[i]], err);
-    if (r < 0 || res->dry_run) return r;
-    struct rp_error why = { 0 };
-    r = rp_reprieve_many(s->catalog, store, res->marks, n, s->actor, res->answers, &why);
-    for (size_t i = 0; i < n; i++) {
-        if (r < 0) res->answers[i] = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = why };
-        res->items[res->from[i]].answer = res->answers[i];
-    }
-    if (r < 0) res->broken = true;
-    if (r == 0) rp_session_committed(s, store);
-    return 0;
-}
+/* ---- one command ---- */
 
 static int flush_batch(struct restoring *res, struct rp_error *err)
 {
-    int r = 0;
-    for (size_t i = 0; i < res->n && r == 0; i++)
-        if (res->items[i].store != NULL && !res->items[i].asked) r = restore_share(res, res->items[i].store, err);
+    struct rp_session *s = &res->cli->session;
+    struct rp_reprieve_command c;
+    rp_reprieve_command_init(&c, res->items, res->n, s->actor, &res->arena);
+    c.stores = res->stores;
+    c.n_stores = res->n_stores;
+    int r = res->dry_run ? rp_reprieve_dry_run(s->catalog, &c, err) : 0;
     if (r < 0) return r;
+    if (!res->dry_run) (void)rp_command_run(s->catalog, &c.command);
+    res->broken = c.command.failed;
     rp_progress_clear(&res->progress);
-    for (size_t i = 0; i < res->n; i++)
-        tell(res, &res->items[i]);
+    for (size_t i = 0; i < res->n; i++) {
+        if (res->broken) res->items[i].answer = (struct rp_reprieve_answer){ .error = c.command.error };
+        tell(res, i);
+    }
     rp_progress_at(&res->progress, res->told.done + res->told.refused);
-    rp_log_flush(res->cli->session.log);
+    rp_log_flush(s->log);
     rp_arena_reset(&res->arena);
     res->n = 0;
     return 0;
 }
 
-static int added(struct restoring *res, struct rp_error *err)
+static int add(struct restoring *res, const char *text, const struct rp_reprieve_item *item, struct rp_error *err)
 {
-    return ++res->n == RP_REPRIEVE_BATCH_MAX ? flush_batch(res, err) : 0;
+    res->texts[res->n] = text;
+    res->items[res->n++] = *item;
+    return res->n == RP_REPRIEVE_ITEMS_MAX ? flush_batch(res, err) : 0;
 }
 
 /* ---- named subjects ---- */
 
-static int find_mark(struct restoring *res, struct item *item, struct rp_error *err)
-{
-    struct rp_subject subject;
-    struct rp_session *s = &res->cli->session;
-    int r = rp_cli_subject(res->cli, item->text, &res->arena, &subject, err);
-    if (r < 0) return r;
-    if (subject.file_id != 0)
-        r = rp_file_mark(s->catalog->db, subject.file_id, &res->arena, &item->mark, err);
-    else if (subject.mark_id != 0)
-        r = rp_mark_get(s->catalog->db, subject.mark_id, &res->arena, &item->mark, err);
-    else
-        r = rp_reprieve_find(s->catalog, subject.store, subject.key, &res->arena, &item->mark, err);
-    if (r == 0) item->store = subject.store;
-    return r;
-}
-
 static int restore_words(struct restoring *res, struct rp_error *err)
 {
     const struct rp_args *args = &res->cli->args;
-    int r = 0;
+    int r = rp_session_stores(&res->cli->session, res->stores, &res->n_stores, err);
     for (size_t i = 0; i < args->n_words && r == 0 && !res->broken; i++) {
-        struct item *item = &res->items[res->n];
-        *item = (struct item){ .text = args->words[i] };
-        if (find_mark(res, item, &item->answer.error) < 0) item->answer.what = RP_REPRIEVE_REFUSED;
-        r = added(res, err);
+        struct rp_reprieve_item item = { .key = args->words[i] }; /* it is logged with it if it is no subject */
+        struct rp_subject subject;
+        if (rp_session_subject(&res->cli->session, args->words[i], &subject, &item.error) == 0)
+            item = (struct rp_reprieve_item){
+                .mark_id = subject.mark_id, .file_id = subject.file_id, .store = subject.store, .key = subject.key
+            };
+        r = add(res, args->words[i], &item, err);
     }
     return r;
 }
@@ -186,11 +124,10 @@ static int restore_words(struct restoring *res, struct rp_error *err)
 static int add_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err)
 {
     struct restoring *res = ctx;
-    struct item *item = &res->items[res->n];
-    *item = (struct item){ .text = "" };
-    int r = rp_mark_copy(mark, &res->arena, &item->mark, err);
-    if (r == 0) r = rp_cli_store_of(res->cli, mark->store_id, &item->store, err);
-    if (r == 0) r = added(res, err);
+    struct rp_reprieve_item item = { 0 };
+    int r = rp_mark_copy(mark, &res->arena, &item.mark, err);
+    if (r == 0) r = rp_cli_store_of(res->cli, mark->store_id, &item.store, err);
+    if (r == 0) r = add(res, "", &item, err);
     return r < 0 ? r : res->broken;
 }
 
@@ -234,36 +171,24 @@ static int check_use(const struct rp_args *args, bool *filtered, struct rp_error
     return rp_error_hint(err, "reprieve restore STORE:KEY, or a filter: --run, --prefix, --reason, --actor, --since");
 }
 
-static int restoring_init(struct restoring *res, struct rp_error *err)
-{
-    res->arena = RP_ARENA(BATCH_ARENA_MAX);
-    res->items = calloc(RP_REPRIEVE_BATCH_MAX, sizeof *res->items);
-    res->marks = calloc(RP_REPRIEVE_BATCH_MAX, sizeof *res->marks);
-    res->answers = calloc(RP_REPRIEVE_BATCH_MAX, sizeof *res->answers);
-    res->from = calloc(RP_REPRIEVE_BATCH_MAX, sizeof *res->from);
-    if (res->items == NULL || res->marks == NULL || res->answers == NULL || res->from == NULL)
-        return rp_error_set(err, RP_ENOMEM, "no memory for a batch of marks");
-    return 0;
-}
-
 static void restoring_done(struct restoring *res)
 {
     rp_arena_done(&res->arena);
     free(res->items);
-    free(res->marks);
-    free(res->answers);
-    free(res->from);
+    free(res->texts);
 }
 
 int rp_cmd_restore(struct rp_cli *cli, struct rp_error *err)
 {
-    RP_CLEANUP(restoring_done) struct restoring res = { .cli = cli };
+    RP_CLEANUP(restoring_done) struct restoring res = { .cli = cli, .arena = RP_ARENA(BATCH_ARENA_MAX) };
     bool filtered;
     int r = check_use(&cli->args, &filtered, err);
-    if (r == 0) r = restoring_init(&res, err);
     if (r == 0) r = rp_cli_open(cli, err);
     if (r == 0 && filtered) r = read_filter(cli, &res.filter, err);
     if (r < 0) return r;
+    res.items = calloc(RP_REPRIEVE_ITEMS_MAX, sizeof *res.items);
+    res.texts = calloc(RP_REPRIEVE_ITEMS_MAX, sizeof *res.texts);
+    if (res.items == NULL || res.texts == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a batch of marks");
     res.dry_run = rp_args_has(&cli->args, "dry-run");
     rp_answers_init(&res.told, cli);
     rp_progress_begin(&res.progress, cli, "restoring", 0);

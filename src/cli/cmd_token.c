@@ -4,9 +4,9 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/file.h"
-#include "catalog/token.h"
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "core/access.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -79,18 +79,6 @@ static int list_tokens(struct rp_cli *cli, struct rp_error *err)
 
 /* ---- create ---- */
 
-struct making {
-    struct rp_token token;
-    char secret[RP_TOKEN_SECRET];
-    const char *actor;
-};
-
-static int make_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    struct making *m = ctx;
-    return rp_token_create(tx, &m->token, m->secret, m->actor, err);
-}
-
 static int read_options(struct rp_cli *cli, struct rp_token *token, struct rp_error *err)
 {
     const struct rp_args *args = &cli->args;
@@ -112,29 +100,37 @@ static int read_options(struct rp_cli *cli, struct rp_token *token, struct rp_er
     return 0;
 }
 
-static int make_token(struct rp_cli *cli, struct making *m, struct rp_error *err)
+static int run_command(struct rp_cli *cli, struct rp_token_command *c, struct rp_error *err)
 {
-    m->actor = cli->session.actor;
-    int r = rp_token_secret(m->token.kind, m->secret, err);
-    return r < 0 ? r : rp_catalog_transact(cli->session.catalog, make_tx, m, err);
+    int r = rp_command_run(cli->session.catalog, &c->command);
+    if (r < 0) *err = c->command.error;
+    return r;
+}
+
+static int make_token(struct rp_cli *cli, const struct rp_token *token, struct rp_token_command *c,
+                      struct rp_error *err)
+{
+    int r = rp_token_command_init(c, token, cli->session.actor, err);
+    return r < 0 ? r : run_command(cli, c, err);
 }
 
 static int create_token(struct rp_cli *cli, const char *name, struct rp_error *err)
 {
-    struct making m = { .token = { .kind = RP_TOKEN_BEARER } };
+    struct rp_token token = { .kind = RP_TOKEN_BEARER };
+    struct rp_token_command c;
     char id[RP_ID_TEXT];
     if (strlen(name) > RP_TOKEN_NAME_MAX)
         return rp_error_set(err, RP_EINVAL, "the name has %zu bytes; %d are allowed", strlen(name), RP_TOKEN_NAME_MAX);
-    snprintf(m.token.name, sizeof m.token.name, "%s", name);
-    int r = read_options(cli, &m.token, err);
-    if (r == 0) r = make_token(cli, &m, err);
+    snprintf(token.name, sizeof token.name, "%s", name);
+    int r = read_options(cli, &token, err);
+    if (r == 0) r = make_token(cli, &token, &c, err);
     if (r < 0) return r;
-    json_t *o = rp_token_json(&m.token);
-    rp_json_set(o, "secret", json_string(m.secret));
+    json_t *o = rp_token_json(&c.token);
+    rp_json_set(o, "secret", json_string(c.secret));
     rp_emit(cli, o);
     if (cli->json) return 0;
-    printf("%s\n", m.secret); /* what was asked for: also with --quiet */
-    rp_say(cli, "%s  %s; it is shown this once\n", rp_id_format(RP_ID_TOKEN, m.token.id, id), name);
+    printf("%s\n", c.secret); /* what was asked for: also with --quiet */
+    rp_say(cli, "%s  %s; it is shown this once\n", rp_id_format(RP_ID_TOKEN, c.token.id, id), name);
     return 0;
 }
 
@@ -151,46 +147,36 @@ static void address_of(const struct rp_config *config, char *out, size_t size)
 static int link_token(struct rp_cli *cli, struct rp_error *err)
 {
     char url[2100];
-    struct making m = { .token = { .kind = RP_TOKEN_LINK,
-                                   .name = "sign-in",
-                                   .scopes = RP_TOKEN_SCOPES_ALL,
-                                   .expires_at_ms = rp_session_now_ms(&cli->session) + RP_TOKEN_LINK_MS } };
-    int r = make_token(cli, &m, err);
+    struct rp_token token = { .kind = RP_TOKEN_LINK,
+                              .name = "sign-in",
+                              .scopes = RP_TOKEN_SCOPES_ALL,
+                              .expires_at_ms = rp_session_now_ms(&cli->session) + RP_TOKEN_LINK_MS };
+    struct rp_token_command c;
+    int r = make_token(cli, &token, &c, err);
     if (r < 0) return r;
     address_of(&cli->session.config, url, sizeof url);
-    rp_emit(cli, json_pack("{s:o,s:o}", "sign_in", json_sprintf("%s/signin?link=%s", url, m.secret), "expires_at",
-                           rp_json_time(m.token.expires_at_ms)));
+    rp_emit(cli, json_pack("{s:o,s:o}", "sign_in", json_sprintf("%s/signin?link=%s", url, c.secret), "expires_at",
+                           rp_json_time(c.token.expires_at_ms)));
     if (cli->json) return 0;
-    printf("%s/signin?link=%s\n", url, m.secret);
+    printf("%s/signin?link=%s\n", url, c.secret);
     rp_say(cli, "works once, within 15 minutes\n");
     return 0;
 }
 
 /* ---- revoke ---- */
 
-struct revoking {
-    int64_t id;
-    const char *actor;
-    struct rp_token token;
-};
-
-static int revoke_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    struct revoking *rev = ctx;
-    return rp_token_revoke(tx, rev->id, rev->actor, &rev->token, err);
-}
-
 static int revoke_token(struct rp_cli *cli, const char *text, struct rp_error *err)
 {
-    struct revoking rev = { .actor = cli->session.actor };
+    struct rp_token_command c = { .command = { .verb = &rp_verb_token_revoke, .actor = cli->session.actor } };
     char id[RP_ID_TEXT];
-    int r = rp_cli_id(text, RP_ID_TOKEN, &rev.id, err);
-    if (r == 0) r = rp_catalog_transact(cli->session.catalog, revoke_tx, &rev, err);
+    int r = rp_cli_id(text, RP_ID_TOKEN, &c.token.id, err);
+    if (r == 0) r = run_command(cli, &c, err);
     if (r == RP_ENOTFOUND) rp_error_hint(err, "`reprieve token` lists the tokens");
     if (r < 0) return r;
-    rp_emit(cli, rp_token_json(&rev.token));
+    rp_emit(cli, rp_token_json(&c.token));
     if (!cli->json)
-        rp_say(cli, "%s  revoked; every daemon refuses it within a second\n", rp_id_format(RP_ID_TOKEN, rev.id, id));
+        rp_say(cli, "%s  revoked; every daemon refuses it within a second\n",
+               rp_id_format(RP_ID_TOKEN, c.token.id, id));
     return 0;
 }
 

@@ -91,7 +91,7 @@ static int decide_all(struct rp_tx *tx, struct rp_dead_command *c, struct rp_err
     int r = 0;
     if (c->all) {
         c->n = 0;
-        r = rp_dead_each(tx->db, 0, (int64_t)c->max, keep_letter, c, err);
+        r = rp_dead_each(tx->db, c->after_id, (int64_t)c->max, keep_letter, c, err);
         c->complete = c->n < c->max;
     }
     for (size_t i = 0; i < c->n && r == 0; i++) {

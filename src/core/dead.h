@@ -26,7 +26,8 @@ struct rp_dead_item {
 
 struct rp_dead_command {
     struct rp_command command;
-    bool all; /* every open letter, the oldest first, as many as there is room for */
+    bool all; /* every open letter after `after_id`, the oldest first, as many as there is room for */
+    int64_t after_id;
     struct rp_dead_item *items;
     size_t n, max; /* n: out with `all` */
     bool complete; /* out: none is left */

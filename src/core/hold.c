@@ -11,6 +11,7 @@
 #include "catalog/file.h"
 #include "core/state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define STORES_MAX     128
@@ -38,6 +39,17 @@ int rp_scope_read(const char *text, struct rp_arena *arena, struct rp_scope_name
     *out =
         (struct rp_scope_name){ .scope = prefix ? RP_SCOPE_PREFIX : RP_SCOPE_SUBJECT, .store = copy, .key = colon + 1 };
     return 0;
+}
+
+const char *rp_scope_text(const struct rp_hold *hold, const char *store, const char *tenant, char out[RP_SCOPE_TEXT])
+{
+    if (hold->scope == RP_SCOPE_EVERYTHING)
+        snprintf(out, RP_SCOPE_TEXT, "everything");
+    else if (hold->scope == RP_SCOPE_TENANT)
+        snprintf(out, RP_SCOPE_TEXT, "tenant/%s", tenant);
+    else
+        snprintf(out, RP_SCOPE_TEXT, "%s:%s%s", store, hold->key, hold->scope == RP_SCOPE_PREFIX ? "*" : "");
+    return out;
 }
 
 static json_t *hold_json(const struct rp_hold *hold, const struct rp_hold_command *c)
@@ -210,8 +222,11 @@ static void log_add(const struct rp_command *command, struct rp_log *log, int64_
 {
     const struct rp_hold_command *c = (const struct rp_hold_command *)command;
     struct rp_hold hold = { .id = c->id, .scope = c->scope, .key = c->key, .reason = c->reason };
+    char scope[RP_SCOPE_TEXT];
     if (command->error.code < 0) return;
     json_t *o = hold_json(&hold, c);
+    rp_scope_text(&hold, c->store != NULL ? c->store->config->name : "", c->tenant, scope);
+    rp_json_set(o, "scope", rp_json_text(scope));
     rp_json_set(o, "actor", rp_json_text(command->actor));
     rp_json_set(o, "claimed", json_integer((json_int_t)c->claimed.n));
     rp_log_event(log, RP_LOG_INFO, at_ms, "hold.placed", o);

@@ -16,6 +16,8 @@ struct rp_scope_name {
     const char *tenant;      /* tenant */
 };
 int rp_scope_read(const char *text, struct rp_arena *arena, struct rp_scope_name *out, struct rp_error *err);
+#define RP_SCOPE_TEXT (RP_KEY_MAX + 80)
+const char *rp_scope_text(const struct rp_hold *hold, const char *store, const char *tenant, char out[RP_SCOPE_TEXT]);
 
 struct rp_hold_command {
     struct rp_command command;

@@ -76,16 +76,24 @@ static json_t *about(const struct rp_journal *j, const char *store, const struct
     return o;
 }
 
+/* The subject as it was asked for. */
+static void write_not_found(const struct rp_journal *j, const struct rp_reprieve_item *item)
+{
+    char subject[RP_KEY_MAX + 80];
+    snprintf(subject, sizeof subject, "%.*s", RP_KEY_MAX, item->key != NULL ? item->key : "");
+    if (item->store != NULL && item->key != NULL)
+        snprintf(subject, sizeof subject, "%.64s:%.*s", item->store->config->name, RP_KEY_MAX, item->key);
+    if (item->mark_id != 0) rp_id_format(RP_ID_MARK, item->mark_id, subject);
+    if (item->file_id != 0) rp_id_format(RP_ID_FILE, item->file_id, subject);
+    rp_journal_refused(j, "restore.refused", subject, "", &item->answer.error);
+}
+
 void rp_journal_restore(const struct rp_journal *j, const struct rp_reprieve_item *item)
 {
     const struct rp_reprieve_answer *answer = &item->answer;
     bool refused = answer->what == RP_REPRIEVE_REFUSED;
-    char id[RP_ID_TEXT];
-    if (item->mark.id == 0) { /* it was not found */
-        const char *key = item->key != NULL ? item->key : "";
-        if (item->mark_id != 0) key = rp_id_format(RP_ID_MARK, item->mark_id, id);
-        if (item->file_id != 0) key = rp_id_format(RP_ID_FILE, item->file_id, id);
-        rp_journal_refused(j, "restore.refused", key, "", &answer->error);
+    if (item->mark.id == 0) {
+        write_not_found(j, item);
         return;
     }
     json_t *o = about(j, item->store != NULL ? item->store->config->name : "?", &item->mark);

@@ -646,8 +646,12 @@ static void write_log(const struct rp_command *command, struct rp_log *log, int6
 {
     const struct rp_mark_command *c = (const struct rp_mark_command *)command;
     struct rp_journal j = { .log = log, .at_ms = at_ms, .actor = command->actor };
-    for (size_t i = 0; i < c->n; i++)
-        rp_journal_mark(&j, &c->items[i]);
+    for (size_t i = 0; i < c->n; i++) {
+        struct rp_mark_item item = c->items[i];
+        if (command->failed) item.answer = (struct rp_mark_answer){ .references = -1, .error = command->error };
+        bool old_news = item.request.imported != NULL && item.answer.what == RP_MARK_SAME;
+        if (!old_news) rp_journal_mark(&j, &item);
+    }
 }
 
 _Static_assert(offsetof(struct rp_mark_command, command) == 0, "a command is the first member");
@@ -681,13 +685,11 @@ int rp_mark_many(struct rp_catalog *catalog, struct rp_store *store, const struc
     rp_mark_command_init(&c, items, n, actor);
     if (dry_run) c.command.verb = &verb_dry;
     int r = rp_command_run(catalog, &c.command);
-    if (r < 0 && n > 1) {
+    if (c.command.failed) {
         *err = c.command.error;
         return r;
     }
     for (size_t i = 0; i < n; i++)
         answers[i] = items[i].answer;
-    if (n > 1 || r == 0 || answers[0].error.code == r) return 0;
-    *err = c.command.error; /* it was not decided: the catalog failed */
-    return r;
+    return 0;
 }

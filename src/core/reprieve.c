@@ -128,11 +128,12 @@ static int find_mark(struct rp_catalog *catalog, struct rp_reprieve_command *c, 
     int r = by_id ? find_by_id(catalog->db, item, c->arena, &item->mark, err)
                   : find_newest(catalog->db, item, c->arena, &item->mark, err);
     if (r < 0) return r;
-    if (by_id) item->store = store_of(c, item->mark.store_id);
+    if (by_id && !item->given) item->store = store_of(c, item->mark.store_id);
     if (item->store == NULL)
         return rp_error_set(err, RP_EUNAVAILABLE, "the store of this mark is not configured any more");
     if (item->store->backend != NULL) return 0;
-    return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", item->store->config->name);
+    *err = item->store->closed;
+    return err->code;
 }
 
 /* An object that changed or went carries no annotation of ours. A store that fails must not stop a rescue: that is
@@ -192,9 +193,16 @@ static bool is_earlier(const struct rp_reprieve_command *c, size_t i)
     return false;
 }
 
+/* One that is not was refused by whoever made the command. */
+static bool is_named(const struct rp_reprieve_item *item)
+{
+    return item->given || item->mark_id != 0 || item->file_id != 0 || (item->store != NULL && item->key != NULL);
+}
+
 static void prepare_item(struct rp_catalog *catalog, struct rp_reprieve_command *c, size_t i)
 {
     struct rp_reprieve_item *item = &c->items[i];
+    if (!is_named(item)) return;
     if (item->error.code < 0 && !c->command.second) return;
     rp_error_clear(&item->error);
     int r = item->given && !c->command.second ? 0 : find_mark(catalog, c, item, &item->error);
@@ -557,8 +565,11 @@ static void write_log(const struct rp_command *command, struct rp_log *log, int6
 {
     const struct rp_reprieve_command *c = (const struct rp_reprieve_command *)command;
     struct rp_journal j = { .log = log, .at_ms = at_ms, .actor = command->actor };
-    for (size_t i = 0; i < c->n; i++)
-        rp_journal_restore(&j, &c->items[i]);
+    for (size_t i = 0; i < c->n; i++) {
+        struct rp_reprieve_item item = c->items[i];
+        if (command->failed) item.answer = (struct rp_reprieve_answer){ .error = command->error };
+        rp_journal_restore(&j, &item);
+    }
 }
 
 _Static_assert(offsetof(struct rp_reprieve_command, command) == 0, "a command is the first member");
@@ -574,12 +585,31 @@ void rp_reprieve_command_init(struct rp_reprieve_command *c, struct rp_reprieve_
     *c = (struct rp_reprieve_command){
         .command = { .verb = &rp_verb_reprieve, .weight = n, .actor = actor }, .items = items, .n = n, .arena = arena
     };
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         items[i].given = items[i].mark.id != 0;
+        if (items[i].given) items[i].mark_id = items[i].mark.id;
+    }
     if (n == 0) return;
     if (items[0].store != NULL) c->command.group = items[0].store->id;
-    c->command.spread = (uint64_t)(items[0].mark.id != 0 ? items[0].mark.id : items[0].mark_id + items[0].file_id);
+    c->command.spread = (uint64_t)(items[0].mark_id + items[0].file_id);
     if (items[0].key != NULL) c->command.spread = rp_hash_text(0, items[0].key);
+}
+
+static int foresee_item(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_reprieve_item *item,
+                        struct rp_error *err)
+{
+    if (is_named(item) && !item->given && item->error.code == 0) (void)find_mark(catalog, c, item, &item->error);
+    item->answer = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = item->error };
+    if (item->error.code < 0) return 0;
+    return rp_reprieve_foresee(catalog->db, &item->mark, name_of(item), c->arena, &item->answer, err);
+}
+
+int rp_reprieve_dry_run(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < c->n && r == 0; i++)
+        r = foresee_item(catalog, c, &c->items[i], err);
+    return r;
 }
 
 int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark *marks, size_t n,
@@ -591,14 +621,14 @@ int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const s
     RP_ASSERT(n > 0 && n <= RP_REPRIEVE_ITEMS_MAX);
     if (items == NULL) return rp_error_set(err, RP_ENOMEM, "restore: no memory for %zu marks", n);
     for (size_t i = 0; i < n; i++)
-        items[i] = (struct rp_reprieve_item){ .mark_id = marks[i].id, .store = store, .mark = marks[i] };
+        items[i] = (struct rp_reprieve_item){ .store = store, .mark = marks[i] };
     rp_reprieve_command_init(&c, items, n, actor, &arena);
-    c.stores = &store;
-    c.n_stores = 1;
     int r = rp_command_run(catalog, &c.command);
+    if (c.command.failed) {
+        *err = c.command.error;
+        return r;
+    }
     for (size_t i = 0; i < n; i++)
         answers[i] = items[i].answer;
-    bool decided = r == 0 || (n == 1 && answers[0].error.code == r);
-    if (!decided) *err = c.command.error;
-    return decided ? 0 : r;
+    return 0;
 }

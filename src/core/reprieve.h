@@ -77,6 +77,9 @@ extern const struct rp_verb rp_verb_reprieve;
 void rp_reprieve_command_init(struct rp_reprieve_command *c, struct rp_reprieve_item *items, size_t n,
                               const char *actor, struct rp_arena *arena);
 
+/* What the command would answer now: finds the marks and fills in the answers, changes nothing. */
+int rp_reprieve_dry_run(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_error *err);
+
 /* The same for up to RP_REPRIEVE_ITEMS_MAX marks of one store, as they were read, waited for. Returns negative only if
  * nothing was decided. */
 int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark *marks, size_t n,

@@ -76,17 +76,6 @@ json_t *rp_dead_json(const struct rp_dead *dead, const struct rp_mark *mark, con
     return o;
 }
 
-const char *rp_scope_text(const struct rp_hold *hold, const char *store, const char *tenant, char out[RP_SCOPE_TEXT])
-{
-    if (hold->scope == RP_SCOPE_EVERYTHING)
-        snprintf(out, RP_SCOPE_TEXT, "everything");
-    else if (hold->scope == RP_SCOPE_TENANT)
-        snprintf(out, RP_SCOPE_TEXT, "tenant/%s", tenant);
-    else
-        snprintf(out, RP_SCOPE_TEXT, "%s:%s%s", store, hold->key, hold->scope == RP_SCOPE_PREFIX ? "*" : "");
-    return out;
-}
-
 json_t *rp_hold_json(const struct rp_hold *hold, const char *scope)
 {
     char id[RP_ID_TEXT];

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "catalog/audit.h"
 #include "catalog/dead.h"
-#include "catalog/hold.h"
+#include "core/hold.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
 
@@ -24,9 +24,7 @@ json_t *rp_dead_json(const struct rp_dead *dead, const struct rp_mark *mark, con
 json_t *rp_audit_json(const struct rp_audit_row *row);
 json_t *rp_audit_verdict_json(const struct rp_audit_verdict *verdict);
 
-/* "everything", "tenant/NAME", "STORE:KEY" or "STORE:PREFIX*", as people write it. */
-#define RP_SCOPE_TEXT (RP_KEY_MAX + 80)
-const char *rp_scope_text(const struct rp_hold *hold, const char *store, const char *tenant, char out[RP_SCOPE_TEXT]);
+/* `scope` as rp_scope_text writes it. */
 json_t *rp_hold_json(const struct rp_hold *hold, const char *scope);
 
 #endif

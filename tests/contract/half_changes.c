@@ -20,6 +20,7 @@
 #include "core/hold.h"
 #include "core/import.h"
 #include "core/quota.h"
+#include "lib/ask.h"
 
 static struct rp_error err;
 
@@ -83,9 +84,7 @@ static int change_alerts(struct asking *a, struct rp_error *e)
 
 static int change_quota(struct asking *a, struct rp_error *e)
 {
-    struct rp_quota_limit limit = { .own = true, .bytes = 1000 + a->number };
-    struct rp_tenant tenant;
-    return rp_quota_set(a->catalog, "acme", &limit, "tester", &tenant, e);
+    return ask_quota(a->catalog, "acme", 1000 + a->number, "tester", e);
 }
 
 static void spoil_quota(struct asking *a)
@@ -96,7 +95,7 @@ static void spoil_quota(struct asking *a)
 static int repair_quota(struct asking *a, struct rp_error *e)
 {
     struct rp_quota_check check;
-    int r = rp_quota_prove(a->catalog, true, "tester", NULL, NULL, &check, e);
+    int r = ask_proof(a->catalog, true, NULL, NULL, &check, e);
     return r < 0 ? r : check.wrong == 1 ? 0 : rp_error_set(e, RP_EFAILED, "%d wrong", (int)check.wrong);
 }
 
@@ -119,24 +118,22 @@ static int change_keys(struct asking *a, struct rp_error *e)
 
 static int change_holds(struct asking *a, struct rp_error *e)
 {
-    struct rp_hold_request request = {
-        .scope = RP_SCOPE_TENANT, .tenant_id = a->tenant_id, .tenant = "acme", .reason = a->name, .actor = "tester"
+    struct rp_hold_command request = {
+        .scope = RP_SCOPE_TENANT, .tenant = "acme", .reason = a->name, .command.actor = "tester"
     };
-    struct rp_hold_answer answer;
-    return rp_hold_put(a->catalog, &request, &a->arena, &answer, e);
+    return ask_hold(a->catalog, &request, &a->arena, e);
 }
 
 void half_pause(struct asking *a)
 {
-    struct rp_hold_request request = { .scope = RP_SCOPE_EVERYTHING, .reason = "pause", .actor = "tester" };
-    struct rp_hold_answer answer;
-    ok(rp_hold_put(a->w.catalog, &request, &a->w.arena, &answer, &err));
+    struct rp_hold_command request = { .scope = RP_SCOPE_EVERYTHING, .reason = "pause", .command.actor = "tester" };
+    ok(ask_hold(a->w.catalog, &request, &a->w.arena, &err));
 }
 
 static int resume(struct asking *a, struct rp_error *e)
 {
     int64_t lifted = 0;
-    int r = rp_hold_resume(a->catalog, "tester", &lifted, e);
+    int r = ask_resume(a->catalog, "tester", &lifted, e);
     return r < 0 ? r : lifted > 0 ? 0 : rp_error_set(e, RP_EFAILED, "nothing was lifted");
 }
 
@@ -393,7 +390,7 @@ static int mark_two(struct asking *a, struct rp_error *e)
         snprintf(names[i], sizeof names[i], "%s of %s", i == 0 ? "one" : "two", a->name);
         requests[i] = (struct rp_mark_request){ .key = names[i], .grace_ms = -1, .at_ms = -1, .reason = "why" };
     }
-    int r = rp_mark_many(a->catalog, &a->w.store, requests, 2, "tester", answers, e);
+    int r = rp_mark_many(a->catalog, &a->w.store, requests, 2, "tester", false, answers, e);
     for (size_t i = 0; r == 0 && i < 2; i++)
         if (answers[i].what != RP_MARK_CREATED) r = rp_error_set(e, RP_EFAILED, "%s", answers[i].error.text);
     return r;
@@ -414,7 +411,7 @@ static int restore_two(struct asking *a, struct rp_error *e)
     int r = 0;
     for (size_t i = 0; r == 0 && i < 2; i++) {
         snprintf(name, sizeof name, "%s of %s", i == 0 ? "one" : "two", a->name);
-        r = rp_reprieve_find(a->catalog, &a->w.store, name, &a->arena, &marks[i], e);
+        r = ask_newest(a->catalog, &a->w.store, name, &a->arena, &marks[i], e);
     }
     if (r == 0) r = rp_reprieve_many(a->catalog, &a->w.store, marks, 2, "tester", answers, e);
     for (size_t i = 0; r == 0 && i < 2; i++)

@@ -19,6 +19,7 @@
 #include "core/owner.h"
 #include "core/quota.h"
 #include "core/undo.h"
+#include "lib/ask.h"
 
 /* ---- questions about marks ---- */
 
@@ -82,7 +83,7 @@ static int foresee(struct asking *a, struct rp_error *e)
     struct rp_mark mark;
     struct rp_reprieve_answer answer;
     int r = rp_mark_get(a->catalog->db, a->aside_id, &a->arena, &mark, e);
-    if (r == 0) r = rp_undo_foresee(a->catalog->db, &mark, "main", &a->arena, &answer, e);
+    if (r == 0) r = rp_reprieve_foresee(a->catalog->db, &mark, "main", &a->arena, &answer, e);
     return r < 0 ? r : say(a, "%d %s", answer.what, answer.error.text);
 }
 
@@ -344,7 +345,7 @@ static int tell_quota(void *ctx, const struct rp_tenant *counted, const struct r
 static int prove_quota(struct asking *a, struct rp_error *e)
 {
     struct rp_quota_check check;
-    int r = rp_quota_prove(a->catalog, false, "tester", tell_quota, a, &check, e);
+    int r = ask_proof(a->catalog, false, tell_quota, a, &check, e);
     return r < 0 ? r : say(a, "%" PRId64 " %" PRId64, check.tenants, check.wrong);
 }
 

@@ -23,6 +23,7 @@
 #include "core/guard.h"
 #include "core/hold.h"
 #include "core/owner.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 
 #define DAY       RP_DAY_MS
@@ -170,7 +171,7 @@ static void mark_the_older(struct meeting *m)
 static int mark_for_long(struct meeting *m, struct rp_error *e)
 {
     struct rp_mark_request request = { .key = m->key, .grace_ms = 10 * DAY, .at_ms = -1, .reason = "" };
-    return rp_mark_many(m->ours, &m->w.store, &request, 1, "first", &m->marked, e);
+    return rp_mark_many(m->ours, &m->w.store, &request, 1, "first", false, &m->marked, e);
 }
 
 static int restore_it(struct meeting *m, struct rp_error *e)
@@ -406,12 +407,12 @@ static void let_it_die(struct meeting *m)
 
 static int retry(struct meeting *m, struct rp_error *e)
 {
-    return rp_dead_retry(m->ours, m->file_id, "main", "first", e);
+    return ask_retry(m->ours, m->file_id, "first", e);
 }
 
 static int give_up(struct meeting *m, struct rp_error *e)
 {
-    return rp_dead_keep(m->theirs, m->file_id, "main", "second", &m->kept_as, e);
+    return ask_keep(m->theirs, m->file_id, "second", &m->kept_as, e);
 }
 
 static void judge_letter(struct meeting *m)
@@ -423,20 +424,19 @@ static void judge_letter(struct meeting *m)
 
 static void pause_twice(struct meeting *m)
 {
-    struct rp_hold_request request = { .scope = RP_SCOPE_EVERYTHING, .reason = "pause", .actor = "tester" };
-    struct rp_hold_answer answer;
+    struct rp_hold_command request = { .scope = RP_SCOPE_EVERYTHING, .reason = "pause", .command.actor = "tester" };
     for (int i = 0; i < 2; i++)
-        ok(rp_hold_put(m->w.catalog, &request, &m->w.arena, &answer, &err));
+        ok(ask_hold(m->w.catalog, &request, &m->w.arena, &err));
 }
 
 static int resume_first(struct meeting *m, struct rp_error *e)
 {
-    return rp_hold_resume(m->ours, "first", &m->lifted[0], e);
+    return ask_resume(m->ours, "first", &m->lifted[0], e);
 }
 
 static int resume_second(struct meeting *m, struct rp_error *e)
 {
-    return rp_hold_resume(m->theirs, "second", &m->lifted[1], e);
+    return ask_resume(m->theirs, "second", &m->lifted[1], e);
 }
 
 static void judge_resumed(struct meeting *m)
@@ -557,7 +557,7 @@ static void claim_with_a_lease_that_ends(struct meeting *m)
     snprintf(name, sizeof name, "first %d", m->at);
     struct rp_mark_request request = { .key = m->key, .at_ms = -1, .reason = "", .if_unreferenced = true };
     world_put(w, m->key, "bytes");
-    ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", &m->marked, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", false, &m->marked, &err));
     m->id = m->marked.mark_id;
     claim_begin(m);
     world_steps_begin(w, m->ours, name, &m->first);

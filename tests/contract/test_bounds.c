@@ -25,6 +25,7 @@
 #include "core/quota.h"
 #include "core/state.h"
 #include "core/undo.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 
 #define DAY RP_DAY_MS
@@ -99,19 +100,18 @@ static void claimed_marks_are_read_as_far_as_there_is_room(void **state)
 static void a_hold_lists_a_thousand_claimed_marks(void **state)
 {
     struct world *w = *state;
-    struct rp_hold_request everything = { .scope = RP_SCOPE_EVERYTHING, .reason = "stop", .actor = "tester" };
-    struct rp_hold_request few = {
-        .scope = RP_SCOPE_PREFIX, .store = &w->store, .key = "many/01", .reason = "stop", .actor = "tester"
+    struct rp_hold_command everything = { .scope = RP_SCOPE_EVERYTHING, .reason = "stop", .command.actor = "tester" };
+    struct rp_hold_command few = {
+        .scope = RP_SCOPE_PREFIX, .store = &w->store, .key = "many/01", .reason = "stop", .command.actor = "tester"
     };
-    struct rp_hold_answer answer;
     world_put_many(w, RP_HOLD_CLAIMED_MAX + 5, 1);
     world_mark_many(w, RP_HOLD_CLAIMED_MAX + 5, 0);
     world_script(w, "UPDATE mark SET state = 3");
     world_script(w, "INSERT INTO store (id, kind, name) VALUES (99, 1, 'second')");
-    ok(rp_hold_put(w->catalog, &everything, &w->arena, &answer, &err));
-    assert_int_equal(answer.claimed.n, RP_HOLD_CLAIMED_MAX);
-    ok(rp_hold_put(w->catalog, &few, &w->arena, &answer, &err)); /* those of the second page */
-    assert_int_equal(answer.claimed.n, 5);
+    ok(ask_hold(w->catalog, &everything, &w->arena, &err));
+    assert_int_equal(everything.claimed.n, RP_HOLD_CLAIMED_MAX);
+    ok(ask_hold(w->catalog, &few, &w->arena, &err)); /* those of the second page */
+    assert_int_equal(few.claimed.n, 5);
 }
 
 static void more_pauses_than_one_resume_lifts_are_lifted_by_the_next(void **state)
@@ -122,9 +122,9 @@ static void more_pauses_than_one_resume_lifts_are_lifted_by_the_next(void **stat
     ok(rp_db_exec(w->catalog->db, &no_sync, NULL, NULL, &err)); /* each is lifted by itself */
     world_script(w, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1003) "
                     "INSERT INTO hold (id, scope, reason, actor, placed_at) SELECT i, 4, 'pause', 'tester', 1 FROM n");
-    ok(rp_hold_resume(w->catalog, "tester", &lifted, &err));
+    ok(ask_resume(w->catalog, "tester", &lifted, &err));
     assert_int_equal(lifted, 1000);
-    ok(rp_hold_resume(w->catalog, "tester", &lifted, &err));
+    ok(ask_resume(w->catalog, "tester", &lifted, &err));
     assert_int_equal(lifted, 3);
 }
 
@@ -196,18 +196,18 @@ static void each_counter_is_compared_and_only_told_unless_it_is_to_be_mended(voi
     for (size_t i = 0; i < 3; i++) {
         world_script(w, "UPDATE tenant SET %s WHERE name = 'acme'", spoil[i]);
         for (int k = 0; k < 2; k++) { /* looking changes nothing */
-            ok(rp_quota_prove(w->catalog, false, "tester", compare, &c, &check, &err));
+            ok(ask_proof(w->catalog, false, compare, &c, &check, &err));
             assert_int_equal(check.wrong, 1);
             assert_int_equal(check.tenants, 71);
         }
-        ok(rp_quota_prove(w->catalog, true, "tester", compare, &c, &check, &err));
-        ok(rp_quota_prove(w->catalog, false, "tester", compare, &c, &check, &err));
+        ok(ask_proof(w->catalog, true, compare, &c, &check, &err));
+        ok(ask_proof(w->catalog, false, compare, &c, &check, &err));
         assert_int_equal(check.wrong, 0);
         uploads_expect_quota(w, 5, 0, 0);
     }
     assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'quota.rebuilt'"), 3);
     c = (struct comparing){ .stop_after = 2 };
-    assert_int_equal(rp_quota_prove(w->catalog, true, "tester", compare, &c, &check, &err), RP_EFAILED);
+    assert_int_equal(ask_proof(w->catalog, true, compare, &c, &check, &err), RP_EFAILED);
     assert_int_equal(c.seen, 2);
     world_check(w);
 }
@@ -249,7 +249,7 @@ static void mark_as(struct world *w, const char *key, const char *reason, int64_
     struct rp_mark_request request = { .key = key, .grace_ms = grace_ms, .at_ms = -1, .reason = reason };
     struct rp_mark_answer answer;
     world_put(w, key, "bytes");
-    ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", false, &answer, &err));
 }
 
 static void marks_are_listed_by_what_is_asked_for_together(void **state)
@@ -293,7 +293,7 @@ static void a_reason_is_text_of_a_bounded_length(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct rp_mark_request request = { .key = "a", .grace_ms = -1, .at_ms = -1, .reason = cases[i].reason };
         struct rp_mark_answer answer;
-        ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", &answer, &err));
+        ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", false, &answer, &err));
         assert_int_equal(answer.error.code, cases[i].code);
         assert_int_equal(answer.what, cases[i].code < 0 ? RP_MARK_REFUSED : RP_MARK_CREATED);
     }

@@ -15,6 +15,7 @@
 #include "core/dead.h"
 #include "core/quarantine.h"
 #include "core/state.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 
 #define PLAIN 5
@@ -150,7 +151,7 @@ static void try_damage(struct world *w, const struct damage *d)
     world_put(w, "later", "x");
     (void)world_mark(w, "later", 0);
     assert_string_equal(world_sweep(w)->outcome, "done");
-    ok(rp_dead_keep(w->catalog, letter, "main", "tester", &as, &err));
+    ok(ask_keep(w->catalog, letter, "tester", &as, &err));
     assert_int_equal(as, RP_LOST);
 }
 
@@ -240,7 +241,7 @@ static void test_what_was_mended_and_retried_ends_as_if_nothing_had_been(void **
         (void)world_sweep(&w);
         sweep_until_dead(&w, &s);
         world_script(&w, "UPDATE file SET status = status - 90 WHERE id = %" PRId64, s.bad);
-        ok(rp_dead_retry(w.catalog, the_letter(&w, &s, "damaged"), "main", "tester", &err));
+        ok(ask_retry(w.catalog, the_letter(&w, &s, "damaged"), "tester", &err));
         assert_string_equal(world_sweep(&w)->outcome, "done");
         uploads_expect(&w, s.bad, pending == 1 ? RP_FILE_EXPIRED : RP_FILE_PURGED);
         uploads_expect_quota(&w, 0, 0, 0);

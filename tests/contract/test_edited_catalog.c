@@ -21,6 +21,7 @@
 #include "core/hold.h"
 #include "core/owner.h"
 #include "core/quota.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 
 static struct rp_error err;
@@ -84,7 +85,7 @@ static int make_mark(struct world *w, const struct scene *s)
     struct rp_mark_request request = { .key = "other", .grace_ms = -1, .at_ms = -1, .reason = "" };
     struct rp_mark_answer answer;
     (void)s;
-    return rp_mark_many(w->catalog, &w->store, &request, 1, "tester", &answer, &err);
+    return rp_mark_many(w->catalog, &w->store, &request, 1, "tester", false, &answer, &err);
 }
 
 static int restore_it(struct world *w, const struct scene *s)
@@ -117,7 +118,7 @@ static int prove(struct world *w, const struct scene *s)
 {
     struct rp_quota_check check;
     (void)s;
-    return rp_quota_prove(w->catalog, true, "tester", NULL, NULL, &check, &err);
+    return ask_proof(w->catalog, true, NULL, NULL, &check, &err);
 }
 
 static int verify(struct world *w, const struct scene *s)

@@ -20,6 +20,7 @@
 #include "core/dead.h"
 #include "core/explain.h"
 #include "core/hold.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 
 #define DAY RP_DAY_MS
@@ -170,10 +171,10 @@ static void a_letter_whose_copy_is_being_erased_is_not_retried(void **state)
     assert_int_equal(world_newest(w, "object").state, RP_DEAD);
     int64_t letter = world_number(w, "SELECT id FROM dead_letter");
     world_script(w, "UPDATE mark SET state = 3 WHERE id <> %" PRId64, id);
-    assert_int_equal(rp_dead_retry(w->catalog, letter, "main", "tester", &err), RP_EHELD);
+    assert_int_equal(ask_retry(w->catalog, letter, "tester", &err), RP_EHELD);
     assert_int_equal(world_newest(w, "object").state, RP_DEAD);
     world_script(w, "UPDATE mark SET state = 1 WHERE id <> %" PRId64, id);
-    ok(rp_dead_retry(w->catalog, letter, "main", "tester", &err));
+    ok(ask_retry(w->catalog, letter, "tester", &err));
     assert_int_equal(world_newest(w, "object").state, RP_PURGING);
 }
 

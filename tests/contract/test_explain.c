@@ -19,6 +19,7 @@
 #include "core/explain.h"
 #include "core/hold.h"
 #include "core/undo.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 
 static struct rp_error err;
@@ -39,18 +40,16 @@ static struct rp_story_end explain(struct world *w, const char *key, struct rp_b
     return end;
 }
 
-static int64_t place_hold(struct world *w, enum rp_scope scope, const char *key, int64_t tenant_id)
+static int64_t place_hold(struct world *w, enum rp_scope scope, const char *key, const char *tenant)
 {
-    struct rp_hold_request request = { .scope = scope,
+    struct rp_hold_command request = { .scope = scope,
                                        .store = key != NULL ? &w->store : NULL,
                                        .key = key,
-                                       .tenant_id = tenant_id,
-                                       .tenant = tenant_id != 0 ? "acme" : NULL,
+                                       .tenant = tenant,
                                        .reason = "audit",
-                                       .actor = "tester" };
-    struct rp_hold_answer answer;
-    ok(rp_hold_put(w->catalog, &request, &w->arena, &answer, &err));
-    return answer.id;
+                                       .command.actor = "tester" };
+    ok(ask_hold(w->catalog, &request, &w->arena, &err));
+    return request.id;
 }
 
 static void a_subject_is_held_by_each_scope_that_covers_it_and_by_no_other(void **state)
@@ -61,24 +60,24 @@ static void a_subject_is_held_by_each_scope_that_covers_it_and_by_no_other(void 
     int64_t file = uploads_live(w, "photo", "bytes");
     assert_int_equal(uploads_delete(w, file, RP_DAY_MS, &deleted), 0);
     const char *key = uploads_file(w, file).key;
-    int64_t acme = uploads_tenant(w, "acme"), other = uploads_tenant(w, "other");
+    (void)uploads_tenant(w, "other");
     const struct {
         enum rp_scope scope;
         const char *key;
-        int64_t tenant_id;
+        const char *tenant;
         bool held;
     } cases[] = {
-        { RP_SCOPE_EVERYTHING, NULL, 0, true },      { RP_SCOPE_SUBJECT, key, 0, true },
-        { RP_SCOPE_SUBJECT, "elsewhere", 0, false }, { RP_SCOPE_PREFIX, "", 0, true },
-        { RP_SCOPE_PREFIX, "elsewhere/", 0, false }, { RP_SCOPE_TENANT, NULL, acme, true },
-        { RP_SCOPE_TENANT, NULL, other, false },
+        { RP_SCOPE_EVERYTHING, NULL, NULL, true },      { RP_SCOPE_SUBJECT, key, NULL, true },
+        { RP_SCOPE_SUBJECT, "elsewhere", NULL, false }, { RP_SCOPE_PREFIX, "", NULL, true },
+        { RP_SCOPE_PREFIX, "elsewhere/", NULL, false }, { RP_SCOPE_TENANT, NULL, "acme", true },
+        { RP_SCOPE_TENANT, NULL, "other", false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        int64_t id = place_hold(w, cases[i].scope, cases[i].key, cases[i].tenant_id);
+        int64_t id = place_hold(w, cases[i].scope, cases[i].key, cases[i].tenant);
         struct rp_story_end end = explain(w, key, &words);
         assert_int_equal(end.held, cases[i].held);
         assert_int_equal(strstr(end.words, "it is held") != NULL, cases[i].held);
-        ok(rp_hold_remove(w->catalog, id, "tester", &err));
+        ok(ask_lift(w->catalog, id, "tester", &err));
     }
     assert_false(explain(w, key, &words).held);
 }
@@ -132,7 +131,7 @@ static void the_story_goes_on_through_failures_to_the_end(void **state)
     }
     assert_non_null(strstr(explain(w, "object", &words).words, "waits for a person"));
     assert_non_null(strstr(rp_buf_text(&words), "mark.dead: purging failed too often"));
-    ok(rp_dead_keep(w->catalog, world_number(w, "SELECT id FROM dead_letter"), "main", "tester", &as, &err));
+    ok(ask_keep(w->catalog, world_number(w, "SELECT id FROM dead_letter"), "tester", &as, &err));
     assert_non_null(strstr(explain(w, "object", &words).words, "its last mark ended as lost"));
     world_remove(w, "object");
     assert_non_null(strstr(explain(w, "object", &words).words, "does not exist"));
@@ -196,12 +195,12 @@ static int64_t four_marks(struct world *w)
     static const char *const keys[] = { "a/one", "a/two", "b/three", "c/four" };
     for (size_t i = 0; i < 4; i++)
         world_put(w, keys[i], "bytes");
-    ok(rp_mark_many(w->catalog, &w->store, &first, 1, "tester", answers, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &first, 1, "tester", false, answers, &err));
     world_pass(w, 2 * RP_DAY_MS);
     w->config.mode = RP_MODE_QUARANTINE;
     int64_t run = world_sweep(w)->run.id;
-    ok(rp_mark_many(w->catalog, &w->store, mine, 2, "tester", answers, &err));
-    ok(rp_mark_many(w->catalog, &w->store, &theirs, 1, "another", answers, &err));
+    ok(rp_mark_many(w->catalog, &w->store, mine, 2, "tester", false, answers, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &theirs, 1, "another", false, answers, &err));
     return run;
 }
 

@@ -16,6 +16,7 @@
 #include "core/owner.h"
 #include "core/quarantine.h"
 #include "core/undo.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 
 #define HOUR RP_HOUR_MS
@@ -375,13 +376,12 @@ static void test_RESTORE_WINS_until_the_claim_and_is_too_late_after_it(void **st
 
 /* ---- holds ---- */
 
-static int64_t hold(struct world *w, struct rp_hold_request q)
+static int64_t hold(struct world *w, struct rp_hold_command q)
 {
-    struct rp_hold_answer answer;
     q.reason = "audit";
-    q.actor = "tester";
-    ok(rp_hold_put(w->catalog, &q, &w->arena, &answer, &err));
-    return answer.id;
+    q.command.actor = "tester";
+    ok(ask_hold(w->catalog, &q, &w->arena, &err));
+    return q.id;
 }
 
 static void test_X3_a_held_file_is_neither_deleted_nor_purged(void **state)
@@ -391,8 +391,8 @@ static void test_X3_a_held_file_is_neither_deleted_nor_purged(void **state)
     int64_t id = uploads_live(w, "a", "hello"), before = uploads_live(w, "b", "hello");
     int64_t pending = uploads_begin(w, "c", "hello");
     delete (w, before);
-    const struct rp_hold_request scopes[] = {
-        { .scope = RP_SCOPE_TENANT, .tenant_id = uploads_tenant(w, "acme"), .tenant = "acme" },
+    const struct rp_hold_command scopes[] = {
+        { .scope = RP_SCOPE_TENANT, .tenant = "acme" },
         { .scope = RP_SCOPE_PREFIX, .store = &w->store, .key = "acme/" },
         { .scope = RP_SCOPE_EVERYTHING },
     };
@@ -404,16 +404,15 @@ static void test_X3_a_held_file_is_neither_deleted_nor_purged(void **state)
         uploads_expect(w, id, RP_FILE_LIVE);
         uploads_expect(w, before, RP_FILE_DELETED);
         uploads_expect(w, pending, RP_FILE_PENDING);
-        ok(rp_hold_remove(w->catalog, held, "tester", &err));
+        ok(ask_lift(w->catalog, held, "tester", &err));
     }
-    int64_t others =
-        hold(w, (struct rp_hold_request){
-                    .scope = RP_SCOPE_TENANT, .tenant_id = uploads_tenant(w, "other"), .tenant = "other" });
+    (void)uploads_tenant(w, "other");
+    int64_t others = hold(w, (struct rp_hold_command){ .scope = RP_SCOPE_TENANT, .tenant = "other" });
     expect_sweep(w, 1);
     uploads_expect(w, before, RP_FILE_PURGED);
     uploads_expect(w, pending, RP_FILE_EXPIRED);
     assert_int_equal(uploads_delete(w, id, -1, &c), 0);
-    ok(rp_hold_remove(w->catalog, others, "tester", &err));
+    ok(ask_lift(w->catalog, others, "tester", &err));
 }
 
 /* ---- quarantine ---- */

@@ -419,7 +419,7 @@ static void objects_of_several_files_are_not_marked_by_key(void **state)
         requests[i] = (struct rp_mark_request){
             .key = i < 2 ? uploads_file(w, ids[i]).key : "plain", .grace_ms = -1, .at_ms = -1, .reason = ""
         };
-    ok(rp_mark_many(w->catalog, &w->store, requests, 3, "tester", answers, &err));
+    ok(rp_mark_many(w->catalog, &w->store, requests, 3, "tester", false, answers, &err));
     assert_int_equal(answers[0].what, RP_MARK_REFUSED);
     assert_int_equal(answers[1].what, RP_MARK_REFUSED);
     assert_int_equal(answers[2].what, RP_MARK_CREATED);

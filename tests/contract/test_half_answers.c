@@ -18,6 +18,7 @@
 #include "contract/half_answers.h"
 #include "core/hold.h"
 #include "core/run.h"
+#include "lib/ask.h"
 #include "lib/starve.h"
 
 #define CALLS_MAX 3000
@@ -183,20 +184,19 @@ static void make_marks(struct asking *a)
     refuse_dead(a);
 }
 
-static void hold(struct asking *a, struct rp_hold_request request)
+static void hold(struct asking *a, struct rp_hold_command request)
 {
-    struct rp_hold_answer answer;
     request.reason = "audit";
-    request.actor = "tester";
-    ok(rp_hold_put(a->w.catalog, &request, &a->w.arena, &answer, &err));
+    request.command.actor = "tester";
+    ok(ask_hold(a->w.catalog, &request, &a->w.arena, &err));
 }
 
 static void make_holds(struct asking *a)
 {
-    hold(a, (struct rp_hold_request){ .scope = RP_SCOPE_PREFIX, .store = &a->w.store, .key = "held/" });
-    hold(a, (struct rp_hold_request){ .scope = RP_SCOPE_SUBJECT, .store = &a->w.store, .key = "plain" });
-    hold(a, (struct rp_hold_request){
-                .scope = RP_SCOPE_TENANT, .tenant_id = uploads_tenant(&a->w, "other"), .tenant = "other" });
+    hold(a, (struct rp_hold_command){ .scope = RP_SCOPE_PREFIX, .store = &a->w.store, .key = "held/" });
+    hold(a, (struct rp_hold_command){ .scope = RP_SCOPE_SUBJECT, .store = &a->w.store, .key = "plain" });
+    (void)uploads_tenant(&a->w, "other");
+    hold(a, (struct rp_hold_command){ .scope = RP_SCOPE_TENANT, .tenant = "other" });
 }
 
 /* "gone" lies in quarantine afterwards, "dies" is a dead letter. */
@@ -281,7 +281,7 @@ static int set_up(void **state)
     half_pause(a);
     *state = a;
     int64_t lifted = 0;
-    ok(rp_hold_resume(a->catalog, "tester", &lifted, &err)); /* and the lane is there */
+    ok(ask_resume(a->catalog, "tester", &lifted, &err)); /* and the lane is there */
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "core/hold.h"
 #include "core/import.h"
+#include "lib/ask.h"
 #include "lib/world.h"
 
 #define DAY   RP_DAY_MS
@@ -330,13 +331,12 @@ static void a_store_of_several_pages_is_walked_to_its_end(void **state)
 static void holds_refuse_as_they_refuse_any_mark(void **state)
 {
     struct world *w = *state;
-    struct rp_hold_answer held;
-    const struct rp_hold_request hold = {
-        .scope = RP_SCOPE_SUBJECT, .store = &w->store, .key = "held", .reason = "legal", .actor = "tester"
+    struct rp_hold_command hold = {
+        .scope = RP_SCOPE_SUBJECT, .store = &w->store, .key = "held", .reason = "legal", .command.actor = "tester"
     };
     annotated(w, "held", "true", NULL, NULL);
     annotated(w, "free", "true", NULL, NULL);
-    ok(rp_hold_put(w->catalog, &hold, &w->arena, &held, &err));
+    ok(ask_hold(w->catalog, &hold, &w->arena, &err));
     struct rp_import_counts c = import_all(w);
     assert_int_equal(c.marked, 1);
     assert_int_equal(c.refused, 1);
@@ -509,14 +509,14 @@ static void test_M2_the_annotated_objects_new_identity_becomes_the_marks(void **
     copying.annotate = annotate_by_copy;
     w->store.backend->ops = &copying;
     world_put(w, "k", "bytes");
-    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", false, &answer, &err));
     assert_string_equal(answer.annotate_note, "");
     assert_true(answer.annotated);
     ok(rp_backend_stat(w->inner, &now, 1, &err));
     struct rp_mark m = world_newest(w, "k");
     assert_string_equal(m.etag, now.identity.etag);
     assert_int_equal(m.modified_ms, now.identity.modified_ms);
-    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", false, &answer, &err));
     assert_int_equal(answer.what, RP_MARK_SAME);
     assert_int_equal(import_all(w).already_marked, 1);
     world_pass(w, 6 * DAY);

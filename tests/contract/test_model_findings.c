@@ -14,6 +14,7 @@
 #include "core/hold.h"
 #include "core/owner.h"
 #include "core/quarantine.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 #include "lib/world.h"
 
@@ -84,17 +85,16 @@ static void test_the_copy_outlives_a_late_delete_of_what_was_returned(void **sta
 static void test_hold_lists_a_dead_letter(void **state)
 {
     struct world *w = *state;
-    struct rp_hold_request request = {
-        .scope = RP_SCOPE_SUBJECT, .store = &w->store, .key = "a", .reason = "", .actor = "test"
+    struct rp_hold_command request = {
+        .scope = RP_SCOPE_SUBJECT, .store = &w->store, .key = "a", .reason = "", .command.actor = "test"
     };
-    struct rp_hold_answer answer = { 0 };
     world_put(w, "a", "precious");
     world_mark(w, "a", 0);
     world_script(w, "UPDATE mark SET state = 6, was = 3, next_at = NULL");
     world_script(w, "INSERT INTO dead_letter (id, mark_id, from_state, attempts, error, died_at, open) "
                     "SELECT 1, id, 3, 3, 'no answer', 1, 1 FROM mark");
-    ok(rp_hold_put(w->catalog, &request, &w->arena, &answer, &err));
-    assert_int_equal(answer.claimed.n, 1); /* its purge has begun, and a delete of it may be on its way */
+    ok(ask_hold(w->catalog, &request, &w->arena, &err));
+    assert_int_equal(request.claimed.n, 1); /* its purge has begun, and a delete of it may be on its way */
 }
 
 /* The URL is used once more, after the object went and before the time of late PUTs is over. */

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "core/hold.h"
+#include "lib/ask.h"
 #include "lib/world.h"
 
 #define ROUNDS      500
@@ -242,12 +243,12 @@ static void *claim_all(void *arg)
     return NULL;
 }
 
-static void expect_listed(struct world *w, const struct rp_hold_answer *answer)
+static void expect_listed(struct world *w, const struct rp_hold_command *hold)
 {
-    assert_int_equal(world_count(w, RP_PURGING), (int64_t)answer->claimed.n);
-    for (size_t i = 0; i < answer->claimed.n; i++) {
+    assert_int_equal(world_count(w, RP_PURGING), (int64_t)hold->claimed.n);
+    for (size_t i = 0; i < hold->claimed.n; i++) {
         char sql[96];
-        snprintf(sql, sizeof sql, "SELECT state FROM mark WHERE id = %lld", (long long)answer->claimed.at[i].id);
+        snprintf(sql, sizeof sql, "SELECT state FROM mark WHERE id = %lld", (long long)hold->claimed.at[i].id);
         assert_int_equal(world_number(w, sql), RP_PURGING);
     }
 }
@@ -256,25 +257,24 @@ static void test_X3_no_claim_slips_past_a_hold_that_does_not_list_it(void **stat
 {
     struct world *w = *state;
     struct holding h = { .w = w, .claimer = world_catalog(w, 1, NULL) };
-    struct rp_hold_request everything = { .scope = RP_SCOPE_EVERYTHING, .reason = "stop", .actor = "tester" };
+    struct rp_hold_command everything = { .scope = RP_SCOPE_EVERYTHING, .reason = "stop", .command.actor = "tester" };
     int partly = 0;
     world_put_many(w, HELD_MARKS, 1);
     world_mark_many(w, HELD_MARKS, 0);
     for (int round = 0; round < HELD_ROUNDS; round++) {
-        struct rp_hold_answer answer;
         pthread_t thread;
         atomic_store(&h.placed, false);
         atomic_store(&h.claims, 0);
         start(&thread, claim_all, &h);
         while (atomic_load(&h.claims) < round * 20) /* a little later each time */
             linger(1);
-        ok(rp_hold_put(w->catalog, &everything, &w->arena, &answer, &err));
+        ok(ask_hold(w->catalog, &everything, &w->arena, &err));
         atomic_store(&h.placed, true);
         pthread_join(thread, NULL);
         world_ok(h.r, &h.why, __FILE__, __LINE__);
-        expect_listed(w, &answer);
-        partly += answer.claimed.n > 0 && answer.claimed.n < HELD_MARKS;
-        ok(rp_hold_remove(w->catalog, answer.id, "tester", &err));
+        expect_listed(w, &everything);
+        partly += everything.claimed.n > 0 && everything.claimed.n < HELD_MARKS;
+        ok(ask_lift(w->catalog, everything.id, "tester", &err));
         /* as if nobody had claimed them; the tallies are counted anew, for this is no way to do it */
         world_script(w, "UPDATE mark SET state = 1, was = 1, next_at = due_at WHERE state = 3;"
                         "DELETE FROM tally; INSERT INTO tally (lane, store_id, state, marks, bytes) "
@@ -302,7 +302,7 @@ static void *mark_each(void *arg)
     for (int i = 0; i < SAME_ROUNDS; i++) {
         pthread_barrier_wait(m->begin);
         struct rp_mark_request q = { .key = m->key, .grace_ms = -1, .at_ms = -1, .reason = "" };
-        m->r = rp_mark_many(m->catalog, &m->w->store, &q, 1, "marker", &m->answer, &m->why);
+        m->r = rp_mark_many(m->catalog, &m->w->store, &q, 1, "marker", false, &m->answer, &m->why);
         pthread_barrier_wait(m->end);
     }
     return NULL;

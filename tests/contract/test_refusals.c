@@ -16,6 +16,7 @@
 #include "catalog/token.h"
 #include "core/guard.h"
 #include "core/hold.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 
 static struct rp_error err;
@@ -159,7 +160,6 @@ static void a_tenants_hold_lists_its_own_claimed_marks_alone(void **state)
     struct world *w = *state;
     struct world_steps s;
     struct rp_file_command deleted;
-    struct rp_hold_answer answer;
     world_put(w, "plain", "bytes");
     (void)world_mark(w, "plain", RP_DAY_MS);
     int64_t file = uploads_live(w, "photo", "bytes");
@@ -168,14 +168,12 @@ static void a_tenants_hold_lists_its_own_claimed_marks_alone(void **state)
     world_steps_begin(w, w->catalog, "main", &s);
     world_steps_claim(w, w->catalog, &s);
     assert_int_equal(s.batch.marks.n, 2);
-    struct rp_hold_request request = { .scope = RP_SCOPE_TENANT,
-                                       .tenant_id = uploads_tenant(w, "acme"),
-                                       .tenant = "acme",
-                                       .reason = "audit",
-                                       .actor = "tester" };
-    ok(rp_hold_put(w->catalog, &request, &w->arena, &answer, &err));
-    assert_int_equal(answer.claimed.n, 1);
-    assert_string_equal(answer.claimed.at[0].key, uploads_file(w, file).key);
+    struct rp_hold_command request = {
+        .scope = RP_SCOPE_TENANT, .tenant = "acme", .reason = "audit", .command.actor = "tester"
+    };
+    ok(ask_hold(w->catalog, &request, &w->arena, &err));
+    assert_int_equal(request.claimed.n, 1);
+    assert_string_equal(request.claimed.at[0].key, uploads_file(w, file).key);
     world_steps_erase(w, w->catalog, &s);
     ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
     ok(rp_run_end(w->catalog, &s.run, "done", &err));
@@ -185,13 +183,12 @@ static void a_tenants_hold_lists_its_own_claimed_marks_alone(void **state)
 static void holds_are_listed_in_pages(void **state)
 {
     struct world *w = *state;
-    struct rp_hold_answer answer;
     struct rp_hold_line *lines = NULL;
     size_t n = 0, seen = 0;
     int64_t after = 0;
     for (int i = 0; i < 5; i++) {
-        struct rp_hold_request request = { .scope = RP_SCOPE_EVERYTHING, .reason = "audit", .actor = "tester" };
-        ok(rp_hold_put(w->catalog, &request, &w->arena, &answer, &err));
+        struct rp_hold_command request = { .scope = RP_SCOPE_EVERYTHING, .reason = "audit", .command.actor = "tester" };
+        ok(ask_hold(w->catalog, &request, &w->arena, &err));
     }
     do {
         ok(rp_holds_list(w->catalog->db, after, 2, &w->arena, &lines, &n, &err));

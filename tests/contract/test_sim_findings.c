@@ -12,6 +12,7 @@
 
 #include "../sim/bucket.h"
 #include "core/dead.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 #include "lib/world.h"
 
@@ -105,7 +106,7 @@ static void test_a_dead_letter_that_outlives_its_copy_leaves_nothing_behind(void
     bucket_upload(bucket, key, "late!", now(w), NULL);
     world_days(w, 30);
     uploads_expect(w, id, RP_FILE_PURGED);
-    ok(rp_dead_retry(w->catalog, world_number(w, "SELECT id FROM dead_letter"), w->config.name, "tester", &err));
+    ok(ask_retry(w->catalog, world_number(w, "SELECT id FROM dead_letter"), "tester", &err));
     world_days(w, 30);
     assert_false(bucket_look(bucket, key, &object)); /* EVENTUAL */
     bucket_free(bucket);

@@ -27,6 +27,7 @@
 #include "daemon/schedule.h"
 #include "daemon/sweep_loop.h"
 #include "daemon/sweep_run.h"
+#include "lib/ask.h"
 #include "lib/dbs.h"
 #include "lib/session.h"
 
@@ -162,7 +163,7 @@ static void mark(struct stage *s, const char *key, int64_t grace_ms)
     ok(rp_session_store(&s->test, "main", &store, &err));
     struct rp_mark_request request = { .key = key, .grace_ms = grace_ms, .at_ms = -1, .reason = "test" };
     struct rp_mark_answer answer = { 0 };
-    ok(rp_mark_many(s->test.catalog, store, &request, 1, "test", &answer, &err));
+    ok(rp_mark_many(s->test.catalog, store, &request, 1, "test", false, &answer, &err));
     if (answer.what != RP_MARK_CREATED) fail_msg("%s", answer.error.text);
 }
 
@@ -229,19 +230,18 @@ static void test_M11_nothing_is_purged_early_and_nothing_to_do_makes_no_run(void
 static void test_X3_held_marks_wait_without_runs_or_haste(void **state)
 {
     struct stage *s = *state;
-    struct rp_hold_answer answer = { 0 };
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
-    struct rp_hold_request hold = { .scope = RP_SCOPE_EVERYTHING, .reason = "test", .actor = "test" };
+    struct rp_hold_command hold = { .scope = RP_SCOPE_EVERYTHING, .reason = "test", .command.actor = "test" };
     int64_t lifted;
     open_stage(s, "");
     mark(s, "held", 0);
-    ok(rp_hold_put(s->test.catalog, &hold, &arena, &answer, &err));
+    ok(ask_hold(s->test.catalog, &hold, &arena, &err));
     start_loop(s, "a");
     let_pass(2000);
     assert_true(there(s, "held"));
     assert_int_equal(number(s, RUNS), 0);
     assert_true(writers_rounds(s) < 100); /* some looks a second, not thousands */
-    ok(rp_hold_resume(s->test.catalog, "test", &lifted, &err));
+    ok(ask_resume(s->test.catalog, "test", &lifted, &err));
     wait_for(s, PURGED, 1);
 }
 

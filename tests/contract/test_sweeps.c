@@ -20,6 +20,7 @@
 #include "core/guard.h"
 #include "core/owner.h"
 #include "core/state.h"
+#include "lib/ask.h"
 #include "lib/world.h"
 
 #define MINUTE RP_MINUTE_MS
@@ -474,8 +475,8 @@ static void test_used_up_attempts_make_a_dead_letter_that_can_be_retried(void **
     expect_purged(w, 0); /* the dead wait for a person */
     assert_int_equal(world_restore(w, "bad").error.code, RP_ETOOLATE);
     int64_t id = letter(w);
-    ok(rp_dead_retry(w->catalog, id, "main", "tester", &err));
-    assert_int_equal(rp_dead_retry(w->catalog, id, "main", "tester", &err), RP_ENOTFOUND);
+    ok(ask_retry(w->catalog, id, "tester", &err));
+    assert_int_equal(ask_retry(w->catalog, id, "tester", &err), RP_ENOTFOUND);
     assert_int_equal(world_newest(w, "bad").attempts, 0);
     expect_purged(w, 1);
     assert_false(world_exists(w, "bad"));
@@ -490,7 +491,7 @@ static void test_a_dead_letter_that_is_kept_ends_as_lost_once_its_purge_had_begu
     enum rp_state as;
     put_due(w, "bad");
     fail_until_dead(w, &denied);
-    ok(rp_dead_keep(w->catalog, letter(w), "main", "tester", &as, &err));
+    ok(ask_keep(w->catalog, letter(w), "tester", &as, &err));
     assert_int_equal(as, RP_LOST);
     assert_int_equal(world_newest(w, "bad").outcome, RP_END_KEPT);
     expect_purged(w, 0);
@@ -519,7 +520,7 @@ static void test_a_mark_that_died_while_it_was_checked_ends_reprieved(void **sta
         if (by_restore) {
             assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_DONE);
         } else {
-            ok(rp_dead_keep(w->catalog, letter(w), "main", "tester", &as, &err));
+            ok(ask_keep(w->catalog, letter(w), "tester", &as, &err));
             assert_int_equal(as, RP_REPRIEVED);
         }
         assert_true(world_exists(w, "k"));
@@ -570,7 +571,7 @@ static struct rp_mark_answer mark_unreferenced(struct world *w, const char *key)
 {
     struct rp_mark_request q = { .key = key, .grace_ms = 0, .at_ms = -1, .reason = "", .if_unreferenced = true };
     struct rp_mark_answer answer;
-    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", false, &answer, &err));
     return answer;
 }
 

@@ -14,6 +14,7 @@
 
 #include "core/hold.h"
 #include "core/quarantine.h"
+#include "lib/ask.h"
 #include "lib/world.h"
 
 #define HOUR RP_HOUR_MS
@@ -65,7 +66,7 @@ static struct rp_mark_answer mark_with(struct world *w, struct rp_mark_request q
 {
     struct rp_mark_answer answer;
     if (q.reason == NULL) q.reason = "";
-    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", false, &answer, &err));
     return answer;
 }
 
@@ -175,7 +176,7 @@ static void test_one_refusal_in_a_batch_harms_no_other_and_a_key_twice_is_answer
     struct rp_mark_answer a[6];
     world_put(w, "a", "x");
     world_put(w, "b", "xx");
-    ok(rp_mark_many(w->catalog, &w->store, q, 6, "tester", a, &err));
+    ok(rp_mark_many(w->catalog, &w->store, q, 6, "tester", false, a, &err));
     assert_int_equal(a[0].what, RP_MARK_CREATED);
     assert_int_equal(a[1].error.code, RP_ENOTFOUND);
     assert_int_equal(a[2].error.code, RP_EINVAL);
@@ -451,14 +452,15 @@ static void test_a_dry_run_names_what_is_due_and_changes_nothing(void **state)
 
 /* ---- holds ---- */
 
-static struct rp_hold_answer hold(struct world *w, enum rp_scope scope, const char *key)
+static struct rp_hold_command hold(struct world *w, enum rp_scope scope, const char *key)
 {
-    struct rp_hold_answer answer;
-    struct rp_hold_request q = {
-        .scope = scope, .store = key != NULL ? &w->store : NULL, .key = key, .reason = "court", .actor = "tester"
-    };
-    ok(rp_hold_put(w->catalog, &q, &w->arena, &answer, &err));
-    return answer;
+    struct rp_hold_command q = { .scope = scope,
+                                 .store = key != NULL ? &w->store : NULL,
+                                 .key = key,
+                                 .reason = "court",
+                                 .command.actor = "tester" };
+    ok(ask_hold(w->catalog, &q, &w->arena, &err));
+    return q;
 }
 
 /* Three due marks; the hold covers `held` of them, and after it is lifted they go too. */
@@ -469,12 +471,12 @@ static void expect_held(struct world *w, enum rp_scope scope, const char *key, i
         world_put(w, keys[i], "x");
         assert_int_equal(world_mark(w, keys[i], 0).what, RP_MARK_CREATED);
     }
-    struct rp_hold_answer h = hold(w, scope, key);
+    struct rp_hold_command h = hold(w, scope, key);
     assert_int_equal(h.claimed.n, 0);
     expect_sweep(w, 3 - held, 0, 0);
     assert_int_equal(world_count(w, RP_MARKED), held);
-    ok(rp_hold_remove(w->catalog, h.id, "tester", &err));
-    assert_int_equal(rp_hold_remove(w->catalog, h.id, "tester", &err), RP_ENOTFOUND);
+    ok(ask_lift(w->catalog, h.id, "tester", &err));
+    assert_int_equal(ask_lift(w->catalog, h.id, "tester", &err), RP_ENOTFOUND);
     expect_sweep(w, held, 0, 0);
     assert_int_equal(world_count(w, RP_MARKED), 0);
 }
@@ -500,7 +502,7 @@ static void test_X3_a_tenants_hold_covers_its_marks_alone(void **state)
                     "INSERT INTO hold (id, scope, tenant_id, reason, actor, placed_at) VALUES (77, 3, 5, '', '', 0)");
     expect_sweep(w, 3, 0, 0);
     assert_true(world_exists(w, "many/00001"));
-    ok(rp_hold_remove(w->catalog, 77, "tester", &err));
+    ok(ask_lift(w->catalog, 77, "tester", &err));
     expect_sweep(w, 1, 0, 0);
 }
 
@@ -514,11 +516,11 @@ static void test_X3_a_held_subject_is_not_marked_and_can_be_restored(void **stat
     assert_int_equal(world_mark(w, "a/2", 0).error.code, RP_EHELD);
     assert_int_equal(world_restore(w, "a/1").what, RP_REPRIEVE_DONE);
     int64_t lifted = -1;
-    ok(rp_hold_resume(w->catalog, "tester", &lifted, &err));
+    ok(ask_resume(w->catalog, "tester", &lifted, &err));
     assert_int_equal(lifted, 0); /* resume lifts pauses, not other holds */
     (void)hold(w, RP_SCOPE_EVERYTHING, NULL);
     (void)hold(w, RP_SCOPE_EVERYTHING, NULL);
-    ok(rp_hold_resume(w->catalog, "tester", &lifted, &err));
+    ok(ask_resume(w->catalog, "tester", &lifted, &err));
     assert_int_equal(lifted, 2);
     assert_int_equal(world_mark(w, "a/2", 0).error.code, RP_EHELD);
 }
@@ -535,7 +537,7 @@ static void test_X3_the_answer_lists_the_covered_marks_that_are_past_their_claim
         world_steps_begin(w, w->catalog, i == 0 ? "one" : "two", &s[i]);
         world_steps_claim(w, w->catalog, &s[i]);
     }
-    struct rp_hold_answer h = hold(w, RP_SCOPE_PREFIX, "many/011");
+    struct rp_hold_command h = hold(w, RP_SCOPE_PREFIX, "many/011");
     assert_int_equal(h.claimed.n, 100);
     for (size_t i = 0; i < h.claimed.n; i++)
         assert_int_equal(strncmp(h.claimed.at[i].key, "many/011", 8), 0);
@@ -673,7 +675,7 @@ static void test_S5_the_copys_own_mark_is_not_restored_by_itself(void **state)
     struct rp_mark copy;
     struct rp_reprieve_answer answer;
     set_aside(w, "k", "old");
-    ok(rp_reprieve_find(w->catalog, &w->store, aside_key(w, "k"), &w->arena, &copy, &err));
+    ok(ask_newest(w->catalog, &w->store, aside_key(w, "k"), &w->arena, &copy, &err));
     ok(rp_reprieve_many(w->catalog, &w->store, &copy, 1, "tester", &answer, &err));
     assert_int_equal(answer.what, RP_REPRIEVE_REFUSED);
     assert_int_equal(answer.error.code, RP_EINVAL);

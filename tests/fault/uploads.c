@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "core/file/transaction.h"
 #include "core/reprieve.h"
+#include "lib/ask.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -226,7 +227,7 @@ int trial_return(struct trial *t, size_t i)
     struct rp_error err = { 0 };
     struct rp_mark mark;
     struct rp_reprieve_answer answer;
-    int r = rp_reprieve_find(t->catalog, &t->store, f->key, &arena, &mark, &err);
+    int r = ask_newest(t->catalog, &t->store, f->key, &arena, &mark, &err);
     f->deleted = false;
     t->shared->known.returning_id = 1;
     if (r == 0) r = rp_reprieve_many(t->catalog, &t->store, &mark, 1, ACTOR, &answer, &err);

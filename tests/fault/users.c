@@ -13,6 +13,7 @@
 #include "core/owner.h"
 #include "core/reprieve.h"
 #include "core/sweeper.h"
+#include "lib/ask.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -89,7 +90,7 @@ int trial_mark(struct trial *t, const struct trial_marking *m)
                                                 .if_unreferenced = m->if_unreferenced,
                                                 .annotate = m->annotate };
     }
-    int r = rp_mark_many(t->catalog, &t->store, requests, m->n, ACTOR, answers, &err);
+    int r = rp_mark_many(t->catalog, &t->store, requests, m->n, ACTOR, false, answers, &err);
     if (r < 0) return r;
     for (size_t i = 0; i < m->n; i++) {
         int code = hear_mark(subject(t, m->first + i), &answers[i]);
@@ -109,7 +110,7 @@ static int restore(struct trial *t, size_t first, size_t n, struct rp_arena *are
     int r = 0, noted = 0;
     RP_ASSERT(answers != NULL);
     for (size_t i = 0; i < n && r == 0; i++)
-        r = rp_reprieve_find(t->catalog, &t->store, subject(t, first + i)->key, arena, &marks[i], &err);
+        r = ask_newest(t->catalog, &t->store, subject(t, first + i)->key, arena, &marks[i], &err);
     t->shared->known.returning_id = 1;
     if (r == 0) r = rp_reprieve_many(t->catalog, &t->store, marks, n, ACTOR, answers, &err);
     t->shared->known.returning_id = 0;
@@ -252,14 +253,15 @@ static int place_hold(struct trial *t, size_t i, struct rp_arena *arena)
 {
     struct holds holds = { .n = 0 };
     struct rp_error err = { 0 };
-    struct rp_hold_answer answer = { 0 };
-    struct rp_hold_request q = { .scope = RP_SCOPE_EVERYTHING, .reason = "audit", .actor = ACTOR };
+    struct rp_hold_command q = { .scope = RP_SCOPE_EVERYTHING, .reason = "audit", .command.actor = ACTOR };
     if (i != SIZE_MAX)
-        q = (struct rp_hold_request){
-            .scope = RP_SCOPE_SUBJECT, .store = &t->store, .key = subject(t, i)->key, .reason = "audit", .actor = ACTOR
-        };
+        q = (struct rp_hold_command){ .scope = RP_SCOPE_SUBJECT,
+                                      .store = &t->store,
+                                      .key = subject(t, i)->key,
+                                      .reason = "audit",
+                                      .command.actor = ACTOR };
     int r = rp_hold_each(t->catalog->db, keep_hold, &holds, &err);
-    if (r == 0 && holds.n == 0) r = rp_hold_put(t->catalog, &q, arena, &answer, &err);
+    if (r == 0 && holds.n == 0) r = ask_hold(t->catalog, &q, arena, &err);
     if (r < 0) return r;
     for (size_t k = 0; k < t->shared->known.n; k++)
         if (i == SIZE_MAX || k == i) subject(t, k)->stays = true;
@@ -283,7 +285,7 @@ int trial_lift(struct trial *t)
     for (size_t i = 0; i < t->shared->known.n; i++)
         subject(t, i)->stays = false; /* whether or not that is heard */
     for (size_t i = 0; i < holds.n && r == 0; i++)
-        r = rp_hold_remove(t->catalog, holds.ids[i], ACTOR, &err);
+        r = ask_lift(t->catalog, holds.ids[i], ACTOR, &err);
     return r;
 }
 
@@ -342,8 +344,7 @@ int trial_dead(struct trial *t, bool retry)
     struct rp_error err = { 0 };
     int r = rp_dead_each(t->catalog->db, 0, 1, keep_letter, &id, &err);
     if (r < 0 || id == 0) return r; /* no letter left: it was heard the first time */
-    return retry ? rp_dead_retry(t->catalog, id, "main", ACTOR, &err)
-                 : rp_dead_keep(t->catalog, id, "main", ACTOR, &as, &err);
+    return retry ? ask_retry(t->catalog, id, ACTOR, &err) : ask_keep(t->catalog, id, ACTOR, &as, &err);
 }
 
 void trial_refer(struct trial *t, size_t i, bool referenced)

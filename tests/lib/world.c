@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/world.h"
+#include "lib/ask.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -271,7 +272,7 @@ struct rp_mark_answer world_mark(struct world *w, const char *key, int64_t grace
 {
     struct rp_mark_request request = { .key = key, .grace_ms = grace_ms, .at_ms = -1, .reason = "test" };
     struct rp_mark_answer answer;
-    ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", &answer, &err));
+    ok(rp_mark_many(w->catalog, &w->store, &request, 1, "tester", false, &answer, &err));
     return answer;
 }
 
@@ -286,7 +287,7 @@ void world_mark_many(struct world *w, size_t n, int64_t grace_ms)
             requests[i] = (struct rp_mark_request){
                 .key = many_key(first + i, keys[i]), .grace_ms = grace_ms, .at_ms = -1, .reason = "many"
             };
-        ok(rp_mark_many(w->catalog, &w->store, requests, count, "tester", answers, &err));
+        ok(rp_mark_many(w->catalog, &w->store, requests, count, "tester", false, answers, &err));
         for (size_t i = 0; i < count; i++)
             assert_int_equal(answers[i].what, RP_MARK_CREATED);
     }
@@ -295,7 +296,7 @@ void world_mark_many(struct world *w, size_t n, int64_t grace_ms)
 struct rp_mark world_newest(struct world *w, const char *key)
 {
     struct rp_mark mark;
-    ok(rp_reprieve_find(w->catalog, &w->store, key, &w->arena, &mark, &err));
+    ok(ask_newest(w->catalog, &w->store, key, &w->arena, &mark, &err));
     return mark;
 }
 
