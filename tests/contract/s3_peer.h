@@ -4,7 +4,7 @@
 #ifndef RP_TESTS_CONTRACT_S3_PEER_H
 #define RP_TESTS_CONTRACT_S3_PEER_H
 
-#include "store/s3/wire.h"
+#include "store/s3/wire/wire.h"
 
 #include <pthread.h>
 #include <stdbool.h>

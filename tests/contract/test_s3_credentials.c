@@ -22,7 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3/credentials.h"
+#include "store/s3/credentials/credentials.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define START_MS     INT64_C(1794700800000) /* 2026-11-15T00:00:00Z */

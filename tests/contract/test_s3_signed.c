@@ -17,8 +17,8 @@
 
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3/sign.h"
-#include "store/s3/vendor.h"
+#include "store/s3/wire/sign.h"
+#include "store/s3/wire/vendor.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

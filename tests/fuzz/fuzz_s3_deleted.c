@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "store/s3/xml.h"
+#include "store/s3/xml/xml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

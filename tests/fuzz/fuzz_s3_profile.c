@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "store/s3/credentials_source.h"
+#include "store/s3/credentials/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -12,8 +12,8 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "store/s3/parse.h"
-#include "store/s3/plain.h"
+#include "store/s3/xml/parse.h"
+#include "store/s3/xml/plain.h"
 
 #define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
 #define ROOT "<L xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"

@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3/sign.h"
+#include "store/s3/wire/sign.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define TOKEN        "IQoJb3JpZ2luX2VjEJr//token+with/slashes=="

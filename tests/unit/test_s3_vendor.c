@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "store/s3/vendor.h"
+#include "store/s3/wire/vendor.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -12,8 +12,8 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "store/s3/parse.h"
-#include "store/s3/xml.h"
+#include "store/s3/xml/parse.h"
+#include "store/s3/xml/xml.h"
 
 #define XML   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
 #define AMZ   " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\""

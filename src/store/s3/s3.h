@@ -31,11 +31,11 @@
 
 #include "base/arena.h"
 #include "store/backend.h"
-#include "store/s3/credentials.h"
-#include "store/s3/sign.h"
-#include "store/s3/vendor.h"
-#include "store/s3/wire.h"
-#include "store/s3/xml.h"
+#include "store/s3/credentials/credentials.h"
+#include "store/s3/wire/sign.h"
+#include "store/s3/wire/vendor.h"
+#include "store/s3/wire/wire.h"
+#include "store/s3/xml/xml.h"
 
 #include <pthread.h>
 

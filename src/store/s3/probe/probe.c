@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* probe(): what the store guarantees, found out by trying (S1, S3 of s3.h). */
-#include "store/s3/probe.h"
+#include "store/s3/probe/probe.h"
 
 #include <errno.h>
 #include <inttypes.h>

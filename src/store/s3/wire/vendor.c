@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/s3/vendor.h"
+#include "store/s3/wire/vendor.h"
 
 #include "base/cleanup.h"
 

@@ -9,7 +9,7 @@
 #define RP_STORE_S3_CREDENTIALS_SOURCE_H
 
 #include "base/error.h"
-#include "store/s3/sign.h"
+#include "store/s3/wire/sign.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3/probe.h"
+#include "store/s3/probe/probe.h"
 #include "store/s3/remove.h"
 
 /* ---- listing ---- */

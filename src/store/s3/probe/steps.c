@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3/probe.h"
+#include "store/s3/probe/probe.h"
 #include "store/s3/remove.h"
 
 #define PATIENCE_MS (10 * RP_SECOND_MS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/s3/sign.h"
+#include "store/s3/wire/sign.h"
 
 #include "base/assert.h"
 #include "base/cleanup.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/s3/parse.h"
+#include "store/s3/xml/parse.h"
 
 #include <expat.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "store/s3/plain.h"
+#include "store/s3/xml/plain.h"
 
 struct parse {
     XML_Parser parser;

@@ -15,7 +15,7 @@
 #define RP_STORE_S3_WIRE_PARTS_H
 
 #include "base/arena.h"
-#include "store/s3/wire.h"
+#include "store/s3/wire/wire.h"
 
 #include <curl/curl.h>
 #include <pthread.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the documents mean. Rows are packed into a buffer while a document is read and handed over when all of it was seen to be right
  * (X1), so that a page costs no more memory than its own text. */
-#include "store/s3/xml.h"
+#include "store/s3/xml/xml.h"
 
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3/parse.h"
+#include "store/s3/xml/parse.h"
 
 /* ---- packed rows ---- */
 

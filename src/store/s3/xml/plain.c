@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/s3/plain.h"
+#include "store/s3/xml/plain.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "store/s3/sign.h"
+#include "store/s3/wire/sign.h"
 
 struct s3_vendor {
     const char *name;           /* "aws", "r2", "gcs", "b2", "minio", "ceph", "other" */

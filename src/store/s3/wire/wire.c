@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/s3/wire_parts.h"
+#include "store/s3/wire/parts.h"
 
 #include "base/assert.h"
 #include "base/cleanup.h"

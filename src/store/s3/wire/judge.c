@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/s3/wire_parts.h"
+#include "store/s3/wire/parts.h"
 
 #include "base/assert.h"
 #include "base/time.h"
-#include "store/s3/xml.h"
+#include "store/s3/xml/xml.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -14,7 +14,7 @@
 #define RP_STORE_S3_CREDENTIALS_H
 
 #include "base/error.h"
-#include "store/s3/sign.h"
+#include "store/s3/wire/sign.h"
 
 struct rp_clock;
 struct s3_credentials;

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/utf8.h"
-#include "store/s3/xml.h"
+#include "store/s3/xml/xml.h"
 
 #define NAMESPACE " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\""
 

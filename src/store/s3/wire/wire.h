@@ -25,9 +25,9 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "store/s3/credentials.h"
-#include "store/s3/sign.h"
-#include "store/s3/vendor.h"
+#include "store/s3/credentials/credentials.h"
+#include "store/s3/wire/sign.h"
+#include "store/s3/wire/vendor.h"
 
 #define S3_LIMIT_FIRST 8
 #define S3_LIMIT_MAX   64

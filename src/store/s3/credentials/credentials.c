@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/s3/credentials.h"
+#include "store/s3/credentials/credentials.h"
 
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3/credentials_source.h"
+#include "store/s3/credentials/source.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "store/s3/parse.h"
-#include "store/s3/xml.h"
+#include "store/s3/xml/parse.h"
+#include "store/s3/xml/xml.h"
 
 /* ---- single texts ---- */
 
