@@ -198,7 +198,7 @@ static void a_look_says_what_heads_say(void **state)
         if (i >= 230) snprintf(keys[i], sizeof keys[i], "%c-absent%zu", i % 2 ? 'a' : 'z', i);
         looked[(i * 101) % N].key = stated[(i * 101) % N].key = keys[i];
     }
-    ok(rp_s3_look(rp_s3_of(s), looked, N, &error));
+    ok(rp_s3_look(rp_s3_of(s), looked, N, false, &(struct s3_crowd){ 0 }, &error));
     ok(rp_s3_stat(s, stated, N, &error));
     for (size_t i = 0; i < N; i++) {
         assert_int_equal(looked[i].outcome, stated[i].outcome);

@@ -111,9 +111,8 @@ static int open_bucket(void **state)
     const struct rp_s3_options options = {
         .endpoint = needed("RP_TEST_S3"), .region = "", .bucket = bucket, .style = "auto"
     };
-    const struct s3_vendor *vendor = NULL;
     struct rp_error err = { 0 };
-    if (rp_s3_target_of(&options, &lasting, &target, &vendor, &err) < 0) fail_msg("%s", err.text);
+    if (rp_s3_target_of(&options, &lasting, &target, &err) < 0) fail_msg("%s", err.text);
     snprintf(connect_to, sizeof connect_to, "::%s", target.host);
     snprintf(keys.access, sizeof keys.access, "%s", needed("RP_TEST_S3_ACCESS"));
     snprintf(keys.secret, sizeof keys.secret, "%s", needed("RP_TEST_S3_SECRET"));

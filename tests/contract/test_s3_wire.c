@@ -43,14 +43,12 @@ static struct trial *scripted(const struct step *steps, size_t n)
 static void test_an_answer_is_handed_on(void **state)
 {
     (void)state;
-    struct trial *t = SCRIPT(SAYS("HTTP/1.1 200 OK\r\nDate: Sun, 15 Nov 2026 05:02:54 GMT\r\nServer: Peer/1\r\n"
+    struct trial *t = SCRIPT(SAYS("HTTP/1.1 200 OK\r\nDate: Sun, 15 Nov 2026 05:02:54 GMT\r\n"
                                   "ETag:   \"abc\"  \r\nX-Empty:\r\nContent-Length: 5\r\n\r\nhello"));
     struct s3_call call = trial_call("GET", "a key/with ../dots");
     char value[64];
     int64_t now_ms;
     assert_false(rp_s3_wire_clock(t->wire, &now_ms));
-    rp_s3_wire_server(t->wire, value);
-    assert_string_equal(value, "");
     run_expecting(t, &call, 0, 200);
     assert_string_equal(rp_buf_text(&call.answer), "hello");
     assert_string_equal(rp_s3_header(&call, "etag", value, sizeof value), "\"abc\"");
@@ -60,8 +58,6 @@ static void test_an_answer_is_handed_on(void **state)
     assert_int_equal(call.attempts, 1);
     assert_true(rp_s3_wire_clock(t->wire, &now_ms));
     assert_true(now_ms >= INT64_C(1794718974000) && now_ms < INT64_C(1794718974000) + 60000);
-    rp_s3_wire_server(t->wire, value);
-    assert_string_equal(value, "Peer/1");
     rp_s3_call_done(&call);
     trial_close(t);
 }

@@ -121,8 +121,8 @@ static int ask_rest(struct look *look, struct rp_error *err)
     return r;
 }
 
-static int look_at(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absent, struct s3_crowd *crowd,
-                   struct rp_error *err)
+int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absent, struct s3_crowd *crowd,
+               struct rp_error *err)
 {
     const struct s3_powers powers = rp_s3_powers(s3);
     if (n == 0) return 0;
@@ -138,20 +138,4 @@ static int look_at(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absen
     /* A listing names no versions. */
     if (powers.list_order && powers.list_current && !powers.versions && n >= PAGES_FROM) read_pages(&look);
     return ask_rest(&look, err);
-}
-
-int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err)
-{
-    struct s3_crowd crowd = { 0 };
-    return look_at(s3, items, n, false, &crowd, err);
-}
-
-int rp_s3_look_first(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err)
-{
-    return look_at(s3, items, n, false, crowd, err);
-}
-
-int rp_s3_look_again(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err)
-{
-    return look_at(s3, items, n, true, crowd, err);
 }

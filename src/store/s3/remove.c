@@ -51,7 +51,7 @@ static int look_first(struct portion *p, struct rp_error *err)
     p->n_asked = 0;
     for (size_t i = 0; i < p->n; i++)
         ask_about(p, i, false);
-    int r = rp_s3_look_first(p->s3, p->asked, p->n_asked, &p->crowd, err);
+    int r = rp_s3_look(p->s3, p->asked, p->n_asked, false, &p->crowd, err);
     if (r < 0) return r;
     for (size_t i = 0; i < p->n_asked; i++)
         judge_look(p->items[p->from[i]], &p->asked[i]);
@@ -99,9 +99,7 @@ static void settle(struct rp_item *item, const struct rp_item *seen)
         rp_s3_say(item, RP_OUT_UNKNOWN, seen->note);
 }
 
-typedef int look_fn(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err);
-
-static int look_after(struct portion *p, bool deleted, look_fn *look, struct rp_error *err)
+static int look_after(struct portion *p, bool deleted, struct rp_error *err)
 {
     p->n_asked = 0;
     for (size_t i = 0; i < p->n; i++) {
@@ -109,7 +107,7 @@ static int look_after(struct portion *p, bool deleted, look_fn *look, struct rp_
         if (said != RP_OUT_NONE && said != RP_OUT_DENIED && (said == RP_OUT_DELETED) == deleted) ask_about(p, i, false);
     }
     if (p->n_asked == 0) return 0;
-    int r = look(p->s3, p->asked, p->n_asked, &p->crowd, err);
+    int r = rp_s3_look(p->s3, p->asked, p->n_asked, deleted, &p->crowd, err);
     for (size_t i = 0; i < p->n_asked; i++)
         settle(p->items[p->from[i]], &p->asked[i]);
     return r;
@@ -153,8 +151,8 @@ static int act(struct portion *p, enum s3_by by, struct rp_error *err)
     sent.n = n;
     int r = erase(&sent, by, err);
     if (by == S3_BY_KEY) note_window(p->s3, rp_time_boot_ms() - p->looked_ms);
-    if (r == 0) r = look_after(&sent, true, rp_s3_look_again, err);
-    if (r == 0) r = look_after(&sent, false, rp_s3_look_first, err);
+    if (r == 0) r = look_after(&sent, true, err);
+    if (r == 0) r = look_after(&sent, false, err);
     if (r < 0) doubt(&sent);
     answer_repeated(&sent);
     return r;

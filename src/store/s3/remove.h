@@ -53,11 +53,11 @@ void rp_s3_before(const char *key, char out[RP_KEY_MAX + 1]);
 struct s3_crowd {
     size_t others, ours;
 };
-/* rp_s3_look, and what it saw of the crowd. */
-int rp_s3_look_first(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err);
-/* The same for what the server said it has deleted: what a complete listing does not show is gone without another question. Where
- * all of them are gone, a page of a few keys says so. */
-int rp_s3_look_again(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err);
+/* As rp_s3_stat; where many of the keys stand close together, pages of a listing (if list_current and list_order hold)
+ * instead of a HEAD each. `absent`: the server said that it has deleted them. What a complete listing does not show is
+ * then gone without another question, and where all of them are gone a page of a few keys says so. */
+int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absent, struct s3_crowd *crowd,
+               struct rp_error *err);
 
 /* ---- erase.c ---- */
 

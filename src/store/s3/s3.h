@@ -33,7 +33,6 @@
 #include "store/backend.h"
 #include "store/s3/credentials/credentials.h"
 #include "store/s3/wire/sign.h"
-#include "store/s3/wire/vendor.h"
 #include "store/s3/wire/wire.h"
 #include "store/s3/xml/xml.h"
 
@@ -71,7 +70,6 @@ struct rp_s3 {
     struct s3_wire *wire;
     int64_t copy_max, copy_part; /* S3_COPY_MAX and S3_COPY_PART; tests have smaller ones */
     pthread_mutex_t lock;        /* of what follows */
-    const struct s3_vendor *vendor;
     struct s3_powers powers;
     int64_t window_ms_max; /* longest time from the first look to the end of a delete by key */
     int64_t clock_boot_ms; /* when the server was last asked for its clock; 0: never */
@@ -134,12 +132,6 @@ int rp_s3_upload_begin(struct rp_s3 *s3, const char *key, const struct s3_header
  * error in an answer 200, or no such upload in answer to a repeated request (RP_ENOTFOUND), leaves open what came of it. */
 int rp_s3_upload_end(struct rp_s3 *s3, struct s3_call *call, const char *upload, const struct s3_part *parts, size_t n,
                      char etag[RP_ETAG_MAX], struct rp_error *err);
-
-/* ---- look.c ---- */
-
-/* As rp_s3_stat; where many of the keys stand close together, one page of a listing (if list_current and list_order hold) instead of
- * a HEAD each. */
-int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err);
 
 /* ---- annotate.c ---- */
 

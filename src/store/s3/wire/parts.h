@@ -139,7 +139,6 @@ struct s3_wire {
     bool has_date;
     int64_t date_ms, date_boot_ms;
     bool reached;
-    char server[64];
     unsigned under_way;
     uint64_t requests, repeated, slowed;
     struct s3_transfer *streams; /* idle ones */

@@ -14,24 +14,20 @@
 #define BUCKET_MAX 255 /* 63 of a new one; old ones of AWS, and of other servers, may be longer */
 #define LABELS_MAX 63  /* of a bucket that is part of a host name */
 
-/* The last one is what is left: also servers that say nothing about themselves (Garage). The one before is Ceph. */
+/* The last one is what is left: servers on hosts of their own (Ceph, MinIO, Garage). */
 /* clang-format off */
 static const struct s3_vendor vendors[] = {
-    { .name = "aws", .host_ends = ".amazonaws.com", .server = "AmazonS3" },
+    { .name = "aws", .host_ends = ".amazonaws.com" },
     { .name = "aws", .host_ends = ".amazonaws.com.cn" },
     { .name = "r2", .host_ends = ".r2.cloudflarestorage.com", .region = "auto", .path_style = true },
     { .name = "gcs", .host_ends = "storage.googleapis.com", .region = "auto", .path_style = true },
     { .name = "b2", .host_ends = ".backblazeb2.com" },
     { .name = "wasabi", .host_ends = ".wasabisys.com", .region = "us-east-1" },
-    { .name = "minio", .server = "MinIO", .region = "us-east-1", .path_style = true },
-    { .name = "seaweedfs", .server = "SeaweedFS", .region = "us-east-1", .path_style = true },
-    { .name = "ceph", .server = "Ceph Object Gateway", .region = "us-east-1", .path_style = true,
-      .etag_bare_in_if_match = true, .list_token_raw = true },
     { .name = "other", .region = "us-east-1", .path_style = true },
 };
 /* clang-format on */
 #define N_VENDORS (sizeof vendors / sizeof vendors[0])
-static const struct s3_vendor *const ceph = &vendors[N_VENDORS - 2], *const other = &vendors[N_VENDORS - 1];
+static const struct s3_vendor *const other = &vendors[N_VENDORS - 1];
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -49,32 +45,6 @@ const struct s3_vendor *rp_s3_vendor_of_host(const char *host)
     for (size_t i = 0; i < N_VENDORS; i++)
         if (vendors[i].host_ends != NULL && ends_with(name, vendors[i].host_ends)) return &vendors[i];
     return other;
-}
-
-const struct s3_vendor *rp_s3_vendor_of_server(const struct s3_vendor *known, const char *server)
-{
-    if (known != NULL && known->host_ends != NULL) return known;
-    for (size_t i = 0; i < N_VENDORS; i++)
-        if (vendors[i].server != NULL && strcasestr(server, vendors[i].server) != NULL) return &vendors[i];
-    return known != NULL ? known : other;
-}
-
-/* Steps over so many hexadecimal digits (at least one) and a hyphen; NULL if they are not there. */
-static const char *past_hex(const char *at, size_t least, size_t most)
-{
-    size_t n = strspn(at, "0123456789abcdef");
-    return n >= least && n <= most && at[n] == '-' ? at + n + 1 : NULL;
-}
-
-const struct s3_vendor *rp_s3_vendor_of_request_id(const struct s3_vendor *known, const char *id)
-{
-    if (known == NULL) known = other;
-    if (known != other || strncmp(id, "tx", 2) != 0) return known;
-    /* Swift's begin alike, but have nothing after the time. */
-    const char *at = past_hex(id + 2, 21, 21);
-    if (at != NULL) at = past_hex(at, 10, 10);
-    if (at != NULL) at = past_hex(at, 1, 16);
-    return at != NULL && at[0] != 0 ? ceph : known;
 }
 
 /* ---- endpoint ---- */
@@ -284,7 +254,7 @@ static int check_apart(const char *endpoint, const char *bucket, const struct en
 }
 
 int rp_s3_target_of(const struct rp_s3_options *options, struct rp_arena *arena, struct s3_target *out,
-                    const struct s3_vendor **vendor, struct rp_error *err)
+                    struct rp_error *err)
 {
     char own[HOST_MAX + 1], found[REGION_MAX + 1];
     struct endpoint at = { 0 };
@@ -310,6 +280,5 @@ int rp_s3_target_of(const struct rp_s3_options *options, struct rp_arena *arena,
     if (target.host == NULL || target.bucket == NULL || target.region == NULL)
         return rp_error_set(err, RP_ENOMEM, "out of memory");
     *out = target;
-    *vendor = who;
     return 0;
 }

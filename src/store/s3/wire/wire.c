@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/time.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -126,22 +125,9 @@ void rp_s3_wire_begun(struct s3_wire *wire, struct s3_transfer *t, int64_t now_m
     pthread_mutex_unlock(&wire->lock);
 }
 
-/* Others may read it aloud: plain characters only. */
-static void keep_server(struct s3_wire *wire, const struct s3_call *call)
-{
-    char name[sizeof wire->server];
-    if (rp_s3_header(call, "server", name, sizeof name) == NULL) return;
-    for (char *c = name; *c != '\0'; c++)
-        if (!isprint((unsigned char)*c)) *c = '?';
-    memcpy(wire->server, name, sizeof name);
-}
-
 static void learn(struct s3_wire *wire, const struct s3_transfer *t, const struct s3_verdict *v)
 {
-    if (t->job->call->status > 0) {
-        wire->reached = true;
-        keep_server(wire, t->job->call);
-    }
+    if (t->job->call->status > 0) wire->reached = true;
     if (v->date_ms >= 0) {
         wire->has_date = true;
         wire->date_ms = v->date_ms;
@@ -199,13 +185,6 @@ bool rp_s3_wire_clock(struct s3_wire *wire, int64_t *now_ms)
     if (known) *now_ms = wire->date_ms + (rp_time_boot_ms() - wire->date_boot_ms);
     pthread_mutex_unlock(&wire->lock);
     return known;
-}
-
-void rp_s3_wire_server(struct s3_wire *wire, char out[64])
-{
-    pthread_mutex_lock(&wire->lock);
-    memcpy(out, wire->server, sizeof wire->server);
-    pthread_mutex_unlock(&wire->lock);
 }
 
 void rp_s3_wire_state(struct s3_wire *wire, struct s3_wire_state *out)

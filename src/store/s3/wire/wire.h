@@ -27,7 +27,6 @@
 #include "base/error.h"
 #include "store/s3/credentials/credentials.h"
 #include "store/s3/wire/sign.h"
-#include "store/s3/wire/vendor.h"
 
 #define S3_LIMIT_FIRST 8
 #define S3_LIMIT_MAX   64
@@ -73,8 +72,6 @@ int rp_s3_wire_stream(struct s3_wire *wire, struct s3_call *call, struct rp_erro
 
 /* The server's clock by its last answer; false: there was none yet. */
 bool rp_s3_wire_clock(struct s3_wire *wire, int64_t *now_ms);
-/* The Server header of the last answer; "" before. */
-void rp_s3_wire_server(struct s3_wire *wire, char out[64]);
 struct s3_wire_state {
     unsigned limit, under_way;
     uint64_t requests, repeated, slowed;
