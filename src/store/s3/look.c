@@ -80,9 +80,7 @@ static bool read_page(struct look *look)
     look->next = from;
     look->found = 0;
     look->last[0] = '\0';
-    const struct s3_span span = {
-        .prefix = "", .after = after, .after_version = "", .keys = keys, .fn = take_listed, .ctx = look
-    };
+    const struct s3_span span = { .after = after, .keys = keys, .fn = take_listed, .ctx = look };
     if (rp_s3_span(look->s3, &span, &page, NULL) < 0) {
         forget_from(look, from);
         return false;

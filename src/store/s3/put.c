@@ -18,7 +18,7 @@
 #include "base/time.h"
 #include "store/meta.h"
 #include "store/s3/meta.h"
-#include "store/s3/s3.h"
+#include "store/s3/remove.h"
 
 #define META_ARENA_BYTES ((size_t)512 << 10)
 #define PARTS_MAX        10000
@@ -212,20 +212,17 @@ static int delete_version(struct rp_s3 *s3, const char *key, const char *version
 
 static int list_older(struct older *o, struct rp_error *err)
 {
-    char limit[24];
+    char limit[S3_NUMBER];
     struct s3_page page = { 0 };
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("GET", NULL);
-    snprintf(limit, sizeof limit, "%zu", o->n_max + 1);
-    rp_s3_query(&call, "versions", "");
-    rp_s3_query(&call, "encoding-type", "url");
-    rp_s3_query(&call, "max-keys", limit);
-    rp_s3_query(&call, "prefix", o->p->key);
-    rp_s3_query(&call, "key-marker", o->p->key);
-    rp_s3_query(&call, "version-id-marker", o->ours[0]);
-    int r = rp_s3_run(o->p->s3, &call, err);
-    if (r < 0) return r;
-    rp_s3_list_clean(&call.answer);
-    return rp_s3_read_list(rp_buf_text(&call.answer), call.answer.len, true, see_older, o, &page, err);
+    rp_s3_span_keys(o->n_max + 1, limit);
+    const struct s3_span span = { .versions = true,
+                                  .prefix = o->p->key,
+                                  .after = o->p->key,
+                                  .after_version = o->ours[0],
+                                  .keys = limit,
+                                  .fn = see_older,
+                                  .ctx = o };
+    return rp_s3_span(o->p->s3, &span, &page, err);
 }
 
 /* Oldest first, so that none of them comes to light. */

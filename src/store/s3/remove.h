@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #define S3_SPAN_MAX      1000
+#define S3_SPAN_ALL      "1000"
 #define S3_PORTION       250
 #define S3_PORTION_EXACT S3_DELETE_MAX
 #define S3_PORTION_HEADS 64 /* where each is looked at by a request of its own */
@@ -28,11 +29,12 @@ static inline void rp_s3_say(struct rp_item *item, enum rp_outcome outcome, cons
 
 /* ---- span.c ---- */
 
-/* Up to `keys` keys with this prefix, after `after` (and after_version of it: versions only), each handed to fn in order. All borrowed. */
+/* Up to `keys` keys with this prefix, after `after` (and after_version of it: versions only) or from
+ * where the token leads, each handed to fn in order. All borrowed; NULL or "": none. */
 struct s3_span {
     bool versions;
-    const char *prefix, *after, *after_version; /* "": none */
-    const char *keys;
+    const char *prefix, *after, *after_version, *token;
+    const char *keys; /* NULL: S3_SPAN_MAX */
     s3_listed_fn *fn;
     void *ctx;
 };

@@ -9,7 +9,6 @@
  *   request.c    a request begun, an answer judged: status and error code to RP_E..., outcomes, identities
  *   get.c        get, stat          put.c     put (in parts above S3_PART_BYTES)
  *   list.c       list               partial.c list_partial, abort_partial
- *   pages.h      pages of a listing, fetched ahead     plain.h   answers taken apart without expat
  *   copy.c       copy               annotate.c annotate (tags, or a copy onto itself)
  *   look.c       the identities of many keys with few requests
  *   remove.c     remove             probe.c   probe (and s3_probe_*.c)
@@ -138,12 +137,6 @@ int rp_s3_upload_end(struct rp_s3 *s3, struct s3_call *call, const char *upload,
 /* All tags anew. identity NULL: of what stands there now. */
 int rp_s3_tags_write(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, const struct rp_pair *tags,
                      size_t n, struct rp_error *err);
-
-/* ---- list.c ---- */
-
-/* Ceph says back what a listing was asked for, and where it goes on, with bytes that no XML may have. Takes these texts out of the answer; keys
- * (escaped by encoding-type=url) stay, so that pages follow each other by the last of them. To be called before every rp_s3_read_list. */
-void rp_s3_list_clean(struct rp_buf *answer);
 
 /* ---- copy.c ---- */
 

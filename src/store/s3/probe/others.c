@@ -55,9 +55,10 @@ static int lists_in_order(struct s3_probe *probe, size_t after, bool *holds, str
     struct s3_page page = { 0 };
     struct seen seen = { .probe = probe, .expected = after };
     snprintf(prefix, sizeof prefix, "%.80sorder/", probe->base);
-    const struct s3_span span = { false, prefix, after > 0 ? rp_s3_canary(probe, awkward[after - 1]) : "",
-                                  "",    "1000", take_awkward,
-                                  &seen };
+    const struct s3_span span = { .prefix = prefix,
+                                  .after = after > 0 ? rp_s3_canary(probe, awkward[after - 1]) : NULL,
+                                  .fn = take_awkward,
+                                  .ctx = &seen };
     int r = rp_s3_span(probe->s3, &span, &page, err);
     *holds = r == 0 && !seen.differs && seen.expected == AWKWARD && !page.truncated;
     return r == RP_ECORRUPT ? 0 : r;
@@ -78,7 +79,7 @@ static int listed_etag(struct s3_probe *probe, const char *key, char etag[RP_ETA
 {
     struct s3_page page = { 0 };
     struct seen seen = { .probe = probe, .key = key };
-    const struct s3_span span = { false, key, "", "", "1000", take_one, &seen };
+    const struct s3_span span = { .prefix = key, .fn = take_one, .ctx = &seen };
     int r = rp_s3_span(probe->s3, &span, &page, err);
     memcpy(etag, seen.etag, sizeof seen.etag);
     return r;
@@ -109,7 +110,7 @@ static int list_as_it_is(struct s3_probe *probe, struct rp_error *err)
     struct s3_page page = { 0 };
     struct seen seen = { .probe = probe };
     struct rp_error why = { 0 };
-    const struct s3_span span = { false, "", "", "", "1000", take_one, &seen };
+    const struct s3_span span = { .fn = take_one, .ctx = &seen };
     int r = rp_s3_span(probe->s3, &span, &page, &why);
     if (r == RP_ECORRUPT)
         rp_s3_finding(probe, "list order", false, "%.110s", why.text);

@@ -159,7 +159,7 @@ static bool clear_listed(struct s3_probe *probe, const char *prefix, int64_t bef
     struct left left = { .items = items, .keys = keys, .before_ms = before_ms };
     if (items == NULL || keys == NULL) return false;
     bool versions = keeps_versions(probe);
-    const struct s3_span span = { versions, prefix, "", "", "1000", take_left, &left };
+    const struct s3_span span = { .versions = versions, .prefix = prefix, .fn = take_left, .ctx = &left };
     if (rp_s3_span(probe->s3, &span, &page, NULL) < 0) return false;
     return erase(probe, items, left.n, versions);
 }

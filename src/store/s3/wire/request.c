@@ -205,7 +205,6 @@ int rp_s3_error(struct rp_s3 *s3, const struct s3_call *call, struct rp_error *e
     struct s3_fault fault = { 0 };
     describe(s3, call, what);
     if (call->code < 0) return no_answer(call, what, err);
-    RP_ASSERT(call->status < 200 || call->status > 299);
     if (call->answer.len > 0) rp_s3_read_fault(rp_buf_text(&call->answer), call->answer.len, &fault);
     struct verdict verdict = judge(call->status, fault.code);
     rp_error_set(err, verdict.result, "%s: the server says %d%s%s%s%s", what, call->status, fault.code[0] ? " " : "",

@@ -3,8 +3,7 @@
 
 #include "base/assert.h"
 #include "base/time.h"
-
-#include <time.h>
+#include "base/wait.h"
 
 #define KEPT_MAX 8 /* idle handles, each with its connection */
 
@@ -35,19 +34,6 @@ static void give_transfer(struct s3_wire *wire, struct s3_transfer *t)
     if (!kept) rp_s3_transfer_free(t);
 }
 
-static void wait_ms(struct s3_wire *wire, int64_t ms)
-{
-    struct timespec until;
-    RP_ASSERT(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
-    until.tv_sec += (time_t)(ms / 1000);
-    until.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    (void)pthread_cond_timedwait(&wire->idle, &wire->lock, &until);
-}
-
 /* Until its pause is over and the rate lets it. False: the call has failed. */
 static bool wait_for_turn(struct s3_wire *wire, struct s3_transfer *t)
 {
@@ -61,7 +47,9 @@ static bool wait_for_turn(struct s3_wire *wire, struct s3_transfer *t)
         int64_t pause_ms = job->begins_at_ms - now_ms, rate_ms = rp_s3_pace_wait_ms(&wire->pace, now_ms);
         if (pause_ms < rate_ms) pause_ms = rate_ms;
         if (closed || now_ms >= job->ends_at_ms || pause_ms <= 0) break;
-        wait_ms(wire, pause_ms < job->ends_at_ms - now_ms ? pause_ms : job->ends_at_ms - now_ms);
+        if (pause_ms > job->ends_at_ms - now_ms) pause_ms = job->ends_at_ms - now_ms;
+        const struct timespec until = rp_wait_until(pause_ms);
+        (void)pthread_cond_timedwait(&wire->idle, &wire->lock, &until);
     }
     pthread_mutex_unlock(&wire->lock);
     if (closed)

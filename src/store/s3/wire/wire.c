@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/time.h"
+#include "base/wait.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -226,14 +227,6 @@ static uint64_t make_seed(void)
     return seed;
 }
 
-static void init_locks(struct s3_wire *wire)
-{
-    pthread_condattr_t attr;
-    RP_ASSERT(pthread_mutex_init(&wire->lock, NULL) == 0 && pthread_condattr_init(&attr) == 0);
-    RP_ASSERT(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 && pthread_cond_init(&wire->idle, &attr) == 0);
-    pthread_condattr_destroy(&attr);
-}
-
 /* Signals are for the threads that wait for them. */
 static bool start_thread(struct s3_wire *wire)
 {
@@ -256,7 +249,8 @@ int rp_s3_wire_open(const struct s3_wire_options *options, struct s3_wire **out,
     wire->options = *options;
     if (wire->options.timeout_ms == 0) wire->options.timeout_ms = TIMEOUT_MS;
     if (wire->options.patience_ms == 0) wire->options.patience_ms = PATIENCE_MS;
-    init_locks(wire);
+    RP_ASSERT(pthread_mutex_init(&wire->lock, NULL) == 0);
+    rp_wait_init(&wire->idle);
     rp_s3_pace_init(&wire->pace, options->requests_per_second, make_seed());
     wire->multi = curl_multi_init();
     bool ok = wire->multi != NULL &&

@@ -63,7 +63,13 @@ void rp_s3_call_done(struct s3_call *call); /* may be used again after it */
 int rp_s3_wire_open(const struct s3_wire_options *options, struct s3_wire **out, struct rp_error *err);
 void rp_s3_wire_interrupt(struct s3_wire *wire); /* any thread */
 void rp_s3_wire_close(struct s3_wire *wire);
-/* Returns 0, or RP_ENOMEM with no call begun. */
+/* Begins calls, which stay where they are until rp_s3_wire_wait has returned; it is due in any case,
+ * on the same thread. Returns 0, or RP_ENOMEM with no call begun. */
+struct s3_group;
+int rp_s3_wire_begin(struct s3_wire *wire, struct s3_call *calls, size_t n, struct s3_group **out,
+                     struct rp_error *err);
+void rp_s3_wire_wait(struct s3_group *group);
+/* Both of them. */
 int rp_s3_wire_run(struct s3_wire *wire, struct s3_call *calls, size_t n, struct rp_error *err);
 /* One call on the caller's own thread and connection, so that a slow sink holds nobody up: repeated only while the sink has got nothing.
  * A negative code of the sink ends it and is the call's code; `err` is what the sink was given. Patience is for the first byte; after it the

@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/utf8.h"
-#include "store/s3/xml/plain.h"
+
+#define NONE (-1)
 
 struct parse {
     XML_Parser parser;
@@ -20,8 +20,9 @@ struct parse {
     int code; /* of the first failure */
 
     int depth;
-    const struct s3_element *row, *text; /* inside of which we are; NULL: none */
-    struct rp_buf piece;
+    int row;                 /* inside of which we are; NONE */
+    const char *text;        /* likewise; NULL: none */
+    size_t *text_at, text_n; /* where its place goes; its bytes so far */
 };
 
 const char *rp_s3_text(const struct s3_texts *texts, int id)
@@ -38,33 +39,34 @@ void rp_s3_texts_done(struct s3_texts *texts)
 static void fail(struct parse *p, int code)
 {
     if (p->code == 0) p->code = code;
-    if (p->parser) XML_StopParser(p->parser, XML_FALSE);
+    XML_StopParser(p->parser, XML_FALSE);
 }
 
-static const char *local_name(const char *name)
+/* NONE: the table does not have it. */
+static int find(const char *const table[S3_TEXTS_MAX], const char *name)
 {
-    const char *colon = strrchr(name, ':');
-    return colon ? colon + 1 : name;
+    for (int i = 0; i < S3_TEXTS_MAX; i++)
+        if (table[i] && strcmp(table[i], name) == 0) return i;
+    return NONE;
 }
 
-static const struct s3_element *find(const struct s3_element *table, const char *name)
+static struct s3_texts *texts_of(struct parse *p)
 {
-    for (const struct s3_element *e = table; e && e->name; e++)
-        if (strcmp(e->name, name) == 0) return e;
-    return NULL;
+    return p->row == NONE ? p->heads : &p->fields;
 }
 
-static void begin_text(struct parse *p, const struct s3_element *text)
+static void begin_text(struct parse *p, const char *const table[S3_TEXTS_MAX], const char *name)
 {
-    const struct s3_texts *texts = p->row ? &p->fields : p->heads;
-    if (!text) return;
-    if (texts->at[text->id] != 0) {
-        if (p->row || !p->shape->heads_anywhere)
-            fail(p, rp_error_set(p->err, RP_ECORRUPT, "<%s> stands there twice", text->name));
-        return;
+    struct s3_texts *texts = texts_of(p);
+    const int id = find(table, name);
+    if (id == NONE) return;
+    if (texts->at[id] == 0) {
+        p->text = table[id];
+        p->text_at = &texts->at[id];
+        p->text_n = 0;
+    } else if (p->row != NONE || !p->shape->heads_anywhere) {
+        fail(p, rp_error_set(p->err, RP_ECORRUPT, "<%s> stands there twice", name));
     }
-    p->text = text;
-    rp_buf_clear(&p->piece);
 }
 
 static void begin_root(struct parse *p, const char *name)
@@ -74,64 +76,63 @@ static void begin_root(struct parse *p, const char *name)
     fail(p, rp_error_set(p->err, RP_ECORRUPT, "<%.64s> instead of <%s>", name, roots[0]));
 }
 
-static void begin_named(struct parse *p, const char *name)
+static void XMLCALL begin_element(void *ctx, const XML_Char *full, const XML_Char **attributes)
 {
+    struct parse *p = ctx;
+    const char *colon = strrchr(full, ':'), *name = colon ? colon + 1 : full;
+    (void)attributes;
     if (p->code != 0) return;
     if (++p->depth > S3_DEPTH_MAX) {
         fail(p, rp_error_set(p->err, RP_ECORRUPT, "nested deeper than %d", S3_DEPTH_MAX));
     } else if (p->depth == 1) {
         begin_root(p, name);
     } else if (p->text) {
-        fail(p, rp_error_set(p->err, RP_ECORRUPT, "<%s> has elements in it", p->text->name));
-    } else if (p->row) {
-        if (p->depth == p->shape->row_depth + 1) begin_text(p, find(p->shape->fields, name));
-    } else if (p->depth == p->shape->row_depth && (p->row = find(p->shape->rows, name)) != NULL) {
+        fail(p, rp_error_set(p->err, RP_ECORRUPT, "<%s> has elements in it", p->text));
+    } else if (p->row != NONE) {
+        if (p->depth == p->shape->row_depth + 1) begin_text(p, p->shape->fields, name);
+    } else if (p->depth == p->shape->row_depth && (p->row = find(p->shape->rows, name)) != NONE) {
         rp_buf_clear(&p->fields.bytes);
         memset(p->fields.at, 0, sizeof p->fields.at);
     } else if (p->depth == 2 || p->shape->heads_anywhere) {
-        begin_text(p, find(p->shape->heads, name));
+        begin_text(p, p->shape->heads, name);
     }
 }
 
-static void XMLCALL begin_element(void *ctx, const XML_Char *full, const XML_Char **attributes)
+static void add_bytes(struct parse *p, const char *bytes, size_t n)
 {
-    (void)attributes;
-    begin_named(ctx, local_name(full));
+    if (rp_buf_add(&texts_of(p)->bytes, bytes, n) < 0) fail(p, rp_error_set(p->err, RP_ENOMEM, "no memory"));
+    p->text_n += n;
 }
 
 static void XMLCALL take_characters(void *ctx, const XML_Char *text, int n)
 {
     struct parse *p = ctx;
     if (p->code != 0 || !p->text) return;
-    size_t take = (size_t)n, room = S3_TEXT_MAX - p->piece.len;
+    size_t take = (size_t)n, room = S3_TEXT_MAX - p->text_n;
     if (take > room) {
-        if (!p->text->cut) {
-            fail(p, rp_error_set(p->err, RP_ECORRUPT, "<%s> is longer than %zu bytes", p->text->name, S3_TEXT_MAX));
+        if (!p->shape->cut || strcmp(p->shape->cut, p->text) != 0) {
+            fail(p, rp_error_set(p->err, RP_ECORRUPT, "<%s> is longer than %zu bytes", p->text, S3_TEXT_MAX));
             return;
         }
         while (room > 0 && ((unsigned char)text[room] & 0xC0) == 0x80)
             room--;
         take = room;
     }
-    if (take > 0 && rp_buf_add(&p->piece, text, take) < 0) fail(p, rp_error_set(p->err, RP_ENOMEM, "no memory"));
+    if (take > 0) add_bytes(p, text, take);
 }
 
 static void end_text(struct parse *p)
 {
-    struct s3_texts *texts = p->row ? &p->fields : p->heads;
-    const size_t at = texts->bytes.len;
-    if (rp_buf_add(&texts->bytes, rp_buf_text(&p->piece), p->piece.len + 1) < 0) {
-        fail(p, rp_error_set(p->err, RP_ENOMEM, "no memory"));
-        return;
-    }
-    texts->at[p->text->id] = at + 1;
+    const size_t n = p->text_n;
+    add_bytes(p, "", 1);
+    *p->text_at = texts_of(p)->bytes.len - n;
     p->text = NULL;
 }
 
 static void end_row(struct parse *p)
 {
-    const int row = p->row->id;
-    p->row = NULL;
+    const int row = p->row;
+    p->row = NONE;
     const int r = p->fn(p->ctx, row, &p->fields, p->err);
     if (r != 0) fail(p, r);
 }
@@ -143,7 +144,7 @@ static void XMLCALL end_element(void *ctx, const XML_Char *name)
     if (p->code != 0) return;
     if (p->text)
         end_text(p);
-    else if (p->row && p->depth == p->shape->row_depth)
+    else if (p->row != NONE && p->depth == p->shape->row_depth)
         end_row(p);
     p->depth--;
 }
@@ -156,37 +157,9 @@ static void XMLCALL refuse_doctype(void *ctx, const XML_Char *name, const XML_Ch
     if (p->code == 0) fail(p, rp_error_set(p->err, RP_ECORRUPT, "it has a DOCTYPE"));
 }
 
-/* ---- documents as servers send them ---- */
-
-static int plain_begin(void *ctx, const char *name)
+static int run(struct parse *p, const char *xml, size_t n)
 {
-    begin_named(ctx, name);
-    return ((struct parse *)ctx)->code != 0 ? -1 : 0;
-}
-
-static int plain_text(void *ctx, const char *text, size_t n)
-{
-    take_characters(ctx, text, (int)n);
-    return ((struct parse *)ctx)->code != 0 ? -1 : 0;
-}
-
-static int plain_end(void *ctx)
-{
-    end_element(ctx, "");
-    return ((struct parse *)ctx)->code != 0 ? -1 : 0;
-}
-
-static int run_plain(struct parse *p, const char *xml, size_t n)
-{
-    static const struct s3_plain_fns fns = { .begin = plain_begin, .text = plain_text, .end = plain_end };
-    (void)rp_s3_plain_walk(xml, n, &fns, p);
-    return p->code;
-}
-
-/* ---- all others ---- */
-
-static int run_expat(struct parse *p, const char *xml, size_t n)
-{
+    if (n > INT_MAX) return rp_error_set(p->err, RP_ECORRUPT, "it has %zu bytes", n);
     p->parser = XML_ParserCreate(NULL);
     if (!p->parser) return rp_error_set(p->err, RP_ENOMEM, "no memory");
     XML_SetUserData(p->parser, p);
@@ -202,31 +175,14 @@ static int run_expat(struct parse *p, const char *xml, size_t n)
                         (long long)XML_GetCurrentByteIndex(p->parser), n);
 }
 
-static int parse_by(bool plain, const char *xml, size_t n, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
-                    struct s3_texts *heads, struct rp_error *err)
-{
-    struct parse p = { .shape = shape, .fn = fn, .ctx = ctx, .heads = heads, .err = err };
-    RP_ASSERT(!shape->rows || fn);
-    heads->bytes = RP_BUF(S3_TEXTS_MAX * (S3_TEXT_MAX + 1));
-    p.fields.bytes = RP_BUF(S3_TEXTS_MAX * (S3_TEXT_MAX + 1));
-    p.piece = RP_BUF(S3_TEXT_MAX);
-    int r = plain ? run_plain(&p, xml, n) : run_expat(&p, xml, n);
-    if (p.parser) XML_ParserFree(p.parser);
-    rp_s3_texts_done(&p.fields);
-    rp_buf_done(&p.piece);
-    return r;
-}
-
-int rp_s3_parse_expat(const char *xml, size_t n, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
-                      struct s3_texts *heads, struct rp_error *err)
-{
-    if (n > INT_MAX) return rp_error_set(err, RP_ECORRUPT, "it has %zu bytes", n);
-    return parse_by(false, xml, n, shape, fn, ctx, heads, err);
-}
-
 int rp_s3_parse(const char *xml, size_t n, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
                 struct s3_texts *heads, struct rp_error *err)
 {
-    if (n <= INT_MAX && rp_s3_is_plain(xml, n)) return parse_by(true, xml, n, shape, fn, ctx, heads, err);
-    return rp_s3_parse_expat(xml, n, shape, fn, ctx, heads, err);
+    struct parse p = { .shape = shape, .fn = fn, .ctx = ctx, .heads = heads, .err = err, .row = NONE };
+    RP_ASSERT(!shape->rows[0] || fn);
+    heads->bytes = p.fields.bytes = RP_BUF(S3_TEXTS_MAX * (S3_TEXT_MAX + 1));
+    int r = run(&p, xml, n);
+    if (p.parser) XML_ParserFree(p.parser);
+    rp_s3_texts_done(&p.fields);
+    return r;
 }

@@ -1,52 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the documents mean. Rows are packed into a buffer while a document is read and handed over when all of it was seen to be right
- * (X1), so that a page costs no more memory than its own text. */
+/* What the documents mean. Rows are kept while a document is read and handed over when all of it
+ * was seen to be right (X1). */
 #include "store/s3/xml/xml.h"
 
 #include <string.h>
 
-#include "base/assert.h"
+#include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "store/s3/xml/parse.h"
 
-/* ---- packed rows ---- */
+/* ---- rows ---- */
 
 enum { WORDS = 4 };
-#define ROWS_MAX(n) (4 * (n) + 1) /* of a document of n bytes; it may be in an encoding that is shorter than UTF-8 */
-struct fixed {
+#define ROWS_BYTES(n) (16 * (n) + 4096) /* more than the rows of any document of n bytes take */
+struct row {
+    struct row *next;
     int64_t size_bytes, time_ms;
     bool is_latest, is_marker;
-    uint16_t room[WORDS]; /* bytes of each word as packed, NUL included; a decoded one may be shorter */
-};
-struct row {
-    struct fixed fixed;
     char *word[WORDS];
 };
+struct rows {
+    struct rp_arena arena;
+    struct row *first, **end;
+};
 
-static int pack(struct rp_buf *rows, struct fixed fixed, const char *const words[WORDS], struct rp_error *err)
+static void rows_done(struct rows *rows)
 {
-    for (size_t i = 0; i < WORDS; i++)
-        fixed.room[i] = (uint16_t)(words[i] ? strlen(words[i]) + 1 : 1);
-    rp_buf_add(rows, &fixed, sizeof fixed);
-    for (size_t i = 0; i < WORDS; i++)
-        rp_buf_add(rows, words[i] ? words[i] : "", fixed.room[i]);
-    return rows->failed == 0 ? 0 : rp_error_set(err, rows->failed, "keep a row");
+    rp_arena_done(&rows->arena);
 }
 
-/* The row at *at, and *at behind it; false at the end. */
-static bool unpack(struct rp_buf *rows, size_t *at, struct row *out)
+static int add_row(struct rows *rows, struct row row, const char *const words[WORDS], struct rp_error *err)
 {
-    if (*at == rows->len) return false;
-    RP_ASSERT(rows->len - *at > sizeof out->fixed);
-    memcpy(&out->fixed, rows->data + *at, sizeof out->fixed);
-    *at += sizeof out->fixed;
-    for (size_t i = 0; i < WORDS; i++) {
-        out->word[i] = rows->data + *at;
-        *at += out->fixed.room[i];
-    }
-    RP_ASSERT(*at <= rows->len);
-    return true;
+    struct row *kept = rp_arena_alloc(&rows->arena, sizeof *kept);
+    for (size_t i = 0; kept && i < WORDS; i++)
+        if (!(row.word[i] = rp_arena_strdup(&rows->arena, words[i] ? words[i] : ""))) kept = NULL;
+    if (!kept) return rp_error_set(err, RP_ENOMEM, "keep a row");
+    *kept = row;
+    *(rows->first ? rows->end : &rows->first) = kept;
+    rows->end = &kept->next;
+    return 0;
 }
 
 /* ---- texts ---- */
@@ -166,92 +159,75 @@ static int wrap(int r, const char *what, struct rp_error *err)
 
 enum { KEY, MODIFIED, ETAG, SIZE, VERSION, LATEST, UPLOAD, BEGUN };
 enum { TRUNCATED, ENCODING, TOKEN, NEXT, NEXT_ID };
-enum { CONTENTS, VERSIONS, MARKER, UPLOADS };
-static const char *const row_names[] = {
-    [CONTENTS] = "Contents",
-    [VERSIONS] = "Version",
-    [MARKER] = "DeleteMarker",
-    [UPLOADS] = "Upload",
-};
+enum { CONTENTS, VERSIONS, MARKER };
 
 static const struct s3_shape list_shape = {
     .roots = { "ListBucketResult", "ListVersionsResult" },
-    .rows = (const struct s3_element[]){ { "Contents", CONTENTS, false },
-                                         { "Version", VERSIONS, false },
-                                         { "DeleteMarker", MARKER, false },
-                                         { NULL, 0, false } },
+    .rows = { [CONTENTS] = "Contents", [VERSIONS] = "Version", [MARKER] = "DeleteMarker" },
     .row_depth = 2,
-    .fields = (const struct s3_element[]){ { "Key", KEY, false },
-                                           { "LastModified", MODIFIED, false },
-                                           { "ETag", ETAG, false },
-                                           { "Size", SIZE, false },
-                                           { "VersionId", VERSION, false },
-                                           { "IsLatest", LATEST, false },
-                                           { NULL, 0, false } },
-    .heads = (const struct s3_element[]){ { "IsTruncated", TRUNCATED, false },
-                                          { "EncodingType", ENCODING, false },
-                                          { "NextContinuationToken", TOKEN, false },
-                                          { "NextKeyMarker", NEXT, false },
-                                          { "NextVersionIdMarker", NEXT_ID, false },
-                                          { NULL, 0, false } },
+    .fields = { [KEY] = "Key",
+                [MODIFIED] = "LastModified",
+                [ETAG] = "ETag",
+                [SIZE] = "Size",
+                [VERSION] = "VersionId",
+                [LATEST] = "IsLatest" },
+    .heads = { [TRUNCATED] = "IsTruncated",
+               [ENCODING] = "EncodingType",
+               [TOKEN] = "NextContinuationToken",
+               [NEXT] = "NextKeyMarker",
+               [NEXT_ID] = "NextVersionIdMarker" },
 };
 static const struct s3_shape partials_shape = {
     .roots = { "ListMultipartUploadsResult" },
-    .rows = (const struct s3_element[]){ { "Upload", UPLOADS, false }, { NULL, 0, false } },
+    .rows = { "Upload" },
     .row_depth = 2,
-    .fields =
-        (const struct s3_element[]){
-            { "Key", KEY, false }, { "UploadId", UPLOAD, false }, { "Initiated", BEGUN, false }, { NULL, 0, false } },
-    .heads = (const struct s3_element[]){ { "IsTruncated", TRUNCATED, false },
-                                          { "NextKeyMarker", NEXT, false },
-                                          { "NextUploadIdMarker", NEXT_ID, false },
-                                          { NULL, 0, false } },
+    .fields = { [KEY] = "Key", [UPLOAD] = "UploadId", [BEGUN] = "Initiated" },
+    .heads = { [TRUNCATED] = "IsTruncated", [NEXT] = "NextKeyMarker", [NEXT_ID] = "NextUploadIdMarker" },
 };
 
 static int keep_listed(void *ctx, int kind, const struct s3_texts *fields, struct rp_error *err)
 {
-    struct fixed f = { .is_marker = kind == MARKER, .is_latest = kind == CONTENTS };
+    struct row row = { .is_marker = kind == MARKER, .is_latest = kind == CONTENTS };
     const char *key = rp_s3_text(fields, KEY), *etag = rp_s3_text(fields, ETAG);
     const char *version = rp_s3_text(fields, VERSION);
     char bare[RP_ETAG_MAX] = "", id[RP_VERSION_MAX] = "";
-    if (!key) return missing(row_names[kind], "Key", err);
-    if (kind != MARKER && !etag) return missing(row_names[kind], "ETag", err);
-    if (kind != CONTENTS && !version) return missing(row_names[kind], "VersionId", err);
-    int r = read_time(rp_s3_text(fields, MODIFIED), "LastModified", &f.time_ms, err);
-    if (r == 0 && kind != MARKER) r = read_size(rp_s3_text(fields, SIZE), &f.size_bytes, err);
-    if (r == 0 && kind != CONTENTS) r = read_bool(rp_s3_text(fields, LATEST), "IsLatest", &f.is_latest, err);
+    if (!key) return missing(list_shape.rows[kind], "Key", err);
+    if (kind != MARKER && !etag) return missing(list_shape.rows[kind], "ETag", err);
+    if (kind != CONTENTS && !version) return missing(list_shape.rows[kind], "VersionId", err);
+    int r = read_time(rp_s3_text(fields, MODIFIED), "LastModified", &row.time_ms, err);
+    if (r == 0 && kind != MARKER) r = read_size(rp_s3_text(fields, SIZE), &row.size_bytes, err);
+    if (r == 0 && kind != CONTENTS) r = read_bool(rp_s3_text(fields, LATEST), "IsLatest", &row.is_latest, err);
     if (r == 0 && kind != MARKER) r = copy_etag(bare, etag, err);
     if (r == 0 && kind != CONTENTS) {
         version = version_name(version);
         r = copy_text(id, sizeof id, version, strlen(version), "VersionId", err);
     }
-    return r < 0 ? r : pack(ctx, f, (const char *const[WORDS]){ key, bare, id }, err);
+    return r < 0 ? r : add_row(ctx, row, (const char *const[WORDS]){ key, bare, id }, err);
 }
 
 static int keep_partial(void *ctx, int kind, const struct s3_texts *fields, struct rp_error *err)
 {
-    struct fixed f = { 0 };
+    (void)kind;
+    struct row row = { 0 };
     const char *key = rp_s3_text(fields, KEY), *upload = rp_s3_text(fields, UPLOAD);
-    if (!key) return missing(row_names[kind], "Key", err);
-    if (!upload || *upload == '\0') return missing(row_names[kind], "UploadId", err);
+    if (!key) return missing("Upload", "Key", err);
+    if (!upload || *upload == '\0') return missing("Upload", "UploadId", err);
     if (strlen(upload) >= S3_UPLOAD_MAX)
         return rp_error_set(err, RP_ECORRUPT, "<UploadId> has %zu bytes", strlen(upload));
-    const int r = read_time(rp_s3_text(fields, BEGUN), "Initiated", &f.time_ms, err);
-    return r < 0 ? r : pack(ctx, f, (const char *const[WORDS]){ key, upload }, err);
+    const int r = read_time(rp_s3_text(fields, BEGUN), "Initiated", &row.time_ms, err);
+    return r < 0 ? r : add_row(ctx, row, (const char *const[WORDS]){ key, upload }, err);
 }
 
 /* Decodes and judges all keys; `last`: the last one, "" if there is none. */
-static int read_keys(struct rp_buf *rows, bool url_encoded, size_t *n, const char **last, struct rp_error *err)
+static int read_keys(struct rows *rows, bool url_encoded, size_t *n, const char **last, struct rp_error *err)
 {
-    struct row row;
-    size_t count = 0;
+    *n = 0;
     *last = "";
-    for (size_t at = 0; unpack(rows, &at, &row); count++) {
-        const int r = read_key(row.word[0], url_encoded, err);
+    for (struct row *row = rows->first; row; row = row->next, ++*n) {
+        const int r = read_key(row->word[0], url_encoded, err);
         if (r < 0) return r;
-        *last = row.word[0];
+        *last = row->word[0];
     }
-    *n = count;
     return 0;
 }
 
@@ -285,28 +261,22 @@ static bool says(const char *text, const char *word)
     return text && strcmp(text, word) == 0;
 }
 
-static int hand_over_listed(struct rp_buf *rows, s3_listed_fn *fn, void *ctx, struct rp_error *err)
+static int hand_over(const struct row *row, s3_listed_fn *fn, void *ctx, struct rp_error *err)
 {
-    struct row row;
-    int r = 0;
-    for (size_t at = 0; r == 0 && unpack(rows, &at, &row);) {
-        struct s3_listed listed = { .entry = { .key = row.word[0],
-                                               .identity = { .size_bytes = row.fixed.size_bytes,
-                                                             .modified_ms = row.fixed.time_ms } },
-                                    .is_latest = row.fixed.is_latest,
-                                    .is_marker = row.fixed.is_marker };
-        memcpy(listed.entry.identity.etag, row.word[1], row.fixed.room[1]);
-        memcpy(listed.entry.identity.version, row.word[2], row.fixed.room[2]);
-        r = fn(ctx, &listed, err);
-    }
-    return r;
+    struct s3_listed listed = { .entry = { .key = row->word[0],
+                                           .identity = { .size_bytes = row->size_bytes, .modified_ms = row->time_ms } },
+                                .is_latest = row->is_latest,
+                                .is_marker = row->is_marker };
+    memcpy(listed.entry.identity.etag, row->word[1], strlen(row->word[1]) + 1);
+    memcpy(listed.entry.identity.version, row->word[2], strlen(row->word[2]) + 1);
+    return fn(ctx, &listed, err);
 }
 
 int rp_s3_read_list(const char *xml, size_t n, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
                     struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
-    RP_CLEANUP(rp_buf_done) struct rp_buf rows = RP_BUF(ROWS_MAX(n));
+    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(n)) };
     struct s3_page read = { 0 };
     const char *last;
     int r = rp_s3_parse(xml, n, &list_shape, keep_listed, &rows, &heads, err);
@@ -315,7 +285,8 @@ int rp_s3_read_list(const char *xml, size_t n, bool url_encoded, s3_listed_fn *f
     if (r == 0) r = read_keys(&rows, escaped, &read.n, &last, err);
     if (r == 0) r = read_page(&heads, last, escaped, &read, err);
     if (r < 0) return wrap(r, "listing", err);
-    r = hand_over_listed(&rows, fn, ctx, err);
+    for (const struct row *row = rows.first; r == 0 && row; row = row->next)
+        r = hand_over(row, fn, ctx, err);
     if (r >= 0) *page = read;
     return r;
 }
@@ -349,17 +320,16 @@ int rp_s3_read_partials(const char *xml, size_t n, bool url_encoded, rp_partial_
                         struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
-    RP_CLEANUP(rp_buf_done) struct rp_buf rows = RP_BUF(ROWS_MAX(n));
+    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(n)) };
     struct s3_page read = { 0 };
     const char *last;
-    struct row row;
     int r = rp_s3_parse(xml, n, &partials_shape, keep_partial, &rows, &heads, err);
     /* Ceph escapes these keys and does not say so: what was asked for must be believed. */
     if (r == 0) r = read_keys(&rows, url_encoded, &read.n, &last, err);
     if (r == 0) r = read_page(&heads, last, url_encoded, &read, err);
     if (r < 0) return wrap(r, "listing of uploads", err);
-    for (size_t at = 0; r == 0 && unpack(&rows, &at, &row);)
-        r = fn(ctx, &(struct rp_partial){ row.word[0], row.word[1], row.fixed.time_ms }, err);
+    for (const struct row *row = rows.first; r == 0 && row; row = row->next)
+        r = fn(ctx, &(struct rp_partial){ row->word[0], row->word[1], row->time_ms }, err);
     if (r >= 0) *page = read;
     return r;
 }
@@ -370,39 +340,34 @@ enum { DELETED, FAILED };
 enum { D_KEY, D_VERSION, D_CODE, D_MESSAGE };
 static const struct s3_shape deleted_shape = {
     .roots = { "DeleteResult" },
-    .rows =
-        (const struct s3_element[]){ { "Deleted", DELETED, false }, { "Error", FAILED, false }, { NULL, 0, false } },
+    .rows = { [DELETED] = "Deleted", [FAILED] = "Error" },
     .row_depth = 2,
-    .fields = (const struct s3_element[]){ { "Key", D_KEY, false },
-                                           { "VersionId", D_VERSION, false },
-                                           { "Code", D_CODE, false },
-                                           { "Message", D_MESSAGE, true },
-                                           { NULL, 0, false } },
+    .fields = { [D_KEY] = "Key", [D_VERSION] = "VersionId", [D_CODE] = "Code", [D_MESSAGE] = "Message" },
+    .cut = "Message",
 };
 
 static int keep_deleted(void *ctx, int kind, const struct s3_texts *fields, struct rp_error *err)
 {
     const char *key = rp_s3_text(fields, D_KEY), *version = version_name(rp_s3_text(fields, D_VERSION));
     const char *code = kind == FAILED ? rp_s3_text(fields, D_CODE) : "", *message = rp_s3_text(fields, D_MESSAGE);
-    if (!key) return missing(kind == FAILED ? "Error" : "Deleted", "Key", err);
+    if (!key) return missing(deleted_shape.rows[kind], "Key", err);
     if (kind == FAILED && (!code || *code == '\0')) return missing("Error", "Code", err);
     if (strlen(version) >= RP_VERSION_MAX)
         return rp_error_set(err, RP_ECORRUPT, "<VersionId> has %zu bytes", strlen(version));
     const char *const words[WORDS] = { key, version, code, kind == FAILED ? message : "" };
-    return pack(ctx, (struct fixed){ 0 }, words, err);
+    return add_row(ctx, (struct row){ 0 }, words, err);
 }
 
 int rp_s3_read_deleted(const char *xml, size_t n, s3_deleted_fn *fn, void *ctx, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
-    RP_CLEANUP(rp_buf_done) struct rp_buf rows = RP_BUF(ROWS_MAX(n));
-    struct row row;
+    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(n)) };
     const char *last;
     size_t count;
     int r = rp_s3_parse(xml, n, &deleted_shape, keep_deleted, &rows, &heads, err);
     if (r == 0) r = read_keys(&rows, false, &count, &last, err);
     if (r < 0) return wrap(r, "answer to a multi-object delete", err);
-    for (size_t at = 0; r == 0 && unpack(&rows, &at, &row);)
-        r = fn(ctx, &(struct s3_deleted){ row.word[0], row.word[1], row.word[2], row.word[3] }, err);
+    for (const struct row *row = rows.first; r == 0 && row; row = row->next)
+        r = fn(ctx, &(struct s3_deleted){ row->word[0], row->word[1], row->word[2], row->word[3] }, err);
     return r;
 }

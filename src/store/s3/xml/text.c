@@ -12,11 +12,8 @@
 enum { F_CODE, F_MESSAGE, F_REGION, F_ENDPOINT };
 static const struct s3_shape fault_shape = {
     .roots = { "Error" },
-    .heads = (const struct s3_element[]){ { "Code", F_CODE, false },
-                                          { "Message", F_MESSAGE, true },
-                                          { "Region", F_REGION, false },
-                                          { "Endpoint", F_ENDPOINT, false },
-                                          { NULL, 0, false } },
+    .heads = { [F_CODE] = "Code", [F_MESSAGE] = "Message", [F_REGION] = "Region", [F_ENDPOINT] = "Endpoint" },
+    .cut = "Message",
 };
 
 /* For people and logs: one line, cut between characters. */
@@ -52,8 +49,7 @@ int rp_s3_read_text(const char *xml, size_t n, const char *root, const char *ele
                     struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
-    const struct s3_element wanted[] = { { element, 0, false }, { NULL, 0, false } };
-    const struct s3_shape shape = { .roots = { root }, .heads = wanted, .heads_anywhere = true };
+    const struct s3_shape shape = { .roots = { root }, .heads = { element }, .heads_anywhere = true };
     struct s3_fault fault;
     int r = rp_s3_parse(xml, n, &shape, NULL, NULL, &heads, err);
     if (r == RP_ECORRUPT) {
@@ -75,9 +71,9 @@ int rp_s3_read_text(const char *xml, size_t n, const char *root, const char *ele
 enum { T_NAME, T_VALUE };
 static const struct s3_shape tags_shape = {
     .roots = { "Tagging" },
-    .rows = (const struct s3_element[]){ { "Tag", 0, false }, { NULL, 0, false } },
+    .rows = { "Tag" },
     .row_depth = 3,
-    .fields = (const struct s3_element[]){ { "Key", T_NAME, false }, { "Value", T_VALUE, false }, { NULL, 0, false } },
+    .fields = { [T_NAME] = "Key", [T_VALUE] = "Value" },
 };
 struct tags {
     struct rp_arena *arena;

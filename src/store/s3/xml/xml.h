@@ -33,8 +33,8 @@ struct s3_page {
 /* ListObjectsV2, and ListObjectVersions. `url_encoded`: as it was asked for. */
 int rp_s3_read_list(const char *xml, size_t n, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
                     struct rp_error *err);
-/* Where a page that was not read yet seems to end, if it says that there are more: by the look of its last bytes, without any of X1. Good enough
- * to ask ahead, and for nothing else. */
+/* Where a page that was not read yet seems to end, if it says that there are more: by the look of its
+ * last bytes, without any of X1. Good enough to ask ahead, and for nothing else. */
 bool rp_s3_guess_last_key(const char *xml, size_t n, char out[RP_KEY_MAX + 1]);
 int rp_s3_read_partials(const char *xml, size_t n, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
                         struct rp_error *err);
