@@ -53,8 +53,7 @@ static int tags_put(struct rp_s3 *s3, const char *key, const struct rp_identity 
     if (identity) rp_s3_query_version(&call, identity, rp_s3_powers(s3).versions);
     int r = rp_s3_write_tags(&body, tags, n, err);
     if (r < 0) return r;
-    call.message.body = rp_buf_text(&body);
-    call.message.body_bytes = body.len;
+    rp_s3_send(&call, NULL, 0, &body);
     return rp_s3_run(s3, &call, err);
 }
 
@@ -101,9 +100,8 @@ static int by_tags(struct annotating *a, struct rp_identity *identity, struct rp
     r = rp_s3_tags_change(tags, n, &a->stored, a->changes, a->n, &a->arena, wanted, &n_wanted, err);
     if (r < 0 || (n == 0 && n_wanted == 0)) return r;
     if ((r = rp_s3_tags_write(a->s3, a->key, identity, wanted, n_wanted, err)) < 0) return r;
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", a->key);
     struct rp_identity now;
-    if ((r = rp_s3_head(a->s3, &call, &now, err)) < 0) return r;
+    if ((r = rp_s3_identify(a->s3, a->key, "", &now, err)) < 0) return r;
     if (!is_same_later(identity, &now)) {
         if (!a->versions) tags_take_back(a, &now);
         return changed(a->key, err);
@@ -133,9 +131,8 @@ static int by_copy(struct annotating *a, struct rp_identity *identity, struct rp
     if (r == 0) r = rp_s3_headers_meta(&headers, &added, &a->arena, err);
     if (r == 0) r = rp_s3_copy_bytes(a->s3, a->key, identity, a->key, &headers, etag, err);
     if (r < 0) return r;
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", a->key);
     struct rp_identity now;
-    r = rp_s3_head(a->s3, &call, &now, err);
+    r = rp_s3_identify(a->s3, a->key, "", &now, err);
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "annotate '%s'", a->key);
     if (now.size_bytes != identity->size_bytes || (etag[0] && strcmp(now.etag, etag) != 0)) return changed(a->key, err);
     *identity = now;

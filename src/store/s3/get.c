@@ -62,7 +62,7 @@ int rp_s3_tags_read(struct rp_s3 *s3, const char *key, const struct rp_identity 
     rp_s3_query(&call, "tagging", "");
     rp_s3_query_version(&call, identity, rp_s3_powers(s3).versions);
     int r = rp_s3_run(s3, &call, err);
-    if (r == 0) r = rp_s3_read_tags(rp_buf_text(&call.answer), call.answer.len, arena, out, n, err);
+    if (r == 0) r = rp_s3_read_tags(&call.answer, arena, out, n, err);
     return r < 0 ? rp_error_wrap(err, r, "tags of '%s'", key) : 0;
 }
 
@@ -83,9 +83,8 @@ static int add_tags(struct rp_s3 *s3, const char *key, const struct rp_identity 
     if (r == RP_ENOTFOUND) return 0;
     if (r < 0) return r;
     if (!identity->version[0]) {
-        RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", key);
         struct rp_identity now;
-        r = rp_s3_head(s3, &call, &now, err);
+        r = rp_s3_identify(s3, key, "", &now, err);
         if (r == RP_ENOTFOUND || (r == 0 && !rp_identity_equal(&now, identity))) return 0;
         if (r < 0) return r;
     }

@@ -95,8 +95,7 @@ static int fetch(struct listing *l, const struct from *from, struct rp_error *er
 static void fetch_by_guess(struct listing *l, const struct s3_call *answered)
 {
     struct from next = { 0 };
-    if (l->pages > 0 && !l->versions && answered->code == 0 &&
-        rp_s3_guess_last_key(rp_buf_text(&answered->answer), answered->answer.len, next.key))
+    if (l->pages > 0 && !l->versions && answered->code == 0 && rp_s3_guess_last_key(&answered->answer, next.key))
         (void)fetch(l, &next, NULL);
 }
 

@@ -81,24 +81,9 @@ static bool md5_hex(const void *bytes, size_t n, char out[RP_ETAG_MAX])
     return true;
 }
 
-static int look(struct rp_s3 *s3, const char *key, const char *version, struct rp_identity *out, struct rp_error *err)
-{
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", key);
-    if (version[0]) rp_s3_query(&call, "versionId", version);
-    return rp_s3_head(s3, &call, out, err);
-}
-
 static int taken(const struct putting *p, struct rp_error *err)
 {
     return rp_error_set(err, RP_EEXISTS, "bucket '%.80s': '%s' exists already", p->s3->target.bucket, p->key);
-}
-
-static int refuse_taken(const struct putting *p, struct rp_error *err)
-{
-    struct rp_identity there;
-    int r = look(p->s3, p->key, "", &there, err);
-    if (r == 0) return taken(p, err);
-    return r == RP_ENOTFOUND ? 0 : r;
 }
 
 /* What stands there is not what may be replaced. */
@@ -108,20 +93,13 @@ static int moved_on(const struct putting *p, bool there, struct rp_error *err)
     return rp_error_set(err, RP_ECHANGED, "bucket '%.80s': '%s' has changed", p->s3->target.bucket, p->key);
 }
 
-static int expect_over(const struct putting *p, struct rp_error *err)
+/* A request that was refused was so because of what stands there: servers say 412 of what is absent as well. */
+static int expect_over(const struct putting *p, bool refused, struct rp_error *err)
 {
     struct rp_identity there;
-    int r = look(p->s3, p->key, "", &there, err);
+    int r = rp_s3_identify(p->s3, p->key, "", &there, err);
     if (r < 0 && r != RP_ENOTFOUND) return r;
-    return r == 0 && rp_identity_equal(&there, &p->over) ? 0 : moved_on(p, r == 0, err);
-}
-
-/* Servers refuse an If-Match of what is not there with 412 as well. */
-static int refused_over(const struct putting *p, struct rp_error *err)
-{
-    struct rp_identity there;
-    int r = look(p->s3, p->key, "", &there, err);
-    return r < 0 && r != RP_ENOTFOUND ? r : moved_on(p, r == 0, err);
+    return r == 0 && !refused && rp_identity_equal(&there, &p->over) ? 0 : moved_on(p, r == 0, err);
 }
 
 /* The answer to a PUT has no Last-Modified, hence one more look. Who finds another upload there has been overtaken: this one was
@@ -134,7 +112,7 @@ static int identify(const struct putting *p, const struct s3_call *call, const c
     rp_s3_version_of(call, made.version);
     snprintf(made.etag, sizeof made.etag, "%s", etag);
     rp_s3_header_date(call, "date", &made.modified_ms);
-    int r = look(p->s3, p->key, made.version, &found, err);
+    int r = rp_s3_identify(p->s3, p->key, made.version, &found, err);
     if (r == 0 && (!etag[0] || strcmp(found.etag, etag) == 0) && found.size_bytes == p->size_bytes)
         made = found;
     else if (r < 0 && r != RP_ENOTFOUND)
@@ -250,7 +228,7 @@ static int conclude(const struct putting *p, const struct s3_call *call, int r, 
     struct rp_identity made = { 0 };
     bool only_new = p->flags & RP_PUT_NEW, over = p->flags & RP_PUT_OVER, repeated = call->attempts > 1;
     bool refused = (r == RP_ECHANGED && (only_new || over)) || (r == RP_ECONFLICT && over);
-    if (refused && !repeated) return only_new ? taken(p, err) : refused_over(p, err);
+    if (refused && !repeated) return only_new ? taken(p, err) : expect_over(p, true, err);
     bool lost = r == RP_EUNKNOWN || (repeated && (r == RP_ENOTFOUND || refused));
     if (r < 0 && !lost) return r;
     if (lost && (r = find_ours(p, etag, r, &made, err)) < 0) return r;
@@ -272,10 +250,11 @@ static int add_condition(struct putting *p, bool *once, struct rp_error *err)
 {
     struct s3_powers powers = rp_s3_powers(p->s3);
     if (p->flags & RP_PUT_NEW)
-        return p->put_new ? rp_s3_headers_add(&p->headers, "if-none-match", "*", err) : refuse_taken(p, err);
+        return p->put_new ? rp_s3_headers_add(&p->headers, "if-none-match", "*", err)
+                          : rp_s3_refuse_taken(p->s3, p->key, err);
     if (!(p->flags & RP_PUT_OVER)) return 0;
     *once = !powers.put_if_match;
-    if (*once) return expect_over(p, err);
+    if (*once) return expect_over(p, false, err);
     const char *quote = powers.put_if_match_bare ? "" : "\"";
     const char *etag = rp_arena_fmt(&p->arena, "%s%s%s", quote, p->over.etag, quote);
     return etag ? rp_s3_headers_add(&p->headers, "if-match", etag, err)
@@ -285,20 +264,16 @@ static int add_condition(struct putting *p, bool *once, struct rp_error *err)
 static int put_whole(struct putting *p, struct rp_identity *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", p->key);
-    char told[RP_ETAG_MAX + 4] = "", etag[RP_ETAG_MAX] = "";
+    char etag[RP_ETAG_MAX] = "";
     int r = add_condition(p, &call.once, err);
     if (r < 0) return r;
-    call.message.headers = p->headers.pairs;
-    call.message.n_headers = p->headers.n;
+    rp_s3_send(&call, p->headers.pairs, p->headers.n, NULL);
     call.message.body = p->buffers[0];
     call.message.body_bytes = p->filled[0];
     r = rp_s3_run(p->s3, &call, err);
-    if (r == 0 && !rp_s3_header(&call, "etag", told, sizeof told))
+    if (r == 0 && !rp_s3_etag_of(&call, etag))
         r = rp_error_set(err, RP_EUNKNOWN, "the answer to the put of '%s' has no etag", p->key);
-    if (r == 0)
-        rp_s3_etag_bare(told, etag);
-    else if (!md5_hex(p->buffers[0], p->filled[0], etag))
-        etag[0] = '\0';
+    if (r < 0 && !md5_hex(p->buffers[0], p->filled[0], etag)) etag[0] = '\0';
     return conclude(p, &call, r, etag, out, err);
 }
 
@@ -309,12 +284,10 @@ int rp_s3_upload_begin(struct rp_s3 *s3, const char *key, const struct s3_header
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", key);
     rp_s3_query(&call, "uploads", "");
-    call.message.headers = headers->pairs;
-    call.message.n_headers = headers->n;
+    rp_s3_send(&call, headers->pairs, headers->n, NULL);
     int r = rp_s3_run(s3, &call, err);
     if (r < 0) return r;
-    return rp_s3_read_text(rp_buf_text(&call.answer), call.answer.len, "InitiateMultipartUploadResult", "UploadId", out,
-                           S3_UPLOAD_MAX, err);
+    return rp_s3_read_text(&call.answer, "InitiateMultipartUploadResult", "UploadId", out, S3_UPLOAD_MAX, err);
 }
 
 /* The etag that servers give to an upload in parts: the MD5 of the parts' MD5s, and their number. "": the parts' are none. */
@@ -338,21 +311,17 @@ int rp_s3_upload_end(struct rp_s3 *s3, struct s3_call *call, const char *upload,
                      char etag[RP_ETAG_MAX], struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(S3_ANSWER_MAX);
-    char told[RP_ETAG_MAX + 4] = "";
     foretell_etag(parts, n, etag);
     int r = rp_s3_write_parts(&body, parts, n, err);
     if (r < 0) return r;
     rp_s3_query(call, "uploadId", upload);
-    call->message.body = rp_buf_text(&body);
-    call->message.body_bytes = body.len;
+    rp_s3_send(call, call->message.headers, call->message.n_headers, &body);
     r = rp_s3_run(s3, call, err);
     call->message.body = NULL;
     call->message.body_bytes = 0;
     if (r < 0) return r;
-    r = rp_s3_read_text(rp_buf_text(&call->answer), call->answer.len, "CompleteMultipartUploadResult", "ETag", told,
-                        sizeof told, err);
+    r = rp_s3_told_etag(call, "CompleteMultipartUploadResult", etag, err);
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "end an upload in parts of '%s'", call->message.key);
-    if (told[0]) rp_s3_etag_bare(told, etag);
     return 0;
 }
 
@@ -374,15 +343,15 @@ static int room_for_part(struct putting *p, struct rp_error *err)
 
 static int part_judge(struct putting *p, const struct s3_call *call, struct rp_error *err)
 {
-    char etag[RP_ETAG_MAX + 4];
+    char etag[RP_ETAG_MAX];
     if (call->code < 0 || call->status != 200) return rp_s3_error(p->s3, call, err);
-    if (!rp_s3_header(call, "etag", etag, sizeof etag))
+    if (!rp_s3_etag_of(call, etag))
         return rp_error_set(err, RP_ECORRUPT, "the answer to a part of '%s' has no etag", p->key);
     int r = room_for_part(p, err);
     if (r < 0) return r;
     struct s3_part *part = &p->parts[p->n_parts++];
     part->number = (int)p->n_parts;
-    rp_s3_etag_bare(etag, part->etag);
+    memcpy(part->etag, etag, sizeof part->etag);
     return 0;
 }
 
@@ -424,13 +393,12 @@ static int complete(struct putting *p, struct rp_identity *out, struct rp_error 
     static const struct rp_pair only_new = { "if-none-match", "*" };
     char etag[RP_ETAG_MAX];
     if (p->flags & RP_PUT_NEW) {
-        int r = refuse_taken(p, err);
+        int r = rp_s3_refuse_taken(p->s3, p->key, err);
         if (r < 0) return r;
-        call.message.headers = &only_new;
-        call.message.n_headers = p->put_new ? 1 : 0;
+        rp_s3_send(&call, &only_new, p->put_new ? 1 : 0, NULL);
     }
     if (p->flags & RP_PUT_OVER) {
-        int r = expect_over(p, err);
+        int r = expect_over(p, false, err);
         if (r < 0) return r;
         call.once = true;
     }

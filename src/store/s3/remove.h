@@ -69,9 +69,13 @@ enum s3_by { S3_BY_KEY, S3_BY_VERSION, S3_BY_ETAG };
  * (refused), unknown. Negative: a failure of the store as a whole; the items are then retry or unknown. Each key (and version) once. */
 int rp_s3_erase(struct rp_s3 *s3, struct rp_item *items, size_t n, enum s3_by by, struct rp_error *err);
 
-/* Servers want to see that the body of a multi-object delete arrived whole: by MD5 or, where that is forbidden here, the newer way. */
-#define S3_SUM 64
-struct rp_pair rp_s3_sum(const char *body, size_t n, char out[S3_SUM]);
+/* Sends XML. Servers want to see that such a body arrived whole: by MD5 or, where that is forbidden
+ * here, the newer way. `sum` outlives the call. */
+struct s3_sum {
+    char text[64];
+    struct rp_pair headers[2];
+};
+void rp_s3_send_xml(struct s3_call *call, const struct rp_buf *body, struct s3_sum *sum);
 
 /* ---- versions.c ---- */
 

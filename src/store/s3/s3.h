@@ -93,6 +93,8 @@ int rp_s3_reach(struct rp_s3 *s3, struct rp_error *err);
 /* A call with method and key, nothing else yet. */
 struct s3_call rp_s3_call(const char *method, const char *key);
 void rp_s3_query(struct s3_call *call, const char *name, const char *value);
+/* What goes with it; borrowed. `body` NULL: nothing. */
+void rp_s3_send(struct s3_call *call, const struct rp_pair *headers, size_t n, const struct rp_buf *body);
 /* Runs one call. 0: status 2xx. Else the error, from the status and the error document: 404 RP_ENOTFOUND, 403 RP_EDENIED, 412 RP_ECHANGED, NoSuchBucket and
  * redirects RP_ECONFIG, 5xx as the wire says, ... The text says what was tried on what, the server's code and message, and what to do. */
 int rp_s3_run(struct rp_s3 *s3, struct s3_call *call, struct rp_error *err);
@@ -106,11 +108,18 @@ bool rp_s3_is_store_wide(int code);
 int rp_s3_bucket_check(struct rp_s3 *s3, struct rp_error *err);
 /* Runs a HEAD. RP_ENOTFOUND only if the bucket is there. The answer's headers stay in the call. */
 int rp_s3_head(struct rp_s3 *s3, struct s3_call *call, struct rp_identity *out, struct rp_error *err);
+/* The same for who needs nothing else of the answer; version "": what stands there now. */
+int rp_s3_identify(struct rp_s3 *s3, const char *key, const char *version, struct rp_identity *out,
+                   struct rp_error *err);
+/* RP_EEXISTS if the key shows an object. */
+int rp_s3_refuse_taken(struct rp_s3 *s3, const char *key, struct rp_error *err);
 /* versionId of this identity, "null" for the version "" where the bucket keeps versions, nothing where it does not. */
 void rp_s3_query_version(struct s3_call *call, const struct rp_identity *identity, bool versions);
 void rp_s3_version_of(const struct s3_call *call, char out[RP_VERSION_MAX]); /* x-amz-version-id; "" for "null" */
 void rp_s3_etag_bare(const char *etag, char out[RP_ETAG_MAX]);               /* without quotes */
-bool rp_s3_header_date(const struct s3_call *call, const char *name, int64_t *out_ms);
+bool rp_s3_etag_of(const struct s3_call *call, char out[RP_ETAG_MAX]);       /* likewise; false: the answer has none */
+/* The etag in a document that is the answer; an empty one leaves `out` as it is. */
+int rp_s3_told_etag(const struct s3_call *call, const char *root, char out[RP_ETAG_MAX], struct rp_error *err);
 
 /* ---- get.c ---- */
 

@@ -13,8 +13,8 @@ static void read_versioning(struct s3_probe *probe)
     rp_s3_query(&call, "versioning", "");
     memcpy(probe->versioning, "?", 2);
     if (rp_s3_try(probe, &call, NULL) != 200) return;
-    if (rp_s3_read_text(rp_buf_text(&call.answer), call.answer.len, "VersioningConfiguration", "Status",
-                        probe->versioning, sizeof probe->versioning, NULL) < 0)
+    if (rp_s3_read_text(&call.answer, "VersioningConfiguration", "Status", probe->versioning, sizeof probe->versioning,
+                        NULL) < 0)
         memcpy(probe->versioning, "?", 2);
 }
 
@@ -155,22 +155,17 @@ static int take_answer(void *ctx, const struct s3_deleted *deleted, struct rp_er
 
 static int delete_two(struct s3_probe *probe, const struct rp_item items[2], bool etags, struct answer *a)
 {
-    char sum[S3_SUM];
+    struct s3_sum sum;
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(16384);
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", NULL);
     *a = (struct answer){ .key = { items[0].key, items[1].key } };
     int r = rp_s3_write_delete(&body, items, 2, false, etags, NULL);
     if (r < 0) return r;
-    const struct rp_pair headers[] = { rp_s3_sum(rp_buf_text(&body), body.len, sum),
-                                       { "content-type", "application/xml" } };
     rp_s3_query(&call, "delete", "");
-    call.message.headers = headers;
-    call.message.n_headers = 2;
-    call.message.body = rp_buf_text(&body);
-    call.message.body_bytes = body.len;
+    rp_s3_send_xml(&call, &body, &sum);
     r = rp_s3_try(probe, &call, NULL);
     if (r != 200) return r;
-    int read = rp_s3_read_deleted(rp_buf_text(&call.answer), call.answer.len, take_answer, a, NULL);
+    int read = rp_s3_read_deleted(&call.answer, take_answer, a, NULL);
     return read < 0 ? read : r;
 }
 

@@ -200,8 +200,7 @@ static int copy_new(struct s3_probe *probe, const char *source, const char *to)
 {
     const struct rp_pair headers[] = { { "x-amz-copy-source", source }, { "if-none-match", "*" } };
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", to);
-    call.message.headers = headers;
-    call.message.n_headers = 2;
+    rp_s3_send(&call, headers, 2, NULL);
     return rp_s3_try(probe, &call, NULL);
 }
 
@@ -235,8 +234,7 @@ void rp_s3_probe_copy(struct s3_probe *probe)
                                        { "x-amz-meta-canary", "sings" } };
     bool ready = rp_s3_try_put(probe, key, "copied", NULL, NULL, &put, NULL) / 100 == 2;
     RP_CLEANUP(rp_s3_call_done) struct s3_call copy = rp_s3_call("PUT", key), head = rp_s3_call("HEAD", key);
-    copy.message.headers = headers;
-    copy.message.n_headers = 3;
+    rp_s3_send(&copy, headers, 3, NULL);
     int status = ready ? rp_s3_try(probe, &copy, NULL) : 0;
     if (status == 200 && rp_s3_try(probe, &head, NULL) == 200)
         rp_s3_header(&head, "x-amz-meta-canary", meta, sizeof meta);
@@ -254,26 +252,20 @@ static bool tags_come_back(struct s3_probe *probe, const char *key)
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(65536);
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("GET", key);
     rp_s3_query(&call, "tagging", "");
-    return rp_s3_try(probe, &call, NULL) == 200 &&
-           rp_s3_read_tags(rp_buf_text(&call.answer), call.answer.len, &arena, &pairs, &n, NULL) == 0 && n == 1 &&
-           strcmp(pairs[0].name, "canary") == 0 && strcmp(pairs[0].value, "sings") == 0;
+    return rp_s3_try(probe, &call, NULL) == 200 && rp_s3_read_tags(&call.answer, &arena, &pairs, &n, NULL) == 0 &&
+           n == 1 && strcmp(pairs[0].name, "canary") == 0 && strcmp(pairs[0].value, "sings") == 0;
 }
 
 void rp_s3_probe_tags(struct s3_probe *probe)
 {
-    char sum[S3_SUM];
+    struct s3_sum sum;
     const struct rp_pair tag = { "canary", "sings" };
     const char *key = rp_s3_canary(probe, "copy");
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(4096);
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", key);
     int r = rp_s3_write_tags(&body, &tag, 1, NULL);
-    const struct rp_pair headers[] = { rp_s3_sum(rp_buf_text(&body), body.len, sum),
-                                       { "content-type", "application/xml" } };
     rp_s3_query(&call, "tagging", "");
-    call.message.headers = headers;
-    call.message.n_headers = 2;
-    call.message.body = rp_buf_text(&body);
-    call.message.body_bytes = body.len;
+    rp_s3_send_xml(&call, &body, &sum);
     int status = r < 0 ? r : rp_s3_try(probe, &call, NULL);
     probe->powers.tags = status / 100 == 2 && tags_come_back(probe, key);
     rp_s3_finding(probe, "tags", probe->powers.tags, probe->powers.tags ? "written and read back" : "not kept (%d)",

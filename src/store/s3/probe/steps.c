@@ -55,29 +55,19 @@ int rp_s3_try(struct s3_probe *probe, struct s3_call *call, struct rp_error *err
     return call->code < 0 ? rp_s3_error(probe->s3, call, err) : call->status;
 }
 
-static void take_names(const struct s3_call *call, struct rp_identity *out)
-{
-    char etag[RP_ETAG_MAX + 2] = "";
-    *out = (struct rp_identity){ 0 };
-    rp_s3_header(call, "x-amz-version-id", out->version, sizeof out->version);
-    if (strcmp(out->version, "null") == 0) out->version[0] = '\0';
-    rp_s3_header(call, "etag", etag, sizeof etag);
-    size_t n = strlen(etag), skip = etag[0] == '"';
-    if (n > 0 && etag[n - 1] == '"') etag[n - 1] = '\0';
-    snprintf(out->etag, sizeof out->etag, "%.*s", RP_ETAG_MAX - 1, etag + skip);
-}
-
 int rp_s3_try_put(struct s3_probe *probe, const char *key, const char *text, const char *header, const char *value,
                   struct rp_identity *out, struct rp_error *err)
 {
     const struct rp_pair pair = { header, value };
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", key);
+    rp_s3_send(&call, &pair, header ? 1 : 0, NULL);
     call.message.body = text;
     call.message.body_bytes = strlen(text);
-    call.message.headers = &pair;
-    call.message.n_headers = header ? 1 : 0;
     int r = rp_s3_try(probe, &call, err);
-    if (r >= 0 && out) take_names(&call, out);
+    if (r < 0 || !out) return r;
+    *out = (struct rp_identity){ 0 };
+    rp_s3_version_of(&call, out->version);
+    (void)rp_s3_etag_of(&call, out->etag);
     return r;
 }
 
@@ -88,8 +78,7 @@ int rp_s3_try_delete(struct s3_probe *probe, const char *key, const char *if_mat
     const struct rp_pair pair = { "if-match", quoted };
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("DELETE", key);
     snprintf(quoted, sizeof quoted, "\"%s\"", if_match ? if_match : "");
-    call.message.headers = &pair;
-    call.message.n_headers = if_match ? 1 : 0;
+    rp_s3_send(&call, &pair, if_match ? 1 : 0, NULL);
     if (version) rp_s3_query(&call, "versionId", version);
     return rp_s3_try(probe, &call, err);
 }

@@ -79,14 +79,6 @@ static bool is_misconfigured(CURLcode result, bool reached)
     }
 }
 
-static int64_t date_of(const struct s3_call *call)
-{
-    char text[64];
-    if (rp_s3_header(call, "date", text, sizeof text) == NULL) return -1;
-    int64_t seconds = (int64_t)curl_getdate(text, NULL);
-    return seconds < 0 || seconds > RP_TIME_MAX_MS / 1000 ? -1 : seconds * 1000;
-}
-
 /* Retry-After in seconds; a date in it is not worth its trouble. */
 static int64_t asked_of(const struct s3_call *call)
 {
@@ -195,8 +187,8 @@ struct s3_verdict rp_s3_judge(struct s3_transfer *t, CURLcode result, bool reach
     if (t->sent > 1) call->attempts += t->sent - 1;
     if (t->answered_boot_ms > 0) (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     call->status = (int)status;
-    if (status > 0) v.date_ms = date_of(call);
-    if (status >= 400 && call->answer.len > 0) rp_s3_read_fault(call->answer.data, call->answer.len, &fault);
+    if (status > 0) (void)rp_s3_header_date(call, "date", &v.date_ms);
+    if (status >= 400 && call->answer.len > 0) rp_s3_read_fault(&call->answer, &fault);
     if (t->sunk > 0 && result != CURLE_OK)
         judge_stream_cut(t, result, &v);
     else if ((status >= 500 && status != 501) || status == 429 || is_code(&fault, "SlowDown"))

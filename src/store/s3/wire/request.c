@@ -21,6 +21,15 @@ void rp_s3_query(struct s3_call *call, const char *name, const char *value)
     call->message.query[call->message.n_query++] = (struct rp_pair){ name, value };
 }
 
+void rp_s3_send(struct s3_call *call, const struct rp_pair *headers, size_t n, const struct rp_buf *body)
+{
+    call->message.headers = headers;
+    call->message.n_headers = n;
+    if (!body) return;
+    call->message.body = rp_buf_text(body);
+    call->message.body_bytes = body->len;
+}
+
 void rp_s3_query_version(struct s3_call *call, const struct rp_identity *identity, bool versions)
 {
     if (identity->version[0])
@@ -205,7 +214,7 @@ int rp_s3_error(struct rp_s3 *s3, const struct s3_call *call, struct rp_error *e
     struct s3_fault fault = { 0 };
     describe(s3, call, what);
     if (call->code < 0) return no_answer(call, what, err);
-    if (call->answer.len > 0) rp_s3_read_fault(rp_buf_text(&call->answer), call->answer.len, &fault);
+    if (call->answer.len > 0) rp_s3_read_fault(&call->answer, &fault);
     struct verdict verdict = judge(call->status, fault.code);
     rp_error_set(err, verdict.result, "%s: the server says %d%s%s%s%s", what, call->status, fault.code[0] ? " " : "",
                  fault.code, fault.message[0] ? ": " : "", fault.message);
@@ -249,40 +258,23 @@ int rp_s3_head(struct rp_s3 *s3, struct s3_call *call, struct rp_identity *out, 
     return 0;
 }
 
+int rp_s3_identify(struct rp_s3 *s3, const char *key, const char *version, struct rp_identity *out,
+                   struct rp_error *err)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", key);
+    if (version[0]) rp_s3_query(&call, "versionId", version);
+    return rp_s3_head(s3, &call, out, err);
+}
+
+int rp_s3_refuse_taken(struct rp_s3 *s3, const char *key, struct rp_error *err)
+{
+    struct rp_identity there;
+    int r = rp_s3_identify(s3, key, "", &there, err);
+    if (r == 0) return rp_error_set(err, RP_EEXISTS, "bucket '%.80s': '%s' exists already", s3->target.bucket, key);
+    return r == RP_ENOTFOUND ? 0 : r;
+}
+
 /* ---- identities ---- */
-
-/* Digits at fixed places; -1: others stand there too. */
-static int digits(const char *text, size_t n)
-{
-    int value = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] < '0' || text[i] > '9') return -1;
-        value = 10 * value + (text[i] - '0');
-    }
-    return value;
-}
-
-/* "Sun, 15 Nov 2026 12:02:50 GMT", the one form that is sent today (RFC 9110). */
-static bool date_of(const char *text, int64_t *ms)
-{
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    if (strlen(text) != 29 || strcmp(text + 25, " GMT") != 0) return false;
-    const char month[4] = { text[8], text[9], text[10], '\0' }, *at = strstr(months, month);
-    if (!at || (at - months) % 3 != 0) return false;
-    struct rp_date date = { digits(text + 12, 4), (int)((at - months) / 3) + 1, digits(text + 5, 2) };
-    int hour = digits(text + 17, 2), minute = digits(text + 20, 2), second = digits(text + 23, 2);
-    if (date.year < 1970 || date.day < 1 || date.day > rp_date_month_days(date.year, date.month) || hour < 0 ||
-        hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
-        return false;
-    *ms = rp_date_to_day(date) * RP_DAY_MS + hour * RP_HOUR_MS + minute * RP_MINUTE_MS + second * RP_SECOND_MS;
-    return true;
-}
-
-bool rp_s3_header_date(const struct s3_call *call, const char *name, int64_t *out)
-{
-    char text[64];
-    return rp_s3_header(call, name, text, sizeof text) && date_of(text, out);
-}
 
 void rp_s3_etag_bare(const char *etag, char out[RP_ETAG_MAX])
 {
@@ -293,6 +285,22 @@ void rp_s3_etag_bare(const char *etag, char out[RP_ETAG_MAX])
         n -= 2;
     }
     snprintf(out, RP_ETAG_MAX, "%.*s", (int)(n < RP_ETAG_MAX ? n : RP_ETAG_MAX - 1), etag);
+}
+
+bool rp_s3_etag_of(const struct s3_call *call, char out[RP_ETAG_MAX])
+{
+    char etag[RP_ETAG_MAX + 4];
+    if (!rp_s3_header(call, "etag", etag, sizeof etag) || !etag[0]) return false;
+    rp_s3_etag_bare(etag, out);
+    return true;
+}
+
+int rp_s3_told_etag(const struct s3_call *call, const char *root, char out[RP_ETAG_MAX], struct rp_error *err)
+{
+    char etag[RP_ETAG_MAX + 4];
+    int r = rp_s3_read_text(&call->answer, root, "ETag", etag, sizeof etag, err);
+    if (r == 0 && etag[0]) rp_s3_etag_bare(etag, out);
+    return r;
 }
 
 void rp_s3_version_of(const struct s3_call *call, char out[RP_VERSION_MAX])
@@ -306,11 +314,9 @@ int rp_s3_identity(const struct s3_call *call, struct rp_identity *out, struct r
 {
     struct rp_identity found = { 0 };
     const char *key = call->message.key ? call->message.key : "";
-    char etag[RP_ETAG_MAX + 4], size[32];
-    char *end = NULL;
-    if (!rp_s3_header(call, "etag", etag, sizeof etag) || !etag[0])
+    char size[32], *end = NULL;
+    if (!rp_s3_etag_of(call, found.etag))
         return rp_error_set(err, RP_ECORRUPT, "the answer about '%s' has no etag", key);
-    rp_s3_etag_bare(etag, found.etag);
     rp_s3_version_of(call, found.version);
     if (!rp_s3_header_date(call, "last-modified", &found.modified_ms))
         return rp_error_set(err, RP_ECORRUPT, "the answer about '%s' has no date that can be read", key);

@@ -37,6 +37,16 @@ const char *rp_s3_header(const struct s3_call *call, const char *name, char *out
     return NULL;
 }
 
+bool rp_s3_header_date(const struct s3_call *call, const char *name, int64_t *out)
+{
+    char text[64];
+    if (!rp_s3_header(call, name, text, sizeof text)) return false;
+    const int64_t seconds = (int64_t)curl_getdate(text, NULL);
+    if (seconds < 0 || seconds > RP_TIME_MAX_MS / 1000) return false;
+    *out = seconds * 1000;
+    return true;
+}
+
 void rp_s3_call_done(struct s3_call *call)
 {
     rp_buf_done(&call->headers);

@@ -58,6 +58,8 @@ struct s3_call {
 };
 /* A header of the answer; NULL if it has none. Copied into `out`, cut at its end. */
 const char *rp_s3_header(const struct s3_call *call, const char *name, char *out, size_t size);
+/* A date in it, of whole seconds; false: there is none that can be read. */
+bool rp_s3_header_date(const struct s3_call *call, const char *name, int64_t *out_ms);
 void rp_s3_call_done(struct s3_call *call); /* may be used again after it */
 
 int rp_s3_wire_open(const struct s3_wire_options *options, struct s3_wire **out, struct rp_error *err);

@@ -175,13 +175,13 @@ static int run(struct parse *p, const char *xml, size_t n)
                         (long long)XML_GetCurrentByteIndex(p->parser), n);
 }
 
-int rp_s3_parse(const char *xml, size_t n, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
+int rp_s3_parse(const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
                 struct s3_texts *heads, struct rp_error *err)
 {
     struct parse p = { .shape = shape, .fn = fn, .ctx = ctx, .heads = heads, .err = err, .row = NONE };
     RP_ASSERT(!shape->rows[0] || fn);
     heads->bytes = p.fields.bytes = RP_BUF(S3_TEXTS_MAX * (S3_TEXT_MAX + 1));
-    int r = run(&p, xml, n);
+    int r = run(&p, rp_buf_text(xml), xml->len);
     if (p.parser) XML_ParserFree(p.parser);
     rp_s3_texts_done(&p.fields);
     return r;

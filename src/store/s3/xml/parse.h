@@ -41,7 +41,7 @@ void rp_s3_texts_done(struct s3_texts *texts); /* also the RP_CLEANUP function *
 
 typedef int s3_row_fn(void *ctx, int row, const struct s3_texts *fields, struct rp_error *err);
 /* `heads` begins as zeroes and is to be released in any case. */
-int rp_s3_parse(const char *xml, size_t n, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
+int rp_s3_parse(const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
                 struct s3_texts *heads, struct rp_error *err);
 
 #endif

@@ -272,14 +272,14 @@ static int hand_over(const struct row *row, s3_listed_fn *fn, void *ctx, struct 
     return fn(ctx, &listed, err);
 }
 
-int rp_s3_read_list(const char *xml, size_t n, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
+int rp_s3_read_list(const struct rp_buf *xml, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
                     struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
-    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(n)) };
+    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(xml->len)) };
     struct s3_page read = { 0 };
     const char *last;
-    int r = rp_s3_parse(xml, n, &list_shape, keep_listed, &rows, &heads, err);
+    int r = rp_s3_parse(xml, &list_shape, keep_listed, &rows, &heads, err);
     /* Who does not say that keys are escaped was asked for it in vain: decoding them would make other keys of them. */
     const bool escaped = url_encoded && says(rp_s3_text(&heads, ENCODING), "url");
     if (r == 0) r = read_keys(&rows, escaped, &read.n, &last, err);
@@ -299,11 +299,12 @@ static const char *last_of(const char *text, size_t n, const char *word)
     return NULL;
 }
 
-bool rp_s3_guess_last_key(const char *xml, size_t n, char out[RP_KEY_MAX + 1])
+bool rp_s3_guess_last_key(const struct rp_buf *page, char out[RP_KEY_MAX + 1])
 {
+    const char *xml = rp_buf_text(page);
     static const char tag[] = "<Key>";
     char text[S3_TEXT_MAX + 1];
-    const char *key = last_of(xml, n, tag);
+    const char *key = last_of(xml, page->len, tag);
     if (!key || !strstr(xml, "<IsTruncated>true<")) return false;
     key += sizeof tag - 1;
     const size_t text_n = strcspn(key, "<&");
@@ -316,14 +317,14 @@ bool rp_s3_guess_last_key(const char *xml, size_t n, char out[RP_KEY_MAX + 1])
     return true;
 }
 
-int rp_s3_read_partials(const char *xml, size_t n, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
+int rp_s3_read_partials(const struct rp_buf *xml, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
                         struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
-    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(n)) };
+    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(xml->len)) };
     struct s3_page read = { 0 };
     const char *last;
-    int r = rp_s3_parse(xml, n, &partials_shape, keep_partial, &rows, &heads, err);
+    int r = rp_s3_parse(xml, &partials_shape, keep_partial, &rows, &heads, err);
     /* Ceph escapes these keys and does not say so: what was asked for must be believed. */
     if (r == 0) r = read_keys(&rows, url_encoded, &read.n, &last, err);
     if (r == 0) r = read_page(&heads, last, url_encoded, &read, err);
@@ -358,13 +359,13 @@ static int keep_deleted(void *ctx, int kind, const struct s3_texts *fields, stru
     return add_row(ctx, (struct row){ 0 }, words, err);
 }
 
-int rp_s3_read_deleted(const char *xml, size_t n, s3_deleted_fn *fn, void *ctx, struct rp_error *err)
+int rp_s3_read_deleted(const struct rp_buf *xml, s3_deleted_fn *fn, void *ctx, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
-    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(n)) };
+    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(xml->len)) };
     const char *last;
     size_t count;
-    int r = rp_s3_parse(xml, n, &deleted_shape, keep_deleted, &rows, &heads, err);
+    int r = rp_s3_parse(xml, &deleted_shape, keep_deleted, &rows, &heads, err);
     if (r == 0) r = read_keys(&rows, false, &count, &last, err);
     if (r < 0) return wrap(r, "answer to a multi-object delete", err);
     for (const struct row *row = rows.first; r == 0 && row; row = row->next)

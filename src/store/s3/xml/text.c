@@ -34,26 +34,26 @@ static void copy_whole(char *to, size_t size, const char *text)
     copy_words(to, size, text && strlen(text) < size ? text : "");
 }
 
-void rp_s3_read_fault(const char *xml, size_t n, struct s3_fault *out)
+void rp_s3_read_fault(const struct rp_buf *xml, struct s3_fault *out)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
     *out = (struct s3_fault){ 0 };
-    if (rp_s3_parse(xml, n, &fault_shape, NULL, NULL, &heads, NULL) < 0) return;
+    if (rp_s3_parse(xml, &fault_shape, NULL, NULL, &heads, NULL) < 0) return;
     copy_whole(out->code, sizeof out->code, rp_s3_text(&heads, F_CODE));
     copy_words(out->message, sizeof out->message, rp_s3_text(&heads, F_MESSAGE));
     copy_whole(out->region, sizeof out->region, rp_s3_text(&heads, F_REGION));
     copy_whole(out->endpoint, sizeof out->endpoint, rp_s3_text(&heads, F_ENDPOINT));
 }
 
-int rp_s3_read_text(const char *xml, size_t n, const char *root, const char *element, char *out, size_t size,
+int rp_s3_read_text(const struct rp_buf *xml, const char *root, const char *element, char *out, size_t size,
                     struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
     const struct s3_shape shape = { .roots = { root }, .heads = { element }, .heads_anywhere = true };
     struct s3_fault fault;
-    int r = rp_s3_parse(xml, n, &shape, NULL, NULL, &heads, err);
+    int r = rp_s3_parse(xml, &shape, NULL, NULL, &heads, err);
     if (r == RP_ECORRUPT) {
-        rp_s3_read_fault(xml, n, &fault);
+        rp_s3_read_fault(xml, &fault);
         if (*fault.code != '\0')
             return rp_error_set(err, RP_EFAILED, "the server says %s: %s", fault.code, fault.message);
     }
@@ -94,13 +94,13 @@ static int keep_tag(void *ctx, int kind, const struct s3_texts *fields, struct r
     return pair->name && pair->value ? 0 : rp_error_set(err, RP_ENOMEM, "keep a tag");
 }
 
-int rp_s3_read_tags(const char *xml, size_t n, struct rp_arena *arena, struct rp_pair **out, size_t *n_out,
+int rp_s3_read_tags(const struct rp_buf *xml, struct rp_arena *arena, struct rp_pair **out, size_t *n_out,
                     struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
     struct tags tags = { .arena = arena, .pairs = rp_arena_array(arena, RP_META_MAX_PAIRS, sizeof *tags.pairs) };
     if (!tags.pairs) return rp_error_set(err, RP_ENOMEM, "keep tags");
-    const int r = rp_s3_parse(xml, n, &tags_shape, keep_tag, &tags, &heads, err);
+    const int r = rp_s3_parse(xml, &tags_shape, keep_tag, &tags, &heads, err);
     if (r < 0) return rp_error_wrap(err, r, "the server's answer about tags");
     *out = tags.pairs;
     *n_out = tags.n;

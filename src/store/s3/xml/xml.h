@@ -31,12 +31,12 @@ struct s3_page {
     size_t n;
 };
 /* ListObjectsV2, and ListObjectVersions. `url_encoded`: as it was asked for. */
-int rp_s3_read_list(const char *xml, size_t n, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
+int rp_s3_read_list(const struct rp_buf *xml, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
                     struct rp_error *err);
 /* Where a page that was not read yet seems to end, if it says that there are more: by the look of its
  * last bytes, without any of X1. Good enough to ask ahead, and for nothing else. */
-bool rp_s3_guess_last_key(const char *xml, size_t n, char out[RP_KEY_MAX + 1]);
-int rp_s3_read_partials(const char *xml, size_t n, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
+bool rp_s3_guess_last_key(const struct rp_buf *page, char out[RP_KEY_MAX + 1]);
+int rp_s3_read_partials(const struct rp_buf *xml, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
                         struct rp_error *err);
 
 /* Of a multi-object delete: one call for each key that the answer names. code "": deleted. */
@@ -45,20 +45,20 @@ struct s3_deleted {
     const char *code, *message;
 };
 typedef int s3_deleted_fn(void *ctx, const struct s3_deleted *deleted, struct rp_error *err);
-int rp_s3_read_deleted(const char *xml, size_t n, s3_deleted_fn *fn, void *ctx, struct rp_error *err);
+int rp_s3_read_deleted(const struct rp_buf *xml, s3_deleted_fn *fn, void *ctx, struct rp_error *err);
 
 /* An error document. Never fails: what cannot be read is an empty code. */
 struct s3_fault {
     char code[64], message[160], region[64], endpoint[128];
 };
-void rp_s3_read_fault(const char *xml, size_t n, struct s3_fault *out);
+void rp_s3_read_fault(const struct rp_buf *xml, struct s3_fault *out);
 
 /* The text of the first element of this name: UploadId, ETag, LastModified, Status (of a versioning configuration; absent: ""). The root must be `root`. A
  * document whose root is Error is RP_EFAILED with its code and message: a copy can fail after it was answered 200. */
-int rp_s3_read_text(const char *xml, size_t n, const char *root, const char *element, char *out, size_t size,
+int rp_s3_read_text(const struct rp_buf *xml, const char *root, const char *element, char *out, size_t size,
                     struct rp_error *err);
 /* <Tagging>: pairs in the arena. */
-int rp_s3_read_tags(const char *xml, size_t n, struct rp_arena *arena, struct rp_pair **out, size_t *n_out,
+int rp_s3_read_tags(const struct rp_buf *xml, struct rp_arena *arena, struct rp_pair **out, size_t *n_out,
                     struct rp_error *err);
 
 /* Bodies. A key that XML cannot carry (control characters) is RP_EINVAL. */
