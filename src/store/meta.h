@@ -11,6 +11,9 @@
 
 struct rp_buf;
 
+bool rp_meta_is_header(const char *name, size_t n);
+/* The last pair of this name; NULL: none. */
+const struct rp_pair *rp_pair_find(const struct rp_pair *pairs, size_t n, const char *name);
 int rp_meta_check(const struct rp_meta *meta, struct rp_error *err); /* NULL: no metadata, fine */
 bool rp_meta_empty(const struct rp_meta *meta);
 int rp_meta_copy(struct rp_arena *arena, const struct rp_meta *from, struct rp_meta *out, struct rp_error *err);

@@ -18,7 +18,7 @@ static void files_that_were_there_before_are_objects(void **state)
     expect_text(f->backend, name, "long");
     struct rp_identity id = identity_of(f->backend, name);
     assert_int_equal(remove_one(f->backend, name, &id), RP_OUT_DELETED);
-    assert_false(exists(at(f, RP_FS_ASIDE)));
+    assert_false(exists(at(f, RP_FS_REMOVING)));
     expect_list(f->backend, "", NULL, "d/old\n");
     put_text(f->backend, "d/e/new", "new");
     expect_file(at(f, "d/e/new"), "new");

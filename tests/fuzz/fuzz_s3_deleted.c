@@ -31,7 +31,7 @@ static void check_written(const struct s3_deleted *deleted)
     struct rp_item item = { .key = deleted->key };
     struct rp_error err = { 0 };
     memcpy(item.identity.version, deleted->version, strlen(deleted->version) + 1);
-    RP_ASSERT(rp_s3_write_delete(&body, &item, 1, true, false, &err) == 0);
+    RP_ASSERT(rp_s3_write_delete(&body, (struct rp_item *const[]){ &item }, 1, true, false, &err) == 0);
     const char *begin = strstr(rp_buf_text(&body), "<Key>"), *end = strstr(rp_buf_text(&body), "</Object>");
     RP_ASSERT(begin && end && end > begin);
     rp_buf_fmt(&answer, "<DeleteResult><Deleted>%.*s</Deleted></DeleteResult>", (int)(end - begin), begin);

@@ -489,18 +489,19 @@ static void writes_the_keys_to_delete(void **state)
     RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(4096);
     struct rp_error err = { 0 };
     struct rp_item items[] = { { .key = "a<b>&\"c'\r\n\t\xC3\xBC]]>" }, { .key = "v" } };
+    struct rp_item *const both[] = { &items[0], &items[1] };
     strcpy(items[1].identity.version, "v&1");
     strcpy(items[1].identity.etag, "e1-2");
-    assert_int_equal(rp_s3_write_delete(&out, items, 2, false, false, &err), 0);
+    assert_int_equal(rp_s3_write_delete(&out, both, 2, false, false, &err), 0);
     assert_string_equal(rp_buf_text(&out),
                         "<Delete" AMZ "><Object><Key>a&lt;b&gt;&amp;&quot;c'&#13;&#10;&#9;\xC3\xBC]]&gt;</Key></Object>"
                         "<Object><Key>v</Key></Object></Delete>");
     rp_buf_clear(&out);
-    assert_int_equal(rp_s3_write_delete(&out, items + 1, 1, true, true, &err), 0);
+    assert_int_equal(rp_s3_write_delete(&out, both + 1, 1, true, true, &err), 0);
     assert_string_equal(rp_buf_text(&out), "<Delete" AMZ "><Object><Key>v</Key><VersionId>v&amp;1</VersionId>"
                                            "<ETag>&quot;e1-2&quot;</ETag></Object></Delete>");
     rp_buf_clear(&out);
-    assert_int_equal(rp_s3_write_delete(&out, items, 1, true, true, &err), 0);
+    assert_int_equal(rp_s3_write_delete(&out, both, 1, true, true, &err), 0);
     assert_non_null(strstr(rp_buf_text(&out), "<VersionId>null</VersionId></Object>"));
 }
 
@@ -512,16 +513,21 @@ static void a_key_that_xml_cannot_carry_is_refused(void **state)
         RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(4096);
         struct rp_error err = { 0 };
         struct rp_item items[] = { { .key = "fine" }, { .key = bad[i] } };
+        struct rp_item *const both[] = { &items[0], &items[1] };
         rp_buf_str(&out, "before");
-        assert_int_equal(rp_s3_write_delete(&out, items, 2, false, false, &err), RP_EINVAL);
+        assert_int_equal(rp_s3_write_delete(&out, both, 2, false, false, &err), RP_EINVAL);
         assert_string_equal(rp_buf_text(&out), "before");
         assert_int_equal(out.len, 6);
     }
     RP_CLEANUP(rp_buf_done) struct rp_buf small = RP_BUF(60);
     struct rp_error err = { 0 };
-    assert_int_equal(rp_s3_write_delete(&small, &(struct rp_item){ .key = "a" }, 1, false, false, &err), RP_ETOOBIG);
+    assert_int_equal(
+        rp_s3_write_delete(&small, (struct rp_item *const[]){ &(struct rp_item){ .key = "a" } }, 1, false, false, &err),
+        RP_ETOOBIG);
     RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(4096);
-    assert_int_equal(rp_s3_write_delete(&out, &(struct rp_item){ .key = "\x7F\xEF\xBF\xBD" }, 1, false, false, &err),
+    assert_int_equal(rp_s3_write_delete(&out,
+                                        (struct rp_item *const[]){ &(struct rp_item){ .key = "\x7F\xEF\xBF\xBD" } }, 1,
+                                        false, false, &err),
                      0);
 }
 

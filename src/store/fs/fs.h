@@ -9,8 +9,9 @@
  *     inode number used again is no identity used again. The same bytes under the same key after a copy back are a new identity too.
  * F4  Headers and metadata stand in a sidecar named by key and identity: durable before the data is shown, removed
  *     after it is gone. So the object always has its own and never those of another.
- * F5  remove() moves the file aside in its directory, looks at what it has in hand, and unlinks only that. What stands
- *     aside still counts as the object: readers read through, writers put it back. A crash in between loses nothing.
+ * F5  remove() renames the file within its directory, looks at what it has in hand, and unlinks only
+ *     that. A renamed file still counts as the object: readers find it, writers undo the renaming. A
+ *     crash in between loses nothing.
  * F6  Writers of one key take turns: threads by a mutex, processes by a lock on one byte of .reprieve/tmp/lock. Other
  *     programs take no lock; F5 is for them.
  * F7  A store that is only read is never written to: .reprieve/ is made by the first write.
@@ -83,12 +84,12 @@ bool rp_fs_store_wide(int errno_value); /* not about one object */
 int rp_fs_rename_new(int old_dir, const char *old_name, int new_dir, const char *new_name);
 const char *rp_fs_printable(const char *path, char *out, size_t size);
 
-/* aside.c: F5 */
-int rp_fs_aside_stat(int dir_fd, const char *name, struct stat *st);
-int rp_fs_aside_open(int dir_fd, const char *name);
-int rp_fs_aside_move(int dir_fd, const char *name);
-int rp_fs_aside_put_back(int dir_fd, const char *name);
-int rp_fs_aside_unlink(int dir_fd, const char *name);
+/* removing.c: F5. begin: renamed; undo: back in its place; finish: unlinked. */
+int rp_fs_removing_stat(int dir_fd, const char *name, struct stat *st);
+int rp_fs_removing_open(int dir_fd, const char *name);
+int rp_fs_removing_begin(int dir_fd, const char *name);
+int rp_fs_removing_undo(int dir_fd, const char *name);
+int rp_fs_removing_finish(int dir_fd, const char *name);
 
 /* find.c: one object. A finder keeps the directory of each home open from one key to the next. */
 struct rp_fs_dir {
@@ -106,17 +107,18 @@ struct rp_fs_finder {
 };
 struct rp_fs_object {
     enum rp_fs_home home;
-    bool aside;
+    bool removing;
     int dir_fd; /* the finder's */
     char name[RP_FS_NAME_MAX + 1];
     struct stat st;
 };
 void rp_fs_finder_init(struct rp_fs_finder *finder, struct rp_fs *fs, struct rp_fs_batch *batch);
 void rp_fs_finder_done(struct rp_fs_finder *finder); /* also the RP_CLEANUP function */
-int rp_fs_look(int dir_fd, const char *name, bool *aside, struct stat *st);
+int rp_fs_look(int dir_fd, const char *name, bool *removing, struct stat *st);
 int rp_fs_find(struct rp_fs_finder *finder, const char *key, struct rp_fs_object *out);
 int rp_fs_object_open(const struct rp_fs_object *object);
 void rp_fs_identity(const struct stat *st, struct rp_identity *out);
+bool rp_fs_is(const struct stat *st, const struct rp_identity *expected);
 /* That this file stands in that directory under that name (F10). */
 int rp_fs_file_fact(int dir_fd, const char *name, const struct stat *st, struct rp_fs_fact *out);
 

@@ -28,10 +28,7 @@ static int open_current(struct rp_fs_finder *finder, const char *key, struct rp_
 static bool is_current(struct rp_fs_finder *finder, const char *key, const struct rp_identity *identity)
 {
     struct rp_fs_object object;
-    struct rp_identity now;
-    if (rp_fs_find(finder, key, &object) < 0) return false;
-    rp_fs_identity(&object.st, &now);
-    return rp_identity_equal(&now, identity);
+    return rp_fs_find(finder, key, &object) == 0 && rp_fs_is(&object.st, identity);
 }
 
 /* Opens the object and loads its metadata. No sidecar may mean that a writer has just replaced the object and dropped
@@ -93,10 +90,8 @@ int rp_fs_get_open(struct rp_backend *backend, const char *key, struct rp_arena 
 static int same_still(const struct reader *reader, struct rp_error *err)
 {
     struct stat st;
-    struct rp_identity now;
     if (fstat(reader->fd, &st) < 0) return rp_error_errno(err, errno, "read '%s'", reader->key);
-    rp_fs_identity(&st, &now);
-    if (rp_identity_equal(&now, &reader->identity)) return 0;
+    if (rp_fs_is(&st, &reader->identity)) return 0;
     return rp_error_set(err, RP_ECHANGED, "'%s' was written to while it was read", reader->key);
 }
 

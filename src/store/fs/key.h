@@ -6,7 +6,7 @@
  * K2  Escaped home, for every other key and for those whose plain path is blocked: the key in hex, cut into components of
  *     64 bytes of key; all but the last end in '+'. It is reversible and injective, and the order in which a walk meets
  *     the paths (directories compared as "name/") is the byte order of the keys.
- * K3  A file of either home may stand aside for a moment while it is being removed (fs_aside.h). */
+ * K3  A file of either home has another name for the moment of its removal (removing.c). */
 #ifndef RP_STORE_FS_KEY_H
 #define RP_STORE_FS_KEY_H
 
@@ -18,7 +18,7 @@
 #define RP_FS_KEYS     ".reprieve/keys/"
 #define RP_FS_META     ".reprieve/meta"
 #define RP_FS_TMP      ".reprieve/tmp"
-#define RP_FS_ASIDE    ".reprieve~"
+#define RP_FS_REMOVING ".reprieve~"
 #define RP_FS_NAME_MAX 255
 #define RP_FS_PATH_MAX 2304 /* any path made here, NUL included */
 

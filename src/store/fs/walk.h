@@ -7,7 +7,7 @@
  * W3  No descriptor is held but that of the directory at hand.
  * W4  What cannot be shown whole is an error: a directory that cannot be read, a file whose path is no key. What
  *     appears or vanishes during the walk may or may not be shown.
- * W5  A file that stands aside (aside.c) is shown under its own name. */
+ * W5  A file that is being removed (removing.c) is shown under its own name. */
 #ifndef RP_STORE_FS_WALK_H
 #define RP_STORE_FS_WALK_H
 

@@ -30,13 +30,6 @@ static void annotating_done(struct annotating *a)
     rp_arena_done(&a->arena);
 }
 
-static const struct rp_pair *find(const struct rp_pair *pairs, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(pairs[i].name, name) == 0) return &pairs[i];
-    return NULL;
-}
-
 static int changed(const char *key, struct rp_error *err)
 {
     return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
@@ -78,7 +71,7 @@ static void tags_take_back(struct annotating *a, const struct rp_identity *newer
     size_t n = 0, n_left = 0;
     if (rp_s3_tags_read(a->s3, a->key, newer, &a->arena, &tags, &n, NULL) < 0) return;
     for (size_t i = 0; i < n && n_left < S3_TAGS_MAX; i++)
-        if (!find(a->changes, a->n, tags[i].name)) left[n_left++] = tags[i];
+        if (!rp_pair_find(a->changes, a->n, tags[i].name)) left[n_left++] = tags[i];
     if (n_left < n) rp_s3_tags_write(a->s3, a->key, newer, left, n_left, NULL);
 }
 
@@ -115,7 +108,7 @@ static int by_tags(struct annotating *a, struct rp_identity *identity, struct rp
 static bool is_changed(void *ctx, const char *name)
 {
     const struct annotating *a = ctx;
-    return find(a->changes, a->n, name) != NULL;
+    return rp_pair_find(a->changes, a->n, name) != NULL;
 }
 
 static int by_copy(struct annotating *a, struct rp_identity *identity, struct rp_error *err)
@@ -147,7 +140,7 @@ static int take_changes(struct annotating *a, const struct rp_pair *changes, siz
 {
     for (size_t i = n; i-- > 0;) {
         const char *name = rp_s3_annotation(changes[i].name);
-        if (!name && !changes[i].value && !find(a->stored.user, a->stored.n_user, changes[i].name)) continue;
+        if (!name && !changes[i].value && !rp_pair_find(a->stored.user, a->stored.n_user, changes[i].name)) continue;
         if (!name && !any_name) {
             rp_error_set(err, RP_EINVAL,
                          "'%.64s' is no annotation: a store annotates by tags, which cannot change metadata",
@@ -157,7 +150,7 @@ static int take_changes(struct annotating *a, const struct rp_pair *changes, siz
                                  "deletion_reason");
         }
         if (!name) name = changes[i].name;
-        if (find(a->changes, a->n, name)) continue;
+        if (rp_pair_find(a->changes, a->n, name)) continue;
         if (a->n == RP_META_MAX_PAIRS) return rp_error_set(err, RP_ETOOBIG, "more than %d changes", RP_META_MAX_PAIRS);
         a->changes[a->n++] = (struct rp_pair){ name, changes[i].value };
     }

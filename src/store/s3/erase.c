@@ -221,7 +221,7 @@ static int erase_multi(struct rp_s3 *s3, struct rp_item **items, size_t n, enum 
 {
     struct s3_sum sum;
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(BODY_MAX);
-    int r = rp_s3_write_delete_of(&body, items, n, by == S3_BY_VERSION, by == S3_BY_ETAG, err);
+    int r = rp_s3_write_delete(&body, items, n, by == S3_BY_VERSION, by == S3_BY_ETAG, err);
     if (r == RP_EINVAL) return erase_one_by_one(s3, items, n, by, err);
     if (r < 0) return r;
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", NULL);

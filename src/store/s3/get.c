@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "store/s3/meta.h"
 #include "store/s3/s3.h"
+#include "store/whole.h"
 
 /* Who asks for the owner record waits to hear whether the store is there at all. 0: the wire's own. */
 static int64_t patience_for(const struct rp_s3 *s3, const char *key)
@@ -123,7 +124,6 @@ static void note(struct rp_item *item, const struct rp_error *why)
 static int item_judge(struct rp_s3 *s3, const struct s3_call *call, struct rp_item *item, struct rp_error *err)
 {
     struct rp_error why = { 0 };
-    item->note[0] = '\0';
     if (call->code == 0 && call->status == 200) {
         int r = rp_s3_identity(call, &item->identity, &why);
         item->outcome = r == 0 ? RP_OUT_FOUND : RP_OUT_RETRY;
@@ -170,8 +170,7 @@ static int stat_all(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp
 
 int rp_s3_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    for (size_t i = 0; i < n; i++)
-        if (rp_key_check(items[i].key, strlen(items[i].key), err) < 0) return RP_EINVAL;
+    if (rp_items_begin(items, n, err) < 0) return RP_EINVAL;
     int r = n > 0 ? stat_all(rp_s3_of(backend), items, n, err) : 0;
     for (size_t i = 0; r < 0 && i < n; i++)
         items[i].outcome = RP_OUT_UNKNOWN;

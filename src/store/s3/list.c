@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "store/s3/remove.h"
+#include "store/whole.h"
 
 #define PAGE_ARENA_BYTES ((size_t)2 << 20) /* S3_SPAN_MAX keys of RP_KEY_MAX, and what blocks leave unused */
 #define EMPTY_PAGES_MAX  100               /* truncated pages without entries, one after the other */
@@ -47,11 +48,6 @@ struct listing {
     struct s3_call call;
     struct from asked;
 };
-
-static bool is_own(const char *key)
-{
-    return strncmp(key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0;
-}
 
 /* ---- fetching ---- */
 
@@ -110,7 +106,7 @@ static int take(void *ctx, const struct s3_listed *listed, struct rp_error *err)
     memcpy(l->at.key, key, strlen(key) + 1);
     if (l->versions && !version[0]) version = "null";
     memcpy(l->at.version, version, strlen(version) + 1);
-    if (strcmp(key, l->after) <= 0 || (is_own(key) && !l->own)) return 0;
+    if (strcmp(key, l->after) <= 0 || (rp_key_is_own(key) && !l->own)) return 0;
     if (l->versions && (listed->is_marker || !listed->is_latest)) return 0;
     struct rp_entry *entry = &l->entries[l->n++];
     *entry = listed->entry;
@@ -132,7 +128,8 @@ static int step(struct listing *l, const struct s3_page *page, const struct from
     if (l->n_read == 0 || !moved)
         return rp_error_set(err, RP_ECORRUPT, "the listing says that there is more and does not go on");
     l->empty_pages = 0;
-    if (is_own(l->at.key) && !l->own && strcmp(l->at.key, PAST_OWN) < 0) l->at = (struct from){ .key = PAST_OWN };
+    if (rp_key_is_own(l->at.key) && !l->own && strcmp(l->at.key, PAST_OWN) < 0)
+        l->at = (struct from){ .key = PAST_OWN };
     return 0;
 }
 
@@ -184,12 +181,11 @@ static void listing_done(struct listing *l)
 
 static int begin(struct listing *l, const char *after, struct rp_error *err)
 {
-    if (strlen(l->prefix) > RP_KEY_MAX || strlen(after) > RP_KEY_MAX)
-        return rp_error_set(err, RP_EINVAL, "a prefix or a cursor has at most %d bytes", RP_KEY_MAX);
-    l->own = is_own(l->prefix);
+    if (rp_list_check(l->prefix, after, err) < 0) return RP_EINVAL;
+    l->own = rp_key_is_own(l->prefix);
     l->versions = rp_s3_powers(l->s3).versions;
     snprintf(l->after, sizeof l->after, "%s", after);
-    bool past = is_own(after) && !l->own && strcmp(after, PAST_OWN) < 0;
+    bool past = rp_key_is_own(after) && !l->own && strcmp(after, PAST_OWN) < 0;
     snprintf(l->at.key, sizeof l->at.key, "%s", past ? PAST_OWN : after);
     l->arena = RP_ARENA(PAGE_ARENA_BYTES);
     l->entries = calloc(S3_SPAN_MAX, sizeof *l->entries);

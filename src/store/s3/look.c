@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "store/s3/remove.h"
+#include "store/whole.h"
 
 #define PAGES_FROM 8  /* fewer keys than this are asked about one by one */
 #define WORTH      20 /* a page must settle one key in so many that it lists */
@@ -126,11 +127,9 @@ int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absent, s
     if (n == 0) return 0;
     RP_CLEANUP(rp_freep) struct rp_item **order = calloc(n, sizeof *order);
     if (order == NULL) return rp_error_set(err, RP_ENOMEM, "look at %zu keys: out of memory", n);
-    for (size_t i = 0; i < n; i++) {
+    if (rp_items_begin(items, n, err) < 0) return RP_EINVAL;
+    for (size_t i = 0; i < n; i++)
         order[i] = &items[i];
-        items[i].outcome = RP_OUT_NONE;
-        items[i].note[0] = '\0';
-    }
     qsort(order, n, sizeof *order, by_key);
     struct look look = { .s3 = s3, .order = order, .n = n, .absent = absent, .crowd = crowd };
     /* A listing names no versions. */

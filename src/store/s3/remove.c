@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "store/s3/remove.h"
+#include "store/whole.h"
 
 #define WORKERS_MAX    4
 #define WORKERS_WINDOW 2 /* by key: more of them wait for each other at the server, and the window grows */
@@ -138,7 +139,7 @@ static void doubt(struct portion *p)
             rp_s3_say(p->items[i], RP_OUT_UNKNOWN, "the store failed before it could be looked at again");
 }
 
-/* Those that the look left aside keep their answer: only what was sent is asked about again. */
+/* Those that the look has settled keep their answer: only what was sent is asked about again. */
 static int act(struct portion *p, enum s3_by by, struct rp_error *err)
 {
     struct portion sent = *p;
@@ -262,18 +263,6 @@ static int by_key_and_place(const void *a, const void *b)
     return compared != 0 ? compared : (x > y) - (x < y);
 }
 
-static int prepare(struct rp_item *items, size_t n, struct rp_item **order, struct rp_error *err)
-{
-    for (size_t i = 0; i < n; i++)
-        if (rp_key_check(items[i].key, strlen(items[i].key), err) < 0) return RP_EINVAL;
-    for (size_t i = 0; i < n; i++) {
-        rp_s3_say(&items[i], RP_OUT_NONE, "");
-        order[i] = &items[i];
-    }
-    qsort(order, n, sizeof(struct rp_item *), by_key_and_place);
-    return 0;
-}
-
 /* S4: a key that was declared never to change, and did. */
 static void note_changed(struct rp_s3 *s3, const struct rp_item *items, size_t n)
 {
@@ -292,8 +281,11 @@ int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, st
     if (n == 0) return 0;
     RP_CLEANUP(rp_freep) struct rp_item **order = calloc(n, sizeof(struct rp_item *));
     if (order == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
-    int r = prepare(items, n, order, err);
+    int r = rp_items_begin(items, n, err);
     if (r < 0) return r;
+    for (size_t i = 0; i < n; i++)
+        order[i] = &items[i];
+    qsort(order, n, sizeof *order, by_key_and_place);
     struct removal removal = {
         .s3 = s3, .powers = rp_s3_powers(s3), .order = order, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER
     };

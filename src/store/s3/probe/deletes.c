@@ -153,13 +153,13 @@ static int take_answer(void *ctx, const struct s3_deleted *deleted, struct rp_er
     return 0;
 }
 
-static int delete_two(struct s3_probe *probe, const struct rp_item items[2], bool etags, struct answer *a)
+static int delete_two(struct s3_probe *probe, struct rp_item items[2], bool etags, struct answer *a)
 {
     struct s3_sum sum;
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(16384);
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", NULL);
     *a = (struct answer){ .key = { items[0].key, items[1].key } };
-    int r = rp_s3_write_delete(&body, items, 2, false, etags, NULL);
+    int r = rp_s3_write_delete(&body, (struct rp_item *const[]){ &items[0], &items[1] }, 2, false, etags, NULL);
     if (r < 0) return r;
     rp_s3_query(&call, "delete", "");
     rp_s3_send_xml(&call, &body, &sum);

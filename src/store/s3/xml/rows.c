@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/time.h"
+#include "store/s3/wire/sign.h"
 #include "store/s3/xml/parse.h"
 
 /* ---- rows ---- */
@@ -44,35 +45,9 @@ static int add_row(struct rows *rows, struct row row, const char *const words[WO
 
 /* ---- texts ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
-/* In place; AWS writes a space as "+", Ceph as "%20". Returns the new length, or -1 for a broken escape. */
-static int64_t decode(char *text)
-{
-    char *to = text;
-    for (const char *from = text; *from != '\0'; from++) {
-        if (*from != '%') {
-            *to++ = *from == '+' ? ' ' : *from;
-            continue;
-        }
-        const int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
-        if (low < 0) return -1;
-        *to++ = (char)(high * 16 + low);
-        from += 2;
-    }
-    *to = '\0';
-    return to - text;
-}
-
 static int read_key(char *key, bool url_encoded, struct rp_error *err)
 {
-    const int64_t n = url_encoded ? decode(key) : (int64_t)strlen(key);
+    const int64_t n = url_encoded ? rp_s3_decode(key, '%', true) : (int64_t)strlen(key);
     if (n < 0) return rp_error_set(err, RP_ECORRUPT, "a key with a broken escape: '%.100s'", key);
     const int r = rp_key_check(key, (size_t)n, err);
     return r < 0 ? rp_error_set(err, RP_ECORRUPT, "a key that is none: '%.100s'", key) : 0;
@@ -238,7 +213,7 @@ static int read_marker(const char *text, const char *last, bool url_encoded, cha
     char plain[S3_TEXT_MAX + 1];
     if (url_encoded && strcmp(text, last) != 0) {
         memcpy(plain, text, strlen(text) + 1);
-        if (decode(plain) >= 0) text = plain;
+        if (rp_s3_decode(plain, '%', true) >= 0) text = plain;
     }
     return copy_text(out, size, text, strlen(text), "NextKeyMarker", err);
 }
@@ -312,7 +287,7 @@ bool rp_s3_guess_last_key(const struct rp_buf *page, char out[RP_KEY_MAX + 1])
     memcpy(text, key, text_n);
     text[text_n] = '\0';
     const bool escaped = strstr(xml, "<EncodingType>url<") != NULL;
-    if ((escaped && decode(text) < 0) || *text == '\0' || strlen(text) > RP_KEY_MAX) return false;
+    if ((escaped && rp_s3_decode(text, '%', true) < 0) || *text == '\0' || strlen(text) > RP_KEY_MAX) return false;
     memcpy(out, text, strlen(text) + 1);
     return true;
 }

@@ -103,30 +103,16 @@ static int add_object(struct rp_buf *out, const struct rp_item *item, bool versi
     return r;
 }
 
-/* One after the other: `items`, or what `order` points to. */
-static int write_delete(struct rp_buf *out, const struct rp_item *items, struct rp_item *const *order, size_t n,
-                        bool versions, bool etags, struct rp_error *err)
+int rp_s3_write_delete(struct rp_buf *out, struct rp_item *const *items, size_t n, bool versions, bool etags,
+                       struct rp_error *err)
 {
     const size_t len = out->len;
     int r = 0;
-    RP_ASSERT((items == NULL) != (order == NULL));
     rp_buf_str(out, "<Delete" NAMESPACE ">");
     for (size_t i = 0; i < n && r == 0; i++)
-        r = add_object(out, order ? order[i] : &items[i], versions, etags, err);
+        r = add_object(out, items[i], versions, etags, err);
     rp_buf_str(out, "</Delete>");
     return ended(out, len, r, "the keys to delete", err);
-}
-
-int rp_s3_write_delete(struct rp_buf *out, const struct rp_item *items, size_t n, bool versions, bool etags,
-                       struct rp_error *err)
-{
-    return write_delete(out, items, NULL, n, versions, etags, err);
-}
-
-int rp_s3_write_delete_of(struct rp_buf *out, struct rp_item *const *order, size_t n, bool versions, bool etags,
-                          struct rp_error *err)
-{
-    return write_delete(out, NULL, order, n, versions, etags, err);
 }
 
 int rp_s3_write_tags(struct rp_buf *out, const struct rp_pair *pairs, size_t n, struct rp_error *err)

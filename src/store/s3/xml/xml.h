@@ -62,10 +62,8 @@ int rp_s3_read_tags(const struct rp_buf *xml, struct rp_arena *arena, struct rp_
                     struct rp_error *err);
 
 /* Bodies. A key that XML cannot carry (control characters) is RP_EINVAL. */
-int rp_s3_write_delete(struct rp_buf *out, const struct rp_item *items, size_t n, bool versions, bool etags,
+int rp_s3_write_delete(struct rp_buf *out, struct rp_item *const *items, size_t n, bool versions, bool etags,
                        struct rp_error *err);
-int rp_s3_write_delete_of(struct rp_buf *out, struct rp_item *const *order, size_t n, bool versions, bool etags,
-                          struct rp_error *err);
 int rp_s3_write_tags(struct rp_buf *out, const struct rp_pair *pairs, size_t n, struct rp_error *err);
 struct s3_part {
     int number;
