@@ -32,9 +32,7 @@ static int open_expected(struct rp_fs_finder *finder, const char *key, const str
     if (fd < 0 || fstat(fd, &object.st) < 0) return rp_error_errno(err, fd < 0 ? -fd : errno, "'%s'", key);
     if (!S_ISREG(object.st.st_mode) || !rp_fs_is(&object.st, expected))
         return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
-    int given = fd;
-    fd = -1;
-    return given;
+    return rp_fs_keep(&fd);
 }
 
 static int link_temp(struct rp_fs *fs, int from_fd, const char *temp)

@@ -74,6 +74,14 @@ static inline void rp_fs_point(const struct rp_fs *fs, const char *point)
     if (fs->hook) fs->hook(fs->hook_ctx, point);
 }
 
+/* Takes a descriptor out of its RP_CLEANUP. */
+static inline int rp_fs_keep(int *fd)
+{
+    int kept = *fd;
+    *fd = -1;
+    return kept;
+}
+
 /* path.c: directories and files beneath the root */
 int rp_fs_openat2(int dir_fd, const char *path, int flags, mode_t mode);
 int rp_fs_dir_open(const struct rp_fs *fs, const char *path, size_t n); /* "" is the root; a trailing slash is fine */

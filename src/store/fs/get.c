@@ -18,9 +18,7 @@ static int open_current(struct rp_fs_finder *finder, const char *key, struct rp_
         if (fd < 0 && rp_fs_absent(-fd)) continue;
         if (fd < 0 || fstat(fd, &object->st) < 0) return rp_error_errno(err, fd < 0 ? -fd : errno, "read '%s'", key);
         if (!S_ISREG(object->st.st_mode)) continue;
-        int given = fd;
-        fd = -1;
-        return given;
+        return rp_fs_keep(&fd);
     }
     return rp_error_set(err, RP_ECONFLICT, "read '%s': it keeps changing", key);
 }
@@ -45,9 +43,7 @@ static int open_with_meta(struct rp_fs_finder *finder, const char *key, struct r
         int r = meta ? rp_fs_meta_load(finder->fs, key, identity->etag, arena, meta, &found, err) : 0;
         if (r < 0) return r;
         if (meta && !found && !is_current(finder, key, identity)) continue;
-        int given = fd;
-        fd = -1;
-        return given;
+        return rp_fs_keep(&fd);
     }
     return rp_error_set(err, RP_ECONFLICT, "read '%s': it keeps changing", key);
 }

@@ -77,8 +77,7 @@ static int level_enter(struct rp_fs *fs, const struct level *in, const char *nam
         if ((r = names_sync(fs, in->fd)) < 0) return r;
         rp_fs_durable_add(&fs->durable, &fact);
     }
-    out->fd = fd;
-    fd = -1;
+    out->fd = rp_fs_keep(&fd);
     return 0;
 }
 
@@ -129,23 +128,11 @@ bool rp_fs_absent(int errno_value)
 
 bool rp_fs_store_wide(int errno_value)
 {
-    switch (errno_value) {
-    case EIO:
-    case EROFS:
-    case ESTALE:
-    case ENODEV:
-    case ENXIO:
-    case ENOTCONN:
-    case ESHUTDOWN:
-    case EHOSTDOWN:
-    case EHOSTUNREACH:
-    case ETIMEDOUT:
-    case EREMOTEIO:
-    case EUCLEAN:
-        return true;
-    default:
-        return false;
-    }
+    static const int codes[] = { EIO,       EROFS,     ESTALE,       ENODEV,    ENXIO,     ENOTCONN,
+                                 ESHUTDOWN, EHOSTDOWN, EHOSTUNREACH, ETIMEDOUT, EREMOTEIO, EUCLEAN };
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i] == errno_value) return true;
+    return false;
 }
 
 /* Some file systems have no RENAME_NOREPLACE; a link fails just as exactly when the name is taken. */

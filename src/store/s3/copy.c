@@ -47,6 +47,11 @@ static int add_source(struct rp_s3 *s3, const char *from, const struct rp_identi
     return r < 0 ? r : rp_s3_headers_add(headers, "x-amz-copy-source-if-match", etag, err);
 }
 
+static bool may_be_copy(const struct rp_identity *there, const struct rp_identity *identity, const char *etag)
+{
+    return etag[0] && strcmp(there->etag, etag) == 0 && there->size_bytes == identity->size_bytes;
+}
+
 /* Whether a copy stands there, though no answer said so. A copy onto itself cannot be told from what was there before. */
 static int find_copy(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
                      const char *etag, struct rp_error *err)
@@ -54,8 +59,7 @@ static int find_copy(struct rp_s3 *s3, const char *from, const struct rp_identit
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", to);
     struct rp_identity there;
     call.patience_ms = rp_s3_patience(s3, S3_REACH_MS); /* the call before has used up its own */
-    if (etag[0] && strcmp(from, to) != 0 && rp_s3_head(s3, &call, &there, NULL) == 0 && strcmp(there.etag, etag) == 0 &&
-        there.size_bytes == identity->size_bytes) {
+    if (strcmp(from, to) != 0 && rp_s3_head(s3, &call, &there, NULL) == 0 && may_be_copy(&there, identity, etag)) {
         rp_error_clear(err);
         return 0;
     }
@@ -79,9 +83,8 @@ static int judge_refusal(struct rp_s3 *s3, const struct s3_call *refused, const 
     int r = rp_s3_identify(s3, to, "", &there, &unseen);
     if (r == RP_ENOTFOUND) return why;
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "whether '%s' was copied cannot be seen", to);
-    bool ours =
-        refused->attempts > 1 && etag[0] && strcmp(there.etag, etag) == 0 && there.size_bytes == identity->size_bytes;
-    if (!ours) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", to);
+    if (refused->attempts <= 1 || !may_be_copy(&there, identity, etag))
+        return rp_error_set(err, RP_EEXISTS, "'%s' exists already", to);
     rp_error_clear(err);
     return 0;
 }

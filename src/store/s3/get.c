@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "store/s3/meta.h"
-#include "store/s3/s3.h"
+#include "store/s3/remove.h"
 #include "store/whole.h"
 
 /* Who asks for the owner record waits to hear whether the store is there at all. 0: the wire's own. */
@@ -32,12 +32,6 @@ static int counted_write(void *ctx, const void *from, size_t n, struct rp_error 
     return 0;
 }
 
-static int sink_failed(const struct counted *counted, struct rp_error *err)
-{
-    if (err) *err = counted->error;
-    return counted->failed;
-}
-
 static int stream(struct rp_s3 *s3, struct s3_call *call, const struct rp_sink *to, struct rp_identity *identity,
                   struct rp_error *err)
 {
@@ -46,7 +40,10 @@ static int stream(struct rp_s3 *s3, struct s3_call *call, const struct rp_sink *
     call->to = &sink;
     int r = rp_s3_wire_stream(s3->wire, call, err);
     call->to = NULL;
-    if (counted.failed < 0) return sink_failed(&counted, err);
+    if (counted.failed < 0) {
+        if (err) *err = counted.error;
+        return counted.failed;
+    }
     if (r < 0 && call->code == 0) return r;
     if (call->code < 0 || call->status != 200) return rp_s3_error(s3, call, err);
     if ((r = rp_s3_identity(call, identity, err)) < 0) return r;
@@ -115,19 +112,13 @@ int rp_s3_get(struct rp_backend *backend, const char *key, const struct rp_sink 
 
 #define STAT_CHUNK 256 /* calls that are made at once; the wire decides how many of them are under way */
 
-static void note(struct rp_item *item, const struct rp_error *why)
-{
-    snprintf(item->note, sizeof item->note, "%.*s", (int)sizeof item->note - 1, why->text);
-}
-
 /* What one HEAD says. Negative: about the store as a whole. */
 static int item_judge(struct rp_s3 *s3, const struct s3_call *call, struct rp_item *item, struct rp_error *err)
 {
     struct rp_error why = { 0 };
     if (call->code == 0 && call->status == 200) {
         int r = rp_s3_identity(call, &item->identity, &why);
-        item->outcome = r == 0 ? RP_OUT_FOUND : RP_OUT_RETRY;
-        if (r < 0) note(item, &why);
+        rp_s3_say(item, r == 0 ? RP_OUT_FOUND : RP_OUT_RETRY, why.text);
         return 0;
     }
     int r = rp_s3_error(s3, call, &why);
@@ -135,8 +126,10 @@ static int item_judge(struct rp_s3 *s3, const struct s3_call *call, struct rp_it
         if (err) *err = why;
         return r;
     }
-    item->outcome = r == RP_ENOTFOUND ? RP_OUT_GONE : r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY;
-    if (r != RP_ENOTFOUND) note(item, &why);
+    if (r == RP_ENOTFOUND)
+        rp_s3_say(item, RP_OUT_GONE, "");
+    else
+        rp_s3_say(item, r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY, why.text);
     return 0;
 }
 

@@ -198,9 +198,8 @@ static int add_names(struct s3_headers *headers, const struct rp_meta *meta, str
 
 static int add_header(struct s3_headers *headers, const struct rp_pair *header, struct rp_error *err)
 {
-    for (const char *c = header->value; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return rp_error_set(err, RP_EINVAL, "header '%s' has a control character", header->name);
+    if (rp_s3_has_control(header->value))
+        return rp_error_set(err, RP_EINVAL, "header '%s' has a control character", header->name);
     return header->value[0] ? rp_s3_headers_add(headers, header->name, header->value, err) : 0;
 }
 

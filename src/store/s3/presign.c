@@ -20,13 +20,6 @@ static void push(struct rp_presigned *p, const char *name, const char *value)
     p->headers[p->n_headers++] = (struct rp_pair){ name, value };
 }
 
-static bool has_control(const char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f) return true;
-    return false;
-}
-
 static const char *base64(const uint8_t digest[RP_DIGEST_BYTES], struct rp_arena *arena)
 {
     char *text = rp_arena_alloc(arena, 4 * ((RP_DIGEST_BYTES + 2) / 3) + 1);
@@ -69,8 +62,8 @@ static int check(const struct rp_presign *what, struct rp_error *err)
 {
     int r = rp_key_check(what->key, strlen(what->key), err);
     if (r < 0) return r;
-    if ((what->content_type && has_control(what->content_type)) ||
-        (what->disposition && has_control(what->disposition)))
+    if ((what->content_type && rp_s3_has_control(what->content_type)) ||
+        (what->disposition && rp_s3_has_control(what->disposition)))
         return rp_error_set(err, RP_EINVAL, "a header of '%s' has a control character", what->key);
     int64_t lives_s = life_s(what);
     if (what->ends_at_ms <= what->now_ms || lives_s < 1 || lives_s > LIVES_S_MAX) {

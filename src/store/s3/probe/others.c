@@ -146,19 +146,37 @@ int rp_s3_probe_list(struct s3_probe *probe, struct rp_error *err)
 
 /* ---- conditional PUT ---- */
 
+/* By If-None-Match: a PUT, or a copy of `source`. */
+static int write_new(struct s3_probe *probe, const char *source, const char *key)
+{
+    const struct rp_pair headers[] = { { "if-none-match", "*" }, { "x-amz-copy-source", source } };
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", key);
+    rp_s3_send(&call, headers, source ? 2 : 1, NULL);
+    return rp_s3_try(probe, &call, NULL);
+}
+
+/* A key that is taken is kept, one that is free is written. */
+static bool keeps_taken(struct s3_probe *probe, const char *source, const char *key, const char *fresh,
+                        const char *finding, const char *ignored)
+{
+    struct rp_identity taken, made;
+    bool ready = rp_s3_try_put(probe, key, "taken", NULL, NULL, &taken, NULL) / 100 == 2;
+    int status = ready ? write_new(probe, source, key) : 0;
+    bool there = ready && rp_s3_canary_is(probe, key, taken.etag);
+    bool holds = status == 412 && there && write_new(probe, source, fresh) / 100 == 2 &&
+                 rp_s3_try_head(probe, fresh, &made, NULL) == 200;
+    rp_s3_finding(probe, finding, holds, "If-None-Match: * %s",
+                  holds    ? "keeps a key that is taken"
+                  : !there ? ignored
+                           : "is not understood");
+    return holds;
+}
+
 static void probe_put_new(struct s3_probe *probe)
 {
-    struct rp_identity taken;
     const char *key = rp_s3_canary(probe, "taken"), *fresh = rp_s3_canary(probe, "fresh");
-    bool ready = rp_s3_try_put(probe, key, "taken", NULL, NULL, &taken, NULL) / 100 == 2;
-    int status = ready ? rp_s3_try_put(probe, key, "other", "if-none-match", "*", NULL, NULL) : 0;
-    bool there = ready && rp_s3_canary_is(probe, key, taken.etag);
-    bool new = rp_s3_try_put(probe, fresh, "new", "if-none-match", "*", NULL, NULL) / 100 == 2;
-    probe->powers.put_new = status == 412 && there && new;
-    rp_s3_finding(probe, "put only if new", probe->powers.put_new, "%s",
-                  probe->powers.put_new ? "If-None-Match: * keeps a key that is taken"
-                  : !there              ? "If-None-Match: * is ignored: the object is overwritten"
-                                        : "If-None-Match: * is not understood");
+    probe->powers.put_new =
+        keeps_taken(probe, NULL, key, fresh, "put only if new", "is ignored: the object is overwritten");
 }
 
 static bool put_if(struct s3_probe *probe, const char *key, const struct rp_identity *now, bool bare)
@@ -196,28 +214,12 @@ void rp_s3_probe_puts(struct s3_probe *probe)
 
 /* ---- copy and tags ---- */
 
-static int copy_new(struct s3_probe *probe, const char *source, const char *to)
-{
-    const struct rp_pair headers[] = { { "x-amz-copy-source", source }, { "if-none-match", "*" } };
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", to);
-    rp_s3_send(&call, headers, 2, NULL);
-    return rp_s3_try(probe, &call, NULL);
-}
-
 /* The source stands there already. */
-static void probe_copy_new(struct s3_probe *probe, const char *source, const char *source_etag)
+static void probe_copy_new(struct s3_probe *probe, const char *source)
 {
-    struct rp_identity taken;
     const char *key = rp_s3_canary(probe, "copy-taken"), *fresh = rp_s3_canary(probe, "copy-fresh");
-    bool ready = rp_s3_try_put(probe, key, "taken", NULL, NULL, &taken, NULL) / 100 == 2;
-    int status = ready ? copy_new(probe, source, key) : 0;
-    bool there = ready && rp_s3_canary_is(probe, key, taken.etag);
-    probe->powers.copy_new =
-        status == 412 && there && copy_new(probe, source, fresh) == 200 && rp_s3_canary_is(probe, fresh, source_etag);
-    rp_s3_finding(probe, "copy only if new", probe->powers.copy_new, "%s",
-                  probe->powers.copy_new ? "If-None-Match: * keeps a key that is taken"
-                  : !there ? "If-None-Match: * is ignored: an object that is returned may overwrite an upload"
-                           : "If-None-Match: * is not understood");
+    probe->powers.copy_new = keeps_taken(probe, source, key, fresh, "copy only if new",
+                                         "is ignored: an object that is returned may overwrite an upload");
 }
 
 void rp_s3_probe_copy(struct s3_probe *probe)
@@ -242,7 +244,7 @@ void rp_s3_probe_copy(struct s3_probe *probe)
     rp_s3_finding(probe, "copy onto itself", probe->powers.self_copy, "%s",
                   probe->powers.self_copy ? "replaces the metadata and keeps the bytes"
                                           : "does not replace the metadata");
-    if (ready) probe_copy_new(probe, rp_buf_text(&source), put.etag);
+    if (ready) probe_copy_new(probe, rp_buf_text(&source));
 }
 
 static bool tags_come_back(struct s3_probe *probe, const char *key)

@@ -47,36 +47,24 @@ static const char *words(const struct s3_transfer *t, CURLcode result)
 
 static bool is_tls(CURLcode result)
 {
-    switch (result) {
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_ISSUER_ERROR:
-    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-    case CURLE_SSL_INVALIDCERTSTATUS:
-    case CURLE_SSL_ENGINE_NOTFOUND:
-    case CURLE_SSL_ENGINE_SETFAILED:
-        return true;
-    default:
-        return false;
-    }
+    static const CURLcode codes[] = {
+        CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+        CURLE_SSL_CERTPROBLEM,          CURLE_SSL_CIPHER,
+        CURLE_SSL_ISSUER_ERROR,         CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+        CURLE_SSL_INVALIDCERTSTATUS,    CURLE_SSL_ENGINE_NOTFOUND,
+        CURLE_SSL_ENGINE_SETFAILED,
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i] == result) return true;
+    return false;
 }
 
 /* A name that nobody knows, or a peer that speaks no TLS, is a mistake in the configuration unless this server has answered before. */
 static bool is_misconfigured(CURLcode result, bool reached)
 {
-    switch (result) {
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_RESOLVE_PROXY:
-    case CURLE_SSL_CONNECT_ERROR:
-        return !reached;
-    case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-        return true;
-    default:
-        return false;
-    }
+    if (result == CURLE_URL_MALFORMAT || result == CURLE_UNSUPPORTED_PROTOCOL) return true;
+    return !reached && (result == CURLE_COULDNT_RESOLVE_HOST || result == CURLE_COULDNT_RESOLVE_PROXY ||
+                        result == CURLE_SSL_CONNECT_ERROR);
 }
 
 /* Retry-After in seconds; a date in it is not worth its trouble. */

@@ -59,6 +59,13 @@ void rp_s3_encode(struct rp_buf *out, const char *text, bool keep_slashes)
     }
 }
 
+bool rp_s3_has_control(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f) return true;
+    return false;
+}
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';

@@ -121,23 +121,19 @@ static int still_wanted(void *ctx, curl_off_t down_all, curl_off_t down, curl_of
 
 /* ---- the request ---- */
 
-static bool add_line(struct curl_slist **list, const char *name, const char *value)
-{
-    RP_CLEANUP(rp_buf_done) struct rp_buf line = RP_BUF(S3_HEADERS_MAX);
-    (void)rp_buf_str(&line, name);
-    (void)rp_buf_str(&line, value[0] == '\0' ? ";" : ": "); /* libcurl takes "name:" for a wish to leave it out */
-    (void)rp_buf_str(&line, value);
-    if (line.failed < 0) return false;
-    struct curl_slist *longer = curl_slist_append(*list, rp_buf_text(&line));
-    if (longer != NULL) *list = longer;
-    return longer != NULL;
-}
-
-static bool leave_out(struct curl_slist **list, const char *line)
+static bool append(struct curl_slist **list, const char *line)
 {
     struct curl_slist *longer = curl_slist_append(*list, line);
     if (longer != NULL) *list = longer;
     return longer != NULL;
+}
+
+static bool add_line(struct curl_slist **list, const char *name, const char *value)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf line = RP_BUF(S3_HEADERS_MAX);
+    /* libcurl takes "name:" for a wish to leave it out */
+    (void)rp_buf_fmt(&line, "%s%s%s", name, value[0] == '\0' ? ";" : ": ", value);
+    return line.failed == 0 && append(list, rp_buf_text(&line));
 }
 
 static bool make_headers(struct s3_transfer *t)
@@ -150,8 +146,8 @@ static bool make_headers(struct s3_transfer *t)
         typed |= strcmp(s->headers[i].name, "content-type") == 0;
         ok = add_line(&t->headers, s->headers[i].name, s->headers[i].value);
     }
-    if (ok && !typed) ok = leave_out(&t->headers, "Content-Type:");
-    return ok && leave_out(&t->headers, "Expect:") && leave_out(&t->headers, "Accept:");
+    if (ok && !typed) ok = append(&t->headers, "Content-Type:");
+    return ok && append(&t->headers, "Expect:") && append(&t->headers, "Accept:");
 }
 
 #define SET(option, value) ok = ok && curl_easy_setopt(t->easy, option, value) == CURLE_OK

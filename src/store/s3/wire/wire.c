@@ -13,8 +13,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define TIMEOUT_MS    (30 * RP_SECOND_MS)
-#define PATIENCE_MS   (60 * RP_SECOND_MS)
 #define WORTHWHILE_MS 50 /* with less left an attempt would only hide why the one before failed */
 
 /* ---- calls ---- */
@@ -221,7 +219,7 @@ static void start_curl(void)
 
 static int check_options(const struct s3_wire_options *o, struct rp_error *err)
 {
-    RP_ASSERT(o->credentials != NULL && o->timeout_ms >= 0 && o->patience_ms >= 0 && o->requests_per_second >= 0);
+    RP_ASSERT(o->credentials != NULL && o->timeout_ms > 0 && o->patience_ms > 0 && o->requests_per_second >= 0);
     if (o->ca_file == NULL || o->ca_file[0] == '\0' || access(o->ca_file, R_OK) == 0) return 0;
     int errno_value = errno;
     (void)rp_error_errno(err, errno_value, "read the certificates in %s", o->ca_file);
@@ -257,8 +255,6 @@ int rp_s3_wire_open(const struct s3_wire_options *options, struct s3_wire **out,
     struct s3_wire *wire = calloc(1, sizeof *wire);
     if (wire == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for connections to the store");
     wire->options = *options;
-    if (wire->options.timeout_ms == 0) wire->options.timeout_ms = TIMEOUT_MS;
-    if (wire->options.patience_ms == 0) wire->options.patience_ms = PATIENCE_MS;
     RP_ASSERT(pthread_mutex_init(&wire->lock, NULL) == 0);
     rp_wait_init(&wire->idle);
     rp_s3_pace_init(&wire->pace, options->requests_per_second, make_seed());

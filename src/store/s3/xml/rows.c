@@ -24,6 +24,7 @@ struct row {
 struct rows {
     struct rp_arena arena;
     struct row *first, **end;
+    struct s3_page page;
 };
 
 static void rows_done(struct rows *rows)
@@ -231,9 +232,21 @@ static int read_page(const struct s3_texts *heads, const char *last, bool url_en
     return r;
 }
 
-static bool says(const char *text, const char *word)
+/* All rows, and for a listing its page. `asked`: for escaped keys. */
+static int read_rows(const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *keep, bool asked,
+                     struct rows *rows, struct rp_error *err)
 {
-    return text && strcmp(text, word) == 0;
+    RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
+    const char *last, *told;
+    *rows = (struct rows){ .arena = RP_ARENA(ROWS_BYTES(xml->len)) };
+    int r = rp_s3_parse(xml, shape, keep, rows, &heads, err);
+    if (r < 0) return r;
+    /* A server that does not say that keys are escaped was asked for it in vain: decoded they would be
+     * others. Ceph escapes those of uploads and does not say so: there the question counts. */
+    told = shape == &list_shape ? rp_s3_text(&heads, ENCODING) : "url";
+    const bool escaped = asked && told && strcmp(told, "url") == 0;
+    r = read_keys(rows, escaped, &rows->page.n, &last, err);
+    return r < 0 || !shape->heads[TRUNCATED] ? r : read_page(&heads, last, escaped, &rows->page, err);
 }
 
 static int hand_over(const struct row *row, s3_listed_fn *fn, void *ctx, struct rp_error *err)
@@ -250,19 +263,12 @@ static int hand_over(const struct row *row, s3_listed_fn *fn, void *ctx, struct 
 int rp_s3_read_list(const struct rp_buf *xml, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
                     struct rp_error *err)
 {
-    RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
-    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(xml->len)) };
-    struct s3_page read = { 0 };
-    const char *last;
-    int r = rp_s3_parse(xml, &list_shape, keep_listed, &rows, &heads, err);
-    /* Who does not say that keys are escaped was asked for it in vain: decoding them would make other keys of them. */
-    const bool escaped = url_encoded && says(rp_s3_text(&heads, ENCODING), "url");
-    if (r == 0) r = read_keys(&rows, escaped, &read.n, &last, err);
-    if (r == 0) r = read_page(&heads, last, escaped, &read, err);
+    RP_CLEANUP(rows_done) struct rows rows = { 0 };
+    int r = read_rows(xml, &list_shape, keep_listed, url_encoded, &rows, err);
     if (r < 0) return wrap(r, "listing", err);
     for (const struct row *row = rows.first; r == 0 && row; row = row->next)
         r = hand_over(row, fn, ctx, err);
-    if (r >= 0) *page = read;
+    if (r >= 0) *page = rows.page;
     return r;
 }
 
@@ -295,18 +301,12 @@ bool rp_s3_guess_last_key(const struct rp_buf *page, char out[RP_KEY_MAX + 1])
 int rp_s3_read_partials(const struct rp_buf *xml, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
                         struct rp_error *err)
 {
-    RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
-    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(xml->len)) };
-    struct s3_page read = { 0 };
-    const char *last;
-    int r = rp_s3_parse(xml, &partials_shape, keep_partial, &rows, &heads, err);
-    /* Ceph escapes these keys and does not say so: what was asked for must be believed. */
-    if (r == 0) r = read_keys(&rows, url_encoded, &read.n, &last, err);
-    if (r == 0) r = read_page(&heads, last, url_encoded, &read, err);
+    RP_CLEANUP(rows_done) struct rows rows = { 0 };
+    int r = read_rows(xml, &partials_shape, keep_partial, url_encoded, &rows, err);
     if (r < 0) return wrap(r, "listing of uploads", err);
     for (const struct row *row = rows.first; r == 0 && row; row = row->next)
         r = fn(ctx, &(struct rp_partial){ row->word[0], row->word[1], row->time_ms }, err);
-    if (r >= 0) *page = read;
+    if (r >= 0) *page = rows.page;
     return r;
 }
 
@@ -336,12 +336,8 @@ static int keep_deleted(void *ctx, int kind, const struct s3_texts *fields, stru
 
 int rp_s3_read_deleted(const struct rp_buf *xml, s3_deleted_fn *fn, void *ctx, struct rp_error *err)
 {
-    RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
-    RP_CLEANUP(rows_done) struct rows rows = { .arena = RP_ARENA(ROWS_BYTES(xml->len)) };
-    const char *last;
-    size_t count;
-    int r = rp_s3_parse(xml, &deleted_shape, keep_deleted, &rows, &heads, err);
-    if (r == 0) r = read_keys(&rows, false, &count, &last, err);
+    RP_CLEANUP(rows_done) struct rows rows = { 0 };
+    int r = read_rows(xml, &deleted_shape, keep_deleted, false, &rows, err);
     if (r < 0) return wrap(r, "answer to a multi-object delete", err);
     for (const struct row *row = rows.first; r == 0 && row; row = row->next)
         r = fn(ctx, &(struct s3_deleted){ row->word[0], row->word[1], row->word[2], row->word[3] }, err);

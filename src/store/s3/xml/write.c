@@ -18,27 +18,8 @@ static bool can_carry(const char *c, size_t n)
 }
 
 /* Line ends and tabs as references: a parser would turn a plain CR into LF. */
-static const char *reference(char c)
-{
-    switch (c) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return "&quot;";
-    case '\t':
-        return "&#9;";
-    case '\n':
-        return "&#10;";
-    case '\r':
-        return "&#13;";
-    default:
-        return NULL;
-    }
-}
+static const char *const references[256] = { ['&'] = "&amp;", ['<'] = "&lt;",   ['>'] = "&gt;",  ['"'] = "&quot;",
+                                             ['\t'] = "&#9;", ['\n'] = "&#10;", ['\r'] = "&#13;" };
 
 static int add_text(struct rp_buf *out, const char *text, const char *what, struct rp_error *err)
 {
@@ -50,7 +31,7 @@ static int add_text(struct rp_buf *out, const char *text, const char *what, stru
             rp_error_set(err, RP_EINVAL, "the %s '%.100s' cannot be written in XML: byte %zu", what, text, i + 1);
             return rp_error_hint(err, "it must be sent in a request of its own");
         }
-        const char *escaped = reference(text[i]);
+        const char *escaped = references[(unsigned char)text[i]];
         if (!escaped) continue;
         rp_buf_add(out, text + written, i - written);
         rp_buf_str(out, escaped);
