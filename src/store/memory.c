@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store in memory, for tests of what stands on the port: a sorted array under one lock. Etags are serial numbers,
- * so that no two uploads ever share an identity. */
+/* A store in memory, for tests of what stands on the port: a sorted array under one lock. Etags are
+ * serial numbers, so that no two uploads ever share an identity. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>

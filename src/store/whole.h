@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* whole.h - what backends do alike: put() and get() of one that works in parts (T8), and what a call
- * begins with. */
+/* whole.h - what backends do alike: put() and get() of one that works in parts (T8), and what a
+ * call begins with. */
 #ifndef RP_STORE_WHOLE_H
 #define RP_STORE_WHOLE_H
 

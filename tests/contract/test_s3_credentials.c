@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where keys come from: files and variables of a home of its own, and a small server that plays the container's and the instance's
- * service. All secrets here have the word "hush" in them, and every error is searched for it. */
+/* Where keys come from: files and variables of a home of its own, and a small server that plays the
+ * container's and the instance's service. All secrets here have the word "hush" in them, and every
+ * error is searched for it. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>

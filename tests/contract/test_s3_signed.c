@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signed requests as a real server judges them (RP_TEST_S3, see tests/lib/with-ceph): carried by plain libcurl, so that nothing but the
- * signature is on trial. */
+/* Signed requests as a real server judges them (RP_TEST_S3, see tests/lib/with-ceph): carried by
+ * plain libcurl, so that nothing but the signature is on trial. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call at a time over the wire to S3: answers of all kinds, repetition and its bounds, clocks and keys that are refused, TLS. */
+/* One call at a time over the wire to S3: answers of all kinds, repetition and its bounds, clocks
+ * and keys that are refused, TLS. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as the answer to a multi-object delete, an error, a single text, or tags: read whole or refused; and what was named as
- * deleted can be written as a body and is the same key when it is read again. */
+/* Any bytes as the answer to a multi-object delete, an error, a single text, or tags: read whole or
+ * refused; and what was named as deleted can be written as a body and is the same key when it is
+ * read again. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a page of a listing, of objects and versions or of uploads, escaped or not: read whole, with keys that are keys, or refused
- * with nothing handed over. */
+/* Any bytes as a page of a listing, of objects and versions or of uploads, escaped or not: read
+ * whole, with keys that are keys, or refused with nothing handed over. */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The published examples of the algorithm (AWS, "Signature Calculations for the Authorization Header" and "... Query Parameters" of
- * S3), and cases of our own whose signatures were computed apart from this code. */
+/* The published examples of the algorithm (AWS, "Signature Calculations for the Authorization
+ * Header" and "... Query Parameters" of S3), and cases of our own whose signatures were computed
+ * apart from this code. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>

@@ -127,7 +127,8 @@ static void reads_a_page_of_ceph(void **state)
 static void reads_what_aws_sends(void **state)
 {
     (void)state;
-    /* As documented, with a prefix, CDATA, entities, spaces, attributes, comments and the order changed. */
+    /* As documented, with a prefix, CDATA, entities, spaces, attributes, comments and the order
+     * changed. */
     const char *xml =
         "\xEF\xBB\xBF<?xml version=\"1.0\"?>\n<!-- a page -->\n"
         "<s3:ListBucketResult xmlns:s3=\"http://s3.amazonaws.com/doc/2006-03-01/\" other='1'>\n"

@@ -127,7 +127,8 @@ static bool same_directory(const char *a, const char *b)
     return n == (slash_b ? (size_t)(slash_b - b) : 0) && memcmp(a, b, n) == 0;
 }
 
-/* Neighbours in one directory stay on one thread: two threads in a directory only wait for its lock. */
+/* Neighbours in one directory stay on one thread: two threads in a directory only wait for its
+ * lock. */
 static size_t take_run(struct rp_fs_batch *batch, size_t *start)
 {
     pthread_mutex_lock(&batch->lock);

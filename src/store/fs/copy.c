@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy() and annotate().
- * A copy into our own keys (quarantine) is a hard link: no bytes move, and the name there is never used twice. Any other copy
- * gets an inode of its own, so that an identity which left a key never comes back to it: a late remove() of what
- * was restored since must find it changed. */
+/* copy() and annotate(). A copy into our own keys (quarantine) is a hard link: no bytes move, and
+ * the name there is never used twice. Any other copy gets an inode of its own, so that an identity
+ * which left a key never comes back to it: a late remove() of what was restored since must find it
+ * changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -92,7 +92,8 @@ static int copy_temp(struct rp_fs *fs, int from_fd, const char *temp, struct rp_
     return rp_fs_temp_finish(fs, fd, err);
 }
 
-/* The source's bytes under a temporary name; the source is asked once more whether it is still what it was. */
+/* The source's bytes under a temporary name; the source is asked once more whether it is still what
+ * it was. */
 static int fill_temp(struct rp_fs *fs, int from_fd, const struct rp_identity *expected, const char *to,
                      const char *temp, struct rp_error *err)
 {
@@ -103,7 +104,8 @@ static int fill_temp(struct rp_fs *fs, int from_fd, const struct rp_identity *ex
     return rp_fs_is(&st, expected) ? 0 : rp_error_set(err, RP_ECHANGED, "it was written to meanwhile");
 }
 
-/* The metadata belongs to the descriptor's identity. If there is none, make sure that it was not dropped with the object. */
+/* The metadata belongs to the descriptor's identity. If there is none, make sure that it was not
+ * dropped with the object. */
 static int load_meta(struct rp_fs_finder *finder, const char *key, const struct rp_identity *expected,
                      struct rp_arena *arena, struct rp_meta *out, struct rp_error *err)
 {

@@ -31,8 +31,8 @@ struct rp_fs_fact rp_fs_fact_of(const struct rp_fs_dir_id *in, const char *name,
     return (struct rp_fs_fact){ .dir = *dir, .in = *in, .name = rp_fs_hash(RP_FS_HASH, name, strlen(name)) };
 }
 
-/* One whose birth is not told may be another one with the same inode. What it stands in has a fact of its own, or is the root, which is
- * held open: that inode is not used again. */
+/* One whose birth is not told may be another one with the same inode. What it stands in has a fact
+ * of its own, or is the root, which is held open: that inode is not used again. */
 static bool can_be_known(const struct rp_fs_fact *fact)
 {
     RP_ASSERT(fact->dir.ino != 0);

@@ -115,7 +115,8 @@ int rp_fs_file_fact(int dir_fd, const char *name, const struct stat *st, struct 
 
 void rp_fs_identity(const struct stat *st, struct rp_identity *out)
 {
-    /* 64 bits of ns hold every time from 1677 to 2262; beyond, the value wraps and still differs. */
+    /* 64 bits of ns hold every time from 1677 to 2262; beyond, the value wraps and still
+     * differs. */
     uint64_t mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000U + (uint64_t)st->st_mtim.tv_nsec;
     memset(out, 0, sizeof *out);
     snprintf(out->etag, sizeof out->etag, "%" PRIx64 "-%" PRIx64 "-%" PRIx64, (uint64_t)st->st_ino, mtime_ns,

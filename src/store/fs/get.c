@@ -29,8 +29,9 @@ static bool is_current(struct rp_fs_finder *finder, const char *key, const struc
     return rp_fs_find(finder, key, &object) == 0 && rp_fs_is(&object.st, identity);
 }
 
-/* Opens the object and loads its metadata. No sidecar may mean that a writer has just replaced the object and dropped
- * the sidecar of what we hold: then look again, for the answer would be an object without its metadata. */
+/* Opens the object and loads its metadata. No sidecar may mean that a writer has just replaced the
+ * object and dropped the sidecar of what we hold: then look again, for the answer would be an
+ * object without its metadata. */
 static int open_with_meta(struct rp_fs_finder *finder, const char *key, struct rp_arena *arena, struct rp_meta *meta,
                           struct rp_identity *identity, struct rp_error *err)
 {

@@ -30,7 +30,8 @@ void rp_fs_key_hex(const char *key, char out[RP_DIGEST_HEX])
     rp_digest_hex(bytes, out);
 }
 
-/* False for an etag that none of our identities has: it comes from outside and becomes part of a file name. */
+/* False for an etag that none of our identities has: it comes from outside and becomes part of a
+ * file name. */
 static bool sidecar_name(const char *key_hex, const char *etag, struct sidecar *out)
 {
     if (*etag == '\0' || strlen(etag) >= RP_ETAG_MAX || strspn(etag, "0123456789abcdef-") != strlen(etag)) return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: bytes into a file of .reprieve/tmp, then sidecar, then name. Every step is durable before the next. */
+/* Writing: bytes into a file of .reprieve/tmp, then sidecar, then name. Every step is durable
+ * before the next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -203,8 +204,9 @@ static void writer_freep(struct writer **w)
     if (*w) writer_free(*w);
 }
 
-/* Spares the caller the bytes; the exact answer comes when the name is taken, and then a removal that was interrupted is undone (F5).
- * A place that holds nothing to be written over is left as it is, without even the folder of F7. */
+/* Spares the caller the bytes; the exact answer comes when the name is taken, and then a removal
+ * that was interrupted is undone (F5). A place that holds nothing to be written over is left as it
+ * is, without even the folder of F7. */
 static int refuse_early(struct rp_fs *fs, const char *key, int flags, struct rp_error *err)
 {
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;

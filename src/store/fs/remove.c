@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remove(): exactly the identity that was named. Look; rename; look at what is in hand; unlink that. */
+/* remove(): exactly the identity that was named. Look; rename; look at what is in hand; unlink
+ * that. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -13,7 +14,8 @@ static void touch(struct rp_fs_finder *finder, enum rp_fs_home home)
     if (finder->dirs[home].fd >= 0) finder->dirs[home].touched = true;
 }
 
-/* "Gone" is an answer to stand on: a name that somebody else removed must not come back after a crash either. */
+/* "Gone" is an answer to stand on: a name that somebody else removed must not come back after a
+ * crash either. */
 static void touch_absence(struct rp_fs_finder *finder)
 {
     touch(finder, RP_FS_PLAIN);
@@ -86,8 +88,9 @@ static int remove_item(struct rp_fs_finder *finder, struct rp_item *item)
     return r < 0 ? r : remove_locked(finder, item);
 }
 
-/* Only once the object is durably gone, or it could come back without its metadata. A copy into our own keys keeps the
- * inode, so the same identity may stand there again: then the sidecar is in use. */
+/* Only once the object is durably gone, or it could come back without its metadata. A copy into our
+ * own keys keeps the inode, so the same identity may stand there again: then the sidecar is in
+ * use. */
 static int drop_sidecar(struct rp_fs_finder *finder, struct rp_item *item)
 {
     RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;

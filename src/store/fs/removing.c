@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that is being removed has another name in the same directory for that moment, from which its
- * own can be read: ".reprieve~NAME", or ".reprieve~/NAME" where that would be too long for a name. */
+/* A file that is being removed has another name in the same directory for that moment, from which
+ * its own can be read: ".reprieve~NAME", or ".reprieve~/NAME" where that would be too long for a
+ * name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,7 +62,8 @@ int rp_fs_removing_begin(int dir_fd, const char *name)
     return renameat(dir_fd, name, a.fd, a.name) < 0 ? -errno : 0;
 }
 
-/* The directory of a long name goes when it is empty; its entry was made durable by nothing, so its loss needs no sync. */
+/* The directory of a long name goes when it is empty; its entry was made durable by nothing, so its
+ * loss needs no sync. */
 static int leave(const struct removing *a, int dir_fd)
 {
     if (!a->below) return 0;
@@ -79,8 +81,9 @@ int rp_fs_removing_finish(int dir_fd, const char *name)
     return leave(&a, dir_fd);
 }
 
-/* If another file has taken the name meanwhile, ours would have been overwritten by it: it is dropped.
- * If something that is no object blocks the name, ours keeps the other one and still counts. */
+/* If another file has taken the name meanwhile, ours would have been overwritten by it: it is
+ * dropped. If something that is no object blocks the name, ours keeps the other one and still
+ * counts. */
 int rp_fs_removing_undo(int dir_fd, const char *name)
 {
     RP_CLEANUP(removing_done) struct removing a;

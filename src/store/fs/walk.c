@@ -117,7 +117,8 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Is the name, or for a directory anything below it, in the part of the listing that was asked for? */
+/* Is the name, or for a directory anything below it, in the part of the listing that was asked
+ * for? */
 static bool wanted(const struct rp_fs_level *level, const char *text, bool dir)
 {
     if (level->prefix && !begins(text, level->prefix) && !(dir && begins(level->prefix, text))) return false;
@@ -334,7 +335,8 @@ void rp_fs_walk_end(struct rp_fs_walk *walk)
     walk->dir_fd = -1;
 }
 
-/* The next name of the level, or NULL. One that stands in its place and is being removed as well is given once. */
+/* The next name of the level, or NULL. One that stands in its place and is being removed as well is
+ * given once. */
 static int next_name(struct rp_fs_walk *walk, struct rp_fs_level *level, const struct name **out, struct rp_error *err)
 {
     for (;;) {

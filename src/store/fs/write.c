@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every writer needs first: .reprieve/tmp, the lock of a key, names and times that were never used. */
+/* What every writer needs first: .reprieve/tmp, the lock of a key, names and times that were never
+ * used. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -54,8 +55,9 @@ int64_t rp_fs_next_mtime_ns(struct rp_fs *fs)
     return next;
 }
 
-/* A put that died may have left a sidecar for a file that was never shown. Its name follows from the temporary one; with a
- * second link the same inode may be a live object, and the sidecar that object's. */
+/* A put that died may have left a sidecar for a file that was never shown. Its name follows from
+ * the temporary one; with a second link the same inode may be a live object, and the sidecar that
+ * object's. */
 static void drop_stale(struct rp_fs *fs, const char *name, const struct stat *st)
 {
     char hex[HEX_CHARS + 1];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Annotations: as tags where the store has them, for then the bytes and the version stay what they are; else as user metadata, by a copy of the object onto
- * itself, and only where that cannot overwrite an upload that came meanwhile: the bucket keeps versions, or its keys are written once.
- * Tags have no condition either: an upload between the two looks gets our tags in the place of its own. That is seen, and they are
- * taken off again; tags that it brought itself are lost. */
+/* Annotations: as tags where the store has them, for then the bytes and the version stay what they
+ * are; else as user metadata, by a copy of the object onto itself, and only where that cannot
+ * overwrite an upload that came meanwhile: the bucket keeps versions, or its keys are written once.
+ * Tags have no condition either: an upload between the two looks gets our tags in the place of its
+ * own. That is seen, and they are taken off again; tags that it brought itself are lost. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -64,7 +65,8 @@ int rp_s3_tags_write(struct rp_s3 *s3, const char *key, const struct rp_identity
     return tags_put(s3, key, identity, NULL, 0, err);
 }
 
-/* What landed on a newer upload is taken off it. As good as can be: the error is told in any case. */
+/* What landed on a newer upload is taken off it. As good as can be: the error is told in any
+ * case. */
 static void tags_take_back(struct annotating *a, const struct rp_identity *newer)
 {
     struct rp_pair *tags = NULL, left[S3_TAGS_MAX];
@@ -75,8 +77,8 @@ static void tags_take_back(struct annotating *a, const struct rp_identity *newer
     if (n_left < n) rp_s3_tags_write(a->s3, a->key, newer, left, n_left, NULL);
 }
 
-/* Ceph gives an object a new time when its tags change. An upload of identical bytes between the two looks cannot be told from that where
- * there are no versions (T2). */
+/* Ceph gives an object a new time when its tags change. An upload of identical bytes between the
+ * two looks cannot be told from that where there are no versions (T2). */
 static bool is_same_later(const struct rp_identity *before, const struct rp_identity *now)
 {
     struct rp_identity timed = *before;

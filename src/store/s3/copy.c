@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies inside the bucket, with all headers, metadata and tags. Hardly a condition of a copy can be relied on (Ceph passes over all of them), so
- * both ends are looked at before and after, and If-None-Match is sent where it was seen to hold (powers.copy_new). What remains: an upload
- * to the target between the look at it and the copy is overwritten where the bucket keeps no versions and knows no such condition, or the
- * object is copied in parts. The targets that we choose ourselves (".reprieve/quarantine/") nobody else uploads to. */
+/* Copies inside the bucket, with all headers, metadata and tags. Hardly a condition of a copy can
+ * be relied on (Ceph passes over all of them), so both ends are looked at before and after, and
+ * If-None-Match is sent where it was seen to hold (powers.copy_new). What remains: an upload to the
+ * target between the look at it and the copy is overwritten where the bucket keeps no versions and
+ * knows no such condition, or the object is copied in parts. The targets that we choose ourselves
+ * (".reprieve/quarantine/") nobody else uploads to. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +54,8 @@ static bool may_be_copy(const struct rp_identity *there, const struct rp_identit
     return etag[0] && strcmp(there->etag, etag) == 0 && there->size_bytes == identity->size_bytes;
 }
 
-/* Whether a copy stands there, though no answer said so. A copy onto itself cannot be told from what was there before. */
+/* Whether a copy stands there, though no answer said so. A copy onto itself cannot be told from
+ * what was there before. */
 static int find_copy(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
                      const char *etag, struct rp_error *err)
 {
@@ -74,7 +77,8 @@ static void foretell_etag(const struct rp_identity *identity, char out[RP_ETAG_M
     snprintf(out, RP_ETAG_MAX, "%s", strchr(identity->etag, '-') ? "" : identity->etag);
 }
 
-/* 412 is said of either end. Of a request that was repeated the first may have made what stands there now. */
+/* 412 is said of either end. Of a request that was repeated the first may have made what stands
+ * there now. */
 static int judge_refusal(struct rp_s3 *s3, const struct s3_call *refused, const struct rp_identity *identity,
                          const char *to, const char *etag, int why, struct rp_error *err)
 {
@@ -158,7 +162,8 @@ static int copy_all_parts(struct parts *p, int64_t part_bytes, char etag[RP_ETAG
     return lost ? find_copy(p->s3, p->from, p->identity, p->to, etag, err) : r;
 }
 
-/* An upload in parts takes nothing along by itself: `headers` name everything but the tags, which Ceph passes over at its beginning. */
+/* An upload in parts takes nothing along by itself: `headers` name everything but the tags, which
+ * Ceph passes over at its beginning. */
 static int copy_in_parts(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
                          const struct s3_headers *headers, char etag[RP_ETAG_MAX], struct rp_error *err)
 {
@@ -175,8 +180,8 @@ static int copy_in_parts(struct rp_s3 *s3, const char *from, const struct rp_ide
     return r;
 }
 
-/* Ceph 16 decodes the source of a copied part twice: a key with one of these would name another object, or none, and the etags of such a copy cannot
- * show it. */
+/* Ceph 16 decodes the source of a copied part twice: a key with one of these would name another
+ * object, or none, and the etags of such a copy cannot show it. */
 static int refuse_ambiguous(const char *from, struct rp_error *err)
 {
     if (!strpbrk(from, "%+")) return 0;
@@ -186,7 +191,8 @@ static int refuse_ambiguous(const char *from, struct rp_error *err)
                               "means, to a key without them");
 }
 
-/* Two requests with two identities could mix two objects: the parts' condition (If-Match, or the version) and the look afterwards are against it. */
+/* Two requests with two identities could mix two objects: the parts' condition (If-Match, or the
+ * version) and the look afterwards are against it. */
 static int copy_large(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
                       const struct s3_headers *anew, struct rp_arena *arena, char etag[RP_ETAG_MAX],
                       struct rp_error *err)
@@ -236,7 +242,8 @@ static void take_back(struct rp_s3 *s3, const char *key, const struct rp_identit
     rp_s3_remove(&s3->base, &item, 1, NULL);
 }
 
-/* What stands there with another etag than the copy was given is an upload of somebody else, and stays. */
+/* What stands there with another etag than the copy was given is an upload of somebody else, and
+ * stays. */
 static int verify(struct rp_s3 *s3, const char *from, const struct rp_identity *expected, const char *to,
                   const char *etag, struct rp_identity *out, struct rp_error *err)
 {

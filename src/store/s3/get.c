@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading: one object with its metadata, and the identities of many. Nothing here writes. How metadata stands in headers and tags: meta.h. */
+/* Reading: one object with its metadata, and the identities of many. Nothing here writes. How
+ * metadata stands in headers and tags: meta.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 #include "store/s3/remove.h"
 #include "store/whole.h"
 
-/* Who asks for the owner record waits to hear whether the store is there at all. 0: the wire's own. */
+/* Who asks for the owner record waits to hear whether the store is there at all. 0: the wire's
+ * own. */
 static int64_t patience_for(const struct rp_s3 *s3, const char *key)
 {
     return strcmp(key, RP_STORE_OWNER) == 0 ? rp_s3_patience(s3, S3_REACH_MS) : 0;
@@ -70,8 +72,8 @@ static bool has_tags(const struct s3_call *call)
     return rp_s3_header(call, "x-amz-tagging-count", count, sizeof count) && strcmp(count, "0") != 0;
 }
 
-/* Tags are read by a request of their own. If the object was replaced in between they are another's: then what was read is
- * history, and its annotation with it. */
+/* Tags are read by a request of their own. If the object was replaced in between they are
+ * another's: then what was read is history, and its annotation with it. */
 static int add_tags(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, struct rp_arena *arena,
                     struct rp_meta *meta, struct rp_error *err)
 {

@@ -3,14 +3,14 @@
  *
  * L1  A page is read whole, checked and kept before its first entry is handed out: a damaged or
  *     disordered one gives nothing.
- * L2  Pages follow each other by the last key that was read, never by a token. What a token means is
- *     the server's secret, and some encode it in ways of their own.
+ * L2  Pages follow each other by the last key that was read, never by a token. What a token means
+ *     is the server's secret, and some encode it in ways of their own.
  * L3  The next page is fetched while this one is read and given: from the second page on at once,
  *     for the first one when half of its entries are given. At most one page is fetched ahead.
  * L4  Where the next page begins is guessed by the look of this one's last bytes before it is read.
  *     A wrong guess costs a request, never a key: what was fetched from elsewhere is thrown away.
- * L5  In a bucket with versions the entries need version ids, which only the listing of all versions
- *     has. */
+ * L5  In a bucket with versions the entries need version ids, which only the listing of all
+ *     versions has. */
 #include <stdio.h>
 #include <string.h>
 
@@ -114,7 +114,8 @@ static int take(void *ctx, const struct s3_listed *listed, struct rp_error *err)
     return entry->key ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a listing");
 }
 
-/* Where the next page begins. A page that is cut and leads nowhere would go round for ever, or hide the rest. */
+/* Where the next page begins. A page that is cut and leads nowhere would go round for ever, or hide
+ * the rest. */
 static int step(struct listing *l, const struct s3_page *page, const struct from *before, struct rp_error *err)
 {
     l->truncated = page->truncated;

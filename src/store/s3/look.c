@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The identities of many keys with few requests: pages of a listing where the keys stand close together, HEADs for the rest. */
+/* The identities of many keys with few requests: pages of a listing where the keys stand close
+ * together, HEADs for the rest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,8 @@ static void settle_page(struct look *look, const struct s3_page *page)
     look->at = end;
 }
 
-/* As many keys as it takes up to the last of ours, if what is left stands as close together as what was seen: a server's work is what it lists. */
+/* As many keys as it takes up to the last of ours, if what is left stands as close together as what
+ * was seen: a server's work is what it lists. */
 static size_t page_keys(const struct look *look)
 {
     const struct s3_crowd *crowd = look->crowd;

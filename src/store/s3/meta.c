@@ -364,7 +364,8 @@ static const char *tag_read(struct rp_arena *arena, const char *value)
     return decoded ? decoded : value;
 }
 
-/* The tag that a change leaves: none (NULL name) if the field is to be away and is nowhere else either. */
+/* The tag that a change leaves: none (NULL name) if the field is to be away and is nowhere else
+ * either. */
 static int changed_tag(const struct rp_pair *change, const struct rp_meta *stored, struct rp_arena *arena,
                        struct rp_pair *out, struct rp_error *err)
 {

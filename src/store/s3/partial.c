@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uploads in parts that nobody has ended. Pages follow each other by the last upload that was read: Ceph escapes the keys of such a
- * listing and not its markers. */
+/* Uploads in parts that nobody has ended. Pages follow each other by the last upload that was read:
+ * Ceph escapes the keys of such a listing and not its markers. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* URLs that are their own permission. A PUT is bound to its length and type, to a key that is not taken where that was seen to hold, and to the
- * checksum by x-amz-checksum-sha256: AWS and MinIO refuse other bytes, Ceph 16 keeps the header's promise to nobody, so that who
- * confirms the upload reads the bytes. */
+/* URLs that are their own permission. A PUT is bound to its length and type, to a key that is not
+ * taken where that was seen to hold, and to the checksum by x-amz-checksum-sha256: AWS and MinIO
+ * refuse other bytes, Ceph 16 keeps the header's promise to nobody, so that who confirms the upload
+ * reads the bytes. */
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -52,7 +53,8 @@ static void bind_get(const struct rp_presign *what, struct s3_message *message)
         message->query[message->n_query++] = (struct rp_pair){ "response-content-disposition", what->disposition };
 }
 
-/* The signature's date has whole seconds, and the life counts from it: so the URL ends with `ends_at_ms`, or less than a second before. */
+/* The signature's date has whole seconds, and the life counts from it: so the URL ends with
+ * `ends_at_ms`, or less than a second before. */
 static int64_t life_s(const struct rp_presign *what)
 {
     return (what->ends_at_ms - what->now_ms / 1000 * 1000) / 1000;

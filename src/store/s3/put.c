@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: one PUT up to S3_PART_BYTES, an upload in parts above it. The SHA-256 of every body is signed, so that the server refuses
- * bytes that changed on the way. A PUT that has to be repeated puts the same bytes again.
+/* Writing: one PUT up to S3_PART_BYTES, an upload in parts above it. The SHA-256 of every body is
+ * signed, so that the server refuses bytes that changed on the way. A PUT that has to be repeated
+ * puts the same bytes again.
  *
- * RP_PUT_NEW holds where If-None-Match was seen to hold (powers.put_new), and then for one PUT only: Ceph ends an upload in parts over
- * whatever stands there. Otherwise the key is looked at right before; what remains is the time between. Where the bucket keeps versions
- * nothing remains: an upload that came to stand on another one is deleted again, by its version (Ceph lets every one of several
- * such uploads at once succeed).
+ * RP_PUT_NEW holds where If-None-Match was seen to hold (powers.put_new), and then for one PUT
+ * only: Ceph ends an upload in parts over whatever stands there. Otherwise the key is looked at
+ * right before; what remains is the time between. Where the bucket keeps versions nothing remains:
+ * an upload that came to stand on another one is deleted again, by its version (Ceph lets every one
+ * of several such uploads at once succeed).
  *
- * RP_PUT_OVER likewise: with If-Match where that was seen to hold (powers.put_if_match) and for one PUT only; otherwise a look, and a request that is
- * sent once. Where the bucket keeps versions, an upload that did not come to stand right on that one is deleted again as well. */
+ * RP_PUT_OVER likewise: with If-Match where that was seen to hold (powers.put_if_match) and for one
+ * PUT only; otherwise a look, and a request that is sent once. Where the bucket keeps versions, an
+ * upload that did not come to stand right on that one is deleted again as well. */
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,7 +96,8 @@ static int moved_on(const struct putting *p, bool there, struct rp_error *err)
     return rp_error_set(err, RP_ECHANGED, "bucket '%.80s': '%s' has changed", p->s3->target.bucket, p->key);
 }
 
-/* A request that was refused was so because of what stands there: servers say 412 of what is absent as well. */
+/* A request that was refused was so because of what stands there: servers say 412 of what is absent
+ * as well. */
 static int expect_over(const struct putting *p, bool refused, struct rp_error *err)
 {
     struct rp_identity there;
@@ -102,8 +106,8 @@ static int expect_over(const struct putting *p, bool refused, struct rp_error *e
     return r == 0 && !refused && rp_identity_equal(&there, &p->over) ? 0 : moved_on(p, r == 0, err);
 }
 
-/* The answer to a PUT has no Last-Modified, hence one more look. Who finds another upload there has been overtaken: this one was
- * whole, and is history; its time is then that of the answer. */
+/* The answer to a PUT has no Last-Modified, hence one more look. Who finds another upload there has
+ * been overtaken: this one was whole, and is history; its time is then that of the answer. */
 static int identify(const struct putting *p, const struct s3_call *call, const char *etag, struct rp_identity *out,
                     struct rp_error *err)
 {
@@ -123,14 +127,16 @@ static int identify(const struct putting *p, const struct s3_call *call, const c
 
 /* ---- answers that were lost ---- */
 
-/* By its bytes, and not from before this put: an older object of the same bytes may have other headers. */
+/* By its bytes, and not from before this put: an older object of the same bytes may have other
+ * headers. */
 static bool is_ours(const struct putting *p, const char *etag, const struct rp_identity *there)
 {
     return etag[0] && strcmp(there->etag, etag) == 0 && there->size_bytes == p->size_bytes &&
            there->modified_ms >= p->begun_ms;
 }
 
-/* Whether what was put stands there, though no answer said so. `why` is what is known without that. */
+/* Whether what was put stands there, though no answer said so. `why` is what is known without
+ * that. */
 static int find_ours(const struct putting *p, const char *etag, int why, struct rp_identity *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", p->key);
@@ -220,8 +226,8 @@ static int give_way(const struct putting *p, const struct rp_identity *made, uns
 
 /* ---- the end of both ways ---- */
 
-/* `r` is what the request came to that made the object; `etag` is the object's as the answer says, or by our own reckoning ("": cannot
- * be foretold). */
+/* `r` is what the request came to that made the object; `etag` is the object's as the answer says,
+ * or by our own reckoning ("": cannot be foretold). */
 static int conclude(const struct putting *p, const struct s3_call *call, int r, const char *etag,
                     struct rp_identity *out, struct rp_error *err)
 {
@@ -290,7 +296,8 @@ int rp_s3_upload_begin(struct rp_s3 *s3, const char *key, const struct s3_header
     return rp_s3_read_text(&call.answer, "InitiateMultipartUploadResult", "UploadId", out, S3_UPLOAD_MAX, err);
 }
 
-/* The etag that servers give to an upload in parts: the MD5 of the parts' MD5s, and their number. "": the parts' are none. */
+/* The etag that servers give to an upload in parts: the MD5 of the parts' MD5s, and their number.
+ * "": the parts' are none. */
 static void foretell_etag(const struct s3_part *parts, size_t n, char out[RP_ETAG_MAX])
 {
     RP_CLEANUP(rp_freep) unsigned char *digests = malloc(n * MD5_BYTES + 1);
@@ -411,7 +418,8 @@ static int put_in_parts(struct putting *p, const struct rp_source *from, struct 
     int r = rp_s3_upload_begin(p->s3, p->key, &p->headers, p->upload, err);
     if (r < 0) return r;
     if ((r = send_all(p, from, err)) == 0) r = complete(p, out, err);
-    /* Not if its end may have been carried out: aborting then could only say what is known already. */
+    /* Not if its end may have been carried out: aborting then could only say what is known
+     * already. */
     if (r < 0 && r != RP_EUNKNOWN) rp_s3_abort_partial(&p->s3->base, p->key, p->upload, NULL);
     return r;
 }

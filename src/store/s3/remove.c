@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remove(): portions over a few threads, each looked at, erased and looked at again, as the store's powers allow (S1 of s3.h). */
+/* remove(): portions over a few threads, each looked at, erased and looked at again, as the store's
+ * powers allow (S1 of s3.h). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,12 +178,14 @@ static int remove_plain(struct rp_s3 *s3, const struct s3_powers *powers, struct
     if (asked == NULL || from == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
     struct portion p = { .s3 = s3, .items = items, .n = n, .asked = asked, .from = from };
     if (!powers->single_if_match) return remove_looking(&p, S3_BY_KEY, err);
-    /* An answer that tells deleted from gone saves the look; many in one request are never told apart. */
+    /* An answer that tells deleted from gone saves the look; many in one request are never told
+     * apart. */
     bool told = powers->absent_told && !(powers->multi_delete && powers->multi_etag);
     return told ? act(&p, S3_BY_ETAG, err) : remove_looking(&p, S3_BY_ETAG, err);
 }
 
-/* An identity with a version is removed by it whatever the bucket does now: nothing else can be hit. */
+/* An identity with a version is removed by it whatever the bucket does now: nothing else can be
+ * hit. */
 static int remove_portion(struct rp_s3 *s3, const struct s3_powers *powers, struct rp_item **items, size_t n,
                           struct rp_error *err)
 {

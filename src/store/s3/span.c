@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One page of a listing, begun where the caller says: what a look at many keys and a removal by versions are made of. */
+/* One page of a listing, begun where the caller says: what a look at many keys and a removal by
+ * versions are made of. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@ static const char *text_of(const char *text)
     return text ? text : "";
 }
 
-/* Overwrites the text of every such element; keys cannot be mistaken for one, for their "<" is escaped. */
+/* Overwrites the text of every such element; keys cannot be mistaken for one, for their "<" is
+ * escaped. */
 static void blank(struct rp_buf *answer, const char *tag)
 {
     for (char *at = strstr(answer->data, tag); at; at = strstr(at, tag)) {
@@ -21,9 +23,9 @@ static void blank(struct rp_buf *answer, const char *tag)
     }
 }
 
-/* Ceph says back what a listing was asked for, and where it goes on, with bytes that no XML may have.
- * These texts are taken out of the answer. Keys (escaped by encoding-type=url) stay, so that pages
- * follow each other by the last of them. */
+/* Ceph says back what a listing was asked for, and where it goes on, with bytes that no XML may
+ * have. These texts are taken out of the answer. Keys (escaped by encoding-type=url) stay, so that
+ * pages follow each other by the last of them. */
 static void clean(struct rp_buf *answer)
 {
     static const char *const echoes[] = { "<Prefix>", "<StartAfter>", "<KeyMarker>", "<ContinuationToken>" };
@@ -41,7 +43,8 @@ struct ordered {
     char last[RP_KEY_MAX + 1];
 };
 
-/* Versions of one key follow each other, and Ceph begins again with those of the marker's own key. */
+/* Versions of one key follow each other, and Ceph begins again with those of the marker's own
+ * key. */
 static int in_order(void *ctx, const struct s3_listed *listed, struct rp_error *err)
 {
     struct ordered *o = ctx;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The versions of many keys: pages of the whole listing where the keys stand close together, else a question a key, many at once. */
+/* The versions of many keys: pages of the whole listing where the keys stand close together, else a
+ * question a key, many at once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ static void hold_covers(struct s3_versions *vs, struct s3_plan *plan)
     plan->n_run = 0;
 }
 
-/* An identity without a version may come from a listing that names none: then the rest has to fit. */
+/* An identity without a version may come from a listing that names none: then the rest has to
+ * fit. */
 static bool is_marked(const struct rp_item *item, const struct s3_listed *listed)
 {
     struct rp_identity seen = listed->entry.identity;

@@ -194,7 +194,8 @@ static int64_t since(bool ever, int64_t at_ms, int64_t now_ms)
 static bool is_due(const struct s3_credentials *c, int64_t now_ms)
 {
     bool serving = serves(c, now_ms);
-    /* Keys that were fetched a moment ago may have been changed since: the first refusal has no minute to wait for. */
+    /* Keys that were fetched a moment ago may have been changed since: the first refusal has no
+     * minute to wait for. */
     if (serving && c->refused && since(c->tried_anew, c->anew_at_ms, now_ms) >= REFUSED_MS) return true;
     if (since(c->tried, c->tried_at_ms, now_ms) < (serving ? SERVED_WAIT_MS : FAILED_WAIT_MS)) return false;
     if (!serving) return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys from the container's and the instance's own service. Both are next door: no proxy, no redirect, little patience. */
+/* Keys from the container's and the instance's own service. Both are next door: no proxy, no
+ * redirect, little patience. */
 #include "store/s3/credentials/source.h"
 
 #include "base/buf.h"

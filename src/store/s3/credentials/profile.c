@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of AWS tools. A line that is indented goes on from the setting before it ("s3 =" has such lines) and means nothing
- * here; of a setting that is there twice the last counts. */
+/* The files of AWS tools. A line that is indented goes on from the setting before it ("s3 =" has
+ * such lines) and means nothing here; of a setting that is there twice the last counts. */
 #include "store/s3/credentials/source.h"
 
 #include "base/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the probe finds out about deleting: versions, If-Match on one object, many objects in one request. */
+/* What the probe finds out about deleting: versions, If-Match on one object, many objects in one
+ * request. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the probe finds out about listing, conditional PUTs, copies, tags, URLs that end, and the clock. */
+/* What the probe finds out about listing, conditional PUTs, copies, tags, URLs that end, and the
+ * clock. */
 #include <curl/curl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 
 /* ---- listing ---- */
 
-/* In byte order. As UTF-16 the last two change places, in a locale's order the case does; a dot, a slash and what lies between. */
+/* In byte order. As UTF-16 the last two change places, in a locale's order the case does; a dot, a
+ * slash and what lies between. */
 static const char *const awkward[] = {
     "order/B",
     "order/a",
@@ -48,7 +50,8 @@ static int take_awkward(void *ctx, const struct s3_listed *listed, struct rp_err
     return 0;
 }
 
-/* The whole folder, or what follows one of the keys: exactly those, in this order, and said to be all. */
+/* The whole folder, or what follows one of the keys: exactly those, in this order, and said to be
+ * all. */
 static int lists_in_order(struct s3_probe *probe, size_t after, bool *holds, struct rp_error *err)
 {
     char prefix[S3_CANARY_KEY];

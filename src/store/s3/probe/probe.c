@@ -84,7 +84,8 @@ static int try_reading(struct s3_probe *probe, struct rp_error *err)
     return r;
 }
 
-/* A reader's probe does not make forgotten what a writer's has shown; only the bucket's versioning is news. */
+/* A reader's probe does not make forgotten what a writer's has shown; only the bucket's versioning
+ * is news. */
 static enum rp_level keep(struct s3_probe *probe)
 {
     struct rp_s3 *s3 = probe->s3;

@@ -59,7 +59,8 @@ static bool is_tls(CURLcode result)
     return false;
 }
 
-/* A name that nobody knows, or a peer that speaks no TLS, is a mistake in the configuration unless this server has answered before. */
+/* A name that nobody knows, or a peer that speaks no TLS, is a mistake in the configuration unless
+ * this server has answered before. */
 static bool is_misconfigured(CURLcode result, bool reached)
 {
     if (result == CURLE_URL_MALFORMAT || result == CURLE_UNSUPPORTED_PROTOCOL) return true;

@@ -11,7 +11,8 @@
 #define AHEAD_BYTES ((size_t)64 << 10) /* a body from this size on is hashed by the thread that brings it */
 #define POLL_MAX_MS (10 * RP_SECOND_MS)
 
-/* The calls of one rp_s3_wire_run. Groups take turns, so that a thousand calls of one thread do not hold up the one of another. */
+/* The calls of one rp_s3_wire_run. Groups take turns, so that a thousand calls of one thread do not
+ * hold up the one of another. */
 struct s3_group {
     struct s3_jobs ready;  /* the loop's */
     struct s3_group *next; /* the loop's: in the ring of those that have any ready */
@@ -193,7 +194,8 @@ static void begin(struct loop *l, struct s3_job *job, int64_t now_ms)
     l->busy[l->n_busy++] = t;
 }
 
-/* The time that the rate makes the next one wait; -1: none is ready, or all that may be are under way. */
+/* The time that the rate makes the next one wait; -1: none is ready, or all that may be are under
+ * way. */
 static int64_t begin_ready(struct loop *l, int64_t now_ms)
 {
     for (;;) {

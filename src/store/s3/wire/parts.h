@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire_parts.h - the wire from the inside: what its files share. From outside it is wire.h.
+/* parts.h - the wire from the inside: what its files share. From outside it is wire.h.
  *
- *   file                what
- *   wire.c           open, close; what calls have in common: keys, clock, what an answer teaches
- *   wire_loop.c      run: calls in groups, the queue, the thread that owns the multi handle
- *   wire_stream.c    stream: one call on the caller's own thread
- *   wire_transfer.c  one attempt: curl set up, the answer taken in
- *   wire_judge.c     what follows from an attempt
- *   wire_pace.c      limit, rate, pauses. Pure
+ *   file         what
+ *   wire.c       open, close; what calls have in common: keys, clock, what an answer teaches
+ *   loop.c       begin, wait: calls in groups, the queue, the thread that owns the multi handle
+ *   stream.c     stream: one call on the caller's own thread
+ *   transfer.c   one attempt: curl set up, the answer taken in
+ *   judge.c      what follows from an attempt
+ *   pace.c       limit, rate, pauses. Pure
  *
- * A call that was handed in is a job. It is in one place at a time: arrived (under the lock), ready, paused or under way (the loop's own),
- * or with the thread that waits for it, which fetches new keys. Whoever has it may write to it and to its call. */
+ * A call that was handed in is a job. It is in one place at a time: arrived (under the lock),
+ * ready, paused or under way (the loop's own), or with the thread that waits for it, which fetches
+ * new keys. Whoever has it may write to it and to its call. */
 #ifndef RP_STORE_S3_WIRE_PARTS_H
 #define RP_STORE_S3_WIRE_PARTS_H
 
@@ -24,7 +25,7 @@
 #define S3_HEADERS_MAX ((size_t)64 << 10)
 #define S3_FAULT_MAX   ((size_t)64 << 10) /* an error document may be so long, whatever answer_max says */
 
-/* ---- wire_pace.c ---- */
+/* ---- pace.c ---- */
 
 struct s3_pace {
     unsigned limit, good;         /* answers since the limit changed */
@@ -38,9 +39,11 @@ int64_t rp_s3_pace_wait_ms(const struct s3_pace *pace, int64_t now_ms);
 /* A request begins; returns its number. */
 uint64_t rp_s3_pace_begin(struct s3_pace *pace, int64_t now_ms);
 void rp_s3_pace_good(struct s3_pace *pace);
-/* The server wants less. Halves the limit unless this request was begun before it was halved last: that is one round trip. */
+/* The server wants less. Halves the limit unless this request was begun before it was halved last:
+ * that is one round trip. */
 void rp_s3_pace_slow(struct s3_pace *pace, uint64_t number);
-/* Before the nth repetition (from 1): anything up to a bound that doubles, after what the server asked for. */
+/* Before the nth repetition (from 1): anything up to a bound that doubles, after what the server
+ * asked for. */
 int64_t rp_s3_pace_pause_ms(struct s3_pace *pace, unsigned repetition, int64_t asked_ms);
 
 /* ---- jobs ---- */
@@ -73,7 +76,7 @@ struct s3_jobs {
 void rp_s3_jobs_add(struct s3_jobs *jobs, struct s3_job *job);
 struct s3_job *rp_s3_jobs_take(struct s3_jobs *jobs); /* the first; NULL */
 
-/* ---- wire_transfer.c ---- */
+/* ---- transfer.c ---- */
 
 struct s3_transfer {
     CURL *easy;
@@ -102,7 +105,7 @@ void rp_s3_transfer_free(struct s3_transfer *t);
 /* Everything for one attempt of t->job. Negative: it is the call's code, with a note. */
 int rp_s3_transfer_begin(struct s3_transfer *t, int64_t now_boot_ms);
 
-/* ---- wire_judge.c ---- */
+/* ---- judge.c ---- */
 
 enum s3_next {
     S3_NEXT_END,   /* code and note stand */
@@ -147,17 +150,19 @@ struct s3_wire {
 
 /* The call as it was before its first run, and a job for it. */
 void rp_s3_job_init(struct s3_job *job, struct s3_wire *wire, struct s3_call *call, struct s3_group *group);
-/* Sees to it that there are keys, other ones than of the generation `refused` if that can be. May take long. */
+/* Sees to it that there are keys, other ones than of the generation `refused` if that can be. May
+ * take long. */
 int rp_s3_wire_keys(struct s3_wire *wire, uint64_t refused, struct rp_error *err);
 int rp_s3_wire_sign(struct s3_wire *wire, const struct s3_call *call, struct s3_signing *signing, struct rp_error *err);
 /* Counts an attempt that begins now. */
 void rp_s3_wire_begun(struct s3_wire *wire, struct s3_transfer *t, int64_t now_ms);
-/* Judges the attempt, learns from it, and says what follows; for S3_NEXT_AGAIN job->begins_at_ms is set. */
+/* Judges the attempt, learns from it, and says what follows; for S3_NEXT_AGAIN job->begins_at_ms is
+ * set. */
 enum s3_next rp_s3_wire_settle(struct s3_wire *wire, struct s3_transfer *t, CURLcode result);
 void rp_s3_wire_enter(struct s3_wire *wire);
 void rp_s3_wire_leave(struct s3_wire *wire);
 
-/* ---- wire_loop.c ---- */
+/* ---- loop.c ---- */
 
 void *rp_s3_wire_loop(void *arg); /* the thread; a wire */
 

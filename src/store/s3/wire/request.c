@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request begun, an answer judged. What a person reads about a failure is written here, once for all slots. */
+/* A request begun, an answer judged. What a person reads about a failure is written here, once for
+ * all slots. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,8 +154,8 @@ static struct verdict judge(int status, const char *code)
     return (struct verdict){ NULL, status, status >= 500 ? RP_EUNAVAILABLE : RP_EFAILED, "" };
 }
 
-/* Host and port of the Location header, without whoever is named before them and without what is asked of them there, which may be a secret.
- * False: it names none, or none that can be shown. */
+/* Host and port of the Location header, without whoever is named before them and without what is
+ * asked of them there, which may be a secret. False: it names none, or none that can be shown. */
 static bool location_host(const struct s3_call *call, char out[256])
 {
     char text[1024];

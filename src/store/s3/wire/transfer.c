@@ -97,8 +97,9 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *ctx)
     return r < 0 ? 0 : n;
 }
 
-/* libcurl sends a request again by itself if a kept connection turns out to be closed: the server may have carried it out all the same. This is
- * called each time right before the request goes out, so that it also tells what was sent from what was not. */
+/* libcurl sends a request again by itself if a kept connection turns out to be closed: the server
+ * may have carried it out all the same. This is called each time right before the request goes out,
+ * so that it also tells what was sent from what was not. */
 static int before_sending(void *ctx, char *to, char *from, int to_port, int from_port)
 {
     struct s3_transfer *t = ctx;
@@ -237,7 +238,8 @@ static void forget(struct s3_transfer *t, int64_t now_ms)
     t->sunk = 0;
 }
 
-/* The signature of the thread that brought the call, if it is still good, for one attempt; else one made now. */
+/* The signature of the thread that brought the call, if it is still good, for one attempt; else one
+ * made now. */
 static int use_signature(struct s3_transfer *t, int64_t now_ms)
 {
     struct s3_job *job = t->job;

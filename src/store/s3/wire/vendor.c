@@ -143,7 +143,8 @@ static int split_endpoint(const char *endpoint, struct endpoint *out, struct rp_
 
 /* ---- region ---- */
 
-/* "s3.REGION" or "s3.dualstack.REGION" before what the vendor's hosts end with; false if there is none. */
+/* "s3.REGION" or "s3.dualstack.REGION" before what the vendor's hosts end with; false if there is
+ * none. */
 static bool region_of_host(const struct s3_vendor *vendor, const char *name, char out[REGION_MAX + 1])
 {
     size_t n = strlen(name) - strlen(vendor->host_ends);

@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.h - carries requests to one server: one thread with a libcurl multi handle, many requests under way, connections kept.
+/* wire.h - carries requests to one server: one thread with a libcurl multi handle, many requests
+ * under way, connections kept.
  *
- * W1  rp_s3_wire_run returns when every call has its answer or its failure. Any number of threads may wait in it at once.
- * W2  A call ends within its patience. An attempt that was refused before anything was sent, answered 5xx (but 501), 429 or SlowDown, or broke off
- *     is made again after a pause that doubles, with full jitter, unless the call is `once` and may have been carried out: such a
- *     call fails with RP_EUNKNOWN, whatever the server said in a 5xx. Nothing is sent again after W2 has given up. Answered 429 or
- *     SlowDown below 500 a `once` call was not carried out, but is not made again either: what it was based on gets older. A pause asked for by
- *     Retry-After is kept.
- * W3  `code` 0 means: there is a complete answer, of any status below 500 but 429, or 501: no repetition gives a server what it does not have. RP_EUNAVAILABLE: not reached, or not carried out as
- *     far as one can know (a call that changes nothing; or nothing was sent). RP_EUNKNOWN: it may have been carried out. RP_ETOOBIG: the
- *     answer is larger than answer_max (of a `once` call: RP_EUNKNOWN). RP_EDENIED: no keys. RP_ECONFIG: TLS, host name: no repetition helps;
- *     a name that nobody knows is RP_EUNAVAILABLE once the server has answered. RP_ENOMEM, RP_EINVAL: the request could not be made.
- * W4  At most `limit` requests are under way; the limit grows by one after as many good answers as it is large, up to S3_LIMIT_MAX, and is
- *     halved, at most once a round trip, when the server says SlowDown, 503 or 429. requests_per_second caps new requests. Threads take turns.
- *     Streams are beside the limit, not beside the rate.
- * W5  The clock of signing is corrected by the Date of answers: RequestTimeTooSkewed is answered by one more attempt with the server's time.
- *     ExpiredToken and InvalidAccessKeyId: one more attempt with keys fetched anew.
- * W6  No Expect: 100-continue; redirects are not followed (the error names the region or endpoint that the answer asks for); answers are
- *     bounded: 64 KiB of headers, answer_max of body (from status 300 on 64 KiB at least: error documents). Secrets are in no note.
- * W7  Interrupting ends calls under way with RP_EUNAVAILABLE or RP_EUNKNOWN, and lets none begin any more; it waits for nobody. Closing does so too,
- *     and returns when all threads have left the wire. */
+ * W1  rp_s3_wire_run returns when every call has its answer or its failure. Any number of threads
+ *     may wait in it at once.
+ * W2  A call ends within its patience. An attempt that was refused before anything was sent,
+ *     answered 5xx (but 501), 429 or SlowDown, or broke off is made again after a pause that
+ *     doubles, with full jitter, unless the call is `once` and may have been carried out: such a
+ *     call fails with RP_EUNKNOWN, whatever the server said in a 5xx. Nothing is sent again after
+ *     W2 has given up. Answered 429 or SlowDown below 500 a `once` call was not carried out, but is
+ *     not made again either: what it was based on gets older. A pause asked for by Retry-After is
+ *     kept.
+ * W3  `code` 0 means: there is a complete answer, of any status below 500 but 429, or 501: no
+ *     repetition gives a server what it does not have. RP_EUNAVAILABLE: not reached, or not carried
+ *     out as far as one can know (a call that changes nothing; or nothing was sent). RP_EUNKNOWN:
+ *     it may have been carried out. RP_ETOOBIG: the answer is larger than answer_max (of a `once`
+ *     call: RP_EUNKNOWN). RP_EDENIED: no keys. RP_ECONFIG: TLS, host name: no repetition helps; a
+ *     name that nobody knows is RP_EUNAVAILABLE once the server has answered. RP_ENOMEM, RP_EINVAL:
+ *     the request could not be made.
+ * W4  At most `limit` requests are under way; the limit grows by one after as many good answers as
+ *     it is large, up to S3_LIMIT_MAX, and is halved, at most once a round trip, when the server
+ *     says SlowDown, 503 or 429. requests_per_second caps new requests. Threads take turns. Streams
+ *     are beside the limit, not beside the rate.
+ * W5  The clock of signing is corrected by the Date of answers: RequestTimeTooSkewed is answered by
+ *     one more attempt with the server's time. ExpiredToken and InvalidAccessKeyId: one more
+ *     attempt with keys fetched anew.
+ * W6  No Expect: 100-continue; redirects are not followed (the error names the region or endpoint
+ *     that the answer asks for); answers are bounded: 64 KiB of headers, answer_max of body (from
+ *     status 300 on 64 KiB at least: error documents). Secrets are in no note.
+ * W7  Interrupting ends calls under way with RP_EUNAVAILABLE or RP_EUNKNOWN, and lets none begin
+ *     any more; it waits for nobody. Closing does so too, and returns when all threads have left
+ *     the wire. */
 #ifndef RP_STORE_S3_WIRE_H
 #define RP_STORE_S3_WIRE_H
 
@@ -65,17 +76,18 @@ void rp_s3_call_done(struct s3_call *call); /* may be used again after it */
 int rp_s3_wire_open(const struct s3_wire_options *options, struct s3_wire **out, struct rp_error *err);
 void rp_s3_wire_interrupt(struct s3_wire *wire); /* any thread */
 void rp_s3_wire_close(struct s3_wire *wire);
-/* Begins calls, which stay where they are until rp_s3_wire_wait has returned; it is due in any case,
- * on the same thread. Returns 0, or RP_ENOMEM with no call begun. */
+/* Begins calls, which stay where they are until rp_s3_wire_wait has returned; it is due in any
+ * case, on the same thread. Returns 0, or RP_ENOMEM with no call begun. */
 struct s3_group;
 int rp_s3_wire_begin(struct s3_wire *wire, struct s3_call *calls, size_t n, struct s3_group **out,
                      struct rp_error *err);
 void rp_s3_wire_wait(struct s3_group *group);
 /* Both of them. */
 int rp_s3_wire_run(struct s3_wire *wire, struct s3_call *calls, size_t n, struct rp_error *err);
-/* One call on the caller's own thread and connection, so that a slow sink holds nobody up: repeated only while the sink has got nothing.
- * A negative code of the sink ends it and is the call's code; `err` is what the sink was given. Patience is for the first byte; after it the
- * stream lasts until nothing comes for timeout_ms, the sink's own time not counted. Returns as rp_s3_wire_run. */
+/* One call on the caller's own thread and connection, so that a slow sink holds nobody up: repeated
+ * only while the sink has got nothing. A negative code of the sink ends it and is the call's code;
+ * `err` is what the sink was given. Patience is for the first byte; after it the stream lasts until
+ * nothing comes for timeout_ms, the sink's own time not counted. Returns as rp_s3_wire_run. */
 int rp_s3_wire_stream(struct s3_wire *wire, struct s3_call *call, struct rp_error *err);
 
 /* The server's clock by its last answer; false: there was none yet. */

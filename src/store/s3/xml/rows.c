@@ -207,7 +207,8 @@ static int read_keys(struct rows *rows, bool url_encoded, size_t *n, const char 
     return 0;
 }
 
-/* A key marker is the last key. AWS escapes it like the keys, Ceph does not: whichever reads like the last key. */
+/* A key marker is the last key. AWS escapes it like the keys, Ceph does not: whichever reads like
+ * the last key. */
 static int read_marker(const char *text, const char *last, bool url_encoded, char *out, size_t size,
                        struct rp_error *err)
 {
@@ -241,8 +242,8 @@ static int read_rows(const struct rp_buf *xml, const struct s3_shape *shape, s3_
     *rows = (struct rows){ .arena = RP_ARENA(ROWS_BYTES(xml->len)) };
     int r = rp_s3_parse(xml, shape, keep, rows, &heads, err);
     if (r < 0) return r;
-    /* A server that does not say that keys are escaped was asked for it in vain: decoded they would be
-     * others. Ceph escapes those of uploads and does not say so: there the question counts. */
+    /* A server that does not say that keys are escaped was asked for it in vain: decoded they would
+     * be others. Ceph escapes those of uploads and does not say so: there the question counts. */
     told = shape == &list_shape ? rp_s3_text(&heads, ENCODING) : "url";
     const bool escaped = asked && told && strcmp(told, "url") == 0;
     r = read_keys(rows, escaped, &rows->page.n, &last, err);

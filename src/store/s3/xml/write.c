@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bodies that we send. Nothing of them is sent if a text cannot be carried: XML 1.0 has no way to write most control characters,
- * and a key that was left out or bent would be another one. */
+/* The bodies that we send. Nothing of them is sent if a text cannot be carried: XML 1.0 has no way
+ * to write most control characters, and a key that was left out or bent would be another one. */
 #include <inttypes.h>
 #include <string.h>
 

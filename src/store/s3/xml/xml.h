@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xml.h - what S3 servers answer, and the two bodies that we send. By expat; every text from outside is bounded.
+/* xml.h - what S3 servers answer, and the bodies that we send. By expat; every text from
+ * outside is bounded.
  *
- * X1  A document that is not complete, not of the expected kind, has a DOCTYPE, is nested deeper than 16, or has a key that is no key (T1 of
- *     store.h) or longer than its field is RP_ECORRUPT, and names what was wrong; nothing of it counts as read.
- * X2  Elements and attributes that are not known are passed over, in any namespace. Texts may come in any number of pieces.
- * X3  With encoding-type=url keys are decoded here; a broken escape is RP_ECORRUPT. A listing of objects or versions that was asked for it and does not
- *     say <EncodingType>url</EncodingType> is taken as it is: decoded, its keys would be others. (Ceph says so there, and not of uploads.)
+ * X1  A document that is not complete, not of the expected kind, has a DOCTYPE, is nested deeper
+ *     than 16, or has a key that is no key (T1 of backend.h) or longer than its field is RP_ECORRUPT,
+ *     and names what was wrong; nothing of it counts as read.
+ * X2  Elements and attributes that are not known are passed over, in any namespace. Texts may come
+ *     in any number of pieces.
+ * X3  With encoding-type=url keys are decoded here; a broken escape is RP_ECORRUPT. A listing of
+ *     objects or versions that was asked for it and does not say <EncodingType>url</EncodingType>
+ *     is taken as it is: decoded, its keys would be others. (Ceph says so there, and not of
+ *     uploads.)
  * X4  The version "null" is "" (s3.h), read and, where versions are to be named, written.
- * X5  Rows are handed over when the whole document was seen to be right; a page that is not the last and names no next one is RP_ECORRUPT. */
+ * X5  Rows are handed over when the whole document was seen to be right; a page that is not the
+ *     last and names no next one is RP_ECORRUPT. */
 #ifndef RP_STORE_S3_XML_H
 #define RP_STORE_S3_XML_H
 
@@ -17,8 +23,9 @@
 
 #define S3_UPLOAD_MAX 1024
 
-/* One object, version or delete marker of a listing. Etags without quotes; modified_ms cut to whole seconds, for that is all that a HEAD
- * says. Returns as rp_entry_fn; 1 stops reading and is handed on. */
+/* One object, version or delete marker of a listing. Etags without quotes; modified_ms cut to whole
+ * seconds, for that is all that a HEAD says. Returns as rp_entry_fn; 1 stops reading and is handed
+ * on. */
 struct s3_listed {
     struct rp_entry entry;
     bool is_latest, is_marker; /* versions only */
@@ -33,8 +40,8 @@ struct s3_page {
 /* ListObjectsV2, and ListObjectVersions. `url_encoded`: as it was asked for. */
 int rp_s3_read_list(const struct rp_buf *xml, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
                     struct rp_error *err);
-/* Where a page that was not read yet seems to end, if it says that there are more: by the look of its
- * last bytes, without any of X1. Good enough to ask ahead, and for nothing else. */
+/* Where a page that was not read yet seems to end, if it says that there are more: by the look of
+ * its last bytes, without any of X1. Good enough to ask ahead, and for nothing else. */
 bool rp_s3_guess_last_key(const struct rp_buf *page, char out[RP_KEY_MAX + 1]);
 int rp_s3_read_partials(const struct rp_buf *xml, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
                         struct rp_error *err);
@@ -53,8 +60,9 @@ struct s3_fault {
 };
 void rp_s3_read_fault(const struct rp_buf *xml, struct s3_fault *out);
 
-/* The text of the first element of this name: UploadId, ETag, LastModified, Status (of a versioning configuration; absent: ""). The root must be `root`. A
- * document whose root is Error is RP_EFAILED with its code and message: a copy can fail after it was answered 200. */
+/* The text of the first element of this name: UploadId, ETag, LastModified, Status (of a versioning
+ * configuration; absent: ""). The root must be `root`. A document whose root is Error is RP_EFAILED
+ * with its code and message: a copy can fail after it was answered 200. */
 int rp_s3_read_text(const struct rp_buf *xml, const char *root, const char *element, char *out, size_t size,
                     struct rp_error *err);
 /* <Tagging>: pairs in the arena. */
