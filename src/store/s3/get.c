@@ -16,40 +16,16 @@ static int64_t patience_for(const struct rp_s3 *s3, const char *key)
     return strcmp(key, RP_STORE_OWNER) == 0 ? rp_s3_patience(s3, S3_REACH_MS) : 0;
 }
 
-/* The caller's sink, counted, and its own failure kept apart from the wire's. */
-struct counted {
-    const struct rp_sink *to;
-    int64_t bytes;
-    int failed;
-    struct rp_error error;
-};
-
-static int counted_write(void *ctx, const void *from, size_t n, struct rp_error *err)
-{
-    struct counted *c = ctx;
-    (void)err;
-    c->failed = c->to->write(c->to->ctx, from, n, &c->error);
-    if (c->failed < 0) return c->failed;
-    c->bytes += (int64_t)n;
-    return 0;
-}
-
 static int stream(struct rp_s3 *s3, struct s3_call *call, const struct rp_sink *to, struct rp_identity *identity,
                   struct rp_error *err)
 {
-    struct counted counted = { .to = to };
-    const struct rp_sink sink = { counted_write, &counted };
-    call->to = &sink;
+    call->to = to;
     int r = rp_s3_wire_stream(s3->wire, call, err);
-    call->to = NULL;
-    if (counted.failed < 0) {
-        if (err) *err = counted.error;
-        return counted.failed;
-    }
-    if (r < 0 && call->code == 0) return r;
+    if (r < 0) return r;
+    if (call->sink_failed) return call->code; /* err is the sink's */
     if (call->code < 0 || call->status != 200) return rp_s3_error(s3, call, err);
     if ((r = rp_s3_identity(call, identity, err)) < 0) return r;
-    if (counted.bytes != identity->size_bytes)
+    if (call->sunk_bytes != identity->size_bytes)
         return rp_error_set(err, RP_EUNAVAILABLE, "bucket '%.80s': read '%s': the answer broke off", s3->target.bucket,
                             call->message.key);
     return 0;

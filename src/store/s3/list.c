@@ -5,11 +5,9 @@
  *     disordered one gives nothing.
  * L2  Pages follow each other by the last key that was read, never by a token. What a token means
  *     is the server's secret, and some encode it in ways of their own.
- * L3  The next page is fetched while this one is read and given: from the second page on at once,
- *     for the first one when half of its entries are given. At most one page is fetched ahead.
- * L4  Where the next page begins is guessed by the look of this one's last bytes before it is read.
- *     A wrong guess costs a request, never a key: what was fetched from elsewhere is thrown away.
- * L5  In a bucket with versions the entries need version ids, which only the listing of all
+ * L3  The next page is fetched while the entries of this one are given: from the second page on at
+ *     once, for the first one when half of them are. At most one page is fetched ahead.
+ * L4  In a bucket with versions the entries need version ids, which only the listing of all
  *     versions has. */
 #include <stdio.h>
 #include <string.h>
@@ -44,9 +42,9 @@ struct listing {
     unsigned empty_pages;
     size_t pages; /* read so far */
     /* the page that is fetched */
-    struct s3_group *under_way; /* NULL: none */
+    pthread_t thread;
+    bool under_way, threaded; /* threaded: by the thread, which has `call` until it has ended */
     struct s3_call call;
-    struct from asked;
 };
 
 /* ---- fetching ---- */
@@ -64,35 +62,48 @@ static struct s3_span span_of(struct listing *l, const struct from *from)
                              .ctx = l };
 }
 
-static bool is_asked(const struct listing *l, const struct from *from)
+static int keep(void *ctx, const void *bytes, size_t n, struct rp_error *err)
 {
-    return l->under_way && strcmp(l->asked.key, from->key) == 0 && strcmp(l->asked.version, from->version) == 0 &&
-           strcmp(l->asked.token, from->token) == 0;
+    const int r = rp_buf_add(ctx, bytes, n);
+    return r < 0 ? rp_error_set(err, r, "keep a page of a listing") : 0;
+}
+
+/* Streamed to this very thread, so that a page wakes no other one. What breaks off is asked for again
+ * in the ordinary way, with all patience. */
+static void *fetch_page(void *ctx)
+{
+    struct listing *l = ctx;
+    const struct s3_span span = span_of(l, &l->at);
+    RP_CLEANUP(rp_buf_done) struct rp_buf page = RP_BUF(S3_ANSWER_MAX);
+    const struct rp_sink sink = { .write = keep, .ctx = &page };
+    struct s3_call *call = &l->call;
+    *call = rp_s3_span_call(&span);
+    call->to = &sink;
+    const int r = rp_s3_wire_stream(l->s3->wire, call, NULL);
+    call->to = NULL;
+    if (r == 0 && call->code == 0 && call->status == 200) {
+        call->answer = page;
+        page = (struct rp_buf){ 0 };
+    } else if (r < 0 || call->code < 0) {
+        rp_s3_call_done(call);
+        if (rp_s3_wire_run(l->s3->wire, call, 1, NULL) < 0) call->code = RP_ENOMEM;
+    }
+    return NULL;
 }
 
 static void await(struct listing *l)
 {
-    if (l->under_way) rp_s3_wire_wait(l->under_way);
-    l->under_way = NULL;
+    if (l->under_way && l->threaded) pthread_join(l->thread, NULL);
+    l->under_way = false;
 }
 
-static int fetch(struct listing *l, const struct from *from, struct rp_error *err)
+/* From l->at, which stays as it is until the page is read. */
+static void fetch(struct listing *l)
 {
-    if (is_asked(l, from)) return 0;
-    await(l);
-    rp_s3_call_done(&l->call);
-    l->asked = *from;
-    const struct s3_span span = span_of(l, &l->asked);
-    l->call = rp_s3_span_call(&span);
-    return rp_s3_wire_begin(l->s3->wire, &l->call, 1, &l->under_way, err);
-}
-
-/* L4. What goes wrong here does so again where it is told. */
-static void fetch_by_guess(struct listing *l, const struct s3_call *answered)
-{
-    struct from next = { 0 };
-    if (l->pages > 0 && !l->versions && answered->code == 0 && rp_s3_guess_last_key(&answered->answer, next.key))
-        (void)fetch(l, &next, NULL);
+    if (l->under_way) return;
+    l->under_way = true;
+    l->threaded = rp_s3_thread_start(&l->thread, fetch_page, l);
+    if (!l->threaded) fetch_page(l);
 }
 
 /* ---- reading ---- */
@@ -148,13 +159,11 @@ static int read_page(struct listing *l, struct s3_call *call, struct rp_error *e
 
 static int next_page(struct listing *l, struct rp_error *err)
 {
-    int r = fetch(l, &l->at, err);
-    if (r < 0) return r;
+    fetch(l);
     await(l);
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = l->call;
     l->call = (struct s3_call){ 0 };
-    fetch_by_guess(l, &call);
-    r = read_page(l, &call, err);
+    int r = read_page(l, &call, err);
     return r < 0 ? rp_error_wrap(err, r, "list bucket '%.80s'", l->s3->target.bucket) : 0;
 }
 
@@ -165,8 +174,8 @@ static int give(struct listing *l, rp_entry_fn *fn, void *ctx, struct rp_error *
 {
     const size_t ahead = l->pages > 1 ? 0 : l->n / 2;
     for (size_t i = 0; i < l->n; i++) {
-        int r = l->truncated && i == ahead ? fetch(l, &l->at, err) : 0;
-        if (r == 0) r = fn(ctx, &l->entries[i], err);
+        if (l->truncated && i == ahead) fetch(l);
+        int r = fn(ctx, &l->entries[i], err);
         if (r != 0) return r;
     }
     return 0;

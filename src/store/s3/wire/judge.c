@@ -144,9 +144,11 @@ static void judge_stream_cut(struct s3_transfer *t, CURLcode result, struct s3_v
     if (t->sink_code < 0) {
         rp_s3_fail(t->job, t->sink_code, "%s", t->sink_err != NULL ? t->sink_err->text : rp_error_title(t->sink_code));
         t->job->call->code = t->sink_code;
+        t->job->call->sink_failed = true;
         return;
     }
-    rp_s3_fail(t->job, RP_EUNAVAILABLE, "broke off after %" PRIu64 " bytes: %s", t->sunk, words(t, result));
+    rp_s3_fail(t->job, RP_EUNAVAILABLE, "broke off after %" PRId64 " bytes: %s", t->job->call->sunk_bytes,
+               words(t, result));
 }
 
 static void judge_break(struct s3_transfer *t, CURLcode result, bool reached, struct s3_verdict *v)
@@ -178,7 +180,7 @@ struct s3_verdict rp_s3_judge(struct s3_transfer *t, CURLcode result, bool reach
     call->status = (int)status;
     if (status > 0) (void)rp_s3_header_date(call, "date", &v.date_ms);
     if (status >= 400 && call->answer.len > 0) rp_s3_read_fault(&call->answer, &fault);
-    if (t->sunk > 0 && result != CURLE_OK)
+    if (call->sunk_bytes > 0 && result != CURLE_OK)
         judge_stream_cut(t, result, &v);
     else if ((status >= 500 && status != 501) || status == 429 || is_code(&fault, "SlowDown"))
         judge_refusal(t, &fault, &v);

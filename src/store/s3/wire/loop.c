@@ -20,8 +20,6 @@ struct s3_group {
     pthread_cond_t changed; /* with the wire's lock, of what follows */
     size_t left;
     struct s3_jobs refused; /* their keys were: for the waiting thread */
-    struct s3_wire *wire;
-    struct s3_job jobs[];
 };
 
 /* What only the thread knows. */
@@ -324,9 +322,8 @@ static bool submit(struct s3_wire *wire, struct s3_jobs *jobs)
     return open;
 }
 
-static void fail_all(struct s3_group *group, struct s3_jobs *jobs, int code, const char *why)
+static void fail_all(struct s3_wire *wire, struct s3_group *group, struct s3_jobs *jobs, int code, const char *why)
 {
-    struct s3_wire *wire = group->wire;
     struct s3_job *job;
     size_t n = 0;
     for (; (job = rp_s3_jobs_take(jobs)) != NULL; n++) {
@@ -349,17 +346,16 @@ static void sign_ahead(struct s3_wire *wire, struct s3_jobs *jobs)
     }
 }
 
-static void bring(struct s3_group *group, struct s3_jobs *jobs, uint64_t refused)
+static void bring(struct s3_wire *wire, struct s3_group *group, struct s3_jobs *jobs, uint64_t refused)
 {
-    struct s3_wire *wire = group->wire;
     struct rp_error err = { 0 };
     int r = rp_s3_wire_keys(wire, refused, &err);
     if (r < 0) {
-        fail_all(group, jobs, r, err.text);
+        fail_all(wire, group, jobs, r, err.text);
         return;
     }
     sign_ahead(wire, jobs);
-    if (!submit(wire, jobs)) fail_all(group, jobs, RP_EUNAVAILABLE, "the store is closed");
+    if (!submit(wire, jobs)) fail_all(wire, group, jobs, RP_EUNAVAILABLE, "the store is closed");
 }
 
 static uint64_t newest_refused(const struct s3_jobs *jobs)
@@ -370,9 +366,8 @@ static uint64_t newest_refused(const struct s3_jobs *jobs)
     return newest;
 }
 
-void rp_s3_wire_wait(struct s3_group *group)
+static void wait_for(struct s3_wire *wire, struct s3_group *group)
 {
-    struct s3_wire *wire = group->wire;
     pthread_mutex_lock(&wire->lock);
     while (group->left > 0) {
         struct s3_jobs refused = group->refused;
@@ -382,37 +377,28 @@ void rp_s3_wire_wait(struct s3_group *group)
         }
         group->refused.first = NULL;
         pthread_mutex_unlock(&wire->lock);
-        bring(group, &refused, newest_refused(&refused));
+        bring(wire, group, &refused, newest_refused(&refused));
         pthread_mutex_lock(&wire->lock);
     }
     pthread_mutex_unlock(&wire->lock);
-    rp_s3_wire_leave(wire);
-    pthread_cond_destroy(&group->changed);
-    free(group);
-}
-
-int rp_s3_wire_begin(struct s3_wire *wire, struct s3_call *calls, size_t n, struct s3_group **out, struct rp_error *err)
-{
-    struct s3_group *group = calloc(1, sizeof *group + n * sizeof *group->jobs);
-    if (group == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu requests", n);
-    struct s3_jobs all = { .first = NULL };
-    group->wire = wire;
-    group->left = n;
-    RP_ASSERT(pthread_cond_init(&group->changed, NULL) == 0);
-    rp_s3_wire_enter(wire);
-    for (size_t i = 0; i < n; i++) {
-        rp_s3_job_init(&group->jobs[i], wire, &calls[i], group);
-        rp_s3_jobs_add(&all, &group->jobs[i]);
-    }
-    bring(group, &all, 0);
-    *out = group;
-    return 0;
 }
 
 int rp_s3_wire_run(struct s3_wire *wire, struct s3_call *calls, size_t n, struct rp_error *err)
 {
-    struct s3_group *group = NULL;
-    int r = n == 0 ? 0 : rp_s3_wire_begin(wire, calls, n, &group, err);
-    if (group != NULL) rp_s3_wire_wait(group);
-    return r;
+    if (n == 0) return 0;
+    RP_CLEANUP(rp_freep) struct s3_job *jobs = calloc(n, sizeof *jobs);
+    if (jobs == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu requests", n);
+    struct s3_group group = { .left = n };
+    struct s3_jobs all = { .first = NULL };
+    RP_ASSERT(pthread_cond_init(&group.changed, NULL) == 0);
+    rp_s3_wire_enter(wire);
+    for (size_t i = 0; i < n; i++) {
+        rp_s3_job_init(&jobs[i], wire, &calls[i], &group);
+        rp_s3_jobs_add(&all, &jobs[i]);
+    }
+    bring(wire, &group, &all, 0);
+    wait_for(wire, &group);
+    rp_s3_wire_leave(wire);
+    pthread_cond_destroy(&group.changed);
+    return 0;
 }

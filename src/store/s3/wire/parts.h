@@ -97,7 +97,6 @@ struct s3_transfer {
     bool streams;
     struct rp_error *sink_err;
     int sink_code;
-    uint64_t sunk;
     int64_t heard_boot_ms; /* the last byte, or when the sink had taken it */
 };
 struct s3_transfer *rp_s3_transfer_new(struct s3_wire *wire); /* NULL: no memory */

@@ -75,7 +75,7 @@ static size_t take_header(char *line, size_t size, size_t count, void *ctx)
 static size_t pour(struct s3_transfer *t, const char *bytes, size_t n)
 {
     const struct rp_sink *to = t->job->call->to;
-    t->sunk += n;
+    t->job->call->sunk_bytes += (int64_t)n;
     t->sink_code = to->write(to->ctx, bytes, n, t->sink_err);
     t->heard_boot_ms = rp_time_boot_ms();
     return t->sink_code < 0 ? 0 : n;
@@ -116,7 +116,7 @@ static int still_wanted(void *ctx, curl_off_t down_all, curl_off_t down, curl_of
     (void)down_all, (void)down, (void)up_all, (void)up;
     int64_t now_ms = rp_time_boot_ms();
     if (atomic_load(&t->wire->closing)) return 1;
-    if (t->sunk == 0 && now_ms >= t->job->ends_at_ms) return 1;
+    if (t->job->call->sunk_bytes == 0 && now_ms >= t->job->ends_at_ms) return 1;
     return now_ms - t->heard_boot_ms >= t->wire->options.timeout_ms;
 }
 
@@ -235,7 +235,7 @@ static void forget(struct s3_transfer *t, int64_t now_ms)
     t->answered_boot_ms = 0;
     t->heard_boot_ms = now_ms;
     t->sink_code = 0;
-    t->sunk = 0;
+    call->sunk_bytes = 0;
 }
 
 /* The signature of the thread that brought the call, if it is still good, for one attempt; else one

@@ -45,13 +45,20 @@ bool rp_s3_header_date(const struct s3_call *call, const char *name, int64_t *ou
     return true;
 }
 
+static void forget_outcome(struct s3_call *call)
+{
+    call->code = call->status = 0;
+    call->note[0] = '\0';
+    call->sunk_bytes = 0;
+    call->sink_failed = false;
+    call->attempts = 0;
+}
+
 void rp_s3_call_done(struct s3_call *call)
 {
     rp_buf_done(&call->headers);
     rp_buf_done(&call->answer);
-    call->code = call->status = 0;
-    call->note[0] = '\0';
-    call->attempts = 0;
+    forget_outcome(call);
 }
 
 void rp_s3_jobs_add(struct s3_jobs *jobs, struct s3_job *job)
@@ -73,9 +80,7 @@ void rp_s3_job_init(struct s3_job *job, struct s3_wire *wire, struct s3_call *ca
 {
     int64_t patience_ms = call->patience_ms > 0 ? call->patience_ms : wire->options.patience_ms;
     *job = (struct s3_job){ .call = call, .group = group, .ends_at_ms = rp_time_boot_ms() + patience_ms };
-    call->code = call->status = 0;
-    call->note[0] = '\0';
-    call->attempts = 0;
+    forget_outcome(call);
     rp_buf_clear(&call->headers);
     rp_buf_clear(&call->answer);
 }
@@ -236,14 +241,14 @@ static uint64_t make_seed(void)
 }
 
 /* Signals are for the threads that wait for them. */
-static bool start_thread(struct s3_wire *wire)
+bool rp_s3_thread_start(pthread_t *thread, void *(*run)(void *), void *ctx)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    wire->running = pthread_create(&wire->thread, NULL, rp_s3_wire_loop, wire) == 0;
+    const int r = pthread_create(thread, NULL, run, ctx);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return wire->running;
+    return r == 0;
 }
 
 int rp_s3_wire_open(const struct s3_wire_options *options, struct s3_wire **out, struct rp_error *err)
@@ -262,7 +267,8 @@ int rp_s3_wire_open(const struct s3_wire_options *options, struct s3_wire **out,
     bool ok = wire->multi != NULL &&
               curl_multi_setopt(wire->multi, CURLMOPT_MAXCONNECTS, (long)S3_LIMIT_MAX) == CURLM_OK &&
               curl_multi_setopt(wire->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) == CURLM_OK;
-    if (!ok || !start_thread(wire)) {
+    wire->running = ok && rp_s3_thread_start(&wire->thread, rp_s3_wire_loop, wire);
+    if (!wire->running) {
         rp_s3_wire_close(wire);
         return rp_error_set(err, RP_ENOMEM, "no thread for connections to the store");
     }

@@ -39,6 +39,8 @@
 #include "store/s3/credentials/credentials.h"
 #include "store/s3/wire/sign.h"
 
+#include <pthread.h>
+
 #define S3_LIMIT_FIRST 8
 #define S3_LIMIT_MAX   64
 
@@ -65,7 +67,9 @@ struct s3_call {
     char note[120];        /* code < 0: what happened */
     struct rp_buf headers; /* "name: value\n" each, names in lower case; rp_s3_call_done frees both */
     struct rp_buf answer;
-    unsigned attempts; /* how often it was sent; once at least if it was tried */
+    int64_t sunk_bytes; /* what the sink was given, in the last attempt */
+    bool sink_failed;   /* the code is the sink's */
+    unsigned attempts;  /* how often it was sent; once at least if it was tried */
 };
 /* A header of the answer; NULL if it has none. Copied into `out`, cut at its end. */
 const char *rp_s3_header(const struct s3_call *call, const char *name, char *out, size_t size);
@@ -76,19 +80,16 @@ void rp_s3_call_done(struct s3_call *call); /* may be used again after it */
 int rp_s3_wire_open(const struct s3_wire_options *options, struct s3_wire **out, struct rp_error *err);
 void rp_s3_wire_interrupt(struct s3_wire *wire); /* any thread */
 void rp_s3_wire_close(struct s3_wire *wire);
-/* Begins calls, which stay where they are until rp_s3_wire_wait has returned; it is due in any
- * case, on the same thread. Returns 0, or RP_ENOMEM with no call begun. */
-struct s3_group;
-int rp_s3_wire_begin(struct s3_wire *wire, struct s3_call *calls, size_t n, struct s3_group **out,
-                     struct rp_error *err);
-void rp_s3_wire_wait(struct s3_group *group);
-/* Both of them. */
+/* Returns 0, or RP_ENOMEM with no call begun. */
 int rp_s3_wire_run(struct s3_wire *wire, struct s3_call *calls, size_t n, struct rp_error *err);
 /* One call on the caller's own thread and connection, so that a slow sink holds nobody up: repeated
  * only while the sink has got nothing. A negative code of the sink ends it and is the call's code;
  * `err` is what the sink was given. Patience is for the first byte; after it the stream lasts until
  * nothing comes for timeout_ms, the sink's own time not counted. Returns as rp_s3_wire_run. */
 int rp_s3_wire_stream(struct s3_wire *wire, struct s3_call *call, struct rp_error *err);
+
+/* A thread that signals pass by. */
+bool rp_s3_thread_start(pthread_t *thread, void *(*run)(void *), void *ctx);
 
 /* The server's clock by its last answer; false: there was none yet. */
 bool rp_s3_wire_clock(struct s3_wire *wire, int64_t *now_ms);

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "store/s3/xml/plain.h"
 
 #define NONE (-1)
 
@@ -19,6 +20,7 @@ struct parse {
     struct rp_error *err;
     int code; /* of the first failure */
 
+    size_t n_rows, n_skipped; /* handed over; not to be handed over once more */
     int depth;
     int row;                 /* inside of which we are; NONE */
     const char *text;        /* likewise; NULL: none */
@@ -39,7 +41,7 @@ void rp_s3_texts_done(struct s3_texts *texts)
 static void fail(struct parse *p, int code)
 {
     if (p->code == 0) p->code = code;
-    XML_StopParser(p->parser, XML_FALSE);
+    if (p->parser) XML_StopParser(p->parser, XML_FALSE);
 }
 
 /* NONE: the table does not have it. */
@@ -76,11 +78,8 @@ static void begin_root(struct parse *p, const char *name)
     fail(p, rp_error_set(p->err, RP_ECORRUPT, "<%.64s> instead of <%s>", name, roots[0]));
 }
 
-static void XMLCALL begin_element(void *ctx, const XML_Char *full, const XML_Char **attributes)
+static void begin_named(struct parse *p, const char *name)
 {
-    struct parse *p = ctx;
-    const char *colon = strrchr(full, ':'), *name = colon ? colon + 1 : full;
-    (void)attributes;
     if (p->code != 0) return;
     if (++p->depth > S3_DEPTH_MAX) {
         fail(p, rp_error_set(p->err, RP_ECORRUPT, "nested deeper than %d", S3_DEPTH_MAX));
@@ -96,6 +95,13 @@ static void XMLCALL begin_element(void *ctx, const XML_Char *full, const XML_Cha
     } else if (p->depth == 2 || p->shape->heads_anywhere) {
         begin_text(p, p->shape->heads, name);
     }
+}
+
+static void XMLCALL begin_element(void *ctx, const XML_Char *full, const XML_Char **attributes)
+{
+    const char *colon = strrchr(full, ':');
+    (void)attributes;
+    begin_named(ctx, colon ? colon + 1 : full);
 }
 
 static void add_bytes(struct parse *p, const char *bytes, size_t n)
@@ -133,6 +139,7 @@ static void end_row(struct parse *p)
 {
     const int row = p->row;
     p->row = NONE;
+    if (p->n_rows++ < p->n_skipped) return;
     const int r = p->fn(p->ctx, row, &p->fields, p->err);
     if (r != 0) fail(p, r);
 }
@@ -157,9 +164,46 @@ static void XMLCALL refuse_doctype(void *ctx, const XML_Char *name, const XML_Ch
     if (p->code == 0) fail(p, rp_error_set(p->err, RP_ECORRUPT, "it has a DOCTYPE"));
 }
 
-static int run(struct parse *p, const char *xml, size_t n)
+/* ---- the short way (plain.h) ---- */
+
+static int plain_begin(void *ctx, const char *name)
 {
-    if (n > INT_MAX) return rp_error_set(p->err, RP_ECORRUPT, "it has %zu bytes", n);
+    begin_named(ctx, name);
+    return ((struct parse *)ctx)->code != 0 ? -1 : 0;
+}
+
+static int plain_text(void *ctx, const char *text, size_t n)
+{
+    take_characters(ctx, text, (int)n);
+    return ((struct parse *)ctx)->code != 0 ? -1 : 0;
+}
+
+static int plain_end(void *ctx)
+{
+    end_element(ctx, NULL);
+    return ((struct parse *)ctx)->code != 0 ? -1 : 0;
+}
+
+/* 1: not plain. Then all begins anew, but for the rows that were handed over. */
+static int run_plain(struct parse *p, const char *xml, size_t n)
+{
+    static const struct s3_plain_fns fns = { .begin = plain_begin, .text = plain_text, .end = plain_end };
+    const int r = rp_s3_plain_walk(xml, n, &fns, p);
+    if (r <= 0) return p->code;
+    p->n_skipped = p->n_rows;
+    p->n_rows = 0;
+    p->depth = 0;
+    p->row = NONE;
+    p->text = NULL;
+    rp_buf_clear(&p->heads->bytes);
+    memset(p->heads->at, 0, sizeof p->heads->at);
+    return r;
+}
+
+/* ---- expat ---- */
+
+static int run_expat(struct parse *p, const char *xml, size_t n)
+{
     p->parser = XML_ParserCreate(NULL);
     if (!p->parser) return rp_error_set(p->err, RP_ENOMEM, "no memory");
     XML_SetUserData(p->parser, p);
@@ -175,14 +219,28 @@ static int run(struct parse *p, const char *xml, size_t n)
                         (long long)XML_GetCurrentByteIndex(p->parser), n);
 }
 
-int rp_s3_parse(const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
-                struct s3_texts *heads, struct rp_error *err)
+static int parse(bool plain, const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
+                 struct s3_texts *heads, struct rp_error *err)
 {
     struct parse p = { .shape = shape, .fn = fn, .ctx = ctx, .heads = heads, .err = err, .row = NONE };
     RP_ASSERT(!shape->rows[0] || fn);
+    if (xml->len > INT_MAX) return rp_error_set(err, RP_ECORRUPT, "it has %zu bytes", xml->len);
     heads->bytes = p.fields.bytes = RP_BUF(S3_TEXTS_MAX * (S3_TEXT_MAX + 1));
-    int r = run(&p, rp_buf_text(xml), xml->len);
+    int r = plain ? run_plain(&p, rp_buf_text(xml), xml->len) : 1;
+    if (r == 1) r = run_expat(&p, rp_buf_text(xml), xml->len);
     if (p.parser) XML_ParserFree(p.parser);
     rp_s3_texts_done(&p.fields);
     return r;
+}
+
+int rp_s3_parse(const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
+                struct s3_texts *heads, struct rp_error *err)
+{
+    return parse(true, xml, shape, fn, ctx, heads, err);
+}
+
+int rp_s3_parse_expat(const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
+                      struct s3_texts *heads, struct rp_error *err)
+{
+    return parse(false, xml, shape, fn, ctx, heads, err);
 }

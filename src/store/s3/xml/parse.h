@@ -43,5 +43,8 @@ typedef int s3_row_fn(void *ctx, int row, const struct s3_texts *fields, struct 
 /* `heads` begins as zeroes and is to be released in any case. */
 int rp_s3_parse(const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
                 struct s3_texts *heads, struct rp_error *err);
+/* The same by expat alone: tests hold one against the other. */
+int rp_s3_parse_expat(const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *fn, void *ctx,
+                      struct s3_texts *heads, struct rp_error *err);
 
 #endif

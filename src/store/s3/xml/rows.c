@@ -273,32 +273,6 @@ int rp_s3_read_list(const struct rp_buf *xml, bool url_encoded, s3_listed_fn *fn
     return r;
 }
 
-static const char *last_of(const char *text, size_t n, const char *word)
-{
-    const size_t word_n = strlen(word);
-    for (size_t at = n; at >= word_n; at--)
-        if (memcmp(text + at - word_n, word, word_n) == 0) return text + at - word_n;
-    return NULL;
-}
-
-bool rp_s3_guess_last_key(const struct rp_buf *page, char out[RP_KEY_MAX + 1])
-{
-    const char *xml = rp_buf_text(page);
-    static const char tag[] = "<Key>";
-    char text[S3_TEXT_MAX + 1];
-    const char *key = last_of(xml, page->len, tag);
-    if (!key || !strstr(xml, "<IsTruncated>true<")) return false;
-    key += sizeof tag - 1;
-    const size_t text_n = strcspn(key, "<&");
-    if (key[text_n] != '<' || text_n > S3_TEXT_MAX) return false;
-    memcpy(text, key, text_n);
-    text[text_n] = '\0';
-    const bool escaped = strstr(xml, "<EncodingType>url<") != NULL;
-    if ((escaped && rp_s3_decode(text, '%', true) < 0) || *text == '\0' || strlen(text) > RP_KEY_MAX) return false;
-    memcpy(out, text, strlen(text) + 1);
-    return true;
-}
-
 int rp_s3_read_partials(const struct rp_buf *xml, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
                         struct rp_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xml.h - what S3 servers answer, and the bodies that we send. By expat; every text from
- * outside is bounded.
+/* xml.h - what S3 servers answer, and the bodies that we send. Every text from outside is
+ * bounded.
  *
  * X1  A document that is not complete, not of the expected kind, has a DOCTYPE, is nested deeper
  *     than 16, or has a key that is no key (T1 of backend.h) or longer than its field is RP_ECORRUPT,
@@ -40,9 +40,6 @@ struct s3_page {
 /* ListObjectsV2, and ListObjectVersions. `url_encoded`: as it was asked for. */
 int rp_s3_read_list(const struct rp_buf *xml, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
                     struct rp_error *err);
-/* Where a page that was not read yet seems to end, if it says that there are more: by the look of
- * its last bytes, without any of X1. Good enough to ask ahead, and for nothing else. */
-bool rp_s3_guess_last_key(const struct rp_buf *page, char out[RP_KEY_MAX + 1]);
 int rp_s3_read_partials(const struct rp_buf *xml, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
                         struct rp_error *err);
 
