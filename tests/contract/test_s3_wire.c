@@ -656,7 +656,9 @@ static void tls_call(const struct tls_server *s, const char *ca_file, struct s3_
     struct rp_error err = { 0 };
     struct rp_s3_options keys = { .access_key = "A", .secret_key = "b", .session_token = "", .profile = "" };
     struct s3_wire_options options = { .target = { "https", s->host, "bucket", true, "us-east-1" },
-                                       .ca_file = ca_file };
+                                       .ca_file = ca_file,
+                                       .timeout_ms = 10000,
+                                       .patience_ms = 20000 };
     struct s3_wire *wire;
     assert_int_equal(rp_s3_credentials_new(&keys, NULL, &options.credentials, &err), 0);
     assert_int_equal(rp_s3_wire_open(&options, &wire, &err), 0);
@@ -688,7 +690,9 @@ static void test_no_such_ca_file(void **state)
     struct rp_error err = { 0 };
     struct rp_s3_options keys = { .access_key = "A", .secret_key = "b", .session_token = "", .profile = "" };
     struct s3_wire_options options = { .target = { "https", "127.0.0.1:1", "bucket", true, "us-east-1" },
-                                       .ca_file = "/nowhere/ca.pem" };
+                                       .ca_file = "/nowhere/ca.pem",
+                                       .timeout_ms = 10000,
+                                       .patience_ms = 20000 };
     struct s3_wire *wire = NULL;
     assert_int_equal(rp_s3_credentials_new(&keys, NULL, &options.credentials, &err), 0);
     assert_int_equal(rp_s3_wire_open(&options, &wire, &err), RP_ECONFIG);

@@ -43,7 +43,7 @@ struct listing {
     size_t pages; /* read so far */
     /* the page that is fetched */
     pthread_t thread;
-    bool under_way, threaded; /* threaded: by the thread, which has `call` until it has ended */
+    bool ahead; /* by the thread, which has `call` until it has ended */
     struct s3_call call;
 };
 
@@ -91,19 +91,20 @@ static void *fetch_page(void *ctx)
     return NULL;
 }
 
-static void await(struct listing *l)
+/* From l->at, which stays as it is until the page is read. Where there is no thread to be had the page
+ * is fetched when it is needed. */
+static void fetch_ahead(struct listing *l)
 {
-    if (l->under_way && l->threaded) pthread_join(l->thread, NULL);
-    l->under_way = false;
+    l->ahead = rp_s3_thread_start(&l->thread, fetch_page, l);
 }
 
-/* From l->at, which stays as it is until the page is read. */
-static void fetch(struct listing *l)
+/* False: nothing was fetched ahead. */
+static bool await(struct listing *l)
 {
-    if (l->under_way) return;
-    l->under_way = true;
-    l->threaded = rp_s3_thread_start(&l->thread, fetch_page, l);
-    if (!l->threaded) fetch_page(l);
+    const bool ahead = l->ahead;
+    if (ahead) pthread_join(l->thread, NULL);
+    l->ahead = false;
+    return ahead;
 }
 
 /* ---- reading ---- */
@@ -145,7 +146,7 @@ static int step(struct listing *l, const struct s3_page *page, const struct from
     return 0;
 }
 
-static int read_page(struct listing *l, struct s3_call *call, struct rp_error *err)
+static int read_page(struct listing *l, struct rp_error *err)
 {
     const struct from from = l->at;
     const struct s3_span span = span_of(l, &from);
@@ -153,18 +154,17 @@ static int read_page(struct listing *l, struct s3_call *call, struct rp_error *e
     rp_arena_reset(&l->arena);
     l->n = l->n_read = 0;
     l->pages++;
-    int r = rp_s3_span_read(l->s3, &span, call, &page, err);
+    int r = rp_s3_span_read(l->s3, &span, &l->call, &page, err);
     return r < 0 ? r : step(l, &page, &from, err);
 }
 
 static int next_page(struct listing *l, struct rp_error *err)
 {
-    fetch(l);
-    await(l);
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = l->call;
-    l->call = (struct s3_call){ 0 };
-    int r = read_page(l, &call, err);
-    return r < 0 ? rp_error_wrap(err, r, "list bucket '%.80s'", l->s3->target.bucket) : 0;
+    if (!await(l)) fetch_page(l);
+    bool answered = l->call.code == 0 && l->call.status == 200;
+    int r = read_page(l, err);
+    rp_s3_call_done(&l->call);
+    return r < 0 && answered ? rp_error_wrap(err, r, "list bucket '%.80s'", l->s3->target.bucket) : r;
 }
 
 /* ---- giving ---- */
@@ -174,7 +174,7 @@ static int give(struct listing *l, rp_entry_fn *fn, void *ctx, struct rp_error *
 {
     const size_t ahead = l->pages > 1 ? 0 : l->n / 2;
     for (size_t i = 0; i < l->n; i++) {
-        if (l->truncated && i == ahead) fetch(l);
+        if (l->truncated && i == ahead) fetch_ahead(l);
         int r = fn(ctx, &l->entries[i], err);
         if (r != 0) return r;
     }
@@ -183,7 +183,7 @@ static int give(struct listing *l, rp_entry_fn *fn, void *ctx, struct rp_error *
 
 static void listing_done(struct listing *l)
 {
-    await(l);
+    (void)await(l);
     rp_s3_call_done(&l->call);
     rp_arena_done(&l->arena);
     free(l->entries);
