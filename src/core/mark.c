@@ -220,7 +220,7 @@ static struct ref *collect(struct rp_command *const *commands, size_t n, struct 
     for (size_t i = 0; i < n && refs != NULL; i++) {
         struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
         for (size_t k = 0; k < c->n; k++)
-            if (c->items[k].store != NULL && c->items[k].error.code == 0) {
+            if (c->items[k].store != NULL && !c->items[k].refused) {
                 refs[*n_refs] = (struct ref){ .command = c, .item = &c->items[k], .order = *n_refs };
                 (*n_refs)++;
             }
@@ -243,7 +243,15 @@ static int check_request(const struct rp_store *store, const struct rp_mark_requ
         return rp_error_hint(err, "name the columns that hold its keys under stores.%s.referenced_by",
                              store->config->name);
     }
-    return rp_store_is_weak(store) ? rp_store_refuse_weak(store, err) : 0;
+    return 0;
+}
+
+/* Before anything is looked at, or again after an earlier look. */
+static void begin_anew(struct rp_mark_item *item)
+{
+    if (item->store == NULL) return;
+    item->answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .references = -1 };
+    item->refused = check_request(item->store, &item->request, &item->answer.error) < 0;
 }
 
 /* Before the objects are looked at: whatever happens to a mark from here on, run notices (R7). */
@@ -329,10 +337,9 @@ static void prepare_share(struct rp_catalog *catalog, struct share *s, struct rp
     if (r == 0) r = count_references(s, arena, &why);
     for (size_t i = 0; i < s->n; i++) {
         struct rp_mark_item *item = s->refs[i].item;
-        if (r < 0)
-            item->error = why;
-        else
-            (void)check_request(s->store, &item->request, &item->error);
+        if (r == 0 && rp_store_is_weak(s->store)) (void)rp_store_refuse_weak(s->store, &why);
+        item->answer.error = why;
+        item->refused = why.code < 0;
     }
 }
 
@@ -345,15 +352,17 @@ static void prepare(struct rp_catalog *catalog, struct rp_command *const *comman
     for (size_t i = 0; i < n; i++) {
         struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
         for (size_t k = 0; k < c->n; k++)
-            if (c->items[k].store != NULL) rp_error_clear(&c->items[k].error); /* of an earlier look */
+            begin_anew(&c->items[k]);
     }
     struct ref *refs = collect(commands, n, &arena, &n_refs);
     int r = refs != NULL ? 0 : rp_error_set(&why, RP_ENOMEM, "no memory for a batch of marks");
     if (r == 0) r = share_out(refs, n_refs, &arena, &shares, &n_shares, &why);
     for (size_t i = 0; i < n_shares && r == 0; i++)
         prepare_share(catalog, &shares[i], &arena);
-    for (size_t i = 0; i < n_refs && r < 0; i++)
-        refs[i].item->error = why;
+    for (size_t i = 0; i < n_refs && r < 0; i++) {
+        refs[i].item->answer.error = why;
+        refs[i].item->refused = true;
+    }
 }
 
 /* ---- run ---- */
@@ -562,8 +571,7 @@ static void sum_up(struct rp_tx *tx, struct rp_mark_command *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct rp_mark_item *item = &c->items[i];
-        if (item->store == NULL || item->error.code < 0)
-            item->answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .references = -1, .error = item->error };
+        if (item->store == NULL || item->refused) item->answer.references = -1;
         if (c->command.verb == &verb_dry) continue;
         int64_t due = item->answer.due_at_ms;
         if (item->answer.what != RP_MARK_REFUSED && (c->command.due_at_ms == 0 || due < c->command.due_at_ms))
