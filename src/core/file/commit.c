@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* commit.c - the verb commit: all members of a transaction become live, or none (transaction.h, X2). */
+/* commit.c - the verb commit: all members of a transaction become live, or none (transaction.h,
+ * X2). */
 #include "base/cleanup.h"
 #include "base/mutant.h"
 #include "core/file/transaction.h"
@@ -10,22 +11,22 @@
 /* ---- load ---- */
 
 /* The members, what they replace by id, and whoever holds their names. */
-static int load_members(struct rp_txn_command *c, struct rp_tx *tx, struct rp_file_work *work, struct rp_error *err)
+static int load_members(struct rp_txn_command *c, struct rp_tx *tx, struct rp_work *work, struct rp_error *err)
 {
     struct rp_files members;
     int r = rp_files_init(&members, RP_TXN_MEMBERS_MAX, tx->arena, err);
     if (r == 0) r = rp_files_members(tx->db, c->txn_id, &members, err);
     if (r < 0) return r;
-    int64_t *ids = rp_arena_array(tx->arena, 2 * members.n + 1, sizeof *ids);
+    int64_t *ids = rp_work_room(tx, 2 * members.n + 1, sizeof *ids, err);
     size_t n = 0;
-    if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", members.n);
+    if (ids == NULL) return RP_ENOMEM;
     for (size_t i = 0; i < members.n; i++) {
         ids[n++] = members.at[i].id;
         if (members.at[i].replaces_id != 0) ids[n++] = members.at[i].replaces_id;
     }
-    r = rp_file_work_load(work, tx, ids, n, RP_LOAD_MARKS | RP_LOAD_BELOW, err);
-    if (r == 0) r = rp_file_work_owners(work, RP_FILE_PENDING, err);
-    return r < 0 ? r : rp_file_work_holders(work, RP_FILE_PENDING, c->txn_id, err);
+    r = rp_work_load(work, tx, ids, n, RP_LOAD_MARKS | RP_LOAD_BELOW, err);
+    if (r == 0) r = rp_work_owners(work, RP_FILE_PENDING, err);
+    return r < 0 ? r : rp_work_holders(work, RP_FILE_PENDING, c->txn_id, err);
 }
 
 static const struct rp_seen *seen_of(const struct rp_txn_command *c, int64_t file_id)
@@ -36,7 +37,7 @@ static const struct rp_seen *seen_of(const struct rp_txn_command *c, int64_t fil
 }
 
 /* The next member from slot i on; NULL: no more. */
-static struct rp_file_slot *next_member(const struct rp_txn_command *c, struct rp_file_work *work, size_t *i)
+static struct rp_slot *next_member(const struct rp_txn_command *c, struct rp_work *work, size_t *i)
 {
     while (*i < work->n && work->slots[*i].file.txn_id != c->txn_id)
         ++*i;
@@ -46,22 +47,22 @@ static struct rp_file_slot *next_member(const struct rp_txn_command *c, struct r
 /* ---- decide ---- */
 
 /* Of two members with one name only one could live. */
-static int check_name(const struct rp_txn_command *c, struct rp_file_work *work, const struct rp_file_slot *slot,
+static int check_name(const struct rp_txn_command *c, struct rp_work *work, const struct rp_slot *slot,
                       struct rp_error *err)
 {
-    const struct rp_file_slot *other;
+    const struct rp_slot *other;
     for (size_t i = 0; (other = next_member(c, work, &i)) != NULL && other != slot;)
         if (strcmp(other->file.name, slot->file.name) == 0)
             return rp_error_set(err, RP_ENAMETAKEN, "two files of the transaction are named '%s'", slot->file.name);
     return 0;
 }
 
-static int check_member(const struct rp_txn_command *c, struct rp_file_work *work, const struct rp_file_slot *slot,
+static int check_member(const struct rp_txn_command *c, struct rp_work *work, const struct rp_slot *slot,
                         struct rp_error *err)
 {
     const struct rp_seen *seen = seen_of(c, slot->file.id);
     int r = 0;
-    if (slot->file.status != RP_FILE_PENDING || slot->mark == NULL || slot->mark->state != RP_MARKED)
+    if (slot->file.status != RP_FILE_PENDING || slot->mark.state != RP_MARKED)
         return rp_error_set(err, RP_ENOTPENDING, "'%s' is %s", slot->file.name, rp_status_name(slot->file.status));
     if (seen == NULL)
         return rp_error_set(err, RP_ECHANGED, "'%s' was added while the commit was under way", slot->file.name);
@@ -70,9 +71,9 @@ static int check_member(const struct rp_txn_command *c, struct rp_file_work *wor
 }
 
 /* All members, or none: those that are not ready are listed. */
-static int decide_members(struct rp_txn_command *c, struct rp_file_work *work, struct rp_error *err)
+static int decide_members(struct rp_txn_command *c, struct rp_work *work, struct rp_error *err)
 {
-    const struct rp_file_slot *slot;
+    const struct rp_slot *slot;
     c->n_missing = 0;
     for (size_t i = 0; (slot = next_member(c, work, &i)) != NULL;) {
         struct rp_error why = { 0 };
@@ -84,12 +85,12 @@ static int decide_members(struct rp_txn_command *c, struct rp_file_work *work, s
 }
 
 /* A member that belongs to `old` would go with it. */
-static int check_replaced(const struct rp_txn_command *c, struct rp_file_work *work, struct rp_file_slot *old,
+static int check_replaced(const struct rp_txn_command *c, struct rp_work *work, struct rp_slot *old,
                           struct rp_error *err)
 {
-    const struct rp_file_slot *slot;
+    const struct rp_slot *slot;
     if (old == NULL) return 0;
-    rp_file_work_tag(work, old, rp_file_is_below);
+    rp_work_tag(work, old, rp_family_below);
     for (size_t i = 0; (slot = next_member(c, work, &i)) != NULL;)
         if (slot->under == old->file.id)
             return rp_error_set(err, RP_EOWNERGONE, "'%s' belongs to '%s', which the transaction replaces",
@@ -97,35 +98,35 @@ static int check_replaced(const struct rp_txn_command *c, struct rp_file_work *w
     return 0;
 }
 
-static struct rp_file_slot *replaced_by(struct rp_file_work *work, const struct rp_file_slot *slot)
+static struct rp_slot *replaced_by(struct rp_work *work, const struct rp_slot *slot)
 {
-    return slot->file.replaces_id != 0 ? rp_file_work_find(work, slot->file.replaces_id) : NULL;
+    return slot->file.replaces_id != 0 ? rp_work_find(work, slot->file.replaces_id) : NULL;
 }
 
-static int decide_families(const struct rp_txn_command *c, struct rp_file_work *work, struct rp_error *err)
+static int decide_families(const struct rp_txn_command *c, struct rp_work *work, struct rp_error *err)
 {
-    const struct rp_file_slot *slot;
+    const struct rp_slot *slot;
     int r = 0;
     if (!work->families) return 0;
     for (size_t i = 0; r == 0 && (slot = next_member(c, work, &i)) != NULL;) {
-        r = rp_file_check_owners(work, &slot->file, err);
-        if (r == 0) r = check_replaced(c, work, rp_file_work_holder(work, &slot->file), err);
+        r = rp_work_check_owners(work, &slot->file, err);
+        if (r == 0) r = check_replaced(c, work, rp_work_holder(work, &slot->file), err);
         if (r == 0) r = check_replaced(c, work, replaced_by(work, slot), err);
     }
     return r;
 }
 
-static int decide_metadata(const struct rp_txn_command *c, struct rp_file_work *work, struct rp_error *err)
+static int decide_metadata(const struct rp_txn_command *c, struct rp_work *work, struct rp_error *err)
 {
     for (size_t i = 0; i < c->n_metadata; i++) {
-        const struct rp_file_slot *slot = rp_file_work_find(work, c->metadata[i].file_id);
+        const struct rp_slot *slot = rp_work_find(work, c->metadata[i].file_id);
         if (slot == NULL || slot->file.txn_id != c->txn_id)
             return rp_error_set(err, RP_ENOTFOUND, "metadata: a file that is not of this transaction");
     }
     return 0;
 }
 
-static int decide_commit(struct rp_txn_command *c, struct rp_file_work *work, struct rp_error *err)
+static int decide_commit(struct rp_txn_command *c, struct rp_work *work, struct rp_error *err)
 {
     int r = rp_txn_check_open(&c->txn, work->tx->late_ms, err);
     if (r == 0) r = decide_members(c, work, err);
@@ -135,48 +136,48 @@ static int decide_commit(struct rp_txn_command *c, struct rp_file_work *work, st
 
 /* ---- apply ---- */
 
-static int go_live(struct rp_txn_command *c, struct rp_file_work *work, struct rp_file_slot *slot, struct rp_error *err)
+static int go_live(struct rp_txn_command *c, struct rp_work *work, struct rp_slot *slot, struct rp_error *err)
 {
-    const struct rp_store *store = rp_store_of_file(c->stores, c->n_stores, &slot->file);
-    struct rp_file_slot *old = replaced_by(work, slot);
+    struct rp_slot *old = replaced_by(work, slot);
     int r = 0;
-    if (store == NULL) return rp_error_set(err, RP_ECONFIG, "a file's store is not configured any more");
-    if (old != NULL && rp_status_lives(old->file.status))
-        r = rp_file_work_drop(work, old, store, RP_REASON_REPLACED, c->command.actor, err);
-    if (r < 0) return r;
-    return rp_file_go_live(work, slot, seen_of(c, slot->file.id), store, c->rules, c->command.actor, err);
+    rp_work_turn(work, rp_store_of_file(c->stores, c->n_stores, &slot->file), c->command.actor);
+    if (work->store == NULL) return rp_error_set(err, RP_ECONFIG, "a file's store is not configured any more");
+    if (old != NULL && rp_status_lives(old->file.status)) r = rp_work_drop(work, old, RP_REASON_REPLACED, err);
+    return r < 0 ? r : rp_work_go_live(work, slot, seen_of(c, slot->file.id), c->rules, err);
 }
 
-static int apply_commit(struct rp_txn_command *c, struct rp_file_work *work, struct rp_error *err)
+static int apply_commit(struct rp_txn_command *c, struct rp_work *work, struct rp_error *err)
 {
-    struct rp_file_slot *slot;
+    struct rp_slot *slot;
+    size_t n = 0;
     int r = 0;
     for (size_t i = 0; i < c->n_metadata; i++)
-        rp_file_work_find(work, c->metadata[i].file_id)->file.metadata = c->metadata[i].json;
-    for (size_t i = 0; r == 0 && (slot = next_member(c, work, &i)) != NULL;)
-        if (!RP_MUTANT(COMMIT_FIRST_ONLY) || work->n_moves == 0) r = go_live(c, work, slot, err);
-    if (r == 0) r = rp_file_work_save(work, err);
+        rp_work_find(work, c->metadata[i].file_id)->file.metadata = c->metadata[i].json;
+    for (size_t i = 0; r == 0 && (slot = next_member(c, work, &i)) != NULL; n++)
+        if (!RP_MUTANT(COMMIT_FIRST_ONLY) || n == 0) r = go_live(c, work, slot, err);
+    if (r == 0) r = rp_work_save(work, err);
     return r < 0 ? r : rp_txn_end(work->tx, c, RP_TXN_COMMITTED, err);
 }
 
-static int answer_members(struct rp_txn_command *c, struct rp_file_work *work, struct rp_error *err)
+static int answer_members(struct rp_txn_command *c, struct rp_work *work, struct rp_error *err)
 {
-    const struct rp_file_slot *slot;
+    const struct rp_slot *slot;
     int r = 0;
     c->n_members = 0;
     c->members = rp_arena_array(c->arena, work->n + 1, sizeof *c->members);
     if (c->members == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", work->n);
     for (size_t i = 0; r == 0 && (slot = next_member(c, work, &i)) != NULL;)
-        r = rp_file_work_answer(slot, c->arena, &c->members[c->n_members++], err);
+        r = rp_work_answer(slot, c->arena, &c->members[c->n_members++], err);
     return r;
 }
 
 static int commit_one(struct rp_tx *tx, struct rp_txn_command *c, struct rp_error *err)
 {
-    RP_CLEANUP(rp_file_work_done) struct rp_file_work work = { 0 };
+    RP_CLEANUP(rp_work_done) struct rp_work work = { 0 };
     int r = load_members(c, tx, &work, err);
     if (r == 0 && c->txn.state != RP_TXN_COMMITTED) {
-        /* here, not where they are decided: a refusal is kept as the answer, and missing memory is none */
+        /* not where they are decided: a refusal is kept as the answer, missing memory must not
+         * be */
         c->missing = rp_arena_array(c->arena, work.n + 1, sizeof *c->missing);
         if (c->missing == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", work.n);
         if (decide_commit(c, &work, &c->command.error) < 0) return 0;

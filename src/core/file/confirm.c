@@ -26,39 +26,37 @@ int rp_seen_check(const struct rp_seen *seen, const struct rp_file *file, struct
     return 0;
 }
 
-int rp_file_go_live(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_seen *seen,
-                    const struct rp_store *store, const struct rp_upload_rules *rules, const char *actor,
-                    struct rp_error *err)
+int rp_work_go_live(struct rp_work *work, struct rp_slot *slot, const struct rp_seen *seen,
+                    const struct rp_upload_rules *rules, struct rp_error *err)
 {
-    const struct rp_state_by by = { .store = store->config->name, .actor = actor };
     bool scan = rules->scan && slot->file.process_key != NULL;
-    struct rp_file_slot *holder = rp_file_work_holder(work, &slot->file);
+    struct rp_slot *holder = rp_work_holder(work, &slot->file);
     RP_ASSERT(holder != slot); /* a pending file holds no name */
-    int r = rp_file_take_identity(work, slot, &seen->identity, err);
-    if (r == 0 && holder != NULL) r = rp_file_work_drop(work, holder, store, RP_REASON_REPLACED, actor, err);
-    if (r == 0) r = rp_file_work_reprieve(work, slot, RP_END_CONFIRMED, err);
+    int r = rp_work_identity(work, slot, &seen->identity, err);
+    if (r == 0 && holder != NULL) r = rp_work_drop(work, holder, RP_REASON_REPLACED, err);
     if (r < 0) return r;
-    rp_file_work_change(work, slot, scan ? RP_FILE_SCANNING : RP_FILE_LIVE);
-    rp_file_work_ledger(work, &slot->file, RP_LEDGER_USE, false);
-    return rp_file_work_audit(work, &by, "file.uploaded", slot, "", err);
+    rp_work_reprieve(slot, RP_END_CONFIRMED);
+    rp_work_change(work, slot, scan ? RP_FILE_SCANNING : RP_FILE_LIVE);
+    slot->owed = RP_LEDGER_USE;
+    return rp_work_audit(work, "file.uploaded", slot, "", err);
 }
 
 /* What a file belongs to cannot be replaced by it. */
-static int check_holder(struct rp_file_work *work, const struct rp_file_slot *slot, struct rp_error *err)
+static int check_holder(struct rp_work *work, const struct rp_slot *slot, struct rp_error *err)
 {
-    struct rp_file_slot *holder = rp_file_work_holder(work, &slot->file);
+    struct rp_slot *holder = rp_work_holder(work, &slot->file);
     if (holder == NULL) return 0;
-    rp_file_work_tag(work, holder, rp_file_is_below);
+    rp_work_tag(work, holder, rp_family_below);
     if (slot->under != holder->file.id) return 0;
     return rp_error_set(err, RP_ENAMETAKEN, "'%s' is the name of a file that it belongs to: it cannot replace it",
                         slot->file.name);
 }
 
-static int check_pending(const struct rp_file_slot *slot, struct rp_error *err)
+static int check_pending(const struct rp_slot *slot, struct rp_error *err)
 {
     const struct rp_file *f = &slot->file;
     bool pending = f->status == RP_FILE_PENDING;
-    bool claimed = slot->mark == NULL || (slot->mark->state != RP_MARKED && !RP_MUTANT(CONFIRM_AFTER_CLAIM));
+    bool claimed = slot->mark.state != RP_MARKED && !RP_MUTANT(CONFIRM_AFTER_CLAIM);
     if (!pending && f->status != RP_FILE_EXPIRED)
         return rp_error_set(err, RP_ENOTPENDING, "the file is %s", rp_status_name(f->status));
     if (pending && f->txn_id != 0) {
@@ -68,37 +66,35 @@ static int check_pending(const struct rp_file_slot *slot, struct rp_error *err)
     return pending && !claimed ? 0 : rp_error_set(err, RP_EEXPIRED, "the upload was not confirmed in time");
 }
 
-static int decide_confirm(struct rp_file_work *work, const struct rp_file_command *c, const struct rp_file_slot *slot,
-                          const struct rp_store *store, struct rp_error *err)
+static int decide_confirm(struct rp_work *work, const struct rp_file_command *c, const struct rp_slot *slot,
+                          struct rp_error *err)
 {
     struct rp_file promised = slot->file;
     if (c->checksum != NULL) promised.checksum = c->checksum;
     int r = check_pending(slot, err);
     if (r == 0 && !RP_MUTANT(CONFIRM_UNSEEN)) r = rp_seen_check(&c->seen, &promised, err);
-    if (r == 0 && store == NULL) r = rp_error_set(err, RP_ECONFIG, "the file's store is not configured any more");
-    if (r == 0) r = rp_file_check_owners(work, &slot->file, err);
+    if (r == 0 && work->store == NULL) r = rp_error_set(err, RP_ECONFIG, "the file's store is not configured any more");
+    if (r == 0) r = rp_work_check_owners(work, &slot->file, err);
     return r < 0 ? r : check_holder(work, slot, err);
 }
 
-static int confirm(struct rp_file_work *work, struct rp_file_command *c, struct rp_file_slot *slot,
-                   struct rp_error *err)
+static int confirm(struct rp_work *work, struct rp_file_command *c, struct rp_slot *slot, struct rp_error *err)
 {
-    const struct rp_store *store = rp_store_of_file(c->stores, c->n_stores, &slot->file);
     if (rp_status_lives(slot->file.status)) return 0; /* confirmed before */
-    if (decide_confirm(work, c, slot, store, &c->command.error) < 0) return 0;
+    if (decide_confirm(work, c, slot, &c->command.error) < 0) return 0;
     c->changed = true;
     if (c->checksum != NULL) slot->file.checksum = c->checksum;
-    return rp_file_go_live(work, slot, &c->seen, store, c->rules, c->command.actor, err);
+    return rp_work_go_live(work, slot, &c->seen, c->rules, err);
 }
 
 static int run_confirm(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
-    RP_CLEANUP(rp_file_work_done) struct rp_file_work work = { 0 };
-    int r = rp_file_work_load_commands(&work, tx, commands, n, RP_LOAD_MARKS, err);
-    if (r == 0) r = rp_file_work_owners(&work, RP_FILE_PENDING, err);
-    if (r == 0) r = rp_file_work_holders(&work, RP_FILE_PENDING, 0, err);
-    if (r == 0) r = rp_file_work_each(&work, commands, n, confirm, RP_ENOTLIVE, err);
-    return r < 0 ? r : rp_file_work_save(&work, err);
+    RP_CLEANUP(rp_work_done) struct rp_work work = { 0 };
+    int r = rp_work_load_commands(&work, tx, commands, n, RP_LOAD_MARKS, err);
+    if (r == 0) r = rp_work_owners(&work, RP_FILE_PENDING, err);
+    if (r == 0) r = rp_work_holders(&work, RP_FILE_PENDING, 0, err);
+    if (r == 0) r = rp_work_each(&work, commands, n, confirm, RP_ENOTLIVE, err);
+    return r < 0 ? r : rp_work_save(&work, err);
 }
 
 const struct rp_verb rp_verb_confirm = { .name = "confirm", .run = run_confirm };

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-static int load_holds(struct rp_file_work *work, struct rp_error *err)
+static int load_holds(struct rp_work *work, struct rp_error *err)
 {
-    const struct rp_file **files = rp_arena_array(work->tx->arena, work->n + 1, sizeof(struct rp_file *));
-    bool *held = rp_arena_array(work->tx->arena, work->n + 1, sizeof *held);
-    if (files == NULL || held == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", work->n);
+    const struct rp_file **files = rp_work_room(work->tx, work->n + 1, sizeof *files, err);
+    bool *held = rp_work_room(work->tx, work->n + 1, sizeof *held, err);
+    if (files == NULL || held == NULL) return RP_ENOMEM;
     for (size_t i = 0; i < work->n; i++)
         files[i] = &work->slots[i].file;
     int r = rp_files_held(work->tx, files, work->n, held, err);
@@ -20,12 +20,12 @@ static int load_holds(struct rp_file_work *work, struct rp_error *err)
     return r;
 }
 
-static int decide_delete(const struct rp_file_command *c, const struct rp_file_slot *slot, const struct rp_store *store,
-                         int64_t span_ms, struct rp_error *err)
+static int decide_delete(const struct rp_work *work, const struct rp_file_command *c, const struct rp_slot *slot,
+                         int64_t due_at_ms, struct rp_error *err)
 {
     if (slot->file.status == RP_FILE_EXPIRED)
         return rp_error_set(err, RP_EEXPIRED, "the upload was not confirmed in time: there is nothing to delete");
-    if (store == NULL) return rp_error_set(err, RP_ECONFIG, "the file's store is not configured any more");
+    if (work->store == NULL) return rp_error_set(err, RP_ECONFIG, "the file's store is not configured any more");
     if (strlen(c->reason) > RP_REASON_MAX || !rp_utf8_valid(c->reason, strlen(c->reason)))
         return rp_error_set(err, RP_EINVAL, "the reason is longer than %d bytes, or not valid UTF-8", RP_REASON_MAX);
     if (slot->file.status == RP_FILE_PURGED) return 0;
@@ -33,17 +33,10 @@ static int decide_delete(const struct rp_file_command *c, const struct rp_file_s
         rp_error_set(err, RP_EHELD, "the file is held");
         return rp_error_hint(err, "`reprieve hold` lists the holds, `reprieve hold rm ID` lifts one");
     }
-    return rp_grace_check(store->config, span_ms, err);
+    return rp_grace_check(work->store->config, due_at_ms - work->tx->late_ms, err);
 }
 
 /* ---- deleted before: the same mark, or a later time for it; never an earlier one ---- */
-
-static bool waits_until(const struct rp_file_slot *slot, int64_t *due_at_ms)
-{
-    if (slot->mark == NULL || slot->mark->state != RP_MARKED) return false;
-    *due_at_ms = slot->mark->due_at_ms;
-    return true;
-}
 
 static int refuse_earlier(int64_t due_at_ms, struct rp_error *err)
 {
@@ -53,66 +46,61 @@ static int refuse_earlier(int64_t due_at_ms, struct rp_error *err)
 }
 
 /* What was deleted along with it waits as long: it can only be restored together. */
-static int extend_family(struct rp_file_work *work, int64_t root_id, const struct rp_file_deletion *later,
-                         struct rp_error *err)
+static int extend_family(struct rp_work *work, int64_t root_id, int64_t due_at_ms, struct rp_error *err)
 {
     int r = 0;
     for (size_t i = 0; i < work->n && r == 0; i++) {
-        struct rp_file_slot *slot = &work->slots[i];
-        int64_t due_at_ms;
+        struct rp_slot *slot = &work->slots[i];
         bool along = slot->file.with_id == root_id && slot->file.status == RP_FILE_DELETED;
         if (slot->file.id != root_id && !along) continue;
-        if (!waits_until(slot, &due_at_ms) || due_at_ms >= later->due_at_ms) continue;
-        r = rp_file_work_extend(work, slot, later->due_at_ms, err);
-        if (r == 0) r = rp_file_work_audit(work, &later->by, "mark.extended", slot, "", err);
+        if (slot->mark.state != RP_MARKED || slot->mark.due_at_ms >= due_at_ms) continue;
+        slot->mark.due_at_ms = due_at_ms;
+        r = rp_work_audit(work, "mark.extended", slot, "", err);
     }
     return r;
 }
 
-static int delete_again(struct rp_file_work *work, struct rp_file_command *c, const struct rp_file_slot *slot,
-                        const struct rp_file_deletion *later, struct rp_error *err)
+static int delete_again(struct rp_work *work, struct rp_file_command *c, const struct rp_slot *slot, int64_t due_at_ms,
+                        struct rp_error *err)
 {
+    const struct rp_mark *mark = &slot->mark;
     bool explicit_time = c->at_ms >= 0 || c->grace_ms >= 0;
-    int64_t due_at_ms;
-    if (!explicit_time || !waits_until(slot, &due_at_ms) || later->due_at_ms == due_at_ms) return 0;
-    if (later->due_at_ms < due_at_ms) {
-        refuse_earlier(due_at_ms, &c->command.error);
+    if (!explicit_time || mark->state != RP_MARKED || due_at_ms == mark->due_at_ms) return 0;
+    if (due_at_ms < mark->due_at_ms) {
+        refuse_earlier(mark->due_at_ms, &c->command.error);
         return 0;
     }
     c->changed = true;
-    return extend_family(work, slot->file.id, later, err);
+    return extend_family(work, slot->file.id, due_at_ms, err);
 }
 
 /* ---- the verb ---- */
 
-static int delete_file(struct rp_file_work *work, struct rp_file_command *c, struct rp_file_slot *slot,
-                       struct rp_error *err)
+static int delete_file(struct rp_work *work, struct rp_file_command *c, struct rp_slot *slot, struct rp_error *err)
 {
-    const struct rp_store *store = rp_store_of_file(c->stores, c->n_stores, &slot->file);
-    const struct rp_due due = {
-        .by = RP_DUE_ASKED, .at_ms = c->at_ms, .grace_ms = c->grace_ms, .config = store != NULL ? store->config : NULL
-    };
-    const struct rp_file_deletion deletion = { .by = { .store = rp_store_name(store), .actor = c->command.actor },
-                                               .reason = c->reason,
-                                               .due_at_ms = rp_due(&due, work->tx->late_ms) };
+    const struct rp_due due = { .by = RP_DUE_ASKED,
+                                .at_ms = c->at_ms,
+                                .grace_ms = c->grace_ms,
+                                .config = work->store != NULL ? work->store->config : NULL };
+    int64_t due_at_ms = rp_due(&due, work->tx->late_ms);
     int r;
-    if (decide_delete(c, slot, store, deletion.due_at_ms - work->tx->late_ms, &c->command.error) < 0) return 0;
+    if (decide_delete(work, c, slot, due_at_ms, &c->command.error) < 0) return 0;
     if (rp_status_may_move(slot->file.status, RP_FILE_DELETED)) {
         c->changed = true;
-        r = rp_file_work_delete(work, slot, &deletion, err);
+        r = rp_work_delete(work, slot, due_at_ms, c->reason, err);
     } else
-        r = delete_again(work, c, slot, &deletion, err);
+        r = delete_again(work, c, slot, due_at_ms, err);
     if (c->shown && !slot->file.shown && c->command.error.code == 0) slot->file.shown = slot->changed = true;
     return r;
 }
 
 static int run_delete(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
-    RP_CLEANUP(rp_file_work_done) struct rp_file_work work = { 0 };
-    int r = rp_file_work_load_commands(&work, tx, commands, n, RP_LOAD_BELOW, err);
+    RP_CLEANUP(rp_work_done) struct rp_work work = { 0 };
+    int r = rp_work_load_commands(&work, tx, commands, n, RP_LOAD_BELOW, err);
     if (r == 0) r = load_holds(&work, err);
-    if (r == 0) r = rp_file_work_each(&work, commands, n, delete_file, 0, err);
-    return r < 0 ? r : rp_file_work_save(&work, err);
+    if (r == 0) r = rp_work_each(&work, commands, n, delete_file, 0, err);
+    return r < 0 ? r : rp_work_save(&work, err);
 }
 
 const struct rp_verb rp_verb_delete = { .name = "delete", .run = run_delete };

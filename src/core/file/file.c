@@ -61,11 +61,6 @@ const struct rp_store *rp_store_of_file(struct rp_store *const *stores, size_t n
     return NULL;
 }
 
-const char *rp_store_name(const struct rp_store *store)
-{
-    return store != NULL ? store->config->name : "?";
-}
-
 /* ---- looking at the object ---- */
 
 static int hash_bytes(void *ctx, const void *from, size_t n, struct rp_error *err)

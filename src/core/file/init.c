@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct inits {
-    struct rp_file_work work; /* the new files */
+    struct rp_work work; /* the new files */
     struct rp_init **all;
     size_t n;
     struct rp_tenant *tenants;
@@ -24,41 +24,27 @@ struct inits {
 
 /* ---- load ---- */
 
-static int no_memory(size_t n, struct rp_error *err)
-{
-    return rp_error_set(err, RP_ENOMEM, "no memory for %zu uploads", n);
-}
-
-static int load_related(struct inits *w, struct rp_tx *tx, struct rp_error *err)
-{
-    int64_t *ids = rp_arena_array(tx->arena, 3 * w->n + 1, sizeof *ids);
-    int64_t *txns = rp_arena_array(tx->arena, w->n + 1, sizeof *txns);
-    size_t n = 0, n_txns = 0;
-    if (ids == NULL || txns == NULL) return no_memory(w->n, err);
-    for (size_t i = 0; i < w->n; i++) {
-        const struct rp_init *c = w->all[i];
-        const int64_t related[] = { c->parent_id, c->source_id, c->replaces_id };
-        for (size_t k = 0; k < 3; k++)
-            if (related[k] != 0) ids[n++] = related[k];
-        if (c->txn_id != 0) txns[n_txns++] = c->txn_id;
-    }
-    int r = rp_files_init(&w->related, n, tx->arena, err);
-    if (r == 0 && n > 0) r = rp_files_lock(tx, ids, n, &w->related, err);
-    if (r == 0 && n_txns > 0) r = rp_txns_lock(tx, txns, n_txns, w->txns, &w->n_txns, err);
-    return r;
-}
-
 static int load(struct inits *w, struct rp_tx *tx, struct rp_error *err)
 {
-    int64_t *ids = rp_arena_array(tx->arena, w->n + 1, sizeof *ids);
-    w->tenants = rp_arena_array(tx->arena, w->n, sizeof *w->tenants);
-    w->txns = rp_arena_array(tx->arena, w->n, sizeof *w->txns);
-    if (ids == NULL || w->tenants == NULL || w->txns == NULL) return no_memory(w->n, err);
-    int r = load_related(w, tx, err);
-    for (size_t i = 0; i < w->n; i++)
-        ids[i] = w->all[i]->command.tenant_id;
-    if (r == 0) r = rp_tenants_lock(tx, ids, w->n, w->tenants, &w->n_tenants, err);
-    return r < 0 ? r : rp_file_work_begin(&w->work, tx, w->n, err);
+    int64_t *tenants = rp_work_room(tx, w->n, sizeof *tenants, err), *txns = rp_work_room(tx, w->n, sizeof *txns, err);
+    int64_t *related = rp_work_room(tx, 3 * w->n, sizeof *related, err);
+    size_t n_txns = 0, n_related = 0;
+    w->tenants = rp_work_room(tx, w->n, sizeof *w->tenants, err);
+    w->txns = rp_work_room(tx, w->n, sizeof *w->txns, err);
+    if (tenants == NULL || txns == NULL || related == NULL || w->tenants == NULL || w->txns == NULL) return RP_ENOMEM;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct rp_init *c = w->all[i];
+        const int64_t ids[] = { c->parent_id, c->source_id, c->replaces_id };
+        for (size_t k = 0; k < 3; k++)
+            if (ids[k] != 0) related[n_related++] = ids[k];
+        if (c->txn_id != 0) txns[n_txns++] = c->txn_id;
+        tenants[i] = c->command.tenant_id;
+    }
+    int r = rp_files_init(&w->related, n_related, tx->arena, err);
+    if (r == 0 && n_related > 0) r = rp_files_lock(tx, related, n_related, &w->related, err);
+    if (r == 0 && n_txns > 0) r = rp_txns_lock(tx, txns, n_txns, w->txns, &w->n_txns, err);
+    if (r == 0) r = rp_tenants_lock(tx, tenants, w->n, w->tenants, &w->n_tenants, err);
+    return r < 0 ? r : rp_work_begin(&w->work, tx, w->n, err);
 }
 
 static struct rp_tenant *tenant_of(struct inits *w, int64_t id)
@@ -132,11 +118,11 @@ static int decide_init(struct inits *w, struct rp_init *c, const struct rp_tenan
 
 /* ---- apply ---- */
 
-static struct rp_file_slot *add_file(struct rp_file_work *work, const struct rp_init *c)
+static struct rp_slot *add_file(struct rp_work *work, const struct rp_init *c)
 {
     RP_ASSERT(work->n < work->max);
-    struct rp_file_slot *slot = &work->slots[work->n++];
-    *slot = (struct rp_file_slot){ .born = true };
+    struct rp_slot *slot = &work->slots[work->n++];
+    *slot = (struct rp_slot){ .born = true };
     slot->file = (struct rp_file){ .id = c->file_id,
                                    .tenant_id = c->command.tenant_id,
                                    .name = c->name,
@@ -179,24 +165,23 @@ static void set_times(struct rp_init *c, const struct rp_txn *txn, int64_t now_m
 static int accept_init(struct inits *w, struct rp_init *c, struct rp_tenant *tenant, struct rp_txn *txn,
                        struct rp_error *err)
 {
-    const struct rp_state_by by = { .store = c->store->config->name, .actor = c->command.actor };
-    struct rp_file_work *work = &w->work;
+    struct rp_work *work = &w->work;
     char id[RP_ID_TEXT];
     c->file_id = rp_tx_new_id(work->tx);
     set_times(c, txn, work->tx->late_ms);
     snprintf(c->key, sizeof c->key, "%s/%s", tenant->name, rp_id_format(RP_ID_FILE, c->file_id, id));
-    struct rp_file_slot *slot = add_file(work, c);
-    int r = rp_file_work_mark(work, slot, c->due_at_ms, txn != NULL ? RP_REASON_ROLLBACK : RP_REASON_ABANDONED,
-                              c->command.actor, err);
+    rp_work_turn(work, c->store, c->command.actor);
+    struct rp_slot *slot = add_file(work, c);
+    rp_work_mark(work, slot, c->due_at_ms, txn != NULL ? RP_REASON_ROLLBACK : RP_REASON_ABANDONED);
     c->mark_id = slot->file.mark_id;
-    rp_file_work_ledger(work, &slot->file, RP_LEDGER_RESERVE, false);
+    slot->owed = RP_LEDGER_RESERVE;
     tenant->reserved_bytes += c->size_bytes;
     tenant->open_uploads++;
     if (txn != NULL) {
         txn->members++;
         txn->changed_at_ms = work->tx->late_ms;
     }
-    return r < 0 ? r : rp_file_work_audit(work, &by, "file.pending", slot, "", err);
+    return rp_work_audit(work, "file.pending", slot, "", err);
 }
 
 static int save_txns(struct inits *w, struct rp_error *err)
@@ -210,7 +195,7 @@ static int save_txns(struct inits *w, struct rp_error *err)
 
 static void inits_done(struct inits *w)
 {
-    rp_file_work_done(&w->work);
+    rp_work_done(&w->work);
 }
 
 static int run_init(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
@@ -225,7 +210,7 @@ static int run_init(struct rp_tx *tx, struct rp_command *const *commands, size_t
         if (decide_init(&w, c, tenant, txn, &c->command.error) == 0) r = accept_init(&w, c, tenant, txn, err);
     }
     if (r == 0) r = save_txns(&w, err);
-    return r < 0 ? r : rp_file_work_save(&w.work, err);
+    return r < 0 ? r : rp_work_save(&w.work, err);
 }
 
 _Static_assert(offsetof(struct rp_init, command) == 0, "a command is the first member");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transaction.h - many files that appear together or not at all (TXN-ATOMIC).
  *
- * X1  begin makes a row and nothing else. A member is an init with txn_id: born `pending` under a mark
- *     `rollback`, due at the transaction's end plus the rollback grace. So a crash, a time-out and an
- *     abort leave nothing to undo.
- * X2  commit looks at every member's object first. Then, in ONE transaction: the row is `committed`;
- *     every member is live (or scanning), its mark reprieved, its metadata written; what it replaces,
- *     by `replaces` or by name, is marked `replaced` with the store's grace if it still lives. All
- *     marks change or nothing does.
+ * X1  begin makes a row and nothing else. A member is an init with txn_id: born `pending` under a
+ *     mark `rollback`, due at the transaction's end plus the rollback grace. So a crash, a time-out
+ *     and an abort leave nothing to undo.
+ * X2  commit looks at every member's object first. Then, in ONE transaction: the row is
+ *     `committed`; every member is live (or scanning), its mark reprieved, its metadata written;
+ *     what it replaces, by `replaces` or by name, is marked `replaced` with the store's grace if it
+ *     still lives. All marks change or nothing does.
  * X3  Committing again gives the same answer; after the end or an abort it is refused (RP_EEXPIRED,
  *     RP_ENOTOPEN).
  *

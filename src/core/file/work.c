@@ -15,28 +15,34 @@
 
 _Static_assert(offsetof(struct rp_file_command, command) == 0, "a command is the first member");
 
+void rp_work_turn(struct rp_work *work, const struct rp_store *store, const char *actor)
+{
+    work->store = store;
+    work->by = (struct rp_state_by){ .store = store != NULL ? store->config->name : "?", .actor = actor };
+}
+
 /* TENANT: who is of no tenant may do it for all. */
-static bool is_foreign(const struct rp_file_command *c, const struct rp_file_slot *slot)
+static bool is_foreign(const struct rp_file_command *c, const struct rp_slot *slot)
 {
     if (RP_MUTANT(TENANT_IGNORED)) return slot == NULL;
     return slot == NULL || (c->command.tenant_id != 0 && slot->file.tenant_id != c->command.tenant_id);
 }
 
-static int decide_one(struct rp_file_work *work, struct rp_file_command *c, rp_file_decide_fn *decide,
-                      struct rp_error *err)
+static int decide_one(struct rp_work *work, struct rp_file_command *c, rp_work_decide_fn *decide, struct rp_error *err)
 {
-    struct rp_file_slot *slot = rp_file_work_find(work, c->file_id);
+    struct rp_slot *slot = rp_work_find(work, c->file_id);
     c->changed = false;
     if (is_foreign(c, slot)) {
         rp_error_set(&c->command.error, RP_ENOTFOUND, "there is no such file");
         return 0;
     }
+    rp_work_turn(work, rp_store_of_file(c->stores, c->n_stores, &slot->file), c->command.actor);
     int r = decide(work, c, slot, err);
-    return r < 0 || c->command.error.code < 0 ? r : rp_file_work_answer(slot, c->arena, &c->answer, err);
+    return r < 0 || c->command.error.code < 0 ? r : rp_work_answer(slot, c->arena, &c->answer, err);
 }
 
-int rp_file_work_each(struct rp_file_work *work, struct rp_command *const *commands, size_t n,
-                      rp_file_decide_fn *decide, int waits, struct rp_error *err)
+int rp_work_each(struct rp_work *work, struct rp_command *const *commands, size_t n, rp_work_decide_fn *decide,
+                 int waits, struct rp_error *err)
 {
     int r = 0;
     for (size_t i = 0; i < n && r == 0; i++)
@@ -63,54 +69,47 @@ static int copy_texts(struct rp_arena *arena, const char **const *texts, size_t 
     return 0;
 }
 
-int rp_file_work_answer(const struct rp_file_slot *slot, struct rp_arena *arena, struct rp_file_answer *out,
-                        struct rp_error *err)
+int rp_work_answer(const struct rp_slot *slot, struct rp_arena *arena, struct rp_file_answer *out, struct rp_error *err)
 {
     struct rp_file *f = &out->file;
     const char **const texts[] = { &f->name,    &f->key,         &f->content_type, &f->etag,
                                    &f->version, &f->process_key, &f->metadata };
-    rp_file_answer_of(&slot->file, slot->mark, out);
+    rp_file_answer_of(&slot->file, slot->mark.id != 0 ? &slot->mark : NULL, out);
     int r = copy_texts(arena, texts, sizeof texts / sizeof *texts, err);
     if (r < 0 || f->checksum == NULL) return r;
     f->checksum = (const uint8_t *)rp_arena_copy(arena, (const char *)f->checksum, RP_DIGEST_BYTES);
     return f->checksum != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a file");
 }
 
-int rp_file_missing(int64_t file_id, struct rp_error *err)
-{
-    char id[RP_ID_TEXT];
-    return rp_error_set(err, RP_ECORRUPT, "%s is gone from the catalog", rp_id_format(RP_ID_FILE, file_id, id));
-}
-
 /* ---- changes ---- */
 
-static void write_details(struct rp_buf *b, const struct rp_file_slot *slot, const char *store, const char *extra)
+static void write_details(struct rp_buf *b, const struct rp_slot *slot, const char *store, const char *extra)
 {
     const struct rp_file *f = &slot->file;
-    char id[RP_ID_TEXT], mark[RP_ID_TEXT], due[RP_TIME_TEXT];
+    char id[RP_ID_TEXT], due[RP_TIME_TEXT];
     rp_buf_clear(b);
     rp_buf_fmt(b, "{\"file\":\"%s\",\"name\":", rp_id_format(RP_ID_FILE, f->id, id));
     rp_json_quote(b, f->name);
     rp_buf_fmt(b, ",\"status\":\"%s\",\"store\":\"%s\",\"key\":", rp_status_name(f->status), store);
     rp_json_quote(b, f->key);
     rp_buf_fmt(b, ",\"size\":%" PRId64, f->size_bytes);
-    if (slot->mark != NULL && slot->mark->state == RP_MARKED) {
-        rp_buf_fmt(b, ",\"mark\":\"%s\",\"due_at\":\"%s\",\"reason\":", rp_id_format(RP_ID_MARK, slot->mark->id, mark),
-                   rp_time_format(slot->mark->due_at_ms, due));
-        rp_json_quote(b, slot->mark->reason);
+    if (slot->mark.state == RP_MARKED) {
+        rp_buf_fmt(b, ",\"mark\":\"%s\",\"due_at\":\"%s\",\"reason\":", rp_id_format(RP_ID_MARK, slot->mark.id, id),
+                   rp_time_format(slot->mark.due_at_ms, due));
+        rp_json_quote(b, slot->mark.reason);
     }
     rp_buf_str(b, extra);
     rp_buf_char(b, '}');
 }
 
-int rp_file_work_audit(struct rp_file_work *work, const struct rp_state_by *by, const char *event,
-                       const struct rp_file_slot *slot, const char *extra, struct rp_error *err)
+int rp_work_audit(struct rp_work *work, const char *event, const struct rp_slot *slot, const char *extra,
+                  struct rp_error *err)
 {
     struct rp_buf *b = &work->text;
-    write_details(b, slot, by->store, extra);
+    write_details(b, slot, work->by.store, extra);
     if (b->failed < 0) return rp_error_set(err, b->failed, "audit: the details do not fit");
     struct rp_audit_entry entry = { .event = event,
-                                    .actor = by->actor,
+                                    .actor = work->by.actor,
                                     .mark_id = slot->file.mark_id,
                                     .tenant_id = slot->file.tenant_id,
                                     .text = rp_arena_copy(work->tx->arena, b->data, b->len) };
@@ -118,7 +117,7 @@ int rp_file_work_audit(struct rp_file_work *work, const struct rp_state_by *by, 
     return rp_tx_audit(work->tx, &entry, err);
 }
 
-void rp_file_work_change(struct rp_file_work *work, struct rp_file_slot *slot, enum rp_status to)
+void rp_work_change(struct rp_work *work, struct rp_slot *slot, enum rp_status to)
 {
     struct rp_file *f = &slot->file;
     RP_ASSERT(rp_status_may_move(f->status, to));
@@ -129,96 +128,42 @@ void rp_file_work_change(struct rp_file_work *work, struct rp_file_slot *slot, e
     slot->changed = true;
 }
 
-static struct rp_mark *copy_mark(struct rp_file_work *work, const struct rp_mark *mark, struct rp_error *err)
+static struct rp_mark new_mark(struct rp_work *work, const struct rp_file *f)
 {
-    struct rp_mark *copy = rp_arena_alloc(work->tx->arena, sizeof *copy);
-    if (copy != NULL)
-        *copy = *mark;
-    else
-        rp_error_set(err, RP_ENOMEM, "no memory for a mark");
-    return copy;
+    return (struct rp_mark){ .id = rp_tx_new_id(work->tx),
+                             .store_id = f->store_id,
+                             .key = f->key,
+                             .state = RP_MARKED,
+                             .marked_at_ms = work->tx->late_ms,
+                             .tenant_id = f->tenant_id,
+                             .file_id = f->id };
 }
 
-int rp_file_work_reprieve(struct rp_file_work *work, struct rp_file_slot *slot, enum rp_end how, struct rp_error *err)
-{
-    struct rp_mark *mark = slot->mark;
-    RP_ASSERT(mark != NULL && work->n_moves < work->max);
-    RP_ASSERT(mark->state == RP_MARKED || RP_MUTANT(FILE_RESTORE_AFTER_CLAIM) || RP_MUTANT(CONFIRM_AFTER_CLAIM));
-    const struct rp_mark *before = copy_mark(work, mark, err);
-    if (before == NULL) return RP_ENOMEM;
-    work->moves[work->n_moves++] = (struct rp_move){
-        .mark = before, .to = RP_REPRIEVED, .outcome = how, .attempts = mark->attempts, .refence = true
-    };
-    mark->state = RP_REPRIEVED;
-    mark->outcome = how;
-    return 0;
-}
-
-int rp_file_work_extend(struct rp_file_work *work, struct rp_file_slot *slot, int64_t due_at_ms, struct rp_error *err)
-{
-    struct rp_mark *mark = slot->mark;
-    size_t i = 0;
-    RP_ASSERT(mark->state == RP_MARKED && mark->due_at_ms < due_at_ms);
-    while (i < work->n_extends && work->extends[i].mark->id != mark->id)
-        i++;
-    if (i == work->n_extends) {
-        RP_ASSERT(i < work->max);
-        const struct rp_mark *before = copy_mark(work, mark, err);
-        if (before == NULL) return RP_ENOMEM;
-        work->extends[work->n_extends++] = (struct rp_extend){ .mark = before };
-    }
-    work->extends[i].due_at_ms = mark->due_at_ms = due_at_ms;
-    return 0;
-}
-
-static struct rp_mark *add_birth(struct rp_file_work *work, const struct rp_file *f, int64_t due_at_ms,
-                                 const char *reason, const char *actor)
-{
-    RP_ASSERT(work->n_births < work->max);
-    struct rp_mark *mark = &work->births[work->n_births++];
-    *mark = (struct rp_mark){ .id = rp_tx_new_id(work->tx),
-                              .store_id = f->store_id,
-                              .key = f->key,
-                              .state = RP_MARKED,
-                              .due_at_ms = due_at_ms,
-                              .marked_at_ms = work->tx->late_ms,
-                              .tenant_id = f->tenant_id,
-                              .reason = reason,
-                              .actor = actor,
-                              .file_id = f->id };
-    return mark;
-}
-
-int rp_file_work_mark(struct rp_file_work *work, struct rp_file_slot *slot, int64_t due_at_ms, const char *reason,
-                      const char *actor, struct rp_error *err)
+void rp_work_mark(struct rp_work *work, struct rp_slot *slot, int64_t due_at_ms, const char *reason)
 {
     struct rp_file *f = &slot->file;
-    struct rp_mark *mark = add_birth(work, f, due_at_ms, reason, actor);
-    mark->etag = f->etag;
-    mark->version = f->version;
-    mark->size_bytes = f->size_bytes;
-    mark->modified_ms = f->modified_ms;
-    f->mark_id = mark->id;
+    slot->mark = new_mark(work, f);
+    slot->mark.due_at_ms = due_at_ms;
+    slot->mark.etag = f->etag;
+    slot->mark.version = f->version;
+    slot->mark.size_bytes = f->size_bytes;
+    slot->mark.modified_ms = f->modified_ms;
+    slot->mark.reason = reason;
+    slot->mark.actor = work->by.actor;
+    f->mark_id = slot->mark.id;
     slot->changed = true;
-    slot->mark = copy_mark(work, mark, err); /* a later decision may give it more time */
-    return slot->mark != NULL ? 0 : RP_ENOMEM;
 }
 
-void rp_file_work_mark_late(struct rp_file_work *work, const struct rp_file *file, int64_t due_at_ms, const char *actor)
+void rp_work_reprieve(struct rp_slot *slot, enum rp_end how)
 {
-    add_birth(work, file, due_at_ms, RP_REASON_LATE, actor);
+    RP_ASSERT(slot->mark.state == RP_MARKED || RP_MUTANT(FILE_RESTORE_AFTER_CLAIM) || RP_MUTANT(CONFIRM_AFTER_CLAIM));
+    RP_ASSERT(slot->mark.id == slot->loaded_mark.id);
+    slot->mark.state = RP_REPRIEVED;
+    slot->reprieved = how;
 }
 
-void rp_file_work_ledger(struct rp_file_work *work, const struct rp_file *file, enum rp_ledger_kind kind, bool was_used)
-{
-    RP_ASSERT(work->n_ledger < work->max);
-    work->ledger[work->n_ledger++] = (struct rp_ledger){
-        .file_id = file->id, .tenant_id = file->tenant_id, .bytes = file->size_bytes, .kind = kind, .was_used = was_used
-    };
-}
-
-int rp_file_take_identity(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_identity *identity,
-                          struct rp_error *err)
+int rp_work_identity(struct rp_work *work, struct rp_slot *slot, const struct rp_identity *identity,
+                     struct rp_error *err)
 {
     struct rp_file *f = &slot->file;
     const char **const texts[] = { &f->etag, &f->version };
@@ -230,40 +175,86 @@ int rp_file_take_identity(struct rp_file_work *work, struct rp_file_slot *slot, 
 
 /* ---- save ---- */
 
-static int add_born(struct rp_file_work *work, struct rp_error *err)
+struct changes {
+    struct rp_move *moves;
+    struct rp_extend *extends;
+    struct rp_mark *births;
+    struct rp_ledger *ledger;
+    struct rp_file *born;
+    const struct rp_file **nameless, **named; /* K3: the first are saved first */
+    size_t n_moves, n_extends, n_births, n_ledger, n_born, n_nameless, n_named;
+};
+
+static int make_changes(struct rp_work *work, struct changes *c, struct rp_error *err)
 {
-    struct rp_file *files = rp_arena_room(work->tx->arena, work->n + 1, sizeof *files);
-    size_t n = 0;
-    if (files == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", work->n);
-    for (size_t i = 0; i < work->n; i++)
-        if (work->slots[i].born) files[n++] = work->slots[i].file;
-    return n > 0 ? rp_files_add(work->tx, files, n, err) : 0;
+    struct rp_tx *tx = work->tx;
+    size_t n = work->n + 1;
+    *c = (struct changes){ .moves = rp_work_room(tx, n, sizeof *c->moves, err),
+                           .extends = rp_work_room(tx, n, sizeof *c->extends, err),
+                           .births = rp_work_room(tx, 2 * n, sizeof *c->births, err),
+                           .ledger = rp_work_room(tx, n, sizeof *c->ledger, err),
+                           .born = rp_work_room(tx, n, sizeof *c->born, err),
+                           .nameless = rp_work_room(tx, n, sizeof *c->nameless, err),
+                           .named = rp_work_room(tx, n, sizeof *c->named, err) };
+    bool failed = c->moves == NULL || c->extends == NULL || c->births == NULL || c->ledger == NULL || c->born == NULL ||
+                  c->nameless == NULL || c->named == NULL;
+    return failed ? RP_ENOMEM : 0;
 }
 
-/* K3: without `taking`, those that give up their name; then the others. */
-static int save_changed(struct rp_file_work *work, bool taking, struct rp_error *err)
+static void collect_marks(struct rp_work *work, const struct rp_slot *slot, struct changes *c)
 {
-    const struct rp_file **files = rp_arena_array(work->tx->arena, work->n + 1, sizeof(struct rp_file *));
-    size_t n = 0;
-    if (files == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", work->n);
-    for (size_t i = 0; i < work->n; i++) {
-        const struct rp_file_slot *slot = &work->slots[i];
-        if (slot->changed && !slot->born && slot->file.live_name == taking) files[n++] = &slot->file;
-    }
-    return rp_files_save(work->tx, files, n, err);
+    const struct rp_mark *before = &slot->loaded_mark, *now = &slot->mark;
+    if (slot->reprieved != RP_END_NONE)
+        c->moves[c->n_moves++] = (struct rp_move){ .mark = before,
+                                                   .to = RP_REPRIEVED,
+                                                   .outcome = slot->reprieved,
+                                                   .attempts = before->attempts,
+                                                   .refence = true };
+    if (now->id != before->id)
+        c->births[c->n_births++] = *now;
+    else if (now->due_at_ms != before->due_at_ms)
+        c->extends[c->n_extends++] = (struct rp_extend){ .mark = before, .due_at_ms = now->due_at_ms };
+    if (slot->late_due_at_ms == 0) return;
+    struct rp_mark *late = &c->births[c->n_births++];
+    *late = new_mark(work, &slot->file);
+    late->due_at_ms = slot->late_due_at_ms;
+    late->reason = RP_REASON_LATE;
+    late->actor = slot->late_actor;
 }
 
-int rp_file_work_save(struct rp_file_work *work, struct rp_error *err)
+static void collect(struct rp_work *work, const struct rp_slot *slot, struct changes *c)
+{
+    const struct rp_file *f = &slot->file;
+    collect_marks(work, slot, c);
+    if (slot->owed != 0)
+        c->ledger[c->n_ledger++] = (struct rp_ledger){ .file_id = f->id,
+                                                       .tenant_id = f->tenant_id,
+                                                       .bytes = f->size_bytes,
+                                                       .kind = slot->owed,
+                                                       .was_used = slot->was_used };
+    if (slot->born)
+        c->born[c->n_born++] = *f;
+    else if (slot->changed && f->live_name)
+        c->named[c->n_named++] = f;
+    else if (slot->changed)
+        c->nameless[c->n_nameless++] = f;
+}
+
+int rp_work_save(struct rp_work *work, struct rp_error *err)
 {
     const struct rp_state_by by = { .told = true };
     struct rp_tx *tx = work->tx;
-    int r = rp_state_move_all(tx, &by, work->moves, work->n_moves, err);
-    if (r == 0) r = rp_state_birth(tx, &by, work->births, work->n_births, err);
-    if (r == 0) r = rp_state_extend(tx, &by, work->extends, work->n_extends, err);
-    for (size_t i = 0; i < work->n_extends && r == 0; i++)
-        RP_ASSERT(work->extends[i].done); /* locked since they were loaded */
-    if (r == 0) r = add_born(work, err);
-    if (r == 0) r = save_changed(work, false, err);
-    if (r == 0) r = save_changed(work, true, err);
-    return r < 0 ? r : rp_ledger_add(tx, work->ledger, work->n_ledger, err);
+    struct changes c;
+    int r = make_changes(work, &c, err);
+    for (size_t i = 0; i < work->n && r == 0; i++)
+        collect(work, &work->slots[i], &c);
+    if (r == 0) r = rp_state_move_all(tx, &by, c.moves, c.n_moves, err);
+    if (r == 0) r = rp_state_extend(tx, &by, c.extends, c.n_extends, err);
+    for (size_t i = 0; i < c.n_extends && r == 0; i++)
+        RP_ASSERT(c.extends[i].done); /* locked since they were loaded */
+    if (r == 0) r = rp_state_birth(tx, &by, c.births, c.n_births, err);
+    if (r == 0) r = rp_files_add(tx, c.born, c.n_born, err);
+    if (r == 0) r = rp_files_save(tx, c.nameless, c.n_nameless, err);
+    if (r == 0) r = rp_files_save(tx, c.named, c.n_named, err);
+    return r < 0 ? r : rp_ledger_add(tx, c.ledger, c.n_ledger, err);
 }
