@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* file.c - statuses, looking at a file's object, and how a file looks. */
 #include "core/file/file.h"
 
 #include "base/assert.h"
@@ -46,6 +47,18 @@ bool rp_status_parse(const char *name, enum rp_status *out)
 bool rp_status_may_move(enum rp_status from, enum rp_status to)
 {
     return (statuses[from].to & TO(to)) != 0;
+}
+
+bool rp_status_lives(enum rp_status status)
+{
+    return status == RP_FILE_LIVE || status == RP_FILE_SCANNING;
+}
+
+const struct rp_store *rp_store_of_file(struct rp_store *const *stores, size_t n, const struct rp_file *file)
+{
+    for (size_t i = 0; i < n; i++)
+        if (stores[i]->id == file->store_id) return stores[i];
+    return NULL;
 }
 
 /* ---- looking at the object ---- */
