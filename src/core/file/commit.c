@@ -3,6 +3,7 @@
  * X2). */
 #include "base/cleanup.h"
 #include "base/mutant.h"
+#include "core/file/log.h"
 #include "core/file/transaction.h"
 #include "core/file/work.h"
 
@@ -191,4 +192,4 @@ static int run_commit(struct rp_tx *tx, struct rp_command *const *commands, size
     return rp_txn_each(tx, commands, n, commit_one, err);
 }
 
-const struct rp_verb rp_verb_txn_commit = { .name = "commit", .run = run_commit };
+const struct rp_verb rp_verb_txn_commit = { .name = "commit", .run = run_commit, .log = rp_log_txn };

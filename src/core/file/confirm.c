@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/mutant.h"
+#include "core/file/log.h"
 #include "core/file/work.h"
 
 #include <inttypes.h>
@@ -97,4 +98,4 @@ static int run_confirm(struct rp_tx *tx, struct rp_command *const *commands, siz
     return r < 0 ? r : rp_work_save(&work, err);
 }
 
-const struct rp_verb rp_verb_confirm = { .name = "confirm", .run = run_confirm };
+const struct rp_verb rp_verb_confirm = { .name = "confirm", .run = run_confirm, .log = rp_log_confirm };

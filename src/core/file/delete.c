@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "base/utf8.h"
+#include "core/file/log.h"
 #include "core/file/work.h"
 
 #include <string.h>
@@ -100,7 +101,10 @@ static int run_delete(struct rp_tx *tx, struct rp_command *const *commands, size
     int r = rp_work_load_commands(&work, tx, commands, n, RP_LOAD_BELOW, err);
     if (r == 0) r = load_holds(&work, err);
     if (r == 0) r = rp_work_each(&work, commands, n, delete_file, 0, err);
+    for (size_t i = 0; i < n && r == 0; i++)
+        if (commands[i]->error.code == 0)
+            commands[i]->due_at_ms = ((struct rp_file_command *)commands[i])->answer.due_at_ms;
     return r < 0 ? r : rp_work_save(&work, err);
 }
 
-const struct rp_verb rp_verb_delete = { .name = "delete", .run = run_delete };
+const struct rp_verb rp_verb_delete = { .name = "delete", .run = run_delete, .log = rp_log_delete };

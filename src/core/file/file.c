@@ -119,6 +119,16 @@ int rp_file_see(const struct rp_file *file, const struct rp_store *store, const 
     return r < 0 ? rp_error_wrap(err, r, "read '%s' of store '%s'", file->key, store->config->name) : 0;
 }
 
+void rp_file_see_or_note(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum,
+                         struct rp_seen *out, struct rp_error *err)
+{
+    int r = store != NULL ? rp_file_see(file, store, checksum, out, err)
+                          : rp_error_set(err, RP_EUNAVAILABLE, "its store is not configured any more");
+    if (r == 0) return;
+    *out = (struct rp_seen){ .file_id = file->id, .outcome = RP_OUT_RETRY };
+    snprintf(out->note, sizeof out->note, "%.119s", err->text);
+}
+
 int rp_file_mark(struct rp_db *db, int64_t file_id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err)
 {
     struct rp_file file;

@@ -84,6 +84,10 @@ struct rp_seen {
 int rp_file_see(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum, struct rp_seen *out,
                 struct rp_error *err);
 
+/* The same; what went wrong is noted in `out`, for the verb to decide. `store` may be NULL. */
+void rp_file_see_or_note(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum,
+                         struct rp_seen *out, struct rp_error *err);
+
 /* The commands on one file share their shape. `arena` is the caller's: texts of the answer are
  * copied there. */
 struct rp_file_command {

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/mutant.h"
+#include "core/file/log.h"
 #include "core/file/transaction.h"
 #include "core/file/work.h"
 
@@ -214,4 +215,4 @@ static int run_init(struct rp_tx *tx, struct rp_command *const *commands, size_t
 }
 
 _Static_assert(offsetof(struct rp_init, command) == 0, "a command is the first member");
-const struct rp_verb rp_verb_init = { .name = "init", .run = run_init };
+const struct rp_verb rp_verb_init = { .name = "init", .run = run_init, .log = rp_log_init };

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/mutant.h"
+#include "core/file/log.h"
 #include "core/file/work.h"
 #include "core/quarantine.h"
 
@@ -122,7 +123,7 @@ static int run_restore(struct rp_tx *tx, struct rp_command *const *commands, siz
     return r < 0 ? r : rp_work_save(&work, err);
 }
 
-const struct rp_verb rp_verb_restore = { .name = "restore", .run = run_restore };
+const struct rp_verb rp_verb_restore = { .name = "restore", .run = run_restore, .log = rp_log_restore };
 
 /* ---- returned from quarantine: file by file, and the mark is the caller's ---- */
 

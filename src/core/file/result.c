@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* result.c - the verb result: what the processor says of a file that is being scanned. */
 #include "base/cleanup.h"
+#include "core/file/log.h"
 #include "core/file/work.h"
 
 #include <string.h>
@@ -29,4 +30,4 @@ static int run_result(struct rp_tx *tx, struct rp_command *const *commands, size
     return r < 0 ? r : rp_work_save(&work, err);
 }
 
-const struct rp_verb rp_verb_result = { .name = "result", .run = run_result };
+const struct rp_verb rp_verb_result = { .name = "result", .run = run_result, .log = rp_log_result };

@@ -2,6 +2,8 @@
 /* transaction.c - the verbs begin and abort, and what they share with commit.c. */
 #include "core/file/transaction.h"
 
+#include "core/file/log.h"
+
 #include "base/assert.h"
 #include "base/id.h"
 #include "base/mutant.h"
@@ -94,7 +96,7 @@ static int run_begin(struct rp_tx *tx, struct rp_command *const *commands, size_
     return r;
 }
 
-const struct rp_verb rp_verb_txn_begin = { .name = "begin", .run = run_begin };
+const struct rp_verb rp_verb_txn_begin = { .name = "begin", .run = run_begin, .log = rp_log_txn };
 
 /* ---- abort ---- */
 
@@ -111,4 +113,4 @@ static int run_abort(struct rp_tx *tx, struct rp_command *const *commands, size_
     return rp_txn_each(tx, commands, n, abort_one, err);
 }
 
-const struct rp_verb rp_verb_txn_abort = { .name = "abort", .run = run_abort };
+const struct rp_verb rp_verb_txn_abort = { .name = "abort", .run = run_abort, .log = rp_log_txn };
