@@ -320,40 +320,65 @@ static int ensure_store(struct rp_catalog *catalog, const struct share *s, struc
     return rp_guarantee_ensure(catalog, s->store, purpose, err);
 }
 
-static void prepare_share(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena)
+static void refuse_all(struct rp_command *const *commands, size_t n, const struct rp_error *why)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
+        for (size_t k = 0; k < c->n; k++)
+            if (c->items[k].error.code == 0) c->items[k].error = *why;
+    }
+}
+
+static void refuse_share(struct share *s, const struct rp_error *why)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->refs[i].item->error = *why;
+}
+
+/* What cannot be asked for in any case: no store is asked for it. */
+static void check_share(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena)
 {
     struct rp_error why = { 0 };
-    int r = ensure_store(catalog, s, &why);
-    if (r == 0) r = note_newest(catalog, s, arena, &why);
+    (void)arena;
+    if (ensure_store(catalog, s, &why) < 0) refuse_share(s, &why);
+    for (size_t i = 0; i < s->n && why.code == 0; i++)
+        (void)check_request(s->store, &s->refs[i].item->request, &s->refs[i].item->error);
+}
+
+static void look_at_share(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena)
+{
+    struct rp_error why = { 0 };
+    int r = note_newest(catalog, s, arena, &why);
     if (r == 0) r = look(s, arena, &why);
     if (r == 0) r = count_references(s, arena, &why);
-    for (size_t i = 0; i < s->n; i++) {
-        struct rp_mark_item *item = s->refs[i].item;
-        if (r < 0)
-            item->error = why;
-        else
-            (void)check_request(s->store, &item->request, &item->error);
-    }
+    if (r < 0) refuse_share(s, &why);
+}
+
+/* For each store's share of the items that are not refused yet. */
+static void each_share(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n, struct rp_arena *arena,
+                       void (*fn)(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena))
+{
+    struct rp_error why = { 0 };
+    struct share *shares = NULL;
+    size_t n_refs = 0, n_shares = 0;
+    struct ref *refs = collect(commands, n, arena, &n_refs);
+    int r = refs != NULL ? 0 : rp_error_set(&why, RP_ENOMEM, "no memory for a batch of marks");
+    if (r == 0) r = share_out(refs, n_refs, arena, &shares, &n_shares, &why);
+    for (size_t i = 0; i < n_shares && r == 0; i++)
+        fn(catalog, &shares[i], arena);
+    if (r < 0) refuse_all(commands, n, &why);
 }
 
 static void prepare(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PREPARE_ARENA);
-    struct rp_error why = { 0 };
-    struct share *shares = NULL;
-    size_t n_refs = 0, n_shares = 0;
     for (size_t i = 0; i < n; i++) {
         struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
         for (size_t k = 0; k < c->n; k++)
             if (c->items[k].store != NULL) rp_error_clear(&c->items[k].error); /* of an earlier look */
     }
-    struct ref *refs = collect(commands, n, &arena, &n_refs);
-    int r = refs != NULL ? 0 : rp_error_set(&why, RP_ENOMEM, "no memory for a batch of marks");
-    if (r == 0) r = share_out(refs, n_refs, &arena, &shares, &n_shares, &why);
-    for (size_t i = 0; i < n_shares && r == 0; i++)
-        prepare_share(catalog, &shares[i], &arena);
-    for (size_t i = 0; i < n_refs && r < 0; i++)
-        refs[i].item->error = why;
+    each_share(catalog, commands, n, &arena, check_share);
+    each_share(catalog, commands, n, &arena, look_at_share);
 }
 
 /* ---- run ---- */
@@ -485,12 +510,15 @@ static void answer_with(struct rp_mark_answer *a, const struct rp_mark *mark)
     snprintf(a->reason, sizeof a->reason, "%s", mark->reason);
 }
 
-static void note_changed(struct decided *d, const struct ref *ref)
+static void note_changed(struct decided *d, const struct ref *ref, int64_t now_ms)
 {
-    const struct rp_mark_facts *facts = &ref->item->facts;
-    if (d->changed != NULL || facts->active == NULL || facts->file_id != 0 || facts->found != RP_OUT_FOUND ||
+    struct rp_mark_facts *facts = &ref->item->facts;
+    facts->changed_at_ms = 0;
+    if (facts->active == NULL || facts->file_id != 0 || facts->found != RP_OUT_FOUND ||
         same_upload(facts->active, &facts->identity))
         return;
+    if (ref->item->store->config->keys == RP_KEYS_WRITE_ONCE) facts->changed_at_ms = now_ms;
+    if (d->changed != NULL) return;
     d->changed = ref->item->request.key;
     d->changed_by = ref->command->command.actor;
 }
@@ -509,7 +537,7 @@ static int decide_one(struct rp_tx *tx, const struct ref *ref, size_t k, struct 
         rp_mark_decide(&item->request, facts, item->store->config, tx->late_ms, &a->error);
     int r = 0;
     a->what = decision.what;
-    note_changed(d, ref);
+    note_changed(d, ref, tx->late_ms);
     if (a->what == RP_MARK_REFUSED) return 0;
     if (a->what == RP_MARK_REPLACED) end_old(d, newest, ref->command->command.actor);
     if (a->what == RP_MARK_CREATED || a->what == RP_MARK_REPLACED)
@@ -553,6 +581,7 @@ static int apply(struct rp_tx *tx, const struct share *s, struct decided *d, str
 
 static bool is_finish_due(const struct rp_mark_item *item, int64_t now_ms)
 {
+    if (item->facts.changed_at_ms != 0) return true;
     if (item->answer.what == RP_MARK_REFUSED) return false;
     return is_annotated_later(item) || rp_owner_is_raise_due(item->store, now_ms);
 }
@@ -624,6 +653,7 @@ static void annotate(struct rp_catalog *catalog, struct rp_mark_item *item)
 static void finish_item(struct rp_catalog *catalog, struct rp_mark_item *item, bool *amended)
 {
     struct rp_error ignored = { 0 }; /* a store that is not ours or fails: the next sweep says so */
+    if (item->facts.changed_at_ms != 0) rp_guarantee_revoke(item->store, item->facts.changed_at_ms);
     if (item->answer.what == RP_MARK_REFUSED) return;
     if (is_annotated_later(item)) {
         annotate(catalog, item);
