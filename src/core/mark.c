@@ -328,18 +328,30 @@ static int ensure_store(struct rp_catalog *catalog, const struct share *s, struc
     return rp_guarantee_ensure(catalog, s->store, purpose, err);
 }
 
+static void refuse(struct rp_mark_item *item, const struct rp_error *why)
+{
+    item->answer.error = *why;
+    item->refused = true;
+}
+
 static void prepare_share(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena)
 {
     struct rp_error why = { 0 };
     int r = ensure_store(catalog, s, &why);
+    if (r == 0 && rp_store_is_weak(s->store)) r = rp_store_refuse_weak(s->store, &why);
     if (r == 0) r = note_newest(catalog, s, arena, &why);
     if (r == 0) r = look(s, arena, &why);
     if (r == 0) r = count_references(s, arena, &why);
-    for (size_t i = 0; i < s->n; i++) {
-        struct rp_mark_item *item = s->refs[i].item;
-        if (r == 0 && rp_store_is_weak(s->store)) (void)rp_store_refuse_weak(s->store, &why);
-        item->answer.error = why;
-        item->refused = why.code < 0;
+    for (size_t i = 0; i < s->n && r < 0; i++)
+        refuse(s->refs[i].item, &why);
+}
+
+static void refuse_all(struct rp_command *const *commands, size_t n, const struct rp_error *why)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
+        for (size_t k = 0; k < c->n; k++)
+            if (c->items[k].store != NULL && !c->items[k].refused) refuse(&c->items[k], why);
     }
 }
 
@@ -355,14 +367,11 @@ static void prepare(struct rp_catalog *catalog, struct rp_command *const *comman
             begin_anew(&c->items[k]);
     }
     struct ref *refs = collect(commands, n, &arena, &n_refs);
-    int r = refs != NULL ? 0 : rp_error_set(&why, RP_ENOMEM, "no memory for a batch of marks");
-    if (r == 0) r = share_out(refs, n_refs, &arena, &shares, &n_shares, &why);
+    int r = refs != NULL ? share_out(refs, n_refs, &arena, &shares, &n_shares, &why)
+                         : rp_error_set(&why, RP_ENOMEM, "no memory for a batch of marks");
     for (size_t i = 0; i < n_shares && r == 0; i++)
         prepare_share(catalog, &shares[i], &arena);
-    for (size_t i = 0; i < n_refs && r < 0; i++) {
-        refs[i].item->answer.error = why;
-        refs[i].item->refused = true;
-    }
+    if (r < 0) refuse_all(commands, n, &why);
 }
 
 /* ---- run ---- */
@@ -494,12 +503,15 @@ static void answer_with(struct rp_mark_answer *a, const struct rp_mark *mark)
     snprintf(a->reason, sizeof a->reason, "%s", mark->reason);
 }
 
-static void note_changed(struct decided *d, const struct ref *ref)
+static void note_changed(struct decided *d, const struct ref *ref, int64_t now_ms)
 {
-    const struct rp_mark_facts *facts = &ref->item->facts;
-    if (d->changed != NULL || facts->active == NULL || facts->file_id != 0 || facts->found != RP_OUT_FOUND ||
+    struct rp_mark_facts *facts = &ref->item->facts;
+    facts->changed_at_ms = 0;
+    if (facts->active == NULL || facts->file_id != 0 || facts->found != RP_OUT_FOUND ||
         same_upload(facts->active, &facts->identity))
         return;
+    if (ref->item->store->config->keys == RP_KEYS_WRITE_ONCE) facts->changed_at_ms = now_ms;
+    if (d->changed != NULL) return;
     d->changed = ref->item->request.key;
     d->changed_by = ref->command->command.actor;
 }
@@ -518,7 +530,7 @@ static int decide_one(struct rp_tx *tx, const struct ref *ref, size_t k, struct 
         rp_mark_decide(&item->request, facts, item->store->config, tx->late_ms, &a->error);
     int r = 0;
     a->what = decision.what;
-    note_changed(d, ref);
+    note_changed(d, ref, tx->late_ms);
     if (a->what == RP_MARK_REFUSED) return 0;
     if (a->what == RP_MARK_REPLACED) end_old(d, newest, ref->command->command.actor);
     if (a->what == RP_MARK_CREATED || a->what == RP_MARK_REPLACED)
@@ -562,6 +574,7 @@ static int apply(struct rp_tx *tx, const struct share *s, struct decided *d, str
 
 static bool is_finish_due(const struct rp_mark_item *item, int64_t now_ms)
 {
+    if (item->facts.changed_at_ms != 0) return true;
     if (item->answer.what == RP_MARK_REFUSED) return false;
     return is_annotated_later(item) || rp_owner_is_raise_due(item->store, now_ms);
 }
@@ -632,6 +645,7 @@ static void annotate(struct rp_catalog *catalog, struct rp_mark_item *item)
 static void finish_item(struct rp_catalog *catalog, struct rp_mark_item *item, bool *amended)
 {
     struct rp_error ignored = { 0 }; /* a store that is not ours or fails: the next sweep says so */
+    if (item->facts.changed_at_ms != 0) rp_guarantee_revoke(item->store, item->facts.changed_at_ms);
     if (item->answer.what == RP_MARK_REFUSED) return;
     if (is_annotated_later(item)) {
         annotate(catalog, item);

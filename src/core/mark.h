@@ -43,9 +43,10 @@ struct rp_mark_facts {
     enum rp_state seen_state;
     const struct rp_mark *active; /* NULL: none */
     bool held;
-    int64_t file_id;     /* 0: the object belongs to no file */
-    int64_t references;  /* -1: not asked */
-    int references_code; /* negative: the look-up failed */
+    int64_t file_id;       /* 0: the object belongs to no file */
+    int64_t references;    /* -1: not asked */
+    int references_code;   /* negative: the look-up failed */
+    int64_t changed_at_ms; /* of run: another upload stands where keys were promised to be written once; 0: none */
 };
 
 struct rp_mark_decision {

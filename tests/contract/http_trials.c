@@ -10,7 +10,7 @@
 #include "http/server/request.h"
 #include "http/server/stream.h"
 
-atomic_int trial_waiting, trial_received, trial_ended, trial_aborted, trial_freed;
+atomic_int trial_waiting, trial_received, trial_ended, trial_aborted, trial_freed, trial_prepared;
 
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
@@ -19,7 +19,7 @@ static bool gate_open = true;
 void trial_begin(struct served *s, enum dbs_kind kind, void (*tune)(struct served *s))
 {
     trial_gate(true);
-    trial_received = trial_ended = trial_aborted = trial_freed = 0;
+    trial_received = trial_ended = trial_aborted = trial_freed = trial_prepared = 0;
     served_make(s, kind, tune);
     world_script(&s->w, "INSERT INTO meta (name, number) VALUES ('trial', 0);");
 }
@@ -59,6 +59,7 @@ struct counting {
     struct rp_command command;
     bool refuse;
     int64_t count;
+    bool finished;
 };
 
 static int raise_count(struct rp_tx *tx, int64_t *count, const char *actor, int64_t tenant_id, struct rp_error *err)
@@ -117,29 +118,46 @@ static void count(struct rp_request *q)
     rp_request_submit(q, &c->command, counted, rp_request_bool(q->body, "freshen") ? freshen : NULL);
 }
 
-/* ---- a change without a command ---- */
+/* ---- one with steps outside the catalog ---- */
 
-static int slow_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+static void look(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
 {
-    return raise_count(tx, ctx, "trial", 0, err);
+    (void)catalog, (void)commands;
+    trial_prepared += (int)n;
 }
 
-static void reply_slow(struct rp_request *q, void *ctx)
+static int run_slow(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
-    const int64_t *n = ctx;
-    rp_reply_json(q, 200, json_pack("{s:I}", "count", (json_int_t)*n));
+    for (size_t i = 0; i < n; i++)
+        commands[i]->unfinished = true;
+    return run_count(tx, commands, n, err);
+}
+
+static void finish_slow(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
+{
+    (void)catalog;
+    for (size_t i = 0; i < n; i++) {
+        ((struct counting *)commands[i])->finished = true;
+        commands[i]->amended = true;
+    }
+}
+
+static const struct rp_verb verb_slow = { .name = "slow", .prepare = look, .run = run_slow, .finish = finish_slow };
+
+static void reply_slow(struct rp_request *q)
+{
+    const struct counting *c = (const struct counting *)q->command;
+    if (c->command.error.code < 0)
+        rp_reply_error(q, &c->command.error);
+    else
+        rp_reply_json(q, 200, json_pack("{s:I,s:b}", "count", (json_int_t)c->count, "finished", c->finished));
 }
 
 static void slow(struct rp_request *q)
 {
-    struct rp_error err = { 0 };
-    int64_t n = 0;
-    if (rp_request_replayed(q)) return;
-    (void)rp_request_keeps(q, reply_slow, &n);
-    if (rp_catalog_change(rp_request_catalog(q), slow_tx, &n, &err) < 0)
-        rp_reply_error(q, &err);
-    else
-        reply_slow(q, &n);
+    struct counting *c = rp_arena_alloc(&q->arena, sizeof *c);
+    c->command.verb = &verb_slow;
+    rp_request_submit(q, &c->command, reply_slow, NULL);
 }
 
 static void break_down(struct rp_request *q)
@@ -251,7 +269,7 @@ static const struct rp_route trials[] = {
     ROW("GET", "/trial/echo/{name}", RP_FOR_TENANTS, RP_MAY_READ_FILES, echo, .query = &query_shape),
     ROW("GET", "/trial/echo/literal", RP_FOR_TENANTS, RP_MAY_READ_FILES, echo, .query = &query_shape),
     ROW("POST", "/trial/count", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, count, .body = &count_shape),
-    ROW("POST", "/trial/slow", RP_FOR_ADMINS, RP_MAY_WRITE_MARKS, slow, .blocks = true, .body = &count_shape),
+    ROW("POST", "/trial/slow", RP_FOR_ADMINS, RP_MAY_WRITE_MARKS, slow, .body = &count_shape),
     ROW("GET", "/trial/gate", RP_FOR_TENANTS, RP_MAY_READ_FILES, wait_at_gate, .blocks = true),
     ROW("GET", "/trial/broken", RP_FOR_TENANTS, RP_MAY_READ_FILES, break_down, .blocks = false),
     ROW("PUT", "/trial/upload/{name}", RP_FOR_EVERYBODY, 0, upload, .blocks = true, .streams = true),

@@ -19,7 +19,7 @@ extern atomic_int trial_waiting; /* requests that wait at the gate */
 /* PUT /trial/upload counts how its streams ended. */
 extern atomic_int trial_received, trial_ended, trial_aborted; /* bytes, ends, aborts */
 /* Streams of GET /trial/stream that were released. */
-extern atomic_int trial_freed;
+extern atomic_int trial_freed, trial_prepared;
 
 /* Waits for what another thread brings about, without end but that of the test. */
 #define until(condition)                                                                                               \

@@ -40,11 +40,19 @@ static int sweep_once(struct duel *x)
     return rp_sweep_finish(x->sweeper, &x->rules, b, &x->steps.run, &x->why);
 }
 
+/* In turn one side gives the other up to three tenths of a millisecond: one of them would always win. */
+static void hang_back(int round, int side)
+{
+    struct timespec start = { .tv_nsec = round / 2 % 4 * 100000 };
+    if (round % 2 == side) nanosleep(&start, NULL);
+}
+
 static void *sweep_each(void *arg)
 {
     struct duel *x = arg;
     for (int i = 0; i < DUELS; i++) {
         pthread_barrier_wait(&x->begin);
+        hang_back(i, 0);
         x->swept_r = sweep_once(x);
         pthread_barrier_wait(&x->end);
     }
@@ -89,10 +97,8 @@ static void run_duel(struct duel *x)
 {
     struct daemon *d = x->d;
     size_t before = d->answered;
-    /* The sweeper has a start of none to three tenths of a millisecond: on a fast machine one side would always win. */
-    struct timespec start = { .tv_nsec = x->round % 4 * 100000 };
     pthread_barrier_wait(&x->begin);
-    nanosleep(&start, NULL);
+    hang_back(x->round, 1);
     for (size_t i = 0; i < DUEL; i++)
         assert_int_equal(submit(d, &x->confirms[i].command), 0);
     wait_for_answers(d, before + DUEL);

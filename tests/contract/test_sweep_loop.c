@@ -350,6 +350,19 @@ static void test_intervals_are_the_longest_between_two_ticks(void **state)
 
 /* ---- on demand ---- */
 
+/* As a request does: room first, then the command that begins it. */
+static int begin(struct stage *s, struct rp_sweep_runs *runs, const char *store, int64_t *id)
+{
+    struct rp_run run;
+    struct rp_run_command c;
+    ok(rp_sweep_runs_reserve(runs, &err));
+    rp_run_command_init(&c, &run, "sweep", store != NULL ? store : "all", &s->session.worker, RP_HOUR_MS, "token:me");
+    int r = rp_command_run(s->test.catalog, &c.command);
+    if (r == 0) *id = run.id;
+    rp_sweep_runs_start(runs, store, "token:me", r == 0 ? &run : NULL);
+    return r;
+}
+
 static void test_a_run_on_demand_answers_with_its_id_and_a_second_is_refused(void **state)
 {
     struct stage *s = *state;
@@ -360,18 +373,17 @@ static void test_a_run_on_demand_answers_with_its_id_and_a_second_is_refused(voi
     struct rp_sweep_runs_options options = { .session = &s->session, .writers = s->writers, .lane = 14 };
     ok(rp_sweep_runs_new(&options, &runs, &err));
     mark(s, "k", 0);
-    ok(rp_sweep_runs_begin(runs, "main", "token:me", NULL, &id, &err));
+    ok(begin(s, runs, "main", &id));
     assert_true(id != 0);
     wait_for(s, RECORDS, 1);
     assert_int_equal(number(s, "SELECT run_id FROM run_record"), id);
     assert_int_equal(number(s, PURGED), 1);
     ok(rp_run_begin(s->test.catalog, "sweep", "main", &s->test.worker, RP_HOUR_MS, &held, &err));
-    assert_int_equal(rp_sweep_runs_begin(runs, "main", "token:me", NULL, &id, &err), RP_ERUNNING);
-    assert_int_equal(rp_sweep_runs_begin(runs, "none", "token:me", NULL, &id, &err), RP_ENOTFOUND);
+    assert_int_equal(begin(s, runs, "main", &id), RP_ERUNNING);
     ok(rp_run_end(s->test.catalog, &held, "done", &err));
     for (int i = 0; i < 12;
          i++) { /* more than there are places for at a time: each ends, and its place is used again */
-        ok(rp_sweep_runs_begin(runs, NULL, "token:me", NULL, &id, &err));
+        ok(begin(s, runs, NULL, &id));
         wait_for(s, RECORDS, 3 + i);
     }
     rp_sweep_runs_stop(runs);

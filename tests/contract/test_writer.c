@@ -14,43 +14,6 @@
 #define INITS   1000
 #define FIT     600
 
-/* ---- a gate: while it is closed, what is submitted waits and is one round ---- */
-
-static int stand_at_gate(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *e)
-{
-    struct daemon *d = commands[0]->owner;
-    (void)tx, (void)n, (void)e;
-    pthread_mutex_lock(&d->lock);
-    d->at_gate++;
-    pthread_cond_broadcast(&d->changed);
-    while (!d->gate_open)
-        pthread_cond_wait(&d->changed, &d->lock);
-    pthread_mutex_unlock(&d->lock);
-    return 0;
-}
-
-static const struct rp_verb verb_gate = { .name = "gate", .run = stand_at_gate };
-
-static void close_gate(struct daemon *d, struct rp_command *gate, int64_t tenant_id)
-{
-    *gate = (struct rp_command){ .verb = &verb_gate, .tenant_id = tenant_id, .actor = "tester" };
-    d->gate_open = false;
-    d->at_gate = 0;
-    assert_int_equal(submit(d, gate), 0);
-    pthread_mutex_lock(&d->lock);
-    while (d->at_gate == 0)
-        pthread_cond_wait(&d->changed, &d->lock);
-    pthread_mutex_unlock(&d->lock);
-}
-
-static void open_gate(struct daemon *d)
-{
-    pthread_mutex_lock(&d->lock);
-    d->gate_open = true;
-    pthread_cond_broadcast(&d->changed);
-    pthread_mutex_unlock(&d->lock);
-}
-
 /* ---- inits against the quota ---- */
 
 struct initing {
@@ -369,81 +332,6 @@ static void test_X10_keys_are_forgotten_after_a_day(void **state)
     free_answers(&again, 1);
 }
 
-/* ---- what is kept with a change that is no command ---- */
-
-struct keeping {
-    struct rp_saved kept;
-    int refuse_before, fail_with; /* codes; 0: neither */
-    int before, with, after;      /* how often each was called */
-};
-
-static int note_before(struct rp_tx *tx, void *ctx, struct rp_error *e)
-{
-    struct keeping *k = ctx;
-    (void)tx;
-    k->before++;
-    return k->refuse_before < 0 ? rp_error_set(e, k->refuse_before, "not now") : 0;
-}
-
-static int note_with(struct rp_tx *tx, void *ctx, struct rp_error *e)
-{
-    struct keeping *k = ctx;
-    k->with++;
-    int r = k->kept.id == 0 ? rp_keys_save(tx, &k->kept, 1, e) : rp_key_go_on(tx, &k->kept, e);
-    return r == 0 && k->fail_with < 0 ? rp_error_set(e, k->fail_with, "no more") : r;
-}
-
-static void note_after(void *ctx)
-{
-    struct keeping *k = ctx;
-    k->after++;
-}
-
-static int change_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
-{
-    int64_t number;
-    (void)ctx;
-    return rp_meta_raise(tx->db, "trial", 0, &number, e);
-}
-
-static void expect_change(struct daemon *d, struct keeping *k, int code, int64_t changes, int64_t status)
-{
-    struct rp_keeper keeper = { .before = note_before, .with = note_with, .after = note_after, .ctx = k };
-    k->before = k->with = k->after = 0;
-    d->w->catalog->keeper = &keeper;
-    assert_int_equal(rp_catalog_change(d->w->catalog, change_tx, NULL, &err), code);
-    d->w->catalog->keeper = NULL;
-    assert_int_equal(k->after, code == 0);
-    assert_int_equal(world_number(d->w, "SELECT number FROM meta WHERE name = 'trial'"), changes);
-    assert_int_equal(world_number(d->w, "SELECT coalesce(max(status), -1) FROM idempotency"), status);
-}
-
-static void test_IDEMPOTENT_a_change_and_what_is_kept_of_it_are_one(void **state)
-{
-    struct daemon *d = *state;
-    uint8_t digest[RP_DIGEST_BYTES] = { 1 };
-    struct keeping k = { .kept = { .tenant_id = 1, .hash = 7, .key = "k", .digest = digest, .answer = "{}" } };
-    world_script(d->w, "INSERT INTO meta (name, number) VALUES ('trial', 0)");
-    start_writers(d, 1000);
-    rp_writers_attach(d->writers, d->w->catalog); /* on SQLite: by another thread */
-    k.refuse_before = RP_ERUNNING;
-    expect_change(d, &k, RP_ERUNNING, 0, -1);
-    assert_int_equal(k.with, 0);
-    k.refuse_before = 0;
-    k.fail_with = RP_EFAILED;
-    expect_change(d, &k, RP_EFAILED, 0, -1);
-    k.fail_with = 0;
-    k.kept.id = 0; /* what the failed one had written is not there */
-    expect_change(d, &k, 0, 1, RP_KEY_BEGUN);
-    struct keeping late = k;
-    k.kept.status = 201;
-    expect_change(d, &k, 0, 2, 201);
-    assert_int_not_equal(k.kept.id, late.kept.id);
-    expect_change(d, &late, RP_ECONFLICT, 2, 201); /* it was overtaken */
-    assert_true(late.before > 1);                  /* and had the chance to see that */
-    d->w->catalog->through = NULL;
-}
-
 /* ---- one that cannot be done harms no other ---- */
 
 static atomic_int poison;
@@ -666,7 +554,6 @@ int main(void)
         BOTH(test_W1_an_answer_comes_after_the_commit),
         BOTH(test_IDEMPOTENT_one_key_from_many_threads_has_one_effect_and_one_answer),
         BOTH(test_IDEMPOTENT_also_after_a_restart_and_another_body_is_refused),
-        BOTH(test_IDEMPOTENT_a_change_and_what_is_kept_of_it_are_one),
         BOTH(test_W4_a_refusal_is_kept_and_a_passing_failure_is_not),
         BOTH(test_X10_keys_are_forgotten_after_a_day),
         BOTH(test_W2_one_that_cannot_be_done_harms_no_other),

@@ -373,9 +373,11 @@ void trial_open(struct trial *t)
     must(open_catalog(t, &err), &err);
     must(inv_watch_wrap(&t->world, t->bare, t->shared->deny, &t->watched), &err);
     must(rp_backend_fault_wrap(t->watched, &fault, &t->faulty, &err), &err);
-    t->store = (struct rp_store){
-        .id = t->world.store_id, .config = &t->config, .backend = t->faulty, .level = RP_LEVEL_EXACT
-    };
+    t->store = (struct rp_store){ .id = t->world.store_id,
+                                  .environment = "test",
+                                  .config = &t->config,
+                                  .backend = t->faulty,
+                                  .level = RP_LEVEL_EXACT };
     must(rp_guard_new(&t->whole, &t->config, &t->store.guard, &err), &err);
 }
 

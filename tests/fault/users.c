@@ -34,13 +34,6 @@ static struct inv_subject *subject(struct trial *t, size_t i)
     return &t->shared->known.subjects[i];
 }
 
-/* What every surface does after a commit. */
-static void committed(struct trial *t)
-{
-    struct rp_error ignored = { 0 };
-    (void)rp_owner_assert(t->catalog, &t->store, "test", true, &ignored);
-}
-
 void trial_subjects(struct trial *t, size_t n)
 {
     for (size_t i = t->shared->known.n; i < n; i++) {
@@ -96,7 +89,6 @@ int trial_mark(struct trial *t, const struct trial_marking *m)
         int code = hear_mark(subject(t, m->first + i), &answers[i]);
         if (r == 0) r = code;
     }
-    committed(t);
     return r;
 }
 
@@ -122,7 +114,6 @@ static int restore(struct trial *t, size_t first, size_t n, struct rp_arena *are
         s->noted = answers[i].annotate_note[0] != '\0';
         noted += s->noted;
     }
-    if (r == 0) committed(t);
     return r == 0 && noted > 0 ? RP_EPARTLY : r;
 }
 
@@ -265,7 +256,6 @@ static int place_hold(struct trial *t, size_t i, struct rp_arena *arena)
     if (r < 0) return r;
     for (size_t k = 0; k < t->shared->known.n; k++)
         if (i == SIZE_MAX || k == i) subject(t, k)->stays = true;
-    committed(t);
     return 0;
 }
 

@@ -22,13 +22,13 @@ int ask_hold(struct rp_catalog *catalog, struct rp_hold_command *hold, struct rp
 
 int ask_lift(struct rp_catalog *catalog, int64_t hold_id, const char *actor, struct rp_error *err)
 {
-    struct rp_hold_command c = { .command = { .verb = &rp_verb_hold_lift, .command.actor = actor }, .id = hold_id };
+    struct rp_hold_command c = { .command = { .verb = &rp_verb_hold_lift, .actor = actor }, .id = hold_id };
     return ask_run(catalog, &c.command, err);
 }
 
 int ask_resume(struct rp_catalog *catalog, const char *actor, int64_t *lifted, struct rp_error *err)
 {
-    struct rp_hold_command c = { .command = { .verb = &rp_verb_resume, .command.actor = actor } };
+    struct rp_hold_command c = { .command = { .verb = &rp_verb_resume, .actor = actor } };
     int r = ask_run(catalog, &c.command, err);
     if (r == 0) *lifted = c.lifted;
     return r;

@@ -113,6 +113,7 @@ void world_make(struct world *w, enum dbs_kind kind, enum world_store store_name
     ok(rp_store_get(w->catalog, RP_STORE_STORE, "main", &row, &err));
     w->store.id = row.id;
     w->store.config = &w->config;
+    w->store.environment = "test";
     w->store.level = RP_LEVEL_EXACT;
 }
 
