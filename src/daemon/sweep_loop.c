@@ -312,7 +312,7 @@ static int next_of(struct rp_sweep_loop *l, struct spot *spot, int64_t *next)
     bool weak = store->backend != NULL && rp_guarantee_is_known(store) && rp_store_is_weak(store);
     int64_t began_ms = rp_time_boot_ms();
     if (weak) say_weak(l, spot);
-    int r = rp_marks_next_of(l->session.catalog->db, spot->store->id, weak, next, &why);
+    int r = rp_marks_next(l->session.catalog->db, spot->store->id, weak, next, &why);
     int64_t took_ms = rp_time_boot_ms() - began_ms;
     /* what waits there for a person was walked past; that may cost a tenth of the time, as in found_nothing */
     if (weak && took_ms > 0) spot->wait_until_ms = rp_time_boot_ms() + 10 * took_ms;

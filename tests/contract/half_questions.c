@@ -95,8 +95,8 @@ static int count_marks(struct asking *a, struct rp_error *e)
     struct rp_db *db = a->catalog->db;
     int r = rp_marks_overdue(db, store, far, &all, e);
     if (r == 0) r = rp_marks_overdue_plain(db, store, far, &plain, e);
-    if (r == 0) r = rp_marks_next(db, store, &next, e);
-    if (r == 0) r = rp_marks_next_of(db, store, true, &named, e);
+    if (r == 0) r = rp_marks_next(db, store, false, &next, e);
+    if (r == 0) r = rp_marks_next(db, store, true, &named, e);
     if (r == 0) r = rp_count_overdue(db, store, far, 100, &some, e);
     if (r == 0) r = rp_count_dead(db, 100, &dead, e);
     if (r == 0) r = rp_marks_init(&history, 10, &a->arena, e);

@@ -463,7 +463,7 @@ static void test_a_pass_over_a_weak_store_does_not_spin_and_a_plan_says_the_same
     assert_int_equal(pass.claimed, 0);
     assert_int_equal(pass.why.code, 0);
     assert_int_equal(run.id, 0); /* nothing was claimed: no run was begun */
-    ok(rp_marks_next_of(w->catalog->db, w->store.id, true, &next, &err));
+    ok(rp_marks_next(w->catalog->db, w->store.id, true, &next, &err));
     assert_int_equal(next, 0); /* nothing to wake up for */
     struct rp_error why = { 0 };
     assert_int_equal(rp_sweeper_weak(&sweeper, &w->store, &why), 1);
@@ -474,7 +474,7 @@ static void test_a_pass_over_a_weak_store_does_not_spin_and_a_plan_says_the_same
     int planned = 0;
     ok(rp_sweeper_plan(&sweeper, count_planned, &planned, &err));
     assert_int_equal(planned, 1);
-    ok(rp_marks_next_of(w->catalog->db, w->store.id, true, &next, &err));
+    ok(rp_marks_next(w->catalog->db, w->store.id, true, &next, &err));
     assert_true(next > 0);
     ok(rp_sweeper_pass(&sweeper, &w->store, &run, &pass, &err));
     assert_int_equal(pass.claimed, 1);
