@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "core/file/file.h"
-#include "core/quarantine.h"
 #include "core/state.h"
+#include "core/subject/quarantine.h"
 
 struct deciding {
     int64_t dead_id;

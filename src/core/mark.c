@@ -12,8 +12,8 @@
 #include "catalog/audit.h"
 #include "catalog/file.h"
 #include "core/annotation.h"
+#include "core/check/references.h"
 #include "core/guarantee.h"
-#include "core/guard.h"
 #include "core/state.h"
 
 #include <inttypes.h>
@@ -160,7 +160,7 @@ static int check_request(const struct rp_store *store, const struct rp_mark_requ
                             store->config->name, q->key);
     if (strlen(q->reason) > RP_REASON_MAX || !rp_utf8_valid(q->reason, strlen(q->reason)))
         return rp_error_set(err, RP_EINVAL, "the reason is longer than %d bytes, or not valid UTF-8", RP_REASON_MAX);
-    if (q->if_unreferenced && store->guard == NULL) {
+    if (q->if_unreferenced && store->references == NULL) {
         rp_error_set(err, RP_ECONFIG, "store '%s' has no referenced_by list: nothing says what is referenced",
                      store->config->name);
         return rp_error_hint(err, "name the columns that hold its keys under stores.%s.referenced_by",
@@ -226,7 +226,7 @@ static int load_references(struct batch *b, struct rp_error *err)
     if (wanted == 0) return 0;
     int64_t *counts = rp_arena_array(&b->arena, b->n, sizeof *counts);
     if (counts == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu counts", b->n);
-    int r = rp_guard_count(b->store->guard, b->keys, b->n, counts, &why);
+    int r = rp_references_count(b->store->references, b->keys, b->n, counts, &why);
     for (size_t i = 0; i < b->n; i++) {
         b->facts[i].references = r == 0 ? counts[i] : -1;
         b->facts[i].references_code = r;

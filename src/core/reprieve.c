@@ -12,8 +12,8 @@
 #include "core/annotation.h"
 #include "core/due.h"
 #include "core/file/file.h"
-#include "core/quarantine.h"
 #include "core/state.h"
+#include "core/subject/subject.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -111,7 +111,7 @@ struct batch {
 static void remove_annotation(struct rp_catalog *catalog, struct batch *b, size_t i)
 {
     const struct rp_mark *mark = &b->marks[i];
-    struct rp_identity identity = rp_mark_identity(mark);
+    struct rp_identity identity = rp_subject_identity(mark);
     struct rp_error why = { 0 };
     if (!mark->annotated || (mark->state != RP_MARKED && mark->state != RP_REPRIEVED)) return;
     int r = rp_annotation_remove(catalog, b->store, mark->key, &identity, &why);
@@ -119,25 +119,12 @@ static void remove_annotation(struct rp_catalog *catalog, struct batch *b, size_
         snprintf(b->answers[i].annotate_note, sizeof b->answers[i].annotate_note, "%.119s", why.text);
 }
 
-/* A copy back under the key, never over something that stands there. */
 static int copy_back(struct rp_catalog *catalog, struct batch *b, size_t i, struct rp_error *err)
 {
     struct one *one = &b->ones[i];
-    struct rp_identity aside = rp_mark_identity(&one->aside);
     const struct rp_mark *mark = &b->marks[i];
-    struct rp_backend *backend = b->store->backend;
-    int r = rp_backend_copy(backend, one->aside.key, &aside, mark->key, &one->copy, err);
-    one->copied = r == 0;
-    bool ours = r == RP_EEXISTS && rp_quarantine_stands(backend, &one->aside, mark->key, &one->copy);
-    if (ours || (RP_MUTANT(RETURN_ONTO_NEWER) && r == RP_EEXISTS)) {
-        rp_error_clear(err);
-        r = 0;
-    }
-    if (r == RP_EEXISTS) {
-        rp_error_set(err, RP_EEXISTS, "%s:%s: something newer stands under this key", b->store->config->name,
-                     mark->key);
-        return rp_error_hint(err, "move it away first; the older one stays in quarantine until its time is over");
-    }
+    int r = rp_subject_of(mark)->bring_back(b->store, &one->aside, mark->key, &one->copy, &one->copied, err);
+    if (r == RP_EEXISTS) return r;
     if (r == 0 && mark->annotated) r = rp_annotation_remove(catalog, b->store, mark->key, &one->copy, err);
     one->stands = r == 0;
     return r < 0 ? rp_error_wrap(err, r, "return %s:%s from quarantine", b->store->config->name, mark->key) : 0;
@@ -333,7 +320,7 @@ static void undo_copies(struct batch *b)
         struct rp_item item = { .key = b->marks[i].key, .identity = one->copy };
         struct rp_error ignored = { 0 };
         if (one->copied && b->answers[i].what == RP_REPRIEVE_REFUSED)
-            (void)rp_backend_remove(b->store->backend, &item, 1, &ignored);
+            (void)rp_subject_of(&b->marks[i])->erase(b->store, &item, 1, &ignored);
     }
 }
 

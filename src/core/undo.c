@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 
 #include <string.h>
 
@@ -38,14 +38,12 @@ static int give(struct undo *u, const struct rp_mark *mark, struct rp_error *err
 }
 
 /* A copy in quarantine stands for the mark that it was made for. One without a run was returned already. */
-static int give_original(struct undo *u, const struct rp_mark *aside, struct rp_error *err)
+static int give_original(struct undo *u, const struct rp_mark *copy, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)1 << 16);
-    enum rp_id_kind kind;
     int64_t id;
     struct rp_mark original;
-    if (aside->run_id == 0 || aside->state != RP_MARKED) return 0;
-    if (!rp_id_parse(aside->key + strlen(RP_STORE_QUARANTINE), &kind, &id) || kind != RP_ID_MARK) return 0;
+    if (copy->run_id == 0 || copy->state != RP_MARKED || !rp_quarantine_original(copy->key, &id)) return 0;
     int r = rp_mark_get(u->db, id, &arena, &original, err);
     if (r < 0 || !fits(u->filter, &original)) return r;
     return give(u, &original, err);
@@ -122,10 +120,10 @@ int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_m
 int rp_undo_foresee(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
                     struct rp_reprieve_answer *out, struct rp_error *err)
 {
-    struct rp_mark aside;
-    int r = mark->state != RP_PURGED ? RP_ENOTFOUND : rp_quarantine_mark(db, mark, arena, &aside, err);
+    struct rp_mark copy;
+    int r = mark->state != RP_PURGED ? RP_ENOTFOUND : rp_quarantine_mark(db, mark, arena, &copy, err);
     if (r < 0 && r != RP_ENOTFOUND) return r;
     *out = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED };
-    out->what = rp_reprieve_decide(mark, r == 0 ? &aside : NULL, store, &out->error).what;
+    out->what = rp_reprieve_decide(mark, r == 0 ? &copy : NULL, store, &out->error).what;
     return 0;
 }

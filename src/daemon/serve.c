@@ -120,19 +120,19 @@ static int begin_sweep(void *ctx, const char *store, const char *actor, const st
                        struct rp_error *err)
 {
     struct rp_daemon *d = ctx;
-    return rp_sweep_runs_begin(d->runs, store, actor, keeper, run_id, err);
+    return rp_runs_begin(d->runs, store, actor, NULL, keeper, run_id, err);
 }
 
 static int64_t sweeper_idle_ms(void *ctx)
 {
     const struct rp_daemon *d = ctx;
-    return rp_sweep_loop_idle_ms(d->loop);
+    return rp_sweeper_idle_ms(d->sweeper);
 }
 
 static void due(void *ctx, int64_t due_at_ms)
 {
     struct rp_daemon *d = ctx;
-    rp_sweep_loop_due(d->loop, due_at_ms);
+    rp_sweeper_due(d->sweeper, due_at_ms);
 }
 
 /* ---- start ---- */
@@ -190,14 +190,14 @@ static int start_catalog(struct rp_daemon *d, struct rp_error *err)
 static int start_sweepers(struct rp_daemon *d, struct rp_error *err)
 {
     int lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 1;
-    struct rp_sweep_runs_options runs = {
+    struct rp_runs_options runs = {
         .session = &d->session, .writers = d->writers, .metrics = d->metrics, .lane = is_sqlite(d) ? lane : lane - 1
     };
-    struct rp_sweep_loop_options loop = {
+    struct rp_sweeper_options sweeper = {
         .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane
     };
-    int r = rp_sweep_runs_new(&runs, &d->runs, err);
-    return r < 0 ? r : rp_sweep_loop_start(&loop, &d->loop, err);
+    int r = rp_runs_new(&runs, &d->runs, err);
+    return r < 0 ? r : rp_sweeper_start(&sweeper, &d->sweeper, err);
 }
 
 static int start_server(struct rp_daemon *d, struct rp_error *err)
@@ -315,13 +315,13 @@ static void stop(struct rp_daemon *d)
     struct rp_server *server = d->server;
     d->server = NULL;
     pthread_mutex_unlock(&d->lock);
-    rp_sweep_loop_halt(d->loop);
-    rp_sweep_runs_halt(d->runs);
+    rp_sweeper_halt(d->sweeper);
+    rp_runs_halt(d->runs);
     rp_interrupt_begin(&interrupt, d->session.stores, d->session.config.n_stores, STORES_MS);
     if (d->live != NULL) rp_live_end(d->live);
     if (server != NULL) rp_server_stop(server, PATIENCE_MS);
-    rp_sweep_loop_stop(d->loop);
-    rp_sweep_runs_stop(d->runs);
+    rp_sweeper_stop(d->sweeper);
+    rp_runs_stop(d->runs);
     rp_watch_stop(d->watch);
     rp_store_watch_stop(d->store_watch);
     rp_interrupt_end(&interrupt);

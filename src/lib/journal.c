@@ -150,7 +150,7 @@ void rp_journal_file(const struct rp_journal *j, const char *event, const char *
 
 /* ---- purges ---- */
 
-static void write_skip(const struct rp_journal *j, const char *store, const struct rp_sweep_item *item)
+static void write_skip(const struct rp_journal *j, const char *store, const struct rp_purge_item *item)
 {
     json_t *o = about(j, store, item->mark);
     if (item->references >= 0) rp_json_set(o, "references", json_integer(item->references));
@@ -159,7 +159,7 @@ static void write_skip(const struct rp_journal *j, const char *store, const stru
     write_line(j, RP_LOG_WARNING, "mark.skipped", o);
 }
 
-static void write_move(const struct rp_journal *j, const char *store, const struct rp_sweep_item *item)
+static void write_move(const struct rp_journal *j, const char *store, const struct rp_purge_item *item)
 {
     const struct rp_move *move = &item->move;
     json_t *o = about(j, store, item->mark);
@@ -179,14 +179,14 @@ static void write_move(const struct rp_journal *j, const char *store, const stru
     write_line(j, RP_LOG_ERROR, move->to == RP_DEAD ? "mark.dead" : "mark.failed", o);
 }
 
-void rp_journal_batch(const struct rp_journal *j, const struct rp_sweep_batch *batch, const struct rp_run *run)
+void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *batch, const struct rp_run *run)
 {
     const char *store_name = batch->store->config->name;
     char id[RP_ID_TEXT];
     if (!rp_log_takes(j->log, RP_LOG_ERROR)) return;
     for (size_t i = 0; i < batch->marks.n; i++) {
-        const struct rp_sweep_item *item = &batch->items[i];
-        if (item->skipped)
+        const struct rp_purge_item *item = &batch->items[i];
+        if (item->status == RP_ITEM_KEPT)
             write_skip(j, store_name, item);
         else
             write_move(j, store_name, item);

@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "core/file/file.h"
 #include "core/mark.h"
+#include "core/purge/purge.h"
 #include "core/reprieve.h"
-#include "core/sweep.h"
 
 /* Who writes: the log, the moment, and in whose name. */
 struct rp_journal {
@@ -36,7 +36,7 @@ void rp_journal_file(const struct rp_journal *j, const char *event, const char *
 void rp_journal_decided(const struct rp_journal *j, const char *event, const char *store, const struct rp_mark *mark,
                         const char *as);
 /* mark.purged, mark.skipped, mark.failed, mark.dead for each of the batch; then cleanup_progress. */
-void rp_journal_batch(const struct rp_journal *j, const struct rp_sweep_batch *batch, const struct rp_run *run);
+void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *batch, const struct rp_run *run);
 
 /* The stages of a run. */
 void rp_journal_started(const struct rp_journal *j, const struct rp_run *run);

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "core/dead.h"
-#include "core/quarantine.h"
 #include "core/state.h"
+#include "core/subject/quarantine.h"
 #include "lib/uploads.h"
 
 #define PLAIN 5

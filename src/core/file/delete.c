@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "core/file/work.h"
 #include "core/mark.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 
 #include <string.h>
 

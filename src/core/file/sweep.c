@@ -7,7 +7,7 @@
 #include "base/mutant.h"
 #include "base/time.h"
 #include "core/file/work.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 
 #include <stdio.h>
 #include <string.h>
