@@ -105,22 +105,18 @@ static int64_t count_due(struct rp_sweep_call *call)
 
 static struct rp_sweep sweep_of(struct rp_sweep_call *call)
 {
-    struct rp_session *s = &call->cli->session;
     const char *only = rp_args_text(&call->cli->args, "store");
-    return (struct rp_sweep){ .catalog = s->catalog,
-                              .stores = call->stores,
-                              .n_stores = call->n_stores,
-                              .name = only != NULL ? only : "all",
-                              .environment = s->config.environment,
-                              .worker = &s->worker,
-                              .rules = rp_session_sweep_rules(s),
-                              .limit = call->limit,
-                              .stale_after_ms = s->config.lock_stale_after_ms,
-                              .stop = &stop_asked,
-                              .started = run_started,
-                              .finished = batch_finished,
-                              .left_out = store_left_out,
-                              .ctx = call };
+    struct rp_sweep sweep = rp_session_sweep(&call->cli->session);
+    sweep.stores = call->stores;
+    sweep.n_stores = call->n_stores;
+    sweep.name = only != NULL ? only : "all";
+    sweep.limit = call->limit;
+    sweep.stop = &stop_asked;
+    sweep.started = run_started;
+    sweep.finished = batch_finished;
+    sweep.left_out = store_left_out;
+    sweep.ctx = call;
+    return sweep;
 }
 
 /* ---- the end of the run ---- */
@@ -186,15 +182,8 @@ static int code_of(const struct rp_sweep_result *result)
 static int finish(struct rp_sweep_call *call, const struct rp_sweep_result *result)
 {
     struct rp_journal j = journal_of(call);
-    const struct rp_figures *f = &result->run.figures;
-    struct rp_error why = { 0 };
     int code = code_of(result);
-    if (strcmp(result->outcome, "failed") == 0) {
-        rp_error_set(&why, code, "%s", f->n_errors > 0 ? f->errors[0] : "the lock was taken over by another worker");
-        rp_journal_failed(&j, "sweep", &result->run, &why);
-    } else {
-        rp_journal_completed(&j, &result->run, result->outcome);
-    }
+    rp_journal_ended(&j, &result->run, result->outcome, code);
     json_t *record = record_of(call, result);
     if (json_array_size(call->left_out) > 0) rp_json_set(record, "left_out", json_incref(call->left_out));
     rp_emit(call->cli, record);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/runs.h"
 
-#include "base/assert.h"
 #include "base/cleanup.h"
 #include "catalog/writer.h"
 
@@ -11,36 +10,45 @@
 
 #define RUNS_MAX 4 /* that people asked for, at a time */
 
-/* A run that was begun for us and cannot be carried out gets its record all the same. */
-static void end_unswept(struct rp_session *session, const struct rp_run *begun, const struct rp_error *why)
+/* ---- one run ---- */
+
+/* What is swept: one store, or all of them. */
+struct target {
+    const char *name; /* of the run */
+    struct rp_store *stores[RP_STORES_MAX];
+    size_t n;
+};
+
+static int find_stores(struct rp_session *session, const char *store, struct target *out, struct rp_error *err)
 {
-    struct rp_run run = *begun;
-    struct rp_error ignored = { 0 };
-    rp_figures_error(&run.figures, "%s", why->text);
-    (void)rp_run_end(session->catalog, &run, "failed", &ignored);
+    out->name = store != NULL ? store : "all";
+    out->n = 1;
+    return store != NULL ? rp_session_store(session, store, &out->stores[0], err)
+                         : rp_session_stores(session, out->stores, &out->n, err);
 }
 
-int rp_runs_sweep(struct rp_sweep_report *report, const char *store, const struct rp_run *begun,
-                  const volatile sig_atomic_t *stop, struct rp_error *err)
+static int sweep(struct rp_sweep_report *report, const struct target *target, const struct rp_run *begun,
+                 const volatile sig_atomic_t *stop, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
-    struct rp_session *session = report->session;
-    struct rp_store *stores[RP_STORES_MAX];
     struct rp_sweep sweep = rp_sweep_report_sweep(report, stop);
-    sweep.stores = stores;
-    sweep.name = store != NULL ? store : "all";
-    sweep.n_stores = 1;
+    if (result == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a sweep");
+    sweep.stores = target->stores;
+    sweep.n_stores = target->n;
+    sweep.name = target->name;
     sweep.begun = begun;
-    int r = result == NULL  ? rp_error_set(err, RP_ENOMEM, "no memory for a sweep")
-            : store != NULL ? rp_session_store(session, store, &stores[0], err)
-                            : rp_session_stores(session, stores, &sweep.n_stores, err);
-    if (r < 0 && begun != NULL) end_unswept(session, begun, err);
-    if (r == 0) r = rp_sweep_run(&sweep, result, err);
-    if (r < 0)
-        rp_sweep_report_not_begun(report, sweep.name, r, err);
-    else
-        rp_sweep_report_ended(report, &result->run, result->outcome, result->code);
-    rp_log_flush(session->log);
+    int r = rp_sweep_run(&sweep, result, err);
+    if (r == 0) rp_sweep_report_ended(report, &result->run, result->outcome, result->code);
+    return r;
+}
+
+int rp_runs_sweep_all(struct rp_sweep_report *report, const volatile sig_atomic_t *stop, struct rp_error *err)
+{
+    struct target all;
+    int r = find_stores(report->session, NULL, &all, err);
+    if (r == 0) r = sweep(report, &all, NULL, stop, err);
+    if (r < 0) rp_sweep_report_not_begun(report, all.name, r, err);
+    rp_log_flush(report->session->log);
     return r;
 }
 
@@ -49,19 +57,16 @@ int rp_runs_sweep(struct rp_sweep_report *report, const char *store, const struc
 struct asked {
     struct rp_runs *all;
     struct rp_session session;
-    char store[64];
+    struct rp_sweep_report report;
+    struct target target;
+    struct rp_run run;
     pthread_t thread;
-    bool used, begun, over;     /* over: the thread touches nothing any more but itself */
-    bool awaited;               /* whoever asked has not read the answer yet */
-    struct rp_run begun_before; /* id 0: it is begun here */
-    int64_t run_id;
-    int code;
-    struct rp_error error;
+    bool used, over; /* over: the thread touches nothing any more but itself */
 };
 
 struct rp_runs {
     pthread_mutex_t lock;
-    pthread_cond_t moved;
+    pthread_cond_t changed;
     struct rp_runs_options options;
     const struct rp_config *config; /* NULL: the session's */
     struct asked at[RUNS_MAX];
@@ -73,7 +78,7 @@ int rp_runs_new(const struct rp_runs_options *options, struct rp_runs **out, str
     struct rp_runs *runs = calloc(1, sizeof *runs);
     if (runs == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for runs");
     pthread_mutex_init(&runs->lock, NULL);
-    pthread_cond_init(&runs->moved, NULL);
+    pthread_cond_init(&runs->changed, NULL);
     runs->options = *options;
     *out = runs;
     return 0;
@@ -86,102 +91,78 @@ void rp_runs_configure(struct rp_runs *runs, const struct rp_config *config)
     pthread_mutex_unlock(&runs->lock);
 }
 
-static void note_begun(void *ctx, const struct rp_run *run)
-{
-    struct asked *a = ctx;
-    a->session.catalog->keeper = NULL;
-    pthread_mutex_lock(&a->all->lock);
-    a->run_id = run->id;
-    a->begun = true;
-    pthread_cond_broadcast(&a->all->moved);
-    pthread_mutex_unlock(&a->all->lock);
-}
-
-static void *run_asked(void *arg)
-{
-    struct asked *a = arg;
-    struct rp_error err = { 0 };
-    struct rp_sweep_report report = {
-        .session = &a->session, .metrics = a->all->options.metrics, .begun = note_begun, .ctx = a
-    };
-    int r = rp_runs_sweep(&report, a->store[0] != 0 ? a->store : NULL,
-                          a->begun_before.id != 0 ? &a->begun_before : NULL, &a->all->stop, &err);
-    rp_session_close(&a->session);
-    pthread_mutex_lock(&a->all->lock);
-    a->code = r;
-    a->error = err;
-    a->over = true;
-    pthread_cond_broadcast(&a->all->moved);
-    pthread_mutex_unlock(&a->all->lock);
-    return NULL;
-}
-
-static int open_session(struct rp_runs *runs, const struct rp_config *config, const char *actor, struct rp_session *out,
-                        struct rp_error *err)
-{
-    int r = rp_session_beside(runs->options.session, runs->options.lane, out, err);
-    if (r < 0) {
-        rp_session_close(out);
-        return r;
-    }
-    if (config != NULL) out->config = *config;
-    if (runs->options.writers != NULL) rp_writers_attach(runs->options.writers, out->catalog);
-    snprintf(out->actor, sizeof out->actor, "%s", actor);
-    return 0;
-}
-
-/* Under the lock; runs that are over are joined on the way. NULL: too many are under way. */
-static struct asked *find_free(struct rp_runs *runs)
+/* Runs that are over are joined on the way. */
+static struct asked *reserve(struct rp_runs *runs, const struct rp_config **config, struct rp_error *err)
 {
     struct asked *found = NULL;
-    for (size_t i = 0; i < RUNS_MAX; i++) {
+    pthread_mutex_lock(&runs->lock);
+    for (size_t i = 0; i < RUNS_MAX && runs->stop == 0; i++) {
         struct asked *a = &runs->at[i];
-        if (a->used && a->over && !a->awaited) {
+        if (a->used && a->over) {
             pthread_join(a->thread, NULL);
             a->used = false;
         }
         if (!a->used && found == NULL) found = a;
     }
+    if (found != NULL) *found = (struct asked){ .all = runs, .used = true };
+    *config = runs->config;
+    pthread_mutex_unlock(&runs->lock);
+    if (found == NULL) rp_error_set(err, RP_EBUSY, "too many sweeps are under way");
+    if (found == NULL) rp_error_hint(err, "wait for one of them to end");
     return found;
 }
 
-static struct asked *reserve(struct rp_runs *runs, const struct rp_config **config, struct rp_error *err)
+/* The session is closed. `over`: by the run's thread, which is still to be joined. */
+static void leave(struct asked *a, bool over)
 {
-    pthread_mutex_lock(&runs->lock);
-    struct asked *a = runs->stop != 0 ? NULL : find_free(runs);
-    if (a != NULL) *a = (struct asked){ .all = runs, .used = true, .awaited = true };
-    *config = runs->config;
-    pthread_mutex_unlock(&runs->lock);
-    if (a == NULL) {
-        rp_error_set(err, RP_EBUSY, "too many sweeps are under way");
-        rp_error_hint(err, "wait for one of them to end");
-    }
-    return a;
+    pthread_mutex_lock(&a->all->lock);
+    a->used = a->over = over;
+    pthread_cond_broadcast(&a->all->changed);
+    pthread_mutex_unlock(&a->all->lock);
 }
 
-static void give_back(struct rp_runs *runs, struct asked *a)
+static void *carry_out(void *arg)
 {
-    pthread_mutex_lock(&runs->lock);
-    a->used = a->awaited = false;
-    pthread_cond_broadcast(&runs->moved);
-    pthread_mutex_unlock(&runs->lock);
+    struct asked *a = arg;
+    struct rp_error err = { 0 };
+    if (sweep(&a->report, &a->target, &a->run, &a->all->stop, &err) < 0) {
+        rp_figures_error(&a->run.figures, "%s", err.text);
+        (void)rp_run_end(a->session.catalog, &a->run, "failed", &err);
+        rp_sweep_report_ended(&a->report, &a->run, "failed", RP_ENOMEM);
+    }
+    rp_log_flush(a->session.log);
+    rp_session_close(&a->session);
+    leave(a, true);
+    return NULL;
 }
 
-static int wait_begun(struct rp_runs *runs, struct asked *a, int64_t *run_id, struct rp_error *err)
+static int open_session(struct asked *a, const struct rp_config *config, const char *actor, struct rp_error *err)
 {
-    int r = 0;
-    pthread_mutex_lock(&runs->lock);
-    while (!a->begun && !a->over)
-        pthread_cond_wait(&runs->moved, &runs->lock);
-    if (a->begun) {
-        *run_id = a->run_id;
-    } else {
-        r = a->code;
-        *err = a->error;
+    const struct rp_runs_options *options = &a->all->options;
+    int r = rp_session_beside(options->session, options->lane, &a->session, err);
+    if (r < 0) return r;
+    if (config != NULL) a->session.config = *config;
+    if (options->writers != NULL) rp_writers_attach(options->writers, a->session.catalog);
+    snprintf(a->session.actor, sizeof a->session.actor, "%s", actor);
+    a->report = (struct rp_sweep_report){ .session = &a->session, .metrics = options->metrics };
+    return 0;
+}
+
+static int begin(struct asked *a, const char *store, const struct rp_run *begun, const struct rp_keeper *keeper,
+                 struct rp_error *err)
+{
+    struct rp_session *s = &a->session;
+    int r = find_stores(s, store, &a->target, err);
+    if (r == 0 && begun == NULL) {
+        s->catalog->keeper = keeper;
+        r = rp_run_begin(s->catalog, "sweep", a->target.name, &s->worker, s->config.lock_stale_after_ms, &a->run, err);
+        s->catalog->keeper = NULL;
+    } else if (begun != NULL) {
+        a->run = *begun;
+        a->run.worker = &s->worker;
     }
-    a->awaited = false;
-    pthread_cond_broadcast(&runs->moved);
-    pthread_mutex_unlock(&runs->lock);
+    if (r < 0) rp_sweep_report_not_begun(&a->report, a->target.name, r, err);
+    if (r == 0) a->target.name = a->run.name; /* outlives the caller's words */
     return r;
 }
 
@@ -191,22 +172,20 @@ int rp_runs_begin(struct rp_runs *runs, const char *store, const char *actor, co
     const struct rp_config *config;
     struct asked *a = reserve(runs, &config, err);
     if (a == NULL) return RP_EBUSY;
-    int r = open_session(runs, config, actor, &a->session, err);
-    if (r == 0) a->session.catalog->keeper = keeper;
-    if (r == 0 && begun != NULL) {
-        a->begun_before = *begun;
-        a->begun_before.worker = &a->session.worker;
-    }
-    snprintf(a->store, sizeof a->store, "%s", store != NULL ? store : "");
-    if (r == 0 && pthread_create(&a->thread, NULL, run_asked, a) != 0) {
-        rp_session_close(&a->session);
+    int r = open_session(a, config, actor, err);
+    if (r == 0) r = begin(a, store, begun, keeper, err);
+    int64_t id = a->run.id;
+    if (r == 0 && pthread_create(&a->thread, NULL, carry_out, a) != 0) {
         r = rp_error_set(err, RP_ENOMEM, "no thread for a sweep");
+        if (begun == NULL) (void)rp_run_end(a->session.catalog, &a->run, "failed", &(struct rp_error){ 0 });
     }
-    if (r < 0) {
-        give_back(runs, a);
-        return r;
+    if (r == 0) {
+        *run_id = id;
+        return 0;
     }
-    return wait_begun(runs, a, run_id, err);
+    rp_session_close(&a->session);
+    leave(a, false);
+    return r;
 }
 
 void rp_runs_halt(struct rp_runs *runs)
@@ -224,12 +203,12 @@ void rp_runs_stop(struct rp_runs *runs)
     pthread_mutex_lock(&runs->lock);
     for (size_t i = 0; i < RUNS_MAX; i++) {
         struct asked *a = &runs->at[i];
-        while (a->used && (!a->over || a->awaited))
-            pthread_cond_wait(&runs->moved, &runs->lock);
+        while (a->used && !a->over)
+            pthread_cond_wait(&runs->changed, &runs->lock);
         if (a->used) pthread_join(a->thread, NULL);
     }
     pthread_mutex_unlock(&runs->lock);
-    pthread_cond_destroy(&runs->moved);
+    pthread_cond_destroy(&runs->changed);
     pthread_mutex_destroy(&runs->lock);
     free(runs);
 }

@@ -7,11 +7,9 @@
 
 struct rp_writers;
 
-/* One run on this thread, named by the store (NULL: "all"); `begun`: one that was begun already,
- * or NULL. Negative only if none was begun or it could not be carried out, which is in the log:
+/* One run over all stores, on this thread. Negative only if none was begun, which is in the log:
  * cleanup_skipped or cleanup_failed. */
-int rp_runs_sweep(struct rp_sweep_report *report, const char *store, const struct rp_run *begun,
-                  const volatile sig_atomic_t *stop, struct rp_error *err);
+int rp_runs_sweep_all(struct rp_sweep_report *report, const volatile sig_atomic_t *stop, struct rp_error *err);
 
 /* ---- runs that people ask for: each on a thread and a session of its own, four at a time ---- */
 
@@ -26,10 +24,10 @@ struct rp_runs_options {
 int rp_runs_new(const struct rp_runs_options *options, struct rp_runs **out, struct rp_error *err);
 /* Settings changed: for the runs that begin from now on. `config` outlives them. */
 void rp_runs_configure(struct rp_runs *runs, const struct rp_config *config);
-/* Returns when the run has begun, or was refused (RP_ERUNNING, RP_ENOTFOUND, RP_EBUSY). `begun`:
- * the caller has begun it already; it is copied, and stays the caller's to end if this is
- * RP_EBUSY or RP_ENOMEM. NULL: it is begun here; the keeper (may be NULL) goes with that change,
- * on another thread, and is not used after this has returned. Any thread. */
+/* Begins a run of one store (NULL: all), or refuses it (RP_ERUNNING, RP_ENOTFOUND, RP_EBUSY); a
+ * thread carries it out. The keeper (may be NULL) goes with the change that begins it. `begun`:
+ * the caller has begun it already; it is copied, and stays the caller's to end if this fails.
+ * Any thread. */
 int rp_runs_begin(struct rp_runs *runs, const char *store, const char *actor, const struct rp_run *begun,
                   const struct rp_keeper *keeper, int64_t *run_id, struct rp_error *err);
 /* Those under way end after their batches, and none begins any more. Comes before rp_runs_stop,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/sweep_report.h"
 
-#include "base/assert.h"
 #include "base/time.h"
 #include "catalog/alert.h"
 #include "core/file/file.h"
@@ -22,7 +21,6 @@ static void run_started(void *ctx, const struct rp_run *run)
     struct rp_sweep_report *report = ctx;
     struct rp_journal j = journal_of(report);
     rp_journal_started(&j, run);
-    if (report->begun != NULL) report->begun(report->ctx, run);
 }
 
 static bool is_abandoned(const struct rp_mark *mark)
@@ -75,33 +73,19 @@ void rp_sweep_report_left_out(struct rp_sweep_report *report, const struct rp_st
 
 struct rp_sweep rp_sweep_report_sweep(struct rp_sweep_report *report, const volatile sig_atomic_t *stop)
 {
-    struct rp_session *s = report->session;
-    return (struct rp_sweep){ .catalog = s->catalog,
-                              .environment = s->config.environment,
-                              .worker = &s->worker,
-                              .rules = rp_session_sweep_rules(s),
-                              .limit = s->config.sweep_limit,
-                              .stale_after_ms = s->config.lock_stale_after_ms,
-                              .stop = stop,
-                              .started = run_started,
-                              .finished = batch_finished,
-                              .left_out = left_out,
-                              .ctx = report };
+    struct rp_sweep sweep = rp_session_sweep(report->session);
+    sweep.stop = stop;
+    sweep.started = run_started;
+    sweep.finished = batch_finished;
+    sweep.left_out = left_out;
+    sweep.ctx = report;
+    return sweep;
 }
 
 void rp_sweep_report_ended(struct rp_sweep_report *report, const struct rp_run *run, const char *outcome, int code)
 {
     struct rp_journal j = journal_of(report);
-    const struct rp_figures *f = &run->figures;
-    RP_ASSERT(outcome != NULL);
-    if (strcmp(outcome, "failed") == 0) {
-        struct rp_error why = { 0 };
-        rp_error_set(&why, code < 0 ? code : RP_EFAILED, "%s",
-                     f->n_errors > 0 ? f->errors[0] : "the lock was taken over by another worker");
-        rp_journal_failed(&j, run->kind, run, &why);
-    } else {
-        rp_journal_completed(&j, run, outcome);
-    }
+    rp_journal_ended(&j, run, outcome, code);
     rp_metrics_run(report->metrics, run->kind, run->name, outcome, j.at_ms - run->started_at_ms, j.at_ms);
 }
 

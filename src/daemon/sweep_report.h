@@ -10,9 +10,8 @@
 
 struct rp_sweep_report {
     struct rp_session *session;
-    struct rp_metrics *metrics;                         /* may be NULL */
-    void (*alive)(void *ctx);                           /* after every batch; may be NULL */
-    void (*begun)(void *ctx, const struct rp_run *run); /* may be NULL */
+    struct rp_metrics *metrics; /* may be NULL */
+    void (*alive)(void *ctx);   /* after every batch; may be NULL */
     void *ctx;
 };
 

@@ -84,7 +84,7 @@ static int note_catalog(struct rp_sweeper *s, int r, const struct rp_error *why)
 {
     if (r == 0) return 0;
     rp_metrics_failure(s->options.metrics, "catalog");
-    if (!rp_trouble_again(&s->catalog, why->code, rp_time_boot_ms(), CATALOG_WAIT_MS)) return r;
+    if (!rp_trouble_again(&s->catalog, why->code, RP_SECOND_MS, CATALOG_WAIT_MS)) return r;
     json_t *o = json_object();
     rp_json_set(o, "node", rp_json_text(s->node));
     rp_json_set(o, "code", json_string(rp_error_slug(why->code)));
@@ -95,7 +95,7 @@ static int note_catalog(struct rp_sweeper *s, int r, const struct rp_error *why)
 
 static void store_failed(struct rp_sweeper *s, struct swept *store, const struct rp_error *why)
 {
-    bool say = rp_trouble_again(&store->trouble, why->code, rp_time_boot_ms(), STORE_WAIT_MS);
+    bool say = rp_trouble_again(&store->trouble, why->code, RP_SECOND_MS, STORE_WAIT_MS);
     store->wait_until_ms = store->trouble.until_ms;
     if (say) rp_sweep_report_left_out(&s->report, store->store, why);
 }
@@ -245,7 +245,7 @@ static int64_t sweep_at_tick(struct rp_sweeper *s)
     bool mine = false;
     int r = rp_schedule_due(s->session.catalog, "sweep", &s->cron, &mine, &s->next_tick_ms, &why);
     if (note_catalog(s, r, &why) < 0) return s->next_tick_ms = 0;
-    if (mine) (void)rp_runs_sweep(&s->report, NULL, NULL, &s->stop, &why);
+    if (mine) (void)rp_runs_sweep_all(&s->report, &s->stop, &why);
     return s->next_tick_ms;
 }
 

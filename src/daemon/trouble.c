@@ -11,10 +11,11 @@ int64_t rp_trouble_backoff_ms(int failures, int64_t first_ms, int64_t most_ms)
     return wait < most_ms ? wait : most_ms;
 }
 
-bool rp_trouble_again(struct rp_trouble *t, int code, int64_t boot_ms, int64_t most_ms)
+bool rp_trouble_again(struct rp_trouble *t, int code, int64_t first_ms, int64_t most_ms)
 {
+    int64_t boot_ms = rp_time_boot_ms();
     t->failures++;
-    t->until_ms = boot_ms + rp_trouble_backoff_ms(t->failures, RP_SECOND_MS, most_ms);
+    t->until_ms = boot_ms + rp_trouble_backoff_ms(t->failures, first_ms, most_ms);
     if (t->said_code == code && boot_ms - t->said_at_ms < RP_SAY_AGAIN_MS) return false;
     t->said_code = code;
     t->said_at_ms = boot_ms;

@@ -16,10 +16,11 @@ struct rp_trouble {
     int64_t said_at_ms;
 };
 
-/* It failed once more. Returns whether the log should hear of it. */
-bool rp_trouble_again(struct rp_trouble *trouble, int code, int64_t boot_ms, int64_t most_ms);
+/* It failed once more: until_ms is `first` from now, doubled each time up to `most`. Returns
+ * whether the log should hear of it. */
+bool rp_trouble_again(struct rp_trouble *trouble, int code, int64_t first_ms, int64_t most_ms);
 void rp_trouble_over(struct rp_trouble *trouble);
-/* Doubled each time, from `first` to `most`. */
+/* How long that is. */
 int64_t rp_trouble_backoff_ms(int failures, int64_t first_ms, int64_t most_ms);
 
 #endif

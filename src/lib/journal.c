@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LINE_MAX_BYTES ((size_t)16 << 10)
 
@@ -221,7 +222,7 @@ void rp_journal_started(const struct rp_journal *j, const struct rp_run *run)
     write_line(j, RP_LOG_INFO, "cleanup_started", o);
 }
 
-void rp_journal_completed(const struct rp_journal *j, const struct rp_run *run, const char *outcome)
+static void write_completed(const struct rp_journal *j, const struct rp_run *run, const char *outcome)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *record = rp_run_json(run, outcome, false, j->at_ms);
     json_t *o = about_run(run), *errors = json_object_get(record, "errors");
@@ -240,6 +241,18 @@ void rp_journal_failed(const struct rp_journal *j, const char *kind, const struc
     rp_json_set(o, "actor", rp_json_text(j->actor));
     add_error(o, why);
     write_line(j, RP_LOG_ERROR, "cleanup_failed", o);
+}
+
+void rp_journal_ended(const struct rp_journal *j, const struct rp_run *run, const char *outcome, int code)
+{
+    struct rp_error why = { 0 };
+    if (strcmp(outcome, "failed") != 0) {
+        write_completed(j, run, outcome);
+        return;
+    }
+    rp_error_set(&why, code < 0 ? code : RP_EFAILED, "%s",
+                 run->figures.n_errors > 0 ? run->figures.errors[0] : "the lock was taken over by another worker");
+    rp_journal_failed(j, run->kind, run, &why);
 }
 
 void rp_journal_skipped(const struct rp_journal *j, const char *kind, const char *name, const char *locked_by,

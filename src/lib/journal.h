@@ -40,7 +40,8 @@ void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *b
 
 /* The stages of a run. */
 void rp_journal_started(const struct rp_journal *j, const struct rp_run *run);
-void rp_journal_completed(const struct rp_journal *j, const struct rp_run *run, const char *outcome);
+/* cleanup_completed; or cleanup_failed, `code` says why. */
+void rp_journal_ended(const struct rp_journal *j, const struct rp_run *run, const char *outcome, int code);
 void rp_journal_failed(const struct rp_journal *j, const char *kind, const struct rp_run *run,
                        const struct rp_error *why);
 void rp_journal_skipped(const struct rp_journal *j, const char *kind, const char *name, const char *locked_by,

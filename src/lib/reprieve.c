@@ -134,16 +134,12 @@ int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out
     if (result == NULL) return rp_error_set(&r->error, RP_ENOMEM, "out of memory");
     int code = rp_session_stores(&r->session, stores, &n, &r->error);
     if (code < 0) return code;
-    struct rp_sweep sweeper = { .catalog = r->session.catalog,
-                                .stores = stores,
-                                .n_stores = n,
-                                .name = "all",
-                                .environment = r->session.config.environment,
-                                .worker = &r->session.worker,
-                                .rules = rp_session_sweep_rules(&r->session),
-                                .limit = limit > 0 ? limit : r->session.config.sweep_limit,
-                                .stale_after_ms = r->session.config.lock_stale_after_ms };
-    code = rp_sweep_run(&sweeper, result, &r->error);
+    struct rp_sweep sweep = rp_session_sweep(&r->session);
+    sweep.stores = stores;
+    sweep.n_stores = n;
+    sweep.name = "all";
+    if (limit > 0) sweep.limit = limit;
+    code = rp_sweep_run(&sweep, result, &r->error);
     if (code < 0) return code;
     const struct rp_figures *f = &result->run.figures;
     *out = (struct reprieve_sweep){ .purged = f->purged,

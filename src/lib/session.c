@@ -221,7 +221,7 @@ void rp_session_committed(struct rp_session *s, struct rp_store *store)
         (void)rp_owner_assert(s->catalog, store, s->config.environment, true, &ignored);
 }
 
-struct rp_purge_rules rp_session_sweep_rules(const struct rp_session *s)
+static struct rp_purge_rules purge_rules(const struct rp_session *s)
 {
     struct rp_purge_rules rules = { .batch = s->config.sweep_batch,
                                     .lease_ms = s->config.sweep_lease_ms,
@@ -231,6 +231,16 @@ struct rp_purge_rules rp_session_sweep_rules(const struct rp_session *s)
     if (getrandom(&rules.random, sizeof rules.random, 0) != (ssize_t)sizeof rules.random)
         rules.random = (uint64_t)rp_session_now_ms(s); /* only jitter hangs on it */
     return rules;
+}
+
+struct rp_sweep rp_session_sweep(struct rp_session *s)
+{
+    return (struct rp_sweep){ .catalog = s->catalog,
+                              .environment = s->config.environment,
+                              .worker = &s->worker,
+                              .rules = purge_rules(s),
+                              .limit = s->config.sweep_limit,
+                              .stale_after_ms = s->config.lock_stale_after_ms };
 }
 
 int64_t rp_session_now_ms(const struct rp_session *s)

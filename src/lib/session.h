@@ -10,9 +10,9 @@
 #include "catalog/catalog.h"
 #include "config/config.h"
 #include "core/mark.h"
-#include "core/purge/purge.h"
 #include "core/run.h"
 #include "core/store.h"
+#include "core/sweep/sweep.h"
 
 struct rp_session_options {
     const char *config_file;      /* NULL: looked for */
@@ -50,7 +50,8 @@ const char *rp_session_store_name(const struct rp_session *session,
 /* Something about this store was committed: raise the epoch if that was not done within the last minute. A store that is
  * not ours, or does not answer, is no concern here: the next sweep says so. */
 void rp_session_committed(struct rp_session *session, struct rp_store *store);
-struct rp_purge_rules rp_session_sweep_rules(const struct rp_session *session);
+/* A sweep with this session's settings; stores, name and whom to tell are left to the caller. */
+struct rp_sweep rp_session_sweep(struct rp_session *session);
 int64_t rp_session_now_ms(const struct rp_session *session);
 
 /* A subject as people write it: STORE:KEY, or the id of a mark or a file. */
