@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 #include "lib/invariants.h"
 #include "sim.h"
 

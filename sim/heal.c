@@ -2,7 +2,7 @@
 /* Faults have stopped; people do what the messages tell them to; time passes. What must happen in the end? */
 #include <string.h>
 
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 #include "heal.h"
 
 #define ROUNDS 30

@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "base/id.h"
 #include "core/guarantee.h"
-#include "core/quarantine.h"
 #include "core/state.h"
+#include "core/subject/quarantine.h"
 #include "journal.h"
 #include "sim.h"
 

@@ -129,14 +129,14 @@ static int64_t store_now(void *ctx)
     return sim_store_ms(n->sim);
 }
 
-/* ---- the users' database, which the guard asks ---- */
+/* ---- the users' database, where references are counted ---- */
 
-int __wrap_rp_guard_count(struct rp_guard *guard, const char *const *keys, size_t n, int64_t *counts,
-                          struct rp_error *err);
-int __wrap_rp_guard_count(struct rp_guard *guard, const char *const *keys, size_t n, int64_t *counts,
-                          struct rp_error *err)
+int __wrap_rp_references_count(struct rp_references *refs, const char *const *keys, size_t n, int64_t *counts,
+                               struct rp_error *err);
+int __wrap_rp_references_count(struct rp_references *refs, const char *const *keys, size_t n, int64_t *counts,
+                               struct rp_error *err)
 {
-    struct sim_node *node = (struct sim_node *)(void *)guard;
+    struct sim_node *node = (struct sim_node *)(void *)refs;
     if (!sim_step(node, true, "guard") || sim_strikes(&node->sim->faults, FAULT_GUARD_FAILS))
         return rp_error_set(err, RP_EUNAVAILABLE, "injected: the users' database does not answer");
     for (size_t i = 0; i < n; i++) {
@@ -187,7 +187,7 @@ int sim_node_open(struct sim_node *n, struct rp_error *err)
                                   .backend = n->backend,
                                   .guarantee = guarantee,
                                   .environment = ENVIRONMENT,
-                                  .guard = (struct rp_guard *)(void *)n };
+                                  .references = (struct rp_references *)(void *)n };
     if (s->misled[n->index]) bucket_aim(n->backend, s->elsewhere);
     return rp_guarantee_load(n->catalog->db, &n->store, err);
 }

@@ -24,9 +24,9 @@
 #include "catalog/catalog.h"
 #include "catalog/file.h"
 #include "core/file/file.h"
+#include "core/purge/purge.h"
 #include "core/run.h"
 #include "core/store.h"
-#include "core/sweep.h"
 #include "faults.h"
 #include "model.h"
 
@@ -153,7 +153,7 @@ struct sim {
     enum bucket_kind kind;
     struct rp_store_config config;
     struct rp_upload_rules uploads;
-    struct rp_sweep_rules rules;
+    struct rp_purge_rules rules;
     int64_t store_id, tenants[SIM_TENANTS];
     bool referenced[SIM_KEYS];
     int uploads_of[SIM_KEYS];

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "core/sweeper.h"
+#include "core/sweep/sweep.h"
 #include "sim.h"
 
 #define STALE_MS (30 * RP_MINUTE_MS)
@@ -24,30 +24,30 @@ static void note(struct sim_node *n, int code)
     if (code == RP_EWEAK) sim_see(n->sim, SIGHT_WEAK);
 }
 
-static int whole_run(struct sim_node *n, struct rp_sweeper *sweeper)
+static int whole_run(struct sim_node *n, struct rp_sweep *sweeper)
 {
     static struct rp_sweep_result results[SIM_NODES]; /* too big for a coroutine's stack */
     struct rp_error err = { 0 };
     struct rp_sweep_result *result = &results[n->index];
     memset(result, 0, sizeof *result);
-    int r = rp_sweeper_run(sweeper, result, &err);
+    int r = rp_sweep_run(sweeper, result, &err);
     if (r < 0) return r;
     note(n, result->code);
     return strcmp(result->outcome, "done") == 0 ? 0 : RP_EPARTLY;
 }
 
-static int open_run(struct sim_node *n, struct rp_sweeper *sweeper)
+static int open_run(struct sim_node *n, struct rp_sweep *sweeper)
 {
     struct rp_error err = { 0 };
     struct rp_sweep_pass pass;
     const char *outcome = NULL;
     sweeper->lazily = true;
     sweeper->name = n->worker.name; /* a run keeps its name as long as it lasts */
-    int r = rp_sweeper_pass(sweeper, &n->store, &n->run, &pass, &err);
+    int r = rp_sweep_pass(sweeper, &n->store, &n->run, &pass, &err);
     note(n, r < 0 ? r : pass.why.code);
     if (n->run.id != 0 && !n->run.lost) {
         bool ends = sim_chance(&n->random, 4000);
-        r = ends ? rp_sweeper_close(sweeper, &n->run, &outcome, &err) : rp_sweeper_renew(sweeper, &n->run, &err);
+        r = ends ? rp_sweep_close(sweeper, &n->run, &outcome, &err) : rp_sweep_renew(sweeper, &n->run, &err);
         if (ends && r == 0) n->run = (struct rp_run){ 0 };
     }
     if (n->run.lost) n->run = (struct rp_run){ 0 };
@@ -58,15 +58,15 @@ int sim_give_sweep(struct sim_node *n)
 {
     struct sim *s = n->sim;
     struct rp_store *stores[] = { &n->store };
-    struct rp_sweeper sweeper = { .catalog = n->catalog,
-                                  .stores = stores,
-                                  .n_stores = 1,
-                                  .name = n->command.flag ? "main" : n->worker.name,
-                                  .environment = "test",
-                                  .worker = &n->worker,
-                                  .rules = s->rules,
-                                  .limit = LIMIT,
-                                  .stale_after_ms = STALE_MS };
+    struct rp_sweep sweeper = { .catalog = n->catalog,
+                                .stores = stores,
+                                .n_stores = 1,
+                                .name = n->command.flag ? "main" : n->worker.name,
+                                .environment = "test",
+                                .worker = &n->worker,
+                                .rules = s->rules,
+                                .limit = LIMIT,
+                                .stale_after_ms = STALE_MS };
     sweeper.rules.random = sim_next(&n->random);
     count_sweepers(n);
     /* a run has one name as long as it lasts */

@@ -11,10 +11,10 @@
 #include "core/import.h"
 #include "core/mark.h"
 #include "core/owner.h"
-#include "core/quarantine.h"
 #include "core/quota.h"
 #include "core/reprieve.h"
 #include "lib/ask.h"
+#include "core/subject/quarantine.h"
 #include "sim.h"
 
 #define ACTOR "user"

@@ -151,7 +151,7 @@ static void choose_rules(struct sim *s)
                                            .txn_timeout_ms = RP_HOUR_MS,
                                            .rollback_grace_ms = sim_chance(r, 5000) ? 2 * RP_DAY_MS : RP_MINUTE_MS,
                                            .scan = sim_chance(r, 1500) };
-    s->rules = (struct rp_sweep_rules){ .batch = sim_between(r, 1, 5),
+    s->rules = (struct rp_purge_rules){ .batch = sim_between(r, 1, 5),
                                         .lease_ms = 2 * RP_MINUTE_MS,
                                         .max_attempts = sim_between(r, 2, 5),
                                         .retry_first_ms = 10 * RP_SECOND_MS,

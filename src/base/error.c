@@ -11,16 +11,18 @@ struct entry {
     const char *slug;
     int http, exit_code;
     bool retry;
+    unsigned fault;
     const char *title;
 };
 
 static const struct entry entries[RP_ERROR_COUNT] = {
-#define X(code, slug, http, exit_code, retry, title) [IDX_##code] = { slug, http, exit_code, retry, title },
+#define X(code, slug, http, exit_code, retry, fault, title)                                                            \
+    [IDX_##code] = { slug, http, exit_code, retry, fault, title },
     RP_ERRORS(X)
 #undef X
 };
 
-static const struct entry success = { "ok", 200, 0, false, "done" };
+static const struct entry success = { "ok", 200, 0, false, 0, "done" };
 
 /* A number that is no code of ours can only have come from outside the table: it reads as "failed". */
 static const struct entry *entry_of(int code)
@@ -53,6 +55,11 @@ int rp_error_exit(int code)
 bool rp_error_retry(int code)
 {
     return entry_of(code)->retry;
+}
+
+unsigned rp_error_fault(int code)
+{
+    return entry_of(code)->fault;
 }
 
 /* After a cut: drop a character that lost its last bytes, so that a text that was valid UTF-8 stays so. */

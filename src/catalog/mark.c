@@ -171,13 +171,12 @@ int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_mar
                                rp_int(claim->limit),
                                rp_text(claim->lease_by),
                                rp_int(tx->db_ms + claim->lease_ms),
-                               rp_int(claim->from_ms) };
+                               rp_int(claim->from_ms),
+                               rp_int(claim->named) };
     RP_ASSERT(claim->limit > 0 && (size_t)claim->limit <= out->max);
     /* under this lock no hold can be placed between the look at the holds and the commit of the claim */
     int r = rp_db_query(tx->db, RP_SQL(hold_epoch_share), NULL, rp_one_row, &epoch, err);
-    if (r == 0)
-        r = rp_db_query(tx->db, claim->named ? RP_SQL(mark_claim_named) : RP_SQL(mark_claim), args, rp_marks_row, out,
-                        err);
+    if (r == 0) r = rp_db_query(tx->db, RP_SQL(mark_claim), args, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "claim due marks") : 0;
 }
 

@@ -31,7 +31,7 @@ enum rp_end {
     RP_END_ERASED = 1,      /* deleted by us, bytes freed */
     RP_END_GONE = 2,        /* nothing was there any more */
     RP_END_SUPERSEDED = 3,  /* a newer upload stands under the key; left alone */
-    RP_END_QUARANTINED = 4, /* moved aside */
+    RP_END_QUARANTINED = 4, /* moved to quarantine */
     RP_END_RESTORED = 5,    /* reprieved by a person */
     RP_END_RECOVERED = 6,   /* reprieved because the catalog was rolled back */
     RP_END_KEPT = 7,        /* a dead letter that a person gave up */
@@ -160,7 +160,6 @@ int rp_marks_overdue(struct rp_db *db, int64_t store_id, int64_t now_ms, struct 
 int rp_marks_overdue_plain(struct rp_db *db, int64_t store_id, int64_t now_ms, struct rp_overdue *out,
                            struct rp_error *err);
 /* When the sweeper must look again: 0 if nothing waits. `named`: nothing but objects whose keys we named counts. */
-int rp_marks_next_of(struct rp_db *db, int64_t store_id, bool named, int64_t *next_ms, struct rp_error *err);
-int rp_marks_next(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err);
+int rp_marks_next(struct rp_db *db, int64_t store_id, bool named, int64_t *next_ms, struct rp_error *err);
 
 #endif

@@ -122,31 +122,30 @@ static int read_overdue(void *ctx, const struct rp_value *row, struct rp_error *
     return 0;
 }
 
-int rp_marks_overdue(struct rp_db *db, int64_t store_id, int64_t now_ms, struct rp_overdue *out, struct rp_error *err)
+static int count_overdue(struct rp_db *db, int64_t store_id, int64_t now_ms, bool plain, struct rp_overdue *out,
+                         struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(store_id), rp_int(now_ms) };
+    struct rp_value args[] = { rp_int(store_id), rp_int(now_ms), rp_int(plain) };
     int r = rp_db_query(db, RP_SQL(mark_overdue), args, read_overdue, out, err);
     return r < 0 ? rp_error_wrap(err, r, "count overdue marks") : 0;
+}
+
+int rp_marks_overdue(struct rp_db *db, int64_t store_id, int64_t now_ms, struct rp_overdue *out, struct rp_error *err)
+{
+    return count_overdue(db, store_id, now_ms, false, out, err);
 }
 
 int rp_marks_overdue_plain(struct rp_db *db, int64_t store_id, int64_t now_ms, struct rp_overdue *out,
                            struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(store_id), rp_int(now_ms) };
-    int r = rp_db_query(db, RP_SQL(mark_overdue_plain), args, read_overdue, out, err);
-    return r < 0 ? rp_error_wrap(err, r, "count overdue marks") : 0;
+    return count_overdue(db, store_id, now_ms, true, out, err);
 }
 
-int rp_marks_next(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err)
+int rp_marks_next(struct rp_db *db, int64_t store_id, bool named, int64_t *next_ms, struct rp_error *err)
 {
-    return rp_marks_next_of(db, store_id, false, next_ms, err);
-}
-
-int rp_marks_next_of(struct rp_db *db, int64_t store_id, bool named, int64_t *next_ms, struct rp_error *err)
-{
-    struct rp_value arg = rp_int(store_id);
+    struct rp_value args[] = { rp_int(store_id), rp_int(named) };
     struct rp_one one = { 0 };
-    int r = rp_db_query(db, named ? RP_SQL(mark_next_named) : RP_SQL(mark_next), &arg, rp_one_row, &one, err);
+    int r = rp_db_query(db, RP_SQL(mark_next), args, rp_one_row, &one, err);
     if (r < 0) return rp_error_wrap(err, r, "look for the next due mark");
     *next_ms = one.i[0];
     return 0;

@@ -6,6 +6,7 @@
 #ifndef RP_CATALOG_STATEMENTS_H
 #define RP_CATALOG_STATEMENTS_H
 
+#include "base/key.h"
 #include "catalog/statements_alert.h"
 #include "catalog/statements_feed.h"
 #include "catalog/statements_file.h"
@@ -29,7 +30,8 @@
     " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 3 AND h.tenant_id = " tenant "))"
 
 /* True for a mark whose object has a key that we named: of a file, or a copy in quarantine. */
-#define NAMED(m) "(" m ".file_id IS NOT NULL OR substr(" m ".key, 1, 21) = '.reprieve/quarantine/')"
+#define NAMED(m)                                                                                                       \
+    "(" m ".file_id IS NOT NULL OR substr(" m ".key, 1, length('" RP_STORE_QUARANTINE "')) = '" RP_STORE_QUARANTINE "')"
 
 /* The newest mark of each of the keys in a store. */
 #define NEWEST_MARKS(how)                                                                                              \
@@ -106,17 +108,10 @@
       "@INSERT mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "       \
       "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id) VALUES @ROWS "               \
       "ON CONFLICT (store_id, key, active) DO NOTHING")                                                                \
-    X(mark_claim,      "iiisii", NULL, MARK_TYPES,                                                                     \
+    X(mark_claim,      "iiisiii", NULL, MARK_TYPES,                                                                    \
       "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "         \
-      "AND next_at <= $2 AND next_at >= $6 AND state IN (1, 2, 3) AND NOT " HELD("m.store_id", "m.key", "m.tenant_id") \
-      " ORDER BY store_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
-      "UPDATE mark SET was = state, fence = fence + 1, lease_by = $4, next_at = $5, "                                  \
-      "state = CASE WHEN state = 1 AND checks > 0 THEN 2 WHEN state = 1 THEN 3 ELSE state END "                        \
-      "FROM due WHERE id = due.due_id RETURNING " MARK_COLUMNS)                                                        \
-    X(mark_claim_named, "iiisii", NULL, MARK_TYPES,                                                                    \
-      "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "         \
-      "AND next_at <= $2 AND next_at >= $6 AND state IN (1, 2, 3) AND " NAMED("m")                                     \
-      " AND NOT " HELD("m.store_id", "m.key", "m.tenant_id")                                                           \
+      "AND next_at <= $2 AND next_at >= $6 AND state IN (1, 2, 3) AND ($7 = 0 OR " NAMED("m") ") "                     \
+      "AND NOT " HELD("m.store_id", "m.key", "m.tenant_id")                                                            \
       " ORDER BY store_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
       "UPDATE mark SET was = state, fence = fence + 1, lease_by = $4, next_at = $5, "                                  \
       "state = CASE WHEN state = 1 AND checks > 0 THEN 2 WHEN state = 1 THEN 3 ELSE state END "                        \
@@ -170,17 +165,12 @@
       "SELECT " MARK_COLUMNS " FROM mark WHERE run_id = $1 AND id > $2 ORDER BY run_id, id LIMIT $3")                  \
     X(mark_since,      "ii",   NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE id > $1 ORDER BY id LIMIT $2")                                          \
-    X(mark_overdue,    "ii",   NULL,  "iii",                                                                           \
-      "SELECT COUNT(*), MIN(due_at), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM mark "                          \
-      "WHERE store_id = $1 AND next_at IS NOT NULL AND next_at <= $2")                                                 \
-    X(mark_next,       "i",    NULL,  "i",                                                                             \
-      "SELECT MIN(next_at) FROM mark WHERE store_id = $1 AND next_at IS NOT NULL")                                     \
-    X(mark_next_named, "i",    NULL,  "i",                                                                             \
-      "SELECT next_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL AND " NAMED("m")                         \
-      " ORDER BY store_id, next_at, id LIMIT 1")                                                                       \
-    X(mark_overdue_plain, "ii", NULL, "iii",                                                                           \
+    X(mark_overdue,    "iii",  NULL,  "iii",                                                                           \
       "SELECT COUNT(*), MIN(due_at), CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM mark m "                        \
-      "WHERE store_id = $1 AND next_at IS NOT NULL AND next_at <= $2 AND NOT " NAMED("m"))                             \
+      "WHERE store_id = $1 AND next_at IS NOT NULL AND next_at <= $2 AND ($3 = 0 OR NOT " NAMED("m") ")")              \
+    X(mark_next,       "ii",   NULL,  "i",                                                                             \
+      "SELECT next_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL AND ($2 = 0 OR " NAMED("m") ")"          \
+      " ORDER BY store_id, next_at, id LIMIT 1")                                                                       \
     X(mark_claimed,    "iii",  NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND state IN (2, 3) AND id > $2 UNION ALL "               \
       "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND id > $2 AND state = 6 AND was = 3 "                   \

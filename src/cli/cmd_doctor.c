@@ -7,11 +7,11 @@
 #include "catalog/dead.h"
 #include "catalog/run.h"
 #include "cli/cli.h"
+#include "core/check/references.h"
 #include "core/guarantee.h"
-#include "core/guard.h"
 #include "core/hold.h"
 #include "core/owner.h"
-#include "core/sweep.h"
+#include "core/purge/purge.h"
 #include "store/s3/s3.h"
 
 #include <inttypes.h>
@@ -255,8 +255,8 @@ static void check_overdue(struct doctor *d, const struct rp_store *store, const 
 static void check_references(struct doctor *d, struct rp_store *store, const char *check)
 {
     struct rp_error why = { 0 };
-    if (store->guard == NULL) return;
-    if (rp_guard_check(store->guard, &why) < 0)
+    if (store->references == NULL) return;
+    if (rp_references_check(store->references, &why) < 0)
         judge_error(d, FAIL, check, &why, "guarded marks are not purged until every look-up answers");
     else
         judge(d, OK, check, "", "references: %zu look-ups answer", store->config->n_referenced_by);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_sweep.c - `sweep`: one run over the stores that may be purged, or with --dry-run what such a run would do.
- * SIGINT and SIGTERM end it after the batches under way; the run is then recorded as partial. */
+/* cmd_sweep.c - `sweep`: one run over the stores that may be purged, or with --dry-run what such
+ * a run would do. SIGINT and SIGTERM end it after the batches under way; the run is then
+ * recorded as partial. */
 #include "cli/cmd_sweep.h"
 #include "base/cleanup.h"
 #include "base/json.h"
@@ -47,7 +48,7 @@ static void run_started(void *ctx, const struct rp_run *run)
     rp_log_flush(call->cli->session.log);
 }
 
-static void batch_finished(void *ctx, const struct rp_sweep_batch *batch, const struct rp_run *run)
+static void batch_finished(void *ctx, const struct rp_purge_batch *batch, const struct rp_run *run)
 {
     struct rp_sweep_call *call = ctx;
     struct rp_journal j = journal_of(call);
@@ -102,24 +103,20 @@ static int64_t count_due(struct rp_sweep_call *call)
     return sum < call->limit ? sum : call->limit;
 }
 
-static struct rp_sweeper sweeper_of(struct rp_sweep_call *call)
+static struct rp_sweep sweep_of(struct rp_sweep_call *call)
 {
-    struct rp_session *s = &call->cli->session;
     const char *only = rp_args_text(&call->cli->args, "store");
-    return (struct rp_sweeper){ .catalog = s->catalog,
-                                .stores = call->stores,
-                                .n_stores = call->n_stores,
-                                .name = only != NULL ? only : "all",
-                                .environment = s->config.environment,
-                                .worker = &s->worker,
-                                .rules = rp_session_sweep_rules(s),
-                                .limit = call->limit,
-                                .stale_after_ms = s->config.lock_stale_after_ms,
-                                .stop = &stop_asked,
-                                .started = run_started,
-                                .finished = batch_finished,
-                                .left_out = store_left_out,
-                                .ctx = call };
+    struct rp_sweep sweep = rp_session_sweep(&call->cli->session);
+    sweep.stores = call->stores;
+    sweep.n_stores = call->n_stores;
+    sweep.name = only != NULL ? only : "all";
+    sweep.limit = call->limit;
+    sweep.stop = &stop_asked;
+    sweep.started = run_started;
+    sweep.finished = batch_finished;
+    sweep.left_out = store_left_out;
+    sweep.ctx = call;
+    return sweep;
 }
 
 /* ---- the end of the run ---- */
@@ -149,7 +146,8 @@ static void say_extremes(const struct rp_cli *cli, const struct rp_figures *f)
     rp_say(cli, "  largest   %s, %s\n", rp_show(f->largest, subject), rp_show_size(f->largest_bytes, size));
 }
 
-/* The run's record names every store that was left out as an error; a person has been told already. */
+/* The run's record names every store that was left out as an error; a person has been told
+ * already. */
 static bool was_told(const struct rp_sweep_call *call, const char *error)
 {
     for (size_t i = 0; i < json_array_size(call->left_out); i++) {
@@ -184,15 +182,8 @@ static int code_of(const struct rp_sweep_result *result)
 static int finish(struct rp_sweep_call *call, const struct rp_sweep_result *result)
 {
     struct rp_journal j = journal_of(call);
-    const struct rp_figures *f = &result->run.figures;
-    struct rp_error why = { 0 };
     int code = code_of(result);
-    if (strcmp(result->outcome, "failed") == 0) {
-        rp_error_set(&why, code, "%s", f->n_errors > 0 ? f->errors[0] : "the lock was taken over by another worker");
-        rp_journal_failed(&j, "sweep", &result->run, &why);
-    } else {
-        rp_journal_completed(&j, &result->run, result->outcome);
-    }
+    rp_journal_ended(&j, &result->run, result->outcome, code);
     json_t *record = record_of(call, result);
     if (json_array_size(call->left_out) > 0) rp_json_set(record, "left_out", json_incref(call->left_out));
     rp_emit(call->cli, record);
@@ -225,14 +216,14 @@ static int not_begun(struct rp_sweep_call *call, const char *name, int code, con
 static int run_sweep(struct rp_sweep_call *call, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
-    struct rp_sweeper sweeper = sweeper_of(call);
+    struct rp_sweep sweep = sweep_of(call);
     if (result == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a sweep");
     catch_signals();
     rp_progress_begin(&call->progress, call->cli, "sweeping", 0);
     if (call->progress.shown) call->progress.total = count_due(call); /* reads every due mark */
-    int r = rp_sweeper_run(&sweeper, result, err);
+    int r = rp_sweep_run(&sweep, result, err);
     rp_progress_clear(&call->progress);
-    if (r < 0) return not_begun(call, sweeper.name, r, err);
+    if (r < 0) return not_begun(call, sweep.name, r, err);
     return finish(call, result);
 }
 
@@ -249,6 +240,6 @@ int rp_cmd_sweep(struct rp_cli *cli, struct rp_error *err)
     call.left_out = left_out;
     r = open_stores(&call, err);
     if (r < 0) return r;
-    struct rp_sweeper sweeper = sweeper_of(&call);
-    return call.dry_run ? rp_sweep_plan(&call, &sweeper, err) : run_sweep(&call, err);
+    struct rp_sweep sweep = sweep_of(&call);
+    return call.dry_run ? rp_sweep_dry_run(&call, &sweep, err) : run_sweep(&call, err);
 }

@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "core/sweeper.h"
+#include "core/sweep/sweep.h"
 
 struct rp_sweep_call {
     struct rp_cli *cli;
@@ -18,7 +18,8 @@ struct rp_sweep_call {
 };
 
 void rp_sweep_leave_out(struct rp_sweep_call *call, const char *store, int64_t due, const struct rp_error *why);
-/* The dry run: says what a sweep would do now and writes nothing, neither to a store nor to the catalog. */
-int rp_sweep_plan(struct rp_sweep_call *call, struct rp_sweeper *sweeper, struct rp_error *err);
+/* The dry run: says what a sweep would do now and writes nothing, neither to a store nor to the
+ * catalog. */
+int rp_sweep_dry_run(struct rp_sweep_call *call, struct rp_sweep *sweep, struct rp_error *err);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/time.h"
-#include "core/sweep.h"
+#include "core/purge/purge.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "core/file/file.h"
 #include "core/journal.h"
-#include "core/quarantine.h"
 #include "core/state.h"
+#include "core/subject/subject.h"
 
 static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *err)
 {

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/audit.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 
 #include <inttypes.h>
 #include <pthread.h>

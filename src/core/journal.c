@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LINE_MAX_BYTES ((size_t)16 << 10)
 
@@ -169,7 +170,7 @@ void rp_journal_file(const struct rp_journal *j, const char *event, const char *
 
 /* ---- purges ---- */
 
-static void write_skip(const struct rp_journal *j, const char *store, const struct rp_sweep_item *item)
+static void write_skip(const struct rp_journal *j, const char *store, const struct rp_purge_item *item)
 {
     json_t *o = about(j, store, item->mark);
     if (item->references >= 0) rp_json_set(o, "references", json_integer(item->references));
@@ -178,7 +179,7 @@ static void write_skip(const struct rp_journal *j, const char *store, const stru
     write_line(j, RP_LOG_WARNING, "mark.skipped", o);
 }
 
-static void write_move(const struct rp_journal *j, const char *store, const struct rp_sweep_item *item)
+static void write_move(const struct rp_journal *j, const char *store, const struct rp_purge_item *item)
 {
     const struct rp_move *move = &item->move;
     json_t *o = about(j, store, item->mark);
@@ -198,14 +199,14 @@ static void write_move(const struct rp_journal *j, const char *store, const stru
     write_line(j, RP_LOG_ERROR, move->to == RP_DEAD ? "mark.dead" : "mark.failed", o);
 }
 
-void rp_journal_batch(const struct rp_journal *j, const struct rp_sweep_batch *batch, const struct rp_run *run)
+void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *batch, const struct rp_run *run)
 {
     const char *store_name = batch->store->config->name;
     char id[RP_ID_TEXT];
     if (!rp_log_takes(j->log, RP_LOG_ERROR)) return;
     for (size_t i = 0; i < batch->marks.n; i++) {
-        const struct rp_sweep_item *item = &batch->items[i];
-        if (item->skipped)
+        const struct rp_purge_item *item = &batch->items[i];
+        if (item->status == RP_ITEM_KEPT)
             write_skip(j, store_name, item);
         else
             write_move(j, store_name, item);
@@ -240,7 +241,7 @@ void rp_journal_started(const struct rp_journal *j, const struct rp_run *run)
     write_line(j, RP_LOG_INFO, "cleanup_started", o);
 }
 
-void rp_journal_completed(const struct rp_journal *j, const struct rp_run *run, const char *outcome)
+static void write_completed(const struct rp_journal *j, const struct rp_run *run, const char *outcome)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *record = rp_run_json(run, outcome, false, j->at_ms);
     json_t *o = about_run(run), *errors = json_object_get(record, "errors");
@@ -259,6 +260,18 @@ void rp_journal_failed(const struct rp_journal *j, const char *kind, const struc
     rp_json_set(o, "actor", rp_json_text(j->actor));
     add_error(o, why);
     write_line(j, RP_LOG_ERROR, "cleanup_failed", o);
+}
+
+void rp_journal_ended(const struct rp_journal *j, const struct rp_run *run, const char *outcome, int code)
+{
+    struct rp_error why = { 0 };
+    if (strcmp(outcome, "failed") != 0) {
+        write_completed(j, run, outcome);
+        return;
+    }
+    rp_error_set(&why, code < 0 ? code : RP_EFAILED, "%s",
+                 run->figures.n_errors > 0 ? run->figures.errors[0] : "the lock was taken over by another worker");
+    rp_journal_failed(j, run->kind, run, &why);
 }
 
 void rp_journal_skipped(const struct rp_journal *j, const char *kind, const char *name, const char *locked_by,

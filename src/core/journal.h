@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "core/file/file.h"
 #include "core/mark.h"
+#include "core/purge/purge.h"
 #include "core/reprieve.h"
-#include "core/sweep.h"
 
 /* Who writes: the log, the moment, and in whose name. */
 struct rp_journal {
@@ -34,11 +34,12 @@ void rp_journal_file(const struct rp_journal *j, const char *event, const char *
 void rp_journal_decided(const struct rp_journal *j, const char *event, const char *store, const struct rp_mark *mark,
                         const char *as);
 /* mark.purged, mark.skipped, mark.failed, mark.dead for each of the batch; then cleanup_progress. */
-void rp_journal_batch(const struct rp_journal *j, const struct rp_sweep_batch *batch, const struct rp_run *run);
+void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *batch, const struct rp_run *run);
 
 /* The stages of a run. */
 void rp_journal_started(const struct rp_journal *j, const struct rp_run *run);
-void rp_journal_completed(const struct rp_journal *j, const struct rp_run *run, const char *outcome);
+/* cleanup_completed; or cleanup_failed, `code` says why. */
+void rp_journal_ended(const struct rp_journal *j, const struct rp_run *run, const char *outcome, int code);
 void rp_journal_failed(const struct rp_journal *j, const char *kind, const struct rp_run *run,
                        const struct rp_error *why);
 void rp_journal_skipped(const struct rp_journal *j, const char *kind, const char *name, const char *locked_by,

@@ -12,11 +12,12 @@
 #include "catalog/audit.h"
 #include "catalog/file.h"
 #include "core/annotation.h"
+#include "core/check/references.h"
 #include "core/guarantee.h"
-#include "core/guard.h"
 #include "core/journal.h"
 #include "core/owner.h"
 #include "core/state.h"
+#include "core/subject/subject.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -237,7 +238,7 @@ static int check_request(const struct rp_store *store, const struct rp_mark_requ
                             store->config->name, q->key);
     if (strlen(q->reason) > RP_REASON_MAX || !rp_utf8_valid(q->reason, strlen(q->reason)))
         return rp_error_set(err, RP_EINVAL, "the reason is longer than %d bytes, or not valid UTF-8", RP_REASON_MAX);
-    if (q->if_unreferenced && store->guard == NULL) {
+    if (q->if_unreferenced && store->references == NULL) {
         rp_error_set(err, RP_ECONFIG, "store '%s' has no referenced_by list: nothing says what is referenced",
                      store->config->name);
         return rp_error_hint(err, "name the columns that hold its keys under stores.%s.referenced_by",
@@ -280,7 +281,7 @@ static int look(struct share *s, struct rp_arena *arena, struct rp_error *err)
     if (items == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu objects", s->n_keys);
     for (size_t k = 0; k < s->n_keys; k++)
         items[k].key = s->keys[k];
-    int r = rp_backend_stat(s->store->backend, items, s->n_keys, err);
+    int r = rp_subject_in(s->store)->look(s->store, items, s->n_keys, err);
     if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", s->store->config->name);
     for (size_t k = 0; k < s->n_keys; k++)
         for (size_t i = s->first[k]; i < s->first[k + 1]; i++) {
@@ -308,7 +309,7 @@ static int count_references(struct share *s, struct rp_arena *arena, struct rp_e
         keys[n] = item->request.key;
         facts[n++] = &item->facts;
     }
-    int r = n > 0 ? rp_guard_count(s->store->guard, keys, n, counts, &why) : 0;
+    int r = n > 0 ? rp_references_count(s->store->references, keys, n, counts, &why) : 0;
     for (size_t i = 0; i < n; i++) {
         facts[i]->references = r == 0 ? counts[i] : -1;
         facts[i]->references_code = r;

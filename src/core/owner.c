@@ -14,9 +14,9 @@
 #include "core/annotation.h"
 #include "core/due.h"
 #include "core/guarantee.h"
-#include "core/quarantine.h"
 #include "core/stamps.h"
 #include "core/state.h"
+#include "core/subject/subject.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -418,7 +418,7 @@ static int remove_annotations(struct rp_catalog *catalog, struct rp_store *store
     int r = 0;
     for (size_t i = 0; i < page->n && r == 0; i++) {
         const struct rp_mark *m = &page->at[i];
-        struct rp_identity identity = rp_mark_identity(m);
+        struct rp_identity identity = rp_subject_identity(m);
         struct rp_error why = { 0 };
         if (!m->annotated || !is_waiting(m)) continue;
         r = rp_annotation_remove(catalog, store, m->key, &identity, &why);

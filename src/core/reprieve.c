@@ -16,8 +16,8 @@
 #include "core/file/file.h"
 #include "core/journal.h"
 #include "core/owner.h"
-#include "core/quarantine.h"
 #include "core/state.h"
+#include "core/subject/subject.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +118,8 @@ static int find_by_id(struct rp_db *db, const struct rp_reprieve_item *item, str
 {
     if (item->file_id != 0) return rp_file_mark(db, item->file_id, arena, out, err);
     int r = rp_mark_get(db, item->mark_id, arena, out, err);
-    return r == 0 && rp_quarantine_is(out->key) ? rp_quarantine_original(db, out, arena, out, err) : r;
+    int64_t original;
+    return r == 0 && rp_quarantine_original(out->key, &original) ? rp_mark_get(db, original, arena, out, err) : r;
 }
 
 static int find_mark(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_reprieve_item *item,
@@ -141,7 +142,7 @@ static int find_mark(struct rp_catalog *catalog, struct rp_reprieve_command *c, 
 static void remove_annotation(struct rp_catalog *catalog, struct rp_reprieve_item *item)
 {
     const struct rp_mark *mark = &item->mark;
-    struct rp_identity identity = rp_mark_identity(mark);
+    struct rp_identity identity = rp_subject_identity(mark);
     struct rp_error why = { 0 };
     if (!mark->annotated || (mark->state != RP_MARKED && mark->state != RP_REPRIEVED)) return;
     int r = rp_annotation_remove(catalog, item->store, mark->key, &identity, &why);
@@ -149,25 +150,14 @@ static void remove_annotation(struct rp_catalog *catalog, struct rp_reprieve_ite
         snprintf(item->answer.annotate_note, sizeof item->answer.annotate_note, "%.119s", why.text);
 }
 
-/* A copy back under the key, never over something that stands there. */
 static int copy_back(struct rp_catalog *catalog, struct rp_reprieve_item *item, struct rp_error *err)
 {
     struct rp_reprieve_copy *copy = &item->copy;
     const struct rp_mark *mark = &item->mark;
-    struct rp_backend *backend = item->store->backend;
-    struct rp_identity from = rp_mark_identity(&copy->mark);
-    int r = rp_backend_copy(backend, copy->mark.key, &from, mark->key, &copy->identity, err);
-    copy->made = copy->made || r == 0;
-    bool ours = r == RP_EEXISTS && rp_quarantine_stands(backend, &copy->mark, mark->key, &copy->identity);
-    if (ours || (RP_MUTANT(RETURN_ONTO_NEWER) && r == RP_EEXISTS)) {
-        rp_error_clear(err);
-        r = 0;
-    }
-    if (r == RP_EEXISTS) {
-        rp_error_set(err, RP_EEXISTS, "%s:%s: something newer stands under this key", item->store->config->name,
-                     mark->key);
-        return rp_error_hint(err, "move it away first; the older one stays in quarantine until its time is over");
-    }
+    bool made = false;
+    int r = rp_subject_of(mark)->bring_back(item->store, &copy->mark, mark->key, &copy->identity, &made, err);
+    copy->made = copy->made || made;
+    if (r == RP_EEXISTS) return r;
     if (r == 0 && mark->annotated) r = rp_annotation_remove(catalog, item->store, mark->key, &copy->identity, err);
     copy->stands = r == 0;
     return r < 0 ? rp_error_wrap(err, r, "return %s:%s from quarantine", item->store->config->name, mark->key) : 0;
@@ -543,7 +533,7 @@ static void take_away(struct rp_reprieve_item *item)
 {
     struct rp_item copy = { .key = item->mark.key, .identity = item->copy.identity };
     struct rp_error ignored = { 0 };
-    (void)rp_backend_remove(item->store->backend, &copy, 1, &ignored);
+    (void)rp_subject_of(&item->mark)->erase(item->store, &copy, 1, &ignored);
 }
 
 static void finish(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-struct rp_guard;
+struct rp_references;
 struct rp_guarantee;
 
 struct rp_store {
@@ -17,11 +17,11 @@ struct rp_store {
     const struct rp_store_config *config; /* name, mode, grace, ... */
     struct rp_backend *backend;           /* NULL: it could not be opened, `closed` says why */
     struct rp_error closed;
-    enum rp_level level;            /* where there is no guarantee; ask rp_store_level */
-    struct rp_guarantee *guarantee; /* what is known of its guarantee and its clock (guarantee.h); may be NULL */
-    bool borrowed;                  /* store and guarantee are another session's */
-    const char *environment;        /* as configured; NULL: any */
-    struct rp_guard *guard;         /* NULL: no referenced_by */
+    enum rp_level level;              /* where there is no guarantee; ask rp_store_level */
+    struct rp_guarantee *guarantee;   /* what is known of its guarantee and its clock (guarantee.h); may be NULL */
+    bool borrowed;                    /* store and guarantee are another session's */
+    const char *environment;          /* as configured; NULL: any */
+    struct rp_references *references; /* NULL: no referenced_by */
 };
 
 #define RP_REASON_MAX 200

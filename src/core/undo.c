@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "core/quarantine.h"
+#include "core/subject/subject.h"
 
 #include <string.h>
 

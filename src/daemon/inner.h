@@ -5,9 +5,9 @@
 
 #include "daemon/alerts.h"
 #include "daemon/daemon.h"
+#include "daemon/runs.h"
 #include "daemon/store_watch.h"
-#include "daemon/sweep_loop.h"
-#include "daemon/sweep_run.h"
+#include "daemon/sweeper.h"
 #include "feed/feed.h"
 #include "http/live/live.h"
 #include "http/server/server.h"
@@ -36,8 +36,8 @@ struct rp_daemon {
     struct rp_feed_subscription *follows;
     struct rp_live *live;
     struct rp_writers *writers;
-    struct rp_sweep_runs *runs;
-    struct rp_sweep_loop *loop;
+    struct rp_runs *runs;
+    struct rp_sweeper *sweeper;
     struct rp_watch *watch;
     struct rp_store_watch *store_watch; /* NULL: no store is a bucket */
     pthread_mutex_t lock;

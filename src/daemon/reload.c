@@ -73,8 +73,8 @@ static void hand_out(struct rp_daemon *d, struct rp_setup *setup)
     setup->before = d->setups;
     d->setups = setup;
     rp_server_configure(d->server, &setup->config, setup->stores);
-    rp_sweep_loop_configure(d->loop, &setup->config);
-    rp_sweep_runs_configure(d->runs, &setup->config);
+    rp_sweeper_configure(d->sweeper, &setup->config);
+    rp_runs_configure(d->runs, &setup->config);
     rp_watch_configure(d->watch, &setup->config);
     rp_store_watch_configure(d->store_watch, &setup->config);
 }

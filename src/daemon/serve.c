@@ -93,8 +93,8 @@ static void committed(void *ctx, size_t commands, int64_t due_at_ms)
     struct rp_daemon *d = ctx;
     rp_feed_poke(d->feed);
     rp_metrics_round(d->metrics, commands);
-    struct rp_sweep_loop *loop = __atomic_load_n(&d->loop, __ATOMIC_ACQUIRE);
-    if (due_at_ms != 0 && loop != NULL) rp_sweep_loop_due(loop, due_at_ms);
+    struct rp_sweeper *sweeper = __atomic_load_n(&d->sweeper, __ATOMIC_ACQUIRE);
+    if (due_at_ms != 0 && sweeper != NULL) rp_sweeper_due(sweeper, due_at_ms);
 }
 
 /* A token was revoked, on this node, another one, or by the command line. */
@@ -134,19 +134,19 @@ static int reserve_sweep(void *ctx, const struct rp_worker **worker, struct rp_e
 {
     struct rp_daemon *d = ctx;
     *worker = &d->session.worker;
-    return rp_sweep_runs_reserve(d->runs, err);
+    return rp_runs_reserve(d->runs, err);
 }
 
 static void start_sweep(void *ctx, const char *store, const char *actor, const struct rp_run *begun)
 {
     struct rp_daemon *d = ctx;
-    rp_sweep_runs_start(d->runs, store, actor, begun);
+    rp_runs_start(d->runs, store, actor, begun);
 }
 
 static int64_t sweeper_idle_ms(void *ctx)
 {
     const struct rp_daemon *d = ctx;
-    return rp_sweep_loop_idle_ms(d->loop);
+    return rp_sweeper_idle_ms(d->sweeper);
 }
 
 /* ---- start ---- */
@@ -211,16 +211,16 @@ static int start_catalog(struct rp_daemon *d, struct rp_error *err)
 static int start_sweepers(struct rp_daemon *d, struct rp_error *err)
 {
     int lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 1;
-    struct rp_sweep_runs_options runs = {
+    struct rp_runs_options runs = {
         .session = &d->session, .writers = d->writers, .metrics = d->metrics, .lane = is_sqlite(d) ? lane : lane - 1
     };
-    struct rp_sweep_loop_options loop = {
+    struct rp_sweeper_options sweeper = {
         .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane
     };
-    int r = rp_sweep_runs_new(&runs, &d->runs, err);
-    struct rp_sweep_loop *started = NULL;
-    if (r == 0) r = rp_sweep_loop_start(&loop, &started, err);
-    __atomic_store_n(&d->loop, started, __ATOMIC_RELEASE); /* the writers look at it */
+    int r = rp_runs_new(&runs, &d->runs, err);
+    struct rp_sweeper *started = NULL;
+    if (r == 0) r = rp_sweeper_start(&sweeper, &started, err);
+    __atomic_store_n(&d->sweeper, started, __ATOMIC_RELEASE); /* the writers look at it */
     return r;
 }
 
@@ -340,13 +340,13 @@ static void stop(struct rp_daemon *d)
     struct rp_server *server = d->server;
     d->server = NULL;
     pthread_mutex_unlock(&d->lock);
-    rp_sweep_loop_halt(d->loop);
-    rp_sweep_runs_halt(d->runs);
+    rp_sweeper_halt(d->sweeper);
+    rp_runs_halt(d->runs);
     rp_interrupt_begin(&interrupt, d->session.stores, d->session.config.n_stores, STORES_MS);
     rp_live_end(d->live);
     if (server != NULL) rp_server_stop(server, PATIENCE_MS);
-    rp_sweep_loop_stop(d->loop);
-    rp_sweep_runs_stop(d->runs);
+    rp_sweeper_stop(d->sweeper);
+    rp_runs_stop(d->runs);
     rp_watch_stop(d->watch);
     rp_store_watch_stop(d->store_watch);
     rp_interrupt_end(&interrupt);

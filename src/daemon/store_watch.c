@@ -6,26 +6,18 @@
 #include "base/time.h"
 #include "core/guarantee.h"
 #include "daemon/pulse.h"
+#include "daemon/trouble.h"
 
 #include <stdlib.h>
 
-#define EVERY_MS     RP_MINUTE_MS
-#define PROBE_MS     RP_DAY_MS
-#define RETRY_MS     RP_MINUTE_MS
-#define RETRY_MOST   RP_HOUR_MS
-#define SAY_AGAIN_MS (10 * RP_MINUTE_MS)
-
-/* A bucket as the watch sees it. Moments are of the boot clock; 0: not yet. */
-struct spot {
-    int64_t next_ms; /* when to probe */
-    int failures;
-    int said_code;
-    int64_t said_at_ms;
-};
+#define EVERY_MS   RP_MINUTE_MS
+#define PROBE_MS   RP_DAY_MS
+#define RETRY_MS   RP_MINUTE_MS
+#define RETRY_MOST RP_HOUR_MS
 
 struct rp_store_watch {
     struct rp_pulse pulse;
-    struct spot spots[RP_STORES_MAX];
+    struct rp_trouble buckets[RP_STORES_MAX]; /* until_ms: when to probe */
 };
 
 static void say(struct rp_store_watch *w, enum rp_log_level level, const char *event, const char *store, json_t *fields)
@@ -36,26 +28,19 @@ static void say(struct rp_store_watch *w, enum rp_log_level level, const char *e
     rp_log_flush(w->pulse.session.log);
 }
 
-static void failed(struct rp_store_watch *w, struct spot *spot, const char *store, const struct rp_error *why)
+static void failed(struct rp_store_watch *w, struct rp_trouble *bucket, const char *store, const struct rp_error *why)
 {
-    int64_t boot_ms = rp_time_boot_ms(), wait = RETRY_MS;
-    for (int i = 0; i < spot->failures && wait < RETRY_MOST; i++)
-        wait *= 2;
-    spot->failures++;
-    spot->next_ms = boot_ms + (wait < RETRY_MOST ? wait : RETRY_MOST);
-    if (spot->said_code == why->code && boot_ms - spot->said_at_ms < SAY_AGAIN_MS) return;
-    spot->said_code = why->code;
-    spot->said_at_ms = boot_ms;
+    if (!rp_trouble_again(bucket, why->code, RETRY_MS, RETRY_MOST)) return;
     json_t *o = json_object();
     rp_json_set(o, "code", json_string(rp_error_slug(why->code)));
     rp_json_set(o, "error", rp_json_text(why->text));
     say(w, RP_LOG_ERROR, "store.not_probed", store, o);
 }
 
-static void probed(struct rp_store_watch *w, struct spot *spot, const struct rp_store *store)
+static void probed(struct rp_store_watch *w, struct rp_trouble *bucket, const struct rp_store *store)
 {
     json_t *o = json_object();
-    *spot = (struct spot){ .next_ms = rp_time_boot_ms() + PROBE_MS };
+    *bucket = (struct rp_trouble){ .until_ms = rp_time_boot_ms() + PROBE_MS };
     rp_json_set(o, "guarantee", json_string(rp_level_name(rp_store_level(store))));
     rp_json_set(o, "written", json_boolean(store->config->mode != RP_MODE_OBSERVE));
     say(w, RP_LOG_INFO, "store.probed", store->config->name, o);
@@ -65,19 +50,20 @@ static void probed(struct rp_store_watch *w, struct spot *spot, const struct rp_
 static void look_at(struct rp_store_watch *w, size_t i)
 {
     const struct rp_store_config *config = &w->pulse.session.config.stores[i];
-    struct spot *spot = &w->spots[i];
+    struct rp_trouble *bucket = &w->buckets[i];
     struct rp_store *store;
     struct rp_error why = { 0 };
     int r = rp_session_store(&w->pulse.session, config->name, &store, &why);
     if (r == 0) store->config = config;
     if (r == 0) r = rp_guarantee_ask_clock(store, w->pulse.session.catalog->clock, &why);
-    bool opened_up = r == 0 && config->mode != RP_MODE_OBSERVE && !rp_guarantee_is_known(store) && spot->failures == 0;
-    bool due = opened_up || rp_time_boot_ms() >= spot->next_ms;
+    bool opened_up =
+        r == 0 && config->mode != RP_MODE_OBSERVE && !rp_guarantee_is_known(store) && bucket->failures == 0;
+    bool due = opened_up || rp_time_boot_ms() >= bucket->until_ms;
     if (r == 0 && due) {
         r = rp_guarantee_probe(w->pulse.session.catalog, store, &why);
-        if (r == 0) probed(w, spot, store);
+        if (r == 0) probed(w, bucket, store);
     }
-    if (r < 0) failed(w, spot, config->name, &why);
+    if (r < 0) failed(w, bucket, config->name, &why);
 }
 
 static void look(void *ctx)

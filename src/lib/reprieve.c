@@ -8,7 +8,7 @@
 #include "core/file/file.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
-#include "core/sweeper.h"
+#include "core/sweep/sweep.h"
 #include "lib/session.h"
 
 #include <stdio.h>
@@ -84,19 +84,19 @@ int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *reques
     return 0;
 }
 
-int reprieve_restore(struct reprieve *r, const char *text)
+int reprieve_restore(struct reprieve *r, const char *subject)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
     struct rp_store *stores[RP_STORES_MAX];
     struct rp_reprieve_command c;
-    struct rp_subject subject;
+    struct rp_subject named;
     size_t n = 0;
     rp_error_clear(&r->error);
-    int code = rp_session_subject(&r->session, text, &subject, &r->error);
+    int code = rp_session_subject(&r->session, subject, &named, &r->error);
     if (code == 0) code = rp_session_stores(&r->session, stores, &n, &r->error);
     if (code < 0) return code;
     struct rp_reprieve_item item = {
-        .mark_id = subject.mark_id, .file_id = subject.file_id, .store = subject.store, .key = subject.key
+        .mark_id = named.mark_id, .file_id = named.file_id, .store = named.store, .key = named.key
     };
     rp_reprieve_command_init(&c, &item, 1, r->session.actor, &arena);
     c.stores = stores;
@@ -115,16 +115,12 @@ int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out
     if (result == NULL) return rp_error_set(&r->error, RP_ENOMEM, "out of memory");
     int code = rp_session_stores(&r->session, stores, &n, &r->error);
     if (code < 0) return code;
-    struct rp_sweeper sweeper = { .catalog = r->session.catalog,
-                                  .stores = stores,
-                                  .n_stores = n,
-                                  .name = "all",
-                                  .environment = r->session.config.environment,
-                                  .worker = &r->session.worker,
-                                  .rules = rp_session_sweep_rules(&r->session),
-                                  .limit = limit > 0 ? limit : r->session.config.sweep_limit,
-                                  .stale_after_ms = r->session.config.lock_stale_after_ms };
-    code = rp_sweeper_run(&sweeper, result, &r->error);
+    struct rp_sweep sweep = rp_session_sweep(&r->session);
+    sweep.stores = stores;
+    sweep.n_stores = n;
+    sweep.name = "all";
+    if (limit > 0) sweep.limit = limit;
+    code = rp_sweep_run(&sweep, result, &r->error);
     if (code < 0) return code;
     const struct rp_figures *f = &result->run.figures;
     *out = (struct reprieve_sweep){ .purged = f->purged,

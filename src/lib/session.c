@@ -7,8 +7,8 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "base/utf8.h"
+#include "core/check/references.h"
 #include "core/guarantee.h"
-#include "core/guard.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -105,7 +105,7 @@ static void close_store(struct rp_store *store)
 void rp_session_close(struct rp_session *s)
 {
     for (size_t i = 0; i < s->config.n_stores; i++) {
-        rp_guard_free(s->stores[i].guard);
+        rp_references_free(s->stores[i].references);
         close_store(&s->stores[i]);
     }
     rp_catalog_close(s->catalog);
@@ -174,7 +174,7 @@ static int open_store(struct rp_session *s, struct rp_store *store, const struct
     if (r < 0) return rp_error_wrap(err, r, "open store '%s'", config->name);
     made.id = row.id;
     r = rp_config_is_s3(config) ? open_bucket(s, &made, &made.closed) : open_directory(s, &made, &made.closed);
-    if (r == 0) r = rp_guard_new(&s->config, config, &made.guard, &made.closed);
+    if (r == 0) r = rp_references_new(&s->config, config, &made.references, &made.closed);
     if (r < 0) {
         close_store(&made);
         rp_error_wrap(&made.closed, r, "open store '%s'", config->name);
@@ -217,9 +217,9 @@ const char *rp_session_store_name(const struct rp_session *s, int64_t store_id)
     return "?";
 }
 
-struct rp_sweep_rules rp_session_sweep_rules(const struct rp_session *s)
+static struct rp_purge_rules purge_rules(const struct rp_session *s)
 {
-    struct rp_sweep_rules rules = { .batch = s->config.sweep_batch,
+    struct rp_purge_rules rules = { .batch = s->config.sweep_batch,
                                     .lease_ms = s->config.sweep_lease_ms,
                                     .max_attempts = s->config.sweep_max_attempts,
                                     .retry_first_ms = s->config.sweep_retry_first_ms,
@@ -227,6 +227,16 @@ struct rp_sweep_rules rp_session_sweep_rules(const struct rp_session *s)
     if (getrandom(&rules.random, sizeof rules.random, 0) != (ssize_t)sizeof rules.random)
         rules.random = (uint64_t)rp_session_now_ms(s); /* only jitter hangs on it */
     return rules;
+}
+
+struct rp_sweep rp_session_sweep(struct rp_session *s)
+{
+    return (struct rp_sweep){ .catalog = s->catalog,
+                              .environment = s->config.environment,
+                              .worker = &s->worker,
+                              .rules = purge_rules(s),
+                              .limit = s->config.sweep_limit,
+                              .stale_after_ms = s->config.lock_stale_after_ms };
 }
 
 int64_t rp_session_now_ms(const struct rp_session *s)

@@ -12,7 +12,7 @@
 #include "core/mark.h"
 #include "core/run.h"
 #include "core/store.h"
-#include "core/sweep.h"
+#include "core/sweep/sweep.h"
 
 struct rp_session_options {
     const char *config_file;      /* NULL: looked for */
@@ -47,7 +47,8 @@ int rp_session_store(struct rp_session *session, const char *name, struct rp_sto
 int rp_session_stores(struct rp_session *session, struct rp_store **out, size_t *n, struct rp_error *err);
 const char *rp_session_store_name(const struct rp_session *session,
                                   int64_t store_id); /* "?" for a store no longer configured */
-struct rp_sweep_rules rp_session_sweep_rules(const struct rp_session *session);
+/* A sweep with this session's settings; stores, name and whom to tell are left to the caller. */
+struct rp_sweep rp_session_sweep(struct rp_session *session);
 int64_t rp_session_now_ms(const struct rp_session *session);
 
 /* A subject as people write it: STORE:KEY, or the id of a mark or a file. */

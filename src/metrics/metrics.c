@@ -177,11 +177,11 @@ static const char *slug(const char *words, char *out, size_t size)
     return out;
 }
 
-static void count_item(struct rp_metrics *m, const char *store, const struct rp_sweep_item *item)
+static void count_item(struct rp_metrics *m, const char *store, const struct rp_purge_item *item)
 {
     const struct rp_move *move = &item->move;
     char outcome[32];
-    if (item->skipped || move->mark == NULL || !move->done) return;
+    if (item->status == RP_ITEM_KEPT || move->mark == NULL || !move->done) return;
     if (move->to == RP_PURGED) {
         add(m, RP_METRICS_PURGED, 1, store, slug(rp_end_name(move->outcome), outcome, sizeof outcome), NULL);
         if (move->outcome == RP_END_ERASED) add(m, RP_METRICS_FREED, move->mark->size_bytes, store, NULL, NULL);
@@ -190,13 +190,13 @@ static void count_item(struct rp_metrics *m, const char *store, const struct rp_
     }
 }
 
-void rp_metrics_batch(struct rp_metrics *m, const struct rp_sweep_batch *batch)
+void rp_metrics_batch(struct rp_metrics *m, const struct rp_purge_batch *batch)
 {
     if (m == NULL) return;
     for (size_t i = 0; i < batch->marks.n; i++)
         count_item(m, batch->store->config->name, &batch->items[i]);
-    if (batch->store_code < 0) rp_metrics_failure(m, "store");
-    if (batch->guard_error.code < 0) rp_metrics_failure(m, "guard");
+    if (batch->store_error.code < 0) rp_metrics_failure(m, "store");
+    if (batch->check_error.code < 0) rp_metrics_failure(m, "guard");
 }
 
 void rp_metrics_abandoned(struct rp_metrics *m, const char *tenant, int64_t uploads, int64_t bytes)

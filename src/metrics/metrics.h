@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "catalog/catalog.h"
-#include "core/sweep.h"
+#include "core/purge/purge.h"
 
 struct rp_metrics;
 
@@ -28,7 +28,7 @@ void rp_metrics_free(struct rp_metrics *metrics);
 void rp_metrics_request(struct rp_metrics *m, const void *route, int status, int64_t took_us);
 void rp_metrics_round(struct rp_metrics *m, size_t commands); /* a group commit */
 /* Purged, bytes freed, failures. */
-void rp_metrics_batch(struct rp_metrics *m, const struct rp_sweep_batch *batch);
+void rp_metrics_batch(struct rp_metrics *m, const struct rp_purge_batch *batch);
 void rp_metrics_abandoned(struct rp_metrics *m, const char *tenant, int64_t uploads, int64_t bytes);
 /* `kind`: webhook, store, catalog, upload, ... */
 void rp_metrics_failure(struct rp_metrics *m, const char *kind);

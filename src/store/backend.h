@@ -33,6 +33,8 @@
 #ifndef RP_STORE_BACKEND_H
 #define RP_STORE_BACKEND_H
 
+#include "base/key.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,12 +42,9 @@
 struct rp_arena;
 struct rp_error;
 
-#define RP_KEY_MAX          1024
-#define RP_ETAG_MAX         96
-#define RP_VERSION_MAX      128
-#define RP_STORE_OWN        ".reprieve/"            /* our prefix in every store */
-#define RP_STORE_OWNER      ".reprieve/owner"       /* the owner record */
-#define RP_STORE_QUARANTINE ".reprieve/quarantine/" /* + mark id */
+#define RP_KEY_MAX     1024
+#define RP_ETAG_MAX    96
+#define RP_VERSION_MAX 128
 
 /* How exactly a delete can name what it deletes (DESIGN section 5), weakest first. */
 enum rp_level { RP_LEVEL_WINDOW, RP_LEVEL_ETAG, RP_LEVEL_VERSION, RP_LEVEL_EXACT };

@@ -26,7 +26,7 @@ struct asking {
     struct rp_database_config database;
     struct rp_reference references[2];
     struct rp_config whole;
-    struct rp_sweeper sweeper;
+    struct rp_sweep sweeper;
     struct rp_command *batch[2];
     struct rp_init inits[2];
     struct rp_file_command files[2];

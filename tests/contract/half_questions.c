@@ -11,13 +11,14 @@
 #include "catalog/idempotency.h"
 #include "catalog/metrics.h"
 #include "catalog/node.h"
+#include "core/check/references.h"
 #include "core/explain.h"
 #include "core/guarantee.h"
-#include "core/guard.h"
 #include "core/hold.h"
 #include "core/mark_list.h"
 #include "core/owner.h"
 #include "core/quota.h"
+#include "core/sweep/plan.h"
 #include "core/undo.h"
 #include "lib/ask.h"
 
@@ -96,8 +97,8 @@ static int count_marks(struct asking *a, struct rp_error *e)
     struct rp_db *db = a->catalog->db;
     int r = rp_marks_overdue(db, store, far, &all, e);
     if (r == 0) r = rp_marks_overdue_plain(db, store, far, &plain, e);
-    if (r == 0) r = rp_marks_next(db, store, &next, e);
-    if (r == 0) r = rp_marks_next_of(db, store, true, &named, e);
+    if (r == 0) r = rp_marks_next(db, store, false, &next, e);
+    if (r == 0) r = rp_marks_next(db, store, true, &named, e);
     if (r == 0) r = rp_count_overdue(db, store, far, 100, &some, e);
     if (r == 0) r = rp_count_dead(db, 100, &dead, e);
     if (r == 0) r = rp_marks_init(&history, 10, &a->arena, e);
@@ -120,8 +121,8 @@ static void make_sweeper(struct asking *a)
 
 static int plan_sweep(struct asking *a, struct rp_error *e)
 {
-    int r = rp_sweeper_plan(&a->sweeper, plan, a, e);
-    return r < 0 ? r : rp_sweeper_may_purge(&a->sweeper, &a->w.store, true, e);
+    int r = rp_plan_each(&a->sweeper, plan, a, e);
+    return r < 0 ? r : rp_sweep_may_purge(&a->sweeper, &a->w.store, true, e);
 }
 
 static int tell_dead(void *ctx, const struct rp_dead *dead, struct rp_error *e)
@@ -361,11 +362,11 @@ static int ask_guard(struct asking *a, struct rp_error *e)
 {
     const char *keys[] = { "held/a", "nobody" };
     int64_t counts[2] = { 0 };
-    struct rp_guard *guard = NULL;
-    int r = rp_guard_new(&a->whole, &a->w.config, &guard, e);
-    if (r == 0) r = rp_guard_check(guard, e);
-    if (r == 0) r = rp_guard_count(guard, keys, 2, counts, e);
-    rp_guard_free(guard);
+    struct rp_references *guard = NULL;
+    int r = rp_references_new(&a->whole, &a->w.config, &guard, e);
+    if (r == 0) r = rp_references_check(guard, e);
+    if (r == 0) r = rp_references_count(guard, keys, 2, counts, e);
+    rp_references_free(guard);
     return r < 0 ? r : say(a, "%" PRId64 " %" PRId64, counts[0], counts[1]);
 }
 

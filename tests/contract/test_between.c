@@ -19,8 +19,8 @@
 #include <time.h>
 
 #include "catalog/dead.h"
+#include "core/check/references.h"
 #include "core/dead.h"
-#include "core/guard.h"
 #include "core/hold.h"
 #include "core/owner.h"
 #include "lib/ask.h"
@@ -216,13 +216,13 @@ static void claim_begin(struct meeting *m)
 
 static int claim_it(struct meeting *m, struct rp_error *e)
 {
-    return rp_sweep_claim(m->theirs, &m->w.store, &m->w.rules, &m->w.worker, 10, &m->steps.from_ms, &m->steps.batch, e);
+    return rp_purge_claim(m->theirs, &m->w.store, &m->w.rules, &m->w.worker, 10, &m->steps.from_ms, &m->steps.batch, e);
 }
 
 static void claim_end(struct meeting *m)
 {
     world_steps_erase(&m->w, m->theirs, &m->steps);
-    ok(rp_sweep_finish(m->theirs, &m->w.rules, &m->steps.batch, &m->steps.run, &err));
+    ok(rp_purge_finish(m->theirs, &m->w.rules, &m->steps.batch, &m->steps.run, &err));
     ok(rp_run_end(m->theirs, &m->steps.run, "done", &err));
     world_steps_done(&m->steps);
 }
@@ -571,7 +571,7 @@ static void claim_with_a_lease_that_ends(struct meeting *m)
 
 static int check_it(struct meeting *m, struct rp_error *e)
 {
-    return rp_sweep_check(m->ours, &m->w.rules, "first", &m->first.batch, e);
+    return rp_purge_check(m->ours, &m->w.rules, "first", &m->first.batch, e);
 }
 
 /* Whoever is second finds it claimed again or done; one purge is told, whoever did it. */
@@ -583,9 +583,9 @@ static void judge_check(struct meeting *m)
     assert_int_equal(m->steps.batch.marks.n, 1);
     assert_true(m->steps.batch.marks.at[0].fence > m->first.batch.marks.at[0].fence);
     bool late = m->steps.batch.marks.at[0].state == RP_CHECKING;
-    assert_int_equal(m->first.batch.items[0].skipped, late);
-    rp_sweep_erase(&m->first.batch);
-    ok(rp_sweep_finish(m->ours, &m->w.rules, &m->first.batch, &m->first.run, &err));
+    assert_int_equal(m->first.batch.items[0].status == RP_ITEM_KEPT, late);
+    rp_purge_erase(&m->first.batch);
+    ok(rp_purge_finish(m->ours, &m->w.rules, &m->first.batch, &m->first.run, &err));
     assert_int_equal(m->first.run.figures.purged, 0); /* FENCED */
     ok(rp_run_end(m->ours, &m->first.run, "done", &err));
     world_steps_done(&m->first);
@@ -630,7 +630,7 @@ static void make_guard(struct meeting *m)
     struct rp_store_config store_name = m->w.config;
     store_name.referenced_by = m->references;
     store_name.n_referenced_by = 1;
-    ok(rp_guard_new(&config, &store_name, &m->w.store.guard, &err));
+    ok(rp_references_new(&config, &store_name, &m->w.store.references, &err));
 }
 
 static int set_up(void **state)
@@ -650,7 +650,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct meeting *m = *state;
-    rp_guard_free(m->w.store.guard);
+    rp_references_free(m->w.store.references);
     world_check(&m->w);
     rp_catalog_close(m->ours);
     rp_catalog_close(m->theirs);

@@ -17,13 +17,13 @@
 #include "base/json.h"
 #include "catalog/alert.h"
 #include "catalog/token.h"
-#include "core/guard.h"
+#include "core/check/references.h"
 #include "core/hold.h"
 #include "core/import.h"
 #include "core/mark_list.h"
-#include "core/quarantine.h"
 #include "core/quota.h"
 #include "core/state.h"
+#include "core/subject/quarantine.h"
 #include "core/undo.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
@@ -134,7 +134,7 @@ static void a_store_that_cannot_be_noted_is_not_tried_for_ever(void **state)
 {
     struct world *w = *state;
     struct rp_store_row row;
-    world_script(w, "CREATE TRIGGER nobody BEFORE INSERT ON place BEGIN SELECT RAISE(IGNORE); END");
+    world_script(w, "CREATE TRIGGER nobody BEFORE INSERT ON store BEGIN SELECT RAISE(IGNORE); END");
     assert_int_equal(rp_store_get(w->catalog, RP_STORE_STORE, "second", &row, &err), RP_ENOTFOUND);
     world_script(w, "DROP TRIGGER nobody");
     ok(rp_store_get(w->catalog, RP_STORE_STORE, "second", &row, &err));
@@ -452,7 +452,7 @@ static void references_are_summed_over_databases_and_read_where_it_is_said(void 
     char urls[2][200];
     const char *const keys[] = { "a", "b", "c" };
     int64_t counts[3];
-    struct rp_guard *guard = NULL;
+    struct rp_references *guard = NULL;
     make_app(w, "one", "CREATE TABLE used (key TEXT); INSERT INTO used VALUES ('a'), ('b')", urls[0]);
     make_app(w, "two", "CREATE TABLE used (key TEXT); INSERT INTO used VALUES ('b')", urls[1]);
     const struct rp_database_config databases[] = {
@@ -467,9 +467,9 @@ static void references_are_summed_over_databases_and_read_where_it_is_said(void 
                                       .n_databases = 2 };
     w->config.referenced_by = references;
     w->config.n_referenced_by = 3;
-    ok(rp_guard_new(&config, &w->config, &guard, &err));
-    ok(rp_guard_count(guard, keys, 3, counts, &err));
-    rp_guard_free(guard);
+    ok(rp_references_new(&config, &w->config, &guard, &err));
+    ok(rp_references_count(guard, keys, 3, counts, &err));
+    rp_references_free(guard);
     assert_int_equal(counts[0], 2);
     assert_int_equal(counts[1], 2);
     assert_int_equal(counts[2], 0);

@@ -442,9 +442,9 @@ static void prepare_restore(struct rp_catalog *catalog, struct rp_command *const
 static void sweep(struct world *w)
 {
     struct rp_catalog *other = world_catalog(w, 9, NULL);
-    struct rp_sweeper sweeper = world_sweeper(w, other, "other");
+    struct rp_sweep sweeper = world_sweeper(w, other, "other");
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
-    ok(rp_sweeper_run(&sweeper, result, &err));
+    ok(rp_sweep_run(&sweeper, result, &err));
     assert_int_equal(result->run.figures.purged, 1);
     rp_catalog_close(other);
 }

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "core/dead.h"
-#include "core/quarantine.h"
 #include "core/state.h"
 #include "lib/ask.h"
+#include "core/subject/quarantine.h"
 #include "lib/uploads.h"
 
 #define PLAIN 5

@@ -17,7 +17,7 @@ struct duel {
     struct daemon *d;
     struct rp_catalog *sweeper;
     struct world_steps steps;
-    struct rp_sweep_rules rules;
+    struct rp_purge_rules rules;
     pthread_barrier_t begin, end;
     struct rp_file_command confirms[DUEL];
     int round, swept_r;
@@ -28,16 +28,16 @@ struct duel {
 static int sweep_once(struct duel *x)
 {
     struct world *w = x->d->w;
-    struct rp_sweep_batch *b = &x->steps.batch;
+    struct rp_purge_batch *b = &x->steps.batch;
     int64_t from_ms = 0;
-    int r = rp_sweep_claim(x->sweeper, &w->store, &x->rules, &w->worker, x->rules.batch, &from_ms, b, &x->why);
+    int r = rp_purge_claim(x->sweeper, &w->store, &x->rules, &w->worker, x->rules.batch, &from_ms, b, &x->why);
     x->claimed = 0;
     for (size_t i = 0; i < b->marks.n && r == 0; i++) /* beside the second marks of earlier duels */
         x->claimed += strcmp(b->marks.at[i].reason, RP_REASON_ABANDONED) == 0;
     if (r < 0 || b->marks.n == 0) return r;
-    rp_sweep_learn(b);
-    rp_sweep_erase(b);
-    return rp_sweep_finish(x->sweeper, &x->rules, b, &x->steps.run, &x->why);
+    rp_purge_look(b);
+    rp_purge_erase(b);
+    return rp_purge_finish(x->sweeper, &x->rules, b, &x->steps.run, &x->why);
 }
 
 /* In turn one side gives the other up to three tenths of a millisecond: one of them would always win. */

@@ -14,7 +14,7 @@
 
 #include "core/hold.h"
 #include "core/owner.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 #include "core/undo.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
@@ -365,9 +365,9 @@ static void test_RESTORE_WINS_until_the_claim_and_is_too_late_after_it(void **st
     assert_int_equal(uploads_delete(w, id, 30 * DAY, &c), 0);
     assert_false(c.changed);
     world_steps_erase(w, w->catalog, &s);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
+    ok(rp_purge_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
     for (int i = 0; i < 2; i++) /* a second word counts for nothing */
-        ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
+        ok(rp_purge_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
     ok(rp_run_end(w->catalog, &s.run, "done", &err));
     uploads_expect(w, id, RP_FILE_PURGED);
     uploads_expect_quota(w, 0, 0, 0);

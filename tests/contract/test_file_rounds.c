@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 #include "lib/uploads.h"
 
 #define DAY RP_DAY_MS
@@ -182,7 +182,7 @@ static void more_time_is_given_to_those_who_still_wait(void **state)
     assert_int_equal(uploads_mark(w, claimed).state, RP_PURGING);
     assert_int_equal(due_of(w, gone), 1);
     world_steps_erase(w, w->catalog, &steps);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &steps.batch, &steps.run, &err));
+    ok(rp_purge_finish(w->catalog, &w->rules, &steps.batch, &steps.run, &err));
     ok(rp_run_end(w->catalog, &steps.run, "done", &err));
     world_steps_done(&steps);
     uploads_expect(w, claimed, RP_FILE_PURGED);

@@ -534,7 +534,7 @@ static void test_U3_the_claim_expires_and_refunds_before_the_store_is_asked(void
     assert_int_equal(rp_command_run(w->catalog, &c.command), RP_EEXPIRED); /* and confirmed too late */
     world_check(w);
     world_steps_erase(w, w->catalog, &s);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
+    ok(rp_purge_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
     ok(rp_run_end(w->catalog, &s.run, "done", &err));
     assert_false(world_exists(w, f.key));
     uploads_expect_quota(w, 0, 0, 0);

@@ -14,7 +14,8 @@
 #include <string.h>
 
 #include "core/guarantee.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
+#include "core/sweep/plan.h"
 #include "lib/uploads.h"
 
 #define HOUR RP_HOUR_MS
@@ -190,8 +191,8 @@ static void test_a_settled_store_and_one_in_mode_observe_get_no_canary(void **st
     /* nobody knows how it deletes, and nothing is deleted: a mark is not refused */
     assert_int_equal(mark(w, "o").what, RP_MARK_CREATED);
     (void)world_sweep(w);
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
-    assert_int_equal(rp_sweeper_may_purge(&sweeper, &w->store, true, &err), RP_EOBSERVE);
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
+    assert_int_equal(rp_sweep_may_purge(&sweeper, &w->store, true, &err), RP_EOBSERVE);
     ok(rp_guarantee_probe(w->catalog, &w->store, &err)); /* the doctor, and the daemon every day */
     assert_int_equal(lies.canaries, 0);
     assert_int_equal(lies.looks, 1);
@@ -203,11 +204,11 @@ static void test_a_settled_store_and_one_in_mode_observe_get_no_canary(void **st
 static void test_a_dry_run_looks_and_writes_nothing(void **state)
 {
     struct world *w = *state;
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     lies.level = RP_LEVEL_ETAG;
     stand(w, RP_LEVEL_WINDOW, false);
     int64_t puts = w->calls[WORLD_PUT];
-    ok(rp_sweeper_may_purge(&sweeper, &w->store, true, &err));
+    ok(rp_sweep_may_purge(&sweeper, &w->store, true, &err));
     assert_int_equal(lies.canaries, 0);
     assert_int_equal(lies.looks, 1);
     assert_int_equal(w->calls[WORLD_PUT], puts);
@@ -442,9 +443,9 @@ static void test_a_copy_in_quarantine_is_erased_in_a_weak_store(void **state)
     assert_true(world_exists(w, rp_quarantine_key(id, key)));
     stand(w, RP_LEVEL_WINDOW, true);
     world_pass(w, 8 * DAY);
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     int planned = 0;
-    ok(rp_sweeper_plan(&sweeper, count_planned, &planned, &err));
+    ok(rp_plan_each(&sweeper, count_planned, &planned, &err));
     assert_int_equal(planned, 1);
     assert_string_equal(world_sweep(w)->outcome, "done");
     assert_false(world_exists(w, key));
@@ -453,7 +454,7 @@ static void test_a_copy_in_quarantine_is_erased_in_a_weak_store(void **state)
 static void test_a_pass_over_a_weak_store_does_not_spin_and_a_plan_says_the_same(void **state)
 {
     struct world *w = *state;
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     struct rp_sweep_pass pass;
     struct rp_run run = { 0 };
     int64_t next = -1;
@@ -461,27 +462,27 @@ static void test_a_pass_over_a_weak_store_does_not_spin_and_a_plan_says_the_same
     world_put(w, "plain", "x");
     (void)mark(w, "plain");
     stand(w, RP_LEVEL_WINDOW, true);
-    ok(rp_sweeper_pass(&sweeper, &w->store, &run, &pass, &err));
+    ok(rp_sweep_pass(&sweeper, &w->store, &run, &pass, &err));
     assert_int_equal(pass.claimed, 0);
     assert_int_equal(pass.why.code, 0);
     assert_int_equal(run.id, 0); /* nothing was claimed: no run was begun */
-    ok(rp_marks_next_of(w->catalog->db, w->store.id, true, &next, &err));
+    ok(rp_marks_next(w->catalog->db, w->store.id, true, &next, &err));
     assert_int_equal(next, 0); /* nothing to wake up for */
     struct rp_error why = { 0 };
-    assert_int_equal(rp_sweeper_weak(&sweeper, &w->store, &why), 1);
+    assert_int_equal(rp_sweep_count_too_weak(&sweeper, &w->store, &why), 1);
     assert_int_equal(why.code, RP_EWEAK);
     int64_t file = uploads_begin(w, "a", "x");
     uploads_put(w, file, "x");
     world_pass(w, 2 * HOUR);
     int planned = 0;
-    ok(rp_sweeper_plan(&sweeper, count_planned, &planned, &err));
+    ok(rp_plan_each(&sweeper, count_planned, &planned, &err));
     assert_int_equal(planned, 1);
-    ok(rp_marks_next_of(w->catalog->db, w->store.id, true, &next, &err));
+    ok(rp_marks_next(w->catalog->db, w->store.id, true, &next, &err));
     assert_true(next > 0);
-    ok(rp_sweeper_pass(&sweeper, &w->store, &run, &pass, &err));
+    ok(rp_sweep_pass(&sweeper, &w->store, &run, &pass, &err));
     assert_int_equal(pass.claimed, 1);
     const char *outcome;
-    ok(rp_sweeper_close(&sweeper, &run, &outcome, &err));
+    ok(rp_sweep_close(&sweeper, &run, &outcome, &err));
     assert_true(world_exists(w, "plain"));
 }
 
@@ -629,7 +630,7 @@ static void test_X7_a_store_whose_clock_is_off_is_not_swept_and_named(void **sta
 static void test_a_store_that_cannot_be_asked_the_time_is_left_alone(void **state)
 {
     struct world *w = *state;
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     struct rp_sweep_pass pass;
     struct rp_run run = { 0 };
     lying.now_ms = lie_about_time;
@@ -639,7 +640,7 @@ static void test_a_store_that_cannot_be_asked_the_time_is_left_alone(void **stat
     lies.clock_code = RP_EUNAVAILABLE;
     assert_int_equal(rp_guarantee_ask_clock(&w->store, NULL, &err), RP_EUNAVAILABLE);
     assert_true(rp_guarantee_clock_ahead_ms(&w->store) == RP_CLOCK_UNKNOWN);
-    ok(rp_sweeper_pass(&sweeper, &w->store, &run, &pass, &err));
+    ok(rp_sweep_pass(&sweeper, &w->store, &run, &pass, &err));
     assert_int_equal(pass.why.code, RP_EUNAVAILABLE);
     assert_int_equal(run.id, 0);
     assert_string_equal(world_sweep(w)->outcome, "partial");

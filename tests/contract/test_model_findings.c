@@ -13,8 +13,8 @@
 #include "../sim/bucket.h"
 #include "core/hold.h"
 #include "core/owner.h"
-#include "core/quarantine.h"
 #include "lib/ask.h"
+#include "core/subject/quarantine.h"
 #include "lib/uploads.h"
 #include "lib/world.h"
 
@@ -65,7 +65,7 @@ static void test_the_copy_outlives_a_late_delete_of_what_was_returned(void **sta
     world_steps_begin(w, w->catalog, "other", &two);
     world_steps_claim(w, w->catalog, &two);
     world_steps_erase(w, w->catalog, &two);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &two.batch, &two.run, &err));
+    ok(rp_purge_finish(w->catalog, &w->rules, &two.batch, &two.run, &err));
     assert_int_equal(world_newest(w, "a").state, RP_PURGED);
 
     struct rp_reprieve_answer answer = world_restore(w, "a");

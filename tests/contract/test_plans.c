@@ -114,7 +114,7 @@ static int tear_down(void **state)
 struct question {
     const struct rp_sql *sql;
     const char *uses; /* the index, where both engines call it alike */
-    struct rp_value args[6];
+    struct rp_value args[7];
 };
 
 static struct question ask(const struct rp_sql *sql, const char *uses, const char *fmt, ...)
@@ -135,10 +135,10 @@ static size_t questions(struct question *out)
 {
     int64_t id = (NOW - INT64_C(1577836800000)) * 2097152;
     size_t n = 0;
-    out[n++] = ask(RP_SQL(mark_claim), "mark_due", "iiisii", I(1), NOW, I(1000), "worker", NOW + 120000, I(0));
-    out[n++] = ask(RP_SQL(mark_claim_named), "mark_due", "iiisii", I(1), NOW, I(1000), "worker", NOW + 120000, I(0));
-    out[n++] = ask(RP_SQL(mark_next_named), "mark_due", "i", I(1));
-    out[n++] = ask(RP_SQL(mark_overdue_plain), "mark_due", "ii", I(1), NOW);
+    out[n++] = ask(RP_SQL(mark_claim), "mark_due", "iiisiii", I(1), NOW, I(1000), "worker", NOW + 120000, I(0), I(0));
+    out[n++] = ask(RP_SQL(mark_claim), "mark_due", "iiisiii", I(1), NOW, I(1000), "worker", NOW + 120000, I(0), I(1));
+    out[n++] = ask(RP_SQL(mark_next), "mark_due", "ii", I(1), I(1));
+    out[n++] = ask(RP_SQL(mark_overdue), "mark_due", "iii", I(1), NOW, I(1));
     out[n++] = ask(RP_SQL(mark_waiting), "mark_due", "iiiii", I(1), NOW, NOW - 1000, id, I(1000));
     out[n++] = ask(RP_SQL(mark_due_peek), "mark_due", "iiii", I(1), NOW, NOW - 1000, id);
     out[n++] = ask(RP_SQL(mark_ended), "mark_ended", "iiii", I(4), NOW, id, I(100));
@@ -151,8 +151,8 @@ static size_t questions(struct question *out)
     out[n++] = ask(RP_SQL(mark_lock), NULL, "");
     out[n++] = ask(RP_SQL(mark_move), NULL, "");
     out[n++] = ask(RP_SQL(mark_history), "mark_subject", "isi", I(1), "users/77.png", I(100));
-    out[n++] = ask(RP_SQL(mark_overdue), "mark_due", "ii", I(1), NOW);
-    out[n++] = ask(RP_SQL(mark_next), "mark_due", "i", I(1));
+    out[n++] = ask(RP_SQL(mark_overdue), "mark_due", "iii", I(1), NOW, I(0));
+    out[n++] = ask(RP_SQL(mark_next), "mark_due", "ii", I(1), I(0));
     out[n++] = ask(RP_SQL(mark_dead), "dead_letter", "ii", I(0), I(100));
     out[n++] = ask(RP_SQL(mark_claimed), "mark_claimed", "iii", I(1), I(0), I(1000));
     out[n++] = ask(RP_SQL(dead_list), "dead_letter", "ii", I(0), I(100));

@@ -64,7 +64,7 @@ struct duel {
     struct world *w;
     struct rp_catalog *restorer, *sweeper;
     struct world_steps steps;
-    struct rp_sweep_rules rules;
+    struct rp_purge_rules rules;
     pthread_barrier_t begin, end;
     struct rp_mark mark; /* of this round */
     int round;
@@ -91,11 +91,11 @@ static int sweep_once(struct duel *d)
 {
     struct world_steps *s = &d->steps;
     int64_t from_ms = 0;
-    int r = rp_sweep_claim(d->sweeper, &d->w->store, &d->rules, &d->w->worker, 10, &from_ms, &s->batch, &d->swept_why);
+    int r = rp_purge_claim(d->sweeper, &d->w->store, &d->rules, &d->w->worker, 10, &from_ms, &s->batch, &d->swept_why);
     d->claimed = r == 0 ? s->batch.marks.n : 0;
     if (r < 0 || d->claimed == 0) return r;
-    rp_sweep_erase(&s->batch);
-    return rp_sweep_finish(d->sweeper, &d->rules, &s->batch, &s->run, &d->swept_why);
+    rp_purge_erase(&s->batch);
+    return rp_purge_finish(d->sweeper, &d->rules, &s->batch, &s->run, &d->swept_why);
 }
 
 static void *sweep_each(void *arg)
@@ -161,7 +161,7 @@ static void test_RESTORE_WINS_or_the_claim_does_never_both_and_never_none(void *
 /* ---- several sweepers ---- */
 
 struct sweeping {
-    struct rp_sweeper sweeper;
+    struct rp_sweep sweeper;
     struct rp_sweep_result result;
     struct rp_error why;
     int r;
@@ -170,7 +170,7 @@ struct sweeping {
 static void *sweep_all(void *arg)
 {
     struct sweeping *s = arg;
-    s->r = rp_sweeper_run(&s->sweeper, &s->result, &s->why);
+    s->r = rp_sweep_run(&s->sweeper, &s->result, &s->why);
     return NULL;
 }
 
@@ -230,16 +230,16 @@ struct holding {
 static void *claim_all(void *arg)
 {
     struct holding *h = arg;
-    struct rp_sweep_batch batch;
-    rp_sweep_batch_init(&batch);
+    struct rp_purge_batch batch;
+    rp_purge_batch_init(&batch);
     for (bool last = false; h->r == 0 && !last; atomic_fetch_add(&h->claims, 1)) {
         int64_t from_ms = 0;
         bool placed = atomic_load(&h->placed);
-        h->r = rp_sweep_claim(h->claimer, &h->w->store, &h->w->rules, &h->w->worker, 3, &from_ms, &batch, &h->why);
+        h->r = rp_purge_claim(h->claimer, &h->w->store, &h->w->rules, &h->w->worker, 3, &from_ms, &batch, &h->why);
         last = placed && batch.marks.n == 0;
         linger(500); /* the time that a store would take, in which others get at the database */
     }
-    rp_sweep_batch_done(&batch);
+    rp_purge_batch_done(&batch);
     return NULL;
 }
 
@@ -372,13 +372,13 @@ static void test_FENCED_a_worker_that_wakes_up_late_changes_nothing(void **state
     while (second.batch.marks.n == 0); /* until the lease has run out */
     assert_true(second.batch.marks.at[0].fence > first.batch.marks.at[0].fence);
     world_steps_erase(w, catalogs[1], &second);
-    ok(rp_sweep_finish(catalogs[1], &w->rules, &second.batch, &second.run, &err));
+    ok(rp_purge_finish(catalogs[1], &w->rules, &second.batch, &second.run, &err));
     assert_int_equal(second.run.figures.purged, 1);
     world_put(w, "k", "new");
     struct rp_mark before = world_newest(w, "k");
     int64_t audits = world_number(w, "SELECT count(*) FROM audit");
     world_steps_erase(w, catalogs[0], &first);
-    ok(rp_sweep_finish(catalogs[0], &w->rules, &first.batch, &first.run, &err));
+    ok(rp_purge_finish(catalogs[0], &w->rules, &first.batch, &first.run, &err));
     assert_int_equal(first.run.figures.purged + first.run.figures.already_gone, 0);
     assert_int_equal(first.run.figures.skipped, 1);
     struct rp_mark after = world_newest(w, "k");
@@ -411,12 +411,12 @@ static void test_FENCED_a_worker_that_wakes_up_after_the_takeover_cannot_finish(
         world_steps_claim(w, w->catalog, &second);
     while (second.batch.marks.n == 0);
     world_steps_erase(w, w->catalog, &first);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &first.batch, &first.run, &err));
+    ok(rp_purge_finish(w->catalog, &w->rules, &first.batch, &first.run, &err));
     assert_int_equal(first.run.figures.skipped, 1);
     assert_int_equal(world_newest(w, "k").state, RP_PURGING);
     world_steps_erase(w, w->catalog, &second);
     for (int i = 0; i < 2; i++) /* and its word counts once */
-        ok(rp_sweep_finish(w->catalog, &w->rules, &second.batch, &second.run, &err));
+        ok(rp_purge_finish(w->catalog, &w->rules, &second.batch, &second.run, &err));
     assert_int_equal(second.run.figures.already_gone, 1);
     assert_int_equal(second.run.figures.skipped, 1);
     assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'mark.purged'"), 1);

@@ -14,9 +14,10 @@
 #include <string.h>
 
 #include "catalog/token.h"
-#include "core/guard.h"
+#include "core/check/references.h"
 #include "core/hold.h"
 #include "lib/ask.h"
+#include "core/sweep/plan.h"
 #include "lib/uploads.h"
 
 static struct rp_error err;
@@ -58,20 +59,20 @@ static void a_store_that_could_not_be_opened_is_left_out_and_told(void **state)
     world_pass(w, 2 * RP_DAY_MS);
     w->store.backend = NULL;
     rp_error_set(&w->store.closed, RP_EUNAVAILABLE, "the server does not answer");
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     sweeper.left_out = tell;
     sweeper.ctx = &told;
-    ok(rp_sweeper_run(&sweeper, result, &err));
+    ok(rp_sweep_run(&sweeper, result, &err));
     assert_string_equal(result->outcome, "failed"); /* no store was open */
     assert_int_equal(result->code, RP_EUNAVAILABLE);
     assert_int_equal(told.stores, 1);
     assert_int_equal(told.due, 1);
     assert_int_equal(told.code, RP_EUNAVAILABLE);
-    assert_int_equal(rp_sweeper_weak(&sweeper, &w->store, &err), 0);
-    ok(rp_sweeper_plan(&sweeper, count_planned, &planned, &err));
+    assert_int_equal(rp_sweep_count_too_weak(&sweeper, &w->store, &err), 0);
+    ok(rp_plan_each(&sweeper, count_planned, &planned, &err));
     assert_int_equal(planned, 1);
     w->store.backend = backend;
-    ok(rp_sweeper_run(&sweeper, result, &err)); /* and it goes on when it opens */
+    ok(rp_sweep_run(&sweeper, result, &err)); /* and it goes on when it opens */
     assert_string_equal(result->outcome, "done");
     assert_false(world_exists(w, "object"));
     free(result);
@@ -84,16 +85,16 @@ static void a_continuous_run_that_lost_its_lock_says_so_and_is_not_closed_twice(
     struct world *w = *state;
     struct rp_run mine, theirs;
     const char *outcome = NULL;
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     ok(rp_run_begin(w->catalog, "sweep", "main", &w->worker, RP_HOUR_MS, &mine, &err));
-    ok(rp_sweeper_renew(&sweeper, &mine, &err));
+    ok(rp_sweep_renew(&sweeper, &mine, &err));
     assert_false(mine.lost);
     world_pass(w, 2 * RP_HOUR_MS);
     ok(rp_run_begin(w->catalog, "sweep", "main", &w->worker, RP_HOUR_MS, &theirs, &err));
-    assert_int_equal(rp_sweeper_renew(&sweeper, &mine, &err), RP_ECHANGED);
+    assert_int_equal(rp_sweep_renew(&sweeper, &mine, &err), RP_ECHANGED);
     assert_true(mine.lost);
     rp_figures_error(&theirs.figures, "a store did not answer");
-    ok(rp_sweeper_close(&sweeper, &theirs, &outcome, &err));
+    ok(rp_sweep_close(&sweeper, &theirs, &outcome, &err));
     assert_string_equal(outcome, "partial");
     assert_int_equal(world_number(w, "SELECT count(*) FROM run_record"), 2);
 }
@@ -118,12 +119,12 @@ static void a_query_may_not_hold_what_means_something_to_the_port(void **state)
     struct rp_config whole = { .environment = "test", .databases = &database, .n_databases = 1 };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rp_reference reference = { .database = "app", .sql = cases[i].sql };
-        struct rp_guard *guard = NULL;
+        struct rp_references *guard = NULL;
         w->config.referenced_by = &reference;
         w->config.n_referenced_by = 1;
-        assert_int_equal(rp_guard_new(&whole, &w->config, &guard, &err), cases[i].code);
+        assert_int_equal(rp_references_new(&whole, &w->config, &guard, &err), cases[i].code);
         assert_int_equal(guard != NULL, cases[i].code == 0);
-        rp_guard_free(guard);
+        rp_references_free(guard);
     }
     w->config.n_referenced_by = 0;
 }
@@ -175,7 +176,7 @@ static void a_tenants_hold_lists_its_own_claimed_marks_alone(void **state)
     assert_int_equal(request.claimed.n, 1);
     assert_string_equal(request.claimed.at[0].key, uploads_file(w, file).key);
     world_steps_erase(w, w->catalog, &s);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
+    ok(rp_purge_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
     ok(rp_run_end(w->catalog, &s.run, "done", &err));
     world_steps_done(&s);
 }

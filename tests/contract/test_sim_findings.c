@@ -68,7 +68,7 @@ static void test_what_another_bucket_calls_deleted_is_not_purged(void **state)
     world_steps_erase(w, w->catalog, &one);
     instead = NULL;
     bucket_aim(w->store.backend, bucket);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &one.batch, &one.run, &err));
+    ok(rp_purge_finish(w->catalog, &w->rules, &one.batch, &one.run, &err));
     ok(rp_run_end(w->catalog, &one.run, "done", &err));
     assert_int_equal(world_newest(w, "a").state, RP_PURGING);
     assert_true(bucket_look(bucket, "a", &object));

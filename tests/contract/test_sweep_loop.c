@@ -24,9 +24,10 @@
 #include "core/hold.h"
 #include "core/mark.h"
 #include "daemon/alerts.h"
+#include "daemon/runs.h"
 #include "daemon/schedule.h"
-#include "daemon/sweep_loop.h"
-#include "daemon/sweep_run.h"
+#include "daemon/runs.h"
+#include "daemon/sweeper.h"
 #include "lib/ask.h"
 #include "lib/dbs.h"
 #include "lib/session.h"
@@ -39,7 +40,7 @@ struct stage {
     struct rp_session session; /* the daemon's */
     struct rp_session test;    /* another program's, beside it */
     struct rp_writers *writers;
-    struct rp_sweep_loop *loop;
+    struct rp_sweeper *loop;
 };
 
 static struct rp_error err;
@@ -89,7 +90,7 @@ static int tear_down(void **state)
 {
     struct stage *s = *state;
     struct rp_audit_verdict verdict = { 0 };
-    rp_sweep_loop_stop(s->loop);
+    rp_sweeper_stop(s->loop);
     rp_writers_stop(s->writers);
     if (s->test.catalog != NULL) {
         ok(rp_audit_verify(s->test.catalog, &verdict, &err));
@@ -104,13 +105,13 @@ static int tear_down(void **state)
 
 static void start_loop(struct stage *s, const char *node)
 {
-    struct rp_sweep_loop_options options = { .session = &s->session, .writers = s->writers, .node = node, .lane = 12 };
-    ok(rp_sweep_loop_start(&options, &s->loop, &err));
+    struct rp_sweeper_options options = { .session = &s->session, .writers = s->writers, .node = node, .lane = 12 };
+    ok(rp_sweeper_start(&options, &s->loop, &err));
 }
 
 static void stop_loop(struct stage *s)
 {
-    rp_sweep_loop_stop(s->loop);
+    rp_sweeper_stop(s->loop);
     s->loop = NULL;
 }
 
@@ -215,7 +216,7 @@ static void test_M11_nothing_is_purged_early_and_nothing_to_do_makes_no_run(void
     wait_for(s, "SELECT COUNT(*) FROM node WHERE name = 'a'", 1);
     mark(s, "soon", 2 * RP_SECOND_MS);
     int64_t due_ms = number(s, "SELECT due_at FROM mark");
-    rp_sweep_loop_due(s->loop, due_ms);
+    rp_sweeper_due(s->loop, due_ms);
     wait_for(s, PURGED, 1);
     assert_true(number(s, "SELECT ended_at - due_at FROM mark") >= 0);
     mark(s, "later", RP_HOUR_MS);
@@ -261,7 +262,7 @@ static void test_M12_a_store_that_is_away_is_waited_for(void **state)
     let_pass(3000);
     assert_int_equal(number(s, PURGED), 2);
     assert_int_equal(number(s, "SELECT COUNT(*) FROM mark WHERE attempts > 0"), 0); /* uses up none */
-    assert_true(rp_sweep_loop_idle_ms(s->loop) < 10 * RP_SECOND_MS);
+    assert_true(rp_sweeper_idle_ms(s->loop) < 10 * RP_SECOND_MS);
     assert_int_equal(rename(away, s->objects), 0);
     wait_for(s, PURGED, 3);
 }
@@ -315,7 +316,7 @@ static void test_a_lock_that_was_taken_over_ends_the_run_and_a_new_one_begins(vo
 static void test_M11_a_tick_is_run_once_over_all_nodes_and_a_missed_one_at_start(void **state)
 {
     struct stage *s = *state;
-    struct rp_sweep_loop *other;
+    struct rp_sweeper *other;
     open_stage(s, "sweep: { schedule: \"0 3 * * *\" }\n");
     mark(s, "k", 0);
     start_loop(s, "a");
@@ -324,12 +325,12 @@ static void test_M11_a_tick_is_run_once_over_all_nodes_and_a_missed_one_at_start
     assert_int_equal(number(s, RUNS), 0); /* a new schedule makes up for nothing */
     stop_loop(s);
     run_sql(s, "UPDATE schedule SET tick_at = tick_at - 172800000;"); /* down for two days: two ticks missed */
-    struct rp_sweep_loop_options options = { .session = &s->session, .writers = s->writers, .node = "b", .lane = 13 };
-    ok(rp_sweep_loop_start(&options, &other, &err));
+    struct rp_sweeper_options options = { .session = &s->session, .writers = s->writers, .node = "b", .lane = 13 };
+    ok(rp_sweeper_start(&options, &other, &err));
     start_loop(s, "a");
     wait_for(s, RECORDS, 1);
     let_pass(1200);
-    rp_sweep_loop_stop(other);
+    rp_sweeper_stop(other);
     stop_loop(s);
     assert_int_equal(number(s, RUNS), 1);
     assert_int_equal(number(s, "SELECT COUNT(*) FROM run_record WHERE name = 'all' AND outcome = 'done'"), 1);
@@ -351,27 +352,27 @@ static void test_intervals_are_the_longest_between_two_ticks(void **state)
 /* ---- on demand ---- */
 
 /* As a request does: room first, then the command that begins it. */
-static int begin(struct stage *s, struct rp_sweep_runs *runs, const char *store, int64_t *id)
+static int begin(struct stage *s, struct rp_runs *runs, const char *store, int64_t *id)
 {
     struct rp_run run;
     struct rp_run_command c;
-    ok(rp_sweep_runs_reserve(runs, &err));
+    ok(rp_runs_reserve(runs, &err));
     rp_run_command_init(&c, &run, "sweep", store != NULL ? store : "all", &s->session.worker, RP_HOUR_MS, "token:me");
     int r = rp_command_run(s->test.catalog, &c.command);
     if (r == 0) *id = run.id;
-    rp_sweep_runs_start(runs, store, "token:me", r == 0 ? &run : NULL);
+    rp_runs_start(runs, store, "token:me", r == 0 ? &run : NULL);
     return r;
 }
 
 static void test_a_run_on_demand_answers_with_its_id_and_a_second_is_refused(void **state)
 {
     struct stage *s = *state;
-    struct rp_sweep_runs *runs;
+    struct rp_runs *runs;
     struct rp_run held;
     int64_t id = 0;
     open_stage(s, "");
-    struct rp_sweep_runs_options options = { .session = &s->session, .writers = s->writers, .lane = 14 };
-    ok(rp_sweep_runs_new(&options, &runs, &err));
+    struct rp_runs_options options = { .session = &s->session, .writers = s->writers, .lane = 14 };
+    ok(rp_runs_new(&options, &runs, &err));
     mark(s, "k", 0);
     ok(begin(s, runs, "main", &id));
     assert_true(id != 0);
@@ -386,7 +387,7 @@ static void test_a_run_on_demand_answers_with_its_id_and_a_second_is_refused(voi
         ok(begin(s, runs, NULL, &id));
         wait_for(s, RECORDS, 3 + i);
     }
-    rp_sweep_runs_stop(runs);
+    rp_runs_stop(runs);
 }
 
 /* ---- the watch ---- */

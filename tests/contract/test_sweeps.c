@@ -16,8 +16,8 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "core/check/references.h"
 #include "core/dead.h"
-#include "core/guard.h"
 #include "core/owner.h"
 #include "core/state.h"
 #include "lib/ask.h"
@@ -277,8 +277,8 @@ static void test_an_emptied_store_is_never_taken_for_already_gone(void **state)
     world_remove(w, "k");
     world_remove(w, RP_STORE_OWNER);
     world_steps_erase(w, w->catalog, &s);
-    assert_int_equal(s.batch.store_code, RP_EUNAVAILABLE);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
+    assert_int_equal(s.batch.store_error.code, RP_EUNAVAILABLE);
+    ok(rp_purge_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
     ok(rp_run_end(w->catalog, &s.run, "partial", &err));
     struct rp_mark m = world_newest(w, "k");
     assert_int_equal(m.state, RP_PURGING);
@@ -320,20 +320,20 @@ static void test_C1_a_second_run_is_told_who_holds_the_lock_and_since_when(void 
     struct world_steps s;
     struct rp_sweep_result *r = rp_arena_alloc(&w->arena, sizeof *r);
     world_steps_begin(w, w->catalog, "main", &s);
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
-    assert_int_equal(rp_sweeper_run(&sweeper, r, &err), RP_ERUNNING);
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
+    assert_int_equal(rp_sweep_run(&sweeper, r, &err), RP_ERUNNING);
     assert_non_null(strstr(err.text, "locked_by worker"));
     assert_non_null(strstr(err.text, "locked_at 20"));
     world_pass(w, 29 * MINUTE);
-    assert_int_equal(rp_sweeper_run(&sweeper, r, &err), RP_ERUNNING);
+    assert_int_equal(rp_sweep_run(&sweeper, r, &err), RP_ERUNNING);
     world_steps_claim(w, w->catalog, &s);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err)); /* a batch, though of nothing, renews it */
+    ok(rp_purge_finish(w->catalog, &w->rules, &s.batch, &s.run, &err)); /* a batch, though of nothing, renews it */
     world_pass(w, 29 * MINUTE);
-    assert_int_equal(rp_sweeper_run(&sweeper, r, &err), RP_ERUNNING);
+    assert_int_equal(rp_sweep_run(&sweeper, r, &err), RP_ERUNNING);
     ok(rp_run_end(w->catalog, &s.run, "done", &err));
-    ok(rp_sweeper_run(&sweeper, r, &err)); /* released: at once */
+    ok(rp_sweep_run(&sweeper, r, &err)); /* released: at once */
     sweeper.name = "another";
-    ok(rp_sweeper_run(&sweeper, r, &err));
+    ok(rp_sweep_run(&sweeper, r, &err));
     world_steps_done(&s);
 }
 
@@ -360,7 +360,7 @@ static void test_C1_FENCED_a_holder_that_lost_its_lock_changes_nothing(void **st
     int64_t audits = world_number(w, "SELECT count(*) FROM audit");
     world_put(w, "a", "uploaded again");
     world_steps_erase(w, w->catalog, &s);
-    assert_int_equal(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err), RP_ECHANGED);
+    assert_int_equal(rp_purge_finish(w->catalog, &w->rules, &s.batch, &s.run, &err), RP_ECHANGED);
     assert_true(s.run.lost);
     ok(rp_run_end(w->catalog, &s.run, "done", &err));
     assert_int_equal(records(w, s.run.id, "failed"), 1);
@@ -385,12 +385,12 @@ static void test_C1_the_run_of_a_dead_process_is_taken_over_at_once_and_gets_its
     world_steps_begin(w, w->catalog, "main", &s);
     world_steps_claim(w, w->catalog, &s);
     world_steps_erase(w, w->catalog, &s);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
+    ok(rp_purge_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
     struct rp_worker heir = { .name = "heir", .is_dead = everyone_is_dead };
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     struct rp_sweep_result *r = rp_arena_alloc(&w->arena, sizeof *r);
     sweeper.worker = &heir;
-    ok(rp_sweeper_run(&sweeper, r, &err));
+    ok(rp_sweep_run(&sweeper, r, &err));
     assert_int_equal(r->run.figures.purged, 2);
     assert_int_equal(records(w, s.run.id, "failed"), 1);
     assert_int_equal(records(w, r->run.id, "done"), 1);
@@ -550,13 +550,13 @@ static void user_make(struct world *w, struct user *u, const char *sql)
     u->config = (struct rp_config){ .databases = &u->database, .n_databases = 1 };
     w->config.referenced_by = u->references;
     w->config.n_referenced_by = 2;
-    ok(rp_guard_new(&u->config, &w->config, &w->store.guard, &err));
+    ok(rp_references_new(&u->config, &w->config, &w->store.references, &err));
 }
 
 static void user_drop(struct world *w, struct user *u)
 {
-    rp_guard_free(w->store.guard);
-    w->store.guard = NULL;
+    rp_references_free(w->store.references);
+    w->store.references = NULL;
     dbs_drop(&u->dbs);
 }
 
@@ -680,16 +680,16 @@ static void test_M6_a_query_that_is_no_list_of_keys_and_a_list_taken_away_purge_
     world_put(w, "k", "x");
     world_put(w, "other", "x");
     assert_int_equal(mark_unreferenced(w, "k").what, RP_MARK_CREATED);
-    struct rp_guard *good = w->store.guard;
+    struct rp_references *good = w->store.references;
     u.references[1].sql = "SELECT url, url FROM post";
-    ok(rp_guard_new(&u.config, &w->config, &w->store.guard, &err));
+    ok(rp_references_new(&u.config, &w->config, &w->store.references, &err));
     expect_guarded(w, "references of store 'main'");
-    rp_guard_free(w->store.guard);
-    w->store.guard = NULL; /* no referenced_by any more */
+    rp_references_free(w->store.references);
+    w->store.references = NULL; /* no referenced_by any more */
     expect_nothing_purged(w, "no referenced_by");
     assert_int_equal(mark_unreferenced(w, "other").error.code, RP_ECONFIG);
     world_pass(w, 2 * HOUR);
-    w->store.guard = good;
+    w->store.references = good;
     expect_purged(w, 1);
     user_drop(w, &u);
 }
@@ -699,11 +699,11 @@ static void test_M6_a_query_that_is_no_list_of_keys_and_a_list_taken_away_purge_
 static size_t claimed(struct world *w, int code)
 {
     struct world_steps s = { .from_ms = 0 };
-    rp_sweep_batch_init(&s.batch);
-    int r = rp_sweep_claim(w->catalog, &w->store, &w->rules, &w->worker, 10, &s.from_ms, &s.batch, &err);
+    rp_purge_batch_init(&s.batch);
+    int r = rp_purge_claim(w->catalog, &w->store, &w->rules, &w->worker, 10, &s.from_ms, &s.batch, &err);
     assert_int_equal(r, code);
     size_t n = s.batch.marks.n;
-    rp_sweep_release(w->catalog, &s.batch, "tester");
+    rp_purge_release(w->catalog, &s.batch, "tester");
     world_steps_done(&s);
     return n;
 }

@@ -13,7 +13,8 @@
 #include <string.h>
 
 #include "core/hold.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
+#include "core/sweep/plan.h"
 #include "lib/ask.h"
 #include "lib/world.h"
 
@@ -233,7 +234,7 @@ static void test_a_restore_after_the_claim_is_too_late(void **state)
     assert_int_equal(a.what, RP_REPRIEVE_REFUSED);
     assert_int_equal(a.error.code, RP_ETOOLATE);
     world_steps_erase(w, w->catalog, &s);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
+    ok(rp_purge_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
     ok(rp_run_end(w->catalog, &s.run, "done", &err));
     assert_int_equal(world_restore(w, "k").error.code, RP_ETOOLATE);
     assert_false(world_exists(w, "k"));
@@ -345,10 +346,10 @@ static void test_many_marks_are_purged_in_batches_up_to_the_limit(void **state)
     struct world *w = *state;
     world_put_many(w, 250, 10);
     world_mark_many(w, 250, 0);
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     struct rp_sweep_result *r = rp_arena_alloc(&w->arena, sizeof *r);
     sweeper.limit = 130;
-    ok(rp_sweeper_run(&sweeper, r, &err));
+    ok(rp_sweep_run(&sweeper, r, &err));
     assert_int_equal(r->run.figures.purged, 130);
     assert_int_equal(world_count(w, RP_MARKED), 120);
     expect_sweep(w, 120, 0, 0);
@@ -437,15 +438,15 @@ static void test_a_dry_run_names_what_is_due_and_changes_nothing(void **state)
     int64_t planned = 0;
     world_put_many(w, 30, 1);
     world_mark_many(w, 30, 0);
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     int64_t audits = world_number(w, "SELECT count(*) FROM audit");
     for (int i = 0; i < WORLD_CALLS; i++)
         w->calls[i] = 0;
-    ok(rp_sweeper_plan(&sweeper, count_planned, &planned, &err));
+    ok(rp_plan_each(&sweeper, count_planned, &planned, &err));
     assert_int_equal(planned, 30);
     sweeper.limit = planned = 7;
     planned = 0;
-    ok(rp_sweeper_plan(&sweeper, count_planned, &planned, &err));
+    ok(rp_plan_each(&sweeper, count_planned, &planned, &err));
     assert_int_equal(planned, 7);
     assert_int_equal(world_count(w, RP_MARKED), 30);
     assert_int_equal(world_number(w, "SELECT count(*) FROM audit"), audits);
@@ -552,7 +553,7 @@ static void test_X3_the_answer_lists_the_covered_marks_that_are_past_their_claim
     assert_int_equal(h.claimed.n, RP_HOLD_CLAIMED_MAX);
     for (int i = 0; i < 2; i++) {
         world_steps_erase(w, w->catalog, &s[i]);
-        ok(rp_sweep_finish(w->catalog, &w->rules, &s[i].batch, &s[i].run, &err));
+        ok(rp_purge_finish(w->catalog, &w->rules, &s[i].batch, &s[i].run, &err));
         ok(rp_run_end(w->catalog, &s[i].run, "done", &err));
         world_steps_done(&s[i]);
     }

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/time.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 #include "fault/trial.h"
 
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "core/guard.h"
+#include "core/check/references.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -378,12 +378,12 @@ void trial_open(struct trial *t)
                                   .config = &t->config,
                                   .backend = t->faulty,
                                   .level = RP_LEVEL_EXACT };
-    must(rp_guard_new(&t->whole, &t->config, &t->store.guard, &err), &err);
+    must(rp_references_new(&t->whole, &t->config, &t->store.references, &err), &err);
 }
 
 static void close_all_but_ours(struct trial *t)
 {
-    rp_guard_free(t->store.guard);
+    rp_references_free(t->store.references);
     rp_backend_close(t->faulty);
     rp_backend_close(t->watched);
     if (!t->memory) {
@@ -391,7 +391,7 @@ static void close_all_but_ours(struct trial *t)
         t->bare = NULL;
     }
     rp_catalog_close(t->catalog);
-    t->store.guard = NULL;
+    t->store.references = NULL;
     t->faulty = t->watched = NULL;
     t->catalog = NULL;
 }

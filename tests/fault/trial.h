@@ -15,9 +15,9 @@
 #include "base/buf.h"
 #include "base/time.h"
 #include "core/file/file.h"
+#include "core/purge/purge.h"
 #include "core/run.h"
 #include "core/store.h"
-#include "core/sweep.h"
 #include "lib/invariants.h"
 
 #define TRIAL_POINTS_MAX 2000

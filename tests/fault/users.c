@@ -6,14 +6,14 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "core/check/references.h"
 #include "core/dead.h"
-#include "core/guard.h"
 #include "core/hold.h"
 #include "core/mark.h"
 #include "core/owner.h"
 #include "core/reprieve.h"
-#include "core/sweeper.h"
 #include "lib/ask.h"
+#include "core/sweep/sweep.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #define ACTOR    "user"
 #define STALE_MS (30 * RP_MINUTE_MS)
 
-static const struct rp_sweep_rules rules = { .batch = TRIAL_BATCH,
+static const struct rp_purge_rules rules = { .batch = TRIAL_BATCH,
                                              .lease_ms = 2 * RP_MINUTE_MS,
                                              .max_attempts = TRIAL_ATTEMPTS,
                                              .retry_first_ms = 10 * RP_SECOND_MS,
@@ -133,22 +133,22 @@ int trial_sweep(struct trial *t)
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
     struct rp_error err = { 0 };
     RP_ASSERT(result != NULL);
-    struct rp_sweeper sweeper = { .catalog = t->catalog,
-                                  .stores = stores,
-                                  .n_stores = 1,
-                                  .name = "main",
-                                  .environment = "test",
-                                  .worker = &t->worker,
-                                  .rules = rules,
-                                  .limit = 1000,
-                                  .stale_after_ms = STALE_MS };
-    int r = rp_sweeper_run(&sweeper, result, &err);
+    struct rp_sweep sweeper = { .catalog = t->catalog,
+                                .stores = stores,
+                                .n_stores = 1,
+                                .name = "main",
+                                .environment = "test",
+                                .worker = &t->worker,
+                                .rules = rules,
+                                .limit = 1000,
+                                .stale_after_ms = STALE_MS };
+    int r = rp_sweep_run(&sweeper, result, &err);
     if (r < 0) return r;
     return strcmp(result->outcome, "done") == 0 ? 0 : RP_EPARTLY;
 }
 
 /* A's lease counts until somebody else has claimed its marks. */
-static bool taken_over(struct trial *t, const struct rp_sweep_batch *batch)
+static bool taken_over(struct trial *t, const struct rp_purge_batch *batch)
 {
     struct rp_arena arena = RP_ARENA(1 << 18);
     struct rp_error err = { 0 };
@@ -163,26 +163,26 @@ static bool taken_over(struct trial *t, const struct rp_sweep_batch *batch)
 }
 
 /* A claims and stalls; B takes over and fails; A wakes up, erases, and tries to finish. */
-static int stalled(struct trial *t, struct rp_run *run, struct rp_sweep_batch *batch)
+static int stalled(struct trial *t, struct rp_run *run, struct rp_purge_batch *batch)
 {
     struct rp_error err = { 0 };
-    struct rp_sweep_rules a = rules;
+    struct rp_purge_rules a = rules;
     char before[RP_DIGEST_HEX];
     struct rp_buf lines = RP_BUF(1000);
     int64_t from = 0;
     int r = rp_run_begin(t->catalog, "sweep", "stalled", &t->worker, STALE_MS, run, &err);
-    if (r == 0) r = rp_sweep_claim(t->catalog, &t->store, &a, &t->worker, TRIAL_BATCH, &from, batch, &err);
+    if (r == 0) r = rp_purge_claim(t->catalog, &t->store, &a, &t->worker, TRIAL_BATCH, &from, batch, &err);
     if (r < 0) return r;
     trial_deny(t, 0);
     trial_advance(t, 10 * RP_MINUTE_MS);
     (void)trial_sweep(t);
     trial_deny(t, SIZE_MAX);
-    rp_sweep_learn(batch);
-    rp_sweep_set_aside(batch);
-    rp_sweep_erase(batch);
+    rp_purge_look(batch);
+    rp_purge_quarantine(batch);
+    rp_purge_erase(batch);
     bool lost = taken_over(t, batch);
     inv_marks_digest(&t->world, before);
-    r = rp_sweep_finish(t->catalog, &a, batch, run, &err);
+    r = rp_purge_finish(t->catalog, &a, batch, run, &err);
     if (lost) inv_check_fenced(&t->world, before, &lines);
     snprintf(t->shared->trouble, sizeof t->shared->trouble, "%.1000s", rp_buf_text(&lines));
     rp_buf_done(&lines);
@@ -190,28 +190,28 @@ static int stalled(struct trial *t, struct rp_run *run, struct rp_sweep_batch *b
 }
 
 /* What a worker leaves that dies after it has erased and before it could say so. */
-static int half_done(struct trial *t, struct rp_run *run, struct rp_sweep_batch *batch)
+static int half_done(struct trial *t, struct rp_run *run, struct rp_purge_batch *batch)
 {
     struct rp_error err = { 0 };
     int64_t from = 0;
     int r = rp_run_begin(t->catalog, "sweep", "main", &t->worker, STALE_MS, run, &err);
-    if (r == 0) r = rp_sweep_claim(t->catalog, &t->store, &rules, &t->worker, TRIAL_BATCH, &from, batch, &err);
+    if (r == 0) r = rp_purge_claim(t->catalog, &t->store, &rules, &t->worker, TRIAL_BATCH, &from, batch, &err);
     if (r < 0) return r;
-    rp_sweep_learn(batch);
-    rp_sweep_set_aside(batch);
-    rp_sweep_erase(batch);
+    rp_purge_look(batch);
+    rp_purge_quarantine(batch);
+    rp_purge_erase(batch);
     trial_advance(t, RP_HOUR_MS);
     return 0;
 }
 
-static int with_batch(struct trial *t, int (*work)(struct trial *, struct rp_run *, struct rp_sweep_batch *))
+static int with_batch(struct trial *t, int (*work)(struct trial *, struct rp_run *, struct rp_purge_batch *))
 {
     RP_CLEANUP(rp_freep) struct rp_run *run = calloc(1, sizeof *run);
-    struct rp_sweep_batch batch;
+    struct rp_purge_batch batch;
     RP_ASSERT(run != NULL);
-    rp_sweep_batch_init(&batch);
+    rp_purge_batch_init(&batch);
     int r = work(t, run, &batch);
-    rp_sweep_batch_done(&batch);
+    rp_purge_batch_done(&batch);
     return r;
 }
 
@@ -346,14 +346,14 @@ void trial_refer(struct trial *t, size_t i, bool referenced)
     struct rp_error err = { 0 };
     struct rp_value key = rp_text(subject(t, i)->key);
     /* as the last connection it leaves one whole file, which can be copied */
-    rp_guard_free(t->store.guard);
-    t->store.guard = NULL;
+    rp_references_free(t->store.references);
+    t->store.references = NULL;
     int r = rp_db_open(t->database.url, &options, &db, &err);
     if (r == 0) r = rp_db_script(db, "CREATE TABLE IF NOT EXISTS used (key TEXT)", &err);
     if (r == 0) r = rp_db_exec(db, &drop, &key, NULL, &err);
     if (r == 0 && referenced) r = rp_db_exec(db, &add, &key, NULL, &err);
     rp_db_close(db);
-    if (r == 0) r = rp_guard_new(&t->whole, &t->config, &t->store.guard, &err);
+    if (r == 0) r = rp_references_new(&t->whole, &t->config, &t->store.references, &err);
     RP_ASSERT(r == 0);
     subject(t, i)->stays = referenced;
 }

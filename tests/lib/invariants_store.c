@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "catalog/mark.h"
-#include "core/quarantine.h"
 #include "core/state.h"
+#include "core/subject/quarantine.h"
 
 #include <dirent.h>
 #include <stdio.h>

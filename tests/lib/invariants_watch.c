@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -101,7 +101,7 @@ void world_make(struct world *w, enum dbs_kind kind, enum world_store store_name
                                            .txn_timeout_ms = RP_HOUR_MS,
                                            .rollback_grace_ms = 5 * RP_DAY_MS };
     w->stores[0] = &w->store;
-    w->rules = (struct rp_sweep_rules){ .batch = 100,
+    w->rules = (struct rp_purge_rules){ .batch = 100,
                                         .lease_ms = 2 * RP_MINUTE_MS,
                                         .max_attempts = 3,
                                         .retry_first_ms = RP_SECOND_MS,
@@ -309,54 +309,54 @@ struct rp_reprieve_answer world_restore(struct world *w, const char *key)
     return answer;
 }
 
-struct rp_sweeper world_sweeper(struct world *w, struct rp_catalog *catalog, const char *name)
+struct rp_sweep world_sweeper(struct world *w, struct rp_catalog *catalog, const char *name)
 {
     struct rp_store **stores = rp_arena_alloc(&w->arena, sizeof(struct rp_store *));
     stores[0] = &w->store;
-    return (struct rp_sweeper){ .catalog = catalog,
-                                .stores = stores,
-                                .n_stores = 1,
-                                .name = name,
-                                .environment = "test",
-                                .worker = &w->worker,
-                                .rules = w->rules,
-                                .limit = 100000,
-                                .stale_after_ms = 30 * RP_MINUTE_MS };
+    return (struct rp_sweep){ .catalog = catalog,
+                              .stores = stores,
+                              .n_stores = 1,
+                              .name = name,
+                              .environment = "test",
+                              .worker = &w->worker,
+                              .rules = w->rules,
+                              .limit = 100000,
+                              .stale_after_ms = 30 * RP_MINUTE_MS };
 }
 
 struct rp_sweep_result *world_sweep(struct world *w)
 {
-    struct rp_sweeper sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     struct rp_sweep_result *result = rp_arena_alloc(&w->arena, sizeof *result);
-    ok(rp_sweeper_run(&sweeper, result, &err));
+    ok(rp_sweep_run(&sweeper, result, &err));
     return result;
 }
 
 void world_steps_begin(struct world *w, struct rp_catalog *catalog, const char *name, struct world_steps *s)
 {
-    struct rp_sweeper sweeper = world_sweeper(w, catalog, name);
-    rp_sweep_batch_init(&s->batch);
+    struct rp_sweep sweeper = world_sweeper(w, catalog, name);
+    rp_purge_batch_init(&s->batch);
     s->from_ms = 0;
     ok(rp_run_begin(catalog, "sweep", name, &w->worker, sweeper.stale_after_ms, &s->run, &err));
-    ok(rp_sweeper_may_purge(&sweeper, &w->store, false, &err));
+    ok(rp_sweep_may_purge(&sweeper, &w->store, false, &err));
 }
 
 void world_steps_claim(struct world *w, struct rp_catalog *catalog, struct world_steps *s)
 {
-    ok(rp_sweep_claim(catalog, &w->store, &w->rules, &w->worker, w->rules.batch, &s->from_ms, &s->batch, &err));
+    ok(rp_purge_claim(catalog, &w->store, &w->rules, &w->worker, w->rules.batch, &s->from_ms, &s->batch, &err));
 }
 
 void world_steps_erase(struct world *w, struct rp_catalog *catalog, struct world_steps *s)
 {
-    ok(rp_sweep_check(catalog, &w->rules, w->worker.name, &s->batch, &err));
-    rp_sweep_learn(&s->batch);
-    rp_sweep_set_aside(&s->batch);
-    rp_sweep_erase(&s->batch);
+    ok(rp_purge_check(catalog, &w->rules, w->worker.name, &s->batch, &err));
+    rp_purge_look(&s->batch);
+    rp_purge_quarantine(&s->batch);
+    rp_purge_erase(&s->batch);
 }
 
 void world_steps_done(struct world_steps *s)
 {
-    rp_sweep_batch_done(&s->batch);
+    rp_purge_batch_done(&s->batch);
 }
 
 /* ---- looking ---- */

@@ -17,7 +17,7 @@
 #include "core/file/file.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
-#include "core/sweeper.h"
+#include "core/sweep/sweep.h"
 #include "lib/dbs.h"
 
 enum world_store { WORLD_MEMORY, WORLD_FS };
@@ -43,7 +43,7 @@ struct world {
     struct rp_store_config config;              /* "main", mode purge, any grace */
     struct rp_store store;
     struct rp_worker worker;
-    struct rp_sweep_rules rules; /* batches of 100, 3 attempts */
+    struct rp_purge_rules rules; /* batches of 100, 3 attempts */
     _Atomic int64_t calls[WORLD_CALLS];
     struct rp_upload_rules uploads; /* 1 h, 100,000 bytes a tenant, 1,000 a file, 1 h for a transaction, no scan */
     struct rp_store *stores[1];     /* of the commands over files */
@@ -93,18 +93,18 @@ struct rp_reprieve_answer world_restore(struct world *w, const char *key);
 struct rp_mark world_newest(struct world *w, const char *key);
 /* A sweep of the place as a run named "main" (or `name`), which must begin; the outcome is the result's. */
 struct rp_sweep_result *world_sweep(struct world *w);
-struct rp_sweeper world_sweeper(struct world *w, struct rp_catalog *catalog, const char *name);
+struct rp_sweep world_sweeper(struct world *w, struct rp_catalog *catalog, const char *name);
 
-/* One sweep step by step: begin, then rp_sweep_claim, _check, _set_aside, _erase, _finish as the test likes, then end. */
+/* One sweep step by step: begin, then rp_purge_claim, _check, _look, _quarantine, _erase, _finish as the test likes, then end. */
 struct world_steps {
     struct rp_run run;
-    struct rp_sweep_batch batch;
+    struct rp_purge_batch batch;
     int64_t from_ms;
 };
 void world_steps_begin(struct world *w, struct rp_catalog *catalog, const char *name, struct world_steps *s);
 void world_steps_claim(struct world *w, struct rp_catalog *catalog, struct world_steps *s);
 void world_steps_erase(struct world *w, struct rp_catalog *catalog,
-                       struct world_steps *s); /* check, set aside, erase */
+                       struct world_steps *s); /* check, look, quarantine, erase */
 void world_steps_done(struct world_steps *s);  /* memory only */
 
 /* ---- looking ---- */

@@ -22,8 +22,9 @@ static const struct {
     const char *slug;
     int http, exit_code;
     bool retry;
+    unsigned fault;
 } table[] = {
-#define X(code, slug, http, exit_code, retry, title) { code, slug, http, exit_code, retry },
+#define X(code, slug, http, exit_code, retry, fault, title) { code, slug, http, exit_code, retry, fault },
     RP_ERRORS(X)
 #undef X
 };
@@ -39,6 +40,7 @@ static void every_code_is_negative_and_finds_its_own_entry(void **state)
         assert_int_equal(rp_error_http(table[i].code), table[i].http);
         assert_int_equal(rp_error_exit(table[i].code), table[i].exit_code);
         assert_int_equal(rp_error_retry(table[i].code), table[i].retry);
+        assert_int_equal(rp_error_fault(table[i].code), table[i].fault);
         assert_true(rp_error_title(table[i].code)[0] != '\0');
     }
 }
@@ -64,6 +66,15 @@ static void exit_codes_are_those_that_the_command_line_documents(void **state)
     assert_int_equal(rp_error_exit(RP_ETOOLATE), 5);
     assert_int_equal(rp_error_exit(RP_EPARTLY), 8);
     assert_int_equal(rp_error_exit(RP_EGRACE), 2);
+}
+
+static void faults_say_who_may_go_on(void **state)
+{
+    (void)state;
+    assert_int_equal(rp_error_fault(RP_OK), 0);
+    assert_int_equal(rp_error_fault(RP_EINVAL), 0);
+    for (size_t i = 0; i < ENTRIES; i++) /* whoever fails for everybody is not one subject's fault */
+        if (table[i].fault & (RP_OF_STORE | RP_OF_CATALOG)) assert_false(table[i].fault & RP_OF_ONE);
 }
 
 static void numbers_outside_the_table_read_as_failed(void **state)
@@ -297,6 +308,7 @@ int main(void)
         cmocka_unit_test(every_code_is_negative_and_finds_its_own_entry),
         cmocka_unit_test(slugs_are_unique_and_can_stand_in_a_url),
         cmocka_unit_test(exit_codes_are_those_that_the_command_line_documents),
+        cmocka_unit_test(faults_say_who_may_go_on),
         cmocka_unit_test(numbers_outside_the_table_read_as_failed),
         cmocka_unit_test(set_replaces_the_text_and_clears_the_hint),
         cmocka_unit_test(wraps_read_from_the_outside_in_and_keep_the_hint),

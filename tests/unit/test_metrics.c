@@ -17,7 +17,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "catalog/run.h"
-#include "core/sweep.h"
+#include "core/purge/purge.h"
+#include "http/route/route.h"
 #include "lib/world.h"
 #include "metrics/metrics.h"
 #include "metrics/series.h"
@@ -232,7 +233,7 @@ static void a_sweep_is_counted_by_its_batches(void **state)
     world_steps_begin(w, w->catalog, "main", &steps);
     world_steps_claim(w, w->catalog, &steps);
     world_steps_erase(w, w->catalog, &steps);
-    ok(rp_sweep_finish(w->catalog, &w->rules, &steps.batch, &steps.run, &err));
+    ok(rp_purge_finish(w->catalog, &w->rules, &steps.batch, &steps.run, &err));
     rp_metrics_batch(m, &steps.batch);
     ok(rp_run_end(w->catalog, &steps.run, "done", &err));
     world_steps_done(&steps);

@@ -19,7 +19,6 @@
 #include "core/mark.h"
 #include "core/reprieve.h"
 #include "core/state.h"
-#include "core/sweep.h"
 
 #define NOW      INT64_C(1790000000000)
 #define DAY      RP_DAY_MS
@@ -457,92 +456,6 @@ static void test_the_mark_of_a_copy_in_quarantine_is_not_restored_by_itself(void
     }
 }
 
-/* ---- sweep ---- */
-
-static const struct rp_sweep_rules rules = { .max_attempts = 3, .retry_first_ms = 10000, .retry_most_ms = 3600000 };
-
-struct judged {
-    enum rp_outcome outcome;
-    bool aside, store_failed;
-    int64_t attempts; /* before */
-    enum rp_state to;
-    enum rp_end end;
-    int64_t attempts_after;
-};
-
-static void expect_judged(const struct judged *c, size_t number)
-{
-    struct rp_mark mark = { .key = "k", .state = RP_PURGING, .attempts = c->attempts };
-    struct rp_sweep_item item = { .mark = &mark, .outcome = c->outcome, .aside = c->aside };
-    struct rp_move move = rp_sweep_judge(&mark, &item, c->store_failed, &rules, NOW, 12345);
-    if (move.to != c->to || move.outcome != c->end || move.attempts != c->attempts_after) fail_msg("case %zu", number);
-    assert_ptr_equal(move.mark, &mark);
-    assert_false(move.refence);
-    if (move.to == RP_PURGING)
-        assert_true(move.next_at_ms > NOW && move.next_at_ms <= NOW + 2 * rules.retry_most_ms);
-    else
-        assert_int_equal(move.next_at_ms, 0);
-    if (move.to != RP_PURGED) assert_non_null(move.note);
-}
-
-static void test_what_the_stores_word_means_for_a_mark(void **state)
-{
-    (void)state;
-    const struct judged cases[] = {
-        /* clang-format off */
-        { RP_OUT_DELETED, false, false, 0, RP_PURGED,  RP_END_ERASED,      0 },
-        { RP_OUT_DELETED, false, false, 2, RP_PURGED,  RP_END_ERASED,      2 },
-        { RP_OUT_DELETED, false, true,  0, RP_PURGED,  RP_END_ERASED,      0 }, /* one it vouches for, before it failed */
-        { RP_OUT_DELETED, true,  false, 0, RP_PURGED,  RP_END_QUARANTINED, 0 },
-        { RP_OUT_DELETED, true,  true,  0, RP_PURGED,  RP_END_QUARANTINED, 0 },
-        { RP_OUT_GONE,    false, false, 0, RP_PURGED,  RP_END_GONE,        0 },
-        { RP_OUT_GONE,    true,  false, 0, RP_PURGED,  RP_END_QUARANTINED, 0 }, /* an earlier attempt got that far */
-        { RP_OUT_GONE,    false, true,  0, RP_PURGING, RP_END_NONE,        0 }, /* "gone" from a failing store proves nothing */
-        { RP_OUT_GONE,    true,  true,  2, RP_PURGING, RP_END_NONE,        2 },
-        { RP_OUT_CHANGED, false, false, 0, RP_PURGED,  RP_END_SUPERSEDED,  0 },
-        { RP_OUT_CHANGED, true,  false, 0, RP_PURGED,  RP_END_QUARANTINED, 0 },
-        { RP_OUT_CHANGED, false, true,  0, RP_PURGING, RP_END_NONE,        0 },
-        { RP_OUT_RETRY,   false, false, 0, RP_PURGING, RP_END_NONE,        1 },
-        { RP_OUT_RETRY,   true,  false, 1, RP_PURGING, RP_END_NONE,        2 },
-        { RP_OUT_RETRY,   false, false, 2, RP_DEAD,    RP_END_NONE,        3 },
-        { RP_OUT_RETRY,   false, true,  2, RP_PURGING, RP_END_NONE,        2 },
-        { RP_OUT_DENIED,  false, false, 0, RP_PURGING, RP_END_NONE,        1 },
-        { RP_OUT_DENIED,  false, false, 2, RP_DEAD,    RP_END_NONE,        3 },
-        { RP_OUT_DENIED,  true,  false, 7, RP_DEAD,    RP_END_NONE,        8 }, /* the limit was lowered meanwhile */
-        { RP_OUT_UNKNOWN, false, false, 0, RP_PURGING, RP_END_NONE,        1 },
-        { RP_OUT_UNKNOWN, true,  false, 0, RP_PURGING, RP_END_NONE,        1 },
-        { RP_OUT_UNKNOWN, false, false, 2, RP_DEAD,    RP_END_NONE,        3 },
-        { RP_OUT_UNKNOWN, false, true,  2, RP_PURGING, RP_END_NONE,        2 },
-        { RP_OUT_NONE,    false, true,  0, RP_PURGING, RP_END_NONE,        0 },
-        { RP_OUT_NONE,    false, false, 0, RP_PURGING, RP_END_NONE,        1 }, /* never asked is never "deleted" */
-        { RP_OUT_FOUND,   false, false, 0, RP_PURGING, RP_END_NONE,        1 },
-        /* clang-format on */
-    };
-    for (size_t i = 0; i < COUNT(cases); i++)
-        expect_judged(&cases[i], i);
-}
-
-static void test_waiting_doubles_up_to_the_most_and_is_spread_by_half(void **state)
-{
-    (void)state;
-    const uint64_t randoms[] = { 0, 1, 4999, 5000, 9999, 10000, 12345678901, UINT64_MAX - 1, UINT64_MAX };
-    for (int64_t failures = 1; failures <= 70; failures++) {
-        int64_t wait = rules.retry_most_ms, least = INT64_MAX, most = 0;
-        if (failures <= 9) wait = rules.retry_first_ms << (failures - 1); /* 10 s << 9 is over the hour */
-        for (size_t i = 0; i < COUNT(randoms); i++) {
-            int64_t ms = rp_sweep_backoff_ms(&rules, failures, randoms[i]);
-            assert_in_range(ms, wait / 2, wait / 2 + wait);
-            if (ms < least) least = ms;
-            if (ms > most) most = ms;
-        }
-        assert_true(most > least); /* two workers do not come back in step */
-    }
-    assert_int_equal(rp_sweep_backoff_ms(&rules, 1, 0), 5000);
-    assert_int_equal(rp_sweep_backoff_ms(&rules, 1, 10000), 15000);
-    struct rp_sweep_rules short_most = { .retry_first_ms = 10000, .retry_most_ms = 4000 };
-    assert_in_range(rp_sweep_backoff_ms(&short_most, 1, 77), 2000, 6000);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,8 +478,6 @@ int main(void)
         cmocka_unit_test(test_a_newer_upload_is_marked_anew_unless_the_older_one_is_being_purged),
         cmocka_unit_test(test_restore_of_each_state),
         cmocka_unit_test(test_the_mark_of_a_copy_in_quarantine_is_not_restored_by_itself),
-        cmocka_unit_test(test_what_the_stores_word_means_for_a_mark),
-        cmocka_unit_test(test_waiting_doubles_up_to_the_most_and_is_spread_by_half),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

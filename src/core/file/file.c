@@ -7,8 +7,8 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "core/quarantine.h"
 #include "core/state.h"
+#include "core/subject/quarantine.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "base/mutant.h"
 #include "core/file/log.h"
 #include "core/file/work.h"
-#include "core/quarantine.h"
+#include "core/subject/subject.h"
 
 #include <string.h>
 

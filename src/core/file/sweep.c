@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/mutant.h"
 #include "core/file/work.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 
 #include <stdio.h>
 #include <string.h>

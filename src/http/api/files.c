@@ -6,7 +6,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 #include "http/api/marks.h"
 #include "http/api/new_file.h"
 #include "http/api/owned.h"

@@ -10,7 +10,7 @@
 #include "catalog/run.h"
 #include "core/run.h"
 #include "core/state.h"
-#include "core/sweeper.h"
+#include "core/sweep/plan.h"
 #include "http/api/shapes.h"
 #include "http/server/request.h"
 #include "http/server/server.h"
@@ -18,7 +18,6 @@
 
 #define SUMMARY_RECORDS_MAX 10000
 #define SUMMARY_PAGE        500
-#define EXAMPLES            10
 #define PLAN_MARKS_MAX      100000
 
 /* ---- shapes ---- */
@@ -257,96 +256,40 @@ static void summarise(struct rp_request *q)
 
 /* ---- a dry run ---- */
 
-struct planned {
-    int64_t marks, bytes, guarded;
-    json_t *examples;
-};
-
-struct plan {
-    struct rp_store *const *stores;
-    size_t n;
-    struct planned of[RP_STORES_MAX];
-};
-
-static int plan_mark(void *ctx, const struct rp_store *store, const struct rp_mark *mark, struct rp_error *err)
-{
-    struct plan *plan = ctx;
-    size_t i = 0;
-    (void)err;
-    while (i + 1 < plan->n && plan->stores[i] != store)
-        i++;
-    struct planned *p = &plan->of[i];
-    p->marks++;
-    p->bytes += mark->size_bytes;
-    p->guarded += (mark->checks & RP_CHECK_REFERENCES) != 0;
-    if (json_array_size(p->examples) < EXAMPLES) rp_json_append(p->examples, rp_mark_line(mark, store->config->name));
-    return 0;
-}
-
-static json_t *planned_json(struct rp_sweeper *sweeper, struct rp_store *store, struct planned *p)
-{
-    struct rp_error why = { 0 };
-    bool left_out = rp_sweeper_may_purge(sweeper, store, true, &why) < 0;
-    const char *effect = left_out ? "none" : store->config->mode == RP_MODE_QUARANTINE ? "quarantine" : "purge";
-    json_t *o = json_object();
-    rp_json_set(o, "store", json_string(store->config->name));
-    rp_json_set(o, "effect", json_string(effect));
-    rp_json_set(o, "marks", json_integer(p->marks));
-    rp_json_set(o, "bytes", json_integer(p->bytes));
-    rp_json_set(o, "guarded", json_integer(p->guarded));
-    rp_json_set(o, "examples", json_incref(p->examples));
-    if (!left_out) left_out = rp_sweeper_weak(sweeper, store, &why) > 0;
-    if (left_out) rp_json_set(o, "left_out", json_string(rp_error_slug(why.code)));
-    return o;
-}
-
-static json_t *plan_json(struct rp_sweeper *sweeper, struct plan *plan)
+static json_t *plan_json(const struct rp_plan *plan, const char *name)
 {
     json_t *o = json_object(), *stores = json_array();
     int64_t scanned = 0;
     for (size_t i = 0; i < plan->n; i++) {
-        scanned += plan->of[i].marks;
-        rp_json_append(stores, planned_json(sweeper, plan->stores[i], &plan->of[i]));
+        const struct rp_planned *p = &plan->at[i];
+        json_t *planned = rp_planned_json(p);
+        if (p->left_out || p->waiting > 0) rp_json_set(planned, "left_out", json_string(rp_error_slug(p->why.code)));
+        rp_json_append(stores, planned);
+        scanned += p->marks;
     }
     rp_json_set(o, "kind", json_string("sweep"));
-    rp_json_set(o, "name", rp_json_text(sweeper->name));
+    rp_json_set(o, "name", rp_json_text(name));
     rp_json_set(o, "dry_run", json_true());
     rp_json_set(o, "counts", json_pack("{s:I}", "scanned", (json_int_t)scanned));
     rp_json_set(o, "stores", stores);
     return o;
 }
 
-static void free_plan(struct plan **plan)
-{
-    for (size_t i = 0; *plan != NULL && i < RP_STORES_MAX; i++)
-        json_decref((*plan)->of[i].examples);
-    free(*plan);
-}
-
 static void dry_run(struct rp_request *q, struct rp_store *const *stores, size_t n, const char *name)
 {
-    RP_CLEANUP(free_plan) struct plan *plan = calloc(1, sizeof *plan);
+    RP_CLEANUP(rp_plan_freep) struct rp_plan *plan = NULL;
     const struct rp_config *config = rp_request_config(q);
     struct rp_error err = { 0 };
-    struct rp_sweeper sweeper = { .catalog = rp_request_catalog(q),
-                                  .stores = stores,
-                                  .n_stores = n,
-                                  .name = name,
-                                  .environment = config->environment,
-                                  .limit =
-                                      config->sweep_limit < PLAN_MARKS_MAX ? config->sweep_limit : PLAN_MARKS_MAX };
-    int r = plan == NULL ? rp_error_set(&err, RP_ENOMEM, "no memory for a plan") : 0;
-    if (r == 0) {
-        plan->stores = stores;
-        plan->n = n;
-        for (size_t i = 0; i < n; i++)
-            plan->of[i].examples = json_array();
-        r = rp_sweeper_plan(&sweeper, plan_mark, plan, &err);
-    }
-    if (r < 0)
+    struct rp_sweep sweep = { .catalog = rp_request_catalog(q),
+                              .stores = stores,
+                              .n_stores = n,
+                              .name = name,
+                              .environment = config->environment,
+                              .limit = config->sweep_limit < PLAN_MARKS_MAX ? config->sweep_limit : PLAN_MARKS_MAX };
+    if (rp_plan_make(&sweep, &plan, &err) < 0)
         rp_reply_error(q, &err);
     else
-        rp_reply_json(q, 200, plan_json(&sweeper, plan));
+        rp_reply_json(q, 200, plan_json(plan, name));
 }
 
 /* ---- start ---- */

@@ -283,7 +283,7 @@ static json_t *success(struct doc *d, const struct rp_route *route)
 
 static int code_of(const char *slug, size_t n)
 {
-#define X(code, slug_, http, exit_code, retry, title)                                                                  \
+#define X(code, slug_, http, exit_code, retry, fault, title)                                                           \
     if (strlen(slug_) == n && memcmp(slug_, slug, n) == 0) return code;
     RP_ERRORS(X)
 #undef X

@@ -27,41 +27,41 @@ struct rp_slow_clients {
     struct rp_slow_client *first;
 };
 
-static void end_the_slow(struct rp_slow_clients *g, int64_t now_us)
+static void end_the_slow(struct rp_slow_clients *clients, int64_t now_us)
 {
-    for (struct rp_slow_client *client = g->first; client != NULL; client = client->next) {
+    for (struct rp_slow_client *client = clients->first; client != NULL; client = client->next) {
         int64_t since = atomic_load_explicit(&client->since_us, memory_order_relaxed);
-        if (since != 0 && now_us - since > g->patience_us) (void)shutdown(client->fd, SHUT_RDWR);
+        if (since != 0 && now_us - since > clients->patience_us) (void)shutdown(client->fd, SHUT_RDWR);
     }
 }
 
 static void *watch(void *arg)
 {
-    struct rp_slow_clients *g = arg;
-    int64_t step_us = g->patience_us / 4 < 1000000 ? g->patience_us / 4 : 1000000;
-    pthread_mutex_lock(&g->lock);
-    while (!g->stopping) {
+    struct rp_slow_clients *clients = arg;
+    int64_t step_us = clients->patience_us / 4 < 1000000 ? clients->patience_us / 4 : 1000000;
+    pthread_mutex_lock(&clients->lock);
+    while (!clients->stopping) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         int64_t ns = (int64_t)until.tv_nsec + step_us * 1000;
         until.tv_sec += ns / 1000000000;
         until.tv_nsec = ns % 1000000000;
-        pthread_cond_timedwait(&g->stop, &g->lock, &until);
+        pthread_cond_timedwait(&clients->stop, &clients->lock, &until);
         end_the_slow(g, rp_monotonic_us());
     }
-    pthread_mutex_unlock(&g->lock);
+    pthread_mutex_unlock(&clients->lock);
     return NULL;
 }
 
 int rp_slow_clients_start(int64_t patience_ms, struct rp_slow_clients **out, struct rp_error *err)
 {
-    struct rp_slow_clients *g = calloc(1, sizeof *g);
+    struct rp_slow_clients *clients = calloc(1, sizeof *g);
     if (g == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the watch over connections");
     RP_ASSERT(patience_ms > 0);
-    g->patience_us = patience_ms * 1000;
-    pthread_mutex_init(&g->lock, NULL);
-    pthread_cond_init(&g->stop, NULL);
-    if (pthread_create(&g->thread, NULL, watch, g) != 0) {
+    clients->patience_us = patience_ms * 1000;
+    pthread_mutex_init(&clients->lock, NULL);
+    pthread_cond_init(&clients->stop, NULL);
+    if (pthread_create(&clients->thread, NULL, watch, g) != 0) {
         free(g);
         return rp_error_set(err, RP_ENOMEM, "no thread for the watch over connections");
     }
@@ -69,44 +69,44 @@ int rp_slow_clients_start(int64_t patience_ms, struct rp_slow_clients **out, str
     return 0;
 }
 
-void rp_slow_clients_stop(struct rp_slow_clients *g)
+void rp_slow_clients_stop(struct rp_slow_clients *clients)
 {
     if (g == NULL) return;
-    pthread_mutex_lock(&g->lock);
-    g->stopping = true;
-    pthread_cond_signal(&g->stop);
-    pthread_mutex_unlock(&g->lock);
-    pthread_join(g->thread, NULL);
-    RP_ASSERT(g->first == NULL);
-    pthread_cond_destroy(&g->stop);
-    pthread_mutex_destroy(&g->lock);
+    pthread_mutex_lock(&clients->lock);
+    clients->stopping = true;
+    pthread_cond_signal(&clients->stop);
+    pthread_mutex_unlock(&clients->lock);
+    pthread_join(clients->thread, NULL);
+    RP_ASSERT(clients->first == NULL);
+    pthread_cond_destroy(&clients->stop);
+    pthread_mutex_destroy(&clients->lock);
     free(g);
 }
 
-struct rp_slow_client *rp_slow_clients_add(struct rp_slow_clients *g, int fd)
+struct rp_slow_client *rp_slow_clients_add(struct rp_slow_clients *clients, int fd)
 {
     struct rp_slow_client *client = calloc(1, sizeof *client);
     if (client == NULL) return NULL;
     client->fd = fd;
     rp_slow_client_awaits(client, true);
-    pthread_mutex_lock(&g->lock);
-    client->next = g->first;
-    if (g->first != NULL) g->first->previous = client;
-    g->first = client;
-    pthread_mutex_unlock(&g->lock);
+    pthread_mutex_lock(&clients->lock);
+    client->next = clients->first;
+    if (clients->first != NULL) clients->first->previous = client;
+    clients->first = client;
+    pthread_mutex_unlock(&clients->lock);
     return client;
 }
 
-void rp_slow_clients_remove(struct rp_slow_clients *g, struct rp_slow_client *client)
+void rp_slow_clients_remove(struct rp_slow_clients *clients, struct rp_slow_client *client)
 {
     if (client == NULL) return;
-    pthread_mutex_lock(&g->lock);
+    pthread_mutex_lock(&clients->lock);
     if (client->next != NULL) client->next->previous = client->previous;
     if (client->previous != NULL)
         client->previous->next = client->next;
     else
-        g->first = client->next;
-    pthread_mutex_unlock(&g->lock);
+        clients->first = client->next;
+    pthread_mutex_unlock(&clients->lock);
     free(client);
 }
 

@@ -15,10 +15,10 @@ struct rp_slow_client;
 struct rp_slow_clients;
 
 int rp_slow_clients_start(int64_t patience_ms, struct rp_slow_clients **out, struct rp_error *err);
-void rp_slow_clients_stop(struct rp_slow_clients *slow_clients);
-struct rp_slow_client *rp_slow_clients_add(struct rp_slow_clients *slow_clients,
+void rp_slow_clients_stop(struct rp_slow_clients *clients);
+struct rp_slow_client *rp_slow_clients_add(struct rp_slow_clients *clients,
                                            int fd); /* NULL: no memory; the connection is not timed then */
-void rp_slow_clients_remove(struct rp_slow_clients *slow_clients, struct rp_slow_client *client);
+void rp_slow_clients_remove(struct rp_slow_clients *clients, struct rp_slow_client *client);
 
 /* From now on a request is waited for, or is not. Cheap; a NULL client is fine. */
 void rp_slow_client_awaits(struct rp_slow_client *client, bool awaits);

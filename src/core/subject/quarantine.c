@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/quarantine.h"
+#include "core/subject/quarantine.h"
 
 #include "base/arena.h"
 #include "base/cleanup.h"
@@ -22,12 +22,11 @@ bool rp_quarantine_is(const char *key)
     return strncmp(key, RP_STORE_QUARANTINE, strlen(RP_STORE_QUARANTINE)) == 0;
 }
 
-struct rp_identity rp_mark_identity(const struct rp_mark *mark)
+bool rp_quarantine_original(const char *key, int64_t *mark_id)
 {
-    struct rp_identity identity = { .size_bytes = mark->size_bytes, .modified_ms = mark->modified_ms };
-    snprintf(identity.etag, sizeof identity.etag, "%s", mark->etag);
-    snprintf(identity.version, sizeof identity.version, "%s", mark->version);
-    return identity;
+    enum rp_id_kind kind;
+    return rp_quarantine_is(key) && rp_id_parse(key + strlen(RP_STORE_QUARANTINE), &kind, mark_id) &&
+           kind == RP_ID_MARK;
 }
 
 int rp_quarantine_mark(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena, struct rp_mark *out,
@@ -43,16 +42,6 @@ int rp_quarantine_mark(struct rp_db *db, const struct rp_mark *mark, struct rp_a
     if (history.n == 0 || (rp_state_final(newest[0].state) && !returned)) return RP_ENOTFOUND;
     *out = newest[returned ? 1 : 0];
     return 0;
-}
-
-int rp_quarantine_original(struct rp_db *db, const struct rp_mark *copy, struct rp_arena *arena, struct rp_mark *out,
-                           struct rp_error *err)
-{
-    enum rp_id_kind kind;
-    int64_t id;
-    if (!rp_id_parse(copy->key + strlen(RP_STORE_QUARANTINE), &kind, &id) || kind != RP_ID_MARK)
-        return rp_error_set(err, RP_ENOTFOUND, "a copy in quarantine that no mark was made for");
-    return rp_mark_get(db, id, arena, out, err);
 }
 
 static int add_to_digest(void *ctx, const void *from, size_t n, struct rp_error *err)
@@ -77,15 +66,15 @@ static int digest_object(struct rp_backend *backend, const char *key, uint8_t ou
     return r;
 }
 
-bool rp_quarantine_stands(struct rp_backend *backend, const struct rp_mark *aside, const char *key,
+bool rp_quarantine_stands(struct rp_backend *backend, const struct rp_mark *copy, const char *key,
                           struct rp_identity *as)
 {
-    uint8_t copy[RP_DIGEST_BYTES], there[RP_DIGEST_BYTES];
+    uint8_t ours[RP_DIGEST_BYTES], theirs[RP_DIGEST_BYTES];
     struct rp_item item = { .key = key };
     struct rp_error why = { 0 };
     if (rp_backend_stat(backend, &item, 1, &why) < 0 || item.outcome != RP_OUT_FOUND) return false;
-    if (item.identity.size_bytes != aside->size_bytes) return false;
+    if (item.identity.size_bytes != copy->size_bytes) return false;
     *as = item.identity;
-    return digest_object(backend, aside->key, copy) == 0 && digest_object(backend, key, there) == 0 &&
-           memcmp(copy, there, RP_DIGEST_BYTES) == 0;
+    return digest_object(backend, copy->key, ours) == 0 && digest_object(backend, key, theirs) == 0 &&
+           memcmp(ours, theirs, RP_DIGEST_BYTES) == 0;
 }

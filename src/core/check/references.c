@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/guard.h"
+#include "core/check/references.h"
 
 #include "base/assert.h"
 #include "base/buf.h"
@@ -12,7 +12,7 @@
 
 struct question {
     const struct rp_reference *reference;
-    size_t database; /* index into guard->databases */
+    size_t database; /* index into refs->databases */
     char *text;
     char name[80];
     struct rp_sql sql;
@@ -26,7 +26,7 @@ struct connection {
     struct rp_db *db; /* NULL: not open yet */
 };
 
-struct rp_guard {
+struct rp_references {
     const char *store;
     struct question *questions;
     size_t n_questions;
@@ -48,8 +48,8 @@ static int write_column_question(struct rp_buf *b, const struct rp_reference *re
     return r;
 }
 
-/* $1 and @NAME mean something to the port; in a user's text they could only be a mistake. Inside a literal they are fine, but
- * a query that needs them there can name the column through a view. */
+/* $1 and @NAME mean something to the port; in a user's text they could only be a mistake. Inside
+ * a literal they are fine, but a query that needs them there can name the column through a view. */
 static int check_sql(const char *sql, struct rp_error *err)
 {
     for (const char *p = sql; *p != 0; p++) {
@@ -61,8 +61,8 @@ static int check_sql(const char *sql, struct rp_error *err)
     return 0;
 }
 
-/* PostgreSQL lets a query have more columns than `q(k)` names and takes the first, which need not be the key. As the right side of
- * IN both engines refuse it; the query itself is not run. */
+/* PostgreSQL lets a query have more columns than `q(k)` names and takes the first, which need
+ * not be the key. As the right side of IN both engines refuse it; the query itself is not run. */
 static int write_shape(struct question *q, const struct rp_reference *ref, struct rp_error *err)
 {
     if (asprintf(
@@ -86,16 +86,16 @@ static void write_sql_question(struct rp_buf *b, const struct rp_reference *ref)
                ref->sql);
 }
 
-static size_t connection_of(struct rp_guard *guard, const struct rp_database_config *config)
+static size_t connection_of(struct rp_references *refs, const struct rp_database_config *config)
 {
     size_t i = 0;
-    while (i < guard->n_databases && guard->databases[i].config != config)
+    while (i < refs->n_databases && refs->databases[i].config != config)
         i++;
-    if (i == guard->n_databases) guard->databases[guard->n_databases++].config = config;
+    if (i == refs->n_databases) refs->databases[refs->n_databases++].config = config;
     return i;
 }
 
-static int ask_by(struct rp_guard *guard, const struct rp_config *config, const struct rp_reference *ref,
+static int ask_by(struct rp_references *refs, const struct rp_config *config, const struct rp_reference *ref,
                   struct question *q, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(65536);
@@ -108,7 +108,7 @@ static int ask_by(struct rp_guard *guard, const struct rp_config *config, const 
     if (r < 0) return r;
     if (text.failed < 0) return rp_error_set(err, text.failed, "the query is too long");
     q->reference = ref;
-    q->database = connection_of(guard, database);
+    q->database = connection_of(refs, database);
     q->text = strdup(rp_buf_text(&text));
     if (q->text == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     snprintf(q->name, sizeof q->name, "%s.%s", ref->database, ref->sql != NULL ? "sql" : ref->table);
@@ -116,47 +116,47 @@ static int ask_by(struct rp_guard *guard, const struct rp_config *config, const 
     return ref->sql != NULL ? write_shape(q, ref, err) : 0;
 }
 
-static void free_guard(struct rp_guard **guard)
+static void free_references(struct rp_references **refs)
 {
-    rp_guard_free(*guard);
+    rp_references_free(*refs);
 }
 
-int rp_guard_new(const struct rp_config *config, const struct rp_store_config *store, struct rp_guard **out,
-                 struct rp_error *err)
+int rp_references_new(const struct rp_config *config, const struct rp_store_config *store, struct rp_references **out,
+                      struct rp_error *err)
 {
     size_t n = store->n_referenced_by;
     if (n == 0) {
         *out = NULL;
         return 0;
     }
-    RP_CLEANUP(free_guard) struct rp_guard *guard = calloc(1, sizeof *guard);
-    if (guard != NULL) guard->questions = calloc(n, sizeof *guard->questions);
-    if (guard != NULL) guard->databases = calloc(n, sizeof *guard->databases);
-    if (guard == NULL || guard->questions == NULL || guard->databases == NULL)
+    RP_CLEANUP(free_references) struct rp_references *refs = calloc(1, sizeof *refs);
+    if (refs != NULL) refs->questions = calloc(n, sizeof *refs->questions);
+    if (refs != NULL) refs->databases = calloc(n, sizeof *refs->databases);
+    if (refs == NULL || refs->questions == NULL || refs->databases == NULL)
         return rp_error_set(err, RP_ENOMEM, "out of memory");
-    guard->store = store->name;
+    refs->store = store->name;
     for (size_t i = 0; i < n; i++) {
-        guard->n_questions = i + 1;
-        int r = ask_by(guard, config, &store->referenced_by[i], &guard->questions[i], err);
+        refs->n_questions = i + 1;
+        int r = ask_by(refs, config, &store->referenced_by[i], &refs->questions[i], err);
         if (r < 0) return rp_error_wrap(err, RP_ECONFIG, "stores.%s.referenced_by[%zu]", store->name, i);
     }
-    *out = guard;
-    guard = NULL;
+    *out = refs;
+    refs = NULL;
     return 0;
 }
 
-void rp_guard_free(struct rp_guard *guard)
+void rp_references_free(struct rp_references *refs)
 {
-    if (guard == NULL) return;
-    for (size_t i = 0; i < guard->n_databases; i++)
-        rp_db_close(guard->databases[i].db);
-    for (size_t i = 0; i < guard->n_questions; i++) {
-        free(guard->questions[i].text);
-        free(guard->questions[i].shape_text);
+    if (refs == NULL) return;
+    for (size_t i = 0; i < refs->n_databases; i++)
+        rp_db_close(refs->databases[i].db);
+    for (size_t i = 0; i < refs->n_questions; i++) {
+        free(refs->questions[i].text);
+        free(refs->questions[i].shape_text);
     }
-    free(guard->questions);
-    free(guard->databases);
-    free(guard);
+    free(refs->questions);
+    free(refs->databases);
+    free(refs);
 }
 
 static int connect_to(struct connection *c, struct rp_error *err)
@@ -199,20 +199,21 @@ static int check_shape(struct rp_db *db, struct question *q, struct rp_error *er
     return 0;
 }
 
-static int ask(struct rp_guard *guard, struct question *q, const struct rp_value *rows, size_t n, struct counting *c,
-               struct rp_error *err)
+static int ask(struct rp_references *refs, struct question *q, const struct rp_value *rows, size_t n,
+               struct counting *c, struct rp_error *err)
 {
-    struct connection *connection = &guard->databases[q->database];
+    struct connection *connection = &refs->databases[q->database];
     int r = connect_to(connection, err);
     if (r == 0) r = check_shape(connection->db, q, err);
     if (r == 0) r = rp_db_query_rows(connection->db, &q->sql, NULL, rows, n, count_row, c, err);
     if (r == 0) return 0;
     /* whatever went wrong, the answer is "we do not know": try again later */
-    rp_error_wrap(err, RP_EUNAVAILABLE, "references of store '%s' in %s", guard->store, q->name);
+    rp_error_wrap(err, RP_EUNAVAILABLE, "references of store '%s' in %s", refs->store, q->name);
     return RP_EUNAVAILABLE;
 }
 
-int rp_guard_count(struct rp_guard *guard, const char *const *keys, size_t n, int64_t *counts, struct rp_error *err)
+int rp_references_count(struct rp_references *refs, const char *const *keys, size_t n, int64_t *counts,
+                        struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_value *rows = calloc(n + 1, sizeof *rows);
     RP_CLEANUP(rp_freep) int64_t *sums = calloc(n + 1, sizeof *sums);
@@ -220,17 +221,17 @@ int rp_guard_count(struct rp_guard *guard, const char *const *keys, size_t n, in
     if (rows == NULL || sums == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < n; i++)
         rows[i] = rp_text(keys[i]);
-    for (size_t q = 0; q < guard->n_questions; q++) {
-        int r = ask(guard, &guard->questions[q], rows, n, &c, err);
+    for (size_t q = 0; q < refs->n_questions; q++) {
+        int r = ask(refs, &refs->questions[q], rows, n, &c, err);
         if (r < 0) return r;
     }
     memcpy(counts, sums, n * sizeof *counts);
     return 0;
 }
 
-int rp_guard_check(struct rp_guard *guard, struct rp_error *err)
+int rp_references_check(struct rp_references *refs, struct rp_error *err)
 {
     const char *key = "reprieve-doctor-asks-whether-this-works";
     int64_t count;
-    return rp_guard_count(guard, &key, 1, &count, err);
+    return rp_references_count(refs, &key, 1, &count, err);
 }

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* claim.c - due marks become this worker's, and whatever follows from that is committed with it. */
+#include "base/assert.h"
+#include "base/crashpoint.h"
+#include "base/mutant.h"
+#include "base/time.h"
+#include "core/guarantee.h"
+#include "core/purge/batch.h"
+#include "core/state.h"
+#include "core/subject/subject.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct claiming {
+    struct rp_claim claim;
+    struct rp_purge_batch *batch;
+    int64_t store_ms; /* INT64_MAX: the store has no clock of its own */
+    struct rp_purge_part part;
+    int64_t first_id; /* of the marks that were claimed last */
+};
+
+static int check_clocks(int64_t host_ms, int64_t db_ms, int64_t store_ms, const char *store, struct rp_error *err)
+{
+    int64_t least = host_ms < db_ms ? host_ms : db_ms, most = host_ms > db_ms ? host_ms : db_ms;
+    if (store_ms != INT64_MAX && store_ms < least) least = store_ms;
+    if (store_ms != INT64_MAX && store_ms > most) most = store_ms;
+    if (most - least <= RP_CLOCKS_APART_MS) return 0;
+    if (llabs(host_ms - db_ms) > RP_CLOCKS_APART_MS)
+        rp_error_set(err, RP_ECLOCK, "the clocks of host and database are %lld s apart", llabs(host_ms - db_ms) / 1000);
+    else
+        rp_error_set(err, RP_ECLOCK, "the clock of store '%s' and those of host and database are %" PRId64 " s apart",
+                     store, (most - least) / 1000);
+    return rp_error_hint(err, "nothing is purged until they agree within 5m: set the clocks");
+}
+
+static void fill_items(struct rp_purge_batch *batch)
+{
+    for (size_t i = 0; i < batch->marks.n; i++) {
+        struct rp_mark *m = &batch->marks.at[i];
+        struct rp_item object = { .key = m->key, .identity = rp_subject_identity(m) };
+        batch->items[i] = (struct rp_purge_item){ .mark = m, .identity = object.identity };
+        if (RP_MUTANT(DELETE_BEFORE_INTENT) && m->state == RP_PURGING)
+            (void)rp_subject_of(m)->erase(batch->store, &object, 1, &(struct rp_error){ 0 });
+    }
+}
+
+static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct claiming *c = ctx;
+    struct rp_store *store = c->batch->store;
+    struct rp_marks *marks = &c->batch->marks;
+    int r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, store->config->name, err);
+    /* another process may have seen since that keys are not what they were promised to be */
+    if (r == 0 && store->config->keys == RP_KEYS_WRITE_ONCE) r = rp_guarantee_load(tx->db, store, err);
+    if (r < 0) return r;
+    c->claim.limit = (int64_t)c->part.n;
+    c->claim.named = rp_store_is_weak(store);
+    c->claim.now_ms = tx->early_ms < c->store_ms ? tx->early_ms : c->store_ms;
+    if (RP_MUTANT(CLAIM_BEFORE_DUE)) c->claim.now_ms += c->claim.lease_ms / 2;
+    if (RP_MUTANT(PURGE_BY_LATEST_CLOCK)) c->claim.now_ms = tx->late_ms;
+    if (RP_MUTANT(STORE_CLOCK_IGNORED)) c->claim.now_ms = tx->early_ms;
+    marks->n = 0;
+    r = rp_state_claim(tx, &c->claim, marks, err);
+    if (r < 0) return r;
+    fill_items(c->batch);
+    if (c->part.damaged && marks->n == 1 && marks->at[0].id == c->first_id) { /* S6: claimed, and nothing else */
+        rp_purge_set_damaged(&c->batch->items[0], &c->part.why);
+        return 0;
+    }
+    c->first_id = marks->n > 0 ? marks->at[0].id : 0;
+    return rp_subjects_claimed(tx, store->config->name, marks, c->claim.lease_by, err);
+}
+
+int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
+                   const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_purge_batch *batch,
+                   struct rp_error *err)
+{
+    RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
+    if (limit > rules->batch) limit = rules->batch;
+    struct claiming c = { .batch = batch,
+                          .claim = { .store_id = store->id,
+                                     .lease_ms = RP_MUTANT(LEASE_IGNORED) ? 1000 : rules->lease_ms,
+                                     .from_ms = *from_ms,
+                                     .lease_by = worker->name },
+                          .part = { .n = (size_t)limit } };
+    int r = rp_purge_batch_prepare(batch, store, limit, err);
+    if (r == 0 && rp_subject_in(store)->clock(store, &c.store_ms, &batch->store_error) < 0) return 0;
+    rp_error_clear(&batch->store_error);
+    if (r == 0) r = rp_purge_narrow(catalog, claim_tx, &c, &c.part, err);
+    if (r < 0) return rp_error_wrap(err, r, "claim due marks of store '%s'", store->config->name);
+    RP_CRASHPOINT("sweep.claimed");
+    /* claimed in order of time: whatever waits earlier is held, or another one's */
+    for (size_t i = 0; i < batch->marks.n; i++) {
+        const struct rp_mark *m = &batch->marks.at[i];
+        if (m->was == RP_MARKED && m->attempts == 0 && m->due_at_ms > *from_ms) *from_ms = m->due_at_ms;
+    }
+    return 0;
+}

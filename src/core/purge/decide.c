@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decide.c - what becomes of a mark: pure functions of what is known about it. */
+#include "base/assert.h"
+#include "base/mutant.h"
+#include "base/time.h"
+#include "core/purge/purge.h"
+
+#define RECHECK_MS RP_HOUR_MS /* a mark that a check has refused is asked about again after this */
+
+static const struct {
+    bool open;       /* the store has still to act on it */
+    enum rp_end end; /* of the mark; NONE: it is tried again, or dead */
+    bool certain;    /* also if the store failed as a whole: it vouched for this one before */
+} means[RP_ITEMS] = {
+    [RP_ITEM_CLAIMED] = { .open = true },
+    [RP_ITEM_COPIED] = { .open = true },
+    [RP_ITEM_ERASED] = { .end = RP_END_ERASED, .certain = true },
+    [RP_ITEM_GONE] = { .end = RP_END_GONE },
+    [RP_ITEM_CHANGED] = { .end = RP_END_SUPERSEDED },
+    [RP_ITEM_MOVED] = { .end = RP_END_QUARANTINED, .certain = true },
+    [RP_ITEM_MOVED_GONE] = { .end = RP_END_QUARANTINED },
+    [RP_ITEM_MOVED_CHANGED] = { .end = RP_END_QUARANTINED },
+};
+
+bool rp_purge_is_open(enum rp_purge_status status)
+{
+    return means[status].open;
+}
+
+bool rp_purge_is_end(enum rp_purge_status status)
+{
+    return means[status].end != RP_END_NONE;
+}
+
+enum rp_purge_status rp_purge_status_after(enum rp_purge_status before, enum rp_outcome outcome)
+{
+    static const enum rp_purge_status after[][2] = {
+        /* without a copy, with one */
+        [RP_OUT_DELETED] = { RP_ITEM_ERASED, RP_ITEM_MOVED },
+        [RP_OUT_GONE] = { RP_ITEM_GONE, RP_ITEM_MOVED_GONE },
+        [RP_OUT_CHANGED] = { RP_ITEM_CHANGED, RP_ITEM_MOVED_CHANGED },
+        [RP_OUT_FOUND] = { RP_ITEM_FAILED, RP_ITEM_FAILED },
+        [RP_OUT_DENIED] = { RP_ITEM_FAILED, RP_ITEM_FAILED },
+        [RP_OUT_RETRY] = { RP_ITEM_FAILED, RP_ITEM_FAILED },
+        [RP_OUT_UNKNOWN] = { RP_ITEM_UNKNOWN, RP_ITEM_UNKNOWN },
+    };
+    RP_ASSERT(means[before].open);
+    return outcome == RP_OUT_NONE ? before : after[outcome][before == RP_ITEM_COPIED];
+}
+
+/* splitmix64 */
+uint64_t rp_purge_random(struct rp_purge_rules *rules)
+{
+    uint64_t z = (rules->random += UINT64_C(0x9E3779B97F4A7C15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+int64_t rp_purge_backoff_ms(const struct rp_purge_rules *rules, int64_t failures, uint64_t random)
+{
+    int64_t wait = rules->retry_first_ms;
+    RP_ASSERT(failures >= 1 && wait > 0);
+    for (int64_t i = 1; i < failures && wait < rules->retry_most_ms; i++)
+        wait *= 2;
+    if (wait > rules->retry_most_ms) wait = rules->retry_most_ms;
+    int64_t half = wait / 2;
+    return half + (int64_t)(random % (uint64_t)(wait + 1));
+}
+
+struct rp_move rp_purge_decide_check(const struct rp_mark *mark, const struct rp_check_answer *answer,
+                                     const struct rp_purge_rules *rules, int64_t now_ms, uint64_t random)
+{
+    struct rp_move move = { .mark = mark, .to = RP_PURGING, .attempts = mark->attempts };
+    move.next_at_ms = mark->next_at_ms;
+    RP_ASSERT(mark->state == RP_CHECKING);
+    if (answer->says == RP_SAYS_YES) return move;
+    move.to = RP_MARKED;
+    move.note = answer->note;
+    move.next_at_ms = now_ms + (answer->says == RP_SAYS_NO ? RECHECK_MS : rp_purge_backoff_ms(rules, 1, random));
+    if (RP_MUTANT(REFERENCED_FORGOTTEN)) move.next_at_ms = 0;
+    return move;
+}
+
+struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_failed, const struct rp_purge_rules *rules,
+                              int64_t now_ms, uint64_t random)
+{
+    const struct rp_mark *mark = item->mark;
+    struct rp_move purged = { .mark = mark, .to = RP_PURGED, .attempts = mark->attempts, .outcome = RP_END_GONE };
+    struct rp_move again = { .mark = mark, .to = RP_PURGING, .attempts = mark->attempts };
+    RP_ASSERT(mark->state == RP_PURGING);
+    if (RP_MUTANT(UNKNOWN_IS_DELETED) && item->status == RP_ITEM_UNKNOWN) return purged;
+    if (RP_MUTANT(STORE_FAILURE_IS_GONE) && store_failed) return purged;
+    if (store_failed && !means[item->status].certain) {
+        again.next_at_ms = now_ms + rp_purge_backoff_ms(rules, 1, random);
+        again.note = "the store was unavailable";
+        return again;
+    }
+    if (rp_purge_is_end(item->status)) {
+        purged.outcome = means[item->status].end;
+        return purged;
+    }
+    again.attempts = RP_MUTANT(ATTEMPTS_NOT_COUNTED) ? 1 : mark->attempts + 1;
+    again.note = item->note[0] != 0 ? item->note : "the store did not say whether it was deleted";
+    if (again.attempts >= rules->max_attempts)
+        again.to = RP_DEAD;
+    else
+        again.next_at_ms = now_ms + rp_purge_backoff_ms(rules, again.attempts, random);
+    return again;
+}

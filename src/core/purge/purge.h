@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* purge.h - ends marks that have come due, a batch of one store at a time, in steps with one
+ * outside effect each.
+ *
+ * S1  Nothing is erased without a claim that is durable (INTENT-FIRST): claim commits `purging`
+ *     - or `checking`, for a mark with checks, and check commits `purging` - before erase
+ *     touches the store.
+ * S2  A claim carries a fence and a lease; finishing with an old fence changes nothing (FENCED);
+ *     an expired lease is taken over by the next claim.
+ * S3  Nothing is claimed before it is due on every clock we see: host, database, store
+ *     (NO-EARLY).
+ * S4  A failed purge stays and is tried again, later each time; used-up attempts make a dead
+ *     letter. A failure of the store as a whole uses up no attempt (M12).
+ * S5  "Already gone" is believed only while the store's owner record is there.
+ * S6  Rows that cannot be (a mark whose file is gone, a refund that was made before) hold up
+ *     nobody else: the mark that they belong to fails alone, with a note that says why. None of
+ *     these rows is touched, and nothing is erased if the claim found them.
+ *
+ *   marked   -> checking, purging      rp_purge_claim
+ *   checking -> purging, marked        rp_purge_check
+ *   (the store alone)                  rp_purge_look, rp_purge_quarantine, rp_purge_erase
+ *   purging  -> purged, purging, dead  rp_purge_finish
+ *   checking -> marked                 rp_purge_release */
+#ifndef RP_CORE_PURGE_H
+#define RP_CORE_PURGE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "catalog/mark.h"
+#include "core/check/check.h"
+#include "core/run.h"
+#include "core/store.h"
+
+#define RP_CLOCKS_APART_MS (5 * RP_MINUTE_MS)
+
+struct rp_purge_rules {
+    int64_t batch, lease_ms, max_attempts, retry_first_ms, retry_most_ms;
+    uint64_t random; /* state of the jitter; seeded by the surface */
+};
+uint64_t rp_purge_random(struct rp_purge_rules *rules);
+
+/* What is known of one claimed mark. decide.c has the table of what each means. */
+enum rp_purge_status {
+    RP_ITEM_CLAIMED,       /* nothing yet */
+    RP_ITEM_KEPT,          /* a check did not say yes: the mark waits again */
+    RP_ITEM_COPIED,        /* a verified copy stands in quarantine */
+    RP_ITEM_ERASED,        /* by us */
+    RP_ITEM_GONE,          /* nothing was there any more */
+    RP_ITEM_CHANGED,       /* another upload stands under the key; left alone */
+    RP_ITEM_MOVED,         /* copied, then erased by us */
+    RP_ITEM_MOVED_GONE,    /* copied, then nothing was there any more: an earlier attempt got that far */
+    RP_ITEM_MOVED_CHANGED, /* copied, then another upload stood under the key */
+    RP_ITEM_FAILED,        /* nothing happened */
+    RP_ITEM_UNKNOWN,       /* it may have happened */
+    RP_ITEM_DAMAGED,       /* S6 */
+    RP_ITEMS
+};
+
+struct rp_purge_item {
+    struct rp_mark *mark;
+    enum rp_purge_status status;
+    char note[240];              /* failed, unknown, damaged, kept: why */
+    struct rp_identity identity; /* what is to be erased: the mark's; seen, for an upload that was never confirmed */
+    struct rp_identity copy;     /* in quarantine, once COPIED */
+    int64_t references;          /* kept: how many a check counted; -1: they were not */
+    struct rp_move move;         /* decided by check or finish */
+};
+
+struct rp_purge_batch {
+    struct rp_store *store;
+    struct rp_marks marks;
+    struct rp_purge_item *items;  /* one a mark */
+    struct rp_item *asked;        /* what the store is asked ... */
+    struct rp_purge_item **about; /* ... and about which */
+    struct rp_arena arena;
+    struct rp_error store_error; /* code 0: the store as a whole did not fail */
+    struct rp_error check_error; /* code 0: the checks answered, or were not asked */
+};
+
+void rp_purge_batch_init(struct rp_purge_batch *batch);
+void rp_purge_batch_done(struct rp_purge_batch *batch);
+struct rp_purge_item *rp_purge_item_of(struct rp_purge_batch *batch, const struct rp_mark *mark);
+
+/* Claims up to rules->batch (and `limit`) due marks of one store that came due at `*from_ms` or
+ * later; afterwards *from_ms is where the next claim of this run may begin. batch->marks.n is 0
+ * when nothing is due, and when the store's clock could not be asked: batch->store_error says
+ * so. In a store that is too weak only what guarantee.h, L4 names is claimed; the rest waits. */
+int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
+                   const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_purge_batch *batch,
+                   struct rp_error *err);
+int rp_purge_check(struct rp_catalog *catalog, struct rp_purge_rules *rules, const char *actor,
+                   struct rp_purge_batch *batch, struct rp_error *err);
+
+/* The store's part; safe on another thread than the catalog's. What goes wrong is in items and
+ * in store_error. look: where a mark was born before its object, what stands under the key is
+ * what it is about: we named that key. */
+void rp_purge_look(struct rp_purge_batch *batch);
+void rp_purge_quarantine(struct rp_purge_batch *batch);
+void rp_purge_erase(struct rp_purge_batch *batch);
+
+/* Judges every item, moves the marks, adds to the run's figures, renews its lock. */
+int rp_purge_finish(struct rp_catalog *catalog, struct rp_purge_rules *rules, struct rp_purge_batch *batch,
+                    struct rp_run *run, struct rp_error *err);
+/* Gives claimed marks back unerased (a stop, an error): due again at once, no attempt used. Best
+ * effort: the lease ends by itself. */
+void rp_purge_release(struct rp_catalog *catalog, struct rp_purge_batch *batch, const char *actor);
+
+/* ---- pure ---- */
+
+/* What the store's word makes of an item. */
+enum rp_purge_status rp_purge_status_after(enum rp_purge_status before, enum rp_outcome outcome);
+bool rp_purge_is_open(enum rp_purge_status status); /* the store has still to act on it */
+bool rp_purge_is_end(enum rp_purge_status status);  /* nothing is left of it, if the store is believed */
+/* What an item means for its mark in `purging`. `random` is any number, for the jitter. */
+struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_failed, const struct rp_purge_rules *rules,
+                              int64_t now_ms, uint64_t random);
+/* What the checks' answer means for a mark in `checking`. */
+struct rp_move rp_purge_decide_check(const struct rp_mark *mark, const struct rp_check_answer *answer,
+                                     const struct rp_purge_rules *rules, int64_t now_ms, uint64_t random);
+/* How long to wait after this many failures: doubled each time up to the most, and +-50 %. */
+int64_t rp_purge_backoff_ms(const struct rp_purge_rules *rules, int64_t failures, uint64_t random);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store.c - the steps of a batch that touch the store, through the subjects' port. Nothing of
+ * the catalog. */
+#include "base/assert.h"
+#include "base/crashpoint.h"
+#include "base/mutant.h"
+#include "core/guarantee.h"
+#include "core/purge/batch.h"
+#include "core/subject/subject.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool failed(const struct rp_purge_batch *batch)
+{
+    return batch->store_error.code < 0;
+}
+
+/* On its way a call may have filled the error with what it looked for and did not find. */
+static int note_failure(struct rp_purge_batch *batch, int r)
+{
+    if (r == 0) rp_error_clear(&batch->store_error);
+    return r;
+}
+
+static bool is_unseen(const struct rp_purge_item *item)
+{
+    const struct rp_mark *m = item->mark;
+    if (item->status != RP_ITEM_CLAIMED) return false;
+    if (RP_MUTANT(IDENTITY_FROM_STORE)) return true;
+    return rp_mark_is_named(m) && m->etag[0] == 0 && m->version[0] == 0;
+}
+
+static bool is_to_be_erased(const struct rp_purge_item *item)
+{
+    return rp_purge_is_open(item->status);
+}
+
+static size_t collect(struct rp_purge_batch *b, bool (*wanted)(const struct rp_purge_item *))
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->marks.n; i++) {
+        struct rp_purge_item *item = &b->items[i];
+        if (!wanted(item)) continue;
+        RP_ASSERT(rp_subject_of(item->mark)->erase == rp_subject_in(b->store)->erase); /* subject.h, J2 */
+        b->asked[n] = (struct rp_item){ .key = item->mark->key, .identity = item->identity };
+        b->about[n++] = item;
+    }
+    return n;
+}
+
+static void take_outcome(struct rp_purge_item *item, const struct rp_item *said)
+{
+    item->status = rp_purge_status_after(item->status, said->outcome);
+    memcpy(item->note, said->note, sizeof said->note);
+}
+
+void rp_purge_look(struct rp_purge_batch *b)
+{
+    size_t n = collect(b, is_unseen);
+    if (n == 0 || note_failure(b, rp_subject_in(b->store)->look(b->store, b->asked, n, &b->store_error)) < 0) return;
+    for (size_t i = 0; i < n; i++) {
+        struct rp_purge_item *item = b->about[i];
+        item->identity = b->asked[i].identity;
+        /* what is gone may stand in quarantine already: an earlier attempt was interrupted, and
+         * the copy is looked for */
+        bool may_be_moved = b->asked[i].outcome == RP_OUT_GONE && rp_subject_is_quarantined(b->store, item->mark);
+        if (b->asked[i].outcome != RP_OUT_FOUND && !may_be_moved) take_outcome(item, &b->asked[i]);
+    }
+}
+
+static void quarantine(struct rp_purge_batch *b, struct rp_purge_item *item)
+{
+    struct rp_copy copy;
+    const struct rp_subject_kind *kind = rp_subject_of(item->mark);
+    (void)note_failure(b, kind->quarantine(b->store, item->mark, &item->identity, &copy, &b->store_error));
+    if (copy.outcome != RP_OUT_FOUND) {
+        item->status = rp_purge_status_after(item->status, copy.outcome);
+        snprintf(item->note, sizeof item->note, "%s", copy.note);
+        return;
+    }
+    item->status = RP_ITEM_COPIED;
+    item->copy = copy.identity;
+}
+
+void rp_purge_quarantine(struct rp_purge_batch *b)
+{
+    RP_CRASHPOINT("sweep.before-quarantine");
+    for (size_t i = 0; i < b->marks.n && !failed(b); i++) {
+        struct rp_purge_item *item = &b->items[i];
+        if (item->status == RP_ITEM_CLAIMED && item->mark->state == RP_PURGING &&
+            rp_subject_is_quarantined(b->store, item->mark))
+            quarantine(b, item);
+    }
+    RP_CRASHPOINT("sweep.quarantined");
+}
+
+/* S5: if it was not our store that answered, nothing that it said is known. */
+static void confirm(struct rp_purge_batch *b)
+{
+    size_t i = 0;
+    while (i < b->marks.n && !rp_purge_is_end(b->items[i].status))
+        i++;
+    if (i == b->marks.n || note_failure(b, rp_subject_in(b->store)->confirm(b->store, &b->store_error)) == 0) return;
+    for (; i < b->marks.n; i++)
+        if (rp_purge_is_end(b->items[i].status)) b->items[i].status = RP_ITEM_UNKNOWN;
+}
+
+void rp_purge_erase(struct rp_purge_batch *b)
+{
+    if (failed(b)) return;
+    size_t n = collect(b, is_to_be_erased);
+    for (size_t i = 0; i < n; i++) {
+        RP_ASSERT(b->about[i]->mark->state == RP_PURGING); /* INTENT-FIRST */
+        RP_ASSERT(b->about[i]->status == RP_ITEM_COPIED || !rp_subject_is_quarantined(b->store, b->about[i]->mark));
+    }
+    if (n > 0) {
+        RP_CRASHPOINT("sweep.before-erase");
+        (void)note_failure(b, rp_subject_in(b->store)->erase(b->store, b->asked, n, &b->store_error));
+        RP_CRASHPOINT("sweep.erased");
+    }
+    for (size_t i = 0; i < n; i++)
+        take_outcome(b->about[i], &b->asked[i]);
+    if (!failed(b) && !RP_MUTANT(EMPTY_STORE_BELIEVED)) confirm(b);
+}

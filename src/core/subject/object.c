@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object.c - bytes under a key in a store: an object, of which the catalog has nothing but its
+ * marks, or a file's, of which it has rows. The only code that purges, copies and returns in a
+ * store. */
+#include "base/mutant.h"
+#include "core/file/file.h"
+#include "core/subject/subject.h"
+
+#include <stdio.h>
+
+static int clock_of(struct rp_store *store, int64_t *out_ms, struct rp_error *err)
+{
+    *out_ms = INT64_MAX;
+    return rp_backend_has_clock(store->backend) ? rp_backend_now_ms(store->backend, out_ms, err) : 0;
+}
+
+static int look(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    for (size_t i = 0; i < n; i++) /* whatever was expected: only what is seen counts */
+        items[i].identity = (struct rp_identity){ 0 };
+    return rp_backend_stat(store->backend, items, n, err);
+}
+
+static int erase(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    return rp_backend_remove(store->backend, items, n, err);
+}
+
+/* An unmounted disk leaves an empty directory, where everything is "already gone"; a bucket
+ * deletes versions that it never had. The owner record tells our store from those. */
+static int confirm(struct rp_store *store, struct rp_error *err)
+{
+    struct rp_item owner = { .key = RP_STORE_OWNER };
+    int r = rp_backend_stat(store->backend, &owner, 1, err);
+    if (r < 0 || owner.outcome == RP_OUT_FOUND) return r;
+    return rp_error_set(err, RP_EUNAVAILABLE, "store '%s': objects and the owner record are gone; is it mounted?",
+                        store->config->name);
+}
+
+/* No copy could be made. An earlier attempt that was interrupted may have made one: only a store
+ * that says there is none is believed, for that copy may be all that is left. */
+static void find_copy(struct rp_backend *backend, const char *key, int copy_code, struct rp_copy *out)
+{
+    struct rp_item there = { .key = key };
+    struct rp_error why = { 0 };
+    int r = rp_backend_stat(backend, &there, 1, &why);
+    if (r < 0 || (there.outcome != RP_OUT_FOUND && there.outcome != RP_OUT_GONE)) {
+        out->outcome = RP_OUT_RETRY;
+        snprintf(out->note, sizeof out->note, "%.200s", r < 0 ? why.text : there.note);
+    } else if (there.outcome == RP_OUT_FOUND) {
+        out->outcome = RP_OUT_FOUND;
+        out->identity = there.identity;
+    } else if (copy_code == RP_ENOTFOUND)
+        out->outcome = RP_OUT_GONE;
+    else
+        out->outcome = copy_code == RP_ECHANGED ? RP_OUT_CHANGED : RP_OUT_UNKNOWN;
+}
+
+static int quarantine(struct rp_store *store, const struct rp_mark *mark, const struct rp_identity *what,
+                      struct rp_copy *out, struct rp_error *err)
+{
+    char key[RP_QUARANTINE_KEY];
+    struct rp_error why = { 0 };
+    *out = (struct rp_copy){ .outcome = RP_OUT_FOUND };
+    rp_quarantine_key(mark->id, key);
+    int r = rp_backend_copy(store->backend, mark->key, what, key, &out->identity, &why);
+    if (r == 0 || RP_MUTANT(COPY_NOT_VERIFIED)) return 0;
+    if (r == RP_EEXISTS || r == RP_ENOTFOUND || r == RP_ECHANGED) {
+        find_copy(store->backend, key, r, out);
+        return 0;
+    }
+    out->outcome = r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY;
+    snprintf(out->note, sizeof out->note, "%.200s", why.text);
+    if ((rp_error_fault(r) & RP_OF_STORE) == 0) return 0;
+    *err = why;
+    return r;
+}
+
+static int bring_back(struct rp_store *store, const struct rp_mark *copy, const char *key, struct rp_identity *out,
+                      bool *made, struct rp_error *err)
+{
+    struct rp_identity expected = rp_subject_identity(copy);
+    int r = rp_backend_copy(store->backend, copy->key, &expected, key, out, err);
+    *made = r == 0;
+    if (r != RP_EEXISTS) return r;
+    if (rp_quarantine_stands(store->backend, copy, key, out) || RP_MUTANT(RETURN_ONTO_NEWER)) {
+        rp_error_clear(err);
+        return 0;
+    }
+    rp_error_set(err, RP_EEXISTS, "%s:%s: something newer stands under this key", store->config->name, key);
+    return rp_error_hint(err, "move it away first; the older one stays in quarantine until its time is over");
+}
+
+/* J2 */
+#define BYTES                                                                                                          \
+    .clock = clock_of, .look = look, .quarantine = quarantine, .bring_back = bring_back, .erase = erase,               \
+    .confirm = confirm
+
+const struct rp_subject_kind rp_subject_object = { .name = "object", .id = RP_ID_MARK, BYTES };
+
+const struct rp_subject_kind rp_subject_file = {
+    .name = "file",
+    .id = RP_ID_FILE,
+    BYTES,
+    .claimed = rp_files_claimed,
+    .ended = rp_files_purged,
+    .copied = rp_files_take_over,
+};

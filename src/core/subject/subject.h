@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* subject.h - what a mark is about: an object, or a file (later also a row of a user's table). A
+ * port: each kind is a const table. Nobody above this folder calls a store to look, to
+ * quarantine, to return or to erase.
+ *
+ * J1  The store's half is about one store, may run beside the catalog, and is all that touches
+ *     the store. A negative return is about the store as a whole (store/backend.h, T4); all else
+ *     is the outcome of one subject.
+ * J2  Kinds that live in one store share the store's half, so that a batch is one request: a
+ *     file's bytes are an object.
+ * J3  The catalog's half runs in the transaction that claims or ends marks. It is given all of
+ *     them and picks its own.
+ * J4  Where a subject goes in quarantine, and how one sees that it is there already, is decided
+ *     here alone. */
+#ifndef RP_CORE_SUBJECT_H
+#define RP_CORE_SUBJECT_H
+
+#include "base/id.h"
+#include "core/store.h"
+#include "core/subject/quarantine.h"
+
+/* What came of moving one subject to quarantine. */
+struct rp_copy {
+    enum rp_outcome
+        outcome; /* FOUND: the copy stands, made now or by an earlier attempt. GONE, CHANGED: nothing to copy */
+    struct rp_identity identity; /* of the copy */
+    char note[240];
+};
+
+struct rp_subject_kind {
+    const char *name;
+    enum rp_id_kind id; /* by which a person finds its rows */
+
+    /* The clock that it lives by; INT64_MAX: none of its own. */
+    int (*clock)(struct rp_store *store, int64_t *out_ms, struct rp_error *err);
+    /* What stands under the keys now: FOUND with its identity, GONE, or why it cannot be seen. */
+    int (*look)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
+    /* A verified copy, with headers and metadata. Repeated it finds the copy. */
+    int (*quarantine)(struct rp_store *store, const struct rp_mark *mark, const struct rp_identity *what,
+                      struct rp_copy *out, struct rp_error *err);
+    /* The copy back under its key, never over something newer (RP_EEXISTS). *made: by this call,
+     * not by an earlier. */
+    int (*bring_back)(struct rp_store *store, const struct rp_mark *copy, const char *key, struct rp_identity *out,
+                      bool *made, struct rp_error *err);
+    /* Exactly these identities. */
+    int (*erase)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
+    /* Whether it was really this store that answered, so that "gone" can be believed. */
+    int (*confirm)(struct rp_store *store, struct rp_error *err);
+
+    /* May be NULL, each: nothing follows from it. */
+    int (*claimed)(struct rp_tx *tx, const char *store, const struct rp_marks *marks, const char *actor,
+                   struct rp_error *err);
+    int (*ended)(struct rp_tx *tx, const char *store, const struct rp_move *moves, size_t n, const char *actor,
+                 struct rp_error *err);
+    /* marks[i], of a copy in quarantine, stands from now on for the mark from[i]. */
+    int (*copied)(struct rp_tx *tx, const struct rp_mark *marks, const int64_t *from, size_t n, struct rp_error *err);
+};
+
+extern const struct rp_subject_kind rp_subject_object, rp_subject_file;
+
+const struct rp_subject_kind *rp_subject_of(const struct rp_mark *mark);
+/* The kind that speaks for all that live in this store (J2). */
+const struct rp_subject_kind *rp_subject_in(const struct rp_store *store);
+/* The identity that a mark is about. */
+struct rp_identity rp_subject_identity(const struct rp_mark *mark);
+/* The id of its rows, as people see it. */
+const char *rp_subject_id(const struct rp_mark *mark, char out[RP_ID_TEXT]);
+/* A purge of it in this store moves it to quarantine first. */
+bool rp_subject_is_quarantined(const struct rp_store *store, const struct rp_mark *mark);
+
+/* The catalog's halves of all kinds. */
+int rp_subjects_claimed(struct rp_tx *tx, const char *store, const struct rp_marks *marks, const char *actor,
+                        struct rp_error *err);
+int rp_subjects_ended(struct rp_tx *tx, const char *store, const struct rp_move *moves, size_t n, const char *actor,
+                      struct rp_error *err);
+int rp_subjects_copied(struct rp_tx *tx, const struct rp_mark *marks, const int64_t *from, size_t n,
+                       struct rp_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass.h - what is due in one store, batch by batch. For the files of this folder. */
+#ifndef RP_CORE_SWEEP_PASS_H
+#define RP_CORE_SWEEP_PASS_H
+
+#include "core/sweep/sweep.h"
+
+/* Batches, of which several are with the store at a time. */
+struct rp_batches;
+struct rp_batches *rp_batches_new(struct rp_error *err); /* NULL: RP_ENOMEM */
+void rp_batches_freep(struct rp_batches **batches);
+
+struct rp_pass {
+    struct rp_sweep *sweep;
+    struct rp_store *store;
+    struct rp_run *run;
+    int64_t left;                /* how many marks this run may still claim */
+    int64_t from_ms;             /* where the next claim begins */
+    struct rp_error store_error; /* code 0: the store as a whole did not fail */
+};
+/* Negative: the catalog. Whatever was claimed is finished before, as far as that is possible. */
+int rp_pass_run(struct rp_pass *pass, struct rp_batches *batches, struct rp_error *err);
+
+/* sweep.c */
+bool rp_sweep_is_stopped(const struct rp_sweep *sweep);
+int rp_sweep_begin(struct rp_sweep *sweep, struct rp_run *run, struct rp_error *err);
+
+#endif

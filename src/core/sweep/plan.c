@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sweep/plan.h"
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "core/guarantee.h"
+#include "core/state.h"
+
+#include <stdlib.h>
+
+#define PAGE 1000
+
+/* ---- each mark ---- */
+
+static int walk_store(struct rp_sweep *s, struct rp_store *store, int64_t *left, struct rp_marks *page, rp_plan_fn *fn,
+                      void *ctx, struct rp_error *err)
+{
+    int64_t now_ms = rp_clock_now_ms(s->catalog->clock), db_ms = 0;
+    bool weak = store->config->mode != RP_MODE_OBSERVE && rp_store_is_weak(store);
+    int r = rp_db_now_ms(s->catalog->db, &db_ms, err);
+    struct rp_marks_query query = { .by = RP_BY_DUE_UNHELD,
+                                    .store_id = store->id,
+                                    .before_ms = now_ms < db_ms ? now_ms : db_ms };
+    while (r == 0 && *left > 0) {
+        rp_arena_reset(page->arena);
+        r = rp_marks_init(page, PAGE, page->arena, err);
+        if (r == 0) r = rp_marks_page(s->catalog->db, &query, page, err);
+        if (r < 0 || page->n == 0) return r;
+        for (size_t i = 0; i < page->n && r == 0 && *left > 0; i++) {
+            if (weak && !rp_mark_is_named(&page->at[i])) continue;
+            (*left)--;
+            r = fn(ctx, store, &page->at[i], err);
+        }
+    }
+    return r;
+}
+
+int rp_plan_each(struct rp_sweep *s, rp_plan_fn *fn, void *ctx, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)8 << 20);
+    struct rp_marks page = { .arena = &arena };
+    int64_t left = s->limit;
+    int r = 0;
+    for (size_t i = 0; i < s->n_stores && r == 0; i++) {
+        struct rp_error ignored = { 0 }; /* who asks whether it may be purged is told */
+        if (s->stores[i]->backend != NULL)
+            (void)rp_guarantee_ensure(s->catalog, s->stores[i], RP_GUARANTEE_LOOK, &ignored);
+        r = walk_store(s, s->stores[i], &left, &page, fn, ctx, err);
+    }
+    return r < 0 ? rp_error_wrap(err, r, "plan a sweep") : 0;
+}
+
+/* ---- each store ---- */
+
+static struct rp_planned *planned_of(struct rp_plan *plan, const struct rp_store *store)
+{
+    size_t i = 0;
+    while (i + 1 < plan->n && plan->at[i].store != store)
+        i++;
+    return &plan->at[i];
+}
+
+static int plan_mark(void *ctx, const struct rp_store *store, const struct rp_mark *mark, struct rp_error *err)
+{
+    struct rp_planned *p = planned_of(ctx, store);
+    size_t n = json_array_size(p->examples);
+    (void)err;
+    p->marks++;
+    p->bytes += mark->size_bytes;
+    p->guarded += mark->checks != 0;
+    if (n >= RP_PLAN_EXAMPLES) return 0;
+    p->example_due_ms[n] = mark->due_at_ms;
+    json_t *o = rp_mark_line(mark, store->config->name);
+    rp_json_set(o, "guard", mark->checks != 0 ? json_string(rp_check_name(mark->checks)) : json_null());
+    rp_json_append(p->examples, o);
+    return 0;
+}
+
+static void find_left_out(struct rp_sweep *s, struct rp_planned *p)
+{
+    p->left_out = rp_sweep_may_purge(s, p->store, true, &p->why) < 0;
+    if (!p->left_out) rp_error_clear(&p->why); /* of what was looked for on the way and not found */
+    p->waiting = p->left_out ? p->marks : rp_sweep_count_too_weak(s, p->store, &p->why);
+}
+
+int rp_plan_make(struct rp_sweep *s, struct rp_plan **out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_plan_freep) struct rp_plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a plan");
+    for (; plan->n < s->n_stores; plan->n++)
+        plan->at[plan->n] = (struct rp_planned){ .store = s->stores[plan->n], .examples = json_array() };
+    int r = rp_plan_each(s, plan_mark, plan, err);
+    if (r < 0) return r;
+    for (size_t i = 0; i < plan->n; i++)
+        find_left_out(s, &plan->at[i]);
+    *out = plan;
+    plan = NULL;
+    return 0;
+}
+
+void rp_plan_freep(struct rp_plan **plan)
+{
+    for (size_t i = 0; *plan != NULL && i < (*plan)->n; i++)
+        json_decref((*plan)->at[i].examples);
+    free(*plan);
+}
+
+const char *rp_planned_effect(const struct rp_planned *p)
+{
+    if (p->left_out) return "none";
+    return p->store->config->mode == RP_MODE_QUARANTINE ? "quarantine" : "purge";
+}
+
+json_t *rp_planned_json(const struct rp_planned *p)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "store", json_string(p->store->config->name));
+    rp_json_set(o, "effect", json_string(rp_planned_effect(p)));
+    rp_json_set(o, "marks", json_integer(p->marks));
+    rp_json_set(o, "bytes", json_integer(p->bytes));
+    rp_json_set(o, "guarded", json_integer(p->guarded));
+    rp_json_set(o, "examples", json_incref(p->examples));
+    return o;
+}

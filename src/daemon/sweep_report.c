@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/sweep_report.h"
+
+#include "base/time.h"
+#include "catalog/alert.h"
+#include "core/file/file.h"
+#include "core/journal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct rp_journal journal_of(const struct rp_sweep_report *report)
+{
+    return (struct rp_journal){ .log = report->session->log,
+                                .at_ms = rp_session_now_ms(report->session),
+                                .actor = report->session->actor };
+}
+
+static void run_started(void *ctx, const struct rp_run *run)
+{
+    struct rp_sweep_report *report = ctx;
+    struct rp_journal j = journal_of(report);
+    rp_journal_started(&j, run);
+}
+
+static bool is_abandoned(const struct rp_mark *mark)
+{
+    return mark->file_id != 0 && mark->was == RP_MARKED && strcmp(mark->reason, RP_REASON_ABANDONED) == 0;
+}
+
+/* U6: by tenant. A batch of one tenant's uploads is the rule, hence a look-up each time that it
+ * changes. */
+static void count_abandoned(struct rp_sweep_report *report, const struct rp_purge_batch *batch)
+{
+    struct rp_tenant tenant = { 0 };
+    struct rp_error ignored = { 0 };
+    for (size_t i = 0; i < batch->marks.n && report->metrics != NULL; i++) {
+        const struct rp_mark *mark = &batch->marks.at[i];
+        if (!is_abandoned(mark)) continue;
+        if (mark->tenant_id != tenant.id &&
+            rp_tenant_by_id(report->session->catalog->db, mark->tenant_id, &tenant, &ignored) < 0)
+            continue;
+        rp_metrics_abandoned(report->metrics, tenant.name, 1, mark->size_bytes);
+    }
+}
+
+static void batch_finished(void *ctx, const struct rp_purge_batch *batch, const struct rp_run *run)
+{
+    struct rp_sweep_report *report = ctx;
+    struct rp_journal j = journal_of(report);
+    rp_journal_batch(&j, batch, run);
+    rp_metrics_batch(report->metrics, batch);
+    count_abandoned(report, batch);
+    if (report->alive != NULL) report->alive(report->ctx);
+}
+
+static void left_out(void *ctx, const struct rp_store *store, int64_t due, const struct rp_error *why)
+{
+    struct rp_sweep_report *report = ctx;
+    struct rp_journal j = journal_of(report);
+    if (why->code == RP_EOBSERVE && due == 0) return;
+    rp_journal_left_out(&j, store->config->name, due, why);
+    if (why->code != RP_EOBSERVE) rp_metrics_failure(report->metrics, "store");
+}
+
+void rp_sweep_report_left_out(struct rp_sweep_report *report, const struct rp_store *store, const struct rp_error *why)
+{
+    struct rp_overdue due = { 0 };
+    struct rp_error ignored = { 0 };
+    (void)rp_marks_overdue(report->session->catalog->db, store->id, rp_session_now_ms(report->session), &due, &ignored);
+    left_out(report, store, due.marks, why);
+}
+
+struct rp_sweep rp_sweep_report_sweep(struct rp_sweep_report *report, const volatile sig_atomic_t *stop)
+{
+    struct rp_sweep sweep = rp_session_sweep(report->session);
+    sweep.stop = stop;
+    sweep.started = run_started;
+    sweep.finished = batch_finished;
+    sweep.left_out = left_out;
+    sweep.ctx = report;
+    return sweep;
+}
+
+void rp_sweep_report_ended(struct rp_sweep_report *report, const struct rp_run *run, const char *outcome, int code)
+{
+    struct rp_journal j = journal_of(report);
+    rp_journal_ended(&j, run, outcome, code);
+    rp_metrics_run(report->metrics, run->kind, run->name, outcome, j.at_ms - run->started_at_ms, j.at_ms);
+}
+
+struct skipped {
+    const struct rp_journal *journal;
+    const char *name;
+};
+
+static int note_holder(void *ctx, const struct rp_held_lock *lock, struct rp_error *err)
+{
+    const struct skipped *s = ctx;
+    (void)err;
+    rp_journal_skipped(s->journal, "sweep", s->name, lock->locked_by, lock->locked_at_ms);
+    return 0;
+}
+
+void rp_sweep_report_not_begun(struct rp_sweep_report *report, const char *name, int code, const struct rp_error *err)
+{
+    struct rp_journal j = journal_of(report);
+    struct skipped skipped = { .journal = &j, .name = name };
+    struct rp_error ignored = { 0 };
+    char lock[96];
+    snprintf(lock, sizeof lock, "sweep:%s", name);
+    if (code == RP_ERUNNING)
+        (void)rp_lock_each_held(report->session->catalog->db, lock, note_holder, &skipped, &ignored);
+    else
+        rp_journal_failed(&j, "sweep", NULL, err);
+}
