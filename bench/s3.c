@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Marking and sweeping a bucket with the real binary, beside what people would do instead, measured in the same run on the same server:
+/* Marking and sweeping a bucket with the real binary, beside what people would do instead, measured
+ * in the same run on the same server:
  *
  *   a bare loop                  multi-object deletes of 1,000 known keys with libcurl, over 1 and over 4 connections; no catalog
  *   rclone delete                the tools that people have; both list first
  *   aws s3 rm --recursive
  *
- * Then: what a listing through the store takes beside a bare one, and a sweep on a server that fails 5 % of everything. Figures are printed beside their targets and never asserted.
- * What is asserted: after each, the bucket is empty, and the catalog says purged. RP_TEST_S3 and its keys name the server.
- * BENCH_DIR: where the catalog is (default: here). BENCH_SCALE=0.1: a tenth of everything. BENCH_AWS: the aws command.
- * BENCH_PARTS="list failures sweep tools": these parts only. BENCH_SERVER="PID PID": the server's processes, whose CPU time is shown too. */
+ * Then: what a listing through the store takes beside a bare one, and a sweep on a server that
+ * fails 5 % of everything. Figures are printed beside their targets and never asserted. What is
+ * asserted: after each, the bucket is empty, and the catalog says purged. RP_TEST_S3 and its keys
+ * name the server. BENCH_DIR: where the catalog is (default: here). BENCH_SCALE=0.1: a tenth of
+ * everything. BENCH_AWS: the aws command. BENCH_PARTS="list failures sweep tools": these parts
+ * only. BENCH_SERVER="PID PID": the server's processes, whose CPU time is shown too. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

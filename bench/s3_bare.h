@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* s3_bare.h - a bucket worked on with nothing but libcurl: what a loop reaches that remembers and promises nothing.
- * It signs with what libcurl has for that, looks for words in the answers instead of parsing them, and knows its keys beforehand. */
+/* s3_bare.h - a bucket worked on with nothing but libcurl: what a loop reaches that remembers and
+ * promises nothing. It signs with what libcurl has for that, looks for words in the answers instead
+ * of parsing them, and knows its keys beforehand. */
 #ifndef RP_BENCH_S3_BARE_H
 #define RP_BENCH_S3_BARE_H
 

@@ -7,6 +7,7 @@
 #define RP_CATALOG_STATEMENTS_H
 
 #include "catalog/statements_alert.h"
+#include "catalog/statements_feed.h"
 #include "catalog/statements_file.h"
 #include "catalog/statements_metrics.h"
 #include "catalog/statements_token.h"
@@ -249,6 +250,7 @@
     RP_STATEMENTS_MARK(X)                                                                                              \
     RP_STATEMENTS_FILE(X)                                                                                              \
     RP_STATEMENTS_ALERT(X)                                                                                             \
+    RP_STATEMENTS_FEED(X)                                                                                              \
     RP_STATEMENTS_METRICS(X)                                                                                           \
     RP_STATEMENTS_TOKEN(X)
 

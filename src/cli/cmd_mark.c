@@ -131,7 +131,7 @@ static int add(struct marking *m, const char *line, const struct rp_error *why, 
         return 0;
     }
     struct rp_mark_item *item = &m->items[m->n++];
-    *item = (struct rp_mark_item){ .store = subject.store, .request = m->pattern, .error = refused };
+    *item = (struct rp_mark_item){ .store = subject.store, .request = m->pattern, .answer.error = refused };
     item->request.key = subject.store != NULL ? subject.key : text;
     if (m->n == RP_MARK_ITEMS_MAX) flush_batch(m);
     return 0;

@@ -220,7 +220,7 @@ static struct ref *collect(struct rp_command *const *commands, size_t n, struct 
     for (size_t i = 0; i < n && refs != NULL; i++) {
         struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
         for (size_t k = 0; k < c->n; k++)
-            if (c->items[k].store != NULL && c->items[k].error.code == 0) {
+            if (c->items[k].store != NULL && !c->items[k].refused) {
                 refs[*n_refs] = (struct ref){ .command = c, .item = &c->items[k], .order = *n_refs };
                 (*n_refs)++;
             }
@@ -243,7 +243,15 @@ static int check_request(const struct rp_store *store, const struct rp_mark_requ
         return rp_error_hint(err, "name the columns that hold its keys under stores.%s.referenced_by",
                              store->config->name);
     }
-    return rp_store_is_weak(store) ? rp_store_refuse_weak(store, err) : 0;
+    return 0;
+}
+
+/* Before anything is looked at, or again after an earlier look. */
+static void begin_anew(struct rp_mark_item *item)
+{
+    if (item->store == NULL) return;
+    item->answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .references = -1 };
+    item->refused = check_request(item->store, &item->request, &item->answer.error) < 0;
 }
 
 /* Before the objects are looked at: whatever happens to a mark from here on, run notices (R7). */
@@ -320,65 +328,50 @@ static int ensure_store(struct rp_catalog *catalog, const struct share *s, struc
     return rp_guarantee_ensure(catalog, s->store, purpose, err);
 }
 
+static void refuse(struct rp_mark_item *item, const struct rp_error *why)
+{
+    item->answer.error = *why;
+    item->refused = true;
+}
+
+static void prepare_share(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena)
+{
+    struct rp_error why = { 0 };
+    int r = ensure_store(catalog, s, &why);
+    if (r == 0 && rp_store_is_weak(s->store)) r = rp_store_refuse_weak(s->store, &why);
+    if (r == 0) r = note_newest(catalog, s, arena, &why);
+    if (r == 0) r = look(s, arena, &why);
+    if (r == 0) r = count_references(s, arena, &why);
+    for (size_t i = 0; i < s->n && r < 0; i++)
+        refuse(s->refs[i].item, &why);
+}
+
 static void refuse_all(struct rp_command *const *commands, size_t n, const struct rp_error *why)
 {
     for (size_t i = 0; i < n; i++) {
         struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
         for (size_t k = 0; k < c->n; k++)
-            if (c->items[k].error.code == 0) c->items[k].error = *why;
+            if (c->items[k].store != NULL && !c->items[k].refused) refuse(&c->items[k], why);
     }
-}
-
-static void refuse_share(struct share *s, const struct rp_error *why)
-{
-    for (size_t i = 0; i < s->n; i++)
-        s->refs[i].item->error = *why;
-}
-
-/* What cannot be asked for in any case: no store is asked for it. */
-static void check_share(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena)
-{
-    struct rp_error why = { 0 };
-    (void)arena;
-    if (ensure_store(catalog, s, &why) < 0) refuse_share(s, &why);
-    for (size_t i = 0; i < s->n && why.code == 0; i++)
-        (void)check_request(s->store, &s->refs[i].item->request, &s->refs[i].item->error);
-}
-
-static void look_at_share(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena)
-{
-    struct rp_error why = { 0 };
-    int r = note_newest(catalog, s, arena, &why);
-    if (r == 0) r = look(s, arena, &why);
-    if (r == 0) r = count_references(s, arena, &why);
-    if (r < 0) refuse_share(s, &why);
-}
-
-/* For each store's share of the items that are not refused yet. */
-static void each_share(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n, struct rp_arena *arena,
-                       void (*fn)(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena))
-{
-    struct rp_error why = { 0 };
-    struct share *shares = NULL;
-    size_t n_refs = 0, n_shares = 0;
-    struct ref *refs = collect(commands, n, arena, &n_refs);
-    int r = refs != NULL ? 0 : rp_error_set(&why, RP_ENOMEM, "no memory for a batch of marks");
-    if (r == 0) r = share_out(refs, n_refs, arena, &shares, &n_shares, &why);
-    for (size_t i = 0; i < n_shares && r == 0; i++)
-        fn(catalog, &shares[i], arena);
-    if (r < 0) refuse_all(commands, n, &why);
 }
 
 static void prepare(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PREPARE_ARENA);
+    struct rp_error why = { 0 };
+    struct share *shares = NULL;
+    size_t n_refs = 0, n_shares = 0;
     for (size_t i = 0; i < n; i++) {
         struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
         for (size_t k = 0; k < c->n; k++)
-            if (c->items[k].store != NULL) rp_error_clear(&c->items[k].error); /* of an earlier look */
+            begin_anew(&c->items[k]);
     }
-    each_share(catalog, commands, n, &arena, check_share);
-    each_share(catalog, commands, n, &arena, look_at_share);
+    struct ref *refs = collect(commands, n, &arena, &n_refs);
+    int r = refs != NULL ? share_out(refs, n_refs, &arena, &shares, &n_shares, &why)
+                         : rp_error_set(&why, RP_ENOMEM, "no memory for a batch of marks");
+    for (size_t i = 0; i < n_shares && r == 0; i++)
+        prepare_share(catalog, &shares[i], &arena);
+    if (r < 0) refuse_all(commands, n, &why);
 }
 
 /* ---- run ---- */
@@ -592,8 +585,7 @@ static void sum_up(struct rp_tx *tx, struct rp_mark_command *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct rp_mark_item *item = &c->items[i];
-        if (item->store == NULL || item->error.code < 0)
-            item->answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .references = -1, .error = item->error };
+        if (item->store == NULL || item->refused) item->answer.references = -1;
         if (c->command.verb == &verb_dry) continue;
         int64_t due = item->answer.due_at_ms;
         if (item->answer.what != RP_MARK_REFUSED && (c->command.due_at_ms == 0 || due < c->command.due_at_ms))

@@ -70,9 +70,9 @@ struct rp_mark_answer {
 };
 
 struct rp_mark_item {
-    struct rp_store *store; /* NULL: it is refused for `error` */
+    struct rp_store *store; /* NULL: it is refused, and `answer` says why */
     struct rp_mark_request request;
-    struct rp_error error;        /* refused before run: by whoever made the command, or by prepare */
+    bool refused;                 /* before run, by prepare: `answer` says why */
     struct rp_mark_answer answer; /* out */
     struct rp_mark_facts facts;   /* of prepare and run */
 };

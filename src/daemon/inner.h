@@ -8,6 +8,7 @@
 #include "daemon/store_watch.h"
 #include "daemon/sweep_loop.h"
 #include "daemon/sweep_run.h"
+#include "feed/feed.h"
 #include "http/live/live.h"
 #include "http/server/server.h"
 #include "lib/session.h"
@@ -31,6 +32,8 @@ struct rp_daemon {
     int lane; /* the first of this node's */
     int lock_fd;
     struct rp_metrics *metrics;
+    struct rp_feed *feed;
+    struct rp_feed_subscription *follows;
     struct rp_live *live;
     struct rp_writers *writers;
     struct rp_sweep_runs *runs;
@@ -38,7 +41,7 @@ struct rp_daemon {
     struct rp_watch *watch;
     struct rp_store_watch *store_watch; /* NULL: no store is a bucket */
     pthread_mutex_t lock;
-    struct rp_server *server; /* under the lock, for the reader of the audit log */
+    struct rp_server *server; /* under the lock, for the feed's thread */
     struct rp_setup *setups;  /* the newest first; NULL: those of the session */
 };
 

@@ -6,6 +6,7 @@
 #include "daemon/inner.h"
 #include "daemon/interrupt.h"
 #include "hook/hook.h"
+#include "http/route/route.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,32 +91,43 @@ static int lock_catalog(struct rp_daemon *d, struct rp_error *err)
 static void committed(void *ctx, size_t commands, int64_t due_at_ms)
 {
     struct rp_daemon *d = ctx;
-    rp_live_poke(d->live);
+    rp_feed_poke(d->feed);
     rp_metrics_round(d->metrics, commands);
     struct rp_sweep_loop *loop = __atomic_load_n(&d->loop, __ATOMIC_ACQUIRE);
     if (due_at_ms != 0 && loop != NULL) rp_sweep_loop_due(loop, due_at_ms);
 }
 
-/* Whoever has found it out: what a store guarantees is other than it was. */
-static void tell_store(struct rp_daemon *d, const struct rp_audit_row *row)
+/* A token was revoked, on this node, another one, or by the command line. */
+static void forget_tokens(struct rp_daemon *d)
 {
-    json_t *details = NULL;
-    struct rp_error ignored = { 0 };
-    if (row->details == NULL || rp_json_parse(row->details, strlen(row->details), &details, &ignored) < 0)
-        details = json_object();
-    rp_daemon_log(d, RP_LOG_WARNING, row->event, details);
-}
-
-/* A token that was revoked by another node or by the command line. */
-static void seen(void *ctx, const struct rp_audit_row *row)
-{
-    struct rp_daemon *d = ctx;
-    if (strcmp(row->event, "store.level_changed") == 0 || strcmp(row->event, "store.keys_changed") == 0)
-        tell_store(d, row);
-    if (strcmp(row->event, "token.revoked") != 0) return;
     pthread_mutex_lock(&d->lock);
     if (d->server != NULL) rp_server_forget_token(d->server, 0);
     pthread_mutex_unlock(&d->lock);
+}
+
+/* Whoever has found it out: what a store guarantees is other than it was. */
+static void tell_store(struct rp_daemon *d, const struct rp_feed_event *event)
+{
+    json_t *o = NULL;
+    struct rp_error ignored = { 0 };
+    if (rp_json_parse(event->json, event->json_bytes, &o, &ignored) < 0) o = json_object();
+    (void)json_object_del(o, "actor");
+    rp_daemon_log(d, RP_LOG_WARNING, event->name, o);
+}
+
+#define REVOKED "token.revoked"
+static const char *const followed[] = { REVOKED, "store.level_changed", "store.keys_changed", NULL };
+
+static int follow(void *ctx, const struct rp_feed_batch *batch, struct rp_error *err)
+{
+    (void)err;
+    for (size_t i = 0; i < batch->n; i++) {
+        if (strcmp(batch->events[i]->name, REVOKED) == 0)
+            forget_tokens(ctx);
+        else
+            tell_store(ctx, batch->events[i]);
+    }
+    return 0;
 }
 
 static int reserve_sweep(void *ctx, const struct rp_worker **worker, struct rp_error *err)
@@ -165,24 +177,31 @@ static int open_stores(struct rp_daemon *d, struct rp_error *err)
     return r;
 }
 
+static int start_feed(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_feed_options feed = { .catalog_url = d->session.config.catalog_url,
+                                          .log = d->session.log,
+                                          .ring_events = RING_EVENTS,
+                                          .ring_bytes = RING_BYTES };
+    const struct rp_feed_reader reader = { .want = { .names = followed }, .deliver = follow, .ctx = d };
+    int r = rp_feed_start(&feed, &d->feed, err);
+    if (r == 0) r = rp_feed_subscribe(d->feed, &reader, &d->follows, err);
+    if (r < 0) return r;
+    const struct rp_live_options live = { .feed = d->feed, .log = d->session.log, .clients_max = LIVE_CLIENTS_MAX };
+    return rp_live_start(&live, &d->live, err);
+}
+
 static int start_catalog(struct rp_daemon *d, struct rp_error *err)
 {
     const struct rp_config *config = &d->session.config;
-    struct rp_live_options live = { .catalog_url = config->catalog_url,
-                                    .ring_events = RING_EVENTS,
-                                    .ring_bytes = RING_BYTES,
-                                    .clients_max = LIVE_CLIENTS_MAX,
-                                    .log = d->session.log,
-                                    .seen = seen,
-                                    .ctx = d };
     struct rp_writers_options writers = { .url = config->catalog_url,
                                           .n = is_sqlite(d) ? 1 : (size_t)config->writers,
                                           .first_lane = d->lane,
                                           .queue_max = QUEUE_MAX,
                                           .committed = committed,
                                           .ctx = d };
-    int r = rp_metrics_new(&d->metrics, err);
-    if (r == 0) r = rp_live_start(&live, &d->live, err);
+    int r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
+    if (r == 0) r = start_feed(d, err);
     if (r == 0) r = rp_writers_start(&writers, &d->writers, err);
     if (r == 0) rp_writers_attach(d->writers, d->session.catalog);
     return r;
@@ -324,7 +343,7 @@ static void stop(struct rp_daemon *d)
     rp_sweep_loop_halt(d->loop);
     rp_sweep_runs_halt(d->runs);
     rp_interrupt_begin(&interrupt, d->session.stores, d->session.config.n_stores, STORES_MS);
-    if (d->live != NULL) rp_live_end(d->live);
+    rp_live_end(d->live);
     if (server != NULL) rp_server_stop(server, PATIENCE_MS);
     rp_sweep_loop_stop(d->loop);
     rp_sweep_runs_stop(d->runs);
@@ -332,7 +351,9 @@ static void stop(struct rp_daemon *d)
     rp_store_watch_stop(d->store_watch);
     rp_interrupt_end(&interrupt);
     rp_writers_stop(d->writers);
-    if (d->live != NULL) rp_live_stop(d->live);
+    rp_live_stop(d->live);
+    rp_feed_unsubscribe(d->follows);
+    rp_feed_stop(d->feed);
     rp_metrics_free(d->metrics);
 }
 

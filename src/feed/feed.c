@@ -1,164 +1,307 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "feed/feed.h"
+/* The feed's thread: follows the log, fills the memory, calls the followers. */
+#include "feed/inner.h"
 
 #include "base/assert.h"
-#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/time.h"
-#include "catalog/file.h"
+#include "base/wait.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define TENANTS      4096 /* names kept; a power of two */
-#define PAGE_BYTES   ((size_t)24 * 1024 * 1024)
-#define STATEMENT_MS 5000 /* nobody waits for a page for longer */
+#define LOOK_MS       200
+#define GAP_MS        5   /* between two looks at least, and */
+#define CLIENTS_A_MS  100 /* one more ms for so many who joined: each look may wake them all */
+#define FAIL_PAUSE_MS 1000
+#define RING_EVENTS   16384
+#define RING_BYTES    ((size_t)8 * 1024 * 1024)
 
-void rp_feed_close(struct rp_feed *feed)
+/* ---- one page of rows ---- */
+
+static void clear_page(struct rp_feed_page *page)
 {
-    if (feed == NULL) return;
-    rp_db_close(feed->db);
-    rp_arena_done(&feed->arena);
-    free(feed->tenants);
-    free(feed);
+    for (size_t i = 0; i < page->n; i++)
+        rp_feed_event_drop(page->events[i]);
+    page->n = 0;
+    page->gap = false;
 }
 
-static void feed_closep(struct rp_feed **feed)
+/* The rows in feed->log as events: all of them if page->all, else only those that a follower
+ * names. */
+static int make_events(struct rp_feed *feed, struct rp_error *err)
 {
-    rp_feed_close(*feed);
-}
-
-int rp_feed_open(const char *url, const struct rp_clock *clock, struct rp_feed **out, struct rp_error *err)
-{
-    struct rp_db_options options = {
-        .read_only = true, .clock = clock, .statement_ms = STATEMENT_MS, .by_index = true
-    };
-    RP_CLEANUP(feed_closep) struct rp_feed *feed = calloc(1, sizeof *feed);
-    if (feed == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    feed->arena = RP_ARENA(PAGE_BYTES);
-    feed->tenants = calloc(TENANTS, sizeof *feed->tenants);
-    if (feed->tenants == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    int r = rp_db_open(url, &options, &feed->db, err);
-    if (r < 0) return rp_error_wrap(err, r, "read the audit log");
-    *out = feed;
-    feed = NULL;
-    return 0;
-}
-
-int rp_feed_heads(struct rp_feed *feed, struct rp_live_cursor *out, struct rp_error *err)
-{
-    struct rp_audit_head heads[RP_LIVE_CURSOR_LANES];
-    size_t n = 0;
-    int r = rp_audit_heads(feed->db, heads, RP_LIVE_CURSOR_LANES, &n, err);
-    if (r < 0) return rp_error_wrap(err, r, "look for new events");
-    out->n = 0;
-    for (size_t i = 0; i < n; i++)
-        rp_live_cursor_set(out, heads[i].lane, heads[i].seq);
-    return 0;
-}
-
-static int keep_row(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
-{
-    struct rp_feed *feed = ctx;
-    RP_ASSERT(feed->n < RP_FEED_PAGE);
-    struct rp_audit_row *kept = &feed->rows[feed->n];
-    *kept = *row;
-    kept->event = rp_arena_strdup(&feed->arena, row->event);
-    kept->actor = rp_arena_strdup(&feed->arena, row->actor);
-    if (row->details != NULL) kept->details = rp_arena_strdup(&feed->arena, row->details);
-    if (kept->event == NULL || kept->actor == NULL || (row->details != NULL && kept->details == NULL))
-        return rp_error_set(err, RP_ENOMEM, "out of memory");
-    feed->n++;
-    return 0;
-}
-
-int rp_feed_read(struct rp_feed *feed, int64_t lane, int64_t after_seq, size_t max, struct rp_error *err)
-{
-    size_t n = 0;
-    rp_arena_reset(&feed->arena);
-    feed->n = 0;
-    int r = rp_audit_tail(feed->db, lane, after_seq, max < RP_FEED_PAGE ? max : RP_FEED_PAGE, keep_row, feed, &n, err);
-    if (r < 0) return rp_error_wrap(err, r, "read new events");
-    return 0;
-}
-
-/* A tenant's name, or NULL if there is none. Names never change, so that one look is enough. */
-static int tenant_name(struct rp_feed *feed, int64_t id, const char **out, struct rp_error *err)
-{
-    struct rp_feed_tenant *kept = &feed->tenants[(uint64_t)id % TENANTS];
-    struct rp_tenant tenant;
-    *out = NULL;
-    if (id == 0) return 0;
-    if (kept->id != id) {
-        int r = rp_tenant_by_id(feed->db, id, &tenant, err);
-        if (r == RP_ENOTFOUND) return 0;
-        if (r < 0) return r;
-        kept->id = id;
-        memcpy(kept->name, tenant.name, sizeof kept->name);
+    struct rp_feed_page *page = &feed->page;
+    int r = 0;
+    clear_page(page);
+    page->head = feed->head;
+    for (size_t i = 0; r == 0 && i < feed->log->n; i++) {
+        const struct rp_audit_row *row = &feed->log->rows[i];
+        if (row->seq != rp_feed_cursor_seq(&page->head, row->lane) + 1) page->gap = true;
+        rp_feed_cursor_set(&page->head, row->lane, row->seq);
+        if (!page->all && !rp_feed_is_followed(feed, row)) continue;
+        r = rp_feed_log_event(feed->log, row, &page->head, &page->events[page->n], err);
+        if (r == 0) page->n++;
     }
-    *out = kept->name;
-    return 0;
-}
-
-static int add_text(struct rp_buf *out, const char *text)
-{
-    RP_CLEANUP(rp_json_decrefp) json_t *value = rp_json_text(text);
-    return value == NULL ? RP_ENOMEM : rp_json_write(out, value);
-}
-
-static const char *const our_names[] = { "\"at\":", "\"event\":", "\"actor\":", "\"mark\":", "\"tenant\":" };
-
-/* Details as they stand in the row: already JSON, in one line, written by us. Only a member of one of our names makes it
- * necessary to take them apart. */
-static int add_details(struct rp_buf *out, const char *details, struct rp_error *err)
-{
-    RP_CLEANUP(rp_json_decrefp) json_t *value = NULL;
-    RP_CLEANUP(rp_buf_done) struct rp_buf rest = RP_BUF(RP_FEED_EVENT_MAX);
-    size_t clash = 0;
-    for (size_t i = 0; i < sizeof our_names / sizeof our_names[0]; i++)
-        if (strstr(details, our_names[i]) != NULL) clash++;
-    if (clash > 0) {
-        if (rp_json_parse(details, strlen(details), &value, err) < 0) return 0; /* damaged; verify says it */
-        const char *const names[] = { "at", "event", "actor", "mark", "tenant" };
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-            json_object_del(value, names[i]);
-        if (rp_json_write(&rest, value) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
-        details = rp_buf_text(&rest);
-    }
-    size_t n = strlen(details);
-    if (n < 3 || details[0] != '{') return 0; /* {} adds nothing */
-    rp_buf_char(out, ',');
-    rp_buf_add(out, details + 1, n - 2);
-    return 0;
-}
-
-static int add_data(const struct rp_audit_row *row, const char *tenant, struct rp_buf *out, struct rp_error *err)
-{
-    char at[RP_TIME_TEXT], id[RP_ID_TEXT];
-    rp_buf_fmt(out, "data: {\"at\":\"%s\",\"event\":\"%s\",\"actor\":", rp_time_format(row->at_ms, at), row->event);
-    if (add_text(out, row->actor) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    if (row->mark_id != 0) rp_buf_fmt(out, ",\"mark\":\"%s\"", rp_id_format(RP_ID_MARK, row->mark_id, id));
-    if (tenant != NULL) {
-        rp_buf_str(out, ",\"tenant\":");
-        if (add_text(out, tenant) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    }
-    int r = row->details != NULL ? add_details(out, row->details, err) : 0;
-    rp_buf_str(out, "}\n\n");
     return r;
 }
 
-int rp_feed_text(struct rp_feed *feed, const struct rp_audit_row *row, const struct rp_live_cursor *after,
-                 struct rp_buf *out, struct rp_error *err)
+/* With the lock. */
+static void move_head(struct rp_feed *feed, const struct rp_feed_cursor *head)
 {
-    char id[RP_LIVE_CURSOR_TEXT];
-    const char *tenant = NULL;
-    int r = tenant_name(feed, row->tenant_id, &tenant, err);
-    if (r < 0) return rp_error_wrap(err, r, "tenant of event %lld.%lld", (long long)row->lane, (long long)row->seq);
-    rp_live_cursor_format(after, id);
-    rp_buf_fmt(out, "id: %s\nevent: %s\n", id, row->event);
-    r = add_data(row, tenant, out, err);
-    if (r < 0) return rp_error_wrap(err, r, "event %lld.%lld", (long long)row->lane, (long long)row->seq);
-    if (out->failed < 0)
-        return rp_error_set(err, out->failed, "event %lld.%lld is too long", (long long)row->lane, (long long)row->seq);
+    feed->head = *head;
+    feed->moves++;
+    pthread_cond_broadcast(&feed->moved);
+}
+
+/* False: it is not published, for somebody has joined since the page was made without all
+ * events. */
+static bool publish(struct rp_feed *feed)
+{
+    struct rp_feed_page *page = &feed->page;
+    pthread_mutex_lock(&feed->lock);
+    bool enough = page->all || feed->joined == 0, hold = page->all && !page->gap;
+    if (enough && !hold) rp_ring_reset(&feed->ring, &page->head);
+    for (size_t i = 0; enough && hold && i < page->n; i++)
+        rp_ring_push(&feed->ring, page->events[i]);
+    if (enough) move_head(feed, &page->head);
+    pthread_mutex_unlock(&feed->lock);
+    return enough;
+}
+
+static void log_started_over(struct rp_feed *feed, const char *why)
+{
+    rp_log_event(feed->options.log, RP_LOG_WARNING, rp_clock_now_ms(feed->options.clock), "feed.started_over",
+                 json_pack("{s:s}", "why", why));
+}
+
+/* Publishes the rows in feed->log and tells the followers. */
+static int take_page(struct rp_feed *feed, struct rp_error *err)
+{
+    pthread_mutex_lock(&feed->turns);
+    feed->page.all = atomic_load(&feed->listening) > 0;
+    int r = make_events(feed, err);
+    if (r == 0 && !publish(feed)) {
+        feed->page.all = true;
+        r = make_events(feed, err);
+        if (r == 0) (void)publish(feed);
+    }
+    if (r == 0 && feed->page.gap) log_started_over(feed, "a row of the audit log is missing");
+    if (r == 0) rp_feed_tell(feed, feed->page.gap);
+    clear_page(&feed->page);
+    pthread_mutex_unlock(&feed->turns);
+    return r;
+}
+
+/* ---- one look ---- */
+
+/* F6: nobody's place in memory means anything now. */
+static void start_over(struct rp_feed *feed, const struct rp_feed_cursor *head, const char *why)
+{
+    pthread_mutex_lock(&feed->turns);
+    pthread_mutex_lock(&feed->lock);
+    rp_ring_reset(&feed->ring, head);
+    move_head(feed, head);
+    pthread_mutex_unlock(&feed->lock);
+    log_started_over(feed, why);
+    rp_feed_tell(feed, true);
+    pthread_mutex_unlock(&feed->turns);
+}
+
+static bool is_stopping(struct rp_feed *feed)
+{
+    pthread_mutex_lock(&feed->wake_lock);
+    bool stopping = feed->stopping;
+    pthread_mutex_unlock(&feed->wake_lock);
+    return stopping;
+}
+
+static int follow_lane(struct rp_feed *feed, int64_t lane, int64_t end, struct rp_error *err)
+{
+    int64_t seq;
+    while ((seq = rp_feed_cursor_seq(&feed->head, lane)) < end && !is_stopping(feed)) {
+        int r = rp_feed_log_read(feed->log, lane, seq, RP_FEED_PAGE, err);
+        if (r == 0 && feed->log->n > 0) r = take_page(feed, err);
+        if (r < 0) return r;
+        if (feed->log->n > 0) continue;
+        struct rp_feed_cursor head = feed->head;
+        rp_feed_cursor_set(&head, lane, end);
+        start_over(feed, &head, "the last rows of a lane are missing");
+    }
     return 0;
+}
+
+static int look(struct rp_feed *feed, struct rp_error *err)
+{
+    struct rp_feed_cursor ends;
+    int r = rp_feed_log_heads(feed->log, &ends, err);
+    if (r < 0) return r;
+    if (!rp_feed_cursor_within(&feed->head, &ends)) {
+        start_over(feed, &ends, "the catalog was rolled back");
+        return 0;
+    }
+    for (size_t i = 0; r == 0 && i < ends.n; i++)
+        r = follow_lane(feed, ends.at[i].lane, ends.at[i].seq, err);
+    return r;
+}
+
+static void looked(struct rp_feed *feed, int r, const struct rp_error *err)
+{
+    feed->fails = r < 0 ? feed->fails + 1 : 0;
+    if (feed->fails == 1)
+        rp_log_event(feed->options.log, RP_LOG_ERROR, rp_clock_now_ms(feed->options.clock), "feed.cannot_read",
+                     json_pack("{s:s}", "error", err->text));
+    pthread_mutex_lock(&feed->turns);
+    rp_feed_tell_looked(feed);
+    pthread_mutex_unlock(&feed->turns);
+}
+
+/* ---- the thread ---- */
+
+/* False: the end. First the least distance to the look before, whatever comes; then until somebody
+ * committed. */
+static bool wait_for_work(struct rp_feed *feed)
+{
+    int64_t gap_ms = GAP_MS + (int64_t)(atomic_load(&feed->listening) / CLIENTS_A_MS);
+    struct timespec gap = rp_wait_until(feed->fails > 0 ? FAIL_PAUSE_MS : gap_ms), end = rp_wait_until(LOOK_MS);
+    pthread_mutex_lock(&feed->wake_lock);
+    while (!feed->stopping && pthread_cond_timedwait(&feed->wake, &feed->wake_lock, &gap) == 0)
+        continue;
+    while (!feed->stopping && !atomic_load(&feed->poked) &&
+           pthread_cond_timedwait(&feed->wake, &feed->wake_lock, &end) == 0)
+        continue;
+    bool go_on = !feed->stopping;
+    atomic_store(&feed->poked, false);
+    pthread_mutex_unlock(&feed->wake_lock);
+    return go_on;
+}
+
+static void *follow(void *ctx)
+{
+    struct rp_feed *feed = ctx;
+    while (wait_for_work(feed)) {
+        struct rp_error err = { 0 };
+        int r = look(feed, &err);
+        looked(feed, r, &err);
+    }
+    return NULL;
+}
+
+void rp_feed_poke(struct rp_feed *feed)
+{
+    if (feed == NULL || atomic_load(&feed->listening) == 0 || atomic_exchange(&feed->poked, true)) return;
+    pthread_mutex_lock(&feed->wake_lock);
+    pthread_cond_signal(&feed->wake);
+    pthread_mutex_unlock(&feed->wake_lock);
+}
+
+/* ---- memory ---- */
+
+static void change_joined(struct rp_feed *feed, bool more)
+{
+    pthread_mutex_lock(&feed->lock);
+    RP_ASSERT(more || feed->joined > 0);
+    feed->joined = more ? feed->joined + 1 : feed->joined - 1;
+    atomic_store(&feed->listening, feed->joined);
+    pthread_mutex_unlock(&feed->lock);
+}
+
+void rp_feed_join(struct rp_feed *feed)
+{
+    change_joined(feed, true);
+}
+
+void rp_feed_leave(struct rp_feed *feed)
+{
+    change_joined(feed, false);
+}
+
+uint64_t rp_feed_end(struct rp_feed *feed, struct rp_feed_cursor *at)
+{
+    pthread_mutex_lock(&feed->lock);
+    uint64_t next = feed->ring.next;
+    if (at != NULL) *at = feed->head;
+    pthread_mutex_unlock(&feed->lock);
+    return next;
+}
+
+bool rp_feed_find(struct rp_feed *feed, const struct rp_feed_cursor *at, uint64_t *next)
+{
+    pthread_mutex_lock(&feed->lock);
+    bool found = rp_ring_find(&feed->ring, at, next);
+    pthread_mutex_unlock(&feed->lock);
+    return found;
+}
+
+bool rp_feed_visit(struct rp_feed *feed, uint64_t *next, rp_feed_visit_fn *fn, void *ctx)
+{
+    pthread_mutex_lock(&feed->lock);
+    bool held = *next >= feed->ring.first;
+    while (held && *next < feed->ring.next && fn(ctx, rp_ring_get(&feed->ring, *next)))
+        ++*next;
+    pthread_mutex_unlock(&feed->lock);
+    return held;
+}
+
+/* ---- start and stop ---- */
+
+static void init_locks(struct rp_feed *feed)
+{
+    pthread_mutex_init(&feed->lock, NULL);
+    pthread_mutex_init(&feed->turns, NULL);
+    pthread_mutex_init(&feed->wake_lock, NULL);
+    rp_wait_init(&feed->moved);
+    rp_wait_init(&feed->wake);
+}
+
+static int begin(struct rp_feed *feed, struct rp_error *err)
+{
+    const struct rp_feed_options *o = &feed->options;
+    if (feed->url == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    int r = rp_feed_log_open(feed, &feed->log, err);
+    if (r == 0) r = rp_feed_log_heads(feed->log, &feed->head, err);
+    if (r == 0)
+        r = rp_ring_init(&feed->ring, o->ring_events > 0 ? o->ring_events : RING_EVENTS,
+                         o->ring_bytes > 0 ? o->ring_bytes : RING_BYTES, &feed->head, err);
+    if (r < 0) return r;
+    r = pthread_create(&feed->thread, NULL, follow, feed);
+    feed->has_thread = r == 0;
+    return r != 0 ? rp_error_errno(err, r, "start a thread") : 0;
+}
+
+int rp_feed_start(const struct rp_feed_options *options, struct rp_feed **out, struct rp_error *err)
+{
+    struct rp_feed *feed = calloc(1, sizeof *feed);
+    if (feed == NULL) return rp_error_set(err, RP_ENOMEM, "the feed: out of memory");
+    feed->options = *options;
+    feed->options.catalog_url = NULL; /* the caller's */
+    feed->url = strdup(options->catalog_url);
+    init_locks(feed);
+    int r = begin(feed, err);
+    if (r < 0) {
+        rp_feed_stop(feed);
+        return rp_error_wrap(err, r, "the feed");
+    }
+    *out = feed;
+    return 0;
+}
+
+void rp_feed_stop(struct rp_feed *feed)
+{
+    if (feed == NULL) return;
+    RP_ASSERT(feed->followers == NULL && feed->joined == 0);
+    pthread_mutex_lock(&feed->wake_lock);
+    feed->stopping = true;
+    pthread_cond_broadcast(&feed->wake);
+    pthread_mutex_unlock(&feed->wake_lock);
+    if (feed->has_thread) pthread_join(feed->thread, NULL);
+    if (feed->ring.at != NULL) rp_ring_done(&feed->ring);
+    rp_feed_log_close(feed->log);
+    pthread_cond_destroy(&feed->moved);
+    pthread_cond_destroy(&feed->wake);
+    pthread_mutex_destroy(&feed->lock);
+    pthread_mutex_destroy(&feed->turns);
+    pthread_mutex_destroy(&feed->wake_lock);
+    free(feed->url);
+    free(feed);
 }

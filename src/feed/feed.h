@@ -1,40 +1,134 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live_feed.h - the audit log in pages, and a row as the text of an event. One connection, for one thread.
+/* feed.h - the audit log read as an outbox.
  *
- *   id: 1.120-3.44
- *   event: file.deleted
- *   data: {"at":...,"event":...,"actor":...,"mark"?,"tenant"?, then the members of the row's details} */
+ * Every change leaves a row in the audit log, in its own transaction. The feed hands these rows to
+ * readers as events: to live clients, to the daemon itself, later to webhooks and RabbitMQ. Nobody
+ * who makes a change waits for a reader.
+ *
+ * F1  Order: the events of a lane come in the order of that lane, and none is left out. Between
+ *     lanes there is no order.
+ * F2  A cursor (cursor.h) is a place in the log: what is before it was dealt with. A reader may
+ *     stop at any event and go on from its cursor later, in this process or in another one.
+ * F3  A durable reader gets every event at least once. Its cursor is kept in the catalog under its
+ *     name and is saved after deliver() returned 0. If the process ends in between, the same events
+ *     come again. If deliver() fails, they come again too: later each time, after a minute at most.
+ * F4  The newest events are held in memory, bounded in number and in bytes; older ones are read
+ *     from the catalog. While nobody has joined, none is held and none is made.
+ * F5  One thread reads the log. This process's commits wake it (rp_feed_poke); for those of others
+ *     it looks every 200 ms.
+ * F6  When the log is not what it was (the catalog was rolled back, rows are missing), memory is
+ *     forgotten and followers are told. A cursor past the end of a lane goes on from that end.
+ *
+ * Two kinds of reader, by rp_feed_subscribe:
+ *   a follower        has no name. The feed's own thread calls it, so it must not block. It begins
+ *                     now.
+ *   a durable reader  has a name. A thread of its own calls it, and it may block. It begins
+ *                     where it ended; the first time, now.
+ * Who serves many clients follows, joins once for each client, and reads memory (rp_feed_visit) or
+ * the catalog (rp_feed_catch_up) from each client's own cursor. */
 #ifndef RP_FEED_FEED_H
 #define RP_FEED_FEED_H
 
-#include "base/buf.h"
-#include "catalog/audit.h"
+#include "base/log.h"
 #include "feed/cursor.h"
 
-#define RP_FEED_PAGE      256                                        /* rows */
-#define RP_FEED_EVENT_MAX ((size_t)128 * 1024 + RP_LIVE_CURSOR_TEXT) /* bytes; details are 64 KiB at most */
+#include <stdatomic.h>
 
-struct rp_feed_tenant {
-    int64_t id; /* 0: free */
-    char name[64];
+struct rp_clock;
+struct rp_feed;
+struct rp_writers;
+
+struct rp_feed_options {
+    const char *catalog_url;
+    const struct rp_clock *clock;
+    struct rp_log *log;
+    size_t ring_events, ring_bytes; /* held in memory at most; 0: 16384, 8 MiB */
 };
 
-struct rp_feed {
-    struct rp_db *db;
-    struct rp_arena arena;
-    struct rp_audit_row rows[RP_FEED_PAGE];
+int rp_feed_start(const struct rp_feed_options *options, struct rp_feed **out, struct rp_error *err);
+void rp_feed_stop(struct rp_feed *feed); /* after all have unsubscribed; NULL is fine */
+/* Something was committed; cheap, from any thread; NULL is fine. */
+void rp_feed_poke(struct rp_feed *feed);
+
+/* ---- events ---- */
+
+#define RP_FEED_JSON_MAX ((size_t)128 * 1024) /* bytes of one event; details are 64 KiB at most */
+
+struct rp_feed_event {
+    int64_t lane, seq, tenant_id;
+    uint64_t number;  /* in memory: one more than the event before it (cursor.h, V3) */
+    const char *id;   /* the cursor after it, as text */
+    const char *name; /* "file.deleted" */
+    /* One line: {"at","event","actor","mark"?,"tenant"?, then the row's details}. */
+    const char *json;
+    size_t json_bytes;     /* without the NUL */
+    _Atomic unsigned refs; /* the feed's */
+};
+
+/* What a reader wants to hear of. */
+struct rp_feed_want {
+    int64_t tenant_id;        /* 0: events of all */
+    const char *const *names; /* of events, NULL at the end; NULL: all */
+};
+
+/* ---- readers ---- */
+
+/* Lives until deliver() returns. */
+struct rp_feed_batch {
+    struct rp_feed_event *const *events;
     size_t n;
-    struct rp_feed_tenant *tenants; /* names seen before */
+    bool started_over; /* F6; for followers */
 };
 
-int rp_feed_open(const char *url, const struct rp_clock *clock, struct rp_feed **out, struct rp_error *err);
-void rp_feed_close(struct rp_feed *feed);
-int rp_feed_heads(struct rp_feed *feed, struct rp_live_cursor *out, struct rp_error *err);
-/* The next rows of a lane, at most `max` (or a page), into feed->rows; they stay until the next read.
- * A row that was taken out of the log is not among them. */
-int rp_feed_read(struct rp_feed *feed, int64_t lane, int64_t after_seq, size_t max, struct rp_error *err);
-/* Appends the row as an event; `after` is the cursor with it. */
-int rp_feed_text(struct rp_feed *feed, const struct rp_audit_row *row, const struct rp_live_cursor *after,
-                 struct rp_buf *out, struct rp_error *err);
+struct rp_feed_reader {
+    const char *name; /* NULL: a follower */
+    struct rp_feed_want want;
+    /* What a follower returns is not looked at. One that wants all names gets events only while
+     * somebody has joined. */
+    int (*deliver)(void *ctx, const struct rp_feed_batch *batch, struct rp_error *err);
+    /* A follower's: after each look at the log, whatever was found; may be NULL. */
+    void (*looked)(void *ctx);
+    void *ctx;
+    struct rp_writers *writers; /* a durable reader's: its cursor is saved through them */
+};
+
+/* `reader` is copied; what it points to stays until the end. */
+struct rp_feed_subscription;
+int rp_feed_subscribe(struct rp_feed *feed, const struct rp_feed_reader *reader, struct rp_feed_subscription **out,
+                      struct rp_error *err);
+/* Waits until deliver() is not being called any more. NULL is fine. */
+void rp_feed_unsubscribe(struct rp_feed_subscription *subscription);
+
+/* ---- for who keeps the cursors of many clients ---- */
+
+/* From now on, until it leaves, events are held in memory for this client. */
+void rp_feed_join(struct rp_feed *feed);
+void rp_feed_leave(struct rp_feed *feed);
+/* The number of the event that comes next; `at` (may be NULL) is the cursor before it. */
+uint64_t rp_feed_end(struct rp_feed *feed, struct rp_feed_cursor *at);
+/* Whether memory holds everything after this cursor: `next` is then the number to go on with. */
+bool rp_feed_find(struct rp_feed *feed, const struct rp_feed_cursor *at, uint64_t *next);
+
+/* True: the event was taken. False: it was not, and no more is wanted now. Called under a lock: it
+ * must not block. */
+typedef bool rp_feed_visit_fn(void *ctx, struct rp_feed_event *event);
+/* The events in memory from *next on, which is moved past those that were taken. False: *next is
+ * not held any more. */
+bool rp_feed_visit(struct rp_feed *feed, uint64_t *next, rp_feed_visit_fn *fn, void *ctx);
+
+/* The log in the catalog, on a connection of its own; for one thread. */
+struct rp_feed_log;
+int rp_feed_log_open(struct rp_feed *feed, struct rp_feed_log **out, struct rp_error *err);
+void rp_feed_log_close(struct rp_feed_log *log);
+
+struct rp_feed_caught {
+    bool rolled_back; /* the cursor was past the end of a lane, and goes on from there (F6) */
+    bool ahead;       /* it is past what the feed has read: ask again after its next look */
+};
+/* The next events after *at, from the catalog, towards what is in memory. *at is moved past those
+ * that were taken or are not wanted. Ends after a bounded number of rows. */
+int rp_feed_catch_up(struct rp_feed *feed, struct rp_feed_log *log, const struct rp_feed_want *want,
+                     struct rp_feed_cursor *at, rp_feed_visit_fn *fn, void *ctx, struct rp_feed_caught *out,
+                     struct rp_error *err);
 
 #endif

@@ -1,49 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A POST by libcurl. 2xx: taken. 408, 429, 5xx, or no whole answer: may be repeated. */
 #include "hook/hook.h"
 
-#include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/time.h"
 
 #include <curl/curl.h>
-#include <inttypes.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define CONNECT_MS (5 * RP_SECOND_MS)
 #define TIMEOUT_MS (15 * RP_SECOND_MS)
 
-int rp_hook_start(struct rp_error *err)
+static int webhook_start(struct rp_error *err)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) return 0;
     return rp_error_set(err, RP_EFAILED, "libcurl cannot be initialised");
-}
-
-void rp_hook_sign(const char *secret, int64_t at_ms, const char *body, size_t n, char out[RP_HOOK_SIGNATURE])
-{
-    char seconds[24], hex[RP_DIGEST_HEX];
-    uint8_t mac[RP_DIGEST_BYTES];
-    size_t mac_bytes = 0;
-    snprintf(seconds, sizeof seconds, "%" PRId64, at_ms / 1000);
-    EVP_MAC *hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-    EVP_MAC_CTX *ctx = EVP_MAC_CTX_new(hmac);
-    char sha256[] = "SHA256";
-    OSSL_PARAM params[] = { OSSL_PARAM_construct_utf8_string("digest", sha256, 0), OSSL_PARAM_construct_end() };
-    RP_ASSERT(ctx != NULL);
-    int ok = EVP_MAC_init(ctx, (const unsigned char *)secret, strlen(secret), params) &&
-             EVP_MAC_update(ctx, (const unsigned char *)seconds, strlen(seconds)) &&
-             EVP_MAC_update(ctx, (const unsigned char *)".", 1) &&
-             EVP_MAC_update(ctx, (const unsigned char *)body, n) && EVP_MAC_final(ctx, mac, &mac_bytes, sizeof mac);
-    EVP_MAC_CTX_free(ctx);
-    EVP_MAC_free(hmac);
-    RP_ASSERT(ok && mac_bytes == sizeof mac);
-    rp_digest_hex(mac, hex);
-    snprintf(out, RP_HOOK_SIGNATURE, "t=%s,v1=%s", seconds, hex);
 }
 
 struct taking {
@@ -119,15 +91,22 @@ static int judge(CURLcode code, const struct taking *taking, struct rp_error *er
     return rp_error_set(err, again ? RP_EUNAVAILABLE : RP_EDENIED, "webhook: answered with status %ld", status);
 }
 
-int rp_hook_send(const struct rp_hook_call *call, struct rp_hook_answer *out, struct rp_error *err)
+static int webhook_send(const struct rp_hook_call *call, struct rp_hook_answer *out, struct rp_error *err)
 {
     RP_CLEANUP(headers_freep) struct curl_slist *headers = NULL;
     RP_CLEANUP(curl_freep) CURL *curl = curl_easy_init();
     struct taking taking = { .answer = out };
-    *out = (struct rp_hook_answer){ 0 };
     if (curl == NULL || !make_headers(call, &headers)) return rp_error_set(err, RP_ENOMEM, "webhook: out of memory");
     if (!set_up(curl, call, headers, &taking)) return rp_error_set(err, RP_ECONFIG, "webhook: the URL cannot be used");
     CURLcode code = curl_easy_perform(curl);
     (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &out->status);
     return judge(code, &taking, err);
 }
+
+const struct rp_hook_backend rp_hook_webhook = {
+    .name = "webhook",
+    .schemes = (const char *const[]){ "https://", "http://", NULL },
+    .guarantees = RP_HOOK_ANSWERS | RP_HOOK_SIGNS,
+    .start = webhook_start,
+    .send = webhook_send,
+};

@@ -24,7 +24,8 @@ struct rp_health {
     struct look catalog, stores;
     int64_t wrote_ms; /* 0: never */
     struct rp_health_state state;
-    int64_t found[RP_STORES_MAX]; /* the store (its number in the catalog) whose owner record was there once */
+    /* The store (its number in the catalog) whose owner record was there once. */
+    int64_t found[RP_STORES_MAX];
 };
 
 struct rp_health *rp_health_new(void)
@@ -90,7 +91,8 @@ static struct rp_health_store look_at_store(struct rp_store *store, int64_t *fou
     if (store->backend == NULL) return (struct rp_health_store){ .why = "it could not be opened" };
     int r = rp_backend_stat(store->backend, &item, 1, &err);
     if (r < 0) return (struct rp_health_store){ .why = rp_error_title(r) };
-    /* it answered; in mode observe the record is nobody's concern, and a key that may only read is not told that there is none */
+    /* it answered; in mode observe the record is nobody's concern, and a key that may only read is
+     * not told that there is none */
     if (store->config->mode == RP_MODE_OBSERVE) return (struct rp_health_store){ .ok = true };
     if (item.outcome == RP_OUT_FOUND) *found = store->id;
     if (item.outcome == RP_OUT_FOUND || (item.outcome == RP_OUT_GONE && *found != store->id))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* health.h - whether this process can do its work: the catalog takes writes, the stores answer, the sweeper lives.
+/* health.h - whether this process can do its work: the catalog takes writes, the stores answer, the
+ * sweeper lives.
  *
  * R1  A look is kept for a while (the catalog 1 s, stores 5 s), so that asking often costs nothing.
- * R2  One caller looks, the others get the last answer: a catalog or store that hangs holds up one thread and no more. A look that
- *     has not come back for 5 s counts as failed. */
+ * R2  One caller looks, the others get the last answer: a catalog or store that hangs holds up one
+ *     thread and no more. A look that has not come back for 5 s counts as failed. */
 #ifndef RP_METRICS_HEALTH_H
 #define RP_METRICS_HEALTH_H
 

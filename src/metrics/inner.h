@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics_inner.h - what metrics.c counts and metrics_write.c writes. */
+/* inner.h - what metrics.c counts and write.c writes. */
 #ifndef RP_METRICS_INNER_H
 #define RP_METRICS_INNER_H
 
@@ -20,16 +20,17 @@ enum rp_metrics_family {
     RP_METRICS_FAMILIES
 };
 
-/* How often each status was answered on one route; the last is of the statuses that are not in the list. */
+/* How often each status was answered on one route; the last is of the statuses that are not in the
+ * list. */
 struct rp_route_counts {
-    const struct rp_route *route; /* NULL: no route was found */
+    struct rp_metrics_route route; /* key NULL: no route was found */
     _Atomic uint64_t statuses[RP_STATUSES_MAX + 1];
 };
 
 struct rp_metrics {
     struct rp_series_set families[RP_METRICS_FAMILIES];
     struct rp_histogram durations, batches, runs;
-    struct rp_route_counts *routes; /* in order of the pointer, then one without route */
+    struct rp_route_counts *routes; /* in order of the key, then one without route */
     size_t n_routes;                /* without that one */
     int64_t began_ms;
     struct rp_health *health;

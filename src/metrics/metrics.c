@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "core/state.h"
-#include "http/route/route.h"
 #include "metrics/health.h"
 
 #include <stdlib.h>
@@ -81,35 +80,42 @@ _Static_assert(sizeof rp_metrics_statuses / sizeof rp_metrics_statuses[0] <= RP_
 
 static int by_route(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t)((const struct rp_route_counts *)a)->route;
-    uintptr_t y = (uintptr_t)((const struct rp_route_counts *)b)->route;
+    uintptr_t x = (uintptr_t)((const struct rp_route_counts *)a)->route.key;
+    uintptr_t y = (uintptr_t)((const struct rp_route_counts *)b)->route.key;
     return (x > y) - (x < y);
 }
 
-static int init(struct rp_metrics *m)
+static int init_routes(struct rp_metrics *m, rp_metrics_route_fn *routes)
+{
+    struct rp_metrics_route route;
+    while (routes(m->n_routes, &route))
+        m->n_routes++;
+    m->routes = calloc(m->n_routes + 1, sizeof *m->routes);
+    if (m->routes == NULL) return RP_ENOMEM;
+    for (size_t i = 0; i < m->n_routes; i++)
+        (void)routes(i, &m->routes[i].route);
+    qsort(m->routes, m->n_routes, sizeof *m->routes, by_route);
+    return 0;
+}
+
+static int init(struct rp_metrics *m, rp_metrics_route_fn *routes)
 {
     m->began_ms = rp_clock_now_ms(NULL);
     m->durations.kind = &durations;
     m->batches.kind = &batches;
     m->runs.kind = &runs;
-    m->n_routes = rp_route_count();
-    m->routes = calloc(m->n_routes + 1, sizeof *m->routes);
-    if (m->routes == NULL) return RP_ENOMEM;
-    for (size_t i = 0; i < m->n_routes; i++)
-        m->routes[i].route = rp_route_at(i);
-    qsort(m->routes, m->n_routes, sizeof *m->routes, by_route);
-    for (size_t i = 0; i < RP_METRICS_FAMILIES; i++) {
-        int r = rp_series_init(&m->families[i], &families[i]);
-        if (r < 0) return r;
-    }
+    int r = init_routes(m, routes);
+    for (size_t i = 0; r == 0 && i < RP_METRICS_FAMILIES; i++)
+        r = rp_series_init(&m->families[i], &families[i]);
+    if (r < 0) return r;
     m->health = rp_health_new();
     return m->health == NULL ? RP_ENOMEM : 0;
 }
 
-int rp_metrics_new(struct rp_metrics **out, struct rp_error *err)
+int rp_metrics_new(rp_metrics_route_fn *routes, struct rp_metrics **out, struct rp_error *err)
 {
     struct rp_metrics *m = calloc(1, sizeof *m);
-    if (m == NULL || init(m) < 0) {
+    if (m == NULL || init(m, routes) < 0) {
         rp_metrics_free(m);
         return rp_error_set(err, RP_ENOMEM, "metrics: out of memory");
     }
@@ -141,10 +147,10 @@ static void add(struct rp_metrics *m, enum rp_metrics_family family, int64_t n, 
     rp_series_add(&m->families[family], values, n);
 }
 
-void rp_metrics_request(struct rp_metrics *m, const struct rp_route *route, int status, int64_t took_us)
+void rp_metrics_request(struct rp_metrics *m, const void *route, int status, int64_t took_us)
 {
     if (m == NULL) return;
-    struct rp_route_counts key = { .route = route };
+    struct rp_route_counts key = { .route.key = route };
     struct rp_route_counts *counts =
         route != NULL ? bsearch(&key, m->routes, m->n_routes, sizeof *m->routes, by_route) : NULL;
     size_t i = 0;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics.h - the figures of this process, as Prometheus reads them. Counters are atomic and cost no lock; gauges of the catalog
- * (marks, overdue, dead letters, ...) are read when they are asked for. Numbers of labels are bounded: beyond, `other`. */
+/* metrics.h - the figures of this process, as Prometheus reads them.
+ *
+ * P1  Counting costs no lock and never blocks. Every function that counts accepts NULL metrics.
+ * P2  The number of labels is bounded; what is beyond has the label `other`.
+ * P3  Figures of the catalog (marks, overdue, ...) are read when they are asked for. */
 #ifndef RP_METRICS_METRICS_H
 #define RP_METRICS_METRICS_H
 
@@ -8,25 +11,34 @@
 #include "catalog/catalog.h"
 #include "core/sweep.h"
 
-struct rp_route;
 struct rp_metrics;
 
-int rp_metrics_new(struct rp_metrics **out, struct rp_error *err);
+/* A call that requests are counted by. */
+struct rp_metrics_route {
+    const void *key; /* what rp_metrics_request is given */
+    const char *method, *path;
+};
+/* The route number `i`; false: there are no more. */
+typedef bool rp_metrics_route_fn(size_t i, struct rp_metrics_route *out);
+
+int rp_metrics_new(rp_metrics_route_fn *routes, struct rp_metrics **out, struct rp_error *err);
 void rp_metrics_free(struct rp_metrics *metrics);
 
-/* Each accepts a NULL metrics. */
-void rp_metrics_request(struct rp_metrics *m, const struct rp_route *route, int status,
-                        int64_t took_us);                                        /* route NULL: none */
-void rp_metrics_round(struct rp_metrics *m, size_t commands);                    /* a group commit */
-void rp_metrics_batch(struct rp_metrics *m, const struct rp_sweep_batch *batch); /* purged, bytes freed, failures */
+/* `route`: the key of one, or NULL: none was found. */
+void rp_metrics_request(struct rp_metrics *m, const void *route, int status, int64_t took_us);
+void rp_metrics_round(struct rp_metrics *m, size_t commands); /* a group commit */
+/* Purged, bytes freed, failures. */
+void rp_metrics_batch(struct rp_metrics *m, const struct rp_sweep_batch *batch);
 void rp_metrics_abandoned(struct rp_metrics *m, const char *tenant, int64_t uploads, int64_t bytes);
-void rp_metrics_failure(struct rp_metrics *m, const char *kind); /* webhook, store, catalog, upload, ... */
-void rp_metrics_event(struct rp_metrics *m, const char *store, const char *outcome); /* a bucket notification */
+/* `kind`: webhook, store, catalog, upload, ... */
+void rp_metrics_failure(struct rp_metrics *m, const char *kind);
+/* A bucket notification. */
+void rp_metrics_event(struct rp_metrics *m, const char *store, const char *outcome);
 void rp_metrics_run(struct rp_metrics *m, const char *kind, const char *name, const char *outcome, int64_t took_ms,
                     int64_t finished_at_ms);
 
-/* Everything, in the text format; gauges of the catalog through `db`. A catalog that cannot be read (or NULL) is said as
- * reprieve_catalog_up 0: its gauges are missing then, the rest is there. */
+/* Everything, in the text format; figures of the catalog through `db`. If it cannot be read (or is
+ * NULL), reprieve_catalog_up is 0 and its figures are missing; the rest is there. */
 struct rp_store;
 int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *const *stores, size_t n_stores,
                      int64_t now_ms, struct rp_buf *out, struct rp_error *err);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics_series.h - the figures of one name with labels: any number of threads count, a bounded number of labels.
+/* series.h - the figures of one name with labels: any number of threads count, a bounded
+ * number of labels.
  *
- * M1  Counting takes no lock: a series that was seen before is found by reading, and is added to atomically. Only one that is new
- *     takes the lock.
- * M2  At most `max` series, then all that come are one more with the label `other`. So a name that others choose (a tenant) costs
- *     a bounded amount here and in Prometheus.
+ * M1  Counting takes no lock: a series that was seen before is found by reading, and is added to
+ *     atomically. Only one that is new takes the lock.
+ * M2  At most `max` series, then all that come are one more with the label `other`. So a name that
+ *     others choose (a tenant) costs a bounded amount here and in Prometheus.
  * M3  Label values are escaped, and made valid UTF-8. */
 #ifndef RP_METRICS_SERIES_H
 #define RP_METRICS_SERIES_H
@@ -45,7 +46,8 @@ void rp_series_done(struct rp_series_set *set);
 /* One value a label. Never NULL. */
 _Atomic int64_t *rp_series_of(struct rp_series_set *set, const char *const *values);
 void rp_series_add(struct rp_series_set *set, const char *const *values, int64_t n);
-void rp_series_raise(struct rp_series_set *set, const char *const *values, int64_t to); /* if it is less */
+/* To at least this. */
+void rp_series_raise(struct rp_series_set *set, const char *const *values, int64_t to);
 void rp_series_write(struct rp_series_set *set, struct rp_buf *out);
 
 void rp_metric_head(struct rp_buf *out, const char *name, const char *type, const char *help);

@@ -10,7 +10,6 @@
 #include "catalog/metrics.h"
 #include "core/guarantee.h"
 #include "core/state.h"
-#include "http/route/route.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -35,8 +34,8 @@ static void write_route(const struct rp_route_counts *counts, struct rp_buf *out
         uint64_t n = atomic_load_explicit(&counts->statuses[i], memory_order_relaxed);
         if (n == 0) continue;
         rp_buf_str(out, "reprieve_http_requests_total{route=\"");
-        if (counts->route != NULL)
-            rp_buf_fmt(out, "%s %s", counts->route->method, counts->route->path);
+        if (counts->route.key != NULL)
+            rp_buf_fmt(out, "%s %s", counts->route.method, counts->route.path);
         else
             rp_buf_str(out, "none");
         if (i < RP_STATUSES_MAX)
@@ -58,7 +57,8 @@ static double resident_bytes(void)
     char line[128] = "", *resident = line;
     FILE *f = fopen("/proc/self/statm", "re");
     if (f == NULL) return 0;
-    if (fgets(line, sizeof line, f) != NULL) (void)strtoll(line, &resident, 10); /* the first is the address space */
+    /* The first is the address space. */
+    if (fgets(line, sizeof line, f) != NULL) (void)strtoll(line, &resident, 10);
     fclose(f);
     return (double)strtoll(resident, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
 }

@@ -1,26 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backend.h - the store port: objects under keys, and what a store was seen to guarantee.
  *
- * T1  A key is 1 to 1,024 bytes of valid UTF-8 without NUL (rp_key_check). No other rule: "..", "//", a leading "/"
- *     are ordinary bytes of a key, as in S3; a backend maps them so that nothing escapes its root.
- *     Keys under ".reprieve/" are ours: list leaves them out unless asked for by that prefix.
- * T2  An object's identity is (key, version or etag, size, last modified). Two uploads never share an identity, except
- *     where a store cannot tell identical bytes apart: an S3 bucket without versions, within one second of its clock.
- * T3  remove() deletes exactly the identity it was given and nothing newer, as far as the store's level reaches, and
- *     reports one outcome an item; what was overwritten is `changed`, or `deleted` where the store has kept it (level version); what it
- *     cannot vouch for is `unknown`, never `deleted`. When it returns 0, every `deleted` and `gone` is durable.
- * T4  A store-wide failure (unreachable, root missing, read-only) is the call's own negative return; items are then as they were
- *     before or `unknown`. A failure of one object is that item's outcome.
- * T5  put() shows the new bytes whole or not at all, durable on return, headers and metadata with them.
- * T6  list() gives keys in byte order, each once, after `after` (exclusive), constant memory; a listing that cannot be
- *     complete is an error, never a short answer.
+ * T1  A key is 1 to 1,024 bytes of valid UTF-8 without NUL (rp_key_check). No other rule: "..",
+ *     "//", a leading "/" are ordinary bytes of a key, as in S3; a backend maps them so that
+ *     nothing escapes its root. Keys under ".reprieve/" are ours: list leaves them out unless asked
+ *     for by that prefix.
+ * T2  An object's identity is (key, version or etag, size, last modified). Two uploads never share
+ *     an identity, except where a store cannot tell identical bytes apart: an S3 bucket without
+ *     versions, within one second of its clock.
+ * T3  remove() deletes exactly the identity it was given and nothing newer, as far as the store's
+ *     level reaches, and reports one outcome an item; what was overwritten is `changed`, or
+ *     `deleted` where the store has kept it (level version); what it cannot vouch for is `unknown`,
+ *     never `deleted`. When it returns 0, every `deleted` and `gone` is durable.
+ * T4  A store-wide failure (unreachable, root missing, read-only) is the call's own negative
+ *     return; items are then as they were before or `unknown`. A failure of one object is that
+ *     item's outcome.
+ * T5  put() shows the new bytes whole or not at all, durable on return, headers and metadata with
+ *     them.
+ * T6  list() gives keys in byte order, each once, after `after` (exclusive), constant memory; a
+ *     listing that cannot be complete is an error, never a short answer.
  * T7  A store handle may be used by several threads at once.
- * T8  A backend may take and give bytes in parts (all put_* and get_* slots, or none of them): put() and get() are then made of these.
- *     A writer or reader is used by one thread at a time. What a writer took shows with put_commit, as T5 says, or never.
- *     put_commit and put_abort end the writer, whatever they return; get_close ends the reader. The store outlives both.
- * T9  Optional slots are NULL where a store has no such thing: put_*, get_*, presign, list_partial and abort_partial, now_ms, interrupt.
- * T10 interrupt() makes every call under way end soon, and every later one fail, as if the store did not answer any more: RP_EUNAVAILABLE, or
- *     `unknown` for what may have been carried out. It does not wait, may be called from any thread and more than once; only close() is of use after it. */
+ * T8  A backend may take and give bytes in parts (all put_* and get_* slots, or none of them):
+ *     put() and get() are then made of these. A writer or reader is used by one thread at a time.
+ *     What a writer took shows with put_commit, as T5 says, or never. put_commit and put_abort end
+ *     the writer, whatever they return; get_close ends the reader. The store outlives both.
+ * T9  Optional slots are NULL where a store has no such thing: put_*, get_*, presign, list_partial
+ *     and abort_partial, now_ms, interrupt.
+ * T10 interrupt() makes every call under way end soon, and every later one fail, as if the store
+ *     did not answer any more: RP_EUNAVAILABLE, or `unknown` for what may have been carried out. It
+ *     does not wait, may be called from any thread and more than once; only close() is of use after
+ *     it. */
 #ifndef RP_STORE_BACKEND_H
 #define RP_STORE_BACKEND_H
 
@@ -42,7 +51,8 @@ struct rp_error;
 enum rp_level { RP_LEVEL_WINDOW, RP_LEVEL_ETAG, RP_LEVEL_VERSION, RP_LEVEL_EXACT };
 const char *rp_level_name(enum rp_level level);
 
-/* What a probe found out. Findings are for people: what was tried, whether it holds, what was seen. */
+/* What a probe found out. Findings are for people: what was tried, whether it holds, what was
+ * seen. */
 #define RP_FINDINGS_MAX 16
 struct rp_finding {
     const char *name; /* "list order", "delete by If-Match": static */
@@ -83,8 +93,9 @@ struct rp_item {
     char note[120];              /* out: why, for denied, retry and unknown */
 };
 
-/* Headers: content-type, cache-control, content-disposition, content-encoding, content-language, expires (lower case).
- * User metadata: names in lower case, no prefix. Strings are borrowed on the way in, the arena's on the way out. */
+/* Headers: content-type, cache-control, content-disposition, content-encoding, content-language,
+ * expires (lower case). User metadata: names in lower case, no prefix. Strings are borrowed on the
+ * way in, the arena's on the way out. */
 struct rp_pair {
     const char *name, *value;
 };
@@ -107,30 +118,34 @@ struct rp_sink {
     void *ctx;
 };
 
-/* RP_PUT_OVER: only over the upload whose identity `out` holds on the way in: RP_ECHANGED if another stands there, RP_ENOTFOUND if none does, and
- * nothing is written then. In one step where the store can (a bucket compares etags then: identical bytes are the same upload); one
- * that cannot says so in what its probe found, and looks and compares right before it writes. */
+/* RP_PUT_OVER: only over the upload whose identity `out` holds on the way in: RP_ECHANGED if
+ * another stands there, RP_ENOTFOUND if none does, and nothing is written then. In one step where
+ * the store can (a bucket compares etags then: identical bytes are the same upload); one that
+ * cannot says so in what its probe found, and looks and compares right before it writes. */
 enum rp_put_flags {
     RP_PUT_REPLACE = 0,
     RP_PUT_NEW = 1, /* RP_EEXISTS if the key is taken (If-None-Match: *) */
     RP_PUT_OVER = 2 /* If-Match */
 };
 
-/* One entry of a listing; borrowed. Return 0 to go on, 1 to stop (the call returns 0), negative to fail. */
+/* One entry of a listing; borrowed. Return 0 to go on, 1 to stop (the call returns 0), negative to
+ * fail. */
 struct rp_entry {
     const char *key;
     struct rp_identity identity;
 };
 typedef int rp_entry_fn(void *ctx, const struct rp_entry *entry, struct rp_error *err);
 
-/* An upload in parts that nobody has ended: it takes room and shows nowhere. Borrowed; returns as rp_entry_fn. */
+/* An upload in parts that nobody has ended: it takes room and shows nowhere. Borrowed; returns as
+ * rp_entry_fn. */
 struct rp_partial {
     const char *key, *upload;
     int64_t begun_ms;
 };
 typedef int rp_partial_fn(void *ctx, const struct rp_partial *partial, struct rp_error *err);
 
-/* A URL that is its own permission: whoever holds it may do one thing with one object, for a while, without the daemon. */
+/* A URL that is its own permission: whoever holds it may do one thing with one object, for a while,
+ * without the daemon. */
 struct rp_presign {
     const char *method; /* "PUT", "GET" or "HEAD" (as GET) */
     const char *key;
@@ -160,8 +175,9 @@ struct rp_object_reader {
 struct rp_backend_ops {
     const char *type;
     void (*close)(struct rp_backend *backend);
-    /* Find out, by trying where it is allowed to write, what the store guarantees. Without `may_write` nothing is written,
-     * and what only a canary could tell is taken for the weakest. What holds is what later calls rely on. */
+    /* Find out, by trying where it is allowed to write, what the store guarantees. Without
+     * `may_write` nothing is written, and what only a canary could tell is taken for the weakest.
+     * What holds is what later calls rely on. */
     int (*probe)(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err);
     int (*put)(struct rp_backend *backend, const char *key, const struct rp_source *from, const struct rp_meta *meta,
                int flags, struct rp_identity *out, struct rp_error *err);
@@ -172,29 +188,34 @@ struct rp_backend_ops {
     int (*list)(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                 struct rp_error *err);
     int (*remove)(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
-    /* Copy inside the store with headers and metadata; only if the source still has `expected` (else RP_ECHANGED,
-     * RP_ENOTFOUND) and never over an existing target (RP_EEXISTS). Durable on return. */
+    /* Copy inside the store with headers and metadata; only if the source still has `expected`
+     * (else RP_ECHANGED, RP_ENOTFOUND) and never over an existing target (RP_EEXISTS). Durable on
+     * return. */
     int (*copy)(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                 struct rp_identity *out, struct rp_error *err);
-    /* Set (value) or remove (NULL value) user metadata fields, all others as they are, bytes as they are, only if the
-     * object still has `identity` (else RP_ECHANGED, RP_ENOTFOUND). `identity` becomes the new one (some
-     * stores give the object a new time, or a new version). The fields of annotations
-     * (marked_for_deletion, marked_for_deletion_on, delete_after, deletion_reason) any store can change, or it is RP_EWEAK as a whole; one
-     * that keeps them as tags refuses to change others (RP_EINVAL). */
+    /* Set (value) or remove (NULL value) user metadata fields, all others as they are, bytes as
+     * they are, only if the object still has `identity` (else RP_ECHANGED, RP_ENOTFOUND).
+     * `identity` becomes the new one (some stores give the object a new time, or a new version).
+     * The fields of annotations (marked_for_deletion, marked_for_deletion_on, delete_after,
+     * deletion_reason) any store can change, or it is RP_EWEAK as a whole; one that keeps them as
+     * tags refuses to change others (RP_EINVAL). */
     int (*annotate)(struct rp_backend *backend, const char *key, struct rp_identity *identity,
                     const struct rp_pair *changes, size_t n, struct rp_error *err);
-    /* In parts (T8). With RP_PUT_NEW a key that is taken is refused here if it can be seen, and by put_commit in any case; with RP_PUT_OVER a key
-     * that is not taken. What put_commit compares with is in its `out`. */
+    /* In parts (T8). With RP_PUT_NEW a key that is taken is refused here if it can be seen, and by
+     * put_commit in any case; with RP_PUT_OVER a key that is not taken. What put_commit compares
+     * with is in its `out`. */
     int (*put_open)(struct rp_backend *backend, const char *key, const struct rp_meta *meta, int flags,
                     struct rp_object_writer **out, struct rp_error *err);
     /* Does not wait for the disk. After a failure only put_abort is left. */
     int (*put_write)(struct rp_object_writer *writer, const void *bytes, size_t n, struct rp_error *err);
     int (*put_commit)(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err);
     void (*put_abort)(struct rp_object_writer *writer);
-    /* The object as it is at this moment, whatever happens to its key later. RP_ENOTFOUND if absent. meta and identity may be NULL. */
+    /* The object as it is at this moment, whatever happens to its key later. RP_ENOTFOUND if
+     * absent. meta and identity may be NULL. */
     int (*get_open)(struct rp_backend *backend, const char *key, struct rp_arena *arena, struct rp_meta *meta,
                     struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err);
-    /* Up to n bytes from this offset on: how many, 0 at the end, or negative; RP_ECHANGED if somebody wrote into the object. */
+    /* Up to n bytes from this offset on: how many, 0 at the end, or negative; RP_ECHANGED if
+     * somebody wrote into the object. */
     int64_t (*get_read)(struct rp_object_reader *reader, int64_t offset, void *to, size_t n, struct rp_error *err);
     void (*get_close)(struct rp_object_reader *reader);
     /* No I/O. RP_EINVAL where the store cannot bind what is asked for. */
@@ -337,9 +358,9 @@ void rp_backend_closep(struct rp_backend **backend);
 int rp_fs_open(const char *root, bool create, struct rp_backend **out, struct rp_error *err);
 struct rp_s3_options {
     const char *endpoint;                                /* "https://host[:port]"; "": AWS's of the region */
-    const char *region, *bucket;                         /* region "": that of the vendor (s3/vendor.h) */
+    const char *region, *bucket;                         /* region "": that of the vendor (wire/vendor.h) */
     const char *style;                                   /* "auto", "path" or "host" */
-    const char *access_key, *secret_key, *session_token; /* "": looked for where AWS tools look (s3/credentials.h) */
+    const char *access_key, *secret_key, *session_token; /* "": looked for where AWS tools look (credentials.h) */
     const char *profile;                                 /* of the AWS files; "": AWS_PROFILE, else default */
     const char *ca_file;                                 /* "": the system's */
     int64_t requests_per_second;                         /* 0: no cap */
@@ -351,9 +372,9 @@ struct rp_s3_options {
 int rp_s3_open(const struct rp_s3_options *options, struct rp_backend **out, struct rp_error *err);
 int rp_memory_open(struct rp_backend **out, struct rp_error *err); /* for tests; level exact by serial etags */
 
-/* Wraps a store: asked around every call of the wrapped one that can fail (`call` is the slot's name), and for remove()
- * around every item. `after` lets the effect happen, then reports a failure (remove: the item's outcome becomes `unknown`).
- * Does not take `inner` over. */
+/* Wraps a store: asked around every call of the wrapped one that can fail (`call` is the slot's
+ * name), and for remove() around every item. `after` lets the effect happen, then reports a failure
+ * (remove: the item's outcome becomes `unknown`). Does not take `inner` over. */
 struct rp_backend_fault {
     int (*before)(void *ctx, const char *call, const char *key, struct rp_error *err);
     int (*after)(void *ctx, const char *call, const char *key, struct rp_error *err);

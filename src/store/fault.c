@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store that fails when it is told to, and is the wrapped one otherwise.
- * Outputs go through locals: a failure after the effect leaves them untouched, as one of a real store would. */
+/* A store that fails when it is told to, and is the wrapped one otherwise. Outputs go through
+ * locals: a failure after the effect leaves them untouched, as one of a real store would. */
 #include <stdio.h>
 #include <string.h>
 
@@ -173,7 +173,8 @@ static int fault_stat(struct rp_backend *backend, struct rp_item *items, size_t 
     return r;
 }
 
-/* Items that are refused before their effect never reach the wrapped store; the others stay one batch. */
+/* Items that are refused before their effect never reach the wrapped store; the others stay one
+ * batch. */
 static size_t let_through(struct fault *f, struct rp_item *items, size_t n, size_t *through)
 {
     size_t passed = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store in memory, for tests of what stands on the port: a sorted array under one lock. Etags are serial numbers,
- * so that no two uploads ever share an identity. */
+/* A store in memory, for tests of what stands on the port: a sorted array under one lock. Etags are
+ * serial numbers, so that no two uploads ever share an identity. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -268,20 +268,12 @@ static void memory_get_close(struct rp_object_reader *reader)
     if (--o->readers == 0 && o->hidden) object_free(o);
 }
 
-static int check_keys(const struct rp_item *items, size_t n, struct rp_error *err)
-{
-    for (size_t i = 0; i < n; i++)
-        if (rp_key_check(items[i].key, strlen(items[i].key), err) < 0) return RP_EINVAL;
-    return 0;
-}
-
 static int memory_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    if (check_keys(items, n, err) < 0) return RP_EINVAL;
+    if (rp_items_begin(items, n, err) < 0) return RP_EINVAL;
     LOCKED(of(backend));
     for (size_t i = 0; i < n; i++) {
         const struct object *o = find(of(backend), items[i].key);
-        items[i].note[0] = '\0';
         items[i].outcome = o ? RP_OUT_FOUND : RP_OUT_GONE;
         if (o) items[i].identity = o->identity;
     }
@@ -291,7 +283,6 @@ static int memory_stat(struct rp_backend *backend, struct rp_item *items, size_t
 static void remove_one(struct memory *m, struct rp_item *item)
 {
     size_t i = position(m, item->key);
-    item->note[0] = '\0';
     if (i == m->n || strcmp(m->objects[i]->key, item->key) != 0) {
         item->outcome = RP_OUT_GONE;
     } else if (!rp_identity_equal(&m->objects[i]->identity, &item->identity)) {
@@ -306,7 +297,7 @@ static void remove_one(struct memory *m, struct rp_item *item)
 
 static int memory_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    if (check_keys(items, n, err) < 0) return RP_EINVAL;
+    if (rp_items_begin(items, n, err) < 0) return RP_EINVAL;
     LOCKED(of(backend));
     for (size_t i = 0; i < n; i++)
         remove_one(of(backend), &items[i]);
@@ -317,12 +308,12 @@ static int memory_remove(struct rp_backend *backend, struct rp_item *items, size
 static bool next_entry(struct memory *m, const char *prefix, char cursor[RP_KEY_MAX + 1], bool *inclusive,
                        struct rp_identity *identity)
 {
-    bool own = strncmp(prefix, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0;
+    bool own = rp_key_is_own(prefix);
     LOCKED(m);
     size_t i = position(m, cursor);
     if (!*inclusive && i < m->n && strcmp(m->objects[i]->key, cursor) == 0) i++;
     *inclusive = false;
-    while (!own && i < m->n && strncmp(m->objects[i]->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0)
+    while (!own && i < m->n && rp_key_is_own(m->objects[i]->key))
         i++;
     if (i == m->n || strncmp(m->objects[i]->key, prefix, strlen(prefix)) != 0) return false;
     snprintf(cursor, RP_KEY_MAX + 1, "%s", m->objects[i]->key);
@@ -335,8 +326,7 @@ static int memory_list(struct rp_backend *backend, const char *prefix, const cha
 {
     if (!prefix) prefix = "";
     if (!after) after = "";
-    if (strlen(prefix) > RP_KEY_MAX || strlen(after) > RP_KEY_MAX)
-        return rp_error_set(err, RP_EINVAL, "a prefix or a cursor has at most %d bytes", RP_KEY_MAX);
+    if (rp_list_check(prefix, after, err) < 0) return RP_EINVAL;
     char cursor[RP_KEY_MAX + 1];
     bool inclusive = strcmp(after, prefix) < 0;
     snprintf(cursor, sizeof cursor, "%s", inclusive ? prefix : after);

@@ -15,11 +15,19 @@
 static const char *const header_names[] = { "content-type",     "cache-control",    "content-disposition",
                                             "content-encoding", "content-language", "expires" };
 
-static bool is_header(const char *name)
+bool rp_meta_is_header(const char *name, size_t n)
 {
     for (size_t i = 0; i < sizeof header_names / sizeof *header_names; i++)
-        if (strcmp(name, header_names[i]) == 0) return true;
+        if (strlen(header_names[i]) == n && memcmp(name, header_names[i], n) == 0) return true;
     return false;
+}
+
+const struct rp_pair *rp_pair_find(const struct rp_pair *pairs, size_t n, const char *name)
+{
+    const struct rp_pair *last = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(pairs[i].name, name) == 0) last = &pairs[i];
+    return last;
 }
 
 static bool is_user_name(const char *name)
@@ -31,7 +39,7 @@ static bool is_user_name(const char *name)
 
 static int check_pair(const struct rp_pair *pair, bool header, struct rp_error *err)
 {
-    if (header && !is_header(pair->name)) {
+    if (header && !rp_meta_is_header(pair->name, strlen(pair->name))) {
         rp_error_set(err, RP_EINVAL, "header '%.64s' is not kept", pair->name);
         return rp_error_hint(err, "use user metadata for it, or one of: content-type, cache-control, "
                                   "content-disposition, content-encoding, content-language, expires");
@@ -107,19 +115,6 @@ int rp_meta_copy(struct rp_arena *arena, const struct rp_meta *from, struct rp_m
     return 0;
 }
 
-static const struct rp_pair *change_of(const struct rp_pair *changes, size_t n, const char *name)
-{
-    const struct rp_pair *last = NULL;
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(changes[i].name, name) == 0) last = &changes[i];
-    return last;
-}
-
-static bool has_name(const struct rp_pair *pairs, size_t n, const char *name)
-{
-    return change_of(pairs, n, name) != NULL;
-}
-
 int rp_meta_change(struct rp_arena *arena, const struct rp_meta *from, const struct rp_pair *changes, size_t n,
                    struct rp_meta *out, struct rp_error *err)
 {
@@ -128,13 +123,13 @@ int rp_meta_change(struct rp_arena *arena, const struct rp_meta *from, const str
     size_t used = 0;
     RP_ASSERT(from->n_user <= RP_META_MAX_PAIRS);
     for (size_t i = 0; i < from->n_user; i++) {
-        const struct rp_pair *change = change_of(changes, n, from->user[i].name);
+        const struct rp_pair *change = rp_pair_find(changes, n, from->user[i].name);
         if (change && !change->value) continue;
         pairs[used++] = change ? *change : from->user[i];
     }
     for (size_t i = 0; i < n; i++) {
-        const struct rp_pair *change = change_of(changes, n, changes[i].name);
-        if (change->value && !has_name(pairs, used, change->name)) pairs[used++] = *change;
+        const struct rp_pair *change = rp_pair_find(changes, n, changes[i].name);
+        if (change->value && !rp_pair_find(pairs, used, change->name)) pairs[used++] = *change;
     }
     struct rp_meta changed = { from->headers, from->n_headers, pairs, used };
     int r = rp_meta_check(&changed, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An object from its first byte to its last, through the parts that the backend has. */
 #include "store/whole.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
@@ -63,4 +63,26 @@ int rp_backend_get_whole(struct rp_backend *backend, const char *key, const stru
     if (meta) *meta = loaded;
     if (identity) *identity = found;
     return 0;
+}
+
+int rp_items_begin(struct rp_item *items, size_t n, struct rp_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rp_key_check(items[i].key, strlen(items[i].key), err) < 0) return RP_EINVAL;
+    for (size_t i = 0; i < n; i++) {
+        items[i].outcome = RP_OUT_NONE;
+        items[i].note[0] = '\0';
+    }
+    return 0;
+}
+
+int rp_list_check(const char *prefix, const char *after, struct rp_error *err)
+{
+    if (strlen(prefix) <= RP_KEY_MAX && strlen(after) <= RP_KEY_MAX) return 0;
+    return rp_error_set(err, RP_EINVAL, "a prefix or a cursor has at most %d bytes", RP_KEY_MAX);
+}
+
+bool rp_key_is_own(const char *key)
+{
+    return strncmp(key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* s3_peer.h - a server on the loopback that answers each request as a test wants, badly if need be. A thread a connection.
- * What fails here ends the test. */
+/* s3_peer.h - a server on the loopback that answers each request as a test wants, badly if need be.
+ * A thread a connection. What fails here ends the test. */
 #ifndef RP_TESTS_CONTRACT_S3_PEER_H
 #define RP_TESTS_CONTRACT_S3_PEER_H
 
-#include "store/s3/wire.h"
+#include "store/s3/wire/wire.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -73,7 +73,8 @@ struct trial {
     struct s3_credentials *credentials;
     struct s3_wire *wire;
 };
-/* Set the peer's fields and any of wire_options first; 10 s and 20 s are its time-out and patience unless set. */
+/* Set the peer's fields and any of wire_options first; 10 s and 20 s are its time-out and patience
+ * unless set. */
 void trial_open(struct trial *t);
 void trial_close(struct trial *t); /* what is still open */
 struct s3_call trial_call(const char *method, const char *key);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* s3_steps.h - what the tests on a real S3 server share: a bucket of a test's own with a store on it, made before it and gone after it. */
+/* s3_steps.h - what the tests on a real S3 server share: a bucket of a test's own with a store on
+ * it, made before it and gone after it. */
 #ifndef RP_TESTS_S3_STEPS_H
 #define RP_TESTS_S3_STEPS_H
 

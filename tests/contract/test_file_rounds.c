@@ -130,6 +130,22 @@ static void of_two_later_times_in_one_round_the_latest_holds(void **state)
     assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'mark.extended'"), 3);
 }
 
+static void deleted_twice_in_one_round_it_is_due_at_the_later_time(void **state)
+{
+    struct world *w = *state;
+    int64_t id = uploads_live(w, "photo", "bytes");
+    struct rp_file_command c[] = { uploads_command(w, &rp_verb_delete, id), uploads_command(w, &rp_verb_delete, id) };
+    c[0].grace_ms = 2 * DAY;
+    c[1].grace_ms = 3 * DAY;
+    run(w, (struct rp_command *[]){ &c[0].command, &c[1].command }, 2);
+    done(&c[0].command);
+    done(&c[1].command);
+    struct rp_mark mark = uploads_mark(w, id);
+    assert_int_equal(mark.due_at_ms, mark.marked_at_ms + 3 * DAY);
+    assert_int_equal(c[1].answer.due_at_ms, mark.due_at_ms);
+    assert_int_equal(c[1].answer.mark_id, c[0].answer.mark_id);
+}
+
 /* ---- families of which a part is on its way out ---- */
 
 static int64_t due_of(struct world *w, int64_t id)
@@ -438,6 +454,7 @@ int main(void)
         TEST(uploads_of_one_round_join_each_its_own_transaction),
         TEST(a_child_that_is_confirmed_before_its_parent_in_one_round_lives),
         TEST(of_two_later_times_in_one_round_the_latest_holds),
+        TEST(deleted_twice_in_one_round_it_is_due_at_the_later_time),
         TEST(more_time_is_given_to_those_who_still_wait),
         TEST(a_file_in_quarantine_shows_the_mark_that_moved_it_there),
         TEST(a_restore_of_a_file_in_quarantine_says_how),

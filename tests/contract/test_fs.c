@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory store: what is an object, metadata on disk, and uploads that come in the middle of a remove. */
+/* The directory store: what is an object, metadata on disk, and uploads that come in the middle of
+ * a remove. */
 #include <fcntl.h>
 #include <pthread.h>
 
@@ -18,7 +19,7 @@ static void files_that_were_there_before_are_objects(void **state)
     expect_text(f->backend, name, "long");
     struct rp_identity id = identity_of(f->backend, name);
     assert_int_equal(remove_one(f->backend, name, &id), RP_OUT_DELETED);
-    assert_false(exists(at(f, RP_FS_ASIDE)));
+    assert_false(exists(at(f, RP_FS_REMOVING)));
     expect_list(f->backend, "", NULL, "d/old\n");
     put_text(f->backend, "d/e/new", "new");
     expect_file(at(f, "d/e/new"), "new");
@@ -263,8 +264,8 @@ static void quarantine_moves_no_bytes(void **state)
     assert_int_equal(b.st_mode & 0777, 0640);
 }
 
-/* An inode number used again within one tick of the kernel's clock, or after the clock went back, must not be an
- * identity used again. */
+/* An inode number used again within one tick of the kernel's clock, or after the clock went back,
+ * must not be an identity used again. */
 static void times_of_uploads_only_grow(void **state)
 {
     struct fixture *f = *state;

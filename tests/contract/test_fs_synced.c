@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which directories the directory store syncs before it answers: every one on the way to an upload once (F9), and not again. The
- * program's own fsync and syncfs stand in between and count. What is lost without them: tests/crash/power_lost. */
+/* Which directories the directory store syncs before it answers: every one on the way to an upload
+ * once (F9), and not again. The program's own fsync and syncfs stand in between and count. What is
+ * lost without them: tests/crash/power_lost. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -137,7 +138,8 @@ static void let_a_tick_pass(const struct fixture *f, const struct rp_fs_dir_id *
     }
 }
 
-/* Most file systems give the inode of the old one to the new one, if it is asked for often enough. */
+/* Most file systems give the inode of the old one to the new one, if it is asked for often
+ * enough. */
 static void a_directory_that_was_made_again_is_another_one(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory store in trouble: crashes at every point, full, read-only, hidden and vanished disks, permissions, and
- * a million files. */
+/* The directory store in trouble: crashes at every point, full, read-only, hidden and vanished
+ * disks, permissions, and a million files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -58,7 +58,8 @@ static const char *long_name(void)
     return name;
 }
 
-/* A plain key, one whose name is too long to stand aside in its own directory, one of the escaped home. */
+/* A plain key, one whose name is too long for another one in its own directory, one of the escaped
+ * home. */
 static const char *key_of(size_t kind)
 {
     return kind == 0 ? "dir/k" : kind == 1 ? long_name() : "../k";
@@ -147,7 +148,8 @@ static void a_copy_that_dies_can_be_asked_again(void **state)
     }
 }
 
-/* Leaves an upload that came in the middle of a remove standing aside, as only a crash at that moment does. */
+/* Leaves an upload that came in the middle of a remove renamed, as only a crash at that moment
+ * does. */
 static struct rp_identity strand_newer(struct fixture *f, const char *key, const char *path)
 {
     struct intruder i = { .path = path, .point = "remove-seen", .crash_at = "remove-moved" };

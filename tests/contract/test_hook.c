@@ -203,9 +203,17 @@ static void other_schemes_are_refused(void **state)
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
         struct rp_error err = { 0 };
         struct rp_hook_call how = { .url = urls[i], .body = "{}", .body_bytes = 2 };
-        assert_true(rp_hook_send(&how, &answer, &err) < 0);
+        assert_int_equal(rp_hook_send(&how, &answer, &err), RP_ECONFIG);
         assert_int_equal(answer.status, 0);
+        assert_int_equal(rp_hook_guarantees(urls[i]), 0);
     }
+}
+
+static void a_webhook_says_what_it_guarantees(void **state)
+{
+    (void)state;
+    assert_int_equal(rp_hook_guarantees("http://127.0.0.1/"), RP_HOOK_ANSWERS | RP_HOOK_SIGNS);
+    assert_int_equal(rp_hook_guarantees("HTTPS://example.org/"), RP_HOOK_ANSWERS | RP_HOOK_SIGNS);
 }
 
 int main(void)
@@ -217,6 +225,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_hangs_is_given_up_in_time),
         cmocka_unit_test(a_connection_that_breaks_or_is_refused_can_be_repeated),
         cmocka_unit_test(other_schemes_are_refused),
+        cmocka_unit_test(a_webhook_says_what_it_guarantees),
     };
     /* whoever runs the tests may have a proxy; the peer is on this machine */
     setenv("no_proxy", "*", 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live events, over real connections of the HTTP library: what was committed arrives, once, in the order of its lane, whatever
- * happens to the connection. On both engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* Live events, over real connections of the HTTP library: what was committed arrives, once, in the
+ * order of its lane, whatever happens to the connection. On both engines. Needs PostgreSQL: run
+ * under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@
 #include "catalog/audit.h"
 #include "catalog/file.h"
 #include "catalog/token.h"
-#include "feed/cursor.h"
+#include "feed/feed.h"
 #include "http/live/live.h"
 #include "http/server/request.h"
 #include "lib/dbs.h"
@@ -44,6 +45,9 @@ static void check(int r, int line)
 struct stage {
     struct dbs dbs;
     struct rp_catalog *catalogs[LANES];
+    struct rp_feed *feed;
+    size_t ring_events; /* 0: as many as there are by default */
+    struct rp_feed_subscription *follows;
     struct rp_live *live;
     struct MHD_Daemon *daemon;
     int port;
@@ -86,18 +90,24 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
     return r;
 }
 
-static void on_seen(void *ctx, const struct rp_audit_row *row)
+static int on_seen(void *ctx, const struct rp_feed_batch *batch, struct rp_error *why)
 {
     struct stage *s = ctx;
-    assert_non_null(row->event);
-    s->seen++;
+    (void)why;
+    for (size_t i = 0; i < batch->n; i++)
+        assert_string_equal(batch->events[i]->name, "file.deleted");
+    s->seen += (int64_t)batch->n;
+    return 0;
 }
 
 static void stage_live(struct stage *s, struct rp_live_options options)
 {
-    options.catalog_url = s->dbs.url;
-    options.seen = on_seen;
-    options.ctx = s;
+    static const char *const names[] = { "file.deleted", NULL };
+    const struct rp_feed_options feed = { .catalog_url = s->dbs.url, .ring_events = s->ring_events };
+    const struct rp_feed_reader reader = { .want = { .names = names }, .deliver = on_seen, .ctx = s };
+    ok(rp_feed_start(&feed, &s->feed, &err));
+    ok(rp_feed_subscribe(s->feed, &reader, &s->follows, &err));
+    options.feed = s->feed;
     ok(rp_live_start(&options, &s->live, &err));
     s->daemon = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
                                  answer, s, MHD_OPTION_THREAD_POOL_SIZE, 2U, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -111,7 +121,10 @@ static void stage_off(struct stage *s)
     rp_live_end(s->live);
     MHD_stop_daemon(s->daemon);
     rp_live_stop(s->live);
+    rp_feed_unsubscribe(s->follows);
+    rp_feed_stop(s->feed);
     s->live = NULL;
+    s->feed = NULL;
 }
 
 static int set_up(void **state)
@@ -172,7 +185,7 @@ static void commit(struct stage *s, int lane, int64_t tenant_id, int first, int 
     struct change c = { .tenant_id = tenant_id, .first = first, .n = n };
     struct rp_error why = { 0 };
     if (rp_catalog_transact(s->catalogs[lane], change_tx, &c, &why) < 0) fprintf(stderr, "%s\n", why.text);
-    rp_live_poke(s->live);
+    rp_feed_poke(s->feed);
 }
 
 static void wait_for_clients(struct stage *s, size_t n)
@@ -198,11 +211,11 @@ static void expect_numbers(const char *stream, int first, size_t n)
     assert_int_equal(ear_expect_from(stream, first), n);
 }
 
-/* As a browser does it: comes back with the last id when a stream ends, until it has heard of `n` numbers, which must follow each
- * other from `first` on. */
+/* As a browser does it: comes back with the last id when a stream ends, until it has heard of `n`
+ * numbers, which must follow each other from `first` on. */
 static void hear_all(const struct stage *s, const char *query, const char *from, int first, size_t n)
 {
-    char id[RP_LIVE_CURSOR_TEXT];
+    char id[RP_FEED_CURSOR_TEXT];
     int64_t end_ms = rp_time_boot_ms() + PATIENCE_MS;
     size_t have = 0;
     snprintf(id, sizeof id, "%s", from);
@@ -303,11 +316,13 @@ static void every_lane_comes_whole_and_in_order(void **state)
     wait_for_seen(s, before + (int64_t)LANES * EACH);
 }
 
-/* Cut anywhere, gone on from the last id: together they are the whole. `ring` decides from where. */
+/* Cut anywhere, gone on from the last id: together they are the whole. `ring` decides from
+ * where. */
 static void goes_on(struct stage *s, size_t ring, int n, int cut)
 {
-    char id[RP_LIVE_CURSOR_TEXT];
-    stage_live(s, (struct rp_live_options){ .ring_events = ring });
+    char id[RP_FEED_CURSOR_TEXT];
+    s->ring_events = ring;
+    stage_live(s, (struct rp_live_options){ 0 });
     for (int i = 0; i < n; i += 25)
         commit(s, (i / 25) % LANES, 0, i, 25);
     wait_for_seen(s, n);
@@ -342,7 +357,7 @@ static void goes_on_from_the_catalog(void **state)
 static void goes_on_after_a_restart(void **state)
 {
     struct stage *s = *state;
-    char id[RP_LIVE_CURSOR_TEXT];
+    char id[RP_FEED_CURSOR_TEXT];
     stage_live(s, (struct rp_live_options){ 0 });
     struct ear e = ear_open(s->port, "", NULL);
     char *hello = ear_until(&e, "hello", 1);
@@ -365,9 +380,9 @@ static void goes_on_after_a_restart(void **state)
 }
 
 /* Every lane has its first row and knows the others; afterwards a change is one row. */
-static void begin_lanes(struct stage *s, struct rp_live_cursor *at)
+static void begin_lanes(struct stage *s, struct rp_feed_cursor *at)
 {
-    char id[RP_LIVE_CURSOR_TEXT];
+    char id[RP_FEED_CURSOR_TEXT];
     for (int round = 0; round < 2; round++)
         for (int lane = 0; lane < LANES; lane++)
             commit(s, lane, 0, 0, 1);
@@ -375,17 +390,18 @@ static void begin_lanes(struct stage *s, struct rp_live_cursor *at)
     struct ear e = ear_open(s->port, "", NULL);
     char *hello = ear_until(&e, "hello", 1);
     ear_last_id(hello, id);
-    ok(rp_live_cursor_parse(id, at, &err));
+    ok(rp_feed_cursor_parse(id, at, &err));
     free(hello);
     ear_close(&e);
 }
 
-/* Another node may have read the same lanes in another order: its ids are places that this one never was at. */
+/* Another node may have read the same lanes in another order: its ids are places that this one
+ * never was at. */
 static void an_id_of_another_node_is_as_good(void **state)
 {
     struct stage *s = *state;
-    struct rp_live_cursor at;
-    char id[RP_LIVE_CURSOR_TEXT];
+    struct rp_feed_cursor at;
+    char id[RP_FEED_CURSOR_TEXT];
     begin_lanes(s, &at);
     struct ear here = ear_open(s->port, "", NULL); /* so that the ring holds what comes */
     free(ear_until(&here, "hello", 1));
@@ -396,8 +412,9 @@ static void an_id_of_another_node_is_as_good(void **state)
         snprintf(number, sizeof number, "\"number\":%d,", order[i] * 10 + i);
         free(ear_until(&here, number, 1));
     }
-    rp_live_cursor_set(&at, 1, rp_live_cursor_seq(&at, 1) + 2); /* 10 and 12 seen, nothing of lane 2 */
-    rp_live_cursor_format(&at, id);
+    /* 10 and 12 seen, nothing of lane 2. */
+    rp_feed_cursor_set(&at, 1, rp_feed_cursor_seq(&at, 1) + 2);
+    rp_feed_cursor_format(&at, id);
     struct ear e = ear_open(s->port, "", id);
     char *stream = ear_until(&e, "\nevent: file.deleted", 2);
     int got[4];
@@ -418,18 +435,18 @@ static void an_id_of_another_node_is_as_good(void **state)
 static void an_id_may_be_ahead_of_the_reader(void **state)
 {
     struct stage *s = *state;
-    struct rp_live_cursor at;
-    char id[RP_LIVE_CURSOR_TEXT];
+    struct rp_feed_cursor at;
+    char id[RP_FEED_CURSOR_TEXT];
     begin_lanes(s, &at);
     for (int i = 0; i < 5; i++) {
         struct change c = { .first = i, .n = 1 };
         ok(rp_catalog_transact(s->catalogs[1], change_tx, &c, &err));
-        rp_live_cursor_set(&at, 1, rp_live_cursor_seq(&at, 1) + 1);
-        rp_live_cursor_format(&at, id);
+        rp_feed_cursor_set(&at, 1, rp_feed_cursor_seq(&at, 1) + 1);
+        rp_feed_cursor_format(&at, id);
         struct ear e = ear_open(s->port, "", id);
         free(ear_until(&e, "hello", 1));
         commit(s, 2, 0, 100 + i, 1);
-        rp_live_cursor_set(&at, 2, rp_live_cursor_seq(&at, 2) + 1);
+        rp_feed_cursor_set(&at, 2, rp_feed_cursor_seq(&at, 2) + 1);
         char *stream = ear_until(&e, "\nevent: file.deleted", 1);
         expect_numbers(stream, 100 + i, 1);
         assert_null(strstr(stream, "rolled back"));
@@ -441,8 +458,9 @@ static void an_id_may_be_ahead_of_the_reader(void **state)
 static void a_tenant_hears_of_its_own_only(void **state)
 {
     struct stage *s = *state;
-    char id[RP_LIVE_CURSOR_TEXT], query[64];
-    stage_live(s, (struct rp_live_options){ .ring_events = 64 });
+    char id[RP_FEED_CURSOR_TEXT], query[64];
+    s->ring_events = 64;
+    stage_live(s, (struct rp_live_options){ 0 });
     snprintf(query, sizeof query, "?tenant=%lld", (long long)s->tenants[0]);
     struct ear e = ear_open(s->port, query, NULL);
     char *hello = ear_until(&e, "hello", 1);
@@ -465,10 +483,11 @@ static void a_tenant_hears_of_its_own_only(void **state)
 static void who_does_not_read_is_left_behind_alone(void **state)
 {
     struct stage *s = *state;
-    char id[RP_LIVE_CURSOR_TEXT];
+    char id[RP_FEED_CURSOR_TEXT];
     char *padding = calloc(1, 40001);
     memset(padding, 'x', 40000);
-    stage_live(s, (struct rp_live_options){ .ring_events = 64 });
+    s->ring_events = 64;
+    stage_live(s, (struct rp_live_options){ 0 });
     struct ear slow = ear_open(s->port, "", NULL), quick = ear_open(s->port, "", NULL);
     int small = 16384;
     setsockopt(slow.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
@@ -480,9 +499,10 @@ static void who_does_not_read_is_left_behind_alone(void **state)
     for (; n < 200; n += 10) { /* 8 MB: more than the sockets take by themselves */
         struct change c = { .first = n, .n = 10, .padding = padding };
         ok(rp_catalog_transact(s->catalogs[0], change_tx, &c, &err));
-        rp_live_poke(s->live);
+        rp_feed_poke(s->feed);
         free(ear_until(&quick, "\nevent: file.deleted", 10));
-        quick.len = (size_t)(strstr(quick.text, "\r\n\r\n") + 4 - quick.text); /* heard; forget it */
+        /* Heard; forget it. */
+        quick.len = (size_t)(strstr(quick.text, "\r\n\r\n") + 4 - quick.text);
         quick.text[quick.len] = '\0';
     }
     int large = 1 << 20; /* a small window is slow to empty */
@@ -505,7 +525,7 @@ static void who_does_not_read_is_left_behind_alone(void **state)
 static void an_idle_client_hears_a_comment_with_the_id_to_go_on_from(void **state)
 {
     struct stage *s = *state;
-    char id[RP_LIVE_CURSOR_TEXT], query[64];
+    char id[RP_FEED_CURSOR_TEXT], query[64];
     stage_live(s, (struct rp_live_options){ .idle_ms = 50 });
     snprintf(query, sizeof query, "?tenant=%lld", (long long)s->tenants[0]);
     struct ear e = ear_open(s->port, query, NULL);
@@ -539,7 +559,7 @@ static void an_id_past_the_end_goes_on_from_the_end(void **state)
 static void a_catalog_that_went_back_ends_the_streams(void **state)
 {
     struct stage *s = *state;
-    char id[RP_LIVE_CURSOR_TEXT];
+    char id[RP_FEED_CURSOR_TEXT];
     stage_live(s, (struct rp_live_options){ 0 });
     struct ear e = ear_open(s->port, "", NULL);
     free(ear_until(&e, "hello", 1));
@@ -596,9 +616,9 @@ static void what_is_no_id_is_refused(void **state)
                                 "00",
                                 "1.99999999999999999999",
                                 "1.5-2" };
-    struct rp_live_cursor cursor;
+    struct rp_feed_cursor cursor;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(rp_live_cursor_parse(bad[i], &cursor, &err), RP_EINVAL);
+        assert_int_equal(rp_feed_cursor_parse(bad[i], &cursor, &err), RP_EINVAL);
     stage_live(s, (struct rp_live_options){ 0 });
     struct ear e = ear_open(s->port, "", "nonsense");
     while (strstr(e.text, "\r\n\r\n") == NULL && !e.closed)
@@ -611,26 +631,26 @@ static void what_is_no_id_is_refused(void **state)
 static void a_cursor_reads_as_it_was_written(void **state)
 {
     const char *const good[] = { "0", "0.1", "1.120-3.44", "0.1-255.1000000000000000" };
-    char text[RP_LIVE_CURSOR_TEXT];
-    struct rp_live_cursor a, b;
+    char text[RP_FEED_CURSOR_TEXT];
+    struct rp_feed_cursor a, b;
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        ok(rp_live_cursor_parse(good[i], &a, &err));
-        assert_int_equal(rp_live_cursor_format(&a, text), strlen(good[i]));
+        ok(rp_feed_cursor_parse(good[i], &a, &err));
+        assert_int_equal(rp_feed_cursor_format(&a, text), strlen(good[i]));
         assert_string_equal(text, good[i]);
     }
     a.n = 0;
     for (int64_t lane = RP_LANE_MAX; lane >= 0; lane--)
-        rp_live_cursor_set(&a, lane, RP_LIVE_CURSOR_SEQ_MAX);
-    rp_live_cursor_format(&a, text);
-    ok(rp_live_cursor_parse(text, &b, &err));
-    assert_true(rp_live_cursor_within(&a, &b) && rp_live_cursor_within(&b, &a));
-    rp_live_cursor_set(&b, 7, 0);
-    assert_int_equal(rp_live_cursor_seq(&b, 7), 0);
-    assert_int_equal(rp_live_cursor_seq(&b, 8), RP_LIVE_CURSOR_SEQ_MAX);
-    assert_true(rp_live_cursor_within(&b, &a));
-    assert_false(rp_live_cursor_within(&a, &b));
-    assert_true(rp_live_cursor_sum(&a) - rp_live_cursor_sum(&b) == (uint64_t)RP_LIVE_CURSOR_SEQ_MAX);
+        rp_feed_cursor_set(&a, lane, RP_FEED_CURSOR_SEQ_MAX);
+    rp_feed_cursor_format(&a, text);
+    ok(rp_feed_cursor_parse(text, &b, &err));
+    assert_true(rp_feed_cursor_within(&a, &b) && rp_feed_cursor_within(&b, &a));
+    rp_feed_cursor_set(&b, 7, 0);
+    assert_int_equal(rp_feed_cursor_seq(&b, 7), 0);
+    assert_int_equal(rp_feed_cursor_seq(&b, 8), RP_FEED_CURSOR_SEQ_MAX);
+    assert_true(rp_feed_cursor_within(&b, &a));
+    assert_false(rp_feed_cursor_within(&a, &b));
+    assert_true(rp_feed_cursor_sum(&a) - rp_feed_cursor_sum(&b) == (uint64_t)RP_FEED_CURSOR_SEQ_MAX);
 }
 
 struct token_change {
@@ -683,13 +703,15 @@ static void a_stream_has_its_time(void **state)
     ear_close(&e);
 }
 
-/* Many at once, in every state, while everything ends: nobody is left suspended, which would end the process. */
+/* Many at once, in every state, while everything ends: nobody is left suspended, which would end
+ * the process. */
 static void the_end_reaches_everybody(void **state)
 {
     struct stage *s = *state;
     enum { EARS = 200 };
     struct ear ears[EARS];
-    stage_live(s, (struct rp_live_options){ .ring_events = 64 });
+    s->ring_events = 64;
+    stage_live(s, (struct rp_live_options){ 0 });
     commit(s, 0, 0, 0, 500);
     commit(s, 0, 0, 0, 500);
     for (int i = 0; i < EARS; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is special to the S3 store, on a real Ceph gateway: beside the contract that test_store runs. */
+/* What is special to the S3 store, on a real Ceph gateway: beside the contract that test_store
+ * runs. */
 #include "s3_steps.h"
 
 #include <curl/curl.h>

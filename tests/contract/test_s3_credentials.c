@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where keys come from: files and variables of a home of its own, and a small server that plays the container's and the instance's
- * service. All secrets here have the word "hush" in them, and every error is searched for it. */
+/* Where keys come from: files and variables of a home of its own, and a small server that plays the
+ * container's and the instance's service. All secrets here have the word "hush" in them, and every
+ * error is searched for it. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@
 
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3/credentials.h"
+#include "store/s3/credentials/credentials.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define START_MS     INT64_C(1794700800000) /* 2026-11-15T00:00:00Z */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that are lost on the way: a server (s3_peer.h) carries out a put, an upload in parts or a copy, or does not, and says 500, nothing, or
- * nonsense. What stands there in the end decides what the store says; and nothing goes to another host. */
+/* Answers that are lost on the way: a server (s3_peer.h) carries out a put, an upload in parts or a
+ * copy, or does not, and says 500, nothing, or nonsense. What stands there in the end decides what
+ * the store says; and nothing goes to another host. */
 #include "store_steps.h"
 
 #include <openssl/evp.h>
@@ -20,7 +21,8 @@ struct thing {
     time_t at;
 };
 
-/* A bucket. What happens to the nth request that makes an object is its nth letter, the last one again and again:
+/* A bucket. What happens to the nth request that makes an object is its nth letter, the last one
+ * again and again:
  *   h  done and told            a  done, answered 500       n  not done, answered 500       x  done, the connection closed
  *   e  done, answered 200 with an error in it               q  done, answered 200 without a word
  *   o  not done, another's upload comes first, answered 500
@@ -581,7 +583,8 @@ static void wait_for_delete(void)
     pthread_mutex_unlock(&world.peer.lock);
 }
 
-/* T10, through a wrapper: nothing is claimed, neither of what was sent nor of what waits behind it, and later calls do not begin. */
+/* T10, through a wrapper: nothing is claimed, neither of what was sent nor of what waits behind it,
+ * and later calls do not begin. */
 static void an_interrupted_delete_is_unknown(const char *fate)
 {
     const struct rp_backend_fault none = { 0 };

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "store/s3/probe.h"
+#include "store/s3/probe/probe.h"
 
 static struct rp_error error;
 

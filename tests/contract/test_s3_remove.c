@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removing from a real Ceph gateway, by version and by looking first: exactly what was marked, and the truth about it. */
+/* Removing from a real Ceph gateway, by version and by looking first: exactly what was marked, and
+ * the truth about it. */
 #include "s3_steps.h"
 
 #include "base/cleanup.h"
@@ -44,7 +45,8 @@ static int take_entry(void *ctx, const struct rp_entry *entry, struct rp_error *
     return 0;
 }
 
-/* In two strokes: all of them are written at once, beside each other, and one listing tells what they are. */
+/* In two strokes: all of them are written at once, beside each other, and one listing tells what
+ * they are. */
 static void put_many(struct fixture *f, struct objects *objects, const char *prefix, size_t n)
 {
     *objects = (struct objects){ calloc(n, KEY_BYTES), calloc(n, sizeof(struct rp_identity)), 0 };
@@ -122,7 +124,8 @@ static void keep_rest(struct objects *objects, size_t step)
     objects->n = kept;
 }
 
-/* First some that stand far apart, which are looked at one by one, then the others, in few requests. */
+/* First some that stand far apart, which are looked at one by one, then the others, in few
+ * requests. */
 static void remove_few_then_all(struct fixture *f, size_t n)
 {
     struct objects objects;
@@ -198,7 +201,7 @@ static void a_look_says_what_heads_say(void **state)
         if (i >= 230) snprintf(keys[i], sizeof keys[i], "%c-absent%zu", i % 2 ? 'a' : 'z', i);
         looked[(i * 101) % N].key = stated[(i * 101) % N].key = keys[i];
     }
-    ok(rp_s3_look(rp_s3_of(s), looked, N, &error));
+    ok(rp_s3_look(rp_s3_of(s), looked, N, false, &(struct s3_crowd){ 0 }, &error));
     ok(rp_s3_stat(s, stated, N, &error));
     for (size_t i = 0; i < N; i++) {
         assert_int_equal(looked[i].outcome, stated[i].outcome);

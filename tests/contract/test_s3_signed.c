@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signed requests as a real server judges them (RP_TEST_S3, see tests/lib/with-ceph): carried by plain libcurl, so that nothing but the
- * signature is on trial. */
+/* Signed requests as a real server judges them (RP_TEST_S3, see tests/lib/with-ceph): carried by
+ * plain libcurl, so that nothing but the signature is on trial. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3/sign.h"
-#include "store/s3/vendor.h"
+#include "store/s3/wire/sign.h"
+#include "store/s3/wire/vendor.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -111,9 +111,8 @@ static int open_bucket(void **state)
     const struct rp_s3_options options = {
         .endpoint = needed("RP_TEST_S3"), .region = "", .bucket = bucket, .style = "auto"
     };
-    const struct s3_vendor *vendor = NULL;
     struct rp_error err = { 0 };
-    if (rp_s3_target_of(&options, &lasting, &target, &vendor, &err) < 0) fail_msg("%s", err.text);
+    if (rp_s3_target_of(&options, &lasting, &target, &err) < 0) fail_msg("%s", err.text);
     snprintf(connect_to, sizeof connect_to, "::%s", target.host);
     snprintf(keys.access, sizeof keys.access, "%s", needed("RP_TEST_S3_ACCESS"));
     snprintf(keys.secret, sizeof keys.secret, "%s", needed("RP_TEST_S3_SECRET"));

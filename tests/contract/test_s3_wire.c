@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call at a time over the wire to S3: answers of all kinds, repetition and its bounds, clocks and keys that are refused, TLS. */
+/* One call at a time over the wire to S3: answers of all kinds, repetition and its bounds, clocks
+ * and keys that are refused, TLS. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,14 +44,12 @@ static struct trial *scripted(const struct step *steps, size_t n)
 static void test_an_answer_is_handed_on(void **state)
 {
     (void)state;
-    struct trial *t = SCRIPT(SAYS("HTTP/1.1 200 OK\r\nDate: Sun, 15 Nov 2026 05:02:54 GMT\r\nServer: Peer/1\r\n"
+    struct trial *t = SCRIPT(SAYS("HTTP/1.1 200 OK\r\nDate: Sun, 15 Nov 2026 05:02:54 GMT\r\n"
                                   "ETag:   \"abc\"  \r\nX-Empty:\r\nContent-Length: 5\r\n\r\nhello"));
     struct s3_call call = trial_call("GET", "a key/with ../dots");
     char value[64];
     int64_t now_ms;
     assert_false(rp_s3_wire_clock(t->wire, &now_ms));
-    rp_s3_wire_server(t->wire, value);
-    assert_string_equal(value, "");
     run_expecting(t, &call, 0, 200);
     assert_string_equal(rp_buf_text(&call.answer), "hello");
     assert_string_equal(rp_s3_header(&call, "etag", value, sizeof value), "\"abc\"");
@@ -60,8 +59,6 @@ static void test_an_answer_is_handed_on(void **state)
     assert_int_equal(call.attempts, 1);
     assert_true(rp_s3_wire_clock(t->wire, &now_ms));
     assert_true(now_ms >= INT64_C(1794718974000) && now_ms < INT64_C(1794718974000) + 60000);
-    rp_s3_wire_server(t->wire, value);
-    assert_string_equal(value, "Peer/1");
     rp_s3_call_done(&call);
     trial_close(t);
 }
@@ -659,7 +656,9 @@ static void tls_call(const struct tls_server *s, const char *ca_file, struct s3_
     struct rp_error err = { 0 };
     struct rp_s3_options keys = { .access_key = "A", .secret_key = "b", .session_token = "", .profile = "" };
     struct s3_wire_options options = { .target = { "https", s->host, "bucket", true, "us-east-1" },
-                                       .ca_file = ca_file };
+                                       .ca_file = ca_file,
+                                       .timeout_ms = 10000,
+                                       .patience_ms = 20000 };
     struct s3_wire *wire;
     assert_int_equal(rp_s3_credentials_new(&keys, NULL, &options.credentials, &err), 0);
     assert_int_equal(rp_s3_wire_open(&options, &wire, &err), 0);
@@ -691,7 +690,9 @@ static void test_no_such_ca_file(void **state)
     struct rp_error err = { 0 };
     struct rp_s3_options keys = { .access_key = "A", .secret_key = "b", .session_token = "", .profile = "" };
     struct s3_wire_options options = { .target = { "https", "127.0.0.1:1", "bucket", true, "us-east-1" },
-                                       .ca_file = "/nowhere/ca.pem" };
+                                       .ca_file = "/nowhere/ca.pem",
+                                       .timeout_ms = 10000,
+                                       .patience_ms = 20000 };
     struct s3_wire *wire = NULL;
     assert_int_equal(rp_s3_credentials_new(&keys, NULL, &options.credentials, &err), 0);
     assert_int_equal(rp_s3_wire_open(&options, &wire, &err), RP_ECONFIG);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many calls at once over the wire to S3: from many threads, under a limit and a rate, in streams, and closed in the middle. */
+/* Many calls at once over the wire to S3: from many threads, under a limit and a rate, in streams,
+ * and closed in the middle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

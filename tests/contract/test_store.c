@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract of store.h, T1 to T7, run against every backend: those on this machine, or, told `buckets`, those on Ceph (tests/lib/with-ceph). */
+/* The contract of store.h, T1 to T7, run against every backend: those on this machine, or, told
+ * `buckets`, those on Ceph (tests/lib/with-ceph). */
 #include <pthread.h>
 
 #include "store_backends.h"
@@ -365,8 +366,8 @@ static void bad_keys_are_refused_everywhere(void **state)
 
 enum { AWKWARD_MAX = 220 };
 
-/* Every ASCII byte alone and inside, paths that lead elsewhere, names that are too long, keys that are each other's
- * directories, characters of two to four bytes. */
+/* Every ASCII byte alone and inside, paths that lead elsewhere, names that are too long, keys that
+ * are each other's directories, characters of two to four bytes. */
 static size_t awkward_keys(char **keys)
 {
     static const char *const fixed[] = { "..",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects in parts (store.h, T8), against every backend that has them, and against the wrapper that fails. */
+/* Objects in parts (store.h, T8), against every backend that has them, and against the wrapper that
+ * fails. */
 #include <pthread.h>
 
 #include "store_backends.h"

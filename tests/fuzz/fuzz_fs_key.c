@@ -17,7 +17,7 @@ static void path_is_safe(const char *path)
         size_t n = strcspn(p, "/");
         RP_ASSERT(n > 0 && n <= RP_FS_NAME_MAX);
         RP_ASSERT(!(n == 1 && p[0] == '.') && !(n == 2 && memcmp(p, "..", 2) == 0));
-        RP_ASSERT(strncmp(p, RP_FS_ASIDE, strlen(RP_FS_ASIDE)) != 0);
+        RP_ASSERT(strncmp(p, RP_FS_REMOVING, strlen(RP_FS_REMOVING)) != 0);
         p += n;
         if (!*p) return;
     }

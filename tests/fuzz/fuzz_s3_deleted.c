@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as the answer to a multi-object delete, an error, a single text, or tags: read whole or refused; and what was named as
- * deleted can be written as a body and is the same key when it is read again. */
+/* Any bytes as the answer to a multi-object delete, an error, a single text, or tags: read whole or
+ * refused; and what was named as deleted can be written as a body and is the same key when it is
+ * read again. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,10 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "store/s3/xml.h"
+#include "store/s3/xml/xml.h"
+
+/* A text as an answer. */
+#define TEXT(xml, n) (&(struct rp_buf){ .data = (char *)(uintptr_t)(xml), .len = (n) })
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,11 +32,11 @@ static void check_written(const struct s3_deleted *deleted)
     struct rp_item item = { .key = deleted->key };
     struct rp_error err = { 0 };
     memcpy(item.identity.version, deleted->version, strlen(deleted->version) + 1);
-    RP_ASSERT(rp_s3_write_delete(&body, &item, 1, true, false, &err) == 0);
+    RP_ASSERT(rp_s3_write_delete(&body, (struct rp_item *const[]){ &item }, 1, true, false, &err) == 0);
     const char *begin = strstr(rp_buf_text(&body), "<Key>"), *end = strstr(rp_buf_text(&body), "</Object>");
     RP_ASSERT(begin && end && end > begin);
     rp_buf_fmt(&answer, "<DeleteResult><Deleted>%.*s</Deleted></DeleteResult>", (int)(end - begin), begin);
-    RP_ASSERT(rp_s3_read_deleted(answer.data, answer.len, same_key, (void *)(uintptr_t)deleted, &err) == 1);
+    RP_ASSERT(rp_s3_read_deleted(&answer, same_key, (void *)(uintptr_t)deleted, &err) == 1);
 }
 
 static int check_deleted(void *ctx, const struct s3_deleted *deleted, struct rp_error *err)
@@ -49,7 +53,7 @@ static int check_deleted(void *ctx, const struct s3_deleted *deleted, struct rp_
 static void check_fault(const char *xml, size_t n)
 {
     struct s3_fault fault;
-    rp_s3_read_fault(xml, n, &fault);
+    rp_s3_read_fault(TEXT(xml, n), &fault);
     RP_ASSERT(rp_utf8_valid(fault.message, strlen(fault.message)) && strpbrk(fault.message, "\r\n\t") == NULL);
     RP_ASSERT(strlen(fault.code) < sizeof fault.code && strlen(fault.region) < sizeof fault.region &&
               strlen(fault.endpoint) < sizeof fault.endpoint);
@@ -62,7 +66,7 @@ static void check_tags(const char *xml, size_t n)
     struct rp_pair *pairs = NULL;
     size_t n_pairs = 0;
     struct rp_error err = { 0 };
-    if (rp_s3_read_tags(xml, n, &arena, &pairs, &n_pairs, &err) < 0) return;
+    if (rp_s3_read_tags(TEXT(xml, n), &arena, &pairs, &n_pairs, &err) < 0) return;
     RP_ASSERT(n_pairs <= RP_META_MAX_PAIRS);
     RP_ASSERT(rp_s3_write_tags(&body, pairs, n_pairs, &err) == 0);
 }
@@ -73,11 +77,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct rp_error err = { 0 };
     size_t n = 0;
     char text[64];
-    int r = rp_s3_read_deleted(xml, size, check_deleted, &n, &err);
+    int r = rp_s3_read_deleted(TEXT(xml, size), check_deleted, &n, &err);
     RP_ASSERT(r == 0 || (r == RP_ECORRUPT && n == 0));
     check_fault(xml, size);
     check_tags(xml, size);
-    r = rp_s3_read_text(xml, size, "CopyObjectResult", "ETag", text, sizeof text, &err);
+    r = rp_s3_read_text(TEXT(xml, size), "CopyObjectResult", "ETag", text, sizeof text, &err);
     RP_ASSERT(r == 0 || r == RP_ECORRUPT || r == RP_EFAILED);
     return 0;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a page of a listing, of objects and versions or of uploads, escaped or not: read whole, with keys that are keys, or refused
- * with nothing handed over. */
+/* Any bytes as a page of a listing, of objects and versions or of uploads, escaped or not: read
+ * whole, with keys that are keys, or refused with nothing handed over. */
 #include <stdint.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/utf8.h"
-#include "store/s3/xml.h"
+#include "store/s3/xml/xml.h"
+
+/* A text as an answer. */
+#define TEXT(xml, n) (&(struct rp_buf){ .data = (char *)(uintptr_t)(xml), .len = (n) })
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -52,10 +55,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct s3_page page;
         struct rp_error err = { 0 };
         size_t n = 0;
-        int r = rp_s3_read_list((const char *)data, size, url_encoded, check_listed, &n, &page, &err);
+        int r = rp_s3_read_list(TEXT(data, size), url_encoded, check_listed, &n, &page, &err);
         check_end(r, n, &page, &err);
         n = 0;
-        r = rp_s3_read_partials((const char *)data, size, url_encoded, check_partial, &n, &page, &err);
+        r = rp_s3_read_partials(TEXT(data, size), url_encoded, check_partial, &n, &page, &err);
         check_end(r, n, &page, &err);
     }
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feeds the reader of AWS profile files. The first byte chooses the file's kind and the profile; the rest is the file. What is
- * accepted ends where it should and was in the file; what is refused leaves the output alone and names a line. */
+/* Feeds the reader of AWS profile files. The first byte chooses the file's kind and the profile;
+ * the rest is the file. What is accepted ends where it should and was in the file; what is refused
+ * leaves the output alone and names a line. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "store/s3/credentials_source.h"
+#include "store/s3/credentials/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

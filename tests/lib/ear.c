@@ -133,14 +133,14 @@ void ear_until_quiet(struct ear *e)
     } while (e->len > had);
 }
 
-void ear_last_id(const char *stream, char out[RP_LIVE_CURSOR_TEXT])
+void ear_last_id(const char *stream, char out[RP_FEED_CURSOR_TEXT])
 {
     const char *at = NULL;
     for (const char *p = stream; (p = strstr(p, "id: ")) != NULL; p++)
         if (p == stream || p[-1] == '\n') at = p;
     assert_non_null(at);
     size_t n = strcspn(at + 4, "\n");
-    assert_true(n < RP_LIVE_CURSOR_TEXT);
+    assert_true(n < RP_FEED_CURSOR_TEXT);
     memcpy(out, at + 4, n);
     out[n] = '\0';
 }

@@ -32,7 +32,7 @@ void ear_until_quiet(struct ear *e);
 /* ---- of a stream ---- */
 
 size_t ear_occurs(const char *text, const char *what);
-void ear_last_id(const char *stream, char out[RP_LIVE_CURSOR_TEXT]);
+void ear_last_id(const char *stream, char out[RP_FEED_CURSOR_TEXT]);
 /* Ends the stream after its nth event. */
 void ear_cut(char *stream, size_t n);
 /* "number" of every event in turn, heads of lanes left out; returns how many. */

@@ -57,7 +57,7 @@ void served_make(struct served *s, enum dbs_kind kind, void (*tune)(struct serve
     read_config(s);
     (void)snprintf(s->log_file, sizeof s->log_file, "%s/http.log", s->w.dbs.dir);
     ok(rp_log_open(s->log_file, RP_LOG_DEBUG, &s->log, &err));
-    ok(rp_metrics_new(&s->metrics, &err));
+    ok(rp_metrics_new(rp_route_for_metrics, &s->metrics, &err));
     if (tune != NULL) tune(s);
     struct rp_writers_options w = { .url = s->w.dbs.url,
                                     .n = kind == DBS_POSTGRES ? 2 : 1,

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "store/s3/wire_parts.h"
+#include "store/s3/wire/parts.h"
 
 static void test_the_limit_grows_with_good_answers(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The published examples of the algorithm (AWS, "Signature Calculations for the Authorization Header" and "... Query Parameters" of
- * S3), and cases of our own whose signatures were computed apart from this code. */
+/* The published examples of the algorithm (AWS, "Signature Calculations for the Authorization
+ * Header" and "... Query Parameters" of S3), and cases of our own whose signatures were computed
+ * apart from this code. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "store/s3/sign.h"
+#include "store/s3/wire/sign.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define TOKEN        "IQoJb3JpZ2luX2VjEJr//token+with/slashes=="

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "store/s3/vendor.h"
+#include "store/s3/wire/vendor.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -40,46 +40,6 @@ static void hosts_tell_their_vendor(void **state)
         assert_string_equal(rp_s3_vendor_of_host(cases[i].host)->name, cases[i].name);
 }
 
-static void answers_tell_what_the_host_did_not(void **state)
-{
-    (void)state;
-    const struct s3_vendor *other = rp_s3_vendor_of_host("minio.example.org");
-    const struct s3_vendor *r2 = rp_s3_vendor_of_host("x.r2.cloudflarestorage.com");
-    assert_string_equal(rp_s3_vendor_of_server(other, "MinIO")->name, "minio");
-    assert_string_equal(rp_s3_vendor_of_server(other, "MinIO/RELEASE.2023-01-01")->name, "minio");
-    assert_string_equal(rp_s3_vendor_of_server(other, "AmazonS3")->name, "aws");
-    assert_string_equal(rp_s3_vendor_of_server(other, "SeaweedFS 30GB 3.59")->name, "seaweedfs");
-    assert_string_equal(rp_s3_vendor_of_server(other, "nginx")->name, "other");
-    assert_string_equal(rp_s3_vendor_of_server(other, "")->name, "other");
-    assert_ptr_equal(rp_s3_vendor_of_server(r2, "MinIO"), r2);
-    const struct s3_vendor *ceph = rp_s3_vendor_of_server(other, "Ceph Object Gateway (squid)");
-    assert_string_equal(ceph->name, "ceph");
-    assert_true(ceph->list_token_raw && ceph->etag_bare_in_if_match);
-    assert_ptr_equal(rp_s3_vendor_of_server(ceph, ""), ceph);
-}
-
-static void request_ids_tell_ceph(void **state)
-{
-    (void)state;
-    const struct s3_vendor *other = rp_s3_vendor_of_host("127.0.0.1"), *r2 = NULL;
-    static const char *const foreign[] = {
-        "",
-        "tx",
-        "4442587FB7D0A2F9",
-        "txb0e8bdb87c964420e857b-0060a1b2c3",         /* Swift */
-        "txb0e8bdb87c964420e857b-0060a1b2c3-default", /* Swift with a suffix */
-        "tx000001cc00a3d14c0cd6b-006af9a2cb-1009-",
-        "tx000001cc00a3d14c0cd6-006af9a2cb-1009-default",
-    };
-    assert_string_equal(rp_s3_vendor_of_request_id(other, "tx000001cc00a3d14c0cd6b-006af9a2cb-1009-default")->name,
-                        "ceph");
-    assert_string_equal(rp_s3_vendor_of_request_id(NULL, "tx000001cc00a3d14c0cd6b-006af9a2cb-1009-z")->name, "ceph");
-    for (size_t i = 0; i < COUNT(foreign); i++)
-        assert_ptr_equal(rp_s3_vendor_of_request_id(other, foreign[i]), other);
-    r2 = rp_s3_vendor_of_host("x.r2.cloudflarestorage.com");
-    assert_ptr_equal(rp_s3_vendor_of_request_id(r2, "tx000001cc00a3d14c0cd6b-006af9a2cb-1009-default"), r2);
-}
-
 struct expected {
     struct rp_s3_options in;
     const char *scheme, *host, *region, *vendor;
@@ -90,16 +50,15 @@ static void check_target(const struct expected *e)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
     struct s3_target t = { 0 };
-    const struct s3_vendor *vendor = NULL;
     struct rp_error err = { 0 };
-    int r = rp_s3_target_of(&e->in, &arena, &t, &vendor, &err);
+    int r = rp_s3_target_of(&e->in, &arena, &t, &err);
     assert_string_equal(err.text, "");
     assert_int_equal(r, 0);
     assert_string_equal(t.scheme, e->scheme);
     assert_string_equal(t.host, e->host);
     assert_string_equal(t.region, e->region);
     assert_string_equal(t.bucket, e->in.bucket);
-    assert_string_equal(vendor->name, e->vendor);
+    assert_string_equal(rp_s3_vendor_of_host(t.host)->name, e->vendor);
     assert_int_equal(t.path_style, e->path_style);
     assert_ptr_not_equal(t.bucket, e->in.bucket);
 }
@@ -201,14 +160,12 @@ static void mistakes_are_named(void **state)
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct s3_target t = { .host = "untouched" };
-        const struct s3_vendor *vendor = NULL;
         struct rp_error err = { 0 };
-        assert_int_equal(rp_s3_target_of(&cases[i].in, &arena, &t, &vendor, &err), RP_ECONFIG);
+        assert_int_equal(rp_s3_target_of(&cases[i].in, &arena, &t, &err), RP_ECONFIG);
         if (strstr(err.text, cases[i].says) == NULL || strstr(err.hint, cases[i].hints) == NULL)
             fail_msg("case %zu: \"%s\" (%s)", i, err.text, err.hint);
         assert_null(strstr(err.text, "hush"));
         assert_string_equal(t.host, "untouched");
-        assert_null(vendor);
     }
 }
 
@@ -218,28 +175,26 @@ static void long_names_are_refused(void **state)
     static char endpoint[600], name[300];
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
     struct s3_target t = { 0 };
-    const struct s3_vendor *vendor = NULL;
     memset(name, 'a', sizeof name - 1);
     snprintf(endpoint, sizeof endpoint, "https://%s", name);
     struct rp_s3_options options = IN(endpoint, "", "media", "auto");
-    assert_int_equal(rp_s3_target_of(&options, &arena, &t, &vendor, NULL), RP_ECONFIG);
+    assert_int_equal(rp_s3_target_of(&options, &arena, &t, NULL), RP_ECONFIG);
     options = (struct rp_s3_options)IN("https://h", name, "media", "auto");
-    assert_int_equal(rp_s3_target_of(&options, &arena, &t, &vendor, NULL), RP_ECONFIG);
+    assert_int_equal(rp_s3_target_of(&options, &arena, &t, NULL), RP_ECONFIG);
     options = (struct rp_s3_options)IN("", name, "media", "auto");
-    assert_int_equal(rp_s3_target_of(&options, &arena, &t, &vendor, NULL), RP_ECONFIG);
+    assert_int_equal(rp_s3_target_of(&options, &arena, &t, NULL), RP_ECONFIG);
     options = (struct rp_s3_options)IN("https://h", "", name, "auto");
-    assert_int_equal(rp_s3_target_of(&options, &arena, &t, &vendor, NULL), RP_ECONFIG);
+    assert_int_equal(rp_s3_target_of(&options, &arena, &t, NULL), RP_ECONFIG);
     struct rp_arena none = RP_ARENA(0);
     options = (struct rp_s3_options)IN("https://h", "", "media", "auto");
-    assert_int_equal(rp_s3_target_of(&options, &none, &t, &vendor, NULL), RP_ENOMEM);
+    assert_int_equal(rp_s3_target_of(&options, &none, &t, NULL), RP_ENOMEM);
     rp_arena_done(&none);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hosts_tell_their_vendor), cmocka_unit_test(answers_tell_what_the_host_did_not),
-        cmocka_unit_test(request_ids_tell_ceph),   cmocka_unit_test(endpoints_of_vendors),
+        cmocka_unit_test(hosts_tell_their_vendor), cmocka_unit_test(endpoints_of_vendors),
         cmocka_unit_test(hosts_ports_and_styles),  cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(long_names_are_refused),
     };

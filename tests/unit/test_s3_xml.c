@@ -12,8 +12,11 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "store/s3/parse.h"
-#include "store/s3/xml.h"
+#include "store/s3/xml/parse.h"
+#include "store/s3/xml/xml.h"
+
+/* A text as an answer. */
+#define TEXT(xml, n) (&(struct rp_buf){ .data = (char *)(uintptr_t)(xml), .len = (n) })
 
 #define XML   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
 #define AMZ   " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\""
@@ -78,7 +81,8 @@ static struct s3_page list(const char *xml, bool url_encoded, const char *expect
     struct seen seen = { .n = 0 };
     struct s3_page page;
     struct rp_error err = { 0 };
-    if (rp_s3_read_list(xml, strlen(xml), url_encoded, see_listed, &seen, &page, &err) != 0) fail_msg("%s", err.text);
+    if (rp_s3_read_list(TEXT(xml, strlen(xml)), url_encoded, see_listed, &seen, &page, &err) != 0)
+        fail_msg("%s", err.text);
     assert_string_equal(seen.text, expected);
     assert_int_equal(seen.n, page.n);
     return page;
@@ -89,7 +93,7 @@ static void refuse_list(const char *xml, size_t n, const char *why)
     struct seen seen = { .n = 0 };
     struct s3_page page = { .n = 77 };
     struct rp_error err = { 0 };
-    const int r = rp_s3_read_list(xml, n, true, see_listed, &seen, &page, &err);
+    const int r = rp_s3_read_list(TEXT(xml, n), true, see_listed, &seen, &page, &err);
     if (r != RP_ECORRUPT || !strstr(err.text, why))
         fail_msg("%d %s, not '%s', for %.*s", r, err.text, why, (int)n, xml);
     assert_int_equal(seen.n, 0);
@@ -123,7 +127,8 @@ static void reads_a_page_of_ceph(void **state)
 static void reads_what_aws_sends(void **state)
 {
     (void)state;
-    /* As documented, with a prefix, CDATA, entities, spaces, attributes, comments and the order changed. */
+    /* As documented, with a prefix, CDATA, entities, spaces, attributes, comments and the order
+     * changed. */
     const char *xml =
         "\xEF\xBB\xBF<?xml version=\"1.0\"?>\n<!-- a page -->\n"
         "<s3:ListBucketResult xmlns:s3=\"http://s3.amazonaws.com/doc/2006-03-01/\" other='1'>\n"
@@ -194,7 +199,7 @@ static void a_reader_can_stop(void **state)
     struct seen seen = { .stop_after = 2 };
     struct s3_page page;
     struct rp_error err = { 0 };
-    assert_int_equal(rp_s3_read_list(xml, strlen(xml), true, see_listed, &seen, &page, &err), 1);
+    assert_int_equal(rp_s3_read_list(TEXT(xml, strlen(xml)), true, see_listed, &seen, &page, &err), 1);
     assert_int_equal(seen.n, 2);
     assert_int_equal(page.n, 3);
 }
@@ -317,7 +322,7 @@ static void reads_uploads_that_nobody_ended(void **state)
     struct seen seen = { .n = 0 };
     struct s3_page page;
     struct rp_error err = { 0 };
-    assert_int_equal(rp_s3_read_partials(xml, strlen(xml), true, see_partial, &seen, &page, &err), 0);
+    assert_int_equal(rp_s3_read_partials(TEXT(xml, strlen(xml)), true, see_partial, &seen, &page, &err), 0);
     assert_string_equal(seen.text, "[z&] 2~KGKxxd9M +0\n[m%20n o] 2~Vepf3GSx +0\n");
     assert_true(page.truncated);
     assert_string_equal(page.next, "m%20n o");
@@ -326,7 +331,7 @@ static void reads_uploads_that_nobody_ended(void **state)
     seen = (struct seen){ .n = 0 };
     const char *bad = "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>" UPLOAD("a", "1")
         UPLOAD("b", "") "</ListMultipartUploadsResult>";
-    assert_int_equal(rp_s3_read_partials(bad, strlen(bad), true, see_partial, &seen, &page, &err), RP_ECORRUPT);
+    assert_int_equal(rp_s3_read_partials(TEXT(bad, strlen(bad)), true, see_partial, &seen, &page, &err), RP_ECORRUPT);
     assert_non_null(strstr(err.text, "without <UploadId>"));
     assert_int_equal(seen.n, 0);
 }
@@ -343,7 +348,7 @@ static void reads_what_became_of_each_key(void **state)
             "<Error><Code>InternalError</Code><VersionId>v1</VersionId><Key>x</Key></Error></DeleteResult>";
     struct seen seen = { .n = 0 };
     struct rp_error err = { 0 };
-    assert_int_equal(rp_s3_read_deleted(xml, strlen(xml), see_deleted, &seen, &err), 0);
+    assert_int_equal(rp_s3_read_deleted(TEXT(xml, strlen(xml)), see_deleted, &seen, &err), 0);
     assert_string_equal(seen.text,
                         "[c&<d] '' :\n[a%20b] 'bogus' :\n[a%20b] '' :\n[line\nbreak] '' AccessDenied:Access Denied\n"
                         "[x] 'v1' InternalError:\n");
@@ -364,7 +369,7 @@ static void an_answer_that_cannot_be_right_deletes_nothing(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct seen seen = { .n = 0 };
         struct rp_error err = { 0 };
-        assert_int_equal(rp_s3_read_deleted(bad[i], strlen(bad[i]), see_deleted, &seen, &err), RP_ECORRUPT);
+        assert_int_equal(rp_s3_read_deleted(TEXT(bad[i], strlen(bad[i])), see_deleted, &seen, &err), RP_ECORRUPT);
         assert_int_equal(seen.n, 0);
         assert_non_null(strstr(err.text, "the server's answer to a multi-object delete: "));
     }
@@ -374,7 +379,7 @@ static struct s3_fault fault(const char *xml)
 {
     struct s3_fault out;
     memset(&out, 'x', sizeof out);
-    rp_s3_read_fault(xml, strlen(xml), &out);
+    rp_s3_read_fault(TEXT(xml, strlen(xml)), &out);
     return out;
 }
 
@@ -427,23 +432,25 @@ static void reads_one_text(void **state)
     const char *failed = XML "\n\n<Error><Code>SlowDown</Code><Message>Please reduce</Message></Error>";
     char out[40] = "as it was", small[8] = "small";
     struct rp_error err = { 0 };
-    assert_int_equal(rp_s3_read_text(failed, strlen(failed), "CopyObjectResult", "ETag", out, sizeof out, &err),
+    assert_int_equal(rp_s3_read_text(TEXT(failed, strlen(failed)), "CopyObjectResult", "ETag", out, sizeof out, &err),
                      RP_EFAILED);
     assert_string_equal(err.text, "the server says SlowDown: Please reduce");
-    assert_int_equal(rp_s3_read_text(copy, strlen(copy), "CopyPartResult", "ETag", out, sizeof out, &err), RP_ECORRUPT);
-    assert_int_equal(rp_s3_read_text(copy, strlen(copy) - 1, "CopyObjectResult", "ETag", out, sizeof out, &err),
+    assert_int_equal(rp_s3_read_text(TEXT(copy, strlen(copy)), "CopyPartResult", "ETag", out, sizeof out, &err),
+                     RP_ECORRUPT);
+    assert_int_equal(rp_s3_read_text(TEXT(copy, strlen(copy) - 1), "CopyObjectResult", "ETag", out, sizeof out, &err),
                      RP_ECORRUPT);
     assert_string_equal(out, "as it was");
-    assert_int_equal(rp_s3_read_text(copy, strlen(copy), "CopyObjectResult", "ETag", small, sizeof small, &err),
+    assert_int_equal(rp_s3_read_text(TEXT(copy, strlen(copy)), "CopyObjectResult", "ETag", small, sizeof small, &err),
                      RP_ECORRUPT);
     assert_string_equal(small, "small");
-    assert_int_equal(rp_s3_read_text(copy, strlen(copy), "CopyObjectResult", "ETag", out, sizeof out, &err), 0);
+    assert_int_equal(rp_s3_read_text(TEXT(copy, strlen(copy)), "CopyObjectResult", "ETag", out, sizeof out, &err), 0);
     assert_string_equal(out, "900150983cd24fb0d6963f7d28e17f72");
     assert_int_equal(
-        rp_s3_read_text(versions, strlen(versions), "VersioningConfiguration", "Status", out, sizeof out, &err), 0);
+        rp_s3_read_text(TEXT(versions, strlen(versions)), "VersioningConfiguration", "Status", out, sizeof out, &err),
+        0);
     assert_string_equal(out, "");
     const char *deep = "<R><x><T>first</T></x><T>second</T></R>";
-    assert_int_equal(rp_s3_read_text(deep, strlen(deep), "R", "T", out, sizeof out, &err), 0);
+    assert_int_equal(rp_s3_read_text(TEXT(deep, strlen(deep)), "R", "T", out, sizeof out, &err), 0);
     assert_string_equal(out, "first");
 }
 
@@ -457,14 +464,14 @@ static void reads_and_writes_tags(void **state)
     struct rp_error err = { 0 };
     const struct rp_pair given[] = { { "a&b", " v\r\n\t1 " }, { "e", "" } };
     assert_int_equal(rp_s3_write_tags(&out, given, 2, &err), 0);
-    assert_int_equal(rp_s3_read_tags(rp_buf_text(&out), out.len, &arena, &pairs, &n, &err), 0);
+    assert_int_equal(rp_s3_read_tags(&out, &arena, &pairs, &n, &err), 0);
     assert_int_equal(n, 2);
     assert_int_equal(rp_s3_write_tags(&again, pairs, n, &err), 0);
     assert_string_equal(rp_buf_text(&again), rp_buf_text(&out));
     assert_non_null(strstr(rp_buf_text(&out), "<Tag><Key>a&amp;b</Key><Value> v&#13;&#10;&#9;1 </Value></Tag>"
                                               "<Tag><Key>e</Key><Value></Value></Tag></TagSet></Tagging>"));
     const char *bad = "<Tagging><TagSet><Tag><Value>v</Value></Tag></TagSet></Tagging>";
-    assert_int_equal(rp_s3_read_tags(bad, strlen(bad), &arena, &pairs, &n, &err), RP_ECORRUPT);
+    assert_int_equal(rp_s3_read_tags(TEXT(bad, strlen(bad)), &arena, &pairs, &n, &err), RP_ECORRUPT);
     assert_int_equal(n, 2);
     rp_buf_clear(&out);
     const struct rp_pair bell[] = { { "a", "\a" } };
@@ -474,7 +481,7 @@ static void reads_and_writes_tags(void **state)
     for (int i = 0; i <= RP_META_MAX_PAIRS; i++)
         rp_buf_str(&out, "<Tag><Key>k</Key><Value/></Tag>");
     rp_buf_str(&out, "</TagSet></Tagging>");
-    assert_int_equal(rp_s3_read_tags(rp_buf_text(&out), out.len, &arena, &pairs, &n, &err), RP_ECORRUPT);
+    assert_int_equal(rp_s3_read_tags(&out, &arena, &pairs, &n, &err), RP_ECORRUPT);
 }
 
 static void writes_the_keys_to_delete(void **state)
@@ -483,18 +490,19 @@ static void writes_the_keys_to_delete(void **state)
     RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(4096);
     struct rp_error err = { 0 };
     struct rp_item items[] = { { .key = "a<b>&\"c'\r\n\t\xC3\xBC]]>" }, { .key = "v" } };
+    struct rp_item *const both[] = { &items[0], &items[1] };
     strcpy(items[1].identity.version, "v&1");
     strcpy(items[1].identity.etag, "e1-2");
-    assert_int_equal(rp_s3_write_delete(&out, items, 2, false, false, &err), 0);
+    assert_int_equal(rp_s3_write_delete(&out, both, 2, false, false, &err), 0);
     assert_string_equal(rp_buf_text(&out),
                         "<Delete" AMZ "><Object><Key>a&lt;b&gt;&amp;&quot;c'&#13;&#10;&#9;\xC3\xBC]]&gt;</Key></Object>"
                         "<Object><Key>v</Key></Object></Delete>");
     rp_buf_clear(&out);
-    assert_int_equal(rp_s3_write_delete(&out, items + 1, 1, true, true, &err), 0);
+    assert_int_equal(rp_s3_write_delete(&out, both + 1, 1, true, true, &err), 0);
     assert_string_equal(rp_buf_text(&out), "<Delete" AMZ "><Object><Key>v</Key><VersionId>v&amp;1</VersionId>"
                                            "<ETag>&quot;e1-2&quot;</ETag></Object></Delete>");
     rp_buf_clear(&out);
-    assert_int_equal(rp_s3_write_delete(&out, items, 1, true, true, &err), 0);
+    assert_int_equal(rp_s3_write_delete(&out, both, 1, true, true, &err), 0);
     assert_non_null(strstr(rp_buf_text(&out), "<VersionId>null</VersionId></Object>"));
 }
 
@@ -506,16 +514,21 @@ static void a_key_that_xml_cannot_carry_is_refused(void **state)
         RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(4096);
         struct rp_error err = { 0 };
         struct rp_item items[] = { { .key = "fine" }, { .key = bad[i] } };
+        struct rp_item *const both[] = { &items[0], &items[1] };
         rp_buf_str(&out, "before");
-        assert_int_equal(rp_s3_write_delete(&out, items, 2, false, false, &err), RP_EINVAL);
+        assert_int_equal(rp_s3_write_delete(&out, both, 2, false, false, &err), RP_EINVAL);
         assert_string_equal(rp_buf_text(&out), "before");
         assert_int_equal(out.len, 6);
     }
     RP_CLEANUP(rp_buf_done) struct rp_buf small = RP_BUF(60);
     struct rp_error err = { 0 };
-    assert_int_equal(rp_s3_write_delete(&small, &(struct rp_item){ .key = "a" }, 1, false, false, &err), RP_ETOOBIG);
+    assert_int_equal(
+        rp_s3_write_delete(&small, (struct rp_item *const[]){ &(struct rp_item){ .key = "a" } }, 1, false, false, &err),
+        RP_ETOOBIG);
     RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(4096);
-    assert_int_equal(rp_s3_write_delete(&out, &(struct rp_item){ .key = "\x7F\xEF\xBF\xBD" }, 1, false, false, &err),
+    assert_int_equal(rp_s3_write_delete(&out,
+                                        (struct rp_item *const[]){ &(struct rp_item){ .key = "\x7F\xEF\xBF\xBD" } }, 1,
+                                        false, false, &err),
                      0);
 }
 

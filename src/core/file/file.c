@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* file.c - statuses, looking at a file's object, and how a file looks. */
 #include "core/file/file.h"
 
 #include "base/assert.h"
@@ -46,6 +47,18 @@ bool rp_status_parse(const char *name, enum rp_status *out)
 bool rp_status_may_move(enum rp_status from, enum rp_status to)
 {
     return (statuses[from].to & TO(to)) != 0;
+}
+
+bool rp_status_lives(enum rp_status status)
+{
+    return status == RP_FILE_LIVE || status == RP_FILE_SCANNING;
+}
+
+const struct rp_store *rp_store_of_file(struct rp_store *const *stores, size_t n, const struct rp_file *file)
+{
+    for (size_t i = 0; i < n; i++)
+        if (stores[i]->id == file->store_id) return stores[i];
+    return NULL;
 }
 
 /* ---- looking at the object ---- */
@@ -104,6 +117,16 @@ int rp_file_see(const struct rp_file *file, const struct rp_store *store, const 
     }
     r = check_bytes(file, store, wanted, out, err);
     return r < 0 ? rp_error_wrap(err, r, "read '%s' of store '%s'", file->key, store->config->name) : 0;
+}
+
+void rp_file_see_or_note(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum,
+                         struct rp_seen *out, struct rp_error *err)
+{
+    int r = store != NULL ? rp_file_see(file, store, checksum, out, err)
+                          : rp_error_set(err, RP_EUNAVAILABLE, "its store is not configured any more");
+    if (r == 0) return;
+    *out = (struct rp_seen){ .file_id = file->id, .outcome = RP_OUT_RETRY };
+    snprintf(out->note, sizeof out->note, "%.119s", err->text);
 }
 
 int rp_file_mark(struct rp_db *db, int64_t file_id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err)

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.h - uploads and files: born marked, confirmed by reprieve, deleted by a mark, restored while the mark waits.
+/* file.h - uploads and files: born marked, confirmed by reprieve, deleted by a mark, restored while
+ * the mark waits.
  *
- * F1  init reserves quota, makes the file `pending` and its mark `abandoned` in one transaction; nothing else has to clean up.
- * F2  confirm ends the mark and makes the file `live` (or `scanning`), only if the mark was not claimed: against the
- *     expiry exactly one wins (QUOTA-EXACT).
- * F3  One live file a tenant and name: confirming a second marks the first `replaced` in the same transaction.
- * F4  A child (parent) and a derivative (source) are deleted and restored together with what they belong to.
- * F5  A file's object is purged by the sweep alone; then the file is `purged` (or `expired`) and its bytes are refunded,
- *     exactly once.
+ * F1  init reserves quota, makes the file `pending` and its mark `abandoned` in one transaction;
+ *     nothing else has to clean up.
+ * F2  confirm ends the mark and makes the file `live` (or `scanning`), only if the mark was not
+ *     claimed: against the expiry exactly one wins (QUOTA-EXACT).
+ * F3  One live file a tenant and name: confirming a second marks the first `replaced` in the same
+ *     transaction.
+ * F4  A child (parent) and a derivative (source) are deleted and restored together with what they
+ *     belong to.
+ * F5  A file's object is purged by the sweep alone; then the file is `purged` (or `expired`) and
+ *     its bytes are refunded, exactly once.
  *
- *   pending  -> live, scanning      rp_verb_confirm, rp_verb_commit (transaction.h)
- *   pending, scanning, live -> deleted      rp_verb_delete, rp_verb_result (reject), replaced
- *   scanning -> live                rp_verb_result
- *   deleted  -> live, scanning      rp_verb_restore
- *   pending  -> expired             rp_files_claimed   (the sweep's claim)
- *   deleted  -> purged              rp_files_purged    (the sweep's finish) */
+ *   (nothing) -> pending                    rp_verb_init
+ *   pending  -> live, scanning              rp_verb_confirm, rp_verb_txn_commit (transaction.h)
+ *   pending, scanning, live -> deleted      rp_verb_delete, rp_verb_result (rejected), replaced
+ *   scanning -> live                        rp_verb_result
+ *   deleted  -> live, scanning              rp_verb_restore, rp_files_returned
+ *   pending  -> expired                     rp_files_claimed   (the sweep's claim)
+ *   deleted  -> purged                      rp_files_purged    (the sweep's finish) */
 #ifndef RP_CORE_FILE_FILE_H
 #define RP_CORE_FILE_FILE_H
 
@@ -35,6 +40,7 @@
 const char *rp_status_name(enum rp_status status);
 bool rp_status_parse(const char *name, enum rp_status *out);
 bool rp_status_may_move(enum rp_status from, enum rp_status to);
+bool rp_status_lives(enum rp_status status); /* live or scanning: confirmed, and not deleted */
 
 /* What the configuration says about uploads. */
 struct rp_upload_rules {
@@ -73,11 +79,17 @@ struct rp_seen {
     bool checked, checksum_fits; /* the bytes were read and hashed */
     char note[120];
 };
-/* Looks at the file's object; with a checksum (promised at init, or `checksum`) it reads the bytes. For a thread that may block. */
+/* Looks at the file's object; with a checksum (promised at init, or `checksum`) it reads the bytes.
+ * For a thread that may block. */
 int rp_file_see(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum, struct rp_seen *out,
                 struct rp_error *err);
 
-/* The commands on one file share their shape. `arena` is the caller's: texts of the answer are copied there. */
+/* The same; what went wrong is noted in `out`, for the verb to decide. `store` may be NULL. */
+void rp_file_see_or_note(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum,
+                         struct rp_seen *out, struct rp_error *err);
+
+/* The commands on one file share their shape. `arena` is the caller's: texts of the answer are
+ * copied there. */
 struct rp_file_command {
     struct rp_command command;
     const struct rp_upload_rules *rules;
@@ -111,24 +123,31 @@ extern const struct rp_verb rp_verb_init, rp_verb_confirm, rp_verb_delete, rp_ve
 
 /* ---- for the sweep and the other verbs over marks ---- */
 
-/* Marks that a claim has just taken: pending files expire and give back their quota, before anything is erased. */
+/* Marks that a claim has just taken: pending files expire and give back their quota, before
+ * anything is erased. */
 int rp_files_claimed(struct rp_tx *tx, const char *store, const struct rp_marks *marks, const char *actor,
                      struct rp_error *err);
-/* Marks that ended as purged: their files are purged, and what they used is refunded. An upload that was never confirmed, or whose URL
- * may still be in use, gets a second mark, due when no PUT can arrive any more. */
+/* Marks that ended as purged: their files are purged, and what they used is refunded. Where
+ * something may still come to stand under the key (a late PUT, for one), it gets a second mark, due
+ * when none can arrive any more. */
 int rp_files_purged(struct rp_tx *tx, const char *store, const struct rp_move *moves, size_t n, const char *actor,
                     struct rp_error *err);
-/* What a purge moved to quarantine stays `deleted` under the mark of the copy, and is live again when that copy is returned: marks[i] takes over the file
- * from the mark from[i], if that is the file's. */
+/* What a purge moved to quarantine stays `deleted` under the mark of the copy, and is live again
+ * when that copy is returned: marks[i] takes over the file from the mark from[i], if that is the
+ * file's. */
 int rp_files_take_over(struct rp_tx *tx, const struct rp_mark *marks, const int64_t *from, size_t n,
                        struct rp_error *err);
 int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, const struct rp_identity *identity,
                       const char *actor, struct rp_error *refused, struct rp_error *err);
 
-/* The mark that a restore of this file is about: its last one; of a file in quarantine, the one that was purged into it. */
+/* The mark that a restore of this file is about: its last one; of a file in quarantine, the one
+ * that was purged into it. */
 int rp_file_mark(struct rp_db *db, int64_t file_id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err);
 
-/* {"id","status","name","store","key","size",...} as the API shows a file, with its mark if one waits. */
+/* The file's store among these; NULL: it is not configured any more. */
+const struct rp_store *rp_store_of_file(struct rp_store *const *stores, size_t n, const struct rp_file *file);
+
+/* {"id","status","name","store","key",...} as the API shows a file, with its mark if one waits. */
 json_t *rp_file_json(const struct rp_file_answer *answer, const char *store);
 /* The same for a file as it was read; `mark` may be NULL. */
 void rp_file_answer_of(const struct rp_file *file, const struct rp_mark *mark, struct rp_file_answer *out);

@@ -1,100 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_work.h - what the verbs over files share: the files of a round and their marks, loaded and locked once, changed in memory
- * by one decision after the other, written back together.
+/* work.h - what the verbs over files share. A round loads and locks its files once, changes them in
+ * memory by one decision after the other, and writes what has changed.
  *
- * K1  Marks are locked before files, files before tenants, each set with one statement: the order in which the sweep's claim takes
- *     them, so that nobody waits in a ring. (A delete has no mark to lock, as a rule; where it has, the database breaks the ring.)
+ * K1  Marks are locked before files, files before tenants, each set with one statement: the order
+ *     in which the sweep's claim takes them, so that nobody waits in a ring. (A delete has no mark
+ *     to lock, as a rule; where it has, the database breaks the ring.)
  * K2  A decision sees what the decisions before it in the same round have changed.
  * K3  Names are given up before they are taken: one live file a name at every moment.
- * K4  A file becomes live only while what it belongs to (parent, source) lives, or at once with it by a commit; that is locked. A delete
- *     locks its roots before it trusts the list of what belongs to them. So nothing outlives its owner, whoever else is at work. */
+ * K4  A file becomes live only while what it belongs to (parent, source) lives, or at once with it
+ *     by a commit; that is locked. A delete locks its roots before it trusts the list of what
+ *     belongs to them. So nothing outlives its owner, whoever else is at work.
+ * K5  Everything is loaded before the first decision. Loading moves the slots. */
 #ifndef RP_CORE_FILE_WORK_H
 #define RP_CORE_FILE_WORK_H
 
 #include "base/buf.h"
 #include "core/file/file.h"
+#include "core/state.h"
 
-struct rp_file_slot {
+struct rp_slot {
     struct rp_file file;
-    struct rp_mark *mark; /* its last mark; NULL: not loaded */
-    bool changed;
-    int64_t under; /* scratch: the root whose family was looked at last, if it belongs there */
+    struct rp_mark mark, loaded_mark; /* its last: as the round stands, as loaded; id 0: none */
+    enum rp_end reprieved;            /* how the loaded one ends; 0: it does not */
+    bool born, changed;               /* the file is to be added, to be saved */
+    enum rp_ledger_kind owed;         /* the ledger row that it is to get; 0: none */
+    bool was_used;                    /* a refund: of used bytes */
+    int64_t late_due_at_ms;           /* its key is to get a second mark, due then; 0: none */
+    const char *late_actor;
+    int64_t under; /* the root of the family that was tagged last, if it is one of it */
+    bool held;     /* delete: by a hold */
+    bool covered;  /* sweep: an active mark has its key */
 };
 
-struct rp_file_work {
+struct rp_work {
     struct rp_tx *tx;
-    struct rp_file_slot *slots; /* sorted by id up to `n_sorted`, then those that came later */
-    size_t n, n_sorted, max;
+    struct rp_slot *slots; /* sorted by id */
+    size_t n, max;
     bool families; /* some of them belong to another file */
-    struct rp_marks marks;
-    struct rp_move *moves;
-    struct rp_mark *adds;
-    struct rp_ledger *ledger;
-    size_t n_moves, n_adds, n_ledger;
+    /* the decision that is made: in which store (NULL: not configured any more), by whom */
+    const struct rp_store *store;
+    struct rp_state_by by;
     struct rp_buf text; /* for the details of audit rows */
 };
 
-enum rp_file_load {
-    RP_LOAD_MARKS =
-        1, /* the last mark of every file; else only of those whose mark may still wait (pending, deleted) */
+/* ---- load.c ---- */
+
+enum rp_work_load {
+    RP_LOAD_MARKS = 1, /* the last mark of every file; else of those whose mark may still wait */
     RP_LOAD_BELOW = 2, /* and everything that belongs to them */
 };
-/* Loads these files (doubles are fine). `more`: room for files that come later. */
-int rp_file_work_load(struct rp_file_work *work, struct rp_tx *tx, const int64_t *ids, size_t n, int what, size_t more,
-                      struct rp_error *err);
-void rp_file_work_done(struct rp_file_work *work); /* also the RP_CLEANUP function */
-struct rp_file_slot *rp_file_work_find(struct rp_file_work *work, int64_t id);
-/* Adds these files, none of which is loaded, within the room for later ones. Doubles are fine. */
-int rp_file_work_add(struct rp_file_work *work, int64_t *ids, size_t n, struct rp_error *err);
-/* What those of them with this status belong to, up to two more for each, within the room for later ones. */
-int rp_file_work_owners(struct rp_file_work *work, enum rp_status of, struct rp_error *err);
-/* K4: RP_ENOTLIVE, RP_EOWNERGONE unless it may live now. */
-int rp_file_check_owners(struct rp_file_work *work, const struct rp_file *file, struct rp_error *err);
-/* Living files of these names that were not among the loaded ones, and what belongs to them. */
-int rp_file_work_living(struct rp_file_work *work, const int64_t *tenants, const char *const *names, size_t n,
-                        struct rp_error *err);
-/* The file that holds this name now, as the round stands; NULL: nobody. */
-struct rp_file_slot *rp_file_work_holder(struct rp_file_work *work, int64_t tenant_id, const char *name);
+/* Begins a round with these files (doubles are fine), or with those that the commands are about. */
+int rp_work_load(struct rp_work *work, struct rp_tx *tx, const int64_t *ids, size_t n, int what, struct rp_error *err);
+int rp_work_load_commands(struct rp_work *work, struct rp_tx *tx, struct rp_command *const *commands, size_t n,
+                          int what, struct rp_error *err);
+/* Begins a round with room for n new files. */
+int rp_work_begin(struct rp_work *work, struct rp_tx *tx, size_t n, struct rp_error *err);
+void rp_work_done(struct rp_work *work); /* also the RP_CLEANUP function */
+/* Adds what the loaded files of this status belong to, and what they were deleted with. */
+int rp_work_owners(struct rp_work *work, enum rp_status status, struct rp_error *err);
+/* Adds whoever holds the names of the loaded files of this status (and transaction, unless it is
+ * 0), and what belongs to those. */
+int rp_work_holders(struct rp_work *work, enum rp_status status, int64_t txn_id, struct rp_error *err);
+struct rp_slot *rp_work_find(struct rp_work *work, int64_t id);
+/* RP_ECORRUPT: a mark's file is not there. */
+int rp_work_missing(int64_t file_id, struct rp_error *err);
+/* The file that holds this one's name now, as the round stands; NULL: nobody. */
+struct rp_slot *rp_work_holder(struct rp_work *work, const struct rp_file *file);
+/* An array in the round's memory, not zeroed. NULL: RP_ENOMEM is set. */
+void *rp_work_room(struct rp_tx *tx, size_t n, size_t size, struct rp_error *err);
 
-/* One audit row about a file. `store` is its store's name, `extra` more members (", \"k\":v" or ""). */
-int rp_file_work_audit(struct rp_file_work *work, const char *event, const char *actor, const char *store,
-                       const struct rp_file_slot *slot, const char *extra, struct rp_error *err);
-void rp_file_work_change(struct rp_file_work *work, struct rp_file_slot *slot, enum rp_status to);
-/* The waiting mark of the file ends as reprieved. */
-int rp_file_work_reprieve(struct rp_file_work *work, struct rp_file_slot *slot, enum rp_end how, struct rp_error *err);
+/* ---- work.c ---- */
+
+/* Decides one command; work->store and work->by are set. A refusal is c->command.error. */
+typedef int rp_work_decide_fn(struct rp_work *work, struct rp_file_command *c, struct rp_slot *slot,
+                              struct rp_error *err);
+/* Decides and answers the commands in turn. Those refused with `waits` because what they belong to
+ * comes later in the round are decided again, as long as another of them is accepted. 0: none. */
+int rp_work_each(struct rp_work *work, struct rp_command *const *commands, size_t n, rp_work_decide_fn *decide,
+                 int waits, struct rp_error *err);
+/* Whose decision is next. */
+void rp_work_turn(struct rp_work *work, const struct rp_store *store, const char *actor);
+/* One audit row about a file. `extra`: more members (",\"k\":v" or ""). */
+int rp_work_audit(struct rp_work *work, const char *event, const struct rp_slot *slot, const char *extra,
+                  struct rp_error *err);
+void rp_work_change(struct rp_work *work, struct rp_slot *slot, enum rp_status to);
 /* A new mark on the file's object. */
-struct rp_mark_make {
-    int64_t due_at_ms;
-    const char *reason, *actor;
-};
-int rp_file_work_mark(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_mark_make *make,
-                      struct rp_error *err);
-void rp_file_work_ledger(struct rp_file_work *work, const struct rp_file *file, enum rp_ledger_kind kind,
-                         bool was_used);
-/* Writes everything back. */
-int rp_file_work_save(struct rp_file_work *work, struct rp_error *err);
-
-/* A living file and what belongs to it becomes `deleted`, each under a mark of its own. Used by delete, replace and reject. */
-int rp_file_work_delete(struct rp_file_work *work, struct rp_file_slot *root, const char *store,
-                        const struct rp_mark_make *make, struct rp_error *err);
-
-/* Sets `under` of every loaded file that belongs to this one, however deep. */
-void rp_file_work_tag(struct rp_file_work *work, int64_t root_id);
-
-/* Steps that a confirm and a transaction's commit share (upload.c). */
-int rp_seen_check(const struct rp_seen *seen, const struct rp_file *file, struct rp_error *err);
-int rp_file_take_seen(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_seen *seen,
-                      struct rp_error *err);
-/* RP_ENAMETAKEN: whoever has the name is what the file belongs to. */
-int rp_file_check_holder(struct rp_file_work *work, const struct rp_file_slot *slot, struct rp_error *err);
-int rp_file_replace_holder(struct rp_file_work *work, const struct rp_file_slot *slot, const struct rp_store *store,
-                           const char *actor, struct rp_error *err);
-int rp_file_go_live(struct rp_file_work *work, struct rp_file_slot *slot, const struct rp_store *store,
-                    const struct rp_upload_rules *rules, const char *actor, struct rp_error *err);
-
-const struct rp_store *rp_store_of_file(struct rp_store *const *stores, size_t n, const struct rp_file *file);
+void rp_work_mark(struct rp_work *work, struct rp_slot *slot, int64_t due_at_ms, const char *reason);
+/* Its waiting mark ends. */
+void rp_work_reprieve(struct rp_slot *slot, enum rp_end how);
+int rp_work_identity(struct rp_work *work, struct rp_slot *slot, const struct rp_identity *identity,
+                     struct rp_error *err);
+/* Writes what has changed. RP_ECONFLICT: another writer was faster. */
+int rp_work_save(struct rp_work *work, struct rp_error *err);
 /* Copies what an answer shows of a slot into the caller's arena. */
-int rp_file_work_answer(const struct rp_file_slot *slot, struct rp_arena *arena, struct rp_file_answer *out,
-                        struct rp_error *err);
+int rp_work_answer(const struct rp_slot *slot, struct rp_arena *arena, struct rp_file_answer *out,
+                   struct rp_error *err);
+
+/* ---- family.c ---- */
+
+/* Is this one of the root's family, as far as it was found? */
+typedef bool rp_family_fn(struct rp_work *work, const struct rp_slot *slot, int64_t root_id);
+/* Sets `under` of the root, and of those whom `is_of` puts into its family. */
+void rp_work_tag(struct rp_work *work, struct rp_slot *root, rp_family_fn *is_of);
+/* F4: it belongs to the root, however deep. */
+rp_family_fn rp_family_below;
+
+#define RP_FAMILY_NONE (-1)
+/* K4: what the file belongs to and what does not live, unless that is under this root. NULL:
+ * none. */
+const struct rp_slot *rp_work_gone_owner(struct rp_work *work, const struct rp_file *file, int64_t root_id);
+/* RP_ENOTLIVE, RP_EOWNERGONE if there is one. */
+int rp_work_check_owners(struct rp_work *work, const struct rp_file *file, struct rp_error *err);
+/* The file and what belongs to it becomes `deleted`, each under a mark of its own. */
+int rp_work_delete(struct rp_work *work, struct rp_slot *root, int64_t due_at_ms, const char *reason,
+                   struct rp_error *err);
+/* The same with the store's grace: replaced, rejected. */
+int rp_work_drop(struct rp_work *work, struct rp_slot *root, const char *reason, struct rp_error *err);
+
+/* ---- confirm.c: what a commit does as well ---- */
+
+/* Is what was seen of the object what was promised? */
+int rp_seen_check(const struct rp_seen *seen, const struct rp_file *file, struct rp_error *err);
+/* F2, F3: the pending file lives as it was seen, and whoever had its name is replaced. */
+int rp_work_go_live(struct rp_work *work, struct rp_slot *slot, const struct rp_seen *seen,
+                    const struct rp_upload_rules *rules, struct rp_error *err);
 
 #endif

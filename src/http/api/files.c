@@ -149,18 +149,6 @@ static void then_file(struct rp_request *q)
     if (!refused(q)) rp_reply_json(q, 200, answer_json(q));
 }
 
-static void log_change(struct rp_request *q, const char *done, const char *not_done)
-{
-    const struct rp_file_command *c = command_of(q);
-    struct rp_journal j = rp_request_journal(q);
-    char id[RP_ID_TEXT];
-    if (c->command.replayed) return;
-    if (c->command.error.code < 0)
-        rp_journal_refused(&j, not_done, rp_id_format(RP_ID_FILE, c->file_id, id), c->reason, &c->command.error);
-    else if (c->changed)
-        rp_journal_file(&j, done, rp_request_store_name(q, c->answer.file.store_id), &c->answer);
-}
-
 /* ---- begin and confirm ---- */
 
 static void post_file(struct rp_request *q)
@@ -176,23 +164,13 @@ static void post_file(struct rp_request *q)
         rp_new_file_submit(q, tenant_id, 0);
 }
 
-static void log_confirm(struct rp_request *q)
-{
-    log_change(q, "mark.reprieved", "confirm.refused");
-}
-
-/* Only a pending file is looked at: for any other the answer does not hang on its bytes. */
-static bool see(struct rp_request *q, const struct rp_file *file, struct rp_file_command *c)
+/* Only a pending file is looked at: for any other the answer does not hang on its bytes. A store that cannot be asked is a
+ * fact like others: the command decides, after its key was looked up. */
+static void see(struct rp_request *q, const struct rp_file *file, struct rp_file_command *c)
 {
     struct rp_error err = { 0 };
     const struct rp_store *store = rp_request_store_of(q, file->store_id);
-    if (file->status != RP_FILE_PENDING) return true;
-    if (store == NULL || store->backend == NULL)
-        rp_error_set(&err, RP_EUNAVAILABLE, "store '%s' is not open", rp_request_store_name(q, file->store_id));
-    else if (rp_file_see(file, store, c->checksum, &c->seen, &err) == 0)
-        return true;
-    rp_reply_error(q, &err);
-    return false;
+    if (file->status == RP_FILE_PENDING) rp_file_see_or_note(file, store, c->checksum, &c->seen, &err);
 }
 
 static void confirm_file(struct rp_request *q)
@@ -208,8 +186,7 @@ static void confirm_file(struct rp_request *q)
         rp_reply_no_memory(q); /* never confirmed unchecked */
         return;
     }
-    if (!see(q, &file, c)) return;
-    q->after = log_confirm;
+    see(q, &file, c);
     rp_request_submit(q, &c->command, then_file, NULL);
 }
 
@@ -312,11 +289,6 @@ static void then_deleted(struct rp_request *q)
     rp_reply_text(q, 202, "application/json", rp_buf_text(&b));
 }
 
-static void after_delete(struct rp_request *q)
-{
-    log_change(q, "mark.created", "mark.refused");
-}
-
 static int read_deletion(struct rp_request *q, struct rp_file_command *c, struct rp_error *err)
 {
     const json_t *confirmations = json_object_get(q->query, "confirmations");
@@ -344,13 +316,7 @@ static void delete_file(struct rp_request *q)
         rp_reply_error(q, &err);
         return;
     }
-    q->after = after_delete;
     rp_request_submit(q, &c->command, then_deleted, NULL);
-}
-
-static void log_restore(struct rp_request *q)
-{
-    log_change(q, "mark.reprieved", "restore.refused");
 }
 
 static void then_returned(struct rp_request *q)
@@ -381,7 +347,6 @@ static void restore_file(struct rp_request *q)
     }
     struct rp_file_command *c = new_command(q, &rp_verb_restore, file.tenant_id, id);
     if (c == NULL) return;
-    q->after = log_restore;
     rp_request_submit(q, &c->command, then_file, NULL);
 }
 
@@ -395,12 +360,6 @@ static void then_processed(struct rp_request *q)
     rp_reply_json(q, 200, o);
 }
 
-static void after_result(struct rp_request *q)
-{
-    const struct rp_file_command *c = command_of(q);
-    if (!c->accept) after_delete(q);
-}
-
 static void post_result(struct rp_request *q)
 {
     int64_t id, tenant_id;
@@ -409,7 +368,6 @@ static void post_result(struct rp_request *q)
     if (c == NULL) return;
     c->process_key = rp_request_text(q->body, "idempotency_key", "");
     c->accept = strcmp(rp_request_text(q->body, "verdict", ""), "accept") == 0;
-    q->after = after_result;
     rp_request_submit(q, &c->command, then_processed, NULL);
 }
 

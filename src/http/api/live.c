@@ -11,13 +11,14 @@ static const struct rp_field query_fields[] = {
     { .name = "after",
       .kind = RP_FIELD_TEXT,
       .least = 1,
-      .most = RP_LIVE_CURSOR_TEXT - 1,
+      .most = RP_FEED_CURSOR_TEXT - 1,
       .help = "id of the last event seen, as the header Last-Event-ID; for clients that cannot send one" },
 };
 static const struct rp_shape query_shape =
     RP_SHAPE("LiveQuery", query_fields, "Where to go on. Without it: from now on.");
 
-/* The header is what a browser sends by itself when it comes back, and therefore newer than the address it came to. */
+/* The header is what a browser sends by itself when it comes back, and therefore newer than the
+ * address it came to. */
 static const char *last_id(struct rp_request *q)
 {
     const char *header = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Last-Event-ID");

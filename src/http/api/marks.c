@@ -191,8 +191,8 @@ static void read_item(struct rp_request *q, const json_t *in, const json_t *besi
         .if_unreferenced = rp_request_bool(in, "if_unreferenced") || rp_request_bool(beside, "if_unreferenced"),
         .annotate = rp_request_bool(in, "annotate") || rp_request_bool(beside, "annotate"),
     };
-    if (check_item(in, beside, *store_name, &item->request, &item->error) == 0)
-        item->store = find_store(q, *store_name, &item->error);
+    if (check_item(in, beside, *store_name, &item->request, &item->answer.error) == 0)
+        item->store = find_store(q, *store_name, &item->answer.error);
 }
 
 static json_t *item_json(const struct marking *m, size_t i)

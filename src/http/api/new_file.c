@@ -192,17 +192,6 @@ static void sign_anew(struct rp_request *q, json_t *answer)
     if (anew != NULL) rp_json_set(answer, "upload", anew);
 }
 
-static void log_new_file(struct rp_request *q)
-{
-    const struct rp_init *init = (const struct rp_init *)q->command;
-    struct rp_journal j = rp_request_journal(q);
-    if (init->command.replayed) return;
-    if (init->command.error.code < 0)
-        rp_journal_refused(&j, "upload.refused", init->name, "", &init->command.error);
-    else
-        rp_journal_born(&j, init);
-}
-
 void rp_new_file_submit(struct rp_request *q, int64_t tenant_id, int64_t txn_id)
 {
     struct rp_init *init = rp_arena_alloc(&q->arena, sizeof *init);
@@ -214,7 +203,6 @@ void rp_new_file_submit(struct rp_request *q, int64_t tenant_id, int64_t txn_id)
     } else {
         init->command.tenant_id = tenant_id;
         init->txn_id = txn_id;
-        q->after = log_new_file;
         rp_request_submit(q, &init->command, then_reply, sign_anew);
     }
 }

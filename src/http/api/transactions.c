@@ -127,29 +127,7 @@ static void then_txn(struct rp_request *q)
         rp_reply_json(q, q->route->status, txn_json(q, &c->txn));
 }
 
-static void log_txn(struct rp_request *q, const char *event)
-{
-    const struct rp_txn_command *c = command_of(q);
-    struct rp_journal j = rp_request_journal(q);
-    char id[RP_ID_TEXT];
-    int64_t txn_id = c->txn.id != 0 ? c->txn.id : c->txn_id;
-    if (c->command.replayed) return;
-    if (c->command.error.code < 0) {
-        rp_journal_refused(&j, "transaction.refused", rp_id_format(RP_ID_TRANSACTION, txn_id, id), event,
-                           &c->command.error);
-    } else if (c->changed && rp_log_takes(j.log, RP_LOG_INFO)) {
-        json_t *o = txn_json(q, &c->txn);
-        rp_json_set(o, "actor", rp_json_text(j.actor));
-        rp_log_event(j.log, RP_LOG_INFO, j.at_ms, event, o);
-    }
-}
-
 /* ---- begin, add, abort ---- */
-
-static void log_begin(struct rp_request *q)
-{
-    log_txn(q, "transaction.begun");
-}
 
 static void begin_txn(struct rp_request *q)
 {
@@ -167,7 +145,6 @@ static void begin_txn(struct rp_request *q)
     struct rp_txn_command *c = new_command(q, &rp_verb_txn_begin, tenant_id, 0);
     if (c == NULL) return;
     c->timeout_ms = rp_request_int(q->body, "timeout", -1);
-    q->after = log_begin;
     rp_request_submit(q, &c->command, then_txn, NULL);
 }
 
@@ -178,18 +155,12 @@ static void add_file(struct rp_request *q)
     rp_new_file_submit(q, tenant_id, id);
 }
 
-static void log_abort(struct rp_request *q)
-{
-    log_txn(q, "transaction.aborted");
-}
-
 static void abort_txn(struct rp_request *q)
 {
     int64_t id, tenant_id;
     if (!rp_request_id(q, 0, RP_ID_TRANSACTION, &id) || !rp_owned_by(q, &owned_txn, id, &tenant_id)) return;
     struct rp_txn_command *c = new_command(q, &rp_verb_txn_abort, tenant_id, id);
     if (c == NULL) return;
-    q->after = log_abort;
     rp_request_submit(q, &c->command, then_txn, NULL);
 }
 
@@ -219,32 +190,16 @@ static void then_committed(struct rp_request *q)
     rp_reply_json(q, 200, o);
 }
 
-static void after_commit(struct rp_request *q)
-{
-    const struct rp_txn_command *c = command_of(q);
-    struct rp_journal j = rp_request_journal(q);
-    log_txn(q, "transaction.committed");
-    if (c->command.error.code < 0 || c->command.replayed || !c->changed) return;
-    for (size_t i = 0; i < c->n_members; i++)
-        rp_journal_file(&j, "mark.reprieved", rp_request_store_name(q, c->members[i].file.store_id), &c->members[i]);
-}
-
 /* Every member's object is looked at before the one transaction that makes them all visible. */
-static int see_members(struct rp_request *q, const struct rp_files *members, struct rp_seen *seen, size_t *n,
-                       struct rp_error *err)
+static void see_members(struct rp_request *q, const struct rp_files *members, struct rp_seen *seen, size_t *n)
 {
     *n = 0;
     for (size_t i = 0; i < members->n; i++) {
         const struct rp_file *file = &members->at[i];
-        const struct rp_store *store = rp_request_store_of(q, file->store_id);
+        struct rp_error err = { 0 };
         if (file->status != RP_FILE_PENDING) continue;
-        if (store == NULL || store->backend == NULL)
-            return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open",
-                                rp_request_store_name(q, file->store_id));
-        int r = rp_file_see(file, store, NULL, &seen[(*n)++], err);
-        if (r < 0) return r;
+        rp_file_see_or_note(file, rp_request_store_of(q, file->store_id), NULL, &seen[(*n)++], &err);
     }
-    return 0;
 }
 
 static int read_metadata(struct rp_request *q, struct rp_txn_command *c, struct rp_error *err)
@@ -271,7 +226,7 @@ static int prepare_commit(struct rp_request *q, struct rp_txn_command *c, struct
     if (seen == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the members");
     int r = rp_files_init(&members, RP_TXN_MEMBERS_MAX + 1, &arena, err);
     if (r == 0) r = rp_files_members(rp_request_catalog(q)->db, c->txn_id, &members, err);
-    if (r == 0) r = see_members(q, &members, seen, &c->n_seen, err);
+    if (r == 0) see_members(q, &members, seen, &c->n_seen);
     c->seen = seen;
     return r < 0 ? r : read_metadata(q, c, err);
 }
@@ -288,7 +243,6 @@ static void commit_txn(struct rp_request *q)
         rp_reply_error(q, &err);
         return;
     }
-    q->after = after_commit;
     rp_request_submit(q, &c->command, then_committed, NULL);
 }
 

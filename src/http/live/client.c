@@ -11,7 +11,7 @@
 #include <microhttpd.h>
 #include <string.h>
 
-#define BLOCK        1024 /* bytes; MHD fills its own buffer for HTTP/1.1 and has this one for nothing, once a client */
+#define BLOCK        1024 /* bytes a client that MHD takes and, for HTTP/1.1, does not use */
 #define PART_LATE_MS (30 * RP_SECOND_MS)
 
 /* ---- lists and texts ---- */
@@ -50,20 +50,25 @@ void rp_text_drop(struct rp_text **text)
     *text = NULL;
 }
 
-/* The same words for everybody who is at the same event: made once, and again when the head has moved. */
-static struct rp_text *shared(struct rp_live *live, struct rp_text **kept, const char *words, bool with_id)
+/* `next`: the number of the event after them. */
+static struct rp_text *shared(struct rp_live *live, struct rp_shared *kept, const char *words, bool with_id,
+                              uint64_t *next)
 {
-    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(RP_LIVE_CURSOR_TEXT + 256);
-    char id[RP_LIVE_CURSOR_TEXT];
-    if (*kept == NULL) {
-        rp_live_cursor_format(&live->head, id);
+    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(RP_FEED_CURSOR_TEXT + 256);
+    struct rp_feed_cursor head;
+    char id[RP_FEED_CURSOR_TEXT];
+    *next = rp_feed_end(live->feed, &head);
+    if (with_id && kept->at != *next) rp_text_drop(&kept->text);
+    if (kept->text == NULL) {
+        rp_feed_cursor_format(&head, id);
         rp_buf_str(&b, words);
         if (with_id) rp_buf_fmt(&b, "id: %s\n", id);
         rp_buf_char(&b, '\n');
-        if (b.failed == 0) *kept = rp_text_new(b.data, b.len);
+        if (b.failed == 0) kept->text = rp_text_new(b.data, b.len);
+        kept->at = *next;
     }
-    if (*kept != NULL) (*kept)->refs++;
-    return *kept;
+    if (kept->text != NULL) kept->text->refs++;
+    return kept->text;
 }
 
 /* ---- states ---- */
@@ -116,26 +121,28 @@ void rp_live_end_all(struct rp_live *live)
         rp_live_end_client(c);
 }
 
-static bool has_event_for(const struct rp_live *live, int64_t tenant_id, uint64_t from)
+static bool has_event_for(const struct rp_feed_batch *batch, int64_t tenant_id)
 {
-    for (uint64_t i = from > live->ring.first ? from : live->ring.first; i < live->ring.next; i++)
-        if (rp_ring_get(&live->ring, i)->tenant_id == tenant_id) return true;
+    for (size_t i = 0; i < batch->n; i++)
+        if (batch->events[i]->tenant_id == tenant_id) return true;
     return false;
 }
 
-void rp_live_wake(struct rp_live *live, uint64_t from)
+void rp_live_wake(struct rp_live *live, const struct rp_feed_batch *batch)
 {
-    struct rp_live_client *next;
+    uint64_t from = batch->events[0]->number;
     uint64_t tenants = 0; /* one bit for many: most clients are passed over by it alone */
-    for (uint64_t i = from > live->ring.first ? from : live->ring.first; i < live->ring.next; i++)
-        tenants |= UINT64_C(1) << (rp_ring_get(&live->ring, i)->tenant_id & 63);
+    struct rp_live_client *next;
+    for (size_t i = 0; i < batch->n; i++)
+        tenants |= UINT64_C(1) << (batch->events[i]->tenant_id & 63);
     for (struct rp_live_client *c = live->waiting.first; c != NULL; c = next) {
         next = c->next;
+        if (c->at >= from + batch->n) continue; /* it was quicker */
         if (c->tenant_id != 0) {
             if ((tenants >> (c->tenant_id & 63) & 1) == 0) continue;
-            if (!has_event_for(live, c->tenant_id, from)) continue;
+            if (!has_event_for(batch, c->tenant_id)) continue;
         }
-        c->at = from;
+        if (c->at < from) c->at = from; /* what it was passed over with is none of its own */
         rp_live_resume(c);
     }
 }
@@ -145,8 +152,7 @@ void rp_live_tend(struct rp_live *live, int64_t now_ms)
     struct rp_live_client *c;
     while ((c = live->waiting.first) != NULL && now_ms - c->since_ms >= live->options.idle_ms) {
         RP_ASSERT(c->text == NULL);
-        c->at = live->ring.next;
-        c->text = shared(live, &live->idle, ": idle\n", true);
+        c->text = shared(live, &live->idle, ": idle\n", true, &c->at);
         c->sent = 0;
         if (c->text == NULL || now_ms - c->began_ms >= live->options.life_ms) c->ended = true;
         rp_live_resume(c);
@@ -168,23 +174,56 @@ static size_t copy_some(const char *from, size_t len, size_t *sent, char *to, si
     return n;
 }
 
-/* The next bytes from the ring. */
+/* The event as a client sees it. True: it was sent to its end. */
+static bool copy_event(const struct rp_feed_event *event, size_t *sent, char *to, size_t room, size_t *n)
+{
+    const struct {
+        const char *at;
+        size_t len;
+    } pieces[] = { { "id: ", 4 },      { event->id, strlen(event->id) },
+                   { "\nevent: ", 8 }, { event->name, strlen(event->name) },
+                   { "\ndata: ", 7 },  { event->json, event->json_bytes },
+                   { "\n\n", 2 } };
+    size_t begin = 0;
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        size_t skip = *sent > begin ? *sent - begin : 0;
+        if (skip < pieces[i].len) {
+            size_t copied = copy_some(pieces[i].at, pieces[i].len, &skip, to + *n, room - *n);
+            *n += copied;
+            *sent += copied;
+            if (skip < pieces[i].len) return false;
+        }
+        begin += pieces[i].len;
+    }
+    return true;
+}
+
+struct taking {
+    struct rp_live_client *client;
+    char *to;
+    size_t n, max;
+};
+
+static bool take_event(void *ctx, struct rp_feed_event *event)
+{
+    struct taking *t = ctx;
+    struct rp_live_client *client = t->client;
+    if (t->n == t->max) return false;
+    if ((client->tenant_id == 0 || client->tenant_id == event->tenant_id) &&
+        !copy_event(event, &client->sent, t->to, t->max, &t->n))
+        return false;
+    client->sent = 0;
+    return true;
+}
+
+/* The next bytes from memory. */
 static size_t take_events(struct rp_live_client *client, char *to, size_t max)
 {
-    const struct rp_ring *ring = &client->live->ring;
-    size_t n = 0;
-    if (client->at < ring->first) client->ended = true; /* too slow: what it needs is no longer here */
-    while (!client->ended && n < max && client->at < ring->next) {
-        const struct rp_ring_event *event = rp_ring_get(ring, client->at);
-        if (client->tenant_id == 0 || client->tenant_id == event->tenant_id)
-            n += copy_some(event->text, event->len, &client->sent, to + n, max - n);
-        else
-            client->sent = event->len;
-        if (client->sent < event->len) break;
-        client->sent = 0;
-        client->at++;
-    }
-    return n;
+    struct taking t = { .client = client, .to = to, .max = max };
+    if (client->ended) return 0;
+    /* Too slow: what it needs is not held any more. */
+    if (!rp_feed_visit(client->live->feed, &client->at, take_event, &t)) client->ended = true;
+    return t.n;
 }
 
 static size_t take(struct rp_live_client *client, char *to, size_t max)
@@ -229,6 +268,7 @@ static void client_free(void *ctx)
     if (live->newest == client) live->newest = client->older;
     live->n_clients--;
     atomic_store(&live->listening, live->n_clients);
+    rp_feed_leave(live->feed);
     pthread_mutex_unlock(&live->lock);
     free(client->after);
     free(client);
@@ -236,18 +276,19 @@ static void client_free(void *ctx)
 
 /* ---- in ---- */
 
-static int begin_client(struct rp_live *live, struct rp_live_client *client, const struct rp_live_cursor *after,
+static int begin_client(struct rp_live *live, struct rp_live_client *client, const struct rp_feed_cursor *after,
                         struct rp_error *err)
 {
     if (live->ending || live->n_clients >= live->options.clients_max)
         return rp_error_set(err, RP_EBUSY, live->ending ? "the server is stopping" : "too many clients listen already");
-    client->at = live->ring.next;
-    if (after == NULL)
-        client->text = shared(live, &live->hello, ": hello\nretry: 2000\n", true);
-    else
-        client->text = shared(live, &live->again, ": hello\nretry: 2000\n", false);
-    if (client->text == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    if (after != NULL && rp_ring_find(&live->ring, after, &client->at)) {
+    rp_feed_join(live->feed); /* first: nothing that comes after its place is forgotten */
+    client->text =
+        shared(live, after == NULL ? &live->hello : &live->again, ": hello\nretry: 2000\n", after == NULL, &client->at);
+    if (client->text == NULL) {
+        rp_feed_leave(live->feed);
+        return rp_error_set(err, RP_ENOMEM, "out of memory");
+    }
+    if (after != NULL && rp_feed_find(live->feed, after, &client->at)) {
         free(client->after);
         client->after = NULL;
     }
@@ -261,8 +302,8 @@ static int begin_client(struct rp_live *live, struct rp_live_client *client, con
 
 int rp_live_open(struct rp_live *live, const struct rp_live_ask *ask, struct rp_stream_reply *how, struct rp_error *err)
 {
-    struct rp_live_cursor after;
-    int r = ask->after != NULL ? rp_live_cursor_parse(ask->after, &after, err) : 0;
+    struct rp_feed_cursor after;
+    int r = ask->after != NULL ? rp_feed_cursor_parse(ask->after, &after, err) : 0;
     if (r < 0) return r;
     struct rp_live_client *client = calloc(1, sizeof *client);
     if (client != NULL && ask->after != NULL) client->after = strdup(ask->after);

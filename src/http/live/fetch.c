@@ -1,108 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catch-up thread: brings a client that is older than the ring up to it, a part at a time, in turn with the others.
+/* The catch-up thread: brings a client that is older than what is in memory up to it, a part at a
+ * time, in turn with the others.
  *
- * A part holds events of every lane from the client's cursor towards the ring's head; when the cursor is one that the ring knows,
- * the client goes on there. Whoever does not take its part holds up nobody: parts are few and are taken back. */
+ * A part holds events of every lane from the client's cursor towards the newest. When memory knows
+ * the cursor, the client goes on there. Who does not take its part holds up nobody: parts are few
+ * and are taken back. */
 #include "http/live/inner.h"
 
 #include "base/assert.h"
-#include "base/cleanup.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "base/wait.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define PARTS_MAX   64
-#define PART_BYTES  ((size_t)64 * 1024)
-#define ROWS_LEAST  4 /* a read; as many as the one before had room for */
-#define ROWS_MOST   200
-#define ROWS_A_TURN 2000 /* a turn, whoever's events they are */
-#define READER_MS   250  /* a wait for the reader's next round */
+#define PARTS_MAX  64
+#define PART_BYTES ((size_t)64 * 1024)
+#define EVENT_MAX  (RP_FEED_JSON_MAX + RP_FEED_CURSOR_TEXT + 1024)
+#define FEED_MS    250 /* a wait for the feed's next look */
 
 struct turn {
     struct rp_live *live;
-    struct rp_live_cursor at, head; /* the client's, and the ring's when the turn began */
+    struct rp_feed_cursor at;
     struct rp_buf part;
-    int64_t tenant_id;
-    size_t rows;
-    bool reader_behind;
+    struct rp_feed_caught caught;
 };
 
-static bool is_full(const struct turn *turn)
+static bool add_event(void *ctx, struct rp_feed_event *event)
 {
-    return turn->part.len >= PART_BYTES || turn->rows >= ROWS_A_TURN;
+    struct turn *turn = ctx;
+    if (turn->part.len >= PART_BYTES) return false;
+    rp_buf_fmt(&turn->part, "id: %s\nevent: %s\ndata: %s\n\n", event->id, event->name, event->json);
+    return true;
 }
 
-/* Large events fill a part with few rows: the next read does not fetch many to throw them away. */
-static void learn(struct rp_live *live, size_t taken, size_t read)
+static int fetch(struct turn *turn, int64_t tenant_id, struct rp_error *err)
 {
-    if (taken < read)
-        live->fetch_rows = taken < ROWS_LEAST ? ROWS_LEAST : taken;
-    else if (live->fetch_rows < ROWS_MOST)
-        live->fetch_rows *= 2;
-    if (live->fetch_rows > ROWS_MOST) live->fetch_rows = ROWS_MOST;
-}
-
-/* One read of a lane: what is the client's goes into the part. */
-static int fetch_page(struct turn *turn, int64_t lane, int64_t end, struct rp_error *err)
-{
-    struct rp_feed *feed = turn->live->fetches;
-    int64_t seq = rp_live_cursor_seq(&turn->at, lane), rows = (int64_t)turn->live->fetch_rows;
-    int r = rp_feed_read(feed, lane, seq, (size_t)(end - seq < rows ? end - seq : rows), err);
-    size_t i = 0;
-    if (r == 0 && feed->n == 0) rp_live_cursor_set(&turn->at, lane, end); /* taken out of the log: nothing comes */
-    for (; r == 0 && i < feed->n && turn->part.len < PART_BYTES; i++) {
-        const struct rp_audit_row *row = &feed->rows[i];
-        rp_live_cursor_set(&turn->at, lane, row->seq <= end ? row->seq : end);
-        turn->rows++;
-        if (turn->tenant_id == 0 || turn->tenant_id == row->tenant_id)
-            r = rp_feed_text(feed, row, &turn->at, &turn->part, err);
-    }
-    learn(turn->live, i, feed->n);
-    return r;
-}
-
-/* The client has seen what the reader has not: rows that another node told it of, or rows of a catalog that was rolled back since. */
-static int look_past_head(struct turn *turn, struct rp_error *err)
-{
-    struct rp_live_cursor ends;
-    bool cut = false;
-    int r = rp_feed_heads(turn->live->fetches, &ends, err);
-    if (r < 0) return r;
-    for (size_t i = turn->at.n; i-- > 0;) {
-        int64_t end = rp_live_cursor_seq(&ends, turn->at.at[i].lane);
-        if (turn->at.at[i].seq <= end) continue;
-        rp_live_cursor_set(&turn->at, turn->at.at[i].lane, end);
-        cut = true;
-    }
-    if (cut) rp_buf_str(&turn->part, ": the catalog was rolled back past this id; going on from where it ends now\n\n");
-    turn->reader_behind = !rp_live_cursor_within(&turn->at, &turn->head);
-    return 0;
-}
-
-static int fetch(struct turn *turn, struct rp_error *err)
-{
-    int r = 0;
-    if (!rp_live_cursor_within(&turn->at, &turn->head)) r = look_past_head(turn, err);
-    if (r < 0 || turn->reader_behind) return r;
-    for (size_t i = 0; r == 0 && i < turn->head.n; i++) {
-        int64_t lane = turn->head.at[i].lane, end = turn->head.at[i].seq;
-        while (r == 0 && rp_live_cursor_seq(&turn->at, lane) < end && !is_full(turn))
-            r = fetch_page(turn, lane, end, err);
-    }
-    return r;
+    const struct rp_feed_want want = { .tenant_id = tenant_id };
+    int r = rp_feed_catch_up(turn->live->feed, turn->live->log, &want, &turn->at, add_event, turn, &turn->caught, err);
+    if (turn->caught.rolled_back)
+        rp_buf_str(&turn->part, ": the catalog was rolled back past this id; going on from where it ends now\n\n");
+    return r == 0 && turn->part.failed < 0 ? rp_error_set(err, turn->part.failed, "out of memory") : r;
 }
 
 /* With the lock: where the client stands after its turn. */
 static int settle(struct rp_live_client *client, struct turn *turn, struct rp_error *err)
 {
     struct rp_live *live = turn->live;
-    char text[RP_LIVE_CURSOR_TEXT];
+    char text[RP_FEED_CURSOR_TEXT];
     free(client->after);
     client->after = NULL;
-    if (!rp_ring_find(&live->ring, &turn->at, &client->at)) {
-        rp_live_cursor_format(&turn->at, text);
+    if (!rp_feed_find(live->feed, &turn->at, &client->at)) {
+        rp_feed_cursor_format(&turn->at, text);
         client->after = strdup(text);
         if (client->after == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     }
@@ -123,7 +74,8 @@ static void hand_back(struct rp_live *live, struct rp_live_client *client)
         rp_live_resume(client);
         if (client->part) rp_live_list_add(&live->reading, client);
     } else {
-        rp_live_list_add(&live->fetching, client); /* nothing of its own in those rows: another turn */
+        /* Nothing of its own in those rows: another turn. */
+        rp_live_list_add(&live->fetching, client);
     }
     live->in_hand = NULL;
     pthread_cond_broadcast(&live->fetched);
@@ -133,11 +85,10 @@ static void hand_back(struct rp_live *live, struct rp_live_client *client)
 static void serve(struct rp_live *live, struct rp_live_client *client, struct turn *turn)
 {
     struct rp_error err = { 0 };
-    turn->head = live->head;
-    int r = rp_live_cursor_parse(client->after, &turn->at, &err);
+    int r = rp_feed_cursor_parse(client->after, &turn->at, &err);
     RP_ASSERT(client->text == NULL);
     pthread_mutex_unlock(&live->lock);
-    if (r == 0) r = fetch(turn, &err);
+    if (r == 0) r = fetch(turn, client->tenant_id, &err);
     pthread_mutex_lock(&live->lock);
     if (r == 0) r = settle(client, turn, &err);
     if (r < 0) {
@@ -148,19 +99,18 @@ static void serve(struct rp_live *live, struct rp_live_client *client, struct tu
     hand_back(live, client);
 }
 
-/* With the lock: until the reader has looked once more. */
-static void wait_for_reader(struct rp_live *live)
+/* With the lock: until the feed has looked once more. */
+static void wait_for_feed(struct rp_live *live)
 {
-    struct timespec until = rp_wait_until(READER_MS);
-    uint64_t rounds = live->rounds;
-    while (rounds == live->rounds && !live->ending && pthread_cond_timedwait(&live->to_fetch, &live->lock, &until) == 0)
+    struct timespec until = rp_wait_until(FEED_MS);
+    uint64_t looks = live->looks;
+    while (looks == live->looks && !live->ending && pthread_cond_timedwait(&live->to_fetch, &live->lock, &until) == 0)
         continue;
 }
 
 void *rp_live_fetch_thread(void *ctx)
 {
     struct rp_live *live = ctx;
-    live->fetch_rows = ROWS_MOST;
     pthread_mutex_lock(&live->lock);
     while (!live->ending) {
         struct rp_live_client *client = live->n_parts < PARTS_MAX ? live->fetching.first : NULL;
@@ -170,12 +120,10 @@ void *rp_live_fetch_thread(void *ctx)
         }
         rp_live_list_remove(&live->fetching, client);
         live->in_hand = client;
-        struct turn turn = { .live = live,
-                             .part = RP_BUF(PART_BYTES + RP_FEED_EVENT_MAX),
-                             .tenant_id = client->tenant_id };
+        struct turn turn = { .live = live, .part = RP_BUF(PART_BYTES + EVENT_MAX) };
         serve(live, client, &turn);
         rp_buf_done(&turn.part);
-        if (turn.reader_behind) wait_for_reader(live);
+        if (turn.caught.ahead) wait_for_feed(live);
     }
     pthread_mutex_unlock(&live->lock);
     return NULL;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live_inner.h - what the parts of live.h share: the hub, its clients and its two threads.
+/* inner.h - what the files of live.h share: the hub, its clients and its thread.
  *
- *   running   MHD asks for bytes: first `text`, then (while `after` is set) the next part from the catalog, then the ring
- *   waiting   suspended at the end of the ring                                  in list `waiting`, longest first
- *   fetching  suspended; the catch-up thread reads the next part for it         in list `fetching`, first come first
+ *   running   MHD asks for bytes: first `text`, then (while `after` is set) the next part from the
+ *             catalog, then what the feed has in memory
+ *   waiting   suspended: nothing more is in memory; in list `waiting`, longest first
+ *   fetching  suspended: the catch-up thread reads the next part for it; in list `fetching`, first
+ *             come first
  *
- * C1  Everything of a client is guarded by the hub's lock. Lock order: ours, then those inside MHD.
- * C2  A client is freed by MHD only while it is not suspended: who holds a waiting or fetching client may use it.
+ * C1  Everything of a client is guarded by the hub's lock. Order of locks: ours, then those inside
+ *     MHD and the feed.
+ * C2  A client is freed by MHD only while it is not suspended: who holds a waiting or fetching
+ *     client may use it.
  * C3  After `ending` nothing is suspended any more. */
 #ifndef RP_HTTP_LIVE_INNER_H
 #define RP_HTTP_LIVE_INNER_H
 
 #include "feed/feed.h"
-#include "feed/ring.h"
 #include "http/live/live.h"
 
 #include <pthread.h>
@@ -30,11 +33,12 @@ struct rp_live_client {
     struct rp_live *live;
     struct MHD_Connection *connection;
     struct rp_live_client *older, *newer; /* all clients */
-    struct rp_live_client *prev, *next;   /* those of one state; also `reading`: running with a part from the catalog */
+    /* Those of one state; also `reading`: running with a part from the catalog. */
+    struct rp_live_client *prev, *next;
     int64_t tenant_id, token_id;
     int64_t began_ms, since_ms; /* since_ms: in its state */
-    uint64_t at;                /* running: the event that comes next */
-    char *after;                /* goes on from here, from the catalog; NULL: from the ring */
+    uint64_t at;                /* the number of the event that comes next */
+    char *after;                /* goes on from here, from the catalog; NULL: from memory */
     struct rp_text *text;       /* to be sent first */
     size_t sent;                /* bytes of `text`, or else of event `at` */
     enum rp_live_state state;
@@ -46,45 +50,47 @@ struct rp_live_list {
     struct rp_live_client *first, *last;
 };
 
+/* The same words for everybody who is at the same event. */
+struct rp_shared {
+    struct rp_text *text; /* NULL: to be made anew */
+    uint64_t at;
+};
+
 struct rp_live {
     struct rp_live_options options;
+    struct rp_feed *feed;
+    struct rp_feed_subscription *follows;
     pthread_mutex_t lock;
-    pthread_cond_t to_fetch; /* the catch-up thread has something to do; the reader made a round */
+    pthread_cond_t to_fetch; /* the catch-up thread has something to do; the feed has looked */
     pthread_cond_t fetched;  /* the catch-up thread is between two clients */
-    struct rp_ring ring;
-    struct rp_live_cursor head;           /* of the last event in the ring */
-    struct rp_text *hello, *idle, *again; /* NULL: to be made anew */
+    struct rp_shared hello, idle, again;
     struct rp_live_client *newest;
     struct rp_live_list waiting, fetching, reading;
     struct rp_live_client *in_hand; /* of the catch-up thread */
     size_t n_clients, n_parts;
-    uint64_t rounds;
-    bool ending, stopping;
-    int fails;   /* the reader's: rounds in a row that failed */
-    size_t most; /* the reader's: clients at once, since memory was given back */
-
-    _Atomic bool poked;
+    uint64_t looks; /* of the feed */
+    bool ending;
+    /* The feed's thread's: clients at once, since memory was given back. */
+    size_t most;
     _Atomic size_t listening; /* n_clients, for who holds no lock */
-    pthread_mutex_t wake_lock;
-    pthread_cond_t wake;
 
-    struct rp_feed *reads, *fetches; /* of one thread each */
-    size_t fetch_rows;               /* of the catch-up thread */
-    pthread_t reader, fetcher;
-    bool has_reader, has_fetcher;
+    struct rp_feed_log *log; /* of the catch-up thread */
+    pthread_t fetcher;
+    bool has_fetcher;
 };
 
 /* All of these: with the lock held. */
 void rp_live_list_add(struct rp_live_list *list, struct rp_live_client *client);
 void rp_live_list_remove(struct rp_live_list *list, struct rp_live_client *client);
-struct rp_text *rp_text_new(const char *bytes, size_t len); /* NULL: no memory; also without the lock */
+/* NULL: no memory; also without the lock. */
+struct rp_text *rp_text_new(const char *bytes, size_t len);
 void rp_text_drop(struct rp_text **text);
 /* Out of waiting or fetching, to be asked again by MHD. */
 void rp_live_resume(struct rp_live_client *client);
 void rp_live_text_done(struct rp_live_client *client); /* `text` was sent, or is given up */
 void rp_live_end_client(struct rp_live_client *client);
-/* The reader's: those whose events came, from this number on; those that have been idle for long. */
-void rp_live_wake(struct rp_live *live, uint64_t from);
+/* The feed's thread: clients whose events came; clients that have been idle for long. */
+void rp_live_wake(struct rp_live *live, const struct rp_feed_batch *batch);
 void rp_live_tend(struct rp_live *live, int64_t now_ms);
 void rp_live_end_all(struct rp_live *live);
 

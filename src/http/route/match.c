@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "catalog/token.h"
+#include "metrics/metrics.h"
 
 _Static_assert((unsigned)RP_MAY_ALL == RP_TOKEN_SCOPES_ALL, "every scope has its name in catalog/token.c");
 
@@ -43,6 +44,14 @@ const struct rp_route *rp_route_at(size_t i)
         i -= rp_route_tables[table++]->n;
     RP_ASSERT(table < rp_route_tables_n);
     return &rp_route_tables[table]->at[i];
+}
+
+bool rp_route_for_metrics(size_t i, struct rp_metrics_route *out)
+{
+    if (i >= rp_route_count()) return false;
+    const struct rp_route *route = rp_route_at(i);
+    *out = (struct rp_metrics_route){ .key = route, .method = route->method, .path = route->path };
+    return true;
 }
 
 struct segment {

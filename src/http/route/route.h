@@ -122,5 +122,8 @@ extern const struct rp_routes rp_routes_files, rp_routes_transactions, rp_routes
 const struct rp_route *rp_route_find(const char *method, const char *path, struct rp_request *q, bool *known);
 size_t rp_route_count(void);
 const struct rp_route *rp_route_at(size_t i);
+/* For rp_metrics_new: requests are counted by the row's address. */
+struct rp_metrics_route;
+bool rp_route_for_metrics(size_t i, struct rp_metrics_route *out);
 
 #endif

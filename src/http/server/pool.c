@@ -38,6 +38,7 @@ static bool open_catalog(struct worker *w, struct rp_error *err)
     if (w->catalog != NULL) return true;
     if (rp_catalog_open(o->catalog_url, &how, &w->catalog, err) < 0) return false;
     rp_writers_attach(o->writers, w->catalog);
+    w->catalog->log = o->log;
     return true;
 }
 

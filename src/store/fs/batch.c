@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "store/fs/fs.h"
+#include "store/whole.h"
 
 #define THREADS_MAX 4
 #define INLINE_MAX  63 /* fewer items than this are not worth a thread */
@@ -126,7 +127,8 @@ static bool same_directory(const char *a, const char *b)
     return n == (slash_b ? (size_t)(slash_b - b) : 0) && memcmp(a, b, n) == 0;
 }
 
-/* Neighbours in one directory stay on one thread: two threads in a directory only wait for its lock. */
+/* Neighbours in one directory stay on one thread: two threads in a directory only wait for its
+ * lock. */
 static size_t take_run(struct rp_fs_batch *batch, size_t *start)
 {
     pthread_mutex_lock(&batch->lock);
@@ -167,17 +169,6 @@ static void work_in_threads(struct rp_fs_batch *batch)
         pthread_join(threads[i], NULL);
 }
 
-static int prepare(struct rp_item *items, size_t n, struct rp_error *err)
-{
-    for (size_t i = 0; i < n; i++)
-        if (rp_key_check(items[i].key, strlen(items[i].key), err) < 0) return RP_EINVAL;
-    for (size_t i = 0; i < n; i++) {
-        items[i].outcome = RP_OUT_NONE;
-        items[i].note[0] = '\0';
-    }
-    return 0;
-}
-
 static void doubt(struct rp_item *items, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -189,7 +180,7 @@ int rp_fs_batch_run(struct rp_fs *fs, struct rp_item *items, size_t n, rp_fs_ite
 {
     struct rp_fs_batch batch = { .fs = fs, .items = items, .n = n, .fn = fn, .lock = PTHREAD_MUTEX_INITIALIZER };
     int r = rp_fs_root_check(fs, err);
-    if (r < 0 || (r = prepare(items, n, err)) < 0) return r;
+    if (r < 0 || (r = rp_items_begin(items, n, err)) < 0) return r;
     work_in_threads(&batch);
     sync_all(&batch);
     int failed = atomic_load(&batch.failed);

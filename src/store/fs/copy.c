@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy() and annotate().
- * A copy into our own keys (quarantine) is a hard link: no bytes move, and the name there is never used twice. Any other copy
- * gets an inode of its own, so that an identity which left a key never comes back to it: a late remove() of what
- * was restored since must find it changed. */
+/* copy() and annotate(). A copy into our own keys (quarantine) is a hard link: no bytes move, and
+ * the name there is never used twice. Any other copy gets an inode of its own, so that an identity
+ * which left a key never comes back to it: a late remove() of what was restored since must find it
+ * changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -15,6 +15,7 @@
 #include "base/digest.h"
 #include "store/fs/fs.h"
 #include "store/meta.h"
+#include "store/whole.h"
 
 #define CHUNK_BYTES ((size_t)128 << 10)
 #define ARENA_BYTES ((size_t)256 << 10) /* metadata is at most RP_META_MAX_BYTES and RP_META_MAX_PAIRS */
@@ -23,19 +24,15 @@ static int open_expected(struct rp_fs_finder *finder, const char *key, const str
                          struct rp_error *err)
 {
     struct rp_fs_object object;
-    struct rp_identity identity;
     int r = rp_fs_find(finder, key, &object);
     if (r == -ENOENT) return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
     if (r < 0) return rp_error_errno(err, -r, "'%s'", key);
     RP_CLEANUP(rp_fd_closep) int fd = rp_fs_object_open(&object);
     if (fd < 0 && rp_fs_absent(-fd)) return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
     if (fd < 0 || fstat(fd, &object.st) < 0) return rp_error_errno(err, fd < 0 ? -fd : errno, "'%s'", key);
-    rp_fs_identity(&object.st, &identity);
-    if (!S_ISREG(object.st.st_mode) || !rp_identity_equal(&identity, expected))
+    if (!S_ISREG(object.st.st_mode) || !rp_fs_is(&object.st, expected))
         return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
-    int given = fd;
-    fd = -1;
-    return given;
+    return rp_fs_keep(&fd);
 }
 
 static int link_temp(struct rp_fs *fs, int from_fd, const char *temp)
@@ -95,21 +92,20 @@ static int copy_temp(struct rp_fs *fs, int from_fd, const char *temp, struct rp_
     return rp_fs_temp_finish(fs, fd, err);
 }
 
-/* The source's bytes under a temporary name; the source is asked once more whether it is still what it was. */
+/* The source's bytes under a temporary name; the source is asked once more whether it is still what
+ * it was. */
 static int fill_temp(struct rp_fs *fs, int from_fd, const struct rp_identity *expected, const char *to,
                      const char *temp, struct rp_error *err)
 {
-    bool own = strncmp(to, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0;
-    int r = own && link_temp(fs, from_fd, temp) == 0 ? 0 : copy_temp(fs, from_fd, temp, err);
+    int r = rp_key_is_own(to) && link_temp(fs, from_fd, temp) == 0 ? 0 : copy_temp(fs, from_fd, temp, err);
     struct stat st;
-    struct rp_identity now;
     if (r < 0) return r;
     if (fstat(from_fd, &st) < 0) return rp_error_errno(err, errno, "copy");
-    rp_fs_identity(&st, &now);
-    return rp_identity_equal(&now, expected) ? 0 : rp_error_set(err, RP_ECHANGED, "it was written to meanwhile");
+    return rp_fs_is(&st, expected) ? 0 : rp_error_set(err, RP_ECHANGED, "it was written to meanwhile");
 }
 
-/* The metadata belongs to the descriptor's identity. If there is none, make sure that it was not dropped with the object. */
+/* The metadata belongs to the descriptor's identity. If there is none, make sure that it was not
+ * dropped with the object. */
 static int load_meta(struct rp_fs_finder *finder, const char *key, const struct rp_identity *expected,
                      struct rp_arena *arena, struct rp_meta *out, struct rp_error *err)
 {

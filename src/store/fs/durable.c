@@ -8,10 +8,9 @@
 
 #include "base/assert.h"
 
-#define FNV_FIRST UINT64_C(14695981039346656037)
 #define FNV_PRIME UINT64_C(1099511628211)
 
-static uint64_t hashed(uint64_t hash, const void *bytes, size_t n)
+uint64_t rp_fs_hash(uint64_t hash, const void *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         hash = (hash ^ ((const unsigned char *)bytes)[i]) * FNV_PRIME;
@@ -29,11 +28,11 @@ int rp_fs_dir_id_of(int fd, struct rp_fs_dir_id *out)
 
 struct rp_fs_fact rp_fs_fact_of(const struct rp_fs_dir_id *in, const char *name, const struct rp_fs_dir_id *dir)
 {
-    return (struct rp_fs_fact){ .dir = *dir, .in = *in, .name = hashed(FNV_FIRST, name, strlen(name)) };
+    return (struct rp_fs_fact){ .dir = *dir, .in = *in, .name = rp_fs_hash(RP_FS_HASH, name, strlen(name)) };
 }
 
-/* One whose birth is not told may be another one with the same inode. What it stands in has a fact of its own, or is the root, which is
- * held open: that inode is not used again. */
+/* One whose birth is not told may be another one with the same inode. What it stands in has a fact
+ * of its own, or is the root, which is held open: that inode is not used again. */
 static bool can_be_known(const struct rp_fs_fact *fact)
 {
     RP_ASSERT(fact->dir.ino != 0);
@@ -42,7 +41,7 @@ static bool can_be_known(const struct rp_fs_fact *fact)
 
 static struct rp_fs_fact *row_of(struct rp_fs_durable *durable, const struct rp_fs_fact *fact)
 {
-    uint64_t hash = hashed(fact->name, &fact->dir.ino, sizeof fact->dir.ino);
+    uint64_t hash = rp_fs_hash(fact->name, &fact->dir.ino, sizeof fact->dir.ino);
     return durable->rows[(hash ^ hash >> 32) % RP_FS_DURABLE_ROWS];
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding one object, in either home, in its place or aside. */
+/* Finding one object, in either home, in its place or while it is being removed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -58,14 +58,15 @@ static int look_in_place(int dir_fd, const char *name, struct stat *st)
     return S_ISREG(st->st_mode) ? 0 : -ENOENT;
 }
 
-/* In its place, aside, and in its place again: it may be put back between the first two looks. */
-int rp_fs_look(int dir_fd, const char *name, bool *aside, struct stat *st)
+/* In its place, as one that is being removed, and in its place again: it may come back between the
+ * first two looks. */
+int rp_fs_look(int dir_fd, const char *name, bool *removing, struct stat *st)
 {
-    *aside = false;
+    *removing = false;
     int r = look_in_place(dir_fd, name, st);
     if (r != -ENOENT) return r;
-    r = rp_fs_aside_stat(dir_fd, name, st);
-    *aside = r == 0;
+    r = rp_fs_removing_stat(dir_fd, name, st);
+    *removing = r == 0;
     return r == -ENOENT ? look_in_place(dir_fd, name, st) : r;
 }
 
@@ -79,7 +80,7 @@ static int find_in(struct rp_fs_finder *finder, const char *key, enum rp_fs_home
     if (fd < 0 && home == RP_FS_PLAIN) finder->parent_missing = true;
     if (fd < 0) return rp_fs_absent(-fd) ? -ENOENT : fd;
     RP_ASSERT(strlen(name) <= RP_FS_NAME_MAX);
-    int r = rp_fs_look(fd, name, &out->aside, &out->st);
+    int r = rp_fs_look(fd, name, &out->removing, &out->st);
     if (r < 0) return r;
     out->home = home;
     out->dir_fd = fd;
@@ -96,7 +97,7 @@ int rp_fs_find(struct rp_fs_finder *finder, const char *key, struct rp_fs_object
 
 int rp_fs_object_open(const struct rp_fs_object *object)
 {
-    if (object->aside) return rp_fs_aside_open(object->dir_fd, object->name);
+    if (object->removing) return rp_fs_removing_open(object->dir_fd, object->name);
     return rp_fs_openat2(object->dir_fd, object->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 }
 
@@ -114,11 +115,19 @@ int rp_fs_file_fact(int dir_fd, const char *name, const struct stat *st, struct 
 
 void rp_fs_identity(const struct stat *st, struct rp_identity *out)
 {
-    /* 64 bits of ns hold every time from 1677 to 2262; beyond, the value wraps and still differs. */
+    /* 64 bits of ns hold every time from 1677 to 2262; beyond, the value wraps and still
+     * differs. */
     uint64_t mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000U + (uint64_t)st->st_mtim.tv_nsec;
     memset(out, 0, sizeof *out);
     snprintf(out->etag, sizeof out->etag, "%" PRIx64 "-%" PRIx64 "-%" PRIx64, (uint64_t)st->st_ino, mtime_ns,
              (uint64_t)st->st_size);
     out->size_bytes = st->st_size;
     out->modified_ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+}
+
+bool rp_fs_is(const struct stat *st, const struct rp_identity *expected)
+{
+    struct rp_identity identity;
+    rp_fs_identity(st, &identity);
+    return rp_identity_equal(&identity, expected);
 }

@@ -45,7 +45,8 @@ static int canary_remove(struct rp_backend *backend, const struct rp_identity *i
     return r;
 }
 
-/* The directory has to refuse a wrong identity, and to delete the right one: only what was seen is reported. */
+/* The directory has to refuse a wrong identity, and to delete the right one: only what was seen is
+ * reported. */
 static int canary(struct rp_backend *backend, enum rp_level *level, struct rp_error *err)
 {
     const struct rp_source nothing = { .read = no_bytes };

@@ -1,27 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fs.h - the directory store, inside. A plain regular file under the root is an object, its relative path the key.
+/* fs.h - the directory store, inside. A plain regular file under the root is an object, its
+ * relative path the key.
  *
- * F1  Nothing is opened but beneath the root and through no symlink (openat2). Only regular files are objects; what else
- *     stands at a key's plain path blocks it, and the key lives in the escaped home (key.h).
- * F2  A key lives where it already lives; else plain if it can; else escaped. Should someone fill both homes by hand, the
- *     plain one counts and the other shows again once that is gone.
- * F3  Identity is inode, modification time in ns, and size. put() sets a time of its own that only grows, so that an
- *     inode number used again is no identity used again. The same bytes under the same key after a copy back are a new identity too.
- * F4  Headers and metadata stand in a sidecar named by key and identity: durable before the data is shown, removed
- *     after it is gone. So the object always has its own and never those of another.
- * F5  remove() moves the file aside in its directory, looks at what it has in hand, and unlinks only that. What stands
- *     aside still counts as the object: readers read through, writers put it back. A crash in between loses nothing.
- * F6  Writers of one key take turns: threads by a mutex, processes by a lock on one byte of .reprieve/tmp/lock. Other
- *     programs take no lock; F5 is for them.
+ * F1  Nothing is opened but beneath the root and through no symlink (openat2). Only regular files
+ *     are objects; what else stands at a key's plain path blocks it, and the key lives in the
+ *     escaped home (key.h).
+ * F2  A key lives where it already lives; else plain if it can; else escaped. Should someone fill
+ *     both homes by hand, the plain one counts and the other shows again once that is gone.
+ * F3  Identity is inode, modification time in ns, and size. put() sets a time of its own that only
+ *     grows, so that an inode number used again is no identity used again. The same bytes under the
+ *     same key after a copy back are a new identity too.
+ * F4  Headers and metadata stand in a sidecar named by key and identity: durable before the data is
+ *     shown, removed after it is gone. So the object always has its own and never those of another.
+ * F5  remove() renames the file within its directory, looks at what it has in hand, and unlinks
+ *     only that. A renamed file still counts as the object: readers find it, writers undo the
+ *     renaming. A crash in between loses nothing.
+ * F6  Writers of one key take turns: threads by a mutex, processes by a lock on one byte of
+ *     .reprieve/tmp/lock. Other programs take no lock; F5 is for them.
  * F7  A store that is only read is never written to: .reprieve/ is made by the first write.
- * F8  A root that is no longer what was opened fails the whole call, so that a lost mount never looks empty.
- * F9  What put() and copy() answer for is durable with every directory above it, whoever made them and whether or not they were synced
- *     then: the first upload into a directory syncs the names on the way to it, those above the root with the first write (durable.h).
- * F10 What stat() finds is durable too: whoever showed it may have died before the sync that put() ends with, and what follows from it
- *     being there (a confirmed upload, a copy for which the original goes) would outlive it. A name that we have not synced ourselves is
- *     synced, unless it has been there for RP_FS_YOUNG_MS: the system has written it by itself then.
+ * F8  A root that is no longer what was opened fails the whole call, so that a lost mount never
+ *     looks empty.
+ * F9  What put() and copy() answer for is durable with every directory above it, whoever made them
+ *     and whether or not they were synced then: the first upload into a directory syncs the names
+ *     on the way to it, those above the root with the first write (durable.h).
+ * F10 What stat() finds is durable too: whoever showed it may have died before the sync that put()
+ *     ends with, and what follows from it being there (a confirmed upload, a copy for which the
+ *     original goes) would outlive it. A name that we have not synced ourselves is synced, unless
+ *     it has been there for RP_FS_YOUNG_MS: the system has written it by itself then.
  *
- * Functions that return int here give 0 (or a descriptor) or a negative errno, unless they take a struct rp_error. */
+ * Functions that return int here give 0 (or a descriptor) or a negative errno, unless they take a
+ * struct rp_error. */
 #ifndef RP_STORE_FS_H
 #define RP_STORE_FS_H
 
@@ -73,6 +81,14 @@ static inline void rp_fs_point(const struct rp_fs *fs, const char *point)
     if (fs->hook) fs->hook(fs->hook_ctx, point);
 }
 
+/* Takes a descriptor out of its RP_CLEANUP. */
+static inline int rp_fs_keep(int *fd)
+{
+    int kept = *fd;
+    *fd = -1;
+    return kept;
+}
+
 /* path.c: directories and files beneath the root */
 int rp_fs_openat2(int dir_fd, const char *path, int flags, mode_t mode);
 int rp_fs_dir_open(const struct rp_fs *fs, const char *path, size_t n); /* "" is the root; a trailing slash is fine */
@@ -83,12 +99,12 @@ bool rp_fs_store_wide(int errno_value); /* not about one object */
 int rp_fs_rename_new(int old_dir, const char *old_name, int new_dir, const char *new_name);
 const char *rp_fs_printable(const char *path, char *out, size_t size);
 
-/* aside.c: F5 */
-int rp_fs_aside_stat(int dir_fd, const char *name, struct stat *st);
-int rp_fs_aside_open(int dir_fd, const char *name);
-int rp_fs_aside_move(int dir_fd, const char *name);
-int rp_fs_aside_put_back(int dir_fd, const char *name);
-int rp_fs_aside_unlink(int dir_fd, const char *name);
+/* removing.c: F5. begin: renamed; undo: back in its place; finish: unlinked. */
+int rp_fs_removing_stat(int dir_fd, const char *name, struct stat *st);
+int rp_fs_removing_open(int dir_fd, const char *name);
+int rp_fs_removing_begin(int dir_fd, const char *name);
+int rp_fs_removing_undo(int dir_fd, const char *name);
+int rp_fs_removing_finish(int dir_fd, const char *name);
 
 /* find.c: one object. A finder keeps the directory of each home open from one key to the next. */
 struct rp_fs_dir {
@@ -106,17 +122,18 @@ struct rp_fs_finder {
 };
 struct rp_fs_object {
     enum rp_fs_home home;
-    bool aside;
+    bool removing;
     int dir_fd; /* the finder's */
     char name[RP_FS_NAME_MAX + 1];
     struct stat st;
 };
 void rp_fs_finder_init(struct rp_fs_finder *finder, struct rp_fs *fs, struct rp_fs_batch *batch);
 void rp_fs_finder_done(struct rp_fs_finder *finder); /* also the RP_CLEANUP function */
-int rp_fs_look(int dir_fd, const char *name, bool *aside, struct stat *st);
+int rp_fs_look(int dir_fd, const char *name, bool *removing, struct stat *st);
 int rp_fs_find(struct rp_fs_finder *finder, const char *key, struct rp_fs_object *out);
 int rp_fs_object_open(const struct rp_fs_object *object);
 void rp_fs_identity(const struct stat *st, struct rp_identity *out);
+bool rp_fs_is(const struct stat *st, const struct rp_identity *expected);
 /* That this file stands in that directory under that name (F10). */
 int rp_fs_file_fact(int dir_fd, const char *name, const struct stat *st, struct rp_fs_fact *out);
 
@@ -139,7 +156,8 @@ int rp_fs_meta_save(struct rp_fs *fs, const char *key, const char *etag, const s
                     struct rp_error *err);
 int rp_fs_meta_load(struct rp_fs *fs, const char *key, const char *etag, struct rp_arena *arena, struct rp_meta *out,
                     bool *found, struct rp_error *err);
-/* A cheap look without a lock: false only if there is none. An identity that has left its key gets no new one. */
+/* A cheap look without a lock: false only if there is none. An identity that has left its key gets
+ * no new one. */
 bool rp_fs_meta_has(struct rp_fs *fs, const char *key, const char *etag);
 void rp_fs_meta_drop(struct rp_fs *fs, const char *key, const char *etag);
 void rp_fs_meta_drop_hashed(struct rp_fs *fs, const char *key_hex, const char *etag);
@@ -154,7 +172,8 @@ int rp_fs_write_all(int fd, const char *bytes, size_t n);
 
 /* batch.c: many items over a few threads */
 typedef int rp_fs_item_fn(struct rp_fs_finder *finder, struct rp_item *item); /* negative: the whole store failed */
-/* `fn` for every item; sync what was touched; then, if all that went well, `after` (may be NULL) for every item. */
+/* `fn` for every item; sync what was touched; then, if all that went well, `after` (may be NULL)
+ * for every item. */
 int rp_fs_batch_run(struct rp_fs *fs, struct rp_item *items, size_t n, rp_fs_item_fn *fn, rp_fs_item_fn *after,
                     struct rp_error *err);
 void rp_fs_batch_take(struct rp_fs_batch *batch, int dir_fd);

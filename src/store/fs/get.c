@@ -18,9 +18,7 @@ static int open_current(struct rp_fs_finder *finder, const char *key, struct rp_
         if (fd < 0 && rp_fs_absent(-fd)) continue;
         if (fd < 0 || fstat(fd, &object->st) < 0) return rp_error_errno(err, fd < 0 ? -fd : errno, "read '%s'", key);
         if (!S_ISREG(object->st.st_mode)) continue;
-        int given = fd;
-        fd = -1;
-        return given;
+        return rp_fs_keep(&fd);
     }
     return rp_error_set(err, RP_ECONFLICT, "read '%s': it keeps changing", key);
 }
@@ -28,14 +26,12 @@ static int open_current(struct rp_fs_finder *finder, const char *key, struct rp_
 static bool is_current(struct rp_fs_finder *finder, const char *key, const struct rp_identity *identity)
 {
     struct rp_fs_object object;
-    struct rp_identity now;
-    if (rp_fs_find(finder, key, &object) < 0) return false;
-    rp_fs_identity(&object.st, &now);
-    return rp_identity_equal(&now, identity);
+    return rp_fs_find(finder, key, &object) == 0 && rp_fs_is(&object.st, identity);
 }
 
-/* Opens the object and loads its metadata. No sidecar may mean that a writer has just replaced the object and dropped
- * the sidecar of what we hold: then look again, for the answer would be an object without its metadata. */
+/* Opens the object and loads its metadata. No sidecar may mean that a writer has just replaced the
+ * object and dropped the sidecar of what we hold: then look again, for the answer would be an
+ * object without its metadata. */
 static int open_with_meta(struct rp_fs_finder *finder, const char *key, struct rp_arena *arena, struct rp_meta *meta,
                           struct rp_identity *identity, struct rp_error *err)
 {
@@ -48,9 +44,7 @@ static int open_with_meta(struct rp_fs_finder *finder, const char *key, struct r
         int r = meta ? rp_fs_meta_load(finder->fs, key, identity->etag, arena, meta, &found, err) : 0;
         if (r < 0) return r;
         if (meta && !found && !is_current(finder, key, identity)) continue;
-        int given = fd;
-        fd = -1;
-        return given;
+        return rp_fs_keep(&fd);
     }
     return rp_error_set(err, RP_ECONFLICT, "read '%s': it keeps changing", key);
 }
@@ -93,10 +87,8 @@ int rp_fs_get_open(struct rp_backend *backend, const char *key, struct rp_arena 
 static int same_still(const struct reader *reader, struct rp_error *err)
 {
     struct stat st;
-    struct rp_identity now;
     if (fstat(reader->fd, &st) < 0) return rp_error_errno(err, errno, "read '%s'", reader->key);
-    rp_fs_identity(&st, &now);
-    if (rp_identity_equal(&now, &reader->identity)) return 0;
+    if (rp_fs_is(&st, &reader->identity)) return 0;
     return rp_error_set(err, RP_ECHANGED, "'%s' was written to while it was read", reader->key);
 }
 

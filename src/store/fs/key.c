@@ -21,7 +21,7 @@ bool rp_fs_name_internal(const char *name, size_t n)
 static bool component_plain(const char *name, size_t n)
 {
     if (n == 0 || n > RP_FS_NAME_MAX || component_is(name, n, ".") || component_is(name, n, "..")) return false;
-    return n < strlen(RP_FS_ASIDE) || memcmp(name, RP_FS_ASIDE, strlen(RP_FS_ASIDE)) != 0;
+    return n < strlen(RP_FS_REMOVING) || memcmp(name, RP_FS_REMOVING, strlen(RP_FS_REMOVING)) != 0;
 }
 
 static bool path_plain(const char *path, size_t n)

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "store/fs/walk.h"
+#include "store/whole.h"
 
 struct stream {
     struct rp_fs_walk walk;
@@ -45,7 +46,7 @@ static int advance(struct stream *s, struct rp_error *err)
         int r = rp_fs_walk_next(&s->walk, &s->st, err);
         if (r <= 0) return r;
         if ((r = take_key(s, err)) < 0) return r;
-        if (s->own || strncmp(s->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) != 0) break;
+        if (s->own || !rp_key_is_own(s->key)) break;
     }
     s->there = true;
     return 0;
@@ -55,7 +56,7 @@ static int stream_begin(struct stream *s, struct rp_fs *fs, const char *prefix, 
 {
     size_t below_max = RP_KEY_MAX;
     s->walk.dir_fd = -1;
-    s->own = strncmp(prefix, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0;
+    s->own = rp_key_is_own(prefix);
     if (s->escaped) {
         rp_fs_key_escape(prefix, s->prefix);
         rp_fs_key_escape(after, s->after);
@@ -93,10 +94,8 @@ int rp_fs_list(struct rp_backend *backend, const char *prefix, const char *after
     struct rp_fs *fs = rp_fs_of(backend);
     if (!prefix) prefix = "";
     if (!after) after = "";
-    if (strlen(prefix) > RP_KEY_MAX || strlen(after) > RP_KEY_MAX)
-        return rp_error_set(err, RP_EINVAL, "a prefix or a cursor has at most %d bytes", RP_KEY_MAX);
-    int r = rp_fs_root_check(fs, err);
-    if (r < 0) return r;
+    int r = rp_list_check(prefix, after, err);
+    if (r < 0 || (r = rp_fs_root_check(fs, err)) < 0) return r;
     RP_CLEANUP(stream_freep) struct stream *plain = calloc(1, sizeof *plain);
     RP_CLEANUP(stream_freep) struct stream *escaped = calloc(1, sizeof *escaped);
     if (plain) plain->walk.dir_fd = -1;

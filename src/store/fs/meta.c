@@ -30,7 +30,8 @@ void rp_fs_key_hex(const char *key, char out[RP_DIGEST_HEX])
     rp_digest_hex(bytes, out);
 }
 
-/* False for an etag that none of our identities has: it comes from outside and becomes part of a file name. */
+/* False for an etag that none of our identities has: it comes from outside and becomes part of a
+ * file name. */
 static bool sidecar_name(const char *key_hex, const char *etag, struct sidecar *out)
 {
     if (*etag == '\0' || strlen(etag) >= RP_ETAG_MAX || strspn(etag, "0123456789abcdef-") != strlen(etag)) return false;
@@ -38,6 +39,13 @@ static bool sidecar_name(const char *key_hex, const char *etag, struct sidecar *
     int n = snprintf(out->name, sizeof out->name, "%s-%s", key_hex, etag);
     RP_ASSERT(n > 0 && (size_t)n < sizeof out->name);
     return true;
+}
+
+static bool sidecar_of(const char *key, const char *etag, struct sidecar *out)
+{
+    char hex[RP_DIGEST_HEX];
+    rp_fs_key_hex(key, hex);
+    return sidecar_name(hex, etag, out);
 }
 
 bool rp_fs_meta_exists(struct rp_fs *fs)
@@ -50,11 +58,9 @@ bool rp_fs_meta_exists(struct rp_fs *fs)
 
 bool rp_fs_meta_has(struct rp_fs *fs, const char *key, const char *etag)
 {
-    char hex[RP_DIGEST_HEX], path[sizeof(struct sidecar)];
+    char path[sizeof(struct sidecar)];
     struct sidecar sidecar;
-    if (!atomic_load(&fs->has_meta)) return false;
-    rp_fs_key_hex(key, hex);
-    if (!sidecar_name(hex, etag, &sidecar)) return false;
+    if (!atomic_load(&fs->has_meta) || !sidecar_of(key, etag, &sidecar)) return false;
     snprintf(path, sizeof path, "%s/%s", sidecar.dir, sidecar.name);
     return faccessat(fs->root_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
@@ -103,12 +109,10 @@ static int drop_durably(struct rp_fs *fs, const struct sidecar *sidecar)
 int rp_fs_meta_save(struct rp_fs *fs, const char *key, const char *etag, const struct rp_meta *meta,
                     struct rp_error *err)
 {
-    char hex[RP_DIGEST_HEX], temp[sizeof "meta-" + RP_FS_NAME_MAX] = "meta-";
+    char temp[sizeof "meta-" + RP_FS_NAME_MAX] = "meta-";
     struct sidecar sidecar;
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_META_TEXT_MAX + 8 * RP_KEY_MAX);
-    rp_fs_key_hex(key, hex);
-    bool named = sidecar_name(hex, etag, &sidecar);
-    RP_ASSERT(named);
+    RP_ASSERT(sidecar_of(key, etag, &sidecar));
     int r;
     if (rp_meta_empty(meta)) {
         r = drop_durably(fs, &sidecar);
@@ -141,12 +145,10 @@ static int read_text(struct rp_fs *fs, const struct sidecar *sidecar, struct rp_
 int rp_fs_meta_load(struct rp_fs *fs, const char *key, const char *etag, struct rp_arena *arena, struct rp_meta *out,
                     bool *found, struct rp_error *err)
 {
-    char hex[RP_DIGEST_HEX];
     struct sidecar sidecar;
+    bool there = false;
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_META_TEXT_MAX + 8 * RP_KEY_MAX);
-    rp_fs_key_hex(key, hex);
-    bool named = sidecar_name(hex, etag, &sidecar), there = false;
-    RP_ASSERT(named);
+    RP_ASSERT(sidecar_of(key, etag, &sidecar));
     int r = read_text(fs, &sidecar, &text, &there);
     if (r < 0) return rp_error_errno(err, -r, "metadata of '%s'", key);
     if (text.failed) return rp_error_set(err, RP_ECORRUPT, "metadata of '%s' is larger than any that is written", key);

@@ -60,8 +60,9 @@ static int names_sync(const struct rp_fs *fs, int dir_fd)
     return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* One level down, made if it is not there. One that is there may have been made by somebody who died before it was synced, or who is
- * about to sync it: its name is durable if we have seen to that ourselves. */
+/* One level down, made if it is not there. One that is there may have been made by somebody who
+ * died before it was synced, or who is about to sync it: its name is durable if we have seen to
+ * that ourselves. */
 static int level_enter(struct rp_fs *fs, const struct level *in, const char *name, int flags, struct level *out)
 {
     RP_CLEANUP(rp_fd_closep) int fd = rp_fs_openat2(in->fd, name, flags | O_DIRECTORY, 0);
@@ -77,8 +78,7 @@ static int level_enter(struct rp_fs *fs, const struct level *in, const char *nam
         if ((r = names_sync(fs, in->fd)) < 0) return r;
         rp_fs_durable_add(&fs->durable, &fact);
     }
-    out->fd = fd;
-    fd = -1;
+    out->fd = rp_fs_keep(&fd);
     return 0;
 }
 
@@ -103,7 +103,8 @@ int rp_fs_dir_make(struct rp_fs *fs, const char *path, size_t n)
     return at.fd;
 }
 
-/* On the root's own file system only: what holds a mount point does not hold what is mounted there. */
+/* On the root's own file system only: what holds a mount point does not hold what is mounted
+ * there. */
 int rp_fs_above_sync(const struct rp_fs *fs)
 {
     char path[PATH_MAX] = "..";
@@ -129,26 +130,15 @@ bool rp_fs_absent(int errno_value)
 
 bool rp_fs_store_wide(int errno_value)
 {
-    switch (errno_value) {
-    case EIO:
-    case EROFS:
-    case ESTALE:
-    case ENODEV:
-    case ENXIO:
-    case ENOTCONN:
-    case ESHUTDOWN:
-    case EHOSTDOWN:
-    case EHOSTUNREACH:
-    case ETIMEDOUT:
-    case EREMOTEIO:
-    case EUCLEAN:
-        return true;
-    default:
-        return false;
-    }
+    static const int codes[] = { EIO,       EROFS,     ESTALE,       ENODEV,    ENXIO,     ENOTCONN,
+                                 ESHUTDOWN, EHOSTDOWN, EHOSTUNREACH, ETIMEDOUT, EREMOTEIO, EUCLEAN };
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i] == errno_value) return true;
+    return false;
 }
 
-/* Some file systems have no RENAME_NOREPLACE; a link fails just as exactly when the name is taken. */
+/* Some file systems have no RENAME_NOREPLACE; a link fails just as exactly when the name is
+ * taken. */
 int rp_fs_rename_new(int old_dir, const char *old_name, int new_dir, const char *new_name)
 {
     if (renameat2(old_dir, old_name, new_dir, new_name, RENAME_NOREPLACE) == 0) return 0;

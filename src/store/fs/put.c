@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: bytes into a file of .reprieve/tmp, then sidecar, then name. Every step is durable before the next. */
+/* Writing: bytes into a file of .reprieve/tmp, then sidecar, then name. Every step is durable
+ * before the next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -60,11 +61,11 @@ static int target_enter_new(struct rp_fs *fs, const char *key, struct target *t)
 static int target_choose(struct rp_fs_finder *finder, const char *key, struct target *t)
 {
     int r = rp_fs_find(finder, key, &t->old);
-    if (r == 0 && t->old.aside && (r = rp_fs_aside_put_back(t->old.dir_fd, t->old.name)) == 0)
+    if (r == 0 && t->old.removing && (r = rp_fs_removing_undo(t->old.dir_fd, t->old.name)) == 0)
         r = rp_fs_find(finder, key, &t->old);
     if (r < 0 && r != -ENOENT) return r;
     t->exists = r == 0;
-    t->in_place = t->exists && !t->old.aside;
+    t->in_place = t->exists && !t->old.removing;
     return t->in_place ? target_enter(finder->fs, key, t->old.home, t) : target_enter_new(finder->fs, key, t);
 }
 
@@ -91,12 +92,10 @@ static int show_failed(const struct rp_fs *fs, int r, struct rp_error *err)
 /* Under the key's lock: whoever keeps to it (F6) cannot come between this and the rename. */
 static int check_old(const struct target *t, const char *key, int flags, struct rp_error *err)
 {
-    struct rp_identity old;
     if (t->exists && (flags & RP_PUT_NEW)) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
     if (!t->over) return 0;
     if (!t->exists) return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
-    rp_fs_identity(&t->old.st, &old);
-    return rp_identity_equal(&old, t->over) ? 0 : rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
+    return rp_fs_is(&t->old.st, t->over) ? 0 : rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
 }
 
 /* Chooses, writes the sidecar, shows the file: again if the name was taken in between. */
@@ -115,14 +114,14 @@ static int settle(struct rp_fs_finder *finder, const char *temp, const char *key
     return r < 0 ? show_failed(finder->fs, r, err) : 0;
 }
 
-/* What the new file replaces: what stood aside (it is superseded) and the old identity's sidecar. */
+/* What the new file replaces: a file that was being removed, and the old identity's sidecar. */
 static void tidy(struct rp_fs *fs, const char *key, const struct target *t, const struct rp_identity *made)
 {
-    rp_fs_aside_unlink(t->dir_fd, t->name);
+    rp_fs_removing_finish(t->dir_fd, t->name);
     if (!t->exists) return;
     struct rp_identity old;
     rp_fs_identity(&t->old.st, &old);
-    if (t->old.aside) rp_fs_aside_unlink(t->old.dir_fd, t->old.name);
+    if (t->old.removing) rp_fs_removing_finish(t->old.dir_fd, t->old.name);
     if (strcmp(old.etag, made->etag) != 0) rp_fs_meta_drop(fs, key, old.etag);
 }
 
@@ -205,15 +204,16 @@ static void writer_freep(struct writer **w)
     if (*w) writer_free(*w);
 }
 
-/* Spares the caller the bytes; the exact answer comes when the name is taken, and then what stands aside is put back (F5).
- * A place that holds nothing to be written over is left as it is, without even the folder of F7. */
+/* Spares the caller the bytes; the exact answer comes when the name is taken, and then a removal
+ * that was interrupted is undone (F5). A place that holds nothing to be written over is left as it
+ * is, without even the folder of F7. */
 static int refuse_early(struct rp_fs *fs, const char *key, int flags, struct rp_error *err)
 {
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
     struct rp_fs_object object;
     rp_fs_finder_init(&finder, fs, NULL);
     int r = rp_fs_find(&finder, key, &object);
-    if (r == 0 && !object.aside && (flags & RP_PUT_NEW))
+    if (r == 0 && !object.removing && (flags & RP_PUT_NEW))
         return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
     return r == -ENOENT && (flags & RP_PUT_OVER) ? rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key) : 0;
 }

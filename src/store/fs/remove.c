@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remove(): exactly the identity that was named. Look; move aside; look at what is in hand; unlink that. */
+/* remove(): exactly the identity that was named. Look; rename; look at what is in hand; unlink
+ * that. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -8,19 +9,13 @@
 
 #define TRIES_MAX 16
 
-static bool has_identity(const struct stat *st, const struct rp_identity *expected)
-{
-    struct rp_identity identity;
-    rp_fs_identity(st, &identity);
-    return rp_identity_equal(&identity, expected);
-}
-
 static void touch(struct rp_fs_finder *finder, enum rp_fs_home home)
 {
     if (finder->dirs[home].fd >= 0) finder->dirs[home].touched = true;
 }
 
-/* "Gone" is an answer to stand on: a name that somebody else removed must not come back after a crash either. */
+/* "Gone" is an answer to stand on: a name that somebody else removed must not come back after a
+ * crash either. */
 static void touch_absence(struct rp_fs_finder *finder)
 {
     touch(finder, RP_FS_PLAIN);
@@ -33,15 +28,15 @@ static int unlink_in_hand(struct rp_fs_finder *finder, const struct rp_fs_object
                           const struct rp_identity *expected)
 {
     struct stat st;
-    int r = rp_fs_aside_stat(object->dir_fd, object->name, &st);
-    bool same = r == 0 && has_identity(&st, expected);
+    int r = rp_fs_removing_stat(object->dir_fd, object->name, &st);
+    bool same = r == 0 && rp_fs_is(&st, expected);
     rp_fs_point(finder->fs, "remove-aside");
     if (same) {
-        r = rp_fs_aside_unlink(object->dir_fd, object->name);
+        r = rp_fs_removing_finish(object->dir_fd, object->name);
         rp_fs_point(finder->fs, "remove-unlinked");
         if (r == 0) return 1;
     }
-    int back = rp_fs_aside_put_back(object->dir_fd, object->name);
+    int back = rp_fs_removing_undo(object->dir_fd, object->name);
     rp_fs_point(finder->fs, "remove-back");
     if (r < 0 && r != -ENOENT) return r;
     return back;
@@ -53,11 +48,11 @@ static int remove_exactly(struct rp_fs_finder *finder, const struct rp_item *ite
     struct rp_fs_object object;
     int r = rp_fs_find(finder, item->key, &object);
     if (r < 0) return r;
-    if (!has_identity(&object.st, &item->identity))
-        return object.aside ? rp_fs_aside_put_back(object.dir_fd, object.name) : 0;
+    if (!rp_fs_is(&object.st, &item->identity))
+        return object.removing ? rp_fs_removing_undo(object.dir_fd, object.name) : 0;
     rp_fs_point(finder->fs, "remove-seen");
-    if (!object.aside) {
-        r = rp_fs_aside_move(object.dir_fd, object.name);
+    if (!object.removing) {
+        r = rp_fs_removing_begin(object.dir_fd, object.name);
         if (r == -ENOENT) return -EAGAIN;
         if (r < 0) return r;
         rp_fs_point(finder->fs, "remove-moved");
@@ -93,8 +88,9 @@ static int remove_item(struct rp_fs_finder *finder, struct rp_item *item)
     return r < 0 ? r : remove_locked(finder, item);
 }
 
-/* Only once the object is durably gone, or it could come back without its metadata. A copy into our own keys keeps the
- * inode, so the same identity may stand there again: then the sidecar is in use. */
+/* Only once the object is durably gone, or it could come back without its metadata. A copy into our
+ * own keys keeps the inode, so the same identity may stand there again: then the sidecar is in
+ * use. */
 static int drop_sidecar(struct rp_fs_finder *finder, struct rp_item *item)
 {
     RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
@@ -103,7 +99,7 @@ static int drop_sidecar(struct rp_fs_finder *finder, struct rp_item *item)
     if (!rp_fs_meta_has(finder->fs, item->key, item->identity.etag)) return 0;
     if (rp_fs_lock(finder->fs, item->key, &guard) < 0) return 0;
     int r = rp_fs_find(finder, item->key, &object);
-    if (r == -ENOENT || (r == 0 && !has_identity(&object.st, &item->identity)))
+    if (r == -ENOENT || (r == 0 && !rp_fs_is(&object.st, &item->identity)))
         rp_fs_meta_drop(finder->fs, item->key, item->identity.etag);
     return 0;
 }

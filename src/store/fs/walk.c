@@ -15,7 +15,7 @@
 #define NAME_COST        48 /* bytes of bookkeeping for a name: pointer and allocation */
 
 struct name {
-    bool dir, aside;
+    bool dir, removing;
     char text[]; /* a directory's ends in '/' */
 };
 
@@ -32,7 +32,7 @@ struct rp_fs_level {
 static int order(const struct name *a, const struct name *b)
 {
     int r = strcmp(a->text, b->text);
-    return r != 0 ? r : (int)a->aside - (int)b->aside;
+    return r != 0 ? r : (int)a->removing - (int)b->removing;
 }
 
 static void swap(struct name **names, size_t a, size_t b)
@@ -117,7 +117,8 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Is the name, or for a directory anything below it, in the part of the listing that was asked for? */
+/* Is the name, or for a directory anything below it, in the part of the listing that was asked
+ * for? */
 static bool wanted(const struct rp_fs_level *level, const char *text, bool dir)
 {
     if (level->prefix && !begins(text, level->prefix) && !(dir && begins(level->prefix, text))) return false;
@@ -125,7 +126,7 @@ static bool wanted(const struct rp_fs_level *level, const char *text, bool dir)
     return true;
 }
 
-static int consider(struct rp_fs_walk *walk, struct rp_fs_level *level, const char *text, bool dir, bool aside)
+static int consider(struct rp_fs_walk *walk, struct rp_fs_level *level, const char *text, bool dir, bool removing)
 {
     char sort[RP_FS_NAME_MAX + 2];
     size_t n = strlen(text);
@@ -141,7 +142,7 @@ static int consider(struct rp_fs_walk *walk, struct rp_fs_level *level, const ch
     struct name *name = malloc(sizeof *name + n + 1);
     if (!name) return -ENOMEM;
     name->dir = dir;
-    name->aside = aside;
+    name->removing = removing;
     memcpy(name->text, sort, n + 1);
     int r = add(walk, level, name);
     if (r < 0) free(name);
@@ -199,8 +200,8 @@ static int scan(struct rp_fs_walk *walk, struct rp_fs_level *level, int dir_fd, 
     return r;
 }
 
-static int consider_aside(struct rp_fs_walk *walk, struct rp_fs_level *level, const char *name, unsigned char type,
-                          struct rp_error *err)
+static int consider_removing(struct rp_fs_walk *walk, struct rp_fs_level *level, const char *name, unsigned char type,
+                             struct rp_error *err)
 {
     if (type != DT_REG) return 0;
     if (consider(walk, level, name, false, true) < 0) return rp_error_set(err, RP_ENOMEM, "no memory to list");
@@ -211,12 +212,12 @@ static int consider_aside(struct rp_fs_walk *walk, struct rp_fs_level *level, co
 static int take_reserved(struct rp_fs_walk *walk, struct rp_fs_level *level, const char *name, unsigned char type,
                          struct rp_error *err)
 {
-    const char *own = name + strlen(RP_FS_ASIDE);
-    if (type == DT_REG && *own) return consider_aside(walk, level, own, type, err);
+    const char *own = name + strlen(RP_FS_REMOVING);
+    if (type == DT_REG && *own) return consider_removing(walk, level, own, type, err);
     if (type == DT_DIR && !*own) {
         RP_CLEANUP(rp_fd_closep) int fd = rp_fs_openat2(walk->dir_fd, name, O_RDONLY | O_DIRECTORY, 0);
         if (fd < 0) return rp_fs_absent(-fd) ? 0 : unreadable(walk, -fd, err);
-        return scan(walk, level, fd, consider_aside, err);
+        return scan(walk, level, fd, consider_removing, err);
     }
     if (type != DT_REG && type != DT_DIR) return 0;
     return wanted(level, name, type == DT_DIR) ? unaddressable(walk, name, "has a reserved name", err) : 0;
@@ -235,7 +236,7 @@ static int take(struct rp_fs_walk *walk, struct rp_fs_level *level, const char *
                 struct rp_error *err)
 {
     if (skipped(walk, name, type)) return 0;
-    if (begins(name, RP_FS_ASIDE)) return take_reserved(walk, level, name, type, err);
+    if (begins(name, RP_FS_REMOVING)) return take_reserved(walk, level, name, type, err);
     if (type != DT_REG && type != DT_DIR) return 0;
     if (consider(walk, level, name, type == DT_DIR, false) < 0)
         return rp_error_set(err, RP_ENOMEM, "no memory to list");
@@ -334,7 +335,8 @@ void rp_fs_walk_end(struct rp_fs_walk *walk)
     walk->dir_fd = -1;
 }
 
-/* The next name of the level, or NULL; one that stands both in place and aside is given once. */
+/* The next name of the level, or NULL. One that stands in its place and is being removed as well is
+ * given once. */
 static int next_name(struct rp_fs_walk *walk, struct rp_fs_level *level, const struct name **out, struct rp_error *err)
 {
     for (;;) {
@@ -368,9 +370,9 @@ static int descend(struct rp_fs_walk *walk, const char *name, struct rp_error *e
 /* 1: shown, 0: it is gone. */
 static int show(struct rp_fs_walk *walk, const char *name, struct stat *st, struct rp_error *err)
 {
-    bool aside;
+    bool removing;
     int r = enter(walk);
-    if (r == 0) r = rp_fs_look(walk->dir_fd, name, &aside, st);
+    if (r == 0) r = rp_fs_look(walk->dir_fd, name, &removing, st);
     if (r < 0) return rp_fs_absent(-r) ? 0 : unreadable(walk, -r, err);
     size_t n = strlen(name);
     if (walk->path_len - walk->base_len + n > walk->below_max)

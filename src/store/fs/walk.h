@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* walk.h - the files below one directory in byte order of their paths, in bounded memory.
  *
- * W1  At each level the smallest names after the last one are held (a window); when they are used up the directory
- *     is read again for the next ones. Directories are compared as "name/", which gives the order of whole paths.
- * W2  The names of all levels share RP_FS_WALK_BYTES; a level may use half of what those above it leave.
+ * W1  At each level the smallest names after the last one are held (a window); when they are used
+ *     up the directory is read again for the next ones. Directories are compared as "name/", which
+ *     gives the order of whole paths.
+ * W2  The names of all levels share RP_FS_WALK_BYTES; a level may use half of what those above it
+ *     leave.
  * W3  No descriptor is held but that of the directory at hand.
- * W4  What cannot be shown whole is an error: a directory that cannot be read, a file whose path is no key. What
- *     appears or vanishes during the walk may or may not be shown.
- * W5  A file that stands aside (aside.c) is shown under its own name. */
+ * W4  What cannot be shown whole is an error: a directory that cannot be read, a file whose path is
+ *     no key. What appears or vanishes during the walk may or may not be shown.
+ * W5  A file that is being removed (removing.c) is shown under its own name. */
 #ifndef RP_STORE_FS_WALK_H
 #define RP_STORE_FS_WALK_H
 

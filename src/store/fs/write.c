@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every writer needs first: .reprieve/tmp, the lock of a key, names and times that were never used. */
+/* What every writer needs first: .reprieve/tmp, the lock of a key, names and times that were never
+ * used. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,6 @@
 
 #define LOCK_NAME "lock"
 #define HEX_CHARS 64
-#define STALE_MS  RP_DAY_MS
 
 int rp_fs_root_check(const struct rp_fs *fs, struct rp_error *err)
 {
@@ -55,8 +55,9 @@ int64_t rp_fs_next_mtime_ns(struct rp_fs *fs)
     return next;
 }
 
-/* A put that died may have left a sidecar for a file that was never shown. Its name follows from the temporary one; with a
- * second link the same inode may be a live object, and the sidecar that object's. */
+/* A put that died may have left a sidecar for a file that was never shown. Its name follows from
+ * the temporary one; with a second link the same inode may be a live object, and the sidecar that
+ * object's. */
 static void drop_stale(struct rp_fs *fs, const char *name, const struct stat *st)
 {
     char hex[HEX_CHARS + 1];
@@ -99,9 +100,8 @@ static int begin_locked(struct rp_fs *fs, struct rp_error *err)
     int lock_fd = rp_fs_openat2(tmp_fd, LOCK_NAME, O_RDWR | O_CREAT, 0666);
     if (lock_fd < 0)
         return rp_error_errno(err, -lock_fd, "store '%s': cannot use %s/%s", fs->root, RP_FS_TMP, LOCK_NAME);
-    fs->tmp_fd = tmp_fd;
+    fs->tmp_fd = rp_fs_keep(&tmp_fd);
     fs->lock_fd = lock_fd;
-    tmp_fd = -1;
     drop_all_stale(fs);
     atomic_store(&fs->writing, true);
     return 0;
@@ -140,9 +140,7 @@ int rp_fs_lock_stripe(struct rp_fs *fs, int stripe, struct rp_fs_guard *out)
 
 int rp_fs_lock(struct rp_fs *fs, const char *key, struct rp_fs_guard *out)
 {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (const unsigned char *p = (const unsigned char *)key; *p; p++)
-        hash = (hash ^ *p) * UINT64_C(1099511628211);
+    uint64_t hash = rp_fs_hash(RP_FS_HASH, key, strlen(key));
     return rp_fs_lock_stripe(fs, (int)((hash ^ hash >> 32) % RP_FS_STRIPES), out);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Annotations: as tags where the store has them, for then the bytes and the version stay what they are; else as user metadata, by a copy of the object onto
- * itself, and only where that cannot overwrite an upload that came meanwhile: the bucket keeps versions, or its keys are written once.
- * Tags have no condition either: an upload between the two looks gets our tags in the place of its own. That is seen, and they are
- * taken off again; tags that it brought itself are lost. */
+/* Annotations: as tags where the store has them, for then the bytes and the version stay what they
+ * are; else as user metadata, by a copy of the object onto itself, and only where that cannot
+ * overwrite an upload that came meanwhile: the bucket keeps versions, or its keys are written once.
+ * Tags have no condition either: an upload between the two looks gets our tags in the place of its
+ * own. That is seen, and they are taken off again; tags that it brought itself are lost. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -30,13 +31,6 @@ static void annotating_done(struct annotating *a)
     rp_arena_done(&a->arena);
 }
 
-static const struct rp_pair *find(const struct rp_pair *pairs, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(pairs[i].name, name) == 0) return &pairs[i];
-    return NULL;
-}
-
 static int changed(const char *key, struct rp_error *err)
 {
     return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
@@ -53,8 +47,7 @@ static int tags_put(struct rp_s3 *s3, const char *key, const struct rp_identity 
     if (identity) rp_s3_query_version(&call, identity, rp_s3_powers(s3).versions);
     int r = rp_s3_write_tags(&body, tags, n, err);
     if (r < 0) return r;
-    call.message.body = rp_buf_text(&body);
-    call.message.body_bytes = body.len;
+    rp_s3_send(&call, NULL, 0, &body);
     return rp_s3_run(s3, &call, err);
 }
 
@@ -72,19 +65,20 @@ int rp_s3_tags_write(struct rp_s3 *s3, const char *key, const struct rp_identity
     return tags_put(s3, key, identity, NULL, 0, err);
 }
 
-/* What landed on a newer upload is taken off it. As good as can be: the error is told in any case. */
+/* What landed on a newer upload is taken off it. As good as can be: the error is told in any
+ * case. */
 static void tags_take_back(struct annotating *a, const struct rp_identity *newer)
 {
     struct rp_pair *tags = NULL, left[S3_TAGS_MAX];
     size_t n = 0, n_left = 0;
     if (rp_s3_tags_read(a->s3, a->key, newer, &a->arena, &tags, &n, NULL) < 0) return;
     for (size_t i = 0; i < n && n_left < S3_TAGS_MAX; i++)
-        if (!find(a->changes, a->n, tags[i].name)) left[n_left++] = tags[i];
+        if (!rp_pair_find(a->changes, a->n, tags[i].name)) left[n_left++] = tags[i];
     if (n_left < n) rp_s3_tags_write(a->s3, a->key, newer, left, n_left, NULL);
 }
 
-/* Ceph gives an object a new time when its tags change. An upload of identical bytes between the two looks cannot be told from that where
- * there are no versions (T2). */
+/* Ceph gives an object a new time when its tags change. An upload of identical bytes between the
+ * two looks cannot be told from that where there are no versions (T2). */
 static bool is_same_later(const struct rp_identity *before, const struct rp_identity *now)
 {
     struct rp_identity timed = *before;
@@ -101,9 +95,8 @@ static int by_tags(struct annotating *a, struct rp_identity *identity, struct rp
     r = rp_s3_tags_change(tags, n, &a->stored, a->changes, a->n, &a->arena, wanted, &n_wanted, err);
     if (r < 0 || (n == 0 && n_wanted == 0)) return r;
     if ((r = rp_s3_tags_write(a->s3, a->key, identity, wanted, n_wanted, err)) < 0) return r;
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", a->key);
     struct rp_identity now;
-    if ((r = rp_s3_head(a->s3, &call, &now, err)) < 0) return r;
+    if ((r = rp_s3_identify(a->s3, a->key, "", &now, err)) < 0) return r;
     if (!is_same_later(identity, &now)) {
         if (!a->versions) tags_take_back(a, &now);
         return changed(a->key, err);
@@ -117,7 +110,7 @@ static int by_tags(struct annotating *a, struct rp_identity *identity, struct rp
 static bool is_changed(void *ctx, const char *name)
 {
     const struct annotating *a = ctx;
-    return find(a->changes, a->n, name) != NULL;
+    return rp_pair_find(a->changes, a->n, name) != NULL;
 }
 
 static int by_copy(struct annotating *a, struct rp_identity *identity, struct rp_error *err)
@@ -133,9 +126,8 @@ static int by_copy(struct annotating *a, struct rp_identity *identity, struct rp
     if (r == 0) r = rp_s3_headers_meta(&headers, &added, &a->arena, err);
     if (r == 0) r = rp_s3_copy_bytes(a->s3, a->key, identity, a->key, &headers, etag, err);
     if (r < 0) return r;
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", a->key);
     struct rp_identity now;
-    r = rp_s3_head(a->s3, &call, &now, err);
+    r = rp_s3_identify(a->s3, a->key, "", &now, err);
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "annotate '%s'", a->key);
     if (now.size_bytes != identity->size_bytes || (etag[0] && strcmp(now.etag, etag) != 0)) return changed(a->key, err);
     *identity = now;
@@ -150,7 +142,7 @@ static int take_changes(struct annotating *a, const struct rp_pair *changes, siz
 {
     for (size_t i = n; i-- > 0;) {
         const char *name = rp_s3_annotation(changes[i].name);
-        if (!name && !changes[i].value && !find(a->stored.user, a->stored.n_user, changes[i].name)) continue;
+        if (!name && !changes[i].value && !rp_pair_find(a->stored.user, a->stored.n_user, changes[i].name)) continue;
         if (!name && !any_name) {
             rp_error_set(err, RP_EINVAL,
                          "'%.64s' is no annotation: a store annotates by tags, which cannot change metadata",
@@ -160,7 +152,7 @@ static int take_changes(struct annotating *a, const struct rp_pair *changes, siz
                                  "deletion_reason");
         }
         if (!name) name = changes[i].name;
-        if (find(a->changes, a->n, name)) continue;
+        if (rp_pair_find(a->changes, a->n, name)) continue;
         if (a->n == RP_META_MAX_PAIRS) return rp_error_set(err, RP_ETOOBIG, "more than %d changes", RP_META_MAX_PAIRS);
         a->changes[a->n++] = (struct rp_pair){ name, changes[i].value };
     }

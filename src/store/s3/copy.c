@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies inside the bucket, with all headers, metadata and tags. Hardly a condition of a copy can be relied on (Ceph passes over all of them), so
- * both ends are looked at before and after, and If-None-Match is sent where it was seen to hold (powers.copy_new). What remains: an upload
- * to the target between the look at it and the copy is overwritten where the bucket keeps no versions and knows no such condition, or the
- * object is copied in parts. The targets that we choose ourselves (".reprieve/quarantine/") nobody else uploads to. */
+/* Copies inside the bucket, with all headers, metadata and tags. Hardly a condition of a copy can
+ * be relied on (Ceph passes over all of them), so both ends are looked at before and after, and
+ * If-None-Match is sent where it was seen to hold (powers.copy_new). What remains: an upload to the
+ * target between the look at it and the copy is overwritten where the bucket keeps no versions and
+ * knows no such condition, or the object is copied in parts. The targets that we choose ourselves
+ * (".reprieve/quarantine/") nobody else uploads to. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,28 +17,12 @@
 #define ARENA_BYTES ((size_t)512 << 10)
 #define PARTS_MAX   10000
 
-static int look(struct rp_s3 *s3, const char *key, struct s3_call *call, struct rp_identity *out, struct rp_error *err)
-{
-    *call = rp_s3_call("HEAD", key);
-    return rp_s3_head(s3, call, out, err);
-}
-
 static int expect(struct rp_s3 *s3, const char *key, const struct rp_identity *expected, struct rp_error *err)
 {
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
     struct rp_identity now;
-    int r = look(s3, key, &call, &now, err);
+    int r = rp_s3_identify(s3, key, "", &now, err);
     if (r < 0) return r;
     return rp_identity_equal(&now, expected) ? 0 : rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
-}
-
-static int refuse_taken(struct rp_s3 *s3, const char *key, struct rp_error *err)
-{
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
-    struct rp_identity there;
-    int r = look(s3, key, &call, &there, err);
-    if (r == 0) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
-    return r == RP_ENOTFOUND ? 0 : r;
 }
 
 /* "/bucket/key?versionId=...", as a header wants it. */
@@ -63,15 +49,20 @@ static int add_source(struct rp_s3 *s3, const char *from, const struct rp_identi
     return r < 0 ? r : rp_s3_headers_add(headers, "x-amz-copy-source-if-match", etag, err);
 }
 
-/* Whether a copy stands there, though no answer said so. A copy onto itself cannot be told from what was there before. */
+static bool may_be_copy(const struct rp_identity *there, const struct rp_identity *identity, const char *etag)
+{
+    return etag[0] && strcmp(there->etag, etag) == 0 && there->size_bytes == identity->size_bytes;
+}
+
+/* Whether a copy stands there, though no answer said so. A copy onto itself cannot be told from
+ * what was there before. */
 static int find_copy(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
                      const char *etag, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", to);
     struct rp_identity there;
     call.patience_ms = rp_s3_patience(s3, S3_REACH_MS); /* the call before has used up its own */
-    if (etag[0] && strcmp(from, to) != 0 && rp_s3_head(s3, &call, &there, NULL) == 0 && strcmp(there.etag, etag) == 0 &&
-        there.size_bytes == identity->size_bytes) {
+    if (strcmp(from, to) != 0 && rp_s3_head(s3, &call, &there, NULL) == 0 && may_be_copy(&there, identity, etag)) {
         rp_error_clear(err);
         return 0;
     }
@@ -86,19 +77,18 @@ static void foretell_etag(const struct rp_identity *identity, char out[RP_ETAG_M
     snprintf(out, RP_ETAG_MAX, "%s", strchr(identity->etag, '-') ? "" : identity->etag);
 }
 
-/* 412 is said of either end. Of a request that was repeated the first may have made what stands there now. */
+/* 412 is said of either end. Of a request that was repeated the first may have made what stands
+ * there now. */
 static int judge_refusal(struct rp_s3 *s3, const struct s3_call *refused, const struct rp_identity *identity,
                          const char *to, const char *etag, int why, struct rp_error *err)
 {
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
     struct rp_error unseen = { 0 };
     struct rp_identity there;
-    int r = look(s3, to, &call, &there, &unseen);
+    int r = rp_s3_identify(s3, to, "", &there, &unseen);
     if (r == RP_ENOTFOUND) return why;
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "whether '%s' was copied cannot be seen", to);
-    bool ours =
-        refused->attempts > 1 && etag[0] && strcmp(there.etag, etag) == 0 && there.size_bytes == identity->size_bytes;
-    if (!ours) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", to);
+    if (refused->attempts <= 1 || !may_be_copy(&there, identity, etag))
+        return rp_error_set(err, RP_EEXISTS, "'%s' exists already", to);
     rp_error_clear(err);
     return 0;
 }
@@ -109,26 +99,21 @@ static int copy_whole(struct rp_s3 *s3, const char *from, const struct rp_identi
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", to);
     struct s3_headers headers = { 0 };
-    char told[RP_ETAG_MAX + 4] = "";
     if (anew) headers = *anew;
     int r = add_source(s3, from, identity, arena, &headers, err);
     if (r == 0) r = rp_s3_headers_add(&headers, "x-amz-metadata-directive", anew ? "REPLACE" : "COPY", err);
     bool only_new = rp_s3_powers(s3).copy_new && strcmp(from, to) != 0;
     if (r == 0 && only_new) r = rp_s3_headers_add(&headers, "if-none-match", "*", err);
     if (r < 0) return r;
-    call.message.headers = headers.pairs;
-    call.message.n_headers = headers.n;
-    call.message.body = "";
+    rp_s3_send(&call, headers.pairs, headers.n, &(struct rp_buf){ 0 });
     foretell_etag(identity, etag);
     r = rp_s3_run(s3, &call, err);
     if (only_new && (r == RP_ECHANGED || r == RP_ECONFLICT))
         return judge_refusal(s3, &call, identity, to, etag, r, err);
     if (r < 0 && r != RP_EUNKNOWN) return r;
     if (r == 0) /* an error in an answer 200 leaves open what came of it */
-        r = rp_s3_read_text(rp_buf_text(&call.answer), call.answer.len, "CopyObjectResult", "ETag", told, sizeof told,
-                            err);
+        r = rp_s3_told_etag(&call, "CopyObjectResult", etag, err);
     if (r < 0) return find_copy(s3, from, identity, to, etag, err);
-    if (told[0]) rp_s3_etag_bare(told, etag);
     return 0;
 }
 
@@ -148,7 +133,8 @@ static int copy_part(struct parts *p, int64_t part_bytes, struct rp_error *err)
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", p->to);
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_BYTES);
     struct s3_headers headers = { 0 };
-    char number[24], range[64], etag[RP_ETAG_MAX + 4];
+    char number[24], range[64];
+    struct s3_part *part = &p->parts[p->n];
     int64_t begin = (int64_t)p->n * part_bytes, end = begin + part_bytes;
     if (end > p->identity->size_bytes) end = p->identity->size_bytes;
     snprintf(number, sizeof number, "%zu", p->n + 1);
@@ -158,15 +144,10 @@ static int copy_part(struct parts *p, int64_t part_bytes, struct rp_error *err)
     if (r < 0) return r;
     rp_s3_query(&call, "partNumber", number);
     rp_s3_query(&call, "uploadId", p->upload);
-    call.message.headers = headers.pairs;
-    call.message.n_headers = headers.n;
-    call.message.body = "";
+    rp_s3_send(&call, headers.pairs, headers.n, &(struct rp_buf){ 0 });
     if ((r = rp_s3_run(p->s3, &call, err)) < 0) return r;
-    r = rp_s3_read_text(rp_buf_text(&call.answer), call.answer.len, "CopyPartResult", "ETag", etag, sizeof etag, err);
-    if (r < 0) return r;
-    p->parts[p->n] = (struct s3_part){ .number = (int)p->n + 1 };
-    rp_s3_etag_bare(etag, p->parts[p->n++].etag);
-    return 0;
+    part->number = (int)++p->n;
+    return rp_s3_told_etag(&call, "CopyPartResult", part->etag, err);
 }
 
 static int copy_all_parts(struct parts *p, int64_t part_bytes, char etag[RP_ETAG_MAX], struct rp_error *err)
@@ -181,7 +162,8 @@ static int copy_all_parts(struct parts *p, int64_t part_bytes, char etag[RP_ETAG
     return lost ? find_copy(p->s3, p->from, p->identity, p->to, etag, err) : r;
 }
 
-/* An upload in parts takes nothing along by itself: `headers` name everything but the tags, which Ceph passes over at its beginning. */
+/* An upload in parts takes nothing along by itself: `headers` name everything but the tags, which
+ * Ceph passes over at its beginning. */
 static int copy_in_parts(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
                          const struct s3_headers *headers, char etag[RP_ETAG_MAX], struct rp_error *err)
 {
@@ -198,8 +180,8 @@ static int copy_in_parts(struct rp_s3 *s3, const char *from, const struct rp_ide
     return r;
 }
 
-/* Ceph 16 decodes the source of a copied part twice: a key with one of these would name another object, or none, and the etags of such a copy cannot
- * show it. */
+/* Ceph 16 decodes the source of a copied part twice: a key with one of these would name another
+ * object, or none, and the etags of such a copy cannot show it. */
 static int refuse_ambiguous(const char *from, struct rp_error *err)
 {
     if (!strpbrk(from, "%+")) return 0;
@@ -209,7 +191,8 @@ static int refuse_ambiguous(const char *from, struct rp_error *err)
                               "means, to a key without them");
 }
 
-/* Two requests with two identities could mix two objects: the parts' condition (If-Match, or the version) and the look afterwards are against it. */
+/* Two requests with two identities could mix two objects: the parts' condition (If-Match, or the
+ * version) and the look afterwards are against it. */
 static int copy_large(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
                       const struct s3_headers *anew, struct rp_arena *arena, char etag[RP_ETAG_MAX],
                       struct rp_error *err)
@@ -222,9 +205,9 @@ static int copy_large(struct rp_s3 *s3, const char *from, const struct rp_identi
     if (anew) {
         headers = *anew;
     } else {
-        RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
+        RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", from);
         struct rp_identity now;
-        if ((r = look(s3, from, &call, &now, err)) < 0) return r;
+        if ((r = rp_s3_head(s3, &call, &now, err)) < 0) return r;
         if (!rp_identity_equal(&now, identity)) return rp_error_set(err, RP_ECHANGED, "'%s' has changed", from);
         r = rp_s3_headers_again(&headers, &call.headers, NULL, NULL, arena, err);
     }
@@ -259,13 +242,13 @@ static void take_back(struct rp_s3 *s3, const char *key, const struct rp_identit
     rp_s3_remove(&s3->base, &item, 1, NULL);
 }
 
-/* What stands there with another etag than the copy was given is an upload of somebody else, and stays. */
+/* What stands there with another etag than the copy was given is an upload of somebody else, and
+ * stays. */
 static int verify(struct rp_s3 *s3, const char *from, const struct rp_identity *expected, const char *to,
                   const char *etag, struct rp_identity *out, struct rp_error *err)
 {
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = { 0 };
     struct rp_identity made;
-    int r = look(s3, to, &call, &made, err);
+    int r = rp_s3_identify(s3, to, "", &made, err);
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "copy '%s' to '%s'", from, to);
     if (etag[0] && strcmp(made.etag, etag) != 0)
         return rp_error_set(err, RP_EEXISTS, "'%s' was overwritten while '%s' was copied to it", to, from);
@@ -289,7 +272,7 @@ int rp_s3_copy(struct rp_backend *backend, const char *from, const struct rp_ide
     int r = rp_key_check(from, strlen(from), err);
     if (r < 0 || (r = rp_key_check(to, strlen(to), err)) < 0) return r;
     if ((r = expect(s3, from, expected, err)) < 0) return r;
-    if ((r = refuse_taken(s3, to, err)) < 0) return r;
+    if ((r = rp_s3_refuse_taken(s3, to, err)) < 0) return r;
     if ((r = rp_s3_copy_bytes(s3, from, expected, to, NULL, etag, err)) < 0) return r;
     return verify(s3, from, expected, to, etag, out, err);
 }

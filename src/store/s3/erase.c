@@ -9,9 +9,8 @@
 #include "base/cleanup.h"
 #include "store/s3/remove.h"
 
-#define BODY_MAX      ((size_t)16 << 20) /* of a multi-object delete: 1,000 keys, each byte of them an entity */
-#define SINGLES_MAX   250                /* calls handed to the wire at a time */
-#define MULTI_HEADERS 2
+#define BODY_MAX    ((size_t)16 << 20) /* of a multi-object delete: 1,000 keys, each byte of them an entity */
+#define SINGLES_MAX 250                /* calls handed to the wire at a time */
 
 static void say_all(struct rp_item **items, size_t n, enum rp_outcome outcome, const char *note)
 {
@@ -87,14 +86,12 @@ struct single {
 static void single_begin(const struct rp_item *item, enum s3_by by, struct single *single, struct s3_call *call)
 {
     *call = rp_s3_call("DELETE", item->key);
-    call->answer_max = S3_ANSWER_MAX;
     call->once = by == S3_BY_KEY;
     if (by == S3_BY_VERSION) rp_s3_query(call, "versionId", item->identity.version);
     if (by != S3_BY_ETAG) return;
     snprintf(single->quoted, sizeof single->quoted, "\"%s\"", item->identity.etag);
     single->if_match = (struct rp_pair){ "if-match", single->quoted };
-    call->message.headers = &single->if_match;
-    call->message.n_headers = 1;
+    rp_s3_send(call, &single->if_match, 1, NULL);
 }
 
 static int erase_singles(struct rp_s3 *s3, struct rp_item **items, size_t n, enum s3_by by, struct rp_error *err)
@@ -128,17 +125,19 @@ static int erase_one_by_one(struct rp_s3 *s3, struct rp_item **items, size_t n, 
 
 /* ---- many in one request ---- */
 
-struct rp_pair rp_s3_sum(const char *body, size_t n, char out[S3_SUM])
+void rp_s3_send_xml(struct s3_call *call, const struct rp_buf *body, struct s3_sum *sum)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned length = 0;
     const char *name = "content-md5";
-    if (EVP_Digest(body, n, digest, &length, EVP_md5(), NULL) != 1) {
+    if (EVP_Digest(rp_buf_text(body), body->len, digest, &length, EVP_md5(), NULL) != 1) {
         name = "x-amz-checksum-sha256";
-        RP_ASSERT(EVP_Digest(body, n, digest, &length, EVP_sha256(), NULL) == 1);
+        RP_ASSERT(EVP_Digest(rp_buf_text(body), body->len, digest, &length, EVP_sha256(), NULL) == 1);
     }
-    EVP_EncodeBlock((unsigned char *)out, digest, (int)length);
-    return (struct rp_pair){ name, out };
+    EVP_EncodeBlock((unsigned char *)sum->text, digest, (int)length);
+    sum->headers[0] = (struct rp_pair){ name, sum->text };
+    sum->headers[1] = (struct rp_pair){ "content-type", "application/xml" };
+    rp_s3_send(call, sum->headers, 2, body);
 }
 
 struct answers {
@@ -187,7 +186,7 @@ static void read_answers(const struct s3_call *call, struct rp_item **items, siz
     struct answers a = { items, n, 0, versions };
     struct rp_error why = { 0 };
     say_all(items, n, RP_OUT_NONE, "");
-    if (rp_s3_read_deleted(rp_buf_text(&call->answer), call->answer.len, take_answer, &a, &why) < 0) {
+    if (rp_s3_read_deleted(&call->answer, take_answer, &a, &why) < 0) {
         say_all(items, n, RP_OUT_UNKNOWN, why.text);
         return;
     }
@@ -220,20 +219,14 @@ static int judge_multi(struct rp_s3 *s3, const struct s3_call *call, struct rp_i
 
 static int erase_multi(struct rp_s3 *s3, struct rp_item **items, size_t n, enum s3_by by, struct rp_error *err)
 {
-    char sum[S3_SUM];
+    struct s3_sum sum;
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(BODY_MAX);
-    int r = rp_s3_write_delete_of(&body, items, n, by == S3_BY_VERSION, by == S3_BY_ETAG, err);
+    int r = rp_s3_write_delete(&body, items, n, by == S3_BY_VERSION, by == S3_BY_ETAG, err);
     if (r == RP_EINVAL) return erase_one_by_one(s3, items, n, by, err);
     if (r < 0) return r;
-    const struct rp_pair headers[MULTI_HEADERS] = { rp_s3_sum(rp_buf_text(&body), body.len, sum),
-                                                    { "content-type", "application/xml" } };
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", NULL);
     rp_s3_query(&call, "delete", "");
-    call.message.headers = headers;
-    call.message.n_headers = MULTI_HEADERS;
-    call.message.body = rp_buf_text(&body);
-    call.message.body_bytes = body.len;
-    call.answer_max = S3_ANSWER_MAX;
+    rp_s3_send_xml(&call, &body, &sum);
     call.once = by == S3_BY_KEY;
     r = rp_s3_wire_run(s3->wire, &call, 1, err);
     return r < 0 ? r : judge_multi(s3, &call, items, n, by, err);

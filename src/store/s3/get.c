@@ -1,55 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading: one object with its metadata, and the identities of many. Nothing here writes. How metadata stands in headers and tags: meta.h. */
+/* Reading: one object with its metadata, and the identities of many. Nothing here writes. How
+ * metadata stands in headers and tags: meta.h. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "store/s3/meta.h"
-#include "store/s3/s3.h"
+#include "store/s3/remove.h"
+#include "store/whole.h"
 
-/* Who asks for the owner record waits to hear whether the store is there at all. 0: the wire's own. */
+/* Who asks for the owner record waits to hear whether the store is there at all. 0: the wire's
+ * own. */
 static int64_t patience_for(const struct rp_s3 *s3, const char *key)
 {
     return strcmp(key, RP_STORE_OWNER) == 0 ? rp_s3_patience(s3, S3_REACH_MS) : 0;
 }
 
-/* The caller's sink, counted, and its own failure kept apart from the wire's. */
-struct counted {
-    const struct rp_sink *to;
-    int64_t bytes;
-    int failed;
-    struct rp_error error;
-};
-
-static int counted_write(void *ctx, const void *from, size_t n, struct rp_error *err)
-{
-    struct counted *c = ctx;
-    (void)err;
-    c->failed = c->to->write(c->to->ctx, from, n, &c->error);
-    if (c->failed < 0) return c->failed;
-    c->bytes += (int64_t)n;
-    return 0;
-}
-
-static int sink_failed(const struct counted *counted, struct rp_error *err)
-{
-    if (err) *err = counted->error;
-    return counted->failed;
-}
-
 static int stream(struct rp_s3 *s3, struct s3_call *call, const struct rp_sink *to, struct rp_identity *identity,
                   struct rp_error *err)
 {
-    struct counted counted = { .to = to };
-    const struct rp_sink sink = { counted_write, &counted };
-    call->to = &sink;
+    call->to = to;
     int r = rp_s3_wire_stream(s3->wire, call, err);
-    call->to = NULL;
-    if (counted.failed < 0) return sink_failed(&counted, err);
-    if (r < 0 && call->code == 0) return r;
+    if (r < 0) return r;
+    if (call->sink_failed) return call->code; /* err is the sink's */
     if (call->code < 0 || call->status != 200) return rp_s3_error(s3, call, err);
     if ((r = rp_s3_identity(call, identity, err)) < 0) return r;
-    if (counted.bytes != identity->size_bytes)
+    if (call->sunk_bytes != identity->size_bytes)
         return rp_error_set(err, RP_EUNAVAILABLE, "bucket '%.80s': read '%s': the answer broke off", s3->target.bucket,
                             call->message.key);
     return 0;
@@ -62,7 +38,7 @@ int rp_s3_tags_read(struct rp_s3 *s3, const char *key, const struct rp_identity 
     rp_s3_query(&call, "tagging", "");
     rp_s3_query_version(&call, identity, rp_s3_powers(s3).versions);
     int r = rp_s3_run(s3, &call, err);
-    if (r == 0) r = rp_s3_read_tags(rp_buf_text(&call.answer), call.answer.len, arena, out, n, err);
+    if (r == 0) r = rp_s3_read_tags(&call.answer, arena, out, n, err);
     return r < 0 ? rp_error_wrap(err, r, "tags of '%s'", key) : 0;
 }
 
@@ -72,8 +48,8 @@ static bool has_tags(const struct s3_call *call)
     return rp_s3_header(call, "x-amz-tagging-count", count, sizeof count) && strcmp(count, "0") != 0;
 }
 
-/* Tags are read by a request of their own. If the object was replaced in between they are another's: then what was read is
- * history, and its annotation with it. */
+/* Tags are read by a request of their own. If the object was replaced in between they are
+ * another's: then what was read is history, and its annotation with it. */
 static int add_tags(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, struct rp_arena *arena,
                     struct rp_meta *meta, struct rp_error *err)
 {
@@ -83,9 +59,8 @@ static int add_tags(struct rp_s3 *s3, const char *key, const struct rp_identity 
     if (r == RP_ENOTFOUND) return 0;
     if (r < 0) return r;
     if (!identity->version[0]) {
-        RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", key);
         struct rp_identity now;
-        r = rp_s3_head(s3, &call, &now, err);
+        r = rp_s3_identify(s3, key, "", &now, err);
         if (r == RP_ENOTFOUND || (r == 0 && !rp_identity_equal(&now, identity))) return 0;
         if (r < 0) return r;
     }
@@ -115,20 +90,13 @@ int rp_s3_get(struct rp_backend *backend, const char *key, const struct rp_sink 
 
 #define STAT_CHUNK 256 /* calls that are made at once; the wire decides how many of them are under way */
 
-static void note(struct rp_item *item, const struct rp_error *why)
-{
-    snprintf(item->note, sizeof item->note, "%.*s", (int)sizeof item->note - 1, why->text);
-}
-
 /* What one HEAD says. Negative: about the store as a whole. */
 static int item_judge(struct rp_s3 *s3, const struct s3_call *call, struct rp_item *item, struct rp_error *err)
 {
     struct rp_error why = { 0 };
-    item->note[0] = '\0';
     if (call->code == 0 && call->status == 200) {
         int r = rp_s3_identity(call, &item->identity, &why);
-        item->outcome = r == 0 ? RP_OUT_FOUND : RP_OUT_RETRY;
-        if (r < 0) note(item, &why);
+        rp_s3_say(item, r == 0 ? RP_OUT_FOUND : RP_OUT_RETRY, why.text);
         return 0;
     }
     int r = rp_s3_error(s3, call, &why);
@@ -136,8 +104,10 @@ static int item_judge(struct rp_s3 *s3, const struct s3_call *call, struct rp_it
         if (err) *err = why;
         return r;
     }
-    item->outcome = r == RP_ENOTFOUND ? RP_OUT_GONE : r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY;
-    if (r != RP_ENOTFOUND) note(item, &why);
+    if (r == RP_ENOTFOUND)
+        rp_s3_say(item, RP_OUT_GONE, "");
+    else
+        rp_s3_say(item, r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY, why.text);
     return 0;
 }
 
@@ -171,8 +141,7 @@ static int stat_all(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp
 
 int rp_s3_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    for (size_t i = 0; i < n; i++)
-        if (rp_key_check(items[i].key, strlen(items[i].key), err) < 0) return RP_EINVAL;
+    if (rp_items_begin(items, n, err) < 0) return RP_EINVAL;
     int r = n > 0 ? stat_all(rp_s3_of(backend), items, n, err) : 0;
     for (size_t i = 0; r < 0 && i < n; i++)
         items[i].outcome = RP_OUT_UNKNOWN;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The identities of many keys with few requests: pages of a listing where the keys stand close together, HEADs for the rest. */
+/* The identities of many keys with few requests: pages of a listing where the keys stand close
+ * together, HEADs for the rest. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "store/s3/remove.h"
+#include "store/whole.h"
 
 #define PAGES_FROM 8  /* fewer keys than this are asked about one by one */
 #define WORTH      20 /* a page must settle one key in so many that it lists */
@@ -59,7 +61,8 @@ static void settle_page(struct look *look, const struct s3_page *page)
     look->at = end;
 }
 
-/* As many keys as it takes up to the last of ours, if what is left stands as close together as what was seen: a server's work is what it lists. */
+/* As many keys as it takes up to the last of ours, if what is left stands as close together as what
+ * was seen: a server's work is what it lists. */
 static size_t page_keys(const struct look *look)
 {
     const struct s3_crowd *crowd = look->crowd;
@@ -80,9 +83,7 @@ static bool read_page(struct look *look)
     look->next = from;
     look->found = 0;
     look->last[0] = '\0';
-    const struct s3_span span = {
-        .prefix = "", .after = after, .after_version = "", .keys = keys, .fn = take_listed, .ctx = look
-    };
+    const struct s3_span span = { .after = after, .keys = keys, .fn = take_listed, .ctx = look };
     if (rp_s3_span(look->s3, &span, &page, NULL) < 0) {
         forget_from(look, from);
         return false;
@@ -121,37 +122,19 @@ static int ask_rest(struct look *look, struct rp_error *err)
     return r;
 }
 
-static int look_at(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absent, struct s3_crowd *crowd,
-                   struct rp_error *err)
+int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absent, struct s3_crowd *crowd,
+               struct rp_error *err)
 {
     const struct s3_powers powers = rp_s3_powers(s3);
     if (n == 0) return 0;
     RP_CLEANUP(rp_freep) struct rp_item **order = calloc(n, sizeof *order);
     if (order == NULL) return rp_error_set(err, RP_ENOMEM, "look at %zu keys: out of memory", n);
-    for (size_t i = 0; i < n; i++) {
+    if (rp_items_begin(items, n, err) < 0) return RP_EINVAL;
+    for (size_t i = 0; i < n; i++)
         order[i] = &items[i];
-        items[i].outcome = RP_OUT_NONE;
-        items[i].note[0] = '\0';
-    }
     qsort(order, n, sizeof *order, by_key);
     struct look look = { .s3 = s3, .order = order, .n = n, .absent = absent, .crowd = crowd };
     /* A listing names no versions. */
     if (powers.list_order && powers.list_current && !powers.versions && n >= PAGES_FROM) read_pages(&look);
     return ask_rest(&look, err);
-}
-
-int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err)
-{
-    struct s3_crowd crowd = { 0 };
-    return look_at(s3, items, n, false, &crowd, err);
-}
-
-int rp_s3_look_first(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err)
-{
-    return look_at(s3, items, n, false, crowd, err);
-}
-
-int rp_s3_look_again(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err)
-{
-    return look_at(s3, items, n, true, crowd, err);
 }

@@ -7,6 +7,8 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "store/meta.h"
+#include "store/s3/wire/sign.h"
 
 #define ENCODED       "UTF-8''"
 #define NAMES_FIELD   "reprieve-names"
@@ -58,30 +60,13 @@ static char *escape(struct rp_arena *arena, const char *start, const char *text,
     return out;
 }
 
-static int hex_of(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* NULL: this is no such encoding, or not of UTF-8 without NUL. */
 static char *unescape(struct rp_arena *arena, const char *text, size_t n, char mark)
 {
-    char *out = rp_arena_alloc(arena, n + 1), *at = out;
-    if (!out) return NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] != mark) {
-            *at++ = text[i];
-            continue;
-        }
-        int high = i + 2 < n ? hex_of(text[i + 1]) : -1, low = high >= 0 ? hex_of(text[i + 2]) : -1;
-        if (low < 0 || (high == 0 && low == 0)) return NULL;
-        *at++ = (char)(high * 16 + low);
-        i += 2;
-    }
-    *at = '\0';
-    return rp_utf8_valid(out, (size_t)(at - out)) ? out : NULL;
+    char *out = rp_arena_copy(arena, text, n);
+    const int64_t length = out ? rp_s3_decode(out, mark, false) : -1;
+    if (length < 0 || memchr(out, '\0', (size_t)length)) return NULL;
+    return rp_utf8_valid(out, (size_t)length) ? out : NULL;
 }
 
 static char *from_latin(struct rp_arena *arena, const char *value, size_t n)
@@ -213,9 +198,8 @@ static int add_names(struct s3_headers *headers, const struct rp_meta *meta, str
 
 static int add_header(struct s3_headers *headers, const struct rp_pair *header, struct rp_error *err)
 {
-    for (const char *c = header->value; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return rp_error_set(err, RP_EINVAL, "header '%s' has a control character", header->name);
+    if (rp_s3_has_control(header->value))
+        return rp_error_set(err, RP_EINVAL, "header '%s' has a control character", header->name);
     return header->value[0] ? rp_s3_headers_add(headers, header->name, header->value, err) : 0;
 }
 
@@ -231,9 +215,6 @@ int rp_s3_headers_meta(struct s3_headers *headers, const struct rp_meta *meta, s
 }
 
 /* ---- from an answer ---- */
-
-static const char *const header_names[] = { "content-type",     "cache-control",    "content-disposition",
-                                            "content-encoding", "content-language", "expires" };
 
 struct field {
     const char *name, *value;
@@ -261,9 +242,7 @@ static bool field_is(const struct field *field, const char *name)
 
 static bool is_object_header(const struct field *field)
 {
-    for (size_t i = 0; i < sizeof header_names / sizeof *header_names; i++)
-        if (field_is(field, header_names[i])) return field->value_n > 0;
-    return false;
+    return field->value_n > 0 && rp_meta_is_header(field->name, field->name_n);
 }
 
 static bool is_no_type(const struct field *field)
@@ -385,21 +364,14 @@ static const char *tag_read(struct rp_arena *arena, const char *value)
     return decoded ? decoded : value;
 }
 
-static const struct rp_pair *last_of(const struct rp_pair *pairs, size_t n, const char *name)
-{
-    const struct rp_pair *found = NULL;
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(pairs[i].name, name) == 0) found = &pairs[i];
-    return found;
-}
-
-/* The tag that a change leaves: none (NULL name) if the field is to be away and is nowhere else either. */
+/* The tag that a change leaves: none (NULL name) if the field is to be away and is nowhere else
+ * either. */
 static int changed_tag(const struct rp_pair *change, const struct rp_meta *stored, struct rp_arena *arena,
                        struct rp_pair *out, struct rp_error *err)
 {
     *out = (struct rp_pair){ 0 };
     if (!change->value) {
-        if (last_of(stored->user, stored->n_user, change->name)) *out = (struct rp_pair){ change->name, "" };
+        if (rp_pair_find(stored->user, stored->n_user, change->name)) *out = (struct rp_pair){ change->name, "" };
         return 0;
     }
     /* An empty value would say that the field is not there. */
@@ -430,11 +402,11 @@ int rp_s3_tags_change(const struct rp_pair *tags, size_t n_tags, const struct rp
     int r = 0;
     *n_out = 0;
     for (size_t i = 0; r == 0 && i < n_tags; i++)
-        if (!last_of(changes, n_changes, tags[i].name)) r = push_tag(out, n_out, &tags[i], err);
+        if (!rp_pair_find(changes, n_changes, tags[i].name)) r = push_tag(out, n_out, &tags[i], err);
     for (size_t i = 0; r == 0 && i < n_changes; i++) {
         struct rp_pair tag;
         RP_ASSERT(is_annotation(changes[i].name));
-        if (last_of(changes, n_changes, changes[i].name) != &changes[i]) continue;
+        if (rp_pair_find(changes, n_changes, changes[i].name) != &changes[i]) continue;
         r = changed_tag(&changes[i], stored, arena, &tag, err);
         if (r == 0 && tag.name) r = push_tag(out, n_out, &tag, err);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uploads in parts that nobody has ended. Pages follow each other by the last upload that was read: Ceph escapes the keys of such a
- * listing and not its markers. */
+/* Uploads in parts that nobody has ended. Pages follow each other by the last upload that was read:
+ * Ceph escapes the keys of such a listing and not its markers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ static int page(struct walk *w, const char *prefix, bool *more, struct rp_error 
     }
     w->n = 0;
     int r = rp_s3_run(w->s3, &call, err);
-    if (r == 0) r = rp_s3_read_partials(rp_buf_text(&call.answer), call.answer.len, true, take, w, &got, err);
+    if (r == 0) r = rp_s3_read_partials(&call.answer, true, take, w, &got, err);
     if (r < 0) return r;
     *more = got.truncated && !w->stopped;
     if (*more && w->n == 0)

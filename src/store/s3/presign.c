@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* URLs that are their own permission. A PUT is bound to its length and type, to a key that is not taken where that was seen to hold, and to the
- * checksum by x-amz-checksum-sha256: AWS and MinIO refuse other bytes, Ceph 16 keeps the header's promise to nobody, so that who
- * confirms the upload reads the bytes. */
+/* URLs that are their own permission. A PUT is bound to its length and type, to a key that is not
+ * taken where that was seen to hold, and to the checksum by x-amz-checksum-sha256: AWS and MinIO
+ * refuse other bytes, Ceph 16 keeps the header's promise to nobody, so that who confirms the upload
+ * reads the bytes. */
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -18,13 +19,6 @@ static void push(struct rp_presigned *p, const char *name, const char *value)
 {
     RP_ASSERT(p->n_headers < RP_PRESIGNED_HEADERS_MAX);
     p->headers[p->n_headers++] = (struct rp_pair){ name, value };
-}
-
-static bool has_control(const char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f) return true;
-    return false;
 }
 
 static const char *base64(const uint8_t digest[RP_DIGEST_BYTES], struct rp_arena *arena)
@@ -59,7 +53,8 @@ static void bind_get(const struct rp_presign *what, struct s3_message *message)
         message->query[message->n_query++] = (struct rp_pair){ "response-content-disposition", what->disposition };
 }
 
-/* The signature's date has whole seconds, and the life counts from it: so the URL ends with `ends_at_ms`, or less than a second before. */
+/* The signature's date has whole seconds, and the life counts from it: so the URL ends with
+ * `ends_at_ms`, or less than a second before. */
 static int64_t life_s(const struct rp_presign *what)
 {
     return (what->ends_at_ms - what->now_ms / 1000 * 1000) / 1000;
@@ -69,8 +64,8 @@ static int check(const struct rp_presign *what, struct rp_error *err)
 {
     int r = rp_key_check(what->key, strlen(what->key), err);
     if (r < 0) return r;
-    if ((what->content_type && has_control(what->content_type)) ||
-        (what->disposition && has_control(what->disposition)))
+    if ((what->content_type && rp_s3_has_control(what->content_type)) ||
+        (what->disposition && rp_s3_has_control(what->disposition)))
         return rp_error_set(err, RP_EINVAL, "a header of '%s' has a control character", what->key);
     int64_t lives_s = life_s(what);
     if (what->ends_at_ms <= what->now_ms || lives_s < 1 || lives_s > LIVES_S_MAX) {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: one PUT up to S3_PART_BYTES, an upload in parts above it. The SHA-256 of every body is signed, so that the server refuses
- * bytes that changed on the way. A PUT that has to be repeated puts the same bytes again.
+/* Writing: one PUT up to S3_PART_BYTES, an upload in parts above it. The SHA-256 of every body is
+ * signed, so that the server refuses bytes that changed on the way. A PUT that has to be repeated
+ * puts the same bytes again.
  *
- * RP_PUT_NEW holds where If-None-Match was seen to hold (powers.put_new), and then for one PUT only: Ceph ends an upload in parts over
- * whatever stands there. Otherwise the key is looked at right before; what remains is the time between. Where the bucket keeps versions
- * nothing remains: an upload that came to stand on another one is deleted again, by its version (Ceph lets every one of several
- * such uploads at once succeed).
+ * RP_PUT_NEW holds where If-None-Match was seen to hold (powers.put_new), and then for one PUT
+ * only: Ceph ends an upload in parts over whatever stands there. Otherwise the key is looked at
+ * right before; what remains is the time between. Where the bucket keeps versions nothing remains:
+ * an upload that came to stand on another one is deleted again, by its version (Ceph lets every one
+ * of several such uploads at once succeed).
  *
- * RP_PUT_OVER likewise: with If-Match where that was seen to hold (powers.put_if_match) and for one PUT only; otherwise a look, and a request that is
- * sent once. Where the bucket keeps versions, an upload that did not come to stand right on that one is deleted again as well. */
+ * RP_PUT_OVER likewise: with If-Match where that was seen to hold (powers.put_if_match) and for one
+ * PUT only; otherwise a look, and a request that is sent once. Where the bucket keeps versions, an
+ * upload that did not come to stand right on that one is deleted again as well. */
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +21,7 @@
 #include "base/time.h"
 #include "store/meta.h"
 #include "store/s3/meta.h"
-#include "store/s3/s3.h"
+#include "store/s3/remove.h"
 
 #define META_ARENA_BYTES ((size_t)512 << 10)
 #define PARTS_MAX        10000
@@ -81,24 +84,9 @@ static bool md5_hex(const void *bytes, size_t n, char out[RP_ETAG_MAX])
     return true;
 }
 
-static int look(struct rp_s3 *s3, const char *key, const char *version, struct rp_identity *out, struct rp_error *err)
-{
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", key);
-    if (version[0]) rp_s3_query(&call, "versionId", version);
-    return rp_s3_head(s3, &call, out, err);
-}
-
 static int taken(const struct putting *p, struct rp_error *err)
 {
     return rp_error_set(err, RP_EEXISTS, "bucket '%.80s': '%s' exists already", p->s3->target.bucket, p->key);
-}
-
-static int refuse_taken(const struct putting *p, struct rp_error *err)
-{
-    struct rp_identity there;
-    int r = look(p->s3, p->key, "", &there, err);
-    if (r == 0) return taken(p, err);
-    return r == RP_ENOTFOUND ? 0 : r;
 }
 
 /* What stands there is not what may be replaced. */
@@ -108,24 +96,18 @@ static int moved_on(const struct putting *p, bool there, struct rp_error *err)
     return rp_error_set(err, RP_ECHANGED, "bucket '%.80s': '%s' has changed", p->s3->target.bucket, p->key);
 }
 
-static int expect_over(const struct putting *p, struct rp_error *err)
+/* A request that was refused was so because of what stands there: servers say 412 of what is absent
+ * as well. */
+static int expect_over(const struct putting *p, bool refused, struct rp_error *err)
 {
     struct rp_identity there;
-    int r = look(p->s3, p->key, "", &there, err);
+    int r = rp_s3_identify(p->s3, p->key, "", &there, err);
     if (r < 0 && r != RP_ENOTFOUND) return r;
-    return r == 0 && rp_identity_equal(&there, &p->over) ? 0 : moved_on(p, r == 0, err);
+    return r == 0 && !refused && rp_identity_equal(&there, &p->over) ? 0 : moved_on(p, r == 0, err);
 }
 
-/* Servers refuse an If-Match of what is not there with 412 as well. */
-static int refused_over(const struct putting *p, struct rp_error *err)
-{
-    struct rp_identity there;
-    int r = look(p->s3, p->key, "", &there, err);
-    return r < 0 && r != RP_ENOTFOUND ? r : moved_on(p, r == 0, err);
-}
-
-/* The answer to a PUT has no Last-Modified, hence one more look. Who finds another upload there has been overtaken: this one was
- * whole, and is history; its time is then that of the answer. */
+/* The answer to a PUT has no Last-Modified, hence one more look. Who finds another upload there has
+ * been overtaken: this one was whole, and is history; its time is then that of the answer. */
 static int identify(const struct putting *p, const struct s3_call *call, const char *etag, struct rp_identity *out,
                     struct rp_error *err)
 {
@@ -134,7 +116,7 @@ static int identify(const struct putting *p, const struct s3_call *call, const c
     rp_s3_version_of(call, made.version);
     snprintf(made.etag, sizeof made.etag, "%s", etag);
     rp_s3_header_date(call, "date", &made.modified_ms);
-    int r = look(p->s3, p->key, made.version, &found, err);
+    int r = rp_s3_identify(p->s3, p->key, made.version, &found, err);
     if (r == 0 && (!etag[0] || strcmp(found.etag, etag) == 0) && found.size_bytes == p->size_bytes)
         made = found;
     else if (r < 0 && r != RP_ENOTFOUND)
@@ -145,14 +127,16 @@ static int identify(const struct putting *p, const struct s3_call *call, const c
 
 /* ---- answers that were lost ---- */
 
-/* By its bytes, and not from before this put: an older object of the same bytes may have other headers. */
+/* By its bytes, and not from before this put: an older object of the same bytes may have other
+ * headers. */
 static bool is_ours(const struct putting *p, const char *etag, const struct rp_identity *there)
 {
     return etag[0] && strcmp(there->etag, etag) == 0 && there->size_bytes == p->size_bytes &&
            there->modified_ms >= p->begun_ms;
 }
 
-/* Whether what was put stands there, though no answer said so. `why` is what is known without that. */
+/* Whether what was put stands there, though no answer said so. `why` is what is known without
+ * that. */
 static int find_ours(const struct putting *p, const char *etag, int why, struct rp_identity *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", p->key);
@@ -212,20 +196,17 @@ static int delete_version(struct rp_s3 *s3, const char *key, const char *version
 
 static int list_older(struct older *o, struct rp_error *err)
 {
-    char limit[24];
+    char limit[S3_NUMBER];
     struct s3_page page = { 0 };
-    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("GET", NULL);
-    snprintf(limit, sizeof limit, "%zu", o->n_max + 1);
-    rp_s3_query(&call, "versions", "");
-    rp_s3_query(&call, "encoding-type", "url");
-    rp_s3_query(&call, "max-keys", limit);
-    rp_s3_query(&call, "prefix", o->p->key);
-    rp_s3_query(&call, "key-marker", o->p->key);
-    rp_s3_query(&call, "version-id-marker", o->ours[0]);
-    int r = rp_s3_run(o->p->s3, &call, err);
-    if (r < 0) return r;
-    rp_s3_list_clean(&call.answer);
-    return rp_s3_read_list(rp_buf_text(&call.answer), call.answer.len, true, see_older, o, &page, err);
+    rp_s3_span_keys(o->n_max + 1, limit);
+    const struct s3_span span = { .versions = true,
+                                  .prefix = o->p->key,
+                                  .after = o->p->key,
+                                  .after_version = o->ours[0],
+                                  .keys = limit,
+                                  .fn = see_older,
+                                  .ctx = o };
+    return rp_s3_span(o->p->s3, &span, &page, err);
 }
 
 /* Oldest first, so that none of them comes to light. */
@@ -245,15 +226,15 @@ static int give_way(const struct putting *p, const struct rp_identity *made, uns
 
 /* ---- the end of both ways ---- */
 
-/* `r` is what the request came to that made the object; `etag` is the object's as the answer says, or by our own reckoning ("": cannot
- * be foretold). */
+/* `r` is what the request came to that made the object; `etag` is the object's as the answer says,
+ * or by our own reckoning ("": cannot be foretold). */
 static int conclude(const struct putting *p, const struct s3_call *call, int r, const char *etag,
                     struct rp_identity *out, struct rp_error *err)
 {
     struct rp_identity made = { 0 };
     bool only_new = p->flags & RP_PUT_NEW, over = p->flags & RP_PUT_OVER, repeated = call->attempts > 1;
     bool refused = (r == RP_ECHANGED && (only_new || over)) || (r == RP_ECONFLICT && over);
-    if (refused && !repeated) return only_new ? taken(p, err) : refused_over(p, err);
+    if (refused && !repeated) return only_new ? taken(p, err) : expect_over(p, true, err);
     bool lost = r == RP_EUNKNOWN || (repeated && (r == RP_ENOTFOUND || refused));
     if (r < 0 && !lost) return r;
     if (lost && (r = find_ours(p, etag, r, &made, err)) < 0) return r;
@@ -275,10 +256,11 @@ static int add_condition(struct putting *p, bool *once, struct rp_error *err)
 {
     struct s3_powers powers = rp_s3_powers(p->s3);
     if (p->flags & RP_PUT_NEW)
-        return p->put_new ? rp_s3_headers_add(&p->headers, "if-none-match", "*", err) : refuse_taken(p, err);
+        return p->put_new ? rp_s3_headers_add(&p->headers, "if-none-match", "*", err)
+                          : rp_s3_refuse_taken(p->s3, p->key, err);
     if (!(p->flags & RP_PUT_OVER)) return 0;
     *once = !powers.put_if_match;
-    if (*once) return expect_over(p, err);
+    if (*once) return expect_over(p, false, err);
     const char *quote = powers.put_if_match_bare ? "" : "\"";
     const char *etag = rp_arena_fmt(&p->arena, "%s%s%s", quote, p->over.etag, quote);
     return etag ? rp_s3_headers_add(&p->headers, "if-match", etag, err)
@@ -288,20 +270,16 @@ static int add_condition(struct putting *p, bool *once, struct rp_error *err)
 static int put_whole(struct putting *p, struct rp_identity *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("PUT", p->key);
-    char told[RP_ETAG_MAX + 4] = "", etag[RP_ETAG_MAX] = "";
+    char etag[RP_ETAG_MAX] = "";
     int r = add_condition(p, &call.once, err);
     if (r < 0) return r;
-    call.message.headers = p->headers.pairs;
-    call.message.n_headers = p->headers.n;
+    rp_s3_send(&call, p->headers.pairs, p->headers.n, NULL);
     call.message.body = p->buffers[0];
     call.message.body_bytes = p->filled[0];
     r = rp_s3_run(p->s3, &call, err);
-    if (r == 0 && !rp_s3_header(&call, "etag", told, sizeof told))
+    if (r == 0 && !rp_s3_etag_of(&call, etag))
         r = rp_error_set(err, RP_EUNKNOWN, "the answer to the put of '%s' has no etag", p->key);
-    if (r == 0)
-        rp_s3_etag_bare(told, etag);
-    else if (!md5_hex(p->buffers[0], p->filled[0], etag))
-        etag[0] = '\0';
+    if (r < 0 && !md5_hex(p->buffers[0], p->filled[0], etag)) etag[0] = '\0';
     return conclude(p, &call, r, etag, out, err);
 }
 
@@ -312,15 +290,14 @@ int rp_s3_upload_begin(struct rp_s3 *s3, const char *key, const struct s3_header
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", key);
     rp_s3_query(&call, "uploads", "");
-    call.message.headers = headers->pairs;
-    call.message.n_headers = headers->n;
+    rp_s3_send(&call, headers->pairs, headers->n, NULL);
     int r = rp_s3_run(s3, &call, err);
     if (r < 0) return r;
-    return rp_s3_read_text(rp_buf_text(&call.answer), call.answer.len, "InitiateMultipartUploadResult", "UploadId", out,
-                           S3_UPLOAD_MAX, err);
+    return rp_s3_read_text(&call.answer, "InitiateMultipartUploadResult", "UploadId", out, S3_UPLOAD_MAX, err);
 }
 
-/* The etag that servers give to an upload in parts: the MD5 of the parts' MD5s, and their number. "": the parts' are none. */
+/* The etag that servers give to an upload in parts: the MD5 of the parts' MD5s, and their number.
+ * "": the parts' are none. */
 static void foretell_etag(const struct s3_part *parts, size_t n, char out[RP_ETAG_MAX])
 {
     RP_CLEANUP(rp_freep) unsigned char *digests = malloc(n * MD5_BYTES + 1);
@@ -341,21 +318,17 @@ int rp_s3_upload_end(struct rp_s3 *s3, struct s3_call *call, const char *upload,
                      char etag[RP_ETAG_MAX], struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(S3_ANSWER_MAX);
-    char told[RP_ETAG_MAX + 4] = "";
     foretell_etag(parts, n, etag);
     int r = rp_s3_write_parts(&body, parts, n, err);
     if (r < 0) return r;
     rp_s3_query(call, "uploadId", upload);
-    call->message.body = rp_buf_text(&body);
-    call->message.body_bytes = body.len;
+    rp_s3_send(call, call->message.headers, call->message.n_headers, &body);
     r = rp_s3_run(s3, call, err);
     call->message.body = NULL;
     call->message.body_bytes = 0;
     if (r < 0) return r;
-    r = rp_s3_read_text(rp_buf_text(&call->answer), call->answer.len, "CompleteMultipartUploadResult", "ETag", told,
-                        sizeof told, err);
+    r = rp_s3_told_etag(call, "CompleteMultipartUploadResult", etag, err);
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "end an upload in parts of '%s'", call->message.key);
-    if (told[0]) rp_s3_etag_bare(told, etag);
     return 0;
 }
 
@@ -377,15 +350,15 @@ static int room_for_part(struct putting *p, struct rp_error *err)
 
 static int part_judge(struct putting *p, const struct s3_call *call, struct rp_error *err)
 {
-    char etag[RP_ETAG_MAX + 4];
+    char etag[RP_ETAG_MAX];
     if (call->code < 0 || call->status != 200) return rp_s3_error(p->s3, call, err);
-    if (!rp_s3_header(call, "etag", etag, sizeof etag))
+    if (!rp_s3_etag_of(call, etag))
         return rp_error_set(err, RP_ECORRUPT, "the answer to a part of '%s' has no etag", p->key);
     int r = room_for_part(p, err);
     if (r < 0) return r;
     struct s3_part *part = &p->parts[p->n_parts++];
     part->number = (int)p->n_parts;
-    rp_s3_etag_bare(etag, part->etag);
+    memcpy(part->etag, etag, sizeof part->etag);
     return 0;
 }
 
@@ -427,13 +400,12 @@ static int complete(struct putting *p, struct rp_identity *out, struct rp_error 
     static const struct rp_pair only_new = { "if-none-match", "*" };
     char etag[RP_ETAG_MAX];
     if (p->flags & RP_PUT_NEW) {
-        int r = refuse_taken(p, err);
+        int r = rp_s3_refuse_taken(p->s3, p->key, err);
         if (r < 0) return r;
-        call.message.headers = &only_new;
-        call.message.n_headers = p->put_new ? 1 : 0;
+        rp_s3_send(&call, &only_new, p->put_new ? 1 : 0, NULL);
     }
     if (p->flags & RP_PUT_OVER) {
-        int r = expect_over(p, err);
+        int r = expect_over(p, false, err);
         if (r < 0) return r;
         call.once = true;
     }
@@ -446,7 +418,8 @@ static int put_in_parts(struct putting *p, const struct rp_source *from, struct 
     int r = rp_s3_upload_begin(p->s3, p->key, &p->headers, p->upload, err);
     if (r < 0) return r;
     if ((r = send_all(p, from, err)) == 0) r = complete(p, out, err);
-    /* Not if its end may have been carried out: aborting then could only say what is known already. */
+    /* Not if its end may have been carried out: aborting then could only say what is known
+     * already. */
     if (r < 0 && r != RP_EUNKNOWN) rp_s3_abort_partial(&p->s3->base, p->key, p->upload, NULL);
     return r;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remove(): portions over a few threads, each looked at, erased and looked at again, as the store's powers allow (S1 of s3.h). */
+/* remove(): portions over a few threads, each looked at, erased and looked at again, as the store's
+ * powers allow (S1 of s3.h). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "store/s3/remove.h"
+#include "store/whole.h"
 
 #define WORKERS_MAX    4
 #define WORKERS_WINDOW 2 /* by key: more of them wait for each other at the server, and the window grows */
@@ -51,7 +53,7 @@ static int look_first(struct portion *p, struct rp_error *err)
     p->n_asked = 0;
     for (size_t i = 0; i < p->n; i++)
         ask_about(p, i, false);
-    int r = rp_s3_look_first(p->s3, p->asked, p->n_asked, &p->crowd, err);
+    int r = rp_s3_look(p->s3, p->asked, p->n_asked, false, &p->crowd, err);
     if (r < 0) return r;
     for (size_t i = 0; i < p->n_asked; i++)
         judge_look(p->items[p->from[i]], &p->asked[i]);
@@ -99,9 +101,7 @@ static void settle(struct rp_item *item, const struct rp_item *seen)
         rp_s3_say(item, RP_OUT_UNKNOWN, seen->note);
 }
 
-typedef int look_fn(struct rp_s3 *s3, struct rp_item *items, size_t n, struct s3_crowd *crowd, struct rp_error *err);
-
-static int look_after(struct portion *p, bool deleted, look_fn *look, struct rp_error *err)
+static int look_after(struct portion *p, bool deleted, struct rp_error *err)
 {
     p->n_asked = 0;
     for (size_t i = 0; i < p->n; i++) {
@@ -109,7 +109,7 @@ static int look_after(struct portion *p, bool deleted, look_fn *look, struct rp_
         if (said != RP_OUT_NONE && said != RP_OUT_DENIED && (said == RP_OUT_DELETED) == deleted) ask_about(p, i, false);
     }
     if (p->n_asked == 0) return 0;
-    int r = look(p->s3, p->asked, p->n_asked, &p->crowd, err);
+    int r = rp_s3_look(p->s3, p->asked, p->n_asked, deleted, &p->crowd, err);
     for (size_t i = 0; i < p->n_asked; i++)
         settle(p->items[p->from[i]], &p->asked[i]);
     return r;
@@ -140,7 +140,7 @@ static void doubt(struct portion *p)
             rp_s3_say(p->items[i], RP_OUT_UNKNOWN, "the store failed before it could be looked at again");
 }
 
-/* Those that the look left aside keep their answer: only what was sent is asked about again. */
+/* Those that the look has settled keep their answer: only what was sent is asked about again. */
 static int act(struct portion *p, enum s3_by by, struct rp_error *err)
 {
     struct portion sent = *p;
@@ -153,8 +153,8 @@ static int act(struct portion *p, enum s3_by by, struct rp_error *err)
     sent.n = n;
     int r = erase(&sent, by, err);
     if (by == S3_BY_KEY) note_window(p->s3, rp_time_boot_ms() - p->looked_ms);
-    if (r == 0) r = look_after(&sent, true, rp_s3_look_again, err);
-    if (r == 0) r = look_after(&sent, false, rp_s3_look_first, err);
+    if (r == 0) r = look_after(&sent, true, err);
+    if (r == 0) r = look_after(&sent, false, err);
     if (r < 0) doubt(&sent);
     answer_repeated(&sent);
     return r;
@@ -178,12 +178,14 @@ static int remove_plain(struct rp_s3 *s3, const struct s3_powers *powers, struct
     if (asked == NULL || from == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
     struct portion p = { .s3 = s3, .items = items, .n = n, .asked = asked, .from = from };
     if (!powers->single_if_match) return remove_looking(&p, S3_BY_KEY, err);
-    /* An answer that tells deleted from gone saves the look; many in one request are never told apart. */
+    /* An answer that tells deleted from gone saves the look; many in one request are never told
+     * apart. */
     bool told = powers->absent_told && !(powers->multi_delete && powers->multi_etag);
     return told ? act(&p, S3_BY_ETAG, err) : remove_looking(&p, S3_BY_ETAG, err);
 }
 
-/* An identity with a version is removed by it whatever the bucket does now: nothing else can be hit. */
+/* An identity with a version is removed by it whatever the bucket does now: nothing else can be
+ * hit. */
 static int remove_portion(struct rp_s3 *s3, const struct s3_powers *powers, struct rp_item **items, size_t n,
                           struct rp_error *err)
 {
@@ -264,18 +266,6 @@ static int by_key_and_place(const void *a, const void *b)
     return compared != 0 ? compared : (x > y) - (x < y);
 }
 
-static int prepare(struct rp_item *items, size_t n, struct rp_item **order, struct rp_error *err)
-{
-    for (size_t i = 0; i < n; i++)
-        if (rp_key_check(items[i].key, strlen(items[i].key), err) < 0) return RP_EINVAL;
-    for (size_t i = 0; i < n; i++) {
-        rp_s3_say(&items[i], RP_OUT_NONE, "");
-        order[i] = &items[i];
-    }
-    qsort(order, n, sizeof(struct rp_item *), by_key_and_place);
-    return 0;
-}
-
 /* S4: a key that was declared never to change, and did. */
 static void note_changed(struct rp_s3 *s3, const struct rp_item *items, size_t n)
 {
@@ -294,8 +284,11 @@ int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, st
     if (n == 0) return 0;
     RP_CLEANUP(rp_freep) struct rp_item **order = calloc(n, sizeof(struct rp_item *));
     if (order == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
-    int r = prepare(items, n, order, err);
+    int r = rp_items_begin(items, n, err);
     if (r < 0) return r;
+    for (size_t i = 0; i < n; i++)
+        order[i] = &items[i];
+    qsort(order, n, sizeof *order, by_key_and_place);
     struct removal removal = {
         .s3 = s3, .powers = rp_s3_powers(s3), .order = order, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER
     };

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removal where the bucket keeps versions: the marked one and all older ones, each by its id, so that nothing else can be hit.
+/* Removal where the bucket keeps versions: the marked one and all older ones, each by its id, so
+ * that nothing else can be hit.
  *
- * Newest last: as long as the marked version stands, or what covers it, no older one comes to light, wherever the work is
- * interrupted. A multi-object delete has no order of its own, hence three rounds: the older ones; the marked one, if all older
- * ones are gone; the delete markers that lay directly on it. */
+ * Newest last: as long as the marked version stands, or what covers it, no older one comes to
+ * light, wherever the work is interrupted. A multi-object delete has no order of its own, hence
+ * three rounds: the older ones; the marked one, if all older ones are gone; the delete markers that
+ * lay directly on it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +60,8 @@ static int erase_older(struct s3_versions *vs, struct round *round, struct rp_er
     return r;
 }
 
-/* Reads, erases what is older, and reads again, until nothing older is there: only then may the marked one go. */
+/* Reads, erases what is older, and reads again, until nothing older is there: only then may the
+ * marked one go. */
 static int clear_older(struct s3_versions *vs, struct round *round, struct rp_error *err)
 {
     for (size_t passes = 0; passes < PASSES_MAX; passes++) {
@@ -156,7 +159,8 @@ static void settle(const struct s3_plan *seen, enum rp_outcome said, const char 
         rp_s3_say(item, RP_OUT_NONE, "");
 }
 
-/* Those that were sent are read once more; what is not shown now, and was not said to be deleted, is asked for. */
+/* Those that were sent are read once more; what is not shown now, and was not said to be deleted,
+ * is asked for. */
 static int look_again(struct s3_versions *vs, const struct round *sent, struct rp_error *err)
 {
     struct s3_versions again = { .s3 = vs->s3, .n = sent->n };
@@ -208,7 +212,8 @@ static int remove_pass(struct s3_versions *vs, struct round *round, struct rp_er
     return r;
 }
 
-/* The first of each key: an item that names another version of the same key waits for the next turn. */
+/* The first of each key: an item that names another version of the same key waits for the next
+ * turn. */
 static size_t choose(struct rp_item **items, size_t n, struct s3_plan *plans)
 {
     size_t chosen = 0;

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/time.h"
+#include "store/s3/wire/vendor.h"
 
 #define ARENA_BYTES       ((size_t)256 << 10)
 #define TIMEOUT_MS_STOCK  (30 * RP_SECOND_MS)
@@ -101,7 +102,7 @@ static int keep_options(struct rp_s3 *s3, const struct rp_s3_options *options, s
 
 static int connect_parts(struct rp_s3 *s3, struct rp_error *err)
 {
-    int r = rp_s3_target_of(&s3->options, &s3->arena, &s3->target, &s3->vendor, err);
+    int r = rp_s3_target_of(&s3->options, &s3->arena, &s3->target, err);
     if (r < 0) return r;
     if ((r = rp_s3_credentials_new(&s3->options, &rp_clock_host, &s3->credentials, err)) < 0) return r;
     const struct s3_wire_options wire = { .target = s3->target,

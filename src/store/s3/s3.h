@@ -1,41 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* s3.h - the S3 store from the inside: what its files share. The port is store.h, requests go through wire.h.
+/* s3.h - the S3 store from the inside: what its files share. The port is backend.h, requests
+ * go through wire/wire.h.
  *
- * An identity here is (etag without quotes, version id or "", size, last modified in whole seconds): a HEAD says no more. An object
- * of a bucket that never had versions, and the version "null", have the version "".
+ * An identity here is (etag without quotes, version id or "", size, last modified in whole
+ * seconds): a HEAD says no more. An object of a bucket that never had versions, and the version
+ * "null", have the version "".
  *
- *   file            slots
- *   s3.c            open, close, now_ms, the table
- *   request.c    a request begun, an answer judged: status and error code to RP_E..., outcomes, identities
- *   get.c        get, stat          put.c     put (in parts above S3_PART_BYTES)
- *   list.c       list               partial.c list_partial, abort_partial
- *   pages.h      pages of a listing, fetched ahead     plain.h   answers taken apart without expat
- *   copy.c       copy               annotate.c annotate (tags, or a copy onto itself)
- *   look.c       the identities of many keys with few requests
- *   remove.c     remove             probe.c   probe (and s3_probe_*.c)
- *   remove.h     what looking and removing share: span.c versions.c erase.c remove_versions.c
- *   presign.c    presign            meta.h    metadata as headers and tags, and back
+ *   file              what
+ *   s3.c              open, close, now_ms, interrupt, the table of slots
+ *   get.c             get, stat
+ *   put.c             put (in parts above S3_PART_BYTES)
+ *   list.c            list
+ *   partial.c         list_partial, abort_partial
+ *   copy.c            copy
+ *   annotate.c        annotate (tags, or a copy onto itself)
+ *   presign.c         presign
+ *   remove.c          remove; with versions: remove_versions.c
+ *   remove.h          what looking and removing share: span.c look.c versions.c erase.c
+ *   meta.h            metadata as headers and tags, and back
+ *   probe/            probe
+ *   wire/             requests carried; request.c: one begun, its answer judged
+ *   xml/              what servers answer, and what we send
+ *   credentials/      where the keys come from
  *
- * S1  What remove may do depends on what the probe saw to hold (struct s3_powers), never on the vendor's name:
- *       version  the marked version and all older ones, by version id, newest last; nothing else can be hit
- *       etag     DELETE with If-Match (or with the etag in a multi-object delete, if that was seen to hold)
- *       else     looked at (s3_look), compared, and those that fit deleted at once: the time between is the window
- *     A DELETE without version or If-Match is never sent twice: `once` (wire.h, W2). It is `unknown` then, and asked about later.
- * S2  A key that the answer to a multi-object delete does not name is `unknown`. "Deleted" for a key that was looked at and found absent is `gone`. An
- *     object that a HEAD answers 404 is gone; 403 without the right to list means nothing: denied.
- * S3  Without a probe that could write, powers are the weakest. An unversioned bucket that becomes versioned, or the other way round, is noticed at the
- *     next probe; until then a DELETE without version id in a versioned bucket only adds a marker: nothing is lost.
- * S4  With write_once the level is exact. Objects are still looked at before they are deleted, and one that was changed ends it: powers.seen_changed. */
+ * S1  What remove may do depends on what the probe saw to hold (struct s3_powers), never on the
+ *     vendor's name:
+ *       version  the marked version and all older ones, by version id, newest last; nothing else
+ *                can be hit
+ *       etag     DELETE with If-Match (or with the etag in a multi-object delete, if that was seen
+ *                to hold)
+ *       else     looked at (rp_s3_look), compared, and those that fit deleted at once: the time
+ *                between is the window
+ *     A DELETE without version or If-Match is never sent twice: `once` (wire.h, W2). It is
+ *     `unknown` then, and asked about later.
+ * S2  A key that the answer to a multi-object delete does not name is `unknown`. "Deleted" for a
+ *     key that was looked at and found absent is `gone`. An object that a HEAD answers 404 is gone;
+ *     403 without the right to list means nothing: denied.
+ * S3  Without a probe that could write, powers are the weakest. An unversioned bucket that becomes
+ *     versioned, or the other way round, is noticed at the next probe; until then a DELETE without
+ *     version id in a versioned bucket only adds a marker: nothing is lost.
+ * S4  With write_once the level is exact. Objects are still looked at before they are deleted, and
+ *     one that was changed ends it: powers.seen_changed. */
 #ifndef RP_STORE_S3_H
 #define RP_STORE_S3_H
 
 #include "base/arena.h"
 #include "store/backend.h"
-#include "store/s3/credentials.h"
-#include "store/s3/sign.h"
-#include "store/s3/vendor.h"
-#include "store/s3/wire.h"
-#include "store/s3/xml.h"
+#include "store/s3/credentials/credentials.h"
+#include "store/s3/wire/sign.h"
+#include "store/s3/wire/wire.h"
+#include "store/s3/xml/xml.h"
 
 #include <pthread.h>
 
@@ -71,7 +85,6 @@ struct rp_s3 {
     struct s3_wire *wire;
     int64_t copy_max, copy_part; /* S3_COPY_MAX and S3_COPY_PART; tests have smaller ones */
     pthread_mutex_t lock;        /* of what follows */
-    const struct s3_vendor *vendor;
     struct s3_powers powers;
     int64_t window_ms_max; /* longest time from the first look to the end of a delete by key */
     int64_t clock_boot_ms; /* when the server was last asked for its clock; 0: never */
@@ -88,16 +101,21 @@ static inline int64_t rp_s3_patience(const struct rp_s3 *s3, int64_t ms)
     return s3->options.patience_ms < ms ? s3->options.patience_ms : ms;
 }
 #define S3_REACH_MS ((int64_t)5000) /* where somebody waits to hear whether the server is there at all */
-/* Whether the server answers at all, asked with little patience: the status of any answer below 500, or negative. */
+/* Whether the server answers at all, asked with little patience: the status of any answer below
+ * 500, or negative. */
 int rp_s3_reach(struct rp_s3 *s3, struct rp_error *err);
 
-/* ---- request.c ---- */
+/* ---- wire/request.c ---- */
 
 /* A call with method and key, nothing else yet. */
 struct s3_call rp_s3_call(const char *method, const char *key);
 void rp_s3_query(struct s3_call *call, const char *name, const char *value);
-/* Runs one call. 0: status 2xx. Else the error, from the status and the error document: 404 RP_ENOTFOUND, 403 RP_EDENIED, 412 RP_ECHANGED, NoSuchBucket and
- * redirects RP_ECONFIG, 5xx as the wire says, ... The text says what was tried on what, the server's code and message, and what to do. */
+/* What goes with it; borrowed. `body` NULL: nothing. */
+void rp_s3_send(struct s3_call *call, const struct rp_pair *headers, size_t n, const struct rp_buf *body);
+/* Runs one call. 0: status 2xx. Else the error, from the status and the error document: 404
+ * RP_ENOTFOUND, 403 RP_EDENIED, 412 RP_ECHANGED, NoSuchBucket and redirects RP_ECONFIG, 5xx as the
+ * wire says, ... The text says what was tried on what, the server's code and message, and what to
+ * do. */
 int rp_s3_run(struct rp_s3 *s3, struct s3_call *call, struct rp_error *err);
 /* The error of a call that was run and whose status is not 2xx. */
 int rp_s3_error(struct rp_s3 *s3, const struct s3_call *call, struct rp_error *err);
@@ -105,15 +123,24 @@ int rp_s3_error(struct rp_s3 *s3, const struct s3_call *call, struct rp_error *e
 int rp_s3_identity(const struct s3_call *call, struct rp_identity *out, struct rp_error *err);
 /* Whether a failure is about the store as a whole (T4): unreachable, no such bucket, no keys. */
 bool rp_s3_is_store_wide(int code);
-/* A HEAD has no error document: 404 may mean that the bucket itself is gone. RP_ECONFIG then. Ask before taking 404 for `gone`. */
+/* A HEAD has no error document: 404 may mean that the bucket itself is gone. RP_ECONFIG then. Ask
+ * before taking 404 for `gone`. */
 int rp_s3_bucket_check(struct rp_s3 *s3, struct rp_error *err);
 /* Runs a HEAD. RP_ENOTFOUND only if the bucket is there. The answer's headers stay in the call. */
 int rp_s3_head(struct rp_s3 *s3, struct s3_call *call, struct rp_identity *out, struct rp_error *err);
-/* versionId of this identity, "null" for the version "" where the bucket keeps versions, nothing where it does not. */
+/* The same for who needs nothing else of the answer; version "": what stands there now. */
+int rp_s3_identify(struct rp_s3 *s3, const char *key, const char *version, struct rp_identity *out,
+                   struct rp_error *err);
+/* RP_EEXISTS if the key shows an object. */
+int rp_s3_refuse_taken(struct rp_s3 *s3, const char *key, struct rp_error *err);
+/* versionId of this identity, "null" for the version "" where the bucket keeps versions, nothing
+ * where it does not. */
 void rp_s3_query_version(struct s3_call *call, const struct rp_identity *identity, bool versions);
 void rp_s3_version_of(const struct s3_call *call, char out[RP_VERSION_MAX]); /* x-amz-version-id; "" for "null" */
 void rp_s3_etag_bare(const char *etag, char out[RP_ETAG_MAX]);               /* without quotes */
-bool rp_s3_header_date(const struct s3_call *call, const char *name, int64_t *out_ms);
+bool rp_s3_etag_of(const struct s3_call *call, char out[RP_ETAG_MAX]);       /* likewise; false: the answer has none */
+/* The etag in a document that is the answer; an empty one leaves `out` as it is. */
+int rp_s3_told_etag(const struct s3_call *call, const char *root, char out[RP_ETAG_MAX], struct rp_error *err);
 
 /* ---- get.c ---- */
 
@@ -130,16 +157,11 @@ int rp_s3_tags_read(struct rp_s3 *s3, const char *key, const struct rp_identity 
 struct s3_headers;
 int rp_s3_upload_begin(struct rp_s3 *s3, const char *key, const struct s3_headers *headers, char out[S3_UPLOAD_MAX],
                        struct rp_error *err);
-/* `call` is a POST of the key. `etag` is that of the object as the answer says; without one as the parts foretell it ("": they do not). An
- * error in an answer 200, or no such upload in answer to a repeated request (RP_ENOTFOUND), leaves open what came of it. */
+/* `call` is a POST of the key. `etag` is that of the object as the answer says; without one as the
+ * parts foretell it ("": they do not). An error in an answer 200, or no such upload in answer to a
+ * repeated request (RP_ENOTFOUND), leaves open what came of it. */
 int rp_s3_upload_end(struct rp_s3 *s3, struct s3_call *call, const char *upload, const struct s3_part *parts, size_t n,
                      char etag[RP_ETAG_MAX], struct rp_error *err);
-
-/* ---- look.c ---- */
-
-/* As rp_s3_stat; where many of the keys stand close together, one page of a listing (if list_current and list_order hold) instead of
- * a HEAD each. */
-int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_error *err);
 
 /* ---- annotate.c ---- */
 
@@ -147,21 +169,16 @@ int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, struct rp_erro
 int rp_s3_tags_write(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, const struct rp_pair *tags,
                      size_t n, struct rp_error *err);
 
-/* ---- list.c ---- */
-
-/* Ceph says back what a listing was asked for, and where it goes on, with bytes that no XML may have. Takes these texts out of the answer; keys
- * (escaped by encoding-type=url) stay, so that pages follow each other by the last of them. To be called before every rp_s3_read_list. */
-void rp_s3_list_clean(struct rp_buf *answer);
-
 /* ---- copy.c ---- */
 
-/* The bytes, in as many requests as it takes; `anew`: with these headers and metadata instead of its own. Looks at neither end, unless the answer
- * was lost; RP_ECHANGED if the source is not there as `identity` says, RP_EEXISTS if the target is taken and the server minds (powers.copy_new; not of
- * a copy onto itself). `etag` is the copy's; "" if nobody says. */
+/* The bytes, in as many requests as it takes; `anew`: with these headers and metadata instead of
+ * its own. Looks at neither end, unless the answer was lost; RP_ECHANGED if the source is not there
+ * as `identity` says, RP_EEXISTS if the target is taken and the server minds (powers.copy_new; not
+ * of a copy onto itself). `etag` is the copy's; "" if nobody says. */
 int rp_s3_copy_bytes(struct rp_s3 *s3, const char *from, const struct rp_identity *identity, const char *to,
                      const struct s3_headers *anew, char etag[RP_ETAG_MAX], struct rp_error *err);
 
-/* ---- the other slots, as store.h has them ---- */
+/* ---- the other slots, as backend.h has them ---- */
 
 int rp_s3_put(struct rp_backend *backend, const char *key, const struct rp_source *from, const struct rp_meta *meta,
               int flags, struct rp_identity *out, struct rp_error *err);

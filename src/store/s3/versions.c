@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The versions of many keys: pages of the whole listing where the keys stand close together, else a question a key, many at once. */
+/* The versions of many keys: pages of the whole listing where the keys stand close together, else a
+ * question a key, many at once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ static void hold_covers(struct s3_versions *vs, struct s3_plan *plan)
     plan->n_run = 0;
 }
 
-/* An identity without a version may come from a listing that names none: then the rest has to fit. */
+/* An identity without a version may come from a listing that names none: then the rest has to
+ * fit. */
 static bool is_marked(const struct rp_item *item, const struct s3_listed *listed)
 {
     struct rp_identity seen = listed->entry.identity;
@@ -108,7 +110,8 @@ static void forget_from(struct s3_versions *vs, size_t from, size_t held, const 
 static bool breaks_off(struct s3_versions *vs, const struct s3_span *span, const struct s3_page *page)
 {
     if (!page->truncated) {
-        while (vs->at < vs->n && strncmp(vs->plans[vs->at].item->key, span->prefix, strlen(span->prefix)) == 0)
+        const char *prefix = span->prefix ? span->prefix : "";
+        while (vs->at < vs->n && strncmp(vs->plans[vs->at].item->key, prefix, strlen(prefix)) == 0)
             end_plan(vs);
         return false;
     }
@@ -131,7 +134,7 @@ static int read_on(struct s3_versions *vs, const struct s3_span *first, struct s
             return rp_error_set(err, RP_ECORRUPT, "a listing of versions is cut off and does not say where");
         span.after = before.next;
         span.after_version = before.next_id;
-        span.keys = "1000";
+        span.keys = NULL;
         r = rp_s3_span(vs->s3, &span, page, err);
         *listed += page->n;
     }
@@ -147,7 +150,7 @@ static bool walk(struct s3_versions *vs)
     size_t from = vs->at, held = vs->n_held, listed = 0;
     rp_s3_before(vs->plans[from].item->key, after);
     rp_s3_span_keys(2 * (vs->n - from) + 16, keys);
-    const struct s3_span span = { true, "", after, "", keys, take_listed, vs };
+    const struct s3_span span = { .versions = true, .after = after, .keys = keys, .fn = take_listed, .ctx = vs };
     int r = rp_s3_span(vs->s3, &span, &page, &why);
     if (r == 0) r = read_on(vs, &span, &page, &listed, &why);
     if (r < 0) forget_from(vs, from, held, &why);
@@ -177,7 +180,9 @@ static int read_singly(struct s3_versions *vs, struct rp_error *err)
     RP_CLEANUP(rp_freep) struct s3_span *spans = calloc(n, sizeof *spans);
     if (calls == NULL || spans == NULL) return rp_error_set(err, RP_ENOMEM, "list versions: out of memory");
     for (size_t i = 0; i < n; i++) {
-        spans[i] = (struct s3_span){ true, vs->plans[from + i].item->key, "", "", FEW, take_listed, vs };
+        spans[i] = (struct s3_span){
+            .versions = true, .prefix = vs->plans[from + i].item->key, .keys = FEW, .fn = take_listed, .ctx = vs
+        };
         calls[i] = rp_s3_span_call(&spans[i]);
     }
     int r = rp_s3_wire_run(vs->s3->wire, calls, n, err);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* restore.c - a deleted file lives again, with what was deleted along with it (file.h, F4): by the
+ * verb restore while its mark waits, or because its copy was returned from quarantine. */
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/mutant.h"
+#include "core/file/log.h"
+#include "core/file/work.h"
+#include "core/quarantine.h"
+
+#include <string.h>
+
+static int too_late(const char *why, struct rp_error *err)
+{
+    return rp_error_set(err, RP_ETOOLATE, "too late to restore: %s", why);
+}
+
+static int check_name(struct rp_work *work, const struct rp_file *file, struct rp_error *err)
+{
+    if (rp_work_holder(work, file) == NULL) return 0; /* what is deleted holds no name itself */
+    return rp_error_set(err, RP_ENAMETAKEN, "the name '%s' lives again: another file was uploaded under it",
+                        file->name);
+}
+
+static int live_again(struct rp_work *work, struct rp_slot *slot, struct rp_error *err)
+{
+    rp_work_change(work, slot, slot->file.was == RP_FILE_SCANNING ? RP_FILE_SCANNING : RP_FILE_LIVE);
+    slot->file.with_id = 0;
+    slot->file.shown = false;
+    return rp_work_audit(work, "file.restored", slot, "", err);
+}
+
+/* ---- the family ---- */
+
+static bool was_deleted_along(const struct rp_slot *slot, int64_t root_id)
+{
+    return slot->file.with_id == root_id && slot->file.id != root_id && slot->file.status == RP_FILE_DELETED &&
+           slot->file.was != RP_FILE_PENDING;
+}
+
+/* What belongs to something else that is gone as well stays with that. */
+static bool comes_back(struct rp_work *work, const struct rp_slot *slot, int64_t root_id)
+{
+    return was_deleted_along(slot, root_id) && rp_work_gone_owner(work, &slot->file, root_id) == NULL;
+}
+
+static int bring_back(struct rp_work *work, struct rp_slot *slot, struct rp_error *err)
+{
+    rp_work_reprieve(slot, RP_END_RESTORED);
+    return live_again(work, slot, err);
+}
+
+/* The root and what comes back with it; the rest of its family waits for what else it belongs
+ * to. */
+static int bring_family_back(struct rp_work *work, struct rp_slot *root, struct rp_error *err)
+{
+    int64_t root_id = root->file.id;
+    int r = 0;
+    if (RP_MUTANT(RESTORE_FORGETS_CHILDREN)) return bring_back(work, root, err);
+    for (size_t i = 0; i < work->n && work->families; i++) {
+        struct rp_slot *slot = &work->slots[i];
+        if (!was_deleted_along(slot, root_id) || slot->under == root_id) continue;
+        const struct rp_slot *owner = rp_work_gone_owner(work, &slot->file, root_id);
+        RP_ASSERT(owner != NULL);
+        if (owner->file.with_id != 0) slot->file.with_id = owner->file.with_id;
+        slot->changed = true;
+    }
+    for (size_t i = 0; i < work->n && r == 0; i++)
+        if (work->slots[i].under == root_id) r = bring_back(work, &work->slots[i], err);
+    return r;
+}
+
+/* ---- the verb ---- */
+
+static int check_mark(const struct rp_mark *mark, struct rp_error *err)
+{
+    if (mark->id == 0 || mark->state == RP_PURGED) return too_late("the file was purged", err);
+    if (RP_MUTANT(FILE_RESTORE_AFTER_CLAIM) && mark->state == RP_PURGING) return 0;
+    if (mark->state != RP_MARKED) return too_late("its purge has begun", err);
+    if (!rp_quarantine_is(mark->key)) return 0;
+    rp_error_set(err, RP_ETOOLATE, "its bytes are in quarantine");
+    return rp_error_hint(err, "`reprieve restore %s` moves them back", mark->key + strlen(RP_STORE_QUARANTINE));
+}
+
+static int check_deleted(const struct rp_file *f, struct rp_error *err)
+{
+    if (f->status == RP_FILE_EXPIRED) return rp_error_set(err, RP_EEXPIRED, "the upload was not confirmed in time");
+    if (f->status == RP_FILE_PURGED) return too_late("the file was purged", err);
+    if (f->status == RP_FILE_PENDING || f->was == RP_FILE_PENDING)
+        return rp_error_set(err, RP_ENOTMARKED, "its upload was never confirmed: there is nothing to restore");
+    return 0;
+}
+
+static int decide_restore(struct rp_work *work, struct rp_slot *slot, struct rp_error *err)
+{
+    int r = check_deleted(&slot->file, err);
+    if (r == 0) r = rp_work_check_owners(work, &slot->file, err);
+    if (r < 0) return r;
+    rp_work_tag(work, slot, comes_back);
+    for (size_t i = 0; i < work->n && r == 0; i++) {
+        if (work->slots[i].under != slot->file.id) continue;
+        r = check_mark(&work->slots[i].mark, err);
+        if (r == 0) r = check_name(work, &work->slots[i].file, err);
+    }
+    return r;
+}
+
+static int restore(struct rp_work *work, struct rp_file_command *c, struct rp_slot *slot, struct rp_error *err)
+{
+    if (rp_status_lives(slot->file.status)) return 0;
+    if (decide_restore(work, slot, &c->command.error) < 0) return 0;
+    c->changed = true;
+    return bring_family_back(work, slot, err);
+}
+
+static int run_restore(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+{
+    RP_CLEANUP(rp_work_done) struct rp_work work = { 0 };
+    int r = rp_work_load_commands(&work, tx, commands, n, RP_LOAD_MARKS | RP_LOAD_BELOW, err);
+    if (r == 0) r = rp_work_holders(&work, RP_FILE_DELETED, 0, err);
+    if (r == 0) r = rp_work_owners(&work, RP_FILE_DELETED, err);
+    if (r == 0) r = rp_work_each(&work, commands, n, restore, RP_EOWNERGONE, err);
+    return r < 0 ? r : rp_work_save(&work, err);
+}
+
+const struct rp_verb rp_verb_restore = { .name = "restore", .run = run_restore, .log = rp_log_restore };
+
+/* ---- returned from quarantine: file by file, and the mark is the caller's ---- */
+
+static int decide_returned(struct rp_work *work, const struct rp_slot *slot, struct rp_error *err)
+{
+    if (slot->file.status != RP_FILE_DELETED || slot->file.was == RP_FILE_PENDING)
+        return rp_error_set(err, RP_ENOTMARKED, "the file is %s", rp_status_name(slot->file.status));
+    if (slot->mark.state != RP_MARKED)
+        return rp_error_set(err, RP_ETOOLATE, "too late: its time in quarantine is over");
+    int r = rp_work_check_owners(work, &slot->file, err);
+    return r < 0 ? r : check_name(work, &slot->file, err);
+}
+
+int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, const struct rp_identity *identity,
+                      const char *actor, struct rp_error *refused, struct rp_error *err)
+{
+    RP_CLEANUP(rp_work_done) struct rp_work work = { 0 };
+    int r = rp_work_load(&work, tx, &file_id, 1, RP_LOAD_MARKS, err);
+    if (r == 0) r = rp_work_holders(&work, RP_FILE_DELETED, 0, err);
+    if (r == 0) r = rp_work_owners(&work, RP_FILE_DELETED, err);
+    if (r < 0) return r;
+    struct rp_slot *slot = rp_work_find(&work, file_id);
+    if (slot == NULL) return rp_work_missing(file_id, err);
+    if (decide_returned(&work, slot, refused) < 0) return 0;
+    r = rp_work_identity(&work, slot, identity, err);
+    work.by = (struct rp_state_by){ .store = store, .actor = actor };
+    if (r == 0) r = live_again(&work, slot, err);
+    return r < 0 ? r : rp_work_save(&work, err);
+}

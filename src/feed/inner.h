@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inner.h - what the files of the feed share.
+ *
+ * Locks, in the order in which they are taken: `turns` (the list of followers; held while they are
+ * called), a follower's own, `lock` (memory and head). `wake_lock` is taken alone. */
+#ifndef RP_FEED_INNER_H
+#define RP_FEED_INNER_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "catalog/audit.h"
+#include "feed/feed.h"
+#include "feed/ring.h"
+
+#include <pthread.h>
+
+#define RP_FEED_PAGE 256 /* rows, and events of a batch */
+
+/* ---- log.c: the audit log in pages, and a row as an event ---- */
+
+struct rp_feed_tenant {
+    int64_t id; /* 0: free */
+    char name[64];
+};
+
+struct rp_feed_log {
+    struct rp_db *db;
+    struct rp_arena arena;
+    struct rp_audit_row rows[RP_FEED_PAGE]; /* of the last read */
+    size_t n;
+    size_t most;                    /* rows that the next read of rp_feed_catch_up asks for */
+    struct rp_feed_tenant *tenants; /* names seen before */
+    struct rp_buf json;             /* one event's, while it is written */
+};
+
+int rp_feed_log_heads(struct rp_feed_log *log, struct rp_feed_cursor *out, struct rp_error *err);
+/* The next rows of a lane, at most `max` (or a page), into log->rows, where they stay until the
+ * next read. A row that was taken out of the log is not among them. */
+int rp_feed_log_read(struct rp_feed_log *log, int64_t lane, int64_t after_seq, size_t max, struct rp_error *err);
+/* `after`: the cursor with it. The event is held once, by the caller. */
+int rp_feed_log_event(struct rp_feed_log *log, const struct rp_audit_row *row, const struct rp_feed_cursor *after,
+                      struct rp_feed_event **out, struct rp_error *err);
+void rp_feed_event_hold(struct rp_feed_event *event);
+void rp_feed_event_drop(struct rp_feed_event *event);
+
+bool rp_feed_wants(const struct rp_feed_want *want, int64_t tenant_id, const char *name);
+
+/* ---- feed.c ---- */
+
+/* A page of rows on its way into memory and to the followers. */
+struct rp_feed_page {
+    struct rp_feed_cursor head; /* after it */
+    struct rp_feed_event *events[RP_FEED_PAGE];
+    size_t n;
+    bool all; /* every row is among them, not only those that a follower names */
+    bool gap; /* a row is missing in it */
+};
+
+struct rp_feed {
+    struct rp_feed_options options;
+    char *url;
+
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* with the head, or a durable reader is to end */
+    struct rp_ring ring;
+    /* What was read. Only the feed's thread changes it, and may look at it without the lock. */
+    struct rp_feed_cursor head;
+    uint64_t moves; /* of the head */
+    size_t joined;
+
+    pthread_mutex_t turns;
+    struct rp_feed_subscription *followers;
+
+    _Atomic bool poked;
+    _Atomic size_t listening; /* `joined`, for who holds no lock */
+    pthread_mutex_t wake_lock;
+    pthread_cond_t wake;
+    bool stopping;
+
+    struct rp_feed_log *log; /* these four are the thread's */
+    struct rp_feed_page page;
+    int fails; /* looks in a row that failed */
+    pthread_t thread;
+    bool has_thread;
+};
+
+/* ---- reader.c; with `turns` held ---- */
+
+bool rp_feed_is_followed(const struct rp_feed *feed, const struct rp_audit_row *row); /* by name */
+/* Feed->page. */
+void rp_feed_tell(struct rp_feed *feed, bool started_over);
+void rp_feed_tell_looked(struct rp_feed *feed);
+
+#endif

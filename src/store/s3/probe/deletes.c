@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the probe finds out about deleting: versions, If-Match on one object, many objects in one
+ * request. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "store/s3/probe/probe.h"
+#include "store/s3/remove.h"
+
+static void read_versioning(struct s3_probe *probe)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("GET", NULL);
+    rp_s3_query(&call, "versioning", "");
+    memcpy(probe->versioning, "?", 2);
+    if (rp_s3_try(probe, &call, NULL) != 200) return;
+    if (rp_s3_read_text(&call.answer, "VersioningConfiguration", "Status", probe->versioning, sizeof probe->versioning,
+                        NULL) < 0)
+        memcpy(probe->versioning, "?", 2);
+}
+
+/* Without writing there is only the bucket's word. */
+static void versions_by_word(struct s3_probe *probe)
+{
+    bool enabled = strcmp(probe->versioning, "Enabled") == 0;
+    probe->powers.versions = enabled;
+    if (probe->versioning[0] == '?')
+        rp_s3_finding(probe, "versions", false,
+                      "the key may not ask for the bucket's versioning (s3:GetBucketVersioning)");
+    else
+        rp_s3_finding(probe, "versions", enabled, "the bucket's versioning is %s%s",
+                      probe->versioning[0] ? probe->versioning : "off",
+                      enabled ? " (by its word; nothing was written)" : "");
+}
+
+static int refused(struct s3_probe *probe, const char *what, int status, struct rp_error *err)
+{
+    if (status == 403 || status == 401) {
+        rp_error_set(err, RP_EDENIED, "bucket '%s': %s: the server says %d", probe->s3->target.bucket, what, status);
+        rp_error_hint(err, "let the store's key read, list, put and delete objects under %s", S3_CANARY);
+        return RP_EDENIED;
+    }
+    if (status == 404) {
+        rp_error_set(err, RP_ECONFIG, "bucket '%s': %s: the server says 404", probe->s3->target.bucket, what);
+        rp_error_hint(err, "check that the bucket exists");
+        return RP_ECONFIG;
+    }
+    return rp_error_set(err, RP_EFAILED, "bucket '%s': %s: the server says %d", probe->s3->target.bucket, what, status);
+}
+
+static int put_canary(struct s3_probe *probe, const char *key, const char *text, struct rp_identity *out,
+                      struct rp_error *err)
+{
+    int status = rp_s3_try_put(probe, key, text, NULL, NULL, out, err);
+    if (status < 0) return rp_error_wrap(err, status, "write a canary object");
+    return status / 100 == 2 ? 0 : refused(probe, "write a canary object", status, err);
+}
+
+/* The older of two goes by its id, and the newer one stays. */
+static bool older_can_go(struct s3_probe *probe, const char *key, const struct rp_identity *older,
+                         const struct rp_identity *newer)
+{
+    return rp_s3_try_delete(probe, key, NULL, older->version, NULL) / 100 == 2 &&
+           rp_s3_canary_is(probe, key, newer->etag);
+}
+
+int rp_s3_probe_versions(struct s3_probe *probe, struct rp_error *err)
+{
+    struct rp_identity first = { 0 }, second = { 0 };
+    read_versioning(probe);
+    if (probe->base[0] == '\0') {
+        versions_by_word(probe);
+        return 0;
+    }
+    const char *key = rp_s3_canary(probe, "k");
+    int r = put_canary(probe, key, "one", &first, err);
+    if (r == 0) r = put_canary(probe, key, "two!", &second, err);
+    if (r < 0) return r;
+    bool kept = first.version[0] && second.version[0] && strcmp(first.version, second.version) != 0;
+    probe->powers.versions = kept; /* the clearing up must know, whatever holds */
+    if (kept && !older_can_go(probe, key, &first, &second))
+        rp_s3_finding(probe, "versions", false, "the bucket keeps versions, but one cannot be deleted by its id");
+    else if (kept)
+        rp_s3_finding(probe, "versions", true, "each upload keeps its own version; one can be deleted by its id");
+    else
+        rp_s3_finding(probe, "versions", false, "an overwritten object is gone (versioning is %s)",
+                      probe->versioning[0] == '?' ? "not told"
+                      : probe->versioning[0]      ? probe->versioning
+                                                  : "off");
+    return 0;
+}
+
+/* ---- one object ---- */
+
+#define IF_MATCH "delete by If-Match"
+
+static void other_etag(const char *etag, char out[RP_ETAG_MAX])
+{
+    snprintf(out, RP_ETAG_MAX, "%s", etag);
+    out[0] = out[0] == '0' ? '1' : '0';
+}
+
+static void right_if_match(struct s3_probe *probe, const char *key, const char *etag)
+{
+    int status = rp_s3_try_delete(probe, key, etag, NULL, NULL);
+    if (status / 100 != 2 || !rp_s3_canary_is(probe, key, "")) {
+        rp_s3_finding(probe, IF_MATCH, false, "also refuses the right etag (%d)", status);
+        return;
+    }
+    probe->powers.single_if_match = true;
+    status = rp_s3_try_delete(probe, key, etag, NULL, NULL);
+    probe->powers.absent_told = status >= 400;
+    rp_s3_finding(probe, IF_MATCH, true, "another etag is refused with 412, the right one deletes");
+}
+
+void rp_s3_probe_if_match(struct s3_probe *probe)
+{
+    char wrong[RP_ETAG_MAX];
+    struct rp_identity now;
+    const char *key = rp_s3_canary(probe, "k");
+    if (probe->powers.versions) {
+        rp_s3_finding(probe, IF_MATCH, false, "not tried: deletes go by version");
+        return;
+    }
+    if (rp_s3_try_head(probe, key, &now, NULL) != 200) {
+        rp_s3_finding(probe, IF_MATCH, false, "could not be tried: the canary cannot be read");
+        return;
+    }
+    other_etag(now.etag, wrong);
+    int status = rp_s3_try_delete(probe, key, wrong, NULL, NULL);
+    bool there = rp_s3_canary_is(probe, key, now.etag);
+    if (status == 412 && there)
+        right_if_match(probe, key, now.etag);
+    else if (status / 100 == 2 && !there)
+        rp_s3_finding(probe, IF_MATCH, false, "ignored: a DELETE with another etag answers %d and deletes", status);
+    else
+        rp_s3_finding(probe, IF_MATCH, false, "a DELETE with another etag answers %d, and the object is %s", status,
+                      there ? "still there" : "gone");
+}
+
+/* ---- many in one request ---- */
+
+struct answer {
+    const char *key[2];
+    bool deleted[2], failed[2];
+};
+
+static int take_answer(void *ctx, const struct s3_deleted *deleted, struct rp_error *err)
+{
+    struct answer *a = ctx;
+    (void)err;
+    for (size_t i = 0; i < 2; i++)
+        if (strcmp(a->key[i], deleted->key) == 0) *(deleted->code[0] ? &a->failed[i] : &a->deleted[i]) = true;
+    return 0;
+}
+
+static int delete_two(struct s3_probe *probe, struct rp_item items[2], bool etags, struct answer *a)
+{
+    struct s3_sum sum;
+    RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(16384);
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", NULL);
+    *a = (struct answer){ .key = { items[0].key, items[1].key } };
+    int r = rp_s3_write_delete(&body, (struct rp_item *const[]){ &items[0], &items[1] }, 2, false, etags, NULL);
+    if (r < 0) return r;
+    rp_s3_query(&call, "delete", "");
+    rp_s3_send_xml(&call, &body, &sum);
+    r = rp_s3_try(probe, &call, NULL);
+    if (r != 200) return r;
+    int read = rp_s3_read_deleted(&call.answer, take_answer, a, NULL);
+    return read < 0 ? read : r;
+}
+
+static bool put_two(struct s3_probe *probe, struct rp_item items[2])
+{
+    for (size_t i = 0; i < 2; i++) {
+        items[i] = (struct rp_item){ .key = rp_s3_canary(probe, i == 0 ? "m0" : "m1") };
+        if (rp_s3_try_put(probe, items[i].key, "m", NULL, NULL, &items[i].identity, NULL) / 100 != 2) return false;
+    }
+    return true;
+}
+
+static bool multi_by_etag(struct s3_probe *probe)
+{
+    struct rp_item items[2];
+    struct answer a;
+    char right[RP_ETAG_MAX];
+    if (probe->powers.versions || !put_two(probe, items)) return false;
+    memcpy(right, items[0].identity.etag, sizeof right);
+    other_etag(right, items[0].identity.etag);
+    return delete_two(probe, items, true, &a) == 200 && a.failed[0] && !a.deleted[0] && a.deleted[1] &&
+           rp_s3_canary_is(probe, items[0].key, right) && rp_s3_canary_is(probe, items[1].key, "");
+}
+
+void rp_s3_probe_multi(struct s3_probe *probe)
+{
+    struct rp_item items[2];
+    struct answer a = { 0 };
+    bool ready = put_two(probe, items);
+    int status = ready ? delete_two(probe, items, false, &a) : 0;
+    bool named = a.deleted[0] && a.deleted[1] && !a.failed[0] && !a.failed[1];
+    bool gone = named && rp_s3_canary_is(probe, items[0].key, "") && rp_s3_canary_is(probe, items[1].key, "");
+    probe->powers.multi_delete = gone;
+    probe->powers.multi_etag = gone && multi_by_etag(probe);
+    if (!ready || status != 200)
+        rp_s3_finding(probe, "delete of many", false, "not possible in one request (%d): one request a key", status);
+    else if (!gone)
+        rp_s3_finding(probe, "delete of many", false, "%s",
+                      named ? "says deleted, and the objects are still there" : "the answer does not name each key");
+    else
+        rp_s3_finding(probe, "delete of many", true, "answers for each key; %s",
+                      probe->powers.versions     ? "versions are deleted by id"
+                      : probe->powers.multi_etag ? "refuses another etag"
+                                                 : "pays no heed to the etag");
+}
