@@ -20,6 +20,7 @@
 struct round {
     struct rp_command **commands; /* in order of arrival, no key twice */
     size_t n;
+    size_t saved; /* answers */
 };
 
 static void clear_answers(struct round *round)
@@ -113,7 +114,7 @@ static int render(struct rp_command *c, struct rp_error *err)
 }
 
 /* Saved are answers that stand: a failure that a repetition may heal is none. */
-static int save_answers(struct rp_tx *tx, struct keyed *keyed, struct rp_error *err)
+static int save_answers(struct rp_tx *tx, struct keyed *keyed, size_t *n_saved, struct rp_error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < keyed->n; i++) {
@@ -127,7 +128,10 @@ static int save_answers(struct rp_tx *tx, struct keyed *keyed, struct rp_error *
         saved.answer = rp_buf_text(&c->answer);
         keyed->saved[n++] = saved;
     }
-    return RP_MUTANT(KEY_NOT_KEPT) ? 0 : rp_keys_save(tx, keyed->saved, n, err);
+    *n_saved = n;
+    int r = RP_MUTANT(KEY_NOT_KEPT) ? 0 : rp_keys_save(tx, keyed->saved, n, err);
+    if (r == 0 && n > 0) RP_CRASHPOINT("answer.before-commit");
+    return r;
 }
 
 static int round_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
@@ -138,7 +142,7 @@ static int round_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     int r = collect_keys(tx->arena, round, &keyed, err);
     if (r == 0) r = replay_known(tx, &keyed, err);
     if (r == 0) r = run_verbs(tx, round, err);
-    if (r == 0) r = save_answers(tx, &keyed, err);
+    if (r == 0) r = save_answers(tx, &keyed, &round->saved, err);
     return r;
 }
 
@@ -162,6 +166,7 @@ int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_
     struct round round = { .commands = commands, .n = n };
     struct rp_error why = { 0 };
     int r = rp_catalog_commit(catalog, round_tx, &round, &why);
+    if (r == 0 && round.saved > 0) RP_CRASHPOINT("answer.committed");
     if (r == 0) return 0;
     if (n == 1 || is_about_the_database(r)) {
         fail_all(&round, &why);
@@ -205,18 +210,16 @@ void rp_commands_prepare(struct rp_catalog *catalog, struct rp_command **command
     if (left > 0) commands[0]->verb->prepare(catalog, commands, left);
 }
 
-struct amending {
-    struct rp_command *command;
-};
-
 static int amend_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
-    struct rp_command *c = ((struct amending *)ctx)->command;
+    struct rp_command *c = ctx;
     struct rp_saved saved = { .tenant_id = c->tenant_id, .hash = c->key_hash, .key = c->key, .digest = c->digest };
     int r = render(c, err);
     saved.status = c->status;
     saved.answer = rp_buf_text(&c->answer);
-    return r < 0 ? r : rp_key_amend(tx, &saved, err);
+    if (r == 0) r = rp_key_amend(tx, &saved, err);
+    RP_CRASHPOINT("answer.before-commit");
+    return r;
 }
 
 void rp_commands_finish(struct rp_catalog *catalog, struct rp_command **commands, size_t n)
@@ -224,9 +227,10 @@ void rp_commands_finish(struct rp_catalog *catalog, struct rp_command **commands
     commands[0]->verb->finish(catalog, commands, n);
     for (size_t i = 0; i < n; i++) {
         struct rp_command *c = commands[i];
-        struct amending amending = { .command = c };
         struct rp_error ignored = { 0 }; /* what was saved with the change is true, only less complete */
-        if (c->amended && c->key != NULL) (void)rp_catalog_transact(catalog, amend_tx, &amending, &ignored);
+        if (!c->amended || c->key == NULL) continue;
+        (void)rp_catalog_transact(catalog, amend_tx, c, &ignored);
+        RP_CRASHPOINT("answer.committed");
     }
 }
 

@@ -8,8 +8,8 @@
 #include "base/time.h"
 #include "catalog/run.h"
 #include "cli/progress.h"
-#include "lib/answer.h"
 #include "core/journal.h"
+#include "lib/answer.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -433,6 +433,7 @@ static void find_stale(const struct share *s, const struct decided *d)
 
 static bool wants_annotation(const struct rp_mark_item *item)
 {
+    RP_ASSERT(item->store != NULL);
     return item->request.imported == NULL && (item->request.annotate || item->store->config->annotate);
 }
 
@@ -467,6 +468,7 @@ static struct rp_mark *new_mark(struct rp_tx *tx, const struct ref *ref, int64_t
 
 static void end_old(struct decided *d, const struct rp_mark *old, const char *actor)
 {
+    RP_ASSERT(old != NULL);
     d->ends[d->n_ends++] = (struct rp_move){ .mark = old,
                                              .to = RP_REPRIEVED,
                                              .outcome = RP_END_SUPERSEDED,
@@ -479,6 +481,7 @@ static void end_old(struct decided *d, const struct rp_mark *old, const char *ac
 static int extend(struct rp_tx *tx, struct decided *d, struct rp_mark *mark, int64_t due_at_ms, const char *actor,
                   struct rp_error *err)
 {
+    RP_ASSERT(mark != NULL);
     bool made_here = mark >= d->adds && mark < d->adds + d->n_adds;
     size_t i = 0;
     while (i < d->n_extends && d->extends[i].mark->id != mark->id)
@@ -538,6 +541,7 @@ static int decide_one(struct rp_tx *tx, const struct ref *ref, size_t k, struct 
         d->marks[k] = newest = new_mark(tx, ref, decision.due_at_ms, d);
     if (a->what == RP_MARK_EXTENDED) r = extend(tx, d, newest, decision.due_at_ms, ref->command->command.actor, err);
     answer_with(a, newest);
+    if (wants_annotation(item)) a->annotated = false; /* until finish has done it */
     if (wants_annotation(item) && !newest->annotated) d->annotated[d->n_annotated++] = newest->id;
     return r;
 }
@@ -656,12 +660,26 @@ static void finish_item(struct rp_catalog *catalog, struct rp_mark_item *item, b
         (void)rp_owner_assert(catalog, item->store, item->store->environment, true, &ignored);
 }
 
+/* A key that stands twice is annotated once. */
+static bool finish_alike(struct rp_mark_command *c, size_t k)
+{
+    struct rp_mark_answer *a = &c->items[k].answer;
+    for (size_t i = 0; i < k && is_annotated_later(&c->items[k]); i++) {
+        const struct rp_mark_answer *first = &c->items[i].answer;
+        if (first->mark_id != a->mark_id || !is_annotated_later(&c->items[i])) continue;
+        a->annotated = first->annotated;
+        memcpy(a->annotate_note, first->annotate_note, sizeof a->annotate_note);
+        return true;
+    }
+    return false;
+}
+
 static void finish(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
         for (size_t k = 0; k < c->n; k++)
-            finish_item(catalog, &c->items[k], &c->command.amended);
+            if (!finish_alike(c, k)) finish_item(catalog, &c->items[k], &c->command.amended);
     }
 }
 

@@ -263,6 +263,21 @@ static void test_M2_the_annotation_says_when_and_why(void **state)
     assert_false(world_exists(w, "k"));
 }
 
+static void test_M2_a_key_twice_in_a_command_is_annotated_once(void **state)
+{
+    struct world *w = *state;
+    struct rp_mark_request q = { .key = "k", .grace_ms = -1, .at_ms = -1, .reason = "old", .annotate = true };
+    struct rp_mark_request both[] = { q, q };
+    struct rp_mark_answer a[2];
+    world_put(w, "k", "x");
+    ok(rp_mark_many(w->catalog, &w->store, both, 2, "tester", false, a, &err));
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(a[i].annotated);
+        assert_string_equal(a[i].annotate_note, "");
+    }
+    assert_int_equal(w->calls[WORLD_ANNOTATE], 1);
+}
+
 static void test_M2_more_time_shows_in_the_annotation_and_the_reason_stays(void **state)
 {
     struct world *w = *state;
@@ -717,6 +732,7 @@ int main(void)
         ALL(test_a_mark_twice_in_one_restore_is_answered_alike),
         ALL(test_a_restore_after_the_claim_is_too_late),
         ALL(test_M2_the_annotation_says_when_and_why),
+        ALL(test_M2_a_key_twice_in_a_command_is_annotated_once),
         ALL(test_M2_more_time_shows_in_the_annotation_and_the_reason_stays),
         ALL(test_M3_a_restore_removes_only_the_marks_own_fields),
         ALL(test_an_annotation_does_not_come_back_from_quarantine),

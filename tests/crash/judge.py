@@ -68,20 +68,12 @@ def told_about(world, subject):
     )
 
 
-def is_carried_out(world, subject, history):
-    """A mark that nobody heard of took it, after the one that was asked for again had seen it and before that was made."""
-    done = subject in world.asked_twice and PURGED in [state for state, _ in history.get(subject, [])[:-1]]
-    world.overtaken.update([subject] if done else [])
-    return done
-
-
 def check_kept(world, history):
     """What nobody doomed, or a restore has saved."""
     for subject in world.objects.free:
         require(is_whole(world, subject) and subject not in history, f"{subject} was never marked; it was touched")
     for subject in world.objects.restored:
-        kept = is_whole(world, subject) or is_carried_out(world, subject, history)
-        require(kept, f"{subject} was restored and is gone, marks {history.get(subject)}: {told_about(world, subject)}")
+        require(is_whole(world, subject), f"{subject} was restored and is gone, marks {history.get(subject)}: {told_about(world, subject)}")
         last = history.get(subject, [(None, 0)])[-1][0]
         require(last in (PURGED, REPRIEVED), f"{subject} was restored and has a mark in state {last}")
 
@@ -106,8 +98,7 @@ def check_gone(world, subject, history, copies):
     last = history[subject][-1][0] if subject in history else None
     aside = world.path(subject).with_name(".reprieve~" + world.path(subject).name)
     there = aside.exists() and aside.read_bytes() == content(subject)
-    done = last in (PURGING, PURGED) or is_carried_out(world, subject, history)
-    require(done or there, f"{subject} is gone, marks {history.get(subject)}: {told_about(world, subject)}")
+    require(last in (PURGING, PURGED) or there, f"{subject} is gone, marks {history.get(subject)}: {told_about(world, subject)}")
     if subject.startswith("shelf:"):
         require(content(subject) in copies.values() or there, f"{subject} is gone and has no whole copy in quarantine")
 

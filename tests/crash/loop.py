@@ -164,7 +164,7 @@ class Figures:
         for client in life.clients:
             self.ends.update({"files": len(client.files), "transactions": len(client.transactions)})
         self.ends.update({kind: len(getattr(objects, kind)) for kind in ("marked", "restored", "unsure", "free")})
-        self.ends.update({"marks answered by their key alone": life.curator.unheard, "marks of what was gone by then": len(life.world.overtaken)})
+        self.ends.update({"marks answered by their key alone": life.curator.unheard})
         if life.disk:
             self.lost.update(life.disk.lost)
 

@@ -177,8 +177,6 @@ class World:
         app.close()
         self.objects = Objects()
         self.sweeps = {}  # the run of each sweep that answered
-        self.asked_twice = set()  # the first mark was killed, and may be carried out while the second looks
-        self.overtaken = set()  # it was
         self.begun = 0  # sweeps that were started, answered or not
         self.kills = collections.Counter()
         self.lock = threading.Lock()
@@ -249,7 +247,6 @@ class World:
     def mark(self, subjects, *options, must=True, again=False, **how):
         """Asks for marks that are due at once and notes what was answered. again: what was asked before may be purged by now."""
         self.objects.put("unsure", subjects)
-        self.asked_twice.update(subjects if again else [])
         listed = "".join(subject + "\n" for subject in subjects)
         answer = self.run(["mark", "--stdin", "--grace", "0s", *options], stdin=listed, **how)
         require(answer.status == 0 or (not must and answer.killed) or again, answer.words)

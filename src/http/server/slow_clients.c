@@ -47,7 +47,7 @@ static void *watch(void *arg)
         until.tv_sec += ns / 1000000000;
         until.tv_nsec = ns % 1000000000;
         pthread_cond_timedwait(&clients->stop, &clients->lock, &until);
-        end_the_slow(g, rp_monotonic_us());
+        end_the_slow(clients, rp_monotonic_us());
     }
     pthread_mutex_unlock(&clients->lock);
     return NULL;
@@ -55,23 +55,23 @@ static void *watch(void *arg)
 
 int rp_slow_clients_start(int64_t patience_ms, struct rp_slow_clients **out, struct rp_error *err)
 {
-    struct rp_slow_clients *clients = calloc(1, sizeof *g);
-    if (g == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the watch over connections");
+    struct rp_slow_clients *clients = calloc(1, sizeof *clients);
+    if (clients == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the watch over connections");
     RP_ASSERT(patience_ms > 0);
     clients->patience_us = patience_ms * 1000;
     pthread_mutex_init(&clients->lock, NULL);
     pthread_cond_init(&clients->stop, NULL);
-    if (pthread_create(&clients->thread, NULL, watch, g) != 0) {
-        free(g);
+    if (pthread_create(&clients->thread, NULL, watch, clients) != 0) {
+        free(clients);
         return rp_error_set(err, RP_ENOMEM, "no thread for the watch over connections");
     }
-    *out = g;
+    *out = clients;
     return 0;
 }
 
 void rp_slow_clients_stop(struct rp_slow_clients *clients)
 {
-    if (g == NULL) return;
+    if (clients == NULL) return;
     pthread_mutex_lock(&clients->lock);
     clients->stopping = true;
     pthread_cond_signal(&clients->stop);
@@ -80,7 +80,7 @@ void rp_slow_clients_stop(struct rp_slow_clients *clients)
     RP_ASSERT(clients->first == NULL);
     pthread_cond_destroy(&clients->stop);
     pthread_mutex_destroy(&clients->lock);
-    free(g);
+    free(clients);
 }
 
 struct rp_slow_client *rp_slow_clients_add(struct rp_slow_clients *clients, int fd)
