@@ -71,7 +71,7 @@ help:
 	@echo '                  SUITE=unit      only that suite (unit contract fault scenario load crash threads fuzz models sim)'
 	@echo '                  TEST=test_db    only that test'
 	@echo '                  FUZZ_SECONDS=5  time for each fuzz target'
-	@echo 'make tidy       format, lint, layering, lengths, scripts, packages'
+	@echo 'make tidy       format, lint, layering, lengths, scripts, mutants, packages'
 	@echo 'make format     rewrites the C files as clang-format wants them'
 	@echo 'make serve      installs what serving needs, builds, and runs the daemon on the embedded default (./reprieve-data)'
 	@echo 'make tour       sixty seconds with the command line, then with the daemon and curl, in directories of their own'

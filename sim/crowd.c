@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/mutant.h"
 #include "sim.h"
+#ifdef RP_MUTANTS
+#include "mutants/mutant.h"
+#endif
 
 #define TRACE_MAX  ((size_t)64 << 20)
 #define TRACE_TAIL 60

@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/statements.h"
 
@@ -97,7 +96,7 @@ static int append(struct rp_tx *tx, const struct rp_audit_entry *entry, struct r
     memcpy(&tx->audit[tx->n_audit * COLUMNS], values, sizeof values);
     tx->n_audit++;
     tx->seq = row.seq;
-    if (!RP_MUTANT(AUDIT_NOT_CHAINED)) memcpy(tx->head, row.hash, RP_DIGEST_BYTES);
+    memcpy(tx->head, row.hash, RP_DIGEST_BYTES);
     return 0;
 }
 

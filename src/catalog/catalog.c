@@ -6,7 +6,6 @@
 #include "base/crashpoint.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/audit.h"
 #include "catalog/schema.h"
@@ -246,7 +245,6 @@ static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_erro
     tx->host_ms = rp_clock_now_ms(catalog->clock);
     tx->late_ms = tx->host_ms > tx->db_ms ? tx->host_ms : tx->db_ms;
     tx->early_ms = tx->host_ms < tx->db_ms ? tx->host_ms : tx->db_ms;
-    if (RP_MUTANT(DUE_FROM_EARLIEST_CLOCK)) tx->late_ms = tx->early_ms;
     return 0;
 }
 
@@ -274,10 +272,7 @@ static int tx_end(struct rp_tx *tx, struct rp_error *err)
     r = rp_db_exec(tx->db, RP_SQL(lane_save), lane, NULL, err);
     if (r < 0) return r;
     RP_CRASHPOINT("catalog.before-commit");
-    r = rp_db_commit(tx->db, err);
-    if (!RP_MUTANT(ANSWER_BEFORE_COMMIT) || r == 0 || r == RP_EUNKNOWN) return r;
-    rp_db_rollback(tx->db);
-    return 0;
+    return rp_db_commit(tx->db, err);
 }
 
 static void wait_a_little(int try)
@@ -299,8 +294,6 @@ static int settle_commit(struct rp_catalog *catalog, bool *committed, struct rp_
         rp_error_hint(err, "run the same command again: it finds what was done and changes nothing twice");
         return RP_EUNKNOWN;
     }
-    if (RP_MUTANT(UNKNOWN_COMMIT_IS_DONE)) *committed = true;
-    if (RP_MUTANT(UNKNOWN_COMMIT_IS_NOT)) *committed = false;
     return 0;
 }
 

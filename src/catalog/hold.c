@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/id.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/statements.h"
 
@@ -15,7 +14,7 @@ int rp_hold_add(struct rp_tx *tx, const struct rp_hold *hold, struct rp_error *e
     struct rp_value args[] = {
         rp_int(hold->id),
         rp_int(hold->scope),
-        rp_int_or_null(hold->store_id != 0, hold->store_id + RP_MUTANT(HOLD_ELSEWHERE)),
+        rp_int_or_null(hold->store_id != 0, hold->store_id),
         rp_text(hold->key),
         rp_int_or_null(hold->tenant_id != 0, hold->tenant_id),
         rp_text(hold->reason),

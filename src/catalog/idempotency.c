@@ -5,7 +5,6 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/mutant.h"
 #include "catalog/statements.h"
 
 #include <string.h>
@@ -34,7 +33,7 @@ static int found_row(void *ctx, const struct rp_value *row, struct rp_error *err
         struct rp_saved *k = &f->keys[i];
         if (k->hash != row[1].i) continue;
         bool same = k->tenant_id == row[0].i && strcmp(k->key, row[2].p) == 0 && row[3].n == RP_DIGEST_BYTES &&
-                    (memcmp(k->digest, row[3].p, RP_DIGEST_BYTES) == 0 || RP_MUTANT(KEY_BODY_IGNORED));
+                    memcmp(k->digest, row[3].p, RP_DIGEST_BYTES) == 0;
         k->found = true;
         k->code = same ? 0 : RP_EKEYREUSED;
         k->status = (int)row[4].i;

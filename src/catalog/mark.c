@@ -4,7 +4,6 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/row.h"
 #include "catalog/statements.h"
@@ -205,15 +204,6 @@ static int moved_row(void *ctx, const struct rp_value *row, struct rp_error *err
 
 #define MOVE_COLUMNS 11
 
-/* Only a mutant calls this. */
-static int64_t fence_now(struct rp_tx *tx, const struct rp_mark *mark)
-{
-    struct rp_mark now = *mark;
-    struct rp_error ignored = { 0 };
-    (void)rp_mark_get(tx->db, mark->id, tx->arena, &now, &ignored);
-    return now.fence;
-}
-
 /* Sorted by id, so that two writers lock rows in the same order. */
 int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_error *err)
 {
@@ -226,20 +216,12 @@ int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_e
         const struct rp_move *m = &moves[i];
         bool final = m->to == RP_PURGED || m->to == RP_REPRIEVED || m->to == RP_LOST;
         RP_ASSERT(final == (m->outcome != RP_END_NONE) && (!final || m->next_at_ms == 0));
-        int64_t fence = RP_MUTANT(FINISH_WITHOUT_FENCE) ? fence_now(tx, m->mark) : m->mark->fence;
         moves[i].done = false;
         const struct rp_value row[MOVE_COLUMNS] = {
-            rp_int(m->mark->id),
-            rp_int(fence),
-            rp_int(m->mark->state),
-            rp_int(m->to),
-            rp_int_or_null(!final, 1),
-            rp_int_or_null(m->next_at_ms != 0, m->next_at_ms),
-            rp_int(m->attempts),
-            rp_int(m->outcome),
-            rp_int_or_null(final, tx->late_ms),
-            rp_text(m->note),
-            rp_int(m->refence),
+            rp_int(m->mark->id), rp_int(m->mark->fence),    rp_int(m->mark->state),
+            rp_int(m->to),       rp_int_or_null(!final, 1), rp_int_or_null(m->next_at_ms != 0, m->next_at_ms),
+            rp_int(m->attempts), rp_int(m->outcome),        rp_int_or_null(final, tx->late_ms),
+            rp_text(m->note),    rp_int(m->refence),
         };
         memcpy(&rows[i * MOVE_COLUMNS], row, sizeof row);
     }
@@ -269,12 +251,11 @@ int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struc
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
     for (size_t i = 0; i < n; i++) {
         RP_ASSERT(extends[i].due_at_ms > extends[i].mark->due_at_ms);
-        extends[i].done = RP_MUTANT(EXTENSION_LOST);
+        extends[i].done = false;
         rows[i * 3] = rp_int(extends[i].mark->id);
         rows[i * 3 + 1] = rp_int(extends[i].mark->fence);
         rows[i * 3 + 2] = rp_int(extends[i].due_at_ms);
     }
-    if (RP_MUTANT(EXTENSION_LOST)) return 0;
     int r = rp_db_query_rows(tx->db, RP_SQL(mark_extend), NULL, rows, n, extended_row, &x, err);
     return r < 0 ? rp_error_wrap(err, r, "extend marks") : 0;
 }

@@ -2,7 +2,6 @@
 /* tenant.c - tenants, their counters, and the ledger that the counters sum up. */
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/mutant.h"
 #include "catalog/file.h"
 #include "catalog/statements.h"
 
@@ -179,12 +178,12 @@ static void count(struct counts *c, const struct rp_ledger *row)
         c->open++;
         break;
     case RP_LEDGER_USE:
-        if (!RP_MUTANT(RESERVATION_KEPT)) c->reserved -= row->bytes;
+        c->reserved -= row->bytes;
         c->used += row->bytes;
         c->open--;
         break;
     case RP_LEDGER_REFUND:
-        *(row->was_used ? &c->used : &c->reserved) -= RP_MUTANT(REFUND_TWICE) ? 2 * row->bytes : row->bytes;
+        *(row->was_used ? &c->used : &c->reserved) -= row->bytes;
         c->open -= !row->was_used;
         break;
     }
@@ -231,7 +230,6 @@ int rp_ledger_add(struct rp_tx *tx, const struct rp_ledger *ledger, size_t n, st
                                                       rp_int(ledger[i].tenant_id), rp_int(ledger[i].bytes),
                                                       rp_int(tx->late_ms) };
         count(counts_of(counts, &n_counts, ledger[i].tenant_id), &ledger[i]);
-        if (RP_MUTANT(REFUND_WITHOUT_LEDGER) && ledger[i].kind == RP_LEDGER_REFUND) continue;
         memcpy(&rows[n_rows++ * LEDGER_COLUMNS], row, sizeof row);
     }
     int r = rp_db_exec_rows(tx->db, RP_SQL(ledger_add), NULL, rows, n_rows, &changed, err);

@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
 #include "base/log.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/idempotency.h"
 
@@ -129,7 +128,7 @@ static int save_answers(struct rp_tx *tx, struct keyed *keyed, size_t *n_saved, 
         keyed->saved[n++] = saved;
     }
     *n_saved = n;
-    int r = RP_MUTANT(KEY_NOT_KEPT) ? 0 : rp_keys_save(tx, keyed->saved, n, err);
+    int r = rp_keys_save(tx, keyed->saved, n, err);
     if (r == 0 && n > 0) RP_CRASHPOINT("answer.before-commit");
     return r;
 }

@@ -6,7 +6,6 @@
 #include "base/crashpoint.h"
 #include "base/id.h"
 #include "base/json.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "base/utf8.h"
 #include "catalog/audit.h"
@@ -65,7 +64,7 @@ static int refuse_other(const struct rp_mark_request *request, const struct rp_m
 static int refuse_file(const struct rp_mark_facts *facts, const char *store, const char *key, struct rp_error *err)
 {
     char id[RP_ID_TEXT];
-    if (facts->file_id == 0 || RP_MUTANT(FILE_OBJECT_MARKED)) return 0;
+    if (facts->file_id == 0) return 0;
     rp_id_format(RP_ID_FILE, facts->file_id, id);
     rp_error_set(err, RP_EISFILE, "%s:%s is the object of file %s", store, key, id);
     return rp_error_hint(err, "delete the file: `reprieve mark %s`", id);
@@ -98,7 +97,7 @@ static struct rp_mark_decision decide_again(const struct rp_mark_request *reques
     char text[RP_TIME_TEXT];
     /* a file's mark without an identity waits for whatever comes to stand there */
     bool any = active->file_id != 0 && active->etag[0] == '\0' && active->version[0] == '\0';
-    bool same = any || same_upload(active, &facts->identity) || RP_MUTANT(SUPERSEDED_KEPT);
+    bool same = any || same_upload(active, &facts->identity);
     if (active->state == RP_MARKED && !same)
         return (struct rp_mark_decision){ .what = RP_MARK_REPLACED, .due_at_ms = due_at_ms };
     if (!same) {

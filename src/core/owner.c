@@ -7,7 +7,6 @@
 #include "base/crashpoint.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/audit.h"
 #include "catalog/mark.h"
@@ -85,9 +84,6 @@ static int judge_record(struct rp_catalog *catalog, const struct rp_store *store
                         struct rp_error *err)
 {
     bool known;
-    if (RP_MUTANT(FOREIGN_OWNER_IGNORED)) snprintf(owner->catalog, sizeof owner->catalog, "%s", catalog->id);
-    if (RP_MUTANT(ROLLBACK_IGNORED)) owner->epoch = 0, owner->stamp[0] = '\0';
-    if (RP_MUTANT(OWNER_STAMP_IGNORED)) owner->stamp[0] = '\0';
     int r = rp_stamps_know(catalog->db, store->id, owner->stamp, owner->epoch, &known, err);
     if (r < 0) return r;
     if (strcmp(owner->catalog, catalog->id) != 0)
@@ -190,7 +186,6 @@ static const char *raised_at(const struct rp_store *store, char out[FACT_MAX])
 static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_error *err)
 {
     bool ours = raising->seen->ownership == RP_OWNER_OURS;
-    if (RP_MUTANT(EPOCH_NOT_RAISED)) return rp_meta_get(tx->db, "epoch", &raising->epoch, NULL, 0, err);
     int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
     if (r < 0) return r;
     return rp_stamps_draw(tx, raising->store->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
@@ -371,7 +366,7 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (moves == NULL || extends == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < rec->page->n; i++) {
         const struct rp_mark *m = &rec->page->at[i];
-        if (!is_waiting(m) || RP_MUTANT(RECOVER_KEEPS_MARKS)) continue;
+        if (!is_waiting(m)) continue;
         if (m->file_id != 0) {
             if (rec->due_at_ms > m->due_at_ms)
                 extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = rec->due_at_ms };

@@ -7,7 +7,6 @@
 #include "base/digest.h"
 #include "base/id.h"
 #include "base/json.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/audit.h"
 #include "catalog/dead.h"
@@ -61,8 +60,6 @@ struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const
     case RP_CHECKING:
         return too_late(mark, store, "its purge has begun (checking)", err);
     case RP_PURGING:
-        if (RP_MUTANT(RESTORE_AFTER_CLAIM) && mark->file_id == 0)
-            return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_DONE };
         return too_late(mark, store, "its purge has begun", err);
     case RP_DEAD:
         if (mark->was == RP_CHECKING) return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_DONE };

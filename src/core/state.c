@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/json.h"
-#include "base/mutant.h"
 #include "catalog/audit.h"
 #include "catalog/dead.h"
 #include "store/backend.h"
@@ -63,8 +62,6 @@ bool rp_state_parse(const char *name, enum rp_state *out)
 
 bool rp_state_may_move(enum rp_state from, enum rp_state to)
 {
-    if (RP_MUTANT(RESTORE_AFTER_CLAIM) || RP_MUTANT(FILE_RESTORE_AFTER_CLAIM) || RP_MUTANT(CONFIRM_AFTER_CLAIM))
-        return (states[from].to & TO(to)) != 0 || (from == RP_PURGING && to == RP_REPRIEVED);
     return (states[from].to & TO(to)) != 0;
 }
 
@@ -187,7 +184,7 @@ int rp_state_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_mar
 static int audit_move(struct rp_tx *tx, const struct rp_state_by *by, const struct rp_move *move, struct rp_error *err)
 {
     const char *event = states[move->to].event;
-    if (by->told || (RP_MUTANT(AUDIT_ROW_MISSING) && move->to == RP_REPRIEVED)) return 0;
+    if (by->told) return 0;
     if (event == NULL && move->mark->state == RP_DEAD) event = "mark.retried";
     if (event == NULL) return 0;
     json_t *details = rp_mark_json(move->mark, move->store != NULL ? move->store : by->store);
@@ -216,8 +213,8 @@ int rp_state_move(struct rp_tx *tx, const struct rp_state_by *by, struct rp_move
         const struct rp_move *move = &moves[i];
         if (!move->done) continue;
         rp_tx_tally(tx, move->mark->store_id, move->mark->state, -1, -move->mark->size_bytes);
-        rp_tx_tally(tx, move->mark->store_id, move->to, RP_MUTANT(TALLY_WRONG) ? 0 : 1, move->mark->size_bytes);
-        if (move->to == RP_DEAD && !RP_MUTANT(DEAD_LETTER_MISSING)) r = add_dead_letter(tx, move, err);
+        rp_tx_tally(tx, move->mark->store_id, move->to, 1, move->mark->size_bytes);
+        if (move->to == RP_DEAD) r = add_dead_letter(tx, move, err);
         if (r == 0) r = audit_move(tx, by, move, err);
     }
     return r;

@@ -2,7 +2,6 @@
 #include "core/check/check.h"
 
 #include "base/arena.h"
-#include "base/mutant.h"
 #include "core/check/references.h"
 
 #include <inttypes.h>
@@ -36,7 +35,7 @@ static int ask_references(struct rp_store *store, const struct rp_mark *const *m
     if (n_keys == 0) return 0;
     if (store->references == NULL) /* the list was taken out of the configuration */
         return rp_error_set(err, RP_ECONFIG, "store '%s' has no referenced_by any more", store->config->name);
-    int r = RP_MUTANT(GUARD_SKIPPED) ? 0 : rp_references_count(store->references, keys, n_keys, counts, err);
+    int r = rp_references_count(store->references, keys, n_keys, counts, err);
     for (size_t i = 0; i < n_keys && r == 0; i++) {
         char note[80];
         snprintf(note, sizeof note, "still referenced by %" PRId64 " rows", counts[i]);
@@ -72,7 +71,7 @@ int rp_check_ask(struct rp_store *store, const struct rp_mark *const *marks, siz
     for (size_t c = 0; c < RP_CHECKS; c++) {
         int r = rp_checks[c].ask(store, marks, n, arena, answers, err);
         if (r < 0) failed = r;
-        for (size_t i = 0; i < n && r < 0 && !RP_MUTANT(GUARD_FAILURE_IS_NO); i++)
+        for (size_t i = 0; i < n && r < 0; i++)
             if (is_asked(rp_checks[c].bit, marks[i], &answers[i])) refuse(&answers[i], RP_SAYS_UNKNOWN, err->text);
     }
     return failed;

@@ -2,7 +2,6 @@
 /* commit.c - the verb commit: all members of a transaction become live, or none (transaction.h,
  * X2). */
 #include "base/cleanup.h"
-#include "base/mutant.h"
 #include "core/file/log.h"
 #include "core/file/transaction.h"
 #include "core/file/work.h"
@@ -67,7 +66,7 @@ static int check_member(const struct rp_txn_command *c, struct rp_work *work, co
         return rp_error_set(err, RP_ENOTPENDING, "'%s' is %s", slot->file.name, rp_status_name(slot->file.status));
     if (seen == NULL)
         return rp_error_set(err, RP_ECHANGED, "'%s' was added while the commit was under way", slot->file.name);
-    if (!RP_MUTANT(COMMIT_WITH_MISSING)) r = rp_seen_check(seen, &slot->file, err);
+    r = rp_seen_check(seen, &slot->file, err);
     return r < 0 ? r : check_name(c, work, slot, err);
 }
 
@@ -155,7 +154,7 @@ static int apply_commit(struct rp_txn_command *c, struct rp_work *work, struct r
     for (size_t i = 0; i < c->n_metadata; i++)
         rp_work_find(work, c->metadata[i].file_id)->file.metadata = c->metadata[i].json;
     for (size_t i = 0; r == 0 && (slot = next_member(c, work, &i)) != NULL; n++)
-        if (!RP_MUTANT(COMMIT_FIRST_ONLY) || n == 0) r = go_live(c, work, slot, err);
+        r = go_live(c, work, slot, err);
     if (r == 0) r = rp_work_save(work, err);
     return r < 0 ? r : rp_txn_end(work->tx, c, RP_TXN_COMMITTED, err);
 }

@@ -2,7 +2,6 @@
 /* confirm.c - the verb confirm: an upload that is in the store becomes live (file.h, F2 and F3). */
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/mutant.h"
 #include "core/file/log.h"
 #include "core/file/work.h"
 
@@ -57,7 +56,7 @@ static int check_pending(const struct rp_slot *slot, struct rp_error *err)
 {
     const struct rp_file *f = &slot->file;
     bool pending = f->status == RP_FILE_PENDING;
-    bool claimed = slot->mark.state != RP_MARKED && !RP_MUTANT(CONFIRM_AFTER_CLAIM);
+    bool claimed = slot->mark.state != RP_MARKED;
     if (!pending && f->status != RP_FILE_EXPIRED)
         return rp_error_set(err, RP_ENOTPENDING, "the file is %s", rp_status_name(f->status));
     if (pending && f->txn_id != 0) {
@@ -73,7 +72,7 @@ static int decide_confirm(struct rp_work *work, const struct rp_file_command *c,
     struct rp_file promised = slot->file;
     if (c->checksum != NULL) promised.checksum = c->checksum;
     int r = check_pending(slot, err);
-    if (r == 0 && !RP_MUTANT(CONFIRM_UNSEEN)) r = rp_seen_check(&c->seen, &promised, err);
+    if (r == 0) r = rp_seen_check(&c->seen, &promised, err);
     if (r == 0 && work->store == NULL) r = rp_error_set(err, RP_ECONFIG, "the file's store is not configured any more");
     if (r == 0) r = rp_work_check_owners(work, &slot->file, err);
     return r < 0 ? r : check_holder(work, slot, err);

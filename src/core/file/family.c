@@ -2,7 +2,6 @@
 /* family.c - files that belong to another (parent, source), however deep: they live and are deleted
  * with it (file.h, F4). */
 #include "base/id.h"
-#include "base/mutant.h"
 #include "core/file/work.h"
 
 #include <string.h>
@@ -77,7 +76,6 @@ static int delete_one(struct rp_work *work, struct rp_slot *slot, int64_t root_i
                       const char *reason, struct rp_error *err)
 {
     bool has_mark = slot->file.status == RP_FILE_PENDING; /* born marked: that mark goes on */
-    if (RP_MUTANT(REPLACED_NOT_MARKED) && strcmp(reason, RP_REASON_REPLACED) == 0) has_mark = true;
     rp_work_change(work, slot, RP_FILE_DELETED);
     slot->file.with_id = root_id;
     if (!has_mark) rp_work_mark(work, slot, due_at_ms, reason);
@@ -89,7 +87,7 @@ int rp_work_delete(struct rp_work *work, struct rp_slot *root, int64_t due_at_ms
 {
     int64_t root_id = root->file.id;
     int r = delete_one(work, root, root_id, due_at_ms, reason, err);
-    if (r < 0 || !work->families || RP_MUTANT(DELETE_FORGETS_CHILDREN)) return r;
+    if (r < 0 || !work->families) return r;
     rp_work_tag(work, root, rp_family_below);
     for (size_t i = 0; i < work->n && r == 0; i++) {
         struct rp_slot *slot = &work->slots[i];

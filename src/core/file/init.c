@@ -3,7 +3,6 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/mutant.h"
 #include "core/file/log.h"
 #include "core/file/transaction.h"
 #include "core/file/work.h"
@@ -88,7 +87,7 @@ static int check_txn(const struct rp_init *c, const struct rp_txn *txn, int64_t 
 static int check_quota(struct rp_init *c, const struct rp_tenant *tenant, struct rp_error *err)
 {
     int64_t limit = tenant->has_limit ? tenant->limit_bytes : c->rules->quota_default_bytes;
-    int64_t taken = tenant->used_bytes + (RP_MUTANT(RESERVED_NOT_COUNTED) ? 0 : tenant->reserved_bytes);
+    int64_t taken = tenant->used_bytes + tenant->reserved_bytes;
     c->tenant = *tenant;
     c->tenant.limit_bytes = limit;
     if (c->size_bytes <= limit - taken) return 0;

@@ -3,7 +3,6 @@
  * verb restore while its mark waits, or because its copy was returned from quarantine. */
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/mutant.h"
 #include "core/file/log.h"
 #include "core/file/work.h"
 #include "core/subject/subject.h"
@@ -56,7 +55,6 @@ static int bring_family_back(struct rp_work *work, struct rp_slot *root, struct 
 {
     int64_t root_id = root->file.id;
     int r = 0;
-    if (RP_MUTANT(RESTORE_FORGETS_CHILDREN)) return bring_back(work, root, err);
     for (size_t i = 0; i < work->n && work->families; i++) {
         struct rp_slot *slot = &work->slots[i];
         if (!was_deleted_along(slot, root_id) || slot->under == root_id) continue;
@@ -75,7 +73,6 @@ static int bring_family_back(struct rp_work *work, struct rp_slot *root, struct 
 static int check_mark(const struct rp_mark *mark, struct rp_error *err)
 {
     if (mark->id == 0 || mark->state == RP_PURGED) return too_late("the file was purged", err);
-    if (RP_MUTANT(FILE_RESTORE_AFTER_CLAIM) && mark->state == RP_PURGING) return 0;
     if (mark->state != RP_MARKED) return too_late("its purge has begun", err);
     if (!rp_quarantine_is(mark->key)) return 0;
     rp_error_set(err, RP_ETOOLATE, "its bytes are in quarantine");

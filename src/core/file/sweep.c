@@ -2,7 +2,6 @@
 /* sweep.c - what the sweep of a mark means for the mark's file. The marks are claimed, hence
  * locked, when this is called. */
 #include "base/cleanup.h"
-#include "base/mutant.h"
 #include "core/file/work.h"
 #include "core/subject/quarantine.h"
 
@@ -40,7 +39,7 @@ static int expire(struct rp_work *work, struct rp_slot *slot, const char *tenant
     if (slot->mark.id == 0 || slot->mark.state == RP_MARKED)
         return rp_error_set(err, RP_ECORRUPT, "the mark that it was born with is not its last");
     rp_work_change(work, slot, RP_FILE_EXPIRED);
-    if (!RP_MUTANT(EXPIRE_WITHOUT_REFUND)) slot->owed = RP_LEDGER_REFUND;
+    slot->owed = RP_LEDGER_REFUND;
     snprintf(extra, sizeof extra, ",\"reason\":\"%s\",\"tenant\":\"%s\"", slot->mark.reason, tenant);
     return rp_work_audit(work, "file.cleaned", slot, extra, err);
 }
@@ -68,7 +67,7 @@ int rp_files_claimed(struct rp_tx *tx, const char *store, const struct rp_marks 
     /* an earlier claim has done it, as a rule; not one that found the rows damaged (sweep.h, S6) */
     for (size_t i = 0; i < marks->n; i++)
         if (marks->at[i].file_id != 0 && is_birth_mark(&marks->at[i])) ids[n++] = marks->at[i].file_id;
-    if (n == 0 || RP_MUTANT(CONFIRM_AFTER_CLAIM)) return 0;
+    if (n == 0) return 0;
     int r = rp_work_load(&work, tx, ids, n, RP_LOAD_MARKS, err);
     for (size_t i = 0; i < n && r == 0; i++)
         if (rp_work_find(&work, ids[i]) == NULL) r = rp_work_missing(ids[i], err);
@@ -142,7 +141,7 @@ static void mark_again(struct rp_work *work, struct rp_slot *slot, const struct 
 {
     struct rp_due late = late_due(e->file);
     if (!was_never_confirmed(e) && !was_url_in_use(e) && !was_in_quarantine(e) && !was_retried_last(e)) return;
-    if (slot->covered || RP_MUTANT(LATE_MARK_MISSING)) return;
+    if (slot->covered) return;
     slot->covered = true;
     slot->late_due_at_ms = rp_due(&late, work->tx->late_ms);
     slot->late_actor = e->mark->actor;
@@ -157,7 +156,7 @@ static int end_file(struct rp_work *work, const struct rp_move *move, struct rp_
     if (!ends_the_file(&ending)) return 0;
     slot->was_used = slot->file.was != RP_FILE_PENDING;
     rp_work_change(work, slot, RP_FILE_PURGED);
-    if (!RP_MUTANT(PURGE_WITHOUT_REFUND)) slot->owed = RP_LEDGER_REFUND;
+    slot->owed = RP_LEDGER_REFUND;
     return rp_work_audit(work, "file.purged", slot, "", err);
 }
 

@@ -6,7 +6,6 @@
 
 #include "base/assert.h"
 #include "base/id.h"
-#include "base/mutant.h"
 #include "catalog/audit.h"
 
 #include <stddef.h>
@@ -53,7 +52,7 @@ int rp_txn_end(struct rp_tx *tx, struct rp_txn_command *c, enum rp_txn_state sta
     c->changed = true;
     c->txn.state = state;
     c->txn.changed_at_ms = tx->late_ms;
-    int r = RP_MUTANT(ABORT_NOT_WRITTEN) && state == RP_TXN_ABORTED ? 0 : rp_txns_save(tx, &c->txn, 1, err);
+    int r = rp_txns_save(tx, &c->txn, 1, err);
     return r < 0 ? r : audit_txn(tx, c, err);
 }
 

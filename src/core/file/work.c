@@ -4,7 +4,6 @@
 #include "base/assert.h"
 #include "base/id.h"
 #include "base/json.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "catalog/audit.h"
 
@@ -24,7 +23,6 @@ void rp_work_turn(struct rp_work *work, const struct rp_store *store, const char
 /* TENANT: who is of no tenant may do it for all. */
 static bool is_foreign(const struct rp_file_command *c, const struct rp_slot *slot)
 {
-    if (RP_MUTANT(TENANT_IGNORED)) return slot == NULL;
     return slot == NULL || (c->command.tenant_id != 0 && slot->file.tenant_id != c->command.tenant_id);
 }
 
@@ -156,7 +154,7 @@ void rp_work_mark(struct rp_work *work, struct rp_slot *slot, int64_t due_at_ms,
 
 void rp_work_reprieve(struct rp_slot *slot, enum rp_end how)
 {
-    RP_ASSERT(slot->mark.state == RP_MARKED || RP_MUTANT(FILE_RESTORE_AFTER_CLAIM) || RP_MUTANT(CONFIRM_AFTER_CLAIM));
+    RP_ASSERT(slot->mark.state == RP_MARKED);
     RP_ASSERT(slot->mark.id == slot->loaded_mark.id);
     slot->mark.state = RP_REPRIEVED;
     slot->reprieved = how;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - marks in `checking` are asked about, and pass the point of no return or wait again. */
 #include "base/crashpoint.h"
-#include "base/mutant.h"
 #include "core/purge/batch.h"
 #include "core/state.h"
 
@@ -33,12 +32,9 @@ static int check_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_state_by by = { .store = c->batch->store->config->name, .actor = c->actor };
     struct rp_move *moves = rp_arena_array(tx->arena, c->n, sizeof *moves);
     if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    bool unwritten = RP_MUTANT(DELETE_FROM_CHECKING);
-    for (size_t i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++)
         moves[i] = rp_purge_decide_check(c->marks[i], &c->answers[i], c->rules, tx->late_ms, rp_purge_random(c->rules));
-        moves[i].done = unwritten;
-    }
-    int r = unwritten ? 0 : rp_state_move(tx, &by, moves, c->n, err);
+    int r = rp_state_move(tx, &by, moves, c->n, err);
     for (size_t i = 0; i < c->n && r == 0; i++)
         rp_purge_item_of(c->batch, moves[i].mark)->move = moves[i];
     return r;

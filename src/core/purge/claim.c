@@ -2,7 +2,6 @@
 /* claim.c - due marks become this worker's, and whatever follows from that is committed with it. */
 #include "base/assert.h"
 #include "base/crashpoint.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "core/guarantee.h"
 #include "core/purge/batch.h"
@@ -38,10 +37,7 @@ static void fill_items(struct rp_purge_batch *batch)
 {
     for (size_t i = 0; i < batch->marks.n; i++) {
         struct rp_mark *m = &batch->marks.at[i];
-        struct rp_item object = { .key = m->key, .identity = rp_subject_identity(m) };
-        batch->items[i] = (struct rp_purge_item){ .mark = m, .identity = object.identity };
-        if (RP_MUTANT(DELETE_BEFORE_INTENT) && m->state == RP_PURGING)
-            (void)rp_subject_of(m)->erase(batch->store, &object, 1, &(struct rp_error){ 0 });
+        batch->items[i] = (struct rp_purge_item){ .mark = m, .identity = rp_subject_identity(m) };
     }
 }
 
@@ -57,9 +53,6 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     c->claim.limit = (int64_t)c->part.n;
     c->claim.named = rp_store_is_weak(store);
     c->claim.now_ms = tx->early_ms < c->store_ms ? tx->early_ms : c->store_ms;
-    if (RP_MUTANT(CLAIM_BEFORE_DUE)) c->claim.now_ms += c->claim.lease_ms / 2;
-    if (RP_MUTANT(PURGE_BY_LATEST_CLOCK)) c->claim.now_ms = tx->late_ms;
-    if (RP_MUTANT(STORE_CLOCK_IGNORED)) c->claim.now_ms = tx->early_ms;
     marks->n = 0;
     r = rp_state_claim(tx, &c->claim, marks, err);
     if (r < 0) return r;
@@ -78,12 +71,11 @@ int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const str
 {
     RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
     if (limit > rules->batch) limit = rules->batch;
-    struct claiming c = { .batch = batch,
-                          .claim = { .store_id = store->id,
-                                     .lease_ms = RP_MUTANT(LEASE_IGNORED) ? 1000 : rules->lease_ms,
-                                     .from_ms = *from_ms,
-                                     .lease_by = worker->name },
-                          .part = { .n = (size_t)limit } };
+    struct claiming c = {
+        .batch = batch,
+        .claim = { .store_id = store->id, .lease_ms = rules->lease_ms, .from_ms = *from_ms, .lease_by = worker->name },
+        .part = { .n = (size_t)limit }
+    };
     int r = rp_purge_batch_prepare(batch, store, limit, err);
     if (r == 0 && rp_subject_in(store)->clock(store, &c.store_ms, &batch->store_error) < 0) return 0;
     rp_error_clear(&batch->store_error);

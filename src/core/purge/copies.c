@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copies.c - the copy in quarantine is a subject of its own, with a mark of its own: the same
  * promise, later. */
-#include "base/mutant.h"
 #include "core/due.h"
 #include "core/purge/batch.h"
 #include "core/state.h"
@@ -21,7 +20,7 @@ struct copies {
  * mark then learns what stands there, if anything does. */
 static bool left_a_copy(const struct rp_purge_batch *b, const struct rp_move *move)
 {
-    if (!move->done || RP_MUTANT(COPY_NOT_MARKED)) return false;
+    if (!move->done) return false;
     return move->outcome == RP_END_QUARANTINED ||
            (move->to == RP_DEAD && rp_subject_is_quarantined(b->store, move->mark));
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decide.c - what becomes of a mark: pure functions of what is known about it. */
 #include "base/assert.h"
-#include "base/mutant.h"
 #include "base/time.h"
 #include "core/purge/purge.h"
 
@@ -78,7 +77,6 @@ struct rp_move rp_purge_decide_check(const struct rp_mark *mark, const struct rp
     move.to = RP_MARKED;
     move.note = answer->note;
     move.next_at_ms = now_ms + (answer->says == RP_SAYS_NO ? RECHECK_MS : rp_purge_backoff_ms(rules, 1, random));
-    if (RP_MUTANT(REFERENCED_FORGOTTEN)) move.next_at_ms = 0;
     return move;
 }
 
@@ -89,8 +87,6 @@ struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_faile
     struct rp_move purged = { .mark = mark, .to = RP_PURGED, .attempts = mark->attempts, .outcome = RP_END_GONE };
     struct rp_move again = { .mark = mark, .to = RP_PURGING, .attempts = mark->attempts };
     RP_ASSERT(mark->state == RP_PURGING);
-    if (RP_MUTANT(UNKNOWN_IS_DELETED) && item->status == RP_ITEM_UNKNOWN) return purged;
-    if (RP_MUTANT(STORE_FAILURE_IS_GONE) && store_failed) return purged;
     if (store_failed && !means[item->status].certain) {
         again.next_at_ms = now_ms + rp_purge_backoff_ms(rules, 1, random);
         again.note = "the store was unavailable";
@@ -100,7 +96,7 @@ struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_faile
         purged.outcome = means[item->status].end;
         return purged;
     }
-    again.attempts = RP_MUTANT(ATTEMPTS_NOT_COUNTED) ? 1 : mark->attempts + 1;
+    again.attempts = mark->attempts + 1;
     again.note = item->note[0] != 0 ? item->note : "the store did not say whether it was deleted";
     if (again.attempts >= rules->max_attempts)
         again.to = RP_DEAD;

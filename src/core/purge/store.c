@@ -3,7 +3,6 @@
  * the catalog. */
 #include "base/assert.h"
 #include "base/crashpoint.h"
-#include "base/mutant.h"
 #include "core/guarantee.h"
 #include "core/purge/batch.h"
 #include "core/subject/subject.h"
@@ -27,7 +26,6 @@ static bool is_unseen(const struct rp_purge_item *item)
 {
     const struct rp_mark *m = item->mark;
     if (item->status != RP_ITEM_CLAIMED) return false;
-    if (RP_MUTANT(IDENTITY_FROM_STORE)) return true;
     return rp_mark_is_named(m) && m->etag[0] == 0 && m->version[0] == 0;
 }
 
@@ -121,5 +119,5 @@ void rp_purge_erase(struct rp_purge_batch *b)
     }
     for (size_t i = 0; i < n; i++)
         take_outcome(b->about[i], &b->asked[i]);
-    if (!failed(b) && !RP_MUTANT(EMPTY_STORE_BELIEVED)) confirm(b);
+    if (!failed(b)) confirm(b);
 }

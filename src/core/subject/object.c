@@ -2,7 +2,6 @@
 /* object.c - bytes under a key in a store: an object, of which the catalog has nothing but its
  * marks, or a file's, of which it has rows. The only code that purges, copies and returns in a
  * store. */
-#include "base/mutant.h"
 #include "core/file/file.h"
 #include "core/subject/subject.h"
 
@@ -64,7 +63,7 @@ static int quarantine(struct rp_store *store, const struct rp_mark *mark, const 
     *out = (struct rp_copy){ .outcome = RP_OUT_FOUND };
     rp_quarantine_key(mark->id, key);
     int r = rp_backend_copy(store->backend, mark->key, what, key, &out->identity, &why);
-    if (r == 0 || RP_MUTANT(COPY_NOT_VERIFIED)) return 0;
+    if (r == 0) return 0;
     if (r == RP_EEXISTS || r == RP_ENOTFOUND || r == RP_ECHANGED) {
         find_copy(store->backend, key, r, out);
         return 0;
@@ -83,7 +82,7 @@ static int bring_back(struct rp_store *store, const struct rp_mark *copy, const 
     int r = rp_backend_copy(store->backend, copy->key, &expected, key, out, err);
     *made = r == 0;
     if (r != RP_EEXISTS) return r;
-    if (rp_quarantine_stands(store->backend, copy, key, out) || RP_MUTANT(RETURN_ONTO_NEWER)) {
+    if (rp_quarantine_stands(store->backend, copy, key, out)) {
         rp_error_clear(err);
         return 0;
     }
