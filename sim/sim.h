@@ -200,7 +200,8 @@ bool sim_step(struct sim_node *n, bool may_switch, const char *call);
 void sim_node_work(struct sim_node *n); /* what a node does all its life */
 void sim_node_close(struct sim_node *n);
 int sim_node_open(struct sim_node *n, struct rp_error *err);
-void sim_owner(struct sim_node *n); /* as the verb's finish did, once more: to know whether it went well, and judge it */
+void sim_owner(
+    struct sim_node *n); /* as the verb's finish did, once more: to know whether it went well, and judge it */
 
 /* ---- commands (users.c, uploads.c, sweeps.c) ---- */
 /* The next command that somebody gives to this node. */

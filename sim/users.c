@@ -13,8 +13,8 @@
 #include "core/owner.h"
 #include "core/quota.h"
 #include "core/reprieve.h"
-#include "lib/ask.h"
 #include "core/subject/quarantine.h"
+#include "lib/ask.h"
 #include "sim.h"
 
 #define ACTOR "user"

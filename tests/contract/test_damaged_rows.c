@@ -14,8 +14,8 @@
 
 #include "core/dead.h"
 #include "core/state.h"
-#include "lib/ask.h"
 #include "core/subject/quarantine.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 
 #define PLAIN 5

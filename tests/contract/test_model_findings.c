@@ -13,8 +13,8 @@
 #include "../sim/bucket.h"
 #include "core/hold.h"
 #include "core/owner.h"
-#include "lib/ask.h"
 #include "core/subject/quarantine.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 #include "lib/world.h"
 

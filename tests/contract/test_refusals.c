@@ -16,8 +16,8 @@
 #include "catalog/token.h"
 #include "core/check/references.h"
 #include "core/hold.h"
-#include "lib/ask.h"
 #include "core/sweep/plan.h"
+#include "lib/ask.h"
 #include "lib/uploads.h"
 
 static struct rp_error err;

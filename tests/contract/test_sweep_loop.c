@@ -26,7 +26,6 @@
 #include "daemon/alerts.h"
 #include "daemon/runs.h"
 #include "daemon/schedule.h"
-#include "daemon/runs.h"
 #include "daemon/sweeper.h"
 #include "lib/ask.h"
 #include "lib/dbs.h"

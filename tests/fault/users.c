@@ -12,8 +12,8 @@
 #include "core/mark.h"
 #include "core/owner.h"
 #include "core/reprieve.h"
-#include "lib/ask.h"
 #include "core/sweep/sweep.h"
+#include "lib/ask.h"
 
 #include <stdio.h>
 #include <string.h>
