@@ -134,7 +134,7 @@ static void a_store_that_cannot_be_noted_is_not_tried_for_ever(void **state)
 {
     struct world *w = *state;
     struct rp_store_row row;
-    world_script(w, "CREATE TRIGGER nobody BEFORE INSERT ON place BEGIN SELECT RAISE(IGNORE); END");
+    world_script(w, "CREATE TRIGGER nobody BEFORE INSERT ON store BEGIN SELECT RAISE(IGNORE); END");
     assert_int_equal(rp_store_get(w->catalog, RP_STORE_STORE, "second", &row, &err), RP_ENOTFOUND);
     world_script(w, "DROP TRIGGER nobody");
     ok(rp_store_get(w->catalog, RP_STORE_STORE, "second", &row, &err));
