@@ -169,11 +169,14 @@ int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_
     if (r == 0) return 0;
     if (n == 1 || is_about_the_database(r)) {
         fail_all(&round, &why);
-        return n == 1 && !is_about_the_database(r) ? 0 : r;
+        return is_about_the_database(r) ? r : 1;
     }
-    for (size_t i = 0; i < n; i++)
-        (void)rp_round_run(catalog, &commands[i], 1);
-    return 0;
+    int sum = 1;
+    for (size_t i = 0; i < n; i++) {
+        r = rp_round_run(catalog, &commands[i], 1);
+        sum = r < sum ? r : sum;
+    }
+    return sum;
 }
 
 /* ---- outside the catalog ---- */

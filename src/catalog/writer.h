@@ -129,7 +129,8 @@ void rp_writers_carry(struct rp_writers *all, struct rp_command *command);
  * for a full queue. */
 int rp_writers_call(struct rp_writers *all, rp_tx_fn *fn, void *ctx, struct rp_error *err);
 
-/* One round over these commands, no key twice. For writers.c. */
+/* One round over these commands, no key twice. 0: committed, perhaps one by one; negative: the database cannot be
+ * written; 1: nothing was committed, and that says nothing about the database. For writers.c. */
 int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
 /* The steps outside the catalog, for commands of one verb and group. Answers that finish has amended are saved anew. */
 void rp_commands_prepare(struct rp_catalog *catalog, struct rp_command **commands, size_t n);

@@ -183,10 +183,10 @@ static int64_t first_due(struct rp_command *const *commands, size_t n)
 
 static void note(struct rp_writers *all, int code, struct rp_command *const *commands, size_t n)
 {
-    atomic_store(&all->last_code, code);
     atomic_fetch_add(&all->rounds, 1);
     atomic_fetch_add(&all->commands, n);
-    if (code < 0) return;
+    if (code <= 0) atomic_store(&all->last_code, code);
+    if (code != 0) return;
     atomic_store(&all->last_ok_ms, rp_clock_now_ms(all->options.clock));
     if (all->options.committed != NULL) all->options.committed(all->options.ctx, n, first_due(commands, n));
 }

@@ -7,7 +7,6 @@
 #include "cli/answers.h"
 #include "cli/lines.h"
 #include "cli/progress.h"
-#include "core/journal.h"
 #include "lib/answer.h"
 
 #include <inttypes.h>
@@ -94,14 +93,12 @@ static void flush_batch(struct marking *m)
 static void mark_file(struct marking *m, const struct rp_subject *subject)
 {
     struct rp_session *s = &m->cli->session;
-    struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
     struct rp_mark_item *item = &m->items[0];
     struct rp_error err = { 0 };
     *item = (struct rp_mark_item){ .store = subject->store, .request = m->pattern };
     item->request.key = subject->key;
     int r = rp_session_mark_file(s, subject->file_id, &m->pattern, &item->store, &item->answer, &err);
     if (r < 0) item->answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .error = err };
-    rp_journal_mark(&j, item);
     m->n = 1;
     tell_all(m);
 }

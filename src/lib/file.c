@@ -2,6 +2,8 @@
 /* file.c - files for surfaces that speak of marks: the command line and the library. */
 #include "core/file/file.h"
 #include "base/cleanup.h"
+#include "base/id.h"
+#include "core/journal.h"
 #include "lib/session.h"
 
 #include <string.h>
@@ -21,6 +23,16 @@ static enum rp_marking what_happened(const struct rp_file *before, bool changed)
     return before->status == RP_FILE_DELETED ? RP_MARK_EXTENDED : RP_MARK_CREATED;
 }
 
+/* It never becomes a command, which would say so itself. */
+static int refuse_options(struct rp_session *s, int64_t file_id, const char *reason, struct rp_error *err)
+{
+    struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
+    char id[RP_ID_TEXT];
+    rp_error_set(err, RP_EINVAL, "a file is deleted as a whole: --if-unreferenced and --annotate are for objects");
+    rp_journal_refused(&j, "mark.refused", rp_id_format(RP_ID_FILE, file_id, id), reason, err);
+    return err->code;
+}
+
 int rp_session_mark_file(struct rp_session *s, int64_t file_id, const struct rp_mark_request *request,
                          struct rp_store **store, struct rp_mark_answer *answer, struct rp_error *err)
 {
@@ -29,10 +41,8 @@ int rp_session_mark_file(struct rp_session *s, int64_t file_id, const struct rp_
     struct rp_file before = { 0 };
     size_t n = 0;
     *answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .references = -1 };
-    if (request->if_unreferenced || request->annotate)
-        return rp_error_set(err, RP_EINVAL,
-                            "a file is deleted as a whole: --if-unreferenced and --annotate are for objects");
-    int r = rp_session_stores(s, stores, &n, err);
+    int r = request->if_unreferenced || request->annotate ? refuse_options(s, file_id, request->reason, err)
+                                                          : rp_session_stores(s, stores, &n, err);
     if (r == 0) r = rp_file_get(s->catalog->db, file_id, &arena, &before, err);
     if (r == 0) r = store_of(s, before.store_id, store, err);
     if (r < 0) return r;

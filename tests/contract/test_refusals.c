@@ -72,6 +72,7 @@ static void a_store_that_could_not_be_opened_is_left_out_and_told(void **state)
     ok(rp_plan_each(&sweeper, count_planned, &planned, &err));
     assert_int_equal(planned, 1);
     w->store.backend = backend;
+    *result = (struct rp_sweep_result){ 0 };
     ok(rp_sweep_run(&sweeper, result, &err)); /* and it goes on when it opens */
     assert_string_equal(result->outcome, "done");
     assert_false(world_exists(w, "object"));
