@@ -192,24 +192,11 @@ static int finish(struct rp_sweep_call *call, const struct rp_sweep_result *resu
     return rp_error_exit(code);
 }
 
-/* ---- the lock was taken ---- */
-
-static int note_holder(void *ctx, const struct rp_run_row *row, struct rp_error *err)
-{
-    const struct rp_journal *j = ctx;
-    (void)err;
-    rp_journal_skipped(j, row->kind, row->name, row->locked_by, row->started_at_ms);
-    return 0;
-}
-
-static int not_begun(struct rp_sweep_call *call, const char *name, int code, const struct rp_error *err)
+/* Of one whose lock is held its command has told. */
+static int not_begun(struct rp_sweep_call *call, int code, const struct rp_error *err)
 {
     struct rp_journal j = journal_of(call);
-    struct rp_error ignored = { 0 };
-    if (code == RP_ERUNNING)
-        (void)rp_run_each_open(call->cli->session.catalog->db, name, note_holder, &j, &ignored);
-    else
-        rp_journal_failed(&j, "sweep", NULL, err);
+    if (code != RP_ERUNNING) rp_journal_failed(&j, "sweep", NULL, err);
     return code;
 }
 
@@ -223,7 +210,7 @@ static int run_sweep(struct rp_sweep_call *call, struct rp_error *err)
     if (call->progress.shown) call->progress.total = count_due(call); /* reads every due mark */
     int r = rp_sweep_run(&sweep, result, err);
     rp_progress_clear(&call->progress);
-    if (r < 0) return not_begun(call, sweep.name, r, err);
+    if (r < 0) return not_begun(call, r, err);
     return finish(call, result);
 }
 

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/audit.h"
+#include "core/journal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,8 +250,16 @@ static int run_begin(struct rp_tx *tx, struct rp_command *const *commands, size_
     return r;
 }
 
+static void write_log(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
+{
+    const struct rp_run_command *c = (const struct rp_run_command *)command;
+    struct rp_journal j = { .log = log, .at_ms = at_ms, .actor = command->actor };
+    if (command->error.code == RP_ERUNNING)
+        rp_journal_skipped(&j, c->run->kind, c->run->name, c->locked_by, c->locked_at_ms);
+}
+
 _Static_assert(offsetof(struct rp_run_command, command) == 0, "a command is the first member");
-const struct rp_verb rp_verb_run_begin = { .name = "begin", .run = run_begin, .alone = true };
+const struct rp_verb rp_verb_run_begin = { .name = "begin", .run = run_begin, .log = write_log, .alone = true };
 
 static void name_run(struct rp_run *run, const char *kind, const char *name, const struct rp_worker *worker)
 {

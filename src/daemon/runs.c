@@ -48,7 +48,7 @@ int rp_runs_sweep_all(struct rp_sweep_report *report, const volatile sig_atomic_
     struct target all;
     int r = find_stores(report->session, NULL, &all, err);
     if (r == 0) r = sweep(report, &all, NULL, stop, err);
-    if (r < 0) rp_sweep_report_not_begun(report, all.name, r, err);
+    if (r < 0) rp_sweep_report_not_begun(report, r, err);
     rp_log_flush(report->session->log);
     return r;
 }

@@ -6,7 +6,6 @@
 #include "core/file/file.h"
 #include "core/journal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static struct rp_journal journal_of(const struct rp_sweep_report *report)
@@ -89,28 +88,8 @@ void rp_sweep_report_ended(struct rp_sweep_report *report, const struct rp_run *
     rp_metrics_run(report->metrics, run->kind, run->name, outcome, j.at_ms - run->started_at_ms, j.at_ms);
 }
 
-struct skipped {
-    const struct rp_journal *journal;
-    const char *name;
-};
-
-static int note_holder(void *ctx, const struct rp_held_lock *lock, struct rp_error *err)
-{
-    const struct skipped *s = ctx;
-    (void)err;
-    rp_journal_skipped(s->journal, "sweep", s->name, lock->locked_by, lock->locked_at_ms);
-    return 0;
-}
-
-void rp_sweep_report_not_begun(struct rp_sweep_report *report, const char *name, int code, const struct rp_error *err)
+void rp_sweep_report_not_begun(struct rp_sweep_report *report, int code, const struct rp_error *err)
 {
     struct rp_journal j = journal_of(report);
-    struct skipped skipped = { .journal = &j, .name = name };
-    struct rp_error ignored = { 0 };
-    char lock[96];
-    snprintf(lock, sizeof lock, "sweep:%s", name);
-    if (code == RP_ERUNNING)
-        (void)rp_lock_each_held(report->session->catalog->db, lock, note_holder, &skipped, &ignored);
-    else
-        rp_journal_failed(&j, "sweep", NULL, err);
+    if (code != RP_ERUNNING) rp_journal_failed(&j, "sweep", NULL, err);
 }

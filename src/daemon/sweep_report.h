@@ -19,8 +19,8 @@ struct rp_sweep_report {
 struct rp_sweep rp_sweep_report_sweep(struct rp_sweep_report *report, const volatile sig_atomic_t *stop);
 /* The end of a run: cleanup_completed or cleanup_failed, and the metrics of runs. */
 void rp_sweep_report_ended(struct rp_sweep_report *report, const struct rp_run *run, const char *outcome, int code);
-/* A run that could not begin: cleanup_skipped, with who holds its lock, or cleanup_failed. */
-void rp_sweep_report_not_begun(struct rp_sweep_report *report, const char *name, int code, const struct rp_error *err);
+/* A run that could not begin: cleanup_failed. Of one whose lock is held its command has told. */
+void rp_sweep_report_not_begun(struct rp_sweep_report *report, int code, const struct rp_error *err);
 /* A store that is not purged now, and why. */
 void rp_sweep_report_left_out(struct rp_sweep_report *report, const struct rp_store *store, const struct rp_error *why);
 
