@@ -540,7 +540,6 @@ static int decide_one(struct rp_tx *tx, const struct ref *ref, size_t k, struct 
         d->marks[k] = newest = new_mark(tx, ref, decision.due_at_ms, d);
     if (a->what == RP_MARK_EXTENDED) r = extend(tx, d, newest, decision.due_at_ms, ref->command->command.actor, err);
     answer_with(a, newest);
-    if (wants_annotation(item)) a->annotated = false; /* until finish has done it */
     if (wants_annotation(item) && !newest->annotated) d->annotated[d->n_annotated++] = newest->id;
     return r;
 }
