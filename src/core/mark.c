@@ -539,6 +539,7 @@ static int decide_one(struct rp_tx *tx, const struct ref *ref, size_t k, struct 
     if (a->what == RP_MARK_CREATED || a->what == RP_MARK_REPLACED)
         d->marks[k] = newest = new_mark(tx, ref, decision.due_at_ms, d);
     if (a->what == RP_MARK_EXTENDED) r = extend(tx, d, newest, decision.due_at_ms, ref->command->command.actor, err);
+    RP_ASSERT(newest != NULL); /* what is not refused has its mark */
     answer_with(a, newest);
     if (wants_annotation(item) && !newest->annotated) d->annotated[d->n_annotated++] = newest->id;
     return r;
