@@ -429,20 +429,28 @@ static int flush_batch(struct restoring *res, struct rp_error *err)
     return r;
 }
 
+/* What one command restores has its answer in the same commit; what takes more of them has it after the last. */
+static bool is_one_batch(const struct restoring *res)
+{
+    return !res->dry_run && res->taken == (int64_t)res->n;
+}
+
 static int take_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err)
 {
     struct restoring *res = ctx;
     res->complete = res->taken < RESTORE_MAX;
     if (!res->complete) return 1;
+    int r = res->n == RP_REPRIEVE_ITEMS_MAX ? flush_batch(res, err) : 0;
+    if (r < 0) return r;
+    struct rp_reprieve_item *item = &res->batch[res->n++];
     res->taken++;
-    struct rp_reprieve_item *item = &res->batch[res->n];
     *item = (struct rp_reprieve_item){ .store = rp_request_store_of(res->q, mark->store_id) };
-    int r = rp_mark_copy(mark, &res->arena, &item->mark, err);
+    r = rp_mark_copy(mark, is_one_batch(res) ? &res->q->arena : &res->arena, &item->mark, err);
     if (r < 0) return r;
     if (item->store == NULL || item->store->backend == NULL)
         rp_error_set(&item->error, RP_EUNAVAILABLE, "store '%s' is not open",
                      rp_request_store_name(res->q, mark->store_id));
-    return ++res->n == RP_REPRIEVE_ITEMS_MAX ? flush_batch(res, err) : 0;
+    return 0;
 }
 
 static int read_prefix(struct rp_request *q, const char *text, struct rp_undo_filter *f, struct rp_error *err)
@@ -503,6 +511,34 @@ static void restoring_done(struct restoring *res)
     json_decref(res->items);
 }
 
+static void then_restored_all(struct rp_request *q)
+{
+    const struct rp_reprieve_command *c = (struct rp_reprieve_command *)q->command;
+    RP_CLEANUP(restoring_done)
+    struct restoring res = { .q = q, .complete = true, .batch = c->items, .n = c->n, .items = json_array() };
+    int code = c->command.error.code;
+    bool is_of_the_item = c->n == 1 && c->items[0].answer.error.code == code;
+    if (code < 0 && !is_of_the_item) {
+        rp_reply_error(q, &c->command.error);
+        return;
+    }
+    count(&res);
+    rp_reply_json(q, 200, restored_so_far(&res));
+}
+
+static void submit_batch(struct restoring *res)
+{
+    struct rp_request *q = res->q;
+    struct rp_reprieve_command *c = rp_arena_alloc(&q->arena, sizeof *c);
+    if (c == NULL) {
+        rp_reply_no_memory(q);
+        return;
+    }
+    rp_reprieve_command_init(c, res->batch, res->n, q->who.actor, &q->arena);
+    c->command.tenant_id = q->who.tenant_id;
+    rp_request_submit(q, &c->command, then_restored_all, NULL);
+}
+
 static void post_restore(struct rp_request *q)
 {
     RP_CLEANUP(restoring_done) struct restoring res = { 0 };
@@ -511,9 +547,12 @@ static void post_restore(struct rp_request *q)
     int r = restoring_init(&res, q) ? 0 : rp_error_set(&err, RP_ENOMEM, "no memory for a batch of marks");
     if (r == 0) r = read_filter(q, &filter, &err);
     if (r == 0) r = rp_undo_each(rp_request_catalog(q)->db, &filter, take_mark, &res, &err);
-    if (r == 0 && res.n > 0) r = flush_batch(&res, &err);
+    bool one = r == 0 && is_one_batch(&res); /* also of none: with a key, it may be a repetition */
+    if (r == 0 && res.n > 0 && !one) r = flush_batch(&res, &err);
     if (r < 0)
         rp_reply_error(q, &err);
+    else if (one)
+        submit_batch(&res);
     else
         rp_reply_json(q, 200, restored_so_far(&res));
 }
