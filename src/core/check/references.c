@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "db/db.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ struct rp_references {
     size_t n_questions;
     struct connection *databases;
     size_t n_databases;
+    pthread_mutex_t lock; /* of the connections: one question at a time */
 };
 
 static int write_column_question(struct rp_buf *b, const struct rp_reference *ref, struct rp_error *err)
@@ -130,6 +132,7 @@ int rp_references_new(const struct rp_config *config, const struct rp_store_conf
         return 0;
     }
     RP_CLEANUP(free_references) struct rp_references *refs = calloc(1, sizeof *refs);
+    if (refs != NULL) pthread_mutex_init(&refs->lock, NULL);
     if (refs != NULL) refs->questions = calloc(n, sizeof *refs->questions);
     if (refs != NULL) refs->databases = calloc(n, sizeof *refs->databases);
     if (refs == NULL || refs->questions == NULL || refs->databases == NULL)
@@ -156,6 +159,7 @@ void rp_references_free(struct rp_references *refs)
     }
     free(refs->questions);
     free(refs->databases);
+    pthread_mutex_destroy(&refs->lock);
     free(refs);
 }
 
@@ -221,12 +225,13 @@ int rp_references_count(struct rp_references *refs, const char *const *keys, siz
     if (rows == NULL || sums == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < n; i++)
         rows[i] = rp_text(keys[i]);
-    for (size_t q = 0; q < refs->n_questions; q++) {
-        int r = ask(refs, &refs->questions[q], rows, n, &c, err);
-        if (r < 0) return r;
-    }
-    memcpy(counts, sums, n * sizeof *counts);
-    return 0;
+    int r = 0;
+    pthread_mutex_lock(&refs->lock);
+    for (size_t q = 0; q < refs->n_questions && r == 0; q++)
+        r = ask(refs, &refs->questions[q], rows, n, &c, err);
+    pthread_mutex_unlock(&refs->lock);
+    if (r == 0) memcpy(counts, sums, n * sizeof *counts);
+    return r;
 }
 
 int rp_references_check(struct rp_references *refs, struct rp_error *err)

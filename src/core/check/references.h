@@ -6,7 +6,7 @@
  *     batch of keys.
  * G2  A look-up that failed, timed out or answered nonsense never counts as "unreferenced": the
  *     call fails.
- * G3  Nothing is written to the user's databases: connections are read-only.
+ * G3  Nothing is written to the user's databases: connections are read-only. Any thread may ask.
  * They are another database than the catalog, so a reference made after the question is not
  * seen: a window, as docs/guarantees.md says. */
 #ifndef RP_CORE_CHECK_REFERENCES_H
