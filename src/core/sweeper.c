@@ -132,7 +132,7 @@ static int claim_next(struct pass *p, struct flight *flight, struct rp_error *er
 {
     struct rp_sweeper *s = p->sweeper;
     flight->batch.marks.n = 0;
-    if (p->left <= 0 || stopped(s)) return 0;
+    if (p->left <= 0 || stopped(s) || p->run->cancelled) return 0;
     int r = rp_sweep_claim(s->catalog, p->store, &s->rules, s->worker, p->left, &p->from_ms, &flight->batch, err);
     if (r < 0) return r;
     if (flight->batch.store_code < 0) { /* its clock could not be asked: nothing was claimed */
@@ -219,7 +219,7 @@ static const char *sweep_all(struct rp_sweeper *s, struct air *air, struct rp_sw
     struct rp_run *run = &out->run;
     int64_t left = s->limit;
     size_t closed = 0;
-    for (size_t i = 0; i < s->n_stores && left > 0 && !stopped(s); i++) {
+    for (size_t i = 0; i < s->n_stores && left > 0 && !stopped(s) && !run->cancelled; i++) {
         struct rp_error why = { 0 };
         struct pass pass = { .sweeper = s, .store = s->stores[i], .run = run, .left = left };
         if (rp_sweeper_may_purge(s, s->stores[i], false, &why) < 0) {
@@ -240,6 +240,7 @@ static const char *sweep_all(struct rp_sweeper *s, struct air *air, struct rp_sw
         if (waiting > 0) out->code = why.code;
     }
     if (s->n_stores > 0 && closed == s->n_stores) return "failed";
+    if (run->cancelled) return "cancelled";
     return stopped(s) || run->figures.failed > 0 || run->figures.n_errors > 0 ? "partial" : "done";
 }
 
@@ -337,6 +338,7 @@ int rp_sweeper_close(struct rp_sweeper *s, struct rp_run *run, const char **outc
 {
     RP_ASSERT(run->id != 0);
     *outcome = run->figures.failed > 0 || run->figures.n_errors > 0 ? "partial" : "done";
+    if (run->cancelled) *outcome = "cancelled";
     return rp_run_end(s->catalog, run, *outcome, err);
 }
 

@@ -29,7 +29,7 @@ struct rp_sweeper {
 
 struct rp_sweep_result {
     struct rp_run run;
-    const char *outcome; /* done, partial, failed */
+    const char *outcome; /* done, partial, failed, cancelled */
     int code;            /* with failed: why */
 };
 
