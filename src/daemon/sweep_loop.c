@@ -180,7 +180,7 @@ static void keep_run(struct rp_sweep_loop *l)
     struct rp_error why = { 0 };
     int64_t boot_ms = rp_time_boot_ms(), every = l->sweeper.stale_after_ms / 3;
     if (l->run.id == 0) return;
-    if (boot_ms - l->began_ms >= RUN_MS || !l->continuous) {
+    if (boot_ms - l->began_ms >= RUN_MS || !l->continuous || l->run.cancelled) {
         close_run(l);
         return;
     }

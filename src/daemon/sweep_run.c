@@ -10,6 +10,7 @@
 #include "catalog/writer.h"
 #include "core/file/file.h"
 #include "core/journal.h"
+#include "daemon/restore_run.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -215,14 +216,18 @@ static int open_session(struct asked *a, struct rp_session *out, struct rp_error
     return 0;
 }
 
-/* Without a session the run stays open: it is closed as failed when its lock is stale, or this daemon is gone. */
+/* Without a session the run stays open: when its lock is stale, or this daemon is gone, a sweep is
+ * closed as failed and a restore is carried on. */
 static void *run_asked(void *arg)
 {
     struct asked *a = arg;
     struct rp_error err = { 0 };
     RP_CLEANUP(rp_session_close) struct rp_session session = { 0 };
     struct rp_sweep_teller teller = { .session = &session, .metrics = a->all->options.metrics, .ctx = a };
-    if (open_session(a, &session, &err) == 0)
+    bool opened = open_session(a, &session, &err) == 0;
+    if (opened && strcmp(a->run.kind, RP_RUN_RESTORE) == 0)
+        (void)rp_restore_run(&session, a->all->options.metrics, &a->run, &a->all->stop);
+    else if (opened)
         (void)rp_sweep_run(&teller, a->store[0] != 0 ? a->store : NULL, &a->run, &a->all->stop, &err);
     else
         rp_metrics_failure(a->all->options.metrics, "catalog");
@@ -258,7 +263,7 @@ int rp_sweep_runs_reserve(struct rp_sweep_runs *runs, struct rp_error *err)
     runs->reserved += room;
     pthread_mutex_unlock(&runs->lock);
     if (room) return 0;
-    rp_error_set(err, RP_EBUSY, "too many sweeps are under way");
+    rp_error_set(err, RP_EBUSY, "too many runs are under way");
     return rp_error_hint(err, "wait for one of them to end");
 }
 

@@ -31,7 +31,7 @@ void rp_sweep_teller_left_out(struct rp_sweep_teller *teller, const struct rp_st
 int rp_sweep_run(struct rp_sweep_teller *teller, const char *store, const struct rp_run *begun,
                  const volatile sig_atomic_t *stop, struct rp_error *err);
 
-/* ---- runs that people ask for: each on a thread and a session of its own, a bounded number at a time ---- */
+/* ---- runs that people ask for, sweeps and restores: each on a thread and a session of its own, a bounded number at a time ---- */
 
 struct rp_sweep_runs;
 
