@@ -62,6 +62,13 @@ int rp_lock_release(struct rp_tx *tx, const char *name, int64_t fence, struct rp
     return r < 0 ? rp_error_wrap(err, r, "release lock '%s'", name) : 0;
 }
 
+int rp_lock_forget(struct rp_tx *tx, const char *name, int64_t fence, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_text(name), rp_int(fence) };
+    int r = rp_db_exec(tx->db, RP_SQL(lock_forget), args, NULL, err);
+    return r < 0 ? rp_error_wrap(err, r, "forget lock '%s'", name) : 0;
+}
+
 /* ---- runs ---- */
 
 int rp_run_add(struct rp_tx *tx, const struct rp_run_row *run, struct rp_error *err)
@@ -73,14 +80,50 @@ int rp_run_add(struct rp_tx *tx, const struct rp_run_row *run, struct rp_error *
     return r < 0 ? rp_error_wrap(err, r, "begin a run") : 0;
 }
 
-int rp_run_progress(struct rp_tx *tx, int64_t run_id, const char *figures, struct rp_error *err)
+int rp_run_progress(struct rp_tx *tx, int64_t run_id, const char *figures, bool *cancelled, struct rp_error *err)
 {
     struct rp_value args[] = { rp_int(run_id), rp_text(figures) };
-    int64_t changed = 0;
-    int r = rp_db_exec(tx->db, RP_SQL(run_progress), args, &changed, err);
+    struct rp_one one = { 0 };
+    int r = rp_db_query(tx->db, RP_SQL(run_progress), args, rp_one_row, &one, err);
     if (r < 0) return rp_error_wrap(err, r, "note a run's progress");
-    if (changed == 0) return rp_error_set(err, RP_ECHANGED, "the run was closed by another one");
+    if (!one.found) return rp_error_set(err, RP_ECHANGED, "the run was closed by another one");
+    *cancelled = one.i[0] != 0;
     return 0;
+}
+
+static int refuse_ended(int64_t run_id, struct rp_error *err)
+{
+    char text[RP_ID_TEXT];
+    rp_error_set(err, RP_ENOTFOUND, "run %s is not under way", rp_id_format(RP_ID_RUN, run_id, text));
+    return rp_error_hint(err, "`reprieve runs` lists those that are, and how the others ended");
+}
+
+int rp_run_cancel(struct rp_tx *tx, int64_t run_id, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(run_id), rp_int(tx->late_ms) };
+    int64_t changed = 0;
+    int r = rp_db_exec(tx->db, RP_SQL(run_cancel), args, &changed, err);
+    if (r < 0) return rp_error_wrap(err, r, "cancel a run");
+    return changed > 0 ? 0 : refuse_ended(run_id, err);
+}
+
+int rp_run_is_cancelled(struct rp_db *db, int64_t run_id, bool *out, struct rp_error *err)
+{
+    struct rp_value arg = rp_int(run_id);
+    struct rp_one one = { 0 };
+    int r = rp_db_query(db, RP_SQL(run_cancelled), &arg, rp_one_row, &one, err);
+    if (r < 0) return rp_error_wrap(err, r, "look whether a run was cancelled");
+    *out = one.i[0] != 0;
+    return 0;
+}
+
+int rp_run_taken(struct rp_tx *tx, const struct rp_run_row *run, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(run->id), rp_text(run->locked_by), rp_int(run->fence) };
+    int64_t changed = 0;
+    int r = rp_db_exec(tx->db, RP_SQL(run_taken), args, &changed, err);
+    if (r == 0 && changed == 0) r = rp_error_set(err, RP_ECHANGED, "it has ended meanwhile");
+    return r < 0 ? rp_error_wrap(err, r, "take a run over") : 0;
 }
 
 int rp_run_record(struct rp_tx *tx, const struct rp_record_row *record, struct rp_error *err)
@@ -96,6 +139,7 @@ int rp_run_record(struct rp_tx *tx, const struct rp_record_row *record, struct r
     int64_t changed = 0;
     int r = rp_db_exec(tx->db, RP_SQL(run_close), &id, &changed, err);
     if (r == 0 && changed == 0) return rp_error_set(err, RP_EEXISTS, "the run has its record already");
+    if (r == 0) r = rp_db_exec(tx->db, RP_SQL(restore_close), &id, NULL, err);
     if (r == 0) r = rp_db_exec(tx->db, RP_SQL(record_add), args, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "write a run's record") : 0;
 }
@@ -117,6 +161,7 @@ static int run_row(void *ctx, const struct rp_value *v, struct rp_error *err)
                               .fence = v[4].i,
                               .started_at_ms = v[5].i,
                               .figures = v[6].p };
+    each->found = true;
     return each->fn(each->ctx, &row, err);
 }
 
@@ -132,6 +177,14 @@ static int record_row(void *ctx, const struct rp_value *v, struct rp_error *err)
                                  .body = v[6].p };
     each->found = true;
     return each->record_fn(each->ctx, &row, err);
+}
+
+int rp_run_get_open(struct rp_db *db, int64_t run_id, rp_run_fn *fn, void *ctx, struct rp_error *err)
+{
+    struct rp_value arg = rp_int(run_id);
+    struct each_run each = { .fn = fn, .ctx = ctx };
+    int r = rp_db_query(db, RP_SQL(run_get), &arg, run_row, &each, err);
+    return r < 0 || each.found ? r : refuse_ended(run_id, err);
 }
 
 int rp_run_each_open(struct rp_db *db, const char *lock, rp_run_fn *fn, void *ctx, struct rp_error *err)

@@ -18,6 +18,8 @@ int rp_lock_take(struct rp_tx *tx, const char *name, const struct rp_lock_row *l
 /* RP_ECHANGED: the lock is no longer ours. */
 int rp_lock_renew(struct rp_tx *tx, const char *name, int64_t fence, struct rp_error *err);
 int rp_lock_release(struct rp_tx *tx, const char *name, int64_t fence, struct rp_error *err);
+/* The same for a lock that nobody will take again. */
+int rp_lock_forget(struct rp_tx *tx, const char *name, int64_t fence, struct rp_error *err);
 
 struct rp_run_row {
     int64_t id;
@@ -35,10 +37,18 @@ typedef int rp_run_fn(void *ctx, const struct rp_run_row *row, struct rp_error *
 typedef int rp_record_fn(void *ctx, const struct rp_record_row *row, struct rp_error *err);
 
 int rp_run_add(struct rp_tx *tx, const struct rp_run_row *run, struct rp_error *err);
-int rp_run_progress(struct rp_tx *tx, int64_t run_id, const char *figures, struct rp_error *err);
-/* Writes the record and closes the run; RP_EEXISTS if it has its record already. */
+/* `cancelled`: somebody asked to end it between two batches. RP_ECHANGED: it was closed. */
+int rp_run_progress(struct rp_tx *tx, int64_t run_id, const char *figures, bool *cancelled, struct rp_error *err);
+/* RP_ENOTFOUND: it is not open. */
+int rp_run_cancel(struct rp_tx *tx, int64_t run_id, struct rp_error *err);
+int rp_run_is_cancelled(struct rp_db *db, int64_t run_id, bool *out, struct rp_error *err);
+/* An open run is another worker's from now on. RP_ECHANGED: it was closed. */
+int rp_run_taken(struct rp_tx *tx, const struct rp_run_row *run, struct rp_error *err);
+/* Writes the record and closes the run, and the filter of a restore with it; RP_EEXISTS if it has its record already. */
 int rp_run_record(struct rp_tx *tx, const struct rp_record_row *record, struct rp_error *err);
-/* Runs without a record, of one lock or (NULL) of all. */
+/* A run without a record; RP_ENOTFOUND otherwise. */
+int rp_run_get_open(struct rp_db *db, int64_t run_id, rp_run_fn *fn, void *ctx, struct rp_error *err);
+/* Runs without a record, of one name or (NULL) of all. */
 int rp_run_each_open(struct rp_db *db, const char *lock, rp_run_fn *fn, void *ctx, struct rp_error *err);
 int rp_record_get(struct rp_db *db, int64_t run_id, rp_record_fn *fn, void *ctx, struct rp_error *err);
 int rp_record_each(struct rp_db *db, int64_t before_id, int64_t limit, rp_record_fn *fn, void *ctx,

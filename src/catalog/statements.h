@@ -11,6 +11,7 @@
 #include "catalog/statements_feed.h"
 #include "catalog/statements_file.h"
 #include "catalog/statements_metrics.h"
+#include "catalog/statements_restore.h"
 #include "catalog/statements_token.h"
 #include "db/db.h"
 
@@ -28,6 +29,9 @@
     " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 2 AND h.store_id = " store               \
     " AND substr(" key ", 1, length(h.key)) = h.key)"                                                                  \
     " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 3 AND h.tenant_id = " tenant "))"
+
+/* True for a mark `m` that is not claimed: it is held, or an open restore run names it. */
+#define KEPT(m) "(" HELD(m ".store_id", m ".key", m ".tenant_id") " OR " RESTORING(m) ")"
 
 /* True for a mark whose object has a key that we named: of a file, or a copy in quarantine. */
 #define NAMED(m)                                                                                                       \
@@ -111,14 +115,14 @@
     X(mark_claim,      "iiisiii", NULL, MARK_TYPES,                                                                    \
       "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "         \
       "AND next_at <= $2 AND next_at >= $6 AND state IN (1, 2, 3) AND ($7 = 0 OR " NAMED("m") ") "                     \
-      "AND NOT " HELD("m.store_id", "m.key", "m.tenant_id")                                                            \
+      "AND NOT " KEPT("m")                                                                                             \
       " ORDER BY store_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
       "UPDATE mark SET was = state, fence = fence + 1, lease_by = $4, next_at = $5, "                                  \
       "state = CASE WHEN state = 1 AND checks > 0 THEN 2 WHEN state = 1 THEN 3 ELSE state END "                        \
       "FROM due WHERE id = due.due_id RETURNING " MARK_COLUMNS)                                                        \
     X(mark_due_peek,   "iiii", NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "                               \
-      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND NOT " HELD("m.store_id", "m.key", "m.tenant_id")             \
+      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND NOT " KEPT("m")                                              \
       " ORDER BY store_id, next_at, id LIMIT 1000")                                                                    \
     X(mark_move,       "",     "iiiiiiiiisi", "i",                                                                     \
       "UPDATE mark SET state = v.column4, was = v.column3, active = v.column5, next_at = v.column6, "                  \
@@ -163,6 +167,8 @@
       "ORDER BY reason, id LIMIT $3")                                                                                  \
     X(mark_by_run,     "iii",  NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE run_id = $1 AND id > $2 ORDER BY run_id, id LIMIT $3")                  \
+    X(mark_last_id,    "",     NULL,  "i",                                                                             \
+      "SELECT COALESCE(MAX(id), 0) FROM mark")                                                                         \
     X(mark_since,      "ii",   NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE id > $1 ORDER BY id LIMIT $2")                                          \
     X(mark_overdue,    "iii",  NULL,  "iii",                                                                           \
@@ -198,12 +204,20 @@
       "UPDATE run_lock SET locked_at = $3 WHERE name = $1 AND fence = $2 AND run_id IS NOT NULL")                      \
     X(lock_release,    "si",   NULL,  NULL,                                                                            \
       "UPDATE run_lock SET run_id = NULL WHERE name = $1 AND fence = $2")                                              \
+    X(lock_forget,     "si",   NULL,  NULL,                                                                            \
+      "DELETE FROM run_lock WHERE name = $1 AND fence = $2")                                                           \
                                                                                                                        \
     X(run_add,         "isssiis", NULL, NULL,                                                                          \
       "INSERT INTO run (id, kind, name, locked_by, fence, started_at, figures, open) "                                 \
       "VALUES ($1, $2, $3, $4, $5, $6, $7, 1)")                                                                        \
-    X(run_progress,    "is",   NULL,  NULL,                                                                            \
-      "UPDATE run SET figures = $2 WHERE id = $1 AND open = 1")                                                        \
+    X(run_progress,    "is",   NULL,  "i",                                                                             \
+      "UPDATE run SET figures = $2 WHERE id = $1 AND open = 1 RETURNING COALESCE(cancel, 0)")                          \
+    X(run_cancel,      "ii",   NULL,  NULL,                                                                            \
+      "UPDATE run SET cancel = $2 WHERE id = $1 AND open = 1")                                                         \
+    X(run_cancelled,   "i",    NULL,  "i",                                                                             \
+      "SELECT COALESCE(cancel, 0) FROM run WHERE id = $1")                                                             \
+    X(run_taken,       "isi",  NULL,  NULL,                                                                            \
+      "UPDATE run SET locked_by = $2, fence = $3 WHERE id = $1 AND open = 1")                                          \
     X(run_close,       "i",    NULL,  NULL,                                                                            \
       "UPDATE run SET open = NULL WHERE id = $1 AND open = 1")                                                         \
     X(run_open,        "s",    NULL,  "isssiis",                                                                       \
@@ -212,7 +226,7 @@
     X(run_open_all,    "",     NULL,  "isssiis",                                                                       \
       "SELECT id, kind, name, locked_by, fence, started_at, figures FROM run WHERE open IS NOT NULL ORDER BY name, id")\
     X(run_get,         "i",    NULL,  "isssiis",                                                                       \
-      "SELECT id, kind, name, locked_by, fence, started_at, figures FROM run WHERE id = $1")                           \
+      "SELECT id, kind, name, locked_by, fence, started_at, figures FROM run WHERE id = $1 AND open = 1")              \
     X(record_add,      "isssiis", NULL, NULL,                                                                          \
       "INSERT INTO run_record (run_id, kind, name, outcome, started_at, finished_at, body) "                           \
       "VALUES ($1, $2, $3, $4, $5, $6, $7)")                                                                           \
@@ -242,6 +256,7 @@
     RP_STATEMENTS_ALERT(X)                                                                                             \
     RP_STATEMENTS_FEED(X)                                                                                              \
     RP_STATEMENTS_METRICS(X)                                                                                           \
+    RP_STATEMENTS_RESTORE(X)                                                                                           \
     RP_STATEMENTS_TOKEN(X)
 
 enum rp_statement {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_runs.c - `runs`: deletion records, newest first, and runs that have none yet. */
+/* cmd_runs.c - `runs`: records, newest first, and runs that have none yet. */
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
@@ -31,14 +31,17 @@ static void show(struct listing *l, json_t *run, int64_t started_at_ms)
 {
     const json_t *counts = json_object_get(run, "counts");
     char started[RP_WHEN_TEXT], took[RP_TIME_TEXT] = "", purged[24], gone[24], skipped[24], failed[24],
-                                size[RP_SIZE_TEXT];
+                                size[RP_SIZE_TEXT], restored[24];
     l->shown++;
     if (l->cli->json) {
         rp_emit(l->cli, json_incref(run));
         return;
     }
     if (json_object_get(run, "duration_ms") != NULL) rp_duration_format(rp_json_get_int(run, "duration_ms", 0), took);
+    snprintf(restored, sizeof restored, "%" PRId64,
+             rp_json_get_int(counts, "restored", 0) + rp_json_get_int(counts, "returned", 0));
     const char *cells[] = { rp_json_get_text(run, "id", "?"),
+                            rp_json_get_text(run, "kind", "?"),
                             rp_json_get_text(run, "name", ""),
                             rp_json_get_text(run, "outcome", rp_json_get_text(run, "state", "?")),
                             rp_show_when(started_at_ms, l->now_ms, started),
@@ -47,7 +50,8 @@ static void show(struct listing *l, json_t *run, int64_t started_at_ms)
                             number(counts, "already_gone", gone),
                             number(counts, "skipped", skipped),
                             number(counts, "failed", failed),
-                            rp_show_size(rp_json_get_int(counts, "bytes_freed", 0), size) };
+                            rp_show_size(rp_json_get_int(counts, "bytes_freed", 0), size),
+                            restored };
     rp_table_row(l->table, cells);
 }
 
@@ -79,15 +83,15 @@ static int take_record(void *ctx, const struct rp_record_row *row, struct rp_err
 
 static int list_runs(struct rp_cli *cli, int64_t limit, struct rp_error *err)
 {
-    static const struct rp_column columns[] = { { "RUN", false, false },     { "STORES", false, false },
-                                                { "OUTCOME", false, false }, { "STARTED", false, false },
-                                                { "TOOK", true, false },     { "PURGED", true, false },
-                                                { "GONE", true, false },     { "SKIPPED", true, false },
-                                                { "FAILED", true, false },   { "FREED", true, false } };
+    static const struct rp_column columns[] = {
+        { "RUN", false, false },     { "KIND", false, false },  { "STORES", false, false }, { "OUTCOME", false, false },
+        { "STARTED", false, false }, { "TOOK", true, false },   { "PURGED", true, false },  { "GONE", true, false },
+        { "SKIPPED", true, false },  { "FAILED", true, false }, { "FREED", true, false },   { "RESTORED", true, false }
+    };
     RP_CLEANUP(rp_table_done) struct rp_table table;
     struct listing l = { .cli = cli, .table = &table, .now_ms = rp_session_now_ms(&cli->session) };
     struct rp_db *db = cli->session.catalog->db;
-    rp_table_init(&table, stdout, columns, 10);
+    rp_table_init(&table, stdout, columns, sizeof columns / sizeof columns[0]);
     int r = rp_run_each_open(db, NULL, take_open, &l, err);
     if (r == 0) r = rp_record_each(db, INT64_MAX, limit > 0 ? limit : INT64_MAX, take_record, &l, err);
     rp_table_end(&table);

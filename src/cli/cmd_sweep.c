@@ -176,7 +176,7 @@ static void say_summary(struct rp_sweep_call *call, const struct rp_sweep_result
 static int code_of(const struct rp_sweep_result *result)
 {
     if (strcmp(result->outcome, "failed") == 0) return result->run.lost ? RP_EFAILED : result->code;
-    return strcmp(result->outcome, "partial") == 0 ? RP_EPARTLY : 0;
+    return strcmp(result->outcome, "done") != 0 ? RP_EPARTLY : 0;
 }
 
 static int finish(struct rp_sweep_call *call, const struct rp_sweep_result *result)

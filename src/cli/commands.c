@@ -177,7 +177,10 @@ const struct rp_cli_command rp_commands[] = {
                   "[--run RUN] [--prefix STORE:PREFIX] [--reason TEXT] [--actor NAME] [--since TIME] [--until TIME] [--dry-run]",
       .summary = "take marks back, also out of quarantine",
       .help = "A restore wins until a purge has claimed the mark; after that it is refused as too late. What a purge moved to "
-              "quarantine is returned under its key, unless something newer stands there. Filters are combined: all must fit.\n"
+              "quarantine is returned under its key, unless something newer stands there. Filters are combined: all must fit. "
+              "By filters it is a run, which `reprieve runs` lists: it is about what is marked when it begins, and nothing of "
+              "that is purged while it is under way. An interrupt (Ctrl-C) or `reprieve cancel` ends it between two batches of "
+              "1,000. One that was killed is carried on by a daemon, or by the next restore.\n"
               "  reprieve restore main:avatars/7.png\n"
               "  reprieve restore --prefix main:avatars/ --since 2h --dry-run\n"
               "  reprieve restore --run run_01hxyz0000000",
@@ -210,6 +213,11 @@ const struct rp_cli_command rp_commands[] = {
     { .name = "runs", .synopsis = "[--limit N]\nshow RUN", .summary = "list runs and their deletion records, newest first",
       .help = "  reprieve runs show run_01hxyz0000000",
       .options = runs_options, .words_most = 2, .run = rp_cmd_runs },
+    { .name = "cancel", .synopsis = "RUN", .summary = "end a run between two of its batches",
+      .help = "What the run did stays; its record says cancelled. A continuous sweep goes on with its next run: `reprieve pause` "
+              "stops purging.\n"
+              "  reprieve cancel run_01hxyz0000000",
+      .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_cancel },
     { .name = "dead", .synopsis = "\nshow ID\nretry ID... | --all\nkeep ID",
       .summary = "list dead letters, retry them, or give their marks up",
       .help = "A mark that used up its attempts waits here for a person. `keep` ends it: as reprieved if nothing of it can have "

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define RP_TABLE_COLUMNS_MAX 10
+#define RP_TABLE_COLUMNS_MAX 12
 #define RP_TABLE_ROWS        500
 
 struct rp_column {

@@ -234,11 +234,17 @@ static json_t *about_run(const struct rp_run *run)
     return o;
 }
 
+/* A restore cleans nothing up. */
+static const char *stage_of(const char *kind, const char *cleanup, const char *restore)
+{
+    return strcmp(kind, RP_RUN_RESTORE) == 0 ? restore : cleanup;
+}
+
 void rp_journal_started(const struct rp_journal *j, const struct rp_run *run)
 {
     json_t *o = about_run(run);
     rp_json_set(o, "started_at", rp_json_time(run->started_at_ms));
-    write_line(j, RP_LOG_INFO, "cleanup_started", o);
+    write_line(j, RP_LOG_INFO, stage_of(run->kind, "cleanup_started", "restore_started"), o);
 }
 
 static void write_completed(const struct rp_journal *j, const struct rp_run *run, const char *outcome)
@@ -249,7 +255,8 @@ static void write_completed(const struct rp_journal *j, const struct rp_run *run
     rp_json_set(o, "counts", json_incref(json_object_get(record, "counts")));
     rp_json_set(o, "duration_ms", json_integer(j->at_ms - run->started_at_ms));
     if (json_array_size(errors) > 0) rp_json_set(o, "errors", json_incref(errors));
-    write_line(j, json_array_size(errors) > 0 ? RP_LOG_WARNING : RP_LOG_INFO, "cleanup_completed", o);
+    write_line(j, json_array_size(errors) > 0 ? RP_LOG_WARNING : RP_LOG_INFO,
+               stage_of(run->kind, "cleanup_completed", "restore_completed"), o);
 }
 
 void rp_journal_failed(const struct rp_journal *j, const char *kind, const struct rp_run *run,
@@ -259,7 +266,7 @@ void rp_journal_failed(const struct rp_journal *j, const char *kind, const struc
     rp_json_set(o, "kind", json_string(kind));
     rp_json_set(o, "actor", rp_json_text(j->actor));
     add_error(o, why);
-    write_line(j, RP_LOG_ERROR, "cleanup_failed", o);
+    write_line(j, RP_LOG_ERROR, stage_of(kind, "cleanup_failed", "restore_failed"), o);
 }
 
 void rp_journal_ended(const struct rp_journal *j, const struct rp_run *run, const char *outcome, int code)

@@ -36,7 +36,7 @@ void rp_journal_decided(const struct rp_journal *j, const char *event, const cha
 /* mark.purged, mark.skipped, mark.failed, mark.dead for each of the batch; then cleanup_progress. */
 void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *batch, const struct rp_run *run);
 
-/* The stages of a run. */
+/* The stages of a run: cleanup_started, cleanup_completed, cleanup_failed; of a restore: restore_started, ... */
 void rp_journal_started(const struct rp_journal *j, const struct rp_run *run);
 /* cleanup_completed; or cleanup_failed, `code` says why. */
 void rp_journal_ended(const struct rp_journal *j, const struct rp_run *run, const char *outcome, int code);

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "core/state.h"
-#include "core/undo.h"
 
 #include <string.h>
 

@@ -47,19 +47,51 @@ void rp_figures_see(struct rp_figures *figures, const char *store, const char *k
     }
 }
 
-static json_t *figures_json(const struct rp_figures *f)
+static json_t *counts_json(const struct rp_figures *f, bool restores)
 {
-    json_t *counts =
+    json_t *o =
         json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "scanned", (json_int_t)f->scanned, "marked", (json_int_t)f->marked,
                   "purged", (json_int_t)f->purged, "already_gone", (json_int_t)f->already_gone, "skipped",
                   (json_int_t)f->skipped, "failed", (json_int_t)f->failed, "bytes_freed", (json_int_t)f->bytes_freed);
+    if (!restores) return o;
+    rp_json_set(o, "restored", json_integer(f->restored));
+    rp_json_set(o, "already_restored", json_integer(f->already_restored));
+    rp_json_set(o, "returned", json_integer(f->returned));
+    rp_json_set(o, "refused", json_integer(f->refused));
+    return o;
+}
+
+static json_t *errors_json(const struct rp_figures *f)
+{
     json_t *errors = json_array();
     for (int64_t i = 0; i < f->n_errors && i < RP_RUN_ERRORS_MAX; i++)
         rp_json_append(errors, rp_json_text(f->errors[i]));
     if (f->n_errors > RP_RUN_ERRORS_MAX)
         rp_json_append(errors, json_sprintf("and %lld more", (long long)(f->n_errors - RP_RUN_ERRORS_MAX)));
+    return errors;
+}
+
+/* As fast as since this worker works on it. */
+static json_t *progress_json(const struct rp_run *run, int64_t now_ms)
+{
     json_t *o = json_object();
-    rp_json_set(o, "counts", counts);
+    int64_t done = run->figures.scanned, spent_ms = now_ms - run->paced_at_ms;
+    int64_t rate = spent_ms > 0 ? (done - run->paced_done) * RP_SECOND_MS / spent_ms : 0;
+    rp_json_set(o, "done", json_integer(done));
+    rp_json_set(o, "total", json_integer(done > run->total ? done : run->total));
+    rp_json_set(o, "rate_per_s", json_integer(rate));
+    if (rate > 0) rp_json_set(o, "left_s", json_integer(done < run->total ? (run->total - done) / rate : 0));
+    return o;
+}
+
+/* now_ms 0: it is over, and its progress is none any more. */
+static json_t *figures_json(const struct rp_run *run, int64_t now_ms)
+{
+    const struct rp_figures *f = &run->figures;
+    json_t *o = json_object();
+    if (run->filter != NULL) rp_json_set(o, "filter", json_incref((json_t *)(uintptr_t)run->filter));
+    if (run->total > 0 && now_ms > 0) rp_json_set(o, "progress", progress_json(run, now_ms));
+    rp_json_set(o, "counts", counts_json(f, strcmp(run->kind, RP_RUN_RESTORE) == 0));
     rp_json_set(o, "avg_age_s", json_integer(f->aged > 0 ? f->age_sum_s / f->aged : 0));
     if (f->oldest[0] != 0)
         rp_json_set(o, "oldest",
@@ -67,8 +99,39 @@ static json_t *figures_json(const struct rp_figures *f)
     if (f->largest[0] != 0)
         rp_json_set(o, "largest",
                     json_pack("{s:o,s:I}", "subject", rp_json_text(f->largest), "bytes", (json_int_t)f->largest_bytes));
-    rp_json_set(o, "errors", errors);
+    rp_json_set(o, "errors", errors_json(f));
     return o;
+}
+
+static void read_subject(const json_t *from, const char *number, char subject[RP_SUBJECT_TEXT], int64_t *out)
+{
+    if (from == NULL) return;
+    snprintf(subject, RP_SUBJECT_TEXT, "%s", rp_json_get_text(from, "subject", ""));
+    *out = rp_json_get_int(from, number, 0);
+}
+
+/* What figures_json wrote; of more errors than are kept, those that are. */
+static void read_figures(const json_t *o, struct rp_figures *f)
+{
+    const json_t *counts = json_object_get(o, "counts"), *errors = json_object_get(o, "errors");
+    const struct {
+        const char *name;
+        int64_t *to;
+    } numbers[] = { { "scanned", &f->scanned },         { "marked", &f->marked },
+                    { "purged", &f->purged },           { "already_gone", &f->already_gone },
+                    { "skipped", &f->skipped },         { "failed", &f->failed },
+                    { "bytes_freed", &f->bytes_freed }, { "restored", &f->restored },
+                    { "returned", &f->returned },       { "already_restored", &f->already_restored },
+                    { "refused", &f->refused } };
+    *f = (struct rp_figures){ 0 };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        *numbers[i].to = rp_json_get_int(counts, numbers[i].name, 0);
+    f->aged = f->scanned;
+    f->age_sum_s = f->aged * rp_json_get_int(o, "avg_age_s", 0);
+    read_subject(json_object_get(o, "oldest"), "age_s", f->oldest, &f->oldest_age_s);
+    read_subject(json_object_get(o, "largest"), "bytes", f->largest, &f->largest_bytes);
+    for (size_t i = 0; i < json_array_size(errors); i++)
+        rp_figures_error(f, "%s", json_string_value(json_array_get(errors, i)));
 }
 
 static json_t *record_json(const struct rp_run_row *run, const char *outcome, bool dry_run, int64_t finished_at_ms,
@@ -104,7 +167,7 @@ static struct rp_run_row row_of(const struct rp_run *run)
 
 json_t *rp_run_json(const struct rp_run *run, const char *outcome, bool dry_run, int64_t finished_at_ms)
 {
-    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(&run->figures);
+    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(run, 0);
     struct rp_run_row row = row_of(run);
     return record_json(&row, outcome, dry_run, finished_at_ms, figures);
 }
@@ -147,6 +210,43 @@ static int write_record(struct rp_tx *tx, const struct rp_run_row *run, const ch
     return audit_run(tx, "run.finished", actor, json_incref(body), err);
 }
 
+static int keep_run_row(struct rp_arena *arena, const struct rp_run_row *row, struct rp_run_row *out,
+                        struct rp_error *err)
+{
+    struct rp_run_row copy = *row;
+    copy.kind = rp_arena_strdup(arena, row->kind);
+    copy.name = rp_arena_strdup(arena, row->name);
+    copy.locked_by = rp_arena_strdup(arena, row->locked_by);
+    copy.figures = rp_arena_strdup(arena, row->figures);
+    if (copy.kind == NULL || copy.name == NULL || copy.locked_by == NULL || copy.figures == NULL)
+        return rp_error_set(err, RP_ENOMEM, "out of memory");
+    *out = copy;
+    return 0;
+}
+
+/* A damaged row must not stop every later run. */
+static int parse_figures(const struct rp_run_row *row, json_t **out, struct rp_error *err)
+{
+    int r = rp_json_parse(row->figures, strlen(row->figures), out, err);
+    if (r != RP_EINVAL) return r;
+    rp_error_clear(err);
+    *out = json_pack("{s:[s]}", "errors", "its figures cannot be read");
+    return *out != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "out of memory");
+}
+
+/* The record of a run that nobody works on any more. */
+static int close_row(struct rp_tx *tx, const struct rp_run_row *row, const char *outcome, const char *why,
+                     const char *actor, struct rp_error *err)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *figures = NULL;
+    int r = parse_figures(row, &figures, err);
+    if (r < 0) return r;
+    json_object_del(figures, "progress");
+    rp_json_append(json_object_get(figures, "errors"), json_string(why));
+    RP_CLEANUP(rp_json_decrefp) json_t *body = record_json(row, outcome, false, tx->late_ms, figures);
+    return write_record(tx, row, outcome, body, actor, err);
+}
+
 /* Runs under a lock whose process ended without a record. */
 struct abandoned {
     struct rp_arena *arena;
@@ -157,16 +257,8 @@ struct abandoned {
 static int keep_abandoned(void *ctx, const struct rp_run_row *row, struct rp_error *err)
 {
     struct abandoned *b = ctx;
-    struct rp_run_row copy = *row;
     if (b->n == sizeof b->at / sizeof b->at[0]) return 0; /* the rest at the next begin */
-    copy.kind = rp_arena_strdup(b->arena, row->kind);
-    copy.name = rp_arena_strdup(b->arena, row->name);
-    copy.locked_by = rp_arena_strdup(b->arena, row->locked_by);
-    copy.figures = rp_arena_strdup(b->arena, row->figures);
-    if (copy.kind == NULL || copy.name == NULL || copy.locked_by == NULL || copy.figures == NULL)
-        return rp_error_set(err, RP_ENOMEM, "out of memory");
-    b->at[b->n++] = copy;
-    return 0;
+    return keep_run_row(b->arena, row, &b->at[b->n++], err);
 }
 
 static int close_abandoned(struct rp_tx *tx, const struct rp_run *run, size_t *closed, struct rp_error *err)
@@ -174,21 +266,11 @@ static int close_abandoned(struct rp_tx *tx, const struct rp_run *run, size_t *c
     struct abandoned found = { .arena = tx->arena }, *b = &found;
     int r = rp_run_each_open(tx->db, run->name, keep_abandoned, b, err);
     *closed = b->n;
-    for (size_t i = 0; i < b->n && r == 0; i++) {
-        const struct rp_run_row *row = &b->at[i];
-        RP_CLEANUP(rp_json_decrefp) json_t *figures = NULL;
-        if (strcmp(row->kind, run->kind) != 0) continue;
-        r = rp_json_parse(row->figures, strlen(row->figures), &figures, err);
-        if (r == RP_EINVAL) { /* a damaged row must not stop every later run */
-            figures = json_pack("{s:[s]}", "errors", "its figures cannot be read");
-            r = figures != NULL ? 0 : RP_ENOMEM;
-        }
-        if (r < 0) return r;
-        rp_json_append(json_object_get(figures, "errors"),
-                       json_string("the process ended before the run did; figures are those of its last batch"));
-        RP_CLEANUP(rp_json_decrefp) json_t *body = record_json(row, "failed", false, tx->late_ms, figures);
-        r = write_record(tx, row, "failed", body, run->worker->name, err);
-    }
+    for (size_t i = 0; i < b->n && r == 0; i++)
+        if (strcmp(b->at[i].kind, run->kind) == 0)
+            r = close_row(tx, &b->at[i], "failed",
+                          "the process ended before the run did; figures are those of its last batch",
+                          run->worker->name, err);
     return r;
 }
 
@@ -209,15 +291,28 @@ static bool is_stale(const struct rp_tx *tx, const struct rp_worker *worker, int
            (worker->is_dead != NULL && worker->is_dead(lock->locked_by));
 }
 
-static int add_run(struct rp_tx *tx, struct rp_run *run, struct rp_error *err)
+static int add_run(struct rp_tx *tx, struct rp_run *run, const char *actor, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(BODY_MAX);
-    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(&run->figures);
+    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(run, 0);
     struct rp_run_row row = row_of(run);
     if (rp_json_write(&text, figures) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
     row.figures = rp_buf_text(&text);
     int r = rp_run_add(tx, &row, err);
-    return r < 0 ? r : audit_run(tx, "run.started", run->worker->name, record_json(&row, NULL, false, 0, NULL), err);
+    if (r < 0) return r;
+    json_t *details = record_json(&row, NULL, false, 0, NULL);
+    if (run->filter != NULL) rp_json_set(details, "filter", json_incref((json_t *)(uintptr_t)run->filter));
+    return audit_run(tx, "run.started", actor, details, err);
+}
+
+/* Under a lock that is free, or was judged to be. */
+static int enter(struct rp_tx *tx, struct rp_run *run, const struct rp_lock_row *lock, const char *actor,
+                 struct rp_error *err)
+{
+    run->fence = lock->fence + 1;
+    run->started_at_ms = tx->late_ms;
+    int r = rp_lock_take(tx, run->lock, lock, run->worker->name, run->id, err);
+    return r < 0 ? r : add_run(tx, run, actor, err);
 }
 
 static int begin_one(struct rp_tx *tx, struct rp_run_command *c, struct rp_error *err)
@@ -236,10 +331,7 @@ static int begin_one(struct rp_tx *tx, struct rp_run_command *c, struct rp_error
     r = close_abandoned(tx, run, &closed, err);
     if (r < 0) return r;
     run->id = rp_tx_new_id(tx);
-    run->fence = lock.fence + 1;
-    run->started_at_ms = tx->late_ms;
-    r = rp_lock_take(tx, run->lock, &lock, run->worker->name, run->id, err);
-    return r < 0 ? r : add_run(tx, run, err);
+    return enter(tx, run, &lock, run->worker->name, err);
 }
 
 static int run_begin(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
@@ -261,18 +353,41 @@ static void write_log(const struct rp_command *command, struct rp_log *log, int6
 _Static_assert(offsetof(struct rp_run_command, command) == 0, "a command is the first member");
 const struct rp_verb rp_verb_run_begin = { .name = "begin", .run = run_begin, .log = write_log, .alone = true };
 
-static void name_run(struct rp_run *run, const char *kind, const char *name, const struct rp_worker *worker)
+static bool has_own_lock(const char *kind)
+{
+    return strcmp(kind, RP_RUN_RESTORE) == 0;
+}
+
+static void name_lock(struct rp_run *run)
+{
+    char id[RP_ID_TEXT];
+    const char *name = has_own_lock(run->kind) ? rp_id_format(RP_ID_RUN, run->id, id) : run->name;
+    snprintf(run->lock, sizeof run->lock, "%s:%s", run->kind, name);
+}
+
+void rp_run_name(struct rp_run *run, const char *kind, const char *name, const struct rp_worker *worker)
 {
     *run = (struct rp_run){ .worker = worker };
     snprintf(run->kind, sizeof run->kind, "%s", kind);
     snprintf(run->name, sizeof run->name, "%s", name);
-    snprintf(run->lock, sizeof run->lock, "%s:%s", run->kind, run->name);
+    name_lock(run);
+}
+
+int rp_run_start(struct rp_tx *tx, struct rp_run *run, const char *actor, struct rp_error *err)
+{
+    struct rp_lock_row lock;
+    RP_ASSERT(has_own_lock(run->kind));
+    run->id = rp_tx_new_id(tx);
+    run->paced_at_ms = tx->late_ms;
+    name_lock(run);
+    int r = rp_lock_get(tx, run->lock, &lock, err);
+    return r < 0 ? r : enter(tx, run, &lock, actor, err);
 }
 
 void rp_run_command_init(struct rp_run_command *c, struct rp_run *run, const char *kind, const char *name,
                          const struct rp_worker *worker, int64_t stale_after_ms, const char *actor)
 {
-    name_run(run, kind, name, worker);
+    rp_run_name(run, kind, name, worker);
     *c = (struct rp_run_command){ .command = { .verb = &rp_verb_run_begin, .actor = actor },
                                   .run = run,
                                   .worker = worker,
@@ -315,24 +430,133 @@ int rp_run_bury(struct rp_catalog *catalog, const char *kind, const char *name, 
     RP_CLEANUP(rp_freep) struct burying *b = calloc(1, sizeof *b);
     if (b == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     b->stale_after_ms = stale_after_ms;
-    name_run(&b->run, kind, name, worker);
+    rp_run_name(&b->run, kind, name, worker);
     int r = rp_catalog_transact(catalog, bury_tx, b, err);
     *buried = r == 0 && b->buried > 0;
     return r < 0 ? rp_error_wrap(err, r, "bury %s %s", kind, name) : 0;
 }
+
+/* ---- taken over, cancelled ---- */
+
+/* A run without a record, and its lock, which is ours until the transaction ends. */
+struct open_run {
+    struct rp_arena *arena;
+    struct rp_run_row row;
+    struct rp_lock_row lock;
+    struct rp_run run; /* as this worker would have it */
+    bool is_free;      /* nobody works on it */
+};
+
+static int keep_open(void *ctx, const struct rp_run_row *row, struct rp_error *err)
+{
+    struct open_run *open = ctx;
+    return keep_run_row(open->arena, row, &open->row, err);
+}
+
+static int lock_open(struct rp_tx *tx, int64_t run_id, const struct rp_worker *worker, int64_t stale_after_ms,
+                     struct open_run *open, struct rp_error *err)
+{
+    int r = rp_run_get_open(tx->db, run_id, keep_open, open, err);
+    if (r < 0) return r;
+    rp_run_name(&open->run, open->row.kind, open->row.name, worker);
+    open->run.id = run_id;
+    open->run.started_at_ms = open->row.started_at_ms;
+    name_lock(&open->run);
+    r = rp_lock_get(tx, open->run.lock, &open->lock, err);
+    open->is_free = open->lock.run_id != run_id || is_stale(tx, worker, stale_after_ms, &open->lock);
+    return r;
+}
+
+int rp_run_take_over(struct rp_tx *tx, int64_t run_id, const struct rp_worker *worker, int64_t stale_after_ms,
+                     struct rp_run *out, bool *taken, struct rp_error *err)
+{
+    struct open_run *open = rp_arena_alloc(tx->arena, sizeof *open);
+    RP_CLEANUP(rp_json_decrefp) json_t *figures = NULL;
+    if (open == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    *open = (struct open_run){ .arena = tx->arena };
+    *taken = false;
+    int r = lock_open(tx, run_id, worker, stale_after_ms, open, err);
+    if (r < 0 || !open->is_free) return r;
+    r = parse_figures(&open->row, &figures, err);
+    if (r < 0) return r;
+    struct rp_run *run = &open->run;
+    read_figures(figures, &run->figures);
+    run->fence = open->lock.fence + 1;
+    run->paced_at_ms = tx->late_ms;
+    run->paced_done = run->figures.scanned;
+    struct rp_run_row row = row_of(run);
+    r = rp_lock_take(tx, run->lock, &open->lock, worker->name, run_id, err);
+    if (r == 0) r = rp_run_taken(tx, &row, err);
+    if (r == 0) r = audit_run(tx, "run.resumed", worker->name, record_json(&row, NULL, false, 0, NULL), err);
+    if (r < 0) return r;
+    *out = *run;
+    *taken = true;
+    return 0;
+}
+
+static int release(struct rp_tx *tx, const struct rp_run *run, struct rp_error *err)
+{
+    if (has_own_lock(run->kind)) return rp_lock_forget(tx, run->lock, run->fence, err);
+    return rp_lock_release(tx, run->lock, run->fence, err);
+}
+
+/* It ends between two of its batches, by whoever works on it; or here, if nobody does. */
+static int cancel_one(struct rp_tx *tx, struct rp_cancel_command *c, struct rp_error *err)
+{
+    struct open_run *open = rp_arena_alloc(tx->arena, sizeof *open);
+    if (open == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    *open = (struct open_run){ .arena = c->arena };
+    c->over = false;
+    int r = lock_open(tx, c->run_id, c->worker, c->stale_after_ms, open, &c->command.error);
+    if (r == 0) r = rp_run_cancel(tx, c->run_id, &c->command.error);
+    if (r == RP_ENOTFOUND) return 0;
+    if (r < 0) *err = c->command.error;
+    if (r < 0) return r;
+    c->run = open->row;
+    c->over = open->is_free;
+    open->run.fence = open->lock.fence;
+    if (!c->over)
+        return audit_run(tx, "run.cancelling", c->command.actor, record_json(&c->run, NULL, false, 0, NULL), err);
+    r = close_row(tx, &c->run, "cancelled", "cancelled after the process that worked on it had ended", c->command.actor,
+                  err);
+    c->command.due_at_ms = tx->late_ms; /* what it kept from being claimed may be due */
+    return r < 0 ? r : release(tx, &open->run, err);
+}
+
+static int run_cancel(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = cancel_one(tx, (struct rp_cancel_command *)commands[i], err);
+    return r;
+}
+
+_Static_assert(offsetof(struct rp_cancel_command, command) == 0, "a command is the first member");
+const struct rp_verb rp_verb_cancel = { .name = "cancel", .run = run_cancel };
 
 /* ---- step and end ---- */
 
 int rp_run_step(struct rp_tx *tx, struct rp_run *run, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(BODY_MAX);
-    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(&run->figures);
+    RP_CLEANUP(rp_json_decrefp) json_t *figures = figures_json(run, tx->late_ms);
     RP_ASSERT(run->id != 0);
     int r = rp_json_write(&text, figures);
     if (r < 0) return rp_error_set(err, r, "the run's figures do not fit");
     r = rp_lock_renew(tx, run->lock, run->fence, err);
-    if (r == 0) r = rp_run_progress(tx, run->id, rp_buf_text(&text), err);
+    if (r == 0) r = rp_run_progress(tx, run->id, rp_buf_text(&text), &run->cancelled, err);
     return r;
+}
+
+static int leave_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    const struct rp_run *run = ctx;
+    return rp_lock_release(tx, run->lock, run->fence, err);
+}
+
+int rp_run_leave(struct rp_catalog *catalog, struct rp_run *run, struct rp_error *err)
+{
+    return rp_catalog_transact(catalog, leave_tx, run, err);
 }
 
 struct end {
@@ -345,9 +569,11 @@ static int end_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct end *end = ctx;
     struct rp_run_row row = row_of(end->run);
     RP_CLEANUP(rp_json_decrefp) json_t *body = rp_run_json(end->run, end->outcome, false, tx->late_ms);
-    int r = write_record(tx, &row, end->outcome, body, end->run->worker->name, err);
-    if (r == 0) r = rp_lock_release(tx, end->run->lock, end->run->fence, err);
-    return r;
+    /* one that was taken over goes on: it is not ours to end */
+    int r = has_own_lock(end->run->kind) ? rp_lock_renew(tx, end->run->lock, end->run->fence, err) : 0;
+    end->run->lost = end->run->lost || r == RP_ECHANGED;
+    if (r == 0) r = write_record(tx, &row, end->outcome, body, end->run->worker->name, err);
+    return r < 0 ? r : release(tx, end->run, err);
 }
 
 int rp_run_end(struct rp_catalog *catalog, struct rp_run *run, const char *outcome, struct rp_error *err)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.h - one execution of a sweep (later: a policy, a reconcile, ...), its lock, its figures, its one record.
+/* run.h - one execution of a sweep or of a restore in bulk (later: a policy, a reconcile, ...), its lock, its figures,
+ * its one record.
  *
  * U1  A run takes a named lock, renewed with every batch. A lock renewed less than `stale_after_ms` ago is RP_ERUNNING, with
  *     holder and time; an older one, or one whose holder is known to be dead, is taken over.
  * U2  The lock is fenced: a holder that comes back finds RP_ECHANGED at its next batch and stops.
  * U3  Exactly one record a run, however it ends: a run whose process died gets its record, `failed`, from whoever takes
- *     the lock over, with the figures of its last batch. */
+ *     the lock over, with the figures of its last batch. A restore is not closed but resumed (restore.h).
+ * U4  Whoever cancels a run sets a flag, which the next batch sees: the run ends there, `cancelled`. What its batches did
+ *     stays. A run that nobody works on any more gets its record at once. */
 #ifndef RP_CORE_RUN_H
 #define RP_CORE_RUN_H
 
@@ -18,6 +21,9 @@
 #define RP_RUN_ERRORS_MAX 10
 #define RP_SUBJECT_TEXT   1200
 
+#define RP_RUN_SWEEP   "sweep"
+#define RP_RUN_RESTORE "restore" /* its lock is its own: two of them may work beside each other */
+
 /* Who works: named in locks and leases. */
 struct rp_worker {
     char name[160];
@@ -27,7 +33,8 @@ struct rp_worker {
 
 struct rp_figures {
     int64_t scanned, marked, purged, already_gone, skipped, failed, bytes_freed;
-    int64_t aged, age_sum_s; /* for the average age of the marks that were looked at */
+    int64_t restored, already_restored, returned, refused; /* of a restore */
+    int64_t aged, age_sum_s;                               /* for the average age of the marks that were looked at */
     int64_t oldest_age_s, largest_bytes;
     char oldest[RP_SUBJECT_TEXT], largest[RP_SUBJECT_TEXT];
     char errors[RP_RUN_ERRORS_MAX][256];
@@ -42,7 +49,11 @@ struct rp_run {
     char kind[24], name[72], lock[96];
     const struct rp_worker *worker;
     struct rp_figures figures;
-    bool lost; /* the lock was taken over: change nothing more */
+    const json_t *filter;            /* of a restore: what it is about; lent, may be NULL */
+    int64_t total;                   /* what it will have scanned in the end; 0: not known */
+    int64_t paced_at_ms, paced_done; /* since when this worker works on it, and what had been scanned then */
+    bool lost;                       /* the lock was taken over: change nothing more */
+    bool cancelled;                  /* U4: begin no further batch */
 };
 
 /* Takes the lock `kind:name` and begins the run: RP_ERUNNING while another one holds it. */
@@ -60,10 +71,33 @@ void rp_run_command_init(struct rp_run_command *c, struct rp_run *run, const cha
 /* The same, waited for. */
 int rp_run_begin(struct rp_catalog *catalog, const char *kind, const char *name, const struct rp_worker *worker,
                  int64_t stale_after_ms, struct rp_run *out, struct rp_error *err);
-/* Inside the transaction that finishes a batch: keeps the figures, renews the lock. RP_ECHANGED: lost. */
+/* Inside a transaction: begins a run whose lock is its own. `run` has kind and name (rp_run_name). */
+int rp_run_start(struct rp_tx *tx, struct rp_run *run, const char *actor, struct rp_error *err);
+void rp_run_name(struct rp_run *run, const char *kind, const char *name, const struct rp_worker *worker);
+/* Inside a transaction: an open run that nobody works on becomes this worker's, with the figures of its last batch.
+ * `taken` false: somebody does. RP_ENOTFOUND, RP_ECHANGED: it has ended. */
+int rp_run_take_over(struct rp_tx *tx, int64_t run_id, const struct rp_worker *worker, int64_t stale_after_ms,
+                     struct rp_run *out, bool *taken, struct rp_error *err);
+/* The run stays open, and whoever comes first takes it over. */
+int rp_run_leave(struct rp_catalog *catalog, struct rp_run *run, struct rp_error *err);
+
+/* Inside the transaction that finishes a batch: keeps the figures, renews the lock, looks whether the run was cancelled
+ * (run->cancelled). RP_ECHANGED: lost. */
 int rp_run_step(struct rp_tx *tx, struct rp_run *run, struct rp_error *err);
-/* `outcome`: done, partial, failed. Writes the record and releases the lock. */
+/* `outcome`: done, partial, failed, cancelled. Writes the record and releases the lock. */
 int rp_run_end(struct rp_catalog *catalog, struct rp_run *run, const char *outcome, struct rp_error *err);
+
+/* U4. RP_ENOTFOUND for a run that is not open. */
+struct rp_cancel_command {
+    struct rp_command command;
+    int64_t run_id;
+    const struct rp_worker *worker;
+    int64_t stale_after_ms;
+    struct rp_arena *arena;
+    struct rp_run_row run; /* out: as it stood; texts in the arena */
+    bool over;             /* out: nobody worked on it, it has its record */
+};
+extern const struct rp_verb rp_verb_cancel;
 
 /* For a run that nobody will begin again under its name (a daemon that is gone): if its lock is stale or its holder known to be dead, it gets
  * its record, `failed`, and the lock is freed. */

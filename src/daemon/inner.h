@@ -5,6 +5,7 @@
 
 #include "daemon/alerts.h"
 #include "daemon/daemon.h"
+#include "daemon/restore_run.h"
 #include "daemon/runs.h"
 #include "daemon/store_watch.h"
 #include "daemon/sweeper.h"
@@ -38,6 +39,7 @@ struct rp_daemon {
     struct rp_writers *writers;
     struct rp_runs *runs;
     struct rp_sweeper *sweeper;
+    struct rp_restore_watch *restores;
     struct rp_watch *watch;
     struct rp_store_watch *store_watch; /* NULL: no store is a bucket */
     pthread_mutex_t lock;

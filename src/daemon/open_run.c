@@ -48,7 +48,7 @@ int rp_open_run_keep(struct rp_open_run *o, struct rp_error *err)
 {
     int64_t boot_ms = rp_time_boot_ms(), every = o->sweep.stale_after_ms / 3;
     if (o->run.id == 0) return 0;
-    if (boot_ms - o->began_ms >= RUN_MS) return rp_open_run_close(o, err);
+    if (boot_ms - o->began_ms >= RUN_MS || o->run.cancelled) return rp_open_run_close(o, err);
     if (every > RENEW_MS) every = RENEW_MS;
     if (boot_ms - o->renewed_ms < every) return 0;
     int r = rp_sweep_renew(&o->sweep, &o->run, err);

@@ -76,6 +76,7 @@ static void hand_out(struct rp_daemon *d, struct rp_setup *setup)
     rp_sweeper_configure(d->sweeper, &setup->config);
     rp_runs_configure(d->runs, &setup->config);
     rp_watch_configure(d->watch, &setup->config);
+    rp_restore_watch_configure(d->restores, &setup->config);
     rp_store_watch_configure(d->store_watch, &setup->config);
 }
 

@@ -4,10 +4,12 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "catalog/writer.h"
+#include "daemon/restore_run.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RUNS_MAX 4 /* that people asked for, at a time */
 
@@ -114,7 +116,7 @@ int rp_runs_reserve(struct rp_runs *runs, struct rp_error *err)
     runs->reserved += room;
     pthread_mutex_unlock(&runs->lock);
     if (room) return 0;
-    rp_error_set(err, RP_EBUSY, "too many sweeps are under way");
+    rp_error_set(err, RP_EBUSY, "too many runs are under way");
     return rp_error_hint(err, "wait for one of them to end");
 }
 
@@ -147,14 +149,17 @@ static void carry_out(struct asked *a, struct rp_session *session)
     rp_log_flush(session->log);
 }
 
-/* Without a session the run stays open: it is closed as failed when its lock is stale, or when this
- * daemon is gone. */
+/* Without a session the run stays open: when its lock is stale, or this daemon is gone, a sweep is
+ * closed as failed and a restore is carried on. */
 static void *work(void *arg)
 {
     struct asked *a = arg;
     struct rp_session session = { 0 };
     struct rp_error err = { 0 };
-    if (open_session(a, &session, &err) == 0)
+    bool opened = open_session(a, &session, &err) == 0;
+    if (opened && strcmp(a->run.kind, RP_RUN_RESTORE) == 0)
+        (void)rp_restore_run(&session, a->all->options.metrics, &a->run, &a->all->stop);
+    else if (opened)
         carry_out(a, &session);
     else
         rp_metrics_failure(a->all->options.metrics, "catalog");

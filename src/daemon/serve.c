@@ -130,14 +130,14 @@ static int follow(void *ctx, const struct rp_feed_batch *batch, struct rp_error 
     return 0;
 }
 
-static int reserve_sweep(void *ctx, const struct rp_worker **worker, struct rp_error *err)
+static int reserve_run(void *ctx, const struct rp_worker **worker, struct rp_error *err)
 {
     struct rp_daemon *d = ctx;
     *worker = &d->session.worker;
     return rp_runs_reserve(d->runs, err);
 }
 
-static void start_sweep(void *ctx, const char *store, const char *actor, const struct rp_run *begun)
+static void start_run(void *ctx, const char *store, const char *actor, const struct rp_run *begun)
 {
     struct rp_daemon *d = ctx;
     rp_runs_start(d->runs, store, actor, begun);
@@ -227,19 +227,18 @@ static int start_sweepers(struct rp_daemon *d, struct rp_error *err)
 static int start_server(struct rp_daemon *d, struct rp_error *err)
 {
     struct rp_server *server = NULL;
-    struct rp_server_options options = { .config = &d->session.config,
-                                         .catalog_url = d->session.config.catalog_url,
-                                         .writers = d->writers,
-                                         .stores = d->session.stores,
-                                         .n_stores = d->session.config.n_stores,
-                                         .log = d->session.log,
-                                         .metrics = d->metrics,
-                                         .live = d->live,
-                                         .beside = { .ctx = d,
-                                                     .reserve_sweep = reserve_sweep,
-                                                     .start_sweep = start_sweep,
-                                                     .sweeper_idle_ms = sweeper_idle_ms },
-                                         .url_key = d->url_key };
+    struct rp_server_options options = {
+        .config = &d->session.config,
+        .catalog_url = d->session.config.catalog_url,
+        .writers = d->writers,
+        .stores = d->session.stores,
+        .n_stores = d->session.config.n_stores,
+        .log = d->session.log,
+        .metrics = d->metrics,
+        .live = d->live,
+        .beside = { .ctx = d, .reserve_run = reserve_run, .start_run = start_run, .sweeper_idle_ms = sweeper_idle_ms },
+        .url_key = d->url_key
+    };
     int r = rp_server_start(&options, &server, err);
     if (r < 0) return r;
     pthread_mutex_lock(&d->lock);
@@ -262,6 +261,16 @@ static int start_store_watch(struct rp_daemon *d, struct rp_error *err)
                                             .node = d->node,
                                             .lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 2 };
     return has_bucket(&d->session.config) ? rp_store_watch_start(&watch, &d->store_watch, err) : 0;
+}
+
+static int start_restores(struct rp_daemon *d, struct rp_error *err)
+{
+    struct rp_restore_watch_options watch = { .session = &d->session,
+                                              .writers = d->writers,
+                                              .metrics = d->metrics,
+                                              .node = d->node,
+                                              .lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 2 };
+    return rp_restore_watch_start(&watch, &d->restores, err);
 }
 
 static int start_watch(struct rp_daemon *d, struct rp_error *err)
@@ -324,6 +333,7 @@ static int start(struct rp_daemon *d, struct rp_error *err)
     if (r == 0) r = rp_welcome_tokens(d, &welcome, err);
     if (r == 0) r = start_store_watch(d, err);
     if (r == 0) r = start_sweepers(d, err);
+    if (r == 0) r = start_restores(d, err);
     if (r == 0) r = start_server(d, err);
     if (r == 0) r = start_watch(d, err);
     if (r == 0) tell_ready(d, &welcome);
@@ -342,11 +352,13 @@ static void stop(struct rp_daemon *d)
     pthread_mutex_unlock(&d->lock);
     rp_sweeper_halt(d->sweeper);
     rp_runs_halt(d->runs);
+    rp_restore_watch_halt(d->restores);
     rp_interrupt_begin(&interrupt, d->session.stores, d->session.config.n_stores, STORES_MS);
     rp_live_end(d->live);
     if (server != NULL) rp_server_stop(server, PATIENCE_MS);
     rp_sweeper_stop(d->sweeper);
     rp_runs_stop(d->runs);
+    rp_restore_watch_stop(d->restores);
     rp_watch_stop(d->watch);
     rp_store_watch_stop(d->store_watch);
     rp_interrupt_end(&interrupt);

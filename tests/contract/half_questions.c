@@ -18,8 +18,8 @@
 #include "core/mark_list.h"
 #include "core/owner.h"
 #include "core/quota.h"
+#include "core/restore.h"
 #include "core/sweep/plan.h"
-#include "core/undo.h"
 #include "lib/ask.h"
 
 /* ---- questions about marks ---- */
@@ -67,7 +67,7 @@ static int keep_mark(void *ctx, const struct rp_mark *mark, struct rp_error *e)
 
 static int undo(struct asking *a, struct rp_error *e)
 {
-    struct rp_undo_filter filters[] = {
+    struct rp_restore_filter filters[] = {
         { .run_id = a->run_id, .since_ms = -1, .until_ms = -1 },
         { .store_id = a->w.store.id, .prefix = "held/", .since_ms = -1, .until_ms = -1 },
         { .reason = "why", .since_ms = -1, .until_ms = -1 },
@@ -75,7 +75,7 @@ static int undo(struct asking *a, struct rp_error *e)
     };
     int r = 0;
     for (size_t i = 0; i < 4 && r == 0; i++)
-        r = rp_undo_each(a->catalog->db, &filters[i], keep_mark, a, e);
+        r = rp_restore_each(a->catalog->db, &filters[i], keep_mark, a, e);
     return r;
 }
 

@@ -280,8 +280,8 @@ static const struct rp_routes rp_routes_trials = { trials, sizeof trials / sizeo
 
 /* In place of routes.c, which the linker then leaves out. */
 const struct rp_routes *const rp_route_tables[] = {
-    &rp_routes_files,  &rp_routes_transactions, &rp_routes_content,     &rp_routes_marks,  &rp_routes_runs,
-    &rp_routes_alerts, &rp_routes_live,         &rp_routes_operations,  &rp_routes_quotas, &rp_routes_audit,
-    &rp_routes_access, &rp_routes_service,      &rp_routes_description, &rp_routes_trials,
+    &rp_routes_files, &rp_routes_transactions, &rp_routes_content, &rp_routes_marks,       &rp_routes_restore,
+    &rp_routes_runs,  &rp_routes_alerts,       &rp_routes_live,    &rp_routes_operations,  &rp_routes_quotas,
+    &rp_routes_audit, &rp_routes_access,       &rp_routes_service, &rp_routes_description, &rp_routes_trials,
 };
 const size_t rp_route_tables_n = sizeof rp_route_tables / sizeof rp_route_tables[0];

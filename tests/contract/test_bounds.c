@@ -22,9 +22,9 @@
 #include "core/import.h"
 #include "core/mark_list.h"
 #include "core/quota.h"
+#include "core/restore.h"
 #include "core/state.h"
 #include "core/subject/quarantine.h"
-#include "core/undo.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
 
@@ -341,15 +341,15 @@ static int stop_at_once(void *ctx, const struct rp_mark *mark, struct rp_error *
 static void an_undo_that_is_told_to_stop_asks_no_further_store(void **state)
 {
     struct world *w = *state;
-    struct rp_undo_filter everything = { .reason = "why", .since_ms = -1, .until_ms = -1 };
+    struct rp_restore_filter everything = { .reason = "why", .since_ms = -1, .until_ms = -1 };
     mark_as(w, "a", "why", 0);
     w->config.mode = RP_MODE_QUARANTINE;
     (void)world_sweep(w);
     world_script(w, "INSERT INTO store (id, kind, name) VALUES (99, 1, 'second')");
     int answer = 1;
-    ok(rp_undo_each(w->catalog->db, &everything, stop_at_once, &answer, &err));
+    ok(rp_restore_each(w->catalog->db, &everything, stop_at_once, &answer, &err));
     answer = RP_EFAILED;
-    assert_int_equal(rp_undo_each(w->catalog->db, &everything, stop_at_once, &answer, &err), RP_EFAILED);
+    assert_int_equal(rp_restore_each(w->catalog->db, &everything, stop_at_once, &answer, &err), RP_EFAILED);
 }
 
 static void a_copy_tells_the_run_that_made_it(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The story of a subject (core/explain.h), and which marks an undo in bulk finds (core/undo.h). On both engines. Needs PostgreSQL: run
+/* The story of a subject (core/explain.h), and which marks an undo in bulk finds (core/restore.h). On both engines. Needs PostgreSQL: run
  * under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "core/dead.h"
 #include "core/explain.h"
 #include "core/hold.h"
-#include "core/undo.h"
+#include "core/restore.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
 
@@ -212,7 +212,7 @@ static void an_undo_finds_what_fits_every_filter(void **state)
     struct rp_store_row second;
     ok(rp_store_get(w->catalog, RP_STORE_STORE, "second", &second, &err));
     const struct {
-        struct rp_undo_filter filter;
+        struct rp_restore_filter filter;
         const char *found;
     } cases[] = {
         { { .since_ms = -1, .until_ms = -1 }, "a/one a/two b/three c/four " },
@@ -234,7 +234,7 @@ static void an_undo_finds_what_fits_every_filter(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct found f = { .keys = RP_BUF(1000) };
-        ok(rp_undo_each(w->catalog->db, &cases[i].filter, keep_key, &f, &err));
+        ok(rp_restore_each(w->catalog->db, &cases[i].filter, keep_key, &f, &err));
         if (strcmp(rp_buf_text(&f.keys), cases[i].found) != 0)
             fail_msg("filter %zu: \"%s\" instead of \"%s\"", i, rp_buf_text(&f.keys), cases[i].found);
         rp_buf_done(&f.keys);
@@ -245,13 +245,13 @@ static void an_undo_stops_when_it_is_told_to_and_fails_when_its_caller_does(void
 {
     struct world *w = *state;
     int64_t run = four_marks(w);
-    const struct rp_undo_filter all = { .since_ms = -1, .until_ms = -1 };
-    const struct rp_undo_filter of_run = { .run_id = run, .since_ms = -1, .until_ms = -1 };
+    const struct rp_restore_filter all = { .since_ms = -1, .until_ms = -1 };
+    const struct rp_restore_filter of_run = { .run_id = run, .since_ms = -1, .until_ms = -1 };
     for (int n = 1; n <= 4; n++) {
         struct found stops = { .keys = RP_BUF(1000), .stop_after = n };
         struct found fails = { .keys = RP_BUF(1000), .stop_after = n, .code = RP_EFULL };
-        ok(rp_undo_each(w->catalog->db, &all, keep_key, &stops, &err));
-        assert_int_equal(rp_undo_each(w->catalog->db, &all, keep_key, &fails, &err), RP_EFULL);
+        ok(rp_restore_each(w->catalog->db, &all, keep_key, &stops, &err));
+        assert_int_equal(rp_restore_each(w->catalog->db, &all, keep_key, &fails, &err), RP_EFULL);
         int told = 0;
         for (const char *p = rp_buf_text(&stops.keys); *p != '\0'; p++)
             told += *p == ' ';
@@ -261,7 +261,7 @@ static void an_undo_stops_when_it_is_told_to_and_fails_when_its_caller_does(void
         rp_buf_done(&fails.keys);
     }
     struct found f = { .keys = RP_BUF(1000), .stop_after = 1, .code = RP_EFULL };
-    assert_int_equal(rp_undo_each(w->catalog->db, &of_run, keep_key, &f, &err), RP_EFULL);
+    assert_int_equal(rp_restore_each(w->catalog->db, &of_run, keep_key, &f, &err), RP_EFULL);
     rp_buf_done(&f.keys);
 }
 
@@ -271,11 +271,11 @@ static void an_undo_gives_nothing_twice(void **state)
     struct world *w = *state;
     struct found f = { .keys = RP_BUF(1000) };
     int64_t run = four_marks(w);
-    const struct rp_undo_filter of_run = { .run_id = run, .since_ms = -1, .until_ms = -1 };
-    const struct rp_undo_filter prefix = { .store_id = w->store.id, .prefix = "c/", .since_ms = -1, .until_ms = -1 };
+    const struct rp_restore_filter of_run = { .run_id = run, .since_ms = -1, .until_ms = -1 };
+    const struct rp_restore_filter prefix = { .store_id = w->store.id, .prefix = "c/", .since_ms = -1, .until_ms = -1 };
     assert_int_equal(world_restore(w, "c/four").what, RP_REPRIEVE_RETURNED);
-    ok(rp_undo_each(w->catalog->db, &of_run, keep_key, &f, &err));
-    ok(rp_undo_each(w->catalog->db, &prefix, keep_key, &f, &err));
+    ok(rp_restore_each(w->catalog->db, &of_run, keep_key, &f, &err));
+    ok(rp_restore_each(w->catalog->db, &prefix, keep_key, &f, &err));
     assert_string_equal(rp_buf_text(&f.keys), "");
     rp_buf_done(&f.keys);
 }

@@ -14,8 +14,8 @@
 
 #include "core/hold.h"
 #include "core/owner.h"
+#include "core/restore.h"
 #include "core/subject/quarantine.h"
-#include "core/undo.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
 
@@ -592,7 +592,8 @@ static void test_X8_a_restore_in_bulk_restores_files_and_objects(void **state)
     (void)world_mark(w, "object", DAY);
     delete (w, alone);
     delete (w, root);
-    ok(rp_undo_each(w->catalog->db, &(struct rp_undo_filter){ .since_ms = 0, .until_ms = -1 }, keep_mark, &f, &err));
+    ok(rp_restore_each(w->catalog->db, &(struct rp_restore_filter){ .since_ms = 0, .until_ms = -1 }, keep_mark, &f,
+                       &err));
     assert_int_equal(f.n, 4);
     ok(rp_reprieve_many(w->catalog, &w->store, f.marks, f.n, "tester", answers, &err));
     for (size_t i = 0; i < f.n; i++)

@@ -61,6 +61,8 @@ static const char fill_others[] =
     "SELECT id, 1 + id / 2097152 %% 2, 1, 'users/' || id, '', '', 0, CASE WHEN run_id > 980 THEN NULL ELSE 1 END FROM "
     "mark "
     "WHERE state = 3;"
+    "INSERT INTO restore_run (run_id, store_id, prefix, upto_id, asked_by, open) "
+    "SELECT id, 1, 'users/77', id, 'cli:ada', CASE WHEN run_id > 980 THEN 1 ELSE NULL END FROM mark WHERE state = 3;"
     "INSERT INTO tally (lane, store_id, state, marks, bytes) SELECT 0, store_id, state, count(*), 4096 * count(*) FROM "
     "mark "
     "GROUP BY store_id, state;";
@@ -146,6 +148,8 @@ static size_t questions(struct question *out)
                    "users/500", I(1000));
     out[n++] = ask(RP_SQL(mark_by_reason), "mark_reason", "sii", "reason 7", id - RP_DAY_MS * 2097152, I(1000));
     out[n++] = ask(RP_SQL(mark_by_run), "mark_run", "iii", I(77), I(0), I(1000));
+    out[n++] = ask(RP_SQL(mark_last_id), NULL, "");
+    out[n++] = ask(RP_SQL(restore_open), "restore_run_open", "");
     out[n++] = ask(RP_SQL(mark_since), NULL, "ii", id - RP_DAY_MS * 2097152, I(1000));
     out[n++] = ask(RP_SQL(mark_active), "mark_subject", "i", I(1));
     out[n++] = ask(RP_SQL(mark_lock), NULL, "");
@@ -198,11 +202,25 @@ static void complain(const struct question *q, const char *plan, const char *how
 static void judge(const struct question *q, const char *plan, const char *how)
 {
     /* SQLite's SCAN reads all of it, through an index too; a SEARCH goes to its place. `m` is the mark in a claim. */
-    static const char *const never[] = {
-        "Seq Scan on mark", "Seq Scan on audit", "Seq Scan on run_record",  "SCAN mark",        "SCAN m\n", "SCAN m ",
-        "SCAN audit",       "SCAN run_record",   "Seq Scan on file",        "SCAN file",        "SCAN f\n", "SCAN f ",
-        "SCAN child\n",     "SCAN child ",       "Seq Scan on idempotency", "SCAN idempotency", "SCAN k\n", "SCAN k "
-    };
+    static const char *const never[] = { "Seq Scan on mark",
+                                         "Seq Scan on audit",
+                                         "Seq Scan on run_record",
+                                         "SCAN mark",
+                                         "SCAN m\n",
+                                         "SCAN m ",
+                                         "SCAN audit",
+                                         "SCAN run_record",
+                                         "Seq Scan on file",
+                                         "SCAN file",
+                                         "SCAN f\n",
+                                         "SCAN f ",
+                                         "SCAN child\n",
+                                         "SCAN child ",
+                                         "Seq Scan on idempotency",
+                                         "SCAN idempotency",
+                                         "SCAN k\n",
+                                         "SCAN k ",
+                                         "Seq Scan on restore_run" };
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
         if (strstr(plan, never[i]) != NULL) complain(q, plan, how, never[i]);
     if (q->uses != NULL && strstr(plan, q->uses) == NULL) complain(q, plan, how, "another index than expected");

@@ -186,9 +186,9 @@ def check_runs(world, alone=True):
     runs = world.engine.rows("SELECT COUNT(*) AS n FROM run")[0][0]
     records = [json.loads(body) for (body,) in world.engine.rows("SELECT body FROM run_record")]
     require(opened == [(0,)] and runs == len(records), f"{runs} runs, {opened[0][0]} open, {len(records)} records")
-    answered = len(world.sweeps)
-    fits = answered <= runs and (not alone or runs <= world.begun)
-    require(fits, f"{world.begun} sweeps began, {answered} answered, {runs} runs")
+    answered, sweeps = len(world.sweeps), sum(record["kind"] == "sweep" for record in records)
+    fits = answered <= sweeps and (not alone or sweeps <= world.begun)
+    require(fits, f"{world.begun} sweeps began, {answered} answered, {sweeps} runs of them")
     by_id = {record["id"]: record for record in records}
     require(len(by_id) == len(records), "two records have the same run")
     for run, answer in world.sweeps.items():

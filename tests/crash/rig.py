@@ -257,10 +257,10 @@ class World:
         self.objects.put("marked", [line["subject"] for line in answer.lines if "mark" in line])
         return answer
 
-    def restore(self, subjects, **how):
-        """Asks for restores and notes what was answered: restored, or too late."""
+    def restore(self, subjects, by=None, **how):
+        """Asks for restores, by name or by a filter, and notes what was answered: restored, or too late."""
         self.objects.put("unsure", subjects)
-        answer = self.run(["restore", *subjects], **how)
+        answer = self.run(["restore", *(by or subjects)], **how)
         require(answer.status in (0, 5, 8) or answer.killed, answer.words)
         for line in answer.lines:
             if "subject" not in line:

@@ -48,8 +48,15 @@ static const struct question {
       "OR (state IN (4, 5, 7)) <> (outcome <> 0) OR (state IN (1, 2, 3)) <> (next_at IS NOT NULL)" },
 
     { "RUNS", INV_ALWAYS,
-      "SELECT 'run ' || r.id || ' is open, but does not hold its lock' FROM run r WHERE r.open = 1 AND NOT EXISTS "
+      "SELECT 'run ' || r.id || ' is open, but does not hold its lock' FROM run r WHERE r.open = 1 AND r.kind <> 'restore' AND NOT EXISTS "
       "(SELECT 1 FROM run_lock l WHERE l.name = r.kind || ':' || r.name AND l.run_id = r.id AND l.fence = r.fence)" },
+    /* one that was left has given its lock back */
+    { "RUNS", INV_ALWAYS,
+      "SELECT 'restore ' || r.id || ' is open, but another one holds its lock' FROM run r WHERE r.open = 1 "
+      "AND r.kind = 'restore' AND EXISTS (SELECT 1 FROM run_lock l WHERE l.run_id = r.id AND l.fence <> r.fence)" },
+    { "RUNS", INV_ALWAYS,
+      "SELECT 'restore ' || f.run_id || ' and its run are not open together' FROM restore_run f LEFT JOIN run r "
+      "ON r.id = f.run_id WHERE f.open IS DISTINCT FROM r.open" },
     { "RUNS", INV_ALWAYS,
       "SELECT 'run ' || r.id || ' has ' || COUNT(c.run_id) || ' records' FROM run r LEFT JOIN run_record c ON c.run_id = r.id "
       "GROUP BY r.id HAVING COUNT(c.run_id) <> (r.open IS NULL)" },

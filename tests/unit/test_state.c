@@ -116,6 +116,15 @@ static void test_scopes_in_the_statements_are_those_of_the_enum(void **state)
     }
 }
 
+static void test_the_statements_know_a_copy_in_quarantine_by_its_key(void **state)
+{
+    (void)state;
+    const enum rp_statement users[] = { RP_SQL_mark_claim, RP_SQL_mark_due_peek };
+    for (size_t i = 0; i < COUNT(users); i++)
+        expect_in(rp_statements[users[i]].name, rp_statements[users[i]].text,
+                  "substr(m.key, 1, %zu) = '%s' AND m.run_id", strlen(RP_STORE_QUARANTINE), RP_STORE_QUARANTINE);
+}
+
 static void test_numbers_in_the_schema_are_those_of_the_enums(void **state)
 {
     (void)state;
@@ -463,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_statuses_in_the_statements_are_those_of_the_enum),
         cmocka_unit_test(test_only_the_designed_moves_of_a_file_are_allowed),
         cmocka_unit_test(test_scopes_in_the_statements_are_those_of_the_enum),
+        cmocka_unit_test(test_the_statements_know_a_copy_in_quarantine_by_its_key),
         cmocka_unit_test(test_numbers_in_the_schema_are_those_of_the_enums),
         cmocka_unit_test(test_stored_numbers_never_change),
         cmocka_unit_test(test_every_state_has_its_name_and_is_found_by_it),

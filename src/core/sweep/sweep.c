@@ -103,11 +103,12 @@ static const char *sweep_all(struct rp_sweep *s, struct rp_batches *batches, str
     const struct rp_figures *f = &out->run.figures;
     int64_t left = s->limit;
     size_t closed = 0;
-    for (size_t i = 0; i < s->n_stores && left > 0 && !rp_sweep_is_stopped(s); i++) {
+    for (size_t i = 0; i < s->n_stores && left > 0 && !rp_sweep_is_stopped(s) && !out->run.cancelled; i++) {
         if (!sweep_store(s, s->stores[i], batches, &left, out)) return "failed";
         closed += s->stores[i]->backend == NULL;
     }
     if (s->n_stores > 0 && closed == s->n_stores) return "failed";
+    if (out->run.cancelled) return "cancelled";
     return rp_sweep_is_stopped(s) || f->failed > 0 || f->n_errors > 0 ? "partial" : "done";
 }
 
@@ -172,5 +173,6 @@ int rp_sweep_close(struct rp_sweep *s, struct rp_run *run, const char **outcome,
 {
     RP_ASSERT(run->id != 0);
     *outcome = run->figures.failed > 0 || run->figures.n_errors > 0 ? "partial" : "done";
+    if (run->cancelled) *outcome = "cancelled";
     return rp_run_end(s->catalog, run, *outcome, err);
 }

@@ -38,7 +38,7 @@ struct rp_sweep {
 
 struct rp_sweep_result {
     struct rp_run run;
-    const char *outcome; /* done, partial, failed */
+    const char *outcome; /* done, partial, failed, cancelled */
     int code;            /* with failed: why */
 };
 

@@ -1,32 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_marks.c - marks of objects, and restores of one or of many.
+/* marks.c - marks of objects, and restores of one; of many: restore.c.
  *
- * Objects of stores belong to nobody but the operator: marking them, listing marks and restoring in bulk is for admins. A tenant sees
- * and restores the marks of its own files. */
+ * Objects of stores belong to nobody but the operator: marking them and listing marks is for admins. A tenant sees and restores
+ * the marks of its own files. */
 #include "http/api/marks.h"
 
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/run.h"
 #include "core/mark.h"
 #include "core/mark_list.h"
 #include "core/reprieve.h"
 #include "core/state.h"
-#include "core/undo.h"
 #include "http/api/shapes.h"
 #include "lib/answer.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define LOOKED_MAX      20000 /* marks that one page of a list may look at */
-#define LIST_ARENA_MAX  ((size_t)8 << 20)
-#define BATCH_ARENA_MAX ((size_t)16 << 20)
-#define RESTORE_MAX     100000 /* marks that one call restores */
-#define RESTORE_SHOWN   1000
-#define ITEMS_BODY_MAX  ((size_t)4 << 20)
+#define LOOKED_MAX     20000 /* marks that one page of a list may look at */
+#define LIST_ARENA_MAX ((size_t)8 << 20)
+#define ITEMS_BODY_MAX ((size_t)4 << 20)
 
 /* ---- shapes ---- */
 
@@ -114,37 +109,7 @@ static const struct rp_field restored_fields[] = {
     { .name = "error", .kind = RP_FIELD_OBJECT, .of = &rp_shape_why, .help = "why it was refused" },
     { .name = "file", .kind = RP_FIELD_OBJECT, .of = &rp_shape_file, .help = "of a file's mark: as it is now" },
 };
-static const struct rp_shape restored_shape = RP_SHAPE("restored", restored_fields, "what became of one mark");
-
-static const struct rp_field bulk_fields[] = {
-    { .name = "run", .kind = RP_FIELD_ID, .id = RP_ID_RUN, .help = "what this run purged into quarantine" },
-    { .name = "prefix", .kind = RP_FIELD_TEXT, .least = 2, .most = RP_KEY_MAX + 65, .help = "STORE:PREFIX" },
-    { .name = "reason", .kind = RP_FIELD_TEXT, .most = RP_REASON_MAX, .help = "marks with this reason" },
-    { .name = "actor", .kind = RP_FIELD_TEXT, .least = 1, .most = RP_ACTOR_MAX, .help = "marks that this one made" },
-    { .name = "since", .kind = RP_FIELD_WHEN, .help = "marks made since; a moment, or how long ago" },
-    { .name = "until", .kind = RP_FIELD_WHEN, .help = "marks made before" },
-    { .name = "dry_run", .kind = RP_FIELD_BOOL, .help = "only says what would be done" },
-};
-static const struct rp_shape bulk_shape = RP_SHAPE("restore_request", bulk_fields, "every given filter must fit");
-
-static const struct rp_field bulk_done_fields[] = {
-    { .name = "restored", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "how many were" },
-    { .name = "already_restored",
-      .kind = RP_FIELD_INT,
-      .most = INT64_MAX,
-      .required = true,
-      .help = "had been before" },
-    { .name = "returned",
-      .kind = RP_FIELD_INT,
-      .most = INT64_MAX,
-      .required = true,
-      .help = "came back from quarantine" },
-    { .name = "refused", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "could not be" },
-    { .name = "dry_run", .kind = RP_FIELD_BOOL, .required = true, .help = "nothing was changed" },
-    { .name = "complete", .kind = RP_FIELD_BOOL, .required = true, .help = "false: more fit; call again" },
-    { .name = "items", .kind = RP_FIELD_LIST, .of = &restored_shape, .required = true, .help = "the first 1,000" },
-};
-static const struct rp_shape bulk_done_shape = RP_SHAPE("restored_in_bulk", bulk_done_fields, "what was restored");
+const struct rp_shape rp_shape_restored = RP_SHAPE("restored", restored_fields, "what became of one mark");
 
 /* ---- mark ---- */
 
@@ -370,193 +335,6 @@ static void restore_mark(struct rp_request *q)
     if (c != NULL) rp_request_submit(q, &c->command, then_restored, NULL);
 }
 
-/* ---- restore many ---- */
-
-struct restoring {
-    struct rp_request *q;
-    bool dry_run, complete;
-    struct rp_arena arena; /* of the batch */
-    struct rp_reprieve_item *batch;
-    size_t n;
-    int64_t taken;
-    int64_t counts[RP_REPRIEVE_RETURNED + 1];
-    json_t *items;
-};
-
-static void count(struct restoring *r)
-{
-    for (size_t i = 0; i < r->n; i++) {
-        const struct rp_reprieve_item *item = &r->batch[i];
-        const char *store = rp_request_store_name(r->q, item->mark.store_id);
-        r->counts[item->answer.what]++;
-        if (json_array_size(r->items) < RESTORE_SHOWN)
-            rp_json_append(r->items, rp_reprieve_answer_json(&item->answer, &item->mark, store, r->dry_run));
-    }
-}
-
-static json_t *restored_so_far(const struct restoring *res)
-{
-    json_t *o = json_object();
-    rp_json_set(o, "restored", json_integer(res->counts[RP_REPRIEVE_DONE]));
-    rp_json_set(o, "already_restored", json_integer(res->counts[RP_REPRIEVE_ALREADY]));
-    rp_json_set(o, "returned", json_integer(res->counts[RP_REPRIEVE_RETURNED]));
-    rp_json_set(o, "refused", json_integer(res->counts[RP_REPRIEVE_REFUSED]));
-    rp_json_set(o, "dry_run", json_boolean(res->dry_run));
-    rp_json_set(o, "complete", json_boolean(res->complete));
-    rp_json_set(o, "items", json_incref(res->items));
-    return o;
-}
-
-static int flush_batch(struct restoring *res, struct rp_error *err)
-{
-    struct rp_catalog *catalog = rp_request_catalog(res->q);
-    struct rp_reprieve_command c;
-    int r = 0;
-    for (size_t i = 0; i < res->n && r == 0 && res->dry_run; i++) {
-        struct rp_reprieve_item *item = &res->batch[i];
-        r = rp_reprieve_foresee(catalog->db, &item->mark, rp_request_store_name(res->q, item->mark.store_id),
-                                &res->arena, &item->answer, err);
-    }
-    if (!res->dry_run) {
-        rp_reprieve_command_init(&c, res->batch, res->n, res->q->who.actor, &res->arena);
-        r = rp_command_run(catalog, &c.command);
-        if (res->n == 1 && c.items[0].answer.error.code == r) r = 0;
-        if (r < 0) *err = c.command.error;
-    }
-    if (r == 0) count(res);
-    rp_arena_reset(&res->arena);
-    res->n = 0;
-    return r;
-}
-
-/* What one command restores has its answer in the same commit; what takes more of them has it after the last. */
-static bool is_one_batch(const struct restoring *res)
-{
-    return !res->dry_run && res->taken == (int64_t)res->n;
-}
-
-static int take_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err)
-{
-    struct restoring *res = ctx;
-    res->complete = res->taken < RESTORE_MAX;
-    if (!res->complete) return 1;
-    int r = res->n == RP_REPRIEVE_ITEMS_MAX ? flush_batch(res, err) : 0;
-    if (r < 0) return r;
-    struct rp_reprieve_item *item = &res->batch[res->n++];
-    res->taken++;
-    *item = (struct rp_reprieve_item){ .store = rp_request_store_of(res->q, mark->store_id) };
-    r = rp_mark_copy(mark, is_one_batch(res) ? &res->q->arena : &res->arena, &item->mark, err);
-    if (r < 0) return r;
-    if (item->store == NULL || item->store->backend == NULL)
-        rp_error_set(&item->error, RP_EUNAVAILABLE, "store '%s' is not open",
-                     rp_request_store_name(res->q, mark->store_id));
-    return 0;
-}
-
-static int read_prefix(struct rp_request *q, const char *text, struct rp_undo_filter *f, struct rp_error *err)
-{
-    const char *colon = strchr(text, ':');
-    char store_name[64];
-    if (colon == NULL || colon == text || (size_t)(colon - text) >= sizeof store_name) {
-        rp_error_set(err, RP_EINVAL, "prefix: expected STORE:PREFIX, found '%.64s'", text);
-        return RP_EINVAL;
-    }
-    memcpy(store_name, text, (size_t)(colon - text));
-    store_name[colon - text] = 0;
-    const struct rp_store *store = rp_request_store(q, store_name);
-    if (store == NULL) return rp_error_set(err, RP_ENOTFOUND, "no store '%s'", store_name);
-    f->store_id = store->id;
-    f->prefix = colon + 1;
-    return 0;
-}
-
-static int ignore_record(void *ctx, const struct rp_record_row *row, struct rp_error *err)
-{
-    (void)ctx, (void)row, (void)err;
-    return 0;
-}
-
-static int read_filter(struct rp_request *q, struct rp_undo_filter *f, struct rp_error *err)
-{
-    const char *prefix = rp_request_text(q->body, "prefix", NULL);
-    *f = (struct rp_undo_filter){ .run_id = rp_request_int(q->body, "run", 0),
-                                  .reason = rp_request_text(q->body, "reason", NULL),
-                                  .actor = rp_request_text(q->body, "actor", NULL),
-                                  .since_ms = rp_request_int(q->body, "since", -1),
-                                  .until_ms = rp_request_int(q->body, "until", -1) };
-    if (f->run_id == 0 && prefix == NULL && f->reason == NULL && f->actor == NULL && f->since_ms < 0 &&
-        f->until_ms < 0) {
-        rp_error_set(err, RP_EINVAL, "restore what? no filter is given");
-        return rp_error_hint(err, "give run, prefix, reason, actor, since or until");
-    }
-    int r = 0;
-    if (f->run_id != 0) r = rp_record_get(rp_request_catalog(q)->db, f->run_id, ignore_record, NULL, err);
-    return r == 0 && prefix != NULL ? read_prefix(q, prefix, f, err) : r;
-}
-
-static bool restoring_init(struct restoring *res, struct rp_request *q)
-{
-    *res = (struct restoring){ .q = q,
-                               .dry_run = rp_request_bool(q->body, "dry_run"),
-                               .complete = true,
-                               .arena = RP_ARENA(BATCH_ARENA_MAX),
-                               .items = json_array() };
-    res->batch = rp_arena_array(&q->arena, RP_REPRIEVE_ITEMS_MAX, sizeof *res->batch);
-    return res->items != NULL && res->batch != NULL;
-}
-
-static void restoring_done(struct restoring *res)
-{
-    rp_arena_done(&res->arena);
-    json_decref(res->items);
-}
-
-static void then_restored_all(struct rp_request *q)
-{
-    const struct rp_reprieve_command *c = (struct rp_reprieve_command *)q->command;
-    RP_CLEANUP(restoring_done)
-    struct restoring res = { .q = q, .complete = true, .batch = c->items, .n = c->n, .items = json_array() };
-    int code = c->command.error.code;
-    bool is_of_the_item = c->n == 1 && c->items[0].answer.error.code == code;
-    if (code < 0 && !is_of_the_item) {
-        rp_reply_error(q, &c->command.error);
-        return;
-    }
-    count(&res);
-    rp_reply_json(q, 200, restored_so_far(&res));
-}
-
-static void submit_batch(struct restoring *res)
-{
-    struct rp_request *q = res->q;
-    struct rp_reprieve_command *c = rp_arena_alloc(&q->arena, sizeof *c);
-    if (c == NULL) {
-        rp_reply_no_memory(q);
-        return;
-    }
-    rp_reprieve_command_init(c, res->batch, res->n, q->who.actor, &q->arena);
-    c->command.tenant_id = q->who.tenant_id;
-    rp_request_submit(q, &c->command, then_restored_all, NULL);
-}
-
-static void post_restore(struct rp_request *q)
-{
-    RP_CLEANUP(restoring_done) struct restoring res = { 0 };
-    struct rp_undo_filter filter;
-    struct rp_error err = { 0 };
-    int r = restoring_init(&res, q) ? 0 : rp_error_set(&err, RP_ENOMEM, "no memory for a batch of marks");
-    if (r == 0) r = read_filter(q, &filter, &err);
-    if (r == 0) r = rp_undo_each(rp_request_catalog(q)->db, &filter, take_mark, &res, &err);
-    bool one = r == 0 && is_one_batch(&res); /* also of none: with a key, it may be a repetition */
-    if (r == 0 && res.n > 0 && !one) r = flush_batch(&res, &err);
-    if (r < 0)
-        rp_reply_error(q, &err);
-    else if (one)
-        submit_batch(&res);
-    else
-        rp_reply_json(q, 200, restored_so_far(&res));
-}
-
 /* ---- the table ---- */
 
 static const struct rp_route routes[] = {
@@ -604,22 +382,10 @@ static const struct rp_route routes[] = {
       .audience = RP_FOR_TENANTS,
       .scope = RP_MAY_WRITE_MARKS,
       .handler = restore_mark,
-      .answer = &restored_shape,
+      .answer = &rp_shape_restored,
       .status = 200,
       .errors = "not_found too_late name_taken not_marked owner_deleted changed",
       .summary = "Restores the subject of one mark; a file with all that belongs to it.",
       .example = "-X POST" },
-    { .method = "POST",
-      .path = "/v1/restore",
-      .audience = RP_FOR_ADMINS,
-      .scope = RP_MAY_WRITE_MARKS,
-      .blocks = true,
-      .handler = post_restore,
-      .body = &bulk_shape,
-      .answer = &bulk_done_shape,
-      .status = 200,
-      .errors = "not_found",
-      .summary = "Restores everything that fits all filters, at most 100,000 marks a call, or says what it would.",
-      .example = "-X POST -d '{\"reason\":\"replaced\",\"since\":\"2d\",\"dry_run\":true}'" },
 };
 const struct rp_routes rp_routes_marks = { routes, sizeof routes / sizeof routes[0] };

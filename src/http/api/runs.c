@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: deletion records, runs under way, a sum over some days, and a sweep on demand. */
+/* runs.c - deletion records, runs under way, a sum over some days, a sweep on demand, and the end of a run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "core/run.h"
 #include "core/state.h"
 #include "core/sweep/plan.h"
+#include "http/api/runs.h"
 #include "http/api/shapes.h"
 #include "http/server/request.h"
 #include "http/server/server.h"
@@ -22,9 +23,9 @@
 
 /* ---- shapes ---- */
 
-static const char *const kinds[] = { "sweep", "policy", "orphans", "reconcile", "safety_net", NULL };
+static const char *const kinds[] = { "sweep", "policy", "orphans", "reconcile", "safety_net", "restore", NULL };
 static const char *const states[] = { "running", "interrupted", "finished", NULL };
-static const char *const outcomes[] = { "done", "partial", "failed", "braked", NULL };
+static const char *const outcomes[] = { "done", "partial", "failed", "braked", "cancelled", NULL };
 
 static const struct rp_field run_fields[] = {
     { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_RUN, .help = "none for a dry run" },
@@ -39,14 +40,19 @@ static const struct rp_field run_fields[] = {
     { .name = "duration_ms", .kind = RP_FIELD_INT },
     { .name = "counts",
       .kind = RP_FIELD_ANY,
-      .help = "scanned, marked, purged, already_gone, skipped, failed, bytes_freed" },
+      .help = "scanned, marked, purged, already_gone, skipped, failed, bytes_freed; of a restore also restored, "
+              "already_restored, returned, refused" },
+    { .name = "filter", .kind = RP_FIELD_ANY, .help = "of a restore: what it is about" },
+    { .name = "progress",
+      .kind = RP_FIELD_ANY,
+      .help = "while a restore is under way: done, total, rate_per_s, left_s" },
     { .name = "avg_age_s", .kind = RP_FIELD_INT },
     { .name = "oldest", .kind = RP_FIELD_ANY, .help = "subject, age_s" },
     { .name = "largest", .kind = RP_FIELD_ANY, .help = "subject, bytes" },
     { .name = "errors", .kind = RP_FIELD_ANY },
     { .name = "stores", .kind = RP_FIELD_ANY, .help = "of a dry run: what would happen in each store" },
 };
-static const struct rp_shape run_shape = RP_SHAPE("Run", run_fields, "One run and its deletion record.");
+const struct rp_shape rp_shape_run = RP_SHAPE("Run", run_fields, "One run and its deletion record.");
 
 static const struct rp_field list_fields[] = {
     RP_FIELD_LIMIT,
@@ -79,7 +85,7 @@ static const struct rp_field start_fields[] = {
       .kind = RP_FIELD_CHOICE,
       .choices = kinds,
       .required = true,
-      .help = "sweep; the others come later" },
+      .help = "sweep; a restore is begun at /v1/restore, the others come later" },
     { .name = "name", .kind = RP_FIELD_TEXT, .least = 1, .most = 63, .help = "of a sweep: one store; else all" },
     { .name = "dry_run", .kind = RP_FIELD_BOOL, .help = "say what would happen and change nothing" },
     { .name = "plan", .kind = RP_FIELD_BOOL, .help = "comes later" },
@@ -316,33 +322,89 @@ static void then_begun(struct rp_request *q)
     }
 }
 
-static void after_begun(struct rp_request *q)
+void rp_request_carry(struct rp_request *q, const char *store, const struct rp_run *run)
 {
     const struct rp_beside *beside = &rp_server_options_of(q->server)->beside;
-    const struct beginning *b = (const struct beginning *)q->command;
     bool begun = q->command->error.code == 0 && !q->command->replayed;
-    beside->start_sweep(beside->ctx, b->store, q->who.actor, begun ? &b->run : NULL);
+    beside->start_run(beside->ctx, store, q->who.actor, begun ? run : NULL);
+}
+
+const struct rp_worker *rp_request_reserve(struct rp_request *q)
+{
+    const struct rp_beside *beside = &rp_server_options_of(q->server)->beside;
+    const struct rp_worker *worker = NULL;
+    struct rp_error err = { 0 };
+    int r = beside->reserve_run != NULL ? beside->reserve_run(beside->ctx, &worker, &err)
+                                        : rp_error_set(&err, RP_EUNAVAILABLE, "no run is carried out here");
+    if (r == 0) return worker;
+    rp_reply_error(q, &err);
+    return NULL;
+}
+
+static void after_begun(struct rp_request *q)
+{
+    const struct beginning *b = (const struct beginning *)q->command;
+    rp_request_carry(q, b->store, &b->run);
 }
 
 static void begin_sweep(struct rp_request *q, const char *store)
 {
-    const struct rp_beside *beside = &rp_server_options_of(q->server)->beside;
     struct beginning *b = rp_arena_alloc(&q->arena, sizeof *b);
-    const struct rp_worker *worker = NULL;
-    struct rp_error err = { 0 };
-    int r = b != NULL ? 0 : rp_error_set(&err, RP_ENOMEM, "no memory for a run");
-    if (r == 0)
-        r = beside->reserve_sweep != NULL ? beside->reserve_sweep(beside->ctx, &worker, &err)
-                                          : rp_error_set(&err, RP_EUNAVAILABLE, "no sweeper runs here");
-    if (r < 0) {
-        rp_reply_error(q, &err);
+    if (b == NULL) {
+        rp_reply_no_memory(q);
         return;
     }
-    rp_run_command_init(&b->command, &b->run, "sweep", store != NULL ? store : "all", worker,
+    const struct rp_worker *worker = rp_request_reserve(q);
+    if (worker == NULL) return;
+    rp_run_command_init(&b->command, &b->run, RP_RUN_SWEEP, store != NULL ? store : "all", worker,
                         rp_request_config(q)->lock_stale_after_ms, q->who.actor);
     b->store = store;
     q->after = after_begun;
     rp_request_submit(q, &b->command.command, then_begun, NULL);
+}
+
+/* ---- cancel ---- */
+
+struct cancelling {
+    struct rp_cancel_command command;
+    struct rp_worker worker;
+};
+
+static void then_cancelled(struct rp_request *q)
+{
+    const struct cancelling *c = (const struct cancelling *)q->command;
+    struct rp_error err = { 0 };
+    json_t *run = NULL;
+    if (q->command->error.code < 0) {
+        rp_reply_error(q, &q->command->error);
+        return;
+    }
+    run = rp_run_open_json(&c->command.run, false, &err);
+    if (run == NULL) {
+        rp_reply_error(q, &err);
+        return;
+    }
+    if (c->command.over) rp_json_set(run, "state", json_string("finished"));
+    if (c->command.over) rp_json_set(run, "outcome", json_string("cancelled"));
+    rp_reply_json(q, 202, run);
+}
+
+static void cancel_run(struct rp_request *q)
+{
+    struct cancelling *c = rp_arena_alloc(&q->arena, sizeof *c);
+    int64_t id;
+    if (c == NULL) {
+        rp_reply_no_memory(q);
+        return;
+    }
+    if (!rp_request_id(q, 0, RP_ID_RUN, &id)) return;
+    rp_worker_self(&c->worker);
+    c->command = (struct rp_cancel_command){ .command = { .verb = &rp_verb_cancel, .actor = q->who.actor },
+                                             .run_id = id,
+                                             .worker = &c->worker,
+                                             .stale_after_ms = rp_request_config(q)->lock_stale_after_ms,
+                                             .arena = &q->arena };
+    rp_request_submit(q, &c->command.command, then_cancelled, NULL);
 }
 
 static void refuse(struct rp_request *q, const char *what)
@@ -390,7 +452,7 @@ static const struct rp_route routes[] = {
       .blocks = true,
       .handler = list_runs,
       .query = &list_shape,
-      .answer = &run_shape,
+      .answer = &rp_shape_run,
       .many = true,
       .status = 200,
       .summary = "Runs: first those under way, then deletion records, newest first.",
@@ -412,7 +474,7 @@ static const struct rp_route routes[] = {
       .scope = RP_MAY_READ_RUNS,
       .blocks = true,
       .handler = get_run,
-      .answer = &run_shape,
+      .answer = &rp_shape_run,
       .status = 200,
       .summary = "One run.",
       .example = "" },
@@ -423,10 +485,22 @@ static const struct rp_route routes[] = {
       .blocks = true,
       .handler = start_run,
       .body = &start_shape,
-      .answer = &run_shape,
+      .answer = &rp_shape_run,
       .status = 202,
       .errors = "already_running not_found",
       .summary = "Starts a sweep now, or with dry_run says what it would do (200).",
       .example = "-X POST -d '{\"kind\":\"sweep\",\"dry_run\":true}'" },
+    { .method = "POST",
+      .path = "/v1/runs/{id}/cancel",
+      .audience = RP_FOR_ADMINS,
+      .scope = RP_MAY_WRITE_RUNS,
+      .handler = cancel_run,
+      .answer = &rp_shape_run,
+      .status = 202,
+      .errors = "not_found",
+      .summary =
+          "Ends a run between two batches: its outcome is then cancelled, and what it did stays. A continuous sweep "
+          "goes on with its next run; a hold on everything stops it.",
+      .example = "-X POST" },
 };
 const struct rp_routes rp_routes_runs = { routes, sizeof routes / sizeof routes[0] };

@@ -113,8 +113,8 @@ struct rp_routes {
     size_t n;
 };
 extern const struct rp_routes rp_routes_files, rp_routes_transactions, rp_routes_content, rp_routes_marks,
-    rp_routes_runs, rp_routes_operations, rp_routes_quotas, rp_routes_audit, rp_routes_alerts, rp_routes_access,
-    rp_routes_service, rp_routes_live, rp_routes_description;
+    rp_routes_restore, rp_routes_runs, rp_routes_operations, rp_routes_quotas, rp_routes_audit, rp_routes_alerts,
+    rp_routes_access, rp_routes_service, rp_routes_live, rp_routes_description;
 
 /* The row for this call; NULL with *known set if the path exists for another method. `args` are the {segments}, in order,
  * decoded into the request's arena. */

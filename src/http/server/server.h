@@ -26,10 +26,11 @@ struct rp_worker;
 /* What runs beside the requests and is asked by some of them (src/daemon). All may be NULL in tests of the server alone. */
 struct rp_beside {
     void *ctx;
-    /* A sweep that a person asks for: room for it is reserved (RP_EBUSY: too many are under way), with the worker that its
-     * run is begun for. What follows in any case is start_sweep: `begun` NULL gives the room back. */
-    int (*reserve_sweep)(void *ctx, const struct rp_worker **worker, struct rp_error *err);
-    void (*start_sweep)(void *ctx, const char *store, const char *actor, const struct rp_run *begun);
+    /* A run that a person asks for, a sweep or a restore: room for it is reserved (RP_EBUSY: too many are under way), with
+     * the worker that it is begun for. What follows in any case is start_run: `begun` NULL gives the room back. `store`:
+     * of a sweep; NULL: all. */
+    int (*reserve_run)(void *ctx, const struct rp_worker **worker, struct rp_error *err);
+    void (*start_run)(void *ctx, const char *store, const char *actor, const struct rp_run *begun);
     /* Milliseconds since the sweeper was last seen alive. */
     int64_t (*sweeper_idle_ms)(void *ctx);
 };
