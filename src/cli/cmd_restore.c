@@ -21,57 +21,59 @@ struct restoring {
     size_t n;
     struct rp_store *stores[RP_STORES_MAX];
     size_t n_stores;
-    struct rp_restore_teller teller;
+    struct rp_restore_report report;
     bool broken;
 };
 
 /* ---- one answer ---- */
 
-static json_t *answer_json(const struct rp_restore_teller *t, const char *text, const struct rp_reprieve_item *item)
+static json_t *answer_json(const struct rp_restore_report *report, const char *text,
+                           const struct rp_reprieve_item *item)
 {
     if (item->mark.id != 0 && item->store != NULL)
-        return rp_reprieve_answer_json(&item->answer, &item->mark, item->store->config->name, t->dry_run);
+        return rp_reprieve_answer_json(&item->answer, &item->mark, item->store->config->name, report->dry_run);
     json_t *o = json_object();
     rp_json_set(o, "subject", rp_json_text(text));
     rp_json_set(o, "outcome", json_string("refused"));
-    if (t->dry_run) rp_json_set(o, "dry_run", json_true());
+    if (report->dry_run) rp_json_set(o, "dry_run", json_true());
     rp_json_set(o, "error", rp_error_json(&item->answer.error));
     return o;
 }
 
-void rp_restore_tell(struct rp_restore_teller *t, const char *text, const struct rp_reprieve_item *item)
+void rp_restore_report_add(struct rp_restore_report *report, const char *text, const struct rp_reprieve_item *item)
 {
     char subject[RP_SHOWN_MAX], due[RP_WHEN_TEXT], reason[RP_SHOWN_MAX];
-    if (t->cli->json) rp_emit(t->cli, answer_json(t, text, item));
+    if (report->cli->json) rp_emit(report->cli, answer_json(report, text, item));
     if (item->answer.what == RP_REPRIEVE_REFUSED) {
-        rp_answers_refused(&t->told, &item->answer.error);
+        rp_answers_refused(&report->told, &item->answer.error);
         return;
     }
     rp_show_subject(item->store->config->name, item->mark.key, subject);
-    if (t->dry_run)
-        rp_answers_done(&t->told, "%s  would be %s; it was due %s%s%s\n", subject,
+    if (report->dry_run)
+        rp_answers_done(&report->told, "%s  would be %s; it was due %s%s%s\n", subject,
                         rp_reprieving_name(item->answer.what),
-                        rp_show_when(item->mark.due_at_ms, rp_session_now_ms(&t->cli->session), due),
+                        rp_show_when(item->mark.due_at_ms, rp_session_now_ms(&report->cli->session), due),
                         item->mark.reason[0] != 0 ? ", reason: " : "", rp_show(item->mark.reason, reason));
     else
-        rp_answers_done(&t->told, "%s  %s\n", subject, rp_reprieving_name(item->answer.what));
+        rp_answers_done(&report->told, "%s  %s\n", subject, rp_reprieving_name(item->answer.what));
     if (item->answer.annotate_note[0] != 0)
         rp_warn("%s: restored, but its annotation stands; restore it again to try that again: %s", subject,
                 item->answer.annotate_note);
 }
 
-void rp_restore_teller_init(struct rp_restore_teller *t, struct rp_cli *cli)
+void rp_restore_report_init(struct rp_restore_report *report, struct rp_cli *cli)
 {
-    *t = (struct rp_restore_teller){ .cli = cli, .dry_run = rp_args_has(&cli->args, "dry-run") };
-    rp_answers_init(&t->told, cli);
-    rp_progress_begin(&t->progress, cli, "restoring", 0);
+    *report = (struct rp_restore_report){ .cli = cli, .dry_run = rp_args_has(&cli->args, "dry-run") };
+    rp_answers_init(&report->told, cli);
+    rp_progress_begin(&report->progress, cli, "restoring", 0);
 }
 
-int rp_restore_teller_end(struct rp_restore_teller *t)
+int rp_restore_report_end(struct rp_restore_report *report)
 {
-    rp_progress_clear(&t->progress);
-    if (t->told.done + t->told.refused == 0) rp_say(t->cli, "nothing to restore: no waiting mark fits\n");
-    return rp_answers_end(&t->told, t->dry_run ? "would be restored" : "restored");
+    rp_progress_clear(&report->progress);
+    if (report->told.done + report->told.refused == 0)
+        rp_say(report->cli, "nothing to restore: no waiting mark fits\n");
+    return rp_answers_end(&report->told, report->dry_run ? "would be restored" : "restored");
 }
 
 /* ---- one command ---- */
@@ -83,16 +85,16 @@ static int flush_batch(struct restoring *res, struct rp_error *err)
     rp_reprieve_command_init(&c, res->items, res->n, s->actor, &res->arena);
     c.stores = res->stores;
     c.n_stores = res->n_stores;
-    int r = res->teller.dry_run ? rp_reprieve_dry_run(s->catalog, &c, err) : 0;
+    int r = res->report.dry_run ? rp_reprieve_dry_run(s->catalog, &c, err) : 0;
     if (r < 0) return r;
-    if (!res->teller.dry_run) (void)rp_command_run(s->catalog, &c.command);
+    if (!res->report.dry_run) (void)rp_command_run(s->catalog, &c.command);
     res->broken = c.command.failed;
-    rp_progress_clear(&res->teller.progress);
+    rp_progress_clear(&res->report.progress);
     for (size_t i = 0; i < res->n; i++) {
         if (res->broken) res->items[i].answer = (struct rp_reprieve_answer){ .error = c.command.error };
-        rp_restore_tell(&res->teller, res->texts[i], &res->items[i]);
+        rp_restore_report_add(&res->report, res->texts[i], &res->items[i]);
     }
-    rp_progress_at(&res->teller.progress, res->teller.told.done + res->teller.told.refused);
+    rp_progress_at(&res->report.progress, res->report.told.done + res->report.told.refused);
     rp_log_flush(s->log);
     rp_arena_reset(&res->arena);
     res->n = 0;
@@ -152,11 +154,11 @@ static int restore_named(struct rp_cli *cli, struct rp_error *err)
     res.items = calloc(RP_REPRIEVE_ITEMS_MAX, sizeof *res.items);
     res.texts = calloc(RP_REPRIEVE_ITEMS_MAX, sizeof *res.texts);
     if (res.items == NULL || res.texts == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a batch of marks");
-    rp_restore_teller_init(&res.teller, cli);
+    rp_restore_report_init(&res.report, cli);
     int r = restore_words(&res, err);
     if (r == 0 && res.n > 0) r = flush_batch(&res, err);
-    rp_progress_clear(&res.teller.progress);
-    return r < 0 ? r : rp_restore_teller_end(&res.teller);
+    rp_progress_clear(&res.report.progress);
+    return r < 0 ? r : rp_restore_report_end(&res.report);
 }
 
 int rp_cmd_restore(struct rp_cli *cli, struct rp_error *err)

@@ -7,17 +7,17 @@
 #include "cli/progress.h"
 #include "core/reprieve.h"
 
-struct rp_restore_teller {
+struct rp_restore_report {
     struct rp_cli *cli;
     bool dry_run;
     struct rp_answers told;
     struct rp_progress progress;
 };
 
-void rp_restore_teller_init(struct rp_restore_teller *t, struct rp_cli *cli);
+void rp_restore_report_init(struct rp_restore_report *report, struct rp_cli *cli);
 /* What became of one; `text`: as it was given, "" by a filter. */
-void rp_restore_tell(struct rp_restore_teller *t, const char *text, const struct rp_reprieve_item *item);
-int rp_restore_teller_end(struct rp_restore_teller *t);
+void rp_restore_report_add(struct rp_restore_report *report, const char *text, const struct rp_reprieve_item *item);
+int rp_restore_report_end(struct rp_restore_report *report);
 
 /* Everything that fits the filters: a run, or with --dry-run what it would do. */
 int rp_restore_by_filter(struct rp_cli *cli, struct rp_error *err);

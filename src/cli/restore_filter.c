@@ -2,6 +2,7 @@
 /* restore_filter.c - `restore` by filters: a run of its own (core/restore.h), carried out here. SIGINT and SIGTERM cancel it
  * after the batch under way. A run that another process left is carried on first: until then nothing that it names is
  * purged. */
+#include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "catalog/run.h"
@@ -62,68 +63,68 @@ static int read_filter(struct rp_cli *cli, struct rp_restore_filter *f, struct r
 /* ---- a dry run ---- */
 
 struct foreseeing {
-    struct rp_restore_teller *teller;
+    struct rp_restore_report *report;
     struct rp_arena arena; /* of one mark */
 };
 
 static int foresee_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err)
 {
     struct foreseeing *f = ctx;
-    struct rp_cli *cli = f->teller->cli;
+    struct rp_cli *cli = f->report->cli;
     struct rp_reprieve_item item = { .mark = *mark };
     rp_arena_reset(&f->arena);
     int r = rp_cli_store_of(cli, mark->store_id, &item.store, err);
     if (r == 0)
         r = rp_reprieve_foresee(cli->session.catalog->db, mark, item.store->config->name, &f->arena, &item.answer, err);
-    if (r == 0) rp_restore_tell(f->teller, "", &item);
+    if (r == 0) rp_restore_report_add(f->report, "", &item);
     return r;
 }
 
-static int dry_run(struct rp_restore_teller *teller, const struct rp_restore_filter *filter, struct rp_error *err)
+static int dry_run(struct rp_restore_report *report, const struct rp_restore_filter *filter, struct rp_error *err)
 {
-    struct foreseeing f = { .teller = teller, .arena = RP_ARENA(FORESEE_ARENA_MAX) };
-    int r = rp_restore_each(teller->cli->session.catalog->db, filter, foresee_mark, &f, err);
+    struct foreseeing f = { .report = report, .arena = RP_ARENA(FORESEE_ARENA_MAX) };
+    int r = rp_restore_each(report->cli->session.catalog->db, filter, foresee_mark, &f, err);
     rp_arena_done(&f.arena);
-    return r < 0 ? r : rp_restore_teller_end(teller);
+    return r < 0 ? r : rp_restore_report_end(report);
 }
 
 /* ---- the run ---- */
 
 static void batch_finished(void *ctx, const struct rp_run *run, const struct rp_reprieve_item *items, size_t n)
 {
-    struct rp_restore_teller *t = ctx;
-    rp_progress_clear(&t->progress);
+    struct rp_restore_report *report = ctx;
+    rp_progress_clear(&report->progress);
     for (size_t i = 0; i < n; i++)
-        rp_restore_tell(t, items[i].mark.key, &items[i]);
-    t->progress.total = run->total;
-    rp_progress_at(&t->progress, run->figures.scanned);
-    rp_log_flush(t->cli->session.log);
+        rp_restore_report_add(report, items[i].mark.key, &items[i]);
+    report->progress.total = run->total;
+    rp_progress_at(&report->progress, run->figures.scanned);
+    rp_log_flush(report->cli->session.log);
 }
 
-static void say_end(struct rp_restore_teller *t, const struct rp_run *run, const char *outcome)
+static void say_end(struct rp_restore_report *report, const struct rp_run *run, const char *outcome)
 {
     char id[RP_ID_TEXT];
-    rp_progress_clear(&t->progress);
-    if (t->cli->json) return;
-    rp_say(t->cli,
+    rp_progress_clear(&report->progress);
+    if (report->cli->json) return;
+    rp_say(report->cli,
            "%s  %s: %" PRId64 " restored, %" PRId64 " returned, %" PRId64 " restored before, %" PRId64 " refused\n",
            rp_id_format(RP_ID_RUN, run->id, id), outcome, run->figures.restored, run->figures.returned,
            run->figures.already_restored, run->figures.refused);
 }
 
 /* Open after this, without `outcome`: another worker has it, or the catalog cannot be reached. */
-static int carry(struct rp_restore_teller *t, struct rp_run *run, const char **outcome, struct rp_error *err)
+static int carry(struct rp_restore_report *report, struct rp_run *run, const char **outcome, struct rp_error *err)
 {
-    struct rp_session *s = &t->cli->session;
+    struct rp_session *s = &report->cli->session;
     struct rp_store *stores[RP_STORES_MAX];
     struct rp_restorer restorer = {
-        .catalog = s->catalog, .stores = stores, .cancel = &cancel_asked, .finished = batch_finished, .ctx = t
+        .catalog = s->catalog, .stores = stores, .cancel = &cancel_asked, .finished = batch_finished, .ctx = report
     };
     int r = rp_session_stores(s, stores, &restorer.n_stores, err);
     if (r == 0) r = rp_restore_carry(&restorer, run, outcome, err);
-    rp_progress_clear(&t->progress);
+    rp_progress_clear(&report->progress);
     rp_log_flush(s->log);
-    if (r == 0 && *outcome != NULL) say_end(t, run, *outcome);
+    if (r == 0 && *outcome != NULL) say_end(report, run, *outcome);
     if (r < 0 && !run->lost) rp_error_hint(err, "the run is still open: a daemon, or the next restore, carries it on");
     return r;
 }
@@ -134,31 +135,32 @@ static int carry_on_others(struct rp_cli *cli, struct rp_run *run, struct rp_err
     struct rp_session *s = &cli->session;
     int r = 0;
     while (r == 0 && cancel_asked == 0) {
-        struct rp_restore_teller t;
+        struct rp_restore_report report;
         const char *outcome = NULL;
         char id[RP_ID_TEXT];
         r = rp_restore_resume(s->catalog, &s->worker, s->config.lock_stale_after_ms, run, err);
         if (r == 0) rp_warn("%s was interrupted and is carried on first", rp_id_format(RP_ID_RUN, run->id, id));
-        rp_restore_teller_init(&t, cli);
-        if (r == 0) r = carry(&t, run, &outcome, err);
+        rp_restore_report_init(&report, cli);
+        if (r == 0) r = carry(&report, run, &outcome, err);
     }
     if (r == RP_ENOTFOUND) rp_error_clear(err);
     return r == RP_ENOTFOUND ? 0 : r;
 }
 
-static int restore_all(struct rp_restore_teller *t, const struct rp_restore_filter *filter, const char *name,
+static int restore_all(struct rp_restore_report *report, const struct rp_restore_filter *filter, const char *name,
                        struct rp_error *err)
 {
-    struct rp_session *s = &t->cli->session;
+    struct rp_session *s = &report->cli->session;
     RP_CLEANUP(rp_freep) struct rp_run *run = calloc(1, sizeof *run);
     const char *outcome = NULL;
     if (run == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a restore");
     catch_signals();
-    int r = carry_on_others(t->cli, run, err);
+    int r = carry_on_others(report->cli, run, err);
     if (r == 0) r = rp_restore_begin(s->catalog, filter, name, &s->worker, s->actor, run, err);
-    if (r == 0) r = carry(t, run, &outcome, err);
+    if (r == 0) r = carry(report, run, &outcome, err);
     if (r < 0) return r;
-    r = rp_restore_teller_end(t);
+    RP_ASSERT(outcome != NULL); /* nothing stops it but a cancel */
+    r = rp_restore_report_end(report);
     if (strcmp(outcome, "failed") == 0) return rp_error_set(err, RP_EFAILED, "%s", run->figures.errors[0]);
     return r == 0 && strcmp(outcome, "cancelled") == 0 ? rp_error_exit(RP_EPARTLY) : r;
 }
@@ -166,10 +168,10 @@ static int restore_all(struct rp_restore_teller *t, const struct rp_restore_filt
 int rp_restore_by_filter(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_restore_filter filter = { 0 };
-    struct rp_restore_teller teller;
+    struct rp_restore_report report;
     int r = read_filter(cli, &filter, err);
     if (r < 0) return r;
-    rp_restore_teller_init(&teller, cli);
+    rp_restore_report_init(&report, cli);
     const char *name = filter.store_id != 0 ? rp_session_store_name(&cli->session, filter.store_id) : "all";
-    return teller.dry_run ? dry_run(&teller, &filter, err) : restore_all(&teller, &filter, name, err);
+    return report.dry_run ? dry_run(&report, &filter, err) : restore_all(&report, &filter, name, err);
 }

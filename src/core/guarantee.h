@@ -9,8 +9,8 @@
  *     process itself has probed, for the store relies on it. Whoever needs it first probes; the others wait for that.
  * L4  Keys that we name are never used again: objects of files and copies in quarantine are deleted exactly in any store.
  * L5  Sessions of one process that share a store share its guarantee. Any thread. */
-#ifndef RP_CORE_STANDING_H
-#define RP_CORE_STANDING_H
+#ifndef RP_CORE_GUARANTEE_H
+#define RP_CORE_GUARANTEE_H
 
 #include "catalog/mark.h"
 #include "core/store.h"

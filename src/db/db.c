@@ -59,9 +59,9 @@ static const struct rp_db_driver *find_driver(const char *url)
     return NULL;
 }
 
-static void release_text(void *keeper, struct rp_statement *s)
+static void release_text(void *owner, struct rp_statement *s)
 {
-    (void)keeper;
+    (void)owner;
     free(s->handle);
 }
 

@@ -55,9 +55,9 @@ static void clear_result(PGresult **result)
 
 /* ---- opening ---- */
 
-static void release_statement(void *keeper, struct rp_statement *s)
+static void release_statement(void *owner, struct rp_statement *s)
 {
-    struct rp_pg *c = keeper;
+    struct rp_pg *c = owner;
     char text[48];
     if (s->handle == NULL || rp_pg_lost(c)) return;
     snprintf(text, sizeof text, "DEALLOCATE s%llu", (unsigned long long)s->serial);
@@ -79,7 +79,7 @@ static int postgres_open(const char *url, const struct rp_db_options *options, v
     struct rp_pg *c = calloc(1, sizeof *c);
     if (c == NULL) return rp_error_set(err, RP_ENOMEM, "postgres: open");
     c->statements.release = release_statement;
-    c->statements.keeper = c;
+    c->statements.owner = c;
     c->read_only = options->read_only;
     c->by_index = options->by_index;
     c->busy_ms = options->busy_ms > 0 ? options->busy_ms : RP_BUSY_MS_DEFAULT;

@@ -222,9 +222,9 @@ static int set_up(struct sqlite *c, struct rp_error *err)
     return r;
 }
 
-static void release_statement(void *keeper, struct rp_statement *s)
+static void release_statement(void *owner, struct rp_statement *s)
 {
-    (void)keeper;
+    (void)owner;
     sqlite3_finalize(s->handle);
 }
 

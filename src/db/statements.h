@@ -18,7 +18,7 @@ struct rp_statement {
     const struct rp_sql *sql;
     size_t n_rows;
     char *text;      /* ours */
-    void *handle;    /* the keeper's; given back through `release` */
+    void *handle;    /* the owner's; given back through `release` */
     uint64_t serial; /* never used twice by one cache */
     uint64_t used;
     int next;
@@ -28,8 +28,8 @@ struct rp_statements {
     struct rp_statement slots[RP_STATEMENTS_MAX];
     int buckets[RP_STATEMENTS_BUCKETS]; /* index + 1 of the first slot; 0: none */
     uint64_t ticks;
-    void (*release)(void *keeper, struct rp_statement *s);
-    void *keeper;
+    void (*release)(void *owner, struct rp_statement *s);
+    void *owner;
 };
 
 /* NULL if it is not there. */
