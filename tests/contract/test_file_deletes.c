@@ -503,6 +503,60 @@ static void test_S5_a_file_is_not_returned_without_what_it_belongs_to(void **sta
     uploads_expect(w, child, RP_FILE_LIVE);
 }
 
+static struct rp_reprieve_command ask_as(struct world *w, struct rp_reprieve_item *item, const char *tenant)
+{
+    static struct rp_store *stores[1];
+    struct rp_reprieve_command c;
+    stores[0] = &w->store;
+    rp_reprieve_command_init(&c, item, 1, "tester", &w->arena);
+    c.command.tenant_id = uploads_tenant(w, tenant);
+    c.stores = stores;
+    c.n_stores = 1;
+    return c;
+}
+
+static void test_TENANT_a_restore_of_anothers_mark_touches_nothing(void **state)
+{
+    struct world *w = *state;
+    w->config.mode = RP_MODE_QUARANTINE;
+    int64_t id = uploads_live(w, "a", "hello");
+    const char *key = uploads_file(w, id).key;
+    delete (w, id);
+    int64_t mark = uploads_mark(w, id).id;
+    world_pass(w, 6 * DAY);
+    expect_sweep(w, 1);
+    struct rp_reprieve_item stranger = { .mark_id = mark };
+    struct rp_reprieve_command c = ask_as(w, &stranger, "other");
+    struct rp_command *list[] = { &c.command };
+    rp_commands_prepare(w->catalog, list, 1);
+    assert_false(world_exists(w, key));
+    assert_int_equal(restore_mark(w, mark).what, RP_REPRIEVE_RETURNED);
+    assert_int_equal(rp_round_run(w->catalog, list, 1), 0);
+    rp_commands_finish(w->catalog, list, 1);
+    assert_int_equal(c.command.error.code, RP_ENOTFOUND);
+    assert_string_equal(world_text(w, key), "hello");
+}
+
+/* Two items of one mark are decided once: not for both tenants. */
+static void test_TENANT_a_strangers_restore_beside_the_owners_is_told_nothing(void **state)
+{
+    struct world *w = *state;
+    for (size_t first = 0; first < 2; first++) { /* items are sorted by mark, then by address */
+        int64_t id = uploads_live(w, first == 0 ? "a" : "b", "hello");
+        struct rp_reprieve_item items[2] = { { .file_id = id }, { .file_id = id } };
+        delete (w, id);
+        struct rp_reprieve_command owner = ask_as(w, &items[first], "acme"),
+                                   stranger = ask_as(w, &items[1 - first], "other");
+        struct rp_command *list[] = { &owner.command, &stranger.command };
+        rp_commands_prepare(w->catalog, list, 2);
+        assert_int_equal(rp_round_run(w->catalog, list, 2), 0);
+        assert_int_equal(items[first].answer.what, RP_REPRIEVE_DONE);
+        assert_int_equal(items[1 - first].answer.error.code, RP_ENOTFOUND);
+        assert_null(items[1 - first].file);
+        uploads_expect(w, id, RP_FILE_LIVE);
+    }
+}
+
 static int deny_delete_then_copy(void *ctx, const char *call, const char *key, struct rp_error *e)
 {
     struct world *w = ctx;
@@ -680,6 +734,8 @@ int main(void)
         ALL(test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_returned),
         ALL(test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end),
         ALL(test_S5_a_file_is_not_returned_without_what_it_belongs_to),
+        ALL(test_TENANT_a_restore_of_anothers_mark_touches_nothing),
+        ALL(test_TENANT_a_strangers_restore_beside_the_owners_is_told_nothing),
         ALL(test_S5_a_copy_that_a_dead_mark_left_is_erased_in_the_end),
         ALL(test_the_object_of_a_file_is_not_marked_by_its_key),
         ALL(test_restoring_the_mark_of_a_file_restores_the_file),
