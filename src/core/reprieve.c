@@ -241,7 +241,7 @@ struct round {
     size_t n;
     struct rp_marks now;
     struct rp_move *moves;
-    int64_t *dead;
+    const struct subject **dead;
     size_t n_moves, n_dead;
 };
 
@@ -337,7 +337,7 @@ static int apply_one(struct round *round, struct subject *s, struct rp_error *er
     if (has_copy && item->copy.mark.state == RP_MARKED) return apply_return(round->tx, s, err);
     a->what = rp_reprieve_decide(s->now, has_copy ? &item->copy.mark : NULL, name_of(item), &a->error).what;
     if (a->what != RP_REPRIEVE_DONE) return 0;
-    if (s->now->state == RP_DEAD) round->dead[round->n_dead++] = s->now->id;
+    if (s->now->state == RP_DEAD) round->dead[round->n_dead++] = s;
     round->moves[round->n_moves++] = (struct rp_move){ .mark = s->now,
                                                        .to = RP_REPRIEVED,
                                                        .outcome = RP_END_RESTORED,
@@ -396,7 +396,7 @@ static int collect(struct round *round, struct rp_command *const *commands, size
     struct rp_arena *arena = round->tx->arena;
     round->subjects = rp_arena_array(arena, all + 1, sizeof *round->subjects);
     round->moves = rp_arena_array(arena, all + 1, sizeof *round->moves);
-    round->dead = rp_arena_array(arena, all + 1, sizeof *round->dead);
+    round->dead = rp_arena_array(arena, all + 1, sizeof(struct subject *));
     if (round->subjects == NULL || round->moves == NULL || round->dead == NULL)
         return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", all);
     for (size_t i = 0; i < n; i++) {
@@ -522,7 +522,7 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
     if (r == 0) r = restore_files(&round, err);
     if (r == 0) r = rp_state_move_all(tx, &(struct rp_state_by){ 0 }, round.moves, round.n_moves, err);
     for (size_t i = 0; i < round.n_dead && r == 0; i++)
-        r = rp_dead_end(tx, &round.dead[i], 1, "kept", commands[0]->actor, err);
+        r = rp_dead_end(tx, &round.dead[i]->now->id, 1, "kept", round.dead[i]->command->command.actor, err);
     for (size_t i = 0; i < n && r == 0; i++)
         if (!commands[i]->stale) r = sum_up(&round, (struct rp_reprieve_command *)commands[i], err);
     return r;

@@ -415,6 +415,53 @@ static void test_X3_a_held_file_is_neither_deleted_nor_purged(void **state)
     ok(ask_lift(w->catalog, others, "tester", &err));
 }
 
+/* ---- families over several stores ---- */
+
+/* A mark and its audit row are about the store of the file that goes, not of the one that replaces it. */
+static void test_what_is_replaced_has_the_grace_and_the_name_of_its_own_store(void **state)
+{
+    struct world *w = *state;
+    struct rp_store_config config = w->config;
+    struct rp_store_row row;
+    struct rp_store far = w->store;
+    char sql[120];
+    config.name = "far";
+    config.grace_ms = 20 * DAY;
+    ok(rp_store_get(w->catalog, RP_STORE_STORE, "far", &row, &err));
+    far.id = row.id;
+    far.config = &config;
+    struct rp_store *stores[] = { &w->store, &far };
+    int64_t old = uploads_live(w, "a", "hello"), next = uploads_begin(w, "a", "newer");
+    snprintf(sql, sizeof sql, "UPDATE file SET store_id = %lld WHERE id = %lld", (long long)row.id, (long long)old);
+    world_script(w, sql);
+    uploads_put(w, next, "newer");
+    struct rp_file file = uploads_file(w, next);
+    struct rp_seen seen;
+    ok(rp_file_see(&file, &w->store, NULL, &seen, &err));
+    struct rp_file_command c = uploads_command(w, &rp_verb_confirm, next);
+    c.seen = seen;
+    c.stores = stores;
+    c.n_stores = 2;
+    ok(rp_command_run(w->catalog, &c.command));
+    struct rp_mark mark = uploads_mark(w, old);
+    assert_int_equal(mark.due_at_ms, mark.marked_at_ms + 20 * DAY);
+    assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'file.deleted' AND details LIKE "
+                                     "'%\"store\":\"far\"%'"),
+                     1);
+}
+
+static void test_X1_everything_is_held_however_many_stores_there_were(void **state)
+{
+    struct world *w = *state;
+    struct rp_store_row row;
+    char name[20];
+    for (int i = 0; i < 130; i++) {
+        snprintf(name, sizeof name, "former-%d", i);
+        ok(rp_store_get(w->catalog, RP_STORE_STORE, name, &row, &err));
+    }
+    (void)hold(w, (struct rp_hold_command){ .scope = RP_SCOPE_EVERYTHING });
+}
+
 /* ---- quarantine ---- */
 
 static struct rp_reprieve_answer restore_mark(struct world *w, int64_t mark_id)
@@ -733,6 +780,8 @@ int main(void)
         ALL(test_X3_a_held_file_is_neither_deleted_nor_purged),
         ALL(test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_returned),
         ALL(test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end),
+        ALL(test_what_is_replaced_has_the_grace_and_the_name_of_its_own_store),
+        ALL(test_X1_everything_is_held_however_many_stores_there_were),
         ALL(test_S5_a_file_is_not_returned_without_what_it_belongs_to),
         ALL(test_TENANT_a_restore_of_anothers_mark_touches_nothing),
         ALL(test_TENANT_a_strangers_restore_beside_the_owners_is_told_nothing),
