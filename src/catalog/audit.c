@@ -261,6 +261,8 @@ struct verifier {
     struct rp_audit_verdict *verdict;
     uint8_t prev[RP_DIGEST_BYTES];
     int64_t seq;
+    int64_t head_seq; /* of the lane, as it was read before its rows */
+    const uint8_t *head;
     json_t *heads; /* the last thing that others said of each lane, by lane number; checked when all are read */
 };
 
@@ -309,6 +311,8 @@ static int verify_row(void *ctx, const struct rp_audit_row *row, struct rp_error
         return broken(v->verdict, row->lane, row->seq, "its hash does not follow from the row before and its content");
     digest_of(v->catalog->digest, NULL, expected);
     if (row->details == NULL && memcmp(expected, row->digest, RP_DIGEST_BYTES) != 0) v->verdict->erased++;
+    if (row->seq == v->head_seq && memcmp(row->hash, v->head, RP_DIGEST_BYTES) != 0)
+        return broken(v->verdict, row->lane, row->seq, "the lane's head is another");
     memcpy(v->prev, row->hash, RP_DIGEST_BYTES);
     return note_heads(v, row, err);
 }
@@ -317,13 +321,13 @@ static int verify_lane(struct verifier *v, int64_t lane, int64_t head_seq, const
 {
     memset(v->prev, 0, sizeof v->prev);
     v->seq = 0;
+    v->head_seq = head_seq;
+    v->head = head;
     int r = rp_audit_lane(v->catalog->db, lane, 0, verify_row, v, err);
     if (v->verdict->broken) return 0;
     if (r < 0) return r;
-    /* rows may have been added since the heads were read; fewer, or another hash there, is a cut tail */
+    /* rows may have been added since the heads were read; fewer is a cut tail */
     if (v->seq < head_seq) broken(v->verdict, lane, v->seq + 1, "the chain ends before the lane's head");
-    if (v->seq == head_seq && memcmp(v->prev, head, RP_DIGEST_BYTES) != 0)
-        broken(v->verdict, lane, head_seq, "the lane's head is another");
     return 0;
 }
 

@@ -120,7 +120,12 @@ int rp_store_find(struct rp_db *db, const char *name, struct rp_store_row *out, 
 /* "?" for a number that is none. */
 #define RP_STORE_NAME 64
 int rp_store_name(struct rp_db *db, int64_t id, char out[RP_STORE_NAME], struct rp_error *err);
-int rp_store_list(struct rp_db *db, struct rp_store_row *out, size_t max, size_t *n, struct rp_error *err);
+/* All of them in order of id, also those that no configuration names any more; in the arena. */
+struct rp_store_rows {
+    struct rp_store_row *at;
+    size_t n;
+};
+int rp_store_list(struct rp_db *db, struct rp_arena *arena, struct rp_store_rows *out, struct rp_error *err);
 
 /* Notes that our owner record stands in that store. */
 int rp_store_owned(struct rp_tx *tx, int64_t store_id, struct rp_error *err);

@@ -70,28 +70,34 @@ int rp_meta_each(struct rp_db *db, const char *prefix, rp_row_fn *row, void *ctx
     return rp_db_query(db, RP_SQL(meta_each), &arg, row, ctx, err);
 }
 
-struct store_out {
-    struct rp_store_row *rows;
-    size_t n, max;
+struct listing {
+    struct rp_arena *arena;
+    struct rp_store_rows *rows;
+    size_t room;
 };
 
 static int store_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
-    struct store_out *out = ctx;
-    if (out->n == out->max) return rp_error_set(err, RP_ETOOBIG, "more than %zu stores", out->max);
-    struct rp_store_row *p = &out->rows[out->n++];
+    struct listing *l = ctx;
+    struct rp_store_rows *rows = l->rows;
+    if (rows->n == l->room) {
+        if (l->arena == NULL) return rp_error_set(err, RP_ECORRUPT, "the catalog has two stores of one name");
+        struct rp_store_row *more = rp_arena_array(l->arena, l->room = 2 * l->room + 16, sizeof *more);
+        if (more == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the list of stores");
+        if (rows->n > 0) memcpy(more, rows->at, rows->n * sizeof *more);
+        rows->at = more;
+    }
+    struct rp_store_row *p = &rows->at[rows->n++];
     *p = (struct rp_store_row){ .id = row[0].i, .kind = row[1].i, .owned_at = row[3].i };
     snprintf(p->name, sizeof p->name, "%s", row[2].p);
     return 0;
 }
 
-int rp_store_list(struct rp_db *db, struct rp_store_row *out, size_t max, size_t *n, struct rp_error *err)
+int rp_store_list(struct rp_db *db, struct rp_arena *arena, struct rp_store_rows *out, struct rp_error *err)
 {
-    struct store_out rows = { .rows = out, .max = max };
-    int r = rp_db_query(db, RP_SQL(store_list), NULL, store_row, &rows, err);
-    if (r < 0) return r;
-    *n = rows.n;
-    return 0;
+    struct listing l = { .arena = arena, .rows = out };
+    *out = (struct rp_store_rows){ 0 };
+    return rp_db_query(db, RP_SQL(store_list), NULL, store_row, &l, err);
 }
 
 static int name_row(void *ctx, const struct rp_value *row, struct rp_error *err)
@@ -111,13 +117,11 @@ int rp_store_name(struct rp_db *db, int64_t id, char out[RP_STORE_NAME], struct 
 int rp_store_find(struct rp_db *db, const char *name, struct rp_store_row *out, struct rp_error *err)
 {
     struct rp_value arg = rp_text(name);
-    struct rp_store_row row;
-    struct store_out rows = { .rows = &row, .max = 1 };
-    int r = rp_db_query(db, RP_SQL(store_find), &arg, store_row, &rows, err);
+    struct rp_store_rows one = { .at = out };
+    struct listing l = { .rows = &one, .room = 1 };
+    int r = rp_db_query(db, RP_SQL(store_find), &arg, store_row, &l, err);
     if (r < 0) return r;
-    if (rows.n == 0) return rp_error_set(err, RP_ENOTFOUND, "no store '%s' in the catalog", name);
-    *out = row;
-    return 0;
+    return one.n == 1 ? 0 : rp_error_set(err, RP_ENOTFOUND, "no store '%s' in the catalog", name);
 }
 
 int rp_store_get(struct rp_catalog *catalog, int64_t kind, const char *name, struct rp_store_row *out,

@@ -113,13 +113,13 @@ const char *rp_show_size(int64_t bytes, char out[RP_SIZE_TEXT])
 
 int rp_names_load(struct rp_cli *cli, struct rp_names *out, struct rp_error *err)
 {
-    return rp_store_list(cli->session.catalog->db, out->rows, RP_NAMES_MAX, &out->n, err);
+    return rp_store_list(cli->session.catalog->db, &cli->session.arena, &out->stores, err);
 }
 
 const char *rp_names_of(const struct rp_names *names, int64_t store_id)
 {
-    for (size_t i = 0; i < names->n; i++)
-        if (names->rows[i].id == store_id) return names->rows[i].name;
+    for (size_t i = 0; i < names->stores.n; i++)
+        if (names->stores.at[i].id == store_id) return names->stores.at[i].name;
     return "?";
 }
 

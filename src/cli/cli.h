@@ -48,12 +48,9 @@ const char *rp_show_size(int64_t bytes, char out[RP_SIZE_TEXT]);
 
 /* ---- subjects and stores ---- */
 
-#define RP_NAMES_MAX 256
-
 /* Names of stores by their id, also of stores that are no longer configured. */
 struct rp_names {
-    struct rp_store_row rows[RP_NAMES_MAX];
-    size_t n;
+    struct rp_store_rows stores;
 };
 int rp_names_load(struct rp_cli *cli, struct rp_names *out, struct rp_error *err);
 const char *rp_names_of(const struct rp_names *names, int64_t store_id);

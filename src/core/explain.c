@@ -117,7 +117,9 @@ static void say_waiting(struct rp_story_end *end, const struct rp_store *store, 
 
 static void say_end(struct rp_story_end *end, const struct rp_store *store, int64_t now_ms)
 {
-    const char *there = end->object == RP_OUT_FOUND ? "The object exists" : "The object does not exist";
+    const char *there = end->object == RP_OUT_FOUND  ? "The object exists"
+                        : end->object == RP_OUT_GONE ? "The object does not exist"
+                                                     : "The object could not be looked at";
     char next[RP_TIME_TEXT];
     if (!end->has_mark) {
         snprintf(end->words, sizeof end->words, "%s and was never marked: nothing will happen to it.", there);

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STORES_MAX     128
 #define RESUME_MAX     1000
 #define PAGE           1000
 #define PAGE_ARENA_MAX ((size_t)4 << 20)
@@ -91,12 +90,11 @@ static int collect_claimed(struct rp_tx *tx, const struct rp_hold *hold, int64_t
 
 static int collect_all_claimed(struct rp_tx *tx, const struct rp_hold *hold, struct rp_marks *out, struct rp_error *err)
 {
-    struct rp_store_row stores[STORES_MAX];
-    size_t n = 0;
+    struct rp_store_rows stores = { 0 };
     if (hold->store_id != 0) return collect_claimed(tx, hold, hold->store_id, out, err);
-    int r = rp_store_list(tx->db, stores, STORES_MAX, &n, err);
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = collect_claimed(tx, hold, stores[i].id, out, err);
+    int r = rp_store_list(tx->db, tx->arena, &stores, err);
+    for (size_t i = 0; i < stores.n && r == 0; i++)
+        r = collect_claimed(tx, hold, stores.at[i].id, out, err);
     return r;
 }
 

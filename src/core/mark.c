@@ -166,7 +166,8 @@ struct share {
 static int by_store_and_key(const void *a, const void *b)
 {
     const struct ref *x = a, *y = b;
-    if (x->item->store != y->item->store) return x->item->store->id < y->item->store->id ? -1 : 1;
+    int64_t left = x->item->store->id, right = y->item->store->id;
+    if (left != right) return left < right ? -1 : 1;
     int c = strcmp(x->item->request.key, y->item->request.key);
     return c != 0 ? c : (x->order > y->order) - (x->order < y->order);
 }
@@ -192,7 +193,7 @@ static int share_out(struct ref *refs, size_t n, struct rp_arena *arena, struct 
     for (size_t i = 0; i < n; i++) {
         struct share *s = *n_shares > 0 ? &shares[*n_shares - 1] : NULL;
         const char *key = refs[i].item->request.key;
-        if (s == NULL || s->store != refs[i].item->store) {
+        if (s == NULL || s->store->id != refs[i].item->store->id) {
             s = &shares[(*n_shares)++];
             *s = (struct share){
                 .store = refs[i].item->store, .refs = &refs[i], .keys = &keys[i], .first = &first[n_first]
@@ -295,24 +296,21 @@ static int look(struct share *s, struct rp_arena *arena, struct rp_error *err)
 /* A look-up that fails refuses the marks that asked for it, not the others. */
 static int count_references(struct share *s, struct rp_arena *arena, struct rp_error *err)
 {
-    const char **keys = rp_arena_array(arena, s->n, sizeof *keys);
-    struct rp_mark_facts **facts = rp_arena_array(arena, s->n, sizeof *facts);
-    int64_t *counts = rp_arena_array(arena, s->n, sizeof *counts);
+    int64_t *counts = rp_arena_array(arena, s->n_keys, sizeof *counts);
     struct rp_error why = { 0 };
-    size_t n = 0;
-    if (keys == NULL || facts == NULL || counts == NULL)
-        return rp_error_set(err, RP_ENOMEM, "no memory for %zu counts", s->n);
+    bool asked = false;
+    if (counts == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu counts", s->n_keys);
+    for (size_t i = 0; i < s->n; i++)
+        asked = asked || s->refs[i].item->request.if_unreferenced;
+    if (!asked) return 0;
+    int r = rp_references_count(s->store->references, s->keys, s->n_keys, counts, &why);
     for (size_t i = 0; i < s->n; i++) {
         struct rp_mark_item *item = s->refs[i].item;
+        struct rp_mark_facts *facts = &item->facts;
         if (!item->request.if_unreferenced) continue;
-        keys[n] = item->request.key;
-        facts[n++] = &item->facts;
-    }
-    int r = n > 0 ? rp_references_count(s->store->references, keys, n, counts, &why) : 0;
-    for (size_t i = 0; i < n; i++) {
-        facts[i]->references = r == 0 ? counts[i] : -1;
-        facts[i]->references_code = r;
-        if (r < 0) snprintf(facts[i]->note, sizeof facts[i]->note, "%.119s", why.text);
+        facts->references = r == 0 ? counts[key_of(s, item->request.key)] : -1;
+        facts->references_code = r;
+        if (r < 0) snprintf(facts->note, sizeof facts->note, "%.119s", why.text);
     }
     return 0;
 }

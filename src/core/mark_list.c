@@ -11,7 +11,7 @@
 #define PAGE           1000
 #define PAGE_LEAST     100
 #define PAGE_ARENA_MAX ((size_t)16 << 20)
-#define STORES_MAX     256
+#define STORES_ARENA   ((size_t)1 << 20)
 
 struct listing {
     struct rp_db *db;
@@ -30,7 +30,7 @@ static bool fits(const struct rp_list_filter *f, const struct rp_mark *m)
 {
     if (f->store_id != 0 && m->store_id != f->store_id) return false;
     if (f->reason != NULL && strcmp(m->reason, f->reason) != 0) return false;
-    if (f->state != 0 && m->state != f->state) return false;
+    if (f->state != 0 ? m->state != f->state : m->state == RP_DEAD) return false;
     return f->due_before_ms < 0 || m->due_at_ms < f->due_before_ms;
 }
 
@@ -95,18 +95,18 @@ static int64_t look_before(const struct rp_list_filter *f)
     return f->due_before_ms + f->slack_ms;
 }
 
-/* Places come in order of their numbers: the cursor's is where the walk goes on. */
+/* Store by store in order of id: the cursor's is where the walk goes on. */
 static int walk_waiting(struct listing *l, struct rp_error *err)
 {
-    RP_CLEANUP(rp_freep) struct rp_store_row *rows = calloc(STORES_MAX, sizeof *rows);
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(STORES_ARENA);
+    struct rp_store_rows stores;
     int64_t from = l->cursor->store_id, only = l->filter->store_id;
-    size_t n = 0;
     bool ended = true;
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the list of stores");
-    int r = rp_store_list(l->db, rows, STORES_MAX, &n, err);
-    for (size_t i = 0; i < n && r == 0 && ended; i++) {
-        struct rp_marks_query query = { .by = RP_BY_DUE, .store_id = rows[i].id, .before_ms = look_before(l->filter) };
-        if (rows[i].id < from || (only != 0 && rows[i].id != only)) continue;
+    int r = rp_store_list(l->db, &arena, &stores, err);
+    for (size_t i = 0; i < stores.n && r == 0 && ended; i++) {
+        int64_t id = stores.at[i].id;
+        struct rp_marks_query query = { .by = RP_BY_DUE, .store_id = id, .before_ms = look_before(l->filter) };
+        if (id < from || (only != 0 && id != only)) continue;
         resume(l->cursor, &query);
         r = walk(l, &query, &ended, err);
     }

@@ -43,7 +43,7 @@ static struct rp_reprieve_decision too_late(const struct rp_mark *mark, const ch
     return (struct rp_reprieve_decision){ .code = RP_ETOOLATE };
 }
 
-struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *aside,
+struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *copy,
                                                const char *store, struct rp_error *err)
 {
     if (rp_quarantine_is(mark->key)) {
@@ -65,9 +65,9 @@ struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const
         if (mark->was == RP_CHECKING) return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_DONE };
         return too_late(mark, store, "its purge has begun and failed", err);
     case RP_PURGED:
-        if (aside != NULL && aside->state == RP_MARKED)
+        if (copy != NULL && copy->state == RP_MARKED)
             return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_RETURNED };
-        if (aside != NULL && aside->state == RP_REPRIEVED)
+        if (copy != NULL && copy->state == RP_REPRIEVED)
             return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_ALREADY };
         return too_late(mark, store, "it was purged", err);
     default:
@@ -119,6 +119,21 @@ static int find_by_id(struct rp_db *db, const struct rp_reprieve_item *item, str
     return r == 0 && rp_quarantine_original(out->key, &original) ? rp_mark_get(db, original, arena, out, err) : r;
 }
 
+/* V6 */
+static bool is_foreign(const struct rp_reprieve_command *c, const struct rp_mark *mark)
+{
+    return c->command.tenant_id != 0 && mark->tenant_id != c->command.tenant_id;
+}
+
+/* In the words for what does not exist. */
+static int refuse_foreign(const struct rp_reprieve_item *item, struct rp_error *err)
+{
+    char id[RP_ID_TEXT];
+    bool by_file = item->file_id != 0;
+    rp_id_format(by_file ? RP_ID_FILE : RP_ID_MARK, by_file ? item->file_id : item->mark_id, id);
+    return rp_error_set(err, RP_ENOTFOUND, "no %s %s", by_file ? "file" : "mark", id);
+}
+
 static int find_mark(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_reprieve_item *item,
                      struct rp_error *err)
 {
@@ -126,6 +141,7 @@ static int find_mark(struct rp_catalog *catalog, struct rp_reprieve_command *c, 
     int r = by_id ? find_by_id(catalog->db, item, c->arena, &item->mark, err)
                   : find_newest(catalog->db, item, c->arena, &item->mark, err);
     if (r < 0) return r;
+    if (is_foreign(c, &item->mark)) return refuse_foreign(item, err);
     if (by_id && !item->given) item->store = store_of(c, item->mark.store_id);
     if (item->store == NULL)
         return rp_error_set(err, RP_EUNAVAILABLE, "the store of this mark is not configured any more");
@@ -190,6 +206,7 @@ static void prepare_item(struct rp_catalog *catalog, struct rp_reprieve_command 
 {
     struct rp_reprieve_item *item = &c->items[i];
     if (!is_named(item)) return;
+    RP_ASSERT(!item->given || c->command.tenant_id == 0);
     if (item->error.code < 0 && !c->command.second) return;
     rp_error_clear(&item->error);
     int r = item->given && !c->command.second ? 0 : find_mark(catalog, c, item, &item->error);
@@ -224,7 +241,7 @@ struct round {
     size_t n;
     struct rp_marks now;
     struct rp_move *moves;
-    int64_t *dead;
+    const struct subject **dead;
     size_t n_moves, n_dead;
 };
 
@@ -304,12 +321,6 @@ static int apply_return(struct rp_tx *tx, const struct subject *s, struct rp_err
     return r;
 }
 
-static bool is_foreign(const struct subject *s)
-{
-    int64_t tenant_id = s->command->command.tenant_id;
-    return tenant_id != 0 && s->now->tenant_id != tenant_id;
-}
-
 /* V5 */
 static bool is_stale(const struct subject *s)
 {
@@ -322,16 +333,11 @@ static int apply_one(struct round *round, struct subject *s, struct rp_error *er
     struct rp_reprieve_item *item = s->item;
     struct rp_reprieve_answer *a = &item->answer;
     bool has_copy = item->copy.mark.id != 0;
-    if (is_foreign(s)) {
-        char id[RP_ID_TEXT];
-        rp_error_set(&a->error, RP_ENOTFOUND, "no mark %s", rp_id_format(RP_ID_MARK, s->now->id, id));
-        return 0;
-    }
     if (s->now->file_id != 0 && s->now->state == RP_MARKED) return 0; /* restore_files */
     if (has_copy && item->copy.mark.state == RP_MARKED) return apply_return(round->tx, s, err);
     a->what = rp_reprieve_decide(s->now, has_copy ? &item->copy.mark : NULL, name_of(item), &a->error).what;
     if (a->what != RP_REPRIEVE_DONE) return 0;
-    if (s->now->state == RP_DEAD) round->dead[round->n_dead++] = s->now->id;
+    if (s->now->state == RP_DEAD) round->dead[round->n_dead++] = s;
     round->moves[round->n_moves++] = (struct rp_move){ .mark = s->now,
                                                        .to = RP_REPRIEVED,
                                                        .outcome = RP_END_RESTORED,
@@ -390,7 +396,7 @@ static int collect(struct round *round, struct rp_command *const *commands, size
     struct rp_arena *arena = round->tx->arena;
     round->subjects = rp_arena_array(arena, all + 1, sizeof *round->subjects);
     round->moves = rp_arena_array(arena, all + 1, sizeof *round->moves);
-    round->dead = rp_arena_array(arena, all + 1, sizeof *round->dead);
+    round->dead = rp_arena_array(arena, all + 1, sizeof(struct subject *));
     if (round->subjects == NULL || round->moves == NULL || round->dead == NULL)
         return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", all);
     for (size_t i = 0; i < n; i++) {
@@ -516,7 +522,7 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
     if (r == 0) r = restore_files(&round, err);
     if (r == 0) r = rp_state_move_all(tx, &(struct rp_state_by){ 0 }, round.moves, round.n_moves, err);
     for (size_t i = 0; i < round.n_dead && r == 0; i++)
-        r = rp_dead_end(tx, &round.dead[i], 1, "kept", commands[0]->actor, err);
+        r = rp_dead_end(tx, &round.dead[i]->now->id, 1, "kept", round.dead[i]->command->command.actor, err);
     for (size_t i = 0; i < n && r == 0; i++)
         if (!commands[i]->stale) r = sum_up(&round, (struct rp_reprieve_command *)commands[i], err);
     return r;
@@ -524,12 +530,15 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
 
 /* ---- finish ---- */
 
-/* A copy back whose return was refused goes again, exactly that copy. One that was not decided about stays: another
- * restore may have found it and count on it, and the next one does. */
-static void take_away(struct rp_reprieve_item *item)
+/* A copy back whose return was refused goes again, exactly that copy; unless another restore has found it meanwhile, and
+ * was decided otherwise. One that was not decided about stays: the next restore finds it. */
+static void take_away(struct rp_catalog *catalog, const struct rp_reprieve_command *c, struct rp_reprieve_item *item)
 {
     struct rp_item copy = { .key = item->mark.key, .identity = item->copy.identity };
     struct rp_error ignored = { 0 };
+    struct rp_mark now;
+    int r = rp_quarantine_mark(catalog->db, &item->mark, c->arena, &now, &ignored);
+    if (r < 0 ? r != RP_ENOTFOUND : now.state == RP_REPRIEVED) return;
     (void)rp_subject_of(&item->mark)->erase(item->store, &copy, 1, &ignored);
 }
 
@@ -541,7 +550,7 @@ static void finish(struct rp_catalog *catalog, struct rp_command *const *command
             struct rp_reprieve_item *item = &c->items[k];
             struct rp_error ignored = { 0 }; /* a store that is not ours or fails: the next sweep says so */
             bool refused = item->answer.what == RP_REPRIEVE_REFUSED;
-            if (item->copy.made && refused) take_away(item);
+            if (item->copy.made && refused) take_away(catalog, c, item);
             if (!refused && rp_owner_is_raise_due(item->store, rp_clock_now_ms(catalog->clock)))
                 (void)rp_owner_assert(catalog, item->store, item->store->environment, true, &ignored);
         }

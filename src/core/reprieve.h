@@ -8,7 +8,8 @@
  *     there. Prepare makes the copy back, run decides after it; if run says "too late", finish takes the copy away
  *     again. The copy in quarantine is then marked, due a day later.
  * V4  A request of up to RP_REPRIEVE_ITEMS_MAX marks, of any stores, is one command and one commit.
- * V5  A mark that was moved to quarantine after prepare has looked is prepared once more. */
+ * V5  A mark that was moved to quarantine after prepare has looked is prepared once more.
+ * V6  To a tenant, marks of others do not exist: prepare refuses them before anything is touched. */
 #ifndef RP_CORE_REPRIEVE_H
 #define RP_CORE_REPRIEVE_H
 
@@ -29,13 +30,13 @@ struct rp_reprieve_answer {
     char annotate_note[120]; /* restored, but its annotation could not be removed: the same restore tries that again */
 };
 
-/* Pure: what a restore of this mark means. `aside`: the mark of its copy in quarantine, as rp_quarantine_mark
+/* Pure: what a restore of this mark means. `copy`: the mark of its copy in quarantine, as rp_quarantine_mark
  * gives it, NULL if there is none. */
 struct rp_reprieve_decision {
     enum rp_reprieving what;
     int code;
 };
-struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *aside,
+struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *copy,
                                                const char *store, struct rp_error *err);
 
 /* What a restore of this mark would say now; nothing is changed. */

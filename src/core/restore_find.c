@@ -19,7 +19,6 @@
 #define PAGE           1000
 #define PAGES_MOST     50 /* looked at for one page of what fits */
 #define PAGE_ARENA_MAX ((size_t)16 << 20)
-#define STORES_MAX     256
 #define STAGE_MARKS    0 /* else: the copies of the store with this number */
 #define STAGE_OVER     (-1)
 
@@ -80,15 +79,16 @@ static struct rp_marks_query query_of(const struct rp_restore_filter *f, const s
 static int next_stage(struct rp_db *db, const struct rp_restore_filter *f, struct rp_restore_cursor *c,
                       struct rp_error *err)
 {
-    RP_CLEANUP(rp_freep) struct rp_store_row *stores = calloc(STORES_MAX, sizeof *stores);
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PAGE_ARENA_MAX);
+    struct rp_store_rows stores;
     int64_t before = c->stage;
-    size_t n = 0;
     *c = (struct rp_restore_cursor){ .stage = STAGE_OVER };
     if (f->run_id != 0) return 0;
-    if (stores == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the list of stores");
-    int r = rp_store_list(db, stores, STORES_MAX, &n, err);
-    for (size_t i = 0; i < n && r == 0 && c->stage == STAGE_OVER; i++)
-        if (stores[i].id > before && (f->store_id == 0 || f->store_id == stores[i].id)) c->stage = stores[i].id;
+    int r = rp_store_list(db, &arena, &stores, err);
+    for (size_t i = 0; i < stores.n && r == 0 && c->stage == STAGE_OVER; i++) {
+        int64_t id = stores.at[i].id;
+        if (id > before && (f->store_id == 0 || f->store_id == id)) c->stage = id;
+    }
     return r;
 }
 

@@ -141,8 +141,8 @@ static int add_details(struct rp_buf *out, const char *details, struct rp_error 
     RP_CLEANUP(rp_json_decrefp) json_t *value = NULL;
     RP_CLEANUP(rp_buf_done) struct rp_buf rest = RP_BUF(RP_FEED_JSON_MAX);
     if (has_our_name(details)) {
-        /* Damaged; verify says it. */
-        if (rp_json_parse(details, strlen(details), &value, err) < 0) return 0;
+        int r = rp_json_parse(details, strlen(details), &value, err);
+        if (r < 0) return r == RP_ENOMEM ? r : 0; /* damaged: verify says it */
         for (size_t i = 0; i < OUR_NAMES; i++)
             json_object_del(value, our_names[i]);
         if (rp_json_write(&rest, value) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");

@@ -289,15 +289,16 @@ static int see_file(struct asking *a, struct rp_error *e)
 
 static int facts(struct asking *a, struct rp_error *e)
 {
-    struct rp_store_row stores[4];
+    struct rp_store_rows stores;
+    struct rp_store_row main;
     struct rp_tally_row tallies[64];
-    size_t n = 0, n_tallies = 0;
+    size_t n_tallies = 0;
     int64_t epoch = 0;
-    int r = rp_store_list(a->catalog->db, stores, 4, &n, e);
-    if (r == 0) r = rp_store_find(a->catalog->db, "main", &stores[0], e);
+    int r = rp_store_list(a->catalog->db, &a->arena, &stores, e);
+    if (r == 0) r = rp_store_find(a->catalog->db, "main", &main, e);
     if (r == 0) r = rp_tally_read(a->catalog->db, tallies, 64, &n_tallies, e);
     if (r == 0) r = rp_meta_get(a->catalog->db, "epoch", &epoch, NULL, 0, e);
-    return r < 0 ? r : say(a, "%zu %zu %" PRId64, n, n_tallies, epoch);
+    return r < 0 ? r : say(a, "%zu %zu %" PRId64, stores.n, n_tallies, epoch);
 }
 
 static int tell_audit(void *ctx, const struct rp_audit_row *row, struct rp_error *e)

@@ -132,10 +132,9 @@ static int verify(struct world *w, const struct scene *s)
 
 static int list_stores(struct world *w, const struct scene *s)
 {
-    struct rp_store_row row;
-    size_t n;
+    struct rp_store_rows stores;
     (void)s;
-    return rp_store_list(w->catalog->db, &row, 1, &n, &err);
+    return rp_store_list(w->catalog->db, &w->arena, &stores, &err);
 }
 
 static const struct edit {

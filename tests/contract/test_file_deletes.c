@@ -415,6 +415,53 @@ static void test_X3_a_held_file_is_neither_deleted_nor_purged(void **state)
     ok(ask_lift(w->catalog, others, "tester", &err));
 }
 
+/* ---- families over several stores ---- */
+
+/* A mark and its audit row are about the store of the file that goes, not of the one that replaces it. */
+static void test_what_is_replaced_has_the_grace_and_the_name_of_its_own_store(void **state)
+{
+    struct world *w = *state;
+    struct rp_store_config config = w->config;
+    struct rp_store_row row;
+    struct rp_store far = w->store;
+    char sql[120];
+    config.name = "far";
+    config.grace_ms = 20 * DAY;
+    ok(rp_store_get(w->catalog, RP_STORE_STORE, "far", &row, &err));
+    far.id = row.id;
+    far.config = &config;
+    struct rp_store *stores[] = { &w->store, &far };
+    int64_t old = uploads_live(w, "a", "hello"), next = uploads_begin(w, "a", "newer");
+    snprintf(sql, sizeof sql, "UPDATE file SET store_id = %lld WHERE id = %lld", (long long)row.id, (long long)old);
+    world_script(w, sql);
+    uploads_put(w, next, "newer");
+    struct rp_file file = uploads_file(w, next);
+    struct rp_seen seen;
+    ok(rp_file_see(&file, &w->store, NULL, &seen, &err));
+    struct rp_file_command c = uploads_command(w, &rp_verb_confirm, next);
+    c.seen = seen;
+    c.stores = stores;
+    c.n_stores = 2;
+    ok(rp_command_run(w->catalog, &c.command));
+    struct rp_mark mark = uploads_mark(w, old);
+    assert_int_equal(mark.due_at_ms, mark.marked_at_ms + 20 * DAY);
+    assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'file.deleted' AND details LIKE "
+                                     "'%\"store\":\"far\"%'"),
+                     1);
+}
+
+static void test_X1_everything_is_held_however_many_stores_there_were(void **state)
+{
+    struct world *w = *state;
+    struct rp_store_row row;
+    char name[20];
+    for (int i = 0; i < 130; i++) {
+        snprintf(name, sizeof name, "former-%d", i);
+        ok(rp_store_get(w->catalog, RP_STORE_STORE, name, &row, &err));
+    }
+    (void)hold(w, (struct rp_hold_command){ .scope = RP_SCOPE_EVERYTHING });
+}
+
 /* ---- quarantine ---- */
 
 static struct rp_reprieve_answer restore_mark(struct world *w, int64_t mark_id)
@@ -501,6 +548,60 @@ static void test_S5_a_file_is_not_returned_without_what_it_belongs_to(void **sta
     assert_int_equal(restore_mark(w, root_mark).what, RP_REPRIEVE_RETURNED);
     assert_int_equal(restore_mark(w, child_mark).what, RP_REPRIEVE_RETURNED);
     uploads_expect(w, child, RP_FILE_LIVE);
+}
+
+static struct rp_reprieve_command ask_as(struct world *w, struct rp_reprieve_item *item, const char *tenant)
+{
+    static struct rp_store *stores[1];
+    struct rp_reprieve_command c;
+    stores[0] = &w->store;
+    rp_reprieve_command_init(&c, item, 1, "tester", &w->arena);
+    c.command.tenant_id = uploads_tenant(w, tenant);
+    c.stores = stores;
+    c.n_stores = 1;
+    return c;
+}
+
+static void test_TENANT_a_restore_of_anothers_mark_touches_nothing(void **state)
+{
+    struct world *w = *state;
+    w->config.mode = RP_MODE_QUARANTINE;
+    int64_t id = uploads_live(w, "a", "hello");
+    const char *key = uploads_file(w, id).key;
+    delete (w, id);
+    int64_t mark = uploads_mark(w, id).id;
+    world_pass(w, 6 * DAY);
+    expect_sweep(w, 1);
+    struct rp_reprieve_item stranger = { .mark_id = mark };
+    struct rp_reprieve_command c = ask_as(w, &stranger, "other");
+    struct rp_command *list[] = { &c.command };
+    rp_commands_prepare(w->catalog, list, 1);
+    assert_false(world_exists(w, key));
+    assert_int_equal(restore_mark(w, mark).what, RP_REPRIEVE_RETURNED);
+    assert_int_equal(rp_round_run(w->catalog, list, 1), 0);
+    rp_commands_finish(w->catalog, list, 1);
+    assert_int_equal(c.command.error.code, RP_ENOTFOUND);
+    assert_string_equal(world_text(w, key), "hello");
+}
+
+/* Two items of one mark are decided once: not for both tenants. */
+static void test_TENANT_a_strangers_restore_beside_the_owners_is_told_nothing(void **state)
+{
+    struct world *w = *state;
+    for (size_t first = 0; first < 2; first++) { /* items are sorted by mark, then by address */
+        int64_t id = uploads_live(w, first == 0 ? "a" : "b", "hello");
+        struct rp_reprieve_item items[2] = { { .file_id = id }, { .file_id = id } };
+        delete (w, id);
+        struct rp_reprieve_command owner = ask_as(w, &items[first], "acme"),
+                                   stranger = ask_as(w, &items[1 - first], "other");
+        struct rp_command *list[] = { &owner.command, &stranger.command };
+        rp_commands_prepare(w->catalog, list, 2);
+        assert_int_equal(rp_round_run(w->catalog, list, 2), 0);
+        assert_int_equal(items[first].answer.what, RP_REPRIEVE_DONE);
+        assert_int_equal(items[1 - first].answer.error.code, RP_ENOTFOUND);
+        assert_null(items[1 - first].file);
+        uploads_expect(w, id, RP_FILE_LIVE);
+    }
 }
 
 static int deny_delete_then_copy(void *ctx, const char *call, const char *key, struct rp_error *e)
@@ -679,7 +780,11 @@ int main(void)
         ALL(test_X3_a_held_file_is_neither_deleted_nor_purged),
         ALL(test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_returned),
         ALL(test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end),
+        ALL(test_what_is_replaced_has_the_grace_and_the_name_of_its_own_store),
+        ALL(test_X1_everything_is_held_however_many_stores_there_were),
         ALL(test_S5_a_file_is_not_returned_without_what_it_belongs_to),
+        ALL(test_TENANT_a_restore_of_anothers_mark_touches_nothing),
+        ALL(test_TENANT_a_strangers_restore_beside_the_owners_is_told_nothing),
         ALL(test_S5_a_copy_that_a_dead_mark_left_is_erased_in_the_end),
         ALL(test_the_object_of_a_file_is_not_marked_by_its_key),
         ALL(test_restoring_the_mark_of_a_file_restores_the_file),

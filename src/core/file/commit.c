@@ -140,7 +140,7 @@ static int go_live(struct rp_txn_command *c, struct rp_work *work, struct rp_slo
 {
     struct rp_slot *old = replaced_by(work, slot);
     int r = 0;
-    rp_work_turn(work, rp_store_of_file(c->stores, c->n_stores, &slot->file), c->command.actor);
+    rp_work_turn(work, c->stores, c->n_stores, &slot->file, c->command.actor);
     if (work->store == NULL) return rp_error_set(err, RP_ECONFIG, "a file's store is not configured any more");
     if (old != NULL && rp_status_lives(old->file.status)) r = rp_work_drop(work, old, RP_REASON_REPLACED, err);
     return r < 0 ? r : rp_work_go_live(work, slot, seen_of(c, slot->file.id), c->rules, err);

@@ -99,7 +99,9 @@ int rp_work_delete(struct rp_work *work, struct rp_slot *root, int64_t due_at_ms
 
 int rp_work_drop(struct rp_work *work, struct rp_slot *root, const char *reason, struct rp_error *err)
 {
-    const struct rp_store_config *config = work->store != NULL ? work->store->config : NULL;
-    const struct rp_due due = { .by = RP_DUE_ASKED, .at_ms = -1, .grace_ms = -1, .config = config };
+    const struct rp_store *store = rp_store_of_file(work->stores, work->n_stores, &root->file);
+    const struct rp_due due = {
+        .by = RP_DUE_ASKED, .at_ms = -1, .grace_ms = -1, .config = store != NULL ? store->config : NULL
+    };
     return rp_work_delete(work, root, rp_due(&due, work->tx->late_ms), reason, err);
 }

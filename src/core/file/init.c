@@ -170,7 +170,7 @@ static int accept_init(struct inits *w, struct rp_init *c, struct rp_tenant *ten
     c->file_id = rp_tx_new_id(work->tx);
     set_times(c, txn, work->tx->late_ms);
     snprintf(c->key, sizeof c->key, "%s/%s", tenant->name, rp_id_format(RP_ID_FILE, c->file_id, id));
-    rp_work_turn(work, c->store, c->command.actor);
+    work->by = (struct rp_state_by){ .store = c->store->config->name, .actor = c->command.actor };
     struct rp_slot *slot = add_file(work, c);
     rp_work_mark(work, slot, c->due_at_ms, txn != NULL ? RP_REASON_ROLLBACK : RP_REASON_ABANDONED);
     c->mark_id = slot->file.mark_id;

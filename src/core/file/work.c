@@ -14,10 +14,24 @@
 
 _Static_assert(offsetof(struct rp_file_command, command) == 0, "a command is the first member");
 
-void rp_work_turn(struct rp_work *work, const struct rp_store *store, const char *actor)
+static const char *name_of(const struct rp_store *store)
 {
-    work->store = store;
-    work->by = (struct rp_state_by){ .store = store != NULL ? store->config->name : "?", .actor = actor };
+    return store != NULL ? store->config->name : "?";
+}
+
+void rp_work_turn(struct rp_work *work, struct rp_store *const *stores, size_t n, const struct rp_file *file,
+                  const char *actor)
+{
+    work->stores = stores;
+    work->n_stores = n;
+    work->store = rp_store_of_file(stores, n, file);
+    work->by = (struct rp_state_by){ .store = name_of(work->store), .actor = actor };
+}
+
+/* A sweep has no other stores than its own. */
+static const char *store_name(const struct rp_work *work, const struct rp_file *file)
+{
+    return work->stores == NULL ? work->by.store : name_of(rp_store_of_file(work->stores, work->n_stores, file));
 }
 
 /* TENANT: who is of no tenant may do it for all. */
@@ -34,7 +48,7 @@ static int decide_one(struct rp_work *work, struct rp_file_command *c, rp_work_d
         rp_error_set(&c->command.error, RP_ENOTFOUND, "there is no such file");
         return 0;
     }
-    rp_work_turn(work, rp_store_of_file(c->stores, c->n_stores, &slot->file), c->command.actor);
+    rp_work_turn(work, c->stores, c->n_stores, &slot->file, c->command.actor);
     int r = decide(work, c, slot, err);
     return r < 0 || c->command.error.code < 0 ? r : rp_work_answer(slot, c->arena, &c->answer, err);
 }
@@ -104,7 +118,7 @@ int rp_work_audit(struct rp_work *work, const char *event, const struct rp_slot 
                   struct rp_error *err)
 {
     struct rp_buf *b = &work->text;
-    write_details(b, slot, work->by.store, extra);
+    write_details(b, slot, store_name(work, &slot->file), extra);
     if (b->failed < 0) return rp_error_set(err, b->failed, "audit: the details do not fit");
     struct rp_audit_entry entry = { .event = event,
                                     .actor = work->by.actor,

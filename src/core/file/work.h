@@ -37,8 +37,11 @@ struct rp_work {
     struct rp_slot *slots; /* sorted by id */
     size_t n, max;
     bool families; /* some of them belong to another file */
-    /* the decision that is made: in which store (NULL: not configured any more), by whom */
+    /* the decision that is made: in which store (NULL: not configured any more), by whom; and all
+     * stores, for others of the family may be in another one */
     const struct rp_store *store;
+    struct rp_store *const *stores;
+    size_t n_stores;
     struct rp_state_by by;
     struct rp_buf text; /* for the details of audit rows */
 };
@@ -79,7 +82,8 @@ typedef int rp_work_decide_fn(struct rp_work *work, struct rp_file_command *c, s
 int rp_work_each(struct rp_work *work, struct rp_command *const *commands, size_t n, rp_work_decide_fn *decide,
                  int waits, struct rp_error *err);
 /* Whose decision is next. */
-void rp_work_turn(struct rp_work *work, const struct rp_store *store, const char *actor);
+void rp_work_turn(struct rp_work *work, struct rp_store *const *stores, size_t n, const struct rp_file *file,
+                  const char *actor);
 /* One audit row about a file. `extra`: more members (",\"k\":v" or ""). */
 int rp_work_audit(struct rp_work *work, const char *event, const struct rp_slot *slot, const char *extra,
                   struct rp_error *err);

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define WAKE_WITHIN_MS (2 * RP_SECOND_MS)
-#define STORES_MAX     256
 
 /* ---- shapes ---- */
 
@@ -216,14 +215,9 @@ void rp_reply_no_memory(struct rp_request *q)
 static const char *recorded_name(struct rp_request *q, int64_t store_id)
 {
     struct rp_error ignored = { 0 };
-    RP_CLEANUP(rp_freep) struct rp_store_row *rows = calloc(STORES_MAX, sizeof *rows);
-    const char *name = NULL;
-    size_t n = 0;
-    if (rows == NULL || !rp_request_may_block(q)) return "?";
-    if (rp_store_list(rp_request_catalog(q)->db, rows, STORES_MAX, &n, &ignored) < 0) return "?";
-    for (size_t i = 0; i < n && name == NULL; i++)
-        if (rows[i].id == store_id) name = rp_arena_strdup(&q->arena, rows[i].name);
-    return name != NULL ? name : "?";
+    char *name = rp_arena_alloc(&q->arena, RP_STORE_NAME);
+    if (name == NULL || !rp_request_may_block(q)) return "?";
+    return rp_store_name(rp_request_catalog(q)->db, store_id, name, &ignored) == 0 ? name : "?";
 }
 
 const char *rp_request_store_name(struct rp_request *q, int64_t store_id)
