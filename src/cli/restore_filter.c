@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* restore_filter.c - `restore` by filters: a run of its own (core/restore.h), carried out here. SIGINT and SIGTERM cancel it
- * after the batch under way. A run that another process left is carried on first: until then nothing that it names is
- * purged. */
+/* restore_filter.c - `restore` by filters: a run of its own (core/restore.h), carried out here.
+ * SIGINT and SIGTERM cancel it after the batch under way. A run that another process left is
+ * carried on first: until then nothing that it names is purged. */
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/id.h"
@@ -26,20 +26,14 @@ static void ask_to_cancel(int signal)
 
 static void catch_signals(void)
 {
-    /* once only: a second signal ends the process, and the run is carried on by whoever finds it; lines that are being
-     * written are written whole */
+    /* once only: a second signal ends the process, and the run is carried on by whoever finds
+     * it; lines that are being written are written whole */
     struct sigaction action = { .sa_handler = ask_to_cancel, .sa_flags = (int)(SA_RESETHAND | SA_RESTART) };
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
 
 /* ---- the filter ---- */
-
-static int ignore_record(void *ctx, const struct rp_record_row *row, struct rp_error *err)
-{
-    (void)ctx, (void)row, (void)err;
-    return 0;
-}
 
 static int read_filter(struct rp_cli *cli, struct rp_restore_filter *f, struct rp_error *err)
 {
@@ -52,7 +46,7 @@ static int read_filter(struct rp_cli *cli, struct rp_restore_filter *f, struct r
     f->actor = rp_args_text(args, "actor");
     f->since_ms = f->until_ms = -1;
     if (run != NULL) r = rp_cli_id(run, RP_ID_RUN, &f->run_id, err);
-    if (run != NULL && r == 0) r = rp_record_get(cli->session.catalog->db, f->run_id, ignore_record, NULL, err);
+    if (run != NULL && r == 0) r = rp_run_find(cli->session.catalog->db, f->run_id, NULL, NULL, NULL, err);
     if (r == 0 && prefix != NULL) r = rp_cli_prefix(cli, prefix, &subject, err);
     if (r == 0 && prefix != NULL) f->store_id = subject.store->id;
     f->prefix = subject.key;
