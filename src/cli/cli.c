@@ -212,6 +212,21 @@ int rp_cli_run(struct rp_cli *cli, struct rp_command *command, struct rp_error *
     return r;
 }
 
+volatile sig_atomic_t rp_stop_asked;
+
+static void ask_to_stop(int signal)
+{
+    (void)signal;
+    rp_stop_asked = 1;
+}
+
+void rp_catch_signals(int flags)
+{
+    struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND | flags };
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
 int rp_cli_verbs(struct rp_cli *cli, const struct rp_cli_verb *verbs, size_t n, const char *known, struct rp_error *err)
 {
     const struct rp_args *args = &cli->args;

@@ -19,6 +19,7 @@
 #include "lib/session.h"
 
 #include <jansson.h>
+#include <signal.h>
 
 struct rp_cli {
     struct rp_args args;
@@ -76,6 +77,11 @@ int rp_cli_foreign_key(const struct rp_subject *subject, struct rp_error *err);
 int rp_cli_id(const char *text, enum rp_id_kind kind, int64_t *out, struct rp_error *err);
 /* Runs a command in the name of whoever calls. Its error is `err`. */
 int rp_cli_run(struct rp_cli *cli, struct rp_command *command, struct rp_error *err);
+
+/* SIGINT and SIGTERM set the flag, once: a second one ends the process. `flags`: of sigaction,
+ * beside SA_RESETHAND. */
+extern volatile sig_atomic_t rp_stop_asked;
+void rp_catch_signals(int flags);
 
 /* ---- commands with verbs: the first word says which ---- */
 

@@ -16,23 +16,6 @@
 
 #define FORESEE_ARENA_MAX ((size_t)1 << 20)
 
-static volatile sig_atomic_t cancel_asked;
-
-static void ask_to_cancel(int signal)
-{
-    (void)signal;
-    cancel_asked = 1;
-}
-
-static void catch_signals(void)
-{
-    /* once only: a second signal ends the process, and the run is carried on by whoever finds
-     * it; lines that are being written are written whole */
-    struct sigaction action = { .sa_handler = ask_to_cancel, .sa_flags = (int)(SA_RESETHAND | SA_RESTART) };
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
 /* ---- the filter ---- */
 
 static int read_filter(struct rp_cli *cli, struct rp_restore_filter *f, struct rp_error *err)
@@ -112,7 +95,7 @@ static int carry(struct rp_restore_report *report, struct rp_run *run, const cha
     struct rp_session *s = &report->cli->session;
     struct rp_store *stores[RP_STORES_MAX];
     struct rp_restorer restorer = {
-        .catalog = s->catalog, .stores = stores, .cancel = &cancel_asked, .finished = batch_finished, .ctx = report
+        .catalog = s->catalog, .stores = stores, .cancel = &rp_stop_asked, .finished = batch_finished, .ctx = report
     };
     int r = rp_session_stores(s, stores, &restorer.n_stores, err);
     if (r == 0) r = rp_restore_carry(&restorer, run, outcome, err);
@@ -128,7 +111,7 @@ static int carry_on_others(struct rp_cli *cli, struct rp_run *run, struct rp_err
 {
     struct rp_session *s = &cli->session;
     int r = 0;
-    while (r == 0 && cancel_asked == 0) {
+    while (r == 0 && rp_stop_asked == 0) {
         struct rp_restore_report report;
         const char *outcome = NULL;
         char id[RP_ID_TEXT];
@@ -148,7 +131,9 @@ static int restore_all(struct rp_restore_report *report, const struct rp_restore
     RP_CLEANUP(rp_freep) struct rp_run *run = calloc(1, sizeof *run);
     const char *outcome = NULL;
     if (run == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a restore");
-    catch_signals();
+    /* after a second one the run is carried on by whoever finds it; lines that are being written
+     * are written whole */
+    rp_catch_signals(SA_RESTART);
     int r = carry_on_others(report->cli, run, err);
     if (r == 0) r = rp_restore_begin(s->catalog, filter, name, &s->worker, s->actor, run, err);
     if (r == 0) r = carry(report, run, &outcome, err);

@@ -41,9 +41,5 @@ bool rp_grant_verify(const struct rp_grant *grant, const char *const *keys, size
 const char *rp_url_base(const struct rp_config *config, const char *address, struct rp_arena *arena);
 int rp_signed_url(const struct rp_grant *grant, const char *base, const char *key, struct rp_arena *arena,
                   const char **out, struct rp_error *err);
-/* {"method","url","headers":{...},"expires_at"}: what a client has to do, and the headers that
- * it must send. NULL: as err says. */
-json_t *rp_grant_json(const struct rp_grant *grant, const char *base, const char *key, struct rp_arena *arena,
-                      struct rp_error *err);
 
 #endif
