@@ -46,6 +46,10 @@ struct rp_audit_head {
     int64_t lane, seq;
 };
 int rp_audit_heads(struct rp_db *db, struct rp_audit_head *out, size_t max, size_t *n, struct rp_error *err);
+/* The newest rows of all lanes, `max` at most, newest first: merged by time, each lane in its own order. `at` says up to
+ * which row each lane is given, at first where it ends; afterwards it is moved before what was given (0: nothing is left). */
+int rp_audit_newest(struct rp_db *db, struct rp_audit_head *at, size_t n, size_t max, rp_audit_fn *fn, void *ctx,
+                    struct rp_error *err);
 int rp_audit_lanes(struct rp_db *db, int64_t *out, size_t max, size_t *n, struct rp_error *err);
 
 /* Walks every lane. `broken` says whether a link is wrong, and the rest which and why. */

@@ -205,6 +205,26 @@ int rp_record_get(struct rp_db *db, int64_t run_id, rp_record_fn *fn, void *ctx,
     return rp_error_set(err, RP_ENOTFOUND, "no record of run %s", rp_id_format(RP_ID_RUN, run_id, text));
 }
 
+static int nothing_open(void *ctx, const struct rp_run_row *row, struct rp_error *err)
+{
+    (void)ctx, (void)row, (void)err;
+    return 0;
+}
+
+static int nothing_ended(void *ctx, const struct rp_record_row *row, struct rp_error *err)
+{
+    (void)ctx, (void)row, (void)err;
+    return 0;
+}
+
+int rp_run_find(struct rp_db *db, int64_t run_id, rp_run_fn *open, rp_record_fn *ended, void *ctx, struct rp_error *err)
+{
+    int r = rp_run_get_open(db, run_id, open != NULL ? open : nothing_open, ctx, err);
+    if (r != RP_ENOTFOUND) return r;
+    rp_error_clear(err);
+    return rp_record_get(db, run_id, ended != NULL ? ended : nothing_ended, ctx, err);
+}
+
 int rp_record_each(struct rp_db *db, int64_t before_id, int64_t limit, rp_record_fn *fn, void *ctx,
                    struct rp_error *err)
 {

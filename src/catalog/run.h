@@ -51,6 +51,10 @@ int rp_run_get_open(struct rp_db *db, int64_t run_id, rp_run_fn *fn, void *ctx, 
 /* Runs without a record, of one name or (NULL) of all. */
 int rp_run_each_open(struct rp_db *db, const char *lock, rp_run_fn *fn, void *ctx, struct rp_error *err);
 int rp_record_get(struct rp_db *db, int64_t run_id, rp_record_fn *fn, void *ctx, struct rp_error *err);
+/* The one or the other; each function may be NULL: only whether there is such a run. One that ends meanwhile is found as a
+ * record. RP_ENOTFOUND: there never was one. */
+int rp_run_find(struct rp_db *db, int64_t run_id, rp_run_fn *open, rp_record_fn *ended, void *ctx,
+                struct rp_error *err);
 int rp_record_each(struct rp_db *db, int64_t before_id, int64_t limit, rp_record_fn *fn, void *ctx,
                    struct rp_error *err);
 

@@ -95,7 +95,8 @@ static int run_verbs(struct rp_tx *tx, struct round *round, struct rp_error *err
             if (taken[j] || c->settled || c->verb != verb) continue;
             taken[j] = true;
             c->stale = c->known; /* its answer was forgotten meanwhile */
-            if (!c->stale) group[n++] = c;
+            if (c->refusal != NULL) c->error = *c->refusal;
+            if (!c->stale && c->refusal == NULL) group[n++] = c;
         }
         int r = n > 0 ? verb->run(tx, group, n, err) : 0;
         if (r < 0) return verb->name[0] != 0 ? rp_error_wrap(err, r, "%s", verb->name) : r;

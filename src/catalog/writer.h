@@ -65,6 +65,9 @@ struct rp_command {
     int64_t group;   /* of prepare and finish: the store that is asked, 0 if there is one no more than another */
     size_t weight;   /* items; 0 is 1 */
     const char *actor;
+    /* Whoever made it knows that it cannot be done: run refuses it with this, after its key was looked up (W4). Of a verb
+     * without prepare. NULL: nothing of the kind. */
+    const struct rp_error *refusal;
     struct rp_error error; /* out: refused or failed, and why */
     bool failed;           /* out: nothing was decided, the database or the queue refused it; error says why */
     int64_t due_at_ms;     /* out: when the first of the marks that it made or moved is due; 0: it made none */

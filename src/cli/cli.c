@@ -51,6 +51,16 @@ void rp_emit(const struct rp_cli *cli, json_t *value)
     json_decref(value);
 }
 
+void rp_tell(const struct rp_cli *cli, json_t *value, const char *fmt, ...)
+{
+    va_list args;
+    rp_emit(cli, value);
+    if (cli->json || cli->quiet) return;
+    va_start(args, fmt);
+    vprintf(fmt, args);
+    va_end(args);
+}
+
 int rp_report(const struct rp_cli *cli, const struct rp_error *err)
 {
     char text[RP_SHOWN_MAX];
@@ -71,12 +81,14 @@ int rp_report(const struct rp_cli *cli, const struct rp_error *err)
 const char *rp_show(const char *text, char out[RP_SHOWN_MAX])
 {
     size_t n = 0;
-    for (; *text != 0 && n + 5 < RP_SHOWN_MAX; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c >= 0x20 && c != 0x7f)
+    for (bool second = false; *text != 0 && n + 5 < RP_SHOWN_MAX; text++) {
+        unsigned char c = (unsigned char)*text, next = (unsigned char)text[1];
+        bool c1 = c == 0xc2 && next >= 0x80 && next < 0xa0; /* U+0080 to U+009F are control characters too */
+        if (c >= 0x20 && c != 0x7f && !c1 && !second)
             out[n++] = (char)c;
         else
             n += (size_t)snprintf(out + n, RP_SHOWN_MAX - n, "\\x%02x", c);
+        second = c1;
     }
     out[n] = 0;
     return out;
@@ -192,8 +204,43 @@ int rp_cli_id(const char *text, enum rp_id_kind kind, int64_t *out, struct rp_er
     return rp_error_hint(err, "it begins with %.4s", rp_id_format(kind, 1, example));
 }
 
-int rp_cli_unknown_verb(const struct rp_cli *cli, const char *verbs, struct rp_error *err)
+int rp_cli_run(struct rp_cli *cli, struct rp_command *command, struct rp_error *err)
 {
-    rp_error_set(err, RP_EINVAL, "%s: '%.32s' is not one of: %s", cli->args.command->name, cli->args.words[0], verbs);
-    return rp_error_hint(err, "`reprieve help %s` shows how it is called", cli->args.command->name);
+    command->actor = cli->session.actor;
+    int r = rp_command_run(cli->session.catalog, command);
+    if (r < 0) *err = command->error;
+    return r;
+}
+
+volatile sig_atomic_t rp_stop_asked;
+
+static void ask_to_stop(int signal)
+{
+    (void)signal;
+    rp_stop_asked = 1;
+}
+
+void rp_catch_signals(int flags)
+{
+    struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND | flags };
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int rp_cli_verbs(struct rp_cli *cli, const struct rp_cli_verb *verbs, size_t n, const char *known, struct rp_error *err)
+{
+    const struct rp_args *args = &cli->args;
+    const char *name = args->n_words > 0 ? args->words[0] : "";
+    const struct rp_cli_verb *verb = NULL;
+    for (size_t i = 0; i < n && verb == NULL; i++)
+        if (strcmp(verbs[i].name, name) == 0) verb = &verbs[i];
+    if (verb == NULL) {
+        rp_error_set(err, RP_EINVAL, "%s: '%.32s' is not one of: %s", args->command->name, name, known);
+        return rp_error_hint(err, "`reprieve help %s` shows how it is called", args->command->name);
+    }
+    if (args->n_words < verb->words_least || (verb->words_most != 0 && args->n_words > verb->words_most))
+        return rp_error_set(err, RP_EINVAL, "%s", verb->wrong);
+    int r = verb->check != NULL ? verb->check(cli, err) : 0;
+    if (r == 0) r = rp_cli_open(cli, err);
+    return r < 0 ? r : verb->run(cli, err);
 }

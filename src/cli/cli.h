@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli.h - one call of the command line: what was asked, the session it opens, and how it talks.
  *
- * L1  People's text goes to standard output; with --json it goes to standard error, and standard output carries JSON
- *     alone, one document a line. --quiet leaves out what is neither asked for nor wrong.
- * L2  Texts from outside (keys, reasons, errors) are shown with control characters escaped: a key never writes to the
- *     terminal. JSON carries them whole.
+ * L1  People's text goes to standard output; with --json it goes to standard error, and standard
+ *     output carries JSON alone, one document a line. --quiet leaves out what is neither asked for
+ *     nor wrong.
+ * L2  Texts from outside (keys, reasons, errors) are shown with control characters escaped: a key
+ *     never writes to the terminal. JSON carries them whole.
  * L3  A time is shown as RFC 3339 UTC and how far away it is. */
 #ifndef RP_CLI_CLI_H
 #define RP_CLI_CLI_H
@@ -12,11 +13,13 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "catalog/mark.h"
+#include "catalog/writer.h"
 #include "cli/options.h"
 #include "core/state.h"
 #include "lib/session.h"
 
 #include <jansson.h>
+#include <signal.h>
 
 struct rp_cli {
     struct rp_args args;
@@ -37,6 +40,8 @@ void rp_say(const struct rp_cli *cli, const char *fmt, ...) __attribute__((forma
 void rp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* "reprieve: ..." on standard error */
 /* One line of JSON on standard output; steals the value. Does nothing without --json. */
 void rp_emit(const struct rp_cli *cli, json_t *value);
+/* The one or the other: the value, which is stolen, with --json; else the words. */
+void rp_tell(const struct rp_cli *cli, json_t *value, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* An error as L1 wants it. Returns the exit code. */
 int rp_report(const struct rp_cli *cli, const struct rp_error *err);
 
@@ -57,7 +62,8 @@ const char *rp_names_of(const struct rp_names *names, int64_t store_id);
 
 /* Opens the store that a mark is of. */
 int rp_cli_store_of(struct rp_cli *cli, int64_t store_id, struct rp_store **out, struct rp_error *err);
-/* STORE:KEY, or the id of a mark or a file: then store and key are that one's, the key in the arena, and its id stays set. */
+/* STORE:KEY, or the id of a mark or a file: then store and key are that one's, the key in the
+ * arena, and its id stays set. */
 int rp_cli_subject(struct rp_cli *cli, const char *text, struct rp_arena *arena, struct rp_subject *out,
                    struct rp_error *err);
 /* STORE:PREFIX, where the prefix may be empty. */
@@ -66,7 +72,26 @@ int rp_cli_prefix(struct rp_cli *cli, const char *text, struct rp_subject *out, 
 int rp_cli_foreign_key(const struct rp_subject *subject, struct rp_error *err);
 /* The number of an id of one kind: run_..., hld_..., ded_... */
 int rp_cli_id(const char *text, enum rp_id_kind kind, int64_t *out, struct rp_error *err);
-/* For commands with verbs: RP_EINVAL names those that there are. */
-int rp_cli_unknown_verb(const struct rp_cli *cli, const char *verbs, struct rp_error *err);
+/* Runs a command in the name of whoever calls. Its error is `err`. */
+int rp_cli_run(struct rp_cli *cli, struct rp_command *command, struct rp_error *err);
+
+/* SIGINT and SIGTERM set the flag, once: a second one ends the process. `flags`: of sigaction,
+ * beside SA_RESETHAND. */
+extern volatile sig_atomic_t rp_stop_asked;
+void rp_catch_signals(int flags);
+
+/* ---- commands with verbs: the first word says which ---- */
+
+struct rp_cli_verb {
+    const char *name;                                       /* "": without a word */
+    size_t words_least, words_most;                         /* with its own name; most 0: any number */
+    const char *wrong;                                      /* what is said if there are fewer or more */
+    int (*check)(struct rp_cli *cli, struct rp_error *err); /* before the session is opened; may be NULL */
+    int (*run)(struct rp_cli *cli, struct rp_error *err);
+};
+/* Opens the session and runs the verb; RP_EINVAL names those that there are: `known`. */
+int rp_cli_verbs(struct rp_cli *cli, const struct rp_cli_verb *verbs, size_t n, const char *known,
+                 struct rp_error *err);
+#define RP_CLI_VERBS(cli, verbs, known, err) rp_cli_verbs(cli, verbs, sizeof(verbs) / sizeof((verbs)[0]), known, err)
 
 #endif

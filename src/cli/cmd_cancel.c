@@ -11,18 +11,13 @@ int rp_cmd_cancel(struct rp_cli *cli, struct rp_error *err)
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_session *s = &cli->session;
     const char *text = cli->args.words[0];
-    struct rp_cancel_command c = { .command = { .verb = &rp_verb_cancel, .actor = s->actor },
-                                   .worker = &s->worker,
-                                   .arena = &arena };
+    struct rp_cancel_command c = { .command = { .verb = &rp_verb_cancel }, .worker = &s->worker, .arena = &arena };
     int r = rp_cli_open(cli, err);
     if (r == 0) r = rp_cli_id(text, RP_ID_RUN, &c.run_id, err);
     if (r < 0) return r;
     c.stale_after_ms = s->config.lock_stale_after_ms;
-    r = rp_command_run(s->catalog, &c.command);
-    if (r < 0) {
-        *err = c.command.error;
-        return r;
-    }
+    r = rp_cli_run(cli, &c.command, err);
+    if (r < 0) return r;
     rp_emit(cli, json_pack("{s:s,s:s,s:b}", "run", text, "kind", c.run.kind, "ended", (int)c.over));
     if (c.over)
         rp_say(cli, "%s  cancelled; the process that worked on it had ended before\n", text);

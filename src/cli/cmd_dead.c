@@ -102,50 +102,41 @@ static json_t *letter_json(const struct page *page, const struct letter *letter)
     return rp_dead_json(&letter->dead, &letter->mark, store_of(page, letter));
 }
 
-static void list_letter(const struct page *page, const struct letter *letter, struct rp_table *table)
+static void list_letter(const struct page *page, const struct letter *letter, struct rp_list *l)
 {
     char id[RP_ID_TEXT], subject[RP_SHOWN_MAX], when[RP_WHEN_TEXT], attempts[24];
-    if (page->cli->json) {
-        rp_emit(page->cli, letter_json(page, letter));
-        return;
-    }
     snprintf(attempts, sizeof attempts, "%" PRId64, letter->dead.attempts);
     const char *cells[] = { rp_id_format(RP_ID_DEAD, letter->dead.id, id),
                             rp_show_subject(store_of(page, letter), letter->mark.key, subject),
-                            rp_show_when(letter->dead.died_at_ms, rp_session_now_ms(&page->cli->session), when),
-                            attempts, letter->error };
-    rp_table_row(table, cells);
+                            rp_show_when(letter->dead.died_at_ms, l->now_ms, when), attempts, letter->error };
+    rp_list_row(l, l->cli->json ? letter_json(page, letter) : NULL, cells);
 }
 
-static int list_dead(struct page *page, struct rp_error *err)
+static int list_page(struct page *page, struct rp_error *err)
 {
     static const struct rp_column columns[] = { { "DEAD LETTER", false, false },
                                                 { "SUBJECT", false, true },
                                                 { "SINCE", false, false },
                                                 { "ATTEMPTS", true, false },
                                                 { "ERROR", false, true } };
-    RP_CLEANUP(rp_table_done) struct rp_table table;
-    int64_t after = 0, shown = 0;
+    struct rp_list l;
     int r;
-    rp_table_init(&table, stdout, columns, 5);
+    RP_LIST_INIT(&l, page->cli, columns, "no dead letters");
     do {
-        r = load_page(page, after, err);
+        r = load_page(page, l.last_id, err);
         for (size_t i = 0; i < page->n && r == 0; i++)
-            list_letter(page, &page->letters[i], &table);
-        shown += (int64_t)page->n;
-        if (page->n > 0) after = page->letters[page->n - 1].dead.id;
+            list_letter(page, &page->letters[i], &l);
+        if (page->n > 0) l.last_id = page->letters[page->n - 1].dead.id;
     } while (r == 0 && page->n == PAGE);
-    rp_table_end(&table);
-    if (r == 0 && shown == 0) rp_say(page->cli, "no dead letters\n");
-    return r;
+    return rp_list_end(&l, r);
 }
 
-static int show_dead(struct page *page, const char *text, struct rp_error *err)
+static int show_one(struct page *page, struct rp_error *err)
 {
     const struct letter *letter = &page->letters[0];
     const struct rp_cli *cli = page->cli;
     char id[RP_ID_TEXT], subject[RP_SHOWN_MAX], when[RP_WHEN_TEXT], due[RP_WHEN_TEXT];
-    int r = load_one(page, text, err);
+    int r = load_one(page, cli->args.words[1], err);
     if (r < 0) return r;
     rp_emit(cli, letter_json(page, letter));
     if (cli->json) return 0;
@@ -181,7 +172,8 @@ static void tell_decision(const struct rp_cli *cli, struct rp_dead_item *item, s
                     rp_show_subject(item->store, item->mark.key, subject), rp_state_name(item->as));
 }
 
-/* Runs the command and tells of each letter; there is room for more then. */
+/* Runs the command and tells what became of each letter. Afterwards the command is empty, ready
+ * for the next ones. */
 static int decide(struct rp_cli *cli, struct rp_dead_command *c, struct rp_answers *told, struct rp_error *err)
 {
     c->command.actor = cli->session.actor;
@@ -238,7 +230,7 @@ static int retry_dead(struct rp_cli *cli, struct rp_error *err)
     return rp_answers_end(&told, "brought back; the next sweep tries again");
 }
 
-static int keep_dead(struct rp_cli *cli, const char *text, struct rp_error *err)
+static int keep_dead(struct rp_cli *cli, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_MAX);
     struct rp_dead_item item = { 0 };
@@ -246,29 +238,49 @@ static int keep_dead(struct rp_cli *cli, const char *text, struct rp_error *err)
         .command = { .verb = &rp_verb_dead_keep }, .items = &item, .n = 1, .max = 1, .arena = &arena
     };
     struct rp_answers told;
-    int r = rp_cli_id(text, RP_ID_DEAD, &item.id, err);
+    int r = rp_cli_id(cli->args.words[1], RP_ID_DEAD, &item.id, err);
     if (r < 0) return r;
     rp_answers_init(&told, cli);
     r = decide(cli, &c, &told, err);
     return r < 0 ? r : rp_answers_end(&told, "kept");
 }
 
+static int with_page(struct rp_cli *cli, int (*fn)(struct page *page, struct rp_error *err), struct rp_error *err)
+{
+    RP_CLEANUP(page_freep) struct page *page = new_page(cli, err);
+    return page != NULL ? fn(page, err) : err->code;
+}
+
+static int list_dead(struct rp_cli *cli, struct rp_error *err)
+{
+    return with_page(cli, list_page, err);
+}
+
+static int show_dead(struct rp_cli *cli, struct rp_error *err)
+{
+    return with_page(cli, show_one, err);
+}
+
+static int refuse_all(struct rp_cli *cli, struct rp_error *err)
+{
+    bool all = rp_args_has(&cli->args, "all");
+    return all ? rp_error_set(err, RP_EINVAL, "--all goes with `dead retry` alone") : 0;
+}
+
+static int check_retry(struct rp_cli *cli, struct rp_error *err)
+{
+    if (cli->args.n_words > 1) return refuse_all(cli, err);
+    bool all = rp_args_has(&cli->args, "all");
+    return all ? 0 : rp_error_set(err, RP_EINVAL, "dead retry: give ids, or --all");
+}
+
 int rp_cmd_dead(struct rp_cli *cli, struct rp_error *err)
 {
-    const struct rp_args *args = &cli->args;
-    const char *verb = args->n_words > 0 ? args->words[0] : "";
-    bool show = strcmp(verb, "show") == 0, retry = strcmp(verb, "retry") == 0, keep = strcmp(verb, "keep") == 0;
-    bool all = rp_args_has(args, "all");
-    if (args->n_words > 0 && !show && !retry && !keep)
-        return rp_cli_unknown_verb(cli, "show ID, retry ID, keep ID", err);
-    if (all && (!retry || args->n_words > 1)) return rp_error_set(err, RP_EINVAL, "--all goes with `dead retry` alone");
-    if ((show || keep) && args->n_words != 2) return rp_error_set(err, RP_EINVAL, "dead %s: give one id", verb);
-    if (retry && !all && args->n_words < 2) return rp_error_set(err, RP_EINVAL, "dead retry: give ids, or --all");
-    int r = rp_cli_open(cli, err);
-    if (r < 0) return r;
-    if (retry) return retry_dead(cli, err);
-    if (keep) return keep_dead(cli, args->words[1], err);
-    RP_CLEANUP(page_freep) struct page *page = new_page(cli, err);
-    if (page == NULL) return err->code;
-    return show ? show_dead(page, args->words[1], err) : list_dead(page, err);
+    static const struct rp_cli_verb verbs[] = {
+        { "", 0, 0, NULL, refuse_all, list_dead },
+        { "show", 2, 2, "dead show: give one id", refuse_all, show_dead },
+        { "retry", 1, 0, NULL, check_retry, retry_dead },
+        { "keep", 2, 2, "dead keep: give one id", refuse_all, keep_dead },
+    };
+    return RP_CLI_VERBS(cli, verbs, "show ID, retry ID, keep ID", err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_doctor.c - `doctor`: one line a check, with what to do about it. Nothing that needs no doctor is written: a store
- * is probed by writing only in modes that write anyway. Urls and secrets are never shown. */
+/* cmd_doctor.c - `doctor`: one line a check, with what to do about it. Nothing that needs no
+ * doctor is written: a store is probed by writing only in modes that write anyway. Urls and
+ * secrets are never shown. */
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
@@ -207,7 +208,8 @@ static void check_keys(struct doctor *d, const struct rp_store *store, const cha
           rp_show_when(at_ms, rp_session_now_ms(&d->cli->session), when));
 }
 
-/* Where its keys come from, never what they are. Asked after the probe, which has looked for them. */
+/* Where its keys come from, never what they are. Asked after the probe, which has looked for
+ * them. */
 static void check_credentials(struct doctor *d, const struct rp_store *store, const char *check)
 {
     const struct rp_store_config *config = store->config;

@@ -20,37 +20,25 @@
 
 /* ---- list ---- */
 
-struct listing {
-    struct rp_cli *cli;
-    struct rp_table *table;
-    struct rp_names names;
-    int64_t now_ms, shown;
-};
-
-static void show_hold(struct listing *l, const struct rp_hold_line *line)
+static void show_hold(struct rp_list *l, const struct rp_names *names, const struct rp_hold_line *line)
 {
     const struct rp_hold *hold = &line->hold;
     char id[RP_ID_TEXT], scope[RP_SCOPE_TEXT], when[RP_WHEN_TEXT];
-    l->shown++;
-    rp_scope_text(hold, rp_names_of(&l->names, hold->store_id), line->tenant, scope);
-    rp_id_format(RP_ID_HOLD, hold->id, id);
-    if (l->cli->json) {
-        rp_emit(l->cli, rp_hold_json(hold, scope));
-        return;
-    }
-    const char *cells[] = { id, scope, rp_show_when(hold->placed_at_ms, l->now_ms, when), hold->actor, hold->reason };
-    rp_table_row(l->table, cells);
+    rp_scope_text(hold, rp_names_of(names, hold->store_id), line->tenant, scope);
+    const char *cells[] = { rp_id_format(RP_ID_HOLD, hold->id, id), scope,
+                            rp_show_when(hold->placed_at_ms, l->now_ms, when), hold->actor, hold->reason };
+    rp_list_row(l, l->cli->json ? rp_hold_json(hold, scope) : NULL, cells);
+    l->last_id = hold->id;
 }
 
-static int show_page(struct listing *l, int64_t *after_id, bool *last, struct rp_error *err)
+static int show_page(struct rp_list *l, const struct rp_names *names, bool *last, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(HOLD_ARENA_MAX);
     struct rp_hold_line *lines = NULL;
     size_t n = 0;
-    int r = rp_holds_list(l->cli->session.catalog->db, *after_id, PAGE, &arena, &lines, &n, err);
+    int r = rp_holds_list(l->cli->session.catalog->db, l->last_id, PAGE, &arena, &lines, &n, err);
     for (size_t i = 0; i < n && r == 0; i++)
-        show_hold(l, &lines[i]);
-    if (n > 0) *after_id = lines[n - 1].hold.id;
+        show_hold(l, names, &lines[i]);
     *last = n < PAGE;
     return r;
 }
@@ -62,20 +50,14 @@ static int list_holds(struct rp_cli *cli, struct rp_error *err)
                                                 { "PLACED", false, false },
                                                 { "BY", false, false },
                                                 { "REASON", false, true } };
-    RP_CLEANUP(rp_freep) struct listing *l = calloc(1, sizeof *l);
-    RP_CLEANUP(rp_table_done) struct rp_table table;
-    rp_table_init(&table, stdout, columns, 5);
-    if (l == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a list");
-    l->cli = cli;
-    l->table = &table;
-    l->now_ms = rp_session_now_ms(&cli->session);
-    int64_t after_id = 0;
-    int r = rp_names_load(cli, &l->names, err);
+    RP_CLEANUP(rp_freep) struct rp_names *names = calloc(1, sizeof *names);
+    struct rp_list l;
+    if (names == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a list");
+    RP_LIST_INIT(&l, cli, columns, "no holds");
+    int r = rp_names_load(cli, names, err);
     for (bool last = false; r == 0 && !last;)
-        r = show_page(l, &after_id, &last, err);
-    rp_table_end(&table);
-    if (r == 0 && l->shown == 0) rp_say(cli, "no holds\n");
-    return r;
+        r = show_page(&l, names, &last, err);
+    return rp_list_end(&l, r);
 }
 
 /* ---- place ---- */
@@ -136,14 +118,6 @@ static void say_claimed(const struct rp_cli *cli, const struct rp_names *names, 
                 rp_state_name(claimed->at[i].state));
 }
 
-static int run_command(struct rp_cli *cli, struct rp_hold_command *c, struct rp_error *err)
-{
-    c->command.actor = cli->session.actor;
-    int r = rp_command_run(cli->session.catalog, &c->command);
-    if (r < 0) *err = c->command.error;
-    return r;
-}
-
 static int place_hold(struct rp_cli *cli, const char *scope, const char *reason, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(HOLD_ARENA_MAX);
@@ -152,13 +126,11 @@ static int place_hold(struct rp_cli *cli, const char *scope, const char *reason,
     char id[RP_ID_TEXT], shown[RP_SHOWN_MAX];
     if (names == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a hold");
     int r = read_scope(cli, scope, &arena, &c, err);
-    if (r == 0) r = run_command(cli, &c, err);
+    if (r == 0) r = rp_cli_run(cli, &c.command, err);
     if (r == 0) r = rp_names_load(cli, names, err);
     if (r < 0) return r;
-    rp_emit(cli, placed_json(names, &c, scope));
-    if (!cli->json)
-        rp_say(cli, "%s  holds %s; nothing of it is purged until `reprieve hold rm %s`\n",
-               rp_id_format(RP_ID_HOLD, c.id, id), rp_show(scope, shown), id);
+    rp_tell(cli, placed_json(names, &c, scope), "%s  holds %s; nothing of it is purged until `reprieve hold rm %s`\n",
+            rp_id_format(RP_ID_HOLD, c.id, id), rp_show(scope, shown), id);
     say_claimed(cli, names, &c.claimed);
     return 0;
 }
@@ -177,32 +149,37 @@ static int check_reason(const char *reason, struct rp_error *err)
 
 /* ---- lift ---- */
 
-static int lift_hold(struct rp_cli *cli, const char *text, struct rp_error *err)
+static int lift_hold(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_hold_command c = { .command = { .verb = &rp_verb_hold_lift } };
     char shown[RP_ID_TEXT];
-    int r = rp_cli_id(text, RP_ID_HOLD, &c.id, err);
-    if (r == 0) r = run_command(cli, &c, err);
+    int r = rp_cli_id(cli->args.words[1], RP_ID_HOLD, &c.id, err);
+    if (r == 0) r = rp_cli_run(cli, &c.command, err);
     if (r == RP_ENOTFOUND) rp_error_hint(err, "`reprieve hold` lists the holds");
     if (r < 0) return r;
     rp_id_format(RP_ID_HOLD, c.id, shown);
-    rp_emit(cli, json_pack("{s:s,s:b}", "id", shown, "lifted", 1));
-    if (!cli->json) rp_say(cli, "%s  lifted\n", shown);
+    rp_tell(cli, json_pack("{s:s,s:b}", "id", shown, "lifted", 1), "%s  lifted\n", shown);
     return 0;
+}
+
+static int check_hold(struct rp_cli *cli, struct rp_error *err)
+{
+    return check_reason(rp_args_text(&cli->args, "reason"), err);
+}
+
+static int add_hold(struct rp_cli *cli, struct rp_error *err)
+{
+    return place_hold(cli, cli->args.words[1], rp_args_text(&cli->args, "reason"), err);
 }
 
 int rp_cmd_hold(struct rp_cli *cli, struct rp_error *err)
 {
-    const struct rp_args *args = &cli->args;
-    const char *verb = args->n_words > 0 ? args->words[0] : "";
-    bool add = strcmp(verb, "add") == 0, rm = strcmp(verb, "rm") == 0;
-    if (args->n_words > 0 && !add && !rm) return rp_cli_unknown_verb(cli, "add SCOPE, rm ID", err);
-    if (args->n_words == 1) return rp_error_set(err, RP_EINVAL, "hold %s: %s?", verb, add ? "what" : "which");
-    int r = add ? check_reason(rp_args_text(args, "reason"), err) : 0;
-    if (r == 0) r = rp_cli_open(cli, err);
-    if (r < 0) return r;
-    if (add) return place_hold(cli, args->words[1], rp_args_text(args, "reason"), err);
-    return rm ? lift_hold(cli, args->words[1], err) : list_holds(cli, err);
+    static const struct rp_cli_verb verbs[] = {
+        { "", 0, 0, NULL, NULL, list_holds },
+        { "add", 2, 0, "hold add: what?", check_hold, add_hold },
+        { "rm", 2, 0, "hold rm: which?", NULL, lift_hold },
+    };
+    return RP_CLI_VERBS(cli, verbs, "add SCOPE, rm ID", err);
 }
 
 /* ---- pause and resume ---- */
@@ -220,9 +197,9 @@ int rp_cmd_resume(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_hold_command c = { .command = { .verb = &rp_verb_resume } };
     int r = rp_cli_open(cli, err);
-    if (r == 0) r = run_command(cli, &c, err);
+    if (r == 0) r = rp_cli_run(cli, &c.command, err);
     if (r < 0) return r;
-    rp_emit(cli, json_pack("{s:I}", "lifted", (json_int_t)c.lifted));
-    if (!cli->json) rp_say(cli, c.lifted > 0 ? "resumed\n" : "nothing was paused\n");
+    rp_tell(cli, json_pack("{s:I}", "lifted", (json_int_t)c.lifted), "%s\n",
+            c.lifted > 0 ? "resumed" : "nothing was paused");
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_import.c - `import`: what the walk over a store finds, a batch at a time: a row or a line of JSON for each annotated object,
- * the counts at the end. */
+/* cmd_import.c - `import`: what the walk over a store finds, a batch at a time: a row or a line
+ * of JSON for each annotated object, the counts at the end. */
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "cli/answers.h"

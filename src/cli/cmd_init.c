@@ -62,8 +62,9 @@ static int write_file(const char *file, const struct rp_buf *text, bool force, s
     return rp_error_hint(err, "--force overwrites it; --config FILE writes another");
 }
 
-/* That of the catalog, beside the file as its default says, so that the next command works. What stands in the way is told by that command. The
- * file is not read for it: it may name variables that are not set yet. */
+/* That of the catalog, beside the file as its default says, so that the next command works. What
+ * stands in the way is told by that command. The file is not read for it: it may name variables
+ * that are not set yet. */
 static void make_directory(const char *file)
 {
     char path[4096];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_mark.c - `mark`: up to 1,000 subjects are one command, of whatever stores they are, answered in the order in which
- * they were given. A file is a command of its own. Memory is that of one command, however long the list. */
+/* cmd_mark.c - `mark`: up to 1,000 subjects are one command, of whatever stores they are,
+ * answered in the order in which they were given. A file is a command of its own. Memory is that
+ * of one command, however long the list. */
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"

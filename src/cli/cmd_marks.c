@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_marks.c - `marks`: the list. Without --state, every mark that has not ended, in order of time store by store. */
+/* cmd_marks.c - `marks`: the list. Without --state, every mark that has not ended, in order of
+ * time store by store. */
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "cli/cli.h"
@@ -16,12 +17,10 @@
 #define LIMIT_DEFAULT  100
 
 struct listing {
-    struct rp_cli *cli;
+    struct rp_list list;
     struct rp_names names;
-    struct rp_table table;
     struct rp_list_filter filter;
-    int64_t limit, shown; /* limit 0: none */
-    int64_t now_ms;
+    int64_t limit; /* 0: none */
     bool cut;
 };
 
@@ -29,29 +28,24 @@ static void show(struct listing *l, const struct rp_mark *m)
 {
     char id[RP_ID_TEXT], subject[RP_SHOWN_MAX], due[RP_WHEN_TEXT], size[RP_SIZE_TEXT];
     const char *store = rp_names_of(&l->names, m->store_id);
-    if (l->limit > 0 && l->shown == l->limit) {
+    if (l->limit > 0 && l->list.shown == l->limit) {
         l->cut = true;
-        return;
-    }
-    l->shown++;
-    if (l->cli->json) {
-        rp_emit(l->cli, rp_mark_line(m, store));
         return;
     }
     bool ended = m->ended_at_ms != 0;
     const char *cells[] = { rp_id_format(RP_ID_MARK, m->id, id),
                             rp_show_subject(store, m->key, subject),
                             rp_state_name(m->state),
-                            rp_show_when(ended ? m->ended_at_ms : m->due_at_ms, l->now_ms, due),
+                            rp_show_when(ended ? m->ended_at_ms : m->due_at_ms, l->list.now_ms, due),
                             rp_show_size(m->size_bytes, size),
                             m->reason };
-    rp_table_row(&l->table, cells);
+    rp_list_row(&l->list, l->list.cli->json ? rp_mark_line(m, store) : NULL, cells);
 }
 
 /* One more than is shown is asked for: then it is known whether there are more. */
 static size_t wanted(const struct listing *l)
 {
-    return l->limit == 0 || l->limit - l->shown >= PAGE ? PAGE : (size_t)(l->limit - l->shown) + 1;
+    return l->limit == 0 || l->limit - l->list.shown >= PAGE ? PAGE : (size_t)(l->limit - l->list.shown) + 1;
 }
 
 static int walk_all(struct listing *l, struct rp_error *err)
@@ -62,7 +56,7 @@ static int walk_all(struct listing *l, struct rp_error *err)
         struct rp_marks page;
         rp_arena_reset(&arena);
         int r = rp_marks_init(&page, wanted(l), &arena, err);
-        if (r == 0) r = rp_marks_list(l->cli->session.catalog->db, &l->filter, &cursor, INT64_MAX, &page, err);
+        if (r == 0) r = rp_marks_list(l->list.cli->session.catalog->db, &l->filter, &cursor, INT64_MAX, &page, err);
         if (r < 0) return r;
         for (size_t i = 0; i < page.n && !l->cut; i++)
             show(l, &page.at[i]);
@@ -83,14 +77,14 @@ static int read_options(struct rp_cli *cli, struct listing *l, struct rp_error *
     int r = rp_args_number(args, "limit", &l->limit, err);
     if (r == 0) r = rp_cli_open(cli, err);
     if (r < 0) return r;
-    l->now_ms = rp_session_now_ms(&cli->session);
     l->filter.slack_ms = rp_list_slack_ms(&cli->session.config);
-    r = rp_args_when(args, "due-before", l->now_ms, 1, &l->filter.due_before_ms, err);
+    r = rp_args_when(args, "due-before", rp_session_now_ms(&cli->session), 1, &l->filter.due_before_ms, err);
     if (r < 0 || store_name == NULL) return r;
     r = rp_store_find(cli->session.catalog->db, store_name, &row, err);
     if (r == 0) l->filter.store_id = row.id;
     if (r != RP_ENOTFOUND) return r;
-    /* a store that no command has named yet has no marks; one that is not configured does not exist */
+    /* a store that no command has named yet has no marks; one that is not configured does not
+     * exist */
     struct rp_store *store;
     r = rp_session_store(&cli->session, store_name, &store, err);
     if (r == 0) l->filter.store_id = store->id;
@@ -107,17 +101,14 @@ int rp_cmd_marks(struct rp_cli *cli, struct rp_error *err)
                                                       { "SIZE", true, false },   { "REASON", false, true } };
     RP_CLEANUP(rp_freep) struct listing *l = calloc(1, sizeof *l);
     if (l == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a list");
-    *l = (struct listing){ .cli = cli, .limit = LIMIT_DEFAULT, .filter = { .due_before_ms = -1 } };
+    *l = (struct listing){ .limit = LIMIT_DEFAULT, .filter = { .due_before_ms = -1 } };
     int r = read_options(cli, l, err);
     if (r == 0) r = rp_names_load(cli, &l->names, err);
     if (r < 0) return r;
-    rp_table_init(&l->table, stdout, l->filter.state != 0 && rp_state_final(l->filter.state) ? ended_columns : columns,
-                  6);
-    r = walk_all(l, err);
-    rp_table_end(&l->table);
-    rp_table_done(&l->table);
+    bool ended = l->filter.state != 0 && rp_state_final(l->filter.state);
+    rp_list_init(&l->list, cli, ended ? ended_columns : columns, 6, "no marks");
+    r = rp_list_end(&l->list, walk_all(l, err));
     if (r < 0) return r;
-    if (l->shown == 0) rp_say(cli, "no marks\n");
     if (l->cut && !cli->quiet) rp_warn("there are more: only %" PRId64 " are shown (--limit N, 0 for all)", l->limit);
     return 0;
 }

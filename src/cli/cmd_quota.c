@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_quota.c - `quota`: what tenants use and may use; `rebuild` proves the counters against the ledger. */
+/* cmd_quota.c - `quota`: what tenants use and may use; `rebuild` proves the counters against the
+ * ledger. */
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/size.h"
@@ -13,24 +14,13 @@
 
 #define PAGE 500
 
-struct listing {
-    struct rp_cli *cli;
-    struct rp_table table;
-    int64_t last_id, n;
-};
-
 static int list_row(void *ctx, const struct rp_tenant *tenant, struct rp_error *err)
 {
-    struct listing *l = ctx;
+    struct rp_list *l = ctx;
     int64_t fallback = l->cli->session.config.quota_default;
     char limit[RP_SIZE_TEXT], used[RP_SIZE_TEXT], reserved[RP_SIZE_TEXT], open[24];
     (void)err;
     l->last_id = tenant->id;
-    l->n++;
-    if (l->cli->json) {
-        rp_emit(l->cli, rp_quota_json(tenant, fallback));
-        return 0;
-    }
     snprintf(open, sizeof open, "%" PRId64, tenant->open_uploads);
     const char *cells[] = { tenant->name,
                             rp_show_size(tenant->used_bytes, used),
@@ -38,7 +28,7 @@ static int list_row(void *ctx, const struct rp_tenant *tenant, struct rp_error *
                             rp_show_size(rp_quota_limit_of(tenant, fallback), limit),
                             tenant->has_limit ? "own" : "default",
                             open };
-    rp_table_row(&l->table, cells);
+    rp_list_row(l, l->cli->json ? rp_quota_json(tenant, fallback) : NULL, cells);
     return 0;
 }
 
@@ -47,36 +37,31 @@ static int list_quotas(struct rp_cli *cli, struct rp_error *err)
     static const struct rp_column columns[] = { { "TENANT", false, true },   { "USED", true, false },
                                                 { "RESERVED", true, false }, { "LIMIT", true, false },
                                                 { "SET", false, false },     { "OPEN UPLOADS", true, false } };
-    struct listing l = { .cli = cli };
+    struct rp_list l;
     int64_t before;
     int r = 0;
-    rp_table_init(&l.table, stdout, columns, 6);
+    RP_LIST_INIT(&l, cli, columns, "no tenants yet");
     do {
-        before = l.n;
+        before = l.shown;
         r = rp_tenant_each(cli->session.catalog->db, l.last_id, PAGE, list_row, &l, err);
-    } while (r == 0 && l.n - before == PAGE);
-    rp_table_end(&l.table);
-    rp_table_done(&l.table);
-    if (r == 0 && l.n == 0) rp_say(cli, "no tenants yet\n");
-    return r;
+    } while (r == 0 && l.shown - before == PAGE);
+    return rp_list_end(&l, r);
 }
 
-static int set_quota(struct rp_cli *cli, const char *name, const char *text, struct rp_error *err)
+static int set_quota(struct rp_cli *cli, struct rp_error *err)
 {
-    struct rp_quota_command c = { .command = { .verb = &rp_verb_quota_set, .actor = cli->session.actor },
-                                  .tenant = name,
+    const char *text = cli->args.words[2];
+    struct rp_quota_command c = { .command = { .verb = &rp_verb_quota_set },
+                                  .tenant = cli->args.words[1],
                                   .own = strcmp(text, "default") != 0 };
     char size[RP_SIZE_TEXT];
     int r = c.own ? rp_size_parse(text, &c.limit_bytes, err) : 0;
     if (r < 0) return rp_error_hint(err, "LIMIT is a size, or `default` for the configured one");
-    if (rp_command_run(cli->session.catalog, &c.command) < 0) {
-        *err = c.command.error;
-        return err->code;
-    }
+    r = rp_cli_run(cli, &c.command, err);
+    if (r < 0) return r;
     int64_t fallback = cli->session.config.quota_default;
-    rp_emit(cli, rp_quota_json(&c.out, fallback));
-    if (!cli->json)
-        rp_say(cli, "%s may store %s\n", c.out.name, rp_show_size(rp_quota_limit_of(&c.out, fallback), size));
+    rp_tell(cli, rp_quota_json(&c.out, fallback), "%s may store %s\n", c.out.name,
+            rp_show_size(rp_quota_limit_of(&c.out, fallback), size));
     return 0;
 }
 
@@ -106,49 +91,47 @@ static int keep_difference(void *ctx, const struct rp_tenant *counted, const str
 static void show_difference(const struct rp_cli *cli, json_t *o)
 {
     const json_t *counted = json_object_get(o, "counted"), *ledger = json_object_get(o, "ledger");
-    rp_emit(cli, json_incref(o));
-    if (cli->json) return;
-    rp_say(cli, "%s  counted %" PRId64 " used, %" PRId64 " reserved; the ledger says %" PRId64 " and %" PRId64 "\n",
-           rp_json_get_text(o, "tenant", ""), rp_json_get_int(counted, "used", 0),
-           rp_json_get_int(counted, "reserved", 0), rp_json_get_int(ledger, "used", 0),
-           rp_json_get_int(ledger, "reserved", 0));
+    rp_tell(cli, json_incref(o),
+            "%s  counted %" PRId64 " used, %" PRId64 " reserved; the ledger says %" PRId64 " and %" PRId64 "\n",
+            rp_json_get_text(o, "tenant", ""), rp_json_get_int(counted, "used", 0),
+            rp_json_get_int(counted, "reserved", 0), rp_json_get_int(ledger, "used", 0),
+            rp_json_get_int(ledger, "reserved", 0));
 }
 
 static int rebuild(struct rp_cli *cli, struct rp_error *err)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *found = json_object();
     bool dry_run = rp_args_has(&cli->args, "dry-run");
-    struct rp_quota_proof proof = { .command = { .verb = &rp_verb_quota_prove, .actor = cli->session.actor },
-                                    .repair = !dry_run,
-                                    .fn = keep_difference,
-                                    .ctx = found };
+    struct rp_quota_proof proof = {
+        .command = { .verb = &rp_verb_quota_prove }, .repair = !dry_run, .fn = keep_difference, .ctx = found
+    };
     const struct rp_quota_check *check = &proof.out;
     const char *name;
     json_t *difference;
-    if (rp_command_run(cli->session.catalog, &proof.command) < 0) {
-        *err = proof.command.error;
-        return err->code;
-    }
+    int r = rp_cli_run(cli, &proof.command, err);
+    if (r < 0) return r;
     json_object_foreach(found, name, difference) show_difference(cli, difference);
-    rp_emit(cli, json_pack("{s:I,s:I,s:b}", "tenants", (json_int_t)check->tenants, "wrong", (json_int_t)check->wrong,
-                           "repaired", !dry_run && check->wrong > 0));
-    if (!cli->json)
-        rp_say(cli, "%" PRId64 " tenants, %" PRId64 " wrong%s\n", check->tenants, check->wrong,
-               check->wrong == 0 || dry_run ? "" : "; set right");
+    rp_tell(cli,
+            json_pack("{s:I,s:I,s:b}", "tenants", (json_int_t)check->tenants, "wrong", (json_int_t)check->wrong,
+                      "repaired", !dry_run && check->wrong > 0),
+            "%" PRId64 " tenants, %" PRId64 " wrong%s\n", check->tenants, check->wrong,
+            check->wrong == 0 || dry_run ? "" : "; set right");
     return dry_run && check->wrong > 0 ? rp_error_exit(RP_EFAILED) : 0;
+}
+
+static int check_rebuild(struct rp_cli *cli, struct rp_error *err)
+{
+    const struct rp_args *args = &cli->args;
+    if (args->n_words == 1) return 0;
+    return rp_error_set(err, RP_EINVAL, "quota rebuild: what is '%.64s'?", args->words[1]);
 }
 
 int rp_cmd_quota(struct rp_cli *cli, struct rp_error *err)
 {
-    const struct rp_args *args = &cli->args;
-    const char *verb = args->n_words > 0 ? args->words[0] : "";
-    bool set = strcmp(verb, "set") == 0, proves = strcmp(verb, "rebuild") == 0;
-    if (args->n_words > 0 && !set && !proves) return rp_cli_unknown_verb(cli, "set TENANT LIMIT, rebuild", err);
-    if (set && args->n_words != 3) return rp_error_set(err, RP_EINVAL, "quota set: expected TENANT and LIMIT");
-    if (proves && args->n_words != 1)
-        return rp_error_set(err, RP_EINVAL, "quota rebuild: what is '%.64s'?", args->words[1]);
-    int r = rp_cli_open(cli, err);
-    if (r < 0) return r;
-    if (set) return set_quota(cli, args->words[1], args->words[2], err);
-    return proves ? rebuild(cli, err) : list_quotas(cli, err);
+    static const struct rp_cli_verb verbs[] = {
+        { "", 0, 0, NULL, NULL, list_quotas },
+        { "set", 3, 3, "quota set: expected TENANT and LIMIT", NULL, set_quota },
+        { "rebuild", 0, 0, NULL, check_rebuild, rebuild },
+    };
+    return RP_CLI_VERBS(cli, verbs, "set TENANT LIMIT, rebuild", err);
 }

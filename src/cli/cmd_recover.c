@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_recover.c - `recover`: a store whose owner record does not fit this catalog is taken over, after a look at it. */
+/* cmd_recover.c - `recover`: a store whose owner record does not fit this catalog is taken over,
+ * after a look at it. */
 #include "base/json.h"
 #include "base/time.h"
 #include "cli/cli.h"

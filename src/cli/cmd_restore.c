@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_restore.c - `restore`: named subjects, 1,000 at a time: that many are one command, of whatever stores they are.
- * Everything that fits filters is restore_filter.c's. */
+/* cmd_restore.c - `restore`: named subjects, 1,000 at a time: that many are one command, of
+ * whatever stores they are. Everything that fits filters is restore_filter.c's. */
 #include "cli/cmd_restore.h"
 
 #include "base/cleanup.h"

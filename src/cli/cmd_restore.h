@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_restore.h - what the two halves of `restore` share: named subjects (cmd_restore.c) and filters (restore_filter.c). */
+/* cmd_restore.h - what the two halves of `restore` share: named subjects (cmd_restore.c) and
+ * filters (restore_filter.c). */
 #ifndef RP_CLI_CMD_RESTORE_H
 #define RP_CLI_CMD_RESTORE_H
 

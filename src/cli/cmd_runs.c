@@ -3,9 +3,9 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/run.h"
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "lib/answer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,30 +13,20 @@
 
 #define LIMIT_DEFAULT 20
 
-struct listing {
-    struct rp_cli *cli;
-    struct rp_table *table;
-    int64_t now_ms, shown;
-    int64_t only; /* 0: every run */
-    json_t *found;
-};
-
 static const char *number(const json_t *counts, const char *name, char out[24])
 {
     snprintf(out, 24, "%" PRId64, rp_json_get_int(counts, name, 0));
     return out;
 }
 
-static void show(struct listing *l, json_t *run, int64_t started_at_ms)
+static int show(void *ctx, const struct rp_run_shown *shown, struct rp_error *err)
 {
+    struct rp_list *l = ctx;
+    const json_t *run = shown->run;
     const json_t *counts = json_object_get(run, "counts");
     char started[RP_WHEN_TEXT], took[RP_TIME_TEXT] = "", purged[24], gone[24], skipped[24], failed[24],
                                 size[RP_SIZE_TEXT], restored[24];
-    l->shown++;
-    if (l->cli->json) {
-        rp_emit(l->cli, json_incref(run));
-        return;
-    }
+    (void)err;
     if (json_object_get(run, "duration_ms") != NULL) rp_duration_format(rp_json_get_int(run, "duration_ms", 0), took);
     snprintf(restored, sizeof restored, "%" PRId64,
              rp_json_get_int(counts, "restored", 0) + rp_json_get_int(counts, "returned", 0));
@@ -44,7 +34,7 @@ static void show(struct listing *l, json_t *run, int64_t started_at_ms)
                             rp_json_get_text(run, "kind", "?"),
                             rp_json_get_text(run, "name", ""),
                             rp_json_get_text(run, "outcome", rp_json_get_text(run, "state", "?")),
-                            rp_show_when(started_at_ms, l->now_ms, started),
+                            rp_show_when(shown->started_at_ms, l->now_ms, started),
                             took,
                             number(counts, "purged", purged),
                             number(counts, "already_gone", gone),
@@ -52,51 +42,24 @@ static void show(struct listing *l, json_t *run, int64_t started_at_ms)
                             number(counts, "failed", failed),
                             rp_show_size(rp_json_get_int(counts, "bytes_freed", 0), size),
                             restored };
-    rp_table_row(l->table, cells);
-}
-
-static int take_open(void *ctx, const struct rp_run_row *row, struct rp_error *err)
-{
-    struct listing *l = ctx;
-    if (l->only != 0 && row->id != l->only) return 0;
-    RP_CLEANUP(rp_json_decrefp) json_t *run = rp_run_open_json(row, rp_worker_is_dead(row->locked_by), err);
-    if (run == NULL) return RP_ECORRUPT;
-    if (l->only != 0)
-        l->found = json_incref(run);
-    else
-        show(l, run, row->started_at_ms);
+    rp_list_row(l, json_incref(shown->run), cells);
     return 0;
 }
 
-static int take_record(void *ctx, const struct rp_record_row *row, struct rp_error *err)
-{
-    struct listing *l = ctx;
-    RP_CLEANUP(rp_json_decrefp) json_t *run = NULL;
-    int r = rp_json_parse(row->body, strlen(row->body), &run, err);
-    if (r < 0) return rp_error_wrap(err, RP_ECORRUPT, "the record of a run");
-    if (l->only != 0)
-        l->found = json_incref(run);
-    else
-        show(l, run, row->started_at_ms);
-    return 0;
-}
-
-static int list_runs(struct rp_cli *cli, int64_t limit, struct rp_error *err)
+static int list_runs(struct rp_cli *cli, struct rp_error *err)
 {
     static const struct rp_column columns[] = {
         { "RUN", false, false },     { "KIND", false, false },  { "STORES", false, false }, { "OUTCOME", false, false },
         { "STARTED", false, false }, { "TOOK", true, false },   { "PURGED", true, false },  { "GONE", true, false },
         { "SKIPPED", true, false },  { "FAILED", true, false }, { "FREED", true, false },   { "RESTORED", true, false }
     };
-    RP_CLEANUP(rp_table_done) struct rp_table table;
-    struct listing l = { .cli = cli, .table = &table, .now_ms = rp_session_now_ms(&cli->session) };
-    struct rp_db *db = cli->session.catalog->db;
-    rp_table_init(&table, stdout, columns, sizeof columns / sizeof columns[0]);
-    int r = rp_run_each_open(db, NULL, take_open, &l, err);
-    if (r == 0) r = rp_record_each(db, INT64_MAX, limit > 0 ? limit : INT64_MAX, take_record, &l, err);
-    rp_table_end(&table);
-    if (r == 0 && l.shown == 0) rp_say(cli, "no runs yet\n");
-    return r;
+    struct rp_list l;
+    int64_t limit = LIMIT_DEFAULT;
+    int r = rp_args_number(&cli->args, "limit", &limit, err);
+    if (r < 0) return r;
+    RP_LIST_INIT(&l, cli, columns, "no runs yet");
+    r = rp_runs_each_json(cli->session.catalog->db, INT64_MAX, limit > 0 ? limit : INT64_MAX, show, &l, err);
+    return rp_list_end(&l, r);
 }
 
 /* ---- one run ---- */
@@ -151,32 +114,30 @@ static void say_member(const struct rp_cli *cli, const char *name, json_t *value
     }
 }
 
-static int show_run(struct rp_cli *cli, const char *text, struct rp_error *err)
+static int show_run(struct rp_cli *cli, struct rp_error *err)
 {
-    struct listing l = { .cli = cli };
-    struct rp_db *db = cli->session.catalog->db;
-    struct rp_error ignored = { 0 };
     const char *name;
-    json_t *value;
-    int r = rp_cli_id(text, RP_ID_RUN, &l.only, err);
+    json_t *value, *run = NULL;
+    int64_t id;
+    int r = rp_cli_id(cli->args.words[1], RP_ID_RUN, &id, err);
+    if (r == 0) r = rp_run_find_json(cli->session.catalog->db, id, &run, err);
     if (r < 0) return r;
-    r = rp_record_get(db, l.only, take_record, &l, err);
-    if (r == RP_ENOTFOUND && rp_run_each_open(db, NULL, take_open, &l, &ignored) == 0 && l.found != NULL) r = 0;
-    if (r < 0) return r;
-    if (!cli->json) json_object_foreach(l.found, name, value) say_member(cli, name, value);
-    rp_emit(cli, l.found);
+    if (!cli->json) json_object_foreach(run, name, value) say_member(cli, name, value);
+    rp_emit(cli, run);
     return 0;
+}
+
+static int check_limit(struct rp_cli *cli, struct rp_error *err)
+{
+    int64_t limit;
+    return rp_args_number(&cli->args, "limit", &limit, err);
 }
 
 int rp_cmd_runs(struct rp_cli *cli, struct rp_error *err)
 {
-    const struct rp_args *args = &cli->args;
-    int64_t limit = LIMIT_DEFAULT;
-    int r = rp_args_number(args, "limit", &limit, err);
-    if (r < 0) return r;
-    if (args->n_words > 0 && strcmp(args->words[0], "show") != 0) return rp_cli_unknown_verb(cli, "show RUN", err);
-    if (args->n_words == 1) return rp_error_set(err, RP_EINVAL, "runs show: which run?");
-    r = rp_cli_open(cli, err);
-    if (r < 0) return r;
-    return args->n_words == 0 ? list_runs(cli, limit, err) : show_run(cli, args->words[1], err);
+    static const struct rp_cli_verb verbs[] = {
+        { "", 0, 0, NULL, check_limit, list_runs },
+        { "show", 2, 0, "runs show: which run?", NULL, show_run },
+    };
+    return RP_CLI_VERBS(cli, verbs, "show RUN", err);
 }

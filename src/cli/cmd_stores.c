@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_stores.c - `stores`: what each store allows and guarantees, whose it is, and what waits there. */
+/* cmd_stores.c - `stores`: what each store allows and guarantees, whose it is, and what waits
+ * there. */
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
@@ -32,13 +33,9 @@ static const char *guarantee_of(const struct rp_store_facts *f, char out[64])
     return out;
 }
 
-static void show(struct rp_cli *cli, const struct rp_store_facts *f, struct rp_table *table)
+static void show(struct rp_list *l, const struct rp_store_facts *f)
 {
     char waiting[24], due[24], size[RP_SIZE_TEXT], guarantee[64];
-    if (cli->json) {
-        rp_emit(cli, rp_store_facts_json(f));
-        return;
-    }
     snprintf(waiting, sizeof waiting, "%" PRId64, f->waiting);
     snprintf(due, sizeof due, "%" PRId64, f->due);
     const char *cells[] = { f->config->name,
@@ -49,7 +46,7 @@ static void show(struct rp_cli *cli, const struct rp_store_facts *f, struct rp_t
                             waiting,
                             due,
                             rp_show_size(f->bytes, size) };
-    rp_table_row(table, cells);
+    rp_list_row(l, l->cli->json ? rp_store_facts_json(f) : NULL, cells);
 }
 
 int rp_cmd_stores(struct rp_cli *cli, struct rp_error *err)
@@ -59,16 +56,15 @@ int rp_cmd_stores(struct rp_cli *cli, struct rp_error *err)
                                                 { "OWNER", false, true },  { "WAITING", true, false },
                                                 { "DUE", true, false },    { "BYTES", true, false } };
     RP_CLEANUP(rp_tallies_freep) struct rp_tallies *tallies = NULL;
-    RP_CLEANUP(rp_table_done) struct rp_table table;
-    rp_table_init(&table, stdout, columns, 8);
+    struct rp_list l;
     int r = rp_cli_open(cli, err);
-    if (r == 0) r = rp_tallies_read(cli->session.catalog->db, &tallies, err);
+    if (r < 0) return r;
+    RP_LIST_INIT(&l, cli, columns, "no stores are configured");
+    r = rp_tallies_read(cli->session.catalog->db, &tallies, err);
     for (size_t i = 0; r == 0 && i < cli->session.config.n_stores; i++) {
         struct rp_store_facts f;
         r = look(cli, &cli->session.config.stores[i], tallies, &f, err);
-        if (r == 0) show(cli, &f, &table);
+        if (r == 0) show(&l, &f);
     }
-    rp_table_end(&table);
-    if (r == 0 && cli->session.config.n_stores == 0) rp_say(cli, "no stores are configured\n");
-    return r;
+    return rp_list_end(&l, r);
 }

@@ -16,22 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static volatile sig_atomic_t stop_asked;
-
-static void ask_to_stop(int signal)
-{
-    (void)signal;
-    stop_asked = 1;
-}
-
-static void catch_signals(void)
-{
-    /* once only: a second signal ends the process, and the leases end by themselves */
-    struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND };
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
 /* ---- what the run tells on its way ---- */
 
 static struct rp_journal journal_of(const struct rp_sweep_call *call)
@@ -111,7 +95,7 @@ static struct rp_sweep sweep_of(struct rp_sweep_call *call)
     sweep.n_stores = call->n_stores;
     sweep.name = only != NULL ? only : "all";
     sweep.limit = call->limit;
-    sweep.stop = &stop_asked;
+    sweep.stop = &rp_stop_asked;
     sweep.started = run_started;
     sweep.finished = batch_finished;
     sweep.left_out = store_left_out;
@@ -188,7 +172,7 @@ static int finish(struct rp_sweep_call *call, const struct rp_sweep_result *resu
     if (json_array_size(call->left_out) > 0) rp_json_set(record, "left_out", json_incref(call->left_out));
     rp_emit(call->cli, record);
     say_summary(call, result);
-    if (stop_asked != 0) rp_warn("stopped as asked; what is left is purged by the next sweep");
+    if (rp_stop_asked != 0) rp_warn("stopped as asked; what is left is purged by the next sweep");
     return rp_error_exit(code);
 }
 
@@ -205,7 +189,7 @@ static int run_sweep(struct rp_sweep_call *call, struct rp_error *err)
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
     struct rp_sweep sweep = sweep_of(call);
     if (result == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a sweep");
-    catch_signals();
+    rp_catch_signals(0); /* after a second one the leases end by themselves */
     rp_progress_begin(&call->progress, call->cli, "sweeping", 0);
     if (call->progress.shown) call->progress.total = count_due(call); /* reads every due mark */
     int r = rp_sweep_run(&sweep, result, err);

@@ -15,12 +15,6 @@
 
 /* ---- list ---- */
 
-struct listing {
-    struct rp_cli *cli;
-    struct rp_table table;
-    int64_t last_id, n;
-};
-
 static void scopes_text(unsigned scopes, char *out, size_t size)
 {
     size_t n = 0;
@@ -36,24 +30,18 @@ static void scopes_text(unsigned scopes, char *out, size_t size)
 
 static int list_row(void *ctx, const struct rp_token *token, struct rp_error *err)
 {
-    struct listing *l = ctx;
-    int64_t now_ms = rp_session_now_ms(&l->cli->session);
+    struct rp_list *l = ctx;
     char id[RP_ID_TEXT], scopes[256], until[RP_WHEN_TEXT] = "never";
     (void)err;
     l->last_id = token->id;
-    l->n++;
-    if (l->cli->json) {
-        rp_emit(l->cli, rp_token_json(token));
-        return 0;
-    }
     scopes_text(token->scopes, scopes, sizeof scopes);
-    if (token->expires_at_ms != 0) rp_show_when(token->expires_at_ms, now_ms, until);
+    if (token->expires_at_ms != 0) rp_show_when(token->expires_at_ms, l->now_ms, until);
     if (token->revoked_at_ms != 0) snprintf(until, sizeof until, "revoked");
     const char *cells[] = {
         rp_id_format(RP_ID_TOKEN, token->id, id),          token->name, rp_token_kind_name(token->kind),
         token->tenant_id == 0 ? "(admin)" : token->tenant, scopes,      until
     };
-    rp_table_row(&l->table, cells);
+    rp_list_row(l, l->cli->json ? rp_token_json(token) : NULL, cells);
     return 0;
 }
 
@@ -62,19 +50,15 @@ static int list_tokens(struct rp_cli *cli, struct rp_error *err)
     static const struct rp_column columns[] = { { "TOKEN", false, false }, { "NAME", false, false },
                                                 { "KIND", false, false },  { "TENANT", false, false },
                                                 { "SCOPES", false, true }, { "EXPIRES", false, false } };
-    struct listing l = { .cli = cli };
+    struct rp_list l;
     int64_t before;
     int r = 0;
-    rp_table_init(&l.table, stdout, columns, 6);
+    RP_LIST_INIT(&l, cli, columns, "no tokens; `reprieve token create NAME` makes one");
     do {
-        before = l.n;
-        r = rp_token_list(cli->session.catalog->db, l.last_id, PAGE, rp_session_now_ms(&cli->session), list_row, &l,
-                          err);
-    } while (r == 0 && l.n - before == PAGE);
-    rp_table_end(&l.table);
-    rp_table_done(&l.table);
-    if (r == 0 && l.n == 0) rp_say(cli, "no tokens; `reprieve token create NAME` makes one\n");
-    return r;
+        before = l.shown;
+        r = rp_token_list(cli->session.catalog->db, l.last_id, PAGE, l.now_ms, list_row, &l, err);
+    } while (r == 0 && l.shown - before == PAGE);
+    return rp_list_end(&l, r);
 }
 
 /* ---- create ---- */
@@ -100,22 +84,16 @@ static int read_options(struct rp_cli *cli, struct rp_token *token, struct rp_er
     return 0;
 }
 
-static int run_command(struct rp_cli *cli, struct rp_token_command *c, struct rp_error *err)
-{
-    int r = rp_command_run(cli->session.catalog, &c->command);
-    if (r < 0) *err = c->command.error;
-    return r;
-}
-
 static int make_token(struct rp_cli *cli, const struct rp_token *token, struct rp_token_command *c,
                       struct rp_error *err)
 {
     int r = rp_token_command_init(c, token, cli->session.actor, err);
-    return r < 0 ? r : run_command(cli, c, err);
+    return r < 0 ? r : rp_cli_run(cli, &c->command, err);
 }
 
-static int create_token(struct rp_cli *cli, const char *name, struct rp_error *err)
+static int create_token(struct rp_cli *cli, struct rp_error *err)
 {
+    const char *name = cli->args.words[1];
     struct rp_token token = { .kind = RP_TOKEN_BEARER };
     struct rp_token_command c;
     char id[RP_ID_TEXT];
@@ -165,34 +143,27 @@ static int link_token(struct rp_cli *cli, struct rp_error *err)
 
 /* ---- revoke ---- */
 
-static int revoke_token(struct rp_cli *cli, const char *text, struct rp_error *err)
+static int revoke_token(struct rp_cli *cli, struct rp_error *err)
 {
-    struct rp_token_command c = { .command = { .verb = &rp_verb_token_revoke, .actor = cli->session.actor } };
+    struct rp_token_command c = { .command = { .verb = &rp_verb_token_revoke } };
     char id[RP_ID_TEXT];
-    int r = rp_cli_id(text, RP_ID_TOKEN, &c.token.id, err);
-    if (r == 0) r = run_command(cli, &c, err);
+    int r = rp_cli_id(cli->args.words[1], RP_ID_TOKEN, &c.token.id, err);
+    if (r == 0) r = rp_cli_run(cli, &c.command, err);
     if (r == RP_ENOTFOUND) rp_error_hint(err, "`reprieve token` lists the tokens");
     if (r < 0) return r;
-    rp_emit(cli, rp_token_json(&c.token));
-    if (!cli->json)
-        rp_say(cli, "%s  revoked; every daemon refuses it within a second\n",
-               rp_id_format(RP_ID_TOKEN, c.token.id, id));
+    rp_tell(cli, rp_token_json(&c.token), "%s  revoked; every daemon refuses it within a second\n",
+            rp_id_format(RP_ID_TOKEN, c.token.id, id));
     return 0;
 }
 
 int rp_cmd_token(struct rp_cli *cli, struct rp_error *err)
 {
-    const struct rp_args *args = &cli->args;
-    const char *verb = args->n_words > 0 ? args->words[0] : "list";
-    bool list = strcmp(verb, "list") == 0, create = strcmp(verb, "create") == 0, link = strcmp(verb, "link") == 0;
-    bool revoke = strcmp(verb, "revoke") == 0;
-    if (!list && !create && !revoke && !link)
-        return rp_cli_unknown_verb(cli, "create NAME, list, revoke ID, link", err);
-    if ((create || revoke) && args->n_words != 2)
-        return rp_error_set(err, RP_EINVAL, "token %s: %s", verb, create ? "a name is missing" : "which?");
-    int r = rp_cli_open(cli, err);
-    if (r < 0) return r;
-    if (create) return create_token(cli, args->words[1], err);
-    if (revoke) return revoke_token(cli, args->words[1], err);
-    return link ? link_token(cli, err) : list_tokens(cli, err);
+    static const struct rp_cli_verb verbs[] = {
+        { "", 0, 0, NULL, NULL, list_tokens },
+        { "list", 0, 0, NULL, NULL, list_tokens },
+        { "create", 2, 2, "token create: a name is missing", NULL, create_token },
+        { "revoke", 2, 2, "token revoke: which?", NULL, revoke_token },
+        { "link", 0, 0, NULL, NULL, link_token },
+    };
+    return RP_CLI_VERBS(cli, verbs, "create NAME, list, revoke ID, link", err);
 }

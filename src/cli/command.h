@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.h - THE table of commands. Parsing, --help, the overview and the manual page all walk it, so that they cannot
- * disagree.
+/* command.h - THE table of commands. Parsing, --help, the overview and the manual page all walk it,
+ * so that they cannot disagree.
  *
- * C1  A command's options end with an entry without a name. No option has the name or letter of a global one.
- * C2  `synopsis` is what follows "reprieve NAME", one line for each form; `summary` is one line without a full stop.
- * C3  `help` is sentences; a line that begins with two blanks is an example or a list and is printed as it stands. */
+ * C1  A command's options end with an entry without a name. No option has the name or letter of a
+ *     global one.
+ * C2  `synopsis` is what follows "reprieve NAME", one line for each form; `summary` is one line
+ *     without a full stop.
+ * C3  `help` is sentences; a line that begins with two blanks is an example or a list and is
+ *     printed as it stands. */
 #ifndef RP_CLI_COMMAND_H
 #define RP_CLI_COMMAND_H
 

@@ -165,7 +165,7 @@ const struct rp_cli_command rp_commands[] = {
     { .name = "mark", .synopsis = "SUBJECT... [--grace DURATION | --at TIME] [--reason TEXT] [--if-unreferenced] [--annotate]\n"
                                   "--stdin [-0] [the same options]",
       .summary = "mark for deletion: purged when due, unless restored first",
-      .help = "A subject is STORE:KEY or a mark's id. The object itself stays as it is. Marking again gives the same mark; a "
+      .help = "A subject is STORE:KEY, or the id of a mark or a file. The object itself stays as it is. Marking again gives the same mark; a "
               "later time extends it, an earlier one is refused. With --stdin a line that is no subject is refused and the "
               "rest goes on; empty lines are left out.\n"
               "  reprieve mark main:avatars/7.png --reason 'avatar replaced'\n"
@@ -200,7 +200,7 @@ const struct rp_cli_command rp_commands[] = {
       .options = sweep_options, .words_most = 0, .run = rp_cmd_sweep },
     { .name = "hold", .synopsis = "\nadd SCOPE --reason TEXT\nrm ID",
       .summary = "list, place and lift holds: what is held is not purged",
-      .help = "SCOPE is STORE:KEY, STORE:PREFIX* or everything. The answer lists the marks whose purge had begun already.\n"
+      .help = "SCOPE is STORE:KEY, STORE:PREFIX*, tenant/NAME or everything. The answer lists the marks whose purge had begun already.\n"
               "  reprieve hold add 'main:case-1142/*' --reason 'legal hold 1142'",
       .options = reason_options, .words_most = 2, .run = rp_cmd_hold },
     { .name = "pause", .synopsis = "[--reason TEXT]", .summary = "hold everything",

@@ -24,7 +24,8 @@ const struct rp_exit_text rp_exit_texts[] = {
     { 0, NULL },
 };
 
-/* Words filled into lines that begin at `indent`; a line with two blanks in front stays as it is. */
+/* Words filled into lines that begin at `indent`; a line with two blanks in front stays as it
+ * is. */
 static void add_filled(struct rp_buf *out, const char *text, size_t indent, size_t column)
 {
     while (*text != 0) {

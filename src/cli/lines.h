@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lines.h - subjects from a stream, one at a time, in bounded memory. A line that is too long, or holds a NUL byte where
- * newlines separate, is read to its end and reported as what it is; the ones after it are not harmed. */
+/* lines.h - subjects from a stream, one at a time, in bounded memory. A line that is too long,
+ * or holds a NUL byte where newlines separate, is read to its end and reported as what it is;
+ * the ones after it are not harmed. */
 #ifndef RP_CLI_LINES_H
 #define RP_CLI_LINES_H
 
@@ -19,8 +20,8 @@ struct rp_lines {
     char text[RP_LINE_MAX];
 };
 
-/* 1: a line stands in `text`; 0: the end; RP_EINVAL: this line is none, go on with the next; other negative codes: the
- * stream failed. Empty lines are left out. */
+/* 1: a line stands in `text`; 0: the end; RP_EINVAL: this line is none, go on with the next;
+ * other negative codes: the stream failed. Empty lines are left out. */
 int rp_lines_next(struct rp_lines *lines, struct rp_error *err);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* man.c - the manual page, made from the table of commands. man/reprieve.1 is its output; a test compares the two. */
+/* man.c - the manual page, made from the table of commands. man/reprieve.1 is its output; a test
+ * compares the two. */
 #include "base/buf.h"
 #include "cli/help.h"
 
 #include <string.h>
 
-/* Text for troff: hyphens that stay hyphens, backslashes, and no line that begins like a request. */
+/* Text for troff: hyphens that stay hyphens, backslashes, and no line that begins like a
+ * request. */
 static void add_text(struct rp_buf *out, const char *text, size_t n)
 {
     if (n > 0 && (text[0] == '.' || text[0] == '\'')) rp_buf_str(out, "\\&");
@@ -102,7 +104,7 @@ void rp_help_man(struct rp_buf *out)
                "[\\fB\\-\\-json\\fR] [\\fB\\-\\-quiet\\fR] \\fICOMMAND\\fR ...\n"
                ".SH DESCRIPTION\n"
                "A mark is a durable promise: the subject will be purged when it is due, unless it is restored first.\n"
-               "A subject is \\fISTORE\\fR:\\fIKEY\\fR or the id of a mark.\n"
+               "A subject is \\fISTORE\\fR:\\fIKEY\\fR, or the id of a mark or a file.\n"
                "A time is RFC 3339 (2026\\-11\\-20, 2026\\-11\\-20T05:02:54Z) or a duration (90s, 15m, 12h, 5d).\n"
                ".SH OPTIONS\n");
     add_options(out, rp_global_options);

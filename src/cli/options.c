@@ -127,7 +127,7 @@ static int parse_one(struct parser *p, struct rp_error *err)
     return 0;
 }
 
-/* Each joined letter may need a place of its own. */
+/* Each joined letter may need an entry of its own. */
 static size_t letters_in(int argc, char **argv)
 {
     size_t n = 0;

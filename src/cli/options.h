@@ -2,7 +2,8 @@
 /* options.h - a command line taken apart by the table of commands.
  *
  * P1  Global options stand anywhere, a command's own after its name. "--" ends the options.
- * P2  --name VALUE, --name=VALUE, -x VALUE, -xVALUE; flags may be joined (-ab). A lone "-" is a word.
+ * P2  --name VALUE, --name=VALUE, -x VALUE, -xVALUE; flags may be joined (-ab). A lone "-" is a
+ *     word.
  * P3  An unknown command or option is RP_EINVAL; the hint names the nearest known one. */
 #ifndef RP_CLI_OPTIONS_H
 #define RP_CLI_OPTIONS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.h - a line on standard error that shows how far long work is. Only on a terminal, never with --quiet or
- * --json; redrawn ten times a second at most, gone when the work is done. */
+/* progress.h - a line on standard error that shows how far long work is. Only on a terminal,
+ * never with --quiet or --json; redrawn ten times a second at most, gone when the work is done. */
 #ifndef RP_CLI_PROGRESS_H
 #define RP_CLI_PROGRESS_H
 

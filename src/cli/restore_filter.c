@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* restore_filter.c - `restore` by filters: a run of its own (core/restore.h), carried out here. SIGINT and SIGTERM cancel it
- * after the batch under way. A run that another process left is carried on first: until then nothing that it names is
- * purged. */
+/* restore_filter.c - `restore` by filters: a run of its own (core/restore.h), carried out here.
+ * SIGINT and SIGTERM cancel it after the batch under way. A run that another process left is
+ * carried on first: until then nothing that it names is purged. */
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/id.h"
@@ -16,30 +16,7 @@
 
 #define FORESEE_ARENA_MAX ((size_t)1 << 20)
 
-static volatile sig_atomic_t cancel_asked;
-
-static void ask_to_cancel(int signal)
-{
-    (void)signal;
-    cancel_asked = 1;
-}
-
-static void catch_signals(void)
-{
-    /* once only: a second signal ends the process, and the run is carried on by whoever finds it; lines that are being
-     * written are written whole */
-    struct sigaction action = { .sa_handler = ask_to_cancel, .sa_flags = (int)(SA_RESETHAND | SA_RESTART) };
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
 /* ---- the filter ---- */
-
-static int ignore_record(void *ctx, const struct rp_record_row *row, struct rp_error *err)
-{
-    (void)ctx, (void)row, (void)err;
-    return 0;
-}
 
 static int read_filter(struct rp_cli *cli, struct rp_restore_filter *f, struct rp_error *err)
 {
@@ -52,7 +29,7 @@ static int read_filter(struct rp_cli *cli, struct rp_restore_filter *f, struct r
     f->actor = rp_args_text(args, "actor");
     f->since_ms = f->until_ms = -1;
     if (run != NULL) r = rp_cli_id(run, RP_ID_RUN, &f->run_id, err);
-    if (run != NULL && r == 0) r = rp_record_get(cli->session.catalog->db, f->run_id, ignore_record, NULL, err);
+    if (run != NULL && r == 0) r = rp_run_find(cli->session.catalog->db, f->run_id, NULL, NULL, NULL, err);
     if (r == 0 && prefix != NULL) r = rp_cli_prefix(cli, prefix, &subject, err);
     if (r == 0 && prefix != NULL) f->store_id = subject.store->id;
     f->prefix = subject.key;
@@ -118,7 +95,7 @@ static int carry(struct rp_restore_report *report, struct rp_run *run, const cha
     struct rp_session *s = &report->cli->session;
     struct rp_store *stores[RP_STORES_MAX];
     struct rp_restorer restorer = {
-        .catalog = s->catalog, .stores = stores, .cancel = &cancel_asked, .finished = batch_finished, .ctx = report
+        .catalog = s->catalog, .stores = stores, .cancel = &rp_stop_asked, .finished = batch_finished, .ctx = report
     };
     int r = rp_session_stores(s, stores, &restorer.n_stores, err);
     if (r == 0) r = rp_restore_carry(&restorer, run, outcome, err);
@@ -134,7 +111,7 @@ static int carry_on_others(struct rp_cli *cli, struct rp_run *run, struct rp_err
 {
     struct rp_session *s = &cli->session;
     int r = 0;
-    while (r == 0 && cancel_asked == 0) {
+    while (r == 0 && rp_stop_asked == 0) {
         struct rp_restore_report report;
         const char *outcome = NULL;
         char id[RP_ID_TEXT];
@@ -154,7 +131,9 @@ static int restore_all(struct rp_restore_report *report, const struct rp_restore
     RP_CLEANUP(rp_freep) struct rp_run *run = calloc(1, sizeof *run);
     const char *outcome = NULL;
     if (run == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a restore");
-    catch_signals();
+    /* after a second one the run is carried on by whoever finds it; lines that are being written
+     * are written whole */
+    rp_catch_signals(SA_RESTART);
     int r = carry_on_others(report->cli, run, err);
     if (r == 0) r = rp_restore_begin(s->catalog, filter, name, &s->worker, s->actor, run, err);
     if (r == 0) r = carry(report, run, &outcome, err);

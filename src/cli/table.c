@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/table.h"
 
+#include "cli/cli.h"
+
 #include "base/assert.h"
 #include "cli/cli.h"
 
@@ -160,4 +162,27 @@ void rp_table_done(struct rp_table *t)
     forget_rows(t);
     free(t->cells);
     t->cells = NULL;
+}
+
+/* ---- lists ---- */
+
+void rp_list_init(struct rp_list *list, struct rp_cli *cli, const struct rp_column *columns, size_t n, const char *none)
+{
+    *list = (struct rp_list){ .cli = cli, .none = none, .now_ms = rp_session_now_ms(&cli->session) };
+    rp_table_init(&list->table, stdout, columns, n);
+}
+
+void rp_list_row(struct rp_list *list, json_t *value, const char *const *cells)
+{
+    list->shown++;
+    rp_emit(list->cli, value);
+    if (!list->cli->json) rp_table_row(&list->table, cells);
+}
+
+int rp_list_end(struct rp_list *list, int r)
+{
+    rp_table_end(&list->table);
+    rp_table_done(&list->table);
+    if (r == 0 && list->shown == 0) rp_say(list->cli, "%s\n", list->none);
+    return r;
 }

@@ -64,7 +64,8 @@ static int line_of(const struct rp_yaml *root, const char *section, const char *
     return deepest ? deepest->line : 1;
 }
 
-/* Shows the file's text, not the expanded one: an environment variable may be a secret put in the wrong place. */
+/* Shows the file's text, not the expanded one: an environment variable may be a secret put in
+ * the wrong place. */
 static int unknown_database(const struct rp_load *load, const struct rp_config *config, const struct rp_yaml *item,
                             const char *key, const char *name, struct rp_error *err)
 {
@@ -74,9 +75,9 @@ static int unknown_database(const struct rp_load *load, const struct rp_config *
     for (size_t i = 0; i < config->n_databases; i++)
         names[i] = config->databases[i].name;
     const char *nearest = rp_load_nearest(name, names, config->n_databases);
-    return rp_error_set(err, RP_ECONFIG, "%s:%d: %s.database: expected a name under databases, found '%.63s'%s%s%s",
-                        load->file, node->line, key, node->text, nearest ? "; did you mean '" : "",
-                        nearest ? nearest : "", nearest ? "'?" : "");
+    return rp_load_refuse(load, node->line, err, "%s.database: expected a name under databases, found '%.63s'%s%s%s",
+                          key, node->text, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                          nearest ? "'?" : "");
 }
 
 static int check_reference(const struct rp_load *load, const struct rp_config *config, const struct rp_yaml *item,
@@ -92,8 +93,7 @@ static int check_reference(const struct rp_load *load, const struct rp_config *c
     if (!ref->sql && !ref->table) found = ref->column ? "column alone" : "neither";
     if (!ref->sql && ref->table && !ref->column) found = "table alone";
     if (!found) return 0;
-    return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected table and column, or sql, found %s", load->file,
-                        ref->line, key, found);
+    return rp_load_refuse(load, ref->line, err, "%s: expected table and column, or sql, found %s", key, found);
 }
 
 static int check_references(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
@@ -112,39 +112,39 @@ static int check_references(const struct rp_load *load, const struct rp_yaml *ro
     return 0;
 }
 
-/* Something with a place in the file system that must not be taken for an object. */
-struct place {
+/* Something in the file system that must not be taken for an object. */
+struct named_path {
     const char *key;  /* "stores.media.path"; NULL: nothing */
     const char *path; /* resolved */
 };
 
-static int add_place(const struct rp_load *load, const char *key, const char *path, struct place *out,
-                     struct rp_error *err)
+static int add_path(const struct rp_load *load, const char *key, const char *path, struct named_path *out,
+                    struct rp_error *err)
 {
     const char *resolved = rp_path_resolve(path, load->scratch);
     if (!key || !resolved) return rp_error_set(err, RP_ENOMEM, "%s: no memory for the configuration", load->file);
-    *out = (struct place){ .key = key, .path = resolved };
+    *out = (struct named_path){ .key = key, .path = resolved };
     return 0;
 }
 
-static int add_url(const struct rp_load *load, const char *key, const char *url, struct place *out,
+static int add_url(const struct rp_load *load, const char *key, const char *url, struct named_path *out,
                    struct rp_error *err)
 {
     if (strncmp(url, "sqlite:", 7) != 0) return 0;
-    return add_place(load, key, url + 7, out, err);
+    return add_path(load, key, url + 7, out, err);
 }
 
-#define PLACES_MAX (RP_STORES_MAX + 2 * RP_DATABASES_MAX + 3)
+#define PATHS_MAX (RP_STORES_MAX + 2 * RP_DATABASES_MAX + 3)
 
-static int list_files(const struct rp_load *load, const struct rp_config *config, struct place *out,
+static int list_files(const struct rp_load *load, const struct rp_config *config, struct named_path *out,
                       struct rp_error *err)
 {
     const char *slash = strrchr(load->file, '/');
     const char *own = rp_path_join(load->dir, slash ? slash + 1 : load->file, load->scratch);
-    int rc = add_place(load, "the configuration file", own ? own : "", &out[0], err);
+    int rc = add_path(load, "the configuration file", own ? own : "", &out[0], err);
     if (rc == 0) rc = add_url(load, "catalog.url", config->catalog_url, &out[1], err);
     bool logs_to_file = config->log_file[0] && strcmp(config->log_file, "-") != 0;
-    if (rc == 0 && logs_to_file) rc = add_place(load, "log.file", config->log_file, &out[2], err);
+    if (rc == 0 && logs_to_file) rc = add_path(load, "log.file", config->log_file, &out[2], err);
     for (size_t i = 0; rc == 0 && i < config->n_databases; i++) {
         const struct rp_database_config *db = &config->databases[i];
         const char *key = rp_arena_fmt(load->scratch, "databases.%s.url", db->name);
@@ -155,42 +155,40 @@ static int list_files(const struct rp_load *load, const struct rp_config *config
     return rc;
 }
 
-static int check_stores_apart(const struct rp_load *load, int line, const struct place *a, const struct place *b,
-                              struct rp_error *err)
+static int check_stores_apart(const struct rp_load *load, int line, const struct named_path *a,
+                              const struct named_path *b, struct rp_error *err)
 {
     bool b_in_a = rp_path_is_within(b->path, a->path), a_in_b = rp_path_is_within(a->path, b->path);
     if (!a_in_b && !b_in_a) return 0;
-    return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected a directory apart from %s, found %s", load->file, line,
-                        b->key, a->key,
-                        a_in_b && b_in_a ? "the same one"
-                        : b_in_a         ? "one inside it"
-                                         : "one that contains it");
+    return rp_load_refuse(load, line, err, "%s: expected a directory apart from %s, found %s", b->key, a->key,
+                          a_in_b && b_in_a ? "the same one"
+                          : b_in_a         ? "one inside it"
+                                           : "one that contains it");
 }
 
-static int check_files_outside(const struct rp_load *load, int line, const struct place *store_name,
-                               const struct place *files, size_t n, struct rp_error *err)
+static int check_files_outside(const struct rp_load *load, int line, const struct named_path *store,
+                               const struct named_path *files, size_t n, struct rp_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!files[i].key || !rp_path_is_within(files[i].path, store_name->path)) continue;
-        return rp_error_set(err, RP_ECONFIG,
-                            "%s:%d: %s: expected a directory of objects only, found one that contains %s%s", load->file,
-                            line, store_name->key, i == 0 ? "" : "the file of ", files[i].key);
+        if (!files[i].key || !rp_path_is_within(files[i].path, store->path)) continue;
+        return rp_load_refuse(load, line, err, "%s: expected a directory of objects only, found one that contains %s%s",
+                              store->key, i == 0 ? "" : "the file of ", files[i].key);
     }
     return 0;
 }
 
-static int check_places(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
-                        struct rp_error *err)
+static int check_paths(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
+                       struct rp_error *err)
 {
-    struct place stores[RP_STORES_MAX], files[PLACES_MAX - RP_STORES_MAX] = { 0 };
+    struct named_path stores[RP_STORES_MAX], files[PATHS_MAX - RP_STORES_MAX] = { 0 };
     int rc = list_files(load, config, files, err);
     for (size_t i = 0; rc == 0 && i < config->n_stores; i++) {
         const char *name = config->stores[i].name;
         int line = line_of(root, "stores", name, "path");
-        stores[i] = (struct place){ 0 };
+        stores[i] = (struct named_path){ 0 };
         if (rp_config_is_s3(&config->stores[i])) continue;
-        rc = add_place(load, rp_arena_fmt(load->scratch, "stores.%s.path", name), config->stores[i].path, &stores[i],
-                       err);
+        rc = add_path(load, rp_arena_fmt(load->scratch, "stores.%s.path", name), config->stores[i].path, &stores[i],
+                      err);
         for (size_t j = 0; rc == 0 && j < i; j++)
             if (stores[j].key) rc = check_stores_apart(load, line, &stores[j], &stores[i], err);
         if (rc == 0) rc = check_files_outside(load, line, &stores[i], files, sizeof(files) / sizeof(files[0]), err);
@@ -210,10 +208,10 @@ static int check_endpoint(const struct rp_load *load, const struct rp_yaml *root
     const char *found = memchr(host, '@', n) ? "a user in it" : NULL;
     if (!found && host[n] != '\0' && strcmp(host + n, "/") != 0) found = "more behind the host";
     if (!found) return 0;
-    return rp_error_set(err, RP_ECONFIG,
-                        "%s:%d: stores.%s.endpoint: expected https://HOST or http://HOST, with port if "
-                        "need be, found %s",
-                        load->file, line_of(root, "stores", store->name, "endpoint"), store->name, found);
+    return rp_load_refuse(load, line_of(root, "stores", store->name, "endpoint"), err,
+                          "stores.%s.endpoint: expected https://HOST or http://HOST, with port if "
+                          "need be, found %s",
+                          store->name, found);
 }
 
 /* Half of a pair of keys would be silently replaced by another one that happens to lie around. */
@@ -223,18 +221,17 @@ static int check_bucket_keys(const struct rp_load *load, const struct rp_yaml *r
     bool access = store->access_key[0], secret = store->secret_key[0];
     int line = line_of(root, "stores", store->name, NULL);
     if (access != secret)
-        return rp_error_set(err, RP_ECONFIG,
-                            "%s:%d: stores.%s: expected access_key and secret_key, or neither, found "
-                            "%s alone",
-                            load->file, line, store->name, access ? "access_key" : "secret_key");
+        return rp_load_refuse(load, line, err,
+                              "stores.%s: expected access_key and secret_key, or neither, found "
+                              "%s alone",
+                              store->name, access ? "access_key" : "secret_key");
     if (store->session_token[0] && !access)
-        return rp_error_set(err, RP_ECONFIG,
-                            "%s:%d: stores.%s: expected session_token beside access_key and "
-                            "secret_key, found it alone",
-                            load->file, line, store->name);
+        return rp_load_refuse(load, line, err,
+                              "stores.%s: expected session_token beside access_key and "
+                              "secret_key, found it alone",
+                              store->name);
     if (!store->profile[0] || !access) return 0;
-    return rp_error_set(err, RP_ECONFIG, "%s:%d: stores.%s: expected either profile or access_key, found both",
-                        load->file, line, store->name);
+    return rp_load_refuse(load, line, err, "stores.%s: expected either profile or access_key, found both", store->name);
 }
 
 static int check_buckets(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
@@ -251,10 +248,10 @@ static int check_buckets(const struct rp_load *load, const struct rp_yaml *root,
             if (!rp_config_is_s3(other) || strcmp(other->bucket, store->bucket) != 0 ||
                 strcmp(other->endpoint, store->endpoint) != 0)
                 continue;
-            rc = rp_error_set(err, RP_ECONFIG,
-                              "%s:%d: stores.%s.bucket: expected a bucket apart from that of "
-                              "stores.%s, found the same one",
-                              load->file, line_of(root, "stores", store->name, "bucket"), store->name, other->name);
+            rc = rp_load_refuse(load, line_of(root, "stores", store->name, "bucket"), err,
+                                "stores.%s.bucket: expected a bucket apart from that of "
+                                "stores.%s, found the same one",
+                                store->name, other->name);
         }
     }
     return rc;
@@ -262,18 +259,18 @@ static int check_buckets(const struct rp_load *load, const struct rp_yaml *root,
 
 /* ---- the daemon's ---- */
 
-/* N4 of http/server.h: what others can reach is encrypted, or somebody has said in so many words that it is not. */
+/* N4 of http/server/server.h: what others can reach is encrypted, or somebody has said in so many words
+ * that it is not. */
 static int check_listen(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
                         struct rp_error *err)
 {
     bool certificate = config->tls_certificate[0] != '\0', key = config->tls_key[0] != '\0';
     if (certificate != key)
-        return rp_error_set(err, RP_ECONFIG, "%s:%d: tls: expected certificate and key, found %s alone", load->file,
-                            line_of(root, "tls", certificate ? "certificate" : "key", NULL),
-                            certificate ? "certificate" : "key");
+        return rp_load_refuse(load, line_of(root, "tls", certificate ? "certificate" : "key", NULL), err,
+                              "tls: expected certificate and key, found %s alone", certificate ? "certificate" : "key");
     if (certificate || config->listen_insecure || rp_config_is_loopback(config->listen)) return 0;
-    rp_error_set(err, RP_ECONFIG, "%s:%d: listen: expected a loopback address, or tls, found %s without it", load->file,
-                 line_of(root, "listen", "", NULL), config->listen);
+    rp_load_refuse(load, line_of(root, "listen", "", NULL), err,
+                   "listen: expected a loopback address, or tls, found %s without it", config->listen);
     return rp_error_hint(err, "set tls.certificate and tls.key; behind a proxy that speaks TLS: listen_insecure: true");
 }
 
@@ -287,24 +284,23 @@ static int check_uploads(const struct rp_load *load, const struct rp_yaml *root,
     const struct rp_yaml *node = rp_yaml_member(rp_yaml_member(root, "uploads"), "store");
     RP_ASSERT(node);
     const char *nearest = rp_load_nearest(config->uploads_store, names, config->n_stores);
-    return rp_error_set(err, RP_ECONFIG, "%s:%d: uploads.store: expected a name under stores, found '%.63s'%s%s%s",
-                        load->file, node->line, node->text, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                        nearest ? "'?" : "");
+    return rp_load_refuse(load, node->line, err, "uploads.store: expected a name under stores, found '%.63s'%s%s%s",
+                          node->text, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
 int rp_load_check(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
                   struct rp_error *err)
 {
     int rc = check_references(load, root, config, err);
-    if (rc == 0) rc = check_places(load, root, config, err);
+    if (rc == 0) rc = check_paths(load, root, config, err);
     if (rc == 0) rc = check_buckets(load, root, config, err);
     if (rc == 0) rc = check_listen(load, root, config, err);
     if (rc == 0) rc = check_uploads(load, root, config, err);
     if (rc < 0) return rc;
     if (config->sweep_retry_most_ms >= config->sweep_retry_first_ms) return 0;
     char first[RP_TIME_TEXT], most[RP_TIME_TEXT];
-    return rp_error_set(err, RP_ECONFIG, "%s:%d: sweep.retry_most: expected at least sweep.retry_first (%s), found %s",
-                        load->file, line_of(root, "sweep", "retry_most", NULL),
-                        rp_duration_format(config->sweep_retry_first_ms, first),
-                        rp_duration_format(config->sweep_retry_most_ms, most));
+    return rp_load_refuse(load, line_of(root, "sweep", "retry_most", NULL), err,
+                          "sweep.retry_most: expected at least sweep.retry_first (%s), found %s",
+                          rp_duration_format(config->sweep_retry_first_ms, first),
+                          rp_duration_format(config->sweep_retry_most_ms, most));
 }

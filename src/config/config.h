@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.h - the configuration: one table of settings {path, type, bounds, default, help} that reads the YAML file,
- * fills these structures, and prints `reprieve init`'s commented file and docs/config.md.
+/* config.h - the configuration: one table of settings {path, type, bounds, default, help} that
+ * reads the YAML file, fills these structures, and prints `reprieve init`'s commented file and
+ * docs/config.md.
  *
- * C1  An unknown key, a wrong type, a value out of bounds, a duplicate key, an alias or anchor, and a missing
- *     required key are errors that name file, line, key and what was expected ("reprieve.yaml:12: stores.media.mode:
- *     expected observe, quarantine or purge, found 'delete'"). All are RP_ECONFIG.
- * C2  ${NAME} in a value is the environment's, put in after parsing (so it can never change the structure); an unset
- *     one is an error; $${ is a literal ${. NAME_file keys read a secret from a file (one trailing newline dropped).
+ * C1  An unknown key, a wrong type, a value out of bounds, a duplicate key, an alias or anchor, and
+ *     a missing required key are errors that name file, line, key and what was expected
+ *     ("reprieve.yaml:12: stores.media.mode: expected observe, quarantine or purge, found
+ *     'delete'"). All are RP_ECONFIG.
+ * C2  ${NAME} in a value is the environment's, put in after parsing (so it can never change the
+ *     structure); an unset one is an error; $${ is a literal ${. NAME_file keys read a secret from
+ *     a file (one trailing newline dropped).
  * C3  Relative paths are relative to the directory of the file that names them.
  * C4  Secrets are in fields of their own type and are printed by nothing here. */
 #ifndef RP_CONFIG_CONFIG_H
@@ -94,7 +97,7 @@ struct rp_config {
     int64_t http_connections_max;           /* 12000 */
     int64_t http_requests_per_second;       /* 0: no limit; a token */
     int64_t http_timeout_ms;                /* 30s without progress */
-    int64_t writers;                        /* 4; connections that write, PostgreSQL only */
+    int64_t writers;                        /* connections that write, PostgreSQL only */
     const char *uploads_store;              /* "": the first store that is not in mode observe */
     int64_t uploads_expire_ms;              /* 1h */
     int64_t uploads_max_size;               /* 5GiB */
@@ -122,17 +125,20 @@ struct rp_config {
     int64_t lock_stale_after_ms;  /* 30m */
 };
 
-/* `file` NULL: look in $REPRIEVE_CONFIG, ./reprieve.yaml, /etc/reprieve/reprieve.yaml; none of them: the embedded
- * default under `data` (NULL: ./reprieve-data): catalog.db, objects/ as store `main` in mode purge, reprieve.log.
- * With a file, `data` may not be given as well (RP_EINVAL says why). Everything is allocated in the arena. */
+/* `file` NULL: look in $REPRIEVE_CONFIG, ./reprieve.yaml, /etc/reprieve/reprieve.yaml; none of
+ * them: the embedded default under `data` (NULL: ./reprieve-data): catalog.db, objects/ as store
+ * `main` in mode purge, reprieve.log. With a file, `data` may not be given as well (RP_EINVAL
+ * says why). Everything is allocated in the arena. */
 int rp_config_load(const char *file, const char *data, struct rp_arena *arena, struct rp_config *out,
                    struct rp_error *err);
-/* The same from memory; `name` stands for the file in errors, `dir` for its directory. For tests and fuzzing. */
+/* The same from memory; `name` stands for the file in errors, `dir` for its directory. For tests
+ * and fuzzing. */
 int rp_config_parse(const char *text, size_t n, const char *name, const char *dir, struct rp_arena *arena,
                     struct rp_config *out, struct rp_error *err);
 
-/* What `reprieve init` writes: every setting with its help and default, stores and databases filled in as asked.
- * Values are written as they are given: ${NAME} in one is read from the environment when the file is. */
+/* What `reprieve init` writes: every setting with its help and default, stores and databases
+ * filled in as asked. Values are written as they are given: ${NAME} in one is read from the
+ * environment when the file is. */
 struct rp_pair_text {
     const char *name, *value;
 };
@@ -147,10 +153,10 @@ int rp_config_write_init(const struct rp_config_init *init, struct rp_buf *out, 
 int rp_config_write_docs(struct rp_buf *out, struct rp_error *err); /* docs/config.md */
 int rp_config_write_man(struct rp_buf *out, struct rp_error *err);  /* man/reprieve.yaml.5 */
 
-/* What a running daemon does with a new configuration: names of settings that it takes, and of those that it keeps as they were until
- * it is started again, which are put back into `next`. */
+/* What a running daemon does with a new configuration: names of settings that it takes, and of
+ * those that it keeps as they were until it is started again, which are put back into `next`. */
 struct rp_config_change {
-    struct rp_buf taken, kept; /* "a, b" */
+    struct rp_buf taken, needs_restart; /* "a, b" */
 };
 void rp_config_reload(struct rp_config *next, const struct rp_config *running, struct rp_config_change *change);
 

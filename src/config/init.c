@@ -51,7 +51,8 @@ static void add_comment(const struct printer *p, int indent, const char *text)
     rp_buf_char(p->out, '\n');
 }
 
-/* Double quotes unless the text is a word or a number that every reader of YAML takes the same way. */
+/* Double quotes unless the text is a word or a number that every reader of YAML takes the same
+ * way. */
 static void add_quoted(struct rp_buf *out, const char *text)
 {
     RP_ASSERT(text != NULL);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/load.h"
 
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -21,6 +23,16 @@ struct scope {
     char *base;                       /* what offsets count from */
     const char *key;                  /* "" at the top */
 };
+
+int rp_load_refuse(const struct rp_load *load, int line, struct rp_error *err, const char *fmt, ...)
+{
+    char words[sizeof err->text];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(words, sizeof words, fmt, args);
+    va_end(args);
+    return rp_error_set(err, RP_ECONFIG, "%s:%d: %s", load->file, line, words);
+}
 
 static int no_memory(const struct rp_load *load, struct rp_error *err)
 {
@@ -50,8 +62,8 @@ static int wrong_kind(const struct rp_load *load, const struct rp_setting *s, co
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf expected = RP_BUF(512);
     rp_setting_expected(s, &expected);
-    return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected %s, found %s", load->file, node->line, key,
-                        rp_buf_text(&expected), rp_yaml_kind_name(node));
+    return rp_load_refuse(load, node->line, err, "%s: expected %s, found %s", key, rp_buf_text(&expected),
+                          rp_yaml_kind_name(node));
 }
 
 static int load_default(const struct rp_load *load, const struct rp_setting *s, char *base, struct rp_error *err)
@@ -81,8 +93,8 @@ static int load_secret_file(const struct rp_load *load, const struct rp_setting 
 {
     struct rp_field_source from = source_of(load, node, key);
     if (node->kind != RP_YAML_SCALAR || node->null || !*node->text)
-        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected the path of a file, found %s", load->file, node->line,
-                            key, node->kind == RP_YAML_SCALAR ? "nothing" : rp_yaml_kind_name(node));
+        return rp_load_refuse(load, node->line, err, "%s: expected the path of a file, found %s", key,
+                              node->kind == RP_YAML_SCALAR ? "nothing" : rp_yaml_kind_name(node));
     const char *name = NULL, *secret = NULL;
     int rc = rp_field_expand(&from, &name, err);
     if (rc < 0) return rc;
@@ -137,10 +149,9 @@ static int unknown_key(const struct rp_load *load, const struct scope *scope, co
     const char *key = join_key(load, scope, rp_yaml_key_shown(node->key));
     const char *nearest = rp_load_nearest(node->key, known, n);
     if (!nearest)
-        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected one of %s, found an unknown key", load->file,
-                            node->line, key, rp_buf_text(&list));
-    rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected a known key, found another; did you mean '%s'?", load->file,
-                 node->line, key, nearest);
+        return rp_load_refuse(load, node->line, err, "%s: expected one of %s, found an unknown key", key,
+                              rp_buf_text(&list));
+    rp_load_refuse(load, node->line, err, "%s: expected a known key, found another; did you mean '%s'?", key, nearest);
     rp_error_hint(err, "known here: %s", rp_buf_text(&list));
     return RP_ECONFIG;
 }
@@ -184,15 +195,13 @@ static int check_member(const struct rp_load *load, const struct scope *scope, c
     const struct rp_yaml *node = rp_yaml_member(map, rp_setting_key(s)), *file = find_file_member(map, s);
     if (!rp_setting_is_for(s, type_of(scope))) {
         if (!node && !file) return 0;
-        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected settings of type %s, found one of type %s",
-                            load->file, (node ? node : file)->line, key, type_of(scope), s->only);
+        return rp_load_refuse(load, (node ? node : file)->line, err,
+                              "%s: expected settings of type %s, found one of type %s", key, type_of(scope), s->only);
     }
     if (node && file)
-        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected either it or %s, found both", load->file, node->line,
-                            key, file->key);
+        return rp_load_refuse(load, node->line, err, "%s: expected either it or %s, found both", key, file->key);
     if (s->required && !node && !file)
-        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected it to be set, found no such key", load->file,
-                            map->line, key);
+        return rp_load_refuse(load, map->line, err, "%s: expected it to be set, found no such key", key);
     if (!s->lifted_by || !node) return 0;
     struct rp_field_source from = source_of(load, node, key);
     return rp_field_check_lifted(s, &from, scope->base, err);
@@ -223,11 +232,9 @@ static const char *entry_key(const struct rp_load *load, const struct scope *par
 static int check_entry(const struct rp_load *load, const struct rp_yaml *node, const char *key, struct rp_error *err)
 {
     if (node->key && !rp_setting_is_name(node->key))
-        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected %s, found another", load->file, node->line, key,
-                            RP_SETTING_NAME_RULE);
+        return rp_load_refuse(load, node->line, err, "%s: expected %s, found another", key, RP_SETTING_NAME_RULE);
     if (node->kind == RP_YAML_LIST || (node->kind == RP_YAML_SCALAR && !node->null))
-        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected a section, found %s", load->file, node->line, key,
-                            rp_yaml_kind_name(node));
+        return rp_load_refuse(load, node->line, err, "%s: expected a section, found %s", key, rp_yaml_kind_name(node));
     return 0;
 }
 
@@ -252,8 +259,8 @@ static int load_entries(const struct rp_load *load, const struct scope *parent, 
                         const struct rp_yaml *node, const char *key, struct rp_error *err)
 {
     if (node->n > s->entries->most)
-        return rp_error_set(err, RP_ECONFIG, "%s:%d: %s: expected at most %zu entries, found %zu", load->file,
-                            node->line, key, s->entries->most, node->n);
+        return rp_load_refuse(load, node->line, err, "%s: expected at most %zu entries, found %zu", key,
+                              s->entries->most, node->n);
     if (node->n == 0) return 0;
     char *array = rp_arena_array(load->arena, node->n, s->entries->size_bytes);
     if (!array) return no_memory(load, err);
@@ -284,8 +291,7 @@ static int load_group(const struct rp_load *load, const struct scope *parent, co
 int rp_load_tree(const struct rp_load *load, const struct rp_yaml *root, struct rp_config *out, struct rp_error *err)
 {
     if (root->kind != RP_YAML_MAP && !root->null)
-        return rp_error_set(err, RP_ECONFIG, "%s:%d: expected keys with values, found %s", load->file, root->line,
-                            rp_yaml_kind_name(root));
+        return rp_load_refuse(load, root->line, err, "expected keys with values, found %s", rp_yaml_kind_name(root));
     struct rp_config config = { .file = rp_arena_strdup(load->arena, load->file),
                                 .data = rp_arena_strdup(load->arena, load->dir) };
     if (!config.file || !config.data) return no_memory(load, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.h - the steps between a tree of YAML and a struct rp_config; for this folder and its tests. */
+/* load.h - the steps between a tree of YAML and a struct rp_config; for this folder and its
+ * tests. */
 #ifndef RP_CONFIG_LOAD_H
 #define RP_CONFIG_LOAD_H
 
@@ -18,13 +19,18 @@ struct rp_load {
     struct rp_arena *scratch; /* until the end of the call */
 };
 
-/* Give every member of the scope its default: of the top (NULL), or of one entry of a map or list. */
+/* Give every member of the scope its default: of the top (NULL), or of one entry of a map or
+ * list. */
 int rp_load_defaults(const struct rp_load *load, const struct rp_setting *scope, void *base, struct rp_error *err);
 /* Defaults, then the tree by the table of settings: keys, types, bounds, required keys. */
 int rp_load_tree(const struct rp_load *load, const struct rp_yaml *root, struct rp_config *out, struct rp_error *err);
-/* What no single value can show: references that lead nowhere, stores that share files with something else. */
+/* What no single value can show: references that lead nowhere, stores that share files with
+ * something else. */
 int rp_load_check(const struct rp_load *load, const struct rp_yaml *root, const struct rp_config *config,
                   struct rp_error *err);
+/* RP_ECONFIG: "FILE:LINE: " and the words. */
+int rp_load_refuse(const struct rp_load *load, int line, struct rp_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 /* The candidate that is most like `text`, NULL if none is near. */
 const char *rp_load_nearest(const char *text, const char *const *candidates, size_t n);
 /* rp_config_load with another file in the place of the one under /etc. */

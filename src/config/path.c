@@ -45,7 +45,8 @@ static void add_parts(struct rp_buf *to, const char *rest)
     }
 }
 
-/* The store's directory need not exist yet: its nearest ancestor that does decides where it will be. */
+/* The store's directory need not exist yet: its nearest ancestor that does decides where it will
+ * be. */
 const char *rp_path_resolve(const char *path, struct rp_arena *arena)
 {
     char *head = rp_arena_fmt(arena, "%s%s", path[0] == '/' ? "" : "./", path);

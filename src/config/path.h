@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path.h - paths as they are written, and where they lead. Both return the arena's memory, NULL without any. */
+/* path.h - paths as they are written, and where they lead. Both return the arena's memory, NULL
+ * without any. */
 #ifndef RP_CONFIG_PATH_H
 #define RP_CONFIG_PATH_H
 

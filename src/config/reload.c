@@ -104,7 +104,7 @@ static void note(struct rp_buf *names, const struct both *both, const char *key)
 static void keep_value(const struct rp_setting *s, const struct both *both, const char *key)
 {
     if (same_value(s, both->next, both->running)) return;
-    note(s->restart ? &both->change->kept : &both->change->taken, both, key);
+    note(s->restart ? &both->change->needs_restart : &both->change->taken, both, key);
     if (s->restart) memcpy(both->next + s->offset, both->running + s->offset, size_of(s));
 }
 
@@ -112,12 +112,13 @@ static void keep_entries(const struct rp_setting *s, const struct both *both)
 {
     memcpy(both->next + s->offset, both->running + s->offset, sizeof(void *));
     memcpy(both->next + s->entries->count_at, both->running + s->entries->count_at, sizeof(size_t));
-    note(&both->change->kept, both, rp_setting_key(s));
+    note(&both->change->needs_restart, both, rp_setting_key(s));
 }
 
 static void walk(const struct rp_setting *scope, const struct both *both);
 
-/* Entries that were added, removed or moved cannot be taken; within those that stay, each setting for itself. */
+/* Entries that were added, removed or moved cannot be taken; within those that stay, each
+ * setting for itself. */
 static void walk_entries(const struct rp_setting *s, const struct both *both)
 {
     if (!same_names(s, both->next, both->running) || (s->restart && !same_entries(s, both->next, both->running))) {

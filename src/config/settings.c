@@ -147,7 +147,7 @@ const struct rp_setting rp_settings[] = {
       .help = "The token of temporary keys." },
     { .path = "stores.*.profile", .restart = true, .type = RP_SETTING_TEXT, .offset = STORE(profile), .only = "s3",
       .least = 0, .most = 255, .fallback = "",
-      .help = "The profile of the AWS files that holds the keys, in place of access_key. Empty: AWS_PROFILE, else "
+      .help = "The profile of the AWS files that holds the keys, instead of access_key. Empty: AWS_PROFILE, else "
               "default." },
     { .path = "stores.*.style", .restart = true, .type = RP_SETTING_CHOICE, .offset = STORE(style), .only = "s3",
       .choices = styles, .fallback = "auto",
@@ -202,7 +202,7 @@ const struct rp_setting rp_settings[] = {
       .help = "The column of the table that holds keys of objects." },
     { .path = "stores.*.referenced_by.*.sql", .type = RP_SETTING_SQL, .offset = REFERENCE(sql), .least = 1,
       .most = 16384,
-      .help = "A query whose only column is a key, in place of table and column." },
+      .help = "A query whose only column is a key, instead of table and column." },
 
     { .path = "databases", .restart = true, .type = RP_SETTING_MAP, .offset = CONFIG(databases), .entries = &database_entries,
       .fallback = "{}",

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings.h - THE table of settings. Reading a file, the file that `reprieve init` writes, docs/config.md and the
- * manual page all walk this table, so that they cannot disagree.
+/* settings.h - THE table of settings. Reading a file, the file that `reprieve init` writes,
+ * docs/config.md and the manual page all walk this table, so that they cannot disagree.
  *
- * N1  A path is made of keys joined by dots; `*` stands for the name of an entry, or for an item of a list.
+ * N1  A path is made of keys joined by dots; `*` stands for the name of an entry, or for an item of
+ *     a list.
  * N2  Rows stand in the order of the printed file, a section directly before its members.
- * N3  A default is text as a person would write it and goes through the same conversion as a file's value.
+ * N3  A default is text as a person would write it and goes through the same conversion as a file's
+ *     value.
  * N4  An offset counts from struct rp_config or, below a `*`, from the structure of that entry. */
 #ifndef RP_CONFIG_SETTINGS_H
 #define RP_CONFIG_SETTINGS_H

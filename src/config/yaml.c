@@ -157,7 +157,8 @@ static int read_list(struct reader *r, int depth, struct rp_yaml **out)
     return 0;
 }
 
-/* Takes the key that is the present event; it stands before its value, so that the value's node can carry it. */
+/* Takes the key that is the present event; it stands before its value, so that the value's node
+ * can carry it. */
 static int read_key(struct reader *r, const struct rp_yaml *map, struct rp_yaml **out)
 {
     if (r->event.type == YAML_ALIAS_EVENT)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* yaml.h - a YAML file as a small tree of nodes that know their place in it.
  *
- * Y1  Only plain structure is taken: aliases, anchors, tags, duplicate keys, keys that are not scalars and a second
- *     document are errors. So a tree is never larger than its text, and a key has one meaning.
+ * Y1  Only plain structure is taken: aliases, anchors, tags, duplicate keys, keys that are not
+ *     scalars and a second document are errors. So a tree is never larger than its text, and a key
+ *     has one meaning.
  * Y2  Text, nodes and depth are bounded; a bound that is passed ends the reading at once.
  * Y3  An error names file and line and quotes no value: the text may hold secrets. */
 #ifndef RP_CONFIG_YAML_H
@@ -36,7 +37,8 @@ int rp_yaml_parse(const char *text, size_t n, const char *file, struct rp_arena 
                   struct rp_error *err);
 /* A member of a map; NULL if absent or `map` is something else. */
 const struct rp_yaml *rp_yaml_member(const struct rp_yaml *map, const char *key);
-/* The key if it looks like a name, else words in its place: `url:postgres://...` without its blank is a key too. */
+/* The key if it looks like a name, else words in its place: `url:postgres://...` without its
+ * blank is a key too. */
 const char *rp_yaml_key_shown(const char *key);
 const char *rp_yaml_kind_name(const struct rp_yaml *node); /* "a list", ...; for error texts */
 

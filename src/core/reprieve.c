@@ -321,6 +321,14 @@ static int apply_return(struct rp_tx *tx, const struct subject *s, struct rp_err
     return r;
 }
 
+/* While its mark waits, or where the file is what was asked for, the file's own verb decides; but for one in quarantine,
+ * which is returned. */
+static bool is_file_restore(const struct subject *s)
+{
+    bool has_copy = s->item->copy.mark.id != 0;
+    return s->now->file_id != 0 && (s->now->state == RP_MARKED || (s->item->file_id != 0 && !has_copy));
+}
+
 /* V5 */
 static bool is_stale(const struct subject *s)
 {
@@ -333,7 +341,7 @@ static int apply_one(struct round *round, struct subject *s, struct rp_error *er
     struct rp_reprieve_item *item = s->item;
     struct rp_reprieve_answer *a = &item->answer;
     bool has_copy = item->copy.mark.id != 0;
-    if (s->now->file_id != 0 && s->now->state == RP_MARKED) return 0; /* restore_files */
+    if (is_file_restore(s)) return 0; /* restore_files */
     if (has_copy && item->copy.mark.state == RP_MARKED) return apply_return(round->tx, s, err);
     a->what = rp_reprieve_decide(s->now, has_copy ? &item->copy.mark : NULL, name_of(item), &a->error).what;
     if (a->what != RP_REPRIEVE_DONE) return 0;
@@ -358,12 +366,13 @@ static int restore_files(struct round *round, struct rp_error *err)
     if (commands == NULL || list == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", round->n);
     for (size_t i = 0; i < round->n; i++) {
         struct subject *s = &round->subjects[i];
-        if (s->now->file_id == 0 || s->now->state != RP_MARKED || s->item->answer.error.code < 0) continue;
+        if (!is_file_restore(s) || s->item->answer.error.code < 0) continue;
+        bool several = s->command->n_stores > 0;
         commands[n] = (struct rp_file_command){ .command = { .verb = &rp_verb_restore,
                                                              .tenant_id = s->command->command.tenant_id,
                                                              .actor = s->command->command.actor },
-                                                .stores = &s->item->store,
-                                                .n_stores = 1,
+                                                .stores = several ? s->command->stores : &s->item->store,
+                                                .n_stores = several ? s->command->n_stores : 1,
                                                 .arena = arena,
                                                 .file_id = s->now->file_id };
         s->file = list[n] = &commands[n].command;

@@ -9,6 +9,7 @@
 #include "catalog/node.h"
 #include "catalog/run.h"
 #include "core/guarantee.h"
+#include "daemon/open_run.h"
 #include "daemon/schedule.h"
 
 #include <stdio.h>
@@ -16,7 +17,6 @@
 
 #define TALLIES_MAX 2048
 #define LOCKS_MAX   64
-#define CONTINUOUS  "continuous@"
 
 struct reading {
     struct rp_db *db;
@@ -85,7 +85,7 @@ static int see_run(void *ctx, const struct rp_run_row *run, struct rp_error *err
     (void)err;
     if (!is_under_way(r, run)) return 0;
     if (strcmp(run->kind, "sweep") == 0) r->sweeping = true;
-    if (strncmp(run->name, CONTINUOUS, strlen(CONTINUOUS)) == 0 || lasts_ms <= r->out->longest_run_ms) return 0;
+    if (strncmp(run->name, RP_CONTINUOUS, strlen(RP_CONTINUOUS)) == 0 || lasts_ms <= r->out->longest_run_ms) return 0;
     r->out->longest_run_ms = lasts_ms;
     snprintf(r->out->longest_run, sizeof r->out->longest_run, "%s", run->name);
     return 0;

@@ -85,16 +85,16 @@ static void tell(struct rp_daemon *d, struct rp_config_change *change)
     json_t *o = json_object();
     rp_json_set(o, "changed", rp_json_text(rp_buf_text(&change->taken)));
     rp_daemon_log(d, RP_LOG_INFO, "daemon.reloaded", o);
-    if (change->kept.len == 0) return;
+    if (change->needs_restart.len == 0) return;
     o = json_object();
-    rp_json_set(o, "settings", rp_json_text(rp_buf_text(&change->kept)));
+    rp_json_set(o, "settings", rp_json_text(rp_buf_text(&change->needs_restart)));
     rp_json_set(o, "note", json_string("changed in the file; needs a restart"));
     rp_daemon_log(d, RP_LOG_WARNING, "daemon.needs_restart", o);
 }
 
 void rp_daemon_reload(struct rp_daemon *d)
 {
-    struct rp_config_change change = { .taken = RP_BUF(NAMES_MAX), .kept = RP_BUF(NAMES_MAX) };
+    struct rp_config_change change = { .taken = RP_BUF(NAMES_MAX), .needs_restart = RP_BUF(NAMES_MAX) };
     struct rp_setup *setup = NULL;
     struct rp_error why = { 0 };
     int r = load_setup(d, &change, &setup, &why);
@@ -109,5 +109,5 @@ void rp_daemon_reload(struct rp_daemon *d)
         tell(d, &change);
     }
     rp_buf_done(&change.taken);
-    rp_buf_done(&change.kept);
+    rp_buf_done(&change.needs_restart);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/answer.h"
 
+#include "base/cleanup.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "core/run.h"
 #include "core/state.h"
+#include "lib/session.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -124,4 +127,64 @@ json_t *rp_audit_verdict_json(const struct rp_audit_verdict *v)
         rp_json_set(o, "broken",
                     json_pack("{s:I,s:I,s:s}", "lane", (json_int_t)v->lane, "seq", (json_int_t)v->seq, "why", v->why));
     return o;
+}
+
+/* ---- runs ---- */
+
+static int open_json(const struct rp_run_row *row, json_t **out, struct rp_error *err)
+{
+    *out = rp_run_open_json(row, rp_worker_is_dead(row->locked_by), err);
+    return *out != NULL ? 0 : RP_ECORRUPT;
+}
+
+int rp_record_json(const struct rp_record_row *row, json_t **out, struct rp_error *err)
+{
+    int r = rp_json_parse(row->body, strlen(row->body), out, err);
+    return r < 0 ? rp_error_wrap(err, RP_ECORRUPT, "the record of a run") : 0;
+}
+
+static int found_open(void *ctx, const struct rp_run_row *row, struct rp_error *err)
+{
+    return open_json(row, ctx, err);
+}
+
+static int found_record(void *ctx, const struct rp_record_row *row, struct rp_error *err)
+{
+    return rp_record_json(row, ctx, err);
+}
+
+int rp_run_find_json(struct rp_db *db, int64_t run_id, json_t **out, struct rp_error *err)
+{
+    return rp_run_find(db, run_id, found_open, found_record, out, err);
+}
+
+struct each {
+    rp_run_shown_fn *fn;
+    void *ctx;
+};
+
+static int each_open(void *ctx, const struct rp_run_row *row, struct rp_error *err)
+{
+    const struct each *each = ctx;
+    RP_CLEANUP(rp_json_decrefp) json_t *run = NULL;
+    int r = open_json(row, &run, err);
+    struct rp_run_shown shown = { .id = row->id, .started_at_ms = row->started_at_ms, .open = true, .run = run };
+    return r < 0 ? r : each->fn(each->ctx, &shown, err);
+}
+
+static int each_record(void *ctx, const struct rp_record_row *row, struct rp_error *err)
+{
+    const struct each *each = ctx;
+    RP_CLEANUP(rp_json_decrefp) json_t *run = NULL;
+    int r = rp_record_json(row, &run, err);
+    struct rp_run_shown shown = { .id = row->run_id, .started_at_ms = row->started_at_ms, .run = run };
+    return r < 0 ? r : each->fn(each->ctx, &shown, err);
+}
+
+int rp_runs_each_json(struct rp_db *db, int64_t before_id, int64_t limit, rp_run_shown_fn *fn, void *ctx,
+                      struct rp_error *err)
+{
+    struct each each = { .fn = fn, .ctx = ctx };
+    int r = before_id == INT64_MAX ? rp_run_each_open(db, NULL, each_open, &each, err) : 0;
+    return r < 0 ? r : rp_record_each(db, before_id, limit, each_record, &each, err);
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "catalog/audit.h"
 #include "catalog/dead.h"
+#include "catalog/run.h"
 #include "core/hold.h"
 #include "core/mark.h"
 #include "core/reprieve.h"
@@ -23,6 +24,19 @@ json_t *rp_reprieve_answer_json(const struct rp_reprieve_answer *answer, const s
 json_t *rp_dead_json(const struct rp_dead *dead, const struct rp_mark *mark, const char *store);
 json_t *rp_audit_json(const struct rp_audit_row *row);
 json_t *rp_audit_verdict_json(const struct rp_audit_verdict *verdict);
+
+/* A run: its record, or, while it has none, how it stands. RP_ENOTFOUND: there never was one. */
+int rp_run_find_json(struct rp_db *db, int64_t run_id, json_t **out, struct rp_error *err);
+int rp_record_json(const struct rp_record_row *row, json_t **out, struct rp_error *err);
+/* Those under way, unless `before_id` names a run, then up to `limit` records, newest first. `run` is lent. */
+struct rp_run_shown {
+    int64_t id, started_at_ms;
+    bool open;
+    json_t *run;
+};
+typedef int rp_run_shown_fn(void *ctx, const struct rp_run_shown *shown, struct rp_error *err);
+int rp_runs_each_json(struct rp_db *db, int64_t before_id, int64_t limit, rp_run_shown_fn *fn, void *ctx,
+                      struct rp_error *err);
 
 /* `scope` as rp_scope_text writes it. */
 json_t *rp_hold_json(const struct rp_hold *hold, const char *scope);

@@ -43,9 +43,9 @@ void rp_health_free(struct rp_health *health)
 }
 
 /* With the lock: whether the caller is to look. */
-static bool take(struct look *look, int64_t now_ms, int64_t kept_ms)
+static bool take(struct look *look, int64_t now_ms, int64_t fresh_ms)
 {
-    if (look->under_way || (look->ended_ms != 0 && now_ms - look->ended_ms < kept_ms)) return false;
+    if (look->under_way || (look->ended_ms != 0 && now_ms - look->ended_ms < fresh_ms)) return false;
     look->under_way = true;
     look->began_ms = now_ms;
     return true;

@@ -10,50 +10,26 @@
 
 #include <stdlib.h>
 
+#define FAMILY(name_, type_, help_, most_, divisor_, ...)                                                              \
+    {                                                                                                                  \
+        name_, help_, type_, { __VA_ARGS__ }, most_, divisor_                                                          \
+    }
 static const struct rp_family families[RP_METRICS_FAMILIES] = {
-    [RP_METRICS_PURGED] = { "reprieve_purged_total",
-                            "Marks that ended in a purge, by how it ended.",
-                            "counter",
-                            { "store", "outcome" },
-                            512,
-                            0 },
-    [RP_METRICS_FREED] = { "reprieve_bytes_freed_total",
-                           "Bytes of objects that were erased.",
-                           "counter",
-                           { "store" },
-                           64,
-                           0 },
-    [RP_METRICS_ABANDONED] = { "reprieve_uploads_abandoned_total",
-                               "Uploads that expired and were cleaned up.",
-                               "counter",
-                               { "tenant" },
-                               1000,
-                               0 },
-    [RP_METRICS_REFUNDED] = { "reprieve_quota_refunded_bytes_total",
-                              "Bytes given back to quotas by uploads that expired.",
-                              "counter",
-                              { "tenant" },
-                              1000,
-                              0 },
-    [RP_METRICS_FAILURES] = { "reprieve_failures_total", "Failures, by what failed.", "counter", { "kind" }, 64, 0 },
-    [RP_METRICS_RUNS] = { "reprieve_runs_total",
-                          "Runs that ended.",
-                          "counter",
-                          { "kind", "name", "outcome" },
-                          1000,
-                          0 },
-    [RP_METRICS_LAST_RUN] = { "reprieve_last_run_timestamp_seconds",
-                              "When the last run of this name ended.",
-                              "gauge",
-                              { "name" },
-                              512,
-                              1000 },
-    [RP_METRICS_EVENTS] = { "reprieve_events_total",
-                            "Bucket notifications that came in.",
-                            "counter",
-                            { "store", "outcome" },
-                            512,
-                            0 },
+    [RP_METRICS_PURGED] = FAMILY("reprieve_purged_total", "counter", "Marks that ended in a purge, by how it ended.",
+                                 512, 0, "store", "outcome"),
+    [RP_METRICS_FREED] =
+        FAMILY("reprieve_bytes_freed_total", "counter", "Bytes of objects that were erased.", 64, 0, "store"),
+    [RP_METRICS_ABANDONED] = FAMILY("reprieve_uploads_abandoned_total", "counter",
+                                    "Uploads that expired and were cleaned up.", 1000, 0, "tenant"),
+    [RP_METRICS_REFUNDED] = FAMILY("reprieve_quota_refunded_bytes_total", "counter",
+                                   "Bytes given back to quotas by uploads that expired.", 1000, 0, "tenant"),
+    [RP_METRICS_FAILURES] = FAMILY("reprieve_failures_total", "counter", "Failures, by what failed.", 64, 0, "kind"),
+    [RP_METRICS_RUNS] =
+        FAMILY("reprieve_runs_total", "counter", "Runs that ended.", 1000, 0, "kind", "name", "outcome"),
+    [RP_METRICS_LAST_RUN] = FAMILY("reprieve_last_run_timestamp_seconds", "gauge",
+                                   "When the last run of this name ended.", 512, 1000, "name"),
+    [RP_METRICS_EVENTS] =
+        FAMILY("reprieve_events_total", "counter", "Bucket notifications that came in.", 512, 0, "store", "outcome"),
 };
 
 #define BOUNDS(list) .bounds = (list), .n = sizeof(list) / sizeof((list)[0])

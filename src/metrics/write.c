@@ -28,6 +28,14 @@ void rp_metric_gauge(struct rp_buf *out, const char *name, const char *help, dou
     rp_buf_fmt(out, "%s %.15g\n", name, value);
 }
 
+/* name{label="value" */
+static void begin_line(struct rp_buf *out, const char *name_and_label, const char *value)
+{
+    rp_buf_fmt(out, "%s=\"", name_and_label);
+    rp_metric_label(out, value);
+    rp_buf_char(out, '"');
+}
+
 static void write_route(const struct rp_route_counts *counts, struct rp_buf *out)
 {
     for (size_t i = 0; i <= RP_STATUSES_MAX; i++) {
@@ -89,9 +97,8 @@ static void write_guarantees(struct rp_store *const *stores, size_t n, struct rp
                    "How exactly a delete in this store can name what it deletes, as probed: the level is a label.");
     for (size_t i = 0; i < n; i++) {
         if (stores[i]->backend == NULL) continue;
-        rp_buf_str(out, "reprieve_store_guarantee{store=\"");
-        rp_metric_label(out, stores[i]->config->name);
-        rp_buf_fmt(out, "\",level=\"%s\"} 1\n", rp_level_name(rp_store_level(stores[i])));
+        begin_line(out, "reprieve_store_guarantee{store", stores[i]->config->name);
+        rp_buf_fmt(out, ",level=\"%s\"} 1\n", rp_level_name(rp_store_level(stores[i])));
     }
 }
 
@@ -101,9 +108,8 @@ static void write_clocks(struct rp_store *const *stores, size_t n, struct rp_buf
     for (size_t i = 0; i < n; i++) {
         int64_t ahead_ms = rp_guarantee_clock_ahead_ms(stores[i]);
         if (ahead_ms == RP_CLOCK_UNKNOWN) continue;
-        rp_buf_str(out, "reprieve_clocks_apart_seconds{clock=\"store\",store=\"");
-        rp_metric_label(out, stores[i]->config->name);
-        rp_buf_fmt(out, "\"} %.15g\n", (double)llabs(ahead_ms) / 1000);
+        begin_line(out, "reprieve_clocks_apart_seconds{clock=\"store\",store", stores[i]->config->name);
+        rp_buf_fmt(out, "} %.15g\n", (double)llabs(ahead_ms) / 1000);
     }
 }
 
@@ -137,6 +143,8 @@ static int read_overdue(struct rp_db *db, struct rp_store *const *stores, size_t
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
         int64_t overdue = 0, oldest_ms = 0;
+        if (stores[i]->config->mode == RP_MODE_OBSERVE)
+            continue; /* it is not purged, and its marks are nobody's fault */
         r = rp_count_overdue(db, stores[i]->id, now_ms, COUNT_MOST, &overdue, err);
         if (r == 0) r = rp_figure_oldest_due(db, stores[i]->id, now_ms, &oldest_ms, err);
         g->overdue += overdue;
@@ -149,9 +157,8 @@ static int node_seen(void *ctx, const char *name, int64_t seen_at_ms, struct rp_
 {
     struct gauges *g = ctx;
     (void)err;
-    rp_buf_str(&g->nodes, "reprieve_worker_last_seen_timestamp_seconds{node=\"");
-    rp_metric_label(&g->nodes, name);
-    rp_buf_fmt(&g->nodes, "\"} %.3f\n", (double)seen_at_ms / 1000);
+    begin_line(&g->nodes, "reprieve_worker_last_seen_timestamp_seconds{node", name);
+    rp_buf_fmt(&g->nodes, "} %.3f\n", (double)seen_at_ms / 1000);
     return 0;
 }
 
@@ -160,12 +167,10 @@ static int lock_held(void *ctx, const struct rp_held_lock *lock, struct rp_error
 {
     struct gauges *g = ctx;
     (void)err;
-    rp_buf_str(&g->running, "reprieve_run_running_seconds{name=\"");
-    rp_metric_label(&g->running, lock->name);
-    rp_buf_fmt(&g->running, "\"} %.3f\n", (double)(g->now_ms - rp_id_time_ms(lock->run_id)) / 1000);
-    rp_buf_str(&g->locks, "reprieve_run_lock_age_seconds{name=\"");
-    rp_metric_label(&g->locks, lock->name);
-    rp_buf_fmt(&g->locks, "\"} %.3f\n", (double)(g->db_ms - lock->locked_at_ms) / 1000);
+    begin_line(&g->running, "reprieve_run_running_seconds{name", lock->name);
+    rp_buf_fmt(&g->running, "} %.3f\n", (double)(g->now_ms - rp_id_time_ms(lock->run_id)) / 1000);
+    begin_line(&g->locks, "reprieve_run_lock_age_seconds{name", lock->name);
+    rp_buf_fmt(&g->locks, "} %.3f\n", (double)(g->db_ms - lock->locked_at_ms) / 1000);
     return 0;
 }
 

@@ -6,11 +6,12 @@
 
 #include "base/json.h"
 #include "catalog/audit.h"
-#include "http/api/routes.h"
+#include "http/route/route.h"
 #include "http/server/request.h"
 #include "http/server/stream.h"
 
 atomic_int trial_waiting, trial_received, trial_ended, trial_aborted, trial_freed, trial_prepared;
+atomic_int trial_followed, trial_refused;
 
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
@@ -19,7 +20,7 @@ static bool gate_open = true;
 void trial_begin(struct served *s, enum dbs_kind kind, void (*tune)(struct served *s))
 {
     trial_gate(true);
-    trial_received = trial_ended = trial_aborted = trial_freed = trial_prepared = 0;
+    trial_received = trial_ended = trial_aborted = trial_freed = trial_prepared = trial_followed = trial_refused = 0;
     served_make(s, kind, tune);
     world_script(&s->w, "INSERT INTO meta (name, number) VALUES ('trial', 0);");
 }
@@ -32,7 +33,7 @@ void trial_gate(bool open)
     pthread_mutex_unlock(&gate_lock);
 }
 
-static void wait_at_gate(struct rp_request *q)
+static void pass_gate(void)
 {
     trial_waiting++;
     pthread_mutex_lock(&gate_lock);
@@ -40,6 +41,11 @@ static void wait_at_gate(struct rp_request *q)
         pthread_cond_wait(&gate_moved, &gate_lock);
     pthread_mutex_unlock(&gate_lock);
     trial_waiting--;
+}
+
+static void wait_at_gate(struct rp_request *q)
+{
+    pass_gate();
     rp_reply_json(q, 200, json_pack("{s:b}", "open", 1));
 }
 
@@ -94,10 +100,16 @@ static void counted(struct rp_request *q)
         rp_reply_json(q, 201, json_pack("{s:I}", "count", (json_int_t)c->count));
 }
 
-static void freshen(struct rp_request *q, json_t *answer)
+static int freshen(struct rp_request *q, json_t *answer, struct rp_error *err)
 {
-    (void)q;
-    json_object_set_new(answer, "fresh", json_true());
+    (void)q, (void)err;
+    return json_object_set_new(answer, "fresh", json_true());
+}
+
+static void follow(struct rp_request *q)
+{
+    trial_followed++;
+    trial_refused += q->command->error.code < 0;
 }
 
 static void count(struct rp_request *q)
@@ -115,6 +127,8 @@ static void count(struct rp_request *q)
     }
     c->command.verb = &verb_count;
     c->refuse = rp_request_bool(q->body, "refuse");
+    q->after = follow;
+    q->refused = counted;
     rp_request_submit(q, &c->command, counted, rp_request_bool(q->body, "freshen") ? freshen : NULL);
 }
 
@@ -124,6 +138,7 @@ static void look(struct rp_catalog *catalog, struct rp_command *const *commands,
 {
     (void)catalog, (void)commands;
     trial_prepared += (int)n;
+    pass_gate();
 }
 
 static int run_slow(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
@@ -147,16 +162,14 @@ static const struct rp_verb verb_slow = { .name = "slow", .prepare = look, .run 
 static void reply_slow(struct rp_request *q)
 {
     const struct counting *c = (const struct counting *)q->command;
-    if (c->command.error.code < 0)
-        rp_reply_error(q, &c->command.error);
-    else
-        rp_reply_json(q, 200, json_pack("{s:I,s:b}", "count", (json_int_t)c->count, "finished", c->finished));
+    rp_reply_json(q, 200, json_pack("{s:I,s:b}", "count", (json_int_t)c->count, "finished", c->finished));
 }
 
 static void slow(struct rp_request *q)
 {
     struct counting *c = rp_arena_alloc(&q->arena, sizeof *c);
     c->command.verb = &verb_slow;
+    q->after = follow;
     rp_request_submit(q, &c->command, reply_slow, NULL);
 }
 
@@ -280,8 +293,8 @@ static const struct rp_routes rp_routes_trials = { trials, sizeof trials / sizeo
 
 /* In place of routes.c, which the linker then leaves out. */
 const struct rp_routes *const rp_route_tables[] = {
-    &rp_routes_files, &rp_routes_transactions, &rp_routes_content, &rp_routes_marks,       &rp_routes_restore,
-    &rp_routes_runs,  &rp_routes_alerts,       &rp_routes_live,    &rp_routes_operations,  &rp_routes_quotas,
-    &rp_routes_audit, &rp_routes_access,       &rp_routes_service, &rp_routes_description, &rp_routes_trials,
+    &rp_routes_files, &rp_routes_transactions, &rp_routes_content, &rp_routes_marks,      &rp_routes_restore,
+    &rp_routes_runs,  &rp_routes_alerts,       &rp_routes_live,    &rp_routes_operations, &rp_routes_quotas,
+    &rp_routes_audit, &rp_routes_access,       &rp_routes_health,  &rp_routes_service,    &rp_routes_trials,
 };
 const size_t rp_route_tables_n = sizeof rp_route_tables / sizeof rp_route_tables[0];

@@ -12,7 +12,8 @@
 /* A server with these calls; everything below is as at the beginning. */
 void trial_begin(struct served *s, enum dbs_kind kind, void (*tune)(struct served *s));
 
-/* POST /trial/count and /trial/slow raise the number `trial` of table meta. GET /trial/gate waits until the gate is open. */
+/* POST /trial/count and /trial/slow raise the number `trial` of table meta. GET /trial/gate waits until the gate is open, and so does
+ * the prepare of /trial/slow. */
 void trial_gate(bool open);
 extern atomic_int trial_waiting; /* requests that wait at the gate */
 
@@ -20,6 +21,8 @@ extern atomic_int trial_waiting; /* requests that wait at the gate */
 extern atomic_int trial_received, trial_ended, trial_aborted; /* bytes, ends, aborts */
 /* Streams of GET /trial/stream that were released. */
 extern atomic_int trial_freed, trial_prepared;
+/* Commands of POST /trial/count and /trial/slow whose fate was told to `after`; how many of them were not done. */
+extern atomic_int trial_followed, trial_refused;
 
 /* Waits for what another thread brings about, without end but that of the test. */
 #define until(condition)                                                                                               \

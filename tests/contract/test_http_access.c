@@ -174,20 +174,42 @@ static void test_guessing_is_slow(void **state)
     assert_true(refused > 0);
     expect(&s, (&(struct call){ .method = "GET", .path = "/trial/echo/a", .token = s.admin }), 200,
            NULL); /* known ones go on */
+    char unseen[RP_TOKEN_SECRET];
+    served_token(&s, "acme", RP_MAY_ALL, 0, unseen); /* and others are not locked out by a guesser */
+    struct call call = { .method = "GET", .path = "/trial/echo/a", .token = unseen, .from = "127.0.0.2" };
+    expect(&s, &call, 200, NULL);
 }
 
-static void limit_rate(struct served *served)
+/* Half a minute later one request asks the catalog again, and the others go on with what is known. */
+static void test_a_token_is_asked_about_again(void **state)
 {
-    served->config.http_requests_per_second = 5;
+    enum { SECOND_US = 1000000 };
+    const struct rp_token token = { .id = 7, .name = "seven", .scopes = RP_MAY_ALL };
+    const uint8_t hash[RP_DIGEST_BYTES] = { 1 };
+    struct rp_principal who = { 0 };
+    struct rp_error err = { 0 };
+    struct rp_tokens *tokens = NULL;
+    (void)state;
+    ok(rp_tokens_new(0, &tokens, &err));
+    assert_int_equal(rp_tokens_find(tokens, hash, 0, 1, &who), RP_TOKEN_UNKNOWN);
+    rp_tokens_put(tokens, rp_tokens_ticket(tokens), hash, 0, &token);
+    assert_int_equal(rp_tokens_find(tokens, hash, 29 * SECOND_US, 1, &who), RP_TOKEN_FOUND);
+    assert_int_equal(rp_tokens_find(tokens, hash, 31 * SECOND_US, 1, &who), RP_TOKEN_STALE);
+    assert_int_equal(who.token_id, 7);
+    assert_int_equal(rp_tokens_find(tokens, hash, 32 * SECOND_US, 1, &who), RP_TOKEN_FOUND);
+    assert_int_equal(rp_tokens_find(tokens, hash, 37 * SECOND_US, 1, &who), RP_TOKEN_STALE);
+    assert_int_equal(rp_tokens_find(tokens, hash, (int64_t)301 * SECOND_US, 1, &who), RP_TOKEN_UNKNOWN);
+    rp_tokens_free(tokens);
 }
 
 static void test_requests_a_second_are_limited_for_each_token(void **state)
 {
     char other[RP_TOKEN_SECRET], header[256];
     int limited = 0;
+    struct rp_config changed = s.config;
     (void)state;
-    served_drop(&s);
-    trial_begin(&s, DBS_SQLITE_FILE, limit_rate);
+    changed.http_requests_per_second = 5;
+    rp_server_configure(s.server, &changed, &s.w.store); /* as SIGHUP does */
     served_token(&s, NULL, RP_MAY_ALL, 0, other);
     for (int i = 0; i < 30; i++) {
         struct answer a = http_call(&s, &(struct call){ .method = "GET", .path = "/trial/echo/a", .token = s.admin });
@@ -480,6 +502,20 @@ static void test_a_key_is_kept_over_a_restart(void **state)
     expect_count(&c, 201, 1, true);
 }
 
+/* What was promised stays, also when it would not be promised any more. */
+static void test_a_key_is_looked_up_before_anything_is_refused(void **state)
+{
+    struct call c = {
+        .method = "POST", .path = "/v1/files", .token = s.admin, .key = "f1", .body = "{\"name\":\"a\",\"size\":1}"
+    };
+    (void)state;
+    expect_count(&c, 201, 0, false);
+    s.config.uploads_store = "nowhere";
+    expect_count(&c, 201, 0, true);
+    c.key = "f2";
+    expect(&s, &c, 409, "observe_only");
+}
+
 /* The change and its answer are one transaction: without the one there is not the other. */
 static void test_what_cannot_be_kept_is_not_done(void **state)
 {
@@ -537,6 +573,7 @@ int main(void)
         both(test_every_route_as_everybody),
         both(test_unknown_expired_and_revoked_look_alike),
         on(test_guessing_is_slow, 0),
+        on(test_a_token_is_asked_about_again, 0),
         on(test_requests_a_second_are_limited_for_each_token, 0),
         both(test_the_life_of_a_token),
         both(test_tokens_that_are_refused),
@@ -548,6 +585,7 @@ int main(void)
         both(test_a_key_of_a_command_with_steps_outside),
         on(test_keys_that_are_refused, 0),
         both(test_a_key_is_kept_over_a_restart),
+        on(test_a_key_is_looked_up_before_anything_is_refused, 0),
         both(test_what_cannot_be_kept_is_not_done),
         both(test_one_key_at_the_same_time_counts_once),
     };

@@ -225,6 +225,31 @@ static void test_a_full_writer_is_503_and_nothing_is_lost(void **state)
     assert_int_equal(made + busy, MANY);
     assert_true(made > 0);
     assert_int_equal(world_number(&s.w, "SELECT number FROM meta WHERE name = 'trial'"), (int64_t)made);
+    assert_int_equal(trial_followed, MANY); /* what was to follow has followed, also where the queue was full */
+    assert_int_equal(trial_refused, (int64_t)busy);
+}
+
+/* Nobody reads the answer, but what follows a command does not depend on that. */
+static void test_what_follows_a_command_follows_after_a_reset(void **state)
+{
+    const struct linger reset = { .l_onoff = 1 };
+    char request[300];
+    (void)state;
+    int n = snprintf(request, sizeof request,
+                     "POST /trial/slow HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+                     "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+                     s.admin);
+    trial_gate(false);
+    int fd = http_connect(&s);
+    http_write(fd, request, (size_t)n);
+    until(trial_prepared == 1);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+    close(fd);
+    trial_gate(true);
+    until(atomic_load(&s.server->open) == 0);
+    assert_int_equal(trial_followed, 1);
+    assert_int_equal(trial_refused, 0);
+    assert_int_equal(world_number(&s.w, "SELECT number FROM meta WHERE name = 'trial'"), 1);
 }
 
 static void *stop_server(void *arg)
@@ -451,6 +476,7 @@ int main(void)
         test(test_256_connections_do_not_stall),
         test(test_a_full_queue_is_503_at_once),
         test(test_a_full_writer_is_503_and_nothing_is_lost),
+        test(test_what_follows_a_command_follows_after_a_reset),
         test(test_stop_answers_what_was_accepted),
         test(test_stop_without_patience_resumes_everybody),
         test(test_stop_under_load),

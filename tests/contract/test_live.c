@@ -84,7 +84,7 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
     }
     if (rp_live_open(s->live, &ask, &how, &why) < 0) return refuse(connection, &why);
     struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, how.block, how.read, how.ctx, how.free);
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1024, how.read, how.ctx, how.free);
     enum MHD_Result r = MHD_queue_response(connection, 200, response);
     MHD_destroy_response(response);
     return r;

@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "base/utf8.h"
-#include "http/api/routes.h"
 #include "http/route/percent.h"
+#include "http/route/route.h"
 #include "http/server/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *space = text == NULL ? NULL : strchr(text, ' ');
     if (space != NULL) {
         *space = '\0';
-        const struct rp_route *route = rp_route_find(text, space + 1, &q, &known);
+        const struct rp_route *route = rp_route_find(text, space + 1, &q.arena, q.args, &known);
         RP_ASSERT(route == NULL || known);
         if (route != NULL) check_found(route, &q);
         RP_ASSERT(rp_route_allow(&q.arena, space + 1) != NULL);

@@ -193,6 +193,7 @@ struct answer http_call(const struct served *s, const struct call *call)
                          (curl_off_t)(call->body_n != 0 ? call->body_n : strlen(call->body)));
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, call->body);
     }
+    if (call->from != NULL) curl_easy_setopt(c, CURLOPT_INTERFACE, call->from);
     if (strcmp(call->method, "HEAD") == 0) curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
     curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, call->method);
     if (curl_easy_perform(c) == CURLE_OK) curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &a.status);

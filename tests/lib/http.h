@@ -53,6 +53,7 @@ struct call {
     const char *key;    /* Idempotency-Key */
     const char *header; /* one more line */
     bool put;           /* the body as an upload */
+    const char *from;   /* the client's own address; NULL: any */
 };
 struct answer http_call(const struct served *s, const struct call *call);
 void answer_done(struct answer *a);

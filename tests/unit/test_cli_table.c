@@ -263,6 +263,10 @@ static void test_control_characters_are_escaped_and_characters_counted(void **st
     char shown[RP_SHOWN_MAX];
     (void)state;
     assert_string_equal(rp_show("a\x1b[31m\n\x7f", shown), "a\\x1b[31m\\x0a\\x7f");
+    assert_string_equal(rp_show("\xc2\x9b"
+                                "2J\xc2\xa0\xc3\x9b",
+                                shown),
+                        "\\xc2\\x9b2J\xc2\xa0\xc3\x9b"); /* CSI in one */
     assert_int_equal(rp_text_columns("gr\xc3\xbc\xc3\x9f"), 4);
     char out[256];
     print_table(0, 1, "\xc3\xbc", out, sizeof out);

@@ -150,7 +150,7 @@ static const char *reload(struct rp_arena *arena, const char *before, const char
     parse(arena, before, running);
     parse(arena, after, next);
     rp_buf_clear(&change->taken);
-    rp_buf_clear(&change->kept);
+    rp_buf_clear(&change->needs_restart);
     rp_config_reload(next, running, change);
     return rp_buf_text(&change->taken);
 }
@@ -160,7 +160,7 @@ static const char *reload(struct rp_arena *arena, const char *before, const char
 static void a_running_daemon_takes_what_it_can_and_keeps_the_rest(void **state)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(4 << 20);
-    struct rp_config_change c = { .taken = RP_BUF(4096), .kept = RP_BUF(4096) };
+    struct rp_config_change c = { .taken = RP_BUF(4096), .needs_restart = RP_BUF(4096) };
     struct rp_config next;
     (void)state;
     assert_string_equal(reload(&arena, TWO, TWO, &next, &c), "");

@@ -218,6 +218,14 @@ static void what_the_catalog_holds_is_shown(void **state)
     const char *late = strstr(text, "\nreprieve_oldest_overdue_seconds ");
     assert_non_null(late);
     assert_true(strtod(late + strlen("\nreprieve_oldest_overdue_seconds "), NULL) > 3000);
+    struct rp_store_config observed = *w->store.config;
+    const struct rp_store_config *before = w->store.config;
+    observed.mode = RP_MODE_OBSERVE; /* it is not purged, and its marks are nobody's fault */
+    w->store.config = &observed;
+    RP_CLEANUP(rp_freep) char *watched = written(m, w);
+    has(watched, "\nreprieve_oldest_overdue_seconds 0\n");
+    has(watched, "\nreprieve_marks_overdue 0\n");
+    w->store.config = before;
     rp_metrics_free(m);
 }
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "catalog/token.h"
-#include "http/api/routes.h"
 #include "http/route/percent.h"
+#include "http/route/route.h"
 #include "http/server/request.h"
 
 static const struct rp_route rows[] = {
@@ -35,7 +35,7 @@ static const struct rp_route *find(const char *method, const char *path, bool *k
 {
     rp_arena_done(&q.arena);
     q = (struct rp_request){ .arena = RP_ARENA((size_t)1 << 20) };
-    return rp_route_find(method, path, &q, known);
+    return rp_route_find(method, path, &q.arena, q.args, known);
 }
 
 static void expect_row(const char *method, const char *path, size_t row)

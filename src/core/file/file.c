@@ -11,33 +11,36 @@
 #include "core/subject/quarantine.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TO(status) (1U << (status))
 
-static const struct {
-    const char *name;
-    unsigned to;
-} statuses[RP_STATUSES] = {
-    [RP_FILE_PENDING] = { "pending",
-                          TO(RP_FILE_SCANNING) | TO(RP_FILE_LIVE) | TO(RP_FILE_DELETED) | TO(RP_FILE_EXPIRED) },
-    [RP_FILE_SCANNING] = { "scanning", TO(RP_FILE_LIVE) | TO(RP_FILE_DELETED) | TO(RP_FILE_PURGED) },
-    [RP_FILE_LIVE] = { "live", TO(RP_FILE_DELETED) | TO(RP_FILE_PURGED) },
-    [RP_FILE_DELETED] = { "deleted", TO(RP_FILE_LIVE) | TO(RP_FILE_SCANNING) | TO(RP_FILE_PURGED) },
-    [RP_FILE_PURGED] = { "purged", 0 },
-    [RP_FILE_EXPIRED] = { "expired", 0 },
+const char *const rp_status_names[RP_STATUSES] = { [RP_FILE_PENDING - 1] = "pending",
+                                                   [RP_FILE_SCANNING - 1] = "scanning",
+                                                   [RP_FILE_LIVE - 1] = "live",
+                                                   [RP_FILE_DELETED - 1] = "deleted",
+                                                   [RP_FILE_PURGED - 1] = "purged",
+                                                   [RP_FILE_EXPIRED - 1] = "expired",
+                                                   NULL };
+
+static const unsigned moves[RP_STATUSES] = {
+    [RP_FILE_PENDING] = TO(RP_FILE_SCANNING) | TO(RP_FILE_LIVE) | TO(RP_FILE_DELETED) | TO(RP_FILE_EXPIRED),
+    [RP_FILE_SCANNING] = TO(RP_FILE_LIVE) | TO(RP_FILE_DELETED) | TO(RP_FILE_PURGED),
+    [RP_FILE_LIVE] = TO(RP_FILE_DELETED) | TO(RP_FILE_PURGED),
+    [RP_FILE_DELETED] = TO(RP_FILE_LIVE) | TO(RP_FILE_SCANNING) | TO(RP_FILE_PURGED),
 };
 
 const char *rp_status_name(enum rp_status status)
 {
     RP_ASSERT(status >= RP_FILE_PENDING && status < RP_STATUSES);
-    return statuses[status].name;
+    return rp_status_names[status - 1];
 }
 
 bool rp_status_parse(const char *name, enum rp_status *out)
 {
     for (int s = RP_FILE_PENDING; s < RP_STATUSES; s++) {
-        if (strcmp(statuses[s].name, name) != 0) continue;
+        if (strcmp(rp_status_names[s - 1], name) != 0) continue;
         *out = (enum rp_status)s;
         return true;
     }
@@ -46,7 +49,7 @@ bool rp_status_parse(const char *name, enum rp_status *out)
 
 bool rp_status_may_move(enum rp_status from, enum rp_status to)
 {
-    return (statuses[from].to & TO(to)) != 0;
+    return (moves[from] & TO(to)) != 0;
 }
 
 bool rp_status_lives(enum rp_status status)
@@ -95,38 +98,93 @@ static int check_bytes(const struct rp_file *file, const struct rp_store *store,
     return 0;
 }
 
+/* What the store said of the object; with a checksum that was promised, here or at init, the bytes are read. */
+static int see_item(const struct rp_file *file, const struct rp_store *store, const struct rp_item *item,
+                    const uint8_t *checksum, struct rp_seen *out, struct rp_error *err)
+{
+    out->outcome = item->outcome;
+    out->identity = item->identity;
+    snprintf(out->note, sizeof out->note, "%s", item->note);
+    const uint8_t *wanted = checksum != NULL ? checksum : file->checksum;
+    if (item->outcome != RP_OUT_FOUND || wanted == NULL || item->identity.size_bytes != file->size_bytes) return 0;
+    if (checksum != NULL && file->checksum != NULL && memcmp(checksum, file->checksum, RP_DIGEST_BYTES) != 0) {
+        out->checked = true; /* two promises that cannot both hold */
+        return 0;
+    }
+    int r = check_bytes(file, store, wanted, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "read '%s' of store '%s'", file->key, store->config->name) : 0;
+}
+
+static int stat_items(const struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+{
+    if (store == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "its store is not configured any more");
+    if (store->backend == NULL) {
+        *err = store->closed;
+        return store->closed.code;
+    }
+    int r = rp_backend_stat(store->backend, items, n, err);
+    return r < 0 ? rp_error_wrap(err, r, "look at store '%s'", store->config->name) : 0;
+}
+
 int rp_file_see(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum, struct rp_seen *out,
                 struct rp_error *err)
 {
     struct rp_item item = { .key = file->key };
     *out = (struct rp_seen){ .file_id = file->id };
-    if (store->backend == NULL) {
-        *err = store->closed;
-        return store->closed.code;
-    }
-    int r = rp_backend_stat(store->backend, &item, 1, err);
-    if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", store->config->name);
-    out->outcome = item.outcome;
-    out->identity = item.identity;
-    snprintf(out->note, sizeof out->note, "%s", item.note);
-    const uint8_t *wanted = checksum != NULL ? checksum : file->checksum;
-    if (item.outcome != RP_OUT_FOUND || wanted == NULL || item.identity.size_bytes != file->size_bytes) return 0;
-    if (checksum != NULL && file->checksum != NULL && memcmp(checksum, file->checksum, RP_DIGEST_BYTES) != 0) {
-        out->checked = true; /* two promises that cannot both hold */
-        return 0;
-    }
-    r = check_bytes(file, store, wanted, out, err);
-    return r < 0 ? rp_error_wrap(err, r, "read '%s' of store '%s'", file->key, store->config->name) : 0;
+    int r = stat_items(store, &item, 1, err);
+    return r < 0 ? r : see_item(file, store, &item, checksum, out, err);
+}
+
+static void note_failure(const struct rp_file *file, const struct rp_error *why, struct rp_seen *out)
+{
+    *out = (struct rp_seen){ .file_id = file->id, .outcome = RP_OUT_RETRY };
+    snprintf(out->note, sizeof out->note, "%.119s", why->text);
 }
 
 void rp_file_see_or_note(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum,
-                         struct rp_seen *out, struct rp_error *err)
+                         struct rp_seen *out)
 {
-    int r = store != NULL ? rp_file_see(file, store, checksum, out, err)
-                          : rp_error_set(err, RP_EUNAVAILABLE, "its store is not configured any more");
-    if (r == 0) return;
-    *out = (struct rp_seen){ .file_id = file->id, .outcome = RP_OUT_RETRY };
-    snprintf(out->note, sizeof out->note, "%.119s", err->text);
+    struct rp_error why = { 0 };
+    if (rp_file_see(file, store, checksum, out, &why) < 0) note_failure(file, &why, out);
+}
+
+/* All of one store. */
+static void see_together(const struct rp_file *const *files, size_t n, const struct rp_store *store,
+                         struct rp_item *items, struct rp_seen *out)
+{
+    struct rp_error why = { 0 };
+    for (size_t i = 0; i < n; i++)
+        items[i] = (struct rp_item){ .key = files[i]->key };
+    int all = stat_items(store, items, n, &why);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (struct rp_seen){ .file_id = files[i]->id };
+        int r = all < 0 ? all : see_item(files[i], store, &items[i], NULL, &out[i], &why);
+        if (r < 0) note_failure(files[i], &why, &out[i]);
+    }
+}
+
+int rp_files_see(const struct rp_files *files, struct rp_store *const *stores, size_t n_stores, struct rp_seen *out,
+                 size_t *n, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct rp_item *items = calloc(files->n + 1, sizeof *items);
+    RP_CLEANUP(rp_freep) const struct rp_file **these = calloc(files->n + 1, sizeof *these);
+    RP_CLEANUP(rp_freep) bool *taken = calloc(files->n + 1, sizeof *taken);
+    *n = 0;
+    if (items == NULL || these == NULL || taken == NULL)
+        return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", files->n);
+    for (size_t i = 0; i < files->n; i++) {
+        size_t together = 0;
+        for (size_t k = i; k < files->n; k++) {
+            const struct rp_file *file = &files->at[k];
+            if (taken[k] || file->status != RP_FILE_PENDING || file->store_id != files->at[i].store_id) continue;
+            taken[k] = true;
+            these[together++] = file;
+        }
+        if (together == 0) continue;
+        see_together(these, together, rp_store_of_file(stores, n_stores, these[0]), items, out + *n);
+        *n += together;
+    }
+    return 0;
 }
 
 int rp_file_mark(struct rp_db *db, int64_t file_id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err)

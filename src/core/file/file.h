@@ -38,6 +38,7 @@
 #define RP_FILE_FAMILY_MAX 1000 /* files that one delete may take along */
 
 const char *rp_status_name(enum rp_status status);
+extern const char *const rp_status_names[]; /* all of them, then NULL */
 bool rp_status_parse(const char *name, enum rp_status *out);
 bool rp_status_may_move(enum rp_status from, enum rp_status to);
 bool rp_status_lives(enum rp_status status); /* live or scanning: confirmed, and not deleted */
@@ -79,14 +80,16 @@ struct rp_seen {
     bool checked, checksum_fits; /* the bytes were read and hashed */
     char note[120];
 };
-/* Looks at the file's object; with a checksum (promised at init, or `checksum`) it reads the bytes.
- * For a thread that may block. */
+/* Looks at the file's object; with a checksum (promised at init, or `checksum`) it reads the bytes. `store` may be NULL: it is
+ * not configured any more. For a thread that may block. */
 int rp_file_see(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum, struct rp_seen *out,
                 struct rp_error *err);
-
-/* The same; what went wrong is noted in `out`, for the verb to decide. `store` may be NULL. */
+/* The same; what went wrong is noted in `out`, for the verb to decide. */
 void rp_file_see_or_note(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum,
-                         struct rp_seen *out, struct rp_error *err);
+                         struct rp_seen *out);
+/* The same for those of the files that are pending, with one question to each store; `out` has room for all. */
+int rp_files_see(const struct rp_files *files, struct rp_store *const *stores, size_t n_stores, struct rp_seen *out,
+                 size_t *n, struct rp_error *err);
 
 /* The commands on one file share their shape. `arena` is the caller's: texts of the answer are
  * copied there. */

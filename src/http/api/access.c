@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens, and the console's sign-in. A secret leaves here once, in the answer that made it: what is kept under an idempotency key has
- * none. */
+/* Tokens, and the console's sign-in. A secret leaves here once, in the answer that made it: what
+ * is saved under an idempotency key has none. */
 #include "http/api/shapes.h"
 #include "http/server/inner.h"
 
@@ -15,62 +15,42 @@
 #include "http/server/access.h"
 #include "http/server/session.h"
 
-#define PAGE 100
-
 static const char *const kind_names[] = { "bearer", "link", "session", NULL };
 
 static const struct rp_field token_fields[] = {
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_TOKEN, .required = true },
-    { .name = "kind", .kind = RP_FIELD_CHOICE, .choices = kind_names, .required = true },
-    { .name = "name", .kind = RP_FIELD_TEXT, .required = true },
-    { .name = "tenant", .kind = RP_FIELD_TEXT, .help = "null: an admin token, for all tenants" },
-    { .name = "admin", .kind = RP_FIELD_BOOL, .required = true },
-    { .name = "scopes", .kind = RP_FIELD_TEXTS, .required = true },
-    { .name = "created_at", .kind = RP_FIELD_TIME, .required = true },
-    { .name = "created_by", .kind = RP_FIELD_TEXT, .required = true },
-    { .name = "expires_at", .kind = RP_FIELD_TIME, .help = "null: never" },
-    { .name = "revoked_at", .kind = RP_FIELD_TIME },
-    { .name = "secret", .kind = RP_FIELD_TEXT, .help = "only in the first answer to the call that made it" },
-    { .name = "sign_in", .kind = RP_FIELD_TEXT, .help = "a link's path on this server; only where secret is" },
-    { .name = "hint", .kind = RP_FIELD_TEXT },
+    { RP_FIELD("id", ID), .id = RP_ID_TOKEN, .required = true },
+    { RP_FIELD("kind", CHOICE), .choices = kind_names, .required = true },
+    { RP_FIELD("name", TEXT), .required = true },
+    { RP_FIELD("tenant", TEXT), .help = "null: an admin token, for all tenants" },
+    { RP_FIELD("admin", BOOL), .required = true },
+    { RP_FIELD("scopes", TEXTS), .required = true },
+    { RP_FIELD("created_at", TIME), .required = true },
+    { RP_FIELD("created_by", TEXT), .required = true },
+    { RP_FIELD("expires_at", TIME), .help = "null: never" },
+    { RP_FIELD("revoked_at", TIME) },
+    { RP_FIELD("secret", TEXT), .help = "only in the first answer to the call that made it" },
+    { RP_FIELD("sign_in", TEXT), .help = "a link's path on this server; only where secret is" },
+    { RP_FIELD("hint", TEXT) },
 };
-static const struct rp_shape token_shape = RP_SHAPE("Token", token_fields, "Who may call, and what for.");
+static const struct rp_shape token_shape = RP_SHAPE("Token", token_fields, "who may call, and what for");
 
 static const char *const new_kinds[] = { "bearer", "link", NULL };
 static const struct rp_field new_fields[] = {
-    { .name = "name",
-      .kind = RP_FIELD_TEXT,
-      .required = true,
-      .least = 1,
-      .most = RP_TOKEN_NAME_MAX,
+    { RP_FIELD("name", TEXT), .required = true, .least = 1, .most = RP_TOKEN_NAME_MAX,
       .help = "shown as token:NAME in marks and the audit log" },
-    { .name = "kind",
-      .kind = RP_FIELD_CHOICE,
-      .choices = new_kinds,
+    { RP_FIELD("kind", CHOICE), .choices = new_kinds,
       .help = "bearer unless told; link: signs in to the console, once" },
-    { .name = "tenant",
-      .kind = RP_FIELD_TEXT,
-      .least = 1,
-      .most = 63,
-      .help = "whose files it is for; or admin: true" },
-    { .name = "admin", .kind = RP_FIELD_BOOL, .help = "for all tenants, and for what only admins may" },
-    { .name = "scopes",
-      .kind = RP_FIELD_TEXTS,
-      .required = true,
-      .least = 1,
-      .most = RP_TOKEN_SCOPES,
+    { RP_FIELD("tenant", TEXT), .least = 1, .most = 63, .help = "whose files it is for; or admin: true" },
+    { RP_FIELD("admin", BOOL), .help = "for all tenants, and for what only admins may" },
+    { RP_FIELD("scopes", TEXTS), .required = true, .least = 1, .most = RP_TOKEN_SCOPES,
       .help = "files.read, files.write, marks.read, marks.write, runs.read, runs.write, live, metrics, audit, admin" },
-    { .name = "expires_in",
-      .kind = RP_FIELD_DURATION,
-      .least = 1000,
-      .most = 3650 * RP_DAY_MS,
-      .help = "never unless told" },
+    { RP_FIELD("expires_in", DURATION), .least = 1000, .most = 3650 * RP_DAY_MS, .help = "never unless told" },
 };
-static const struct rp_shape new_shape = RP_SHAPE("NewToken", new_fields, "A token to be made.");
+static const struct rp_shape new_shape = RP_SHAPE("NewToken", new_fields, "a token to be made");
 
 static const struct rp_field list_fields[] = {
-    { .name = "limit", .kind = RP_FIELD_INT, .least = 1, .most = 1000, .help = "100 unless told" },
-    { .name = "cursor", .kind = RP_FIELD_ID, .id = RP_ID_TOKEN, .help = "next_cursor of the page before" },
+    { RP_FIELD("limit", INT), .least = 1, .most = 1000, .help = "100 unless told" },
+    { RP_FIELD("cursor", ID), .id = RP_ID_TOKEN, .help = "next_cursor of the page before" },
 };
 static const struct rp_shape list_shape = RP_SHAPE("TokenQuery", list_fields, NULL);
 
@@ -79,10 +59,6 @@ static const struct rp_shape list_shape = RP_SHAPE("TokenQuery", list_fields, NU
 static void reply_created(struct rp_request *q)
 {
     const struct rp_token_command *c = (const struct rp_token_command *)q->command;
-    if (c->command.error.code < 0) {
-        rp_reply_error(q, &c->command.error);
-        return;
-    }
     json_t *shown = rp_token_json(&c->token), *saved = rp_token_json(&c->token);
     rp_json_set(shown, "secret", json_string(c->secret));
     if (c->token.kind == RP_TOKEN_LINK) {
@@ -116,13 +92,13 @@ static int read_scopes(const struct rp_request *q, unsigned *out, struct rp_erro
 static int read_new(struct rp_request *q, struct rp_token_command *c, struct rp_error *err)
 {
     bool admin = rp_request_bool(q->body, "admin");
-    const char *tenant = rp_request_text(q->body, "tenant", NULL);
-    bool link = strcmp(rp_request_text(q->body, "kind", "bearer"), "link") == 0;
+    const char *tenant = rp_json_get_text(q->body, "tenant", NULL);
+    bool link = strcmp(rp_json_get_text(q->body, "kind", "bearer"), "link") == 0;
     if (admin == (tenant != NULL)) return rp_error_set(err, RP_EINVAL, "a token needs either a tenant, or admin: true");
     c->token.kind = link ? RP_TOKEN_LINK : RP_TOKEN_BEARER;
-    c->lasts_ms = rp_request_int(q->body, "expires_in", 0);
+    c->lasts_ms = rp_json_get_int(q->body, "expires_in", 0);
     if (link && (c->lasts_ms == 0 || c->lasts_ms > RP_TOKEN_LINK_MS)) c->lasts_ms = RP_TOKEN_LINK_MS;
-    (void)snprintf(c->token.name, sizeof c->token.name, "%s", rp_request_text(q->body, "name", ""));
+    (void)snprintf(c->token.name, sizeof c->token.name, "%s", rp_json_get_text(q->body, "name", ""));
     (void)snprintf(c->token.tenant, sizeof c->token.tenant, "%s", admin ? "" : tenant);
     int r = read_scopes(q, &c->token.scopes, err);
     if (r == 0 && !admin) r = rp_request_tenant(q, &c->token.tenant_id, err);
@@ -133,14 +109,12 @@ static int read_new(struct rp_request *q, struct rp_token_command *c, struct rp_
 static void create_token(struct rp_request *q)
 {
     struct rp_error err = { 0 };
-    struct rp_token_command *c = rp_arena_alloc(&q->arena, sizeof *c);
-    int r = c == NULL ? rp_error_set(&err, RP_ENOMEM, "out of memory") : read_new(q, c, &err);
-    if (r < 0) {
+    struct rp_token_command *c = rp_command_new(q, sizeof *c, &rp_verb_token_create);
+    if (c == NULL) return;
+    if (read_new(q, c, &err) < 0)
         rp_reply_error(q, &err);
-        return;
-    }
-    c->command.verb = &rp_verb_token_create;
-    rp_request_submit(q, &c->command, reply_created, NULL);
+    else
+        rp_request_submit(q, &c->command, reply_created, NULL);
 }
 
 /* ---- list and revoke ---- */
@@ -161,29 +135,13 @@ static int add_token(void *ctx, const struct rp_token *token, struct rp_error *e
 static void list_tokens(struct rp_request *q)
 {
     struct rp_error err = { 0 };
-    struct page page = { .items = json_array(), .limit = rp_request_int(q->query, "limit", PAGE) };
-    char cursor[RP_ID_TEXT];
-    int64_t after = rp_request_int(q->query, "cursor", 0);
+    struct page page = { .items = json_array(), .limit = rp_json_get_int(q->query, "limit", RP_LIST_LIMIT) };
+    int64_t after = rp_json_get_int(q->query, "cursor", 0);
     /* One more than is asked for tells whether there is another page. */
     int r = rp_token_list(rp_request_catalog(q)->db, after, page.limit + 1, q->began_ms, add_token, &page, &err);
-    if (r < 0) {
-        json_decref(page.items);
-        rp_reply_error(q, &err);
-        return;
-    }
     bool more = (int64_t)json_array_size(page.items) > page.limit;
     if (more) json_array_remove(page.items, (size_t)page.limit);
-    rp_reply_list(q, page.items, more ? rp_id_format(RP_ID_TOKEN, page.last_id, cursor) : NULL);
-}
-
-static struct rp_token_command *new_command(struct rp_request *q, const struct rp_verb *verb)
-{
-    struct rp_token_command *c = rp_arena_alloc(&q->arena, sizeof *c);
-    if (c == NULL)
-        rp_reply_no_memory(q);
-    else
-        *c = (struct rp_token_command){ .command = { .verb = verb } };
-    return c;
+    rp_reply_page(q, r, &err, page.items, more ? rp_cursor_of(q, RP_ID_TOKEN, page.last_id) : NULL);
 }
 
 static struct rp_token_command *command_of(const struct rp_request *q)
@@ -199,15 +157,12 @@ static void forget(struct rp_request *q)
 
 static void then_revoked(struct rp_request *q)
 {
-    if (q->command->error.code < 0)
-        rp_reply_error(q, &q->command->error);
-    else
-        rp_reply_json(q, 200, rp_token_json(&command_of(q)->token));
+    rp_reply_json(q, 200, rp_token_json(&command_of(q)->token));
 }
 
 static void revoke_by_id(struct rp_request *q, int64_t id, rp_handler_fn *then)
 {
-    struct rp_token_command *c = new_command(q, &rp_verb_token_revoke);
+    struct rp_token_command *c = rp_command_new(q, sizeof *c, &rp_verb_token_revoke);
     if (c == NULL) return;
     c->token.id = id;
     q->after = forget;
@@ -223,18 +178,16 @@ static void revoke_token(struct rp_request *q)
 /* ---- sessions ---- */
 
 static const struct rp_field session_fields[] = {
-    { .name = "token", .kind = RP_FIELD_ID, .id = RP_ID_TOKEN, .required = true },
-    { .name = "name", .kind = RP_FIELD_TEXT, .required = true },
-    { .name = "tenant", .kind = RP_FIELD_TEXT, .help = "null: an admin" },
-    { .name = "admin", .kind = RP_FIELD_BOOL, .required = true },
-    { .name = "scopes", .kind = RP_FIELD_TEXTS, .required = true },
-    { .name = "expires_at", .kind = RP_FIELD_TIME, .help = "null: never" },
-    { .name = "csrf",
-      .kind = RP_FIELD_TEXT,
-      .help = "for the header X-Reprieve-CSRF; null with a bearer token, which needs none" },
-    { .name = "environment", .kind = RP_FIELD_TEXT },
+    { RP_FIELD("token", ID), .id = RP_ID_TOKEN, .required = true },
+    { RP_FIELD("name", TEXT), .required = true },
+    { RP_FIELD("tenant", TEXT), .help = "null: an admin" },
+    { RP_FIELD("admin", BOOL), .required = true },
+    { RP_FIELD("scopes", TEXTS), .required = true },
+    { RP_FIELD("expires_at", TIME), .help = "null: never" },
+    { RP_FIELD("csrf", TEXT), .help = "for the header X-Reprieve-CSRF; null with a bearer token, which needs none" },
+    { RP_FIELD("environment", TEXT) },
 };
-static const struct rp_shape session_shape = RP_SHAPE("Session", session_fields, "Who is calling.");
+static const struct rp_shape session_shape = RP_SHAPE("Session", session_fields, "who is calling");
 
 static void get_session(struct rp_request *q)
 {
@@ -262,10 +215,6 @@ static void get_session(struct rp_request *q)
 static void then_signed_out(struct rp_request *q)
 {
     char cookie[160];
-    if (q->command->error.code < 0) {
-        rp_reply_error(q, &q->command->error);
-        return;
-    }
     rp_session_cookie(NULL, q->server->tls, cookie, sizeof cookie);
     rp_reply_header(q, "Set-Cookie", cookie);
     rp_reply_empty(q, 204);
@@ -283,14 +232,15 @@ static void end_session(struct rp_request *q)
     rp_reply_error(q, &err);
 }
 
+static void not_signed_in(struct rp_request *q)
+{
+    if (q->command->error.code == RP_EUNAUTHORIZED) rp_access_failed(q);
+    rp_reply_error(q, &q->command->error);
+}
+
 static void then_signed_in(struct rp_request *q)
 {
     char cookie[160];
-    if (q->command->error.code == RP_EUNAUTHORIZED) rp_access_failed(q);
-    if (q->command->error.code < 0) {
-        rp_reply_error(q, &q->command->error);
-        return;
-    }
     rp_session_cookie(command_of(q)->secret, q->server->tls, cookie, sizeof cookie);
     rp_reply_header(q, "Set-Cookie", cookie);
     rp_reply_header(q, "Location", "/");
@@ -308,13 +258,14 @@ static int check_link(struct rp_request *q, const char *link, struct rp_error *e
 
 static void sign_in(struct rp_request *q)
 {
-    const char *link = rp_request_text(q->query, "link", "");
+    const char *link = rp_json_get_text(q->query, "link", "");
     struct rp_error err = { 0 };
     rp_reply_header(q, "Cache-Control", "no-store");
     rp_reply_header(q, "Referrer-Policy", "no-referrer"); /* the link is in this page's address */
-    struct rp_token_command *c = new_command(q, &rp_verb_sign_in);
+    struct rp_token_command *c = rp_command_new(q, sizeof *c, &rp_verb_sign_in);
     if (c == NULL) return;
     c->link = link;
+    q->refused = not_signed_in;
     int r = check_link(q, link, &err);
     if (r == 0) r = rp_token_secret(RP_TOKEN_SESSION, c->secret, &err);
     if (r < 0)
@@ -324,68 +275,25 @@ static void sign_in(struct rp_request *q)
 }
 
 static const struct rp_field signin_fields[] = {
-    { .name = "link", .kind = RP_FIELD_TEXT, .required = true, .least = 1, .most = 100, .help = "the one-time secret" },
+    { RP_FIELD("link", TEXT), .required = true, .least = 1, .most = 100, .help = "the one-time secret" },
 };
 static const struct rp_shape signin_shape = RP_SHAPE("SignIn", signin_fields, NULL);
 
 static const struct rp_route routes[] = {
-    { .method = "POST",
-      .path = "/v1/tokens",
-      .audience = RP_FOR_ADMINS,
-      .scope = RP_MAY_ADMINISTER,
-      .blocks = true,
-      .handler = create_token,
-      .body = &new_shape,
-      .answer = &token_shape,
-      .status = 201,
+    { RP_ROUTE("POST", "/v1/tokens", RP_FOR_ADMINS, RP_MAY_ADMINISTER, create_token), .blocks = true,
+      .body = &new_shape, .answer = &token_shape, .status = 201,
       .summary = "Makes a token, or a one-time link that signs in to the console.",
       .example = "-X POST -d '{\"name\":\"app\",\"tenant\":\"acme\",\"scopes\":[\"files.read\",\"files.write\"]}'" },
-    { .method = "GET",
-      .path = "/v1/tokens",
-      .audience = RP_FOR_ADMINS,
-      .scope = RP_MAY_ADMINISTER,
-      .blocks = true,
-      .handler = list_tokens,
-      .query = &list_shape,
-      .answer = &token_shape,
-      .many = true,
-      .status = 200,
-      .summary = "Tokens, and the sessions and links that are still good; without secrets.",
-      .example = "" },
-    { .method = "DELETE",
-      .path = "/v1/tokens/{id}",
-      .audience = RP_FOR_ADMINS,
-      .scope = RP_MAY_ADMINISTER,
-      .handler = revoke_token,
-      .answer = &token_shape,
-      .status = 200,
-      .summary = "Revokes a token: the next request with it is refused.",
-      .example = "-X DELETE" },
-    { .method = "GET",
-      .path = "/v1/session",
-      .audience = RP_FOR_TENANTS,
-      .blocks = true,
-      .handler = get_session,
-      .answer = &session_shape,
-      .status = 200,
-      .summary = "Who is calling, and the value that changes from the console must carry.",
-      .example = "" },
-    { .method = "POST",
-      .path = "/v1/session/end",
-      .audience = RP_FOR_TENANTS,
-      .handler = end_session,
-      .status = 204,
-      .summary = "Signs out of the console.",
-      .example = "-X POST" },
-    { .method = "GET",
-      .path = "/signin",
-      .audience = RP_FOR_EVERYBODY,
-      .plain = true,
-      .handler = sign_in,
-      .query = &signin_shape,
-      .status = 303,
-      .errors = "unauthorized rate_limited",
-      .summary = "Opens the console with a one-time link.",
-      .example = "" },
+    { RP_ROUTE("GET", "/v1/tokens", RP_FOR_ADMINS, RP_MAY_ADMINISTER, list_tokens), .blocks = true,
+      .query = &list_shape, .answer = &token_shape, .many = true,
+      .summary = "Tokens, and the sessions and links that are still good; without secrets." },
+    { RP_ROUTE("DELETE", "/v1/tokens/{id}", RP_FOR_ADMINS, RP_MAY_ADMINISTER, revoke_token), .answer = &token_shape,
+      .summary = "Revokes a token: the next request with it is refused.", .example = "-X DELETE" },
+    { RP_ROUTE("GET", "/v1/session", RP_FOR_TENANTS, 0, get_session), .blocks = true, .answer = &session_shape,
+      .summary = "Who is calling, and the value that changes from the console must carry." },
+    { RP_ROUTE("POST", "/v1/session/end", RP_FOR_TENANTS, 0, end_session), .status = 204,
+      .summary = "Signs out of the console.", .example = "-X POST" },
+    { RP_ROUTE("GET", "/signin", RP_FOR_EVERYBODY, 0, sign_in), .plain = true, .query = &signin_shape, .status = 303,
+      .errors = "unauthorized rate_limited", .summary = "Opens the console with a one-time link." },
 };
 const struct rp_routes rp_routes_access = { routes, sizeof routes / sizeof routes[0] };

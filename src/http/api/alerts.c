@@ -5,31 +5,28 @@
 #include "base/json.h"
 #include "catalog/alert.h"
 #include "core/alert.h"
-#include "http/server/request.h"
+#include "http/api/shapes.h"
 
 static const char *const states[] = { "raised", "cleared", "never", NULL };
 static const char *const severities[] = { "warning", "critical", NULL };
 
 static const struct rp_field alert_fields[] = {
-    { .name = "name", .kind = RP_FIELD_TEXT, .required = true, .help = "as in the Prometheus rules" },
-    { .name = "severity", .kind = RP_FIELD_CHOICE, .choices = severities, .required = true },
-    { .name = "state", .kind = RP_FIELD_CHOICE, .choices = states, .required = true },
-    { .name = "summary", .kind = RP_FIELD_TEXT, .required = true },
-    { .name = "description", .kind = RP_FIELD_TEXT, .required = true },
-    { .name = "figures", .kind = RP_FIELD_ANY, .help = "value, limit, unit when it was raised or cleared" },
-    { .name = "raised_at", .kind = RP_FIELD_TIME },
-    { .name = "cleared_at", .kind = RP_FIELD_TIME },
-    { .name = "told_at", .kind = RP_FIELD_TIME, .help = "when the webhook took the last change; none: not yet" },
+    { RP_FIELD("name", TEXT), .required = true, .help = "as in the Prometheus rules" },
+    { RP_FIELD("severity", CHOICE), .choices = severities, .required = true },
+    { RP_FIELD("state", CHOICE), .choices = states, .required = true },
+    { RP_FIELD("summary", TEXT), .required = true },
+    { RP_FIELD("description", TEXT), .required = true },
+    { RP_FIELD("figures", ANY), .help = "value, limit, unit when it was raised or cleared" },
+    { RP_FIELD("raised_at", TIME) },
+    { RP_FIELD("cleared_at", TIME) },
+    { RP_FIELD("told_at", TIME), .help = "when the webhook took the last change; none: not yet" },
 };
-static const struct rp_shape alert_shape = RP_SHAPE("Alert", alert_fields, "A condition that somebody should know of.");
+static const struct rp_shape alert_shape = RP_SHAPE("Alert", alert_fields, "a condition that somebody should know of");
 
 static const struct rp_field list_fields[] = {
-    { .name = "state",
-      .kind = RP_FIELD_CHOICE,
-      .choices = states,
-      .help = "only these; without it: all that ever held" },
+    { RP_FIELD("state", CHOICE), .choices = states, .help = "only these; without it: all that ever held" },
 };
-static const struct rp_shape list_shape = RP_SHAPE("AlertQuery", list_fields, "Which alerts.");
+static const struct rp_shape list_shape = RP_SHAPE("AlertQuery", list_fields, "which alerts");
 
 struct listing {
     json_t *items;
@@ -82,29 +79,14 @@ static void add_never(struct listing *l)
 static void list_alerts(struct rp_request *q)
 {
     struct rp_error err = { 0 };
-    struct listing l = { .items = json_array(), .only = rp_request_text(q->query, "state", NULL) };
+    struct listing l = { .items = json_array(), .only = rp_json_get_text(q->query, "state", NULL) };
     int r = rp_alert_each(rp_request_catalog(q)->db, list_row, &l, &err);
-    if (r < 0) {
-        json_decref(l.items);
-        rp_reply_error(q, &err);
-        return;
-    }
     if (l.only != NULL && strcmp(l.only, "never") == 0) add_never(&l);
-    rp_reply_list(q, l.items, NULL);
+    rp_reply_page(q, r, &err, l.items, NULL);
 }
 
 static const struct rp_route routes[] = {
-    { .method = "GET",
-      .path = "/v1/alerts",
-      .audience = RP_FOR_ADMINS,
-      .scope = RP_MAY_READ_RUNS,
-      .blocks = true,
-      .handler = list_alerts,
-      .query = &list_shape,
-      .answer = &alert_shape,
-      .many = true,
-      .status = 200,
-      .summary = "Conditions that hold now, or held last.",
-      .example = "" },
+    { RP_ROUTE("GET", "/v1/alerts", RP_FOR_ADMINS, RP_MAY_READ_RUNS, list_alerts), .blocks = true, .query = &list_shape,
+      .answer = &alert_shape, .many = true, .summary = "Conditions that hold now, or held last." },
 };
 const struct rp_routes rp_routes_alerts = { routes, sizeof routes / sizeof routes[0] };

@@ -5,85 +5,20 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "core/file/file.h"
 #include "http/api/shapes.h"
 #include "http/content/content.h"
 #include "http/content/headers.h"
-#include "http/content/signed_url.h"
 #include "http/content/target.h"
 #include "http/server/server.h"
 #include "http/server/stream.h"
 #include "metrics/metrics.h"
 
+/* ---- downloads ---- */
+
 /* How many this process gives out at the moment. */
 static _Atomic int64_t downloads_open;
-
-int rp_content_enter(const struct rp_request *q, _Atomic int64_t *open, struct rp_error *err)
-{
-    int64_t most = rp_request_config(q)->http_connections_max / 4;
-    if (most > RP_CONTENT_MOST) most = RP_CONTENT_MOST;
-    if (most < 1) most = 1;
-    if (atomic_fetch_add(open, 1) < most) return 0;
-    atomic_fetch_sub(open, 1);
-    rp_error_set(err, RP_EBUSY, "%" PRId64 " files are being transferred already", most);
-    return rp_error_hint(err, "try again in a moment");
-}
-
-void rp_content_leave(_Atomic int64_t *open)
-{
-    atomic_fetch_sub(open, 1);
-}
-
-int rp_content_open(const struct rp_store *store, struct rp_error *err)
-{
-    if (!store) return rp_error_set(err, RP_EUNAVAILABLE, "the file's store is not configured any more");
-    if (!store->backend) {
-        *err = store->closed;
-        return rp_error_wrap(err, err->code < 0 ? err->code : RP_EUNAVAILABLE, "store '%s'", store->config->name);
-    }
-    if (rp_backend_has_parts(store->backend)) return 0;
-    return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' carries no bytes through the daemon", store->config->name);
-}
-
-/* ---- signed URLs ---- */
-
-/* A file that is not there is held against the signature all the same: it takes the time and gets the answer of a wrong one. */
-static bool signature_fits(struct rp_request *q, const char *method, const struct rp_file *file)
-{
-    const char *const keys[] = { rp_server_options_of(q->server)->url_key };
-    const char *store = rp_request_store_name(q, file->store_id);
-    struct rp_grant grant = rp_grant_of(method, file, store ? store : "", rp_request_int(q->query, "expires", 0));
-    return rp_grant_verify(&grant, keys, keys[0] ? 1 : 0, rp_request_text(q->query, "signature", ""));
-}
-
-static int check_url(struct rp_request *q, const char *method, int64_t id, struct rp_file *file, struct rp_error *err)
-{
-    int r = rp_file_get(rp_request_catalog(q)->db, id, &q->arena, file, err);
-    if (r < 0 && r != RP_ENOTFOUND) return r;
-    if (r == RP_ENOTFOUND) *file = (struct rp_file){ .id = id, .key = "", .content_type = "" };
-    if (!signature_fits(q, method, file) || r == RP_ENOTFOUND) {
-        rp_error_set(err, RP_EFORBIDDEN, "the signature is not one for this URL");
-        return rp_error_hint(err, "use the URL as it was given, with its method");
-    }
-    if (rp_request_int(q->query, "expires", 0) > rp_request_now_ms(q)) return 0;
-    rp_error_set(err, RP_EEXPIRED, "the URL has ended");
-    return rp_error_hint(err, "ask for a new one");
-}
-
-bool rp_content_granted(struct rp_request *q, const char *method, struct rp_file *file, struct rp_store **store)
-{
-    struct rp_error err = { 0 };
-    int64_t id;
-    if (!rp_request_id(q, 0, RP_ID_FILE, &id)) return false;
-    if (check_url(q, method, id, file, &err) < 0) {
-        rp_reply_error(q, &err);
-        return false;
-    }
-    *store = rp_request_store_of(q, file->store_id);
-    return true;
-}
-
-/* ---- downloads ---- */
 
 /* Outlives the request: bytes go out after its handler returned. */
 struct download {
@@ -283,67 +218,34 @@ static void content_by_signature(struct rp_request *q)
 /* ---- the table ---- */
 
 static const struct rp_field signed_fields[] = {
-    { .name = "expires",
-      .kind = RP_FIELD_INT,
-      .required = true,
-      .most = INT64_MAX,
+    { RP_FIELD("expires", INT), .required = true, .most = INT64_MAX,
       .help = "end of the URL, milliseconds since 1970" },
-    { .name = "signature", .kind = RP_FIELD_SHA256, .required = true, .help = "HMAC-SHA256 of what the URL grants" },
+    { RP_FIELD("signature", SHA256), .required = true, .help = "HMAC-SHA256 of what the URL grants" },
 };
 static const struct rp_shape signed_query = RP_SHAPE("signed", signed_fields, "what makes a URL its own permission");
 
 static const struct rp_field uploaded_fields[] = {
-    { .name = "size", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "bytes stored" },
-    { .name = "etag", .kind = RP_FIELD_TEXT, .required = true, .help = "the store's" },
-    { .name = "checksum_sha256", .kind = RP_FIELD_SHA256, .required = true, .help = "of the bytes stored" },
+    { RP_FIELD("size", INT), .most = INT64_MAX, .required = true, .help = "bytes stored" },
+    { RP_FIELD("etag", TEXT), .required = true, .help = "the store's" },
+    { RP_FIELD("checksum_sha256", SHA256), .required = true, .help = "of the bytes stored" },
 };
 static const struct rp_shape uploaded =
     RP_SHAPE("uploaded", uploaded_fields, "the bytes of a file, as they were stored");
 
 static const struct rp_route routes[] = {
-    {
-        .method = "PUT",
-        .path = "/v1/uploads/{id}",
-        .audience = RP_FOR_EVERYBODY,
-        .blocks = true,
-        .streams = true,
-        .handler = rp_upload_begin,
-        .query = &signed_query,
-        .answer = &uploaded,
-        .status = 200,
-        .errors = "forbidden expired not_pending exists length_required size_mismatch checksum_mismatch "
-                  "unsupported_media elsewhere full",
-        .summary = "Takes the bytes of a pending file; the URL is upload.url of the call that began it.",
-        .example = "-X PUT -H 'Content-Type: text/plain' --data-binary @hello.txt \"$UPLOAD_URL\"",
-    },
-    {
-        .method = "GET",
-        .path = "/v1/files/{id}/content",
-        .audience = RP_FOR_TENANTS,
-        .scope = RP_MAY_READ_FILES,
-        .blocks = true,
-        .plain = true,
-        .redirects = true,
-        .handler = content_by_token,
-        .status = 200,
-        .errors = "not_live gone range",
-        .summary = "The bytes of a live file, whole or one range of them (206), with ETag and If-None-Match.",
-        .example = "-H 'Range: bytes=0-99'",
-    },
-    {
-        .method = "GET",
-        .path = "/v1/content/{id}",
-        .audience = RP_FOR_EVERYBODY,
-        .blocks = true,
-        .plain = true,
-        .redirects = true,
-        .handler = content_by_signature,
-        .query = &signed_query,
-        .status = 200,
-        .errors = "forbidden expired not_live gone range",
-        .summary = "The same by a signed URL, without a token.",
-        .example = "\"$CONTENT_URL\"",
-    },
+    { RP_ROUTE("PUT", "/v1/uploads/{id}", RP_FOR_EVERYBODY, 0, rp_upload_begin), .blocks = true, .streams = true,
+      .query = &signed_query, .answer = &uploaded,
+      .errors = "forbidden expired not_pending exists length_required size_mismatch checksum_mismatch "
+                "unsupported_media elsewhere full",
+      .summary = "Takes the bytes of a pending file; the URL is upload.url of the call that began it.",
+      .example = "-X PUT -H 'Content-Type: text/plain' --data-binary @hello.txt \"$UPLOAD_URL\"" },
+    { RP_ROUTE("GET", "/v1/files/{id}/content", RP_FOR_TENANTS, RP_MAY_READ_FILES, content_by_token), .blocks = true,
+      .plain = true, .redirects = true, .errors = "not_live gone range",
+      .summary = "The bytes of a live file, whole or one range of them (206), with ETag and If-None-Match.",
+      .example = "-H 'Range: bytes=0-99'" },
+    { RP_ROUTE("GET", "/v1/content/{id}", RP_FOR_EVERYBODY, 0, content_by_signature), .blocks = true, .plain = true,
+      .redirects = true, .query = &signed_query, .errors = "forbidden expired not_live gone range",
+      .summary = "The same by a signed URL, without a token.", .example = "\"$CONTENT_URL\"" },
 };
 
 const struct rp_routes rp_routes_content = { routes, sizeof routes / sizeof routes[0] };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_files.c - uploads and files: begin, confirm, list, look, delete, restore, and the result of their processing.
+/* files.c - uploads and files: begin, confirm, list, look, delete, restore, and the result of their
+ * processing.
  *
- * Whose files they are: owned.h. The command of a tenant carries the token's tenant, and the verb answers "no such file" for all others. */
+ * Whose files they are: owned.h. The command of a tenant carries the token's tenant, and the
+ * verb answers "no such file" for all others. */
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "core/subject/quarantine.h"
 #include "http/api/marks.h"
 #include "http/api/new_file.h"
 #include "http/api/owned.h"
@@ -19,7 +20,6 @@
 
 /* ---- shapes ---- */
 
-static const char *const statuses[] = { "pending", "scanning", "live", "deleted", "purged", "expired", NULL };
 static const char *const includes[] = { "deleted", NULL };
 static const char *const visibilities[] = { "shown", "hidden", NULL };
 static const char *const verdicts[] = { "accept", "reject", NULL };
@@ -28,18 +28,15 @@ static const struct rp_field init_fields[] = { RP_NEW_FILE_FIELDS, RP_FIELD_TENA
 static const struct rp_shape init_shape = RP_SHAPE("file_request", init_fields, "a file whose bytes will come");
 
 static const struct rp_field confirm_fields[] = {
-    { .name = "checksum_sha256", .kind = RP_FIELD_SHA256, .help = "verified against the bytes" },
+    { RP_FIELD("checksum_sha256", SHA256), .help = "verified against the bytes" },
 };
 static const struct rp_shape confirm_shape =
     RP_SHAPE("confirmation", confirm_fields, "what the caller knows of the bytes");
 
 static const struct rp_field list_fields[] = {
-    { .name = "status", .kind = RP_FIELD_CHOICE, .choices = statuses, .help = "only these" },
-    { .name = "prefix",
-      .kind = RP_FIELD_TEXT,
-      .most = RP_FILE_NAME_MAX,
-      .help = "of the name: living files only, in order of name" },
-    { .name = "include", .kind = RP_FIELD_CHOICE, .choices = includes, .help = "deleted ones as well, shown or not" },
+    { RP_FIELD("status", CHOICE), .choices = rp_status_names, .help = "only these" },
+    { RP_FIELD("prefix", TEXT), .most = RP_FILE_NAME_MAX, .help = "of the name: living files only, in order of name" },
+    { RP_FIELD("include", CHOICE), .choices = includes, .help = "deleted ones as well, shown or not" },
     RP_FIELD_TENANT,
     RP_FIELD_LIMIT,
     RP_FIELD_CURSOR,
@@ -47,43 +44,33 @@ static const struct rp_field list_fields[] = {
 static const struct rp_shape list_shape = RP_SHAPE("files_query", list_fields, "which files");
 
 static const struct rp_field delete_fields[] = {
-    { .name = "grace", .kind = RP_FIELD_DURATION, .help = "how long it can be restored; the store's if not given" },
-    { .name = "at", .kind = RP_FIELD_TIME, .help = "when it is purged; instead of grace" },
-    { .name = "reason", .kind = RP_FIELD_TEXT, .most = RP_REASON_MAX, .help = "for people" },
-    { .name = "visibility",
-      .kind = RP_FIELD_CHOICE,
-      .choices = visibilities,
-      .help = "shown: stays listed with status deleted" },
-    { .name = "confirmations", .kind = RP_FIELD_TEXTS, .most = 8, .help = "services that must say yes first" },
+    { RP_FIELD("grace", DURATION), .help = "how long it can be restored; the store's if not given" },
+    { RP_FIELD("at", TIME), .help = "when it is purged; instead of grace" },
+    { RP_FIELD("reason", TEXT), .most = RP_REASON_MAX, .help = "for people" },
+    { RP_FIELD("visibility", CHOICE), .choices = visibilities, .help = "shown: stays listed with status deleted" },
+    { RP_FIELD("confirmations", TEXTS), .most = 8, .help = "services that must say yes first" },
 };
 static const struct rp_shape delete_shape = RP_SHAPE("deletion", delete_fields, "how a file is deleted");
 
 static const struct rp_field deleted_fields[] = {
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_FILE, .required = true, .help = "the file" },
-    { .name = "status", .kind = RP_FIELD_CHOICE, .choices = statuses, .required = true, .help = "deleted" },
-    { .name = "mark", .kind = RP_FIELD_OBJECT, .of = &rp_shape_file_mark, .required = true, .help = "when it goes" },
+    { RP_FIELD("id", ID), .id = RP_ID_FILE, .required = true, .help = "the file" },
+    { RP_FIELD("status", CHOICE), .choices = rp_status_names, .required = true, .help = "deleted" },
+    { RP_FIELD("mark", OBJECT), .of = &rp_shape_file_mark, .required = true, .help = "when it goes" },
 };
 static const struct rp_shape deleted_shape =
     RP_SHAPE("deleted_file", deleted_fields, "a file that waits for its purge");
 
 static const struct rp_field result_fields[] = {
-    { .name = "idempotency_key",
-      .kind = RP_FIELD_TEXT,
-      .required = true,
-      .least = 1,
-      .most = 200,
+    { RP_FIELD("idempotency_key", TEXT), .required = true, .least = 1, .most = 200,
       .help = "as it was given to the processor" },
-    { .name = "verdict",
-      .kind = RP_FIELD_CHOICE,
-      .choices = verdicts,
-      .required = true,
+    { RP_FIELD("verdict", CHOICE), .choices = verdicts, .required = true,
       .help = "accept makes it live, reject deletes it" },
 };
 static const struct rp_shape result_shape = RP_SHAPE("processing_result", result_fields, "what a processor found");
 
 static const struct rp_field processed_fields[] = {
-    { .name = "changed", .kind = RP_FIELD_BOOL, .required = true, .help = "false: it came late, and nothing was done" },
-    { .name = "file", .kind = RP_FIELD_OBJECT, .of = &rp_shape_file, .required = true, .help = "as it is now" },
+    { RP_FIELD("changed", BOOL), .required = true, .help = "false: it came late, and nothing was done" },
+    { RP_FIELD("file", OBJECT), .of = &rp_shape_file, .required = true, .help = "as it is now" },
 };
 static const struct rp_shape processed_shape = RP_SHAPE("processed_file", processed_fields, "what became of a result");
 
@@ -130,14 +117,6 @@ static struct rp_file_command *command_of(const struct rp_request *q)
     return (struct rp_file_command *)q->command;
 }
 
-/* True: it was refused, and is answered. */
-static bool refused(struct rp_request *q)
-{
-    const struct rp_error *err = &q->command->error;
-    if (err->code < 0) rp_reply_error(q, err);
-    return err->code < 0;
-}
-
 static json_t *answer_json(struct rp_request *q)
 {
     const struct rp_file_answer *answer = &command_of(q)->answer;
@@ -146,7 +125,7 @@ static json_t *answer_json(struct rp_request *q)
 
 static void then_file(struct rp_request *q)
 {
-    if (!refused(q)) rp_reply_json(q, 200, answer_json(q));
+    rp_reply_json(q, 200, answer_json(q));
 }
 
 /* ---- begin and confirm ---- */
@@ -164,15 +143,6 @@ static void post_file(struct rp_request *q)
         rp_new_file_submit(q, tenant_id, 0);
 }
 
-/* Only a pending file is looked at: for any other the answer does not hang on its bytes. A store that cannot be asked is a
- * fact like others: the command decides, after its key was looked up. */
-static void see(struct rp_request *q, const struct rp_file *file, struct rp_file_command *c)
-{
-    struct rp_error err = { 0 };
-    const struct rp_store *store = rp_request_store_of(q, file->store_id);
-    if (file->status == RP_FILE_PENDING) rp_file_see_or_note(file, store, c->checksum, &c->seen, &err);
-}
-
 static void confirm_file(struct rp_request *q)
 {
     struct rp_file file;
@@ -180,13 +150,16 @@ static void confirm_file(struct rp_request *q)
     if (!rp_request_id(q, 0, RP_ID_FILE, &id) || !load_file(q, id, &file)) return;
     struct rp_file_command *c = new_command(q, &rp_verb_confirm, file.tenant_id, id);
     if (c == NULL) return;
-    const char *checksum = rp_request_text(q->body, "checksum_sha256", NULL);
+    const char *checksum = rp_json_get_text(q->body, "checksum_sha256", NULL);
     c->checksum = rp_checksum_bytes(q, checksum);
     if (checksum != NULL && c->checksum == NULL) {
         rp_reply_no_memory(q); /* never confirmed unchecked */
         return;
     }
-    see(q, &file, c);
+    /* For any other the answer does not hang on its bytes. A store that cannot be asked is a
+     * fact like others: the verb decides, after its key was looked up. */
+    if (file.status == RP_FILE_PENDING)
+        rp_file_see_or_note(&file, rp_request_store_of(q, file.store_id), c->checksum, &c->seen);
     rp_request_submit(q, &c->command, then_file, NULL);
 }
 
@@ -205,14 +178,15 @@ static void get_file(struct rp_request *q)
         rp_reply_json(q, 200, shown);
 }
 
-/* With a prefix the list is in order of name, else in order of id; the cursor has the place in either. */
+/* With a prefix the list is in order of name, else in order of id; the cursor says where in
+ * either. */
 static int read_list_query(struct rp_request *q, struct rp_files_query *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *cursor = rp_cursor_read(q, err);
-    const char *status = rp_request_text(q->query, "status", NULL), *name = "";
+    const char *status = rp_json_get_text(q->query, "status", NULL), *name = "";
     json_int_t after_id = 0;
-    *out = (struct rp_files_query){ .prefix = rp_request_text(q->query, "prefix", NULL),
-                                    .deleted = rp_request_text(q->query, "include", NULL) != NULL };
+    *out = (struct rp_files_query){ .prefix = rp_json_get_text(q->query, "prefix", NULL),
+                                    .deleted = rp_json_get_text(q->query, "include", NULL) != NULL };
     if (status != NULL) (void)rp_status_parse(status, &out->status);
     if (out->prefix != NULL && (status != NULL || out->deleted))
         return rp_error_set(err, RP_EINVAL, "prefix: goes with neither status nor include: it lists living files");
@@ -278,7 +252,6 @@ static void then_deleted(struct rp_request *q)
     const struct rp_file_answer *a = &command_of(q)->answer;
     RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(DELETED_MAX);
     char file[RP_ID_TEXT], mark[RP_ID_TEXT], marked[RP_TIME_TEXT], due[RP_TIME_TEXT];
-    if (refused(q)) return;
     rp_buf_fmt(&b, "{\"id\":\"%s\",\"status\":\"%s\"", rp_id_format(RP_ID_FILE, a->file.id, file),
                rp_status_name(a->file.status));
     rp_buf_fmt(&b, ",\"mark\":{\"id\":\"%s\",\"marked_at\":\"%s\",\"due_at\":\"%s\",\"reason\":",
@@ -292,10 +265,10 @@ static void then_deleted(struct rp_request *q)
 static int read_deletion(struct rp_request *q, struct rp_file_command *c, struct rp_error *err)
 {
     const json_t *confirmations = json_object_get(q->query, "confirmations");
-    const char *visibility = rp_request_text(q->query, "visibility", "hidden");
-    c->grace_ms = rp_request_int(q->query, "grace", -1);
-    c->at_ms = rp_request_int(q->query, "at", -1);
-    c->reason = rp_request_text(q->query, "reason", "");
+    const char *visibility = rp_json_get_text(q->query, "visibility", "hidden");
+    c->grace_ms = rp_json_get_int(q->query, "grace", -1);
+    c->at_ms = rp_json_get_int(q->query, "at", -1);
+    c->reason = rp_json_get_text(q->query, "reason", "");
     c->shown = strcmp(visibility, "shown") == 0;
     if (c->grace_ms >= 0 && c->at_ms >= 0)
         return rp_error_set(err, RP_EINVAL, "grace and at say the same thing: give one of them");
@@ -319,42 +292,24 @@ static void delete_file(struct rp_request *q)
     rp_request_submit(q, &c->command, then_deleted, NULL);
 }
 
-static void then_returned(struct rp_request *q)
+static void then_restored(struct rp_request *q)
 {
     const struct rp_reprieve_item *item = ((struct rp_reprieve_command *)q->command)->items;
-    if (!refused(q)) rp_reply_json(q, 200, rp_file_json(item->file, rp_request_store_name(q, item->mark.store_id)));
-}
-
-/* Bytes in quarantine are moved back: the restore is that of the file's mark. */
-static void return_file(struct rp_request *q, const struct rp_file *file)
-{
-    struct rp_reprieve_command *c = rp_restore_command(q, file->tenant_id, 0, file->id);
-    if (c != NULL) rp_request_submit(q, &c->command, then_returned, NULL);
+    rp_reply_json(q, 200, rp_file_json(item->file, rp_request_store_name(q, item->mark.store_id)));
 }
 
 static void restore_file(struct rp_request *q)
 {
-    struct rp_error ignored = { 0 };
-    struct rp_mark mark;
     struct rp_file file;
     int64_t id;
     if (!rp_request_id(q, 0, RP_ID_FILE, &id) || !load_file(q, id, &file)) return;
-    bool deleted = file.status == RP_FILE_DELETED && file.mark_id != 0;
-    if (deleted && rp_mark_get(rp_request_catalog(q)->db, file.mark_id, &q->arena, &mark, &ignored) == 0 &&
-        rp_quarantine_is(mark.key)) {
-        return_file(q, &file);
-        return;
-    }
-    struct rp_file_command *c = new_command(q, &rp_verb_restore, file.tenant_id, id);
-    if (c == NULL) return;
-    rp_request_submit(q, &c->command, then_file, NULL);
+    struct rp_reprieve_command *c = rp_restore_command(q, file.tenant_id, 0, id);
+    if (c != NULL) rp_request_submit(q, &c->command, then_restored, NULL);
 }
 
 static void then_processed(struct rp_request *q)
 {
-    json_t *o;
-    if (refused(q)) return;
-    o = json_object();
+    json_t *o = json_object();
     rp_json_set(o, "changed", json_boolean(command_of(q)->changed));
     rp_json_set(o, "file", answer_json(q));
     rp_reply_json(q, 200, o);
@@ -366,93 +321,41 @@ static void post_result(struct rp_request *q)
     if (!rp_request_id(q, 0, RP_ID_FILE, &id) || !rp_owned_by(q, &owned_file, id, &tenant_id)) return;
     struct rp_file_command *c = new_command(q, &rp_verb_result, tenant_id, id);
     if (c == NULL) return;
-    c->process_key = rp_request_text(q->body, "idempotency_key", "");
-    c->accept = strcmp(rp_request_text(q->body, "verdict", ""), "accept") == 0;
+    c->process_key = rp_json_get_text(q->body, "idempotency_key", "");
+    c->accept = strcmp(rp_json_get_text(q->body, "verdict", ""), "accept") == 0;
     rp_request_submit(q, &c->command, then_processed, NULL);
 }
 
 /* ---- the table ---- */
 
 static const struct rp_route routes[] = {
-    { .method = "POST",
-      .path = "/v1/files",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_WRITE_FILES,
-      .handler = post_file,
-      .body = &init_shape,
-      .answer = &rp_shape_new_file,
-      .status = 201,
+    { RP_ROUTE("POST", "/v1/files", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, post_file), .body = &init_shape,
+      .answer = &rp_shape_new_file, .status = 201,
       .errors = "quota_exceeded too_many_open too_big observe_only not_found owner_deleted",
       .summary = "Begins an upload: reserves quota, and says where the bytes go and until when.",
       .example = "-X POST -d '{\"name\":\"photos/cat.jpg\",\"size\":5,\"content_type\":\"image/jpeg\"}'" },
-    { .method = "GET",
-      .path = "/v1/files",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_READ_FILES,
-      .blocks = true,
-      .handler = list_files,
-      .query = &list_shape,
-      .answer = &rp_shape_file,
-      .many = true,
-      .status = 200,
-      .errors = "",
+    { RP_ROUTE("GET", "/v1/files", RP_FOR_TENANTS, RP_MAY_READ_FILES, list_files), .blocks = true, .query = &list_shape,
+      .answer = &rp_shape_file, .many = true,
       .summary = "Lists files: those that people see, or those of one status, or by prefix of the name.",
       .example = "-G -d status=deleted -d limit=20" },
-    { .method = "GET",
-      .path = "/v1/files/{id}",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_READ_FILES,
-      .blocks = true,
-      .handler = get_file,
-      .answer = &rp_shape_file,
-      .status = 200,
-      .errors = "not_found",
-      .summary = "Shows one file, with its mark if one waits.",
-      .example = "" },
-    { .method = "POST",
-      .path = "/v1/files/{id}/confirm",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_WRITE_FILES,
-      .blocks = true,
-      .handler = confirm_file,
-      .body = &confirm_shape,
-      .answer = &rp_shape_file,
-      .status = 200,
+    { RP_ROUTE("GET", "/v1/files/{id}", RP_FOR_TENANTS, RP_MAY_READ_FILES, get_file), .blocks = true,
+      .answer = &rp_shape_file, .errors = "not_found", .summary = "Shows one file, with its mark if one waits." },
+    { RP_ROUTE("POST", "/v1/files/{id}/confirm", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, confirm_file), .blocks = true,
+      .body = &confirm_shape, .answer = &rp_shape_file,
       .errors = "not_found not_uploaded not_pending not_live owner_deleted in_transaction expired size_mismatch "
                 "checksum_mismatch",
       .summary = "Says that the bytes are there: they are looked at, and the file lives.",
       .example = "-X POST -d '{}'" },
-    { .method = "DELETE",
-      .path = "/v1/files/{id}",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_WRITE_FILES,
-      .handler = delete_file,
-      .query = &delete_shape,
-      .answer = &deleted_shape,
-      .status = 202,
+    { RP_ROUTE("DELETE", "/v1/files/{id}", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, delete_file), .query = &delete_shape,
+      .answer = &deleted_shape, .status = 202,
       .errors = "not_found grace_out_of_range already_marked held in_transaction expired",
       .summary = "Deletes a file: it is hidden now, purged when the grace is over, and can be restored until then.",
       .example = "-X DELETE" },
-    { .method = "POST",
-      .path = "/v1/files/{id}/restore",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_WRITE_FILES,
-      .blocks = true,
-      .handler = restore_file,
-      .answer = &rp_shape_file,
-      .status = 200,
-      .errors = "not_found too_late name_taken not_marked owner_deleted expired",
-      .summary = "Brings a deleted file back.",
-      .example = "-X POST" },
-    { .method = "POST",
-      .path = "/v1/files/{id}/result",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_WRITE_FILES,
-      .handler = post_result,
-      .body = &result_shape,
-      .answer = &processed_shape,
-      .status = 200,
-      .errors = "not_found",
+    { RP_ROUTE("POST", "/v1/files/{id}/restore", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, restore_file), .blocks = true,
+      .answer = &rp_shape_file, .errors = "not_found too_late name_taken not_marked owner_deleted expired",
+      .summary = "Brings a deleted file back.", .example = "-X POST" },
+    { RP_ROUTE("POST", "/v1/files/{id}/result", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, post_result), .body = &result_shape,
+      .answer = &processed_shape, .errors = "not_found",
       .summary = "A processor's verdict on a file that waits in scanning; one that comes late changes nothing.",
       .example = "-X POST -d '{\"idempotency_key\":\"KEY\",\"verdict\":\"accept\"}'" },
 };

@@ -129,86 +129,65 @@ static void get_metrics(struct rp_request *q)
 /* ---- the table ---- */
 
 static const struct rp_field health_fields[] = {
-    { .name = "status", .kind = RP_FIELD_TEXT, .required = true, .help = "ok" },
+    { RP_FIELD("status", TEXT), .required = true, .help = "ok" },
 };
-static const struct rp_shape health_shape = RP_SHAPE("Health", health_fields, "The process answers.");
+static const struct rp_shape health_shape = RP_SHAPE("Health", health_fields, "the process answers");
 
 #define OK_FIELD                                                                                                       \
     {                                                                                                                  \
-        .name = "ok", .kind = RP_FIELD_BOOL, .required = true, .help = "whether it can do its work"                    \
+        RP_FIELD("ok", BOOL), .required = true, .help = "whether it can do its work"                                   \
     }
 #define WHY_FIELD                                                                                                      \
     {                                                                                                                  \
-        .name = "why", .kind = RP_FIELD_TEXT, .help = "if it cannot"                                                   \
+        RP_FIELD("why", TEXT), .help = "if it cannot"                                                                  \
     }
 
 static const struct rp_field catalog_fields[] = {
     OK_FIELD,
     WHY_FIELD,
-    { .name = "wrote_ms_ago", .kind = RP_FIELD_INT, .help = "since it last took a write" },
+    { RP_FIELD("wrote_ms_ago", INT), .help = "since it last took a write" },
 };
 static const struct rp_shape catalog_shape =
-    RP_SHAPE("ReadyCatalog", catalog_fields, "Tried with a write, at most once a second.");
+    RP_SHAPE("ReadyCatalog", catalog_fields, "tried with a write, at most once a second");
 
 static const struct rp_field stores_fields[] = {
     OK_FIELD,
     WHY_FIELD,
-    { .name = "reachable", .kind = RP_FIELD_INT, .required = true, .help = "stores that answer" },
-    { .name = "configured", .kind = RP_FIELD_INT, .required = true, .help = "of so many" },
+    { RP_FIELD("reachable", INT), .required = true, .help = "stores that answer" },
+    { RP_FIELD("configured", INT), .required = true, .help = "of so many" },
 };
-static const struct rp_shape stores_shape = RP_SHAPE("ReadyStores", stores_fields, "Asked at most every 5 seconds.");
+static const struct rp_shape stores_shape = RP_SHAPE("ReadyStores", stores_fields, "asked at most every 5 seconds");
 
 static const struct rp_field sweeper_fields[] = {
     OK_FIELD,
     WHY_FIELD,
-    { .name = "idle_ms", .kind = RP_FIELD_INT, .required = true, .help = "since its last sign of life" },
+    { RP_FIELD("idle_ms", INT), .required = true, .help = "since its last sign of life" },
 };
-static const struct rp_shape sweeper_shape = RP_SHAPE("ReadySweeper", sweeper_fields, "Purges what is due.");
+static const struct rp_shape sweeper_shape = RP_SHAPE("ReadySweeper", sweeper_fields, "purges what is due");
 
 static const struct rp_field writers_fields[] = {
-    { .name = "waiting", .kind = RP_FIELD_INT, .required = true, .help = "commands that wait for a commit" },
-    { .name = "commits", .kind = RP_FIELD_INT, .required = true, .help = "so far" },
-    { .name = "refused", .kind = RP_FIELD_INT, .required = true, .help = "commands that found the queue full" },
+    { RP_FIELD("waiting", INT), .required = true, .help = "commands that wait for a commit" },
+    { RP_FIELD("commits", INT), .required = true, .help = "so far" },
+    { RP_FIELD("refused", INT), .required = true, .help = "commands that found the queue full" },
 };
-static const struct rp_shape writers_shape = RP_SHAPE("ReadyWriters", writers_fields, "Group commit.");
+static const struct rp_shape writers_shape = RP_SHAPE("ReadyWriters", writers_fields, "group commit");
 
 static const struct rp_field ready_fields[] = {
-    { .name = "status", .kind = RP_FIELD_TEXT, .required = true, .help = "ready, or not ready" },
-    { .name = "catalog", .kind = RP_FIELD_OBJECT, .required = true, .of = &catalog_shape, .help = "takes writes?" },
-    { .name = "stores", .kind = RP_FIELD_OBJECT, .required = true, .of = &stores_shape, .help = "all reachable?" },
-    { .name = "sweeper", .kind = RP_FIELD_OBJECT, .required = true, .of = &sweeper_shape, .help = "alive?" },
-    { .name = "writers", .kind = RP_FIELD_OBJECT, .required = true, .of = &writers_shape, .help = "how busy" },
+    { RP_FIELD("status", TEXT), .required = true, .help = "ready, or not ready" },
+    { RP_FIELD("catalog", OBJECT), .required = true, .of = &catalog_shape, .help = "takes writes?" },
+    { RP_FIELD("stores", OBJECT), .required = true, .of = &stores_shape, .help = "all reachable?" },
+    { RP_FIELD("sweeper", OBJECT), .required = true, .of = &sweeper_shape, .help = "alive?" },
+    { RP_FIELD("writers", OBJECT), .required = true, .of = &writers_shape, .help = "how busy" },
 };
-static const struct rp_shape ready_shape = RP_SHAPE("Ready", ready_fields, "With status 503 if one of them is not ok.");
+static const struct rp_shape ready_shape = RP_SHAPE("Ready", ready_fields, "with status 503 if one of them is not ok");
 
 static const struct rp_route routes[] = {
-    { .method = "GET",
-      .path = "/healthz",
-      .audience = RP_FOR_EVERYBODY,
-      .handler = get_healthz,
-      .answer = &health_shape,
-      .status = 200,
-      .summary = "200 while the process answers at all.",
-      .example = "" },
-    { .method = "GET",
-      .path = "/readyz",
-      .audience = RP_FOR_EVERYBODY,
-      .blocks = true,
-      .handler = get_readyz,
-      .answer = &ready_shape,
-      .status = 200,
-      .summary =
-          "200 if the catalog takes writes, every store answers and the sweeper lives; else 503 with the same answer.",
-      .example = "" },
-    { .method = "GET",
-      .path = "/metrics",
-      .audience = RP_FOR_ADMINS,
-      .scope = RP_MAY_MEASURE,
-      .blocks = true,
-      .plain = true,
-      .handler = get_metrics,
-      .status = 200,
-      .summary = "Figures for Prometheus.",
-      .example = "" },
+    { RP_ROUTE("GET", "/healthz", RP_FOR_EVERYBODY, 0, get_healthz), .answer = &health_shape,
+      .summary = "200 while the process answers at all." },
+    { RP_ROUTE("GET", "/readyz", RP_FOR_EVERYBODY, 0, get_readyz), .blocks = true, .answer = &ready_shape,
+      .summary = "200 if the catalog takes writes, every store answers and the sweeper lives; else 503 with the same "
+                 "answer." },
+    { RP_ROUTE("GET", "/metrics", RP_FOR_ADMINS, RP_MAY_MEASURE, get_metrics), .blocks = true, .plain = true,
+      .summary = "Figures for Prometheus." },
 };
-const struct rp_routes rp_routes_service = { routes, sizeof routes / sizeof routes[0] };
+const struct rp_routes rp_routes_health = { routes, sizeof routes / sizeof routes[0] };

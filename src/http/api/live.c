@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/live */
 #include "http/live/live.h"
+#include "base/json.h"
 #include "feed/cursor.h"
 #include "http/server/request.h"
 #include "http/server/server.h"
@@ -8,10 +9,7 @@
 #include <microhttpd.h>
 
 static const struct rp_field query_fields[] = {
-    { .name = "after",
-      .kind = RP_FIELD_TEXT,
-      .least = 1,
-      .most = RP_FEED_CURSOR_TEXT - 1,
+    { RP_FIELD("after", TEXT), .least = 1, .most = RP_FEED_CURSOR_TEXT - 1,
       .help = "id of the last event seen, as the header Last-Event-ID; for clients that cannot send one" },
 };
 static const struct rp_shape query_shape =
@@ -22,7 +20,7 @@ static const struct rp_shape query_shape =
 static const char *last_id(struct rp_request *q)
 {
     const char *header = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Last-Event-ID");
-    return header != NULL && header[0] != '\0' ? header : rp_request_text(q->query, "after", NULL);
+    return header != NULL && header[0] != '\0' ? header : rp_json_get_text(q->query, "after", NULL);
 }
 
 static void get_live(struct rp_request *q)
@@ -45,14 +43,7 @@ static void get_live(struct rp_request *q)
 }
 
 static const struct rp_route routes[] = {
-    { .method = "GET",
-      .path = "/v1/live",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_LISTEN,
-      .plain = true,
-      .handler = get_live,
-      .query = &query_shape,
-      .status = 200,
+    { RP_ROUTE("GET", "/v1/live", RP_FOR_TENANTS, RP_MAY_LISTEN, get_live), .plain = true, .query = &query_shape,
       .errors = "busy",
       .summary = "Every change as it happens, as server-sent events; Last-Event-ID goes on where a connection ended.",
       .example = "-N" },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* marks.c - marks of objects, and restores of one; of many: restore.c.
  *
- * Objects of stores belong to nobody but the operator: marking them and listing marks is for admins. A tenant sees and restores
- * the marks of its own files. */
+ * Objects of stores belong to nobody but the operator: marking them and listing marks is for
+ * admins. A tenant sees and restores the marks of its own files. */
 #include "http/api/marks.h"
 
 #include "base/cleanup.h"
@@ -30,14 +30,14 @@ static const char *const restores[] = { "restored", "already_restored", "returne
 
 /* clang-format off */
 #define MARK_FIELDS                                                                                                    \
-    { .name = "store", .kind = RP_FIELD_TEXT, .least = 1, .most = 63, .help = "where the object is" },                 \
-    { .name = "key", .kind = RP_FIELD_TEXT, .least = 1, .most = RP_KEY_MAX, .help = "its key" },                       \
-    { .name = "grace", .kind = RP_FIELD_DURATION, .help = "how long it can be restored; the store's if not given" },   \
-    { .name = "at", .kind = RP_FIELD_TIME, .help = "when it is purged; instead of grace" },                            \
-    { .name = "reason", .kind = RP_FIELD_TEXT, .most = RP_REASON_MAX, .help = "for people" },                          \
-    { .name = "if_unreferenced", .kind = RP_FIELD_BOOL, .help = "only if no row names it: asked now, and again later" },\
-    { .name = "annotate", .kind = RP_FIELD_BOOL, .help = "writes the mark on the object as well" },                    \
-    { .name = "confirmations", .kind = RP_FIELD_TEXTS, .most = 8, .help = "services that must say yes first" }
+    { RP_FIELD("store", TEXT), .least = 1, .most = 63, .help = "where the object is" },                 \
+    { RP_FIELD("key", TEXT), .least = 1, .most = RP_KEY_MAX, .help = "its key" },                       \
+    { RP_FIELD("grace", DURATION), .help = "how long it can be restored; the store's if not given" },   \
+    { RP_FIELD("at", TIME), .help = "when it is purged; instead of grace" },                            \
+    { RP_FIELD("reason", TEXT), .most = RP_REASON_MAX, .help = "for people" },                          \
+    { RP_FIELD("if_unreferenced", BOOL), .help = "only if no row names it: asked now, and again later" },\
+    { RP_FIELD("annotate", BOOL), .help = "writes the mark on the object as well" },                    \
+    { RP_FIELD("confirmations", TEXTS), .most = 8, .help = "services that must say yes first" }
 /* clang-format on */
 
 static const struct rp_field item_fields[] = { MARK_FIELDS };
@@ -45,69 +45,60 @@ static const struct rp_shape item_shape = RP_SHAPE("mark_item", item_fields, "on
 
 static const struct rp_field post_fields[] = {
     MARK_FIELDS,
-    { .name = "items",
-      .kind = RP_FIELD_LIST,
-      .of = &item_shape,
-      .least = 1,
-      .most = RP_MARK_ITEMS_MAX,
+    { RP_FIELD("items", LIST), .of = &item_shape, .least = 1, .most = RP_MARK_ITEMS_MAX,
       .help = "many objects; what stands beside the list holds for those that say nothing else" },
 };
 static const struct rp_shape post_shape = RP_SHAPE("mark_request", post_fields, "an object to mark, or many");
 
+/* `required`: in a list each has them; alone, `items` may stand in their place. */
+/* clang-format off */
+#define OUTCOME_FIELDS(required_)                                                                                      \
+    { RP_FIELD("subject", TEXT), .required = (required_), .help = "STORE:KEY" },                                       \
+    { RP_FIELD("outcome", CHOICE), .choices = markings, .required = (required_), .help = "what was done" },            \
+    { RP_FIELD("mark", ID), .id = RP_ID_MARK, .help = "the mark" },                                                    \
+    { RP_FIELD("marked_at", TIME), .help = "when it was made" },                                                       \
+    { RP_FIELD("due_at", TIME), .help = "nothing is purged before" },                                                  \
+    { RP_FIELD("reason", TEXT), .help = "of a new mark" },                                                             \
+    { RP_FIELD("size", INT), .most = INT64_MAX, .help = "bytes" },                                                     \
+    { RP_FIELD("annotated", BOOL), .help = "it is written on the object" },                                            \
+    { RP_FIELD("annotation_failed", TEXT), .help = "the mark stands; why the object does not say so" }
+/* clang-format on */
+
 static const struct rp_field outcome_fields[] = {
-    { .name = "subject", .kind = RP_FIELD_TEXT, .required = true, .help = "STORE:KEY" },
-    { .name = "outcome", .kind = RP_FIELD_CHOICE, .choices = markings, .required = true, .help = "what was done" },
-    { .name = "mark", .kind = RP_FIELD_ID, .id = RP_ID_MARK, .help = "the mark" },
-    { .name = "marked_at", .kind = RP_FIELD_TIME, .help = "when it was made" },
-    { .name = "due_at", .kind = RP_FIELD_TIME, .help = "nothing is purged before" },
-    { .name = "reason", .kind = RP_FIELD_TEXT, .help = "of a new mark" },
-    { .name = "size", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "bytes" },
-    { .name = "annotated", .kind = RP_FIELD_BOOL, .help = "it is written on the object" },
-    { .name = "annotation_failed", .kind = RP_FIELD_TEXT, .help = "the mark stands; why the object does not say so" },
-    { .name = "error", .kind = RP_FIELD_OBJECT, .of = &rp_shape_why, .help = "why it was refused" },
-    { .name = "references", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "rows that name it" },
+    OUTCOME_FIELDS(true),
+    { RP_FIELD("error", OBJECT), .of = &rp_shape_why, .help = "why it was refused" },
+    { RP_FIELD("references", INT), .most = INT64_MAX, .help = "rows that name it" },
 };
 static const struct rp_shape outcome_shape = RP_SHAPE("mark_outcome", outcome_fields, "what became of one object");
 
 static const struct rp_field marked_fields[] = {
-    { .name = "subject", .kind = RP_FIELD_TEXT, .help = "STORE:KEY" },
-    { .name = "outcome", .kind = RP_FIELD_CHOICE, .choices = markings, .help = "what was done" },
-    { .name = "mark", .kind = RP_FIELD_ID, .id = RP_ID_MARK, .help = "the mark" },
-    { .name = "marked_at", .kind = RP_FIELD_TIME, .help = "when it was made" },
-    { .name = "due_at", .kind = RP_FIELD_TIME, .help = "nothing is purged before" },
-    { .name = "reason", .kind = RP_FIELD_TEXT, .help = "of a new mark" },
-    { .name = "size", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "bytes" },
-    { .name = "annotated", .kind = RP_FIELD_BOOL, .help = "it is written on the object" },
-    { .name = "annotation_failed", .kind = RP_FIELD_TEXT, .help = "the mark stands; why the object does not say so" },
-    { .name = "items", .kind = RP_FIELD_LIST, .of = &outcome_shape, .help = "with `items`: the outcome of each" },
+    OUTCOME_FIELDS(false),
+    { RP_FIELD("items", LIST), .of = &outcome_shape, .help = "with `items`: the outcome of each" },
 };
 static const struct rp_shape marked_shape = RP_SHAPE("marked", marked_fields, "what was marked");
 
 static const struct rp_field list_fields[] = {
-    { .name = "state",
-      .kind = RP_FIELD_CHOICE,
-      .choices = rp_state_names,
-      .help = "only these; those that wait if not given" },
-    { .name = "store", .kind = RP_FIELD_TEXT, .least = 1, .most = 63, .help = "only of this store" },
-    { .name = "reason", .kind = RP_FIELD_TEXT, .most = RP_REASON_MAX, .help = "only with this reason" },
-    { .name = "due_before", .kind = RP_FIELD_TIME, .help = "only those due before" },
+    { RP_FIELD("state", CHOICE), .choices = rp_state_names, .help = "only these; those that wait if not given" },
+    { RP_FIELD("store", TEXT), .least = 1, .most = 63, .help = "only of this store" },
+    { RP_FIELD("reason", TEXT), .most = RP_REASON_MAX, .help = "only with this reason" },
+    { RP_FIELD("due_before", TIME), .help = "only those due before" },
     RP_FIELD_LIMIT,
     RP_FIELD_CURSOR,
 };
 static const struct rp_shape list_shape = RP_SHAPE("marks_query", list_fields, "which marks");
 
 static const struct rp_field restored_fields[] = {
-    { .name = "mark", .kind = RP_FIELD_ID, .id = RP_ID_MARK, .required = true, .help = "the mark" },
-    { .name = "subject", .kind = RP_FIELD_TEXT, .required = true, .help = "STORE:KEY" },
-    { .name = "reason", .kind = RP_FIELD_TEXT, .required = true, .help = "the mark's" },
-    { .name = "marked_at", .kind = RP_FIELD_TIME, .required = true, .help = "when it was made" },
-    { .name = "due_at", .kind = RP_FIELD_TIME, .required = true, .help = "when it would have been purged" },
-    { .name = "size", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "bytes" },
-    { .name = "outcome", .kind = RP_FIELD_CHOICE, .choices = restores, .required = true, .help = "what was done" },
-    { .name = "dry_run", .kind = RP_FIELD_BOOL, .help = "nothing was changed" },
-    { .name = "annotation_failed", .kind = RP_FIELD_TEXT, .help = "restored, but the object still says it is marked" },
-    { .name = "error", .kind = RP_FIELD_OBJECT, .of = &rp_shape_why, .help = "why it was refused" },
-    { .name = "file", .kind = RP_FIELD_OBJECT, .of = &rp_shape_file, .help = "of a file's mark: as it is now" },
+    { RP_FIELD("mark", ID), .id = RP_ID_MARK, .required = true, .help = "the mark" },
+    { RP_FIELD("subject", TEXT), .required = true, .help = "STORE:KEY" },
+    { RP_FIELD("reason", TEXT), .required = true, .help = "the mark's" },
+    { RP_FIELD("marked_at", TIME), .required = true, .help = "when it was made" },
+    { RP_FIELD("due_at", TIME), .required = true, .help = "when it would have been purged" },
+    { RP_FIELD("size", INT), .most = INT64_MAX, .required = true, .help = "bytes" },
+    { RP_FIELD("outcome", CHOICE), .choices = restores, .required = true, .help = "what was done" },
+    { RP_FIELD("dry_run", BOOL), .help = "nothing was changed" },
+    { RP_FIELD("annotation_failed", TEXT), .help = "restored, but the object still says it is marked" },
+    { RP_FIELD("error", OBJECT), .of = &rp_shape_why, .help = "why it was refused" },
+    { RP_FIELD("file", OBJECT), .of = &rp_shape_file, .help = "of a file's mark: as it is now" },
 };
 const struct rp_shape rp_shape_restored = RP_SHAPE("restored", restored_fields, "what became of one mark");
 
@@ -147,12 +138,12 @@ static void read_item(struct rp_request *q, const json_t *in, const json_t *besi
 {
     bool timed = json_object_get(in, "grace") != NULL || json_object_get(in, "at") != NULL;
     const json_t *when = timed ? in : beside;
-    *store_name = rp_request_text(in, "store", rp_request_text(beside, "store", NULL));
+    *store_name = rp_json_get_text(in, "store", rp_json_get_text(beside, "store", NULL));
     item->request = (struct rp_mark_request){
-        .key = rp_request_text(in, "key", NULL),
-        .grace_ms = rp_request_int(when, "grace", -1),
-        .at_ms = rp_request_int(when, "at", -1),
-        .reason = rp_request_text(in, "reason", rp_request_text(beside, "reason", "")),
+        .key = rp_json_get_text(in, "key", NULL),
+        .grace_ms = rp_json_get_int(when, "grace", -1),
+        .at_ms = rp_json_get_int(when, "at", -1),
+        .reason = rp_json_get_text(in, "reason", rp_json_get_text(beside, "reason", "")),
         .if_unreferenced = rp_request_bool(in, "if_unreferenced") || rp_request_bool(beside, "if_unreferenced"),
         .annotate = rp_request_bool(in, "annotate") || rp_request_bool(beside, "annotate"),
     };
@@ -220,6 +211,7 @@ static void post_marks(struct rp_request *q)
     rp_mark_command_init(&m->command, items, n, q->who.actor);
     m->listed = list != NULL;
     m->store_names = names;
+    q->refused = then_marked;
     rp_request_submit(q, &m->command.command, then_marked, NULL);
 }
 
@@ -229,13 +221,13 @@ static int read_list_query(struct rp_request *q, struct rp_list_filter *filter, 
                            struct rp_error *err)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *at = rp_cursor_read(q, err);
-    const char *state = rp_request_text(q->query, "state", NULL),
-               *store_name = rp_request_text(q->query, "store", NULL);
+    const char *state = rp_json_get_text(q->query, "state", NULL),
+               *store_name = rp_json_get_text(q->query, "store", NULL);
     const struct rp_store *store = store_name != NULL ? rp_request_store(q, store_name) : NULL;
     json_int_t store_id = 0, ms = 0, id = 0;
     struct rp_store_row row = { 0 };
-    *filter = (struct rp_list_filter){ .reason = rp_request_text(q->query, "reason", NULL),
-                                       .due_before_ms = rp_request_int(q->query, "due_before", -1),
+    *filter = (struct rp_list_filter){ .reason = rp_json_get_text(q->query, "reason", NULL),
+                                       .due_before_ms = rp_json_get_int(q->query, "due_before", -1),
                                        .slack_ms = rp_list_slack_ms(rp_request_config(q)) };
     *cursor = (struct rp_list_cursor){ 0 };
     if (state != NULL) (void)rp_state_parse(state, &filter->state);
@@ -298,7 +290,7 @@ struct rp_reprieve_command *rp_restore_command(struct rp_request *q, int64_t ten
                                                int64_t file_id)
 {
     struct rp_reprieve_command *c = rp_arena_alloc(&q->arena, sizeof *c);
-    struct rp_reprieve_item *item = rp_arena_array(&q->arena, 1, sizeof *item);
+    struct rp_reprieve_item *item = rp_arena_alloc(&q->arena, sizeof *item);
     size_t n = 0;
     struct rp_store *const *stores = rp_request_stores(q, &n);
     if (c == NULL || item == NULL || stores == NULL) {
@@ -317,10 +309,6 @@ struct rp_reprieve_command *rp_restore_command(struct rp_request *q, int64_t ten
 static void then_restored(struct rp_request *q)
 {
     const struct rp_reprieve_item *item = ((struct rp_reprieve_command *)q->command)->items;
-    if (q->command->error.code < 0) {
-        rp_reply_error(q, &q->command->error);
-        return;
-    }
     const char *store = rp_request_store_name(q, item->mark.store_id);
     json_t *o = rp_reprieve_answer_json(&item->answer, &item->mark, store, false);
     if (item->file != NULL) rp_json_set(o, "file", rp_file_json(item->file, store));
@@ -338,54 +326,24 @@ static void restore_mark(struct rp_request *q)
 /* ---- the table ---- */
 
 static const struct rp_route routes[] = {
-    { .method = "POST",
-      .path = "/v1/marks",
-      .audience = RP_FOR_ADMINS,
-      .scope = RP_MAY_WRITE_MARKS,
-      .handler = post_marks,
-      .body = &post_shape,
-      .answer = &marked_shape,
-      .status = 201,
+    { RP_ROUTE("POST", "/v1/marks", RP_FOR_ADMINS, RP_MAY_WRITE_MARKS, post_marks), .body = &post_shape,
+      .answer = &marked_shape, .status = 201,
       .errors =
           "not_found still_referenced already_marked held guarantee_too_weak observe_only grace_out_of_range is_file",
       .body_max = ITEMS_BODY_MAX,
       .summary = "Marks an object of a store, or up to 1,000 of them: those are answered 200 with an outcome each.",
       .example =
           "-X POST -d '{\"store\":\"main\",\"key\":\"avatars/7.png\",\"grace\":\"5d\",\"reason\":\"replaced\"}'" },
-    { .method = "GET",
-      .path = "/v1/marks",
-      .audience = RP_FOR_ADMINS,
-      .scope = RP_MAY_READ_MARKS,
-      .blocks = true,
-      .handler = list_marks,
-      .query = &list_shape,
-      .answer = &rp_shape_mark,
-      .many = true,
-      .status = 200,
-      .errors = "not_found",
+    { RP_ROUTE("GET", "/v1/marks", RP_FOR_ADMINS, RP_MAY_READ_MARKS, list_marks), .blocks = true, .query = &list_shape,
+      .answer = &rp_shape_mark, .many = true, .errors = "not_found",
       .summary = "Lists marks: those that wait in order of time, store by store, or those of one state. A page may be "
                  "short although a cursor says that more follow.",
       .example = "-G -d state=purged -d limit=20" },
-    { .method = "GET",
-      .path = "/v1/marks/{id}",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_READ_MARKS,
-      .blocks = true,
-      .handler = get_mark,
-      .answer = &rp_shape_mark,
-      .status = 200,
-      .errors = "not_found",
-      .summary = "Shows one mark; a tenant sees those of its own files.",
-      .example = "" },
-    { .method = "POST",
-      .path = "/v1/marks/{id}/restore",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_WRITE_MARKS,
-      .handler = restore_mark,
-      .answer = &rp_shape_restored,
-      .status = 200,
-      .errors = "not_found too_late name_taken not_marked owner_deleted changed",
-      .summary = "Restores the subject of one mark; a file with all that belongs to it.",
-      .example = "-X POST" },
+    { RP_ROUTE("GET", "/v1/marks/{id}", RP_FOR_TENANTS, RP_MAY_READ_MARKS, get_mark), .blocks = true,
+      .answer = &rp_shape_mark, .errors = "not_found",
+      .summary = "Shows one mark; a tenant sees those of its own files." },
+    { RP_ROUTE("POST", "/v1/marks/{id}/restore", RP_FOR_TENANTS, RP_MAY_WRITE_MARKS, restore_mark),
+      .answer = &rp_shape_restored, .errors = "not_found too_late name_taken not_marked owner_deleted changed",
+      .summary = "Restores the subject of one mark; a file with all that belongs to it.", .example = "-X POST" },
 };
 const struct rp_routes rp_routes_marks = { routes, sizeof routes / sizeof routes[0] };

@@ -9,7 +9,8 @@
 /* What became of one mark that was to be restored. */
 extern const struct rp_shape rp_shape_restored;
 
-/* A command that restores what this mark, or this file's, is about; of this tenant (0: any). NULL: answered. */
+/* A command that restores what this mark, or this file's, is about; of this tenant (0: any).
+ * NULL: answered. */
 struct rp_reprieve_command *rp_restore_command(struct rp_request *q, int64_t tenant_id, int64_t mark_id,
                                                int64_t file_id);
 

@@ -19,26 +19,21 @@
 static const char *const born[] = { "pending", NULL };
 
 static const struct rp_field target_fields[] = {
-    { .name = "method", .kind = RP_FIELD_TEXT, .required = true, .help = "PUT" },
-    { .name = "url",
-      .kind = RP_FIELD_TEXT,
-      .required = true,
+    { RP_FIELD("method", TEXT), .required = true, .help = "PUT" },
+    { RP_FIELD("url", TEXT), .required = true,
       .help = "signed: it needs no token; the store's own where it takes bytes itself, else the daemon's" },
-    { .name = "headers", .kind = RP_FIELD_MAP, .required = true, .help = "to be sent as they are" },
-    { .name = "expires_at", .kind = RP_FIELD_TIME, .required = true, .help = "when the URL ends" },
+    { RP_FIELD("headers", MAP), .required = true, .help = "to be sent as they are" },
+    { RP_FIELD("expires_at", TIME), .required = true, .help = "when the URL ends" },
 };
 static const struct rp_shape target_shape = RP_SHAPE("upload_target", target_fields, "where the bytes go");
 
 static const struct rp_field new_file_fields[] = {
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_FILE, .required = true, .help = "the file" },
-    { .name = "status", .kind = RP_FIELD_CHOICE, .choices = born, .required = true, .help = "pending" },
-    { .name = "store", .kind = RP_FIELD_TEXT, .required = true, .help = "where its bytes will be" },
-    { .name = "key", .kind = RP_FIELD_TEXT, .required = true, .help = "under which key" },
-    { .name = "upload", .kind = RP_FIELD_OBJECT, .of = &target_shape, .required = true, .help = "where the bytes go" },
-    { .name = "mark",
-      .kind = RP_FIELD_OBJECT,
-      .of = &rp_shape_file_mark,
-      .required = true,
+    { RP_FIELD("id", ID), .id = RP_ID_FILE, .required = true, .help = "the file" },
+    { RP_FIELD("status", CHOICE), .choices = born, .required = true, .help = "pending" },
+    { RP_FIELD("store", TEXT), .required = true, .help = "where its bytes will be" },
+    { RP_FIELD("key", TEXT), .required = true, .help = "under which key" },
+    { RP_FIELD("upload", OBJECT), .of = &target_shape, .required = true, .help = "where the bytes go" },
+    { RP_FIELD("mark", OBJECT), .of = &rp_shape_file_mark, .required = true,
       .help = "it is purged then, unless it is confirmed or committed first" },
 };
 const struct rp_shape rp_shape_new_file = RP_SHAPE("new_file", new_file_fields, "a file that waits for its bytes");
@@ -69,11 +64,8 @@ int rp_metadata_text(struct rp_request *q, const json_t *map, const char **out, 
 /* Where uploads go: as configured, or the first store that may be written. */
 static int upload_store(struct rp_request *q, const struct rp_store **out, struct rp_error *err)
 {
-    const struct rp_config *config = rp_request_config(q);
-    const char *name = config->uploads_store;
-    for (size_t i = 0; i < config->n_stores && name[0] == 0; i++)
-        if (config->stores[i].mode != RP_MODE_OBSERVE) name = config->stores[i].name;
-    const struct rp_store *store = name[0] != 0 ? rp_request_store(q, name) : NULL;
+    const struct rp_store_config *config = rp_config_uploads_store(rp_request_config(q));
+    const struct rp_store *store = config != NULL ? rp_request_store(q, config->name) : NULL;
     if (store == NULL || store->config->mode == RP_MODE_OBSERVE) {
         rp_error_set(err, RP_EOBSERVE, "no store takes uploads");
         return rp_error_hint(err, "every store is in mode observe: give one another mode, or set uploads.store");
@@ -84,25 +76,23 @@ static int upload_store(struct rp_request *q, const struct rp_store **out, struc
     return 0;
 }
 
-static int fill(struct rp_request *q, struct rp_init *init, struct rp_error *err)
+static int read_body(struct rp_request *q, struct rp_init *init, struct rp_error *err)
 {
-    const char *checksum = rp_request_text(q->body, "checksum_sha256", NULL);
-    init->command.verb = &rp_verb_init;
+    const char *checksum = rp_json_get_text(q->body, "checksum_sha256", NULL);
     init->rules = rp_request_rules(q);
-    init->name = rp_request_text(q->body, "name", "");
-    init->content_type = rp_request_text(q->body, "content_type", "");
-    init->size_bytes = rp_request_int(q->body, "size", 0);
+    init->name = rp_json_get_text(q->body, "name", "");
+    init->content_type = rp_json_get_text(q->body, "content_type", "");
+    init->size_bytes = rp_json_get_int(q->body, "size", 0);
     init->checksum = rp_checksum_bytes(q, checksum);
-    init->parent_id = rp_request_int(q->body, "parent", 0);
-    init->source_id = rp_request_int(q->body, "source", 0);
-    init->replaces_id = rp_request_int(q->body, "replaces", 0);
+    init->parent_id = rp_json_get_int(q->body, "parent", 0);
+    init->source_id = rp_json_get_int(q->body, "source", 0);
+    init->replaces_id = rp_json_get_int(q->body, "replaces", 0);
     if (init->rules == NULL || (checksum != NULL && init->checksum == NULL))
         return rp_error_set(err, RP_ENOMEM, "no memory for an upload");
     /* it becomes a header of answers and of the store: nothing that could begin another one */
     for (const char *c = init->content_type; *c != 0; c++)
         if (*c < 0x20 || *c > 0x7e) return rp_error_set(err, RP_EINVAL, "content_type: only printable ASCII is a type");
-    int r = upload_store(q, &init->store, err);
-    return r < 0 ? r : rp_metadata_text(q, json_object_get(q->body, "metadata"), &init->metadata, err);
+    return rp_metadata_text(q, json_object_get(q->body, "metadata"), &init->metadata, err);
 }
 
 /* ---- the answer ---- */
@@ -151,8 +141,9 @@ static int write_answer(struct rp_request *q, const struct rp_init *init, struct
     return b->failed == 0 ? 0 : rp_error_set(err, b->failed, "no memory for the answer");
 }
 
-static void reply_refused(struct rp_request *q, const struct rp_init *init)
+static void reply_refused(struct rp_request *q)
 {
+    const struct rp_init *init = (const struct rp_init *)q->command;
     const struct rp_tenant *tenant = &init->tenant;
     json_t *more = NULL;
     if (init->command.error.code == RP_EQUOTA)
@@ -166,43 +157,46 @@ static void then_reply(struct rp_request *q)
     const struct rp_init *init = (const struct rp_init *)q->command;
     RP_CLEANUP(rp_buf_done) struct rp_buf answer = RP_BUF(ANSWER_MAX);
     struct rp_error err = { 0 };
-    if (init->command.error.code < 0)
-        reply_refused(q, init);
-    else if (write_answer(q, init, &answer, &err) < 0)
+    if (write_answer(q, init, &answer, &err) < 0)
         rp_reply_error(q, &err);
     else
-        rp_reply_text(q, q->route->status, "application/json", rp_buf_text(&answer));
+        rp_reply_text(q, rp_route_status(q->route), "application/json", rp_buf_text(&answer));
 }
 
 /* The promise stands as it was made; only the signature may be of a newer key. */
-static void sign_anew(struct rp_request *q, json_t *answer)
+static int sign_anew(struct rp_request *q, json_t *answer, struct rp_error *err)
 {
-    struct rp_error err = { 0 };
+    struct rp_error ignored = { 0 };
     struct rp_init init = { 0 };
     enum rp_id_kind kind;
     json_t *upload = json_object_get(answer, "upload");
     const char *id = rp_json_get_text(answer, "id", ""), *ends = rp_json_get_text(upload, "expires_at", "");
     struct rp_presigned target;
-    if (fill(q, &init, &err) < 0 || !rp_id_parse(id, &kind, &init.file_id)) return;
     init.store = rp_request_store(q, rp_json_get_text(answer, "store", ""));
     snprintf(init.key, sizeof init.key, "%s", rp_json_get_text(answer, "key", ""));
-    if (init.store == NULL || rp_time_parse(ends, &init.url_ends_at_ms, &err) < 0) return;
-    if (sign(q, &init, &target, &err) < 0) return;
+    if (init.store == NULL || read_body(q, &init, &ignored) < 0 || !rp_id_parse(id, &kind, &init.file_id) ||
+        rp_time_parse(ends, &init.url_ends_at_ms, &ignored) < 0)
+        return 0; /* it stays as it was */
+    int r = sign(q, &init, &target, err);
+    if (r < 0) return r;
     json_t *anew = rp_target_json(&target, init.url_ends_at_ms);
     if (anew != NULL) rp_json_set(answer, "upload", anew);
+    return 0;
 }
 
 void rp_new_file_submit(struct rp_request *q, int64_t tenant_id, int64_t txn_id)
 {
-    struct rp_init *init = rp_arena_alloc(&q->arena, sizeof *init);
+    struct rp_init *init = rp_command_new(q, sizeof *init, &rp_verb_init);
     struct rp_error err = { 0 };
-    if (init == NULL) {
-        rp_reply_no_memory(q);
-    } else if (fill(q, init, &err) < 0 || rp_target_may_upload(q, init, &err) < 0) {
-        rp_reply_error(q, &err);
-    } else {
-        init->command.tenant_id = tenant_id;
-        init->txn_id = txn_id;
+    if (init == NULL) return;
+    init->command.tenant_id = tenant_id;
+    init->txn_id = txn_id;
+    q->refused = reply_refused;
+    int r = read_body(q, init, &err);
+    if (r == 0) r = upload_store(q, &init->store, &err);
+    if (r == 0) r = rp_target_may_upload(q, init, &err);
+    if (r < 0)
+        rp_request_refuse(q, &init->command, &err, sign_anew);
+    else
         rp_request_submit(q, &init->command, then_reply, sign_anew);
-    }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_operations.c - what an operator looks at and decides: dead letters, holds, stores. */
+/* operations.c - what an operator looks at and decides: dead letters, holds, stores. */
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/json.h"
@@ -17,17 +17,17 @@
 /* ---- shapes ---- */
 
 #define DEAD_FIELDS                                                                                                    \
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_DEAD, .required = true, .help = "the dead letter" },              \
-        { .name = "died_at", .kind = RP_FIELD_TIME, .required = true, .help = "since when it waits for a person" },    \
+    { RP_FIELD("id", ID), .id = RP_ID_DEAD, .required = true, .help = "the dead letter" },                             \
+        { RP_FIELD("died_at", TIME), .required = true, .help = "since when it waits for a person" },                   \
         { .name = "from",                                                                                              \
           .kind = RP_FIELD_CHOICE,                                                                                     \
           .choices = rp_state_names,                                                                                   \
           .required = true,                                                                                            \
           .help = "where a retry goes" },                                                                              \
-        { .name = "attempts", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "tries used up" },    \
-        { .name = "error", .kind = RP_FIELD_TEXT, .required = true, .help = "why the last one failed" },               \
+        { RP_FIELD("attempts", INT), .most = INT64_MAX, .required = true, .help = "tries used up" },                   \
+        { RP_FIELD("error", TEXT), .required = true, .help = "why the last one failed" },                              \
     {                                                                                                                  \
-        .name = "mark", .kind = RP_FIELD_OBJECT, .of = &rp_shape_mark, .required = true, .help = "what it is about"    \
+        RP_FIELD("mark", OBJECT), .of = &rp_shape_mark, .required = true, .help = "what it is about"                   \
     }
 
 static const struct rp_field dead_fields[] = { DEAD_FIELDS };
@@ -35,44 +35,33 @@ static const struct rp_shape dead_shape = RP_SHAPE("dead_letter", dead_fields, "
 
 static const struct rp_field decided_fields[] = {
     DEAD_FIELDS,
-    { .name = "state",
-      .kind = RP_FIELD_CHOICE,
-      .choices = rp_state_names,
-      .required = true,
-      .help = "what the mark is now" },
+    { RP_FIELD("state", CHOICE), .choices = rp_state_names, .required = true, .help = "what the mark is now" },
 };
 static const struct rp_shape decided_shape = RP_SHAPE("decided_letter", decided_fields, "what a person decided");
 
 static const struct rp_field retried_fields[] = {
-    { .name = "retried", .kind = RP_FIELD_INT, .most = RP_DEAD_ITEMS_MAX, .required = true, .help = "brought back" },
-    { .name = "refused", .kind = RP_FIELD_INT, .most = RP_DEAD_ITEMS_MAX, .required = true, .help = "could not be" },
-    { .name = "complete", .kind = RP_FIELD_BOOL, .required = true, .help = "false: there are more; call again" },
+    { RP_FIELD("retried", INT), .most = RP_DEAD_ITEMS_MAX, .required = true, .help = "brought back" },
+    { RP_FIELD("refused", INT), .most = RP_DEAD_ITEMS_MAX, .required = true, .help = "could not be" },
+    { RP_FIELD("complete", BOOL), .required = true, .help = "false: there are more; call again" },
 };
 static const struct rp_shape retried_shape = RP_SHAPE("retried_letters", retried_fields, "how many are tried again");
 
-static const struct rp_field place_fields[] = {
-    { .name = "scope",
-      .kind = RP_FIELD_TEXT,
-      .required = true,
-      .least = 1,
-      .most = RP_SCOPE_TEXT,
+static const struct rp_field hold_request_fields[] = {
+    { RP_FIELD("scope", TEXT), .required = true, .least = 1, .most = RP_SCOPE_TEXT,
       .help = "STORE:KEY, STORE:PREFIX*, tenant/NAME or everything" },
-    { .name = "reason",
-      .kind = RP_FIELD_TEXT,
-      .required = true,
-      .least = 1,
-      .most = RP_REASON_MAX,
+    { RP_FIELD("reason", TEXT), .required = true, .least = 1, .most = RP_REASON_MAX,
       .help = "whoever finds it in a year will want to know" },
 };
-static const struct rp_shape place_shape = RP_SHAPE("hold_request", place_fields, "what is not to be purged, and why");
+static const struct rp_shape hold_request_shape =
+    RP_SHAPE("hold_request", hold_request_fields, "what is not to be purged, and why");
 
 #define HOLD_FIELDS                                                                                                    \
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_HOLD, .required = true, .help = "the hold" },                     \
-        { .name = "scope", .kind = RP_FIELD_TEXT, .required = true, .help = "what it covers" },                        \
-        { .name = "reason", .kind = RP_FIELD_TEXT, .required = true, .help = "why" },                                  \
-        { .name = "actor", .kind = RP_FIELD_TEXT, .required = true, .help = "who placed it" },                         \
+    { RP_FIELD("id", ID), .id = RP_ID_HOLD, .required = true, .help = "the hold" },                                    \
+        { RP_FIELD("scope", TEXT), .required = true, .help = "what it covers" },                                       \
+        { RP_FIELD("reason", TEXT), .required = true, .help = "why" },                                                 \
+        { RP_FIELD("actor", TEXT), .required = true, .help = "who placed it" },                                        \
     {                                                                                                                  \
-        .name = "placed_at", .kind = RP_FIELD_TIME, .required = true, .help = "when"                                   \
+        RP_FIELD("placed_at", TIME), .required = true, .help = "when"                                                  \
     }
 
 static const struct rp_field hold_fields[] = { HOLD_FIELDS };
@@ -80,38 +69,34 @@ static const struct rp_shape hold_shape = RP_SHAPE("hold", hold_fields, "a stop 
 
 static const struct rp_field placed_fields[] = {
     HOLD_FIELDS,
-    { .name = "claimed",
-      .kind = RP_FIELD_LIST,
-      .of = &rp_shape_mark,
-      .required = true,
+    { RP_FIELD("claimed", LIST), .of = &rp_shape_mark, .required = true,
       .help = "covered, but past the claim already: they may still be purged" },
 };
 static const struct rp_shape placed_shape =
     RP_SHAPE("placed_hold", placed_fields, "a hold, and what it came too late for");
 
 static const struct rp_field lifted_fields[] = {
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_HOLD, .required = true, .help = "the hold" },
-    { .name = "lifted", .kind = RP_FIELD_BOOL, .required = true, .help = "true" },
+    { RP_FIELD("id", ID), .id = RP_ID_HOLD, .required = true, .help = "the hold" },
+    { RP_FIELD("lifted", BOOL), .required = true, .help = "true" },
 };
 static const struct rp_shape lifted_shape = RP_SHAPE("lifted_hold", lifted_fields, "a hold that is no more");
 
 static const struct rp_field store_fields[] = {
-    { .name = "name", .kind = RP_FIELD_TEXT, .required = true, .help = "as configured" },
-    { .name = "type", .kind = RP_FIELD_TEXT, .required = true, .help = "fs or s3" },
-    { .name = "path", .kind = RP_FIELD_TEXT, .help = "where a directory is" },
-    { .name = "endpoint", .kind = RP_FIELD_TEXT, .help = "where a bucket's server is; empty: AWS" },
-    { .name = "bucket", .kind = RP_FIELD_TEXT, .help = "its name" },
-    { .name = "mode", .kind = RP_FIELD_TEXT, .required = true, .help = "observe, quarantine or purge" },
-    { .name = "guarantee", .kind = RP_FIELD_TEXT, .required = true, .help = "how exactly it deletes, as probed" },
-    { .name = "probed_at", .kind = RP_FIELD_TIME, .help = "when that was last found out; none: never by a canary" },
-    { .name = "keys_changed_at",
-      .kind = RP_FIELD_TIME,
+    { RP_FIELD("name", TEXT), .required = true, .help = "as configured" },
+    { RP_FIELD("type", TEXT), .required = true, .help = "fs or s3" },
+    { RP_FIELD("path", TEXT), .help = "where a directory is" },
+    { RP_FIELD("endpoint", TEXT), .help = "where a bucket's server is; empty: AWS" },
+    { RP_FIELD("bucket", TEXT), .help = "its name" },
+    { RP_FIELD("mode", TEXT), .required = true, .help = "observe, quarantine or purge" },
+    { RP_FIELD("guarantee", TEXT), .required = true, .help = "how exactly it deletes, as probed" },
+    { RP_FIELD("probed_at", TIME), .help = "when that was last found out; none: never by a canary" },
+    { RP_FIELD("keys_changed_at", TIME),
       .help = "when an object was seen changed though keys are declared write_once: the guarantee is the probed one" },
-    { .name = "owner", .kind = RP_FIELD_TEXT, .required = true, .help = "whose it is; - in mode observe" },
-    { .name = "waiting", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "marks that wait" },
-    { .name = "waiting_bytes", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "their bytes" },
-    { .name = "due", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "marks that are due" },
-    { .name = "error", .kind = RP_FIELD_OBJECT, .of = &rp_shape_why, .help = "why it cannot be used" },
+    { RP_FIELD("owner", TEXT), .required = true, .help = "whose it is; - in mode observe" },
+    { RP_FIELD("waiting", INT), .most = INT64_MAX, .required = true, .help = "marks that wait" },
+    { RP_FIELD("waiting_bytes", INT), .most = INT64_MAX, .required = true, .help = "their bytes" },
+    { RP_FIELD("due", INT), .most = INT64_MAX, .required = true, .help = "marks that are due" },
+    { RP_FIELD("error", OBJECT), .of = &rp_shape_why, .help = "why it cannot be used" },
 };
 static const struct rp_shape store_shape = RP_SHAPE("store", store_fields, "what a store allows and guarantees");
 
@@ -156,38 +141,20 @@ static int add_letter(struct rp_request *q, const struct rp_dead *dead, struct r
     return r;
 }
 
-/* The place after which a list goes on, where its cursor is one id. */
-static int after_id(struct rp_request *q, int64_t *out, struct rp_error *err)
-{
-    RP_CLEANUP(rp_json_decrefp) json_t *at = rp_cursor_read(q, err);
-    json_int_t id = 0;
-    if (at != NULL && json_unpack_ex(at, NULL, JSON_STRICT, "[I]", &id) < 0) rp_cursor_wrong(err);
-    *out = id;
-    return err->code;
-}
-
-static const char *cursor_of(struct rp_request *q, int64_t id)
-{
-    return rp_cursor_write(q, json_pack("[I]", (json_int_t)id));
-}
-
 static void list_dead(struct rp_request *q)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(LIST_ARENA_MAX);
-    RP_CLEANUP(rp_json_decrefp) json_t *items = json_array();
+    json_t *items = json_array();
     struct rp_error err = { 0 };
-    struct letters l;
+    struct letters l = { 0 };
     size_t limit = rp_page_limit(q);
     int64_t after;
-    int r = after_id(q, &after, &err);
+    int r = rp_cursor_read_id(q, &after, &err);
     if (r == 0) r = letters_init(&l, limit + 1, &arena, &err);
     if (r == 0) r = rp_dead_each(rp_request_catalog(q)->db, after, (int64_t)limit + 1, keep_letter, &l, &err);
     for (size_t i = 0; r == 0 && i < l.n && i < limit; i++)
         r = add_letter(q, &l.at[i], &arena, items, &err);
-    if (r < 0)
-        rp_reply_error(q, &err);
-    else
-        rp_reply_list(q, json_incref(items), l.n > limit ? cursor_of(q, l.at[limit - 1].id) : NULL);
+    rp_reply_page(q, r, &err, items, l.n > limit ? rp_cursor_write_id(q, l.at[limit - 1].id) : NULL);
 }
 
 /* The letter of the path, and its mark. False: answered. */
@@ -215,23 +182,19 @@ static void get_dead(struct rp_request *q)
 
 static struct rp_dead_command *new_decision(struct rp_request *q, const struct rp_verb *verb, size_t max)
 {
-    struct rp_dead_command *c = rp_arena_alloc(&q->arena, sizeof *c);
-    struct rp_dead_item *items = rp_arena_array(&q->arena, max, sizeof *items);
-    if (c == NULL || items == NULL) {
-        rp_reply_no_memory(q);
-        return NULL;
-    }
-    *c = (struct rp_dead_command){ .command = { .verb = verb }, .items = items, .max = max, .arena = &q->arena };
-    return c;
+    struct rp_dead_command *c = rp_command_new(q, sizeof *c, verb);
+    if (c == NULL) return NULL;
+    c->items = rp_arena_array(&q->arena, max, sizeof *c->items);
+    c->max = max;
+    c->arena = &q->arena;
+    if (c->items != NULL) return c;
+    rp_reply_no_memory(q);
+    return NULL;
 }
 
 static void then_decided(struct rp_request *q)
 {
     const struct rp_dead_item *item = ((struct rp_dead_command *)q->command)->items;
-    if (q->command->error.code < 0) {
-        rp_reply_error(q, &q->command->error);
-        return;
-    }
     json_t *o = letter_json(q, &item->letter, &item->mark);
     rp_json_set(o, "state", json_string(rp_state_name(item->as)));
     rp_reply_json(q, 200, o);
@@ -261,10 +224,6 @@ static void then_retried(struct rp_request *q)
 {
     const struct rp_dead_command *c = (const struct rp_dead_command *)q->command;
     int64_t refused = 0;
-    if (q->command->error.code < 0) {
-        rp_reply_error(q, &q->command->error);
-        return;
-    }
     for (size_t i = 0; i < c->n; i++)
         refused += c->items[i].error.code < 0;
     json_t *o = json_object();
@@ -292,12 +251,8 @@ static void list_holds(struct rp_request *q)
     struct rp_hold_line *lines = NULL;
     size_t n = 0, limit = rp_page_limit(q);
     int64_t after;
-    int r = after_id(q, &after, &err);
+    int r = rp_cursor_read_id(q, &after, &err);
     if (r == 0) r = rp_holds_list(rp_request_catalog(q)->db, after, limit + 1, &arena, &lines, &n, &err);
-    if (r < 0) {
-        rp_reply_error(q, &err);
-        return;
-    }
     json_t *items = json_array();
     for (size_t i = 0; i < n && i < limit; i++) {
         char scope[RP_SCOPE_TEXT];
@@ -305,13 +260,13 @@ static void list_holds(struct rp_request *q)
         const char *store = hold->store_id != 0 ? rp_request_store_name(q, hold->store_id) : "";
         rp_json_append(items, rp_hold_json(hold, rp_scope_text(hold, store, lines[i].tenant, scope)));
     }
-    rp_reply_list(q, items, n > limit ? cursor_of(q, lines[limit - 1].hold.id) : NULL);
+    rp_reply_page(q, r, &err, items, n > limit ? rp_cursor_write_id(q, lines[limit - 1].hold.id) : NULL);
 }
 
 static int read_scope(struct rp_request *q, struct rp_hold_command *out, struct rp_error *err)
 {
     struct rp_scope_name name;
-    int r = rp_scope_read(rp_request_text(q->body, "scope", ""), &q->arena, &name, err);
+    int r = rp_scope_read(rp_json_get_text(q->body, "scope", ""), &q->arena, &name, err);
     if (r < 0) return r;
     out->scope = name.scope;
     out->tenant = name.tenant;
@@ -326,11 +281,7 @@ static void then_held(struct rp_request *q)
 {
     const struct rp_hold_command *c = (const struct rp_hold_command *)q->command;
     struct rp_hold hold = { .id = c->id, .reason = c->reason, .actor = q->who.actor, .placed_at_ms = c->placed_at_ms };
-    if (q->command->error.code < 0) {
-        rp_reply_error(q, &q->command->error);
-        return;
-    }
-    json_t *o = rp_hold_json(&hold, rp_request_text(q->body, "scope", "")), *claimed = json_array();
+    json_t *o = rp_hold_json(&hold, rp_json_get_text(q->body, "scope", "")), *claimed = json_array();
     for (size_t i = 0; i < c->claimed.n; i++)
         rp_json_append(claimed, rp_mark_shown(q, &c->claimed.at[i]));
     rp_json_set(o, "claimed", claimed);
@@ -339,11 +290,8 @@ static void then_held(struct rp_request *q)
 
 static struct rp_hold_command *new_hold(struct rp_request *q, const struct rp_verb *verb)
 {
-    struct rp_hold_command *c = rp_arena_alloc(&q->arena, sizeof *c);
-    if (c == NULL)
-        rp_reply_no_memory(q);
-    else
-        *c = (struct rp_hold_command){ .command = { .verb = verb }, .arena = &q->arena };
+    struct rp_hold_command *c = rp_command_new(q, sizeof *c, verb);
+    if (c != NULL) c->arena = &q->arena;
     return c;
 }
 
@@ -352,23 +300,26 @@ static void place_hold(struct rp_request *q)
     struct rp_hold_command *c = new_hold(q, &rp_verb_hold_add);
     struct rp_error err = { 0 };
     if (c == NULL) return;
-    c->reason = rp_request_text(q->body, "reason", "");
+    c->reason = rp_json_get_text(q->body, "reason", "");
     if (read_scope(q, c, &err) < 0)
-        rp_reply_error(q, &err);
+        rp_request_refuse(q, &c->command, &err, NULL);
     else
         rp_request_submit(q, &c->command, then_held, NULL);
+}
+
+static void not_lifted(struct rp_request *q)
+{
+    if (q->command->error.code == RP_ENOTFOUND)
+        rp_reply_not_found(q, "hold", RP_ID_HOLD, ((const struct rp_hold_command *)q->command)->id);
+    else
+        rp_reply_error(q, &q->command->error);
 }
 
 static void then_lifted(struct rp_request *q)
 {
     const struct rp_hold_command *c = (const struct rp_hold_command *)q->command;
     char text[RP_ID_TEXT];
-    if (q->command->error.code == RP_ENOTFOUND)
-        rp_reply_not_found(q, "hold", RP_ID_HOLD, c->id);
-    else if (q->command->error.code < 0)
-        rp_reply_error(q, &q->command->error);
-    else
-        rp_reply_json(q, 200, json_pack("{s:s,s:b}", "id", rp_id_format(RP_ID_HOLD, c->id, text), "lifted", 1));
+    rp_reply_json(q, 200, json_pack("{s:s,s:b}", "id", rp_id_format(RP_ID_HOLD, c->id, text), "lifted", 1));
 }
 
 static void lift_hold(struct rp_request *q)
@@ -378,6 +329,7 @@ static void lift_hold(struct rp_request *q)
     struct rp_hold_command *c = new_hold(q, &rp_verb_hold_lift);
     if (c == NULL) return;
     c->id = id;
+    q->refused = not_lifted;
     rp_request_submit(q, &c->command, then_lifted, NULL);
 }
 
@@ -386,7 +338,7 @@ static void lift_hold(struct rp_request *q)
 static void list_stores(struct rp_request *q)
 {
     RP_CLEANUP(rp_tallies_freep) struct rp_tallies *tallies = NULL;
-    RP_CLEANUP(rp_json_decrefp) json_t *items = json_array();
+    json_t *items = json_array();
     struct rp_catalog *catalog = rp_request_catalog(q);
     struct rp_error err = { 0 };
     size_t n = 0;
@@ -400,43 +352,36 @@ static void list_stores(struct rp_request *q)
                            rp_request_now_ms(q), &facts, &err);
         if (r == 0) rp_json_append(items, rp_store_facts_json(&facts));
     }
-    if (r < 0)
-        rp_reply_error(q, &err);
-    else
-        rp_reply_list(q, json_incref(items), NULL);
+    rp_reply_page(q, r, &err, items, NULL);
 }
 
 /* ---- the table ---- */
 
-#define ROUTE(method_, path_, scope_, handler_)                                                                        \
-    .method = (method_), .path = (path_), .audience = RP_FOR_ADMINS, .scope = (scope_),                                \
-    .blocks = (scope_) == RP_MAY_READ_RUNS, .handler = (handler_)
-
 static const struct rp_route routes[] = {
-    { ROUTE("GET", "/v1/dead-letters", RP_MAY_READ_RUNS, list_dead), .query = &rp_shape_page, .answer = &dead_shape,
-      .many = true, .status = 200, .errors = "", .summary = "Lists what used up its attempts and waits for a person.",
-      .example = "" },
-    { ROUTE("GET", "/v1/dead-letters/{id}", RP_MAY_READ_RUNS, get_dead), .answer = &dead_shape, .status = 200,
-      .errors = "not_found", .summary = "Shows one dead letter.", .example = "" },
-    { ROUTE("POST", "/v1/dead-letters/{id}/retry", RP_MAY_WRITE_RUNS, retry_dead), .answer = &decided_shape,
-      .status = 200, .errors = "not_found",
+    { RP_ROUTE("GET", "/v1/dead-letters", RP_FOR_ADMINS, RP_MAY_READ_RUNS, list_dead), .blocks = true,
+      .query = &rp_shape_page, .answer = &dead_shape, .many = true,
+      .summary = "Lists what used up its attempts and waits for a person." },
+    { RP_ROUTE("GET", "/v1/dead-letters/{id}", RP_FOR_ADMINS, RP_MAY_READ_RUNS, get_dead), .blocks = true,
+      .answer = &dead_shape, .errors = "not_found", .summary = "Shows one dead letter." },
+    { RP_ROUTE("POST", "/v1/dead-letters/{id}/retry", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, retry_dead),
+      .answer = &decided_shape, .errors = "not_found",
       .summary = "Has it tried again at once, where it was, with attempts counted from zero.", .example = "-X POST" },
-    { ROUTE("POST", "/v1/dead-letters/{id}/keep", RP_MAY_WRITE_RUNS, keep_dead), .answer = &decided_shape,
-      .status = 200, .errors = "not_found",
+    { RP_ROUTE("POST", "/v1/dead-letters/{id}/keep", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, keep_dead),
+      .answer = &decided_shape, .errors = "not_found",
       .summary = "Gives the mark up: reprieved if nothing can have been erased, else lost.", .example = "-X POST" },
-    { ROUTE("POST", "/v1/dead-letters/retry-all", RP_MAY_WRITE_RUNS, retry_all), .answer = &retried_shape,
-      .status = 200, .errors = "", .summary = "Has all of them tried again, at most 1,000 a call, in one step.",
+    { RP_ROUTE("POST", "/v1/dead-letters/retry-all", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, retry_all),
+      .answer = &retried_shape, .summary = "Has all of them tried again, at most 1,000 a call, in one step.",
       .example = "-X POST" },
-    { ROUTE("GET", "/v1/holds", RP_MAY_READ_RUNS, list_holds), .query = &rp_shape_page, .answer = &hold_shape,
-      .many = true, .status = 200, .errors = "", .summary = "Lists the holds in force.", .example = "" },
-    { ROUTE("POST", "/v1/holds", RP_MAY_WRITE_RUNS, place_hold), .body = &place_shape, .answer = &placed_shape,
-      .status = 201, .errors = "not_found",
+    { RP_ROUTE("GET", "/v1/holds", RP_FOR_ADMINS, RP_MAY_READ_RUNS, list_holds), .blocks = true,
+      .query = &rp_shape_page, .answer = &hold_shape, .many = true, .summary = "Lists the holds in force." },
+    { RP_ROUTE("POST", "/v1/holds", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, place_hold), .body = &hold_request_shape,
+      .answer = &placed_shape, .status = 201, .errors = "not_found",
       .summary = "Stops the purging of a subject, a prefix, a tenant or everything, until the hold is lifted.",
       .example = "-X POST -d '{\"scope\":\"main:legal/*\",\"reason\":\"case 12\"}'" },
-    { ROUTE("DELETE", "/v1/holds/{id}", RP_MAY_WRITE_RUNS, lift_hold), .answer = &lifted_shape, .status = 200,
+    { RP_ROUTE("DELETE", "/v1/holds/{id}", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, lift_hold), .answer = &lifted_shape,
       .errors = "not_found", .summary = "Lifts a hold.", .example = "-X DELETE" },
-    { ROUTE("GET", "/v1/stores", RP_MAY_READ_RUNS, list_stores), .answer = &store_shape, .many = true, .status = 200,
-      .errors = "", .summary = "Lists the stores: what each allows and guarantees, whose it is, what waits there.",
-      .example = "" },
+    { RP_ROUTE("GET", "/v1/stores", RP_FOR_ADMINS, RP_MAY_READ_RUNS, list_stores), .blocks = true,
+      .answer = &store_shape, .many = true,
+      .summary = "Lists the stores: what each allows and guarantees, whose it is, what waits there." },
 };
 const struct rp_routes rp_routes_operations = { routes, sizeof routes / sizeof routes[0] };

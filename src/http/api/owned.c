@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/api/owned.h"
 
-#include "base/assert.h"
-
 bool rp_owned_seen(struct rp_request *q, const struct rp_owned *owned, int64_t id, int r, int64_t tenant_id,
                    const struct rp_error *err)
 {
@@ -27,15 +25,12 @@ bool rp_owned_by(struct rp_request *q, const struct rp_owned *owned, int64_t id,
 void *rp_owned_command(struct rp_request *q, size_t size, const struct rp_verb *verb, int64_t tenant_id,
                        struct rp_command_parts *parts)
 {
-    RP_ASSERT(size >= sizeof(struct rp_command));
-    struct rp_command *command = rp_arena_alloc(&q->arena, size);
+    struct rp_command *command = rp_command_new(q, size, verb);
+    if (command == NULL) return NULL;
+    command->tenant_id = tenant_id;
     parts->rules = rp_request_rules(q);
     parts->stores = rp_request_stores(q, &parts->n_stores);
-    if (command == NULL || parts->rules == NULL || parts->stores == NULL) {
-        rp_reply_no_memory(q);
-        return NULL;
-    }
-    command->verb = verb;
-    command->tenant_id = tenant_id;
-    return command;
+    if (parts->rules != NULL && parts->stores != NULL) return command;
+    rp_reply_no_memory(q);
+    return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owned.h - what belongs to a tenant, files and transactions, as requests come to it.
  *
- * O1  A tenant's token acts on its own alone: whatever is another's is "no such" (TENANT). An admin's acts in the name of the tenant whose it is,
- *     which has to be read first.
+ * O1  A tenant's token acts on its own alone: whatever is another's is "no such" (TENANT). An
+ *     admin's acts in the name of the tenant whose it is, which has to be read first.
  * O2  Whoever says false has answered, or has handed the request on to where it may read. */
 #ifndef RP_HTTP_API_OWNED_H
 #define RP_HTTP_API_OWNED_H
@@ -30,7 +30,8 @@ struct rp_command_parts {
     struct rp_store *const *stores;
     size_t n_stores;
 };
-/* A command of `size` bytes that begins with a struct rp_command, the rest of it zero; in the request's arena. NULL: answered. */
+/* A command of `size` bytes that begins with a struct rp_command, the rest of it zero; in the
+ * request's arena. NULL: answered. */
 void *rp_owned_command(struct rp_request *q, size_t size, const struct rp_verb *verb, int64_t tenant_id,
                        struct rp_command_parts *parts);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* restore.c - a restore in bulk: a run that the daemon carries out, or, as a dry run, what it would do. For admins. */
+/* restore.c - a restore in bulk: a run that the daemon carries out, or, as a dry run, what it
+ * would do. For admins. */
 #include "core/restore.h"
 #include "base/cleanup.h"
 #include "base/id.h"
@@ -19,38 +20,35 @@
 /* ---- shapes ---- */
 
 static const struct rp_field bulk_fields[] = {
-    { .name = "run", .kind = RP_FIELD_ID, .id = RP_ID_RUN, .help = "what this run marked or moved to quarantine" },
-    { .name = "prefix", .kind = RP_FIELD_TEXT, .least = 2, .most = RP_KEY_MAX + 65, .help = "STORE:PREFIX" },
-    { .name = "reason", .kind = RP_FIELD_TEXT, .most = RP_REASON_MAX, .help = "marks with this reason" },
-    { .name = "actor", .kind = RP_FIELD_TEXT, .least = 1, .most = RP_ACTOR_MAX, .help = "marks that this one made" },
-    { .name = "since", .kind = RP_FIELD_WHEN, .help = "marks made since; a moment, or how long ago" },
-    { .name = "until", .kind = RP_FIELD_WHEN, .help = "marks made before" },
-    { .name = "dry_run", .kind = RP_FIELD_BOOL, .help = "only says what would be done" },
+    { RP_FIELD("run", ID), .id = RP_ID_RUN, .help = "what this run marked or moved to quarantine" },
+    { RP_FIELD("prefix", TEXT), .least = 2, .most = RP_KEY_MAX + 65, .help = "STORE:PREFIX" },
+    { RP_FIELD("reason", TEXT), .most = RP_REASON_MAX, .help = "marks with this reason" },
+    { RP_FIELD("actor", TEXT), .least = 1, .most = RP_ACTOR_MAX, .help = "marks that this one made" },
+    { RP_FIELD("since", WHEN), .help = "marks made since; a moment, or how long ago" },
+    { RP_FIELD("until", WHEN), .help = "marks made before" },
+    { RP_FIELD("dry_run", BOOL), .help = "only says what would be done" },
 };
 static const struct rp_shape bulk_shape = RP_SHAPE("restore_request", bulk_fields, "every given filter must fit");
 
 /* Of a run the first part, of a dry run the second. */
 static const struct rp_field answer_fields[] = {
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_RUN, .help = "of the run: GET /v1/runs/{id} tells how far it is" },
-    { .name = "kind", .kind = RP_FIELD_TEXT, .help = "restore" },
-    { .name = "name", .kind = RP_FIELD_TEXT, .help = "the store of the prefix, or all" },
-    { .name = "state", .kind = RP_FIELD_TEXT, .help = "running" },
-    { .name = "locked_by", .kind = RP_FIELD_TEXT, .help = "the daemon that carries it out" },
-    { .name = "started_at", .kind = RP_FIELD_TIME, .help = "what is marked later is not touched" },
-    { .name = "filter", .kind = RP_FIELD_ANY, .help = "what it is about" },
-    { .name = "counts", .kind = RP_FIELD_ANY, .help = "so far" },
-    { .name = "avg_age_s", .kind = RP_FIELD_INT },
-    { .name = "errors", .kind = RP_FIELD_ANY },
-    { .name = "dry_run",
-      .kind = RP_FIELD_BOOL,
-      .required = true,
-      .help = "true: nothing is changed, and what follows" },
-    { .name = "restored", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "how many would be" },
-    { .name = "already_restored", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "have been before" },
-    { .name = "returned", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "would come back from quarantine" },
-    { .name = "refused", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "could not be" },
-    { .name = "complete", .kind = RP_FIELD_BOOL, .help = "false: more than 100,000 fit" },
-    { .name = "items", .kind = RP_FIELD_LIST, .of = &rp_shape_restored, .help = "the first 1,000" },
+    { RP_FIELD("id", ID), .id = RP_ID_RUN, .help = "of the run: GET /v1/runs/{id} tells how far it is" },
+    { RP_FIELD("kind", TEXT), .help = "restore" },
+    { RP_FIELD("name", TEXT), .help = "the store of the prefix, or all" },
+    { RP_FIELD("state", TEXT), .help = "running" },
+    { RP_FIELD("locked_by", TEXT), .help = "the daemon that carries it out" },
+    { RP_FIELD("started_at", TIME), .help = "what is marked later is not touched" },
+    { RP_FIELD("filter", ANY), .help = "what it is about" },
+    { RP_FIELD("counts", ANY), .help = "so far" },
+    { RP_FIELD("avg_age_s", INT) },
+    { RP_FIELD("errors", ANY) },
+    { RP_FIELD("dry_run", BOOL), .required = true, .help = "true: nothing is changed, and what follows" },
+    { RP_FIELD("restored", INT), .most = INT64_MAX, .help = "how many would be" },
+    { RP_FIELD("already_restored", INT), .most = INT64_MAX, .help = "have been before" },
+    { RP_FIELD("returned", INT), .most = INT64_MAX, .help = "would come back from quarantine" },
+    { RP_FIELD("refused", INT), .most = INT64_MAX, .help = "could not be" },
+    { RP_FIELD("complete", BOOL), .help = "false: more than 100,000 fit" },
+    { RP_FIELD("items", LIST), .of = &rp_shape_restored, .help = "the first 1,000" },
 };
 static const struct rp_shape answer_shape = RP_SHAPE("restored_in_bulk", answer_fields, "a run, or what it would do");
 
@@ -73,27 +71,21 @@ static int read_prefix(struct rp_request *q, const char *text, struct rp_restore
     return 0;
 }
 
-static int ignore_record(void *ctx, const struct rp_record_row *row, struct rp_error *err)
-{
-    (void)ctx, (void)row, (void)err;
-    return 0;
-}
-
 static int read_filter(struct rp_request *q, struct rp_restore_filter *f, struct rp_error *err)
 {
-    const char *prefix = rp_request_text(q->body, "prefix", NULL);
-    *f = (struct rp_restore_filter){ .run_id = rp_request_int(q->body, "run", 0),
-                                     .reason = rp_request_text(q->body, "reason", NULL),
-                                     .actor = rp_request_text(q->body, "actor", NULL),
-                                     .since_ms = rp_request_int(q->body, "since", -1),
-                                     .until_ms = rp_request_int(q->body, "until", -1) };
+    const char *prefix = rp_json_get_text(q->body, "prefix", NULL);
+    *f = (struct rp_restore_filter){ .run_id = rp_json_get_int(q->body, "run", 0),
+                                     .reason = rp_json_get_text(q->body, "reason", NULL),
+                                     .actor = rp_json_get_text(q->body, "actor", NULL),
+                                     .since_ms = rp_json_get_int(q->body, "since", -1),
+                                     .until_ms = rp_json_get_int(q->body, "until", -1) };
     if (f->run_id == 0 && prefix == NULL && f->reason == NULL && f->actor == NULL && f->since_ms < 0 &&
         f->until_ms < 0) {
         rp_error_set(err, RP_EINVAL, "restore what? no filter is given");
         return rp_error_hint(err, "give run, prefix, reason, actor, since or until");
     }
     int r = 0;
-    if (f->run_id != 0) r = rp_record_get(rp_request_catalog(q)->db, f->run_id, ignore_record, NULL, err);
+    if (f->run_id != 0) r = rp_run_find(rp_request_catalog(q)->db, f->run_id, NULL, NULL, NULL, err);
     return r == 0 && prefix != NULL ? read_prefix(q, prefix, f, err) : r;
 }
 
@@ -161,11 +153,7 @@ struct beginning {
 /* No I/O here: this may be the writer's thread. */
 static void then_begun(struct rp_request *q)
 {
-    const struct beginning *b = (const struct beginning *)q->command;
-    if (q->command->error.code < 0)
-        rp_reply_error(q, &q->command->error);
-    else
-        rp_reply_json(q, 202, rp_run_json(&b->run, NULL, false, 0));
+    rp_reply_json(q, 202, rp_run_json(&((const struct beginning *)q->command)->run, NULL, false, 0));
 }
 
 static void after_begun(struct rp_request *q)
@@ -175,14 +163,15 @@ static void after_begun(struct rp_request *q)
 
 static void begin_run(struct rp_request *q, const struct rp_restore_filter *filter)
 {
-    struct beginning *b = rp_arena_alloc(&q->arena, sizeof *b);
+    struct beginning *b = rp_command_new(q, sizeof *b, &rp_verb_restore_begin);
     const char *name = filter->store_id != 0 ? rp_request_store_name(q, filter->store_id) : "all";
-    if (b == NULL) {
-        rp_reply_no_memory(q);
+    const struct rp_worker *worker = NULL;
+    struct rp_error err = { 0 };
+    if (b == NULL) return;
+    if (rp_request_reserve(q, &worker, &err) < 0) {
+        rp_request_refuse(q, &b->command.command, &err, NULL);
         return;
     }
-    const struct rp_worker *worker = rp_request_reserve(q);
-    if (worker == NULL) return;
     rp_restore_command_init(&b->command, filter, name, &b->run, worker, q->who.actor);
     q->after = after_begun;
     rp_request_submit(q, &b->command.command, then_begun, NULL);
@@ -203,16 +192,8 @@ static void post_restore(struct rp_request *q)
 /* ---- the table ---- */
 
 static const struct rp_route routes[] = {
-    { .method = "POST",
-      .path = "/v1/restore",
-      .audience = RP_FOR_ADMINS,
-      .scope = RP_MAY_WRITE_MARKS,
-      .blocks = true,
-      .handler = post_restore,
-      .body = &bulk_shape,
-      .answer = &answer_shape,
-      .status = 202,
-      .errors = "not_found",
+    { RP_ROUTE("POST", "/v1/restore", RP_FOR_ADMINS, RP_MAY_WRITE_MARKS, post_restore), .blocks = true,
+      .body = &bulk_shape, .answer = &answer_shape, .status = 202, .errors = "not_found",
       .summary =
           "Begins a run that restores everything that fits all filters and is marked by now, or with dry_run says "
           "what it would do (200). Nothing that it names is purged while it is under way.",

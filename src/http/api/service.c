@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server says of itself: the description of its calls, and the page at its root. */
-#include "http/route/openapi.h"
+#include "http/route/route.h"
 #include "http/server/request.h"
 
 #include <pthread.h>
@@ -52,21 +52,8 @@ static void get_page(struct rp_request *q)
 }
 
 static const struct rp_route routes[] = {
-    { .method = "GET",
-      .path = "/openapi.json",
-      .audience = RP_FOR_EVERYBODY,
-      .plain = true,
-      .handler = get_openapi,
-      .status = 200,
-      .summary = "This description.",
-      .example = "" },
-    { .method = "GET",
-      .path = "/",
-      .audience = RP_FOR_EVERYBODY,
-      .plain = true,
-      .handler = get_page,
-      .status = 200,
-      .summary = "The page that a browser shows.",
-      .example = "" },
+    { RP_ROUTE("GET", "/openapi.json", RP_FOR_EVERYBODY, 0, get_openapi), .plain = true,
+      .summary = "This description." },
+    { RP_ROUTE("GET", "/", RP_FOR_EVERYBODY, 0, get_page), .plain = true, .summary = "The page that a browser shows." },
 };
-const struct rp_routes rp_routes_description = { routes, sizeof routes / sizeof routes[0] };
+const struct rp_routes rp_routes_service = { routes, sizeof routes / sizeof routes[0] };

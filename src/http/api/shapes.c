@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/api/shapes.h"
 
+#include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/json.h"
@@ -10,91 +11,77 @@
 
 #include <string.h>
 
-#define WAKE_WITHIN_MS (2 * RP_SECOND_MS)
-
 /* ---- shapes ---- */
 
-static const char *const statuses[] = { "pending", "scanning", "live", "deleted", "purged", "expired", NULL };
-static const char *const states[] = { "marked", "checking", "purging", "purged", "reprieved", "dead", "lost", NULL };
-
 static const struct rp_field why_fields[] = {
-    { .name = "code", .kind = RP_FIELD_TEXT, .required = true, .help = "stable, as in problem+json" },
-    { .name = "message", .kind = RP_FIELD_TEXT, .required = true, .help = "what happened, to what" },
-    { .name = "hint", .kind = RP_FIELD_TEXT, .help = "what to do next" },
+    { RP_FIELD("code", TEXT), .required = true, .help = "stable, as in problem+json" },
+    { RP_FIELD("message", TEXT), .required = true, .help = "what happened, to what" },
+    { RP_FIELD("hint", TEXT), .help = "what to do next" },
 };
 const struct rp_shape rp_shape_why = RP_SHAPE("why", why_fields, "why something was refused");
 
 static const struct rp_field mark_fields[] = {
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_MARK, .required = true, .help = "the mark" },
-    { .name = "subject", .kind = RP_FIELD_TEXT, .required = true, .help = "STORE:KEY" },
-    { .name = "file", .kind = RP_FIELD_ID, .id = RP_ID_FILE, .help = "the file that the object belongs to" },
-    { .name = "state", .kind = RP_FIELD_CHOICE, .choices = states, .required = true, .help = "where it stands" },
-    { .name = "reason",
-      .kind = RP_FIELD_TEXT,
-      .required = true,
-      .help = "as it was given, or abandoned, rollback, ..." },
-    { .name = "actor", .kind = RP_FIELD_TEXT, .required = true, .help = "who made it" },
-    { .name = "marked_at", .kind = RP_FIELD_TIME, .required = true, .help = "when it was made" },
-    { .name = "due_at", .kind = RP_FIELD_TIME, .required = true, .help = "nothing is purged before" },
-    { .name = "size", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "bytes" },
-    { .name = "outcome", .kind = RP_FIELD_TEXT, .help = "how it ended" },
-    { .name = "ended_at", .kind = RP_FIELD_TIME, .help = "when it ended" },
-    { .name = "only_if", .kind = RP_FIELD_TEXT, .help = "unreferenced: asked again before the purge" },
-    { .name = "attempts", .kind = RP_FIELD_INT, .most = INT64_MAX, .help = "failed tries so far" },
-    { .name = "run", .kind = RP_FIELD_ID, .id = RP_ID_RUN, .help = "the run that purged it" },
-    { .name = "note", .kind = RP_FIELD_TEXT, .help = "what the last look at it said" },
+    { RP_FIELD("id", ID), .id = RP_ID_MARK, .required = true, .help = "the mark" },
+    { RP_FIELD("subject", TEXT), .required = true, .help = "STORE:KEY" },
+    { RP_FIELD("file", ID), .id = RP_ID_FILE, .help = "the file that the object belongs to" },
+    { RP_FIELD("state", CHOICE), .choices = rp_state_names, .required = true, .help = "where it stands" },
+    { RP_FIELD("reason", TEXT), .required = true, .help = "as it was given, or abandoned, rollback, ..." },
+    { RP_FIELD("actor", TEXT), .required = true, .help = "who made it" },
+    { RP_FIELD("marked_at", TIME), .required = true, .help = "when it was made" },
+    { RP_FIELD("due_at", TIME), .required = true, .help = "nothing is purged before" },
+    { RP_FIELD("size", INT), .most = INT64_MAX, .required = true, .help = "bytes" },
+    { RP_FIELD("outcome", TEXT), .help = "how it ended" },
+    { RP_FIELD("ended_at", TIME), .help = "when it ended" },
+    { RP_FIELD("only_if", TEXT), .help = "unreferenced: asked again before the purge" },
+    { RP_FIELD("attempts", INT), .most = INT64_MAX, .help = "failed tries so far" },
+    { RP_FIELD("run", ID), .id = RP_ID_RUN, .help = "the run that purged it" },
+    { RP_FIELD("note", TEXT), .help = "what the last look at it said" },
 };
 const struct rp_shape rp_shape_mark = RP_SHAPE("mark", mark_fields, "a promise to purge its subject at due_at");
 
 static const struct rp_field file_mark_fields[] = {
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_MARK, .required = true, .help = "the mark" },
-    { .name = "marked_at", .kind = RP_FIELD_TIME, .help = "when it was made" },
-    { .name = "due_at", .kind = RP_FIELD_TIME, .required = true, .help = "the file is purged then, unless restored" },
-    { .name = "reason",
-      .kind = RP_FIELD_TEXT,
-      .required = true,
-      .help = "as it was given, or abandoned, rollback, ..." },
+    { RP_FIELD("id", ID), .id = RP_ID_MARK, .required = true, .help = "the mark" },
+    { RP_FIELD("marked_at", TIME), .help = "when it was made" },
+    { RP_FIELD("due_at", TIME), .required = true, .help = "the file is purged then, unless restored" },
+    { RP_FIELD("reason", TEXT), .required = true, .help = "as it was given, or abandoned, rollback, ..." },
 };
 const struct rp_shape rp_shape_file_mark = RP_SHAPE("file_mark", file_mark_fields, "the mark of a file");
 
 static const struct rp_field processing_fields[] = {
-    { .name = "idempotency_key", .kind = RP_FIELD_TEXT, .required = true, .help = "what the result must name" },
+    { RP_FIELD("idempotency_key", TEXT), .required = true, .help = "what the result must name" },
 };
 static const struct rp_shape processing_shape = RP_SHAPE("processing", processing_fields, "what waits for a processor");
 
 static const struct rp_field file_fields[] = {
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_FILE, .required = true, .help = "the file" },
-    { .name = "status", .kind = RP_FIELD_CHOICE, .choices = statuses, .required = true, .help = "where it stands" },
-    { .name = "name", .kind = RP_FIELD_TEXT, .most = RP_FILE_NAME_MAX, .required = true, .help = "as it was given" },
-    { .name = "store", .kind = RP_FIELD_TEXT, .required = true, .help = "where its bytes are" },
-    { .name = "key", .kind = RP_FIELD_TEXT, .required = true, .help = "under which key" },
-    { .name = "size", .kind = RP_FIELD_INT, .most = INT64_MAX, .required = true, .help = "bytes" },
-    { .name = "content_type", .kind = RP_FIELD_TEXT, .help = "as it was given" },
-    { .name = "checksum_sha256", .kind = RP_FIELD_SHA256, .help = "as it was promised, and verified when live" },
-    { .name = "etag", .kind = RP_FIELD_TEXT, .help = "the store's" },
-    { .name = "parent", .kind = RP_FIELD_ID, .id = RP_ID_FILE, .help = "deleted and restored together with it" },
-    { .name = "source", .kind = RP_FIELD_ID, .id = RP_ID_FILE, .help = "what it was made from; likewise" },
-    { .name = "transaction", .kind = RP_FIELD_ID, .id = RP_ID_TRANSACTION, .help = "it came with" },
-    { .name = "replaces", .kind = RP_FIELD_ID, .id = RP_ID_FILE, .help = "what its transaction replaces by it" },
-    { .name = "processing", .kind = RP_FIELD_OBJECT, .of = &processing_shape, .help = "while it is scanning" },
-    { .name = "metadata", .kind = RP_FIELD_ANY, .help = "names and values" },
-    { .name = "created_at", .kind = RP_FIELD_TIME, .required = true, .help = "when its upload began" },
-    { .name = "changed_at", .kind = RP_FIELD_TIME, .required = true, .help = "its last change" },
-    { .name = "mark", .kind = RP_FIELD_OBJECT, .of = &rp_shape_file_mark, .help = "if one waits" },
+    { RP_FIELD("id", ID), .id = RP_ID_FILE, .required = true, .help = "the file" },
+    { RP_FIELD("status", CHOICE), .choices = rp_status_names, .required = true, .help = "where it stands" },
+    { RP_FIELD("name", TEXT), .most = RP_FILE_NAME_MAX, .required = true, .help = "as it was given" },
+    { RP_FIELD("store", TEXT), .required = true, .help = "where its bytes are" },
+    { RP_FIELD("key", TEXT), .required = true, .help = "under which key" },
+    { RP_FIELD("size", INT), .most = INT64_MAX, .required = true, .help = "bytes" },
+    { RP_FIELD("content_type", TEXT), .help = "as it was given" },
+    { RP_FIELD("checksum_sha256", SHA256), .help = "as it was promised, and verified when live" },
+    { RP_FIELD("etag", TEXT), .help = "the store's" },
+    { RP_FIELD("parent", ID), .id = RP_ID_FILE, .help = "deleted and restored together with it" },
+    { RP_FIELD("source", ID), .id = RP_ID_FILE, .help = "what it was made from; likewise" },
+    { RP_FIELD("transaction", ID), .id = RP_ID_TRANSACTION, .help = "it came with" },
+    { RP_FIELD("replaces", ID), .id = RP_ID_FILE, .help = "what its transaction replaces by it" },
+    { RP_FIELD("processing", OBJECT), .of = &processing_shape, .help = "while it is scanning" },
+    { RP_FIELD("metadata", ANY), .help = "names and values" },
+    { RP_FIELD("created_at", TIME), .required = true, .help = "when its upload began" },
+    { RP_FIELD("changed_at", TIME), .required = true, .help = "its last change" },
+    { RP_FIELD("mark", OBJECT), .of = &rp_shape_file_mark, .help = "if one waits" },
 };
 const struct rp_shape rp_shape_file = RP_SHAPE("file", file_fields, "an upload and what became of it");
 
 static const struct rp_field page_fields[] = { RP_FIELD_LIMIT, RP_FIELD_CURSOR };
 const struct rp_shape rp_shape_page = RP_SHAPE("page", page_fields, "which part of a list");
 
-static const struct rp_field tenant_fields[] = { RP_FIELD_TENANT };
-const struct rp_shape rp_shape_tenant = RP_SHAPE("of_tenant", tenant_fields, "whose");
-
 /* ---- pages ---- */
 
 size_t rp_page_limit(const struct rp_request *q)
 {
-    return (size_t)rp_request_int(q->query, "limit", RP_LIST_LIMIT);
+    return (size_t)rp_json_get_int(q->query, "limit", RP_LIST_LIMIT);
 }
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -142,7 +129,7 @@ int rp_cursor_wrong(struct rp_error *err)
 
 json_t *rp_cursor_read(struct rp_request *q, struct rp_error *err)
 {
-    const char *text = rp_request_text(q->query, "cursor", NULL);
+    const char *text = rp_json_get_text(q->query, "cursor", NULL);
     struct rp_error ignored = { 0 };
     json_t *array = NULL;
     size_t n = 0;
@@ -154,18 +141,47 @@ json_t *rp_cursor_read(struct rp_request *q, struct rp_error *err)
     return NULL;
 }
 
-/* ---- around a change ---- */
-
-int64_t rp_request_now_ms(const struct rp_request *q)
+int rp_cursor_read_id(struct rp_request *q, int64_t *after, struct rp_error *err)
 {
-    return rp_clock_now_ms(rp_server_options_of(q->server)->clock);
+    RP_CLEANUP(rp_json_decrefp) json_t *at = rp_cursor_read(q, err);
+    json_int_t id = 0;
+    if (at != NULL && json_unpack_ex(at, NULL, JSON_STRICT, "[I]", &id) < 0) rp_cursor_wrong(err);
+    *after = id;
+    return err->code;
 }
 
-struct rp_journal rp_request_journal(const struct rp_request *q)
+const char *rp_cursor_write_id(struct rp_request *q, int64_t id)
 {
-    return (struct rp_journal){ .log = rp_server_options_of(q->server)->log,
-                                .at_ms = rp_request_now_ms(q),
-                                .actor = q->who.actor };
+    return rp_cursor_write(q, json_pack("[I]", (json_int_t)id));
+}
+
+const char *rp_cursor_of(struct rp_request *q, enum rp_id_kind kind, int64_t id)
+{
+    char text[RP_ID_TEXT];
+    return rp_arena_strdup(&q->arena, rp_id_format(kind, id, text));
+}
+
+void rp_reply_page(struct rp_request *q, int r, const struct rp_error *err, json_t *items, const char *cursor)
+{
+    if (r == 0) {
+        rp_reply_list(q, items, cursor);
+        return;
+    }
+    json_decref(items);
+    rp_reply_error(q, err);
+}
+
+/* ---- around a change ---- */
+
+void *rp_command_new(struct rp_request *q, size_t size, const struct rp_verb *verb)
+{
+    RP_ASSERT(size >= sizeof(struct rp_command));
+    struct rp_command *command = rp_arena_alloc(&q->arena, size);
+    if (command == NULL)
+        rp_reply_no_memory(q);
+    else
+        command->verb = verb;
+    return command;
 }
 
 const struct rp_upload_rules *rp_request_rules(struct rp_request *q)
@@ -203,28 +219,7 @@ void rp_reply_not_found(struct rp_request *q, const char *what, enum rp_id_kind 
     rp_reply_error(q, &err);
 }
 
-void rp_reply_no_memory(struct rp_request *q)
-{
-    struct rp_error err = { 0 };
-    rp_error_set(&err, RP_ENOMEM, "no memory for this request");
-    rp_reply_error(q, &err);
-}
-
 /* ---- how things look ---- */
-
-static const char *recorded_name(struct rp_request *q, int64_t store_id)
-{
-    struct rp_error ignored = { 0 };
-    char *name = rp_arena_alloc(&q->arena, RP_STORE_NAME);
-    if (name == NULL || !rp_request_may_block(q)) return "?";
-    return rp_store_name(rp_request_catalog(q)->db, store_id, name, &ignored) == 0 ? name : "?";
-}
-
-const char *rp_request_store_name(struct rp_request *q, int64_t store_id)
-{
-    const struct rp_store *store = rp_request_store_of(q, store_id);
-    return store != NULL ? store->config->name : recorded_name(q, store_id);
-}
 
 json_t *rp_mark_shown(struct rp_request *q, const struct rp_mark *mark)
 {

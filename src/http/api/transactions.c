@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_transactions.c - many files that appear together or not at all: begin, add, commit, abort, look. */
+/* transactions.c - many files that appear together or not at all: begin, add, commit, abort,
+ * look. */
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/json.h"
@@ -14,10 +15,7 @@
 static const char *const states[] = { "open", "committed", "aborted", "expired", NULL };
 
 static const struct rp_field begin_fields[] = {
-    { .name = "timeout",
-      .kind = RP_FIELD_DURATION,
-      .least = 1000,
-      .most = INT64_C(30) * 24 * 3600 * 1000,
+    { RP_FIELD("timeout", DURATION), .least = 1000, .most = INT64_C(30) * 24 * 3600 * 1000,
       .help = "not committed by then, it never will be; the configured one if not given" },
     RP_FIELD_TENANT,
 };
@@ -25,41 +23,32 @@ static const struct rp_shape begin_shape = RP_SHAPE("transaction_request", begin
 
 static const struct rp_field add_fields[] = {
     RP_NEW_FILE_FIELDS,
-    { .name = "replaces", .kind = RP_FIELD_ID, .id = RP_ID_FILE, .help = "a live file that the commit marks" },
+    { RP_FIELD("replaces", ID), .id = RP_ID_FILE, .help = "a live file that the commit marks" },
 };
 static const struct rp_shape add_shape = RP_SHAPE("member_request", add_fields, "a file of a transaction");
 
 static const struct rp_field member_metadata_fields[] = {
-    { .name = "file", .kind = RP_FIELD_ID, .id = RP_ID_FILE, .required = true, .help = "a member" },
-    { .name = "values", .kind = RP_FIELD_MAP, .required = true, .most = 64, .help = "names and texts" },
+    { RP_FIELD("file", ID), .id = RP_ID_FILE, .required = true, .help = "a member" },
+    { RP_FIELD("values", MAP), .required = true, .most = 64, .help = "names and texts" },
 };
 static const struct rp_shape member_metadata_shape =
     RP_SHAPE("member_metadata", member_metadata_fields, "what is written with the commit");
 
 static const struct rp_field commit_fields[] = {
-    { .name = "metadata",
-      .kind = RP_FIELD_LIST,
-      .of = &member_metadata_shape,
-      .most = RP_TXN_MEMBERS_MAX,
+    { RP_FIELD("metadata", LIST), .of = &member_metadata_shape, .most = RP_TXN_MEMBERS_MAX,
       .help = "of the members it names" },
 };
 static const struct rp_shape commit_shape = RP_SHAPE("commit", commit_fields, "what is written with the commit");
 
 static const struct rp_field txn_fields[] = {
-    { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_TRANSACTION, .required = true, .help = "the transaction" },
-    { .name = "state",
-      .kind = RP_FIELD_CHOICE,
-      .choices = states,
-      .required = true,
+    { RP_FIELD("id", ID), .id = RP_ID_TRANSACTION, .required = true, .help = "the transaction" },
+    { RP_FIELD("state", CHOICE), .choices = states, .required = true,
       .help = "expired: neither committed nor aborted in time" },
-    { .name = "members", .kind = RP_FIELD_INT, .most = RP_TXN_MEMBERS_MAX, .required = true, .help = "how many files" },
-    { .name = "created_at", .kind = RP_FIELD_TIME, .required = true, .help = "when it began" },
-    { .name = "changed_at", .kind = RP_FIELD_TIME, .required = true, .help = "its last change" },
-    { .name = "ends_at", .kind = RP_FIELD_TIME, .required = true, .help = "it can be committed until then" },
-    { .name = "files",
-      .kind = RP_FIELD_LIST,
-      .of = &rp_shape_file,
-      .most = RP_TXN_MEMBERS_MAX,
+    { RP_FIELD("members", INT), .most = RP_TXN_MEMBERS_MAX, .required = true, .help = "how many files" },
+    { RP_FIELD("created_at", TIME), .required = true, .help = "when it began" },
+    { RP_FIELD("changed_at", TIME), .required = true, .help = "its last change" },
+    { RP_FIELD("ends_at", TIME), .required = true, .help = "it can be committed until then" },
+    { RP_FIELD("files", LIST), .of = &rp_shape_file, .most = RP_TXN_MEMBERS_MAX,
       .help = "its members, where they are asked for" },
 };
 static const struct rp_shape txn_shape = RP_SHAPE("transaction", txn_fields, "files that appear together");
@@ -120,11 +109,7 @@ static json_t *txn_json(const struct rp_request *q, const struct rp_txn *txn)
 
 static void then_txn(struct rp_request *q)
 {
-    const struct rp_txn_command *c = command_of(q);
-    if (c->command.error.code < 0)
-        rp_reply_error(q, &c->command.error);
-    else
-        rp_reply_json(q, q->route->status, txn_json(q, &c->txn));
+    rp_reply_json(q, rp_route_status(q->route), txn_json(q, &command_of(q)->txn));
 }
 
 /* ---- begin, add, abort ---- */
@@ -144,7 +129,7 @@ static void begin_txn(struct rp_request *q)
     }
     struct rp_txn_command *c = new_command(q, &rp_verb_txn_begin, tenant_id, 0);
     if (c == NULL) return;
-    c->timeout_ms = rp_request_int(q->body, "timeout", -1);
+    c->timeout_ms = rp_json_get_int(q->body, "timeout", -1);
     rp_request_submit(q, &c->command, then_txn, NULL);
 }
 
@@ -176,30 +161,20 @@ static json_t *missing_json(const struct rp_txn_command *c)
     return o;
 }
 
+static void not_committed(struct rp_request *q)
+{
+    const struct rp_txn_command *c = command_of(q);
+    rp_reply_problem(q, &c->command.error, c->n_missing > 0 ? missing_json(c) : NULL);
+}
+
 static void then_committed(struct rp_request *q)
 {
     const struct rp_txn_command *c = command_of(q);
-    if (c->command.error.code < 0) {
-        rp_reply_problem(q, &c->command.error, c->n_missing > 0 ? missing_json(c) : NULL);
-        return;
-    }
     json_t *o = txn_json(q, &c->txn), *files = json_array();
     for (size_t i = 0; i < c->n_members; i++)
         rp_json_append(files, rp_file_json(&c->members[i], rp_request_store_name(q, c->members[i].file.store_id)));
     rp_json_set(o, "files", files);
     rp_reply_json(q, 200, o);
-}
-
-/* Every member's object is looked at before the one transaction that makes them all visible. */
-static void see_members(struct rp_request *q, const struct rp_files *members, struct rp_seen *seen, size_t *n)
-{
-    *n = 0;
-    for (size_t i = 0; i < members->n; i++) {
-        const struct rp_file *file = &members->at[i];
-        struct rp_error err = { 0 };
-        if (file->status != RP_FILE_PENDING) continue;
-        rp_file_see_or_note(file, rp_request_store_of(q, file->store_id), NULL, &seen[(*n)++], &err);
-    }
 }
 
 static int read_metadata(struct rp_request *q, struct rp_txn_command *c, struct rp_error *err)
@@ -210,7 +185,7 @@ static int read_metadata(struct rp_request *q, struct rp_txn_command *c, struct 
     int r = out != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for the metadata");
     for (size_t i = 0; i < n && r == 0; i++) {
         const json_t *item = json_array_get(list, i);
-        out[i].file_id = rp_request_int(item, "file", 0);
+        out[i].file_id = rp_json_get_int(item, "file", 0);
         r = rp_metadata_text(q, json_object_get(item, "values"), &out[i].json, err);
     }
     c->metadata = out;
@@ -218,6 +193,7 @@ static int read_metadata(struct rp_request *q, struct rp_txn_command *c, struct 
     return r;
 }
 
+/* Every member's object is looked at before the one transaction that makes them all visible. */
 static int prepare_commit(struct rp_request *q, struct rp_txn_command *c, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(MEMBERS_ARENA_MAX);
@@ -226,7 +202,7 @@ static int prepare_commit(struct rp_request *q, struct rp_txn_command *c, struct
     if (seen == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the members");
     int r = rp_files_init(&members, RP_TXN_MEMBERS_MAX + 1, &arena, err);
     if (r == 0) r = rp_files_members(rp_request_catalog(q)->db, c->txn_id, &members, err);
-    if (r == 0) see_members(q, &members, seen, &c->n_seen);
+    if (r == 0) r = rp_files_see(&members, c->stores, c->n_stores, seen, &c->n_seen, err);
     c->seen = seen;
     return r < 0 ? r : read_metadata(q, c, err);
 }
@@ -243,6 +219,7 @@ static void commit_txn(struct rp_request *q)
         rp_reply_error(q, &err);
         return;
     }
+    q->refused = not_committed;
     rp_request_submit(q, &c->command, then_committed, NULL);
 }
 
@@ -275,37 +252,17 @@ static void get_txn(struct rp_request *q)
 /* ---- the table ---- */
 
 static const struct rp_route routes[] = {
-    { .method = "POST",
-      .path = "/v1/transactions",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_WRITE_FILES,
-      .handler = begin_txn,
-      .body = &begin_shape,
-      .answer = &txn_shape,
-      .status = 201,
-      .errors = "",
+    { RP_ROUTE("POST", "/v1/transactions", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, begin_txn), .body = &begin_shape,
+      .answer = &txn_shape, .status = 201,
       .summary = "Begins a transaction: its files appear together, when it is committed, or not at all.",
       .example = "-X POST -d '{\"timeout\":\"30m\"}'" },
-    { .method = "POST",
-      .path = "/v1/transactions/{id}/files",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_WRITE_FILES,
-      .handler = add_file,
-      .body = &add_shape,
-      .answer = &rp_shape_new_file,
-      .status = 201,
+    { RP_ROUTE("POST", "/v1/transactions/{id}/files", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, add_file), .body = &add_shape,
+      .answer = &rp_shape_new_file, .status = 201,
       .errors = "not_found not_open expired quota_exceeded too_many_open too_big observe_only",
       .summary = "Begins an upload that belongs to a transaction, and may replace a live file.",
       .example = "-X POST -d '{\"name\":\"album/1.jpg\",\"size\":5}'" },
-    { .method = "POST",
-      .path = "/v1/transactions/{id}/commit",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_WRITE_FILES,
-      .blocks = true,
-      .handler = commit_txn,
-      .body = &commit_shape,
-      .answer = &txn_shape,
-      .status = 200,
+    { RP_ROUTE("POST", "/v1/transactions/{id}/commit", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, commit_txn), .blocks = true,
+      .body = &commit_shape, .answer = &txn_shape,
       .errors = "not_found not_uploaded not_pending not_live owner_deleted size_mismatch checksum_mismatch changed "
                 "not_open expired",
       .body_max = (size_t)8 << 20,
@@ -313,26 +270,11 @@ static const struct rp_route routes[] = {
           "Makes every file of the transaction live and marks what they replace, in one step. A refusal lists the "
           "files it is about, and nothing was changed.",
       .example = "-X POST -d '{}'" },
-    { .method = "POST",
-      .path = "/v1/transactions/{id}/abort",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_WRITE_FILES,
-      .handler = abort_txn,
-      .answer = &txn_shape,
-      .status = 200,
-      .errors = "not_found not_open",
+    { RP_ROUTE("POST", "/v1/transactions/{id}/abort", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, abort_txn),
+      .answer = &txn_shape, .errors = "not_found not_open",
       .summary = "Gives a transaction up: its files are purged after the rollback grace, all others stay as they are.",
       .example = "-X POST" },
-    { .method = "GET",
-      .path = "/v1/transactions/{id}",
-      .audience = RP_FOR_TENANTS,
-      .scope = RP_MAY_READ_FILES,
-      .blocks = true,
-      .handler = get_txn,
-      .answer = &txn_shape,
-      .status = 200,
-      .errors = "not_found",
-      .summary = "Shows a transaction and its files.",
-      .example = "" },
+    { RP_ROUTE("GET", "/v1/transactions/{id}", RP_FOR_TENANTS, RP_MAY_READ_FILES, get_txn), .blocks = true,
+      .answer = &txn_shape, .errors = "not_found", .summary = "Shows a transaction and its files." },
 };
 const struct rp_routes rp_routes_transactions = { routes, sizeof routes / sizeof routes[0] };

@@ -8,7 +8,6 @@
 
 #include "base/assert.h"
 #include "base/id.h"
-#include "base/json.h"
 #include "base/time.h"
 
 #define MESSAGE_BYTES 4096 /* key and content type are bounded far below it */
@@ -139,27 +138,4 @@ int rp_signed_url(const struct rp_grant *grant, const char *base, const char *ke
     if (!url) return rp_error_set(err, RP_ENOMEM, "no memory for a signed URL");
     *out = url;
     return 0;
-}
-
-static json_t *headers_json(const struct rp_grant *grant)
-{
-    char length[24];
-    json_t *headers = json_object();
-    if (strcmp(grant->method, "PUT") != 0) return headers;
-    snprintf(length, sizeof length, "%" PRId64, grant->size_bytes);
-    rp_json_set(headers, "Content-Length", json_string(length));
-    if (grant->content_type[0]) rp_json_set(headers, "Content-Type", json_string(grant->content_type));
-    return headers;
-}
-
-json_t *rp_grant_json(const struct rp_grant *grant, const char *base, const char *key, struct rp_arena *arena,
-                      struct rp_error *err)
-{
-    const char *url = NULL;
-    char until[RP_TIME_TEXT];
-    if (rp_signed_url(grant, base, key, arena, &url, err) < 0) return NULL;
-    json_t *json = json_pack("{s:s,s:s,s:o*,s:s}", "method", grant->method, "url", url, "headers", headers_json(grant),
-                             "expires_at", rp_time_format(grant->expires_at_ms, until));
-    if (!json) rp_error_set(err, RP_ENOMEM, "no memory for a signed URL");
-    return json;
 }

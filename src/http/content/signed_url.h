@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signed_url.h - URLs that are their own permission: whoever holds one may do one thing with one file, for a while.
+/* signed_url.h - URLs that are their own permission: whoever holds one may do one thing with one
+ * file, for a while.
  *
  *   PUT /v1/uploads/{file}?expires=<epoch ms>&signature=<hex>      GET /v1/content/{file}?expires=...&signature=...
  *
- * G1  The signature is an HMAC-SHA256 over all that is granted: method, file, store, key, size, content type, checksum, end. So
- *     one for another file, or for a file that has changed since, is none.
- * G2  Keys are 64 hex digits. The first signs, any of them verifies: two are valid while one replaces the other.
+ * G1  The signature is an HMAC-SHA256 over all that is granted: method, file, store, key, size,
+ *     content type, checksum, end. So one for another file, or for a file that has changed since,
+ *     is none.
+ * G2  Keys are 64 hex digits. The first signs, any of them verifies: two are valid while one
+ *     replaces the other.
  * G3  Comparing takes the same time whatever differs. */
 #ifndef RP_HTTP_CONTENT_SIGNED_URL_H
 #define RP_HTTP_CONTENT_SIGNED_URL_H
@@ -33,12 +36,10 @@ int rp_grant_sign(const struct rp_grant *grant, const char *key, char out[RP_DIG
 /* `signature` is text from outside: anything. */
 bool rp_grant_verify(const struct rp_grant *grant, const char *const *keys, size_t n_keys, const char *signature);
 
-/* What our URLs begin with, without a slash at the end: public_url, or the address that is listened on. NULL: no memory. */
+/* What our URLs begin with, without a slash at the end: public_url, or the address that is
+ * listened on. NULL: no memory. */
 const char *rp_url_base(const struct rp_config *config, const char *address, struct rp_arena *arena);
 int rp_signed_url(const struct rp_grant *grant, const char *base, const char *key, struct rp_arena *arena,
                   const char **out, struct rp_error *err);
-/* {"method","url","headers":{...},"expires_at"}: what a client has to do, and the headers that it must send. NULL: as err says. */
-json_t *rp_grant_json(const struct rp_grant *grant, const char *base, const char *key, struct rp_arena *arena,
-                      struct rp_error *err);
 
 #endif

@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "core/guarantee.h"
-#include "http/api/shapes.h"
 #include "http/content/headers.h"
 #include "http/server/server.h"
 

@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "base/digest.h"
 #include "core/file/file.h"
-#include "http/api/shapes.h"
 #include "http/content/content.h"
 #include "http/content/headers.h"
 #include "http/content/target.h"

@@ -11,7 +11,6 @@
 #include <microhttpd.h>
 #include <string.h>
 
-#define BLOCK        1024 /* bytes a client that MHD takes and, for HTTP/1.1, does not use */
 #define PART_LATE_MS (30 * RP_SECOND_MS)
 
 /* ---- lists and texts ---- */
@@ -51,24 +50,24 @@ void rp_text_drop(struct rp_text **text)
 }
 
 /* `next`: the number of the event after them. */
-static struct rp_text *shared(struct rp_live *live, struct rp_shared *kept, const char *words, bool with_id,
+static struct rp_text *shared(struct rp_live *live, struct rp_shared *made, const char *words, bool with_id,
                               uint64_t *next)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(RP_FEED_CURSOR_TEXT + 256);
     struct rp_feed_cursor head;
     char id[RP_FEED_CURSOR_TEXT];
     *next = rp_feed_end(live->feed, &head);
-    if (with_id && kept->at != *next) rp_text_drop(&kept->text);
-    if (kept->text == NULL) {
+    if (with_id && made->at != *next) rp_text_drop(&made->text);
+    if (made->text == NULL) {
         rp_feed_cursor_format(&head, id);
         rp_buf_str(&b, words);
         if (with_id) rp_buf_fmt(&b, "id: %s\n", id);
         rp_buf_char(&b, '\n');
-        if (b.failed == 0) kept->text = rp_text_new(b.data, b.len);
-        kept->at = *next;
+        if (b.failed == 0) made->text = rp_text_new(b.data, b.len);
+        made->at = *next;
     }
-    if (kept->text != NULL) kept->text->refs++;
-    return kept->text;
+    if (made->text != NULL) made->text->refs++;
+    return made->text;
 }
 
 /* ---- states ---- */
@@ -281,7 +280,7 @@ static int begin_client(struct rp_live *live, struct rp_live_client *client, con
 {
     if (live->ending || live->n_clients >= live->options.clients_max)
         return rp_error_set(err, RP_EBUSY, live->ending ? "the server is stopping" : "too many clients listen already");
-    rp_feed_join(live->feed); /* first: nothing that comes after its place is forgotten */
+    rp_feed_join(live->feed); /* first: nothing that comes after its cursor is forgotten */
     client->text =
         shared(live, after == NULL ? &live->hello : &live->again, ": hello\nretry: 2000\n", after == NULL, &client->at);
     if (client->text == NULL) {
@@ -324,8 +323,7 @@ int rp_live_open(struct rp_live *live, const struct rp_live_ask *ask, struct rp_
         free(client);
         return r;
     }
-    *how =
-        (struct rp_stream_reply){ .size = -1, .block = BLOCK, .read = client_read, .free = client_free, .ctx = client };
+    *how = (struct rp_stream_reply){ .size = -1, .read = client_read, .free = client_free, .ctx = client };
     return 0;
 }
 

@@ -32,7 +32,7 @@ static void end_revoked(struct rp_live *live, const struct rp_feed_event *event)
         rp_live_forget_token(live, id);
 }
 
-/* What was said about the old log must not be said about the new one, and nobody's place means
+/* What was said about the old log must not be said about the new one, and nobody's cursor means
  * anything now. */
 static void start_over(struct rp_live *live)
 {

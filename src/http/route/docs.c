@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/route/docs.h"
-
+#include "base/buf.h"
 #include "http/route/route.h"
 #include "http/route/shape.h"
 
@@ -14,7 +13,7 @@
 static const char intro[] =
     "# HTTP\n"
     "\n"
-    "Made from the table of routes in `src/http/api_*.c`; a test keeps it true. `GET /openapi.json` says the same to "
+    "Made from the table of routes in `src/http/api/`; a test keeps it true. `GET /openapi.json` says the same to "
     "programs.\n"
     "\n"
     "- Who calls says so with `Authorization: Bearer TOKEN` (`reprieve token create`). A token has scopes, and a "
@@ -133,7 +132,7 @@ static void write_overview(struct rp_buf *b)
 
 static void write_answer(struct rp_buf *b, const struct rp_route *r)
 {
-    rp_buf_fmt(b, "\nAnswers %d", r->status);
+    rp_buf_fmt(b, "\nAnswers %d", rp_route_status(r));
     if (r->plain)
         rp_buf_str(b, ", not JSON");
     else if (r->answer == NULL)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/api/routes.h"
 #include "http/route/percent.h"
-#include "http/server/request.h"
+#include "http/route/route.h"
 
 #include <pthread.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/assert.h"
 #include "catalog/token.h"
 #include "metrics/metrics.h"
@@ -46,6 +46,11 @@ const struct rp_route *rp_route_at(size_t i)
     return &rp_route_tables[table]->at[i];
 }
 
+int rp_route_status(const struct rp_route *route)
+{
+    return route->status != 0 ? route->status : 200;
+}
+
 bool rp_route_for_metrics(size_t i, struct rp_metrics_route *out)
 {
     if (i >= rp_route_count()) return false;
@@ -79,12 +84,12 @@ static bool fits(const char *pattern, const char *path, struct segment args[RP_P
 }
 
 /* False: a segment that cannot be decoded, or decodes to nothing that could be a name. */
-static bool decode(struct rp_request *q, const struct segment *args, size_t n)
+static bool decode(struct rp_arena *arena, const struct segment *from, size_t n, const char **args)
 {
     for (size_t i = 0; i < n; i++) {
-        char *text = rp_arena_copy(&q->arena, args[i].at, args[i].n);
+        char *text = rp_arena_copy(arena, from[i].at, from[i].n);
         if (text == NULL || !rp_percent_decode(text)) return false;
-        q->args[i] = text;
+        args[i] = text;
     }
     return true;
 }
@@ -101,8 +106,8 @@ struct best {
     size_t n; /* of args */
 };
 
-/* Rows by the letter after /v1/, so that a request is held against a few of them; all other paths are under 0. The table does
- * not change: sorted once, for as long as the process lives. */
+/* Rows by the letter after /v1/, so that a request is held against a few of them; all other
+ * paths are under 0. The table does not change: sorted once, for as long as the process lives. */
 #define LETTERS    128
 #define ROUTES_MAX 256
 
@@ -146,14 +151,15 @@ static void look(const char *method, const char *path, struct best *best, bool *
     }
 }
 
-const struct rp_route *rp_route_find(const char *method, const char *path, struct rp_request *q, bool *known)
+const struct rp_route *rp_route_find(const char *method, const char *path, struct rp_arena *arena,
+                                     const char *args[RP_PATH_ARGS], bool *known)
 {
     struct best best = { 0 };
     *known = false;
     pthread_once(&sorted, sort_rows);
     look(method, path, &best, known);
     if (best.route == NULL) return NULL;
-    if (decode(q, best.args, best.n)) return best.route;
+    if (decode(arena, best.args, best.n, args)) return best.route;
     *known = false;
     return NULL;
 }

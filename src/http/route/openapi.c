@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/route/openapi.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -13,7 +12,8 @@
 #include "http/route/route.h"
 #include "http/route/shape.h"
 
-/* One document under way. A failure to allocate shows as members that are missing; the sum is checked once, at the end. */
+/* One document under way. A failure to allocate shows as members that are missing; the sum is
+ * checked once, at the end. */
 struct doc {
     json_t *schemas; /* components; filled as shapes are met */
     bool failed;
@@ -45,19 +45,14 @@ static json_t *reference(struct doc *d, const char *where, const char *name)
 
 static json_t *shape_ref(struct doc *d, const struct rp_shape *shape, bool answer);
 
-static void add_bounds(struct doc *d, json_t *schema, const struct rp_field *f, const char *least_name,
+/* Only what comes in is bounded. */
+static json_t *bounded(struct doc *d, const struct rp_field *f, bool answer, json_t *schema, const char *least_name,
                        const char *most_name)
 {
     int64_t least = 0, most = 0;
-    if (!rp_shape_bounds(f, &least, &most)) return;
+    if (answer || !rp_shape_bounds(f, &least, &most)) return schema;
     if (least != INT64_MIN && least != 0) set(d, schema, least_name, json_integer(least));
     if (most != INT64_MAX) set(d, schema, most_name, json_integer(most));
-}
-
-static json_t *text_schema(struct doc *d, const struct rp_field *f, bool answer)
-{
-    json_t *schema = typed(d, "string", NULL);
-    if (!answer) add_bounds(d, schema, f, "minLength", "maxLength");
     return schema;
 }
 
@@ -104,32 +99,23 @@ static json_t *list_schema(struct doc *d, const struct rp_field *f, bool answer)
 {
     json_t *schema = typed(d, "array", NULL);
     set(d, schema, "items", f->kind == RP_FIELD_TEXTS ? typed(d, "string", NULL) : shape_ref(d, f->of, answer));
-    if (!answer) add_bounds(d, schema, f, "minItems", "maxItems");
-    return schema;
+    return bounded(d, f, answer, schema, "minItems", "maxItems");
 }
 
 static json_t *map_schema(struct doc *d, const struct rp_field *f, bool answer)
 {
     json_t *schema = typed(d, "object", NULL);
     set(d, schema, "additionalProperties", typed(d, "string", NULL));
-    if (!answer) add_bounds(d, schema, f, "minProperties", "maxProperties");
-    return schema;
-}
-
-static json_t *int_schema(struct doc *d, const struct rp_field *f, bool answer)
-{
-    json_t *schema = typed(d, "integer", "int64");
-    if (!answer) add_bounds(d, schema, f, "minimum", "maximum");
-    return schema;
+    return bounded(d, f, answer, schema, "minProperties", "maxProperties");
 }
 
 static json_t *kind_schema(struct doc *d, const struct rp_field *f, bool answer)
 {
     switch (f->kind) {
     case RP_FIELD_TEXT:
-        return text_schema(d, f, answer);
+        return bounded(d, f, answer, typed(d, "string", NULL), "minLength", "maxLength");
     case RP_FIELD_INT:
-        return int_schema(d, f, answer);
+        return bounded(d, f, answer, typed(d, "integer", "int64"), "minimum", "maximum");
     case RP_FIELD_SIZE:
         return size_schema(d, answer);
     case RP_FIELD_BOOL:
@@ -196,7 +182,8 @@ static json_t *object_schema(struct doc *d, const struct rp_shape *shape, bool a
     return schema;
 }
 
-/* What goes in and what comes out are written differently (sizes, nulls), so a shape used for both has two schemas. */
+/* What goes in and what comes out are written differently (sizes, nulls), so a shape used for
+ * both has two schemas. */
 static json_t *shape_ref(struct doc *d, const struct rp_shape *shape, bool answer)
 {
     char name[120];
@@ -325,7 +312,7 @@ static json_t *responses(struct doc *d, const struct rp_route *route)
 {
     char status[8];
     json_t *all = json_object();
-    (void)snprintf(status, sizeof status, "%d", route->status != 0 ? route->status : 200);
+    (void)snprintf(status, sizeof status, "%d", rp_route_status(route));
     set(d, all, status, success(d, route));
     if (route->redirects)
         set(d, all, "302", json_pack("{s:s}", "description", "Location is a URL of the store, for a few minutes"));

@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* route.h - the one table of what can be asked over HTTP: method, path, who may, what goes in, what comes out.
+/* route.h - the one table of what can be asked over HTTP: method, path, who may, what goes in, what
+ * comes out.
  *
- * The same row finds the handler, checks the caller, validates the request, and is printed in GET /openapi.json and
- * docs/http.md. A test walks the table: every row has shapes, an example, and its permissions are tried.
+ * The same row finds the handler, checks the caller, validates the request, and is printed in GET
+ * /openapi.json and docs/http.md. A test walks the table: every row has shapes, an example, and its
+ * permissions are tried.
  *
- * H1  A path is matched exactly; {id} takes one segment (percent-decoded, never empty). A known path with another method is
- *     405 with Allow, an unknown one 404; neither tells more to a caller without a token than to one with.
- * H2  A body is JSON that fits its shape: an unknown member, a wrong type, a value out of bounds, a duplicate key and bad UTF-8
- *     are 400 and name the member ("items[3].grace: expected a duration such as 5d, found 7"). The same for the query.
- * H3  A handler without `blocks` only computes and submits a command; it runs on the thread that reads the request. One with
- *     `blocks` may read the catalog and stores and runs on a thread of the pool. */
+ * H1  A path is matched exactly; {id} takes one segment (percent-decoded, never empty). A known
+ *     path with another method is 405 with Allow, an unknown one 404; neither tells more to a
+ *     caller without a token than to one with.
+ * H2  A body is JSON that fits its shape: an unknown member, a wrong type, a value out of bounds, a
+ *     duplicate key and bad UTF-8 are 400 and name the member ("items[3].grace: expected a duration
+ *     such as 5d, found 7"). The same for the query.
+ * H3  A handler without `blocks` only computes and submits a command; it runs on the thread that
+ *     reads the request. One with `blocks` may read the catalog and stores and runs on a thread
+ *     of the pool. */
 #ifndef RP_HTTP_ROUTE_ROUTE_H
 #define RP_HTTP_ROUTE_ROUTE_H
 
 #include "base/id.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+struct rp_arena;
+struct rp_buf;
+struct rp_error;
 struct rp_request;
 
 enum rp_scope_bit {
@@ -68,6 +77,9 @@ struct rp_field {
     const char *help;
 };
 
+/* How a row of `fields` begins: { RP_FIELD("grace", DURATION), .help = "..." }. */
+#define RP_FIELD(name_, kind_) .name = (name_), .kind = RP_FIELD_##kind_
+
 /* `many`: an answer that is a list with a cursor: {"items":[this],"next_cursor"}. */
 struct rp_shape {
     const char *name; /* in openapi's components */
@@ -100,30 +112,46 @@ struct rp_route {
     const struct rp_shape *query, *body; /* NULL: none allowed */
     const struct rp_shape *answer;       /* NULL: no body, or plain */
     bool many;                           /* the answer is a list of them */
-    int status;                          /* of success */
-    const char *errors;                  /* slugs beside the usual ones: "quota_exceeded too_many_open" */
+    int status;                          /* of success; 0: 200 */
+    const char *errors;                  /* slugs beside the usual ones: "quota_exceeded too_many_open"; NULL: none */
     size_t body_max;                     /* bytes; 0: 64 KiB */
     const char *summary;                 /* one sentence */
-    const char *example;                 /* curl's arguments as in docs/http.md: "-X POST -d '{...}'" */
+    const char *example;                 /* curl's arguments as in docs/http.md: "-X POST -d '{...}'"; NULL: none */
 };
+/* How a row begins: { RP_ROUTE("GET", "/v1/...", RP_FOR_ADMINS, RP_MAY_READ_RUNS, handler),
+ * .blocks = true, ... }. */
+#define RP_ROUTE(method_, path_, audience_, scope_, handler_)                                                          \
+    .method = (method_), .path = (path_), .audience = (audience_), .scope = (scope_), .handler = (handler_)
 
-/* Each api_*.c has its rows in a table of its own; routes.c joins them. */
+int rp_route_status(const struct rp_route *route); /* of success */
+
+/* Each file of api/ has its rows in a table of its own; routes.c joins them. */
 struct rp_routes {
     const struct rp_route *at;
     size_t n;
 };
+extern const struct rp_routes *const rp_route_tables[];
+extern const size_t rp_route_tables_n;
 extern const struct rp_routes rp_routes_files, rp_routes_transactions, rp_routes_content, rp_routes_marks,
     rp_routes_restore, rp_routes_runs, rp_routes_operations, rp_routes_quotas, rp_routes_audit, rp_routes_alerts,
-    rp_routes_access, rp_routes_service, rp_routes_live, rp_routes_description;
+    rp_routes_access, rp_routes_health, rp_routes_live, rp_routes_service;
 
-/* The row for this call; NULL with *known set if the path exists for another method. `args` are the {segments}, in order,
- * decoded into the request's arena. */
+/* The row for this call; NULL with *known set if the path exists for another method. `args` are
+ * the {segments}, in order, decoded, in the arena. */
 #define RP_PATH_ARGS 3
-const struct rp_route *rp_route_find(const char *method, const char *path, struct rp_request *q, bool *known);
+const struct rp_route *rp_route_find(const char *method, const char *path, struct rp_arena *arena,
+                                     const char *args[RP_PATH_ARGS], bool *known);
+/* "GET, DELETE": the methods that a known path has. NULL: no memory. */
+const char *rp_route_allow(struct rp_arena *arena, const char *path);
 size_t rp_route_count(void);
 const struct rp_route *rp_route_at(size_t i);
 /* For rp_metrics_new: requests are counted by the row's address. */
 struct rp_metrics_route;
 bool rp_route_for_metrics(size_t i, struct rp_metrics_route *out);
+
+/* The table as an OpenAPI 3.1 document; NULL: no memory. */
+json_t *rp_openapi(void);
+/* The table for people: docs/http.md. */
+int rp_http_write_docs(struct rp_buf *b, struct rp_error *err);
 
 #endif

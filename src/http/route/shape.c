@@ -24,10 +24,14 @@ struct where {
     size_t index;
 };
 
+/* A value that is held against its field. */
 struct taking {
     enum side side;
     int64_t now_ms;
     struct rp_error *err;
+    const struct rp_field *field;
+    json_t *value;
+    const struct where *at;
 };
 
 static int take_object(const struct taking *t, const struct rp_shape *shape, json_t *object, const struct where *at);
@@ -62,7 +66,7 @@ static void write_found(struct rp_buf *b, const json_t *value)
     if (n < text.len) rp_buf_str(b, "…");
 }
 
-static int wrong(const struct taking *t, const struct where *at, const json_t *found, const char *expected)
+static int wrong_at(const struct taking *t, const struct where *at, const json_t *found, const char *expected)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(512);
     write_where(&b, at);
@@ -73,6 +77,11 @@ static int wrong(const struct taking *t, const struct where *at, const json_t *f
     else
         write_found(&b, found);
     return rp_error_set(t->err, RP_EINVAL, "%s", rp_buf_text(&b));
+}
+
+static int wrong(const struct taking *t, const char *expected)
+{
+    return wrong_at(t, t->at, t->value, expected);
 }
 
 static int out_of_memory(const struct taking *t)
@@ -100,43 +109,40 @@ bool rp_shape_bounds(const struct rp_field *f, int64_t *least, int64_t *most)
 }
 
 /* Answers are as long as they are; only what comes in is bounded. */
-static bool within(const struct taking *t, const struct rp_field *f, int64_t n)
+static bool within(const struct taking *t, int64_t n)
 {
     int64_t least = 0, most = 0;
-    return t->side == ANSWER || !rp_shape_bounds(f, &least, &most) || (n >= least && n <= most);
+    return t->side == ANSWER || !rp_shape_bounds(t->field, &least, &most) || (n >= least && n <= most);
 }
 
-static int out_of_bounds(const struct taking *t, const struct rp_field *f, const json_t *value, const struct where *at,
-                         const char *of)
+static int out_of_bounds(const struct taking *t, const char *of)
 {
     char text[120];
     int64_t least = 0, most = 0;
-    rp_shape_bounds(f, &least, &most);
+    rp_shape_bounds(t->field, &least, &most);
     if (most == INT64_MAX)
         (void)snprintf(text, sizeof text, "%s from %" PRId64 " on", of, least);
     else
         (void)snprintf(text, sizeof text, "%s from %" PRId64 " to %" PRId64, of, least, most);
-    return wrong(t, at, value, text);
+    return wrong(t, text);
 }
 
-/* ---- one function a kind: 0 and the value that takes the old one's place in *out, or *out untouched ---- */
+/* ---- one function a kind: 0 and the value that takes the old one's place in *out, or *out
+ * untouched ---- */
 
-typedef int take_fn(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                    json_t **out);
+typedef int take_fn(const struct taking *t, json_t **out);
 
-static int take_text(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                     json_t **out)
+static int take_text(const struct taking *t, json_t **out)
 {
     (void)out;
-    if (!json_is_string(value)) return wrong(t, at, value, "a text");
-    if (within(t, f, (int64_t)json_string_length(value))) return 0;
-    return out_of_bounds(t, f, value, at, "a text with a number of bytes");
+    if (!json_is_string(t->value)) return wrong(t, "a text");
+    if (within(t, (int64_t)json_string_length(t->value))) return 0;
+    return out_of_bounds(t, "a text with a number of bytes");
 }
 
-static int given_int(const struct taking *t, const struct rp_field *f, const json_t *value, int64_t n, const char *of,
-                     const struct where *at, json_t **out)
+static int given_int(const struct taking *t, int64_t n, const char *of, json_t **out)
 {
-    if (!within(t, f, n)) return out_of_bounds(t, f, value, at, of);
+    if (!within(t, n)) return out_of_bounds(t, of);
     *out = json_integer(n);
     return *out == NULL ? out_of_memory(t) : 0;
 }
@@ -150,62 +156,55 @@ static bool text_is_int(const char *text, int64_t *out)
     return errno == 0 && *end == '\0';
 }
 
-static int take_int(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                    json_t **out)
+static int take_int(const struct taking *t, json_t **out)
 {
-    int64_t n = json_integer_value(value);
-    if (t->side == QUERY ? !text_is_int(json_string_value(value), &n) : !json_is_integer(value))
-        return wrong(t, at, value, "a whole number");
-    return given_int(t, f, value, n, "a number", at, out);
+    int64_t n = json_integer_value(t->value);
+    if (t->side == QUERY ? !text_is_int(json_string_value(t->value), &n) : !json_is_integer(t->value))
+        return wrong(t, "a whole number");
+    return given_int(t, n, "a number", out);
 }
 
-static int take_size(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                     json_t **out)
+static int take_size(const struct taking *t, json_t **out)
 {
-    int64_t n = json_integer_value(value);
-    bool fits = json_is_integer(value) && n >= 0;
-    if (json_is_string(value) && t->side != ANSWER) fits = rp_size_parse(json_string_value(value), &n, NULL) == 0;
-    if (!fits) return wrong(t, at, value, "bytes: a number, or a text such as \"10MiB\"");
-    return given_int(t, f, value, n, "bytes", at, out);
+    int64_t n = json_integer_value(t->value);
+    bool fits = json_is_integer(t->value) && n >= 0;
+    if (json_is_string(t->value) && t->side != ANSWER) fits = rp_size_parse(json_string_value(t->value), &n, NULL) == 0;
+    if (!fits) return wrong(t, "bytes: a number, or a text such as \"10MiB\"");
+    return given_int(t, n, "bytes", out);
 }
 
-static int take_bool(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                     json_t **out)
+static int take_bool(const struct taking *t, json_t **out)
 {
-    (void)f;
-    if (t->side != QUERY) return json_is_boolean(value) ? 0 : wrong(t, at, value, "true or false");
-    const char *text = json_string_value(value);
-    if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0) return wrong(t, at, value, "true or false");
+    if (t->side != QUERY) return json_is_boolean(t->value) ? 0 : wrong(t, "true or false");
+    const char *text = json_string_value(t->value);
+    if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0) return wrong(t, "true or false");
     *out = json_boolean(text[0] == 't');
     return 0;
 }
 
-static int take_time(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                     json_t **out)
+static int take_time(const struct taking *t, json_t **out)
 {
     int64_t ms;
-    if (!json_is_string(value) || rp_time_parse(json_string_value(value), &ms, NULL) < 0)
-        return wrong(t, at, value, "a moment such as 2026-11-15T05:02:54Z");
-    return given_int(t, f, value, ms, "a moment", at, out);
+    if (!json_is_string(t->value) || rp_time_parse(json_string_value(t->value), &ms, NULL) < 0)
+        return wrong(t, "a moment such as 2026-11-15T05:02:54Z");
+    return given_int(t, ms, "a moment", out);
 }
 
-static int take_duration(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                         json_t **out)
+static int take_duration(const struct taking *t, json_t **out)
 {
     int64_t ms;
-    if (!json_is_string(value) || rp_duration_parse(json_string_value(value), &ms, NULL) < 0)
-        return wrong(t, at, value, "a duration such as 5d");
-    return given_int(t, f, value, ms, "a duration in milliseconds", at, out);
+    if (!json_is_string(t->value) || rp_duration_parse(json_string_value(t->value), &ms, NULL) < 0)
+        return wrong(t, "a duration such as 5d");
+    return given_int(t, ms, "a duration in milliseconds", out);
 }
 
-static int take_when(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                     json_t **out)
+static int take_when(const struct taking *t, json_t **out)
 {
     int64_t ms;
-    if (t->side == ANSWER) return take_time(t, f, value, at, out);
-    if (!json_is_string(value) || rp_time_parse_when(json_string_value(value), t->now_ms, -1, &ms, NULL) < 0)
-        return wrong(t, at, value, "a moment such as 2026-11-15T05:02:54Z, or how long ago, such as 2d");
-    return given_int(t, f, value, ms, "a moment", at, out);
+    if (t->side == ANSWER) return take_time(t, out);
+    if (!json_is_string(t->value) || rp_time_parse_when(json_string_value(t->value), t->now_ms, -1, &ms, NULL) < 0)
+        return wrong(t, "a moment such as 2026-11-15T05:02:54Z, or how long ago, such as 2d");
+    return given_int(t, ms, "a moment", out);
 }
 
 static const char *id_example(enum rp_id_kind kind, char out[40])
@@ -215,86 +214,79 @@ static const char *id_example(enum rp_id_kind kind, char out[40])
     return out;
 }
 
-static int take_id(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                   json_t **out)
+static int take_id(const struct taking *t, json_t **out)
 {
     enum rp_id_kind kind;
     int64_t id;
     char example[40];
-    if (!json_is_string(value) || !rp_id_parse(json_string_value(value), &kind, &id) || kind != f->id)
-        return wrong(t, at, value, id_example(f->id, example));
+    if (!json_is_string(t->value) || !rp_id_parse(json_string_value(t->value), &kind, &id) || kind != t->field->id)
+        return wrong(t, id_example(t->field->id, example));
     *out = json_integer(id);
     return *out == NULL ? out_of_memory(t) : 0;
 }
 
-static int take_sha256(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                       json_t **out)
+static int take_sha256(const struct taking *t, json_t **out)
 {
     char lower[65];
-    const char *text = json_string_value(value);
-    (void)f;
-    if (text == NULL || json_string_length(value) != 64 || strspn(text, "0123456789abcdefABCDEF") != 64)
-        return wrong(t, at, value, "a SHA-256 in 64 hex digits");
+    const char *text = json_string_value(t->value);
+    if (text == NULL || json_string_length(t->value) != 64 || strspn(text, "0123456789abcdefABCDEF") != 64)
+        return wrong(t, "a SHA-256 in 64 hex digits");
     for (size_t i = 0; i < sizeof lower; i++)
         lower[i] = (char)tolower((unsigned char)text[i]);
     *out = json_string(lower);
     return *out == NULL ? out_of_memory(t) : 0;
 }
 
-static int take_choice(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                       json_t **out)
+static int take_choice(const struct taking *t, json_t **out)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf list = RP_BUF(400);
-    const char *text = json_string_value(value);
+    const char *text = json_string_value(t->value);
     (void)out;
-    for (size_t i = 0; f->choices[i] != NULL; i++) {
-        if (text != NULL && strcmp(text, f->choices[i]) == 0) return 0;
+    for (size_t i = 0; t->field->choices[i] != NULL; i++) {
+        if (text != NULL && strcmp(text, t->field->choices[i]) == 0) return 0;
     }
-    for (size_t i = 0; f->choices[i] != NULL; i++)
-        rp_buf_fmt(&list, "%s%s", i == 0 ? "" : f->choices[i + 1] == NULL ? " or " : ", ", f->choices[i]);
-    return wrong(t, at, value, rp_buf_text(&list));
+    for (size_t i = 0; t->field->choices[i] != NULL; i++)
+        rp_buf_fmt(&list, "%s%s", i == 0 ? "" : t->field->choices[i + 1] == NULL ? " or " : ", ", t->field->choices[i]);
+    return wrong(t, rp_buf_text(&list));
 }
 
-static int take_map(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                    json_t **out)
+static int take_map(const struct taking *t, json_t **out)
 {
     const char *name;
     json_t *member;
     (void)out;
-    if (!json_is_object(value)) return wrong(t, at, value, "an object whose values are texts");
-    if (!within(t, f, (int64_t)json_object_size(value))) return out_of_bounds(t, f, value, at, "a number of members");
-    json_object_foreach(value, name, member)
+    if (!json_is_object(t->value)) return wrong(t, "an object whose values are texts");
+    if (!within(t, (int64_t)json_object_size(t->value))) return out_of_bounds(t, "a number of members");
+    json_object_foreach(t->value, name, member)
     {
-        struct where here = { .up = at, .name = name };
+        struct where here = { .up = t->at, .name = name };
         if (strlen(name) == 0 || strlen(name) > RP_SHAPE_MAP_NAME_MAX)
-            return wrong(t, &here, member, "a name of 1 to 128 bytes");
-        if (!json_is_string(member)) return wrong(t, &here, member, "a text");
+            return wrong_at(t, &here, member, "a name of 1 to 128 bytes");
+        if (!json_is_string(member)) return wrong_at(t, &here, member, "a text");
         if (t->side != ANSWER && json_string_length(member) > RP_SHAPE_MAP_VALUE_MAX)
-            return wrong(t, &here, member, "a text of at most 2048 bytes");
+            return wrong_at(t, &here, member, "a text of at most 2048 bytes");
     }
     return 0;
 }
 
-static int take_inner(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                      json_t **out)
+static int take_inner(const struct taking *t, json_t **out)
 {
     (void)out;
-    return take_object(t, f->of, value, at);
+    return take_object(t, t->field->of, t->value, t->at);
 }
 
-static int take_list(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                     json_t **out)
+static int take_list(const struct taking *t, json_t **out)
 {
     size_t i;
     json_t *element;
     int r = 0;
     (void)out;
-    if (!json_is_array(value)) return wrong(t, at, value, "a list");
-    if (!within(t, f, (int64_t)json_array_size(value))) return out_of_bounds(t, f, value, at, "a number of elements");
-    json_array_foreach(value, i, element)
+    if (!json_is_array(t->value)) return wrong(t, "a list");
+    if (!within(t, (int64_t)json_array_size(t->value))) return out_of_bounds(t, "a number of elements");
+    json_array_foreach(t->value, i, element)
     {
-        struct where here = { .up = at, .index = i };
-        r = take_object(t, f->of, element, &here);
+        struct where here = { .up = t->at, .index = i };
+        r = take_object(t, t->field->of, element, &here);
         if (r < 0) break;
     }
     return r;
@@ -311,28 +303,26 @@ static json_t *split(const char *text)
     return list;
 }
 
-static int take_texts(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                      json_t **out)
+static int take_texts(const struct taking *t, json_t **out)
 {
     size_t i;
-    json_t *element, *list = value;
-    if (t->side == QUERY) list = *out = split(json_string_value(value)); /* a,b,c */
-    if (!json_is_array(list)) return wrong(t, at, value, "a list of texts");
-    if (!within(t, f, (int64_t)json_array_size(list))) return out_of_bounds(t, f, value, at, "a number of texts");
+    json_t *element, *list = t->value;
+    if (t->side == QUERY) list = *out = split(json_string_value(t->value)); /* a,b,c */
+    if (!json_is_array(list)) return wrong(t, "a list of texts");
+    if (!within(t, (int64_t)json_array_size(list))) return out_of_bounds(t, "a number of texts");
     json_array_foreach(list, i, element)
     {
-        struct where here = { .up = at, .index = i };
-        if (!json_is_string(element)) return wrong(t, &here, element, "a text");
+        struct where here = { .up = t->at, .index = i };
+        if (!json_is_string(element)) return wrong_at(t, &here, element, "a text");
         if (t->side != ANSWER && json_string_length(element) > 1024)
-            return wrong(t, &here, element, "a text of at most 1024 bytes");
+            return wrong_at(t, &here, element, "a text of at most 1024 bytes");
     }
     return 0;
 }
 
-static int take_any(const struct taking *t, const struct rp_field *f, json_t *value, const struct where *at,
-                    json_t **out)
+static int take_any(const struct taking *t, json_t **out)
 {
-    (void)f, (void)value, (void)at, (void)out;
+    (void)out;
     RP_ASSERT(t->side == ANSWER);
     return 0;
 }
@@ -357,8 +347,12 @@ static const struct rp_field *field_of(const struct rp_shape *shape, const char 
 static int take_member(const struct taking *t, const struct rp_field *f, json_t *object, json_t *value,
                        const struct where *at)
 {
+    struct taking member = *t;
     json_t *instead = NULL;
-    int r = takers[f->kind](t, f, value, at, &instead);
+    member.field = f;
+    member.value = value;
+    member.at = at;
+    int r = takers[f->kind](&member, &instead);
     if (r == 0 && instead != NULL && t->side != ANSWER) {
         if (json_object_set(object, f->name, instead) < 0) r = out_of_memory(t);
     }
@@ -395,13 +389,14 @@ static int take_object(const struct taking *t, const struct rp_shape *shape, jso
     const char *name;
     json_t *value;
     void *next;
-    if (!json_is_object(object)) return wrong(t, at, object, "an object");
+    if (!json_is_object(object)) return wrong_at(t, at, object, "an object");
     json_object_foreach_safe(object, next, name, value)
     {
         const struct rp_field *f = field_of(shape, name);
         struct where here = { .up = at, .name = name };
         if (f == NULL) return unknown(t, shape, &here);
-        if (json_is_null(value) && (t->side == ANSWER ? !f->required || f->kind == RP_FIELD_ANY : true)) {
+        bool must_be = t->side == ANSWER && f->required && f->kind != RP_FIELD_ANY;
+        if (json_is_null(value) && !must_be) { /* S2 */
             if (t->side != ANSWER) json_object_del(object, f->name);
             continue;
         }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shape.h - JSON held against a shape of route.h.
  *
- * S1  What a caller sent is checked member by member and given the types that route.h promises to handlers, in place. An error names
- *     the member: "items[3].grace: expected a duration such as 5d, found 7".
+ * S1  What a caller sent is checked member by member and given the types that route.h promises to
+ *     handlers, in place. An error names the member: "items[3].grace: expected a duration such as
+ *     5d, found 7".
  * S2  A member that is null counts as not there.
- * S3  Answers are checked the other way round: what is said of them in openapi.json is what they have. Tests do that. */
+ * S3  Answers are checked the other way round: what is said of them in openapi.json is what they
+ *     have. Tests do that. */
 #ifndef RP_HTTP_ROUTE_SHAPE_H
 #define RP_HTTP_ROUTE_SHAPE_H
 

@@ -38,14 +38,19 @@ static int too_many(struct rp_error *err, const char *of)
     return rp_error_set(err, RP_ERATE, "too many %s a second", of);
 }
 
+static const struct sockaddr *peer(const struct rp_request *q)
+{
+    return MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+}
+
 int rp_access_may_try(const struct rp_request *q, struct rp_error *err)
 {
-    return rp_tokens_may_try(q->server->tokens) ? 0 : too_many(err, "failed attempts");
+    return rp_tokens_may_try(q->server->tokens, peer(q)) ? 0 : too_many(err, "failed attempts");
 }
 
 void rp_access_failed(const struct rp_request *q)
 {
-    rp_tokens_failed(q->server->tokens);
+    rp_tokens_failed(q->server->tokens, peer(q));
 }
 
 /* Whom the catalog knows under this hash. */
@@ -53,20 +58,29 @@ static int ask(struct rp_request *q, struct rp_db *db, const uint8_t hash[RP_DIG
 {
     struct rp_tokens *tokens = q->server->tokens;
     struct rp_token token;
-    int r = rp_access_may_try(q, err);
-    if (r < 0) return r;
-    if (db == NULL) return rp_error_set(err, RP_EUNKNOWN, "the catalog knows");
     uint64_t ticket = rp_tokens_ticket(tokens);
-    r = rp_token_find_by_hash(db, hash, &token, err);
+    int r = rp_token_find_by_hash(db, hash, &token, err);
     if (r < 0 && r != RP_ENOTFOUND) return r;
     if (r < 0 || !rp_token_valid(&token, q->began_ms)) {
         rp_tokens_drop(tokens, hash);
-        rp_tokens_failed(tokens);
+        rp_access_failed(q);
         return rp_access_refuse(err);
     }
-    rp_tokens_put(tokens, ticket, hash, &token);
+    rp_tokens_put(tokens, ticket, hash, rp_monotonic_us(), &token);
     rp_principal_of(&token, &q->who);
     return 0;
+}
+
+/* A token that was good a moment ago stays so while the catalog cannot be asked (auth.h, A2). */
+static int ask_again(struct rp_request *q, struct rp_db *db, const uint8_t hash[RP_DIGEST_BYTES], struct rp_error *err)
+{
+    int r = ask(q, db, hash, err);
+    return r < 0 && r != RP_EUNAUTHORIZED ? 0 : r;
+}
+
+static int to_the_catalog(struct rp_error *err)
+{
+    return rp_error_set(err, RP_EUNKNOWN, "the catalog knows");
 }
 
 static int identify(struct rp_request *q, struct rp_db *db, struct rp_error *err)
@@ -78,9 +92,18 @@ static int identify(struct rp_request *q, struct rp_db *db, struct rp_error *err
     if (secret == NULL || !rp_token_secret_like(by_cookie ? RP_TOKEN_SESSION : RP_TOKEN_BEARER, secret))
         return rp_access_refuse(err);
     rp_token_hash(secret, hash);
-    enum rp_token_found found = rp_tokens_find(q->server->tokens, hash, q->began_ms, &q->who);
-    if (found == RP_TOKEN_LIMITED) return too_many(err, "requests");
-    int r = found == RP_TOKEN_FOUND ? 0 : ask(q, db, hash, err);
+    struct rp_request_inner *in = q->inner;
+    if (!in->asks_again) {
+        enum rp_token_found found = rp_tokens_find(q->server->tokens, hash, rp_monotonic_us(), q->began_ms, &q->who);
+        if (found == RP_TOKEN_LIMITED) return too_many(err, "requests");
+        in->asks_again = found == RP_TOKEN_STALE;
+        int r = found == RP_TOKEN_UNKNOWN ? rp_access_may_try(q, err) : 0;
+        if (r < 0) return r;
+        q->who.by_cookie = by_cookie;
+        if (found == RP_TOKEN_FOUND) return 0;
+    }
+    if (db == NULL) return to_the_catalog(err);
+    int r = in->asks_again ? ask_again(q, db, hash, err) : ask(q, db, hash, err);
     q->who.by_cookie = by_cookie;
     return r;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* access.h - whether a request may do what it asks: who it is, and what its route wants.
  *
- * C1  Nothing is told apart that a guesser could use: an unknown, an expired and a revoked token give the same 401.
- * C2  A change that is authorised by a cookie needs the CSRF header (session.h); a bearer token needs none.
+ * C1  Nothing is told apart that a guesser could use: an unknown, an expired and a revoked token
+ *     give the same 401.
+ * C2  A change that is authorised by a cookie needs the CSRF header (session.h); a bearer token
+ *     needs none.
  * C3  The audience and the scope are checked before anything of the request is looked at: 403. */
 #ifndef RP_HTTP_SERVER_ACCESS_H
 #define RP_HTTP_SERVER_ACCESS_H

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/server/auth.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <openssl/crypto.h>
 
@@ -13,12 +15,14 @@
 #include "base/time.h"
 #include "http/server/inner.h"
 
-#define SETS     256
-#define WAYS     4
-#define FRESH_US INT64_C(30000000)
-#define STALE_US (10 * FRESH_US) /* used on while it is asked again, for as long as nobody can be asked */
-#define ASK_US   INT64_C(5000000)
-#define SECOND   INT64_C(1000000)
+#define SETS       256
+#define WAYS       4
+#define FRESH_US   INT64_C(30000000)
+#define STALE_US   (10 * FRESH_US) /* used on while it is asked again, for as long as nobody can be asked */
+#define ASK_US     INT64_C(5000000)
+#define SECOND     INT64_C(1000000)
+#define FAILURE_US (SECOND / RP_FAILURES_PER_SECOND)
+#define ADDRESSES  1024 /* that failures are counted for; two of them may share a count */
 
 struct entry {
     uint8_t hash[RP_DIGEST_BYTES];
@@ -30,8 +34,9 @@ struct entry {
 };
 
 struct rp_tokens {
-    int64_t cost_us; /* of one request; 0: no limit */
-    _Atomic int64_t failures_us;
+    _Atomic int64_t cost_us; /* of one request; 0: no limit */
+    uint64_t seed;           /* so that nobody can choose whose count they share */
+    _Atomic int64_t failures_us[ADDRESSES];
     _Atomic uint64_t generation; /* counts what was forgotten */
     pthread_rwlock_t lock;       /* of the entries, but for what is atomic */
     unsigned turn;
@@ -42,11 +47,17 @@ int rp_tokens_new(int64_t requests_per_second, struct rp_tokens **out, struct rp
 {
     struct rp_tokens *t = calloc(1, sizeof *t);
     if (t == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for tokens");
-    t->cost_us = requests_per_second > 0 ? SECOND / requests_per_second : 0;
-    if (requests_per_second > 0 && t->cost_us == 0) t->cost_us = 1;
+    if (getrandom(&t->seed, sizeof t->seed, 0) < 0) t->seed = (uint64_t)rp_monotonic_us();
+    rp_tokens_limit(t, requests_per_second);
     pthread_rwlock_init(&t->lock, NULL);
     *out = t;
     return 0;
+}
+
+void rp_tokens_limit(struct rp_tokens *t, int64_t requests_per_second)
+{
+    int64_t cost_us = requests_per_second > 0 ? SECOND / requests_per_second : 0;
+    atomic_store(&t->cost_us, requests_per_second > SECOND ? 1 : cost_us);
 }
 
 void rp_tokens_free(struct rp_tokens *t)
@@ -56,10 +67,11 @@ void rp_tokens_free(struct rp_tokens *t)
     free(t);
 }
 
-/* A second's worth may come at once; after that, each `cost_us`. `used` is the moment by which everything taken so far is paid. */
-static bool take(_Atomic int64_t *used, int64_t cost_us)
+/* A second's worth may come at once; after that, each `cost_us`. `used` is the moment by which
+ * everything taken so far is paid. */
+static bool take(_Atomic int64_t *used, int64_t cost_us, int64_t now)
 {
-    int64_t now = rp_monotonic_us(), before = atomic_load_explicit(used, memory_order_relaxed), after;
+    int64_t before = atomic_load_explicit(used, memory_order_relaxed), after;
     do {
         after = (before > now ? before : now) + cost_us;
         if (after - now > SECOND) return false;
@@ -88,17 +100,20 @@ static bool is_good(const struct entry *e, int64_t now_us, int64_t now_ms)
     return e != NULL && now_us < e->good_until_us && (e->expires_at_ms == 0 || now_ms < e->expires_at_ms);
 }
 
-enum rp_token_found rp_tokens_find(struct rp_tokens *t, const uint8_t hash[RP_DIGEST_BYTES], int64_t now_ms,
-                                   struct rp_principal *out)
+enum rp_token_found rp_tokens_find(struct rp_tokens *t, const uint8_t hash[RP_DIGEST_BYTES], int64_t now_us,
+                                   int64_t now_ms, struct rp_principal *out)
 {
     enum rp_token_found found = RP_TOKEN_UNKNOWN;
     _Static_assert(SETS == 256, "one byte of the hash says which set");
     pthread_rwlock_rdlock(&t->lock);
     struct entry *e = find(t, hash);
-    int64_t now_us = rp_monotonic_us();
-    if (is_good(e, now_us, now_ms) && !is_time_to_ask(e, now_us)) {
+    int64_t cost_us = atomic_load_explicit(&t->cost_us, memory_order_relaxed);
+    if (is_good(e, now_us, now_ms)) {
         *out = e->who;
-        found = t->cost_us == 0 || take(&e->next_us, t->cost_us) ? RP_TOKEN_FOUND : RP_TOKEN_LIMITED;
+        if (cost_us != 0 && !take(&e->next_us, cost_us, now_us))
+            found = RP_TOKEN_LIMITED;
+        else
+            found = is_time_to_ask(e, now_us) ? RP_TOKEN_STALE : RP_TOKEN_FOUND;
     }
     pthread_rwlock_unlock(&t->lock);
     return found;
@@ -109,7 +124,7 @@ uint64_t rp_tokens_ticket(struct rp_tokens *t)
     return atomic_load(&t->generation);
 }
 
-static struct entry *store_for(struct rp_tokens *t, const uint8_t hash[RP_DIGEST_BYTES])
+static struct entry *slot_for(struct rp_tokens *t, const uint8_t hash[RP_DIGEST_BYTES])
 {
     struct entry *e = find(t, hash);
     for (size_t i = 0; i < WAYS && e == NULL; i++)
@@ -119,16 +134,16 @@ static struct entry *store_for(struct rp_tokens *t, const uint8_t hash[RP_DIGEST
     return e;
 }
 
-void rp_tokens_put(struct rp_tokens *t, uint64_t ticket, const uint8_t hash[RP_DIGEST_BYTES],
+void rp_tokens_put(struct rp_tokens *t, uint64_t ticket, const uint8_t hash[RP_DIGEST_BYTES], int64_t now_us,
                    const struct rp_token *token)
 {
     RP_ASSERT(token->id != 0);
     pthread_rwlock_wrlock(&t->lock);
     if (atomic_load(&t->generation) == ticket) {
-        struct entry *e = store_for(t, hash);
+        struct entry *e = slot_for(t, hash);
         memcpy(e->hash, hash, RP_DIGEST_BYTES);
-        e->good_until_us = rp_monotonic_us() + STALE_US;
-        atomic_store(&e->ask_again_us, rp_monotonic_us() + FRESH_US);
+        e->good_until_us = now_us + STALE_US;
+        atomic_store(&e->ask_again_us, now_us + FRESH_US);
         e->expires_at_ms = token->expires_at_ms;
         rp_principal_of(token, &e->who);
     }
@@ -154,18 +169,27 @@ void rp_tokens_drop(struct rp_tokens *t, const uint8_t hash[RP_DIGEST_BYTES])
     pthread_rwlock_unlock(&t->lock);
 }
 
-bool rp_tokens_may_try(struct rp_tokens *t)
+/* The count of an address: an IPv4 one, or the network of an IPv6 one, of which a guesser has as
+ * many as it likes. */
+static _Atomic int64_t *failures_of(struct rp_tokens *t, const struct sockaddr *from)
 {
-    return atomic_load_explicit(&t->failures_us, memory_order_relaxed) - rp_monotonic_us() < SECOND;
+    uint64_t address = 0;
+    if (from->sa_family == AF_INET)
+        memcpy(&address, &((const struct sockaddr_in *)(const void *)from)->sin_addr, sizeof(struct in_addr));
+    else if (from->sa_family == AF_INET6)
+        memcpy(&address, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, sizeof address);
+    address = (address ^ t->seed) * UINT64_C(0x9e3779b97f4a7c15);
+    return &t->failures_us[(address ^ address >> 32) % ADDRESSES];
 }
 
-void rp_tokens_failed(struct rp_tokens *t)
+bool rp_tokens_may_try(struct rp_tokens *t, const struct sockaddr *from)
 {
-    int64_t cost = SECOND / RP_FAILURES_PER_SECOND, now = rp_monotonic_us();
-    int64_t before = atomic_load(&t->failures_us), after;
-    do
-        after = (before > now ? before : now) + cost;
-    while (!atomic_compare_exchange_weak(&t->failures_us, &before, after));
+    return atomic_load_explicit(failures_of(t, from), memory_order_relaxed) + FAILURE_US <= rp_monotonic_us() + SECOND;
+}
+
+void rp_tokens_failed(struct rp_tokens *t, const struct sockaddr *from)
+{
+    (void)take(failures_of(t, from), FAILURE_US, rp_monotonic_us());
 }
 
 void rp_principal_of(const struct rp_token *token, struct rp_principal *out)

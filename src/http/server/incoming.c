@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP library's calls: headers, pieces of the body, and "ready", which comes when the body is whole and again after every resume. */
+/* The HTTP library's calls: headers, pieces of the body, and "ready", which comes when the body
+ * is whole and again after every resume. */
 #include "http/server/incoming.h"
 
 #include <string.h>
 
-#include "http/api/routes.h"
-#include "http/route/validate.h"
+#include "http/route/route.h"
 #include "http/server/access.h"
 #include "http/server/slow_clients.h"
+#include "http/server/validate.h"
 
 static int find_route(struct rp_request *q, struct rp_error *err)
 {
     struct rp_request_inner *in = q->inner;
     bool known = false;
-    q->route = rp_route_find(in->method, in->path, q, &known);
+    q->route = rp_route_find(in->method, in->path, &q->arena, q->args, &known);
     if (q->route != NULL) return 0;
     if (!known) return rp_error_set(err, RP_ENOTFOUND, "there is nothing at %.200s", in->path);
     const char *allow = rp_route_allow(&q->arena, in->path);
@@ -43,7 +44,8 @@ static bool has_body(const struct rp_request *q)
     return rp_request_header(q, "Transfer-Encoding") != NULL || (length != NULL && strcmp(length, "0") != 0);
 }
 
-/* Without a body the answer is given when the request is whole: an answer before that ends the connection. */
+/* Without a body the answer is given when the request is whole: an answer before that ends the
+ * connection. */
 static enum MHD_Result on_headers(struct rp_request *q)
 {
     struct rp_error err = { 0 };
@@ -83,7 +85,8 @@ static void take_bytes(struct rp_request *q, const char *bytes, size_t n)
     if (r < 0) refuse_rest(q, &err);
 }
 
-/* A body that is not wanted is read a little longer, as nothing can be answered before it has ended; then the connection is closed. */
+/* A body that is not wanted is read a little longer, as nothing can be answered before it has
+ * ended; then the connection is closed. */
 static enum MHD_Result on_body(struct rp_request *q, const char *bytes, size_t n)
 {
     struct rp_request_inner *in = q->inner;

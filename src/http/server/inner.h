@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inner.h - what the parts of the server know of a request and of each other; for the files of the HTTP core only.
+/* inner.h - what the parts of the server know of a request and of each other; for the files of the
+ * HTTP core only.
  *
- * A request belongs to one thread at a time. It is handed over in three ways, and whoever hands it over does so as the last thing: to the
- * pool (rp_pool_push), to a writer (rp_writers_submit), back to its HTTP thread (MHD_resume_connection). The connection is suspended
- * before the request leaves its HTTP thread and resumed exactly once, by whoever has it then.
+ * A request belongs to one thread at a time. It is handed over in three ways, and whoever hands it
+ * over does so as the last thing: to the pool (rp_pool_push), to a writer (rp_writers_submit), back
+ * to its HTTP thread (MHD_resume_connection). The connection is suspended before the request leaves
+ * its HTTP thread and resumed exactly once, by whoever has it then.
  *
- * A handler only notes how it ended (the phase); what follows from it is done after it has returned, by rp_request_settle.
+ * A handler only notes how it ended (the phase); what follows from it is done after it has
+ * returned, by rp_request_settle.
  *
  *   ARRIVING ──▶ HANDLING ─┬─ rp_reply_* ────────▶ REPLIED ───────────────────────────▶ SENT
  *    (body)       ▲        ├─ rp_request_submit ─▶ SUBMITTED ─▶ WAITING ─▶ DONE ─ then ─▶ REPLIED
  *                 └────────┼─ rp_request_later ── LATER
  *                          └─ rp_request_receive ▶ RECEIVING ─▶ HANDLING (stream->end)
  *
- * With an idempotency key `then` runs in WAITING, by the writer's thread, so that its reply is saved in the same transaction. */
+ * With an idempotency key `then` runs in WAITING, by the writer's thread, so that its reply is
+ * saved in the same transaction. */
 #ifndef RP_HTTP_SERVER_INNER_H
 #define RP_HTTP_SERVER_INNER_H
 
@@ -40,7 +44,8 @@ enum rp_phase {
 #define RP_BODY_MAX   ((size_t)64 << 10) /* of a route that says nothing else */
 #define RP_ARENA_MAX  ((size_t)32 << 20) /* a request's memory */
 #define RP_ANSWER_MAX ((size_t)32 << 20)
-/* Bytes of an unwanted body that are read for the sake of the answer, before the connection is just closed. */
+/* Bytes of an unwanted body that are read for the sake of the answer, before the connection is
+ * just closed. */
 #define RP_SWALLOW_MAX ((int64_t)1 << 20)
 
 struct rp_slow_client;
@@ -55,6 +60,7 @@ struct rp_request_inner {
     bool early;     /* it was suspended before the body: the next call of the HTTP library only goes on to it */
     bool refused;   /* the answer stands while the body still comes; it is swallowed */
     bool on_pool, authorized, validated;
+    bool asks_again;           /* the token is known, and this request asks the catalog whether it still is */
     bool ended;                /* the stream's end or abort was called */
     const char *method, *path; /* as they came; the HTTP library's */
     const char *raw_query;     /* as JSON; NULL: none */
@@ -108,9 +114,11 @@ struct rp_server {
 struct rp_request *rp_request_new(struct rp_server *server, struct MHD_Connection *connection, const char *method,
                                   const char *path);
 void rp_request_free(struct rp_request *q);
-/* Everything from the credentials to the handler's end, on this thread. `catalog` NULL: an HTTP thread. */
+/* Everything from the credentials to the handler's end, on this thread. `catalog` NULL: an HTTP
+ * thread. */
 void rp_request_run(struct rp_request *q, struct rp_catalog *catalog);
-/* What follows from how the handler ended. False: the request has left this thread and may not be touched. */
+/* What follows from how the handler ended. False: the request has left this thread and may not
+ * be touched. */
 bool rp_request_settle(struct rp_request *q);
 /* A command is done: its reply, on the HTTP thread. */
 void rp_request_finish_command(struct rp_request *q);
@@ -127,7 +135,8 @@ enum MHD_Result rp_reply_send(struct rp_request *q);
 /* ---- others ---- */
 
 int64_t rp_monotonic_us(void);
-/* Suspends the connection, unless it is; from the HTTP thread. False: the server closes, and the request stays where it is. */
+/* Suspends the connection, unless it is; from the HTTP thread. False: the server closes, and the
+ * request stays where it is. */
 bool rp_request_suspend(struct rp_request *q);
 /* Back to the HTTP thread. The last thing. */
 void rp_request_wake(struct rp_request *q);

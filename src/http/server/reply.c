@@ -12,7 +12,8 @@
 #define JSON    "application/json"
 #define PROBLEM "application/problem+json"
 
-/* The body of a stream of unknown length goes through the connection's own buffer; only a known one is read ahead. */
+/* The body of a stream of unknown length goes through the connection's own buffer; only a known
+ * one is read ahead. */
 #define STREAM_BLOCK_LIVE  1024
 #define STREAM_BLOCK_BYTES ((size_t)64 << 10)
 
@@ -75,6 +76,13 @@ void rp_reply_empty(struct rp_request *q, int status)
 void rp_reply_error(struct rp_request *q, const struct rp_error *err)
 {
     rp_reply_problem(q, err, NULL);
+}
+
+void rp_reply_no_memory(struct rp_request *q)
+{
+    struct rp_error err = { 0 };
+    rp_error_set(&err, RP_ENOMEM, "no memory for this request");
+    rp_reply_error(q, &err);
 }
 
 static void log_failure(const struct rp_request *q, const struct rp_error *err)

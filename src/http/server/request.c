@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a request; inner.h draws it. rp_request_run brings it as far as this thread can, rp_request_settle hands it on. */
+/* The life of a request; inner.h draws it. rp_request_run brings it as far as this thread can,
+ * rp_request_settle hands it on. */
 #include "http/server/inner.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,9 +13,9 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "http/route/validate.h"
 #include "http/server/access.h"
 #include "http/server/pool.h"
+#include "http/server/validate.h"
 
 int64_t rp_monotonic_us(void)
 {
@@ -20,6 +23,7 @@ int64_t rp_monotonic_us(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
+
 
 struct whole {
     struct rp_request q;
@@ -29,13 +33,7 @@ struct whole {
 /* "8aaeab0a-00000001": which run of the server, which request. */
 static void name_it(struct rp_request *q, uint32_t boot, uint32_t serial)
 {
-    static const char digits[] = "0123456789abcdef";
-    for (int i = 0; i < 8; i++) {
-        q->id[i] = digits[boot >> (28 - 4 * i) & 15];
-        q->id[9 + i] = digits[serial >> (28 - 4 * i) & 15];
-    }
-    q->id[8] = '-';
-    q->id[17] = '\0';
+    (void)snprintf(q->id, sizeof q->id, "%08" PRIx32 "-%08" PRIx32, boot, serial);
 }
 
 struct rp_request *rp_request_new(struct rp_server *server, struct MHD_Connection *connection, const char *method,
@@ -59,11 +57,22 @@ struct rp_request *rp_request_new(struct rp_server *server, struct MHD_Connectio
     return q;
 }
 
+/* What a command's fate brings about: exactly once, whatever becomes of the answer. `ran` false:
+ * no writer took it. */
+static void conclude(struct rp_request *q, bool ran)
+{
+    rp_handler_fn *after = q->after;
+    q->after = NULL;
+    if (after != NULL) after(q);
+    if (ran) rp_command_log(q->command, q->server->options.log, rp_clock_now_ms(q->server->options.clock));
+}
+
 void rp_request_free(struct rp_request *q)
 {
     struct rp_request_inner *in = q->inner;
     struct rp_server *server = q->server;
     RP_ASSERT(!in->suspended);
+    if (in->phase == RP_DONE) conclude(q, true); /* the client left before the answer */
     if (q->stream != NULL && !in->ended) q->stream->abort(q);
     if (in->how.free != NULL) in->how.free(in->how.ctx);
     if (q->command != NULL) rp_buf_done(&q->command->answer);
@@ -112,6 +121,10 @@ static bool wake_if_away(struct rp_request *q)
 
 bool rp_request_give_up(struct rp_request *q, const struct rp_error *why)
 {
+    if (q->after != NULL) { /* its command was not taken */
+        q->command->error = *why;
+        conclude(q, false);
+    }
     if (q->stream != NULL && !q->inner->ended) {
         q->inner->ended = true;
         q->stream->abort(q);
@@ -123,6 +136,16 @@ bool rp_request_give_up(struct rp_request *q, const struct rp_error *why)
 
 /* ---- commands ---- */
 
+static void reply_to_command(struct rp_request *q)
+{
+    if (q->command->error.code == 0)
+        q->then(q);
+    else if (q->refused != NULL)
+        q->refused(q);
+    else
+        rp_reply_error(q, &q->command->error);
+}
+
 static int render(struct rp_command *command, int *status, struct rp_buf *answer)
 {
     struct rp_request *q = command->owner;
@@ -130,7 +153,7 @@ static int render(struct rp_command *command, int *status, struct rp_buf *answer
     rp_reply_reset(q); /* it may be rendered again (W3) */
     in->saved = NULL;
     in->phase = RP_HANDLING;
-    q->then(q);
+    reply_to_command(q);
     RP_ASSERT(in->phase == RP_REPLIED);
     in->phase = RP_WAITING;
     in->rendered = true;
@@ -174,6 +197,19 @@ void rp_request_submit(struct rp_request *q, struct rp_command *command, rp_hand
     q->inner->phase = RP_SUBMITTED;
 }
 
+void rp_request_refuse(struct rp_request *q, struct rp_command *command, const struct rp_error *why,
+                       rp_refresh_fn *refresh)
+{
+    struct rp_error *refusal = q->key != NULL ? rp_arena_alloc(&q->arena, sizeof *refusal) : NULL;
+    if (refusal == NULL) {
+        rp_reply_error(q, why);
+        return;
+    }
+    *refusal = *why;
+    command->refusal = refusal;
+    rp_request_submit(q, command, rp_reply_no_memory, refresh); /* `then` does not run */
+}
+
 static void reply_saved(struct rp_request *q, int status, const char *answer, size_t n)
 {
     if (n == 0)
@@ -188,8 +224,11 @@ static void replay(struct rp_request *q, int status, const char *answer, size_t 
     if (q->inner->refresh != NULL && status < 400) {
         RP_CLEANUP(rp_json_decrefp) json_t *value = NULL;
         if (rp_json_parse(answer, n, &value, NULL) == 0) {
-            q->inner->refresh(q, value);
-            rp_reply_json(q, status, json_incref(value));
+            struct rp_error err = { 0 };
+            if (q->inner->refresh(q, value, &err) < 0)
+                rp_reply_error(q, &err);
+            else
+                rp_reply_json(q, status, json_incref(value));
             return;
         }
     }
@@ -209,11 +248,10 @@ void rp_request_finish_command(struct rp_request *q)
         in->phase = RP_REPLIED;
     } else {
         rp_reply_reset(q); /* rendered, and then the commit failed: nothing of it is true */
-        q->then(q);
+        reply_to_command(q);
     }
     RP_ASSERT(in->phase == RP_REPLIED);
-    if (q->after != NULL) q->after(q);
-    rp_command_log(c, q->server->options.log, rp_clock_now_ms(q->server->options.clock));
+    conclude(q, true);
 }
 
 /* ---- running ---- */
@@ -236,7 +274,8 @@ void rp_request_receive(struct rp_request *q, struct rp_stream *stream)
     q->inner->phase = RP_RECEIVING;
 }
 
-/* Credentials first, then what was sent: whoever may not call learns nothing of what is wrong with the call. */
+/* Credentials first, then what was sent: whoever may not call learns nothing of what is wrong
+ * with the call. */
 static int prepare(struct rp_request *q, struct rp_error *err)
 {
     struct rp_request_inner *in = q->inner;
@@ -353,6 +392,26 @@ const struct rp_config *rp_request_config(const struct rp_request *q)
     return rp_server_options_of(q->server)->config;
 }
 
+int64_t rp_request_now_ms(const struct rp_request *q)
+{
+    return rp_clock_now_ms(rp_server_options_of(q->server)->clock);
+}
+
+/* As the catalog has it: of a store that is no longer configured. */
+static const char *recorded_name(struct rp_request *q, int64_t store_id)
+{
+    struct rp_error ignored = { 0 };
+    char *name = rp_arena_alloc(&q->arena, RP_STORE_NAME);
+    if (name == NULL || !rp_request_may_block(q)) return "?";
+    return rp_store_name(rp_request_catalog(q)->db, store_id, name, &ignored) == 0 ? name : "?";
+}
+
+const char *rp_request_store_name(struct rp_request *q, int64_t store_id)
+{
+    const struct rp_store *store = rp_request_store_of(q, store_id);
+    return store != NULL ? store->config->name : recorded_name(q, store_id);
+}
+
 bool rp_request_id(struct rp_request *q, size_t n, enum rp_id_kind kind, int64_t *out)
 {
     struct rp_error err = { 0 };
@@ -362,16 +421,6 @@ bool rp_request_id(struct rp_request *q, size_t n, enum rp_id_kind kind, int64_t
     rp_error_set(&err, RP_ENOTFOUND, "there is no %.40s", q->args[n]);
     rp_reply_error(q, &err);
     return false;
-}
-
-int64_t rp_request_int(const json_t *in, const char *name, int64_t fallback)
-{
-    return rp_json_get_int(in, name, fallback);
-}
-
-const char *rp_request_text(const json_t *in, const char *name, const char *fallback)
-{
-    return rp_json_get_text(in, name, fallback);
 }
 
 bool rp_request_bool(const json_t *in, const char *name)

@@ -152,8 +152,8 @@ static bool wait_for_none(_Atomic int64_t *count, int64_t patience_ms)
     return true;
 }
 
-/* A connection may not be suspended when the HTTP library stops: what is with the pool or a writer is waited for, without end, as both
- * end by themselves. */
+/* A connection may not be suspended when the HTTP library stops: what is with the pool or a
+ * writer is waited for, without end, as both end by themselves. */
 static void stop_daemon(struct rp_server *s, int64_t patience_ms)
 {
     atomic_store(&s->stopping, true);
@@ -205,6 +205,7 @@ void rp_server_configure(struct rp_server *server, const struct rp_config *confi
     next->options = *rp_server_options_of(server);
     next->options.config = config;
     next->options.stores = stores;
+    rp_tokens_limit(server->tokens, config->http_requests_per_second);
     next->before = atomic_load(&server->now);
     while (!atomic_compare_exchange_weak(&server->now, &next->before, next))
         ;

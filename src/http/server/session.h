@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.h - the console's sign-in: a cookie that scripts cannot read, and what a change by cookie must show beside it.
+/* session.h - the console's sign-in: a cookie that scripts cannot read, and what a change by cookie
+ * must show beside it.
  *
- * A session is a token (catalog/token.h, kind session) whose secret is in an HttpOnly, SameSite=Strict cookie. A page of another site
- * can make a browser send the cookie, but can neither read GET /v1/session nor set a header of its own: a change needs the header
+ * A session is a token (catalog/token.h, kind session) whose secret is in an HttpOnly,
+ * SameSite=Strict cookie. A page of another site can make a browser send the cookie, but can
+ * neither read GET /v1/session nor set a header of its own: a change needs the header
  * X-Reprieve-CSRF with the value that GET /v1/session gives, an HMAC under the secret. */
 #ifndef RP_HTTP_SERVER_SESSION_H
 #define RP_HTTP_SERVER_SESSION_H

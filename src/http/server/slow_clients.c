@@ -5,10 +5,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/assert.h"
-#include "base/time.h"
+#include "base/wait.h"
 #include "http/server/inner.h"
 
 struct rp_slow_client {
@@ -20,8 +19,7 @@ struct rp_slow_client {
 struct rp_slow_clients {
     int64_t patience_us;
     pthread_t thread;
-    pthread_mutex_t
-        lock; /* of the list and of stopping; held while a socket is shut, so that its number is still its own */
+    pthread_mutex_t lock; /* of what follows; held while a socket is shut, so that its number is still its own */
     pthread_cond_t stop;
     bool stopping;
     struct rp_slow_client *first;
@@ -38,14 +36,10 @@ static void end_the_slow(struct rp_slow_clients *clients, int64_t now_us)
 static void *watch(void *arg)
 {
     struct rp_slow_clients *clients = arg;
-    int64_t step_us = clients->patience_us / 4 < 1000000 ? clients->patience_us / 4 : 1000000;
+    int64_t step_ms = clients->patience_us < 4000000 ? clients->patience_us / 4000 : 1000;
     pthread_mutex_lock(&clients->lock);
     while (!clients->stopping) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        int64_t ns = (int64_t)until.tv_nsec + step_us * 1000;
-        until.tv_sec += ns / 1000000000;
-        until.tv_nsec = ns % 1000000000;
+        struct timespec until = rp_wait_until(step_ms);
         pthread_cond_timedwait(&clients->stop, &clients->lock, &until);
         end_the_slow(clients, rp_monotonic_us());
     }
@@ -60,7 +54,7 @@ int rp_slow_clients_start(int64_t patience_ms, struct rp_slow_clients **out, str
     RP_ASSERT(patience_ms > 0);
     clients->patience_us = patience_ms * 1000;
     pthread_mutex_init(&clients->lock, NULL);
-    pthread_cond_init(&clients->stop, NULL);
+    rp_wait_init(&clients->stop);
     if (pthread_create(&clients->thread, NULL, watch, clients) != 0) {
         free(clients);
         return rp_error_set(err, RP_ENOMEM, "no thread for the watch over connections");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slow_clients.h - connections that take too long to say what they want.
  *
- * The HTTP library ends a connection that is silent. One that sends a byte now and then would stay for ever: this ends it when
- * a whole request has not come within a bound. Only what is read into memory is timed; uploads and answers are not. */
+ * The HTTP library ends a connection that is silent. One that sends a byte now and then would
+ * stay for ever: this ends it when a whole request has not come within a bound. Only what is
+ * read into memory is timed; uploads and answers are not. */
 #ifndef RP_HTTP_SERVER_SLOW_CLIENTS_H
 #define RP_HTTP_SERVER_SLOW_CLIENTS_H
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "catalog/file.h"
 #include "catalog/idempotency.h"
 #include "http/server/inner.h"
@@ -64,11 +65,12 @@ void rp_tenants_put(struct rp_tenants *t, const char *name, int64_t id)
 
 static const char *named(const struct rp_request *q)
 {
-    const char *name = rp_request_text(q->body, "tenant", NULL);
-    return name != NULL ? name : rp_request_text(q->query, "tenant", NULL);
+    const char *name = rp_json_get_text(q->body, "tenant", NULL);
+    return name != NULL ? name : rp_json_get_text(q->query, "tenant", NULL);
 }
 
-/* Whoever only looks does not make a tenant by a slip of the pen; the default one is always there. */
+/* Whoever only looks does not make a tenant by a slip of the pen; the default one is always
+ * there. */
 static int look_up(struct rp_request *q, const char *name, struct rp_tenant *tenant, struct rp_error *err)
 {
     struct rp_catalog *catalog = rp_request_catalog(q);

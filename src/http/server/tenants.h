@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenants.h - tenants that admins named lately: name to number. A tenant never goes, so what was seen once stays true; the number of
- * entries is bounded and the one in the way is replaced. */
+/* tenants.h - tenants that admins named lately: name to number. A tenant never goes, so what was
+ * seen once stays true; the number of entries is bounded and the one in the way is replaced. */
 #ifndef RP_HTTP_SERVER_TENANTS_H
 #define RP_HTTP_SERVER_TENANTS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/route/validate.h"
+#include "http/server/validate.h"
 
 #include <ctype.h>
 #include <errno.h>

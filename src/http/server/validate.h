@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* validate.h - what a request carries, held against its route's shapes: query, body, Idempotency-Key. */
-#ifndef RP_HTTP_ROUTE_VALIDATE_H
-#define RP_HTTP_ROUTE_VALIDATE_H
+/* validate.h - what a request carries, held against its route's shapes: query, body,
+ * Idempotency-Key. */
+#ifndef RP_HTTP_SERVER_VALIDATE_H
+#define RP_HTTP_SERVER_VALIDATE_H
 
 #include "http/server/request.h"
 
