@@ -4,7 +4,8 @@
  * If-None-Match is sent where it was seen to hold (powers.copy_new). What remains: an upload to the
  * target between the look at it and the copy is overwritten where the bucket keeps no versions and
  * knows no such condition, or the object is copied in parts. The targets that we choose ourselves
- * (".reprieve/quarantine/") nobody else uploads to. */
+ * (".reprieve/quarantine/") nobody else uploads to. A copy that has no condition and may overwrite an
+ * upload is sent once: after an answer that was lost, what stands there is looked at. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/cleanup.h"
 #include "store/s3/meta.h"
 #include "store/s3/s3.h"
+#include "store/whole.h"
 
 #define ARENA_BYTES ((size_t)512 << 10)
 #define PARTS_MAX   10000
@@ -69,6 +71,12 @@ static int find_copy(struct rp_s3 *s3, const char *from, const struct rp_identit
     return rp_error_wrap(err, RP_EUNKNOWN, "whether '%s' was copied cannot be seen", from);
 }
 
+/* Without a condition: a repetition could overwrite an upload that came meanwhile. */
+static bool is_sent_once(struct rp_s3 *s3, const char *to)
+{
+    return !rp_s3_powers(s3).versions && !rp_key_is_own(to);
+}
+
 /* ---- one request ---- */
 
 /* An etag of several parts does not say what that of a copy in one piece is. */
@@ -106,6 +114,7 @@ static int copy_whole(struct rp_s3 *s3, const char *from, const struct rp_identi
     if (r == 0 && only_new) r = rp_s3_headers_add(&headers, "if-none-match", "*", err);
     if (r < 0) return r;
     rp_s3_send(&call, headers.pairs, headers.n, &(struct rp_buf){ 0 });
+    call.once = !only_new && is_sent_once(s3, to);
     foretell_etag(identity, etag);
     r = rp_s3_run(s3, &call, err);
     if (only_new && (r == RP_ECHANGED || r == RP_ECONFLICT))
@@ -157,6 +166,7 @@ static int copy_all_parts(struct parts *p, int64_t part_bytes, char etag[RP_ETAG
     while (r == 0 && (int64_t)p->n * part_bytes < p->identity->size_bytes)
         r = copy_part(p, part_bytes, err);
     if (r < 0) return r;
+    call.once = is_sent_once(p->s3, p->to);
     r = rp_s3_upload_end(p->s3, &call, p->upload, p->parts, p->n, etag, err);
     bool lost = r == RP_EUNKNOWN || (r == RP_ENOTFOUND && call.attempts > 1);
     return lost ? find_copy(p->s3, p->from, p->identity, p->to, etag, err) : r;
