@@ -75,6 +75,19 @@ void rp_digest_end(struct rp_digest *d, uint8_t out[RP_DIGEST_BYTES])
     d->open = false;
 }
 
+int rp_digest_of(const void *bytes, size_t n, char hex[RP_DIGEST_HEX])
+{
+    struct rp_digest *d = rp_digest_new();
+    uint8_t digest[RP_DIGEST_BYTES];
+    if (d == NULL) return -1;
+    rp_digest_begin(d);
+    rp_digest_add(d, bytes, n);
+    rp_digest_end(d, digest);
+    rp_digest_free(d);
+    rp_digest_hex(digest, hex);
+    return 0;
+}
+
 /* Kept for the life of the process and copied for every use: HMAC() looks up two algorithms each time, which takes longer
  * than what it is called for. */
 static EVP_MAC_CTX *keyless;

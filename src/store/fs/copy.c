@@ -125,7 +125,7 @@ static int copy(struct rp_fs_finder *finder, int fd, const char *from, const str
     char temp[RP_FS_NAME_MAX + 1];
     int r = load_meta(finder, from, expected, &arena, &meta, err);
     if (r < 0) return r;
-    rp_fs_temp_name(fs, to, temp);
+    if ((r = rp_fs_temp_name(fs, to, temp)) < 0) return rp_error_errno(err, -r, "store '%s'", fs->root);
     r = fill_temp(fs, fd, expected, to, temp, err);
     if (r == 0) r = rp_fs_place(fs, temp, to, &meta, RP_PUT_NEW, out, err);
     if (r < 0) unlinkat(fs->tmp_fd, temp, 0);

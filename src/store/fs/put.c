@@ -227,8 +227,8 @@ static int writer_new(struct rp_fs *fs, const char *key, const struct rp_meta *m
     memcpy(w->key, key, strlen(key) + 1);
     int r = meta ? rp_meta_copy(&w->arena, meta, &w->meta, err) : 0;
     if (r < 0) return r;
-    rp_fs_temp_name(fs, key, w->temp);
-    w->fd = rp_fs_openat2(fs->tmp_fd, w->temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    r = rp_fs_temp_name(fs, key, w->temp);
+    w->fd = r < 0 ? r : rp_fs_openat2(fs->tmp_fd, w->temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (w->fd < 0) return rp_error_errno(err, -w->fd, "store '%s': write", fs->root);
     *out = w;
     w = NULL;

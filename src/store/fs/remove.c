@@ -23,7 +23,8 @@ static void touch_absence(struct rp_fs_finder *finder)
     if (finder->parent_missing) rp_fs_batch_sync_root(finder->batch);
 }
 
-/* 1: unlinked. 0: another one was in hand and is back in its place. */
+/* 1: unlinked. 0: another one was in hand and is back in its place. -EAGAIN: another program took
+ * what was in hand. */
 static int unlink_in_hand(struct rp_fs_finder *finder, const struct rp_fs_object *object,
                           const struct rp_identity *expected)
 {
@@ -38,8 +39,8 @@ static int unlink_in_hand(struct rp_fs_finder *finder, const struct rp_fs_object
     }
     int back = rp_fs_removing_undo(object->dir_fd, object->name);
     rp_fs_point(finder->fs, "remove-back");
-    if (r < 0 && r != -ENOENT) return r;
-    return back;
+    if (r == -ENOENT && back == 0) return -EAGAIN;
+    return r < 0 ? r : back;
 }
 
 /* 1: deleted, 0: changed, -ENOENT: gone, -EAGAIN: it moved under our hands. */

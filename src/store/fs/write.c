@@ -11,11 +11,12 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/digest.h"
 #include "base/time.h"
 #include "store/fs/fs.h"
 
 #define LOCK_NAME "lock"
-#define HEX_CHARS 64
+#define HEX_CHARS (RP_DIGEST_HEX - 1)
 
 int rp_fs_root_check(const struct rp_fs *fs, struct rp_error *err)
 {
@@ -33,14 +34,15 @@ int rp_fs_root_check(const struct rp_fs *fs, struct rp_error *err)
     return RP_EUNAVAILABLE;
 }
 
-void rp_fs_temp_name(struct rp_fs *fs, const char *key, char out[RP_FS_NAME_MAX + 1])
+int rp_fs_temp_name(struct rp_fs *fs, const char *key, char out[RP_FS_NAME_MAX + 1])
 {
-    char hex[HEX_CHARS + 1];
-    rp_fs_key_hex(key, hex);
+    char hex[RP_DIGEST_HEX];
+    if (rp_digest_of(key, strlen(key), hex) < 0) return -ENOMEM;
     unsigned serial = atomic_fetch_add(&fs->serial, 1);
     int n = snprintf(out, RP_FS_NAME_MAX + 1, "%s-%ld-%u-%" PRIx64, hex, (long)getpid(), serial,
                      (uint64_t)rp_fs_next_mtime_ns(fs));
     RP_ASSERT(n > 0 && n <= RP_FS_NAME_MAX);
+    return 0;
 }
 
 int64_t rp_fs_next_mtime_ns(struct rp_fs *fs)

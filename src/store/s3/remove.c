@@ -88,7 +88,7 @@ static void settle(struct rp_item *item, const struct rp_item *seen)
     enum rp_outcome said = item->outcome;
     bool there = seen->outcome == RP_OUT_FOUND;
     if (seen->outcome == RP_OUT_GONE)
-        rp_s3_say(item, said == RP_OUT_GONE || said == RP_OUT_CHANGED ? RP_OUT_GONE : RP_OUT_DELETED, "");
+        rp_s3_say(item, said == RP_OUT_DELETED || said == RP_OUT_UNKNOWN ? RP_OUT_DELETED : RP_OUT_GONE, "");
     else if (there && !rp_identity_equal(&seen->identity, &item->identity))
         rp_s3_say(item, said == RP_OUT_DELETED ? RP_OUT_DELETED : RP_OUT_CHANGED, "");
     else if (there && said == RP_OUT_DELETED)

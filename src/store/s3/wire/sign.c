@@ -224,14 +224,7 @@ static void add_folded(struct rp_buf *out, const char *value)
 
 static int hash(const void *bytes, size_t n, char out[RP_DIGEST_HEX], struct rp_error *err)
 {
-    RP_CLEANUP(rp_digest_freep) struct rp_digest *d = rp_digest_new();
-    uint8_t digest[RP_DIGEST_BYTES];
-    if (d == NULL) return no_memory(err);
-    rp_digest_begin(d);
-    rp_digest_add(d, bytes, n);
-    rp_digest_end(d, digest);
-    rp_digest_hex(digest, out);
-    return 0;
+    return rp_digest_of(bytes, n, out) < 0 ? no_memory(err) : 0;
 }
 
 static int hash_request(const struct signing *s, const char *payload, char out[RP_DIGEST_HEX], struct rp_error *err)
