@@ -439,6 +439,39 @@ static void an_upload_right_after_a_copy_is_not_taken_back(void **state)
     end();
 }
 
+/* ---- what was not seen to hold ---- */
+
+static void a_url_that_may_never_end_is_not_signed(void **state)
+{
+    struct rp_arena arena = RP_ARENA((size_t)1 << 16);
+    struct rp_presigned url;
+    struct rp_presign what = { .method = "PUT", .key = "k", .now_ms = 1000000, .ends_at_ms = 2000000 };
+    (void)state;
+    begin("h", true, false, 400);
+    struct s3_powers *powers = &rp_s3_of(world.backend)->powers;
+    assert_int_equal(rp_backend_presign(world.backend, &what, &arena, &url, &error), RP_EWEAK);
+    what.method = "GET"; /* nothing was tried yet */
+    ok(rp_backend_presign(world.backend, &what, &arena, &url, &error));
+    powers->probed = true;
+    assert_int_equal(rp_backend_presign(world.backend, &what, &arena, &url, &error), RP_EWEAK);
+    powers->presign_ends = true;
+    ok(rp_backend_presign(world.backend, &what, &arena, &url, &error));
+    rp_arena_done(&arena);
+    end();
+}
+
+static void a_copy_onto_itself_that_changes_nothing_is_no_annotation(void **state)
+{
+    const struct rp_pair set = { "delete_after", "2030-01-01" };
+    struct rp_identity id = { .etag = "aaaa", .version = "v1", .size_bytes = 10, .modified_ms = 1000 * RP_SECOND_MS };
+    (void)state;
+    begin("h", true, true, 400);
+    make_at("k", "aaaa", 10, 1000);
+    assert_int_equal(rp_backend_annotate(world.backend, "k", &id, &set, 1, &error), RP_EWEAK);
+    assert_int_equal(world.makes, 0);
+    end();
+}
+
 /* ---- other places ---- */
 
 static bool send_away(struct peer *peer, int fd, const struct request *r)
@@ -708,6 +741,8 @@ int main(void)
         cmocka_unit_test(a_copy_without_an_answer_is_what_stands_there),
         cmocka_unit_test(an_upload_between_two_attempts_of_a_copy_stays),
         cmocka_unit_test(an_upload_right_after_a_copy_is_not_taken_back),
+        cmocka_unit_test(a_url_that_may_never_end_is_not_signed),
+        cmocka_unit_test(a_copy_onto_itself_that_changes_nothing_is_no_annotation),
         cmocka_unit_test(a_redirect_is_an_error_that_names_the_place),
         cmocka_unit_test(a_probe_gives_up_a_server_that_fell_silent),
         cmocka_unit_test(a_server_that_went_away_has_no_clock),
