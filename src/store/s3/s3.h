@@ -64,6 +64,7 @@
 struct s3_powers {
     bool probed;                      /* by writing */
     bool versions;                    /* the bucket keeps versions */
+    bool versions_go;                 /* and one can be deleted by its id */
     bool single_if_match, multi_etag; /* a delete of another etag is refused, of this one done */
     bool multi_delete;                /* answers per key */
     bool put_new;                     /* If-None-Match: * is refused if the key is taken */
