@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "fault/programs.h"
 #include "lib/starve.h"
+#include "lib/stores.h"
 
 #define WORLDS_MAX  500
 #define TRIES       4

@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "contract/s3_peer.h"
+#include "lib/stores.h"
 #include "store/s3/s3.h"
 
 #define THINGS_MAX 16
@@ -714,18 +715,6 @@ static void an_interrupted_delete_that_was_not_carried_out_is_unknown(void **sta
     an_interrupted_delete_is_unknown("h");
 }
 
-static void a_wrapped_store_that_waits_for_nobody_cannot_be_interrupted(void **state)
-{
-    const struct rp_backend_fault none = { 0 };
-    struct rp_backend *memory, *wrapped;
-    (void)state;
-    ok(rp_memory_open(&memory, &error));
-    ok(rp_backend_fault_wrap(memory, &none, &wrapped, &error));
-    assert_null(wrapped->ops->interrupt);
-    rp_backend_close(wrapped);
-    rp_backend_close(memory);
-}
-
 static int alone(void **state)
 {
     (void)state;
@@ -749,7 +738,6 @@ int main(void)
         cmocka_unit_test(what_vanished_after_a_refused_delete_is_gone),
         cmocka_unit_test(an_interrupted_delete_that_was_carried_out_is_unknown),
         cmocka_unit_test(an_interrupted_delete_that_was_not_carried_out_is_unknown),
-        cmocka_unit_test(a_wrapped_store_that_waits_for_nobody_cannot_be_interrupted),
     };
     return cmocka_run_group_tests(tests, alone, NULL);
 }

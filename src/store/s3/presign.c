@@ -106,7 +106,7 @@ int rp_s3_presign_slot(struct rp_backend *backend, const struct rp_presign *what
     message.headers = made.headers;
     message.n_headers = made.n_headers;
     r = rp_s3_presign(&s3->target, &keys, &message, what->now_ms, life_s(what), arena, &made.url, err);
-    OPENSSL_cleanse(&keys, sizeof keys);
+    explicit_bzero(&keys, sizeof keys);
     if (r < 0) return r;
     *out = made;
     return 0;

@@ -309,8 +309,9 @@ static long fetch_signed(struct s3_probe *probe, const char *key, int64_t signed
     const struct s3_message message = { .method = "GET", .key = key };
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(65536);
     if (rp_s3_credentials_get(probe->s3->credentials, &keys, NULL) < 0) return 0;
-    if (rp_s3_presign(&probe->s3->target, &keys, &message, signed_at_ms, lives_s, &arena, &url, NULL) < 0) return 0;
-    return fetch(probe, url);
+    int r = rp_s3_presign(&probe->s3->target, &keys, &message, signed_at_ms, lives_s, &arena, &url, NULL);
+    explicit_bzero(&keys, sizeof keys);
+    return r < 0 ? 0 : fetch(probe, url);
 }
 
 void rp_s3_probe_presign(struct s3_probe *probe)

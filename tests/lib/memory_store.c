@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "store/backend.h"
+#include "lib/stores.h"
 #include "store/meta.h"
 #include "store/whole.h"
 
@@ -379,6 +379,13 @@ static int memory_annotate(struct rp_backend *backend, const char *key, struct r
     return 0;
 }
 
+static int memory_now_ms(struct rp_backend *backend, int64_t *out, struct rp_error *err)
+{
+    (void)backend, (void)err;
+    *out = rp_clock_now_ms(&rp_clock_host);
+    return 0;
+}
+
 static const struct rp_backend_ops memory_ops = {
     .type = "memory",
     .close = memory_close,
@@ -390,6 +397,7 @@ static const struct rp_backend_ops memory_ops = {
     .remove = memory_remove,
     .copy = memory_copy,
     .annotate = memory_annotate,
+    .now_ms = memory_now_ms,
     .put_open = memory_put_open,
     .put_write = memory_put_write,
     .put_commit = memory_put_commit,
