@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "store/s3/remove.h"
+#include "store/s3/erase.h"
 
 #define BODY_MAX    ((size_t)16 << 20) /* of a multi-object delete: 1,000 keys, each byte of them an entity */
 #define SINGLES_MAX 250                /* calls handed to the wire at a time */

@@ -60,8 +60,7 @@ static int refuse_endless(struct rp_s3 *s3, bool put, struct rp_error *err)
 {
     const struct s3_powers powers = rp_s3_powers(s3);
     if (powers.presign_ends || (!put && !powers.probed)) return 0;
-    rp_error_set(err, RP_EWEAK, "bucket '%.80s' was not seen to refuse a signed URL that has ended",
-                 s3->target.bucket);
+    rp_error_set(err, RP_EWEAK, "bucket '%.80s' was not seen to refuse a signed URL that has ended", s3->target.bucket);
     return rp_error_hint(err, "`reprieve doctor` probes the store and says what it saw of signed URLs");
 }
 

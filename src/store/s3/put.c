@@ -21,7 +21,7 @@
 #include "base/time.h"
 #include "store/meta.h"
 #include "store/s3/meta.h"
-#include "store/s3/remove.h"
+#include "store/s3/span.h"
 
 #define META_ARENA_BYTES ((size_t)512 << 10)
 #define PARTS_MAX        10000

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "store/s3/remove.h"
+#include "store/s3/span.h"
 
 static const char *text_of(const char *text)
 {

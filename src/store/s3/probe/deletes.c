@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "store/s3/erase.h"
 #include "store/s3/probe/probe.h"
-#include "store/s3/remove.h"
 
 static void read_versioning(struct s3_probe *probe)
 {
