@@ -27,7 +27,8 @@ int rp_hmac(const void *key, size_t key_n, const void *bytes, size_t n, uint8_t 
 
 void rp_digest_hex(const uint8_t digest[RP_DIGEST_BYTES], char out[RP_DIGEST_HEX]);
 
-/* FNV-1a: spread is all that is asked of it. */
+/* FNV-1a: spread is all that is asked of it. rp_hash_bytes goes on from a hash. */
+uint64_t rp_hash_bytes(uint64_t hash, const void *bytes, size_t n);
 uint64_t rp_hash_text(uint64_t seed, const char *text);
 
 #endif

@@ -31,7 +31,7 @@ static int unlink_in_hand(struct rp_fs_finder *finder, const struct rp_fs_object
     struct stat st;
     int r = rp_fs_removing_stat(object->dir_fd, object->name, &st);
     bool same = r == 0 && rp_fs_is(&st, expected);
-    rp_fs_point(finder->fs, "remove-aside");
+    rp_fs_point(finder->fs, "remove-in-hand");
     if (same) {
         r = rp_fs_removing_finish(object->dir_fd, object->name);
         rp_fs_point(finder->fs, "remove-unlinked");
@@ -84,8 +84,8 @@ static int remove_locked(struct rp_fs_finder *finder, struct rp_item *item)
 
 static int remove_item(struct rp_fs_finder *finder, struct rp_item *item)
 {
-    RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
-    int r = rp_fs_lock(finder->fs, item->key, &guard);
+    RP_CLEANUP(rp_fs_unlock) struct rp_fs_key_lock key_lock = RP_FS_KEY_UNLOCKED;
+    int r = rp_fs_lock(finder->fs, item->key, &key_lock);
     return r < 0 ? r : remove_locked(finder, item);
 }
 
@@ -94,11 +94,11 @@ static int remove_item(struct rp_fs_finder *finder, struct rp_item *item)
  * use. */
 static int drop_sidecar(struct rp_fs_finder *finder, struct rp_item *item)
 {
-    RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
+    RP_CLEANUP(rp_fs_unlock) struct rp_fs_key_lock key_lock = RP_FS_KEY_UNLOCKED;
     struct rp_fs_object object;
     if (item->outcome != RP_OUT_DELETED && item->outcome != RP_OUT_GONE) return 0;
     if (!rp_fs_meta_has(finder->fs, item->key, item->identity.etag)) return 0;
-    if (rp_fs_lock(finder->fs, item->key, &guard) < 0) return 0;
+    if (rp_fs_lock(finder->fs, item->key, &key_lock) < 0) return 0;
     int r = rp_fs_find(finder, item->key, &object);
     if (r == -ENOENT || (r == 0 && !rp_fs_is(&object.st, &item->identity)))
         rp_fs_meta_drop(finder->fs, item->key, item->identity.etag);

@@ -12,6 +12,7 @@
 #include "store/meta.h"
 #include "store/s3/meta.h"
 #include "store/s3/s3.h"
+#include "store/whole.h"
 
 #define ARENA_BYTES ((size_t)1 << 20)
 
@@ -30,11 +31,6 @@ static void annotating_done(struct annotating *a)
 {
     rp_s3_call_done(&a->head);
     rp_arena_done(&a->arena);
-}
-
-static int changed(const char *key, struct rp_error *err)
-{
-    return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
 }
 
 /* ---- tags ---- */
@@ -100,7 +96,7 @@ static int by_tags(struct annotating *a, struct rp_identity *identity, struct rp
     if ((r = rp_s3_identify(a->s3, a->key, "", &now, err)) < 0) return r;
     if (!is_same_later(identity, &now)) {
         if (!a->versions) tags_take_back(a, &now);
-        return changed(a->key, err);
+        return rp_has_changed(a->key, err);
     }
     *identity = now;
     return 0;
@@ -130,7 +126,8 @@ static int by_copy(struct annotating *a, struct rp_identity *identity, struct rp
     struct rp_identity now;
     r = rp_s3_identify(a->s3, a->key, "", &now, err);
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "annotate '%s'", a->key);
-    if (now.size_bytes != identity->size_bytes || (etag[0] && strcmp(now.etag, etag) != 0)) return changed(a->key, err);
+    if (now.size_bytes != identity->size_bytes || (etag[0] && strcmp(now.etag, etag) != 0))
+        return rp_has_changed(a->key, err);
     *identity = now;
     return 0;
 }
@@ -190,7 +187,7 @@ int rp_s3_annotate(struct rp_backend *backend, const char *key, struct rp_identi
                             .versions = powers.versions };
     struct rp_identity now;
     if ((r = rp_s3_head(s3, &a.head, &now, err)) < 0) return r;
-    if (!rp_identity_equal(&now, identity)) return changed(key, err);
+    if (!rp_identity_equal(&now, identity)) return rp_has_changed(key, err);
     if ((r = rp_s3_meta_read(&a.head.headers, &a.arena, &a.stored, err)) < 0) return r;
     if ((r = take_changes(&a, changes, n, !powers.tags, err)) < 0) return r;
     if (a.n == 0) return 0;

@@ -24,7 +24,7 @@ static int expect(struct rp_s3 *s3, const char *key, const struct rp_identity *e
     struct rp_identity now;
     int r = rp_s3_identify(s3, key, "", &now, err);
     if (r < 0) return r;
-    return rp_identity_equal(&now, expected) ? 0 : rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
+    return rp_identity_equal(&now, expected) ? 0 : rp_has_changed(key, err);
 }
 
 /* "/bucket/key?versionId=...", as a header wants it. */
@@ -95,8 +95,7 @@ static int judge_refusal(struct rp_s3 *s3, const struct s3_call *refused, const 
     int r = rp_s3_identify(s3, to, "", &there, &unseen);
     if (r == RP_ENOTFOUND) return why;
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "whether '%s' was copied cannot be seen", to);
-    if (refused->attempts <= 1 || !may_be_copy(&there, identity, etag))
-        return rp_error_set(err, RP_EEXISTS, "'%s' exists already", to);
+    if (refused->attempts <= 1 || !may_be_copy(&there, identity, etag)) return rp_is_taken(to, err);
     rp_error_clear(err);
     return 0;
 }
@@ -218,7 +217,7 @@ static int copy_large(struct rp_s3 *s3, const char *from, const struct rp_identi
         RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", from);
         struct rp_identity now;
         if ((r = rp_s3_head(s3, &call, &now, err)) < 0) return r;
-        if (!rp_identity_equal(&now, identity)) return rp_error_set(err, RP_ECHANGED, "'%s' has changed", from);
+        if (!rp_identity_equal(&now, identity)) return rp_has_changed(from, err);
         r = rp_s3_headers_again(&headers, &call.headers, NULL, NULL, arena, err);
     }
     if (r == 0) r = rp_s3_tags_read(s3, from, identity, arena, &tags, &n_tags, err);

@@ -66,30 +66,6 @@ bool rp_s3_has_control(const char *text)
     return false;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-int64_t rp_s3_decode(char *text, char mark, bool plus)
-{
-    char *to = text;
-    for (const char *from = text; *from != '\0'; from++) {
-        if (*from != mark) {
-            *to++ = plus && *from == '+' ? ' ' : *from;
-            continue;
-        }
-        const int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
-        if (low < 0) return -1;
-        *to++ = (char)(high * 16 + low);
-        from += 2;
-    }
-    *to = '\0';
-    return to - text;
-}
-
 static int too_big(struct rp_error *err)
 {
     return rp_error_set(err, RP_ETOOBIG, "sign a request: more than %zu bytes of key, query and headers", TEXT_MAX);
