@@ -16,7 +16,8 @@ const char *bucket_kind_name(enum bucket_kind kind)
 
 /* ---- places ---- */
 
-/* All of them at once: what is never used is never touched, and nothing is allocated while a run counts allocations. */
+/* All of them at once: what is never used is never touched, and nothing is allocated while a run
+ * counts allocations. */
 struct bucket *bucket_new(enum bucket_kind kind)
 {
     struct bucket *bucket = calloc(1, sizeof *bucket);
@@ -100,7 +101,8 @@ static struct bucket_object show(const struct bucket_upload *upload)
     };
 }
 
-/* The place is spare already, and keeps the bytes until the next upload: hooks.gone reads them and uploads nothing. */
+/* The place is spare already, and keeps the bytes until the next upload: hooks.gone reads them
+ * and uploads nothing. */
 static void drop(struct bucket *bucket, const struct bucket_hooks *hooks, size_t i, bool overwritten)
 {
     const struct bucket_object object = show(give_place(bucket, i));

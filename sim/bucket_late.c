@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that nobody heard of again, and that happen all the same: each is judged when it happens. */
+/* Requests that nobody heard of again, and that happen all the same: each is judged when it
+ * happens. */
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/error.h"
 #include "bucket_parts.h"
 
-/* Takes the i-th out of those that wait; its place is spare, and as it was until the next one waits. */
+/* Takes the i-th out of those that wait; its place is spare, and as it was until the next one
+ * waits. */
 static struct bucket_request *take(struct bucket *bucket, size_t i)
 {
     struct bucket_request *taken = bucket->late[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe(): found out with a canary, as the S3 store does it: two uploads, a delete that must not happen, one that must. */
+/* probe(): found out with a canary, as the S3 store does it: two uploads, a delete that must not
+ * happen, one that must. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static int put(struct canary *canary, const char *text, struct rp_identity *out,
     return bucket_put_request(canary->handle, &draft, RP_PUT_REPLACE, out, err);
 }
 
-/* What the server says. One that was lost has happened all the same; one that is late is not waited for. */
+/* What the server says. One that was lost has happened all the same; one that is late is not
+ * waited for. */
 static int erase(struct canary *canary, enum bucket_by by, const struct rp_identity *identity, uint64_t serial,
                  enum rp_outcome *said, struct rp_error *err)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remove(): a look where the level needs one, then one delete of all that are left (T3, and the outcomes of the S3 store).
+/* remove(): a look where the level needs one, then one delete of all that are left (T3, and the
+ * outcomes of the S3 store).
  * An item that is NONE is still to be sent; everything else about it is known. */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,8 @@ static void look_at(const struct bucket *bucket, struct rp_item *item)
         item->outcome = RP_OUT_CHANGED;
 }
 
-/* The version is written down: what is deleted is what was named by the look, whatever fits by then. */
+/* The version is written down: what is deleted is what was named by the look, whatever fits by
+ * then. */
 static void name_version(const struct bucket *bucket, struct rp_item *item)
 {
     const struct bucket_upload *marked = bucket_version(bucket, item->key, &item->identity);
@@ -74,7 +76,8 @@ static void erase_later(struct bucket_handle *handle, enum bucket_by by, const s
     bucket_wait(handle->bucket, &request);
 }
 
-/* Every second one is missing from the answer; of those every second one happened. Of versions the others have gone as far as the
+/* Every second one is missing from the answer; of those every second one happened. Of versions
+ * the others have gone as far as the
  * order allows: all but the marked one. */
 static void erase_partly(struct bucket_handle *handle, enum bucket_by by, struct rp_item *item, size_t nth)
 {
@@ -121,7 +124,8 @@ static void send_one(struct bucket_handle *handle, enum bucket_by by, struct rp_
     }
 }
 
-/* Of two equal requests in one call the second finds nothing left, though a server says "deleted" to both. */
+/* Of two equal requests in one call the second finds nothing left, though a server says
+ * "deleted" to both. */
 static bool answer_repeated(struct rp_item *items, size_t i)
 {
     for (size_t j = 0; j < i; j++) {

@@ -134,7 +134,8 @@ static int read_all(const struct rp_source *from, char text[BUCKET_TEXT_MAX + 1]
     return 0;
 }
 
-/* Where no condition holds: a look, and then a request that overwrites whatever stands there when it happens. */
+/* Where no condition holds: a look, and then a request that overwrites whatever stands there
+ * when it happens. */
 static int look_before(struct bucket_handle *handle, const struct bucket_upload *draft, struct rp_error *err)
 {
     int r = bucket_fail(bucket_ask(handle, "head", draft->key), true, "head", draft->key, err);

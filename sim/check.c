@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The questions of tests/lib/invariants.h, put to the catalog from outside; and what the bucket holds in the end. */
+/* The questions of tests/lib/invariants.h, put to the catalog from outside; and what the bucket
+ * holds in the end. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,7 +79,8 @@ static void judge_files(struct sim *s)
     }
 }
 
-/* Where a bucket knows no conditions our record can land in another one: what is asked there from then on is answered from nowhere. */
+/* Where a bucket knows no conditions our record can land in another one: what is asked there
+ * from then on is answered from nowhere. */
 static void judge_elsewhere(struct sim *s)
 {
     struct bucket_object record;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crowd.h - many runs, in several processes, and what is said about them. Each returns the exit code. */
+/* crowd.h - many runs, in several processes, and what is said about them. Each returns the exit
+ * code. */
 #ifndef RP_SIM_CROWD_H
 #define RP_SIM_CROWD_H
 

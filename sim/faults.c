@@ -38,7 +38,8 @@ enum sim_fault sim_fault_by_name(const char *name)
 void sim_faults_choose(struct sim_faults *f, uint64_t seed, uint64_t without)
 {
     struct sim_random r = sim_stream(seed, 100);
-    /* a quarter of the runs is calm but for one or two kinds: there a single cause has time to show */
+    /* a quarter of the runs is calm but for one or two kinds: there a single cause has time to
+     * show */
     int chance = sim_chance(&r, 2500) ? 600 : (int)sim_between(&r, 2000, 9000);
     memset(f, 0, sizeof *f);
     for (int i = 0; i < FAULT_KINDS; i++) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faults.h - what can go wrong in a run. Each kind has a switch, a rate and a stream of its own in every run (some runs have
+/* faults.h - what can go wrong in a run. Each kind has a switch, a rate and a stream of its own
+ * in every run (some runs have
  * only a few kinds, some all of them), and a counter that tells whether it was ever met. */
 #ifndef RP_SIM_FAULTS_H
 #define RP_SIM_FAULTS_H
 
 #include "random.h"
 
-/*   kind                name                    rate    in 10,000 chances, at most                                    */
+/*   kind                name                    rate    in 10,000 chances, at most */
 /* clang-format off */
 #define SIM_FAULTS(X) \
     X(CRASH,             "crash",                    50)        /* a node stops between any two calls */                                     \
@@ -53,7 +54,8 @@ enum sim_fault {
         FAULT_KINDS
 };
 
-/* Not chosen, but met: counted beside the faults, because a run that never meets them proves little. */
+/* Not chosen, but met: counted beside the faults, because a run that never meets them proves
+ * little. */
 /* clang-format off */
 #define SIM_SIGHTS(X) \
     X(TWO_SWEEPERS,      "two-sweepers"           )             /* two nodes in the middle of a sweep */                                     \
@@ -103,7 +105,8 @@ struct sim_faults {
     bool on; /* false once the world is healed */
 };
 
-/* Which kinds this run has, and how often. `without`: bits of kinds that it shall not have, whatever the seed says. */
+/* Which kinds this run has, and how often. `without`: bits of kinds that it shall not have,
+ * whatever the seed says. */
 void sim_faults_choose(struct sim_faults *faults, uint64_t seed, uint64_t without);
 /* Whether this one happens now; counts it. */
 bool sim_strikes(struct sim_faults *faults, enum sim_fault kind);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults have stopped; people do what the messages tell them to; time passes. What must happen in the end? */
+/* Faults have stopped; people do what the messages tell them to; time passes. What must happen
+ * in the end? */
 #include <string.h>
 
 #include "core/subject/quarantine.h"
@@ -9,30 +10,27 @@
 
 static int give(struct sim_node *n, enum sim_verb verb, bool flag)
 {
-    n->began_at = n->sim->steps;
-    n->owned = sim_owns(n->sim, n);
-    n->jumps_at_begin = n->sim->jumps;
-    n->early_ms = 0;
-    n->serial = bucket_counts(n->sim->bucket).puts;
-    n->holds_made = 0;
-    n->wrong_tenant = false;
-    n->command = (struct sim_command){ .verb = verb, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = flag };
+    sim_node_begin(
+        n, &(struct sim_command){ .verb = verb, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = flag });
     int r = sim_give(n);
     n->command.verb = VERB_NONE;
     return r;
 }
 
-static bool is_weak(const struct sim *s)
+/* Somebody used a key again: who declared that it never happens has made the store weak. */
+static bool is_reused(const struct sim *s)
 {
-    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
-    return window && !s->config.allow_window_deletes;
+    for (size_t i = 0; i < SIM_KEYS; i++)
+        if (s->uploads_of[i] > 1) return true;
+    return false;
 }
 
-/* Marks that may wait for ever: of a store that only observes, and of plain objects where nothing can delete exactly those. */
+/* Marks that may wait for ever: of a store that only observes, and of plain objects where
+ * nothing can delete exactly those. */
 static bool may_wait(const struct sim *s, const struct model_mark *m)
 {
     if (s->config.mode == RP_MODE_OBSERVE) return true;
-    return is_weak(s) && m->file_id == 0 && !rp_quarantine_is(m->key);
+    return sim_is_weak(s, is_reused(s)) && m->file_id == 0 && !rp_quarantine_is(m->key);
 }
 
 static const struct model_mark *waiting(const struct sim *s)

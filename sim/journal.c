@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Triggers of the connection (they are nobody's but the simulator's) call a function with every change. What is rolled back was never read: the next
+/* Triggers of the connection (they are nobody's but the simulator's) call a function with every
+ * change. What is rolled back was never read: the next
  * transaction begins with an empty journal. */
 #include "journal.h"
 

@@ -130,10 +130,10 @@ void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_
 
 /* ---- claims ---- */
 
-static bool is_weak(const struct sim *s)
+bool sim_is_weak(const struct sim *s, bool reused)
 {
     bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
-    return window && s->config.keys != RP_KEYS_WRITE_ONCE && !s->config.allow_window_deletes;
+    return window && (reused || s->config.keys != RP_KEYS_WRITE_ONCE) && !s->config.allow_window_deletes;
 }
 
 static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m, const struct journal_mark *r)
@@ -149,7 +149,7 @@ static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m,
                     r->old_next_ms - n->early_ms);
     if (model_is_held(s->model, m->key, m->tenant_id))
         sim_violate(s, "HOLD", "%s was claimed in spite of a hold", m->key);
-    if (is_weak(s) && m->file_id == 0 && !rp_quarantine_is(m->key))
+    if (sim_is_weak(s, false) && m->file_id == 0 && !rp_quarantine_is(m->key))
         sim_violate(s, "HONEST", "%s was claimed, and the store cannot delete exactly that", m->key);
     if (!n->owned && !sim_owns(s, n)) sim_violate(s, "OWNER", "%s was claimed in a store that is not ours", m->key);
     if (m->asks && m->state == RP_MARKED && r->to == RP_PURGING)
@@ -334,7 +334,7 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
     if (is_take_back(s, n, o, f)) return;
     /* also where a probe was disturbed, and found less than there is */
     bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR || (s->config.allow_window_deletes && weakly);
-    if (window && decided_other && f == NULL && !is_weak(s)) {
+    if (window && decided_other && f == NULL && !sim_is_weak(s, false)) {
         sim_see(s, SIGHT_WINDOW_LOSS);
         return;
     }

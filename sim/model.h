@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.h - marks, files, holds and tenants as the judge knows them: made of what was committed, and nothing else. Plain memory, so
+/* model.h - marks, files, holds and tenants as the judge knows them: made of what was committed,
+ * and nothing else. Plain memory, so
  * that it can be kept and put back with a catalog. */
 #ifndef RP_SIM_MODEL_H
 #define RP_SIM_MODEL_H

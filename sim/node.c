@@ -212,7 +212,7 @@ void sim_owner(struct sim_node *n)
 
 /* ---- its life ---- */
 
-static void begin(struct sim_node *n, const struct sim_command *c)
+void sim_node_begin(struct sim_node *n, const struct sim_command *c)
 {
     struct sim *s = n->sim;
     int64_t host = sim_host_ms(n), db = sim_db_ms(s);
@@ -238,7 +238,7 @@ static void begin(struct sim_node *n, const struct sim_command *c)
 static void start(struct sim_node *n)
 {
     struct rp_error err = { 0 };
-    begin(n, &(struct sim_command){ .verb = VERB_START, .file = SIZE_MAX, .txn = SIZE_MAX });
+    sim_node_begin(n, &(struct sim_command){ .verb = VERB_START, .file = SIZE_MAX, .txn = SIZE_MAX });
     int r = sim_node_open(n, &err);
     if (r < 0) sim_node_close(n);
 }
@@ -257,7 +257,7 @@ static void work_once(struct sim_node *n)
     struct sim *s = n->sim;
     struct sim_command c;
     sim_choose(n, &c);
-    begin(n, &c);
+    sim_node_begin(n, &c);
     if (sim_strikes(&s->faults, FAULT_NO_MEMORY)) sim_memory_fail(sim_between(&n->random, 1, 60));
     int code = sim_give(n);
     sim_memory_fail(0);

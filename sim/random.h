@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random.h - streams of numbers that a seed decides. Each thing that chooses has a stream of its own, so that taking one away
+/* random.h - streams of numbers that a seed decides. Each thing that chooses has a stream of its
+ * own, so that taking one away
  * changes nothing of what the others choose. */
 #ifndef RP_SIM_RANDOM_H
 #define RP_SIM_RANDOM_H

@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim.h - one run of the simulator: a small world in one thread, in time of its own, decided by a seed.
+/* sim.h - one run of the simulator: a small world in one thread, in time of its own, decided by
+ * a seed.
  *
- * The core and the catalog are those of the product; SQLite keeps the catalog in memory. Simulated are the bucket (bucket.h), the clocks,
+ * The core and the catalog are those of the product; SQLite keeps the catalog in memory.
+ * Simulated are the bucket (bucket.h), the clocks,
  * the users' databases, memory that runs out, and all that can fail.
  *
- * N1  A node is a process: a coroutine with a connection and a store handle of its own. Before every call that leaves the core it may be
- *     put aside and another one goes on - never inside a transaction, for SQLite has one writer and others would only wait for it.
- * N2  A crash makes every later call of the node fail without effect until what it was doing has unwound: seen from outside that
+ * N1  A node is a process: a coroutine with a connection and a store handle of its own.
+ *     Before every call that leaves the core it may be
+ *     put aside and another one goes on - never inside a transaction, for SQLite has one writer
+ *     and others would only wait for it.
+ * N2  A crash makes every later call of the node fail without effect until what it was doing
+ *     has unwound: seen from outside that
  *     is a process that stopped there. Then it forgets everything and starts again.
- * N3  Every change that a transaction commits is read back (journal.c) and judged before anything else happens: by which node, during
- *     which command, at what time of which clock. The judge (judge.c) keeps a model of its own of marks, files and holds, made of these changes
- *     alone, and asks of each: was it asked for, was it allowed? The bucket tells it of every byte that goes (B3).
+ * N3  Every change that a transaction commits is read back (journal.c) and judged before
+ *     anything else happens: by which node, during
+ *     which command, at what time of which clock. The judge (judge.c) keeps a model of its own
+ *     of marks, files and holds, made of these changes
+ *     alone, and asks of each: was it asked for, was it allowed? The bucket tells it of every
+ *     byte that goes (B3).
  * N4  Users (users.c) note what they were told. An answer must be true, then and later.
- * N5  First comes trouble, then everything heals, time passes, and what must happen in the end must have happened (heal.c).
+ * N5  First comes trouble, then everything heals, time passes, and what must happen in the
+ *     end must have happened (heal.c).
  * N6  The same seed gives the same run, whatever else the process did before. */
 #ifndef RP_SIM_SIM_H
 #define RP_SIM_SIM_H
@@ -190,14 +199,17 @@ int64_t sim_store_ms(const struct sim *s);
 void sim_tasks_start(struct sim *s, void (*work)(struct sim_node *node));
 /* Lets nodes go on until none is left. */
 void sim_tasks_run(struct sim *s);
-/* The running node is put aside for so long; 0: others may go first. The scheduler's own time passes otherwise. */
+/* The running node is put aside for so long; 0: others may go first. The scheduler's own time
+ * passes otherwise. */
 void sim_sleep(struct sim *s, int64_t ms);
-/* Before a call of the running node: counts a step, lets time pass and others run. False: the node is dead. */
+/* Before a call of the running node: counts a step, lets time pass and others run. False: the
+ * node is dead. */
 void sim_note_clocks(struct sim_node *n); /* what all clocks have passed by now */
 bool sim_step(struct sim_node *n, bool may_switch, const char *call);
 
 /* ---- nodes (node.c) ---- */
-void sim_node_work(struct sim_node *n); /* what a node does all its life */
+void sim_node_work(struct sim_node *n);                               /* what a node does all its life */
+void sim_node_begin(struct sim_node *n, const struct sim_command *c); /* what is judged counts from here */
 void sim_node_close(struct sim_node *n);
 int sim_node_open(struct sim_node *n, struct rp_error *err);
 void sim_owner(
@@ -231,7 +243,8 @@ void sim_put_arrives(struct sim *s, size_t file);
 /* ---- what goes wrong without anybody's call (weather.c) ---- */
 void sim_weather(struct sim *s);
 void sim_heal_weather(struct sim *s);
-/* Whether the owner record that this node finds names our catalog, no later epoch than the catalog's, and a stamp that it drew. */
+/* Whether the owner record that this node finds names our catalog, no later epoch than the
+ * catalog's, and a stamp that it drew. */
 bool sim_owns(const struct sim *s, const struct sim_node *n);
 /* Whether the catalog drew this record's stamp, or has seen a later record (src/core/stamps.h). */
 bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record);
@@ -249,6 +262,10 @@ void sim_journal_read(struct sim *s, struct sim_node *n);
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *object, bool overwritten);
 /* The store was found to be ours: the epoch was raised within the last minutes (judge.c). */
 void sim_judge_epoch(struct sim *s, const struct sim_node *n);
+/* A plain object may be lost there, and nobody has accepted that. `reused`: write-once keys were
+ * seen
+ * to change (judge.c). */
+bool sim_is_weak(const struct sim *s, bool reused);
 int sim_holder(const struct sim_node *n); /* node and life, in one number */
 /* The questions of tests/lib/invariants.h, and those of the end (check.c). */
 void sim_check(struct sim *s, bool healed);

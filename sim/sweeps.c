@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sweeps as the command line (one run from begin to end) and the daemon (a run that stays open) make them. */
+/* Sweeps as the command line (one run from begin to end) and the daemon (a run that stays open)
+ * make them. */
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users that upload. Ids come from the answer's text, as a client reads it: a replay says the same as the first answer did. */
+/* Users that upload. Ids come from the answer's text, as a client reads it: a replay says the
+ * same as the first answer did. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users of plain objects, and those who run the place: what they ask, and whether the answer was true. */
+/* Users of plain objects, and those who run the place: what they ask, and whether the answer was
+ * true. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -196,7 +197,8 @@ static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *e
     return 0;
 }
 
-/* The first that can be decided: one whose copy in quarantine is being erased has to wait for that. */
+/* The first that can be decided: one whose copy in quarantine is being erased has to wait for
+ * that. */
 int sim_give_dead(struct sim_node *n)
 {
     struct letters letters = { .n = 0 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The world: made once, used for many runs. Everything that a run changes in the catalog happens inside one transaction that is taken back. */
+/* The world: made once, used for many runs. Everything that a run changes in the catalog happens
+ * inside one transaction that is taken back. */
 #include <malloc.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -84,7 +85,8 @@ static void make_catalog(struct sim *s)
     sim_journal_make(s);
 }
 
-/* One thread, and the same few allocations again and again: nothing of it need go back to the system. */
+/* One thread, and the same few allocations again and again: nothing of it need go back to the
+ * system. */
 static void tune(void)
 {
     (void)mallopt(M_MMAP_THRESHOLD, 1 << 30);

@@ -9,7 +9,7 @@
  *     assertions stay satisfied as far as possible: whoever looks from outside has to find it.
  *
  * mutant_table.h is made from the patches. Its columns: the name in code; the name that is typed;
- * the invariant (DESIGN section 4) that breaks; what is wrong. */
+ * the names, with blanks between them, of which the violation must have one; what is wrong. */
 #ifndef RP_SIM_MUTANT_H
 #define RP_SIM_MUTANT_H
 

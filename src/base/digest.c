@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 
@@ -75,6 +76,19 @@ void rp_digest_end(struct rp_digest *d, uint8_t out[RP_DIGEST_BYTES])
     d->open = false;
 }
 
+int rp_digest_of(const void *bytes, size_t n, char hex[RP_DIGEST_HEX])
+{
+    struct rp_digest *d = rp_digest_new();
+    uint8_t digest[RP_DIGEST_BYTES];
+    if (d == NULL) return -1;
+    rp_digest_begin(d);
+    rp_digest_add(d, bytes, n);
+    rp_digest_end(d, digest);
+    rp_digest_free(d);
+    rp_digest_hex(digest, hex);
+    return 0;
+}
+
 /* Kept for the life of the process and copied for every use: HMAC() looks up two algorithms each time, which takes longer
  * than what it is called for. */
 static EVP_MAC_CTX *keyless;
@@ -115,10 +129,14 @@ void rp_digest_hex(const uint8_t digest[RP_DIGEST_BYTES], char out[RP_DIGEST_HEX
     out[RP_DIGEST_HEX - 1] = '\0';
 }
 
+uint64_t rp_hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+    for (const unsigned char *at = bytes, *end = at + n; at < end; at++)
+        hash = (hash ^ *at) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 uint64_t rp_hash_text(uint64_t seed, const char *text)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ seed;
-    for (; *text != 0; text++)
-        h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return h;
+    return rp_hash_bytes(UINT64_C(0xcbf29ce484222325) ^ seed, text, strlen(text));
 }

@@ -19,12 +19,16 @@ void rp_digest_add(struct rp_digest *d, const void *bytes, size_t n);
 void rp_digest_add_int(struct rp_digest *d, int64_t value); /* 8 bytes, big endian */
 void rp_digest_end(struct rp_digest *d, uint8_t out[RP_DIGEST_BYTES]);
 
+/* Of these bytes alone, in hex. -1: no memory. */
+int rp_digest_of(const void *bytes, size_t n, char hex[RP_DIGEST_HEX]);
+
 /* HMAC-SHA256 (RFC 2104). Any thread. -1: no memory. */
 int rp_hmac(const void *key, size_t key_n, const void *bytes, size_t n, uint8_t out[RP_DIGEST_BYTES]);
 
 void rp_digest_hex(const uint8_t digest[RP_DIGEST_BYTES], char out[RP_DIGEST_HEX]);
 
-/* FNV-1a: spread is all that is asked of it. */
+/* FNV-1a: spread is all that is asked of it. rp_hash_bytes goes on from a hash. */
+uint64_t rp_hash_bytes(uint64_t hash, const void *bytes, size_t n);
 uint64_t rp_hash_text(uint64_t seed, const char *text);
 
 #endif

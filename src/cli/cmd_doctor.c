@@ -13,7 +13,6 @@
 #include "core/hold.h"
 #include "core/owner.h"
 #include "core/purge/purge.h"
-#include "store/s3/s3.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -213,8 +212,9 @@ static void check_keys(struct doctor *d, const struct rp_store *store, const cha
 static void check_credentials(struct doctor *d, const struct rp_store *store, const char *check)
 {
     const struct rp_store_config *config = store->config;
-    char source[64] = "";
-    rp_s3_credentials_source(rp_s3_of(store->backend)->credentials, source);
+    char source[RP_KEYS_SOURCE] = "";
+    if (!rp_backend_has_keys(store->backend)) return;
+    rp_backend_keys_source(store->backend, source);
     judge(d, OK, check, "", "bucket %s at %s; its keys come from %s", config->bucket,
           config->endpoint[0] != 0 ? config->endpoint : "AWS",
           source[0] != 0 ? source : "where AWS tools look, and were not needed yet");
@@ -277,7 +277,7 @@ static void check_store(struct doctor *d, const struct rp_store_config *config)
         return;
     }
     bool answers = check_probe(d, store, check);
-    if (rp_config_is_s3(config)) check_credentials(d, store, check);
+    check_credentials(d, store, check);
     check_keys(d, store, check);
     /* one that does not answer is not asked twice: each call has its patience */
     if (answers) check_store_clock(d, store, check);

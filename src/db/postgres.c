@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/hex.h"
 
 #define ROWS_MAX       10000
 #define ROWS_BYTES_MAX ((size_t)4 << 20)
@@ -181,11 +182,6 @@ static bool read_int(const char *text, int64_t *out)
     return end != text && *end == '\0' && errno == 0;
 }
 
-static int hex_digit(char c)
-{
-    return c >= 'a' ? c - 'a' + 10 : c - '0';
-}
-
 /* "\x0aff" becomes two bytes where it stands: the result is ours, and the bytes need less room. */
 static bool read_bytes(char *text, size_t n, struct rp_value *out)
 {
@@ -193,7 +189,7 @@ static bool read_bytes(char *text, size_t n, struct rp_value *out)
     out->p = text;
     out->n = n / 2 - 1;
     for (size_t i = 0; i < out->n; i++)
-        text[i] = (char)(hex_digit(text[2 * i + 2]) * 16 + hex_digit(text[2 * i + 3]));
+        text[i] = (char)(rp_hex_digit(text[2 * i + 2]) * 16 + rp_hex_digit(text[2 * i + 3]));
     return true;
 }
 

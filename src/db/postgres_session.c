@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/time.h"
 #include "db/postgres.h"
 
@@ -146,29 +147,14 @@ static int bad_url(struct rp_error *err)
     return RP_ECONFIG;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* NULL if it is not valid. */
 static char *percent_decode(const char *p, size_t n)
 {
-    char *out = calloc(1, n + 1);
-    for (size_t i = 0, to = 0; out != NULL && i < n; i++, to++) {
-        out[to] = p[i];
-        if (p[i] != '%') continue;
-        int high = i + 2 < n ? hex_digit(p[i + 1]) : -1, low = high >= 0 ? hex_digit(p[i + 2]) : -1;
-        if (low < 0 || high + low == 0) {
-            free(out);
-            return NULL;
-        }
-        out[to] = (char)(high * 16 + low);
-        i += 2;
-    }
-    return out;
+    char *out = strndup(p, n);
+    const int64_t length = out != NULL ? rp_unescape(out, '%', false) : -1;
+    if (length >= 0 && strlen(out) == (size_t)length) return out;
+    free(out);
+    return NULL;
 }
 
 /* Where the parameters begin. A "?" may stand in the password, so the search begins after the user, as in libpq. */

@@ -25,7 +25,7 @@
  *     What a writer took shows with put_commit, as T5 says, or never. put_commit and put_abort end
  *     the writer, whatever they return; get_close ends the reader. The store outlives both.
  * T9  Optional slots are NULL where a store has no such thing: put_*, get_*, presign, list_partial
- *     and abort_partial, now_ms, interrupt.
+ *     and abort_partial, now_ms, interrupt, keys_source.
  * T10 interrupt() makes every call under way end soon, and every later one fail, as if the store
  *     did not answer any more: RP_EUNAVAILABLE, or `unknown` for what may have been carried out. It
  *     does not wait, may be called from any thread and more than once; only close() is of use after
@@ -171,12 +171,15 @@ struct rp_object_reader {
     struct rp_backend *backend;
 };
 
+#define RP_KEYS_SOURCE 64
+
 struct rp_backend_ops {
     const char *type;
     void (*close)(struct rp_backend *backend);
     /* Find out, by trying where it is allowed to write, what the store guarantees. Without
-     * `may_write` nothing is written, and what only a canary could tell is taken for the weakest.
-     * What holds is what later calls rely on. */
+     * `may_write` nothing is written, and what only a canary could tell is taken for the weakest;
+     * a guarantee that the backend itself makes (fs) needs none. What holds is what later calls rely
+     * on. */
     int (*probe)(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err);
     int (*put)(struct rp_backend *backend, const char *key, const struct rp_source *from, const struct rp_meta *meta,
                int flags, struct rp_identity *out, struct rp_error *err);
@@ -228,6 +231,9 @@ struct rp_backend_ops {
     int (*now_ms)(struct rp_backend *backend, int64_t *out, struct rp_error *err);
     /* T10. NULL slot: no call waits for anybody else. */
     void (*interrupt)(struct rp_backend *backend);
+    /* Where its keys come from, for people: "environment", "profile media"; never what they are.
+     * "": not looked for yet. NULL slot: it needs none. */
+    void (*keys_source)(struct rp_backend *backend, char out[RP_KEYS_SOURCE]);
 };
 
 /* Every backend embeds this first. */
@@ -349,6 +355,15 @@ static inline void rp_backend_interrupt(struct rp_backend *b)
     b->ops->interrupt(b);
 }
 
+static inline bool rp_backend_has_keys(const struct rp_backend *b)
+{
+    return b->ops->keys_source != NULL;
+}
+static inline void rp_backend_keys_source(struct rp_backend *b, char out[RP_KEYS_SOURCE])
+{
+    b->ops->keys_source(b, out);
+}
+
 int rp_key_check(const char *key, size_t n, struct rp_error *err);
 void rp_backend_close(struct rp_backend *backend);
 void rp_backend_closep(struct rp_backend **backend);
@@ -369,17 +384,5 @@ struct rp_s3_options {
 };
 /* Reaches for nothing: the first call does. The strings are copied. */
 int rp_s3_open(const struct rp_s3_options *options, struct rp_backend **out, struct rp_error *err);
-int rp_memory_open(struct rp_backend **out, struct rp_error *err); /* for tests; level exact by serial etags */
-
-/* Wraps a store: asked around every call of the wrapped one that can fail (`call` is the slot's
- * name), and for remove() around every item. `after` lets the effect happen, then reports a failure
- * (remove: the item's outcome becomes `unknown`). Does not take `inner` over. */
-struct rp_backend_fault {
-    int (*before)(void *ctx, const char *call, const char *key, struct rp_error *err);
-    int (*after)(void *ctx, const char *call, const char *key, struct rp_error *err);
-    void *ctx;
-};
-int rp_backend_fault_wrap(struct rp_backend *inner, const struct rp_backend_fault *fault, struct rp_backend **out,
-                          struct rp_error *err);
 
 #endif

@@ -148,13 +148,7 @@ static json_t *pairs_json(const struct rp_pair *pairs, size_t n)
 static int digest_of(const json_t *value, char out[RP_DIGEST_HEX], struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_META_TEXT_MAX);
-    RP_CLEANUP(rp_digest_freep) struct rp_digest *digest = rp_digest_new();
-    if (!digest || rp_json_write(&text, value) < 0) return no_memory(err);
-    uint8_t bytes[RP_DIGEST_BYTES];
-    rp_digest_begin(digest);
-    rp_digest_add(digest, rp_buf_text(&text), text.len);
-    rp_digest_end(digest, bytes);
-    rp_digest_hex(bytes, out);
+    if (rp_json_write(&text, value) < 0 || rp_digest_of(rp_buf_text(&text), text.len, out) < 0) return no_memory(err);
     return 0;
 }
 
@@ -208,7 +202,8 @@ int rp_meta_parse(const char *text, size_t n, const char *key, struct rp_arena *
                   struct rp_error *err)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *file = NULL;
-    if (rp_json_parse(text, n, &file, err) < 0) return rp_error_wrap(err, RP_ECORRUPT, "metadata of '%s'", key);
+    int r = rp_json_parse(text, n, &file, err);
+    if (r < 0) return rp_error_wrap(err, r == RP_ENOMEM ? r : RP_ECORRUPT, "metadata of '%s'", key);
     const json_t *body = json_object_get(file, "object");
     char hex[RP_DIGEST_HEX];
     struct rp_meta parsed = { 0 };
@@ -216,7 +211,7 @@ int rp_meta_parse(const char *text, size_t n, const char *key, struct rp_arena *
     if (digest_of(body, hex, err) < 0) return RP_ENOMEM;
     if (strcmp(hex, rp_json_get_text(file, "sha256", "")) != 0 || strcmp(key, rp_json_get_text(body, "key", "")) != 0)
         return rp_error_set(err, RP_ECORRUPT, "metadata of '%s' does not match its digest", key);
-    int r = parse_body(body, arena, &parsed);
+    r = parse_body(body, arena, &parsed);
     if (r == RP_ENOMEM) return no_memory(err);
     if (r < 0 || rp_meta_check(&parsed, NULL) < 0)
         return rp_error_set(err, RP_ECORRUPT, "metadata of '%s' is not of the form that is written here", key);

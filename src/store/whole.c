@@ -65,6 +65,21 @@ int rp_backend_get_whole(struct rp_backend *backend, const char *key, const stru
     return 0;
 }
 
+int rp_no_object(const char *key, struct rp_error *err)
+{
+    return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
+}
+
+int rp_has_changed(const char *key, struct rp_error *err)
+{
+    return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
+}
+
+int rp_is_taken(const char *key, struct rp_error *err)
+{
+    return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
+}
+
 int rp_items_begin(struct rp_item *items, size_t n, struct rp_error *err)
 {
     for (size_t i = 0; i < n; i++)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "lib/s3_bucket.h"
+#include "lib/stores.h"
 
 static struct rp_error error;
 

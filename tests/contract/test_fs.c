@@ -440,6 +440,22 @@ static void an_upload_after_the_move_does_not_save_the_old_one(void **state)
     expect_file(at(f, "k"), "newest");
 }
 
+static void unlink_moved(void *ctx, const char *point)
+{
+    if (strcmp(point, "remove-moved") == 0) assert_int_equal(unlink(at(ctx, ".reprieve~k")), 0);
+}
+
+static void a_file_that_another_program_removes_meanwhile_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_identity old = put_text(f->backend, "k", "old");
+    rp_fs_of(f->backend)->hook = unlink_moved;
+    rp_fs_of(f->backend)->hook_ctx = f;
+    assert_int_equal(remove_one(f->backend, "k", &old), RP_OUT_GONE);
+    hook(f, NULL);
+    expect_absent(f->backend, "k");
+}
+
 static void *probe_often(void *ctx)
 {
     struct rp_backend *s = ctx;
@@ -500,6 +516,7 @@ int main(void)
         WITH_STORE(an_upload_between_the_look_and_the_move_is_put_back),
         WITH_STORE(of_two_uploads_during_a_remove_the_last_one_stays),
         WITH_STORE(an_upload_after_the_move_does_not_save_the_old_one),
+        WITH_STORE(a_file_that_another_program_removes_meanwhile_is_gone),
         WITH_STORE(two_handles_of_one_root_keep_out_of_each_others_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

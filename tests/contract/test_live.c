@@ -27,7 +27,7 @@
 #include "http/live/live.h"
 #include "http/server/request.h"
 #include "lib/dbs.h"
-#include "lib/ear.h"
+#include "lib/event_client.h"
 
 #define LANES 4
 
@@ -208,7 +208,7 @@ static void wait_for_seen(struct stage *s, int64_t n)
 
 static void expect_numbers(const char *stream, int first, size_t n)
 {
-    assert_int_equal(ear_expect_from(stream, first), n);
+    assert_int_equal(event_client_expect_from(stream, first), n);
 }
 
 /* As a browser does it: comes back with the last id when a stream ends, until it has heard of `n`
@@ -220,23 +220,23 @@ static void hear_all(const struct stage *s, const char *query, const char *from,
     size_t have = 0;
     snprintf(id, sizeof id, "%s", from);
     while (have < n && rp_time_boot_ms() < end_ms) {
-        struct ear e = ear_open(s->port, query, id);
+        struct event_client e = event_client_open(s->port, query, id);
         bool over = false;
         for (size_t idle = 0; !over && idle < 3 && rp_time_boot_ms() < end_ms;) {
             size_t had = e.len;
-            ear_listen(&e, 100);
+            event_client_listen(&e, 100);
             idle = e.len > had ? 0 : idle + 1;
             over = e.closed || (e.len >= 5 && memcmp(e.text + e.len - 5, "0\r\n\r\n", 5) == 0);
         }
-        char *stream = ear_stream(&e, NULL);
-        size_t whole = ear_occurs(stream, "}\n\n");
+        char *stream = event_client_stream(&e, NULL);
+        size_t whole = event_client_occurs(stream, "}\n\n");
         if (whole > 0) {
-            ear_cut(stream, whole);
-            ear_last_id(stream, id);
-            have += ear_expect_from(stream, first + (int)have);
+            event_client_cut(stream, whole);
+            event_client_last_id(stream, id);
+            have += event_client_expect_from(stream, first + (int)have);
         }
         free(stream);
-        ear_close(&e);
+        event_client_close(&e);
     }
     assert_int_equal(have, n);
 }
@@ -247,13 +247,13 @@ static void hello_comes_at_once_and_an_event_as_it_is_promised(void **state)
 {
     struct stage *s = *state;
     stage_live(s, (struct rp_live_options){ 0 });
-    struct ear e = ear_open(s->port, "", NULL);
-    char *hello = ear_until(&e, "retry: 2000\n", 1);
+    struct event_client e = event_client_open(s->port, "", NULL);
+    char *hello = event_client_until(&e, "retry: 2000\n", 1);
     assert_non_null(strstr(hello, ": hello\n"));
     assert_non_null(strstr(hello, "\nid: "));
     free(hello);
     commit(s, 1, s->tenants[0], 7, 1);
-    char *stream = ear_until(&e, "event: file.deleted\n", 1);
+    char *stream = event_client_until(&e, "event: file.deleted\n", 1);
     const char *data = strstr(stream, "\ndata: ") + 7;
     RP_CLEANUP(rp_json_decrefp) json_t *o = NULL;
     ok(rp_json_parse(data, strcspn(data, "\n"), &o, &err));
@@ -266,7 +266,7 @@ static void hello_comes_at_once_and_an_event_as_it_is_promised(void **state)
     int64_t at_ms = 0;
     ok(rp_time_parse(rp_json_get_text(o, "at", ""), &at_ms, &err));
     free(stream);
-    ear_close(&e);
+    event_client_close(&e);
 }
 
 struct committer {
@@ -287,12 +287,12 @@ static void every_lane_comes_whole_and_in_order(void **state)
     struct stage *s = *state;
     enum { EACH = 100 };
     stage_live(s, (struct rp_live_options){ 0 });
-    struct ear ears[3];
+    struct event_client clients[3];
     pthread_t threads[LANES];
     struct committer committers[LANES];
     for (int i = 0; i < 3; i++) {
-        ears[i] = ear_open(s->port, "", NULL);
-        free(ear_until(&ears[i], "hello", 1));
+        clients[i] = event_client_open(s->port, "", NULL);
+        free(event_client_until(&clients[i], "hello", 1));
     }
     int64_t before = s->seen;
     for (int i = 0; i < LANES; i++) {
@@ -302,16 +302,16 @@ static void every_lane_comes_whole_and_in_order(void **state)
     for (int i = 0; i < LANES; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < 3; i++) {
-        char *stream = ear_until(&ears[i], "\nevent: file.deleted", (size_t)LANES * EACH);
+        char *stream = event_client_until(&clients[i], "\nevent: file.deleted", (size_t)LANES * EACH);
         int got[LANES * EACH + 50], next[LANES] = { 0 };
-        size_t n = ear_numbers(stream, got, sizeof got / sizeof got[0]);
+        size_t n = event_client_numbers(stream, got, sizeof got / sizeof got[0]);
         for (size_t j = 0; j < n; j++) {
             assert_int_equal(got[j] % 10000, next[got[j] / 10000]++);
         }
         for (int j = 0; j < LANES; j++)
             assert_int_equal(next[j], EACH);
         free(stream);
-        ear_close(&ears[i]);
+        event_client_close(&clients[i]);
     }
     wait_for_seen(s, before + (int64_t)LANES * EACH);
 }
@@ -326,19 +326,19 @@ static void goes_on(struct stage *s, size_t ring, int n, int cut)
     for (int i = 0; i < n; i += 25)
         commit(s, (i / 25) % LANES, 0, i, 25);
     wait_for_seen(s, n);
-    struct ear first = ear_open(s->port, "", NULL);
-    char *hello = ear_until(&first, "hello", 1);
-    ear_last_id(hello, id);
+    struct event_client first = event_client_open(s->port, "", NULL);
+    char *hello = event_client_until(&first, "hello", 1);
+    event_client_last_id(hello, id);
     free(hello);
     for (int i = 0; i < n; i += 25) {
         commit(s, 0, 0, 100000 + i, 25);
         if (i == 0) {
-            char *begun = ear_until(&first, "\nevent: file.deleted", 25);
-            ear_cut(begun, (size_t)cut);
-            ear_last_id(begun, id);
+            char *begun = event_client_until(&first, "\nevent: file.deleted", 25);
+            event_client_cut(begun, (size_t)cut);
+            event_client_last_id(begun, id);
             expect_numbers(begun, 100000, (size_t)cut);
             free(begun);
-            ear_close(&first);
+            event_client_close(&first);
         }
     }
     hear_all(s, "", id, 100000 + cut, (size_t)(n - cut));
@@ -359,24 +359,24 @@ static void goes_on_after_a_restart(void **state)
     struct stage *s = *state;
     char id[RP_FEED_CURSOR_TEXT];
     stage_live(s, (struct rp_live_options){ 0 });
-    struct ear e = ear_open(s->port, "", NULL);
-    char *hello = ear_until(&e, "hello", 1);
-    ear_last_id(hello, id);
+    struct event_client e = event_client_open(s->port, "", NULL);
+    char *hello = event_client_until(&e, "hello", 1);
+    event_client_last_id(hello, id);
     free(hello);
-    ear_close(&e);
+    event_client_close(&e);
     stage_off(s);
     for (int lane = 1; lane < LANES; lane++) /* three new lanes, which the id does not name */
         commit(s, lane, 0, lane * 1000, 300);
     stage_live(s, (struct rp_live_options){ 0 });
-    e = ear_open(s->port, "", id);
-    char *stream = ear_until(&e, "\nevent: file.deleted", 900);
+    e = event_client_open(s->port, "", id);
+    char *stream = event_client_until(&e, "\nevent: file.deleted", 900);
     int got[1000], next[LANES] = { 0 };
-    size_t n = ear_numbers(stream, got, 1000);
+    size_t n = event_client_numbers(stream, got, 1000);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(got[i] % 1000, next[got[i] / 1000]++);
     assert_int_equal(next[1] + next[2] + next[3], 900);
     free(stream);
-    ear_close(&e);
+    event_client_close(&e);
 }
 
 /* Every lane has its first row and knows the others; afterwards a change is one row. */
@@ -387,12 +387,12 @@ static void begin_lanes(struct stage *s, struct rp_feed_cursor *at)
         for (int lane = 0; lane < LANES; lane++)
             commit(s, lane, 0, 0, 1);
     stage_live(s, (struct rp_live_options){ 0 });
-    struct ear e = ear_open(s->port, "", NULL);
-    char *hello = ear_until(&e, "hello", 1);
-    ear_last_id(hello, id);
+    struct event_client e = event_client_open(s->port, "", NULL);
+    char *hello = event_client_until(&e, "hello", 1);
+    event_client_last_id(hello, id);
     ok(rp_feed_cursor_parse(id, at, &err));
     free(hello);
-    ear_close(&e);
+    event_client_close(&e);
 }
 
 /* Another node may have read the same lanes in another order: its ids are places that this one
@@ -403,32 +403,32 @@ static void an_id_of_another_node_is_as_good(void **state)
     struct rp_feed_cursor at;
     char id[RP_FEED_CURSOR_TEXT];
     begin_lanes(s, &at);
-    struct ear here = ear_open(s->port, "", NULL); /* so that the ring holds what comes */
-    free(ear_until(&here, "hello", 1));
+    struct event_client here = event_client_open(s->port, "", NULL); /* so that the ring holds what comes */
+    free(event_client_until(&here, "hello", 1));
     const int order[] = { 1, 2, 1, 2 };
     for (int i = 0; i < 4; i++) {
         char number[32];
         commit(s, order[i], 0, order[i] * 10 + i, 1);
         snprintf(number, sizeof number, "\"number\":%d,", order[i] * 10 + i);
-        free(ear_until(&here, number, 1));
+        free(event_client_until(&here, number, 1));
     }
     /* 10 and 12 seen, nothing of lane 2. */
     rp_feed_cursor_set(&at, 1, rp_feed_cursor_seq(&at, 1) + 2);
     rp_feed_cursor_format(&at, id);
-    struct ear e = ear_open(s->port, "", id);
-    char *stream = ear_until(&e, "\nevent: file.deleted", 2);
+    struct event_client e = event_client_open(s->port, "", id);
+    char *stream = event_client_until(&e, "\nevent: file.deleted", 2);
     int got[4];
-    assert_int_equal(ear_numbers(stream, got, 4), 2);
+    assert_int_equal(event_client_numbers(stream, got, 4), 2);
     assert_int_equal(got[0], 21);
     assert_int_equal(got[1], 23);
     free(stream);
     commit(s, 3, 0, 35, 1);
-    stream = ear_until(&e, "\nevent: file.deleted", 3);
-    assert_int_equal(ear_numbers(stream, got, 4), 3);
+    stream = event_client_until(&e, "\nevent: file.deleted", 3);
+    assert_int_equal(event_client_numbers(stream, got, 4), 3);
     assert_int_equal(got[2], 35);
     free(stream);
-    ear_close(&e);
-    ear_close(&here);
+    event_client_close(&e);
+    event_client_close(&here);
 }
 
 /* It has seen what the reader here has not come to yet. */
@@ -443,15 +443,15 @@ static void an_id_may_be_ahead_of_the_reader(void **state)
         ok(rp_catalog_transact(s->catalogs[1], change_tx, &c, &err));
         rp_feed_cursor_set(&at, 1, rp_feed_cursor_seq(&at, 1) + 1);
         rp_feed_cursor_format(&at, id);
-        struct ear e = ear_open(s->port, "", id);
-        free(ear_until(&e, "hello", 1));
+        struct event_client e = event_client_open(s->port, "", id);
+        free(event_client_until(&e, "hello", 1));
         commit(s, 2, 0, 100 + i, 1);
         rp_feed_cursor_set(&at, 2, rp_feed_cursor_seq(&at, 2) + 1);
-        char *stream = ear_until(&e, "\nevent: file.deleted", 1);
+        char *stream = event_client_until(&e, "\nevent: file.deleted", 1);
         expect_numbers(stream, 100 + i, 1);
         assert_null(strstr(stream, "rolled back"));
         free(stream);
-        ear_close(&e);
+        event_client_close(&e);
     }
 }
 
@@ -462,9 +462,9 @@ static void a_tenant_hears_of_its_own_only(void **state)
     s->ring_events = 64;
     stage_live(s, (struct rp_live_options){ 0 });
     snprintf(query, sizeof query, "?tenant=%lld", (long long)s->tenants[0]);
-    struct ear e = ear_open(s->port, query, NULL);
-    char *hello = ear_until(&e, "hello", 1);
-    ear_last_id(hello, id);
+    struct event_client e = event_client_open(s->port, query, NULL);
+    char *hello = event_client_until(&e, "hello", 1);
+    event_client_last_id(hello, id);
     free(hello);
     for (int i = 0; i < 30; i++) {
         commit(s, 0, s->tenants[1], 5000 + i * 10, 10);
@@ -472,12 +472,12 @@ static void a_tenant_hears_of_its_own_only(void **state)
         commit(s, 0, s->tenants[0], i, 1);
     }
     hear_all(s, query, id, 0, 30); /* from the catalog, or what the ring still has */
-    ear_until_quiet(&e);
-    char *stream = ear_stream(&e, NULL);
-    ear_expect_from(stream, 0);
+    event_client_until_quiet(&e);
+    char *stream = event_client_stream(&e, NULL);
+    event_client_expect_from(stream, 0);
     assert_null(strstr(stream, "zenith"));
     free(stream);
-    ear_close(&e);
+    event_client_close(&e);
 }
 
 static void who_does_not_read_is_left_behind_alone(void **state)
@@ -488,38 +488,38 @@ static void who_does_not_read_is_left_behind_alone(void **state)
     memset(padding, 'x', 40000);
     s->ring_events = 64;
     stage_live(s, (struct rp_live_options){ 0 });
-    struct ear slow = ear_open(s->port, "", NULL), quick = ear_open(s->port, "", NULL);
+    struct event_client slow = event_client_open(s->port, "", NULL), quick = event_client_open(s->port, "", NULL);
     int small = 16384;
     setsockopt(slow.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-    char *hello = ear_until(&slow, "hello", 1);
-    ear_last_id(hello, id);
+    char *hello = event_client_until(&slow, "hello", 1);
+    event_client_last_id(hello, id);
     free(hello);
-    free(ear_until(&quick, "hello", 1));
+    free(event_client_until(&quick, "hello", 1));
     int n = 0;
     for (; n < 200; n += 10) { /* 8 MB: more than the sockets take by themselves */
         struct change c = { .first = n, .n = 10, .padding = padding };
         ok(rp_catalog_transact(s->catalogs[0], change_tx, &c, &err));
         rp_feed_poke(s->feed);
-        free(ear_until(&quick, "\nevent: file.deleted", 10));
+        free(event_client_until(&quick, "\nevent: file.deleted", 10));
         /* Heard; forget it. */
         quick.len = (size_t)(strstr(quick.text, "\r\n\r\n") + 4 - quick.text);
         quick.text[quick.len] = '\0';
     }
     int large = 1 << 20; /* a small window is slow to empty */
     setsockopt(slow.fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof large);
-    ear_until_over(&slow);
-    char *stream = ear_stream(&slow, NULL);
-    size_t whole = ear_occurs(stream, "\"}\n\n");
+    event_client_until_over(&slow);
+    char *stream = event_client_stream(&slow, NULL);
+    size_t whole = event_client_occurs(stream, "\"}\n\n");
     assert_true(whole < (size_t)n);
     if (whole > 0) {
-        ear_cut(stream, whole);
-        ear_last_id(stream, id);
+        event_client_cut(stream, whole);
+        event_client_last_id(stream, id);
     }
     free(stream);
-    ear_close(&slow);
+    event_client_close(&slow);
     hear_all(s, "", id, (int)whole, (size_t)n - whole);
     free(padding);
-    ear_close(&quick);
+    event_client_close(&quick);
 }
 
 static void an_idle_client_hears_a_comment_with_the_id_to_go_on_from(void **state)
@@ -528,17 +528,17 @@ static void an_idle_client_hears_a_comment_with_the_id_to_go_on_from(void **stat
     char id[RP_FEED_CURSOR_TEXT], query[64];
     stage_live(s, (struct rp_live_options){ .idle_ms = 50 });
     snprintf(query, sizeof query, "?tenant=%lld", (long long)s->tenants[0]);
-    struct ear e = ear_open(s->port, query, NULL);
-    free(ear_until(&e, ": idle\n", 2));
+    struct event_client e = event_client_open(s->port, query, NULL);
+    free(event_client_until(&e, ": idle\n", 2));
     commit(s, 2, s->tenants[1], 1, 20); /* not its own */
-    char *stream = ear_until(&e, ".2", 1);
+    char *stream = event_client_until(&e, ".2", 1);
     free(stream);
-    stream = ear_until(&e, "2.20", 1);
-    ear_last_id(stream, id);
+    stream = event_client_until(&e, "2.20", 1);
+    event_client_last_id(stream, id);
     assert_non_null(strstr(id, "2.20"));
     assert_null(strstr(stream, "file.deleted"));
     free(stream);
-    ear_close(&e);
+    event_client_close(&e);
     wait_for_clients(s, 0); /* its end is noticed by the same comment */
 }
 
@@ -547,13 +547,13 @@ static void an_id_past_the_end_goes_on_from_the_end(void **state)
     struct stage *s = *state;
     stage_live(s, (struct rp_live_options){ 0 });
     commit(s, 1, 0, 1, 3);
-    struct ear e = ear_open(s->port, "", "1.999999-200.5");
-    char *stream = ear_until(&e, ": the catalog was rolled back", 1);
+    struct event_client e = event_client_open(s->port, "", "1.999999-200.5");
+    char *stream = event_client_until(&e, ": the catalog was rolled back", 1);
     assert_null(strstr(stream, "\"number\":3"));
     free(stream);
     commit(s, 1, 0, 42, 1);
-    free(ear_until(&e, "\"number\":42", 1));
-    ear_close(&e);
+    free(event_client_until(&e, "\"number\":42", 1));
+    event_client_close(&e);
 }
 
 static void a_catalog_that_went_back_ends_the_streams(void **state)
@@ -561,38 +561,38 @@ static void a_catalog_that_went_back_ends_the_streams(void **state)
     struct stage *s = *state;
     char id[RP_FEED_CURSOR_TEXT];
     stage_live(s, (struct rp_live_options){ 0 });
-    struct ear e = ear_open(s->port, "", NULL);
-    free(ear_until(&e, "hello", 1));
+    struct event_client e = event_client_open(s->port, "", NULL);
+    free(event_client_until(&e, "hello", 1));
     commit(s, 1, 0, 1, 3);
-    char *stream = ear_until(&e, "\"number\":3", 1);
-    ear_last_id(stream, id);
+    char *stream = event_client_until(&e, "\"number\":3", 1);
+    event_client_last_id(stream, id);
     free(stream);
     ok(rp_db_script(s->dbs.db, "UPDATE lane SET seq = seq - 2 WHERE lane = 1;", &err));
-    ear_until_over(&e);
-    ear_close(&e);
-    e = ear_open(s->port, "", id);
-    free(ear_until(&e, ": the catalog was rolled back", 1));
-    ear_close(&e);
+    event_client_until_over(&e);
+    event_client_close(&e);
+    e = event_client_open(s->port, "", id);
+    free(event_client_until(&e, ": the catalog was rolled back", 1));
+    event_client_close(&e);
 }
 
 static void no_more_than_so_many(void **state)
 {
     struct stage *s = *state;
     stage_live(s, (struct rp_live_options){ .clients_max = 2, .idle_ms = 50 });
-    struct ear a = ear_open(s->port, "", NULL), b = ear_open(s->port, "", NULL);
-    free(ear_until(&a, "hello", 1));
-    free(ear_until(&b, "hello", 1));
-    struct ear c = ear_open(s->port, "", NULL);
+    struct event_client a = event_client_open(s->port, "", NULL), b = event_client_open(s->port, "", NULL);
+    free(event_client_until(&a, "hello", 1));
+    free(event_client_until(&b, "hello", 1));
+    struct event_client c = event_client_open(s->port, "", NULL);
     while (strstr(c.text, "\r\n\r\n") == NULL && !c.closed)
-        ear_listen(&c, 100);
+        event_client_listen(&c, 100);
     assert_non_null(strstr(c.text, " 503 "));
-    ear_close(&c);
-    ear_close(&a);
+    event_client_close(&c);
+    event_client_close(&a);
     wait_for_clients(s, 1);
-    c = ear_open(s->port, "", NULL);
-    free(ear_until(&c, "hello", 1));
-    ear_close(&c);
-    ear_close(&b);
+    c = event_client_open(s->port, "", NULL);
+    free(event_client_until(&c, "hello", 1));
+    event_client_close(&c);
+    event_client_close(&b);
 }
 
 static void what_is_no_id_is_refused(void **state)
@@ -620,11 +620,11 @@ static void what_is_no_id_is_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(rp_feed_cursor_parse(bad[i], &cursor, &err), RP_EINVAL);
     stage_live(s, (struct rp_live_options){ 0 });
-    struct ear e = ear_open(s->port, "", "nonsense");
+    struct event_client e = event_client_open(s->port, "", "nonsense");
     while (strstr(e.text, "\r\n\r\n") == NULL && !e.closed)
-        ear_listen(&e, 100);
+        event_client_listen(&e, 100);
     assert_non_null(strstr(e.text, " 400 "));
-    ear_close(&e);
+    event_client_close(&e);
     assert_int_equal(rp_live_clients(s->live), 0);
 }
 
@@ -674,33 +674,34 @@ static int revoke_tx(struct rp_tx *tx, void *ctx, struct rp_error *why)
 static void a_revoked_token_is_not_listened_with(void **state)
 {
     struct stage *s = *state;
-    struct token_change c = { .token = { .kind = RP_TOKEN_BEARER, .name = "ears", .scopes = 1 } };
+    struct token_change c = { .token = { .kind = RP_TOKEN_BEARER, .name = "clients", .scopes = 1 } };
     char query[64];
     ok(rp_token_secret(RP_TOKEN_BEARER, c.secret, &err));
     ok(rp_catalog_transact(s->catalogs[0], token_tx, &c, &err));
     snprintf(query, sizeof query, "?token=%lld", (long long)c.token.id);
     stage_live(s, (struct rp_live_options){ 0 });
-    struct ear revoked = ear_open(s->port, query, NULL), other = ear_open(s->port, "?token=8", NULL);
-    free(ear_until(&revoked, "hello", 1));
-    free(ear_until(&other, "hello", 1));
+    struct event_client revoked = event_client_open(s->port, query, NULL),
+                        other = event_client_open(s->port, "?token=8", NULL);
+    free(event_client_until(&revoked, "hello", 1));
+    free(event_client_until(&other, "hello", 1));
     ok(rp_catalog_transact(s->catalogs[2], revoke_tx, &c, &err));
-    ear_until_over(&revoked);
+    event_client_until_over(&revoked);
     commit(s, 0, 0, 1, 1);
-    free(ear_until(&other, "\"number\":1", 1));
-    ear_close(&revoked);
-    ear_close(&other);
+    free(event_client_until(&other, "\"number\":1", 1));
+    event_client_close(&revoked);
+    event_client_close(&other);
 }
 
 static void a_stream_has_its_time(void **state)
 {
     struct stage *s = *state;
     stage_live(s, (struct rp_live_options){ .idle_ms = 20, .life_ms = 1000 });
-    struct ear e = ear_open(s->port, "", NULL);
-    ear_until_over(&e);
-    char *stream = ear_stream(&e, NULL);
+    struct event_client e = event_client_open(s->port, "", NULL);
+    event_client_until_over(&e);
+    char *stream = event_client_stream(&e, NULL);
     assert_non_null(strstr(stream, ": idle\n"));
     free(stream);
-    ear_close(&e);
+    event_client_close(&e);
 }
 
 /* Many at once, in every state, while everything ends: nobody is left suspended, which would end
@@ -708,40 +709,40 @@ static void a_stream_has_its_time(void **state)
 static void the_end_reaches_everybody(void **state)
 {
     struct stage *s = *state;
-    enum { EARS = 200 };
-    struct ear ears[EARS];
+    enum { CLIENTS = 200 };
+    struct event_client clients[CLIENTS];
     s->ring_events = 64;
     stage_live(s, (struct rp_live_options){ 0 });
     commit(s, 0, 0, 0, 500);
     commit(s, 0, 0, 0, 500);
-    for (int i = 0; i < EARS; i++)
-        ears[i] = ear_open(s->port, "", i % 2 == 0 ? NULL : "0.1");
-    for (int i = 0; i < EARS; i += 2)
-        free(ear_until(&ears[i], "hello", 1));
+    for (int i = 0; i < CLIENTS; i++)
+        clients[i] = event_client_open(s->port, "", i % 2 == 0 ? NULL : "0.1");
+    for (int i = 0; i < CLIENTS; i += 2)
+        free(event_client_until(&clients[i], "hello", 1));
     commit(s, 1, 0, 0, 100);
     rp_live_end(s->live);
-    for (int i = 0; i < EARS; i += 2)
-        ear_until_over(&ears[i]);
-    struct ear late = ear_open(s->port, "", NULL);
+    for (int i = 0; i < CLIENTS; i += 2)
+        event_client_until_over(&clients[i]);
+    struct event_client late = event_client_open(s->port, "", NULL);
     while (strstr(late.text, "\r\n\r\n") == NULL && !late.closed)
-        ear_listen(&late, 100);
+        event_client_listen(&late, 100);
     assert_non_null(strstr(late.text, " 503 "));
-    ear_close(&late);
+    event_client_close(&late);
     stage_off(s);
-    for (int i = 0; i < EARS; i++)
-        ear_close(&ears[i]);
+    for (int i = 0; i < CLIENTS; i++)
+        event_client_close(&clients[i]);
 }
 
 static void what_others_commit_comes_without_a_word(void **state)
 {
     struct stage *s = *state;
     stage_live(s, (struct rp_live_options){ 0 });
-    struct ear e = ear_open(s->port, "", NULL);
-    free(ear_until(&e, "hello", 1));
+    struct event_client e = event_client_open(s->port, "", NULL);
+    free(event_client_until(&e, "hello", 1));
     struct change c = { .first = 9, .n = 1 };
     ok(rp_catalog_transact(s->catalogs[3], change_tx, &c, &err));
-    free(ear_until(&e, "\"number\":9", 1));
-    ear_close(&e);
+    free(event_client_until(&e, "\"number\":9", 1));
+    event_client_close(&e);
 }
 
 #define ON(kind, test)                                                                                                 \

@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "fault/programs.h"
 #include "lib/starve.h"
+#include "lib/stores.h"
 
 #define WORLDS_MAX  500
 #define TRIES       4
@@ -198,6 +199,52 @@ static void every_allocation(void **state)
     trial_free(s.t);
 }
 
+/* ---- a directory store by itself ---- */
+
+static int upload(struct rp_backend *b, struct rp_identity *out, struct rp_error *err)
+{
+    const struct rp_pair pair = { "which", "this" };
+    const struct rp_meta meta = { .user = &pair, .n_user = 1 };
+    struct rp_object_writer *writer = NULL;
+    int r = rp_backend_put_open(b, "k", &meta, RP_PUT_REPLACE, &writer, err);
+    if (r < 0) return r;
+    if ((r = rp_backend_put_write(writer, "bytes", 5, err)) == 0) return rp_backend_put_commit(writer, out, err);
+    rp_backend_put_abort(writer);
+    return r;
+}
+
+static int upload_and_remove(struct rp_backend *b, struct rp_error *err)
+{
+    struct rp_item item = { .key = "k" };
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
+    struct rp_meta meta = { 0 };
+    int r = upload(b, &item.identity, err);
+    if (r == 0) r = rp_backend_get(b, "k", NULL, &arena, &meta, NULL, err);
+    return r < 0 ? r : rp_backend_remove(b, &item, 1, err);
+}
+
+/* It says so, and works again. */
+static void every_allocation_of_a_directory_store(void **state)
+{
+    char root[] = "/tmp/rp-starved-XXXXXX", command[64];
+    struct rp_error err = { 0 };
+    struct rp_backend *b;
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    assert_int_equal(rp_fs_open(root, false, &b, &err), 0);
+    for (int i = 1, struck = true; struck; i++) {
+        starve_arm(i);
+        int r = upload_and_remove(b, &err);
+        starve_disarm();
+        struck = starve_struck();
+        if (r != 0 && (r != RP_ENOMEM || !struck)) fail_msg("allocation %d: %s", i, err.text);
+        assert_int_equal(upload_and_remove(b, &err), 0);
+    }
+    rp_backend_close(b);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    assert_int_equal(system(command), 0);
+}
+
 /* Where a step prepares what another system says, or looks by itself, memory is the test's own. */
 static bool is_tried(const struct program *p)
 {
@@ -223,7 +270,7 @@ static size_t add(struct CMUnitTest *tests, const struct program *programs, size
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[100] = { 0 };
-    assert_true(programs_of_users_n + programs_of_sweeps_n + programs_of_files_n <= 100);
+    assert_true(programs_of_users_n + programs_of_sweeps_n + programs_of_files_n < 100);
     sites = calloc(STARVE_MAX, sizeof *sites);
     refused.at = calloc(REFUSED_MAX, sizeof *refused.at);
     if (sites == NULL || refused.at == NULL) return 1;
@@ -231,6 +278,7 @@ int main(int argc, char **argv)
     size_t n = add(tests, programs_of_users, programs_of_users_n);
     n += add(tests + n, programs_of_sweeps, programs_of_sweeps_n);
     n += add(tests + n, programs_of_files, programs_of_files_n);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(every_allocation_of_a_directory_store);
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     int r = _cmocka_run_group_tests("every allocation fails once", tests, n, NULL, NULL);
     free(sites);

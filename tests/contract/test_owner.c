@@ -16,6 +16,7 @@
 
 #include "core/owner.h"
 #include "core/stamps.h"
+#include "lib/stores.h"
 #include "lib/world.h"
 
 #define FOREIGN "{\"catalog\":\"cat_another\",\"epoch\":3,\"environment\":\"prod\"}"

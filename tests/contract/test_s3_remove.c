@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/time.h"
+#include "store/s3/look.h"
 #include "store/s3/remove.h"
 
 static struct rp_error error;
@@ -102,8 +103,8 @@ static void remove_every(struct rp_backend *s, struct objects *objects, size_t s
     int64_t took_ms = rp_time_boot_ms() - begun_ms;
     rp_s3_wire_state(rp_s3_of(s)->wire, &to);
     count(items, n, counts);
-    print_message("  %s: %zu objects in %lld ms, %llu requests, window %lld ms at most\n", what, n, (long long)took_ms,
-                  (unsigned long long)(to.requests - from.requests), (long long)rp_s3_of(s)->window_ms_max);
+    print_message("  %s: %zu objects in %lld ms, %llu requests\n", what, n, (long long)took_ms,
+                  (unsigned long long)(to.requests - from.requests));
     assert_int_equal(counts[RP_OUT_DELETED], n);
     assert_int_equal(keys_in(s, ""), before - n);
     ok(rp_backend_remove(s, items, n, &error));
@@ -201,7 +202,7 @@ static void a_look_says_what_heads_say(void **state)
         if (i >= 230) snprintf(keys[i], sizeof keys[i], "%c-absent%zu", i % 2 ? 'a' : 'z', i);
         looked[(i * 101) % N].key = stated[(i * 101) % N].key = keys[i];
     }
-    ok(rp_s3_look(rp_s3_of(s), looked, N, false, &(struct s3_crowd){ 0 }, &error));
+    ok(rp_s3_look(rp_s3_of(s), looked, N, false, &(struct s3_density){ 0 }, &error));
     ok(rp_s3_stat(s, stated, N, &error));
     for (size_t i = 0; i < N; i++) {
         assert_int_equal(looked[i].outcome, stated[i].outcome);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract of store.h, T1 to T7, run against every backend: those on this machine, or, told
+/* The contract of backend.h, T1 to T10, run against every backend: those on this machine, or, told
  * `buckets`, those on Ceph (tests/lib/with-ceph). */
 #include <pthread.h>
 

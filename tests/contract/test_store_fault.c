@@ -2,6 +2,8 @@
 /* The fault wrapper when it fails: before the effect and after it, an item and the whole call. */
 #include "store_steps.h"
 
+#include "lib/stores.h"
+
 static struct rp_error error;
 
 struct plan {
@@ -112,6 +114,24 @@ static void a_fault_after_the_effect_leaves_outputs_untouched(void **state)
     faulty_close(&f);
 }
 
+/* T9: what a store does not have, its wrapper has not either. */
+static void a_wrapped_store_has_no_more_than_it_had(void **state)
+{
+    const struct rp_backend_fault none = { 0 };
+    struct rp_backend *inner, *wrapped;
+    char root[64];
+    (void)state;
+    tree_make(root, sizeof root, "/tmp");
+    ok(rp_fs_open(root, false, &inner, &error));
+    ok(rp_backend_fault_wrap(inner, &none, &wrapped, &error));
+    assert_false(rp_backend_has_clock(wrapped) || rp_backend_has_interrupt(wrapped));
+    assert_false(rp_backend_has_presign(wrapped) || rp_backend_has_keys(wrapped));
+    assert_true(rp_backend_has_parts(wrapped));
+    rp_backend_close(wrapped);
+    rp_backend_close(inner);
+    tree_remove(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +139,7 @@ int main(void)
         cmocka_unit_test(a_fault_after_an_item_makes_it_unknown),
         cmocka_unit_test(a_fault_of_the_whole_remove_is_its_return),
         cmocka_unit_test(a_fault_after_the_effect_leaves_outputs_untouched),
+        cmocka_unit_test(a_wrapped_store_has_no_more_than_it_had),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

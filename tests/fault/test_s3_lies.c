@@ -641,6 +641,21 @@ static void a_probe_finds_the_lie_out(void **state)
     }
 }
 
+/* Versions are kept, but none can be deleted by its id: what is found is what is answered. */
+static void versions_that_cannot_go_are_no_level(void **state)
+{
+    struct trial t;
+    struct rp_probed probed;
+    (void)state;
+    open_trial(&t, VERSION);
+    tell("{\"say_412_and_delete\":1}");
+    if (rp_backend_probe(t.backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
+    assert_int_equal(probed.level, RP_LEVEL_WINDOW);
+    assert_string_equal(probed.findings[0].name, "versions");
+    assert_false(probed.findings[0].holds);
+    rp_backend_close(t.backend);
+}
+
 /* Whatever fails half-way: no level is made up, and what was made goes with the next probe that is let. */
 static void a_probe_among_failures_claims_no_more_than_it_saw(void **state)
 {
@@ -657,7 +672,7 @@ static void a_probe_among_failures_claims_no_more_than_it_saw(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_said_about_a_delete_is_checked),
@@ -670,8 +685,10 @@ int main(void)
         cmocka_unit_test(a_put_over_without_a_condition_looks_first),
         cmocka_unit_test(a_put_over_whose_answer_was_lost_is_found),
         cmocka_unit_test(a_probe_finds_the_lie_out),
+        cmocka_unit_test(versions_that_cannot_go_are_no_level),
         cmocka_unit_test(a_probe_among_failures_claims_no_more_than_it_saw),
     };
     curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, liar_start, liar_stop);
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "core/check/references.h"
+#include "lib/stores.h"
 
 #include <errno.h>
 #include <fcntl.h>

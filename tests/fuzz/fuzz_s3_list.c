@@ -51,15 +51,13 @@ static void check_end(int r, size_t n, const struct s3_page *page, const struct 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    for (int url_encoded = 0; url_encoded < 2; url_encoded++) {
-        struct s3_page page;
-        struct rp_error err = { 0 };
-        size_t n = 0;
-        int r = rp_s3_read_list(TEXT(data, size), url_encoded, check_listed, &n, &page, &err);
-        check_end(r, n, &page, &err);
-        n = 0;
-        r = rp_s3_read_partials(TEXT(data, size), url_encoded, check_partial, &n, &page, &err);
-        check_end(r, n, &page, &err);
-    }
+    struct s3_page page;
+    struct rp_error err = { 0 };
+    size_t n = 0;
+    int r = rp_s3_read_list(TEXT(data, size), check_listed, &n, &page, &err);
+    check_end(r, n, &page, &err);
+    n = 0;
+    r = rp_s3_read_partials(TEXT(data, size), check_partial, &n, &page, &err);
+    check_end(r, n, &page, &err);
     return 0;
 }

@@ -138,7 +138,7 @@ static void find_doomed(struct rp_s3 *s3, struct doomed *d)
     d->n = 0;
     rp_s3_query(&call, "versions", "");
     rp_s3_query(&call, "encoding-type", "url");
-    if (rp_s3_run(s3, &call, &error) < 0 || rp_s3_read_list(&call.answer, true, doom, d, &page, &error) < 0)
+    if (rp_s3_run(s3, &call, &error) < 0 || rp_s3_read_list(&call.answer, doom, d, &page, &error) < 0)
         give_up("empty the bucket", error.text);
 }
 

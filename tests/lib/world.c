@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/world.h"
 #include "lib/ask.h"
+#include "lib/stores.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

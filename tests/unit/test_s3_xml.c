@@ -76,13 +76,12 @@ static int see_deleted(void *ctx, const struct s3_deleted *d, struct rp_error *e
     return 0;
 }
 
-static struct s3_page list(const char *xml, bool url_encoded, const char *expected)
+static struct s3_page list(const char *xml, const char *expected)
 {
     struct seen seen = { .n = 0 };
     struct s3_page page;
     struct rp_error err = { 0 };
-    if (rp_s3_read_list(TEXT(xml, strlen(xml)), url_encoded, see_listed, &seen, &page, &err) != 0)
-        fail_msg("%s", err.text);
+    if (rp_s3_read_list(TEXT(xml, strlen(xml)), see_listed, &seen, &page, &err) != 0) fail_msg("%s", err.text);
     assert_string_equal(seen.text, expected);
     assert_int_equal(seen.n, page.n);
     return page;
@@ -93,7 +92,7 @@ static void refuse_list(const char *xml, size_t n, const char *why)
     struct seen seen = { .n = 0 };
     struct s3_page page = { .n = 77 };
     struct rp_error err = { 0 };
-    const int r = rp_s3_read_list(TEXT(xml, n), true, see_listed, &seen, &page, &err);
+    const int r = rp_s3_read_list(TEXT(xml, n), see_listed, &seen, &page, &err);
     if (r != RP_ECORRUPT || !strstr(err.text, why))
         fail_msg("%d %s, not '%s', for %.*s", r, err.text, why, (int)n, xml);
     assert_int_equal(seen.n, 0);
@@ -106,16 +105,14 @@ static void reads_a_page_of_ceph(void **state)
     struct s3_page page = list(
         CEPH_LIST("true", CEPH_ROW("%01x") CEPH_ROW("a%2520b"),
                   "<NextContinuationToken>a%20b</NextContinuationToken><KeyCount>2</KeyCount>"),
-        true,
         "[\x01x] 900150983cd24fb0d6963f7d28e17f72 '' 3 latest\n[a%20b] 900150983cd24fb0d6963f7d28e17f72 '' 3 latest\n");
     assert_true(page.truncated);
     assert_string_equal(page.next, "a%20b");
-    page = list(CEPH_LIST("true", "", "<NextContinuationToken>b%20+c</NextContinuationToken>"), true, "");
+    page = list(CEPH_LIST("true", "", "<NextContinuationToken>b%20+c</NextContinuationToken>"), "");
     assert_string_equal(page.next, "b%20+c"); /* a token is nobody's to decode */
     page =
         list(CEPH_LIST("false", CEPH_ROW("c%26%3Cd") CEPH_ROW("line%0Abreak") CEPH_ROW("p%2Bq%20r") CEPH_ROW("u%C3%BC"),
                        "<KeyCount>4</KeyCount>"),
-             true,
              "[c&<d] 900150983cd24fb0d6963f7d28e17f72 '' 3 latest\n"
              "[line\nbreak] 900150983cd24fb0d6963f7d28e17f72 '' 3 latest\n"
              "[p+q r] 900150983cd24fb0d6963f7d28e17f72 '' 3 latest\n[u\xC3\xBC] 900150983cd24fb0d6963f7d28e17f72 '' 3 "
@@ -141,7 +138,7 @@ static void reads_what_aws_sends(void **state)
         "  <s3:NextContinuationToken>1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=</s3:NextContinuationToken>\n"
         "  <s3:IsTruncated>true</s3:IsTruncated><s3:EncodingType>url</s3:EncodingType>\n"
         "</s3:ListBucketResult>\n";
-    struct s3_page page = list(xml, true, "[my image.jpg] fba9dede5f27731c9771645a39863328-12 '' 434234 latest\n");
+    struct s3_page page = list(xml, "[my image.jpg] fba9dede5f27731c9771645a39863328-12 '' 434234 latest\n");
     assert_string_equal(page.next, "1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=");
 }
 
@@ -150,9 +147,7 @@ static void keys_are_decoded_only_where_they_are_escaped(void **state)
     (void)state;
     const char *silent =
         XML "<ListBucketResult" AMZ "><IsTruncated>false</IsTruncated>" CEPH_ROW("a%2520+b") "</ListBucketResult>";
-    list(silent, true, "[a%2520+b] 900150983cd24fb0d6963f7d28e17f72 '' 3 latest\n");
-    list(silent, false, "[a%2520+b] 900150983cd24fb0d6963f7d28e17f72 '' 3 latest\n");
-    list(CEPH_LIST("false", CEPH_ROW("a%zz"), ""), false, "[a%zz] 900150983cd24fb0d6963f7d28e17f72 '' 3 latest\n");
+    list(silent, "[a%2520+b] 900150983cd24fb0d6963f7d28e17f72 '' 3 latest\n");
 }
 
 static void reads_versions_and_markers(void **state)
@@ -166,10 +161,9 @@ static void reads_versions_and_markers(void **state)
                                         "VersionId><IsLatest>true</IsLatest>"
                                         "<LastModified>2026-11-15T12:07:02.614Z</LastModified>" CEPH_OWNER
                                         "</DeleteMarker></ListVersionsResult>";
-    list(xml, true,
-         "[a%20b] e2fc714c4727ee9395f324cd2e7f331f 'Z8YBORciMVbu4dfrm.KubHHVqa3i-AW' 4 latest\n"
-         "[a%20b] e2fc714c4727ee9395f324cd2e7f331f '' 4\n[u\xC3\xBC]  '40aZ2f06hZEZFjXGw8Mu1yzRwyRGHMA' 0 latest "
-         "marker\n");
+    list(xml, "[a%20b] e2fc714c4727ee9395f324cd2e7f331f 'Z8YBORciMVbu4dfrm.KubHHVqa3i-AW' 4 latest\n"
+              "[a%20b] e2fc714c4727ee9395f324cd2e7f331f '' 4\n[u\xC3\xBC]  '40aZ2f06hZEZFjXGw8Mu1yzRwyRGHMA' 0 latest "
+              "marker\n");
 }
 
 /* Ceph's key marker is the key, AWS's the escaped key: both must come out as the key. */
@@ -181,14 +175,14 @@ static void key_markers_are_read_as_they_are_meant(void **state)
         "<NextKeyMarker>" marker "</NextKeyMarker><NextVersionIdMarker>null</NextVersionIdMarker>" CEPH_VERSION(       \
             "a%2520b", "null", "true") "</ListVersionsResult>"
     const char *expected = "[a%20b] e2fc714c4727ee9395f324cd2e7f331f '' 4 latest\n";
-    struct s3_page page = list(TRUNCATED_VERSIONS("a%20b"), true, expected);
+    struct s3_page page = list(TRUNCATED_VERSIONS("a%20b"), expected);
     assert_string_equal(page.next, "a%20b");
     assert_string_equal(page.next_id, "null");
-    page = list(TRUNCATED_VERSIONS("a%2520b"), true, expected);
+    page = list(TRUNCATED_VERSIONS("a%2520b"), expected);
     assert_string_equal(page.next, "a%20b");
-    page = list(TRUNCATED_VERSIONS("b+%25"), true, expected);
+    page = list(TRUNCATED_VERSIONS("b+%25"), expected);
     assert_string_equal(page.next, "b %");
-    page = list(TRUNCATED_VERSIONS("100%"), true, expected);
+    page = list(TRUNCATED_VERSIONS("100%"), expected);
     assert_string_equal(page.next, "100%");
 }
 
@@ -199,7 +193,7 @@ static void a_reader_can_stop(void **state)
     struct seen seen = { .stop_after = 2 };
     struct s3_page page;
     struct rp_error err = { 0 };
-    assert_int_equal(rp_s3_read_list(TEXT(xml, strlen(xml)), true, see_listed, &seen, &page, &err), 1);
+    assert_int_equal(rp_s3_read_list(TEXT(xml, strlen(xml)), see_listed, &seen, &page, &err), 1);
     assert_int_equal(seen.n, 2);
     assert_int_equal(page.n, 3);
 }
@@ -304,7 +298,7 @@ static void the_longest_key_is_read_even_if_all_of_it_is_escaped(void **state)
     rp_buf_fmt(&xml, CEPH_LIST("true", CEPH_ROW("%s"), "<NextKeyMarker>%s</NextKeyMarker>"), rp_buf_text(&escaped),
                rp_buf_text(&escaped));
     snprintf(expected, sizeof expected, "[%s] 900150983cd24fb0d6963f7d28e17f72 '' 3 latest\n", rp_buf_text(&plain));
-    struct s3_page page = list(rp_buf_text(&xml), true, expected);
+    struct s3_page page = list(rp_buf_text(&xml), expected);
     assert_string_equal(page.next, rp_buf_text(&plain));
 }
 
@@ -322,7 +316,7 @@ static void reads_uploads_that_nobody_ended(void **state)
     struct seen seen = { .n = 0 };
     struct s3_page page;
     struct rp_error err = { 0 };
-    assert_int_equal(rp_s3_read_partials(TEXT(xml, strlen(xml)), true, see_partial, &seen, &page, &err), 0);
+    assert_int_equal(rp_s3_read_partials(TEXT(xml, strlen(xml)), see_partial, &seen, &page, &err), 0);
     assert_string_equal(seen.text, "[z&] 2~KGKxxd9M +0\n[m%20n o] 2~Vepf3GSx +0\n");
     assert_true(page.truncated);
     assert_string_equal(page.next, "m%20n o");
@@ -331,7 +325,7 @@ static void reads_uploads_that_nobody_ended(void **state)
     seen = (struct seen){ .n = 0 };
     const char *bad = "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>" UPLOAD("a", "1")
         UPLOAD("b", "") "</ListMultipartUploadsResult>";
-    assert_int_equal(rp_s3_read_partials(TEXT(bad, strlen(bad)), true, see_partial, &seen, &page, &err), RP_ECORRUPT);
+    assert_int_equal(rp_s3_read_partials(TEXT(bad, strlen(bad)), see_partial, &seen, &page, &err), RP_ECORRUPT);
     assert_non_null(strstr(err.text, "without <UploadId>"));
     assert_int_equal(seen.n, 0);
 }

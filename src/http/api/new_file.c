@@ -2,6 +2,7 @@
 #include "http/api/new_file.h"
 
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
@@ -43,10 +44,8 @@ const struct rp_shape rp_shape_new_file = RP_SHAPE("new_file", new_file_fields, 
 const uint8_t *rp_checksum_bytes(struct rp_request *q, const char *hex)
 {
     uint8_t *out = hex != NULL ? rp_arena_alloc(&q->arena, RP_DIGEST_BYTES) : NULL;
-    for (size_t i = 0; out != NULL && i < 2 * (size_t)RP_DIGEST_BYTES; i++) {
-        int digit = hex[i] <= '9' ? hex[i] - '0' : hex[i] - 'a' + 10;
-        out[i / 2] = (uint8_t)(out[i / 2] << 4 | digit);
-    }
+    for (size_t i = 0; out != NULL && i < RP_DIGEST_BYTES; i++)
+        out[i] = (uint8_t)(rp_hex_digit(hex[2 * i]) << 4 | rp_hex_digit(hex[2 * i + 1]));
     return out;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hex.h"
 #include "base/id.h"
 #include "base/time.h"
 
@@ -71,18 +72,11 @@ static bool write_message(const struct rp_grant *grant, struct message *m)
     return !m->full;
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool read_key(const char *hex, uint8_t out[RP_DIGEST_BYTES])
 {
     if (!hex || strlen(hex) != SIGNATURE_HEX) return false;
     for (size_t i = 0; i < RP_DIGEST_BYTES; i++) {
-        int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
+        int high = rp_hex_digit(hex[2 * i]), low = rp_hex_digit(hex[2 * i + 1]);
         if (high < 0 || low < 0) return false;
         out[i] = (uint8_t)(high << 4 | low);
     }

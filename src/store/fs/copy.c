@@ -25,14 +25,13 @@ static int open_expected(struct rp_fs_finder *finder, const char *key, const str
 {
     struct rp_fs_object object;
     int r = rp_fs_find(finder, key, &object);
-    if (r == -ENOENT) return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
+    if (r == -ENOENT) return rp_no_object(key, err);
     if (r < 0) return rp_error_errno(err, -r, "'%s'", key);
     RP_CLEANUP(rp_fd_closep) int fd = rp_fs_object_open(&object);
-    if (fd < 0 && rp_fs_absent(-fd)) return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
+    if (fd < 0 && rp_fs_absent(-fd)) return rp_has_changed(key, err);
     if (fd < 0 || fstat(fd, &object.st) < 0) return rp_error_errno(err, fd < 0 ? -fd : errno, "'%s'", key);
-    if (!S_ISREG(object.st.st_mode) || !rp_fs_is(&object.st, expected))
-        return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
-    return rp_fs_keep(&fd);
+    if (!S_ISREG(object.st.st_mode) || !rp_fs_is(&object.st, expected)) return rp_has_changed(key, err);
+    return rp_fs_fd_release(&fd);
 }
 
 static int link_temp(struct rp_fs *fs, int from_fd, const char *temp)
@@ -125,9 +124,9 @@ static int copy(struct rp_fs_finder *finder, int fd, const char *from, const str
     char temp[RP_FS_NAME_MAX + 1];
     int r = load_meta(finder, from, expected, &arena, &meta, err);
     if (r < 0) return r;
-    rp_fs_temp_name(fs, to, temp);
+    if ((r = rp_fs_temp_name(fs, to, temp)) < 0) return rp_error_errno(err, -r, "store '%s'", fs->root);
     r = fill_temp(fs, fd, expected, to, temp, err);
-    if (r == 0) r = rp_fs_place(fs, temp, to, &meta, RP_PUT_NEW, out, err);
+    if (r == 0) r = rp_fs_publish(fs, temp, to, &meta, RP_PUT_NEW, out, err);
     if (r < 0) unlinkat(fs->tmp_fd, temp, 0);
     return r;
 }
@@ -165,14 +164,14 @@ int rp_fs_annotate(struct rp_backend *backend, const char *key, struct rp_identi
 {
     struct rp_fs *fs = rp_fs_of(backend);
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
-    RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
+    RP_CLEANUP(rp_fs_unlock) struct rp_fs_key_lock key_lock = RP_FS_KEY_UNLOCKED;
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(2 * ARENA_BYTES);
     struct rp_meta meta, changed;
     bool found;
     rp_fs_finder_init(&finder, fs, NULL);
     int r = begin(fs, key, err);
     if (r < 0) return r;
-    if ((r = rp_fs_lock(fs, key, &guard)) < 0) return rp_error_errno(err, -r, "annotate '%s': lock", key);
+    if ((r = rp_fs_lock(fs, key, &key_lock)) < 0) return rp_error_errno(err, -r, "annotate '%s': lock", key);
     RP_CLEANUP(rp_fd_closep) int fd = open_expected(&finder, key, identity, err);
     if (fd < 0) return fd;
     if ((r = rp_fs_meta_load(fs, key, identity->etag, &arena, &meta, &found, err)) < 0) return r;

@@ -7,15 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/assert.h"
-
-#define FNV_PRIME UINT64_C(1099511628211)
-
-uint64_t rp_fs_hash(uint64_t hash, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * FNV_PRIME;
-    return hash;
-}
+#include "base/digest.h"
 
 int rp_fs_dir_id_of(int fd, struct rp_fs_dir_id *out)
 {
@@ -28,7 +20,7 @@ int rp_fs_dir_id_of(int fd, struct rp_fs_dir_id *out)
 
 struct rp_fs_fact rp_fs_fact_of(const struct rp_fs_dir_id *in, const char *name, const struct rp_fs_dir_id *dir)
 {
-    return (struct rp_fs_fact){ .dir = *dir, .in = *in, .name = rp_fs_hash(RP_FS_HASH, name, strlen(name)) };
+    return (struct rp_fs_fact){ .dir = *dir, .in = *in, .name = rp_hash_text(0, name) };
 }
 
 /* One whose birth is not told may be another one with the same inode. What it stands in has a fact
@@ -41,7 +33,7 @@ static bool can_be_known(const struct rp_fs_fact *fact)
 
 static struct rp_fs_fact *row_of(struct rp_fs_durable *durable, const struct rp_fs_fact *fact)
 {
-    uint64_t hash = rp_fs_hash(fact->name, &fact->dir.ino, sizeof fact->dir.ino);
+    uint64_t hash = rp_hash_bytes(fact->name, &fact->dir.ino, sizeof fact->dir.ino);
     return durable->rows[(hash ^ hash >> 32) % RP_FS_DURABLE_ROWS];
 }
 

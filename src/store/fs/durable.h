@@ -28,9 +28,6 @@ struct rp_fs_dir_id {
     uint64_t dev, ino;
     int64_t born_ns; /* 0: not told */
 };
-uint64_t rp_fs_hash(uint64_t hash, const void *bytes, size_t n); /* FNV-1a; begins with RP_FS_HASH */
-#define RP_FS_HASH UINT64_C(14695981039346656037)
-
 int rp_fs_dir_id_of(int fd, struct rp_fs_dir_id *out); /* 0 or a negative errno */
 
 struct rp_fs_fact {

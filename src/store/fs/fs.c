@@ -65,14 +65,14 @@ static int canary(struct rp_backend *backend, enum rp_level *level, struct rp_er
 static int fs_probe(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
     struct rp_fs *fs = rp_fs_of(backend);
-    RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
+    RP_CLEANUP(rp_fs_unlock) struct rp_fs_key_lock key_lock = RP_FS_KEY_UNLOCKED;
     int r = rp_fs_root_check(fs, err);
     if (r < 0) return r;
     *out = (struct rp_probed){ .level = RP_LEVEL_ETAG };
     if (!may_write) return 0;
     if ((r = rp_fs_begin(fs, err)) < 0) return r;
     /* Two probes at once would take each other's canary for a newer upload. */
-    if ((r = rp_fs_lock_stripe(fs, RP_FS_PROBE_LOCK, &guard)) < 0)
+    if ((r = rp_fs_lock_stripe(fs, RP_FS_PROBE_LOCK, &key_lock)) < 0)
         return rp_error_errno(err, -r, "store '%s': lock", fs->root);
     r = canary(backend, &out->level, err);
     return r < 0 ? rp_error_wrap(err, r, "probe store '%s'", fs->root) : 0;

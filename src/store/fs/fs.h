@@ -82,7 +82,7 @@ static inline void rp_fs_point(const struct rp_fs *fs, const char *point)
 }
 
 /* Takes a descriptor out of its RP_CLEANUP. */
-static inline int rp_fs_keep(int *fd)
+static inline int rp_fs_fd_release(int *fd)
 {
     int kept = *fd;
     *fd = -1;
@@ -138,17 +138,17 @@ bool rp_fs_is(const struct stat *st, const struct rp_identity *expected);
 int rp_fs_file_fact(int dir_fd, const char *name, const struct stat *st, struct rp_fs_fact *out);
 
 /* write.c: F6 and F7 */
-struct rp_fs_guard {
+struct rp_fs_key_lock {
     struct rp_fs *fs;
     int stripe; /* -1: nothing held */
 };
-#define RP_FS_GUARD ((struct rp_fs_guard){ .stripe = -1 })
+#define RP_FS_KEY_UNLOCKED ((struct rp_fs_key_lock){ .stripe = -1 })
 int rp_fs_begin(struct rp_fs *fs, struct rp_error *err);
-int rp_fs_lock(struct rp_fs *fs, const char *key, struct rp_fs_guard *out);
-int rp_fs_lock_stripe(struct rp_fs *fs, int stripe, struct rp_fs_guard *out);
-void rp_fs_unlock(struct rp_fs_guard *guard); /* also the RP_CLEANUP function */
+int rp_fs_lock(struct rp_fs *fs, const char *key, struct rp_fs_key_lock *out);
+int rp_fs_lock_stripe(struct rp_fs *fs, int stripe, struct rp_fs_key_lock *out);
+void rp_fs_unlock(struct rp_fs_key_lock *key_lock); /* also the RP_CLEANUP function */
 int rp_fs_root_check(const struct rp_fs *fs, struct rp_error *err);
-void rp_fs_temp_name(struct rp_fs *fs, const char *key, char out[RP_FS_NAME_MAX + 1]);
+int rp_fs_temp_name(struct rp_fs *fs, const char *key, char out[RP_FS_NAME_MAX + 1]);
 int64_t rp_fs_next_mtime_ns(struct rp_fs *fs);
 
 /* meta.c: F4. `etag` names the identity. */
@@ -156,17 +156,16 @@ int rp_fs_meta_save(struct rp_fs *fs, const char *key, const char *etag, const s
                     struct rp_error *err);
 int rp_fs_meta_load(struct rp_fs *fs, const char *key, const char *etag, struct rp_arena *arena, struct rp_meta *out,
                     bool *found, struct rp_error *err);
-/* A cheap look without a lock: false only if there is none. An identity that has left its key gets
+/* A cheap look without a lock: false only if there is surely none. An identity that has left its key gets
  * no new one. */
 bool rp_fs_meta_has(struct rp_fs *fs, const char *key, const char *etag);
 void rp_fs_meta_drop(struct rp_fs *fs, const char *key, const char *etag);
 void rp_fs_meta_drop_hashed(struct rp_fs *fs, const char *key_hex, const char *etag);
-void rp_fs_key_hex(const char *key, char out[65]);
 bool rp_fs_meta_exists(struct rp_fs *fs); /* asks the disk again */
 
 /* put.c: from a file in .reprieve/tmp to the key's home */
-int rp_fs_place(struct rp_fs *fs, const char *temp, const char *key, const struct rp_meta *meta, int flags,
-                struct rp_identity *out, struct rp_error *err);
+int rp_fs_publish(struct rp_fs *fs, const char *temp, const char *key, const struct rp_meta *meta, int flags,
+                  struct rp_identity *out, struct rp_error *err);
 int rp_fs_temp_finish(struct rp_fs *fs, int fd, struct rp_error *err);
 int rp_fs_write_all(int fd, const char *bytes, size_t n);
 

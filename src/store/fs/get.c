@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "store/fs/fs.h"
+#include "store/whole.h"
 
 #define TRIES_MAX 64 /* each one needs another upload in the middle of our reading */
 
@@ -12,13 +13,13 @@ static int open_current(struct rp_fs_finder *finder, const char *key, struct rp_
 {
     for (int i = 0; i < TRIES_MAX; i++) {
         int r = rp_fs_find(finder, key, object);
-        if (r == -ENOENT) return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
+        if (r == -ENOENT) return rp_no_object(key, err);
         if (r < 0) return rp_error_errno(err, -r, "read '%s'", key);
         RP_CLEANUP(rp_fd_closep) int fd = rp_fs_object_open(object);
         if (fd < 0 && rp_fs_absent(-fd)) continue;
         if (fd < 0 || fstat(fd, &object->st) < 0) return rp_error_errno(err, fd < 0 ? -fd : errno, "read '%s'", key);
         if (!S_ISREG(object->st.st_mode)) continue;
-        return rp_fs_keep(&fd);
+        return rp_fs_fd_release(&fd);
     }
     return rp_error_set(err, RP_ECONFLICT, "read '%s': it keeps changing", key);
 }
@@ -44,7 +45,7 @@ static int open_with_meta(struct rp_fs_finder *finder, const char *key, struct r
         int r = meta ? rp_fs_meta_load(finder->fs, key, identity->etag, arena, meta, &found, err) : 0;
         if (r < 0) return r;
         if (meta && !found && !is_current(finder, key, identity)) continue;
-        return rp_fs_keep(&fd);
+        return rp_fs_fd_release(&fd);
     }
     return rp_error_set(err, RP_ECONFLICT, "read '%s': it keeps changing", key);
 }

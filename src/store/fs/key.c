@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hex.h"
 
 #define CHUNK_BYTES 64 /* of key in a component: 129 characters, within the limit of every file system we know */
 
@@ -68,10 +69,10 @@ void rp_fs_key_escape(const char *key, char out[RP_FS_PATH_MAX])
     out[used] = '\0';
 }
 
+/* Small letters only, or a key would have two paths (K2). */
 static int digit(char c)
 {
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return c >= 'A' && c <= 'F' ? -1 : rp_hex_digit(c);
 }
 
 bool rp_fs_key_unescape(const char *path, char out[RP_KEY_MAX + 1])

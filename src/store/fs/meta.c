@@ -18,34 +18,22 @@ struct sidecar {
     char name[RP_FS_NAME_MAX + 1];
 };
 
-void rp_fs_key_hex(const char *key, char out[RP_DIGEST_HEX])
-{
-    struct rp_digest *digest = rp_digest_new();
-    uint8_t bytes[RP_DIGEST_BYTES];
-    RP_ASSERT(digest);
-    rp_digest_begin(digest);
-    rp_digest_add(digest, key, strlen(key));
-    rp_digest_end(digest, bytes);
-    rp_digest_free(digest);
-    rp_digest_hex(bytes, out);
-}
-
-/* False for an etag that none of our identities has: it comes from outside and becomes part of a
+/* -EINVAL for an etag that none of our identities has: it comes from outside and becomes part of a
  * file name. */
-static bool sidecar_name(const char *key_hex, const char *etag, struct sidecar *out)
+static int sidecar_name(const char *key_hex, const char *etag, struct sidecar *out)
 {
-    if (*etag == '\0' || strlen(etag) >= RP_ETAG_MAX || strspn(etag, "0123456789abcdef-") != strlen(etag)) return false;
+    if (*etag == '\0' || strlen(etag) >= RP_ETAG_MAX || strspn(etag, "0123456789abcdef-") != strlen(etag))
+        return -EINVAL;
     snprintf(out->dir, sizeof out->dir, "%s/%.2s", RP_FS_META, key_hex);
     int n = snprintf(out->name, sizeof out->name, "%s-%s", key_hex, etag);
     RP_ASSERT(n > 0 && (size_t)n < sizeof out->name);
-    return true;
+    return 0;
 }
 
-static bool sidecar_of(const char *key, const char *etag, struct sidecar *out)
+static int sidecar_of(const char *key, const char *etag, struct sidecar *out)
 {
     char hex[RP_DIGEST_HEX];
-    rp_fs_key_hex(key, hex);
-    return sidecar_name(hex, etag, out);
+    return rp_digest_of(key, strlen(key), hex) < 0 ? -ENOMEM : sidecar_name(hex, etag, out);
 }
 
 bool rp_fs_meta_exists(struct rp_fs *fs)
@@ -60,25 +48,28 @@ bool rp_fs_meta_has(struct rp_fs *fs, const char *key, const char *etag)
 {
     char path[sizeof(struct sidecar)];
     struct sidecar sidecar;
-    if (!atomic_load(&fs->has_meta) || !sidecar_of(key, etag, &sidecar)) return false;
+    int r = atomic_load(&fs->has_meta) ? sidecar_of(key, etag, &sidecar) : -EINVAL;
+    if (r < 0) return r == -ENOMEM;
     snprintf(path, sizeof path, "%s/%s", sidecar.dir, sidecar.name);
     return faccessat(fs->root_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+static void drop(struct rp_fs *fs, const struct sidecar *sidecar)
+{
+    RP_CLEANUP(rp_fd_closep) int fd = rp_fs_dir_open(fs, sidecar->dir, strlen(sidecar->dir));
+    if (fd >= 0) unlinkat(fd, sidecar->name, 0);
 }
 
 void rp_fs_meta_drop_hashed(struct rp_fs *fs, const char *key_hex, const char *etag)
 {
     struct sidecar sidecar;
-    if (!sidecar_name(key_hex, etag, &sidecar)) return;
-    RP_CLEANUP(rp_fd_closep) int fd = rp_fs_dir_open(fs, sidecar.dir, strlen(sidecar.dir));
-    if (fd >= 0) unlinkat(fd, sidecar.name, 0);
+    if (sidecar_name(key_hex, etag, &sidecar) == 0) drop(fs, &sidecar);
 }
 
 void rp_fs_meta_drop(struct rp_fs *fs, const char *key, const char *etag)
 {
-    if (!atomic_load(&fs->has_meta)) return;
-    char hex[RP_DIGEST_HEX];
-    rp_fs_key_hex(key, hex);
-    rp_fs_meta_drop_hashed(fs, hex, etag);
+    struct sidecar sidecar;
+    if (atomic_load(&fs->has_meta) && sidecar_of(key, etag, &sidecar) == 0) drop(fs, &sidecar);
 }
 
 static int write_temp(struct rp_fs *fs, const char *temp, const struct rp_buf *text)
@@ -112,14 +103,14 @@ int rp_fs_meta_save(struct rp_fs *fs, const char *key, const char *etag, const s
     char temp[sizeof "meta-" + RP_FS_NAME_MAX] = "meta-";
     struct sidecar sidecar;
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_META_TEXT_MAX + 8 * RP_KEY_MAX);
-    RP_ASSERT(sidecar_of(key, etag, &sidecar));
-    int r;
-    if (rp_meta_empty(meta)) {
+    int r = sidecar_of(key, etag, &sidecar);
+    RP_ASSERT(r != -EINVAL);
+    if (r == 0 && rp_meta_empty(meta)) {
         r = drop_durably(fs, &sidecar);
-    } else {
+    } else if (r == 0) {
         if ((r = rp_meta_write(meta, key, &text, err)) < 0) return r;
-        rp_fs_temp_name(fs, key, temp + strlen(temp));
-        if ((r = write_temp(fs, temp, &text)) == 0) r = show(fs, temp, &sidecar);
+        if ((r = rp_fs_temp_name(fs, key, temp + strlen(temp))) == 0) r = write_temp(fs, temp, &text);
+        if (r == 0) r = show(fs, temp, &sidecar);
         if (r < 0) unlinkat(fs->tmp_fd, temp, 0);
     }
     return r < 0 ? rp_error_errno(err, -r, "metadata of '%s'", key) : 0;
@@ -148,8 +139,10 @@ int rp_fs_meta_load(struct rp_fs *fs, const char *key, const char *etag, struct 
     struct sidecar sidecar;
     bool there = false;
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_META_TEXT_MAX + 8 * RP_KEY_MAX);
-    RP_ASSERT(sidecar_of(key, etag, &sidecar));
-    int r = read_text(fs, &sidecar, &text, &there);
+    int r = sidecar_of(key, etag, &sidecar);
+    RP_ASSERT(r != -EINVAL);
+    if (r == 0) r = read_text(fs, &sidecar, &text, &there);
+    if (r == 0 && text.failed == RP_ENOMEM) r = -ENOMEM;
     if (r < 0) return rp_error_errno(err, -r, "metadata of '%s'", key);
     if (text.failed) return rp_error_set(err, RP_ECORRUPT, "metadata of '%s' is larger than any that is written", key);
     struct rp_meta loaded = { 0 };

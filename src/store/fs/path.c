@@ -78,7 +78,7 @@ static int level_enter(struct rp_fs *fs, const struct level *in, const char *nam
         if ((r = names_sync(fs, in->fd)) < 0) return r;
         rp_fs_durable_add(&fs->durable, &fact);
     }
-    out->fd = rp_fs_keep(&fd);
+    out->fd = rp_fs_fd_release(&fd);
     return 0;
 }
 

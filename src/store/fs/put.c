@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "store/fs/fs.h"
 #include "store/meta.h"
+#include "store/whole.h"
 
 #define META_ARENA_BYTES ((size_t)256 << 10) /* metadata is at most RP_META_MAX_BYTES and RP_META_MAX_PAIRS */
 #define TRIES_MAX        16                  /* another program may take or free the name between two steps */
@@ -92,10 +93,10 @@ static int show_failed(const struct rp_fs *fs, int r, struct rp_error *err)
 /* Under the key's lock: whoever keeps to it (F6) cannot come between this and the rename. */
 static int check_old(const struct target *t, const char *key, int flags, struct rp_error *err)
 {
-    if (t->exists && (flags & RP_PUT_NEW)) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
+    if (t->exists && (flags & RP_PUT_NEW)) return rp_is_taken(key, err);
     if (!t->over) return 0;
-    if (!t->exists) return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
-    return rp_fs_is(&t->old.st, t->over) ? 0 : rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
+    if (!t->exists) return rp_no_object(key, err);
+    return rp_fs_is(&t->old.st, t->over) ? 0 : rp_has_changed(key, err);
 }
 
 /* Chooses, writes the sidecar, shows the file: again if the name was taken in between. */
@@ -125,10 +126,10 @@ static void tidy(struct rp_fs *fs, const char *key, const struct target *t, cons
     if (strcmp(old.etag, made->etag) != 0) rp_fs_meta_drop(fs, key, old.etag);
 }
 
-int rp_fs_place(struct rp_fs *fs, const char *temp, const char *key, const struct rp_meta *meta, int flags,
-                struct rp_identity *out, struct rp_error *err)
+int rp_fs_publish(struct rp_fs *fs, const char *temp, const char *key, const struct rp_meta *meta, int flags,
+                  struct rp_identity *out, struct rp_error *err)
 {
-    RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
+    RP_CLEANUP(rp_fs_unlock) struct rp_fs_key_lock key_lock = RP_FS_KEY_UNLOCKED;
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
     RP_CLEANUP(target_done) struct target t = { .dir_fd = -1, .over = flags & RP_PUT_OVER ? out : NULL };
     struct rp_identity made;
@@ -137,7 +138,7 @@ int rp_fs_place(struct rp_fs *fs, const char *temp, const char *key, const struc
     if (fstatat(fs->tmp_fd, temp, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return rp_error_errno(err, errno, "its temporary file");
     rp_fs_identity(&st, &made);
-    int r = rp_fs_lock(fs, key, &guard);
+    int r = rp_fs_lock(fs, key, &key_lock);
     if (r < 0) return rp_error_errno(err, -r, "lock");
     if ((r = settle(&finder, temp, key, meta, flags, &made, &t, err)) < 0) {
         /* With a second link, the object that exists may be this inode, and the sidecar its own. */
@@ -213,9 +214,8 @@ static int refuse_early(struct rp_fs *fs, const char *key, int flags, struct rp_
     struct rp_fs_object object;
     rp_fs_finder_init(&finder, fs, NULL);
     int r = rp_fs_find(&finder, key, &object);
-    if (r == 0 && !object.removing && (flags & RP_PUT_NEW))
-        return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
-    return r == -ENOENT && (flags & RP_PUT_OVER) ? rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key) : 0;
+    if (r == 0 && !object.removing && (flags & RP_PUT_NEW)) return rp_is_taken(key, err);
+    return r == -ENOENT && (flags & RP_PUT_OVER) ? rp_no_object(key, err) : 0;
 }
 
 static int writer_new(struct rp_fs *fs, const char *key, const struct rp_meta *meta, int flags, struct writer **out,
@@ -227,8 +227,8 @@ static int writer_new(struct rp_fs *fs, const char *key, const struct rp_meta *m
     memcpy(w->key, key, strlen(key) + 1);
     int r = meta ? rp_meta_copy(&w->arena, meta, &w->meta, err) : 0;
     if (r < 0) return r;
-    rp_fs_temp_name(fs, key, w->temp);
-    w->fd = rp_fs_openat2(fs->tmp_fd, w->temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    r = rp_fs_temp_name(fs, key, w->temp);
+    w->fd = r < 0 ? r : rp_fs_openat2(fs->tmp_fd, w->temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (w->fd < 0) return rp_error_errno(err, -w->fd, "store '%s': write", fs->root);
     *out = w;
     w = NULL;
@@ -264,7 +264,7 @@ int rp_fs_put_commit(struct rp_object_writer *writer, struct rp_identity *out, s
     RP_CLEANUP(writer_freep) struct writer *w = writer_of(writer);
     int r = rp_fs_temp_finish(fs, w->fd, err);
     rp_fs_point(fs, "put-written");
-    if (r == 0) r = rp_fs_place(fs, w->temp, w->key, &w->meta, w->flags, out, err);
+    if (r == 0) r = rp_fs_publish(fs, w->temp, w->key, &w->meta, w->flags, out, err);
     if (r < 0) unlinkat(fs->tmp_fd, w->temp, 0);
     return r < 0 ? rp_error_wrap(err, r, "put '%s'", w->key) : 0;
 }

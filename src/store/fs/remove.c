@@ -23,14 +23,15 @@ static void touch_absence(struct rp_fs_finder *finder)
     if (finder->parent_missing) rp_fs_batch_sync_root(finder->batch);
 }
 
-/* 1: unlinked. 0: another one was in hand and is back in its place. */
+/* 1: unlinked. 0: another one was in hand and is back in its place. -EAGAIN: another program took
+ * what was in hand. */
 static int unlink_in_hand(struct rp_fs_finder *finder, const struct rp_fs_object *object,
                           const struct rp_identity *expected)
 {
     struct stat st;
     int r = rp_fs_removing_stat(object->dir_fd, object->name, &st);
     bool same = r == 0 && rp_fs_is(&st, expected);
-    rp_fs_point(finder->fs, "remove-aside");
+    rp_fs_point(finder->fs, "remove-in-hand");
     if (same) {
         r = rp_fs_removing_finish(object->dir_fd, object->name);
         rp_fs_point(finder->fs, "remove-unlinked");
@@ -38,8 +39,8 @@ static int unlink_in_hand(struct rp_fs_finder *finder, const struct rp_fs_object
     }
     int back = rp_fs_removing_undo(object->dir_fd, object->name);
     rp_fs_point(finder->fs, "remove-back");
-    if (r < 0 && r != -ENOENT) return r;
-    return back;
+    if (r == -ENOENT && back == 0) return -EAGAIN;
+    return r < 0 ? r : back;
 }
 
 /* 1: deleted, 0: changed, -ENOENT: gone, -EAGAIN: it moved under our hands. */
@@ -83,8 +84,8 @@ static int remove_locked(struct rp_fs_finder *finder, struct rp_item *item)
 
 static int remove_item(struct rp_fs_finder *finder, struct rp_item *item)
 {
-    RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
-    int r = rp_fs_lock(finder->fs, item->key, &guard);
+    RP_CLEANUP(rp_fs_unlock) struct rp_fs_key_lock key_lock = RP_FS_KEY_UNLOCKED;
+    int r = rp_fs_lock(finder->fs, item->key, &key_lock);
     return r < 0 ? r : remove_locked(finder, item);
 }
 
@@ -93,11 +94,11 @@ static int remove_item(struct rp_fs_finder *finder, struct rp_item *item)
  * use. */
 static int drop_sidecar(struct rp_fs_finder *finder, struct rp_item *item)
 {
-    RP_CLEANUP(rp_fs_unlock) struct rp_fs_guard guard = RP_FS_GUARD;
+    RP_CLEANUP(rp_fs_unlock) struct rp_fs_key_lock key_lock = RP_FS_KEY_UNLOCKED;
     struct rp_fs_object object;
     if (item->outcome != RP_OUT_DELETED && item->outcome != RP_OUT_GONE) return 0;
     if (!rp_fs_meta_has(finder->fs, item->key, item->identity.etag)) return 0;
-    if (rp_fs_lock(finder->fs, item->key, &guard) < 0) return 0;
+    if (rp_fs_lock(finder->fs, item->key, &key_lock) < 0) return 0;
     int r = rp_fs_find(finder, item->key, &object);
     if (r == -ENOENT || (r == 0 && !rp_fs_is(&object.st, &item->identity)))
         rp_fs_meta_drop(finder->fs, item->key, item->identity.etag);

@@ -11,11 +11,12 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/digest.h"
 #include "base/time.h"
 #include "store/fs/fs.h"
 
 #define LOCK_NAME "lock"
-#define HEX_CHARS 64
+#define HEX_CHARS (RP_DIGEST_HEX - 1)
 
 int rp_fs_root_check(const struct rp_fs *fs, struct rp_error *err)
 {
@@ -33,14 +34,15 @@ int rp_fs_root_check(const struct rp_fs *fs, struct rp_error *err)
     return RP_EUNAVAILABLE;
 }
 
-void rp_fs_temp_name(struct rp_fs *fs, const char *key, char out[RP_FS_NAME_MAX + 1])
+int rp_fs_temp_name(struct rp_fs *fs, const char *key, char out[RP_FS_NAME_MAX + 1])
 {
-    char hex[HEX_CHARS + 1];
-    rp_fs_key_hex(key, hex);
+    char hex[RP_DIGEST_HEX];
+    if (rp_digest_of(key, strlen(key), hex) < 0) return -ENOMEM;
     unsigned serial = atomic_fetch_add(&fs->serial, 1);
     int n = snprintf(out, RP_FS_NAME_MAX + 1, "%s-%ld-%u-%" PRIx64, hex, (long)getpid(), serial,
                      (uint64_t)rp_fs_next_mtime_ns(fs));
     RP_ASSERT(n > 0 && n <= RP_FS_NAME_MAX);
+    return 0;
 }
 
 int64_t rp_fs_next_mtime_ns(struct rp_fs *fs)
@@ -100,7 +102,7 @@ static int begin_locked(struct rp_fs *fs, struct rp_error *err)
     int lock_fd = rp_fs_openat2(tmp_fd, LOCK_NAME, O_RDWR | O_CREAT, 0666);
     if (lock_fd < 0)
         return rp_error_errno(err, -lock_fd, "store '%s': cannot use %s/%s", fs->root, RP_FS_TMP, LOCK_NAME);
-    fs->tmp_fd = rp_fs_keep(&tmp_fd);
+    fs->tmp_fd = rp_fs_fd_release(&tmp_fd);
     fs->lock_fd = lock_fd;
     drop_all_stale(fs);
     atomic_store(&fs->writing, true);
@@ -125,7 +127,7 @@ static int lock_byte(const struct rp_fs *fs, int stripe, short type)
     return 0;
 }
 
-int rp_fs_lock_stripe(struct rp_fs *fs, int stripe, struct rp_fs_guard *out)
+int rp_fs_lock_stripe(struct rp_fs *fs, int stripe, struct rp_fs_key_lock *out)
 {
     RP_ASSERT(atomic_load(&fs->writing) && stripe >= 0 && stripe <= RP_FS_STRIPES);
     pthread_mutex_lock(&fs->locks[stripe]);
@@ -134,21 +136,21 @@ int rp_fs_lock_stripe(struct rp_fs *fs, int stripe, struct rp_fs_guard *out)
         pthread_mutex_unlock(&fs->locks[stripe]);
         return r;
     }
-    *out = (struct rp_fs_guard){ fs, stripe };
+    *out = (struct rp_fs_key_lock){ fs, stripe };
     return 0;
 }
 
-int rp_fs_lock(struct rp_fs *fs, const char *key, struct rp_fs_guard *out)
+int rp_fs_lock(struct rp_fs *fs, const char *key, struct rp_fs_key_lock *out)
 {
-    uint64_t hash = rp_fs_hash(RP_FS_HASH, key, strlen(key));
+    uint64_t hash = rp_hash_text(0, key);
     return rp_fs_lock_stripe(fs, (int)((hash ^ hash >> 32) % RP_FS_STRIPES), out);
 }
 
-void rp_fs_unlock(struct rp_fs_guard *guard)
+void rp_fs_unlock(struct rp_fs_key_lock *key_lock)
 {
-    if (guard->stripe < 0) return;
-    int r = lock_byte(guard->fs, guard->stripe, F_UNLCK);
+    if (key_lock->stripe < 0) return;
+    int r = lock_byte(key_lock->fs, key_lock->stripe, F_UNLCK);
     RP_ASSERT(r == 0);
-    pthread_mutex_unlock(&guard->fs->locks[guard->stripe]);
-    guard->stripe = -1;
+    pthread_mutex_unlock(&key_lock->fs->locks[key_lock->stripe]);
+    key_lock->stripe = -1;
 }

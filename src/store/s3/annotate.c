@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Annotations: as tags where the store has them, for then the bytes and the version stay what they
- * are; else as user metadata, by a copy of the object onto itself, and only where that cannot
- * overwrite an upload that came meanwhile: the bucket keeps versions, or its keys are written once.
- * Tags have no condition either: an upload between the two looks gets our tags in the place of its
- * own. That is seen, and they are taken off again; tags that it brought itself are lost. */
+ * are; else as user metadata, by a copy of the object onto itself, and only where that was seen to
+ * replace the metadata (powers.self_copy) and cannot overwrite an upload that came meanwhile: the
+ * bucket keeps versions, or its keys are written once. Tags have no condition either: an upload
+ * between the two looks gets our tags in the place of its own. That is seen, and they are taken off
+ * again; tags that it brought itself are lost. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -11,6 +12,7 @@
 #include "store/meta.h"
 #include "store/s3/meta.h"
 #include "store/s3/s3.h"
+#include "store/whole.h"
 
 #define ARENA_BYTES ((size_t)1 << 20)
 
@@ -29,11 +31,6 @@ static void annotating_done(struct annotating *a)
 {
     rp_s3_call_done(&a->head);
     rp_arena_done(&a->arena);
-}
-
-static int changed(const char *key, struct rp_error *err)
-{
-    return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
 }
 
 /* ---- tags ---- */
@@ -99,7 +96,7 @@ static int by_tags(struct annotating *a, struct rp_identity *identity, struct rp
     if ((r = rp_s3_identify(a->s3, a->key, "", &now, err)) < 0) return r;
     if (!is_same_later(identity, &now)) {
         if (!a->versions) tags_take_back(a, &now);
-        return changed(a->key, err);
+        return rp_has_changed(a->key, err);
     }
     *identity = now;
     return 0;
@@ -129,7 +126,8 @@ static int by_copy(struct annotating *a, struct rp_identity *identity, struct rp
     struct rp_identity now;
     r = rp_s3_identify(a->s3, a->key, "", &now, err);
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "annotate '%s'", a->key);
-    if (now.size_bytes != identity->size_bytes || (etag[0] && strcmp(now.etag, etag) != 0)) return changed(a->key, err);
+    if (now.size_bytes != identity->size_bytes || (etag[0] && strcmp(now.etag, etag) != 0))
+        return rp_has_changed(a->key, err);
     *identity = now;
     return 0;
 }
@@ -159,8 +157,13 @@ static int take_changes(struct annotating *a, const struct rp_pair *changes, siz
     return 0;
 }
 
-static int too_weak(const struct annotating *a, struct rp_error *err)
+static int too_weak(const struct annotating *a, bool self_copy, struct rp_error *err)
 {
+    if (!self_copy) {
+        rp_error_set(err, RP_EWEAK, "bucket '%.80s' takes no tags, and a copy of '%s' onto itself may change nothing",
+                     a->s3->target.bucket, a->key);
+        return rp_error_hint(err, "do without annotations; `reprieve doctor` says what was seen");
+    }
     rp_error_set(err, RP_EWEAK,
                  "bucket '%.80s' takes no tags and keeps no versions: annotating '%s' could overwrite a newer upload",
                  a->s3->target.bucket, a->key);
@@ -184,11 +187,12 @@ int rp_s3_annotate(struct rp_backend *backend, const char *key, struct rp_identi
                             .versions = powers.versions };
     struct rp_identity now;
     if ((r = rp_s3_head(s3, &a.head, &now, err)) < 0) return r;
-    if (!rp_identity_equal(&now, identity)) return changed(key, err);
+    if (!rp_identity_equal(&now, identity)) return rp_has_changed(key, err);
     if ((r = rp_s3_meta_read(&a.head.headers, &a.arena, &a.stored, err)) < 0) return r;
     if ((r = take_changes(&a, changes, n, !powers.tags, err)) < 0) return r;
     if (a.n == 0) return 0;
     if (powers.tags) return by_tags(&a, identity, err);
-    if (!powers.versions && !(s3->options.write_once && !powers.seen_changed)) return too_weak(&a, err);
+    bool spares_newer = powers.versions || (s3->options.write_once && !powers.seen_changed);
+    if (!spares_newer || !powers.self_copy) return too_weak(&a, !spares_newer || powers.self_copy, err);
     return by_copy(&a, identity, err);
 }

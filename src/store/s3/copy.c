@@ -4,7 +4,8 @@
  * If-None-Match is sent where it was seen to hold (powers.copy_new). What remains: an upload to the
  * target between the look at it and the copy is overwritten where the bucket keeps no versions and
  * knows no such condition, or the object is copied in parts. The targets that we choose ourselves
- * (".reprieve/quarantine/") nobody else uploads to. */
+ * (".reprieve/quarantine/") nobody else uploads to. A copy that has no condition and may overwrite an
+ * upload is sent once: after an answer that was lost, what stands there is looked at. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/cleanup.h"
 #include "store/s3/meta.h"
 #include "store/s3/s3.h"
+#include "store/whole.h"
 
 #define ARENA_BYTES ((size_t)512 << 10)
 #define PARTS_MAX   10000
@@ -22,7 +24,7 @@ static int expect(struct rp_s3 *s3, const char *key, const struct rp_identity *e
     struct rp_identity now;
     int r = rp_s3_identify(s3, key, "", &now, err);
     if (r < 0) return r;
-    return rp_identity_equal(&now, expected) ? 0 : rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
+    return rp_identity_equal(&now, expected) ? 0 : rp_has_changed(key, err);
 }
 
 /* "/bucket/key?versionId=...", as a header wants it. */
@@ -69,6 +71,12 @@ static int find_copy(struct rp_s3 *s3, const char *from, const struct rp_identit
     return rp_error_wrap(err, RP_EUNKNOWN, "whether '%s' was copied cannot be seen", from);
 }
 
+/* Without a condition: a repetition could overwrite an upload that came meanwhile. */
+static bool is_sent_once(struct rp_s3 *s3, const char *to)
+{
+    return !rp_s3_powers(s3).versions && !rp_key_is_own(to);
+}
+
 /* ---- one request ---- */
 
 /* An etag of several parts does not say what that of a copy in one piece is. */
@@ -87,8 +95,7 @@ static int judge_refusal(struct rp_s3 *s3, const struct s3_call *refused, const 
     int r = rp_s3_identify(s3, to, "", &there, &unseen);
     if (r == RP_ENOTFOUND) return why;
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "whether '%s' was copied cannot be seen", to);
-    if (refused->attempts <= 1 || !may_be_copy(&there, identity, etag))
-        return rp_error_set(err, RP_EEXISTS, "'%s' exists already", to);
+    if (refused->attempts <= 1 || !may_be_copy(&there, identity, etag)) return rp_is_taken(to, err);
     rp_error_clear(err);
     return 0;
 }
@@ -106,6 +113,7 @@ static int copy_whole(struct rp_s3 *s3, const char *from, const struct rp_identi
     if (r == 0 && only_new) r = rp_s3_headers_add(&headers, "if-none-match", "*", err);
     if (r < 0) return r;
     rp_s3_send(&call, headers.pairs, headers.n, &(struct rp_buf){ 0 });
+    call.once = !only_new && is_sent_once(s3, to);
     foretell_etag(identity, etag);
     r = rp_s3_run(s3, &call, err);
     if (only_new && (r == RP_ECHANGED || r == RP_ECONFLICT))
@@ -157,6 +165,7 @@ static int copy_all_parts(struct parts *p, int64_t part_bytes, char etag[RP_ETAG
     while (r == 0 && (int64_t)p->n * part_bytes < p->identity->size_bytes)
         r = copy_part(p, part_bytes, err);
     if (r < 0) return r;
+    call.once = is_sent_once(p->s3, p->to);
     r = rp_s3_upload_end(p->s3, &call, p->upload, p->parts, p->n, etag, err);
     bool lost = r == RP_EUNKNOWN || (r == RP_ENOTFOUND && call.attempts > 1);
     return lost ? find_copy(p->s3, p->from, p->identity, p->to, etag, err) : r;
@@ -208,7 +217,7 @@ static int copy_large(struct rp_s3 *s3, const char *from, const struct rp_identi
         RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", from);
         struct rp_identity now;
         if ((r = rp_s3_head(s3, &call, &now, err)) < 0) return r;
-        if (!rp_identity_equal(&now, identity)) return rp_error_set(err, RP_ECHANGED, "'%s' has changed", from);
+        if (!rp_identity_equal(&now, identity)) return rp_has_changed(from, err);
         r = rp_s3_headers_again(&headers, &call.headers, NULL, NULL, arena, err);
     }
     if (r == 0) r = rp_s3_tags_read(s3, from, identity, arena, &tags, &n_tags, err);

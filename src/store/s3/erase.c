@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "store/s3/remove.h"
+#include "store/s3/erase.h"
 
 #define BODY_MAX    ((size_t)16 << 20) /* of a multi-object delete: 1,000 keys, each byte of them an entity */
 #define SINGLES_MAX 250                /* calls handed to the wire at a time */
@@ -222,7 +222,6 @@ static int erase_multi(struct rp_s3 *s3, struct rp_item **items, size_t n, enum 
     struct s3_sum sum;
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(BODY_MAX);
     int r = rp_s3_write_delete(&body, items, n, by == S3_BY_VERSION, by == S3_BY_ETAG, err);
-    if (r == RP_EINVAL) return erase_one_by_one(s3, items, n, by, err);
     if (r < 0) return r;
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", NULL);
     rp_s3_query(&call, "delete", "");
@@ -232,8 +231,9 @@ static int erase_multi(struct rp_s3 *s3, struct rp_item **items, size_t n, enum 
     return r < 0 ? r : judge_multi(s3, &call, items, n, by, err);
 }
 
-/* Control characters, and what XML has no place for: 0xEF 0xBF 0xBE and 0xEF 0xBF 0xBF. */
-static bool fits_xml(const char *key)
+/* Stricter than what XML can carry (xml/write.c): a server that read a line end otherwise than we
+ * wrote it would delete another key. */
+static bool is_read_alike(const char *key)
 {
     for (const unsigned char *c = (const unsigned char *)key; *c; c++)
         if (*c < 0x20 || *c == 0x7f || (c[0] == 0xef && c[1] == 0xbf && c[2] >= 0xbe)) return false;
@@ -242,7 +242,7 @@ static bool fits_xml(const char *key)
 
 static bool goes_with_others(const struct s3_powers *powers, const struct rp_item *item, enum s3_by by)
 {
-    return powers->multi_delete && (by != S3_BY_ETAG || powers->multi_etag) && fits_xml(item->key);
+    return powers->multi_delete && (by != S3_BY_ETAG || powers->multi_etag) && is_read_alike(item->key);
 }
 
 int rp_s3_erase(struct rp_s3 *s3, struct rp_item *items, size_t n, enum s3_by by, struct rp_error *err)

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "store/s3/meta.h"
-#include "store/s3/remove.h"
+#include "store/s3/s3.h"
 #include "store/whole.h"
 
 /* Who asks for the owner record waits to hear whether the store is there at all. 0: the wire's

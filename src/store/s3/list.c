@@ -14,7 +14,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "store/s3/remove.h"
+#include "store/s3/span.h"
 #include "store/whole.h"
 
 #define PAGE_ARENA_BYTES ((size_t)2 << 20) /* S3_SPAN_MAX keys of RP_KEY_MAX, and what blocks leave unused */

@@ -6,7 +6,8 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "store/s3/remove.h"
+#include "store/s3/look.h"
+#include "store/s3/span.h"
 #include "store/whole.h"
 
 #define PAGES_FROM 8  /* fewer keys than this are asked about one by one */
@@ -20,7 +21,7 @@ struct look {
     size_t next, found;     /* within the page under way */
     char last[RP_KEY_MAX + 1];
     bool absent; /* what the page is expected to show of them: nothing */
-    struct s3_crowd *crowd;
+    struct s3_density *density;
 };
 
 static int by_key(const void *a, const void *b)
@@ -65,9 +66,9 @@ static void settle_page(struct look *look, const struct s3_page *page)
  * was seen: a server's work is what it lists. */
 static size_t page_keys(const struct look *look)
 {
-    const struct s3_crowd *crowd = look->crowd;
+    const struct s3_density *density = look->density;
     size_t left = look->n - look->at;
-    size_t others = crowd->ours > 0 ? left * crowd->others / crowd->ours : left / 16;
+    size_t others = density->ours > 0 ? left * density->others / density->ours : left / 16;
     return (look->absent ? 0 : left) + others + SPARE;
 }
 
@@ -89,8 +90,8 @@ static bool read_page(struct look *look)
         return false;
     }
     settle_page(look, &page);
-    look->crowd->ours += look->at - from;
-    look->crowd->others += page.n > look->found ? page.n - look->found : 0;
+    look->density->ours += look->at - from;
+    look->density->others += page.n > look->found ? page.n - look->found : 0;
     return (look->at - from) * WORTH >= page.n && look->at > from;
 }
 
@@ -122,7 +123,7 @@ static int ask_rest(struct look *look, struct rp_error *err)
     return r;
 }
 
-int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absent, struct s3_crowd *crowd,
+int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absent, struct s3_density *density,
                struct rp_error *err)
 {
     const struct s3_powers powers = rp_s3_powers(s3);
@@ -133,7 +134,7 @@ int rp_s3_look(struct rp_s3 *s3, struct rp_item *items, size_t n, bool absent, s
     for (size_t i = 0; i < n; i++)
         order[i] = &items[i];
     qsort(order, n, sizeof *order, by_key);
-    struct look look = { .s3 = s3, .order = order, .n = n, .absent = absent, .crowd = crowd };
+    struct look look = { .s3 = s3, .order = order, .n = n, .absent = absent, .density = density };
     /* A listing names no versions. */
     if (powers.list_order && powers.list_current && !powers.versions && n >= PAGES_FROM) read_pages(&look);
     return ask_rest(&look, err);

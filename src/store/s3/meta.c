@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/utf8.h"
 #include "store/meta.h"
 #include "store/s3/wire/sign.h"
@@ -43,8 +44,8 @@ static bool is_kept(char c, const char *but)
     return is_printable(c) && !strchr(but, c);
 }
 
-/* The text with every byte that is not printable, or one of `but`, as `mark` and two hex digits. */
-static char *escape(struct rp_arena *arena, const char *start, const char *text, char mark, const char *but)
+/* The text with every byte that is not printable, or one of `but`, as `with` and two hex digits. */
+static char *escape(struct rp_arena *arena, const char *start, const char *text, char with, const char *but)
 {
     size_t room = strlen(start) + 3 * strlen(text) + 1;
     char *out = rp_arena_alloc(arena, room), *at = out;
@@ -54,17 +55,17 @@ static char *escape(struct rp_arena *arena, const char *start, const char *text,
         if (is_kept(*text, but))
             *at++ = *text;
         else
-            at += sprintf(at, "%c%02X", mark, (unsigned)(unsigned char)*text);
+            at += sprintf(at, "%c%02X", with, (unsigned)(unsigned char)*text);
     }
     *at = '\0';
     return out;
 }
 
 /* NULL: this is no such encoding, or not of UTF-8 without NUL. */
-static char *unescape(struct rp_arena *arena, const char *text, size_t n, char mark)
+static char *unescape(struct rp_arena *arena, const char *text, size_t n, char with)
 {
     char *out = rp_arena_copy(arena, text, n);
-    const int64_t length = out ? rp_s3_decode(out, mark, false) : -1;
+    const int64_t length = out ? rp_unescape(out, with, false) : -1;
     if (length < 0 || memchr(out, '\0', (size_t)length)) return NULL;
     return rp_utf8_valid(out, (size_t)length) ? out : NULL;
 }

@@ -49,7 +49,7 @@ static int page(struct walk *w, const char *prefix, bool *more, struct rp_error 
     }
     w->n = 0;
     int r = rp_s3_run(w->s3, &call, err);
-    if (r == 0) r = rp_s3_read_partials(&call.answer, true, take, w, &got, err);
+    if (r == 0) r = rp_s3_read_partials(&call.answer, take, w, &got, err);
     if (r < 0) return r;
     *more = got.truncated && !w->stopped;
     if (*more && w->n == 0)

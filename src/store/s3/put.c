@@ -21,7 +21,7 @@
 #include "base/time.h"
 #include "store/meta.h"
 #include "store/s3/meta.h"
-#include "store/s3/remove.h"
+#include "store/s3/span.h"
 
 #define META_ARENA_BYTES ((size_t)512 << 10)
 #define PARTS_MAX        10000
@@ -251,13 +251,16 @@ static int conclude(const struct putting *p, const struct s3_call *call, int r, 
 
 /* ---- whole ---- */
 
-/* In the request, or looked at right before it: `once`, for what was seen gets older. */
+/* In the request, or looked at right before it: `once`, for what was seen gets older. Where the
+ * bucket keeps versions a repetition overwrites nothing, and give_way() sees what it stands on. */
 static int add_condition(struct putting *p, bool *once, struct rp_error *err)
 {
     struct s3_powers powers = rp_s3_powers(p->s3);
-    if (p->flags & RP_PUT_NEW)
+    if (p->flags & RP_PUT_NEW) {
+        *once = !p->put_new && !powers.versions;
         return p->put_new ? rp_s3_headers_add(&p->headers, "if-none-match", "*", err)
                           : rp_s3_refuse_taken(p->s3, p->key, err);
+    }
     if (!(p->flags & RP_PUT_OVER)) return 0;
     *once = !powers.put_if_match;
     if (*once) return expect_over(p, false, err);
@@ -403,6 +406,7 @@ static int complete(struct putting *p, struct rp_identity *out, struct rp_error 
         int r = rp_s3_refuse_taken(p->s3, p->key, err);
         if (r < 0) return r;
         rp_s3_send(&call, &only_new, p->put_new ? 1 : 0, NULL);
+        call.once = !rp_s3_powers(p->s3).versions; /* Ceph passes over the condition */
     }
     if (p->flags & RP_PUT_OVER) {
         int r = expect_over(p, false, err);

@@ -8,7 +8,8 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/time.h"
+#include "store/s3/erase.h"
+#include "store/s3/look.h"
 #include "store/s3/remove.h"
 #include "store/whole.h"
 
@@ -23,8 +24,7 @@ struct portion {
     struct rp_item *asked; /* n places */
     size_t *from;          /* asked[i] is about items[from[i]] */
     size_t n_asked;
-    int64_t looked_ms; /* when the first look began */
-    struct s3_crowd crowd;
+    struct s3_density density;
 };
 
 static void ask_about(struct portion *p, size_t i, bool with_identity)
@@ -53,7 +53,7 @@ static int look_first(struct portion *p, struct rp_error *err)
     p->n_asked = 0;
     for (size_t i = 0; i < p->n; i++)
         ask_about(p, i, false);
-    int r = rp_s3_look(p->s3, p->asked, p->n_asked, false, &p->crowd, err);
+    int r = rp_s3_look(p->s3, p->asked, p->n_asked, false, &p->density, err);
     if (r < 0) return r;
     for (size_t i = 0; i < p->n_asked; i++)
         judge_look(p->items[p->from[i]], &p->asked[i]);
@@ -88,7 +88,7 @@ static void settle(struct rp_item *item, const struct rp_item *seen)
     enum rp_outcome said = item->outcome;
     bool there = seen->outcome == RP_OUT_FOUND;
     if (seen->outcome == RP_OUT_GONE)
-        rp_s3_say(item, said == RP_OUT_GONE || said == RP_OUT_CHANGED ? RP_OUT_GONE : RP_OUT_DELETED, "");
+        rp_s3_say(item, said == RP_OUT_DELETED || said == RP_OUT_UNKNOWN ? RP_OUT_DELETED : RP_OUT_GONE, "");
     else if (there && !rp_identity_equal(&seen->identity, &item->identity))
         rp_s3_say(item, said == RP_OUT_DELETED ? RP_OUT_DELETED : RP_OUT_CHANGED, "");
     else if (there && said == RP_OUT_DELETED)
@@ -109,7 +109,7 @@ static int look_after(struct portion *p, bool deleted, struct rp_error *err)
         if (said != RP_OUT_NONE && said != RP_OUT_DENIED && (said == RP_OUT_DELETED) == deleted) ask_about(p, i, false);
     }
     if (p->n_asked == 0) return 0;
-    int r = rp_s3_look(p->s3, p->asked, p->n_asked, deleted, &p->crowd, err);
+    int r = rp_s3_look(p->s3, p->asked, p->n_asked, deleted, &p->density, err);
     for (size_t i = 0; i < p->n_asked; i++)
         settle(p->items[p->from[i]], &p->asked[i]);
     return r;
@@ -123,13 +123,6 @@ static void answer_repeated(struct portion *p)
         if (p->items[i]->outcome == RP_OUT_NONE && same_as_before(p, i))
             rp_s3_say(p->items[i], first->outcome == RP_OUT_DELETED ? RP_OUT_GONE : first->outcome, first->note);
     }
-}
-
-static void note_window(struct rp_s3 *s3, int64_t ms)
-{
-    pthread_mutex_lock(&s3->lock);
-    if (ms > s3->window_ms_max) s3->window_ms_max = ms;
-    pthread_mutex_unlock(&s3->lock);
 }
 
 /* What nobody has looked at since. */
@@ -152,7 +145,6 @@ static int act(struct portion *p, enum s3_by by, struct rp_error *err)
     sent.items = items;
     sent.n = n;
     int r = erase(&sent, by, err);
-    if (by == S3_BY_KEY) note_window(p->s3, rp_time_boot_ms() - p->looked_ms);
     if (r == 0) r = look_after(&sent, true, err);
     if (r == 0) r = look_after(&sent, false, err);
     if (r < 0) doubt(&sent);
@@ -164,7 +156,6 @@ static int act(struct portion *p, enum s3_by by, struct rp_error *err)
 
 static int remove_looking(struct portion *p, enum s3_by by, struct rp_error *err)
 {
-    p->looked_ms = rp_time_boot_ms();
     int r = look_first(p, err);
     return r < 0 ? r : act(p, by, err);
 }

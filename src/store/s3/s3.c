@@ -67,6 +67,11 @@ static int s3_now_ms(struct rp_backend *backend, int64_t *out, struct rp_error *
     return 0;
 }
 
+static void s3_keys_source(struct rp_backend *backend, char out[RP_KEYS_SOURCE])
+{
+    rp_s3_credentials_source(rp_s3_of(backend)->credentials, out);
+}
+
 static const struct rp_backend_ops s3_ops = {
     .type = "s3",
     .close = s3_close,
@@ -83,6 +88,7 @@ static const struct rp_backend_ops s3_ops = {
     .abort_partial = rp_s3_abort_partial,
     .now_ms = s3_now_ms,
     .interrupt = s3_interrupt,
+    .keys_source = s3_keys_source,
 };
 
 static int keep_options(struct rp_s3 *s3, const struct rp_s3_options *options, struct rp_error *err)

@@ -16,10 +16,12 @@
  *   annotate.c        annotate (tags, or a copy onto itself)
  *   presign.c         presign
  *   remove.c          remove; with versions: remove_versions.c
- *   remove.h          what looking and removing share: span.c look.c versions.c erase.c
+ *   span.* look.* versions.*  looking: a page of a listing, many identities, many versions
+ *   erase.*           deletes as they are sent
  *   meta.h            metadata as headers and tags, and back
  *   probe/            probe
- *   wire/             requests carried; request.c: one begun, its answer judged
+ *   request.c         a request begun, its answer judged
+ *   wire/             requests carried
  *   xml/              what servers answer, and what we send
  *   credentials/      where the keys come from
  *
@@ -52,6 +54,7 @@
 #include "store/s3/xml/xml.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 #define S3_PART_BYTES ((size_t)8 << 20)
 #define S3_COPY_MAX   ((int64_t)5 << 30) /* bytes that one copy request takes */
@@ -64,6 +67,7 @@
 struct s3_powers {
     bool probed;                      /* by writing */
     bool versions;                    /* the bucket keeps versions */
+    bool versions_go;                 /* and one can be deleted by its id */
     bool single_if_match, multi_etag; /* a delete of another etag is refused, of this one done */
     bool multi_delete;                /* answers per key */
     bool put_new;                     /* If-None-Match: * is refused if the key is taken */
@@ -86,7 +90,6 @@ struct rp_s3 {
     int64_t copy_max, copy_part; /* S3_COPY_MAX and S3_COPY_PART; tests have smaller ones */
     pthread_mutex_t lock;        /* of what follows */
     struct s3_powers powers;
-    int64_t window_ms_max; /* longest time from the first look to the end of a delete by key */
     int64_t clock_boot_ms; /* when the server was last asked for its clock; 0: never */
 };
 
@@ -105,7 +108,14 @@ static inline int64_t rp_s3_patience(const struct rp_s3 *s3, int64_t ms)
  * 500, or negative. */
 int rp_s3_reach(struct rp_s3 *s3, struct rp_error *err);
 
-/* ---- wire/request.c ---- */
+/* What is answered about one item. */
+static inline void rp_s3_say(struct rp_item *item, enum rp_outcome outcome, const char *note)
+{
+    item->outcome = outcome;
+    snprintf(item->note, sizeof item->note, "%.*s", (int)sizeof item->note - 1, note);
+}
+
+/* ---- request.c ---- */
 
 /* A call with method and key, nothing else yet. */
 struct s3_call rp_s3_call(const char *method, const char *key);

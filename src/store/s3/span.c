@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "store/s3/remove.h"
+#include "store/s3/span.h"
 
 static const char *text_of(const char *text)
 {
@@ -88,7 +88,7 @@ int rp_s3_span_read(struct rp_s3 *s3, const struct s3_span *span, struct s3_call
     if (call->code < 0 || call->status != 200) return rp_s3_error(s3, call, err);
     snprintf(o.last, sizeof o.last, "%s", text_of(span->after));
     clean(&call->answer);
-    int r = rp_s3_read_list(&call->answer, true, in_order, &o, page, err);
+    int r = rp_s3_read_list(&call->answer, in_order, &o, page, err);
     /* the marker that the server names is this key, but for bytes that its XML could not carry */
     if (r >= 0 && page->truncated && page->n > 0) snprintf(page->next, sizeof page->next, "%s", o.last);
     return r < 0 ? r : 0;

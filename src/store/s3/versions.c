@@ -7,27 +7,28 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "store/s3/remove.h"
+#include "store/s3/span.h"
+#include "store/s3/versions.h"
 
 #define WORTH      20   /* a page must settle one key in so many entries */
 #define SINGLY_MAX 250  /* calls handed to the wire at a time */
 #define FEW        "32" /* entries asked for where one key is meant */
 
-static bool hold(struct s3_versions *vs, const struct s3_plan *plan, const char *id, bool cover)
+static bool note_version(struct s3_versions *vs, const struct s3_key_versions *key, const char *id, bool marker)
 {
     if (vs->n_held == S3_OLDER_MAX) return false;
     struct s3_version *v = &vs->held[vs->n_held++];
-    v->plan = (size_t)(plan - vs->plans);
-    v->cover = cover;
+    v->key = (size_t)(key - vs->keys);
+    v->marker = marker;
     snprintf(v->id, sizeof v->id, "%s", id);
     return true;
 }
 
-static void hold_covers(struct s3_versions *vs, struct s3_plan *plan)
+static void note_markers(struct s3_versions *vs, struct s3_key_versions *key)
 {
-    for (size_t i = 0; i < plan->n_run; i++)
-        hold(vs, plan, plan->run[i], true);
-    plan->n_run = 0;
+    for (size_t i = 0; i < key->n_markers; i++)
+        note_version(vs, key, key->markers[i], true);
+    key->n_markers = 0;
 }
 
 /* An identity without a version may come from a listing that names none: then the rest has to
@@ -40,67 +41,67 @@ static bool is_marked(const struct rp_item *item, const struct s3_listed *listed
     return rp_identity_equal(&seen, &item->identity);
 }
 
-static void take_marked(struct s3_versions *vs, struct s3_plan *plan, const char *id)
+static void take_marked(struct s3_versions *vs, struct s3_key_versions *key, const char *id)
 {
     /* Of two that fit the older one: nothing newer than what was marked may go. */
-    vs->n_held = plan->first;
-    hold_covers(vs, plan);
-    plan->found = true;
-    plan->more = false;
-    snprintf(plan->id, sizeof plan->id, "%s", id);
+    vs->n_held = key->first;
+    note_markers(vs, key);
+    key->found = true;
+    key->more = false;
+    snprintf(key->id, sizeof key->id, "%s", id);
 }
 
-static int take_version(struct s3_versions *vs, struct s3_plan *plan, const struct s3_listed *listed,
+static int take_version(struct s3_versions *vs, struct s3_key_versions *key, const struct s3_listed *listed,
                         struct rp_error *err)
 {
     const char *id = listed->entry.identity.version[0] ? listed->entry.identity.version : "null";
-    if (listed->is_latest == plan->entered) /* the first one, and no other */
+    if (listed->is_latest == key->entered) /* the first one, and no other */
         return rp_error_set(err, RP_ECORRUPT, "the versions of '%.60s' are not listed newest first", listed->entry.key);
-    plan->entered = true;
-    if (listed->is_latest && !listed->is_marker) plan->stands = true;
-    if (!listed->is_marker) plan->objects = true;
-    if (is_marked(plan->item, listed)) {
-        take_marked(vs, plan, id);
-    } else if (plan->found) {
-        if (!hold(vs, plan, id, false)) plan->more = true;
+    key->entered = true;
+    if (listed->is_latest && !listed->is_marker) key->stands = true;
+    if (!listed->is_marker) key->objects = true;
+    if (is_marked(key->item, listed)) {
+        take_marked(vs, key, id);
+    } else if (key->found) {
+        if (!note_version(vs, key, id, false)) key->more = true;
     } else if (!listed->is_marker) {
-        plan->n_run = 0;
-    } else if (plan->n_run < S3_COVERS_MAX) {
-        snprintf(plan->run[plan->n_run++], RP_VERSION_MAX, "%s", id);
+        key->n_markers = 0;
+    } else if (key->n_markers < S3_MARKERS_MAX) {
+        snprintf(key->markers[key->n_markers++], RP_VERSION_MAX, "%s", id);
     }
     return 0;
 }
 
-static void begin_plan(struct s3_versions *vs, struct s3_plan *plan)
+static void begin_key(struct s3_versions *vs, struct s3_key_versions *key)
 {
-    if (!plan->begun) plan->first = vs->n_held;
-    plan->begun = true;
+    if (!key->begun) key->first = vs->n_held;
+    key->begun = true;
 }
 
 /* Markers that lie on nothing are what an interrupted removal leaves behind. */
-static void end_plan(struct s3_versions *vs)
+static void end_key(struct s3_versions *vs)
 {
-    struct s3_plan *plan = &vs->plans[vs->at++];
-    begin_plan(vs, plan);
-    if (!plan->objects) hold_covers(vs, plan);
-    plan->read = true;
+    struct s3_key_versions *key = &vs->keys[vs->at++];
+    begin_key(vs, key);
+    if (!key->objects) note_markers(vs, key);
+    key->read = true;
 }
 
 static int take_listed(void *ctx, const struct s3_listed *listed, struct rp_error *err)
 {
     struct s3_versions *vs = ctx;
-    while (vs->at < vs->n && strcmp(vs->plans[vs->at].item->key, listed->entry.key) < 0)
-        end_plan(vs);
-    if (vs->at == vs->n || strcmp(vs->plans[vs->at].item->key, listed->entry.key) != 0) return 0;
-    begin_plan(vs, &vs->plans[vs->at]);
-    return take_version(vs, &vs->plans[vs->at], listed, err);
+    while (vs->at < vs->n && strcmp(vs->keys[vs->at].item->key, listed->entry.key) < 0)
+        end_key(vs);
+    if (vs->at == vs->n || strcmp(vs->keys[vs->at].item->key, listed->entry.key) != 0) return 0;
+    begin_key(vs, &vs->keys[vs->at]);
+    return take_version(vs, &vs->keys[vs->at], listed, err);
 }
 
 static void forget_from(struct s3_versions *vs, size_t from, size_t held, const struct rp_error *why)
 {
     for (size_t i = from; i < vs->n; i++) {
-        vs->plans[i] = (struct s3_plan){ .item = vs->plans[i].item, .older_sent = vs->plans[i].older_sent };
-        snprintf(vs->plans[i].why, sizeof vs->plans[i].why, "%.110s", why->text);
+        vs->keys[i] = (struct s3_key_versions){ .item = vs->keys[i].item, .older_sent = vs->keys[i].older_sent };
+        snprintf(vs->keys[i].why, sizeof vs->keys[i].why, "%.110s", why->text);
     }
     vs->n_held = held;
     vs->at = from;
@@ -111,13 +112,13 @@ static bool breaks_off(struct s3_versions *vs, const struct s3_span *span, const
 {
     if (!page->truncated) {
         const char *prefix = span->prefix ? span->prefix : "";
-        while (vs->at < vs->n && strncmp(vs->plans[vs->at].item->key, prefix, strlen(prefix)) == 0)
-            end_plan(vs);
+        while (vs->at < vs->n && strncmp(vs->keys[vs->at].item->key, prefix, strlen(prefix)) == 0)
+            end_key(vs);
         return false;
     }
-    if (vs->at == vs->n || !vs->plans[vs->at].begun) return false;
-    if (!vs->plans[vs->at].more) return true;
-    end_plan(vs);
+    if (vs->at == vs->n || !vs->keys[vs->at].begun) return false;
+    if (!vs->keys[vs->at].more) return true;
+    end_key(vs);
     return false;
 }
 
@@ -148,7 +149,7 @@ static bool walk(struct s3_versions *vs)
     struct s3_page page = { 0 };
     struct rp_error why = { 0 };
     size_t from = vs->at, held = vs->n_held, listed = 0;
-    rp_s3_before(vs->plans[from].item->key, after);
+    rp_s3_before(vs->keys[from].item->key, after);
     rp_s3_span_keys(2 * (vs->n - from) + 16, keys);
     const struct s3_span span = { .versions = true, .after = after, .keys = keys, .fn = take_listed, .ctx = vs };
     int r = rp_s3_span(vs->s3, &span, &page, &why);
@@ -181,7 +182,7 @@ static int read_singly(struct s3_versions *vs, struct rp_error *err)
     if (calls == NULL || spans == NULL) return rp_error_set(err, RP_ENOMEM, "list versions: out of memory");
     for (size_t i = 0; i < n; i++) {
         spans[i] = (struct s3_span){
-            .versions = true, .prefix = vs->plans[from + i].item->key, .keys = FEW, .fn = take_listed, .ctx = vs
+            .versions = true, .prefix = vs->keys[from + i].item->key, .keys = FEW, .fn = take_listed, .ctx = vs
         };
         calls[i] = rp_s3_span_call(&spans[i]);
     }
@@ -198,8 +199,8 @@ int rp_s3_versions_read(struct s3_versions *vs, struct rp_error *err)
     const struct s3_powers powers = rp_s3_powers(vs->s3);
     vs->at = vs->n_held = 0;
     for (size_t i = 0; i < vs->n; i++) {
-        RP_ASSERT(i == 0 || strcmp(vs->plans[i - 1].item->key, vs->plans[i].item->key) < 0);
-        vs->plans[i] = (struct s3_plan){ .item = vs->plans[i].item, .older_sent = vs->plans[i].older_sent };
+        RP_ASSERT(i == 0 || strcmp(vs->keys[i - 1].item->key, vs->keys[i].item->key) < 0);
+        vs->keys[i] = (struct s3_key_versions){ .item = vs->keys[i].item, .older_sent = vs->keys[i].older_sent };
     }
     bool walking = powers.list_order && vs->n > 1;
     while (walking && vs->at < vs->n)

@@ -35,6 +35,6 @@ int rp_s3_credentials_get(struct s3_credentials *credentials, struct s3_keys *ou
  * same reason less than a minute ago. */
 void rp_s3_credentials_refused(struct s3_credentials *credentials);
 /* "configuration", "environment", "profile media", ...: for doctor. "" before the first get. */
-void rp_s3_credentials_source(struct s3_credentials *credentials, char out[64]);
+void rp_s3_credentials_source(struct s3_credentials *credentials, char out[RP_KEYS_SOURCE]);
 
 #endif

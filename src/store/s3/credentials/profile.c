@@ -153,11 +153,11 @@ static const char *read_line(struct reading *r, struct piece line, struct s3_pro
 int rp_s3_profile_parse(const char *text, size_t n, const char *name, bool is_config, struct s3_profile *out,
                         struct rp_error *err)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* some editors begin a file with it */
+    static const char bom[] = "\xef\xbb\xbf"; /* some editors begin a file with it */
     struct s3_profile found = { 0 };
     struct reading reading = { .name = name, .is_config = is_config };
     struct piece rest = { text, n }, line;
-    if (n >= 3 && memcmp(text, mark, 3) == 0) rest = (struct piece){ text + 3, n - 3 };
+    if (n >= 3 && memcmp(text, bom, 3) == 0) rest = (struct piece){ text + 3, n - 3 };
     for (size_t number = 1; next_line(&rest, &line); number++) {
         const char *wrong = read_line(&reading, line, &found);
         if (wrong == NULL) continue;

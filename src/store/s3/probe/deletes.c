@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "store/s3/erase.h"
 #include "store/s3/probe/probe.h"
-#include "store/s3/remove.h"
 
 static void read_versioning(struct s3_probe *probe)
 {
@@ -23,7 +23,7 @@ static void read_versioning(struct s3_probe *probe)
 static void versions_by_word(struct s3_probe *probe)
 {
     bool enabled = strcmp(probe->versioning, "Enabled") == 0;
-    probe->powers.versions = enabled;
+    probe->powers.versions = probe->powers.versions_go = enabled;
     if (probe->versioning[0] == '?')
         rp_s3_finding(probe, "versions", false,
                       "the key may not ask for the bucket's versioning (s3:GetBucketVersioning)");
@@ -77,8 +77,9 @@ int rp_s3_probe_versions(struct s3_probe *probe, struct rp_error *err)
     if (r == 0) r = put_canary(probe, key, "two!", &second, err);
     if (r < 0) return r;
     bool kept = first.version[0] && second.version[0] && strcmp(first.version, second.version) != 0;
-    probe->powers.versions = kept; /* the clearing up must know, whatever holds */
-    if (kept && !older_can_go(probe, key, &first, &second))
+    probe->powers.versions = kept;
+    probe->powers.versions_go = kept && older_can_go(probe, key, &first, &second);
+    if (kept && !probe->powers.versions_go)
         rp_s3_finding(probe, "versions", false, "the bucket keeps versions, but one cannot be deleted by its id");
     else if (kept)
         rp_s3_finding(probe, "versions", true, "each upload keeps its own version; one can be deleted by its id");

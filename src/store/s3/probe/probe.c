@@ -26,7 +26,7 @@ void rp_s3_finding(struct s3_probe *probe, const char *name, bool holds, const c
 /* Without what is declared. */
 static enum rp_level seen_of(const struct s3_powers *powers)
 {
-    if (powers->versions) return RP_LEVEL_VERSION;
+    if (powers->versions) return powers->versions_go ? RP_LEVEL_VERSION : RP_LEVEL_WINDOW;
     return powers->single_if_match ? RP_LEVEL_ETAG : RP_LEVEL_WINDOW;
 }
 

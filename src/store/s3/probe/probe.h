@@ -56,15 +56,27 @@ bool rp_s3_canary_clear(struct s3_probe *probe);
 /* Those of any probe that were written before this moment. */
 bool rp_s3_canary_clear_before(struct s3_probe *probe, int64_t before_ms);
 
-/* ---- deletes.c, others.c: what is tried. Negative: P3 ---- */
+/* ---- writes.c ---- */
 
+/* Whether If-None-Match keeps a key that is taken and lets one through that is free: of a PUT, or of
+ * a copy of `source`. Says so as `finding`; `ignored`: what to say where it is passed over. */
+bool rp_s3_keeps_taken(struct s3_probe *probe, const char *source, const char *key, const char *fresh,
+                       const char *finding, const char *ignored);
+
+/* ---- what is tried. Negative: P3 ---- */
+
+/* deletes.c */
 int rp_s3_probe_versions(struct s3_probe *probe, struct rp_error *err); /* leaves the canary "k" overwritten */
 void rp_s3_probe_if_match(struct s3_probe *probe);
 void rp_s3_probe_multi(struct s3_probe *probe);
+/* listing.c */
 int rp_s3_probe_list(struct s3_probe *probe, struct rp_error *err);
+/* writes.c */
 void rp_s3_probe_puts(struct s3_probe *probe);
+/* copies_tags.c */
 void rp_s3_probe_copy(struct s3_probe *probe);
 void rp_s3_probe_tags(struct s3_probe *probe);
+/* urls.c */
 void rp_s3_probe_presign(struct s3_probe *probe);
 void rp_s3_probe_clock(struct s3_probe *probe);
 

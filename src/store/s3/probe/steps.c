@@ -7,8 +7,9 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/time.h"
+#include "store/s3/erase.h"
 #include "store/s3/probe/probe.h"
-#include "store/s3/remove.h"
+#include "store/s3/span.h"
 
 #define PATIENCE_MS (10 * RP_SECOND_MS)
 #define CLEAR_TRIES 3

@@ -22,8 +22,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define S3_HEADERS_MAX ((size_t)64 << 10)
-#define S3_FAULT_MAX   ((size_t)64 << 10) /* an error document may be so long, whatever answer_max says */
+#define S3_HEADER_BYTES_MAX ((size_t)64 << 10)
+#define S3_FAULT_MAX        ((size_t)64 << 10) /* an error document may be so long, whatever answer_max says */
 
 /* ---- pace.c ---- */
 

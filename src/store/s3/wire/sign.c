@@ -66,30 +66,6 @@ bool rp_s3_has_control(const char *text)
     return false;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-int64_t rp_s3_decode(char *text, char mark, bool plus)
-{
-    char *to = text;
-    for (const char *from = text; *from != '\0'; from++) {
-        if (*from != mark) {
-            *to++ = plus && *from == '+' ? ' ' : *from;
-            continue;
-        }
-        const int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
-        if (low < 0) return -1;
-        *to++ = (char)(high * 16 + low);
-        from += 2;
-    }
-    *to = '\0';
-    return to - text;
-}
-
 static int too_big(struct rp_error *err)
 {
     return rp_error_set(err, RP_ETOOBIG, "sign a request: more than %zu bytes of key, query and headers", TEXT_MAX);
@@ -224,14 +200,7 @@ static void add_folded(struct rp_buf *out, const char *value)
 
 static int hash(const void *bytes, size_t n, char out[RP_DIGEST_HEX], struct rp_error *err)
 {
-    RP_CLEANUP(rp_digest_freep) struct rp_digest *d = rp_digest_new();
-    uint8_t digest[RP_DIGEST_BYTES];
-    if (d == NULL) return no_memory(err);
-    rp_digest_begin(d);
-    rp_digest_add(d, bytes, n);
-    rp_digest_end(d, digest);
-    rp_digest_hex(digest, out);
-    return 0;
+    return rp_digest_of(bytes, n, out) < 0 ? no_memory(err) : 0;
 }
 
 static int hash_request(const struct signing *s, const char *payload, char out[RP_DIGEST_HEX], struct rp_error *err)

@@ -49,9 +49,6 @@ struct s3_message {
 
 /* Appends the percent-encoded text. */
 void rp_s3_encode(struct rp_buf *out, const char *text, bool keep_slashes);
-/* The way back, in place: `mark` and two hex digits are a byte. AWS writes a space in a key as "+",
- * Ceph as "%20": `plus` reads both. Returns the new length, or -1 for a broken escape. */
-int64_t rp_s3_decode(char *text, char mark, bool plus);
 bool rp_s3_has_control(const char *text); /* a control character, tabs among them */
 
 /* `headers` are all that must be sent, host and authorization among them. */

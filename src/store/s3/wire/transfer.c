@@ -131,7 +131,7 @@ static bool append(struct curl_slist **list, const char *line)
 
 static bool add_line(struct curl_slist **list, const char *name, const char *value)
 {
-    RP_CLEANUP(rp_buf_done) struct rp_buf line = RP_BUF(S3_HEADERS_MAX);
+    RP_CLEANUP(rp_buf_done) struct rp_buf line = RP_BUF(S3_HEADER_BYTES_MAX);
     /* libcurl takes "name:" for a wish to leave it out */
     (void)rp_buf_fmt(&line, "%s%s%s", name, value[0] == '\0' ? ";" : ": ", value);
     return line.failed == 0 && append(list, rp_buf_text(&line));
@@ -227,7 +227,7 @@ static void forget(struct s3_transfer *t, int64_t now_ms)
     curl_easy_reset(t->easy);
     rp_buf_clear(&call->headers);
     rp_buf_clear(&call->answer);
-    call->headers.max = S3_HEADERS_MAX;
+    call->headers.max = S3_HEADER_BYTES_MAX;
     call->status = 0;
     t->trouble[0] = '\0';
     t->sent = 0;

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/time.h"
 #include "store/s3/wire/sign.h"
 #include "store/s3/xml/parse.h"
@@ -46,9 +47,9 @@ static int add_row(struct rows *rows, struct row row, const char *const words[WO
 
 /* ---- texts ---- */
 
-static int read_key(char *key, bool url_encoded, struct rp_error *err)
+static int read_key(char *key, bool escaped, struct rp_error *err)
 {
-    const int64_t n = url_encoded ? rp_s3_decode(key, '%', true) : (int64_t)strlen(key);
+    const int64_t n = escaped ? rp_unescape(key, '%', true) : (int64_t)strlen(key);
     if (n < 0) return rp_error_set(err, RP_ECORRUPT, "a key with a broken escape: '%.100s'", key);
     const int r = rp_key_check(key, (size_t)n, err);
     return r < 0 ? rp_error_set(err, RP_ECORRUPT, "a key that is none: '%.100s'", key) : 0;
@@ -195,12 +196,12 @@ static int keep_partial(void *ctx, int kind, const struct s3_texts *fields, stru
 }
 
 /* Decodes and judges all keys; `last`: the last one, "" if there is none. */
-static int read_keys(struct rows *rows, bool url_encoded, size_t *n, const char **last, struct rp_error *err)
+static int read_keys(struct rows *rows, bool escaped, size_t *n, const char **last, struct rp_error *err)
 {
     *n = 0;
     *last = "";
     for (struct row *row = rows->first; row; row = row->next, ++*n) {
-        const int r = read_key(row->word[0], url_encoded, err);
+        const int r = read_key(row->word[0], escaped, err);
         if (r < 0) return r;
         *last = row->word[0];
     }
@@ -209,18 +210,17 @@ static int read_keys(struct rows *rows, bool url_encoded, size_t *n, const char 
 
 /* A key marker is the last key. AWS escapes it like the keys, Ceph does not: whichever reads like
  * the last key. */
-static int read_marker(const char *text, const char *last, bool url_encoded, char *out, size_t size,
-                       struct rp_error *err)
+static int read_marker(const char *text, const char *last, bool escaped, char *out, size_t size, struct rp_error *err)
 {
     char plain[S3_TEXT_MAX + 1];
-    if (url_encoded && strcmp(text, last) != 0) {
+    if (escaped && strcmp(text, last) != 0) {
         memcpy(plain, text, strlen(text) + 1);
-        if (rp_s3_decode(plain, '%', true) >= 0) text = plain;
+        if (rp_unescape(plain, '%', true) >= 0) text = plain;
     }
     return copy_text(out, size, text, strlen(text), "NextKeyMarker", err);
 }
 
-static int read_page(const struct s3_texts *heads, const char *last, bool url_encoded, struct s3_page *page,
+static int read_page(const struct s3_texts *heads, const char *last, bool escaped, struct s3_page *page,
                      struct rp_error *err)
 {
     const char *token = rp_s3_text(heads, TOKEN), *next = token ? token : rp_s3_text(heads, NEXT);
@@ -228,14 +228,14 @@ static int read_page(const struct s3_texts *heads, const char *last, bool url_en
     int r = read_bool(rp_s3_text(heads, TRUNCATED), "IsTruncated", &page->truncated, err);
     if (r < 0 || !page->truncated) return r;
     if (!next || *next == '\0') return rp_error_set(err, RP_ECORRUPT, "a page that is not the last and names no next");
-    r = read_marker(next, last, url_encoded && !token, page->next, sizeof page->next, err);
+    r = read_marker(next, last, escaped && !token, page->next, sizeof page->next, err);
     if (r == 0 && id) r = copy_text(page->next_id, sizeof page->next_id, id, strlen(id), "next id marker", err);
     return r;
 }
 
-/* All rows, and for a listing its page. `asked`: for escaped keys. */
-static int read_rows(const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *keep, bool asked,
-                     struct rows *rows, struct rp_error *err)
+/* All rows, and for a listing its page. */
+static int read_rows(const struct rp_buf *xml, const struct s3_shape *shape, s3_row_fn *keep, struct rows *rows,
+                     struct rp_error *err)
 {
     RP_CLEANUP(rp_s3_texts_done) struct s3_texts heads = { 0 };
     const char *last, *told;
@@ -244,8 +244,8 @@ static int read_rows(const struct rp_buf *xml, const struct s3_shape *shape, s3_
     if (r < 0) return r;
     /* A server that does not say that keys are escaped was asked for it in vain: decoded they would
      * be others. Ceph escapes those of uploads and does not say so: there the question counts. */
-    told = shape == &list_shape ? rp_s3_text(&heads, ENCODING) : "url";
-    const bool escaped = asked && told && strcmp(told, "url") == 0;
+    told = shape == &list_shape ? rp_s3_text(&heads, ENCODING) : shape == &partials_shape ? "url" : NULL;
+    const bool escaped = told && strcmp(told, "url") == 0;
     r = read_keys(rows, escaped, &rows->page.n, &last, err);
     return r < 0 || !shape->heads[TRUNCATED] ? r : read_page(&heads, last, escaped, &rows->page, err);
 }
@@ -261,11 +261,10 @@ static int hand_over(const struct row *row, s3_listed_fn *fn, void *ctx, struct 
     return fn(ctx, &listed, err);
 }
 
-int rp_s3_read_list(const struct rp_buf *xml, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
-                    struct rp_error *err)
+int rp_s3_read_list(const struct rp_buf *xml, s3_listed_fn *fn, void *ctx, struct s3_page *page, struct rp_error *err)
 {
     RP_CLEANUP(rows_done) struct rows rows = { 0 };
-    int r = read_rows(xml, &list_shape, keep_listed, url_encoded, &rows, err);
+    int r = read_rows(xml, &list_shape, keep_listed, &rows, err);
     if (r < 0) return wrap(r, "listing", err);
     for (const struct row *row = rows.first; r == 0 && row; row = row->next)
         r = hand_over(row, fn, ctx, err);
@@ -273,11 +272,11 @@ int rp_s3_read_list(const struct rp_buf *xml, bool url_encoded, s3_listed_fn *fn
     return r;
 }
 
-int rp_s3_read_partials(const struct rp_buf *xml, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
+int rp_s3_read_partials(const struct rp_buf *xml, rp_partial_fn *fn, void *ctx, struct s3_page *page,
                         struct rp_error *err)
 {
     RP_CLEANUP(rows_done) struct rows rows = { 0 };
-    int r = read_rows(xml, &partials_shape, keep_partial, url_encoded, &rows, err);
+    int r = read_rows(xml, &partials_shape, keep_partial, &rows, err);
     if (r < 0) return wrap(r, "listing of uploads", err);
     for (const struct row *row = rows.first; r == 0 && row; row = row->next)
         r = fn(ctx, &(struct rp_partial){ row->word[0], row->word[1], row->time_ms }, err);
@@ -312,7 +311,7 @@ static int keep_deleted(void *ctx, int kind, const struct s3_texts *fields, stru
 int rp_s3_read_deleted(const struct rp_buf *xml, s3_deleted_fn *fn, void *ctx, struct rp_error *err)
 {
     RP_CLEANUP(rows_done) struct rows rows = { 0 };
-    int r = read_rows(xml, &deleted_shape, keep_deleted, false, &rows, err);
+    int r = read_rows(xml, &deleted_shape, keep_deleted, &rows, err);
     if (r < 0) return wrap(r, "answer to a multi-object delete", err);
     for (const struct row *row = rows.first; r == 0 && row; row = row->next)
         r = fn(ctx, &(struct s3_deleted){ row->word[0], row->word[1], row->word[2], row->word[3] }, err);

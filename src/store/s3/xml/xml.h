@@ -37,10 +37,9 @@ struct s3_page {
     char next_id[S3_UPLOAD_MAX];     /* the next version or upload marker */
     size_t n;
 };
-/* ListObjectsV2, and ListObjectVersions. `url_encoded`: as it was asked for. */
-int rp_s3_read_list(const struct rp_buf *xml, bool url_encoded, s3_listed_fn *fn, void *ctx, struct s3_page *page,
-                    struct rp_error *err);
-int rp_s3_read_partials(const struct rp_buf *xml, bool url_encoded, rp_partial_fn *fn, void *ctx, struct s3_page *page,
+/* ListObjectsV2, and ListObjectVersions; asked for with encoding-type=url. */
+int rp_s3_read_list(const struct rp_buf *xml, s3_listed_fn *fn, void *ctx, struct s3_page *page, struct rp_error *err);
+int rp_s3_read_partials(const struct rp_buf *xml, rp_partial_fn *fn, void *ctx, struct s3_page *page,
                         struct rp_error *err);
 
 /* Of a multi-object delete: one call for each key that the answer names. code "": deleted. */

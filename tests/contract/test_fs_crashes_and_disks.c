@@ -66,7 +66,7 @@ static const char *key_of(size_t kind)
 }
 
 static const char *const put_points[] = { "put-written", "put-sidecar", "put-shown", "put-durable" };
-static const char *const remove_points[] = { "remove-seen", "remove-moved", "remove-aside", "remove-unlinked" };
+static const char *const remove_points[] = { "remove-seen", "remove-moved", "remove-in-hand", "remove-unlinked" };
 
 static void expect_whole(struct fixture *f, const char *key)
 {

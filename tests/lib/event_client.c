@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "lib/ear.h"
+#include "lib/event_client.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -21,9 +21,9 @@
 #include "base/json.h"
 #include "base/time.h"
 
-struct ear ear_open(int port, const char *query, const char *last_id)
+struct event_client event_client_open(int port, const char *query, const char *last_id)
 {
-    struct ear e = { .fd = socket(AF_INET, SOCK_STREAM, 0), .cap = 1 << 16 };
+    struct event_client e = { .fd = socket(AF_INET, SOCK_STREAM, 0), .cap = 1 << 16 };
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
     char request[8192];
     int n = snprintf(request, sizeof request, "GET /%s HTTP/1.1\r\nHost: x\r\n%s%s%s\r\n", query,
@@ -36,7 +36,7 @@ struct ear ear_open(int port, const char *query, const char *last_id)
     return e;
 }
 
-void ear_close(struct ear *e)
+void event_client_close(struct event_client *e)
 {
     if (e->fd >= 0) close(e->fd);
     e->fd = -1;
@@ -45,7 +45,7 @@ void ear_close(struct ear *e)
 }
 
 /* The stream itself: without headers and without the borders of chunks; `over` if it came to its end. To be freed. */
-char *ear_stream(const struct ear *e, bool *over)
+char *event_client_stream(const struct event_client *e, bool *over)
 {
     char *out = calloc(1, e->len + 1), *to = out;
     const char *p = strstr(e->text, "\r\n\r\n"), *end = e->text + e->len;
@@ -66,7 +66,7 @@ char *ear_stream(const struct ear *e, bool *over)
 }
 
 /* Whatever is there, waiting at most so long for it. */
-void ear_listen(struct ear *e, int wait_ms)
+void event_client_listen(struct event_client *e, int wait_ms)
 {
     struct pollfd p = { .fd = e->fd, .events = POLLIN };
     if (e->closed || poll(&p, 1, wait_ms) <= 0) return;
@@ -82,7 +82,7 @@ void ear_listen(struct ear *e, int wait_ms)
     e->text[e->len] = '\0';
 }
 
-size_t ear_occurs(const char *text, const char *what)
+size_t event_client_occurs(const char *text, const char *what)
 {
     size_t n = 0;
     for (; (text = strstr(text, what)) != NULL; text += strlen(what))
@@ -91,14 +91,14 @@ size_t ear_occurs(const char *text, const char *what)
 }
 
 /* Waits until the stream has `n` of this; whole blocks only. */
-char *ear_until(struct ear *e, const char *what, size_t n)
+char *event_client_until(struct event_client *e, const char *what, size_t n)
 {
     int64_t end_ms = rp_time_boot_ms() + PATIENCE_MS;
     for (;;) {
         bool over;
-        char *stream = ear_stream(e, &over);
+        char *stream = event_client_stream(e, &over);
         size_t len = strlen(stream);
-        if (ear_occurs(stream, what) >= n && len >= 2 && strcmp(stream + len - 2, "\n\n") == 0) return stream;
+        if (event_client_occurs(stream, what) >= n && len >= 2 && strcmp(stream + len - 2, "\n\n") == 0) return stream;
         if (over || rp_time_boot_ms() > end_ms) {
             fprintf(stderr, "waited for %zu x '%s', over %d, have: ...%s\n", n, what, over,
                     stream + (len > 600 ? len - 600 : 0));
@@ -108,32 +108,32 @@ char *ear_until(struct ear *e, const char *what, size_t n)
         size_t had = e->len;
         do { /* as long as it flows: looking through the whole costs */
             len = e->len;
-            ear_listen(e, 10);
+            event_client_listen(e, 10);
         } while (e->len > len && e->len < 2 * had);
     }
 }
 
-void ear_until_over(struct ear *e)
+void event_client_until_over(struct event_client *e)
 {
     int64_t end_ms = rp_time_boot_ms() + PATIENCE_MS;
     bool over = false;
     while (!over && rp_time_boot_ms() < end_ms) {
-        ear_listen(e, 100);
-        free(ear_stream(e, &over));
+        event_client_listen(e, 100);
+        free(event_client_stream(e, &over));
     }
     assert_true(over);
 }
 
-void ear_until_quiet(struct ear *e)
+void event_client_until_quiet(struct event_client *e)
 {
     size_t had;
     do {
         had = e->len;
-        ear_listen(e, 300);
+        event_client_listen(e, 300);
     } while (e->len > had);
 }
 
-void ear_last_id(const char *stream, char out[RP_FEED_CURSOR_TEXT])
+void event_client_last_id(const char *stream, char out[RP_FEED_CURSOR_TEXT])
 {
     const char *at = NULL;
     for (const char *p = stream; (p = strstr(p, "id: ")) != NULL; p++)
@@ -146,7 +146,7 @@ void ear_last_id(const char *stream, char out[RP_FEED_CURSOR_TEXT])
 }
 
 /* The stream up to and with its nth event, cut there. */
-void ear_cut(char *stream, size_t n)
+void event_client_cut(char *stream, size_t n)
 {
     char *p = stream;
     for (size_t i = 0; i < n; i++) {
@@ -159,7 +159,7 @@ void ear_cut(char *stream, size_t n)
 }
 
 /* "number" of every event in turn; returns how many. */
-size_t ear_numbers(const char *stream, int *out, size_t max)
+size_t event_client_numbers(const char *stream, int *out, size_t max)
 {
     size_t n = 0;
     for (const char *p = stream; (p = strstr(p, "\ndata: ")) != NULL; p++) {
@@ -174,11 +174,11 @@ size_t ear_numbers(const char *stream, int *out, size_t max)
 }
 
 /* They follow each other; returns how many. */
-size_t ear_expect_from(const char *stream, int first)
+size_t event_client_expect_from(const char *stream, int first)
 {
-    size_t max = ear_occurs(stream, "\ndata: ") + 1;
+    size_t max = event_client_occurs(stream, "\ndata: ") + 1;
     int *got = calloc(max, sizeof *got);
-    size_t n = ear_numbers(stream, got, max);
+    size_t n = event_client_numbers(stream, got, max);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(got[i], first + (int)i);
     free(got);

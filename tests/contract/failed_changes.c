@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "contract/half_answers.h"
+#include "contract/failed_calls.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -475,7 +475,7 @@ static int run_writers(struct asking *a, struct rp_error *e)
     return r;
 }
 
-const struct question half_changes[] = {
+const struct question failed_changes[] = {
     { .name = "begin two uploads", .ask = run_batch, .prepare = two_inits },
     { .name = "confirm two", .ask = run_batch, .prepare = two_confirms },
     { .name = "confirm a child and its parent", .ask = run_batch, .prepare = child_and_parent },
@@ -512,4 +512,4 @@ const struct question half_changes[] = {
     { .name = "note a store", .ask = note_store, .steps = true },
     { .name = "set a quota", .ask = change_quota },
 };
-const size_t half_changes_n = sizeof half_changes / sizeof half_changes[0];
+const size_t failed_changes_n = sizeof failed_changes / sizeof failed_changes[0];

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "store/s3/s3.h"
+#include "store/whole.h"
 
 struct s3_call rp_s3_call(const char *method, const char *key)
 {
@@ -250,7 +251,7 @@ int rp_s3_head(struct rp_s3 *s3, struct s3_call *call, struct rp_identity *out, 
     int r = rp_s3_run(s3, call, err);
     if (r == RP_ENOTFOUND) {
         int bucket = rp_s3_bucket_check(s3, err);
-        return bucket < 0 ? bucket : rp_error_set(err, RP_ENOTFOUND, "no object '%s'", call->message.key);
+        return bucket < 0 ? bucket : rp_no_object(call->message.key, err);
     }
     if (r < 0) return r;
     struct rp_identity found;

@@ -7,8 +7,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/time.h"
-#include "store/backend.h"
+#include "lib/stores.h"
 
 struct fault {
     struct rp_backend base;
@@ -113,11 +112,7 @@ static int fault_now_ms(struct rp_backend *backend, int64_t *out, struct rp_erro
     struct fault *f = of(backend);
     int64_t now = 0;
     int r = before(f, "now_ms", NULL, err);
-    if (r < 0) return r;
-    if (!f->inner->ops->now_ms)
-        now = rp_clock_now_ms(&rp_clock_host);
-    else if ((r = f->inner->ops->now_ms(f->inner, &now, err)) < 0)
-        return r;
+    if (r < 0 || (r = f->inner->ops->now_ms(f->inner, &now, err)) < 0) return r;
     if ((r = after(f, "now_ms", NULL, err)) < 0) return r;
     *out = now;
     return 0;
@@ -127,6 +122,12 @@ static void fault_interrupt(struct rp_backend *backend)
 {
     struct fault *f = of(backend);
     f->inner->ops->interrupt(f->inner);
+}
+
+static void fault_keys_source(struct rp_backend *backend, char out[RP_KEYS_SOURCE])
+{
+    struct fault *f = of(backend);
+    f->inner->ops->keys_source(f->inner, out);
 }
 
 static int fault_presign(struct rp_backend *backend, const struct rp_presign *what, struct rp_arena *arena,
@@ -354,6 +355,7 @@ static const struct rp_backend_ops fault_ops = {
     .list_partial = fault_list_partial,
     .abort_partial = fault_abort_partial,
     .interrupt = fault_interrupt,
+    .keys_source = fault_keys_source,
 };
 
 static struct rp_backend_ops ops_around(const struct rp_backend *inner)
@@ -363,6 +365,8 @@ static struct rp_backend_ops ops_around(const struct rp_backend *inner)
         ops.put_open = NULL, ops.put_write = NULL, ops.put_commit = NULL, ops.put_abort = NULL;
         ops.get_open = NULL, ops.get_read = NULL, ops.get_close = NULL;
     }
+    if (!inner->ops->now_ms) ops.now_ms = NULL;
+    if (!inner->ops->keys_source) ops.keys_source = NULL;
     if (!inner->ops->presign) ops.presign = NULL;
     if (!inner->ops->list_partial) ops.list_partial = NULL;
     if (!inner->ops->abort_partial) ops.abort_partial = NULL;

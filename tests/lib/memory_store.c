@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "store/backend.h"
+#include "lib/stores.h"
 #include "store/meta.h"
 #include "store/whole.h"
 
@@ -138,21 +138,21 @@ static int insert(struct memory *m, struct object *o, struct rp_error *err)
 
 static int not_found(const char *key, struct rp_error *err)
 {
-    return rp_error_set(err, RP_ENOTFOUND, "no object '%s'", key);
+    return rp_no_object(key, err);
 }
 
 /* Takes the object over, also on failure. */
-static int place(struct memory *m, struct object *taken, int flags, struct rp_identity *out, struct rp_error *err)
+static int insert_or_replace(struct memory *m, struct object *taken, int flags, struct rp_identity *out,
+                             struct rp_error *err)
 {
     RP_CLEANUP(object_freep) struct object *o = taken;
     LOCKED(m);
     size_t i = position(m, o->key);
     bool exists = i < m->n && strcmp(m->objects[i]->key, o->key) == 0;
-    if (exists && (flags & RP_PUT_NEW)) return rp_error_set(err, RP_EEXISTS, "'%s' exists already", o->key);
+    if (exists && (flags & RP_PUT_NEW)) return rp_is_taken(o->key, err);
     if (flags & RP_PUT_OVER) {
         if (!exists) return not_found(o->key, err);
-        if (!rp_identity_equal(&m->objects[i]->identity, out))
-            return rp_error_set(err, RP_ECHANGED, "'%s' has changed", o->key);
+        if (!rp_identity_equal(&m->objects[i]->identity, out)) return rp_has_changed(o->key, err);
     }
     o->identity.size_bytes = (int64_t)o->bytes.len;
     o->identity.modified_ms = rp_clock_now_ms(&rp_clock_host);
@@ -192,8 +192,7 @@ static int memory_put_open(struct rp_backend *backend, const char *key, const st
 {
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
-    if ((flags & RP_PUT_NEW) && is_taken(of(backend), key))
-        return rp_error_set(err, RP_EEXISTS, "'%s' exists already", key);
+    if ((flags & RP_PUT_NEW) && is_taken(of(backend), key)) return rp_is_taken(key, err);
     if ((flags & RP_PUT_OVER) && !is_taken(of(backend), key)) return not_found(key, err);
     RP_CLEANUP(rp_freep) struct writer *w = calloc(1, sizeof *w);
     if (!w) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
@@ -214,7 +213,7 @@ static int memory_put_commit(struct rp_object_writer *writer, struct rp_identity
 {
     struct memory *m = of(writer->backend);
     int flags = ((struct writer *)(void *)writer)->flags;
-    return place(m, writer_end(writer), flags, out, err);
+    return insert_or_replace(m, writer_end(writer), flags, out, err);
 }
 
 static void memory_put_abort(struct rp_object_writer *writer)
@@ -348,14 +347,14 @@ static int memory_copy(struct rp_backend *backend, const char *from, const struc
         LOCKED(of(backend));
         const struct object *o = find(of(backend), from);
         if (!o) return not_found(from, err);
-        if (!rp_identity_equal(&o->identity, expected)) return rp_error_set(err, RP_ECHANGED, "'%s' has changed", from);
+        if (!rp_identity_equal(&o->identity, expected)) return rp_has_changed(from, err);
         if ((r = object_new(to, &o->meta, &copy, err)) < 0) return r;
         if ((r = rp_buf_add(&copy->bytes, rp_buf_text(&o->bytes), o->bytes.len)) < 0)
             return rp_error_set(err, r, "no memory to copy '%s'", from);
     }
     struct object *given = copy;
     copy = NULL;
-    return place(of(backend), given, RP_PUT_NEW, out, err);
+    return insert_or_replace(of(backend), given, RP_PUT_NEW, out, err);
 }
 
 static int memory_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,
@@ -366,7 +365,7 @@ static int memory_annotate(struct rp_backend *backend, const char *key, struct r
     LOCKED(of(backend));
     struct object *o = find(of(backend), key);
     if (!o) return not_found(key, err);
-    if (!rp_identity_equal(&o->identity, identity)) return rp_error_set(err, RP_ECHANGED, "'%s' has changed", key);
+    if (!rp_identity_equal(&o->identity, identity)) return rp_has_changed(key, err);
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta changed;
     if ((r = rp_meta_change(&arena, &o->meta, changes, n, &changed, err)) < 0) {
@@ -376,6 +375,13 @@ static int memory_annotate(struct rp_backend *backend, const char *key, struct r
     rp_arena_done(&o->arena);
     o->arena = arena;
     o->meta = changed;
+    return 0;
+}
+
+static int memory_now_ms(struct rp_backend *backend, int64_t *out, struct rp_error *err)
+{
+    (void)backend, (void)err;
+    *out = rp_clock_now_ms(&rp_clock_host);
     return 0;
 }
 
@@ -390,6 +396,7 @@ static const struct rp_backend_ops memory_ops = {
     .remove = memory_remove,
     .copy = memory_copy,
     .annotate = memory_annotate,
+    .now_ms = memory_now_ms,
     .put_open = memory_put_open,
     .put_write = memory_put_write,
     .put_commit = memory_put_commit,

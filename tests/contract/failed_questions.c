@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "contract/half_answers.h"
+#include "contract/failed_calls.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -397,7 +397,7 @@ static int open_catalog(struct asking *a, struct rp_error *e)
     return r;
 }
 
-const struct question half_questions[] = {
+const struct question failed_questions[] = {
     { .name = "explain", .ask = explain },
     { .name = "list marks", .ask = list_marks },
     { .name = "undo", .ask = undo },
@@ -423,4 +423,4 @@ const struct question half_questions[] = {
     { .name = "recall a standing", .ask = recall },
     { .name = "open the catalog", .ask = open_catalog },
 };
-const size_t half_questions_n = sizeof half_questions / sizeof half_questions[0];
+const size_t failed_questions_n = sizeof failed_questions / sizeof failed_questions[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* half_answers.h - what test_half_answers.c asks, and of which world. Questions stand in half_questions.c, changes in half_changes.c. */
-#ifndef RP_TESTS_CONTRACT_HALF_ANSWERS_H
-#define RP_TESTS_CONTRACT_HALF_ANSWERS_H
+/* failed_calls.h - what test_failed_calls_answer_nothing.c asks, and of which world. Questions stand in failed_questions.c, changes in failed_changes.c. */
+#ifndef RP_TESTS_CONTRACT_FAILED_CALLS_H
+#define RP_TESTS_CONTRACT_FAILED_CALLS_H
 
 #include "base/buf.h"
 #include "catalog/token.h"
@@ -40,8 +40,8 @@ struct question {
     bool steps;                                       /* of several transactions, each whole by itself */
     int says, or_says;                                /* other codes that a fault may be told as */
 };
-extern const struct question half_questions[], half_changes[];
-extern const size_t half_questions_n, half_changes_n;
+extern const struct question failed_questions[], failed_changes[];
+extern const size_t failed_questions_n, failed_changes_n;
 
 /* Appends to the answer. The first argument is a struct asking, as callbacks have it. */
 int say(void *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "contract/half_answers.h"
+#include "contract/failed_calls.h"
 #include "core/hold.h"
 #include "core/run.h"
 #include "lib/ask.h"
@@ -150,12 +150,12 @@ static void ask_all(struct asking *a, const struct question *questions, size_t n
 
 static void no_answer_is_half_an_answer(void **state)
 {
-    ask_all(*state, half_questions, half_questions_n);
+    ask_all(*state, failed_questions, failed_questions_n);
 }
 
 static void no_change_is_half_a_change(void **state)
 {
-    ask_all(*state, half_changes, half_changes_n);
+    ask_all(*state, failed_changes, failed_changes_n);
 }
 
 /* ---- the world that is asked about ---- */
