@@ -9,7 +9,7 @@
 static const char *const names[VERBS] = {
     "nothing", "start",  "mark",   "restore", "sweep",   "hold",   "lift",     "dead letter",
     "recover", "import", "init",   "put",     "confirm", "delete", "undelete", "return from quarantine",
-    "result",  "begin",  "commit", "abort",   "quota",
+    "result",  "begin",  "commit", "abort",   "quota",   "clock",
 };
 
 const char *sim_verb_name(enum sim_verb verb)
@@ -113,6 +113,12 @@ static void choose_txn(struct sim *s, struct sim_random *r, struct sim_command *
 
 /* ---- the rest ---- */
 
+static bool is_far_off(const struct sim_node *n)
+{
+    int64_t wrong_ms = sim_host_ms(n) - n->sim->now_ms;
+    return wrong_ms > RP_CLOCKS_APART_MS || wrong_ms < -RP_CLOCKS_APART_MS;
+}
+
 static void choose_operation(struct sim_node *n, struct sim_random *r, struct sim_command *c)
 {
     struct sim *s = n->sim;
@@ -137,6 +143,7 @@ static void choose_operation(struct sim_node *n, struct sim_random *r, struct si
     case 7:
         c->verb =
             !s->misled[n->index] && !sim_owns(s, n) && s->config.mode != RP_MODE_OBSERVE ? VERB_RECOVER : VERB_SWEEP;
+        if (c->verb == VERB_SWEEP && is_far_off(n) && sim_chance(r, 3000)) c->verb = VERB_CLOCK;
         break;
     case 8:
         c->verb = VERB_IMPORT;
@@ -196,7 +203,7 @@ void sim_choose(struct sim_node *n, struct sim_command *out)
 static void keep(struct sim_node *n)
 {
     struct sim *s = n->sim;
-    if (n->command.verb == VERB_SWEEP || n->command.body != 0) return;
+    if (n->command.verb == VERB_SWEEP || n->command.verb == VERB_CLOCK || n->command.body != 0) return;
     struct sim_command *slot =
         s->n_again < SIM_PENDING ? &s->again[s->n_again++] : &s->again[sim_index(&n->random, SIM_PENDING)];
     *slot = n->command;
@@ -211,7 +218,7 @@ int sim_give(struct sim_node *n)
         [VERB_PUT] = sim_give_put,         [VERB_CONFIRM] = sim_give_confirm, [VERB_DELETE] = sim_give_file,
         [VERB_UNDELETE] = sim_give_file,   [VERB_RETURN] = sim_give_file,     [VERB_RESULT] = sim_give_file,
         [VERB_BEGIN] = sim_give_txn,       [VERB_COMMIT] = sim_give_txn,      [VERB_ABORT] = sim_give_txn,
-        [VERB_QUOTA] = sim_give_quota,
+        [VERB_QUOTA] = sim_give_quota,     [VERB_CLOCK] = sim_give_clock,
     };
     RP_ASSERT(give[n->command.verb] != NULL);
     int r = give[n->command.verb](n);

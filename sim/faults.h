@@ -32,6 +32,8 @@
     X(CLOCK_BACK,        "clock-back",               12)                                                                                     \
     X(CLOCK_FREEZE,      "clock-freeze",             12)                                                                                     \
     X(CLOCK_DISAGREE,    "clock-disagree",           12)        /* by less than what stops a sweep */                                        \
+    X(CLOCKS_TOGETHER,   "clocks-together",          12)        /* hosts and database jump as one: they have one clock */                    \
+    X(REBOOT,            "reboot",                   12)        /* a host starts again, its boot clock at nothing */                         \
     X(STORE_STRICT,      "store-strict",             80)        /* every delete is denied for days */                                        \
     X(GUARD_FAILS,       "guard-fails",            1500)                                                                                     \
     X(ROLLED_BACK,       "catalog-rolled-back",      20)        /* restored from a backup */                                                 \
@@ -73,6 +75,8 @@ enum sim_fault {
     X(DEAD,              "dead-letter"            )                                                                                          \
     X(NOT_OWNER,         "not-owner"              )             /* a sweep that found the store to be another's */                           \
     X(CLOCKS_APART,      "clocks-apart"           )             /* ... the clocks too far apart */                                           \
+    X(CLOCK_JUMPED,      "clock-jumped"           )             /* ... its own host's too far ahead of the boot clock */                     \
+    X(CLOCK_ACCEPTED,    "clock-accepted"         )             /* somebody took such a clock for right */                                   \
     X(WEAK,              "too-weak"               )             /* ... the store too weak */                                                 \
     X(QUARANTINED,       "quarantined"            )                                                                                          \
     X(RETURNED,          "returned"               )             /* from quarantine */                                                        \

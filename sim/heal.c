@@ -66,6 +66,7 @@ void sim_heal(struct sim_node *n)
     n->command.verb = VERB_NONE;
     if (r < 0) sim_violate(s, "EVENTUAL", "a healed node does not start: %s", err.text);
     if (r == 0 && !sim_owns(s, n) && s->config.mode != RP_MODE_OBSERVE) r = give(n, VERB_RECOVER, false);
+    if (r == 0) r = give(n, VERB_CLOCK, false); /* it is right by now */
     if (r == 0) r = give(n, VERB_LIFT, false);
     for (int round = 0; round < ROUNDS && r == 0 && s->violation[0] == '\0'; round++) {
         s->now_ms += 8 * RP_DAY_MS;

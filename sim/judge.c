@@ -22,7 +22,7 @@ static const struct {
     unsigned by;
 } moves[] = {
     { 0, RP_MARKED, BY(MARK) | BY(IMPORT) | BY(RESTORE) | BY(RETURN) | BY(SWEEP) | FILES },
-    { RP_MARKED, RP_MARKED, BY(MARK) | BY(SWEEP) | BY(DELETE) | BY(RECOVER) },
+    { RP_MARKED, RP_MARKED, BY(MARK) | BY(SWEEP) | BY(DELETE) | BY(RECOVER) | BY(CLOCK) },
     { RP_MARKED, RP_CHECKING, BY(SWEEP) },
     { RP_MARKED, RP_PURGING, BY(SWEEP) },
     { RP_MARKED, RP_REPRIEVED, BY(RESTORE) | BY(RETURN) | BY(MARK) | BY(IMPORT) | BY(RECOVER) | BY(DEAD) | FILES },
@@ -142,6 +142,9 @@ static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m,
     if (m->due_at_ms > n->early_ms)
         sim_violate(s, "NO-EARLY", "%s was claimed %" PRId64 " ms before it was due on every clock", m->key,
                     m->due_at_ms - n->early_ms);
+    if (m->due_at_ms > sim_boot_time_most_ms(s))
+        sim_violate(s, "NO-EARLY", "%s was claimed %" PRId64 " ms before it was due by the time that really passed",
+                    m->key, m->due_at_ms - sim_boot_time_most_ms(s));
     if (r->next_at_ms < n->early_ms + s->rules.lease_ms - RP_SECOND_MS && n->jumps_at_begin == s->jumps)
         sim_violate(s, "FENCED", "%s was claimed for %" PRId64 " ms only", m->key, r->next_at_ms - n->early_ms);
     if (r->old_next_ms > n->early_ms)

@@ -64,6 +64,7 @@ static int db_after(void *ctx, const char *call, struct rp_error *err)
         return 0;
     }
     sim_journal_read(n->sim, n);
+    n->anchored = true;
     if (!n->dead && sim_strikes(&n->sim->faults, FAULT_CRASH)) {
         sim_say(n->sim, "node %d crashes after its commit", n->index);
         n->dead = true;
@@ -157,12 +158,29 @@ static int64_t host_now(void *ctx)
     return sim_host_ms(ctx);
 }
 
+static int64_t host_boot_ms(void *ctx)
+{
+    const struct sim_node *n = ctx;
+    return n->sim->now_ms - n->booted_ms;
+}
+
+static const struct rp_boot *host_boot(void *ctx)
+{
+    struct sim_node *n = ctx;
+    snprintf(n->boot.host, sizeof n->boot.host, "host%d", n->index);
+    snprintf(n->boot.id, sizeof n->boot.id, "host%d-%d", n->index, n->boots);
+    return &n->boot;
+}
+
 static int open_catalog(struct sim_node *n, struct rp_error *err)
 {
     struct rp_db_fault fault = { .before = db_before, .after = db_after, .ctx = n, .nested = true };
     struct rp_catalog_options as = { .clock = &n->host, .lane = n->index };
     struct rp_db *db = NULL;
-    n->host = (struct rp_clock){ .now_ms = host_now, .ctx = n };
+    n->booted_at_ms = 0;
+    n->host = (struct rp_clock){
+        .now_ms = host_now, .boot_ms = host_boot_ms, .boot = host_boot, .ctx = n, .booted_at_ms = &n->booted_at_ms
+    };
     int r = rp_db_fault_wrap(n->sim->inner, &fault, &db, err);
     return r < 0 ? r : rp_catalog_adopt(db, &as, &n->catalog, err);
 }
@@ -218,6 +236,9 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     int64_t host = sim_host_ms(n), db = sim_db_ms(s);
     n->command = *c;
     n->late_at_begin_ms = host > db ? host : db;
+    /* it may have jumped: then promises count by the boot clock */
+    int64_t by_boot_ms = sim_boot_time_least_ms(s);
+    if (host > by_boot_ms + RP_CLOCKS_APART_MS && n->late_at_begin_ms > by_boot_ms) n->late_at_begin_ms = by_boot_ms;
     n->early_ms = 0;
     n->began_at = s->steps;
     n->began_ms = s->now_ms;

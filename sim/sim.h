@@ -77,6 +77,7 @@ enum sim_verb {
     VERB_COMMIT,
     VERB_ABORT,
     VERB_QUOTA,
+    VERB_CLOCK, /* somebody accepts the time of this node's host */
     VERBS
 };
 const char *sim_verb_name(enum sim_verb verb);
@@ -119,6 +120,11 @@ struct sim_node {
     int64_t wakes_at_ms;
     struct sim_clock clock;
     struct rp_clock host;
+    struct rp_boot boot;  /* each node has a host of its own */
+    int64_t booted_ms;    /* true time */
+    int64_t booted_at_ms; /* as the process knows it */
+    int boots;
+    bool anchored; /* the catalog knows what the clocks said in this boot */
     struct rp_catalog *catalog;
     struct rp_backend *backend;
     struct rp_store_config config;
@@ -151,6 +157,7 @@ struct sim {
     int switching;                 /* how often, in 10,000, another node goes on */
     bool ending;                   /* nobody begins anything new */
     struct sim_clock db_clock, store_clock;
+    int64_t wrong_least_ms, wrong_most_ms; /* how wrong the hosts' clocks were when it was noted what they say */
     struct rp_clock db;
     struct rp_db *inner;
     struct bucket *bucket, *elsewhere;
@@ -205,6 +212,10 @@ void sim_sleep(struct sim *s, int64_t ms);
 /* Before a call of the running node: counts a step, lets time pass and others run. False: the
  * node is dead. */
 void sim_note_clocks(struct sim_node *n); /* what all clocks have passed by now */
+/* Bounds of the time by the boot clock of any host: catalog/clock.h. */
+int64_t sim_boot_time_least_ms(const struct sim *s);
+int64_t sim_boot_time_most_ms(const struct sim *s);
+void sim_note_wrong(struct sim_node *n); /* what its clock says may be taken for right now */
 bool sim_step(struct sim_node *n, bool may_switch, const char *call);
 
 /* ---- nodes (node.c) ---- */
@@ -228,6 +239,7 @@ int sim_give_dead(struct sim_node *n);
 int sim_give_recover(struct sim_node *n);
 int sim_give_import(struct sim_node *n);
 int sim_give_quota(struct sim_node *n);
+int sim_give_clock(struct sim_node *n);
 int sim_give_sweep(struct sim_node *n);
 int sim_give_init(struct sim_node *n);
 int sim_give_put(struct sim_node *n);

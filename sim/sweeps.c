@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "catalog/clock.h"
 #include "core/sweep/sweep.h"
 #include "sim.h"
 
@@ -20,6 +21,10 @@ static void count_sweepers(struct sim_node *n)
 
 static void note(struct sim_node *n, int code)
 {
+    struct rp_error ignored = { 0 };
+    struct rp_clock_state clock;
+    if (code == RP_ECLOCK && rp_clock_look(n->catalog, &clock, &ignored) == 0 && rp_clock_has_jumped(clock.ahead_ms))
+        sim_see(n->sim, SIGHT_CLOCK_JUMPED);
     if (code == RP_ENOTOWNER) sim_see(n->sim, SIGHT_NOT_OWNER);
     if (code == RP_ECLOCK) sim_see(n->sim, SIGHT_CLOCKS_APART);
     if (code == RP_EWEAK) sim_see(n->sim, SIGHT_WEAK);

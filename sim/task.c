@@ -189,6 +189,30 @@ void sim_sleep(struct sim *s, int64_t ms)
     go_to_scheduler(n->task);
 }
 
+/* Within 5 minutes a wall clock counts as it is, and a thousandth of the time is followed. */
+static int64_t tolerance_ms(const struct sim *s)
+{
+    return 2 * RP_CLOCKS_APART_MS + RP_SECOND_MS + (s->now_ms - SIM_START_MS) / 500;
+}
+
+int64_t sim_boot_time_least_ms(const struct sim *s)
+{
+    return s->now_ms + s->wrong_least_ms - tolerance_ms(s);
+}
+
+int64_t sim_boot_time_most_ms(const struct sim *s)
+{
+    return s->now_ms + s->wrong_most_ms + tolerance_ms(s);
+}
+
+void sim_note_wrong(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    int64_t wrong_ms = sim_host_ms(n) - s->now_ms;
+    if (wrong_ms < s->wrong_least_ms) s->wrong_least_ms = wrong_ms;
+    if (wrong_ms > s->wrong_most_ms) s->wrong_most_ms = wrong_ms;
+}
+
 void sim_note_clocks(struct sim_node *n)
 {
     struct sim *s = n->sim;
@@ -208,6 +232,7 @@ bool sim_step(struct sim_node *n, bool may_switch, const char *call)
     if (s->steps >= s->steps_max) s->ending = true;
     if (may_switch && sim_chance(&s->order, s->switching)) sim_sleep(s, 0);
     sim_note_clocks(n);
+    if (!n->anchored || n->command.verb == VERB_CLOCK) sim_note_wrong(n);
     if (!n->owned) n->owned = sim_owns(s, n);
     if (n->dead) return false; /* somebody found a violation meanwhile */
     if (!sim_strikes(&s->faults, n->command.verb == VERB_START ? FAULT_CRASH_STARTING : FAULT_CRASH)) return true;

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "core/clock.h"
 #include "core/dead.h"
 #include "core/hold.h"
 #include "core/import.h"
@@ -237,6 +238,16 @@ int sim_give_import(struct sim_node *n)
     do
         r = rp_import_next(&import, n->catalog, &err);
     while (r == 1);
+    return r;
+}
+
+/* A person believes the clock, right or wrong. */
+int sim_give_clock(struct sim_node *n)
+{
+    struct rp_error err = { 0 };
+    struct rp_clock_accept accept = { .actor = ACTOR, .as_is = n->command.flag };
+    int r = rp_clock_accept(n->catalog, &accept, &err);
+    if (r == 0 && accept.stands) sim_see(n->sim, SIGHT_CLOCK_ACCEPTED);
     return r;
 }
 

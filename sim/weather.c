@@ -23,6 +23,29 @@ static void jump(struct sim *s, struct sim_clock *c, int64_t by_ms, const char *
     sim_say(s, "a clock is set %s by %" PRId64 " s", how, by_ms / 1000);
 }
 
+/* Hosts and database have one clock, as on one machine. */
+static void together(struct sim *s)
+{
+    int64_t by_ms = sim_between(&s->luck, -RP_DAY_MS, 6 * RP_DAY_MS);
+    jump(s, &s->db_clock, by_ms, "with all others");
+    for (int i = 0; i < SIM_NODES; i++)
+        s->nodes[i].clock.ahead_ms += by_ms;
+}
+
+/* A host starts again, sometimes with another time: nothing can be proved of that. */
+static void reboot(struct sim *s)
+{
+    struct sim_node *n = &s->nodes[sim_index(&s->luck, SIM_NODES)];
+    if (s->running == n) return;
+    n->dead = n->catalog != NULL;
+    n->boots++;
+    n->booted_ms = s->now_ms;
+    n->anchored = false;
+    if (sim_chance(&s->luck, 2000))
+        jump(s, &n->clock, sim_between(&s->luck, -3 * RP_DAY_MS, 3 * RP_DAY_MS), "while it boots");
+    sim_say(s, "the host of node %d boots", n->index);
+}
+
 static void clocks(struct sim *s)
 {
     struct sim_faults *f = &s->faults;
@@ -38,6 +61,8 @@ static void clocks(struct sim *s)
         s->jumps++;
         sim_say(s, "a clock stands still");
     }
+    if (sim_strikes(f, FAULT_CLOCKS_TOGETHER)) together(s);
+    if (sim_strikes(f, FAULT_REBOOT)) reboot(s);
     if (!sim_chance(&s->luck, 150)) return;
     struct sim_clock *c = any_clock(s); /* somebody sets it right */
     if (c->ahead_ms == 0 && c->frozen_at_ms == 0 && c->ppm == 0) return;
@@ -256,6 +281,8 @@ static void roll_back(struct sim *s)
         s->rolled_back = true;
         s->epoch_seen = -2; /* an epoch may come again */
         if (!sim_is_known_ours(s)) memset(s->misled, 0, sizeof s->misled);
+        for (int i = 0; i < SIM_NODES; i++)
+            s->nodes[i].anchored = false; /* the backup may not know this boot */
         sim_say(s, "the catalog is put back from its backup");
         return;
     }

@@ -178,6 +178,7 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     s->violation[0] = '\0';
     s->running = NULL;
     s->db_clock = s->store_clock = (struct sim_clock){ 0 };
+    s->wrong_least_ms = s->wrong_most_ms = 0;
     s->model->n_marks = s->model->n_files = s->model->n_holds = s->model->n_txns = 0;
     memset(s->misled, 0, sizeof s->misled);
     memset(s->by_user, 0, sizeof s->by_user);
@@ -191,6 +192,7 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
         s->nodes[i].index = i;
         s->nodes[i].random = sim_stream(seed, 10 + (uint64_t)i);
         s->nodes[i].clock.ppm = sim_between(&s->luck, -200, 200);
+        s->nodes[i].booted_ms = s->now_ms - sim_between(&s->luck, RP_MINUTE_MS, RP_DAY_MS);
     }
     sim_say(s, "a bucket of kind %s, keys %s, mode %d, window deletes %s", bucket_kind_name(s->kind),
             s->config.keys == RP_KEYS_WRITE_ONCE ? "written once" : "reused", (int)s->config.mode,

@@ -16,14 +16,32 @@ struct rp_error;
 #define RP_TIME_MAX_MS INT64_C(253402300799999)
 #define RP_TIME_TEXT   32 /* bytes for any text made here, NUL included */
 
-/* The host's clock. Tests may put another in its place. */
+/* More than this between two clocks that should agree, and nothing is purged. */
+#define RP_CLOCKS_APART_MS (5 * RP_MINUTE_MS)
+
+/* One start of a host. */
+struct rp_boot {
+    char id[40];   /* no other start of any host has it */
+    char host[64]; /* the host's name, for people */
+};
+
+/* A host's clocks: the wall clock, which people and NTP set, and the boot clock, which only
+ * runs, also during suspend. A wall clock that ran away is told by the boot clock once it is
+ * known when the host booted (catalog/clock.h). Tests may put others in their place. */
 struct rp_clock {
-    int64_t (*now_ms)(void *ctx);
+    int64_t (*now_ms)(void *ctx);             /* the wall clock */
+    int64_t (*boot_ms)(void *ctx);            /* since the boot; NULL: the wall clock is all there is */
+    const struct rp_boot *(*boot)(void *ctx); /* with boot_ms */
     void *ctx;
+    int64_t *booted_at_ms; /* atomic: when the host booted, as this process knows it; NULL or 0: it does not */
 };
 extern const struct rp_clock rp_clock_host;
-int64_t rp_clock_now_ms(const struct rp_clock *clock); /* NULL: the host's */
-int64_t rp_time_boot_ms(void);                         /* CLOCK_BOOTTIME: goes on during suspend, never jumps */
+int64_t rp_clock_wall_ms(const struct rp_clock *clock); /* NULL: the host's */
+/* The time: by the wall clock; by the boot clock where the wall clock is too far ahead of it. */
+int64_t rp_clock_now_ms(const struct rp_clock *clock); /* NULL: the host's wall clock */
+/* The same of a moment that another clock gave, such as the database's on the same host. */
+int64_t rp_clock_held_ms(const struct rp_clock *clock, int64_t moment_ms);
+int64_t rp_time_boot_ms(void); /* CLOCK_BOOTTIME: goes on during suspend, never jumps */
 
 /* A day of the calendar; `day` numbers count from 1970-01-01, which is 0 and a Thursday. */
 struct rp_date {

@@ -8,6 +8,7 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "catalog/audit.h"
+#include "catalog/clock.h"
 #include "catalog/schema.h"
 #include "catalog/statements.h"
 #include "catalog/writer.h"
@@ -169,6 +170,8 @@ int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options,
     if (r < 0) return rp_error_wrap(err, r, "open catalog");
     catalog->db = owned;
     owned = NULL;
+    r = rp_clock_load(catalog, err);
+    if (r < 0) return rp_error_wrap(err, r, "open catalog");
     *out = catalog;
     catalog = NULL;
     return 0;
@@ -212,6 +215,11 @@ static int lane_row(void *ctx, const struct rp_value *row, struct rp_error *err)
     tx->last_id = row[2].i;
     tx->heads_at = row[3].i;
     tx->db_ms = row[4].i;
+    tx->anchor = (struct rp_anchor){ .known = row[5].type != RP_NULL_T,
+                                     .boot_ms = row[5].i,
+                                     .wall_ms = row[6].i,
+                                     .ahead_ms = row[7].i,
+                                     .noted_at_ms = row[8].i };
     return 0;
 }
 
@@ -228,7 +236,9 @@ static int make_lane(struct rp_catalog *catalog, struct rp_error *err)
 
 static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_error *err)
 {
-    struct rp_value lane = rp_int(catalog->lane);
+    const struct rp_clock *clock = catalog->clock;
+    struct rp_value args[] = { rp_int(catalog->lane),
+                               rp_text(clock->boot_ms != NULL ? clock->boot(clock->ctx)->id : "") };
     rp_arena_reset(&catalog->arena);
     memset(tx, 0, offsetof(struct rp_tx, tally));
     tx->n_tally = 0;
@@ -237,15 +247,13 @@ static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_erro
     tx->arena = &catalog->arena;
     tx->seq = -1;
     int r = make_lane(catalog, err);
+    if (r == 0) r = rp_clock_make(catalog, err);
     if (r == 0) r = rp_db_begin(catalog->db, true, err);
     if (r < 0) return r;
-    r = rp_db_query(catalog->db, RP_SQL(lane_lock), &lane, lane_row, tx, err);
+    r = rp_db_query(catalog->db, RP_SQL(lane_lock), args, lane_row, tx, err);
     if (r < 0) return r;
     if (tx->seq < 0) return rp_error_set(err, RP_ECORRUPT, "lane %d: its row is gone", catalog->lane);
-    tx->host_ms = rp_clock_now_ms(catalog->clock);
-    tx->late_ms = tx->host_ms > tx->db_ms ? tx->host_ms : tx->db_ms;
-    tx->early_ms = tx->host_ms < tx->db_ms ? tx->host_ms : tx->db_ms;
-    return 0;
+    return rp_clock_judge(tx, err);
 }
 
 static int flush_tally(struct rp_tx *tx, struct rp_error *err)
@@ -266,6 +274,7 @@ static int tx_end(struct rp_tx *tx, struct rp_error *err)
 {
     int r = rp_audit_flush(tx, err);
     if (r == 0) r = flush_tally(tx, err);
+    if (r == 0) r = rp_clock_note(tx, err);
     if (r < 0) return r;
     struct rp_value lane[] = { rp_int(tx->catalog->lane), rp_int(tx->seq), rp_bytes(tx->head, sizeof tx->head),
                                rp_int(tx->last_id), rp_int(tx->heads_at) };

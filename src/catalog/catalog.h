@@ -10,7 +10,8 @@
  * K4  A commit whose outcome is unknown is asked for until the database answers or patience ends; only then is
  *     RP_EUNKNOWN returned. Every verb can then be repeated: it is idempotent.
  * K5  Times: late_ms is the latest of the clocks we see (promises are counted from it), early_ms the earliest (a purge
- *     needs it past due). Leases and locks are on the database's clock. */
+ *     needs it past due). Leases and locks are on the database's clock. A clock that jumped counts as what the boot clock
+ *     says (clock.h). */
 #ifndef RP_CATALOG_CATALOG_H
 #define RP_CATALOG_CATALOG_H
 
@@ -36,7 +37,7 @@ struct rp_catalog {
     struct rp_arena arena; /* of the transaction under way */
     int lane;
     char id[40]; /* names this catalog in owner records */
-    bool lane_known;
+    bool lane_known, clock_known;
     struct rp_log *log;         /* where commands say what they did (writer.h, W9); may be NULL */
     struct rp_writers *writers; /* of the daemon that this belongs to (rp_writers_attach); NULL: it writes itself */
     bool through_writers;       /* also what is no command goes through them */
@@ -69,11 +70,21 @@ struct rp_tally_change {
 
 #define RP_TALLY_CHANGES_MAX 512
 
+/* What a host's clocks said together (clock.h). */
+struct rp_anchor {
+    bool known;
+    int64_t boot_ms, wall_ms;
+    int64_t ahead_ms, noted_at_ms; /* what others were told, and when */
+};
+
 struct rp_tx {
     struct rp_catalog *catalog;
     struct rp_db *db;
     struct rp_arena *arena; /* lives until the transaction ends */
     int64_t host_ms, db_ms, late_ms, early_ms;
+    int64_t wall_ms, boot_ms; /* the host's clocks as they were read */
+    int64_t ahead_ms;         /* of the wall clock: more than 5 minutes are a jump */
+    struct rp_anchor anchor;
     int64_t seq, last_id, heads_at; /* the lane, as it will be */
     uint8_t head[RP_DIGEST_BYTES];
     struct rp_value *audit; /* rows waiting to be appended */

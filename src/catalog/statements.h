@@ -8,6 +8,7 @@
 
 #include "base/key.h"
 #include "catalog/statements_alert.h"
+#include "catalog/statements_clock.h"
 #include "catalog/statements_feed.h"
 #include "catalog/statements_file.h"
 #include "catalog/statements_metrics.h"
@@ -63,8 +64,9 @@
                                                                                                                        \
     X(lane_make,       "ib",   NULL,  NULL,                                                                            \
       "INSERT INTO lane (lane, seq, head, last_id, heads_at) VALUES ($1, 0, $2, 0, 0) ON CONFLICT (lane) DO NOTHING")  \
-    X(lane_lock,       "i",    NULL,  "ibiii",                                                                         \
-      "SELECT seq, head, last_id, heads_at, @NOW_MS FROM lane WHERE lane = $1 @FOR_UPDATE")                            \
+    X(lane_lock,       "is",   NULL,  "ibiiiiiii",                                                                     \
+      "SELECT seq, head, last_id, heads_at, @NOW_MS, boot_ms, wall_ms, ahead_ms, noted_at "                            \
+      "FROM lane LEFT JOIN host_clock ON boot_id = $2 WHERE lane = $1 @FOR_UPDATE_OF(lane)")                           \
     X(lane_save,       "iibii", NULL, NULL,                                                                            \
       "UPDATE lane SET seq = $2, head = $3, last_id = $4, heads_at = $5 WHERE lane = $1")                              \
     X(lane_list,       "",     NULL,  "iib",                                                                           \
@@ -254,6 +256,7 @@
     RP_STATEMENTS_MARK(X)                                                                                              \
     RP_STATEMENTS_FILE(X)                                                                                              \
     RP_STATEMENTS_ALERT(X)                                                                                             \
+    RP_STATEMENTS_CLOCK(X)                                                                                             \
     RP_STATEMENTS_FEED(X)                                                                                              \
     RP_STATEMENTS_METRICS(X)                                                                                           \
     RP_STATEMENTS_RESTORE(X)                                                                                           \

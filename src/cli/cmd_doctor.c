@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "catalog/clock.h"
 #include "catalog/dead.h"
 #include "catalog/run.h"
 #include "cli/cli.h"
@@ -99,15 +100,18 @@ static int check_catalog(struct doctor *d)
 
 static void check_clock(struct doctor *d)
 {
-    struct rp_session *s = &d->cli->session;
     struct rp_error why = { 0 };
-    int64_t db_ms = 0;
+    struct rp_clock_state clock;
     char apart[RP_TIME_TEXT];
-    if (rp_db_now_ms(s->catalog->db, &db_ms, &why) < 0) {
+    if (rp_clock_look(d->cli->session.catalog, &clock, &why) < 0 || rp_clock_refuse(clock.ahead_ms, &why) < 0) {
         judge_error(d, FAIL, "clock", &why, "");
         return;
     }
-    int64_t ms = db_ms - rp_session_now_ms(s);
+    if (clock.ahead_ms < -RP_CLOCKS_APART_MS)
+        judge(d, WARN, "clock",
+              "if it is right now, run `reprieve clock accept`: new marks count by the later time until then",
+              "it was set back by %s since this host booted", rp_duration_format(-clock.ahead_ms / 1000 * 1000, apart));
+    int64_t ms = clock.db_ms - clock.wall_ms;
     if (ms < 0) ms = -ms;
     judge(d, ms > RP_CLOCKS_APART_MS ? FAIL : OK, "clock",
           "set the clocks: nothing is purged while they are over 5m apart", "host and database are %s apart",

@@ -48,6 +48,7 @@ const struct rp_option *rp_option_find_letter(const struct rp_option *options, c
 /* One function a command. */
 int rp_cmd_audit(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_cancel(struct rp_cli *cli, struct rp_error *err);
+int rp_cmd_clock(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_dead(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_doctor(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_explain(struct rp_cli *cli, struct rp_error *err);

@@ -121,6 +121,12 @@ static const struct rp_option recover_options[] = {
     END
 };
 
+static const struct rp_option clock_options[] = {
+    { "as-is", 0, NULL, "leave the marks that become due where they are: they are purged at once", false },
+    { "dry-run", 'n', NULL, "say what would happen and change nothing", false },
+    END
+};
+
 static const struct rp_option token_options[] = {
     { "tenant", 0, "NAME", "with create: for this tenant; else an admin's", false },
     { "scopes", 0, "LIST", "with create: what it may do, with commas (default: a tenant's files, an admin's all)", false },
@@ -269,6 +275,15 @@ const struct rp_cli_command rp_commands[] = {
               "shows what it found, asks, reprieves the waiting marks of the store and writes the owner record anew.\n"
               "  reprieve recover media --dry-run",
       .options = recover_options, .words_least = 1, .words_most = 1, .run = rp_cmd_recover },
+    { .name = "clock", .synopsis = "\naccept [--as-is] [--dry-run]",
+      .summary = "show this host's clock, or go on after it jumped",
+      .help = "The clock of a host is judged by the time that has passed since its boot. When it is more than 5 minutes ahead of that "
+              "it has jumped: nothing is purged from this host, and new marks count by the boot clock, until the clock is set right. "
+              "If it is right now, `accept` takes its time for the true one. It says how many marks that makes due, and moves those that were "
+              "made by the time before by the length of the jump, so that each keeps its grace; with --as-is they stay, and are purged at once.\n"
+              "  reprieve clock\n"
+              "  reprieve clock accept --dry-run",
+      .options = clock_options, .words_most = 1, .run = rp_cmd_clock },
     { .name = "migrate", .synopsis = "[--dry-run]", .summary = "bring the catalog to this version's schema",
       .help = "Make a backup first.\n  reprieve migrate --dry-run",
       .options = dry_run, .words_most = 0, .run = rp_cmd_migrate },

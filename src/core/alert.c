@@ -3,7 +3,6 @@
 
 #include "base/json.h"
 #include "base/time.h"
-#include "core/purge/purge.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +43,10 @@ const struct rp_alert_rule rp_alert_rules[RP_ALERTS] = {
     [RP_ALERT_CLOCKS] = { "ReprieveClocksApart", "critical",
         "Clocks disagree",
         "The clocks of host, database and store are more than 5 minutes apart. Nothing is purged there until they agree: set the clocks." },
+    [RP_ALERT_CLOCK_JUMP] = { "ReprieveClockJump", "critical",
+        "A clock jumped",
+        "The clock of a host is more than 5 minutes ahead of the time that has passed since its boot. Nothing is purged from there, and new marks "
+        "count by the boot clock. Set the clock right or, if it is right now, run `reprieve clock accept` on that host." },
 };
 /* clang-format on */
 
@@ -112,6 +115,8 @@ void rp_alert_judge(const struct rp_alert_config *limits, const struct rp_alert_
     out[RP_ALERT_NO_WORKER] = judge_time(since(f->worker_seen_ms, now_ms), limits->no_worker_for_ms);
     out[RP_ALERT_CLOCKS] = judge_time(f->clocks_apart_ms, RP_CLOCKS_APART_MS);
     snprintf(out[RP_ALERT_CLOCKS].about, sizeof out[0].about, "%s", f->clock);
+    out[RP_ALERT_CLOCK_JUMP] = judge_time(f->clock_jump_ms, RP_CLOCKS_APART_MS);
+    snprintf(out[RP_ALERT_CLOCK_JUMP].about, sizeof out[0].about, "%s", f->clock_host);
 }
 
 json_t *rp_alert_details(enum rp_alert alert, const struct rp_alert_verdict *v)

@@ -22,6 +22,7 @@ enum rp_alert {
     RP_ALERT_ABANDONED,
     RP_ALERT_NO_WORKER,
     RP_ALERT_CLOCKS,
+    RP_ALERT_CLOCK_JUMP,
     RP_ALERTS
 };
 
@@ -49,7 +50,9 @@ struct rp_alert_figures {
     int64_t abandoned;      /* within an hour, counted a little past the limit */
     int64_t worker_seen_ms; /* the newest sign of life */
     int64_t clocks_apart_ms;
-    char clock[80]; /* which one is off: "database", "store NAME" */
+    char clock[80];        /* which one is off: "database", "store NAME" */
+    int64_t clock_jump_ms; /* how far the clock that is furthest ahead of its host's boot clock is */
+    char clock_host[64];
 };
 
 struct rp_alert_verdict {

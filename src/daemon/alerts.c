@@ -119,7 +119,7 @@ static int judge_all(struct rp_watch *w, struct rp_error *err)
     struct rp_alert_verdict verdicts[RP_ALERTS];
     struct rp_alert_figures figures;
     int64_t now = rp_session_now_ms(&w->pulse.session);
-    int r = rp_figures_read(w->pulse.session.catalog->db, &w->pulse.session.config, w->options.session->stores, now,
+    int r = rp_figures_read(w->pulse.session.catalog, &w->pulse.session.config, w->options.session->stores, now,
                             w->began_ms, &figures, err);
     if (r == 0) r = read_rows(w, err);
     if (r < 0) return r;

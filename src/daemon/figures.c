@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "catalog/alert.h"
+#include "catalog/clock.h"
 #include "catalog/mark.h"
 #include "catalog/node.h"
 #include "catalog/run.h"
@@ -162,18 +163,22 @@ static void read_clocks(struct reading *r, const struct rp_store *stores)
     }
 }
 
-int rp_figures_read(struct rp_db *db, const struct rp_config *config, const struct rp_store *stores, int64_t host_ms,
-                    int64_t began_ms, struct rp_alert_figures *out, struct rp_error *err)
+int rp_figures_read(struct rp_catalog *catalog, const struct rp_config *config, const struct rp_store *stores,
+                    int64_t host_ms, int64_t began_ms, struct rp_alert_figures *out, struct rp_error *err)
 {
     struct rp_alert_figures figures = { 0 };
-    struct reading r = { .db = db, .config = config, .host_ms = host_ms, .began_ms = began_ms, .out = &figures };
-    int code = rp_db_now_ms(db, &r.db_ms, err);
+    struct reading r = {
+        .db = catalog->db, .config = config, .host_ms = host_ms, .began_ms = began_ms, .out = &figures
+    };
+    int code = rp_db_now_ms(r.db, &r.db_ms, err);
+    r.db_ms = rp_clock_held_ms(catalog->clock, r.db_ms);
     if (code == 0) code = read_marked(&r, err);
     if (code == 0) code = read_oldest(&r, err);
     if (code == 0) code = read_runs(&r, err);
     if (code == 0) code = read_last_run(&r, err);
     if (code == 0) code = read_uploads(&r, err);
     if (code == 0) code = read_workers(&r, err);
+    if (code == 0) code = rp_clock_worst(r.db, host_ms, &figures.clock_jump_ms, figures.clock_host, err);
     if (code < 0) return rp_error_wrap(err, code, "read the figures of alerts");
     read_clocks(&r, stores);
     *out = figures;

@@ -10,7 +10,7 @@
 
 /* `stores`: as config->stores, for their clocks as they were last asked; NULL: none. `began_ms`: when this daemon began; what never happened
  * is counted from there. */
-int rp_figures_read(struct rp_db *db, const struct rp_config *config, const struct rp_store *stores, int64_t host_ms,
-                    int64_t began_ms, struct rp_alert_figures *out, struct rp_error *err);
+int rp_figures_read(struct rp_catalog *catalog, const struct rp_config *config, const struct rp_store *stores,
+                    int64_t host_ms, int64_t began_ms, struct rp_alert_figures *out, struct rp_error *err);
 
 #endif

@@ -181,13 +181,16 @@ static int start_feed(struct rp_daemon *d, struct rp_error *err)
 {
     const struct rp_feed_options feed = { .catalog_url = d->session.config.catalog_url,
                                           .log = d->session.log,
+                                          .clock = d->session.catalog->clock,
                                           .ring_events = RING_EVENTS,
                                           .ring_bytes = RING_BYTES };
     const struct rp_feed_reader reader = { .want = { .names = followed }, .deliver = follow, .ctx = d };
     int r = rp_feed_start(&feed, &d->feed, err);
     if (r == 0) r = rp_feed_subscribe(d->feed, &reader, &d->follows, err);
     if (r < 0) return r;
-    const struct rp_live_options live = { .feed = d->feed, .log = d->session.log, .clients_max = LIVE_CLIENTS_MAX };
+    const struct rp_live_options live = {
+        .feed = d->feed, .log = d->session.log, .clock = d->session.catalog->clock, .clients_max = LIVE_CLIENTS_MAX
+    };
     return rp_live_start(&live, &d->live, err);
 }
 
@@ -198,6 +201,7 @@ static int start_catalog(struct rp_daemon *d, struct rp_error *err)
                                           .n = is_sqlite(d) ? 1 : (size_t)config->writers,
                                           .first_lane = d->lane,
                                           .queue_max = QUEUE_MAX,
+                                          .clock = d->session.catalog->clock,
                                           .committed = committed,
                                           .ctx = d };
     int r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
@@ -234,6 +238,7 @@ static int start_server(struct rp_daemon *d, struct rp_error *err)
         .stores = d->session.stores,
         .n_stores = d->session.config.n_stores,
         .log = d->session.log,
+        .clock = d->session.catalog->clock,
         .metrics = d->metrics,
         .live = d->live,
         .beside = { .ctx = d, .reserve_run = reserve_run, .start_run = start_run, .sweeper_idle_ms = sweeper_idle_ms },

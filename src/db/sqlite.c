@@ -135,7 +135,7 @@ static void now_function(sqlite3_context *context, int n, sqlite3_value **args)
     (void)n;
     (void)args;
     const struct sqlite *c = sqlite3_user_data(context);
-    sqlite3_result_int64(context, rp_clock_now_ms(c->clock));
+    sqlite3_result_int64(context, rp_clock_wall_ms(c->clock));
 }
 
 static int on_progress(void *ctx)

@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/time.h"
 #include "base/utf8.h"
 #include "core/check/references.h"
 #include "core/guarantee.h"
@@ -71,7 +70,9 @@ int rp_session_open(struct rp_session *s, const struct rp_session_options *optio
     if (s->config.file == NULL) r = make_data_directory(s->config.catalog_url, err);
     if (r == 0) r = open_log(s, err);
     if (r < 0 || options->no_catalog) return r;
-    struct rp_catalog_options catalog = { .clock = options->clock,
+    s->clock = rp_clock_host;
+    s->clock.booted_at_ms = &s->booted_at_ms;
+    struct rp_catalog_options catalog = { .clock = options->clock != NULL ? options->clock : &s->clock,
                                           .lane = lane_for(s->config.catalog_url),
                                           .migrate = options->migrate };
     r = rp_catalog_open(s->config.catalog_url, &catalog, &s->catalog, err);

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "catalog/catalog.h"
 #include "config/config.h"
 #include "core/mark.h"
@@ -28,6 +29,8 @@ struct rp_session {
     struct rp_config config;
     struct rp_catalog *catalog;
     struct rp_log *log;
+    struct rp_clock clock; /* the host's, with what is known of its boot, unless the options give one */
+    int64_t booted_at_ms;  /* clock.booted_at_ms points here */
     struct rp_worker worker;
     char actor[RP_ACTOR_MAX];
     struct rp_store stores[RP_STORES_MAX]; /* as config.stores; .store NULL: not open yet */

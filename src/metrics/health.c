@@ -62,24 +62,25 @@ static bool hangs(const struct look *look, int64_t now_ms)
     return look->under_way && now_ms - look->began_ms > PATIENCE_MS;
 }
 
-/* The transaction around it is the write: it keeps the lane's row. */
+/* The transaction around it is the write: it keeps the lane's row. It has judged the clock. */
 static int write_nothing(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
-    (void)tx;
-    (void)ctx;
     (void)err;
+    *(int64_t *)ctx = tx->ahead_ms;
     return 0;
 }
 
 static void look_at_catalog(struct rp_health *health, struct rp_writers *writers)
 {
     struct rp_error err = { 0 };
-    int r = rp_writers_call(writers, write_nothing, NULL, &err);
+    int64_t ahead_ms = 0;
+    int r = rp_writers_call(writers, write_nothing, &ahead_ms, &err);
     pthread_mutex_lock(&health->lock);
     give_back(&health->catalog);
     health->state.catalog_ok = r == 0;
     health->state.catalog_why = r == 0 ? NULL : rp_error_title(r);
     if (r == 0) health->wrote_ms = health->catalog.ended_ms;
+    if (r == 0) health->state.clock_ahead_ms = ahead_ms;
     pthread_mutex_unlock(&health->lock);
 }
 

@@ -26,6 +26,7 @@ struct rp_health_state {
     bool catalog_ok;
     const char *catalog_why;
     int64_t catalog_age_ms; /* since it last took a write; -1: never */
+    int64_t clock_ahead_ms; /* of what the boot clock says, then (catalog/clock.h) */
     struct rp_health_store stores[RP_STORES_MAX];
     size_t n_stores;
 };

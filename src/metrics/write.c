@@ -7,6 +7,7 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "catalog/alert.h"
+#include "catalog/clock.h"
 #include "catalog/metrics.h"
 #include "core/guarantee.h"
 #include "core/state.h"
@@ -118,7 +119,7 @@ static void write_clocks(struct rp_store *const *stores, size_t n, struct rp_buf
 struct gauges {
     int64_t marks[RP_STATES], bytes[RP_STATES];
     int64_t overdue, oldest_due_ms, dead;
-    int64_t now_ms, db_ms;
+    int64_t now_ms, db_ms, jump_ms;
     struct rp_buf nodes, running, locks, clocks;
     struct rp_metrics *m;
 };
@@ -188,6 +189,7 @@ static int run_ended(void *ctx, const char *kind, const char *name, int64_t fini
 static int read_gauges(struct rp_db *db, struct rp_store *const *stores, size_t n, int64_t now_ms, struct gauges *g,
                        struct rp_error *err)
 {
+    char jumped[64];
     if (db == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "no catalog");
     int r = read_tally(db, g, err);
     if (r == 0) r = read_overdue(db, stores, n, now_ms, g, err);
@@ -195,6 +197,9 @@ static int read_gauges(struct rp_db *db, struct rp_store *const *stores, size_t 
     if (r == 0) r = rp_node_each(db, NODES_MOST, node_seen, g, err);
     if (r == 0) r = rp_run_each_end(db, RUNS_MOST, run_ended, g, err);
     if (r == 0) r = rp_db_now_ms(db, &g->db_ms, err);
+    if (r == 0) r = rp_clock_worst(db, now_ms, &g->jump_ms, jumped, err);
+    /* the database's clock is the host's, and jumped with it */
+    if (rp_clock_has_jumped(g->jump_ms) && rp_clock_has_jumped(g->db_ms - now_ms)) g->db_ms = now_ms;
     if (r == 0) r = rp_lock_each_held(db, NULL, lock_held, g, err);
     return r;
 }
@@ -224,6 +229,9 @@ static void write_gauges(const struct gauges *g, int64_t now_ms, struct rp_buf *
     rp_buf_fmt(out, "reprieve_clocks_apart_seconds{clock=\"database\"} %.15g\n",
                (double)llabs(g->now_ms - g->db_ms) / 1000);
     rp_buf_str(out, rp_buf_text(&g->clocks));
+    rp_metric_gauge(out, "reprieve_clock_jump_seconds",
+                    "How far the clock of a host is ahead of the time since its boot: the one that is furthest.",
+                    (double)g->jump_ms / 1000);
 }
 
 int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *const *stores, size_t n_stores,

@@ -164,7 +164,7 @@ static void a_running_daemon_takes_what_it_can_and_keeps_the_rest(void **state)
     struct rp_config next;
     (void)state;
     assert_string_equal(reload(&arena, TWO, TWO, &next, &c), "");
-    assert_string_equal(rp_buf_text(&c.kept), "");
+    assert_string_equal(rp_buf_text(&c.needs_restart), "");
     assert_string_equal(
         reload(&arena, TWO, TWO "quota: { default: 1GiB }\nuploads: { scan: true, store: b }\n", &next, &c),
         "uploads.store, uploads.scan, quota.default");
@@ -172,25 +172,25 @@ static void a_running_daemon_takes_what_it_can_and_keeps_the_rest(void **state)
     assert_string_equal(
         reload(&arena, "listen: 127.0.0.1:1\n", "listen: 127.0.0.1:2\nsweep: { batch: 7 }\n", &next, &c),
         "sweep.batch");
-    assert_string_equal(rp_buf_text(&c.kept), "listen");
+    assert_string_equal(rp_buf_text(&c.needs_restart), "listen");
     assert_string_equal(next.listen, "127.0.0.1:1");
     assert_int_equal(next.sweep_batch, 7);
     /* a store's grace and mode are taken, its path is not; a store more is not */
     assert_string_equal(
         reload(&arena, TWO, "stores: { a: { path: x, grace: 3d, mode: purge }, b: { path: b } }\n", &next, &c),
         "stores.a.mode, stores.a.grace");
-    assert_string_equal(rp_buf_text(&c.kept), "stores.a.path, databases");
+    assert_string_equal(rp_buf_text(&c.needs_restart), "stores.a.path, databases");
     assert_string_equal(next.stores[0].path, "/srv/a");
     assert_int_equal(next.stores[0].grace_ms, 3 * RP_DAY_MS);
     assert_int_equal(next.n_databases, 1);
     (void)reload(&arena, TWO, "stores: { a: { path: a }, b: { path: b }, c: { path: c } }\n", &next, &c);
-    assert_string_equal(rp_buf_text(&c.kept), "stores, databases");
+    assert_string_equal(rp_buf_text(&c.needs_restart), "stores, databases");
     assert_int_equal(next.n_stores, 2);
     assert_int_equal(next.stores[0].grace_ms, 2 * RP_DAY_MS);
     (void)reload(&arena, TWO, TWO "alerts: { webhook: 'https://h/hunter2' }\n", &next, &c);
     assert_string_equal(rp_buf_text(&c.taken), "alerts.webhook"); /* its name, never its value */
     rp_buf_done(&c.taken);
-    rp_buf_done(&c.kept);
+    rp_buf_done(&c.needs_restart);
 }
 
 static void only_this_machine_reaches_loopback(void **state)

@@ -362,7 +362,7 @@ static void a_clock_can_be_replaced_and_none_means_the_hosts(void **state)
 {
     (void)state;
     int64_t moment = 77;
-    const struct rp_clock fixed = { fixed_now, &moment };
+    const struct rp_clock fixed = { .now_ms = fixed_now, .ctx = &moment };
     assert_int_equal(rp_clock_now_ms(&fixed), 77);
     int64_t before = (int64_t)time(NULL) * 1000;
     int64_t one = rp_clock_now_ms(&rp_clock_host), two = rp_clock_now_ms(NULL);

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/crashpoint.h"
 #include "base/time.h"
+#include "catalog/clock.h"
 #include "core/guarantee.h"
 #include "core/purge/batch.h"
 #include "core/state.h"
@@ -46,7 +47,8 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct claiming *c = ctx;
     struct rp_store *store = c->batch->store;
     struct rp_marks *marks = &c->batch->marks;
-    int r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, store->config->name, err);
+    int r = rp_clock_refuse(tx->ahead_ms, err);
+    if (r == 0) r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, store->config->name, err);
     /* another process may have seen since that keys are not what they were promised to be */
     if (r == 0 && store->config->keys == RP_KEYS_WRITE_ONCE) r = rp_guarantee_load(tx->db, store, err);
     if (r < 0) return r;

@@ -31,8 +31,6 @@
 #include "core/run.h"
 #include "core/store.h"
 
-#define RP_CLOCKS_APART_MS (5 * RP_MINUTE_MS)
-
 struct rp_purge_rules {
     int64_t batch, lease_ms, max_attempts, retry_first_ms, retry_most_ms;
     uint64_t random; /* state of the jitter; seeded by the surface */

@@ -4,9 +4,19 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/time.h"
+#include "catalog/clock.h"
 #include "core/guarantee.h"
 #include "core/owner.h"
 #include "core/sweep/pass.h"
+
+/* What the claim, and asserting ownership, would find. */
+static int check_dry(struct rp_catalog *catalog, struct rp_store *store, struct rp_error *err)
+{
+    struct rp_clock_state clock;
+    int r = rp_clock_look(catalog, &clock, err);
+    if (r == 0) r = rp_clock_refuse(clock.ahead_ms, err);
+    return r < 0 ? r : rp_owner_check(catalog, store, err);
+}
 
 int rp_sweep_may_purge(struct rp_sweep *s, struct rp_store *store, bool dry_run, struct rp_error *err)
 {
@@ -21,7 +31,7 @@ int rp_sweep_may_purge(struct rp_sweep *s, struct rp_store *store, bool dry_run,
     }
     int r = rp_guarantee_ensure(s->catalog, store, dry_run ? RP_GUARANTEE_LOOK : RP_GUARANTEE_SWEEP, err);
     if (r < 0) return r;
-    if (dry_run) return rp_owner_check(s->catalog, store, err);
+    if (dry_run) return check_dry(s->catalog, store, err);
     return rp_owner_assert(s->catalog, store, s->environment, s->lazily, err);
 }
 

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "catalog/clock.h"
 #include "http/live/live.h"
 #include "http/server/request.h"
 #include "http/server/server.h"
@@ -61,6 +62,14 @@ static json_t *sweeper_shown(const struct rp_beside *beside, bool *ok)
     return o;
 }
 
+/* Purging waits; everything else works, so the daemon is ready all the same. */
+static json_t *clock_shown(const struct rp_health_state *state)
+{
+    json_t *o = judged(!rp_clock_has_jumped(state->clock_ahead_ms), "it jumped: nothing is purged");
+    rp_json_set(o, "ahead_ms", json_integer(state->clock_ahead_ms));
+    return o;
+}
+
 static json_t *writers_shown(struct rp_writers *writers)
 {
     struct rp_writers_state state = { 0 };
@@ -91,6 +100,7 @@ static void get_readyz(struct rp_request *q)
     rp_json_set(answer, "catalog", catalog_shown(&state));
     rp_json_set(answer, "stores", stores);
     rp_json_set(answer, "sweeper", sweeper);
+    rp_json_set(answer, "clock", clock_shown(&state));
     rp_json_set(answer, "writers", writers_shown(o->writers));
     rp_reply_header(q, "Cache-Control", "no-store");
     rp_reply_json(q, ready ? 200 : 503, answer);
@@ -165,6 +175,16 @@ static const struct rp_field sweeper_fields[] = {
 };
 static const struct rp_shape sweeper_shape = RP_SHAPE("ReadySweeper", sweeper_fields, "purges what is due");
 
+static const struct rp_field clock_fields[] = {
+    OK_FIELD,
+    WHY_FIELD,
+    { RP_FIELD("ahead_ms", INT), .required = true,
+      .help = "how far the host's clock is ahead of the time since its boot; negative: it was set back" },
+};
+static const struct rp_shape clock_shape =
+    RP_SHAPE("ReadyClock", clock_fields,
+             "the host's clock, judged by the boot clock: more than 5 minutes ahead, and purging waits");
+
 static const struct rp_field writers_fields[] = {
     { RP_FIELD("waiting", INT), .required = true, .help = "commands that wait for a commit" },
     { RP_FIELD("commits", INT), .required = true, .help = "so far" },
@@ -177,9 +197,11 @@ static const struct rp_field ready_fields[] = {
     { RP_FIELD("catalog", OBJECT), .required = true, .of = &catalog_shape, .help = "takes writes?" },
     { RP_FIELD("stores", OBJECT), .required = true, .of = &stores_shape, .help = "all reachable?" },
     { RP_FIELD("sweeper", OBJECT), .required = true, .of = &sweeper_shape, .help = "alive?" },
+    { RP_FIELD("clock", OBJECT), .required = true, .of = &clock_shape, .help = "has it jumped?" },
     { RP_FIELD("writers", OBJECT), .required = true, .of = &writers_shape, .help = "how busy" },
 };
-static const struct rp_shape ready_shape = RP_SHAPE("Ready", ready_fields, "with status 503 if one of them is not ok");
+static const struct rp_shape ready_shape =
+    RP_SHAPE("Ready", ready_fields, "with status 503 if catalog, stores or sweeper are not ok");
 
 static const struct rp_route routes[] = {
     { RP_ROUTE("GET", "/healthz", RP_FOR_EVERYBODY, 0, get_healthz), .answer = &health_shape,
