@@ -24,7 +24,6 @@ int64_t rp_monotonic_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-
 struct whole {
     struct rp_request q;
     struct rp_request_inner inner;
