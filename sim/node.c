@@ -157,12 +157,18 @@ static int64_t host_now(void *ctx)
     return sim_host_ms(ctx);
 }
 
+static int64_t host_boot(void *ctx)
+{
+    (void)ctx;
+    return rp_time_boot_ms(); /* the world's (task.c) */
+}
+
 static int open_catalog(struct sim_node *n, struct rp_error *err)
 {
     struct rp_db_fault fault = { .before = db_before, .after = db_after, .ctx = n, .nested = true };
     struct rp_catalog_options as = { .clock = &n->host, .lane = n->index };
     struct rp_db *db = NULL;
-    n->host = (struct rp_clock){ .now_ms = host_now, .ctx = n };
+    n->host = (struct rp_clock){ .now_ms = host_now, .boot_ms = host_boot, .ctx = n };
     int r = rp_db_fault_wrap(n->sim->inner, &fault, &db, err);
     return r < 0 ? r : rp_catalog_adopt(db, &as, &n->catalog, err);
 }

@@ -43,6 +43,11 @@ int64_t rp_time_boot_ms(void)
     return clock_ms(CLOCK_BOOTTIME);
 }
 
+int64_t rp_clock_boot_ms(const struct rp_clock *clock)
+{
+    return clock != NULL && clock->boot_ms != NULL ? clock->boot_ms(clock->ctx) : rp_time_boot_ms();
+}
+
 static int64_t floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0);

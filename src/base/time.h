@@ -16,13 +16,15 @@ struct rp_error;
 #define RP_TIME_MAX_MS INT64_C(253402300799999)
 #define RP_TIME_TEXT   32 /* bytes for any text made here, NUL included */
 
-/* The host's clock. Tests may put another in its place. */
+/* The host's clocks. Tests may put others in their place. */
 struct rp_clock {
     int64_t (*now_ms)(void *ctx);
     void *ctx;
+    int64_t (*boot_ms)(void *ctx); /* NULL: rp_time_boot_ms */
 };
 extern const struct rp_clock rp_clock_host;
-int64_t rp_clock_now_ms(const struct rp_clock *clock); /* NULL: the host's */
+int64_t rp_clock_now_ms(const struct rp_clock *clock);  /* NULL: the host's */
+int64_t rp_clock_boot_ms(const struct rp_clock *clock); /* the same */
 int64_t rp_time_boot_ms(void);                         /* CLOCK_BOOTTIME: goes on during suspend, never jumps */
 
 /* A day of the calendar; `day` numbers count from 1970-01-01, which is 0 and a Thursday. */

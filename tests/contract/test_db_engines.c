@@ -300,7 +300,7 @@ static void the_clock_is_the_one_given(void **state)
 {
     struct dbs *t = *state;
     int64_t now_ms = 1234567890123, got_ms = 0;
-    struct rp_clock clock = { fixed_clock, &now_ms };
+    struct rp_clock clock = { .now_ms = fixed_clock, .ctx = &now_ms };
     RP_CLEANUP(rp_db_closep) struct rp_db *db = dbs_open_again(t, &(struct rp_db_options){ .clock = &clock });
     ok(rp_db_now_ms(db, &got_ms, &err));
     assert_int_equal(got_ms, now_ms);

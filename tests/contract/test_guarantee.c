@@ -363,7 +363,7 @@ static int64_t probe_meanwhile(void *ctx)
 static void test_who_waited_for_a_probe_makes_none(void **state)
 {
     struct world *w = *state;
-    const struct rp_clock slow = { probe_meanwhile, w };
+    const struct rp_clock slow = { .now_ms = probe_meanwhile, .ctx = w };
     struct rp_catalog *catalog = world_catalog(w, 1, NULL);
     lies.level = RP_LEVEL_ETAG;
     stand(w, RP_LEVEL_WINDOW, false);

@@ -83,8 +83,8 @@ void world_make(struct world *w, enum dbs_kind kind, enum world_store store_name
 {
     struct rp_store_row row;
     memset(w, 0, sizeof *w);
-    w->host_clock = (struct rp_clock){ host_now, w };
-    w->db_clock = (struct rp_clock){ db_now, w };
+    w->host_clock = (struct rp_clock){ .now_ms = host_now, .ctx = w };
+    w->db_clock = (struct rp_clock){ .now_ms = db_now, .ctx = w };
     w->arena = RP_ARENA((size_t)64 << 20);
     w->config = (struct rp_store_config){ .name = "main",
                                           .type = "fs",
