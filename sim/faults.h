@@ -58,6 +58,8 @@ enum sim_fault {
 #define SIM_SIGHTS(X) \
     X(TWO_SWEEPERS,      "two-sweepers"           )             /* two nodes in the middle of a sweep */                                     \
     X(TAKEOVER,          "lease-taken-over"       )             /* a claim of a mark whose lease ended */                                    \
+    X(LEASE_RENEWED,     "lease-renewed"          )                                                                                          \
+    X(LEASE_OVER,        "lease-over-in-a-batch"  )             /* what was left was given back, unsent */                                   \
     X(STALE_HOLDER,      "stale-holder-woke"      )             /* ... while its old holder was still at work */                             \
     X(ZOMBIE_DELETE,     "zombie-delete"          )             /* a late delete that found something to delete */                           \
     X(EXPIRED_CONFIRM,   "expired-confirm"        )             /* a confirm after the upload had expired */                                 \

@@ -211,6 +211,32 @@ static void judge_end(struct sim *s, struct sim_node *n, struct model_mark *m, i
     if (from == RP_CHECKING && m->state == RP_MARKED) sim_see(s, SIGHT_REFERENCED);
 }
 
+/* By the boot clock, which is true. */
+static bool is_lease_over(const struct sim *s, const struct model_mark *m)
+{
+    return m->leased_at_ms != 0 && s->now_ms > m->leased_at_ms + s->rules.lease_ms;
+}
+
+static void note_lease(struct sim *s, struct model_mark *m, const struct journal_mark *r, bool claimed)
+{
+    bool again = r->to == RP_PURGING && m->state == RP_PURGING && !claimed;
+    if (again && r->leased) sim_see(s, SIGHT_LEASE_RENEWED);
+    if (again && !r->leased && r->next_at_ms == r->due_at_ms && is_lease_over(s, m)) sim_see(s, SIGHT_LEASE_OVER);
+    m->leased_at_ms = r->leased ? s->now_ms : 0;
+}
+
+/* A request of a sweep that copies, or deletes one object without another look, is sent now. */
+void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key)
+{
+    int64_t id = 0;
+    const struct model_mark *m =
+        rp_quarantine_original(key, &id) && model_mark(s->model, id) != NULL && model_is_active(model_mark(s->model, id))
+            ? model_mark(s->model, id)
+            : model_mark_of(s->model, key);
+    if (m != NULL && m->holder == sim_holder(n) && is_lease_over(s, m))
+        sim_violate(s, "FENCED", "a request about %s was sent after its lease was over", m->key);
+}
+
 void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark *r)
 {
     struct model_mark *m = model_mark(s->model, r->id);
@@ -234,6 +260,7 @@ void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark
     else if ((from == RP_CHECKING || from == RP_PURGING) && n->command.verb == VERB_SWEEP && m->holder != sim_holder(n))
         sim_violate(s, "FENCED", "%s was moved by node %d, which had lost its lease", r->key, n->index);
     if (r->to != RP_CHECKING && r->to != RP_PURGING) m->holder = 0;
+    note_lease(s, m, r, claimed);
     fill(m, r);
     m->since = s->steps;
     judge_end(s, n, m, from);

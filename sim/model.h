@@ -25,6 +25,7 @@ struct model_mark {
     bool asks;      /* it has a guard */
     bool weakly;    /* claimed by a node that knew of no better way than to look and delete */
     uint64_t since; /* step of the last change */
+    int64_t leased_at_ms; /* true time of its claim, or of the last renewal; 0: nobody has a lease */
 };
 
 struct model_file {

@@ -100,7 +100,10 @@ static enum bucket_fate request(void *ctx, const char *call, const char *key)
     struct sim_node *n = ctx;
     struct sim *s = n->sim;
     struct sim_faults *f = &s->faults;
-    (void)key;
+    /* before time passes: a delete after a look is sent whenever that was answered */
+    bool at_once = s->kind == BUCKET_EXACT && strcmp(call, "delete") == 0;
+    if (n->command.verb == VERB_SWEEP && key != NULL && !n->dead && (at_once || strcmp(call, "copy") == 0))
+        sim_judge_sent(s, n, key);
     if (!sim_step(n, true, call) || in_outage(n)) return BUCKET_REFUSED;
     if (sim_strikes(f, FAULT_STORE_SLOW)) sim_sleep(s, sim_between(&n->random, RP_SECOND_MS, 6 * RP_MINUTE_MS));
     if (n->dead || sim_strikes(f, FAULT_STORE_REFUSES)) return BUCKET_REFUSED;

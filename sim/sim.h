@@ -247,6 +247,7 @@ bool sim_journal_is_empty(void);
 void sim_journal_read(struct sim *s, struct sim_node *n);
 /* Bytes went away (judge.c). */
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *object, bool overwritten);
+void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key);
 /* The store was found to be ours: the epoch was raised within the last minutes (judge.c). */
 void sim_judge_epoch(struct sim *s, const struct sim_node *n);
 int sim_holder(const struct sim_node *n); /* node and life, in one number */

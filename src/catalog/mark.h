@@ -95,6 +95,10 @@ struct rp_claim {
 };
 int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err);
 
+/* Those whose fence is still this one are leased until then. */
+int rp_marks_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t n, int64_t until_ms, size_t *renewed,
+                   struct rp_error *err);
+
 struct rp_move {
     const struct rp_mark *mark; /* as it was read: id, fence and state must still be these */
     enum rp_state to;

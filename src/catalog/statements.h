@@ -129,6 +129,9 @@
       "attempts = v.column7, outcome = v.column8, ended_at = v.column9, note = v.column10, lease_by = NULL, "          \
       "fence = fence + v.column11 "                                                                                    \
       "FROM (VALUES @ROWS) AS v WHERE id = v.column1 AND fence = v.column2 AND state = v.column3 RETURNING id")        \
+    X(mark_renew,      "i",    "ii",  NULL,                                                                            \
+      "UPDATE mark SET next_at = $1 FROM (VALUES @ROWS) AS v "                                                         \
+      "WHERE id = v.column1 AND fence = v.column2 AND state = 3")                                                      \
     X(mark_extend,     "",     "iii", "i",                                                                             \
       "UPDATE mark SET due_at = v.column3, next_at = v.column3 FROM (VALUES @ROWS) AS v "                              \
       "WHERE id = v.column1 AND fence = v.column2 AND state = 1 AND due_at < v.column3 RETURNING id")                  \

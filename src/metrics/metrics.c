@@ -193,7 +193,7 @@ static void count_item(struct rp_metrics *m, const char *store, const struct rp_
 void rp_metrics_batch(struct rp_metrics *m, const struct rp_purge_batch *batch)
 {
     if (m == NULL) return;
-    for (size_t i = 0; i < batch->marks.n; i++)
+    for (size_t i = batch->from; i < batch->to; i++)
         count_item(m, batch->store->config->name, &batch->items[i]);
     if (batch->store_error.code < 0) rp_metrics_failure(m, "store");
     if (batch->check_error.code < 0) rp_metrics_failure(m, "guard");

@@ -8,6 +8,10 @@
 /* Room for `limit` marks, all of it as new. */
 int rp_purge_batch_prepare(struct rp_purge_batch *batch, struct rp_store *store, int64_t limit, struct rp_error *err);
 
+/* S7 */
+void rp_purge_lease_begins(struct rp_purge_batch *batch, const struct rp_clock *clock, int64_t lease_ms,
+                           int64_t boot_ms);
+
 /* S6: the marks that one transaction is about. */
 struct rp_purge_part {
     size_t n;            /* at most so many */

@@ -76,12 +76,15 @@ int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const str
         .claim = { .store_id = store->id, .lease_ms = rules->lease_ms, .from_ms = *from_ms, .lease_by = worker->name },
         .part = { .n = (size_t)limit }
     };
+    int64_t boot_ms = rp_clock_boot_ms(catalog->clock); /* before the transaction: our lease ends no later */
     int r = rp_purge_batch_prepare(batch, store, limit, err);
+    rp_purge_lease_begins(batch, catalog->clock, rules->lease_ms, boot_ms);
     if (r == 0 && rp_subject_in(store)->clock(store, &c.store_ms, &batch->store_error) < 0) return 0;
     rp_error_clear(&batch->store_error);
     if (r == 0) r = rp_purge_narrow(catalog, claim_tx, &c, &c.part, err);
     if (r < 0) return rp_error_wrap(err, r, "claim due marks of store '%s'", store->config->name);
     RP_CRASHPOINT("sweep.claimed");
+    batch->to = batch->marks.n;
     /* claimed in order of time: whatever waits earlier is held, or another one's */
     for (size_t i = 0; i < batch->marks.n; i++) {
         const struct rp_mark *m = &batch->marks.at[i];
