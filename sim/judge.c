@@ -289,6 +289,58 @@ static bool is_about(const struct sim *s, const struct model_mark *m, const stru
     return strcmp(m->etag, o->identity.etag) == 0;
 }
 
+/* The mark of the copy that was made for this mark, once its object was returned; NULL: it was not. */
+static const struct model_mark *returned_copy(struct sim *s, const struct model_mark *m)
+{
+    char copy[RP_QUARANTINE_KEY];
+    if (m->outcome != RP_END_QUARANTINED) return NULL;
+    const struct model_mark *aside = model_mark_of(s->model, rp_quarantine_key(m->id, copy));
+    return aside != NULL && aside->returned ? aside : NULL;
+}
+
+bool sim_is_owed(struct sim *s, const char *key)
+{
+    struct bucket_object o;
+    for (size_t i = s->model->n_marks; i-- > 0;) {
+        const struct model_mark *m = &s->model->marks[i];
+        const struct model_mark *aside = strcmp(m->key, key) == 0 ? returned_copy(s, m) : NULL;
+        if (aside != NULL && model_is_active(aside) && bucket_look(s->bucket, aside->key, &o)) return true;
+    }
+    return false;
+}
+
+/* Nobody has decided about the object again since it was returned. */
+static bool is_settled(struct sim *s, const struct model_mark *of)
+{
+    for (size_t i = 0; i < s->model->n_marks; i++) {
+        const struct model_mark *m = &s->model->marks[i];
+        if (m->id > of->id && strcmp(m->key, of->key) == 0 && model_is_decided(m)) return false;
+    }
+    return true;
+}
+
+/* A late delete took what was returned: its copy must be there still. */
+static void judge_late(struct sim *s, const struct model_mark *m)
+{
+    sim_see(s, SIGHT_ZOMBIE_DELETE);
+    if (returned_copy(s, m) == NULL || !is_settled(s, m)) return;
+    sim_see(s, SIGHT_RETURN_MET);
+    if (!sim_is_owed(s, m->key) && !s->rolled_back)
+        sim_violate(s, "RESTORE-WINS", "%s was returned, and a late delete took it after its copy", m->key);
+}
+
+void sim_judge_returned(struct sim *s)
+{
+    struct bucket_object o;
+    for (size_t i = 0; i < s->model->n_marks && !s->rolled_back; i++) {
+        const struct model_mark *m = &s->model->marks[i];
+        size_t key = plain_index(m->key);
+        if (key == SIZE_MAX || s->taken[key] || returned_copy(s, m) == NULL || !is_settled(s, m)) continue;
+        if (!bucket_look(s->bucket, m->key, &o))
+            sim_violate(s, "RESTORE-WINS", "%s was returned from quarantine, and is gone", m->key);
+    }
+}
+
 static const char *broken_by(struct sim *s, const struct bucket_object *o, bool decided_other)
 {
     const struct model_mark *m = model_mark_of(s->model, o->key);
@@ -303,7 +355,8 @@ static const char *broken_by(struct sim *s, const struct bucket_object *o, bool 
 static bool is_take_back(struct sim *s, const struct sim_node *n, const struct bucket_object *o,
                          const struct model_file *f)
 {
-    bool returning = n != NULL && (n->command.verb == VERB_RESTORE || n->command.verb == VERB_RETURN);
+    bool returning = n != NULL && (n->command.verb == VERB_RESTORE || n->command.verb == VERB_RETURN ||
+                                   (n->command.verb == VERB_SWEEP && !s->by_user[o->serial]));
     char copy[RP_QUARANTINE_KEY];
     if (returning && o->serial > n->serial) return true;
     if (n != NULL || (f == NULL && s->by_user[o->serial])) return false;
@@ -351,7 +404,7 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
         weakly |= m->weakly;
         if (!is_about(s, m, o)) continue;
         if (f != NULL) f->lost = true;
-        if (n == NULL) sim_see(s, SIGHT_ZOMBIE_DELETE);
+        if (n == NULL) judge_late(s, m);
         return;
     }
     if (s->rolled_back && n == NULL) { /* decided in a catalog that was put back since */

@@ -130,6 +130,18 @@ int rp_mark_get(struct rp_db *db, int64_t id, struct rp_arena *arena, struct rp_
 /* The marks that a subject had, newest first, at most out->max. An active one is always the newest. */
 int rp_marks_history(struct rp_db *db, int64_t store_id, const char *key, struct rp_marks *out, struct rp_error *err);
 
+/* What became of the subjects of these marks since they were returned from quarantine. */
+struct rp_mark_since {
+    int64_t id; /* of the mark that was purged into quarantine */
+    const char *key;
+    int64_t file_id, file_status; /* 0: it is of no file */
+    bool annotated;
+    int64_t ended, active; /* later marks of the same key: purged or lost; waiting or under way */
+};
+/* `out`, of the arena: at most n, in any order. */
+int rp_marks_since(struct rp_db *db, const int64_t *ids, size_t n, struct rp_arena *arena, struct rp_mark_since **out,
+                   size_t *n_out, struct rp_error *err);
+
 /* A page of marks: give the query, call until `out->n` is 0. The cursor is kept in it. */
 enum rp_marks_by {
     RP_BY_DUE,

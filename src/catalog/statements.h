@@ -149,6 +149,11 @@
       "AND active = 1 @FOR_UPDATE_OF(mark)")                                                                           \
     X(mark_newest,     "i",    "s",   MARK_TYPES, NEWEST_MARKS(""))                                                          \
     X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST_MARKS(" @FOR_UPDATE_OF(mark)"))                                     \
+    X(mark_since_return, "",   "i",   "isiiiii",                                                                       \
+      "SELECT o.id, o.key, o.file_id, f.status, o.annotated, (SELECT COUNT(*) FROM mark x "                            \
+      "WHERE x.store_id = o.store_id AND x.key = o.key AND x.id > o.id AND x.state IN (4, 7)), "                       \
+      "(SELECT COUNT(*) FROM mark x WHERE x.store_id = o.store_id AND x.key = o.key AND x.active = 1) "                \
+      "FROM (VALUES @ROWS) AS v JOIN mark o ON o.id = v.column1 LEFT JOIN file f ON f.id = o.file_id")                 \
     X(mark_held,       "i",    "s",   "s",                                                                             \
       "SELECT v.column1 FROM (VALUES @ROWS) AS v WHERE " HELD("$1", "v.column1", "0"))                                 \
     X(mark_history,    "isi",  NULL,  MARK_TYPES,                                                                      \

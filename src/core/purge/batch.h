@@ -24,6 +24,12 @@ int rp_purge_narrow(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct 
                     struct rp_error *err);
 void rp_purge_set_damaged(struct rp_purge_item *item, const struct rp_error *why);
 
+/* finish: S8, of the marks that are moved now. */
+int rp_purge_note_returns(struct rp_tx *tx, struct rp_purge_batch *batch, const char *actor, size_t from, size_t n,
+                          struct rp_error *err);
+/* After it: what came back and is not wanted any more. */
+void rp_purge_take_away(struct rp_purge_batch *batch);
+
 /* finish: the marks of what was copied into quarantine by marks that were moved just now. */
 int rp_purge_mark_copies(struct rp_tx *tx, struct rp_purge_batch *batch, struct rp_run *run,
                          const struct rp_move *moves, size_t n, struct rp_error *err);

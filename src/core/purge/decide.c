@@ -2,6 +2,7 @@
 /* decide.c - what becomes of a mark: pure functions of what is known about it. */
 #include "base/assert.h"
 #include "base/time.h"
+#include "core/due.h"
 #include "core/purge/purge.h"
 
 #define RECHECK_MS RP_HOUR_MS /* a mark that a check has refused is asked about again after this */
@@ -87,9 +88,15 @@ struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_faile
     struct rp_move purged = { .mark = mark, .to = RP_PURGED, .attempts = mark->attempts, .outcome = RP_END_GONE };
     struct rp_move again = { .mark = mark, .to = RP_PURGING, .attempts = mark->attempts };
     RP_ASSERT(mark->state == RP_PURGING);
-    if (store_failed && !means[item->status].certain) {
+    if (store_failed && !means[item->status].certain && item->status != RP_ITEM_RETURNED) {
         again.next_at_ms = now_ms + rp_purge_backoff_ms(rules, 1, random);
         again.note = "the store was unavailable";
+        return again;
+    }
+    if (item->status == RP_ITEM_WAITS || item->status == RP_ITEM_RETURNED) {
+        struct rp_due kept = { .by = RP_DUE_RETURNED };
+        again.next_at_ms = item->status == RP_ITEM_RETURNED ? rp_due(&kept, now_ms) : now_ms + RECHECK_MS;
+        again.note = item->note;
         return again;
     }
     if (rp_purge_is_end(item->status)) {

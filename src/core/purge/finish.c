@@ -20,10 +20,11 @@ struct finishing {
     int64_t changed_at_ms; /* 0: no object was */
 };
 
-static void count_move(struct rp_figures *f, const char *store, const struct rp_move *move)
+static void count_move(struct rp_figures *f, const char *store, const struct rp_purge_item *item)
 {
+    const struct rp_move *move = &item->move;
     bool ours = move->outcome == RP_END_ERASED || move->outcome == RP_END_QUARANTINED;
-    if (!move->done) {
+    if (!move->done || item->status == RP_ITEM_WAITS || item->status == RP_ITEM_RETURNED) {
         f->skipped++;
     } else if (move->to == RP_PURGED) {
         *(ours ? &f->purged : &f->already_gone) += 1;
@@ -57,10 +58,12 @@ static int settle(struct rp_tx *tx, struct finishing *f, struct rp_move *moves, 
     struct rp_state_by by = { .store = f->batch->store->config->name, .actor = f->run->worker->name };
     int r = rp_state_move(tx, &by, moves, n, err);
     for (size_t i = 0; i < n && r == 0; i++) {
-        rp_purge_item_of(f->batch, moves[i].mark)->move = moves[i];
-        count_move(&f->run->figures, by.store, &moves[i]);
+        struct rp_purge_item *item = rp_purge_item_of(f->batch, moves[i].mark);
+        item->move = moves[i];
+        count_move(&f->run->figures, by.store, item);
     }
     if (r == 0) r = rp_subjects_ended(tx, by.store, moves, n, by.actor, err);
+    if (r == 0) r = rp_purge_note_returns(tx, f->batch, by.actor, f->from, f->part.n, err);
     return r < 0 ? r : rp_purge_mark_copies(tx, f->batch, f->run, moves, n, err);
 }
 
@@ -128,6 +131,7 @@ int rp_purge_finish(struct rp_catalog *catalog, struct rp_purge_rules *rules, st
     *f = (struct finishing){ .rules = rules, .batch = batch, .run = run, .from = batch->from };
     RP_CRASHPOINT("sweep.before-finish");
     int r = finish_parts(catalog, f, err);
+    if (r == 0) rp_purge_take_away(batch);
     RP_CRASHPOINT("sweep.finished");
     if (r == RP_ECHANGED) run->lost = true;
     free(f);

@@ -62,6 +62,7 @@ static void *purge_in_store(void *arg)
     struct slot *slot = arg;
     rp_purge_look(&slot->batch);
     rp_purge_quarantine(&slot->batch);
+    rp_purge_return(&slot->batch);
     rp_purge_erase(&slot->batch);
     pthread_mutex_lock(&slot->all->lock);
     slot->back = true;
@@ -125,6 +126,7 @@ static int claim(struct rp_pass *p, struct rp_purge_batch *batch, struct rp_erro
     p->left -= (int64_t)batch->marks.n;
     if (batch->marks.n > 0 && p->run->id == 0) r = rp_sweep_begin(s, p->run, err);
     if (r == 0) r = rp_purge_check(s->catalog, &s->rules, s->worker->name, batch, err);
+    if (r == 0) r = rp_purge_load_returns(s->catalog, batch, err);
     if (r < 0) rp_purge_release(s->catalog, batch, s->worker->name);
     return r;
 }
