@@ -229,10 +229,10 @@ static void note_lease(struct sim *s, struct model_mark *m, const struct journal
 void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key)
 {
     int64_t id = 0;
-    const struct model_mark *m =
-        rp_quarantine_original(key, &id) && model_mark(s->model, id) != NULL && model_is_active(model_mark(s->model, id))
-            ? model_mark(s->model, id)
-            : model_mark_of(s->model, key);
+    const struct model_mark *m = rp_quarantine_original(key, &id) && model_mark(s->model, id) != NULL &&
+                                         model_is_active(model_mark(s->model, id))
+                                     ? model_mark(s->model, id)
+                                     : model_mark_of(s->model, key);
     if (m != NULL && m->holder == sim_holder(n) && is_lease_over(s, m))
         sim_violate(s, "FENCED", "a request about %s was sent after its lease was over", m->key);
 }

@@ -187,7 +187,9 @@ static int open_catalog(struct sim_node *n, struct rp_error *err)
 int sim_node_open(struct sim_node *n, struct rp_error *err)
 {
     struct sim *s = n->sim;
-    struct bucket_hooks hooks = { .request = request, .gone = gone, .now_ms = store_now, .true_ms = true_now, .ctx = n };
+    struct bucket_hooks hooks = {
+        .request = request, .gone = gone, .now_ms = store_now, .true_ms = true_now, .ctx = n
+    };
     bool once = s->config.keys == RP_KEYS_WRITE_ONCE;
     n->life++;
     n->config = s->config;

@@ -173,7 +173,8 @@ void rp_journal_file(const struct rp_journal *j, const char *event, const char *
 static void write_skip(const struct rp_journal *j, const char *store, const struct rp_purge_item *item)
 {
     json_t *o = about(j, store, item->mark);
-    if (item->references >= 0) rp_json_set(o, "references", json_integer(item->references));
+    if (item->status == RP_ITEM_KEPT && item->references >= 0)
+        rp_json_set(o, "references", json_integer(item->references));
     rp_json_set(o, "note", rp_json_text(item->note));
     if (item->move.next_at_ms != 0) rp_json_set(o, "next_at", rp_json_time(item->move.next_at_ms));
     write_line(j, RP_LOG_WARNING, "mark.skipped", o);
@@ -206,7 +207,7 @@ void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *b
     if (!rp_log_takes(j->log, RP_LOG_ERROR)) return;
     for (size_t i = batch->from; i < batch->to; i++) {
         const struct rp_purge_item *item = &batch->items[i];
-        if (item->status == RP_ITEM_KEPT)
+        if (item->status == RP_ITEM_KEPT || item->status == RP_ITEM_WAITS || item->status == RP_ITEM_RETURNED)
             write_skip(j, store_name, item);
         else
             write_move(j, store_name, item);

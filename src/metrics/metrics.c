@@ -181,8 +181,12 @@ static void count_item(struct rp_metrics *m, const char *store, const struct rp_
 {
     const struct rp_move *move = &item->move;
     char outcome[32];
-    if (item->status == RP_ITEM_KEPT || move->mark == NULL || !move->done) return;
-    if (move->to == RP_PURGED) {
+    if (item->status == RP_ITEM_KEPT || item->status == RP_ITEM_WAITS || move->mark == NULL) return;
+    if (!move->done) {
+        rp_metrics_failure(m, "lease"); /* it ended before the store was done: another worker has claimed the mark */
+    } else if (item->status == RP_ITEM_RETURNED) {
+        rp_metrics_failure(m, "return");
+    } else if (move->to == RP_PURGED) {
         add(m, RP_METRICS_PURGED, 1, store, slug(rp_end_name(move->outcome), outcome, sizeof outcome), NULL);
         if (move->outcome == RP_END_ERASED) add(m, RP_METRICS_FREED, move->mark->size_bytes, store, NULL, NULL);
     } else {

@@ -202,18 +202,47 @@ static void test_a_lease_is_renewed_by_its_fence(void **state)
     world_steps_done(&s);
 }
 
+static atomic_bool frozen;
+
+static int freeze(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx, (void)key, (void)e;
+    if (strcmp(call, "copy") == 0 && !atomic_exchange(&frozen, true)) boot += RP_MINUTE_MS;
+    return 0;
+}
+
+/* Frozen in its first copy: what is left goes back, somebody is told, and it is claimed again. */
+static void test_a_sweep_that_lost_its_lease_says_so_and_goes_on(void **state)
+{
+    struct world *w = *state;
+    w->host_clock.boot_ms = boot_now;
+    w->config.mode = RP_MODE_QUARANTINE;
+    w->rules.lease_ms = RP_MINUTE_MS;
+    world_put_many(w, 12, 10);
+    world_mark_many(w, 12, 0);
+    world_pass(w, RP_SECOND_MS);
+    frozen = false;
+    w->before = freeze;
+    struct rp_sweep_result *r = world_sweep(w);
+    w->before = NULL;
+    assert_string_equal(r->outcome, "partial");
+    assert_non_null(strstr(r->run.figures.errors[0], "ended before the store was done"));
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE outcome = 4"), 12);
+}
+
 int main(void)
 {
 #define ON_BOTH(test)                                                                                                  \
     { #test " (sqlite)", test, world_set_up, world_tear_down, (void *)WORLD_SQLITE },                                  \
     {                                                                                                                  \
-        #test " (postgres)", test, world_set_up, world_tear_down, (void *)WORLD_POSTGRES                               \
+#test " (postgres)", test, world_set_up, world_tear_down, (void *)WORLD_POSTGRES                               \
     }
     const struct CMUnitTest tests[] = {
         ON_BOTH(test_a_store_slower_than_a_lease_is_emptied_once),
         ON_BOTH(test_nothing_is_sent_once_the_lease_is_over),
         ON_BOTH(test_what_a_slice_did_is_committed_before_the_next),
         ON_BOTH(test_a_lease_is_renewed_by_its_fence),
+        ON_BOTH(test_a_sweep_that_lost_its_lease_says_so_and_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

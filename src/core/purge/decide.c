@@ -20,6 +20,7 @@ static const struct {
     [RP_ITEM_MOVED] = { .end = RP_END_QUARANTINED, .certain = true },
     [RP_ITEM_MOVED_GONE] = { .end = RP_END_QUARANTINED },
     [RP_ITEM_MOVED_CHANGED] = { .end = RP_END_QUARANTINED },
+    [RP_ITEM_RETURNED] = { .certain = true },
 };
 
 bool rp_purge_is_open(enum rp_purge_status status)
@@ -88,7 +89,7 @@ struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_faile
     struct rp_move purged = { .mark = mark, .to = RP_PURGED, .attempts = mark->attempts, .outcome = RP_END_GONE };
     struct rp_move again = { .mark = mark, .to = RP_PURGING, .attempts = mark->attempts };
     RP_ASSERT(mark->state == RP_PURGING);
-    if (store_failed && !means[item->status].certain && item->status != RP_ITEM_RETURNED) {
+    if (store_failed && !means[item->status].certain) {
         again.next_at_ms = now_ms + rp_purge_backoff_ms(rules, 1, random);
         again.note = "the store was unavailable";
         return again;

@@ -31,8 +31,7 @@ bool rp_purge_is_renewal_due(const struct rp_purge_batch *b)
 bool rp_purge_next(struct rp_purge_batch *b)
 {
     b->from = b->to;
-    return b->from < b->marks.n && rp_purge_has_lease(b) &&
-           rp_clock_boot_ms(b->clock) < b->claimed_at_ms + b->lease_ms;
+    return b->from < b->marks.n && rp_purge_has_lease(b) && rp_clock_boot_ms(b->clock) < b->claimed_at_ms + b->lease_ms;
 }
 
 struct renewing {

@@ -99,7 +99,7 @@ struct rp_purge_batch {
     size_t from, to; /* the slice: what is before it is finished, what is after it not begun */
     bool looked;
     int64_t lease_ms, claimed_at_ms, slice_ends_ms;
-    int64_t lease_ends_ms; /* atomic: renewed while the store's part is under way; 0: lost */
+    int64_t lease_ends_ms;       /* atomic: renewed while the store's part is under way; 0: lost */
     struct rp_error store_error; /* code 0: the store as a whole did not fail */
     struct rp_error check_error; /* code 0: the checks answered, or were not asked */
 };

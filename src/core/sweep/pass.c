@@ -181,6 +181,10 @@ static int go_on(struct rp_pass *p, struct slot *slot, bool *more, struct rp_err
     slot->used = false;
     slot->all->n_used--;
     if (batch->from == batch->marks.n) return r;
+    if (!rp_purge_has_lease(batch))
+        rp_figures_error(&p->run->figures,
+                         "%s: the leases of %zu marks ended before the store was done; they are claimed again",
+                         p->store->config->name, batch->marks.n - batch->from);
     rp_purge_release(s->catalog, batch, s->worker->name);
     p->from_ms = 0;
     *more = r == 0;
