@@ -25,7 +25,7 @@ struct rp_clock {
 extern const struct rp_clock rp_clock_host;
 int64_t rp_clock_now_ms(const struct rp_clock *clock);  /* NULL: the host's */
 int64_t rp_clock_boot_ms(const struct rp_clock *clock); /* the same */
-int64_t rp_time_boot_ms(void);                         /* CLOCK_BOOTTIME: goes on during suspend, never jumps */
+int64_t rp_time_boot_ms(void);                          /* CLOCK_BOOTTIME: goes on during suspend, never jumps */
 
 /* A day of the calendar; `day` numbers count from 1970-01-01, which is 0 and a Thursday. */
 struct rp_date {

@@ -179,6 +179,12 @@ int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_mar
     return r < 0 ? rp_error_wrap(err, r, "claim due marks") : 0;
 }
 
+int rp_marks_unclaim(struct rp_tx *tx, const struct rp_claim *claim, int64_t until_ms, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(claim->store_id), rp_int(until_ms), rp_text(claim->lease_by) };
+    return rp_db_exec(tx->db, RP_SQL(mark_unclaim), args, NULL, err);
+}
+
 static int by_row_id(const void *a, const void *b)
 {
     int64_t x = ((const struct rp_value *)a)->i, y = ((const struct rp_value *)b)->i;

@@ -95,6 +95,8 @@ struct rp_claim {
 };
 int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err);
 
+/* Whatever this worker has leased until exactly then, if anything, is due again at once. */
+int rp_marks_unclaim(struct rp_tx *tx, const struct rp_claim *claim, int64_t until_ms, struct rp_error *err);
 /* Those whose fence is still this one are leased until then. */
 int rp_marks_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t n, int64_t until_ms, size_t *renewed,
                    struct rp_error *err);

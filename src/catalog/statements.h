@@ -129,6 +129,9 @@
       "attempts = v.column7, outcome = v.column8, ended_at = v.column9, note = v.column10, lease_by = NULL, "          \
       "fence = fence + v.column11 "                                                                                    \
       "FROM (VALUES @ROWS) AS v WHERE id = v.column1 AND fence = v.column2 AND state = v.column3 RETURNING id")        \
+    X(mark_unclaim,    "iis",  NULL,  NULL,                                                                            \
+      "UPDATE mark SET next_at = due_at, lease_by = NULL WHERE store_id = $1 AND next_at IS NOT NULL "                 \
+      "AND next_at = $2 AND lease_by = $3 AND state IN (2, 3)")                                                        \
     X(mark_renew,      "i",    "ii",  NULL,                                                                            \
       "UPDATE mark SET next_at = $1 FROM (VALUES @ROWS) AS v "                                                         \
       "WHERE id = v.column1 AND fence = v.column2 AND state = 3")                                                      \

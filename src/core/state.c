@@ -181,6 +181,11 @@ int rp_state_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_mar
     return r;
 }
 
+int rp_state_unclaim(struct rp_tx *tx, const struct rp_claim *claim, int64_t db_ms, struct rp_error *err)
+{
+    return rp_marks_unclaim(tx, claim, db_ms + claim->lease_ms, err);
+}
+
 int rp_state_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t n, int64_t lease_ms, size_t *renewed,
                    struct rp_error *err)
 {

@@ -202,6 +202,47 @@ static void test_a_lease_is_renewed_by_its_fence(void **state)
     world_steps_done(&s);
 }
 
+/* ---- a claim that nobody knows of ---- */
+
+static bool lose_commit;
+
+static int no_answer(void *ctx, const char *call, struct rp_error *e)
+{
+    (void)ctx;
+    bool lost = lose_commit && strcmp(call, "commit") == 0;
+    if (lost) lose_commit = false;
+    return lost ? rp_error_set(e, RP_EUNKNOWN, "the answer was lost") : 0;
+}
+
+static int nobody_knows(void *ctx, const char *call, struct rp_error *e)
+{
+    (void)ctx;
+    return strcmp(call, "resolve") == 0 ? rp_error_set(e, RP_EUNKNOWN, "nobody knows") : 0;
+}
+
+static void test_a_claim_of_unknown_outcome_does_not_wait_for_its_lease(void **state)
+{
+    struct world *w = *state;
+    struct world_steps s;
+    const struct rp_db_fault fault = { .before = nobody_knows, .after = no_answer };
+    struct rp_catalog *unsure = world_catalog(w, 1, &fault);
+    world_put_many(w, 5, 10);
+    world_mark_many(w, 5, 0);
+    world_pass(w, RP_SECOND_MS);
+    world_steps_begin(w, unsure, "main", &s);
+    lose_commit = true;
+    assert_int_equal(
+        rp_purge_claim(unsure, &w->store, &w->rules, &w->worker, w->rules.batch, &s.from_ms, &s.batch, &err),
+        RP_EUNKNOWN);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE state = 3"), 5); /* it was made */
+    s.from_ms = 0;
+    world_steps_claim(w, unsure, &s);
+    assert_int_equal(s.batch.marks.n, 5);
+    ok(rp_run_end(unsure, &s.run, "done", &err));
+    world_steps_done(&s);
+    rp_catalog_close(unsure);
+}
+
 static atomic_bool frozen;
 
 static int freeze(void *ctx, const char *call, const char *key, struct rp_error *e)
@@ -243,6 +284,7 @@ int main(void)
         ON_BOTH(test_what_a_slice_did_is_committed_before_the_next),
         ON_BOTH(test_a_lease_is_renewed_by_its_fence),
         ON_BOTH(test_a_sweep_that_lost_its_lease_says_so_and_goes_on),
+        ON_BOTH(test_a_claim_of_unknown_outcome_does_not_wait_for_its_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
