@@ -47,7 +47,8 @@ struct bucket_hooks {
     enum bucket_fate (*request)(void *ctx, const char *call, const char *key);
     /* `overwritten`: by a newer upload under the same key, else by a delete. May look, and changes nothing. */
     void (*gone)(void *ctx, const struct bucket_object *object, bool overwritten);
-    int64_t (*now_ms)(void *ctx); /* the bucket's clock */
+    int64_t (*now_ms)(void *ctx);  /* the bucket's clock */
+    int64_t (*true_ms)(void *ctx); /* may be NULL */
     void *ctx;
 };
 
@@ -66,6 +67,10 @@ void bucket_aim(struct rp_backend *handle, struct bucket *bucket);
 /* Late requests (BUCKET_LATE), oldest first: how many wait, and let the i-th happen now, judged as the server would now. A delete of many
  * waits item by item. Of more than 64 the oldest never happen. What goes is told to the hooks of the handle that sent it, closed or not. */
 size_t bucket_late(const struct bucket *bucket);
+/* The key that the i-th is about. */
+const char *bucket_late_key(const struct bucket *bucket, size_t i);
+/* Those that were sent before that moment (hooks.true_ms) never happen. */
+void bucket_forget_late(struct bucket *bucket, int64_t before_ms);
 void bucket_settle(struct bucket *bucket, size_t i);
 
 /* ---- looking and tampering from outside: no hooks, no faults ---- */

@@ -22,7 +22,21 @@ static struct bucket_request *take(struct bucket *bucket, size_t i)
 void bucket_wait(struct bucket *bucket, const struct bucket_request *request)
 {
     if (bucket->n_late == BUCKET_LATE_MAX) take(bucket, 0);
-    *bucket->late[bucket->n_late++] = *request;
+    struct bucket_request *waits = bucket->late[bucket->n_late++];
+    *waits = *request;
+    waits->sent_at_ms = request->hooks.true_ms != NULL ? request->hooks.true_ms(request->hooks.ctx) : 0;
+}
+
+const char *bucket_late_key(const struct bucket *bucket, size_t i)
+{
+    RP_ASSERT(i < bucket->n_late);
+    return bucket->late[i]->upload.key;
+}
+
+void bucket_forget_late(struct bucket *bucket, int64_t before_ms)
+{
+    for (size_t i = bucket->n_late; i-- > 0;)
+        if (bucket->late[i]->sent_at_ms < before_ms) take(bucket, i);
 }
 
 size_t bucket_late(const struct bucket *bucket)

@@ -49,6 +49,7 @@ struct bucket_request {
     struct bucket_hooks hooks; /* of who sent it */
     struct bucket_upload
         upload; /* put: what, and over which identity; erase, annotate: key and identity; copy: the target's key, the source's identity */
+    int64_t sent_at_ms;
     int flags;
     enum bucket_by by;
     uint64_t serial;

@@ -68,13 +68,14 @@ static bool judge_object(void *ctx, const struct bucket_object *o)
     return s->violation[0] == '\0';
 }
 
-static void judge_files(struct sim *s)
+static void judge_files(struct sim *s, bool healed)
 {
     struct bucket_object o;
     for (size_t i = 0; i < s->model->n_files; i++) {
         const struct model_file *f = &s->model->files[i];
         bool lives = f->status == RP_FILE_LIVE || f->status == RP_FILE_SCANNING;
-        if (lives && !(f->lost && s->rolled_back) && !bucket_look(s->bucket, f->key, &o))
+        if (lives && !(f->lost && s->rolled_back) && !bucket_look(s->bucket, f->key, &o) &&
+            (healed || !sim_is_owed(s, f->key)))
             sim_violate(s, "NO-LOSS", "file %s lives, and its bytes are gone", f->name);
     }
 }
@@ -94,6 +95,7 @@ void sim_check(struct sim *s, bool healed)
 {
     if (s->violation[0] == '\0') ask_catalog(s);
     judge_elsewhere(s);
-    judge_files(s);
+    judge_files(s, healed);
+    if (healed && !s->lied) sim_judge_returned(s);
     if (healed && !s->lied && s->config.mode != RP_MODE_OBSERVE) bucket_each(s->bucket, judge_object, s);
 }

@@ -156,6 +156,21 @@ static void choose_operation(struct sim_node *n, struct sim_random *r, struct si
     }
 }
 
+/* What stands in quarantine while a delete of it is still under way is wanted back: a return that is met by it. */
+static bool choose_return(struct sim *s, struct sim_random *r, struct sim_command *c)
+{
+    size_t n = bucket_late(s->bucket);
+    if (n == 0 || !sim_chance(r, 8000)) return false;
+    const char *key = bucket_late_key(s->bucket, sim_index(r, n));
+    const struct model_mark *m = model_mark_of(s->model, key);
+    if (m == NULL || m->outcome != RP_END_QUARANTINED) return false;
+    for (size_t i = 0; i < SIM_KEYS; i++)
+        if (strcmp(sim_key(i), key) == 0) c->verb = VERB_RESTORE, c->keys[c->n_keys++] = i;
+    for (size_t i = 0; i < s->n_files; i++)
+        if (s->files[i].begun && strcmp(s->files[i].key, key) == 0) c->verb = VERB_RETURN, c->file = i;
+    return c->verb != VERB_SWEEP;
+}
+
 static void choose_new(struct sim_node *n, struct sim_command *c)
 {
     struct sim_random *r = &n->random;
@@ -163,7 +178,7 @@ static void choose_new(struct sim_node *n, struct sim_command *c)
     *c = (struct sim_command){
         .verb = VERB_SWEEP, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = sim_chance(r, 4000)
     };
-    if (as < sweeps) return;
+    if (choose_return(n->sim, r, c) || as < sweeps) return;
     as = sim_between(r, 0, 99);
     if (as < 22) {
         c->verb = VERB_MARK;

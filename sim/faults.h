@@ -62,8 +62,12 @@ enum sim_fault {
 #define SIM_SIGHTS(X) \
     X(TWO_SWEEPERS,      "two-sweepers"           )             /* two nodes in the middle of a sweep */                                     \
     X(TAKEOVER,          "lease-taken-over"       )             /* a claim of a mark whose lease ended */                                    \
+    X(LEASE_RENEWED,     "lease-renewed"          )                                                                                          \
+    X(LEASE_OVER,        "lease-over-in-a-batch"  )             /* what was left was given back, unsent */                                   \
     X(STALE_HOLDER,      "stale-holder-woke"      )             /* ... while its old holder was still at work */                             \
     X(ZOMBIE_DELETE,     "zombie-delete"          )             /* a late delete that found something to delete */                           \
+    X(RETURN_MET,        "late-delete-met-return" )             /* ... that had come back from quarantine */                                 \
+    X(RETURNED_AGAIN,    "returned-again"         )             /* ... and was brought back */                                               \
     X(EXPIRED_CONFIRM,   "expired-confirm"        )             /* a confirm after the upload had expired */                                 \
     X(DOUBLE_CONFIRM,    "double-confirm"         )             /* a confirm of a live file */                                               \
     X(TOO_LATE,          "too-late"               )             /* a restore that lost against the claim */                                  \

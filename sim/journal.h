@@ -3,6 +3,7 @@
 #ifndef RP_SIM_JOURNAL_H
 #define RP_SIM_JOURNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct sim;
@@ -25,6 +26,7 @@ struct journal_mark {
     const char *key, *etag, *version, *reason;
     int from, to, was, outcome, checks;
     int64_t due_at_ms, old_next_ms, next_at_ms, old_fence, fence;
+    bool leased;
 };
 struct journal_file {
     int64_t id, tenant_id, mark_id, parent_id, source_id, txn_id, with_id, size_bytes;

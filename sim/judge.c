@@ -214,6 +214,32 @@ static void judge_end(struct sim *s, struct sim_node *n, struct model_mark *m, i
     if (from == RP_CHECKING && m->state == RP_MARKED) sim_see(s, SIGHT_REFERENCED);
 }
 
+/* By the boot clock, which is true. */
+static bool is_lease_over(const struct sim *s, const struct model_mark *m)
+{
+    return m->leased_at_ms != 0 && s->now_ms > m->leased_at_ms + s->rules.lease_ms;
+}
+
+static void note_lease(struct sim *s, struct model_mark *m, const struct journal_mark *r, bool claimed)
+{
+    bool again = r->to == RP_PURGING && m->state == RP_PURGING && !claimed;
+    if (again && r->leased) sim_see(s, SIGHT_LEASE_RENEWED);
+    if (again && !r->leased && r->next_at_ms == r->due_at_ms && is_lease_over(s, m)) sim_see(s, SIGHT_LEASE_OVER);
+    m->leased_at_ms = r->leased ? s->now_ms : 0;
+}
+
+/* A request of a sweep that copies, or deletes one object without another look, is sent now. */
+void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key)
+{
+    int64_t id = 0;
+    const struct model_mark *m = rp_quarantine_original(key, &id) && model_mark(s->model, id) != NULL &&
+                                         model_is_active(model_mark(s->model, id))
+                                     ? model_mark(s->model, id)
+                                     : model_mark_of(s->model, key);
+    if (m != NULL && m->holder == sim_holder(n) && is_lease_over(s, m))
+        sim_violate(s, "FENCED", "a request about %s was sent after its lease was over", m->key);
+}
+
 void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark *r)
 {
     struct model_mark *m = model_mark(s->model, r->id);
@@ -237,6 +263,7 @@ void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark
     else if ((from == RP_CHECKING || from == RP_PURGING) && n->command.verb == VERB_SWEEP && m->holder != sim_holder(n))
         sim_violate(s, "FENCED", "%s was moved by node %d, which had lost its lease", r->key, n->index);
     if (r->to != RP_CHECKING && r->to != RP_PURGING) m->holder = 0;
+    note_lease(s, m, r, claimed);
     fill(m, r);
     m->since = s->steps;
     judge_end(s, n, m, from);
@@ -265,6 +292,58 @@ static bool is_about(const struct sim *s, const struct model_mark *m, const stru
     return strcmp(m->etag, o->identity.etag) == 0;
 }
 
+/* The mark of the copy that was made for this mark, once its object was returned; NULL: it was not. */
+static const struct model_mark *returned_copy(struct sim *s, const struct model_mark *m)
+{
+    char copy[RP_QUARANTINE_KEY];
+    if (m->outcome != RP_END_QUARANTINED) return NULL;
+    const struct model_mark *aside = model_mark_of(s->model, rp_quarantine_key(m->id, copy));
+    return aside != NULL && aside->returned ? aside : NULL;
+}
+
+bool sim_is_owed(struct sim *s, const char *key)
+{
+    struct bucket_object o;
+    for (size_t i = s->model->n_marks; i-- > 0;) {
+        const struct model_mark *m = &s->model->marks[i];
+        const struct model_mark *aside = strcmp(m->key, key) == 0 ? returned_copy(s, m) : NULL;
+        if (aside != NULL && model_is_active(aside) && bucket_look(s->bucket, aside->key, &o)) return true;
+    }
+    return false;
+}
+
+/* Nobody has decided about the object again since it was returned. */
+static bool is_settled(struct sim *s, const struct model_mark *of)
+{
+    for (size_t i = 0; i < s->model->n_marks; i++) {
+        const struct model_mark *m = &s->model->marks[i];
+        if (m->id > of->id && strcmp(m->key, of->key) == 0 && model_is_decided(m)) return false;
+    }
+    return true;
+}
+
+/* A late delete took what was returned: its copy must be there still. */
+static void judge_late(struct sim *s, const struct model_mark *m)
+{
+    sim_see(s, SIGHT_ZOMBIE_DELETE);
+    if (returned_copy(s, m) == NULL || !is_settled(s, m)) return;
+    sim_see(s, SIGHT_RETURN_MET);
+    if (!sim_is_owed(s, m->key) && !s->rolled_back)
+        sim_violate(s, "RESTORE-WINS", "%s was returned, and a late delete took it after its copy", m->key);
+}
+
+void sim_judge_returned(struct sim *s)
+{
+    struct bucket_object o;
+    for (size_t i = 0; i < s->model->n_marks && !s->rolled_back; i++) {
+        const struct model_mark *m = &s->model->marks[i];
+        size_t key = plain_index(m->key);
+        if (key == SIZE_MAX || s->taken[key] || returned_copy(s, m) == NULL || !is_settled(s, m)) continue;
+        if (!bucket_look(s->bucket, m->key, &o))
+            sim_violate(s, "RESTORE-WINS", "%s was returned from quarantine, and is gone", m->key);
+    }
+}
+
 static const char *broken_by(struct sim *s, const struct bucket_object *o, bool decided_other)
 {
     const struct model_mark *m = model_mark_of(s->model, o->key);
@@ -279,7 +358,8 @@ static const char *broken_by(struct sim *s, const struct bucket_object *o, bool 
 static bool is_take_back(struct sim *s, const struct sim_node *n, const struct bucket_object *o,
                          const struct model_file *f)
 {
-    bool returning = n != NULL && (n->command.verb == VERB_RESTORE || n->command.verb == VERB_RETURN);
+    bool returning = n != NULL && (n->command.verb == VERB_RESTORE || n->command.verb == VERB_RETURN ||
+                                   (n->command.verb == VERB_SWEEP && !s->by_user[o->serial]));
     char copy[RP_QUARANTINE_KEY];
     if (returning && o->serial > n->serial) return true;
     if (n != NULL || (f == NULL && s->by_user[o->serial])) return false;
@@ -327,7 +407,7 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
         weakly |= m->weakly;
         if (!is_about(s, m, o)) continue;
         if (f != NULL) f->lost = true;
-        if (n == NULL) sim_see(s, SIGHT_ZOMBIE_DELETE);
+        if (n == NULL) judge_late(s, m);
         return;
     }
     if (s->rolled_back && n == NULL) { /* decided in a catalog that was put back since */

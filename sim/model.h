@@ -20,12 +20,13 @@ struct model_mark {
     int64_t id, due_at_ms, next_at_ms, file_id, tenant_id, fence;
     char key[MODEL_KEY], etag[MODEL_ETAG], version[MODEL_ETAG];
     int state, was, outcome;
-    int holder;     /* who claimed it: node and life; 0: nobody */
-    bool returned;  /* of a copy in quarantine whose object was returned */
-    bool late;      /* the second mark of an upload */
-    bool asks;      /* it has a guard */
-    bool weakly;    /* claimed by a node that knew of no better way than to look and delete */
-    uint64_t since; /* step of the last change */
+    int holder;           /* who claimed it: node and life; 0: nobody */
+    bool returned;        /* of a copy in quarantine whose object was returned */
+    bool late;            /* the second mark of an upload */
+    bool asks;            /* it has a guard */
+    bool weakly;          /* claimed by a node that knew of no better way than to look and delete */
+    uint64_t since;       /* step of the last change */
+    int64_t leased_at_ms; /* true time of its claim, or of the last renewal; 0: nobody has a lease */
 };
 
 struct model_file {

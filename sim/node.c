@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "core/guarantee.h"
 #include "core/owner.h"
+#include "core/subject/quarantine.h"
 
 #define ENVIRONMENT "test"
 
@@ -101,15 +102,20 @@ static enum bucket_fate request(void *ctx, const char *call, const char *key)
     struct sim_node *n = ctx;
     struct sim *s = n->sim;
     struct sim_faults *f = &s->faults;
-    (void)key;
+    /* before time passes: a delete after a look is sent whenever that was answered */
+    bool at_once = s->kind == BUCKET_EXACT && strcmp(call, "delete") == 0;
+    if (n->command.verb == VERB_SWEEP && key != NULL && !n->dead && (at_once || strcmp(call, "copy") == 0))
+        sim_judge_sent(s, n, key);
     if (!sim_step(n, true, call) || in_outage(n)) return BUCKET_REFUSED;
     if (sim_strikes(f, FAULT_STORE_SLOW)) sim_sleep(s, sim_between(&n->random, RP_SECOND_MS, 6 * RP_MINUTE_MS));
     if (n->dead || sim_strikes(f, FAULT_STORE_REFUSES)) return BUCKET_REFUSED;
     bool slow_put = n->command.verb == VERB_PUT && s->now_ms > s->files[n->command.file].sent_at_ms + SIM_LATE_PUT_MS;
     if (slow_put) return BUCKET_REFUSED; /* the daemon has given it up */
     if (sim_strikes(f, FAULT_STORE_DENIES)) return BUCKET_DENIED;
-    s->returns += strcmp(call, "copy") == 0 && (n->command.verb == VERB_RESTORE || n->command.verb == VERB_RETURN);
+    s->returns += strcmp(call, "copy") == 0 && !rp_quarantine_is(key);
     if (strcmp(call, "list") == 0) return sim_strikes(f, FAULT_STORE_CUT) ? BUCKET_CUT : BUCKET_DONE;
+    if (n->command.verb == VERB_SWEEP && strcmp(call, "copy") == 0 && !rp_quarantine_is(key))
+        sim_see(s, SIGHT_RETURNED_AGAIN);
     bool removes = strcmp(call, "delete") == 0;
     if (!removes && strcmp(call, "put") != 0 && strcmp(call, "copy") != 0) return BUCKET_DONE;
     if (sim_strikes(f, FAULT_STORE_LOST)) return BUCKET_LOST;
@@ -128,6 +134,11 @@ static int64_t store_now(void *ctx)
     struct sim_node *n = ctx;
     sim_note_clocks(n); /* it may have waited for the answer */
     return sim_store_ms(n->sim);
+}
+
+static int64_t true_now(void *ctx)
+{
+    return ((struct sim_node *)ctx)->sim->now_ms;
 }
 
 /* ---- the users' database, where references are counted ---- */
@@ -188,7 +199,9 @@ static int open_catalog(struct sim_node *n, struct rp_error *err)
 int sim_node_open(struct sim_node *n, struct rp_error *err)
 {
     struct sim *s = n->sim;
-    struct bucket_hooks hooks = { .request = request, .gone = gone, .now_ms = store_now, .ctx = n };
+    struct bucket_hooks hooks = {
+        .request = request, .gone = gone, .now_ms = store_now, .true_ms = true_now, .ctx = n
+    };
     bool once = s->config.keys == RP_KEYS_WRITE_ONCE;
     n->life++;
     n->config = s->config;

@@ -49,6 +49,7 @@
 #define SIM_LINE        400
 #define SIM_UPLOADS     8192
 #define SIM_LATE_PUT_MS (10 * RP_HOUR_MS) /* no upload is under way for longer */
+#define SIM_LATE_MS     (20 * RP_HOUR_MS) /* no other request: what was returned is looked at after a day */
 
 struct sim_clock {
     int64_t ahead_ms, frozen_at_ms; /* frozen_at 0: it goes */
@@ -186,6 +187,7 @@ struct sim {
     struct model *model, *saved;
     char catalog_id[40];
     bool rolled_back, rolling; /* the catalog was put back; it is about to be */
+    bool taken[SIM_KEYS];      /* somebody took a plain object away */
     bool lied;                 /* the bucket has said something untrue: what is left behind for that is not ours */
     struct rp_buf *trace;      /* NULL: nobody looks */
     char violation[SIM_LINE];  /* the first; "": none */
@@ -272,6 +274,10 @@ bool sim_journal_is_empty(void);
 void sim_journal_read(struct sim *s, struct sim_node *n);
 /* Bytes went away (judge.c). */
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *object, bool overwritten);
+/* What stood under the key was returned from quarantine, and its copy there waits to be looked at. */
+void sim_judge_returned(struct sim *s); /* in the end, of plain objects */
+bool sim_is_owed(struct sim *s, const char *key);
+void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key);
 /* The store was found to be ours: the epoch was raised within the last minutes (judge.c). */
 void sim_judge_epoch(struct sim *s, const struct sim_node *n);
 /* A plain object may be lost there, and nobody has accepted that. `reused`: write-once keys were

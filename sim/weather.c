@@ -97,6 +97,24 @@ static bool is_claimed(struct sim *s, size_t key)
     return m != NULL && (m->state == RP_PURGING || m->state == RP_CHECKING);
 }
 
+/* A request that waits for what was returned meanwhile; SIZE_MAX: none. */
+static size_t late_of_returned(struct sim *s)
+{
+    for (size_t i = 0; i < bucket_late(s->bucket); i++)
+        if (sim_is_owed(s, bucket_late_key(s->bucket, i))) return i;
+    return SIZE_MAX;
+}
+
+static void late_requests(struct sim *s)
+{
+    bucket_forget_late(s->bucket, s->now_ms - SIM_LATE_MS);
+    if (bucket_late(s->bucket) == 0) return;
+    size_t meets = late_of_returned(s);
+    if (!sim_chance(&s->luck, meets != SIZE_MAX ? 5000 : 400)) return;
+    sim_say(s, "a late request happens");
+    bucket_settle(s->bucket, meets != SIZE_MAX ? meets : sim_index(&s->luck, bucket_late(s->bucket)));
+}
+
 static void others(struct sim *s)
 {
     struct sim_faults *f = &s->faults;
@@ -110,14 +128,12 @@ static void others(struct sim *s)
         if (sim_strikes(f, FAULT_REUPLOAD)) sim_upload(s, key, false);
     if (!once && is_there && sim_strikes(f, FAULT_TWINS)) sim_upload(s, key, true);
     if (sim_strikes(f, FAULT_TAKEN_AWAY) && bucket_remove(s->bucket, sim_key(key))) {
+        s->taken[key] = true;
         s->sent++; /* what stood before it may stand there again */
         sim_say(s, "somebody deletes %s", sim_key(key));
     }
     if (sim_chance(&s->luck, 60)) s->referenced[key] = !s->referenced[key];
-    if (bucket_late(s->bucket) > 0 && sim_chance(&s->luck, 400)) {
-        sim_say(s, "a late request happens");
-        bucket_settle(s->bucket, sim_index(&s->luck, bucket_late(s->bucket)));
-    }
+    late_requests(s);
     late_puts(s, s->now_ms);
 }
 
@@ -316,8 +332,9 @@ void sim_heal_weather(struct sim *s)
         s->misled[i] = false;
     }
     late_puts(s, INT64_MAX);
-    s->now_ms += 4 * RP_DAY_MS; /* past the times that clocks ahead have promised */
+    bucket_forget_late(s->bucket, s->now_ms - SIM_LATE_MS);
     while (bucket_late(s->bucket) > 0 && s->violation[0] == '\0')
         bucket_settle(s->bucket, 0);
+    s->now_ms += 4 * RP_DAY_MS; /* past the times that clocks ahead have promised */
     memset(s->referenced, 0, sizeof s->referenced);
 }

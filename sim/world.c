@@ -182,6 +182,7 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     s->model->n_marks = s->model->n_files = s->model->n_holds = s->model->n_txns = 0;
     memset(s->misled, 0, sizeof s->misled);
     memset(s->by_user, 0, sizeof s->by_user);
+    memset(s->taken, 0, sizeof s->taken);
     memset(s->referenced, 0, sizeof s->referenced);
     memset(s->uploads_of, 0, sizeof s->uploads_of);
     memset(s->nodes, 0, sizeof s->nodes);

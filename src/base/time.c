@@ -90,6 +90,11 @@ int64_t rp_clock_now_ms(const struct rp_clock *clock)
     return rp_clock_held_ms(clock, rp_clock_wall_ms(clock));
 }
 
+int64_t rp_clock_boot_ms(const struct rp_clock *clock)
+{
+    return clock != NULL && clock->boot_ms != NULL ? clock->boot_ms(clock->ctx) : rp_time_boot_ms();
+}
+
 static int64_t floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0);

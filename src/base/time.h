@@ -30,8 +30,8 @@ struct rp_boot {
  * known when the host booted (catalog/clock.h). Tests may put others in their place. */
 struct rp_clock {
     int64_t (*now_ms)(void *ctx);             /* the wall clock */
-    int64_t (*boot_ms)(void *ctx);            /* since the boot; NULL: the wall clock is all there is */
-    const struct rp_boot *(*boot)(void *ctx); /* with boot_ms */
+    int64_t (*boot_ms)(void *ctx);            /* since the boot; NULL: rp_time_boot_ms */
+    const struct rp_boot *(*boot)(void *ctx); /* which one; NULL: not known, the wall clock is all there is */
     void *ctx;
     int64_t *booted_at_ms; /* atomic: when the host booted, as this process knows it; NULL or 0: it does not */
 };
@@ -41,6 +41,7 @@ int64_t rp_clock_wall_ms(const struct rp_clock *clock); /* NULL: the host's */
 int64_t rp_clock_now_ms(const struct rp_clock *clock); /* NULL: the host's wall clock */
 /* The same of a moment that another clock gave, such as the database's on the same host. */
 int64_t rp_clock_held_ms(const struct rp_clock *clock, int64_t moment_ms);
+int64_t rp_clock_boot_ms(const struct rp_clock *clock); /* NULL: the host's */
 int64_t rp_time_boot_ms(void); /* CLOCK_BOOTTIME: goes on during suspend, never jumps */
 
 /* A day of the calendar; `day` numbers count from 1970-01-01, which is 0 and a Thursday. */

@@ -238,7 +238,7 @@ static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_erro
 {
     const struct rp_clock *clock = catalog->clock;
     struct rp_value args[] = { rp_int(catalog->lane),
-                               rp_text(clock->boot_ms != NULL ? clock->boot(clock->ctx)->id : "") };
+                               rp_text(clock->boot != NULL ? clock->boot(clock->ctx)->id : "") };
     rp_arena_reset(&catalog->arena);
     memset(tx, 0, offsetof(struct rp_tx, tally));
     tx->n_tally = 0;

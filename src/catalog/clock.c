@@ -38,7 +38,7 @@ static int read_anchor(struct rp_catalog *catalog, struct rp_anchor *out, struct
 {
     const struct rp_clock *clock = catalog->clock;
     *out = (struct rp_anchor){ 0 };
-    if (clock->boot_ms == NULL) return 0;
+    if (clock->boot == NULL) return 0;
     struct rp_value id = rp_text(clock->boot(clock->ctx)->id);
     int r = rp_db_query(catalog->db, RP_SQL(clock_get), &id, anchor_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "read what the clocks said") : 0;
@@ -69,7 +69,7 @@ int rp_clock_look(struct rp_catalog *catalog, struct rp_clock_state *out, struct
     if (r < 0) return r;
     state.known = anchor.known;
     state.wall_ms = state.by_boot_ms = rp_clock_wall_ms(clock);
-    if (clock->boot_ms != NULL) state.boot_ms = clock->boot_ms(clock->ctx);
+    state.boot_ms = rp_clock_boot_ms(clock);
     if (anchor.known) state.by_boot_ms = by_boot_ms(&anchor, state.boot_ms);
     state.ahead_ms = state.wall_ms - state.by_boot_ms;
     *out = state;
@@ -94,10 +94,10 @@ int rp_clock_refuse(int64_t ahead_ms, struct rp_error *err)
 int rp_clock_make(struct rp_catalog *catalog, struct rp_error *err)
 {
     const struct rp_clock *clock = catalog->clock;
-    if (catalog->clock_known || clock->boot_ms == NULL) return 0;
+    if (catalog->clock_known || clock->boot == NULL) return 0;
     const struct rp_boot *boot = clock->boot(clock->ctx);
     int64_t now_ms = rp_clock_now_ms(clock);
-    struct rp_value args[] = { rp_text(boot->id), rp_text(boot->host), rp_int(clock->boot_ms(clock->ctx)),
+    struct rp_value args[] = { rp_text(boot->id), rp_text(boot->host), rp_int(rp_clock_boot_ms(clock)),
                                rp_int(now_ms), rp_int(now_ms) };
     struct rp_value before = rp_int(now_ms - FORGET_MS);
     int64_t made = 0;
@@ -143,7 +143,7 @@ int rp_clock_judge(struct rp_tx *tx, struct rp_error *err)
     /* in this order: a process that was stopped in between sees a boot clock that is ahead,
      * which is no jump */
     tx->wall_ms = rp_clock_wall_ms(clock);
-    tx->boot_ms = clock->boot_ms != NULL ? clock->boot_ms(clock->ctx) : 0;
+    tx->boot_ms = rp_clock_boot_ms(clock);
     judge(tx, db_ms);
     if (rp_clock_has_jumped(tx->ahead_ms)) {
         int r = read_anchor(tx->catalog, &tx->anchor, err);

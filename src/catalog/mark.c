@@ -179,6 +179,35 @@ int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_mar
     return r < 0 ? rp_error_wrap(err, r, "claim due marks") : 0;
 }
 
+int rp_marks_unclaim(struct rp_tx *tx, const struct rp_claim *claim, int64_t until_ms, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(claim->store_id), rp_int(until_ms), rp_text(claim->lease_by) };
+    return rp_db_exec(tx->db, RP_SQL(mark_unclaim), args, NULL, err);
+}
+
+static int by_row_id(const void *a, const void *b)
+{
+    int64_t x = ((const struct rp_value *)a)->i, y = ((const struct rp_value *)b)->i;
+    return (x > y) - (x < y);
+}
+
+int rp_marks_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t n, int64_t until_ms, size_t *renewed,
+                   struct rp_error *err)
+{
+    int64_t changed = 0;
+    struct rp_value until = rp_int(until_ms);
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, 2 * sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++) {
+        rows[2 * i] = rp_int(marks[i]->id);
+        rows[2 * i + 1] = rp_int(marks[i]->fence);
+    }
+    qsort(rows, n, 2 * sizeof *rows, by_row_id); /* as rp_marks_move locks them */
+    int r = n > 0 ? rp_db_exec_rows(tx->db, RP_SQL(mark_renew), &until, rows, n, &changed, err) : 0;
+    *renewed = (size_t)changed;
+    return r < 0 ? rp_error_wrap(err, r, "renew leases") : 0;
+}
+
 struct moved {
     struct rp_move *moves;
     size_t n;

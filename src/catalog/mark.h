@@ -95,6 +95,12 @@ struct rp_claim {
 };
 int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err);
 
+/* Whatever this worker has leased until exactly then, if anything, is due again at once. */
+int rp_marks_unclaim(struct rp_tx *tx, const struct rp_claim *claim, int64_t until_ms, struct rp_error *err);
+/* Those whose fence is still this one are leased until then. */
+int rp_marks_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t n, int64_t until_ms, size_t *renewed,
+                   struct rp_error *err);
+
 struct rp_move {
     const struct rp_mark *mark; /* as it was read: id, fence and state must still be these */
     enum rp_state to;
@@ -125,6 +131,18 @@ int rp_marks_identity(struct rp_tx *tx, const struct rp_mark *marks, size_t n, s
 int rp_mark_get(struct rp_db *db, int64_t id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err);
 /* The marks that a subject had, newest first, at most out->max. An active one is always the newest. */
 int rp_marks_history(struct rp_db *db, int64_t store_id, const char *key, struct rp_marks *out, struct rp_error *err);
+
+/* What became of the subjects of these marks since they were returned from quarantine. */
+struct rp_mark_since {
+    int64_t id; /* of the mark that was purged into quarantine */
+    const char *key;
+    int64_t file_id, file_status; /* 0: it is of no file */
+    bool annotated;
+    int64_t ended, active; /* later marks of the same key: purged or lost; waiting or under way */
+};
+/* `out`, of the arena: at most n, in any order. */
+int rp_marks_since(struct rp_db *db, const int64_t *ids, size_t n, struct rp_arena *arena, struct rp_mark_since **out,
+                   size_t *n_out, struct rp_error *err);
 
 /* A page of marks: give the query, call until `out->n` is 0. The cursor is kept in it. */
 enum rp_marks_by {

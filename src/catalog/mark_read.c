@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "catalog/mark.h"
+#include "catalog/row.h"
 #include "catalog/statements.h"
 
 #include <stdio.h>
@@ -161,5 +162,42 @@ int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_m
         if (*texts[i] == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a batch of marks");
     }
     *out = m;
+    return 0;
+}
+
+/* ---- returned from quarantine ---- */
+
+struct since_out {
+    struct rp_mark_since *at;
+    size_t n;
+    struct rp_arena *arena;
+};
+
+static int since_row(void *ctx, const struct rp_value *v, struct rp_error *err)
+{
+    struct since_out *out = ctx;
+    bool failed = false;
+    out->at[out->n++] = (struct rp_mark_since){ .id = v[0].i,
+                                                .key = rp_row_keep(out->arena, &v[1], &failed),
+                                                .file_id = v[2].i,
+                                                .file_status = v[3].i,
+                                                .annotated = v[4].i != 0,
+                                                .ended = v[5].i,
+                                                .active = v[6].i };
+    return failed ? rp_error_set(err, RP_ENOMEM, "no memory for a mark") : 0;
+}
+
+int rp_marks_since(struct rp_db *db, const int64_t *ids, size_t n, struct rp_arena *arena, struct rp_mark_since **out,
+                   size_t *n_out, struct rp_error *err)
+{
+    struct since_out found = { .at = rp_arena_array(arena, n + 1, sizeof *found.at), .arena = arena };
+    struct rp_value *rows = rp_arena_array(arena, n + 1, sizeof *rows);
+    if (rows == NULL || found.at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = rp_int(ids[i]);
+    int r = rp_db_query_rows(db, RP_SQL(mark_since_return), NULL, rows, n, since_row, &found, err);
+    if (r < 0) return rp_error_wrap(err, r, "look for later marks");
+    *out = found.at;
+    *n_out = found.n;
     return 0;
 }

@@ -131,6 +131,12 @@
       "attempts = v.column7, outcome = v.column8, ended_at = v.column9, note = v.column10, lease_by = NULL, "          \
       "fence = fence + v.column11 "                                                                                    \
       "FROM (VALUES @ROWS) AS v WHERE id = v.column1 AND fence = v.column2 AND state = v.column3 RETURNING id")        \
+    X(mark_unclaim,    "iis",  NULL,  NULL,                                                                            \
+      "UPDATE mark SET next_at = due_at, lease_by = NULL WHERE store_id = $1 AND next_at IS NOT NULL "                 \
+      "AND next_at = $2 AND lease_by = $3 AND state IN (2, 3)")                                                        \
+    X(mark_renew,      "i",    "ii",  NULL,                                                                            \
+      "UPDATE mark SET next_at = $1 FROM (VALUES @ROWS) AS v "                                                         \
+      "WHERE id = v.column1 AND fence = v.column2 AND state = 3")                                                      \
     X(mark_extend,     "",     "iii", "i",                                                                             \
       "UPDATE mark SET due_at = v.column3, next_at = v.column3 FROM (VALUES @ROWS) AS v "                              \
       "WHERE id = v.column1 AND fence = v.column2 AND state = 1 AND due_at < v.column3 RETURNING id")                  \
@@ -148,6 +154,11 @@
       "AND active = 1 @FOR_UPDATE_OF(mark)")                                                                           \
     X(mark_newest,     "i",    "s",   MARK_TYPES, NEWEST_MARKS(""))                                                          \
     X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST_MARKS(" @FOR_UPDATE_OF(mark)"))                                     \
+    X(mark_since_return, "",   "i",   "isiiiii",                                                                       \
+      "SELECT o.id, o.key, o.file_id, f.status, o.annotated, (SELECT COUNT(*) FROM mark x "                            \
+      "WHERE x.store_id = o.store_id AND x.key = o.key AND x.id > o.id AND x.state IN (4, 7)), "                       \
+      "(SELECT COUNT(*) FROM mark x WHERE x.store_id = o.store_id AND x.key = o.key AND x.active = 1) "                \
+      "FROM (VALUES @ROWS) AS v JOIN mark o ON o.id = v.column1 LEFT JOIN file f ON f.id = o.file_id")                 \
     X(mark_held,       "i",    "s",   "s",                                                                             \
       "SELECT v.column1 FROM (VALUES @ROWS) AS v WHERE " HELD("$1", "v.column1", "0"))                                 \
     X(mark_history,    "isi",  NULL,  MARK_TYPES,                                                                      \

@@ -40,5 +40,6 @@ int rp_annotation_remove(struct rp_catalog *catalog, struct rp_store *store, con
                                                    { "delete_after", NULL },
                                                    { "deletion_reason", NULL } };
     struct rp_identity now = *identity;
+    if (catalog == NULL) return rp_backend_annotate(store->backend, key, &now, fields, FIELDS, err);
     return change(catalog, store, key, &now, fields, err);
 }

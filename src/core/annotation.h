@@ -22,6 +22,7 @@ struct rp_annotation {
 /* `identity` becomes the object's new one: it is then for the caller to have its mark say so. */
 int rp_annotation_write(struct rp_catalog *catalog, struct rp_store *store, const char *key,
                         struct rp_identity *identity, const struct rp_annotation *annotation, struct rp_error *err);
+/* `catalog` NULL: what the store guarantees is known. */
 int rp_annotation_remove(struct rp_catalog *catalog, struct rp_store *store, const char *key,
                          const struct rp_identity *identity, struct rp_error *err);
 

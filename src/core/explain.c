@@ -34,6 +34,7 @@ static const struct {
     { "mark.retried", "brought back to be tried again", { { NULL, NULL } } },
     { "mark.lost", "given up after a failed purge; something of it may be erased", { { NULL, NULL } } },
     { "object.returned", "returned from quarantine", { { NULL, NULL } } },
+    { "object.returned_again", "found gone after its return, and returned from quarantine again", { { NULL, NULL } } },
     { "file.pending", "an upload was begun", { { "name", " for '%s'" }, { "due_at", "; cleaned up unless it is confirmed by %s" } } },
     { "file.uploaded", "the upload was confirmed", { { "status", ", the file is %s" } } },
     { "file.live", "its processor accepted it", { { "status", ", the file is %s" } } },

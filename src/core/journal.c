@@ -173,7 +173,8 @@ void rp_journal_file(const struct rp_journal *j, const char *event, const char *
 static void write_skip(const struct rp_journal *j, const char *store, const struct rp_purge_item *item)
 {
     json_t *o = about(j, store, item->mark);
-    if (item->references >= 0) rp_json_set(o, "references", json_integer(item->references));
+    if (item->status == RP_ITEM_KEPT && item->references >= 0)
+        rp_json_set(o, "references", json_integer(item->references));
     rp_json_set(o, "note", rp_json_text(item->note));
     if (item->move.next_at_ms != 0) rp_json_set(o, "next_at", rp_json_time(item->move.next_at_ms));
     write_line(j, RP_LOG_WARNING, "mark.skipped", o);
@@ -204,9 +205,9 @@ void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *b
     const char *store_name = batch->store->config->name;
     char id[RP_ID_TEXT];
     if (!rp_log_takes(j->log, RP_LOG_ERROR)) return;
-    for (size_t i = 0; i < batch->marks.n; i++) {
+    for (size_t i = batch->from; i < batch->to; i++) {
         const struct rp_purge_item *item = &batch->items[i];
-        if (item->status == RP_ITEM_KEPT)
+        if (item->status == RP_ITEM_KEPT || item->status == RP_ITEM_WAITS || item->status == RP_ITEM_RETURNED)
             write_skip(j, store_name, item);
         else
             write_move(j, store_name, item);
@@ -214,7 +215,7 @@ void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *b
     json_t *o = json_object();
     rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, run->id, id)));
     rp_json_set(o, "store", json_string(store_name));
-    rp_json_set(o, "batch", json_integer((json_int_t)batch->marks.n));
+    rp_json_set(o, "batch", json_integer((json_int_t)(batch->to - batch->from)));
     rp_json_set(o, "scanned", json_integer(run->figures.scanned));
     rp_json_set(o, "purged", json_integer(run->figures.purged));
     rp_json_set(o, "failed", json_integer(run->figures.failed));

@@ -262,7 +262,7 @@ static int audit_return(struct rp_tx *tx, const struct subject *s, struct rp_err
 
 /* The copy in quarantine has done its work, and gets a mark of its own. It stays for a day: a delete that was sent
  * before the object was moved may still arrive, and where a store cannot tell identical bytes apart it would take what
- * was returned. It is of no file: that one lives again, the copy is nobody's. */
+ * was returned; then it comes back once more (core/purge/returns.c). It is of no file: that one lives again, the copy is nobody's. */
 static int mark_leftover(struct rp_tx *tx, const struct subject *s, struct rp_error *err)
 {
     const struct rp_mark *copy = &s->item->copy.mark;
@@ -275,7 +275,7 @@ static int mark_leftover(struct rp_tx *tx, const struct subject *s, struct rp_er
                                 .version = copy->version,
                                 .size_bytes = copy->size_bytes,
                                 .modified_ms = copy->modified_ms,
-                                .reason = "returned from quarantine",
+                                .reason = RP_REASON_RETURNED,
                                 .actor = s->command->command.actor };
     return rp_state_birth(tx, &by, &leftover, 1, err);
 }

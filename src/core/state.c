@@ -181,6 +181,19 @@ int rp_state_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_mar
     return r;
 }
 
+int rp_state_unclaim(struct rp_tx *tx, const struct rp_claim *claim, int64_t db_ms, struct rp_error *err)
+{
+    return rp_marks_unclaim(tx, claim, db_ms + claim->lease_ms, err);
+}
+
+int rp_state_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t n, int64_t lease_ms, size_t *renewed,
+                   struct rp_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        RP_ASSERT(marks[i]->state == RP_PURGING);
+    return rp_marks_renew(tx, marks, n, tx->db_ms + lease_ms, renewed, err);
+}
+
 static int audit_move(struct rp_tx *tx, const struct rp_state_by *by, const struct rp_move *move, struct rp_error *err)
 {
     const char *event = states[move->to].event;

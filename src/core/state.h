@@ -5,6 +5,7 @@
  *   (nothing) -> marked              rp_state_birth
  *   marked    -> marked, due later   rp_state_extend
  *   marked    -> checking, purging   rp_state_claim (recorded in the mark itself, without an audit row)
+ *   purging   -> purging, leased     rp_state_renew (the same)
  *   marked    -> reprieved           a restore, a newer identity, a recovery
  *   checking  -> purging             every check said yes: the point of no return
  *   checking  -> marked              still referenced: asked again later, and can be restored until then
@@ -47,6 +48,11 @@ int rp_state_extend(struct rp_tx *tx, const struct rp_state_by *by, struct rp_ex
                     struct rp_error *err);
 /* Marks that are due become this worker's (NO-EARLY is asserted). */
 int rp_state_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err);
+/* A claim whose outcome is not known, made at `db_ms`: if it was made, its marks are due again at once. */
+int rp_state_unclaim(struct rp_tx *tx, const struct rp_claim *claim, int64_t db_ms, struct rp_error *err);
+/* Later ends of the leases of marks in `purging`; `renewed`: how many were still this worker's. */
+int rp_state_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t n, int64_t lease_ms, size_t *renewed,
+                   struct rp_error *err);
 /* moves[i].done says which were made. */
 int rp_state_move(struct rp_tx *tx, const struct rp_state_by *by, struct rp_move *moves, size_t n,
                   struct rp_error *err);

@@ -33,7 +33,7 @@ static void count_abandoned(struct rp_sweep_report *report, const struct rp_purg
 {
     struct rp_tenant tenant = { 0 };
     struct rp_error ignored = { 0 };
-    for (size_t i = 0; i < batch->marks.n && report->metrics != NULL; i++) {
+    for (size_t i = batch->from; i < batch->to && report->metrics != NULL; i++) {
         const struct rp_mark *mark = &batch->marks.at[i];
         if (!is_abandoned(mark)) continue;
         if (mark->tenant_id != tenant.id &&

@@ -157,8 +157,12 @@ static void count_item(struct rp_metrics *m, const char *store, const struct rp_
 {
     const struct rp_move *move = &item->move;
     char outcome[32];
-    if (item->status == RP_ITEM_KEPT || move->mark == NULL || !move->done) return;
-    if (move->to == RP_PURGED) {
+    if (item->status == RP_ITEM_KEPT || item->status == RP_ITEM_WAITS || move->mark == NULL) return;
+    if (!move->done) {
+        rp_metrics_failure(m, "lease"); /* it ended before the store was done: another worker has claimed the mark */
+    } else if (item->status == RP_ITEM_RETURNED) {
+        rp_metrics_failure(m, "return");
+    } else if (move->to == RP_PURGED) {
         add(m, RP_METRICS_PURGED, 1, store, slug(rp_end_name(move->outcome), outcome, sizeof outcome), NULL);
         if (move->outcome == RP_END_ERASED) add(m, RP_METRICS_FREED, move->mark->size_bytes, store, NULL, NULL);
     } else {
@@ -169,7 +173,7 @@ static void count_item(struct rp_metrics *m, const char *store, const struct rp_
 void rp_metrics_batch(struct rp_metrics *m, const struct rp_purge_batch *batch)
 {
     if (m == NULL) return;
-    for (size_t i = 0; i < batch->marks.n; i++)
+    for (size_t i = batch->from; i < batch->to; i++)
         count_item(m, batch->store->config->name, &batch->items[i]);
     if (batch->store_error.code < 0) rp_metrics_failure(m, "store");
     if (batch->check_error.code < 0) rp_metrics_failure(m, "guard");

@@ -29,7 +29,9 @@
  * T10 interrupt() makes every call under way end soon, and every later one fail, as if the store
  *     did not answer any more: RP_EUNAVAILABLE, or `unknown` for what may have been carried out. It
  *     does not wait, may be called from any thread and more than once; only close() is of use after
- *     it. */
+ *     it.
+ * T11 Many copies are one call (rp_backend_copies), as many at a time as the store declares. The
+ *     gate is asked right before each: once it is shut nothing more is begun. */
 #ifndef RP_STORE_BACKEND_H
 #define RP_STORE_BACKEND_H
 
@@ -90,6 +92,21 @@ struct rp_item {
     struct rp_identity identity; /* in for remove, out for stat */
     enum rp_outcome outcome;     /* out */
     char note[120];              /* out: why, for denied, retry and unknown */
+};
+
+/* One copy of many. */
+struct rp_copying {
+    const char *from, *to;       /* in; borrowed */
+    struct rp_identity identity; /* in: of the source; out, with code 0: of the copy */
+    int code;                    /* out: as copy() returns; RP_COPY_NONE: it was not begun */
+    char note[200];              /* out: why, with a negative code */
+};
+#define RP_COPY_NONE 1
+
+/* Whether something may still be sent. Asked by any thread. */
+struct rp_gate {
+    bool (*is_open)(void *ctx);
+    void *ctx;
 };
 
 /* Headers: content-type, cache-control, content-disposition, content-encoding, content-language,
@@ -175,6 +192,7 @@ struct rp_object_reader {
 
 struct rp_backend_ops {
     const char *type;
+    int copies_at_once; /* how many copies gain from being made beside each other; 0: none */
     void (*close)(struct rp_backend *backend);
     /* Find out, by trying where it is allowed to write, what the store guarantees. Without
      * `may_write` nothing is written, and what only a canary could tell is taken for the weakest;
@@ -276,6 +294,10 @@ static inline int rp_backend_copy(struct rp_backend *b, const char *from, const 
 {
     return b->ops->copy(b, from, expected, to, out, err);
 }
+/* Each as copy() does. Returns negative only if the store as a whole failed: what was not begun then
+ * is RP_COPY_NONE. */
+int rp_backend_copies(struct rp_backend *b, struct rp_copying *copies, size_t n, const struct rp_gate *gate,
+                      struct rp_error *err);
 static inline int rp_backend_annotate(struct rp_backend *b, const char *key, struct rp_identity *identity,
                                       const struct rp_pair *changes, size_t n, struct rp_error *err)
 {

@@ -38,10 +38,10 @@ static int64_t now(void *ctx)
     return rp_clock_now_ms(&((struct world *)ctx)->host_clock);
 }
 
-/* Where identical bytes cannot be told apart, a delete that was sent before the return takes the object all the same: its bytes are kept. */
-static void test_the_copy_outlives_a_late_delete_of_what_was_returned(void **state)
+/* "a" is moved to quarantine in a bucket that cannot tell identical bytes apart, and returned; a delete of it that was sent before is still under
+ * way. */
+static struct bucket *return_before_a_late_delete(struct world *w)
 {
-    struct world *w = *state;
     struct world_steps one, two;
     struct bucket *bucket = bucket_new(BUCKET_ETAG);
     const struct bucket_hooks hooks = { .request = fate, .gone = gone, .now_ms = now, .ctx = w };
@@ -66,20 +66,83 @@ static void test_the_copy_outlives_a_late_delete_of_what_was_returned(void **sta
     world_steps_claim(w, w->catalog, &two);
     world_steps_erase(w, w->catalog, &two);
     ok(rp_purge_finish(w->catalog, &w->rules, &two.batch, &two.run, &err));
-    assert_int_equal(world_newest(w, "a").state, RP_PURGED);
-
-    struct rp_reprieve_answer answer = world_restore(w, "a");
-    assert_int_equal(answer.what, RP_REPRIEVE_RETURNED);
-    assert_true(bucket_look(bucket, "a", &object));
-    bucket_settle(bucket, 0); /* now it acts */
-    world_pass(w, 20 * RP_HOUR_MS);
-    assert_int_equal(world_sweep(w)->code, 0);
-    char copy[RP_QUARANTINE_KEY];
-    assert_true(bucket_look(bucket, rp_quarantine_key(world_newest(w, "a").id, copy), &object));
-    assert_string_equal(object.text, "precious");
-    bucket_free(bucket);
+    ok(rp_run_end(w->catalog, &one.run, "failed", &err));
+    ok(rp_run_end(w->catalog, &two.run, "done", &err));
     world_steps_done(&one);
     world_steps_done(&two);
+    assert_int_equal(world_newest(w, "a").state, RP_PURGED);
+    assert_int_equal(world_restore(w, "a").what, RP_REPRIEVE_RETURNED);
+    assert_true(bucket_look(bucket, "a", &object));
+    return bucket;
+}
+
+static void sweep_after(struct world *w, int64_t ms)
+{
+    world_pass(w, ms);
+    struct rp_sweep_result *r = world_sweep(w);
+    assert_int_equal(r->code, 0);
+    assert_string_equal(r->outcome, "done");
+}
+
+/* The delete takes the object all the same; it comes back from its copy before that is erased, and the copy stays until
+ * the object was seen again. */
+static void test_what_a_late_delete_took_comes_back_from_its_copy(void **state)
+{
+    struct world *w = *state;
+    struct bucket *bucket = return_before_a_late_delete(w);
+    struct bucket_object object;
+    char copy[RP_QUARANTINE_KEY];
+    rp_quarantine_key(world_newest(w, "a").id, copy);
+    bucket_settle(bucket, 0); /* now it acts */
+    assert_false(bucket_look(bucket, "a", &object));
+    sweep_after(w, 20 * RP_HOUR_MS);
+    assert_true(bucket_look(bucket, copy, &object));
+    assert_string_equal(object.text, "precious");
+    sweep_after(w, 5 * RP_HOUR_MS);
+    assert_true(bucket_look(bucket, "a", &object)); /* RESTORE-WINS */
+    assert_string_equal(object.text, "precious");
+    assert_true(bucket_look(bucket, copy, &object));
+    sweep_after(w, 25 * RP_HOUR_MS);
+    assert_true(bucket_look(bucket, "a", &object));
+    assert_false(bucket_look(bucket, copy, &object));
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM audit WHERE event = 'object.returned_again'"), 1);
+    bucket_free(bucket);
+}
+
+/* While it is marked again its copy waits; once that mark is purged, nothing comes back. */
+static void test_what_was_marked_again_and_purged_does_not_come_back(void **state)
+{
+    struct world *w = *state;
+    struct bucket *bucket = return_before_a_late_delete(w);
+    struct bucket_object object;
+    char copy[RP_QUARANTINE_KEY];
+    rp_quarantine_key(world_newest(w, "a").id, copy);
+    world_mark(w, "a", 3 * RP_DAY_MS);
+    bucket_settle(bucket, 0);
+    sweep_after(w, 25 * RP_HOUR_MS);
+    assert_true(bucket_look(bucket, copy, &object)); /* a restore may still want it */
+    assert_false(bucket_look(bucket, "a", &object));
+    sweep_after(w, 3 * RP_DAY_MS);
+    sweep_after(w, 2 * RP_HOUR_MS);
+    assert_false(bucket_look(bucket, "a", &object)); /* erased data does not rise again */
+    assert_false(bucket_look(bucket, copy, &object));
+    bucket_free(bucket);
+}
+
+/* ... and once that mark is reprieved, it comes back: the file would live without bytes. */
+static void test_what_was_marked_again_and_restored_comes_back(void **state)
+{
+    struct world *w = *state;
+    struct bucket *bucket = return_before_a_late_delete(w);
+    struct bucket_object object;
+    world_mark(w, "a", 3 * RP_DAY_MS);
+    bucket_settle(bucket, 0);
+    sweep_after(w, 25 * RP_HOUR_MS);
+    assert_int_equal(world_restore(w, "a").what, RP_REPRIEVE_DONE);
+    sweep_after(w, 2 * RP_HOUR_MS);
+    assert_true(bucket_look(bucket, "a", &object));
+    assert_string_equal(object.text, "precious");
+    bucket_free(bucket);
 }
 
 static void test_hold_lists_a_dead_letter(void **state)
@@ -183,8 +246,12 @@ static void test_a_copy_that_died_before_its_record_is_stopped_by_the_first_ones
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_the_copy_outlives_a_late_delete_of_what_was_returned, world_set_up,
-                                        world_leave),
+        cmocka_unit_test_setup_teardown(test_what_a_late_delete_took_comes_back_from_its_copy, world_set_up,
+                                        world_tear_down),
+        cmocka_unit_test_setup_teardown(test_what_was_marked_again_and_purged_does_not_come_back, world_set_up,
+                                        world_tear_down),
+        cmocka_unit_test_setup_teardown(test_what_was_marked_again_and_restored_comes_back, world_set_up,
+                                        world_tear_down),
         cmocka_unit_test_setup_teardown(test_a_put_after_the_erasure_is_cleaned_up, world_set_up, world_leave),
         cmocka_unit_test_setup_teardown(test_a_put_after_the_move_to_quarantine_is_cleaned_up, world_set_up,
                                         world_leave),

@@ -179,6 +179,7 @@ static int stalled(struct trial *t, struct rp_run *run, struct rp_purge_batch *b
     trial_deny(t, SIZE_MAX);
     rp_purge_look(batch);
     rp_purge_quarantine(batch);
+    rp_purge_return(batch);
     rp_purge_erase(batch);
     bool lost = taken_over(t, batch);
     inv_marks_digest(&t->world, before);
@@ -199,6 +200,7 @@ static int half_done(struct trial *t, struct rp_run *run, struct rp_purge_batch 
     if (r < 0) return r;
     rp_purge_look(batch);
     rp_purge_quarantine(batch);
+    rp_purge_return(batch);
     rp_purge_erase(batch);
     trial_advance(t, RP_HOUR_MS);
     return 0;

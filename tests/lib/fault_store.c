@@ -371,6 +371,7 @@ static struct rp_backend_ops ops_around(const struct rp_backend *inner)
     if (!inner->ops->list_partial) ops.list_partial = NULL;
     if (!inner->ops->abort_partial) ops.abort_partial = NULL;
     if (!inner->ops->interrupt) ops.interrupt = NULL;
+    ops.copies_at_once = inner->ops->copies_at_once;
     return ops;
 }
 

@@ -395,6 +395,7 @@ static const struct rp_backend_ops memory_ops = {
     .list = memory_list,
     .remove = memory_remove,
     .copy = memory_copy,
+    .copies_at_once = 4,
     .annotate = memory_annotate,
     .now_ms = memory_now_ms,
     .put_open = memory_put_open,

@@ -61,7 +61,7 @@ static inline int64_t now_ms(void *ctx)
 
 static inline struct rp_backend *handle(struct world *w, bool write_once)
 {
-    const struct bucket_hooks hooks = { request, gone, now_ms, w };
+    const struct bucket_hooks hooks = { .request = request, .gone = gone, .now_ms = now_ms, .ctx = w };
     struct rp_backend *backend;
     ok(bucket_handle(w->bucket, &hooks, write_once, &backend, &error));
     return backend;

@@ -363,7 +363,11 @@ static void a_clock_can_be_replaced_and_none_means_the_hosts(void **state)
     (void)state;
     int64_t moment = 77;
     const struct rp_clock fixed = { .now_ms = fixed_now, .ctx = &moment };
+    const struct rp_clock both = { .now_ms = fixed_now, .ctx = &moment, .boot_ms = fixed_now };
     assert_int_equal(rp_clock_now_ms(&fixed), 77);
+    assert_int_equal(rp_clock_boot_ms(&both), 77);
+    assert_in_range(rp_clock_boot_ms(&fixed), rp_time_boot_ms() - 60000, rp_time_boot_ms());
+    assert_in_range(rp_clock_boot_ms(NULL), rp_time_boot_ms() - 60000, rp_time_boot_ms());
     int64_t before = (int64_t)time(NULL) * 1000;
     int64_t one = rp_clock_now_ms(&rp_clock_host), two = rp_clock_now_ms(NULL);
     assert_in_range(one, before - 1000, before + 60000);

@@ -143,6 +143,9 @@ int rp_files_take_over(struct rp_tx *tx, const struct rp_mark *marks, const int6
 int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, const struct rp_identity *identity,
                       const char *actor, struct rp_error *refused, struct rp_error *err);
 
+/* Its object was brought back from quarantine once more, and has this identity now. */
+int rp_file_came_back(struct rp_tx *tx, int64_t file_id, const struct rp_identity *identity, struct rp_error *err);
+
 /* The mark that a restore of this file is about: its last one; of a file in quarantine, the one
  * that was purged into it. */
 int rp_file_mark(struct rp_db *db, int64_t file_id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err);

@@ -150,3 +150,14 @@ int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, cons
     if (r == 0) r = live_again(&work, slot, err);
     return r < 0 ? r : rp_work_save(&work, err);
 }
+
+int rp_file_came_back(struct rp_tx *tx, int64_t file_id, const struct rp_identity *identity, struct rp_error *err)
+{
+    RP_CLEANUP(rp_work_done) struct rp_work work = { 0 };
+    int r = rp_work_load(&work, tx, &file_id, 1, RP_LOAD_MARKS, err);
+    struct rp_slot *slot = r == 0 ? rp_work_find(&work, file_id) : NULL;
+    if (r < 0 || slot == NULL || !rp_status_lives(slot->file.status)) return r;
+    r = rp_work_identity(&work, slot, identity, err);
+    slot->changed = true;
+    return r < 0 ? r : rp_work_save(&work, err);
+}

@@ -26,6 +26,8 @@ int rp_purge_batch_prepare(struct rp_purge_batch *batch, struct rp_store *store,
     batch->store = store;
     rp_error_clear(&batch->store_error);
     rp_error_clear(&batch->check_error);
+    batch->from = batch->to = 0;
+    batch->looked = false;
     int r = rp_marks_init(&batch->marks, n, &batch->arena, err);
     batch->items = rp_arena_array(&batch->arena, n, sizeof *batch->items);
     batch->asked = rp_arena_array(&batch->arena, n, sizeof *batch->asked);

@@ -8,6 +8,10 @@
 /* Room for `limit` marks, all of it as new. */
 int rp_purge_batch_prepare(struct rp_purge_batch *batch, struct rp_store *store, int64_t limit, struct rp_error *err);
 
+/* S7 */
+void rp_purge_lease_begins(struct rp_purge_batch *batch, const struct rp_clock *clock, int64_t lease_ms,
+                           int64_t boot_ms);
+
 /* S6: the marks that one transaction is about. */
 struct rp_purge_part {
     size_t n;            /* at most so many */
@@ -19,6 +23,12 @@ struct rp_purge_part {
 int rp_purge_narrow(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_purge_part *part,
                     struct rp_error *err);
 void rp_purge_set_damaged(struct rp_purge_item *item, const struct rp_error *why);
+
+/* finish: S8, of the marks that are moved now. */
+int rp_purge_note_returns(struct rp_tx *tx, struct rp_purge_batch *batch, const char *actor, size_t from, size_t n,
+                          struct rp_error *err);
+/* After it: what came back and is not wanted any more. */
+void rp_purge_take_away(struct rp_purge_batch *batch);
 
 /* finish: the marks of what was copied into quarantine by marks that were moved just now. */
 int rp_purge_mark_copies(struct rp_tx *tx, struct rp_purge_batch *batch, struct rp_run *run,

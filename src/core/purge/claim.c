@@ -17,6 +17,7 @@ struct claiming {
     struct rp_purge_batch *batch;
     int64_t store_ms; /* INT64_MAX: the store has no clock of its own */
     struct rp_purge_part part;
+    int64_t db_ms;    /* of the last transaction */
     int64_t first_id; /* of the marks that were claimed last */
 };
 
@@ -47,6 +48,7 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct claiming *c = ctx;
     struct rp_store *store = c->batch->store;
     struct rp_marks *marks = &c->batch->marks;
+    c->db_ms = tx->db_ms;
     int r = rp_clock_refuse(tx->ahead_ms, err);
     if (r == 0) r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, store->config->name, err);
     /* another process may have seen since that keys are not what they were promised to be */
@@ -67,6 +69,12 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return rp_subjects_claimed(tx, store->config->name, marks, c->claim.lease_by, err);
 }
 
+static int unclaim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    const struct claiming *c = ctx;
+    return rp_state_unclaim(tx, &c->claim, c->db_ms, err);
+}
+
 int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
                    const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_purge_batch *batch,
                    struct rp_error *err)
@@ -78,12 +86,17 @@ int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const str
         .claim = { .store_id = store->id, .lease_ms = rules->lease_ms, .from_ms = *from_ms, .lease_by = worker->name },
         .part = { .n = (size_t)limit }
     };
+    int64_t boot_ms = rp_clock_boot_ms(catalog->clock); /* before the transaction: our lease ends no later */
     int r = rp_purge_batch_prepare(batch, store, limit, err);
+    rp_purge_lease_begins(batch, catalog->clock, rules->lease_ms, boot_ms);
     if (r == 0 && rp_subject_in(store)->clock(store, &c.store_ms, &batch->store_error) < 0) return 0;
     rp_error_clear(&batch->store_error);
     if (r == 0) r = rp_purge_narrow(catalog, claim_tx, &c, &c.part, err);
+    struct rp_error ignored = { 0 }; /* best effort: the lease ends by itself */
+    if (r == RP_EUNKNOWN) (void)rp_catalog_transact(catalog, unclaim_tx, &c, &ignored);
     if (r < 0) return rp_error_wrap(err, r, "claim due marks of store '%s'", store->config->name);
     RP_CRASHPOINT("sweep.claimed");
+    batch->to = batch->marks.n;
     /* claimed in order of time: whatever waits earlier is held, or another one's */
     for (size_t i = 0; i < batch->marks.n; i++) {
         const struct rp_mark *m = &batch->marks.at[i];

@@ -2,6 +2,7 @@
 /* decide.c - what becomes of a mark: pure functions of what is known about it. */
 #include "base/assert.h"
 #include "base/time.h"
+#include "core/due.h"
 #include "core/purge/purge.h"
 
 #define RECHECK_MS RP_HOUR_MS /* a mark that a check has refused is asked about again after this */
@@ -19,6 +20,7 @@ static const struct {
     [RP_ITEM_MOVED] = { .end = RP_END_QUARANTINED, .certain = true },
     [RP_ITEM_MOVED_GONE] = { .end = RP_END_QUARANTINED },
     [RP_ITEM_MOVED_CHANGED] = { .end = RP_END_QUARANTINED },
+    [RP_ITEM_RETURNED] = { .certain = true },
 };
 
 bool rp_purge_is_open(enum rp_purge_status status)
@@ -90,6 +92,12 @@ struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_faile
     if (store_failed && !means[item->status].certain) {
         again.next_at_ms = now_ms + rp_purge_backoff_ms(rules, 1, random);
         again.note = "the store was unavailable";
+        return again;
+    }
+    if (item->status == RP_ITEM_WAITS || item->status == RP_ITEM_RETURNED) {
+        struct rp_due kept = { .by = RP_DUE_RETURNED };
+        again.next_at_ms = item->status == RP_ITEM_RETURNED ? rp_due(&kept, now_ms) : now_ms + RECHECK_MS;
+        again.note = item->note;
         return again;
     }
     if (rp_purge_is_end(item->status)) {

@@ -20,10 +20,11 @@ struct finishing {
     int64_t changed_at_ms; /* 0: no object was */
 };
 
-static void count_move(struct rp_figures *f, const char *store, const struct rp_move *move)
+static void count_move(struct rp_figures *f, const char *store, const struct rp_purge_item *item)
 {
+    const struct rp_move *move = &item->move;
     bool ours = move->outcome == RP_END_ERASED || move->outcome == RP_END_QUARANTINED;
-    if (!move->done) {
+    if (!move->done || item->status == RP_ITEM_WAITS || item->status == RP_ITEM_RETURNED) {
         f->skipped++;
     } else if (move->to == RP_PURGED) {
         *(ours ? &f->purged : &f->already_gone) += 1;
@@ -57,10 +58,12 @@ static int settle(struct rp_tx *tx, struct finishing *f, struct rp_move *moves, 
     struct rp_state_by by = { .store = f->batch->store->config->name, .actor = f->run->worker->name };
     int r = rp_state_move(tx, &by, moves, n, err);
     for (size_t i = 0; i < n && r == 0; i++) {
-        rp_purge_item_of(f->batch, moves[i].mark)->move = moves[i];
-        count_move(&f->run->figures, by.store, &moves[i]);
+        struct rp_purge_item *item = rp_purge_item_of(f->batch, moves[i].mark);
+        item->move = moves[i];
+        count_move(&f->run->figures, by.store, item);
     }
     if (r == 0) r = rp_subjects_ended(tx, by.store, moves, n, by.actor, err);
+    if (r == 0) r = rp_purge_note_returns(tx, f->batch, by.actor, f->from, f->part.n, err);
     return r < 0 ? r : rp_purge_mark_copies(tx, f->batch, f->run, moves, n, err);
 }
 
@@ -95,18 +98,18 @@ static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     f->run->figures = f->before;
     f->rules->random = f->random_before;
     if (f->part.damaged && first->status != RP_ITEM_KEPT) rp_purge_set_damaged(first, &f->part.why);
-    if (f->from == 0) note_errors(f->run, f->batch);
+    if (f->from == f->batch->from) note_errors(f->run, f->batch);
     size_t n = judge_all(tx, f, moves);
     int r = settle(tx, f, moves, n, err);
     if (r == 0) r = note_changed(tx, f, err);
     return r < 0 ? r : rp_run_step(tx, f->run, err);
 }
 
-/* All at once, as a rule; else part by part (S6). A batch of nothing renews the run's lock. */
+/* The slice at once, as a rule; else part by part (S6). A slice of nothing renews the run's lock. */
 static int finish_parts(struct rp_catalog *catalog, struct finishing *f, struct rp_error *err)
 {
     do {
-        f->part.n = f->batch->marks.n - f->from;
+        f->part.n = f->batch->to - f->from;
         f->before = f->run->figures;
         f->random_before = f->rules->random;
         int r = rp_purge_narrow(catalog, finish_tx, f, &f->part, err);
@@ -116,7 +119,7 @@ static int finish_parts(struct rp_catalog *catalog, struct finishing *f, struct 
         }
         if (f->changed_at_ms != 0) rp_guarantee_revoke(f->batch->store, f->changed_at_ms);
         f->from += f->part.n;
-    } while (f->from < f->batch->marks.n);
+    } while (f->from < f->batch->to);
     return 0;
 }
 
@@ -125,9 +128,10 @@ int rp_purge_finish(struct rp_catalog *catalog, struct rp_purge_rules *rules, st
 {
     struct finishing *f = calloc(1, sizeof *f);
     if (f == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    *f = (struct finishing){ .rules = rules, .batch = batch, .run = run };
+    *f = (struct finishing){ .rules = rules, .batch = batch, .run = run, .from = batch->from };
     RP_CRASHPOINT("sweep.before-finish");
     int r = finish_parts(catalog, f, err);
+    if (r == 0) rp_purge_take_away(batch);
     RP_CRASHPOINT("sweep.finished");
     if (r == RP_ECHANGED) run->lost = true;
     free(f);
@@ -149,7 +153,7 @@ static int release_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_move *moves = rp_arena_array(tx->arena, marks->n + 1, sizeof *moves);
     size_t n = 0;
     if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    for (size_t i = 0; i < marks->n; i++) {
+    for (size_t i = rel->batch->from; i < marks->n; i++) {
         const struct rp_mark *m = &marks->at[i];
         if (rel->batch->items[i].status == RP_ITEM_KEPT) continue;
         enum rp_state to = m->state == RP_CHECKING ? RP_MARKED : m->state;
@@ -162,6 +166,6 @@ void rp_purge_release(struct rp_catalog *catalog, struct rp_purge_batch *batch, 
 {
     struct releasing rel = { .batch = batch, .actor = actor };
     struct rp_error ignored = { 0 };
-    if (batch->marks.n > 0) (void)rp_catalog_transact(catalog, release_tx, &rel, &ignored);
-    batch->marks.n = 0;
+    if (batch->from < batch->marks.n) (void)rp_catalog_transact(catalog, release_tx, &rel, &ignored);
+    batch->marks.n = batch->from;
 }

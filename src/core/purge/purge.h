@@ -15,11 +15,20 @@
  * S6  Rows that cannot be (a mark whose file is gone, a refund that was made before) hold up
  *     nobody else: the mark that they belong to fails alone, with a note that says why. None of
  *     these rows is touched, and nothing is erased if the claim found them.
+ * S7  A batch is worked on in slices: look, quarantine, erase, finish. What a slice did is committed
+ *     before the next begins. Leases are renewed by fence, each third of their time; nothing is
+ *     begun in the store once ours is over by the boot clock. What is left after the time of one
+ *     lease is given back: a batch of a slow store keeps nobody else away.
+ * S8  Before the copy of something that was returned from quarantine is erased, the object is looked
+ *     at: a delete that was sent long ago may have taken it. If it is gone, lives by the catalog and
+ *     no later mark of it was purged, it is brought back, and the copy stays for another day. While
+ *     a later mark of it waits, so does the copy.
  *
  *   marked   -> checking, purging      rp_purge_claim
  *   checking -> purging, marked        rp_purge_check
- *   (the store alone)                  rp_purge_look, rp_purge_quarantine, rp_purge_erase
+ *   (the store alone)                  rp_purge_look, rp_purge_quarantine, rp_purge_return, rp_purge_erase
  *   purging  -> purged, purging, dead  rp_purge_finish
+ *   (leases alone)                     rp_purge_renew
  *   checking -> marked                 rp_purge_release */
 #ifndef RP_CORE_PURGE_H
 #define RP_CORE_PURGE_H
@@ -48,10 +57,21 @@ enum rp_purge_status {
     RP_ITEM_MOVED,         /* copied, then erased by us */
     RP_ITEM_MOVED_GONE,    /* copied, then nothing was there any more: an earlier attempt got that far */
     RP_ITEM_MOVED_CHANGED, /* copied, then another upload stood under the key */
+    RP_ITEM_WAITS,         /* S8: what it came back as is marked again */
+    RP_ITEM_RETURNED,      /* S8: brought back once more, and kept for another day */
     RP_ITEM_FAILED,        /* nothing happened */
     RP_ITEM_UNKNOWN,       /* it may have happened */
     RP_ITEM_DAMAGED,       /* S6 */
     RP_ITEMS
+};
+
+/* Of a copy whose object was returned: what it came back as. */
+struct rp_purge_return {
+    const char *key; /* NULL: it is no such copy, or need not be looked at any more */
+    int64_t mark_id, file_id;
+    bool annotated;
+    struct rp_identity identity; /* RETURNED: as what */
+    bool unwanted;               /* RETURNED, and meanwhile it was marked: to be taken away again */
 };
 
 struct rp_purge_item {
@@ -60,6 +80,7 @@ struct rp_purge_item {
     char note[240];              /* failed, unknown, damaged, kept: why */
     struct rp_identity identity; /* what is to be erased: the mark's; seen, for an upload that was never confirmed */
     struct rp_identity copy;     /* in quarantine, once COPIED */
+    struct rp_purge_return back; /* S8 */
     int64_t references;          /* kept: how many a check counted; -1: they were not */
     struct rp_move move;         /* decided by check or finish */
 };
@@ -71,6 +92,12 @@ struct rp_purge_batch {
     struct rp_item *asked;        /* what the store is asked ... */
     struct rp_purge_item **about; /* ... and about which */
     struct rp_arena arena;
+    /* S7. Moments are of the boot clock. */
+    const struct rp_clock *clock;
+    size_t from, to; /* the slice: what is before it is finished, what is after it not begun */
+    bool looked;
+    int64_t lease_ms, claimed_at_ms, slice_ends_ms;
+    int64_t lease_ends_ms;       /* atomic: renewed while the store's part is under way; 0: lost */
     struct rp_error store_error; /* code 0: the store as a whole did not fail */
     struct rp_error check_error; /* code 0: the checks answered, or were not asked */
 };
@@ -86,21 +113,33 @@ struct rp_purge_item *rp_purge_item_of(struct rp_purge_batch *batch, const struc
 int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
                    const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_purge_batch *batch,
                    struct rp_error *err);
+/* S8: what became of the objects whose copies are in the batch. */
+int rp_purge_load_returns(struct rp_catalog *catalog, struct rp_purge_batch *batch, struct rp_error *err);
 int rp_purge_check(struct rp_catalog *catalog, struct rp_purge_rules *rules, const char *actor,
                    struct rp_purge_batch *batch, struct rp_error *err);
 
-/* The store's part; safe on another thread than the catalog's. What goes wrong is in items and
- * in store_error. look: where a mark was born before its object, what stands under the key is
- * what it is about: we named that key. */
+/* The store's part of a slice; safe on another thread than the catalog's. What goes wrong is in
+ * items and in store_error. look: where a mark was born before its object, what stands under the
+ * key is what it is about: we named that key. quarantine decides how far the slice goes: a sixth of
+ * the lease's time, or to the end. */
 void rp_purge_look(struct rp_purge_batch *batch);
 void rp_purge_quarantine(struct rp_purge_batch *batch);
+void rp_purge_return(struct rp_purge_batch *batch); /* S8 */
 void rp_purge_erase(struct rp_purge_batch *batch);
 
-/* Judges every item, moves the marks, adds to the run's figures, renews its lock. */
+/* Leases, beside the store's part. A mark that another worker has claimed since ends them all: the
+ * batch was too slow, and nothing more is begun. Negative: the catalog failed, and they go on. */
+int rp_purge_renew(struct rp_catalog *catalog, struct rp_purge_batch *batch, struct rp_error *err);
+bool rp_purge_is_renewal_due(const struct rp_purge_batch *batch);
+bool rp_purge_has_lease(const struct rp_purge_batch *batch);
+/* The slice is finished. True: another one follows; else what is left is to be given back. */
+bool rp_purge_next(struct rp_purge_batch *batch);
+
+/* Judges every item of the slice, moves the marks, adds to the run's figures, renews its lock. */
 int rp_purge_finish(struct rp_catalog *catalog, struct rp_purge_rules *rules, struct rp_purge_batch *batch,
                     struct rp_run *run, struct rp_error *err);
-/* Gives claimed marks back unerased (a stop, an error): due again at once, no attempt used. Best
- * effort: the lease ends by itself. */
+/* Gives back what no slice has done (a stop, an error, the end of its time): due again at once, no
+ * attempt used. Best effort: the lease ends by itself. */
 void rp_purge_release(struct rp_catalog *catalog, struct rp_purge_batch *batch, const char *actor);
 
 /* ---- pure ---- */

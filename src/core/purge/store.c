@@ -3,6 +3,7 @@
  * the catalog. */
 #include "base/assert.h"
 #include "base/crashpoint.h"
+#include "base/time.h"
 #include "core/guarantee.h"
 #include "core/purge/batch.h"
 #include "core/subject/subject.h"
@@ -34,10 +35,11 @@ static bool is_to_be_erased(const struct rp_purge_item *item)
     return rp_purge_is_open(item->status);
 }
 
+/* Of the slice. */
 static size_t collect(struct rp_purge_batch *b, bool (*wanted)(const struct rp_purge_item *))
 {
     size_t n = 0;
-    for (size_t i = 0; i < b->marks.n; i++) {
+    for (size_t i = b->from; i < b->to; i++) {
         struct rp_purge_item *item = &b->items[i];
         if (!wanted(item)) continue;
         RP_ASSERT(rp_subject_of(item->mark)->erase == rp_subject_in(b->store)->erase); /* subject.h, J2 */
@@ -53,9 +55,13 @@ static void take_outcome(struct rp_purge_item *item, const struct rp_item *said)
     memcpy(item->note, said->note, sizeof said->note);
 }
 
+/* Of the whole batch, once. */
 void rp_purge_look(struct rp_purge_batch *b)
 {
+    b->to = b->marks.n;
+    if (b->looked || failed(b) || !rp_purge_has_lease(b)) return;
     size_t n = collect(b, is_unseen);
+    b->looked = true;
     if (n == 0 || note_failure(b, rp_subject_in(b->store)->look(b->store, b->asked, n, &b->store_error)) < 0) return;
     for (size_t i = 0; i < n; i++) {
         struct rp_purge_item *item = b->about[i];
@@ -67,46 +73,85 @@ void rp_purge_look(struct rp_purge_batch *b)
     }
 }
 
-static void quarantine(struct rp_purge_batch *b, struct rp_purge_item *item)
+/* ---- quarantine ---- */
+
+static bool is_to_be_copied(const struct rp_purge_batch *b, const struct rp_purge_item *item)
 {
-    struct rp_copy copy;
-    const struct rp_subject_kind *kind = rp_subject_of(item->mark);
-    (void)note_failure(b, kind->quarantine(b->store, item->mark, &item->identity, &copy, &b->store_error));
-    if (copy.outcome != RP_OUT_FOUND) {
-        item->status = rp_purge_status_after(item->status, copy.outcome);
-        snprintf(item->note, sizeof item->note, "%s", copy.note);
+    return item->status == RP_ITEM_CLAIMED && item->mark->state == RP_PURGING &&
+           rp_subject_is_quarantined(b->store, item->mark);
+}
+
+static void take_copy(struct rp_purge_item *item, const struct rp_copy *copy)
+{
+    if (copy->outcome != RP_OUT_FOUND) {
+        item->status = rp_purge_status_after(item->status, copy->outcome);
+        memcpy(item->note, copy->note, sizeof item->note);
         return;
     }
     item->status = RP_ITEM_COPIED;
-    item->copy = copy.identity;
+    item->copy = copy->identity;
 }
 
+static bool is_open(void *ctx)
+{
+    const struct rp_purge_batch *b = ctx;
+    return rp_purge_has_lease(b) && rp_clock_boot_ms(b->clock) < b->slice_ends_ms;
+}
+
+/* The next copies from *i on, as many as one call takes; *i is then the first that was not begun. */
+static void copy_some(struct rp_purge_batch *b, size_t *i)
+{
+    struct rp_copy copies[RP_COPIES_MAX];
+    const struct rp_gate gate = { is_open, b };
+    size_t about[RP_COPIES_MAX], n = 0, next = *i;
+    for (; next < b->marks.n && n < RP_COPIES_MAX; next++) {
+        if (!is_to_be_copied(b, &b->items[next])) continue;
+        copies[n] = (struct rp_copy){ .mark = b->items[next].mark, .identity = b->items[next].identity };
+        about[n++] = next;
+    }
+    if (n > 0) (void)note_failure(b, rp_subject_in(b->store)->quarantine(b->store, copies, n, &gate, &b->store_error));
+    for (size_t k = 0; k < n; k++) {
+        if (copies[k].outcome == RP_OUT_NONE) {
+            *i = about[k];
+            return;
+        }
+        take_copy(&b->items[about[k]], &copies[k]);
+    }
+    *i = next;
+}
+
+/* A store that failed as a whole ends the batch: all that is left is judged by that. */
 void rp_purge_quarantine(struct rp_purge_batch *b)
 {
+    size_t next = b->from;
     RP_CRASHPOINT("sweep.before-quarantine");
-    for (size_t i = 0; i < b->marks.n && !failed(b); i++) {
-        struct rp_purge_item *item = &b->items[i];
-        if (item->status == RP_ITEM_CLAIMED && item->mark->state == RP_PURGING &&
-            rp_subject_is_quarantined(b->store, item->mark))
-            quarantine(b, item);
+    b->slice_ends_ms = rp_clock_boot_ms(b->clock) + b->lease_ms / 6;
+    while (next < b->marks.n && !failed(b)) {
+        size_t before = next;
+        copy_some(b, &next);
+        if (next == before || !is_open(b)) break;
     }
+    b->to = failed(b) ? b->marks.n : next;
     RP_CRASHPOINT("sweep.quarantined");
 }
+
+/* ---- erase ---- */
 
 /* S5: if it was not our store that answered, nothing that it said is known. */
 static void confirm(struct rp_purge_batch *b)
 {
-    size_t i = 0;
-    while (i < b->marks.n && !rp_purge_is_end(b->items[i].status))
+    size_t i = b->from;
+    while (i < b->to && !rp_purge_is_end(b->items[i].status))
         i++;
-    if (i == b->marks.n || note_failure(b, rp_subject_in(b->store)->confirm(b->store, &b->store_error)) == 0) return;
-    for (; i < b->marks.n; i++)
+    if (i == b->to || note_failure(b, rp_subject_in(b->store)->confirm(b->store, &b->store_error)) == 0) return;
+    for (; i < b->to; i++)
         if (rp_purge_is_end(b->items[i].status)) b->items[i].status = RP_ITEM_UNKNOWN;
 }
 
 void rp_purge_erase(struct rp_purge_batch *b)
 {
     if (failed(b)) return;
+    if (!rp_purge_has_lease(b)) b->to = b->from; /* S7: given back, whatever was seen of it */
     size_t n = collect(b, is_to_be_erased);
     for (size_t i = 0; i < n; i++) {
         RP_ASSERT(b->about[i]->mark->state == RP_PURGING); /* INTENT-FIRST */

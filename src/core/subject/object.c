@@ -2,6 +2,7 @@
 /* object.c - bytes under a key in a store: an object, of which the catalog has nothing but its
  * marks, or a file's, of which it has rows. The only code that purges, copies and returns in a
  * store. */
+#include "base/assert.h"
 #include "core/file/file.h"
 #include "core/subject/subject.h"
 
@@ -36,42 +37,76 @@ static int confirm(struct rp_store *store, struct rp_error *err)
                         store->config->name);
 }
 
+static void say(struct rp_copy *copy, enum rp_outcome outcome, const char *note)
+{
+    copy->outcome = outcome;
+    snprintf(copy->note, sizeof copy->note, "%.200s", note);
+}
+
 /* No copy could be made. An earlier attempt that was interrupted may have made one: only a store
  * that says there is none is believed, for that copy may be all that is left. */
-static void find_copy(struct rp_backend *backend, const char *key, int copy_code, struct rp_copy *out)
+static void take_found(const struct rp_item *there, int copy_code, struct rp_copy *out)
 {
-    struct rp_item there = { .key = key };
-    struct rp_error why = { 0 };
-    int r = rp_backend_stat(backend, &there, 1, &why);
-    if (r < 0 || (there.outcome != RP_OUT_FOUND && there.outcome != RP_OUT_GONE)) {
-        out->outcome = RP_OUT_RETRY;
-        snprintf(out->note, sizeof out->note, "%.200s", r < 0 ? why.text : there.note);
-    } else if (there.outcome == RP_OUT_FOUND) {
+    if (there->outcome == RP_OUT_FOUND) {
         out->outcome = RP_OUT_FOUND;
-        out->identity = there.identity;
-    } else if (copy_code == RP_ENOTFOUND)
+        out->identity = there->identity;
+    } else if (there->outcome != RP_OUT_GONE)
+        say(out, RP_OUT_RETRY, there->note);
+    else if (copy_code == RP_ENOTFOUND)
         out->outcome = RP_OUT_GONE;
     else
         out->outcome = copy_code == RP_ECHANGED ? RP_OUT_CHANGED : RP_OUT_UNKNOWN;
 }
 
-static int quarantine(struct rp_store *store, const struct rp_mark *mark, const struct rp_identity *what,
-                      struct rp_copy *out, struct rp_error *err)
+static bool may_be_there(int copy_code)
 {
-    char key[RP_QUARANTINE_KEY];
+    return copy_code == RP_EEXISTS || copy_code == RP_ENOTFOUND || copy_code == RP_ECHANGED;
+}
+
+static void find_copies(struct rp_backend *backend, const struct rp_copying *asked, struct rp_copy *copies, size_t n)
+{
+    struct rp_item items[RP_COPIES_MAX];
     struct rp_error why = { 0 };
-    *out = (struct rp_copy){ .outcome = RP_OUT_FOUND };
-    rp_quarantine_key(mark->id, key);
-    int r = rp_backend_copy(store->backend, mark->key, what, key, &out->identity, &why);
-    if (r == 0) return 0;
-    if (r == RP_EEXISTS || r == RP_ENOTFOUND || r == RP_ECHANGED) {
-        find_copy(store->backend, key, r, out);
-        return 0;
+    size_t about[RP_COPIES_MAX], found = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!may_be_there(asked[i].code)) continue;
+        items[found] = (struct rp_item){ .key = asked[i].to };
+        about[found++] = i;
     }
-    out->outcome = r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY;
-    snprintf(out->note, sizeof out->note, "%.200s", why.text);
-    if ((rp_error_fault(r) & RP_OF_STORE) == 0) return 0;
-    *err = why;
+    int r = found > 0 ? rp_backend_stat(backend, items, found, &why) : 0;
+    for (size_t i = 0; i < found; i++) {
+        if (r < 0)
+            say(&copies[about[i]], RP_OUT_RETRY, why.text);
+        else
+            take_found(&items[i], asked[about[i]].code, &copies[about[i]]);
+    }
+}
+
+static void take_copy(struct rp_copy *copy, const struct rp_copying *made)
+{
+    if (made->code == RP_COPY_NONE)
+        copy->outcome = RP_OUT_NONE;
+    else if (made->code == 0) {
+        copy->outcome = RP_OUT_FOUND;
+        copy->identity = made->identity;
+    } else
+        say(copy, made->code == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY, made->note);
+}
+
+static int quarantine(struct rp_store *store, struct rp_copy *copies, size_t n, const struct rp_gate *gate,
+                      struct rp_error *err)
+{
+    char keys[RP_COPIES_MAX][RP_QUARANTINE_KEY];
+    struct rp_copying asked[RP_COPIES_MAX];
+    RP_ASSERT(n <= RP_COPIES_MAX);
+    for (size_t i = 0; i < n; i++)
+        asked[i] = (struct rp_copying){ .from = copies[i].mark->key,
+                                        .to = rp_quarantine_key(copies[i].mark->id, keys[i]),
+                                        .identity = copies[i].identity };
+    int r = rp_backend_copies(store->backend, asked, n, gate, err);
+    for (size_t i = 0; i < n; i++)
+        take_copy(&copies[i], &asked[i]);
+    find_copies(store->backend, asked, copies, n);
     return r;
 }
 

@@ -29,6 +29,11 @@ bool rp_quarantine_original(const char *key, int64_t *mark_id)
            kind == RP_ID_MARK;
 }
 
+bool rp_quarantine_is_returned(const struct rp_mark *mark)
+{
+    return rp_quarantine_is(mark->key) && strcmp(mark->reason, RP_REASON_RETURNED) == 0;
+}
+
 int rp_quarantine_mark(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena, struct rp_mark *out,
                        struct rp_error *err)
 {

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define RP_REASON_RETURNED "returned from quarantine" /* of the mark of a copy that was */
+
 #define RP_QUARANTINE_KEY (sizeof RP_STORE_QUARANTINE + RP_ID_TEXT)
 
 /* Where the copy of this mark's subject stands. */
@@ -23,6 +25,8 @@ bool rp_quarantine_original(const char *key, int64_t *mark_id);
  * its key, the one that ended with that (reprieved). RP_ENOTFOUND: there is no copy. */
 int rp_quarantine_mark(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena, struct rp_mark *out,
                        struct rp_error *err);
+/* A copy that has done its work, and only waits to be erased. */
+bool rp_quarantine_is_returned(const struct rp_mark *mark);
 /* Whether the bytes of a copy stand under the key already, and as what: a restore that ended
  * right after its copy. */
 bool rp_quarantine_stands(struct rp_backend *backend, const struct rp_mark *copy, const char *key,

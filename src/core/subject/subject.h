@@ -19,13 +19,15 @@
 #include "core/store.h"
 #include "core/subject/quarantine.h"
 
-/* What came of moving one subject to quarantine. */
+/* One subject that is moved to quarantine. */
 struct rp_copy {
-    enum rp_outcome
-        outcome; /* FOUND: the copy stands, made now or by an earlier attempt. GONE, CHANGED: nothing to copy */
-    struct rp_identity identity; /* of the copy */
+    const struct rp_mark *mark;
+    struct rp_identity identity; /* in: of the subject; out: of the copy */
+    /* FOUND: the copy stands, made now or by an earlier attempt. GONE, CHANGED: nothing to copy. NONE: not begun */
+    enum rp_outcome outcome;
     char note[240];
 };
+#define RP_COPIES_MAX 64 /* of one call */
 
 struct rp_subject_kind {
     const char *name;
@@ -35,9 +37,10 @@ struct rp_subject_kind {
     int (*clock)(struct rp_store *store, int64_t *out_ms, struct rp_error *err);
     /* What stands under the keys now: FOUND with its identity, GONE, or why it cannot be seen. */
     int (*look)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
-    /* A verified copy, with headers and metadata. Repeated it finds the copy. */
-    int (*quarantine)(struct rp_store *store, const struct rp_mark *mark, const struct rp_identity *what,
-                      struct rp_copy *out, struct rp_error *err);
+    /* Verified copies, with headers and metadata, begun in order while the gate is open. Repeated it finds
+     * them. */
+    int (*quarantine)(struct rp_store *store, struct rp_copy *copies, size_t n, const struct rp_gate *gate,
+                      struct rp_error *err);
     /* The copy back under its key, never over something newer (RP_EEXISTS). *made: by this call,
      * not by an earlier. */
     int (*bring_back)(struct rp_store *store, const struct rp_mark *copy, const char *key, struct rp_identity *out,

@@ -2,6 +2,8 @@
 #include "core/sweep/pass.h"
 
 #include "base/assert.h"
+#include "base/time.h"
+#include "base/wait.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,7 +34,8 @@ struct rp_batches *rp_batches_new(struct rp_error *err)
         rp_error_set(err, RP_ENOMEM, "sweep: out of memory");
         return NULL;
     }
-    RP_ASSERT(pthread_mutex_init(&b->lock, NULL) == 0 && pthread_cond_init(&b->changed, NULL) == 0);
+    RP_ASSERT(pthread_mutex_init(&b->lock, NULL) == 0);
+    rp_wait_init(&b->changed);
     for (size_t i = 0; i < AT_ONCE; i++) {
         b->slots[i].all = b;
         rp_purge_batch_init(&b->slots[i].batch);
@@ -59,6 +62,7 @@ static void *purge_in_store(void *arg)
     struct slot *slot = arg;
     rp_purge_look(&slot->batch);
     rp_purge_quarantine(&slot->batch);
+    rp_purge_return(&slot->batch);
     rp_purge_erase(&slot->batch);
     pthread_mutex_lock(&slot->all->lock);
     slot->back = true;
@@ -69,9 +73,9 @@ static void *purge_in_store(void *arg)
 
 static void send_to_store(struct slot *slot)
 {
+    if (!slot->used) slot->all->n_used++;
     slot->used = true;
     slot->back = false;
-    slot->all->n_used++;
     slot->threaded = pthread_create(&slot->thread, NULL, purge_in_store, slot) == 0;
     if (!slot->threaded) purge_in_store(slot); /* no thread to be had: slower, not wrong */
 }
@@ -83,18 +87,18 @@ static struct slot *find_back(struct rp_batches *b)
     return NULL;
 }
 
-/* Whichever is back first: the slowest holds nobody up. */
-static struct slot *wait_for_one(struct rp_batches *b)
+/* Whichever is back first: the slowest holds nobody up. NULL: none within that time. */
+static struct slot *wait_for_one(struct rp_batches *b, int64_t most_ms)
 {
     struct slot *slot;
+    struct timespec until = rp_wait_until(most_ms);
     RP_ASSERT(b->n_used > 0);
     pthread_mutex_lock(&b->lock);
-    while ((slot = find_back(b)) == NULL)
-        pthread_cond_wait(&b->changed, &b->lock);
+    while ((slot = find_back(b)) == NULL && pthread_cond_timedwait(&b->changed, &b->lock, &until) == 0)
+        ;
     pthread_mutex_unlock(&b->lock);
-    if (slot->threaded) pthread_join(slot->thread, NULL);
-    slot->used = slot->threaded = false;
-    b->n_used--;
+    if (slot != NULL && slot->threaded) pthread_join(slot->thread, NULL);
+    if (slot != NULL) slot->threaded = false;
     return slot;
 }
 
@@ -122,6 +126,7 @@ static int claim(struct rp_pass *p, struct rp_purge_batch *batch, struct rp_erro
     p->left -= (int64_t)batch->marks.n;
     if (batch->marks.n > 0 && p->run->id == 0) r = rp_sweep_begin(s, p->run, err);
     if (r == 0) r = rp_purge_check(s->catalog, &s->rules, s->worker->name, batch, err);
+    if (r == 0) r = rp_purge_load_returns(s->catalog, batch, err);
     if (r < 0) rp_purge_release(s->catalog, batch, s->worker->name);
     return r;
 }
@@ -147,20 +152,64 @@ static int finish(struct rp_pass *p, struct rp_purge_batch *batch, struct rp_err
     return r;
 }
 
+/* S7 of purge.h: as often as it takes, whether the store's part is under way or waits to be
+ * finished. A catalog that fails now is asked again soon; the lease ends by itself. */
+static void renew(struct rp_pass *p, struct rp_purge_batch *batch)
+{
+    struct rp_error ignored = { 0 };
+    if (rp_purge_is_renewal_due(batch)) (void)rp_purge_renew(p->sweep->catalog, batch, &ignored);
+}
+
+static void renew_all(struct rp_pass *p, struct rp_batches *b)
+{
+    for (size_t i = 0; i < AT_ONCE; i++)
+        if (b->slots[i].used) renew(p, &b->slots[i].batch);
+}
+
+/* A slice is back: it is finished, and the next one sent. *more: what is given back may be claimed
+ * again. */
+static int go_on(struct rp_pass *p, struct slot *slot, bool *more, struct rp_error *err)
+{
+    struct rp_sweep *s = p->sweep;
+    struct rp_purge_batch *batch = &slot->batch;
+    int r = finish(p, batch, err);
+    if (r == 0 && rp_purge_next(batch) && !rp_sweep_is_stopped(s) && !p->run->cancelled) {
+        renew(p, batch);
+        send_to_store(slot);
+        return 0;
+    }
+    slot->used = false;
+    slot->all->n_used--;
+    if (batch->from == batch->marks.n) return r;
+    if (!rp_purge_has_lease(batch))
+        rp_figures_error(&p->run->figures,
+                         "%s: the leases of %zu marks ended before the store was done; they are claimed again",
+                         p->store->config->name, batch->marks.n - batch->from);
+    rp_purge_release(s->catalog, batch, s->worker->name);
+    p->from_ms = 0;
+    *more = r == 0;
+    return r;
+}
+
 /* Whatever is with the store is awaited and finished, also after a failure: the store's part of
  * it is done. */
 int rp_pass_run(struct rp_pass *p, struct rp_batches *b, struct rp_error *err)
 {
     bool more = true;
     int failed = 0;
-    while (more || b->n_used > 0) {
+    while ((more && failed == 0) || b->n_used > 0) {
         struct rp_error why = { 0 };
-        bool claims = more && b->n_used < AT_ONCE;
-        int r = claims ? claim_one(p, b, &more, &why) : finish(p, &wait_for_one(b)->batch, &why);
-        if (r == 0) continue;
-        more = false;
-        if (failed == 0) *err = why;
-        if (failed == 0) failed = r;
+        struct slot *slot = NULL;
+        int r = 0;
+        renew_all(p, b);
+        if (more && failed == 0 && b->n_used < AT_ONCE)
+            r = claim_one(p, b, &more, &why);
+        else if ((slot = wait_for_one(b, p->sweep->rules.lease_ms / 12)) != NULL)
+            r = go_on(p, slot, &more, &why);
+        if (r < 0 && failed == 0) {
+            *err = why;
+            failed = r;
+        }
     }
     return failed;
 }

@@ -4,9 +4,10 @@
  *
  * W1  While the store deletes some batches, the catalog finishes the one before and claims the
  *     next; memory is that of the batches under way, whatever waits (pass.c).
+ *     Batches are done in slices, and their leases renewed meanwhile (purge.h, S7).
  * W2  A store that fails, or may not be purged, is left out and the others go on; a catalog that
  *     fails ends the run.
- * W3  A run ends with its record, however it ends; a stop is asked for between two batches.
+ * W3  A run ends with its record, however it ends; a stop is asked for between two slices.
  * W4  A dry run looks and writes nothing anywhere (plan.h). */
 #ifndef RP_CORE_SWEEP_H
 #define RP_CORE_SWEEP_H

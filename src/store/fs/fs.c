@@ -88,6 +88,7 @@ static const struct rp_backend_ops fs_ops = {
     .list = rp_fs_list,
     .remove = rp_fs_remove,
     .copy = rp_fs_copy,
+    .copies_at_once = 4,
     .annotate = rp_fs_annotate,
     .put_open = rp_fs_put_open,
     .put_write = rp_fs_put_write,

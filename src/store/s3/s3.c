@@ -82,6 +82,7 @@ static const struct rp_backend_ops s3_ops = {
     .list = rp_s3_list,
     .remove = rp_s3_remove,
     .copy = rp_s3_copy,
+    .copies_at_once = 8,
     .annotate = rp_s3_annotate,
     .presign = rp_s3_presign_slot,
     .list_partial = rp_s3_list_partial,
