@@ -525,15 +525,21 @@ static void test_X3_a_tenants_hold_covers_its_marks_alone(void **state)
     expect_sweep(w, 1, 0, 0);
 }
 
-static void test_X3_a_held_subject_is_not_marked_and_can_be_restored(void **state)
+static void test_X3_a_hold_stops_purging_not_marking_nor_restoring(void **state)
 {
     struct world *w = *state;
     world_put(w, "a/1", "x");
     world_put(w, "a/2", "x");
     (void)world_mark(w, "a/1", 0);
     (void)hold(w, RP_SCOPE_PREFIX, "a/");
-    assert_int_equal(world_mark(w, "a/2", 0).error.code, RP_EHELD);
+    assert_int_equal(world_mark(w, "a/2", 0).what, RP_MARK_CREATED);
+    assert_int_equal(world_mark(w, "a/2", HOUR).what, RP_MARK_EXTENDED);
+    world_put(w, "a/2", "newer");
+    assert_int_equal(world_mark(w, "a/2", 0).what, RP_MARK_REPLACED);
     assert_int_equal(world_restore(w, "a/1").what, RP_REPRIEVE_DONE);
+    world_pass(w, DAY);
+    expect_sweep(w, 0, 0, 0);
+    expect_object(w, "a/2", "newer");
     int64_t lifted = -1;
     ok(ask_resume(w->catalog, "tester", &lifted, &err));
     assert_int_equal(lifted, 0); /* resume lifts pauses, not other holds */
@@ -541,7 +547,8 @@ static void test_X3_a_held_subject_is_not_marked_and_can_be_restored(void **stat
     (void)hold(w, RP_SCOPE_EVERYTHING, NULL);
     ok(ask_resume(w->catalog, "tester", &lifted, &err));
     assert_int_equal(lifted, 2);
-    assert_int_equal(world_mark(w, "a/2", 0).error.code, RP_EHELD);
+    expect_sweep(w, 0, 0, 0);
+    expect_object(w, "a/2", "newer");
 }
 
 /* More are under way than the answer has room for: those that the hold covers must be among it all the same. */
@@ -611,6 +618,58 @@ static void test_S5_a_purge_moves_aside_and_a_restore_returns_it_as_it_was(void 
     world_pass(w, 30 * DAY);
     expect_sweep(w, 0, 0, 0);
     expect_object(w, "k", "picture");
+}
+
+/* A copy whose time is over; the hold keeps it, if it covers the object that it came from. */
+static void expect_copy_held(struct world *w, enum rp_scope scope, const char *key, bool covered)
+{
+    set_aside(w, "a/1", "picture");
+    struct rp_hold_command h = hold(w, scope, key);
+    assert_int_equal(h.claimed.n, 0);
+    world_pass(w, 8 * DAY);
+    expect_sweep(w, covered ? 0 : 1, 0, 0);
+    assert_int_equal(world_exists(w, aside_key(w, "a/1")), covered);
+    ok(ask_lift(w->catalog, h.id, "tester", &err));
+    expect_sweep(w, covered ? 1 : 0, 0, 0);
+    assert_false(world_exists(w, aside_key(w, "a/1")));
+}
+
+static void test_X3_a_hold_covers_the_copy_in_quarantine_of_what_it_names(void **state)
+{
+    struct world *w = *state;
+    expect_copy_held(w, RP_SCOPE_SUBJECT, "a/1", true);
+    expect_copy_held(w, RP_SCOPE_SUBJECT, "a/", false);
+    expect_copy_held(w, RP_SCOPE_PREFIX, "a/", true);
+    expect_copy_held(w, RP_SCOPE_PREFIX, "b/", false);
+    expect_copy_held(w, RP_SCOPE_PREFIX, "", true); /* the whole store */
+    expect_copy_held(w, RP_SCOPE_PREFIX, ".reprieve/quarantine/", true);
+    expect_copy_held(w, RP_SCOPE_EVERYTHING, NULL, true);
+}
+
+static void test_X3_a_hold_covers_the_copy_that_a_return_has_left(void **state)
+{
+    struct world *w = *state;
+    set_aside(w, "a/1", "picture");
+    assert_int_equal(world_restore(w, "a/1").what, RP_REPRIEVE_RETURNED);
+    (void)hold(w, RP_SCOPE_SUBJECT, "a/1");
+    world_pass(w, 8 * DAY);
+    expect_sweep(w, 0, 0, 0);
+    assert_true(world_exists(w, aside_key(w, "a/1")));
+}
+
+static void test_X3_the_answer_lists_a_copy_that_is_being_erased(void **state)
+{
+    struct world *w = *state;
+    struct world_steps s;
+    set_aside(w, "a/1", "picture");
+    world_pass(w, 8 * DAY);
+    world_steps_begin(w, w->catalog, "one", &s);
+    world_steps_claim(w, w->catalog, &s);
+    assert_int_equal(hold(w, RP_SCOPE_SUBJECT, "a/2").claimed.n, 0);
+    struct rp_hold_command h = hold(w, RP_SCOPE_SUBJECT, "a/1");
+    assert_int_equal(h.claimed.n, 1);
+    assert_string_equal(h.claimed.at[0].key, aside_key(w, "a/1"));
+    world_steps_done(&s);
 }
 
 static void test_S5_a_mark_twice_in_one_return_is_answered_alike(void **state)
@@ -745,7 +804,10 @@ int main(void)
         ALL(test_a_dry_run_names_what_is_due_and_changes_nothing),
         ALL(test_X3_what_a_hold_of_each_scope_covers_is_not_claimed_until_it_is_lifted),
         ALL(test_X3_a_tenants_hold_covers_its_marks_alone),
-        ALL(test_X3_a_held_subject_is_not_marked_and_can_be_restored),
+        ALL(test_X3_a_hold_stops_purging_not_marking_nor_restoring),
+        ALL(test_X3_a_hold_covers_the_copy_in_quarantine_of_what_it_names),
+        ALL(test_X3_a_hold_covers_the_copy_that_a_return_has_left),
+        ALL(test_X3_the_answer_lists_a_copy_that_is_being_erased),
         ALL(test_X3_the_answer_lists_the_covered_marks_that_are_past_their_claim),
         ALL(test_S5_a_purge_moves_aside_and_a_restore_returns_it_as_it_was),
         ALL(test_S5_a_mark_twice_in_one_return_is_answered_alike),
