@@ -35,6 +35,7 @@ static inline void rp_s3_say(struct rp_item *item, enum rp_outcome outcome, cons
  * from where the token leads, each handed to fn in order. All borrowed; NULL or "": none. */
 struct s3_span {
     bool versions;
+    bool any_order; /* nothing follows from what is left out: some servers list all markers after all versions */
     const char *prefix, *after, *after_version, *token;
     const char *keys; /* NULL: S3_SPAN_MAX */
     s3_listed_fn *fn;

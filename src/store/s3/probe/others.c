@@ -18,15 +18,8 @@
 /* In byte order. As UTF-16 the last two change places, in a locale's order the case does; a dot, a
  * slash and what lies between. */
 static const char *const awkward[] = {
-    "order/B",
-    "order/a",
-    "order/a b",
-    "order/a.b",
-    "order/a/b",
-    "order/a0",
-    "order/\xc3\xa9",
-    "order/\xef\xbd\x9e",
-    "order/\xf0\x9f\x98\x80",
+    "order/B",  "order/a b",      "order/a.b",          "order/a/b",
+    "order/a0", "order/\xc3\xa9", "order/\xef\xbd\x9e", "order/\xf0\x9f\x98\x80",
 };
 #define AWKWARD (sizeof awkward / sizeof *awkward)
 
@@ -177,7 +170,7 @@ static bool keeps_taken(struct s3_probe *probe, const char *source, const char *
 
 static void probe_put_new(struct s3_probe *probe)
 {
-    const char *key = rp_s3_canary(probe, "taken"), *fresh = rp_s3_canary(probe, "fresh");
+    const char *key = rp_s3_canary(probe, "is-taken"), *fresh = rp_s3_canary(probe, "is-fresh");
     probe->powers.put_new =
         keeps_taken(probe, NULL, key, fresh, "put only if new", "is ignored: the object is overwritten");
 }
@@ -198,7 +191,7 @@ static void probe_put_if_match(struct s3_probe *probe)
     struct s3_powers *powers = &probe->powers;
     for (int bare = 0; bare < 2 && !powers->put_if_match; bare++) {
         struct rp_identity now;
-        const char *key = rp_s3_canary(probe, bare ? "match-bare" : "match");
+        const char *key = rp_s3_canary(probe, bare ? "bare-match" : "match");
         if (rp_s3_try_put(probe, key, "as it was", NULL, NULL, &now, NULL) / 100 != 2) break;
         powers->put_if_match = put_if(probe, key, &now, bare);
         powers->put_if_match_bare = powers->put_if_match && bare;
@@ -220,7 +213,7 @@ void rp_s3_probe_puts(struct s3_probe *probe)
 /* The source stands there already. */
 static void probe_copy_new(struct s3_probe *probe, const char *source)
 {
-    const char *key = rp_s3_canary(probe, "copy-taken"), *fresh = rp_s3_canary(probe, "copy-fresh");
+    const char *key = rp_s3_canary(probe, "taken-copy"), *fresh = rp_s3_canary(probe, "fresh-copy");
     probe->powers.copy_new = keeps_taken(probe, source, key, fresh, "copy only if new",
                                          "is ignored: an object that is returned may overwrite an upload");
 }
@@ -321,8 +314,9 @@ void rp_s3_probe_presign(struct s3_probe *probe)
     long live = fetch_signed(probe, key, now_ms, 300);
     long ended = fetch_signed(probe, key, now_ms - 2 * RP_HOUR_MS, 300);
     probe->powers.presign_ends = live == 200 && ended >= 400 && ended < 500;
-    rp_s3_finding(probe, "signed URLs", probe->powers.presign_ends,
+    rp_s3_finding(probe, S3_SIGNED_URLS, probe->powers.presign_ends,
                   probe->powers.presign_ends ? "one in time is served (%ld), one that has ended is refused (%ld)"
+                  : ended / 100 == 2         ? "one in time is answered %ld, and one that has ended is served (%ld)"
                                              : "one in time is answered %ld, one that has ended %ld",
                   live, ended);
 }
