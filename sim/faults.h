@@ -74,7 +74,7 @@ enum sim_fault {
     X(REPLAY,            "replayed-key"           )             /* an answer given from an Idempotency-Key */                                \
     X(KEY_REUSED,        "key-reused"             )             /* ... refused for another body */                                           \
     X(SUPERSEDED,        "newer-upload-won"       )                                                                                          \
-    X(HELD_BACK,         "held-back"              )             /* a due mark that a hold kept */                                            \
+    X(HELD_BACK,         "held-back"              )             /* marked while a hold covers it */                                         \
     X(REFERENCED,        "still-referenced"       )                                                                                          \
     X(DEAD,              "dead-letter"            )                                                                                          \
     X(NOT_OWNER,         "not-owner"              )             /* a sweep that found the store to be another's */                           \

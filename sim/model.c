@@ -5,6 +5,7 @@
 
 #include "catalog/hold.h"
 #include "catalog/mark.h"
+#include "core/subject/quarantine.h"
 
 /* What was added last is asked for most. */
 struct model_mark *model_mark(struct model *m, int64_t id)
@@ -53,8 +54,11 @@ bool model_is_decided(const struct model_mark *mark)
            (mark->state == RP_DEAD && mark->was == RP_PURGING);
 }
 
-bool model_is_held(const struct model *m, const char *key, int64_t tenant_id)
+bool model_is_held(struct model *m, const char *key, int64_t tenant_id)
 {
+    int64_t original_id;
+    const struct model_mark *original = rp_quarantine_original(key, &original_id) ? model_mark(m, original_id) : NULL;
+    if (original != NULL && model_is_held(m, original->key, tenant_id)) return true;
     for (size_t i = 0; i < m->n_holds; i++) {
         const struct model_hold *h = &m->holds[i];
         if (h->lifted) continue;

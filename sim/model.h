@@ -69,7 +69,8 @@ struct model_mark *model_mark_of(struct model *m, const char *key);
 bool model_is_active(const struct model_mark *mark);
 /* Its purge was decided: there is no way back. */
 bool model_is_decided(const struct model_mark *mark);
-bool model_is_held(const struct model *m, const char *key, int64_t tenant_id);
+/* A copy in quarantine is held with what it was made of, too. */
+bool model_is_held(struct model *m, const char *key, int64_t tenant_id);
 struct model_file *model_file_of_key(struct model *m, const char *key);
 
 #endif

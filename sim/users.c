@@ -48,11 +48,11 @@ static void judge_mark_answer(struct sim_node *n, const struct rp_mark_request *
     struct bucket_object now;
     const struct model_mark *m = model_mark(s->model, a->mark_id);
     if (a->what == RP_MARK_REFUSED) {
-        if (a->error.code == RP_EHELD) sim_see(s, SIGHT_HELD_BACK);
         if (a->error.code == RP_EREFERENCED) sim_see(s, SIGHT_REFERENCED);
         if (a->error.code == RP_EWEAK) sim_see(s, SIGHT_WEAK);
         return;
     }
+    if (model_is_held(s->model, q->key, 0)) sim_see(s, SIGHT_HELD_BACK);
     if (m == NULL || strcmp(m->key, q->key) != 0)
         sim_violate(s, "AUDITED", "the mark of %s that was acknowledged is not there", q->key);
     else if (m->due_at_ms < a->due_at_ms)

@@ -195,39 +195,6 @@ int rp_files_marks(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_mar
     return r < 0 ? rp_error_wrap(err, r, "load the marks of files") : 0;
 }
 
-struct held_out {
-    const struct rp_file *const *files;
-    bool *held;
-    size_t n;
-};
-
-static int held_row(void *ctx, const struct rp_value *row, struct rp_error *err)
-{
-    struct held_out *out = ctx;
-    (void)err;
-    for (size_t i = 0; i < out->n; i++)
-        if (out->files[i]->id == row[0].i) out->held[i] = true;
-    return 0;
-}
-
-int rp_files_held(struct rp_tx *tx, const struct rp_file *const *files, size_t n, bool *held, struct rp_error *err)
-{
-    struct rp_one any = { 0 };
-    struct held_out out = { .files = files, .held = held, .n = n };
-    memset(held, 0, n * sizeof *held);
-    int r = rp_db_query(tx->db, RP_SQL(hold_any), NULL, rp_one_row, &any, err);
-    if (r < 0 || any.i[0] == 0) return r;
-    struct rp_value *rows = rp_arena_array(tx->arena, 4 * n + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", n);
-    for (size_t i = 0; i < n; i++) {
-        const struct rp_value row[] = { rp_int(files[i]->id), rp_int(files[i]->store_id), rp_text(files[i]->key),
-                                        rp_int(files[i]->tenant_id) };
-        memcpy(&rows[4 * i], row, sizeof row);
-    }
-    r = rp_db_query_rows(tx->db, RP_SQL(file_held), NULL, rows, n, held_row, &out, err);
-    return r < 0 ? rp_error_wrap(err, r, "look for holds") : 0;
-}
-
 struct owners {
     const char *const *keys;
     int64_t *file_ids;

@@ -63,8 +63,6 @@ int rp_files_below(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t *out,
 /* The last marks of these files, locked. Marks before files, as the claim takes them: then nobody waits in a ring. */
 struct rp_marks;
 int rp_files_marks(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
-/* Which of these files a hold covers: held[i]. */
-int rp_files_held(struct rp_tx *tx, const struct rp_file *const *files, size_t n, bool *held, struct rp_error *err);
 /* Which of these keys of a store belong to a file that is not over (purged, expired): file_ids[i], 0: none. */
 int rp_files_of_keys(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, int64_t *file_ids,
                      struct rp_error *err);

@@ -39,14 +39,19 @@ int rp_hold_lift(struct rp_tx *tx, int64_t id, const char *actor, struct rp_erro
     return RP_ENOTFOUND;
 }
 
+static bool covers_key(const struct rp_hold *hold, const char *key)
+{
+    if (key == NULL) return false;
+    return hold->scope == RP_SCOPE_PREFIX ? strncmp(hold->key, key, strlen(hold->key)) == 0
+                                          : strcmp(hold->key, key) == 0;
+}
+
 bool rp_hold_covers(const struct rp_hold *hold, const struct rp_mark *mark)
 {
-    bool here = hold->store_id == mark->store_id;
     switch (hold->scope) {
     case RP_SCOPE_SUBJECT:
-        return here && strcmp(hold->key, mark->key) == 0;
     case RP_SCOPE_PREFIX:
-        return here && strncmp(hold->key, mark->key, strlen(hold->key)) == 0;
+        return hold->store_id == mark->store_id && (covers_key(hold, mark->key) || covers_key(hold, mark->original));
     case RP_SCOPE_TENANT:
         return hold->tenant_id == mark->tenant_id;
     default:

@@ -52,6 +52,7 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
         .actor = rp_row_keep(marks->arena, &v[21], &failed),
         .note = rp_row_keep(marks->arena, &v[22], &failed),
         .file_id = v[23].i,
+        .original = rp_row_keep(marks->arena, &v[24], &failed),
     };
     if (failed) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
     if (m.state < RP_MARKED || m.state >= RP_STATES)
@@ -62,7 +63,7 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
 
 /* ---- changes ---- */
 
-#define ADD_COLUMNS 20
+#define ADD_COLUMNS 21
 
 int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
 {
@@ -73,6 +74,8 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
     for (size_t i = 0; i < n; i++) {
         const struct rp_mark *m = &marks[i];
         RP_ASSERT(m->state == RP_MARKED && m->due_at_ms >= m->marked_at_ms);
+        bool copy = strncmp(m->key, RP_STORE_QUARANTINE, strlen(RP_STORE_QUARANTINE)) == 0;
+        RP_ASSERT(copy == (m->original != NULL)); /* or a hold on the original would not cover it */
         const struct rp_value row[ADD_COLUMNS] = {
             rp_int(m->id),           rp_int(m->store_id),
             rp_text(m->key),         rp_int(1),
@@ -84,6 +87,7 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
             rp_text(m->version),     rp_int(m->size_bytes),
             rp_int(m->modified_ms),  rp_text(m->reason),
             rp_text(m->actor),       rp_int_or_null(m->file_id != 0, m->file_id),
+            rp_text(m->original),
         };
         memcpy(&rows[i * ADD_COLUMNS], row, sizeof row);
     }
@@ -120,36 +124,6 @@ int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys,
     const struct rp_sql *sql = lock ? RP_SQL(mark_newest_lock) : RP_SQL(mark_newest);
     int r = rp_db_query_rows(db, sql, &store, rows, n, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
-}
-
-struct held_out {
-    const char *const *keys;
-    bool *held;
-    size_t n;
-};
-
-static int held_row(void *ctx, const struct rp_value *row, struct rp_error *err)
-{
-    struct held_out *out = ctx;
-    (void)err;
-    for (size_t i = 0; i < out->n; i++)
-        if (strcmp(out->keys[i], row[0].p) == 0) out->held[i] = true;
-    return 0;
-}
-
-int rp_marks_held(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, bool *held,
-                  struct rp_error *err)
-{
-    struct rp_one any = { 0 };
-    struct rp_value store = rp_int(store_id);
-    struct held_out out = { .keys = keys, .held = held, .n = n };
-    memset(held, 0, n * sizeof *held);
-    int r = rp_db_query(tx->db, RP_SQL(hold_any), NULL, rp_one_row, &any, err);
-    if (r < 0 || any.i[0] == 0) return r;
-    struct rp_value *rows = text_rows(tx->arena, keys, n);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
-    r = rp_db_query_rows(tx->db, RP_SQL(mark_held), &store, rows, n, held_row, &out, err);
-    return r < 0 ? rp_error_wrap(err, r, "look for holds") : 0;
 }
 
 int rp_marks_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)

@@ -53,8 +53,9 @@ struct rp_mark {
     enum rp_end outcome;
     int64_t ended_at_ms; /* 0: not yet */
     const char *reason, *actor;
-    const char *note; /* may be NULL */
-    int64_t file_id;  /* 0: its subject is an object, not a file */
+    const char *note;     /* may be NULL */
+    int64_t file_id;      /* 0: its subject is an object, not a file */
+    const char *original; /* of a copy in quarantine: the key that it came from; NULL: it is no copy */
 };
 
 struct rp_marks {
@@ -78,9 +79,6 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
 /* Active marks of these subjects, locked. */
 int rp_marks_active(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, struct rp_marks *out,
                     struct rp_error *err);
-/* Which of these subjects a hold covers: held[i]. */
-int rp_marks_held(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, bool *held,
-                  struct rp_error *err);
 /* The newest mark of each of these subjects, ended or not; an active one is always the newest. `lock`: inside a
  * transaction, the rows are ours until it ends. */
 int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys, size_t n, bool lock,

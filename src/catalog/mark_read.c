@@ -155,7 +155,7 @@ int rp_marks_next(struct rp_db *db, int64_t store_id, bool named, int64_t *next_
 int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err)
 {
     struct rp_mark m = *from;
-    const char **texts[] = { &m.key, &m.etag, &m.version, &m.reason, &m.actor, &m.note };
+    const char **texts[] = { &m.key, &m.etag, &m.version, &m.reason, &m.actor, &m.note, &m.original };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (*texts[i] == NULL) continue;
         *texts[i] = rp_arena_strdup(arena, *texts[i]);

@@ -19,20 +19,20 @@
 /* States and scopes appear as numbers here; tests/unit/test_state.c holds them against their names. */
 #define MARK_COLUMNS                                                                                                   \
     "id, store_id, key, state, was, next_at, due_at, marked_at, fence, attempts, checks, tenant_id, run_id, etag, "    \
-    "version, size_bytes, modified_ms, annotated, outcome, ended_at, reason, actor, note, file_id"
-#define MARK_TYPES "iisiiiiiiiiiissiiiiisssi"
+    "version, size_bytes, modified_ms, annotated, outcome, ended_at, reason, actor, note, file_id, original"
+#define MARK_TYPES "iisiiiiiiiiiissiiiiisssis"
 
-/* True for a subject (store, key, tenant) that an active hold covers. */
-#define HELD(store, key, tenant)                                                                                       \
-    "(EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 4)"                                         \
-    " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 1 AND h.store_id = " store               \
-    " AND h.key = " key ")"                                                                                            \
-    " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 2 AND h.store_id = " store               \
-    " AND substr(" key ", 1, length(h.key)) = h.key)"                                                                  \
-    " OR EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = 3 AND h.tenant_id = " tenant "))"
+/* True for a mark `m` that an active hold covers; a copy in quarantine also by the key that it came from. */
+#define ACTIVE_HOLD "EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = "
+#define HELD(m)                                                                                                        \
+    "(" ACTIVE_HOLD "4)"                                                                                               \
+    " OR " ACTIVE_HOLD "1 AND h.store_id = " m ".store_id AND h.key IN (" m ".key, " m ".original))"                   \
+    " OR " ACTIVE_HOLD "2 AND h.store_id = " m ".store_id AND (substr(" m ".key, 1, length(h.key)) = h.key"            \
+    " OR substr(" m ".original, 1, length(h.key)) = h.key))"                                                           \
+    " OR " ACTIVE_HOLD "3 AND h.tenant_id = " m ".tenant_id))"
 
 /* True for a mark `m` that is not claimed: it is held, or an open restore run names it. */
-#define KEPT(m) "(" HELD(m ".store_id", m ".key", m ".tenant_id") " OR " RESTORING(m) ")"
+#define KEPT(m) "(" HELD(m) " OR " RESTORING(m) ")"
 
 /* True for a mark whose object has a key that we named: of a file, or a copy in quarantine. */
 #define NAMED(m)                                                                                                       \
@@ -110,9 +110,9 @@
       "SELECT store_id, state, CAST(SUM(marks) AS BIGINT), CAST(SUM(bytes) AS BIGINT) FROM tally "                     \
       "GROUP BY store_id, state ORDER BY store_id, state")                                                             \
                                                                                                                        \
-    X(mark_add,        "",     "iisiiiiiiiiiissiissi", NULL,                                                           \
+    X(mark_add,        "",     "iisiiiiiiiiiissiissis", NULL,                                                          \
       "@INSERT mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "       \
-      "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id) VALUES @ROWS "               \
+      "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id, original) VALUES @ROWS "     \
       "ON CONFLICT (store_id, key, active) DO NOTHING")                                                                \
     X(mark_claim,      "iiisiii", NULL, MARK_TYPES,                                                                    \
       "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "         \
@@ -159,8 +159,6 @@
       "WHERE x.store_id = o.store_id AND x.key = o.key AND x.id > o.id AND x.state IN (4, 7)), "                       \
       "(SELECT COUNT(*) FROM mark x WHERE x.store_id = o.store_id AND x.key = o.key AND x.active = 1) "                \
       "FROM (VALUES @ROWS) AS v JOIN mark o ON o.id = v.column1 LEFT JOIN file f ON f.id = o.file_id")                 \
-    X(mark_held,       "i",    "s",   "s",                                                                             \
-      "SELECT v.column1 FROM (VALUES @ROWS) AS v WHERE " HELD("$1", "v.column1", "0"))                                 \
     X(mark_history,    "isi",  NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND key = $2 ORDER BY id DESC LIMIT $3")                  \
     X(mark_waiting,    "iiiii", NULL, MARK_TYPES,                                                                      \
@@ -203,8 +201,6 @@
     X(hold_list,       "",     NULL,  "iiisissi",                                                                      \
       "SELECT id, scope, store_id, key, tenant_id, reason, actor, placed_at FROM hold WHERE lifted_at IS NULL "        \
       "ORDER BY id")                                                                                                   \
-    X(hold_any,        "",     NULL,  "i",                                                                             \
-      "SELECT COUNT(*) FROM (SELECT 1 FROM hold WHERE lifted_at IS NULL LIMIT 1) AS h")                                \
                                                                                                                        \
     X(lock_make,       "ss",   NULL,  NULL,                                                                            \
       "INSERT INTO run_lock (name, locked_by, locked_at, fence) VALUES ($1, $2, 0, 0) ON CONFLICT (name) DO NOTHING")  \

@@ -17,7 +17,7 @@
 #define M_COLUMNS                                                                                                      \
     "m.id, m.store_id, m.key, m.state, m.was, m.next_at, m.due_at, m.marked_at, m.fence, m.attempts, m.checks, "       \
     "m.tenant_id, m.run_id, m.etag, m.version, m.size_bytes, m.modified_ms, m.annotated, m.outcome, m.ended_at, "      \
-    "m.reason, m.actor, m.note, m.file_id"
+    "m.reason, m.actor, m.note, m.file_id, m.original"
 #define FILE_PAGE(status) "SELECT * FROM (SELECT " FILE_COLUMNS " FROM file WHERE tenant_id = $1 AND status = " status
 
 /* clang-format off */
@@ -34,8 +34,6 @@
     X(file_marks,      "",     "i",   MARK_TYPES,                                                                      \
       "SELECT " M_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 "                                 \
       "JOIN mark m ON m.id = f.mark_id @FOR_UPDATE_OF(m)")                                                             \
-    X(file_held,       "",     "iisi", "i",                                                                            \
-      "SELECT v.column1 FROM (VALUES @ROWS) AS v WHERE " HELD("v.column2", "v.column3", "v.column4"))                  \
     X(file_below,      "",     "i",   "i",                                                                             \
       "WITH RECURSIVE up(id) AS (VALUES @ROWS), below(id) AS ("                                                        \
       "SELECT child.id FROM up JOIN file child ON child.parent_id = up.id UNION "                                      \

@@ -173,6 +173,18 @@ static void say_findings(const struct doctor *d, const struct rp_probed *probed)
                rp_show(probed->findings[i].says, shown));
 }
 
+/* Whoever was given a URL once could use it for ever. */
+static void check_signed_urls(struct doctor *d, const struct rp_probed *probed, const char *check)
+{
+    for (size_t i = 0; i < probed->n_findings; i++) {
+        const struct rp_finding *f = &probed->findings[i];
+        if (f->holds || strcmp(f->name, S3_SIGNED_URLS) != 0) continue;
+        judge(d, WARN, check,
+              "give URLs of uploads and of content to nobody who must not keep them, or use another server",
+              "signed URLs do not end as they should: %s", f->says);
+    }
+}
+
 static bool check_probe(struct doctor *d, struct rp_store *store, const char *check)
 {
     const struct rp_store_config *config = store->config;
@@ -197,6 +209,7 @@ static bool check_probe(struct doctor *d, struct rp_store *store, const char *ch
           : bucket  ? " (nothing is written in mode observe: taken for the weakest that is not seen)"
                     : " (declared: nothing is written in mode observe)");
     say_findings(d, &probed);
+    check_signed_urls(d, &probed, check);
     return true;
 }
 

@@ -206,11 +206,12 @@ const struct rp_cli_command rp_commands[] = {
       .options = sweep_options, .words_most = 0, .run = rp_cmd_sweep },
     { .name = "hold", .synopsis = "\nadd SCOPE --reason TEXT\nrm ID",
       .summary = "list, place and lift holds: what is held is not purged",
-      .help = "SCOPE is STORE:KEY, STORE:PREFIX*, tenant/NAME or everything. The answer lists the marks whose purge had begun already.\n"
+      .help = "SCOPE is STORE:KEY, STORE:PREFIX*, tenant/NAME or everything; it covers copies in quarantine too. Marks can "
+              "still be made: they wait. The answer lists the marks whose purge had begun already.\n"
               "  reprieve hold add 'main:case-1142/*' --reason 'legal hold 1142'",
       .options = reason_options, .words_most = 2, .run = rp_cmd_hold },
     { .name = "pause", .synopsis = "[--reason TEXT]", .summary = "hold everything",
-      .help = "Nothing is purged by any process until `reprieve resume`.\n"
+      .help = "Nothing is purged by any process until `reprieve resume`. Marks can still be made: they wait.\n"
               "  reprieve pause --reason 'restoring a backup'",
       .options = reason_options, .words_most = 0, .run = rp_cmd_pause },
     { .name = "resume", .synopsis = "", .summary = "lift every hold on everything",

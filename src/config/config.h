@@ -34,6 +34,9 @@ const char *rp_mode_name(enum rp_mode mode);
 /* What the users of a store promise about its keys. */
 enum rp_keys { RP_KEYS_REUSED, RP_KEYS_WRITE_ONCE };
 
+/* What is known of If-Match on a DELETE: what a probe can tell, or the word of the server's owner. */
+enum rp_conditional_deletes { RP_DELETES_PROBED, RP_DELETES_ATOMIC };
+
 /* One place that may still use an object: a column, or a query whose only column is a key. */
 struct rp_reference {
     const char *database;       /* a name under `databases` */
@@ -60,6 +63,7 @@ struct rp_store_config {
     int64_t quarantine_ms;                               /* 7d */
     bool annotate;                                       /* false */
     bool allow_window_deletes;                           /* false */
+    enum rp_conditional_deletes conditional_deletes;     /* s3; probed */
     struct rp_reference *referenced_by;
     size_t n_referenced_by;
     int line;

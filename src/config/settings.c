@@ -14,6 +14,7 @@
 
 _Static_assert(sizeof(enum rp_mode) == sizeof(int), "RP_SETTING_ENUM writes an int");
 _Static_assert(sizeof(enum rp_keys) == sizeof(int), "RP_SETTING_ENUM writes an int");
+_Static_assert(sizeof(enum rp_conditional_deletes) == sizeof(int), "RP_SETTING_ENUM writes an int");
 
 static const char *const modes[] = {
     [RP_MODE_OBSERVE] = "observe",
@@ -24,6 +25,11 @@ static const char *const modes[] = {
 static const char *const key_promises[] = {
     [RP_KEYS_REUSED] = "reused",
     [RP_KEYS_WRITE_ONCE] = "write_once",
+    NULL,
+};
+static const char *const delete_promises[] = {
+    [RP_DELETES_PROBED] = "probed",
+    [RP_DELETES_ATOMIC] = "atomic",
     NULL,
 };
 static const char *const store_types[] = { "fs", "s3", NULL };
@@ -186,6 +192,11 @@ const struct rp_setting rp_settings[] = {
       .fallback = "false",
       .help = "Allows purging a store that cannot name exactly what it deletes. An upload that arrives in the moment "
               "between the check and the delete would be lost." },
+    { .path = "stores.*.conditional_deletes", .restart = true, .only = "s3", .type = RP_SETTING_ENUM,
+      .offset = STORE(conditional_deletes), .choices = delete_promises, .fallback = "probed",
+      .help = "What is known of the server's If-Match on a DELETE, also in a delete of many. A probe can only refute it: a "
+              "server that checks first and deletes after passes as a rule. So only servers that are documented to do "
+              "both in one step get the level etag. atomic: the owner of this server vouches that it does." },
     { .path = "stores.*.referenced_by", .restart = true, .type = RP_SETTING_LIST, .offset = STORE(referenced_by),
       .entries = &reference_entries, .fallback = "[]",
       .example = "[ { database: app, table: post, column: image_key } ]",

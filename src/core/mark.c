@@ -127,10 +127,6 @@ struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, co
     int code = refuse_absent(request, facts, config->name, err);
     if (code == 0) code = refuse_other(request, facts, config->name, err);
     if (code == 0) code = refuse_file(facts, config->name, request->key, err);
-    if (code == 0 && facts->held) {
-        code = rp_error_set(err, RP_EHELD, "%s:%s is held", config->name, request->key);
-        rp_error_hint(err, "`reprieve hold` lists the holds, `reprieve hold rm ID` lifts one");
-    }
     if (code == 0 && request->imported == NULL) code = rp_grace_check(config, span, err);
     if (code == 0) code = refuse_references(request, facts, config->name, err);
     if (code < 0) return (struct rp_mark_decision){ .code = code };
@@ -255,7 +251,7 @@ static void begin_anew(struct rp_mark_item *item)
     item->refused = check_request(item->store, &item->request, &item->answer.error) < 0;
 }
 
-/* Before the objects are looked at: whatever happens to a mark from here on, run notices (R7). */
+/* Before the objects are looked at: whatever happens to a mark from here on, run notices (R8). */
 static int note_newest(struct rp_catalog *catalog, struct share *s, struct rp_arena *arena, struct rp_error *err)
 {
     struct rp_marks newest;
@@ -378,7 +374,6 @@ static void prepare(struct rp_catalog *catalog, struct rp_command *const *comman
 struct decided {
     struct rp_marks newest;
     struct rp_mark **marks; /* by key: the newest one as the round stands; NULL: none */
-    bool *held;
     int64_t *files;
     struct rp_mark *adds;
     struct rp_extend *extends;
@@ -394,25 +389,23 @@ static int load(struct rp_tx *tx, const struct share *s, struct decided *d, stru
     struct rp_arena *a = tx->arena;
     size_t n = s->n + 1;
     *d = (struct decided){ .marks = rp_arena_array(a, n, sizeof *d->marks),
-                           .held = rp_arena_array(a, n, sizeof *d->held),
                            .files = rp_arena_array(a, n, sizeof *d->files),
                            .adds = rp_arena_room(a, n, sizeof *d->adds),
                            .extends = rp_arena_room(a, n, sizeof *d->extends),
                            .ends = rp_arena_room(a, n, sizeof *d->ends),
                            .annotated = rp_arena_room(a, n, sizeof *d->annotated) };
     int r = rp_marks_init(&d->newest, s->n_keys, a, err);
-    if (r < 0 || d->marks == NULL || d->held == NULL || d->files == NULL || d->adds == NULL || d->extends == NULL ||
-        d->ends == NULL || d->annotated == NULL)
+    if (r < 0 || d->marks == NULL || d->files == NULL || d->adds == NULL || d->extends == NULL || d->ends == NULL ||
+        d->annotated == NULL)
         return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", s->n);
     r = rp_marks_newest(tx->db, s->store->id, s->keys, s->n_keys, true, &d->newest, err);
-    if (r == 0) r = rp_marks_held(tx, s->store->id, s->keys, s->n_keys, d->held, err);
     if (r == 0) r = rp_files_of_keys(tx, s->store->id, s->keys, s->n_keys, d->files, err);
     for (size_t m = 0; m < d->newest.n && r == 0; m++)
         d->marks[key_of(s, d->newest.at[m].key)] = &d->newest.at[m];
     return r;
 }
 
-/* R7: another mark than was seen, or one that has ended since: what was seen under the key may be gone with it. */
+/* R8: another mark than was seen, or one that has ended since: what was seen under the key may be gone with it. */
 static bool has_moved_on(const struct rp_mark_facts *facts, const struct rp_mark *newest)
 {
     if (newest == NULL) return facts->seen_id != 0;
@@ -524,7 +517,6 @@ static int decide_one(struct rp_tx *tx, const struct ref *ref, size_t k, struct 
     struct rp_mark_answer *a = &item->answer;
     struct rp_mark *newest = d->marks[k];
     facts->active = newest != NULL && !rp_state_final(newest->state) ? newest : NULL;
-    facts->held = d->held[k];
     facts->file_id = d->files[k];
     *a = (struct rp_mark_answer){ .references = facts->references };
     struct rp_mark_decision decision =

@@ -9,7 +9,8 @@
  *     the objects, run decides each and applies them together. One refusal harms no other.
  * R6  A mark that is imported (import.h) was promised elsewhere: the range of grace does not bind its time, what is
  *     marked already stays as it is, and only the upload whose annotation was read is marked.
- * R7  What is marked is what prepare saw. If the subject's newest mark has moved on since, prepare looks again. */
+ * R7  A hold stops purging, not marking: what it covers is marked, extended and replaced as ever, and waits.
+ * R8  What is marked is what prepare saw. If the subject's newest mark has moved on since, prepare looks again. */
 #ifndef RP_CORE_MARK_H
 #define RP_CORE_MARK_H
 
@@ -42,10 +43,9 @@ struct rp_mark_facts {
     int64_t seen_id; /* the newest mark when the object was looked at, 0: none; and its state */
     enum rp_state seen_state;
     const struct rp_mark *active; /* NULL: none */
-    bool held;
-    int64_t file_id;       /* 0: the object belongs to no file */
-    int64_t references;    /* -1: not asked */
-    int references_code;   /* negative: the look-up failed */
+    int64_t file_id;              /* 0: the object belongs to no file */
+    int64_t references;           /* -1: not asked */
+    int references_code;          /* negative: the look-up failed */
     int64_t changed_at_ms; /* of run: another upload stands where keys were promised to be written once; 0: none */
 };
 

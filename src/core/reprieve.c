@@ -269,6 +269,7 @@ static int mark_leftover(struct rp_tx *tx, const struct subject *s, struct rp_er
     struct rp_state_by by = { .store = name_of(s->item), .told = true };
     struct rp_mark leftover = { .store_id = copy->store_id,
                                 .key = copy->key,
+                                .original = s->item->mark.key,
                                 .due_at_ms = rp_due(&(struct rp_due){ .by = RP_DUE_RETURNED }, tx->late_ms),
                                 .tenant_id = copy->tenant_id,
                                 .etag = copy->etag,

@@ -162,6 +162,7 @@ static int open_bucket(const struct rp_session *s, struct rp_store *store, struc
                                      .ca_file = c->ca_file,
                                      .requests_per_second = c->requests_per_second_max,
                                      .timeout_ms = c->request_timeout_ms,
+                                     .one_step_deletes = c->conditional_deletes == RP_DELETES_ATOMIC,
                                      .write_once = rp_store_level(store) == RP_LEVEL_EXACT };
     return r < 0 ? r : rp_s3_open(&options, &store->backend, err);
 }

@@ -402,7 +402,8 @@ struct rp_s3_options {
     int64_t requests_per_second;                         /* 0: no cap */
     int64_t timeout_ms;                                  /* of one attempt; 0: 30 s */
     int64_t patience_ms;                                 /* of one call with its repetitions; 0: 60 s */
-    bool write_once; /* keys are declared never to be overwritten: level exact until one is seen changed */
+    bool one_step_deletes; /* its owner vouches that If-Match on a DELETE is checked in one step with the delete */
+    bool write_once;       /* keys are declared never to be overwritten: level exact until one is seen changed */
 };
 /* Reaches for nothing: the first call does. The strings are copied. */
 int rp_s3_open(const struct rp_s3_options *options, struct rp_backend **out, struct rp_error *err);

@@ -384,13 +384,14 @@ static int64_t hold(struct world *w, struct rp_hold_command q)
     return q.id;
 }
 
-static void test_X3_a_held_file_is_neither_deleted_nor_purged(void **state)
+static void test_X3_a_held_file_is_deleted_and_not_purged_and_its_upload_does_not_expire(void **state)
 {
     struct world *w = *state;
     struct rp_file_command c;
     int64_t id = uploads_live(w, "a", "hello"), before = uploads_live(w, "b", "hello");
     int64_t pending = uploads_begin(w, "c", "hello");
     delete (w, before);
+    uploads_expect_quota(w, 10, 5, 1);
     const struct rp_hold_command scopes[] = {
         { .scope = RP_SCOPE_TENANT, .tenant = "acme" },
         { .scope = RP_SCOPE_PREFIX, .store = &w->store, .key = "acme/" },
@@ -398,20 +399,22 @@ static void test_X3_a_held_file_is_neither_deleted_nor_purged(void **state)
     };
     for (size_t i = 0; i < 3; i++) {
         int64_t held = hold(w, scopes[i]);
-        assert_int_equal(uploads_delete(w, id, -1, &c), RP_EHELD);
+        assert_int_equal(uploads_delete(w, id, -1, &c), 0);
         world_pass(w, 10 * DAY);
         expect_sweep(w, 0);
-        uploads_expect(w, id, RP_FILE_LIVE);
+        uploads_expect(w, id, RP_FILE_DELETED);
         uploads_expect(w, before, RP_FILE_DELETED);
         uploads_expect(w, pending, RP_FILE_PENDING);
+        uploads_expect_quota(w, 10, 5, 1); /* refunds wait as well */
         ok(ask_lift(w->catalog, held, "tester", &err));
     }
     (void)uploads_tenant(w, "other");
     int64_t others = hold(w, (struct rp_hold_command){ .scope = RP_SCOPE_TENANT, .tenant = "other" });
-    expect_sweep(w, 1);
+    expect_sweep(w, 2);
+    uploads_expect(w, id, RP_FILE_PURGED);
     uploads_expect(w, before, RP_FILE_PURGED);
     uploads_expect(w, pending, RP_FILE_EXPIRED);
-    assert_int_equal(uploads_delete(w, id, -1, &c), 0);
+    uploads_expect_quota(w, 0, 0, 0);
     ok(ask_lift(w->catalog, others, "tester", &err));
 }
 
@@ -777,7 +780,7 @@ int main(void)
         ALL(test_F4_replacing_takes_the_family_along),
         ALL(test_a_family_has_a_limit),
         ALL(test_RESTORE_WINS_until_the_claim_and_is_too_late_after_it),
-        ALL(test_X3_a_held_file_is_neither_deleted_nor_purged),
+        ALL(test_X3_a_held_file_is_deleted_and_not_purged_and_its_upload_does_not_expire),
         ALL(test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_returned),
         ALL(test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end),
         ALL(test_what_is_replaced_has_the_grace_and_the_name_of_its_own_store),

@@ -8,10 +8,12 @@
 
 #include <cmocka.h>
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "catalog/catalog.h"
 #include "catalog/schema.h"
+#include "core/subject/quarantine.h"
 #include "lib/world.h"
 
 #define ID "cat_00000000000000000000000000000000"
@@ -78,6 +80,34 @@ static void an_older_catalog_is_brought_up_to_date_when_it_is_asked_for(void **s
     }
 }
 
+/* Step 10: a copy in quarantine that was made before knows the key that it came from, by the id in its own. */
+static void a_copy_in_quarantine_learns_its_original(void **state)
+{
+    const enum dbs_kind *kind = *state;
+    struct dbs dbs;
+    char id[64] = "", copy[RP_QUARANTINE_KEY], sql[1024];
+    int schema = 0;
+    int64_t mark_id = INT64_C(0x5a3f19c7e60b2d84);
+    make_old(&dbs, *kind, 5);
+    snprintf(
+        sql, sizeof sql,
+        "INSERT INTO mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, etag, version, "
+        "size_bytes, modified_ms, reason, actor) VALUES "
+        "(%" PRId64 ", 1, 'the original', NULL, 4, 3, NULL, 1, 1, '', '', 1, 1, '', ''), "
+        "(7, 1, '%s', 1, 1, 1, 2, 2, 1, '', '', 1, 1, '', ''), (8, 1, 'plain', 1, 1, 1, 2, 2, 1, '', '', 1, 1, '', '')",
+        mark_id, rp_quarantine_key(mark_id, copy));
+    ok(rp_db_script(dbs.db, sql, &err));
+    ok(open_it(&dbs, true, id, &schema));
+    struct rp_arena arena = RP_ARENA(1 << 16);
+    struct rp_mark mark;
+    ok(rp_mark_get(dbs.db, 7, &arena, &mark, &err));
+    assert_string_equal(mark.original, "the original");
+    ok(rp_mark_get(dbs.db, 8, &arena, &mark, &err));
+    assert_null(mark.original);
+    rp_arena_done(&arena);
+    dbs_drop(&dbs);
+}
+
 /* Something of the next step is there already, and not by us. */
 static void a_step_that_fails_leaves_the_catalog_as_it_was(void **state)
 {
@@ -100,6 +130,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(an_older_catalog_is_brought_up_to_date_when_it_is_asked_for, &kinds[0]),
         cmocka_unit_test_prestate(an_older_catalog_is_brought_up_to_date_when_it_is_asked_for, &kinds[1]),
+        cmocka_unit_test_prestate(a_copy_in_quarantine_learns_its_original, &kinds[0]),
+        cmocka_unit_test_prestate(a_copy_in_quarantine_learns_its_original, &kinds[1]),
         cmocka_unit_test_prestate(a_step_that_fails_leaves_the_catalog_as_it_was, &kinds[0]),
         cmocka_unit_test_prestate(a_step_that_fails_leaves_the_catalog_as_it_was, &kinds[1]),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mark, restore, hold and sweep, as a user sees them: on both engines, with objects in memory and in a directory. How a sweep
+/* Mark, restore and sweep, as a user sees them: on both engines, with objects in memory and in a directory. How a sweep
  * behaves when something is wrong is in test_sweeps.c. Needs PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hold.h"
 #include "core/subject/quarantine.h"
 #include "core/sweep/plan.h"
 #include "lib/ask.h"
@@ -469,111 +468,6 @@ static void test_a_dry_run_names_what_is_due_and_changes_nothing(void **state)
         assert_int_equal(w->calls[i], 0);
 }
 
-/* ---- holds ---- */
-
-static struct rp_hold_command hold(struct world *w, enum rp_scope scope, const char *key)
-{
-    struct rp_hold_command q = { .scope = scope,
-                                 .store = key != NULL ? &w->store : NULL,
-                                 .key = key,
-                                 .reason = "court",
-                                 .command.actor = "tester" };
-    ok(ask_hold(w->catalog, &q, &w->arena, &err));
-    return q;
-}
-
-/* Three due marks; the hold covers `held` of them, and after it is lifted they go too. */
-static void expect_held(struct world *w, enum rp_scope scope, const char *key, int64_t held)
-{
-    static const char *const keys[] = { "a/1", "a/10", "b/1" };
-    for (size_t i = 0; i < 3; i++) {
-        world_put(w, keys[i], "x");
-        assert_int_equal(world_mark(w, keys[i], 0).what, RP_MARK_CREATED);
-    }
-    struct rp_hold_command h = hold(w, scope, key);
-    assert_int_equal(h.claimed.n, 0);
-    expect_sweep(w, 3 - held, 0, 0);
-    assert_int_equal(world_count(w, RP_MARKED), held);
-    ok(ask_lift(w->catalog, h.id, "tester", &err));
-    assert_int_equal(ask_lift(w->catalog, h.id, "tester", &err), RP_ENOTFOUND);
-    expect_sweep(w, held, 0, 0);
-    assert_int_equal(world_count(w, RP_MARKED), 0);
-}
-
-static void test_X3_what_a_hold_of_each_scope_covers_is_not_claimed_until_it_is_lifted(void **state)
-{
-    struct world *w = *state;
-    expect_held(w, RP_SCOPE_SUBJECT, "a/1", 1);
-    expect_held(w, RP_SCOPE_SUBJECT, "a/", 0); /* a subject, not a prefix */
-    expect_held(w, RP_SCOPE_PREFIX, "a/1", 2);
-    expect_held(w, RP_SCOPE_PREFIX, "a/", 2);
-    expect_held(w, RP_SCOPE_PREFIX, "A/", 0);
-    expect_held(w, RP_SCOPE_PREFIX, "%", 0); /* bytes, not a pattern */
-    expect_held(w, RP_SCOPE_EVERYTHING, NULL, 3);
-}
-
-static void test_X3_a_tenants_hold_covers_its_marks_alone(void **state)
-{
-    struct world *w = *state;
-    world_put_many(w, 4, 1);
-    world_mark_many(w, 4, 0);
-    world_script(w, "UPDATE mark SET tenant_id = 5 WHERE key = 'many/00001';"
-                    "INSERT INTO hold (id, scope, tenant_id, reason, actor, placed_at) VALUES (77, 3, 5, '', '', 0)");
-    expect_sweep(w, 3, 0, 0);
-    assert_true(world_exists(w, "many/00001"));
-    ok(ask_lift(w->catalog, 77, "tester", &err));
-    expect_sweep(w, 1, 0, 0);
-}
-
-static void test_X3_a_held_subject_is_not_marked_and_can_be_restored(void **state)
-{
-    struct world *w = *state;
-    world_put(w, "a/1", "x");
-    world_put(w, "a/2", "x");
-    (void)world_mark(w, "a/1", 0);
-    (void)hold(w, RP_SCOPE_PREFIX, "a/");
-    assert_int_equal(world_mark(w, "a/2", 0).error.code, RP_EHELD);
-    assert_int_equal(world_restore(w, "a/1").what, RP_REPRIEVE_DONE);
-    int64_t lifted = -1;
-    ok(ask_resume(w->catalog, "tester", &lifted, &err));
-    assert_int_equal(lifted, 0); /* resume lifts pauses, not other holds */
-    (void)hold(w, RP_SCOPE_EVERYTHING, NULL);
-    (void)hold(w, RP_SCOPE_EVERYTHING, NULL);
-    ok(ask_resume(w->catalog, "tester", &lifted, &err));
-    assert_int_equal(lifted, 2);
-    assert_int_equal(world_mark(w, "a/2", 0).error.code, RP_EHELD);
-}
-
-/* More are under way than the answer has room for: those that the hold covers must be among it all the same. */
-static void test_X3_the_answer_lists_the_covered_marks_that_are_past_their_claim(void **state)
-{
-    struct world *w = *state;
-    struct world_steps s[2];
-    world_put_many(w, RP_HOLD_CLAIMED_MAX + 200, 1);
-    world_mark_many(w, RP_HOLD_CLAIMED_MAX + 200, 0);
-    w->rules.batch = 700;
-    for (int i = 0; i < 2; i++) {
-        world_steps_begin(w, w->catalog, i == 0 ? "one" : "two", &s[i]);
-        world_steps_claim(w, w->catalog, &s[i]);
-    }
-    struct rp_hold_command h = hold(w, RP_SCOPE_PREFIX, "many/011");
-    assert_int_equal(h.claimed.n, 100);
-    for (size_t i = 0; i < h.claimed.n; i++)
-        assert_int_equal(strncmp(h.claimed.at[i].key, "many/011", 8), 0);
-    h = hold(w, RP_SCOPE_SUBJECT, "many/01199");
-    assert_int_equal(h.claimed.n, 1);
-    h = hold(w, RP_SCOPE_SUBJECT, "other");
-    assert_int_equal(h.claimed.n, 0);
-    h = hold(w, RP_SCOPE_EVERYTHING, NULL);
-    assert_int_equal(h.claimed.n, RP_HOLD_CLAIMED_MAX);
-    for (int i = 0; i < 2; i++) {
-        world_steps_erase(w, w->catalog, &s[i]);
-        ok(rp_purge_finish(w->catalog, &w->rules, &s[i].batch, &s[i].run, &err));
-        ok(rp_run_end(w->catalog, &s[i].run, "done", &err));
-        world_steps_done(&s[i]);
-    }
-}
-
 /* ---- quarantine ---- */
 
 static const char *aside_key(struct world *w, const char *key)
@@ -743,10 +637,6 @@ int main(void)
         ALL(test_a_newer_upload_that_is_marked_has_a_promise_of_its_own),
         ALL(test_observe_asks_nothing_of_the_store_and_writes_nothing_to_it),
         ALL(test_a_dry_run_names_what_is_due_and_changes_nothing),
-        ALL(test_X3_what_a_hold_of_each_scope_covers_is_not_claimed_until_it_is_lifted),
-        ALL(test_X3_a_tenants_hold_covers_its_marks_alone),
-        ALL(test_X3_a_held_subject_is_not_marked_and_can_be_restored),
-        ALL(test_X3_the_answer_lists_the_covered_marks_that_are_past_their_claim),
         ALL(test_S5_a_purge_moves_aside_and_a_restore_returns_it_as_it_was),
         ALL(test_S5_a_mark_twice_in_one_return_is_answered_alike),
         ALL(test_S5_two_returns_at_once_leave_what_they_returned),

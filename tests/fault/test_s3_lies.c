@@ -196,6 +196,7 @@ static void open_trial(struct trial *t, enum level level)
                                            .region = "",
                                            .bucket = t->bucket,
                                            .style = "path",
+                                           .one_step_deletes = true,
                                            .access_key = "a",
                                            .secret_key = "s",
                                            .timeout_ms = timeout_ms,
@@ -620,6 +621,7 @@ static void a_probe_finds_the_lie_out(void **state)
         { "{\"empty_list\":1}", RP_LEVEL_ETAG, true, true, false, false },
         { "{\"cut_list_silently\":1}", RP_LEVEL_ETAG, true, true, false, false },
         { "{\"false_deleted\":1}", RP_LEVEL_WINDOW, false, false, true, false },
+        { "{\"two_steps\":1}", RP_LEVEL_WINDOW, true, true, true, true },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -656,6 +658,36 @@ static void versions_that_cannot_go_are_no_level(void **state)
     rp_backend_close(t.backend);
 }
 
+/* One after the other it looks right, and so it does in a race: nobody knows the server. */
+static void a_server_that_nobody_vouches_for_is_a_window(void **state)
+{
+    struct trial t;
+    struct rp_probed probed;
+    (void)state;
+    open_trial(&t, ETAG);
+    rp_s3_of(t.backend)->options.one_step_deletes = false;
+    if (rp_backend_probe(t.backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
+    assert_int_equal(probed.level, RP_LEVEL_WINDOW);
+    assert_true(rp_s3_powers(rp_s3_of(t.backend)).single_if_match); /* and is used all the same */
+    rp_backend_close(t.backend);
+}
+
+/* Nothing follows from the order there: what the probe made goes. */
+static void canaries_go_where_markers_are_listed_after_versions(void **state)
+{
+    struct trial t;
+    struct rp_probed probed;
+    (void)state;
+    open_trial(&t, VERSION);
+    tell("{\"markers_last\":1}");
+    if (rp_backend_probe(t.backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
+    json_t *told = ask_log(t.bucket);
+    assert_int_equal(json_array_size(json_object_get(told, "there")), 0);
+    json_decref(told);
+    tell("{}");
+    rp_backend_close(t.backend);
+}
+
 /* Whatever fails half-way: no level is made up, and what was made goes with the next probe that is let. */
 static void a_probe_among_failures_claims_no_more_than_it_saw(void **state)
 {
@@ -686,6 +718,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_put_over_whose_answer_was_lost_is_found),
         cmocka_unit_test(a_probe_finds_the_lie_out),
         cmocka_unit_test(versions_that_cannot_go_are_no_level),
+        cmocka_unit_test(a_server_that_nobody_vouches_for_is_a_window),
+        cmocka_unit_test(canaries_go_where_markers_are_listed_after_versions),
         cmocka_unit_test(a_probe_among_failures_claims_no_more_than_it_saw),
     };
     curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -19,8 +19,9 @@
 #define EVENTS(event) "(SELECT COUNT(*) FROM audit WHERE event = '" event "')"
 #define RFC3339(ms)   "strftime('%Y-%m-%dT%H:%M:%S', " ms " / 1000, 'unixepoch') || printf('.%03dZ', " ms " % 1000)"
 #define HELD                                                                                                           \
-    "EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND (h.scope = 4 OR (h.scope = 1 AND h.key = m.key) "      \
-    "OR (h.scope = 2 AND substr(m.key, 1, length(h.key)) = h.key)))"
+    "EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND (h.scope = 4 OR (h.scope = 1 AND h.key IN "            \
+    "(m.key, m.original)) OR (h.scope = 2 AND (substr(m.key, 1, length(h.key)) = h.key OR "                            \
+    "substr(m.original, 1, length(h.key)) = h.key))))"
 
 /* clang-format off */
 static const struct question {

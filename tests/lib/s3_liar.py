@@ -12,6 +12,7 @@ often each lie was told, how many requests of each kind came since lies were set
 PUT /_make?bucket=B&key=K&n=N uploads N times; PUT /_fill?bucket=B&n=N uploads N objects, o/000000 and on, each with bytes of its own. The log also says where an older version came to light.
 
 "refuse_and_delete" and "refuse_silently" are about a DELETE whose If-Match does not fit: 412, and deleted; 204, and kept.
+"two_steps": a DELETE with If-Match is checked first and carried out after, as OpenStack Swift does. "markers_last": a listing of versions has them after all versions.
 "race" is no lie: right after an object was looked at, somebody uploads a newer one under its key.
 """
 import base64, hashlib, http.server, json, os, random, re, socket, sys, threading, time
@@ -22,7 +23,7 @@ import xml.etree.ElementTree as ET
 
 LIES = """ignore_if_match say_412_and_delete refuse_and_delete refuse_silently drop_keys drop_keys_undone false_deleted key_errors
     slowdown_before slowdown_after error_before error_after drop_before drop_after slow half garbage hang late
-    empty_list cut_list cut_list_silently unordered_list stale_list stale_head absent_head race""".split()
+    empty_list cut_list cut_list_silently unordered_list markers_last stale_list stale_head absent_head race two_steps""".split()
 rng = random.Random(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
 lock = threading.RLock()
 buckets, log, told, asked = {}, [], {}, {}
@@ -330,6 +331,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             page, more = page[:len(page) // 2], False
         elif chance("unordered_list"):
             page = page[::-1]
+        elif chance("markers_last"):
+            page = sorted(page, key=lambda row: row[1].marker)
         text = self.encoding()
         for k, v, latest in page:
             tag = "DeleteMarker" if v.marker else "Version"
@@ -470,6 +473,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if chance("say_412_and_delete"):
             b.drop(self.bucket, self.key, vid, "single with 412")
             return self.fail(412, "PreconditionFailed")
+        if match is not None and chance("two_steps"):
+            lock.release()
+            time.sleep(0.05)
+            lock.acquire()
         if not chance("false_deleted"):
             b.drop(self.bucket, self.key, vid, "single" + (" by version" if vid else " by etag" if match else ""))
         self.answer(204, kind="delete")

@@ -13,16 +13,17 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$HERE/daemon.sh"
 : "${RP_TEST_S3:?run this under tests/lib/with-ceph}"
 BUCKET=''
+S3_URL="http://${RP_TEST_S3_ACCESS//:/%3A}:$RP_TEST_S3_SECRET@${RP_TEST_S3#http://}" # Swift's keys have a colon
 
 s3() { # CODE METHOD KEY[?QUERY] [CURL ARGUMENTS...]
     local want=$1 method=$2 path=$3 got
     shift 3
     LAST="S3 $method $path"
-    local args=(-s -o "$DIR/out" -D "$DIR/headers" -w '%{http_code}' --aws-sigv4 aws:amz:us-east-1:s3 -u "$RP_TEST_S3_ACCESS:$RP_TEST_S3_SECRET"
+    local args=(-s -o "$DIR/out" -D "$DIR/headers" -w '%{http_code}' --aws-sigv4 aws:amz:us-east-1:s3
         -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD')
     if [ "$method" = HEAD ]; then args+=(-I); else args+=(-X "$method"); fi
     : >"$DIR/out"
-    got=$(curl "${args[@]}" "$@" "$RP_TEST_S3/$BUCKET${path:+/$path}") || true
+    got=$(curl "${args[@]}" "$@" "$S3_URL/$BUCKET${path:+/$path}") || true
     OUT=$(tr '\0' ' ' <"$DIR/out") ERR=$(cat "$DIR/headers")
     [ "$got" = "$want" ] || fail "S3 answered $got instead of $want"
 }

@@ -191,12 +191,24 @@ static void long_names_are_refused(void **state)
     rp_arena_done(&none);
 }
 
+/* By host and by what the answers say: either alone may be anybody. */
+static void only_who_is_documented_deletes_in_one_step(void **state)
+{
+    (void)state;
+    assert_true(rp_s3_deletes_in_one_step("s3.eu-central-1.amazonaws.com", "AmazonS3"));
+    assert_true(rp_s3_deletes_in_one_step("s3.cn-north-1.amazonaws.com.cn", "AmazonS3"));
+    assert_false(rp_s3_deletes_in_one_step("s3.eu-central-1.amazonaws.com", ""));
+    assert_false(rp_s3_deletes_in_one_step("s3.example.org", "AmazonS3"));
+    assert_false(rp_s3_deletes_in_one_step("account.r2.cloudflarestorage.com", "cloudflare"));
+    assert_false(rp_s3_deletes_in_one_step("127.0.0.1:9000", "MinIO"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_tell_their_vendor), cmocka_unit_test(endpoints_of_vendors),
         cmocka_unit_test(hosts_ports_and_styles),  cmocka_unit_test(mistakes_are_named),
-        cmocka_unit_test(long_names_are_refused),
+        cmocka_unit_test(long_names_are_refused),  cmocka_unit_test(only_who_is_documented_deletes_in_one_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

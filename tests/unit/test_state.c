@@ -104,14 +104,12 @@ static void test_only_the_designed_moves_of_a_file_are_allowed(void **state)
 static void test_scopes_in_the_statements_are_those_of_the_enum(void **state)
 {
     (void)state;
-    const enum rp_statement users[] = { RP_SQL_mark_claim, RP_SQL_mark_due_peek, RP_SQL_mark_held };
+    const enum rp_statement users[] = { RP_SQL_mark_claim, RP_SQL_mark_due_peek };
     for (size_t i = 0; i < COUNT(users); i++) {
         const struct rp_sql *sql = &rp_statements[users[i]];
         expect_in(sql->name, sql->text, "h.scope = %d)", RP_SCOPE_EVERYTHING);
-        expect_in(sql->name, sql->text, "h.scope = %d AND h.store_id = %s AND h.key = ", RP_SCOPE_SUBJECT,
-                  users[i] == RP_SQL_mark_held ? "$1" : "m.store_id");
-        expect_in(sql->name, sql->text, "h.scope = %d AND h.store_id = %s AND substr(", RP_SCOPE_PREFIX,
-                  users[i] == RP_SQL_mark_held ? "$1" : "m.store_id");
+        expect_in(sql->name, sql->text, "h.scope = %d AND h.store_id = m.store_id AND h.key IN ", RP_SCOPE_SUBJECT);
+        expect_in(sql->name, sql->text, "h.scope = %d AND h.store_id = m.store_id AND (substr(", RP_SCOPE_PREFIX);
         expect_in(sql->name, sql->text, "h.scope = %d AND h.tenant_id = ", RP_SCOPE_TENANT);
     }
 }
@@ -280,18 +278,6 @@ static void test_mark_needs_an_object_that_could_be_seen(void **state)
         facts.active = &active; /* also when it is marked already */
         expect(RP_MARK_REFUSED, cases[i].code, 0);
     }
-}
-
-static void test_mark_of_what_is_held_is_refused(void **state)
-{
-    (void)state;
-    begin();
-    facts.held = true;
-    expect(RP_MARK_REFUSED, RP_EHELD, 0);
-    facts.active = &active;
-    expect(RP_MARK_REFUSED, RP_EHELD, 0);
-    facts.found = RP_OUT_GONE; /* what does not exist is not found, held or not */
-    expect(RP_MARK_REFUSED, RP_ENOTFOUND, 0);
 }
 
 static void test_grace_is_one_to_thirty_days_both_included(void **state)
@@ -479,7 +465,6 @@ int main(void)
         cmocka_unit_test(test_only_the_designed_moves_are_allowed),
         cmocka_unit_test(test_mark_of_an_object_is_due_after_the_stores_grace),
         cmocka_unit_test(test_mark_needs_an_object_that_could_be_seen),
-        cmocka_unit_test(test_mark_of_what_is_held_is_refused),
         cmocka_unit_test(test_grace_is_one_to_thirty_days_both_included),
         cmocka_unit_test(test_a_time_in_the_past_is_now_at_most_where_any_grace_is_allowed),
         cmocka_unit_test(test_references_count_only_when_asked_and_only_when_answered),

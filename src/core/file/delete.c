@@ -8,19 +8,6 @@
 
 #include <string.h>
 
-static int load_holds(struct rp_work *work, struct rp_error *err)
-{
-    const struct rp_file **files = rp_work_room(work->tx, work->n + 1, sizeof *files, err);
-    bool *held = rp_work_room(work->tx, work->n + 1, sizeof *held, err);
-    if (files == NULL || held == NULL) return RP_ENOMEM;
-    for (size_t i = 0; i < work->n; i++)
-        files[i] = &work->slots[i].file;
-    int r = rp_files_held(work->tx, files, work->n, held, err);
-    for (size_t i = 0; i < work->n && r == 0; i++)
-        work->slots[i].held = held[i];
-    return r;
-}
-
 static int decide_delete(const struct rp_work *work, const struct rp_file_command *c, const struct rp_slot *slot,
                          int64_t due_at_ms, struct rp_error *err)
 {
@@ -30,10 +17,6 @@ static int decide_delete(const struct rp_work *work, const struct rp_file_comman
     if (strlen(c->reason) > RP_REASON_MAX || !rp_utf8_valid(c->reason, strlen(c->reason)))
         return rp_error_set(err, RP_EINVAL, "the reason is longer than %d bytes, or not valid UTF-8", RP_REASON_MAX);
     if (slot->file.status == RP_FILE_PURGED) return 0;
-    if (slot->held) {
-        rp_error_set(err, RP_EHELD, "the file is held");
-        return rp_error_hint(err, "`reprieve hold` lists the holds, `reprieve hold rm ID` lifts one");
-    }
     return rp_grace_check(work->store->config, due_at_ms - work->tx->late_ms, err);
 }
 
@@ -99,7 +82,6 @@ static int run_delete(struct rp_tx *tx, struct rp_command *const *commands, size
 {
     RP_CLEANUP(rp_work_done) struct rp_work work = { 0 };
     int r = rp_work_load_commands(&work, tx, commands, n, RP_LOAD_BELOW, err);
-    if (r == 0) r = load_holds(&work, err);
     if (r == 0) r = rp_work_each(&work, commands, n, delete_file, 0, err);
     for (size_t i = 0; i < n && r == 0; i++)
         if (commands[i]->error.code == 0)

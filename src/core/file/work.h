@@ -28,7 +28,6 @@ struct rp_slot {
     int64_t late_due_at_ms;           /* its key is to get a second mark, due then; 0: none */
     const char *late_actor;
     int64_t under; /* the root of the family that was tagged last, if it is one of it */
-    bool held;     /* delete: by a hold */
     bool covered;  /* sweep: an active mark has its key */
 };
 

@@ -31,6 +31,7 @@ static struct rp_mark mark_of(const struct rp_tx *tx, const struct rp_purge_batc
     struct rp_due due = { .by = RP_DUE_QUARANTINE, .config = b->store->config };
     return (struct rp_mark){ .store_id = item->mark->store_id,
                              .key = key,
+                             .original = item->mark->key,
                              .due_at_ms = rp_due(&due, tx->late_ms),
                              .tenant_id = item->mark->tenant_id,
                              .run_id = run->id,

@@ -348,7 +348,7 @@ static const struct rp_route routes[] = {
       .example = "-X POST -d '{}'" },
     { RP_ROUTE("DELETE", "/v1/files/{id}", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, delete_file), .query = &delete_shape,
       .answer = &deleted_shape, .status = 202,
-      .errors = "not_found grace_out_of_range already_marked held in_transaction expired",
+      .errors = "not_found grace_out_of_range already_marked in_transaction expired",
       .summary = "Deletes a file: it is hidden now, purged when the grace is over, and can be restored until then.",
       .example = "-X DELETE" },
     { RP_ROUTE("POST", "/v1/files/{id}/restore", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, restore_file), .blocks = true,

@@ -242,7 +242,8 @@ static bool is_read_alike(const char *key)
 
 static bool goes_with_others(const struct s3_powers *powers, const struct rp_item *item, enum s3_by by)
 {
-    return powers->multi_delete && (by != S3_BY_ETAG || powers->multi_etag) && is_read_alike(item->key);
+    bool holds = by == S3_BY_ETAG ? powers->multi_etag : by == S3_BY_VERSION ? powers->multi_versions : true;
+    return powers->multi_delete && holds && is_read_alike(item->key);
 }
 
 int rp_s3_erase(struct rp_s3 *s3, struct rp_item *items, size_t n, enum s3_by by, struct rp_error *err)

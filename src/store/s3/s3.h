@@ -30,7 +30,8 @@
  *       version  the marked version and all older ones, by version id, newest last; nothing else
  *                can be hit
  *       etag     DELETE with If-Match (or with the etag in a multi-object delete, if that was seen
- *                to hold)
+ *                to hold). Where nobody vouches that the server checks and deletes in one step, the
+ *                requests are the same and the level is window: the server's own time between the two
  *       else     looked at (rp_s3_look), compared, and those that fit deleted at once: the time
  *                between is the window
  *     A DELETE without version or If-Match is never sent twice: `once` (wire.h, W2). It is
@@ -56,12 +57,13 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#define S3_PART_BYTES ((size_t)8 << 20)
-#define S3_COPY_MAX   ((int64_t)5 << 30) /* bytes that one copy request takes */
-#define S3_COPY_PART  ((int64_t)1 << 30)
-#define S3_DELETE_MAX 1000
-#define S3_ANSWER_MAX ((size_t)8 << 20)
-#define S3_CANARY     RP_STORE_OWN "canary/"
+#define S3_PART_BYTES  ((size_t)8 << 20)
+#define S3_COPY_MAX    ((int64_t)5 << 30) /* bytes that one copy request takes */
+#define S3_COPY_PART   ((int64_t)1 << 30)
+#define S3_DELETE_MAX  1000
+#define S3_ANSWER_MAX  ((size_t)8 << 20)
+#define S3_CANARY      RP_STORE_OWN "canary/"
+#define S3_SIGNED_URLS "signed URLs" /* what is found out about URLs that end; `doctor` looks for it */
 
 /* What was seen to hold. */
 struct s3_powers {
@@ -69,7 +71,9 @@ struct s3_powers {
     bool versions;                    /* the bucket keeps versions */
     bool versions_go;                 /* and one can be deleted by its id */
     bool single_if_match, multi_etag; /* a delete of another etag is refused, of this one done */
+    bool one_step_deletes;            /* the same in a race, and by somebody's word; a race alone proves nothing */
     bool multi_delete;                /* answers per key */
+    bool multi_versions;              /* the same by version, and hides no upload that comes meanwhile */
     bool put_new;                     /* If-None-Match: * is refused if the key is taken */
     bool put_if_match;
     bool list_order, list_current; /* bytewise; shows an overwrite at once */

@@ -12,6 +12,7 @@
  * from where the token leads, each handed to fn in order. All borrowed; NULL or "": none. */
 struct s3_span {
     bool versions;
+    bool any_order; /* nothing follows from what is left out: some servers list all markers after all versions */
     const char *prefix, *after, *after_version, *token;
     const char *keys; /* NULL: S3_SPAN_MAX */
     s3_listed_fn *fn;

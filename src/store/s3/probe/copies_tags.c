@@ -10,7 +10,7 @@
 /* The source stands there already. */
 static void probe_copy_new(struct s3_probe *probe, const char *source)
 {
-    const char *key = rp_s3_canary(probe, "copy-taken"), *fresh = rp_s3_canary(probe, "copy-fresh");
+    const char *key = rp_s3_canary(probe, "taken-copy"), *fresh = rp_s3_canary(probe, "fresh-copy");
     probe->powers.copy_new = rp_s3_keeps_taken(probe, source, key, fresh, "copy only if new",
                                                "is ignored: an object that is returned may overwrite an upload");
 }

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "store/s3/erase.h"
 #include "store/s3/probe/probe.h"
+#include "store/s3/wire/vendor.h"
 
 static void read_versioning(struct s3_probe *probe)
 {
@@ -94,11 +96,92 @@ int rp_s3_probe_versions(struct s3_probe *probe, struct rp_error *err)
 /* ---- one object ---- */
 
 #define IF_MATCH "delete by If-Match"
+#define RACERS   8
+#define RACES    3
 
 static void other_etag(const char *etag, char out[RP_ETAG_MAX])
 {
     snprintf(out, RP_ETAG_MAX, "%s", etag);
     out[0] = out[0] == '0' ? '1' : '0';
+}
+
+/* A newer upload beside a conditional delete of the older one. */
+struct racer {
+    const char *key;
+    char older[RP_ETAG_MAX + 2]; /* quoted */
+    struct rp_pair if_match;
+    struct s3_call *put, *erase;
+};
+
+static bool racer_begin(struct s3_probe *probe, int i, struct racer *racer, struct s3_call calls[2])
+{
+    struct rp_identity older;
+    char name[16];
+    snprintf(name, sizeof name, "race%d", i);
+    *racer = (struct racer){ .key = rp_s3_canary(probe, name), .put = &calls[i % 2], .erase = &calls[1 - i % 2] };
+    if (rp_s3_try_put(probe, racer->key, "older", NULL, NULL, &older, NULL) / 100 != 2) return false;
+    snprintf(racer->older, sizeof racer->older, "\"%s\"", older.etag);
+    racer->if_match = (struct rp_pair){ "if-match", racer->older };
+    *racer->put = rp_s3_call("PUT", racer->key);
+    racer->put->message.body = "the newer one";
+    racer->put->message.body_bytes = strlen("the newer one");
+    *racer->erase = rp_s3_call("DELETE", racer->key);
+    rp_s3_send(racer->erase, &racer->if_match, 1, NULL);
+    racer->put->once = racer->erase->once = true;
+    racer->put->patience_ms = racer->erase->patience_ms = rp_s3_patience(probe->s3, 10 * RP_SECOND_MS);
+    return true;
+}
+
+/* Whichever came first: an upload that was acknowledged stands in the end. */
+static bool racer_lost(struct s3_probe *probe, const struct racer *racer)
+{
+    char newer[RP_ETAG_MAX] = "";
+    bool taken = racer->put->code == 0 && racer->put->status / 100 == 2 && rp_s3_etag_of(racer->put, newer);
+    return taken && !rp_s3_canary_is(probe, racer->key, newer);
+}
+
+/* How many uploads were lost; negative: the race could not be held. `server`: what its answers call
+ * themselves. */
+static int hold_race(struct s3_probe *probe, char server[64])
+{
+    struct racer racers[RACERS];
+    struct s3_call calls[2 * RACERS];
+    int lost = 0, begun = 0;
+    while (begun < RACERS && racer_begin(probe, begun, &racers[begun], &calls[2 * begun]))
+        begun++;
+    int r = begun < RACERS ? RP_EFAILED : rp_s3_wire_run(probe->s3->wire, calls, 2 * RACERS, NULL);
+    for (int i = 0; i < begun; i++) {
+        if (r == 0) lost += racer_lost(probe, &racers[i]);
+        if (r == 0) rp_s3_header(racers[i].erase, "server", server, 64);
+        rp_s3_call_done(racers[i].put);
+        rp_s3_call_done(racers[i].erase);
+    }
+    return r < 0 ? r : lost;
+}
+
+/* A lost race refutes; a clean one proves nothing, so that somebody's word must come to it. */
+static void probe_one_step(struct s3_probe *probe)
+{
+    char server[64] = "";
+    int lost = 0;
+    for (int i = 0; i < RACES && lost == 0; i++)
+        lost = hold_race(probe, server);
+    bool declared = probe->s3->options.one_step_deletes;
+    bool known = rp_s3_deletes_in_one_step(probe->s3->target.host, server);
+    probe->powers.one_step_deletes = lost == 0 && (declared || known);
+    if (lost > 0)
+        rp_s3_finding(probe, IF_MATCH, false,
+                      "checked first and deleted after, not in one step: of %d uploads beside a delete %d were lost",
+                      RACERS, lost);
+    else if (lost < 0)
+        rp_s3_finding(probe, IF_MATCH, false, "holds for one at a time; a race against uploads could not be held");
+    else if (probe->powers.one_step_deletes)
+        rp_s3_finding(probe, IF_MATCH, true, "another etag is refused with 412, in one step with the delete (%s)",
+                      known ? "as its maker documents" : "as conditional_deletes says");
+    else
+        rp_s3_finding(probe, IF_MATCH, false,
+                      "another etag is refused, but whether in one step with the delete nobody vouches "
+                      "(conditional_deletes)");
 }
 
 static void right_if_match(struct s3_probe *probe, const char *key, const char *etag)
@@ -111,7 +194,7 @@ static void right_if_match(struct s3_probe *probe, const char *key, const char *
     probe->powers.single_if_match = true;
     status = rp_s3_try_delete(probe, key, etag, NULL, NULL);
     probe->powers.absent_told = status >= 400;
-    rp_s3_finding(probe, IF_MATCH, true, "another etag is refused with 412, the right one deletes");
+    probe_one_step(probe);
 }
 
 void rp_s3_probe_if_match(struct s3_probe *probe)
@@ -155,6 +238,14 @@ static int take_answer(void *ctx, const struct s3_deleted *deleted, struct rp_er
     return 0;
 }
 
+/* OpenStack Swift's deletes of many by version hide an upload that comes meanwhile; it is known by
+ * this header. */
+static bool is_swift(const struct s3_call *call)
+{
+    char id[64];
+    return rp_s3_header(call, "x-openstack-request-id", id, sizeof id) != NULL;
+}
+
 static int delete_two(struct s3_probe *probe, struct rp_item items[2], bool etags, struct answer *a)
 {
     struct s3_sum sum;
@@ -167,6 +258,7 @@ static int delete_two(struct s3_probe *probe, struct rp_item items[2], bool etag
     rp_s3_send_xml(&call, &body, &sum);
     r = rp_s3_try(probe, &call, NULL);
     if (r != 200) return r;
+    probe->powers.multi_versions = !is_swift(&call);
     int read = rp_s3_read_deleted(&call.answer, take_answer, a, NULL);
     return read < 0 ? read : r;
 }
@@ -209,7 +301,8 @@ void rp_s3_probe_multi(struct s3_probe *probe)
                       named ? "says deleted, and the objects are still there" : "the answer does not name each key");
     else
         rp_s3_finding(probe, "delete of many", true, "answers for each key; %s",
-                      probe->powers.versions     ? "versions are deleted by id"
-                      : probe->powers.multi_etag ? "refuses another etag"
-                                                 : "pays no heed to the etag");
+                      probe->powers.versions && !probe->powers.multi_versions ? "versions go one by one: it is Swift"
+                      : probe->powers.versions                                ? "versions are deleted by id"
+                      : probe->powers.multi_etag                              ? "refuses another etag"
+                                                                              : "pays no heed to the etag");
 }

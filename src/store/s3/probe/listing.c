@@ -10,7 +10,6 @@
  * slash and what lies between. */
 static const char *const awkward[] = {
     "order/B",
-    "order/a",
     "order/a b",
     "order/a.b",
     "order/a/b",

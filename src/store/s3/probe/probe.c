@@ -27,7 +27,7 @@ void rp_s3_finding(struct s3_probe *probe, const char *name, bool holds, const c
 static enum rp_level seen_of(const struct s3_powers *powers)
 {
     if (powers->versions) return powers->versions_go ? RP_LEVEL_VERSION : RP_LEVEL_WINDOW;
-    return powers->single_if_match ? RP_LEVEL_ETAG : RP_LEVEL_WINDOW;
+    return powers->single_if_match && powers->one_step_deletes ? RP_LEVEL_ETAG : RP_LEVEL_WINDOW;
 }
 
 static enum rp_level level_of(const struct rp_s3 *s3, const struct s3_powers *powers)

@@ -10,7 +10,9 @@
  *     stay as they were.
  * P4  A server that does not answer is soon given up: one question with little patience comes
  *     first, and after two requests in a row without an answer no more are sent, not even to tidy
- *     up. */
+ *     up.
+ * P5  No canary's name begins with another's: a versioned container of OpenStack Swift then stands
+ *     still for 30 s. */
 #ifndef RP_STORE_S3_PROBE_H
 #define RP_STORE_S3_PROBE_H
 

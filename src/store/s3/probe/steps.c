@@ -20,8 +20,11 @@ const char *rp_s3_canary(struct s3_probe *probe, const char *name)
     char key[S3_CANARY_KEY];
     int n = snprintf(key, sizeof key, "%s%s", probe->base, name);
     RP_ASSERT(n > 0 && (size_t)n < sizeof key);
-    for (size_t i = 0; i < probe->n_made; i++)
+    for (size_t i = 0; i < probe->n_made; i++) {
+        size_t made = strlen(probe->made[i]), common = (size_t)n < made ? (size_t)n : made;
         if (strcmp(probe->made[i], key) == 0) return probe->made[i];
+        RP_ASSERT(strncmp(probe->made[i], key, common) != 0); /* P5 */
+    }
     RP_ASSERT(probe->n_made < S3_CANARIES_MAX);
     memcpy(probe->made[probe->n_made], key, sizeof key);
     return probe->made[probe->n_made++];
@@ -149,7 +152,9 @@ static bool clear_listed(struct s3_probe *probe, const char *prefix, int64_t bef
     struct left left = { .items = items, .keys = keys, .before_ms = before_ms };
     if (items == NULL || keys == NULL) return false;
     bool versions = keeps_versions(probe);
-    const struct s3_span span = { .versions = versions, .prefix = prefix, .fn = take_left, .ctx = &left };
+    const struct s3_span span = {
+        .versions = versions, .any_order = true, .prefix = prefix, .fn = take_left, .ctx = &left
+    };
     if (rp_s3_span(probe->s3, &span, &page, NULL) < 0) return false;
     return erase(probe, items, left.n, versions);
 }

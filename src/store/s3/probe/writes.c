@@ -33,7 +33,7 @@ bool rp_s3_keeps_taken(struct s3_probe *probe, const char *source, const char *k
 
 static void probe_put_new(struct s3_probe *probe)
 {
-    const char *key = rp_s3_canary(probe, "taken"), *fresh = rp_s3_canary(probe, "fresh");
+    const char *key = rp_s3_canary(probe, "is-taken"), *fresh = rp_s3_canary(probe, "is-fresh");
     probe->powers.put_new =
         rp_s3_keeps_taken(probe, NULL, key, fresh, "put only if new", "is ignored: the object is overwritten");
 }
@@ -54,7 +54,7 @@ static void probe_put_if_match(struct s3_probe *probe)
     struct s3_powers *powers = &probe->powers;
     for (int bare = 0; bare < 2 && !powers->put_if_match; bare++) {
         struct rp_identity now;
-        const char *key = rp_s3_canary(probe, bare ? "match-bare" : "match");
+        const char *key = rp_s3_canary(probe, bare ? "bare-match" : "match");
         if (rp_s3_try_put(probe, key, "as it was", NULL, NULL, &now, NULL) / 100 != 2) break;
         powers->put_if_match = put_if(probe, key, &now, bare);
         powers->put_if_match_bare = powers->put_if_match && bare;

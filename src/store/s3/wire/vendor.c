@@ -14,11 +14,15 @@
 #define BUCKET_MAX 255 /* 63 of a new one; old ones of AWS, and of other servers, may be longer */
 #define LABELS_MAX 63  /* of a bucket that is part of a host name */
 
-/* The last one is what is left: servers on hosts of their own (Ceph, MinIO, Garage). */
+/* The last one is what is left: servers on hosts of their own (Ceph, MinIO, Garage).
+ *
+ * AWS checks and deletes in one step: "if a DELETE or PUT request to an object succeeds before a
+ * conditional delete operation on that object is complete" the answer is 409, else 412
+ * (docs.aws.amazon.com, S3 user guide, "How to perform conditional deletes"). */
 /* clang-format off */
 static const struct s3_vendor vendors[] = {
-    { .name = "aws", .host_ends = ".amazonaws.com" },
-    { .name = "aws", .host_ends = ".amazonaws.com.cn" },
+    { .name = "aws", .host_ends = ".amazonaws.com", .one_step_server = "AmazonS3" },
+    { .name = "aws", .host_ends = ".amazonaws.com.cn", .one_step_server = "AmazonS3" },
     { .name = "r2", .host_ends = ".r2.cloudflarestorage.com", .region = "auto", .path_style = true },
     { .name = "gcs", .host_ends = "storage.googleapis.com", .region = "auto", .path_style = true },
     { .name = "b2", .host_ends = ".backblazeb2.com" },
@@ -45,6 +49,12 @@ const struct s3_vendor *rp_s3_vendor_of_host(const char *host)
     for (size_t i = 0; i < N_VENDORS; i++)
         if (vendors[i].host_ends != NULL && ends_with(name, vendors[i].host_ends)) return &vendors[i];
     return other;
+}
+
+bool rp_s3_deletes_in_one_step(const char *host, const char *server)
+{
+    const char *known = rp_s3_vendor_of_host(host)->one_step_server;
+    return known != NULL && strcmp(known, server) == 0;
 }
 
 /* ---- endpoint ---- */
