@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RAISE_OWED_MS (10 * RP_MINUTE_MS)
+
 /* clang-format off */
 const struct rp_alert_rule rp_alert_rules[RP_ALERTS] = {
     [RP_ALERT_MARKED] = { "ReprieveTooManyMarks", "warning",
@@ -44,6 +46,14 @@ const struct rp_alert_rule rp_alert_rules[RP_ALERTS] = {
     [RP_ALERT_CLOCKS] = { "ReprieveClocksApart", "critical",
         "Clocks disagree",
         "The clocks of host, database and store are more than 5 minutes apart. Nothing is purged there until they agree: set the clocks." },
+    [RP_ALERT_NOT_OURS] = { "ReprieveStoreNotOurs", "critical",
+        "A store is not this catalog's any more",
+        "The catalog was put back from a backup, promoted or moved, or another catalog has taken the store over. Nothing of the store is "
+        "purged: `reprieve doctor` says what it is, `reprieve recover` or `reprieve recover --moved` ends it." },
+    [RP_ALERT_RAISE_OWED] = { "ReprieveRaiseOwed", "warning",
+        "The owner record of a store cannot be written",
+        "Something was kept alive, and the epoch in the store's owner record could not be raised for longer than 10 minutes. Until it is, a "
+        "catalog put back from a backup may go unnoticed. `reprieve doctor` says what stands in the way." },
 };
 /* clang-format on */
 
@@ -112,6 +122,11 @@ void rp_alert_judge(const struct rp_alert_config *limits, const struct rp_alert_
     out[RP_ALERT_NO_WORKER] = judge_time(since(f->worker_seen_ms, now_ms), limits->no_worker_for_ms);
     out[RP_ALERT_CLOCKS] = judge_time(f->clocks_apart_ms, RP_CLOCKS_APART_MS);
     snprintf(out[RP_ALERT_CLOCKS].about, sizeof out[0].about, "%s", f->clock);
+    out[RP_ALERT_NOT_OURS] = judge(f->not_ours, 0, "stores");
+    out[RP_ALERT_NOT_OURS].holds = f->not_ours > 0;
+    snprintf(out[RP_ALERT_NOT_OURS].about, sizeof out[0].about, "%s", f->not_ours_store);
+    out[RP_ALERT_RAISE_OWED] = judge_time(f->raise_owed_ms, RAISE_OWED_MS);
+    snprintf(out[RP_ALERT_RAISE_OWED].about, sizeof out[0].about, "%s", f->raise_owed_store);
 }
 
 json_t *rp_alert_details(enum rp_alert alert, const struct rp_alert_verdict *v)

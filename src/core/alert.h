@@ -22,6 +22,8 @@ enum rp_alert {
     RP_ALERT_ABANDONED,
     RP_ALERT_NO_WORKER,
     RP_ALERT_CLOCKS,
+    RP_ALERT_NOT_OURS,
+    RP_ALERT_RAISE_OWED,
     RP_ALERTS
 };
 
@@ -49,7 +51,11 @@ struct rp_alert_figures {
     int64_t abandoned;      /* within an hour, counted a little past the limit */
     int64_t worker_seen_ms; /* the newest sign of life */
     int64_t clocks_apart_ms;
-    char clock[80]; /* which one is off: "database", "store NAME" */
+    char clock[80];   /* which one is off: "database", "store NAME" */
+    int64_t not_ours; /* stores, and the first of them: "NAME WHAT" */
+    char not_ours_store[128];
+    int64_t raise_owed_ms; /* since the oldest raise of an epoch that is owed; 0: none is */
+    char raise_owed_store[80];
 };
 
 struct rp_alert_verdict {
