@@ -138,12 +138,12 @@ static void tend(struct watched *w, const struct rp_store_config *config, bool r
 {
     struct rp_error why = { 0 };
     if (config->mode == RP_MODE_OBSERVE) return;
-    w->look_at_ms = rp_time_boot_ms() + w->raiser->options.every_ms / (w->lost ? 4 : 1);
     if (act(w, config, raise, &why) == 0)
         rp_trouble_over(&w->trouble);
     else if (rp_trouble_again(&w->trouble, why.code, RETRY_MS, RETRY_MOST) && why.code != RP_ENOTOWNER)
         say(w, RP_LOG_WARNING, raise ? "store.raise_owed" : "store.owner_unknown", &why);
     tell_owner(w);
+    w->look_at_ms = rp_time_boot_ms() + w->raiser->options.every_ms / (w->lost ? 4 : 1);
 }
 
 enum task { NOTHING, LOOK, RAISE };
