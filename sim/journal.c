@@ -152,6 +152,7 @@ static void note_hold(struct sim *s, struct sim_node *n, const struct row *r)
 {
     struct model *m = s->model;
     if (r->what == JOURNAL_HOLD_NEW) {
+        n->kept = true;
         if (++n->holds_made > 1) sim_violate(s, "IDEMPOTENT", "one command placed two holds");
         RP_ASSERT(m->n_holds < MODEL_HOLDS_MAX);
         struct model_hold *h = &m->holds[m->n_holds++];

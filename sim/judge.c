@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/id.h"
 #include "core/guarantee.h"
+#include "core/raise.h"
 #include "core/state.h"
 #include "core/subject/quarantine.h"
 #include "journal.h"
@@ -262,6 +263,8 @@ void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark
         judge_claim(s, n, m, r);
     else if ((from == RP_CHECKING || from == RP_PURGING) && n->command.verb == VERB_SWEEP && m->holder != sim_holder(n))
         sim_violate(s, "FENCED", "%s was moved by node %d, which had lost its lease", r->key, n->index);
+    if (r->to == RP_REPRIEVED || (r->to == RP_MARKED && from == RP_MARKED && r->due_at_ms > m->due_at_ms))
+        n->kept = true;
     if (r->to != RP_CHECKING && r->to != RP_PURGING) m->holder = 0;
     note_lease(s, m, r, claimed);
     fill(m, r);
@@ -269,16 +272,36 @@ void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark
     judge_end(s, n, m, from);
 }
 
-void sim_judge_epoch(struct sim *s, const struct sim_node *n)
+/* Nothing was promised while the store could not be written, which the product shows, or is another's. */
+static bool is_excused(const struct sim_node *n)
 {
-    int64_t epoch = sim_catalog_epoch(s);
-    if (epoch != s->epoch_seen || s->jumps > 0) {
-        s->epoch_seen = epoch;
-        s->epoch_seen_at_ms = s->now_ms;
-    } else if (s->now_ms > s->epoch_seen_at_ms + 12 * RP_MINUTE_MS && s->now_ms < n->began_ms + RP_MINUTE_MS) {
-        sim_violate(s, "OWNER", "things changed for %" PRId64 " s, and the epoch did not",
-                    (s->now_ms - s->epoch_seen_at_ms) / 1000);
-    }
+    struct rp_raise_state state;
+    rp_raise_state(&n->store, &state);
+    return n->config.mode == RP_MODE_OBSERVE || n->sim->misled[n->index] || state.owed_since_ms != 0 ||
+           rp_raise_is_lost(&state) || n->jumps_at_begin != n->sim->jumps;
+}
+
+void sim_judge_kept(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    (void)sim_record_epoch(s);
+    n->kept_ms = n->began_ms;
+    bool lately = s->record_at_ms >= n->began_ms - RP_MINUTE_MS ||
+                  s->record_host_ms[n->index] >= n->host_at_begin_ms - RP_MINUTE_MS;
+    if (lately || is_excused(n)) return;
+    sim_violate(s, "OWNER", "something was kept alive, and the epoch is as it was %" PRId64 " s before",
+                (n->began_ms - s->record_at_ms) / 1000);
+}
+
+void sim_judge_once_more(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    if (n->kept_ms == 0 || s->now_ms < n->kept_ms + 3 * RP_MINUTE_MS) return;
+    (void)sim_record_epoch(s);
+    if (s->record_at_ms < n->kept_ms && s->jumps == 0 && n->clock.frozen_at_ms == 0 && !is_excused(n))
+        sim_violate(s, "OWNER", "something was kept alive %" PRId64 " s ago, and the epoch was not raised once more",
+                    (s->now_ms - n->kept_ms) / 1000);
+    n->kept_ms = 0;
 }
 
 /* ---- bytes ---- */

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "core/guarantee.h"
-#include "core/owner.h"
+#include "core/raise.h"
 #include "core/subject/quarantine.h"
 
 #define ENVIRONMENT "test"
@@ -162,6 +162,45 @@ int __wrap_rp_references_count(struct rp_references *refs, const char *const *ke
     return 0;
 }
 
+/* ---- the epoch: as a session does it on its own thread (lib/session.c) ---- */
+
+static void raise_here(void *ctx, uint64_t which)
+{
+    struct sim_node *n = ctx;
+    struct rp_error ignored = { 0 };
+    if (which == 0) return;
+    rp_raises_begin(n->raises, 0);
+    (void)rp_raise(n->raises, 0, n->catalog, &n->store, &ignored);
+}
+
+static uint64_t due_here(void *ctx, const struct rp_kept *kept)
+{
+    return rp_raises_due(((struct sim_node *)ctx)->raises, kept);
+}
+
+static void note_here(void *ctx, const struct rp_kept *kept)
+{
+    rp_raises_note(((struct sim_node *)ctx)->raises, kept);
+}
+
+static int open_raises(struct sim_node *n, struct rp_error *err)
+{
+    n->raises = rp_raises_new(&n->host);
+    if (n->raises == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the raises of epochs");
+    rp_raises_set(n->raises, 0, n->store.id, n->config.mode == RP_MODE_OBSERVE);
+    n->keeper = (struct rp_keeper){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = n };
+    n->catalog->keeper = &n->keeper;
+    n->store.raises = n->raises;
+    return 0;
+}
+
+/* What the daemon's thread does between commands (daemon/raiser.h). */
+static void raise_once_more(struct sim_node *n)
+{
+    if (rp_raises_is_time(n->raises, 0)) raise_here(n, 1);
+    if (!n->dead) sim_judge_once_more(n);
+}
+
 /* ---- opening and closing ---- */
 
 static int64_t host_now(void *ctx)
@@ -220,25 +259,21 @@ int sim_node_open(struct sim_node *n, struct rp_error *err)
                                   .environment = ENVIRONMENT,
                                   .references = (struct rp_references *)(void *)n };
     if (s->misled[n->index]) bucket_aim(n->backend, s->elsewhere);
-    return rp_guarantee_load(n->catalog->db, &n->store, err);
+    n->kept_ms = 0;
+    r = open_raises(n, err);
+    return r < 0 ? r : rp_guarantee_load(n->catalog->db, &n->store, err);
 }
 
 void sim_node_close(struct sim_node *n)
 {
     rp_guarantee_free(n->store.guarantee);
+    rp_raises_free(n->raises);
     rp_backend_close(n->backend);
     rp_catalog_close(n->catalog);
     n->store = (struct rp_store){ 0 };
     n->backend = NULL;
     n->catalog = NULL;
-}
-
-void sim_owner(struct sim_node *n)
-{
-    struct rp_error ignored = { 0 };
-    if (n->config.mode == RP_MODE_OBSERVE) return;
-    int r = rp_owner_assert(n->catalog, &n->store, ENVIRONMENT, true, &ignored);
-    if (r == 0 && !n->dead) sim_judge_epoch(n->sim, n);
+    n->raises = NULL;
 }
 
 /* ---- its life ---- */
@@ -248,6 +283,7 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     struct sim *s = n->sim;
     int64_t host = sim_host_ms(n), db = sim_db_ms(s);
     n->command = *c;
+    n->host_at_begin_ms = host;
     n->late_at_begin_ms = host > db ? host : db;
     /* it may have jumped: then promises count by the boot clock */
     int64_t by_boot_ms = sim_boot_time_least_ms(s);
@@ -264,6 +300,7 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     const struct model_file *f = c->file != SIZE_MAX ? model_file(s->model, s->files[c->file].id) : NULL;
     n->deleted_at_begin = f != NULL ? f->deleted : 0;
     n->holds_made = 0;
+    n->kept = false;
     n->wrong_tenant = false;
     for (size_t i = 0; i < SIM_KEYS; i++)
         n->refs[i] = -1;
@@ -274,7 +311,10 @@ static void start(struct sim_node *n)
     struct rp_error err = { 0 };
     sim_node_begin(n, &(struct sim_command){ .verb = VERB_START, .file = SIZE_MAX, .txn = SIZE_MAX });
     int r = sim_node_open(n, &err);
-    if (r < 0) sim_node_close(n);
+    if (r < 0)
+        sim_node_close(n);
+    else
+        (void)rp_raise(n->raises, 0, n->catalog, &n->store, &err);
 }
 
 /* What stops with the process: memory, connections, everything it had under way. */
@@ -295,6 +335,7 @@ static void work_once(struct sim_node *n)
     if (sim_strikes(&s->faults, FAULT_NO_MEMORY)) sim_memory_fail(sim_between(&n->random, 1, 60));
     int code = sim_give(n);
     sim_memory_fail(0);
+    if (code == 0 && n->kept && !n->dead) sim_judge_kept(n);
     sim_say(s, "node %d: %s answered %d%s", n->index, sim_verb_name(c.verb), code, n->dead ? ", and nobody heard" : "");
     n->command.verb = VERB_NONE;
 }
@@ -313,6 +354,7 @@ void sim_node_work(struct sim_node *n)
         if (s->rolling && n->catalog != NULL) stop(n);
         if (!s->rolling && n->catalog == NULL) start(n);
         if (n->catalog != NULL && !n->dead) work_once(n);
+        if (n->catalog != NULL && !n->dead) raise_once_more(n);
         if (n->dead || n->catalog == NULL) stop(n);
         sim_sleep(s, pause_ms(n));
     }

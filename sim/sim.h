@@ -130,15 +130,20 @@ struct sim_node {
     struct rp_backend *backend;
     struct rp_store_config config;
     struct rp_store store;
+    struct rp_raises *raises; /* as a session has them (lib/session.h) */
+    struct rp_keeper keeper;
     struct rp_worker worker;
     struct rp_run run; /* of the continuous sweep; id 0: none */
     struct sim_command command;
     int64_t began_ms;         /* true time */
+    int64_t host_at_begin_ms; /* its own clock */
     int64_t late_at_begin_ms; /* the latest of the clocks when the command began */
     int64_t early_ms;         /* the latest moment, during the command, that all clocks had passed */
     uint64_t began_at, jumps_at_begin, serial, sent_at_begin,
         returns_at_begin; /* steps, jumps, uploads (the users' too), copies back, when the command began */
     int holds_made;
+    bool kept;            /* the command kept something alive */
+    int64_t kept_ms;      /* when the last such command of this life began; 0: there was none */
     int deleted_at_begin; /* how often the command's file had been deleted */
     bool wrong_tenant;
     bool owned;         /* the store that it reaches was ours at some moment of the command */
@@ -162,11 +167,12 @@ struct sim {
     struct rp_clock db;
     struct rp_db *inner;
     struct bucket *bucket, *elsewhere;
-    int64_t strict_until_ms;              /* nothing may be deleted until then */
-    int64_t epoch_seen, epoch_seen_at_ms; /* of the catalog, and since when */
-    uint64_t sent, returns;               /* uploads of users, and copies back from quarantine, so far */
-    bool by_user[SIM_UPLOADS];            /* of an upload's serial: it is a user's, not a copy of ours */
-    bool misled[SIM_NODES];               /* whose handle leads elsewhere */
+    int64_t strict_until_ms;            /* nothing may be deleted until then */
+    int64_t record_epoch, record_at_ms; /* the owner record's epoch, and since when: in true time */
+    int64_t record_host_ms[SIM_NODES];  /* and by the clocks of the nodes */
+    uint64_t sent, returns;             /* uploads of users, and copies back from quarantine, so far */
+    bool by_user[SIM_UPLOADS];          /* of an upload's serial: it is a user's, not a copy of ours */
+    bool misled[SIM_NODES];             /* whose handle leads elsewhere */
     enum bucket_kind kind;
     struct rp_store_config config;
     struct rp_upload_rules uploads;
@@ -225,8 +231,6 @@ void sim_node_work(struct sim_node *n);                               /* what a 
 void sim_node_begin(struct sim_node *n, const struct sim_command *c); /* what is judged counts from here */
 void sim_node_close(struct sim_node *n);
 int sim_node_open(struct sim_node *n, struct rp_error *err);
-void sim_owner(
-    struct sim_node *n); /* as the verb's finish did, once more: to know whether it went well, and judge it */
 
 /* ---- commands (users.c, uploads.c, sweeps.c) ---- */
 /* The next command that somebody gives to this node. */
@@ -263,6 +267,8 @@ bool sim_owns(const struct sim *s, const struct sim_node *n);
 /* Whether the catalog drew this record's stamp, or has seen a later record (src/core/stamps.h). */
 bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record);
 int64_t sim_catalog_epoch(const struct sim *s);
+/* The owner record's, noted with the moment of its change; -1: there is none. */
+int64_t sim_record_epoch(struct sim *s);
 bool sim_is_known_ours(struct sim *s);
 
 /* ---- judging ---- */
@@ -278,12 +284,14 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
 void sim_judge_returned(struct sim *s); /* in the end, of plain objects */
 bool sim_is_owed(struct sim *s, const char *key);
 void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key);
-/* The store was found to be ours: the epoch was raised within the last minutes (judge.c). */
-void sim_judge_epoch(struct sim *s, const struct sim_node *n);
 /* A plain object may be lost there, and nobody has accepted that. `reused`: write-once keys were
  * seen
  * to change (judge.c). */
 bool sim_is_weak(const struct sim *s, bool reused);
+/* A node has said that something is kept alive: a catalog put back from a backup made before would be behind. */
+void sim_judge_kept(struct sim_node *n);
+/* It has raised what was to be raised: so would one put back that has only what came within that minute. */
+void sim_judge_once_more(struct sim_node *n);
 int sim_holder(const struct sim_node *n); /* node and life, in one number */
 /* The questions of tests/lib/invariants.h, and those of the end (check.c). */
 void sim_check(struct sim *s, bool healed);

@@ -82,7 +82,6 @@ int sim_give_mark(struct sim_node *n)
     if (r < 0 || n->dead) return r;
     for (size_t i = 0; i < c->n_keys; i++)
         judge_mark_answer(n, &q[i], &a[i]);
-    sim_owner(n);
     return a[0].what == RP_MARK_REFUSED ? a[0].error.code : 0;
 }
 
@@ -135,7 +134,6 @@ static int restore(struct sim_node *n, struct rp_arena *arena)
     if (r < 0 || n->dead) return r;
     for (size_t i = 0; i < c->n_keys; i++)
         judge_restore_answer(n, marks[i].id, &a[i]);
-    sim_owner(n);
     return a[0].what == RP_REPRIEVE_REFUSED ? a[0].error.code : 0;
 }
 

@@ -204,6 +204,17 @@ static int64_t epoch_of_record(const struct bucket *bucket)
     return bucket_look(bucket, RP_STORE_OWNER, &record) ? epoch_in(record.text) : -1;
 }
 
+int64_t sim_record_epoch(struct sim *s)
+{
+    int64_t epoch = epoch_of_record(s->bucket);
+    if (epoch != s->record_epoch) {
+        s->record_at_ms = s->now_ms;
+        for (int i = 0; i < SIM_NODES; i++)
+            s->record_host_ms[i] = sim_host_ms(&s->nodes[i]);
+    }
+    return s->record_epoch = epoch;
+}
+
 bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record)
 {
     static const char before[] = "\"stamp\":\"";
@@ -284,7 +295,8 @@ static void count_on(struct sim *s)
     sim_say(s, "the backup has counted on to epoch %" PRId64 " by itself", epoch);
 }
 
-/* Noticed only if the epoch was raised since: at most once a minute while something changes (docs/guarantees.md). */
+/* Under any verb, as soon as the epoch was raised since. That it is, around whatever keeps something alive, is judged by itself
+ * (sim_judge_kept). */
 static void roll_back(struct sim *s)
 {
     if (s->rolling && all_down(s)) {
@@ -295,7 +307,6 @@ static void roll_back(struct sim *s)
         forget(s);
         s->backup_at_ms = 0;
         s->rolled_back = true;
-        s->epoch_seen = -2; /* an epoch may come again */
         if (!sim_is_known_ours(s)) memset(s->misled, 0, sizeof s->misled);
         for (int i = 0; i < SIM_NODES; i++)
             s->nodes[i].anchored = false; /* the backup may not know this boot */
@@ -311,6 +322,7 @@ static void roll_back(struct sim *s)
 
 void sim_weather(struct sim *s)
 {
+    (void)sim_record_epoch(s);
     if (!s->faults.on) return;
     time_passes(s);
     clocks(s);

@@ -172,8 +172,8 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     s->luck = sim_stream(seed, 2);
     s->ending = s->rolled_back = s->rolling = s->lied = false;
     s->n_files = s->n_txns = s->n_again = 0;
-    s->backup_at_ms = s->strict_until_ms = s->epoch_seen_at_ms = 0;
-    s->epoch_seen = -2;
+    s->backup_at_ms = s->strict_until_ms = s->record_at_ms = 0;
+    s->record_epoch = -2;
     s->sent = s->returns = 0;
     s->violation[0] = '\0';
     s->running = NULL;

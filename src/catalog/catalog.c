@@ -335,6 +335,9 @@ int rp_catalog_commit(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struc
     }
     RP_ASSERT(!rp_db_in_transaction(catalog->db));
     rp_arena_reset(&catalog->arena);
+    bool kept = tx->kept.n > 0 || tx->kept.everywhere;
+    if (kept && (r == 0 || r == RP_EUNKNOWN) && catalog->keeper != NULL)
+        catalog->keeper->note(catalog->keeper->ctx, &tx->kept);
     return r;
 }
 
@@ -364,4 +367,15 @@ void rp_tx_tally(struct rp_tx *tx, int64_t store_id, int64_t state, int64_t mark
     RP_ASSERT(tx->n_tally < RP_TALLY_CHANGES_MAX);
     tx->tally[tx->n_tally++] =
         (struct rp_tally_change){ .store_id = store_id, .state = state, .marks = marks, .bytes = bytes };
+}
+
+void rp_tx_keep(struct rp_tx *tx, int64_t store_id)
+{
+    struct rp_kept *kept = &tx->kept;
+    for (size_t i = 0; i < kept->n; i++)
+        if (kept->stores[i] == store_id) return;
+    if (store_id == 0 || kept->n == RP_KEPT_MAX)
+        kept->everywhere = true;
+    else
+        kept->stores[kept->n++] = store_id;
 }

@@ -11,7 +11,9 @@
  *     RP_EUNKNOWN returned. Every verb can then be repeated: it is idempotent.
  * K5  Times: late_ms is the latest of the clocks we see (promises are counted from it), early_ms the earliest (a purge
  *     needs it past due). Leases and locks are on the database's clock. A clock that jumped counts as what the boot clock
- *     says (clock.h). */
+ *     says (clock.h).
+ * K6  What keeps something alive is noted in its transaction (rp_tx_keep), and told to the keeper once it may be
+ *     committed: a catalog that is put back from an earlier backup has forgotten it (core/raise.h). */
 #ifndef RP_CATALOG_CATALOG_H
 #define RP_CATALOG_CATALOG_H
 
@@ -30,6 +32,25 @@ struct rp_tx;
 
 typedef int rp_tx_fn(struct rp_tx *tx, void *ctx, struct rp_error *err);
 
+/* K6: the stores in which a transaction kept something alive. */
+#define RP_KEPT_MAX 16
+struct rp_kept {
+    int64_t stores[RP_KEPT_MAX];
+    size_t n;
+    bool everywhere; /* in any store */
+};
+
+/* K6: who sees to it that a catalog put back is noticed. Stores are bits of a mask, the keeper's own. */
+struct rp_keeper {
+    /* The raises that the answers of a transaction have to wait for; 0: none. Cheap; inside the transaction. */
+    uint64_t (*due)(void *ctx, const struct rp_kept *kept);
+    /* It is committed, or may be. */
+    void (*note)(void *ctx, const struct rp_kept *kept);
+    /* Has these raises made, or gives up waiting for them. After `note`; may block, for a bounded time. */
+    void (*raise)(void *ctx, uint64_t which);
+    void *ctx;
+};
+
 struct rp_catalog {
     struct rp_db *db;
     const struct rp_clock *clock;
@@ -38,9 +59,10 @@ struct rp_catalog {
     int lane;
     char id[40]; /* names this catalog in owner records */
     bool lane_known, clock_known;
-    struct rp_log *log;         /* where commands say what they did (writer.h, W9); may be NULL */
-    struct rp_writers *writers; /* of the daemon that this belongs to (rp_writers_attach); NULL: it writes itself */
-    bool through_writers;       /* also what is no command goes through them */
+    struct rp_log *log;             /* where commands say what they did (writer.h, W9); may be NULL */
+    struct rp_writers *writers;     /* of the daemon that this belongs to (rp_writers_attach); NULL: it writes itself */
+    bool through_writers;           /* also what is no command goes through them */
+    const struct rp_keeper *keeper; /* of this process; may be NULL */
 };
 
 struct rp_catalog_options {
@@ -89,6 +111,7 @@ struct rp_tx {
     uint8_t head[RP_DIGEST_BYTES];
     struct rp_value *audit; /* rows waiting to be appended */
     size_t n_audit, cap_audit;
+    struct rp_kept kept;
     struct rp_tally_change tally[RP_TALLY_CHANGES_MAX];
     size_t n_tally;
 };
@@ -101,6 +124,8 @@ int rp_catalog_commit(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struc
 
 int64_t rp_tx_new_id(struct rp_tx *tx);
 void rp_tx_tally(struct rp_tx *tx, int64_t store_id, int64_t state, int64_t marks, int64_t bytes);
+/* K6. 0: in any store. */
+void rp_tx_keep(struct rp_tx *tx, int64_t store_id);
 
 /* ---- small facts ---- */
 

@@ -32,6 +32,7 @@ static void clear_answers(struct round *round)
         c->replayed = c->settled = c->stale = c->unfinished = c->failed = false;
         c->status = 0;
         c->due_at_ms = 0;
+        c->raises = 0;
     }
 }
 
@@ -81,6 +82,19 @@ static int replay_known(struct rp_tx *tx, struct keyed *keyed, struct rp_error *
     return r;
 }
 
+/* W8. `tx->kept` is what this group kept alive. */
+static void wait_for_raises(struct rp_tx *tx, struct rp_command **group, size_t n)
+{
+    const struct rp_keeper *keeper = tx->catalog->keeper;
+    bool kept = tx->kept.n > 0 || tx->kept.everywhere;
+    uint64_t due = kept && keeper != NULL ? keeper->due(keeper->ctx, &tx->kept) : 0;
+    for (size_t i = 0; i < n && due != 0; i++) {
+        if (group[i]->stale || group[i]->error.code < 0) continue;
+        group[i]->unfinished = true;
+        group[i]->raises = due;
+    }
+}
+
 /* Each verb once, over all of its commands, in the order in which the verbs first appear. */
 static int run_verbs(struct rp_tx *tx, struct round *round, struct rp_error *err)
 {
@@ -98,8 +112,14 @@ static int run_verbs(struct rp_tx *tx, struct round *round, struct rp_error *err
             if (c->refusal != NULL) c->error = *c->refusal;
             if (!c->stale && c->refusal == NULL) group[n++] = c;
         }
+        struct rp_kept before = tx->kept;
+        tx->kept = (struct rp_kept){ 0 };
         int r = n > 0 ? verb->run(tx, group, n, err) : 0;
         if (r < 0) return verb->name[0] != 0 ? rp_error_wrap(err, r, "%s", verb->name) : r;
+        wait_for_raises(tx, group, n);
+        for (size_t j = 0; j < before.n; j++)
+            rp_tx_keep(tx, before.stores[j]);
+        if (before.everywhere) rp_tx_keep(tx, 0);
         for (size_t j = 0; j < n; j++)
             RP_ASSERT(!group[j]->stale || !group[j]->second);
     }
@@ -227,7 +247,12 @@ static int amend_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 
 void rp_commands_finish(struct rp_catalog *catalog, struct rp_command **commands, size_t n)
 {
-    commands[0]->verb->finish(catalog, commands, n);
+    uint64_t raises = 0;
+    for (size_t i = 0; i < n; i++)
+        raises |= commands[i]->raises;
+    if (raises != 0) catalog->keeper->raise(catalog->keeper->ctx, raises);
+    RP_CRASHPOINT("command.raised");
+    if (commands[0]->verb->finish != NULL) commands[0]->verb->finish(catalog, commands, n);
     for (size_t i = 0; i < n; i++) {
         struct rp_command *c = commands[i];
         struct rp_error ignored = { 0 }; /* what was saved with the change is true, only less complete */

@@ -86,6 +86,21 @@ static int check_config(struct doctor *d)
     return 0;
 }
 
+/* Whether a catalog that was put back can be told by the place it is found in. */
+static void check_vessel(struct doctor *d, struct rp_db *db)
+{
+    struct rp_error why = { 0 };
+    char vessel[RP_VESSEL_TEXT] = "";
+    if (rp_db_vessel(db, "meta", vessel, &why) < 0)
+        judge_error(d, FAIL, "catalog's place", &why, "");
+    else if (vessel[0] == 0)
+        judge(d, WARN, "catalog's place",
+              "keep it on a local file system (no FUSE, NFS, SMB, 9P or overlay), or in PostgreSQL",
+              "cannot be told: of a catalog put back from a backup the last minute may go unnoticed");
+    else
+        judge(d, OK, "catalog's place", "", "%s", vessel);
+}
+
 static int check_catalog(struct doctor *d)
 {
     struct rp_error why = { 0 };
@@ -95,6 +110,7 @@ static int check_catalog(struct doctor *d)
     }
     const struct rp_catalog *catalog = d->cli->session.catalog;
     judge(d, OK, "catalog", "", "%s, schema %d, %s", rp_db_engine(catalog->db), rp_catalog_schema_known(), catalog->id);
+    check_vessel(d, catalog->db);
     return 0;
 }
 
@@ -124,12 +140,13 @@ static void check_owner(struct doctor *d, struct rp_store *store, const char *ch
 {
     struct rp_error why = { 0 };
     struct rp_owner owner;
-    char remedy[128];
+    char remedy[200];
     if (rp_owner_look(d->cli->session.catalog, store, &owner, &why) < 0) {
         judge_error(d, FAIL, check, &why, "");
         return;
     }
-    snprintf(remedy, sizeof remedy, "purging is stopped there; look, then `reprieve recover %s`", store->config->name);
+    snprintf(remedy, sizeof remedy, "purging is stopped there; look, then `reprieve recover %s`%s", store->config->name,
+             owner.ownership == RP_OWNER_MOVED ? ", or with --moved if nothing was lost" : "");
     bool fine = owner.ownership == RP_OWNER_OURS || owner.ownership == RP_OWNER_NONE;
     judge(d, fine ? OK : FAIL, check, remedy, "owner record: %s", rp_ownership_text(owner.ownership));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_recover.c - `recover`: a store whose owner record does not fit this catalog is taken over,
- * after a look at it. */
+ * after a look at it. `recover --moved`: a catalog that was moved elsewhere and has lost nothing. */
 #include "base/json.h"
 #include "base/time.h"
 #include "cli/cli.h"
@@ -77,6 +77,39 @@ static int recover_now(struct rp_cli *cli, struct rp_store *store, struct rp_err
     return 0;
 }
 
+/* --moved: the marks stay as they are. */
+static int note_move(struct rp_cli *cli, struct rp_store *store, struct rp_error *err)
+{
+    struct rp_session *s = &cli->session;
+    const char *name = store->config->name;
+    struct rp_recovery rec = { 0 };
+    bool yes = rp_args_has(&cli->args, "dry-run"), dry_run = yes;
+    int r = rp_owner_look(s->catalog, store, &rec.before, err);
+    bool moved = rec.before.ownership == RP_OWNER_MOVED;
+    if (r == 0 && moved)
+        rp_say(
+            cli,
+            "store '%s' %s\nnoting that it moved keeps all marks: say so only if this catalog has everything that was "
+            "ever\nacknowledged; after a backup was put back, or a standby was promoted that may lack the last "
+            "seconds,\n"
+            "run `reprieve recover %s` instead\n",
+            name, rp_ownership_text(RP_OWNER_MOVED), name);
+    if (r == 0 && moved && !dry_run) r = confirm(cli, name, &yes, err);
+    if (r == 0 && !yes && moved) return rp_error_set(err, RP_EFAILED, "not confirmed: nothing was changed");
+    if (r == 0 && !dry_run) r = rp_owner_moved(s->catalog, store, s->config.environment, s->actor, &rec.before, err);
+    if (r < 0) return r;
+    if (moved && !dry_run) {
+        json_t *o = recovery_json(name, &rec, false);
+        rp_json_set(o, "actor", rp_json_text(s->actor));
+        rp_log_event(s->log, RP_LOG_WARNING, rp_session_now_ms(s), "store.moved", o);
+    }
+    rp_emit(cli, recovery_json(name, &rec, dry_run || !moved));
+    if (!cli->json && moved && !dry_run) rp_say(cli, "noted: the store is ours again\n");
+    if (!cli->json && !moved)
+        rp_say(cli, "nothing to do: store '%s' is %s\n", name, rp_ownership_text(rec.before.ownership));
+    return 0;
+}
+
 int rp_cmd_recover(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_store *store;
@@ -90,6 +123,7 @@ int rp_cmd_recover(struct rp_cli *cli, struct rp_error *err)
     if (store->config->mode == RP_MODE_OBSERVE)
         return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: it has no owner record of ours",
                             store_name);
+    if (rp_args_has(&cli->args, "moved")) return note_move(cli, store, err);
     r = rp_owner_recover(s->catalog, store, s->config.environment, s->actor, true, &rec, err);
     if (r < 0) return r;
     if (rec.before.ownership == RP_OWNER_OURS || rec.before.ownership == RP_OWNER_NONE) {

@@ -116,6 +116,7 @@ static const struct rp_option import_options[] = {
 };
 
 static const struct rp_option recover_options[] = {
+    { "moved", 0, NULL, "the catalog was moved or promoted and lost nothing: keep the marks as they are", false },
     { "dry-run", 'n', NULL, "say what would happen and change nothing", false },
     { "yes", 'y', NULL, "do not ask", false },
     END
@@ -270,11 +271,15 @@ const struct rp_cli_command rp_commands[] = {
               "  reprieve import --store media --dry-run\n"
               "  reprieve import --store media --prefix uploads/",
       .options = import_options, .words_most = 0, .run = rp_cmd_import },
-    { .name = "recover", .synopsis = "STORE [--dry-run] [--yes]",
+    { .name = "recover", .synopsis = "STORE [--moved] [--dry-run] [--yes]",
       .summary = "take over a store whose owner record does not fit",
       .help = "After a catalog was cloned or restored from a backup, nothing of its stores is purged until this was run. It "
-              "shows what it found, asks, reprieves the waiting marks of the store and writes the owner record anew.\n"
-              "  reprieve recover media --dry-run",
+              "shows what it found, asks, reprieves the waiting marks of the store and writes the owner record anew. A catalog whose "
+              "file was copied or whose PostgreSQL was promoted or restored is found in another place, and stops as well: --moved "
+              "says that nothing was lost on the way. Then the marks stay, and only the new place is noted; it is refused if the "
+              "owner record shows that something was lost.\n"
+              "  reprieve recover media --dry-run\n"
+              "  reprieve recover media --moved",
       .options = recover_options, .words_least = 1, .words_most = 1, .run = rp_cmd_recover },
     { .name = "clock", .synopsis = "\naccept [--as-is] [--dry-run]",
       .summary = "show this host's clock, or go on after it jumped",

@@ -114,8 +114,9 @@ struct rp_config {
     struct rp_alert_config alerts;
     const char *environment; /* dev */
     const char *catalog_url;
-    const char *log_file;  /* "-": standard error; "": none */
-    const char *log_level; /* info */
+    const char *catalog_failover; /* stop, or synchronous: a promoted server has lost nothing */
+    const char *log_file;         /* "-": standard error; "": none */
+    const char *log_level;        /* info */
     struct rp_store_config *stores;
     size_t n_stores;
     struct rp_database_config *databases;

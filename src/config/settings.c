@@ -34,6 +34,7 @@ static const char *const delete_promises[] = {
 };
 static const char *const store_types[] = { "fs", "s3", NULL };
 static const char *const styles[] = { "auto", "path", "host", NULL };
+static const char *const failovers[] = { "stop", "synchronous", NULL };
 static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
 
 static const struct rp_setting_entries store_entries = {
@@ -111,6 +112,11 @@ const struct rp_setting rp_settings[] = {
     { .path = "catalog.url", .restart = true, .type = RP_SETTING_URL, .offset = CONFIG(catalog_url),
       .fallback = "sqlite:./reprieve-data/catalog.db",
       .help = "Where the catalog is. For PostgreSQL, ?schema=NAME chooses the schema." },
+    { .path = "catalog.failover", .restart = true, .type = RP_SETTING_CHOICE, .offset = CONFIG(catalog_failover), .choices = failovers,
+      .fallback = "stop",
+      .help = "What follows when a standby of the catalog's PostgreSQL was promoted. stop: nothing is purged until "
+              "`reprieve recover` or `recover --moved`, because an asynchronous standby may have lost the last restores. "
+              "synchronous: it goes on; only where no commit is acknowledged that a standby does not have." },
     { .path = "catalog.writers", .restart = true, .type = RP_SETTING_INTEGER, .offset = CONFIG(writers), .least = 1, .most = 8,
       .fallback = "2",
       .help = "Connections of a daemon that write. PostgreSQL only; SQLite has one." },

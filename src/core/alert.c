@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RAISE_OWED_MS (10 * RP_MINUTE_MS)
+
 /* clang-format off */
 const struct rp_alert_rule rp_alert_rules[RP_ALERTS] = {
     [RP_ALERT_MARKED] = { "ReprieveTooManyMarks", "warning",
@@ -47,6 +49,14 @@ const struct rp_alert_rule rp_alert_rules[RP_ALERTS] = {
         "A clock jumped",
         "The clock of a host is more than 5 minutes ahead of the time that has passed since its boot. Nothing is purged from there, and new marks "
         "count by the boot clock. Set the clock right or, if it is right now, run `reprieve clock accept` on that host." },
+    [RP_ALERT_NOT_OURS] = { "ReprieveStoreNotOurs", "critical",
+        "A store is not this catalog's any more",
+        "The catalog was put back from a backup, promoted or moved, or another catalog has taken the store over. Nothing of the store is "
+        "purged: `reprieve doctor` says what it is, `reprieve recover` or `reprieve recover --moved` ends it." },
+    [RP_ALERT_RAISE_OWED] = { "ReprieveRaiseOwed", "warning",
+        "The owner record of a store cannot be written",
+        "Something was kept alive, and the epoch in the store's owner record could not be raised for longer than 10 minutes. Until it is, a "
+        "catalog put back from a backup may go unnoticed. `reprieve doctor` says what stands in the way." },
 };
 /* clang-format on */
 
@@ -117,6 +127,11 @@ void rp_alert_judge(const struct rp_alert_config *limits, const struct rp_alert_
     snprintf(out[RP_ALERT_CLOCKS].about, sizeof out[0].about, "%s", f->clock);
     out[RP_ALERT_CLOCK_JUMP] = judge_time(f->clock_jump_ms, RP_CLOCKS_APART_MS);
     snprintf(out[RP_ALERT_CLOCK_JUMP].about, sizeof out[0].about, "%s", f->clock_host);
+    out[RP_ALERT_NOT_OURS] = judge(f->not_ours, 0, "stores");
+    out[RP_ALERT_NOT_OURS].holds = f->not_ours > 0;
+    snprintf(out[RP_ALERT_NOT_OURS].about, sizeof out[0].about, "%s", f->not_ours_store);
+    out[RP_ALERT_RAISE_OWED] = judge_time(f->raise_owed_ms, RAISE_OWED_MS);
+    snprintf(out[RP_ALERT_RAISE_OWED].about, sizeof out[0].about, "%s", f->raise_owed_store);
 }
 
 json_t *rp_alert_details(enum rp_alert alert, const struct rp_alert_verdict *v)

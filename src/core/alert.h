@@ -23,6 +23,8 @@ enum rp_alert {
     RP_ALERT_NO_WORKER,
     RP_ALERT_CLOCKS,
     RP_ALERT_CLOCK_JUMP,
+    RP_ALERT_NOT_OURS,
+    RP_ALERT_RAISE_OWED,
     RP_ALERTS
 };
 
@@ -53,6 +55,10 @@ struct rp_alert_figures {
     char clock[80];        /* which one is off: "database", "store NAME" */
     int64_t clock_jump_ms; /* how far the clock that is furthest ahead of its host's boot clock is */
     char clock_host[64];
+    int64_t not_ours; /* stores, and the first of them: "NAME WHAT" */
+    char not_ours_store[128];
+    int64_t raise_owed_ms; /* since the oldest raise of an epoch that is owed; 0: none is */
+    char raise_owed_store[80];
 };
 
 struct rp_alert_verdict {

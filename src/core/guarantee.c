@@ -23,7 +23,6 @@ struct rp_guarantee {
     _Atomic int64_t probed_at_ms; /* by anybody, of the catalog's clock; 0: never */
     _Atomic int64_t changed_at_ms;
     _Atomic int64_t ahead_ms;
-    _Atomic int64_t raised_at_ms;
     _Atomic bool wrote;      /* this process has probed by writing */
     pthread_mutex_t probing; /* one at a time; held as long as the store takes */
     pthread_mutex_t lock;    /* of what follows; held for a moment */
@@ -293,18 +292,6 @@ int rp_guarantee_note_changed(struct rp_tx *tx, const struct rp_store *store, co
 void rp_guarantee_revoke(const struct rp_store *store, int64_t at_ms)
 {
     if (store->guarantee != NULL && store->config->keys == RP_KEYS_WRITE_ONCE) store->guarantee->changed_at_ms = at_ms;
-}
-
-/* ---- the epoch ---- */
-
-int64_t rp_guarantee_raised_at_ms(const struct rp_store *store)
-{
-    return store->guarantee != NULL ? store->guarantee->raised_at_ms : 0;
-}
-
-void rp_guarantee_note_raised(struct rp_store *store, int64_t at_ms)
-{
-    if (store->guarantee != NULL) store->guarantee->raised_at_ms = at_ms;
 }
 
 /* ---- the clock ---- */

@@ -56,10 +56,6 @@ int rp_guarantee_note_changed(struct rp_tx *tx, const struct rp_store *store, co
                               struct rp_error *err);
 void rp_guarantee_revoke(const struct rp_store *store, int64_t at_ms);
 
-/* When this process last raised the epoch for the store (owner.h); 0: never. */
-int64_t rp_guarantee_raised_at_ms(const struct rp_store *store);
-void rp_guarantee_note_raised(struct rp_store *store, int64_t at_ms);
-
 /* Asks the store's clock and keeps how far it is ahead of the host's. A store without a clock of its own, or that does not answer: not known. */
 int rp_guarantee_ask_clock(struct rp_store *store, const struct rp_clock *host, struct rp_error *err);
 #define RP_CLOCK_UNKNOWN INT64_MAX

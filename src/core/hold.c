@@ -130,6 +130,7 @@ static int add_one(struct rp_tx *tx, struct rp_hold_command *c, struct rp_error 
     if (r < 0) return r;
     c->id = hold.id;
     c->placed_at_ms = hold.placed_at_ms;
+    rp_tx_keep(tx, hold.store_id); /* 0: of everything, or of a tenant */
     struct rp_audit_entry entry = { .event = "hold.placed", .actor = c->command.actor, .details = hold_json(&hold, c) };
     return rp_tx_audit(tx, &entry, err);
 }

@@ -14,7 +14,6 @@
 #include "core/check/references.h"
 #include "core/guarantee.h"
 #include "core/journal.h"
-#include "core/owner.h"
 #include "core/state.h"
 #include "core/subject/subject.h"
 
@@ -566,15 +565,14 @@ static int apply(struct rp_tx *tx, const struct share *s, struct decided *d, str
     return r;
 }
 
-static bool is_finish_due(const struct rp_mark_item *item, int64_t now_ms)
+static bool is_finish_due(const struct rp_mark_item *item)
 {
     if (item->facts.changed_at_ms != 0) return true;
-    if (item->answer.what == RP_MARK_REFUSED) return false;
-    return is_annotated_later(item) || rp_owner_is_raise_due(item->store, now_ms);
+    return item->answer.what != RP_MARK_REFUSED && is_annotated_later(item);
 }
 
 /* The whole command: refusals that came before, what is due first, and whether anything is left to do outside. */
-static void sum_up(struct rp_tx *tx, struct rp_mark_command *c)
+static void sum_up(struct rp_mark_command *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct rp_mark_item *item = &c->items[i];
@@ -583,7 +581,7 @@ static void sum_up(struct rp_tx *tx, struct rp_mark_command *c)
         int64_t due = item->answer.due_at_ms;
         if (item->answer.what != RP_MARK_REFUSED && (c->command.due_at_ms == 0 || due < c->command.due_at_ms))
             c->command.due_at_ms = due;
-        c->command.unfinished = c->command.unfinished || is_finish_due(item, tx->late_ms);
+        c->command.unfinished = c->command.unfinished || is_finish_due(item);
     }
     if (c->n == 1) c->command.error = c->items[0].answer.error;
 }
@@ -606,7 +604,7 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
         if (r == 0 && commands[0]->verb != &verb_dry) r = apply(tx, &shares[i], &decided[i], err);
     }
     for (size_t i = 0; i < n && r == 0; i++)
-        if (!commands[i]->stale) sum_up(tx, (struct rp_mark_command *)commands[i]);
+        if (!commands[i]->stale) sum_up((struct rp_mark_command *)commands[i]);
     RP_CRASHPOINT("mark.before-commit");
     return r;
 }
@@ -638,15 +636,10 @@ static void annotate(struct rp_catalog *catalog, struct rp_mark_item *item)
 
 static void finish_item(struct rp_catalog *catalog, struct rp_mark_item *item, bool *amended)
 {
-    struct rp_error ignored = { 0 }; /* a store that is not ours or fails: the next sweep says so */
     if (item->facts.changed_at_ms != 0) rp_guarantee_revoke(item->store, item->facts.changed_at_ms);
-    if (item->answer.what == RP_MARK_REFUSED) return;
-    if (is_annotated_later(item)) {
-        annotate(catalog, item);
-        *amended = true;
-    }
-    if (rp_owner_is_raise_due(item->store, rp_clock_now_ms(catalog->clock)))
-        (void)rp_owner_assert(catalog, item->store, item->store->environment, true, &ignored);
+    if (item->answer.what == RP_MARK_REFUSED || !is_annotated_later(item)) return;
+    annotate(catalog, item);
+    *amended = true;
 }
 
 /* A key that stands twice is annotated once. */

@@ -12,10 +12,10 @@
 #include "catalog/mark.h"
 #include "core/annotation.h"
 #include "core/due.h"
-#include "core/guarantee.h"
 #include "core/stamps.h"
 #include "core/state.h"
 #include "core/subject/subject.h"
+#include "core/vessel.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,6 +33,7 @@ const char *rp_ownership_text(enum rp_ownership ownership)
                                          [RP_OWNER_GONE] = "its owner record is gone",
                                          [RP_OWNER_FOREIGN] = "belongs to another catalog",
                                          [RP_OWNER_AHEAD] = "is ahead of this catalog, which was rolled back",
+                                         [RP_OWNER_MOVED] = "belongs to this catalog in another place",
                                          [RP_OWNER_FORKED] = "belongs to another copy of this catalog",
                                          [RP_OWNER_ELSEWHERE] = "belongs to another environment",
                                          [RP_OWNER_DAMAGED] = "its owner record is damaged" };
@@ -83,8 +84,9 @@ static int identify(struct rp_store *store, struct rp_owner *out, struct rp_erro
 static int judge_record(struct rp_catalog *catalog, const struct rp_store *store, struct rp_owner *owner,
                         struct rp_error *err)
 {
-    bool known;
+    bool known, moved;
     int r = rp_stamps_know(catalog->db, store->id, owner->stamp, owner->epoch, &known, err);
+    if (r == 0) r = rp_vessel_compare(catalog->db, store, &moved, err);
     if (r < 0) return r;
     if (strcmp(owner->catalog, catalog->id) != 0)
         owner->ownership = RP_OWNER_FOREIGN;
@@ -92,6 +94,8 @@ static int judge_record(struct rp_catalog *catalog, const struct rp_store *store
         owner->ownership = RP_OWNER_AHEAD;
     else if (!known)
         owner->ownership = RP_OWNER_FORKED;
+    else if (moved)
+        owner->ownership = RP_OWNER_MOVED;
     else if (store->environment != NULL && strcmp(owner->environment, store->environment) != 0)
         owner->ownership = RP_OWNER_ELSEWHERE;
     return 0;
@@ -198,6 +202,7 @@ static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     char name[FACT_MAX];
     int r = raise_epoch(tx, raising, err);
     if (r == 0) r = rp_meta_set(tx->db, raised_at(raising->store, name), tx->late_ms, "", err);
+    if (r == 0) r = rp_vessel_note(tx, raising->store, err);
     if (r == 0 && raising->first) r = rp_store_owned(tx, raising->store->id, err);
     if (r < 0 || raising->event == NULL) return r;
     struct rp_audit_entry entry = { .event = raising->event,
@@ -206,8 +211,10 @@ static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return rp_tx_audit(tx, &entry, err);
 }
 
-static int refuse(const struct rp_owner *owner, const char *store, struct rp_error *err)
+static int refuse(const struct rp_owner *owner, const struct rp_store *at, struct rp_error *err)
 {
+    const char *store = at->config->name;
+    if (owner->ownership == RP_OWNER_MOVED) return rp_vessel_refuse(at, err);
     rp_error_set(err, RP_ENOTOWNER, "store '%s' %s", store, rp_ownership_text(owner->ownership));
     if (owner->ownership == RP_OWNER_FOREIGN)
         rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to catalog %s (environment '%s')", store, owner->catalog,
@@ -233,7 +240,7 @@ int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp
     struct rp_owner owner;
     int r = rp_owner_look(catalog, store, &owner, err);
     if (r < 0 || owner.ownership == RP_OWNER_OURS || owner.ownership == RP_OWNER_NONE) return r;
-    return refuse(&owner, store->config->name, err);
+    return refuse(&owner, store, err);
 }
 
 /* The first record: made only if none is there, so that of two catalogs one wins. */
@@ -274,7 +281,7 @@ static int settle_record(struct rp_catalog *catalog, struct rp_store *store, con
         int r = write_record(catalog, store, environment, raised, &now, err);
         if (!is_overtaken(r)) return r;
         if ((r = rp_owner_look(catalog, store, &now, err)) < 0) return r;
-        if (now.ownership != RP_OWNER_OURS) return refuse(&now, store->config->name, err);
+        if (now.ownership != RP_OWNER_OURS) return refuse(&now, store, err);
         if (now.epoch > raised->epoch) return 0;
         if (now.epoch < raised->epoch) continue;
         if (strcmp(now.stamp, raised->stamp) == 0) return 0;
@@ -297,8 +304,8 @@ static bool raised_lately(struct rp_catalog *catalog, const struct rp_store *sto
     return ago >= 0 && ago < RP_MINUTE_MS;
 }
 
-static int assert_owner(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
-                        struct rp_error *err)
+int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
+                    struct rp_error *err)
 {
     struct rp_owner owner;
     struct raising raising = { .store = store, .seen = &owner };
@@ -311,27 +318,13 @@ static int assert_owner(struct rp_catalog *catalog, struct rp_store *store, cons
         r = rp_owner_look(catalog, store, &owner, err); /* somebody else was first */
         if (r < 0) return r;
     }
-    if (owner.ownership != RP_OWNER_OURS) return refuse(&owner, store->config->name, err);
+    if (owner.ownership != RP_OWNER_OURS) return refuse(&owner, store, err);
     if (lazily && raised_lately(catalog, store, err)) return 0;
     /* a record found ours while the catalog never noted it: the note was lost in a crash; it is made up for here */
     raising.first = true;
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     RP_CRASHPOINT("owner.raised");
     if (r == 0) r = settle_record(catalog, store, environment, &raising, err);
-    return r;
-}
-
-bool rp_owner_is_raise_due(const struct rp_store *store, int64_t now_ms)
-{
-    int64_t ago = now_ms - rp_guarantee_raised_at_ms(store);
-    return store->config->mode != RP_MODE_OBSERVE && (ago < 0 || ago >= RP_MINUTE_MS);
-}
-
-int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
-                    struct rp_error *err)
-{
-    int r = assert_owner(catalog, store, environment, lazily, err);
-    if (r == 0) rp_guarantee_note_raised(store, rp_clock_now_ms(catalog->clock));
     return r;
 }
 
@@ -470,4 +463,21 @@ int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const c
     if (r < 0) return rp_error_wrap(err, r, "recover store '%s'", store->config->name);
     *out = rec;
     return 0;
+}
+
+int rp_owner_moved(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
+                   struct rp_owner *before, struct rp_error *err)
+{
+    struct raising raising = { .store = store, .seen = before, .first = true, .event = "store.moved", .actor = actor };
+    RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
+    int r = rp_owner_look(catalog, store, before, err);
+    if (r < 0 || before->ownership == RP_OWNER_OURS || before->ownership == RP_OWNER_NONE) return r;
+    if (before->ownership != RP_OWNER_MOVED) return refuse(before, store, err);
+    before->ownership = RP_OWNER_OURS; /* its stamp is one of ours */
+    raising.details = json_pack("{s:s}", "store", store->config->name);
+    r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    json_decref(raising.details);
+    if (r == 0) r = settle_record(catalog, store, environment, &raising, err);
+    before->ownership = RP_OWNER_MOVED;
+    return r < 0 ? rp_error_wrap(err, r, "recover store '%s'", store->config->name) : 0;
 }

@@ -6,7 +6,7 @@
  *     backup: RP_ENOTOWNER until `reprieve recover`.
  * O2  The epoch is raised in the catalog first, then in the store: a crash between leaves the catalog ahead, which is fine.
  * O3  A record that was there and is gone is not ours any more: an empty mount point must not look like an empty store.
- * O4  In mode observe nothing is read or written here.
+ * O4  In mode observe nothing is read or written here. When the epoch is raised: raise.h.
  * O5  A record is written over the very record that was looked at, or where none was (RP_PUT_OVER, RP_PUT_NEW): whoever took the store over meanwhile
  *     stays its owner, an empty place that the store's name leads to meanwhile stays empty, and no epoch is replaced by a lower one. What remains
  *     where a bucket knows no such condition: docs/guarantees.md. */
@@ -22,6 +22,7 @@ enum rp_ownership {
     RP_OWNER_GONE,    /* no record, but we wrote one once */
     RP_OWNER_FOREIGN, /* another catalog's */
     RP_OWNER_AHEAD,   /* ours, but of a later epoch than the catalog's: it was rolled back */
+    RP_OWNER_MOVED, /* ours, but the catalog is found in another vessel (vessel.h): it was put back, promoted or moved */
     RP_OWNER_FORKED, /* ours by name, and not ahead, but with a stamp that this catalog never drew: a copy's, or of what this one is a copy of */
     RP_OWNER_ELSEWHERE, /* ours, but of another environment: staging made from production's dump */
     RP_OWNER_DAMAGED
@@ -47,9 +48,6 @@ int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp
 int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
                     struct rp_error *err);
 
-/* Whether the epoch should be raised now, as far as this process knows: no minute has passed without. Cheap. */
-bool rp_owner_is_raise_due(const struct rp_store *store, int64_t now_ms);
-
 struct rp_recovery {
     struct rp_owner before;
     int64_t waiting, present, changed, missing; /* waiting marks of the store, and how their objects stand */
@@ -60,5 +58,10 @@ struct rp_recovery {
  * another's than the one that was looked at. */
 int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
                      bool dry_run, struct rp_recovery *out, struct rp_error *err);
+
+/* The catalog moved and lost nothing: notes its vessel, and raises the epoch, so that the copy it came from falls behind. RP_ENOTOWNER if anything but the
+ * vessel speaks against it: then something was lost, and a recovery is due. */
+int rp_owner_moved(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
+                   struct rp_owner *before, struct rp_error *err);
 
 #endif

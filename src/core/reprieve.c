@@ -14,7 +14,6 @@
 #include "core/due.h"
 #include "core/file/file.h"
 #include "core/journal.h"
-#include "core/owner.h"
 #include "core/state.h"
 #include "core/subject/subject.h"
 
@@ -514,8 +513,7 @@ static int sum_up(const struct round *round, struct rp_reprieve_command *c, stru
         }
         r = show_file(round->tx, c, item, err);
         bool refused = item->answer.what == RP_REPRIEVE_REFUSED;
-        c->command.unfinished = c->command.unfinished || (item->copy.made && refused) ||
-                                (!refused && rp_owner_is_raise_due(item->store, round->tx->late_ms));
+        c->command.unfinished = c->command.unfinished || (item->copy.made && refused);
     }
     if (c->n == 1) c->command.error = c->items[0].answer.error;
     return r;
@@ -554,15 +552,12 @@ static void take_away(struct rp_catalog *catalog, const struct rp_reprieve_comma
 
 static void finish(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
 {
+    (void)catalog;
     for (size_t i = 0; i < n; i++) {
         struct rp_reprieve_command *c = (struct rp_reprieve_command *)commands[i];
         for (size_t k = 0; k < c->n; k++) {
             struct rp_reprieve_item *item = &c->items[k];
-            struct rp_error ignored = { 0 }; /* a store that is not ours or fails: the next sweep says so */
-            bool refused = item->answer.what == RP_REPRIEVE_REFUSED;
-            if (item->copy.made && refused) take_away(catalog, c, item);
-            if (!refused && rp_owner_is_raise_due(item->store, rp_clock_now_ms(catalog->clock)))
-                (void)rp_owner_assert(catalog, item->store, item->store->environment, true, &ignored);
+            if (item->copy.made && item->answer.what == RP_REPRIEVE_REFUSED) take_away(catalog, c, item);
         }
     }
 }

@@ -28,7 +28,9 @@ static int begin_one(struct rp_tx *tx, struct rp_restore_command *c, struct rp_e
     if (r == 0) r = rp_run_start(tx, c->run, c->command.actor, err);
     c->run->filter = NULL;
     struct rp_restore_row row = { .run_id = c->run->id, .filter = c->filter, .asked_by = c->command.actor };
-    return r < 0 ? r : rp_restore_add(tx, &row, err);
+    if (r == 0) r = rp_restore_add(tx, &row, err);
+    if (r == 0) rp_tx_keep(tx, c->filter.store_id); /* nothing that it will restore is claimed from now on */
+    return r;
 }
 
 static int run_begin(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)

@@ -157,11 +157,13 @@ int rp_state_extend(struct rp_tx *tx, const struct rp_state_by *by, struct rp_ex
                     struct rp_error *err)
 {
     int r = rp_marks_extend(tx, extends, n, err);
-    for (size_t i = 0; i < n && r == 0 && !by->told; i++) {
+    for (size_t i = 0; i < n && r == 0; i++) {
         struct rp_mark later = *extends[i].mark;
         later.due_at_ms = extends[i].due_at_ms;
         const char *actor = extends[i].actor != NULL ? extends[i].actor : by->actor;
-        if (extends[i].done) r = audit(tx, actor, "mark.extended", &later, promise_json(&later, by->store), err);
+        if (!extends[i].done) continue;
+        rp_tx_keep(tx, later.store_id);
+        if (!by->told) r = audit(tx, actor, "mark.extended", &later, promise_json(&later, by->store), err);
     }
     return r;
 }
@@ -227,6 +229,7 @@ int rp_state_move(struct rp_tx *tx, const struct rp_state_by *by, struct rp_move
         if (!move->done) continue;
         rp_tx_tally(tx, move->mark->store_id, move->mark->state, -1, -move->mark->size_bytes);
         rp_tx_tally(tx, move->mark->store_id, move->to, 1, move->mark->size_bytes);
+        if (move->to == RP_REPRIEVED) rp_tx_keep(tx, move->mark->store_id);
         if (move->to == RP_DEAD) r = add_dead_letter(tx, move, err);
         if (r == 0) r = audit_move(tx, by, move, err);
     }

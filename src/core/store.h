@@ -11,6 +11,7 @@
 
 struct rp_references;
 struct rp_guarantee;
+struct rp_raises;
 
 struct rp_store {
     int64_t id;                           /* in the catalog */
@@ -22,6 +23,8 @@ struct rp_store {
     bool borrowed;                    /* store and guarantee are another session's */
     const char *environment;          /* as configured; NULL: any */
     struct rp_references *references; /* NULL: no referenced_by */
+    struct rp_raises *raises;         /* of this process (raise.h); may be NULL */
+    bool fails_over;                  /* a promoted server has lost nothing (catalog.failover) */
 };
 
 #define RP_REASON_MAX 200

@@ -10,6 +10,7 @@
 #include "catalog/node.h"
 #include "catalog/run.h"
 #include "core/guarantee.h"
+#include "core/raise.h"
 #include "daemon/open_run.h"
 #include "daemon/schedule.h"
 
@@ -163,6 +164,27 @@ static void read_clocks(struct reading *r, const struct rp_store *stores)
     }
 }
 
+/* As the raiser found them. -1: not every store was looked at yet, and none is lost. */
+static void read_owners(struct reading *r, const struct rp_store *stores)
+{
+    struct rp_alert_figures *out = r->out;
+    bool unknown = false;
+    for (size_t i = 0; stores != NULL && i < r->config->n_stores; i++) {
+        const char *name = r->config->stores[i].name;
+        struct rp_raise_state state;
+        rp_raise_state(&stores[i], &state);
+        unknown = unknown || (!state.known && r->config->stores[i].mode != RP_MODE_OBSERVE);
+        if (rp_raise_is_lost(&state) && out->not_ours++ == 0)
+            snprintf(out->not_ours_store, sizeof out->not_ours_store, "store %s %s", name,
+                     rp_ownership_text(state.ownership));
+        int64_t owed_ms = state.owed_since_ms != 0 ? r->host_ms - state.owed_since_ms : 0;
+        if (rp_raise_is_lost(&state) || owed_ms <= out->raise_owed_ms) continue;
+        out->raise_owed_ms = owed_ms;
+        snprintf(out->raise_owed_store, sizeof out->raise_owed_store, "store %s", name);
+    }
+    if (unknown && out->not_ours == 0) out->not_ours = -1;
+}
+
 int rp_figures_read(struct rp_catalog *catalog, const struct rp_config *config, const struct rp_store *stores,
                     int64_t host_ms, int64_t began_ms, struct rp_alert_figures *out, struct rp_error *err)
 {
@@ -181,6 +203,7 @@ int rp_figures_read(struct rp_catalog *catalog, const struct rp_config *config, 
     if (code == 0) code = rp_clock_worst(r.db, host_ms, &figures.clock_jump_ms, figures.clock_host, err);
     if (code < 0) return rp_error_wrap(err, code, "read the figures of alerts");
     read_clocks(&r, stores);
+    read_owners(&r, stores);
     *out = figures;
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "daemon/alerts.h"
 #include "daemon/daemon.h"
+#include "daemon/raiser.h"
 #include "daemon/restore_run.h"
 #include "daemon/runs.h"
 #include "daemon/store_watch.h"
@@ -41,6 +42,7 @@ struct rp_daemon {
     struct rp_sweeper *sweeper;
     struct rp_restore_watch *restores;
     struct rp_watch *watch;
+    struct rp_raiser *raiser;
     struct rp_store_watch *store_watch; /* NULL: no store is a bucket */
     pthread_mutex_t lock;
     struct rp_server *server; /* under the lock, for the feed's thread */

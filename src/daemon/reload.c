@@ -78,6 +78,7 @@ static void hand_out(struct rp_daemon *d, struct rp_setup *setup)
     rp_watch_configure(d->watch, &setup->config);
     rp_restore_watch_configure(d->restores, &setup->config);
     rp_store_watch_configure(d->store_watch, &setup->config);
+    rp_raiser_configure(d->raiser, &setup->config);
 }
 
 static void tell(struct rp_daemon *d, struct rp_config_change *change)

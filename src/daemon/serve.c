@@ -204,7 +204,12 @@ static int start_catalog(struct rp_daemon *d, struct rp_error *err)
                                           .clock = d->session.catalog->clock,
                                           .committed = committed,
                                           .ctx = d };
+    struct rp_raiser_options raiser = { .session = &d->session,
+                                        .node = d->node,
+                                        .lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 2 };
     int r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
+    if (r == 0) r = rp_raiser_new(&raiser, &d->raiser, err);
+    if (r == 0) d->session.catalog->keeper = writers.keeper = rp_raiser_keeper(d->raiser);
     if (r == 0) r = start_feed(d, err);
     if (r == 0) r = rp_writers_start(&writers, &d->writers, err);
     if (r == 0) rp_writers_attach(d->writers, d->session.catalog);
@@ -336,6 +341,7 @@ static int start(struct rp_daemon *d, struct rp_error *err)
     if (r == 0) r = open_stores(d, err);
     if (r == 0) r = rp_welcome_url_key(d->session.catalog, d->url_key, err);
     if (r == 0) r = rp_welcome_tokens(d, &welcome, err);
+    if (r == 0) r = rp_raiser_start(d->raiser, d->writers, err);
     if (r == 0) r = start_store_watch(d, err);
     if (r == 0) r = start_sweepers(d, err);
     if (r == 0) r = start_restores(d, err);
@@ -366,6 +372,7 @@ static void stop(struct rp_daemon *d)
     rp_restore_watch_stop(d->restores);
     rp_watch_stop(d->watch);
     rp_store_watch_stop(d->store_watch);
+    rp_raiser_stop(d->raiser);
     rp_interrupt_end(&interrupt);
     rp_writers_stop(d->writers);
     rp_live_stop(d->live);
@@ -377,6 +384,7 @@ static void stop(struct rp_daemon *d)
 static void close_all(struct rp_daemon *d)
 {
     rp_session_close(&d->session);
+    rp_raiser_free(d->raiser);
     rp_daemon_forget_setups(d);
     if (d->lock_fd >= 0) close(d->lock_fd);
     pthread_mutex_destroy(&d->lock);

@@ -32,7 +32,6 @@ struct swept {
     int64_t wait_until_ms;
     struct rp_trouble trouble;
     int empties;           /* passes in a row that found nothing */
-    bool raised;           /* its epoch, once at start */
     int64_t weak_again_ms; /* when the log may hear again that it is too weak */
 };
 
@@ -220,14 +219,13 @@ static bool sweep_store(struct rp_sweeper *s, struct swept *store)
     struct rp_error why = { 0 };
     int64_t began_ms = rp_time_boot_ms();
     if (!is_open(s, store)) return false;
-    s->open.sweep.lazily = store->raised;
+    s->open.sweep.lazily = true; /* raiser.h has raised the epoch at the start */
     int r = rp_open_run_pass(&s->open, store->store, &pass, &why);
     if (note_catalog(s, r, &why) < 0) return false;
     if (pass.why.code < 0) {
         store_failed(s, store, &pass.why);
         return false;
     }
-    store->raised = true;
     rp_trouble_over(&store->trouble);
     if (pass.claimed == 0)
         found_nothing(store, rp_time_boot_ms() - began_ms);

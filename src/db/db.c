@@ -47,6 +47,7 @@ static void check_driver(const struct rp_db_driver *d)
     RP_ASSERT(d->engine != NULL && d->schemes != NULL && d->params_max > 0 && d->dialect != NULL);
     RP_ASSERT(d->open != NULL && d->close != NULL && d->begin != NULL && d->commit != NULL && d->rollback != NULL);
     RP_ASSERT(d->resolve != NULL && d->in_transaction != NULL && d->run != NULL && d->script != NULL);
+    RP_ASSERT(d->vessel != NULL);
 }
 
 static const struct rp_db_driver *find_driver(const char *url)
@@ -414,4 +415,30 @@ int rp_db_explain(struct rp_db *db, const struct rp_sql *sql, const struct rp_va
     struct rp_value row[RP_COLUMNS_MAX] = { 0 };
     RP_ASSERT(strlen(sql->rows) <= RP_COLUMNS_MAX);
     return rp_db_query_rows(db, &explain, args, row, 1, take_plan_line, &plan, err);
+}
+
+/* ---- the vessel ---- */
+
+int rp_db_vessel(struct rp_db *db, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err)
+{
+    int r = check_usable(db, "vessel", err);
+    if (r < 0) return r;
+    r = db->driver->vessel(db->conn, table, out, err);
+    if (r < 0 && db->tx == RP_TX_OPEN) db->tx = RP_TX_FAILED;
+    return r;
+}
+
+bool rp_vessel_same(const char *a, const char *b, bool any_timeline)
+{
+    bool server = strncmp(a, "server/", 7) == 0;
+    while (*a != '\0' && *b != '\0') {
+        size_t n = strcspn(a, "/"), m = strcspn(b, "/");
+        bool last = a[n] == '\0' && b[m] == '\0';
+        bool unknown = (n == 1 && *a == '-') || (m == 1 && *b == '-') || (any_timeline && server && last);
+        if (!unknown && (n != m || memcmp(a, b, n) != 0)) return false;
+        if (last) return true;
+        a += n + (a[n] == '/');
+        b += m + (b[m] == '/');
+    }
+    return *a == *b;
 }

@@ -25,6 +25,10 @@
  *     A statement outside a transaction whose connection is lost may have taken effect; one inside has not.
  * D7  A connection belongs to one thread at a time. A row callback does not use the connection it is called from
  *     (asserted), and a negative return of it does not end the transaction.
+ * D8  The *vessel* is what a database lives in, as text: of a SQLite file inode and time of birth; of PostgreSQL system
+ *     identifier, oids of the database and of one table, and timeline, separated by "/". A part that cannot be read is
+ *     "-". None ("") in memory and on FUSE, NFS, SMB, 9P and overlay, whose inodes are not kept. It is that of this
+ *     connection: read once, and again when the connection is another one.
  *
  * Dialect: @NOW_MS the database's clock in ms (bigint); @BYTES the type of a byte string; @TEXT_C text compared
  * bytewise (a column type with collation "C"); @FOR_UPDATE, @FOR_UPDATE_OF(table), @FOR_SHARE, @SKIP_LOCKED row locks (nothing in SQLite, where
@@ -114,6 +118,12 @@ int rp_db_now_ms(struct rp_db *db, int64_t *out, struct rp_error *err);
 struct rp_buf;
 int rp_db_quote_name(struct rp_buf *out, const char *name, struct rp_error *err);
 
+/* D8. `table`: always the same one. A failure in a transaction is like that of a statement. */
+#define RP_VESSEL_TEXT 120
+int rp_db_vessel(struct rp_db *db, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err);
+/* Whether it is the same vessel, as far as both are known; with `any_timeline` also one of a later timeline. */
+bool rp_vessel_same(const char *a, const char *b, bool any_timeline);
+
 const char *rp_db_engine(const struct rp_db *db); /* "sqlite" or "postgres" */
 /* Whoever is in a write transaction has the database for itself: what it read stays so. */
 bool rp_db_has_one_writer(const struct rp_db *db);
@@ -142,6 +152,7 @@ struct rp_db_driver {
                const struct rp_value *rows, size_t n_rows, rp_row_fn *fn, void *ctx, int64_t *changed,
                struct rp_error *err);
     int (*script)(void *conn, const char *text, struct rp_error *err);
+    int (*vessel)(void *conn, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err);
     const struct rp_dialect *dialect;
 };
 

@@ -130,6 +130,13 @@ static int fault_script(void *conn, const char *text, struct rp_error *err)
     return r == 0 ? after(f, "script", err) : r;
 }
 
+static int fault_vessel(void *conn, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err)
+{
+    struct fault *f = conn;
+    int r = before(f, "vessel", err);
+    return r == 0 ? f->inner->driver->vessel(f->inner->conn, table, out, err) : r;
+}
+
 static int refuse_open(const char *url, const struct rp_db_options *options, void **conn, struct rp_error *err)
 {
     (void)url;
@@ -162,6 +169,7 @@ int rp_db_fault_wrap(struct rp_db *inner, const struct rp_db_fault *fault, struc
         .in_transaction = fault_in_transaction,
         .run = fault_run,
         .script = fault_script,
+        .vessel = fault_vessel,
     };
     int r = rp_db_new(&f->driver, f, out, err);
     if (r < 0)

@@ -311,6 +311,11 @@ static int postgres_script(void *conn, const char *text, struct rp_error *err)
     return rp_pg_command(conn, text, "script", NULL, 0, err);
 }
 
+static int postgres_vessel(void *conn, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err)
+{
+    return rp_pg_vessel(conn, table, out, err);
+}
+
 const struct rp_db_driver rp_postgres_driver = {
     .engine = "postgres",
     .schemes = (const char *const[]){ "postgres://", "postgresql://", NULL },
@@ -326,5 +331,6 @@ const struct rp_db_driver rp_postgres_driver = {
     .in_transaction = postgres_in_transaction,
     .run = postgres_run,
     .script = postgres_script,
+    .vessel = postgres_vessel,
     .dialect = dialect,
 };

@@ -35,7 +35,8 @@ struct rp_pg {
     int64_t busy_ms, statement_ms;
     int64_t deadline_ms; /* for the answer awaited, on the boot clock; 0: none */
     bool in_transaction;
-    char xid[RP_XID_TEXT]; /* of the last transaction begun for writing; "": none */
+    char xid[RP_XID_TEXT];       /* of the last transaction begun for writing; "": none */
+    char vessel[RP_VESSEL_TEXT]; /* of this session, as far as it has been read */
     struct rp_statements statements;
     struct rp_pg_params params;
 };
@@ -52,6 +53,7 @@ void rp_pg_start_waiting(struct rp_pg *c);
 /* Statements without parameters in one round trip; `out` (may be NULL) takes the last value returned. */
 int rp_pg_command(struct rp_pg *c, const char *text, const char *what, char *out, size_t out_size,
                   struct rp_error *err);
+int rp_pg_vessel(struct rp_pg *c, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err);
 bool rp_pg_lost(const struct rp_pg *c);
 /* Fill `err` from a failed result (NULL: from the session) and drop a session that is lost. */
 int rp_pg_fail(struct rp_pg *c, const PGresult *result, const char *what, struct rp_error *err);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -32,6 +33,7 @@ struct sqlite {
     bool reading;      /* in a transaction begun for reading */
     bool committed;    /* how the last transaction ended */
     char opening[256]; /* "open PATH", for errors before the first statement */
+    char vessel[RP_VESSEL_TEXT];
 };
 
 /* clang-format off */
@@ -237,6 +239,45 @@ static void sqlite_close(void *conn)
     free(c);
 }
 
+/* Where inodes come and go with a mount, or are the server's to give. */
+static bool keeps_inodes(const char *path)
+{
+    static const uint32_t others[] = {
+        0x65735546,                         /* FUSE */
+        0x6969,                             /* NFS */
+        0x517b,     0xfe534d42, 0xff534d42, /* SMB */
+        0x01021997,                         /* 9P */
+        0x794c7630,                         /* overlay */
+    };
+    struct statfs fs;
+    if (statfs(path, &fs) < 0) return false;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if ((uint32_t)fs.f_type == others[i]) return false;
+    return true;
+}
+
+/* No device number: that one changes with reboots and containers. */
+static void read_vessel(struct sqlite *c, const char *path)
+{
+    struct statx st;
+    if (strcmp(path, ":memory:") == 0 || !keeps_inodes(path)) return;
+    if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) < 0) return;
+    if (st.stx_mask & STATX_BTIME)
+        snprintf(c->vessel, sizeof c->vessel, "file/%llu/%lld.%09u", (unsigned long long)st.stx_ino,
+                 (long long)st.stx_btime.tv_sec, st.stx_btime.tv_nsec);
+    else
+        snprintf(c->vessel, sizeof c->vessel, "file/%llu/-", (unsigned long long)st.stx_ino);
+}
+
+static int sqlite_vessel(void *conn, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err)
+{
+    const struct sqlite *c = conn;
+    (void)table;
+    (void)err;
+    memcpy(out, c->vessel, sizeof c->vessel);
+    return 0;
+}
+
 static int connect_file(struct sqlite *c, const char *path, struct rp_error *err)
 {
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
@@ -264,6 +305,7 @@ static int sqlite_open(const char *url, const struct rp_db_options *options, voi
     c->cache_kib = options->cache_kib > 0 ? options->cache_kib : options->read_only ? CACHE_READ_KIB : CACHE_KIB;
     c->clock = options->clock != NULL ? options->clock : &rp_clock_host;
     r = connect_file(c, path, err);
+    if (r == 0) read_vessel(c, path);
     if (r < 0)
         sqlite_close(c);
     else
@@ -475,5 +517,6 @@ const struct rp_db_driver rp_sqlite_driver = {
     .in_transaction = sqlite_in_transaction,
     .run = sqlite_run,
     .script = sqlite_script,
+    .vessel = sqlite_vessel,
     .dialect = dialect,
 };

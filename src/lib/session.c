@@ -5,9 +5,12 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
+#include "base/json.h"
+#include "base/time.h"
 #include "base/utf8.h"
 #include "core/check/references.h"
 #include "core/guarantee.h"
+#include "core/raise.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -55,6 +58,64 @@ static int open_log(struct rp_session *s, struct rp_error *err)
     return r < 0 ? r : rp_log_open(s->config.log_file, level, &s->log, err);
 }
 
+/* ---- the epoch ---- */
+
+static void log_owed(struct rp_session *s, const char *store, const struct rp_error *why)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "store", json_string(store));
+    rp_json_set(o, "code", json_string(rp_error_slug(why->code)));
+    rp_json_set(o, "error", rp_json_text(why->text));
+    rp_json_set(o, "note", json_string("until the next raise a catalog put back from a backup may go unnoticed"));
+    rp_log_event(s->log, RP_LOG_WARNING, rp_session_now_ms(s), "store.raise_owed", o);
+}
+
+static void raise_here(void *ctx, uint64_t which)
+{
+    struct rp_session *s = ctx;
+    for (size_t i = 0; i < s->config.n_stores; i++) {
+        struct rp_error why = { 0 };
+        struct rp_store *store;
+        if ((which >> i & 1) == 0) continue;
+        int r = rp_session_store(s, s->config.stores[i].name, &store, &why);
+        if (r < 0) rp_raises_owe(s->raises, i, why.text);
+        rp_raises_begin(s->raises, i);
+        if (r == 0) r = rp_raise(s->raises, i, s->catalog, store, &why);
+        if (r < 0) log_owed(s, s->config.stores[i].name, &why);
+    }
+}
+
+static uint64_t due_here(void *ctx, const struct rp_kept *kept)
+{
+    return rp_raises_due(((struct rp_session *)ctx)->raises, kept);
+}
+
+static void note_here(void *ctx, const struct rp_kept *kept)
+{
+    rp_raises_note(((struct rp_session *)ctx)->raises, kept);
+}
+
+static int open_raises(struct rp_session *s, struct rp_error *err)
+{
+    s->raises = rp_raises_new(s->catalog->clock);
+    if (s->raises == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a session");
+    for (size_t i = 0; i < s->config.n_stores; i++)
+        rp_raises_set(s->raises, i, 0, s->config.stores[i].mode == RP_MODE_OBSERVE);
+    s->keeper = (struct rp_keeper){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = s };
+    s->catalog->keeper = &s->keeper;
+    return 0;
+}
+
+/* raise.h, R3. A daemon has done so by then. */
+static void raise_at_the_end(struct rp_session *s)
+{
+    uint64_t pending = 0;
+    if (s->catalog == NULL || s->catalog->keeper != &s->keeper) return;
+    for (size_t i = 0; i < s->config.n_stores; i++)
+        if (rp_raises_is_pending(s->raises, i)) pending |= UINT64_C(1) << i;
+    raise_here(s, pending);
+}
+
 int rp_session_open(struct rp_session *s, const struct rp_session_options *options, struct rp_error *err)
 {
     *s = (struct rp_session){ .arena = RP_ARENA(SESSION_ARENA_MAX) };
@@ -77,7 +138,7 @@ int rp_session_open(struct rp_session *s, const struct rp_session_options *optio
                                           .migrate = options->migrate };
     r = rp_catalog_open(s->config.catalog_url, &catalog, &s->catalog, err);
     if (r == 0) s->catalog->log = s->log;
-    return r;
+    return r < 0 ? r : open_raises(s, err);
 }
 
 int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *s, struct rp_error *err)
@@ -89,8 +150,11 @@ int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *
     };
     memcpy(s->actor, of->actor, sizeof s->actor);
     int r = rp_catalog_open(of->config.catalog_url, &catalog, &s->catalog, err);
-    if (r == 0) s->catalog->log = s->log;
-    return r;
+    if (r < 0) return r;
+    s->catalog->log = s->log;
+    s->catalog->keeper = of->catalog->keeper;
+    s->raises = of->raises;
+    return 0;
 }
 
 static void close_store(struct rp_store *store)
@@ -105,11 +169,13 @@ static void close_store(struct rp_store *store)
 
 void rp_session_close(struct rp_session *s)
 {
+    raise_at_the_end(s);
     for (size_t i = 0; i < s->config.n_stores; i++) {
         rp_references_free(s->stores[i].references);
         close_store(&s->stores[i]);
     }
     rp_catalog_close(s->catalog);
+    if (s->of == NULL) rp_raises_free(s->raises);
     if (s->of == NULL) rp_log_close(s->log);
     rp_arena_done(&s->arena);
     *s = (struct rp_session){ 0 };
@@ -171,10 +237,14 @@ static int open_store(struct rp_session *s, struct rp_store *store, const struct
                       struct rp_error *err)
 {
     struct rp_store_row row;
-    struct rp_store made = { .config = config, .environment = s->config.environment };
+    struct rp_store made = { .config = config,
+                             .environment = s->config.environment,
+                             .raises = s->raises,
+                             .fails_over = strcmp(s->config.catalog_failover, "synchronous") == 0 };
     int r = rp_store_get(s->catalog, RP_STORE_STORE, config->name, &row, err);
     if (r < 0) return rp_error_wrap(err, r, "open store '%s'", config->name);
     made.id = row.id;
+    rp_raises_set(s->raises, (size_t)(config - s->config.stores), row.id, config->mode == RP_MODE_OBSERVE);
     r = rp_config_is_s3(config) ? open_bucket(s, &made, &made.closed) : open_directory(s, &made, &made.closed);
     if (r == 0) r = rp_references_new(&s->config, config, &made.references, &made.closed);
     if (r < 0) {

@@ -34,6 +34,8 @@ struct rp_session {
     struct rp_worker worker;
     char actor[RP_ACTOR_MAX];
     struct rp_store stores[RP_STORES_MAX]; /* as config.stores; .store NULL: not open yet */
+    struct rp_raises *raises;              /* of this process: when epochs were raised, and for what (core/raise.h) */
+    struct rp_keeper keeper;               /* raises on the thread that asks; a daemon has another (daemon/raiser.h) */
     const struct rp_session *of;           /* beside another one, whose configuration and log these are; NULL: not */
 };
 
@@ -42,7 +44,8 @@ int rp_session_open(struct rp_session *session, const struct rp_session_options 
  * catalog's connection, on this lane, and the directories are its own; buckets that `of` has open are shared, so that connections are
  * reused and one probe serves all. `of` opens no more stores from now on. */
 int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *session, struct rp_error *err);
-void rp_session_close(struct rp_session *session); /* harmless on a zeroed one; also the RP_CLEANUP function */
+/* Raises epochs first, if something was kept alive since the last raise. Harmless on a zeroed one; also the RP_CLEANUP function. */
+void rp_session_close(struct rp_session *session);
 
 /* RP_ENOTFOUND names the stores that there are. The store is noted in the catalog if it is new. */
 int rp_session_store(struct rp_session *session, const char *name, struct rp_store **out, struct rp_error *err);

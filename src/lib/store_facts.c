@@ -61,6 +61,7 @@ int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *con
         /* in mode observe the owner record is not even read */
         if (config->mode != RP_MODE_OBSERVE) f.failed = rp_owner_look(catalog, store, &owner, &f.error) < 0;
         if (config->mode != RP_MODE_OBSERVE && !f.failed) f.owner = rp_ownership_text(owner.ownership);
+        rp_raise_state(store, &f.raise);
         r = rp_marks_overdue(catalog->db, store->id, now_ms, &due, err);
         f.due = due.marks;
         add_tally(tallies, store->id, &f);
@@ -85,6 +86,7 @@ json_t *rp_store_facts_json(const struct rp_store_facts *f)
     if (f->probed_at_ms != 0) rp_json_set(o, "probed_at", rp_json_time(f->probed_at_ms));
     if (f->changed_at_ms != 0) rp_json_set(o, "keys_changed_at", rp_json_time(f->changed_at_ms));
     rp_json_set(o, "owner", json_string(f->owner));
+    if (f->raise.owed_since_ms != 0) rp_json_set(o, "raise_owed_since", rp_json_time(f->raise.owed_since_ms));
     rp_json_set(o, "waiting", json_integer(f->waiting));
     rp_json_set(o, "waiting_bytes", json_integer(f->bytes));
     rp_json_set(o, "due", json_integer(f->due));

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "catalog/catalog.h"
-#include "core/store.h"
+#include "core/raise.h"
 
 #include <jansson.h>
 
@@ -13,7 +13,8 @@ struct rp_store_facts {
     const struct rp_store_config *config;
     const char *guarantee, *owner; /* "-": not looked at */
     int64_t probed_at_ms,
-        changed_at_ms; /* when the guarantee was last probed; when keys were seen to change; 0: never */
+        changed_at_ms;           /* when the guarantee was last probed; when keys were seen to change; 0: never */
+    struct rp_raise_state raise; /* of this process: a raise of the epoch that is owed */
     bool failed;
     struct rp_error error; /* failed: why */
     int64_t waiting, bytes, due;

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "catalog/writer.h"
-#include "core/store.h"
+#include "core/raise.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -95,6 +95,9 @@ static struct rp_health_store look_at_store(struct rp_store *store, int64_t *fou
     /* it answered; in mode observe the record is nobody's concern, and a key that may only read is
      * not told that there is none */
     if (store->config->mode == RP_MODE_OBSERVE) return (struct rp_health_store){ .ok = true };
+    struct rp_raise_state raise;
+    rp_raise_state(store, &raise);
+    if (rp_raise_is_lost(&raise)) return (struct rp_health_store){ .why = rp_ownership_text(raise.ownership) };
     if (item.outcome == RP_OUT_FOUND) *found = store->id;
     if (item.outcome == RP_OUT_FOUND || (item.outcome == RP_OUT_GONE && *found != store->id))
         return (struct rp_health_store){ .ok = true };

@@ -10,6 +10,7 @@
 #include "catalog/clock.h"
 #include "catalog/metrics.h"
 #include "core/guarantee.h"
+#include "core/raise.h"
 #include "core/state.h"
 
 #include <dirent.h>
@@ -100,6 +101,33 @@ static void write_guarantees(struct rp_store *const *stores, size_t n, struct rp
         if (stores[i]->backend == NULL) continue;
         begin_line(out, "reprieve_store_guarantee{store", stores[i]->config->name);
         rp_buf_fmt(out, ",level=\"%s\"} 1\n", rp_level_name(rp_store_level(stores[i])));
+    }
+}
+
+/* As this process last found it; a store that nobody has looked at, or that is only observed, has no line. */
+static void write_owners(struct rp_store *const *stores, size_t n, int64_t now_ms, struct rp_buf *out)
+{
+    struct rp_raise_state state;
+    rp_metric_head(out, "reprieve_store_ours", "gauge",
+                   "Whether the owner record names this catalog, where it was. 0: nothing of the store is purged.");
+    for (size_t i = 0; i < n; i++) {
+        rp_raise_state(stores[i], &state);
+        if (!state.known) continue;
+        rp_buf_str(out, "reprieve_store_ours{store=\"");
+        rp_metric_label(out, stores[i]->config->name);
+        rp_buf_fmt(out, "\"} %d\n", !rp_raise_is_lost(&state));
+    }
+    rp_metric_head(
+        out, "reprieve_raise_owed_seconds", "gauge",
+        "How long a raise of the owner's epoch is owed: until it is made, a catalog put back from a backup may "
+        "go unnoticed.");
+    for (size_t i = 0; i < n; i++) {
+        rp_raise_state(stores[i], &state);
+        if (!state.known && state.owed_since_ms == 0) continue;
+        rp_buf_str(out, "reprieve_raise_owed_seconds{store=\"");
+        rp_metric_label(out, stores[i]->config->name);
+        int64_t owed_ms = state.owed_since_ms != 0 && now_ms > state.owed_since_ms ? now_ms - state.owed_since_ms : 0;
+        rp_buf_fmt(out, "\"} %.15g\n", (double)owed_ms / 1000);
     }
 }
 
@@ -254,6 +282,7 @@ int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *co
     rp_buf_done(&gauges.locks);
     rp_buf_done(&gauges.clocks);
     write_guarantees(stores, n_stores, out);
+    write_owners(stores, n_stores, now_ms, out);
     for (size_t i = 0; i < RP_METRICS_FAMILIES; i++)
         rp_series_write(&m->families[i], out);
     rp_histogram_write(&m->runs, out);

@@ -182,6 +182,9 @@ static void test_S6_a_copy_that_works_first_stops_the_original(void **state)
     copy_catalog(w);
     snprintf(url, sizeof url, "sqlite:%s/copy.db", w->dbs.dir);
     ok(rp_catalog_open(url, &(struct rp_catalog_options){ .lane = 0 }, &copy, &err));
+    assert_string_equal(sweep_as(w, copy)->outcome, "partial"); /* it is not where it was */
+    struct rp_owner before;
+    ok(rp_owner_moved(copy, &w->store, "test", "tester", &before, &err));
     assert_string_equal(sweep_as(w, copy)->outcome, "done");
     rp_catalog_close(copy);
     put_due(w, "k");

@@ -28,7 +28,7 @@ static const struct bad {
     { "\"\": 1\n", "(not a name): expected one of" },
     { "log_file: x\n", "log_file: expected one of" },
     { "catalog:\n  url_file_file: x\n",
-      "reprieve.yaml:2: catalog.url_file_file: expected one of url, url_file, writers, found" },
+      "reprieve.yaml:2: catalog.url_file_file: expected one of url, url_file, failover, writers, found" },
     { "log:\n  file_file: x\n", "reprieve.yaml:2: log.file_file: expected" },
     /* kinds */
     { "just a text\n", "reprieve.yaml:1: expected keys with values, found a single value" },

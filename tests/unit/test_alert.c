@@ -70,6 +70,8 @@ static const struct {
       { .worker_seen_ms = NOW - 5 * RP_MINUTE_MS - 1 } },
     { RP_ALERT_CLOCKS, { .clocks_apart_ms = 5 * RP_MINUTE_MS }, { .clocks_apart_ms = 5 * RP_MINUTE_MS + 1 } },
     { RP_ALERT_CLOCK_JUMP, { .clock_jump_ms = 5 * RP_MINUTE_MS }, { .clock_jump_ms = 5 * RP_MINUTE_MS + 1 } },
+    { RP_ALERT_NOT_OURS, { .not_ours = 0 }, { .not_ours = 1 } },
+    { RP_ALERT_RAISE_OWED, { .raise_owed_ms = 10 * RP_MINUTE_MS }, { .raise_owed_ms = 10 * RP_MINUTE_MS + 1 } },
 };
 #define EDGES (sizeof edges / sizeof edges[0])
 
@@ -105,6 +107,8 @@ static void a_limit_of_0_turns_a_condition_off(void **state)
         /* clocks have no setting: nothing is purged while they disagree or jump */
         bool always = edges[i].alert == RP_ALERT_CLOCKS || edges[i].alert == RP_ALERT_CLOCK_JUMP;
         assert_int_equal(holding(&off, &past), always ? 1U << edges[i].alert : 0);
+        /* from clocks on none has a setting: nothing is purged meanwhile, or would go unnoticed */
+        assert_int_equal(holding(&off, &past), edges[i].alert >= RP_ALERT_CLOCKS ? 1U << edges[i].alert : 0);
     }
 }
 
@@ -121,6 +125,8 @@ static void a_figure_that_is_not_known_decides_nothing(void **state)
                                         .worker_seen_ms = -1,
                                         .clocks_apart_ms = -1,
                                         .clock_jump_ms = -1 };
+                                        .not_ours = -1,
+                                        .raise_owed_ms = -1 };
     (void)state;
     rp_alert_judge(&defaults, &unknown, NOW, verdicts);
     for (int i = 0; i < RP_ALERTS; i++)

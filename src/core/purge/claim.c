@@ -8,6 +8,7 @@
 #include "core/purge/batch.h"
 #include "core/state.h"
 #include "core/subject/subject.h"
+#include "core/vessel.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     c->db_ms = tx->db_ms;
     int r = rp_clock_refuse(tx->ahead_ms, err);
     if (r == 0) r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, store->config->name, err);
+    if (r == 0) r = rp_vessel_check(tx, store, err);
     /* another process may have seen since that keys are not what they were promised to be */
     if (r == 0 && store->config->keys == RP_KEYS_WRITE_ONCE) r = rp_guarantee_load(tx->db, store, err);
     if (r < 0) return r;

@@ -89,6 +89,8 @@ static const struct rp_field store_fields[] = {
     { RP_FIELD("bucket", TEXT), .help = "its name" },
     { RP_FIELD("mode", TEXT), .required = true, .help = "observe, quarantine or purge" },
     { RP_FIELD("guarantee", TEXT), .required = true, .help = "how exactly it deletes, as probed" },
+    { RP_FIELD("raise_owed_since", TIME),
+      .help = "since when this daemon owes a raise of the epoch in the owner record; none: it does not" },
     { RP_FIELD("probed_at", TIME), .help = "when that was last found out; none: never by a canary" },
     { RP_FIELD("keys_changed_at", TIME),
       .help = "when an object was seen changed though keys are declared write_once: the guarantee is the probed one" },
