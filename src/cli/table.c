@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/table.h"
 
-#include "cli/cli.h"
-
 #include "base/assert.h"
 #include "cli/cli.h"
 

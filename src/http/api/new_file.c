@@ -45,7 +45,7 @@ const uint8_t *rp_checksum_bytes(struct rp_request *q, const char *hex)
 {
     uint8_t *out = hex != NULL ? rp_arena_alloc(&q->arena, RP_DIGEST_BYTES) : NULL;
     for (size_t i = 0; out != NULL && i < RP_DIGEST_BYTES; i++)
-        out[i] = (uint8_t)(rp_hex_digit(hex[2 * i]) << 4 | rp_hex_digit(hex[2 * i + 1]));
+        out[i] = (uint8_t)((unsigned)rp_hex_digit(hex[2 * i]) << 4 | (unsigned)rp_hex_digit(hex[2 * i + 1]));
     return out;
 }
 
