@@ -188,8 +188,8 @@ static int open_raises(struct sim_node *n, struct rp_error *err)
     n->raises = rp_raises_new(&n->host);
     if (n->raises == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the raises of epochs");
     rp_raises_set(n->raises, 0, n->store.id, n->config.mode == RP_MODE_OBSERVE);
-    n->keeper = (struct rp_keeper){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = n };
-    n->catalog->keeper = &n->keeper;
+    n->raise_hook = (struct rp_raise_hook){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = n };
+    n->catalog->raise_hook = &n->raise_hook;
     n->store.raises = n->raises;
     return 0;
 }

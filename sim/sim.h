@@ -131,7 +131,7 @@ struct sim_node {
     struct rp_store_config config;
     struct rp_store store;
     struct rp_raises *raises; /* as a session has them (lib/session.h) */
-    struct rp_keeper keeper;
+    struct rp_raise_hook raise_hook;
     struct rp_worker worker;
     struct rp_run run; /* of the continuous sweep; id 0: none */
     struct sim_command command;

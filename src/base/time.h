@@ -42,7 +42,7 @@ int64_t rp_clock_now_ms(const struct rp_clock *clock); /* NULL: the host's wall 
 /* The same of a moment that another clock gave, such as the database's on the same host. */
 int64_t rp_clock_held_ms(const struct rp_clock *clock, int64_t moment_ms);
 int64_t rp_clock_boot_ms(const struct rp_clock *clock); /* NULL: the host's */
-int64_t rp_time_boot_ms(void); /* CLOCK_BOOTTIME: goes on during suspend, never jumps */
+int64_t rp_time_boot_ms(void);                          /* CLOCK_BOOTTIME: goes on during suspend, never jumps */
 
 /* A day of the calendar; `day` numbers count from 1970-01-01, which is 0 and a Thursday. */
 struct rp_date {

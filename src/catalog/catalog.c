@@ -237,8 +237,7 @@ static int make_lane(struct rp_catalog *catalog, struct rp_error *err)
 static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_error *err)
 {
     const struct rp_clock *clock = catalog->clock;
-    struct rp_value args[] = { rp_int(catalog->lane),
-                               rp_text(clock->boot != NULL ? clock->boot(clock->ctx)->id : "") };
+    struct rp_value args[] = { rp_int(catalog->lane), rp_text(clock->boot != NULL ? clock->boot(clock->ctx)->id : "") };
     rp_arena_reset(&catalog->arena);
     memset(tx, 0, offsetof(struct rp_tx, tally));
     tx->n_tally = 0;
@@ -336,8 +335,8 @@ int rp_catalog_commit(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struc
     RP_ASSERT(!rp_db_in_transaction(catalog->db));
     rp_arena_reset(&catalog->arena);
     bool kept = tx->kept.n > 0 || tx->kept.everywhere;
-    if (kept && (r == 0 || r == RP_EUNKNOWN) && catalog->keeper != NULL)
-        catalog->keeper->note(catalog->keeper->ctx, &tx->kept);
+    if (kept && (r == 0 || r == RP_EUNKNOWN) && catalog->raise_hook != NULL)
+        catalog->raise_hook->note(catalog->raise_hook->ctx, &tx->kept);
     return r;
 }
 

@@ -12,7 +12,7 @@
  * K5  Times: late_ms is the latest of the clocks we see (promises are counted from it), early_ms the earliest (a purge
  *     needs it past due). Leases and locks are on the database's clock. A clock that jumped counts as what the boot clock
  *     says (clock.h).
- * K6  What keeps something alive is noted in its transaction (rp_tx_keep), and told to the keeper once it may be
+ * K6  What keeps something alive is noted in its transaction (rp_tx_keep), and told to the raise hook once it may be
  *     committed: a catalog that is put back from an earlier backup has forgotten it (core/raise.h). */
 #ifndef RP_CATALOG_CATALOG_H
 #define RP_CATALOG_CATALOG_H
@@ -40,8 +40,8 @@ struct rp_kept {
     bool everywhere; /* in any store */
 };
 
-/* K6: who sees to it that a catalog put back is noticed. Stores are bits of a mask, the keeper's own. */
-struct rp_keeper {
+/* K6: who sees to it that a catalog put back is noticed. Stores are bits of a mask, the hook's own. */
+struct rp_raise_hook {
     /* The raises that the answers of a transaction have to wait for; 0: none. Cheap; inside the transaction. */
     uint64_t (*due)(void *ctx, const struct rp_kept *kept);
     /* It is committed, or may be. */
@@ -59,10 +59,10 @@ struct rp_catalog {
     int lane;
     char id[40]; /* names this catalog in owner records */
     bool lane_known, clock_known;
-    struct rp_log *log;             /* where commands say what they did (writer.h, W9); may be NULL */
-    struct rp_writers *writers;     /* of the daemon that this belongs to (rp_writers_attach); NULL: it writes itself */
-    bool through_writers;           /* also what is no command goes through them */
-    const struct rp_keeper *keeper; /* of this process; may be NULL */
+    struct rp_log *log;         /* where commands say what they did (writer.h, W9); may be NULL */
+    struct rp_writers *writers; /* of the daemon that this belongs to (rp_writers_attach); NULL: it writes itself */
+    bool through_writers;       /* also what is no command goes through them */
+    const struct rp_raise_hook *raise_hook; /* of this process; may be NULL */
 };
 
 struct rp_catalog_options {

@@ -97,8 +97,8 @@ int rp_clock_make(struct rp_catalog *catalog, struct rp_error *err)
     if (catalog->clock_known || clock->boot == NULL) return 0;
     const struct rp_boot *boot = clock->boot(clock->ctx);
     int64_t now_ms = rp_clock_now_ms(clock);
-    struct rp_value args[] = { rp_text(boot->id), rp_text(boot->host), rp_int(rp_clock_boot_ms(clock)),
-                               rp_int(now_ms), rp_int(now_ms) };
+    struct rp_value args[] = { rp_text(boot->id), rp_text(boot->host), rp_int(rp_clock_boot_ms(clock)), rp_int(now_ms),
+                               rp_int(now_ms) };
     struct rp_value before = rp_int(now_ms - FORGET_MS);
     int64_t made = 0;
     int r = rp_db_exec(catalog->db, RP_SQL(clock_make), args, &made, err);

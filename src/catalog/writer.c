@@ -85,9 +85,9 @@ static int replay_known(struct rp_tx *tx, struct keyed *keyed, struct rp_error *
 /* W8. `tx->kept` is what this group kept alive. */
 static void wait_for_raises(struct rp_tx *tx, struct rp_command **group, size_t n)
 {
-    const struct rp_keeper *keeper = tx->catalog->keeper;
+    const struct rp_raise_hook *raise_hook = tx->catalog->raise_hook;
     bool kept = tx->kept.n > 0 || tx->kept.everywhere;
-    uint64_t due = kept && keeper != NULL ? keeper->due(keeper->ctx, &tx->kept) : 0;
+    uint64_t due = kept && raise_hook != NULL ? raise_hook->due(raise_hook->ctx, &tx->kept) : 0;
     for (size_t i = 0; i < n && due != 0; i++) {
         if (group[i]->stale || group[i]->error.code < 0) continue;
         group[i]->unfinished = true;
@@ -250,7 +250,7 @@ void rp_commands_finish(struct rp_catalog *catalog, struct rp_command **commands
     uint64_t raises = 0;
     for (size_t i = 0; i < n; i++)
         raises |= commands[i]->raises;
-    if (raises != 0) catalog->keeper->raise(catalog->keeper->ctx, raises);
+    if (raises != 0) catalog->raise_hook->raise(catalog->raise_hook->ctx, raises);
     RP_CRASHPOINT("command.raised");
     if (commands[0]->verb->finish != NULL) commands[0]->verb->finish(catalog, commands, n);
     for (size_t i = 0; i < n; i++) {

@@ -28,7 +28,7 @@
  * W7  Prepare answers nothing and changes nothing in the catalog: what it could not find out is a fact for run. If run
  *     finds that its subject has moved on since, it sets command->stale, and the command is prepared and run once more.
  * W8  Finish runs only for commands that were run, done or refused, and whose run asked for it (command->unfinished).
- *     What keeps something alive is also unfinished until the keeper has had the owner's epoch raised, if that is due.
+ *     What keeps something alive is also unfinished until the raise hook has had the owner's epoch raised, if that is due.
  * W9  A command is logged by its verb, once, when its fate is durable: by rp_command_run, or by the HTTP server on one of
  *     its own threads (rp_command_log). No caller logs what a verb has done. */
 #ifndef RP_CATALOG_WRITER_H
@@ -84,7 +84,7 @@ struct rp_command {
 
     bool stale;      /* set by run: W7 */
     bool unfinished; /* set by run: W8 */
-    uint64_t raises; /* W8: what the keeper has to raise */
+    uint64_t raises; /* W8: what the raise hook has to raise */
     bool amended;    /* set by finish: the answer is another one now */
     bool second;     /* it was stale once: run decides with what it has */
 
@@ -117,7 +117,7 @@ struct rp_writers_options {
      * due (0: they made none). May be NULL. */
     void (*committed)(void *ctx, size_t commands, int64_t due_at_ms);
     void *ctx;
-    const struct rp_keeper *keeper; /* catalog.h, K6; may be NULL */
+    const struct rp_raise_hook *raise_hook; /* catalog.h, K6; may be NULL */
 };
 
 int rp_writers_start(const struct rp_writers_options *options, struct rp_writers **out, struct rp_error *err);

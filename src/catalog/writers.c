@@ -221,7 +221,7 @@ static bool open_catalog(struct preparer *p, struct rp_error *err)
     struct rp_catalog_options how = { .clock = o->clock, .cache_kib = PREPARER_CACHE_KB };
     if (p->catalog != NULL) return true;
     if (rp_catalog_open(o->url, &how, &p->catalog, err) < 0) return false;
-    p->catalog->keeper = o->keeper;
+    p->catalog->raise_hook = o->raise_hook;
     rp_writers_attach(p->all, p->catalog);
     return true;
 }
@@ -277,7 +277,7 @@ static int open_writer(struct rp_writers *all, size_t i, struct rp_error *err)
     all->n = i + 1;
     int r = rp_catalog_open(all->options.url, &how, &w->catalog, err);
     if (r < 0) return rp_error_wrap(err, r, "writer %zu", i);
-    w->catalog->keeper = all->options.keeper;
+    w->catalog->raise_hook = all->options.raise_hook;
     w->running = pthread_create(&w->thread, NULL, work_inside, w) == 0;
     return w->running ? 0 : rp_error_set(err, RP_ENOMEM, "no thread for a writer");
 }

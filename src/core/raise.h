@@ -25,7 +25,7 @@ void rp_raises_free(struct rp_raises *raises);
 /* A store of the configuration; id 0: it has no number in the catalog yet. Also when its mode has changed. */
 void rp_raises_set(struct rp_raises *raises, size_t slot, int64_t store_id, bool observed);
 
-/* R2 and R1, as struct rp_keeper wants them: `ctx` is the book. */
+/* R2 and R1, as struct rp_raise_hook wants them: `ctx` is the book. */
 uint64_t rp_raises_due(void *ctx, const struct rp_kept *kept);
 void rp_raises_note(void *ctx, const struct rp_kept *kept);
 

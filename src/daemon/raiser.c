@@ -35,7 +35,7 @@ struct watched {
 struct rp_raiser {
     struct rp_raiser_options options;
     struct rp_writers *writers;
-    struct rp_keeper keeper;
+    struct rp_raise_hook raise_hook;
     struct watched at[RP_STORES_MAX];
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -196,16 +196,16 @@ int rp_raiser_new(const struct rp_raiser_options *options, struct rp_raiser **ou
     if (r->options.every_ms == 0) r->options.every_ms = EVERY_MS;
     if (r->options.wait_ms == 0) r->options.wait_ms = WAIT_MS;
     r->config = &options->session->config;
-    r->keeper = (struct rp_keeper){ .due = due, .note = note, .raise = wait_for, .ctx = r };
+    r->raise_hook = (struct rp_raise_hook){ .due = due, .note = note, .raise = wait_for, .ctx = r };
     pthread_mutex_init(&r->lock, NULL);
     rp_wait_init(&r->changed);
     *out = r;
     return 0;
 }
 
-const struct rp_keeper *rp_raiser_keeper(const struct rp_raiser *r)
+const struct rp_raise_hook *rp_raiser_hook(const struct rp_raiser *r)
 {
-    return &r->keeper;
+    return &r->raise_hook;
 }
 
 int rp_raiser_start(struct rp_raiser *r, struct rp_writers *writers, struct rp_error *err)

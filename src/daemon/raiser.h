@@ -26,7 +26,7 @@ struct rp_raiser_options {
 
 int rp_raiser_new(const struct rp_raiser_options *options, struct rp_raiser **out, struct rp_error *err);
 /* For the writers and every session beside. Before the threads run nobody waits. */
-const struct rp_keeper *rp_raiser_keeper(const struct rp_raiser *raiser);
+const struct rp_raise_hook *rp_raiser_hook(const struct rp_raiser *raiser);
 /* The stores of the session are open. `writers` may be NULL. */
 int rp_raiser_start(struct rp_raiser *raiser, struct rp_writers *writers, struct rp_error *err);
 /* A last raise, then the threads end. Before the writers do. NULL is fine. */

@@ -209,7 +209,7 @@ static int start_catalog(struct rp_daemon *d, struct rp_error *err)
                                         .lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 2 };
     int r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
     if (r == 0) r = rp_raiser_new(&raiser, &d->raiser, err);
-    if (r == 0) d->session.catalog->keeper = writers.keeper = rp_raiser_keeper(d->raiser);
+    if (r == 0) d->session.catalog->raise_hook = writers.raise_hook = rp_raiser_hook(d->raiser);
     if (r == 0) r = start_feed(d, err);
     if (r == 0) r = rp_writers_start(&writers, &d->writers, err);
     if (r == 0) rp_writers_attach(d->writers, d->session.catalog);

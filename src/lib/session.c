@@ -101,8 +101,8 @@ static int open_raises(struct rp_session *s, struct rp_error *err)
     if (s->raises == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a session");
     for (size_t i = 0; i < s->config.n_stores; i++)
         rp_raises_set(s->raises, i, 0, s->config.stores[i].mode == RP_MODE_OBSERVE);
-    s->keeper = (struct rp_keeper){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = s };
-    s->catalog->keeper = &s->keeper;
+    s->raise_hook = (struct rp_raise_hook){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = s };
+    s->catalog->raise_hook = &s->raise_hook;
     return 0;
 }
 
@@ -110,7 +110,7 @@ static int open_raises(struct rp_session *s, struct rp_error *err)
 static void raise_at_the_end(struct rp_session *s)
 {
     uint64_t pending = 0;
-    if (s->catalog == NULL || s->catalog->keeper != &s->keeper) return;
+    if (s->catalog == NULL || s->catalog->raise_hook != &s->raise_hook) return;
     for (size_t i = 0; i < s->config.n_stores; i++)
         if (rp_raises_is_pending(s->raises, i)) pending |= UINT64_C(1) << i;
     raise_here(s, pending);
@@ -152,7 +152,7 @@ int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *
     int r = rp_catalog_open(of->config.catalog_url, &catalog, &s->catalog, err);
     if (r < 0) return r;
     s->catalog->log = s->log;
-    s->catalog->keeper = of->catalog->keeper;
+    s->catalog->raise_hook = of->catalog->raise_hook;
     s->raises = of->raises;
     return 0;
 }

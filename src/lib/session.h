@@ -35,7 +35,7 @@ struct rp_session {
     char actor[RP_ACTOR_MAX];
     struct rp_store stores[RP_STORES_MAX]; /* as config.stores; .store NULL: not open yet */
     struct rp_raises *raises;              /* of this process: when epochs were raised, and for what (core/raise.h) */
-    struct rp_keeper keeper;               /* raises on the thread that asks; a daemon has another (daemon/raiser.h) */
+    struct rp_raise_hook raise_hook;       /* raises on the thread that asks; a daemon has another (daemon/raiser.h) */
     const struct rp_session *of;           /* beside another one, whose configuration and log these are; NULL: not */
 };
 

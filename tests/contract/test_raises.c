@@ -28,7 +28,7 @@ static struct rp_error err;
 struct process {
     struct world *w;
     struct rp_raises *raises;
-    struct rp_keeper keeper;
+    struct rp_raise_hook raise_hook;
     int raised;
 };
 
@@ -56,14 +56,14 @@ static void begin(struct process *p, struct world *w)
     *p = (struct process){ .w = w, .raises = rp_raises_new(&w->host_clock) };
     assert_non_null(p->raises);
     rp_raises_set(p->raises, 0, w->store.id, false);
-    p->keeper = (struct rp_keeper){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = p };
-    w->catalog->keeper = &p->keeper;
+    p->raise_hook = (struct rp_raise_hook){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = p };
+    w->catalog->raise_hook = &p->raise_hook;
     w->store.raises = p->raises;
 }
 
 static void end(struct process *p)
 {
-    p->w->catalog->keeper = NULL;
+    p->w->catalog->raise_hook = NULL;
     p->w->store.raises = NULL;
     rp_raises_free(p->raises);
 }

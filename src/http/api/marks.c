@@ -328,8 +328,7 @@ static void restore_mark(struct rp_request *q)
 static const struct rp_route routes[] = {
     { RP_ROUTE("POST", "/v1/marks", RP_FOR_ADMINS, RP_MAY_WRITE_MARKS, post_marks), .body = &post_shape,
       .answer = &marked_shape, .status = 201,
-      .errors =
-          "not_found still_referenced already_marked guarantee_too_weak observe_only grace_out_of_range is_file",
+      .errors = "not_found still_referenced already_marked guarantee_too_weak observe_only grace_out_of_range is_file",
       .body_max = ITEMS_BODY_MAX,
       .summary = "Marks an object of a store, or up to 1,000 of them: those are answered 200 with an outcome each.",
       .example =

@@ -9,14 +9,8 @@
 /* In byte order. As UTF-16 the last two change places, in a locale's order the case does; a dot, a
  * slash and what lies between. */
 static const char *const awkward[] = {
-    "order/B",
-    "order/a b",
-    "order/a.b",
-    "order/a/b",
-    "order/a0",
-    "order/\xc3\xa9",
-    "order/\xef\xbd\x9e",
-    "order/\xf0\x9f\x98\x80",
+    "order/B",  "order/a b",      "order/a.b",          "order/a/b",
+    "order/a0", "order/\xc3\xa9", "order/\xef\xbd\x9e", "order/\xf0\x9f\x98\x80",
 };
 #define AWKWARD (sizeof awkward / sizeof *awkward)
 
