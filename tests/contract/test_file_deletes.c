@@ -427,7 +427,6 @@ static void test_what_is_replaced_has_the_grace_and_the_name_of_its_own_store(vo
     struct rp_store_config config = w->config;
     struct rp_store_row row;
     struct rp_store far = w->store;
-    char sql[120];
     config.name = "far";
     config.grace_ms = 20 * DAY;
     ok(rp_store_get(w->catalog, RP_STORE_STORE, "far", &row, &err));
@@ -435,8 +434,7 @@ static void test_what_is_replaced_has_the_grace_and_the_name_of_its_own_store(vo
     far.config = &config;
     struct rp_store *stores[] = { &w->store, &far };
     int64_t old = uploads_live(w, "a", "hello"), next = uploads_begin(w, "a", "newer");
-    snprintf(sql, sizeof sql, "UPDATE file SET store_id = %lld WHERE id = %lld", (long long)row.id, (long long)old);
-    world_script(w, sql);
+    world_script(w, "UPDATE file SET store_id = %lld WHERE id = %lld", (long long)row.id, (long long)old);
     uploads_put(w, next, "newer");
     struct rp_file file = uploads_file(w, next);
     struct rp_seen seen;
