@@ -195,7 +195,7 @@ static void check_signed_urls(struct doctor *d, const struct rp_probed *probed, 
 {
     for (size_t i = 0; i < probed->n_findings; i++) {
         const struct rp_finding *f = &probed->findings[i];
-        if (f->holds || strcmp(f->name, S3_SIGNED_URLS) != 0) continue;
+        if (f->holds || strcmp(f->name, RP_FINDING_SIGNED_URLS) != 0) continue;
         judge(d, WARN, check,
               "give URLs of uploads and of content to nobody who must not keep them, or use another server",
               "signed URLs do not end as they should: %s", f->says);

@@ -54,7 +54,8 @@ const char *rp_level_name(enum rp_level level);
 
 /* What a probe found out. Findings are for people: what was tried, whether it holds, what was
  * seen. */
-#define RP_FINDINGS_MAX 16
+#define RP_FINDINGS_MAX        16
+#define RP_FINDING_SIGNED_URLS "signed URLs" /* whether they end; `doctor` looks for it */
 struct rp_finding {
     const char *name; /* "list order", "delete by If-Match": static */
     bool holds;

@@ -164,9 +164,7 @@ static void R5_a_store_that_is_observed_is_left_alone(void **state)
 
 static void set_vessel(struct world *w, const char *text)
 {
-    char sql[300];
-    snprintf(sql, sizeof sql, "UPDATE meta SET word = '%s' WHERE name = 'vessel:%" PRId64 "'", text, w->store.id);
-    world_script(w, sql);
+    world_script(w, "UPDATE meta SET word = '%s' WHERE name = 'vessel:%" PRId64 "'", text, w->store.id);
 }
 
 static void V2_a_catalog_in_another_vessel_claims_nothing_until_somebody_says_that_it_moved(void **state)

@@ -124,13 +124,13 @@ static void a_figure_that_is_not_known_decides_nothing(void **state)
                                         .abandoned = -1,
                                         .worker_seen_ms = -1,
                                         .clocks_apart_ms = -1,
-                                        .clock_jump_ms = -1 };
-    .not_ours = -1, .raise_owed_ms = -1
-};
-(void)state;
-rp_alert_judge(&defaults, &unknown, NOW, verdicts);
-for (int i = 0; i < RP_ALERTS; i++)
-    assert_false(verdicts[i].known || verdicts[i].holds);
+                                        .clock_jump_ms = -1,
+                                        .not_ours = -1,
+                                        .raise_owed_ms = -1 };
+    (void)state;
+    rp_alert_judge(&defaults, &unknown, NOW, verdicts);
+    for (int i = 0; i < RP_ALERTS; i++)
+        assert_false(verdicts[i].known || verdicts[i].holds);
 }
 
 static void a_moment_in_the_future_is_no_age(void **state)

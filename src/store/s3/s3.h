@@ -57,13 +57,12 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#define S3_PART_BYTES  ((size_t)8 << 20)
-#define S3_COPY_MAX    ((int64_t)5 << 30) /* bytes that one copy request takes */
-#define S3_COPY_PART   ((int64_t)1 << 30)
-#define S3_DELETE_MAX  1000
-#define S3_ANSWER_MAX  ((size_t)8 << 20)
-#define S3_CANARY      RP_STORE_OWN "canary/"
-#define S3_SIGNED_URLS "signed URLs" /* what is found out about URLs that end; `doctor` looks for it */
+#define S3_PART_BYTES ((size_t)8 << 20)
+#define S3_COPY_MAX   ((int64_t)5 << 30) /* bytes that one copy request takes */
+#define S3_COPY_PART  ((int64_t)1 << 30)
+#define S3_DELETE_MAX 1000
+#define S3_ANSWER_MAX ((size_t)8 << 20)
+#define S3_CANARY     RP_STORE_OWN "canary/"
 
 /* What was seen to hold. */
 struct s3_powers {

@@ -51,7 +51,7 @@ void rp_s3_probe_presign(struct s3_probe *probe)
     long live = fetch_signed(probe, key, now_ms, 300);
     long ended = fetch_signed(probe, key, now_ms - 2 * RP_HOUR_MS, 300);
     probe->powers.presign_ends = live == 200 && ended >= 400 && ended < 500;
-    rp_s3_finding(probe, S3_SIGNED_URLS, probe->powers.presign_ends,
+    rp_s3_finding(probe, RP_FINDING_SIGNED_URLS, probe->powers.presign_ends,
                   probe->powers.presign_ends ? "one in time is served (%ld), one that has ended is refused (%ld)"
                   : ended / 100 == 2         ? "one in time is answered %ld, and one that has ended is served (%ld)"
                                              : "one in time is answered %ld, one that has ended %ld",
