@@ -1,0 +1,2 @@
+-- Holds the number of a step that comes with another change.
+SELECT 1;
