@@ -164,6 +164,7 @@ int rp_cmd_audit(struct rp_cli *cli, struct rp_error *err)
     bool verify = strcmp(verb, "verify") == 0, export = strcmp(verb, "export") == 0;
     if (args->n_words > 0 && !verify && !export) return rp_cli_unknown_verb(cli, "verify, export", err);
     if (rp_args_has(args, "lane") && !export) return rp_error_set(err, RP_EINVAL, "--lane goes with `audit export`");
+    cli->patient = verify;
     int r = rp_cli_open(cli, err);
     if (r < 0) return r;
     if (verify) return verify_audit(cli, err);

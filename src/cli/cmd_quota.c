@@ -147,6 +147,7 @@ int rp_cmd_quota(struct rp_cli *cli, struct rp_error *err)
     if (set && args->n_words != 3) return rp_error_set(err, RP_EINVAL, "quota set: expected TENANT and LIMIT");
     if (proves && args->n_words != 1)
         return rp_error_set(err, RP_EINVAL, "quota rebuild: what is '%.64s'?", args->words[1]);
+    cli->patient = proves;
     int r = rp_cli_open(cli, err);
     if (r < 0) return r;
     if (set) return set_quota(cli, args->words[1], args->words[2], err);
