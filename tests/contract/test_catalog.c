@@ -165,7 +165,6 @@ struct creator {
     int lane, r;
     struct rp_error why;
     pthread_barrier_t *start;
-    struct rp_catalog *catalog; /* of one that leases a lane */
 };
 
 static void *create(void *arg)
@@ -346,95 +345,6 @@ static void test_a_commit_answered_with_a_warning_happens_once(void **state)
     assert_int_equal(world_number(w, "SELECT last_value FROM warnings"), 1);
     assert_int_equal(c.runs, 1);
     expect_changes(w, 1);
-}
-
-/* ---- lanes ---- */
-
-static struct rp_catalog *leased(struct world *w, const char *holder)
-{
-    struct rp_catalog *catalog = NULL;
-    struct rp_catalog_options options = { .clock = &w->host_clock, .lane = RP_LANE_LEASED, .holder = holder };
-    ok(rp_catalog_open(w->dbs.url, &options, &catalog, &err));
-    return catalog;
-}
-
-static void change_on(struct rp_catalog *catalog)
-{
-    struct change c = { 0 };
-    ok(rp_catalog_transact(catalog, make_change, &c, &err));
-}
-
-static void test_a_leased_lane_is_nobody_elses_until_it_is_given_back(void **state)
-{
-    struct world *w = *state;
-    struct rp_catalog *a = leased(w, "a"), *b = leased(w, "b");
-    change_on(a);
-    change_on(b);
-    assert_true(a->lane > 0 && b->lane > 0 && a->lane != b->lane);
-    int of_a = a->lane;
-    rp_catalog_close(a);
-    struct rp_catalog *c = leased(w, "c");
-    change_on(c);
-    assert_int_equal(c->lane, of_a); /* and its chain goes on */
-    expect_changes(w, 3);
-    rp_catalog_close(b);
-    rp_catalog_close(c);
-}
-
-static void test_a_lane_that_another_leased_is_not_written_on(void **state)
-{
-    struct world *w = *state;
-    struct rp_catalog *sleeper = leased(w, "sleeper");
-    change_on(sleeper);
-    int lane = sleeper->lane;
-    ok(rp_db_script(w->dbs.db, "UPDATE lane SET leased_until = 1", &err)); /* it slept */
-    struct rp_catalog *other = leased(w, "other");
-    change_on(other);
-    assert_int_equal(other->lane, lane);
-    change_on(sleeper);
-    assert_true(sleeper->lane > 0 && sleeper->lane != lane);
-    expect_changes(w, 3);
-    rp_catalog_close(sleeper);
-    rp_catalog_close(other);
-}
-
-static void *lease_one(void *arg)
-{
-    struct creator *c = arg;
-    struct rp_catalog *catalog = NULL;
-    struct rp_catalog_options options = { .lane = RP_LANE_LEASED };
-    struct change change = { 0 };
-    pthread_barrier_wait(c->start);
-    c->r = rp_catalog_open(c->url, &options, &catalog, &c->why);
-    if (c->r == 0) c->r = rp_catalog_transact(catalog, make_change, &change, &c->why);
-    if (c->r == 0) c->lane = catalog->lane;
-    c->catalog = catalog;
-    return NULL;
-}
-
-static void test_many_who_lease_at_once_get_a_lane_each(void **state)
-{
-    enum { N = 8 };
-    struct world *w = *state;
-    struct creator creators[N];
-    pthread_t threads[N];
-    pthread_barrier_t start;
-    pthread_barrier_init(&start, NULL, N);
-    for (int i = 0; i < N; i++) {
-        creators[i] = (struct creator){ .url = w->dbs.url, .start = &start };
-        assert_int_equal(pthread_create(&threads[i], NULL, lease_one, &creators[i]), 0);
-    }
-    for (int i = 0; i < N; i++)
-        pthread_join(threads[i], NULL);
-    for (int i = 0; i < N; i++) {
-        world_ok(creators[i].r, &creators[i].why, __FILE__, __LINE__);
-        for (int k = 0; k < i; k++)
-            assert_int_not_equal(creators[i].lane, creators[k].lane);
-    }
-    for (int i = 0; i < N; i++)
-        rp_catalog_close(creators[i].catalog);
-    expect_changes(w, N);
-    pthread_barrier_destroy(&start);
 }
 
 static void test_audit_tally_and_lane_are_saved_together_or_not_at_all(void **state)
@@ -829,9 +739,6 @@ int main(void)
         BOTH(test_a_lost_commit_is_asked_for_until_it_is_known),
         ON(DBS_POSTGRES, "postgres", test_a_commit_cut_off_on_the_wire_happens_once),
         ON(DBS_POSTGRES, "postgres", test_a_commit_answered_with_a_warning_happens_once),
-        BOTH(test_a_leased_lane_is_nobody_elses_until_it_is_given_back),
-        BOTH(test_a_lane_that_another_leased_is_not_written_on),
-        BOTH(test_many_who_lease_at_once_get_a_lane_each),
         BOTH(test_audit_tally_and_lane_are_saved_together_or_not_at_all),
         BOTH(test_ids_grow_in_each_lane_and_never_meet_across_lanes),
         BOTH(test_ids_grow_when_the_clock_goes_back),
