@@ -40,12 +40,9 @@ static int db_before(void *ctx, const char *call, struct rp_error *err)
 {
     struct sim_node *n = ctx;
     struct sim_faults *f = &n->sim->faults;
-    if (strcmp(call, "resolve") == 0) {
-        if (n->dead || n->unresolved > 0) {
-            n->unresolved--;
-            return rp_error_set(err, RP_EUNKNOWN, "injected: nobody knows");
-        }
-        return 0;
+    if (strcmp(call, "begin") == 0 && n->unresolved > 0) { /* after a lost commit: nobody can be asked */
+        n->unresolved--;
+        return unreachable(err);
     }
     if (!sim_step(n, !inside(n), call)) return unreachable(err);
     if (sim_strikes(f, FAULT_DB_BUSY)) return rp_error_set(err, RP_EBUSY, "injected: busy");

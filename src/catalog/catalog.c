@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "catalog/audit.h"
 #include "catalog/clock.h"
+#include "catalog/lane.h"
 #include "catalog/schema.h"
 #include "catalog/statements.h"
 #include "catalog/writer.h"
@@ -19,11 +20,13 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define TX_ARENA_MAX     ((size_t)64 << 20)
-#define TX_TRIES         12
-#define TX_RECONNECTS    3
-#define RESOLVE_TRIES    20
-#define STATEMENT_MS_MAX (10 * RP_MINUTE_MS) /* nothing of ours takes that long; a hung server is not waited for */
+#define TX_ARENA_MAX  ((size_t)64 << 20)
+#define TX_TRIES      12
+#define TX_RECONNECTS 3
+#define STATEMENT_MS  RP_MINUTE_MS        /* a hung server is not waited for */
+#define CHANGE_MS     (30 * RP_SECOND_MS) /* K6 */
+#define PATIENT_MS    (10 * RP_MINUTE_MS)
+#define SETTLE_MS     (10 * RP_SECOND_MS)
 
 /* ---- schema ---- */
 
@@ -151,7 +154,7 @@ int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options,
 {
     RP_CLEANUP(rp_db_closep) struct rp_db *owned = db;
     int64_t unused;
-    RP_ASSERT(options->lane >= 0 && options->lane <= RP_LANE_MAX);
+    RP_ASSERT(options->lane == RP_LANE_LEASED || (options->lane >= 0 && options->lane <= RP_LANE_MAX));
     int r = 0;
     /* a second creator of the same catalog is told "exists": by then it does, and is complete */
     for (int try = 0; try < 3; try++) {
@@ -163,6 +166,9 @@ int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options,
     if (catalog == NULL) return rp_error_set(err, RP_ENOMEM, "open catalog: out of memory");
     catalog->clock = options->clock != NULL ? options->clock : &rp_clock_host;
     catalog->lane = options->lane;
+    catalog->leases = options->lane == RP_LANE_LEASED;
+    catalog->patience_ms = options->patient ? PATIENT_MS : CHANGE_MS;
+    if (options->holder != NULL) snprintf(catalog->holder, sizeof catalog->holder, "%s", options->holder);
     catalog->arena = RP_ARENA(TX_ARENA_MAX);
     catalog->digest = rp_digest_new();
     if (catalog->digest == NULL) return rp_error_set(err, RP_ENOMEM, "open catalog: out of memory");
@@ -180,9 +186,11 @@ int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options,
 int rp_catalog_open(const char *url, const struct rp_catalog_options *options, struct rp_catalog **out,
                     struct rp_error *err)
 {
-    struct rp_db_options db_options = {
-        .clock = options->clock, .statement_ms = STATEMENT_MS_MAX, .by_index = true, .cache_kib = options->cache_kib
-    };
+    struct rp_db_options db_options = { .clock = options->clock,
+                                        .statement_ms =
+                                            options->patient || options->migrate ? PATIENT_MS : STATEMENT_MS,
+                                        .by_index = true,
+                                        .cache_kib = options->cache_kib };
     struct rp_db *db = NULL;
     int r = rp_db_open(url, &db_options, &db, err);
     if (r < 0) return rp_error_wrap(err, r, "open catalog");
@@ -192,6 +200,7 @@ int rp_catalog_open(const char *url, const struct rp_catalog_options *options, s
 void rp_catalog_close(struct rp_catalog *catalog)
 {
     if (catalog == NULL) return;
+    rp_lane_release(catalog);
     rp_db_close(catalog->db);
     rp_digest_free(catalog->digest);
     rp_arena_done(&catalog->arena);
@@ -215,23 +224,19 @@ static int lane_row(void *ctx, const struct rp_value *row, struct rp_error *err)
     tx->last_id = row[2].i;
     tx->heads_at = row[3].i;
     tx->db_ms = row[4].i;
-    tx->anchor = (struct rp_anchor){ .known = row[5].type != RP_NULL_T,
-                                     .boot_ms = row[5].i,
-                                     .wall_ms = row[6].i,
-                                     .ahead_ms = row[7].i,
-                                     .noted_at_ms = row[8].i };
-    return 0;
+    tx->anchor = (struct rp_anchor){ .known = row[7].type != RP_NULL_T,
+                                     .boot_ms = row[7].i,
+                                     .wall_ms = row[8].i,
+                                     .ahead_ms = row[9].i,
+                                     .noted_at_ms = row[10].i };
+    tx->stamp_before = row[6].i;
+    return rp_lane_check(tx->catalog, row[5].i, err);
 }
 
-static int make_lane(struct rp_catalog *catalog, struct rp_error *err)
+static int draw_stamp(int64_t *out, struct rp_error *err)
 {
-    uint8_t zero[RP_DIGEST_BYTES] = { 0 };
-    struct rp_value args[] = { rp_int(catalog->lane), rp_bytes(zero, sizeof zero) };
-    if (catalog->lane_known) return 0;
-    int r = rp_db_exec(catalog->db, RP_SQL(lane_make), args, NULL, err);
-    if (r < 0) return rp_error_wrap(err, r, "lane %d", catalog->lane);
-    catalog->lane_known = true;
-    return 0;
+    if (getrandom(out, sizeof *out, 0) == (ssize_t)sizeof *out) return 0;
+    return rp_error_set(err, RP_EFAILED, "no random bytes for a commit");
 }
 
 static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_error *err)
@@ -245,7 +250,8 @@ static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_erro
     tx->db = catalog->db;
     tx->arena = &catalog->arena;
     tx->seq = -1;
-    int r = make_lane(catalog, err);
+    int r = draw_stamp(&tx->stamp, err);
+    if (r == 0) r = rp_lane_ensure(catalog, err);
     if (r == 0) r = rp_clock_make(catalog, err);
     if (r == 0) r = rp_db_begin(catalog->db, true, err);
     if (r < 0) return r;
@@ -275,8 +281,13 @@ static int tx_end(struct rp_tx *tx, struct rp_error *err)
     if (r == 0) r = flush_tally(tx, err);
     if (r == 0) r = rp_clock_note(tx, err);
     if (r < 0) return r;
-    struct rp_value lane[] = { rp_int(tx->catalog->lane), rp_int(tx->seq), rp_bytes(tx->head, sizeof tx->head),
-                               rp_int(tx->last_id), rp_int(tx->heads_at) };
+    struct rp_value lane[] = { rp_int(tx->catalog->lane),
+                               rp_int(tx->seq),
+                               rp_bytes(tx->head, sizeof tx->head),
+                               rp_int(tx->last_id),
+                               rp_int(tx->heads_at),
+                               rp_int(tx->stamp),
+                               rp_int(tx->catalog->leases ? tx->db_ms + RP_LANE_LEASE_MS : 0) };
     r = rp_db_exec(tx->db, RP_SQL(lane_save), lane, NULL, err);
     if (r < 0) return r;
     RP_CRASHPOINT("catalog.before-commit");
@@ -289,15 +300,36 @@ static void wait_a_little(int try)
     nanosleep(&pause, NULL);
 }
 
-/* A commit whose answer was lost: ask until the database knows. */
-static int settle_commit(struct rp_catalog *catalog, bool *committed, struct rp_error *err)
+/* K4. The lane's lock was the lost transaction's until it ended: what stands there is its outcome. On a shared lane
+ * another commit may stand there already, and then nobody knows. */
+static int find_commit(struct rp_tx *tx, bool *committed, struct rp_error *err)
 {
+    struct rp_catalog *catalog = tx->catalog;
+    struct rp_value lane = rp_int(catalog->lane);
+    int64_t stamp = tx->stamp, before = tx->stamp_before;
+    int r = rp_db_begin(catalog->db, true, err);
+    if (r == 0) r = rp_db_query(catalog->db, RP_SQL(lane_lock), &lane, lane_row, tx, err);
+    if (r == 0) r = rp_db_commit(catalog->db, err);
+    if (r < 0) rp_db_rollback(catalog->db);
+    int64_t found = tx->stamp_before;
+    tx->stamp_before = before;
+    if (r < 0) return r;
+    *committed = found == stamp;
+    if (found == stamp || found == before || catalog->leases) return 0;
+    return rp_error_set(err, RP_EUNKNOWN, "another program has changed the catalog since");
+}
+
+static int settle_commit(struct rp_tx *tx, bool *committed, struct rp_error *err)
+{
+    struct rp_db *db = tx->catalog->db;
     int r = RP_EUNKNOWN;
-    for (int try = 0; try < RESOLVE_TRIES && r < 0; try++) {
-        r = rp_db_resolve(catalog->db, committed, err);
+    rp_db_deadline(db, rp_time_boot_ms() + SETTLE_MS);
+    for (int try = 0; try < RP_SETTLE_TRIES && r < 0 && tx->catalog->lane_known; try++) {
+        r = find_commit(tx, committed, err);
         if (r < 0) wait_a_little(try);
     }
     if (r < 0) {
+        err->code = RP_EUNKNOWN; /* the words stay: they say why nobody could be asked */
         rp_error_wrap(err, RP_EUNKNOWN, "the connection broke during the commit");
         rp_error_hint(err, "run the same command again: it finds what was done and changes nothing twice");
         return RP_EUNKNOWN;
@@ -312,7 +344,7 @@ static int transact_once(struct rp_catalog *catalog, struct rp_tx *tx, rp_tx_fn 
     if (r == 0) r = tx_end(tx, err);
     if (r == RP_EUNKNOWN && !rp_db_in_transaction(catalog->db)) {
         bool committed = false;
-        r = settle_commit(catalog, &committed, err);
+        r = settle_commit(tx, &committed, err);
         if (r == 0 && !committed) r = rp_error_set(err, RP_EBUSY, "the connection broke before the commit");
         return r;
     }
@@ -320,18 +352,26 @@ static int transact_once(struct rp_catalog *catalog, struct rp_tx *tx, rp_tx_fn 
     return r;
 }
 
+static bool may_try_again(int code, int tries, int64_t ends_ms)
+{
+    if (tries >= TX_TRIES || rp_time_boot_ms() >= ends_ms) return false;
+    return code == RP_EBUSY || code == RP_ECONFLICT || (code == RP_EUNAVAILABLE && tries <= TX_RECONNECTS);
+}
+
 int rp_catalog_commit(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_tx *tx = malloc(sizeof *tx);
     if (tx == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     RP_ASSERT(!rp_db_in_transaction(catalog->db));
-    int r = RP_EBUSY;
-    for (int try = 0; try < TX_TRIES; try++) {
-        if (try > 0) wait_a_little(try);
+    int64_t ends_ms = rp_time_boot_ms() + catalog->patience_ms;
+    int tries = 0, r;
+    do {
+        if (tries > 0) wait_a_little(tries);
+        rp_db_deadline(catalog->db, ends_ms);
         r = transact_once(catalog, tx, fn, ctx, err);
-        if (r == RP_EUNAVAILABLE && try < TX_RECONNECTS) continue;
-        if (r != RP_EBUSY && r != RP_ECONFLICT) break;
-    }
+        tries++;
+    } while (may_try_again(r, tries, ends_ms));
+    rp_db_deadline(catalog->db, 0);
     RP_ASSERT(!rp_db_in_transaction(catalog->db));
     rp_arena_reset(&catalog->arena);
     bool kept = tx->kept.n > 0 || tx->kept.everywhere;

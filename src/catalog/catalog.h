@@ -7,13 +7,18 @@
  *     audit rows, tallies and the lane's new head in the same transaction, and commits (AUDITED).
  * K3  The function may be run again from its start: when another writer was faster, the database was busy, or a lost
  *     commit turned out not to have happened. It must not keep anything of an earlier run.
- * K4  A commit whose outcome is unknown is asked for until the database answers or patience ends; only then is
- *     RP_EUNKNOWN returned. Every verb can then be repeated: it is idempotent.
+ * K4  Every commit writes a random number into the lane's row. A commit whose outcome is unknown is looked for by a
+ *     transaction that locks this row, which waits until the lost one has ended, compares the number, and itself commits
+ *     without a warning. Only if that cannot be had, RP_EUNKNOWN is returned. Every verb can then be repeated: it is
+ *     idempotent.
  * K5  Times: late_ms is the latest of the clocks we see (promises are counted from it), early_ms the earliest (a purge
  *     needs it past due). Leases and locks are on the database's clock. A clock that jumped counts as what the boot clock
  *     says (clock.h).
  * K6  What keeps something alive is noted in its transaction (rp_tx_keep), and told to the raise hook once it may be
- *     committed: a catalog that is put back from an earlier backup has forgotten it (core/raise.h). */
+ *     committed: a catalog that is put back from an earlier backup has forgotten it (core/raise.h).
+ * K7  A change has one deadline, from its first try to the answer of its COMMIT.
+ * K8  Rows are locked in one order, so that nobody waits in a ring: the lane; the hold epoch; tenants; marks; files; the
+ *     run; each by id. What belongs to a tenant is changed only under the tenant's lock. */
 #ifndef RP_CATALOG_CATALOG_H
 #define RP_CATALOG_CATALOG_H
 
@@ -59,17 +64,26 @@ struct rp_catalog {
     int lane;
     char id[40]; /* names this catalog in owner records */
     bool lane_known, clock_known;
+    bool leases; /* lane.h, L1 */
+    int64_t lane_fence;
+    char holder[64];
+    int64_t patience_ms;        /* K7 */
     struct rp_log *log;         /* where commands say what they did (writer.h, W9); may be NULL */
     struct rp_writers *writers; /* of the daemon that this belongs to (rp_writers_attach); NULL: it writes itself */
     bool through_writers;       /* also what is no command goes through them */
     const struct rp_raise_hook *raise_hook; /* of this process; may be NULL */
 };
 
+#define RP_LANE_LEASED  (-1)
+#define RP_SETTLE_TRIES 20 /* K4 */
+
 struct rp_catalog_options {
     const struct rp_clock *clock; /* NULL: the host's */
-    int lane;
-    bool migrate;      /* bring an older schema up to date */
-    int64_t cache_kib; /* as in struct rp_db_options: for one of many connections */
+    int lane;                     /* RP_LANE_LEASED: one of its own (lane.h) */
+    const char *holder;           /* of a leased lane: the node's name */
+    bool migrate;                 /* bring an older schema up to date */
+    bool patient;                 /* what it asks for may take ten minutes: verify, rebuild, migrate */
+    int64_t cache_kib;            /* as in struct rp_db_options: for one of many connections */
 };
 
 int rp_catalog_open(const char *url, const struct rp_catalog_options *options, struct rp_catalog **out,
@@ -108,6 +122,7 @@ struct rp_tx {
     int64_t ahead_ms;         /* of the wall clock: more than 5 minutes are a jump */
     struct rp_anchor anchor;
     int64_t seq, last_id, heads_at; /* the lane, as it will be */
+    int64_t stamp, stamp_before;    /* K4: this commit's, and that of the one before */
     uint8_t head[RP_DIGEST_BYTES];
     struct rp_value *audit; /* rows waiting to be appended */
     size_t n_audit, cap_audit;
@@ -135,6 +150,8 @@ int rp_meta_get(struct rp_db *db, const char *name, int64_t *number, char *word,
 int rp_meta_find(struct rp_db *db, const char *name, bool *found, int64_t *number, char *word, size_t word_size,
                  struct rp_error *err);
 int rp_meta_set(struct rp_db *db, const char *name, int64_t number, const char *word, struct rp_error *err);
+/* The word of one that has none yet; another's stays. Read it back: whoever was first has set it. */
+int rp_meta_fill(struct rp_db *db, const char *name, const char *word, struct rp_error *err);
 /* number = max(number + 1, at_least), returned. */
 int rp_meta_raise(struct rp_db *db, const char *name, int64_t at_least, int64_t *number, struct rp_error *err);
 /* All whose names begin so: name, number, word. */

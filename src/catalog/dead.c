@@ -73,3 +73,15 @@ int rp_dead_get(struct rp_db *db, int64_t id, rp_dead_fn *fn, void *ctx, struct 
     if (r < 0 || each.found) return r;
     return rp_error_set(err, RP_ENOTFOUND, "no dead letter %s", rp_id_format(RP_ID_DEAD, id, text));
 }
+
+int rp_dead_tenants(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t after_id, rp_row_fn *fn, void *ctx,
+                    struct rp_error *err)
+{
+    struct rp_value after = rp_int(after_id);
+    if (ids == NULL) return rp_db_query(tx->db, RP_SQL(dead_tenants), &after, fn, ctx, err);
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu dead letters", n);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = rp_int(ids[i]);
+    return rp_db_query_rows(tx->db, RP_SQL(dead_tenant), NULL, rows, n, fn, ctx, err);
+}

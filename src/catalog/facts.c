@@ -53,6 +53,12 @@ int rp_meta_set(struct rp_db *db, const char *name, int64_t number, const char *
     return rp_db_exec(db, RP_SQL(meta_set), args, NULL, err);
 }
 
+int rp_meta_fill(struct rp_db *db, const char *name, const char *word, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_text(name), rp_text(word) };
+    return rp_db_exec(db, RP_SQL(meta_fill), args, NULL, err);
+}
+
 int rp_meta_raise(struct rp_db *db, const char *name, int64_t at_least, int64_t *number, struct rp_error *err)
 {
     struct rp_value args[] = { rp_text(name), rp_int(at_least) };

@@ -108,6 +108,13 @@ int rp_tenant_each(struct rp_db *db, int64_t after_id, int64_t limit, rp_tenant_
 /* Locked, in order of id, so that two writers cannot wait for each other. */
 int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
                     struct rp_error *err);
+/* Only looked at. */
+int rp_tenants_load(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
+                    struct rp_error *err);
+/* Locks them (0 is none). Without `wait` only those that are free: the others, in order of id, are in `busy`, which has
+ * room for n. A database with one writer has nobody to wait for. */
+int rp_tenants_take(struct rp_tx *tx, const int64_t *ids, size_t n, bool wait, int64_t *busy, size_t *n_busy,
+                    struct rp_error *err);
 int rp_tenant_limit(struct rp_tx *tx, int64_t id, bool has_limit, int64_t limit_bytes, struct rp_error *err);
 
 enum rp_ledger_kind { RP_LEDGER_RESERVE = 1, RP_LEDGER_USE = 2, RP_LEDGER_REFUND = 3 };

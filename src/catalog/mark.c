@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/time.h"
+#include "catalog/file.h"
 #include "catalog/row.h"
 #include "catalog/statements.h"
 
@@ -64,6 +65,7 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
 /* ---- changes ---- */
 
 #define ADD_COLUMNS 21
+#define CLAIM_PAGES 16
 
 int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
 {
@@ -136,20 +138,100 @@ int rp_marks_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_mark
     return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int ignore_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    (void)ctx, (void)row, (void)err;
+    return 0;
+}
+
+int rp_marks_take(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_error *err)
+{
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    if (n == 0 || rp_db_has_one_writer(tx->db)) return 0;
+    qsort(ids, n, sizeof *ids, by_number);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = rp_int(ids[i]);
+    return rp_db_query_rows(tx->db, RP_SQL(mark_lock_only), NULL, rows, n, ignore_row, NULL, err);
+}
+
+/* Due marks, looked at without a lock, and whose they are. */
+struct candidates {
+    int64_t *ids, *tenants;
+    size_t n;
+    int64_t next_at, id; /* of the last one */
+};
+
+static int candidate_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct candidates *c = ctx;
+    (void)err;
+    c->ids[c->n] = row[0].i;
+    c->tenants[c->n++] = row[1].i;
+    c->id = row[0].i;
+    c->next_at = row[2].i;
+    return 0;
+}
+
+/* K7: tenants before marks. What belongs to a tenant that somebody else has locked is left for later. */
+static int keep_free(struct rp_tx *tx, struct candidates *c, struct rp_error *err)
+{
+    int64_t *busy = rp_arena_array(tx->arena, c->n + 1, sizeof *busy);
+    size_t n_busy = 0, kept = 0;
+    if (busy == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", c->n);
+    int r = rp_tenants_take(tx, c->tenants, c->n, false, busy, &n_busy, err);
+    if (r < 0 || n_busy == 0) return r;
+    for (size_t i = 0; i < c->n; i++)
+        if (bsearch(&c->tenants[i], busy, n_busy, sizeof *busy, by_number) == NULL) c->ids[kept++] = c->ids[i];
+    c->n = kept;
+    return 0;
+}
+
+static int claim_ids(struct rp_tx *tx, const struct rp_claim *claim, const struct candidates *c, struct rp_marks *out,
+                     struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(claim->now_ms), rp_text(claim->lease_by), rp_int(tx->db_ms + claim->lease_ms) };
+    struct rp_value *rows = rp_arena_array(tx->arena, c->n + 1, sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", c->n);
+    for (size_t i = 0; i < c->n; i++)
+        rows[i] = rp_int(c->ids[i]);
+    return rp_db_query_rows(tx->db, RP_SQL(mark_claim), args, rows, c->n, rp_marks_row, out, err);
+}
+
+static int claim_page(struct rp_tx *tx, const struct rp_claim *claim, struct candidates *c, bool *more,
+                      struct rp_marks *out, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(claim->store_id), rp_int(claim->now_ms), rp_int(c->next_at),
+                               rp_int(c->id),           rp_int(claim->named),  rp_int(claim->limit) };
+    c->n = 0;
+    int r = rp_db_query(tx->db, RP_SQL(mark_due), args, candidate_row, c, err);
+    *more = c->n == (size_t)claim->limit;
+    if (r == 0 && c->n > 0) r = keep_free(tx, c, err);
+    return r == 0 && c->n > 0 ? claim_ids(tx, claim, c, out, err) : r;
+}
+
 int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err)
 {
     struct rp_one epoch = { 0 };
-    struct rp_value args[] = { rp_int(claim->store_id),
-                               rp_int(claim->now_ms),
-                               rp_int(claim->limit),
-                               rp_text(claim->lease_by),
-                               rp_int(tx->db_ms + claim->lease_ms),
-                               rp_int(claim->from_ms),
-                               rp_int(claim->named) };
+    size_t max = (size_t)claim->limit + 1;
+    struct candidates c = { .ids = rp_arena_array(tx->arena, max, sizeof *c.ids),
+                            .tenants = rp_arena_array(tx->arena, max, sizeof *c.tenants),
+                            .next_at = claim->from_ms - 1,
+                            .id = INT64_MAX };
+    bool more = true;
     RP_ASSERT(claim->limit > 0 && (size_t)claim->limit <= out->max);
+    if (c.ids == NULL || c.tenants == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a claim");
     /* under this lock no hold can be placed between the look at the holds and the commit of the claim */
     int r = rp_db_query(tx->db, RP_SQL(hold_epoch_share), NULL, rp_one_row, &epoch, err);
-    if (r == 0) r = rp_db_query(tx->db, RP_SQL(mark_claim), args, rp_marks_row, out, err);
+    /* page by page: a tenant that is busy hides nobody's marks but its own */
+    for (int page = 0; r == 0 && more && out->n == 0 && page < CLAIM_PAGES; page++)
+        r = claim_page(tx, claim, &c, &more, out, err);
     return r < 0 ? rp_error_wrap(err, r, "claim due marks") : 0;
 }
 

@@ -59,16 +59,28 @@
       "RETURNING number")                                                                                              \
     X(meta_each,       "s",    NULL,  "sis",                                                                           \
       "SELECT name, number, word FROM meta WHERE substr(name, 1, length($1)) = $1")                                    \
+    X(meta_fill,       "ss",   NULL,  NULL,                                                                            \
+      "UPDATE meta SET word = $2 WHERE name = $1 AND word = ''")                                                       \
     X(hold_epoch_share, "",    NULL,  "i",                                                                             \
       "SELECT number FROM meta WHERE name = 'hold_epoch' @FOR_SHARE")                                                  \
                                                                                                                        \
     X(lane_make,       "ib",   NULL,  NULL,                                                                            \
       "INSERT INTO lane (lane, seq, head, last_id, heads_at) VALUES ($1, 0, $2, 0, 0) ON CONFLICT (lane) DO NOTHING")  \
-    X(lane_lock,       "is",   NULL,  "ibiiiiiii",                                                                     \
-      "SELECT seq, head, last_id, heads_at, @NOW_MS, boot_ms, wall_ms, ahead_ms, noted_at "                            \
+    X(lane_lock,       "is",   NULL,  "ibiiiiiiiii",                                                                      \
+      "SELECT seq, head, last_id, heads_at, @NOW_MS, fence, stamp, boot_ms, wall_ms, ahead_ms, noted_at "              \
       "FROM lane LEFT JOIN host_clock ON boot_id = $2 WHERE lane = $1 @FOR_UPDATE_OF(lane)")                           \
-    X(lane_save,       "iibii", NULL, NULL,                                                                            \
-      "UPDATE lane SET seq = $2, head = $3, last_id = $4, heads_at = $5 WHERE lane = $1")                              \
+    X(lane_save,       "iibiiii", NULL, NULL,                                                                          \
+      "UPDATE lane SET seq = $2, head = $3, last_id = $4, heads_at = $5, stamp = $6, leased_until = $7 "               \
+      "WHERE lane = $1")                                                                                               \
+    X(lane_free,       "s",    NULL,  "i",                                                                             \
+      "SELECT lane FROM lane WHERE lane > 0 AND leased_until < @NOW_MS "                                               \
+      "ORDER BY CASE WHEN holder = $1 THEN 0 ELSE 1 END, lane LIMIT 1 @FOR_UPDATE @SKIP_LOCKED")                       \
+    X(lane_next,       "",     NULL,  "i",                                                                             \
+      "SELECT COALESCE(MAX(lane), 0) + 1 FROM lane")                                                                   \
+    X(lane_lease,      "isi",  NULL,  "i",                                                                             \
+      "UPDATE lane SET holder = $2, fence = fence + 1, leased_until = @NOW_MS + $3 WHERE lane = $1 RETURNING fence")   \
+    X(lane_release,    "ii",   NULL,  NULL,                                                                            \
+      "UPDATE lane SET leased_until = 0 WHERE lane = $1 AND fence = $2")                                               \
     X(lane_list,       "",     NULL,  "iib",                                                                           \
       "SELECT lane, seq, head FROM lane ORDER BY lane")                                                                \
                                                                                                                        \
@@ -114,12 +126,14 @@
       "@INSERT mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "       \
       "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id, original) VALUES @ROWS "     \
       "ON CONFLICT (store_id, key, active) DO NOTHING")                                                                \
-    X(mark_claim,      "iiisiii", NULL, MARK_TYPES,                                                                    \
-      "WITH due AS MATERIALIZED (SELECT id AS due_id FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "         \
-      "AND next_at <= $2 AND next_at >= $6 AND state IN (1, 2, 3) AND ($7 = 0 OR " NAMED("m") ") "                     \
-      "AND NOT " KEPT("m")                                                                                             \
-      " ORDER BY store_id, next_at, id LIMIT $3 @FOR_UPDATE @SKIP_LOCKED) "                                            \
-      "UPDATE mark SET was = state, fence = fence + 1, lease_by = $4, next_at = $5, "                                  \
+    X(mark_due,        "iiiiii", NULL, "iii",                                                                          \
+      "SELECT id, tenant_id, next_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "                         \
+      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND state IN (1, 2, 3) AND ($5 = 0 OR " NAMED("m") ") "          \
+      "AND NOT " KEPT("m") " ORDER BY store_id, next_at, id LIMIT $6")                                                 \
+    X(mark_claim,      "isi",  "i",   MARK_TYPES,                                                                      \
+      "WITH due AS MATERIALIZED (SELECT id AS due_id FROM (VALUES @ROWS) AS v JOIN mark m ON m.id = v.column1 "        \
+      "WHERE m.next_at <= $1 AND m.state IN (1, 2, 3) @FOR_UPDATE_OF(m) @SKIP_LOCKED) "                                \
+      "UPDATE mark SET was = state, fence = fence + 1, lease_by = $2, next_at = $3, "                                  \
       "state = CASE WHEN state = 1 AND checks > 0 THEN 2 WHEN state = 1 THEN 3 ELSE state END "                        \
       "FROM due WHERE id = due.due_id RETURNING " MARK_COLUMNS)                                                        \
     X(mark_due_peek,   "iiii", NULL,  MARK_TYPES,                                                                      \
@@ -148,12 +162,15 @@
     X(mark_get,        "i",    NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE id = $1")                                                               \
     X(mark_lock,       "",     "i",   MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON id = v.column1 @FOR_UPDATE_OF(mark)")             \
+      "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON id = v.column1 "                                  \
+      "ORDER BY id @FOR_UPDATE_OF(mark)")                                                                              \
+    X(mark_lock_only,  "",     "i",   "i",                                                                             \
+      "SELECT id FROM (VALUES @ROWS) AS v JOIN mark ON id = v.column1 ORDER BY id @FOR_UPDATE_OF(mark)")               \
     X(mark_active,     "i",    "s",   MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON store_id = $1 AND key = v.column1 "               \
-      "AND active = 1 @FOR_UPDATE_OF(mark)")                                                                           \
+      "AND active = 1 ORDER BY id @FOR_UPDATE_OF(mark)")                                                               \
     X(mark_newest,     "i",    "s",   MARK_TYPES, NEWEST_MARKS(""))                                                          \
-    X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST_MARKS(" @FOR_UPDATE_OF(mark)"))                                     \
+    X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST_MARKS(" ORDER BY id @FOR_UPDATE_OF(mark)"))                                     \
     X(mark_since_return, "",   "i",   "isiiiii",                                                                       \
       "SELECT o.id, o.key, o.file_id, f.status, o.annotated, (SELECT COUNT(*) FROM mark x "                            \
       "WHERE x.store_id = o.store_id AND x.key = o.key AND x.id > o.id AND x.state IN (4, 7)), "                       \
@@ -255,7 +272,13 @@
       "SELECT id, mark_id, from_state, attempts, error, died_at FROM dead_letter WHERE open IS NOT NULL AND id > $1 "  \
       "ORDER BY id LIMIT $2")                                                                                          \
     X(dead_get,        "i",    NULL,  "iiiisi",                                                                        \
-      "SELECT id, mark_id, from_state, attempts, error, died_at FROM dead_letter WHERE id = $1 AND open IS NOT NULL")
+      "SELECT id, mark_id, from_state, attempts, error, died_at FROM dead_letter WHERE id = $1 AND open IS NOT NULL")  \
+    X(dead_tenants,    "i",    NULL,  "i",                                                                             \
+      "SELECT DISTINCT m.tenant_id FROM dead_letter d JOIN mark m ON m.id = d.mark_id "                                \
+      "WHERE d.open IS NOT NULL AND d.id > $1")                                                                        \
+    X(dead_tenant,     "",     "i",   "i",                                                                             \
+      "SELECT DISTINCT m.tenant_id FROM (VALUES @ROWS) AS v JOIN dead_letter d ON d.id = v.column1 "                   \
+      "JOIN mark m ON m.id = d.mark_id")
 /* clang-format on */
 
 /* Each family of tables has its part of the one table. */

@@ -27,13 +27,14 @@
       "version, metadata, modified_ms, mark_id, parent_id, source_id, txn_id, replaces_id, url_ends_at, process_key, " \
       "created_at, changed_at) VALUES @ROWS")                                                                          \
     X(file_lock,       "",     "i",   FILE_TYPES,                                                                      \
-      "SELECT " F_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 @FOR_UPDATE_OF(f)")               \
+      "SELECT " F_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 "                                \
+      "ORDER BY f.id @FOR_UPDATE_OF(f)")                                                                               \
     X(file_living,     "",     "is",  FILE_TYPES,                                                                      \
       "SELECT " F_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.tenant_id = v.column1 "                          \
-      "AND f.live_name = v.column2 @FOR_UPDATE_OF(f)")                                                                 \
+      "AND f.live_name = v.column2 ORDER BY f.id @FOR_UPDATE_OF(f)")                                                   \
     X(file_marks,      "",     "i",   MARK_TYPES,                                                                      \
       "SELECT " M_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 "                                 \
-      "JOIN mark m ON m.id = f.mark_id @FOR_UPDATE_OF(m)")                                                             \
+      "JOIN mark m ON m.id = f.mark_id ORDER BY m.id @FOR_UPDATE_OF(m)")                                               \
     X(file_below,      "",     "i",   "i",                                                                             \
       "WITH RECURSIVE up(id) AS (VALUES @ROWS), below(id) AS ("                                                        \
       "SELECT child.id FROM up JOIN file child ON child.parent_id = up.id UNION "                                      \
@@ -80,6 +81,12 @@
     X(tenant_lock,     "",     "i",   "isiiii",                                                                        \
       "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM (VALUES @ROWS) AS v "               \
       "JOIN tenant ON id = v.column1 ORDER BY id @FOR_UPDATE_OF(tenant)")                                              \
+    X(tenant_lock_free, "",    "i",   "isiiii",                                                                        \
+      "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM (VALUES @ROWS) AS v "               \
+      "JOIN tenant ON id = v.column1 ORDER BY id @FOR_UPDATE_OF(tenant) @SKIP_LOCKED")                                 \
+    X(tenant_names,    "",     "i",   "isiiii",                                                                        \
+      "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM (VALUES @ROWS) AS v "               \
+      "JOIN tenant ON id = v.column1 ORDER BY id")                                                                     \
     X(tenant_limit,    "ii",   NULL,  NULL,                                                                            \
       "UPDATE tenant SET limit_bytes = $2 WHERE id = $1")                                                              \
     X(tenant_count,    "",     "iiii", NULL,                                                                           \
@@ -87,14 +94,18 @@
       "open_uploads = open_uploads + v.column4 FROM (VALUES @ROWS) AS v WHERE id = v.column1")                         \
     X(tenant_set,      "iiii", NULL,  NULL,                                                                            \
       "UPDATE tenant SET used_bytes = $2, reserved_bytes = $3, open_uploads = $4 WHERE id = $1")                       \
-    X(tenant_sums,     "",     NULL,  "iiii",                                                                          \
-      "SELECT tenant_id, CAST(COALESCE(SUM(CASE WHEN used > 0 THEN bytes ELSE 0 END), 0) AS BIGINT), "                 \
+    X(tenant_compare,  "ii",   NULL,  "isiiiiiiii",                                                                    \
+      "WITH summed(tenant_id, used, reserved, open) AS MATERIALIZED (SELECT tenant_id, "                               \
+      "CAST(COALESCE(SUM(CASE WHEN used > 0 THEN bytes ELSE 0 END), 0) AS BIGINT), "                                   \
       "CAST(COALESCE(SUM(CASE WHEN used = 0 THEN bytes ELSE 0 END), 0) AS BIGINT), "                                   \
       "CAST(COALESCE(SUM(CASE WHEN used = 0 AND refunds = 0 THEN 1 ELSE 0 END), 0) AS BIGINT) FROM "                   \
       "(SELECT tenant_id, file_id, MAX(CASE WHEN kind = 2 THEN 1 ELSE 0 END) AS used, "                                \
       "MAX(CASE WHEN kind = 3 THEN 1 ELSE 0 END) AS refunds, "                                                         \
       "SUM(CASE kind WHEN 1 THEN bytes WHEN 3 THEN -bytes ELSE 0 END) AS bytes FROM ledger "                           \
-      "GROUP BY tenant_id, file_id) AS per_file GROUP BY tenant_id ORDER BY tenant_id")                                \
+      "WHERE tenant_id >= $1 AND tenant_id <= $2 GROUP BY tenant_id, file_id) AS per_file GROUP BY tenant_id) "        \
+      "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads, 0, 0, 0, 0 FROM tenant "                \
+      "WHERE id >= $1 AND id <= $2 UNION ALL "                                                                         \
+      "SELECT tenant_id, '', NULL, 0, 0, 0, 1, used, reserved, open FROM summed ORDER BY 1, 7")                        \
     X(ledger_add,      "",     "iiiii", NULL,                                                                          \
       "@INSERT ledger (file_id, kind, tenant_id, bytes, at) VALUES @ROWS ON CONFLICT (file_id, kind) DO NOTHING")  \
                                                                                                                        \
@@ -103,7 +114,7 @@
       "VALUES ($1, $2, $3, 0, $4, $5, $6, $6)")                                                                        \
     X(txn_lock,        "",     "i",   "iiiiiii",                                                                       \
       "SELECT id, tenant_id, state, members, ends_at, created_at, changed_at FROM (VALUES @ROWS) AS v "                \
-      "JOIN txn ON id = v.column1 @FOR_UPDATE_OF(txn)")                                                                \
+      "JOIN txn ON id = v.column1 ORDER BY id @FOR_UPDATE_OF(txn)")                                                    \
     X(txn_save,        "",     "iiii", NULL,                                                                           \
       "UPDATE txn SET state = v.column2, members = v.column3, changed_at = v.column4 FROM (VALUES @ROWS) AS v "        \
       "WHERE id = v.column1")                                                                                          \

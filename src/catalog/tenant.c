@@ -137,8 +137,9 @@ static int tenants_row(void *ctx, const struct rp_value *row, struct rp_error *e
     return 0;
 }
 
-int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
-                    struct rp_error *err)
+/* Each once, in order of id. */
+static int query_tenants(struct rp_tx *tx, const struct rp_sql *sql, const int64_t *ids, size_t n,
+                         struct rp_tenant *out, size_t *found, struct rp_error *err)
 {
     int64_t *sorted = rp_arena_array(tx->arena, n + 1, sizeof *sorted);
     struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
@@ -149,10 +150,72 @@ int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_te
     qsort(sorted, n, sizeof *sorted, by_number);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || sorted[i] != sorted[i - 1]) rows[distinct++] = rp_int(sorted[i]);
-    int r = rp_db_query_rows(tx->db, RP_SQL(tenant_lock), NULL, rows, distinct, tenants_row, &tenants, err);
+    int r = rp_db_query_rows(tx->db, sql, NULL, rows, distinct, tenants_row, &tenants, err);
     if (r < 0) return rp_error_wrap(err, r, "load tenants");
     *found = tenants.n;
     return 0;
+}
+
+int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
+                    struct rp_error *err)
+{
+    return query_tenants(tx, RP_SQL(tenant_lock), ids, n, out, found, err);
+}
+
+int rp_tenants_load(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
+                    struct rp_error *err)
+{
+    return query_tenants(tx, RP_SQL(tenant_names), ids, n, out, found, err);
+}
+
+static bool is_among(const struct rp_tenant *tenants, size_t n, int64_t id)
+{
+    for (size_t low = 0, high = n; low < high;) { /* sorted by id */
+        size_t middle = low + (high - low) / 2;
+        if (tenants[middle].id == id) return true;
+        if (tenants[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+static size_t leave_out(const int64_t *ids, size_t n, const struct rp_tenant *tenants, size_t n_tenants, int64_t *out)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] != 0 && !is_among(tenants, n_tenants, ids[i])) out[left++] = ids[i];
+    return left;
+}
+
+/* One that is not there is nobody's, and not busy. */
+static int find_busy(struct rp_tx *tx, struct rp_tenant *room, int64_t *busy, size_t *n_busy, struct rp_error *err)
+{
+    size_t there = 0;
+    int r = rp_tenants_load(tx, busy, *n_busy, room, &there, err);
+    if (r < 0) return r;
+    *n_busy = there;
+    for (size_t i = 0; i < there; i++)
+        busy[i] = room[i].id;
+    return 0;
+}
+
+int rp_tenants_take(struct rp_tx *tx, const int64_t *ids, size_t n, bool wait, int64_t *busy, size_t *n_busy,
+                    struct rp_error *err)
+{
+    struct rp_tenant *taken = rp_arena_array(tx->arena, n + 1, sizeof *taken);
+    size_t n_taken = 0;
+    *n_busy = 0;
+    if (taken == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", n);
+    if (rp_db_has_one_writer(tx->db)) return 0;
+    size_t wanted = leave_out(ids, n, NULL, 0, busy);
+    if (wanted == 0) return 0;
+    const struct rp_sql *how = wait ? RP_SQL(tenant_lock) : RP_SQL(tenant_lock_free);
+    int r = query_tenants(tx, how, busy, wanted, taken, &n_taken, err);
+    if (r < 0 || wait) return r;
+    *n_busy = leave_out(ids, n, taken, n_taken, busy);
+    return *n_busy > 0 ? find_busy(tx, taken, busy, n_busy, err) : 0;
 }
 
 int rp_tenant_limit(struct rp_tx *tx, int64_t id, bool has_limit, int64_t limit_bytes, struct rp_error *err)
@@ -197,23 +260,18 @@ static struct counts *counts_of(struct counts *all, size_t *n, int64_t tenant_id
     return &all[(*n)++];
 }
 
-/* Locked in order of id first: two writers that move the same counters never wait for each other in a ring. */
+/* Whoever moves them has locked their tenants (catalog.h, K7). */
 static int move_counters(struct rp_tx *tx, const struct counts *counts, size_t n, struct rp_error *err)
 {
-    int64_t *ids = rp_arena_array(tx->arena, n + 1, sizeof *ids);
-    struct rp_tenant *tenants = rp_arena_array(tx->arena, n + 1, sizeof *tenants);
     struct rp_value *rows = rp_arena_array(tx->arena, 4 * n + 1, sizeof *rows);
-    size_t found = n;
     int64_t changed = 0;
-    if (ids == NULL || tenants == NULL || rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for counters");
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for counters");
     for (size_t i = 0; i < n; i++) {
         const struct counts *c = &counts[i];
         const struct rp_value row[] = { rp_int(c->tenant_id), rp_int(c->used), rp_int(c->reserved), rp_int(c->open) };
         memcpy(&rows[4 * i], row, sizeof row);
-        ids[i] = c->tenant_id;
     }
-    int r = n > 1 ? rp_tenants_lock(tx, ids, n, tenants, &found, err) : 0;
-    if (r == 0) r = rp_db_exec_rows(tx->db, RP_SQL(tenant_count), NULL, rows, n, &changed, err);
+    int r = rp_db_exec_rows(tx->db, RP_SQL(tenant_count), NULL, rows, n, &changed, err);
     if (r < 0) return r;
     return changed == (int64_t)n ? 0 : rp_error_set(err, RP_ECORRUPT, "a tenant is gone from the catalog");
 }
@@ -242,70 +300,85 @@ int rp_ledger_add(struct rp_tx *tx, const struct rp_ledger *ledger, size_t n, st
 
 /* ---- counter = ledger ---- */
 
-struct sums {
-    struct counts *at;
+/* A tenant as it is counted, and as its ledger sums it up: both of one statement, hence of one moment. */
+struct compared {
+    struct rp_tenant counted, summed;
+};
+
+struct comparing {
+    struct compared *at;
     size_t n, max;
     struct rp_arena *arena;
 };
 
-static int sum_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+static int add_compared(struct comparing *c, const struct rp_value *row, struct rp_error *err)
 {
-    struct sums *s = ctx;
-    if (s->n == s->max) {
-        size_t max = s->max == 0 ? 64 : s->max * 2;
-        struct counts *more = rp_arena_array(s->arena, max, sizeof *more);
+    if (c->n == c->max) {
+        size_t max = c->max == 0 ? 64 : c->max * 2;
+        struct compared *more = rp_arena_array(c->arena, max, sizeof *more);
         if (more == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", max);
-        if (s->n > 0) memcpy(more, s->at, s->n * sizeof *more);
-        s->at = more;
-        s->max = max;
+        if (c->n > 0) memcpy(more, c->at, c->n * sizeof *more);
+        c->at = more;
+        c->max = max;
     }
-    s->at[s->n++] = (struct counts){ .tenant_id = row[0].i, .used = row[1].i, .reserved = row[2].i, .open = row[3].i };
+    struct compared *t = &c->at[c->n++];
+    tenant_of_row(row, &t->counted);
+    t->summed = t->counted;
+    t->summed.used_bytes = t->summed.reserved_bytes = t->summed.open_uploads = 0;
     return 0;
 }
 
-static int compare_one(struct rp_tx *tx, const struct counts *c, bool repair, rp_quota_fn *fn, void *ctx,
-                       struct rp_quota_check *out, struct rp_error *err)
+/* A tenant's row, then the sum of its ledger, if it has one. */
+static int compared_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
-    struct rp_tenant counted, summed;
-    size_t found = 0;
-    int r = rp_tenants_lock(tx, &c->tenant_id, 1, &counted, &found, err);
-    if (r < 0) return r;
-    if (found == 0) return rp_error_set(err, RP_ECORRUPT, "the ledger names a tenant that there is not");
-    summed = counted;
-    summed.used_bytes = c->used;
-    summed.reserved_bytes = c->reserved;
-    summed.open_uploads = c->open;
-    bool same =
-        counted.used_bytes == c->used && counted.reserved_bytes == c->reserved && counted.open_uploads == c->open;
-    out->tenants++;
-    out->wrong += !same;
-    if (fn != NULL) r = fn(ctx, &counted, &summed, err);
-    if (r < 0 || same || !repair) return r;
-    struct rp_value args[] = { rp_int(c->tenant_id), rp_int(c->used), rp_int(c->reserved), rp_int(c->open) };
+    struct comparing *c = ctx;
+    if (row[6].i == 0) return add_compared(c, row, err);
+    struct compared *last = c->n > 0 ? &c->at[c->n - 1] : NULL;
+    if (last == NULL || last->counted.id != row[0].i)
+        return rp_error_set(err, RP_ECORRUPT, "the ledger names a tenant that there is not");
+    last->summed.used_bytes = row[7].i;
+    last->summed.reserved_bytes = row[8].i;
+    last->summed.open_uploads = row[9].i;
+    return 0;
+}
+
+static int compare(struct rp_tx *tx, int64_t from_id, int64_t upto_id, struct comparing *out, struct rp_error *err)
+{
+    struct rp_value range[] = { rp_int(from_id), rp_int(upto_id) };
+    *out = (struct comparing){ .arena = tx->arena };
+    return rp_db_query(tx->db, RP_SQL(tenant_compare), range, compared_row, out, err);
+}
+
+static bool is_right(const struct compared *t)
+{
+    return t->counted.used_bytes == t->summed.used_bytes && t->counted.reserved_bytes == t->summed.reserved_bytes &&
+           t->counted.open_uploads == t->summed.open_uploads;
+}
+
+static int set_right(struct rp_tx *tx, const struct compared *t, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(t->summed.id), rp_int(t->summed.used_bytes), rp_int(t->summed.reserved_bytes),
+                               rp_int(t->summed.open_uploads) };
     return rp_db_exec(tx->db, RP_SQL(tenant_set), args, NULL, err);
 }
 
-static int rest_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+/* Those that are wrong are locked and only then summed up: nobody moves them between the sum and the repair. */
+static int repair_wrong(struct rp_tx *tx, const struct comparing *seen, struct rp_error *err)
 {
-
-    return sum_row(ctx, (struct rp_value[]){ row[0], rp_int(0), rp_int(0), rp_int(0) }, err);
-}
-
-/* Tenants without a row in the ledger must have counters of 0; they come after those that have. */
-static int load_sums(struct rp_tx *tx, struct sums *sums, struct rp_error *err)
-{
-    struct rp_value all[] = { rp_int(INT64_MIN), rp_int(INT64_MAX) };
-    struct sums tenants = { .arena = tx->arena };
-    int r = rp_db_query(tx->db, RP_SQL(tenant_sums), NULL, sum_row, sums, err);
-    if (r == 0) r = rp_db_query(tx->db, RP_SQL(tenant_page), all, rest_row, &tenants, err);
-    if (r < 0) return r;
-    size_t summed = sums->n;
-    for (size_t i = 0, s = 0; i < tenants.n && r == 0; i++) {
-        while (s < summed && sums->at[s].tenant_id < tenants.at[i].tenant_id)
-            s++;
-        if (s < summed && sums->at[s].tenant_id == tenants.at[i].tenant_id) continue;
-        struct rp_value none[] = { rp_int(tenants.at[i].tenant_id), rp_int(0), rp_int(0), rp_int(0) };
-        r = sum_row(sums, none, err);
+    int64_t *ids = rp_arena_array(tx->arena, seen->n + 1, sizeof *ids);
+    struct rp_tenant *locked = rp_arena_array(tx->arena, seen->n + 1, sizeof *locked);
+    struct comparing again;
+    size_t n = 0, found = 0;
+    if (ids == NULL || locked == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", seen->n);
+    for (size_t i = 0; i < seen->n; i++)
+        if (!is_right(&seen->at[i])) ids[n++] = seen->at[i].counted.id;
+    if (n == 0) return 0;
+    int r = rp_tenants_lock(tx, ids, n, locked, &found, err);
+    if (r == 0) r = compare(tx, ids[0], ids[n - 1], &again, err);
+    for (size_t i = 0, k = 0; r == 0 && k < n && i < again.n; i++) {
+        if (again.at[i].counted.id != ids[k]) continue;
+        k++;
+        if (!is_right(&again.at[i])) r = set_right(tx, &again.at[i], err);
     }
     return r;
 }
@@ -313,10 +386,15 @@ static int load_sums(struct rp_tx *tx, struct sums *sums, struct rp_error *err)
 int rp_quota_rebuild(struct rp_tx *tx, bool repair, rp_quota_fn *fn, void *ctx, struct rp_quota_check *out,
                      struct rp_error *err)
 {
-    struct sums sums = { .arena = tx->arena };
+    struct comparing seen;
     *out = (struct rp_quota_check){ 0 };
-    int r = load_sums(tx, &sums, err);
-    for (size_t i = 0; i < sums.n && r == 0; i++)
-        r = compare_one(tx, &sums.at[i], repair, fn, ctx, out, err);
+    int r = compare(tx, INT64_MIN, INT64_MAX, &seen, err);
+    for (size_t i = 0; r == 0 && i < seen.n; i++) {
+        const struct compared *t = &seen.at[i];
+        out->tenants++;
+        out->wrong += !is_right(t);
+        if (fn != NULL) r = fn(ctx, &t->counted, &t->summed, err);
+    }
+    if (r == 0 && repair) r = repair_wrong(tx, &seen, err);
     return r < 0 ? rp_error_wrap(err, r, "compare the quota with its ledger") : 0;
 }

@@ -7,7 +7,9 @@
 #include "base/crashpoint.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "catalog/file.h"
 #include "catalog/idempotency.h"
+#include "catalog/mark.h"
 
 #include <string.h>
 
@@ -20,6 +22,7 @@ struct round {
     struct rp_command **commands; /* in order of arrival, no key twice */
     size_t n;
     size_t saved; /* answers */
+    bool wait;    /* for tenants that are locked */
 };
 
 static void clear_answers(struct round *round)
@@ -29,7 +32,7 @@ static void clear_answers(struct round *round)
         rp_error_clear(&c->error);
         rp_buf_clear(&c->answer);
         c->answer.max = ANSWER_MAX;
-        c->replayed = c->settled = c->stale = c->unfinished = c->failed = false;
+        c->replayed = c->settled = c->stale = c->unfinished = c->failed = c->busy = false;
         c->status = 0;
         c->due_at_ms = 0;
         c->raises = 0;
@@ -95,6 +98,74 @@ static void wait_for_raises(struct rp_tx *tx, struct rp_command **group, size_t 
     }
 }
 
+/* ---- locks (W6) ---- */
+
+static void add_id(struct rp_locks *l, int64_t **ids, size_t *n, size_t *max, int64_t id)
+{
+    if (id == 0) return;
+    if (*n == *max) {
+        size_t more = *max == 0 ? 256 : *max * 2;
+        int64_t *room = rp_arena_array(l->arena, more, sizeof *room);
+        l->failed |= room == NULL;
+        if (room == NULL) return;
+        if (*n > 0) memcpy(room, *ids, *n * sizeof *room);
+        *ids = room;
+        *max = more;
+    }
+    (*ids)[(*n)++] = id;
+}
+
+void rp_locks_tenant(struct rp_locks *l, int64_t id)
+{
+    add_id(l, &l->tenants, &l->n_tenants, &l->max_tenants, id);
+}
+
+void rp_locks_mark(struct rp_locks *l, int64_t id)
+{
+    add_id(l, &l->marks, &l->n_marks, &l->max_marks, id);
+}
+
+static bool is_among(const int64_t *sorted, size_t n, int64_t id)
+{
+    for (size_t i = 0; i < n && sorted[i] <= id; i++)
+        if (sorted[i] == id) return true;
+    return false;
+}
+
+/* Where the tenants of each command begin among all; behind the last one, where they end. */
+static int collect_locks(struct rp_tx *tx, const struct round *round, struct rp_locks *locks, size_t *first,
+                         struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < round->n && r == 0; i++) {
+        const struct rp_command *c = round->commands[i];
+        first[i] = locks->n_tenants;
+        if (c->settled || c->known) continue;
+        rp_locks_tenant(locks, c->tenant_id);
+        if (c->verb->locks != NULL) r = c->verb->locks(tx, c, locks, err);
+    }
+    first[round->n] = locks->n_tenants;
+    if (r == 0 && locks->failed) r = rp_error_set(err, RP_ENOMEM, "no memory for the locks of a round");
+    return r;
+}
+
+static int take_locks(struct rp_tx *tx, struct round *round, struct rp_error *err)
+{
+    struct rp_locks locks = { .arena = tx->arena };
+    size_t *first = rp_arena_array(tx->arena, round->n + 1, sizeof *first), n_busy = 0;
+    if (rp_db_has_one_writer(tx->db)) return 0;
+    if (first == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a round");
+    int r = collect_locks(tx, round, &locks, first, err);
+    if (r < 0) return r;
+    int64_t *busy = rp_arena_array(tx->arena, locks.n_tenants + 1, sizeof *busy);
+    if (busy == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a round");
+    r = rp_tenants_take(tx, locks.tenants, locks.n_tenants, round->wait, busy, &n_busy, err);
+    for (size_t i = 0; i < round->n && r == 0 && n_busy > 0; i++)
+        for (size_t t = first[i]; t < first[i + 1]; t++)
+            round->commands[i]->busy |= is_among(busy, n_busy, locks.tenants[t]);
+    return r < 0 ? r : rp_marks_take(tx, locks.marks, locks.n_marks, err);
+}
+
 /* Each verb once, over all of its commands, in the order in which the verbs first appear. */
 static int run_verbs(struct rp_tx *tx, struct round *round, struct rp_error *err)
 {
@@ -106,7 +177,7 @@ static int run_verbs(struct rp_tx *tx, struct round *round, struct rp_error *err
         size_t n = 0;
         for (size_t j = i; j < round->n; j++) {
             struct rp_command *c = round->commands[j];
-            if (taken[j] || c->settled || c->verb != verb) continue;
+            if (taken[j] || c->settled || c->busy || c->verb != verb) continue;
             taken[j] = true;
             c->stale = c->known; /* its answer was forgotten meanwhile */
             if (c->refusal != NULL) c->error = *c->refusal;
@@ -139,7 +210,7 @@ static int save_answers(struct rp_tx *tx, struct keyed *keyed, size_t *n_saved, 
     size_t n = 0;
     for (size_t i = 0; i < keyed->n; i++) {
         struct rp_command *c = keyed->owners[i];
-        if (c->settled || c->stale) continue;
+        if (c->settled || c->stale || c->busy) continue;
         int r = render(c, err);
         if (r < 0) return r;
         if (rp_error_retry(c->error.code)) continue;
@@ -161,6 +232,7 @@ static int round_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     clear_answers(round);
     int r = collect_keys(tx->arena, round, &keyed, err);
     if (r == 0) r = replay_known(tx, &keyed, err);
+    if (r == 0) r = take_locks(tx, round, err);
     if (r == 0) r = run_verbs(tx, round, err);
     if (r == 0) r = save_answers(tx, &keyed, &round->saved, err);
     return r;
@@ -181,9 +253,9 @@ static bool is_about_the_database(int code)
     return code == RP_EUNAVAILABLE || code == RP_EUNKNOWN || code == RP_EBUSY || code == RP_EFULL || code == RP_EDENIED;
 }
 
-int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_t n)
+int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_t n, bool wait)
 {
-    struct round round = { .commands = commands, .n = n };
+    struct round round = { .commands = commands, .n = n, .wait = wait };
     struct rp_error why = { 0 };
     int r = rp_catalog_commit(catalog, round_tx, &round, &why);
     if (r == 0 && round.saved > 0) RP_CRASHPOINT("answer.committed");
@@ -194,7 +266,7 @@ int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_
     }
     int sum = 1;
     for (size_t i = 0; i < n; i++) {
-        r = rp_round_run(catalog, &commands[i], 1);
+        r = rp_round_run(catalog, &commands[i], 1, wait);
         sum = r < sum ? r : sum;
     }
     return sum;
@@ -269,7 +341,7 @@ static void run_here(struct rp_catalog *catalog, struct rp_command *c)
     do {
         c->second = c->stale;
         if (c->verb->prepare != NULL) rp_commands_prepare(catalog, &c, 1);
-        (void)rp_round_run(catalog, &c, 1);
+        (void)rp_round_run(catalog, &c, 1, true);
         RP_CRASHPOINT("command.committed");
     } while (c->stale);
     if (c->unfinished) rp_commands_finish(catalog, &c, 1);

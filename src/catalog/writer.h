@@ -8,8 +8,8 @@
  *   run       in a writer's round: load, decide each, apply with one statement a table
  *   finish    what must happen outside after the commit
  *
- * A writer owns one connection and one lane and works in rounds: take what waits, look up idempotency keys, run each
- * verb over all of its commands, keep the answers, commit once, answer them all.
+ * A writer owns one connection and one lane and works in rounds: take what waits, look up idempotency keys, lock what
+ * its commands need, run each verb over all of its commands, keep the answers, commit once, answer them all.
  *
  * W1  A command is answered only after the commit that carries it: done() with error.code 0 means durable, a refusal
  *     (error.code < 0) means nothing of it was changed.
@@ -25,6 +25,8 @@
  * W5  The queue is bounded: a full one is RP_EBUSY at once, and nothing waits anywhere else.
  * W6  A command of a tenant always goes to the same writer, so that commands of one tenant never wait for each other's
  *     row locks. Others are spread (command->spread); where writers meet on a subject, row locks settle it.
+ *     A round locks for all of its verbs at once, in the one order (catalog.h, K7). A writer waits for no tenant: the
+ *     commands of one that somebody else has locked go back and are tried in a later round, for half a minute.
  * W7  Prepare answers nothing and changes nothing in the catalog: what it could not find out is a fact for run. If run
  *     finds that its subject has moved on since, it sets command->stale, and the command is prepared and run once more.
  * W8  Finish runs only for commands that were run, done or refused, and whose run asked for it (command->unfinished).
@@ -45,10 +47,22 @@
 struct rp_command;
 struct rp_log;
 
+/* What a round will lock (W6). */
+struct rp_locks {
+    struct rp_arena *arena;
+    int64_t *tenants, *marks;
+    size_t n_tenants, max_tenants, n_marks, max_marks;
+    bool failed; /* no memory */
+};
+void rp_locks_tenant(struct rp_locks *locks, int64_t id); /* 0: none */
+void rp_locks_mark(struct rp_locks *locks, int64_t id);   /* of no tenant; 0: none */
+
 struct rp_verb {
     const char *name; /* for errors; "": it says nothing to anybody */
     /* W7. All commands are of this verb and of one group; n >= 1. May block. NULL: nothing to look at. */
     void (*prepare)(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n);
+    /* W6: what else it will lock than the command's tenant and what belongs to that. NULL: nothing. */
+    int (*locks)(struct rp_tx *tx, const struct rp_command *command, struct rp_locks *out, struct rp_error *err);
     /* All commands are of this verb; n >= 1. Sets command->error of those it refuses. */
     int (*run)(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err);
     /* W8. As prepare. */
@@ -92,8 +106,10 @@ struct rp_command {
     void *owner;
     struct rp_command *next; /* the writer's, like what follows */
     int64_t key_hash;
-    bool settled; /* refused or replayed by the idempotency look-up */
-    bool known;   /* prepare left it out: there was an answer under its key */
+    bool settled;                       /* refused or replayed by the idempotency look-up */
+    bool known;                         /* prepare left it out: there was an answer under its key */
+    bool busy;                          /* out of a round: one of its tenants was locked, nothing was decided */
+    int64_t busy_since_ms, retry_at_ms; /* on the boot clock; 0: not busy */
 };
 
 /* Takes one command through all of its steps and waits for it: on the caller's thread, or, if the catalog belongs to a
@@ -109,10 +125,11 @@ struct rp_writers;
 struct rp_writers_options {
     const char *url; /* of the catalog */
     const struct rp_clock *clock;
-    size_t n;         /* 1 for SQLite */
-    size_t preparers; /* threads for prepare and finish; 0: 2 */
-    int first_lane;   /* and the n - 1 that follow */
-    size_t queue_max; /* commands under way, of all writers together */
+    size_t n;           /* 1 for SQLite */
+    size_t preparers;   /* threads for prepare and finish; 0: 2 */
+    int first_lane;     /* and the n - 1 that follow; RP_LANE_LEASED: each leases one (lane.h) */
+    const char *holder; /* of leased lanes: the node's name */
+    size_t queue_max;   /* commands under way, of all writers together */
     /* After each commit, by a writer's thread: how many commands it carried, and when the first mark that they made is
      * due (0: they made none). May be NULL. */
     void (*committed)(void *ctx, size_t commands, int64_t due_at_ms);
@@ -126,8 +143,8 @@ void rp_writers_stop(struct rp_writers *all);
 
 /* 0: done() will be called. RP_EBUSY: the queue is full, done() is not called. */
 int rp_writers_submit(struct rp_writers *all, struct rp_command *command, struct rp_error *err);
-/* From now on changes through `catalog` go through the writers; reads stay on its own connection. On PostgreSQL only
- * commands do: other changes keep the lane that the catalog was opened with. */
+/* From now on changes through `catalog` go through the writers; reads stay on its own connection. Only if it has a
+ * lane of its own, and not on SQLite, other changes than commands stay on it: those of a sweeper. */
 void rp_writers_attach(struct rp_writers *all, struct rp_catalog *catalog);
 /* For writer.c: submits the command and waits for it. */
 void rp_writers_carry(struct rp_writers *all, struct rp_command *command);
@@ -136,8 +153,9 @@ void rp_writers_carry(struct rp_writers *all, struct rp_command *command);
 int rp_writers_call(struct rp_writers *all, rp_tx_fn *fn, void *ctx, struct rp_error *err);
 
 /* One round over these commands, no key twice. 0: committed, perhaps one by one; negative: the database cannot be
- * written; 1: nothing was committed, and that says nothing about the database. For writers.c. */
-int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
+ * written; 1: nothing was committed, and that says nothing about the database. With `wait` tenants are waited for, else
+ * commands of those that are locked come back `busy`. For writers.c. */
+int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_t n, bool wait);
 /* The steps outside the catalog, for commands of one verb and group. Answers that finish has amended are saved anew. */
 void rp_commands_prepare(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
 void rp_commands_finish(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
@@ -151,5 +169,13 @@ struct rp_writers_state {
     int64_t last_ok_ms;
 };
 void rp_writers_state(struct rp_writers *all, struct rp_writers_state *out);
+
+/* Has every writer write (its lane's row alone) and waits a second at most. */
+struct rp_writers_look {
+    int code;         /* of those that answered: the first failure */
+    int64_t waits_ms; /* how long the slowest has not answered; 0: all have */
+    int64_t ahead_ms; /* of the host's clock, as one that answered has judged it (clock.h) */
+};
+void rp_writers_look(struct rp_writers *all, struct rp_writers_look *out);
 
 #endif

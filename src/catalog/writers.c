@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
 #include "base/time.h"
+#include "base/wait.h"
 #include "catalog/idempotency.h"
 
 #include <pthread.h>
@@ -21,6 +22,9 @@
 #define PREPARERS_MAX     8
 #define PREPARERS         2
 #define PREPARER_CACHE_KB 256
+#define RETRY_MS          5                   /* until a command whose tenant was locked is tried again ... */
+#define BUSY_MS           (30 * RP_SECOND_MS) /* ... and for how long */
+#define LOOK_MS           RP_SECOND_MS
 
 struct queue {
     pthread_mutex_t lock;
@@ -29,8 +33,19 @@ struct queue {
     bool stopping;
 };
 
+/* A change of our own, which nobody is answered for. */
+struct change {
+    struct rp_command command;
+    rp_tx_fn *fn;
+    void *ctx;
+};
+
 struct writer {
     struct rp_writers *all;
+    struct change look; /* with `looking` under the lock of all: whether it can write */
+    bool looking;
+    int64_t look_began_ms, look_ahead_ms;
+    int look_code;
     struct rp_catalog *catalog;
     pthread_t thread;
     struct queue queue;
@@ -57,7 +72,7 @@ struct rp_writers {
     atomic_int last_code;
     atomic_int_fast64_t last_ok_ms;
     pthread_mutex_t lock; /* of `idle` */
-    pthread_cond_t idle;  /* nothing is under way */
+    pthread_cond_t idle;  /* nothing is under way; or a look has come back */
 };
 
 /* ---- queues ---- */
@@ -65,7 +80,7 @@ struct rp_writers {
 static void queue_init(struct queue *q)
 {
     pthread_mutex_init(&q->lock, NULL);
-    pthread_cond_init(&q->work, NULL);
+    rp_wait_init(&q->work);
     q->last = &q->first;
 }
 
@@ -103,16 +118,18 @@ static size_t weight_of(const struct rp_command *c)
 /* Whether the command may join those that were taken already, and whether one behind it may be looked at. */
 typedef bool fits_fn(struct rp_command *const *taken, size_t n, const struct rp_command *c, bool *go_on);
 
-/* Takes what fits, in order of arrival, when there is something; 0 when the queue stops. */
-static size_t take(struct queue *q, struct rp_command **out, fits_fn *fits)
+/* With the lock: takes what fits, in order of arrival; those that were busy a moment ago are left. */
+static size_t collect(struct queue *q, struct rp_command **out, fits_fn *fits)
 {
     size_t n = 0, weight = 0;
-    pthread_mutex_lock(&q->lock);
-    while (q->first == NULL && !q->stopping)
-        pthread_cond_wait(&q->work, &q->lock);
+    int64_t now_ms = rp_time_boot_ms();
     struct rp_command **at = &q->first;
     for (bool go_on = true; *at != NULL && go_on && n < RP_WRITER_ROUND_MAX;) {
         struct rp_command *c = *at;
+        if (c->retry_at_ms > now_ms) {
+            at = &c->next;
+            continue;
+        }
         bool heavy = n > 0 && weight + weight_of(c) > RP_WRITER_WEIGHT_MAX;
         if (heavy || !fits(out, n, c, &go_on)) {
             go_on = go_on && !heavy;
@@ -124,6 +141,21 @@ static size_t take(struct queue *q, struct rp_command **out, fits_fn *fits)
         c->next = NULL;
         weight += weight_of(c);
         out[n++] = c;
+    }
+    return n;
+}
+
+/* When there is something; 0 when the queue stops. */
+static size_t take(struct queue *q, struct rp_command **out, fits_fn *fits)
+{
+    size_t n;
+    pthread_mutex_lock(&q->lock);
+    while ((n = collect(q, out, fits)) == 0 && !(q->first == NULL && q->stopping)) {
+        struct timespec soon = rp_wait_until(RETRY_MS);
+        if (q->first == NULL)
+            pthread_cond_wait(&q->work, &q->lock);
+        else
+            (void)pthread_cond_timedwait(&q->work, &q->lock, &soon);
     }
     pthread_mutex_unlock(&q->lock);
     return n;
@@ -191,16 +223,33 @@ static void note(struct rp_writers *all, int code, struct rp_command *const *com
     if (all->options.committed != NULL) all->options.committed(all->options.ctx, n, first_due(commands, n));
 }
 
+/* W6. True: the command goes back into the queue. */
+static bool tries_again(struct rp_command *c)
+{
+    int64_t now_ms = rp_time_boot_ms();
+    if (!c->busy) return false;
+    if (c->busy_since_ms == 0) c->busy_since_ms = now_ms;
+    c->retry_at_ms = now_ms + RETRY_MS;
+    if (now_ms - c->busy_since_ms < BUSY_MS) return true;
+    rp_error_set(&c->error, RP_EBUSY, "somebody else has locked this tenant");
+    rp_error_hint(&c->error, "try again; if it lasts, look for a transaction that nobody ends (pg_stat_activity)");
+    return false;
+}
+
 static void *work_inside(void *arg)
 {
     struct writer *w = arg;
     struct rp_command *commands[RP_WRITER_ROUND_MAX];
     for (size_t n; (n = take(&w->queue, commands, fits_round)) > 0;) {
-        int r = rp_round_run(w->catalog, commands, n);
+        int r = rp_round_run(w->catalog, commands, n, false);
         RP_CRASHPOINT("writer.committed");
         note(w->all, r, commands, n);
-        for (size_t i = 0; i < n; i++)
-            pass_on(w->all, commands[i]);
+        for (size_t i = 0; i < n; i++) {
+            if (tries_again(commands[i]))
+                push(&w->queue, commands[i]);
+            else
+                pass_on(w->all, commands[i]);
+        }
     }
     return NULL;
 }
@@ -271,7 +320,10 @@ static void *work_outside(void *arg)
 static int open_writer(struct rp_writers *all, size_t i, struct rp_error *err)
 {
     struct writer *w = &all->at[i];
-    struct rp_catalog_options how = { .clock = all->options.clock, .lane = all->options.first_lane + (int)i };
+    bool leased = all->options.first_lane == RP_LANE_LEASED;
+    struct rp_catalog_options how = { .clock = all->options.clock,
+                                      .lane = leased ? RP_LANE_LEASED : all->options.first_lane + (int)i,
+                                      .holder = all->options.holder };
     w->all = all;
     queue_init(&w->queue);
     all->n = i + 1;
@@ -304,7 +356,7 @@ int rp_writers_start(const struct rp_writers_options *options, struct rp_writers
     all->options = *options;
     queue_init(&all->outside);
     pthread_mutex_init(&all->lock, NULL);
-    pthread_cond_init(&all->idle, NULL);
+    rp_wait_init(&all->idle);
     int r = 0;
     for (size_t i = 0; i < options->n && r == 0; i++)
         r = open_writer(all, i, err);
@@ -347,13 +399,6 @@ void rp_writers_stop(struct rp_writers *all)
 
 /* ---- submitting ---- */
 
-/* A change of our own, which nobody is answered for. */
-struct change {
-    struct rp_command command;
-    rp_tx_fn *fn;
-    void *ctx;
-};
-
 static int run_change(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
     struct change *c = (struct change *)commands[0];
@@ -376,6 +421,7 @@ int rp_writers_submit(struct rp_writers *all, struct rp_command *command, struct
     }
     command->key_hash = command->key != NULL ? rp_key_hash(command->tenant_id, command->key) : 0;
     command->stale = command->unfinished = command->amended = false;
+    command->busy_since_ms = command->retry_at_ms = 0;
     push(command->verb->prepare != NULL ? &all->outside : &writer_of(all, command)->queue, command);
     return 0;
 }
@@ -432,7 +478,70 @@ int rp_writers_call(struct rp_writers *all, rp_tx_fn *fn, void *ctx, struct rp_e
 void rp_writers_attach(struct rp_writers *all, struct rp_catalog *catalog)
 {
     catalog->writers = all;
-    catalog->through_writers = all->sqlite;
+    catalog->through_writers = all->sqlite || catalog->lane == 0;
+}
+
+/* ---- looking ---- */
+
+/* The transaction around it is the write: it keeps the lane's row. It has judged the clock. */
+static int write_nothing(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    (void)err;
+    *(int64_t *)ctx = tx->ahead_ms;
+    return 0;
+}
+
+static void look_done(struct rp_command *command)
+{
+    struct writer *w = command->owner;
+    pthread_mutex_lock(&w->all->lock);
+    w->looking = false;
+    w->look_code = command->error.code;
+    pthread_cond_broadcast(&w->all->idle);
+    pthread_mutex_unlock(&w->all->lock);
+}
+
+static void look(struct writer *w)
+{
+    pthread_mutex_lock(&w->all->lock);
+    bool again = !w->looking;
+    w->looking = true;
+    if (again) w->look_began_ms = rp_time_boot_ms();
+    pthread_mutex_unlock(&w->all->lock);
+    if (!again) return;
+    w->look = (struct change){ .command = { .verb = &verb_change, .done = look_done, .owner = w },
+                               .fn = write_nothing,
+                               .ctx = &w->look_ahead_ms };
+    atomic_fetch_add(&w->all->waiting, 1);
+    push(&w->queue, &w->look.command);
+}
+
+static bool is_looking(const struct rp_writers *all)
+{
+    bool any = false;
+    for (size_t i = 0; i < all->n; i++)
+        any |= all->at[i].looking;
+    return any;
+}
+
+void rp_writers_look(struct rp_writers *all, struct rp_writers_look *out)
+{
+    struct timespec end = rp_wait_until(LOOK_MS);
+    int64_t now_ms;
+    *out = (struct rp_writers_look){ 0 };
+    for (size_t i = 0; i < all->n; i++)
+        look(&all->at[i]);
+    pthread_mutex_lock(&all->lock);
+    for (int r = 0; r == 0 && is_looking(all);)
+        r = pthread_cond_timedwait(&all->idle, &all->lock, &end);
+    now_ms = rp_time_boot_ms();
+    for (size_t i = 0; i < all->n; i++) {
+        const struct writer *w = &all->at[i];
+        if (!w->looking && out->code == 0) out->code = w->look_code;
+        if (!w->looking) out->ahead_ms = w->look_ahead_ms;
+        if (w->looking && now_ms - w->look_began_ms >= out->waits_ms) out->waits_ms = now_ms - w->look_began_ms + 1;
+    }
+    pthread_mutex_unlock(&all->lock);
 }
 
 void rp_writers_state(struct rp_writers *all, struct rp_writers_state *out)

@@ -15,7 +15,8 @@
 int rp_cli_open(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_session_options options = { .config_file = rp_args_text(&cli->args, "config"),
-                                          .data = rp_args_text(&cli->args, "data") };
+                                          .data = rp_args_text(&cli->args, "data"),
+                                          .patient = cli->patient };
     return rp_session_open(&cli->session, &options, err);
 }
 

@@ -24,6 +24,7 @@
 struct rp_cli {
     struct rp_args args;
     bool json, quiet;
+    bool patient; /* what it asks of the catalog may take minutes */
     struct rp_session session;
 };
 

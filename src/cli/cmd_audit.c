@@ -128,11 +128,17 @@ static int check_lane(struct rp_cli *cli, struct rp_error *err)
     return given ? rp_error_set(err, RP_EINVAL, "--lane goes with `audit export`") : 0;
 }
 
+static int check_verify(struct rp_cli *cli, struct rp_error *err)
+{
+    cli->patient = true;
+    return check_lane(cli, err);
+}
+
 int rp_cmd_audit(struct rp_cli *cli, struct rp_error *err)
 {
     static const struct rp_cli_verb verbs[] = {
         { "", 0, 0, NULL, check_lane, show_audit },
-        { "verify", 0, 0, NULL, check_lane, verify_audit },
+        { "verify", 0, 0, NULL, check_verify, verify_audit },
         { "export", 0, 0, NULL, NULL, export_audit },
     };
     return RP_CLI_VERBS(cli, verbs, "verify, export", err);

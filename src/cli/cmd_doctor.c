@@ -114,6 +114,20 @@ static int check_catalog(struct doctor *d)
     return 0;
 }
 
+static void check_sessions(struct doctor *d)
+{
+    struct rp_error why = { 0 };
+    bool pooled = false;
+    if (strcmp(rp_db_engine(d->cli->session.catalog->db), "postgres") != 0) return;
+    if (rp_db_is_pooled(d->cli->session.config.catalog_url, &pooled, &why) < 0)
+        judge_error(d, FAIL, "catalog sessions", &why, "see to it that the database answers (catalog.url)");
+    else if (pooled)
+        judge(d, FAIL, "catalog sessions", "connect catalog.url to the server itself, or to a pool in session mode",
+              "a transaction pooler stands before the catalog: time-outs and prepared statements do not last");
+    else
+        judge(d, OK, "catalog sessions", "", "its own");
+}
+
 static void check_clock(struct doctor *d)
 {
     struct rp_error why = { 0 };
@@ -372,6 +386,7 @@ int rp_cmd_doctor(struct rp_cli *cli, struct rp_error *err)
     struct doctor d = { .cli = cli };
     (void)err;
     if (check_config(&d) == 0 && check_catalog(&d) == 0) {
+        check_sessions(&d);
         check_clock(&d);
         for (size_t i = 0; i < cli->session.config.n_stores; i++)
             check_store(&d, &cli->session.config.stores[i]);

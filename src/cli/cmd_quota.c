@@ -122,6 +122,7 @@ static int rebuild(struct rp_cli *cli, struct rp_error *err)
 static int check_rebuild(struct rp_cli *cli, struct rp_error *err)
 {
     const struct rp_args *args = &cli->args;
+    cli->patient = true;
     if (args->n_words == 1) return 0;
     return rp_error_set(err, RP_EINVAL, "quota rebuild: what is '%.64s'?", args->words[1]);
 }

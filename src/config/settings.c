@@ -228,7 +228,7 @@ const struct rp_setting rp_settings[] = {
       .example = "sqlite:/srv/app/app.db",
       .help = "Where the database is." },
     { .path = "databases.*.read_url", .type = RP_SETTING_URL, .offset = DATABASE(read_url), .fallback = "",
-      .help = "A replica for look-ups; empty: the url." },
+      .help = "A replica, which may lag, for what only looks and reports; empty: the url. Before a purge the url is asked." },
     { .path = "databases.*.statement_timeout", .type = RP_SETTING_DURATION, .offset = DATABASE(statement_timeout_ms),
       .least = 1, .most = RP_DAY_MS, .fallback = "30s",
       .help = "A statement that takes longer is cancelled and counts as failed." },

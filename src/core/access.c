@@ -32,9 +32,9 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
 }
 
 _Static_assert(offsetof(struct rp_token_command, command) == 0, "a command is the first member");
-const struct rp_verb rp_verb_token_create = { .name = "make a token", .run = run };
-const struct rp_verb rp_verb_token_revoke = { .name = "revoke a token", .run = run };
-const struct rp_verb rp_verb_sign_in = { .name = "sign in", .run = run };
+const struct rp_verb rp_verb_token_create = { .name = "make a token", .run = run, .alone = true };
+const struct rp_verb rp_verb_token_revoke = { .name = "revoke a token", .run = run, .alone = true };
+const struct rp_verb rp_verb_sign_in = { .name = "sign in", .run = run, .alone = true };
 
 int rp_token_command_init(struct rp_token_command *c, const struct rp_token *token, const char *actor,
                           struct rp_error *err)

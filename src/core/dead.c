@@ -114,6 +114,23 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
     return r;
 }
 
+static int tenant_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    (void)err;
+    rp_locks_tenant(ctx, row[0].i);
+    return 0;
+}
+
+static int add_locks(struct rp_tx *tx, const struct rp_command *command, struct rp_locks *out, struct rp_error *err)
+{
+    const struct rp_dead_command *c = (const struct rp_dead_command *)command;
+    int64_t *ids = rp_arena_array(tx->arena, c->n + 1, sizeof *ids);
+    if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < c->n && !c->all; i++)
+        ids[i] = c->items[i].id;
+    return rp_dead_tenants(tx, c->all ? NULL : ids, c->n, c->after_id, tenant_row, out, err);
+}
+
 static void write_log(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
 {
     const struct rp_dead_command *c = (const struct rp_dead_command *)command;
@@ -129,5 +146,9 @@ static void write_log(const struct rp_command *command, struct rp_log *log, int6
 }
 
 _Static_assert(offsetof(struct rp_dead_command, command) == 0, "a command is the first member");
-const struct rp_verb rp_verb_dead_retry = { .name = "retry", .run = run, .log = write_log };
-const struct rp_verb rp_verb_dead_keep = { .name = "keep", .run = run, .log = write_log };
+const struct rp_verb rp_verb_dead_retry = {
+    .name = "retry", .locks = add_locks, .run = run, .log = write_log, .alone = true
+};
+const struct rp_verb rp_verb_dead_keep = {
+    .name = "keep", .locks = add_locks, .run = run, .log = write_log, .alone = true
+};

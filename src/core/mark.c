@@ -677,9 +677,18 @@ static void write_log(const struct rp_command *command, struct rp_log *log, int6
     }
 }
 
+static int add_locks(struct rp_tx *tx, const struct rp_command *command, struct rp_locks *out, struct rp_error *err)
+{
+    const struct rp_mark_command *c = (const struct rp_mark_command *)command;
+    (void)tx, (void)err;
+    for (size_t i = 0; i < c->n; i++)
+        if (!c->items[i].refused) rp_locks_mark(out, c->items[i].facts.seen_id);
+    return 0;
+}
+
 _Static_assert(offsetof(struct rp_mark_command, command) == 0, "a command is the first member");
 const struct rp_verb rp_verb_mark = {
-    .name = "mark", .prepare = prepare, .run = run, .finish = finish, .log = write_log
+    .name = "mark", .prepare = prepare, .locks = add_locks, .run = run, .finish = finish, .log = write_log
 };
 /* The same decisions, without effect. */
 static const struct rp_verb verb_dry = { .name = "mark", .prepare = prepare, .run = run, .alone = true };

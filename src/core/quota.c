@@ -53,6 +53,16 @@ static int run_set(struct rp_tx *tx, struct rp_command *const *commands, size_t 
     return r;
 }
 
+static int add_locks(struct rp_tx *tx, const struct rp_command *command, struct rp_locks *out, struct rp_error *err)
+{
+    struct rp_tenant tenant = { 0 };
+    struct rp_error ignored = { 0 }; /* one that is not there yet is made by run */
+    int r = rp_tenant_find(tx->db, ((const struct rp_quota_command *)command)->tenant, &tenant, &ignored);
+    if (r < 0 && r != RP_ENOTFOUND) *err = ignored;
+    rp_locks_tenant(out, tenant.id);
+    return r == RP_ENOTFOUND ? 0 : r;
+}
+
 static void log_set(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
 {
     const struct rp_quota_command *c = (const struct rp_quota_command *)command;
@@ -63,7 +73,7 @@ static void log_set(const struct rp_command *command, struct rp_log *log, int64_
     rp_log_event(log, RP_LOG_INFO, at_ms, "quota.set", o);
 }
 
-const struct rp_verb rp_verb_quota_set = { .name = "quota", .run = run_set, .log = log_set };
+const struct rp_verb rp_verb_quota_set = { .name = "quota", .locks = add_locks, .run = run_set, .log = log_set };
 
 static int run_prove(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {

@@ -573,9 +573,24 @@ static void write_log(const struct rp_command *command, struct rp_log *log, int6
     }
 }
 
+static int add_locks(struct rp_tx *tx, const struct rp_command *command, struct rp_locks *out, struct rp_error *err)
+{
+    const struct rp_reprieve_command *c = (const struct rp_reprieve_command *)command;
+    (void)tx, (void)err;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct rp_mark *mark = &c->items[i].mark;
+        if (c->items[i].error.code < 0) continue;
+        if (mark->tenant_id != 0)
+            rp_locks_tenant(out, mark->tenant_id);
+        else
+            rp_locks_mark(out, mark->id);
+    }
+    return 0;
+}
+
 _Static_assert(offsetof(struct rp_reprieve_command, command) == 0, "a command is the first member");
 const struct rp_verb rp_verb_reprieve = {
-    .name = "restore", .prepare = prepare, .run = run, .finish = finish, .log = write_log
+    .name = "restore", .prepare = prepare, .locks = add_locks, .run = run, .finish = finish, .log = write_log
 };
 
 /* ---- commands ---- */

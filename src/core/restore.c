@@ -48,7 +48,9 @@ static void log_begin(const struct rp_command *command, struct rp_log *log, int6
 }
 
 _Static_assert(offsetof(struct rp_restore_command, command) == 0, "a command is the first member");
-const struct rp_verb rp_verb_restore_begin = { .name = "begin a restore", .run = run_begin, .log = log_begin };
+const struct rp_verb rp_verb_restore_begin = {
+    .name = "begin a restore", .run = run_begin, .log = log_begin, .alone = true
+};
 
 void rp_restore_command_init(struct rp_restore_command *c, const struct rp_restore_filter *filter, const char *name,
                              struct rp_run *run, const struct rp_worker *worker, const char *actor)
@@ -131,6 +133,12 @@ static void prepare_step(struct rp_catalog *catalog, struct rp_command *const *c
     rp_verb_reprieve.prepare(catalog, commands, n);
 }
 
+static int add_step_locks(struct rp_tx *tx, const struct rp_command *command, struct rp_locks *out,
+                          struct rp_error *err)
+{
+    return rp_verb_reprieve.locks(tx, command, out, err);
+}
+
 static int run_step(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
     struct step *s = (struct step *)commands[0];
@@ -157,9 +165,13 @@ static void log_step(const struct rp_command *command, struct rp_log *log, int64
 }
 
 _Static_assert(offsetof(struct step, reprieve) == 0, "a command is the first member");
-static const struct rp_verb verb_step = {
-    .name = "restore", .prepare = prepare_step, .run = run_step, .finish = finish_step, .log = log_step, .alone = true
-};
+static const struct rp_verb verb_step = { .name = "restore",
+                                          .prepare = prepare_step,
+                                          .locks = add_step_locks,
+                                          .run = run_step,
+                                          .finish = finish_step,
+                                          .log = log_step,
+                                          .alone = true };
 
 /* ---- carry ---- */
 

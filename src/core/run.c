@@ -532,7 +532,7 @@ static int run_cancel(struct rp_tx *tx, struct rp_command *const *commands, size
 }
 
 _Static_assert(offsetof(struct rp_cancel_command, command) == 0, "a command is the first member");
-const struct rp_verb rp_verb_cancel = { .name = "cancel", .run = run_cancel };
+const struct rp_verb rp_verb_cancel = { .name = "cancel", .run = run_cancel, .alone = true };
 
 /* ---- step and end ---- */
 

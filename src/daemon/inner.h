@@ -31,7 +31,6 @@ struct rp_daemon {
     const struct rp_daemon_options *options;
     struct rp_session session;
     char node[RP_NODE_MAX], url_key[RP_DIGEST_HEX];
-    int lane; /* the first of this node's */
     int lock_fd;
     struct rp_metrics *metrics;
     struct rp_feed *feed;

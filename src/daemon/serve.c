@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define QUEUE_MAX        16384 /* commands that wait for a writer */
@@ -23,9 +24,8 @@
 #define RING_BYTES       ((size_t)4 << 20)
 #define LIVE_CLIENTS_MAX 20000
 #define PATIENCE_MS      (10 * RP_SECOND_MS) /* for requests that were accepted */
+#define STOP_MS          (15 * RP_SECOND_MS) /* for all of it */
 #define STORES_MS        (5 * RP_SECOND_MS)  /* for what is under way at a bucket when the daemon stops */
-#define LANES_A_NODE     8
-#define NODES_OF_LANES   31
 
 void rp_daemon_log(struct rp_daemon *d, enum rp_log_level level, const char *event, json_t *fields)
 {
@@ -55,14 +55,10 @@ static void name_node(struct rp_daemon *d)
     snprintf(d->session.actor, sizeof d->session.actor, "daemon:%s", d->node);
 }
 
-/* Lanes that stay the same from start to start, so that chains do not multiply; two nodes that share one only wait for each other. */
-static int first_lane(const struct rp_daemon *d)
+/* SQLite has one writer and this is its only daemon: one lane. Else each connection that writes leases its own. */
+static int lane_of(const struct rp_daemon *d)
 {
-    uint32_t hash = 2166136261U; /* FNV-1a */
-    if (is_sqlite(d)) return 1;
-    for (const char *c = d->node; *c != 0; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619U;
-    return 1 + (int)(hash % NODES_OF_LANES) * LANES_A_NODE;
+    return is_sqlite(d) ? 1 : RP_LANE_LEASED;
 }
 
 /* SQLite has one writer: two daemons would only wait for each other's lock, and their streams would miss what the other writes. */
@@ -199,7 +195,8 @@ static int start_catalog(struct rp_daemon *d, struct rp_error *err)
     const struct rp_config *config = &d->session.config;
     struct rp_writers_options writers = { .url = config->catalog_url,
                                           .n = is_sqlite(d) ? 1 : (size_t)config->writers,
-                                          .first_lane = d->lane,
+                                          .first_lane = lane_of(d),
+                                          .holder = d->session.actor,
                                           .queue_max = QUEUE_MAX,
                                           .clock = d->session.catalog->clock,
                                           .committed = committed,
@@ -216,12 +213,12 @@ static int start_catalog(struct rp_daemon *d, struct rp_error *err)
     return r;
 }
 
-/* Each thread that changes the catalog beside the writers has a lane of its own, the last ones of the node. */
+/* The sweeper and runs change the catalog beside the writers; whatever else does so goes through them. */
 static int start_sweepers(struct rp_daemon *d, struct rp_error *err)
 {
-    int lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 1;
+    int lane = lane_of(d);
     struct rp_runs_options runs = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .lane = is_sqlite(d) ? lane : lane - 1
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .lane = lane
     };
     struct rp_sweeper_options sweeper = {
         .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane
@@ -266,30 +263,23 @@ static bool has_bucket(const struct rp_config *config)
 
 static int start_store_watch(struct rp_daemon *d, struct rp_error *err)
 {
-    struct rp_store_watch_options watch = { .session = &d->session,
-                                            .writers = d->writers,
-                                            .node = d->node,
-                                            .lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 2 };
+    struct rp_store_watch_options watch = { .session = &d->session, .writers = d->writers, .node = d->node };
     return has_bucket(&d->session.config) ? rp_store_watch_start(&watch, &d->store_watch, err) : 0;
 }
 
 static int start_restores(struct rp_daemon *d, struct rp_error *err)
 {
-    struct rp_restore_watch_options watch = { .session = &d->session,
-                                              .writers = d->writers,
-                                              .metrics = d->metrics,
-                                              .node = d->node,
-                                              .lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 2 };
+    struct rp_restore_watch_options watch = {
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node
+    };
     return rp_restore_watch_start(&watch, &d->restores, err);
 }
 
 static int start_watch(struct rp_daemon *d, struct rp_error *err)
 {
-    struct rp_watch_options watch = { .session = &d->session,
-                                      .writers = d->writers,
-                                      .metrics = d->metrics,
-                                      .node = d->node,
-                                      .lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 2 };
+    struct rp_watch_options watch = {
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node
+    };
     return rp_watch_start(&watch, &d->watch, err);
 }
 
@@ -334,7 +324,6 @@ static int start(struct rp_daemon *d, struct rp_error *err)
     if (r == 0) name_node(d);
     if (r == 0) r = lock_catalog(d, err);
     if (r < 0) return r;
-    d->lane = first_lane(d);
     log_start(d);
     r = rp_hook_start(err);
     if (r == 0) r = start_catalog(d, err);
@@ -391,6 +380,26 @@ static void close_all(struct rp_daemon *d)
     free(d);
 }
 
+/* ---- a stop that hangs ---- */
+
+/* Whatever is waited for (a database that hangs, a store): a process that ends here has lost no more than one that is
+ * killed, and that is nothing. */
+static void *end_it(void *arg)
+{
+    const struct timespec patience = { .tv_sec = STOP_MS / RP_SECOND_MS };
+    (void)arg;
+    nanosleep(&patience, NULL);
+    (void)dprintf(STDERR_FILENO, "reprieve: something hangs: ended %d s after the signal; nothing is lost\n",
+                  (int)(STOP_MS / RP_SECOND_MS));
+    _exit(1);
+}
+
+static void bound_the_stop(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, end_it, NULL) == 0) pthread_detach(thread);
+}
+
 /* ---- signals ---- */
 
 static void signals_of_interest(sigset_t *out)
@@ -444,6 +453,7 @@ int rp_daemon_serve(const struct rp_daemon_options *options, struct rp_error *er
     int r = start(d, err);
     if (r == 0) {
         int signal = wait_for_the_end(d);
+        bound_the_stop();
         rp_daemon_log(d, RP_LOG_INFO, "daemon.draining",
                       json_pack("{s:s}", "signal", signal == SIGINT ? "INT" : "TERM"));
     }

@@ -28,10 +28,8 @@ static int key_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct keying *k = ctx;
     int64_t number;
-    int r = rp_meta_get(tx->db, URL_KEY, &number, k->key, sizeof k->key, err);
-    if (r < 0 || strlen(k->key) == RP_DIGEST_HEX - 1) return r;
-    memcpy(k->key, k->fresh, sizeof k->key);
-    return rp_meta_set(tx->db, URL_KEY, 0, k->key, err);
+    int r = rp_meta_fill(tx->db, URL_KEY, k->fresh, err);
+    return r < 0 ? r : rp_meta_get(tx->db, URL_KEY, &number, k->key, sizeof k->key, err);
 }
 
 int rp_welcome_url_key(struct rp_catalog *catalog, char out[RP_DIGEST_HEX], struct rp_error *err)

@@ -46,7 +46,7 @@ static void check_driver(const struct rp_db_driver *d)
 {
     RP_ASSERT(d->engine != NULL && d->schemes != NULL && d->params_max > 0 && d->dialect != NULL);
     RP_ASSERT(d->open != NULL && d->close != NULL && d->begin != NULL && d->commit != NULL && d->rollback != NULL);
-    RP_ASSERT(d->resolve != NULL && d->in_transaction != NULL && d->run != NULL && d->script != NULL);
+    RP_ASSERT(d->in_transaction != NULL && d->run != NULL && d->script != NULL);
     RP_ASSERT(d->vessel != NULL);
 }
 
@@ -154,10 +154,9 @@ void rp_db_rollback(struct rp_db *db)
     RP_ASSERT(!db->driver->in_transaction(db->conn));
 }
 
-int rp_db_resolve(struct rp_db *db, bool *committed, struct rp_error *err)
+void rp_db_deadline(struct rp_db *db, int64_t at_boot_ms)
 {
-    RP_ASSERT(!db->running && db->tx == RP_TX_NONE);
-    return db->driver->resolve(db->conn, committed, err);
+    if (db->driver->deadline != NULL) db->driver->deadline(db->conn, at_boot_ms);
 }
 
 bool rp_db_in_transaction(const struct rp_db *db)

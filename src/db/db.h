@@ -13,12 +13,14 @@
  *     64, 8, 1 rows; PostgreSQL: at most 10,000 rows or 4 MiB, a bigger row alone); effects and results are those of all
  *     chunks together, in order. Zero rows: nothing is run.
  * D4  Outside a transaction each call is its own. rp_db_begin(write=true) takes SQLite's write lock at once (BEGIN
- *     IMMEDIATE) and, on PostgreSQL, notes the transaction's id. PostgreSQL runs READ COMMITTED. A transaction begun
- *     with write=false reads only: both engines refuse a change in it (RP_EDENIED).
+ *     IMMEDIATE). PostgreSQL runs READ COMMITTED. A transaction begun with write=false reads only: both engines refuse a
+ *     change in it (RP_EDENIED).
  * D5  After any error inside a transaction the transaction is over in effect: the caller must rp_db_rollback, which
  *     cannot fail and is harmless without a transaction. A commit that fails has been rolled back - unless it returns
- *     RP_EUNKNOWN: the connection broke while COMMIT was under way. rp_db_resolve then tells (pg_xact_status).
- * D6  A lost connection is RP_EUNAVAILABLE; the next call outside a transaction connects again (bounded time).
+ *     RP_EUNKNOWN: the connection broke while COMMIT was under way, or the server answered it with a warning (a wait for
+ *     a synchronous standby that was cancelled returns success with one). Whoever must know looks for what it wrote.
+ * D6  A lost connection is RP_EUNAVAILABLE; the next call outside a transaction connects again (bounded time). A server
+ *     that has become a standby, or ended a session that slept in a transaction, counts as lost.
  *     Busy, deadlock, serialization: RP_EBUSY. Unique violation: RP_ECONFLICT. Disk full: RP_EFULL. Damaged or not a
  *     database: RP_ECORRUPT. Permission, read-only: RP_EDENIED. Anything else: RP_EFAILED. Texts begin with
  *     "sqlite: " or "postgres: " and name the statement.
@@ -29,6 +31,9 @@
  *     identifier, oids of the database and of one table, and timeline, separated by "/". A part that cannot be read is
  *     "-". None ("") in memory and on FUSE, NFS, SMB, 9P and overlay, whose inodes are not kept. It is that of this
  *     connection: read once, and again when the connection is another one.
+ * D9  No wait is without end: an answer that is not there when the statement's time and a little more are over, or at the
+ *     deadline (rp_db_deadline), is a lost connection. COMMIT ends by the deadline alone: a server that cancels it leaves
+ *     everybody in doubt.
  *
  * Dialect: @NOW_MS the database's clock in ms (bigint); @BYTES the type of a byte string; @TEXT_C text compared
  * bytewise (a column type with collation "C"); @FOR_UPDATE, @FOR_UPDATE_OF(table), @FOR_SHARE, @SKIP_LOCKED row locks (nothing in SQLite, where
@@ -82,6 +87,7 @@ struct rp_db_options {
     bool read_only;       /* no statement can change anything; the database is not created */
     int64_t busy_ms;      /* how long to wait for a lock or a connection; 0: 10 s */
     int64_t statement_ms; /* a statement that runs longer is stopped (RP_EBUSY); 0: no limit */
+    bool any_server;      /* PostgreSQL: a standby will do, which may lag; else it is a server that takes writes */
     bool by_index;        /* rows are found by an index wherever one will do, whatever the statistics say: PostgreSQL
                                      keeps a plan that it made while a table was still empty */
     int64_t cache_kib;    /* pages that SQLite keeps in memory at most; 0: 16 MiB, read_only 2 MiB */
@@ -97,8 +103,11 @@ void rp_db_closep(struct rp_db **db);
 int rp_db_begin(struct rp_db *db, bool write, struct rp_error *err);
 int rp_db_commit(struct rp_db *db, struct rp_error *err);
 void rp_db_rollback(struct rp_db *db);
-/* After RP_EUNKNOWN: connects again and asks. RP_EUNKNOWN again while the server cannot be asked or has not decided. */
-int rp_db_resolve(struct rp_db *db, bool *committed, struct rp_error *err);
+/* From now on nothing is waited for beyond this moment of the boot clock (D9); 0: no deadline. */
+void rp_db_deadline(struct rp_db *db, int64_t at_boot_ms);
+/* Whether the server behind this URL hands out its sessions anew with every transaction (a transaction pooler): then
+ * neither settings nor prepared statements last. Opens two sessions and asks. */
+int rp_db_is_pooled(const char *url, bool *out, struct rp_error *err);
 bool rp_db_in_transaction(const struct rp_db *db);
 
 /* `changed` (may be NULL): rows inserted, updated or deleted. */
@@ -114,6 +123,13 @@ int rp_db_query_rows(struct rp_db *db, const struct rp_sql *sql, const struct rp
 /* Several statements at once without parameters, dialect macros replaced: schema files. */
 int rp_db_script(struct rp_db *db, const char *text, struct rp_error *err);
 int rp_db_now_ms(struct rp_db *db, int64_t *out, struct rp_error *err);
+
+/* Of this process, since it began. */
+struct rp_db_figures {
+    int64_t sessions;  /* with a database server, open now */
+    int64_t deadlocks; /* that a server found and ended by failing one of our transactions */
+};
+struct rp_db_figures rp_db_figures(void);
 /* Quote a name for use as an identifier in both engines' SQL; RP_EINVAL for an empty one, a NUL or over 63 bytes. */
 struct rp_buf;
 int rp_db_quote_name(struct rp_buf *out, const char *name, struct rp_error *err);
@@ -145,7 +161,7 @@ struct rp_db_driver {
     int (*begin)(void *conn, bool write, struct rp_error *err);
     int (*commit)(void *conn, struct rp_error *err);
     void (*rollback)(void *conn);
-    int (*resolve)(void *conn, bool *committed, struct rp_error *err);
+    void (*deadline)(void *conn, int64_t at_boot_ms); /* NULL: it never waits long */
     bool (*in_transaction)(const void *conn);
     /* Run `text` (already in the engine's dialect; cached under `sql` and, without arrays, `n_rows`). */
     int (*run)(void *conn, const struct rp_sql *sql, const char *text, const struct rp_value *args,

@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "db/driver.h"
 
-enum outcome { ASK_INNER, COMMITTED, ROLLED_BACK };
-
 /* A nested transaction: a savepoint in the inner one. */
 static const struct rp_sql nested_begin = { .name = "nested_begin", .text = "SAVEPOINT nested" };
 static const struct rp_sql nested_commit = { .name = "nested_commit", .text = "RELEASE nested" };
@@ -17,8 +15,7 @@ struct fault {
     struct rp_db_driver driver; /* the inner driver's limits and dialect, our functions */
     struct rp_db *inner;
     struct rp_db_fault fault;
-    enum outcome outcome; /* of the last commit, for resolve */
-    bool open;            /* a nested transaction is */
+    bool open; /* a nested transaction is */
 };
 
 static int before(struct fault *f, const char *call, struct rp_error *err)
@@ -70,7 +67,6 @@ static int inner_commit(struct fault *f, struct rp_error *err)
 static int fault_begin(void *conn, bool write, struct rp_error *err)
 {
     struct fault *f = conn;
-    f->outcome = ASK_INNER;
     int r = before(f, "begin", err);
     if (r == 0) r = inner_begin(f, write, err);
     if (r == 0) r = after(f, "begin", err);
@@ -83,26 +79,19 @@ static int fault_commit(void *conn, struct rp_error *err)
     struct fault *f = conn;
     int r = before(f, "commit", err);
     if (r < 0) {
-        f->outcome = ROLLED_BACK;
         fault_rollback(f);
         return r;
     }
     r = inner_commit(f, err);
     if (r < 0) return r;
-    f->outcome = COMMITTED;
     r = after(f, "commit", err);
     if (r == 0) return 0;
     return rp_error_set(err, RP_EUNKNOWN, "%s: commit: the connection was lost (injected)", f->driver.engine);
 }
 
-static int fault_resolve(void *conn, bool *committed, struct rp_error *err)
+static void fault_deadline(void *conn, int64_t at_boot_ms)
 {
-    struct fault *f = conn;
-    int r = before(f, "resolve", err);
-    if (r < 0) return r;
-    if (f->outcome == ASK_INNER) return rp_db_resolve(f->inner, committed, err);
-    *committed = f->outcome == COMMITTED;
-    return 0;
+    rp_db_deadline(((struct fault *)conn)->inner, at_boot_ms);
 }
 
 static bool fault_in_transaction(const void *conn)
@@ -165,7 +154,7 @@ int rp_db_fault_wrap(struct rp_db *inner, const struct rp_db_fault *fault, struc
         .begin = fault_begin,
         .commit = fault_commit,
         .rollback = fault_rollback,
-        .resolve = fault_resolve,
+        .deadline = fault_deadline,
         .in_transaction = fault_in_transaction,
         .run = fault_run,
         .script = fault_script,

@@ -83,6 +83,7 @@ static int postgres_open(const char *url, const struct rp_db_options *options, v
     c->statements.owner = c;
     c->read_only = options->read_only;
     c->by_index = options->by_index;
+    c->any_server = options->any_server;
     c->busy_ms = options->busy_ms > 0 ? options->busy_ms : RP_BUSY_MS_DEFAULT;
     c->statement_ms = options->statement_ms;
     int r = rp_pg_parse_url(c, url, err);
@@ -101,66 +102,55 @@ static int postgres_open(const char *url, const struct rp_db_options *options, v
 static int postgres_begin(void *conn, bool write, struct rp_error *err)
 {
     struct rp_pg *c = conn;
-    bool noted = write && !c->read_only;
-    c->xid[0] = '\0';
+    bool reading = !write || c->read_only;
     int r = rp_pg_ensure(c, err);
     if (r < 0) return r;
     r = rp_pg_command(c,
-                      noted ? "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()"
-                            : "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
-                      "begin", c->xid, sizeof c->xid, err);
+                      reading ? "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
+                              : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+                      "begin", NULL, 0, err);
     c->in_transaction = r == 0;
-    RP_ASSERT(r < 0 || noted == (c->xid[0] != '\0'));
+    c->reading = r == 0 && reading;
     return r;
 }
 
 static void postgres_rollback(void *conn)
 {
     struct rp_pg *c = conn;
-    c->in_transaction = false;
+    c->in_transaction = c->reading = false;
     if (c->pg == NULL) return;
     /* A session that cannot even roll back is closed: that rolls back as well. */
     if (rp_pg_command(c, "ROLLBACK", "rollback", NULL, 0, NULL) < 0) rp_pg_disconnect(c);
 }
 
+/* D9: the setting holds for the rest of this transaction, which is its COMMIT. */
 static int postgres_commit(void *conn, struct rp_error *err)
 {
     struct rp_pg *c = conn;
+    bool reading = c->reading;
     if (c->pg == NULL) {
-        c->in_transaction = false;
+        c->in_transaction = c->reading = false;
         return rp_error_set(err, RP_EUNAVAILABLE, "postgres: commit: the connection was lost before");
     }
     RP_ASSERT(PQtransactionStatus(c->pg) != PQTRANS_INERROR);
-    int r = rp_pg_command(c, "COMMIT", "commit", NULL, 0, err);
+    c->warned = false;
+    int r = rp_pg_commit(c, reading ? "COMMIT" : "SET LOCAL statement_timeout=0; COMMIT", err);
     bool lost = rp_pg_lost(c);
-    c->in_transaction = false;
-    if (r == 0) return 0;
+    c->in_transaction = c->reading = false;
+    if (r == 0 && (!c->warned || reading)) return 0;
+    if (r == 0) return rp_error_set(err, RP_EUNKNOWN, "postgres: commit: the server is in doubt about it");
     if (!lost) {
         postgres_rollback(c);
         return r;
     }
     rp_pg_disconnect(c);
-    if (c->xid[0] == '\0') return r;
+    if (reading) return r;
     return rp_error_set(err, RP_EUNKNOWN, "postgres: commit: the connection broke while COMMIT was under way");
 }
 
-static int postgres_resolve(void *conn, bool *committed, struct rp_error *err)
+static void postgres_deadline(void *conn, int64_t at_boot_ms)
 {
-    struct rp_pg *c = conn;
-    char text[80], status[16] = "";
-    RP_ASSERT(c->xid[0] != '\0');
-    int r = rp_pg_ensure(c, err);
-    snprintf(text, sizeof text, "SELECT pg_xact_status('%s'::xid8)", c->xid);
-    if (r == 0) r = rp_pg_command(c, text, "resolve", status, sizeof status, err);
-    if (r < 0) {
-        if (err != NULL) err->code = RP_EUNKNOWN; /* the words stay: they say why nobody could be asked */
-        return RP_EUNKNOWN;
-    }
-    if (strcmp(status, "committed") != 0 && strcmp(status, "aborted") != 0)
-        return rp_error_set(err, RP_EUNKNOWN, "postgres: transaction %s is %s", c->xid,
-                            status[0] != '\0' ? status : "too long ago to tell");
-    *committed = strcmp(status, "committed") == 0;
-    return 0;
+    ((struct rp_pg *)conn)->deadline_ms = at_boot_ms;
 }
 
 static bool postgres_in_transaction(const void *conn)
@@ -327,7 +317,7 @@ const struct rp_db_driver rp_postgres_driver = {
     .begin = postgres_begin,
     .commit = postgres_commit,
     .rollback = postgres_rollback,
-    .resolve = postgres_resolve,
+    .deadline = postgres_deadline,
     .in_transaction = postgres_in_transaction,
     .run = postgres_run,
     .script = postgres_script,

@@ -2,7 +2,9 @@
 /* postgres.h - a PostgreSQL session that can be lost and made again; shared by the driver's files.
  *
  * P1  The URL is parsed once. No text that libpq writes about the URL leaves this folder: it may quote the password.
- * P2  Every wait has an end: connect_timeout, keep-alives, and for an answer the statement's time-out and some more.
+ * P2  Every wait has an end: connect_timeout, keep-alives, and for an answer the statement's time-out and some more, or
+ *     the deadline of the whole change. The server ends a session of ours that sleeps in a transaction, and notices a
+ *     client that is gone: a process that hangs or is cut off holds its locks for seconds.
  * P3  A statement's parameters are its fixed ones and then one array for each column of its rows. All are sent in
  *     binary, which for text is the text. The arrays' memory is kept for the next statement unless it has become big. */
 #ifndef RP_DB_POSTGRES_H
@@ -12,7 +14,6 @@
 
 #include "db/driver.h"
 
-#define RP_XID_TEXT      24
 #define RP_PG_PARAMS_MAX 128
 
 /* One statement's parameters in the shape libpq wants them. The values point into `ints`, `arrays` and the caller's. */
@@ -31,11 +32,13 @@ struct rp_pg {
     PGconn *pg;                   /* NULL: not connected */
     PQconninfoOption *parameters; /* of the URL, without ours */
     char *schema;                 /* NULL: as the server says */
-    bool read_only, by_index;
+    bool read_only, by_index, any_server;
     int64_t busy_ms, statement_ms;
-    int64_t deadline_ms; /* for the answer awaited, on the boot clock; 0: none */
+    int64_t deadline_ms; /* of all waits, on the boot clock; 0: none */
+    int64_t answer_ms;   /* when the answer awaited must be there; 0: whenever */
     bool in_transaction;
-    char xid[RP_XID_TEXT];       /* of the last transaction begun for writing; "": none */
+    bool reading; /* in a transaction begun for reading */
+    bool warned;  /* the server has warned since this was last cleared */
     char vessel[RP_VESSEL_TEXT]; /* of this session, as far as it has been read */
     struct rp_statements statements;
     struct rp_pg_params params;
@@ -54,6 +57,8 @@ void rp_pg_start_waiting(struct rp_pg *c);
 int rp_pg_command(struct rp_pg *c, const char *text, const char *what, char *out, size_t out_size,
                   struct rp_error *err);
 int rp_pg_vessel(struct rp_pg *c, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err);
+/* The same for the end of a transaction: it waits until the deadline (D9). */
+int rp_pg_commit(struct rp_pg *c, const char *text, struct rp_error *err);
 bool rp_pg_lost(const struct rp_pg *c);
 /* Fill `err` from a failed result (NULL: from the session) and drop a session that is lost. */
 int rp_pg_fail(struct rp_pg *c, const PGresult *result, const char *what, struct rp_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,17 @@
 #define PARAMETERS_MAX  96
 #define VERSION_MIN     150000
 #define ANSWER_SLACK_MS 5000
+#define COMMIT_MS       (30 * RP_SECOND_MS) /* for a COMMIT without a deadline */
+#define READ_ONLY       "25006"
+#define DEADLOCK        "40P01"
 #define TEXT_MAX        ((size_t)64 << 10)
+
+static atomic_int_fast64_t sessions, deadlocks; /* rp_db_figures */
+
+struct rp_db_figures rp_db_figures(void)
+{
+    return (struct rp_db_figures){ .sessions = atomic_load(&sessions), .deadlocks = atomic_load(&deadlocks) };
+}
 
 /* ---- errors ---- */
 
@@ -26,10 +37,10 @@ struct state_code {
 
 /* The first row whose prefix fits the SQLSTATE counts. */
 static const struct state_code state_codes[] = {
-    { "08", RP_EUNAVAILABLE }, { "57P", RP_EUNAVAILABLE }, { "57014", RP_EBUSY },     { "55P03", RP_EBUSY },
-    { "40", RP_EBUSY },        { "23505", RP_ECONFLICT },  { "23P01", RP_ECONFLICT }, { "53100", RP_EFULL },
-    { "53200", RP_ENOMEM },    { "53", RP_EBUSY },         { "XX001", RP_ECORRUPT },  { "XX002", RP_ECORRUPT },
-    { "42501", RP_EDENIED },   { "25006", RP_EDENIED },    { "28", RP_EDENIED },
+    { "08", RP_EUNAVAILABLE },    { "57P", RP_EUNAVAILABLE }, { "57014", RP_EBUSY },     { "55P03", RP_EBUSY },
+    { "25P03", RP_EUNAVAILABLE }, { "40", RP_EBUSY },         { "23505", RP_ECONFLICT }, { "23P01", RP_ECONFLICT },
+    { "53100", RP_EFULL },        { "53200", RP_ENOMEM },     { "53", RP_EBUSY },        { "XX001", RP_ECORRUPT },
+    { "XX002", RP_ECORRUPT },     { "42501", RP_EDENIED },    { "25006", RP_EDENIED },   { "28", RP_EDENIED },
 };
 
 static int state_code(const char *state)
@@ -64,6 +75,12 @@ bool rp_pg_lost(const struct rp_pg *c)
     return c->pg == NULL || PQstatus(c->pg) != CONNECTION_OK;
 }
 
+/* A session that was made for writing is told that it may not: the server is another one's standby now. */
+static bool has_become_standby(const struct rp_pg *c, const char *state)
+{
+    return state != NULL && strcmp(state, READ_ONLY) == 0 && !c->read_only && !c->reading;
+}
+
 int rp_pg_fail(struct rp_pg *c, const PGresult *result, const char *what, struct rp_error *err)
 {
     const char *state = result != NULL ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
@@ -72,7 +89,8 @@ int rp_pg_fail(struct rp_pg *c, const PGresult *result, const char *what, struct
         message = c->pg != NULL ? PQerrorMessage(c->pg) : "the connection was lost, or gave no answer in time";
     char line[400];
     tidy(c, message[0] != '\0' ? message : "the connection was lost", line, sizeof line);
-    int code = rp_pg_lost(c) ? RP_EUNAVAILABLE : state_code(state);
+    int code = rp_pg_lost(c) || has_become_standby(c, state) ? RP_EUNAVAILABLE : state_code(state);
+    if (state != NULL && strcmp(state, DEADLOCK) == 0) atomic_fetch_add(&deadlocks, 1);
     if (code == RP_EUNAVAILABLE) rp_pg_disconnect(c);
     rp_error_set(err, code, "postgres: %s: %s", what, line);
     if (code == RP_EFULL) rp_error_hint(err, "free space on the database server's disk");
@@ -83,8 +101,10 @@ int rp_pg_fail(struct rp_pg *c, const PGresult *result, const char *what, struct
 
 void rp_pg_start_waiting(struct rp_pg *c)
 {
-    c->deadline_ms = 0;
-    if (c->statement_ms > 0) c->deadline_ms = rp_time_boot_ms() + c->statement_ms + c->busy_ms + ANSWER_SLACK_MS;
+    c->answer_ms = c->deadline_ms;
+    if (c->statement_ms <= 0) return;
+    int64_t answer_ms = rp_time_boot_ms() + c->statement_ms + c->busy_ms + ANSWER_SLACK_MS;
+    if (c->answer_ms == 0 || answer_ms < c->answer_ms) c->answer_ms = answer_ms;
 }
 
 static bool wait_readable(const struct rp_pg *c, int64_t wait_ms)
@@ -98,8 +118,8 @@ static bool wait_readable(const struct rp_pg *c, int64_t wait_ms)
 PGresult *rp_pg_result(struct rp_pg *c)
 {
     while (c->pg != NULL && PQisBusy(c->pg)) {
-        int64_t left_ms = c->deadline_ms != 0 ? c->deadline_ms - rp_time_boot_ms() : -1;
-        if (c->deadline_ms != 0 && left_ms <= 0) {
+        int64_t left_ms = c->answer_ms != 0 ? c->answer_ms - rp_time_boot_ms() : -1;
+        if (c->answer_ms != 0 && left_ms <= 0) {
             rp_pg_disconnect(c);
             return NULL;
         }
@@ -120,9 +140,9 @@ static void take_value(const PGresult *result, char *out, size_t size)
     out[size - 1] = '\0';
 }
 
-int rp_pg_command(struct rp_pg *c, const char *text, const char *what, char *out, size_t out_size, struct rp_error *err)
+static int send_command(struct rp_pg *c, const char *text, const char *what, char *out, size_t out_size,
+                        struct rp_error *err)
 {
-    rp_pg_start_waiting(c);
     if (!PQsendQuery(c->pg, text)) return rp_pg_fail(c, NULL, what, err);
     PGresult *failed RP_CLEANUP(clear_result) = NULL;
     for (PGresult *result = rp_pg_result(c); result != NULL; result = rp_pg_result(c)) {
@@ -136,6 +156,18 @@ int rp_pg_command(struct rp_pg *c, const char *text, const char *what, char *out
     }
     if (failed != NULL || rp_pg_lost(c)) return rp_pg_fail(c, failed, what, err);
     return 0;
+}
+
+int rp_pg_command(struct rp_pg *c, const char *text, const char *what, char *out, size_t out_size, struct rp_error *err)
+{
+    rp_pg_start_waiting(c);
+    return send_command(c, text, what, out, out_size, err);
+}
+
+int rp_pg_commit(struct rp_pg *c, const char *text, struct rp_error *err)
+{
+    c->answer_ms = c->deadline_ms != 0 ? c->deadline_ms : rp_time_boot_ms() + COMMIT_MS;
+    return send_command(c, text, "commit", NULL, 0, err);
 }
 
 /* ---- the URL ---- */
@@ -200,14 +232,15 @@ int rp_pg_parse_url(struct rp_pg *c, const char *url, struct rp_error *err)
 
 /* ---- the session ---- */
 
-static void stay_silent(void *ctx, const PGresult *notice)
+static void note_warning(void *ctx, const PGresult *notice)
 {
-    (void)ctx;
-    (void)notice;
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    if (severity != NULL && strcmp(severity, "WARNING") == 0) ((struct rp_pg *)ctx)->warned = true;
 }
 
 void rp_pg_disconnect(struct rp_pg *c)
 {
+    if (c->pg != NULL) atomic_fetch_sub(&sessions, 1);
     PQfinish(c->pg);
     c->pg = NULL;
     c->vessel[0] = '\0';
@@ -222,17 +255,20 @@ static void connect_with_parameters(struct rp_pg *c)
     /* The last one of a name counts: first what the URL may change, then the URL, then what nobody changes. */
     const char *names[PARAMETERS_MAX] = { "application_name",    "connect_timeout",  "keepalives_idle",
                                           "keepalives_interval", "keepalives_count", "tcp_user_timeout" };
-    const char *values[PARAMETERS_MAX] = { "reprieve", timeout_s, "30", "10", "3", "60000" };
+    const char *values[PARAMETERS_MAX] = { "reprieve", timeout_s, "10", "5", "3", "30000" };
     size_t n = 6;
     for (const PQconninfoOption *o = c->parameters; o->keyword != NULL; o++) {
         if (o->val == NULL) continue;
-        RP_ASSERT(n + 2 < PARAMETERS_MAX);
+        RP_ASSERT(n + 3 < PARAMETERS_MAX);
         names[n] = o->keyword;
         values[n++] = o->val;
     }
     names[n] = "client_encoding";
-    values[n] = "UTF8";
+    values[n++] = "UTF8";
+    names[n] = "target_session_attrs"; /* who only reads may be forbidden to write: the server itself must not be */
+    values[n] = c->any_server ? "any" : c->read_only ? "primary" : "read-write";
     c->pg = PQconnectdbParams(names, values, 0);
+    if (c->pg != NULL) atomic_fetch_add(&sessions, 1);
 }
 
 /* libpq gives no SQLSTATE for a refused connection, so its words must do. */
@@ -253,6 +289,10 @@ static int apply_settings(struct rp_pg *c, struct rp_error *err)
     rp_buf_fmt(&text, "SET synchronous_commit=on; SET lock_timeout=%lld; SET statement_timeout=%lld;",
                (long long)c->busy_ms, (long long)c->statement_ms);
     rp_buf_str(&text, "SET standard_conforming_strings=on; SET bytea_output=hex; SET jit=off;");
+    /* P2: a client that sleeps, or is gone without a word, gives back its locks within seconds */
+    rp_buf_str(&text, "SET idle_in_transaction_session_timeout=3000; SET client_connection_check_interval=1000;"
+                      "SET tcp_keepalives_idle=5; SET tcp_keepalives_interval=2; SET tcp_keepalives_count=3;"
+                      "SET tcp_user_timeout=10000;");
     if (c->read_only) rp_buf_str(&text, "SET default_transaction_read_only=on;");
     if (c->by_index)
         rp_buf_str(&text, "SET enable_seqscan=off; SET enable_hashjoin=off; SET enable_mergejoin=off;"
@@ -271,7 +311,7 @@ static int connect_now(struct rp_pg *c, struct rp_error *err)
 {
     connect_with_parameters(c);
     if (rp_pg_lost(c)) return connect_failed(c, err);
-    PQsetNoticeReceiver(c->pg, stay_silent, NULL);
+    PQsetNoticeReceiver(c->pg, note_warning, c);
     int r = 0;
     if (PQserverVersion(c->pg) < VERSION_MIN)
         r = rp_error_set(err, RP_ECONFIG, "postgres: version 15 or newer is needed, the server has %d",

@@ -31,7 +31,6 @@ struct sqlite {
     const struct rp_clock *clock;
     bool read_only;
     bool reading;      /* in a transaction begun for reading */
-    bool committed;    /* how the last transaction ended */
     char opening[256]; /* "open PATH", for errors before the first statement */
     char vessel[RP_VESSEL_TEXT];
 };
@@ -318,7 +317,6 @@ static int sqlite_open(const char *url, const struct rp_db_options *options, voi
 static int sqlite_begin(void *conn, bool write, struct rp_error *err)
 {
     struct sqlite *c = conn;
-    c->committed = false;
     c->reading = !write || c->read_only;
     int r = execute(c, c->reading ? "BEGIN" : "BEGIN IMMEDIATE", "begin", err);
     if (r < 0) c->reading = false;
@@ -339,16 +337,8 @@ static int sqlite_commit(void *conn, struct rp_error *err)
 {
     struct sqlite *c = conn;
     int r = execute(c, "COMMIT", "commit", err);
-    c->committed = r == 0;
     sqlite_rollback(c);
     return r;
-}
-
-static int sqlite_resolve(void *conn, bool *committed, struct rp_error *err)
-{
-    (void)err;
-    *committed = ((const struct sqlite *)conn)->committed;
-    return 0;
 }
 
 static bool sqlite_in_transaction(const void *conn)
@@ -513,7 +503,6 @@ const struct rp_db_driver rp_sqlite_driver = {
     .begin = sqlite_begin,
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
-    .resolve = sqlite_resolve,
     .in_transaction = sqlite_in_transaction,
     .run = sqlite_run,
     .script = sqlite_script,

@@ -21,7 +21,6 @@
 
 #define BESIDE_CACHE_KIB  1024
 #define SESSION_ARENA_MAX ((size_t)8 << 20)
-#define POSTGRES_LANES    8
 
 static void default_actor(char out[RP_ACTOR_MAX])
 {
@@ -43,12 +42,6 @@ static int make_data_directory(const char *catalog_url, struct rp_error *err)
     if (mkdir(path, 0700) == 0 || errno == EEXIST) return 0;
     rp_error_errno(err, errno, "data directory %s", path);
     return rp_error_hint(err, "choose another with --data, or make its parent directory first");
-}
-
-/* PostgreSQL has one chain a lane, so that programs do not wait for each other; SQLite has one writer anyway. */
-static int lane_for(const char *catalog_url)
-{
-    return strncmp(catalog_url, "sqlite:", 7) == 0 ? 0 : (int)(getpid() % POSTGRES_LANES);
 }
 
 static int open_log(struct rp_session *s, struct rp_error *err)
@@ -134,8 +127,8 @@ int rp_session_open(struct rp_session *s, const struct rp_session_options *optio
     s->clock = rp_clock_host;
     s->clock.booted_at_ms = &s->booted_at_ms;
     struct rp_catalog_options catalog = { .clock = options->clock != NULL ? options->clock : &s->clock,
-                                          .lane = lane_for(s->config.catalog_url),
-                                          .migrate = options->migrate };
+                                          .migrate = options->migrate,
+                                          .patient = options->patient };
     r = rp_catalog_open(s->config.catalog_url, &catalog, &s->catalog, err);
     if (r == 0) s->catalog->log = s->log;
     return r < 0 ? r : open_raises(s, err);
@@ -144,7 +137,9 @@ int rp_session_open(struct rp_session *s, const struct rp_session_options *optio
 int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *s, struct rp_error *err)
 {
     /* in a daemon on SQLite its changes go through the writer, whose pages are the ones to keep */
-    struct rp_catalog_options catalog = { .clock = of->catalog->clock, .lane = lane, .cache_kib = BESIDE_CACHE_KIB };
+    struct rp_catalog_options catalog = {
+        .clock = of->catalog->clock, .lane = lane, .holder = of->actor, .cache_kib = BESIDE_CACHE_KIB
+    };
     *s = (struct rp_session){
         .arena = RP_ARENA(SESSION_ARENA_MAX), .config = of->config, .log = of->log, .worker = of->worker, .of = of
     };

@@ -21,6 +21,7 @@ struct rp_session_options {
     const char *actor;            /* NULL: cli:USER */
     const struct rp_clock *clock; /* NULL: the host's */
     bool migrate;
+    bool patient;    /* as in struct rp_catalog_options */
     bool no_catalog; /* configuration and log only */
 };
 

@@ -23,6 +23,7 @@ struct rp_health {
     pthread_mutex_t lock;
     struct look catalog, stores;
     int64_t wrote_ms; /* 0: never */
+    bool looked;      /* the catalog has said yes or no once */
     struct rp_health_state state;
     /* The store (its number in the catalog) whose owner record was there once. */
     int64_t found[RP_STORES_MAX];
@@ -62,25 +63,23 @@ static bool hangs(const struct look *look, int64_t now_ms)
     return look->under_way && now_ms - look->began_ms > PATIENCE_MS;
 }
 
-/* The transaction around it is the write: it keeps the lane's row. It has judged the clock. */
-static int write_nothing(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    (void)err;
-    *(int64_t *)ctx = tx->ahead_ms;
-    return 0;
-}
-
+/* Every writer writes its lane's row; one that takes its time is not waited for (R2). */
 static void look_at_catalog(struct rp_health *health, struct rp_writers *writers)
 {
-    struct rp_error err = { 0 };
-    int64_t ahead_ms = 0;
-    int r = rp_writers_call(writers, write_nothing, &ahead_ms, &err);
+    struct rp_writers_look look;
+    rp_writers_look(writers, &look);
     pthread_mutex_lock(&health->lock);
     give_back(&health->catalog);
-    health->state.catalog_ok = r == 0;
-    health->state.catalog_why = r == 0 ? NULL : rp_error_title(r);
-    if (r == 0) health->wrote_ms = health->catalog.ended_ms;
-    if (r == 0) health->state.clock_ahead_ms = ahead_ms;
+    if (look.waits_ms > PATIENCE_MS || look.code < 0 || look.waits_ms == 0) {
+        bool hung = look.waits_ms > PATIENCE_MS;
+        health->state.catalog_ok = !hung && look.code == 0;
+        health->state.catalog_why = hung ? "it does not answer" : look.code < 0 ? rp_error_title(look.code) : NULL;
+        health->looked = true;
+    }
+    if (look.waits_ms == 0 && look.code == 0) {
+        health->wrote_ms = health->catalog.ended_ms;
+        health->state.clock_ahead_ms = look.ahead_ms;
+    }
     pthread_mutex_unlock(&health->lock);
 }
 
@@ -124,12 +123,7 @@ static void tell(const struct rp_health *health, int64_t now_ms, size_t n, struc
     *out = health->state;
     out->n_stores = n;
     out->catalog_age_ms = health->wrote_ms == 0 ? -1 : now_ms - health->wrote_ms;
-    if (hangs(&health->catalog, now_ms)) {
-        out->catalog_ok = false;
-        out->catalog_why = "it does not answer";
-    } else if (health->catalog.ended_ms == 0) {
-        out->catalog_why = "it has not answered yet";
-    }
+    if (!health->looked) out->catalog_why = "it has not answered yet";
     for (size_t i = 0; i < n; i++) {
         if (hangs(&health->stores, now_ms))
             out->stores[i] = (struct rp_health_store){ .why = "it does not answer" };

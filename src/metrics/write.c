@@ -12,6 +12,7 @@
 #include "core/guarantee.h"
 #include "core/raise.h"
 #include "core/state.h"
+#include "db/db.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -28,6 +29,17 @@ void rp_metric_gauge(struct rp_buf *out, const char *name, const char *help, dou
 {
     rp_metric_head(out, name, "gauge", help);
     rp_buf_fmt(out, "%s %.15g\n", name, value);
+}
+
+static void write_database(struct rp_buf *out)
+{
+    struct rp_db_figures f = rp_db_figures();
+    rp_metric_gauge(out, "reprieve_database_connections",
+                    "Sessions that this daemon has open with PostgreSQL: the catalog and your databases.",
+                    (double)f.sessions);
+    rp_metric_head(out, "reprieve_database_deadlocks_total", "counter",
+                   "Deadlocks that PostgreSQL ended by failing a transaction of this daemon; it was tried again.");
+    rp_buf_fmt(out, "reprieve_database_deadlocks_total %lld\n", (long long)f.deadlocks);
 }
 
 /* name{label="value" */
@@ -275,6 +287,7 @@ int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *co
     int r = read_gauges(db, stores, n_stores, now_ms, &gauges, &why);
     if (r < 0) rp_metrics_failure(m, "catalog");
     rp_metric_gauge(out, "reprieve_catalog_up", "Whether the catalog could be read for this answer.", r == 0);
+    write_database(out);
     write_clocks(stores, n_stores, &gauges.clocks);
     if (r == 0) write_gauges(&gauges, now_ms, out);
     rp_buf_done(&gauges.nodes);

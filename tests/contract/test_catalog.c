@@ -329,6 +329,24 @@ static void test_a_commit_cut_off_on_the_wire_happens_once(void **state)
     }
 }
 
+/* As after a cancelled wait for a standby: it is looked for, found, and not made again. */
+static void test_a_commit_answered_with_a_warning_happens_once(void **state)
+{
+    struct world *w = *state;
+    struct change c = { 0 };
+    ok(rp_db_script(w->dbs.db,
+                    "CREATE SEQUENCE warnings;"
+                    "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS"
+                    " $$BEGIN IF nextval('warnings') = 1 THEN RAISE WARNING 'in doubt'; END IF; RETURN NULL; END$$;"
+                    "CREATE CONSTRAINT TRIGGER warns AFTER INSERT ON audit DEFERRABLE INITIALLY DEFERRED"
+                    " FOR EACH ROW EXECUTE FUNCTION warn()",
+                    &err));
+    ok(rp_catalog_transact(w->catalog, make_change, &c, &err));
+    assert_int_equal(world_number(w, "SELECT last_value FROM warnings"), 1);
+    assert_int_equal(c.runs, 1);
+    expect_changes(w, 1);
+}
+
 static void test_audit_tally_and_lane_are_saved_together_or_not_at_all(void **state)
 {
     struct world *w = *state;
@@ -720,6 +738,7 @@ int main(void)
         BOTH(test_a_change_that_never_gets_through_is_given_up_and_leaves_nothing),
         BOTH(test_a_lost_commit_is_asked_for_until_it_is_known),
         ON(DBS_POSTGRES, "postgres", test_a_commit_cut_off_on_the_wire_happens_once),
+        ON(DBS_POSTGRES, "postgres", test_a_commit_answered_with_a_warning_happens_once),
         BOTH(test_audit_tally_and_lane_are_saved_together_or_not_at_all),
         BOTH(test_ids_grow_in_each_lane_and_never_meet_across_lanes),
         BOTH(test_ids_grow_when_the_clock_goes_back),

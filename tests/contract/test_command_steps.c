@@ -206,7 +206,7 @@ static void test_W7_a_command_whose_answer_was_forgotten_meanwhile_is_prepared_b
     again.command.key_hash = first.command.key_hash;
     rp_commands_prepare(d->w->catalog, together, 3); /* as a preparer does */
     assert_int_equal(again.prepared, 0);
-    assert_int_equal(rp_round_run(d->w->catalog, together, 3), 0);
+    assert_int_equal(rp_round_run(d->w->catalog, together, 3, true), 0);
     assert_true(again.command.stale);
     assert_int_equal(again.ran, 0);
     assert_int_equal(others[0].ran + others[1].ran, 2);

@@ -137,8 +137,8 @@ static size_t questions(struct question *out)
 {
     int64_t id = (NOW - INT64_C(1577836800000)) * 2097152;
     size_t n = 0;
-    out[n++] = ask(RP_SQL(mark_claim), "mark_due", "iiisiii", I(1), NOW, I(1000), "worker", NOW + 120000, I(0), I(0));
-    out[n++] = ask(RP_SQL(mark_claim), "mark_due", "iiisiii", I(1), NOW, I(1000), "worker", NOW + 120000, I(0), I(1));
+    out[n++] = ask(RP_SQL(mark_due), "mark_due", "iiiiii", I(1), NOW, I(-1), INT64_MAX, I(0), I(1000));
+    out[n++] = ask(RP_SQL(mark_due), "mark_due", "iiiiii", I(1), NOW, I(-1), INT64_MAX, I(1), I(1000));
     out[n++] = ask(RP_SQL(mark_next), "mark_due", "ii", I(1), I(1));
     out[n++] = ask(RP_SQL(mark_overdue), "mark_due", "iii", I(1), NOW, I(1));
     out[n++] = ask(RP_SQL(mark_waiting), "mark_due", "iiiii", I(1), NOW, NOW - 1000, id, I(1000));

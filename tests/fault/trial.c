@@ -78,8 +78,11 @@ static int db_before(void *ctx, const char *call, struct rp_error *err)
 {
     struct trial *t = ctx;
     if (!t->armed) return 0;
-    if (strcmp(call, "resolve") != 0) return point(t, is_inside(t, call) ? POINT_INSIDE : POINT_DB, "db", call, err);
-    return t->resolves_left-- > 0 ? rp_error_set(err, RP_EUNKNOWN, "injected: nobody knows") : 0;
+    if (strcmp(call, "begin") == 0 && t->shared->fired && t->resolves_left > 0) {
+        t->resolves_left--;
+        return rp_error_set(err, RP_EUNAVAILABLE, "injected: nobody can be asked");
+    }
+    return point(t, is_inside(t, call) ? POINT_INSIDE : POINT_DB, "db", call, err);
 }
 
 static int db_after(void *ctx, const char *call, struct rp_error *err)
@@ -107,7 +110,7 @@ void trial_arm(struct trial *t, const struct trial_plan *plan)
     t->plan = *plan;
     t->shared->points = 0;
     t->shared->fired = false;
-    t->resolves_left = plan->fault == FAULT_RESOLVE ? 3 : plan->fault == FAULT_UNRESOLVED ? 1000000 : 0;
+    t->resolves_left = plan->fault == FAULT_RESOLVE ? 3 : plan->fault == FAULT_UNRESOLVED ? RP_SETTLE_TRIES : 0;
     t->armed = true;
 }
 

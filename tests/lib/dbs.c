@@ -13,8 +13,7 @@
 
 #include "base/error.h"
 
-static const char commit_message[] = "Q\0\0\0\x0b"
-                                     "COMMIT"; /* and its NUL: a simple query of libpq's protocol */
+static const char commit_message[] = "COMMIT"; /* and the end of the text */
 
 static _Noreturn void give_up(const char *what, const char *why)
 {

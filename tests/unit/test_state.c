@@ -59,11 +59,11 @@ static void test_statuses_in_the_statements_are_those_of_the_enum(void **state)
     /* what is over comes last: its key may be marked like any other */
     expect_in("file_of_keys", RP_SQL(file_of_keys)->text, "f.status < %d", RP_FILE_PURGED);
     assert_int_equal(RP_FILE_EXPIRED, RP_FILE_PURGED + 1);
-    expect_in("tenant_sums", RP_SQL(tenant_sums)->text, "MAX(CASE WHEN kind = %d THEN 1 ELSE 0 END) AS used",
+    expect_in("tenant_compare", RP_SQL(tenant_compare)->text, "MAX(CASE WHEN kind = %d THEN 1 ELSE 0 END) AS used",
               RP_LEDGER_USE);
-    expect_in("tenant_sums", RP_SQL(tenant_sums)->text, "MAX(CASE WHEN kind = %d THEN 1 ELSE 0 END) AS refunds",
+    expect_in("tenant_compare", RP_SQL(tenant_compare)->text, "MAX(CASE WHEN kind = %d THEN 1 ELSE 0 END) AS refunds",
               RP_LEDGER_REFUND);
-    expect_in("tenant_sums", RP_SQL(tenant_sums)->text, "CASE kind WHEN %d THEN bytes WHEN %d THEN -bytes",
+    expect_in("tenant_compare", RP_SQL(tenant_compare)->text, "CASE kind WHEN %d THEN bytes WHEN %d THEN -bytes",
               RP_LEDGER_RESERVE, RP_LEDGER_REFUND);
 }
 
@@ -104,7 +104,7 @@ static void test_only_the_designed_moves_of_a_file_are_allowed(void **state)
 static void test_scopes_in_the_statements_are_those_of_the_enum(void **state)
 {
     (void)state;
-    const enum rp_statement users[] = { RP_SQL_mark_claim, RP_SQL_mark_due_peek };
+    const enum rp_statement users[] = { RP_SQL_mark_due, RP_SQL_mark_due_peek };
     for (size_t i = 0; i < COUNT(users); i++) {
         const struct rp_sql *sql = &rp_statements[users[i]];
         expect_in(sql->name, sql->text, "h.scope = %d)", RP_SCOPE_EVERYTHING);
@@ -117,7 +117,7 @@ static void test_scopes_in_the_statements_are_those_of_the_enum(void **state)
 static void test_the_statements_know_a_copy_in_quarantine_by_its_key(void **state)
 {
     (void)state;
-    const enum rp_statement users[] = { RP_SQL_mark_claim, RP_SQL_mark_due_peek };
+    const enum rp_statement users[] = { RP_SQL_mark_due, RP_SQL_mark_due_peek };
     for (size_t i = 0; i < COUNT(users); i++)
         expect_in(rp_statements[users[i]].name, rp_statements[users[i]].text,
                   "substr(m.key, 1, %zu) = '%s' AND m.run_id", strlen(RP_STORE_QUARANTINE), RP_STORE_QUARANTINE);

@@ -168,8 +168,8 @@ static int connect_to(struct connection *c, struct rp_error *err)
     const struct rp_database_config *config = c->config;
     struct rp_db_options options = { .read_only = true, .statement_ms = config->statement_timeout_ms };
     if (c->db != NULL) return 0;
-    const char *url = config->read_url[0] != 0 ? config->read_url : config->url;
-    return rp_db_open(url, &options, &c->db, err);
+    /* never read_url: what a replica has not heard of yet would be erased */
+    return rp_db_open(config->url, &options, &c->db, err);
 }
 
 struct counting {

@@ -22,7 +22,7 @@ static int load_tenants(struct rp_work *work, struct rp_tenant **out, size_t *n,
     if (ids == NULL || *out == NULL) return RP_ENOMEM;
     for (size_t i = 0; i < work->n; i++)
         ids[i] = work->slots[i].file.tenant_id;
-    return rp_tenants_lock(work->tx, ids, work->n, *out, n, err);
+    return rp_tenants_load(work->tx, ids, work->n, *out, n, err);
 }
 
 static const char *name_of(const struct rp_tenant *tenants, size_t n, int64_t id)

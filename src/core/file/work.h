@@ -2,9 +2,8 @@
 /* work.h - what the verbs over files share. A round loads and locks its files once, changes them in
  * memory by one decision after the other, and writes what has changed.
  *
- * K1  Marks are locked before files, files before tenants, each set with one statement: the order
- *     in which the sweep's claim takes them, so that nobody waits in a ring. (A delete has no mark
- *     to lock, as a rule; where it has, the database breaks the ring.)
+ * K1  Whoever changes files or their marks has locked their tenants (catalog.h, K7): so nobody waits
+ *     in a ring for what is locked here, each set with one statement and by id.
  * K2  A decision sees what the decisions before it in the same round have changed.
  * K3  Names are given up before they are taken: one live file a name at every moment.
  * K4  A file becomes live only while what it belongs to (parent, source) lives, or at once with it

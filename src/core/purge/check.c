@@ -32,9 +32,11 @@ static int check_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_state_by by = { .store = c->batch->store->config->name, .actor = c->actor };
     struct rp_move *moves = rp_arena_array(tx->arena, c->n, sizeof *moves);
     if (moves == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    int r = rp_purge_take_tenants(tx, c->batch, 0, c->batch->marks.n, err);
+    if (r < 0) return r;
     for (size_t i = 0; i < c->n; i++)
         moves[i] = rp_purge_decide_check(c->marks[i], &c->answers[i], c->rules, tx->late_ms, rp_purge_random(c->rules));
-    int r = rp_state_move(tx, &by, moves, c->n, err);
+    r = rp_state_move(tx, &by, moves, c->n, err);
     for (size_t i = 0; i < c->n && r == 0; i++)
         rp_purge_item_of(c->batch, moves[i].mark)->move = moves[i];
     return r;

@@ -100,7 +100,8 @@ static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (f->part.damaged && first->status != RP_ITEM_KEPT) rp_purge_set_damaged(first, &f->part.why);
     if (f->from == f->batch->from) note_errors(f->run, f->batch);
     size_t n = judge_all(tx, f, moves);
-    int r = settle(tx, f, moves, n, err);
+    int r = rp_purge_take_tenants(tx, f->batch, f->from, f->part.n, err);
+    if (r == 0) r = settle(tx, f, moves, n, err);
     if (r == 0) r = note_changed(tx, f, err);
     return r < 0 ? r : rp_run_step(tx, f->run, err);
 }
@@ -159,7 +160,8 @@ static int release_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
         enum rp_state to = m->state == RP_CHECKING ? RP_MARKED : m->state;
         moves[n++] = (struct rp_move){ .mark = m, .to = to, .attempts = m->attempts, .next_at_ms = m->due_at_ms };
     }
-    return rp_state_move(tx, &by, moves, n, err);
+    int r = rp_purge_take_tenants(tx, rel->batch, 0, marks->n, err);
+    return r < 0 ? r : rp_state_move(tx, &by, moves, n, err);
 }
 
 void rp_purge_release(struct rp_catalog *catalog, struct rp_purge_batch *batch, const char *actor)
