@@ -190,10 +190,11 @@ static const char *path_of(const struct trial *t, const char *folder, const char
     return out;
 }
 
+/* All but the catalog itself. */
 static void drop_files(const struct trial *t)
 {
-    static const char *const files[] = { "catalog.db", "catalog.db-wal", "catalog.db-shm", "app.db",
-                                         "app.db-wal", "app.db-shm",     "saved.db" };
+    static const char *const files[] = { "catalog.db-wal", "catalog.db-shm", "app.db",
+                                         "app.db-wal",     "app.db-shm",     "saved.db" };
     char path[200];
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         unlink(path_of(t, "", files[i], path));
@@ -231,7 +232,7 @@ void trial_bring_back(struct trial *t)
     trial_disarm(t);
     remove_tree(t->root);
     drop_files(t);
-    copy_all(t, "/kept", "");
+    copy_all(t, "/kept", ""); /* into the same file: it is the same vessel (core/vessel.h) */
     memcpy(t->shared, t->kept_shared, sizeof *t->shared);
 }
 
@@ -309,8 +310,10 @@ static void defaults(struct trial *t)
 void trial_begin(struct trial *t)
 {
     struct rp_error err = { 0 };
+    char catalog[200];
     trial_close(t);
     drop_files(t);
+    unlink(path_of(t, "", "catalog.db", catalog));
     rp_backend_close(t->bare);
     t->bare = NULL;
     if (!t->memory) remove_tree(t->root);
