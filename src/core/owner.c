@@ -84,7 +84,7 @@ static int identify(struct rp_store *store, struct rp_owner *out, struct rp_erro
 static int judge_record(struct rp_catalog *catalog, const struct rp_store *store, struct rp_owner *owner,
                         struct rp_error *err)
 {
-    bool known, moved;
+    bool known = false, moved = false;
     int r = rp_stamps_know(catalog->db, store->id, owner->stamp, owner->epoch, &known, err);
     if (r == 0) r = rp_vessel_compare(catalog->db, store, &moved, err);
     if (r < 0) return r;

@@ -112,7 +112,7 @@ static int act(struct watched *w, const struct rp_store_config *config, bool rai
     int code = rp_session_beside(r->options.session, r->options.lane, &s, err);
     if (code == 0 && r->writers != NULL) rp_writers_attach(r->writers, s.catalog);
     if (code == 0) code = rp_session_store(&s, config->name, &store, err);
-    if (code < 0) {
+    if (code != 0) {
         rp_raises_owe(r->options.session->raises, w->slot, err->text);
         return code;
     }

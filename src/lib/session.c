@@ -68,7 +68,7 @@ static void raise_here(void *ctx, uint64_t which)
     struct rp_session *s = ctx;
     for (size_t i = 0; i < s->config.n_stores; i++) {
         struct rp_error why = { 0 };
-        struct rp_store *store;
+        struct rp_store *store = NULL;
         if ((which >> i & 1) == 0) continue;
         int r = rp_session_store(s, s->config.stores[i].name, &store, &why);
         if (r < 0) rp_raises_owe(s->raises, i, why.text);

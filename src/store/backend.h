@@ -297,7 +297,7 @@ static inline int rp_backend_copy(struct rp_backend *b, const char *from, const 
 }
 /* Each as copy() does. Returns negative only if the store as a whole failed: what was not begun then
  * is RP_COPY_NONE. */
-int rp_backend_copies(struct rp_backend *b, struct rp_copying *copies, size_t n, const struct rp_gate *gate,
+int rp_backend_copies(struct rp_backend *b, struct rp_copying *items, size_t n, const struct rp_gate *gate,
                       struct rp_error *err);
 static inline int rp_backend_annotate(struct rp_backend *b, const char *key, struct rp_identity *identity,
                                       const struct rp_pair *changes, size_t n, struct rp_error *err)

@@ -193,10 +193,11 @@ static const char *path_of(const struct trial *t, const char *folder, const char
     return out;
 }
 
+/* All but the catalog itself. */
 static void drop_files(const struct trial *t)
 {
-    static const char *const files[] = { "catalog.db", "catalog.db-wal", "catalog.db-shm", "app.db",
-                                         "app.db-wal", "app.db-shm",     "saved.db" };
+    static const char *const files[] = { "catalog.db-wal", "catalog.db-shm", "app.db",
+                                         "app.db-wal",     "app.db-shm",     "saved.db" };
     char path[200];
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         unlink(path_of(t, "", files[i], path));
@@ -234,7 +235,7 @@ void trial_bring_back(struct trial *t)
     trial_disarm(t);
     remove_tree(t->root);
     drop_files(t);
-    copy_all(t, "/kept", "");
+    copy_all(t, "/kept", ""); /* into the same file: it is the same vessel (core/vessel.h) */
     memcpy(t->shared, t->kept_shared, sizeof *t->shared);
 }
 
@@ -312,8 +313,10 @@ static void defaults(struct trial *t)
 void trial_begin(struct trial *t)
 {
     struct rp_error err = { 0 };
+    char catalog[200];
     trial_close(t);
     drop_files(t);
+    unlink(path_of(t, "", "catalog.db", catalog));
     rp_backend_close(t->bare);
     t->bare = NULL;
     if (!t->memory) remove_tree(t->root);
@@ -369,6 +372,37 @@ static int open_catalog(struct trial *t, struct rp_error *err)
     return r;
 }
 
+/* ---- what a process does for those who keep something alive (core/raise.h) ---- */
+
+static void raise_here(void *ctx, uint64_t which)
+{
+    struct trial *t = ctx;
+    struct rp_error ignored = { 0 }; /* then it is owed */
+    RP_ASSERT(which == 1);
+    rp_raises_begin(t->raises, 0);
+    (void)rp_raise(t->raises, 0, t->catalog, &t->store, &ignored);
+}
+
+static uint64_t due_here(void *ctx, const struct rp_kept *kept)
+{
+    return rp_raises_due(((struct trial *)ctx)->raises, kept);
+}
+
+static void note_here(void *ctx, const struct rp_kept *kept)
+{
+    rp_raises_note(((struct trial *)ctx)->raises, kept);
+}
+
+static void open_raises(struct trial *t)
+{
+    t->raises = rp_raises_new(&t->host_clock);
+    RP_ASSERT(t->raises != NULL);
+    rp_raises_set(t->raises, 0, t->store.id, t->config.mode == RP_MODE_OBSERVE);
+    t->raise_hook = (struct rp_raise_hook){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = t };
+    t->catalog->raise_hook = &t->raise_hook;
+    t->store.raises = t->raises;
+}
+
 void trial_open(struct trial *t)
 {
     struct rp_error err = { 0 };
@@ -383,6 +417,7 @@ void trial_open(struct trial *t)
                                   .backend = t->faulty,
                                   .level = RP_LEVEL_EXACT };
     must(rp_references_new(&t->whole, &t->config, &t->store.references, &err), &err);
+    open_raises(t);
 }
 
 static void close_all_but_ours(struct trial *t)
@@ -395,6 +430,8 @@ static void close_all_but_ours(struct trial *t)
         t->bare = NULL;
     }
     rp_catalog_close(t->catalog);
+    rp_raises_free(t->raises);
+    t->raises = NULL;
     t->store.references = NULL;
     t->faulty = t->watched = NULL;
     t->catalog = NULL;

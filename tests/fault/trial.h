@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "core/file/file.h"
 #include "core/purge/purge.h"
+#include "core/raise.h"
 #include "core/run.h"
 #include "core/store.h"
 #include "lib/invariants.h"
@@ -80,6 +81,8 @@ struct trial {
     struct rp_clock host_clock, db_clock;
     struct rp_catalog *catalog;
     struct rp_backend *bare, *watched, *faulty;
+    struct rp_raises *raises;
+    struct rp_raise_hook raise_hook;
     struct rp_store store;
     struct rp_worker worker;
     struct inv_world world;
