@@ -201,9 +201,7 @@ static int start_catalog(struct rp_daemon *d, struct rp_error *err)
                                           .clock = d->session.catalog->clock,
                                           .committed = committed,
                                           .ctx = d };
-    struct rp_raiser_options raiser = { .session = &d->session,
-                                        .node = d->node,
-                                        .lane = is_sqlite(d) ? d->lane : d->lane + LANES_A_NODE - 2 };
+    struct rp_raiser_options raiser = { .session = &d->session, .node = d->node, .lane = lane_of(d) };
     int r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
     if (r == 0) r = rp_raiser_new(&raiser, &d->raiser, err);
     if (r == 0) d->session.catalog->raise_hook = writers.raise_hook = rp_raiser_hook(d->raiser);

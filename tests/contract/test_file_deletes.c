@@ -579,7 +579,7 @@ static void test_TENANT_a_restore_of_anothers_mark_touches_nothing(void **state)
     rp_commands_prepare(w->catalog, list, 1);
     assert_false(world_exists(w, key));
     assert_int_equal(restore_mark(w, mark).what, RP_REPRIEVE_RETURNED);
-    assert_int_equal(rp_round_run(w->catalog, list, 1), 0);
+    assert_int_equal(rp_round_run(w->catalog, list, 1, true), 0);
     rp_commands_finish(w->catalog, list, 1);
     assert_int_equal(c.command.error.code, RP_ENOTFOUND);
     assert_string_equal(world_text(w, key), "hello");
@@ -597,7 +597,7 @@ static void test_TENANT_a_strangers_restore_beside_the_owners_is_told_nothing(vo
                                    stranger = ask_as(w, &items[1 - first], "other");
         struct rp_command *list[] = { &owner.command, &stranger.command };
         rp_commands_prepare(w->catalog, list, 2);
-        assert_int_equal(rp_round_run(w->catalog, list, 2), 0);
+        assert_int_equal(rp_round_run(w->catalog, list, 2, true), 0);
         assert_int_equal(items[first].answer.what, RP_REPRIEVE_DONE);
         assert_int_equal(items[1 - first].answer.error.code, RP_ENOTFOUND);
         assert_null(items[1 - first].file);
