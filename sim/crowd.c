@@ -276,20 +276,9 @@ int crowd_many(const struct crowd_plan *plan)
 /* ---- mutants ---- */
 
 #ifdef RP_MUTANTS
-/* In that many runs of the right rules everything is seen (`make check` asks for it): what a
- * mistake hides, it is caught by. */
+/* In that many runs of the right rules everything that a patch names is seen: what a mistake hides, it is caught by. */
 #define SEEN_WITHIN 1000
 #define OTHERS_MAX  20 /* seeds that break something else than was said */
-
-static bool hides_a_sight(const struct crowd_plan *plan, char out[SIM_LINE])
-{
-    for (int i = 0; i < SIGHT_KINDS; i++) {
-        if (sum(plan, offsetof(struct worker, seen) + (size_t)i * sizeof(uint64_t)) > 0) continue;
-        snprintf(out, SIM_LINE, "UNSEEN: %s", sim_sight_name((enum sim_sight)i));
-        return true;
-    }
-    return false;
-}
 
 /* Whether the violation has one of these names, also as what the catalog was found to break. */
 static bool is_named(const char *violation, const char *names)
@@ -305,6 +294,16 @@ static bool is_named(const char *violation, const char *names)
     return false;
 }
 
+static bool hides_a_sight(const struct crowd_plan *plan, const char *names, char out[SIM_LINE])
+{
+    for (int i = 0; i < SIGHT_KINDS; i++) {
+        if (sum(plan, offsetof(struct worker, seen) + (size_t)i * sizeof(uint64_t)) > 0) continue;
+        snprintf(out, SIM_LINE, "UNSEEN-%s: it never happened", sim_sight_name((enum sim_sight)i));
+        if (is_named(out, names)) return true;
+    }
+    return false;
+}
+
 /* The first violation of a promise that the mistake is said to break, and the seed of it; false:
  * there is none. `out` is then a violation of another one, or empty. */
 static bool is_caught(const struct crowd_plan *plan, const char *breaks, uint64_t *seed, char out[SIM_LINE])
@@ -316,10 +315,10 @@ static bool is_caught(const struct crowd_plan *plan, const char *breaks, uint64_
     for (;;) {
         run_crowd(&some);
         const struct worker *bad = first_failure(&some);
-        bool hides = bad == NULL && some.last - some.first + 1 >= SEEN_WITHIN && hides_a_sight(&some, out);
+        bool hides = bad == NULL && some.last - some.first + 1 >= SEEN_WITHIN && hides_a_sight(&some, breaks, out);
         *seed = bad != NULL ? bad->failed_seed : some.last;
         if (bad != NULL) memcpy(out, bad->violation, SIM_LINE);
-        if ((bad != NULL || hides) && is_named(out, breaks)) return true;
+        if (hides || (bad != NULL && is_named(out, breaks))) return true;
         if (*seed == plan->last || (bad != NULL && ++others == OTHERS_MAX)) return false;
         some.first = *seed + 1;
         if (bad == NULL) some.last = plan->last;

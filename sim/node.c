@@ -161,13 +161,16 @@ int __wrap_rp_references_count(struct rp_references *refs, const char *const *ke
 
 /* ---- the epoch: as a session does it on its own thread (lib/session.c) ---- */
 
-static void raise_here(void *ctx, uint64_t which)
+void sim_raise(struct sim_node *n)
 {
-    struct sim_node *n = ctx;
     struct rp_error ignored = { 0 };
-    if (which == 0) return;
     rp_raises_begin(n->raises, 0);
     (void)rp_raise(n->raises, 0, n->catalog, &n->store, &ignored);
+}
+
+static void raise_here(void *ctx, uint64_t which)
+{
+    if (which != 0) sim_raise(ctx);
 }
 
 static uint64_t due_here(void *ctx, const struct rp_kept *kept)
@@ -194,7 +197,7 @@ static int open_raises(struct sim_node *n, struct rp_error *err)
 /* What the daemon's thread does between commands (daemon/raiser.h). */
 static void raise_once_more(struct sim_node *n)
 {
-    if (rp_raises_is_time(n->raises, 0)) raise_here(n, 1);
+    if (rp_raises_is_time(n->raises, 0)) sim_raise(n);
     if (!n->dead) sim_judge_once_more(n);
 }
 

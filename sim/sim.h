@@ -231,6 +231,8 @@ void sim_node_work(struct sim_node *n);                               /* what a 
 void sim_node_begin(struct sim_node *n, const struct sim_command *c); /* what is judged counts from here */
 void sim_node_close(struct sim_node *n);
 int sim_node_open(struct sim_node *n, struct rp_error *err);
+/* The epoch is raised now. */
+void sim_raise(struct sim_node *n);
 
 /* ---- commands (users.c, uploads.c, sweeps.c) ---- */
 /* The next command that somebody gives to this node. */

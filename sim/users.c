@@ -14,6 +14,7 @@
 #include "core/mark.h"
 #include "core/owner.h"
 #include "core/quota.h"
+#include "core/raise.h"
 #include "core/reprieve.h"
 #include "core/subject/quarantine.h"
 #include "lib/ask.h"
@@ -246,6 +247,7 @@ int sim_give_clock(struct sim_node *n)
     struct rp_clock_accept accept = { .actor = ACTOR, .as_is = n->command.flag };
     int r = rp_clock_accept(n->catalog, &accept, &err);
     if (r == 0 && accept.stands) sim_see(n->sim, SIGHT_CLOCK_ACCEPTED);
+    if (rp_raises_is_pending(n->raises, 0)) sim_raise(n); /* its session ends with it (lib/session.c) */
     return r;
 }
 

@@ -207,7 +207,7 @@
       " ORDER BY store_id, next_at, id LIMIT 1")                                                                       \
     X(mark_claimed,    "iii",  NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND state IN (2, 3) AND id > $2 UNION ALL "               \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND id > $2 AND state = 6 AND was = 3 "                   \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE +store_id = $1 AND id > $2 AND state = 6 AND was = 3 "                  \
       "AND id IN (SELECT mark_id FROM dead_letter WHERE open IS NOT NULL) ORDER BY 1 LIMIT $3")                        \
                                                                                                                        \
     X(hold_add,        "iiisissi", NULL, NULL,                                                                         \
