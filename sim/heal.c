@@ -61,6 +61,7 @@ void sim_heal(struct sim_node *n)
     struct sim *s = n->sim;
     struct rp_error err = { 0 };
     if (n->index != 0) return;
+    n->unresolved = 0;
     n->command.verb = VERB_START;
     int r = sim_node_open(n, &err);
     n->command.verb = VERB_NONE;

@@ -239,10 +239,16 @@ static int draw_stamp(int64_t *out, struct rp_error *err)
     return rp_error_set(err, RP_EFAILED, "no random bytes for a commit");
 }
 
+static int lock_lane(struct rp_tx *tx, struct rp_error *err)
+{
+    const struct rp_clock *clock = tx->catalog->clock;
+    const char *boot = clock->boot != NULL ? clock->boot(clock->ctx)->id : "";
+    struct rp_value args[] = { rp_int(tx->catalog->lane), rp_text(boot) };
+    return rp_db_query(tx->db, RP_SQL(lane_lock), args, lane_row, tx, err);
+}
+
 static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_error *err)
 {
-    const struct rp_clock *clock = catalog->clock;
-    struct rp_value args[] = { rp_int(catalog->lane), rp_text(clock->boot != NULL ? clock->boot(clock->ctx)->id : "") };
     rp_arena_reset(&catalog->arena);
     memset(tx, 0, offsetof(struct rp_tx, tally));
     tx->n_tally = 0;
@@ -255,7 +261,7 @@ static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_erro
     if (r == 0) r = rp_clock_make(catalog, err);
     if (r == 0) r = rp_db_begin(catalog->db, true, err);
     if (r < 0) return r;
-    r = rp_db_query(catalog->db, RP_SQL(lane_lock), args, lane_row, tx, err);
+    r = lock_lane(tx, err);
     if (r < 0) return r;
     if (tx->seq < 0) return rp_error_set(err, RP_ECORRUPT, "lane %d: its row is gone", catalog->lane);
     return rp_clock_judge(tx, err);
@@ -305,10 +311,9 @@ static void wait_a_little(int try)
 static int find_commit(struct rp_tx *tx, bool *committed, struct rp_error *err)
 {
     struct rp_catalog *catalog = tx->catalog;
-    struct rp_value lane = rp_int(catalog->lane);
     int64_t stamp = tx->stamp, before = tx->stamp_before;
     int r = rp_db_begin(catalog->db, true, err);
-    if (r == 0) r = rp_db_query(catalog->db, RP_SQL(lane_lock), &lane, lane_row, tx, err);
+    if (r == 0) r = lock_lane(tx, err);
     if (r == 0) r = rp_db_commit(catalog->db, err);
     if (r < 0) rp_db_rollback(catalog->db);
     int64_t found = tx->stamp_before;
