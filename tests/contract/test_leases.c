@@ -205,19 +205,23 @@ static void test_a_lease_is_renewed_by_its_fence(void **state)
 /* ---- a claim that nobody knows of ---- */
 
 static bool lose_commit;
+static int unreachable; /* so many times the database cannot be asked */
 
 static int no_answer(void *ctx, const char *call, struct rp_error *e)
 {
     (void)ctx;
-    bool lost = lose_commit && strcmp(call, "commit") == 0;
-    if (lost) lose_commit = false;
-    return lost ? rp_error_set(e, RP_EUNKNOWN, "the answer was lost") : 0;
+    if (!lose_commit || strcmp(call, "commit") != 0) return 0;
+    lose_commit = false;
+    unreachable = RP_SETTLE_TRIES;
+    return rp_error_set(e, RP_EUNKNOWN, "the answer was lost");
 }
 
 static int nobody_knows(void *ctx, const char *call, struct rp_error *e)
 {
     (void)ctx;
-    return strcmp(call, "resolve") == 0 ? rp_error_set(e, RP_EUNKNOWN, "nobody knows") : 0;
+    if (unreachable == 0 || strcmp(call, "begin") != 0) return 0;
+    unreachable--;
+    return rp_error_set(e, RP_EUNAVAILABLE, "nobody can be asked");
 }
 
 static void test_a_claim_of_unknown_outcome_does_not_wait_for_its_lease(void **state)
