@@ -328,7 +328,7 @@ static void a_store_of_several_pages_is_walked_to_its_end(void **state)
     assert_int_equal(c.marked, 4);
 }
 
-static void holds_refuse_as_they_refuse_any_mark(void **state)
+static void X3_what_is_held_is_marked_and_not_purged(void **state)
 {
     struct world *w = *state;
     struct rp_hold_command hold = {
@@ -338,9 +338,12 @@ static void holds_refuse_as_they_refuse_any_mark(void **state)
     annotated(w, "free", "true", NULL, NULL);
     ok(ask_hold(w->catalog, &hold, &w->arena, &err));
     struct rp_import_counts c = import_all(w);
-    assert_int_equal(c.marked, 1);
-    assert_int_equal(c.refused, 1);
+    assert_int_equal(c.marked, 2);
+    assert_int_equal(c.refused, 0);
+    world_pass(w, 8 * DAY);
+    assert_int_equal(world_sweep(w)->run.figures.purged, 1);
     assert_true(world_exists(w, "held"));
+    assert_false(world_exists(w, "free"));
 }
 
 static void a_guarantee_that_is_too_weak_refuses(void **state)
@@ -543,7 +546,7 @@ int main(void)
         ALL(nothing_is_written_to_the_store),
         ALL(the_limit_counts_marks_and_the_prefix_bounds_the_walk),
         ALL(a_store_of_several_pages_is_walked_to_its_end),
-        ALL(holds_refuse_as_they_refuse_any_mark),
+        ALL(X3_what_is_held_is_marked_and_not_purged),
         ALL(a_guarantee_that_is_too_weak_refuses),
         ALL(NEWER_WINS_an_upload_after_its_annotation_was_read_is_not_marked),
         ALL(one_object_that_cannot_be_read_harms_no_other),
