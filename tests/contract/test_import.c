@@ -530,7 +530,8 @@ static void test_M2_the_annotated_objects_new_identity_becomes_the_marks(void **
 
 /* clang-format off */
 #define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
-#define ALL(fn) ON(0, "sqlite, memory", fn), ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn), ON(3, "postgres, fs", fn)
+/* Each engine once, each store once. */
+#define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
 
 int main(void)
 {

@@ -529,7 +529,8 @@ static void nodes_that_raise_at_once_do_not_fail_each_other_and_the_highest_epoc
 
 /* clang-format off */
 #define ON(which, words, fn) { #fn " on " words, fn, world_set_up, world_tear_down, (void *)(uintptr_t)(which) }
-#define ALL(fn) ON(0, "sqlite, memory", fn), ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn), ON(3, "postgres, fs", fn)
+/* Each engine once, each store once. */
+#define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
 
 int main(void)
 {
