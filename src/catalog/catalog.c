@@ -24,7 +24,7 @@
 #define TX_TRIES      12
 #define TX_RECONNECTS 3
 #define STATEMENT_MS  RP_MINUTE_MS        /* a hung server is not waited for */
-#define CHANGE_MS     (30 * RP_SECOND_MS) /* K6 */
+#define CHANGE_MS     (30 * RP_SECOND_MS) /* K7 */
 #define PATIENT_MS    (10 * RP_MINUTE_MS)
 #define SETTLE_MS     (10 * RP_SECOND_MS)
 

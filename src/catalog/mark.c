@@ -179,7 +179,7 @@ static int candidate_row(void *ctx, const struct rp_value *row, struct rp_error 
     return 0;
 }
 
-/* K7: tenants before marks. What belongs to a tenant that somebody else has locked is left for later. */
+/* K8: tenants before marks. What belongs to a tenant that somebody else has locked is left for later. */
 static int keep_free(struct rp_tx *tx, struct candidates *c, struct rp_error *err)
 {
     int64_t *busy = rp_arena_array(tx->arena, c->n + 1, sizeof *busy);

@@ -83,7 +83,7 @@ int rp_marks_active(struct rp_tx *tx, int64_t store_id, const char *const *keys,
  * transaction, the rows are ours until it ends. */
 int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys, size_t n, bool lock,
                     struct rp_marks *out, struct rp_error *err);
-/* The rows are locked, in order of id, and not looked at (catalog.h, K7). */
+/* The rows are locked, in order of id, and not looked at (catalog.h, K8). */
 int rp_marks_take(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_error *err);
 int rp_marks_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
 

@@ -260,7 +260,7 @@ static struct counts *counts_of(struct counts *all, size_t *n, int64_t tenant_id
     return &all[(*n)++];
 }
 
-/* Whoever moves them has locked their tenants (catalog.h, K7). */
+/* Whoever moves them has locked their tenants (catalog.h, K8). */
 static int move_counters(struct rp_tx *tx, const struct counts *counts, size_t n, struct rp_error *err)
 {
     struct rp_value *rows = rp_arena_array(tx->arena, 4 * n + 1, sizeof *rows);

@@ -25,7 +25,7 @@
  * W5  The queue is bounded: a full one is RP_EBUSY at once, and nothing waits anywhere else.
  * W6  A command of a tenant always goes to the same writer, so that commands of one tenant never wait for each other's
  *     row locks. Others are spread (command->spread); where writers meet on a subject, row locks settle it.
- *     A round locks for all of its verbs at once, in the one order (catalog.h, K7). A writer waits for no tenant: the
+ *     A round locks for all of its verbs at once, in the one order (catalog.h, K8). A writer waits for no tenant: the
  *     commands of one that somebody else has locked go back and are tried in a later round, for half a minute.
  * W7  Prepare answers nothing and changes nothing in the catalog: what it could not find out is a fact for run. If run
  *     finds that its subject has moved on since, it sets command->stale, and the command is prepared and run once more.

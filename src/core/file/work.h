@@ -2,7 +2,7 @@
 /* work.h - what the verbs over files share. A round loads and locks its files once, changes them in
  * memory by one decision after the other, and writes what has changed.
  *
- * K1  Whoever changes files or their marks has locked their tenants (catalog.h, K7): so nobody waits
+ * K1  Whoever changes files or their marks has locked their tenants (catalog.h, K8): so nobody waits
  *     in a ring for what is locked here, each set with one statement and by id.
  * K2  A decision sees what the decisions before it in the same round have changed.
  * K3  Names are given up before they are taken: one live file a name at every moment.
