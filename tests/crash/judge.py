@@ -112,7 +112,7 @@ def check_settled(world):
 
 def check_settled_beside_daemon(world):
     check_settled_objects(world)
-    check_leftovers(world, each=20)
+    check_leftovers(world)
     check_runs(world, alone=False)
 
 
@@ -144,14 +144,14 @@ def check_copies(history, copies):
     require(waiting == set(copies), f"copies without a mark, or marks without a copy: {waiting ^ set(copies)}")
 
 
-def check_leftovers(world, each=1):
-    """Nothing stands aside. What a killed writer left in tmp is no object, and less than so many files a kill."""
+def check_leftovers(world):
+    """Nothing stands aside. What a killed writer left in tmp is no object, and at most a batch of files a kill."""
     for store in ("plain", "shelf", "objects"):
         aside = [str(p) for p in (world.directory / store).rglob(".reprieve~*")]
         require(not aside, f"left aside: {aside}")
         temporary = [p for p in (world.directory / store / ".reprieve/tmp").glob("*") if p.name != "lock"]
         kills = sum(world.kills.values())
-        require(len(temporary) <= each * kills, f"{len(temporary)} temporary files after {kills} kills")
+        require(len(temporary) <= world.batch * kills, f"{len(temporary)} temporary files after {kills} kills")
 
 
 # ---- the catalog ----

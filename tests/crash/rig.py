@@ -169,6 +169,7 @@ class World:
         self.directory = pathlib.Path(directory)
         self.directory.mkdir()
         self.engine = engine(self.directory, serial)
+        self.batch = batch
         for store in (*STORES, "objects"):
             (self.directory / store).mkdir()
         (self.directory / "reprieve.yaml").write_text(CONFIG.format(catalog=self.engine.url, batch=batch))
