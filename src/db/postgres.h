@@ -37,8 +37,8 @@ struct rp_pg {
     int64_t deadline_ms; /* of all waits, on the boot clock; 0: none */
     int64_t answer_ms;   /* when the answer awaited must be there; 0: whenever */
     bool in_transaction;
-    bool reading; /* in a transaction begun for reading */
-    bool warned;  /* the server has warned since this was last cleared */
+    bool reading;                /* in a transaction begun for reading */
+    bool warned;                 /* the server has warned since this was last cleared */
     char vessel[RP_VESSEL_TEXT]; /* of this session, as far as it has been read */
     struct rp_statements statements;
     struct rp_pg_params params;
