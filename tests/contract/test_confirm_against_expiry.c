@@ -40,10 +40,11 @@ static int sweep_once(struct duel *x)
     return rp_purge_finish(x->sweeper, &x->rules, b, &x->steps.run, &x->why);
 }
 
-/* In turn one side gives the other up to three tenths of a millisecond: one of them would always win. */
+/* In turn one side gives the other up to three milliseconds: one of them would always win. */
 static void hang_back(int round, int side)
 {
-    struct timespec start = { .tv_nsec = round / 2 % 4 * 100000 };
+    static const long starts_ns[] = { 0, 100000, 300000, 3000000 };
+    struct timespec start = { .tv_nsec = starts_ns[round / 2 % 4] };
     if (round % 2 == side) nanosleep(&start, NULL);
 }
 
