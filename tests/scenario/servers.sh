@@ -6,6 +6,7 @@
 #   server_copy FROM NAME [LINE...]    a base backup of a running one: a standby of it, if standby.signal is made before the start
 #   server_conf NAME [LINE...]         its configuration anew; server_start, server_reload
 #   server_crash NAME                  SIGKILL to all of its processes
+#   standby_of PRIMARY NAME            a standby that the primary waits for; promote NAME
 #   on NAME SQL                        what it answers
 SERVERS=$(mktemp -d /tmp/rp-pg.XXXXXX) # short: a socket's path may have 107 bytes at most
 PG=${PG_BIN:-/usr/lib/postgresql/15/bin}
@@ -55,7 +56,18 @@ server_crash() { # NAME
     as_server rm -f "$SERVERS/$1/data/postmaster.pid"
 }
 on() { psql -X -q -A -t -v ON_ERROR_STOP=1 "postgres:///postgres?host=$SERVERS/$1&user=postgres" -c "$2"; }
+now() { python3 -IS -c 'import time; print(time.time())'; }
 answers_with() { [ "$(on "$1" "$2" 2>/dev/null)" = "$3" ]; } # NAME SQL WHAT
+
+standby_of() { # PRIMARY NAME
+    server_copy "$1" "$2" "primary_conninfo = 'host=$SERVERS/$1 user=postgres'"
+    as_server touch "$SERVERS/$2/data/standby.signal"
+    server_start "$2"
+    server_conf "$1" "synchronous_standby_names = '*'"
+    server_reload "$1"
+    until_true "the standby $2 is synchronous" answers_with "$1" "SELECT sync_state FROM pg_stat_replication" sync
+}
+promote() { as_server "$PG/pg_ctl" -D "$SERVERS/$1/data" -w -t 60 promote >/dev/null || fail "$1 was not promoted: $(tail -5 "$SERVERS/$1/log")"; }
 
 # shellcheck disable=SC2317 # called by the scripts' traps
 servers_done() {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""users.py TOKEN DIR [--seconds N] NODES...: users of several daemons, who remember what they were told.
+"""users.py TOKEN DIR [--pause S] [--seconds N] NODES...: users of several daemons, who remember what they were told.
 
 NODES is HOST:PORT,...: three users begin at the first of them, and go on to the next when there is no answer. Each asks again, under the
 same Idempotency-Key, until there is one. DIR/progress says for each node when the newest acknowledged change was sent. When DIR/load.stop
-is there they end; then the daemons are asked about every file, and what is doomed must go. DIR/told has what must be so of each file.
+is there they end; then the daemons are asked about every file, and what is doomed must go. Each run adds a line to DIR/told: what must be so of each file.
 
 With --seconds they never pause, and only how many changes a second were acknowledged is printed. DIR/failovers, if it is there, has a line
 for each kill of a primary and one for the first write of its successor: then the time until each node followed is judged."""
@@ -152,27 +152,28 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("token")
     parser.add_argument("dir")
+    parser.add_argument("--pause", type=float, default=0.1)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("nodes", nargs="+")
     args = parser.parse_args()
     places, log, told = [n.split(",") for n in args.nodes], [], {}
     end = time.monotonic() + (args.seconds or 0)
     go_on = (lambda: time.monotonic() < end) if args.seconds else (lambda: not os.path.exists(args.dir + "/load.stop"))
-    threads = [threading.Thread(target=work, args=(User(nodes, args.token, log), told, go_on, 0 if args.seconds else 0.1))
+    threads = [threading.Thread(target=work, args=(User(nodes, args.token, log), told, go_on, 0 if args.seconds else args.pause))
                for nodes in places for _ in range(USERS)]
     for t in threads:
         t.start()
     while any(t.is_alive() for t in threads):
         show_progress(args.dir, log)
         time.sleep(0.1)
+    with open(args.dir + "/told", "a", encoding="utf-8") as out:
+        out.write(json.dumps(told) + "\n")
     if args.seconds:
         print(round(len(log) / args.seconds))
         return
     if os.path.exists(args.dir + "/failovers"):
         judge_times(args.dir + "/failovers", [nodes[0] for nodes in places], log)
     check(places, args.token, told)
-    with open(args.dir + "/told", "w", encoding="utf-8") as out:
-        out.write(json.dumps(told) + "\n")
     print(f"{len(told)} files, {len(log)} changes acknowledged, {sum(f['status'] == 'purged' for f in told.values())} purged")
 
 
