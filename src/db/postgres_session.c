@@ -16,6 +16,7 @@
 #define PARAMETERS_MAX  96
 #define VERSION_MIN     150000
 #define ANSWER_SLACK_MS 5000
+#define NEXT_HOST_S     2                   /* until another host of the URL is tried */
 #define COMMIT_MS       (30 * RP_SECOND_MS) /* for a COMMIT without a deadline */
 #define READ_ONLY       "25006"
 #define DEADLOCK        "40P01"
@@ -247,15 +248,23 @@ void rp_pg_disconnect(struct rp_pg *c)
     rp_statements_clear(&c->statements);
 }
 
+static bool has_several_hosts(const struct rp_pg *c)
+{
+    for (const PQconninfoOption *o = c->parameters; o->keyword != NULL; o++)
+        if (o->val != NULL && strncmp(o->keyword, "host", 4) == 0 && strchr(o->val, ',') != NULL) return true;
+    return false;
+}
+
+/* P4 */
 static void connect_with_parameters(struct rp_pg *c)
 {
     char timeout_s[16];
-    int64_t seconds = (c->busy_ms + 999) / 1000;
+    int64_t seconds = has_several_hosts(c) ? NEXT_HOST_S : (c->busy_ms + 999) / 1000;
     snprintf(timeout_s, sizeof timeout_s, "%d", seconds < 2 ? 2 : seconds > 3600 ? 3600 : (int)seconds);
     /* The last one of a name counts: first what the URL may change, then the URL, then what nobody changes. */
     const char *names[PARAMETERS_MAX] = { "application_name",    "connect_timeout",  "keepalives_idle",
                                           "keepalives_interval", "keepalives_count", "tcp_user_timeout" };
-    const char *values[PARAMETERS_MAX] = { "reprieve", timeout_s, "10", "5", "3", "30000" };
+    const char *values[PARAMETERS_MAX] = { "reprieve", timeout_s, "3", "1", "3", "6000" };
     size_t n = 6;
     for (const PQconninfoOption *o = c->parameters; o->keyword != NULL; o++) {
         if (o->val == NULL) continue;

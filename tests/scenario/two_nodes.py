@@ -66,7 +66,7 @@ def cycle(node, names, done):
         return  # the same
     node.must(202, "DELETE", path)
     if random.random() < 0.5:
-        node.ask("POST", path + "/restore", {})
+        node.ask("POST", path + "/restore")
     done.append(1)
 
 
