@@ -63,7 +63,7 @@ install:
 	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild
 
 clean:
-	rm -rf build build-clang build-asan build-tsan build-fuzz build-release build-coverage build-check
+	rm -rf build build-clang build-asan build-tsan build-fuzz build-release build-coverage build-mutate build-check
 
 help:
 	@echo 'make            builds build/reprieve and build/libreprieve.{a,so}'

@@ -225,6 +225,22 @@ static void what_is_found_is_synced_unless_we_have_done_it(void **state)
     assert_int_equal(times(at(f, "a")), 1);
 }
 
+/* "Gone" must not come back after a loss of power, whoever removed it and in whichever home. */
+static void what_is_found_gone_is_synced_in_its_home(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const objects[][3] = { { "a/1", "a/1", "a" },
+                                              { "..", ".reprieve/keys/2e2e", ".reprieve/keys" } };
+    for (size_t i = 0; i < 2; i++) {
+        upload(f, objects[i][0]);
+        struct rp_identity id = identity_of(f->backend, objects[i][0]);
+        assert_int_equal(unlink(at(f, objects[i][1])), 0);
+        forget();
+        assert_int_equal(remove_one(f->backend, objects[i][0], &id), RP_OUT_GONE);
+        assert_int_equal(times(at(f, objects[i][2])), 1);
+    }
+}
+
 static void what_cannot_be_synced_is_not_answered_for(void **state)
 {
     struct fixture *f = *state;
@@ -274,6 +290,7 @@ int main(void)
         WITH_STORE(a_directory_that_was_moved_here_is_another_one),
         WITH_STORE(sidecars_and_copies_have_durable_ways_too),
         WITH_STORE(what_is_found_is_synced_unless_we_have_done_it),
+        WITH_STORE(what_is_found_gone_is_synced_in_its_home),
         WITH_STORE(what_cannot_be_synced_is_not_answered_for),
         WITH_STORE(through_an_unreadable_directory),
     };

@@ -202,6 +202,25 @@ static void test_a_token_is_asked_about_again(void **state)
     rp_tokens_free(tokens);
 }
 
+/* Revoked while a request was asking the catalog about it: what that request learned is out of date. */
+static void test_a_token_that_is_forgotten_while_it_is_looked_up_stays_unknown(void **state)
+{
+    const struct rp_token token = { .id = 7, .name = "seven", .scopes = RP_MAY_ALL };
+    const uint8_t hash[RP_DIGEST_BYTES] = { 1 };
+    struct rp_principal who = { 0 };
+    struct rp_error err = { 0 };
+    struct rp_tokens *tokens = NULL;
+    (void)state;
+    ok(rp_tokens_new(0, &tokens, &err));
+    uint64_t ticket = rp_tokens_ticket(tokens);
+    rp_tokens_forget(tokens, token.id);
+    rp_tokens_put(tokens, ticket, hash, 0, &token);
+    assert_int_equal(rp_tokens_find(tokens, hash, 1, 1, &who), RP_TOKEN_UNKNOWN);
+    rp_tokens_put(tokens, rp_tokens_ticket(tokens), hash, 0, &token);
+    assert_int_equal(rp_tokens_find(tokens, hash, 1, 1, &who), RP_TOKEN_FOUND);
+    rp_tokens_free(tokens);
+}
+
 static void test_requests_a_second_are_limited_for_each_token(void **state)
 {
     char other[RP_TOKEN_SECRET], header[256];
@@ -574,6 +593,7 @@ int main(void)
         both(test_unknown_expired_and_revoked_look_alike),
         on(test_guessing_is_slow, 0),
         on(test_a_token_is_asked_about_again, 0),
+        on(test_a_token_that_is_forgotten_while_it_is_looked_up_stays_unknown, 0),
         on(test_requests_a_second_are_limited_for_each_token, 0),
         both(test_the_life_of_a_token),
         both(test_tokens_that_are_refused),

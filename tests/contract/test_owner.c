@@ -489,6 +489,19 @@ static void each_store_is_raised_within_a_minute(void **state)
     rp_backend_close(second.backend);
 }
 
+/* A host that was ahead when it raised, and is right again, would else owe nothing until that time has come. */
+static void a_raise_in_the_future_is_no_recent_one(void **state)
+{
+    struct world *w = *state;
+    make_ours(w);
+    w->host_ahead_ms = 2 * RP_MINUTE_MS;
+    ok(rp_owner_assert(w->catalog, &w->store, "test", true, &err));
+    w->host_ahead_ms = 0;
+    int64_t before = look(w).epoch;
+    ok(rp_owner_assert(w->catalog, &w->store, "test", true, &err));
+    assert_true(look(w).epoch > before);
+}
+
 /* ---- at once ---- */
 
 struct node {
@@ -553,6 +566,7 @@ int main(void)
         ALL(a_store_under_another_name_stays_ours),
         ALL(stamps_are_bounded_and_that_of_the_record_is_kept),
         ALL(each_store_is_raised_within_a_minute),
+        ALL(a_raise_in_the_future_is_no_recent_one),
         ALL(nodes_that_raise_at_once_do_not_fail_each_other_and_the_highest_epoch_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -446,8 +446,8 @@ static void make_app(struct world *w, const char *name, const char *sql, char ur
     rp_db_close(db);
 }
 
-/* What any of them names is referenced; a copy to read from may be behind, and is not asked. */
-static void references_are_summed_over_databases_and_read_from_the_original(void **state)
+/* What any of them names is referenced; a copy to read from may lag, and is not asked. */
+static void references_are_summed_over_databases_and_never_read_from_a_copy(void **state)
 {
     struct world *w = *state;
     char urls[2][200];
@@ -515,6 +515,26 @@ static void what_is_no_link_no_scope_and_no_name_is_refused(void **state)
     assert_int_equal(r, sizeof token.name - 1 > RP_TOKEN_NAME_MAX ? RP_EINVAL : 0);
 }
 
+static int create_link_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
+{
+    struct rp_token token = { .kind = RP_TOKEN_LINK, .name = "link", .scopes = 1, .expires_at_ms = tx->late_ms + DAY };
+    int r = rp_token_secret(RP_TOKEN_LINK, ctx, e);
+    return r < 0 ? r : rp_token_create(tx, &token, ctx, "tester", e);
+}
+
+static void a_link_works_once_and_its_session_ends(void **state)
+{
+    struct world *w = *state;
+    char secret[RP_TOKEN_SECRET];
+    struct linked linked = { .link = secret };
+    ok(rp_catalog_transact(w->catalog, create_link_tx, secret, &err));
+    ok(rp_catalog_transact(w->catalog, use_link_tx, &linked, &err));
+    int64_t left_ms = linked.session.expires_at_ms - rp_clock_now_ms(w->catalog->clock);
+    assert_in_range(left_ms, RP_TOKEN_SESSION_MS - RP_MINUTE_MS, RP_TOKEN_SESSION_MS);
+    assert_int_equal(linked.session.kind, RP_TOKEN_SESSION);
+    assert_int_equal(rp_catalog_transact(w->catalog, use_link_tx, &linked, &err), RP_EUNAUTHORIZED);
+}
+
 static void an_import_of_nothing_ends(void **state)
 {
     struct world *w = *state;
@@ -548,8 +568,9 @@ int main(void)
         TEST(a_copy_is_found_while_its_mark_waits_or_was_returned),
         TEST(what_is_gone_does_not_stand),
         TEST(the_oldest_mark_past_due_may_wait_or_be_claimed),
-        TEST(references_are_summed_over_databases_and_read_from_the_original),
+        TEST(references_are_summed_over_databases_and_never_read_from_a_copy),
         TEST(what_is_no_link_no_scope_and_no_name_is_refused),
+        TEST(a_link_works_once_and_its_session_ends),
         TEST(an_import_of_nothing_ends),
     };
     return cmocka_run_group_tests_name("bounds", tests, NULL, NULL);

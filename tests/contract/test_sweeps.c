@@ -481,6 +481,10 @@ static void test_used_up_attempts_make_a_dead_letter_that_can_be_retried(void **
     ok(ask_retry(w->catalog, id, "tester", &err));
     assert_int_equal(ask_retry(w->catalog, id, "tester", &err), RP_ENOTFOUND);
     assert_int_equal(world_newest(w, "bad").attempts, 0);
+    int64_t ended_at = world_number(w, "SELECT ended_at FROM dead_letter");
+    fail_until_dead(w, &denied);
+    ok(ask_retry(w->catalog, letter(w), "another", &err)); /* ends the second letter, and the first no second time */
+    assert_int_equal(world_number(w, "SELECT ended_at FROM dead_letter WHERE ended_by = 'tester'"), ended_at);
     expect_purged(w, 1);
     assert_false(world_exists(w, "bad"));
     put_due(w, "bad");

@@ -13,10 +13,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib/uploads.h"
 
-#define LANE 1
+#define LANE       1
+#define TEST_S_MAX 120 /* for one test, under a sanitizer too: an answer that never comes is a failure, not a hang */
 
 static struct rp_error err;
 
@@ -55,6 +57,7 @@ static inline void start_writers(struct daemon *d, size_t queue_max)
 static inline int set_up(void **state)
 {
     struct daemon *d = calloc(1, sizeof *d);
+    alarm(TEST_S_MAX);
     d->w = calloc(1, sizeof *d->w);
     world_make(d->w, (enum dbs_kind)(uintptr_t)*state, WORLD_MEMORY);
     pthread_mutex_init(&d->lock, NULL);

@@ -347,6 +347,7 @@ static void test_the_exit_code_tells_all_done_none_or_some(void **state)
     assert_int_equal(exit_of(0, (const int[]){ RP_ENOTFOUND }, 1), 4);
     assert_int_equal(exit_of(0, (const int[]){ RP_EHELD, RP_EHELD }, 2), 5);
     assert_int_equal(exit_of(0, (const int[]){ RP_EHELD, RP_ENOTFOUND }, 2), 1);
+    assert_int_equal(exit_of(0, (const int[]){ RP_EHELD, RP_ENOTFOUND, RP_EHELD }, 3), 1);
     assert_int_equal(exit_of(1, (const int[]){ RP_ENOTFOUND }, 1), 8);
 }
 
