@@ -54,6 +54,7 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
         .note = rp_row_keep(marks->arena, &v[22], &failed),
         .file_id = v[23].i,
         .original = rp_row_keep(marks->arena, &v[24], &failed),
+        .in_place = v[25].i != 0,
     };
     if (failed) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
     if (m.state < RP_MARKED || m.state >= RP_STATES)
@@ -64,7 +65,7 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
 
 /* ---- changes ---- */
 
-#define ADD_COLUMNS 21
+#define ADD_COLUMNS 22
 #define CLAIM_PAGES 16
 
 int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
@@ -78,6 +79,7 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
         RP_ASSERT(m->state == RP_MARKED && m->due_at_ms >= m->marked_at_ms);
         bool copy = strncmp(m->key, RP_STORE_QUARANTINE, strlen(RP_STORE_QUARANTINE)) == 0;
         RP_ASSERT(copy == (m->original != NULL)); /* or a hold on the original would not cover it */
+        RP_ASSERT(copy || !m->in_place);
         const struct rp_value row[ADD_COLUMNS] = {
             rp_int(m->id),           rp_int(m->store_id),
             rp_text(m->key),         rp_int(1),
@@ -89,7 +91,7 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
             rp_text(m->version),     rp_int(m->size_bytes),
             rp_int(m->modified_ms),  rp_text(m->reason),
             rp_text(m->actor),       rp_int_or_null(m->file_id != 0, m->file_id),
-            rp_text(m->original),
+            rp_text(m->original),    rp_int(m->in_place),
         };
         memcpy(&rows[i * ADD_COLUMNS], row, sizeof row);
     }

@@ -56,6 +56,7 @@ struct rp_mark {
     const char *note;     /* may be NULL */
     int64_t file_id;      /* 0: its subject is an object, not a file */
     const char *original; /* of a copy in quarantine: the key that it came from; NULL: it is no copy */
+    bool in_place;        /* the `copy` is what was marked, under `original`, hidden by the store */
 };
 
 struct rp_marks {
@@ -143,6 +144,11 @@ struct rp_mark_since {
 /* `out`, of the arena: at most n, in any order. */
 int rp_marks_since(struct rp_db *db, const int64_t *ids, size_t n, struct rp_arena *arena, struct rp_mark_since **out,
                    size_t *n_out, struct rp_error *err);
+
+/* Those of these marks whose subject lies above another one in quarantine in place, but for what was returned
+ * (`returned`: the reason of its mark). `out`: room for n. */
+int rp_marks_on_older(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
+                      int64_t *out, size_t *n_out, struct rp_error *err);
 
 /* A page of marks: give the query, call until `out->n` is 0. The cursor is kept in it. */
 enum rp_marks_by {

@@ -19,8 +19,9 @@
 /* States and scopes appear as numbers here; tests/unit/test_state.c holds them against their names. */
 #define MARK_COLUMNS                                                                                                   \
     "id, store_id, key, state, was, next_at, due_at, marked_at, fence, attempts, checks, tenant_id, run_id, etag, "    \
-    "version, size_bytes, modified_ms, annotated, outcome, ended_at, reason, actor, note, file_id, original"
-#define MARK_TYPES "iisiiiiiiiiiissiiiiisssis"
+    "version, size_bytes, modified_ms, annotated, outcome, ended_at, reason, actor, note, file_id, original, "         \
+    "in_place"
+#define MARK_TYPES "iisiiiiiiiiiissiiiiisssisi"
 
 /* True for a mark `m` that an active hold covers; a copy in quarantine also by the key that it came from. */
 #define ACTIVE_HOLD "EXISTS (SELECT 1 FROM hold h WHERE h.lifted_at IS NULL AND h.scope = "
@@ -122,9 +123,10 @@
       "SELECT store_id, state, CAST(SUM(marks) AS BIGINT), CAST(SUM(bytes) AS BIGINT) FROM tally "                     \
       "GROUP BY store_id, state ORDER BY store_id, state")                                                             \
                                                                                                                        \
-    X(mark_add,        "",     "iisiiiiiiiiiissiissis", NULL,                                                          \
+    X(mark_add,        "",     "iisiiiiiiiiiissiissisi", NULL,                                                         \
       "@INSERT mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "       \
-      "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id, original) VALUES @ROWS "     \
+      "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id, original, in_place) "        \
+      "VALUES @ROWS "                                                                                                  \
       "ON CONFLICT (store_id, key, active) DO NOTHING")                                                                \
     X(mark_due,        "iiiiii", NULL, "iii",                                                                          \
       "SELECT id, tenant_id, next_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "                         \
@@ -169,6 +171,10 @@
     X(mark_active,     "i",    "s",   MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM (VALUES @ROWS) AS v JOIN mark ON store_id = $1 AND key = v.column1 "               \
       "AND active = 1 ORDER BY id @FOR_UPDATE_OF(mark)")                                                               \
+    X(mark_on_older,   "s",    "i",   "i",                                                                             \
+      "SELECT m.id FROM (VALUES @ROWS) AS v JOIN mark m ON m.id = v.column1 WHERE EXISTS (SELECT 1 FROM mark q "       \
+      "WHERE q.store_id = m.store_id AND q.original = CASE WHEN m.in_place = 1 THEN m.original ELSE m.key END "        \
+      "AND q.active = 1 AND q.in_place = 1 AND q.reason <> $1 AND (q.marked_at, q.id) < (m.marked_at, m.id))")         \
     X(mark_newest,     "i",    "s",   MARK_TYPES, NEWEST_MARKS(""))                                                          \
     X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST_MARKS(" ORDER BY id @FOR_UPDATE_OF(mark)"))                                     \
     X(mark_since_return, "",   "i",   "isiiiii",                                                                       \

@@ -17,7 +17,7 @@
 #define M_COLUMNS                                                                                                      \
     "m.id, m.store_id, m.key, m.state, m.was, m.next_at, m.due_at, m.marked_at, m.fence, m.attempts, m.checks, "       \
     "m.tenant_id, m.run_id, m.etag, m.version, m.size_bytes, m.modified_ms, m.annotated, m.outcome, m.ended_at, "      \
-    "m.reason, m.actor, m.note, m.file_id, m.original"
+    "m.reason, m.actor, m.note, m.file_id, m.original, m.in_place"
 #define FILE_PAGE(status) "SELECT * FROM (SELECT " FILE_COLUMNS " FROM file WHERE tenant_id = $1 AND status = " status
 
 /* clang-format off */

@@ -14,6 +14,7 @@
 #include "core/hold.h"
 #include "core/owner.h"
 #include "core/purge/purge.h"
+#include "core/subject/subject.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -216,6 +217,25 @@ static void check_signed_urls(struct doctor *d, const struct rp_probed *probed, 
     }
 }
 
+/* What will come back from there, said before anything goes. */
+static void check_quarantine(struct doctor *d, const struct rp_store *store, const struct rp_probed *probed,
+                             const char *check)
+{
+    bool in_place = rp_subject_has_older(store);
+    if (store->config->mode != RP_MODE_QUARANTINE || !rp_config_is_s3(store->config)) return;
+    judge(d, OK, check, "", "quarantine: %s",
+          in_place ? "a delete marker; what comes back has its versions, ACL and tags"
+                   : "a copy inside the bucket; what comes back has its headers, metadata and tags, but neither ACL, "
+                     "storage class nor older versions");
+    for (size_t i = 0; i < probed->n_findings && in_place; i++) {
+        const struct rp_finding *f = &probed->findings[i];
+        if (f->holds || strcmp(f->name, RP_FINDING_LIFECYCLE) != 0) continue;
+        judge(d, WARN, check,
+              "let no rule erase older versions sooner than the store's `quarantine`, which counts on them",
+              "what is in quarantine is an older version to the bucket: %s", f->says);
+    }
+}
+
 static bool check_probe(struct doctor *d, struct rp_store *store, const char *check)
 {
     const struct rp_store_config *config = store->config;
@@ -241,6 +261,7 @@ static bool check_probe(struct doctor *d, struct rp_store *store, const char *ch
                     : " (declared: nothing is written in mode observe)");
     say_findings(d, &probed);
     check_signed_urls(d, &probed, check);
+    check_quarantine(d, store, &probed, check);
     return true;
 }
 

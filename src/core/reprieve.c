@@ -269,6 +269,7 @@ static int mark_leftover(struct rp_tx *tx, const struct subject *s, struct rp_er
     struct rp_mark leftover = { .store_id = copy->store_id,
                                 .key = copy->key,
                                 .original = s->item->mark.key,
+                                .in_place = copy->in_place,
                                 .due_at_ms = rp_due(&(struct rp_due){ .by = RP_DUE_RETURNED }, tx->late_ms),
                                 .tenant_id = copy->tenant_id,
                                 .etag = copy->etag,
@@ -542,12 +543,11 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
  * was decided otherwise. One that was not decided about stays: the next restore finds it. */
 static void take_away(struct rp_catalog *catalog, const struct rp_reprieve_command *c, struct rp_reprieve_item *item)
 {
-    struct rp_item copy = { .key = item->mark.key, .identity = item->copy.identity };
     struct rp_error ignored = { 0 };
     struct rp_mark now;
     int r = rp_quarantine_mark(catalog->db, &item->mark, c->arena, &now, &ignored);
     if (r < 0 ? r != RP_ENOTFOUND : now.state == RP_REPRIEVED) return;
-    (void)rp_subject_of(&item->mark)->erase(item->store, &copy, 1, &ignored);
+    rp_subject_of(&item->mark)->take_away(item->store, &item->copy.mark, item->mark.key, &item->copy.identity);
 }
 
 static void finish(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)

@@ -25,13 +25,16 @@
  *     What a writer took shows with put_commit, as T5 says, or never. put_commit and put_abort end
  *     the writer, whatever they return; get_close ends the reader. The store outlives both.
  * T9  Optional slots are NULL where a store has no such thing: put_*, get_*, presign, list_partial
- *     and abort_partial, now_ms, interrupt, keys_source.
+ *     and abort_partial, now_ms, interrupt, keys_source; hides, hide and show.
  * T10 interrupt() makes every call under way end soon, and every later one fail, as if the store
  *     did not answer any more: RP_EUNAVAILABLE, or `unknown` for what may have been carried out. It
  *     does not wait, may be called from any thread and more than once; only close() is of use after
  *     it.
  * T11 Many copies are one call (rp_backend_copies), as many at a time as the store declares. The
- *     gate is asked right before each: once it is shut nothing more is begun. */
+ *     gate is asked right before each: once it is shut nothing more is begun.
+ * T12 A store that keeps versions may hide an object: its key shows nothing, and the object lies there
+ *     as it was, with its older versions, ACL and tags, until it is shown again or removed. Whether it
+ *     can is known once it was probed (rp_backend_hides); what was hidden can be shown without that. */
 #ifndef RP_STORE_BACKEND_H
 #define RP_STORE_BACKEND_H
 
@@ -54,8 +57,9 @@ const char *rp_level_name(enum rp_level level);
 
 /* What a probe found out. Findings are for people: what was tried, whether it holds, what was
  * seen. */
-#define RP_FINDINGS_MAX        16
-#define RP_FINDING_SIGNED_URLS "signed URLs" /* whether they end; `doctor` looks for it */
+#define RP_FINDINGS_MAX        20
+#define RP_FINDING_SIGNED_URLS "signed URLs"    /* whether they end; `doctor` looks for it */
+#define RP_FINDING_LIFECYCLE   "older versions" /* whether the store itself leaves them alone; likewise */
 struct rp_finding {
     const char *name; /* "list order", "delete by If-Match": static */
     bool holds;
@@ -248,6 +252,18 @@ struct rp_backend_ops {
     int (*abort_partial)(struct rp_backend *backend, const char *key, const char *upload, struct rp_error *err);
     /* The store's own clock; NULL slot: it has none but the host's. */
     int (*now_ms)(struct rp_backend *backend, int64_t *out, struct rp_error *err);
+    /* T12. */
+    bool (*hides)(struct rp_backend *backend);
+    /* Exactly these identities, each key once. FOUND: it is there, and hidden; also if it was before.
+     * GONE: it is not there any more. CHANGED: something newer is, and shows itself: where a hide of
+     * ours has come down on it, it is shown again. A hide whose end nobody saw may have come down on
+     * an upload of since_ms or later; INT64_MAX: there was none. NONE: the gate was shut. */
+    int (*hide)(struct rp_backend *backend, struct rp_item *items, const int64_t *since_ms, size_t n,
+                const struct rp_gate *gate, struct rp_error *err);
+    /* Only if nothing newer is there (RP_EEXISTS), hidden or not. RP_ENOTFOUND: it is not there any
+     * more. *made: something was changed, also by a call that fails after it. */
+    int (*show)(struct rp_backend *backend, const char *key, const struct rp_identity *identity, bool *made,
+                struct rp_error *err);
     /* T10. NULL slot: no call waits for anybody else. */
     void (*interrupt)(struct rp_backend *backend);
     /* Where its keys come from, for people: "environment", "profile media"; never what they are.
@@ -376,6 +392,25 @@ static inline bool rp_backend_has_interrupt(const struct rp_backend *b)
 static inline void rp_backend_interrupt(struct rp_backend *b)
 {
     b->ops->interrupt(b);
+}
+
+static inline bool rp_backend_has_hiding(const struct rp_backend *b)
+{
+    return b->ops->hide != NULL;
+}
+static inline bool rp_backend_hides(struct rp_backend *b)
+{
+    return rp_backend_has_hiding(b) && b->ops->hides(b);
+}
+static inline int rp_backend_hide(struct rp_backend *b, struct rp_item *items, const int64_t *since_ms, size_t n,
+                                  const struct rp_gate *gate, struct rp_error *err)
+{
+    return b->ops->hide(b, items, since_ms, n, gate, err);
+}
+static inline int rp_backend_show(struct rp_backend *b, const char *key, const struct rp_identity *identity, bool *made,
+                                  struct rp_error *err)
+{
+    return b->ops->show(b, key, identity, made, err);
 }
 
 static inline bool rp_backend_has_keys(const struct rp_backend *b)

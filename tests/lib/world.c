@@ -351,7 +351,7 @@ void world_steps_erase(struct world *w, struct rp_catalog *catalog, struct world
 {
     ok(rp_purge_check(catalog, &w->rules, w->worker.name, &s->batch, &err));
     rp_purge_look(&s->batch);
-    ok(rp_purge_load_returns(catalog, &s->batch, &err));
+    ok(rp_purge_load(catalog, &s->batch, &err));
     rp_purge_quarantine(&s->batch);
     rp_purge_return(&s->batch);
     rp_purge_erase(&s->batch);

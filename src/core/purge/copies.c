@@ -15,12 +15,14 @@ struct copies {
     size_t n;
 };
 
-/* A dead letter's copy needs its mark as well: given up, nobody else would erase it. Whether
+/* What is hidden in place is left to whoever decides about the dead letter: a mark of its own would erase it before.
+ * A dead letter's copy needs its mark as well: given up, nobody else would erase it. Whether
  * there is one an attempt that failed early cannot know; an earlier one may have made it. Its
  * mark then learns what stands there, if anything does. */
 static bool left_a_copy(const struct rp_purge_batch *b, const struct rp_move *move)
 {
     if (!move->done) return false;
+    if (move->to == RP_DEAD && rp_subject_stays_in_place(b->store, move->mark)) return false;
     return move->outcome == RP_END_QUARANTINED ||
            (move->to == RP_DEAD && rp_subject_is_quarantined(b->store, move->mark));
 }
@@ -39,6 +41,7 @@ static struct rp_mark mark_of(const struct rp_tx *tx, const struct rp_purge_batc
                              .version = item->copy.version,
                              .size_bytes = item->copy.size_bytes,
                              .modified_ms = item->copy.modified_ms,
+                             .in_place = item->in_place,
                              .reason = "quarantine",
                              .actor = run->worker->name,
                              .file_id = item->status == RP_ITEM_DAMAGED ? 0 : item->mark->file_id };

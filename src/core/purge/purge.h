@@ -23,6 +23,9 @@
  *     at: a delete that was sent long ago may have taken it. If it is gone, lives by the catalog and
  *     no later mark of it was purged, it is brought back, and the copy stays for another day. While
  *     a later mark of it waits, so does the copy.
+ * S9  Where the store can hide an object (T12), quarantine is in place: hidden it stays where it was,
+ *     with its older versions. A purge that takes older versions along waits while one of them is in
+ *     quarantine: no setting changed meanwhile shortens its time.
  *
  *   marked   -> checking, purging      rp_purge_claim
  *   checking -> purging, marked        rp_purge_check
@@ -54,10 +57,10 @@ enum rp_purge_status {
     RP_ITEM_ERASED,        /* by us */
     RP_ITEM_GONE,          /* nothing was there any more */
     RP_ITEM_CHANGED,       /* another upload stands under the key; left alone */
-    RP_ITEM_MOVED,         /* copied, then erased by us */
+    RP_ITEM_MOVED,         /* copied, then erased by us; or hidden in place */
     RP_ITEM_MOVED_GONE,    /* copied, then nothing was there any more: an earlier attempt got that far */
     RP_ITEM_MOVED_CHANGED, /* copied, then another upload stood under the key */
-    RP_ITEM_WAITS,         /* S8: what it came back as is marked again */
+    RP_ITEM_WAITS,         /* S8: what it came back as is marked again; S9 */
     RP_ITEM_RETURNED,      /* S8: brought back once more, and kept for another day */
     RP_ITEM_FAILED,        /* nothing happened */
     RP_ITEM_UNKNOWN,       /* it may have happened */
@@ -80,6 +83,7 @@ struct rp_purge_item {
     char note[240];              /* failed, unknown, damaged, kept: why */
     struct rp_identity identity; /* what is to be erased: the mark's; seen, for an upload that was never confirmed */
     struct rp_identity copy;     /* in quarantine, once COPIED */
+    bool in_place;               /* MOVED: it is no copy: hidden where it was */
     struct rp_purge_return back; /* S8 */
     int64_t references;          /* kept: how many a check counted; -1: they were not */
     struct rp_move move;         /* decided by check or finish */
@@ -113,8 +117,8 @@ struct rp_purge_item *rp_purge_item_of(struct rp_purge_batch *batch, const struc
 int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
                    const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_purge_batch *batch,
                    struct rp_error *err);
-/* S8: what became of the objects whose copies are in the batch. */
-int rp_purge_load_returns(struct rp_catalog *catalog, struct rp_purge_batch *batch, struct rp_error *err);
+/* S8, S9: what the catalog knows beside the marks of the batch. */
+int rp_purge_load(struct rp_catalog *catalog, struct rp_purge_batch *batch, struct rp_error *err);
 int rp_purge_check(struct rp_catalog *catalog, struct rp_purge_rules *rules, const char *actor,
                    struct rp_purge_batch *batch, struct rp_error *err);
 

@@ -43,7 +43,7 @@ static size_t collect(struct rp_purge_batch *b, bool (*wanted)(const struct rp_p
         struct rp_purge_item *item = &b->items[i];
         if (!wanted(item)) continue;
         RP_ASSERT(rp_subject_of(item->mark)->erase == rp_subject_in(b->store)->erase); /* subject.h, J2 */
-        b->asked[n] = (struct rp_item){ .key = item->mark->key, .identity = item->identity };
+        b->asked[n] = (struct rp_item){ .key = rp_subject_where(item->mark), .identity = item->identity };
         b->about[n++] = item;
     }
     return n;
@@ -88,7 +88,8 @@ static void take_copy(struct rp_purge_item *item, const struct rp_copy *copy)
         memcpy(item->note, copy->note, sizeof item->note);
         return;
     }
-    item->status = RP_ITEM_COPIED;
+    item->status = copy->in_place ? RP_ITEM_MOVED : RP_ITEM_COPIED;
+    item->in_place = copy->in_place;
     item->copy = copy->identity;
 }
 
@@ -148,10 +149,28 @@ static void confirm(struct rp_purge_batch *b)
         if (rp_purge_is_end(b->items[i].status)) b->items[i].status = RP_ITEM_UNKNOWN;
 }
 
+/* S9: what was returned has left nothing behind. The other one is a version, and nothing else may be taken for it. */
+static void settle_in_place(struct rp_purge_batch *b)
+{
+    for (size_t i = b->from; i < b->to; i++) {
+        struct rp_purge_item *item = &b->items[i];
+        if (item->status != RP_ITEM_CLAIMED || !item->mark->in_place) continue;
+        if (rp_quarantine_is_returned(item->mark))
+            item->status = RP_ITEM_GONE;
+        else if (!rp_subject_has_older(b->store)) {
+            item->status = RP_ITEM_FAILED;
+            snprintf(item->note, sizeof item->note,
+                     "the store does not keep versions any more: erase version %.100s of %.60s yourself",
+                     item->mark->version, item->mark->original);
+        }
+    }
+}
+
 void rp_purge_erase(struct rp_purge_batch *b)
 {
     if (failed(b)) return;
     if (!rp_purge_has_lease(b)) b->to = b->from; /* S7: given back, whatever was seen of it */
+    settle_in_place(b);
     size_t n = collect(b, is_to_be_erased);
     for (size_t i = 0; i < n; i++) {
         RP_ASSERT(b->about[i]->mark->state == RP_PURGING); /* INTENT-FIRST */

@@ -63,7 +63,7 @@ static bool may_be_there(int copy_code)
     return copy_code == RP_EEXISTS || copy_code == RP_ENOTFOUND || copy_code == RP_ECHANGED;
 }
 
-static void find_copies(struct rp_backend *backend, const struct rp_copying *asked, struct rp_copy *copies, size_t n)
+static void find_copies(struct rp_backend *backend, const struct rp_copying *asked, struct rp_copy **copies, size_t n)
 {
     struct rp_item items[RP_COPIES_MAX];
     struct rp_error why = { 0 };
@@ -76,9 +76,9 @@ static void find_copies(struct rp_backend *backend, const struct rp_copying *ask
     int r = found > 0 ? rp_backend_stat(backend, items, found, &why) : 0;
     for (size_t i = 0; i < found; i++) {
         if (r < 0)
-            say(&copies[about[i]], RP_OUT_RETRY, why.text);
+            say(copies[about[i]], RP_OUT_RETRY, why.text);
         else
-            take_found(&items[i], asked[about[i]].code, &copies[about[i]]);
+            take_found(&items[i], asked[about[i]].code, copies[about[i]]);
     }
 }
 
@@ -93,26 +93,81 @@ static void take_copy(struct rp_copy *copy, const struct rp_copying *made)
         say(copy, made->code == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY, made->note);
 }
 
-static int quarantine(struct rp_store *store, struct rp_copy *copies, size_t n, const struct rp_gate *gate,
-                      struct rp_error *err)
+/* ---- into quarantine ---- */
+
+static int copy_all(struct rp_store *store, struct rp_copy **copies, size_t n, const struct rp_gate *gate,
+                    struct rp_error *err)
 {
     char keys[RP_COPIES_MAX][RP_QUARANTINE_KEY];
     struct rp_copying asked[RP_COPIES_MAX];
-    RP_ASSERT(n <= RP_COPIES_MAX);
     for (size_t i = 0; i < n; i++)
-        asked[i] = (struct rp_copying){ .from = copies[i].mark->key,
-                                        .to = rp_quarantine_key(copies[i].mark->id, keys[i]),
-                                        .identity = copies[i].identity };
+        asked[i] = (struct rp_copying){ .from = copies[i]->mark->key,
+                                        .to = rp_quarantine_key(copies[i]->mark->id, keys[i]),
+                                        .identity = copies[i]->identity };
     int r = rp_backend_copies(store->backend, asked, n, gate, err);
     for (size_t i = 0; i < n; i++)
-        take_copy(&copies[i], &asked[i]);
+        take_copy(copies[i], &asked[i]);
     find_copies(store->backend, asked, copies, n);
     return r;
+}
+
+/* Nothing was sent before the claim that made it `purging`, and no claim is made before it is due on the
+ * store's own clock. */
+static int64_t sent_since_ms(const struct rp_mark *mark)
+{
+    return mark->was == RP_PURGING ? mark->due_at_ms : INT64_MAX;
+}
+
+static int hide_all(struct rp_store *store, struct rp_copy **copies, size_t n, const struct rp_gate *gate,
+                    struct rp_error *err)
+{
+    struct rp_item items[RP_COPIES_MAX];
+    int64_t since_ms[RP_COPIES_MAX] = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        items[i] = (struct rp_item){ .key = copies[i]->mark->key, .identity = copies[i]->identity };
+        since_ms[i] = sent_since_ms(copies[i]->mark);
+    }
+    int r = rp_backend_hide(store->backend, items, since_ms, n, gate, err);
+    for (size_t i = 0; i < n; i++) {
+        say(copies[i], items[i].outcome, items[i].note);
+        copies[i]->in_place = items[i].outcome == RP_OUT_FOUND;
+    }
+    return r;
+}
+
+static int quarantine(struct rp_store *store, struct rp_copy *copies, size_t n, const struct rp_gate *gate,
+                      struct rp_error *err)
+{
+    struct rp_copy *hidden[RP_COPIES_MAX], *copied[RP_COPIES_MAX];
+    size_t n_hidden = 0, n_copied = 0;
+    RP_ASSERT(n <= RP_COPIES_MAX);
+    for (size_t i = 0; i < n; i++) {
+        if (rp_subject_stays_in_place(store, copies[i].mark))
+            hidden[n_hidden++] = &copies[i];
+        else
+            copied[n_copied++] = &copies[i];
+    }
+    int r = n_hidden > 0 ? hide_all(store, hidden, n_hidden, gate, err) : 0;
+    return r < 0 || n_copied == 0 ? r : copy_all(store, copied, n_copied, gate, err);
+}
+
+/* ---- and back ---- */
+
+static int show(struct rp_store *store, const struct rp_mark *copy, const char *key, struct rp_identity *out,
+                bool *made, struct rp_error *err)
+{
+    *out = rp_subject_identity(copy);
+    if (!rp_backend_has_hiding(store->backend))
+        return rp_error_set(err, RP_ENOTFOUND, "%s:%s was hidden in another store than this one", store->config->name,
+                            key);
+    int r = rp_backend_show(store->backend, key, out, made, err);
+    return r < 0 ? rp_error_wrap(err, r, "%s:%s", store->config->name, key) : 0;
 }
 
 static int bring_back(struct rp_store *store, const struct rp_mark *copy, const char *key, struct rp_identity *out,
                       bool *made, struct rp_error *err)
 {
+    if (copy->in_place) return show(store, copy, key, out, made, err);
     struct rp_identity expected = rp_subject_identity(copy);
     int r = rp_backend_copy(store->backend, copy->key, &expected, key, out, err);
     *made = r == 0;
@@ -125,10 +180,22 @@ static int bring_back(struct rp_store *store, const struct rp_mark *copy, const 
     return rp_error_hint(err, "move it away first; the older one stays in quarantine until its time is over");
 }
 
+static void take_away(struct rp_store *store, const struct rp_mark *copy, const char *key,
+                      const struct rp_identity *made)
+{
+    struct rp_item item = { .key = key, .identity = *made };
+    const int64_t since_ms = INT64_MAX;
+    struct rp_error ignored = { 0 };
+    if (!copy->in_place)
+        (void)erase(store, &item, 1, &ignored);
+    else if (rp_backend_has_hiding(store->backend))
+        (void)rp_backend_hide(store->backend, &item, &since_ms, 1, NULL, &ignored);
+}
+
 /* J2 */
 #define BYTES                                                                                                          \
-    .clock = clock_of, .look = look, .quarantine = quarantine, .bring_back = bring_back, .erase = erase,               \
-    .confirm = confirm
+    .clock = clock_of, .look = look, .quarantine = quarantine, .bring_back = bring_back, .take_away = take_away,       \
+    .erase = erase, .confirm = confirm
 
 const struct rp_subject_kind rp_subject_object = { .name = "object", .id = RP_ID_MARK, BYTES };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quarantine.h - where a purge in mode quarantine puts things: a copy under
  * .reprieve/quarantine/MARK, which has a mark of its own, due when the quarantine's time is
- * over. */
+ * over. Where the store can hide an object there is no copy, and the mark has the same name: it is
+ * `in_place`. */
 #ifndef RP_CORE_SUBJECT_QUARANTINE_H
 #define RP_CORE_SUBJECT_QUARANTINE_H
 

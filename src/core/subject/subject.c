@@ -38,6 +38,21 @@ bool rp_subject_is_quarantined(const struct rp_store *store, const struct rp_mar
     return store->config->mode == RP_MODE_QUARANTINE && !rp_quarantine_is(mark->key);
 }
 
+bool rp_subject_stays_in_place(const struct rp_store *store, const struct rp_mark *mark)
+{
+    return rp_subject_is_quarantined(store, mark) && mark->version[0] != 0 && rp_backend_hides(store->backend);
+}
+
+bool rp_subject_has_older(const struct rp_store *store)
+{
+    return rp_backend_hides(store->backend);
+}
+
+const char *rp_subject_where(const struct rp_mark *mark)
+{
+    return mark->in_place ? mark->original : mark->key;
+}
+
 int rp_subjects_claimed(struct rp_tx *tx, const char *store, const struct rp_marks *marks, const char *actor,
                         struct rp_error *err)
 {

@@ -10,7 +10,7 @@
  *     file's bytes are an object.
  * J3  The catalog's half runs in the transaction that claims or ends marks. It is given all of
  *     them and picks its own.
- * J4  Where a subject goes in quarantine, and how one sees that it is there already, is decided
+ * J4  Where a subject goes in quarantine, or that it stays in place, and how one sees that it is there already, is decided
  *     here alone. */
 #ifndef RP_CORE_SUBJECT_H
 #define RP_CORE_SUBJECT_H
@@ -23,6 +23,7 @@
 struct rp_copy {
     const struct rp_mark *mark;
     struct rp_identity identity; /* in: of the subject; out: of the copy */
+    bool in_place;               /* out: it is no copy: hidden where it was */
     /* FOUND: the copy stands, made now or by an earlier attempt. GONE, CHANGED: nothing to copy. NONE: not begun */
     enum rp_outcome outcome;
     char note[240];
@@ -37,14 +38,17 @@ struct rp_subject_kind {
     int (*clock)(struct rp_store *store, int64_t *out_ms, struct rp_error *err);
     /* What stands under the keys now: FOUND with its identity, GONE, or why it cannot be seen. */
     int (*look)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
-    /* Verified copies, with headers and metadata, begun in order while the gate is open. Repeated it finds
-     * them. */
+    /* Hidden in place where the store can, else verified copies, with headers and metadata; begun in order
+     * while the gate is open. Repeated it finds them. */
     int (*quarantine)(struct rp_store *store, struct rp_copy *copies, size_t n, const struct rp_gate *gate,
                       struct rp_error *err);
     /* The copy back under its key, never over something newer (RP_EEXISTS). *made: by this call,
      * not by an earlier. */
     int (*bring_back)(struct rp_store *store, const struct rp_mark *copy, const char *key, struct rp_identity *out,
                       bool *made, struct rp_error *err);
+    /* What bring_back made, and is not wanted: in quarantine as it was. Best effort. */
+    void (*take_away)(struct rp_store *store, const struct rp_mark *copy, const char *key,
+                      const struct rp_identity *made);
     /* Exactly these identities. */
     int (*erase)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
     /* Whether it was really this store that answered, so that "gone" can be believed. */
@@ -70,6 +74,13 @@ struct rp_identity rp_subject_identity(const struct rp_mark *mark);
 const char *rp_subject_id(const struct rp_mark *mark, char out[RP_ID_TEXT]);
 /* A purge of it in this store moves it to quarantine first. */
 bool rp_subject_is_quarantined(const struct rp_store *store, const struct rp_mark *mark);
+
+/* The quarantine of it is in place: what was not seen when it was marked is copied, for nobody could find it again. */
+bool rp_subject_stays_in_place(const struct rp_store *store, const struct rp_mark *mark);
+/* An erase in this store takes older versions along, which may be in quarantine there. */
+bool rp_subject_has_older(const struct rp_store *store);
+/* The key under which its bytes stand. */
+const char *rp_subject_where(const struct rp_mark *mark);
 
 /* The catalog's halves of all kinds. */
 int rp_subjects_claimed(struct rp_tx *tx, const char *store, const struct rp_marks *marks, const char *actor,

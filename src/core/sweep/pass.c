@@ -126,7 +126,7 @@ static int claim(struct rp_pass *p, struct rp_purge_batch *batch, struct rp_erro
     p->left -= (int64_t)batch->marks.n;
     if (batch->marks.n > 0 && p->run->id == 0) r = rp_sweep_begin(s, p->run, err);
     if (r == 0) r = rp_purge_check(s->catalog, &s->rules, s->worker->name, batch, err);
-    if (r == 0) r = rp_purge_load_returns(s->catalog, batch, err);
+    if (r == 0) r = rp_purge_load(s->catalog, batch, err);
     if (r < 0) rp_purge_release(s->catalog, batch, s->worker->name);
     return r;
 }

@@ -242,7 +242,9 @@ static bool is_read_alike(const char *key)
 
 static bool goes_with_others(const struct s3_powers *powers, const struct rp_item *item, enum s3_by by)
 {
-    bool holds = by == S3_BY_ETAG ? powers->multi_etag : by == S3_BY_VERSION ? powers->multi_versions : true;
+    bool holds = by == S3_BY_ETAG                          ? powers->multi_etag
+                 : by == S3_BY_VERSION || powers->versions ? powers->multi_versions
+                                                           : true;
     return powers->multi_delete && holds && is_read_alike(item->key);
 }
 

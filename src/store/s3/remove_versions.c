@@ -124,7 +124,7 @@ static void judge_absent(struct rp_s3 *s3, struct s3_key_versions *key, const st
 }
 
 /* Asked by HEAD: an empty listing makes nothing gone. */
-static int confirm_absent(struct s3_versions *vs, struct rp_error *err)
+int rp_s3_confirm_absent(struct s3_versions *vs, struct rp_error *err)
 {
     size_t n = 0;
     RP_CLEANUP(rp_freep) struct s3_call *calls = calloc(vs->n + 1, sizeof *calls);
@@ -174,7 +174,7 @@ static int look_again(struct s3_versions *vs, const struct round *sent, struct r
     int r = rp_s3_versions_read(&again, err);
     for (size_t i = 0; i < sent->n; i++)
         settle(&keys[i], sent->items[i].outcome, sent->items[i].note);
-    if (r == 0) r = confirm_absent(&again, err);
+    if (r == 0) r = rp_s3_confirm_absent(&again, err);
     for (size_t i = 0; i < sent->n; i++) {
         enum rp_outcome said = sent->items[i].outcome, now = keys[i].item->outcome;
         if (now == RP_OUT_NONE)
@@ -206,7 +206,7 @@ static int remove_pass(struct s3_versions *vs, struct round *round, struct rp_er
         else if (has_older(vs, i))
             rp_s3_say(item, RP_OUT_RETRY, "it has many older versions; the rest of them goes next time");
     }
-    r = confirm_absent(vs, err);
+    r = rp_s3_confirm_absent(vs, err);
     if (r < 0) return r;
     r = erase_marked(vs, round, err);
     if (r == 0 && round->n > 0) r = look_again(vs, round, err);

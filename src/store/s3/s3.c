@@ -88,6 +88,9 @@ static const struct rp_backend_ops s3_ops = {
     .list_partial = rp_s3_list_partial,
     .abort_partial = rp_s3_abort_partial,
     .now_ms = s3_now_ms,
+    .hides = rp_s3_hides,
+    .hide = rp_s3_hide,
+    .show = rp_s3_show,
     .interrupt = s3_interrupt,
     .keys_source = s3_keys_source,
 };

@@ -16,6 +16,7 @@
  *   annotate.c        annotate (tags, or a copy onto itself)
  *   presign.c         presign
  *   remove.c          remove; with versions: remove_versions.c
+ *   hide.c            hide, show
  *   span.* look.* versions.*  looking: a page of a listing, many identities, many versions
  *   erase.*           deletes as they are sent
  *   meta.h            metadata as headers and tags, and back
@@ -69,6 +70,7 @@ struct s3_powers {
     bool probed;                      /* by writing */
     bool versions;                    /* the bucket keeps versions */
     bool versions_go;                 /* and one can be deleted by its id */
+    bool markers;                     /* and a delete marker hides one, is listed above it, and can be removed */
     bool single_if_match, multi_etag; /* a delete of another etag is refused, of this one done */
     bool one_step_deletes;            /* the same in a race, and by somebody's word; a race alone proves nothing */
     bool multi_delete;                /* answers per key */
@@ -198,6 +200,11 @@ int rp_s3_put(struct rp_backend *backend, const char *key, const struct rp_sourc
 int rp_s3_list(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                struct rp_error *err);
 int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+bool rp_s3_hides(struct rp_backend *backend);
+int rp_s3_hide(struct rp_backend *backend, struct rp_item *items, const int64_t *since_ms, size_t n,
+               const struct rp_gate *gate, struct rp_error *err);
+int rp_s3_show(struct rp_backend *backend, const char *key, const struct rp_identity *identity, bool *made,
+               struct rp_error *err);
 int rp_s3_copy(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                struct rp_identity *out, struct rp_error *err);
 int rp_s3_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,

@@ -51,6 +51,17 @@ static void take_marked(struct s3_versions *vs, struct s3_key_versions *key, con
     snprintf(key->id, sizeof key->id, "%s", id);
 }
 
+/* What lies above the marked version. */
+static void note_top(struct s3_key_versions *key, const struct s3_listed *listed, const char *id)
+{
+    if (!listed->is_marker && !key->found && !is_marked(key->item, listed)) key->newer = true;
+    if (key->objects) return;
+    if (!listed->is_marker)
+        key->newest_ms = listed->entry.identity.modified_ms;
+    else if (key->covers++ == 0)
+        snprintf(key->cover, sizeof key->cover, "%s", id);
+}
+
 static int take_version(struct s3_versions *vs, struct s3_key_versions *key, const struct s3_listed *listed,
                         struct rp_error *err)
 {
@@ -58,6 +69,7 @@ static int take_version(struct s3_versions *vs, struct s3_key_versions *key, con
     if (listed->is_latest == key->entered) /* the first one, and no other */
         return rp_error_set(err, RP_ECORRUPT, "the versions of '%.60s' are not listed newest first", listed->entry.key);
     key->entered = true;
+    note_top(key, listed, id);
     if (listed->is_latest && !listed->is_marker) key->stands = true;
     if (!listed->is_marker) key->objects = true;
     if (is_marked(key->item, listed)) {

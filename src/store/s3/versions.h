@@ -16,12 +16,16 @@ struct s3_version {
 /* What is known of the versions under one item's key. */
 struct s3_key_versions {
     struct rp_item *item;
-    bool older_sent; /* the caller's: all older ones were sent off */
-    bool read;       /* all that follows is known; else `why` */
-    bool found;      /* the marked version is there */
-    bool stands;     /* the key shows an object */
-    bool objects;    /* there are versions that are no markers */
-    bool more;       /* not all older versions are held */
+    bool older_sent;            /* the caller's: all older ones were sent off */
+    bool read;                  /* all that follows is known; else `why` */
+    bool found;                 /* the marked version is there */
+    bool stands;                /* the key shows an object */
+    bool objects;               /* there are versions that are no markers */
+    bool more;                  /* not all older versions are held */
+    bool newer;                 /* a version that is no marker lies above the marked one, or stands in its place */
+    size_t covers;              /* markers on top of everything else */
+    char cover[RP_VERSION_MAX]; /* the topmost of them */
+    int64_t newest_ms;          /* when the newest version was written that is no marker */
     char id[RP_VERSION_MAX];
     char why[120];
     /* while it is read */

@@ -93,6 +93,20 @@ int rp_s3_probe_versions(struct s3_probe *probe, struct rp_error *err)
     return 0;
 }
 
+/* Seen by a word in the rules: it is a warning, and nothing follows from it. */
+void rp_s3_probe_lifecycle(struct s3_probe *probe)
+{
+    RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("GET", NULL);
+    if (!probe->powers.versions) return;
+    rp_s3_query(&call, "lifecycle", "");
+    int status = rp_s3_try(probe, &call, NULL);
+    bool erases = status == 200 && strstr(rp_buf_text(&call.answer), "NoncurrentVersionExpiration") != NULL;
+    rp_s3_finding(probe, RP_FINDING_LIFECYCLE, !erases && (status == 200 || status == 404), "%s",
+                  erases                           ? "a lifecycle rule of the bucket erases them"
+                  : status == 200 || status == 404 ? "no lifecycle rule of the bucket erases them"
+                                                   : "whether a lifecycle rule erases them is not told");
+}
+
 /* ---- one object ---- */
 
 #define IF_MATCH "delete by If-Match"
@@ -305,4 +319,28 @@ void rp_s3_probe_multi(struct s3_probe *probe)
                       : probe->powers.versions                                ? "versions are deleted by id"
                       : probe->powers.multi_etag                              ? "refuses another etag"
                                                                               : "pays no heed to the etag");
+}
+
+/* ---- delete markers ---- */
+
+/* What a quarantine there relies on, in full. Not on Swift, which lists all markers after all versions:
+ * nobody can see there what one lies on. */
+void rp_s3_probe_markers(struct s3_probe *probe)
+{
+    struct rp_identity before = { 0 }, after = { 0 };
+    const int64_t since_ms = INT64_MAX;
+    bool made = false;
+    if (!probe->powers.versions_go || !probe->powers.multi_versions || rp_s3_is_given_up(probe)) return;
+    struct rp_item item = { .key = rp_s3_canary(probe, "hidden") };
+    if (put_canary(probe, item.key, "hide me", &before, NULL) < 0) return;
+    if (rp_s3_try_head(probe, item.key, &item.identity, NULL) != 200) return;
+    bool hidden = rp_s3_hide(&probe->s3->base, &item, &since_ms, 1, NULL, NULL) == 0 && item.outcome == RP_OUT_FOUND &&
+                  rp_s3_canary_is(probe, item.key, "");
+    probe->powers.markers = hidden && rp_s3_show(&probe->s3->base, item.key, &item.identity, &made, NULL) == 0 &&
+                            rp_s3_try_head(probe, item.key, &after, NULL) == 200 &&
+                            rp_identity_equal(&after, &item.identity);
+    rp_s3_finding(probe, "delete markers", probe->powers.markers, "%s",
+                  probe->powers.markers ? "one hides an object, and removed it shows it as it was"
+                  : hidden              ? "one hides an object, but cannot be removed"
+                                        : "one is not listed above the version that it hides");
 }

@@ -50,8 +50,10 @@ static int try_all(struct s3_probe *probe, struct rp_error *err)
     int r = rp_s3_probe_versions(probe, err);
     if (r == 0) r = rp_s3_probe_list(probe, err);
     if (r < 0) return r;
+    rp_s3_probe_lifecycle(probe);
     rp_s3_probe_if_match(probe);
     rp_s3_probe_multi(probe);
+    rp_s3_probe_markers(probe);
     rp_s3_probe_puts(probe);
     rp_s3_probe_copy(probe);
     rp_s3_probe_tags(probe);
@@ -80,8 +82,10 @@ static int try_reading(struct s3_probe *probe, struct rp_error *err)
 {
     int r = rp_s3_probe_versions(probe, err);
     if (r == 0) r = rp_s3_probe_list(probe, err);
-    if (r == 0) rp_s3_probe_clock(probe);
-    return r;
+    if (r < 0) return r;
+    rp_s3_probe_lifecycle(probe);
+    rp_s3_probe_clock(probe);
+    return 0;
 }
 
 /* A reader's probe does not make forgotten what a writer's has shown; only the bucket's versioning

@@ -69,6 +69,8 @@ bool rp_s3_keeps_taken(struct s3_probe *probe, const char *source, const char *k
 
 /* deletes.c */
 int rp_s3_probe_versions(struct s3_probe *probe, struct rp_error *err); /* leaves the canary "k" overwritten */
+void rp_s3_probe_markers(struct s3_probe *probe);                       /* after multi */
+void rp_s3_probe_lifecycle(struct s3_probe *probe);
 void rp_s3_probe_if_match(struct s3_probe *probe);
 void rp_s3_probe_multi(struct s3_probe *probe);
 /* listing.c */
