@@ -313,8 +313,10 @@ static void start(struct sim_node *n)
     int r = sim_node_open(n, &err);
     if (r < 0)
         sim_node_close(n);
-    else
+    else {
+        rp_raises_assume(n->raises, 0);
         (void)rp_raise(n->raises, 0, n->catalog, &n->store, &err);
+    }
 }
 
 /* What stops with the process: memory, connections, everything it had under way. */

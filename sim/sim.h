@@ -282,9 +282,10 @@ bool sim_journal_is_empty(void);
 void sim_journal_read(struct sim *s, struct sim_node *n);
 /* Bytes went away (judge.c). */
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *object, bool overwritten);
-/* What stood under the key was returned from quarantine, and its copy there waits to be looked at. */
 void sim_judge_returned(struct sim *s); /* in the end, of plain objects */
+/* What stood under the key was returned from quarantine, and its copy there waits to be looked at. */
 bool sim_is_owed(struct sim *s, const char *key);
+/* A request of a sweep about this key is sent now. */
 void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key);
 /* A plain object may be lost there, and nobody has accepted that. `reused`: write-once keys were
  * seen

@@ -22,8 +22,9 @@
 #define PREPARERS_MAX     8
 #define PREPARERS         2
 #define PREPARER_CACHE_KB 256
-#define RETRY_MS          5                   /* until a command whose tenant was locked is tried again ... */
-#define BUSY_MS           (30 * RP_SECOND_MS) /* ... and for how long */
+#define RETRY_MS          5                   /* until a command whose tenant was locked is tried again, and ... */
+#define RETRY_PART        8                   /* ... this part of how long it has waited */
+#define BUSY_MS           (30 * RP_SECOND_MS) /* for how long it is tried */
 #define LOOK_MS           RP_SECOND_MS
 
 struct queue {
@@ -215,12 +216,16 @@ static int64_t first_due(struct rp_command *const *commands, size_t n)
 
 static void note(struct rp_writers *all, int code, struct rp_command *const *commands, size_t n)
 {
+    size_t decided = 0;
+    for (size_t i = 0; i < n; i++)
+        decided += !commands[i]->busy;
     atomic_fetch_add(&all->rounds, 1);
-    atomic_fetch_add(&all->commands, n);
+    atomic_fetch_add(&all->commands, decided);
     if (code <= 0) atomic_store(&all->last_code, code);
     if (code != 0) return;
     atomic_store(&all->last_ok_ms, rp_clock_now_ms(all->options.clock));
-    if (all->options.committed != NULL) all->options.committed(all->options.ctx, n, first_due(commands, n));
+    if (decided > 0 && all->options.committed != NULL)
+        all->options.committed(all->options.ctx, decided, first_due(commands, n));
 }
 
 /* W6. True: the command goes back into the queue. */
@@ -229,7 +234,7 @@ static bool tries_again(struct rp_command *c)
     int64_t now_ms = rp_time_boot_ms();
     if (!c->busy) return false;
     if (c->busy_since_ms == 0) c->busy_since_ms = now_ms;
-    c->retry_at_ms = now_ms + RETRY_MS;
+    c->retry_at_ms = now_ms + RETRY_MS + (now_ms - c->busy_since_ms) / RETRY_PART;
     if (now_ms - c->busy_since_ms < BUSY_MS) return true;
     rp_error_set(&c->error, RP_EBUSY, "somebody else has locked this tenant");
     rp_error_hint(&c->error, "try again; if it lasts, look for a transaction that nobody ends (pg_stat_activity)");

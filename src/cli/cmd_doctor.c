@@ -221,7 +221,7 @@ static void check_signed_urls(struct doctor *d, const struct rp_probed *probed, 
 static void check_quarantine(struct doctor *d, const struct rp_store *store, const struct rp_probed *probed,
                              const char *check)
 {
-    bool in_place = rp_subject_has_older(store);
+    bool in_place = rp_subject_can_hide(store);
     if (store->config->mode != RP_MODE_QUARANTINE || !rp_config_is_s3(store->config)) return;
     judge(d, OK, check, "", "quarantine: %s",
           in_place ? "a delete marker; what comes back has its versions, ACL and tags"

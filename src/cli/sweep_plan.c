@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "cli/cmd_sweep.h"
-#include "core/guarantee.h"
+#include "core/subject/subject.h"
 #include "core/sweep/plan.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static void say_store(const struct rp_cli *cli, const struct rp_planned *p)
     if (cli->json) return;
     rp_say(cli, "%s: %s%" PRId64 " due, %s%s\n", config->name, p->left_out ? "left out; " : "", p->marks,
            rp_show_size(p->bytes, size), p->left_out ? "" : would);
-    if (config->mode == RP_MODE_QUARANTINE && rp_config_is_s3(config) && rp_store_level(p->store) != RP_LEVEL_VERSION)
+    if (config->mode == RP_MODE_QUARANTINE && rp_config_is_s3(config) && !rp_subject_can_hide(p->store))
         rp_say(cli, "  quarantine is a copy there: neither ACL nor storage class would come back\n");
     say_examples(cli, p);
 }

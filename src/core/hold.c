@@ -245,7 +245,7 @@ static void log_lift(const struct rp_command *command, struct rp_log *log, int64
 }
 
 _Static_assert(offsetof(struct rp_hold_command, command) == 0, "a command is the first member");
-/* Alone: the hold epoch is locked before anything else (catalog.h, K7). */
+/* Alone: the hold epoch is locked before anything else (catalog.h, K8). */
 const struct rp_verb rp_verb_hold_add = { .name = "hold", .run = run_add, .log = log_add, .alone = true };
 const struct rp_verb rp_verb_hold_lift = { .name = "lift", .run = run_lift, .log = log_lift, .alone = true };
 const struct rp_verb rp_verb_resume = { .name = "resume", .run = run_resume, .log = log_lift, .alone = true };

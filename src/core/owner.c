@@ -150,6 +150,7 @@ struct raising {
     struct rp_store *store;
     const struct rp_owner *seen; /* what was looked at */
     bool first;
+    bool recovers; /* somebody has said so: the vessel is noted whatever it was */
     int64_t at_least, epoch;
     char stamp[RP_STAMP_TEXT];
     const char *event, *actor;
@@ -200,7 +201,9 @@ static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct raising *raising = ctx;
     char name[FACT_MAX];
-    int r = raise_epoch(tx, raising, err);
+    bool compares = raising->seen->ownership == RP_OWNER_OURS && !raising->recovers;
+    int r = compares ? rp_vessel_check(tx, raising->store, err) : 0; /* it may have moved since it was looked at */
+    if (r == 0) r = raise_epoch(tx, raising, err);
     if (r == 0) r = rp_meta_set(tx->db, raised_at(raising->store, name), tx->late_ms, "", err);
     if (r == 0) r = rp_vessel_note(tx, raising->store, err);
     if (r == 0 && raising->first) r = rp_store_owned(tx, raising->store->id, err);
@@ -450,6 +453,7 @@ int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const c
         struct raising raising = { .store = store,
                                    .seen = &rec.before,
                                    .first = true,
+                                   .recovers = true,
                                    .at_least = rec.before.epoch + 1,
                                    .event = "store.recovered",
                                    .actor = actor };
@@ -468,7 +472,9 @@ int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const c
 int rp_owner_moved(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
                    struct rp_owner *before, struct rp_error *err)
 {
-    struct raising raising = { .store = store, .seen = before, .first = true, .event = "store.moved", .actor = actor };
+    struct raising raising = {
+        .store = store, .seen = before, .first = true, .recovers = true, .event = "store.moved", .actor = actor
+    };
     RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
     int r = rp_owner_look(catalog, store, before, err);
     if (r < 0 || before->ownership == RP_OWNER_OURS || before->ownership == RP_OWNER_NONE) return r;

@@ -99,6 +99,12 @@ void rp_raises_note(void *ctx, const struct rp_kept *kept)
     leave(raises);
 }
 
+void rp_raises_assume(struct rp_raises *raises, size_t slot)
+{
+    enter(raises, slot)->kept++;
+    leave(raises);
+}
+
 static bool is_pending(const struct slot *s)
 {
     return s->watched && s->kept != s->covered;
@@ -162,6 +168,14 @@ int rp_raises_look(struct rp_raises *raises, size_t slot, struct rp_catalog *cat
     return r;
 }
 
+/* Which is told by itself (R6). */
+static bool is_known_lost(struct rp_raises *raises, size_t slot)
+{
+    bool lost = rp_raise_is_lost(&enter(raises, slot)->state);
+    leave(raises);
+    return lost;
+}
+
 int rp_raise(struct rp_raises *raises, size_t slot, struct rp_catalog *catalog, struct rp_store *store,
              struct rp_error *err)
 {
@@ -176,8 +190,8 @@ int rp_raise(struct rp_raises *raises, size_t slot, struct rp_catalog *catalog, 
         raised(raises, slot, kept);
         return 0;
     }
-    rp_raises_owe(raises, slot, err->text);
     if (r == RP_ENOTOWNER) (void)rp_raises_look(raises, slot, catalog, store, &ignored);
+    if (r != RP_ENOTOWNER || !is_known_lost(raises, slot)) rp_raises_owe(raises, slot, err->text);
     return r;
 }
 

@@ -9,7 +9,8 @@
  * R3  What is kept alive within that minute is raised for when the minute is over, or when the process ends.
  * R4  A raise that failed, or took longer than an answer waits, is *owed*: it is tried again until it succeeds, and
  *     shown. Nobody waits for it again within that minute.
- * R5  A daemon also raises at its start and before its stop. In mode observe nothing is read, written or owed.
+ * R5  A daemon also raises before its stop, and at its start, for what a process before it may have kept alive: that is
+ *     owed like all else. In mode observe nothing is read, written or owed.
  * R6  Whose store it is, as the last raise or look found it, is kept here for those who show it. */
 #ifndef RP_CORE_RAISE_H
 #define RP_CORE_RAISE_H
@@ -29,6 +30,8 @@ void rp_raises_set(struct rp_raises *raises, size_t slot, int64_t store_id, bool
 uint64_t rp_raises_due(void *ctx, const struct rp_kept *kept);
 void rp_raises_note(void *ctx, const struct rp_kept *kept);
 
+/* R5: as if something were kept alive now. */
+void rp_raises_assume(struct rp_raises *raises, size_t slot);
 /* Something was kept alive there that no raise covers. */
 bool rp_raises_is_pending(struct rp_raises *raises, size_t slot);
 /* R3, R4: it is time to raise without being asked. */
@@ -37,7 +40,8 @@ bool rp_raises_is_time(struct rp_raises *raises, size_t slot);
 void rp_raises_begin(struct rp_raises *raises, size_t slot);
 /* R4: nobody waits any longer. */
 void rp_raises_owe(struct rp_raises *raises, size_t slot, const char *why);
-/* Raises now. Whatever was kept alive before this call is covered if it succeeds; else it is owed. */
+/* Raises now. Whatever was kept alive before this call is covered if it succeeds; else it is owed, or the store is not
+ * ours. */
 int rp_raise(struct rp_raises *raises, size_t slot, struct rp_catalog *catalog, struct rp_store *store,
              struct rp_error *err);
 /* R6: only looks. */

@@ -217,6 +217,7 @@ int rp_raiser_start(struct rp_raiser *r, struct rp_writers *writers, struct rp_e
     for (size_t i = 0; i < r->config->n_stores && code == 0; i++) {
         struct watched *w = &r->at[i];
         *w = (struct watched){ .raiser = r, .slot = i, .asked = 1 }; /* A2: at the start */
+        rp_raises_assume(r->options.session->raises, i);
         w->running = pthread_create(&w->thread, NULL, work, w) == 0;
         if (!w->running) code = rp_error_set(err, RP_ENOMEM, "no thread to raise epochs");
     }
@@ -248,9 +249,11 @@ void rp_raiser_configure(struct rp_raiser *r, const struct rp_config *config)
     for (size_t i = 0; i < config->n_stores; i++)
         rp_raises_set(r->options.session->raises, i, 0, config->stores[i].mode == RP_MODE_OBSERVE);
     pthread_mutex_lock(&r->lock);
-    r->config = config;
-    for (size_t i = 0; i < config->n_stores; i++)
+    for (size_t i = 0; i < config->n_stores; i++) {
+        if (r->config->stores[i].mode == RP_MODE_OBSERVE) rp_raises_assume(r->options.session->raises, i);
         r->at[i].look_at_ms = 0;
+    }
+    r->config = config;
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
 }

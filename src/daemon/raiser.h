@@ -5,8 +5,8 @@
  *     is owed.
  * A2  It raises at the start, when an answer waits for it, when a minute in which something was kept alive is over,
  *     when a raise is owed (after 1 s at first, 30 s at most), and at the end.
- * A3  In between it looks every 20 s, every 5 s while a store is not ours: such a store that is not ours any more is in the log, in /readyz and an alert, and so is that it is
- *     ours again. A start does not wait for any of this.
+ * A3  In between it looks every 20 s, and every 5 s at a store that is not ours. That a store is not ours any more, and
+ *     that it is ours again, is told by the log, by /readyz and by an alert. A start does not wait for any of this.
  * A4  It opens a connection for each of these moments, and keeps none.
  * A5  In mode observe it does nothing. */
 #ifndef RP_DAEMON_RAISER_H

@@ -211,7 +211,7 @@ static int start_catalog(struct rp_daemon *d, struct rp_error *err)
     return r;
 }
 
-/* The sweeper and runs change the catalog beside the writers; whatever else does so goes through them. */
+/* The sweeper, runs and raisers change the catalog beside the writers; whatever else does so goes through them. */
 static int start_sweepers(struct rp_daemon *d, struct rp_error *err)
 {
     int lane = lane_of(d);

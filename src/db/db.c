@@ -427,14 +427,15 @@ int rp_db_vessel(struct rp_db *db, const char *table, char out[RP_VESSEL_TEXT], 
     return r;
 }
 
-bool rp_vessel_same(const char *a, const char *b, bool any_timeline)
+bool rp_vessel_same(const char *a, const char *b, bool later_timeline)
 {
     bool server = strncmp(a, "server/", 7) == 0;
     while (*a != '\0' && *b != '\0') {
         size_t n = strcspn(a, "/"), m = strcspn(b, "/");
         bool last = a[n] == '\0' && b[m] == '\0';
-        bool unknown = (n == 1 && *a == '-') || (m == 1 && *b == '-') || (any_timeline && server && last);
-        if (!unknown && (n != m || memcmp(a, b, n) != 0)) return false;
+        bool unknown = (n == 1 && *a == '-') || (m == 1 && *b == '-');
+        bool later = later_timeline && server && last && n == m && memcmp(a, b, n) < 0;
+        if (!unknown && !later && (n != m || memcmp(a, b, n) != 0)) return false;
         if (last) return true;
         a += n + (a[n] == '/');
         b += m + (b[m] == '/');

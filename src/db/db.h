@@ -137,8 +137,8 @@ int rp_db_quote_name(struct rp_buf *out, const char *name, struct rp_error *err)
 /* D8. `table`: always the same one. A failure in a transaction is like that of a statement. */
 #define RP_VESSEL_TEXT 120
 int rp_db_vessel(struct rp_db *db, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err);
-/* Whether it is the same vessel, as far as both are known; with `any_timeline` also one of a later timeline. */
-bool rp_vessel_same(const char *a, const char *b, bool any_timeline);
+/* Whether it is the same vessel, as far as both are known; with `later_timeline` also if that of `b` is later. */
+bool rp_vessel_same(const char *a, const char *b, bool later_timeline);
 
 const char *rp_db_engine(const struct rp_db *db); /* "sqlite" or "postgres" */
 /* Whoever is in a write transaction has the database for itself: what it read stays so. */

@@ -59,9 +59,9 @@ void rp_pg_start_waiting(struct rp_pg *c);
 /* Statements without parameters in one round trip; `out` (may be NULL) takes the last value returned. */
 int rp_pg_command(struct rp_pg *c, const char *text, const char *what, char *out, size_t out_size,
                   struct rp_error *err);
-int rp_pg_vessel(struct rp_pg *c, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err);
 /* The same for the end of a transaction: it waits until the deadline (D9). */
 int rp_pg_commit(struct rp_pg *c, const char *text, struct rp_error *err);
+int rp_pg_vessel(struct rp_pg *c, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err);
 bool rp_pg_lost(const struct rp_pg *c);
 /* Fill `err` from a failed result (NULL: from the session) and drop a session that is lost. */
 int rp_pg_fail(struct rp_pg *c, const PGresult *result, const char *what, struct rp_error *err);

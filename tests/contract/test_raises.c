@@ -150,6 +150,22 @@ static void R4_a_raise_that_fails_is_owed_until_one_succeeds(void **state)
     end(&p);
 }
 
+static void R5_a_raise_at_the_start_that_fails_is_owed(void **state)
+{
+    struct world *w = *state;
+    struct process p;
+    begin(&p, w);
+    rp_raises_assume(p.raises, 0);
+    w->before = refuse_put;
+    assert_int_equal(rp_raise(p.raises, 0, w->catalog, &w->store, &err), RP_EUNAVAILABLE);
+    assert_true(state_of(w).owed_since_ms != 0);
+    assert_true(rp_raises_is_time(p.raises, 0));
+    w->before = NULL;
+    ok(rp_raise(p.raises, 0, w->catalog, &w->store, &err));
+    assert_false(rp_raises_is_pending(p.raises, 0));
+    end(&p);
+}
+
 static void R5_a_store_that_is_observed_is_left_alone(void **state)
 {
     struct world *w = *state;
@@ -193,6 +209,31 @@ static void V2_a_catalog_in_another_vessel_claims_nothing_until_somebody_says_th
     assert_int_equal(world_sweep(w)->run.figures.purged, 1);
 }
 
+static struct world *moving; /* its catalog moves before the next transaction */
+
+static int move_it(void *ctx, const char *call, struct rp_error *e)
+{
+    (void)ctx, (void)e;
+    if (moving == NULL || strcmp(call, "begin") != 0) return 0;
+    struct world *w = moving;
+    moving = NULL;
+    set_vessel(w, "another/1/2");
+    return 0;
+}
+
+static void V2_a_catalog_that_moves_between_the_look_and_the_raise_is_not_taken_for_the_same(void **state)
+{
+    struct world *w = *state;
+    const struct rp_db_fault fault = { .before = move_it };
+    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    struct rp_catalog *other = world_catalog(w, 1, &fault);
+    moving = w;
+    assert_int_equal(rp_owner_assert(other, &w->store, "test", false, &err), RP_ENOTOWNER);
+    assert_null(moving);
+    assert_int_equal(rp_owner_check(w->catalog, &w->store, &err), RP_ENOTOWNER);
+    rp_catalog_close(other);
+}
+
 static void V2_something_that_was_lost_is_not_only_moved(void **state)
 {
     struct world *w = *state;
@@ -214,6 +255,7 @@ static void V3_a_later_timeline_is_another_vessel_unless_a_fail_over_loses_nothi
     assert_true(rp_vessel_same("server/7/5/16/00000001", "server/7/5/16/00000001", false));
     assert_false(rp_vessel_same("server/7/5/16/00000001", "server/7/5/16/00000002", false));
     assert_true(rp_vessel_same("server/7/5/16/00000001", "server/7/5/16/00000002", true));
+    assert_false(rp_vessel_same("server/7/5/16/0000000B", "server/7/5/16/0000000A", true)); /* an old primary */
     assert_false(rp_vessel_same("server/7/5/16/00000001", "server/8/5/16/00000001", true));
     assert_false(rp_vessel_same("server/7/5/16/00000001", "server/7/6/16/00000001", true));
     assert_false(rp_vessel_same("server/7/5/16/00000001", "server/7/5/17/00000001", true));
@@ -235,8 +277,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BOTH(R2_R3_the_first_of_a_minute_waits_and_the_others_are_raised_for_after_it),
         BOTH(R4_a_raise_that_fails_is_owed_until_one_succeeds),
+        BOTH(R5_a_raise_at_the_start_that_fails_is_owed),
         BOTH(R5_a_store_that_is_observed_is_left_alone),
         BOTH(V2_a_catalog_in_another_vessel_claims_nothing_until_somebody_says_that_it_moved),
+        BOTH(V2_a_catalog_that_moves_between_the_look_and_the_raise_is_not_taken_for_the_same),
         BOTH(V2_something_that_was_lost_is_not_only_moved),
         cmocka_unit_test(V3_a_later_timeline_is_another_vessel_unless_a_fail_over_loses_nothing),
     };

@@ -22,7 +22,7 @@ struct rp_purge_part {
  * half of them, down to that one, and at last with that one as damaged. `ctx` reads `part`. */
 int rp_purge_narrow(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_purge_part *part,
                     struct rp_error *err);
-/* catalog.h, K7: locks the tenants of n of the batch's marks, from this one on. */
+/* catalog.h, K8: locks the tenants of n of the batch's marks, from this one on. */
 int rp_purge_take_tenants(struct rp_tx *tx, const struct rp_purge_batch *batch, size_t from, size_t n,
                           struct rp_error *err);
 void rp_purge_set_damaged(struct rp_purge_item *item, const struct rp_error *why);

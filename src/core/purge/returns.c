@@ -96,7 +96,7 @@ static int load_older(struct rp_catalog *catalog, struct rp_purge_batch *b, stru
 int rp_purge_load(struct rp_catalog *catalog, struct rp_purge_batch *b, struct rp_error *err)
 {
     int r = load_returns(catalog, b, err);
-    return r < 0 || !rp_subject_has_older(b->store) ? r : load_older(catalog, b, err);
+    return r < 0 || !rp_subject_may_have_older(b->store) ? r : load_older(catalog, b, err);
 }
 
 /* ---- what the store says ---- */

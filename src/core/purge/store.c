@@ -157,10 +157,10 @@ static void settle_in_place(struct rp_purge_batch *b)
         if (item->status != RP_ITEM_CLAIMED || !item->mark->in_place) continue;
         if (rp_quarantine_is_returned(item->mark))
             item->status = RP_ITEM_GONE;
-        else if (!rp_subject_has_older(b->store)) {
+        else if (!rp_subject_can_hide(b->store)) {
             item->status = RP_ITEM_FAILED;
             snprintf(item->note, sizeof item->note,
-                     "the store does not keep versions any more: erase version %.100s of %.60s yourself",
+                     "the store is not seen to keep versions any more: erase version %.100s of %.60s yourself",
                      item->mark->version, item->mark->original);
         }
     }

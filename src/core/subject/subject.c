@@ -40,12 +40,18 @@ bool rp_subject_is_quarantined(const struct rp_store *store, const struct rp_mar
 
 bool rp_subject_stays_in_place(const struct rp_store *store, const struct rp_mark *mark)
 {
-    return rp_subject_is_quarantined(store, mark) && mark->version[0] != 0 && rp_backend_hides(store->backend);
+    return rp_subject_is_quarantined(store, mark) && mark->version[0] != 0 && rp_subject_can_hide(store);
 }
 
-bool rp_subject_has_older(const struct rp_store *store)
+bool rp_subject_can_hide(const struct rp_store *store)
 {
-    return rp_backend_hides(store->backend);
+    return store->backend != NULL && rp_backend_hides(store->backend);
+}
+
+/* Whatever was probed of hiding: an erase takes older versions along all the same. */
+bool rp_subject_may_have_older(const struct rp_store *store)
+{
+    return rp_backend_has_hiding(store->backend);
 }
 
 const char *rp_subject_where(const struct rp_mark *mark)

@@ -77,8 +77,10 @@ bool rp_subject_is_quarantined(const struct rp_store *store, const struct rp_mar
 
 /* The quarantine of it is in place: what was not seen when it was marked is copied, for nobody could find it again. */
 bool rp_subject_stays_in_place(const struct rp_store *store, const struct rp_mark *mark);
-/* An erase in this store takes older versions along, which may be in quarantine there. */
-bool rp_subject_has_older(const struct rp_store *store);
+/* It was seen that this store can hide an object and show it again. */
+bool rp_subject_can_hide(const struct rp_store *store);
+/* An erase in this store may take older versions along, which may be in quarantine there. */
+bool rp_subject_may_have_older(const struct rp_store *store);
 /* The key under which its bytes stand. */
 const char *rp_subject_where(const struct rp_mark *mark);
 

@@ -117,7 +117,8 @@ static int send(struct rp_s3 *s3, struct place **places, size_t n, struct rp_err
     int r = rp_s3_erase(s3, asked, n, S3_BY_KEY, err);
     for (size_t i = 0; i < n; i++) {
         places[i]->said = asked[i].outcome;
-        places[i]->since_ms = INT64_MIN; /* whatever is newer has come since we looked */
+        if (is_away(asked[i].outcome) || asked[i].outcome == RP_OUT_UNKNOWN)
+            places[i]->since_ms = INT64_MIN; /* whatever is newer has come since we looked */
         memcpy(places[i]->note, asked[i].note, sizeof places[i]->note);
     }
     RP_CRASHPOINT("s3.hidden");
