@@ -174,7 +174,8 @@ void rp_writers_state(struct rp_writers *all, struct rp_writers_state *out);
 struct rp_writers_look {
     int code;         /* of those that answered: the first failure */
     int64_t waits_ms; /* how long the slowest has not answered; 0: all have */
-    int64_t ahead_ms; /* of the host's clock, as one that answered has judged it (clock.h) */
+    bool judged;      /* one has answered, now or before, and so judged the clock (clock.h): */
+    int64_t ahead_ms; /* of the host's clock */
 };
 void rp_writers_look(struct rp_writers *all, struct rp_writers_look *out);
 

@@ -46,6 +46,8 @@ struct writer {
     struct change look; /* with `looking` under the lock of all: whether it can write */
     bool looking;
     int64_t look_began_ms, look_ahead_ms;
+    bool answered; /* one look; what the last one found: */
+    int64_t ahead_ms;
     int look_code;
     struct rp_catalog *catalog;
     pthread_t thread;
@@ -502,6 +504,8 @@ static void look_done(struct rp_command *command)
     pthread_mutex_lock(&w->all->lock);
     w->looking = false;
     w->look_code = command->error.code;
+    if (w->look_code == 0) w->ahead_ms = w->look_ahead_ms;
+    w->answered = w->answered || w->look_code == 0;
     pthread_cond_broadcast(&w->all->idle);
     pthread_mutex_unlock(&w->all->lock);
 }
@@ -543,7 +547,8 @@ void rp_writers_look(struct rp_writers *all, struct rp_writers_look *out)
     for (size_t i = 0; i < all->n; i++) {
         const struct writer *w = &all->at[i];
         if (!w->looking && out->code == 0) out->code = w->look_code;
-        if (!w->looking) out->ahead_ms = w->look_ahead_ms;
+        if (w->answered) out->ahead_ms = w->ahead_ms;
+        out->judged = out->judged || w->answered;
         if (w->looking && now_ms - w->look_began_ms >= out->waits_ms) out->waits_ms = now_ms - w->look_began_ms + 1;
     }
     pthread_mutex_unlock(&all->lock);

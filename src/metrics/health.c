@@ -70,16 +70,14 @@ static void look_at_catalog(struct rp_health *health, struct rp_writers *writers
     rp_writers_look(writers, &look);
     pthread_mutex_lock(&health->lock);
     give_back(&health->catalog);
-    if (look.waits_ms > PATIENCE_MS || look.code < 0 || look.waits_ms == 0) {
+    if (look.waits_ms > PATIENCE_MS || look.code < 0 || look.judged) {
         bool hung = look.waits_ms > PATIENCE_MS;
         health->state.catalog_ok = !hung && look.code == 0;
         health->state.catalog_why = hung ? "it does not answer" : look.code < 0 ? rp_error_title(look.code) : NULL;
         health->looked = true;
     }
-    if (look.waits_ms == 0 && look.code == 0) {
-        health->wrote_ms = health->catalog.ended_ms;
-        health->state.clock_ahead_ms = look.ahead_ms;
-    }
+    if (look.waits_ms == 0 && look.code == 0) health->wrote_ms = health->catalog.ended_ms;
+    if (look.judged) health->state.clock_ahead_ms = look.ahead_ms;
     pthread_mutex_unlock(&health->lock);
 }
 

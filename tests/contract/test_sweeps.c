@@ -763,7 +763,6 @@ static void test_a_promise_counts_from_the_fastest_clock(void **state)
 
 /* clang-format off */
 #define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
-/* Each engine once, each store once. */
 #define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
 #define BOTH(fn) ON(0, "sqlite, memory", fn), ON(1, "postgres, memory", fn)
 
