@@ -190,7 +190,7 @@ static void V2_a_catalog_in_another_vessel_claims_nothing_until_somebody_says_th
     char vessel[RP_VESSEL_TEXT];
     ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
     ok(rp_db_vessel(w->catalog->db, "meta", vessel, &err));
-    if (vessel[0] == '\0') skip(); /* the temporary directory is on a file system without one */
+    assert_true(vessel[0] != '\0');
     world_put(w, "k", "x");
     (void)world_mark(w, "k", 0);
     set_vessel(w, "another/1/2");
