@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/id.h"
 
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -96,4 +96,23 @@ bool rp_id_parse(const char *text, enum rp_id_kind *kind, int64_t *id)
     *kind = (enum rp_id_kind)found;
     *id = value;
     return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return rp_id_order(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+size_t rp_ids_sort(int64_t *ids, size_t n)
+{
+    size_t left = 0;
+    if (n > 0) qsort(ids, n, sizeof *ids, by_number);
+    for (size_t i = 0; i < n; i++)
+        if (left == 0 || ids[i] != ids[left - 1]) ids[left++] = ids[i];
+    return left;
+}
+
+bool rp_ids_contain(const int64_t *sorted, size_t n, int64_t id)
+{
+    return n > 0 && bsearch(&id, sorted, n, sizeof *sorted, by_number) != NULL;
 }

@@ -12,6 +12,7 @@
 #define RP_BASE_ID_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define RP_ID_TEXT  20 /* bytes of any id's text, NUL included */
@@ -38,5 +39,14 @@ const char *rp_id_format(enum rp_id_kind kind, int64_t id, char out[RP_ID_TEXT])
 /* False if the text is no id of any kind (a store's key, a name, ...). Input is taken in either case;
  * only the exact length and alphabet count. */
 bool rp_id_parse(const char *text, enum rp_id_kind *kind, int64_t *id);
+
+/* As qsort and bsearch want it: negative, 0, positive. */
+static inline int rp_id_order(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+/* Sorts them and leaves each once: returns how many are left. */
+size_t rp_ids_sort(int64_t *ids, size_t n);
+bool rp_ids_contain(const int64_t *sorted, size_t n, int64_t id);
 
 #endif

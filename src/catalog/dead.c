@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "catalog/row.h"
 #include "catalog/statements.h"
 
 #include <string.h>
@@ -79,9 +80,7 @@ int rp_dead_tenants(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t afte
 {
     struct rp_value after = rp_int(after_id);
     if (ids == NULL) return rp_db_query(tx->db, RP_SQL(dead_tenants), &after, fn, ctx, err);
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu dead letters", n);
-    for (size_t i = 0; i < n; i++)
-        rows[i] = rp_int(ids[i]);
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
     return rp_db_query_rows(tx->db, RP_SQL(dead_tenant), NULL, rows, n, fn, ctx, err);
 }

@@ -118,18 +118,10 @@ int rp_files_add(struct rp_tx *tx, const struct rp_file *files, size_t n, struct
     return r < 0 ? rp_error_wrap(err, r, "add files") : 0;
 }
 
-static struct rp_value *id_rows(struct rp_tx *tx, const int64_t *ids, size_t n)
-{
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
-    for (size_t i = 0; rows != NULL && i < n; i++)
-        rows[i] = rp_int(ids[i]);
-    return rows;
-}
-
 int rp_files_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_files *out, struct rp_error *err)
 {
-    struct rp_value *rows = id_rows(tx, ids, n);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", n);
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
     int r = rp_db_query_rows(tx->db, RP_SQL(file_lock), NULL, rows, n, rp_files_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load files") : 0;
 }
@@ -168,8 +160,8 @@ static int id_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 /* Most files have nothing below them: one statement finds those that do. */
 static int with_children(struct rp_tx *tx, const int64_t *ids, size_t n, struct id_list *out, struct rp_error *err)
 {
-    struct rp_value *rows = id_rows(tx, ids, n);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", n);
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
     return rp_db_query_rows(tx->db, RP_SQL(file_any_below), NULL, rows, n, id_row, out, err);
 }
 
@@ -180,8 +172,8 @@ int rp_files_below(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t *out,
     struct id_list below = { .ids = out, .max = max };
     if (parents.ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for files");
     int r = with_children(tx, ids, n, &parents, err);
-    struct rp_value *rows = r == 0 ? id_rows(tx, parents.ids, parents.n) : NULL;
-    if (r == 0 && rows == NULL) r = rp_error_set(err, RP_ENOMEM, "no memory for %zu files", parents.n);
+    struct rp_value *rows = r == 0 ? rp_rows_of_ids(tx->arena, parents.ids, parents.n, err) : NULL;
+    if (r == 0 && rows == NULL) r = RP_ENOMEM;
     if (r == 0) r = rp_db_query_rows(tx->db, RP_SQL(file_below), NULL, rows, parents.n, id_row, &below, err);
     *n_out = below.n;
     return r < 0 ? rp_error_wrap(err, r, "load children") : 0;
@@ -189,8 +181,8 @@ int rp_files_below(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t *out,
 
 int rp_files_marks(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)
 {
-    struct rp_value *rows = id_rows(tx, ids, n);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", n);
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
     int r = rp_db_query_rows(tx->db, RP_SQL(file_marks), NULL, rows, n, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load the marks of files") : 0;
 }

@@ -105,15 +105,14 @@ int rp_tenant_by_id(struct rp_db *db, int64_t id, struct rp_tenant *out, struct 
 typedef int rp_tenant_fn(void *ctx, const struct rp_tenant *tenant, struct rp_error *err);
 int rp_tenant_each(struct rp_db *db, int64_t after_id, int64_t limit, rp_tenant_fn *fn, void *ctx,
                    struct rp_error *err);
-/* Locked, in order of id, so that two writers cannot wait for each other. */
-int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
-                    struct rp_error *err);
-/* Only looked at. */
+/* Locks them in order of id (catalog.h, K8). 0 is none. A database with one writer has nothing to lock. */
+int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_error *err);
+/* The same without waiting: those that somebody else has locked are in `busy`, in order of id, in the transaction's
+ * arena. */
+struct rp_ids;
+int rp_tenants_lock_free(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_ids *busy, struct rp_error *err);
+/* Reads them, each once, in order of id. `out`: room for n. */
 int rp_tenants_load(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
-                    struct rp_error *err);
-/* Locks them (0 is none). Without `wait` only those that are free: the others, in order of id, are in `busy`, which has
- * room for n. A database with one writer has nobody to wait for. */
-int rp_tenants_take(struct rp_tx *tx, const int64_t *ids, size_t n, bool wait, int64_t *busy, size_t *n_busy,
                     struct rp_error *err);
 int rp_tenant_limit(struct rp_tx *tx, int64_t id, bool has_limit, int64_t limit_bytes, struct rp_error *err);
 

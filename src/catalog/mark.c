@@ -130,37 +130,21 @@ int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys,
     return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
 }
 
-int rp_marks_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)
-{
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
-    for (size_t i = 0; i < n; i++)
-        rows[i] = rp_int(ids[i]);
-    int r = rp_db_query_rows(tx->db, RP_SQL(mark_lock), NULL, rows, n, rp_marks_row, out, err);
-    return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int ignore_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
     (void)ctx, (void)row, (void)err;
     return 0;
 }
 
-int rp_marks_take(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_error *err)
+int rp_marks_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
-    if (n == 0 || rp_db_has_one_writer(tx->db)) return 0;
-    qsort(ids, n, sizeof *ids, by_number);
-    for (size_t i = 0; i < n; i++)
-        rows[i] = rp_int(ids[i]);
-    return rp_db_query_rows(tx->db, RP_SQL(mark_lock_only), NULL, rows, n, ignore_row, NULL, err);
+    if (n == 0 || (out == NULL && rp_db_has_one_writer(tx->db))) return 0;
+    n = rp_ids_sort(ids, n);
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
+    int r = out != NULL ? rp_db_query_rows(tx->db, RP_SQL(mark_lock), NULL, rows, n, rp_marks_row, out, err)
+                        : rp_db_query_rows(tx->db, RP_SQL(mark_lock_only), NULL, rows, n, ignore_row, NULL, err);
+    return r < 0 ? rp_error_wrap(err, r, "lock marks") : 0;
 }
 
 /* Due marks, looked at without a lock, and whose they are. */
@@ -184,13 +168,12 @@ static int candidate_row(void *ctx, const struct rp_value *row, struct rp_error 
 /* K8: tenants before marks. What belongs to a tenant that somebody else has locked is left for later. */
 static int keep_free(struct rp_tx *tx, struct candidates *c, struct rp_error *err)
 {
-    int64_t *busy = rp_arena_array(tx->arena, c->n + 1, sizeof *busy);
-    size_t n_busy = 0, kept = 0;
-    if (busy == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", c->n);
-    int r = rp_tenants_take(tx, c->tenants, c->n, false, busy, &n_busy, err);
-    if (r < 0 || n_busy == 0) return r;
+    struct rp_ids busy;
+    size_t kept = 0;
+    int r = rp_tenants_lock_free(tx, c->tenants, c->n, &busy, err);
+    if (r < 0 || busy.n == 0) return r;
     for (size_t i = 0; i < c->n; i++)
-        if (bsearch(&c->tenants[i], busy, n_busy, sizeof *busy, by_number) == NULL) c->ids[kept++] = c->ids[i];
+        if (!rp_ids_contain(busy.at, busy.n, c->tenants[i])) c->ids[kept++] = c->ids[i];
     c->n = kept;
     return 0;
 }
@@ -199,10 +182,8 @@ static int claim_ids(struct rp_tx *tx, const struct rp_claim *claim, const struc
                      struct rp_error *err)
 {
     struct rp_value args[] = { rp_int(claim->now_ms), rp_text(claim->lease_by), rp_int(tx->db_ms + claim->lease_ms) };
-    struct rp_value *rows = rp_arena_array(tx->arena, c->n + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", c->n);
-    for (size_t i = 0; i < c->n; i++)
-        rows[i] = rp_int(c->ids[i]);
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, c->ids, c->n, err);
+    if (rows == NULL) return RP_ENOMEM;
     return rp_db_query_rows(tx->db, RP_SQL(mark_claim), args, rows, c->n, rp_marks_row, out, err);
 }
 
@@ -245,8 +226,7 @@ int rp_marks_unclaim(struct rp_tx *tx, const struct rp_claim *claim, int64_t unt
 
 static int by_row_id(const void *a, const void *b)
 {
-    int64_t x = ((const struct rp_value *)a)->i, y = ((const struct rp_value *)b)->i;
-    return (x > y) - (x < y);
+    return rp_id_order(((const struct rp_value *)a)->i, ((const struct rp_value *)b)->i);
 }
 
 int rp_marks_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t n, int64_t until_ms, size_t *renewed,
@@ -274,7 +254,7 @@ struct moved {
 static int by_mark_id(const void *a, const void *b)
 {
     const struct rp_move *x = a, *y = b;
-    return (x->mark->id > y->mark->id) - (x->mark->id < y->mark->id);
+    return rp_id_order(x->mark->id, y->mark->id);
 }
 
 static int moved_row(void *ctx, const struct rp_value *row, struct rp_error *err)
@@ -349,10 +329,8 @@ int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struc
 
 int rp_marks_annotated(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
-    for (size_t i = 0; i < n; i++)
-        rows[i] = rp_int(ids[i]);
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
     return rp_db_exec_rows(tx->db, RP_SQL(mark_annotated), NULL, rows, n, NULL, err);
 }
 

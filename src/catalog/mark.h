@@ -84,9 +84,9 @@ int rp_marks_active(struct rp_tx *tx, int64_t store_id, const char *const *keys,
  * transaction, the rows are ours until it ends. */
 int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys, size_t n, bool lock,
                     struct rp_marks *out, struct rp_error *err);
-/* The rows are locked, in order of id, and not looked at (catalog.h, K8). */
-int rp_marks_take(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_error *err);
-int rp_marks_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
+/* Locks these rows in order of id (catalog.h, K8); `ids` is sorted, each once. `out`: as they are then; NULL: they are
+ * not looked at. */
+int rp_marks_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
 
 struct rp_claim {
     int64_t store_id, now_ms, lease_ms, from_ms; /* from_ms: look at nothing that came due before */

@@ -191,10 +191,8 @@ int rp_marks_since(struct rp_db *db, const int64_t *ids, size_t n, struct rp_are
                    size_t *n_out, struct rp_error *err)
 {
     struct since_out found = { .at = rp_arena_array(arena, n + 1, sizeof *found.at), .arena = arena };
-    struct rp_value *rows = rp_arena_array(arena, n + 1, sizeof *rows);
+    struct rp_value *rows = rp_rows_of_ids(arena, ids, n, err);
     if (rows == NULL || found.at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
-    for (size_t i = 0; i < n; i++)
-        rows[i] = rp_int(ids[i]);
     int r = rp_db_query_rows(db, RP_SQL(mark_since_return), NULL, rows, n, since_row, &found, err);
     if (r < 0) return rp_error_wrap(err, r, "look for later marks");
     *out = found.at;
@@ -202,28 +200,13 @@ int rp_marks_since(struct rp_db *db, const int64_t *ids, size_t n, struct rp_are
     return 0;
 }
 
-struct ids_out {
-    int64_t *at;
-    size_t n;
-};
-
-static int id_row(void *ctx, const struct rp_value *v, struct rp_error *err)
-{
-    struct ids_out *out = ctx;
-    (void)err;
-    out->at[out->n++] = v[0].i;
-    return 0;
-}
-
 int rp_marks_on_older(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
                       int64_t *out, size_t *n_out, struct rp_error *err)
 {
-    struct ids_out found = { .at = out };
-    struct rp_value reason = rp_text(returned), *rows = rp_arena_array(arena, n + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
-    for (size_t i = 0; i < n; i++)
-        rows[i] = rp_int(ids[i]);
-    int r = rp_db_query_rows(db, RP_SQL(mark_on_older), &reason, rows, n, id_row, &found, err);
+    struct rp_ids found = { .at = out };
+    struct rp_value reason = rp_text(returned), *rows = rp_rows_of_ids(arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
+    int r = rp_db_query_rows(db, RP_SQL(mark_on_older), &reason, rows, n, rp_ids_row, &found, err);
     *n_out = found.n;
     return r < 0 ? rp_error_wrap(err, r, "look for older versions in quarantine") : 0;
 }

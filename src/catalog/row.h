@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* row.h - how a row that is lent becomes one that stays. */
+/* row.h - how a row that is lent becomes one that stays, and how ids go into a statement and come out of one. */
 #ifndef RP_CATALOG_ROW_H
 #define RP_CATALOG_ROW_H
 
@@ -8,13 +8,18 @@
 
 #include <stdbool.h>
 
-/* A copy of a text or of bytes, or NULL for NULL. `failed` tells a copy that could not be made from one that was not needed. */
-static inline const char *rp_row_keep(struct rp_arena *arena, const struct rp_value *v, bool *failed)
-{
-    if (v->type == RP_NULL_T) return NULL;
-    const char *copy = rp_arena_copy(arena, v->p, v->n);
-    if (copy == NULL) *failed = true;
-    return copy;
-}
+/* A copy of a text or of bytes, or NULL for NULL. `failed` tells a copy that could not be made from one that was not
+ * needed. */
+const char *rp_row_keep(struct rp_arena *arena, const struct rp_value *v, bool *failed);
+
+/* A row of each id, for @ROWS. NULL: no memory, and `err` says so. */
+struct rp_value *rp_rows_of_ids(struct rp_arena *arena, const int64_t *ids, size_t n, struct rp_error *err);
+
+struct rp_ids {
+    int64_t *at;
+    size_t n;
+};
+/* The row function of a statement whose first column is an id: appends to a struct rp_ids, which has room for all. */
+rp_row_fn rp_ids_row;
 
 #endif

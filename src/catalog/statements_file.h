@@ -78,13 +78,12 @@
     X(tenant_page,     "ii",   NULL,  "isiiii",                                                                        \
       "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM tenant WHERE id > $1 "              \
       "ORDER BY id LIMIT $2")                                                                                          \
-    X(tenant_lock,     "",     "i",   "isiiii",                                                                        \
-      "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM (VALUES @ROWS) AS v "               \
-      "JOIN tenant ON id = v.column1 ORDER BY id @FOR_UPDATE_OF(tenant)")                                              \
-    X(tenant_lock_free, "",    "i",   "isiiii",                                                                        \
-      "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM (VALUES @ROWS) AS v "               \
-      "JOIN tenant ON id = v.column1 ORDER BY id @FOR_UPDATE_OF(tenant) @SKIP_LOCKED")                                 \
-    X(tenant_names,    "",     "i",   "isiiii",                                                                        \
+    X(tenant_lock,     "",     "i",   "i",                                                                             \
+      "SELECT id FROM (VALUES @ROWS) AS v JOIN tenant ON id = v.column1 ORDER BY id @FOR_UPDATE_OF(tenant)")           \
+    X(tenant_lock_free, "",    "i",   "i",                                                                             \
+      "SELECT id FROM (VALUES @ROWS) AS v JOIN tenant ON id = v.column1 ORDER BY id "                                  \
+      "@FOR_UPDATE_OF(tenant) @SKIP_LOCKED")                                                                           \
+    X(tenant_load,     "",     "i",   "isiiii",                                                                        \
       "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM (VALUES @ROWS) AS v "               \
       "JOIN tenant ON id = v.column1 ORDER BY id")                                                                     \
     X(tenant_limit,    "ii",   NULL,  NULL,                                                                            \

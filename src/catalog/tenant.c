@@ -2,7 +2,9 @@
 /* tenant.c - tenants, their counters, and the ledger that the counters sum up. */
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/id.h"
 #include "catalog/file.h"
+#include "catalog/row.h"
 #include "catalog/statements.h"
 
 #include <stdio.h>
@@ -118,10 +120,25 @@ int rp_tenant_each(struct rp_db *db, int64_t after_id, int64_t limit, rp_tenant_
     return rp_db_query(db, RP_SQL(tenant_page), args, each_row, &each, err);
 }
 
-static int by_number(const void *a, const void *b)
+/* Sorted, each once, without 0. */
+static int sort_ids(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_ids *out, struct rp_error *err)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    out->at = rp_arena_array(tx->arena, n + 1, sizeof *out->at);
+    out->n = 0;
+    if (out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", n);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] != 0) out->at[out->n++] = ids[i];
+    out->n = rp_ids_sort(out->at, out->n);
+    return 0;
+}
+
+static int query_tenants(struct rp_tx *tx, const struct rp_sql *sql, const struct rp_ids *ids, rp_row_fn *row,
+                         void *ctx, struct rp_error *err)
+{
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids->at, ids->n, err);
+    if (rows == NULL) return RP_ENOMEM;
+    int r = ids->n > 0 ? rp_db_query_rows(tx->db, sql, NULL, rows, ids->n, row, ctx, err) : 0;
+    return r < 0 ? rp_error_wrap(err, r, "load tenants") : 0;
 }
 
 struct tenants {
@@ -137,85 +154,47 @@ static int tenants_row(void *ctx, const struct rp_value *row, struct rp_error *e
     return 0;
 }
 
-/* Each once, in order of id. */
-static int query_tenants(struct rp_tx *tx, const struct rp_sql *sql, const int64_t *ids, size_t n,
-                         struct rp_tenant *out, size_t *found, struct rp_error *err)
-{
-    int64_t *sorted = rp_arena_array(tx->arena, n + 1, sizeof *sorted);
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
-    struct tenants tenants = { .at = out };
-    size_t distinct = 0;
-    if (sorted == NULL || rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", n);
-    if (n > 0) memcpy(sorted, ids, n * sizeof *ids);
-    qsort(sorted, n, sizeof *sorted, by_number);
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || sorted[i] != sorted[i - 1]) rows[distinct++] = rp_int(sorted[i]);
-    int r = rp_db_query_rows(tx->db, sql, NULL, rows, distinct, tenants_row, &tenants, err);
-    if (r < 0) return rp_error_wrap(err, r, "load tenants");
-    *found = tenants.n;
-    return 0;
-}
-
-int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
-                    struct rp_error *err)
-{
-    return query_tenants(tx, RP_SQL(tenant_lock), ids, n, out, found, err);
-}
-
 int rp_tenants_load(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_tenant *out, size_t *found,
                     struct rp_error *err)
 {
-    return query_tenants(tx, RP_SQL(tenant_names), ids, n, out, found, err);
+    struct tenants tenants = { .at = out };
+    struct rp_ids wanted;
+    int r = sort_ids(tx, ids, n, &wanted, err);
+    if (r == 0) r = query_tenants(tx, RP_SQL(tenant_load), &wanted, tenants_row, &tenants, err);
+    if (r == 0) *found = tenants.n;
+    return r;
 }
 
-static bool is_among(const struct rp_tenant *tenants, size_t n, int64_t id)
+/* Which of them a statement answers with, in order of id. */
+static int query_ids(struct rp_tx *tx, const struct rp_sql *sql, const struct rp_ids *ids, struct rp_ids *out,
+                     struct rp_error *err)
 {
-    for (size_t low = 0, high = n; low < high;) { /* sorted by id */
-        size_t middle = low + (high - low) / 2;
-        if (tenants[middle].id == id) return true;
-        if (tenants[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
+    *out = (struct rp_ids){ .at = rp_arena_array(tx->arena, ids->n + 1, sizeof *out->at) };
+    if (out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", ids->n);
+    return query_tenants(tx, sql, ids, rp_ids_row, out, err);
 }
 
-static size_t leave_out(const int64_t *ids, size_t n, const struct rp_tenant *tenants, size_t n_tenants, int64_t *out)
+int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_error *err)
 {
-    size_t left = 0;
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] != 0 && !is_among(tenants, n_tenants, ids[i])) out[left++] = ids[i];
-    return left;
-}
-
-/* One that is not there is nobody's, and not busy. */
-static int find_busy(struct rp_tx *tx, struct rp_tenant *room, int64_t *busy, size_t *n_busy, struct rp_error *err)
-{
-    size_t there = 0;
-    int r = rp_tenants_load(tx, busy, *n_busy, room, &there, err);
-    if (r < 0) return r;
-    *n_busy = there;
-    for (size_t i = 0; i < there; i++)
-        busy[i] = room[i].id;
-    return 0;
-}
-
-int rp_tenants_take(struct rp_tx *tx, const int64_t *ids, size_t n, bool wait, int64_t *busy, size_t *n_busy,
-                    struct rp_error *err)
-{
-    struct rp_tenant *taken = rp_arena_array(tx->arena, n + 1, sizeof *taken);
-    size_t n_taken = 0;
-    *n_busy = 0;
-    if (taken == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", n);
+    struct rp_ids wanted, locked;
     if (rp_db_has_one_writer(tx->db)) return 0;
-    size_t wanted = leave_out(ids, n, NULL, 0, busy);
-    if (wanted == 0) return 0;
-    const struct rp_sql *how = wait ? RP_SQL(tenant_lock) : RP_SQL(tenant_lock_free);
-    int r = query_tenants(tx, how, busy, wanted, taken, &n_taken, err);
-    if (r < 0 || wait) return r;
-    *n_busy = leave_out(ids, n, taken, n_taken, busy);
-    return *n_busy > 0 ? find_busy(tx, taken, busy, n_busy, err) : 0;
+    int r = sort_ids(tx, ids, n, &wanted, err);
+    return r < 0 ? r : query_ids(tx, RP_SQL(tenant_lock), &wanted, &locked, err);
+}
+
+int rp_tenants_lock_free(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_ids *busy, struct rp_error *err)
+{
+    struct rp_ids wanted, locked, others = { 0 };
+    *busy = (struct rp_ids){ 0 };
+    if (rp_db_has_one_writer(tx->db)) return 0;
+    int r = sort_ids(tx, ids, n, &wanted, err);
+    if (r == 0) r = query_ids(tx, RP_SQL(tenant_lock_free), &wanted, &locked, err);
+    if (r < 0 || locked.n == wanted.n) return r;
+    others.at = wanted.at;
+    for (size_t i = 0; i < wanted.n; i++)
+        if (!rp_ids_contain(locked.at, locked.n, wanted.at[i])) others.at[others.n++] = wanted.at[i];
+    /* one that is not there is nobody's, and not busy */
+    return query_ids(tx, RP_SQL(tenant_load), &others, busy, err);
 }
 
 int rp_tenant_limit(struct rp_tx *tx, int64_t id, bool has_limit, int64_t limit_bytes, struct rp_error *err)
@@ -366,14 +345,13 @@ static int set_right(struct rp_tx *tx, const struct compared *t, struct rp_error
 static int repair_wrong(struct rp_tx *tx, const struct comparing *seen, struct rp_error *err)
 {
     int64_t *ids = rp_arena_array(tx->arena, seen->n + 1, sizeof *ids);
-    struct rp_tenant *locked = rp_arena_array(tx->arena, seen->n + 1, sizeof *locked);
     struct comparing again;
-    size_t n = 0, found = 0;
-    if (ids == NULL || locked == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", seen->n);
+    size_t n = 0;
+    if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu tenants", seen->n);
     for (size_t i = 0; i < seen->n; i++)
         if (!is_right(&seen->at[i])) ids[n++] = seen->at[i].counted.id;
     if (n == 0) return 0;
-    int r = rp_tenants_lock(tx, ids, n, locked, &found, err);
+    int r = rp_tenants_lock(tx, ids, n, err);
     if (r == 0) r = compare(tx, ids[0], ids[n - 1], &again, err);
     for (size_t i = 0, k = 0; r == 0 && k < n && i < again.n; i++) {
         if (again.at[i].counted.id != ids[k]) continue;

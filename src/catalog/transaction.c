@@ -2,6 +2,8 @@
 #include "catalog/transaction.h"
 
 #include "base/error.h"
+#include "base/id.h"
+#include "catalog/row.h"
 #include "catalog/statements.h"
 
 #include <string.h>
@@ -35,20 +37,13 @@ static int txn_row(void *ctx, const struct rp_value *v, struct rp_error *err)
     return 0;
 }
 
-int rp_txns_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_txn *out, size_t *found,
-                 struct rp_error *err)
+int rp_txns_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_txn *out, size_t *found, struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
     struct txns txns = { .at = out };
-    size_t distinct = 0;
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu transactions", n);
-    for (size_t i = 0; i < n; i++) {
-        bool seen = false;
-        for (size_t j = 0; j < distinct && !seen; j++)
-            seen = rows[j].i == ids[i];
-        if (!seen) rows[distinct++] = rp_int(ids[i]);
-    }
-    int r = rp_db_query_rows(tx->db, RP_SQL(txn_lock), NULL, rows, distinct, txn_row, &txns, err);
+    n = rp_ids_sort(ids, n);
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
+    int r = rp_db_query_rows(tx->db, RP_SQL(txn_lock), NULL, rows, n, txn_row, &txns, err);
     if (r < 0) return rp_error_wrap(err, r, "load transactions");
     *found = txns.n;
     return 0;

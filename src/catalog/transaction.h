@@ -15,8 +15,7 @@ struct rp_txn {
 
 int rp_txn_add(struct rp_tx *tx, const struct rp_txn *txn, const char *actor, struct rp_error *err);
 /* Locked. Those that are not there are left out. */
-int rp_txns_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_txn *out, size_t *found,
-                 struct rp_error *err);
+int rp_txns_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_txn *out, size_t *found, struct rp_error *err);
 /* Writes back state, members and changed_at. */
 int rp_txns_save(struct rp_tx *tx, const struct rp_txn *txns, size_t n, struct rp_error *err);
 int rp_txn_get(struct rp_db *db, int64_t id, struct rp_txn *out, struct rp_error *err); /* RP_ENOTFOUND */

@@ -5,11 +5,13 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "catalog/file.h"
 #include "catalog/idempotency.h"
 #include "catalog/mark.h"
+#include "catalog/row.h"
 
 #include <string.h>
 
@@ -125,13 +127,6 @@ void rp_locks_mark(struct rp_locks *l, int64_t id)
     add_id(l, &l->marks, &l->n_marks, &l->max_marks, id);
 }
 
-static bool is_among(const int64_t *sorted, size_t n, int64_t id)
-{
-    for (size_t i = 0; i < n && sorted[i] <= id; i++)
-        if (sorted[i] == id) return true;
-    return false;
-}
-
 /* Where the tenants of each command begin among all; behind the last one, where they end. */
 static int collect_locks(struct rp_tx *tx, const struct round *round, struct rp_locks *locks, size_t *first,
                          struct rp_error *err)
@@ -152,18 +147,18 @@ static int collect_locks(struct rp_tx *tx, const struct round *round, struct rp_
 static int take_locks(struct rp_tx *tx, struct round *round, struct rp_error *err)
 {
     struct rp_locks locks = { .arena = tx->arena };
-    size_t *first = rp_arena_array(tx->arena, round->n + 1, sizeof *first), n_busy = 0;
+    struct rp_ids busy = { 0 };
+    size_t *first = rp_arena_array(tx->arena, round->n + 1, sizeof *first);
     if (rp_db_has_one_writer(tx->db)) return 0;
     if (first == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a round");
     int r = collect_locks(tx, round, &locks, first, err);
     if (r < 0) return r;
-    int64_t *busy = rp_arena_array(tx->arena, locks.n_tenants + 1, sizeof *busy);
-    if (busy == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a round");
-    r = rp_tenants_take(tx, locks.tenants, locks.n_tenants, round->wait, busy, &n_busy, err);
-    for (size_t i = 0; i < round->n && r == 0 && n_busy > 0; i++)
+    r = round->wait ? rp_tenants_lock(tx, locks.tenants, locks.n_tenants, err)
+                    : rp_tenants_lock_free(tx, locks.tenants, locks.n_tenants, &busy, err);
+    for (size_t i = 0; i < round->n && r == 0 && busy.n > 0; i++)
         for (size_t t = first[i]; t < first[i + 1]; t++)
-            round->commands[i]->busy |= is_among(busy, n_busy, locks.tenants[t]);
-    return r < 0 ? r : rp_marks_take(tx, locks.marks, locks.n_marks, err);
+            round->commands[i]->busy |= rp_ids_contain(busy.at, busy.n, locks.tenants[t]);
+    return r < 0 ? r : rp_marks_lock(tx, locks.marks, locks.n_marks, NULL, err);
 }
 
 /* Each verb once, over all of its commands, in the order in which the verbs first appear. */

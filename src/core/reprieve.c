@@ -426,8 +426,7 @@ static int collect(struct round *round, struct rp_command *const *commands, size
 
 static int by_id(const void *key, const void *element)
 {
-    int64_t id = *(const int64_t *)key, other = ((const struct rp_mark *)element)->id;
-    return (id > other) - (id < other);
+    return rp_id_order(*(const int64_t *)key, ((const struct rp_mark *)element)->id);
 }
 
 static int mark_order(const void *a, const void *b)

@@ -196,6 +196,21 @@ static void what_is_no_id_is_refused_and_leaves_the_outputs(void **state)
     }
 }
 
+static void ids_are_sorted_each_once_and_found_again(void **state)
+{
+    (void)state;
+    int64_t ids[] = { 7, INT64_MAX, -3, 7, 0, INT64_MIN, 0, 7 };
+    static const int64_t sorted[] = { INT64_MIN, -3, 0, 7, INT64_MAX };
+    size_t n = rp_ids_sort(ids, sizeof ids / sizeof ids[0]);
+    assert_int_equal(n, sizeof sorted / sizeof sorted[0]);
+    assert_memory_equal(ids, sorted, sizeof sorted);
+    for (size_t i = 0; i < n; i++)
+        assert_true(rp_ids_contain(ids, n, sorted[i]));
+    assert_false(rp_ids_contain(ids, n, 6));
+    assert_int_equal(rp_ids_sort(NULL, 0), 0);
+    assert_false(rp_ids_contain(NULL, 0, 7));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +226,7 @@ int main(void)
         cmocka_unit_test(text_sorts_like_the_number),
         cmocka_unit_test(either_case_is_read),
         cmocka_unit_test(what_is_no_id_is_refused_and_leaves_the_outputs),
+        cmocka_unit_test(ids_are_sorted_each_once_and_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

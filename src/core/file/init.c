@@ -43,7 +43,7 @@ static int load(struct inits *w, struct rp_tx *tx, struct rp_error *err)
     int r = rp_files_init(&w->related, n_related, tx->arena, err);
     if (r == 0 && n_related > 0) r = rp_files_lock(tx, related, n_related, &w->related, err);
     if (r == 0 && n_txns > 0) r = rp_txns_lock(tx, txns, n_txns, w->txns, &w->n_txns, err);
-    if (r == 0) r = rp_tenants_lock(tx, tenants, w->n, w->tenants, &w->n_tenants, err);
+    if (r == 0) r = rp_tenants_load(tx, tenants, w->n, w->tenants, &w->n_tenants, err); /* the round has locked them */
     return r < 0 ? r : rp_work_begin(&w->work, tx, w->n, err);
 }
 

@@ -21,15 +21,9 @@ static int too_slow(struct rp_error *err)
     return rp_error_set(err, RP_ECONFLICT, "another writer was faster");
 }
 
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int by_id(const void *a, const void *b)
 {
-    return by_number(&((const struct rp_slot *)a)->file.id, &((const struct rp_slot *)b)->file.id);
+    return rp_id_order(((const struct rp_slot *)a)->file.id, ((const struct rp_slot *)b)->file.id);
 }
 
 struct rp_slot *rp_work_find(struct rp_work *work, int64_t id)
@@ -80,9 +74,9 @@ void rp_work_done(struct rp_work *work)
 static size_t keep_new(struct rp_work *work, int64_t *ids, size_t n)
 {
     size_t kept = 0;
-    if (n > 1) qsort(ids, n, sizeof *ids, by_number);
+    n = rp_ids_sort(ids, n);
     for (size_t i = 0; i < n; i++)
-        if ((kept == 0 || ids[kept - 1] != ids[i]) && rp_work_find(work, ids[i]) == NULL) ids[kept++] = ids[i];
+        if (rp_work_find(work, ids[i]) == NULL) ids[kept++] = ids[i];
     return kept;
 }
 
