@@ -311,16 +311,16 @@ static void wait_a_little(int try)
 static int find_commit(struct rp_tx *tx, bool *committed, struct rp_error *err)
 {
     struct rp_catalog *catalog = tx->catalog;
-    int64_t stamp = tx->stamp, before = tx->stamp_before;
+    struct rp_value lane = rp_int(catalog->lane);
+    struct rp_one found = { 0 }; /* stamp, fence */
     int r = rp_db_begin(catalog->db, true, err);
-    if (r == 0) r = lock_lane(tx, err);
+    if (r == 0) r = rp_db_query(catalog->db, RP_SQL(lane_stamp), &lane, two_row, &found, err);
+    if (r == 0) r = rp_lane_check(catalog, found.i[1], err);
     if (r == 0) r = rp_db_commit(catalog->db, err);
     if (r < 0) rp_db_rollback(catalog->db);
-    int64_t found = tx->stamp_before;
-    tx->stamp_before = before;
     if (r < 0) return r;
-    *committed = found == stamp;
-    if (found == stamp || found == before || catalog->leases) return 0;
+    *committed = found.i[0] == tx->stamp;
+    if (*committed || found.i[0] == tx->stamp_before || catalog->leases) return 0;
     return rp_error_set(err, RP_EUNKNOWN, "another program has changed the catalog since");
 }
 

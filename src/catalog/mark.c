@@ -212,7 +212,7 @@ int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_mar
     if (c.ids == NULL || c.tenants == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a claim");
     /* under this lock no hold can be placed between the look at the holds and the commit of the claim */
     int r = rp_db_query(tx->db, RP_SQL(hold_epoch_share), NULL, rp_one_row, &epoch, err);
-    /* page by page: a tenant that is busy hides nobody's marks but its own */
+    /* page by page, past the marks of busy tenants; what lies behind so many of them waits for a later claim */
     for (int page = 0; r == 0 && more && out->n == 0 && page < CLAIM_PAGES; page++)
         r = claim_page(tx, claim, &c, &more, out, err);
     return r < 0 ? rp_error_wrap(err, r, "claim due marks") : 0;

@@ -70,6 +70,8 @@
     X(lane_lock,       "is",   NULL,  "ibiiiiiiiii",                                                                      \
       "SELECT seq, head, last_id, heads_at, @NOW_MS, fence, stamp, boot_ms, wall_ms, ahead_ms, noted_at "              \
       "FROM lane LEFT JOIN host_clock ON boot_id = $2 WHERE lane = $1 @FOR_UPDATE_OF(lane)")                           \
+    X(lane_stamp,      "i",    NULL,  "ii",                                                                            \
+      "SELECT stamp, fence FROM lane WHERE lane = $1 @FOR_UPDATE")                                                     \
     X(lane_save,       "iibiiii", NULL, NULL,                                                                          \
       "UPDATE lane SET seq = $2, head = $3, last_id = $4, heads_at = $5, stamp = $6, leased_until = $7 "               \
       "WHERE lane = $1")                                                                                               \

@@ -87,8 +87,8 @@ static int replay_known(struct rp_tx *tx, struct keyed *keyed, struct rp_error *
     return r;
 }
 
-/* W8. `tx->kept` is what this group kept alive. */
-static void wait_for_raises(struct rp_tx *tx, struct rp_command **group, size_t n)
+/* W8. If this group kept something alive (`tx->kept`), its commands are answered after the raises that are due. */
+static void require_raises(struct rp_tx *tx, struct rp_command **group, size_t n)
 {
     const struct rp_raise_hook *raise_hook = tx->catalog->raise_hook;
     bool kept = tx->kept.n > 0 || tx->kept.everywhere;
@@ -182,7 +182,7 @@ static int run_verbs(struct rp_tx *tx, struct round *round, struct rp_error *err
         tx->kept = (struct rp_kept){ 0 };
         int r = n > 0 ? verb->run(tx, group, n, err) : 0;
         if (r < 0) return verb->name[0] != 0 ? rp_error_wrap(err, r, "%s", verb->name) : r;
-        wait_for_raises(tx, group, n);
+        require_raises(tx, group, n);
         for (size_t j = 0; j < before.n; j++)
             rp_tx_keep(tx, before.stores[j]);
         if (before.everywhere) rp_tx_keep(tx, 0);
