@@ -206,8 +206,8 @@ int sim_give_dead(struct sim_node *n)
     struct rp_error err = { 0 };
     int r = rp_dead_each(n->catalog->db, 0, 16, keep_letter, &letters, &err);
     if (r < 0 || letters.n == 0) return r;
-    r = RP_EHELD;
-    for (size_t i = 0; i < letters.n && r == RP_EHELD; i++)
+    r = RP_EERASING;
+    for (size_t i = 0; i < letters.n && r == RP_EERASING; i++)
         r = n->command.flag ? ask_retry(n->catalog, letters.ids[i], ACTOR, &err)
                             : ask_keep(n->catalog, letters.ids[i], ACTOR, &as, &err);
     return r;

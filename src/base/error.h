@@ -34,6 +34,7 @@ enum rp_fault {
     X(RP_ENOTFOUND,       "not_found",          404,  4, false, 0,            "not found")                             \
     X(RP_ETOOLATE,        "too_late",           409,  5, false, 0,            "too late to restore")                   \
     X(RP_EHELD,           "held",               409,  5, false, 0,            "held")                                  \
+    X(RP_EERASING,        "being_erased",       409,  5, false, 0,            "being erased")                          \
     X(RP_EREFERENCED,     "still_referenced",   409,  5, false, 0,            "still referenced")                      \
     X(RP_EMARKED,         "already_marked",     409,  5, false, 0,            "already marked for a later time")       \
     X(RP_ERUNNING,        "already_running",    409,  5, false, 0,            "already running")                       \

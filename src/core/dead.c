@@ -48,7 +48,7 @@ static int rejoin_copy(struct rp_tx *tx, const struct rp_state_by *by, const str
     if (r == 0) r = rp_marks_active(tx, mark->store_id, keys, 1, &active, err);
     if (r < 0 || active.n == 0) return r;
     if (active.at[0].state != RP_MARKED) {
-        rp_error_set(err, RP_EHELD, "its copy in quarantine is being erased");
+        rp_error_set(err, RP_EERASING, "its copy in quarantine is being erased");
         return rp_error_hint(err, "retry it when that is done; if that is a dead letter too, retry that one first");
     }
     struct rp_move move = { .mark = &active.at[0], .to = RP_REPRIEVED, .outcome = RP_END_KEPT, .refence = true };
@@ -97,7 +97,7 @@ static int decide_all(struct rp_tx *tx, struct rp_dead_command *c, struct rp_err
     for (size_t i = 0; i < c->n && r == 0; i++) {
         struct rp_error why = { 0 };
         r = decide_one(tx, c, &c->items[i], &why);
-        bool refused = r == RP_ENOTFOUND || r == RP_EHELD;
+        bool refused = r == RP_ENOTFOUND || r == RP_EERASING;
         if (r < 0 && !refused) *err = why;
         c->items[i].error = why;
         if (refused) r = 0;

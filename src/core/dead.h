@@ -4,7 +4,7 @@
  * A1  Retried, it is due at once, and its attempts count from zero.
  * A2  Given up, its mark is reprieved if nothing can have been erased, else lost.
  * A3  The second decision on a letter is refused: not found.
- * A4  RP_EHELD: its copy in quarantine is being erased at this moment; nothing was changed. */
+ * A4  RP_EERASING: its copy in quarantine is being erased at this moment; nothing was changed. */
 #ifndef RP_CORE_DEAD_H
 #define RP_CORE_DEAD_H
 

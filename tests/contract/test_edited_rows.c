@@ -171,7 +171,7 @@ static void a_letter_whose_copy_is_being_erased_is_not_retried(void **state)
     assert_int_equal(world_newest(w, "object").state, RP_DEAD);
     int64_t letter = world_number(w, "SELECT id FROM dead_letter");
     world_script(w, "UPDATE mark SET state = 3 WHERE id <> %" PRId64, id);
-    assert_int_equal(ask_retry(w->catalog, letter, "tester", &err), RP_EHELD);
+    assert_int_equal(ask_retry(w->catalog, letter, "tester", &err), RP_EERASING);
     assert_int_equal(world_newest(w, "object").state, RP_DEAD);
     world_script(w, "UPDATE mark SET state = 1 WHERE id <> %" PRId64, id);
     ok(ask_retry(w->catalog, letter, "tester", &err));
