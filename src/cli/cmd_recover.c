@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "cli/cli.h"
-#include "core/owner.h"
+#include "core/recover.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -96,7 +96,8 @@ static int note_move(struct rp_cli *cli, struct rp_store *store, struct rp_error
             name, rp_ownership_text(RP_OWNER_MOVED), name);
     if (r == 0 && moved && !dry_run) r = confirm(cli, name, &yes, err);
     if (r == 0 && !yes && moved) return rp_error_set(err, RP_EFAILED, "not confirmed: nothing was changed");
-    if (r == 0 && !dry_run) r = rp_owner_moved(s->catalog, store, s->config.environment, s->actor, &rec.before, err);
+    if (r == 0 && !dry_run)
+        r = rp_owner_accept_move(s->catalog, store, s->config.environment, s->actor, &rec.before, err);
     if (r < 0) return r;
     if (moved && !dry_run) {
         json_t *o = recovery_json(name, &rec, false);

@@ -9,12 +9,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/audit.h"
-#include "catalog/mark.h"
-#include "core/annotation.h"
-#include "core/due.h"
 #include "core/stamps.h"
-#include "core/state.h"
-#include "core/subject/subject.h"
 #include "core/vessel.h"
 
 #include <inttypes.h>
@@ -22,7 +17,6 @@
 #include <string.h>
 
 #define RECORD_MAX 4096
-#define PAGE       1000
 #define ROUNDS_MAX 64
 #define FACT_MAX   40
 
@@ -128,7 +122,7 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_
     return 0;
 }
 
-/* ---- assert ---- */
+/* ---- write ---- */
 
 struct reading {
     const char *text;
@@ -150,11 +144,10 @@ struct raising {
     struct rp_store *store;
     const struct rp_owner *seen; /* what was looked at */
     bool first;
-    bool recovers; /* somebody has said so: the vessel is noted whatever it was */
+    bool told; /* somebody has said so: the vessel is noted whatever it was */
     int64_t at_least, epoch;
     char stamp[RP_STAMP_TEXT];
-    const char *event, *actor;
-    json_t *details;
+    const struct rp_audit_entry *entry; /* NULL: nobody asks who raised it */
 };
 
 /* Over the record that `before` is; where it is none, only if there still is none. */
@@ -190,7 +183,7 @@ static const char *raised_at(const struct rp_store *store, char out[FACT_MAX])
 
 static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_error *err)
 {
-    bool ours = raising->seen->ownership == RP_OWNER_OURS;
+    bool ours = raising->seen->ownership == RP_OWNER_OURS || raising->seen->ownership == RP_OWNER_MOVED;
     int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
     if (r < 0) return r;
     return rp_stamps_draw(tx, raising->store->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
@@ -201,20 +194,19 @@ static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct raising *raising = ctx;
     char name[FACT_MAX];
-    bool compares = raising->seen->ownership == RP_OWNER_OURS && !raising->recovers;
+    bool compares = raising->seen->ownership == RP_OWNER_OURS && !raising->told;
     int r = compares ? rp_vessel_check(tx, raising->store, err) : 0; /* it may have moved since it was looked at */
     if (r == 0) r = raise_epoch(tx, raising, err);
     if (r == 0) r = rp_meta_set(tx->db, raised_at(raising->store, name), tx->late_ms, "", err);
     if (r == 0) r = rp_vessel_note(tx, raising->store, err);
     if (r == 0 && raising->first) r = rp_store_owned(tx, raising->store->id, err);
-    if (r < 0 || raising->event == NULL) return r;
-    struct rp_audit_entry entry = { .event = raising->event,
-                                    .actor = raising->actor,
-                                    .details = json_incref(raising->details) };
+    if (r < 0 || raising->entry == NULL) return r;
+    struct rp_audit_entry entry = *raising->entry;
+    entry.details = json_incref(raising->entry->details); /* the transaction may be run again */
     return rp_tx_audit(tx, &entry, err);
 }
 
-static int refuse(const struct rp_owner *owner, const struct rp_store *at, struct rp_error *err)
+int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *at, struct rp_error *err)
 {
     const char *store = at->config->name;
     if (owner->ownership == RP_OWNER_MOVED) return rp_vessel_refuse(at, err);
@@ -243,7 +235,7 @@ int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp
     struct rp_owner owner;
     int r = rp_owner_look(catalog, store, &owner, err);
     if (r < 0 || owner.ownership == RP_OWNER_OURS || owner.ownership == RP_OWNER_NONE) return r;
-    return refuse(&owner, store, err);
+    return rp_owner_refuse(&owner, store, err);
 }
 
 /* The first record: made only if none is there, so that of two catalogs one wins. */
@@ -256,14 +248,12 @@ static int take_first(struct rp_catalog *catalog, struct rp_store *store, const 
     if (r == 0) r = write_record(catalog, store, environment, &raising, none, err);
     if (r < 0) return r;
     RP_CRASHPOINT("owner.first-written");
-    raising = (struct raising){ .store = store,
-                                .seen = none,
-                                .first = true,
-                                .event = "store.owned",
-                                .actor = "reprieve",
-                                .details = json_pack("{s:s}", "store", store->config->name) };
+    struct rp_audit_entry entry = { .event = "store.owned",
+                                    .actor = "reprieve",
+                                    .details = json_pack("{s:s}", "store", store->config->name) };
+    raising = (struct raising){ .store = store, .seen = none, .first = true, .entry = &entry };
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
-    json_decref(raising.details);
+    json_decref(entry.details);
     return r;
 }
 
@@ -284,7 +274,7 @@ static int settle_record(struct rp_catalog *catalog, struct rp_store *store, con
         int r = write_record(catalog, store, environment, raised, &now, err);
         if (!is_overtaken(r)) return r;
         if ((r = rp_owner_look(catalog, store, &now, err)) < 0) return r;
-        if (now.ownership != RP_OWNER_OURS) return refuse(&now, store, err);
+        if (now.ownership != RP_OWNER_OURS) return rp_owner_refuse(&now, store, err);
         if (now.epoch > raised->epoch) return 0;
         if (now.epoch < raised->epoch) continue;
         if (strcmp(now.stamp, raised->stamp) == 0) return 0;
@@ -307,8 +297,8 @@ static bool raised_lately(struct rp_catalog *catalog, const struct rp_store *sto
     return ago >= 0 && ago < RP_MINUTE_MS;
 }
 
-int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
-                    struct rp_error *err)
+int rp_owner_write(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
+                   struct rp_error *err)
 {
     struct rp_owner owner;
     struct raising raising = { .store = store, .seen = &owner };
@@ -321,7 +311,7 @@ int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const ch
         r = rp_owner_look(catalog, store, &owner, err); /* somebody else was first */
         if (r < 0) return r;
     }
-    if (owner.ownership != RP_OWNER_OURS) return refuse(&owner, store, err);
+    if (owner.ownership != RP_OWNER_OURS) return rp_owner_refuse(&owner, store, err);
     if (lazily && raised_lately(catalog, store, err)) return 0;
     /* a record found ours while the catalog never noted it: the note was lost in a crash; it is made up for here */
     raising.first = true;
@@ -331,159 +321,12 @@ int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const ch
     return r;
 }
 
-/* ---- recover ---- */
-
-struct recovering {
-    struct rp_store *store;
-    const char *actor;
-    struct rp_marks *page;
-    int64_t reprieved;
-    int64_t
-        due_at_ms; /* of what begins anew: one time for all, for what was given a later one is met again further on */
-};
-
-/* A copy in quarantine goes on waiting: until its time is over it can be returned, and after a return it is of no use. */
-static bool is_waiting(const struct rp_mark *mark)
-{
-    return (mark->state == RP_MARKED || mark->state == RP_CHECKING) && !rp_quarantine_is(mark->key);
-}
-
-static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    struct recovering *rec = ctx;
-    struct rp_move *moves = rp_arena_array(tx->arena, rec->page->n, sizeof *moves);
-    struct rp_extend *extends = rp_arena_array(tx->arena, rec->page->n, sizeof *extends);
-    struct rp_state_by by = { .store = rec->store->config->name, .actor = rec->actor };
-    size_t n = 0, n_extends = 0;
-    rec->reprieved = 0;
-    if (rec->due_at_ms == 0)
-        rec->due_at_ms =
-            rp_due(&(struct rp_due){ .at_ms = -1, .grace_ms = -1, .config = rec->store->config }, tx->late_ms);
-    if (moves == NULL || extends == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    for (size_t i = 0; i < rec->page->n; i++) {
-        const struct rp_mark *m = &rec->page->at[i];
-        if (!is_waiting(m)) continue;
-        if (m->file_id != 0) {
-            if (rec->due_at_ms > m->due_at_ms)
-                extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = rec->due_at_ms };
-            continue;
-        }
-        moves[n++] = (struct rp_move){
-            .mark = m, .to = RP_REPRIEVED, .outcome = RP_END_RECOVERED, .attempts = m->attempts, .refence = true
-        };
-    }
-    int r = rp_state_move(tx, &(struct rp_state_by){ .store = rec->store->config->name, .actor = rec->actor }, moves, n,
-                          err);
-    /* a file without a mark would never be cleaned up: its promise begins anew instead, and it can be restored meanwhile */
-    if (r == 0) r = rp_state_extend(tx, &by, extends, n_extends, err);
-    for (size_t i = 0; i < n; i++)
-        rec->reprieved += moves[i].done;
-    return r;
-}
-
-static int compare_page(struct rp_store *store, struct rp_marks *page, struct rp_recovery *out, struct rp_error *err)
-{
-    RP_CLEANUP(rp_freep) struct rp_item *items = calloc(page->n, sizeof *items);
-    if (items == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    for (size_t i = 0; i < page->n; i++)
-        items[i].key = page->at[i].key;
-    int r = rp_backend_stat(store->backend, items, page->n, err);
-    if (r < 0) return r;
-    for (size_t i = 0; i < page->n; i++) {
-        if (!is_waiting(&page->at[i])) continue;
-        out->waiting++;
-        if (items[i].outcome == RP_OUT_GONE)
-            out->missing++;
-        else if (strcmp(items[i].identity.etag, page->at[i].etag) == 0)
-            out->present++;
-        else
-            out->changed++;
-    }
-    return 0;
-}
-
-/* Before their marks end (annotation.h, N1). What changed or went carries none of ours. */
-static int remove_annotations(struct rp_catalog *catalog, struct rp_store *store, const struct rp_marks *page,
-                              struct rp_error *err)
-{
-    int r = 0;
-    for (size_t i = 0; i < page->n && r == 0; i++) {
-        const struct rp_mark *m = &page->at[i];
-        struct rp_identity identity = rp_subject_identity(m);
-        struct rp_error why = { 0 };
-        if (!m->annotated || !is_waiting(m)) continue;
-        r = rp_annotation_remove(catalog, store, m->key, &identity, &why);
-        if (r == RP_ENOTFOUND || r == RP_ECHANGED) r = 0;
-        if (r < 0 && err != NULL) *err = why;
-    }
-    return r;
-}
-
-static int recover_marks(struct rp_catalog *catalog, struct rp_store *store, const char *actor, bool dry_run,
-                         struct rp_recovery *out, struct rp_error *err)
-{
-    struct rp_marks_query query = { .by = RP_BY_DUE, .store_id = store->id, .before_ms = RP_TIME_MAX_MS };
-    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)8 << 20);
-    struct recovering rec = { .store = store, .actor = actor };
-    for (;;) {
-        struct rp_marks page;
-        rp_arena_reset(&arena);
-        int r = rp_marks_init(&page, PAGE, &arena, err);
-        if (r == 0) r = rp_marks_page(catalog->db, &query, &page, err);
-        if (r < 0 || page.n == 0) return r;
-        r = compare_page(store, &page, out, err);
-        if (r < 0) return r;
-        if (dry_run) continue;
-        rec.page = &page;
-        r = remove_annotations(catalog, store, &page, err);
-        if (r == 0) r = rp_catalog_transact(catalog, reprieve_page, &rec, err);
-        if (r < 0) return r;
-        out->reprieved += rec.reprieved;
-    }
-}
-
-int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
-                     bool dry_run, struct rp_recovery *out, struct rp_error *err)
-{
-    struct rp_recovery rec = { 0 };
-    RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
-    int r = rp_owner_look(catalog, store, &rec.before, err);
-    if (r == 0) r = recover_marks(catalog, store, actor, dry_run, &rec, err);
-    if (r == 0 && !dry_run) {
-        struct raising raising = { .store = store,
-                                   .seen = &rec.before,
-                                   .first = true,
-                                   .recovers = true,
-                                   .at_least = rec.before.epoch + 1,
-                                   .event = "store.recovered",
-                                   .actor = actor };
-        raising.details =
-            json_pack("{s:s,s:s,s:s,s:I}", "store", store->config->name, "was", rp_ownership_text(rec.before.ownership),
-                      "owner_before", rec.before.catalog, "reprieved", (json_int_t)rec.reprieved);
-        r = rp_catalog_transact(catalog, raise_tx, &raising, err);
-        json_decref(raising.details);
-        if (r == 0) r = settle_record(catalog, store, environment, &raising, err);
-    }
-    if (r < 0) return rp_error_wrap(err, r, "recover store '%s'", store->config->name);
-    *out = rec;
-    return 0;
-}
-
-int rp_owner_moved(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
-                   struct rp_owner *before, struct rp_error *err)
+int rp_owner_write_over(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
+                        const struct rp_owner *seen, const struct rp_audit_entry *entry, struct rp_error *err)
 {
     struct raising raising = {
-        .store = store, .seen = before, .first = true, .recovers = true, .event = "store.moved", .actor = actor
+        .store = store, .seen = seen, .first = true, .told = true, .at_least = seen->epoch + 1, .entry = entry
     };
-    RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
-    int r = rp_owner_look(catalog, store, before, err);
-    if (r < 0 || before->ownership == RP_OWNER_OURS || before->ownership == RP_OWNER_NONE) return r;
-    if (before->ownership != RP_OWNER_MOVED) return refuse(before, store, err);
-    before->ownership = RP_OWNER_OURS; /* its stamp is one of ours */
-    raising.details = json_pack("{s:s}", "store", store->config->name);
-    r = rp_catalog_transact(catalog, raise_tx, &raising, err);
-    json_decref(raising.details);
-    if (r == 0) r = settle_record(catalog, store, environment, &raising, err);
-    before->ownership = RP_OWNER_MOVED;
-    return r < 0 ? rp_error_wrap(err, r, "recover store '%s'", store->config->name) : 0;
+    int r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    return r < 0 ? r : settle_record(catalog, store, environment, &raising, err);
 }

@@ -42,26 +42,18 @@ struct rp_owner {
 int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_owner *out, struct rp_error *err);
 /* May this catalog purge there? Looks, changes nothing; RP_ENOTOWNER with what to do otherwise. */
 int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp_error *err);
-/* The same, for doing it: writes the first record, raises the epoch (always, or if `lazily` only when that was not done
- * for this store within the last minute). RP_ENOTOWNER with what to do otherwise, also if that became true meanwhile. Nodes of one catalog that raise it at the same
- * moment do not fail each other: the highest epoch stays. */
-int rp_owner_assert(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
-                    struct rp_error *err);
+/* The same, and writes our record: the first one, or one with a raised epoch (with `lazily` not if that was done for
+ * this store within the last minute). RP_ENOTOWNER also if that became true meanwhile. Nodes of one catalog that raise it
+ * at the same moment do not fail each other: the highest epoch stays. */
+int rp_owner_write(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
+                   struct rp_error *err);
 
-struct rp_recovery {
-    struct rp_owner before;
-    int64_t waiting, present, changed, missing; /* waiting marks of the store, and how their objects stand */
-    int64_t reprieved;
-};
-/* Takes the store over: every waiting mark of it is reprieved, for a restore that was acknowledged after the backup cannot be seen in
- * it; marks already purging go on (their intent was final). Then the record is ours, one epoch later than either side; RP_ENOTOWNER if it is
- * another's than the one that was looked at. */
-int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
-                     bool dry_run, struct rp_recovery *out, struct rp_error *err);
-
-/* The catalog moved and lost nothing: notes its vessel, and raises the epoch, so that the copy it came from falls behind. RP_ENOTOWNER if anything but the
- * vessel speaks against it: then something was lost, and a recovery is due. */
-int rp_owner_moved(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
-                   struct rp_owner *before, struct rp_error *err);
+/* RP_ENOTOWNER, with why and what to do, of a store that is neither ours nor nobody's. */
+int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *store, struct rp_error *err);
+/* Because somebody said so (recover.h): notes the vessel, leaves the audit row, and writes our record over the one that
+ * was seen, one epoch later than either side. RP_ENOTOWNER if that is another's by now. */
+struct rp_audit_entry;
+int rp_owner_write_over(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
+                        const struct rp_owner *seen, const struct rp_audit_entry *entry, struct rp_error *err);
 
 #endif

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct slot {
+struct entry {
     int64_t store_id;
-    bool watched;           /* a store that is not observed */
-    uint64_t kept, covered; /* how often something was kept alive; how much of that a raise covers */
+    bool watched;          /* a store that is not observed */
+    uint64_t kept, raised; /* how often something was kept alive; how much of that the last raise came after */
     int64_t begun_at_ms; /* the last raise by R2 or R3; 0: none. Others do not begin a minute: the next answer waits */
     struct rp_raise_state state;
 };
@@ -21,7 +21,7 @@ struct slot {
 struct rp_raises {
     const struct rp_clock *clock;
     pthread_mutex_t lock;
-    struct slot at[RP_STORES_MAX];
+    struct entry at[RP_STORES_MAX];
 };
 _Static_assert(RP_STORES_MAX <= 64, "a store is a bit of a mask");
 
@@ -41,11 +41,11 @@ void rp_raises_free(struct rp_raises *raises)
     free(raises);
 }
 
-static struct slot *enter(struct rp_raises *raises, size_t slot)
+static struct entry *enter(struct rp_raises *raises, size_t index)
 {
-    RP_ASSERT(slot < RP_STORES_MAX);
+    RP_ASSERT(index < RP_STORES_MAX);
     pthread_mutex_lock(&raises->lock);
-    return &raises->at[slot];
+    return &raises->at[index];
 }
 
 static void leave(struct rp_raises *raises)
@@ -53,18 +53,18 @@ static void leave(struct rp_raises *raises)
     pthread_mutex_unlock(&raises->lock);
 }
 
-void rp_raises_set(struct rp_raises *raises, size_t slot, int64_t store_id, bool observed)
+void rp_raises_set(struct rp_raises *raises, size_t index, int64_t store_id, bool observed)
 {
-    struct slot *s = enter(raises, slot);
+    struct entry *s = enter(raises, index);
     if (store_id != 0) s->store_id = store_id;
     s->watched = !observed;
     if (observed) s->state = (struct rp_raise_state){ 0 };
     leave(raises);
 }
 
-/* ---- the book ---- */
+/* ---- counting ---- */
 
-static bool concerns(const struct slot *s, const struct rp_kept *kept)
+static bool concerns(const struct entry *s, const struct rp_kept *kept)
 {
     bool named = kept->everywhere;
     for (size_t i = 0; i < kept->n; i++)
@@ -73,7 +73,7 @@ static bool concerns(const struct slot *s, const struct rp_kept *kept)
 }
 
 /* A clock that went back makes the minute over. */
-static bool is_minute_over(const struct rp_raises *raises, const struct slot *s)
+static bool is_minute_over(const struct rp_raises *raises, const struct entry *s)
 {
     int64_t ago = rp_clock_now_ms(raises->clock) - s->begun_at_ms;
     return s->begun_at_ms == 0 || ago < 0 || ago >= RP_MINUTE_MS;
@@ -99,41 +99,41 @@ void rp_raises_note(void *ctx, const struct rp_kept *kept)
     leave(raises);
 }
 
-void rp_raises_assume(struct rp_raises *raises, size_t slot)
+void rp_raises_assume(struct rp_raises *raises, size_t index)
 {
-    enter(raises, slot)->kept++;
+    enter(raises, index)->kept++;
     leave(raises);
 }
 
-static bool is_pending(const struct slot *s)
+static bool is_pending(const struct entry *s)
 {
-    return s->watched && s->kept != s->covered;
+    return s->watched && s->kept != s->raised;
 }
 
-bool rp_raises_is_pending(struct rp_raises *raises, size_t slot)
+bool rp_raises_is_pending(struct rp_raises *raises, size_t index)
 {
-    bool pending = is_pending(enter(raises, slot));
+    bool pending = is_pending(enter(raises, index));
     leave(raises);
     return pending;
 }
 
-bool rp_raises_is_time(struct rp_raises *raises, size_t slot)
+bool rp_raises_is_time(struct rp_raises *raises, size_t index)
 {
-    const struct slot *s = enter(raises, slot);
+    const struct entry *s = enter(raises, index);
     bool time = is_pending(s) && (is_minute_over(raises, s) || s->state.owed_since_ms != 0);
     leave(raises);
     return time;
 }
 
-void rp_raises_begin(struct rp_raises *raises, size_t slot)
+void rp_raises_begin(struct rp_raises *raises, size_t index)
 {
-    enter(raises, slot)->begun_at_ms = rp_clock_now_ms(raises->clock);
+    enter(raises, index)->begun_at_ms = rp_clock_now_ms(raises->clock);
     leave(raises);
 }
 
-void rp_raises_owe(struct rp_raises *raises, size_t slot, const char *why)
+void rp_raises_owe(struct rp_raises *raises, size_t index, const char *why)
 {
-    struct slot *s = enter(raises, slot);
+    struct entry *s = enter(raises, index);
     if (is_pending(s)) {
         if (s->state.owed_since_ms == 0) s->state.owed_since_ms = rp_clock_now_ms(raises->clock);
         snprintf(s->state.why, sizeof s->state.why, "%s", why);
@@ -143,55 +143,55 @@ void rp_raises_owe(struct rp_raises *raises, size_t slot, const char *why)
 
 /* ---- raising ---- */
 
-static void found(struct rp_raises *raises, size_t slot, enum rp_ownership ownership)
+static void found(struct rp_raises *raises, size_t index, enum rp_ownership ownership)
 {
-    struct slot *s = enter(raises, slot);
+    struct entry *s = enter(raises, index);
     s->state.known = s->watched;
     s->state.ownership = ownership;
     leave(raises);
 }
 
-static void raised(struct rp_raises *raises, size_t slot, uint64_t kept)
+static void raised(struct rp_raises *raises, size_t index, uint64_t kept)
 {
-    struct slot *s = enter(raises, slot);
-    s->covered = kept;
+    struct entry *s = enter(raises, index);
+    s->raised = kept;
     s->state = (struct rp_raise_state){ .known = s->watched, .ownership = RP_OWNER_OURS };
     leave(raises);
 }
 
-int rp_raises_look(struct rp_raises *raises, size_t slot, struct rp_catalog *catalog, struct rp_store *store,
+int rp_raises_look(struct rp_raises *raises, size_t index, struct rp_catalog *catalog, struct rp_store *store,
                    struct rp_error *err)
 {
     struct rp_owner owner;
     int r = rp_owner_look(catalog, store, &owner, err);
-    if (r == 0) found(raises, slot, owner.ownership);
+    if (r == 0) found(raises, index, owner.ownership);
     return r;
 }
 
 /* Which is told by itself (R6). */
-static bool is_known_lost(struct rp_raises *raises, size_t slot)
+static bool is_known_lost(struct rp_raises *raises, size_t index)
 {
-    bool lost = rp_raise_is_lost(&enter(raises, slot)->state);
+    bool lost = rp_raise_is_lost(&enter(raises, index)->state);
     leave(raises);
     return lost;
 }
 
-int rp_raise(struct rp_raises *raises, size_t slot, struct rp_catalog *catalog, struct rp_store *store,
+int rp_raise(struct rp_raises *raises, size_t index, struct rp_catalog *catalog, struct rp_store *store,
              struct rp_error *err)
 {
     struct rp_error ignored = { 0 };
-    const struct slot *s = enter(raises, slot);
+    const struct entry *s = enter(raises, index);
     bool watched = s->watched;
     uint64_t kept = s->kept;
     leave(raises);
     if (!watched) return 0;
-    int r = rp_owner_assert(catalog, store, store->environment, false, err);
+    int r = rp_owner_write(catalog, store, store->environment, false, err);
     if (r == 0) {
-        raised(raises, slot, kept);
+        raised(raises, index, kept);
         return 0;
     }
-    if (r == RP_ENOTOWNER) (void)rp_raises_look(raises, slot, catalog, store, &ignored);
-    if (r != RP_ENOTOWNER || !is_known_lost(raises, slot)) rp_raises_owe(raises, slot, err->text);
+    if (r == RP_ENOTOWNER) (void)rp_raises_look(raises, index, catalog, store, &ignored);
+    if (r != RP_ENOTOWNER || !is_known_lost(raises, index)) rp_raises_owe(raises, index, err->text);
     return r;
 }
 

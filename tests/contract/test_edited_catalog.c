@@ -320,7 +320,7 @@ static void a_record_that_cannot_be_read_is_no_verdict(void **state)
     w->before = unavailable;
     assert_int_equal(rp_owner_look(w->catalog, &w->store, &owner, &err), RP_EUNAVAILABLE);
     assert_int_equal(rp_owner_check(w->catalog, &w->store, &err), RP_EUNAVAILABLE);
-    assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_EUNAVAILABLE);
+    assert_int_equal(rp_owner_write(w->catalog, &w->store, "test", false, &err), RP_EUNAVAILABLE);
 }
 
 /* ---- two keys with one hash ---- */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "core/hold.h"
-#include "core/owner.h"
+#include "core/recover.h"
 #include "core/restore.h"
 #include "core/subject/quarantine.h"
 #include "lib/ask.h"

@@ -226,18 +226,18 @@ static void test_a_copy_that_died_before_its_record_is_stopped_by_the_first_ones
 {
     struct world *w = *state;
     for (int deaths = 1; deaths <= 3; deaths++) {
-        ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+        ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
         copy_catalog(w);
         be_the_other(w);
         w->before = dies_at_the_record;
         for (int i = 0; i < deaths; i++)
-            assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_EUNAVAILABLE);
+            assert_int_equal(rp_owner_write(w->catalog, &w->store, "test", false, &err), RP_EUNAVAILABLE);
         w->before = NULL;
         be_the_other(w);
-        ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+        ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
         be_the_other(w); /* the copy is as far as the record, or further */
         assert_int_equal(rp_owner_check(w->catalog, &w->store, &err), RP_ENOTOWNER);
-        assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_ENOTOWNER);
+        assert_int_equal(rp_owner_write(w->catalog, &w->store, "test", false, &err), RP_ENOTOWNER);
         be_the_other(w);
         world_script(w, "DROP TABLE meta_of_copy");
     }

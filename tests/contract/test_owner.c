@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/owner.h"
+#include "core/recover.h"
 #include "core/stamps.h"
 #include "lib/stores.h"
 #include "lib/world.h"
@@ -70,7 +70,7 @@ static void is_written_again(struct between *b)
 
 static void is_raised_by_another_node(struct between *b)
 {
-    ok(rp_owner_assert(b->other, &b->w->store, "test", false, &err));
+    ok(rp_owner_write(b->other, &b->w->store, "test", false, &err));
 }
 
 static void put_record(struct world *w, int64_t epoch, const char *stamp)
@@ -138,7 +138,7 @@ static void expect_refused_sweep(struct world *w, const char *words)
 
 static void make_ours(struct world *w)
 {
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     world_put(w, "k", "x");
     assert_int_equal(world_mark(w, "k", 0).what, RP_MARK_CREATED);
 }
@@ -176,7 +176,7 @@ static void of_two_first_owners_the_first_stays(void **state)
     struct world *w = *state;
     struct between b = { .w = w, .happens = is_usurped };
     set_between(&b);
-    assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_ENOTOWNER);
+    assert_int_equal(rp_owner_write(w->catalog, &w->store, "test", false, &err), RP_ENOTOWNER);
     assert_string_equal(world_text(w, RP_STORE_OWNER), FOREIGN);
 }
 
@@ -236,7 +236,7 @@ static void the_node_that_comes_second_with_a_lower_epoch_leaves_the_record(void
     make_ours(w);
     int64_t before = look(w).catalog_epoch;
     set_between(&b);
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     assert_true(b.happened);
     assert_int_equal(look(w).epoch, before + 2);
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
@@ -250,7 +250,7 @@ static void the_node_that_comes_second_with_a_higher_epoch_writes_over_the_new_r
     make_ours(w);
     int64_t before = look(w).catalog_epoch;
     set_between(&b);
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     assert_true(b.happened);
     assert_int_equal(look(w).epoch, before + 1);
 }
@@ -262,7 +262,7 @@ static void a_record_that_was_written_although_nobody_said_so_is_not_written_aga
     make_ours(w);
     int64_t before = look(w).catalog_epoch;
     set_between(&b);
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     assert_true(b.happened);
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
     assert_int_equal(look(w).epoch, before + 1);
@@ -276,7 +276,7 @@ static void of_a_catalog_and_its_older_copy_at_the_same_epoch_one_falls_behind(v
     make_ours(w);
     int64_t before = look(w).catalog_epoch;
     set_between(&b);
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     assert_int_equal(look(w).epoch, before + 2); /* the copy is at before + 1 */
 }
 
@@ -314,7 +314,7 @@ static void a_node_that_is_slow_to_look_is_not_locked_out(void **state)
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
     assert_true(b.happened);
     b.happened = false;
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     assert_true(b.happened);
     w->after = NULL;
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
@@ -348,7 +348,7 @@ static void raise_and_die(struct world *w, int times)
 {
     w->before = fail_at_the_record;
     for (int i = 0; i < times; i++)
-        assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_EUNAVAILABLE);
+        assert_int_equal(rp_owner_write(w->catalog, &w->store, "test", false, &err), RP_EUNAVAILABLE);
     w->before = NULL;
 }
 
@@ -371,7 +371,7 @@ static void of_a_catalog_and_a_copy_that_died_before_its_record_the_one_that_wri
         be_the_other(w);
         raise_and_die(w, 1);
         be_the_other(w);
-        ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+        ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
         be_the_other(w); /* as far as the record */
         assert_int_equal(look(w).epoch, look(w).catalog_epoch);
         expect_forked(w);
@@ -387,7 +387,7 @@ static void a_copy_that_recovers_takes_the_store_over(void **state)
     struct rp_recovery recovery;
     make_ours(w);
     copy_catalog(w);
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     be_the_other(w);
     world_script(w, "UPDATE meta SET number = number + 5 WHERE name = 'epoch'");
     expect_forked(w);
@@ -416,11 +416,11 @@ static void what_an_older_release_wrote_is_judged_by_its_epoch(void **state)
     put_record(w, catalog_epoch(w) + 1, "");
     assert_int_equal(look(w).ownership, RP_OWNER_AHEAD);
     put_record(w, catalog_epoch(w), "");
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     assert_int_equal(strlen(look(w).stamp), RP_STAMP_TEXT - 1);
     world_script(w, "DELETE FROM meta WHERE name LIKE 'stamps:%%'"); /* a catalog that was upgraded alone */
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
     put_record(w, catalog_epoch(w), "00c0ffee00c0ffee");
     assert_int_equal(look(w).ownership, RP_OWNER_FORKED);
@@ -438,8 +438,8 @@ static void a_store_under_another_name_stays_ours(void **state)
     renamed.id = row.id;
     renamed.config = &config;
     for (int i = 0; i < 3; i++) { /* by turns: under either name */
-        ok(rp_owner_assert(w->catalog, &renamed, "test", false, &err));
-        ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+        ok(rp_owner_write(w->catalog, &renamed, "test", false, &err));
+        ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     }
     put_record(w, catalog_epoch(w), "00c0ffee00c0ffee");
     assert_int_equal(rp_owner_check(w->catalog, &renamed, &err), RP_ENOTOWNER);
@@ -453,9 +453,9 @@ static void stamps_are_bounded_and_that_of_the_record_is_kept(void **state)
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
     assert_int_equal(world_number(w, "SELECT length(word) FROM meta WHERE name LIKE 'stamps:%'"),
                      RP_STAMPS_MAX * RP_STAMP_TEXT);
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     assert_int_equal(look(w).ownership, RP_OWNER_OURS);
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     assert_int_equal(world_number(w, "SELECT length(word) FROM meta WHERE name LIKE 'stamps:%'"), 2 * RP_STAMP_TEXT);
     world_script(w, "UPDATE meta SET word = 'nonsense' WHERE name LIKE 'stamps:%%'");
     assert_int_equal(look(w).ownership, RP_OWNER_FORKED);
@@ -475,15 +475,15 @@ static void each_store_is_raised_within_a_minute(void **state)
     ok(rp_store_get(w->catalog, RP_STORE_STORE, "second", &row, &err));
     second.id = row.id;
     second.config = &config;
-    ok(rp_owner_assert(w->catalog, &second, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &second, "test", false, &err));
     world_pass(w, 2 * RP_MINUTE_MS);
     struct rp_owner before, now;
     ok(rp_owner_look(w->catalog, &second, &before, &err));
-    ok(rp_owner_assert(w->catalog, &w->store, "test", true, &err)); /* the other one, a moment ago */
-    ok(rp_owner_assert(w->catalog, &second, "test", true, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", true, &err)); /* the other one, a moment ago */
+    ok(rp_owner_write(w->catalog, &second, "test", true, &err));
     ok(rp_owner_look(w->catalog, &second, &now, &err));
     assert_true(now.epoch > before.epoch);
-    ok(rp_owner_assert(w->catalog, &second, "test", true, &err));
+    ok(rp_owner_write(w->catalog, &second, "test", true, &err));
     ok(rp_owner_look(w->catalog, &second, &before, &err));
     assert_int_equal(now.epoch, before.epoch);
     rp_backend_close(second.backend);
@@ -495,10 +495,10 @@ static void a_raise_in_the_future_is_no_recent_one(void **state)
     struct world *w = *state;
     make_ours(w);
     w->host_ahead_ms = 2 * RP_MINUTE_MS;
-    ok(rp_owner_assert(w->catalog, &w->store, "test", true, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", true, &err));
     w->host_ahead_ms = 0;
     int64_t before = look(w).epoch;
-    ok(rp_owner_assert(w->catalog, &w->store, "test", true, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", true, &err));
     assert_true(look(w).epoch > before);
 }
 
@@ -515,7 +515,7 @@ static void *raise_often(void *ctx)
 {
     struct node *n = ctx;
     for (int i = 0; i < ROUNDS && n->code == 0; i++)
-        n->code = rp_owner_assert(n->catalog, n->store, "test", false, &n->err);
+        n->code = rp_owner_write(n->catalog, n->store, "test", false, &n->err);
     return NULL;
 }
 

@@ -15,9 +15,9 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "catalog/mark.h"
-#include "core/owner.h"
 #include "core/purge/purge.h"
 #include "core/raise.h"
+#include "core/recover.h"
 #include "core/reprieve.h"
 #include "core/vessel.h"
 #include "lib/world.h"
@@ -188,7 +188,7 @@ static void V2_a_catalog_in_another_vessel_claims_nothing_until_somebody_says_th
     struct world *w = *state;
     struct rp_owner before;
     char vessel[RP_VESSEL_TEXT];
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     ok(rp_db_vessel(w->catalog->db, "meta", vessel, &err));
     assert_true(vessel[0] != '\0');
     world_put(w, "k", "x");
@@ -204,7 +204,7 @@ static void V2_a_catalog_in_another_vessel_claims_nothing_until_somebody_says_th
     assert_int_equal(rp_purge_claim(w->catalog, &w->store, &w->rules, &w->worker, 10, &from_ms, &batch, &err),
                      RP_ENOTOWNER);
     rp_purge_batch_done(&batch);
-    ok(rp_owner_moved(w->catalog, &w->store, "test", "tester", &before, &err));
+    ok(rp_owner_accept_move(w->catalog, &w->store, "test", "tester", &before, &err));
     assert_int_equal(before.ownership, RP_OWNER_MOVED);
     assert_int_equal(world_sweep(w)->run.figures.purged, 1);
 }
@@ -225,10 +225,10 @@ static void V2_a_catalog_that_moves_between_the_look_and_the_raise_is_not_taken_
 {
     struct world *w = *state;
     const struct rp_db_fault fault = { .before = move_it };
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     struct rp_catalog *other = world_catalog(w, 1, &fault);
     moving = w;
-    assert_int_equal(rp_owner_assert(other, &w->store, "test", false, &err), RP_ENOTOWNER);
+    assert_int_equal(rp_owner_write(other, &w->store, "test", false, &err), RP_ENOTOWNER);
     assert_null(moving);
     assert_int_equal(rp_owner_check(w->catalog, &w->store, &err), RP_ENOTOWNER);
     rp_catalog_close(other);
@@ -238,11 +238,11 @@ static void V2_something_that_was_lost_is_not_only_moved(void **state)
 {
     struct world *w = *state;
     struct rp_owner before;
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
-    ok(rp_owner_assert(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
     set_vessel(w, "another/1/2");
     world_script(w, "UPDATE meta SET number = 1 WHERE name = 'epoch'");
-    assert_int_equal(rp_owner_moved(w->catalog, &w->store, "test", "tester", &before, &err), RP_ENOTOWNER);
+    assert_int_equal(rp_owner_accept_move(w->catalog, &w->store, "test", "tester", &before, &err), RP_ENOTOWNER);
     assert_int_equal(before.ownership, RP_OWNER_AHEAD);
     struct rp_recovery recovery;
     ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err));

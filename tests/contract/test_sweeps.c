@@ -18,7 +18,7 @@
 #include "base/json.h"
 #include "core/check/references.h"
 #include "core/dead.h"
-#include "core/owner.h"
+#include "core/recover.h"
 #include "core/state.h"
 #include "lib/ask.h"
 #include "lib/world.h"
@@ -95,12 +95,12 @@ static void test_S6_the_first_sweep_makes_the_store_ours_and_each_raises_the_epo
     ok(rp_owner_look(w->catalog, &w->store, &second, &err));
     assert_int_equal(second.ownership, RP_OWNER_OURS);
     assert_true(second.epoch > first.epoch);
-    ok(rp_owner_assert(w->catalog, &w->store, "test", true, &err)); /* raised a moment ago: not again */
+    ok(rp_owner_write(w->catalog, &w->store, "test", true, &err)); /* raised a moment ago: not again */
     struct rp_owner third;
     ok(rp_owner_look(w->catalog, &w->store, &third, &err));
     assert_int_equal(third.epoch, second.epoch);
     world_pass(w, 2 * MINUTE);
-    ok(rp_owner_assert(w->catalog, &w->store, "test", true, &err));
+    ok(rp_owner_write(w->catalog, &w->store, "test", true, &err));
     ok(rp_owner_look(w->catalog, &w->store, &third, &err));
     assert_true(third.epoch > second.epoch);
 }
@@ -184,7 +184,7 @@ static void test_S6_a_copy_that_works_first_stops_the_original(void **state)
     ok(rp_catalog_open(url, &(struct rp_catalog_options){ .lane = 0 }, &copy, &err));
     assert_string_equal(sweep_as(w, copy)->outcome, "partial"); /* it is not where it was */
     struct rp_owner before;
-    ok(rp_owner_moved(copy, &w->store, "test", "tester", &before, &err));
+    ok(rp_owner_accept_move(copy, &w->store, "test", "tester", &before, &err));
     assert_string_equal(sweep_as(w, copy)->outcome, "done");
     rp_catalog_close(copy);
     put_due(w, "k");

@@ -22,7 +22,7 @@
 #include "core/check/references.h"
 #include "core/dead.h"
 #include "core/hold.h"
-#include "core/owner.h"
+#include "core/recover.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
 

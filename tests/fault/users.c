@@ -10,7 +10,7 @@
 #include "core/dead.h"
 #include "core/hold.h"
 #include "core/mark.h"
-#include "core/owner.h"
+#include "core/recover.h"
 #include "core/reprieve.h"
 #include "core/sweep/sweep.h"
 #include "lib/ask.h"

@@ -32,7 +32,7 @@ int rp_sweep_may_purge(struct rp_sweep *s, struct rp_store *store, bool dry_run,
     int r = rp_guarantee_ensure(s->catalog, store, dry_run ? RP_GUARANTEE_LOOK : RP_GUARANTEE_SWEEP, err);
     if (r < 0) return r;
     if (dry_run) return check_dry(s->catalog, store, err);
-    return rp_owner_assert(s->catalog, store, s->environment, s->lazily, err);
+    return rp_owner_write(s->catalog, store, s->environment, s->lazily, err);
 }
 
 typedef int count_fn(struct rp_db *db, int64_t store_id, int64_t now_ms, struct rp_overdue *out, struct rp_error *err);
