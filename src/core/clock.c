@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/audit.h"
+#include "core/due.h"
 #include "core/state.h"
 
 #include <stdlib.h>
@@ -32,8 +33,10 @@ static int move_page(struct rp_tx *tx, struct accepting *a, const struct rp_stor
     if (r == 0 && extends == NULL) r = rp_error_set(err, RP_ENOMEM, "no memory for %d marks", PAGE);
     if (r == 0) r = rp_clock_marks(tx, store->id, tx->host_ms, before->wall_ms, &marks, err);
     if (r < 0) return r;
-    for (size_t i = 0; i < marks.n; i++)
-        extends[i] = (struct rp_extend){ .mark = &marks.at[i], .due_at_ms = marks.at[i].due_at_ms + before->ahead_ms };
+    for (size_t i = 0; i < marks.n; i++) {
+        struct rp_due due = { .by = RP_DUE_AFTER, .from_ms = marks.at[i].due_at_ms, .grace_ms = before->ahead_ms };
+        extends[i] = (struct rp_extend){ .mark = &marks.at[i], .due_at_ms = rp_due(&due, tx->late_ms) };
+    }
     r = rp_state_extend(tx, &by, extends, marks.n, err);
     for (size_t i = 0; i < marks.n && r == 0; i++)
         a->moved += extends[i].done;

@@ -16,12 +16,10 @@ static int64_t asked(const struct rp_due *due, int64_t now_ms)
 static int64_t moment(const struct rp_due *due, int64_t now_ms)
 {
     switch (due->by) {
-    case RP_DUE_UPLOAD:
-        return due->ends_at_ms;
-    case RP_DUE_ROLLBACK:
-        return due->ends_at_ms + due->grace_ms;
+    case RP_DUE_AFTER:
+        return due->from_ms + due->grace_ms;
     case RP_DUE_LATE:
-        return due->ends_at_ms + RP_LATE_PUT_MS;
+        return due->from_ms + RP_LATE_PUT_MS;
     case RP_DUE_QUARANTINE:
         return now_ms + due->config->quarantine_ms;
     case RP_DUE_RETURNED:

@@ -21,18 +21,18 @@ struct rp_error;
 #define RP_RETURNED_MS      RP_DAY_MS         /* how long a delete may still be under way to what was returned */
 
 enum rp_due_by {
-    RP_DUE_ASKED,      /* at_ms, else grace_ms, else the store's grace */
-    RP_DUE_UPLOAD,     /* an upload that nobody confirms: when its URL ends (ends_at_ms) */
-    RP_DUE_ROLLBACK,   /* a transaction's file: its end (ends_at_ms) and the rollback grace (grace_ms) */
-    RP_DUE_LATE,       /* what a PUT that began in time may leave: after its URL's end (ends_at_ms) */
+    RP_DUE_ASKED, /* at_ms, else grace_ms, else the store's grace */
+    RP_DUE_AFTER, /* grace_ms after from_ms: an upload that nobody confirms, a transaction's file after its end, what
+                        * another program has marked, a mark that a jump of the clock moves */
+    RP_DUE_LATE,  /* what a PUT that began in time may leave: after its URL's end (from_ms) */
     RP_DUE_QUARANTINE, /* a copy in quarantine: when the store's quarantine is over */
     RP_DUE_RETURNED    /* the copy of what was returned from quarantine */
 };
 
 struct rp_due {
     enum rp_due_by by;
-    int64_t at_ms, grace_ms;              /* ASKED: -1 if not given; ROLLBACK: grace_ms */
-    int64_t ends_at_ms;                   /* UPLOAD, ROLLBACK, LATE */
+    int64_t at_ms, grace_ms;              /* ASKED: -1 if not given; AFTER: grace_ms */
+    int64_t from_ms;                      /* AFTER, LATE */
     const struct rp_store_config *config; /* ASKED, QUARANTINE; NULL: the store is not configured any more */
 };
 

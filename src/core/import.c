@@ -91,7 +91,8 @@ void rp_import_read(const struct rp_meta *meta, int64_t grace_ms, struct rp_impo
     out->time = text == NULL ? RP_IMPORT_ABSENT : RP_IMPORT_UNREADABLE;
     if (text == NULL || !read_time(text, &at_ms)) return;
     out->time = delete_after != NULL ? RP_IMPORT_DELETE_AFTER : RP_IMPORT_MARKED_ON;
-    out->at_ms = delete_after != NULL ? at_ms : at_ms + grace_ms;
+    struct rp_due due = { .by = RP_DUE_AFTER, .from_ms = at_ms, .grace_ms = delete_after != NULL ? 0 : grace_ms };
+    out->at_ms = rp_due(&due, 0); /* one that is past is due at once: the mark sees to it */
 }
 
 /* ---- one page ---- */

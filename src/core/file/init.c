@@ -150,13 +150,12 @@ static struct rp_slot *add_file(struct rp_work *work, const struct rp_init *c)
 /* When the URL ends, and when the mark that the file is born with is due. */
 static void set_times(struct rp_init *c, const struct rp_txn *txn, int64_t now_ms)
 {
-    struct rp_due due = { .by = RP_DUE_UPLOAD, .ends_at_ms = now_ms + c->rules->expire_ms };
+    struct rp_due due = { .by = RP_DUE_AFTER, .from_ms = now_ms, .grace_ms = c->rules->expire_ms };
     c->created_at_ms = now_ms;
-    c->url_ends_at_ms = due.ends_at_ms;
+    c->url_ends_at_ms = rp_due(&due, now_ms);
     if (txn != NULL) {
-        due = (struct rp_due){ .by = RP_DUE_ROLLBACK,
-                               .ends_at_ms = txn->ends_at_ms,
-                               .grace_ms = c->rules->rollback_grace_ms };
+        due.from_ms = txn->ends_at_ms;
+        due.grace_ms = c->rules->rollback_grace_ms;
         if (txn->ends_at_ms < c->url_ends_at_ms) c->url_ends_at_ms = txn->ends_at_ms;
     }
     c->due_at_ms = rp_due(&due, now_ms);

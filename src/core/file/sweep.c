@@ -111,7 +111,7 @@ static bool was_never_confirmed(const struct ending *e)
 
 static struct rp_due late_due(const struct rp_file *file)
 {
-    return (struct rp_due){ .by = RP_DUE_LATE, .ends_at_ms = file->url_ends_at_ms };
+    return (struct rp_due){ .by = RP_DUE_LATE, .from_ms = file->url_ends_at_ms };
 }
 
 /* 2. The file was erased while such a PUT could arrive. The mark's due time counts, not this
