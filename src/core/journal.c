@@ -81,9 +81,10 @@ static json_t *about(const struct rp_journal *j, const char *store, const struct
 static void write_not_found(const struct rp_journal *j, const struct rp_reprieve_item *item)
 {
     char subject[RP_KEY_MAX + 80];
-    snprintf(subject, sizeof subject, "%.*s", RP_KEY_MAX, item->key != NULL ? item->key : "");
-    if (item->store != NULL && item->key != NULL)
-        snprintf(subject, sizeof subject, "%.64s:%.*s", item->store->config->name, RP_KEY_MAX, item->key);
+    const char *key = item->key != NULL ? item->key : "";
+    snprintf(subject, sizeof subject, "%.*s", RP_KEY_MAX, key); /* it is no subject */
+    if (item->store != NULL)
+        snprintf(subject, sizeof subject, "%.64s:%.*s", item->store->config->name, RP_KEY_MAX, key);
     if (item->mark_id != 0) rp_id_format(RP_ID_MARK, item->mark_id, subject);
     if (item->file_id != 0) rp_id_format(RP_ID_FILE, item->file_id, subject);
     rp_journal_refused(j, "restore.refused", subject, "", &item->answer.error);
