@@ -82,8 +82,8 @@ static int pair_row(void *ctx, const struct rp_value *v, struct rp_error *err)
     return rp_one_row(ctx, v, err);
 }
 
-/* Two indexes hold what can be past due: what waits for its turn, by turn; and what was claimed and failed, whose next turn may be
- * later than now. */
+/* Two indexes hold what can be past due: what waits for its turn, by turn; and what was claimed and
+ * failed, whose next turn may be later than now. */
 int rp_figure_oldest_due(struct rp_db *db, int64_t store_id, int64_t now_ms, int64_t *oldest_ms, struct rp_error *err)
 {
     struct rp_value waiting[] = { rp_int(store_id), rp_int(now_ms + RP_HOUR_MS), rp_int(LOOKED_AT_MAX) };

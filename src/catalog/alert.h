@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* alert.h - conditions that hold or held, and the figures that they are judged by (core/alert.h).
  *
- * A1  A row a condition. Raising one that holds already, and clearing one that does not hold, change nothing and say so: over all
- *     daemons a condition is raised once and cleared once.
+ * A1  A row a condition. Raising one that holds already, and clearing one that does not hold,
+ *     change nothing and say so: over all daemons a condition is raised once and cleared once.
  * A2  Telling somebody is tried by one daemon at a time: rp_alert_try is a compare-and-set on the number of tries.
  * A3  Figures are read by indexes and bounded: none costs in proportion to what is stored. */
 #ifndef RP_CATALOG_ALERT_H
@@ -36,7 +36,8 @@ int rp_alert_told(struct rp_tx *tx, const struct rp_alert_row *row, struct rp_er
 
 /* ---- figures ---- */
 
-/* The oldest due_at of the marks of a store that are past due, among a bounded number of those that wait longest; 0: none is. */
+/* The oldest due_at of the marks of a store that are past due, among a bounded number of those that
+ * wait longest; 0: none is. */
 int rp_figure_oldest_due(struct rp_db *db, int64_t store_id, int64_t now_ms, int64_t *oldest_ms, struct rp_error *err);
 struct rp_run_counts {
     int64_t runs, errors;

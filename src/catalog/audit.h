@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit.h - the chained log of every acknowledged change, which is also the outbox.
  *
- * A1  hash = SHA-256(hash of the row before in this lane, lane, seq, at, event, actor, mark, tenant, digest of details).
- *     The first row of a lane follows 32 zero bytes.
+ * A1  hash = SHA-256(hash of the row before in this lane, lane, seq, at, event, actor, mark,
+ *     tenant, digest of details). The first row of a lane follows 32 zero bytes.
  * A2  Details stand beside their digest and can be erased; the chain still proves itself.
  * A3  Once an hour each lane writes the other lanes' heads into its own chain, so that a cut tail or a dropped lane
  *     shows in the others. */
@@ -19,8 +19,9 @@ struct rp_audit_entry {
     int64_t mark_id; /* 0: none */
     int64_t tenant_id;
     json_t *details; /* an object; stolen. NULL, and no text: there was no memory for it */
-    const char *
-        text; /* the same as JSON text, for those who write many; used without details; lives as long as the transaction */
+    /* The same as JSON text, for those who write many; used without details; lives as long as the
+     * transaction. */
+    const char *text;
 };
 
 /* Append to the transaction under way. */
@@ -46,8 +47,9 @@ struct rp_audit_head {
     int64_t lane, seq;
 };
 int rp_audit_heads(struct rp_db *db, struct rp_audit_head *out, size_t max, size_t *n, struct rp_error *err);
-/* The newest rows of all lanes, `max` at most, newest first: merged by time, each lane in its own order. `at` says up to
- * which row each lane is given, at first where it ends; afterwards it is moved before what was given (0: nothing is left). */
+/* The newest rows of all lanes, `max` at most, newest first: merged by time, each lane in its own
+ * order. `at` says up to which row each lane is given, at first where it ends; afterwards it is
+ * moved before what was given (0: nothing is left). */
 int rp_audit_newest(struct rp_db *db, struct rp_audit_head *at, size_t n, size_t max, rp_audit_fn *fn, void *ctx,
                     struct rp_error *err);
 int rp_audit_lanes(struct rp_db *db, int64_t *out, size_t max, size_t *n, struct rp_error *err);

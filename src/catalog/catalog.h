@@ -7,18 +7,19 @@
  *     audit rows, tallies and the lane's new head in the same transaction, and commits (AUDITED).
  * K3  The function may be run again from its start: when another writer was faster, the database was busy, or a lost
  *     commit turned out not to have happened. It must not keep anything of an earlier run.
- * K4  Every commit writes a random number into the lane's row. A commit whose outcome is unknown is looked for by a
- *     transaction that locks this row, which waits until the lost one has ended, compares the number, and itself commits
- *     without a warning. Only if that cannot be had, RP_EUNKNOWN is returned. Every verb can then be repeated: it is
- *     idempotent.
- * K5  Times: late_ms is the latest of the clocks we see (promises are counted from it), early_ms the earliest (a purge
- *     needs it past due). Leases and locks are on the database's clock. A clock that jumped counts as what the boot clock
- *     says (clock.h).
+ * K4  Every commit writes a random number into the lane's row. A commit whose outcome is unknown is
+ *     looked for by a transaction that locks this row, which waits until the lost one has ended,
+ *     compares the number, and itself commits without a warning. Only if that cannot be had,
+ *     RP_EUNKNOWN is returned. Every verb can then be repeated: it is idempotent.
+ * K5  Times: late_ms is the latest of the clocks we see (promises are counted from it), early_ms
+ *     the earliest (a purge needs it past due). Leases and locks are on the database's clock. A
+ *     clock that jumped counts as what the boot clock says (clock.h).
  * K6  What keeps something alive is noted in its transaction (rp_tx_keep), and told to the raise hook once it may be
  *     committed: a catalog that is put back from an earlier backup has forgotten it (core/raise.h).
  * K7  A change has one deadline, from its first try to the answer of its COMMIT.
- * K8  Rows are locked in one order, so that nobody waits in a ring: the lane; the hold epoch; tenants; marks; files; the
- *     run; each by id. What belongs to a tenant is changed only under the tenant's lock. */
+ * K8  Rows are locked in one order, so that nobody waits in a ring: the lane; the hold epoch;
+ *     tenants; marks; files; the run; each by id. What belongs to a tenant is changed only under
+ *     the tenant's lock. */
 #ifndef RP_CATALOG_CATALOG_H
 #define RP_CATALOG_CATALOG_H
 

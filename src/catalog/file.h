@@ -57,7 +57,8 @@ int rp_files_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_file
 /* The living files with these names, locked: names[i] of tenants[i]. */
 int rp_files_living(struct rp_tx *tx, const int64_t *tenants, const char *const *names, size_t n, struct rp_files *out,
                     struct rp_error *err);
-/* The ids of everything below these in parent or source, however deep; more than `max` is RP_ETOOBIG. Nothing is locked. */
+/* The ids of everything below these in parent or source, however deep; more than `max` is
+ * RP_ETOOBIG. Nothing is locked. */
 int rp_files_below(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t *out, size_t max, size_t *n_out,
                    struct rp_error *err);
 /* The last marks of these files, locked. Marks before files, as the claim takes them: then nobody waits in a ring. */
@@ -66,8 +67,8 @@ int rp_files_marks(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_mar
 /* Which of these keys of a store belong to a file that is not over (purged, expired): file_ids[i], 0: none. */
 int rp_files_of_keys(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, int64_t *file_ids,
                      struct rp_error *err);
-/* Writes back status, was, live_name, shown, identity, mark_id, with_id, metadata, checksum, changed_at of each. RP_ECONFLICT:
- * the name of one lives already. */
+/* Writes back status, was, live_name, shown, identity, mark_id, with_id, metadata, checksum,
+ * changed_at of each. RP_ECONFLICT: the name of one lives already. */
 int rp_files_save(struct rp_tx *tx, const struct rp_file *const *files, size_t n, struct rp_error *err);
 
 /* ---- reading ---- */
@@ -122,11 +123,12 @@ struct rp_ledger {
     enum rp_ledger_kind kind;
     bool was_used; /* a refund: of used bytes, not of reserved ones */
 };
-/* Adds the rows and moves the tenants' counters by what they say, in the same transaction (QUOTA-EXACT). A row that is there already
- * is RP_ECORRUPT: each kind happens at most once a file. */
+/* Adds the rows and moves the tenants' counters by what they say, in the same transaction
+ * (QUOTA-EXACT). A row that is there already is RP_ECORRUPT: each kind happens at most once a file. */
 int rp_ledger_add(struct rp_tx *tx, const struct rp_ledger *ledger, size_t n, struct rp_error *err);
 
-/* The counters as the ledger sums them up, for every tenant; `wrong` counts those that differed. With `repair` they are set right. */
+/* The counters as the ledger sums them up, for every tenant; `wrong` counts those that differed.
+ * With `repair` they are set right. */
 struct rp_quota_check {
     int64_t tenants, wrong;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* idempotency.h - answers kept under (tenant, Idempotency-Key). The key's digest is shortened to 64 bits for the index; the text stands
- * beside it and is compared, so that two keys with one hash are told apart (the second is refused: RP_EKEYREUSED). */
+/* idempotency.h - answers kept under (tenant, Idempotency-Key). The key's digest is shortened to 64
+ * bits for the index; the text stands beside it and is compared, so that two keys with one hash are
+ * told apart (the second is refused: RP_EKEYREUSED). */
 #ifndef RP_CATALOG_IDEMPOTENCY_H
 #define RP_CATALOG_IDEMPOTENCY_H
 

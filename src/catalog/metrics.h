@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics.h - figures of the catalog that are read for a look from outside. None costs in proportion to what is stored. */
+/* metrics.h - figures of the catalog that are read for a look from outside. None costs in
+ * proportion to what is stored. */
 #ifndef RP_CATALOG_METRICS_H
 #define RP_CATALOG_METRICS_H
 

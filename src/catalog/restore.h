@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* restore.h - what a restore run is about (its filter, fixed when it began) and how far it has come. While the run is
- * open no claim takes what the filter names (statements_restore.h, RESTORING). Adding one raises hold_epoch as a hold does
- * (hold.h): a claim commits before, or leaves these marks alone. */
+/* restore.h - what a restore run is about (its filter, fixed when it began) and how far it has
+ * come. While the run is open no claim takes what the filter names (statements_restore.h,
+ * RESTORING). Adding one raises hold_epoch as a hold does (hold.h): a claim commits before, or
+ * leaves these marks alone. */
 #ifndef RP_CATALOG_RESTORE_H
 #define RP_CATALOG_RESTORE_H
 

@@ -44,15 +44,16 @@ int rp_run_cancel(struct rp_tx *tx, int64_t run_id, struct rp_error *err);
 int rp_run_is_cancelled(struct rp_db *db, int64_t run_id, bool *out, struct rp_error *err);
 /* An open run is another worker's from now on. RP_ECHANGED: it was closed. */
 int rp_run_taken(struct rp_tx *tx, const struct rp_run_row *run, struct rp_error *err);
-/* Writes the record and closes the run, and the filter of a restore with it; RP_EEXISTS if it has its record already. */
+/* Writes the record and closes the run, and the filter of a restore with it; RP_EEXISTS if it has
+ * its record already. */
 int rp_run_record(struct rp_tx *tx, const struct rp_record_row *record, struct rp_error *err);
 /* A run without a record; RP_ENOTFOUND otherwise. */
 int rp_run_get_open(struct rp_db *db, int64_t run_id, rp_run_fn *fn, void *ctx, struct rp_error *err);
 /* Runs without a record, of one name or (NULL) of all. */
 int rp_run_each_open(struct rp_db *db, const char *lock, rp_run_fn *fn, void *ctx, struct rp_error *err);
 int rp_record_get(struct rp_db *db, int64_t run_id, rp_record_fn *fn, void *ctx, struct rp_error *err);
-/* The one or the other; each function may be NULL: only whether there is such a run. One that ends meanwhile is found as a
- * record. RP_ENOTFOUND: there never was one. */
+/* The one or the other; each function may be NULL: only whether there is such a run. One that ends
+ * meanwhile is found as a record. RP_ENOTFOUND: there never was one. */
 int rp_run_find(struct rp_db *db, int64_t run_id, rp_run_fn *open, rp_record_fn *ended, void *ctx,
                 struct rp_error *err);
 int rp_record_each(struct rp_db *db, int64_t before_id, int64_t limit, rp_record_fn *fn, void *ctx,

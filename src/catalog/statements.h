@@ -67,7 +67,7 @@
                                                                                                                        \
     X(lane_make,       "ib",   NULL,  NULL,                                                                            \
       "INSERT INTO lane (lane, seq, head, last_id, heads_at) VALUES ($1, 0, $2, 0, 0) ON CONFLICT (lane) DO NOTHING")  \
-    X(lane_lock,       "is",   NULL,  "ibiiiiiiiii",                                                                      \
+    X(lane_lock,       "is",   NULL,  "ibiiiiiiiii",                                                                   \
       "SELECT seq, head, last_id, heads_at, @NOW_MS, fence, stamp, boot_ms, wall_ms, ahead_ms, noted_at "              \
       "FROM lane LEFT JOIN host_clock ON boot_id = $2 WHERE lane = $1 @FOR_UPDATE_OF(lane)")                           \
     X(lane_stamp,      "i",    NULL,  "ii",                                                                            \
@@ -177,8 +177,8 @@
       "SELECT m.id FROM (VALUES @ROWS) AS v JOIN mark m ON m.id = v.column1 WHERE EXISTS (SELECT 1 FROM mark q "       \
       "WHERE q.store_id = m.store_id AND q.original = CASE WHEN m.in_place = 1 THEN m.original ELSE m.key END "        \
       "AND q.active = 1 AND q.in_place = 1 AND q.reason <> $1 AND (q.marked_at, q.id) < (m.marked_at, m.id))")         \
-    X(mark_newest,     "i",    "s",   MARK_TYPES, NEWEST_MARKS(""))                                                          \
-    X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST_MARKS(" ORDER BY id @FOR_UPDATE_OF(mark)"))                                     \
+    X(mark_newest,     "i",    "s",   MARK_TYPES, NEWEST_MARKS(""))                                                    \
+    X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST_MARKS(" ORDER BY id @FOR_UPDATE_OF(mark)"))                   \
     X(mark_since_return, "",   "i",   "isiiiii",                                                                       \
       "SELECT o.id, o.key, o.file_id, f.status, o.annotated, (SELECT COUNT(*) FROM mark x "                            \
       "WHERE x.store_id = o.store_id AND x.key = o.key AND x.id > o.id AND x.state IN (4, 7)), "                       \

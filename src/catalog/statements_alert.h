@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* statements_alert.h - statements over tables alert, schedule and node, and the figures that alerts are judged by; joined into
- * RP_STATEMENTS (statements.h). Every figure is read by an index and bounded: none costs in proportion to what is stored. */
+/* statements_alert.h - statements over tables alert, schedule and node, and the figures that alerts
+ * are judged by; joined into RP_STATEMENTS (statements.h). Every figure is read by an index and
+ * bounded: none costs in proportion to what is stored. */
 #ifndef RP_CATALOG_STATEMENTS_ALERT_H
 #define RP_CATALOG_STATEMENTS_ALERT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* statements_metrics.h - figures that are only counted or listed for a look from outside; joined into RP_STATEMENTS (statements.h).
- * Each is read by an index and stops at a bound. */
+/* statements_metrics.h - figures that are only counted or listed for a look from outside; joined
+ * into RP_STATEMENTS (statements.h). Each is read by an index and stops at a bound. */
 #ifndef RP_CATALOG_STATEMENTS_METRICS_H
 #define RP_CATALOG_STATEMENTS_METRICS_H
 

@@ -17,8 +17,8 @@
 /* clang-format off */
 #define RP_STATEMENTS_RESTORE(X)                                                                                       \
     X(restore_add,     "iiisssiiis", NULL, NULL,                                                                       \
-      "INSERT INTO restore_run (run_id, of_run, store_id, prefix, reason, actor, since, until, upto_id, asked_by, open) " \
-      "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)")                                                           \
+      "INSERT INTO restore_run (run_id, of_run, store_id, prefix, reason, actor, since, until, upto_id, asked_by, "    \
+      "open) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)")                                                     \
     X(restore_get,     "i",    NULL,  "iisssiiisiiis",                                                                 \
       "SELECT of_run, store_id, prefix, reason, actor, since, until, upto_id, asked_by, total, stage, cursor_id, "     \
       "cursor_key FROM restore_run WHERE run_id = $1")                                                                 \

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* token.h - who may call: bearer tokens, one-time sign-in links, sessions of the console.
  *
- * T1  A secret is 256 random bits behind a prefix that says its kind. It is shown once, by whoever made it; the catalog has its
- *     SHA-256 only, and the audit log and the listing have neither.
- * T2  A token ends by expiry or by revocation; both are final. A link ends with its first use, which makes a session of the
- *     same tenant and scopes in the same transaction.
- * T3  What was changed is audited as token.created and token.revoked, with the token's id in `details`. */
+ * T1  A secret is 256 random bits behind a prefix that says its kind. It is shown once, by whoever
+ *     made it; the catalog has its SHA-256 only, and the audit log and the listing have neither.
+ * T2  A token ends by expiry or by revocation; both are final. A link ends with its first use,
+ *     which makes a session of the same tenant and scopes in the same transaction.
+ * T3  What was changed is audited as token.created and token.revoked, with the token's id in
+ *     `details`. */
 #ifndef RP_CATALOG_TOKEN_H
 #define RP_CATALOG_TOKEN_H
 
@@ -50,14 +51,16 @@ int rp_token_secret(enum rp_token_kind kind, char out[RP_TOKEN_SECRET], struct r
 bool rp_token_secret_like(enum rp_token_kind kind, const char *text);
 void rp_token_hash(const char *secret, uint8_t out[RP_DIGEST_BYTES]);
 
-/* Takes kind, name, tenant_id, scopes and expires_at_ms; sets id, created_at_ms and created_by. RP_EINVAL: a name that is empty, too
- * long or has control characters. The secret is made before the transaction (K3). */
+/* Takes kind, name, tenant_id, scopes and expires_at_ms; sets id, created_at_ms and created_by.
+ * RP_EINVAL: a name that is empty, too long or has control characters. The secret is made before
+ * the transaction (K3). */
 int rp_token_create(struct rp_tx *tx, struct rp_token *token, const char *secret, const char *actor,
                     struct rp_error *err);
-/* RP_ENOTFOUND: no such token. One that is revoked already stays as it is; *out (may be NULL) is the token as it is now. */
+/* RP_ENOTFOUND: no such token. One that is revoked already stays as it is; *out (may be NULL) is
+ * the token as it is now. */
 int rp_token_revoke(struct rp_tx *tx, int64_t id, const char *actor, struct rp_token *out, struct rp_error *err);
-/* The session that this link opens, under `secret` (a new one of kind session). RP_EUNAUTHORIZED: unknown, used or expired, which look
- * alike. */
+/* The session that this link opens, under `secret` (a new one of kind session). RP_EUNAUTHORIZED:
+ * unknown, used or expired, which look alike. */
 int rp_token_use_link(struct rp_tx *tx, const char *link, const char *secret, struct rp_token *session,
                       struct rp_error *err);
 

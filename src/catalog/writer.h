@@ -8,14 +8,15 @@
  *   run       in a writer's round: load, decide each, apply with one statement a table
  *   finish    what must happen outside after the commit
  *
- * A writer owns one connection and one lane and works in rounds: take what waits, look up idempotency keys, lock what
- * its commands need, run each verb over all of its commands, keep the answers, commit once, answer them all.
+ * A writer owns one connection and one lane and works in rounds: take what waits, look up
+ * idempotency keys, lock what its commands need, run each verb over all of its commands, keep the
+ * answers, commit once, answer them all.
  *
  * W1  A command is answered only after the commit that carries it: done() with error.code 0 means durable, a refusal
  *     (error.code < 0) means nothing of it was changed.
- * W2  A refusal is a decision: the verb sets command->error and leaves the command out of what it applies. A verb that
- *     returns a negative code fails the whole round: it is rolled back, and its commands are run one by one, so that
- *     one that cannot be done harms no other.
+ * W2  A refusal is a decision: the verb sets command->error and leaves the command out of what it
+ *     applies. A verb that returns a negative code fails the whole round: it is rolled back, and
+ *     its commands are run one by one, so that one that cannot be done harms no other.
  * W3  A verb may be run again from its start (catalog.h, K3): it keeps nothing of an earlier run but overwrites its
  *     answers. Prepare and finish may be repeated too.
  * W4  A command with an idempotency key is looked up first: the same key and digest give the answer that was saved,
@@ -23,16 +24,19 @@
  *     the transaction of the change. Two commands with one key are never in one round. Answers of done commands are
  *     saved, and of refusals that are decisions, not of failures that a repetition may heal (rp_error_retry).
  * W5  The queue is bounded: a full one is RP_EBUSY at once, and nothing waits anywhere else.
- * W6  A command of a tenant always goes to the same writer, so that commands of one tenant never wait for each other's
- *     row locks. Others are spread (command->spread); where writers meet on a subject, row locks settle it.
- *     A round locks for all of its verbs at once, in the one order (catalog.h, K8). A writer waits for no tenant: the
- *     commands of one that somebody else has locked go back and are tried in a later round, for half a minute.
- * W7  Prepare answers nothing and changes nothing in the catalog: what it could not find out is a fact for run. If run
- *     finds that its subject has moved on since, it sets command->stale, and the command is prepared and run once more.
- * W8  Finish runs only for commands that were run, done or refused, and whose run asked for it (command->unfinished).
- *     What keeps something alive is also unfinished until the raise hook has had the owner's epoch raised, if that is due.
- * W9  A command is logged by its verb, once, when its fate is durable: by rp_command_run, or by the HTTP server on one of
- *     its own threads (rp_command_log). No caller logs what a verb has done. */
+ * W6  A command of a tenant always goes to the same writer, so that commands of one tenant never
+ *     wait for each other's row locks. Others are spread (command->spread); where writers meet on a
+ *     subject, row locks settle it. A round locks for all of its verbs at once, in the one order
+ *     (catalog.h, K8). A writer waits for no tenant: the commands of one that somebody else has
+ *     locked go back and are tried in a later round, for half a minute.
+ * W7  Prepare answers nothing and changes nothing in the catalog: what it could not find out is a
+ *     fact for run. If run finds that its subject has moved on since, it sets command->stale, and
+ *     the command is prepared and run once more.
+ * W8  Finish runs only for commands that were run, done or refused, and whose run asked for it
+ *     (command->unfinished). What keeps something alive is also unfinished until the raise hook has
+ *     had the owner's epoch raised, if that is due.
+ * W9  A command is logged by its verb, once, when its fate is durable: by rp_command_run, or by the
+ *     HTTP server on one of its own threads (rp_command_log). No caller logs what a verb has done. */
 #ifndef RP_CATALOG_WRITER_H
 #define RP_CATALOG_WRITER_H
 
@@ -80,8 +84,8 @@ struct rp_command {
     int64_t group;   /* of prepare and finish: the store that is asked, 0 if there is one no more than another */
     size_t weight;   /* items; 0 is 1 */
     const char *actor;
-    /* Whoever made it knows that it cannot be done: run refuses it with this, after its key was looked up (W4). Of a verb
-     * without prepare. NULL: nothing of the kind. */
+    /* Whoever made it knows that it cannot be done: run refuses it with this, after its key was
+     * looked up (W4). Of a verb without prepare. NULL: nothing of the kind. */
     const struct rp_error *refusal;
     struct rp_error error; /* out: refused or failed, and why */
     bool failed;           /* out: nothing was decided, the database or the queue refused it; error says why */
@@ -89,8 +93,9 @@ struct rp_command {
 
     const char *key; /* idempotency key; NULL: none */
     uint8_t digest[RP_DIGEST_BYTES];
-    /* With a key: writes the answer that is to be saved (of a done or a refused command), by the writer's thread, inside
-     * the transaction: no I/O, no blocking. Once more after finish, if that changed the answer. */
+    /* With a key: writes the answer that is to be saved (of a done or a refused command), by the
+     * writer's thread, inside the transaction: no I/O, no blocking. Once more after finish, if that
+     * changed the answer. */
     int (*render)(struct rp_command *command, int *status, struct rp_buf *answer);
     bool replayed; /* out: the verb did not run; status and answer are those saved */
     int status;

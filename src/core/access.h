@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* access.h - the verbs over tokens: made, revoked, and a link used up for a session (catalog/token.h says what they are).
- * Secrets are made before the command: it may be run again. */
+/* access.h - the verbs over tokens: made, revoked, and a link used up for a session
+ * (catalog/token.h says what they are). Secrets are made before the command: it may be run again. */
 #ifndef RP_CORE_ACCESS_H
 #define RP_CORE_ACCESS_H
 

@@ -13,50 +13,55 @@
 const struct rp_alert_rule rp_alert_rules[RP_ALERTS] = {
     [RP_ALERT_MARKED] = { "ReprieveTooManyMarks", "warning",
         "Many marks are waiting",
-        "More marks wait than alerts.marked_over allows. Somebody may be deleting too much: `reprieve marks` lists them, "
-        "`reprieve restore` takes them back, `reprieve pause` stops every purge." },
+        "More marks wait than alerts.marked_over allows. Somebody may be deleting too much: `reprieve marks` "
+        "lists them, `reprieve restore` takes them back, `reprieve pause` stops every purge." },
     [RP_ALERT_OVERDUE] = { "ReprieveMarkOverdue", "warning",
         "A mark is long past its due time",
-        "A mark was due longer ago than alerts.overdue_over allows and is still not purged. `reprieve dead`, `reprieve hold` and "
-        "`reprieve doctor` say what stands in the way." },
+        "A mark was due longer ago than alerts.overdue_over allows and is still not purged. `reprieve dead`, "
+        "`reprieve hold` and `reprieve doctor` say what stands in the way." },
     [RP_ALERT_RUN_LONG] = { "ReprieveRunTooLong", "warning",
         "A run takes long",
-        "A run has lasted longer than alerts.run_over allows. `reprieve runs` shows how far it is; the store or the database may be "
-        "slow." },
+        "A run has lasted longer than alerts.run_over allows. `reprieve runs` shows how far it is; the store "
+        "or the database may be slow." },
     [RP_ALERT_ERROR_RATE] = { "ReprieveRunErrors", "warning",
         "Many runs had errors",
-        "More runs than alerts.error_rate_over allows ended with errors within alerts.error_window. `reprieve runs` shows them." },
+        "More runs than alerts.error_rate_over allows ended with errors within alerts.error_window. "
+        "`reprieve runs` shows them." },
     [RP_ALERT_NO_RUN] = { "ReprieveNoRun", "critical",
         "The scheduled run did not happen",
-        "No sweep ended for longer than alerts.no_run_for, or than its schedule's interval and an hour. `reprieve doctor` says what "
-        "is wrong; `reprieve sweep` runs one now." },
+        "No sweep ended for longer than alerts.no_run_for, or than its schedule's interval and an hour. "
+        "`reprieve doctor` says what is wrong; `reprieve sweep` runs one now." },
     [RP_ALERT_LOCK_STALE] = { "ReprieveLockStale", "warning",
         "The lock of a run is stale",
-        "A lock was not renewed for longer than alerts.lock_stale_over: whoever holds it hangs or is gone. The next run takes it over "
-        "once lock.stale_after has passed." },
+        "A lock was not renewed for longer than alerts.lock_stale_over: whoever holds it hangs or is gone. "
+        "The next run takes it over once lock.stale_after has passed." },
     [RP_ALERT_ABANDONED] = { "ReprieveUploadsAbandoned", "warning",
         "Many uploads are abandoned",
-        "More uploads than alerts.abandoned_per_hour_over were begun, never confirmed and cleaned up within an hour. A client may fail "
-        "to upload or to confirm." },
+        "More uploads than alerts.abandoned_per_hour_over were begun, never confirmed and cleaned up within "
+        "an hour. A client may fail to upload or to confirm." },
     [RP_ALERT_NO_WORKER] = { "ReprieveNoWorker", "critical",
         "No sweeper is alive",
-        "No daemon's sweeper gave a sign of life for longer than alerts.no_worker_for: nothing is purged and nothing expires. Start "
-        "`reprieve serve`, or look into its log." },
+        "No daemon's sweeper gave a sign of life for longer than alerts.no_worker_for: nothing is purged and "
+        "nothing expires. Start `reprieve serve`, or look into its log." },
     [RP_ALERT_CLOCKS] = { "ReprieveClocksApart", "critical",
         "Clocks disagree",
-        "The clocks of host, database and store are more than 5 minutes apart. Nothing is purged there until they agree: set the clocks." },
+        "The clocks of host, database and store are more than 5 minutes apart. Nothing is purged there until "
+        "they agree: set the clocks." },
     [RP_ALERT_CLOCK_JUMP] = { "ReprieveClockJump", "critical",
         "A clock jumped",
-        "The clock of a host is more than 5 minutes ahead of the time that has passed since its boot. Nothing is purged from there, and new marks "
-        "count by the boot clock. Set the clock right or, if it is right now, run `reprieve clock accept` on that host." },
+        "The clock of a host is more than 5 minutes ahead of the time that has passed since its boot. "
+        "Nothing is purged from there, and new marks count by the boot clock. Set the clock right or, if it "
+        "is right now, run `reprieve clock accept` on that host." },
     [RP_ALERT_NOT_OURS] = { "ReprieveStoreNotOurs", "critical",
         "A store is not this catalog's any more",
-        "The catalog was put back from a backup, promoted or moved, or another catalog has taken the store over. Nothing of the store is "
-        "purged: `reprieve doctor` says what it is, `reprieve recover` or `reprieve recover --moved` ends it." },
+        "The catalog was put back from a backup, promoted or moved, or another catalog has taken the store "
+        "over. Nothing of the store is purged: `reprieve doctor` says what it is, `reprieve recover` or "
+        "`reprieve recover --moved` ends it." },
     [RP_ALERT_RAISE_OWED] = { "ReprieveRaiseOwed", "warning",
         "The owner record of a store cannot be written",
-        "Something was kept alive, and the epoch in the store's owner record could not be raised for longer than 10 minutes. Until it is, a "
-        "catalog put back from a backup may go unnoticed. `reprieve doctor` says what stands in the way." },
+        "Something was kept alive, and the epoch in the store's owner record could not be raised for longer "
+        "than 10 minutes. Until it is, a catalog put back from a backup may go unnoticed. `reprieve doctor` "
+        "says what stands in the way." },
 };
 /* clang-format on */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* alert.h - conditions that a person should know of. Pure: figures and limits in, conditions out.
  *
- * One table gives name, severity, summary and description; webhooks, GET /v1/alerts and packaging/prometheus/reprieve.rules.yml say the
- * same, and a test holds the rules against it. A limit of 0 turns a condition off. */
+ * One table gives name, severity, summary and description; webhooks, GET /v1/alerts and
+ * packaging/prometheus/reprieve.rules.yml say the same, and a test holds the rules against it. A
+ * limit of 0 turns a condition off. */
 #ifndef RP_CORE_ALERT_H
 #define RP_CORE_ALERT_H
 

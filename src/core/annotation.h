@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annotation.h - the mark as other tools can see it: user metadata on the object itself. It informs; the catalog decides.
- * N1  Written after the commit of a mark that says so (mark.annotated), removed before the reprieve's: a crash leaves a
- *     mark without annotation, never an annotation without mark.
+/* annotation.h - the mark as other tools can see it: user metadata on the object itself. It
+ * informs; the catalog decides.
+ * N1  Written after the commit of a mark that says so (mark.annotated), removed before the
+ *     reprieve's: a crash leaves a mark without annotation, never an annotation without mark.
  * N2  Only our own fields are written and removed, whatever else changed meanwhile.
- * N3  A store may make another upload of the object by annotating it: its new identity becomes the mark's. After a crash between the two
- *     the sweep takes the object for a newer upload and leaves it: nothing is lost, and `import` finds it.
- * N4  How a store annotates depends on what it was seen to do: one that this process has not probed is probed first (guarantee.h). */
+ * N3  A store may make another upload of the object by annotating it: its new identity becomes the
+ *     mark's. After a crash between the two the sweep takes the object for a newer upload and
+ *     leaves it: nothing is lost, and `import` finds it.
+ * N4  How a store annotates depends on what it was seen to do: one that this process has not probed
+ *     is probed first (guarantee.h). */
 #ifndef RP_CORE_ANNOTATION_H
 #define RP_CORE_ANNOTATION_H
 

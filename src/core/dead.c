@@ -37,8 +37,9 @@ static struct rp_move decide(const struct rp_mark *mark, bool retry, int64_t now
                              .refence = true };
 }
 
-/* The copy in quarantine that an earlier attempt made belongs to the retried mark again: erased by a mark of its own meanwhile, it would be
- * gone when it is needed. Its time begins when the purge has ended. */
+/* The copy in quarantine that an earlier attempt made belongs to the retried mark again: erased by
+ * a mark of its own meanwhile, it would be gone when it is needed. Its time begins when the purge
+ * has ended. */
 static int rejoin_copy(struct rp_tx *tx, const struct rp_state_by *by, const struct rp_mark *mark, struct rp_error *err)
 {
     char key[RP_QUARANTINE_KEY];

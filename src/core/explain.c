@@ -26,7 +26,8 @@ static const struct {
     const char *event, *opening;
     struct { const char *field, *words; } fields[4];
 } phrases[] = {
-    { "mark.created", "marked for deletion", { { "due_at", ", due %s" }, { "only_if", ", only if %s" }, { "reason", " (reason: %s)" } } },
+    { "mark.created", "marked for deletion",
+      { { "due_at", ", due %s" }, { "only_if", ", only if %s" }, { "reason", " (reason: %s)" } } },
     { "mark.extended", "given more time", { { "due_at", ", due %s" } } },
     { "mark.reprieved", "reprieved", { { "outcome", ": %s" } } },
     { "mark.purged", "purged", { { "outcome", ": %s" } } },
@@ -35,10 +36,12 @@ static const struct {
     { "mark.lost", "given up after a failed purge; something of it may be erased", { { NULL, NULL } } },
     { "object.returned", "returned from quarantine", { { NULL, NULL } } },
     { "object.returned_again", "found gone after its return, and returned from quarantine again", { { NULL, NULL } } },
-    { "file.pending", "an upload was begun", { { "name", " for '%s'" }, { "due_at", "; cleaned up unless it is confirmed by %s" } } },
+    { "file.pending", "an upload was begun",
+      { { "name", " for '%s'" }, { "due_at", "; cleaned up unless it is confirmed by %s" } } },
     { "file.uploaded", "the upload was confirmed", { { "status", ", the file is %s" } } },
     { "file.live", "its processor accepted it", { { "status", ", the file is %s" } } },
-    { "file.deleted", "the file was deleted", { { "due_at", ", its purge is due %s" }, { "reason", " (reason: %s)" } } },
+    { "file.deleted", "the file was deleted",
+      { { "due_at", ", its purge is due %s" }, { "reason", " (reason: %s)" } } },
     { "file.restored", "the file was restored", { { NULL, NULL } } },
     { "file.cleaned", "the upload was not confirmed in time; its quota was refunded", { { "reason", " (%s)" } } },
     { "file.purged", "the file is purged; its quota was refunded", { { NULL, NULL } } },

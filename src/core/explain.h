@@ -24,8 +24,8 @@ struct rp_story_end {
     char words[400]; /* what will happen next */
 };
 
-/* Tells every line of every mark of the subject (the last 100 marks), oldest first, then how things stand. A subject that neither
- * exists nor was ever marked is RP_ENOTFOUND. */
+/* Tells every line of every mark of the subject (the last 100 marks), oldest first, then how things
+ * stand. A subject that neither exists nor was ever marked is RP_ENOTFOUND. */
 int rp_explain(struct rp_catalog *catalog, struct rp_store *store, const char *key, struct rp_arena *arena,
                rp_story_fn *fn, void *ctx, struct rp_story_end *end, struct rp_error *err);
 

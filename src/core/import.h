@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* import.h - marks made of the annotations (annotation.h) that objects carry, whoever wrote them.
  *
- * I1  An object is annotated if its field marked_for_deletion says yes ("true" or "1", in any case). "false", "0" and "" say no;
- *     anything else is unclear: told, and not marked.
- * I2  The due time is delete_after; without that field, marked_for_deletion_on and the store's grace. A time that cannot be read, or
- *     none at all, gives the store's grace from the import on. A time that is past is due at once.
- * I3  A time is milliseconds (13 digits), seconds (10 digits), each with or without a fraction, or RFC 3339; before September 2001
- *     it is taken for unreadable, as a zero or a day number would be.
- * I4  The mark is of the upload whose annotation was read, and no other; what is marked already stays as it is (mark.h, R6). Holds,
- *     files and a guarantee that is too weak refuse an object as they refuse any mark.
- * I5  The walk is in byte order, a page of keys at a time: memory does not grow with the store. Nothing is written to the store. What
- *     was imported before a failure stays, and the next import goes past it. */
+ * I1  An object is annotated if its field marked_for_deletion says yes ("true" or "1", in any
+ *     case). "false", "0" and "" say no; anything else is unclear: told, and not marked.
+ * I2  The due time is delete_after; without that field, marked_for_deletion_on and the store's
+ *     grace. A time that cannot be read, or none at all, gives the store's grace from the import
+ *     on. A time that is past is due at once.
+ * I3  A time is milliseconds (13 digits), seconds (10 digits), each with or without a fraction, or
+ *     RFC 3339; before September 2001 it is taken for unreadable, as a zero or a day number would
+ *     be.
+ * I4  The mark is of the upload whose annotation was read, and no other; what is marked already
+ *     stays as it is (mark.h, R6). Holds, files and a guarantee that is too weak refuse an object
+ *     as they refuse any mark.
+ * I5  The walk is in byte order, a page of keys at a time: memory does not grow with the store.
+ *     Nothing is written to the store. What was imported before a failure stays, and the next
+ *     import goes past it. */
 #ifndef RP_CORE_IMPORT_H
 #define RP_CORE_IMPORT_H
 

@@ -27,7 +27,8 @@ void rp_journal_refused(const struct rp_journal *j, const char *event, const cha
 void rp_journal_restore(const struct rp_journal *j, const struct rp_reprieve_item *item);
 /* A file is born under its mark: mark.created. */
 void rp_journal_born(const struct rp_journal *j, const struct rp_init *init);
-/* A file was deleted (mark.created) or brought back or confirmed (mark.reprieved), as `event` says; with its mark where one waits. */
+/* A file was deleted (mark.created) or brought back or confirmed (mark.reprieved), as `event` says;
+ * with its mark where one waits. */
 void rp_journal_file(const struct rp_journal *j, const char *event, const char *store,
                      const struct rp_file_answer *answer);
 /* A dead letter was decided: mark.retried, mark.reprieved, mark.lost; `as` is the state it has now. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mark_list.h - marks as lists show them: those that wait, in order of time, store by store; or those of one state.
  *
- * One narrow index finds them and the other filters are held against them here, so a page may be short or empty although
- * more follows: the cursor says so. What one call looks at is bounded. */
+ * One narrow index finds them and the other filters are held against them here, so a page may be
+ * short or empty although more follows: the cursor says so. What one call looks at is bounded. */
 #ifndef RP_CORE_MARK_LIST_H
 #define RP_CORE_MARK_LIST_H
 

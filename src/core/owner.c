@@ -104,8 +104,8 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_
     struct rp_store_row row;
     struct rp_owner owner = { .ownership = RP_OWNER_OURS };
     int r = rp_store_find(catalog->db, store->config->name, &row, err);
-    /* the store before the catalog: an epoch that another node raises between the two looks leaves the record behind, and its stamp is known before it
-     * is seen */
+    /* the store before the catalog: an epoch that another node raises between the two looks leaves
+     * the record behind, and its stamp is known before it is seen */
     int looked = r < 0 ? r : rp_backend_get(store->backend, RP_STORE_OWNER, &sink, &arena, &meta, &owner.identity, err);
     owner.there = looked == 0;
     if (r == 0 && looked < 0 && text.failed == RP_ETOOBIG) r = identify(store, &owner, err);
@@ -155,7 +155,8 @@ static int write_record(struct rp_catalog *catalog, struct rp_store *store, cons
                         const struct raising *raised, const struct rp_owner *before, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
-    /* packed, not set member by member: a record that lacks its catalog or its epoch would stop, or fail to stop, every purge */
+    /* packed, not set member by member: a record that lacks its catalog or its epoch would stop, or
+     * fail to stop, every purge */
     RP_CLEANUP(rp_json_decrefp)
     json_t *record =
         json_pack("{s:s,s:I,s:s,s:o,s:o,s:s}", "catalog", catalog->id, "epoch", (json_int_t)raised->epoch, "stamp",
@@ -262,10 +263,12 @@ static bool is_overtaken(int r)
     return r == RP_ECHANGED || r == RP_ENOTFOUND || r == RP_EEXISTS;
 }
 
-/* The record says this epoch of ours, or a later one of ours; or what stands there now is judged. Each time round another node of this catalog has
- * written an epoch between the record's and this one, so that few rounds are enough for any number of nodes. No two of them have the same epoch: a
- * record that says it nevertheless is this very one, whose answer was lost, or that of a copy of the catalog. The copy is stopped by its stamp, or, if it
- * is of a release without stamps, by a later epoch. */
+/* The record says this epoch of ours, or a later one of ours; or what stands there now is judged.
+ * Each time round another node of this catalog has written an epoch between the record's and this
+ * one, so that few rounds are enough for any number of nodes. No two of them have the same epoch: a
+ * record that says it nevertheless is this very one, whose answer was lost, or that of a copy of
+ * the catalog. The copy is stopped by its stamp, or, if it is of a release without stamps, by a
+ * later epoch. */
 static int settle_record(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
                          struct raising *raised, struct rp_error *err)
 {

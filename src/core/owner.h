@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owner.h - whose store is it? The object .reprieve/owner names the catalog, its epoch and that epoch's stamp.
  *
- * O1  A store is purged only by the catalog that its record names, and only if that catalog's epoch is not behind the
- *     record's, and it is the catalog itself that drew the record's stamp (stamps.h). Otherwise the catalog is a clone or was restored from a
- *     backup: RP_ENOTOWNER until `reprieve recover`.
- * O2  The epoch is raised in the catalog first, then in the store: a crash between leaves the catalog ahead, which is fine.
- * O3  A record that was there and is gone is not ours any more: an empty mount point must not look like an empty store.
+ * O1  A store is purged only by the catalog that its record names, and only if that catalog's epoch
+ *     is not behind the record's, and it is the catalog itself that drew the record's stamp
+ *     (stamps.h). Otherwise the catalog is a clone or was restored from a backup: RP_ENOTOWNER
+ *     until `reprieve recover`.
+ * O2  The epoch is raised in the catalog first, then in the store: a crash between leaves the
+ *     catalog ahead, which is fine.
+ * O3  A record that was there and is gone is not ours any more: an empty mount point must not look
+ *     like an empty store.
  * O4  In mode observe nothing is read or written here. When the epoch is raised: raise.h.
- * O5  A record is written over the very record that was looked at, or where none was (RP_PUT_OVER, RP_PUT_NEW): whoever took the store over meanwhile
- *     stays its owner, an empty place that the store's name leads to meanwhile stays empty, and no epoch is replaced by a lower one. What remains
- *     where a bucket knows no such condition: docs/guarantees.md. */
+ * O5  A record is written over the very record that was looked at, or where none was (RP_PUT_OVER,
+ *     RP_PUT_NEW): whoever took the store over meanwhile stays its owner, an empty place that the
+ *     store's name leads to meanwhile stays empty, and no epoch is replaced by a lower one. What
+ *     remains where a bucket knows no such condition: docs/guarantees.md. */
 #ifndef RP_CORE_OWNER_H
 #define RP_CORE_OWNER_H
 
@@ -22,8 +26,10 @@ enum rp_ownership {
     RP_OWNER_GONE,    /* no record, but we wrote one once */
     RP_OWNER_FOREIGN, /* another catalog's */
     RP_OWNER_AHEAD,   /* ours, but of a later epoch than the catalog's: it was rolled back */
-    RP_OWNER_MOVED, /* ours, but the catalog is found in another vessel (vessel.h): it was put back, promoted or moved */
-    RP_OWNER_FORKED, /* ours by name, and not ahead, but with a stamp that this catalog never drew: a copy's, or of what this one is a copy of */
+    RP_OWNER_MOVED,   /* ours, but the catalog is found in another vessel (vessel.h) */
+    /* ours by name, and not ahead, but with a stamp that this catalog never drew: a copy's, or of what
+     * this one is a copy of */
+    RP_OWNER_FORKED,
     RP_OWNER_ELSEWHERE, /* ours, but of another environment: staging made from production's dump */
     RP_OWNER_DAMAGED
 };
@@ -42,9 +48,10 @@ struct rp_owner {
 int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_owner *out, struct rp_error *err);
 /* May this catalog purge there? Looks, changes nothing; RP_ENOTOWNER with what to do otherwise. */
 int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp_error *err);
-/* The same, and writes our record: the first one, or one with a raised epoch (with `lazily` not if that was done for
- * this store within the last minute). RP_ENOTOWNER also if that became true meanwhile. Nodes of one catalog that raise it
- * at the same moment do not fail each other: the highest epoch stays. */
+/* The same, and writes our record: the first one, or one with a raised epoch (with `lazily` not if
+ * that was done for this store within the last minute). RP_ENOTOWNER also if that became true
+ * meanwhile. Nodes of one catalog that raise it at the same moment do not fail each other: the
+ * highest epoch stays. */
 int rp_owner_write(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
                    struct rp_error *err);
 

@@ -26,7 +26,8 @@ struct recovering {
         due_at_ms; /* of what begins anew: one time for all, for what was given a later one is met again further on */
 };
 
-/* A copy in quarantine goes on waiting: until its time is over it can be returned, and after a return it is of no use. */
+/* A copy in quarantine goes on waiting: until its time is over it can be returned, and after a
+ * return it is of no use. */
 static bool is_waiting(const struct rp_mark *mark)
 {
     return (mark->state == RP_MARKED || mark->state == RP_CHECKING) && !rp_quarantine_is(mark->key);
@@ -58,7 +59,8 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
     }
     int r = rp_state_move(tx, &(struct rp_state_by){ .store = rec->store->config->name, .actor = rec->actor }, moves, n,
                           err);
-    /* a file without a mark would never be cleaned up: its promise begins anew instead, and it can be restored meanwhile */
+    /* a file without a mark would never be cleaned up: its promise begins anew instead, and it can
+     * be restored meanwhile */
     if (r == 0) r = rp_state_extend(tx, &by, extends, n_extends, err);
     for (size_t i = 0; i < n; i++)
         rec->reprieved += moves[i].done;

@@ -259,9 +259,10 @@ static int audit_return(struct rp_tx *tx, const struct subject *s, struct rp_err
     return rp_tx_audit(tx, &entry, err);
 }
 
-/* The copy in quarantine has done its work, and gets a mark of its own. It stays for a day: a delete that was sent
- * before the object was moved may still arrive, and where a store cannot tell identical bytes apart it would take what
- * was returned; then it comes back once more (core/purge/returns.c). It is of no file: that one lives again, the copy is nobody's. */
+/* The copy in quarantine has done its work, and gets a mark of its own. It stays for a day: a
+ * delete that was sent before the object was moved may still arrive, and where a store cannot tell
+ * identical bytes apart it would take what was returned; then it comes back once more
+ * (core/purge/returns.c). It is of no file: that one lives again, the copy is nobody's. */
 static int mark_leftover(struct rp_tx *tx, const struct subject *s, struct rp_error *err)
 {
     const struct rp_mark *copy = &s->item->copy.mark;
@@ -322,8 +323,8 @@ static int apply_return(struct rp_tx *tx, const struct subject *s, struct rp_err
     return r;
 }
 
-/* While its mark waits, or where the file is what was asked for, the file's own verb decides; but for one in quarantine,
- * which is returned. */
+/* While its mark waits, or where the file is what was asked for, the file's own verb decides; but
+ * for one in quarantine, which is returned. */
 static bool is_file_restore(const struct subject *s)
 {
     bool has_copy = s->item->copy.mark.id != 0;
@@ -538,8 +539,9 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
 
 /* ---- finish ---- */
 
-/* A copy back whose return was refused goes again, exactly that copy; unless another restore has found it meanwhile, and
- * was decided otherwise. One that was not decided about stays: the next restore finds it. */
+/* A copy back whose return was refused goes again, exactly that copy; unless another restore has
+ * found it meanwhile, and was decided otherwise. One that was not decided about stays: the next
+ * restore finds it. */
 static void take_away(struct rp_catalog *catalog, const struct rp_reprieve_command *c, struct rp_reprieve_item *item)
 {
     struct rp_error ignored = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprieve.h - the verb restore (alias unmark): a mark that no purge has claimed yet ends as reprieved.
  *
- * V1  Restore and claim are compare-and-sets on the same row: exactly one wins (RESTORE-WINS). After the claim a restore
- *     is RP_ETOOLATE, definitely.
+ * V1  Restore and claim are compare-and-sets on the same row: exactly one wins (RESTORE-WINS).
+ *     After the claim a restore is RP_ETOOLATE, definitely.
  * V2  Restoring again, or the same mark twice in a command, gives the same answer.
  * V3  What was moved to quarantine comes back under its key with headers and metadata, unless something newer stands
  *     there. Prepare makes the copy back, run decides after it; if run says "too late", finish takes the copy away

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* restore.h - a restore in bulk: which marks a filter is about, and the run that restores them.
  *
- * N1  What fits is found by the narrowest index (run, prefix, reason, time) and held against the other filters here, in pages
- *     of 1,000: memory does not grow with what is found.
+ * N1  What fits is found by the narrowest index (run, prefix, reason, time) and held against the
+ *     other filters here, in pages of 1,000: memory does not grow with what is found.
  * N2  A mark whose object was moved to quarantine is found through its copy there, and given as the mark it was.
  * N3  Finding changes nothing. A mark may have moved since it was read; the restore itself decides (reprieve.h).
- * N4  The filter is frozen when the run begins, with the highest id of a mark: what is marked later is not touched. (Ids
- *     follow the latest clock of a node. A mark made by another node may count as earlier by as much as the clocks of the
- *     two differ.)
- * N5  While the run is open nothing that it names is claimed (catalog/restore.h); what was claimed before is too late, or
- *     comes back from quarantine.
- * N6  A batch of up to 1,000 marks is one command: the marks, the run's counts and the place where the next batch begins
- *     change in one transaction. So after a crash at any point nothing is restored, counted or refused twice.
- * N7  Two restores may work beside each other, also on the same marks: each has a lock of its own (restore:RUN), because
- *     somebody who rescues data must not be told to wait for somebody else who does. A mark that both name is restored by
- *     the one and `already restored` for the other.
+ * N4  The filter is frozen when the run begins, with the highest id of a mark: what is marked later
+ *     is not touched. (Ids follow the latest clock of a node. A mark made by another node may count
+ *     as earlier by as much as the clocks of the two differ.)
+ * N5  While the run is open nothing that it names is claimed (catalog/restore.h); what was claimed
+ *     before is too late, or comes back from quarantine.
+ * N6  A batch of up to 1,000 marks is one command: the marks, the run's counts and the place where
+ *     the next batch begins change in one transaction. So after a crash at any point nothing is
+ *     restored, counted or refused twice.
+ * N7  Two restores may work beside each other, also on the same marks: each has a lock of its own
+ *     (restore:RUN), because somebody who rescues data must not be told to wait for somebody else
+ *     who does. A mark that both name is restored by the one and `already restored` for the other.
  * N8  A run whose worker is gone, or whose lock is stale or was given back, is resumed by whoever looks first
  *     (rp_restore_resume): same filter, same place, one record. It is not closed as failed, for then what it has not
  *     reached yet would be claimed.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* restore_find.c - which marks a filter is about. A walk has stages: first the marks themselves, then, unless the filter
- * names a run, the copies in quarantine of one store after the other: only waiting marks are in the indexes of prefix and
- * reason, so what lies in quarantine is found by its copies. A copy has the run that made it: by run, one stage finds
- * both. */
+/* restore_find.c - which marks a filter is about. A walk has stages: first the marks themselves,
+ * then, unless the filter names a run, the copies in quarantine of one store after the other: only
+ * waiting marks are in the indexes of prefix and reason, so what lies in quarantine is found by its
+ * copies. A copy has the run that made it: by run, one stage finds both. */
 #include "core/restore.h"
 
 #include "base/cleanup.h"

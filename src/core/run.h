@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.h - one execution of a sweep or of a restore in bulk (later: a policy, a reconcile, ...), its lock, its figures,
- * its one record.
+/* run.h - one execution of a sweep or of a restore in bulk (later: a policy, a reconcile, ...), its
+ * lock, its figures, its one record.
  *
- * U1  A run takes a named lock, renewed with every batch. A lock renewed less than `stale_after_ms` ago is RP_ERUNNING, with
- *     holder and time; an older one, or one whose holder is known to be dead, is taken over.
+ * U1  A run takes a named lock, renewed with every batch. A lock renewed less than `stale_after_ms`
+ *     ago is RP_ERUNNING, with holder and time; an older one, or one whose holder is known to be
+ *     dead, is taken over.
  * U2  The lock is fenced: a holder that comes back finds RP_ECHANGED at its next batch and stops.
- * U3  Exactly one record a run, however it ends: a run whose process died gets its record, `failed`, from whoever takes
- *     the lock over, with the figures of its last batch. A restore is not closed but resumed (restore.h).
- * U4  Whoever cancels a run sets a flag, which the next batch sees: the run ends there, `cancelled`. What its batches did
- *     stays. A run that nobody works on any more gets its record at once. */
+ * U3  Exactly one record a run, however it ends: a run whose process died gets its record,
+ *     `failed`, from whoever takes the lock over, with the figures of its last batch. A restore is
+ *     not closed but resumed (restore.h).
+ * U4  Whoever cancels a run sets a flag, which the next batch sees: the run ends there,
+ *     `cancelled`. What its batches did stays. A run that nobody works on any more gets its record
+ *     at once. */
 #ifndef RP_CORE_RUN_H
 #define RP_CORE_RUN_H
 
@@ -99,15 +102,15 @@ struct rp_cancel_command {
 };
 extern const struct rp_verb rp_verb_cancel;
 
-/* For a run that nobody will begin again under its name (a daemon that is gone): if its lock is stale or its holder known to be dead, it gets
- * its record, `failed`, and the lock is freed. */
+/* For a run that nobody will begin again under its name (a daemon that is gone): if its lock is
+ * stale or its holder known to be dead, it gets its record, `failed`, and the lock is freed. */
 int rp_run_bury(struct rp_catalog *catalog, const char *kind, const char *name, const struct rp_worker *worker,
                 int64_t stale_after_ms, bool *buried, struct rp_error *err);
 
 /* The run's record as INTERFACE shows it; `record` NULL for a dry run that leaves none. */
 json_t *rp_run_json(const struct rp_run *run, const char *outcome, bool dry_run, int64_t finished_at_ms);
-/* A run that has no record yet, in the record's shape; `interrupted`: its process is gone, and whoever takes its lock next writes the
- * record. NULL with `err`: damaged. */
+/* A run that has no record yet, in the record's shape; `interrupted`: its process is gone, and
+ * whoever takes its lock next writes the record. NULL with `err`: damaged. */
 struct rp_run_row;
 json_t *rp_run_open_json(const struct rp_run_row *row, bool interrupted, struct rp_error *err);
 

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stamps.h - which owner records are of this catalog's own making.
  *
- * An epoch is a number without a name: a catalog and its copy count alike, and one that raises without writing its record counts further. So each raise
- * draws a *stamp*, 64 random bits, which stands in the record beside the epoch.
+ * An epoch is a number without a name: a catalog and its copy count alike, and one that raises
+ * without writing its record counts further. So each raise draws a *stamp*, 64 random bits, which
+ * stands in the record beside the epoch.
  *
  * L1  A stamp is committed with the epoch that it belongs to, before the record that carries it is written.
- * L2  A catalog knows, for each store, the stamp of the record last seen there and those drawn since. They and that record's epoch are one row of meta,
- *     so that they are read as of one moment.
- * L3  A record is of another history if its stamp is not known, unless its epoch is earlier than that of the record last seen: then another node has raised
- *     between the look at the record and the look at the catalog, and what it saw is no longer kept.
- * L4  A record without a stamp, and a catalog that has none, are from before there were stamps: the epoch alone speaks.
+ * L2  A catalog knows, for each store, the stamp of the record last seen there and those drawn
+ *     since. They and that record's epoch are one row of meta, so that they are read as of one
+ *     moment.
+ * L3  A record is of another history if its stamp is not known, unless its epoch is earlier than
+ *     that of the record last seen: then another node has raised between the look at the record and
+ *     the look at the catalog, and what it saw is no longer kept.
+ * L4  A record without a stamp, and a catalog that has none, are from before there were stamps: the
+ *     epoch alone speaks.
  * L5  A stamp counts whichever name the store had when it was drawn: a store may be renamed.
- * L6  At most RP_STAMPS_MAX are kept for a store. Beyond that the oldest that was never seen in a record goes; were that record written all the
- *     same, the store would be refused until `reprieve recover`.
+ * L6  At most RP_STAMPS_MAX are kept for a store. Beyond that the oldest that was never seen in a
+ *     record goes; were that record written all the same, the store would be refused until
+ *     `reprieve recover`.
  *
  * Why all of them and not the last one: docs/decisions/owner-record-in-place.md, models/owner.pml. */
 #ifndef RP_CORE_STAMPS_H
@@ -25,7 +30,8 @@
 /* Of a record that was looked at: its stamp ("": it has none) and epoch. To be asked after the record was read. */
 int rp_stamps_know(struct rp_db *db, int64_t store_id, const char *stamp, int64_t epoch, bool *known,
                    struct rp_error *err);
-/* With the epoch's row locked. Draws a stamp; `seen` and `seen_epoch` are those of the record that was looked at and found ours ("": none was). */
+/* With the epoch's row locked. Draws a stamp; `seen` and `seen_epoch` are those of the record that
+ * was looked at and found ours ("": none was). */
 int rp_stamps_draw(struct rp_tx *tx, int64_t store_id, const char *seen, int64_t seen_epoch, char out[RP_STAMP_TEXT],
                    struct rp_error *err);
 

@@ -13,12 +13,14 @@
  *   purging   -> purged              erased and verified, or nothing left of it
  *   checking, purging -> dead        attempts used up
  *   dead      -> checking, purging   retried, where it was
- *   dead      -> reprieved, lost     given up: from checking nothing was erased, from purging something may have been
+ *   dead      -> reprieved, lost     given up: from checking nothing was erased, from purging
+ *   something may have been
  *
  * T1  The due time of a birth comes from due.h, and is stored.
  * T2  A change whose row is not as it was read is left undone, and says so: somebody else was first.
  * T3  A change that a file's audit row tells of (or, of a copy in quarantine, its original's) has none of its own.
- * T4  Whatever ends a mark by a reprieve, or makes it due later, keeps something alive, and is noted so (catalog.h, K6). */
+ * T4  Whatever ends a mark by a reprieve, or makes it due later, keeps something alive, and is
+ *     noted so (catalog.h, K6). */
 #ifndef RP_CORE_STATE_H
 #define RP_CORE_STATE_H
 

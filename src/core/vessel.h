@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vessel.h - what the catalog lived in when its epoch was last raised for a store (db.h, D8), and whether it still does.
+/* vessel.h - what the catalog lived in when its epoch was last raised for a store (db.h, D8), and
+ * whether it still does.
  *
  * What users read calls it the catalog's place.
  *
  * V1  It is noted with every raise, and by `recover`; a catalog that never noted one is in no other.
- * V2  A catalog that is found in another vessel was put back, promoted or moved: it claims nothing (RP_ENOTOWNER) until
- *     somebody says `recover` or `recover --moved`. It is compared in every claim's own transaction, so that a connection
- *     that leads to another server in the middle of a sweep claims nothing.
- * V3  Where a fail-over loses nothing (catalog.failover: synchronous), a later timeline is the same vessel. */
+ * V2  A catalog that is found in another vessel was put back, promoted or moved: it claims nothing
+ *     (RP_ENOTOWNER) until somebody says `recover` or `recover --moved`. It is compared in every
+ *     claim's own transaction, so that a connection that leads to another server in the middle of a
+ *     sweep claims nothing.
+ * V3  Where a fail-over loses nothing (catalog.failover: synchronous), a later timeline is the same
+ *     vessel. */
 #ifndef RP_CORE_VESSEL_H
 #define RP_CORE_VESSEL_H
 

@@ -80,8 +80,8 @@ struct rp_seen {
     bool checked, checksum_fits; /* the bytes were read and hashed */
     char note[120];
 };
-/* Looks at the file's object; with a checksum (promised at init, or `checksum`) it reads the bytes. `store` may be NULL: it is
- * not configured any more. For a thread that may block. */
+/* Looks at the file's object; with a checksum (promised at init, or `checksum`) it reads the bytes.
+ * `store` may be NULL: it is not configured any more. For a thread that may block. */
 int rp_file_see(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum, struct rp_seen *out,
                 struct rp_error *err);
 /* The same; what went wrong is noted in `out`, for the verb to decide. */
