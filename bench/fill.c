@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "core/state.h"
 #include "ground.h"
 #include "lib/session.h"

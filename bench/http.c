@@ -8,7 +8,7 @@
  *
  * Figures are printed beside their targets and never asserted. What is asserted: what was answered is what the catalog
  * holds. BENCH_DIR: where it works (default: here). BENCH_SCALE=0.1: a tenth of everything. */
-#include "catalog/file.h"
+#include "catalog/file/file.h"
 #include "ground.h"
 #include "http_daemon.h"
 #include "http_load.h"

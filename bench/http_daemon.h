@@ -38,7 +38,7 @@ double bench_daemon_peak_mib(const struct bench_daemon *d);
 int64_t bench_daemon_count(const struct bench_daemon *d, const char *sql);
 /* "ID TENANT" a line for files of the catalog, into a file. Returns how many. */
 struct bench_listing {
-    int64_t status; /* src/catalog/file.h */
+    int64_t status; /* src/catalog/file/file.h */
     size_t limit;
     bool scattered; /* in an order without pattern; else as they were begun */
     bool objects;   /* their bytes are put into the store as well */

@@ -22,7 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 #include "db/db.h"
 #include "ground.h"
 #include "s3_bare.h"

@@ -2,7 +2,7 @@
 /* commit.pml - a transaction over two files, one of which takes the place of a third by id, the other that of a fourth by name.
  *
  * Abstracts: src/core/file/transaction.c (commit_one, abort_one), confirm.c (run_confirm), work.c, sweep.c (rp_files_claimed),
- * catalog/file.c (rp_files_living, and the unique index file_live).
+ * catalog/file/file.c (rp_files_living, and the unique index file_live).
  * The rows that a commit decides on (transaction, members, their marks, what they replace) are locked as they are read, so deciding and writing is one step.
  * Who holds a name is looked up by a statement before it: nobody can lock a row that is not there, and what was found is locked until the end. A
  * second one under the name then breaks the unique index: the whole transaction is rolled back and run again.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fence.pml - one mark, two workers with fences in numbers, and a person who places and lifts a hold.
  *
- * Abstracts: src/catalog/mark.c (rp_marks_claim: hold_epoch_share, then mark_claim; rp_marks_move), src/core/hold.c (place_tx), catalog/hold.c
+ * Abstracts: src/catalog/mark/mark.c (rp_marks_claim: hold_epoch_share, then mark_claim; rp_marks_move), src/core/hold.c (place_tx), catalog/mark/hold.c
  * (rp_hold_add), core/purge, dead.c (retry).
  * PostgreSQL runs the claim and the placing of a hold in READ COMMITTED: each statement sees what was committed when it began. So here each of their statements is
  * a step of its own, what a transaction writes shows to others when it commits, and the lock of the row hold_epoch (shared by claims, exclusive for a hold) is

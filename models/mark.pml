@@ -2,7 +2,7 @@
 /* mark.pml - one key, its marks, two sweepers, a user, and deletes that take effect whenever they like.
  *
  * Abstracts: src/core/purge (claim_tx, check_tx, rp_purge_erase, rp_purge_judge, finish_tx), reprieve.c (transact), mark.c
- * (rp_mark_decide), dead.c, catalog/mark.c (mark_claim, mark_move).
+ * (rp_mark_decide), dead.c, catalog/mark/mark.c (mark_claim, mark_move).
  * Every atomic { } is one transaction of the catalog or one call of the store; between two of them anything may happen.
  *
  * NO-LOSS       bytes vanish only if a mark of that upload was committed as `purging`

@@ -2,7 +2,7 @@
 /* quota.pml - an upload from its reservation to its refund, beside another that wants the same room.
  *
  * Abstracts: src/core/file/confirm.c (run_init, run_confirm), delete.c (run_delete, run_restore), sweep.c (rp_files_claimed, rp_files_purged),
- * catalog/tenant.c (rp_ledger_add), core/purge. Every atomic { } is one transaction of the catalog or one call of the store. The
+ * catalog/file/tenant.c (rp_ledger_add), core/purge. Every atomic { } is one transaction of the catalog or one call of the store. The
  * rows that a transaction decides on (tenant, file, mark) are locked as they are read, so a transaction is one step on both engines.
  *
  * QUOTA-EXACT   counter = ledger after every transaction

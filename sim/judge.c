@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/id.h"
 #include "core/guarantee.h"
-#include "core/raise.h"
+#include "core/owner/raise.h"
 #include "core/state.h"
 #include "core/subject/quarantine.h"
 #include "journal.h"

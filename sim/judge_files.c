@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "catalog/transaction.h"
+#include "catalog/file/transaction.h"
 #include "journal.h"
 #include "sim.h"
 

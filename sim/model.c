@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "catalog/hold.h"
-#include "catalog/mark.h"
+#include "catalog/mark/hold.h"
+#include "catalog/mark/mark.h"
 #include "core/subject/quarantine.h"
 
 /* What was added last is asked for most. */

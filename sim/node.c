@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "core/guarantee.h"
-#include "core/raise.h"
+#include "core/owner/raise.h"
 #include "core/subject/quarantine.h"
 
 #define ENVIRONMENT "test"

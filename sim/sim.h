@@ -31,7 +31,7 @@
 #include "base/time.h"
 #include "bucket.h"
 #include "catalog/catalog.h"
-#include "catalog/file.h"
+#include "catalog/file/file.h"
 #include "core/file/file.h"
 #include "core/purge/purge.h"
 #include "core/run.h"
@@ -266,7 +266,7 @@ void sim_heal_weather(struct sim *s);
 /* Whether the owner record that this node finds names our catalog, no later epoch than the
  * catalog's, and a stamp that it drew. */
 bool sim_owns(const struct sim *s, const struct sim_node *n);
-/* Whether the catalog drew this record's stamp, or has seen a later record (src/core/stamps.h). */
+/* Whether the catalog drew this record's stamp, or has seen a later record (src/core/owner/stamps.h). */
 bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record);
 int64_t sim_catalog_epoch(const struct sim *s);
 /* The owner record's, noted with the moment of its change; -1: there is none. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 #include "sim.h"
 
 /* ---- clocks ---- */

@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/time.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "catalog/clock.h"
-#include "catalog/lane.h"
 #include "catalog/schema.h"
-#include "catalog/statements.h"
-#include "catalog/writer.h"
+#include "catalog/statements/statements.h"
+#include "catalog/writer/lane.h"
+#include "catalog/writer/writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

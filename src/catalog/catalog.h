@@ -15,7 +15,7 @@
  *     the earliest (a purge needs it past due). Leases and locks are on the database's clock. A
  *     clock that jumped counts as what the boot clock says (clock.h).
  * K6  What keeps something alive is noted in its transaction (rp_tx_keep), and told to the raise hook once it may be
- *     committed: a catalog that is put back from an earlier backup has forgotten it (core/raise.h).
+ *     committed: a catalog that is put back from an earlier backup has forgotten it (core/owner/raise.h).
  * K7  A change has one deadline, from its first try to the answer of its COMMIT.
  * K8  Rows are locked in one order, so that nobody waits in a ring: the lane; the hold epoch;
  *     tenants; marks; files; the run; each by id. What belongs to a tenant is changed only under

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "catalog/statements.h"
+#include "catalog/statements/statements.h"
 
 #include <stdio.h>
 #include <stdlib.h>

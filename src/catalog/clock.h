@@ -23,7 +23,7 @@
 #define RP_CATALOG_CLOCK_H
 
 #include "base/time.h"
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 
 /* What is known of this host's clocks. */
 struct rp_clock_state {

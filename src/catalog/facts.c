@@ -2,7 +2,7 @@
 /* facts.c - the small tables: meta, store, tally. */
 #include "base/error.h"
 #include "catalog/catalog.h"
-#include "catalog/statements.h"
+#include "catalog/statements/statements.h"
 
 #include <stdio.h>
 #include <string.h>

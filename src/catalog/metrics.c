@@ -2,7 +2,7 @@
 #include "catalog/metrics.h"
 
 #include "base/error.h"
-#include "catalog/statements.h"
+#include "catalog/statements/statements.h"
 
 static int count(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, int64_t *out,
                  struct rp_error *err)

@@ -2,7 +2,7 @@
 #include "catalog/node.h"
 
 #include "base/error.h"
-#include "catalog/statements.h"
+#include "catalog/statements/statements.h"
 
 int rp_node_seen(struct rp_tx *tx, const char *name, int64_t started_at_ms, struct rp_error *err)
 {

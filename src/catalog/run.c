@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "catalog/statements.h"
+#include "catalog/statements/statements.h"
 
 #include <stdio.h>
 

@@ -16,8 +16,8 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "base/utf8.h"
-#include "catalog/audit.h"
-#include "catalog/statements.h"
+#include "catalog/audit/audit.h"
+#include "catalog/statements/statements.h"
 
 #define SECRET_BYTES 32
 #define PREFIX       4

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
-#include "catalog/file.h"
+#include "catalog/file/file.h"
 
 #include "base/cleanup.h"
 #include "base/json.h"

@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/id.h"
-#include "catalog/mark.h"
-#include "catalog/writer.h"
+#include "catalog/mark/mark.h"
+#include "catalog/writer/writer.h"
 #include "cli/options.h"
 #include "core/state.h"
 #include "lib/session.h"

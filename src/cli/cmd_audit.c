@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "lib/answer.h"

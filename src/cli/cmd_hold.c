@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "base/utf8.h"
-#include "catalog/file.h"
+#include "catalog/file/file.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/hold.h"

@@ -6,8 +6,8 @@
 #include "cli/answers.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "core/import.h"
 #include "core/journal.h"
+#include "core/mark/import.h"
 #include "lib/answer.h"
 
 #include <inttypes.h>

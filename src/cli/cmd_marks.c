@@ -5,7 +5,7 @@
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "core/mark_list.h"
+#include "core/mark/list.h"
 #include "core/state.h"
 
 #include <inttypes.h>

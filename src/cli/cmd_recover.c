@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "cli/cli.h"
-#include "core/recover.h"
+#include "core/owner/recover.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 #include "cli/answers.h"
 #include "cli/progress.h"
-#include "core/reprieve.h"
+#include "core/reprieve/reprieve.h"
 
 struct rp_restore_report {
     struct rp_cli *cli;

@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/file.h"
+#include "catalog/file/file.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/access.h"

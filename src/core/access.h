@@ -5,7 +5,7 @@
 #define RP_CORE_ACCESS_H
 
 #include "catalog/token.h"
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 
 struct rp_token_command {
     struct rp_command command;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "core/due.h"
 #include "core/state.h"
 

@@ -8,9 +8,9 @@
 #ifndef RP_CORE_DEAD_H
 #define RP_CORE_DEAD_H
 
-#include "catalog/dead.h"
-#include "catalog/mark.h"
-#include "catalog/writer.h"
+#include "catalog/mark/dead.h"
+#include "catalog/mark/mark.h"
+#include "catalog/writer/writer.h"
 
 #define RP_DEAD_ITEMS_MAX 1000
 

@@ -7,8 +7,8 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/audit.h"
-#include "catalog/hold.h"
+#include "catalog/audit/audit.h"
+#include "catalog/mark/hold.h"
 #include "core/state.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 #ifndef RP_CORE_EXPLAIN_H
 #define RP_CORE_EXPLAIN_H
 
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 #include "core/store.h"
 
 struct rp_story_line {

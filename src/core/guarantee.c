@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "core/subject/quarantine.h"
 
 #include <inttypes.h>

@@ -17,7 +17,7 @@
 #ifndef RP_CORE_GUARANTEE_H
 #define RP_CORE_GUARANTEE_H
 
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 #include "core/store.h"
 
 struct rp_guarantee;

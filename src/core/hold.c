@@ -7,8 +7,8 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "catalog/audit.h"
-#include "catalog/file.h"
+#include "catalog/audit/audit.h"
+#include "catalog/file/file.h"
 #include "core/state.h"
 
 #include <stdio.h>

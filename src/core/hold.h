@@ -3,8 +3,8 @@
 #ifndef RP_CORE_HOLD_H
 #define RP_CORE_HOLD_H
 
-#include "catalog/hold.h"
-#include "catalog/writer.h"
+#include "catalog/mark/hold.h"
+#include "catalog/writer/writer.h"
 #include "core/store.h"
 
 #define RP_HOLD_CLAIMED_MAX 1000

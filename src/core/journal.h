@@ -7,9 +7,9 @@
 
 #include "base/log.h"
 #include "core/file/file.h"
-#include "core/mark.h"
+#include "core/mark/mark.h"
 #include "core/purge/purge.h"
-#include "core/reprieve.h"
+#include "core/reprieve/reprieve.h"
 
 /* Who writes: the log, the moment, and in whose name. */
 struct rp_journal {

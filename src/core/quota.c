@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 
 int64_t rp_quota_limit_of(const struct rp_tenant *tenant, int64_t default_bytes)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quota.h - how much a tenant may store: looked at, changed, and proved. What uploads reserve, use
- * and give back is core/file.h's.
+ * and give back is core/file/file.h's.
  * Q1  A limit below what is used takes nothing away: it only refuses what is new.
  * Q2  Every change leaves an audit row: quota.set, quota.rebuilt. */
 #ifndef RP_CORE_QUOTA_H
 #define RP_CORE_QUOTA_H
 
-#include "catalog/file.h"
-#include "catalog/writer.h"
+#include "catalog/file/file.h"
+#include "catalog/writer/writer.h"
 
 #include <jansson.h>
 

@@ -9,7 +9,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "core/journal.h"
 
 #include <stdio.h>

@@ -16,7 +16,7 @@
 #define RP_CORE_RUN_H
 
 #include "catalog/run.h"
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 #include "core/store.h"
 
 #include <jansson.h>

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/json.h"
-#include "catalog/audit.h"
-#include "catalog/dead.h"
+#include "catalog/audit/audit.h"
+#include "catalog/mark/dead.h"
 #include "store/backend.h"
 
 #include <stdio.h>

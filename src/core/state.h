@@ -24,7 +24,7 @@
 #ifndef RP_CORE_STATE_H
 #define RP_CORE_STATE_H
 
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 
 #include <jansson.h>
 

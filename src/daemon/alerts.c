@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "catalog/alert.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "core/alert.h"
 #include "daemon/figures.h"
 #include "daemon/pulse.h"

@@ -6,11 +6,11 @@
 #include "base/time.h"
 #include "catalog/alert.h"
 #include "catalog/clock.h"
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 #include "catalog/node.h"
 #include "catalog/run.h"
 #include "core/guarantee.h"
-#include "core/raise.h"
+#include "core/owner/raise.h"
 #include "daemon/open_run.h"
 #include "daemon/schedule.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/wait.h"
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 
 #include <stdio.h>
 

@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "catalog/writer.h"
-#include "core/raise.h"
+#include "catalog/writer/writer.h"
+#include "core/owner/raise.h"
 #include "daemon/trouble.h"
 
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #ifndef RP_DAEMON_RESTORE_RUN_H
 #define RP_DAEMON_RESTORE_RUN_H
 
-#include "core/restore.h"
+#include "core/reprieve/restore.h"
 #include "lib/session.h"
 #include "metrics/metrics.h"
 

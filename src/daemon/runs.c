@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 #include "daemon/restore_run.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 #include "daemon/inner.h"
 #include "daemon/interrupt.h"
 #include "hook/hook.h"

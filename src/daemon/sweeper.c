@@ -6,7 +6,7 @@
 #include "base/time.h"
 #include "base/wait.h"
 #include "catalog/node.h"
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 #include "core/guarantee.h"
 #include "daemon/open_run.h"
 #include "daemon/runs.h"

@@ -11,7 +11,7 @@
 #define RP_FEED_CURSOR_H
 
 #include "base/id.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "feed/feed.h"
 #include "feed/ring.h"
 

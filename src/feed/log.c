@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/file.h"
+#include "catalog/file/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

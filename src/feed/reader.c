@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "catalog/feed.h"
-#include "catalog/writer.h"
+#include "catalog/audit/feed.h"
+#include "catalog/writer/writer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,12 +4,12 @@
 #define RP_LIB_ANSWER_H
 
 #include "base/error.h"
-#include "catalog/audit.h"
-#include "catalog/dead.h"
+#include "catalog/audit/audit.h"
+#include "catalog/mark/dead.h"
 #include "catalog/run.h"
 #include "core/hold.h"
-#include "core/mark.h"
-#include "core/reprieve.h"
+#include "core/mark/mark.h"
+#include "core/reprieve/reprieve.h"
 
 #include <jansson.h>
 

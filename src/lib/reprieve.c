@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "core/file/file.h"
-#include "core/mark.h"
-#include "core/reprieve.h"
+#include "core/mark/mark.h"
+#include "core/reprieve/reprieve.h"
 #include "core/sweep/sweep.h"
 #include "lib/session.h"
 

@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "core/check/references.h"
 #include "core/guarantee.h"
-#include "core/raise.h"
+#include "core/owner/raise.h"
 
 #include <errno.h>
 #include <pwd.h>

@@ -2,9 +2,9 @@
 #include "lib/store_facts.h"
 
 #include "base/json.h"
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 #include "core/guarantee.h"
-#include "core/owner.h"
+#include "core/owner/owner.h"
 #include "lib/answer.h"
 
 #include <stdlib.h>

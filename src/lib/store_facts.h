@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "catalog/catalog.h"
-#include "core/raise.h"
+#include "core/owner/raise.h"
 
 #include <jansson.h>
 

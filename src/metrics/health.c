@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/time.h"
-#include "catalog/writer.h"
-#include "core/raise.h"
+#include "catalog/writer/writer.h"
+#include "core/owner/raise.h"
 
 #include <pthread.h>
 #include <stdlib.h>

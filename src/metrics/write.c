@@ -10,7 +10,7 @@
 #include "catalog/clock.h"
 #include "catalog/metrics.h"
 #include "core/guarantee.h"
-#include "core/raise.h"
+#include "core/owner/raise.h"
 #include "core/state.h"
 #include "db/db.h"
 

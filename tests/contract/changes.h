@@ -4,7 +4,7 @@
 #define RP_TESTS_CHANGES_H
 
 #include "base/json.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "lib/world.h"
 
 struct change {

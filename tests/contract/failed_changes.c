@@ -14,11 +14,11 @@
 
 #include "base/cleanup.h"
 #include "catalog/alert.h"
-#include "catalog/idempotency.h"
 #include "catalog/node.h"
+#include "catalog/writer/idempotency.h"
 #include "core/guarantee.h"
 #include "core/hold.h"
-#include "core/import.h"
+#include "core/mark/import.h"
 #include "core/quota.h"
 #include "lib/ask.h"
 

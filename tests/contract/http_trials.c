@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "http/route/route.h"
 #include "http/server/request.h"
 #include "http/server/stream.h"

@@ -21,7 +21,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "catalog/schema.h"
-#include "catalog/statements.h"
+#include "catalog/statements/statements.h"
 #include "changes.h"
 #include "lib/world.h"
 

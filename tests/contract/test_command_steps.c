@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of commands (catalog/writer.h, W7 to W9): prepare, run, finish, on a caller's own thread and in a daemon. And what the
+/* The steps of commands (catalog/writer/writer.h, W7 to W9): prepare, run, finish, on a caller's own thread and in a daemon. And what the
  * verbs mark and restore do when their subject moves on between two steps. Needs PostgreSQL: run under tests/lib/with-postgres. */
 #include "writer_steps.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "catalog/idempotency.h"
+#include "catalog/writer/idempotency.h"
 
 #define MANY 50
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The story of a subject (core/explain.h), and which marks an undo in bulk finds (core/restore.h). On both engines. Needs PostgreSQL: run
+/* The story of a subject (core/explain.h), and which marks an undo in bulk finds (core/reprieve/restore.h). On both engines. Needs PostgreSQL: run
  * under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "core/dead.h"
 #include "core/explain.h"
 #include "core/hold.h"
-#include "core/restore.h"
+#include "core/reprieve/restore.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
 

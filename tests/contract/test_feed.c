@@ -22,9 +22,9 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "catalog/feed.h"
-#include "catalog/file.h"
-#include "catalog/writer.h"
+#include "catalog/audit/feed.h"
+#include "catalog/file/file.h"
+#include "catalog/writer/writer.h"
 #include "feed/feed.h"
 #include "lib/dbs.h"
 

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "core/hold.h"
-#include "core/recover.h"
-#include "core/restore.h"
+#include "core/owner/recover.h"
+#include "core/reprieve/restore.h"
 #include "core/subject/quarantine.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Import (core/import.h): marks made of annotations that others wrote. On both engines, with objects in memory and in a directory; on
+/* Import (core/mark/import.h): marks made of annotations that others wrote. On both engines, with objects in memory and in a directory; on
  * a real S3 server in scenario/import_from_s3. Needs PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "core/hold.h"
-#include "core/import.h"
+#include "core/mark/import.h"
 #include "lib/ask.h"
 #include "lib/world.h"
 

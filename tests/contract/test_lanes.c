@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What catalog/lane.h promises. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* What catalog/writer/lane.h promises. Needs PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "catalog/schema.h"
-#include "catalog/statements.h"
+#include "catalog/statements/statements.h"
 #include "changes.h"
 #include "lib/world.h"
 

@@ -12,7 +12,7 @@
 
 #include "../sim/bucket.h"
 #include "core/hold.h"
-#include "core/owner.h"
+#include "core/owner/owner.h"
 #include "core/subject/quarantine.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/recover.h"
-#include "core/stamps.h"
+#include "core/owner/recover.h"
+#include "core/owner/stamps.h"
 #include "lib/stores.h"
 #include "lib/world.h"
 

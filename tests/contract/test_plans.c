@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "catalog/statements.h"
+#include "catalog/statements/statements.h"
 #include "lib/world.h"
 
 #define NOW    INT64_C(1790000000000)

@@ -14,12 +14,12 @@
 
 #include "base/error.h"
 #include "base/time.h"
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
+#include "core/owner/raise.h"
+#include "core/owner/recover.h"
+#include "core/owner/vessel.h"
 #include "core/purge/purge.h"
-#include "core/raise.h"
-#include "core/recover.h"
-#include "core/reprieve.h"
-#include "core/vessel.h"
+#include "core/reprieve/reprieve.h"
 #include "lib/world.h"
 
 static struct rp_error err;

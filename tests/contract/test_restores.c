@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A restore in bulk is a run (core/restore.h): a frozen filter that keeps claims away, batches, cancel, and whoever finds it
+/* A restore in bulk is a run (core/reprieve/restore.h): a frozen filter that keeps claims away, batches, cancel, and whoever finds it
  * goes on where another one ended. On both engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/json.h"
-#include "core/restore.h"
+#include "core/reprieve/restore.h"
 #include "lib/ask.h"
 #include "lib/world.h"
 

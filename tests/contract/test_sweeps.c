@@ -18,7 +18,7 @@
 #include "base/json.h"
 #include "core/check/references.h"
 #include "core/dead.h"
-#include "core/recover.h"
+#include "core/owner/recover.h"
 #include "core/state.h"
 #include "lib/ask.h"
 #include "lib/world.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Group commit (catalog/writer.h) with many threads at once, and inits against the quota. Needs PostgreSQL: run under tests/lib/with-postgres. Threads note what they saw; the test's own thread judges it. */
+/* Group commit (catalog/writer/writer.h) with many threads at once, and inits against the quota. Needs PostgreSQL: run under tests/lib/with-postgres. Threads note what they saw; the test's own thread judges it. */
 #include "writer_steps.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "catalog/idempotency.h"
+#include "catalog/writer/idempotency.h"
 
 #define HOUR    RP_HOUR_MS
 #define THREADS 16

@@ -18,11 +18,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "catalog/dead.h"
+#include "catalog/mark/dead.h"
 #include "core/check/references.h"
 #include "core/dead.h"
 #include "core/hold.h"
-#include "core/recover.h"
+#include "core/owner/recover.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
 

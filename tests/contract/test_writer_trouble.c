@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 #include "lib/uploads.h"
 
 #define COMMANDS 3

@@ -235,7 +235,7 @@ void trial_bring_back(struct trial *t)
     trial_disarm(t);
     remove_tree(t->root);
     drop_files(t);
-    copy_all(t, "/kept", ""); /* into the same file: it is the same vessel (core/vessel.h) */
+    copy_all(t, "/kept", ""); /* into the same file: it is the same vessel (core/owner/vessel.h) */
     memcpy(t->shared, t->kept_shared, sizeof *t->shared);
 }
 
@@ -372,7 +372,7 @@ static int open_catalog(struct trial *t, struct rp_error *err)
     return r;
 }
 
-/* ---- what a process does for those who keep something alive (core/raise.h) ---- */
+/* ---- what a process does for those who keep something alive (core/owner/raise.h) ---- */
 
 static void raise_here(void *ctx, uint64_t which)
 {

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "core/file/transaction.h"
-#include "core/reprieve.h"
+#include "core/reprieve/reprieve.h"
 #include "lib/ask.h"
 
 #include <inttypes.h>

@@ -9,9 +9,9 @@
 #include "core/check/references.h"
 #include "core/dead.h"
 #include "core/hold.h"
-#include "core/mark.h"
-#include "core/recover.h"
-#include "core/reprieve.h"
+#include "core/mark/mark.h"
+#include "core/owner/recover.h"
+#include "core/reprieve/reprieve.h"
 #include "core/sweep/sweep.h"
 #include "lib/ask.h"
 

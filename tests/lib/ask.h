@@ -5,7 +5,7 @@
 
 #include "core/dead.h"
 #include "core/hold.h"
-#include "core/mark.h"
+#include "core/mark/mark.h"
 #include "core/quota.h"
 
 int ask_run(struct rp_catalog *catalog, struct rp_command *command, struct rp_error *err);

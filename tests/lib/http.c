@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "catalog/file.h"
+#include "catalog/file/file.h"
 #include "http/route/route.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -6,7 +6,7 @@
 #define RP_TESTS_LIB_HTTP_H
 
 #include "catalog/token.h"
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 #include "http/server/server.h"
 #include "lib/world.h"
 #include "metrics/metrics.h"

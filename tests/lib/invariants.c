@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The questions that the catalog alone can answer. Each selects a text a violation; numbers are those of
- * catalog/mark.h: 1 marked, 2 checking, 3 purging, 4 purged, 5 reprieved, 6 dead, 7 lost. */
+ * catalog/mark/mark.h: 1 marked, 2 checking, 3 purging, 4 purged, 5 reprieved, 6 dead, 7 lost. */
 #include "lib/invariants.h"
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "lib/invariants_store.h"
 
 #include <stdio.h>

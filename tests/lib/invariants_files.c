@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The questions about files. Numbers are those of catalog/file.h: statuses 1 pending, 2 scanning, 3 live, 4 deleted, 5 purged, 6 expired;
- * ledger 1 reserve, 2 use, 3 refund; and of catalog/transaction.h: 1 open, 2 committed, 3 aborted. */
+/* The questions about files. Numbers are those of catalog/file/file.h: statuses 1 pending, 2 scanning, 3 live, 4 deleted, 5 purged, 6 expired;
+ * ledger 1 reserve, 2 use, 3 refund; and of catalog/file/transaction.h: 1 open, 2 committed, 3 aborted. */
 #include "lib/invariants.h"
 
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "catalog/file.h"
-#include "catalog/mark.h"
+#include "catalog/file/file.h"
+#include "catalog/mark/mark.h"
 
 #include <inttypes.h>
 #include <stdio.h>

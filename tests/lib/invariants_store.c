@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 #include "core/state.h"
 #include "core/subject/quarantine.h"
 

@@ -13,10 +13,10 @@
 
 #include "base/error.h"
 #include "base/time.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "core/file/file.h"
-#include "core/mark.h"
-#include "core/reprieve.h"
+#include "core/mark/mark.h"
+#include "core/reprieve/reprieve.h"
 #include "core/sweep/sweep.h"
 #include "lib/dbs.h"
 

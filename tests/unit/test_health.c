@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 #include "lib/world.h"
 #include "metrics/health.h"
 

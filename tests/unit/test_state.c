@@ -11,13 +11,13 @@
 #include <string.h>
 
 #include "base/time.h"
-#include "catalog/hold.h"
+#include "catalog/mark/hold.h"
 #include "catalog/schema.h"
-#include "catalog/statements.h"
+#include "catalog/statements/statements.h"
 #include "core/file/file.h"
 #include "core/file/transaction.h"
-#include "core/mark.h"
-#include "core/reprieve.h"
+#include "core/mark/mark.h"
+#include "core/reprieve/reprieve.h"
 #include "core/state.h"
 
 #define NOW      INT64_C(1790000000000)

@@ -11,7 +11,7 @@
 #ifndef RP_CORE_CHECK_H
 #define RP_CORE_CHECK_H
 
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 #include "core/store.h"
 
 enum rp_says { RP_SAYS_YES, RP_SAYS_NO, RP_SAYS_UNKNOWN };

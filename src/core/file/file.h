@@ -23,9 +23,9 @@
 #ifndef RP_CORE_FILE_FILE_H
 #define RP_CORE_FILE_FILE_H
 
-#include "catalog/file.h"
-#include "catalog/mark.h"
-#include "catalog/writer.h"
+#include "catalog/file/file.h"
+#include "catalog/mark/mark.h"
+#include "catalog/writer/writer.h"
 #include "core/due.h"
 #include "core/store.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.h - the `log` step of the verbs over files (catalog/writer.h, W9). */
+/* log.h - the `log` step of the verbs over files (catalog/writer/writer.h, W9). */
 #ifndef RP_CORE_FILE_LOG_H
 #define RP_CORE_FILE_LOG_H
 

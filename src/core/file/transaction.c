@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/id.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 
 #include <stddef.h>
 

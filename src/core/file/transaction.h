@@ -17,7 +17,7 @@
 #ifndef RP_CORE_FILE_TRANSACTION_H
 #define RP_CORE_FILE_TRANSACTION_H
 
-#include "catalog/transaction.h"
+#include "catalog/file/transaction.h"
 #include "core/file/file.h"
 
 #define RP_TXN_MEMBERS_MAX 1000

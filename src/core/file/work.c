@@ -5,7 +5,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/id.h"
-#include "catalog/file.h"
+#include "catalog/file/file.h"
 #include "core/subject/subject.h"
 
 #include <stdio.h>

@@ -5,10 +5,10 @@
 #include "base/time.h"
 #include "catalog/clock.h"
 #include "core/guarantee.h"
+#include "core/owner/vessel.h"
 #include "core/purge/batch.h"
 #include "core/state.h"
 #include "core/subject/subject.h"
-#include "core/vessel.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

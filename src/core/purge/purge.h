@@ -38,7 +38,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 #include "core/check/check.h"
 #include "core/run.h"
 #include "core/store.h"

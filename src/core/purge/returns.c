@@ -3,9 +3,9 @@
  * catalog knows (S9). */
 #include "base/assert.h"
 #include "base/json.h"
-#include "catalog/audit.h"
-#include "core/annotation.h"
+#include "catalog/audit/audit.h"
 #include "core/file/file.h"
+#include "core/mark/annotation.h"
 #include "core/purge/batch.h"
 #include "core/state.h"
 #include "core/subject/subject.h"

@@ -7,7 +7,7 @@
 #define RP_CORE_SUBJECT_QUARANTINE_H
 
 #include "base/id.h"
-#include "catalog/mark.h"
+#include "catalog/mark/mark.h"
 #include "store/backend.h"
 
 #include <stdbool.h>

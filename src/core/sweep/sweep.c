@@ -6,7 +6,7 @@
 #include "base/time.h"
 #include "catalog/clock.h"
 #include "core/guarantee.h"
-#include "core/owner.h"
+#include "core/owner/owner.h"
 #include "core/sweep/pass.h"
 
 /* What the claim, and asserting ownership, would find. */

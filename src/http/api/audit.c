@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* audit.c - the audit log, newest first, and the proof that its chains are whole. */
-#include "catalog/audit.h"
+#include "catalog/audit/audit.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "feed/cursor.h"

@@ -3,7 +3,7 @@
 #ifndef RP_HTTP_API_MARKS_H
 #define RP_HTTP_API_MARKS_H
 
-#include "core/reprieve.h"
+#include "core/reprieve/reprieve.h"
 #include "http/server/request.h"
 
 /* What became of one mark that was to be restored. */

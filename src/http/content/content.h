@@ -14,7 +14,7 @@
 #ifndef RP_HTTP_CONTENT_CONTENT_H
 #define RP_HTTP_CONTENT_CONTENT_H
 
-#include "catalog/file.h"
+#include "catalog/file/file.h"
 #include "http/server/request.h"
 
 #include <stdatomic.h>

@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "base/error.h"
-#include "catalog/file.h"
+#include "catalog/file/file.h"
 #include "config/config.h"
 
 #include <jansson.h>

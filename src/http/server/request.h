@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 #include "core/store.h"
 #include "http/route/route.h"
 

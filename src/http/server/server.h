@@ -14,7 +14,7 @@
 #define RP_HTTP_SERVER_SERVER_H
 
 #include "base/log.h"
-#include "catalog/writer.h"
+#include "catalog/writer/writer.h"
 #include "config/config.h"
 #include "core/store.h"
 

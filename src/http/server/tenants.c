@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "catalog/file.h"
-#include "catalog/idempotency.h"
+#include "catalog/file/file.h"
+#include "catalog/writer/idempotency.h"
 #include "http/server/inner.h"
 
 #define ENTRIES 1024

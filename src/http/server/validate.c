@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "catalog/idempotency.h"
+#include "catalog/writer/idempotency.h"
 #include "http/route/percent.h"
 #include "http/route/shape.h"
 #include "http/server/inner.h"

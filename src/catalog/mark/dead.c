@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "catalog/mark/dead.h"
+
+#include "base/error.h"
+#include "base/id.h"
+#include "catalog/row.h"
+#include "catalog/statements/statements.h"
+
+#include <string.h>
+
+#define ADD_COLUMNS 6
+#define END_COLUMNS 4
+
+int rp_dead_add(struct rp_tx *tx, const struct rp_dead *letters, size_t n, struct rp_error *err)
+{
+    struct rp_value *rows = rp_arena_array(tx->arena, n * ADD_COLUMNS + 1, sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu dead letters", n);
+    for (size_t i = 0; i < n; i++) {
+        const struct rp_dead *d = &letters[i];
+        const struct rp_value row[ADD_COLUMNS] = { rp_int(d->id),       rp_int(d->mark_id), rp_int(d->from_state),
+                                                   rp_int(d->attempts), rp_text(d->error),  rp_int(d->died_at_ms) };
+        memcpy(&rows[i * ADD_COLUMNS], row, sizeof row);
+    }
+    int r = rp_db_exec_rows(tx->db, RP_SQL(dead_add), NULL, rows, n, NULL, err);
+    return r < 0 ? rp_error_wrap(err, r, "add dead letters") : 0;
+}
+
+int rp_dead_end(struct rp_tx *tx, const int64_t *mark_ids, size_t n, const char *as, const char *actor,
+                struct rp_error *err)
+{
+    struct rp_value *rows = rp_arena_array(tx->arena, n * END_COLUMNS + 1, sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu dead letters", n);
+    for (size_t i = 0; i < n; i++) {
+        const struct rp_value row[END_COLUMNS] = { rp_int(mark_ids[i]), rp_int(tx->late_ms), rp_text(as),
+                                                   rp_text(actor) };
+        memcpy(&rows[i * END_COLUMNS], row, sizeof row);
+    }
+    int r = rp_db_exec_rows(tx->db, RP_SQL(dead_end), NULL, rows, n, NULL, err);
+    return r < 0 ? rp_error_wrap(err, r, "close dead letters") : 0;
+}
+
+struct each {
+    rp_dead_fn *fn;
+    void *ctx;
+    bool found;
+};
+
+static int dead_row(void *ctx, const struct rp_value *v, struct rp_error *err)
+{
+    struct each *each = ctx;
+    struct rp_dead dead = { .id = v[0].i,
+                            .mark_id = v[1].i,
+                            .from_state = (enum rp_state)v[2].i,
+                            .attempts = v[3].i,
+                            .error = v[4].p,
+                            .died_at_ms = v[5].i };
+    each->found = true;
+    return each->fn(each->ctx, &dead, err);
+}
+
+int rp_dead_each(struct rp_db *db, int64_t after_id, int64_t limit, rp_dead_fn *fn, void *ctx, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(after_id), rp_int(limit) };
+    struct each each = { .fn = fn, .ctx = ctx };
+    return rp_db_query(db, RP_SQL(dead_list), args, dead_row, &each, err);
+}
+
+int rp_dead_get(struct rp_db *db, int64_t id, rp_dead_fn *fn, void *ctx, struct rp_error *err)
+{
+    struct rp_value arg = rp_int(id);
+    struct each each = { .fn = fn, .ctx = ctx };
+    char text[RP_ID_TEXT];
+    int r = rp_db_query(db, RP_SQL(dead_get), &arg, dead_row, &each, err);
+    if (r < 0 || each.found) return r;
+    return rp_error_set(err, RP_ENOTFOUND, "no dead letter %s", rp_id_format(RP_ID_DEAD, id, text));
+}
+
+int rp_dead_tenants(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t after_id, rp_row_fn *fn, void *ctx,
+                    struct rp_error *err)
+{
+    struct rp_value after = rp_int(after_id);
+    if (ids == NULL) return rp_db_query(tx->db, RP_SQL(dead_tenants), &after, fn, ctx, err);
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
+    return rp_db_query_rows(tx->db, RP_SQL(dead_tenant), NULL, rows, n, fn, ctx, err);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "catalog/mark/mark.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/time.h"
+#include "catalog/file/file.h"
+#include "catalog/row.h"
+#include "catalog/statements/statements.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rows ---- */
+
+int rp_marks_init(struct rp_marks *marks, size_t max, struct rp_arena *arena, struct rp_error *err)
+{
+    struct rp_mark *at = rp_arena_room(arena, max, sizeof *at);
+    if (at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", max);
+    *marks = (struct rp_marks){ .at = at, .max = max, .arena = arena };
+    return 0;
+}
+
+int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
+{
+    struct rp_marks *marks = ctx;
+    bool failed = false;
+    RP_ASSERT(marks->n < marks->max);
+    struct rp_mark m = {
+        .id = v[0].i,
+        .store_id = v[1].i,
+        .key = rp_row_keep(marks->arena, &v[2], &failed),
+        .state = (enum rp_state)v[3].i,
+        .was = (enum rp_state)v[4].i,
+        .next_at_ms = v[5].i,
+        .due_at_ms = v[6].i,
+        .marked_at_ms = v[7].i,
+        .fence = v[8].i,
+        .attempts = v[9].i,
+        .checks = v[10].i,
+        .tenant_id = v[11].i,
+        .run_id = v[12].i,
+        .etag = rp_row_keep(marks->arena, &v[13], &failed),
+        .version = rp_row_keep(marks->arena, &v[14], &failed),
+        .size_bytes = v[15].i,
+        .modified_ms = v[16].i,
+        .annotated = v[17].i != 0,
+        .outcome = (enum rp_end)v[18].i,
+        .ended_at_ms = v[19].i,
+        .reason = rp_row_keep(marks->arena, &v[20], &failed),
+        .actor = rp_row_keep(marks->arena, &v[21], &failed),
+        .note = rp_row_keep(marks->arena, &v[22], &failed),
+        .file_id = v[23].i,
+        .original = rp_row_keep(marks->arena, &v[24], &failed),
+        .in_place = v[25].i != 0,
+    };
+    if (failed) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
+    if (m.state < RP_MARKED || m.state >= RP_STATES)
+        return rp_error_set(err, RP_ECORRUPT, "mark %lld is in no state we know (%d)", (long long)m.id, (int)m.state);
+    marks->at[marks->n++] = m;
+    return 0;
+}
+
+/* ---- changes ---- */
+
+#define ADD_COLUMNS 22
+#define CLAIM_PAGES 16
+
+int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
+{
+    int64_t changed = 0;
+    struct rp_value *rows = rp_arena_array(tx->arena, n * ADD_COLUMNS, sizeof *rows);
+    if (n == 0) return 0;
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++) {
+        const struct rp_mark *m = &marks[i];
+        RP_ASSERT(m->state == RP_MARKED && m->due_at_ms >= m->marked_at_ms);
+        bool copy = strncmp(m->key, RP_STORE_QUARANTINE, strlen(RP_STORE_QUARANTINE)) == 0;
+        RP_ASSERT(copy == (m->original != NULL)); /* or a hold on the original would not cover it */
+        RP_ASSERT(copy || !m->in_place);
+        const struct rp_value row[ADD_COLUMNS] = {
+            rp_int(m->id),           rp_int(m->store_id),
+            rp_text(m->key),         rp_int(1),
+            rp_int(m->state),        rp_int(m->state),
+            rp_int(m->due_at_ms),    rp_int(m->due_at_ms),
+            rp_int(m->marked_at_ms), rp_int(m->checks),
+            rp_int(m->tenant_id),    rp_int_or_null(m->run_id != 0, m->run_id),
+            rp_int(m->annotated),    rp_text(m->etag),
+            rp_text(m->version),     rp_int(m->size_bytes),
+            rp_int(m->modified_ms),  rp_text(m->reason),
+            rp_text(m->actor),       rp_int_or_null(m->file_id != 0, m->file_id),
+            rp_text(m->original),    rp_int(m->in_place),
+        };
+        memcpy(&rows[i * ADD_COLUMNS], row, sizeof row);
+    }
+    int r = rp_db_exec_rows(tx->db, RP_SQL(mark_add), NULL, rows, n, &changed, err);
+    if (r < 0) return rp_error_wrap(err, r, "add marks");
+    if (changed != (int64_t)n) return rp_error_set(err, RP_ECONFLICT, "add marks: another writer was faster");
+    return 0;
+}
+
+static struct rp_value *text_rows(struct rp_arena *arena, const char *const *texts, size_t n)
+{
+    struct rp_value *rows = rp_arena_array(arena, n + 1, sizeof *rows);
+    for (size_t i = 0; rows != NULL && i < n; i++)
+        rows[i] = rp_text(texts[i]);
+    return rows;
+}
+
+int rp_marks_active(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, struct rp_marks *out,
+                    struct rp_error *err)
+{
+    struct rp_value store = rp_int(store_id);
+    struct rp_value *rows = text_rows(tx->arena, keys, n);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
+    int r = rp_db_query_rows(tx->db, RP_SQL(mark_active), &store, rows, n, rp_marks_row, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
+}
+
+int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys, size_t n, bool lock,
+                    struct rp_marks *out, struct rp_error *err)
+{
+    struct rp_value store = rp_int(store_id);
+    struct rp_value *rows = text_rows(out->arena, keys, n);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
+    const struct rp_sql *sql = lock ? RP_SQL(mark_newest_lock) : RP_SQL(mark_newest);
+    int r = rp_db_query_rows(db, sql, &store, rows, n, rp_marks_row, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
+}
+
+static int ignore_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    (void)ctx, (void)row, (void)err;
+    return 0;
+}
+
+int rp_marks_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)
+{
+    if (n == 0 || (out == NULL && rp_db_has_one_writer(tx->db))) return 0;
+    n = rp_ids_sort(ids, n);
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
+    int r = out != NULL ? rp_db_query_rows(tx->db, RP_SQL(mark_lock), NULL, rows, n, rp_marks_row, out, err)
+                        : rp_db_query_rows(tx->db, RP_SQL(mark_lock_only), NULL, rows, n, ignore_row, NULL, err);
+    return r < 0 ? rp_error_wrap(err, r, "lock marks") : 0;
+}
+
+/* Due marks, looked at without a lock, and whose they are. */
+struct candidates {
+    int64_t *ids, *tenants;
+    size_t n;
+    int64_t next_at, id; /* of the last one */
+};
+
+static int candidate_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct candidates *c = ctx;
+    (void)err;
+    c->ids[c->n] = row[0].i;
+    c->tenants[c->n++] = row[1].i;
+    c->id = row[0].i;
+    c->next_at = row[2].i;
+    return 0;
+}
+
+/* K8: tenants before marks. What belongs to a tenant that somebody else has locked is left for later. */
+static int keep_free(struct rp_tx *tx, struct candidates *c, struct rp_error *err)
+{
+    struct rp_ids busy;
+    size_t kept = 0;
+    int r = rp_tenants_lock_free(tx, c->tenants, c->n, &busy, err);
+    if (r < 0 || busy.n == 0) return r;
+    for (size_t i = 0; i < c->n; i++)
+        if (!rp_ids_contain(busy.at, busy.n, c->tenants[i])) c->ids[kept++] = c->ids[i];
+    c->n = kept;
+    return 0;
+}
+
+static int claim_ids(struct rp_tx *tx, const struct rp_claim *claim, const struct candidates *c, struct rp_marks *out,
+                     struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(claim->now_ms), rp_text(claim->lease_by), rp_int(tx->db_ms + claim->lease_ms) };
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, c->ids, c->n, err);
+    if (rows == NULL) return RP_ENOMEM;
+    return rp_db_query_rows(tx->db, RP_SQL(mark_claim), args, rows, c->n, rp_marks_row, out, err);
+}
+
+static int claim_page(struct rp_tx *tx, const struct rp_claim *claim, struct candidates *c, bool *more,
+                      struct rp_marks *out, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(claim->store_id), rp_int(claim->now_ms), rp_int(c->next_at),
+                               rp_int(c->id),           rp_int(claim->named),  rp_int(claim->limit) };
+    c->n = 0;
+    int r = rp_db_query(tx->db, RP_SQL(mark_due), args, candidate_row, c, err);
+    *more = c->n == (size_t)claim->limit;
+    if (r == 0 && c->n > 0) r = keep_free(tx, c, err);
+    return r == 0 && c->n > 0 ? claim_ids(tx, claim, c, out, err) : r;
+}
+
+int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err)
+{
+    struct rp_one epoch = { 0 };
+    size_t max = (size_t)claim->limit + 1;
+    struct candidates c = { .ids = rp_arena_array(tx->arena, max, sizeof *c.ids),
+                            .tenants = rp_arena_array(tx->arena, max, sizeof *c.tenants),
+                            .next_at = claim->from_ms - 1,
+                            .id = INT64_MAX };
+    bool more = true;
+    RP_ASSERT(claim->limit > 0 && (size_t)claim->limit <= out->max);
+    if (c.ids == NULL || c.tenants == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a claim");
+    /* under this lock no hold can be placed between the look at the holds and the commit of the claim */
+    int r = rp_db_query(tx->db, RP_SQL(hold_epoch_share), NULL, rp_one_row, &epoch, err);
+    /* page by page, past the marks of busy tenants; what lies behind so many of them waits for a later claim */
+    for (int page = 0; r == 0 && more && out->n == 0 && page < CLAIM_PAGES; page++)
+        r = claim_page(tx, claim, &c, &more, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "claim due marks") : 0;
+}
+
+int rp_marks_unclaim(struct rp_tx *tx, const struct rp_claim *claim, int64_t until_ms, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(claim->store_id), rp_int(until_ms), rp_text(claim->lease_by) };
+    return rp_db_exec(tx->db, RP_SQL(mark_unclaim), args, NULL, err);
+}
+
+static int by_row_id(const void *a, const void *b)
+{
+    return rp_id_order(((const struct rp_value *)a)->i, ((const struct rp_value *)b)->i);
+}
+
+int rp_marks_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t n, int64_t until_ms, size_t *renewed,
+                   struct rp_error *err)
+{
+    int64_t changed = 0;
+    struct rp_value until = rp_int(until_ms);
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, 2 * sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++) {
+        rows[2 * i] = rp_int(marks[i]->id);
+        rows[2 * i + 1] = rp_int(marks[i]->fence);
+    }
+    qsort(rows, n, 2 * sizeof *rows, by_row_id); /* as rp_marks_move locks them */
+    int r = n > 0 ? rp_db_exec_rows(tx->db, RP_SQL(mark_renew), &until, rows, n, &changed, err) : 0;
+    *renewed = (size_t)changed;
+    return r < 0 ? rp_error_wrap(err, r, "renew leases") : 0;
+}
+
+struct moved {
+    struct rp_move *moves;
+    size_t n;
+};
+
+static int by_mark_id(const void *a, const void *b)
+{
+    const struct rp_move *x = a, *y = b;
+    return rp_id_order(x->mark->id, y->mark->id);
+}
+
+static int moved_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct moved *moved = ctx;
+    struct rp_mark mark = { .id = row[0].i };
+    struct rp_move wanted = { .mark = &mark };
+    (void)err;
+    struct rp_move *move = bsearch(&wanted, moved->moves, moved->n, sizeof wanted, by_mark_id);
+    RP_ASSERT(move != NULL && !move->done);
+    move->done = true;
+    return 0;
+}
+
+#define MOVE_COLUMNS 11
+
+/* Sorted by id, so that two writers lock rows in the same order. */
+int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_error *err)
+{
+    struct moved moved = { .moves = moves, .n = n };
+    struct rp_value *rows = rp_arena_array(tx->arena, n * MOVE_COLUMNS, sizeof *rows);
+    if (n == 0) return 0;
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu moves", n);
+    qsort(moves, n, sizeof *moves, by_mark_id);
+    for (size_t i = 0; i < n; i++) {
+        const struct rp_move *m = &moves[i];
+        bool final = m->to == RP_PURGED || m->to == RP_REPRIEVED || m->to == RP_LOST;
+        RP_ASSERT(final == (m->outcome != RP_END_NONE) && (!final || m->next_at_ms == 0));
+        moves[i].done = false;
+        const struct rp_value row[MOVE_COLUMNS] = {
+            rp_int(m->mark->id), rp_int(m->mark->fence),    rp_int(m->mark->state),
+            rp_int(m->to),       rp_int_or_null(!final, 1), rp_int_or_null(m->next_at_ms != 0, m->next_at_ms),
+            rp_int(m->attempts), rp_int(m->outcome),        rp_int_or_null(final, tx->late_ms),
+            rp_text(m->note),    rp_int(m->refence),
+        };
+        memcpy(&rows[i * MOVE_COLUMNS], row, sizeof row);
+    }
+    int r = rp_db_query_rows(tx->db, RP_SQL(mark_move), NULL, rows, n, moved_row, &moved, err);
+    return r < 0 ? rp_error_wrap(err, r, "move marks") : 0;
+}
+
+struct extended {
+    struct rp_extend *extends;
+    size_t n;
+};
+
+static int extended_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct extended *x = ctx;
+    (void)err;
+    for (size_t i = 0; i < x->n; i++)
+        if (x->extends[i].mark->id == row[0].i) x->extends[i].done = true;
+    return 0;
+}
+
+int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struct rp_error *err)
+{
+    struct extended x = { .extends = extends, .n = n };
+    struct rp_value *rows = rp_arena_array(tx->arena, n * 3, sizeof *rows);
+    if (n == 0) return 0;
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++) {
+        RP_ASSERT(extends[i].due_at_ms > extends[i].mark->due_at_ms);
+        extends[i].done = false;
+        rows[i * 3] = rp_int(extends[i].mark->id);
+        rows[i * 3 + 1] = rp_int(extends[i].mark->fence);
+        rows[i * 3 + 2] = rp_int(extends[i].due_at_ms);
+    }
+    int r = rp_db_query_rows(tx->db, RP_SQL(mark_extend), NULL, rows, n, extended_row, &x, err);
+    return r < 0 ? rp_error_wrap(err, r, "extend marks") : 0;
+}
+
+int rp_marks_annotated(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_error *err)
+{
+    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
+    return rp_db_exec_rows(tx->db, RP_SQL(mark_annotated), NULL, rows, n, NULL, err);
+}
+
+int rp_marks_identity(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
+{
+    enum { COLUMNS = 4 };
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, COLUMNS * sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++) {
+        const struct rp_mark *m = &marks[i];
+        const struct rp_value row[COLUMNS] = { rp_int(m->id), rp_text(m->etag), rp_text(m->version),
+                                               rp_int(m->modified_ms) };
+        memcpy(&rows[COLUMNS * i], row, sizeof row);
+    }
+    return rp_db_exec_rows(tx->db, RP_SQL(mark_identity), NULL, rows, n, NULL, err);
+}

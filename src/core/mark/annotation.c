@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/mark/annotation.h"
+
+#include "base/error.h"
+#include "core/guarantee.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define FIELDS 4
+
+static int change(struct rp_catalog *catalog, struct rp_store *store, const char *key, struct rp_identity *identity,
+                  const struct rp_pair fields[FIELDS], struct rp_error *err)
+{
+    if (store->config->mode == RP_MODE_OBSERVE)
+        return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it",
+                            store->config->name);
+    int r = rp_guarantee_ensure(catalog, store, RP_GUARANTEE_SWEEP, err);
+    return r < 0 ? r : rp_backend_annotate(store->backend, key, identity, fields, FIELDS, err);
+}
+
+int rp_annotation_write(struct rp_catalog *catalog, struct rp_store *store, const char *key,
+                        struct rp_identity *identity, const struct rp_annotation *annotation, struct rp_error *err)
+{
+    char marked_on[24], delete_after[24];
+    snprintf(marked_on, sizeof marked_on, "%" PRId64, annotation->marked_at_ms);
+    snprintf(delete_after, sizeof delete_after, "%" PRId64, annotation->due_at_ms);
+    const struct rp_pair fields[FIELDS] = { { "marked_for_deletion", "true" },
+                                            { "marked_for_deletion_on", marked_on },
+                                            { "delete_after", delete_after },
+                                            { "deletion_reason", annotation->reason } };
+    return change(catalog, store, key, identity, fields, err);
+}
+
+int rp_annotation_remove(struct rp_catalog *catalog, struct rp_store *store, const char *key,
+                         const struct rp_identity *identity, struct rp_error *err)
+{
+    static const struct rp_pair fields[FIELDS] = { { "marked_for_deletion", NULL },
+                                                   { "marked_for_deletion_on", NULL },
+                                                   { "delete_after", NULL },
+                                                   { "deletion_reason", NULL } };
+    struct rp_identity now = *identity;
+    if (catalog == NULL) return rp_backend_annotate(store->backend, key, &now, fields, FIELDS, err);
+    return change(catalog, store, key, &now, fields, err);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/owner/owner.h"
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/crashpoint.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/audit/audit.h"
+#include "core/owner/stamps.h"
+#include "core/owner/vessel.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RECORD_MAX 4096
+#define ROUNDS_MAX 64
+#define FACT_MAX   40
+
+const char *rp_ownership_text(enum rp_ownership ownership)
+{
+    static const char *const texts[] = { [RP_OWNER_NONE] = "not owned yet",
+                                         [RP_OWNER_OURS] = "ours",
+                                         [RP_OWNER_GONE] = "its owner record is gone",
+                                         [RP_OWNER_FOREIGN] = "belongs to another catalog",
+                                         [RP_OWNER_AHEAD] = "is ahead of this catalog, which was rolled back",
+                                         [RP_OWNER_MOVED] = "belongs to this catalog in another place",
+                                         [RP_OWNER_FORKED] = "belongs to another copy of this catalog",
+                                         [RP_OWNER_ELSEWHERE] = "belongs to another environment",
+                                         [RP_OWNER_DAMAGED] = "its owner record is damaged" };
+    return texts[ownership];
+}
+
+/* ---- look ---- */
+
+static int take_bytes(void *ctx, const void *from, size_t n, struct rp_error *err)
+{
+    int r = rp_buf_add(ctx, from, n);
+    return r < 0 ? rp_error_set(err, r, "the owner record is too long") : 0;
+}
+
+/* Foreign bytes in our place are a finding, not a failure. */
+static void read_record(const struct rp_buf *text, struct rp_owner *out)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *record = NULL;
+    struct rp_error ignored = { 0 };
+    if (text->failed < 0 || rp_json_parse(rp_buf_text(text), text->len, &record, &ignored) < 0 ||
+        !json_is_object(record) || rp_json_get_text(record, "catalog", NULL) == NULL ||
+        rp_json_get_int(record, "epoch", -1) < 0) {
+        out->ownership = RP_OWNER_DAMAGED;
+        return;
+    }
+    snprintf(out->catalog, sizeof out->catalog, "%s", rp_json_get_text(record, "catalog", ""));
+    snprintf(out->environment, sizeof out->environment, "%s", rp_json_get_text(record, "environment", ""));
+    out->epoch = rp_json_get_int(record, "epoch", 0);
+    snprintf(out->stamp, sizeof out->stamp, "%s", rp_json_get_text(record, "stamp", ""));
+    if (rp_time_parse(rp_json_get_text(record, "written_at", ""), &out->written_at_ms, &ignored) < 0)
+        out->written_at_ms = 0;
+}
+
+/* A record that is too long to be read has an identity all the same, for a recovery to write over. */
+static int identify(struct rp_store *store, struct rp_owner *out, struct rp_error *err)
+{
+    struct rp_item item = { .key = RP_STORE_OWNER };
+    int r = rp_backend_stat(store->backend, &item, 1, err);
+    if (r < 0) return rp_error_wrap(err, r, "owner record of store '%s'", store->config->name);
+    if (item.outcome != RP_OUT_FOUND || item.identity.size_bytes < RECORD_MAX)
+        return rp_error_set(err, RP_EBUSY, "the owner record of store '%s' is changing", store->config->name);
+    out->there = true;
+    out->identity = item.identity;
+    return 0;
+}
+
+/* What a readable record says about us. */
+static int judge_record(struct rp_catalog *catalog, const struct rp_store *store, struct rp_owner *owner,
+                        struct rp_error *err)
+{
+    bool known = false, moved = false;
+    int r = rp_stamps_know(catalog->db, store->id, owner->stamp, owner->epoch, &known, err);
+    if (r == 0) r = rp_vessel_compare(catalog->db, store, &moved, err);
+    if (r < 0) return r;
+    if (strcmp(owner->catalog, catalog->id) != 0)
+        owner->ownership = RP_OWNER_FOREIGN;
+    else if (owner->epoch > owner->catalog_epoch)
+        owner->ownership = RP_OWNER_AHEAD;
+    else if (!known)
+        owner->ownership = RP_OWNER_FORKED;
+    else if (moved)
+        owner->ownership = RP_OWNER_MOVED;
+    else if (store->environment != NULL && strcmp(owner->environment, store->environment) != 0)
+        owner->ownership = RP_OWNER_ELSEWHERE;
+    return 0;
+}
+
+int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_owner *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
+    struct rp_sink sink = { .write = take_bytes, .ctx = &text };
+    struct rp_meta meta;
+    struct rp_store_row row;
+    struct rp_owner owner = { .ownership = RP_OWNER_OURS };
+    int r = rp_store_find(catalog->db, store->config->name, &row, err);
+    /* the store before the catalog: an epoch that another node raises between the two looks leaves
+     * the record behind, and its stamp is known before it is seen */
+    int looked = r < 0 ? r : rp_backend_get(store->backend, RP_STORE_OWNER, &sink, &arena, &meta, &owner.identity, err);
+    owner.there = looked == 0;
+    if (r == 0 && looked < 0 && text.failed == RP_ETOOBIG) r = identify(store, &owner, err);
+    if (r == 0) r = rp_meta_get(catalog->db, "epoch", &owner.catalog_epoch, NULL, 0, err);
+    if (r < 0) return r;
+    if (looked == RP_ENOTFOUND)
+        owner.ownership = row.owned_at == 0 ? RP_OWNER_NONE : RP_OWNER_GONE;
+    else if (looked < 0 && text.failed != RP_ETOOBIG)
+        return rp_error_wrap(err, looked, "owner record of store '%s'", store->config->name);
+    else
+        read_record(&text, &owner);
+    if (owner.ownership == RP_OWNER_OURS && (r = judge_record(catalog, store, &owner, err)) < 0) return r;
+    *out = owner;
+    return 0;
+}
+
+/* ---- write ---- */
+
+struct reading {
+    const char *text;
+    size_t left;
+};
+
+static int64_t give_bytes(void *ctx, void *to, size_t n, struct rp_error *err)
+{
+    struct reading *from = ctx;
+    (void)err;
+    if (n > from->left) n = from->left;
+    memcpy(to, from->text, n);
+    from->text += n;
+    from->left -= n;
+    return (int64_t)n;
+}
+
+struct raising {
+    struct rp_store *store;
+    const struct rp_owner *seen; /* what was looked at */
+    bool first;
+    bool told; /* somebody has said so: the vessel is noted whatever it was */
+    int64_t at_least, epoch;
+    char stamp[RP_STAMP_TEXT];
+    const struct rp_audit_entry *entry; /* NULL: nobody asks who raised it */
+};
+
+/* Over the record that `before` is; where it is none, only if there still is none. */
+static int write_record(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
+                        const struct raising *raised, const struct rp_owner *before, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
+    /* packed, not set member by member: a record that lacks its catalog or its epoch would stop, or
+     * fail to stop, every purge */
+    RP_CLEANUP(rp_json_decrefp)
+    json_t *record =
+        json_pack("{s:s,s:I,s:s,s:o,s:o,s:s}", "catalog", catalog->id, "epoch", (json_int_t)raised->epoch, "stamp",
+                  raised->stamp, "environment", rp_json_text(environment != NULL ? environment : ""), "written_at",
+                  rp_json_time(rp_clock_now_ms(catalog->clock)), "note",
+                  "This store is purged by Reprieve, from this catalog only. Do not remove.");
+    struct rp_meta meta = { 0 }; /* none: a directory store then needs no metadata of its own, and looks for none */
+    struct rp_identity identity = before->identity;
+    int r = rp_json_write(&text, record);
+    if (r == 0) r = rp_buf_char(&text, '\n');
+    if (r < 0) return rp_error_set(err, r, "the owner record does not fit");
+    struct reading from = { .text = rp_buf_text(&text), .left = text.len };
+    struct rp_source source = { .read = give_bytes, .ctx = &from };
+    r = rp_backend_put(store->backend, RP_STORE_OWNER, &source, &meta, before->there ? RP_PUT_OVER : RP_PUT_NEW,
+                       &identity, err);
+    return r < 0 ? rp_error_wrap(err, r, "write the owner record of store '%s'", store->config->name) : 0;
+}
+
+/* One a store: what is written to one says nothing in another. */
+static const char *raised_at(const struct rp_store *store, char out[FACT_MAX])
+{
+    snprintf(out, FACT_MAX, "epoch_raised_at:%" PRId64, store->id);
+    return out;
+}
+
+static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_error *err)
+{
+    bool ours = raising->seen->ownership == RP_OWNER_OURS || raising->seen->ownership == RP_OWNER_MOVED;
+    int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
+    if (r < 0) return r;
+    return rp_stamps_draw(tx, raising->store->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
+                          raising->stamp, err);
+}
+
+static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct raising *raising = ctx;
+    char name[FACT_MAX];
+    bool compares = raising->seen->ownership == RP_OWNER_OURS && !raising->told;
+    int r = compares ? rp_vessel_check(tx, raising->store, err) : 0; /* it may have moved since it was looked at */
+    if (r == 0) r = raise_epoch(tx, raising, err);
+    if (r == 0) r = rp_meta_set(tx->db, raised_at(raising->store, name), tx->late_ms, "", err);
+    if (r == 0) r = rp_vessel_note(tx, raising->store, err);
+    if (r == 0 && raising->first) r = rp_store_owned(tx, raising->store->id, err);
+    if (r < 0 || raising->entry == NULL) return r;
+    struct rp_audit_entry entry = *raising->entry;
+    entry.details = json_incref(raising->entry->details); /* the transaction may be run again */
+    return rp_tx_audit(tx, &entry, err);
+}
+
+int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *at, struct rp_error *err)
+{
+    const char *store = at->config->name;
+    if (owner->ownership == RP_OWNER_MOVED) return rp_vessel_refuse(at, err);
+    rp_error_set(err, RP_ENOTOWNER, "store '%s' %s", store, rp_ownership_text(owner->ownership));
+    if (owner->ownership == RP_OWNER_FOREIGN)
+        rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to catalog %s (environment '%s')", store, owner->catalog,
+                     owner->environment);
+    if (owner->ownership == RP_OWNER_ELSEWHERE)
+        rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to environment '%s'; is this catalog a copy?", store,
+                     owner->environment);
+    if (owner->ownership == RP_OWNER_AHEAD)
+        rp_error_set(err, RP_ENOTOWNER,
+                     "store '%s' has seen epoch %lld, this catalog is at %lld: it was restored from a backup", store,
+                     (long long)owner->epoch, (long long)owner->catalog_epoch);
+    if (owner->ownership == RP_OWNER_FORKED)
+        rp_error_set(
+            err, RP_ENOTOWNER,
+            "store '%s' belongs to another copy of this catalog: what that wrote there at epoch %lld was never "
+            "written here",
+            store, (long long)owner->epoch);
+    return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", store);
+}
+
+int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp_error *err)
+{
+    struct rp_owner owner;
+    int r = rp_owner_look(catalog, store, &owner, err);
+    if (r < 0 || owner.ownership == RP_OWNER_OURS || owner.ownership == RP_OWNER_NONE) return r;
+    return rp_owner_refuse(&owner, store, err);
+}
+
+/* The first record: made only if none is there, so that of two catalogs one wins. */
+static int take_first(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
+                      const struct rp_owner *none, struct rp_error *err)
+{
+    struct raising raising = { .store = store, .seen = none };
+    int r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    RP_CRASHPOINT("owner.first-raised");
+    if (r == 0) r = write_record(catalog, store, environment, &raising, none, err);
+    if (r < 0) return r;
+    RP_CRASHPOINT("owner.first-written");
+    struct rp_audit_entry entry = { .event = "store.owned",
+                                    .actor = "reprieve",
+                                    .details = json_pack("{s:s}", "store", store->config->name) };
+    raising = (struct raising){ .store = store, .seen = none, .first = true, .entry = &entry };
+    r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    json_decref(entry.details);
+    return r;
+}
+
+static bool is_overtaken(int r)
+{
+    return r == RP_ECHANGED || r == RP_ENOTFOUND || r == RP_EEXISTS;
+}
+
+/* The record says this epoch of ours, or a later one of ours; or what stands there now is judged.
+ * Each time round another node of this catalog has written an epoch between the record's and this
+ * one, so that few rounds are enough for any number of nodes. No two of them have the same epoch: a
+ * record that says it nevertheless is this very one, whose answer was lost, or that of a copy of
+ * the catalog. The copy is stopped by its stamp, or, if it is of a release without stamps, by a
+ * later epoch. */
+static int settle_record(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
+                         struct raising *raised, struct rp_error *err)
+{
+    struct rp_owner now = *raised->seen;
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        int r = write_record(catalog, store, environment, raised, &now, err);
+        if (!is_overtaken(r)) return r;
+        if ((r = rp_owner_look(catalog, store, &now, err)) < 0) return r;
+        if (now.ownership != RP_OWNER_OURS) return rp_owner_refuse(&now, store, err);
+        if (now.epoch > raised->epoch) return 0;
+        if (now.epoch < raised->epoch) continue;
+        if (strcmp(now.stamp, raised->stamp) == 0) return 0;
+        struct raising again = { .store = store, .seen = &now };
+        if ((r = rp_catalog_transact(catalog, raise_tx, &again, err)) < 0) return r;
+        raised->epoch = again.epoch;
+        memcpy(raised->stamp, again.stamp, sizeof raised->stamp);
+    }
+    return rp_error_set(err, RP_ECONFLICT, "other nodes keep writing the owner record of store '%s'",
+                        store->config->name);
+}
+
+static bool raised_lately(struct rp_catalog *catalog, const struct rp_store *store, struct rp_error *err)
+{
+    int64_t at = 0;
+    bool found;
+    char name[FACT_MAX];
+    if (rp_meta_find(catalog->db, raised_at(store, name), &found, &at, NULL, 0, err) < 0) return false;
+    int64_t ago = rp_clock_now_ms(catalog->clock) - at;
+    return ago >= 0 && ago < RP_MINUTE_MS;
+}
+
+int rp_owner_write(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
+                   struct rp_error *err)
+{
+    struct rp_owner owner;
+    struct raising raising = { .store = store, .seen = &owner };
+    RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
+    int r = rp_owner_look(catalog, store, &owner, err);
+    if (r < 0) return r;
+    if (owner.ownership == RP_OWNER_NONE) {
+        r = take_first(catalog, store, environment, &owner, err);
+        if (r != RP_EEXISTS) return r;
+        r = rp_owner_look(catalog, store, &owner, err); /* somebody else was first */
+        if (r < 0) return r;
+    }
+    if (owner.ownership != RP_OWNER_OURS) return rp_owner_refuse(&owner, store, err);
+    if (lazily && raised_lately(catalog, store, err)) return 0;
+    /* a record found ours while the catalog never noted it: the note was lost in a crash; it is made up for here */
+    raising.first = true;
+    r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    RP_CRASHPOINT("owner.raised");
+    if (r == 0) r = settle_record(catalog, store, environment, &raising, err);
+    return r;
+}
+
+int rp_owner_write_over(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
+                        const struct rp_owner *seen, const struct rp_audit_entry *entry, struct rp_error *err)
+{
+    struct raising raising = {
+        .store = store, .seen = seen, .first = true, .told = true, .at_least = seen->epoch + 1, .entry = entry
+    };
+    int r = rp_catalog_transact(catalog, raise_tx, &raising, err);
+    return r < 0 ? r : settle_record(catalog, store, environment, &raising, err);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/owner/raise.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/time.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+    int64_t store_id;
+    bool watched;          /* a store that is not observed */
+    uint64_t kept, raised; /* how often something was kept alive; how much of that the last raise came after */
+    int64_t begun_at_ms; /* the last raise by R2 or R3; 0: none. Others do not begin a minute: the next answer waits */
+    struct rp_raise_state state;
+};
+
+struct rp_raises {
+    const struct rp_clock *clock;
+    pthread_mutex_t lock;
+    struct entry at[RP_STORES_MAX];
+};
+_Static_assert(RP_STORES_MAX <= 64, "a store is a bit of a mask");
+
+struct rp_raises *rp_raises_new(const struct rp_clock *clock)
+{
+    struct rp_raises *raises = calloc(1, sizeof *raises);
+    if (raises == NULL) return NULL;
+    raises->clock = clock;
+    pthread_mutex_init(&raises->lock, NULL);
+    return raises;
+}
+
+void rp_raises_free(struct rp_raises *raises)
+{
+    if (raises == NULL) return;
+    pthread_mutex_destroy(&raises->lock);
+    free(raises);
+}
+
+static struct entry *enter(struct rp_raises *raises, size_t index)
+{
+    RP_ASSERT(index < RP_STORES_MAX);
+    pthread_mutex_lock(&raises->lock);
+    return &raises->at[index];
+}
+
+static void leave(struct rp_raises *raises)
+{
+    pthread_mutex_unlock(&raises->lock);
+}
+
+void rp_raises_set(struct rp_raises *raises, size_t index, int64_t store_id, bool observed)
+{
+    struct entry *s = enter(raises, index);
+    if (store_id != 0) s->store_id = store_id;
+    s->watched = !observed;
+    if (observed) s->state = (struct rp_raise_state){ 0 };
+    leave(raises);
+}
+
+/* ---- counting ---- */
+
+static bool concerns(const struct entry *s, const struct rp_kept *kept)
+{
+    bool named = kept->everywhere;
+    for (size_t i = 0; i < kept->n; i++)
+        named = named || kept->stores[i] == s->store_id;
+    return named && s->watched;
+}
+
+/* A clock that went back makes the minute over. */
+static bool is_minute_over(const struct rp_raises *raises, const struct entry *s)
+{
+    int64_t ago = rp_clock_now_ms(raises->clock) - s->begun_at_ms;
+    return s->begun_at_ms == 0 || ago < 0 || ago >= RP_MINUTE_MS;
+}
+
+uint64_t rp_raises_due(void *ctx, const struct rp_kept *kept)
+{
+    struct rp_raises *raises = ctx;
+    uint64_t due = 0;
+    pthread_mutex_lock(&raises->lock);
+    for (size_t i = 0; i < RP_STORES_MAX; i++)
+        if (concerns(&raises->at[i], kept) && is_minute_over(raises, &raises->at[i])) due |= UINT64_C(1) << i;
+    leave(raises);
+    return due;
+}
+
+void rp_raises_note(void *ctx, const struct rp_kept *kept)
+{
+    struct rp_raises *raises = ctx;
+    pthread_mutex_lock(&raises->lock);
+    for (size_t i = 0; i < RP_STORES_MAX; i++)
+        if (concerns(&raises->at[i], kept)) raises->at[i].kept++;
+    leave(raises);
+}
+
+void rp_raises_assume(struct rp_raises *raises, size_t index)
+{
+    enter(raises, index)->kept++;
+    leave(raises);
+}
+
+static bool is_pending(const struct entry *s)
+{
+    return s->watched && s->kept != s->raised;
+}
+
+bool rp_raises_is_pending(struct rp_raises *raises, size_t index)
+{
+    bool pending = is_pending(enter(raises, index));
+    leave(raises);
+    return pending;
+}
+
+bool rp_raises_is_time(struct rp_raises *raises, size_t index)
+{
+    const struct entry *s = enter(raises, index);
+    bool time = is_pending(s) && (is_minute_over(raises, s) || s->state.owed_since_ms != 0);
+    leave(raises);
+    return time;
+}
+
+void rp_raises_begin(struct rp_raises *raises, size_t index)
+{
+    enter(raises, index)->begun_at_ms = rp_clock_now_ms(raises->clock);
+    leave(raises);
+}
+
+void rp_raises_owe(struct rp_raises *raises, size_t index, const char *why)
+{
+    struct entry *s = enter(raises, index);
+    if (is_pending(s)) {
+        if (s->state.owed_since_ms == 0) s->state.owed_since_ms = rp_clock_now_ms(raises->clock);
+        snprintf(s->state.why, sizeof s->state.why, "%s", why);
+    }
+    leave(raises);
+}
+
+/* ---- raising ---- */
+
+static void found(struct rp_raises *raises, size_t index, enum rp_ownership ownership)
+{
+    struct entry *s = enter(raises, index);
+    s->state.known = s->watched;
+    s->state.ownership = ownership;
+    leave(raises);
+}
+
+static void raised(struct rp_raises *raises, size_t index, uint64_t kept)
+{
+    struct entry *s = enter(raises, index);
+    s->raised = kept;
+    s->state = (struct rp_raise_state){ .known = s->watched, .ownership = RP_OWNER_OURS };
+    leave(raises);
+}
+
+int rp_raises_look(struct rp_raises *raises, size_t index, struct rp_catalog *catalog, struct rp_store *store,
+                   struct rp_error *err)
+{
+    struct rp_owner owner;
+    int r = rp_owner_look(catalog, store, &owner, err);
+    if (r == 0) found(raises, index, owner.ownership);
+    return r;
+}
+
+/* Which is told by itself (R6). */
+static bool is_known_lost(struct rp_raises *raises, size_t index)
+{
+    bool lost = rp_raise_is_lost(&enter(raises, index)->state);
+    leave(raises);
+    return lost;
+}
+
+int rp_raise(struct rp_raises *raises, size_t index, struct rp_catalog *catalog, struct rp_store *store,
+             struct rp_error *err)
+{
+    struct rp_error ignored = { 0 };
+    const struct entry *s = enter(raises, index);
+    bool watched = s->watched;
+    uint64_t kept = s->kept;
+    leave(raises);
+    if (!watched) return 0;
+    int r = rp_owner_write(catalog, store, store->environment, false, err);
+    if (r == 0) {
+        raised(raises, index, kept);
+        return 0;
+    }
+    if (r == RP_ENOTOWNER) (void)rp_raises_look(raises, index, catalog, store, &ignored);
+    if (r != RP_ENOTOWNER || !is_known_lost(raises, index)) rp_raises_owe(raises, index, err->text);
+    return r;
+}
+
+/* ---- showing ---- */
+
+void rp_raise_state(const struct rp_store *store, struct rp_raise_state *out)
+{
+    struct rp_raises *raises = store->raises;
+    *out = (struct rp_raise_state){ 0 };
+    if (raises == NULL || store->id == 0) return;
+    pthread_mutex_lock(&raises->lock);
+    for (size_t i = 0; i < RP_STORES_MAX; i++)
+        if (raises->at[i].store_id == store->id) *out = raises->at[i].state;
+    leave(raises);
+}
+
+bool rp_raise_is_lost(const struct rp_raise_state *state)
+{
+    return state->known && state->ownership != RP_OWNER_OURS && state->ownership != RP_OWNER_NONE;
+}

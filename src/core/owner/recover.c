@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/owner/recover.h"
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/audit/audit.h"
+#include "catalog/mark/mark.h"
+#include "core/due.h"
+#include "core/mark/annotation.h"
+#include "core/state.h"
+#include "core/subject/subject.h"
+
+#include <string.h>
+
+#define PAGE 1000
+
+struct recovering {
+    struct rp_store *store;
+    const char *actor;
+    struct rp_marks *page;
+    int64_t reprieved;
+    int64_t
+        due_at_ms; /* of what begins anew: one time for all, for what was given a later one is met again further on */
+};
+
+/* A copy in quarantine goes on waiting: until its time is over it can be returned, and after a
+ * return it is of no use. */
+static bool is_waiting(const struct rp_mark *mark)
+{
+    return (mark->state == RP_MARKED || mark->state == RP_CHECKING) && !rp_quarantine_is(mark->key);
+}
+
+static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct recovering *rec = ctx;
+    struct rp_move *moves = rp_arena_array(tx->arena, rec->page->n, sizeof *moves);
+    struct rp_extend *extends = rp_arena_array(tx->arena, rec->page->n, sizeof *extends);
+    struct rp_state_by by = { .store = rec->store->config->name, .actor = rec->actor };
+    size_t n = 0, n_extends = 0;
+    rec->reprieved = 0;
+    if (rec->due_at_ms == 0)
+        rec->due_at_ms =
+            rp_due(&(struct rp_due){ .at_ms = -1, .grace_ms = -1, .config = rec->store->config }, tx->late_ms);
+    if (moves == NULL || extends == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < rec->page->n; i++) {
+        const struct rp_mark *m = &rec->page->at[i];
+        if (!is_waiting(m)) continue;
+        if (m->file_id != 0) {
+            if (rec->due_at_ms > m->due_at_ms)
+                extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = rec->due_at_ms };
+            continue;
+        }
+        moves[n++] = (struct rp_move){
+            .mark = m, .to = RP_REPRIEVED, .outcome = RP_END_RECOVERED, .attempts = m->attempts, .refence = true
+        };
+    }
+    int r = rp_state_move(tx, &(struct rp_state_by){ .store = rec->store->config->name, .actor = rec->actor }, moves, n,
+                          err);
+    /* a file without a mark would never be cleaned up: its promise begins anew instead, and it can
+     * be restored meanwhile */
+    if (r == 0) r = rp_state_extend(tx, &by, extends, n_extends, err);
+    for (size_t i = 0; i < n; i++)
+        rec->reprieved += moves[i].done;
+    return r;
+}
+
+static int compare_page(struct rp_store *store, struct rp_marks *page, struct rp_recovery *out, struct rp_error *err)
+{
+    RP_CLEANUP(rp_freep) struct rp_item *items = calloc(page->n, sizeof *items);
+    if (items == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    for (size_t i = 0; i < page->n; i++)
+        items[i].key = page->at[i].key;
+    int r = rp_backend_stat(store->backend, items, page->n, err);
+    if (r < 0) return r;
+    for (size_t i = 0; i < page->n; i++) {
+        if (!is_waiting(&page->at[i])) continue;
+        out->waiting++;
+        if (items[i].outcome == RP_OUT_GONE)
+            out->missing++;
+        else if (strcmp(items[i].identity.etag, page->at[i].etag) == 0)
+            out->present++;
+        else
+            out->changed++;
+    }
+    return 0;
+}
+
+/* Before their marks end (annotation.h, N1). What changed or went carries none of ours. */
+static int remove_annotations(struct rp_catalog *catalog, struct rp_store *store, const struct rp_marks *page,
+                              struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < page->n && r == 0; i++) {
+        const struct rp_mark *m = &page->at[i];
+        struct rp_identity identity = rp_subject_identity(m);
+        struct rp_error why = { 0 };
+        if (!m->annotated || !is_waiting(m)) continue;
+        r = rp_annotation_remove(catalog, store, m->key, &identity, &why);
+        if (r == RP_ENOTFOUND || r == RP_ECHANGED) r = 0;
+        if (r < 0 && err != NULL) *err = why;
+    }
+    return r;
+}
+
+static int recover_marks(struct rp_catalog *catalog, struct rp_store *store, const char *actor, bool dry_run,
+                         struct rp_recovery *out, struct rp_error *err)
+{
+    struct rp_marks_query query = { .by = RP_BY_DUE, .store_id = store->id, .before_ms = RP_TIME_MAX_MS };
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)8 << 20);
+    struct recovering rec = { .store = store, .actor = actor };
+    for (;;) {
+        struct rp_marks page;
+        rp_arena_reset(&arena);
+        int r = rp_marks_init(&page, PAGE, &arena, err);
+        if (r == 0) r = rp_marks_page(catalog->db, &query, &page, err);
+        if (r < 0 || page.n == 0) return r;
+        r = compare_page(store, &page, out, err);
+        if (r < 0) return r;
+        if (dry_run) continue;
+        rec.page = &page;
+        r = remove_annotations(catalog, store, &page, err);
+        if (r == 0) r = rp_catalog_transact(catalog, reprieve_page, &rec, err);
+        if (r < 0) return r;
+        out->reprieved += rec.reprieved;
+    }
+}
+
+int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
+                     bool dry_run, struct rp_recovery *out, struct rp_error *err)
+{
+    struct rp_recovery rec = { 0 };
+    RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
+    int r = rp_owner_look(catalog, store, &rec.before, err);
+    if (r == 0) r = recover_marks(catalog, store, actor, dry_run, &rec, err);
+    if (r == 0 && !dry_run) {
+        struct rp_audit_entry entry = { .event = "store.recovered", .actor = actor };
+        entry.details =
+            json_pack("{s:s,s:s,s:s,s:I}", "store", store->config->name, "was", rp_ownership_text(rec.before.ownership),
+                      "owner_before", rec.before.catalog, "reprieved", (json_int_t)rec.reprieved);
+        r = rp_owner_write_over(catalog, store, environment, &rec.before, &entry, err);
+        json_decref(entry.details);
+    }
+    if (r < 0) return rp_error_wrap(err, r, "recover store '%s'", store->config->name);
+    *out = rec;
+    return 0;
+}
+
+int rp_owner_accept_move(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
+                         struct rp_owner *before, struct rp_error *err)
+{
+    struct rp_audit_entry entry = { .event = "store.moved", .actor = actor };
+    RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
+    int r = rp_owner_look(catalog, store, before, err);
+    if (r < 0 || before->ownership == RP_OWNER_OURS || before->ownership == RP_OWNER_NONE) return r;
+    if (before->ownership != RP_OWNER_MOVED) return rp_owner_refuse(before, store, err);
+    entry.details = json_pack("{s:s}", "store", store->config->name);
+    r = rp_owner_write_over(catalog, store, environment, before, &entry, err);
+    json_decref(entry.details);
+    return r < 0 ? rp_error_wrap(err, r, "recover store '%s'", store->config->name) : 0;
+}

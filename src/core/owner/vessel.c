@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/owner/vessel.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FACT_MAX 40
+#define TABLE    "meta"
+
+struct vessel {
+    char name[FACT_MAX]; /* of the fact */
+    bool found;
+    char noted[RP_VESSEL_TEXT], now[RP_VESSEL_TEXT];
+};
+
+static int look(struct rp_db *db, const struct rp_store *store, struct vessel *out, struct rp_error *err)
+{
+    int64_t unused;
+    *out = (struct vessel){ .found = false };
+    snprintf(out->name, sizeof out->name, "vessel:%" PRId64, store->id);
+    int r = rp_meta_find(db, out->name, &out->found, &unused, out->noted, sizeof out->noted, err);
+    if (r == 0) r = rp_db_vessel(db, TABLE, out->now, err);
+    return r < 0 ? rp_error_wrap(err, r, "place of the catalog") : 0;
+}
+
+int rp_vessel_compare(struct rp_db *db, const struct rp_store *store, bool *moved, struct rp_error *err)
+{
+    struct vessel v;
+    int r = look(db, store, &v, err);
+    if (r == 0) *moved = v.found && !rp_vessel_same(v.noted, v.now, store->fails_over);
+    return r;
+}
+
+/* One that says less than what was noted is not noted: this connection may not read all of it. */
+int rp_vessel_note(struct rp_tx *tx, const struct rp_store *store, struct rp_error *err)
+{
+    struct vessel v;
+    int r = look(tx->db, store, &v, err);
+    if (r < 0) return r;
+    bool less = v.found && strchr(v.now, '-') != NULL && rp_vessel_same(v.noted, v.now, store->fails_over);
+    return less || (v.found && strcmp(v.noted, v.now) == 0) ? 0 : rp_meta_set(tx->db, v.name, 0, v.now, err);
+}
+
+int rp_vessel_refuse(const struct rp_store *store, struct rp_error *err)
+{
+    const char *name = store->config->name;
+    rp_error_set(err, RP_ENOTOWNER, "store '%s': the catalog is in another place: it was put back, promoted or moved",
+                 name);
+    return rp_error_hint(err,
+                         "nothing of it is purged; if nothing was lost: `reprieve recover --moved %s`, if anything "
+                         "may be: `reprieve recover %s`",
+                         name, name);
+}
+
+int rp_vessel_check(struct rp_tx *tx, const struct rp_store *store, struct rp_error *err)
+{
+    bool moved = false;
+    int r = rp_vessel_compare(tx->db, store, &moved, err);
+    return r < 0 || !moved ? r : rp_vessel_refuse(store, err);
+}

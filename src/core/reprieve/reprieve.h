@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reprieve.h - the verb restore (alias unmark): a mark that no purge has claimed yet ends as reprieved.
+ *
+ * V1  Restore and claim are compare-and-sets on the same row: exactly one wins (RESTORE-WINS).
+ *     After the claim a restore is RP_ETOOLATE, definitely.
+ * V2  Restoring again, or the same mark twice in a command, gives the same answer.
+ * V3  What was moved to quarantine comes back under its key with headers and metadata, unless something newer stands
+ *     there. Prepare makes the copy back, run decides after it; if run says "too late", finish takes the copy away
+ *     again. The copy in quarantine is then marked, due a day later.
+ * V4  A request of up to RP_REPRIEVE_ITEMS_MAX marks, of any stores, is one command and one commit.
+ * V5  A mark that was moved to quarantine after prepare has looked is prepared once more.
+ * V6  To a tenant, marks of others do not exist: prepare refuses them before anything is touched. */
+#ifndef RP_CORE_REPRIEVE_H
+#define RP_CORE_REPRIEVE_H
+
+#include "base/error.h"
+#include "catalog/mark/mark.h"
+#include "catalog/writer/writer.h"
+#include "core/file/file.h"
+#include "core/store.h"
+
+#define RP_REPRIEVE_ITEMS_MAX 1000
+
+enum rp_reprieving { RP_REPRIEVE_REFUSED, RP_REPRIEVE_DONE, RP_REPRIEVE_ALREADY, RP_REPRIEVE_RETURNED };
+const char *rp_reprieving_name(enum rp_reprieving what);
+
+struct rp_reprieve_answer {
+    enum rp_reprieving what;
+    struct rp_error error;   /* refused: why */
+    char annotate_note[120]; /* restored, but its annotation could not be removed: the same restore tries that again */
+};
+
+/* Pure: what a restore of this mark means. `copy`: the mark of its copy in quarantine, as rp_quarantine_mark
+ * gives it, NULL if there is none. */
+struct rp_reprieve_decision {
+    enum rp_reprieving what;
+    int code;
+};
+struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *copy,
+                                               const char *store, struct rp_error *err);
+
+/* What a restore of this mark would say now; nothing is changed. */
+int rp_reprieve_foresee(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
+                        struct rp_reprieve_answer *out, struct rp_error *err);
+
+/* What came of copying an object back from quarantine; of prepare. */
+struct rp_reprieve_copy {
+    struct rp_mark mark; /* of the copy in quarantine; id 0: there is none */
+    bool made;           /* just now */
+    bool stands;         /* the bytes stand under the key: copied now, or by a restore that ended after its copy */
+    struct rp_identity identity;
+    struct rp_error error; /* why they do not */
+};
+
+struct rp_reprieve_item {
+    /* Which mark: by its id, a file's, or the newest of a subject; or `mark` as it was read, with its store. */
+    int64_t mark_id, file_id;
+    struct rp_store *store;
+    const char *key;
+    struct rp_mark mark;              /* found by prepare if it was not given; texts in the command's arena */
+    struct rp_error error;            /* refused before run: by whoever made the command, or by prepare */
+    struct rp_reprieve_answer answer; /* out */
+    struct rp_file_answer *file;      /* out: of a file's mark, the file as it is now; NULL: it is of none */
+    struct rp_reprieve_copy copy;
+    bool given; /* `mark` was not found by prepare */
+};
+
+struct rp_reprieve_command {
+    struct rp_command command; /* with a tenant, marks of others are not found */
+    struct rp_reprieve_item *items;
+    size_t n;
+    struct rp_store *const *stores; /* to find a mark's store by its id; may be NULL where each item has its own */
+    size_t n_stores;
+    struct rp_arena *arena; /* the caller's: what is found is kept there */
+};
+extern const struct rp_verb rp_verb_reprieve;
+
+void rp_reprieve_command_init(struct rp_reprieve_command *c, struct rp_reprieve_item *items, size_t n,
+                              const char *actor, struct rp_arena *arena);
+
+/* What the command would answer now: finds the marks and fills in the answers, changes nothing. */
+int rp_reprieve_dry_run(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_error *err);
+
+/* The same for up to RP_REPRIEVE_ITEMS_MAX marks of one store, as they were read, waited for. Returns negative only if
+ * nothing was decided. */
+int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark *marks, size_t n,
+                     const char *actor, struct rp_reprieve_answer *answers, struct rp_error *err);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* restore.h - a restore in bulk: which marks a filter is about, and the run that restores them.
+ *
+ * N1  What fits is found by the narrowest index (run, prefix, reason, time) and held against the
+ *     other filters here, in pages of 1,000: memory does not grow with what is found.
+ * N2  A mark whose object was moved to quarantine is found through its copy there, and given as the mark it was.
+ * N3  Finding changes nothing. A mark may have moved since it was read; the restore itself decides (reprieve.h).
+ * N4  The filter is frozen when the run begins, with the highest id of a mark: what is marked later
+ *     is not touched. (Ids follow the latest clock of a node. A mark made by another node may count
+ *     as earlier by as much as the clocks of the two differ.)
+ * N5  While the run is open nothing that it names is claimed (catalog/mark/restore.h); what was claimed
+ *     before is too late, or comes back from quarantine.
+ * N6  A batch of up to 1,000 marks is one command: the marks, the run's counts and the place where
+ *     the next batch begins change in one transaction. So after a crash at any point nothing is
+ *     restored, counted or refused twice.
+ * N7  Two restores may work beside each other, also on the same marks: each has a lock of its own
+ *     (restore:RUN), because somebody who rescues data must not be told to wait for somebody else
+ *     who does. A mark that both name is restored by the one and `already restored` for the other.
+ * N8  A run whose worker is gone, or whose lock is stale or was given back, is resumed by whoever looks first
+ *     (rp_restore_resume): same filter, same place, one record. It is not closed as failed, for then what it has not
+ *     reached yet would be claimed.
+ *
+ *   begin    rp_verb_restore_begin     resume    rp_restore_resume     each batch, and the end    rp_restore_carry */
+#ifndef RP_CORE_RESTORE_H
+#define RP_CORE_RESTORE_H
+
+#include "catalog/mark/restore.h"
+#include "core/reprieve/reprieve.h"
+#include "core/run.h"
+
+#include <signal.h>
+
+/* ---- what fits ---- */
+
+/* The mark is lent until the function returns; 0 to go on, 1 to stop (the walk returns 0), negative to fail. */
+typedef int rp_restore_fn(void *ctx, const struct rp_mark *mark, struct rp_error *err);
+int rp_restore_each(struct rp_db *db, const struct rp_restore_filter *filter, rp_restore_fn *fn, void *ctx,
+                    struct rp_error *err);
+/* The next of them: fills `out` with what fits, up to its room or until 50,000 marks were looked at, and moves the
+ * cursor behind what was looked at. rp_restore_is_over: nothing is left. */
+int rp_restore_page(struct rp_db *db, const struct rp_restore_filter *filter, struct rp_restore_cursor *cursor,
+                    struct rp_marks *out, struct rp_error *err);
+bool rp_restore_is_over(const struct rp_restore_cursor *cursor);
+/* As people wrote it: {"prefix": "STORE:PREFIX", "reason": ...}. NULL without memory. */
+json_t *rp_restore_filter_json(struct rp_db *db, const struct rp_restore_filter *filter);
+
+/* ---- the run ---- */
+
+struct rp_restore_command {
+    struct rp_command command;
+    struct rp_restore_filter filter; /* upto_id is out */
+    struct rp_run *run;              /* out */
+};
+extern const struct rp_verb rp_verb_restore_begin;
+/* `name`: of the run, the store's or "all". */
+void rp_restore_command_init(struct rp_restore_command *c, const struct rp_restore_filter *filter, const char *name,
+                             struct rp_run *run, const struct rp_worker *worker, const char *actor);
+/* The same, waited for. */
+int rp_restore_begin(struct rp_catalog *catalog, const struct rp_restore_filter *filter, const char *name,
+                     const struct rp_worker *worker, const char *actor, struct rp_run *out, struct rp_error *err);
+/* Takes over the oldest open restore that nobody works on; RP_ENOTFOUND: there is none. */
+int rp_restore_resume(struct rp_catalog *catalog, const struct rp_worker *worker, int64_t stale_after_ms,
+                      struct rp_run *out, struct rp_error *err);
+
+struct rp_restorer {
+    struct rp_catalog *catalog;
+    struct rp_store *const *stores;
+    size_t n_stores;
+    const volatile sig_atomic_t *cancel; /* set: the run ends between two batches, `cancelled`; may be NULL */
+    const volatile sig_atomic_t *stop;   /* set: it is left between two batches, to be resumed; may be NULL */
+    /* After each batch, with the figures so far; run->total is how many marks there are. May be NULL. */
+    void (*finished)(void *ctx, const struct rp_run *run, const struct rp_reprieve_item *items, size_t n);
+    void *ctx;
+};
+/* Carries a run that was begun or resumed to its end, on this thread. `outcome`: done, partial (something was refused),
+ * cancelled, failed; or NULL: it is still open, because `stop` was set, the catalog cannot be reached (negative), or
+ * another worker has it now (negative, run->lost). */
+int rp_restore_carry(struct rp_restorer *restorer, struct rp_run *run, const char **outcome, struct rp_error *err);
+
+#endif
