@@ -93,7 +93,7 @@ static void take_copy(struct rp_purge_item *item, const struct rp_copy *copy)
     item->copy = copy->identity;
 }
 
-static bool is_open(void *ctx)
+static bool slice_is_open(void *ctx)
 {
     const struct rp_purge_batch *b = ctx;
     return rp_purge_has_lease(b) && rp_clock_boot_ms(b->clock) < b->slice_ends_ms;
@@ -103,7 +103,7 @@ static bool is_open(void *ctx)
 static void copy_some(struct rp_purge_batch *b, size_t *i)
 {
     struct rp_copy copies[RP_COPIES_MAX];
-    const struct rp_gate gate = { is_open, b };
+    const struct rp_gate gate = { slice_is_open, b };
     size_t about[RP_COPIES_MAX], n = 0, next = *i;
     for (; next < b->marks.n && n < RP_COPIES_MAX; next++) {
         if (!is_to_be_copied(b, &b->items[next])) continue;
@@ -130,7 +130,7 @@ void rp_purge_quarantine(struct rp_purge_batch *b)
     while (next < b->marks.n && !failed(b)) {
         size_t before = next;
         copy_some(b, &next);
-        if (next == before || !is_open(b)) break;
+        if (next == before || !slice_is_open(b)) break;
     }
     b->to = failed(b) ? b->marks.n : next;
     RP_CRASHPOINT("sweep.quarantined");
@@ -166,8 +166,14 @@ static void settle_in_place(struct rp_purge_batch *b)
     }
 }
 
+static bool lease_is_ours(void *ctx)
+{
+    return rp_purge_has_lease(ctx);
+}
+
 void rp_purge_erase(struct rp_purge_batch *b)
 {
+    const struct rp_gate gate = { lease_is_ours, b };
     if (failed(b)) return;
     if (!rp_purge_has_lease(b)) b->to = b->from; /* S7: given back, whatever was seen of it */
     settle_in_place(b);
@@ -178,7 +184,7 @@ void rp_purge_erase(struct rp_purge_batch *b)
     }
     if (n > 0) {
         RP_CRASHPOINT("sweep.before-erase");
-        (void)note_failure(b, rp_subject_in(b->store)->erase(b->store, b->asked, n, &b->store_error));
+        (void)note_failure(b, rp_subject_in(b->store)->erase(b->store, b->asked, n, &gate, &b->store_error));
         RP_CRASHPOINT("sweep.erased");
     }
     for (size_t i = 0; i < n; i++)
