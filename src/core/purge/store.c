@@ -149,6 +149,26 @@ static void confirm(struct rp_purge_batch *b)
         if (rp_purge_is_end(b->items[i].status)) b->items[i].status = RP_ITEM_UNKNOWN;
 }
 
+static bool is_hidden_one(const struct rp_purge_item *item)
+{
+    return item->status == RP_ITEM_CLAIMED && item->mark->in_place;
+}
+
+/* S9: whoever has shown it again has returned it. */
+static void leave_shown(struct rp_purge_batch *b)
+{
+    size_t n = collect(b, is_hidden_one);
+    if (n == 0 || note_failure(b, rp_subject_in(b->store)->look(b->store, b->asked, n, &b->store_error)) < 0) return;
+    for (size_t i = 0; i < n; i++) {
+        struct rp_purge_item *item = b->about[i];
+        const struct rp_item *seen = &b->asked[i];
+        if (seen->outcome != RP_OUT_FOUND && seen->outcome != RP_OUT_GONE)
+            take_outcome(item, seen);
+        else if (seen->outcome == RP_OUT_FOUND && strcmp(seen->identity.version, item->identity.version) == 0)
+            item->status = RP_ITEM_GONE;
+    }
+}
+
 /* S9: what was returned has left nothing behind. The other one is a version, and nothing else may be taken for it. */
 static void settle_in_place(struct rp_purge_batch *b)
 {
@@ -164,6 +184,7 @@ static void settle_in_place(struct rp_purge_batch *b)
                      item->mark->version, item->mark->original);
         }
     }
+    leave_shown(b);
 }
 
 static bool lease_is_ours(void *ctx)
@@ -177,6 +198,7 @@ void rp_purge_erase(struct rp_purge_batch *b)
     if (failed(b)) return;
     if (!rp_purge_has_lease(b)) b->to = b->from; /* S7: given back, whatever was seen of it */
     settle_in_place(b);
+    if (failed(b)) return;
     size_t n = collect(b, is_to_be_erased);
     for (size_t i = 0; i < n; i++) {
         RP_ASSERT(b->about[i]->mark->state == RP_PURGING); /* INTENT-FIRST */
