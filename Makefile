@@ -48,8 +48,10 @@ bench:
 	@tests/lib/with-postgres tests/lib/with-ceph meson test -C build-release --benchmark --verbose
 
 soak:
+	@tools/install-packages soak
 	@tools/configure build-release
-	@ninja -C build-release sim/sim
+	@ninja -C build-release sim/sim reprieve
+	@CATALOG=postgres REPRIEVE_BIN="$(CURDIR)/build-release/reprieve" REPRIEVE_TREE="$(CURDIR)" tests/scenario/fail_over_by_patroni
 	@exec build-release/sim/sim --soak $(if $(FROM),--from $(FROM)) --jobs $$(nproc)
 
 coverage:
@@ -76,7 +78,7 @@ help:
 	@echo 'make serve      installs what serving needs, builds, and runs the daemon on the embedded default (./reprieve-data)'
 	@echo 'make tour       sixty seconds with the command line, then with the daemon and curl, in directories of their own'
 	@echo 'make bench      installs what is missing and runs the benchmarks, in a release build'
-	@echo 'make soak       the simulator until it is stopped (FROM=seed), in a release build; prints runs a second'
+	@echo 'make soak       ten fail-overs of PostgreSQL under Patroni (FAILOVERS=n), then the simulator until it is stopped (FROM=seed)'
 	@echo 'make coverage   which branches of the rules and the catalog the tests take, and which they do not'
 	@echo 'make install    builds what `make` does and installs it: PREFIX=/usr/local, LIBDIR=lib, DESTDIR='
 	@echo 'make clean      removes all build directories'

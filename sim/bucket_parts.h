@@ -142,7 +142,8 @@ int bucket_copy_slot(struct rp_backend *backend, const char *from, const struct 
                      struct rp_identity *out, struct rp_error *err);
 int bucket_annotate_slot(struct rp_backend *backend, const char *key, struct rp_identity *identity,
                          const struct rp_pair *changes, size_t n, struct rp_error *err);
-int bucket_remove_slot(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+int bucket_remove_slot(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                       struct rp_error *err);
 int bucket_probe_slot(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err);
 
 #endif

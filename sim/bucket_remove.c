@@ -173,13 +173,15 @@ static enum bucket_by means_of(const struct bucket_handle *handle)
     }
 }
 
-int bucket_remove_slot(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
+int bucket_remove_slot(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                       struct rp_error *err)
 {
     struct bucket_handle *handle = bucket_of(backend);
     if (n == 0) return 0;
     int r = bucket_check_keys(items, n, err);
     enum bucket_by by = means_of(handle);
     if (r == 0 && (by == BUCKET_BY_KEY || by == BUCKET_BY_SERIAL)) r = look_first(handle, items, n, err);
+    if (r == 0 && !rp_gate_is_open(gate)) r = rp_error_set(err, RP_EUNAVAILABLE, "not sent: its time is over");
     if (r == 0) r = send_all(handle, by, items, n, err);
     for (size_t i = 0; i < n && r == 0; i++) {
         RP_ASSERT(items[i].outcome != RP_OUT_NONE && items[i].outcome != RP_OUT_FOUND);

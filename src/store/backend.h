@@ -30,8 +30,9 @@
  *     did not answer any more: RP_EUNAVAILABLE, or `unknown` for what may have been carried out. It
  *     does not wait, may be called from any thread and more than once; only close() is of use after
  *     it.
- * T11 Many copies are one call (rp_backend_copies), as many at a time as the store declares. The
- *     gate is asked right before each: once it is shut nothing more is begun.
+ * T11 Many copies are one call (rp_backend_copies), as many at a time as the store declares. A gate
+ *     is asked right before each copy, each delete and each repetition of one: once it is shut nothing
+ *     more is begun. remove() then fails as a whole (RP_EUNAVAILABLE). NULL: it is always open.
  * T12 A store that keeps versions may hide an object: its key shows nothing, and the object lies there
  *     as it was, with its older versions, ACL and tags, until it is shown again or removed. Whether it
  *     can is known once it was probed (rp_backend_hides); what was hidden can be shown without that. */
@@ -113,6 +114,10 @@ struct rp_gate {
     bool (*is_open)(void *ctx);
     void *ctx;
 };
+static inline bool rp_gate_is_open(const struct rp_gate *gate)
+{
+    return gate == NULL || gate->is_open(gate->ctx);
+}
 
 /* Headers: content-type, cache-control, content-disposition, content-encoding, content-language,
  * expires (lower case). User metadata: names in lower case, no prefix. Strings are borrowed on the
@@ -212,7 +217,8 @@ struct rp_backend_ops {
     int (*stat)(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
     int (*list)(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                 struct rp_error *err);
-    int (*remove)(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+    int (*remove)(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                  struct rp_error *err);
     /* Copy inside the store with headers and metadata; only if the source still has `expected`
      * (else RP_ECHANGED, RP_ENOTFOUND) and never over an existing target (RP_EEXISTS). Durable on
      * return. */
@@ -302,9 +308,10 @@ static inline int rp_backend_list(struct rp_backend *b, const char *prefix, cons
 {
     return b->ops->list(b, prefix, after, fn, ctx, err);
 }
-static inline int rp_backend_remove(struct rp_backend *b, struct rp_item *items, size_t n, struct rp_error *err)
+static inline int rp_backend_remove(struct rp_backend *b, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                                    struct rp_error *err)
 {
-    return b->ops->remove(b, items, n, err);
+    return b->ops->remove(b, items, n, gate, err);
 }
 static inline int rp_backend_copy(struct rp_backend *b, const char *from, const struct rp_identity *expected,
                                   const char *to, struct rp_identity *out, struct rp_error *err)

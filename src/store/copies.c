@@ -22,7 +22,7 @@ static struct rp_copying *take(struct copies *c)
 {
     struct rp_copying *item = NULL;
     pthread_mutex_lock(&c->lock);
-    if (c->next < c->n && c->failed.code == 0 && c->gate->is_open(c->gate->ctx)) item = &c->items[c->next++];
+    if (c->next < c->n && c->failed.code == 0 && rp_gate_is_open(c->gate)) item = &c->items[c->next++];
     pthread_mutex_unlock(&c->lock);
     return item;
 }

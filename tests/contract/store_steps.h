@@ -100,7 +100,7 @@ static inline enum rp_outcome remove_one(struct rp_backend *s, const char *key, 
 {
     struct rp_error error = { 0 };
     struct rp_item item = { .key = key, .identity = *identity };
-    ok(rp_backend_remove(s, &item, 1, &error));
+    ok(rp_backend_remove(s, &item, 1, NULL, &error));
     return item.outcome;
 }
 

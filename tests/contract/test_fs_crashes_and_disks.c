@@ -41,7 +41,7 @@ static void act_remove(struct fixture *f, const char *key)
 {
     struct rp_item item = { .key = key };
     rp_backend_stat(f->backend, &item, 1, NULL);
-    rp_backend_remove(f->backend, &item, 1, NULL);
+    rp_backend_remove(f->backend, &item, 1, NULL, NULL);
 }
 
 static void act_copy(struct fixture *f, const char *key)
@@ -294,7 +294,7 @@ static void expect_unavailable(struct rp_backend *s, const struct rp_identity *i
 {
     struct rp_item items[2] = { { .key = "k", .identity = *id }, { .key = "none", .identity = *id } };
     struct listing l = { .text = RP_BUF(4096) };
-    assert_int_equal(rp_backend_remove(s, items, 2, &error), code);
+    assert_int_equal(rp_backend_remove(s, items, 2, NULL, &error), code);
     for (size_t i = 0; i < 2; i++)
         assert_true(items[i].outcome == RP_OUT_NONE || items[i].outcome == RP_OUT_UNKNOWN);
     assert_int_equal(put_bytes(s, "k", "x", 1, NULL, 0, NULL, &error), code);
@@ -394,7 +394,7 @@ static void as_nobody(void **state)
     assert_int_equal(items[0].outcome, RP_OUT_FOUND);
     assert_int_equal(items[1].outcome, RP_OUT_FOUND);
     assert_int_equal(items[2].outcome, RP_OUT_DENIED);
-    ok(rp_backend_remove(s, items, 3, &error));
+    ok(rp_backend_remove(s, items, 3, NULL, &error));
     assert_int_equal(items[0].outcome, RP_OUT_DENIED);
     assert_string_equal(items[0].note, strerror(EACCES));
     assert_int_equal(items[1].outcome, RP_OUT_DELETED);

@@ -220,7 +220,7 @@ static int upload_and_remove(struct rp_backend *b, struct rp_error *err)
     struct rp_meta meta = { 0 };
     int r = upload(b, &item.identity, err);
     if (r == 0) r = rp_backend_get(b, "k", NULL, &arena, &meta, NULL, err);
-    return r < 0 ? r : rp_backend_remove(b, &item, 1, err);
+    return r < 0 ? r : rp_backend_remove(b, &item, 1, NULL, err);
 }
 
 /* It says so, and works again. */

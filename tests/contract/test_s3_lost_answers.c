@@ -643,7 +643,7 @@ static void what_vanished_after_a_refused_delete_is_gone(void **state)
     make("m", "etag", 1);
     ok(rp_backend_stat(world.backend, items, 2, &error));
     world.peer.answer = refuse_delete;
-    ok(rp_backend_remove(world.backend, items, 2, &error));
+    ok(rp_backend_remove(world.backend, items, 2, NULL, &error));
     assert_int_equal(items[0].outcome, RP_OUT_GONE);
     assert_int_equal(items[1].outcome, RP_OUT_RETRY);
     end();
@@ -659,7 +659,7 @@ struct deletion {
 static void *run_deletion(void *arg)
 {
     struct deletion *d = arg;
-    d->code = rp_backend_remove(d->backend, d->items, 2, &d->error);
+    d->code = rp_backend_remove(d->backend, d->items, 2, NULL, &d->error);
     return NULL;
 }
 

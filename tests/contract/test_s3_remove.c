@@ -99,7 +99,7 @@ static void remove_every(struct rp_backend *s, struct objects *objects, size_t s
     struct s3_wire_state from, to;
     rp_s3_wire_state(rp_s3_of(s)->wire, &from);
     int64_t begun_ms = rp_time_boot_ms();
-    ok(rp_backend_remove(s, items, n, &error));
+    ok(rp_backend_remove(s, items, n, NULL, &error));
     int64_t took_ms = rp_time_boot_ms() - begun_ms;
     rp_s3_wire_state(rp_s3_of(s)->wire, &to);
     count(items, n, counts);
@@ -107,7 +107,7 @@ static void remove_every(struct rp_backend *s, struct objects *objects, size_t s
                   (unsigned long long)(to.requests - from.requests));
     assert_int_equal(counts[RP_OUT_DELETED], n);
     assert_int_equal(keys_in(s, ""), before - n);
-    ok(rp_backend_remove(s, items, n, &error));
+    ok(rp_backend_remove(s, items, n, NULL, &error));
     count(items, n, counts);
     assert_int_equal(counts[RP_OUT_GONE], n);
     free(items);
@@ -174,7 +174,7 @@ static void what_has_changed_stays(void **state)
     for (size_t i = 0; i < 300; i += 10)
         put_text(s, objects.keys[i], "y"); /* as long as the other */
     struct rp_item *items = items_of(&objects, 1, &n);
-    ok(rp_backend_remove(s, items, n, &error));
+    ok(rp_backend_remove(s, items, n, NULL, &error));
     count(items, n, counts);
     assert_int_equal(counts[RP_OUT_CHANGED], 30);
     assert_int_equal(counts[RP_OUT_DELETED], 270);
@@ -222,7 +222,7 @@ static void keys_that_xml_cannot_carry_go_one_by_one(void **state)
     for (size_t i = 0; i < N; i++)
         items[i] = (struct rp_item){ .key = keys[i], .identity = put_text(s, keys[i], "x") };
     put_text(s, "control", "stays");
-    ok(rp_backend_remove(s, items, N, &error));
+    ok(rp_backend_remove(s, items, N, NULL, &error));
     for (size_t i = 0; i < N; i++)
         if (items[i].outcome != RP_OUT_DELETED)
             fail_msg("'%s': %s: %s", keys[i], rp_outcome_name(items[i].outcome), items[i].note);
@@ -236,7 +236,7 @@ static void a_key_twice_in_one_call(void **state)
     struct rp_item items[] = { { .key = "k", .identity = now },
                                { .key = "k", .identity = old },
                                { .key = "k", .identity = now } };
-    ok(rp_backend_remove(s, items, 3, &error));
+    ok(rp_backend_remove(s, items, 3, NULL, &error));
     assert_int_equal(items[0].outcome, RP_OUT_DELETED);
     assert_true(items[1].outcome == RP_OUT_CHANGED || items[1].outcome == RP_OUT_GONE);
     assert_int_equal(items[2].outcome, RP_OUT_GONE);
@@ -252,7 +252,7 @@ static void an_unreachable_store_fails_as_a_whole(void **state)
     options.patience_ms = 300;
     ok(rp_s3_open(&options, &s, &error));
     struct rp_item items[] = { { .key = "a" }, { .key = "b" } };
-    assert_true(rp_backend_remove(s, items, 2, &error) < 0);
+    assert_true(rp_backend_remove(s, items, 2, NULL, &error) < 0);
     for (size_t i = 0; i < 2; i++)
         assert_true(items[i].outcome == RP_OUT_NONE || items[i].outcome == RP_OUT_UNKNOWN ||
                     items[i].outcome == RP_OUT_RETRY);
@@ -368,7 +368,7 @@ static void two_versions_of_a_key_in_one_call(void **state)
     struct fixture *f = *state;
     struct rp_identity one = put_text(f->backend, "k", "one"), two = put_text(f->backend, "k", "two");
     struct rp_item items[] = { { .key = "k", .identity = two }, { .key = "k", .identity = one } };
-    ok(rp_backend_remove(f->backend, items, 2, &error));
+    ok(rp_backend_remove(f->backend, items, 2, NULL, &error));
     assert_int_equal(items[0].outcome, RP_OUT_DELETED);
     assert_int_equal(items[1].outcome, RP_OUT_GONE);
     assert_int_equal(versions_in(f, "k"), 0);
@@ -383,7 +383,7 @@ static void no_versions_are_left_of_many(void **state)
         plain_delete(f, objects.keys[i]);
     size_t n, counts[8];
     struct rp_item *items = items_of(&objects, 1, &n);
-    ok(rp_backend_remove(f->backend, items, n, &error));
+    ok(rp_backend_remove(f->backend, items, n, NULL, &error));
     count(items, n, counts);
     assert_int_equal(counts[RP_OUT_DELETED], n);
     assert_int_equal(versions_in(f, ""), 0);

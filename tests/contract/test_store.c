@@ -2,6 +2,7 @@
 /* The contract of backend.h, T1 to T10, run against every backend: those on this machine, or, told
  * `buckets`, those on Ceph (tests/lib/with-ceph). */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "store_backends.h"
 
@@ -252,7 +253,7 @@ static void remove_tells_deleted_gone_and_changed_apart(void **state)
                                { .key = "none", .identity = a },
                                { .key = "no/such/dir", .identity = a },
                                { .key = "a", .identity = a } };
-    ok(rp_backend_remove(s, items, 5, &error));
+    ok(rp_backend_remove(s, items, 5, NULL, &error));
     assert_int_equal(items[0].outcome, RP_OUT_DELETED);
     assert_int_equal(items[1].outcome, overwritten());
     assert_int_equal(items[2].outcome, RP_OUT_GONE);
@@ -262,6 +263,32 @@ static void remove_tells_deleted_gone_and_changed_apart(void **state)
     expect_text(s, "dir/b", "2");
     assert_int_equal(remove_one(s, "dir/b", &newer), RP_OUT_DELETED);
     expect_list(s, "", NULL, "");
+}
+
+static bool lets_pass(void *ctx)
+{
+    return atomic_fetch_sub((atomic_int *)ctx, 1) > 0;
+}
+
+/* Names with a line end are deleted one by one everywhere. */
+static void a_gate_that_shuts_ends_a_removal(void **state)
+{
+    struct rp_backend *s = store_of(state);
+    enum { N = 5, PASS = 2 };
+    const char *const keys[N] = { "a\n1", "b\n2", "c\n3", "d\n4", "e\n5" };
+    struct rp_item items[N];
+    atomic_int pass = PASS;
+    const struct rp_gate gate = { lets_pass, &pass };
+    size_t left = 0;
+    for (size_t i = 0; i < N; i++)
+        items[i] = (struct rp_item){ .key = keys[i], .identity = put_text(s, keys[i], "x") };
+    assert_int_equal(rp_backend_remove(s, items, N, &gate, &error), RP_EUNAVAILABLE);
+    for (size_t i = 0; i < N; i++)
+        assert_int_not_equal(items[i].outcome, RP_OUT_GONE);
+    ok(rp_backend_stat(s, items, N, &error));
+    for (size_t i = 0; i < N; i++)
+        left += items[i].outcome == RP_OUT_FOUND;
+    assert_int_equal(left, N - PASS);
 }
 
 static void every_part_of_an_identity_counts(void **state)
@@ -290,7 +317,7 @@ static void a_batch_of_a_thousand_is_exact(void **state)
         if (i % 10 != 3) items[i].identity = put_text(s, keys[i], "x");
         if (i % 10 == 7) put_text(s, keys[i], "newer");
     }
-    ok(rp_backend_remove(s, items, N, &error));
+    ok(rp_backend_remove(s, items, N, NULL, &error));
     for (size_t i = 0; i < N; i++)
         assert_int_equal(items[i].outcome, i % 10 == 3 ? RP_OUT_GONE : i % 10 == 7 ? overwritten() : RP_OUT_DELETED);
     ok(rp_backend_stat(s, items, N, &error));
@@ -356,7 +383,7 @@ static void bad_keys_are_refused_everywhere(void **state)
         assert_int_equal(put_bytes(s, bad[i], "x", 1, NULL, 0, NULL, &error), RP_EINVAL);
         assert_int_equal(rp_backend_get(s, bad[i], NULL, NULL, NULL, NULL, &error), RP_EINVAL);
         assert_int_equal(rp_backend_stat(s, &item, 1, &error), RP_EINVAL);
-        assert_int_equal(rp_backend_remove(s, &item, 1, &error), RP_EINVAL);
+        assert_int_equal(rp_backend_remove(s, &item, 1, NULL, &error), RP_EINVAL);
         assert_int_equal(rp_backend_copy(s, bad[i], &id, "k", NULL, &error), RP_EINVAL);
         assert_int_equal(rp_backend_copy(s, "k", &id, bad[i], NULL, &error), RP_EINVAL);
         assert_int_equal(rp_backend_annotate(s, bad[i], &id, NULL, 0, &error), RP_EINVAL);
@@ -726,6 +753,7 @@ int main(int argc, char **argv)
         WITH_STORE(annotate_changes_other_fields_or_refuses_them),
         WITH_STORE(remove_tells_deleted_gone_and_changed_apart),
         WITH_STORE(every_part_of_an_identity_counts),
+        WITH_STORE(a_gate_that_shuts_ends_a_removal),
         WITH_STORE(a_batch_of_a_thousand_is_exact),
         WITH_STORE(copy_takes_everything_along_and_overwrites_nothing),
         WITH_STORE(what_is_copied_back_has_a_new_identity),

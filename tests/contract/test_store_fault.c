@@ -58,7 +58,7 @@ static void a_fault_before_an_item_spares_only_that_one(void **state)
     (void)state;
     for (int code = 0; code < 2; code++) {
         faulty_open(&f, &(struct plan){ "remove", "b", .before = code ? RP_EDENIED : RP_EUNAVAILABLE });
-        ok(rp_backend_remove(f.outer, f.items, 3, &error));
+        ok(rp_backend_remove(f.outer, f.items, 3, NULL, &error));
         assert_int_equal(f.items[0].outcome, RP_OUT_DELETED);
         assert_int_equal(f.items[1].outcome, code ? RP_OUT_DENIED : RP_OUT_RETRY);
         assert_string_equal(f.items[1].note, "as planned");
@@ -73,7 +73,7 @@ static void a_fault_after_an_item_makes_it_unknown(void **state)
     struct faulty f;
     (void)state;
     faulty_open(&f, &(struct plan){ "remove", "b", .after = RP_EUNAVAILABLE });
-    ok(rp_backend_remove(f.outer, f.items, 3, &error));
+    ok(rp_backend_remove(f.outer, f.items, 3, NULL, &error));
     assert_int_equal(f.items[0].outcome, RP_OUT_DELETED);
     assert_int_equal(f.items[1].outcome, RP_OUT_UNKNOWN);
     expect_list(f.inner, "", NULL, "");
@@ -85,10 +85,10 @@ static void a_fault_of_the_whole_remove_is_its_return(void **state)
     struct faulty f;
     (void)state;
     faulty_open(&f, &(struct plan){ "remove", NULL, .before = RP_EUNAVAILABLE });
-    assert_int_equal(rp_backend_remove(f.outer, f.items, 3, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_remove(f.outer, f.items, 3, NULL, &error), RP_EUNAVAILABLE);
     expect_list(f.inner, "", NULL, "a\nb\nc\n");
     f.plan = (struct plan){ "remove", NULL, .after = RP_EUNAVAILABLE };
-    assert_int_equal(rp_backend_remove(f.outer, f.items, 3, &error), RP_EUNAVAILABLE);
+    assert_int_equal(rp_backend_remove(f.outer, f.items, 3, NULL, &error), RP_EUNAVAILABLE);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(f.items[i].outcome, RP_OUT_UNKNOWN);
     expect_list(f.inner, "", NULL, "");

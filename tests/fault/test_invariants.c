@@ -124,7 +124,7 @@ static void erase(struct trial *t, const char *key)
     struct rp_error err = { 0 };
     struct rp_item item = { .key = key };
     assert_int_equal(rp_backend_stat(t->bare, &item, 1, &err), 0);
-    assert_int_equal(rp_backend_remove(t->bare, &item, 1, &err), 0);
+    assert_int_equal(rp_backend_remove(t->bare, &item, 1, NULL, &err), 0);
     assert_int_equal(item.outcome, RP_OUT_DELETED);
 }
 
@@ -230,7 +230,7 @@ static void delete_watched(struct trial *t, size_t i)
     struct rp_error err = { 0 };
     struct rp_item item = { .key = subject(t, i)->key };
     memcpy(item.identity.etag, subject(t, i)->etag, sizeof item.identity.etag);
-    (void)rp_backend_remove(t->watched, &item, 1, &err);
+    (void)rp_backend_remove(t->watched, &item, 1, NULL, &err);
 }
 
 static void delete_live(struct trial *t)

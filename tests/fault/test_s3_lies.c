@@ -233,7 +233,7 @@ static bool remove_round(struct trial *t)
         }
     if (n == 0) return true;
     t->rounds++;
-    int r = rp_backend_remove(t->backend, asked, n, &error);
+    int r = rp_backend_remove(t->backend, asked, n, NULL, &error);
     for (size_t i = 0; i < n; i++) {
         bool counts = r == 0 || asked[i].outcome == RP_OUT_DELETED;
         t->ends[from[i]] = counts ? asked[i].outcome : RP_OUT_UNKNOWN;
@@ -519,7 +519,7 @@ static void more_versions_than_are_held_at_a_time_go_in_several_passes(void **st
     json_decref(ask_liar("PUT", path, ""));
     struct rp_item item = { .key = "k", .identity = put(&t, "k", "marked") };
     put(&t, "k", "newer");
-    if (rp_backend_remove(t.backend, &item, 1, &error) < 0) fail_msg("%s", error.text);
+    if (rp_backend_remove(t.backend, &item, 1, NULL, &error) < 0) fail_msg("%s", error.text);
     if (item.outcome != RP_OUT_DELETED) fail_msg("%s: %s", rp_outcome_name(item.outcome), item.note);
     json_t *now = ask_log(t.bucket);
     assert_int_equal(standing(&t, now, "k"), 1);

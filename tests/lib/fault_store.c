@@ -207,7 +207,8 @@ static void give_back(struct fault *f, struct rp_item *items, const struct rp_it
     }
 }
 
-static int fault_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
+static int fault_remove(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                        struct rp_error *err)
 {
     struct fault *f = of(backend);
     int r = before(f, "remove", NULL, err);
@@ -218,7 +219,7 @@ static int fault_remove(struct rp_backend *backend, struct rp_item *items, size_
     size_t passed = let_through(f, items, n, through);
     for (size_t i = 0; i < passed; i++)
         batch[i] = items[through[i]];
-    r = f->inner->ops->remove(f->inner, batch, passed, err);
+    r = f->inner->ops->remove(f->inner, batch, passed, gate, err);
     give_back(f, items, batch, through, passed);
     if (r < 0) return r;
     if ((r = after(f, "remove", NULL, err)) < 0) doubt(items, n);

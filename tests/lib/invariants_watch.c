@@ -80,14 +80,15 @@ static void look(const struct inv_world *w, const struct rp_item *item)
     if (f.due_at_ms > early) saw(w, "NO-EARLY", item->key, "deleted before it was due on every clock");
 }
 
-static int watch_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
+static int watch_remove(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                        struct rp_error *err)
 {
     struct watch *w = of(backend);
     for (size_t i = 0; i < n; i++) {
         int r = 0;
         look(w->world, &items[i]);
         if (strcmp(items[i].key, w->deny) != 0)
-            r = rp_backend_remove(w->inner, &items[i], 1, err);
+            r = rp_backend_remove(w->inner, &items[i], 1, gate, err);
         else {
             items[i].outcome = RP_OUT_DENIED;
             snprintf(items[i].note, sizeof items[i].note, "the test refuses it");

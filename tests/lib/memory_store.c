@@ -294,12 +294,15 @@ static void remove_one(struct memory *m, struct rp_item *item)
     }
 }
 
-static int memory_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
+static int memory_remove(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                         struct rp_error *err)
 {
     if (rp_items_begin(items, n, err) < 0) return RP_EINVAL;
     LOCKED(of(backend));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (!rp_gate_is_open(gate)) return rp_error_set(err, RP_EUNAVAILABLE, "the gate is shut");
         remove_one(of(backend), &items[i]);
+    }
     return 0;
 }
 

@@ -264,7 +264,7 @@ void world_remove(struct world *w, const char *key)
 {
     struct rp_item item = { .key = key };
     ok(rp_backend_stat(w->inner, &item, 1, &err));
-    ok(rp_backend_remove(w->inner, &item, 1, &err));
+    ok(rp_backend_remove(w->inner, &item, 1, NULL, &err));
     assert_int_equal(item.outcome, RP_OUT_DELETED);
 }
 

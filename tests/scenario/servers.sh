@@ -12,11 +12,9 @@ SERVERS=$(mktemp -d /tmp/rp-pg.XXXXXX) # short: a socket's path may have 107 byt
 PG=${PG_BIN:-/usr/lib/postgresql/15/bin}
 [ "$(id -u)" != 0 ] || chown postgres:postgres "$SERVERS"
 
-as_server() (
-    cd "$SERVERS" || exit
-    [ "$(id -u)" != 0 ] || exec setpriv --reuid=postgres --regid=postgres --init-groups --reset-env "$@"
-    exec "$@"
-)
+AS_SERVER=(env -C "$SERVERS") # before a command, also one in the background whose pid is wanted
+[ "$(id -u)" != 0 ] || AS_SERVER+=(setpriv --reuid=postgres --regid=postgres --init-groups --reset-env)
+as_server() { "${AS_SERVER[@]}" "$@"; }
 
 server_conf() { # NAME [LINE...]
     local name=$1

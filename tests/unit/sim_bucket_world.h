@@ -127,7 +127,7 @@ static inline struct rp_item item_of(const struct world *w, const char *key)
 static inline int remove_item(struct world *w, struct rp_item *item)
 {
     error = (struct rp_error){ 0 };
-    return rp_backend_remove(w->one, item, 1, &error);
+    return rp_backend_remove(w->one, item, 1, NULL, &error);
 }
 
 #define EVERY(kind) for (enum bucket_kind kind = BUCKET_EXACT; kind < BUCKET_KINDS; kind++)

@@ -134,7 +134,7 @@ static void of_two_equal_items_the_second_is_gone(void **state)
         begin(&w, kind);
         put_text(w.one, "k", "old");
         struct rp_item items[] = { item_of(&w, "k"), item_of(&w, "k") };
-        ok(rp_backend_remove(w.one, items, 2, &error));
+        ok(rp_backend_remove(w.one, items, 2, NULL, &error));
         assert_int_equal(items[0].outcome, RP_OUT_DELETED);
         assert_int_equal(items[1].outcome, RP_OUT_GONE);
         assert_int_equal(w.n_gone, 1);

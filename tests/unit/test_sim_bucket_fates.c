@@ -72,15 +72,15 @@ static void a_refused_delete_of_many_is_the_calls_own_failure(void **state)
         bucket_remove(w.bucket, "c");
         w.strikes = "delete";
         w.fate = BUCKET_REFUSED;
-        assert_int_equal(rp_backend_remove(w.one, items, MANY, &error), RP_EUNAVAILABLE);
+        assert_int_equal(rp_backend_remove(w.one, items, MANY, NULL, &error), RP_EUNAVAILABLE);
         for (size_t i = 0; i < MANY; i++)
             assert_int_equal(items[i].outcome, RP_OUT_NONE);
         assert_int_equal(w.n_gone, 0);
         w.strikes = "delete";
         w.fate = BUCKET_DENIED;
-        ok(rp_backend_remove(w.one, items, MANY, &error));
+        ok(rp_backend_remove(w.one, items, MANY, NULL, &error));
         assert_int_equal(items[0].outcome, RP_OUT_DENIED);
-        ok(rp_backend_remove(w.one, items, MANY, &error));
+        ok(rp_backend_remove(w.one, items, MANY, NULL, &error));
         for (size_t i = 0; i < MANY; i++)
             assert_int_equal(items[i].outcome, i == 2 ? RP_OUT_GONE : RP_OUT_DELETED);
         assert_int_equal(w.n_gone, MANY - 1);
@@ -100,7 +100,7 @@ static void of_a_partly_answered_delete_every_other_item_is_known(void **state)
         make_many(&w, items);
         w.strikes = "delete";
         w.fate = BUCKET_PARTLY;
-        ok(rp_backend_remove(w.one, items, MANY, &error));
+        ok(rp_backend_remove(w.one, items, MANY, NULL, &error));
         for (size_t i = 0; i < MANY; i++) {
             assert_int_equal(items[i].outcome, i % 2 ? RP_OUT_UNKNOWN : RP_OUT_DELETED);
             bool there = bucket_look(w.bucket, items[i].key, NULL);
@@ -124,12 +124,12 @@ static void of_versions_a_partly_answered_delete_takes_the_older_ones_first(void
     make_many(&w, items);
     w.strikes = "delete";
     w.fate = BUCKET_PARTLY;
-    ok(rp_backend_remove(w.one, items, MANY, &error));
+    ok(rp_backend_remove(w.one, items, MANY, NULL, &error));
     assert_int_equal(items[3].outcome, RP_OUT_UNKNOWN);
     assert_true(is_shown(&w, "d", &items[3].identity));
     assert_false(bucket_holds(w.bucket, older));
     assert_int_equal(w.n_gone, 2 * MANY - 2);
-    ok(rp_backend_remove(w.one, &items[3], 1, &error));
+    ok(rp_backend_remove(w.one, &items[3], 1, NULL, &error));
     assert_int_equal(items[3].outcome, RP_OUT_DELETED);
     end(&w);
 }

@@ -22,15 +22,21 @@ struct recovering {
     const char *actor;
     struct rp_marks *page;
     int64_t reprieved;
-    int64_t
-        due_at_ms; /* of what begins anew: one time for all, for what was given a later one is met again further on */
+    int64_t due_at_ms, copies_due_at_ms; /* of what begins anew; copies: those in quarantine */
 };
 
-/* A copy in quarantine goes on waiting: until its time is over it can be returned, and after a
- * return it is of no use. */
+/* After a return a copy in quarantine is of no use. */
 static bool is_waiting(const struct rp_mark *mark)
 {
-    return (mark->state == RP_MARKED || mark->state == RP_CHECKING) && !rp_quarantine_is(mark->key);
+    return (mark->state == RP_MARKED || mark->state == RP_CHECKING) && !rp_quarantine_is_returned(mark);
+}
+
+/* A file without a mark would never be cleaned up, and neither would a copy in quarantine: their
+ * time begins anew, and they can be restored meanwhile. One moment for all of them, for what was
+ * given a later one is met again further on. */
+static bool begins_anew(const struct rp_mark *mark)
+{
+    return mark->file_id != 0 || rp_quarantine_is(mark->key);
 }
 
 static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
@@ -41,16 +47,20 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_state_by by = { .store = rec->store->config->name, .actor = rec->actor };
     size_t n = 0, n_extends = 0;
     rec->reprieved = 0;
-    if (rec->due_at_ms == 0)
-        rec->due_at_ms =
-            rp_due(&(struct rp_due){ .at_ms = -1, .grace_ms = -1, .config = rec->store->config }, tx->late_ms);
+    if (rec->due_at_ms == 0) {
+        struct rp_due anew = { .at_ms = -1, .grace_ms = -1, .config = rec->store->config };
+        rec->due_at_ms = rp_due(&anew, tx->late_ms);
+        anew.by = RP_DUE_QUARANTINE;
+        rec->copies_due_at_ms = rp_due(&anew, tx->late_ms);
+    }
     if (moves == NULL || extends == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < rec->page->n; i++) {
         const struct rp_mark *m = &rec->page->at[i];
         if (!is_waiting(m)) continue;
-        if (m->file_id != 0) {
-            if (rec->due_at_ms > m->due_at_ms)
-                extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = rec->due_at_ms };
+        if (begins_anew(m)) {
+            int64_t due_at_ms = rp_quarantine_is(m->key) ? rec->copies_due_at_ms : rec->due_at_ms;
+            if (due_at_ms > m->due_at_ms)
+                extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = due_at_ms };
             continue;
         }
         moves[n++] = (struct rp_move){
@@ -59,8 +69,6 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
     }
     int r = rp_state_move(tx, &(struct rp_state_by){ .store = rec->store->config->name, .actor = rec->actor }, moves, n,
                           err);
-    /* a file without a mark would never be cleaned up: its promise begins anew instead, and it can
-     * be restored meanwhile */
     if (r == 0) r = rp_state_extend(tx, &by, extends, n_extends, err);
     for (size_t i = 0; i < n; i++)
         rec->reprieved += moves[i].done;
@@ -72,7 +80,7 @@ static int compare_page(struct rp_store *store, struct rp_marks *page, struct rp
     RP_CLEANUP(rp_freep) struct rp_item *items = calloc(page->n, sizeof *items);
     if (items == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < page->n; i++)
-        items[i].key = page->at[i].key;
+        items[i].key = rp_subject_where(&page->at[i]);
     int r = rp_backend_stat(store->backend, items, page->n, err);
     if (r < 0) return r;
     for (size_t i = 0; i < page->n; i++) {

@@ -93,7 +93,7 @@ static void take_copy(struct rp_purge_item *item, const struct rp_copy *copy)
     item->copy = copy->identity;
 }
 
-static bool is_open(void *ctx)
+static bool slice_is_open(void *ctx)
 {
     const struct rp_purge_batch *b = ctx;
     return rp_purge_has_lease(b) && rp_clock_boot_ms(b->clock) < b->slice_ends_ms;
@@ -103,7 +103,7 @@ static bool is_open(void *ctx)
 static void copy_some(struct rp_purge_batch *b, size_t *i)
 {
     struct rp_copy copies[RP_COPIES_MAX];
-    const struct rp_gate gate = { is_open, b };
+    const struct rp_gate gate = { slice_is_open, b };
     size_t about[RP_COPIES_MAX], n = 0, next = *i;
     for (; next < b->marks.n && n < RP_COPIES_MAX; next++) {
         if (!is_to_be_copied(b, &b->items[next])) continue;
@@ -130,7 +130,7 @@ void rp_purge_quarantine(struct rp_purge_batch *b)
     while (next < b->marks.n && !failed(b)) {
         size_t before = next;
         copy_some(b, &next);
-        if (next == before || !is_open(b)) break;
+        if (next == before || !slice_is_open(b)) break;
     }
     b->to = failed(b) ? b->marks.n : next;
     RP_CRASHPOINT("sweep.quarantined");
@@ -149,6 +149,26 @@ static void confirm(struct rp_purge_batch *b)
         if (rp_purge_is_end(b->items[i].status)) b->items[i].status = RP_ITEM_UNKNOWN;
 }
 
+static bool is_hidden_one(const struct rp_purge_item *item)
+{
+    return item->status == RP_ITEM_CLAIMED && item->mark->in_place;
+}
+
+/* S9: whoever has shown it again has returned it. */
+static void leave_shown(struct rp_purge_batch *b)
+{
+    size_t n = collect(b, is_hidden_one);
+    if (n == 0 || note_failure(b, rp_subject_in(b->store)->look(b->store, b->asked, n, &b->store_error)) < 0) return;
+    for (size_t i = 0; i < n; i++) {
+        struct rp_purge_item *item = b->about[i];
+        const struct rp_item *seen = &b->asked[i];
+        if (seen->outcome != RP_OUT_FOUND && seen->outcome != RP_OUT_GONE)
+            take_outcome(item, seen);
+        else if (seen->outcome == RP_OUT_FOUND && strcmp(seen->identity.version, item->identity.version) == 0)
+            item->status = RP_ITEM_GONE;
+    }
+}
+
 /* S9: what was returned has left nothing behind. The other one is a version, and nothing else may be taken for it. */
 static void settle_in_place(struct rp_purge_batch *b)
 {
@@ -164,13 +184,21 @@ static void settle_in_place(struct rp_purge_batch *b)
                      item->mark->version, item->mark->original);
         }
     }
+    leave_shown(b);
+}
+
+static bool lease_is_ours(void *ctx)
+{
+    return rp_purge_has_lease(ctx);
 }
 
 void rp_purge_erase(struct rp_purge_batch *b)
 {
+    const struct rp_gate gate = { lease_is_ours, b };
     if (failed(b)) return;
     if (!rp_purge_has_lease(b)) b->to = b->from; /* S7: given back, whatever was seen of it */
     settle_in_place(b);
+    if (failed(b)) return;
     size_t n = collect(b, is_to_be_erased);
     for (size_t i = 0; i < n; i++) {
         RP_ASSERT(b->about[i]->mark->state == RP_PURGING); /* INTENT-FIRST */
@@ -178,7 +206,7 @@ void rp_purge_erase(struct rp_purge_batch *b)
     }
     if (n > 0) {
         RP_CRASHPOINT("sweep.before-erase");
-        (void)note_failure(b, rp_subject_in(b->store)->erase(b->store, b->asked, n, &b->store_error));
+        (void)note_failure(b, rp_subject_in(b->store)->erase(b->store, b->asked, n, &gate, &b->store_error));
         RP_CRASHPOINT("sweep.erased");
     }
     for (size_t i = 0; i < n; i++)

@@ -21,9 +21,10 @@ static int look(struct rp_store *store, struct rp_item *items, size_t n, struct 
     return rp_backend_stat(store->backend, items, n, err);
 }
 
-static int erase(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
+static int erase(struct rp_store *store, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                 struct rp_error *err)
 {
-    return rp_backend_remove(store->backend, items, n, err);
+    return rp_backend_remove(store->backend, items, n, gate, err);
 }
 
 /* An unmounted disk leaves an empty directory, where everything is "already gone"; a bucket
@@ -187,7 +188,7 @@ static void take_away(struct rp_store *store, const struct rp_mark *copy, const 
     const int64_t since_ms = INT64_MAX;
     struct rp_error ignored = { 0 };
     if (!copy->in_place)
-        (void)erase(store, &item, 1, &ignored);
+        (void)erase(store, &item, 1, NULL, &ignored);
     else if (rp_backend_has_hiding(store->backend))
         (void)rp_backend_hide(store->backend, &item, &since_ms, 1, NULL, &ignored);
 }

@@ -49,8 +49,9 @@ struct rp_subject_kind {
     /* What bring_back made, and is not wanted: in quarantine as it was. Best effort. */
     void (*take_away)(struct rp_store *store, const struct rp_mark *copy, const char *key,
                       const struct rp_identity *made);
-    /* Exactly these identities. */
-    int (*erase)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
+    /* Exactly these identities, while the gate is open. */
+    int (*erase)(struct rp_store *store, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                 struct rp_error *err);
     /* Whether it was really this store that answered, so that "gone" can be believed. */
     int (*confirm)(struct rp_store *store, struct rp_error *err);
 

@@ -24,8 +24,9 @@ struct rp_fs_batch {
     struct rp_item *items;
     size_t n;
     rp_fs_item_fn *fn;
-    size_t next;       /* under the lock */
-    atomic_int failed; /* the first errno that is about the whole store */
+    const struct rp_gate *gate; /* T11 */
+    size_t next;                /* under the lock */
+    atomic_int failed;          /* the first errno that is about the whole store */
     pthread_mutex_t lock;
     struct touched dirs[DIRS_MAX];
     size_t n_dirs;
@@ -148,7 +149,7 @@ static void *work(void *ctx)
     size_t start, end;
     while (!atomic_load(&batch->failed) && (end = take_run(batch, &start)) > start) {
         for (size_t i = start; i < end && !atomic_load(&batch->failed); i++) {
-            int r = batch->fn(&finder, &batch->items[i]);
+            int r = rp_gate_is_open(batch->gate) ? batch->fn(&finder, &batch->items[i]) : -ETIMEDOUT;
             if (r < 0) fail(batch, -r);
         }
     }
@@ -175,10 +176,12 @@ static void doubt(struct rp_item *items, size_t n)
         if (items[i].outcome == RP_OUT_DELETED || items[i].outcome == RP_OUT_GONE) items[i].outcome = RP_OUT_UNKNOWN;
 }
 
-int rp_fs_batch_run(struct rp_fs *fs, struct rp_item *items, size_t n, rp_fs_item_fn *fn, rp_fs_item_fn *after,
-                    struct rp_error *err)
+int rp_fs_batch_run(struct rp_fs *fs, struct rp_item *items, size_t n, const struct rp_gate *gate, rp_fs_item_fn *fn,
+                    rp_fs_item_fn *after, struct rp_error *err)
 {
-    struct rp_fs_batch batch = { .fs = fs, .items = items, .n = n, .fn = fn, .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct rp_fs_batch batch = {
+        .fs = fs, .items = items, .n = n, .fn = fn, .gate = gate, .lock = PTHREAD_MUTEX_INITIALIZER
+    };
     int r = rp_fs_root_check(fs, err);
     if (r < 0 || (r = rp_items_begin(items, n, err)) < 0) return r;
     work_in_threads(&batch);

@@ -40,7 +40,7 @@ static int canary_remove(struct rp_backend *backend, const struct rp_identity *i
                          struct rp_error *err)
 {
     struct rp_item item = { .key = CANARY, .identity = *identity };
-    int r = rp_fs_remove(backend, &item, 1, err);
+    int r = rp_fs_remove(backend, &item, 1, NULL, err);
     *out = item.outcome;
     return r;
 }

@@ -173,8 +173,8 @@ int rp_fs_write_all(int fd, const char *bytes, size_t n);
 typedef int rp_fs_item_fn(struct rp_fs_finder *finder, struct rp_item *item); /* negative: the whole store failed */
 /* `fn` for every item; sync what was touched; then, if all that went well, `after` (may be NULL)
  * for every item. */
-int rp_fs_batch_run(struct rp_fs *fs, struct rp_item *items, size_t n, rp_fs_item_fn *fn, rp_fs_item_fn *after,
-                    struct rp_error *err);
+int rp_fs_batch_run(struct rp_fs *fs, struct rp_item *items, size_t n, const struct rp_gate *gate, rp_fs_item_fn *fn,
+                    rp_fs_item_fn *after, struct rp_error *err);
 void rp_fs_batch_take(struct rp_fs_batch *batch, int dir_fd);
 void rp_fs_batch_sync_root(struct rp_fs_batch *batch);
 /* True once the directories taken so far are synced: of a file (F10). A bounded number of them. */
@@ -194,7 +194,8 @@ void rp_fs_get_close(struct rp_object_reader *reader);
 int rp_fs_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
 int rp_fs_list(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                struct rp_error *err);
-int rp_fs_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+int rp_fs_remove(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                 struct rp_error *err);
 int rp_fs_copy(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                struct rp_identity *out, struct rp_error *err);
 int rp_fs_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,

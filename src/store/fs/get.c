@@ -140,5 +140,5 @@ static int stat_item(struct rp_fs_finder *finder, struct rp_item *item)
 
 int rp_fs_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    return rp_fs_batch_run(rp_fs_of(backend), items, n, stat_item, NULL, err);
+    return rp_fs_batch_run(rp_fs_of(backend), items, n, NULL, stat_item, NULL, err);
 }

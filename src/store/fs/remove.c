@@ -105,11 +105,12 @@ static int drop_sidecar(struct rp_fs_finder *finder, struct rp_item *item)
     return 0;
 }
 
-int rp_fs_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
+int rp_fs_remove(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                 struct rp_error *err)
 {
     struct rp_fs *fs = rp_fs_of(backend);
     int r = rp_fs_root_check(fs, err);
     if (r < 0 || (r = rp_fs_begin(fs, err)) < 0) return r;
     rp_fs_meta_exists(fs); /* another process may have made it since */
-    return rp_fs_batch_run(fs, items, n, remove_item, drop_sidecar, err);
+    return rp_fs_batch_run(fs, items, n, gate, remove_item, drop_sidecar, err);
 }

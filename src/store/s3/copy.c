@@ -248,7 +248,7 @@ static bool same_bytes(const struct rp_identity *a, const struct rp_identity *b)
 static void take_back(struct rp_s3 *s3, const char *key, const struct rp_identity *identity)
 {
     struct rp_item item = { .key = key, .identity = *identity };
-    rp_s3_remove(&s3->base, &item, 1, NULL);
+    rp_s3_remove(&s3->base, &item, 1, NULL, NULL);
 }
 
 /* What stands there with another etag than the copy was given is an upload of somebody else, and

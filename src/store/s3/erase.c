@@ -12,6 +12,12 @@
 #define BODY_MAX    ((size_t)16 << 20) /* of a multi-object delete: 1,000 keys, each byte of them an entity */
 #define SINGLES_MAX 250                /* calls handed to the wire at a time */
 
+struct erasing {
+    struct rp_s3 *s3;
+    enum s3_by by;
+    const struct rp_gate *gate;
+};
+
 static void say_all(struct rp_item **items, size_t n, enum rp_outcome outcome, const char *note)
 {
     for (size_t i = 0; i < n; i++)
@@ -83,30 +89,32 @@ struct single {
     struct rp_pair if_match;
 };
 
-static void single_begin(const struct rp_item *item, enum s3_by by, struct single *single, struct s3_call *call)
+static void single_begin(const struct erasing *e, const struct rp_item *item, struct single *single,
+                         struct s3_call *call)
 {
     *call = rp_s3_call("DELETE", item->key);
-    call->once = by == S3_BY_KEY;
-    if (by == S3_BY_VERSION) rp_s3_query(call, "versionId", item->identity.version);
-    if (by != S3_BY_ETAG) return;
+    call->once = e->by == S3_BY_KEY;
+    call->gate = e->gate;
+    if (e->by == S3_BY_VERSION) rp_s3_query(call, "versionId", item->identity.version);
+    if (e->by != S3_BY_ETAG) return;
     snprintf(single->quoted, sizeof single->quoted, "\"%s\"", item->identity.etag);
     single->if_match = (struct rp_pair){ "if-match", single->quoted };
     rp_s3_send(call, &single->if_match, 1, NULL);
 }
 
-static int erase_singles(struct rp_s3 *s3, struct rp_item **items, size_t n, enum s3_by by, struct rp_error *err)
+static int erase_singles(const struct erasing *e, struct rp_item **items, size_t n, struct rp_error *err)
 {
     int failed = 0;
     RP_CLEANUP(rp_freep) struct s3_call *calls = calloc(n + 1, sizeof *calls);
     RP_CLEANUP(rp_freep) struct single *singles = calloc(n + 1, sizeof *singles);
     if (calls == NULL || singles == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
     for (size_t i = 0; i < n; i++)
-        single_begin(items[i], by, &singles[i], &calls[i]);
-    int r = rp_s3_wire_run(s3->wire, calls, n, err);
+        single_begin(e, items[i], &singles[i], &calls[i]);
+    int r = rp_s3_wire_run(e->s3->wire, calls, n, err);
     if (r < 0) return r;
     for (size_t i = 0; i < n; i++) {
         if (calls[i].code == 0)
-            say_single(s3, items[i], &calls[i], &failed, err);
+            say_single(e->s3, items[i], &calls[i], &failed, err);
         else if ((r = say_failed(&items[i], 1, &calls[i], failed ? NULL : err)) < 0 && failed == 0)
             failed = r;
         rp_s3_call_done(&calls[i]);
@@ -114,10 +122,10 @@ static int erase_singles(struct rp_s3 *s3, struct rp_item **items, size_t n, enu
     return failed;
 }
 
-static int erase_one_by_one(struct rp_s3 *s3, struct rp_item **items, size_t n, enum s3_by by, struct rp_error *err)
+static int erase_one_by_one(const struct erasing *e, struct rp_item **items, size_t n, struct rp_error *err)
 {
     for (size_t at = 0; at < n; at += SINGLES_MAX) {
-        int r = erase_singles(s3, items + at, n - at < SINGLES_MAX ? n - at : SINGLES_MAX, by, err);
+        int r = erase_singles(e, items + at, n - at < SINGLES_MAX ? n - at : SINGLES_MAX, err);
         if (r < 0) return r;
     }
     return 0;
@@ -200,35 +208,36 @@ static bool refuses_the_form(int status)
     return status == 400 || status == 405 || status == 411 || status == 501;
 }
 
-static int judge_multi(struct rp_s3 *s3, const struct s3_call *call, struct rp_item **items, size_t n, enum s3_by by,
+static int judge_multi(const struct erasing *e, const struct s3_call *call, struct rp_item **items, size_t n,
                        struct rp_error *err)
 {
     struct rp_error why = { 0 };
     if (call->code < 0) return say_failed(items, n, call, err);
     if (call->status == 200) {
-        read_answers(call, items, n, by == S3_BY_VERSION);
+        read_answers(call, items, n, e->by == S3_BY_VERSION);
         return 0;
     }
-    if (refuses_the_form(call->status)) return erase_one_by_one(s3, items, n, by, err);
-    int r = rp_s3_error(s3, call, &why);
+    if (refuses_the_form(call->status)) return erase_one_by_one(e, items, n, err);
+    int r = rp_s3_error(e->s3, call, &why);
     say_all(items, n, r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_UNKNOWN, why.text);
     if (!rp_s3_is_store_wide(r) || r == RP_EDENIED) return 0;
     if (err) *err = why;
     return r;
 }
 
-static int erase_multi(struct rp_s3 *s3, struct rp_item **items, size_t n, enum s3_by by, struct rp_error *err)
+static int erase_multi(const struct erasing *e, struct rp_item **items, size_t n, struct rp_error *err)
 {
     struct s3_sum sum;
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF(BODY_MAX);
-    int r = rp_s3_write_delete(&body, items, n, by == S3_BY_VERSION, by == S3_BY_ETAG, err);
+    int r = rp_s3_write_delete(&body, items, n, e->by == S3_BY_VERSION, e->by == S3_BY_ETAG, err);
     if (r < 0) return r;
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("POST", NULL);
     rp_s3_query(&call, "delete", "");
     rp_s3_send_xml(&call, &body, &sum);
-    call.once = by == S3_BY_KEY;
-    r = rp_s3_wire_run(s3->wire, &call, 1, err);
-    return r < 0 ? r : judge_multi(s3, &call, items, n, by, err);
+    call.once = e->by == S3_BY_KEY;
+    call.gate = e->gate;
+    r = rp_s3_wire_run(e->s3->wire, &call, 1, err);
+    return r < 0 ? r : judge_multi(e, &call, items, n, err);
 }
 
 /* Stricter than what XML can carry (xml/write.c): a server that read a line end otherwise than we
@@ -240,31 +249,33 @@ static bool is_read_alike(const char *key)
     return true;
 }
 
-static bool goes_with_others(const struct s3_powers *powers, const struct rp_item *item, enum s3_by by)
+static bool may_be_many(const struct s3_powers *powers, enum s3_by by)
 {
-    bool holds = by == S3_BY_ETAG                          ? powers->multi_etag
-                 : by == S3_BY_VERSION || powers->versions ? powers->multi_versions
-                                                           : true;
-    return powers->multi_delete && holds && is_read_alike(item->key);
+    if (!powers->multi_delete) return false;
+    if (by == S3_BY_ETAG) return powers->multi_etag;
+    return powers->multi_versions || (by == S3_BY_KEY && !powers->versions);
 }
 
-int rp_s3_erase(struct rp_s3 *s3, struct rp_item *items, size_t n, enum s3_by by, struct rp_error *err)
+int rp_s3_erase(struct rp_s3 *s3, struct rp_item *items, size_t n, enum s3_by by, const struct rp_gate *gate,
+                struct rp_error *err)
 {
+    const struct erasing e = { s3, by, gate };
     const struct s3_powers powers = rp_s3_powers(s3);
+    const bool many = may_be_many(&powers, by);
     size_t n_multi = 0, n_single = 0;
     RP_CLEANUP(rp_freep) struct rp_item **order = calloc(n + 1, sizeof *order);
     if (order == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
     for (size_t i = 0; i < n; i++) {
         rp_s3_say(&items[i], RP_OUT_RETRY, "not asked");
-        if (goes_with_others(&powers, &items[i], by))
+        if (many && is_read_alike(items[i].key))
             order[n_multi++] = &items[i];
         else
             order[n - ++n_single] = &items[i];
     }
     for (size_t at = 0; at < n_multi; at += S3_DELETE_MAX) {
         size_t part = n_multi - at < S3_DELETE_MAX ? n_multi - at : S3_DELETE_MAX;
-        int r = erase_multi(s3, order + at, part, by, err);
+        int r = erase_multi(&e, order + at, part, err);
         if (r < 0) return r;
     }
-    return erase_one_by_one(s3, order + n_multi, n_single, by, err);
+    return erase_one_by_one(&e, order + n_multi, n_single, err);
 }

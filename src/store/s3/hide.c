@@ -58,7 +58,7 @@ static void uncover(struct look *look, size_t i)
     struct s3_key_versions *key = &look->vs.keys[i];
     struct rp_item marker = { .key = key->item->key };
     memcpy(marker.identity.version, key->cover, sizeof key->cover);
-    (void)rp_s3_erase(look->vs.s3, &marker, 1, S3_BY_VERSION, NULL);
+    (void)rp_s3_erase(look->vs.s3, &marker, 1, S3_BY_VERSION, NULL, NULL);
     if (is_away(marker.outcome))
         key->stands = true;
     else
@@ -108,13 +108,13 @@ static size_t choose(struct place *places, size_t n, struct place **chosen)
     return found;
 }
 
-static int send(struct rp_s3 *s3, struct place **places, size_t n, struct rp_error *err)
+static int send(struct rp_s3 *s3, struct place **places, size_t n, const struct rp_gate *gate, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_item *asked = calloc(n, sizeof *asked);
     if (asked == NULL) return rp_error_set(err, RP_ENOMEM, "hide: out of memory");
     for (size_t i = 0; i < n; i++)
         asked[i].key = places[i]->item->key;
-    int r = rp_s3_erase(s3, asked, n, S3_BY_KEY, err);
+    int r = rp_s3_erase(s3, asked, n, S3_BY_KEY, gate, err);
     for (size_t i = 0; i < n; i++) {
         places[i]->said = asked[i].outcome;
         if (is_away(asked[i].outcome) || asked[i].outcome == RP_OUT_UNKNOWN)
@@ -150,8 +150,8 @@ static int hide_places(struct rp_s3 *s3, struct place *places, size_t n, const s
     size_t left = choose(places, n, chosen);
     int r = look_at(s3, chosen, left, err);
     left = r < 0 ? 0 : choose(places, n, chosen);
-    if (left == 0 || (gate != NULL && !gate->is_open(gate->ctx))) return r;
-    r = send(s3, chosen, left, err);
+    if (left == 0 || !rp_gate_is_open(gate)) return r;
+    r = send(s3, chosen, left, gate, err);
     int looked = look_at(s3, chosen, left, r < 0 ? NULL : err);
     if (looked < 0)
         for (size_t i = 0; i < left; i++)
@@ -205,7 +205,7 @@ static int remove_markers(struct s3_versions *vs, bool *made, struct rp_error *e
         markers[n] = (struct rp_item){ .key = vs->keys[0].item->key };
         memcpy(markers[n++].identity.version, vs->held[i].id, RP_VERSION_MAX);
     }
-    int r = rp_s3_erase(vs->s3, markers, n, S3_BY_VERSION, err);
+    int r = rp_s3_erase(vs->s3, markers, n, S3_BY_VERSION, NULL, err);
     for (size_t i = 0; i < n; i++) {
         enum rp_outcome said = markers[i].outcome;
         *made = *made || said == RP_OUT_DELETED || said == RP_OUT_UNKNOWN;

@@ -19,6 +19,7 @@
 /* A portion under way: `items` in order of key, and as many places to ask with. */
 struct portion {
     struct rp_s3 *s3;
+    const struct rp_gate *gate;
     struct rp_item **items;
     size_t n;
     struct rp_item *asked; /* n places */
@@ -74,7 +75,7 @@ static int erase(struct portion *p, enum s3_by by, struct rp_error *err)
     for (size_t i = 0; i < p->n; i++)
         if (p->items[i]->outcome == RP_OUT_NONE && !same_as_before(p, i)) ask_about(p, i, true);
     if (p->n_asked == 0) return 0;
-    int r = rp_s3_erase(p->s3, p->asked, p->n_asked, by, err);
+    int r = rp_s3_erase(p->s3, p->asked, p->n_asked, by, p->gate, err);
     for (size_t i = 0; i < p->n_asked; i++)
         rp_s3_say(p->items[p->from[i]], p->asked[i].outcome, p->asked[i].note);
     return r;
@@ -160,14 +161,28 @@ static int remove_looking(struct portion *p, enum s3_by by, struct rp_error *err
     return r < 0 ? r : act(p, by, err);
 }
 
-static int remove_plain(struct rp_s3 *s3, const struct s3_powers *powers, struct rp_item **items, size_t n,
-                        struct rp_error *err)
+struct removal {
+    struct rp_s3 *s3;
+    struct s3_powers powers;
+    const struct rp_gate *gate;
+    struct rp_item **order;
+    size_t n, portion;
+    size_t next; /* under the lock, as what follows */
+    int failed;
+    struct rp_error error;
+    pthread_mutex_t lock;
+};
+
+static int remove_plain(const struct removal *removal, struct rp_item **items, size_t n, struct rp_error *err)
 {
+    const struct s3_powers *powers = &removal->powers;
     RP_CLEANUP(rp_freep) struct rp_item *asked = calloc(n + 1, sizeof *asked);
     RP_CLEANUP(rp_freep) size_t *from = calloc(n + 1, sizeof *from);
     if (n == 0) return 0;
     if (asked == NULL || from == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
-    struct portion p = { .s3 = s3, .items = items, .n = n, .asked = asked, .from = from };
+    struct portion p = {
+        .s3 = removal->s3, .gate = removal->gate, .items = items, .n = n, .asked = asked, .from = from
+    };
     if (!powers->single_if_match) return remove_looking(&p, S3_BY_KEY, err);
     /* An answer that tells deleted from gone saves the look; many in one request are never told
      * apart. */
@@ -177,31 +192,19 @@ static int remove_plain(struct rp_s3 *s3, const struct s3_powers *powers, struct
 
 /* An identity with a version is removed by it whatever the bucket does now: nothing else can be
  * hit. */
-static int remove_portion(struct rp_s3 *s3, const struct s3_powers *powers, struct rp_item **items, size_t n,
-                          struct rp_error *err)
+static int remove_portion(const struct removal *removal, struct rp_item **items, size_t n, struct rp_error *err)
 {
     size_t n_versions = 0, n_plain = 0;
     RP_CLEANUP(rp_freep) struct rp_item **split = calloc(2 * n, sizeof(struct rp_item *));
     if (split == NULL) return rp_error_set(err, RP_ENOMEM, "delete: out of memory");
     for (size_t i = 0; i < n; i++)
-        if (powers->versions || items[i]->identity.version[0])
+        if (removal->powers.versions || items[i]->identity.version[0])
             split[n_versions++] = items[i];
         else
             split[n + n_plain++] = items[i];
-    int r = n_versions > 0 ? rp_s3_remove_versions(s3, split, n_versions, err) : 0;
-    return r < 0 ? r : remove_plain(s3, powers, split + n, n_plain, err);
+    int r = n_versions > 0 ? rp_s3_remove_versions(removal->s3, split, n_versions, removal->gate, err) : 0;
+    return r < 0 ? r : remove_plain(removal, split + n, n_plain, err);
 }
-
-struct removal {
-    struct rp_s3 *s3;
-    struct s3_powers powers;
-    struct rp_item **order;
-    size_t n, portion;
-    size_t next; /* under the lock, as what follows */
-    int failed;
-    struct rp_error error;
-    pthread_mutex_t lock;
-};
 
 /* Equal keys stay together. */
 static size_t take_portion(struct removal *removal, size_t *from)
@@ -222,7 +225,7 @@ static void *work(void *ctx)
     size_t from, end;
     while ((end = take_portion(removal, &from)) > from) {
         struct rp_error why = { 0 };
-        int r = remove_portion(removal->s3, &removal->powers, removal->order + from, end - from, &why);
+        int r = remove_portion(removal, removal->order + from, end - from, &why);
         pthread_mutex_lock(&removal->lock);
         if (r < 0 && removal->failed == 0) {
             removal->failed = r;
@@ -269,7 +272,8 @@ static void note_changed(struct rp_s3 *s3, const struct rp_item *items, size_t n
     pthread_mutex_unlock(&s3->lock);
 }
 
-int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
+int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                 struct rp_error *err)
 {
     struct rp_s3 *s3 = rp_s3_of(backend);
     if (n == 0) return 0;
@@ -281,7 +285,7 @@ int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, st
         order[i] = &items[i];
     qsort(order, n, sizeof *order, by_key_and_place);
     struct removal removal = {
-        .s3 = s3, .powers = rp_s3_powers(s3), .order = order, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER
+        .s3 = s3, .powers = rp_s3_powers(s3), .gate = gate, .order = order, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER
     };
     work_in_threads(&removal);
     pthread_mutex_destroy(&removal.lock);

@@ -21,7 +21,8 @@
 
 /* The marked version and all older ones, then the delete markers that directly cover it. Items in
  * order of key. Outcomes are final. */
-int rp_s3_remove_versions(struct rp_s3 *s3, struct rp_item **items, size_t n, struct rp_error *err);
+int rp_s3_remove_versions(struct rp_s3 *s3, struct rp_item **items, size_t n, const struct rp_gate *gate,
+                          struct rp_error *err);
 
 /* Those of the items (outcome `none`) whose version a listing has not shown: asked for by HEAD, for an
  * empty listing makes nothing gone. */

@@ -53,7 +53,7 @@ static int erase_older(struct s3_versions *vs, struct round *round, struct rp_er
     if (round->n == 0) return 0;
     for (size_t i = 0; i < vs->n; i++)
         vs->keys[i].older_sent = !vs->keys[i].more;
-    int r = rp_s3_erase(vs->s3, round->items, round->n, S3_BY_VERSION, err);
+    int r = rp_s3_erase(vs->s3, round->items, round->n, S3_BY_VERSION, vs->gate, err);
     for (size_t i = 0; i < round->n; i++) {
         struct rp_item *item = vs->keys[round->key[i]].item;
         if (!is_away(round->items[i].outcome) && item->outcome == RP_OUT_NONE)
@@ -87,7 +87,7 @@ static int erase_marked(struct s3_versions *vs, struct round *round, struct rp_e
         if (key->found && key->item->outcome == RP_OUT_NONE) add_version(round, key, i, key->id);
     }
     if (round->n == 0) return 0;
-    int r = rp_s3_erase(vs->s3, round->items, round->n, S3_BY_VERSION, err);
+    int r = rp_s3_erase(vs->s3, round->items, round->n, S3_BY_VERSION, vs->gate, err);
     for (size_t i = 0; i < round->n; i++)
         rp_s3_say(vs->keys[round->key[i]].item, round->items[i].outcome, round->items[i].note);
     return r;
@@ -101,7 +101,7 @@ static void erase_markers(struct s3_versions *vs, struct round *round)
         const struct s3_key_versions *key = &vs->keys[vs->held[i].key];
         if (vs->held[i].marker && is_away(key->item->outcome)) add_version(round, key, vs->held[i].key, vs->held[i].id);
     }
-    if (round->n > 0) (void)rp_s3_erase(vs->s3, round->items, round->n, S3_BY_VERSION, NULL);
+    if (round->n > 0) (void)rp_s3_erase(vs->s3, round->items, round->n, S3_BY_VERSION, vs->gate, NULL);
 }
 
 /* ---- what a listing does not show ---- */
@@ -234,11 +234,12 @@ static void doubt(const struct s3_versions *vs)
             rp_s3_say(vs->keys[i].item, RP_OUT_UNKNOWN, "the store failed while it was being removed");
 }
 
-int rp_s3_remove_versions(struct rp_s3 *s3, struct rp_item **items, size_t n, struct rp_error *err)
+int rp_s3_remove_versions(struct rp_s3 *s3, struct rp_item **items, size_t n, const struct rp_gate *gate,
+                          struct rp_error *err)
 {
     int r = 0;
     size_t places = n > S3_OLDER_MAX ? n : S3_OLDER_MAX;
-    struct s3_versions vs = { .s3 = s3 };
+    struct s3_versions vs = { .s3 = s3, .gate = gate };
     RP_CLEANUP(rp_freep) struct s3_key_versions *keys = calloc(n + 1, sizeof *keys);
     RP_CLEANUP(rp_freep) struct s3_version *held = calloc(S3_OLDER_MAX, sizeof *held);
     RP_CLEANUP(rp_freep) struct rp_item *sent = calloc(places, sizeof *sent);

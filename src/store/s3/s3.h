@@ -199,7 +199,8 @@ int rp_s3_put(struct rp_backend *backend, const char *key, const struct rp_sourc
               int flags, struct rp_identity *out, struct rp_error *err);
 int rp_s3_list(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                struct rp_error *err);
-int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err);
+int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
+                 struct rp_error *err);
 bool rp_s3_hides(struct rp_backend *backend);
 int rp_s3_hide(struct rp_backend *backend, struct rp_item *items, const int64_t *since_ms, size_t n,
                const struct rp_gate *gate, struct rp_error *err);

@@ -36,6 +36,7 @@ struct s3_key_versions {
 };
 struct s3_versions {
     struct rp_s3 *s3;
+    const struct rp_gate *gate;   /* of what is erased after it was read; NULL: open */
     struct s3_key_versions *keys; /* by key, each key once */
     size_t n;
     struct s3_version *held; /* S3_OLDER_MAX places: the older ones, and the markers, of each key */

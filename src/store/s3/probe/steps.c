@@ -129,7 +129,7 @@ static bool erase(struct s3_probe *probe, struct rp_item *items, size_t n, bool 
     size_t left = n;
     for (int tries = 0; left > 0 && tries < CLEAR_TRIES; tries++) {
         size_t kept = 0;
-        if (rp_s3_erase(probe->s3, items, left, versions ? S3_BY_VERSION : S3_BY_KEY, NULL) < 0) return false;
+        if (rp_s3_erase(probe->s3, items, left, versions ? S3_BY_VERSION : S3_BY_KEY, NULL, NULL) < 0) return false;
         for (size_t i = 0; i < left; i++)
             if (items[i].outcome != RP_OUT_DELETED && items[i].outcome != RP_OUT_GONE) items[kept++] = items[i];
         left = kept;

@@ -95,9 +95,11 @@ static struct s3_job *next_ready(struct loop *l)
 
 static void end_late(struct loop *l, struct s3_job *job)
 {
-    if (job->call->code == 0) /* not one attempt */
+    if (job->call->code == 0 && rp_gate_is_open(job->call->gate)) /* not one attempt */
         rp_s3_fail(job, RP_EUNAVAILABLE, "its turn did not come within its patience: %zu requests are under way",
                    l->n_busy);
+    else if (job->call->code == 0)
+        rp_s3_fail(job, RP_EUNAVAILABLE, "its turn came after the time in which it may be sent");
     end_job(l, job);
 }
 
@@ -204,7 +206,7 @@ static int64_t begin_ready(struct loop *l, int64_t now_ms)
         if (l->ring == NULL || l->n_busy >= limit) return -1;
         if (wait_ms > 0) return wait_ms;
         struct s3_job *job = next_ready(l);
-        if (job->ends_at_ms > now_ms)
+        if (job->ends_at_ms > now_ms && rp_gate_is_open(job->call->gate))
             begin(l, job, now_ms);
         else
             end_late(l, job);

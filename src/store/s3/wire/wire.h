@@ -58,10 +58,11 @@ struct s3_wire_options {
 struct s3_call {
     /* in */
     struct s3_message message;
-    bool once;                /* carried out twice it could do harm: W2 */
-    size_t answer_max;        /* bytes of body */
-    int64_t patience_ms;      /* 0: the wire's */
-    const struct rp_sink *to; /* rp_s3_wire_stream: where the body of a 200 or 206 goes */
+    bool once;                  /* carried out twice it could do harm: W2 */
+    size_t answer_max;          /* bytes of body */
+    int64_t patience_ms;        /* 0: the wire's */
+    const struct rp_gate *gate; /* backend.h, T11 */
+    const struct rp_sink *to;   /* rp_s3_wire_stream: where the body of a 200 or 206 goes */
     /* out */
     int code, status;
     char note[120];        /* code < 0: what happened */
