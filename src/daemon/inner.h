@@ -3,13 +3,11 @@
 #ifndef RP_DAEMON_INNER_H
 #define RP_DAEMON_INNER_H
 
-#include "daemon/alerts.h"
 #include "daemon/daemon.h"
 #include "daemon/raiser.h"
-#include "daemon/restore_run.h"
 #include "daemon/runs.h"
-#include "daemon/store_watch.h"
 #include "daemon/sweeper.h"
+#include "daemon/watch.h"
 #include "feed/feed.h"
 #include "http/live/live.h"
 #include "http/server/server.h"
@@ -18,6 +16,7 @@
 #include <pthread.h>
 
 #define RP_NODE_MAX 61
+#define RP_WATCHES  3 /* over buckets, restores and alerts */
 
 /* Settings that were read again. All of them stay until the end: a request under way may still look at an older one. */
 struct rp_setup {
@@ -39,10 +38,8 @@ struct rp_daemon {
     struct rp_writers *writers;
     struct rp_runs *runs;
     struct rp_sweeper *sweeper;
-    struct rp_restore_watch *restores;
-    struct rp_watch *watch;
+    struct rp_watch *watches[RP_WATCHES];
     struct rp_raiser *raiser;
-    struct rp_store_watch *store_watch; /* NULL: no store is a bucket */
     pthread_mutex_t lock;
     struct rp_server *server; /* under the lock, for the feed's thread */
     struct rp_setup *setups;  /* the newest first; NULL: those of the session */

@@ -8,11 +8,15 @@
  * A3  In between it looks every 20 s, and every 5 s at a store that is not ours. That a store is not ours any more, and
  *     that it is ours again, is told by the log, by /readyz and by an alert. A start does not wait for any of this.
  * A4  It opens a connection for each of these moments, and keeps none.
- * A5  In mode observe it does nothing. */
+ * A5  In mode observe it does nothing.
+ * A6  The last raise opens buckets of its own, as those of the session may have been interrupted by then, and has
+ *     RP_LAST_RAISE_MS. */
 #ifndef RP_DAEMON_RAISER_H
 #define RP_DAEMON_RAISER_H
 
 #include "lib/session.h"
+
+#define RP_LAST_RAISE_MS INT64_C(4000)
 
 struct rp_writers;
 struct rp_raiser;

@@ -23,9 +23,13 @@
 #define RING_EVENTS      8192
 #define RING_BYTES       ((size_t)4 << 20)
 #define LIVE_CLIENTS_MAX 20000
-#define PATIENCE_MS      (10 * RP_SECOND_MS) /* for requests that were accepted */
-#define STOP_MS          (15 * RP_SECOND_MS) /* for all of it */
-#define STORES_MS        (5 * RP_SECOND_MS)  /* for what is under way at a bucket when the daemon stops */
+
+/* How long a stop may take. Buckets are interrupted STORES_MS after the signal, and requests that still wait PATIENCE_MS after it;
+ * then the last raises go to the buckets, over connections of their own. Whatever hangs all the same ends with the process. */
+#define STORES_MS   (5 * RP_SECOND_MS)
+#define PATIENCE_MS (10 * RP_SECOND_MS)
+#define STOP_MS     (15 * RP_SECOND_MS)
+_Static_assert(STORES_MS < PATIENCE_MS && PATIENCE_MS + RP_LAST_RAISE_MS < STOP_MS, "there is time for each of them");
 
 void rp_daemon_log(struct rp_daemon *d, enum rp_log_level level, const char *event, json_t *fields)
 {
@@ -145,7 +149,7 @@ static int64_t sweeper_idle_ms(void *ctx)
     return rp_sweeper_idle_ms(d->sweeper);
 }
 
-/* ---- start ---- */
+/* ---- the parts ---- */
 
 /* The embedded default is nobody else's: its catalog is brought up to date without asking. */
 static int open_session(struct rp_daemon *d, struct rp_error *err)
@@ -158,18 +162,12 @@ static int open_session(struct rp_daemon *d, struct rp_error *err)
     return rp_session_open(&d->session, &options, err);
 }
 
-static int open_stores(struct rp_daemon *d, struct rp_error *err)
+/* The writers and everybody beside them need its hook; its threads need the writers. */
+static int make_raiser(struct rp_daemon *d, struct rp_error *err)
 {
-    struct rp_store *stores[RP_STORES_MAX];
-    size_t n;
-    int r = rp_session_stores(&d->session, stores, &n, err);
-    for (size_t i = 0; i < n && r == 0; i++) {
-        if (stores[i]->backend != NULL) continue;
-        json_t *o = json_object();
-        rp_json_set(o, "store", json_string(stores[i]->config->name));
-        rp_json_set(o, "error", rp_json_text(stores[i]->closed.text));
-        rp_daemon_log(d, RP_LOG_ERROR, "store.closed", o);
-    }
+    const struct rp_raiser_options options = { .session = &d->session, .node = d->node, .lane = lane_of(d) };
+    int r = rp_raiser_new(&options, &d->raiser, err);
+    if (r == 0) d->session.catalog->raise_hook = rp_raiser_hook(d->raiser);
     return r;
 }
 
@@ -190,41 +188,74 @@ static int start_feed(struct rp_daemon *d, struct rp_error *err)
     return rp_live_start(&live, &d->live, err);
 }
 
-static int start_catalog(struct rp_daemon *d, struct rp_error *err)
+static int start_writers(struct rp_daemon *d, struct rp_error *err)
 {
     const struct rp_config *config = &d->session.config;
-    struct rp_writers_options writers = { .url = config->catalog_url,
-                                          .n = is_sqlite(d) ? 1 : (size_t)config->writers,
-                                          .first_lane = lane_of(d),
-                                          .holder = d->session.actor,
-                                          .queue_max = QUEUE_MAX,
-                                          .clock = d->session.catalog->clock,
-                                          .committed = committed,
-                                          .ctx = d };
-    struct rp_raiser_options raiser = { .session = &d->session, .node = d->node, .lane = lane_of(d) };
-    int r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
-    if (r == 0) r = rp_raiser_new(&raiser, &d->raiser, err);
-    if (r == 0) d->session.catalog->raise_hook = writers.raise_hook = rp_raiser_hook(d->raiser);
-    if (r == 0) r = start_feed(d, err);
-    if (r == 0) r = rp_writers_start(&writers, &d->writers, err);
+    const struct rp_writers_options writers = { .url = config->catalog_url,
+                                                .n = is_sqlite(d) ? 1 : (size_t)config->writers,
+                                                .first_lane = lane_of(d),
+                                                .holder = d->session.actor,
+                                                .queue_max = QUEUE_MAX,
+                                                .clock = d->session.catalog->clock,
+                                                .committed = committed,
+                                                .ctx = d,
+                                                .raise_hook = rp_raiser_hook(d->raiser) };
+    int r = rp_writers_start(&writers, &d->writers, err);
     if (r == 0) rp_writers_attach(d->writers, d->session.catalog);
     return r;
 }
 
-/* The sweeper, runs and raisers change the catalog beside the writers; whatever else does so goes through them. */
-static int start_sweepers(struct rp_daemon *d, struct rp_error *err)
+static int open_stores(struct rp_daemon *d, struct rp_error *err)
 {
-    int lane = lane_of(d);
-    struct rp_runs_options runs = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .lane = lane
+    struct rp_store *stores[RP_STORES_MAX];
+    size_t n;
+    int r = rp_session_stores(&d->session, stores, &n, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        if (stores[i]->backend != NULL) continue;
+        json_t *o = json_object();
+        rp_json_set(o, "store", json_string(stores[i]->config->name));
+        rp_json_set(o, "error", rp_json_text(stores[i]->closed.text));
+        rp_daemon_log(d, RP_LOG_ERROR, "store.closed", o);
+    }
+    return r;
+}
+
+static int start_runs(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_runs_options runs = {
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .lane = lane_of(d)
     };
-    struct rp_sweeper_options sweeper = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane
+    return rp_runs_new(&runs, &d->runs, err);
+}
+
+static int start_sweeper(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_sweeper_options options = {
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane_of(d)
     };
-    int r = rp_runs_new(&runs, &d->runs, err);
-    struct rp_sweeper *started = NULL;
-    if (r == 0) r = rp_sweeper_start(&sweeper, &started, err);
-    __atomic_store_n(&d->sweeper, started, __ATOMIC_RELEASE); /* the writers look at it */
+    struct rp_sweeper *sweeper = NULL;
+    int r = rp_sweeper_start(&options, &sweeper, err);
+    __atomic_store_n(&d->sweeper, sweeper, __ATOMIC_RELEASE); /* the writers look at it */
+    return r;
+}
+
+static bool has_bucket(const struct rp_config *config)
+{
+    for (size_t i = 0; i < config->n_stores; i++)
+        if (rp_config_is_s3(&config->stores[i])) return true;
+    return false;
+}
+
+static int start_watches(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_watch_kind *const kinds[RP_WATCHES] = { &rp_restore_watch, &rp_alert_watch,
+                                                            has_bucket(&d->session.config) ? &rp_store_watch : NULL };
+    const struct rp_watch_options options = {
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node
+    };
+    int r = 0;
+    for (size_t i = 0; i < RP_WATCHES && r == 0; i++)
+        if (kinds[i] != NULL) r = rp_watch_start(kinds[i], &options, &d->watches[i], err);
     return r;
 }
 
@@ -252,34 +283,17 @@ static int start_server(struct rp_daemon *d, struct rp_error *err)
     return 0;
 }
 
-static bool has_bucket(const struct rp_config *config)
+static void stop_server(struct rp_daemon *d)
 {
-    for (size_t i = 0; i < config->n_stores; i++)
-        if (rp_config_is_s3(&config->stores[i])) return true;
-    return false;
+    pthread_mutex_lock(&d->lock);
+    struct rp_server *server = d->server;
+    d->server = NULL;
+    pthread_mutex_unlock(&d->lock);
+    rp_live_end(d->live);
+    if (server != NULL) rp_server_stop(server, PATIENCE_MS);
 }
 
-static int start_store_watch(struct rp_daemon *d, struct rp_error *err)
-{
-    struct rp_store_watch_options watch = { .session = &d->session, .writers = d->writers, .node = d->node };
-    return has_bucket(&d->session.config) ? rp_store_watch_start(&watch, &d->store_watch, err) : 0;
-}
-
-static int start_restores(struct rp_daemon *d, struct rp_error *err)
-{
-    struct rp_restore_watch_options watch = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node
-    };
-    return rp_restore_watch_start(&watch, &d->restores, err);
-}
-
-static int start_watch(struct rp_daemon *d, struct rp_error *err)
-{
-    struct rp_watch_options watch = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node
-    };
-    return rp_watch_start(&watch, &d->watch, err);
-}
+/* ---- start and stop ---- */
 
 static void tell_ready(struct rp_daemon *d, const struct rp_welcome *welcome)
 {
@@ -324,41 +338,37 @@ static int start(struct rp_daemon *d, struct rp_error *err)
     if (r < 0) return r;
     log_start(d);
     r = rp_hook_start(err);
-    if (r == 0) r = start_catalog(d, err);
+    if (r == 0) r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
+    if (r == 0) r = make_raiser(d, err);
+    if (r == 0) r = start_feed(d, err);
+    if (r == 0) r = start_writers(d, err);
     if (r == 0) r = open_stores(d, err);
     if (r == 0) r = rp_welcome_url_key(d->session.catalog, d->url_key, err);
     if (r == 0) r = rp_welcome_tokens(d, &welcome, err);
     if (r == 0) r = rp_raiser_start(d->raiser, d->writers, err);
-    if (r == 0) r = start_store_watch(d, err);
-    if (r == 0) r = start_sweepers(d, err);
-    if (r == 0) r = start_restores(d, err);
+    if (r == 0) r = start_runs(d, err);
+    if (r == 0) r = start_sweeper(d, err);
+    if (r == 0) r = start_watches(d, err);
     if (r == 0) r = start_server(d, err);
-    if (r == 0) r = start_watch(d, err);
     if (r == 0) tell_ready(d, &welcome);
     return r;
 }
 
-/* ---- stop ---- */
-
-/* In the order of who asks whom: nobody submits to a writer that is gone. Parts that never started are left out. */
+/* Who begins work by itself is told to begin no more. Then they end from the last to the first: nobody asks somebody who is gone.
+ * What never started is NULL. */
 static void stop(struct rp_daemon *d)
 {
     struct rp_interrupt interrupt;
-    pthread_mutex_lock(&d->lock);
-    struct rp_server *server = d->server;
-    d->server = NULL;
-    pthread_mutex_unlock(&d->lock);
+    for (size_t i = 0; i < RP_WATCHES; i++)
+        rp_watch_halt(d->watches[i]);
     rp_sweeper_halt(d->sweeper);
     rp_runs_halt(d->runs);
-    rp_restore_watch_halt(d->restores);
     rp_interrupt_begin(&interrupt, d->session.stores, d->session.config.n_stores, STORES_MS);
-    rp_live_end(d->live);
-    if (server != NULL) rp_server_stop(server, PATIENCE_MS);
+    stop_server(d);
+    for (size_t i = 0; i < RP_WATCHES; i++)
+        rp_watch_stop(d->watches[i]);
     rp_sweeper_stop(d->sweeper);
     rp_runs_stop(d->runs);
-    rp_restore_watch_stop(d->restores);
-    rp_watch_stop(d->watch);
-    rp_store_watch_stop(d->store_watch);
     rp_raiser_stop(d->raiser);
     rp_interrupt_end(&interrupt);
     rp_writers_stop(d->writers);
@@ -380,8 +390,7 @@ static void close_all(struct rp_daemon *d)
 
 /* ---- a stop that hangs ---- */
 
-/* Whatever is waited for (a database that hangs, a store): a process that ends here has lost no more than one that is
- * killed, and that is nothing. */
+/* A process that ends here has lost no more than one that is killed, and that is nothing. */
 static void *end_it(void *arg)
 {
     const struct timespec patience = { .tv_sec = STOP_MS / RP_SECOND_MS };

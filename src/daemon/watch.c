@@ -1,81 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/pulse.h"
+#include "daemon/watch.h"
 
 #include "base/assert.h"
 #include "base/wait.h"
 #include "catalog/writer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
-static bool sleep_until_next(struct rp_pulse *p)
+bool rp_watch_is_ending(const struct rp_watch *w)
 {
-    struct timespec until = rp_wait_until(p->options.every_ms);
-    pthread_mutex_lock(&p->lock);
-    while (!p->stop && p->config == NULL && pthread_cond_timedwait(&p->poke, &p->lock, &until) == 0)
+    return __atomic_load_n(&w->stop, __ATOMIC_RELAXED) != 0;
+}
+
+static void sleep_until_next(struct rp_watch *w)
+{
+    struct timespec until = rp_wait_until(w->options.every_ms);
+    pthread_mutex_lock(&w->lock);
+    while (!rp_watch_is_ending(w) && w->config == NULL && pthread_cond_timedwait(&w->poke, &w->lock, &until) == 0)
         ;
-    if (p->config != NULL) p->session.config = *p->config;
-    p->config = NULL;
-    bool go_on = !p->stop;
-    pthread_mutex_unlock(&p->lock);
-    return go_on;
+    if (w->config != NULL) w->session.config = *w->config;
+    w->config = NULL;
+    pthread_mutex_unlock(&w->lock);
 }
 
 static void *work(void *arg)
 {
-    struct rp_pulse *p = arg;
-    do
-        p->options.look(p->options.ctx);
-    while (sleep_until_next(p));
+    struct rp_watch *w = arg;
+    for (; !rp_watch_is_ending(w); sleep_until_next(w))
+        w->kind->look(w);
     return NULL;
 }
 
-static void done(struct rp_pulse *p)
+static void free_watch(struct rp_watch *w)
 {
-    rp_session_close(&p->session);
-    pthread_cond_destroy(&p->poke);
-    pthread_mutex_destroy(&p->lock);
+    rp_session_close(&w->session);
+    pthread_cond_destroy(&w->poke);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
 }
 
-int rp_pulse_start(struct rp_pulse *p, const struct rp_pulse_options *options, struct rp_error *err)
+static int begin(struct rp_watch *w, struct rp_error *err)
 {
-    RP_ASSERT(options->look != NULL && options->every_ms > 0);
-    *p = (struct rp_pulse){ .options = *options };
-    snprintf(p->node, sizeof p->node, "%s", options->node);
-    pthread_mutex_init(&p->lock, NULL);
-    rp_wait_init(&p->poke);
-    int r = rp_session_beside(options->session, options->lane, &p->session, err);
-    if (r == 0) {
-        if (options->writers != NULL) rp_writers_attach(options->writers, p->session.catalog);
-        snprintf(p->session.actor, sizeof p->session.actor, "daemon:%s", p->node);
-        if (pthread_create(&p->thread, NULL, work, p) != 0) r = rp_error_set(err, RP_ENOMEM, "no thread");
+    int r = rp_session_beside(w->options.session, w->options.lane, &w->session, err);
+    if (r < 0) return r;
+    if (w->options.writers != NULL) rp_writers_attach(w->options.writers, w->session.catalog);
+    snprintf(w->session.actor, sizeof w->session.actor, "daemon:%s", w->node);
+    return pthread_create(&w->thread, NULL, work, w) == 0 ? 0 : rp_error_set(err, RP_ENOMEM, "no thread");
+}
+
+int rp_watch_start(const struct rp_watch_kind *kind, const struct rp_watch_options *options, struct rp_watch **out,
+                   struct rp_error *err)
+{
+    RP_ASSERT(kind->bytes >= sizeof(struct rp_watch));
+    struct rp_watch *w = calloc(1, kind->bytes);
+    if (w == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %s", kind->what);
+    w->kind = kind;
+    w->options = *options;
+    if (w->options.every_ms == 0) w->options.every_ms = kind->every_ms;
+    snprintf(w->node, sizeof w->node, "%s", options->node);
+    pthread_mutex_init(&w->lock, NULL);
+    rp_wait_init(&w->poke);
+    int r = begin(w, err);
+    if (r < 0) {
+        free_watch(w);
+        return rp_error_wrap(err, r, "start %s", kind->what);
     }
-    if (r == 0) return 0;
-    done(p);
-    return rp_error_wrap(err, r, "start %s", options->what);
+    *out = w;
+    return 0;
 }
 
-void rp_pulse_stop(struct rp_pulse *p)
+void rp_watch_halt(struct rp_watch *w)
 {
-    pthread_mutex_lock(&p->lock);
-    p->stop = true;
-    pthread_cond_signal(&p->poke);
-    pthread_mutex_unlock(&p->lock);
-    pthread_join(p->thread, NULL);
-    done(p);
+    if (w == NULL) return;
+    pthread_mutex_lock(&w->lock);
+    __atomic_store_n(&w->stop, 1, __ATOMIC_RELAXED);
+    pthread_cond_signal(&w->poke);
+    pthread_mutex_unlock(&w->lock);
 }
 
-void rp_pulse_configure(struct rp_pulse *p, const struct rp_config *config)
+void rp_watch_stop(struct rp_watch *w)
 {
-    pthread_mutex_lock(&p->lock);
-    p->config = config;
-    pthread_cond_signal(&p->poke);
-    pthread_mutex_unlock(&p->lock);
+    if (w == NULL) return;
+    rp_watch_halt(w);
+    pthread_join(w->thread, NULL);
+    free_watch(w);
 }
 
-bool rp_pulse_is_ending(struct rp_pulse *p)
+void rp_watch_configure(struct rp_watch *w, const struct rp_config *config)
 {
-    pthread_mutex_lock(&p->lock);
-    bool stop = p->stop;
-    pthread_mutex_unlock(&p->lock);
-    return stop;
+    if (w == NULL) return;
+    pthread_mutex_lock(&w->lock);
+    w->config = config;
+    pthread_cond_signal(&w->poke);
+    pthread_mutex_unlock(&w->lock);
 }

@@ -1,45 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pulse.h - a thread of the daemon's that looks at something every so often, with a session of its own.
+/* watch.h - a thread of the daemon's that looks at something every so often, with a session of its own.
  *
  * B1  It looks at once, then every so often; new settings wake it, and are in its session before it looks again.
- * B2  An end wakes it too, and waits for the look under way: who looks for long asks rp_pulse_is_ending in between. */
-#ifndef RP_DAEMON_PULSE_H
-#define RP_DAEMON_PULSE_H
+ * B2  An end wakes it too, and waits for the look under way: who looks for long looks at `stop` in between. */
+#ifndef RP_DAEMON_WATCH_H
+#define RP_DAEMON_WATCH_H
 
 #include "lib/session.h"
+#include "metrics/metrics.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 struct rp_writers;
+struct rp_watch;
 
-struct rp_pulse_options {
-    const char *what;                 /* for errors: "the watch" */
-    const struct rp_session *session; /* outlives it */
-    struct rp_writers *writers;       /* may be NULL */
-    const char *node;
-    int lane;
+/* What is looked at. What it keeps from look to look begins with a struct rp_watch, and is `bytes` long. */
+struct rp_watch_kind {
+    const char *what; /* for errors: "the watch over restores" */
     int64_t every_ms;
-    void (*look)(void *ctx);
-    void *ctx;
+    size_t bytes;
+    void (*look)(struct rp_watch *watch);
 };
 
-struct rp_pulse {
+extern const struct rp_watch_kind rp_alert_watch;   /* alerts.c */
+extern const struct rp_watch_kind rp_restore_watch; /* restore_run.c */
+extern const struct rp_watch_kind rp_store_watch;   /* store_watch.c */
+
+struct rp_watch_options {
+    const struct rp_session *session; /* outlives it; its stores are open */
+    struct rp_writers *writers;       /* may be NULL */
+    struct rp_metrics *metrics;       /* may be NULL */
+    const char *node;
+    int lane;
+    int64_t every_ms; /* 0: as the kind says */
+};
+
+struct rp_watch {
+    const struct rp_watch_kind *kind;
+    struct rp_watch_options options;
     struct rp_session session; /* the thread's */
     char node[64];
-    /* the rest is its own */
-    struct rp_pulse_options options;
+    volatile sig_atomic_t stop; /* atomic: set once */
+    /* the rest is for watch.c */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t poke;
-    bool stop;                      /* under the lock */
     const struct rp_config *config; /* under the lock: new settings, or NULL */
 };
 
-/* After a failure nothing is left to be ended. */
-int rp_pulse_start(struct rp_pulse *pulse, const struct rp_pulse_options *options, struct rp_error *err);
-void rp_pulse_stop(struct rp_pulse *pulse);
-/* `config` outlives it. Any thread. */
-void rp_pulse_configure(struct rp_pulse *pulse, const struct rp_config *config);
-bool rp_pulse_is_ending(struct rp_pulse *pulse);
+int rp_watch_start(const struct rp_watch_kind *kind, const struct rp_watch_options *options, struct rp_watch **out,
+                   struct rp_error *err);
+bool rp_watch_is_ending(const struct rp_watch *watch);
+/* It begins nothing any more. NULL is fine, as below. */
+void rp_watch_halt(struct rp_watch *watch);
+/* The same, and waits for it. */
+void rp_watch_stop(struct rp_watch *watch);
+/* Settings changed. `config` outlives it. Any thread. */
+void rp_watch_configure(struct rp_watch *watch, const struct rp_config *config);
 
 #endif

@@ -38,6 +38,7 @@ struct rp_session {
     struct rp_raises *raises;              /* of this process: when epochs were raised, and for what (core/raise.h) */
     struct rp_raise_hook raise_hook;       /* raises on the thread that asks; a daemon has another (daemon/raiser.h) */
     const struct rp_session *of;           /* beside another one, whose configuration and log these are; NULL: not */
+    bool own_buckets;                      /* it does not share those of `of` */
 };
 
 int rp_session_open(struct rp_session *session, const struct rp_session_options *options, struct rp_error *err);
