@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watch over alerts: looks at the figures every ten seconds, raises and clears conditions (core/alert.h), and tells the webhook.
+/* The watch over alerts: looks at the figures every ten seconds, raises and clears conditions
+ * (core/alert.h), and tells the webhook.
  *
- * V1  Over all daemons a condition is raised once and cleared once (catalog/alert.h), each with its audit row, alert.raised or alert.cleared.
- * V2  The webhook is told once of each; a call that failed is repeated, later each time up to an hour, by whichever daemon is there. A
- *     condition that was over before anybody could be told is told once, as cleared.
+ * V1  Over all daemons a condition is raised once and cleared once (catalog/alert.h), each with its
+ *     audit row, alert.raised or alert.cleared.
+ * V2  The webhook is told once of each; a call that failed is repeated, later each time up to an
+ *     hour, by whichever daemon is there. A condition that was over before anybody could be told is
+ *     told once, as cleared.
  * V3  A figure that cannot be read changes nothing. */
 #include "base/assert.h"
 #include "base/buf.h"

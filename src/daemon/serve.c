@@ -24,8 +24,9 @@
 #define RING_BYTES       ((size_t)4 << 20)
 #define LIVE_CLIENTS_MAX 20000
 
-/* How long a stop may take. Buckets are interrupted STORES_MS after the signal, and requests that still wait PATIENCE_MS after it;
- * then the last raises go to the buckets, over connections of their own. Whatever hangs all the same ends with the process. */
+/* How long a stop may take. Buckets are interrupted STORES_MS after the signal, and requests that
+ * still wait PATIENCE_MS after it; then the last raises go to the buckets, over connections of
+ * their own. Whatever hangs all the same ends with the process. */
 #define STORES_MS   (5 * RP_SECOND_MS)
 #define PATIENCE_MS (10 * RP_SECOND_MS)
 #define STOP_MS     (15 * RP_SECOND_MS)
@@ -65,7 +66,8 @@ static int lane_of(const struct rp_daemon *d)
     return is_sqlite(d) ? 1 : RP_LANE_LEASED;
 }
 
-/* SQLite has one writer: two daemons would only wait for each other's lock, and their streams would miss what the other writes. */
+/* SQLite has one writer: two daemons would only wait for each other's lock, and their streams would
+ * miss what the other writes. */
 static int lock_catalog(struct rp_daemon *d, struct rp_error *err)
 {
     char path[4200], holder[64] = "";
@@ -354,8 +356,8 @@ static int start(struct rp_daemon *d, struct rp_error *err)
     return r;
 }
 
-/* Who begins work by itself is told to begin no more. Then they end from the last to the first: nobody asks somebody who is gone.
- * What never started is NULL. */
+/* Who begins work by itself is told to begin no more. Then they end from the last to the first:
+ * nobody asks somebody who is gone. What never started is NULL. */
 static void stop(struct rp_daemon *d)
 {
     struct rp_interrupt interrupt;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watch over buckets: what they guarantee, at start and once a day, and how their clocks go, every minute.
+/* The watch over buckets: what they guarantee, at start and once a day, and how their clocks go,
+ * every minute.
  *
- * P1  One thread of its own: a bucket that hangs holds up the looks at the others, and nothing else. A start does not wait for it.
- * P2  A bucket that does not answer is asked again, after a minute at first and an hour at most; the trouble is in the log once in ten
- *     minutes. It is open all the same: who needs it is told.
- * P3  In mode observe it is only read. Once its mode lets it be written, it is probed at the next look.
+ * P1  One thread of its own: a bucket that hangs holds up the looks at the others, and nothing
+ *     else. A start does not wait for it.
+ * P2  A bucket that does not answer is asked again, after a minute at first and an hour at most;
+ *     the trouble is in the log once in ten minutes. It is open all the same: who needs it is told.
+ * P3  In mode observe it is only read. Once its mode lets it be written, it is probed at the next
+ *     look.
  * P4  Directories need none of it: their guarantee is the program's own, their clock the host's. */
 #include "base/cleanup.h"
 #include "base/json.h"

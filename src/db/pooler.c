@@ -30,8 +30,8 @@ static bool has_lost_statement(const struct rp_error *err)
     return strstr(err->text, "prepared statement") != NULL;
 }
 
-/* `b` begins a transaction, which keeps a server's session to itself. A pooler gives it the one that `a` was on a moment
- * ago, or gives `a` another one now. */
+/* `b` begins a transaction, which keeps a server's session to itself. A pooler gives it the one
+ * that `a` was on a moment ago, or gives `a` another one now. */
 static int compare(struct rp_db *a, struct rp_db *b, bool *out, struct rp_error *err)
 {
     int64_t before = 0, other = 0, after = 0;

@@ -366,8 +366,8 @@ int rp_pg_create_schema(struct rp_pg *c, struct rp_error *err)
 
 /* ---- the vessel ---- */
 
-/* What may be asked here: a function that may not be called would fail the transaction, so it is asked first. A standby has no
- * timeline of its own yet. */
+/* What may be asked here: a function that may not be called would fail the transaction, so it is
+ * asked first. A standby has no timeline of its own yet. */
 #define MAY_CALL(name) "has_function_privilege('pg_catalog." name "', 'EXECUTE')"
 #define MAY_ASK                                                                                                        \
     "SELECT CASE WHEN " MAY_CALL(                                                                                      \
