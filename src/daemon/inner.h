@@ -7,7 +7,7 @@
 #include "daemon/raiser.h"
 #include "daemon/runs.h"
 #include "daemon/sweeper.h"
-#include "daemon/watch.h"
+#include "daemon/watch/watch.h"
 #include "feed/feed.h"
 #include "http/live/live.h"
 #include "http/server/server.h"

@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "daemon/watch.h"
+#include "daemon/watch/watch.h"
 
 #include <stdlib.h>
 

@@ -26,7 +26,7 @@
 #include "daemon/runs.h"
 #include "daemon/schedule.h"
 #include "daemon/sweeper.h"
-#include "daemon/watch.h"
+#include "daemon/watch/watch.h"
 #include "lib/ask.h"
 #include "lib/dbs.h"
 #include "lib/session.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/figures.h"
+#include "daemon/watch/figures.h"
 
 #include "base/cron.h"
 #include "base/error.h"

@@ -14,7 +14,7 @@
 #include "base/time.h"
 #include "core/guarantee.h"
 #include "daemon/trouble.h"
-#include "daemon/watch.h"
+#include "daemon/watch/watch.h"
 
 #define EVERY_MS   RP_MINUTE_MS
 #define PROBE_MS   RP_DAY_MS

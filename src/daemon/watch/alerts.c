@@ -16,8 +16,8 @@
 #include "catalog/alert.h"
 #include "catalog/audit.h"
 #include "core/alert.h"
-#include "daemon/figures.h"
-#include "daemon/watch.h"
+#include "daemon/watch/figures.h"
+#include "daemon/watch/watch.h"
 #include "hook/hook.h"
 
 #include <stdio.h>

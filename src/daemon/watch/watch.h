@@ -3,8 +3,8 @@
  *
  * B1  It looks at once, then every so often; new settings wake it, and are in its session before it looks again.
  * B2  An end wakes it too, and waits for the look under way: who looks for long looks at `stop` in between. */
-#ifndef RP_DAEMON_WATCH_H
-#define RP_DAEMON_WATCH_H
+#ifndef RP_DAEMON_WATCH_WATCH_H
+#define RP_DAEMON_WATCH_WATCH_H
 
 #include "lib/session.h"
 #include "metrics/metrics.h"
@@ -24,8 +24,8 @@ struct rp_watch_kind {
 };
 
 extern const struct rp_watch_kind rp_alert_watch;   /* alerts.c */
-extern const struct rp_watch_kind rp_restore_watch; /* restore_run.c */
-extern const struct rp_watch_kind rp_store_watch;   /* store_watch.c */
+extern const struct rp_watch_kind rp_restore_watch; /* ../restore_run.c */
+extern const struct rp_watch_kind rp_store_watch;   /* buckets.c */
 
 struct rp_watch_options {
     const struct rp_session *session; /* outlives it; its stores are open */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/watch.h"
+#include "daemon/watch/watch.h"
 
 #include "base/assert.h"
 #include "base/wait.h"

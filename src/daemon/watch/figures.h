@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* figures.h - what alerts are judged by, read from the catalog: bounded, by indexes. */
-#ifndef RP_DAEMON_FIGURES_H
-#define RP_DAEMON_FIGURES_H
+#ifndef RP_DAEMON_WATCH_FIGURES_H
+#define RP_DAEMON_WATCH_FIGURES_H
 
 #include "catalog/catalog.h"
 #include "config/config.h"
