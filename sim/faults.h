@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* faults.h - what can go wrong in a run. Each kind has a switch, a rate and a stream of its own
- * in every run (some runs have
- * only a few kinds, some all of them), and a counter that tells whether it was ever met. */
+ * in every run (some runs have only a few kinds, some all of them), and a counter that tells
+ * whether it was ever met. */
 #ifndef RP_SIM_FAULTS_H
 #define RP_SIM_FAULTS_H
 
@@ -9,43 +9,43 @@
 
 /*   kind                name                    rate    in 10,000 chances, at most */
 /* clang-format off */
-#define SIM_FAULTS(X) \
-    X(CRASH,             "crash",                    50)        /* a node stops between any two calls */                                     \
-    X(CRASH_STARTING,    "crash-starting",          800)        /* ... while it starts again */                                              \
-    X(DB_UNAVAILABLE,    "db-unavailable",          120)        /* the connection is lost before a call */                                   \
-    X(DB_BUSY,           "db-busy",                 150)        /* busy, deadlock, serialization */                                          \
-    X(DB_FULL,           "db-full",                  60)                                                                                     \
-    X(COMMIT_LOST,       "commit-lost",             400)        /* committed, and the answer was lost */                                     \
-    X(COMMIT_UNDONE,     "commit-undone",           400)        /* the connection broke at COMMIT, and nothing was */                        \
-    X(COMMIT_UNRESOLVED, "commit-unresolved",      3000)        /* ... and the database cannot be asked for a while */                       \
-    X(NO_MEMORY,         "no-memory",               150)        /* an allocation fails, one of the next of a command */                      \
-    X(STORE_REFUSES,     "store-refuses",           500)        /* 5xx, slow down */                                                         \
-    X(STORE_DENIES,      "store-denies",            300)                                                                                     \
-    X(STORE_SLOW,        "store-slow",              300)        /* an answer takes minutes */                                                \
-    X(STORE_LOST,        "store-lost",              900)        /* applied, then timed out */                                                \
-    X(STORE_LATE,        "store-late",             1200)        /* timed out, then applied */                                                \
-    X(STORE_PARTLY,      "store-partly",           1500)        /* keys missing from the answer of a delete */                               \
-    X(STORE_CUT,         "store-cut",              3000)        /* a listing that ends early */                                              \
-    X(STORE_FALSE,       "store-false",             300)        /* "deleted", and it was not */                                              \
-    X(STORE_OUTAGE,      "store-outage",             15)        /* every request fails for a while */                                        \
-    X(CLOCK_FORWARD,     "clock-forward",            12)                                                                                     \
-    X(CLOCK_BACK,        "clock-back",               12)                                                                                     \
-    X(CLOCK_FREEZE,      "clock-freeze",             12)                                                                                     \
-    X(CLOCK_DISAGREE,    "clock-disagree",           12)        /* by less than what stops a sweep */                                        \
-    X(CLOCKS_TOGETHER,   "clocks-together",          12)        /* hosts and database jump as one: they have one clock */                    \
-    X(REBOOT,            "reboot",                   12)        /* a host starts again, its boot clock at nothing */                         \
-    X(STORE_STRICT,      "store-strict",             80)        /* every delete is denied for days */                                        \
-    X(GUARD_FAILS,       "guard-fails",            1500)                                                                                     \
-    X(ROLLED_BACK,       "catalog-rolled-back",      20)        /* restored from a backup */                                                 \
-    X(FOREIGN_OWNER,     "foreign-owner",            12)        /* another catalog took the store over */                                    \
-    X(WRONG_BUCKET,      "wrong-bucket",             40)        /* the store's name leads somewhere else for a while */                      \
-    X(LATE_PUT,          "late-put",               2000)        /* an upload that ends long after it began */                                \
-    X(REPEATED,          "repeated",               2000)        /* a command given again though it was answered */                           \
-    X(OTHER_BODY,        "other-body",             1500)        /* an Idempotency-Key with another body */                                   \
-    X(WRONG_TENANT,      "wrong-tenant",            500)        /* somebody asks for a file of another tenant */                             \
-    X(FILES_KEY,         "mark-of-a-file's-key",   1500)        /* somebody marks a file's object by its key */                              \
-    X(REUPLOAD,          "reupload",                250)        /* somebody uploads under a marked key */                                    \
-    X(TWINS,             "identical-reupload",      100)        /* ... the same bytes */                                                     \
+#define SIM_FAULTS(X)                                                                                              \
+    X(CRASH,             "crash",                    50) /* a node stops between any two calls */                  \
+    X(CRASH_STARTING,    "crash-starting",          800) /* ... while it starts again */                           \
+    X(DB_UNAVAILABLE,    "db-unavailable",          120) /* the connection is lost before a call */                \
+    X(DB_BUSY,           "db-busy",                 150) /* busy, deadlock, serialization */                       \
+    X(DB_FULL,           "db-full",                  60)                                                           \
+    X(COMMIT_LOST,       "commit-lost",             400) /* committed, and the answer was lost */                  \
+    X(COMMIT_UNDONE,     "commit-undone",           400) /* the connection broke at COMMIT, and nothing was */     \
+    X(COMMIT_UNRESOLVED, "commit-unresolved",      3000) /* ... and the database cannot be asked for a while */    \
+    X(NO_MEMORY,         "no-memory",               150) /* an allocation fails, one of the next of a command */   \
+    X(STORE_REFUSES,     "store-refuses",           500) /* 5xx, slow down */                                      \
+    X(STORE_DENIES,      "store-denies",            300)                                                           \
+    X(STORE_SLOW,        "store-slow",              300) /* an answer takes minutes */                             \
+    X(STORE_LOST,        "store-lost",              900) /* applied, then timed out */                             \
+    X(STORE_LATE,        "store-late",             1200) /* timed out, then applied */                             \
+    X(STORE_PARTLY,      "store-partly",           1500) /* keys missing from the answer of a delete */            \
+    X(STORE_CUT,         "store-cut",              3000) /* a listing that ends early */                           \
+    X(STORE_FALSE,       "store-false",             300) /* "deleted", and it was not */                           \
+    X(STORE_OUTAGE,      "store-outage",             15) /* every request fails for a while */                     \
+    X(CLOCK_FORWARD,     "clock-forward",            12)                                                           \
+    X(CLOCK_BACK,        "clock-back",               12)                                                           \
+    X(CLOCK_FREEZE,      "clock-freeze",             12)                                                           \
+    X(CLOCK_DISAGREE,    "clock-disagree",           12) /* by less than what stops a sweep */                     \
+    X(CLOCKS_TOGETHER,   "clocks-together",          12) /* hosts and database jump as one: they have one clock */ \
+    X(REBOOT,            "reboot",                   12) /* a host starts again, its boot clock at nothing */      \
+    X(STORE_STRICT,      "store-strict",             80) /* every delete is denied for days */                     \
+    X(GUARD_FAILS,       "guard-fails",            1500)                                                           \
+    X(ROLLED_BACK,       "catalog-rolled-back",      20) /* restored from a backup */                              \
+    X(FOREIGN_OWNER,     "foreign-owner",            12) /* another catalog took the store over */                 \
+    X(WRONG_BUCKET,      "wrong-bucket",             40) /* the store's name leads somewhere else for a while */   \
+    X(LATE_PUT,          "late-put",               2000) /* an upload that ends long after it began */             \
+    X(REPEATED,          "repeated",               2000) /* a command given again though it was answered */        \
+    X(OTHER_BODY,        "other-body",             1500) /* an Idempotency-Key with another body */                \
+    X(WRONG_TENANT,      "wrong-tenant",            500) /* somebody asks for a file of another tenant */          \
+    X(FILES_KEY,         "mark-of-a-file's-key",   1500) /* somebody marks a file's object by its key */           \
+    X(REUPLOAD,          "reupload",                250) /* somebody uploads under a marked key */                 \
+    X(TWINS,             "identical-reupload",      100) /* ... the same bytes */                                  \
     X(TAKEN_AWAY,        "taken-away",               25)        /* somebody else deletes an object */
 /* clang-format on */
 
@@ -59,38 +59,38 @@ enum sim_fault {
 /* Not chosen, but met: counted beside the faults, because a run that never meets them proves
  * little. */
 /* clang-format off */
-#define SIM_SIGHTS(X) \
-    X(TWO_SWEEPERS,      "two-sweepers"           )             /* two nodes in the middle of a sweep */                                     \
-    X(TAKEOVER,          "lease-taken-over"       )             /* a claim of a mark whose lease ended */                                    \
-    X(LEASE_RENEWED,     "lease-renewed"          )                                                                                          \
-    X(LEASE_OVER,        "lease-over-in-a-batch"  )             /* what was left was given back, unsent */                                   \
-    X(STALE_HOLDER,      "stale-holder-woke"      )             /* ... while its old holder was still at work */                             \
-    X(ZOMBIE_DELETE,     "zombie-delete"          )             /* a late delete that found something to delete */                           \
-    X(RETURN_MET,        "late-delete-met-return" )             /* ... that had come back from quarantine */                                 \
-    X(RETURNED_AGAIN,    "returned-again"         )             /* ... and was brought back */                                               \
-    X(EXPIRED_CONFIRM,   "expired-confirm"        )             /* a confirm after the upload had expired */                                 \
-    X(DOUBLE_CONFIRM,    "double-confirm"         )             /* a confirm of a live file */                                               \
-    X(TOO_LATE,          "too-late"               )             /* a restore that lost against the claim */                                  \
-    X(REPLAY,            "replayed-key"           )             /* an answer given from an Idempotency-Key */                                \
-    X(KEY_REUSED,        "key-reused"             )             /* ... refused for another body */                                           \
-    X(SUPERSEDED,        "newer-upload-won"       )                                                                                          \
-    X(HELD_BACK,         "held-back"              )             /* marked while a hold covers it */                                         \
-    X(REFERENCED,        "still-referenced"       )                                                                                          \
-    X(DEAD,              "dead-letter"            )                                                                                          \
-    X(NOT_OWNER,         "not-owner"              )             /* a sweep that found the store to be another's */                           \
-    X(CLOCKS_APART,      "clocks-apart"           )             /* ... the clocks too far apart */                                           \
-    X(CLOCK_JUMPED,      "clock-jumped"           )             /* ... its own host's too far ahead of the boot clock */                     \
-    X(CLOCK_ACCEPTED,    "clock-accepted"         )             /* somebody took such a clock for right */                                   \
-    X(WEAK,              "too-weak"               )             /* ... the store too weak */                                                 \
-    X(QUARANTINED,       "quarantined"            )                                                                                          \
-    X(RETURNED,          "returned"               )             /* from quarantine */                                                        \
-    X(EXPIRED,           "upload-expired"         )                                                                                          \
-    X(REPLACED,          "file-replaced"          )                                                                                          \
-    X(COMMITTED,         "transaction-committed"  )                                                                                          \
-    X(ROLLED,            "transaction-rolled-back")                                                                                          \
-    X(QUOTA,             "quota-exceeded"         )                                                                                          \
-    X(FAMILY,            "family-deleted"         )             /* a file that was taken along by what it belongs to */                      \
-    X(LIE,               "lying-if-match"         )                                                                                          \
+#define SIM_SIGHTS(X)                                                                                              \
+    X(TWO_SWEEPERS,      "two-sweepers"           ) /* two nodes in the middle of a sweep */                       \
+    X(TAKEOVER,          "lease-taken-over"       ) /* a claim of a mark whose lease ended */                      \
+    X(LEASE_RENEWED,     "lease-renewed"          )                                                                \
+    X(LEASE_OVER,        "lease-over-in-a-batch"  ) /* what was left was given back, unsent */                     \
+    X(STALE_HOLDER,      "stale-holder-woke"      ) /* ... while its old holder was still at work */               \
+    X(ZOMBIE_DELETE,     "zombie-delete"          ) /* a late delete that found something to delete */             \
+    X(RETURN_MET,        "late-delete-met-return" ) /* ... that had come back from quarantine */                   \
+    X(RETURNED_AGAIN,    "returned-again"         ) /* ... and was brought back */                                 \
+    X(EXPIRED_CONFIRM,   "expired-confirm"        ) /* a confirm after the upload had expired */                   \
+    X(DOUBLE_CONFIRM,    "double-confirm"         ) /* a confirm of a live file */                                 \
+    X(TOO_LATE,          "too-late"               ) /* a restore that lost against the claim */                    \
+    X(REPLAY,            "replayed-key"           ) /* an answer given from an Idempotency-Key */                  \
+    X(KEY_REUSED,        "key-reused"             ) /* ... refused for another body */                             \
+    X(SUPERSEDED,        "newer-upload-won"       )                                                                \
+    X(MARKED_WHILE_HELD, "marked-while-held"      ) /* the mark waits for the end of a hold */                     \
+    X(REFERENCED,        "still-referenced"       )                                                                \
+    X(DEAD,              "dead-letter"            )                                                                \
+    X(NOT_OWNER,         "not-owner"              ) /* a sweep that found the store to be another's */             \
+    X(CLOCKS_APART,      "clocks-apart"           ) /* ... the clocks too far apart */                             \
+    X(CLOCK_JUMPED,      "clock-jumped"           ) /* ... its own host's too far ahead of the boot clock */       \
+    X(CLOCK_ACCEPTED,    "clock-accepted"         ) /* somebody took such a clock for right */                     \
+    X(WEAK,              "too-weak"               ) /* ... the store too weak */                                   \
+    X(QUARANTINED,       "quarantined"            )                                                                \
+    X(RETURNED,          "returned"               ) /* from quarantine */                                          \
+    X(EXPIRED,           "upload-expired"         )                                                                \
+    X(REPLACED,          "file-replaced"          )                                                                \
+    X(COMMITTED,         "transaction-committed"  )                                                                \
+    X(ROLLED,            "transaction-rolled-back")                                                                \
+    X(QUOTA,             "quota-exceeded"         )                                                                \
+    X(FAMILY,            "family-deleted"         ) /* a file that was taken along by what it belongs to */        \
+    X(LIE,               "lying-if-match"         )                                                                \
     X(WINDOW_LOSS,       "window-loss"            )             /* the known remainder of level window */
 /* clang-format on */
 

@@ -376,8 +376,8 @@ static const char *broken_by(struct sim *s, const struct bucket_object *o, bool 
     return m->state == RP_MARKED || m->state == RP_CHECKING || m->state == RP_DEAD ? "INTENT-FIRST" : "NO-LOSS";
 }
 
-/* A restore that was refused takes back the copy that it made itself - at once, or when the store gets to it - as long as
- * nobody was told that it had come back. */
+/* A restore that was refused takes back the copy that it made itself - at once, or when the store
+ * gets to it - as long as nobody was told that it had come back. */
 static bool is_take_back(struct sim *s, const struct sim_node *n, const struct bucket_object *o,
                          const struct model_file *f)
 {
@@ -396,7 +396,8 @@ static bool is_take_back(struct sim *s, const struct sim_node *n, const struct b
     return false;
 }
 
-/* Another catalog's record gives way to a recovery only - where the store can write under a condition. Canaries come and go. */
+/* Another catalog's record gives way to a recovery only - where the store can write under a
+ * condition. Canaries come and go. */
 static void judge_record(struct sim *s, const struct sim_node *n, const struct bucket_object *o, bool overwritten)
 {
     bool conditional = s->kind != BUCKET_WINDOW && s->kind != BUCKET_LIAR;

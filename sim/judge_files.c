@@ -198,7 +198,8 @@ static void judge_mark_of(struct sim *s, const struct model_file *f)
         sim_violate(s, "EVENTUAL", "file %s is deleted, and nothing waits for it", f->name);
 }
 
-/* What was deleted along with a file comes back with it, unless its name was taken or something else that it belongs to is gone. */
+/* What was deleted along with a file comes back with it, unless its name was taken or something
+ * else that it belongs to is gone. */
 static void judge_return(struct sim *s, const struct model_file *root, const struct model_file *f)
 {
     const struct model_mark *m = model_mark(s->model, f->mark_id);

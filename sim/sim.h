@@ -29,7 +29,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "bucket.h"
+#include "bucket/bucket.h"
 #include "catalog/catalog.h"
 #include "catalog/file/file.h"
 #include "core/file/file.h"

@@ -53,7 +53,7 @@ static void judge_mark_answer(struct sim_node *n, const struct rp_mark_request *
         if (a->error.code == RP_EWEAK) sim_see(s, SIGHT_WEAK);
         return;
     }
-    if (model_is_held(s->model, q->key, 0)) sim_see(s, SIGHT_HELD_BACK);
+    if (model_is_held(s->model, q->key, 0)) sim_see(s, SIGHT_MARKED_WHILE_HELD);
     if (m == NULL || strcmp(m->key, q->key) != 0)
         sim_violate(s, "AUDITED", "the mark of %s that was acknowledged is not there", q->key);
     else if (m->due_at_ms < a->due_at_ms)

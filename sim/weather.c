@@ -295,8 +295,8 @@ static void count_on(struct sim *s)
     sim_say(s, "the backup has counted on to epoch %" PRId64 " by itself", epoch);
 }
 
-/* Under any verb, as soon as the epoch was raised since. That it is, around whatever keeps something alive, is judged by itself
- * (sim_judge_kept). */
+/* Under any verb, as soon as the epoch was raised since. That it is, around whatever keeps
+ * something alive, is judged by itself (sim_judge_kept). */
 static void roll_back(struct sim *s)
 {
     if (s->rolling && all_down(s)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A chain of blocks in the order they were made; a reset frees them for use without giving them back. The first free block
- * that is large enough serves, so a round that repeats the one before finds every block where it was. */
+/* A chain of blocks in the order they were made; a reset frees them for use without giving them
+ * back. The first free block that is large enough serves, so a round that repeats the one before
+ * finds every block where it was. */
 #include "base/arena.h"
 
 #include <stdalign.h>

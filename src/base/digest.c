@@ -89,8 +89,8 @@ int rp_digest_of(const void *bytes, size_t n, char hex[RP_DIGEST_HEX])
     return 0;
 }
 
-/* Kept for the life of the process and copied for every use: HMAC() looks up two algorithms each time, which takes longer
- * than what it is called for. */
+/* Kept for the life of the process and copied for every use: HMAC() looks up two algorithms each
+ * time, which takes longer than what it is called for. */
 static EVP_MAC_CTX *keyless;
 
 static void make_keyless(void)

@@ -62,7 +62,8 @@ const char *rp_duration_format(int64_t ms, char out[RP_TIME_TEXT]);
 /* "2026-11-15T05:02:54.123Z"; input also without fraction, with 1 to 9 digits (cut to ms), with an offset
  * (+02:00), lower-case t/z, or a date alone (midnight UTC). Impossible dates are refused. Leap second 60 is refused. */
 int rp_time_parse(const char *text, int64_t *out_ms, struct rp_error *err);
-/* Takes any number, as a file's own time may be out of range: a year outside 0000 to 9999 gets a sign and all its digits. */
+/* Takes any number, as a file's own time may be out of range: a year outside 0000 to 9999 gets a
+ * sign and all its digits. */
 const char *rp_time_format(int64_t ms, char out[RP_TIME_TEXT]);
 /* A moment, or a duration from now ("5d"): what --at, --since and --due-before take.
  * `sign` is +1 for "from now on", -1 for "ago". */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wait.h - waits that end in time: on conditions that go by the monotonic clock, so that setting the host's clock neither ends nor
- * prolongs one. */
+/* wait.h - waits that end in time: on conditions that go by the monotonic clock, so that setting
+ * the host's clock neither ends nor prolongs one. */
 #ifndef RP_BASE_WAIT_H
 #define RP_BASE_WAIT_H
 

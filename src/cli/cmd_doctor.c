@@ -205,16 +205,22 @@ static void say_findings(const struct doctor *d, const struct rp_probed *probed)
                rp_show(probed->findings[i].says, shown));
 }
 
+/* What the probe says of a thing that does not hold; NULL: it holds, or was not asked. */
+static const char *broken(const struct rp_probed *probed, const char *name)
+{
+    for (size_t i = 0; i < probed->n_findings; i++)
+        if (!probed->findings[i].holds && strcmp(probed->findings[i].name, name) == 0) return probed->findings[i].says;
+    return NULL;
+}
+
 /* Whoever was given a URL once could use it for ever. */
 static void check_signed_urls(struct doctor *d, const struct rp_probed *probed, const char *check)
 {
-    for (size_t i = 0; i < probed->n_findings; i++) {
-        const struct rp_finding *f = &probed->findings[i];
-        if (f->holds || strcmp(f->name, RP_FINDING_SIGNED_URLS) != 0) continue;
+    const char *why = broken(probed, RP_FINDING_SIGNED_URLS);
+    if (why != NULL)
         judge(d, WARN, check,
               "give URLs of uploads and of content to nobody who must not keep them, or use another server",
-              "signed URLs do not end as they should: %s", f->says);
-    }
+              "signed URLs do not end as they should: %s", why);
 }
 
 /* What will come back from there, said before anything goes. */
@@ -227,13 +233,11 @@ static void check_quarantine(struct doctor *d, const struct rp_store *store, con
           in_place ? "a delete marker; what comes back has its versions, ACL and tags"
                    : "a copy inside the bucket; what comes back has its headers, metadata and tags, but neither ACL, "
                      "storage class nor older versions");
-    for (size_t i = 0; i < probed->n_findings && in_place; i++) {
-        const struct rp_finding *f = &probed->findings[i];
-        if (f->holds || strcmp(f->name, RP_FINDING_LIFECYCLE) != 0) continue;
+    const char *why = in_place ? broken(probed, RP_FINDING_LIFECYCLE) : NULL;
+    if (why != NULL)
         judge(d, WARN, check,
               "let no rule erase older versions sooner than the store's `quarantine`, which counts on them",
-              "what is in quarantine is an older version to the bucket: %s", f->says);
-    }
+              "what is in quarantine is an older version to the bucket: %s", why);
 }
 
 static bool check_probe(struct doctor *d, struct rp_store *store, const char *check)

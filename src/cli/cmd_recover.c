@@ -46,68 +46,54 @@ static void say_findings(const struct rp_cli *cli, const char *store, const stru
                 "finishes purges that had begun, and writes the owner record anew for this catalog\n");
 }
 
+static void say_move(const struct rp_cli *cli, const char *store)
+{
+    rp_say(cli,
+           "store '%s' %s\nnoting that it moved keeps all marks: say so only if this catalog has everything that was "
+           "ever\nacknowledged; after a backup was put back, or a standby was promoted that may lack the last "
+           "seconds,\nrun `reprieve recover %s` instead\n",
+           store, rp_ownership_text(RP_OWNER_MOVED), store);
+}
+
 /* On a terminal a person is asked; a program must say --yes. */
-static int confirm(const struct rp_cli *cli, const char *store, bool *yes, struct rp_error *err)
+static int confirm(const struct rp_cli *cli, const char *store, struct rp_error *err)
 {
     char answer[16] = "";
-    *yes = rp_args_has(&cli->args, "yes");
-    if (*yes) return 0;
+    if (rp_args_has(&cli->args, "yes")) return 0;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         rp_error_set(err, RP_EINVAL, "recover '%s': nobody can be asked here", store);
         return rp_error_hint(err, "say --yes to go on, or --dry-run to look first");
     }
     printf("Recover store '%s' (environment %s)? Type yes: ", store, cli->session.config.environment);
     fflush(stdout);
-    if (fgets(answer, sizeof answer, stdin) != NULL) *yes = strcmp(answer, "yes\n") == 0;
-    return 0;
+    if (fgets(answer, sizeof answer, stdin) != NULL && strcmp(answer, "yes\n") == 0) return 0;
+    return rp_error_set(err, RP_EFAILED, "not confirmed: nothing was changed");
 }
 
-static int recover_now(struct rp_cli *cli, struct rp_store *store, struct rp_error *err)
+/* What would be done, and why. */
+static int look(struct rp_cli *cli, struct rp_store *store, bool moved, struct rp_recovery *rec, struct rp_error *err)
 {
     struct rp_session *s = &cli->session;
-    const char *store_name = store->config->name;
-    struct rp_recovery rec;
-    int r = rp_owner_recover(s->catalog, store, s->config.environment, s->actor, false, &rec, err);
-    if (r < 0) return r;
-    json_t *o = recovery_json(store_name, &rec, false);
-    rp_json_set(o, "actor", rp_json_text(s->actor));
-    rp_log_event(s->log, RP_LOG_WARNING, rp_session_now_ms(s), "store.recovered", o);
-    rp_emit(cli, recovery_json(store_name, &rec, false));
-    if (!cli->json) rp_say(cli, "recovered: %" PRId64 " marks reprieved; the store is ours again\n", rec.reprieved);
-    return 0;
+    return moved ? rp_owner_look(s->catalog, store, &rec->before, err)
+                 : rp_owner_recover(s->catalog, store, s->config.environment, s->actor, true, rec, err);
 }
 
-/* --moved: the marks stay as they are. */
-static int note_move(struct rp_cli *cli, struct rp_store *store, struct rp_error *err)
+static int act(struct rp_cli *cli, struct rp_store *store, bool moved, struct rp_recovery *rec, struct rp_error *err)
 {
     struct rp_session *s = &cli->session;
     const char *name = store->config->name;
-    struct rp_recovery rec = { 0 };
-    bool yes = rp_args_has(&cli->args, "dry-run"), dry_run = yes;
-    int r = rp_owner_look(s->catalog, store, &rec.before, err);
-    bool moved = rec.before.ownership == RP_OWNER_MOVED;
-    if (r == 0 && moved)
-        rp_say(
-            cli,
-            "store '%s' %s\nnoting that it moved keeps all marks: say so only if this catalog has everything that was "
-            "ever\nacknowledged; after a backup was put back, or a standby was promoted that may lack the last "
-            "seconds,\n"
-            "run `reprieve recover %s` instead\n",
-            name, rp_ownership_text(RP_OWNER_MOVED), name);
-    if (r == 0 && moved && !dry_run) r = confirm(cli, name, &yes, err);
-    if (r == 0 && !yes && moved) return rp_error_set(err, RP_EFAILED, "not confirmed: nothing was changed");
-    if (r == 0 && !dry_run)
-        r = rp_owner_accept_move(s->catalog, store, s->config.environment, s->actor, &rec.before, err);
+    int r = moved ? rp_owner_accept_move(s->catalog, store, s->config.environment, s->actor, &rec->before, err)
+                  : rp_owner_recover(s->catalog, store, s->config.environment, s->actor, false, rec, err);
     if (r < 0) return r;
-    if (moved && !dry_run) {
-        json_t *o = recovery_json(name, &rec, false);
-        rp_json_set(o, "actor", rp_json_text(s->actor));
-        rp_log_event(s->log, RP_LOG_WARNING, rp_session_now_ms(s), "store.moved", o);
-    }
-    rp_emit(cli, recovery_json(name, &rec, dry_run || !moved));
-    if (!cli->json && moved && !dry_run) rp_say(cli, "noted: the store is ours again\n");
-    if (!cli->json && !moved)
-        rp_say(cli, "nothing to do: store '%s' is %s\n", name, rp_ownership_text(rec.before.ownership));
+    json_t *o = recovery_json(name, rec, false);
+    rp_json_set(o, "actor", rp_json_text(s->actor));
+    rp_log_event(s->log, RP_LOG_WARNING, rp_session_now_ms(s), moved ? "store.moved" : "store.recovered", o);
+    rp_emit(cli, recovery_json(name, rec, false));
+    if (cli->json) return 0;
+    if (moved)
+        rp_say(cli, "noted: the store is ours again\n");
+    else
+        rp_say(cli, "recovered: %" PRId64 " marks reprieved; the store is ours again\n", rec->reprieved);
     return 0;
 }
 
@@ -115,31 +101,28 @@ int rp_cmd_recover(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_store *store;
     struct rp_recovery rec = { 0 };
-    bool yes = false;
+    bool moved = rp_args_has(&cli->args, "moved"), dry_run = rp_args_has(&cli->args, "dry-run");
     int r = rp_cli_open(cli, err);
     if (r == 0) r = rp_session_store(&cli->session, cli->args.words[0], &store, err);
     if (r != 0) return r;
-    const char *store_name = store->config->name;
-    struct rp_session *s = &cli->session;
+    const char *name = store->config->name;
     if (store->config->mode == RP_MODE_OBSERVE)
-        return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: it has no owner record of ours",
-                            store_name);
-    if (rp_args_has(&cli->args, "moved")) return note_move(cli, store, err);
-    r = rp_owner_recover(s->catalog, store, s->config.environment, s->actor, true, &rec, err);
+        return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: it has no owner record of ours", name);
+    r = look(cli, store, moved, &rec, err);
     if (r < 0) return r;
-    if (rec.before.ownership == RP_OWNER_OURS || rec.before.ownership == RP_OWNER_NONE) {
-        rp_emit(cli, recovery_json(store_name, &rec, true));
-        if (!cli->json)
-            rp_say(cli, "nothing to recover: store '%s' is %s\n", store_name, rp_ownership_text(rec.before.ownership));
+    enum rp_ownership was = rec.before.ownership;
+    bool fine = was == RP_OWNER_OURS || was == RP_OWNER_NONE;
+    if (!fine && moved && was != RP_OWNER_MOVED) return act(cli, store, moved, &rec, err); /* which refuses it */
+    if (fine && !cli->json)
+        rp_say(cli, "nothing to recover: store '%s' is %s\n", name, rp_ownership_text(was));
+    else if (!fine && moved)
+        say_move(cli, name);
+    else if (!fine)
+        say_findings(cli, name, &rec);
+    if (fine || dry_run) {
+        rp_emit(cli, recovery_json(name, &rec, true));
         return 0;
     }
-    say_findings(cli, store_name, &rec);
-    if (rp_args_has(&cli->args, "dry-run")) {
-        rp_emit(cli, recovery_json(store_name, &rec, true));
-        return 0;
-    }
-    r = confirm(cli, store_name, &yes, err);
-    if (r < 0) return r;
-    if (!yes) return rp_error_set(err, RP_EFAILED, "not confirmed: nothing was changed");
-    return recover_now(cli, store, err);
+    r = confirm(cli, name, err);
+    return r < 0 ? r : act(cli, store, moved, &rec, err);
 }

@@ -7,7 +7,8 @@
 #define END { .name = NULL }
 
 const struct rp_option rp_global_options[] = {
-    { "config", 0, "FILE", "read this configuration; else $REPRIEVE_CONFIG, ./reprieve.yaml, /etc/reprieve/reprieve.yaml", false },
+    { "config", 0, "FILE",
+      "read this configuration; else $REPRIEVE_CONFIG, ./reprieve.yaml, /etc/reprieve/reprieve.yaml", false },
     { "data", 0, "DIR", "without a configuration: keep everything here (default ./reprieve-data)", false },
     { "json", 0, NULL, "print JSON: one document, or one a line for lists", false },
     { "quiet", 'q', NULL, "print only what was asked for and what went wrong", false },
@@ -72,7 +73,8 @@ static const struct rp_option restore_options[] = {
 };
 
 static const struct rp_option marks_options[] = {
-    { "state", 0, "STATE", "marked, checking, purging, purged, reprieved, dead or lost (default: all that wait)", false },
+    { "state", 0, "STATE", "marked, checking, purging, purged, reprieved, dead or lost (default: all that wait)",
+      false },
     { "store", 0, "STORE", "of this store only", false },
     { "due-before", 0, "TIME", "due before: RFC 3339, or a duration from now", false },
     { "reason", 0, "TEXT", "with exactly this reason", false },
@@ -130,7 +132,8 @@ static const struct rp_option clock_options[] = {
 
 static const struct rp_option token_options[] = {
     { "tenant", 0, "NAME", "with create: for this tenant; else an admin's", false },
-    { "scopes", 0, "LIST", "with create: what it may do, with commas (default: a tenant's files, an admin's all)", false },
+    { "scopes", 0, "LIST", "with create: what it may do, with commas (default: a tenant's files, an admin's all)",
+      false },
     { "expires", 0, "TIME", "with create: RFC 3339, or a duration from now (default: never)", false },
     END
 };
@@ -141,18 +144,20 @@ static const struct rp_option help_options[] = {
 };
 
 const struct rp_cli_command rp_commands[] = {
-    { .name = "init", .synopsis = "[--store NAME=DIR|NAME=s3://BUCKET]... [--endpoint URL] [--database NAME=URL]... [--force]",
+    { .name = "init",
+      .synopsis = "[--store NAME=DIR|NAME=s3://BUCKET]... [--endpoint URL] [--database NAME=URL]... [--force]",
       .summary = "write a commented reprieve.yaml",
-      .help = "Writes every setting with its default and what it means. Stores begin in mode observe: nothing is written to "
-              "them or erased until the file says quarantine or purge. A file that is there is not overwritten.\n"
+      .help = "Writes every setting with its default and what it means. Stores begin in mode observe: nothing is "
+              "written to them or erased until the file says quarantine or purge. A file that is there is not "
+              "overwritten.\n"
               "  reprieve init --store media=/srv/media --database app=sqlite:/srv/app/app.db\n"
               "  reprieve init --store photos=s3://photos --endpoint https://s3.example.org",
       .options = init_options, .words_most = 0, .run = rp_cmd_init },
     { .name = "serve", .synopsis = "",
       .summary = "run the daemon: HTTP, sweeper, schedules and alerts",
-      .help = "Without a configuration everything is kept under --data, and the first start makes an admin token and prints a "
-              "link to sign in with. SIGTERM and Ctrl-C drain: what was accepted is answered. SIGHUP reads the configuration "
-              "again and opens the log anew.\n"
+      .help = "Without a configuration everything is kept under --data, and the first start makes an admin token "
+              "and prints a link to sign in with. SIGTERM and Ctrl-C drain: what was accepted is answered. SIGHUP "
+              "reads the configuration again and opens the log anew.\n"
               "  reprieve serve\n"
               "  reprieve serve --config /etc/reprieve/reprieve.yaml",
       .options = none, .words_most = 0, .run = rp_cmd_serve },
@@ -169,25 +174,28 @@ const struct rp_cli_command rp_commands[] = {
       .summary = "list objects in byte order of their keys",
       .help = "  reprieve ls main:avatars/ --long",
       .options = ls_options, .words_least = 1, .words_most = 1, .run = rp_cmd_ls },
-    { .name = "mark", .synopsis = "SUBJECT... [--grace DURATION | --at TIME] [--reason TEXT] [--if-unreferenced] [--annotate]\n"
+    { .name = "mark", .synopsis = "SUBJECT... [--grace DURATION | --at TIME] [--reason TEXT] [--if-unreferenced] "
+                                  "[--annotate]\n"
                                   "--stdin [-0] [the same options]",
       .summary = "mark for deletion: purged when due, unless restored first",
-      .help = "A subject is STORE:KEY, or the id of a mark or a file. The object itself stays as it is. Marking again gives the same mark; a "
-              "later time extends it, an earlier one is refused. With --stdin a line that is no subject is refused and the "
-              "rest goes on; empty lines are left out.\n"
+      .help = "A subject is STORE:KEY, or the id of a mark or a file. The object itself stays as it is. Marking "
+              "again gives the same mark; a later time extends it, an earlier one is refused. With --stdin a line "
+              "that is no subject is refused and the rest goes on; empty lines are left out.\n"
               "  reprieve mark main:avatars/7.png --reason 'avatar replaced'\n"
               "  reprieve mark main:export.zip --at 2027-01-01\n"
               "  reprieve ls main:tmp/ --json | jq -r .subject | reprieve mark --stdin --grace 2d",
       .options = mark_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_mark },
     { .name = "restore", .alias = "unmark",
       .synopsis = "SUBJECT... [--dry-run]\n"
-                  "[--run RUN] [--prefix STORE:PREFIX] [--reason TEXT] [--actor NAME] [--since TIME] [--until TIME] [--dry-run]",
+                  "[--run RUN] [--prefix STORE:PREFIX] [--reason TEXT] [--actor NAME] [--since TIME] [--until TIME] "
+                  "[--dry-run]",
       .summary = "take marks back, also out of quarantine",
-      .help = "A restore wins until a purge has claimed the mark; after that it is refused as too late. What a purge moved to "
-              "quarantine is returned under its key, unless something newer stands there. Filters are combined: all must fit. "
-              "By filters it is a run, which `reprieve runs` lists: it is about what is marked when it begins, and nothing of "
-              "that is purged while it is under way. An interrupt (Ctrl-C) or `reprieve cancel` ends it between two batches of "
-              "1,000. One that was killed is carried on by a daemon, or by the next restore.\n"
+      .help = "A restore wins until a purge has claimed the mark; after that it is refused as too late. What a "
+              "purge moved to quarantine is returned under its key, unless something newer stands there. Filters "
+              "are combined: all must fit. By filters it is a run, which `reprieve runs` lists: it is about what is "
+              "marked when it begins, and nothing of that is purged while it is under way. An interrupt (Ctrl-C) or "
+              "`reprieve cancel` ends it between two batches of 1,000. One that was killed is carried on by a "
+              "daemon, or by the next restore.\n"
               "  reprieve restore main:avatars/7.png\n"
               "  reprieve restore --prefix main:avatars/ --since 2h --dry-run\n"
               "  reprieve restore --run run_01hxyz0000000",
@@ -200,15 +208,16 @@ const struct rp_cli_command rp_commands[] = {
       .options = marks_options, .words_most = 0, .run = rp_cmd_marks },
     { .name = "sweep", .synopsis = "[--store STORE] [--limit N] [--dry-run]",
       .summary = "purge what is due",
-      .help = "One run over every store that may be purged, with exactly one record. An interrupt (Ctrl-C) ends it after the "
-              "batches under way. Exit code 8: something was left out or failed, and is tried again by the next sweep.\n"
+      .help = "One run over every store that may be purged, with exactly one record. An interrupt (Ctrl-C) ends it "
+              "after the batches under way. Exit code 8: something was left out or failed, and is tried again by "
+              "the next sweep.\n"
               "  reprieve sweep --dry-run\n"
               "  reprieve sweep --store media --limit 1000",
       .options = sweep_options, .words_most = 0, .run = rp_cmd_sweep },
     { .name = "hold", .synopsis = "\nadd SCOPE --reason TEXT\nrm ID",
       .summary = "list, place and lift holds: what is held is not purged",
-      .help = "SCOPE is STORE:KEY, STORE:PREFIX*, tenant/NAME or everything; it covers copies in quarantine too. Marks can "
-              "still be made: they wait. The answer lists the marks whose purge had begun already.\n"
+      .help = "SCOPE is STORE:KEY, STORE:PREFIX*, tenant/NAME or everything; it covers copies in quarantine too. "
+              "Marks can still be made: they wait. The answer lists the marks whose purge had begun already.\n"
               "  reprieve hold add 'main:case-1142/*' --reason 'legal hold 1142'",
       .options = reason_options, .words_most = 2, .run = rp_cmd_hold },
     { .name = "pause", .synopsis = "[--reason TEXT]", .summary = "hold everything",
@@ -218,18 +227,19 @@ const struct rp_cli_command rp_commands[] = {
     { .name = "resume", .synopsis = "", .summary = "lift every hold on everything",
       .help = "Holds on subjects and prefixes stay.\n  reprieve resume",
       .options = none, .words_most = 0, .run = rp_cmd_resume },
-    { .name = "runs", .synopsis = "[--limit N]\nshow RUN", .summary = "list runs and their deletion records, newest first",
+    { .name = "runs", .synopsis = "[--limit N]\nshow RUN",
+      .summary = "list runs and their deletion records, newest first",
       .help = "  reprieve runs show run_01hxyz0000000",
       .options = runs_options, .words_most = 2, .run = rp_cmd_runs },
     { .name = "cancel", .synopsis = "RUN", .summary = "end a run between two of its batches",
-      .help = "What the run did stays; its record says cancelled. A continuous sweep goes on with its next run: `reprieve pause` "
-              "stops purging.\n"
+      .help = "What the run did stays; its record says cancelled. A continuous sweep goes on with its next run: "
+              "`reprieve pause` stops purging.\n"
               "  reprieve cancel run_01hxyz0000000",
       .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_cancel },
     { .name = "dead", .synopsis = "\nshow ID\nretry ID... | --all\nkeep ID",
       .summary = "list dead letters, retry them, or give their marks up",
-      .help = "A mark that used up its attempts waits here for a person. `keep` ends it: as reprieved if nothing of it can have "
-              "been erased, else as lost.\n"
+      .help = "A mark that used up its attempts waits here for a person. `keep` ends it: as reprieved if nothing of "
+              "it can have been erased, else as lost.\n"
               "  reprieve dead retry --all",
       .options = dead_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_dead },
     { .name = "explain", .synopsis = "SUBJECT", .summary = "tell the story of one subject",
@@ -238,21 +248,23 @@ const struct rp_cli_command rp_commands[] = {
       .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_explain },
     { .name = "audit", .synopsis = "\nverify\nexport [--lane N]",
       .summary = "show the newest audit rows, verify the chain, or export it",
-      .help = "Every change has a row, chained by hashes. `verify` names the first link that does not hold; `export` prints "
-              "JSON lines.\n"
+      .help = "Every change has a row, chained by hashes. `verify` names the first link that does not hold; "
+              "`export` prints JSON lines.\n"
               "  reprieve audit verify",
       .options = audit_options, .words_most = 1, .run = rp_cmd_audit },
     { .name = "quota", .synopsis = "\nset TENANT LIMIT\nrebuild [--dry-run]",
       .summary = "show what tenants use and may use, change a limit, prove the counters",
-      .help = "LIMIT is a size such as 50GiB, or `default` for the configured one. `rebuild` compares every counter with the sum of "
-              "its ledger and sets right what differs.\n"
+      .help = "LIMIT is a size such as 50GiB, or `default` for the configured one. `rebuild` compares every counter "
+              "with the sum of its ledger and sets right what differs.\n"
               "  reprieve quota set acme 50GiB\n"
               "  reprieve quota rebuild --dry-run",
       .options = dry_run, .words_most = 3, .run = rp_cmd_quota },
-    { .name = "token", .synopsis = "[list]\ncreate NAME [--tenant NAME] [--scopes LIST] [--expires TIME]\nrevoke ID\nlink",
+    { .name = "token",
+      .synopsis = "[list]\ncreate NAME [--tenant NAME] [--scopes LIST] [--expires TIME]\nrevoke ID\nlink",
       .summary = "list, make and revoke tokens; make a link to sign in with",
-      .help = "A token is shown once, when it is made; only its hash is kept. Scopes: files.read, files.write, marks.read, "
-              "marks.write, runs.read, runs.write, live, metrics, audit, admin, or all. A revoked token is refused at once.\n"
+      .help = "A token is shown once, when it is made; only its hash is kept. Scopes: files.read, files.write, "
+              "marks.read, marks.write, runs.read, runs.write, live, metrics, audit, admin, or all. A revoked token "
+              "is refused at once.\n"
               "  reprieve token create web --tenant acme\n"
               "  reprieve token create prometheus --scopes metrics",
       .options = token_options, .words_most = 2, .run = rp_cmd_token },
@@ -263,30 +275,32 @@ const struct rp_cli_command rp_commands[] = {
       .options = none, .words_most = 0, .run = rp_cmd_doctor },
     { .name = "import", .synopsis = "--store STORE [--prefix PREFIX] [--limit N] [--dry-run]",
       .summary = "make marks of the annotations that objects carry",
-      .help = "Walks the store and reads each object's metadata and tags. One whose marked_for_deletion is \"true\" or \"1\" is marked, "
-              "whoever wrote it: due at delete_after, else at marked_for_deletion_on and the store's grace; if that time cannot be "
-              "read, or there is none, the grace begins now. A time that is past is due at once. Times are milliseconds, seconds "
-              "or RFC 3339. What is marked already stays as it is, and the store is not written to. A restore of such a mark "
-              "removes the annotation.\n"
+      .help = "Walks the store and reads each object's metadata and tags. One whose marked_for_deletion is \"true\" "
+              "or \"1\" is marked, whoever wrote it: due at delete_after, else at marked_for_deletion_on and the "
+              "store's grace; if that time cannot be read, or there is none, the grace begins now. A time that is "
+              "past is due at once. Times are milliseconds, seconds or RFC 3339. What is marked already stays as it "
+              "is, and the store is not written to. A restore of such a mark removes the annotation.\n"
               "  reprieve import --store media --dry-run\n"
               "  reprieve import --store media --prefix uploads/",
       .options = import_options, .words_most = 0, .run = rp_cmd_import },
     { .name = "recover", .synopsis = "STORE [--moved] [--dry-run] [--yes]",
       .summary = "take over a store whose owner record does not fit",
-      .help = "After a catalog was cloned or restored from a backup, nothing of its stores is purged until this was run. It "
-              "shows what it found, asks, reprieves the waiting marks of the store and writes the owner record anew. A catalog whose "
-              "file was copied or whose PostgreSQL was promoted or restored is found in another place, and stops as well: --moved "
-              "says that nothing was lost on the way. Then the marks stay, and only the new place is noted; it is refused if the "
-              "owner record shows that something was lost.\n"
+      .help = "After a catalog was cloned or restored from a backup, nothing of its stores is purged until this was "
+              "run. It shows what it found, asks, reprieves the waiting marks of the store and writes the owner "
+              "record anew. A catalog whose file was copied or whose PostgreSQL was promoted or restored is found "
+              "in another place, and stops as well: --moved says that nothing was lost on the way. Then the marks "
+              "stay, and only the new place is noted; it is refused if the owner record shows that something was "
+              "lost.\n"
               "  reprieve recover media --dry-run\n"
               "  reprieve recover media --moved",
       .options = recover_options, .words_least = 1, .words_most = 1, .run = rp_cmd_recover },
     { .name = "clock", .synopsis = "\naccept [--as-is] [--dry-run]",
       .summary = "show this host's clock, or go on after it jumped",
-      .help = "The clock of a host is judged by the time that has passed since its boot. When it is more than 5 minutes ahead of that "
-              "it has jumped: nothing is purged from this host, and new marks count by the boot clock, until the clock is set right. "
-              "If it is right now, `accept` takes its time for the true one. It says how many marks that makes due, and moves those that were "
-              "made by the time before by the length of the jump, so that each keeps its grace; with --as-is they stay, and are purged at once.\n"
+      .help = "The clock of a host is judged by the time that has passed since its boot. When it is more than 5 "
+              "minutes ahead of that it has jumped: nothing is purged from this host, and new marks count by the "
+              "boot clock, until the clock is set right. If it is right now, `accept` takes its time for the true "
+              "one. It says how many marks that makes due, and moves those that were made by the time before by the "
+              "length of the jump, so that each keeps its grace; with --as-is they stay, and are purged at once.\n"
               "  reprieve clock\n"
               "  reprieve clock accept --dry-run",
       .options = clock_options, .words_most = 1, .run = rp_cmd_clock },

@@ -73,37 +73,44 @@ static const struct rp_setting_entries database_entries = {
 
 /* clang-format off */
 const struct rp_setting rp_settings[] = {
-    { .path = "listen", .restart = true, .type = RP_SETTING_ADDRESS, .offset = CONFIG(listen), .fallback = "127.0.0.1:8420",
-      .help = "Where `reprieve serve` takes requests. Only this machine can reach a loopback address; any other needs "
-              "tls, or listen_insecure." },
-    { .path = "listen_insecure", .restart = true, .type = RP_SETTING_BOOL, .offset = CONFIG(listen_insecure), .fallback = "false",
+    { .path = "listen", .restart = true, .type = RP_SETTING_ADDRESS, .offset = CONFIG(listen),
+      .fallback = "127.0.0.1:8420",
+      .help = "Where `reprieve serve` takes requests. Only this machine can reach a loopback address; any other "
+              "needs tls, or listen_insecure." },
+    { .path = "listen_insecure", .restart = true, .type = RP_SETTING_BOOL, .offset = CONFIG(listen_insecure),
+      .fallback = "false",
       .help = "Allows an address that others can reach without TLS: tokens and files then travel in the clear. For a "
               "daemon behind a proxy that speaks TLS." },
     { .path = "public_url", .restart = true, .type = RP_SETTING_WEB, .offset = CONFIG(public_url), .fallback = "",
       .help = "What the URLs given to clients begin with, if it is not the address above: that of a proxy." },
-    { .path = "node", .restart = true, .type = RP_SETTING_TEXT, .offset = CONFIG(node), .least = 0, .most = 60, .fallback = "",
+    { .path = "node", .restart = true, .type = RP_SETTING_TEXT, .offset = CONFIG(node), .least = 0, .most = 60,
+      .fallback = "",
       .help = "The name of this daemon among others on one catalog. Empty: the host and the port." },
-    { .path = "environment", .restart = true, .type = RP_SETTING_TEXT, .offset = CONFIG(environment), .least = 1, .most = 63,
+    { .path = "environment", .restart = true, .type = RP_SETTING_TEXT, .offset = CONFIG(environment), .least = 1,
+      .most = 63,
       .fallback = "dev",
-      .help = "What this installation is, such as dev, staging or production. Shown in prompts and written into every "
-              "store's owner record." },
+      .help = "What this installation is, such as dev, staging or production. Shown in prompts and written into "
+              "every store's owner record." },
 
     { .path = "tls", .type = RP_SETTING_SECTION,
       .help = "The certificate of the daemon. Both or none." },
-    { .path = "tls.certificate", .restart = true, .type = RP_SETTING_FILE, .offset = CONFIG(tls_certificate), .fallback = "",
+    { .path = "tls.certificate", .restart = true, .type = RP_SETTING_FILE, .offset = CONFIG(tls_certificate),
+      .fallback = "",
       .help = "The certificate and those that lead to its root, in PEM." },
     { .path = "tls.key", .restart = true, .type = RP_SETTING_FILE, .offset = CONFIG(tls_key), .fallback = "",
       .help = "The certificate's private key, in PEM." },
 
     { .path = "http", .type = RP_SETTING_SECTION,
       .help = "Bounds of the daemon's HTTP server." },
-    { .path = "http.max_connections", .restart = true, .type = RP_SETTING_INTEGER, .offset = CONFIG(http_connections_max), .least = 16,
+    { .path = "http.max_connections", .restart = true, .type = RP_SETTING_INTEGER,
+      .offset = CONFIG(http_connections_max), .least = 16,
       .most = 1000000, .fallback = "12000",
       .help = "The most connections at a time." },
     { .path = "http.requests_per_second", .type = RP_SETTING_INTEGER, .offset = CONFIG(http_requests_per_second),
       .least = 0, .most = 1000000, .fallback = "0",
       .help = "The most requests a second with one token; 0: no limit." },
-    { .path = "http.timeout", .restart = true, .type = RP_SETTING_DURATION, .offset = CONFIG(http_timeout_ms), .least = RP_SECOND_MS,
+    { .path = "http.timeout", .restart = true, .type = RP_SETTING_DURATION, .offset = CONFIG(http_timeout_ms),
+      .least = RP_SECOND_MS,
       .most = RP_HOUR_MS, .fallback = "30s",
       .help = "A connection without progress for this long is closed." },
 
@@ -112,12 +119,14 @@ const struct rp_setting rp_settings[] = {
     { .path = "catalog.url", .restart = true, .type = RP_SETTING_URL, .offset = CONFIG(catalog_url),
       .fallback = "sqlite:./reprieve-data/catalog.db",
       .help = "Where the catalog is. For PostgreSQL, ?schema=NAME chooses the schema." },
-    { .path = "catalog.failover", .restart = true, .type = RP_SETTING_CHOICE, .offset = CONFIG(catalog_failover), .choices = failovers,
+    { .path = "catalog.failover", .restart = true, .type = RP_SETTING_CHOICE, .offset = CONFIG(catalog_failover),
+      .choices = failovers,
       .fallback = "stop",
       .help = "What follows when a standby of the catalog's PostgreSQL was promoted. stop: nothing is purged until "
-              "`reprieve recover` or `recover --moved`, because an asynchronous standby may have lost the last restores. "
-              "synchronous: it goes on; only where no commit is acknowledged that a standby does not have." },
-    { .path = "catalog.writers", .restart = true, .type = RP_SETTING_INTEGER, .offset = CONFIG(writers), .least = 1, .most = 8,
+              "`reprieve recover` or `recover --moved`, because an asynchronous standby may have lost the last "
+              "restores. synchronous: it goes on; only where no commit is acknowledged that a standby does not have." },
+    { .path = "catalog.writers", .restart = true, .type = RP_SETTING_INTEGER, .offset = CONFIG(writers), .least = 1,
+      .most = 8,
       .fallback = "2",
       .help = "Connections of a daemon that write. PostgreSQL only; SQLite has one." },
 
@@ -132,7 +141,8 @@ const struct rp_setting rp_settings[] = {
     { .path = "stores", .type = RP_SETTING_MAP, .offset = CONFIG(stores), .entries = &store_entries, .fallback = "{}",
       .help = "The stores whose objects may be marked, each under a name of your choice. A store may not be inside "
               "another, nor hold the catalog, a database, the log or the configuration file." },
-    { .path = "stores.*.type", .restart = true, .type = RP_SETTING_CHOICE, .offset = STORE(type), .choices = store_types,
+    { .path = "stores.*.type", .restart = true, .type = RP_SETTING_CHOICE, .offset = STORE(type),
+      .choices = store_types,
       .fallback = "fs",
       .help = "The kind of store: fs is a directory, s3 a bucket of any server that speaks S3." },
     { .path = "stores.*.path", .restart = true, .type = RP_SETTING_PATH, .offset = STORE(path), .only = "fs",
@@ -177,8 +187,8 @@ const struct rp_setting rp_settings[] = {
       .help = "A request without an answer for this long is given up, and repeated where that is safe." },
     { .path = "stores.*.mode", .type = RP_SETTING_ENUM, .offset = STORE(mode), .choices = modes,
       .fallback = "observe",
-      .help = "What may happen to objects. observe: nothing is written or erased. quarantine: a purge moves an object "
-              "aside, and a restore moves it back. purge: a purge erases." },
+      .help = "What may happen to objects. observe: nothing is written or erased. quarantine: a purge moves an "
+              "object aside, and a restore moves it back. purge: a purge erases." },
     { .path = "stores.*.grace", .type = RP_SETTING_DURATION, .offset = STORE(grace_ms), .least = RP_DAY_MS,
       .most = 30 * RP_DAY_MS, .lifted_by = STORE(allow_any_grace), .fallback = "5d",
       .help = "How long a marked object can still be restored, unless the mark says otherwise." },
@@ -188,10 +198,11 @@ const struct rp_setting rp_settings[] = {
     { .path = "stores.*.quarantine", .type = RP_SETTING_DURATION, .offset = STORE(quarantine_ms), .least = 0,
       .most = 3650 * RP_DAY_MS, .fallback = "7d",
       .help = "How long an object stays in quarantine before it is erased. Used in mode quarantine." },
-    { .path = "stores.*.keys", .restart = true, .type = RP_SETTING_ENUM, .offset = STORE(keys), .choices = key_promises,
+    { .path = "stores.*.keys", .restart = true, .type = RP_SETTING_ENUM, .offset = STORE(keys),
+      .choices = key_promises,
       .fallback = "reused",
-      .help = "What is promised about keys. write_once: no key is ever overwritten, so that a delete can only hit what "
-              "was marked. One object seen changed under its key revokes the promise for good." },
+      .help = "What is promised about keys. write_once: no key is ever overwritten, so that a delete can only hit "
+              "what was marked. One object seen changed under its key revokes the promise for good." },
     { .path = "stores.*.annotate", .type = RP_SETTING_BOOL, .offset = STORE(annotate), .fallback = "false",
       .help = "Also writes a mark into the metadata of the object, where other tools can see it." },
     { .path = "stores.*.allow_window_deletes", .type = RP_SETTING_BOOL, .offset = STORE(allow_window_deletes),
@@ -200,9 +211,10 @@ const struct rp_setting rp_settings[] = {
               "between the check and the delete would be lost." },
     { .path = "stores.*.conditional_deletes", .restart = true, .only = "s3", .type = RP_SETTING_ENUM,
       .offset = STORE(conditional_deletes), .choices = delete_promises, .fallback = "probed",
-      .help = "What is known of the server's If-Match on a DELETE, also in a delete of many. A probe can only refute it: a "
-              "server that checks first and deletes after passes as a rule. So only servers that are documented to do "
-              "both in one step get the level etag. atomic: the owner of this server vouches that it does." },
+      .help = "What is known of the server's If-Match on a DELETE, also in a delete of many. A probe can only "
+              "refute it: a server that checks first and deletes after passes as a rule. So only servers that are "
+              "documented to do both in one step get the level etag. atomic: the owner of this server vouches that "
+              "it does." },
     { .path = "stores.*.referenced_by", .restart = true, .type = RP_SETTING_LIST, .offset = STORE(referenced_by),
       .entries = &reference_entries, .fallback = "[]",
       .example = "[ { database: app, table: post, column: image_key } ]",
@@ -221,14 +233,16 @@ const struct rp_setting rp_settings[] = {
       .most = 16384,
       .help = "A query whose only column is a key, instead of table and column." },
 
-    { .path = "databases", .restart = true, .type = RP_SETTING_MAP, .offset = CONFIG(databases), .entries = &database_entries,
+    { .path = "databases", .restart = true, .type = RP_SETTING_MAP, .offset = CONFIG(databases),
+      .entries = &database_entries,
       .fallback = "{}",
       .help = "Your own databases, each under a name of your choice: where references are looked up." },
     { .path = "databases.*.url", .type = RP_SETTING_URL, .offset = DATABASE(url), .required = true,
       .example = "sqlite:/srv/app/app.db",
       .help = "Where the database is." },
     { .path = "databases.*.read_url", .type = RP_SETTING_URL, .offset = DATABASE(read_url), .fallback = "",
-      .help = "A replica, which may lag, for what only looks and reports; empty: the url. Before a purge the url is asked." },
+      .help = "A replica, which may lag, for what only looks and reports; empty: the url. Before a purge the url "
+              "is asked." },
     { .path = "databases.*.statement_timeout", .type = RP_SETTING_DURATION, .offset = DATABASE(statement_timeout_ms),
       .least = 1, .most = RP_DAY_MS, .fallback = "30s",
       .help = "A statement that takes longer is cancelled and counts as failed." },
@@ -238,13 +252,15 @@ const struct rp_setting rp_settings[] = {
     { .path = "uploads.store", .type = RP_SETTING_TEXT, .offset = CONFIG(uploads_store), .least = 0, .most = 63,
       .fallback = "",
       .help = "The store that takes them: a name under stores. Empty: the first one that is not in mode observe." },
-    { .path = "uploads.expire", .type = RP_SETTING_DURATION, .offset = CONFIG(uploads_expire_ms), .least = RP_SECOND_MS,
+    { .path = "uploads.expire", .type = RP_SETTING_DURATION, .offset = CONFIG(uploads_expire_ms),
+      .least = RP_SECOND_MS,
       .most = 30 * RP_DAY_MS, .fallback = "1h",
       .help = "An upload that is not confirmed within this time is cleaned up and its quota given back." },
     { .path = "uploads.max_size", .type = RP_SETTING_SIZE, .offset = CONFIG(uploads_max_size), .least = 1,
       .most = RP_SIZE_MAX, .fallback = "5GiB",
       .help = "The largest file." },
-    { .path = "uploads.max_open_per_tenant", .type = RP_SETTING_INTEGER, .offset = CONFIG(uploads_max_open), .least = 1,
+    { .path = "uploads.max_open_per_tenant", .type = RP_SETTING_INTEGER, .offset = CONFIG(uploads_max_open),
+      .least = 1,
       .most = 1000000000, .fallback = "1000000",
       .help = "The most uploads of one tenant that are begun and not confirmed." },
     { .path = "uploads.scan", .type = RP_SETTING_BOOL, .offset = CONFIG(uploads_scan), .fallback = "false",
@@ -269,9 +285,10 @@ const struct rp_setting rp_settings[] = {
       .help = "The sweep purges what has come due." },
     { .path = "sweep.schedule", .type = RP_SETTING_SCHEDULE, .offset = CONFIG(sweep_schedule),
       .fallback = "continuous", .example = "\"*/15 * * * *\"",
-      .help = "When the daemon sweeps: within a second of the moment (continuous), or only at the ticks of a cron line "
-              "in UTC, once over all daemons. A tick that was missed while no daemon ran is made up for once." },
-    { .path = "sweep.limit", .type = RP_SETTING_INTEGER, .offset = CONFIG(sweep_limit), .least = 1, .most = 1000000000,
+      .help = "When the daemon sweeps: within a second of the moment (continuous), or only at the ticks of a cron "
+              "line in UTC, once over all daemons. A tick that was missed while no daemon ran is made up for once." },
+    { .path = "sweep.limit", .type = RP_SETTING_INTEGER, .offset = CONFIG(sweep_limit), .least = 1,
+      .most = 1000000000,
       .fallback = "100000",
       .help = "The most marks that one sweep purges." },
     { .path = "sweep.max_attempts", .type = RP_SETTING_INTEGER, .offset = CONFIG(sweep_max_attempts), .least = 1,
@@ -303,7 +320,8 @@ const struct rp_setting rp_settings[] = {
               "the conditions are shown by GET /v1/alerts all the same." },
     { .path = "alerts.webhook_secret", .type = RP_SETTING_TEXT, .secret = true, .offset = ALERTS(webhook_secret),
       .least = 0, .most = 1024, .fallback = "",
-      .help = "Signs what is sent: the header Reprieve-Signature is t=SECONDS,v1=HMAC-SHA256 of SECONDS, a dot and the body." },
+      .help = "Signs what is sent: the header Reprieve-Signature is t=SECONDS,v1=HMAC-SHA256 of SECONDS, a dot "
+              "and the body." },
     { .path = "alerts.marked_over", .type = RP_SETTING_INTEGER, .offset = ALERTS(marked_over), .least = 0,
       .most = 1000000000, .fallback = "10000",
       .help = "More marks than this wait." },

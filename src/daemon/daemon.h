@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemon.h - `reprieve serve`: the HTTP server and everything that runs beside it, from start to drain.
+/* daemon.h - `reprieve serve`: the HTTP server and everything that runs beside it, from start to
+ * drain.
  *
- * Z1  Start: configuration, catalog, stores, writers, sweeper, server, watch; each failure ends it with its own error. A second daemon on
- *     the same SQLite catalog is refused (RP_ERUNNING), as is one on a port that is taken.
- * Z2  SIGTERM and SIGINT drain: what was accepted is answered, live streams end, the sweeper finishes its batches and closes its run, the
- *     writers write what waits; a second signal ends the process at once, which loses nothing that was acknowledged.
- * Z3  SIGHUP reads the configuration again and opens the log anew. What a running daemon cannot change is named in the log and kept; a file
- *     with an error changes nothing.
- * Z4  The first start of the embedded default makes an admin token and keeps it in DATA/admin.token, readable by its owner alone. */
+ * Z1  Start: configuration, catalog, stores, writers, sweeper, server, watch; each failure ends it
+ *     with its own error. A second daemon on the same SQLite catalog is refused (RP_ERUNNING), as
+ *     is one on a port that is taken.
+ * Z2  SIGTERM and SIGINT drain: what was accepted is answered, live streams end, the sweeper
+ *     finishes its batches and closes its run, the writers write what waits; a second signal ends
+ *     the process at once, which loses nothing that was acknowledged.
+ * Z3  SIGHUP reads the configuration again and opens the log anew. What a running daemon cannot
+ *     change is named in the log and kept; a file with an error changes nothing.
+ * Z4  The first start of the embedded default makes an admin token and keeps it in
+ *     DATA/admin.token, readable by its owner alone. */
 #ifndef RP_DAEMON_DAEMON_H
 #define RP_DAEMON_DAEMON_H
 

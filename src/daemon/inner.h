@@ -3,13 +3,12 @@
 #ifndef RP_DAEMON_INNER_H
 #define RP_DAEMON_INNER_H
 
-#include "daemon/alerts.h"
+#include "base/time.h"
 #include "daemon/daemon.h"
 #include "daemon/raiser.h"
-#include "daemon/restore_run.h"
 #include "daemon/runs.h"
-#include "daemon/store_watch.h"
 #include "daemon/sweeper.h"
+#include "daemon/watch/watch.h"
 #include "feed/feed.h"
 #include "http/live/live.h"
 #include "http/server/server.h"
@@ -18,6 +17,16 @@
 #include <pthread.h>
 
 #define RP_NODE_MAX 61
+#define RP_WATCHES  3 /* over buckets, restores and alerts */
+
+/* How long a stop may take. Buckets are interrupted RP_STORES_MS after the signal, and requests that
+ * still wait RP_PATIENCE_MS after it; then the last raises go to the buckets, over connections of
+ * their own. Whatever hangs all the same ends with the process. */
+#define RP_STORES_MS   (5 * RP_SECOND_MS)
+#define RP_PATIENCE_MS (10 * RP_SECOND_MS)
+#define RP_STOP_MS     (15 * RP_SECOND_MS)
+_Static_assert(RP_STORES_MS < RP_PATIENCE_MS && RP_PATIENCE_MS + RP_LAST_RAISE_MS < RP_STOP_MS,
+               "there is time for each of them");
 
 /* Settings that were read again. All of them stay until the end: a request under way may still look at an older one. */
 struct rp_setup {
@@ -39,15 +48,14 @@ struct rp_daemon {
     struct rp_writers *writers;
     struct rp_runs *runs;
     struct rp_sweeper *sweeper;
-    struct rp_restore_watch *restores;
-    struct rp_watch *watch;
+    struct rp_watch *watches[RP_WATCHES];
     struct rp_raiser *raiser;
-    struct rp_store_watch *store_watch; /* NULL: no store is a bucket */
     pthread_mutex_t lock;
     struct rp_server *server; /* under the lock, for the feed's thread */
     struct rp_setup *setups;  /* the newest first; NULL: those of the session */
 };
 
+bool rp_daemon_is_sqlite(const struct rp_daemon *d);
 void rp_daemon_log(struct rp_daemon *d, enum rp_log_level level, const char *event, json_t *fields);
 
 /* welcome.c */
@@ -59,6 +67,10 @@ struct rp_welcome {
 /* The key that signs URLs: made once, shared by all nodes. */
 int rp_welcome_url_key(struct rp_catalog *catalog, char out[RP_DIGEST_HEX], struct rp_error *err);
 int rp_welcome_tokens(struct rp_daemon *d, struct rp_welcome *out, struct rp_error *err);
+
+/* parts.c. After a failed start some of them may be there: they are stopped all the same. */
+int rp_parts_start(struct rp_daemon *d, struct rp_welcome *welcome, struct rp_error *err);
+void rp_parts_stop(struct rp_daemon *d);
 
 /* reload.c */
 void rp_daemon_reload(struct rp_daemon *d);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interrupt.h - bounds how long a daemon that was told to stop waits for its stores.
  *
- * I1  Calls under way have `after_ms` to end by themselves. What still waits then is ended: it is unknown whether it was carried out, as after a
- *     timeout, and whoever has the mark next asks again (T10 of store/backend.h).
- * I2  Begun only when everybody who begins new work has been told to stop: later calls fail, and would count as attempts.
+ * I1  Calls under way have `after_ms` to end by themselves. What still waits then is ended: it is
+ *     unknown whether it was carried out, as after a timeout, and whoever has the mark next asks
+ *     again (T10 of store/backend.h).
+ * I2  Begun only when everybody who begins new work has been told to stop: later calls fail, and
+ *     would count as attempts.
  * I3  Where no thread can be had, nothing is waited for. */
 #ifndef RP_DAEMON_INTERRUPT_H
 #define RP_DAEMON_INTERRUPT_H

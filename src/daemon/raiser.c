@@ -8,6 +8,7 @@
 #include "base/wait.h"
 #include "catalog/writer/writer.h"
 #include "core/owner/raise.h"
+#include "daemon/interrupt.h"
 #include "daemon/trouble.h"
 
 #include <pthread.h>
@@ -103,13 +104,26 @@ static void say(struct watched *w, enum rp_log_level level, const char *event, c
     rp_log_flush(s->log);
 }
 
-/* A4. */
-static int act(struct watched *w, const struct rp_store_config *config, bool raise, struct rp_error *err)
+enum task { NOTHING, LOOK, RAISE, LAST_RAISE };
+
+/* A6 */
+static int raise_in_time(struct rp_session *s, size_t slot, struct rp_store *store, struct rp_error *err)
+{
+    struct rp_interrupt interrupt;
+    rp_interrupt_begin(&interrupt, store, 1, RP_LAST_RAISE_MS);
+    int r = rp_raise(s->raises, slot, s->catalog, store, err);
+    rp_interrupt_end(&interrupt);
+    return r;
+}
+
+/* A4 */
+static int act(struct watched *w, const struct rp_store_config *config, enum task task, struct rp_error *err)
 {
     struct rp_raiser *r = w->raiser;
     RP_CLEANUP(rp_session_close) struct rp_session s = { 0 };
     struct rp_store *store = NULL;
     int code = rp_session_beside(r->options.session, r->options.lane, &s, err);
+    s.own_buckets = task == LAST_RAISE;
     if (code == 0 && r->writers != NULL) rp_writers_attach(r->writers, s.catalog);
     if (code == 0) code = rp_session_store(&s, config->name, &store, err);
     if (code != 0) {
@@ -117,8 +131,9 @@ static int act(struct watched *w, const struct rp_store_config *config, bool rai
         return code;
     }
     store->config = config;
-    return raise ? rp_raise(s.raises, w->slot, s.catalog, store, err)
-                 : rp_raises_look(s.raises, w->slot, s.catalog, store, err);
+    if (task == LAST_RAISE) return raise_in_time(&s, w->slot, store, err);
+    return task == RAISE ? rp_raise(s.raises, w->slot, s.catalog, store, err)
+                         : rp_raises_look(s.raises, w->slot, s.catalog, store, err);
 }
 
 /* A3 */
@@ -134,19 +149,17 @@ static void tell_owner(struct watched *w)
     say(w, lost ? RP_LOG_ERROR : RP_LOG_INFO, lost ? "store.not_ours" : "store.ours_again", lost ? &why : NULL);
 }
 
-static void tend(struct watched *w, const struct rp_store_config *config, bool raise)
+static void tend(struct watched *w, const struct rp_store_config *config, enum task task)
 {
     struct rp_error why = { 0 };
     if (config->mode == RP_MODE_OBSERVE) return;
-    if (act(w, config, raise, &why) == 0)
+    if (act(w, config, task, &why) == 0)
         rp_trouble_over(&w->trouble);
     else if (rp_trouble_again(&w->trouble, why.code, RETRY_MS, RETRY_MOST) && why.code != RP_ENOTOWNER)
-        say(w, RP_LOG_WARNING, raise ? "store.raise_owed" : "store.owner_unknown", &why);
+        say(w, RP_LOG_WARNING, task == LOOK ? "store.owner_unknown" : "store.raise_owed", &why);
     tell_owner(w);
     w->look_at_ms = rp_time_boot_ms() + w->raiser->options.every_ms / (w->lost ? 4 : 1);
 }
-
-enum task { NOTHING, LOOK, RAISE };
 
 /* With the lock. */
 static enum task next_task(struct watched *w)
@@ -166,18 +179,17 @@ static void *work(void *arg)
     struct watched *w = arg;
     struct rp_raiser *r = w->raiser;
     pthread_mutex_lock(&r->lock);
-    for (bool last = false; !last;) {
+    for (enum task task = NOTHING; task != LAST_RAISE;) {
         struct timespec tick = rp_wait_until(TICK_MS);
-        enum task task = next_task(w);
-        last = r->stop;
-        if (task == NOTHING && !last) {
+        task = r->stop ? LAST_RAISE : next_task(w);
+        if (task == NOTHING) {
             pthread_cond_timedwait(&r->changed, &r->lock, &tick);
             continue;
         }
         uint64_t asked = w->asked;
         const struct rp_store_config *config = &r->config->stores[w->slot];
         pthread_mutex_unlock(&r->lock);
-        tend(w, config, task == RAISE || last);
+        tend(w, config, task);
         pthread_mutex_lock(&r->lock);
         w->served = asked;
         pthread_cond_broadcast(&r->changed);

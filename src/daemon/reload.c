@@ -75,9 +75,8 @@ static void hand_out(struct rp_daemon *d, struct rp_setup *setup)
     rp_server_configure(d->server, &setup->config, setup->stores);
     rp_sweeper_configure(d->sweeper, &setup->config);
     rp_runs_configure(d->runs, &setup->config);
-    rp_watch_configure(d->watch, &setup->config);
-    rp_restore_watch_configure(d->restores, &setup->config);
-    rp_store_watch_configure(d->store_watch, &setup->config);
+    for (size_t i = 0; i < RP_WATCHES; i++)
+        rp_watch_configure(d->watches[i], &setup->config);
     rp_raiser_configure(d->raiser, &setup->config);
 }
 

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Is a tick due that nobody has taken? Then it is ours (*mine). *next_ms: when to look again. By the database's clock. */
+/* Is a tick due that nobody has taken? Then it is ours (*mine). *next_ms: when to look again. By
+ * the database's clock. */
 int rp_schedule_due(struct rp_catalog *catalog, const char *name, const struct rp_cron *cron, bool *mine,
                     int64_t *next_ms, struct rp_error *err);
 /* The longest time between two ticks in a row, looking some ticks ahead: what "did not run for" is measured against. */

@@ -2,11 +2,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
-#include "catalog/writer/writer.h"
 #include "daemon/inner.h"
-#include "daemon/interrupt.h"
-#include "hook/hook.h"
-#include "http/route/route.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,14 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUEUE_MAX        16384 /* commands that wait for a writer */
-#define RING_EVENTS      8192
-#define RING_BYTES       ((size_t)4 << 20)
-#define LIVE_CLIENTS_MAX 20000
-#define PATIENCE_MS      (10 * RP_SECOND_MS) /* for requests that were accepted */
-#define STOP_MS          (15 * RP_SECOND_MS) /* for all of it */
-#define STORES_MS        (5 * RP_SECOND_MS)  /* for what is under way at a bucket when the daemon stops */
-
 void rp_daemon_log(struct rp_daemon *d, enum rp_log_level level, const char *event, json_t *fields)
 {
     json_t *o = fields != NULL ? fields : json_object();
@@ -37,7 +25,7 @@ void rp_daemon_log(struct rp_daemon *d, enum rp_log_level level, const char *eve
 
 /* ---- who this daemon is ---- */
 
-static bool is_sqlite(const struct rp_daemon *d)
+bool rp_daemon_is_sqlite(const struct rp_daemon *d)
 {
     return strncmp(d->session.config.catalog_url, "sqlite:", 7) == 0;
 }
@@ -55,18 +43,13 @@ static void name_node(struct rp_daemon *d)
     snprintf(d->session.actor, sizeof d->session.actor, "daemon:%s", d->node);
 }
 
-/* SQLite has one writer and this is its only daemon: one lane. Else each connection that writes leases its own. */
-static int lane_of(const struct rp_daemon *d)
-{
-    return is_sqlite(d) ? 1 : RP_LANE_LEASED;
-}
-
-/* SQLite has one writer: two daemons would only wait for each other's lock, and their streams would miss what the other writes. */
+/* SQLite has one writer: two daemons would only wait for each other's lock, and their streams would
+ * miss what the other writes. */
 static int lock_catalog(struct rp_daemon *d, struct rp_error *err)
 {
     char path[4200], holder[64] = "";
     d->lock_fd = -1;
-    if (!is_sqlite(d)) return 0;
+    if (!rp_daemon_is_sqlite(d)) return 0;
     snprintf(path, sizeof path, "%s.daemon", d->session.config.catalog_url + strlen("sqlite:"));
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return rp_error_errno(err, errno, "lock %s", path);
@@ -82,71 +65,6 @@ static int lock_catalog(struct rp_daemon *d, struct rp_error *err)
     return 0;
 }
 
-/* ---- what the parts tell each other ---- */
-
-static void committed(void *ctx, size_t commands, int64_t due_at_ms)
-{
-    struct rp_daemon *d = ctx;
-    rp_feed_poke(d->feed);
-    rp_metrics_round(d->metrics, commands);
-    struct rp_sweeper *sweeper = __atomic_load_n(&d->sweeper, __ATOMIC_ACQUIRE);
-    if (due_at_ms != 0 && sweeper != NULL) rp_sweeper_due(sweeper, due_at_ms);
-}
-
-/* A token was revoked, on this node, another one, or by the command line. */
-static void forget_tokens(struct rp_daemon *d)
-{
-    pthread_mutex_lock(&d->lock);
-    if (d->server != NULL) rp_server_forget_token(d->server, 0);
-    pthread_mutex_unlock(&d->lock);
-}
-
-/* Whoever has found it out: what a store guarantees is other than it was. */
-static void tell_store(struct rp_daemon *d, const struct rp_feed_event *event)
-{
-    json_t *o = NULL;
-    struct rp_error ignored = { 0 };
-    if (rp_json_parse(event->json, event->json_bytes, &o, &ignored) < 0) o = json_object();
-    (void)json_object_del(o, "actor");
-    rp_daemon_log(d, RP_LOG_WARNING, event->name, o);
-}
-
-#define REVOKED "token.revoked"
-static const char *const followed[] = { REVOKED, "store.level_changed", "store.keys_changed", NULL };
-
-static int follow(void *ctx, const struct rp_feed_batch *batch, struct rp_error *err)
-{
-    (void)err;
-    for (size_t i = 0; i < batch->n; i++) {
-        if (strcmp(batch->events[i]->name, REVOKED) == 0)
-            forget_tokens(ctx);
-        else
-            tell_store(ctx, batch->events[i]);
-    }
-    return 0;
-}
-
-static int reserve_run(void *ctx, const struct rp_worker **worker, struct rp_error *err)
-{
-    struct rp_daemon *d = ctx;
-    *worker = &d->session.worker;
-    return rp_runs_reserve(d->runs, err);
-}
-
-static void start_run(void *ctx, const char *store, const char *actor, const struct rp_run *begun)
-{
-    struct rp_daemon *d = ctx;
-    rp_runs_start(d->runs, store, actor, begun);
-}
-
-static int64_t sweeper_idle_ms(void *ctx)
-{
-    const struct rp_daemon *d = ctx;
-    return rp_sweeper_idle_ms(d->sweeper);
-}
-
-/* ---- start ---- */
-
 /* The embedded default is nobody else's: its catalog is brought up to date without asking. */
 static int open_session(struct rp_daemon *d, struct rp_error *err)
 {
@@ -158,128 +76,7 @@ static int open_session(struct rp_daemon *d, struct rp_error *err)
     return rp_session_open(&d->session, &options, err);
 }
 
-static int open_stores(struct rp_daemon *d, struct rp_error *err)
-{
-    struct rp_store *stores[RP_STORES_MAX];
-    size_t n;
-    int r = rp_session_stores(&d->session, stores, &n, err);
-    for (size_t i = 0; i < n && r == 0; i++) {
-        if (stores[i]->backend != NULL) continue;
-        json_t *o = json_object();
-        rp_json_set(o, "store", json_string(stores[i]->config->name));
-        rp_json_set(o, "error", rp_json_text(stores[i]->closed.text));
-        rp_daemon_log(d, RP_LOG_ERROR, "store.closed", o);
-    }
-    return r;
-}
-
-static int start_feed(struct rp_daemon *d, struct rp_error *err)
-{
-    const struct rp_feed_options feed = { .catalog_url = d->session.config.catalog_url,
-                                          .log = d->session.log,
-                                          .clock = d->session.catalog->clock,
-                                          .ring_events = RING_EVENTS,
-                                          .ring_bytes = RING_BYTES };
-    const struct rp_feed_reader reader = { .want = { .names = followed }, .deliver = follow, .ctx = d };
-    int r = rp_feed_start(&feed, &d->feed, err);
-    if (r == 0) r = rp_feed_subscribe(d->feed, &reader, &d->follows, err);
-    if (r < 0) return r;
-    const struct rp_live_options live = {
-        .feed = d->feed, .log = d->session.log, .clock = d->session.catalog->clock, .clients_max = LIVE_CLIENTS_MAX
-    };
-    return rp_live_start(&live, &d->live, err);
-}
-
-static int start_catalog(struct rp_daemon *d, struct rp_error *err)
-{
-    const struct rp_config *config = &d->session.config;
-    struct rp_writers_options writers = { .url = config->catalog_url,
-                                          .n = is_sqlite(d) ? 1 : (size_t)config->writers,
-                                          .first_lane = lane_of(d),
-                                          .holder = d->session.actor,
-                                          .queue_max = QUEUE_MAX,
-                                          .clock = d->session.catalog->clock,
-                                          .committed = committed,
-                                          .ctx = d };
-    struct rp_raiser_options raiser = { .session = &d->session, .node = d->node, .lane = lane_of(d) };
-    int r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
-    if (r == 0) r = rp_raiser_new(&raiser, &d->raiser, err);
-    if (r == 0) d->session.catalog->raise_hook = writers.raise_hook = rp_raiser_hook(d->raiser);
-    if (r == 0) r = start_feed(d, err);
-    if (r == 0) r = rp_writers_start(&writers, &d->writers, err);
-    if (r == 0) rp_writers_attach(d->writers, d->session.catalog);
-    return r;
-}
-
-/* The sweeper, runs and raisers change the catalog beside the writers; whatever else does so goes through them. */
-static int start_sweepers(struct rp_daemon *d, struct rp_error *err)
-{
-    int lane = lane_of(d);
-    struct rp_runs_options runs = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .lane = lane
-    };
-    struct rp_sweeper_options sweeper = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane
-    };
-    int r = rp_runs_new(&runs, &d->runs, err);
-    struct rp_sweeper *started = NULL;
-    if (r == 0) r = rp_sweeper_start(&sweeper, &started, err);
-    __atomic_store_n(&d->sweeper, started, __ATOMIC_RELEASE); /* the writers look at it */
-    return r;
-}
-
-static int start_server(struct rp_daemon *d, struct rp_error *err)
-{
-    struct rp_server *server = NULL;
-    struct rp_server_options options = {
-        .config = &d->session.config,
-        .catalog_url = d->session.config.catalog_url,
-        .writers = d->writers,
-        .stores = d->session.stores,
-        .n_stores = d->session.config.n_stores,
-        .log = d->session.log,
-        .clock = d->session.catalog->clock,
-        .metrics = d->metrics,
-        .live = d->live,
-        .beside = { .ctx = d, .reserve_run = reserve_run, .start_run = start_run, .sweeper_idle_ms = sweeper_idle_ms },
-        .url_key = d->url_key
-    };
-    int r = rp_server_start(&options, &server, err);
-    if (r < 0) return r;
-    pthread_mutex_lock(&d->lock);
-    d->server = server;
-    pthread_mutex_unlock(&d->lock);
-    return 0;
-}
-
-static bool has_bucket(const struct rp_config *config)
-{
-    for (size_t i = 0; i < config->n_stores; i++)
-        if (rp_config_is_s3(&config->stores[i])) return true;
-    return false;
-}
-
-static int start_store_watch(struct rp_daemon *d, struct rp_error *err)
-{
-    struct rp_store_watch_options watch = { .session = &d->session, .writers = d->writers, .node = d->node };
-    return has_bucket(&d->session.config) ? rp_store_watch_start(&watch, &d->store_watch, err) : 0;
-}
-
-static int start_restores(struct rp_daemon *d, struct rp_error *err)
-{
-    struct rp_restore_watch_options watch = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node
-    };
-    return rp_restore_watch_start(&watch, &d->restores, err);
-}
-
-static int start_watch(struct rp_daemon *d, struct rp_error *err)
-{
-    struct rp_watch_options watch = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node
-    };
-    return rp_watch_start(&watch, &d->watch, err);
-}
+/* ---- start and stop ---- */
 
 static void tell_ready(struct rp_daemon *d, const struct rp_welcome *welcome)
 {
@@ -323,49 +120,9 @@ static int start(struct rp_daemon *d, struct rp_error *err)
     if (r == 0) r = lock_catalog(d, err);
     if (r < 0) return r;
     log_start(d);
-    r = rp_hook_start(err);
-    if (r == 0) r = start_catalog(d, err);
-    if (r == 0) r = open_stores(d, err);
-    if (r == 0) r = rp_welcome_url_key(d->session.catalog, d->url_key, err);
-    if (r == 0) r = rp_welcome_tokens(d, &welcome, err);
-    if (r == 0) r = rp_raiser_start(d->raiser, d->writers, err);
-    if (r == 0) r = start_store_watch(d, err);
-    if (r == 0) r = start_sweepers(d, err);
-    if (r == 0) r = start_restores(d, err);
-    if (r == 0) r = start_server(d, err);
-    if (r == 0) r = start_watch(d, err);
+    r = rp_parts_start(d, &welcome, err);
     if (r == 0) tell_ready(d, &welcome);
     return r;
-}
-
-/* ---- stop ---- */
-
-/* In the order of who asks whom: nobody submits to a writer that is gone. Parts that never started are left out. */
-static void stop(struct rp_daemon *d)
-{
-    struct rp_interrupt interrupt;
-    pthread_mutex_lock(&d->lock);
-    struct rp_server *server = d->server;
-    d->server = NULL;
-    pthread_mutex_unlock(&d->lock);
-    rp_sweeper_halt(d->sweeper);
-    rp_runs_halt(d->runs);
-    rp_restore_watch_halt(d->restores);
-    rp_interrupt_begin(&interrupt, d->session.stores, d->session.config.n_stores, STORES_MS);
-    rp_live_end(d->live);
-    if (server != NULL) rp_server_stop(server, PATIENCE_MS);
-    rp_sweeper_stop(d->sweeper);
-    rp_runs_stop(d->runs);
-    rp_restore_watch_stop(d->restores);
-    rp_watch_stop(d->watch);
-    rp_store_watch_stop(d->store_watch);
-    rp_raiser_stop(d->raiser);
-    rp_interrupt_end(&interrupt);
-    rp_writers_stop(d->writers);
-    rp_live_stop(d->live);
-    rp_feed_unsubscribe(d->follows);
-    rp_feed_stop(d->feed);
-    rp_metrics_free(d->metrics);
 }
 
 static void close_all(struct rp_daemon *d)
@@ -380,15 +137,14 @@ static void close_all(struct rp_daemon *d)
 
 /* ---- a stop that hangs ---- */
 
-/* Whatever is waited for (a database that hangs, a store): a process that ends here has lost no more than one that is
- * killed, and that is nothing. */
+/* A process that ends here has lost no more than one that is killed, and that is nothing. */
 static void *end_it(void *arg)
 {
-    const struct timespec patience = { .tv_sec = STOP_MS / RP_SECOND_MS };
+    const struct timespec patience = { .tv_sec = RP_STOP_MS / RP_SECOND_MS };
     (void)arg;
     nanosleep(&patience, NULL);
     (void)dprintf(STDERR_FILENO, "reprieve: something hangs: ended %d s after the signal; nothing is lost\n",
-                  (int)(STOP_MS / RP_SECOND_MS));
+                  (int)(RP_STOP_MS / RP_SECOND_MS));
     _exit(1);
 }
 
@@ -458,7 +214,7 @@ int rp_daemon_serve(const struct rp_daemon_options *options, struct rp_error *er
     if (r < 0 && d->session.log != NULL)
         rp_daemon_log(d, RP_LOG_ERROR, "daemon.not_started", json_pack("{s:o}", "error", rp_json_text(err->text)));
     let_signals_end_it();
-    stop(d);
+    rp_parts_stop(d);
     if (r == 0) rp_daemon_log(d, RP_LOG_INFO, "daemon.stopped", NULL);
     close_all(d);
     return r;

@@ -81,8 +81,8 @@ static int make_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return r < 0 ? r : rp_token_create(tx, &m->link, m->link_secret, m->actor, err);
 }
 
-/* The file first: a token that nobody has written down would be lost with this process. One in a file without its row is
- * replaced at the next start. */
+/* The file first: a token that nobody has written down would be lost with this process. One in a
+ * file without its row is replaced at the next start. */
 static int make_token(struct rp_daemon *d, struct rp_welcome *out, struct rp_error *err)
 {
     struct making m = { .actor = d->session.actor };

@@ -1,49 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* db.h - the database port: statements and transactions on SQLite (>= 3.40) and PostgreSQL (>= 15).
  *
- * A statement is a constant `struct rp_sql`: its text, and the types of its parameters and columns. Both engines
- * run the same text; what differs is a macro that the driver's dialect table replaces (see "Dialect" below).
+ * A statement is a constant `struct rp_sql`: its text, and the types of its parameters and columns.
+ * Both engines run the same text; what differs is a macro that the driver's dialect table replaces
+ * (see "Dialect" below).
  *
- * D1  Parameters are $1, $2, ...; every value's type is checked against the declaration (a mismatch is a bug: asserted).
- *     NULL is allowed anywhere.
- * D2  A prepared statement is cached per connection; where D3 needs a text for each number of rows, each of them.
- * D3  A statement with VALUES @ROWS is run over many rows at once, its columns called column1, column2, ... On SQLite it
- *     becomes "VALUES ($3,$4),($5,$6),..." after the fixed parameters ($1, $2); on PostgreSQL an unnest of one array a
- *     column, so that one prepared statement serves any number of rows. The port cuts n rows into chunks (SQLite: 512,
- *     64, 8, 1 rows; PostgreSQL: at most 10,000 rows or 4 MiB, a bigger row alone); effects and results are those of all
- *     chunks together, in order. Zero rows: nothing is run.
- * D4  Outside a transaction each call is its own. rp_db_begin(write=true) takes SQLite's write lock at once (BEGIN
- *     IMMEDIATE). PostgreSQL runs READ COMMITTED. A transaction begun with write=false reads only: both engines refuse a
- *     change in it (RP_EDENIED).
- * D5  After any error inside a transaction the transaction is over in effect: the caller must rp_db_rollback, which
- *     cannot fail and is harmless without a transaction. A commit that fails has been rolled back - unless it returns
- *     RP_EUNKNOWN: the connection broke while COMMIT was under way, or the server answered it with a warning (a wait for
- *     a synchronous standby that was cancelled returns success with one). Whoever must know looks for what it wrote.
- * D6  A lost connection is RP_EUNAVAILABLE; the next call outside a transaction connects again (bounded time). A server
- *     that has become a standby, or ended a session that slept in a transaction, counts as lost.
- *     Busy, deadlock, serialization: RP_EBUSY. Unique violation: RP_ECONFLICT. Disk full: RP_EFULL. Damaged or not a
- *     database: RP_ECORRUPT. Permission, read-only: RP_EDENIED. Anything else: RP_EFAILED. Texts begin with
- *     "sqlite: " or "postgres: " and name the statement.
- *     A statement outside a transaction whose connection is lost may have taken effect; one inside has not.
- * D7  A connection belongs to one thread at a time. A row callback does not use the connection it is called from
- *     (asserted), and a negative return of it does not end the transaction.
- * D8  The *vessel* is what a database lives in, as text: of a SQLite file inode and time of birth; of PostgreSQL system
- *     identifier, oids of the database and of one table, and timeline, separated by "/". A part that cannot be read is
- *     "-". None ("") in memory and on FUSE, NFS, SMB, 9P and overlay, whose inodes are not kept. It is that of this
- *     connection: read once, and again when the connection is another one.
- * D9  No wait is without end: an answer that is not there when the statement's time and a little more are over, or at the
- *     deadline (rp_db_deadline), is a lost connection. COMMIT ends by the deadline alone: a server that cancels it leaves
- *     everybody in doubt.
+ * D1  Parameters are $1, $2, ...; every value's type is checked against the declaration (a mismatch
+ *     is a bug: asserted). NULL is allowed anywhere.
+ * D2  A prepared statement is cached per connection; where D3 needs a text for each number of rows,
+ *     each of them.
+ * D3  A statement with VALUES @ROWS is run over many rows at once, its columns called column1,
+ *     column2, ... On SQLite it becomes "VALUES ($3,$4),($5,$6),..." after the fixed parameters
+ *     ($1, $2); on PostgreSQL an unnest of one array a column, so that one prepared statement
+ *     serves any number of rows. The port cuts n rows into chunks (SQLite: 512, 64, 8, 1 rows;
+ *     PostgreSQL: at most 10,000 rows or 4 MiB, a bigger row alone); effects and results are those
+ *     of all chunks together, in order. Zero rows: nothing is run.
+ * D4  Outside a transaction each call is its own. rp_db_begin(write=true) takes SQLite's write lock
+ *     at once (BEGIN IMMEDIATE). PostgreSQL runs READ COMMITTED. A transaction begun with
+ *     write=false reads only: both engines refuse a change in it (RP_EDENIED).
+ * D5  After any error inside a transaction the transaction is over in effect: the caller must
+ *     rp_db_rollback, which cannot fail and is harmless without a transaction. A commit that fails
+ *     has been rolled back - unless it returns RP_EUNKNOWN: the connection broke while COMMIT was
+ *     under way, or the server answered it with a warning (a wait for a synchronous standby that
+ *     was cancelled returns success with one). Whoever must know looks for what it wrote.
+ * D6  A lost connection is RP_EUNAVAILABLE; the next call outside a transaction connects again
+ *     (bounded time). A server that has become a standby, or ended a session that slept in a
+ *     transaction, counts as lost. Busy, deadlock, serialization: RP_EBUSY. Unique violation:
+ *     RP_ECONFLICT. Disk full: RP_EFULL. Damaged or not a database: RP_ECORRUPT. Permission,
+ *     read-only: RP_EDENIED. Anything else: RP_EFAILED. Texts begin with "sqlite: " or "postgres: "
+ *     and name the statement. A statement outside a transaction whose connection is lost may have
+ *     taken effect; one inside has not.
+ * D7  A connection belongs to one thread at a time. A row callback does not use the connection it
+ *     is called from (asserted), and a negative return of it does not end the transaction.
+ * D8  The *vessel* is what a database lives in, as text: of a SQLite file inode and time of birth;
+ *     of PostgreSQL system identifier, oids of the database and of one table, and timeline,
+ *     separated by "/". A part that cannot be read is "-". None ("") in memory and on FUSE, NFS,
+ *     SMB, 9P and overlay, whose inodes are not kept. It is that of this connection: read once, and
+ *     again when the connection is another one.
+ * D9  No wait is without end: an answer that is not there when the statement's time and a little
+ *     more are over, or at the deadline (rp_db_deadline), is a lost connection. COMMIT ends by the
+ *     deadline alone: a server that cancels it leaves everybody in doubt.
  *
- * Dialect: @NOW_MS the database's clock in ms (bigint); @BYTES the type of a byte string; @TEXT_C text compared
- * bytewise (a column type with collation "C"); @FOR_UPDATE, @FOR_UPDATE_OF(table), @FOR_SHARE, @SKIP_LOCKED row locks (nothing in SQLite, where
- * one writer holds the whole database); @CLUSTERED storage by primary key (WITHOUT ROWID; nothing in PostgreSQL);
- * @INSERT begins an INSERT of many rows (SQLite: OR ROLLBACK, so that it keeps no copy of every page to undo this one statement: D5);
- * @ID the type of a column that is the primary key and grows (SQLite's rowid: no index beside the table);
- * @APPEND_ONLY(table) triggers that refuse UPDATE and DELETE; @ERASABLE(table,column,rest...) triggers that refuse
- * DELETE and every UPDATE but one that sets that column to NULL and leaves the `rest` as it is; @NO_REPLACE(table, condition) refuses an INSERT for
- * which a row with that condition exists (SQLite: OR REPLACE passes the other triggers); @AS_BYTES(text) the form in which SQLite
- * may hold the same text as a BLOB. */
+ * Dialect: @NOW_MS the database's clock in ms (bigint); @BYTES the type of a byte string; @TEXT_C
+ * text compared bytewise (a column type with collation "C"); @FOR_UPDATE, @FOR_UPDATE_OF(table),
+ * @FOR_SHARE, @SKIP_LOCKED row locks (nothing in SQLite, where one writer holds the whole
+ * database); @CLUSTERED storage by primary key (WITHOUT ROWID; nothing in PostgreSQL); @INSERT
+ * begins an INSERT of many rows (SQLite: OR ROLLBACK, so that it keeps no copy of every page to
+ * undo this one statement: D5); @ID the type of a column that is the primary key and grows
+ * (SQLite's rowid: no index beside the table); @APPEND_ONLY(table) triggers that refuse UPDATE and
+ * DELETE; @ERASABLE(table,column,rest...) triggers that refuse DELETE and every UPDATE but one that
+ * sets that column to NULL and leaves the `rest` as it is; @NO_REPLACE(table, condition) refuses an
+ * INSERT for which a row with that condition exists (SQLite: OR REPLACE passes the other triggers);
+ * @AS_BYTES(text) the form in which SQLite may hold the same text as a BLOB. */
 #ifndef RP_DB_DB_H
 #define RP_DB_DB_H
 
@@ -172,10 +180,11 @@ struct rp_db_driver {
     const struct rp_dialect *dialect;
 };
 
-/* Wraps an open database: `before`/`after` are asked around every driver call and may return a negative code to
- * inject. `after` lets the effect happen and then reports a failure (for a commit: RP_EUNKNOWN). Takes `inner` over - unless it is
- * nested: then `inner` stays the caller's and may be wrapped many times, and a transaction is a savepoint in it: only one at a time
- * (SQLite). What stands around it is the caller's to take back. */
+/* Wraps an open database: `before`/`after` are asked around every driver call and may return a
+ * negative code to inject. `after` lets the effect happen and then reports a failure (for a commit:
+ * RP_EUNKNOWN). Takes `inner` over - unless it is nested: then `inner` stays the caller's and may
+ * be wrapped many times, and a transaction is a savepoint in it: only one at a time (SQLite). What
+ * stands around it is the caller's to take back. */
 struct rp_db_fault {
     int (*before)(void *ctx, const char *call, struct rp_error *err);
     int (*after)(void *ctx, const char *call, struct rp_error *err);

@@ -3,45 +3,31 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "db/driver.h"
+#include "db/postgres.h"
 
 #include <string.h>
 
-#define ASK_MS 10000
+#define ASK_MS   10000
+#define PID_TEXT 16
 
-static const struct rp_sql backend_pid = {
-    .name = "backend_pid", .text = "SELECT pg_backend_pid()", .params = "", .columns = "i"
-};
-
-static int pid_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+/* Nothing is prepared for it: a pooler loses that. */
+static int ask_pid(struct rp_db *db, char out[PID_TEXT], struct rp_error *err)
 {
-    (void)err;
-    *(int64_t *)ctx = row[0].i;
-    return 0;
+    return rp_pg_command(db->conn, "SELECT pg_backend_pid()", "backend pid", out, PID_TEXT, err);
 }
 
-static int ask_pid(struct rp_db *db, int64_t *out, struct rp_error *err)
+/* `b` begins a transaction, which keeps a server's session to itself. A pooler gives it the one that `a` was on a
+ * moment ago, or gives `a` another one now. */
+static int compare(struct rp_db *a, struct rp_db *b, bool *pooled, struct rp_error *err)
 {
-    return rp_db_query(db, &backend_pid, NULL, pid_row, out, err);
-}
-
-/* What was prepared before is not known to the session that we got now. */
-static bool has_lost_statement(const struct rp_error *err)
-{
-    return strstr(err->text, "prepared statement") != NULL;
-}
-
-/* `b` begins a transaction, which keeps a server's session to itself. A pooler gives it the one that `a` was on a moment
- * ago, or gives `a` another one now. */
-static int compare(struct rp_db *a, struct rp_db *b, bool *out, struct rp_error *err)
-{
-    int64_t before = 0, other = 0, after = 0;
-    int r = ask_pid(a, &before, err);
+    char before[PID_TEXT] = "", other[PID_TEXT] = "", after[PID_TEXT] = "";
+    int r = ask_pid(a, before, err);
     if (r == 0) r = rp_db_begin(b, true, err);
-    if (r == 0) r = ask_pid(b, &other, err);
-    if (r == 0) r = ask_pid(a, &after, err);
+    if (r == 0) r = ask_pid(b, other, err);
+    if (r == 0) r = ask_pid(a, after, err);
     rp_db_rollback(b);
-    *out = r == 0 ? before == other || before != after : has_lost_statement(err);
-    return *out ? 0 : r;
+    *pooled = r == 0 && (strcmp(before, other) == 0 || strcmp(before, after) != 0);
+    return r;
 }
 
 int rp_db_is_pooled(const char *url, bool *out, struct rp_error *err)

@@ -366,28 +366,35 @@ int rp_pg_create_schema(struct rp_pg *c, struct rp_error *err)
 
 /* ---- the vessel ---- */
 
-/* What may be asked here: a function that may not be called would fail the transaction, so it is asked first. A standby has no
- * timeline of its own yet. */
+/* A function that may not be called would fail the transaction, so it is asked first. A standby has no timeline of its
+ * own yet. */
 #define MAY_CALL(name) "has_function_privilege('pg_catalog." name "', 'EXECUTE')"
-#define MAY_ASK                                                                                                        \
-    "SELECT CASE WHEN " MAY_CALL(                                                                                      \
-        "pg_control_system()") " THEN 's' ELSE '-' END ||"                                                             \
-                               " CASE WHEN NOT pg_catalog.pg_is_in_recovery() AND " MAY_CALL(                          \
-                                   "pg_current_wal_lsn()") " AND " MAY_CALL("pg_walfile_name(pg_lsn)") " THEN 't' "    \
-                                                                                                       "ELSE '-' END"
+static const char system_can_be_read[] = "SELECT " MAY_CALL("pg_control_system()");
+static const char timeline_can_be_read[] = "SELECT NOT pg_catalog.pg_is_in_recovery() AND " MAY_CALL(
+    "pg_current_wal_lsn()") " AND " MAY_CALL("pg_walfile_name(pg_lsn)");
 
-static int ask_vessel(struct rp_pg *c, const char *table, const char *may, char out[RP_VESSEL_TEXT],
+static int ask_yes_or_no(struct rp_pg *c, const char *question, bool *yes, struct rp_error *err)
+{
+    char answer[2] = "";
+    int r = rp_pg_command(c, question, "vessel", answer, sizeof answer, err);
+    *yes = r == 0 && answer[0] == 't';
+    return r;
+}
+
+static int ask_vessel(struct rp_pg *c, const char *table, bool *has_timeline, char out[RP_VESSEL_TEXT],
                       struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(TEXT_MAX);
-    const char *system = may[0] == 's' ? "(SELECT system_identifier FROM pg_catalog.pg_control_system())" : "'-'";
-    const char *timeline =
-        may[1] == 't' ? "substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)" : "'-'";
+    bool has_system;
+    int r = ask_yes_or_no(c, system_can_be_read, &has_system, err);
+    if (r == 0) r = ask_yes_or_no(c, timeline_can_be_read, has_timeline, err);
+    if (r < 0) return r;
     rp_buf_fmt(&text,
                "SELECT concat_ws('/', 'server', %s,"
                " (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()),"
                " pg_catalog.to_regclass('%s')::oid, %s)",
-               system, table, timeline);
+               has_system ? "(SELECT system_identifier FROM pg_catalog.pg_control_system())" : "'-'", table,
+               *has_timeline ? "substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)" : "'-'");
     if (text.failed < 0) return rp_error_set(err, text.failed, "postgres: vessel");
     return rp_pg_command(c, rp_buf_text(&text), "vessel", out, RP_VESSEL_TEXT, err);
 }
@@ -395,12 +402,12 @@ static int ask_vessel(struct rp_pg *c, const char *table, const char *may, char 
 /* Kept for the session once it has a timeline. */
 int rp_pg_vessel(struct rp_pg *c, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err)
 {
-    char may[3] = "--", found[RP_VESSEL_TEXT] = "";
+    char found[RP_VESSEL_TEXT] = "";
+    bool has_timeline = false;
     int r = c->in_transaction ? 0 : rp_pg_ensure(c, err);
     if (r == 0 && c->vessel[0] == '\0') {
-        r = rp_pg_command(c, MAY_ASK, "vessel", may, sizeof may, err);
-        if (r == 0) r = ask_vessel(c, table, may, found, err);
-        if (r == 0 && may[1] == 't') memcpy(c->vessel, found, sizeof c->vessel);
+        r = ask_vessel(c, table, &has_timeline, found, err);
+        if (r == 0 && has_timeline) memcpy(c->vessel, found, sizeof c->vessel);
     }
     if (r == 0) memcpy(out, c->vessel[0] != '\0' ? c->vessel : found, RP_VESSEL_TEXT);
     return r;

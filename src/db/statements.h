@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* statements.h - what a connection keeps for each statement it has run, found by (statement, number of rows).
+/* statements.h - what a connection keeps for each statement it has run, found by (statement, number
+ * of rows).
  *
  * K1  At most RP_STATEMENTS_MAX are kept; the one unused for longest makes room.
- * K2  The text is compared at every look-up: a statement that was built at run time may stand where another one stood. */
+ * K2  The text is compared at every look-up: a statement that was built at run time may stand where
+ *     another one stood. */
 #ifndef RP_DB_STATEMENTS_H
 #define RP_DB_STATEMENTS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.h - what the verbs answered, as JSON for a program: the same words from the command line (--json) and over HTTP. */
+/* answer.h - what the verbs answered, as JSON for a program: the same words from the command line
+ * (--json) and over HTTP. */
 #ifndef RP_LIB_ANSWER_H
 #define RP_LIB_ANSWER_H
 

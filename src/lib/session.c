@@ -202,7 +202,8 @@ static int open_directory(const struct rp_session *s, struct rp_store *store, st
 static int open_bucket(const struct rp_session *s, struct rp_store *store, struct rp_error *err)
 {
     const struct rp_store_config *c = store->config;
-    const struct rp_store *shared = s->of != NULL ? &s->of->stores[c - s->config.stores] : NULL;
+    const bool shares = s->of != NULL && !s->own_buckets;
+    const struct rp_store *shared = shares ? &s->of->stores[c - s->config.stores] : NULL;
     if (shared != NULL && shared->backend != NULL) {
         store->backend = shared->backend;
         store->guarantee = shared->guarantee;

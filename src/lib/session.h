@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.h - everything that a surface needs to call the core: configuration, catalog, stores, log, and who is asking.
- * Stores are opened when they are first named. Opening a bucket reaches for nothing: one that does not answer is open, and whoever needs
- * it is told. What is known of its guarantee comes from the catalog; it is probed when somebody needs that (core/guarantee.h). */
+/* session.h - everything that a surface needs to call the core: configuration, catalog, stores,
+ * log, and who is asking. Stores are opened when they are first named. Opening a bucket reaches for
+ * nothing: one that does not answer is open, and whoever needs it is told. What is known of its
+ * guarantee comes from the catalog; it is probed when somebody needs that (core/guarantee.h). */
 #ifndef RP_LIB_SESSION_H
 #define RP_LIB_SESSION_H
 
@@ -35,17 +36,20 @@ struct rp_session {
     struct rp_worker worker;
     char actor[RP_ACTOR_MAX];
     struct rp_store stores[RP_STORES_MAX]; /* as config.stores; .store NULL: not open yet */
-    struct rp_raises *raises;        /* of this process: when epochs were raised, and for what (core/owner/raise.h) */
-    struct rp_raise_hook raise_hook; /* raises on the thread that asks; a daemon has another (daemon/raiser.h) */
-    const struct rp_session *of;     /* beside another one, whose configuration and log these are; NULL: not */
+    struct rp_raises *raises;              /* of this process: when epochs were raised, and for what (core/owner/raise.h) */
+    struct rp_raise_hook raise_hook;       /* raises on the thread that asks; a daemon has another (daemon/raiser.h) */
+    const struct rp_session *of;           /* beside another one, whose configuration and log these are; NULL: not */
+    bool own_buckets;                      /* it does not share those of `of` */
 };
 
 int rp_session_open(struct rp_session *session, const struct rp_session_options *options, struct rp_error *err);
-/* A second session for another thread of the same process: the configuration and the log are those of `of`, which outlives it; the
- * catalog's connection, on this lane, and the directories are its own; buckets that `of` has open are shared, so that connections are
- * reused and one probe serves all. `of` opens no more stores from now on. */
+/* A second session for another thread of the same process: the configuration and the log are those
+ * of `of`, which outlives it; the catalog's connection, on this lane, and the directories are its
+ * own; buckets that `of` has open are shared, so that connections are reused and one probe serves
+ * all. `of` opens no more stores from now on. */
 int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *session, struct rp_error *err);
-/* Raises epochs first, if something was kept alive since the last raise. Harmless on a zeroed one; also the RP_CLEANUP function. */
+/* Raises epochs first, if something was kept alive since the last raise. Harmless on a zeroed one;
+ * also the RP_CLEANUP function. */
 void rp_session_close(struct rp_session *session);
 
 /* RP_ENOTFOUND names the stores that there are. The store is noted in the catalog if it is new. */

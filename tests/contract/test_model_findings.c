@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../sim/bucket.h"
+#include "../sim/bucket/bucket.h"
 #include "core/hold.h"
 #include "core/owner/owner.h"
 #include "core/subject/quarantine.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../sim/bucket.h"
+#include "../sim/bucket/bucket.h"
 #include "core/dead.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"

@@ -23,10 +23,10 @@
 #include "catalog/writer/writer.h"
 #include "core/hold.h"
 #include "core/mark/mark.h"
-#include "daemon/alerts.h"
 #include "daemon/runs.h"
 #include "daemon/schedule.h"
 #include "daemon/sweeper.h"
+#include "daemon/watch/watch.h"
 #include "lib/ask.h"
 #include "lib/dbs.h"
 #include "lib/session.h"
@@ -403,7 +403,7 @@ static void test_M10_two_watches_raise_and_clear_a_condition_once(void **state)
         struct rp_watch_options options = {
             .session = &s->session, .writers = s->writers, .node = i == 0 ? "a" : "b", .lane = 14 + i, .every_ms = 50
         };
-        ok(rp_watch_start(&options, &watch[i], &err));
+        ok(rp_watch_start(&rp_alert_watch, &options, &watch[i], &err));
     }
     mark(s, "k1", RP_DAY_MS);
     mark(s, "k2", RP_DAY_MS);
@@ -434,7 +434,7 @@ static void test_C11_a_stale_lock_and_failed_runs_are_seen(void **state)
     struct rp_watch_options options = {
         .session = &s->session, .writers = s->writers, .node = "a", .lane = 14, .every_ms = 50
     };
-    ok(rp_watch_start(&options, &watch, &err));
+    ok(rp_watch_start(&rp_alert_watch, &options, &watch, &err));
     wait_for(s, "SELECT COUNT(*) FROM alert WHERE name = 'ReprieveLockStale' AND cleared_at IS NULL", 1);
     ok(rp_run_end(s->test.catalog, &run, "failed", &err));
     wait_for(s, "SELECT COUNT(*) FROM alert WHERE name = 'ReprieveRunErrors' AND cleared_at IS NULL", 1);

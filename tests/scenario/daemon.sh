@@ -7,16 +7,32 @@
 #   problem SLUG          the last answer is a refusal of that kind
 #   upload NAME TEXT [MORE JSON]   begins an upload and puts the bytes; leaves $ID and $KEY
 #   until_true WHAT COMMAND...     waits for a condition
+#   PIDS+=($!)            a process that ends with the script; LEAVE+=(COMMAND) what else is to be done then
 # Every JSON answer is kept and held against /openapi.json by shapes_fit, which a script calls at its end.
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck disable=SC1091 # a path made at run time
 . "$HERE/lib.sh"
 
-PORT=$(python3 -IS -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+free_ports() { # N
+    python3 -IS -c 'import socket, sys
+s = [socket.socket() for _ in range(int(sys.argv[1]))]
+for x in s: x.bind(("127.0.0.1", 0))
+print(*[x.getsockname()[1] for x in s])' "$1"
+}
+PORT=$(free_ports 1)
 URL=http://127.0.0.1:$PORT
 PID='' TOKEN='' ADMIN='' ID='' KEY='' CALLS=0
+PIDS=() LEAVE=()
 mkdir -p "$DIR/answers"
-trap 'CODE=$?; [ -z "$PID" ] || kill "$PID" 2>/dev/null || true; finish "$CODE"' EXIT
+# shellcheck disable=SC2317 # called by the trap
+leave() {
+    local code=$?
+    for pid in $PID ${PIDS[@]+"${PIDS[@]}"}; do kill -KILL "$pid" 2>/dev/null || true; done
+    for pid in $PID ${PIDS[@]+"${PIDS[@]}"}; do wait "$pid" 2>/dev/null || true; done
+    for what in ${LEAVE[@]+"${LEAVE[@]}"}; do "$what"; done
+    finish "$code"
+}
+trap leave EXIT
 
 until_true() { # WHAT COMMAND...: within a minute
     local what=$1 end=$((SECONDS + 60))
@@ -42,6 +58,12 @@ answers() {
 stop() {
     kill "$PID"
     wait "$PID" || fail "the daemon ended with $?: $(cat "$DIR/serve.err")"
+    PID=''
+}
+
+crash() {
+    kill -KILL "$PID"
+    wait "$PID" 2>/dev/null || true
     PID=''
 }
 
@@ -103,6 +125,29 @@ status_of() { curl -s -H "Authorization: Bearer $TOKEN" "$URL/v1/files/$1" | pyt
 has_status() { [ "$(status_of "$1")" = "$2" ]; }
 mark_state() { curl -s -H "Authorization: Bearer $TOKEN" "$URL/v1/marks/$1" | python3 -IS -c 'import json,sys; print(json.load(sys.stdin)["state"])'; }
 has_state() { [ "$(mark_state "$1")" = "$2" ]; }
+
+# Users of several nodes: see users.py. In the background: LOAD=$!, its output in load.out and load.err.
+users() { python3 -IS "$HERE/users.py" "$TOKEN" "$DIR" "$@"; }
+followed() { # NODES TIME: so many have acknowledged something that was asked after that
+    kill -0 "$LOAD" 2>/dev/null || fail "the load: $(cat load.err)"
+    [ -s progress ] && [ "$(json_eval "len(d) >= $1 and min(d.values()) > $2" progress)" = true ]
+}
+
+is_finished() { # RUN
+    api 200 GET "/v1/runs/$1"
+    [ "$(value "d['state']")" = finished ]
+}
+is_ready() { [ "$(curl -s -o "$DIR/ready" -w '%{http_code}' "$URL/readyz")" = 200 ]; }
+not_ready() { # WHY
+    [ "$(curl -s -o "$DIR/ready" -w '%{http_code}' "$URL/readyz")" = 503 ] && grep -qE "$1" "$DIR/ready"
+}
+store_is_lost() { # true|false: what the alert says
+    curl -s -H "Authorization: Bearer $ADMIN" "$URL/v1/alerts" >"$DIR/alerts"
+    [ "$(json_eval "any(a['name'] == 'ReprieveStoreNotOurs' and a.get('cleared_at') is None for a in d['items'])" "$DIR/alerts")" = "$1" ]
+}
+# What is marked now for $GRACE is due, and the sweeper has had its look.
+due_from_now() { DUE=$(python3 -IS -c "import time; print(time.time() + ${GRACE%s})"); }
+wait_until_due() { sleep "$(python3 -IS -c "import time; print(max(0, $DUE + 2 - time.time()))")"; }
 
 shapes_fit() {
     curl -sf "$URL/openapi.json" >"$DIR/openapi.json" || fail "no /openapi.json"

@@ -4,6 +4,7 @@
 # it, then:
 #   bucket [versioned]     a new bucket of the script's own; leaves $BUCKET
 #   store_on_s3 MODE       the members of such a store, for YAML's { ... }
+#   media_on_s3 MODE [MORE MEMBERS]   a configuration with that one store, `media`
 #   s3 CODE METHOD KEY[?QUERY] [CURL ARGUMENTS...]   a signed call, as any other program makes it; leaves $OUT and $DIR/headers
 #   s3_put KEY TEXT [CURL ARGUMENTS...]              an object
 #   s3_is KEY TEXT, s3_gone KEY                      what stands there
@@ -39,6 +40,13 @@ bucket() { # [versioned]
 store_on_s3() { # MODE
     printf 'type: s3, endpoint: "%s", region: us-east-1, bucket: %s, style: path, access_key: "%s", secret_key: "%s", mode: %s' \
         "$RP_TEST_S3" "$BUCKET" "$RP_TEST_S3_ACCESS" "$RP_TEST_S3_SECRET" "$1"
+}
+
+media_on_s3() { # MODE [MORE MEMBERS]
+    begin <<YAML
+stores:
+  media: { $(store_on_s3 "$1"), allow_any_grace: true${2:+, $2} }
+YAML
 }
 
 # From now on the store is another user's, who may read and list and nothing else.

@@ -67,10 +67,12 @@ standby_of() { # PRIMARY NAME
 }
 promote() { as_server "$PG/pg_ctl" -D "$SERVERS/$1/data" -w -t 60 promote >/dev/null || fail "$1 was not promoted: $(tail -5 "$SERVERS/$1/log")"; }
 
-# shellcheck disable=SC2317 # called by the scripts' traps
+# shellcheck disable=SC2317,SC2034 # called at the end; read by finish: the servers are gone, and the schemas with them
 servers_done() {
+    CATALOG=sqlite
     for at in "$SERVERS"/*/data/postmaster.pid; do
         [ ! -f "$at" ] || as_server "$PG/pg_ctl" -D "$(dirname "$at")" -m immediate -w stop >/dev/null || true
     done
     rm -rf "$SERVERS"
 }
+LEAVE+=(servers_done)

@@ -5,7 +5,7 @@ NODES is HOST:PORT,...: three users begin at the first of them, and go on to the
 same Idempotency-Key, until there is one. DIR/progress says for each node when the newest acknowledged change was sent. When DIR/load.stop
 is there they end; then the daemons are asked about every file, and what is doomed must go. Each run adds a line to DIR/told: what must be so of each file.
 
-With --seconds they never pause, and only how many changes a second were acknowledged is printed. DIR/failovers, if it is there, has a line
+With --seconds they never pause and write no progress: only how many changes a second were acknowledged is printed. DIR/failovers, if it is there, has a line
 for each kill of a primary and one for the first write of its successor: then the time until each node followed is judged."""
 import argparse
 import http.client
@@ -164,7 +164,8 @@ def main():
     for t in threads:
         t.start()
     while any(t.is_alive() for t in threads):
-        show_progress(args.dir, log)
+        if not args.seconds:  # such a run may stand beside another one, whose progress is asked for
+            show_progress(args.dir, log)
         time.sleep(0.1)
     with open(args.dir + "/told", "a", encoding="utf-8") as out:
         out.write(json.dumps(told) + "\n")

@@ -5,7 +5,7 @@
 
 #include "contract/store_steps.h"
 
-#include "../../sim/bucket.h"
+#include "../../sim/bucket/bucket.h"
 
 static struct rp_error error;
 

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "bucket_parts.h"
+#include "parts.h"
 
 static void say(struct rp_item *item, enum rp_outcome outcome, const char *note)
 {

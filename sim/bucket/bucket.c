@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../random.h"
 #include "base/assert.h"
-#include "bucket_parts.h"
-#include "random.h"
+#include "parts.h"
 
 const char *bucket_kind_name(enum bucket_kind kind)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bucket_parts.h - the simulated bucket from the inside: what its files share.
+/* parts.h - the simulated bucket from the inside: what its files share.
  *
  *   bucket.c         the uploads in order, placing and erasing them, tampering from outside
  *   bucket_meta.c    headers and user metadata of an upload

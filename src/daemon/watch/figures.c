@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/figures.h"
+#include "daemon/watch/figures.h"
 
 #include "base/cron.h"
 #include "base/error.h"
@@ -147,7 +147,8 @@ static int read_workers(struct reading *r, struct rp_error *err)
     return 0;
 }
 
-/* X7: of host, database and each store that has a clock, those that are furthest apart. A purge of that store would be refused. */
+/* X7: of host, database and each store that has a clock, those that are furthest apart. A purge of
+ * that store would be refused. */
 static void read_clocks(struct reading *r, const struct rp_store *stores)
 {
     int64_t db_ahead_ms = r->db_ms - r->host_ms;

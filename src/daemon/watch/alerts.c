@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/alerts.h"
-
+/* The watch over alerts: looks at the figures every ten seconds, raises and clears conditions
+ * (core/alert.h), and tells the webhook.
+ *
+ * V1  Over all daemons a condition is raised once and cleared once (catalog/alert.h), each with its
+ *     audit row, alert.raised or alert.cleared.
+ * V2  The webhook is told once of each; a call that failed is repeated, later each time up to an
+ *     hour, by whichever daemon is there. A condition that was over before anybody could be told is
+ *     told once, as cleared.
+ * V3  A figure that cannot be read changes nothing. */
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -9,8 +16,8 @@
 #include "catalog/alert.h"
 #include "catalog/audit/audit.h"
 #include "core/alert.h"
-#include "daemon/figures.h"
-#include "daemon/pulse.h"
+#include "daemon/watch/figures.h"
+#include "daemon/watch/watch.h"
 #include "hook/hook.h"
 
 #include <stdio.h>
@@ -29,9 +36,8 @@ struct untold {
     int64_t since_boot_ms;
 };
 
-struct rp_watch {
-    struct rp_watch_options options;
-    struct rp_pulse pulse;
+struct alert_watch {
+    struct rp_watch watch;
     struct rp_alert_row rows[ROWS_MAX];
     size_t n_rows;
     struct untold untold[RP_ALERTS];
@@ -43,19 +49,19 @@ struct rp_watch {
 
 static int keep_row(void *ctx, const struct rp_alert_row *row, struct rp_error *err)
 {
-    struct rp_watch *w = ctx;
+    struct alert_watch *w = ctx;
     (void)err;
     if (w->n_rows < ROWS_MAX) w->rows[w->n_rows++] = *row;
     return 0;
 }
 
-static int read_rows(struct rp_watch *w, struct rp_error *err)
+static int read_rows(struct alert_watch *w, struct rp_error *err)
 {
     w->n_rows = 0;
-    return rp_alert_each(w->pulse.session.catalog->db, keep_row, w, err);
+    return rp_alert_each(w->watch.session.catalog->db, keep_row, w, err);
 }
 
-static struct rp_alert_row *row_of(struct rp_watch *w, enum rp_alert alert)
+static struct rp_alert_row *row_of(struct alert_watch *w, enum rp_alert alert)
 {
     for (size_t i = 0; i < w->n_rows; i++)
         if (strcmp(w->rows[i].name, rp_alert_rules[alert].name) == 0) return &w->rows[i];
@@ -88,18 +94,19 @@ static int turn_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return rp_tx_audit(tx, &entry, err);
 }
 
-static void log_turn(struct rp_watch *w, const struct turn *t)
+static void log_turn(struct alert_watch *w, const struct turn *t)
 {
     const struct rp_alert_rule *rule = &rp_alert_rules[t->alert];
     json_t *o = json_object();
     rp_json_set(o, "name", json_string(rule->name));
     rp_json_set(o, "severity", json_string(rule->severity));
     rp_json_merge(o, t->details);
-    rp_log_event(w->pulse.session.log, t->raise ? RP_LOG_WARNING : RP_LOG_INFO, rp_session_now_ms(&w->pulse.session),
+    rp_log_event(w->watch.session.log, t->raise ? RP_LOG_WARNING : RP_LOG_INFO, rp_session_now_ms(&w->watch.session),
                  t->raise ? "alert.raised" : "alert.cleared", o);
 }
 
-static int turn(struct rp_watch *w, enum rp_alert alert, const struct rp_alert_verdict *verdict, struct rp_error *err)
+static int turn(struct alert_watch *w, enum rp_alert alert, const struct rp_alert_verdict *verdict,
+                struct rp_error *err)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *details = rp_alert_details(alert, verdict);
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_ALERT_DETAILS - 1);
@@ -108,22 +115,22 @@ static int turn(struct rp_watch *w, enum rp_alert alert, const struct rp_alert_v
         return rp_error_set(err, RP_ENOMEM, "no memory for an alert");
     *t = (struct turn){ .alert = alert, .raise = verdict->holds, .details = details };
     snprintf(t->text, sizeof t->text, "%s", rp_buf_text(&text));
-    snprintf(t->actor, sizeof t->actor, "%s", w->pulse.session.actor);
-    int r = rp_catalog_transact(w->pulse.session.catalog, turn_tx, t, err);
+    snprintf(t->actor, sizeof t->actor, "%s", w->watch.session.actor);
+    int r = rp_catalog_transact(w->watch.session.catalog, turn_tx, t, err);
     if (r == 0 && t->changed) log_turn(w, t);
     return r;
 }
 
-static int judge_all(struct rp_watch *w, struct rp_error *err)
+static int judge_all(struct alert_watch *w, struct rp_error *err)
 {
     struct rp_alert_verdict verdicts[RP_ALERTS];
     struct rp_alert_figures figures;
-    int64_t now = rp_session_now_ms(&w->pulse.session);
-    int r = rp_figures_read(w->pulse.session.catalog, &w->pulse.session.config, w->options.session->stores, now,
+    int64_t now = rp_session_now_ms(&w->watch.session);
+    int r = rp_figures_read(w->watch.session.catalog, &w->watch.session.config, w->watch.options.session->stores, now,
                             w->began_ms, &figures, err);
     if (r == 0) r = read_rows(w, err);
     if (r < 0) return r;
-    rp_alert_judge(&w->pulse.session.config.alerts, &figures, now, verdicts);
+    rp_alert_judge(&w->watch.session.config.alerts, &figures, now, verdicts);
     for (int i = 0; i < RP_ALERTS && r == 0; i++) {
         const struct rp_alert_row *row = row_of(w, (enum rp_alert)i);
         bool held = row != NULL && row->cleared_at_ms == 0;
@@ -173,7 +180,7 @@ static int told_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return rp_alert_told(tx, t->row, err);
 }
 
-static int make_body(const struct rp_watch *w, const struct rp_alert_row *row, struct rp_buf *out)
+static int make_body(const struct alert_watch *w, const struct rp_alert_row *row, struct rp_buf *out)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *o = json_object();
     json_t *details = NULL;
@@ -185,55 +192,55 @@ static int make_body(const struct rp_watch *w, const struct rp_alert_row *row, s
     json_decref(details);
     rp_json_set(o, "raised_at", rp_json_time(row->raised_at_ms));
     rp_json_set(o, "cleared_at", row->cleared_at_ms != 0 ? rp_json_time(row->cleared_at_ms) : json_null());
-    rp_json_set(o, "node", rp_json_text(w->pulse.node));
-    rp_json_set(o, "environment", rp_json_text(w->pulse.session.config.environment));
+    rp_json_set(o, "node", rp_json_text(w->watch.node));
+    rp_json_set(o, "environment", rp_json_text(w->watch.session.config.environment));
     return rp_json_write(out, o);
 }
 
-static int send_row(struct rp_watch *w, const struct rp_alert_row *row, struct rp_error *err)
+static int send_row(struct alert_watch *w, const struct rp_alert_row *row, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF((size_t)16 << 10);
     struct rp_hook_answer answer;
     if (make_body(w, row, &body) < 0) return rp_error_set(err, RP_ENOMEM, "no memory for an alert");
-    struct rp_hook_call call = { .url = w->pulse.session.config.alerts.webhook,
-                                 .secret = w->pulse.session.config.alerts.webhook_secret,
+    struct rp_hook_call call = { .url = w->watch.session.config.alerts.webhook,
+                                 .secret = w->watch.session.config.alerts.webhook_secret,
                                  .event = row->cleared_at_ms == 0 ? "alert.raised" : "alert.cleared",
                                  .body = rp_buf_text(&body),
                                  .body_bytes = body.len,
-                                 .at_ms = rp_session_now_ms(&w->pulse.session),
+                                 .at_ms = rp_session_now_ms(&w->watch.session),
                                  .timeout_ms = HOOK_MS };
     return rp_hook_send(&call, &answer, err);
 }
 
-static void log_untold(struct rp_watch *w, const struct rp_alert_row *row, const struct rp_error *why)
+static void log_untold(struct alert_watch *w, const struct rp_alert_row *row, const struct rp_error *why)
 {
-    rp_metrics_failure(w->options.metrics, "webhook");
+    rp_metrics_failure(w->watch.options.metrics, "webhook");
     json_t *o = json_object();
     rp_json_set(o, "name", json_string(row->name));
     rp_json_set(o, "tries", json_integer(row->tries + 1));
     rp_json_set(o, "error", rp_json_text(why->text));
-    rp_log_event(w->pulse.session.log, RP_LOG_ERROR, rp_session_now_ms(&w->pulse.session), "alert.not_told", o);
+    rp_log_event(w->watch.session.log, RP_LOG_ERROR, rp_session_now_ms(&w->watch.session), "alert.not_told", o);
 }
 
-static void tell(struct rp_watch *w, const struct rp_alert_row *row)
+static void tell(struct alert_watch *w, const struct rp_alert_row *row)
 {
     struct telling t = { .row = row };
     struct rp_error why = { 0 };
-    bool somebody = w->pulse.session.config.alerts.webhook[0] != 0;
+    bool somebody = w->watch.session.config.alerts.webhook[0] != 0;
     if (somebody) {
-        if (rp_catalog_transact(w->pulse.session.catalog, try_tx, &t, &why) < 0 || !t.mine) return;
+        if (rp_catalog_transact(w->watch.session.catalog, try_tx, &t, &why) < 0 || !t.mine) return;
         if (send_row(w, row, &why) < 0) {
             log_untold(w, row, &why);
             return;
         }
     }
-    (void)rp_catalog_transact(w->pulse.session.catalog, told_tx, &t, &why);
+    (void)rp_catalog_transact(w->watch.session.catalog, told_tx, &t, &why);
 }
 
-static int tell_all(struct rp_watch *w, struct rp_error *err)
+static int tell_all(struct alert_watch *w, struct rp_error *err)
 {
     int r = read_rows(w, err);
-    for (size_t i = 0; i < w->n_rows && r == 0 && !rp_pulse_is_ending(&w->pulse); i++) {
+    for (size_t i = 0; i < w->n_rows && r == 0 && !rp_watch_is_ending(&w->watch); i++) {
         enum rp_alert alert = rp_alert_by_name(w->rows[i].name);
         if (alert == RP_ALERTS || w->rows[i].told_at_ms != 0) continue;
         if (is_time(&w->untold[alert], &w->rows[i])) tell(w, &w->rows[i]);
@@ -243,51 +250,21 @@ static int tell_all(struct rp_watch *w, struct rp_error *err)
 
 /* ---- the thread ---- */
 
-static void look(void *ctx)
+static void look(struct rp_watch *watch)
 {
-    struct rp_watch *w = ctx;
+    struct alert_watch *w = (struct alert_watch *)watch;
     struct rp_error why = { 0 };
-    if (w->began_ms == 0) w->began_ms = rp_session_now_ms(&w->pulse.session);
+    if (w->began_ms == 0) w->began_ms = rp_session_now_ms(&w->watch.session);
     int r = judge_all(w, &why);
     if (r == 0) r = tell_all(w, &why);
     if (r < 0 && !w->said) {
         json_t *o = json_object();
         rp_json_set(o, "error", rp_json_text(why.text));
-        rp_log_event(w->pulse.session.log, RP_LOG_ERROR, rp_session_now_ms(&w->pulse.session), "alerts.wait", o);
+        rp_log_event(w->watch.session.log, RP_LOG_ERROR, rp_session_now_ms(&w->watch.session), "alerts.wait", o);
     }
     w->said = r < 0;
 }
 
-int rp_watch_start(const struct rp_watch_options *options, struct rp_watch **out, struct rp_error *err)
-{
-    struct rp_watch *w = calloc(1, sizeof *w);
-    if (w == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the watch");
-    w->options = *options;
-    const struct rp_pulse_options pulse = { .what = "the watch",
-                                            .session = options->session,
-                                            .writers = options->writers,
-                                            .node = options->node,
-                                            .lane = options->lane,
-                                            .every_ms = options->every_ms > 0 ? options->every_ms : EVERY_MS,
-                                            .look = look,
-                                            .ctx = w };
-    int r = rp_pulse_start(&w->pulse, &pulse, err);
-    if (r < 0) {
-        free(w);
-        return r;
-    }
-    *out = w;
-    return 0;
-}
-
-void rp_watch_stop(struct rp_watch *w)
-{
-    if (w == NULL) return;
-    rp_pulse_stop(&w->pulse);
-    free(w);
-}
-
-void rp_watch_configure(struct rp_watch *w, const struct rp_config *config)
-{
-    rp_pulse_configure(&w->pulse, config);
-}
+const struct rp_watch_kind rp_alert_watch = {
+    .what = "the watch over alerts", .every_ms = EVERY_MS, .bytes = sizeof(struct alert_watch), .look = look
+};

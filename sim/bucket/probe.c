@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "bucket_parts.h"
+#include "parts.h"
 
 #define FORGOTTEN_MS 3600000 /* what a crash left is taken away by a later probe */
 

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "bucket_parts.h"
+#include "parts.h"
 
 /* Takes the i-th out of those that wait; its place is spare, and as it was until the next one
  * waits. */

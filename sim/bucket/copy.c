@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "bucket_parts.h"
+#include "parts.h"
 
 static int not_found(const char *key, struct rp_error *err)
 {

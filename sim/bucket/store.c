@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "bucket_parts.h"
+#include "parts.h"
 
 /* ---- requests ---- */
 

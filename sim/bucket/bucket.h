@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bucket.h - a simulated bucket: what a store of each level does, request by request, and how it fails and lies.
+/* bucket.h - a simulated bucket: what a store of each level does, request by request, and how it
+ * fails and lies.
  *
- * B1  The bucket holds the objects. A handle (struct rp_store) is one node's way to it, and may be made to point to another bucket.
- * B2  A slot of the port is one or more requests. Before each one the bucket asks hooks.request, which may let other nodes run and which
- *     decides the request's fate. Between the requests of one slot anything may happen to the objects.
- * B3  Whatever takes bytes away - a delete, an overwrite without versions - is told to hooks.gone at the moment it happens, also when it
- *     happens late (bucket_settle) and when nobody was told.
- * B4  Kinds:
- *       exact    as a directory: serial etags, a delete compares and removes in one request; its clock is the host's (now_ms NULL)
- *       etag     etags are digests of the bytes (identical bytes, identical etag), whole seconds; delete with If-Match, in one request
- *       version  every upload is a version; a delete names versions: the marked one and all older ones, newest last
- *       window   no condition: HEAD, compare, delete: two requests
- *       liar     answers as if it knew If-Match and ignores it: the probe's canary shows that, and finds level window
- *     etag, version, window and liar have a clock of their own, shown in whole seconds. As the S3 store does, a handle deletes by etag
- *     only after its own probe saw that hold; until then as at level window. A copy is one request, with both of its conditions.
- *     An upload over another one is one request where there is a condition (exact; etag and version: by etag), else HEAD, then a put without one.
+ * B1  The bucket holds the objects. A handle (struct rp_store) is one node's way to it, and may be
+ *     made to point to another bucket.
+ * B2  A slot of the port is one or more requests. Before each one the bucket asks hooks.request,
+ *     which may let other nodes run and which decides the request's fate. Between the requests of
+ *     one slot anything may happen to the objects.
+ * B3  Whatever takes bytes away - a delete, an overwrite without versions - is told to hooks.gone
+ *     at the moment it happens, also when it happens late (bucket_settle) and when nobody was told.
+ * B4  Kinds: exact    as a directory: serial etags, a delete compares and removes in one request;
+ *     its clock is the host's (now_ms NULL) etag     etags are digests of the bytes (identical
+ *     bytes, identical etag), whole seconds; delete with If-Match, in one request version  every
+ *     upload is a version; a delete names versions: the marked one and all older ones, newest last
+ *     window   no condition: HEAD, compare, delete: two requests liar     answers as if it knew
+ *     If-Match and ignores it: the probe's canary shows that, and finds level window etag, version,
+ *     window and liar have a clock of their own, shown in whole seconds. As the S3 store does, a
+ *     handle deletes by etag only after its own probe saw that hold; until then as at level window.
+ *     A copy is one request, with both of its conditions. An upload over another one is one request
+ *     where there is a condition (exact; etag and version: by etag), else HEAD, then a put without
+ *     one.
  * B5  Deterministic: no pointer, no real clock and no real randomness decides anything. No threads. */
 #ifndef RP_SIM_BUCKET_H
 #define RP_SIM_BUCKET_H
@@ -58,14 +63,16 @@ void bucket_free(struct bucket *bucket);
 /* Empty again; serials from 1. Handles of before are closed first, or aimed at it again. */
 void bucket_clear(struct bucket *bucket, enum bucket_kind kind);
 
-/* A handle; `hooks.ctx` is its node. `write_once`: keys are declared never to be reused (level exact as declared, weaker undeclared). */
+/* A handle; `hooks.ctx` is its node. `write_once`: keys are declared never to be reused (level
+ * exact as declared, weaker undeclared). */
 int bucket_handle(struct bucket *bucket, const struct bucket_hooks *hooks, bool write_once, struct rp_backend **out,
                   struct rp_error *err);
 /* From now on this handle reaches that bucket. */
 void bucket_aim(struct rp_backend *handle, struct bucket *bucket);
 
-/* Late requests (BUCKET_LATE), oldest first: how many wait, and let the i-th happen now, judged as the server would now. A delete of many
- * waits item by item. Of more than 64 the oldest never happen. What goes is told to the hooks of the handle that sent it, closed or not. */
+/* Late requests (BUCKET_LATE), oldest first: how many wait, and let the i-th happen now, judged as
+ * the server would now. A delete of many waits item by item. Of more than 64 the oldest never
+ * happen. What goes is told to the hooks of the handle that sent it, closed or not. */
 size_t bucket_late(const struct bucket *bucket);
 /* The key that the i-th is about. */
 const char *bucket_late_key(const struct bucket *bucket, size_t i);

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/error.h"
-#include "bucket_parts.h"
+#include "parts.h"
 #include "store/meta.h"
 
 /* The pairs point into the packed text. */

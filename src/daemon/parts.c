@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a daemon: how each is made, in which order they start and end, and what they tell each other. */
+#include "base/json.h"
+#include "base/time.h"
+#include "catalog/writer/writer.h"
+#include "daemon/inner.h"
+#include "daemon/interrupt.h"
+#include "hook/hook.h"
+#include "http/route/route.h"
+
+#include <string.h>
+
+#define QUEUE_MAX        16384 /* commands that wait for a writer */
+#define RING_EVENTS      8192
+#define RING_BYTES       ((size_t)4 << 20)
+#define LIVE_CLIENTS_MAX 20000
+
+/* ---- what the parts tell each other ---- */
+
+static void committed(void *ctx, size_t commands, int64_t due_at_ms)
+{
+    struct rp_daemon *d = ctx;
+    rp_feed_poke(d->feed);
+    rp_metrics_round(d->metrics, commands);
+    struct rp_sweeper *sweeper = __atomic_load_n(&d->sweeper, __ATOMIC_ACQUIRE);
+    if (due_at_ms != 0 && sweeper != NULL) rp_sweeper_due(sweeper, due_at_ms);
+}
+
+/* A token was revoked, on this node, another one, or by the command line. */
+static void forget_tokens(struct rp_daemon *d)
+{
+    pthread_mutex_lock(&d->lock);
+    if (d->server != NULL) rp_server_forget_token(d->server, 0);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Whoever has found it out: what a store guarantees is other than it was. */
+static void tell_store(struct rp_daemon *d, const struct rp_feed_event *event)
+{
+    json_t *o = NULL;
+    struct rp_error ignored = { 0 };
+    if (rp_json_parse(event->json, event->json_bytes, &o, &ignored) < 0) o = json_object();
+    (void)json_object_del(o, "actor");
+    rp_daemon_log(d, RP_LOG_WARNING, event->name, o);
+}
+
+#define REVOKED "token.revoked"
+static const char *const followed[] = { REVOKED, "store.level_changed", "store.keys_changed", NULL };
+
+static int follow(void *ctx, const struct rp_feed_batch *batch, struct rp_error *err)
+{
+    (void)err;
+    for (size_t i = 0; i < batch->n; i++) {
+        if (strcmp(batch->events[i]->name, REVOKED) == 0)
+            forget_tokens(ctx);
+        else
+            tell_store(ctx, batch->events[i]);
+    }
+    return 0;
+}
+
+static int reserve_run(void *ctx, const struct rp_worker **worker, struct rp_error *err)
+{
+    struct rp_daemon *d = ctx;
+    *worker = &d->session.worker;
+    return rp_runs_reserve(d->runs, err);
+}
+
+static void start_run(void *ctx, const char *store, const char *actor, const struct rp_run *begun)
+{
+    struct rp_daemon *d = ctx;
+    rp_runs_start(d->runs, store, actor, begun);
+}
+
+static int64_t sweeper_idle_ms(void *ctx)
+{
+    const struct rp_daemon *d = ctx;
+    return rp_sweeper_idle_ms(d->sweeper);
+}
+
+/* ---- how each is made ---- */
+
+/* SQLite has one writer and this is its only daemon: one lane. Else each connection that writes leases its own. */
+static int lane_of(const struct rp_daemon *d)
+{
+    return rp_daemon_is_sqlite(d) ? 1 : RP_LANE_LEASED;
+}
+
+/* The writers and everybody beside them need its hook; its threads need the writers. */
+static int make_raiser(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_raiser_options options = { .session = &d->session, .node = d->node, .lane = lane_of(d) };
+    int r = rp_raiser_new(&options, &d->raiser, err);
+    if (r == 0) d->session.catalog->raise_hook = rp_raiser_hook(d->raiser);
+    return r;
+}
+
+static int start_feed(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_feed_options feed = { .catalog_url = d->session.config.catalog_url,
+                                          .log = d->session.log,
+                                          .clock = d->session.catalog->clock,
+                                          .ring_events = RING_EVENTS,
+                                          .ring_bytes = RING_BYTES };
+    const struct rp_feed_reader reader = { .want = { .names = followed }, .deliver = follow, .ctx = d };
+    int r = rp_feed_start(&feed, &d->feed, err);
+    if (r == 0) r = rp_feed_subscribe(d->feed, &reader, &d->follows, err);
+    if (r < 0) return r;
+    const struct rp_live_options live = {
+        .feed = d->feed, .log = d->session.log, .clock = d->session.catalog->clock, .clients_max = LIVE_CLIENTS_MAX
+    };
+    return rp_live_start(&live, &d->live, err);
+}
+
+static int start_writers(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_config *config = &d->session.config;
+    const struct rp_writers_options writers = { .url = config->catalog_url,
+                                                .n = rp_daemon_is_sqlite(d) ? 1 : (size_t)config->writers,
+                                                .first_lane = lane_of(d),
+                                                .holder = d->session.actor,
+                                                .queue_max = QUEUE_MAX,
+                                                .clock = d->session.catalog->clock,
+                                                .committed = committed,
+                                                .ctx = d,
+                                                .raise_hook = rp_raiser_hook(d->raiser) };
+    int r = rp_writers_start(&writers, &d->writers, err);
+    if (r == 0) rp_writers_attach(d->writers, d->session.catalog);
+    return r;
+}
+
+static int open_stores(struct rp_daemon *d, struct rp_error *err)
+{
+    struct rp_store *stores[RP_STORES_MAX];
+    size_t n;
+    int r = rp_session_stores(&d->session, stores, &n, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        if (stores[i]->backend != NULL) continue;
+        json_t *o = json_object();
+        rp_json_set(o, "store", json_string(stores[i]->config->name));
+        rp_json_set(o, "error", rp_json_text(stores[i]->closed.text));
+        rp_daemon_log(d, RP_LOG_ERROR, "store.closed", o);
+    }
+    return r;
+}
+
+static int start_runs(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_runs_options runs = {
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .lane = lane_of(d)
+    };
+    return rp_runs_new(&runs, &d->runs, err);
+}
+
+static int start_sweeper(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_sweeper_options options = {
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane_of(d)
+    };
+    struct rp_sweeper *sweeper = NULL;
+    int r = rp_sweeper_start(&options, &sweeper, err);
+    __atomic_store_n(&d->sweeper, sweeper, __ATOMIC_RELEASE); /* the writers look at it */
+    return r;
+}
+
+static bool has_bucket(const struct rp_config *config)
+{
+    for (size_t i = 0; i < config->n_stores; i++)
+        if (rp_config_is_s3(&config->stores[i])) return true;
+    return false;
+}
+
+static int start_watches(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_watch_kind *const kinds[RP_WATCHES] = { &rp_restore_watch, &rp_alert_watch,
+                                                            has_bucket(&d->session.config) ? &rp_store_watch : NULL };
+    const struct rp_watch_options options = {
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node
+    };
+    int r = 0;
+    for (size_t i = 0; i < RP_WATCHES && r == 0; i++)
+        if (kinds[i] != NULL) r = rp_watch_start(kinds[i], &options, &d->watches[i], err);
+    return r;
+}
+
+static int start_server(struct rp_daemon *d, struct rp_error *err)
+{
+    struct rp_server *server = NULL;
+    struct rp_server_options options = {
+        .config = &d->session.config,
+        .catalog_url = d->session.config.catalog_url,
+        .writers = d->writers,
+        .stores = d->session.stores,
+        .n_stores = d->session.config.n_stores,
+        .log = d->session.log,
+        .clock = d->session.catalog->clock,
+        .metrics = d->metrics,
+        .live = d->live,
+        .beside = { .ctx = d, .reserve_run = reserve_run, .start_run = start_run, .sweeper_idle_ms = sweeper_idle_ms },
+        .url_key = d->url_key
+    };
+    int r = rp_server_start(&options, &server, err);
+    if (r < 0) return r;
+    pthread_mutex_lock(&d->lock);
+    d->server = server;
+    pthread_mutex_unlock(&d->lock);
+    return 0;
+}
+
+static void stop_server(struct rp_daemon *d)
+{
+    pthread_mutex_lock(&d->lock);
+    struct rp_server *server = d->server;
+    d->server = NULL;
+    pthread_mutex_unlock(&d->lock);
+    rp_live_end(d->live);
+    if (server != NULL) rp_server_stop(server, RP_PATIENCE_MS);
+}
+
+/* ---- all of them ---- */
+
+int rp_parts_start(struct rp_daemon *d, struct rp_welcome *welcome, struct rp_error *err)
+{
+    int r = rp_hook_start(err);
+    if (r == 0) r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
+    if (r == 0) r = make_raiser(d, err);
+    if (r == 0) r = start_feed(d, err);
+    if (r == 0) r = start_writers(d, err);
+    if (r == 0) r = open_stores(d, err);
+    if (r == 0) r = rp_welcome_url_key(d->session.catalog, d->url_key, err);
+    if (r == 0) r = rp_welcome_tokens(d, welcome, err);
+    if (r == 0) r = rp_raiser_start(d->raiser, d->writers, err);
+    if (r == 0) r = start_runs(d, err);
+    if (r == 0) r = start_sweeper(d, err);
+    if (r == 0) r = start_watches(d, err);
+    if (r == 0) r = start_server(d, err);
+    return r;
+}
+
+/* Who begins work by itself is told to begin no more. Then they end from the last to the first:
+ * nobody asks somebody who is gone. What never started is NULL. */
+void rp_parts_stop(struct rp_daemon *d)
+{
+    struct rp_interrupt interrupt;
+    for (size_t i = 0; i < RP_WATCHES; i++)
+        rp_watch_halt(d->watches[i]);
+    rp_sweeper_halt(d->sweeper);
+    rp_runs_halt(d->runs);
+    rp_interrupt_begin(&interrupt, d->session.stores, d->session.config.n_stores, RP_STORES_MS);
+    stop_server(d);
+    for (size_t i = 0; i < RP_WATCHES; i++)
+        rp_watch_stop(d->watches[i]);
+    rp_sweeper_stop(d->sweeper);
+    rp_runs_stop(d->runs);
+    rp_raiser_stop(d->raiser);
+    rp_interrupt_end(&interrupt);
+    rp_writers_stop(d->writers);
+    rp_live_stop(d->live);
+    rp_feed_unsubscribe(d->follows);
+    rp_feed_stop(d->feed);
+    rp_metrics_free(d->metrics);
+}
