@@ -161,7 +161,7 @@ static void check_owner(struct doctor *d, struct rp_store *store, const char *ch
         return;
     }
     snprintf(remedy, sizeof remedy, "purging is stopped there; look, then `reprieve recover %s`%s", store->config->name,
-             owner.ownership == RP_OWNER_MOVED ? ", or with --moved if nothing was lost" : "");
+             rp_ownership_is_moved(owner.ownership) ? ", or with --moved if nothing was lost" : "");
     bool fine = owner.ownership == RP_OWNER_OURS || owner.ownership == RP_OWNER_NONE;
     judge(d, fine ? OK : FAIL, check, remedy, "owner record: %s", rp_ownership_text(owner.ownership));
 }

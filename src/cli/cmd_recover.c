@@ -42,17 +42,20 @@ static void say_findings(const struct rp_cli *cli, const char *store, const stru
         rp_say(cli, "  written %s\n", rp_show_when(o->written_at_ms, rp_session_now_ms(&cli->session), when));
     rp_say(cli, "  %" PRId64 " marks wait here: %" PRId64 " objects as marked, %" PRId64 " changed, %" PRId64 " gone\n",
            rec->waiting, rec->present, rec->changed, rec->missing);
-    rp_say(cli, "recovering reprieves all of these marks (a restore made after the backup cannot be seen in it),\n"
-                "finishes purges that had begun, and writes the owner record anew for this catalog\n");
+    rp_say(
+        cli,
+        "recovering reprieves these marks (a restore made after the backup cannot be seen in it); deleted files and\n"
+        "what lies in quarantine wait for their whole time again. It finishes purges that had begun, and writes the\n"
+        "owner record anew for this catalog\n");
 }
 
-static void say_move(const struct rp_cli *cli, const char *store)
+static void say_move(const struct rp_cli *cli, const char *store, enum rp_ownership was)
 {
     rp_say(cli,
            "store '%s' %s\nnoting that it moved keeps all marks: say so only if this catalog has everything that was "
            "ever\nacknowledged; after a backup was put back, or a standby was promoted that may lack the last "
            "seconds,\nrun `reprieve recover %s` instead\n",
-           store, rp_ownership_text(RP_OWNER_MOVED), store);
+           store, rp_ownership_text(was), store);
 }
 
 /* On a terminal a person is asked; a program must say --yes. */
@@ -112,11 +115,11 @@ int rp_cmd_recover(struct rp_cli *cli, struct rp_error *err)
     if (r < 0) return r;
     enum rp_ownership was = rec.before.ownership;
     bool fine = was == RP_OWNER_OURS || was == RP_OWNER_NONE;
-    if (!fine && moved && was != RP_OWNER_MOVED) return act(cli, store, moved, &rec, err); /* which refuses it */
+    if (!fine && moved && !rp_ownership_is_moved(was)) return act(cli, store, moved, &rec, err); /* which refuses it */
     if (fine && !cli->json)
         rp_say(cli, "nothing to recover: store '%s' is %s\n", name, rp_ownership_text(was));
     else if (!fine && moved)
-        say_move(cli, name);
+        say_move(cli, name, was);
     else if (!fine)
         say_findings(cli, name, &rec);
     if (fine || dry_run) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""users.py TOKEN DIR [--pause S] [--seconds N] NODES...: users of several daemons, who remember what they were told.
+"""users.py TOKEN DIR [--pause S] [--seconds N] [--tenants N] NODES...: users of several daemons, who remember what they were told.
 
 NODES is HOST:PORT,...: three users begin at the first of them, and go on to the next when there is no answer. Each asks again, under the
 same Idempotency-Key, until there is one. DIR/progress says for each node when the newest acknowledged change was sent. When DIR/load.stop
@@ -84,9 +84,9 @@ def put(upload):
         time.sleep(0.1)
 
 
-def cycle(user, name, told):
+def cycle(user, name, told, tenants):
     """One file, left at any of its steps. `told`: what its status must be."""
-    tenant = f"t{random.randrange(8)}"
+    tenant = f"t{random.randrange(tenants)}"
     made = user.ask([201], "POST", "/v1/files", {"name": name, "size": 3, "tenant": tenant})
     path, step, file = f"/v1/files/{made['id']}", random.randrange(5), told.setdefault(made["id"], {"key": made["key"]})
     file["status"] = "pending"
@@ -105,10 +105,10 @@ def cycle(user, name, told):
         file["status"] = "live"
 
 
-def work(user, told, may_go_on, pause_s):
+def work(user, told, may_go_on, pause_s, tenants):
     try:
         while may_go_on():
-            cycle(user, uuid.uuid4().hex, told)
+            cycle(user, uuid.uuid4().hex, told, tenants)
             time.sleep(pause_s)
     except BaseException as why:  # pylint: disable=broad-except
         print(repr(why), file=sys.stderr, flush=True)
@@ -154,12 +154,14 @@ def main():
     parser.add_argument("dir")
     parser.add_argument("--pause", type=float, default=0.1)
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--tenants", type=int, default=8)
     parser.add_argument("nodes", nargs="+")
     args = parser.parse_args()
     places, log, told = [n.split(",") for n in args.nodes], [], {}
     end = time.monotonic() + (args.seconds or 0)
     go_on = (lambda: time.monotonic() < end) if args.seconds else (lambda: not os.path.exists(args.dir + "/load.stop"))
-    threads = [threading.Thread(target=work, args=(User(nodes, args.token, log), told, go_on, 0 if args.seconds else args.pause))
+    pause_s = 0 if args.seconds else args.pause
+    threads = [threading.Thread(target=work, args=(User(nodes, args.token, log), told, go_on, pause_s, args.tenants))
                for nodes in places for _ in range(USERS)]
     for t in threads:
         t.start()

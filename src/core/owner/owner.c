@@ -29,9 +29,15 @@ const char *rp_ownership_text(enum rp_ownership ownership)
                                          [RP_OWNER_AHEAD] = "is ahead of this catalog, which was rolled back",
                                          [RP_OWNER_MOVED] = "belongs to this catalog in another place",
                                          [RP_OWNER_FORKED] = "belongs to another copy of this catalog",
+                                         [RP_OWNER_SWAPPED] = "is another store of this catalog",
                                          [RP_OWNER_ELSEWHERE] = "belongs to another environment",
                                          [RP_OWNER_DAMAGED] = "its owner record is damaged" };
     return texts[ownership];
+}
+
+bool rp_ownership_is_moved(enum rp_ownership ownership)
+{
+    return ownership == RP_OWNER_MOVED || ownership == RP_OWNER_SWAPPED;
 }
 
 /* ---- look ---- */
@@ -78,16 +84,19 @@ static int identify(struct rp_store *store, struct rp_owner *out, struct rp_erro
 static int judge_record(struct rp_catalog *catalog, const struct rp_store *store, struct rp_owner *owner,
                         struct rp_error *err)
 {
-    bool known = false, moved = false;
-    int r = rp_stamps_know(catalog->db, store->id, owner->stamp, owner->epoch, &known, err);
+    bool moved = false;
+    enum rp_stamp stamp;
+    int r = rp_stamps_judge(catalog->db, store->id, owner->stamp, owner->epoch, &stamp, err);
     if (r == 0) r = rp_vessel_compare(catalog->db, store, &moved, err);
     if (r < 0) return r;
     if (strcmp(owner->catalog, catalog->id) != 0)
         owner->ownership = RP_OWNER_FOREIGN;
     else if (owner->epoch > owner->catalog_epoch)
         owner->ownership = RP_OWNER_AHEAD;
-    else if (!known)
+    else if (stamp == RP_STAMP_UNKNOWN)
         owner->ownership = RP_OWNER_FORKED;
+    else if (stamp == RP_STAMP_OTHERS)
+        owner->ownership = RP_OWNER_SWAPPED;
     else if (moved)
         owner->ownership = RP_OWNER_MOVED;
     else if (store->environment != NULL && strcmp(owner->environment, store->environment) != 0)
@@ -184,7 +193,7 @@ static const char *raised_at(const struct rp_store *store, char out[FACT_MAX])
 
 static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_error *err)
 {
-    bool ours = raising->seen->ownership == RP_OWNER_OURS || raising->seen->ownership == RP_OWNER_MOVED;
+    bool ours = raising->seen->ownership == RP_OWNER_OURS || rp_ownership_is_moved(raising->seen->ownership);
     int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
     if (r < 0) return r;
     return rp_stamps_draw(tx, raising->store->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
@@ -228,6 +237,11 @@ int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *at, str
             "store '%s' belongs to another copy of this catalog: what that wrote there at epoch %lld was never "
             "written here",
             store, (long long)owner->epoch);
+    if (owner->ownership == RP_OWNER_SWAPPED)
+        return rp_error_hint(err,
+                             "nothing of it is purged: were two stores swapped in the configuration, or has one two "
+                             "names? If it was renamed back, run `reprieve recover --moved %s`",
+                             store);
     return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", store);
 }
 

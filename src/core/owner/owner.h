@@ -30,10 +30,13 @@ enum rp_ownership {
     /* ours by name, and not ahead, but with a stamp that this catalog never drew: a copy's, or of what
      * this one is a copy of */
     RP_OWNER_FORKED,
+    RP_OWNER_SWAPPED,   /* ours, but of another store of this catalog (stamps.h, L5) */
     RP_OWNER_ELSEWHERE, /* ours, but of another environment: staging made from production's dump */
     RP_OWNER_DAMAGED
 };
 const char *rp_ownership_text(enum rp_ownership ownership);
+/* Nothing need be lost: a person may say that it is ours all the same (rp_owner_accept_move). */
+bool rp_ownership_is_moved(enum rp_ownership ownership);
 
 struct rp_owner {
     enum rp_ownership ownership;

@@ -163,7 +163,7 @@ int rp_owner_accept_move(struct rp_catalog *catalog, struct rp_store *store, con
     RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
     int r = rp_owner_look(catalog, store, before, err);
     if (r < 0 || before->ownership == RP_OWNER_OURS || before->ownership == RP_OWNER_NONE) return r;
-    if (before->ownership != RP_OWNER_MOVED) return rp_owner_refuse(before, store, err);
+    if (!rp_ownership_is_moved(before->ownership)) return rp_owner_refuse(before, store, err);
     entry.details = json_pack("{s:s}", "store", store->config->name);
     r = rp_owner_write_over(catalog, store, environment, before, &entry, err);
     json_decref(entry.details);

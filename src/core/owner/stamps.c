@@ -30,28 +30,37 @@ static const char *row_name(int64_t store_id, char out[NAME_MAX])
 struct asking {
     const char *stamp, *own; /* own: the name of the store's row */
     int64_t seen_epoch;
-    bool any, known;
+    bool any, has_own, of_own, of_other;
 };
 
 static int ask_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
     struct asking *asking = ctx;
     (void)err;
+    bool own = strcmp(row[0].p, asking->own) == 0;
     asking->any = true;
-    if (strcmp(row[0].p, asking->own) == 0) asking->seen_epoch = row[1].i;
+    if (own) asking->seen_epoch = row[1].i;
+    asking->has_own = asking->has_own || own;
     for (const char *at = row[2].p; strlen(at) >= RP_STAMP_TEXT; at += RP_STAMP_TEXT)
-        if (strncmp(at, asking->stamp, RP_STAMP_TEXT - 1) == 0) asking->known = true;
+        if (strncmp(at, asking->stamp, RP_STAMP_TEXT - 1) == 0) *(own ? &asking->of_own : &asking->of_other) = true;
     return 0;
 }
 
-int rp_stamps_know(struct rp_db *db, int64_t store_id, const char *stamp, int64_t epoch, bool *known,
-                   struct rp_error *err)
+static enum rp_stamp judge(const struct asking *a, int64_t epoch)
+{
+    if (a->of_own || !a->any) return RP_STAMP_OURS;
+    if (a->of_other) return a->has_own ? RP_STAMP_OTHERS : RP_STAMP_OURS;
+    return epoch < a->seen_epoch ? RP_STAMP_OURS : RP_STAMP_UNKNOWN;
+}
+
+int rp_stamps_judge(struct rp_db *db, int64_t store_id, const char *stamp, int64_t epoch, enum rp_stamp *out,
+                    struct rp_error *err)
 {
     char name[NAME_MAX];
     struct asking asking = { .stamp = stamp, .own = row_name(store_id, name) };
     int r = stamp[0] == '\0' ? 0 : rp_meta_each(db, PREFIX, ask_row, &asking, err);
     if (r < 0) return rp_error_wrap(err, r, "stamps of owner records");
-    *known = !asking.any || asking.known || epoch < asking.seen_epoch;
+    *out = judge(&asking, epoch);
     return 0;
 }
 

@@ -14,7 +14,8 @@
  *     the look at the catalog, and what it saw is no longer kept.
  * L4  A record without a stamp, and a catalog that has none, are from before there were stamps: the
  *     epoch alone speaks.
- * L5  A stamp counts whichever name the store had when it was drawn: a store may be renamed.
+ * L5  A store may be renamed: under a name that has no stamps yet one of another name counts. A name
+ *     that has its own is another store: two were swapped in the configuration, or one has two names.
  * L6  At most RP_STAMPS_MAX are kept for a store. Beyond that the oldest that was never seen in a
  *     record goes; were that record written all the same, the store would be refused until
  *     `reprieve recover`.
@@ -27,9 +28,14 @@
 
 #define RP_STAMPS_MAX 32
 
+enum rp_stamp {
+    RP_STAMP_UNKNOWN, /* L3 */
+    RP_STAMP_OURS,
+    RP_STAMP_OTHERS /* L5: of another store of this catalog */
+};
 /* Of a record that was looked at: its stamp ("": it has none) and epoch. To be asked after the record was read. */
-int rp_stamps_know(struct rp_db *db, int64_t store_id, const char *stamp, int64_t epoch, bool *known,
-                   struct rp_error *err);
+int rp_stamps_judge(struct rp_db *db, int64_t store_id, const char *stamp, int64_t epoch, enum rp_stamp *out,
+                    struct rp_error *err);
 /* With the epoch's row locked. Draws a stamp; `seen` and `seen_epoch` are those of the record that
  * was looked at and found ours ("": none was). */
 int rp_stamps_draw(struct rp_tx *tx, int64_t store_id, const char *seen, int64_t seen_epoch, char out[RP_STAMP_TEXT],
