@@ -208,7 +208,7 @@ void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *b
     if (!rp_log_takes(j->log, RP_LOG_ERROR)) return;
     for (size_t i = batch->from; i < batch->to; i++) {
         const struct rp_purge_item *item = &batch->items[i];
-        if (item->status == RP_ITEM_KEPT || item->status == RP_ITEM_WAITS || item->status == RP_ITEM_RETURNED)
+        if (rp_purge_is_skipped(item->status))
             write_skip(j, store_name, item);
         else
             write_move(j, store_name, item);

@@ -12,6 +12,10 @@ int rp_purge_batch_prepare(struct rp_purge_batch *batch, struct rp_store *store,
 void rp_purge_lease_begins(struct rp_purge_batch *batch, const struct rp_clock *clock, int64_t lease_ms,
                            int64_t boot_ms);
 
+/* How long a slice goes on: a sixth of the lease's time. */
+void rp_purge_slice_begins(struct rp_purge_batch *batch);
+bool rp_purge_has_slice(const struct rp_purge_batch *batch);
+
 /* S6: the marks that one transaction is about. */
 struct rp_purge_part {
     size_t n;            /* at most so many */
@@ -27,6 +31,8 @@ int rp_purge_take_tenants(struct rp_tx *tx, const struct rp_purge_batch *batch, 
                           struct rp_error *err);
 void rp_purge_set_damaged(struct rp_purge_item *item, const struct rp_error *why);
 
+/* load: S8 */
+int rp_purge_load_returns(struct rp_catalog *catalog, struct rp_purge_batch *batch, struct rp_error *err);
 /* finish: S8, of the marks that are moved now. */
 int rp_purge_note_returns(struct rp_tx *tx, struct rp_purge_batch *batch, const char *actor, size_t from, size_t n,
                           struct rp_error *err);

@@ -11,7 +11,10 @@ static const struct {
     bool open;       /* the store has still to act on it */
     enum rp_end end; /* of the mark; NONE: it is tried again, or dead */
     bool certain;    /* also if the store failed as a whole: it vouched for this one before */
+    bool skipped;    /* it waits, and nothing went wrong */
 } means[RP_ITEMS] = {
+    [RP_ITEM_KEPT] = { .skipped = true },
+    [RP_ITEM_WAITS] = { .skipped = true },
     [RP_ITEM_CLAIMED] = { .open = true },
     [RP_ITEM_COPIED] = { .open = true },
     [RP_ITEM_ERASED] = { .end = RP_END_ERASED, .certain = true },
@@ -20,7 +23,7 @@ static const struct {
     [RP_ITEM_MOVED] = { .end = RP_END_QUARANTINED, .certain = true },
     [RP_ITEM_MOVED_GONE] = { .end = RP_END_QUARANTINED },
     [RP_ITEM_MOVED_CHANGED] = { .end = RP_END_QUARANTINED },
-    [RP_ITEM_RETURNED] = { .certain = true },
+    [RP_ITEM_RETURNED] = { .certain = true, .skipped = true },
 };
 
 bool rp_purge_is_open(enum rp_purge_status status)
@@ -31,6 +34,11 @@ bool rp_purge_is_open(enum rp_purge_status status)
 bool rp_purge_is_end(enum rp_purge_status status)
 {
     return means[status].end != RP_END_NONE;
+}
+
+bool rp_purge_is_skipped(enum rp_purge_status status)
+{
+    return means[status].skipped;
 }
 
 enum rp_purge_status rp_purge_status_after(enum rp_purge_status before, enum rp_outcome outcome)
@@ -94,7 +102,7 @@ struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_faile
         again.note = "the store was unavailable";
         return again;
     }
-    if (item->status == RP_ITEM_WAITS || item->status == RP_ITEM_RETURNED) {
+    if (rp_purge_is_skipped(item->status)) {
         struct rp_due kept = { .by = RP_DUE_RETURNED };
         again.next_at_ms = item->status == RP_ITEM_RETURNED ? rp_due(&kept, now_ms) : now_ms + RECHECK_MS;
         again.note = item->note;

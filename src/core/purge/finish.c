@@ -24,7 +24,7 @@ static void count_move(struct rp_figures *f, const char *store, const struct rp_
 {
     const struct rp_move *move = &item->move;
     bool ours = move->outcome == RP_END_ERASED || move->outcome == RP_END_QUARANTINED;
-    if (!move->done || item->status == RP_ITEM_WAITS || item->status == RP_ITEM_RETURNED) {
+    if (!move->done || rp_purge_is_skipped(item->status)) {
         f->skipped++;
     } else if (move->to == RP_PURGED) {
         *(ours ? &f->purged : &f->already_gone) += 1;

@@ -23,6 +23,16 @@ bool rp_purge_has_lease(const struct rp_purge_batch *b)
     return left_ms(b) > 0;
 }
 
+void rp_purge_slice_begins(struct rp_purge_batch *b)
+{
+    b->slice_ends_ms = rp_clock_boot_ms(b->clock) + b->lease_ms / 6;
+}
+
+bool rp_purge_has_slice(const struct rp_purge_batch *b)
+{
+    return rp_purge_has_lease(b) && rp_clock_boot_ms(b->clock) < b->slice_ends_ms;
+}
+
 bool rp_purge_is_renewal_due(const struct rp_purge_batch *b)
 {
     return rp_purge_has_lease(b) && left_ms(b) <= b->lease_ms - b->lease_ms / 3;

@@ -151,8 +151,9 @@ void rp_purge_release(struct rp_catalog *catalog, struct rp_purge_batch *batch, 
 
 /* What the store's word makes of an item. */
 enum rp_purge_status rp_purge_status_after(enum rp_purge_status before, enum rp_outcome outcome);
-bool rp_purge_is_open(enum rp_purge_status status); /* the store has still to act on it */
-bool rp_purge_is_end(enum rp_purge_status status);  /* nothing is left of it, if the store is believed */
+bool rp_purge_is_open(enum rp_purge_status status);    /* the store has still to act on it */
+bool rp_purge_is_end(enum rp_purge_status status);     /* nothing is left of it, if the store is believed */
+bool rp_purge_is_skipped(enum rp_purge_status status); /* it waits, and nothing went wrong */
 /* What an item means for its mark in `purging`. `random` is any number, for the jitter. */
 struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_failed, const struct rp_purge_rules *rules,
                               int64_t now_ms, uint64_t random);

@@ -95,8 +95,7 @@ static void take_copy(struct rp_purge_item *item, const struct rp_copy *copy)
 
 static bool slice_is_open(void *ctx)
 {
-    const struct rp_purge_batch *b = ctx;
-    return rp_purge_has_lease(b) && rp_clock_boot_ms(b->clock) < b->slice_ends_ms;
+    return rp_purge_has_slice(ctx);
 }
 
 /* The next copies from *i on, as many as one call takes; *i is then the first that was not begun. */
@@ -126,11 +125,11 @@ void rp_purge_quarantine(struct rp_purge_batch *b)
 {
     size_t next = b->from;
     RP_CRASHPOINT("sweep.before-quarantine");
-    b->slice_ends_ms = rp_clock_boot_ms(b->clock) + b->lease_ms / 6;
+    rp_purge_slice_begins(b);
     while (next < b->marks.n && !failed(b)) {
         size_t before = next;
         copy_some(b, &next);
-        if (next == before || !slice_is_open(b)) break;
+        if (next == before || !rp_purge_has_slice(b)) break;
     }
     b->to = failed(b) ? b->marks.n : next;
     RP_CRASHPOINT("sweep.quarantined");
