@@ -26,7 +26,8 @@
  * S9  Where the store can hide an object (T12), quarantine is in place: hidden it stays where it was,
  *     with its older versions. A purge that takes older versions along waits while one of them is in
  *     quarantine: no setting changed meanwhile shortens its time. One that shows itself again when its
- *     time is over is not erased: whoever has removed the marker has returned it.
+ *     time is over is not erased: whoever has removed the marker has returned it. Its mark ends
+ *     with that; a file's waits, for with it all would go that stands under its key.
  *
  *   marked   -> checking, purging      rp_purge_claim
  *   checking -> purging, marked        rp_purge_check

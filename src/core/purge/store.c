@@ -153,7 +153,14 @@ static bool is_hidden_one(const struct rp_purge_item *item)
     return item->status == RP_ITEM_CLAIMED && item->mark->in_place;
 }
 
-/* S9: whoever has shown it again has returned it. */
+/* S9: whoever has shown it again has returned it. A file that ended with that would take along what stands under its key,
+ * so it waits: until the object is deleted again, or for ever. */
+static void take_shown(struct rp_purge_item *item)
+{
+    item->status = item->mark->file_id != 0 ? RP_ITEM_WAITS : RP_ITEM_GONE;
+    snprintf(item->note, sizeof item->note, "somebody has removed the delete marker: its object shows itself again");
+}
+
 static void leave_shown(struct rp_purge_batch *b)
 {
     size_t n = collect(b, is_hidden_one);
@@ -164,7 +171,7 @@ static void leave_shown(struct rp_purge_batch *b)
         if (seen->outcome != RP_OUT_FOUND && seen->outcome != RP_OUT_GONE)
             take_outcome(item, seen);
         else if (seen->outcome == RP_OUT_FOUND && strcmp(seen->identity.version, item->identity.version) == 0)
-            item->status = RP_ITEM_GONE;
+            take_shown(item);
     }
 }
 
