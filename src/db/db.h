@@ -25,7 +25,8 @@
  *     was cancelled returns success with one). Whoever must know looks for what it wrote.
  * D6  A lost connection is RP_EUNAVAILABLE; the next call outside a transaction connects again
  *     (bounded time). A server that has become a standby, or ended a session that slept in a
- *     transaction, counts as lost. Busy, deadlock, serialization: RP_EBUSY. Unique violation:
+ *     transaction, counts as lost; so does a SQLite file that was replaced or removed, for ever.
+ *     Busy, deadlock, serialization: RP_EBUSY. Unique violation:
  *     RP_ECONFLICT. Disk full: RP_EFULL. Damaged or not a database: RP_ECORRUPT. Permission,
  *     read-only: RP_EDENIED. Anything else: RP_EFAILED. Texts begin with "sqlite: " or "postgres: "
  *     and name the statement. A statement outside a transaction whose connection is lost may have

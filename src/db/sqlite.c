@@ -314,11 +314,23 @@ static int sqlite_open(const char *url, const struct rp_db_options *options, voi
 
 /* ---- transactions ---- */
 
+/* Somebody has put another file in its place, or removed it: what is written here is nobody's any more. */
+static int check_moved(const struct sqlite *c, struct rp_error *err)
+{
+    int moved = 0;
+    (void)sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    if (moved == 0) return 0;
+    rp_error_set(err, RP_EUNAVAILABLE, "sqlite: %s: the file was replaced or removed while it was open", c->opening);
+    return rp_error_hint(err, "stop the daemon before you put a backup in its place; now restart it");
+}
+
 static int sqlite_begin(void *conn, bool write, struct rp_error *err)
 {
     struct sqlite *c = conn;
+    int r = write ? check_moved(c, err) : 0;
+    if (r < 0) return r;
     c->reading = !write || c->read_only;
-    int r = execute(c, c->reading ? "BEGIN" : "BEGIN IMMEDIATE", "begin", err);
+    r = execute(c, c->reading ? "BEGIN" : "BEGIN IMMEDIATE", "begin", err);
     if (r < 0) c->reading = false;
     return r;
 }

@@ -211,6 +211,24 @@ static void a_file_that_is_no_database_is_called_damaged(void **state)
     assert_int_equal(open_file(*state, "words", true), RP_ECORRUPT);
 }
 
+/* As a backup is put in its place under a running program, with its log or without. */
+static void a_file_that_was_replaced_is_not_written_any_more(void **state)
+{
+    struct dbs *t = *state;
+    char path[200], copy[200], command[500];
+    snprintf(path, sizeof path, "%s", strchr(t->url, ':') + 1);
+    snprintf(copy, sizeof copy, "%s/copy", t->dir);
+    ok(insert(t->db, 1, 1));
+    snprintf(command, sizeof command, "cp %s %s", path, copy);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(rename(copy, path), 0);
+    assert_int_equal(rp_db_begin(t->db, true, &err), RP_EUNAVAILABLE);
+    assert_non_null(strstr(err.text, "replaced"));
+    assert_non_null(strstr(err.hint, "restart"));
+    ok(rp_db_begin(t->db, false, &err)); /* what was there can be read */
+    rp_db_rollback(t->db);
+}
+
 static void damaged_pages_are_noticed(void **state)
 {
     struct dbs *t = *state;
@@ -718,6 +736,7 @@ int main(void)
         POSTGRES(an_uncommitted_row_is_not_seen),
         SQLITE(a_file_that_is_no_database_is_called_damaged),
         SQLITE(damaged_pages_are_noticed),
+        SQLITE(a_file_that_was_replaced_is_not_written_any_more),
         SQLITE(a_missing_directory_is_not_made),
         SQLITE(the_file_is_its_owners_alone),
         SQLITE(settings_are_those_of_a_safe_catalog),
