@@ -42,8 +42,8 @@
  * @ID the type of a column that is the primary key and grows (SQLite's rowid: no index beside the table);
  * @APPEND_ONLY(table) triggers that refuse UPDATE and DELETE; @ERASABLE(table,column,rest...) triggers that refuse
  * DELETE and every UPDATE but one that sets that column to NULL and leaves the `rest` as it is; @NO_REPLACE(table, condition) refuses an INSERT for
- * which a row with that condition exists (SQLite: OR REPLACE passes the other triggers); @AS_BYTES(text) the form in which SQLite
- * may hold the same text as a BLOB. */
+ * which a row with that condition exists (SQLite: OR REPLACE passes the other triggers); @HOLDS(column, text) the column holds this
+ * text, in SQLite also as a BLOB or as the number that it writes (07 and 7.0 are 7; a REAL equals what its 15 digits say). */
 #ifndef RP_DB_DB_H
 #define RP_DB_DB_H
 
