@@ -6,7 +6,10 @@
  *     before this boot, is due by right and stays.
  * A2  They are moved in batches while the jump stands and nothing is claimed. What was moved is
  *     out of its reach, so whoever is interrupted begins again. The last transaction looks once
- *     more, with every other writer waiting, and takes the clock for right. */
+ *     more, with every other writer waiting, and takes the clock for right.
+ * A3  What a clock that was ahead put off is tried again at once: marks past their claim, and those that a check or a
+ *     failure made wait, whose next attempt lies further ahead than any pause. No promise changes: what is not past its
+ *     claim waits for its due_at. */
 #ifndef RP_CORE_CLOCK_H
 #define RP_CORE_CLOCK_H
 
@@ -15,6 +18,7 @@
 struct rp_clock_accept {
     const char *actor;
     bool as_is, dry_run;
+    int64_t retry_most_ms; /* sweep.retry_most */
     /* out */
     struct rp_clock_state before;
     bool stands;             /* the clock had jumped, or was set back: there is something to accept */

@@ -52,7 +52,8 @@
  * DELETE; @ERASABLE(table,column,rest...) triggers that refuse DELETE and every UPDATE but one that
  * sets that column to NULL and leaves the `rest` as it is; @NO_REPLACE(table, condition) refuses an
  * INSERT for which a row with that condition exists (SQLite: OR REPLACE passes the other triggers);
- * @AS_BYTES(text) the form in which SQLite may hold the same text as a BLOB. */
+ * @HOLDS(column, text) the column holds this text, in SQLite also as a BLOB or as the number that it
+ * writes (07 and 7.0 are 7; a REAL equals what its 15 digits say). */
 #ifndef RP_DB_DB_H
 #define RP_DB_DB_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether somebody between us and the server hands its sessions out anew with every transaction. */
+#include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "db/driver.h"
@@ -21,6 +22,7 @@ static int ask_pid(struct rp_db *db, char out[PID_TEXT], struct rp_error *err)
 static int compare(struct rp_db *a, struct rp_db *b, bool *pooled, struct rp_error *err)
 {
     char before[PID_TEXT] = "", other[PID_TEXT] = "", after[PID_TEXT] = "";
+    RP_ASSERT(a != NULL && b != NULL);
     int r = ask_pid(a, before, err);
     if (r == 0) r = rp_db_begin(b, true, err);
     if (r == 0) r = ask_pid(b, other, err);

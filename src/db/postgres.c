@@ -44,7 +44,7 @@ static const struct rp_dialect dialect[] = {
       "CREATE TRIGGER {1}_no_delete BEFORE DELETE ON {1} FOR EACH ROW EXECUTE FUNCTION {1}_refuse();\n"
       "CREATE TRIGGER {1}_no_truncate BEFORE TRUNCATE ON {1} FOR EACH STATEMENT EXECUTE FUNCTION {1}_refuse();" },
     { "NO_REPLACE",   "{*}" },
-    { "AS_BYTES",     "{1}" },
+    { "HOLDS",        "{1} = {2}" },
     { NULL, NULL },
 };
 /* clang-format on */

@@ -35,6 +35,9 @@ struct sqlite {
     char vessel[RP_VESSEL_TEXT];
 };
 
+/* The number that a text is, NULL if it is none. Of the type of its value: no affinity of the cast. */
+#define NUMBER(text) "CASE WHEN CAST(" text " AS NUMERIC) = " text " THEN +CAST(" text " AS NUMERIC) END"
+
 /* clang-format off */
 static const struct rp_dialect dialect[] = {
     { "$",           "?" },
@@ -62,7 +65,11 @@ static const struct rp_dialect dialect[] = {
     { "NO_REPLACE",
       "CREATE TRIGGER {1}_no_replace BEFORE INSERT ON {1} WHEN EXISTS (SELECT 1 FROM {1} WHERE {2})"
       " BEGIN SELECT RAISE(ABORT, '{1} is append-only'); END" },
-    { "AS_BYTES",    "CAST({1} AS BLOB)" },
+    /* each term can use an index of the column, whatever type that was declared with */
+    { "HOLDS",
+      "({1} = {2} OR {1} = CAST({2} AS BLOB) OR (typeof({1}) = 'integer' AND {1} = " NUMBER("{2}") ") OR"
+      " (typeof({1}) = 'real' AND {1} BETWEEN " NUMBER("{2}") " - abs(" NUMBER("{2}") " * 1e-14)"
+      " AND " NUMBER("{2}") " + abs(" NUMBER("{2}") " * 1e-14)))" },
     { NULL, NULL },
 };
 /* clang-format on */

@@ -36,10 +36,10 @@ struct rp_session {
     struct rp_worker worker;
     char actor[RP_ACTOR_MAX];
     struct rp_store stores[RP_STORES_MAX]; /* as config.stores; .store NULL: not open yet */
-    struct rp_raises *raises;              /* of this process: when epochs were raised, and for what (core/owner/raise.h) */
-    struct rp_raise_hook raise_hook;       /* raises on the thread that asks; a daemon has another (daemon/raiser.h) */
-    const struct rp_session *of;           /* beside another one, whose configuration and log these are; NULL: not */
-    bool own_buckets;                      /* it does not share those of `of` */
+    struct rp_raises *raises;        /* of this process: when epochs were raised, and for what (core/owner/raise.h) */
+    struct rp_raise_hook raise_hook; /* raises on the thread that asks; a daemon has another (daemon/raiser.h) */
+    const struct rp_session *of;     /* beside another one, whose configuration and log these are; NULL: not */
+    bool own_buckets;                /* it does not share those of `of` */
 };
 
 int rp_session_open(struct rp_session *session, const struct rp_session_options *options, struct rp_error *err);

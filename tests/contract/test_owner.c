@@ -325,6 +325,22 @@ static void a_node_that_is_slow_to_look_is_not_locked_out(void **state)
 /* ---- a copy of the catalog ---- */
 
 /* Both in one database, one of them at a time; what they do not share is in meta. */
+static int find_changed(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx, (void)key;
+    return strcmp(call, "put") == 0 ? rp_error_set(e, RP_ECHANGED, "it has changed") : 0;
+}
+
+static void a_store_that_does_not_write_over_an_unchanged_record_is_the_cause(void **state)
+{
+    struct world *w = *state;
+    make_ours(w);
+    w->before = find_changed;
+    assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_ECONFLICT);
+    w->before = NULL;
+    assert_non_null(strstr(err.text, "nobody has changed"));
+}
+
 static void copy_catalog(struct world *w)
 {
     world_script(w, "CREATE TABLE meta_of_copy AS SELECT * FROM meta");
@@ -563,6 +579,7 @@ int main(void)
         ALL(of_a_catalog_and_its_older_copy_at_the_same_epoch_one_falls_behind),
         ALL(of_a_catalog_and_its_copy_at_the_same_epoch_the_first_that_writes_stays),
         ALL(a_node_that_is_slow_to_look_is_not_locked_out),
+        ALL(a_store_that_does_not_write_over_an_unchanged_record_is_the_cause),
         ALL(of_a_catalog_and_a_copy_that_died_before_its_record_the_one_that_writes_goes_on),
         ALL(a_copy_that_recovers_takes_the_store_over),
         ALL(what_an_older_release_wrote_is_judged_by_its_epoch),

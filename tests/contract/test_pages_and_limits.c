@@ -474,6 +474,54 @@ static void references_are_summed_over_databases_and_never_read_from_a_copy(void
     assert_int_equal(counts[0], 2);
     assert_int_equal(counts[1], 2);
     assert_int_equal(counts[2], 0);
+    references[0].column = "not there"; /* SQLite could take it for a text */
+    ok(rp_references_new(&config, &w->config, &guard, &err));
+    assert_int_equal(rp_references_count(guard, keys, 3, counts, &err), RP_EUNAVAILABLE);
+    rp_references_free(guard);
+}
+
+/* In SQLite a key may be held as text, as bytes or as a number, whatever the column was declared to be. */
+static void a_key_that_sqlite_holds_as_a_number_is_a_reference(void **state)
+{
+    struct world *w = *state;
+    static const char *const keys[] = { "7", "07", "7.0", "bytes", "0.3", "9007199254740993", "9007199254740992", "x" };
+    static const char *const least[] = { "-9223372036854775808" };
+    static const struct {
+        const char *declared, *sql; /* sql NULL: the column itself */
+        const char *found;          /* of `keys` in order, 1: referenced */
+    } trials[] = { { "", NULL, "11111100" },
+                   { "INTEGER", NULL, "11111100" },
+                   { "STRING", NULL, "11111100" },
+                   { "REAL", NULL, "11111110" },
+                   { "TEXT", NULL, "10011100" },
+                   { "INTEGER", "SELECT k + 0 FROM used", "11101100" },
+                   { "", "SELECT k FROM used", "11111100" },
+                   { "", "SELECT 'x' UNION ALL SELECT k FROM used", "11111101" } };
+    for (size_t t = 0; t < sizeof trials / sizeof *trials; t++) {
+        char name[16], sql[300], url[200], found[9] = "";
+        int64_t counts[8], none;
+        struct rp_references *guard = NULL;
+        snprintf(name, sizeof name, "typed%zu", t);
+        snprintf(sql, sizeof sql,
+                 "CREATE TABLE used (k %s); INSERT INTO used VALUES (7), (CAST('bytes' AS BLOB)), (0.1 + 0.2), "
+                 "(9007199254740993), (NULL), (1e300)",
+                 trials[t].declared);
+        make_app(w, name, sql, url);
+        struct rp_database_config database = { .name = "app", .url = url, .read_url = "" };
+        const struct rp_config config = { .databases = &database, .n_databases = 1 };
+        struct rp_reference reference = { .database = "app", .table = "used", .column = "k" };
+        if (trials[t].sql != NULL) reference = (struct rp_reference){ .database = "app", .sql = trials[t].sql };
+        w->config.referenced_by = &reference;
+        w->config.n_referenced_by = 1;
+        ok(rp_references_new(&config, &w->config, &guard, &err));
+        ok(rp_references_count(guard, keys, 8, counts, &err));
+        ok(rp_references_count(guard, least, 1, &none, &err)); /* whose amount is no integer */
+        assert_int_equal(none, 0);
+        rp_references_free(guard);
+        for (size_t i = 0; i < 8; i++)
+            found[i] = counts[i] > 0 ? '1' : '0';
+        assert_string_equal(found, trials[t].found);
+    }
 }
 
 /* ---- tokens, imports ---- */
@@ -569,6 +617,7 @@ int main(void)
         TEST(what_is_gone_does_not_stand),
         TEST(the_oldest_mark_past_due_may_wait_or_be_claimed),
         TEST(references_are_summed_over_databases_and_never_read_from_a_copy),
+        TEST(a_key_that_sqlite_holds_as_a_number_is_a_reference),
         TEST(what_is_no_link_no_scope_and_no_name_is_refused),
         TEST(a_link_works_once_and_its_session_ends),
         TEST(an_import_of_nothing_ends),

@@ -533,6 +533,29 @@ static void what_was_there_before_versioning_has_no_version(void **state)
     assert_null(annotation_of(s, "k", "delete_after", value));
 }
 
+/* Ceph holds an If-Match against the version without an id then, and there is none: it refuses the right etag too. */
+static void what_has_a_version_is_written_over_though_versioning_was_suspended(void **state)
+{
+    struct fixture *f = *state;
+    struct rp_backend *s = f->backend;
+    struct rp_probed probed;
+    for (int probed_again = 0; probed_again < 2; probed_again++) {
+        s3_bucket_versioning(&f->bucket, "Enabled");
+        ok(rp_backend_probe(s, true, &probed, &error));
+        struct rp_identity stale = put_text(s, "k", "first"), over = put_text(s, "k", "second");
+        assert_true(over.version[0]);
+        s3_bucket_versioning(&f->bucket, "Suspended");
+        if (probed_again) ok(rp_backend_probe(s, true, &probed, &error));
+        assert_int_equal(put_bytes(s, "k", "stale", 5, NULL, RP_PUT_OVER, &stale, &error), RP_ECHANGED);
+        expect_text(s, "k", "second");
+        ok(put_bytes(s, "k", "third", 5, NULL, RP_PUT_OVER, &over, &error));
+        expect_text(s, "k", "third");
+        assert_string_equal(over.version, "");
+        ok(put_bytes(s, "k", "fourth", 6, NULL, RP_PUT_OVER, &over, &error));
+        expect_text(s, "k", "fourth");
+    }
+}
+
 /* ---- listings ---- */
 
 static int count_entry(void *ctx, const struct rp_entry *entry, struct rp_error *err)
@@ -733,6 +756,7 @@ int main(void)
         ON_VERSIONED(entries_of_a_versioned_bucket_name_the_latest_version),
         ON_VERSIONED(a_key_with_many_versions_is_listed_once),
         ON_PLAIN(what_was_there_before_versioning_has_no_version),
+        ON_VERSIONED(what_has_a_version_is_written_over_though_versioning_was_suspended),
         ON_PLAIN(a_listing_of_many_pages_jumps_over_our_own_keys),
         ON_PLAIN(a_presigned_put_takes_what_was_promised_and_nothing_else),
         ON_PLAIN(a_presigned_url_ends_within_the_last_second),

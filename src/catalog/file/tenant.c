@@ -184,7 +184,7 @@ int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_er
 
 int rp_tenants_lock_free(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_ids *busy, struct rp_error *err)
 {
-    struct rp_ids wanted, locked, others = { 0 };
+    struct rp_ids wanted = { 0 }, locked = { 0 }, others = { 0 };
     *busy = (struct rp_ids){ 0 };
     if (rp_db_has_one_writer(tx->db)) return 0;
     int r = sort_ids(tx, ids, n, &wanted, err);

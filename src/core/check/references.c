@@ -36,20 +36,6 @@ struct rp_references {
     pthread_mutex_t lock; /* of the connections: one question at a time */
 };
 
-static int write_column_question(struct rp_buf *b, const struct rp_reference *ref, struct rp_error *err)
-{
-    rp_buf_str(b, "SELECT v.column1, COUNT(*) FROM (VALUES @ROWS) AS v JOIN ");
-    int r = rp_db_quote_name(b, ref->table, err);
-    if (r < 0) return r;
-    rp_buf_str(b, " AS t ON t.");
-    r = rp_db_quote_name(b, ref->column, err);
-    /* SQLite may hold a key as a BLOB, which equals no text: both forms count */
-    rp_buf_str(b, " = v.column1 OR t.");
-    if (r == 0) r = rp_db_quote_name(b, ref->column, err);
-    rp_buf_str(b, " = @AS_BYTES(v.column1) GROUP BY v.column1");
-    return r;
-}
-
 /* $1 and @NAME mean something to the port; in a user's text they could only be a mistake. Inside
  * a literal they are fine, but a query that needs them there can name the column through a view. */
 static int check_sql(const char *sql, struct rp_error *err)
@@ -78,14 +64,23 @@ static int write_shape(struct question *q, const struct rp_reference *ref, struc
     return 0;
 }
 
-/* The user's query becomes a table of one column. */
-static void write_sql_question(struct rp_buf *b, const struct rp_reference *ref)
+/* The user's query, or the column, becomes a table of one column. */
+static int write_question(struct rp_buf *b, const struct rp_reference *ref, struct rp_error *err)
 {
-    rp_buf_fmt(b,
-               "WITH q(k) AS (%s\n) SELECT v.column1, COUNT(*) FROM (VALUES @ROWS) AS v JOIN q ON q.k = v.column1 OR "
-               "q.k = @AS_BYTES(v.column1) "
-               "GROUP BY v.column1",
-               ref->sql);
+    int r = 0;
+    rp_buf_str(b, "WITH q(k) AS (");
+    if (ref->sql != NULL) {
+        rp_buf_str(b, ref->sql);
+    } else {
+        rp_buf_str(b, "SELECT t."); /* else SQLite takes the name of a column that is not there for a text */
+        r = rp_db_quote_name(b, ref->column, err);
+        rp_buf_str(b, " FROM ");
+        if (r == 0) r = rp_db_quote_name(b, ref->table, err);
+        rp_buf_str(b, " AS t");
+    }
+    rp_buf_str(b, "\n) SELECT v.column1, COUNT(*) FROM (VALUES @ROWS) AS v JOIN q ON @HOLDS(q.k, v.column1) "
+                  "GROUP BY v.column1");
+    return r;
 }
 
 static size_t connection_of(struct rp_references *refs, const struct rp_database_config *config)
@@ -105,8 +100,7 @@ static int ask_by(struct rp_references *refs, const struct rp_config *config, co
     int r = 0;
     RP_ASSERT(database != NULL);
     if (ref->sql != NULL) r = check_sql(ref->sql, err);
-    if (r == 0 && ref->sql != NULL) write_sql_question(&text, ref);
-    if (ref->sql == NULL) r = write_column_question(&text, ref, err);
+    if (r == 0) r = write_question(&text, ref, err);
     if (r < 0) return r;
     if (text.failed < 0) return rp_error_set(err, text.failed, "the query is too long");
     q->reference = ref;

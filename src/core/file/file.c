@@ -7,6 +7,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "core/owner/raise.h"
 #include "core/state.h"
 #include "core/subject/quarantine.h"
 
@@ -115,6 +116,7 @@ static int see_item(const struct rp_file *file, const struct rp_store *store, co
     return r < 0 ? rp_error_wrap(err, r, "read '%s' of store '%s'", file->key, store->config->name) : 0;
 }
 
+/* With room for one more: whose store it is that answers is asked together with them (raise.h, R7). */
 static int stat_items(const struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
 {
     if (store == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "its store is not configured any more");
@@ -122,23 +124,27 @@ static int stat_items(const struct rp_store *store, struct rp_item *items, size_
         *err = store->closed;
         return store->closed.code;
     }
-    int r = rp_backend_stat(store->backend, items, n, err);
-    return r < 0 ? rp_error_wrap(err, r, "look at store '%s'", store->config->name) : 0;
+    int r = rp_raise_refuse_bytes(store, err);
+    if (r < 0) return r;
+    items[n] = (struct rp_item){ .key = RP_STORE_OWNER };
+    r = rp_backend_stat(store->backend, items, store->raises != NULL ? n + 1 : n, err);
+    if (r < 0) return rp_error_wrap(err, r, "look at store '%s'", store->config->name);
+    return rp_raise_refuse_gone(store, items[n].outcome, err);
 }
 
 int rp_file_see(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum, struct rp_seen *out,
                 struct rp_error *err)
 {
-    struct rp_item item = { .key = file->key };
+    struct rp_item items[2] = { { .key = file->key } };
     *out = (struct rp_seen){ .file_id = file->id };
-    int r = stat_items(store, &item, 1, err);
-    return r < 0 ? r : see_item(file, store, &item, checksum, out, err);
+    int r = stat_items(store, items, 1, err);
+    return r < 0 ? r : see_item(file, store, &items[0], checksum, out, err);
 }
 
 static void note_failure(const struct rp_file *file, const struct rp_error *why, struct rp_seen *out)
 {
     *out = (struct rp_seen){ .file_id = file->id, .outcome = RP_OUT_RETRY };
-    snprintf(out->note, sizeof out->note, "%.119s", why->text);
+    snprintf(out->note, sizeof out->note, "%.*s", (int)sizeof out->note - 1, why->text);
 }
 
 void rp_file_see_or_note(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum,

@@ -78,7 +78,7 @@ struct rp_seen {
     enum rp_outcome outcome; /* FOUND, GONE, or why it could not be asked */
     struct rp_identity identity;
     bool checked, checksum_fits; /* the bytes were read and hashed */
-    char note[120];
+    char note[240];
 };
 /* Looks at the file's object; with a checksum (promised at init, or `checksum`) it reads the bytes.
  * `store` may be NULL: it is not configured any more. For a thread that may block. */

@@ -287,10 +287,13 @@ static int settle_record(struct rp_catalog *catalog, struct rp_store *store, con
                          struct raising *raised, struct rp_error *err)
 {
     struct rp_owner now = *raised->seen;
+    bool changed = false;
     for (int i = 0; i < ROUNDS_MAX; i++) {
+        struct rp_identity before = now.identity;
         int r = write_record(catalog, store, environment, raised, &now, err);
         if (!is_overtaken(r)) return r;
         if ((r = rp_owner_look(catalog, store, &now, err)) < 0) return r;
+        changed = changed || !rp_identity_equal(&before, &now.identity);
         if (now.ownership != RP_OWNER_OURS) return rp_owner_refuse(&now, store, err);
         if (now.epoch > raised->epoch) return 0;
         if (now.epoch < raised->epoch) continue;
@@ -300,8 +303,11 @@ static int settle_record(struct rp_catalog *catalog, struct rp_store *store, con
         raised->epoch = again.epoch;
         memcpy(raised->stamp, again.stamp, sizeof raised->stamp);
     }
-    return rp_error_set(err, RP_ECONFLICT, "other nodes keep writing the owner record of store '%s'",
-                        store->config->name);
+    const char *name = store->config->name;
+    if (changed)
+        return rp_error_set(err, RP_ECONFLICT, "other nodes keep writing the owner record of store '%s'", name);
+    rp_error_set(err, RP_ECONFLICT, "store '%s' does not write over its owner record, which nobody has changed", name);
+    return rp_error_hint(err, "`reprieve doctor` shows what its bucket does with If-Match, and its versioning");
 }
 
 static bool raised_lately(struct rp_catalog *catalog, const struct rp_store *store, struct rp_error *err)

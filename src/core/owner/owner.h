@@ -59,7 +59,7 @@ int rp_owner_write(struct rp_catalog *catalog, struct rp_store *store, const cha
                    struct rp_error *err);
 
 /* RP_ENOTOWNER, with why and what to do, of a store that is neither ours nor nobody's. */
-int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *store, struct rp_error *err);
+int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *at, struct rp_error *err);
 /* Because somebody said so (recover.h): notes the vessel, leaves the audit row, and writes our record over the one that
  * was seen, one epoch later than either side. RP_ENOTOWNER if that is another's by now. */
 struct rp_audit_entry;

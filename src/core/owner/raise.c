@@ -212,3 +212,27 @@ bool rp_raise_is_lost(const struct rp_raise_state *state)
 {
     return state->known && state->ownership != RP_OWNER_OURS && state->ownership != RP_OWNER_NONE;
 }
+
+static int refuse_bytes(const struct rp_store *store, enum rp_ownership ownership, struct rp_error *err)
+{
+    const char *name = store->config->name;
+    return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' %s; mount or name the right one, or `reprieve recover %s`",
+                        name, rp_ownership_text(ownership), name);
+}
+
+int rp_raise_refuse_bytes(const struct rp_store *store, struct rp_error *err)
+{
+    struct rp_raise_state state;
+    rp_raise_state(store, &state);
+    bool elsewhere = state.ownership == RP_OWNER_GONE || state.ownership == RP_OWNER_FOREIGN ||
+                     state.ownership == RP_OWNER_ELSEWHERE;
+    return state.known && elsewhere ? refuse_bytes(store, state.ownership, err) : 0;
+}
+
+int rp_raise_refuse_gone(const struct rp_store *store, enum rp_outcome record, struct rp_error *err)
+{
+    struct rp_raise_state state;
+    rp_raise_state(store, &state);
+    bool ours = state.known && state.ownership == RP_OWNER_OURS;
+    return ours && record == RP_OUT_GONE ? refuse_bytes(store, RP_OWNER_GONE, err) : 0;
+}

@@ -14,7 +14,9 @@
  *     shown. Nobody waits for it again within that minute.
  * R5  A daemon also raises before its stop, and at its start, for what a process before it may have kept alive: that is
  *     owed like all else. In mode observe nothing is read, written or owed.
- * R6  Whose store it is, as the last raise or look found it, is kept here for those who show it. */
+ * R6  Whose store it is, as the last raise or look found it, is kept here for those who show it.
+ * R7  While its owner record was found to be gone or another's, nothing that is uploaded there becomes live: what we see is
+ *     an empty mount point or another bucket, and the bytes would not be in ours. */
 #ifndef RP_CORE_RAISE_H
 #define RP_CORE_RAISE_H
 
@@ -59,5 +61,9 @@ struct rp_raise_state {
 void rp_raise_state(const struct rp_store *store, struct rp_raise_state *out);
 /* Known, and to be purged by another: purging stopped. */
 bool rp_raise_is_lost(const struct rp_raise_state *state);
+/* R7: RP_EUNAVAILABLE, and what to do. */
+int rp_raise_refuse_bytes(const struct rp_store *store, struct rp_error *err);
+/* The same, when the record was looked for just now. It is missed only where it was ours before. */
+int rp_raise_refuse_gone(const struct rp_store *store, enum rp_outcome record, struct rp_error *err);
 
 #endif

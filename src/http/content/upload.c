@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/digest.h"
 #include "core/file/file.h"
+#include "core/owner/raise.h"
 #include "http/content/content.h"
 #include "http/content/headers.h"
 #include "http/content/target.h"
@@ -197,7 +198,8 @@ static int may_begin(const struct rp_request *q, const struct rp_file *file, con
         return rp_error_hint(err, "begin a new upload");
     }
     if ((r = announced(q, file, err)) < 0 || rp_target_is_direct(store)) return r;
-    return rp_content_open(store, err);
+    r = rp_content_open(store, err);
+    return r < 0 ? r : rp_raise_refuse_bytes(store, err);
 }
 
 /* The URL is one of a time when the store took its bytes through the daemon. */

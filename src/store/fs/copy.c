@@ -147,10 +147,11 @@ static bool target_taken(struct rp_fs_finder *finder, const char *to)
 int rp_fs_copy(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                struct rp_identity *out, struct rp_error *err)
 {
+    RP_CLEANUP(rp_fs_leave) struct rp_fs *fs = rp_fs_enter(backend);
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
-    rp_fs_finder_init(&finder, rp_fs_of(backend), NULL);
+    rp_fs_finder_init(&finder, fs, NULL);
     int r = rp_key_check(to, strlen(to), err);
-    if (r < 0 || (r = begin(rp_fs_of(backend), from, err)) < 0) return r;
+    if (r < 0 || (r = begin(fs, from, err)) < 0) return r;
     RP_CLEANUP(rp_fd_closep) int fd = open_expected(&finder, from, expected, err);
     if (fd < 0) return fd;
     /* A cheap refusal before any byte is copied; the exact one is made when the name is taken. */
@@ -162,7 +163,7 @@ int rp_fs_copy(struct rp_backend *backend, const char *from, const struct rp_ide
 int rp_fs_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,
                    const struct rp_pair *changes, size_t n, struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(backend);
+    RP_CLEANUP(rp_fs_leave) struct rp_fs *fs = rp_fs_enter(backend);
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
     RP_CLEANUP(rp_fs_unlock) struct rp_fs_key_lock key_lock = RP_FS_KEY_UNLOCKED;
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(2 * ARENA_BYTES);

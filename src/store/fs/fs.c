@@ -24,6 +24,7 @@ static void fs_close(struct rp_backend *backend)
     for (int i = 0; i <= RP_FS_STRIPES; i++)
         pthread_mutex_destroy(&fs->locks[i]);
     pthread_mutex_destroy(&fs->begin_lock);
+    pthread_mutex_destroy(&fs->enter_lock);
     rp_fs_durable_done(&fs->durable);
     rp_fs_durable_done(&fs->shown);
     free(fs->root);
@@ -64,7 +65,7 @@ static int canary(struct rp_backend *backend, enum rp_level *level, struct rp_er
 
 static int fs_probe(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(backend);
+    RP_CLEANUP(rp_fs_leave) struct rp_fs *fs = rp_fs_enter(backend);
     RP_CLEANUP(rp_fs_unlock) struct rp_fs_key_lock key_lock = RP_FS_KEY_UNLOCKED;
     int r = rp_fs_root_check(fs, err);
     if (r < 0) return r;
@@ -107,6 +108,7 @@ static struct rp_fs *fs_new(void)
     fs->stale_ms = RP_DAY_MS;
     fs->root_fd = fs->tmp_fd = fs->lock_fd = -1;
     int r = pthread_mutex_init(&fs->begin_lock, NULL);
+    if (r == 0) r = pthread_mutex_init(&fs->enter_lock, NULL);
     for (int i = 0; i <= RP_FS_STRIPES && r == 0; i++)
         r = pthread_mutex_init(&fs->locks[i], NULL);
     RP_ASSERT(r == 0);
@@ -138,33 +140,6 @@ static int make_root(const char *root)
     return mkdir(path, 0777) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static int open_failed(const char *root, int errno_value, struct rp_error *err)
-{
-    if (errno_value == ENOTDIR) return rp_error_set(err, RP_EINVAL, "store '%s' is not a directory", root);
-    if (errno_value != ENOENT) return rp_error_errno(err, errno_value, "store '%s'", root);
-    rp_error_set(err, RP_EUNAVAILABLE, "store '%s': no such directory", root);
-    rp_error_hint(err, "create or mount it, or correct the store's path");
-    return RP_EUNAVAILABLE;
-}
-
-static int open_root(struct rp_fs *fs, struct rp_error *err)
-{
-    struct stat st;
-    fs->root_fd = open(fs->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fs->root_fd < 0 || fstat(fs->root_fd, &st) < 0) return open_failed(fs->root, errno, err);
-    fs->dev = st.st_dev;
-    fs->ino = st.st_ino;
-    int r = rp_fs_dir_id_of(fs->root_fd, &fs->root_id);
-    if (r < 0) return rp_error_errno(err, -r, "store '%s'", fs->root);
-    RP_CLEANUP(rp_fd_closep) int fd = rp_fs_dir_open(fs, "", 0);
-    if (fd >= 0) return 0;
-    if (fd != -ENOSYS && fd != -EPERM) return rp_error_errno(err, -fd, "store '%s'", fs->root);
-    rp_error_set(err, RP_EFAILED, "store '%s': this system has no openat2(), which keeps paths inside the root",
-                 fs->root);
-    rp_error_hint(err, "use Linux 5.6 or newer; in a container, allow openat2 in its seccomp profile");
-    return RP_EFAILED;
-}
-
 int rp_fs_open(const char *root, bool create, struct rp_backend **out, struct rp_error *err)
 {
     if (!root || root[0] == '\0') return rp_error_set(err, RP_EINVAL, "a directory store needs a path");
@@ -175,7 +150,7 @@ int rp_fs_open(const char *root, bool create, struct rp_backend **out, struct rp
     if (!fs->root) return rp_error_set(err, RP_ENOMEM, "no memory for a store");
     int r = create ? make_root(fs->root) : 0;
     if (r < 0) return rp_error_errno(err, -r, "create store '%s'", root);
-    if ((r = open_root(fs, err)) < 0) return r;
+    if ((r = rp_fs_root_open(fs, err)) < 0) return r;
     rp_fs_meta_exists(fs);
     *out = backend;
     backend = NULL;

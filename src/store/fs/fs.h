@@ -19,7 +19,8 @@
  *     .reprieve/tmp/lock. Other programs take no lock; F5 is for them.
  * F7  A store that is only read is never written to: .reprieve/ is made by the first write.
  * F8  A root that is no longer what was opened fails the whole call, so that a lost mount never
- *     looks empty.
+ *     looks empty. The next call, when no other is under way, opens it anew if an owner record
+ *     stands there: an empty mount point has none. Whose it is, is judged above.
  * F9  What put() and copy() answer for is durable with every directory above it, whoever made them
  *     and whether or not they were synced then: the first upload into a directory syncs the names
  *     on the way to it, those above the root with the first write (durable.h).
@@ -55,6 +56,9 @@ struct rp_fs {
     dev_t dev;
     ino_t ino;
     struct rp_fs_dir_id root_id;
+    atomic_bool root_left; /* its name was seen to lead elsewhere */
+    pthread_mutex_t enter_lock;
+    int64_t entered;              /* calls under way, and writers that are open */
     struct rp_fs_durable durable; /* directories: F9 */
     struct rp_fs_durable shown;   /* files: F10 */
     pthread_mutex_t begin_lock;
@@ -88,6 +92,12 @@ static inline int rp_fs_fd_release(int *fd)
     *fd = -1;
     return kept;
 }
+
+/* root.c: F8. Whatever uses the root has entered. */
+struct rp_fs *rp_fs_enter(struct rp_backend *backend);
+void rp_fs_leave(struct rp_fs *const *fs); /* the RP_CLEANUP function */
+int rp_fs_root_open(struct rp_fs *fs, struct rp_error *err);
+int rp_fs_root_check(struct rp_fs *fs, struct rp_error *err);
 
 /* path.c: directories and files beneath the root */
 int rp_fs_openat2(int dir_fd, const char *path, int flags, mode_t mode);
@@ -147,7 +157,6 @@ int rp_fs_begin(struct rp_fs *fs, struct rp_error *err);
 int rp_fs_lock(struct rp_fs *fs, const char *key, struct rp_fs_key_lock *out);
 int rp_fs_lock_stripe(struct rp_fs *fs, int stripe, struct rp_fs_key_lock *out);
 void rp_fs_unlock(struct rp_fs_key_lock *key_lock); /* also the RP_CLEANUP function */
-int rp_fs_root_check(const struct rp_fs *fs, struct rp_error *err);
 int rp_fs_temp_name(struct rp_fs *fs, const char *key, char out[RP_FS_NAME_MAX + 1]);
 int64_t rp_fs_next_mtime_ns(struct rp_fs *fs);
 

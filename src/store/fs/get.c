@@ -65,7 +65,7 @@ static struct reader *reader_of(struct rp_object_reader *reader)
 int rp_fs_get_open(struct rp_backend *backend, const char *key, struct rp_arena *arena, struct rp_meta *meta,
                    struct rp_identity *identity, struct rp_object_reader **out, struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(backend);
+    RP_CLEANUP(rp_fs_leave) struct rp_fs *fs = rp_fs_enter(backend);
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
     struct rp_meta loaded = { 0 };
     rp_fs_finder_init(&finder, fs, NULL);
@@ -140,5 +140,6 @@ static int stat_item(struct rp_fs_finder *finder, struct rp_item *item)
 
 int rp_fs_stat(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    return rp_fs_batch_run(rp_fs_of(backend), items, n, NULL, stat_item, NULL, err);
+    RP_CLEANUP(rp_fs_leave) struct rp_fs *fs = rp_fs_enter(backend);
+    return rp_fs_batch_run(fs, items, n, NULL, stat_item, NULL, err);
 }

@@ -91,7 +91,7 @@ static int merge(struct stream *plain, struct stream *escaped, rp_entry_fn *fn, 
 int rp_fs_list(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(backend);
+    RP_CLEANUP(rp_fs_leave) struct rp_fs *fs = rp_fs_enter(backend);
     if (!prefix) prefix = "";
     if (!after) after = "";
     int r = rp_list_check(prefix, after, err);

@@ -238,7 +238,7 @@ static int writer_new(struct rp_fs *fs, const char *key, const struct rp_meta *m
 int rp_fs_put_open(struct rp_backend *backend, const char *key, const struct rp_meta *meta, int flags,
                    struct rp_object_writer **out, struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(backend);
+    RP_CLEANUP(rp_fs_leave) struct rp_fs *fs = rp_fs_enter(backend);
     struct writer *w = NULL;
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
@@ -248,6 +248,7 @@ int rp_fs_put_open(struct rp_backend *backend, const char *key, const struct rp_
     if ((r = rp_fs_begin(fs, err)) < 0) return r;
     if ((r = writer_new(fs, key, meta, flags, &w, err)) < 0) return rp_error_wrap(err, r, "put '%s'", key);
     *out = &w->base;
+    (void)rp_fs_enter(backend); /* until it is committed or aborted */
     return 0;
 }
 
@@ -260,7 +261,7 @@ int rp_fs_put_write(struct rp_object_writer *writer, const void *bytes, size_t n
 
 int rp_fs_put_commit(struct rp_object_writer *writer, struct rp_identity *out, struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(writer->backend);
+    RP_CLEANUP(rp_fs_leave) struct rp_fs *fs = rp_fs_of(writer->backend);
     RP_CLEANUP(writer_freep) struct writer *w = writer_of(writer);
     int r = rp_fs_temp_finish(fs, w->fd, err);
     rp_fs_point(fs, "put-written");
@@ -271,7 +272,8 @@ int rp_fs_put_commit(struct rp_object_writer *writer, struct rp_identity *out, s
 
 void rp_fs_put_abort(struct rp_object_writer *writer)
 {
+    RP_CLEANUP(rp_fs_leave) struct rp_fs *fs = rp_fs_of(writer->backend);
     struct writer *w = writer_of(writer);
-    unlinkat(rp_fs_of(writer->backend)->tmp_fd, w->temp, 0);
+    unlinkat(fs->tmp_fd, w->temp, 0);
     writer_free(w);
 }

@@ -108,7 +108,7 @@ static int drop_sidecar(struct rp_fs_finder *finder, struct rp_item *item)
 int rp_fs_remove(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
                  struct rp_error *err)
 {
-    struct rp_fs *fs = rp_fs_of(backend);
+    RP_CLEANUP(rp_fs_leave) struct rp_fs *fs = rp_fs_enter(backend);
     int r = rp_fs_root_check(fs, err);
     if (r < 0 || (r = rp_fs_begin(fs, err)) < 0) return r;
     rp_fs_meta_exists(fs); /* another process may have made it since */

@@ -18,22 +18,6 @@
 #define LOCK_NAME "lock"
 #define HEX_CHARS (RP_DIGEST_HEX - 1)
 
-int rp_fs_root_check(const struct rp_fs *fs, struct rp_error *err)
-{
-    RP_CLEANUP(rp_fd_closep) int fd = open(fs->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 && (errno == EACCES || errno == EPERM)) return rp_error_errno(err, errno, "store '%s'", fs->root);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        rp_error_set(err, RP_EUNAVAILABLE, "store '%s': %s", fs->root, strerror(errno));
-        rp_error_hint(err, "mount or restore the directory; nothing was taken for deleted");
-        return RP_EUNAVAILABLE;
-    }
-    if (st.st_dev == fs->dev && st.st_ino == fs->ino) return 0;
-    rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is no longer the directory that was opened", fs->root);
-    rp_error_hint(err, "check whether it was unmounted or replaced, then start again");
-    return RP_EUNAVAILABLE;
-}
-
 int rp_fs_temp_name(struct rp_fs *fs, const char *key, char out[RP_FS_NAME_MAX + 1])
 {
     char hex[RP_DIGEST_HEX];

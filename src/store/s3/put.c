@@ -11,7 +11,9 @@
  *
  * RP_PUT_OVER likewise: with If-Match where that was seen to hold (powers.put_if_match) and for one
  * PUT only; otherwise a look, and a request that is sent once. Where the bucket keeps versions, an
- * upload that did not come to stand right on that one is deleted again as well. */
+ * upload that did not come to stand right on that one is deleted again as well. Once versioning is
+ * suspended, Ceph holds If-Match against the version without an id only: what has one is written
+ * over by a look as well. */
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +37,7 @@ struct putting {
     int flags;
     bool put_new;            /* If-None-Match holds */
     struct rp_identity over; /* RP_PUT_OVER: what may be replaced */
+    bool by_look;            /* If-Match was refused although that stands there */
     struct s3_headers headers;
     struct rp_arena arena;
     char *buffers[AT_ONCE];
@@ -262,12 +265,19 @@ static int add_condition(struct putting *p, bool *once, struct rp_error *err)
                           : rp_s3_refuse_taken(p->s3, p->key, err);
     }
     if (!(p->flags & RP_PUT_OVER)) return 0;
-    *once = !powers.put_if_match;
+    *once = p->by_look || !powers.put_if_match;
     if (*once) return expect_over(p, false, err);
     const char *quote = powers.put_if_match_bare ? "" : "\"";
     const char *etag = rp_arena_fmt(&p->arena, "%s%s%s", quote, p->over.etag, quote);
     return etag ? rp_s3_headers_add(&p->headers, "if-match", etag, err)
                 : rp_error_set(err, RP_ENOMEM, "no memory to put '%s'", p->key);
+}
+
+static bool is_refused_in_vain(const struct putting *p, const struct s3_call *call, int r)
+{
+    struct rp_error ignored = { 0 };
+    bool conditional = (p->flags & RP_PUT_OVER) && !call->once && call->attempts == 1;
+    return r == RP_ECHANGED && conditional && p->over.version[0] && expect_over(p, false, &ignored) == 0;
 }
 
 static int put_whole(struct putting *p, struct rp_identity *out, struct rp_error *err)
@@ -280,6 +290,12 @@ static int put_whole(struct putting *p, struct rp_identity *out, struct rp_error
     call.message.body = p->buffers[0];
     call.message.body_bytes = p->filled[0];
     r = rp_s3_run(p->s3, &call, err);
+    if (is_refused_in_vain(p, &call, r)) {
+        p->by_look = true;
+        p->headers.n--; /* the condition */
+        rp_error_clear(err);
+        return put_whole(p, out, err);
+    }
     if (r == 0 && !rp_s3_etag_of(&call, etag))
         r = rp_error_set(err, RP_EUNKNOWN, "the answer to the put of '%s' has no etag", p->key);
     if (r < 0 && !md5_hex(p->buffers[0], p->filled[0], etag)) etag[0] = '\0';
