@@ -53,7 +53,8 @@ struct reprieve_mark {
 };
 
 int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *request, struct reprieve_mark *out);
-/* `subject`: STORE:KEY or a mark's id. Restoring what is restored already succeeds. */
+/* `subject`: STORE:KEY or a mark's id. Restoring what is restored already succeeds. A file comes back with what was
+ * deleted along with it; what of that cannot come back stays deleted. */
 int reprieve_restore(struct reprieve *r, const char *subject);
 
 struct reprieve_sweep {

@@ -4,6 +4,7 @@
 #include "cli/cmd_restore.h"
 
 #include "base/cleanup.h"
+#include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "lib/answer.h"
@@ -82,6 +83,7 @@ static int flush_batch(struct restoring *res, struct rp_error *err)
 {
     struct rp_session *s = &res->cli->session;
     struct rp_reprieve_command c;
+    char id[RP_ID_TEXT];
     rp_reprieve_command_init(&c, res->items, res->n, s->actor, &res->arena);
     c.stores = res->stores;
     c.n_stores = res->n_stores;
@@ -94,6 +96,8 @@ static int flush_batch(struct restoring *res, struct rp_error *err)
         if (res->broken) res->items[i].answer = (struct rp_reprieve_answer){ .error = c.command.error };
         rp_restore_report_add(&res->report, res->texts[i], &res->items[i]);
     }
+    for (size_t i = 0; i < c.n_family && !res->broken; i++)
+        rp_restore_report_add(&res->report, rp_id_format(RP_ID_FILE, c.family[i].file_id, id), &c.family[i]);
     rp_progress_at(&res->report.progress, res->report.told.done + res->report.told.refused);
     rp_log_flush(s->log);
     rp_arena_reset(&res->arena);

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RESTORE_ARENA_MAX ((size_t)16 << 20)
+
 struct reprieve {
     struct rp_session session;
     struct rp_error error;
@@ -86,7 +88,7 @@ int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *reques
 
 int reprieve_restore(struct reprieve *r, const char *subject)
 {
-    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(RESTORE_ARENA_MAX);
     struct rp_store *stores[RP_STORES_MAX];
     struct rp_reprieve_command c;
     struct rp_subject named;

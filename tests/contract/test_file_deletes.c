@@ -535,22 +535,6 @@ static void test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end(void *
     assert_int_equal(world_count(w, RP_MARKED), 0);
 }
 
-static void test_S5_a_file_is_not_returned_without_what_it_belongs_to(void **state)
-{
-    struct world *w = *state;
-    w->config.mode = RP_MODE_QUARANTINE;
-    int64_t root = uploads_live(w, "root", "hello"), child = uploads_child(w, "child", root, 0);
-    delete (w, root);
-    int64_t root_mark = uploads_mark(w, root).id, child_mark = uploads_mark(w, child).id;
-    world_pass(w, 6 * DAY);
-    expect_sweep(w, 2);
-    assert_int_equal(restore_mark(w, child_mark).error.code, RP_EOWNERGONE);
-    uploads_expect(w, child, RP_FILE_DELETED);
-    assert_int_equal(restore_mark(w, root_mark).what, RP_REPRIEVE_RETURNED);
-    assert_int_equal(restore_mark(w, child_mark).what, RP_REPRIEVE_RETURNED);
-    uploads_expect(w, child, RP_FILE_LIVE);
-}
-
 static struct rp_reprieve_command ask_as(struct world *w, struct rp_reprieve_item *item, const char *tenant)
 {
     static struct rp_store *stores[1];
@@ -784,7 +768,6 @@ int main(void)
         ALL(test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end),
         ALL(test_what_is_replaced_has_the_grace_and_the_name_of_its_own_store),
         ALL(test_X1_everything_is_held_however_many_stores_there_were),
-        ALL(test_S5_a_file_is_not_returned_without_what_it_belongs_to),
         ALL(test_TENANT_a_restore_of_anothers_mark_touches_nothing),
         ALL(test_TENANT_a_strangers_restore_beside_the_owners_is_told_nothing),
         ALL(test_S5_a_copy_that_a_dead_mark_left_is_erased_in_the_end),

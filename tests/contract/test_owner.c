@@ -336,7 +336,7 @@ static void a_store_that_does_not_write_over_an_unchanged_record_is_the_cause(vo
     struct world *w = *state;
     make_ours(w);
     w->before = find_changed;
-    assert_int_equal(rp_owner_assert(w->catalog, &w->store, "test", false, &err), RP_ECONFLICT);
+    assert_int_equal(rp_owner_write(w->catalog, &w->store, "test", false, &err), RP_ECONFLICT);
     w->before = NULL;
     assert_non_null(strstr(err.text, "nobody has changed"));
 }

@@ -59,6 +59,9 @@ static void test_statuses_in_the_statements_are_those_of_the_enum(void **state)
     /* what is over comes last: its key may be marked like any other */
     expect_in("file_of_keys", RP_SQL(file_of_keys)->text, "f.status < %d", RP_FILE_PURGED);
     assert_int_equal(RP_FILE_EXPIRED, RP_FILE_PURGED + 1);
+    expect_in("file_along", RP_SQL(file_along)->text, "f.status = %d AND f.was <> %d ", RP_FILE_DELETED,
+              RP_FILE_PENDING);
+    expect_in("file_along", RP_SQL(file_along)->text, "(m.state <> %d OR ", RP_MARKED);
     expect_in("tenant_compare", RP_SQL(tenant_compare)->text, "MAX(CASE WHEN kind = %d THEN 1 ELSE 0 END) AS used",
               RP_LEDGER_USE);
     expect_in("tenant_compare", RP_SQL(tenant_compare)->text, "MAX(CASE WHEN kind = %d THEN 1 ELSE 0 END) AS refunds",

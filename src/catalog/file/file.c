@@ -157,26 +157,46 @@ static int id_row(void *ctx, const struct rp_value *row, struct rp_error *err)
     return 0;
 }
 
-/* Most files have nothing below them: one statement finds those that do. */
-static int with_children(struct rp_tx *tx, const int64_t *ids, size_t n, struct id_list *out, struct rp_error *err)
+/* Most files have nothing below them: one statement finds those that do. Then `sql` over these. */
+static int query_below(struct rp_db *db, struct rp_arena *arena, const struct rp_sql *sql, const int64_t *ids, size_t n,
+                       rp_row_fn *fn, void *ctx, struct rp_error *err)
 {
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
+    struct id_list parents = { .ids = rp_arena_array(arena, n + 1, sizeof(int64_t)), .max = n };
+    struct rp_value *rows = rp_rows_of_ids(arena, ids, n, err);
     if (rows == NULL) return RP_ENOMEM;
-    return rp_db_query_rows(tx->db, RP_SQL(file_any_below), NULL, rows, n, id_row, out, err);
+    if (parents.ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", n);
+    int r = rp_db_query_rows(db, RP_SQL(file_any_below), NULL, rows, n, id_row, &parents, err);
+    for (size_t i = 0; i < parents.n; i++)
+        rows[i] = rp_int(parents.ids[i]);
+    if (r == 0) r = rp_db_query_rows(db, sql, NULL, rows, parents.n, fn, ctx, err);
+    return r < 0 ? rp_error_wrap(err, r, "load children") : 0;
 }
 
 int rp_files_below(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t *out, size_t max, size_t *n_out,
                    struct rp_error *err)
 {
-    struct id_list parents = { .ids = rp_arena_array(tx->arena, n + 1, sizeof(int64_t)), .max = n };
     struct id_list below = { .ids = out, .max = max };
-    if (parents.ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for files");
-    int r = with_children(tx, ids, n, &parents, err);
-    struct rp_value *rows = r == 0 ? rp_rows_of_ids(tx->arena, parents.ids, parents.n, err) : NULL;
-    if (r == 0 && rows == NULL) r = RP_ENOMEM;
-    if (r == 0) r = rp_db_query_rows(tx->db, RP_SQL(file_below), NULL, rows, parents.n, id_row, &below, err);
+    int r = query_below(tx->db, tx->arena, RP_SQL(file_below), ids, n, id_row, &below, err);
     *n_out = below.n;
-    return r < 0 ? rp_error_wrap(err, r, "load children") : 0;
+    return r;
+}
+
+struct along {
+    rp_file_along_fn *fn;
+    void *ctx;
+};
+
+static int along_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    const struct along *a = ctx;
+    return a->fn(a->ctx, row[0].i, row[1].i, err);
+}
+
+int rp_files_along(struct rp_db *db, struct rp_arena *arena, const int64_t *ids, size_t n, rp_file_along_fn *fn,
+                   void *ctx, struct rp_error *err)
+{
+    struct along along = { .fn = fn, .ctx = ctx };
+    return query_below(db, arena, RP_SQL(file_along), ids, n, along_row, &along, err);
 }
 
 int rp_files_marks(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)

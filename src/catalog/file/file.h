@@ -73,6 +73,11 @@ int rp_files_save(struct rp_tx *tx, const struct rp_file *const *files, size_t n
 
 /* ---- reading ---- */
 
+/* What belongs to these files, was deleted along with them (or with what took them along), and does not simply wait for
+ * its purge: in quarantine, claimed, dead. What others belong to comes before them. */
+typedef int rp_file_along_fn(void *ctx, int64_t root_id, int64_t file_id, struct rp_error *err);
+int rp_files_along(struct rp_db *db, struct rp_arena *arena, const int64_t *ids, size_t n, rp_file_along_fn *fn,
+                   void *ctx, struct rp_error *err);
 int rp_file_get(struct rp_db *db, int64_t id, struct rp_arena *arena, struct rp_file *out, struct rp_error *err);
 
 struct rp_files_query {

@@ -41,6 +41,16 @@
       "SELECT child.id FROM up JOIN file child ON child.source_id = up.id UNION "                                      \
       "SELECT child.id FROM below b JOIN file child ON child.parent_id = b.id OR child.source_id = b.id) "             \
       "SELECT id FROM below LIMIT 1002")                                                                               \
+    X(file_along,      "",     "i",   "ii",                                                                            \
+      "WITH RECURSIVE up(id) AS (VALUES @ROWS), below(root, id) AS ("                                                  \
+      "SELECT up.id, child.id FROM up JOIN file child ON child.parent_id = up.id UNION "                               \
+      "SELECT up.id, child.id FROM up JOIN file child ON child.source_id = up.id UNION "                               \
+      "SELECT b.root, child.id FROM below b JOIN file child ON child.parent_id = b.id OR child.source_id = b.id) "     \
+      "SELECT b.root, f.id FROM below b JOIN file f ON f.id = b.id JOIN file r ON r.id = b.root "                      \
+      "JOIN mark m ON m.id = f.mark_id WHERE f.status = 4 AND f.was <> 1 "                                             \
+      "AND (f.deleted_with = r.id OR f.deleted_with = r.deleted_with) "                                                \
+      "AND (m.state <> 1 OR substr(m.key, 1, length('" RP_STORE_QUARANTINE "')) = '" RP_STORE_QUARANTINE "') "         \
+      "ORDER BY f.id")                                                                                                 \
     X(file_any_below,  "",     "i",   "i",                                                                             \
       "SELECT v.column1 FROM (VALUES @ROWS) AS v "                                                                     \
       "WHERE COALESCE((SELECT child.id FROM file child WHERE child.parent_id = v.column1 LIMIT 1), "                   \

@@ -17,7 +17,7 @@
  *   pending  -> live, scanning              rp_verb_confirm, rp_verb_txn_commit (transaction.h)
  *   pending, scanning, live -> deleted      rp_verb_delete, rp_verb_result (rejected), replaced
  *   scanning -> live                        rp_verb_result
- *   deleted  -> live, scanning              rp_verb_restore, rp_files_returned
+ *   deleted  -> live, scanning              rp_verb_restore
  *   pending  -> expired                     rp_files_claimed   (the sweep's claim)
  *   deleted  -> purged                      rp_files_purged    (the sweep's finish) */
 #ifndef RP_CORE_FILE_FILE_H
@@ -91,6 +91,12 @@ void rp_file_see_or_note(const struct rp_file *file, const struct rp_store *stor
 int rp_files_see(const struct rp_files *files, struct rp_store *const *stores, size_t n_stores, struct rp_seen *out,
                  size_t *n, struct rp_error *err);
 
+/* Of a file in quarantine that is to be restored: what came of bringing its bytes back. */
+struct rp_file_return {
+    const struct rp_identity *as; /* they stand under its key again; NULL: they do not, */
+    const struct rp_error *why;   /* and it stays behind */
+};
+
 /* The commands on one file share their shape. `arena` is the caller's: texts of the answer are
  * copied there. */
 struct rp_file_command {
@@ -107,12 +113,15 @@ struct rp_file_command {
     int64_t grace_ms, at_ms; /* -1: not given */
     const char *reason;
     bool shown;
+    /* restore */
+    const struct rp_file_return *returned; /* NULL: nobody tried */
     /* result */
     const char *process_key;
     bool accept;
     /* out */
     struct rp_file_answer answer;
     bool changed; /* false: it was so before, or came late */
+    bool is_back; /* restore: it lives with what was `returned`; the mark of the copy is the caller's to end */
 };
 
 extern const struct rp_verb rp_verb_init, rp_verb_confirm, rp_verb_delete, rp_verb_restore, rp_verb_result;
@@ -140,8 +149,6 @@ int rp_files_purged(struct rp_tx *tx, const char *store, const struct rp_move *m
  * file's. */
 int rp_files_take_over(struct rp_tx *tx, const struct rp_mark *marks, const int64_t *from, size_t n,
                        struct rp_error *err);
-int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, const struct rp_identity *identity,
-                      const char *actor, struct rp_error *refused, struct rp_error *err);
 
 /* Its object was brought back from quarantine once more, and has this identity now. */
 int rp_file_came_back(struct rp_tx *tx, int64_t file_id, const struct rp_identity *identity, struct rp_error *err);

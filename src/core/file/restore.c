@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* restore.c - a deleted file lives again, with what was deleted along with it (file.h, F4): by the
- * verb restore while its mark waits, or because its copy was returned from quarantine. */
+/* restore.c - a deleted file lives again, with what was deleted along with it (file.h, F4): while
+ * its mark waits, or because its copy was returned from quarantine. */
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "core/file/log.h"
@@ -37,16 +37,29 @@ static bool was_deleted_along(const struct rp_slot *slot, int64_t root_id)
            slot->file.was != RP_FILE_PENDING;
 }
 
+/* It cannot come back: that keeps nobody else away. */
+static bool stays_behind(const struct rp_slot *slot)
+{
+    if (slot->mark.state == RP_DEAD || slot->mark.state == RP_LOST) return true;
+    return slot->returned != NULL && slot->returned->as == NULL;
+}
+
 /* What belongs to something else that is gone as well stays with that. */
 static bool comes_back(struct rp_work *work, const struct rp_slot *slot, int64_t root_id)
 {
-    return was_deleted_along(slot, root_id) && rp_work_gone_owner(work, &slot->file, root_id) == NULL;
+    return was_deleted_along(slot, root_id) && !stays_behind(slot) &&
+           rp_work_gone_owner(work, &slot->file, root_id) == NULL;
 }
 
 static int bring_back(struct rp_work *work, struct rp_slot *slot, struct rp_error *err)
 {
-    rp_work_reprieve(slot, RP_END_RESTORED);
-    return live_again(work, slot, err);
+    int r = 0;
+    slot->is_back = rp_quarantine_is(slot->mark.key);
+    if (slot->is_back)
+        r = rp_work_identity(work, slot, slot->returned->as, err);
+    else
+        rp_work_reprieve(slot, RP_END_RESTORED);
+    return r < 0 ? r : live_again(work, slot, err);
 }
 
 /* The root and what comes back with it; the rest of its family waits for what else it belongs
@@ -59,8 +72,8 @@ static int bring_family_back(struct rp_work *work, struct rp_slot *root, struct 
         struct rp_slot *slot = &work->slots[i];
         if (!was_deleted_along(slot, root_id) || slot->under == root_id) continue;
         const struct rp_slot *owner = rp_work_gone_owner(work, &slot->file, root_id);
-        RP_ASSERT(owner != NULL);
-        if (owner->file.with_id != 0) slot->file.with_id = owner->file.with_id;
+        RP_ASSERT(owner != NULL || stays_behind(slot));
+        if (owner != NULL && owner->file.with_id != 0) slot->file.with_id = owner->file.with_id;
         slot->changed = true;
     }
     for (size_t i = 0; i < work->n && r == 0; i++)
@@ -70,12 +83,14 @@ static int bring_family_back(struct rp_work *work, struct rp_slot *root, struct 
 
 /* ---- the verb ---- */
 
-static int check_mark(const struct rp_mark *mark, struct rp_error *err)
+static int check_mark(const struct rp_slot *slot, const struct rp_slot *root, struct rp_error *err)
 {
+    const struct rp_mark *mark = &slot->mark;
     if (mark->id == 0 || mark->state == RP_PURGED) return too_late("the file was purged", err);
     if (mark->state != RP_MARKED) return too_late("its purge has begun", err);
-    if (!rp_quarantine_is(mark->key)) return 0;
+    if (!rp_quarantine_is(mark->key) || (slot->returned != NULL && slot->returned->as != NULL)) return 0;
     rp_error_set(err, RP_ETOOLATE, "its bytes are in quarantine");
+    if (slot != root) return rp_error_hint(err, "what belongs to it was moved there just now: restore it again");
     return rp_error_hint(err, "`reprieve restore %s` moves them back", mark->key + strlen(RP_STORE_QUARANTINE));
 }
 
@@ -93,10 +108,14 @@ static int decide_restore(struct rp_work *work, struct rp_slot *slot, struct rp_
     int r = check_deleted(&slot->file, err);
     if (r == 0) r = rp_work_check_owners(work, &slot->file, err);
     if (r < 0) return r;
+    if (slot->returned != NULL && slot->returned->as == NULL) {
+        *err = *slot->returned->why;
+        return err->code;
+    }
     rp_work_tag(work, slot, comes_back);
     for (size_t i = 0; i < work->n && r == 0; i++) {
         if (work->slots[i].under != slot->file.id) continue;
-        r = check_mark(&work->slots[i].mark, err);
+        r = check_mark(&work->slots[i], slot, err);
         if (r == 0) r = check_name(work, &work->slots[i].file, err);
     }
     return r;
@@ -104,10 +123,14 @@ static int decide_restore(struct rp_work *work, struct rp_slot *slot, struct rp_
 
 static int restore(struct rp_work *work, struct rp_file_command *c, struct rp_slot *slot, struct rp_error *err)
 {
-    if (rp_status_lives(slot->file.status)) return 0;
-    if (decide_restore(work, slot, &c->command.error) < 0) return 0;
-    c->changed = true;
-    return bring_family_back(work, slot, err);
+    int r = 0;
+    if (!rp_status_lives(slot->file.status)) {
+        if (decide_restore(work, slot, &c->command.error) < 0) return 0;
+        c->changed = true;
+        r = bring_family_back(work, slot, err);
+    }
+    c->is_back = slot->is_back;
+    return r;
 }
 
 static int run_restore(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
@@ -116,40 +139,16 @@ static int run_restore(struct rp_tx *tx, struct rp_command *const *commands, siz
     int r = rp_work_load_commands(&work, tx, commands, n, RP_LOAD_MARKS | RP_LOAD_BELOW, err);
     if (r == 0) r = rp_work_holders(&work, RP_FILE_DELETED, 0, err);
     if (r == 0) r = rp_work_owners(&work, RP_FILE_DELETED, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const struct rp_file_command *c = (const struct rp_file_command *)commands[i];
+        struct rp_slot *slot = c->returned != NULL ? rp_work_find(&work, c->file_id) : NULL;
+        if (slot != NULL) slot->returned = c->returned;
+    }
     if (r == 0) r = rp_work_each(&work, commands, n, restore, RP_EOWNERGONE, err);
     return r < 0 ? r : rp_work_save(&work, err);
 }
 
 const struct rp_verb rp_verb_restore = { .name = "restore", .run = run_restore, .log = rp_log_restore };
-
-/* ---- returned from quarantine: file by file, and the mark is the caller's ---- */
-
-static int decide_returned(struct rp_work *work, const struct rp_slot *slot, struct rp_error *err)
-{
-    if (slot->file.status != RP_FILE_DELETED || slot->file.was == RP_FILE_PENDING)
-        return rp_error_set(err, RP_ENOTMARKED, "the file is %s", rp_status_name(slot->file.status));
-    if (slot->mark.state != RP_MARKED)
-        return rp_error_set(err, RP_ETOOLATE, "too late: its time in quarantine is over");
-    int r = rp_work_check_owners(work, &slot->file, err);
-    return r < 0 ? r : check_name(work, &slot->file, err);
-}
-
-int rp_files_returned(struct rp_tx *tx, const char *store, int64_t file_id, const struct rp_identity *identity,
-                      const char *actor, struct rp_error *refused, struct rp_error *err)
-{
-    RP_CLEANUP(rp_work_done) struct rp_work work = { 0 };
-    int r = rp_work_load(&work, tx, &file_id, 1, RP_LOAD_MARKS, err);
-    if (r == 0) r = rp_work_holders(&work, RP_FILE_DELETED, 0, err);
-    if (r == 0) r = rp_work_owners(&work, RP_FILE_DELETED, err);
-    if (r < 0) return r;
-    struct rp_slot *slot = rp_work_find(&work, file_id);
-    if (slot == NULL) return rp_work_missing(file_id, err);
-    if (decide_returned(&work, slot, refused) < 0) return 0;
-    r = rp_work_identity(&work, slot, identity, err);
-    work.by = (struct rp_state_by){ .store = store, .actor = actor };
-    if (r == 0) r = live_again(&work, slot, err);
-    return r < 0 ? r : rp_work_save(&work, err);
-}
 
 int rp_file_came_back(struct rp_tx *tx, int64_t file_id, const struct rp_identity *identity, struct rp_error *err)
 {

@@ -26,8 +26,10 @@ struct rp_slot {
     bool was_used;                    /* a refund: of used bytes */
     int64_t late_due_at_ms;           /* its key is to get a second mark, due then; 0: none */
     const char *late_actor;
-    int64_t under; /* the root of the family that was tagged last, if it is one of it */
-    bool covered;  /* sweep: an active mark has its key */
+    int64_t under;                         /* the root of the family that was tagged last, if it is one of it */
+    bool covered;                          /* sweep: an active mark has its key */
+    const struct rp_file_return *returned; /* restore: as its command says */
+    bool is_back;                          /* and it lives with that */
 };
 
 struct rp_work {

@@ -92,6 +92,8 @@ static struct rp_store *store_of(const struct rp_reprieve_command *c, int64_t st
 {
     for (size_t i = 0; i < c->n_stores; i++)
         if (c->stores[i]->id == store_id) return c->stores[i];
+    for (size_t i = 0; i < c->n; i++)
+        if (c->items[i].store != NULL && c->items[i].store->id == store_id) return c->items[i].store;
     return NULL;
 }
 
@@ -191,7 +193,8 @@ static int bring_back(struct rp_catalog *catalog, struct rp_reprieve_command *c,
 static bool is_earlier(const struct rp_reprieve_command *c, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (c->items[k].mark.id == c->items[i].mark.id && c->items[k].error.code == 0) return true;
+        if (rp_reprieve_at(c, k)->mark.id == rp_reprieve_at(c, i)->mark.id && rp_reprieve_at(c, k)->error.code == 0)
+            return true;
     return false;
 }
 
@@ -203,7 +206,7 @@ static bool is_named(const struct rp_reprieve_item *item)
 
 static void prepare_item(struct rp_catalog *catalog, struct rp_reprieve_command *c, size_t i)
 {
-    struct rp_reprieve_item *item = &c->items[i];
+    struct rp_reprieve_item *item = rp_reprieve_at(c, i);
     if (!is_named(item)) return;
     RP_ASSERT(!item->given || c->command.tenant_id == 0);
     if (item->error.code < 0 && !c->command.second) return;
@@ -214,13 +217,22 @@ static void prepare_item(struct rp_catalog *catalog, struct rp_reprieve_command 
     (void)bring_back(catalog, c, item, &item->error);
 }
 
+static void prepare_command(struct rp_catalog *catalog, struct rp_reprieve_command *c)
+{
+    struct rp_error why = { 0 };
+    for (size_t i = 0; i < c->n; i++)
+        prepare_item(catalog, c, i);
+    if (rp_reprieve_find_family(catalog, c, &why) < 0)
+        for (size_t i = 0; i < c->n; i++)
+            if (c->items[i].error.code == 0 && c->items[i].mark.file_id != 0) c->items[i].error = why;
+    for (size_t i = c->n; i < rp_reprieve_count(c); i++)
+        prepare_item(catalog, c, i);
+}
+
 static void prepare(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct rp_reprieve_command *c = (struct rp_reprieve_command *)commands[i];
-        for (size_t k = 0; k < c->n; k++)
-            prepare_item(catalog, c, k);
-    }
+    for (size_t i = 0; i < n; i++)
+        prepare_command(catalog, (struct rp_reprieve_command *)commands[i]);
     RP_CRASHPOINT("restore.copied");
 }
 
@@ -288,47 +300,51 @@ static int is_returned(struct rp_tx *tx, const struct subject *s, bool *out, str
     struct rp_mark copy = { .state = RP_MARKED };
     int r = rp_quarantine_mark(tx->db, &s->item->mark, tx->arena, &copy, err);
     *out = copy.state == RP_REPRIEVED;
+    if (r == 0 && copy.state == RP_MARKED) s->item->copy.mark.fence = copy.fence;
     return r == RP_ENOTFOUND ? 0 : r;
+}
+
+/* The copy is the object's again: its mark ends. */
+static int end_copy(struct rp_tx *tx, const struct subject *s, bool *done, struct rp_error *err)
+{
+    struct rp_reprieve_item *item = s->item;
+    struct rp_state_by by = { .store = name_of(item), .actor = s->command->command.actor };
+    struct rp_move move = { .mark = &item->copy.mark,
+                            .to = RP_REPRIEVED,
+                            .outcome = RP_END_RESTORED,
+                            .attempts = item->copy.mark.attempts,
+                            .refence = true };
+    int r = rp_state_move(tx, &by, &move, 1, err);
+    *done = move.done;
+    if (r < 0 || !move.done) return r;
+    r = mark_leftover(tx, s, err);
+    if (r == 0) r = audit_return(tx, s, err);
+    if (r == 0) item->answer.what = RP_REPRIEVE_RETURNED;
+    return r;
 }
 
 static int apply_return(struct rp_tx *tx, const struct subject *s, struct rp_error *err)
 {
     struct rp_reprieve_item *item = s->item;
     struct rp_reprieve_answer *a = &item->answer;
-    const char *actor = s->command->command.actor;
-    struct rp_state_by by = { .store = name_of(item), .actor = actor };
-    struct rp_move move = { .mark = &item->copy.mark,
-                            .to = RP_REPRIEVED,
-                            .outcome = RP_END_RESTORED,
-                            .attempts = item->copy.mark.attempts,
-                            .refence = true };
-    bool returned = false;
+    bool returned = false, done = false;
     int r = is_returned(tx, s, &returned, err);
     if (r < 0) return r;
     a->what = returned ? RP_REPRIEVE_ALREADY : RP_REPRIEVE_REFUSED;
     if (!returned && !item->copy.stands) a->error = item->copy.error;
     if (returned || !item->copy.stands) return 0;
-    if (item->copy.mark.file_id != 0)
-        r = rp_files_returned(tx, by.store, item->copy.mark.file_id, &item->copy.identity, actor, &a->error, err);
-    if (r < 0 || a->error.code < 0) return r;
-    r = rp_state_move(tx, &by, &move, 1, err);
-    if (r < 0) return r;
-    if (!move.done) {
-        too_late(&item->mark, by.store, "its time in quarantine is over", &a->error);
-        return 0;
-    }
-    r = mark_leftover(tx, s, err);
-    if (r == 0) r = audit_return(tx, s, err);
-    if (r == 0) a->what = RP_REPRIEVE_RETURNED;
+    r = end_copy(tx, s, &done, err);
+    if (r == 0 && !done) too_late(&item->mark, name_of(item), "its time in quarantine is over", &a->error);
     return r;
 }
 
-/* While its mark waits, or where the file is what was asked for, the file's own verb decides; but
- * for one in quarantine, which is returned. */
+/* The file's own verb decides while its mark waits, of what was returned from quarantine, and where
+ * the file is what was asked for. */
 static bool is_file_restore(const struct subject *s)
 {
-    bool has_copy = s->item->copy.mark.id != 0;
-    return s->now->file_id != 0 && (s->now->state == RP_MARKED || (s->item->file_id != 0 && !has_copy));
+    const struct rp_mark *copy = &s->item->copy.mark;
+    if (copy->id != 0) return copy->file_id != 0 && copy->state == RP_MARKED;
+    return s->now->file_id != 0 && (s->now->state == RP_MARKED || s->item->file_id != 0);
 }
 
 /* V5 */
@@ -358,35 +374,99 @@ static int apply_one(struct round *round, struct subject *s, struct rp_error *er
     return 0;
 }
 
-/* A file's mark: the file is restored, with what belongs to it, or refused for reasons of its own. */
-static int restore_files(struct round *round, struct rp_error *err)
+/* ---- files: each is restored, with what belongs to it, or refused for reasons of its own ---- */
+
+struct files {
+    struct rp_file_command *commands;
+    struct rp_file_return *returns;
+    struct rp_command **list;
+    size_t n;
+};
+
+static struct rp_command *add_file(struct files *f, struct rp_arena *arena, struct rp_reprieve_command *c,
+                                   struct rp_reprieve_item *item)
+{
+    struct rp_file_command *command = &f->commands[f->n];
+    struct rp_file_return *returned = &f->returns[f->n];
+    bool several = c->n_stores > 0, failed = item->error.code < 0;
+    *returned = (struct rp_file_return){ .as = !failed && item->copy.stands ? &item->copy.identity : NULL,
+                                         .why = failed ? &item->error : &item->copy.error };
+    *command = (struct rp_file_command){
+        .command = { .verb = &rp_verb_restore, .tenant_id = c->command.tenant_id, .actor = c->command.actor },
+        .stores = several ? c->stores : &item->store,
+        .n_stores = several ? c->n_stores : item->store != NULL,
+        .arena = arena,
+        .returned = failed || item->copy.mark.id != 0 ? returned : NULL,
+        .file_id = item->mark.file_id
+    };
+    f->list[f->n++] = &command->command;
+    return &command->command;
+}
+
+/* A file in quarantine that prepare could not look at. */
+static bool is_left(const struct rp_reprieve_command *c, const struct rp_reprieve_item *item)
+{
+    const struct rp_mark *mark = &item->mark;
+    bool in_quarantine = mark->state == RP_PURGED && mark->outcome == RP_END_QUARANTINED;
+    return item->error.code < 0 && mark->file_id != 0 && in_quarantine && !is_foreign(c, mark);
+}
+
+/* The verb is told of those, for they may belong to what is restored. */
+static void add_left(struct files *f, struct rp_arena *arena, struct rp_reprieve_command *c)
+{
+    for (size_t i = 0; i < rp_reprieve_count(c) && !c->command.stale; i++)
+        if (is_left(c, rp_reprieve_at(c, i))) (void)add_file(f, arena, c, rp_reprieve_at(c, i));
+}
+
+/* The limit of a family is one of all that are loaded together. */
+static int run_files(struct rp_tx *tx, struct rp_command *const *list, size_t n, struct rp_error *err)
+{
+    int r = n > 0 ? rp_verb_restore.run(tx, list, n, err) : 0;
+    if (r != RP_ETOOBIG || n == 1) return r;
+    rp_error_clear(err);
+    r = run_files(tx, list, n / 2, err);
+    return r < 0 ? r : run_files(tx, &list[n / 2], n - n / 2, err);
+}
+
+static int answer_file(struct rp_tx *tx, struct subject *s, struct rp_error *err)
+{
+    const struct rp_file_command *c = (const struct rp_file_command *)s->file;
+    struct rp_reprieve_answer *a = &s->item->answer;
+    bool done = true;
+    a->error = c->command.error;
+    if (a->error.code == 0 && c->returned != NULL && !c->is_back)
+        rp_error_set(&a->error, RP_ENOTMARKED, "the file lives, and not with what lies in quarantine");
+    a->what = a->error.code < 0 ? RP_REPRIEVE_REFUSED : RP_REPRIEVE_DONE;
+    int r = c->is_back ? end_copy(tx, s, &done, err) : 0;
+    return r == 0 && !done ? rp_error_set(err, RP_ECONFLICT, "another writer was faster") : r;
+}
+
+static int restore_files(struct round *round, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
     struct rp_arena *arena = round->tx->arena;
-    struct rp_file_command *commands = rp_arena_array(arena, round->n + 1, sizeof *commands);
-    struct rp_command **list = rp_arena_array(arena, round->n + 1, sizeof(struct rp_command *));
-    size_t n = 0;
-    if (commands == NULL || list == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", round->n);
-    for (size_t i = 0; i < round->n; i++) {
-        struct subject *s = &round->subjects[i];
-        if (!is_file_restore(s) || s->item->answer.error.code < 0) continue;
-        bool several = s->command->n_stores > 0;
-        commands[n] = (struct rp_file_command){ .command = { .verb = &rp_verb_restore,
-                                                             .tenant_id = s->command->command.tenant_id,
-                                                             .actor = s->command->command.actor },
-                                                .stores = several ? s->command->stores : &s->item->store,
-                                                .n_stores = several ? s->command->n_stores : 1,
-                                                .arena = arena,
-                                                .file_id = s->now->file_id };
-        s->file = list[n] = &commands[n].command;
-        n++;
-    }
-    int r = n > 0 ? rp_verb_restore.run(round->tx, list, n, err) : 0;
+    size_t most = round->n + 1;
+    for (size_t i = 0; i < n; i++)
+        most += rp_reprieve_count((const struct rp_reprieve_command *)commands[i]);
+    struct files f = { .commands = rp_arena_array(arena, most, sizeof *f.commands),
+                       .returns = rp_arena_array(arena, most, sizeof *f.returns),
+                       .list = rp_arena_array(arena, most, sizeof(struct rp_command *)) };
+    int r = 0;
+    if (f.commands == NULL || f.returns == NULL || f.list == NULL)
+        return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", most);
     for (size_t i = 0; i < round->n && r == 0; i++) {
         struct subject *s = &round->subjects[i];
-        if (s->file == NULL) continue;
-        s->item->answer.error = s->file->error;
-        s->item->answer.what = s->file->error.code < 0 ? RP_REPRIEVE_REFUSED : RP_REPRIEVE_DONE;
+        bool returned = false;
+        if (!is_file_restore(s)) continue;
+        if (s->item->copy.mark.id != 0) r = is_returned(round->tx, s, &returned, err);
+        if (returned) s->item->answer.what = RP_REPRIEVE_ALREADY;
+        if (!returned) s->file = add_file(&f, arena, s->command, s->item);
     }
+    if (f.n > 0)
+        for (size_t i = 0; i < n; i++)
+            add_left(&f, arena, (struct rp_reprieve_command *)commands[i]);
+    if (r == 0) r = run_files(round->tx, f.list, f.n, err);
+    for (size_t i = 0; i < round->n && r == 0; i++)
+        if (round->subjects[i].file != NULL) r = answer_file(round->tx, &round->subjects[i], err);
     return r;
 }
 
@@ -403,7 +483,7 @@ static int collect(struct round *round, struct rp_command *const *commands, size
 {
     size_t all = 0;
     for (size_t i = 0; i < n; i++)
-        all += ((struct rp_reprieve_command *)commands[i])->n;
+        all += rp_reprieve_count((struct rp_reprieve_command *)commands[i]);
     struct rp_arena *arena = round->tx->arena;
     round->subjects = rp_arena_array(arena, all + 1, sizeof *round->subjects);
     round->moves = rp_arena_array(arena, all + 1, sizeof *round->moves);
@@ -412,8 +492,8 @@ static int collect(struct round *round, struct rp_command *const *commands, size
         return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", all);
     for (size_t i = 0; i < n; i++) {
         struct rp_reprieve_command *c = (struct rp_reprieve_command *)commands[i];
-        for (size_t k = 0; k < c->n; k++) {
-            struct rp_reprieve_item *item = &c->items[k];
+        for (size_t k = 0; k < rp_reprieve_count(c); k++) {
+            struct rp_reprieve_item *item = rp_reprieve_at(c, k);
             char note[sizeof item->answer.annotate_note];
             memcpy(note, item->answer.annotate_note, sizeof note); /* prepare's */
             item->answer = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = item->error };
@@ -504,15 +584,15 @@ static int show_file(struct rp_tx *tx, struct rp_reprieve_command *c, struct rp_
 static int sum_up(const struct round *round, struct rp_reprieve_command *c, struct rp_error *err)
 {
     int r = 0;
-    for (size_t i = 0; i < c->n && r == 0; i++) {
-        struct rp_reprieve_item *item = &c->items[i];
+    for (size_t i = 0; i < rp_reprieve_count(c) && r == 0; i++) {
+        struct rp_reprieve_item *item = rp_reprieve_at(c, i);
         const struct subject *first = item->error.code == 0 ? decided_by(round, item->mark.id) : NULL;
         if (first != NULL && first->item != item) {
             item->answer = first->item->answer;
             if (first->command != c && item->answer.what != RP_REPRIEVE_REFUSED)
                 item->answer.what = RP_REPRIEVE_ALREADY;
         }
-        r = show_file(round->tx, c, item, err);
+        if (i < c->n) r = show_file(round->tx, c, item, err);
         bool refused = item->answer.what == RP_REPRIEVE_REFUSED;
         c->command.unfinished = c->command.unfinished || (item->copy.made && refused);
     }
@@ -528,7 +608,7 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
     if (r == 0) drop_doubles(&round);
     for (size_t i = 0; i < round.n && r == 0; i++)
         r = apply_one(&round, &round.subjects[i], err);
-    if (r == 0) r = restore_files(&round, err);
+    if (r == 0) r = restore_files(&round, commands, n, err);
     if (r == 0) r = rp_state_move_all(tx, &(struct rp_state_by){ 0 }, round.moves, round.n_moves, err);
     for (size_t i = 0; i < round.n_dead && r == 0; i++)
         r = rp_dead_end(tx, &round.dead[i]->now->id, 1, "kept", round.dead[i]->command->command.actor, err);
@@ -556,8 +636,8 @@ static void finish(struct rp_catalog *catalog, struct rp_command *const *command
     (void)catalog;
     for (size_t i = 0; i < n; i++) {
         struct rp_reprieve_command *c = (struct rp_reprieve_command *)commands[i];
-        for (size_t k = 0; k < c->n; k++) {
-            struct rp_reprieve_item *item = &c->items[k];
+        for (size_t k = 0; k < rp_reprieve_count(c); k++) {
+            struct rp_reprieve_item *item = rp_reprieve_at(c, k);
             if (item->copy.made && item->answer.what == RP_REPRIEVE_REFUSED) take_away(catalog, c, item);
         }
     }
@@ -567,8 +647,8 @@ static void write_log(const struct rp_command *command, struct rp_log *log, int6
 {
     const struct rp_reprieve_command *c = (const struct rp_reprieve_command *)command;
     struct rp_journal j = { .log = log, .at_ms = at_ms, .actor = command->actor };
-    for (size_t i = 0; i < c->n; i++) {
-        struct rp_reprieve_item item = c->items[i];
+    for (size_t i = 0; i < rp_reprieve_count(c); i++) {
+        struct rp_reprieve_item item = *rp_reprieve_at(c, i);
         if (command->failed) item.answer = (struct rp_reprieve_answer){ .error = command->error };
         rp_journal_restore(&j, &item);
     }
@@ -578,9 +658,9 @@ static int add_locks(struct rp_tx *tx, const struct rp_command *command, struct 
 {
     const struct rp_reprieve_command *c = (const struct rp_reprieve_command *)command;
     (void)tx, (void)err;
-    for (size_t i = 0; i < c->n; i++) {
-        const struct rp_mark *mark = &c->items[i].mark;
-        if (c->items[i].error.code < 0) continue;
+    for (size_t i = 0; i < rp_reprieve_count(c); i++) {
+        const struct rp_mark *mark = &rp_reprieve_at(c, i)->mark;
+        if (rp_reprieve_at(c, i)->error.code < 0 && !is_left(c, rp_reprieve_at(c, i))) continue;
         if (mark->tenant_id != 0)
             rp_locks_tenant(out, mark->tenant_id);
         else
@@ -626,6 +706,9 @@ int rp_reprieve_dry_run(struct rp_catalog *catalog, struct rp_reprieve_command *
     int r = 0;
     for (size_t i = 0; i < c->n && r == 0; i++)
         r = foresee_item(catalog, c, &c->items[i], err);
+    if (r == 0) r = rp_reprieve_find_family(catalog, c, err);
+    for (size_t i = 0; i < c->n_family && r == 0; i++)
+        r = foresee_item(catalog, c, &c->family[i], err);
     return r;
 }
 

@@ -9,7 +9,10 @@
  *     again. The copy in quarantine is then marked, due a day later.
  * V4  A request of up to RP_REPRIEVE_ITEMS_MAX marks, of any stores, is one command and one commit.
  * V5  A mark that was moved to quarantine after prepare has looked is prepared once more.
- * V6  To a tenant, marks of others do not exist: prepare refuses them before anything is touched. */
+ * V6  To a tenant, marks of others do not exist: prepare refuses them before anything is touched.
+ * V7  With a file comes back what was deleted along with it, also from quarantine: prepare adds that to the command as
+ *     its `family`, each with an answer of its own. One that cannot come back keeps nobody else away; the same restore,
+ *     given again, tries it again. */
 #ifndef RP_CORE_REPRIEVE_H
 #define RP_CORE_REPRIEVE_H
 
@@ -19,7 +22,8 @@
 #include "core/file/file.h"
 #include "core/store.h"
 
-#define RP_REPRIEVE_ITEMS_MAX 1000
+#define RP_REPRIEVE_ITEMS_MAX  1000
+#define RP_REPRIEVE_FAMILY_MAX (2 * RP_FILE_FAMILY_MAX) /* V7: of all items of a command */
 
 enum rp_reprieving { RP_REPRIEVE_REFUSED, RP_REPRIEVE_DONE, RP_REPRIEVE_ALREADY, RP_REPRIEVE_RETURNED };
 const char *rp_reprieving_name(enum rp_reprieving what);
@@ -60,7 +64,7 @@ struct rp_reprieve_item {
     struct rp_mark mark;              /* found by prepare if it was not given; texts in the command's arena */
     struct rp_error error;            /* refused before run: by whoever made the command, or by prepare */
     struct rp_reprieve_answer answer; /* out */
-    struct rp_file_answer *file;      /* out: of a file's mark, the file as it is now; NULL: it is of none */
+    struct rp_file_answer *file; /* out: of a file's mark, the file as it is now; NULL: it is of none, or of `family` */
     struct rp_reprieve_copy copy;
     bool given; /* `mark` was not found by prepare */
 };
@@ -72,11 +76,20 @@ struct rp_reprieve_command {
     struct rp_store *const *stores; /* to find a mark's store by its id; may be NULL where each item has its own */
     size_t n_stores;
     struct rp_arena *arena; /* the caller's: what is found is kept there */
+    /* out: V7, but for what simply waits and comes back with its root */
+    struct rp_reprieve_item *family;
+    size_t n_family;
 };
 extern const struct rp_verb rp_verb_reprieve;
 
 void rp_reprieve_command_init(struct rp_reprieve_command *c, struct rp_reprieve_item *items, size_t n,
                               const char *actor, struct rp_arena *arena);
+
+/* What was asked for, then its family. */
+size_t rp_reprieve_count(const struct rp_reprieve_command *c);
+struct rp_reprieve_item *rp_reprieve_at(const struct rp_reprieve_command *c, size_t i);
+/* For prepare: adds to the family, named by file and not looked at yet. */
+int rp_reprieve_find_family(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_error *err);
 
 /* What the command would answer now: finds the marks and fills in the answers, changes nothing. */
 int rp_reprieve_dry_run(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_error *err);

@@ -149,6 +149,10 @@ static int run_step(struct rp_tx *tx, struct rp_command *const *commands, size_t
     s->run->figures = s->before;
     for (size_t i = 0; i < s->reprieve.n; i++)
         count_item(&s->run->figures, &s->reprieve.items[i], tx->late_ms);
+    for (size_t i = 0; i < s->reprieve.n_family; i++) { /* they were not asked for: only what went wrong is told */
+        const struct rp_reprieve_answer *a = &s->reprieve.family[i].answer;
+        if (a->what == RP_REPRIEVE_REFUSED) rp_figures_error(&s->run->figures, "%s", a->error.text);
+    }
     r = rp_run_step(tx, s->run, err);
     s->run->lost = r == RP_ECHANGED;
     return r < 0 ? r : rp_restore_step(tx, s->run->id, &s->cursor, err);

@@ -294,8 +294,7 @@ static void delete_file(struct rp_request *q)
 
 static void then_restored(struct rp_request *q)
 {
-    const struct rp_reprieve_item *item = ((struct rp_reprieve_command *)q->command)->items;
-    rp_reply_json(q, 200, rp_file_json(item->file, rp_request_store_name(q, item->mark.store_id)));
+    rp_reply_json(q, 200, rp_restored_file_json(q));
 }
 
 static void restore_file(struct rp_request *q)
@@ -353,7 +352,8 @@ static const struct rp_route routes[] = {
       .example = "-X DELETE" },
     { RP_ROUTE("POST", "/v1/files/{id}/restore", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, restore_file), .blocks = true,
       .answer = &rp_shape_file, .errors = "not_found too_late name_taken not_marked owner_deleted expired",
-      .summary = "Brings a deleted file back.", .example = "-X POST" },
+      .summary = "Brings a deleted file back, with what was deleted along with it, also from quarantine.",
+      .example = "-X POST" },
     { RP_ROUTE("POST", "/v1/files/{id}/result", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, post_result), .body = &result_shape,
       .answer = &processed_shape, .errors = "not_found",
       .summary = "A processor's verdict on a file that waits in scanning; one that comes late changes nothing.",

@@ -306,12 +306,34 @@ struct rp_reprieve_command *rp_restore_command(struct rp_request *q, int64_t ten
     return c;
 }
 
+json_t *rp_restored_file_json(struct rp_request *q)
+{
+    const struct rp_reprieve_command *c = (const struct rp_reprieve_command *)q->command;
+    const struct rp_reprieve_item *item = c->items;
+    char id[RP_ID_TEXT];
+    if (item->file == NULL) return NULL;
+    json_t *file = rp_file_json(item->file, rp_request_store_name(q, item->mark.store_id)), *left = json_array();
+    for (size_t i = 0; i < c->n_family; i++) {
+        if (c->family[i].answer.what != RP_REPRIEVE_REFUSED) continue;
+        json_t *o = json_object();
+        rp_json_set(o, "id", json_string(rp_id_format(RP_ID_FILE, c->family[i].file_id, id)));
+        rp_json_set(o, "error", rp_error_json(&c->family[i].answer.error));
+        rp_json_append(left, o);
+    }
+    if (json_array_size(left) > 0)
+        rp_json_set(file, "not_restored", left);
+    else
+        json_decref(left);
+    return file;
+}
+
 static void then_restored(struct rp_request *q)
 {
     const struct rp_reprieve_item *item = ((struct rp_reprieve_command *)q->command)->items;
     const char *store = rp_request_store_name(q, item->mark.store_id);
     json_t *o = rp_reprieve_answer_json(&item->answer, &item->mark, store, false);
-    if (item->file != NULL) rp_json_set(o, "file", rp_file_json(item->file, store));
+    json_t *file = rp_restored_file_json(q);
+    if (file != NULL) rp_json_set(o, "file", file);
     rp_reply_json(q, 200, o);
 }
 
@@ -343,6 +365,7 @@ static const struct rp_route routes[] = {
       .summary = "Shows one mark; a tenant sees those of its own files." },
     { RP_ROUTE("POST", "/v1/marks/{id}/restore", RP_FOR_TENANTS, RP_MAY_WRITE_MARKS, restore_mark),
       .answer = &rp_shape_restored, .errors = "not_found too_late name_taken not_marked owner_deleted changed",
-      .summary = "Restores the subject of one mark; a file with all that belongs to it.", .example = "-X POST" },
+      .summary = "Restores the subject of one mark; a file with what was deleted along with it, also from quarantine.",
+      .example = "-X POST" },
 };
 const struct rp_routes rp_routes_marks = { routes, sizeof routes / sizeof routes[0] };

@@ -13,5 +13,7 @@ extern const struct rp_shape rp_shape_restored;
  * NULL: answered. */
 struct rp_reprieve_command *rp_restore_command(struct rp_request *q, int64_t tenant_id, int64_t mark_id,
                                                int64_t file_id);
+/* The restored file, with what of its family could not come back. NULL: the mark is of no file. */
+json_t *rp_restored_file_json(struct rp_request *q);
 
 #endif

@@ -52,6 +52,12 @@ static const struct rp_field processing_fields[] = {
 };
 static const struct rp_shape processing_shape = RP_SHAPE("processing", processing_fields, "what waits for a processor");
 
+static const struct rp_field left_fields[] = {
+    { RP_FIELD("id", ID), .id = RP_ID_FILE, .required = true, .help = "the file: it can be restored by itself" },
+    { RP_FIELD("error", OBJECT), .of = &rp_shape_why, .required = true, .help = "why" },
+};
+static const struct rp_shape left_shape = RP_SHAPE("not_restored", left_fields, "a file that stays deleted");
+
 static const struct rp_field file_fields[] = {
     { RP_FIELD("id", ID), .id = RP_ID_FILE, .required = true, .help = "the file" },
     { RP_FIELD("status", CHOICE), .choices = rp_status_names, .required = true, .help = "where it stands" },
@@ -71,6 +77,8 @@ static const struct rp_field file_fields[] = {
     { RP_FIELD("created_at", TIME), .required = true, .help = "when its upload began" },
     { RP_FIELD("changed_at", TIME), .required = true, .help = "its last change" },
     { RP_FIELD("mark", OBJECT), .of = &rp_shape_file_mark, .help = "if one waits" },
+    { RP_FIELD("not_restored", LIST), .of = &left_shape,
+      .help = "after a restore: what was deleted along with it and could not come back" },
 };
 const struct rp_shape rp_shape_file = RP_SHAPE("file", file_fields, "an upload and what became of it");
 

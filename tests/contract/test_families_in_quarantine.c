@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Families of files, some or all of them moved to quarantine: a restore of the root brings all back. On both engines, with
+ * objects in memory and in a directory. Needs PostgreSQL: run under tests/lib/with-postgres. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hold.h"
+#include "core/reprieve.h"
+#include "core/subject/quarantine.h"
+#include "lib/ask.h"
+#include "lib/uploads.h"
+
+#define DAY RP_DAY_MS
+
+static struct rp_error err;
+
+static int set_up(void **state)
+{
+    uintptr_t which = (uintptr_t)*state;
+    struct world *w = calloc(1, sizeof *w);
+    world_make(w, which & 1 ? DBS_POSTGRES : DBS_SQLITE_FILE, which & 2 ? WORLD_FS : WORLD_MEMORY);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world_check(*state); /* whatever a test did */
+    world_drop(*state);
+    free(*state);
+    return 0;
+}
+
+static void expect_sweep(struct world *w, int64_t purged)
+{
+    struct rp_sweep_result *r = world_sweep(w);
+    for (int64_t i = 0; i < r->run.figures.n_errors && i < RP_RUN_ERRORS_MAX; i++)
+        print_error("%s\n", r->run.figures.errors[i]);
+    assert_string_equal(r->outcome, "done");
+    assert_int_equal(r->run.figures.purged, purged);
+}
+
+static int64_t hold(struct world *w, struct rp_hold_command q)
+{
+    q.reason = "audit";
+    q.command.actor = "tester";
+    ok(ask_hold(w->catalog, &q, &w->arena, &err));
+    return q.id;
+}
+
+static struct rp_reprieve_answer restore_mark(struct world *w, int64_t mark_id)
+{
+    struct rp_mark mark;
+    struct rp_reprieve_answer answer;
+    ok(rp_mark_get(w->catalog->db, mark_id, &w->arena, &mark, &err));
+    ok(rp_reprieve_many(w->catalog, &w->store, &mark, 1, "tester", &answer, &err));
+    return answer;
+}
+
+/* The root, a child of it, a derivative of that, a child of the derivative. */
+struct family {
+    int64_t files[4], marks[4], holds[4];
+    const char *keys[4];
+};
+
+static struct family family_of_four(struct world *w)
+{
+    struct family f = { .files = { uploads_live(w, "root", "hello") } };
+    f.files[1] = uploads_child(w, "child", f.files[0], 0);
+    f.files[2] = uploads_child(w, "thumb", 0, f.files[1]);
+    f.files[3] = uploads_child(w, "below", f.files[2], 0);
+    for (size_t i = 0; i < 4; i++)
+        f.keys[i] = uploads_file(w, f.files[i]).key;
+    w->config.mode = RP_MODE_QUARANTINE;
+    return f;
+}
+
+/* Bit i: files[i] waits still, the others were moved to quarantine. */
+static void delete_and_hold(struct world *w, struct family *f, unsigned held)
+{
+    struct rp_file_command c;
+    for (size_t i = 0; i < 4; i++)
+        if (held >> i & 1)
+            f->holds[i] =
+                hold(w, (struct rp_hold_command){ .scope = RP_SCOPE_SUBJECT, .store = &w->store, .key = f->keys[i] });
+    assert_int_equal(uploads_delete(w, f->files[0], -1, &c), 0);
+    for (size_t i = 0; i < 4; i++)
+        f->marks[i] = uploads_mark(w, f->files[i]).id;
+    world_pass(w, 6 * DAY);
+    expect_sweep(w, 4 - __builtin_popcount(held));
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(world_exists(w, f->keys[i]), held >> i & 1);
+}
+
+static void expect_all_live(struct world *w, const struct family *f)
+{
+    for (size_t i = 0; i < 4; i++) {
+        uploads_expect(w, f->files[i], RP_FILE_LIVE);
+        assert_true(world_exists(w, f->keys[i]));
+    }
+}
+
+/* However much of it was moved to quarantine already. */
+static void test_F4_a_family_comes_back_from_quarantine_with_its_root(void **state)
+{
+    struct world *w = *state;
+    struct family f = family_of_four(w);
+    for (unsigned held = 0; held < 16; held++) {
+        delete_and_hold(w, &f, held);
+        assert_int_equal(restore_mark(w, f.marks[1]).error.code, RP_EOWNERGONE);
+        assert_int_equal(restore_mark(w, f.marks[0]).what, held & 1 ? RP_REPRIEVE_DONE : RP_REPRIEVE_RETURNED);
+        expect_all_live(w, &f);
+        assert_int_equal(restore_mark(w, f.marks[0]).what, RP_REPRIEVE_ALREADY);
+        for (size_t i = 0; i < 4; i++)
+            if (held >> i & 1) ok(ask_lift(w->catalog, f.holds[i], "tester", &err));
+        world_pass(w, 30 * DAY);
+        expect_sweep(w, 4 - __builtin_popcount(held)); /* the copies that have done their work */
+        expect_all_live(w, &f);
+    }
+}
+
+static struct rp_reprieve_command ask_as(struct world *w, struct rp_reprieve_item *item, const char *tenant)
+{
+    static struct rp_store *stores[1];
+    struct rp_reprieve_command c;
+    stores[0] = &w->store;
+    rp_reprieve_command_init(&c, item, 1, "tester", &w->arena);
+    c.command.tenant_id = uploads_tenant(w, tenant);
+    c.stores = stores;
+    c.n_stores = 1;
+    return c;
+}
+
+static int deny_copy_of_thumb(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    if (strcmp(call, "copy") == 0 && strstr(key, ctx) != NULL) return rp_error_set(e, RP_EDENIED, "denied");
+    return 0;
+}
+
+/* What cannot come back is named in the answer, and stays where it is with what belongs to it. The same
+ * restore tries it again. */
+static void test_F4_one_of_a_family_that_cannot_come_back_keeps_nobody_else_away(void **state)
+{
+    struct world *w = *state;
+    struct family f = family_of_four(w);
+    delete_and_hold(w, &f, 1);
+    char thumb[RP_QUARANTINE_KEY];
+    struct rp_mark copy = uploads_mark(w, f.files[2]);
+    snprintf(thumb, sizeof thumb, "%s", copy.key);
+    w->before = deny_copy_of_thumb;
+    w->ctx = thumb;
+    struct rp_reprieve_item item = { .file_id = f.files[0] };
+    struct rp_reprieve_command c = ask_as(w, &item, "acme");
+    assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
+    w->before = NULL;
+    assert_int_equal(c.n_family, 3);
+    assert_int_equal(c.family[0].answer.what, RP_REPRIEVE_RETURNED);
+    assert_int_equal(c.family[1].answer.error.code, RP_EDENIED);
+    assert_int_equal(c.family[2].answer.error.code, RP_EOWNERGONE);
+    uploads_expect(w, f.files[1], RP_FILE_LIVE);
+    uploads_expect(w, f.files[2], RP_FILE_DELETED);
+    uploads_expect(w, f.files[3], RP_FILE_DELETED);
+    assert_false(world_exists(w, f.keys[3]));
+    item = (struct rp_reprieve_item){ .file_id = f.files[0] };
+    c = ask_as(w, &item, "acme");
+    assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
+    assert_int_equal(c.n_family, 2);
+    expect_all_live(w, &f);
+}
+
+/* clang-format off */
+#define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
+/* Each engine once, each store once. */
+#define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ALL(test_F4_a_family_comes_back_from_quarantine_with_its_root),
+        ALL(test_F4_one_of_a_family_that_cannot_come_back_keeps_nobody_else_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+/* clang-format on */
