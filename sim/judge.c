@@ -140,11 +140,10 @@ bool sim_is_weak(const struct sim *s, bool reused)
 static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m, const struct journal_mark *r)
 {
     if (r->fence != m->fence + 1) sim_violate(s, "FENCED", "%s was claimed without a new fence", m->key);
-    bool decided = m->state == RP_PURGING; /* by clocks that may have been set right since */
-    if (!decided && m->due_at_ms > n->early_ms)
+    if (m->due_at_ms > n->early_ms)
         sim_violate(s, "NO-EARLY", "%s was claimed %" PRId64 " ms before it was due on every clock", m->key,
                     m->due_at_ms - n->early_ms);
-    if (!decided && m->due_at_ms > sim_boot_time_most_ms(s))
+    if (m->due_at_ms > sim_boot_time_most_ms(s))
         sim_violate(s, "NO-EARLY", "%s was claimed %" PRId64 " ms before it was due by the time that really passed",
                     m->key, m->due_at_ms - sim_boot_time_most_ms(s));
     if (r->next_at_ms < n->early_ms + s->rules.lease_ms - RP_SECOND_MS && n->jumps_at_begin == s->jumps)

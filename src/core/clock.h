@@ -7,9 +7,8 @@
  * A2  They are moved in batches while the jump stands and nothing is claimed. What was moved is
  *     out of its reach, so whoever is interrupted begins again. The last transaction looks once
  *     more, with every other writer waiting, and takes the clock for right.
- * A3  What a clock that was ahead put off is tried again at once: marks past their claim, and those that a check or a
- *     failure made wait, whose next attempt lies further ahead than any pause. No promise changes: what is not past its
- *     claim waits for its due_at. */
+ * A3  Attempts that a clock ahead of time has put off further than any pause are made at once, but
+ *     nothing before its due_at: no promise changes. */
 #ifndef RP_CORE_CLOCK_H
 #define RP_CORE_CLOCK_H
 

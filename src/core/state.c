@@ -174,7 +174,7 @@ int rp_state_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_mar
     int r = rp_marks_claim(tx, claim, out, err);
     for (size_t i = 0; i < out->n && r == 0; i++) {
         const struct rp_mark *m = &out->at[i];
-        RP_ASSERT(m->was == RP_PURGING || m->due_at_ms <= claim->now_ms); /* NO-EARLY */
+        RP_ASSERT(m->due_at_ms <= claim->now_ms); /* NO-EARLY */
         RP_ASSERT(m->was == m->state || rp_state_may_move(m->was, m->state));
         if (m->was == m->state) continue;
         rp_tx_tally(tx, m->store_id, m->was, -1, -m->size_bytes);

@@ -205,8 +205,11 @@ static void test_a_clock_that_was_ahead_and_is_accepted_holds_up_no_purge(void *
     struct rp_error err = { 0 };
     struct rp_clock_accept accept = { .actor = "test", .retry_most_ms = HOUR };
     struct world_steps dies = { 0 };
-    set_clock(w, 6 * DAY);
     mark(w, "claimed", 0);
+    set_clock(w, 6 * DAY);
+    accept.as_is = true;
+    ok(rp_clock_accept(w->catalog, &accept, &err)); /* wrongly */
+    accept.as_is = false;
     mark(w, "waits", 5 * DAY);
     world_steps_begin(w, w->catalog, "main", &dies);
     world_steps_claim(w, w->catalog, &dies);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "core/hold.h"
-#include "core/reprieve.h"
+#include "core/reprieve/reprieve.h"
 #include "core/subject/quarantine.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
