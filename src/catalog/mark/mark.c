@@ -18,6 +18,7 @@
 int rp_marks_init(struct rp_marks *marks, size_t max, struct rp_arena *arena, struct rp_error *err)
 {
     struct rp_mark *at = rp_arena_room(arena, max, sizeof *at);
+    *marks = (struct rp_marks){ 0 };
     if (at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", max);
     *marks = (struct rp_marks){ .at = at, .max = max, .arena = arena };
     return 0;

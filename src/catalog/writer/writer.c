@@ -312,12 +312,17 @@ static int amend_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return r;
 }
 
-void rp_commands_finish(struct rp_catalog *catalog, struct rp_command **commands, size_t n)
+void rp_commands_raise(const struct rp_raise_hook *raise_hook, struct rp_command **commands, size_t n)
 {
     uint64_t raises = 0;
     for (size_t i = 0; i < n; i++)
         raises |= commands[i]->raises;
-    if (raises != 0) catalog->raise_hook->raise(catalog->raise_hook->ctx, raises);
+    if (raises != 0) raise_hook->raise(raise_hook->ctx, raises);
+}
+
+void rp_commands_finish(struct rp_catalog *catalog, struct rp_command **commands, size_t n)
+{
+    rp_commands_raise(catalog->raise_hook, commands, n);
     RP_CRASHPOINT("command.raised");
     if (commands[0]->verb->finish != NULL) commands[0]->verb->finish(catalog, commands, n);
     for (size_t i = 0; i < n; i++) {

@@ -164,6 +164,8 @@ int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_
 /* The steps outside the catalog, for commands of one verb and group. Answers that finish has amended are saved anew. */
 void rp_commands_prepare(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
 void rp_commands_finish(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
+/* What finish begins with, and all that is done where it has no catalog: the raises that are due (W8). */
+void rp_commands_raise(const struct rp_raise_hook *raise_hook, struct rp_command **commands, size_t n);
 
 struct rp_writers_state {
     size_t waiting;    /* commands under way */

@@ -238,6 +238,7 @@ static bool tries_again(struct rp_command *c)
     if (c->busy_since_ms == 0) c->busy_since_ms = now_ms;
     c->retry_at_ms = now_ms + RETRY_MS + (now_ms - c->busy_since_ms) / RETRY_PART;
     if (now_ms - c->busy_since_ms < BUSY_MS) return true;
+    c->failed = true;
     rp_error_set(&c->error, RP_EBUSY, "somebody else has locked this tenant");
     rp_error_hint(&c->error, "try again; if it lasts, look for a transaction that nobody ends (pg_stat_activity)");
     return false;
@@ -284,7 +285,10 @@ static bool open_catalog(struct preparer *p, struct rp_error *err)
 
 static void finish(struct preparer *p, struct rp_command **commands, size_t n, bool open)
 {
-    if (open) rp_commands_finish(p->catalog, commands, n);
+    if (open)
+        rp_commands_finish(p->catalog, commands, n);
+    else
+        rp_commands_raise(p->all->options.raise_hook, commands, n);
     for (size_t i = 0; i < n; i++)
         answer(p->all, commands[i]);
 }

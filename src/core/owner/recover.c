@@ -75,7 +75,14 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return r;
 }
 
-static int compare_page(struct rp_store *store, struct rp_marks *page, struct rp_recovery *out, struct rp_error *err)
+/* What was given a later time by this recovery is met once more. */
+static bool was_met(const struct recovering *rec, const struct rp_mark *m)
+{
+    return m->due_at_ms == rec->due_at_ms || m->due_at_ms == rec->copies_due_at_ms;
+}
+
+static int compare_page(const struct recovering *rec, struct rp_store *store, struct rp_marks *page,
+                        struct rp_recovery *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_item *items = calloc(page->n, sizeof *items);
     if (items == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
@@ -84,7 +91,7 @@ static int compare_page(struct rp_store *store, struct rp_marks *page, struct rp
     int r = rp_backend_stat(store->backend, items, page->n, err);
     if (r < 0) return r;
     for (size_t i = 0; i < page->n; i++) {
-        if (!is_waiting(&page->at[i])) continue;
+        if (!is_waiting(&page->at[i]) || was_met(rec, &page->at[i])) continue;
         out->waiting++;
         if (items[i].outcome == RP_OUT_GONE)
             out->missing++;
@@ -125,7 +132,7 @@ static int recover_marks(struct rp_catalog *catalog, struct rp_store *store, con
         int r = rp_marks_init(&page, PAGE, &arena, err);
         if (r == 0) r = rp_marks_page(catalog->db, &query, &page, err);
         if (r < 0 || page.n == 0) return r;
-        r = compare_page(store, &page, out, err);
+        r = compare_page(&rec, store, &page, out, err);
         if (r < 0) return r;
         if (dry_run) continue;
         rec.page = &page;
