@@ -201,8 +201,8 @@ int rp_cli_id(const char *text, enum rp_id_kind kind, int64_t *out, struct rp_er
         *out = id;
         return 0;
     }
-    rp_error_set(err, RP_EINVAL, "'%.64s' is not such an id", text);
-    return rp_error_hint(err, "it begins with %.4s", rp_id_format(kind, 1, example));
+    return rp_error_set(err, RP_EINVAL, "'%.64s' is no id of that kind: those look like %s", text,
+                        rp_id_format(kind, 1, example));
 }
 
 int rp_cli_run(struct rp_cli *cli, struct rp_command *command, struct rp_error *err)

@@ -334,7 +334,8 @@ static void check_references(struct doctor *d, struct rp_store *store, const cha
     if (rp_references_check(store->references, &why) < 0)
         judge_error(d, FAIL, check, &why, "guarded marks are not purged until every look-up answers");
     else
-        judge(d, OK, check, "", "references: %zu look-ups answer", store->config->n_referenced_by);
+        judge(d, OK, check, "", "references: %zu %s", store->config->n_referenced_by,
+              store->config->n_referenced_by == 1 ? "look-up answers" : "look-ups answer");
 }
 
 static void check_store(struct doctor *d, const struct rp_store_config *config)

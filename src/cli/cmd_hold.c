@@ -123,14 +123,17 @@ static int place_hold(struct rp_cli *cli, const char *scope, const char *reason,
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(HOLD_ARENA_MAX);
     RP_CLEANUP(rp_freep) struct rp_names *names = calloc(1, sizeof *names);
     struct rp_hold_command c = { .command = { .verb = &rp_verb_hold_add }, .reason = reason, .arena = &arena };
-    char id[RP_ID_TEXT], shown[RP_SHOWN_MAX];
+    char id[RP_ID_TEXT], shown[RP_SHOWN_MAX], lift[RP_ID_TEXT + 16];
     if (names == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a hold");
     int r = read_scope(cli, scope, &arena, &c, err);
     if (r == 0) r = rp_cli_run(cli, &c.command, err);
     if (r == 0) r = rp_names_load(cli, names, err);
     if (r < 0) return r;
-    rp_tell(cli, placed_json(names, &c, scope), "%s  holds %s; nothing of it is purged until `reprieve hold rm %s`\n",
-            rp_id_format(RP_ID_HOLD, c.id, id), rp_show(scope, shown), id);
+    rp_id_format(RP_ID_HOLD, c.id, id);
+    bool pause = c.scope == RP_SCOPE_EVERYTHING;
+    snprintf(lift, sizeof lift, "%s%s", pause ? "resume" : "hold rm ", pause ? "" : id);
+    rp_tell(cli, placed_json(names, &c, scope), "%s  holds %s; nothing of it is purged until `reprieve %s`\n", id,
+            rp_show(scope, shown), lift);
     say_claimed(cli, names, &c.claimed);
     return 0;
 }

@@ -33,7 +33,7 @@ static void say_findings(const struct rp_cli *cli, const char *store, const stru
 {
     const struct rp_owner *o = &rec->before;
     char when[RP_WHEN_TEXT], shown[RP_SHOWN_MAX];
-    rp_say(cli, "store '%s' %s\n", store, rp_ownership_text(o->ownership));
+    rp_say(cli, "store '%s': %s\n", store, rp_ownership_text(o->ownership));
     if (o->catalog[0] != 0)
         rp_say(cli, "  its record names catalog %s at epoch %" PRId64 "; this catalog is at %" PRId64 "\n",
                rp_show(o->catalog, shown), o->epoch, o->catalog_epoch);
@@ -52,7 +52,7 @@ static void say_findings(const struct rp_cli *cli, const char *store, const stru
 static void say_move(const struct rp_cli *cli, const char *store, enum rp_ownership was)
 {
     rp_say(cli,
-           "store '%s' %s\nnoting that it moved keeps all marks: say so only if this catalog has everything that was "
+           "store '%s': %s\nnoting that it moved keeps all marks: say so only if this catalog has everything that was "
            "ever\nacknowledged; after a backup was put back, or a standby was promoted that may lack the last "
            "seconds,\nrun `reprieve recover %s` instead\n",
            store, rp_ownership_text(was), store);

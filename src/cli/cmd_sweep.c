@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "catalog/mark/hold.h"
 #include "catalog/run.h"
 #include "cli/progress.h"
 #include "core/journal.h"
@@ -84,7 +85,29 @@ static int64_t count_due(struct rp_sweep_call *call)
         struct rp_error ignored = { 0 };
         if (rp_marks_overdue(s->catalog->db, call->stores[i]->id, now_ms, &due, &ignored) == 0) sum += due.marks;
     }
-    return sum < call->limit ? sum : call->limit;
+    return sum;
+}
+
+/* ---- a pause ---- */
+
+static int keep_pause(void *ctx, const struct rp_hold *hold, struct rp_error *err)
+{
+    int64_t *id = ctx;
+    (void)err;
+    if (hold->scope == RP_SCOPE_EVERYTHING) *id = hold->id;
+    return 0;
+}
+
+/* A run while everything is held finds nothing to do, which does not mean that nothing is due. */
+void rp_sweep_say_pause(struct rp_sweep_call *call)
+{
+    struct rp_error ignored = { 0 };
+    char text[RP_ID_TEXT];
+    int64_t id = 0;
+    if (rp_hold_each(call->cli->session.catalog->db, keep_pause, &id, &ignored) < 0 || id == 0) return;
+    int64_t due = count_due(call);
+    rp_say(call->cli, "purging is paused by %s: nothing is claimed; %" PRId64 " due %s for `reprieve resume`\n",
+           rp_id_format(RP_ID_HOLD, id, text), due, due == 1 ? "mark waits" : "marks wait");
 }
 
 static struct rp_sweep sweep_of(struct rp_sweep_call *call)
@@ -172,6 +195,7 @@ static int finish(struct rp_sweep_call *call, const struct rp_sweep_result *resu
     if (json_array_size(call->left_out) > 0) rp_json_set(record, "left_out", json_incref(call->left_out));
     rp_emit(call->cli, record);
     say_summary(call, result);
+    rp_sweep_say_pause(call);
     if (rp_stop_asked != 0) rp_warn("stopped as asked; what is left is purged by the next sweep");
     return rp_error_exit(code);
 }
@@ -191,7 +215,10 @@ static int run_sweep(struct rp_sweep_call *call, struct rp_error *err)
     if (result == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a sweep");
     rp_catch_signals(0); /* after a second one the leases end by themselves */
     rp_progress_begin(&call->progress, call->cli, "sweeping", 0);
-    if (call->progress.shown) call->progress.total = count_due(call); /* reads every due mark */
+    if (call->progress.shown) { /* reads every due mark */
+        int64_t due = count_due(call);
+        call->progress.total = due < call->limit ? due : call->limit;
+    }
     int r = rp_sweep_run(&sweep, result, err);
     rp_progress_clear(&call->progress);
     if (r < 0) return not_begun(call, r, err);

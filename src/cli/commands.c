@@ -209,8 +209,8 @@ const struct rp_cli_command rp_commands[] = {
     { .name = "sweep", .synopsis = "[--store STORE] [--limit N] [--dry-run]",
       .summary = "purge what is due",
       .help = "One run over every store that may be purged, with exactly one record. An interrupt (Ctrl-C) ends it "
-              "after the batches under way. Exit code 8: something was left out or failed, and is tried again by "
-              "the next sweep.\n"
+              "after the batches under way. Exit code 8: something failed, or a store was left out, and the next sweep "
+              "tries again; but a store in mode observe is left out because you said so, which is no failure.\n"
               "  reprieve sweep --dry-run\n"
               "  reprieve sweep --store media --limit 1000",
       .options = sweep_options, .words_most = 0, .run = rp_cmd_sweep },
@@ -264,7 +264,7 @@ const struct rp_cli_command rp_commands[] = {
       .summary = "list, make and revoke tokens; make a link to sign in with",
       .help = "A token is shown once, when it is made; only its hash is kept. Scopes: files.read, files.write, "
               "marks.read, marks.write, runs.read, runs.write, live, metrics, audit, admin, or all. A revoked token "
-              "is refused at once.\n"
+              "is refused by every daemon within a second.\n"
               "  reprieve token create web --tenant acme\n"
               "  reprieve token create prometheus --scopes metrics",
       .options = token_options, .words_most = 2, .run = rp_cmd_token },

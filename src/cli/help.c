@@ -90,6 +90,9 @@ void rp_help_overview(struct rp_buf *out)
         rp_buf_fmt(out, "  %-10s %s\n", rp_commands[i].name, rp_commands[i].summary);
     rp_buf_str(out, "\noptions for all of them\n");
     add_options(out, rp_global_options);
+    rp_buf_str(out, "\nexit codes\n");
+    for (const struct rp_exit_text *e = rp_exit_texts; e->text != NULL; e++)
+        rp_buf_fmt(out, "  %-3d %s\n", e->code, e->text);
     rp_buf_str(out, "\nfirst steps\n"
                     "  reprieve put main:hello.txt FILE    an object to try it with\n"
                     "  reprieve mark main:hello.txt        due in 5 days\n"

@@ -53,5 +53,6 @@ int rp_sweep_dry_run(struct rp_sweep_call *call, struct rp_sweep *sweep, struct 
     rp_json_set(o, "stores", stores);
     rp_json_set(o, "left_out", json_incref(call->left_out));
     rp_emit(call->cli, o);
+    rp_sweep_say_pause(call);
     return 0;
 }

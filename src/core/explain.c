@@ -10,6 +10,7 @@
 #include "catalog/audit/audit.h"
 #include "catalog/mark/hold.h"
 #include "core/state.h"
+#include "core/subject/quarantine.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -119,11 +120,35 @@ static void say_waiting(struct rp_story_end *end, const struct rp_store *store, 
              end->mark.note != NULL ? " Last time: " : "", end->mark.note != NULL ? end->mark.note : "");
 }
 
+static const char *there_of(const struct rp_story_end *end)
+{
+    return end->object == RP_OUT_FOUND  ? "The object exists"
+           : end->object == RP_OUT_GONE ? "The object does not exist"
+                                        : "The object could not be looked at";
+}
+
+/* `copy`: the mark of what its mark moved to quarantine; NULL: nothing of it is there any more. */
+static void say_quarantine(struct rp_story_end *end, const struct rp_mark *copy, int64_t now_ms)
+{
+    const char *there = there_of(end);
+    char id[RP_ID_TEXT], until[RP_TIME_TEXT], away[RP_TIME_TEXT];
+    if (copy == NULL)
+        snprintf(end->words, sizeof end->words, "%s; its time in quarantine is over, and it was purged.", there);
+    else if (copy->state == RP_REPRIEVED)
+        snprintf(end->words, sizeof end->words, "%s; it was returned from quarantine.", there);
+    else if (copy->state != RP_MARKED)
+        snprintf(end->words, sizeof end->words, "%s; its time in quarantine is over, and its purge has begun.", there);
+    else
+        snprintf(end->words, sizeof end->words,
+                 "%s; what was marked is in quarantine until %s (%s)%s: `reprieve restore %s` brings it back%s.", there,
+                 rp_time_format(copy->due_at_ms, until), rp_time_distance(copy->due_at_ms, now_ms, away),
+                 end->held ? ", and longer while it is held" : "", rp_id_format(RP_ID_MARK, end->mark.id, id),
+                 end->object == RP_OUT_FOUND ? " once its key is free" : "");
+}
+
 static void say_end(struct rp_story_end *end, const struct rp_store *store, int64_t now_ms)
 {
-    const char *there = end->object == RP_OUT_FOUND  ? "The object exists"
-                        : end->object == RP_OUT_GONE ? "The object does not exist"
-                                                     : "The object could not be looked at";
+    const char *there = there_of(end);
     char next[RP_TIME_TEXT];
     if (!end->has_mark) {
         snprintf(end->words, sizeof end->words, "%s and was never marked: nothing will happen to it.", there);
@@ -146,9 +171,25 @@ static void say_end(struct rp_story_end *end, const struct rp_store *store, int6
                  "It waits for a person: `reprieve dead` shows why, retry or keep it there.");
         return;
     default:
-        snprintf(end->words, sizeof end->words, "%s; its last mark ended as %s.", there,
-                 rp_state_name(end->mark.state));
+        snprintf(end->words, sizeof end->words, "%s; its last mark ended as %s%s%s.", there,
+                 rp_state_name(end->mark.state), end->mark.outcome != RP_END_NONE ? ": " : "",
+                 rp_end_name(end->mark.outcome));
     }
+}
+
+static int say_now(struct rp_catalog *catalog, const struct rp_store *store, struct rp_arena *arena,
+                   struct rp_story_end *end, struct rp_error *err)
+{
+    int64_t now_ms = rp_clock_now_ms(catalog->clock);
+    struct rp_mark copy;
+    if (!end->has_mark || end->mark.state != RP_PURGED || end->mark.outcome != RP_END_QUARANTINED) {
+        say_end(end, store, now_ms);
+        return 0;
+    }
+    int r = rp_quarantine_mark(catalog->db, &end->mark, arena, &copy, err);
+    if (r < 0 && r != RP_ENOTFOUND) return r;
+    say_quarantine(end, r == 0 ? &copy : NULL, now_ms);
+    return 0;
 }
 
 static int stand(struct rp_catalog *catalog, struct rp_store *store, const char *key, int64_t tenant_id,
@@ -181,6 +222,5 @@ int rp_explain(struct rp_catalog *catalog, struct rp_store *store, const char *k
         r = rp_audit_of_mark(catalog->db, marks.at[i - 1].id, tell, &t, err);
     end->has_mark = marks.n > 0;
     if (end->has_mark) end->mark = marks.at[0];
-    say_end(end, store, rp_clock_now_ms(catalog->clock));
-    return r;
+    return r < 0 ? r : say_now(catalog, store, arena, end, err);
 }

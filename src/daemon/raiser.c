@@ -145,7 +145,7 @@ static void tell_owner(struct watched *w)
     if (lost == w->lost) return;
     w->lost = lost;
     struct rp_error why = { 0 };
-    if (lost) rp_error_set(&why, RP_ENOTOWNER, "the store %s", rp_ownership_text(state.ownership));
+    if (lost) rp_error_set(&why, RP_ENOTOWNER, "the store: %s", rp_ownership_text(state.ownership));
     say(w, lost ? RP_LOG_ERROR : RP_LOG_INFO, lost ? "store.not_ours" : "store.ours_again", lost ? &why : NULL);
 }
 

@@ -58,7 +58,8 @@ static int lock_catalog(struct rp_daemon *d, struct rp_error *err)
         holder[n > 0 ? strcspn(holder, "\n") : 0] = 0;
         close(fd);
         rp_error_set(err, RP_ERUNNING, "another daemon (pid %s) serves this catalog already", holder);
-        return rp_error_hint(err, "stop it first, or use another --data directory");
+        return rp_error_hint(err, d->session.config.file != NULL ? "stop it first, or give this one another catalog.url"
+                                                                 : "stop it first, or use another --data directory");
     }
     if (ftruncate(fd, 0) == 0) (void)dprintf(fd, "%ld\n", (long)getpid());
     d->lock_fd = fd;

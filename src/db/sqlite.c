@@ -175,7 +175,9 @@ static int create_file(const char *path, struct rp_error *err)
     int failure = fd < 0 || fchmod(fd, 0600) < 0 ? errno : 0;
     if (failure == 0) return 0;
     int r = rp_error_errno(err, failure, "sqlite: create %s", path);
-    if (failure == ENOENT) rp_error_hint(err, "create its directory first");
+    const char *slash = strrchr(path, '/');
+    if (failure == ENOENT && slash != NULL)
+        rp_error_hint(err, "create its directory first: mkdir -p '%.*s'", (int)(slash - path), path);
     return r;
 }
 

@@ -44,16 +44,32 @@ static void add_tally(const struct rp_tallies *tallies, int64_t store_id, struct
     }
 }
 
+static int add_figures(struct rp_catalog *catalog, int64_t store_id, const struct rp_tallies *tallies, int64_t now_ms,
+                       struct rp_store_facts *f, struct rp_error *err)
+{
+    struct rp_overdue due = { 0 };
+    int r = rp_marks_overdue(catalog->db, store_id, now_ms, &due, err);
+    f->due = due.marks;
+    add_tally(tallies, store_id, f);
+    return r;
+}
+
 int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *config, struct rp_store *store,
                    const struct rp_error *why, const struct rp_tallies *tallies, int64_t now_ms,
                    struct rp_store_facts *out, struct rp_error *err)
 {
     struct rp_store_facts f = { .config = config, .guarantee = "-", .owner = "-", .failed = store == NULL };
     struct rp_owner owner;
-    struct rp_overdue due = { 0 };
     int r = 0;
     if (store == NULL) {
+        struct rp_store_row row;
         f.error = *why;
+        r = rp_store_find(catalog->db, config->name, &row, err);
+        if (r == 0) r = add_figures(catalog, row.id, tallies, now_ms, &f, err);
+        if (r == RP_ENOTFOUND) { /* nothing was ever marked there */
+            rp_error_clear(err);
+            r = 0;
+        }
     } else {
         f.guarantee = rp_level_name(rp_store_level(store));
         f.probed_at_ms = rp_guarantee_probed_at_ms(store);
@@ -62,9 +78,7 @@ int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *con
         if (config->mode != RP_MODE_OBSERVE) f.failed = rp_owner_look(catalog, store, &owner, &f.error) < 0;
         if (config->mode != RP_MODE_OBSERVE && !f.failed) f.owner = rp_ownership_text(owner.ownership);
         rp_raise_state(store, &f.raise);
-        r = rp_marks_overdue(catalog->db, store->id, now_ms, &due, err);
-        f.due = due.marks;
-        add_tally(tallies, store->id, &f);
+        r = add_figures(catalog, store->id, tallies, now_ms, &f, err);
     }
     if (r == 0) *out = f;
     return r;

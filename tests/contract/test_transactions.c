@@ -204,6 +204,7 @@ static void test_M7_an_abort_leaves_the_old_ones_and_the_new_ones_go_by_themselv
 {
     struct world *w = *state;
     struct rp_txn_command c;
+    struct rp_file_command confirmed;
     struct rp_init more;
     int64_t old = uploads_live(w, "a", "old"), txn = uploads_txn_begin(w);
     int64_t a = uploads_member(w, txn, "a", "aa", 0), b = uploads_member(w, txn, "b", "bb", old);
@@ -213,6 +214,9 @@ static void test_M7_an_abort_leaves_the_old_ones_and_the_new_ones_go_by_themselv
     assert_int_equal(abort_txn(w, txn, &c), 0);
     assert_false(c.changed);
     assert_int_equal(uploads_commit(w, txn, &c), RP_ENOTOPEN);
+    assert_non_null(strstr(c.command.error.hint, "begin a new one"));
+    assert_int_equal(uploads_confirm(w, a, NULL, &confirmed), RP_EINTXN);
+    assert_non_null(strstr(confirmed.command.error.hint, "after an abort, begin a new upload"));
     assert_int_equal(add(w, txn, "c", &more), RP_ENOTOPEN);
     world_pass(w, 5 * DAY);
     (void)world_sweep(w);

@@ -38,7 +38,7 @@ static int ask_references(struct rp_store *store, const struct rp_mark *const *m
     int r = rp_references_count(store->references, keys, n_keys, counts, err);
     for (size_t i = 0; i < n_keys && r == 0; i++) {
         char note[80];
-        snprintf(note, sizeof note, "still referenced by %" PRId64 " rows", counts[i]);
+        snprintf(note, sizeof note, "still referenced by %" PRId64 " %s", counts[i], counts[i] == 1 ? "row" : "rows");
         of[i]->references = counts[i];
         if (counts[i] > 0) refuse(of[i], RP_SAYS_NO, note);
     }

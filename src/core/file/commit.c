@@ -52,8 +52,10 @@ static int check_name(const struct rp_txn_command *c, struct rp_work *work, cons
 {
     const struct rp_slot *other;
     for (size_t i = 0; (other = next_member(c, work, &i)) != NULL && other != slot;)
-        if (strcmp(other->file.name, slot->file.name) == 0)
-            return rp_error_set(err, RP_ENAMETAKEN, "two files of the transaction are named '%s'", slot->file.name);
+        if (strcmp(other->file.name, slot->file.name) == 0) {
+            rp_error_set(err, RP_ENAMETAKEN, "two files of the transaction are named '%s'", slot->file.name);
+            return rp_error_hint(err, "abort, and begin a new transaction with one file a name");
+        }
     return 0;
 }
 

@@ -11,7 +11,8 @@ int rp_seen_check(const struct rp_seen *seen, const struct rp_file *file, struct
 {
     if (seen->outcome == RP_OUT_GONE) {
         rp_error_set(err, RP_ENOTUPLOADED, "'%s' was not uploaded yet", file->name);
-        return rp_error_hint(err, "PUT the bytes to upload.url first, then confirm");
+        return rp_error_hint(err, "PUT the bytes to upload.url first, then %s",
+                             file->txn_id != 0 ? "commit the transaction" : "confirm");
     }
     if (seen->outcome != RP_OUT_FOUND)
         return rp_error_set(err, RP_EUNAVAILABLE, "the store could not be asked: %s", seen->note);
@@ -48,8 +49,9 @@ static int check_holder(struct rp_work *work, const struct rp_slot *slot, struct
     if (holder == NULL) return 0;
     rp_work_tag(work, holder, rp_family_below);
     if (slot->under != holder->file.id) return 0;
-    return rp_error_set(err, RP_ENAMETAKEN, "'%s' is the name of a file that it belongs to: it cannot replace it",
-                        slot->file.name);
+    rp_error_set(err, RP_ENAMETAKEN, "'%s' is the name of a file that it belongs to: it cannot replace it",
+                 slot->file.name);
+    return rp_error_hint(err, "upload it under another name");
 }
 
 static int check_pending(const struct rp_slot *slot, struct rp_error *err)
@@ -61,7 +63,7 @@ static int check_pending(const struct rp_slot *slot, struct rp_error *err)
         return rp_error_set(err, RP_ENOTPENDING, "the file is %s", rp_status_name(f->status));
     if (pending && f->txn_id != 0) {
         rp_error_set(err, RP_EINTXN, "the file belongs to a transaction");
-        return rp_error_hint(err, "commit the transaction: it confirms all of its files at once");
+        return rp_error_hint(err, "its commit confirms all of its files at once; after an abort, begin a new upload");
     }
     return pending && !claimed ? 0 : rp_error_set(err, RP_EEXPIRED, "the upload was not confirmed in time");
 }

@@ -79,9 +79,9 @@ static int check_txn(const struct rp_init *c, const struct rp_txn *txn, int64_t 
     if (c->txn_id == 0) return c->replaces_id == 0 ? 0 : rp_error_set(err, RP_EINVAL, "replaces needs a transaction");
     if (txn == NULL) return rp_error_set(err, RP_ENOTFOUND, "there is no such transaction");
     int r = rp_txn_check_open(txn, now_ms, err);
-    if (r == 0 && txn->members >= RP_TXN_MEMBERS_MAX)
-        r = rp_error_set(err, RP_ETOOBIG, "a transaction has at most %d files", RP_TXN_MEMBERS_MAX);
-    return r;
+    if (r < 0 || txn->members < RP_TXN_MEMBERS_MAX) return r;
+    rp_error_set(err, RP_ETOOBIG, "a transaction has at most %d files", RP_TXN_MEMBERS_MAX);
+    return rp_error_hint(err, "commit this one and begin another for the rest");
 }
 
 static int check_quota(struct rp_init *c, const struct rp_tenant *tenant, struct rp_error *err)
@@ -103,8 +103,10 @@ static int decide_init(struct inits *w, struct rp_init *c, const struct rp_tenan
     if (c->store->config->mode == RP_MODE_OBSERVE)
         return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it",
                             c->store->config->name);
-    if (c->size_bytes < 0 || c->size_bytes > c->rules->max_size_bytes)
-        return rp_error_set(err, RP_ETOOBIG, "an upload has at most %" PRId64 " bytes", c->rules->max_size_bytes);
+    if (c->size_bytes < 0 || c->size_bytes > c->rules->max_size_bytes) {
+        rp_error_set(err, RP_ETOOBIG, "an upload has at most %" PRId64 " bytes", c->rules->max_size_bytes);
+        return rp_error_hint(err, "the setting uploads.max_size says how many");
+    }
     int r = check_txn(c, txn, w->work.tx->late_ms, err);
     if (r == 0) r = check_related(w, c, c->parent_id, "parent", err);
     if (r == 0) r = check_related(w, c, c->source_id, "source", err);

@@ -17,8 +17,8 @@ static int too_late(const char *why, struct rp_error *err)
 static int check_name(struct rp_work *work, const struct rp_file *file, struct rp_error *err)
 {
     if (rp_work_holder(work, file) == NULL) return 0; /* what is deleted holds no name itself */
-    return rp_error_set(err, RP_ENAMETAKEN, "the name '%s' lives again: another file was uploaded under it",
-                        file->name);
+    rp_error_set(err, RP_ENAMETAKEN, "the name '%s' lives again: another file was uploaded under it", file->name);
+    return rp_error_hint(err, "delete the file that has the name now, then restore this one");
 }
 
 static int live_again(struct rp_work *work, struct rp_slot *slot, struct rp_error *err)

@@ -27,8 +27,11 @@ const char *rp_txn_state_name(const struct rp_txn *txn, int64_t now_ms)
 
 int rp_txn_check_open(const struct rp_txn *txn, int64_t now_ms, struct rp_error *err)
 {
-    if (txn->state != RP_TXN_OPEN)
-        return rp_error_set(err, RP_ENOTOPEN, "the transaction is %s", states[txn->state].name);
+    if (txn->state != RP_TXN_OPEN) {
+        rp_error_set(err, RP_ENOTOPEN, "the transaction is %s", states[txn->state].name);
+        return rp_error_hint(err, txn->state == RP_TXN_ABORTED ? "its files are purged by themselves; begin a new one"
+                                                               : "begin a new one");
+    }
     if (txn->ends_at_ms > now_ms) return 0;
     rp_error_set(err, RP_EEXPIRED, "the transaction's time is over");
     return rp_error_hint(err, "its files are purged by themselves; begin a new one");

@@ -10,8 +10,8 @@
  *     RFC 3339; before September 2001 it is taken for unreadable, as a zero or a day number would
  *     be.
  * I4  The mark is of the upload whose annotation was read, and no other; what is marked already
- *     stays as it is (mark.h, R6). Holds, files and a guarantee that is too weak refuse an object
- *     as they refuse any mark.
+ *     stays as it is (mark.h, R6). Files and a guarantee that is too weak refuse an object as
+ *     they refuse any mark; a hold refuses none: the mark waits.
  * I5  The walk is in byte order, a page of keys at a time: memory does not grow with the store.
  *     Nothing is written to the store. What was imported before a failure stays, and the next
  *     import goes past it. */

@@ -77,8 +77,10 @@ static int refuse_references(const struct rp_mark_request *request, const struct
         return rp_error_set(err, facts->references_code, "%s:%s: its references could not be counted: %s", store,
                             request->key, facts->note);
     if (facts->references == 0) return 0;
-    return rp_error_set(err, RP_EREFERENCED, "%s:%s is still referenced by %" PRId64 " %s", store, request->key,
-                        facts->references, facts->references == 1 ? "row" : "rows");
+    rp_error_set(err, RP_EREFERENCED, "%s:%s is still referenced by %" PRId64 " %s", store, request->key,
+                 facts->references, facts->references == 1 ? "row" : "rows");
+    return rp_error_hint(err,
+                         "nothing was marked: delete what names it and mark again, or mark without if_unreferenced");
 }
 
 static bool same_upload(const struct rp_mark *mark, const struct rp_identity *identity)

@@ -220,7 +220,7 @@ int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *at, str
 {
     const char *store = at->config->name;
     if (owner->ownership == RP_OWNER_MOVED) return rp_vessel_refuse(at, err);
-    rp_error_set(err, RP_ENOTOWNER, "store '%s' %s", store, rp_ownership_text(owner->ownership));
+    rp_error_set(err, RP_ENOTOWNER, "store '%s': %s", store, rp_ownership_text(owner->ownership));
     if (owner->ownership == RP_OWNER_FOREIGN)
         rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to catalog %s (environment '%s')", store, owner->catalog,
                      owner->environment);

@@ -53,7 +53,7 @@ int64_t rp_sweep_count_too_weak(struct rp_sweep *s, struct rp_store *store, stru
     return waiting;
 }
 
-/* Asked between two batches. Whether a person has cancelled the run will be asked here too. */
+/* Asked between two batches: the process is to stop. */
 bool rp_sweep_is_stopped(const struct rp_sweep *s)
 {
     return s->stop != NULL && __atomic_load_n(s->stop, __ATOMIC_RELAXED) != 0;

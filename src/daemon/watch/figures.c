@@ -176,7 +176,7 @@ static void read_owners(struct reading *r, const struct rp_store *stores)
         rp_raise_state(&stores[i], &state);
         unknown = unknown || (!state.known && r->config->stores[i].mode != RP_MODE_OBSERVE);
         if (rp_raise_is_lost(&state) && out->not_ours++ == 0)
-            snprintf(out->not_ours_store, sizeof out->not_ours_store, "store %s %s", name,
+            snprintf(out->not_ours_store, sizeof out->not_ours_store, "store %s: %s", name,
                      rp_ownership_text(state.ownership));
         int64_t owed_ms = state.owed_since_ms != 0 ? r->host_ms - state.owed_since_ms : 0;
         if (rp_raise_is_lost(&state) || owed_ms <= out->raise_owed_ms) continue;

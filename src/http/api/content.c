@@ -237,15 +237,18 @@ static const struct rp_route routes[] = {
       .query = &signed_query, .answer = &uploaded,
       .errors = "forbidden expired not_pending exists length_required size_mismatch checksum_mismatch "
                 "unsupported_media elsewhere full",
-      .summary = "Takes the bytes of a pending file; the URL is upload.url of the call that began it.",
-      .example = "-X PUT -H 'Content-Type: text/plain' --data-binary @hello.txt \"$UPLOAD_URL\"" },
+      .summary = "Takes the bytes of a pending file; the URL and its headers are upload.url and upload.headers of the "
+                 "call that began it. No token.",
+      .example = "-X PUT -H 'Content-Type: image/jpeg' --data-binary @cat.jpg \"$UPLOAD_URL\"" },
     { RP_ROUTE("GET", "/v1/files/{id}/content", RP_FOR_TENANTS, RP_MAY_READ_FILES, content_by_token), .blocks = true,
       .plain = true, .redirects = true, .errors = "not_live gone range",
       .summary = "The bytes of a live file, whole or one range of them (206), with ETag and If-None-Match.",
       .example = "-H 'Range: bytes=0-99'" },
     { RP_ROUTE("GET", "/v1/content/{id}", RP_FOR_EVERYBODY, 0, content_by_signature), .blocks = true, .plain = true,
       .redirects = true, .query = &signed_query, .errors = "forbidden expired not_live gone range",
-      .summary = "The same by a signed URL, without a token.", .example = "\"$CONTENT_URL\"" },
+      .summary = "The same by a signed URL, without a token. No call of this version gives such a URL out: use the one "
+                 "above.",
+      .example = "\"$CONTENT_URL\"" },
 };
 
 const struct rp_routes rp_routes_content = { routes, sizeof routes / sizeof routes[0] };

@@ -36,7 +36,9 @@ static const char intro[] =
     "restart\n"
     "  (`Idempotent-Replayed: true`); with another request it is 422 `key_reused`.\n"
     "\n"
-    "The examples leave out `-H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json'`.\n";
+    "`$URL` is where the daemon listens (`http://127.0.0.1:8420`), `$UPLOAD_URL` the `upload.url` of an answer. "
+    "The examples leave\n"
+    "out `-H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json'`.\n";
 
 /* ---- fields ---- */
 
@@ -148,7 +150,9 @@ static void write_answer(struct rp_buf *b, const struct rp_route *r)
 static void write_example(struct rp_buf *b, const struct rp_route *r)
 {
     bool has = r->example != NULL && r->example[0] != 0;
-    rp_buf_fmt(b, "\n```\ncurl %s%s$URL%s\n```\n", has ? r->example : "", has ? " " : "", r->path);
+    bool whole = has && strstr(r->example, "_URL\"") != NULL; /* it brings a signed URL of its own */
+    rp_buf_fmt(b, "\n```\ncurl %s%s%s%s\n```\n", has ? r->example : "", has && !whole ? " " : "", whole ? "" : "$URL",
+               whole ? "" : r->path);
 }
 
 static void write_call(struct rp_buf *b, const struct rp_route *r)

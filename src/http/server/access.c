@@ -116,11 +116,15 @@ static bool is_change(const struct rp_request *q)
 static int allow(const struct rp_request *q, struct rp_error *err)
 {
     const struct rp_route *route = q->route;
-    if (route->audience == RP_FOR_ADMINS && q->who.tenant_id != 0)
-        return rp_error_set(err, RP_EFORBIDDEN, "this needs an admin token");
-    if ((route->scope & ~q->who.scopes) != 0)
-        return rp_error_set(err, RP_EFORBIDDEN, "this needs a token with the scope %s",
-                            rp_scope_name((enum rp_scope_bit)route->scope));
+    if (route->audience == RP_FOR_ADMINS && q->who.tenant_id != 0) {
+        rp_error_set(err, RP_EFORBIDDEN, "this needs an admin token");
+        return rp_error_hint(err, "`reprieve token create NAME` makes one");
+    }
+    if ((route->scope & ~q->who.scopes) != 0) {
+        const char *scope = rp_scope_name((enum rp_scope_bit)route->scope);
+        rp_error_set(err, RP_EFORBIDDEN, "this needs a token with the scope %s", scope);
+        return rp_error_hint(err, "`reprieve token create NAME --scopes %s` makes one", scope);
+    }
     if (!q->who.by_cookie || !is_change(q)) return 0;
     const char *shown = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, RP_CSRF_HEADER);
     if (rp_session_csrf_fits(rp_access_session(q), shown)) return 0;

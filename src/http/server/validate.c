@@ -50,9 +50,11 @@ int rp_validate_headers(struct rp_request *q, struct rp_error *err)
     int r = read_length(q, err);
     if (r < 0 || q->route->streams) return r;
     in->body = RP_BUF(body_max(q->route));
-    if (in->length > (int64_t)in->body.max)
-        return rp_error_set(err, RP_ETOOBIG, "the body has %lld bytes, at most %zu are taken here",
-                            (long long)in->length, in->body.max);
+    if (in->length > (int64_t)in->body.max) {
+        rp_error_set(err, RP_ETOOBIG, "the body has %lld bytes, at most %zu are taken here", (long long)in->length,
+                     in->body.max);
+        return rp_error_hint(err, "send less in one request, in several if need be; bytes of a file go to upload.url");
+    }
     if (in->length <= 0 && !in->chunked) return 0;
     if (q->route->body == NULL) return rp_error_set(err, RP_EINVAL, "this call takes no body");
     if (is_json(rp_request_header(q, "Content-Type"))) return 0;
