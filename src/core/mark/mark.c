@@ -244,13 +244,18 @@ static int check_request(const struct rp_store *store, const struct rp_mark_requ
     return 0;
 }
 
+static void refuse(struct rp_mark_item *item, const struct rp_error *why)
+{
+    item->answer.error = *why;
+    item->refused = true;
+}
+
 /* Before anything is looked at, or again after an earlier look. */
 static void begin_anew(struct rp_mark_item *item)
 {
     if (item->store == NULL) return;
     item->answer = (struct rp_mark_answer){ .what = RP_MARK_REFUSED, .references = -1 };
-    item->facts =
-        (struct rp_mark_facts){ .found = RP_OUT_UNKNOWN, .note = "no memory to look at it", .references = -1 };
+    item->facts = (struct rp_mark_facts){ .found = RP_OUT_UNKNOWN, .references = -1 };
     item->refused = check_request(item->store, &item->request, &item->answer.error) < 0;
 }
 
@@ -329,16 +334,23 @@ static void prepare_share(struct rp_catalog *catalog, struct share *s, struct rp
     if (r == 0) r = note_newest(catalog, s, arena, &why);
     if (r == 0) r = look(s, arena, &why);
     if (r == 0) r = count_references(s, arena, &why);
-    for (size_t i = 0; i < s->n && r < 0; i++) {
-        s->refs[i].item->answer.error = why;
-        s->refs[i].item->refused = true;
+    for (size_t i = 0; i < s->n && r < 0; i++)
+        refuse(s->refs[i].item, &why);
+}
+
+static void refuse_all(struct rp_command *const *commands, size_t n, const struct rp_error *why)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
+        for (size_t k = 0; k < c->n; k++)
+            if (c->items[k].store != NULL && !c->items[k].refused) refuse(&c->items[k], why);
     }
 }
 
 static void prepare(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PREPARE_ARENA);
-    struct rp_error ignored = { 0 }; /* without memory nothing was looked at: run refuses that */
+    struct rp_error why = { 0 };
     struct share *shares = NULL;
     size_t n_refs = 0, n_shares = 0;
     for (size_t i = 0; i < n; i++) {
@@ -347,7 +359,9 @@ static void prepare(struct rp_catalog *catalog, struct rp_command *const *comman
             begin_anew(&c->items[k]);
     }
     struct ref *refs = collect(commands, n, &arena, &n_refs);
-    if (refs == NULL || share_out(refs, n_refs, &arena, &shares, &n_shares, &ignored) < 0) return;
+    int r = refs != NULL ? share_out(refs, n_refs, &arena, &shares, &n_shares, &why)
+                         : rp_error_set(&why, RP_ENOMEM, "no memory for a batch of marks");
+    if (r < 0) refuse_all(commands, n, &why);
     for (size_t i = 0; i < n_shares; i++)
         prepare_share(catalog, &shares[i], &arena);
 }
