@@ -225,7 +225,7 @@ int rp_raise_refuse_bytes(const struct rp_store *store, struct rp_error *err)
     struct rp_raise_state state;
     rp_raise_state(store, &state);
     bool elsewhere = state.ownership == RP_OWNER_GONE || state.ownership == RP_OWNER_FOREIGN ||
-                     state.ownership == RP_OWNER_ELSEWHERE;
+                     state.ownership == RP_OWNER_SWAPPED || state.ownership == RP_OWNER_ELSEWHERE;
     return state.known && elsewhere ? refuse_bytes(store, state.ownership, err) : 0;
 }
 
