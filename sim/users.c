@@ -244,9 +244,7 @@ int sim_give_import(struct sim_node *n)
 int sim_give_clock(struct sim_node *n)
 {
     struct rp_error err = { 0 };
-    struct rp_clock_accept accept = { .actor = ACTOR,
-                                      .as_is = n->command.flag,
-                                      .retry_most_ms = n->sim->rules.retry_most_ms };
+    struct rp_clock_accept accept = { .actor = ACTOR, .as_is = n->command.flag };
     int r = rp_clock_accept(n->catalog, &accept, &err);
     if (r == 0 && accept.stands) sim_see(n->sim, SIGHT_CLOCK_ACCEPTED);
     if (rp_raises_is_pending(n->raises, 0)) sim_raise(n); /* its session ends with it (lib/session.c) */

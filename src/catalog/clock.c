@@ -236,14 +236,6 @@ int rp_clock_marks(struct rp_tx *tx, int64_t store_id, int64_t from_ms, int64_t 
     return r < 0 ? rp_error_wrap(err, r, "look for what a jump makes due") : 0;
 }
 
-int rp_clock_try_again(struct rp_tx *tx, int64_t store_id, int64_t now_ms, int64_t beyond_ms, struct rp_error *err)
-{
-    struct rp_value args[] = { rp_int(store_id), rp_int(now_ms), rp_int(beyond_ms) };
-    RP_ASSERT(beyond_ms >= now_ms);
-    int r = rp_db_exec(tx->db, RP_SQL(mark_try_again), args, NULL, err);
-    return r < 0 ? rp_error_wrap(err, r, "bring back what a clock put off") : 0;
-}
-
 static int no_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
     (void)ctx, (void)row, (void)err;

@@ -68,8 +68,6 @@ int rp_clock_count_due(struct rp_db *db, int64_t store_id, int64_t from_ms, int6
 /* The latter, at most out->max. */
 int rp_clock_marks(struct rp_tx *tx, int64_t store_id, int64_t from_ms, int64_t to_ms, struct rp_marks *out,
                    struct rp_error *err);
-/* Attempts of a store's marks that are put off beyond `beyond_ms` happen at `now_ms`, or when they are due. */
-int rp_clock_try_again(struct rp_tx *tx, int64_t store_id, int64_t now_ms, int64_t beyond_ms, struct rp_error *err);
 /* The wall clock is right. No other transaction is under way when this returns, nor begins
  * before this one has committed: what they promised by the time before is there to be seen. Call
  * it before looking for it. */

@@ -102,8 +102,7 @@ static int accept_time(struct rp_cli *cli, struct rp_error *err)
     struct rp_session *s = &cli->session;
     struct rp_clock_accept accept = { .actor = s->actor,
                                       .as_is = rp_args_has(&cli->args, "as-is"),
-                                      .dry_run = rp_args_has(&cli->args, "dry-run"),
-                                      .retry_most_ms = s->config.sweep_retry_most_ms };
+                                      .dry_run = rp_args_has(&cli->args, "dry-run") };
     int r = rp_clock_accept(s->catalog, &accept, err);
     if (r < 0) return r;
     if (accept.stands && !accept.dry_run) {

@@ -13,7 +13,6 @@
 
 #define PAGE         1000
 #define STORES_ARENA ((size_t)1 << 20)
-#define PAUSE_MS     RP_DAY_MS /* the longest beside those of failures: of a copy whose object was returned */
 
 struct accepting {
     struct rp_clock_accept *accept;
@@ -70,17 +69,6 @@ static int audit(struct rp_tx *tx, const struct accepting *a, int64_t moved, str
     return rp_tx_audit(tx, &entry, err);
 }
 
-/* A3 */
-static int try_again(struct rp_tx *tx, const struct accepting *a, struct rp_error *err)
-{
-    int64_t failed_ms = 2 * a->accept->retry_most_ms; /* with its random part */
-    int64_t beyond_ms = tx->wall_ms + (failed_ms > PAUSE_MS ? failed_ms : PAUSE_MS);
-    int r = 0;
-    for (size_t i = 0; i < a->stores.n && r == 0; i++)
-        r = rp_clock_try_again(tx, a->stores.at[i].id, tx->wall_ms, beyond_ms, err);
-    return r;
-}
-
 /* The rest of what is to be moved, and the end of the jump. */
 static int end_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
@@ -88,7 +76,6 @@ static int end_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     bool jumped = rp_clock_has_jumped(tx->ahead_ms);
     a->moved = 0;
     int r = rp_clock_set(tx, err);
-    if (r == 0) r = try_again(tx, a, err);
     for (size_t i = 0; jumped && !a->accept->as_is && i < a->stores.n; i++)
         do
             r = r == 0 ? move_page(tx, a, &a->stores.at[i], err) : r;

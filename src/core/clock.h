@@ -6,9 +6,7 @@
  *     before this boot, is due by right and stays.
  * A2  They are moved in batches while the jump stands and nothing is claimed. What was moved is
  *     out of its reach, so whoever is interrupted begins again. The last transaction looks once
- *     more, with every other writer waiting, and takes the clock for right.
- * A3  Attempts that a clock ahead of time has put off further than any pause are made at once, but
- *     nothing before its due_at: no promise changes. */
+ *     more, with every other writer waiting, and takes the clock for right. */
 #ifndef RP_CORE_CLOCK_H
 #define RP_CORE_CLOCK_H
 
@@ -17,7 +15,6 @@
 struct rp_clock_accept {
     const char *actor;
     bool as_is, dry_run;
-    int64_t retry_most_ms; /* sweep.retry_most */
     /* out */
     struct rp_clock_state before;
     bool stands;             /* the clock had jumped, or was set back: there is something to accept */

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "core/clock.h"
-#include "core/run.h"
 #include "lib/world.h"
 
 #define MINUTE RP_MINUTE_MS
@@ -198,38 +197,6 @@ static void test_accepted_what_was_promised_by_the_time_before_is_moved(void **s
     assert_false(accept.stands);
 }
 
-/* It was believed to be 6 days later than it is. What was claimed then is tried again now; what was promised stays. */
-static void test_a_clock_that_was_ahead_and_is_accepted_holds_up_no_purge(void **state)
-{
-    struct world *w = *state;
-    struct rp_error err = { 0 };
-    struct rp_clock_accept accept = { .actor = "test", .retry_most_ms = HOUR };
-    struct world_steps dies = { 0 };
-    mark(w, "claimed", 0);
-    set_clock(w, 6 * DAY);
-    accept.as_is = true;
-    ok(rp_clock_accept(w->catalog, &accept, &err)); /* wrongly */
-    accept.as_is = false;
-    mark(w, "waits", 5 * DAY);
-    world_steps_begin(w, w->catalog, "main", &dies);
-    world_steps_claim(w, w->catalog, &dies);
-    assert_int_equal(world_newest(w, "claimed").state, RP_PURGING);
-    ok(rp_run_end(w->catalog, &dies.run, "partial", &err));
-    world_steps_done(&dies);
-    mark(w, "after", 0);
-    int64_t waits_ms = world_newest(w, "waits").due_at_ms, after_ms = world_newest(w, "after").due_at_ms;
-    set_clock(w, -6 * DAY);
-    (void)world_sweep(w);
-    assert_true(world_exists(w, "claimed"));
-    ok(rp_clock_accept(w->catalog, &accept, &err));
-    assert_true(accept.stands);
-    assert_int_equal(world_sweep(w)->code, 0);
-    assert_int_equal(world_newest(w, "claimed").state, RP_PURGED);
-    assert_int_equal(world_newest(w, "waits").due_at_ms, waits_ms);
-    assert_int_equal(world_newest(w, "after").due_at_ms, after_ms);
-    assert_true(world_exists(w, "waits") && world_exists(w, "after"));
-}
-
 #define ON(name) cmocka_unit_test_prestate_setup_teardown(name, set_up, tear_down, (void *)(uintptr_t)WORLD_FILES)
 
 int main(void)
@@ -240,7 +207,6 @@ int main(void)
         ON(test_a_clock_set_back_and_forth_loses_nothing),
         ON(test_the_clock_of_another_host_is_another_matter),
         ON(test_accepted_what_was_promised_by_the_time_before_is_moved),
-        ON(test_a_clock_that_was_ahead_and_is_accepted_holds_up_no_purge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

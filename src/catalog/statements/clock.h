@@ -29,10 +29,6 @@
       "SELECT lane FROM lane ORDER BY lane @FOR_UPDATE")                                                               \
     X(mark_made_due,   "iii",  NULL,  "ii",                                                                            \
       "SELECT COUNT(*), COUNT(CASE WHEN " COUNTED_BEFORE " THEN 1 END) FROM mark WHERE " MADE_DUE)                     \
-    X(mark_try_again,  "iii",  NULL,  NULL,                                                                            \
-      "UPDATE mark SET next_at = CASE WHEN due_at > $2 THEN due_at ELSE $2 END "                                       \
-      "WHERE store_id = $1 AND next_at IS NOT NULL AND next_at > $3 "                                                  \
-      "AND (state = 3 OR (state IN (1, 2) AND next_at > due_at))")                                                     \
     X(mark_to_move,    "iiii", NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE " MADE_DUE " AND " COUNTED_BEFORE                                       \
       " ORDER BY store_id, next_at, id LIMIT $4")
