@@ -153,8 +153,8 @@ static bool is_hidden_one(const struct rp_purge_item *item)
     return item->status == RP_ITEM_CLAIMED && item->mark->in_place;
 }
 
-/* S9: whoever has shown it again has returned it. A file that ended with that would take along what stands under its key,
- * so it waits: until the object is deleted again, or for ever. */
+/* S9: whoever has shown it again has returned it. The end of a file would take along what stands
+ * under its key, so its mark waits: until the object is deleted again, or for ever. */
 static void take_shown(struct rp_purge_item *item)
 {
     item->status = item->mark->file_id != 0 ? RP_ITEM_WAITS : RP_ITEM_GONE;

@@ -10,8 +10,8 @@
  *     file's bytes are an object.
  * J3  The catalog's half runs in the transaction that claims or ends marks. It is given all of
  *     them and picks its own.
- * J4  Where a subject goes in quarantine, or that it stays in place, and how one sees that it is there already, is decided
- *     here alone. */
+ * J4  Where a subject goes in quarantine, or that it stays in place, and how one sees that it is
+ *     there already, is decided here alone. */
 #ifndef RP_CORE_SUBJECT_H
 #define RP_CORE_SUBJECT_H
 
