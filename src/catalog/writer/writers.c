@@ -176,8 +176,9 @@ static struct writer *writer_of(struct rp_writers *all, const struct rp_command 
 
 static void answer(struct rp_writers *all, struct rp_command *c)
 {
-    c->done(c); /* from here on it may be gone */
-    if (atomic_fetch_sub(&all->waiting, 1) != 1) return;
+    bool last = atomic_fetch_sub(&all->waiting, 1) == 1; /* first: who is told may come back at once */
+    c->done(c);                                          /* from here on it may be gone */
+    if (!last) return;
     pthread_mutex_lock(&all->lock);
     pthread_cond_broadcast(&all->idle);
     pthread_mutex_unlock(&all->lock);
