@@ -173,22 +173,14 @@ static void raise_here(void *ctx, uint64_t which)
     if (which != 0) sim_raise(ctx);
 }
 
-static uint64_t due_here(void *ctx, const struct rp_kept *kept)
-{
-    return rp_raises_due(((struct sim_node *)ctx)->raises, kept);
-}
-
-static void note_here(void *ctx, const struct rp_kept *kept)
-{
-    rp_raises_note(((struct sim_node *)ctx)->raises, kept);
-}
-
 static int open_raises(struct sim_node *n, struct rp_error *err)
 {
     n->raises = rp_raises_new(&n->host);
     if (n->raises == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the raises of epochs");
     rp_raises_set(n->raises, 0, n->store.id, n->config.mode == RP_MODE_OBSERVE);
-    n->raise_hook = (struct rp_raise_hook){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = n };
+    n->raise_hook = (struct rp_raise_hook){
+        .due = rp_raises_due, .note = rp_raises_note, .raise = raise_here, .raises = n->raises, .ctx = n
+    };
     n->catalog->raise_hook = &n->raise_hook;
     n->store.raises = n->raises;
     return 0;

@@ -230,6 +230,7 @@ static int lane_row(void *ctx, const struct rp_value *row, struct rp_error *err)
                                      .ahead_ms = row[9].i,
                                      .noted_at_ms = row[10].i };
     tx->stamp_before = row[6].i;
+    rp_lane_compare(tx->catalog, tx->stamp_before);
     return rp_lane_check(tx->catalog, row[5].i, err);
 }
 
@@ -263,8 +264,9 @@ static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_erro
     if (r < 0) return r;
     r = lock_lane(tx, err);
     if (r < 0) return r;
-    if (tx->seq < 0) return rp_error_set(err, RP_ECORRUPT, "lane %d: its row is gone", catalog->lane);
-    return rp_clock_judge(tx, err);
+    if (tx->seq < 0) return rp_lane_missing(catalog, err);
+    r = rp_lane_settle_doubt(tx, err);
+    return r < 0 ? r : rp_clock_judge(tx, err);
 }
 
 static int flush_tally(struct rp_tx *tx, struct rp_error *err)
@@ -351,9 +353,10 @@ static int transact_once(struct rp_catalog *catalog, struct rp_tx *tx, rp_tx_fn 
         bool committed = false;
         r = settle_commit(tx, &committed, err);
         if (r == 0 && !committed) r = rp_error_set(err, RP_EBUSY, "the connection broke before the commit");
-        return r;
+    } else if (r < 0) {
+        rp_db_rollback(catalog->db);
     }
-    if (r < 0) rp_db_rollback(catalog->db);
+    if (r == 0) rp_lane_left(tx);
     return r;
 }
 
@@ -380,8 +383,10 @@ int rp_catalog_commit(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struc
     RP_ASSERT(!rp_db_in_transaction(catalog->db));
     rp_arena_reset(&catalog->arena);
     bool kept = tx->kept.n > 0 || tx->kept.everywhere;
-    if (kept && (r == 0 || r == RP_EUNKNOWN) && catalog->raise_hook != NULL)
-        catalog->raise_hook->note(catalog->raise_hook->ctx, &tx->kept);
+    if (kept && (r == 0 || r == RP_EUNKNOWN) && catalog->raise_hook != NULL) {
+        struct rp_left unknown = { 0 };
+        catalog->raise_hook->note(catalog->raise_hook->raises, &tx->kept, r == 0 ? &catalog->left : &unknown);
+    }
     return r;
 }
 

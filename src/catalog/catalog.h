@@ -46,15 +46,25 @@ struct rp_kept {
     bool everywhere; /* in any store */
 };
 
+/* A lane as a commit of ours left it (lane.h, L4). */
+struct rp_left {
+    bool known;
+    int lane;
+    int64_t stamp, seq;
+    int64_t at_ms; /* of the boot clock */
+    uint8_t head[RP_DIGEST_BYTES];
+};
+
 /* K6: who sees to it that a catalog put back is noticed. Stores are bits of a mask, the hook's own. */
 struct rp_raise_hook {
     /* The raises that the answers of a transaction have to wait for; 0: none. Cheap; inside the transaction. */
-    uint64_t (*due)(void *ctx, const struct rp_kept *kept);
-    /* It is committed, or may be. */
-    void (*note)(void *ctx, const struct rp_kept *kept);
+    uint64_t (*due)(void *raises, const struct rp_kept *kept);
+    /* It is committed, or may be. `left`: how it left its lane; not known unless it is committed. */
+    void (*note)(void *raises, const struct rp_kept *kept, const struct rp_left *left);
     /* Has these raises made, or gives up waiting for them. After `note`; may block, for a bounded time. */
     void (*raise)(void *ctx, uint64_t which);
-    void *ctx;
+    void *raises; /* of `due` and `note` */
+    void *ctx;    /* of `raise` */
 };
 
 struct rp_catalog {
@@ -67,6 +77,8 @@ struct rp_catalog {
     bool lane_known, clock_known;
     bool leases; /* lane.h, L1 */
     int64_t lane_fence;
+    struct rp_left left; /* lane.h, L4 */
+    bool doubted;        /* it may have been put back since: to be asked in the next transaction */
     char holder[64];
     int64_t patience_ms;        /* K7 */
     struct rp_log *log;         /* where commands say what they did (writer.h, W9); may be NULL */

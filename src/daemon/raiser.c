@@ -46,16 +46,6 @@ struct rp_raiser {
 
 /* ---- who waits ---- */
 
-static uint64_t due(void *ctx, const struct rp_kept *kept)
-{
-    return rp_raises_due(((struct rp_raiser *)ctx)->options.session->raises, kept);
-}
-
-static void note(void *ctx, const struct rp_kept *kept)
-{
-    rp_raises_note(((struct rp_raiser *)ctx)->options.session->raises, kept);
-}
-
 static void ask(struct rp_raiser *r, uint64_t which, uint64_t number[RP_STORES_MAX])
 {
     for (size_t i = 0; i < RP_STORES_MAX; i++) {
@@ -208,7 +198,9 @@ int rp_raiser_new(const struct rp_raiser_options *options, struct rp_raiser **ou
     if (r->options.every_ms == 0) r->options.every_ms = EVERY_MS;
     if (r->options.wait_ms == 0) r->options.wait_ms = WAIT_MS;
     r->config = &options->session->config;
-    r->raise_hook = (struct rp_raise_hook){ .due = due, .note = note, .raise = wait_for, .ctx = r };
+    r->raise_hook = (struct rp_raise_hook){
+        .due = rp_raises_due, .note = rp_raises_note, .raise = wait_for, .raises = options->session->raises, .ctx = r
+    };
     pthread_mutex_init(&r->lock, NULL);
     rp_wait_init(&r->changed);
     *out = r;

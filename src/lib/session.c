@@ -78,23 +78,15 @@ static void raise_here(void *ctx, uint64_t which)
     }
 }
 
-static uint64_t due_here(void *ctx, const struct rp_kept *kept)
-{
-    return rp_raises_due(((struct rp_session *)ctx)->raises, kept);
-}
-
-static void note_here(void *ctx, const struct rp_kept *kept)
-{
-    rp_raises_note(((struct rp_session *)ctx)->raises, kept);
-}
-
 static int open_raises(struct rp_session *s, struct rp_error *err)
 {
     s->raises = rp_raises_new(s->catalog->clock);
     if (s->raises == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a session");
     for (size_t i = 0; i < s->config.n_stores; i++)
         rp_raises_set(s->raises, i, 0, s->config.stores[i].mode == RP_MODE_OBSERVE);
-    s->raise_hook = (struct rp_raise_hook){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = s };
+    s->raise_hook = (struct rp_raise_hook){
+        .due = rp_raises_due, .note = rp_raises_note, .raise = raise_here, .raises = s->raises, .ctx = s
+    };
     s->catalog->raise_hook = &s->raise_hook;
     return 0;
 }

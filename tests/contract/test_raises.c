@@ -41,22 +41,14 @@ static void raise_here(void *ctx, uint64_t which)
     (void)rp_raise(p->raises, 0, p->w->catalog, &p->w->store, &err);
 }
 
-static uint64_t due_here(void *ctx, const struct rp_kept *kept)
-{
-    return rp_raises_due(((struct process *)ctx)->raises, kept);
-}
-
-static void note_here(void *ctx, const struct rp_kept *kept)
-{
-    rp_raises_note(((struct process *)ctx)->raises, kept);
-}
-
 static void begin(struct process *p, struct world *w)
 {
     *p = (struct process){ .w = w, .raises = rp_raises_new(&w->host_clock) };
     assert_non_null(p->raises);
     rp_raises_set(p->raises, 0, w->store.id, false);
-    p->raise_hook = (struct rp_raise_hook){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = p };
+    p->raise_hook = (struct rp_raise_hook){
+        .due = rp_raises_due, .note = rp_raises_note, .raise = raise_here, .raises = p->raises, .ctx = p
+    };
     w->catalog->raise_hook = &p->raise_hook;
     w->store.raises = p->raises;
 }
@@ -172,7 +164,7 @@ static void R5_a_store_that_is_observed_is_left_alone(void **state)
     struct process p;
     begin(&p, w);
     rp_raises_set(p.raises, 0, 0, true);
-    rp_raises_note(p.raises, &(struct rp_kept){ .everywhere = true });
+    rp_raises_note(p.raises, &(struct rp_kept){ .everywhere = true }, &(struct rp_left){ 0 });
     assert_int_equal(rp_raises_due(p.raises, &(struct rp_kept){ .everywhere = true }), 0);
     assert_false(rp_raises_is_pending(p.raises, 0));
     end(&p);

@@ -383,22 +383,14 @@ static void raise_here(void *ctx, uint64_t which)
     (void)rp_raise(t->raises, 0, t->catalog, &t->store, &ignored);
 }
 
-static uint64_t due_here(void *ctx, const struct rp_kept *kept)
-{
-    return rp_raises_due(((struct trial *)ctx)->raises, kept);
-}
-
-static void note_here(void *ctx, const struct rp_kept *kept)
-{
-    rp_raises_note(((struct trial *)ctx)->raises, kept);
-}
-
 static void open_raises(struct trial *t)
 {
     t->raises = rp_raises_new(&t->host_clock);
     RP_ASSERT(t->raises != NULL);
     rp_raises_set(t->raises, 0, t->store.id, t->config.mode == RP_MODE_OBSERVE);
-    t->raise_hook = (struct rp_raise_hook){ .due = due_here, .note = note_here, .raise = raise_here, .ctx = t };
+    t->raise_hook = (struct rp_raise_hook){
+        .due = rp_raises_due, .note = rp_raises_note, .raise = raise_here, .raises = t->raises, .ctx = t
+    };
     t->catalog->raise_hook = &t->raise_hook;
     t->store.raises = t->raises;
 }

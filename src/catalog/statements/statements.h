@@ -84,6 +84,11 @@
       "UPDATE lane SET holder = $2, fence = fence + 1, leased_until = @NOW_MS + $3 WHERE lane = $1 RETURNING fence")   \
     X(lane_release,    "ii",   NULL,  NULL,                                                                            \
       "UPDATE lane SET leased_until = 0 WHERE lane = $1 AND fence = $2")                                               \
+    X(lane_last,       "iib",  NULL,  "i",                                                                             \
+      "SELECT seq FROM audit WHERE lane = $1 AND seq = $2 AND hash = $3")                                              \
+    X(vessel_forget,   "",     NULL,  NULL,                                                                            \
+      "INSERT INTO meta (name, word) SELECT 'vessel:' || id, 'put back' FROM store WHERE true "                        \
+      "ON CONFLICT (name) DO UPDATE SET word = excluded.word")                                                         \
     X(lane_list,       "",     NULL,  "iib",                                                                           \
       "SELECT lane, seq, head FROM lane ORDER BY lane")                                                                \
                                                                                                                        \

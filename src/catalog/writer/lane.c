@@ -7,6 +7,8 @@
 #include "base/time.h"
 #include "catalog/statements/statements.h"
 
+#include <string.h>
+
 static int make_row(struct rp_catalog *catalog, int64_t lane, int64_t *made, struct rp_error *err)
 {
     uint8_t zero[RP_DIGEST_BYTES] = { 0 };
@@ -77,6 +79,58 @@ int rp_lane_check(struct rp_catalog *catalog, int64_t fence, struct rp_error *er
     if (!catalog->leases || fence == catalog->lane_fence) return 0;
     catalog->lane_known = false;
     return rp_error_set(err, RP_EBUSY, "another node has leased lane %d", catalog->lane);
+}
+
+/* ---- put back? ---- */
+
+void rp_lane_compare(struct rp_catalog *catalog, int64_t stamp)
+{
+    const struct rp_left *left = &catalog->left;
+    if (left->known && (left->lane != catalog->lane || left->stamp != stamp)) catalog->doubted = true;
+}
+
+int rp_lane_missing(struct rp_catalog *catalog, struct rp_error *err)
+{
+    if (!catalog->left.known) return rp_error_set(err, RP_ECORRUPT, "lane %d: its row is gone", catalog->lane);
+    catalog->lane_known = false;
+    catalog->doubted = true;
+    return rp_error_set(err, RP_EBUSY, "lane %d: its row is gone; was the catalog put back?", catalog->lane);
+}
+
+int rp_lane_is_as_left(struct rp_db *db, const struct rp_left *left, bool *out, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(left->lane), rp_int(left->seq), rp_bytes(left->head, sizeof left->head) };
+    struct rp_one last = { 0 };
+    *out = true;
+    if (!left->known || rp_time_boot_ms() - left->at_ms > RP_LEFT_MS) return 0;
+    int r = rp_db_query(db, RP_SQL(lane_last), args, rp_one_row, &last, err);
+    *out = last.found;
+    return r < 0 ? rp_error_wrap(err, r, "whether the catalog was put back") : 0;
+}
+
+int rp_lane_settle_doubt(struct rp_tx *tx, struct rp_error *err)
+{
+    bool as_left = true;
+    int r = tx->catalog->doubted ? rp_lane_is_as_left(tx->db, &tx->catalog->left, &as_left, err) : 0;
+    return r < 0 || as_left ? r : rp_db_exec(tx->db, RP_SQL(vessel_forget), NULL, NULL, err);
+}
+
+void rp_lane_doubt(struct rp_catalog *catalog, const struct rp_left *left)
+{
+    catalog->left = *left;
+    catalog->doubted = true;
+}
+
+void rp_lane_left(const struct rp_tx *tx)
+{
+    struct rp_catalog *catalog = tx->catalog;
+    catalog->doubted = false;
+    catalog->left = (struct rp_left){ .known = tx->seq > 0,
+                                      .lane = catalog->lane,
+                                      .stamp = tx->stamp,
+                                      .seq = tx->seq,
+                                      .at_ms = rp_time_boot_ms() };
+    memcpy(catalog->left.head, tx->head, sizeof tx->head);
 }
 
 void rp_lane_release(struct rp_catalog *catalog)

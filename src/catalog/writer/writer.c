@@ -92,7 +92,7 @@ static void require_raises(struct rp_tx *tx, struct rp_command **group, size_t n
 {
     const struct rp_raise_hook *raise_hook = tx->catalog->raise_hook;
     bool kept = tx->kept.n > 0 || tx->kept.everywhere;
-    uint64_t due = kept && raise_hook != NULL ? raise_hook->due(raise_hook->ctx, &tx->kept) : 0;
+    uint64_t due = kept && raise_hook != NULL ? raise_hook->due(raise_hook->raises, &tx->kept) : 0;
     for (size_t i = 0; i < n && due != 0; i++) {
         if (group[i]->stale || group[i]->error.code < 0) continue;
         group[i]->unfinished = true;

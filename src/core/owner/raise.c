@@ -22,6 +22,7 @@ struct rp_raises {
     const struct rp_clock *clock;
     pthread_mutex_t lock;
     struct entry at[RP_STORES_MAX];
+    struct rp_left left[RP_LEFTS_MAX]; /* R8: one a lane; the oldest goes */
 };
 _Static_assert(RP_STORES_MAX <= 64, "a store is a bit of a mask");
 
@@ -90,13 +91,42 @@ uint64_t rp_raises_due(void *ctx, const struct rp_kept *kept)
     return due;
 }
 
-void rp_raises_note(void *ctx, const struct rp_kept *kept)
+static void note_left(struct rp_raises *raises, const struct rp_left *left)
+{
+    struct rp_left *to = &raises->left[0];
+    for (size_t i = 0; i < RP_LEFTS_MAX; i++) {
+        struct rp_left *l = &raises->left[i];
+        if (l->known && l->lane == left->lane) {
+            if (l->seq < left->seq) *l = *left;
+            return;
+        }
+        if (l->at_ms < to->at_ms) to = l;
+    }
+    *to = *left;
+}
+
+void rp_raises_note(void *ctx, const struct rp_kept *kept, const struct rp_left *left)
 {
     struct rp_raises *raises = ctx;
+    bool any = false;
     pthread_mutex_lock(&raises->lock);
-    for (size_t i = 0; i < RP_STORES_MAX; i++)
-        if (concerns(&raises->at[i], kept)) raises->at[i].kept++;
+    for (size_t i = 0; i < RP_STORES_MAX; i++) {
+        if (!concerns(&raises->at[i], kept)) continue;
+        raises->at[i].kept++;
+        any = true;
+    }
+    if (any && left->known) note_left(raises, left);
     leave(raises);
+}
+
+size_t rp_raises_left(struct rp_raises *raises, struct rp_left out[RP_LEFTS_MAX])
+{
+    size_t n = 0;
+    pthread_mutex_lock(&raises->lock);
+    for (size_t i = 0; i < RP_LEFTS_MAX; i++)
+        if (raises->left[i].known) out[n++] = raises->left[i];
+    leave(raises);
+    return n;
 }
 
 void rp_raises_assume(struct rp_raises *raises, size_t index)
@@ -148,6 +178,7 @@ static void found(struct rp_raises *raises, size_t index, enum rp_ownership owne
     struct entry *s = enter(raises, index);
     s->state.known = s->watched;
     s->state.ownership = ownership;
+    if (ownership == RP_OWNER_MOVED) memset(raises->left, 0, sizeof raises->left);
     leave(raises);
 }
 

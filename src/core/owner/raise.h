@@ -16,7 +16,10 @@
  *     owed like all else. In mode observe nothing is read, written or owed.
  * R6  Whose store it is, as the last raise or look found it, is kept here for those who show it.
  * R7  While its owner record was found to be gone or another's, nothing that is uploaded there becomes live: what we see is
- *     an empty mount point or another bucket, and the bytes would not be in ours. */
+ *     an empty mount point or another bucket, and the bytes would not be in ours.
+ * R8  Until a raise came after it, only we know what was kept alive. So the process remembers how that left the lanes,
+ *     and every claim looks whether they are still so (vessel.h, V2): the catalog may be put back while it is open. It
+ *     is forgotten when the catalog is found to have moved: then it was noticed. */
 #ifndef RP_CORE_RAISE_H
 #define RP_CORE_RAISE_H
 
@@ -33,7 +36,10 @@ void rp_raises_set(struct rp_raises *raises, size_t index, int64_t store_id, boo
 
 /* R2 and R1, as struct rp_raise_hook wants them: `ctx` is a struct rp_raises. */
 uint64_t rp_raises_due(void *ctx, const struct rp_kept *kept);
-void rp_raises_note(void *ctx, const struct rp_kept *kept);
+void rp_raises_note(void *ctx, const struct rp_kept *kept, const struct rp_left *left);
+/* R8. */
+#define RP_LEFTS_MAX 32
+size_t rp_raises_left(struct rp_raises *raises, struct rp_left out[RP_LEFTS_MAX]);
 
 /* R5: as if something were kept alive now. */
 void rp_raises_assume(struct rp_raises *raises, size_t index);

@@ -2,6 +2,8 @@
 #include "core/owner/vessel.h"
 
 #include "base/error.h"
+#include "catalog/writer/lane.h"
+#include "core/owner/raise.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,9 +57,24 @@ int rp_vessel_refuse(const struct rp_store *store, struct rp_error *err)
                          name, name);
 }
 
+/* raise.h, R8. */
+static int check_left(struct rp_tx *tx, const struct rp_store *store, bool *as_left, struct rp_error *err)
+{
+    struct rp_left left[RP_LEFTS_MAX];
+    size_t n = store->raises != NULL ? rp_raises_left(store->raises, left) : 0;
+    int r = 0;
+    *as_left = true;
+    for (size_t i = 0; i < n && r == 0 && *as_left; i++) {
+        r = rp_lane_is_as_left(tx->db, &left[i], as_left, err);
+        if (r == 0 && !*as_left) rp_lane_doubt(tx->catalog, &left[i]);
+    }
+    return r;
+}
+
 int rp_vessel_check(struct rp_tx *tx, const struct rp_store *store, struct rp_error *err)
 {
-    bool moved = false;
+    bool moved = false, as_left = true;
     int r = rp_vessel_compare(tx->db, store, &moved, err);
-    return r < 0 || !moved ? r : rp_vessel_refuse(store, err);
+    if (r == 0 && !moved) r = check_left(tx, store, &as_left, err);
+    return r < 0 || (!moved && as_left) ? r : rp_vessel_refuse(store, err);
 }

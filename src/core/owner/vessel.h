@@ -8,7 +8,8 @@
  * V2  A catalog that is found in another vessel was put back, promoted or moved: it claims nothing
  *     (RP_ENOTOWNER) until somebody says `recover` or `recover --moved`. It is compared in every
  *     claim's own transaction, so that a connection that leads to another server in the middle of a
- *     sweep claims nothing.
+ *     sweep claims nothing. A catalog that was put back while it was open has forgotten its vessel,
+ *     which then is another one, too (catalog/writer/lane.h, L4).
  * V3  Where a fail-over loses nothing (catalog.failover: synchronous), a later timeline is the same
  *     vessel. */
 #ifndef RP_CORE_VESSEL_H
