@@ -22,23 +22,6 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    uintptr_t which = (uintptr_t)*state;
-    struct world *w = calloc(1, sizeof *w);
-    world_make(w, which & 1 ? DBS_POSTGRES : DBS_SQLITE_FILE, which & 2 ? WORLD_FS : WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state); /* whatever a test did */
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
 static void expect_object(struct world *w, const char *key, const char *text)
 {
     const char *found = world_text(w, key);
@@ -52,11 +35,7 @@ static void expect_object(struct world *w, const char *key, const char *text)
 
 static void expect_sweep(struct world *w, int64_t purged, int64_t already_gone, int64_t skipped)
 {
-    struct rp_sweep_result *r = world_sweep(w);
-    for (int64_t i = 0; i < r->run.figures.n_errors && i < RP_RUN_ERRORS_MAX; i++)
-        print_error("%s\n", r->run.figures.errors[i]);
-    assert_string_equal(r->outcome, "done");
-    assert_int_equal(r->run.figures.purged, purged);
+    const struct rp_sweep_result *r = world_swept(w, purged);
     assert_int_equal(r->run.figures.already_gone, already_gone);
     assert_int_equal(r->run.figures.skipped, skipped);
     assert_int_equal(r->run.figures.failed, 0);
@@ -243,7 +222,7 @@ static void test_X3_the_answer_lists_a_copy_that_is_being_erased(void **state)
 }
 
 /* clang-format off */
-#define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
+#define ON(which, words, fn) { #fn " on " words, fn, world_set_up, world_tear_down, (void *)(uintptr_t)(which) }
 /* Each engine once, each store once. */
 #define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
 
