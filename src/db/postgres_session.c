@@ -287,9 +287,14 @@ static int connect_failed(struct rp_pg *c, struct rp_error *err)
     const char *message = c->pg != NULL ? PQerrorMessage(c->pg) : "out of memory";
     bool denied = strstr(message, "authentication failed") != NULL || strstr(message, "no password") != NULL ||
                   strstr(message, "pg_hba.conf") != NULL;
+    bool none_left = strstr(message, "too many c") != NULL || strstr(message, "connection slots are reserved") != NULL;
     tidy(c, message, line, sizeof line);
     rp_pg_disconnect(c);
-    return rp_error_set(err, denied ? RP_EDENIED : RP_EUNAVAILABLE, "postgres: connect: %s", line);
+    rp_error_set(err, denied ? RP_EDENIED : RP_EUNAVAILABLE, "postgres: connect: %s", line);
+    if (none_left)
+        rp_error_hint(err, "raise the server's max_connections, or the CONNECTION LIMIT of the role or the database; a "
+                           "daemon takes 9 to 18 of its catalog (docs/guarantees.md)");
+    return err->code;
 }
 
 static int apply_settings(struct rp_pg *c, struct rp_error *err)

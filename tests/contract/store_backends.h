@@ -51,23 +51,37 @@ static inline int no_fault(void *ctx, const char *call, const char *key, struct 
     return 0;
 }
 
-/* Probed, for what a store may rely on it knows from that. */
-static inline void open_s3(struct fixture *f)
+/* One bucket for all tests of a backend, emptied after each. Probed, for what a store may rely on it knows from that. */
+static struct fixture in_bucket;
+
+static inline int open_s3(void **state)
 {
     struct rp_probed probed;
-    s3_bucket_make(&f->bucket, backend->bucket);
-    ok(rp_s3_open(&f->bucket.options, &f->backend, &error));
-    ok(rp_backend_probe(f->backend, true, &probed, &error));
+    (void)state;
+    if (!backend->s3) return 0;
+    s3_bucket_make(&in_bucket.bucket, backend->bucket);
+    ok(rp_s3_open(&in_bucket.bucket.options, &in_bucket.backend, &error));
+    ok(rp_backend_probe(in_bucket.backend, true, &probed, &error));
+    return 0;
+}
+
+static inline int close_s3(void **state)
+{
+    (void)state;
+    if (!backend->s3) return 0;
+    rp_backend_close(in_bucket.backend);
+    s3_bucket_drop(&in_bucket.bucket);
+    return 0;
 }
 
 static inline int open_store(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    *state = f;
     if (backend->s3) {
-        open_s3(f);
+        *state = &in_bucket;
         return 0;
     }
+    struct fixture *f = calloc(1, sizeof *f);
+    *state = f;
     if (backend->directory) {
         tree_make(f->root, sizeof f->root, "/tmp");
         ok(rp_fs_open(f->root, false, &f->backend, &error));
@@ -85,10 +99,13 @@ static inline int open_store(void **state)
 static inline int close_store(void **state)
 {
     struct fixture *f = *state;
+    if (backend->s3) {
+        s3_bucket_empty(&f->bucket);
+        return 0;
+    }
     rp_backend_close(f->backend);
     rp_backend_close(f->inner);
     if (f->root[0]) tree_remove(f->root);
-    if (backend->s3) s3_bucket_drop(&f->bucket);
     free(f);
     return 0;
 }
@@ -134,7 +151,7 @@ static inline void until_told_apart(struct rp_backend *s)
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {                                                  \
         backend = &backends[i];                                                                                        \
         if (backend->s3 != (buckets)) continue;                                                                        \
-        failed += cmocka_run_group_tests_name(backend->name, tests, NULL, NULL);                                       \
+        failed += cmocka_run_group_tests_name(backend->name, tests, open_s3, close_s3);                                \
     }                                                                                                                  \
     return failed
 

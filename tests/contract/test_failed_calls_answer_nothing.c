@@ -112,11 +112,19 @@ static const char *judge(struct asking *a, const struct question *q, int r, cons
     return r == 0 && strcmp(rp_buf_text(&a->answer), whole) != 0 ? "half an answer" : NULL;
 }
 
-/* Until there is no such call any more. Returns how many there were. */
+/* The sanitizers see every fifth call, another fifth for each question; the shipped build lets all of them fail. */
+#ifdef __SANITIZE_ADDRESS__
+#define SLICE 5
+#else
+#define SLICE 1
+#endif
+
+/* Until there is no such call any more. Returns how many there were, roughly if only a slice of them is tried. */
 static int fail_each(struct asking *a, const struct question *q, enum port port, const char *whole)
 {
     struct rp_error e;
-    for (int at = 1;; at++) {
+    static int turn;
+    for (int at = 1 + turn++ % SLICE;; at += SLICE) {
         assert_in_range(at, 1, CALLS_MAX);
         int r = ask_once(a, q, port, at, &e);
         if (!a->struck && r < 0) fail_msg("%s, without fault: %s", q->name, e.text);

@@ -22,32 +22,6 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    uintptr_t which = (uintptr_t)*state;
-    struct world *w = calloc(1, sizeof *w);
-    world_make(w, which & 1 ? DBS_POSTGRES : DBS_SQLITE_FILE, which & 2 ? WORLD_FS : WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state); /* whatever a test did */
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
-static void expect_sweep(struct world *w, int64_t purged)
-{
-    struct rp_sweep_result *r = world_sweep(w);
-    for (int64_t i = 0; i < r->run.figures.n_errors && i < RP_RUN_ERRORS_MAX; i++)
-        print_error("%s\n", r->run.figures.errors[i]);
-    assert_string_equal(r->outcome, "done");
-    assert_int_equal(r->run.figures.purged, purged);
-}
-
 static int64_t hold(struct world *w, struct rp_hold_command q)
 {
     q.reason = "audit";
@@ -95,7 +69,7 @@ static void delete_and_hold(struct world *w, struct family *f, unsigned held)
     for (size_t i = 0; i < 4; i++)
         f->marks[i] = uploads_mark(w, f->files[i]).id;
     world_pass(w, 6 * DAY);
-    expect_sweep(w, 4 - __builtin_popcount(held));
+    world_swept(w, 4 - __builtin_popcount(held));
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(world_exists(w, f->keys[i]), held >> i & 1);
 }
@@ -122,7 +96,7 @@ static void test_F4_a_family_comes_back_from_quarantine_with_its_root(void **sta
         for (size_t i = 0; i < 4; i++)
             if (held >> i & 1) ok(ask_lift(w->catalog, f.holds[i], "tester", &err));
         world_pass(w, 30 * DAY);
-        expect_sweep(w, 4 - __builtin_popcount(held)); /* the copies that have done their work */
+        world_swept(w, 4 - __builtin_popcount(held)); /* the copies that have done their work */
         expect_all_live(w, &f);
     }
 }
@@ -177,7 +151,7 @@ static void test_F4_one_of_a_family_that_cannot_come_back_keeps_nobody_else_away
 }
 
 /* clang-format off */
-#define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
+#define ON(which, words, fn) { #fn " on " words, fn, world_set_up, world_tear_down, (void *)(uintptr_t)(which) }
 /* Each engine once, each store once. */
 #define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
 

@@ -24,32 +24,6 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    uintptr_t which = (uintptr_t)*state;
-    struct world *w = calloc(1, sizeof *w);
-    world_make(w, which & 1 ? DBS_POSTGRES : DBS_SQLITE_FILE, which & 2 ? WORLD_FS : WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state); /* whatever a test did */
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
-static void expect_sweep(struct world *w, int64_t purged)
-{
-    struct rp_sweep_result *r = world_sweep(w);
-    for (int64_t i = 0; i < r->run.figures.n_errors && i < RP_RUN_ERRORS_MAX; i++)
-        print_error("%s\n", r->run.figures.errors[i]);
-    assert_string_equal(r->outcome, "done");
-    assert_int_equal(r->run.figures.purged, purged);
-}
-
 static int64_t events(struct world *w, const char *event)
 {
     char sql[120];
@@ -84,7 +58,7 @@ static void test_a_deleted_file_can_be_restored_until_it_is_purged(void **state)
     assert_int_equal(c.answer.mark_id, uploads_mark(w, id).id);
     uploads_expect_quota(w, 5, 0, 0);
     world_pass(w, 4 * DAY);
-    expect_sweep(w, 0);
+    world_swept(w, 0);
     assert_int_equal(uploads_restore(w, id, &c), 0);
     assert_true(c.changed);
     assert_int_equal(c.answer.mark_id, 0);
@@ -92,11 +66,11 @@ static void test_a_deleted_file_can_be_restored_until_it_is_purged(void **state)
     assert_int_equal(uploads_restore(w, id, &c), 0); /* again: the same answer */
     assert_false(c.changed);
     world_pass(w, 40 * DAY);
-    expect_sweep(w, 0);
+    world_swept(w, 0);
     assert_string_equal(world_text(w, key), "hello");
     delete (w, id);
     world_pass(w, 6 * DAY);
-    expect_sweep(w, 1);
+    world_swept(w, 1);
     uploads_expect(w, id, RP_FILE_PURGED);
     uploads_expect_quota(w, 0, 0, 0);
     assert_false(world_exists(w, key));
@@ -130,9 +104,9 @@ static void test_M5_deleting_again_is_the_same_mark_and_only_a_later_time_counts
     assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
     assert_int_equal(uploads_mark(w, id).due_at_ms, c.at_ms);
     world_pass(w, 7 * DAY + HOUR);
-    expect_sweep(w, 0);
+    world_swept(w, 0);
     world_pass(w, DAY);
-    expect_sweep(w, 1);
+    world_swept(w, 1);
 }
 
 static void test_what_delete_refuses(void **state)
@@ -177,13 +151,13 @@ static void test_a_pending_upload_that_is_deleted_keeps_its_mark_and_is_refunded
     uploads_expect_quota(w, 0, 5, 1);
     assert_int_equal(uploads_restore(w, id, &c), RP_ENOTMARKED);
     world_pass(w, 2 * HOUR);
-    expect_sweep(w, 1);
+    world_swept(w, 1);
     uploads_expect(w, id, RP_FILE_PURGED);
     uploads_expect_quota(w, 0, 0, 0);
     assert_false(world_exists(w, uploads_file(w, id).key));
     uploads_put(w, id, "late!");
     world_pass(w, 26 * HOUR);
-    expect_sweep(w, 1);
+    world_swept(w, 1);
     assert_false(world_exists(w, uploads_file(w, id).key));
     uploads_expect_quota(w, 0, 0, 0);
 }
@@ -196,7 +170,7 @@ static void test_a_reason_that_sounds_like_ours_is_only_a_reason(void **state)
     c.reason = RP_REASON_ABANDONED;
     assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
     world_pass(w, 6 * DAY);
-    expect_sweep(w, 1);
+    world_swept(w, 1);
     uploads_expect(w, id, RP_FILE_PURGED);
     uploads_expect_quota(w, 0, 0, 0);
     assert_int_equal(world_count(w, RP_MARKED), 0);
@@ -285,7 +259,7 @@ static void test_F4_more_time_for_a_file_is_more_time_for_its_family(void **stat
     delete (w, root);
     assert_int_equal(uploads_delete(w, root, 20 * DAY, &c), 0);
     world_pass(w, 10 * DAY);
-    expect_sweep(w, 0);
+    world_swept(w, 0);
     restore(w, root);
     uploads_expect(w, child, RP_FILE_LIVE);
     assert_int_equal(events(w, "mark.extended"), 2);
@@ -323,28 +297,56 @@ static void test_F4_replacing_takes_the_family_along(void **state)
     assert_int_equal(uploads_restore(w, now, &c), RP_ENAMETAKEN);
 }
 
+/* n files below this one: rows as so many inits would leave them. */
+static void add_below(struct world *w, int64_t root, int first, int n)
+{
+    world_script(
+        w,
+        "INSERT INTO file (id, tenant_id, name, store_id, key, status, size_bytes, content_type, etag, version,"
+        " modified_ms, mark_id, parent_id, was, url_ends_at, created_at, changed_at) "
+        "WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
+        "SELECT i, tenant_id, 'n' || i, store_id, 'k' || i, 5, 1, '', '', '', 0, mark_id, id, 4, 0, 0, 0 "
+        "FROM n, file WHERE id = %lld",
+        first, first + n - 1, (long long)root);
+}
+
 /* The limit is on what one delete takes along, and the refusal changes nothing. */
 static void test_a_family_has_a_limit(void **state)
 {
     struct world *w = *state;
     struct rp_file_command c;
     int64_t root = uploads_live(w, "root", "x"), child = uploads_child(w, "child", root, root);
-    int64_t added = uploads_file(w, child).id;
-    /* rows as a thousand inits would leave them */
-    world_script(
-        w,
-        "INSERT INTO file (id, tenant_id, name, store_id, key, status, size_bytes, content_type, etag, version,"
-        " modified_ms, mark_id, parent_id, was, url_ends_at, created_at, changed_at) "
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
-        "SELECT i, tenant_id, 'n' || i, store_id, 'k' || i, 5, 1, '', '', '', 0, mark_id, %lld, 4, 0, 0, 0 "
-        "FROM n, file WHERE id = %lld",
-        (long long)root, (long long)added);
+    add_below(w, root, 1, 1000);
     assert_int_equal(uploads_delete(w, root, -1, &c), RP_ETOOBIG);
     uploads_expect(w, root, RP_FILE_LIVE);
     world_script(w, "DELETE FROM file WHERE id = 1000");
     assert_int_equal(uploads_delete(w, root, -1, &c), 0);
     uploads_expect(w, child, RP_FILE_DELETED);
     world_script(w, "DELETE FROM file WHERE id < 1000");
+}
+
+/* Two families in one round are together above the limit, a third is so by itself. */
+static void test_the_limit_of_a_family_refuses_one_delete_of_a_round(void **state)
+{
+    struct world *w = *state;
+    const int below[] = { 1001, 600, 600 };
+    struct rp_file_command c[3];
+    struct rp_command *commands[3];
+    for (int i = 0; i < 3; i++) {
+        const char *const names[] = { "large", "one", "other" };
+        int64_t root = uploads_live(w, names[i], "x");
+        add_below(w, root, 1 + 2000 * i, below[i]);
+        c[i] = uploads_command(w, &rp_verb_delete, root);
+        commands[i] = &c[i].command;
+    }
+    assert_int_equal(rp_round_run(w->catalog, commands, 3, true), 0);
+    assert_int_equal(c[0].command.error.code, RP_ETOOBIG);
+    uploads_expect(w, c[0].file_id, RP_FILE_LIVE);
+    for (int i = 1; i < 3; i++) {
+        ok(c[i].command.error.code);
+        uploads_expect(w, c[i].file_id, RP_FILE_DELETED);
+    }
+    world_script(w, "DELETE FROM file WHERE id < 10000");
 }
 
 /* ---- too late ---- */
@@ -401,7 +403,7 @@ static void test_X3_a_held_file_is_deleted_and_not_purged_and_its_upload_does_no
         int64_t held = hold(w, scopes[i]);
         assert_int_equal(uploads_delete(w, id, -1, &c), 0);
         world_pass(w, 10 * DAY);
-        expect_sweep(w, 0);
+        world_swept(w, 0);
         uploads_expect(w, id, RP_FILE_DELETED);
         uploads_expect(w, before, RP_FILE_DELETED);
         uploads_expect(w, pending, RP_FILE_PENDING);
@@ -410,7 +412,7 @@ static void test_X3_a_held_file_is_deleted_and_not_purged_and_its_upload_does_no
     }
     (void)uploads_tenant(w, "other");
     int64_t others = hold(w, (struct rp_hold_command){ .scope = RP_SCOPE_TENANT, .tenant = "other" });
-    expect_sweep(w, 2);
+    world_swept(w, 2);
     uploads_expect(w, id, RP_FILE_PURGED);
     uploads_expect(w, before, RP_FILE_PURGED);
     uploads_expect(w, pending, RP_FILE_EXPIRED);
@@ -484,7 +486,7 @@ static void test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_
     delete (w, id);
     int64_t mark = uploads_mark(w, id).id;
     world_pass(w, 6 * DAY);
-    expect_sweep(w, 1);
+    world_swept(w, 1);
     uploads_expect(w, id, RP_FILE_DELETED);
     assert_false(world_exists(w, key));
     uploads_expect_quota(w, 5, 0, 0); /* its bytes still stand in the store */
@@ -499,14 +501,14 @@ static void test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_
     assert_string_equal(world_text(w, key), "hello");
     assert_int_equal(restore_mark(w, mark).what, RP_REPRIEVE_ALREADY);
     world_check(w);
-    expect_sweep(w, 0);
+    world_swept(w, 0);
     world_pass(w, DAY + RP_MINUTE_MS);
-    expect_sweep(w, 1); /* the copy in quarantine: a late delete could have taken what was returned */
+    world_swept(w, 1); /* the copy in quarantine: a late delete could have taken what was returned */
     uploads_expect(w, id, RP_FILE_LIVE);
     assert_string_equal(world_text(w, key), "hello");
     delete (w, id); /* its identity is that of the copy that came back */
     world_pass(w, 6 * DAY);
-    expect_sweep(w, 2);
+    world_swept(w, 2);
     assert_false(world_exists(w, key));
 }
 
@@ -556,7 +558,7 @@ static void test_TENANT_a_restore_of_anothers_mark_touches_nothing(void **state)
     delete (w, id);
     int64_t mark = uploads_mark(w, id).id;
     world_pass(w, 6 * DAY);
-    expect_sweep(w, 1);
+    world_swept(w, 1);
     struct rp_reprieve_item stranger = { .mark_id = mark };
     struct rp_reprieve_command c = ask_as(w, &stranger, "other");
     struct rp_command *list[] = { &c.command };
@@ -619,7 +621,7 @@ static void test_S5_a_copy_that_a_dead_mark_left_is_erased_in_the_end(void **sta
     assert_true(world_exists(w, copy));
     assert_int_equal(world_count(w, RP_MARKED), 1);
     world_pass(w, 8 * DAY);
-    expect_sweep(w, 1);
+    world_swept(w, 1);
     assert_false(world_exists(w, copy));
     assert_true(world_exists(w, "a"));
 }
@@ -635,7 +637,7 @@ static void test_the_object_of_a_file_is_not_marked_by_its_key(void **state)
     delete (w, id);
     assert_int_equal(world_mark(w, key, 10 * DAY).error.code, RP_EISFILE);
     world_pass(w, 6 * DAY);
-    expect_sweep(w, 1);
+    world_swept(w, 1);
     world_put(w, key, "somebody else"); /* the file is over: what stands there now is an object like any other */
     assert_int_equal(world_mark(w, key, DAY).what, RP_MARK_CREATED);
 }
@@ -733,9 +735,9 @@ static void test_S6_a_recovery_gives_files_more_time_instead_of_letting_go_of_th
     uploads_expect(w, pending, RP_FILE_PENDING);
     assert_int_equal(uploads_mark(w, later).due_at_ms, later_due);
     world_pass(w, 4 * DAY);
-    expect_sweep(w, 0);
+    world_swept(w, 0);
     world_pass(w, 2 * DAY);
-    expect_sweep(w, 1);
+    world_swept(w, 1);
     uploads_expect(w, soon, RP_FILE_PURGED);
     uploads_expect(w, later, RP_FILE_DELETED);
     uploads_expect(w, pending, RP_FILE_EXPIRED);
@@ -743,7 +745,7 @@ static void test_S6_a_recovery_gives_files_more_time_instead_of_letting_go_of_th
 }
 
 /* clang-format off */
-#define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
+#define ON(which, words, fn) { #fn " on " words, fn, world_set_up, world_tear_down, (void *)(uintptr_t)(which) }
 /* Each engine once, each store once. */
 #define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
 
@@ -762,6 +764,7 @@ int main(void)
         ALL(test_F4_one_taken_name_in_the_family_refuses_the_whole),
         ALL(test_F4_replacing_takes_the_family_along),
         ALL(test_a_family_has_a_limit),
+        ALL(test_the_limit_of_a_family_refuses_one_delete_of_a_round),
         ALL(test_RESTORE_WINS_until_the_claim_and_is_too_late_after_it),
         ALL(test_X3_a_held_file_is_deleted_and_not_purged_and_its_upload_does_not_expire),
         ALL(test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_returned),

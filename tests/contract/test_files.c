@@ -19,23 +19,6 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    uintptr_t which = (uintptr_t)*state;
-    struct world *w = calloc(1, sizeof *w);
-    world_make(w, which & 1 ? DBS_POSTGRES : DBS_SQLITE_FILE, which & 2 ? WORLD_FS : WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state); /* whatever a test did */
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
 static int run_init(struct world *w, struct rp_init *c)
 {
     return rp_command_run(w->catalog, &c->command);
@@ -43,11 +26,7 @@ static int run_init(struct world *w, struct rp_init *c)
 
 static void expect_sweep(struct world *w, int64_t purged, int64_t already_gone)
 {
-    struct rp_sweep_result *r = world_sweep(w);
-    for (int64_t i = 0; i < r->run.figures.n_errors && i < RP_RUN_ERRORS_MAX; i++)
-        print_error("%s\n", r->run.figures.errors[i]);
-    assert_string_equal(r->outcome, "done");
-    assert_int_equal(r->run.figures.purged, purged);
+    const struct rp_sweep_result *r = world_swept(w, purged);
     assert_int_equal(r->run.figures.already_gone, already_gone);
 }
 
@@ -742,7 +721,7 @@ static void test_T5_what_is_listed(void **state)
 }
 
 /* clang-format off */
-#define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
+#define ON(which, words, fn) { #fn " on " words, fn, world_set_up, world_tear_down, (void *)(uintptr_t)(which) }
 /* Each engine once, each store once. */
 #define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
 

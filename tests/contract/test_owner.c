@@ -372,6 +372,7 @@ static void expect_forked(struct world *w)
 {
     assert_int_equal(look(w).ownership, RP_OWNER_FORKED);
     assert_int_equal(rp_owner_check(w->catalog, &w->store, &err), RP_ENOTOWNER);
+    assert_int_equal(rp_owner_write(w->catalog, &w->store, "test", false, &err), RP_ENOTOWNER);
     expect_refused_sweep(w, "belongs to another copy of this catalog");
 }
 

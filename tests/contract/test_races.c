@@ -19,7 +19,7 @@
 #include "lib/ask.h"
 #include "lib/world.h"
 
-#define ROUNDS      500
+#define ROUNDS      200
 #define MARKS       2000
 #define HELD_ROUNDS 8
 #define HELD_MARKS  900 /* fewer than a hold lists */

@@ -287,17 +287,17 @@ class World:
     def settle(self):
         """Sweeps until nothing is due: what a dead sweep had claimed is free again when its lease is over."""
         until = time.monotonic() + SETTLE_S
-        while True:
-            self.sweep()
-            waiting = self.due()
-            if waiting == 0:
-                return
+        self.sweep()
+        while waiting := self.due():
             require(time.monotonic() < until, f"{waiting} marks are still waiting after {SETTLE_S} s of sweeps")
+            if self.due("next_at") > 0:
+                self.sweep()
             select.select([], [], [], 0.1)
 
-    def due(self):
+    def due(self, column="due_at"):
+        """next_at: what can be claimed, and is under no lease."""
         now_ms = int(time.time() * 1000)
-        return self.engine.rows(f"SELECT COUNT(*) AS n FROM mark WHERE active = 1 AND due_at <= {now_ms}")[0][0]
+        return self.engine.rows(f"SELECT COUNT(*) AS n FROM mark WHERE active = 1 AND {column} <= {now_ms}")[0][0]
 
     def check(self):
         judge.check_settled(self)

@@ -165,7 +165,7 @@ static int abort_each(void *ctx, const struct rp_partial *partial, struct rp_err
     return rp_s3_abort_partial(ctx, partial->key, partial->upload, err);
 }
 
-void s3_bucket_drop(struct s3_bucket *b)
+void s3_bucket_empty(const struct s3_bucket *b)
 {
     struct rp_backend *backend = NULL;
     struct rp_s3 *s3 = reach(b, &backend);
@@ -177,6 +177,11 @@ void s3_bucket_drop(struct s3_bucket *b)
     free(d);
     if (rp_s3_list_partial(backend, "", abort_each, backend, &error) < 0) give_up("empty the bucket", error.text);
     rp_backend_close(backend);
+}
+
+void s3_bucket_drop(struct s3_bucket *b)
+{
+    s3_bucket_empty(b);
     int status = s3_bucket_request(b, "DELETE", NULL, NULL, 0, NULL, 0, NULL, NULL, 0);
     if (status != 204 && status != 404) give_up(b->name, "the bucket cannot be deleted");
 }

@@ -17,6 +17,7 @@ enum s3_bucket_kind { S3_BUCKET_PLAIN, S3_BUCKET_VERSIONED };
 /* `b` must not move afterwards. */
 void s3_bucket_make(struct s3_bucket *b, enum s3_bucket_kind kind);
 void s3_bucket_versioning(const struct s3_bucket *b, const char *status); /* "Enabled" or "Suspended" */
+void s3_bucket_empty(const struct s3_bucket *b);
 void s3_bucket_drop(struct s3_bucket *b);
 /* n objects PREFIX00000, PREFIX00001, ... of one byte, many at once. prefix NULL: n uploads of the key "k". */
 void s3_bucket_fill(const struct s3_bucket *b, const char *prefix, size_t n);

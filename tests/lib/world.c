@@ -333,6 +333,17 @@ struct rp_sweep_result *world_sweep(struct world *w)
     return result;
 }
 
+struct rp_sweep_result *world_swept(struct world *w, int64_t purged)
+{
+    struct rp_sweep_result *result = world_sweep(w);
+    const struct rp_figures *figures = &result->run.figures;
+    for (int64_t i = 0; i < figures->n_errors && i < RP_RUN_ERRORS_MAX; i++)
+        print_error("%s\n", figures->errors[i]);
+    assert_string_equal(result->outcome, "done");
+    assert_int_equal(figures->purged, purged);
+    return result;
+}
+
 void world_steps_begin(struct world *w, struct rp_catalog *catalog, const char *name, struct world_steps *s)
 {
     struct rp_sweep sweeper = world_sweeper(w, catalog, name);

@@ -93,6 +93,7 @@ struct rp_reprieve_answer world_restore(struct world *w, const char *key);
 struct rp_mark world_newest(struct world *w, const char *key);
 /* A sweep of the place as a run named "main" (or `name`), which must begin; the outcome is the result's. */
 struct rp_sweep_result *world_sweep(struct world *w);
+struct rp_sweep_result *world_swept(struct world *w, int64_t purged); /* the same; it must succeed, and purge so many */
 struct rp_sweep world_sweeper(struct world *w, struct rp_catalog *catalog, const char *name);
 
 /* One sweep step by step: begin, then rp_purge_claim, _check, _look, _quarantine, _erase, _finish as the test likes, then end. */

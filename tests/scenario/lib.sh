@@ -11,6 +11,8 @@ set -euo pipefail
 BIN=${REPRIEVE_BIN:?the binary to test}
 CATALOG=${CATALOG:-sqlite}
 unset REPRIEVE_CONFIG
+# Straight to the programs: python3 and psql of the PATH may be scripts that look for them, at 0.1 s each time.
+PATH=${PG_BIN:-/usr/lib/postgresql/15/bin}:$(python3 -IS -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
 DIR=$(mktemp -d "${TMPDIR:-/tmp}/reprieve-scenario.XXXXXX")
 SCHEMA="s$$_$(date +%s%N)"
 MOUNTS=() # undone at the end

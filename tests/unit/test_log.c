@@ -352,7 +352,7 @@ static void a_dash_is_standard_error_and_stays_open(void **state)
     assert_string_equal(rp_buf_text(&b), "{\"at\":\"1970-01-01T00:00:00.000Z\",\"level\":\"info\",\"event\":\"x\"}\n");
 }
 
-enum { WRITERS = 4, LINES = 5000 };
+enum { WRITERS = 4, LINES = 1000 };
 
 struct writer {
     struct rp_log *log;

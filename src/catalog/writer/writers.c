@@ -57,7 +57,7 @@ struct writer {
 
 struct preparer {
     struct rp_writers *all;
-    struct rp_catalog *catalog; /* NULL: not opened yet */
+    struct rp_catalog *catalog; /* of the first from the start, else NULL: not opened yet */
     pthread_t thread;
     bool running;
 };
@@ -311,6 +311,15 @@ static void prepare(struct preparer *p, struct rp_command **commands, size_t n, 
     }
 }
 
+/* The server may have no connection for another one. */
+static void leave_to_first(struct preparer *p, struct rp_command **commands, size_t n)
+{
+    const struct timespec pause = { .tv_nsec = 200000000 };
+    for (size_t i = 0; i < n; i++)
+        push(&p->all->outside, commands[i]);
+    nanosleep(&pause, NULL);
+}
+
 static void *work_outside(void *arg)
 {
     struct preparer *p = arg;
@@ -318,6 +327,10 @@ static void *work_outside(void *arg)
     for (size_t n; (n = take(&p->all->outside, commands, fits_outside)) > 0;) {
         struct rp_error why = { 0 };
         bool open = open_catalog(p, &why);
+        if (!open && p != &p->all->preparers[0]) {
+            leave_to_first(p, commands, n);
+            continue;
+        }
         if (commands[0]->unfinished)
             finish(p, commands, n, open);
         else
@@ -354,6 +367,7 @@ static int start_preparers(struct rp_writers *all, struct rp_error *err)
         struct preparer *p = &all->preparers[i];
         p->all = all;
         all->n_preparers = i + 1;
+        if (i == 0 && !open_catalog(p, err)) return rp_error_wrap(err, err->code, "prepare commands");
         p->running = pthread_create(&p->thread, NULL, work_outside, p) == 0;
         if (!p->running) return rp_error_set(err, RP_ENOMEM, "no thread to prepare commands");
     }

@@ -39,7 +39,9 @@ static bool add_event(void *ctx, struct rp_feed_event *event)
 static int fetch(struct turn *turn, int64_t tenant_id, struct rp_error *err)
 {
     const struct rp_feed_want want = { .tenant_id = tenant_id };
-    int r = rp_feed_catch_up(turn->live->feed, turn->live->log, &want, &turn->at, add_event, turn, &turn->caught, err);
+    struct rp_live *live = turn->live;
+    int r = live->log != NULL ? 0 : rp_feed_log_open(live->feed, &live->log, err);
+    if (r == 0) r = rp_feed_catch_up(live->feed, live->log, &want, &turn->at, add_event, turn, &turn->caught, err);
     if (turn->caught.rolled_back)
         rp_buf_str(&turn->part, ": the catalog was rolled back past this id; going on from where it ends now\n\n");
     return r == 0 && turn->part.failed < 0 ? rp_error_set(err, turn->part.failed, "out of memory") : r;

@@ -74,7 +74,7 @@ struct rp_live {
     size_t most;
     _Atomic size_t listening; /* n_clients, for who holds no lock */
 
-    struct rp_feed_log *log; /* of the catch-up thread */
+    struct rp_feed_log *log; /* of the catch-up thread; NULL: nobody had to catch up yet */
     pthread_t fetcher;
     bool has_fetcher;
 };

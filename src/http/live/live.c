@@ -90,9 +90,7 @@ static void set_defaults(struct rp_live_options *o)
 static int begin(struct rp_live *live, struct rp_error *err)
 {
     const struct rp_feed_reader reader = { .deliver = deliver, .looked = looked, .ctx = live };
-    int r = rp_feed_log_open(live->feed, &live->log, err);
-    if (r < 0) return r;
-    r = pthread_create(&live->fetcher, NULL, rp_live_fetch_thread, live);
+    int r = pthread_create(&live->fetcher, NULL, rp_live_fetch_thread, live);
     live->has_fetcher = r == 0;
     if (r != 0) return rp_error_errno(err, r, "start a thread");
     return rp_feed_subscribe(live->feed, &reader, &live->follows, err);

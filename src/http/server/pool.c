@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/time.h"
 
+#define AGAIN_MS  RP_SECOND_MS
 #define CACHE_KIB 256 /* of each thread; the kernel keeps the rest of the catalog once for all of them */
 
 struct worker {
@@ -16,14 +17,16 @@ struct worker {
     pthread_cond_t work;
     struct rp_catalog *catalog; /* NULL: not opened yet */
     struct worker *next_idle;
-    bool called; /* taken off the idle list: there is something to do */
+    bool called;      /* taken off the idle list: there is something to do */
+    bool connected;   /* it has its catalog */
+    int64_t again_ms; /* it got none: when it may ask again */
 };
 
 struct rp_pool {
     struct rp_server *server;
     pthread_mutex_t lock; /* of everything below */
     struct rp_request *first, **last;
-    size_t waiting, waiting_max;
+    size_t waiting, waiting_max, connected;
     struct worker *idle; /* the one that was busy last comes first */
     bool stopping;
     size_t n; /* threads that run */
@@ -39,14 +42,55 @@ static bool open_catalog(struct worker *w, struct rp_error *err)
     if (rp_catalog_open(o->catalog_url, &how, &w->catalog, err) < 0) return false;
     rp_writers_attach(o->writers, w->catalog);
     w->catalog->log = o->log;
+    pthread_mutex_lock(&w->pool->lock);
+    w->connected = true;
+    w->pool->connected++;
+    pthread_mutex_unlock(&w->pool->lock);
     return true;
+}
+
+/* With the lock. Who has a connection comes first; who got none asks again now and then. */
+static bool may_serve(const struct worker *w)
+{
+    return w->connected || w->pool->connected == 0 || rp_time_boot_ms() >= w->again_ms;
+}
+
+/* With the lock. Nobody, if all who may are busy: they look for more when they are done. */
+static void call_one(struct rp_pool *pool)
+{
+    struct worker **at = &pool->idle;
+    while (*at != NULL && !may_serve(*at))
+        at = &(*at)->next_idle;
+    struct worker *w = *at;
+    if (w == NULL) return;
+    *at = w->next_idle;
+    w->called = true;
+    pthread_cond_signal(&w->work);
+}
+
+/* The server may have no connection for another thread: the request goes back to the head of the queue. */
+static bool leave_to_others(struct worker *w, struct rp_request *q)
+{
+    struct rp_pool *pool = w->pool;
+    pthread_mutex_lock(&pool->lock);
+    bool left = pool->connected > 0 && !pool->stopping;
+    if (left) {
+        q->inner->next = pool->first;
+        if (pool->first == NULL) pool->last = &q->inner->next;
+        pool->first = q;
+        pool->waiting++;
+        w->again_ms = rp_time_boot_ms() + AGAIN_MS;
+        call_one(pool);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return left;
 }
 
 static void serve(struct worker *w, struct rp_request *q)
 {
     struct rp_error err = { 0 };
     if (!open_catalog(w, &err)) {
-        (void)rp_request_give_up(q, &err);
+        if (!leave_to_others(w, q)) (void)rp_request_give_up(q, &err);
         return;
     }
     rp_request_run(q, w->catalog);
@@ -67,7 +111,7 @@ static struct rp_request *wait_for_one(struct worker *w)
 {
     struct rp_pool *pool = w->pool;
     pthread_mutex_lock(&pool->lock);
-    struct rp_request *q = pool->stopping ? NULL : take(pool);
+    struct rp_request *q = pool->stopping || !may_serve(w) ? NULL : take(pool);
     while (q == NULL && !pool->stopping) {
         w->called = false;
         w->next_idle = pool->idle;
@@ -87,15 +131,6 @@ static void *work(void *arg)
         serve(w, q);
     rp_catalog_close(w->catalog);
     return NULL;
-}
-
-static void call_one(struct rp_pool *pool)
-{
-    struct worker *w = pool->idle;
-    if (w == NULL) return;
-    pool->idle = w->next_idle;
-    w->called = true;
-    pthread_cond_signal(&w->work);
 }
 
 bool rp_pool_push(struct rp_pool *pool, struct rp_request *q)
@@ -123,19 +158,25 @@ int rp_pool_start(struct rp_server *server, size_t threads, size_t queue_max, st
     pool->waiting_max = queue_max;
     pool->last = &pool->first;
     pthread_mutex_init(&pool->lock, NULL);
-    for (size_t i = 0; i < threads; i++) {
+    pool->workers[0].pool = pool;
+    int r = open_catalog(&pool->workers[0], err) ? 0 : err->code; /* one of them must have it */
+    for (size_t i = 0; i < threads && r == 0; i++) {
         struct worker *w = &pool->workers[i];
         w->pool = pool;
         pthread_cond_init(&w->work, NULL);
-        if (pthread_create(&w->thread, NULL, work, w) != 0) {
-            rp_pool_stop(pool);
-            rp_pool_free(pool);
-            return rp_error_set(err, RP_ENOMEM, "no thread for the server");
-        }
-        pool->n = i + 1;
+        if (pthread_create(&w->thread, NULL, work, w) != 0)
+            r = rp_error_set(err, RP_ENOMEM, "no thread for the server");
+        else
+            pool->n = i + 1;
     }
-    *out = pool;
-    return 0;
+    if (r == 0) {
+        *out = pool;
+        return 0;
+    }
+    if (pool->n == 0) rp_catalog_close(pool->workers[0].catalog);
+    rp_pool_stop(pool);
+    rp_pool_free(pool);
+    return r;
 }
 
 void rp_pool_stop(struct rp_pool *pool)
@@ -143,8 +184,10 @@ void rp_pool_stop(struct rp_pool *pool)
     if (pool == NULL) return;
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
-    while (pool->idle != NULL)
-        call_one(pool);
+    for (; pool->idle != NULL; pool->idle = pool->idle->next_idle) {
+        pool->idle->called = true;
+        pthread_cond_signal(&pool->idle->work);
+    }
     struct rp_request *left = pool->first;
     pool->first = NULL;
     pthread_mutex_unlock(&pool->lock);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool.h - threads for what blocks: look-ups in the catalog, stores. Each has its own connection
- * to the catalog, opened when it is first needed. The queue is bounded; the thread that was idle
- * for the shortest time takes the next request, so that few connections are open while there is
- * little to do. */
+ * to the catalog: the first of them from the start, the others when they are first needed. One that
+ * gets none leaves its request to those that have theirs. The queue is bounded; the thread that was
+ * idle for the shortest time takes the next request, so that few connections are open while there
+ * is little to do. */
 #ifndef RP_HTTP_SERVER_POOL_H
 #define RP_HTTP_SERVER_POOL_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the simulator (sim/) found in the rules, mended since: docs/proof.md, "The simulator". */
+/* Copies in quarantine, and the marks of what they are copies of, when something comes between: another bucket under the name, a dead
+ * letter, a late upload. Found by the simulator (docs/proof.md). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

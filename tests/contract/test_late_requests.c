@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the models (models/) found in the rules, mended since: docs/proof.md, "Models". */
+/* Requests that act later than anybody waits: a delete that arrives when its object is back from quarantine, an upload whose object
+ * has gone. Found by the models (docs/proof.md). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +12,6 @@
 #include <string.h>
 
 #include "../sim/bucket/bucket.h"
-#include "core/hold.h"
-#include "core/owner/owner.h"
 #include "core/subject/quarantine.h"
 #include "lib/ask.h"
 #include "lib/uploads.h"
@@ -145,21 +144,6 @@ static void test_what_was_marked_again_and_restored_comes_back(void **state)
     bucket_free(bucket);
 }
 
-static void test_hold_lists_a_dead_letter(void **state)
-{
-    struct world *w = *state;
-    struct rp_hold_command request = {
-        .scope = RP_SCOPE_SUBJECT, .store = &w->store, .key = "a", .reason = "", .command.actor = "test"
-    };
-    world_put(w, "a", "precious");
-    world_mark(w, "a", 0);
-    world_script(w, "UPDATE mark SET state = 6, was = 3, next_at = NULL");
-    world_script(w, "INSERT INTO dead_letter (id, mark_id, from_state, attempts, error, died_at, open) "
-                    "SELECT 1, id, 3, 3, 'no answer', 1, 1 FROM mark");
-    ok(ask_hold(w->catalog, &request, &w->arena, &err));
-    assert_int_equal(request.claimed.n, 1); /* its purge has begun, and a delete of it may be on its way */
-}
-
 /* The URL is used once more, after the object went and before the time of late PUTs is over. */
 static void test_a_put_after_the_erasure_is_cleaned_up(void **state)
 {
@@ -199,50 +183,6 @@ static void test_a_put_after_the_move_to_quarantine_is_cleaned_up(void **state)
     assert_false(world_exists(w, key)); /* EVENTUAL */
 }
 
-/* ---- a catalog and its copy ---- */
-
-/* Both in one database, one of them at a time; what they do not share is in meta. */
-static void copy_catalog(struct world *w)
-{
-    world_script(w, "CREATE TABLE meta_of_copy AS SELECT * FROM meta");
-}
-
-static void be_the_other(struct world *w)
-{
-    world_script(w, "CREATE TABLE meta_aside AS SELECT * FROM meta; DELETE FROM meta; "
-                    "INSERT INTO meta SELECT * FROM meta_of_copy; DROP TABLE meta_of_copy; "
-                    "ALTER TABLE meta_aside RENAME TO meta_of_copy");
-}
-
-static int dies_at_the_record(void *ctx, const char *call, const char *key, struct rp_error *e)
-{
-    (void)ctx;
-    if (key == NULL || strcmp(call, "put") != 0 || strcmp(key, RP_STORE_OWNER) != 0) return 0;
-    return rp_error_set(e, RP_EUNAVAILABLE, "died");
-}
-
-/* However far it counts by itself. */
-static void test_a_copy_that_died_before_its_record_is_stopped_by_the_first_ones(void **state)
-{
-    struct world *w = *state;
-    for (int deaths = 1; deaths <= 3; deaths++) {
-        ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
-        copy_catalog(w);
-        be_the_other(w);
-        w->before = dies_at_the_record;
-        for (int i = 0; i < deaths; i++)
-            assert_int_equal(rp_owner_write(w->catalog, &w->store, "test", false, &err), RP_EUNAVAILABLE);
-        w->before = NULL;
-        be_the_other(w);
-        ok(rp_owner_write(w->catalog, &w->store, "test", false, &err));
-        be_the_other(w); /* the copy is as far as the record, or further */
-        assert_int_equal(rp_owner_check(w->catalog, &w->store, &err), RP_ENOTOWNER);
-        assert_int_equal(rp_owner_write(w->catalog, &w->store, "test", false, &err), RP_ENOTOWNER);
-        be_the_other(w);
-        world_script(w, "DROP TABLE meta_of_copy");
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,9 +195,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_put_after_the_erasure_is_cleaned_up, world_set_up, world_leave),
         cmocka_unit_test_setup_teardown(test_a_put_after_the_move_to_quarantine_is_cleaned_up, world_set_up,
                                         world_leave),
-        cmocka_unit_test_setup_teardown(test_hold_lists_a_dead_letter, world_set_up, world_leave),
-        cmocka_unit_test_setup_teardown(test_a_copy_that_died_before_its_record_is_stopped_by_the_first_ones,
-                                        world_set_up, world_leave)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
