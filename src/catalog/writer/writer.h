@@ -174,6 +174,7 @@ struct rp_writers_state {
     uint64_t refused;  /* by a full queue */
     int last_code;     /* of the last round: negative while the catalog cannot be written */
     int64_t last_ok_ms;
+    int64_t refused_full_ms; /* on the boot clock: when the database last had no room; 0: never */
 };
 void rp_writers_state(struct rp_writers *all, struct rp_writers_state *out);
 

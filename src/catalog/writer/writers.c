@@ -73,7 +73,7 @@ struct rp_writers {
     atomic_size_t waiting;
     atomic_uint_fast64_t rounds, commands, refused;
     atomic_int last_code;
-    atomic_int_fast64_t last_ok_ms;
+    atomic_int_fast64_t last_ok_ms, refused_full_ms;
     pthread_mutex_t lock; /* of `idle` */
     pthread_cond_t idle;  /* nothing is under way; or a look has come back */
 };
@@ -225,6 +225,7 @@ static void note(struct rp_writers *all, int code, struct rp_command *const *com
     atomic_fetch_add(&all->rounds, 1);
     atomic_fetch_add(&all->commands, decided);
     if (code <= 0) atomic_store(&all->last_code, code);
+    if (code == RP_EFULL) atomic_store(&all->refused_full_ms, rp_time_boot_ms());
     if (code != 0) return;
     atomic_store(&all->last_ok_ms, rp_clock_now_ms(all->options.clock));
     if (decided > 0 && all->options.committed != NULL)
@@ -566,5 +567,6 @@ void rp_writers_state(struct rp_writers *all, struct rp_writers_state *out)
                                       .commands = atomic_load(&all->commands),
                                       .refused = atomic_load(&all->refused),
                                       .last_code = atomic_load(&all->last_code),
-                                      .last_ok_ms = atomic_load(&all->last_ok_ms) };
+                                      .last_ok_ms = atomic_load(&all->last_ok_ms),
+                                      .refused_full_ms = atomic_load(&all->refused_full_ms) };
 }

@@ -330,7 +330,7 @@ static void post_result(struct rp_request *q)
 static const struct rp_route routes[] = {
     { RP_ROUTE("POST", "/v1/files", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, post_file), .body = &init_shape,
       .answer = &rp_shape_new_file, .status = 201,
-      .errors = "quota_exceeded too_many_open too_big observe_only not_found owner_deleted",
+      .errors = "quota_exceeded too_many_open too_big observe_only not_found owner_deleted full",
       .summary = "Begins an upload: reserves quota, and says where the bytes go and until when.",
       .example = "-X POST -d '{\"name\":\"photos/cat.jpg\",\"size\":5,\"content_type\":\"image/jpeg\"}'" },
     { RP_ROUTE("GET", "/v1/files", RP_FOR_TENANTS, RP_MAY_READ_FILES, list_files), .blocks = true, .query = &list_shape,

@@ -5,8 +5,10 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "core/file/transaction.h"
+#include "core/room.h"
 #include "http/api/new_file.h"
 #include "http/api/owned.h"
+#include "http/server/server.h"
 
 #define MEMBERS_ARENA_MAX ((size_t)24 << 20)
 
@@ -130,7 +132,10 @@ static void begin_txn(struct rp_request *q)
     struct rp_txn_command *c = new_command(q, &rp_verb_txn_begin, tenant_id, 0);
     if (c == NULL) return;
     c->timeout_ms = rp_json_get_int(q->body, "timeout", -1);
-    rp_request_submit(q, &c->command, then_txn, NULL);
+    if (rp_rooms_refuse(rp_server_options_of(q->server)->rooms, RP_ROOM_CATALOG, &err) < 0)
+        rp_request_refuse(q, &c->command, &err, NULL);
+    else
+        rp_request_submit(q, &c->command, then_txn, NULL);
 }
 
 static void add_file(struct rp_request *q)
@@ -253,12 +258,12 @@ static void get_txn(struct rp_request *q)
 
 static const struct rp_route routes[] = {
     { RP_ROUTE("POST", "/v1/transactions", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, begin_txn), .body = &begin_shape,
-      .answer = &txn_shape, .status = 201,
+      .answer = &txn_shape, .status = 201, .errors = "full",
       .summary = "Begins a transaction: its files appear together, when it is committed, or not at all.",
       .example = "-X POST -d '{\"timeout\":\"30m\"}'" },
     { RP_ROUTE("POST", "/v1/transactions/{id}/files", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, add_file), .body = &add_shape,
       .answer = &rp_shape_new_file, .status = 201,
-      .errors = "not_found not_open expired quota_exceeded too_many_open too_big observe_only",
+      .errors = "not_found not_open expired quota_exceeded too_many_open too_big observe_only full",
       .summary = "Begins an upload that belongs to a transaction, and may replace a live file.",
       .example = "-X POST -d '{\"name\":\"album/1.jpg\",\"size\":5}'" },
     { RP_ROUTE("POST", "/v1/transactions/{id}/commit", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, commit_txn), .blocks = true,
