@@ -148,6 +148,7 @@ static void confirm_file(struct rp_request *q)
     struct rp_file file;
     int64_t id;
     if (!rp_request_id(q, 0, RP_ID_FILE, &id) || !load_file(q, id, &file)) return;
+    if (file.status == RP_FILE_PENDING && !rp_request_enter(q, file.store_id)) return;
     struct rp_file_command *c = new_command(q, &rp_verb_confirm, file.tenant_id, id);
     if (c == NULL) return;
     const char *checksum = rp_json_get_text(q->body, "checksum_sha256", NULL);

@@ -11,6 +11,7 @@
 #include "http/server/server.h"
 
 #define MEMBERS_ARENA_MAX ((size_t)24 << 20)
+#define COME_BACK         1
 
 /* ---- shapes ---- */
 
@@ -199,6 +200,7 @@ static int read_metadata(struct rp_request *q, struct rp_txn_command *c, struct 
 }
 
 /* Every member's object is looked at before the one transaction that makes them all visible. */
+/* COME_BACK: the handler is run again when the store has a place. */
 static int prepare_commit(struct rp_request *q, struct rp_txn_command *c, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(MEMBERS_ARENA_MAX);
@@ -207,6 +209,7 @@ static int prepare_commit(struct rp_request *q, struct rp_txn_command *c, struct
     if (seen == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the members");
     int r = rp_files_init(&members, RP_TXN_MEMBERS_MAX + 1, &arena, err);
     if (r == 0) r = rp_files_members(rp_request_catalog(q)->db, c->txn_id, &members, err);
+    if (r == 0 && members.n > 0 && !rp_request_enter(q, members.at[0].store_id)) return COME_BACK;
     if (r == 0) r = rp_files_see(&members, c->stores, c->n_stores, seen, &c->n_seen, err);
     c->seen = seen;
     return r < 0 ? r : read_metadata(q, c, err);
@@ -220,10 +223,9 @@ static void commit_txn(struct rp_request *q)
     if (!rp_request_id(q, 0, RP_ID_TRANSACTION, &id) || !load_txn(q, id, &txn)) return;
     struct rp_txn_command *c = new_command(q, &rp_verb_txn_commit, txn.tenant_id, id);
     if (c == NULL) return;
-    if (prepare_commit(q, c, &err) < 0) {
-        rp_reply_error(q, &err);
-        return;
-    }
+    int r = prepare_commit(q, c, &err);
+    if (r < 0) rp_reply_error(q, &err);
+    if (r != 0) return;
     q->refused = not_committed;
     rp_request_submit(q, &c->command, then_committed, NULL);
 }
