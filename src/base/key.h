@@ -6,6 +6,7 @@
 
 #define RP_STORE_OWN        ".reprieve/"            /* our prefix in every store */
 #define RP_STORE_OWNER      ".reprieve/owner"       /* the owner record */
+#define RP_STORE_RESERVE    ".reprieve/reserve"     /* of a directory (core/room.h) */
 #define RP_STORE_QUARANTINE ".reprieve/quarantine/" /* + mark id */
 
 #endif

@@ -183,8 +183,16 @@ int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options,
     return 0;
 }
 
-int rp_catalog_open(const char *url, const struct rp_catalog_options *options, struct rp_catalog **out,
-                    struct rp_error *err)
+bool rp_catalog_reserve(const char *url, char out[RP_RESERVE_PATH])
+{
+    static const char scheme[] = "sqlite:";
+    if (strncmp(url, scheme, sizeof scheme - 1) != 0 || strcmp(url, "sqlite::memory:") == 0) return false;
+    int n = snprintf(out, RP_RESERVE_PATH, "%s-reserve", url + sizeof scheme - 1);
+    return n > 0 && n < RP_RESERVE_PATH;
+}
+
+static int open_once(const char *url, const struct rp_catalog_options *options, struct rp_catalog **out,
+                     struct rp_error *err)
 {
     struct rp_db_options db_options = { .clock = options->clock,
                                         .statement_ms =
@@ -197,6 +205,22 @@ int rp_catalog_open(const char *url, const struct rp_catalog_options *options, s
     return rp_catalog_adopt(db, options, out, err);
 }
 
+/* Also a reader needs room on the disk: for SQLite's index of its log (K9). */
+int rp_catalog_open(const char *url, const struct rp_catalog_options *options, struct rp_catalog **out,
+                    struct rp_error *err)
+{
+    char reserve[RP_RESERVE_PATH];
+    bool has_reserve = rp_catalog_reserve(url, reserve);
+    RP_CLEANUP(rp_freep) char *kept = has_reserve ? strdup(reserve) : NULL;
+    if (has_reserve && kept == NULL) return rp_error_set(err, RP_ENOMEM, "open catalog: out of memory");
+    int r = open_once(url, options, out, err);
+    if (r == RP_EFULL && has_reserve && rp_reserve_give_up(reserve)) r = open_once(url, options, out, err);
+    if (r < 0) return r;
+    (*out)->reserve = kept;
+    kept = NULL;
+    return 0;
+}
+
 void rp_catalog_close(struct rp_catalog *catalog)
 {
     if (catalog == NULL) return;
@@ -204,6 +228,7 @@ void rp_catalog_close(struct rp_catalog *catalog)
     rp_db_close(catalog->db);
     rp_digest_free(catalog->digest);
     rp_arena_done(&catalog->arena);
+    free(catalog->reserve);
     free(catalog);
 }
 
@@ -360,9 +385,24 @@ static int transact_once(struct rp_catalog *catalog, struct rp_tx *tx, rp_tx_fn 
     return r;
 }
 
-static bool may_try_again(int code, int tries, int64_t ends_ms)
+static const struct rp_sql checkpoint = {
+    .name = "checkpoint", .text = "PRAGMA wal_checkpoint(PASSIVE)", .params = "", .columns = "iii"
+};
+
+/* K9. Then the log, whose room can be used again. Whether that helps is seen by trying. */
+static bool make_room(struct rp_catalog *catalog, int tries)
+{
+    struct rp_one unused = { 0 };
+    struct rp_error ignored = { 0 };
+    if (catalog->reserve == NULL) return false;
+    return rp_reserve_give_up(catalog->reserve) ||
+           (tries == 1 && rp_db_query(catalog->db, &checkpoint, NULL, rp_one_row, &unused, &ignored) == 0);
+}
+
+static bool may_try_again(struct rp_catalog *catalog, int code, int tries, int64_t ends_ms)
 {
     if (tries >= TX_TRIES || rp_time_boot_ms() >= ends_ms) return false;
+    if (code == RP_EFULL) return make_room(catalog, tries);
     return code == RP_EBUSY || code == RP_ECONFLICT || (code == RP_EUNAVAILABLE && tries <= TX_RECONNECTS);
 }
 
@@ -378,7 +418,7 @@ int rp_catalog_commit(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struc
         rp_db_deadline(catalog->db, ends_ms);
         r = transact_once(catalog, tx, fn, ctx, err);
         tries++;
-    } while (may_try_again(r, tries, ends_ms));
+    } while (may_try_again(catalog, r, tries, ends_ms));
     rp_db_deadline(catalog->db, 0);
     RP_ASSERT(!rp_db_in_transaction(catalog->db));
     rp_arena_reset(&catalog->arena);

@@ -19,12 +19,14 @@
  * K7  A change has one deadline, from its first try to the answer of its COMMIT.
  * K8  Rows are locked in one order, so that nobody waits in a ring: the lane; the hold epoch;
  *     tenants; marks; files; the run; each by id. What belongs to a tenant is changed only under
- *     the tenant's lock. */
+ *     the tenant's lock.
+ * K9  A SQLite catalog whose disk is full gives its reserve up (base/reserve.h) and tries again. */
 #ifndef RP_CATALOG_CATALOG_H
 #define RP_CATALOG_CATALOG_H
 
 #include "base/arena.h"
 #include "base/digest.h"
+#include "base/reserve.h"
 #include "db/db.h"
 
 #include <stdbool.h>
@@ -85,6 +87,7 @@ struct rp_catalog {
     struct rp_writers *writers; /* of the daemon that this belongs to (rp_writers_attach); NULL: it writes itself */
     bool through_writers;       /* also what is no command goes through them */
     const struct rp_raise_hook *raise_hook; /* of this process; may be NULL */
+    char *reserve;                          /* K9; NULL: none */
 };
 
 #define RP_LANE_LEASED  (-1)
@@ -105,6 +108,8 @@ int rp_catalog_open(const char *url, const struct rp_catalog_options *options, s
 int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options, struct rp_catalog **out,
                      struct rp_error *err);
 void rp_catalog_close(struct rp_catalog *catalog);
+/* K9: the file beside it. False: no SQLite file. */
+bool rp_catalog_reserve(const char *url, char out[RP_RESERVE_PATH]);
 void rp_catalog_closep(struct rp_catalog **catalog);
 
 /* The schema that this program knows, and the one that a database is at (0: empty). */

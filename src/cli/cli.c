@@ -9,14 +9,22 @@
 #include "core/state.h"
 #include "lib/answer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+static void say_silence(void *ctx, const char *endpoint, int64_t silent_ms)
+{
+    const struct rp_cli *cli = ctx;
+    if (!cli->quiet) rp_warn("waiting for %s, which has said nothing for %" PRId64 " s", endpoint, silent_ms / 1000);
+}
 
 int rp_cli_open(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_session_options options = { .config_file = rp_args_text(&cli->args, "config"),
                                           .data = rp_args_text(&cli->args, "data"),
-                                          .patient = cli->patient };
+                                          .patient = cli->patient,
+                                          .on_silence = { .tell = say_silence, .ctx = cli } };
     return rp_session_open(&cli->session, &options, err);
 }
 

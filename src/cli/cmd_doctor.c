@@ -14,6 +14,7 @@
 #include "core/hold.h"
 #include "core/owner/owner.h"
 #include "core/purge/purge.h"
+#include "core/room.h"
 #include "core/subject/subject.h"
 
 #include <inttypes.h>
@@ -113,6 +114,24 @@ static int check_catalog(struct doctor *d)
     judge(d, OK, "catalog", "", "%s, schema %d, %s", rp_db_engine(catalog->db), rp_catalog_schema_known(), catalog->id);
     check_vessel(d, catalog->db);
     return 0;
+}
+
+/* `store` NULL: the catalog's disk. */
+static void check_room(struct doctor *d, const struct rp_store_config *store, const char *check)
+{
+    char path[RP_RESERVE_PATH], room_text[RP_SIZE_TEXT], reserve_text[RP_SIZE_TEXT];
+    struct rp_error why = { 0 };
+    struct rp_room room;
+    if (!rp_room_reserve(&d->cli->session.config, store, path)) return;
+    if (rp_reserve_look(path, &room, &why) < 0) {
+        judge_error(d, FAIL, check, &why, "see that the directory exists and this user may read it");
+        return;
+    }
+    judge(d, room.full ? FAIL : OK, check,
+          "free space on its disk; deletes and sweeps go on meanwhile, and the reserve is made again by itself",
+          "%s%s free; reserve of %s %s", room.full ? "no space left for what is new: " : "",
+          rp_show_size(room.free_bytes, room_text), rp_show_size(room.reserve_bytes, reserve_text),
+          room.held ? "kept" : "not there (`reprieve serve` keeps it)");
 }
 
 static void check_sessions(struct doctor *d)
@@ -350,6 +369,7 @@ static void check_store(struct doctor *d, const struct rp_store_config *config)
                                             : "see that the directory exists and this user may read it");
         return;
     }
+    check_room(d, config, check);
     bool answers = check_probe(d, store, check);
     check_credentials(d, store, check);
     check_keys(d, store, check);
@@ -412,6 +432,7 @@ int rp_cmd_doctor(struct rp_cli *cli, struct rp_error *err)
     struct doctor d = { .cli = cli };
     (void)err;
     if (check_config(&d) == 0 && check_catalog(&d) == 0) {
+        check_room(&d, NULL, "catalog's disk");
         check_sessions(&d);
         check_clock(&d);
         for (size_t i = 0; i < cli->session.config.n_stores; i++)

@@ -62,6 +62,11 @@ const struct rp_alert_rule rp_alert_rules[RP_ALERTS] = {
         "Something was kept alive, and the epoch in the store's owner record could not be raised for longer "
         "than 10 minutes. Until it is, a catalog put back from a backup may go unnoticed. `reprieve doctor` "
         "says what stands in the way." },
+    [RP_ALERT_DISK_FULL] = { "ReprieveDiskFull", "critical",
+        "A disk is full",
+        "There is no space left beside the catalog, or in a directory store. Uploads and new files are refused "
+        "with 507; deletes, restores and sweeps go on with the room of a reserve that was given up. Free space "
+        "there; `reprieve doctor` says how much there is." },
 };
 /* clang-format on */
 
@@ -137,6 +142,9 @@ void rp_alert_judge(const struct rp_alert_config *limits, const struct rp_alert_
     snprintf(out[RP_ALERT_NOT_OURS].about, sizeof out[0].about, "%s", f->not_ours_store);
     out[RP_ALERT_RAISE_OWED] = judge_time(f->raise_owed_ms, RAISE_OWED_MS);
     snprintf(out[RP_ALERT_RAISE_OWED].about, sizeof out[0].about, "%s", f->raise_owed_store);
+    out[RP_ALERT_DISK_FULL] = judge(f->full, 0, "disks");
+    out[RP_ALERT_DISK_FULL].holds = f->full > 0;
+    snprintf(out[RP_ALERT_DISK_FULL].about, sizeof out[0].about, "%s", f->full_of);
 }
 
 json_t *rp_alert_details(enum rp_alert alert, const struct rp_alert_verdict *v)

@@ -26,6 +26,7 @@ enum rp_alert {
     RP_ALERT_CLOCK_JUMP,
     RP_ALERT_NOT_OURS,
     RP_ALERT_RAISE_OWED,
+    RP_ALERT_DISK_FULL,
     RP_ALERTS
 };
 
@@ -60,6 +61,8 @@ struct rp_alert_figures {
     char not_ours_store[128];
     int64_t raise_owed_ms; /* since the oldest raise of an epoch that is owed; 0: none is */
     char raise_owed_store[80];
+    int64_t full; /* disks, and the first of them: "catalog", "store NAME" */
+    char full_of[80];
 };
 
 struct rp_alert_verdict {

@@ -4,6 +4,7 @@
 #define RP_DAEMON_INNER_H
 
 #include "base/time.h"
+#include "core/room.h"
 #include "daemon/daemon.h"
 #include "daemon/raiser.h"
 #include "daemon/runs.h"
@@ -17,7 +18,7 @@
 #include <pthread.h>
 
 #define RP_NODE_MAX 61
-#define RP_WATCHES  3 /* over buckets, restores and alerts */
+#define RP_WATCHES  4 /* over room, restores, alerts and buckets */
 
 /* How long a stop may take. Buckets are interrupted RP_STORES_MS after the signal, and requests that
  * still wait RP_PATIENCE_MS after it; then the last raises go to the buckets, over connections of
@@ -49,6 +50,7 @@ struct rp_daemon {
     struct rp_runs *runs;
     struct rp_sweeper *sweeper;
     struct rp_watch *watches[RP_WATCHES];
+    struct rp_rooms rooms;
     struct rp_raiser *raiser;
     pthread_mutex_t lock;
     struct rp_server *server; /* under the lock, for the feed's thread */

@@ -172,10 +172,10 @@ static bool has_bucket(const struct rp_config *config)
 
 static int start_watches(struct rp_daemon *d, struct rp_error *err)
 {
-    const struct rp_watch_kind *const kinds[RP_WATCHES] = { &rp_restore_watch, &rp_alert_watch,
+    const struct rp_watch_kind *const kinds[RP_WATCHES] = { &rp_room_watch, &rp_restore_watch, &rp_alert_watch,
                                                             has_bucket(&d->session.config) ? &rp_store_watch : NULL };
     const struct rp_watch_options options = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node
+        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .rooms = &d->rooms, .node = d->node
     };
     int r = 0;
     for (size_t i = 0; i < RP_WATCHES && r == 0; i++)
@@ -195,6 +195,7 @@ static int start_server(struct rp_daemon *d, struct rp_error *err)
         .log = d->session.log,
         .clock = d->session.catalog->clock,
         .metrics = d->metrics,
+        .rooms = &d->rooms,
         .live = d->live,
         .beside = { .ctx = d, .reserve_run = reserve_run, .start_run = start_run, .sweeper_idle_ms = sweeper_idle_ms },
         .url_key = d->url_key
@@ -221,6 +222,7 @@ static void stop_server(struct rp_daemon *d)
 
 int rp_parts_start(struct rp_daemon *d, struct rp_welcome *welcome, struct rp_error *err)
 {
+    rp_rooms_init(&d->rooms);
     int r = rp_hook_start(err);
     if (r == 0) r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
     if (r == 0) r = make_raiser(d, err);
@@ -259,4 +261,5 @@ void rp_parts_stop(struct rp_daemon *d)
     rp_feed_unsubscribe(d->follows);
     rp_feed_stop(d->feed);
     rp_metrics_free(d->metrics);
+    rp_rooms_done(&d->rooms);
 }

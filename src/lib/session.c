@@ -103,7 +103,7 @@ static void raise_at_the_end(struct rp_session *s)
 
 int rp_session_open(struct rp_session *s, const struct rp_session_options *options, struct rp_error *err)
 {
-    *s = (struct rp_session){ .arena = RP_ARENA(SESSION_ARENA_MAX) };
+    *s = (struct rp_session){ .arena = RP_ARENA(SESSION_ARENA_MAX), .on_silence = options->on_silence };
     rp_worker_self(&s->worker);
     if (options->actor != NULL)
         snprintf(s->actor, sizeof s->actor, "%s", options->actor);
@@ -217,7 +217,8 @@ static int open_bucket(const struct rp_session *s, struct rp_store *store, struc
                                      .requests_per_second = c->requests_per_second_max,
                                      .timeout_ms = c->request_timeout_ms,
                                      .one_step_deletes = c->conditional_deletes == RP_DELETES_ATOMIC,
-                                     .write_once = rp_store_level(store) == RP_LEVEL_EXACT };
+                                     .write_once = rp_store_level(store) == RP_LEVEL_EXACT,
+                                     .on_silence = s->on_silence };
     return r < 0 ? r : rp_s3_open(&options, &store->backend, err);
 }
 

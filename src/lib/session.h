@@ -22,8 +22,9 @@ struct rp_session_options {
     const char *actor;            /* NULL: cli:USER */
     const struct rp_clock *clock; /* NULL: the host's */
     bool migrate;
-    bool patient;    /* as in struct rp_catalog_options */
-    bool no_catalog; /* configuration and log only */
+    bool patient;                    /* as in struct rp_catalog_options */
+    bool no_catalog;                 /* configuration and log only */
+    struct rp_on_silence on_silence; /* of its buckets */
 };
 
 struct rp_session {
@@ -40,6 +41,7 @@ struct rp_session {
     struct rp_raise_hook raise_hook; /* raises on the thread that asks; a daemon has another (daemon/raiser.h) */
     const struct rp_session *of;     /* beside another one, whose configuration and log these are; NULL: not */
     bool own_buckets;                /* it does not share those of `of` */
+    struct rp_on_silence on_silence; /* who is told that a bucket says nothing */
 };
 
 int rp_session_open(struct rp_session *session, const struct rp_session_options *options, struct rp_error *err);

@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "catalog/writer/writer.h"
 #include "core/owner/raise.h"
+#include "core/room.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -145,4 +146,14 @@ void rp_health_look(struct rp_health *health, struct rp_writers *writers, struct
     pthread_mutex_lock(&health->lock);
     tell(health, rp_time_boot_ms(), n, out);
     pthread_mutex_unlock(&health->lock);
+}
+
+void rp_health_room(struct rp_health_state *state, struct rp_rooms *rooms)
+{
+    if (rp_rooms_seen(rooms, RP_ROOM_CATALOG).full) {
+        state->catalog_ok = false;
+        state->catalog_why = RP_ROOM_FULL;
+    }
+    for (size_t i = 0; i < state->n_stores; i++)
+        if (rp_rooms_seen(rooms, i).full) state->stores[i] = (struct rp_health_store){ .why = RP_ROOM_FULL };
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct rp_health;
+struct rp_rooms;
 struct rp_store;
 struct rp_writers;
 
@@ -36,5 +37,8 @@ void rp_health_free(struct rp_health *health);
 /* May block. */
 void rp_health_look(struct rp_health *health, struct rp_writers *writers, struct rp_store *stores, size_t n_stores,
                     struct rp_health_state *out);
+
+/* A full disk is a reason not to be ready (core/room.h). */
+void rp_health_room(struct rp_health_state *state, struct rp_rooms *rooms);
 
 #endif

@@ -42,6 +42,9 @@ void rp_metrics_run(struct rp_metrics *m, const char *kind, const char *name, co
 struct rp_store;
 int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *const *stores, size_t n_stores,
                      int64_t now_ms, struct rp_buf *out, struct rp_error *err);
+/* How much room there is on the disks; NULL: nothing. */
+struct rp_rooms;
+void rp_metrics_room(struct rp_rooms *rooms, struct rp_store *const *stores, size_t n, struct rp_buf *out);
 /* One more gauge, whole. */
 void rp_metric_gauge(struct rp_buf *out, const char *name, const char *help, double value);
 /* What readiness was found to be last (health.h). NULL for NULL. */

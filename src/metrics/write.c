@@ -11,6 +11,7 @@
 #include "catalog/metrics.h"
 #include "core/guarantee.h"
 #include "core/owner/raise.h"
+#include "core/room.h"
 #include "core/state.h"
 #include "db/db.h"
 
@@ -152,6 +153,29 @@ static void write_clocks(struct rp_store *const *stores, size_t n, struct rp_buf
         begin_line(out, "reprieve_clocks_apart_seconds{clock=\"store\",store", stores[i]->config->name);
         rp_buf_fmt(out, "} %.15g\n", (double)llabs(ahead_ms) / 1000);
     }
+}
+
+/* `of` is the catalog, or a store. One whose disk was not asked has no line. */
+static void write_room(struct rp_rooms *rooms, struct rp_store *const *stores, size_t n, bool full, struct rp_buf *out)
+{
+    for (size_t i = 0; i <= n; i++) {
+        struct rp_rooms_place seen = rp_rooms_seen(rooms, i < n ? i : RP_ROOM_CATALOG);
+        if (!seen.known || (!full && seen.room.reserve_bytes == 0)) continue;
+        rp_buf_str(out, full ? "reprieve_disk_full{of=\"" : "reprieve_disk_free_bytes{of=\"");
+        rp_buf_str(out, i < n ? "store " : "catalog");
+        if (i < n) rp_metric_label(out, stores[i]->config->name);
+        rp_buf_fmt(out, "\"} %lld\n", full ? (long long)seen.full : (long long)seen.room.free_bytes);
+    }
+}
+
+void rp_metrics_room(struct rp_rooms *rooms, struct rp_store *const *stores, size_t n, struct rp_buf *out)
+{
+    rp_metric_head(out, "reprieve_disk_full", "gauge",
+                   "1: there is no space left. What is new is refused; deletes, restores and sweeps go on.");
+    write_room(rooms, stores, n, true, out);
+    rp_metric_head(out, "reprieve_disk_free_bytes", "gauge",
+                   "Room on the disk of a SQLite catalog or a directory, without the reserve.");
+    write_room(rooms, stores, n, false, out);
 }
 
 /* ---- of the catalog ---- */

@@ -71,6 +71,7 @@ static const struct {
     { RP_ALERT_CLOCKS, { .clocks_apart_ms = 5 * RP_MINUTE_MS }, { .clocks_apart_ms = 5 * RP_MINUTE_MS + 1 } },
     { RP_ALERT_CLOCK_JUMP, { .clock_jump_ms = 5 * RP_MINUTE_MS }, { .clock_jump_ms = 5 * RP_MINUTE_MS + 1 } },
     { RP_ALERT_NOT_OURS, { .not_ours = 0 }, { .not_ours = 1 } },
+    { RP_ALERT_DISK_FULL, { .full = 0 }, { .full = 1 } },
     { RP_ALERT_RAISE_OWED, { .raise_owed_ms = 10 * RP_MINUTE_MS }, { .raise_owed_ms = 10 * RP_MINUTE_MS + 1 } },
 };
 #define EDGES (sizeof edges / sizeof edges[0])
@@ -123,7 +124,8 @@ static void a_figure_that_is_not_known_decides_nothing(void **state)
                                         .clocks_apart_ms = -1,
                                         .clock_jump_ms = -1,
                                         .not_ours = -1,
-                                        .raise_owed_ms = -1 };
+                                        .raise_owed_ms = -1,
+                                        .full = -1 };
     (void)state;
     rp_alert_judge(&defaults, &unknown, NOW, verdicts);
     for (int i = 0; i < RP_ALERTS; i++)

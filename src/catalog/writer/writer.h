@@ -36,7 +36,10 @@
  *     (command->unfinished). What keeps something alive is also unfinished until the raise hook has
  *     had the owner's epoch raised, if that is due.
  * W9  A command is logged by its verb, once, when its fate is durable: by rp_command_run, or by the
- *     HTTP server on one of its own threads (rp_command_log). No caller logs what a verb has done. */
+ *     HTTP server on one of its own threads (rp_command_log). No caller logs what a verb has done.
+ * W10 Commands of one group take at most half of the threads that prepare and finish: a store that
+ *     hangs leaves the others theirs. Those that ask several stores are a group of their own. A
+ *     command that only waits for raises (a hold, a pause) has a thread that does nothing else. */
 #ifndef RP_CATALOG_WRITER_H
 #define RP_CATALOG_WRITER_H
 
@@ -46,6 +49,7 @@
 
 #define RP_WRITERS_MAX       16
 #define RP_WRITER_ROUND_MAX  512  /* commands a commit */
+#define RP_GROUP_SEVERAL     (-1) /* stores */
 #define RP_WRITER_WEIGHT_MAX 2000 /* items of these commands, unless one alone has more */
 
 struct rp_command;
@@ -81,7 +85,7 @@ struct rp_command {
     const struct rp_verb *verb;
     int64_t tenant_id;
     uint64_t spread; /* without a tenant: commands of one subject have the same number */
-    int64_t group;   /* of prepare and finish: the store that is asked, 0 if there is one no more than another */
+    int64_t group;   /* of prepare and finish: the store that is asked; 0: not known, RP_GROUP_SEVERAL */
     size_t weight;   /* items; 0 is 1 */
     const char *actor;
     /* Whoever made it knows that it cannot be done: run refuses it with this, after its key was
@@ -131,7 +135,7 @@ struct rp_writers_options {
     const char *url; /* of the catalog */
     const struct rp_clock *clock;
     size_t n;           /* 1 for SQLite */
-    size_t preparers;   /* threads for prepare and finish; 0: 2 */
+    size_t preparers;   /* threads for prepare and finish; 0: 4 */
     int first_lane;     /* and the n - 1 that follow; RP_LANE_LEASED: each leases one (lane.h) */
     const char *holder; /* of leased lanes: the node's name */
     size_t queue_max;   /* commands under way, of all writers together */
@@ -174,6 +178,7 @@ struct rp_writers_state {
     uint64_t refused;  /* by a full queue */
     int last_code;     /* of the last round: negative while the catalog cannot be written */
     int64_t last_ok_ms;
+    int64_t refused_full_ms; /* on the boot clock: when the database last had no room; 0: never */
 };
 void rp_writers_state(struct rp_writers *all, struct rp_writers_state *out);
 

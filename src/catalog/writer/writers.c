@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define PREPARERS_MAX     8
-#define PREPARERS         2
+#define PREPARERS         4 /* those beyond the first are there for when that hangs with its store (W10) */
 #define PREPARER_CACHE_KB 256
 #define RETRY_MS          5                   /* until a command whose tenant was locked is tried again, and ... */
 #define RETRY_PART        8                   /* ... this part of how long it has waited */
@@ -32,6 +32,7 @@ struct queue {
     pthread_cond_t work;
     struct rp_command *first, **last;
     bool stopping;
+    bool shared; /* by threads that may not all take the same */
 };
 
 /* A change of our own, which nobody is answered for. */
@@ -60,12 +61,14 @@ struct preparer {
     struct rp_catalog *catalog; /* of the first from the start, else NULL: not opened yet */
     pthread_t thread;
     bool running;
+    bool busy; /* under the lock of `outside`, with */
+    int64_t group;
 };
 
 struct rp_writers {
     struct writer at[RP_WRITERS_MAX];
     size_t n;
-    struct preparer preparers[PREPARERS_MAX];
+    struct preparer preparers[PREPARERS_MAX + 1]; /* the last one only has epochs raised (W10) */
     size_t n_preparers;
     struct queue outside; /* commands to prepare or to finish */
     bool sqlite;
@@ -73,7 +76,7 @@ struct rp_writers {
     atomic_size_t waiting;
     atomic_uint_fast64_t rounds, commands, refused;
     atomic_int last_code;
-    atomic_int_fast64_t last_ok_ms;
+    atomic_int_fast64_t last_ok_ms, refused_full_ms;
     pthread_mutex_t lock; /* of `idle` */
     pthread_cond_t idle;  /* nothing is under way; or a look has come back */
 };
@@ -101,7 +104,10 @@ static void push(struct queue *q, struct rp_command *c)
     c->next = NULL;
     *q->last = c;
     q->last = &c->next;
-    pthread_cond_signal(&q->work);
+    if (q->shared)
+        pthread_cond_broadcast(&q->work);
+    else
+        pthread_cond_signal(&q->work);
     pthread_mutex_unlock(&q->lock);
 }
 
@@ -119,10 +125,11 @@ static size_t weight_of(const struct rp_command *c)
 }
 
 /* Whether the command may join those that were taken already, and whether one behind it may be looked at. */
-typedef bool fits_fn(struct rp_command *const *taken, size_t n, const struct rp_command *c, bool *go_on);
+typedef bool fits_fn(const void *who, struct rp_command *const *taken, size_t n, const struct rp_command *c,
+                     bool *go_on);
 
 /* With the lock: takes what fits, in order of arrival; those that were busy a moment ago are left. */
-static size_t collect(struct queue *q, struct rp_command **out, fits_fn *fits)
+static size_t collect(struct queue *q, struct rp_command **out, fits_fn *fits, const void *who)
 {
     size_t n = 0, weight = 0;
     int64_t now_ms = rp_time_boot_ms();
@@ -134,7 +141,7 @@ static size_t collect(struct queue *q, struct rp_command **out, fits_fn *fits)
             continue;
         }
         bool heavy = n > 0 && weight + weight_of(c) > RP_WRITER_WEIGHT_MAX;
-        if (heavy || !fits(out, n, c, &go_on)) {
+        if (heavy || !fits(who, out, n, c, &go_on)) {
             go_on = go_on && !heavy;
             at = &c->next;
             continue;
@@ -148,18 +155,24 @@ static size_t collect(struct queue *q, struct rp_command **out, fits_fn *fits)
     return n;
 }
 
-/* When there is something; 0 when the queue stops. */
-static size_t take(struct queue *q, struct rp_command **out, fits_fn *fits)
+/* With the lock: when there is something; 0 when the queue stops. */
+static size_t wait_and_collect(struct queue *q, struct rp_command **out, fits_fn *fits, const void *who)
 {
     size_t n;
-    pthread_mutex_lock(&q->lock);
-    while ((n = collect(q, out, fits)) == 0 && !(q->first == NULL && q->stopping)) {
+    while ((n = collect(q, out, fits, who)) == 0 && !(q->first == NULL && q->stopping)) {
         struct timespec soon = rp_wait_until(RETRY_MS);
         if (q->first == NULL)
             pthread_cond_wait(&q->work, &q->lock);
         else
             (void)pthread_cond_timedwait(&q->work, &q->lock, &soon);
     }
+    return n;
+}
+
+static size_t take(struct queue *q, struct rp_command **out, fits_fn *fits)
+{
+    pthread_mutex_lock(&q->lock);
+    size_t n = wait_and_collect(q, out, fits, NULL);
     pthread_mutex_unlock(&q->lock);
     return n;
 }
@@ -203,8 +216,10 @@ static bool has_key(struct rp_command *const *taken, size_t n, const struct rp_c
 }
 
 /* A second command with a key of this round stays for the next one; one that wants a round of its own ends this one. */
-static bool fits_round(struct rp_command *const *taken, size_t n, const struct rp_command *c, bool *go_on)
+static bool fits_round(const void *who, struct rp_command *const *taken, size_t n, const struct rp_command *c,
+                       bool *go_on)
 {
+    (void)who;
     if (c->verb->alone) *go_on = false;
     return c->verb->alone ? n == 0 : c->key == NULL || !has_key(taken, n, c);
 }
@@ -225,6 +240,7 @@ static void note(struct rp_writers *all, int code, struct rp_command *const *com
     atomic_fetch_add(&all->rounds, 1);
     atomic_fetch_add(&all->commands, decided);
     if (code <= 0) atomic_store(&all->last_code, code);
+    if (code == RP_EFULL) atomic_store(&all->refused_full_ms, rp_time_boot_ms());
     if (code != 0) return;
     atomic_store(&all->last_ok_ms, rp_clock_now_ms(all->options.clock));
     if (decided > 0 && all->options.committed != NULL)
@@ -265,12 +281,45 @@ static void *work_inside(void *arg)
 
 /* ---- preparers ---- */
 
+/* Nothing of it can hang with a store: raises are waited for only so long. */
+static bool only_raises(const struct rp_command *c)
+{
+    return c->unfinished && c->verb->finish == NULL;
+}
+
+/* W10. No more of them than are needed have a connection: one begins when those before it are busy. */
+static bool may_begin(const struct preparer *p, const struct rp_command *c)
+{
+    const struct rp_writers *all = p->all;
+    size_t busy = 0, with_group = 0, share = all->n_preparers > 1 ? all->n_preparers / 2 : 1;
+    if (p == &all->preparers[PREPARERS_MAX]) return only_raises(c);
+    for (size_t i = 0; i < all->n_preparers; i++) {
+        busy += all->preparers[i].busy;
+        with_group += all->preparers[i].busy && all->preparers[i].group == c->group;
+    }
+    return (size_t)(p - all->preparers) <= busy && with_group < share;
+}
+
 /* Commands of one verb, about one store, at one step. */
-static bool fits_outside(struct rp_command *const *taken, size_t n, const struct rp_command *c, bool *go_on)
+static bool fits_outside(const void *who, struct rp_command *const *taken, size_t n, const struct rp_command *c,
+                         bool *go_on)
 {
     (void)go_on;
-    return n == 0 ||
-           (c->verb == taken[0]->verb && c->group == taken[0]->group && c->unfinished == taken[0]->unfinished);
+    if (n == 0) return may_begin(who, c);
+    return c->verb == taken[0]->verb && c->group == taken[0]->group && c->unfinished == taken[0]->unfinished;
+}
+
+static size_t take_outside(struct preparer *p, struct rp_command **out)
+{
+    struct queue *q = &p->all->outside;
+    pthread_mutex_lock(&q->lock);
+    if (p->busy) pthread_cond_broadcast(&q->work); /* its place is free */
+    p->busy = false;
+    size_t n = wait_and_collect(q, out, fits_outside, p);
+    p->busy = n > 0;
+    p->group = n > 0 ? out[0]->group : 0;
+    pthread_mutex_unlock(&q->lock);
+    return n;
 }
 
 static bool open_catalog(struct preparer *p, struct rp_error *err)
@@ -290,6 +339,7 @@ static void finish(struct preparer *p, struct rp_command **commands, size_t n, b
         rp_commands_finish(p->catalog, commands, n);
     else
         rp_commands_raise(p->all->options.raise_hook, commands, n);
+    if (!open) RP_CRASHPOINT("command.raised");
     for (size_t i = 0; i < n; i++)
         answer(p->all, commands[i]);
 }
@@ -324,10 +374,11 @@ static void *work_outside(void *arg)
 {
     struct preparer *p = arg;
     struct rp_command *commands[RP_WRITER_ROUND_MAX];
-    for (size_t n; (n = take(&p->all->outside, commands, fits_outside)) > 0;) {
+    bool raises = p == &p->all->preparers[PREPARERS_MAX];
+    for (size_t n; (n = take_outside(p, commands)) > 0;) {
         struct rp_error why = { 0 };
-        bool open = open_catalog(p, &why);
-        if (!open && p != &p->all->preparers[0]) {
+        bool open = !raises && open_catalog(p, &why);
+        if (!open && !raises && p != &p->all->preparers[0]) {
             leave_to_first(p, commands, n);
             continue;
         }
@@ -363,10 +414,10 @@ static int start_preparers(struct rp_writers *all, struct rp_error *err)
 {
     size_t n = all->options.preparers != 0 ? all->options.preparers : PREPARERS;
     RP_ASSERT(n <= PREPARERS_MAX);
-    for (size_t i = 0; i < n; i++) {
-        struct preparer *p = &all->preparers[i];
+    all->n_preparers = n;
+    for (size_t i = 0; i <= n; i++) {
+        struct preparer *p = &all->preparers[i < n ? i : PREPARERS_MAX];
         p->all = all;
-        all->n_preparers = i + 1;
         if (i == 0 && !open_catalog(p, err)) return rp_error_wrap(err, err->code, "prepare commands");
         p->running = pthread_create(&p->thread, NULL, work_outside, p) == 0;
         if (!p->running) return rp_error_set(err, RP_ENOMEM, "no thread to prepare commands");
@@ -381,6 +432,7 @@ int rp_writers_start(const struct rp_writers_options *options, struct rp_writers
     if (all == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the writers");
     all->options = *options;
     queue_init(&all->outside);
+    all->outside.shared = true;
     pthread_mutex_init(&all->lock, NULL);
     rp_wait_init(&all->idle);
     int r = 0;
@@ -407,7 +459,7 @@ void rp_writers_stop(struct rp_writers *all)
         pthread_cond_wait(&all->idle, &all->lock);
     pthread_mutex_unlock(&all->lock);
     stop_queue(&all->outside);
-    for (size_t i = 0; i < all->n_preparers; i++)
+    for (size_t i = 0; i <= PREPARERS_MAX; i++)
         if (all->preparers[i].running) pthread_join(all->preparers[i].thread, NULL);
     for (size_t i = 0; i < all->n; i++)
         stop_queue(&all->at[i].queue);
@@ -580,5 +632,6 @@ void rp_writers_state(struct rp_writers *all, struct rp_writers_state *out)
                                       .commands = atomic_load(&all->commands),
                                       .refused = atomic_load(&all->refused),
                                       .last_code = atomic_load(&all->last_code),
-                                      .last_ok_ms = atomic_load(&all->last_ok_ms) };
+                                      .last_ok_ms = atomic_load(&all->last_ok_ms),
+                                      .refused_full_ms = atomic_load(&all->refused_full_ms) };
 }

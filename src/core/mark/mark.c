@@ -701,6 +701,8 @@ void rp_mark_command_init(struct rp_mark_command *c, struct rp_mark_item *items,
                                    .n = n };
     if (n == 0 || items[0].store == NULL) return;
     c->command.group = items[0].store->id;
+    for (size_t i = 1; i < n; i++)
+        if (items[i].store != items[0].store) c->command.group = RP_GROUP_SEVERAL;
     c->command.spread = rp_hash_text(0, items[0].request.key);
 }
 

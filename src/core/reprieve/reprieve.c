@@ -688,6 +688,8 @@ void rp_reprieve_command_init(struct rp_reprieve_command *c, struct rp_reprieve_
     }
     if (n == 0) return;
     if (items[0].store != NULL) c->command.group = items[0].store->id;
+    for (size_t i = 1; i < n; i++)
+        if (items[i].store != items[0].store) c->command.group = RP_GROUP_SEVERAL;
     c->command.spread = (uint64_t)(items[0].mark_id + items[0].file_id);
     if (items[0].key != NULL) c->command.spread = rp_hash_text(0, items[0].key);
 }

@@ -7,7 +7,9 @@
  * V2  The webhook is told once of each; a call that failed is repeated, later each time up to an
  *     hour, by whichever daemon is there. A condition that was over before anybody could be told is
  *     told once, as cleared.
- * V3  A figure that cannot be read changes nothing. */
+ * V3  A figure that cannot be read changes nothing.
+ * V4  That a disk is full is told although the catalog cannot record it: once, by each daemon, and
+ *     so is its end. */
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -42,7 +44,8 @@ struct alert_watch {
     size_t n_rows;
     struct untold untold[RP_ALERTS];
     int64_t began_ms;
-    bool said; /* that figures cannot be read */
+    bool said;                      /* that figures cannot be read */
+    struct rp_alert_row unrecorded; /* V4: what was told; no name: nothing was */
 };
 
 /* ---- the rows ---- */
@@ -118,24 +121,6 @@ static int turn(struct alert_watch *w, enum rp_alert alert, const struct rp_aler
     snprintf(t->actor, sizeof t->actor, "%s", w->watch.session.actor);
     int r = rp_catalog_transact(w->watch.session.catalog, turn_tx, t, err);
     if (r == 0 && t->changed) log_turn(w, t);
-    return r;
-}
-
-static int judge_all(struct alert_watch *w, struct rp_error *err)
-{
-    struct rp_alert_verdict verdicts[RP_ALERTS];
-    struct rp_alert_figures figures;
-    int64_t now = rp_session_now_ms(&w->watch.session);
-    int r = rp_figures_read(w->watch.session.catalog, &w->watch.session.config, w->watch.options.session->stores, now,
-                            w->began_ms, &figures, err);
-    if (r == 0) r = read_rows(w, err);
-    if (r < 0) return r;
-    rp_alert_judge(&w->watch.session.config.alerts, &figures, now, verdicts);
-    for (int i = 0; i < RP_ALERTS && r == 0; i++) {
-        const struct rp_alert_row *row = row_of(w, (enum rp_alert)i);
-        bool held = row != NULL && row->cleared_at_ms == 0;
-        if (verdicts[i].known && verdicts[i].holds != held) r = turn(w, (enum rp_alert)i, &verdicts[i], err);
-    }
     return r;
 }
 
@@ -227,7 +212,9 @@ static void tell(struct alert_watch *w, const struct rp_alert_row *row)
     struct telling t = { .row = row };
     struct rp_error why = { 0 };
     bool somebody = w->watch.session.config.alerts.webhook[0] != 0;
-    if (somebody) {
+    bool before = row->cleared_at_ms == 0 && strcmp(row->name, w->unrecorded.name) == 0; /* V4 */
+    if (before) w->unrecorded.name[0] = 0;
+    if (somebody && !before) {
         if (rp_catalog_transact(w->watch.session.catalog, try_tx, &t, &why) < 0 || !t.mine) return;
         if (send_row(w, row, &why) < 0) {
             log_untold(w, row, &why);
@@ -244,6 +231,49 @@ static int tell_all(struct alert_watch *w, struct rp_error *err)
         enum rp_alert alert = rp_alert_by_name(w->rows[i].name);
         if (alert == RP_ALERTS || w->rows[i].told_at_ms != 0) continue;
         if (is_time(&w->untold[alert], &w->rows[i])) tell(w, &w->rows[i]);
+    }
+    return r;
+}
+
+/* V4. In front of the rows, which are told of when they can be written. */
+static void tell_unrecorded(struct alert_watch *w, const struct rp_alert_verdict *verdict, bool recorded, bool refused)
+{
+    struct rp_alert_row *row = &w->unrecorded;
+    struct rp_error why = { 0 };
+    int64_t now = rp_session_now_ms(&w->watch.session);
+    bool told = row->name[0] != 0;
+    if (told == verdict->holds || (verdict->holds && !refused) || recorded) return;
+    RP_CLEANUP(rp_json_decrefp) json_t *details = rp_alert_details(RP_ALERT_DISK_FULL, verdict);
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_ALERT_DETAILS - 1);
+    if (details == NULL || rp_json_write(&text, details) < 0) return;
+    snprintf(row->name, sizeof row->name, "%s", rp_alert_rules[RP_ALERT_DISK_FULL].name);
+    snprintf(row->severity, sizeof row->severity, "%s", rp_alert_rules[RP_ALERT_DISK_FULL].severity);
+    snprintf(row->details, sizeof row->details, "%s", rp_buf_text(&text));
+    row->raised_at_ms = told ? row->raised_at_ms : now;
+    row->cleared_at_ms = told ? now : 0;
+    bool sent = w->watch.session.config.alerts.webhook[0] == 0 || send_row(w, row, &why) == 0;
+    if (!sent) log_untold(w, row, &why);
+    if (sent == told) row->name[0] = 0; /* of a raise that was not sent, or of an end that was: begin anew */
+}
+
+static int judge_all(struct alert_watch *w, struct rp_error *err)
+{
+    struct rp_alert_verdict verdicts[RP_ALERTS];
+    struct rp_alert_figures figures;
+    int64_t now = rp_session_now_ms(&w->watch.session);
+    int r = rp_figures_read(w->watch.session.catalog, &w->watch.session.config, w->watch.options.session->stores, now,
+                            w->began_ms, &figures, err);
+    if (r == 0) r = read_rows(w, err);
+    if (r < 0) return r;
+    rp_figures_room(w->watch.options.rooms, &w->watch.session.config, &figures);
+    rp_alert_judge(&w->watch.session.config.alerts, &figures, now, verdicts);
+    for (int i = 0; i < RP_ALERTS && (r == 0 || r == RP_EFULL); i++) {
+        const struct rp_alert_row *row = row_of(w, (enum rp_alert)i);
+        bool held = row != NULL && row->cleared_at_ms == 0;
+        if (!verdicts[i].known) continue;
+        int failed = verdicts[i].holds != held ? turn(w, (enum rp_alert)i, &verdicts[i], err) : 0;
+        if (i == RP_ALERT_DISK_FULL) tell_unrecorded(w, &verdicts[i], held, failed == RP_EFULL);
+        if (failed < 0) r = failed;
     }
     return r;
 }

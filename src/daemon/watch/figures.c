@@ -186,6 +186,21 @@ static void read_owners(struct reading *r, const struct rp_store *stores)
     if (unknown && out->not_ours == 0) out->not_ours = -1;
 }
 
+void rp_figures_room(struct rp_rooms *rooms, const struct rp_config *config, struct rp_alert_figures *out)
+{
+    out->full = rooms != NULL ? 0 : -1;
+    for (size_t i = 0; i <= config->n_stores;
+         i++) { /* the catalog comes last, and is named rather than a store on its disk */
+        bool catalog = i == config->n_stores;
+        if (!rp_rooms_seen(rooms, catalog ? RP_ROOM_CATALOG : i).full) continue;
+        out->full++;
+        if (catalog)
+            snprintf(out->full_of, sizeof out->full_of, "catalog");
+        else
+            snprintf(out->full_of, sizeof out->full_of, "store %s", config->stores[i].name);
+    }
+}
+
 int rp_figures_read(struct rp_catalog *catalog, const struct rp_config *config, const struct rp_store *stores,
                     int64_t host_ms, int64_t began_ms, struct rp_alert_figures *out, struct rp_error *err)
 {

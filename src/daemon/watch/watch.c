@@ -42,9 +42,12 @@ static void free_watch(struct rp_watch *w)
 
 static int begin(struct rp_watch *w, struct rp_error *err)
 {
-    int r = rp_session_beside(w->options.session, w->options.lane, &w->session, err);
+    const struct rp_session *of = w->options.session;
+    w->session = (struct rp_session){ .config = of->config, .log = of->log, .of = of };
+    int r = w->kind->no_catalog ? 0 : rp_session_beside(of, w->options.lane, &w->session, err);
     if (r < 0) return r;
-    if (w->options.writers != NULL) rp_writers_attach(w->options.writers, w->session.catalog);
+    if (w->session.catalog != NULL && w->options.writers != NULL)
+        rp_writers_attach(w->options.writers, w->session.catalog);
     snprintf(w->session.actor, sizeof w->session.actor, "daemon:%s", w->node);
     return pthread_create(&w->thread, NULL, work, w) == 0 ? 0 : rp_error_set(err, RP_ENOMEM, "no thread");
 }

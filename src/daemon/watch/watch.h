@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+struct rp_rooms;
 struct rp_writers;
 struct rp_watch;
 
@@ -19,6 +20,7 @@ struct rp_watch;
 struct rp_watch_kind {
     const char *what; /* for errors: "the watch over restores" */
     int64_t every_ms;
+    bool no_catalog; /* its session has settings and log, and nothing else */
     size_t bytes;
     void (*look)(struct rp_watch *watch);
 };
@@ -26,11 +28,13 @@ struct rp_watch_kind {
 extern const struct rp_watch_kind rp_alert_watch;   /* alerts.c */
 extern const struct rp_watch_kind rp_restore_watch; /* ../restore_run.c */
 extern const struct rp_watch_kind rp_store_watch;   /* buckets.c */
+extern const struct rp_watch_kind rp_room_watch;    /* room.c */
 
 struct rp_watch_options {
     const struct rp_session *session; /* outlives it; its stores are open */
     struct rp_writers *writers;       /* may be NULL */
     struct rp_metrics *metrics;       /* may be NULL */
+    struct rp_rooms *rooms;           /* may be NULL */
     const char *node;
     int lane;
     int64_t every_ms; /* 0: as the kind says */

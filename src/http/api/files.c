@@ -148,6 +148,7 @@ static void confirm_file(struct rp_request *q)
     struct rp_file file;
     int64_t id;
     if (!rp_request_id(q, 0, RP_ID_FILE, &id) || !load_file(q, id, &file)) return;
+    if (file.status == RP_FILE_PENDING && !rp_request_enter(q, file.store_id)) return;
     struct rp_file_command *c = new_command(q, &rp_verb_confirm, file.tenant_id, id);
     if (c == NULL) return;
     const char *checksum = rp_json_get_text(q->body, "checksum_sha256", NULL);
@@ -330,7 +331,7 @@ static void post_result(struct rp_request *q)
 static const struct rp_route routes[] = {
     { RP_ROUTE("POST", "/v1/files", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, post_file), .body = &init_shape,
       .answer = &rp_shape_new_file, .status = 201,
-      .errors = "quota_exceeded too_many_open too_big observe_only not_found owner_deleted",
+      .errors = "quota_exceeded too_many_open too_big observe_only not_found owner_deleted full",
       .summary = "Begins an upload: reserves quota, and says where the bytes go and until when.",
       .example = "-X POST -d '{\"name\":\"photos/cat.jpg\",\"size\":5,\"content_type\":\"image/jpeg\"}'" },
     { RP_ROUTE("GET", "/v1/files", RP_FOR_TENANTS, RP_MAY_READ_FILES, list_files), .blocks = true, .query = &list_shape,

@@ -92,6 +92,7 @@ static void get_readyz(struct rp_request *q)
         return;
     }
     rp_health_look(health, o->writers, o->stores, o->n_stores, &state);
+    rp_health_room(&state, o->rooms);
     rp_health_free(own);
     json_t *answer = json_object();
     json_t *stores = stores_shown(&state, &stores_ok), *sweeper = sweeper_shown(&o->beside, &sweeper_ok);
@@ -122,6 +123,7 @@ static int write_metrics(struct rp_request *q, struct rp_buf *out, struct rp_err
     rp_metric_gauge(out, "reprieve_live_clients", "Clients that listen to live events.",
                     (double)rp_live_clients(o->live));
     rp_metric_gauge(out, "reprieve_writer_queue", "Commands that wait for a commit.", (double)writers.waiting);
+    rp_metrics_room(o->rooms, stores, o->n_stores, out);
     return rp_metrics_write(o->metrics, catalog != NULL ? catalog->db : NULL, stores, o->n_stores,
                             rp_clock_now_ms(o->clock), out, err);
 }
@@ -207,7 +209,8 @@ static const struct rp_route routes[] = {
     { RP_ROUTE("GET", "/healthz", RP_FOR_EVERYBODY, 0, get_healthz), .answer = &health_shape,
       .summary = "200 while the process answers at all." },
     { RP_ROUTE("GET", "/readyz", RP_FOR_EVERYBODY, 0, get_readyz), .blocks = true, .answer = &ready_shape,
-      .summary = "200 if the catalog takes writes, every store answers and the sweeper lives; else 503 with the same "
+      .summary = "200 if the catalog takes writes, every store answers, no disk is full and the sweeper lives; else "
+                 "503 with the same "
                  "answer." },
     { RP_ROUTE("GET", "/metrics", RP_FOR_ADMINS, RP_MAY_MEASURE, get_metrics), .blocks = true, .plain = true,
       .summary = "Figures for Prometheus." },

@@ -6,8 +6,10 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "core/room.h"
 #include "http/api/shapes.h"
 #include "http/content/target.h"
+#include "http/server/server.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +65,8 @@ int rp_metadata_text(struct rp_request *q, const json_t *map, const char **out, 
 /* Where uploads go: as configured, or the first store that may be written. */
 static int upload_store(struct rp_request *q, const struct rp_store **out, struct rp_error *err)
 {
-    const struct rp_store_config *config = rp_config_uploads_store(rp_request_config(q));
+    const struct rp_config *all = rp_request_config(q);
+    const struct rp_store_config *config = rp_config_uploads_store(all);
     const struct rp_store *store = config != NULL ? rp_request_store(q, config->name) : NULL;
     if (store == NULL || store->config->mode == RP_MODE_OBSERVE) {
         rp_error_set(err, RP_EOBSERVE, "no store takes uploads");
@@ -72,7 +75,7 @@ static int upload_store(struct rp_request *q, const struct rp_store **out, struc
     if (store->backend == NULL)
         return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", store->config->name);
     *out = store;
-    return 0;
+    return rp_rooms_refuse(rp_server_options_of(q->server)->rooms, (size_t)(config - all->stores), err);
 }
 
 static int read_body(struct rp_request *q, struct rp_init *init, struct rp_error *err)

@@ -5,10 +5,13 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "core/file/transaction.h"
+#include "core/room.h"
 #include "http/api/new_file.h"
 #include "http/api/owned.h"
+#include "http/server/server.h"
 
 #define MEMBERS_ARENA_MAX ((size_t)24 << 20)
+#define COME_BACK         1
 
 /* ---- shapes ---- */
 
@@ -130,7 +133,10 @@ static void begin_txn(struct rp_request *q)
     struct rp_txn_command *c = new_command(q, &rp_verb_txn_begin, tenant_id, 0);
     if (c == NULL) return;
     c->timeout_ms = rp_json_get_int(q->body, "timeout", -1);
-    rp_request_submit(q, &c->command, then_txn, NULL);
+    if (rp_rooms_refuse(rp_server_options_of(q->server)->rooms, RP_ROOM_CATALOG, &err) < 0)
+        rp_request_refuse(q, &c->command, &err, NULL);
+    else
+        rp_request_submit(q, &c->command, then_txn, NULL);
 }
 
 static void add_file(struct rp_request *q)
@@ -194,6 +200,7 @@ static int read_metadata(struct rp_request *q, struct rp_txn_command *c, struct 
 }
 
 /* Every member's object is looked at before the one transaction that makes them all visible. */
+/* COME_BACK: the handler is run again when the store has a place. */
 static int prepare_commit(struct rp_request *q, struct rp_txn_command *c, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(MEMBERS_ARENA_MAX);
@@ -202,6 +209,7 @@ static int prepare_commit(struct rp_request *q, struct rp_txn_command *c, struct
     if (seen == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the members");
     int r = rp_files_init(&members, RP_TXN_MEMBERS_MAX + 1, &arena, err);
     if (r == 0) r = rp_files_members(rp_request_catalog(q)->db, c->txn_id, &members, err);
+    if (r == 0 && members.n > 0 && !rp_request_enter(q, members.at[0].store_id)) return COME_BACK;
     if (r == 0) r = rp_files_see(&members, c->stores, c->n_stores, seen, &c->n_seen, err);
     c->seen = seen;
     return r < 0 ? r : read_metadata(q, c, err);
@@ -215,10 +223,9 @@ static void commit_txn(struct rp_request *q)
     if (!rp_request_id(q, 0, RP_ID_TRANSACTION, &id) || !load_txn(q, id, &txn)) return;
     struct rp_txn_command *c = new_command(q, &rp_verb_txn_commit, txn.tenant_id, id);
     if (c == NULL) return;
-    if (prepare_commit(q, c, &err) < 0) {
-        rp_reply_error(q, &err);
-        return;
-    }
+    int r = prepare_commit(q, c, &err);
+    if (r < 0) rp_reply_error(q, &err);
+    if (r != 0) return;
     q->refused = not_committed;
     rp_request_submit(q, &c->command, then_committed, NULL);
 }
@@ -253,12 +260,12 @@ static void get_txn(struct rp_request *q)
 
 static const struct rp_route routes[] = {
     { RP_ROUTE("POST", "/v1/transactions", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, begin_txn), .body = &begin_shape,
-      .answer = &txn_shape, .status = 201,
+      .answer = &txn_shape, .status = 201, .errors = "full",
       .summary = "Begins a transaction: its files appear together, when it is committed, or not at all.",
       .example = "-X POST -d '{\"timeout\":\"30m\"}'" },
     { RP_ROUTE("POST", "/v1/transactions/{id}/files", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, add_file), .body = &add_shape,
       .answer = &rp_shape_new_file, .status = 201,
-      .errors = "not_found not_open expired quota_exceeded too_many_open too_big observe_only",
+      .errors = "not_found not_open expired quota_exceeded too_many_open too_big observe_only full",
       .summary = "Begins an upload that belongs to a transaction, and may replace a live file.",
       .example = "-X POST -d '{\"name\":\"album/1.jpg\",\"size\":5}'" },
     { RP_ROUTE("POST", "/v1/transactions/{id}/commit", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, commit_txn), .blocks = true,

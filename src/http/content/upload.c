@@ -8,12 +8,15 @@
 #include "base/digest.h"
 #include "core/file/file.h"
 #include "core/owner/raise.h"
+#include "core/room.h"
 #include "http/content/content.h"
 #include "http/content/headers.h"
 #include "http/content/target.h"
 #include "http/server/server.h"
 #include "http/server/stream.h"
 #include "metrics/metrics.h"
+
+#define LOOK_BYTES ((int64_t)1 << 20) /* how often the disk is asked */
 
 /* How many this process takes at the moment. */
 static _Atomic int64_t uploads_open;
@@ -24,6 +27,9 @@ struct upload {
     struct rp_backend *backend;
     struct rp_object_writer *writer;
     struct rp_digest *digest;
+    const struct rp_config *config;
+    const struct rp_store_config *store;
+    struct rp_error failed; /* the bytes that still come are read and dropped, so that there is an answer */
     int64_t file_id, promised, received;
     bool has_checksum;
     uint8_t checksum[RP_DIGEST_BYTES];
@@ -93,20 +99,35 @@ static void close_upload(struct upload *u)
     rp_content_leave(&uploads_open);
 }
 
-/* On the connection's thread. */
+static void drop_bytes(struct upload *u)
+{
+    if (u->writer != NULL) rp_backend_put_abort(u->writer);
+    u->writer = NULL;
+}
+
+/* The disk may fill up meanwhile; its last blocks are not for uploads (core/room.h). */
+static int write_bytes(struct upload *u, const void *data, size_t n, struct rp_error *err)
+{
+    bool look = (u->received + (int64_t)n) / LOOK_BYTES != u->received / LOOK_BYTES;
+    int r = look ? rp_room_refuse(u->config, u->store, (int64_t)n, err) : 0;
+    return r < 0 ? r : rp_backend_put_write(u->writer, data, n, err);
+}
+
+/* On the connection's thread. What was written of an upload that fails is given back at once. */
 static int take_bytes(struct rp_request *q, const void *data, size_t n, struct rp_error *err)
 {
     struct upload *u = upload_of(q);
     if (n > (size_t)(u->promised - u->received)) return size_differs(u->received + (int64_t)n, u->promised, err);
-    rp_digest_add(u->digest, data, n);
+    if (u->writer != NULL && write_bytes(u, data, n, &u->failed) < 0) drop_bytes(u);
+    if (u->writer != NULL) rp_digest_add(u->digest, data, n);
     u->received += (int64_t)n;
-    return rp_backend_put_write(u->writer, data, n, err);
+    return 0;
 }
 
 static void give_up(struct rp_request *q)
 {
     struct upload *u = upload_of(q);
-    rp_backend_put_abort(u->writer);
+    drop_bytes(u);
     close_upload(u);
 }
 
@@ -121,6 +142,10 @@ static int still_pending(struct rp_request *q, int64_t file_id, struct rp_error 
 static int arrived(struct rp_request *q, struct upload *u, uint8_t digest[RP_DIGEST_BYTES], struct rp_error *err)
 {
     rp_digest_end(u->digest, digest);
+    if (u->failed.code < 0) {
+        *err = u->failed;
+        return err->code;
+    }
     if (u->received != u->promised) return size_differs(u->received, u->promised, err);
     if (u->has_checksum && memcmp(digest, u->checksum, RP_DIGEST_BYTES) != 0) {
         char sent[RP_DIGEST_HEX];
@@ -135,7 +160,7 @@ static int store_it(struct rp_request *q, struct upload *u, uint8_t digest[RP_DI
 {
     int r = arrived(q, u, digest, err);
     if (r == 0) return say_exists(rp_backend_put_commit(u->writer, made, err), u->file_id, err);
-    rp_backend_put_abort(u->writer);
+    drop_bytes(u);
     return r;
 }
 
@@ -173,6 +198,8 @@ static int upload_new(struct rp_request *q, const struct rp_file *file, const st
     *u = (struct upload){
         .stream = { .bytes = take_bytes, .end = finish, .abort = give_up, .ctx = u },
         .backend = store->backend,
+        .config = rp_request_config(q),
+        .store = store->config,
         .file_id = file->id,
         .promised = file->size_bytes,
         .has_checksum = file->checksum != NULL,
@@ -199,6 +226,7 @@ static int may_begin(const struct rp_request *q, const struct rp_file *file, con
     }
     if ((r = announced(q, file, err)) < 0 || rp_target_is_direct(store)) return r;
     r = rp_content_open(store, err);
+    if (r == 0) r = rp_room_refuse(rp_request_config(q), store->config, file->size_bytes, err);
     return r < 0 ? r : rp_raise_refuse_bytes(store, err);
 }
 

@@ -83,6 +83,8 @@ struct rp_request_inner {
 
     struct rp_stream_reply how; /* of rp_reply_stream; read NULL: none */
     struct rp_request *next;    /* in the pool's queue */
+    int64_t store;              /* the one that it waits for, or has been let in to (pool.h); 0: none */
+    bool inside;                /* it has been let in */
 };
 
 /* Options with settings that were changed since the start. */

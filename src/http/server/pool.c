@@ -27,7 +27,8 @@ struct rp_pool {
     pthread_mutex_t lock; /* of everything below */
     struct rp_request *first, **last;
     size_t waiting, waiting_max, connected;
-    struct worker *idle; /* the one that was busy last comes first */
+    struct worker *idle;            /* the one that was busy last comes first */
+    int64_t inside[RP_POOL_STORES]; /* L1: the store of each request that was let in; 0: a free place */
     bool stopping;
     size_t n; /* threads that run */
     struct worker workers[];
@@ -48,6 +49,45 @@ static bool open_catalog(struct worker *w, struct rp_error *err)
     pthread_mutex_unlock(&w->pool->lock);
     return true;
 }
+
+/* ---- stores (L1), with the lock ---- */
+
+static bool let_in(struct rp_pool *pool, int64_t store)
+{
+    int64_t *room = NULL;
+    size_t with_it = 0;
+    for (size_t i = 0; i < RP_POOL_STORES; i++) {
+        with_it += pool->inside[i] == store;
+        if (pool->inside[i] == 0) room = &pool->inside[i];
+    }
+    if (room == NULL || with_it >= RP_POOL_STORE) return false;
+    *room = store;
+    return true;
+}
+
+static void let_out(struct rp_pool *pool, int64_t store)
+{
+    size_t i = 0;
+    while (i < RP_POOL_STORES && pool->inside[i] != store)
+        i++;
+    RP_ASSERT(i < RP_POOL_STORES);
+    pool->inside[i] = 0;
+}
+
+bool rp_pool_enter(struct rp_pool *pool, struct rp_request *q, int64_t store_id)
+{
+    struct rp_request_inner *in = q->inner;
+    RP_ASSERT(store_id != 0);
+    if (in->inside && in->store == store_id) return true;
+    pthread_mutex_lock(&pool->lock);
+    if (in->inside) let_out(pool, in->store);
+    in->store = store_id;
+    in->inside = let_in(pool, store_id);
+    pthread_mutex_unlock(&pool->lock);
+    return in->inside;
+}
+
+/* ---- threads ---- */
 
 /* With the lock. Who has a connection comes first; who got none asks again now and then. */
 static bool may_serve(const struct worker *w)
@@ -86,25 +126,43 @@ static bool leave_to_others(struct worker *w, struct rp_request *q)
     return left;
 }
 
+static void leave(struct rp_pool *pool, int64_t store)
+{
+    pthread_mutex_lock(&pool->lock);
+    let_out(pool, store);
+    if (pool->first != NULL) call_one(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 static void serve(struct worker *w, struct rp_request *q)
 {
     struct rp_error err = { 0 };
-    if (!open_catalog(w, &err)) {
-        if (!leave_to_others(w, q)) (void)rp_request_give_up(q, &err);
-        return;
-    }
-    rp_request_run(q, w->catalog);
-    (void)rp_request_settle(q); /* from here on it may be gone */
+    struct rp_request_inner *in = q->inner;
+    bool open = open_catalog(w, &err);
+    if (open) rp_request_run(q, w->catalog);
+    int64_t store = in->inside ? in->store : 0;
+    in->inside = false;
+    if (open)
+        (void)rp_request_settle(q); /* from here on it may be gone */
+    else if (!leave_to_others(w, q))
+        (void)rp_request_give_up(q, &err);
+    if (store != 0) leave(w->pool, store);
 }
 
+/* The first one whose store lets it in. */
 static struct rp_request *take(struct rp_pool *pool)
 {
-    struct rp_request *q = pool->first;
-    if (q == NULL) return NULL;
-    pool->first = q->inner->next;
-    if (pool->first == NULL) pool->last = &pool->first;
-    pool->waiting--;
-    return q;
+    for (struct rp_request **at = &pool->first; *at != NULL; at = &(*at)->inner->next) {
+        struct rp_request *q = *at;
+        struct rp_request_inner *in = q->inner;
+        if (in->store != 0 && !let_in(pool, in->store)) continue;
+        in->inside = in->store != 0;
+        *at = in->next;
+        if (pool->last == &in->next) pool->last = at;
+        pool->waiting--;
+        return q;
+    }
+    return NULL;
 }
 
 static struct rp_request *wait_for_one(struct worker *w)

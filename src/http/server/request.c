@@ -261,6 +261,14 @@ void rp_request_later(struct rp_request *q)
     q->inner->phase = RP_LATER;
 }
 
+bool rp_request_enter(struct rp_request *q, int64_t store_id)
+{
+    RP_ASSERT(q->inner->phase == RP_HANDLING && q->inner->on_pool);
+    if (rp_pool_enter(q->server->pool, q, store_id)) return true;
+    q->inner->phase = RP_LATER;
+    return false;
+}
+
 bool rp_request_may_block(const struct rp_request *q)
 {
     return q->inner->on_pool;

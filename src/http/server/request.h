@@ -96,6 +96,9 @@ void rp_request_later(struct rp_request *q);
 /* Whether this run of the handler is on a thread of the pool: it may read the catalog and the
  * stores, whatever its row says. */
 bool rp_request_may_block(const struct rp_request *q);
+/* Before a handler of a route that blocks waits for a store: whether it may (pool.h, L1). False:
+ * the handler has ended (Q2), and is run again from its start when it may. */
+bool rp_request_enter(struct rp_request *q, int64_t store_id);
 /* args[n] as an id; on failure the request has been answered (404: an id that is none names
  * nothing). */
 bool rp_request_id(struct rp_request *q, size_t n, enum rp_id_kind kind, int64_t *out);

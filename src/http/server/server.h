@@ -23,6 +23,7 @@
 struct rp_server;
 struct rp_live;
 struct rp_metrics;
+struct rp_rooms;
 struct rp_run;
 struct rp_worker;
 
@@ -48,6 +49,7 @@ struct rp_server_options {
     size_t n_stores;
     struct rp_log *log;
     struct rp_metrics *metrics;
+    struct rp_rooms *rooms; /* may be NULL */
     struct rp_live *live;
     struct rp_beside beside;
     const char *url_key; /* 64 hex digits: signs URLs; shared by nodes */

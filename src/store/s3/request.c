@@ -198,9 +198,10 @@ static void hint(const struct s3_call *call, const struct verdict *verdict, cons
         rp_error_hint(err, "%s", verdict->hint);
 }
 
-static int no_answer(const struct s3_call *call, const char *what, struct rp_error *err)
+static int no_answer(const struct rp_s3 *s3, const struct s3_call *call, const char *what, struct rp_error *err)
 {
-    rp_error_set(err, call->code, "%s: %s", what, call->note[0] ? call->note : rp_error_title(call->code));
+    rp_error_set(err, call->code, "%s: %s://%.100s: %s", what, s3->target.scheme, s3->target.host,
+                 call->note[0] ? call->note : rp_error_title(call->code));
     if (call->code == RP_EUNAVAILABLE)
         rp_error_hint(err, "check that stores.NAME.endpoint is right and that the server runs and can be reached");
     if (call->code == RP_EUNKNOWN)
@@ -215,7 +216,7 @@ int rp_s3_error(struct rp_s3 *s3, const struct s3_call *call, struct rp_error *e
     char what[300];
     struct s3_fault fault = { 0 };
     describe(s3, call, what);
-    if (call->code < 0) return no_answer(call, what, err);
+    if (call->code < 0) return no_answer(s3, call, what, err);
     if (call->answer.len > 0) rp_s3_read_fault(&call->answer, &fault);
     struct verdict verdict = judge(call->status, fault.code);
     rp_error_set(err, verdict.result, "%s: the server says %d%s%s%s%s", what, call->status, fault.code[0] ? " " : "",

@@ -121,7 +121,8 @@ static int connect_parts(struct rp_s3 *s3, struct rp_error *err)
                                           .timeout_ms = s3->options.timeout_ms,
                                           .patience_ms = s3->options.patience_ms,
                                           .requests_per_second = s3->options.requests_per_second,
-                                          .clock = &rp_clock_host };
+                                          .clock = &rp_clock_host,
+                                          .on_silence = s3->options.on_silence };
     return rp_s3_wire_open(&wire, &s3->wire, err);
 }
 

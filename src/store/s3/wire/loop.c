@@ -6,6 +6,7 @@
 #include "base/time.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define AHEAD_BYTES ((size_t)64 << 10) /* a body from this size on is hashed by the thread that brings it */
@@ -30,6 +31,11 @@ struct loop {
     int64_t look_at_ms; /* no job begins or ends by itself before */
     struct s3_transfer *idle, *busy[S3_LIMIT_MAX];
     size_t n_busy;
+    /* W8 */
+    int64_t waits_since_ms;     /* 0: no call waits */
+    struct s3_transfer *asking; /* NULL: it is not asked */
+    struct s3_job question;
+    struct s3_call question_call;
 };
 
 /* ---- the thread ---- */
@@ -152,8 +158,12 @@ static void take_arrived(struct loop *l)
     struct s3_jobs arrived = l->wire->arrived;
     l->wire->arrived.first = NULL;
     pthread_mutex_unlock(&l->wire->lock);
-    while ((job = rp_s3_jobs_take(&arrived)) != NULL)
-        make_ready(l, job);
+    while ((job = rp_s3_jobs_take(&arrived)) != NULL) {
+        if (rp_s3_wire_is_dead(l->wire, job))
+            end_job(l, job);
+        else
+            make_ready(l, job);
+    }
 }
 
 static struct s3_transfer *take_transfer(struct loop *l)
@@ -245,6 +255,92 @@ static void finish(struct loop *l, struct s3_transfer *t, CURLcode result)
     }
 }
 
+/* Everything that was taken on. */
+static void end_waiting(struct loop *l, const char *why_under_way, const char *why_waiting)
+{
+    struct s3_job *job;
+    while (l->n_busy > 0) {
+        struct s3_transfer *t = l->busy[l->n_busy - 1];
+        job = t->job;
+        (void)rp_s3_wire_settle(l->wire, t, CURLE_ABORTED_BY_CALLBACK);
+        rp_s3_fail(job, RP_EUNAVAILABLE, "%s", why_under_way);
+        put_down(l, t);
+        give_transfer(l, t);
+        end_job(l, job);
+    }
+    while ((job = rp_s3_jobs_take(&l->paused)) != NULL)
+        make_ready(l, job);
+    while ((job = next_ready(l)) != NULL) {
+        rp_s3_fail(job, RP_EUNAVAILABLE, "%s", why_waiting);
+        end_job(l, job);
+    }
+}
+
+/* ---- a server that says nothing (W8) ---- */
+
+static bool waits(const struct loop *l)
+{
+    return l->n_busy > 0 || l->paused.first != NULL || l->ring != NULL;
+}
+
+/* When it is to be asked, if nothing comes until then. */
+static int64_t ask_at_ms(const struct loop *l)
+{
+    int64_t heard_ms = atomic_load(&l->wire->heard_ms);
+    if (l->asking != NULL || !waits(l)) return INT64_MAX;
+    return (heard_ms > l->waits_since_ms ? heard_ms : l->waits_since_ms) + S3_SILENT_MS;
+}
+
+static void forget_question(struct loop *l)
+{
+    if (l->asking == NULL) return;
+    (void)curl_multi_remove_handle(l->wire->multi, l->asking->easy);
+    give_transfer(l, l->asking);
+    l->asking = NULL;
+    rp_s3_call_done(&l->question_call);
+}
+
+static void ask(struct loop *l, int64_t now_ms)
+{
+    struct s3_transfer *t = take_transfer(l);
+    l->waits_since_ms = t == NULL ? now_ms : l->waits_since_ms; /* no memory: a little later */
+    if (t == NULL) return;
+    rp_s3_wire_tell_silence(l->wire);
+    l->question_call = (struct s3_call){ .message.method = "HEAD", .patience_ms = S3_ASK_MS };
+    rp_s3_job_init(&l->question, l->wire, &l->question_call, NULL);
+    t->job = &l->question;
+    bool ok = rp_s3_transfer_begin(t, now_ms) == 0 &&
+              curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK &&
+              curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L) == CURLE_OK &&
+              curl_multi_add_handle(l->wire->multi, t->easy) == CURLM_OK;
+    l->asking = t;
+    if (ok) return;
+    forget_question(l);
+    l->waits_since_ms = now_ms;
+}
+
+static void asked(struct loop *l)
+{
+    char why[80];
+    long status = 0;
+    int64_t now_ms = rp_time_boot_ms();
+    (void)curl_easy_getinfo(l->asking->easy, CURLINFO_RESPONSE_CODE, &status);
+    forget_question(l);
+    if (status > 0 || now_ms - atomic_load(&l->wire->heard_ms) < S3_SILENT_MS) return;
+    snprintf(why, sizeof why, "it has not answered for %" PRId64 " s", (now_ms - l->waits_since_ms + 500) / 1000);
+    rp_s3_wire_died(l->wire, now_ms, why);
+    end_waiting(l, why, why);
+}
+
+static void look_for_silence(struct loop *l, int64_t now_ms)
+{
+    if (!waits(l))
+        l->waits_since_ms = 0;
+    else if (l->waits_since_ms == 0)
+        l->waits_since_ms = now_ms;
+    if (now_ms >= ask_at_ms(l)) ask(l, now_ms);
+}
+
 static void finish_done(struct loop *l)
 {
     CURLMsg *message;
@@ -254,29 +350,19 @@ static void finish_done(struct loop *l)
         if (message->msg != CURLMSG_DONE) continue;
         CURLcode result = message->data.result; /* gone with the handle */
         (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
-        finish(l, t, result);
+        if (t == l->asking)
+            asked(l);
+        else
+            finish(l, t, result);
     }
 }
 
 static void end_all(struct loop *l)
 {
-    struct s3_job *job;
-    while (l->n_busy > 0) {
-        struct s3_transfer *t = l->busy[l->n_busy - 1];
-        job = t->job;
-        (void)rp_s3_wire_settle(l->wire, t, CURLE_ABORTED_BY_CALLBACK);
-        rp_s3_fail(job, RP_EUNAVAILABLE, "the store was closed while the request was under way");
-        put_down(l, t);
-        give_transfer(l, t);
-        end_job(l, job);
-    }
+    forget_question(l);
     take_arrived(l);
-    while ((job = rp_s3_jobs_take(&l->paused)) != NULL)
-        make_ready(l, job);
-    while ((job = next_ready(l)) != NULL) {
-        rp_s3_fail(job, RP_EUNAVAILABLE, "the store was closed before the request was made");
-        end_job(l, job);
-    }
+    end_waiting(l, "the store was closed while the request was under way",
+                "the store was closed before the request was made");
     while (l->idle != NULL) {
         struct s3_transfer *t = l->idle;
         l->idle = t->next;
@@ -289,6 +375,7 @@ static int poll_ms(const struct loop *l, int64_t rate_wait_ms, int64_t now_ms)
     int64_t wait_ms = POLL_MAX_MS;
     if (l->look_at_ms < INT64_MAX && l->look_at_ms - now_ms < wait_ms) wait_ms = l->look_at_ms - now_ms;
     if (rate_wait_ms >= 0 && rate_wait_ms < wait_ms) wait_ms = rate_wait_ms;
+    if (ask_at_ms(l) - now_ms < wait_ms) wait_ms = ask_at_ms(l) - now_ms;
     return wait_ms > 0 ? (int)wait_ms : 0;
 }
 
@@ -303,6 +390,7 @@ void *rp_s3_wire_loop(void *arg)
         take_arrived(&l);
         look(&l, now_ms);
         int64_t rate_wait_ms = begin_ready(&l, now_ms);
+        look_for_silence(&l, now_ms);
         (void)curl_multi_poll(l.wire->multi, NULL, 0, poll_ms(&l, rate_wait_ms, now_ms), NULL);
     }
     end_all(&l);

@@ -62,8 +62,8 @@ struct s3_job {
     struct s3_call *call;
     struct s3_group *group; /* NULL: a stream */
     struct s3_job *next;
-    struct s3_signing ahead;          /* a large body is hashed by the thread that brings it */
-    int64_t begins_at_ms, ends_at_ms; /* of the boot clock */
+    struct s3_signing ahead;                         /* a large body is hashed by the thread that brings it */
+    int64_t brought_at_ms, begins_at_ms, ends_at_ms; /* of the boot clock */
     unsigned repetitions;
     uint64_t refused_keys;
     bool maybe_done;              /* an attempt was sent and not answered below 500 */
@@ -98,6 +98,7 @@ struct s3_transfer {
     struct rp_error *sink_err;
     int sink_code;
     int64_t heard_boot_ms; /* the last byte, or when the sink had taken it */
+    bool told;             /* that nothing comes */
 };
 struct s3_transfer *rp_s3_transfer_new(struct s3_wire *wire); /* NULL: no memory */
 void rp_s3_transfer_free(struct s3_transfer *t);
@@ -130,6 +131,8 @@ struct s3_wire {
     pthread_t thread;
     bool running;
     atomic_bool closing;
+    /* W8, on the boot clock: the last byte of any answer; until when the server counts as dead */
+    atomic_int_fast64_t heard_ms, dead_until_ms;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t idle;  /* nobody is inside any more; or streams shall look at `closing` */
     size_t inside;
@@ -141,6 +144,7 @@ struct s3_wire {
     bool has_date;
     int64_t date_ms, date_boot_ms;
     bool reached;
+    char dead_note[120]; /* W8: what ended the calls that waited */
     unsigned under_way;
     uint64_t requests, repeated, slowed;
     struct s3_transfer *streams; /* idle ones */
@@ -158,6 +162,10 @@ void rp_s3_wire_begun(struct s3_wire *wire, struct s3_transfer *t, int64_t now_m
 /* Judges the attempt, learns from it, and says what follows; for S3_NEXT_AGAIN job->begins_at_ms is
  * set. */
 enum s3_next rp_s3_wire_settle(struct s3_wire *wire, struct s3_transfer *t, CURLcode result);
+/* W8: somebody is told; it is dead, and why; a call that comes while it is ends at once: true. */
+void rp_s3_wire_tell_silence(const struct s3_wire *wire);
+void rp_s3_wire_died(struct s3_wire *wire, int64_t now_ms, const char *note);
+bool rp_s3_wire_is_dead(struct s3_wire *wire, struct s3_job *job);
 void rp_s3_wire_enter(struct s3_wire *wire);
 void rp_s3_wire_leave(struct s3_wire *wire);
 

@@ -44,6 +44,9 @@ static bool wait_for_turn(struct s3_wire *wire, struct s3_transfer *t)
     for (;;) {
         now_ms = rp_time_boot_ms();
         closed = atomic_load(&wire->closing);
+        bool silent = now_ms - job->brought_at_ms >= S3_SILENT_MS && atomic_load(&wire->heard_ms) < job->brought_at_ms;
+        if (silent && !t->told) rp_s3_wire_tell_silence(wire);
+        t->told = t->told || silent;
         int64_t pause_ms = job->begins_at_ms - now_ms, rate_ms = rp_s3_pace_wait_ms(&wire->pace, now_ms);
         if (pause_ms < rate_ms) pause_ms = rate_ms;
         if (closed || now_ms >= job->ends_at_ms || pause_ms <= 0) break;
@@ -86,6 +89,21 @@ static void run(struct s3_wire *wire, struct s3_transfer *t)
     }
 }
 
+/* W8. The question is left out: if the server was not heard before, the first byte is the answer. */
+static void run_unless_dead(struct s3_wire *wire, struct s3_transfer *t)
+{
+    const int64_t dead_ms = S3_SILENT_MS + S3_ASK_MS;
+    struct s3_job *job = t->job;
+    int64_t began_ms = job->brought_at_ms;
+    if (rp_s3_wire_is_dead(wire, job)) return;
+    bool heard = began_ms - atomic_load(&wire->heard_ms) < dead_ms;
+    if (!heard && job->ends_at_ms > began_ms + dead_ms) job->ends_at_ms = began_ms + dead_ms;
+    run(wire, t);
+    int64_t now_ms = rp_time_boot_ms();
+    bool silent = now_ms - began_ms >= S3_SILENT_MS && atomic_load(&wire->heard_ms) < began_ms;
+    if (job->call->code < 0 && silent) rp_s3_wire_died(wire, now_ms, job->call->note);
+}
+
 int rp_s3_wire_stream(struct s3_wire *wire, struct s3_call *call, struct rp_error *err)
 {
     RP_ASSERT(call->to != NULL);
@@ -99,8 +117,9 @@ int rp_s3_wire_stream(struct s3_wire *wire, struct s3_call *call, struct rp_erro
     rp_s3_job_init(&job, wire, call, NULL);
     t->job = &job;
     t->streams = true;
+    t->told = false;
     t->sink_err = err;
-    run(wire, t);
+    run_unless_dead(wire, t);
     give_transfer(wire, t);
     rp_s3_wire_leave(wire);
     return 0;

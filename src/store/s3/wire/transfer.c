@@ -59,6 +59,7 @@ static size_t take_header(char *line, size_t size, size_t count, void *ctx)
     struct rp_buf *headers = &t->job->call->headers;
     size_t n = size * count;
     t->heard_boot_ms = rp_time_boot_ms();
+    atomic_store(&t->wire->heard_ms, t->heard_boot_ms);
     if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* the answer itself, after any that only announce it */
         rp_buf_clear(headers);
         t->answered_boot_ms = t->heard_boot_ms;
@@ -89,6 +90,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *ctx)
     long status = 0;
     (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     if (n == 0) return 0;
+    atomic_store(&t->wire->heard_ms, rp_time_boot_ms());
     if (t->streams && (status == 200 || status == 206)) return pour(t, bytes, n);
     call->answer.max = status >= 300 && call->answer_max < S3_FAULT_MAX ? S3_FAULT_MAX : call->answer_max;
     int r = rp_buf_add(&call->answer, bytes, n);
@@ -112,10 +114,13 @@ static int before_sending(void *ctx, char *to, char *from, int to_port, int from
 /* A stream may last as long as bytes come, however slow the sink is: only silence ends it. */
 static int still_wanted(void *ctx, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
 {
-    const struct s3_transfer *t = ctx;
+    struct s3_transfer *t = ctx;
     (void)down_all, (void)down, (void)up_all, (void)up;
     int64_t now_ms = rp_time_boot_ms();
     if (atomic_load(&t->wire->closing)) return 1;
+    bool silent = t->job->call->sunk_bytes == 0 && now_ms - t->heard_boot_ms >= S3_SILENT_MS;
+    if (silent && !t->told) rp_s3_wire_tell_silence(t->wire);
+    t->told = t->told || silent;
     if (t->job->call->sunk_bytes == 0 && now_ms >= t->job->ends_at_ms) return 1;
     return now_ms - t->heard_boot_ms >= t->wire->options.timeout_ms;
 }

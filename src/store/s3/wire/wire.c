@@ -79,7 +79,8 @@ struct s3_job *rp_s3_jobs_take(struct s3_jobs *jobs)
 void rp_s3_job_init(struct s3_job *job, struct s3_wire *wire, struct s3_call *call, struct s3_group *group)
 {
     int64_t patience_ms = call->patience_ms > 0 ? call->patience_ms : wire->options.patience_ms;
-    *job = (struct s3_job){ .call = call, .group = group, .ends_at_ms = rp_time_boot_ms() + patience_ms };
+    int64_t now_ms = rp_time_boot_ms();
+    *job = (struct s3_job){ .call = call, .group = group, .brought_at_ms = now_ms, .ends_at_ms = now_ms + patience_ms };
     forget_outcome(call);
     rp_buf_clear(&call->headers);
     rp_buf_clear(&call->answer);
@@ -173,6 +174,33 @@ enum s3_next rp_s3_wire_settle(struct s3_wire *wire, struct s3_transfer *t, CURL
     pthread_mutex_unlock(&wire->lock);
     bool in_time = job->begins_at_ms + WORTHWHILE_MS <= job->ends_at_ms;
     return v.next == S3_NEXT_END || in_time ? v.next : S3_NEXT_END;
+}
+
+void rp_s3_wire_tell_silence(const struct s3_wire *wire)
+{
+    const struct rp_on_silence *to = &wire->options.on_silence;
+    const struct s3_target *target = &wire->options.target;
+    char endpoint[300];
+    if (to->tell == NULL) return;
+    snprintf(endpoint, sizeof endpoint, "%s://%s", target->scheme, target->host);
+    to->tell(to->ctx, endpoint, S3_SILENT_MS);
+}
+
+void rp_s3_wire_died(struct s3_wire *wire, int64_t now_ms, const char *note)
+{
+    pthread_mutex_lock(&wire->lock);
+    snprintf(wire->dead_note, sizeof wire->dead_note, "%s", note);
+    pthread_mutex_unlock(&wire->lock);
+    atomic_store(&wire->dead_until_ms, now_ms + S3_DEAD_MS);
+}
+
+bool rp_s3_wire_is_dead(struct s3_wire *wire, struct s3_job *job)
+{
+    if (rp_time_boot_ms() >= atomic_load(&wire->dead_until_ms)) return false;
+    pthread_mutex_lock(&wire->lock);
+    rp_s3_fail(job, RP_EUNAVAILABLE, "%s", wire->dead_note);
+    pthread_mutex_unlock(&wire->lock);
+    return true;
 }
 
 void rp_s3_wire_enter(struct s3_wire *wire)

@@ -30,12 +30,19 @@
  *     status 300 on 64 KiB at least: error documents). Secrets are in no note.
  * W7  Interrupting ends calls under way with RP_EUNAVAILABLE or RP_EUNKNOWN, and lets none begin
  *     any more; it waits for nobody. Closing does so too, and returns when all threads have left
- *     the wire. */
+ *     the wire.
+ * W8  A dead server is told within 10 s, whatever patience a call has. If calls wait and nothing
+ *     has come from the server for S3_SILENT_MS, it is asked for its bucket's head over a
+ *     connection of its own (`on_silence` is told). Any answer will do. None within S3_ASK_MS: all
+ *     calls that wait end as in W7, and those that come within S3_DEAD_MS from then on end at
+ *     once. A server that only takes long over one call answers that question. A stream waits for
+ *     its first byte no longer than that, unless the server was heard a moment ago. */
 #ifndef RP_STORE_S3_WIRE_H
 #define RP_STORE_S3_WIRE_H
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "store/backend.h"
 #include "store/s3/credentials/credentials.h"
 #include "store/s3/wire/sign.h"
 
@@ -43,6 +50,9 @@
 
 #define S3_LIMIT_FIRST 8
 #define S3_LIMIT_MAX   64
+#define S3_SILENT_MS   ((int64_t)3000)
+#define S3_ASK_MS      ((int64_t)6000)
+#define S3_DEAD_MS     ((int64_t)5000)
 
 struct rp_clock;
 struct s3_wire;
@@ -53,6 +63,7 @@ struct s3_wire_options {
     const char *ca_file; /* "" */
     int64_t timeout_ms, patience_ms, requests_per_second;
     const struct rp_clock *clock;
+    struct rp_on_silence on_silence; /* W8; tell NULL: nobody */
 };
 
 struct s3_call {
