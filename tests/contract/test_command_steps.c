@@ -157,6 +157,35 @@ static void test_W7_prepare_runs_once_for_all_that_wait_of_one_verb_and_group(vo
     assert_int_equal(changes(d), MANY);
 }
 
+static void wait_at_gate(struct daemon *d, size_t n)
+{
+    pthread_mutex_lock(&d->lock);
+    while (d->at_gate < n)
+        pthread_cond_wait(&d->changed, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void test_W10_a_store_that_hangs_leaves_the_others_their_threads(void **state)
+{
+    struct daemon *d = *state;
+    struct rp_command hung[6];
+    struct counted other = counted(8, NULL), several = counted(RP_GROUP_SEVERAL, NULL);
+    start_writers(d, 1000);
+    begin(d);
+    for (size_t i = 0; i < 6; i++) {
+        hung[i] = (struct rp_command){ .verb = &verb_gate_outside, .group = 7, .actor = "tester" };
+        assert_int_equal(submit(d, &hung[i]), 0);
+        if (i < 2) wait_at_gate(d, i + 1); /* or both would be prepared together */
+    }
+    assert_int_equal(submit(d, &other.command), 0);
+    assert_int_equal(submit(d, &several.command), 0);
+    wait_for_answers(d, 2);
+    assert_int_equal(other.prepared + several.prepared, 2);
+    assert_int_equal(d->at_gate, 2);
+    open_gate(d);
+    wait_for_answers(d, 8);
+}
+
 static void run_a_key_twice(struct daemon *d)
 {
     struct counted first = counted(1, "k"), again = counted(1, "k"), other = counted(1, "k");
@@ -526,6 +555,7 @@ static void test_V5_what_was_moved_to_quarantine_meanwhile_is_returned(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        BOTH(test_W10_a_store_that_hangs_leaves_the_others_their_threads),
         BOTH(test_W7_prepare_runs_once_for_all_that_wait_of_one_verb_and_group),
         BOTH(test_W7_a_key_whose_answer_is_known_is_not_prepared),
         BOTH(test_W7_a_command_whose_answer_was_forgotten_meanwhile_is_prepared_before_it_is_run),

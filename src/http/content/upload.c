@@ -175,7 +175,7 @@ static void finish(struct rp_request *q)
 {
     struct upload *u = upload_of(q);
     struct rp_error err = { 0 };
-    struct rp_identity made;
+    struct rp_identity made = { 0 };
     uint8_t digest[RP_DIGEST_BYTES];
     char hex[RP_DIGEST_HEX];
     int r = store_it(q, u, digest, &made, &err);

@@ -319,12 +319,12 @@ static void ask(struct loop *l, int64_t now_ms)
     l->waits_since_ms = now_ms;
 }
 
-static void asked(struct loop *l)
+static void asked(struct loop *l, const struct s3_transfer *t)
 {
     char why[80];
     long status = 0;
     int64_t now_ms = rp_time_boot_ms();
-    (void)curl_easy_getinfo(l->asking->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     forget_question(l);
     if (status > 0 || now_ms - atomic_load(&l->wire->heard_ms) < S3_SILENT_MS) return;
     snprintf(why, sizeof why, "it has not answered for %" PRId64 " s", (now_ms - l->waits_since_ms + 500) / 1000);
@@ -350,8 +350,8 @@ static void finish_done(struct loop *l)
         if (message->msg != CURLMSG_DONE) continue;
         CURLcode result = message->data.result; /* gone with the handle */
         (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
-        if (t == l->asking)
-            asked(l);
+        if (t != NULL && t == l->asking)
+            asked(l, t);
         else
             finish(l, t, result);
     }

@@ -51,7 +51,7 @@
 #define S3_LIMIT_FIRST 8
 #define S3_LIMIT_MAX   64
 #define S3_SILENT_MS   ((int64_t)3000)
-#define S3_ASK_MS      ((int64_t)6000)
+#define S3_ASK_MS      ((int64_t)5000)
 #define S3_DEAD_MS     ((int64_t)5000)
 
 struct rp_clock;
