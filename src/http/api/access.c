@@ -232,12 +232,6 @@ static void end_session(struct rp_request *q)
     rp_reply_error(q, &err);
 }
 
-static void not_signed_in(struct rp_request *q)
-{
-    if (q->command->error.code == RP_EUNAUTHORIZED) rp_access_failed(q);
-    rp_reply_error(q, &q->command->error);
-}
-
 static void then_signed_in(struct rp_request *q)
 {
     char cookie[160];
@@ -247,13 +241,18 @@ static void then_signed_in(struct rp_request *q)
     rp_reply_empty(q, 303);
 }
 
-/* A text that is no link changes nothing and takes no turn with the writer. */
+/* A text that is no link, or not any more, changes nothing and takes no turn with the writer. */
 static int check_link(struct rp_request *q, const char *link, struct rp_error *err)
 {
-    int r = rp_access_may_try(q, err);
-    if (r < 0 || rp_token_secret_like(RP_TOKEN_LINK, link)) return r;
-    rp_access_failed(q);
-    return rp_error_set(err, RP_EUNAUTHORIZED, "this sign-in link is not valid");
+    uint8_t hash[RP_DIGEST_BYTES];
+    struct rp_token token;
+    int r = rp_token_secret_like(RP_TOKEN_LINK, link) ? 0 : RP_ENOTFOUND;
+    rp_token_hash(link, hash);
+    if (r == 0) r = rp_token_find_by_hash(rp_request_catalog(q)->db, hash, &token, err);
+    if (r < 0 && r != RP_ENOTFOUND) return r;
+    if (r == 0 && rp_token_valid(&token, q->began_ms)) return 0;
+    rp_error_set(err, RP_EUNAUTHORIZED, "this sign-in link is not valid");
+    return rp_access_failed(q, err);
 }
 
 static void sign_in(struct rp_request *q)
@@ -265,7 +264,6 @@ static void sign_in(struct rp_request *q)
     struct rp_token_command *c = rp_command_new(q, sizeof *c, &rp_verb_sign_in);
     if (c == NULL) return;
     c->link = link;
-    q->refused = not_signed_in;
     int r = check_link(q, link, &err);
     if (r == 0) r = rp_token_secret(RP_TOKEN_SESSION, c->secret, &err);
     if (r < 0)
@@ -293,7 +291,7 @@ static const struct rp_route routes[] = {
       .summary = "Who is calling, and the value that changes from the console must carry." },
     { RP_ROUTE("POST", "/v1/session/end", RP_FOR_TENANTS, 0, end_session), .status = 204,
       .summary = "Signs out of the console.", .example = "-X POST" },
-    { RP_ROUTE("GET", "/signin", RP_FOR_EVERYBODY, 0, sign_in), .plain = true, .query = &signin_shape, .status = 303,
-      .errors = "unauthorized rate_limited", .summary = "Opens the console with a one-time link." },
+    { RP_ROUTE("GET", "/signin", RP_FOR_EVERYBODY, 0, sign_in), .blocks = true, .plain = true, .query = &signin_shape,
+      .status = 303, .errors = "unauthorized rate_limited", .summary = "Opens the console with a one-time link." },
 };
 const struct rp_routes rp_routes_access = { routes, sizeof routes / sizeof routes[0] };

@@ -121,6 +121,8 @@ static int write_metrics(struct rp_request *q, struct rp_buf *out, struct rp_err
     if (o->writers != NULL) rp_writers_state(o->writers, &writers);
     rp_metric_gauge(out, "reprieve_live_clients", "Clients that listen to live events.",
                     (double)rp_live_clients(o->live));
+    rp_metric_gauge(out, "reprieve_http_body_bytes", "Bytes of request bodies in memory, or promised by headers.",
+                    (double)rp_server_body_bytes(q->server));
     rp_metric_gauge(out, "reprieve_writer_queue", "Commands that wait for a commit.", (double)writers.waiting);
     return rp_metrics_write(o->metrics, catalog != NULL ? catalog->db : NULL, stores, o->n_stores,
                             rp_clock_now_ms(o->clock), out, err);

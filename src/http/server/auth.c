@@ -182,14 +182,9 @@ static _Atomic int64_t *failures_of(struct rp_tokens *t, const struct sockaddr *
     return &t->failures_us[(address ^ address >> 32) % ADDRESSES];
 }
 
-bool rp_tokens_may_try(struct rp_tokens *t, const struct sockaddr *from)
+bool rp_tokens_failed(struct rp_tokens *t, const struct sockaddr *from)
 {
-    return atomic_load_explicit(failures_of(t, from), memory_order_relaxed) + FAILURE_US <= rp_monotonic_us() + SECOND;
-}
-
-void rp_tokens_failed(struct rp_tokens *t, const struct sockaddr *from)
-{
-    (void)take(failures_of(t, from), FAILURE_US, rp_monotonic_us());
+    return take(failures_of(t, from), FAILURE_US, rp_monotonic_us());
 }
 
 void rp_principal_of(const struct rp_token *token, struct rp_principal *out)
