@@ -189,7 +189,10 @@ bool rp_tokens_failed(struct rp_tokens *t, const struct sockaddr *from)
 
 void rp_principal_of(const struct rp_token *token, struct rp_principal *out)
 {
-    *out = (struct rp_principal){ .token_id = token->id, .tenant_id = token->tenant_id, .scopes = token->scopes };
+    *out = (struct rp_principal){ .token_id = token->id,
+                                  .tenant_id = token->tenant_id,
+                                  .expires_at_ms = token->expires_at_ms,
+                                  .scopes = token->scopes };
     (void)snprintf(out->tenant, sizeof out->tenant, "%s", token->tenant);
     (void)snprintf(out->actor, sizeof out->actor, "token:%s", token->name);
 }
