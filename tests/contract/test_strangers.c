@@ -400,6 +400,68 @@ static void a_connection_ends_with_a_chunked_body(void **state)
     close(fd);
 }
 
+/* ---- the console and what everybody may ask ---- */
+
+static void behind_a_proxy(struct served *served)
+{
+    served->config.public_url = "https://example.org/reprieve/";
+}
+
+static void make_link(char path[200])
+{
+    char link[RP_TOKEN_SECRET];
+    served_secret(&s, RP_TOKEN_LINK, NULL, RP_MAY_ALL, 60000, link);
+    (void)snprintf(path, 200, "/signin?link=%s", link);
+}
+
+static void behind_https_a_cookie_is_secure_and_the_path_is_kept(void **state)
+{
+    static const char body[] = "{\"name\":\"a\",\"kind\":\"link\",\"admin\":true,\"scopes\":[\"admin\"]}";
+    char path[200], header[256];
+    (void)state;
+    make_link(path);
+    struct answer a = http_call(&s, &(struct call){ .method = "GET", .path = path });
+    assert_null(strstr(answer_header(&a, "Set-Cookie", header), "Secure"));
+    assert_non_null(strstr(answer_header(&a, "Set-Cookie", header), "Path=/;"));
+    answer_done(&a);
+    served_drop(&s);
+    trial_begin(&s, DBS_SQLITE_FILE, behind_a_proxy);
+    make_link(path);
+    a = http_call(&s, &(struct call){ .method = "GET", .path = path });
+    assert_int_equal(a.status, 303);
+    assert_string_equal(answer_header(&a, "Location", header), "/reprieve/");
+    assert_non_null(strstr(answer_header(&a, "Set-Cookie", header), "; Secure"));
+    assert_non_null(strstr(header, "Path=/reprieve;"));
+    answer_done(&a);
+    a = http_call(&s, &(struct call){ .method = "POST", .path = "/v1/tokens", .token = s.admin, .body = body });
+    assert_int_equal(a.status, 201);
+    assert_memory_equal(rp_json_get_text(a.json, "sign_in", ""), "/reprieve/signin?link=", 22);
+    answer_done(&a);
+}
+
+/* What looks before it fetches, as mail programs do, takes no link away. */
+static void head_uses_up_no_link(void **state)
+{
+    char path[200];
+    (void)state;
+    make_link(path);
+    expect(&s, (&(struct call){ .method = "HEAD", .path = path }), 200, NULL);
+    expect(&s, (&(struct call){ .method = "GET", .path = path }), 303, NULL);
+    expect(&s, (&(struct call){ .method = "GET", .path = path }), 401, NULL);
+}
+
+/* Nobody needs a token to ask: so nothing there counts what tenants do. */
+static void readyz_counts_nothing_of_tenants(void **state)
+{
+    static const char *const said[] = { "status", "catalog", "stores", "sweeper", "clock" };
+    (void)state;
+    struct answer a = http_call(&s, &(struct call){ .method = "GET", .path = "/readyz" });
+    assert_int_equal(json_object_size(a.json), sizeof said / sizeof said[0]);
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+        assert_non_null(json_object_get(a.json, said[i]));
+    answer_done(&a);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -414,6 +476,9 @@ int main(void)
         test(what_a_proxy_may_read_differently_ends_the_connection),
         test(ordinary_requests_pass_in_any_pieces),
         test(a_connection_ends_with_a_chunked_body),
+        test(behind_https_a_cookie_is_secure_and_the_path_is_kept),
+        test(head_uses_up_no_link),
+        test(readyz_counts_nothing_of_tenants),
     };
     return cmocka_run_group_tests_name("strangers", tests, NULL, NULL);
 }

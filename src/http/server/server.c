@@ -78,6 +78,8 @@ static int read_pem(const char *path, struct rp_buf *out, struct rp_error *err)
     return out->failed < 0 ? rp_error_set(err, out->failed, "tls: read %s", path) : 0;
 }
 
+static char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+
 static int start_daemon(struct rp_server *s, struct rp_error *err)
 {
     const struct rp_config *config = s->options.config;
@@ -93,6 +95,7 @@ static int start_daemon(struct rp_server *s, struct rp_error *err)
     struct MHD_OptionItem tls[] = {
         { s->tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, certificate.data },
         { MHD_OPTION_HTTPS_MEM_KEY, 0, key.data },
+        { MHD_OPTION_HTTPS_PRIORITIES, 0, tls_versions },
         { MHD_OPTION_END, 0, NULL },
     };
     int64_t timeout_ms = config->http_timeout_ms > 0 ? config->http_timeout_ms : 30000;
