@@ -66,6 +66,7 @@ enum rp_fault {
     X(RP_ERATE,           "rate_limited",       429,  6, true,  0,            "too many requests")                     \
     X(RP_EMEDIA,          "unsupported_media",  415,  2, false, 0,            "unsupported media type")                \
     X(RP_ERANGE,          "range",              416,  2, false, 0,            "range not satisfiable")                 \
+    X(RP_ESLOW,           "too_slow",           408,  6, true,  0,            "too slow")                              \
     X(RP_ELENGTH,         "length_required",    411,  2, false, 0,            "length required")                       \
     X(RP_EUNAVAILABLE,    "unavailable",        503,  6, true,  RP_OF_STORE | RP_OF_CATALOG | RP_OF_RUN, "backend unavailable")\
     X(RP_EDENIED,         "denied",             503,  6, false, RP_OF_CATALOG, "access denied by the backend")         \

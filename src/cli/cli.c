@@ -6,12 +6,14 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "base/utf8.h"
 #include "core/state.h"
 #include "lib/answer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void say_silence(void *ctx, const char *endpoint, int64_t silent_ms)
 {
@@ -54,7 +56,8 @@ void rp_emit(const struct rp_cli *cli, json_t *value)
 {
     if (cli->json && value != NULL) {
         /* not json_dumpf, which goes through stdio for every brace and comma */
-        RP_CLEANUP(rp_freep) char *line = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        size_t form = JSON_COMPACT | JSON_ENCODE_ANY | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0);
+        RP_CLEANUP(rp_freep) char *line = json_dumps(value, form);
         if (line != NULL) puts(line);
     }
     json_decref(value);
@@ -77,7 +80,7 @@ int rp_report(const struct rp_cli *cli, const struct rp_error *err)
         json_t *o = json_object();
         rp_json_set(o, "error", rp_error_json(err));
         fflush(stdout);
-        (void)json_dumpf(o, stderr, JSON_COMPACT);
+        (void)json_dumpf(o, stderr, JSON_COMPACT | (isatty(STDERR_FILENO) ? JSON_ENSURE_ASCII : 0));
         fputc('\n', stderr);
         json_decref(o);
     } else {
@@ -87,17 +90,37 @@ int rp_report(const struct rp_cli *cli, const struct rp_error *err)
     return rp_error_exit(err->code);
 }
 
+static bool is_among(const unsigned char *c, unsigned char first, unsigned char second, unsigned char from,
+                     unsigned char to)
+{
+    return c[0] == first && c[1] == second && c[2] >= from && c[2] <= to;
+}
+
+/* Characters that a terminal acts upon: C0, DEL, C1; and those that turn the direction of text
+ * around or end a line (U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069). */
+static bool is_control(const unsigned char *c, size_t n)
+{
+    if (n == 1) return c[0] < 0x20 || c[0] == 0x7f;
+    if (n == 2) return (c[0] == 0xc2 && c[1] < 0xa0) || (c[0] == 0xd8 && c[1] == 0x9c);
+    return n == 3 && (is_among(c, 0xe2, 0x80, 0x8e, 0x8f) || is_among(c, 0xe2, 0x80, 0xa8, 0xae) ||
+                      is_among(c, 0xe2, 0x81, 0xa6, 0xa9));
+}
+
 const char *rp_show(const char *text, char out[RP_SHOWN_MAX])
 {
-    size_t n = 0;
-    for (bool second = false; *text != 0 && n + 5 < RP_SHOWN_MAX; text++) {
-        unsigned char c = (unsigned char)*text, next = (unsigned char)text[1];
-        bool c1 = c == 0xc2 && next >= 0x80 && next < 0xa0; /* U+0080 to U+009F are control characters too */
-        if (c >= 0x20 && c != 0x7f && !c1 && !second)
-            out[n++] = (char)c;
-        else
-            n += (size_t)snprintf(out + n, RP_SHOWN_MAX - n, "\\x%02x", c);
-        second = c1;
+    size_t n = 0, left = strlen(text);
+    while (left > 0 && n + 4 * 4 < RP_SHOWN_MAX) {
+        const unsigned char *c = (const unsigned char *)text;
+        size_t bytes = rp_utf8_length(text, left);
+        bool plain = bytes > 0 && !is_control(c, bytes);
+        if (bytes == 0) bytes = 1; /* not UTF-8 */
+        for (size_t i = 0; i < bytes; i++)
+            if (plain)
+                out[n++] = (char)c[i];
+            else
+                n += (size_t)snprintf(out + n, RP_SHOWN_MAX - n, "\\x%02x", c[i]);
+        text += bytes;
+        left -= bytes;
     }
     out[n] = 0;
     return out;

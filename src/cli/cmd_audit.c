@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NEWEST 20
 
@@ -105,7 +106,8 @@ static int export_row(void *ctx, const struct rp_audit_row *row, struct rp_error
 {
     (void)ctx;
     RP_CLEANUP(rp_json_decrefp) json_t *o = rp_audit_json(row);
-    if (json_dumpf(o, stdout, JSON_COMPACT) < 0 || fputc('\n', stdout) == EOF)
+    if (json_dumpf(o, stdout, JSON_COMPACT | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0)) < 0 ||
+        fputc('\n', stdout) == EOF)
         return rp_error_set(err, RP_EFAILED, "the export could not be written");
     return 0;
 }

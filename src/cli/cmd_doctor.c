@@ -19,7 +19,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define OVERDUE_MS (2 * RP_DAY_MS)
 #define LISTED_MAX 1000
@@ -28,7 +30,7 @@ enum verdict { OK, WARN, FAIL };
 
 struct doctor {
     struct rp_cli *cli;
-    int warned, failed;
+    int warned, failed, open_files;
     json_t *more; /* for programs, with the next line; NULL: nothing */
 };
 
@@ -70,6 +72,61 @@ static void judge_error(struct doctor *d, enum verdict verdict, const char *chec
 
 /* ---- configuration and catalog ---- */
 
+/* Whether others than its owner and group may read it: the file, and every directory above it. */
+static bool is_open_to_others(const char *path)
+{
+    struct stat st;
+    RP_CLEANUP(rp_freep) char *real = realpath(path, NULL);
+    if (real == NULL || stat(real, &st) < 0 || (st.st_mode & S_IROTH) == 0) return false;
+    for (char *slash; (slash = strrchr(real, '/')) != NULL && slash != real;) {
+        *slash = 0;
+        if (stat(real, &st) < 0 || (st.st_mode & S_IXOTH) == 0) return false;
+    }
+    return true;
+}
+
+static void check_file(struct doctor *d, const char *path, const char *what)
+{
+    if (!is_open_to_others(path)) return;
+    d->open_files++;
+    judge(d, WARN, "files", "take it from others: chmod o= FILE", "%s can be read by everybody on this host; it has %s",
+          path, what);
+}
+
+/* A secret that stands there in so many words; one from the environment or a file does not. */
+static bool has_secret(const char *text, const char *secret)
+{
+    return secret != NULL && secret[0] != 0 && strstr(text, secret) != NULL;
+}
+
+static bool names_secrets(const struct rp_config *config)
+{
+    char text[65536] = "";
+    FILE *file = fopen(config->file, "re");
+    if (file == NULL) return false;
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    (void)fclose(file);
+    bool found = has_secret(text, config->alerts.webhook_secret);
+    for (size_t i = 0; i < config->n_stores; i++)
+        found = found || has_secret(text, config->stores[i].secret_key) ||
+                has_secret(text, config->stores[i].session_token);
+    /* a password in the address of a database: postgres://user:password@host */
+    return found || has_secret(text, strchr(config->catalog_url, '@') != NULL ? config->catalog_url : NULL);
+}
+
+static void check_files(struct doctor *d, const struct rp_config *config)
+{
+    static const char sqlite[] = "sqlite:";
+    char token[4200];
+    if (config->file != NULL && names_secrets(config)) check_file(d, config->file, "secrets");
+    if (strncmp(config->catalog_url, sqlite, sizeof sqlite - 1) == 0)
+        check_file(d, config->catalog_url + sizeof sqlite - 1, "the catalog, and the key that signs URLs");
+    if (config->tls_key[0] != 0) check_file(d, config->tls_key, "the private key of tls.key");
+    (void)snprintf(token, sizeof token, "%s/admin.token", config->data);
+    check_file(d, token, "a token that may everything");
+    if (d->open_files == 0) judge(d, OK, "files", "", "none with secrets can be read by everybody on this host");
+}
+
 static int check_config(struct doctor *d)
 {
     struct rp_session_options options = { .config_file = rp_args_text(&d->cli->args, "config"),
@@ -84,6 +141,7 @@ static int check_config(struct doctor *d)
     judge(d, OK, "configuration", "", "%s, environment '%s'; stores: %zu, databases: %zu",
           s->config.file != NULL ? s->config.file : "no file: the embedded default", s->config.environment,
           s->config.n_stores, s->config.n_databases);
+    check_files(d, &s->config);
     rp_session_close(s);
     return 0;
 }

@@ -120,6 +120,8 @@ static void address_of(const struct rp_config *config, char *out, size_t size)
         snprintf(out, size, "%s", config->public_url);
     else
         snprintf(out, size, "%s://%s", config->tls_certificate[0] != 0 ? "https" : "http", config->listen);
+    for (size_t n = strlen(out); n > 0 && out[n - 1] == '/';)
+        out[--n] = 0;
 }
 
 static int link_token(struct rp_cli *cli, struct rp_error *err)

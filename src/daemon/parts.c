@@ -107,7 +107,11 @@ static int start_feed(struct rp_daemon *d, struct rp_error *err)
     if (r == 0) r = rp_feed_subscribe(d->feed, &reader, &d->follows, err);
     if (r < 0) return r;
     const struct rp_live_options live = {
-        .feed = d->feed, .log = d->session.log, .clock = d->session.catalog->clock, .clients_max = LIVE_CLIENTS_MAX
+        .feed = d->feed,
+        .log = d->session.log,
+        .clock = d->session.catalog->clock,
+        .key = d->url_key,
+        .clients_max = LIVE_CLIENTS_MAX,
     };
     return rp_live_start(&live, &d->live, err);
 }
@@ -226,10 +230,10 @@ int rp_parts_start(struct rp_daemon *d, struct rp_welcome *welcome, struct rp_er
     int r = rp_hook_start(err);
     if (r == 0) r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
     if (r == 0) r = make_raiser(d, err);
+    if (r == 0) r = rp_welcome_url_key(d->session.catalog, d->url_key, err);
     if (r == 0) r = start_feed(d, err);
     if (r == 0) r = start_writers(d, err);
     if (r == 0) r = open_stores(d, err);
-    if (r == 0) r = rp_welcome_url_key(d->session.catalog, d->url_key, err);
     if (r == 0) r = rp_welcome_tokens(d, welcome, err);
     if (r == 0) r = rp_raiser_start(d->raiser, d->writers, err);
     if (r == 0) r = start_runs(d, err);

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "daemon/inner.h"
+#include "http/content/signed_url.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,12 +83,9 @@ static int open_session(struct rp_daemon *d, struct rp_error *err)
 static void tell_ready(struct rp_daemon *d, const struct rp_welcome *welcome)
 {
     const struct rp_config *config = &d->session.config;
-    char url[2100], sign_in[2300];
-    if (config->public_url[0] != 0)
-        snprintf(url, sizeof url, "%s", config->public_url);
-    else
-        snprintf(url, sizeof url, "%s://%s", config->tls_certificate[0] != 0 ? "https" : "http",
-                 rp_server_address(d->server));
+    char sign_in[2300];
+    const char *url = rp_url_base(config, rp_server_address(d->server), &d->session.arena);
+    if (url == NULL) url = "";
     snprintf(sign_in, sizeof sign_in, "%s/signin?link=%s", url, welcome->link);
     json_t *o = json_object();
     rp_json_set(o, "address", rp_json_text(rp_server_address(d->server)));

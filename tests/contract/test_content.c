@@ -23,8 +23,9 @@
 #include "lib/http.h"
 
 #define BODY_BYTES  100000
-#define CONNECTIONS 16
+#define CONNECTIONS 32
 #define SLOTS       (CONNECTIONS / 4)
+#define SHARE       (SLOTS / 2) /* of one tenant */
 
 static struct served s;
 static char body[BODY_BYTES];
@@ -386,14 +387,14 @@ static void of_several_uploads_of_one_file_exactly_one_wins(void **state)
         char name[16];
         (void)snprintf(name, sizeof name, "r%d", round);
         struct begun b = begin_upload(name);
-        struct rival rivals[SLOTS];
-        pthread_t threads[SLOTS];
+        struct rival rivals[SHARE];
+        pthread_t threads[SHARE];
         int won = 0;
-        for (size_t i = 0; i < SLOTS; i++) {
+        for (size_t i = 0; i < SHARE; i++) {
             rivals[i] = (struct rival){ .b = &b };
             assert_int_equal(pthread_create(&threads[i], NULL, put_it, &rivals[i]), 0);
         }
-        for (size_t i = 0; i < SLOTS; i++) {
+        for (size_t i = 0; i < SHARE; i++) {
             pthread_join(threads[i], NULL);
             won += rivals[i].status == 200;
             if (rivals[i].status != 200) assert_int_equal(rivals[i].status, 409);
@@ -423,14 +424,14 @@ static void uploads_are_bounded_and_others_are_served(void **state)
 {
     struct begun b = begin_upload("many"), live = live_file("live");
     struct call get = download(&live);
-    int fds[SLOTS];
+    int fds[SHARE];
     (void)state;
-    for (size_t i = 0; i < SLOTS; i++)
+    for (size_t i = 0; i < SHARE; i++)
         fds[i] = half_upload(&b);
-    until(left_over() == SLOTS);
+    until(left_over() == SHARE);
     expect_put(&b, 503, "busy");
     expect_whole(&get);
-    for (size_t i = 0; i < SLOTS; i++)
+    for (size_t i = 0; i < SHARE; i++)
         close(fds[i]);
     until(left_over() == 0);
     expect_put(&b, 200, "");

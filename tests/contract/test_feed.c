@@ -548,6 +548,57 @@ static void killed_between_deliver_and_save_it_misses_nothing(void **state)
     assert_true(n > 3000); /* the last batches before each death came twice */
 }
 
+static void a_cursor_reads_as_it_was_written(void **state)
+{
+    const char *const good[] = { "0", "0.1", "1.120-3.44", "0.1-255.1000000000000000" };
+    char text[RP_FEED_CURSOR_TEXT];
+    struct rp_feed_cursor a, b;
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        ok(rp_feed_cursor_parse(good[i], &a, &err));
+        assert_int_equal(rp_feed_cursor_format(&a, text), strlen(good[i]));
+        assert_string_equal(text, good[i]);
+    }
+    a.n = 0;
+    for (int64_t lane = RP_LANE_MAX; lane >= 0; lane--)
+        rp_feed_cursor_set(&a, lane, RP_FEED_CURSOR_SEQ_MAX);
+    rp_feed_cursor_format(&a, text);
+    ok(rp_feed_cursor_parse(text, &b, &err));
+    assert_true(rp_feed_cursor_within(&a, &b) && rp_feed_cursor_within(&b, &a));
+    rp_feed_cursor_set(&b, 7, 0);
+    assert_int_equal(rp_feed_cursor_seq(&b, 7), 0);
+    assert_int_equal(rp_feed_cursor_seq(&b, 8), RP_FEED_CURSOR_SEQ_MAX);
+    assert_true(rp_feed_cursor_within(&b, &a));
+    assert_false(rp_feed_cursor_within(&a, &b));
+    assert_true(rp_feed_cursor_sum(&a) - rp_feed_cursor_sum(&b) == (uint64_t)RP_FEED_CURSOR_SEQ_MAX);
+}
+
+static void what_is_no_cursor_is_refused(void **state)
+{
+    const char *const bad[] = { "abc",
+                                "1",
+                                "1.",
+                                ".1",
+                                "1.0",
+                                "01.5",
+                                "1.05",
+                                "1.5-",
+                                "1.5-1.6",
+                                "2.5-1.6",
+                                "256.1",
+                                "-1.5",
+                                "1.-5",
+                                "1.5 ",
+                                "1.5,2.6",
+                                "00",
+                                "1.99999999999999999999",
+                                "1.5-2" };
+    struct rp_feed_cursor cursor;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(rp_feed_cursor_parse(bad[i], &cursor, &err), RP_EINVAL);
+}
+
 #define ON(kind, test)                                                                                                 \
     {                                                                                                                  \
         .name = #test " (" #kind ")", .test_func = (test), .setup_func = set_up, .teardown_func = tear_down,           \
@@ -558,6 +609,8 @@ static void killed_between_deliver_and_save_it_misses_nothing(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cursor_reads_as_it_was_written),
+        cmocka_unit_test(what_is_no_cursor_is_refused),
         BOTH(a_saved_cursor_never_goes_back),
         BOTH(it_goes_on_where_it_ended),
         BOTH(a_new_one_begins_at_the_end),

@@ -415,6 +415,16 @@ static void with_tls(struct served *served)
     served->config.tls_key = key;
 }
 
+/* This client would take anything. */
+static bool connects_with(const char *version)
+{
+    char command[300];
+    (void)snprintf(command, sizeof command,
+                   "openssl s_client %s -cipher ALL:@SECLEVEL=0 -connect %s </dev/null >/dev/null 2>&1", version,
+                   s.address);
+    return system(command) == 0;
+}
+
 static void test_tls(void **state)
 {
     struct rp_error err = { 0 };
@@ -424,6 +434,8 @@ static void test_tls(void **state)
     trial_begin(&s, DBS_SQLITE_FILE, with_tls);
     expect(&s, (&(struct call){ .method = "POST", .path = "/trial/count", .token = s.admin, .body = "{}" }), 201, NULL);
     expect(&s, (&(struct call){ .method = "GET", .path = "/trial/gate", .token = s.admin }), 200, NULL);
+    assert_true(connects_with("-tls1_3") && connects_with("-tls1_2"));
+    assert_false(connects_with("-tls1_1") || connects_with("-tls1"));
     struct rp_server_options o = *rp_server_options_of(s.server);
     struct rp_config config = s.config;
     o.config = &config;

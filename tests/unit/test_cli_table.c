@@ -267,6 +267,16 @@ static void test_control_characters_are_escaped_and_characters_counted(void **st
                                 "2J\xc2\xa0\xc3\x9b",
                                 shown),
                         "\\xc2\\x9b2J\xc2\xa0\xc3\x9b"); /* CSI in one */
+    /* what turns the direction of text around, and what ends a line: U+202E, U+2066, U+200F, U+061C, U+2028 */
+    assert_string_equal(rp_show("\xe2\x80\xaegnp.exe\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c\xe2\x80\xa8", shown),
+                        "\\xe2\\x80\\xaegnp.exe\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c\\xe2\\x80\\xa8");
+    /* bytes that are no UTF-8: to an 8-bit terminal, 0x9b alone is a CSI */
+    assert_string_equal(rp_show("\x9b"
+                                "2J\xff\xc3",
+                                shown),
+                        "\\x9b2J\\xff\\xc3");
+    assert_string_equal(rp_show("\xd9\x85 \xe2\x82\xac \xf0\x9f\x98\x80", shown),
+                        "\xd9\x85 \xe2\x82\xac \xf0\x9f\x98\x80");
     assert_int_equal(rp_text_columns("gr\xc3\xbc\xc3\x9f"), 4);
     char out[256];
     print_table(0, 1, "\xc3\xbc", out, sizeof out);

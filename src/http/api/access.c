@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "catalog/token.h"
 #include "core/access.h"
+#include "http/content/signed_url.h"
 #include "http/server/access.h"
 #include "http/server/session.h"
 
@@ -29,7 +30,7 @@ static const struct rp_field token_fields[] = {
     { RP_FIELD("expires_at", TIME), .help = "null: never" },
     { RP_FIELD("revoked_at", TIME) },
     { RP_FIELD("secret", TEXT), .help = "only in the first answer to the call that made it" },
-    { RP_FIELD("sign_in", TEXT), .help = "a link's path on this server; only where secret is" },
+    { RP_FIELD("sign_in", TEXT), .help = "a link's path, with that of public_url; only where secret is" },
     { RP_FIELD("hint", TEXT) },
 };
 static const struct rp_shape token_shape = RP_SHAPE("Token", token_fields, "who may call, and what for");
@@ -54,6 +55,27 @@ static const struct rp_field list_fields[] = {
 };
 static const struct rp_shape list_shape = RP_SHAPE("TokenQuery", list_fields, NULL);
 
+/* What browsers reach us under: public_url, or our own address. */
+static const char *base_url(struct rp_request *q)
+{
+    const char *url = rp_url_base(rp_request_config(q), rp_server_address(q->server), &q->arena);
+    return url != NULL ? url : "";
+}
+
+/* "" at the root. */
+static const char *base_path(struct rp_request *q)
+{
+    const char *host = strstr(base_url(q), "://"), *path = host != NULL ? strchr(host + 3, '/') : NULL;
+    return path != NULL ? path : "";
+}
+
+static void give_cookie(struct rp_request *q, const char *secret)
+{
+    char cookie[RP_SESSION_COOKIE_TEXT];
+    rp_session_cookie(secret, strncmp(base_url(q), "https:", 6) == 0, base_path(q), cookie);
+    rp_reply_header(q, "Set-Cookie", cookie);
+}
+
 /* ---- create ---- */
 
 static void reply_created(struct rp_request *q)
@@ -62,9 +84,7 @@ static void reply_created(struct rp_request *q)
     json_t *shown = rp_token_json(&c->token), *saved = rp_token_json(&c->token);
     rp_json_set(shown, "secret", json_string(c->secret));
     if (c->token.kind == RP_TOKEN_LINK) {
-        char path[80];
-        (void)snprintf(path, sizeof path, "/signin?link=%s", c->secret);
-        rp_json_set(shown, "sign_in", json_string(path));
+        rp_json_set(shown, "sign_in", json_sprintf("%s/signin?link=%s", base_path(q), c->secret));
     }
     rp_json_set(saved, "secret", json_null());
     rp_json_set(saved, "hint",
@@ -214,9 +234,7 @@ static void get_session(struct rp_request *q)
 
 static void then_signed_out(struct rp_request *q)
 {
-    char cookie[160];
-    rp_session_cookie(NULL, q->server->tls, cookie, sizeof cookie);
-    rp_reply_header(q, "Set-Cookie", cookie);
+    give_cookie(q, NULL);
     rp_reply_empty(q, 204);
 }
 
@@ -232,28 +250,26 @@ static void end_session(struct rp_request *q)
     rp_reply_error(q, &err);
 }
 
-static void not_signed_in(struct rp_request *q)
-{
-    if (q->command->error.code == RP_EUNAUTHORIZED) rp_access_failed(q);
-    rp_reply_error(q, &q->command->error);
-}
-
 static void then_signed_in(struct rp_request *q)
 {
-    char cookie[160];
-    rp_session_cookie(command_of(q)->secret, q->server->tls, cookie, sizeof cookie);
-    rp_reply_header(q, "Set-Cookie", cookie);
-    rp_reply_header(q, "Location", "/");
+    const char *home = rp_arena_fmt(&q->arena, "%s/", base_path(q));
+    give_cookie(q, command_of(q)->secret);
+    rp_reply_header(q, "Location", home != NULL ? home : "/");
     rp_reply_empty(q, 303);
 }
 
-/* A text that is no link changes nothing and takes no turn with the writer. */
+/* A text that is no link, or not any more, changes nothing and takes no turn with the writer. */
 static int check_link(struct rp_request *q, const char *link, struct rp_error *err)
 {
-    int r = rp_access_may_try(q, err);
-    if (r < 0 || rp_token_secret_like(RP_TOKEN_LINK, link)) return r;
-    rp_access_failed(q);
-    return rp_error_set(err, RP_EUNAUTHORIZED, "this sign-in link is not valid");
+    uint8_t hash[RP_DIGEST_BYTES];
+    struct rp_token token;
+    int r = rp_token_secret_like(RP_TOKEN_LINK, link) ? 0 : RP_ENOTFOUND;
+    rp_token_hash(link, hash);
+    if (r == 0) r = rp_token_find_by_hash(rp_request_catalog(q)->db, hash, &token, err);
+    if (r < 0 && r != RP_ENOTFOUND) return r;
+    if (r == 0 && rp_token_valid(&token, q->began_ms)) return 0;
+    rp_error_set(err, RP_EUNAUTHORIZED, "this sign-in link is not valid");
+    return rp_access_failed(q, err);
 }
 
 static void sign_in(struct rp_request *q)
@@ -262,10 +278,13 @@ static void sign_in(struct rp_request *q)
     struct rp_error err = { 0 };
     rp_reply_header(q, "Cache-Control", "no-store");
     rp_reply_header(q, "Referrer-Policy", "no-referrer"); /* the link is in this page's address */
+    if (rp_request_is_head(q)) {                          /* who only looks uses nothing up */
+        rp_reply_empty(q, 200);
+        return;
+    }
     struct rp_token_command *c = rp_command_new(q, sizeof *c, &rp_verb_sign_in);
     if (c == NULL) return;
     c->link = link;
-    q->refused = not_signed_in;
     int r = check_link(q, link, &err);
     if (r == 0) r = rp_token_secret(RP_TOKEN_SESSION, c->secret, &err);
     if (r < 0)
@@ -293,7 +312,7 @@ static const struct rp_route routes[] = {
       .summary = "Who is calling, and the value that changes from the console must carry." },
     { RP_ROUTE("POST", "/v1/session/end", RP_FOR_TENANTS, 0, end_session), .status = 204,
       .summary = "Signs out of the console.", .example = "-X POST" },
-    { RP_ROUTE("GET", "/signin", RP_FOR_EVERYBODY, 0, sign_in), .plain = true, .query = &signin_shape, .status = 303,
-      .errors = "unauthorized rate_limited", .summary = "Opens the console with a one-time link." },
+    { RP_ROUTE("GET", "/signin", RP_FOR_EVERYBODY, 0, sign_in), .blocks = true, .plain = true, .query = &signin_shape,
+      .status = 303, .errors = "unauthorized rate_limited", .summary = "Opens the console with a one-time link." },
 };
 const struct rp_routes rp_routes_access = { routes, sizeof routes / sizeof routes[0] };

@@ -18,13 +18,13 @@
 /* ---- downloads ---- */
 
 /* How many this process gives out at the moment. */
-static _Atomic int64_t downloads_open;
+static struct rp_shares downloads_open = RP_SHARES;
 
 /* Outlives the request: bytes go out after its handler returned. */
 struct download {
     struct rp_backend *backend;
     struct rp_object_reader *reader;
-    int64_t first, length;
+    int64_t tenant_id, first, length;
 };
 
 static ssize_t give_bytes(void *ctx, uint64_t pos, char *to, size_t max)
@@ -41,8 +41,8 @@ static void end_download(void *ctx)
 {
     struct download *d = ctx;
     rp_backend_get_close(d->reader);
+    rp_shares_give(&downloads_open, d->tenant_id, 1);
     free(d);
-    rp_content_leave(&downloads_open);
 }
 
 static int is_given_out(const struct rp_file *file, struct rp_error *err)
@@ -81,10 +81,11 @@ static int open_download(struct rp_request *q, const struct rp_file *file, const
     RP_CLEANUP(rp_freep) struct download *d = calloc(1, sizeof *d);
     if (!d) return rp_error_set(err, RP_ENOMEM, "no memory for a download");
     d->backend = store->backend;
-    if ((r = rp_content_enter(q, &downloads_open, err)) < 0) return r;
+    d->tenant_id = file->tenant_id;
+    if ((r = rp_content_enter(q, &downloads_open, file->tenant_id, err)) < 0) return r;
     r = rp_backend_get_open(d->backend, file->key, NULL, NULL, identity, &d->reader, err);
     if (r < 0) {
-        rp_content_leave(&downloads_open);
+        rp_shares_give(&downloads_open, file->tenant_id, 1);
         return r == RP_ENOTFOUND ? say_missing(q, file, err) : r;
     }
     *out = d;
@@ -236,7 +237,7 @@ static const struct rp_route routes[] = {
     { RP_ROUTE("PUT", "/v1/uploads/{id}", RP_FOR_EVERYBODY, 0, rp_upload_begin), .blocks = true, .streams = true,
       .query = &signed_query, .answer = &uploaded,
       .errors = "forbidden expired not_pending exists length_required size_mismatch checksum_mismatch "
-                "unsupported_media elsewhere full",
+                "unsupported_media elsewhere full too_slow busy",
       .summary = "Takes the bytes of a pending file; the URL and its headers are upload.url and upload.headers of the "
                  "call that began it. No token.",
       .example = "-X PUT -H 'Content-Type: image/jpeg' --data-binary @cat.jpg \"$UPLOAD_URL\"" },

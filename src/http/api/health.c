@@ -70,14 +70,7 @@ static json_t *clock_shown(const struct rp_health_state *state)
     return o;
 }
 
-static json_t *writers_shown(struct rp_writers *writers)
-{
-    struct rp_writers_state state = { 0 };
-    if (writers != NULL) rp_writers_state(writers, &state);
-    return json_pack("{s:I,s:I,s:I}", "waiting", (json_int_t)state.waiting, "commits", (json_int_t)state.rounds,
-                     "refused", (json_int_t)state.refused);
-}
-
+/* Everybody may ask: nothing here counts what tenants do (figures are in /metrics). */
 static void get_readyz(struct rp_request *q)
 {
     const struct rp_server_options *o = rp_server_options_of(q->server);
@@ -102,7 +95,6 @@ static void get_readyz(struct rp_request *q)
     rp_json_set(answer, "stores", stores);
     rp_json_set(answer, "sweeper", sweeper);
     rp_json_set(answer, "clock", clock_shown(&state));
-    rp_json_set(answer, "writers", writers_shown(o->writers));
     rp_reply_header(q, "Cache-Control", "no-store");
     rp_reply_json(q, ready ? 200 : 503, answer);
 }
@@ -122,6 +114,8 @@ static int write_metrics(struct rp_request *q, struct rp_buf *out, struct rp_err
     if (o->writers != NULL) rp_writers_state(o->writers, &writers);
     rp_metric_gauge(out, "reprieve_live_clients", "Clients that listen to live events.",
                     (double)rp_live_clients(o->live));
+    rp_metric_gauge(out, "reprieve_http_body_bytes", "Bytes of request bodies in memory, or promised by headers.",
+                    (double)rp_server_body_bytes(q->server));
     rp_metric_gauge(out, "reprieve_writer_queue", "Commands that wait for a commit.", (double)writers.waiting);
     rp_metrics_room(o->rooms, stores, o->n_stores, out);
     return rp_metrics_write(o->metrics, catalog != NULL ? catalog->db : NULL, stores, o->n_stores,
@@ -187,20 +181,12 @@ static const struct rp_shape clock_shape =
     RP_SHAPE("ReadyClock", clock_fields,
              "the host's clock, judged by the boot clock: more than 5 minutes ahead, and purging waits");
 
-static const struct rp_field writers_fields[] = {
-    { RP_FIELD("waiting", INT), .required = true, .help = "commands that wait for a commit" },
-    { RP_FIELD("commits", INT), .required = true, .help = "so far" },
-    { RP_FIELD("refused", INT), .required = true, .help = "commands that found the queue full" },
-};
-static const struct rp_shape writers_shape = RP_SHAPE("ReadyWriters", writers_fields, "group commit");
-
 static const struct rp_field ready_fields[] = {
     { RP_FIELD("status", TEXT), .required = true, .help = "ready, or not ready" },
     { RP_FIELD("catalog", OBJECT), .required = true, .of = &catalog_shape, .help = "takes writes?" },
     { RP_FIELD("stores", OBJECT), .required = true, .of = &stores_shape, .help = "all reachable?" },
     { RP_FIELD("sweeper", OBJECT), .required = true, .of = &sweeper_shape, .help = "alive?" },
     { RP_FIELD("clock", OBJECT), .required = true, .of = &clock_shape, .help = "has it jumped?" },
-    { RP_FIELD("writers", OBJECT), .required = true, .of = &writers_shape, .help = "how busy" },
 };
 static const struct rp_shape ready_shape =
     RP_SHAPE("Ready", ready_fields, "with status 503 if catalog, stores or sweeper are not ok");

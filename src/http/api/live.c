@@ -2,14 +2,14 @@
 /* GET /v1/live */
 #include "http/live/live.h"
 #include "base/json.h"
-#include "feed/cursor.h"
+#include "http/live/seal.h"
 #include "http/server/request.h"
 #include "http/server/server.h"
 
 #include <microhttpd.h>
 
 static const struct rp_field query_fields[] = {
-    { RP_FIELD("after", TEXT), .least = 1, .most = RP_FEED_CURSOR_TEXT - 1,
+    { RP_FIELD("after", TEXT), .least = 1, .most = RP_LIVE_ID_TEXT - 1,
       .help = "id of the last event seen, as the header Last-Event-ID; for clients that cannot send one" },
 };
 static const struct rp_shape query_shape =
@@ -27,7 +27,11 @@ static void get_live(struct rp_request *q)
 {
     struct rp_live *live = rp_server_options_of(q->server)->live;
     struct rp_live_ask ask = {
-        .connection = q->connection, .tenant_id = q->who.tenant_id, .token_id = q->who.token_id, .after = last_id(q)
+        .connection = q->connection,
+        .tenant_id = q->who.tenant_id,
+        .token_id = q->who.token_id,
+        .expires_at_ms = q->who.expires_at_ms,
+        .after = last_id(q),
     };
     struct rp_stream_reply how;
     struct rp_error err = { 0 };

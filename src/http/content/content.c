@@ -3,26 +3,18 @@
  * what a signed URL grants. */
 #include "http/content/content.h"
 
-#include <inttypes.h>
-
 #include "base/json.h"
 #include "http/content/signed_url.h"
 #include "http/server/server.h"
 
-int rp_content_enter(const struct rp_request *q, _Atomic int64_t *open, struct rp_error *err)
+int rp_content_enter(const struct rp_request *q, struct rp_shares *open, int64_t tenant_id, struct rp_error *err)
 {
     int64_t most = rp_request_config(q)->http_connections_max / 4;
     if (most > RP_CONTENT_MOST) most = RP_CONTENT_MOST;
     if (most < 1) most = 1;
-    if (atomic_fetch_add(open, 1) < most) return 0;
-    atomic_fetch_sub(open, 1);
-    rp_error_set(err, RP_EBUSY, "%" PRId64 " files are being transferred already", most);
+    if (rp_shares_take(open, most, tenant_id, 1)) return 0;
+    rp_error_set(err, RP_EBUSY, "too many of the tenant's files, or of all, are being transferred already");
     return rp_error_hint(err, "try again in a moment");
-}
-
-void rp_content_leave(_Atomic int64_t *open)
-{
-    atomic_fetch_sub(open, 1);
 }
 
 int rp_content_open(const struct rp_store *store, struct rp_error *err)

@@ -10,16 +10,18 @@
  * O4  What a store gives out and takes by URLs of its own (target.h) does not pass through the
  *     daemon: a download is a redirect, an upload is refused, and says where it belongs.
  * O5  Uploads, and downloads, are at most a quarter of the connections each, and never more than
- *     RP_CONTENT_MOST; beyond: 503. */
+ *     RP_CONTENT_MOST; beyond, and beyond a tenant's share of them (shares.h): 503.
+ * O6  An upload brings at least RP_CONTENT_SLOWEST bytes a second, looked at once in each
+ *     http.timeout; else 408. One that brings nothing in that time is closed by the server. */
 #ifndef RP_HTTP_CONTENT_CONTENT_H
 #define RP_HTTP_CONTENT_CONTENT_H
 
 #include "catalog/file/file.h"
 #include "http/server/request.h"
+#include "http/server/shares.h"
 
-#include <stdatomic.h>
-
-#define RP_CONTENT_MOST 1024
+#define RP_CONTENT_MOST    1024
+#define RP_CONTENT_SLOWEST 1024
 
 /* The file and the store that a signed URL of this method speaks of; false: the request has been
  * answered. */
@@ -27,9 +29,9 @@ bool rp_content_granted(struct rp_request *q, const char *method, struct rp_file
 /* The store's parts can be used; else RP_EUNAVAILABLE, or why it is closed. */
 int rp_content_open(const struct rp_store *store, struct rp_error *err);
 
-/* O5: counts one more upload or download, RP_EBUSY if there are too many; and one less. */
-int rp_content_enter(const struct rp_request *q, _Atomic int64_t *open, struct rp_error *err);
-void rp_content_leave(_Atomic int64_t *open);
+/* O5: counts one more upload or download of this tenant, RP_EBUSY if there are too many. What was
+ * counted is given back: rp_shares_give. */
+int rp_content_enter(const struct rp_request *q, struct rp_shares *open, int64_t tenant_id, struct rp_error *err);
 
 /* PUT /v1/uploads/{id} */
 void rp_upload_begin(struct rp_request *q);

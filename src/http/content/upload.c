@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/digest.h"
+#include "base/time.h"
 #include "core/file/file.h"
 #include "core/owner/raise.h"
 #include "core/room.h"
@@ -19,7 +20,7 @@
 #define LOOK_BYTES ((int64_t)1 << 20) /* how often the disk is asked */
 
 /* How many this process takes at the moment. */
-static _Atomic int64_t uploads_open;
+static struct rp_shares uploads_open = RP_SHARES;
 
 /* Lives from the headers to the end of the body, in the request's arena. */
 struct upload {
@@ -30,7 +31,8 @@ struct upload {
     const struct rp_config *config;
     const struct rp_store_config *store;
     struct rp_error failed; /* the bytes that still come are read and dropped, so that there is an answer */
-    int64_t file_id, promised, received;
+    int64_t file_id, tenant_id, promised, received;
+    int64_t looked_ms, looked_at; /* O6: when, and how much had come then */
     bool has_checksum;
     uint8_t checksum[RP_DIGEST_BYTES];
 };
@@ -96,7 +98,21 @@ static int open_writer(struct upload *u, const struct rp_file *file, struct rp_e
 static void close_upload(struct upload *u)
 {
     rp_digest_free(u->digest);
-    rp_content_leave(&uploads_open);
+    rp_shares_give(&uploads_open, u->tenant_id, 1);
+}
+
+static int keeps_pace(const struct rp_request *q, struct upload *u, struct rp_error *err)
+{
+    int64_t timeout_ms = rp_request_config(q)->http_timeout_ms, now_ms = rp_time_boot_ms();
+    int64_t took_ms = now_ms - u->looked_ms, came = u->received - u->looked_at;
+    if (took_ms < timeout_ms) return 0;
+    if (came < RP_CONTENT_SLOWEST * took_ms / RP_SECOND_MS) {
+        rp_error_set(err, RP_ESLOW, "%" PRId64 " bytes came in %" PRId64 " s", came, took_ms / RP_SECOND_MS);
+        return rp_error_hint(err, "send at least %d bytes a second; the upload may begin again", RP_CONTENT_SLOWEST);
+    }
+    u->looked_ms = now_ms;
+    u->looked_at = u->received;
+    return 0;
 }
 
 static void drop_bytes(struct upload *u)
@@ -121,7 +137,7 @@ static int take_bytes(struct rp_request *q, const void *data, size_t n, struct r
     if (u->writer != NULL && write_bytes(u, data, n, &u->failed) < 0) drop_bytes(u);
     if (u->writer != NULL) rp_digest_add(u->digest, data, n);
     u->received += (int64_t)n;
-    return 0;
+    return u->received < u->promised ? keeps_pace(q, u, err) : 0;
 }
 
 static void give_up(struct rp_request *q)
@@ -201,14 +217,16 @@ static int upload_new(struct rp_request *q, const struct rp_file *file, const st
         .config = rp_request_config(q),
         .store = store->config,
         .file_id = file->id,
+        .tenant_id = file->tenant_id,
+        .looked_ms = rp_time_boot_ms(),
         .promised = file->size_bytes,
         .has_checksum = file->checksum != NULL,
     };
     if (file->checksum) memcpy(u->checksum, file->checksum, sizeof u->checksum);
-    int r = rp_content_enter(q, &uploads_open, err);
+    int r = rp_content_enter(q, &uploads_open, file->tenant_id, err);
     if (r < 0) return r;
     if ((r = open_writer(u, file, err)) < 0) {
-        rp_content_leave(&uploads_open);
+        rp_shares_give(&uploads_open, file->tenant_id, 1);
         return r;
     }
     *out = u;

@@ -51,17 +51,17 @@ void rp_text_drop(struct rp_text **text)
 
 /* `next`: the number of the event after them. */
 static struct rp_text *shared(struct rp_live *live, struct rp_shared *made, const char *words, bool with_id,
-                              uint64_t *next)
+                              bool is_sealed, uint64_t *next)
 {
-    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(RP_FEED_CURSOR_TEXT + 256);
+    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(RP_LIVE_ID_TEXT + 256);
     struct rp_feed_cursor head;
-    char id[RP_FEED_CURSOR_TEXT];
+    char id[RP_FEED_CURSOR_TEXT], sealed[RP_LIVE_ID_TEXT];
     *next = rp_feed_end(live->feed, &head);
     if (with_id && made->at != *next) rp_text_drop(&made->text);
     if (made->text == NULL) {
         rp_feed_cursor_format(&head, id);
         rp_buf_str(&b, words);
-        if (with_id) rp_buf_fmt(&b, "id: %s\n", id);
+        if (with_id) rp_buf_fmt(&b, "id: %s\n", is_sealed ? rp_seal_close(&live->seal, id, sealed) : id);
         rp_buf_char(&b, '\n');
         if (b.failed == 0) made->text = rp_text_new(b.data, b.len);
         made->at = *next;
@@ -146,12 +146,26 @@ void rp_live_wake(struct rp_live *live, const struct rp_feed_batch *batch)
     }
 }
 
+static void end_expired(struct rp_live *live, int64_t now_ms)
+{
+    if (now_ms < live->next_end_ms) return;
+    live->next_end_ms = INT64_MAX;
+    for (struct rp_live_client *c = live->newest; c != NULL; c = c->older) {
+        if (c->ends_ms <= now_ms)
+            rp_live_end_client(c);
+        else if (c->ends_ms < live->next_end_ms)
+            live->next_end_ms = c->ends_ms;
+    }
+}
+
 void rp_live_tend(struct rp_live *live, int64_t now_ms)
 {
     struct rp_live_client *c;
+    end_expired(live, now_ms);
     while ((c = live->waiting.first) != NULL && now_ms - c->since_ms >= live->options.idle_ms) {
         RP_ASSERT(c->text == NULL);
-        c->text = shared(live, &live->idle, ": idle\n", true, &c->at);
+        bool sealed = rp_live_seals(c);
+        c->text = shared(live, &live->idle[sealed], ": idle\n", true, sealed, &c->at);
         c->sent = 0;
         if (c->text == NULL || now_ms - c->began_ms >= live->options.life_ms) c->ended = true;
         rp_live_resume(c);
@@ -173,13 +187,30 @@ static size_t copy_some(const char *from, size_t len, size_t *sent, char *to, si
     return n;
 }
 
+bool rp_live_seals(const struct rp_live_client *client)
+{
+    return client->tenant_id != 0 && client->live->seal.on;
+}
+
+/* As this client sees it. Thousands of one tenant see the same one. */
+static const char *id_of(const struct rp_live_client *client, const struct rp_feed_event *event)
+{
+    struct rp_live *live = client->live;
+    if (!rp_live_seals(client)) return event->id;
+    if (live->sealed[0] == '\0' || live->sealed_number != event->number)
+        (void)rp_seal_close(&live->seal, event->id, live->sealed);
+    live->sealed_number = event->number;
+    return live->sealed;
+}
+
 /* The event as a client sees it. True: it was sent to its end. */
-static bool copy_event(const struct rp_feed_event *event, size_t *sent, char *to, size_t room, size_t *n)
+static bool copy_event(const struct rp_feed_event *event, const char *id, size_t *sent, char *to, size_t room,
+                       size_t *n)
 {
     const struct {
         const char *at;
         size_t len;
-    } pieces[] = { { "id: ", 4 },      { event->id, strlen(event->id) },
+    } pieces[] = { { "id: ", 4 },      { id, strlen(id) },
                    { "\nevent: ", 8 }, { event->name, strlen(event->name) },
                    { "\ndata: ", 7 },  { event->json, event->json_bytes },
                    { "\n\n", 2 } };
@@ -209,7 +240,7 @@ static bool take_event(void *ctx, struct rp_feed_event *event)
     struct rp_live_client *client = t->client;
     if (t->n == t->max) return false;
     if ((client->tenant_id == 0 || client->tenant_id == event->tenant_id) &&
-        !copy_event(event, &client->sent, t->to, t->max, &t->n))
+        !copy_event(event, id_of(client, event), &client->sent, t->to, t->max, &t->n))
         return false;
     client->sent = 0;
     return true;
@@ -244,7 +275,7 @@ static ssize_t client_read(void *ctx, uint64_t pos, char *to, size_t max)
     ssize_t n = MHD_CONTENT_READER_END_OF_STREAM;
     (void)pos;
     pthread_mutex_lock(&live->lock);
-    if (!live->ending && !client->ended) {
+    if (!live->ending && !client->ended && rp_time_boot_ms() < client->ends_ms) {
         n = (ssize_t)take(client, to, max);
         if (n == 0 && (client->ended || rp_time_boot_ms() - client->began_ms >= live->options.life_ms))
             n = MHD_CONTENT_READER_END_OF_STREAM;
@@ -281,8 +312,9 @@ static int begin_client(struct rp_live *live, struct rp_live_client *client, con
     if (live->ending || live->n_clients >= live->options.clients_max)
         return rp_error_set(err, RP_EBUSY, live->ending ? "the server is stopping" : "too many clients listen already");
     rp_feed_join(live->feed); /* first: nothing that comes after its cursor is forgotten */
-    client->text =
-        shared(live, after == NULL ? &live->hello : &live->again, ": hello\nretry: 2000\n", after == NULL, &client->at);
+    bool sealed = rp_live_seals(client);
+    client->text = shared(live, after == NULL ? &live->hello[sealed] : &live->again, ": hello\nretry: 2000\n",
+                          after == NULL, sealed, &client->at);
     if (client->text == NULL) {
         rp_feed_leave(live->feed);
         return rp_error_set(err, RP_ENOMEM, "out of memory");
@@ -294,18 +326,32 @@ static int begin_client(struct rp_live *live, struct rp_live_client *client, con
     client->older = live->newest;
     if (live->newest != NULL) live->newest->newer = client;
     live->newest = client;
+    if (client->ends_ms < live->next_end_ms) live->next_end_ms = client->ends_ms;
     live->n_clients++;
     atomic_store(&live->listening, live->n_clients);
     return 0;
 }
 
+static int read_id(const struct rp_live *live, const struct rp_live_ask *ask, char text[RP_FEED_CURSOR_TEXT],
+                   struct rp_feed_cursor *out, struct rp_error *err)
+{
+    if (ask->tenant_id != 0 && live->seal.on) {
+        int r = rp_seal_open(&live->seal, ask->after, text, err);
+        return r < 0 ? r : rp_feed_cursor_parse(text, out, err);
+    }
+    int r = rp_feed_cursor_parse(ask->after, out, err);
+    if (r == 0) rp_feed_cursor_format(out, text);
+    return r;
+}
+
 int rp_live_open(struct rp_live *live, const struct rp_live_ask *ask, struct rp_stream_reply *how, struct rp_error *err)
 {
     struct rp_feed_cursor after;
-    int r = ask->after != NULL ? rp_feed_cursor_parse(ask->after, &after, err) : 0;
+    char text[RP_FEED_CURSOR_TEXT];
+    int r = ask->after != NULL ? read_id(live, ask, text, &after, err) : 0;
     if (r < 0) return r;
     struct rp_live_client *client = calloc(1, sizeof *client);
-    if (client != NULL && ask->after != NULL) client->after = strdup(ask->after);
+    if (client != NULL && ask->after != NULL) client->after = strdup(text);
     if (client == NULL || (ask->after != NULL && client->after == NULL)) {
         free(client);
         return rp_error_set(err, RP_ENOMEM, "out of memory");
@@ -315,6 +361,9 @@ int rp_live_open(struct rp_live *live, const struct rp_live_ask *ask, struct rp_
     client->tenant_id = ask->tenant_id;
     client->token_id = ask->token_id;
     client->began_ms = rp_time_boot_ms();
+    client->ends_ms = ask->expires_at_ms == 0
+                          ? INT64_MAX
+                          : client->began_ms + ask->expires_at_ms - rp_clock_now_ms(live->options.clock);
     pthread_mutex_lock(&live->lock);
     r = begin_client(live, client, ask->after != NULL ? &after : NULL, err);
     pthread_mutex_unlock(&live->lock);

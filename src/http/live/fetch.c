@@ -18,7 +18,7 @@
 
 #define PARTS_MAX  64
 #define PART_BYTES ((size_t)64 * 1024)
-#define EVENT_MAX  (RP_FEED_JSON_MAX + RP_FEED_CURSOR_TEXT + 1024)
+#define EVENT_MAX  (RP_FEED_JSON_MAX + RP_LIVE_ID_TEXT + 1024)
 #define FEED_MS    250 /* a wait for the feed's next look */
 
 struct turn {
@@ -26,13 +26,17 @@ struct turn {
     struct rp_feed_cursor at;
     struct rp_buf part;
     struct rp_feed_caught caught;
+    bool sealed;
 };
 
 static bool add_event(void *ctx, struct rp_feed_event *event)
 {
     struct turn *turn = ctx;
+    char sealed[RP_LIVE_ID_TEXT];
     if (turn->part.len >= PART_BYTES) return false;
-    rp_buf_fmt(&turn->part, "id: %s\nevent: %s\ndata: %s\n\n", event->id, event->name, event->json);
+    rp_buf_fmt(&turn->part, "id: %s\nevent: %s\ndata: %s\n\n",
+               turn->sealed ? rp_seal_close(&turn->live->seal, event->id, sealed) : event->id, event->name,
+               event->json);
     return true;
 }
 
@@ -122,7 +126,7 @@ void *rp_live_fetch_thread(void *ctx)
         }
         rp_live_list_remove(&live->fetching, client);
         live->in_hand = client;
-        struct turn turn = { .live = live, .part = RP_BUF(PART_BYTES + EVENT_MAX) };
+        struct turn turn = { .live = live, .part = RP_BUF(PART_BYTES + EVENT_MAX), .sealed = rp_live_seals(client) };
         serve(live, client, &turn);
         rp_buf_done(&turn.part);
         if (turn.caught.ahead) wait_for_feed(live);

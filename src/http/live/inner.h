@@ -17,6 +17,7 @@
 
 #include "feed/feed.h"
 #include "http/live/live.h"
+#include "http/live/seal.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,6 +38,7 @@ struct rp_live_client {
     struct rp_live_client *prev, *next;
     int64_t tenant_id, token_id;
     int64_t began_ms, since_ms; /* since_ms: in its state */
+    int64_t ends_ms;            /* with its token; INT64_MAX: never */
     uint64_t at;                /* the number of the event that comes next */
     char *after;                /* goes on from here, from the catalog; NULL: from memory */
     struct rp_text *text;       /* to be sent first */
@@ -61,9 +63,13 @@ struct rp_live {
     struct rp_feed *feed;
     struct rp_feed_subscription *follows;
     pthread_mutex_t lock;
-    pthread_cond_t to_fetch; /* the catch-up thread has something to do; the feed has looked */
-    pthread_cond_t fetched;  /* the catch-up thread is between two clients */
-    struct rp_shared hello, idle, again;
+    pthread_cond_t to_fetch;                   /* the catch-up thread has something to do; the feed has looked */
+    pthread_cond_t fetched;                    /* the catch-up thread is between two clients */
+    struct rp_shared hello[2], idle[2], again; /* [1]: with the id as a tenant sees it */
+    struct rp_seal seal;
+    char sealed[RP_LIVE_ID_TEXT]; /* the id of the event `sealed_number`; "": of none */
+    uint64_t sealed_number;
+    int64_t next_end_ms; /* no token ends before */
     struct rp_live_client *newest;
     struct rp_live_list waiting, fetching, reading;
     struct rp_live_client *in_hand; /* of the catch-up thread */
@@ -85,6 +91,8 @@ void rp_live_list_remove(struct rp_live_list *list, struct rp_live_client *clien
 /* NULL: no memory; also without the lock. */
 struct rp_text *rp_text_new(const char *bytes, size_t len);
 void rp_text_drop(struct rp_text **text);
+/* Whether ids are sealed for it; also without the lock. */
+bool rp_live_seals(const struct rp_live_client *client);
 /* Out of waiting or fetching, to be asked again by MHD. */
 void rp_live_resume(struct rp_live_client *client);
 void rp_live_text_done(struct rp_live_client *client); /* `text` was sent, or is given up */

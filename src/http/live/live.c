@@ -32,12 +32,20 @@ static void end_revoked(struct rp_live *live, const struct rp_feed_event *event)
         rp_live_forget_token(live, id);
 }
 
+static void forget_texts(struct rp_live *live)
+{
+    for (size_t i = 0; i < 2; i++) {
+        rp_text_drop(&live->hello[i].text);
+        rp_text_drop(&live->idle[i].text);
+    }
+}
+
 /* What was said about the old log must not be said about the new one, and nobody's cursor means
  * anything now. */
 static void start_over(struct rp_live *live)
 {
-    rp_text_drop(&live->hello.text);
-    rp_text_drop(&live->idle.text);
+    forget_texts(live);
+    live->sealed[0] = '\0';
     rp_live_end_all(live);
 }
 
@@ -102,6 +110,8 @@ int rp_live_start(const struct rp_live_options *options, struct rp_live **out, s
     if (live == NULL) return rp_error_set(err, RP_ENOMEM, "live events: out of memory");
     live->options = *options;
     live->feed = options->feed;
+    live->next_end_ms = INT64_MAX;
+    rp_seal_init(&live->seal, options->key);
     pthread_mutex_init(&live->lock, NULL);
     rp_wait_init(&live->to_fetch);
     rp_wait_init(&live->fetched);
@@ -134,8 +144,7 @@ void rp_live_stop(struct rp_live *live)
     rp_feed_unsubscribe(live->follows);
     if (live->has_fetcher) pthread_join(live->fetcher, NULL);
     RP_ASSERT(live->n_clients == 0);
-    rp_text_drop(&live->hello.text);
-    rp_text_drop(&live->idle.text);
+    forget_texts(live);
     rp_text_drop(&live->again.text);
     rp_feed_log_close(live->log);
     pthread_cond_destroy(&live->to_fetch);

@@ -12,12 +12,12 @@
  *     if it is older than what is in memory.
  * E3  A client that falls behind what is in memory is disconnected. When it comes back it goes on
  *     from the catalog. Nobody waits for it.
- * E4  A tenant's token sees its own events only. Ids show lanes and numbers, never names of others.
+ * E4  A tenant's token sees its own events only, and ids that count nothing (seal.h). Those of an
+ *     admin show lanes and numbers.
  * E5  An idle client gets a comment every 15 s, with the id that it may go on from. A client that
  *     is gone is noticed by it. Idle clients are suspended and need no thread.
- * E6  A stream ends after an hour, so that a token that has expired is asked for again, and at once
- *     when its token is revoked, on whichever node. The client comes back with its last id and
- *     misses nothing.
+ * E6  A stream ends after an hour, and at once when its token expires or is revoked, on whichever
+ *     node. The client comes back with its last id and misses nothing.
  * E7  An id past the end of a lane (the catalog was rolled back) goes on from that end; a comment
  *     says so. */
 #ifndef RP_HTTP_LIVE_LIVE_H
@@ -38,6 +38,7 @@ struct rp_live_options {
     struct rp_feed *feed; /* outlives it */
     const struct rp_clock *clock;
     struct rp_log *log;
+    const char *key;    /* 64 hex digits: seals the ids of tenants; shared by nodes. NULL: ids are plain */
     size_t clients_max; /* 0: 10000 */
     int64_t idle_ms;    /* 0: 15 s */
     int64_t life_ms;    /* 0: 1 h */
@@ -57,6 +58,7 @@ void rp_live_forget_token(struct rp_live *live, int64_t token_id);
 struct rp_live_ask {
     struct MHD_Connection *connection;
     int64_t tenant_id, token_id; /* tenant 0: events of all */
+    int64_t expires_at_ms;       /* of the token; 0: never */
     const char *after;           /* the last id that it has seen; NULL: from now on */
 };
 struct rp_stream_reply;

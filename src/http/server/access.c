@@ -22,12 +22,7 @@ const char *rp_access_session(const struct rp_request *q)
     return MHD_lookup_connection_value(q->connection, MHD_COOKIE_KIND, RP_SESSION_COOKIE);
 }
 
-bool rp_access_anonymous(const struct rp_request *q)
-{
-    return q->route->audience != RP_FOR_EVERYBODY && bearer(q) == NULL && rp_access_session(q) == NULL;
-}
-
-int rp_access_refuse(struct rp_error *err)
+static int refuse(struct rp_error *err)
 {
     rp_error_set(err, RP_EUNAUTHORIZED, "a valid token is needed");
     return rp_error_hint(err, "send Authorization: Bearer with a token; `reprieve token create` makes one");
@@ -43,14 +38,9 @@ static const struct sockaddr *peer(const struct rp_request *q)
     return MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 }
 
-int rp_access_may_try(const struct rp_request *q, struct rp_error *err)
+int rp_access_failed(const struct rp_request *q, struct rp_error *err)
 {
-    return rp_tokens_may_try(q->server->tokens, peer(q)) ? 0 : too_many(err, "failed attempts");
-}
-
-void rp_access_failed(const struct rp_request *q)
-{
-    rp_tokens_failed(q->server->tokens, peer(q));
+    return rp_tokens_failed(q->server->tokens, peer(q)) ? err->code : too_many(err, "failed attempts");
 }
 
 /* Whom the catalog knows under this hash. */
@@ -63,8 +53,8 @@ static int ask(struct rp_request *q, struct rp_db *db, const uint8_t hash[RP_DIG
     if (r < 0 && r != RP_ENOTFOUND) return r;
     if (r < 0 || !rp_token_valid(&token, q->began_ms)) {
         rp_tokens_drop(tokens, hash);
-        rp_access_failed(q);
-        return rp_access_refuse(err);
+        (void)refuse(err);
+        return rp_access_failed(q, err);
     }
     rp_tokens_put(tokens, ticket, hash, rp_monotonic_us(), &token);
     rp_principal_of(&token, &q->who);
@@ -75,7 +65,7 @@ static int ask(struct rp_request *q, struct rp_db *db, const uint8_t hash[RP_DIG
 static int ask_again(struct rp_request *q, struct rp_db *db, const uint8_t hash[RP_DIGEST_BYTES], struct rp_error *err)
 {
     int r = ask(q, db, hash, err);
-    return r < 0 && r != RP_EUNAUTHORIZED ? 0 : r;
+    return r < 0 && r != RP_EUNAUTHORIZED && r != RP_ERATE ? 0 : r;
 }
 
 static int to_the_catalog(struct rp_error *err)
@@ -90,15 +80,13 @@ static int identify(struct rp_request *q, struct rp_db *db, struct rp_error *err
     bool by_cookie = secret == NULL;
     if (by_cookie) secret = rp_access_session(q);
     if (secret == NULL || !rp_token_secret_like(by_cookie ? RP_TOKEN_SESSION : RP_TOKEN_BEARER, secret))
-        return rp_access_refuse(err);
+        return refuse(err);
     rp_token_hash(secret, hash);
     struct rp_request_inner *in = q->inner;
     if (!in->asks_again) {
         enum rp_token_found found = rp_tokens_find(q->server->tokens, hash, rp_monotonic_us(), q->began_ms, &q->who);
         if (found == RP_TOKEN_LIMITED) return too_many(err, "requests");
         in->asks_again = found == RP_TOKEN_STALE;
-        int r = found == RP_TOKEN_UNKNOWN ? rp_access_may_try(q, err) : 0;
-        if (r < 0) return r;
         q->who.by_cookie = by_cookie;
         if (found == RP_TOKEN_FOUND) return 0;
     }

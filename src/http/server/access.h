@@ -11,15 +11,13 @@
 
 #include "http/server/request.h"
 
-/* No credentials at all on a route that needs some: refused before the body is read. */
-bool rp_access_anonymous(const struct rp_request *q);
 /* 0: it may, and q->who says who. RP_EUNKNOWN: the catalog must be asked, `db` was NULL. */
 int rp_access_check(struct rp_request *q, struct rp_db *db, struct rp_error *err);
 /* The session's secret, if the request came with one. */
 const char *rp_access_session(const struct rp_request *q);
-/* Guessing is slow, by whatever door: asked before a secret is tried, told when it was none. */
-int rp_access_may_try(const struct rp_request *q, struct rp_error *err);
-void rp_access_failed(const struct rp_request *q);
-int rp_access_refuse(struct rp_error *err); /* 401, in the one form there is */
+/* A secret was looked up and is none: 401, with the words that are in `err`, or 429 if its address
+ * has failed too often lately. Only who fails is told so: a valid one is never refused for what
+ * others try. */
+int rp_access_failed(const struct rp_request *q, struct rp_error *err);
 
 #endif

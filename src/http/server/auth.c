@@ -182,19 +182,17 @@ static _Atomic int64_t *failures_of(struct rp_tokens *t, const struct sockaddr *
     return &t->failures_us[(address ^ address >> 32) % ADDRESSES];
 }
 
-bool rp_tokens_may_try(struct rp_tokens *t, const struct sockaddr *from)
+bool rp_tokens_failed(struct rp_tokens *t, const struct sockaddr *from)
 {
-    return atomic_load_explicit(failures_of(t, from), memory_order_relaxed) + FAILURE_US <= rp_monotonic_us() + SECOND;
-}
-
-void rp_tokens_failed(struct rp_tokens *t, const struct sockaddr *from)
-{
-    (void)take(failures_of(t, from), FAILURE_US, rp_monotonic_us());
+    return take(failures_of(t, from), FAILURE_US, rp_monotonic_us());
 }
 
 void rp_principal_of(const struct rp_token *token, struct rp_principal *out)
 {
-    *out = (struct rp_principal){ .token_id = token->id, .tenant_id = token->tenant_id, .scopes = token->scopes };
+    *out = (struct rp_principal){ .token_id = token->id,
+                                  .tenant_id = token->tenant_id,
+                                  .expires_at_ms = token->expires_at_ms,
+                                  .scopes = token->scopes };
     (void)snprintf(out->tenant, sizeof out->tenant, "%s", token->tenant);
     (void)snprintf(out->actor, sizeof out->actor, "token:%s", token->name);
 }

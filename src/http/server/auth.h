@@ -9,7 +9,8 @@
  *     asked, the others go on.
  * A3  The number of entries is bounded; the one in the way goes.
  * A4  Requests a second are counted for each token, and failed credentials for each address that
- *     they come from: guessing is slow, and locks nobody else out. */
+ *     they come from. They are looked up first: many may share an address, and a guesser locks
+ *     nobody out. */
 #ifndef RP_HTTP_SERVER_AUTH_H
 #define RP_HTTP_SERVER_AUTH_H
 
@@ -41,10 +42,9 @@ void rp_tokens_put(struct rp_tokens *tokens, uint64_t ticket, const uint8_t hash
 void rp_tokens_drop(struct rp_tokens *tokens, const uint8_t hash[RP_DIGEST_BYTES]); /* the catalog knows it no more */
 void rp_tokens_forget(struct rp_tokens *tokens, int64_t token_id);                  /* 0: all */
 
-/* False while there were too many failures from this address: nothing is looked up for it then. */
+/* Counts a failure; false: there were too many from this address. */
 struct sockaddr;
-bool rp_tokens_may_try(struct rp_tokens *tokens, const struct sockaddr *from);
-void rp_tokens_failed(struct rp_tokens *tokens, const struct sockaddr *from);
+bool rp_tokens_failed(struct rp_tokens *tokens, const struct sockaddr *from);
 
 void rp_principal_of(const struct rp_token *token, struct rp_principal *out);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP library's calls: headers, pieces of the body, and "ready", which comes when the body
- * is whole and again after every resume. */
+ * is whole and again after every resume. A request that was suspended at its headers is resumed
+ * there: its body still waits. */
 #include "http/server/incoming.h"
 
 #include <string.h>
 
 #include "http/route/route.h"
-#include "http/server/access.h"
+#include "http/server/framing.h"
 #include "http/server/slow_clients.h"
 #include "http/server/validate.h"
 
@@ -22,15 +23,6 @@ static int find_route(struct rp_request *q, struct rp_error *err)
     return rp_error_set(err, RP_EMETHOD, "%.16s is not a method of %.200s", in->method, in->path);
 }
 
-static int look_at_headers(struct rp_request *q, struct rp_error *err)
-{
-    int r = find_route(q, err);
-    if (r < 0) return r;
-    if (!rp_access_anonymous(q)) return rp_validate_headers(q, err);
-    rp_reply_header(q, "WWW-Authenticate", "Bearer realm=\"reprieve\"");
-    return rp_access_refuse(err);
-}
-
 static enum MHD_Result run_here(struct rp_request *q)
 {
     rp_request_run(q, NULL);
@@ -44,25 +36,56 @@ static bool has_body(const struct rp_request *q)
     return rp_request_header(q, "Transfer-Encoding") != NULL || (length != NULL && strcmp(length, "0") != 0);
 }
 
+static void refuse(struct rp_request *q, const struct rp_error *why)
+{
+    q->inner->phase = RP_HANDLING;
+    rp_reply_error(q, why);
+}
+
+/* Who asks, then whether the body is wanted, then, of a stream, the handler. False: it waits for
+ * one of them, and this is called again before the body. */
+static bool is_settled(struct rp_request *q)
+{
+    struct rp_request_inner *in = q->inner;
+    struct rp_error err = { 0 };
+    if (in->phase == RP_ARRIVING && !in->authorized) {
+        rp_request_run(q, NULL);
+        if (!rp_request_settle(q)) return false;
+    }
+    if (in->phase != RP_ARRIVING) return true;
+    if (rp_validate_headers(q, &err) < 0) {
+        refuse(q, &err);
+    } else if (q->route->streams) {
+        rp_request_run(q, NULL);
+        return rp_request_settle(q);
+    }
+    return true;
+}
+
 /* Without a body the answer is given when the request is whole: an answer before that ends the
  * connection. */
-static enum MHD_Result on_headers(struct rp_request *q)
+static enum MHD_Result before_body(struct rp_request *q)
+{
+    struct rp_request_inner *in = q->inner;
+    in->early = true;
+    rp_slow_client_awaits(in->client, false);
+    if (!is_settled(q)) return MHD_YES;
+    in->early = false;
+    rp_slow_client_awaits(in->client, in->phase == RP_ARRIVING);
+    return in->phase == RP_REPLIED && has_body(q) ? rp_reply_send(q) : MHD_YES;
+}
+
+static enum MHD_Result on_headers(struct rp_request *q, const char *version, bool cut)
 {
     struct rp_error err = { 0 };
-    struct rp_request_inner *in = q->inner;
-    int r = look_at_headers(q, &err);
-    if (r < 0) {
-        in->phase = RP_HANDLING;
-        rp_reply_error(q, &err);
-        return has_body(q) ? rp_reply_send(q) : MHD_YES;
+    if (cut) rp_error_set(&err, RP_EINVAL, "the request line has a NUL");
+    if (cut || rp_framing_check(q, version, &err) < 0) {
+        refuse(q, &err);
+        rp_reply_header(q, "Connection", "close");
+        return rp_reply_send(q);
     }
-    if (!q->route->streams) return MHD_YES;
-    rp_slow_client_awaits(in->client, false);
-    in->early = true;
-    rp_request_run(q, NULL);
-    if (!rp_request_settle(q)) return MHD_YES; /* the next call comes before the body */
-    in->early = false;
-    return in->phase == RP_REPLIED ? rp_reply_send(q) : MHD_YES;
+    if (find_route(q, &err) < 0) refuse(q, &err);
+    return before_body(q);
 }
 
 static void refuse_rest(struct rp_request *q, const struct rp_error *why)
@@ -83,6 +106,7 @@ static void take_bytes(struct rp_request *q, const char *bytes, size_t n)
         r = rp_error_set(&err, in->body.failed, "the body has more than %zu bytes", in->body.max);
     }
     if (r < 0) refuse_rest(q, &err);
+    if (r == RP_ESLOW) rp_reply_break_off(q); /* its end is not to be waited for */
 }
 
 /* A body that is not wanted is read a little longer, as nothing can be answered before it has
@@ -92,7 +116,7 @@ static enum MHD_Result on_body(struct rp_request *q, const char *bytes, size_t n
     struct rp_request_inner *in = q->inner;
     if (in->phase == RP_ARRIVING || in->phase == RP_RECEIVING) {
         take_bytes(q, bytes, n);
-        return MHD_YES;
+        return in->phase == RP_SENT ? MHD_NO : MHD_YES;
     }
     in->swallowed += (int64_t)n;
     return in->refused && in->swallowed <= RP_SWALLOW_MAX ? MHD_YES : MHD_NO;
@@ -100,10 +124,6 @@ static enum MHD_Result on_body(struct rp_request *q, const char *bytes, size_t n
 
 static enum MHD_Result end_of_stream(struct rp_request *q)
 {
-    if (q->inner->early) { /* resumed before the body: it comes now */
-        q->inner->early = false;
-        return MHD_YES;
-    }
     q->inner->phase = RP_LATER;
     if (!rp_request_settle(q)) return MHD_YES;
     return rp_reply_send(q);
@@ -111,6 +131,7 @@ static enum MHD_Result end_of_stream(struct rp_request *q)
 
 static enum MHD_Result on_ready(struct rp_request *q)
 {
+    if (q->inner->early) return before_body(q);
     rp_slow_client_awaits(q->inner->client, false);
     switch (q->inner->phase) {
     case RP_ARRIVING:
@@ -130,13 +151,13 @@ static enum MHD_Result on_ready(struct rp_request *q)
 enum MHD_Result rp_incoming_call(void *cls, struct MHD_Connection *connection, const char *path, const char *method,
                                  const char *version, const char *bytes, size_t *n, void **context)
 {
-    struct rp_request *q = *context;
-    (void)version;
+    bool cut = rp_framing_is_cut(*context);
+    struct rp_request *q = cut ? NULL : *context;
     if (q == NULL) {
         *context = q = rp_request_new(cls, connection, method, path);
         if (q == NULL) return MHD_NO;
         q->inner->client = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-        return on_headers(q);
+        return on_headers(q, version, cut);
     }
     if (*n == 0) return on_ready(q);
     enum MHD_Result r = on_body(q, bytes, *n);
@@ -149,7 +170,7 @@ void rp_incoming_completed(void *cls, struct MHD_Connection *connection, void **
 {
     struct rp_request *q = *context;
     (void)cls, (void)connection, (void)how;
-    if (q == NULL) return;
+    if (q == NULL || rp_framing_is_cut(q)) return;
     rp_slow_client_awaits(q->inner->client, true);
     rp_request_free(q);
     *context = NULL;

@@ -10,6 +10,8 @@
  * A handler only notes how it ended (the phase); what follows from it is done after it has
  * returned, by rp_request_settle.
  *
+ * Headers come first: who asks is known (`authorized`) before a byte of the body is read.
+ *
  *   ARRIVING ──▶ HANDLING ─┬─ rp_reply_* ────────▶ REPLIED ───────────────────────────▶ SENT
  *    (body)       ▲        ├─ rp_request_submit ─▶ SUBMITTED ─▶ WAITING ─▶ DONE ─ then ─▶ REPLIED
  *                 └────────┼─ rp_request_later ── LATER
@@ -25,6 +27,7 @@
 
 #include "http/server/request.h"
 #include "http/server/server.h"
+#include "http/server/shares.h"
 #include "http/server/stream.h"
 
 #include <microhttpd.h>
@@ -41,8 +44,9 @@ enum rp_phase {
     RP_SENT
 };
 
-#define RP_BODY_MAX   ((size_t)64 << 10) /* of a route that says nothing else */
-#define RP_ARENA_MAX  ((size_t)32 << 20) /* a request's memory */
+#define RP_BODY_MAX   ((size_t)64 << 10)  /* of a route that says nothing else */
+#define RP_BODIES_MAX ((int64_t)64 << 20) /* of all requests together (shares.h) */
+#define RP_ARENA_MAX  ((size_t)32 << 20)  /* a request's memory */
 #define RP_ANSWER_MAX ((size_t)32 << 20)
 /* Bytes of an unwanted body that are read for the sake of the answer, before the connection is
  * just closed. */
@@ -57,7 +61,7 @@ struct rp_slow_clients;
 struct rp_request_inner {
     enum rp_phase phase;
     bool suspended; /* the connection is */
-    bool early;     /* it was suspended before the body: the next call of the HTTP library only goes on to it */
+    bool early;     /* it was suspended before the body: the next call of the HTTP library comes before it, too */
     bool refused;   /* the answer stands while the body still comes; it is swallowed */
     bool on_pool, authorized, validated;
     bool asks_again;           /* the token is known, and this request asks the catalog whether it still is */
@@ -68,6 +72,7 @@ struct rp_request_inner {
     struct rp_catalog *catalog; /* of the pool's thread */
     struct rp_buf body;         /* as it came */
     int64_t length;             /* Content-Length; -1: none */
+    int64_t held_bytes, holder; /* of the server's `bodies` */
     bool chunked;
     int64_t swallowed;
     int64_t began_us;
@@ -103,6 +108,8 @@ struct rp_server {
     struct rp_tokens *tokens;
     struct rp_tenants *tenants;
     struct rp_pool *pool;
+    struct rp_pool *lookups; /* of tokens: no handler is in their way, and connections alone bound what waits */
+    struct rp_shares bodies; /* bytes of them */
     struct rp_slow_clients *slow_clients;
     uint32_t boot;              /* tells request ids of two runs apart */
     _Atomic uint32_t serial;    /* of requests */
@@ -133,6 +140,9 @@ void rp_request_save_instead(struct rp_request *q, json_t *answer);
 
 void rp_reply_reset(struct rp_request *q); /* back to before the reply; headers that were there before `then` stay */
 enum MHD_Result rp_reply_send(struct rp_request *q);
+/* In the middle of a body, when the HTTP library takes no answer: writes it to the socket itself.
+ * The connection must be closed then. With TLS it is just closed. */
+void rp_reply_break_off(struct rp_request *q);
 
 /* ---- others ---- */
 

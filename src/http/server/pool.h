@@ -18,6 +18,7 @@
 #define RP_POOL_STORE     4
 #define RP_POOL_STORES    6
 #define RP_POOL_QUEUE_MAX 1024
+#define RP_POOL_LOOKUPS   2 /* threads that look tokens up */
 
 int rp_pool_start(struct rp_server *server, size_t threads, size_t queue_max, struct rp_pool **out,
                   struct rp_error *err);

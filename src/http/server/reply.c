@@ -4,8 +4,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/assert.h"
+#include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time.h"
 
@@ -164,7 +166,8 @@ static void add_headers(const struct rp_request *q, struct MHD_Response *respons
     MHD_add_response_header(response, "Request-Id", q->id);
     for (size_t i = 0; i < q->n_headers; i++)
         MHD_add_response_header(response, q->headers[i].name, q->headers[i].value);
-    if (atomic_load_explicit(&q->server->stopping, memory_order_relaxed))
+    /* Where a chunked body ends, others may see otherwise (framing.h): nothing follows it. */
+    if (q->inner->chunked || atomic_load_explicit(&q->server->stopping, memory_order_relaxed))
         MHD_add_response_header(response, "Connection", "close");
 }
 
@@ -182,6 +185,20 @@ static void note(struct rp_request *q)
     rp_json_set(line, "took_us", json_integer(took_us));
     if (q->who.token_id != 0) rp_json_set(line, "actor", rp_json_text(q->who.actor));
     rp_log_event(server->options.log, RP_LOG_DEBUG, q->began_ms, "http.request", line);
+}
+
+void rp_reply_break_off(struct rp_request *q)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF((size_t)64 << 10);
+    int fd = MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    RP_ASSERT(q->inner->phase == RP_REPLIED);
+    q->inner->phase = RP_SENT;
+    note(q);
+    if (q->server->tls) return;
+    rp_buf_fmt(&text, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+               q->status, MHD_get_reason_phrase_for((unsigned)q->status), q->content_type, q->out.len,
+               rp_buf_text(&q->out));
+    if (text.failed == 0) (void)send(fd, text.data, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* A stream may last for an hour: what was needed to begin it is given back now. */

@@ -75,6 +75,7 @@ void rp_request_free(struct rp_request *q)
     if (q->stream != NULL && !in->ended) q->stream->abort(q);
     if (in->how.free != NULL) in->how.free(in->how.ctx);
     if (q->command != NULL) rp_buf_done(&q->command->answer);
+    if (in->held_bytes > 0) rp_shares_give(&server->bodies, in->holder, in->held_bytes);
     json_decref(q->query);
     json_decref(q->body);
     rp_buf_done(&in->body);
@@ -282,34 +283,36 @@ void rp_request_receive(struct rp_request *q, struct rp_stream *stream)
 }
 
 /* Credentials first, then what was sent: whoever may not call learns nothing of what is wrong
- * with the call. */
-static int prepare(struct rp_request *q, struct rp_error *err)
+ * with the call, and sends no body. */
+static void authorize(struct rp_request *q)
 {
     struct rp_request_inner *in = q->inner;
-    if (!in->authorized) {
-        int r = rp_access_check(q, in->on_pool ? in->catalog->db : NULL, err);
-        if (r < 0) return r;
-        in->authorized = true;
+    struct rp_error err = { 0 };
+    int r = rp_access_check(q, in->on_pool ? in->catalog->db : NULL, &err);
+    in->authorized = r == 0;
+    if (r == 0) {
+        in->phase = RP_ARRIVING;
+    } else if (r == RP_EUNKNOWN && !in->on_pool) {
+        in->phase = RP_LATER;
+    } else {
+        if (r == RP_EUNAUTHORIZED) rp_reply_header(q, "WWW-Authenticate", "Bearer realm=\"reprieve\"");
+        rp_reply_error(q, &err);
     }
-    if (in->validated) return 0;
-    int r = rp_validate(q, err);
-    in->validated = r == 0;
-    return r;
 }
 
 static void handle(struct rp_request *q)
 {
     struct rp_request_inner *in = q->inner;
     struct rp_error err = { 0 };
-    int r = prepare(q, &err);
-    if (r == 0 && (!q->route->blocks || in->on_pool)) {
-        q->route->handler(q);
-    } else if (!in->on_pool && (r == 0 || r == RP_EUNKNOWN)) {
-        in->phase = RP_LATER;
-    } else {
-        if (r == RP_EUNAUTHORIZED) rp_reply_header(q, "WWW-Authenticate", "Bearer realm=\"reprieve\"");
+    if (!in->validated && rp_validate(q, &err) < 0) {
         rp_reply_error(q, &err);
+        return;
     }
+    in->validated = true;
+    if (!q->route->blocks || in->on_pool)
+        q->route->handler(q);
+    else
+        in->phase = RP_LATER;
 }
 
 void rp_request_run(struct rp_request *q, struct rp_catalog *catalog)
@@ -318,7 +321,9 @@ void rp_request_run(struct rp_request *q, struct rp_catalog *catalog)
     in->phase = RP_HANDLING;
     in->catalog = catalog;
     in->on_pool = catalog != NULL;
-    if (q->stream == NULL) {
+    if (!in->authorized) {
+        authorize(q);
+    } else if (q->stream == NULL) {
         handle(q);
     } else {
         in->ended = true;
@@ -348,8 +353,9 @@ static bool submit(struct rp_request *q)
 static bool to_the_pool(struct rp_request *q)
 {
     struct rp_error err = { 0 };
+    struct rp_pool *pool = q->inner->authorized ? q->server->pool : q->server->lookups;
     if (!rp_request_suspend(q)) return stops(q);
-    if (rp_pool_push(q->server->pool, q)) return false;
+    if (rp_pool_push(pool, q)) return false;
     rp_error_set(&err, RP_EBUSY, "too many requests wait");
     return rp_request_give_up(q, &err);
 }
@@ -361,6 +367,7 @@ bool rp_request_settle(struct rp_request *q)
         return submit(q);
     case RP_LATER:
         return to_the_pool(q);
+    case RP_ARRIVING:
     case RP_RECEIVING:
     case RP_REPLIED:
         return wake_if_away(q);

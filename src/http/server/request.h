@@ -29,9 +29,10 @@ struct rp_stream;
 
 /* Who asks, as the token says. */
 struct rp_principal {
-    int64_t token_id;  /* 0: nobody */
-    int64_t tenant_id; /* 0: admin, no tenant */
-    char tenant[64];   /* its name; "" for an admin */
+    int64_t token_id;      /* 0: nobody */
+    int64_t tenant_id;     /* 0: admin, no tenant */
+    int64_t expires_at_ms; /* 0: never */
+    char tenant[64];       /* its name; "" for an admin */
     unsigned scopes;
     char actor[RP_ACTOR_MAX]; /* "token:NAME", in marks and the audit log */
     bool by_cookie;           /* a session of the console: changes need the CSRF header */

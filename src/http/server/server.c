@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "http/server/auth.h"
+#include "http/server/framing.h"
 #include "http/server/incoming.h"
 #include "http/server/listen.h"
 #include "http/server/pool.h"
@@ -77,6 +78,8 @@ static int read_pem(const char *path, struct rp_buf *out, struct rp_error *err)
     return out->failed < 0 ? rp_error_set(err, out->failed, "tls: read %s", path) : 0;
 }
 
+static char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+
 static int start_daemon(struct rp_server *s, struct rp_error *err)
 {
     const struct rp_config *config = s->options.config;
@@ -92,6 +95,7 @@ static int start_daemon(struct rp_server *s, struct rp_error *err)
     struct MHD_OptionItem tls[] = {
         { s->tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, certificate.data },
         { MHD_OPTION_HTTPS_MEM_KEY, 0, key.data },
+        { MHD_OPTION_HTTPS_PRIORITIES, 0, tls_versions },
         { MHD_OPTION_END, 0, NULL },
     };
     int64_t timeout_ms = config->http_timeout_ms > 0 ? config->http_timeout_ms : 30000;
@@ -100,8 +104,9 @@ static int start_daemon(struct rp_server *s, struct rp_error *err)
         s->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, threads(), MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES,
         MHD_OPTION_CONNECTION_LIMIT, connections_max(config), MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)((timeout_ms + 999) / 1000), MHD_OPTION_NOTIFY_COMPLETED, rp_incoming_completed, s,
-        MHD_OPTION_NOTIFY_CONNECTION, rp_incoming_connection, s, MHD_OPTION_UNESCAPE_CALLBACK, rp_incoming_unescape, s,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        MHD_OPTION_URI_LOG_CALLBACK, rp_framing_line, NULL, MHD_OPTION_NOTIFY_CONNECTION, rp_incoming_connection, s,
+        MHD_OPTION_UNESCAPE_CALLBACK, rp_incoming_unescape, s, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_END);
     if (s->daemon != NULL) return 0;
     rp_error_set(err, s->tls ? RP_ECONFIG : RP_EFAILED, "the HTTP server did not start%s",
                  s->tls ? ": certificate and key do not fit" : "");
@@ -118,6 +123,7 @@ static int start_parts(struct rp_server *s, struct rp_error *err)
     if (r == 0) r = rp_tenants_new(&s->tenants, err);
     if (r == 0) r = rp_slow_clients_start(patience_ms, &s->slow_clients, err);
     if (r == 0) r = rp_pool_start(s, RP_POOL_THREADS, RP_POOL_QUEUE_MAX, &s->pool, err);
+    if (r == 0) r = rp_pool_start(s, RP_POOL_LOOKUPS, SIZE_MAX, &s->lookups, err);
     if (r == 0) r = start_daemon(s, err);
     return r;
 }
@@ -127,6 +133,7 @@ int rp_server_start(const struct rp_server_options *options, struct rp_server **
     struct rp_server *s = calloc(1, sizeof *s);
     if (s == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the server");
     s->options = *options;
+    s->bodies = (struct rp_shares)RP_SHARES;
     s->listen_fd = -1;
     s->tls = options->config->tls_certificate != NULL && options->config->tls_certificate[0] != '\0';
     if (getrandom(&s->boot, sizeof s->boot, 0) < 0) s->boot = (uint32_t)rp_monotonic_us();
@@ -160,6 +167,7 @@ static void stop_daemon(struct rp_server *s, int64_t patience_ms)
     if (s->daemon != NULL) (void)MHD_quiesce_daemon(s->daemon);
     (void)wait_for_none(&s->open, patience_ms);
     atomic_store(&s->closing, true);
+    rp_pool_stop(s->lookups);
     rp_pool_stop(s->pool);
     (void)wait_for_none(&s->away, -1);
     if (s->daemon != NULL) MHD_stop_daemon(s->daemon);
@@ -170,6 +178,7 @@ void rp_server_stop(struct rp_server *s, int64_t patience_ms)
     if (s == NULL) return;
     stop_daemon(s, patience_ms);
     RP_ASSERT(atomic_load(&s->open) == 0);
+    rp_pool_free(s->lookups);
     rp_pool_free(s->pool);
     rp_slow_clients_stop(s->slow_clients);
     rp_tenants_free(s->tenants);
@@ -185,6 +194,11 @@ void rp_server_stop(struct rp_server *s, int64_t patience_ms)
 const char *rp_server_address(const struct rp_server *server)
 {
     return server->address;
+}
+
+int64_t rp_server_body_bytes(struct rp_server *server)
+{
+    return rp_shares_out(&server->bodies);
 }
 
 void rp_server_forget_token(struct rp_server *server, int64_t token_id)

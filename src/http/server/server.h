@@ -3,8 +3,9 @@
  * that block, and bounds on everything.
  *
  * N1  Bounds: connections (2 x the open-file limit is never reached), bytes of headers, bytes of a
- *     body, seconds without progress, seconds a request may take to arrive, requests that wait for
- *     the pool (503 with Retry-After beyond), requests a second a token.
+ *     body and of all bodies in memory, seconds without progress, seconds a request may take to
+ *     arrive, requests that wait for the pool (503 with Retry-After beyond), requests a second a
+ *     token.
  * N2  A request waits suspended: no thread waits for a commit or a slow client.
  * N3  Stop: no new connections, what was accepted is answered (bounded time), live streams are
  *     ended, then threads end.
@@ -63,6 +64,8 @@ void rp_server_stop(struct rp_server *server, int64_t patience_ms);
 /* A token's change is seen by the next request: called by api/access.c and by whoever reads the
  * audit log's tail. */
 void rp_server_forget_token(struct rp_server *server, int64_t token_id); /* 0: all */
+/* Of bodies that are in memory, or promised by their headers. */
+int64_t rp_server_body_bytes(struct rp_server *server);
 
 /* Settings changed (SIGHUP): requests that begin from now on find these (rp_request_config,
  * rp_request_store). The stores are the same ones in the same order. Both outlive the server, as

@@ -28,10 +28,11 @@ bool rp_session_csrf_fits(const char *secret, const char *presented)
     return CRYPTO_memcmp(right, presented, RP_DIGEST_HEX - 1) == 0;
 }
 
-void rp_session_cookie(const char *secret, bool tls, char *out, size_t size)
+void rp_session_cookie(const char *secret, bool is_https, const char *path, char out[RP_SESSION_COOKIE_TEXT])
 {
     int64_t age_s = secret == NULL ? 0 : RP_TOKEN_SESSION_MS / 1000;
-    int n = snprintf(out, size, "%s=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%d%s", RP_SESSION_COOKIE,
-                     secret == NULL ? "" : secret, (int)age_s, tls ? "; Secure" : "");
-    RP_ASSERT(n > 0 && (size_t)n < size);
+    int n = snprintf(out, RP_SESSION_COOKIE_TEXT, "%s=%s; Path=%s; HttpOnly; SameSite=Strict; Max-Age=%d%s",
+                     RP_SESSION_COOKIE, secret == NULL ? "" : secret, path[0] == '\0' ? "/" : path, (int)age_s,
+                     is_https ? "; Secure" : "");
+    RP_ASSERT(n > 0 && n < RP_SESSION_COOKIE_TEXT);
 }

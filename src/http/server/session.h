@@ -19,7 +19,9 @@
 
 void rp_session_csrf(const char *secret, char out[RP_DIGEST_HEX]);
 bool rp_session_csrf_fits(const char *secret, const char *presented); /* presented may be NULL */
-/* The Set-Cookie header; a NULL secret ends the cookie. */
-void rp_session_cookie(const char *secret, bool tls, char *out, size_t size);
+/* The Set-Cookie header; a NULL secret ends the cookie. `path` is the one that the console is
+ * reached under, "" at the root. */
+#define RP_SESSION_COOKIE_TEXT 2400
+void rp_session_cookie(const char *secret, bool is_https, const char *path, char out[RP_SESSION_COOKIE_TEXT]);
 
 #endif

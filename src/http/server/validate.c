@@ -44,6 +44,20 @@ static size_t body_max(const struct rp_route *route)
     return route->body_max != 0 ? route->body_max : RP_BODY_MAX;
 }
 
+/* What the headers promise is counted now, so that a body that has begun can be read to its end. */
+static int hold_memory(struct rp_request *q, struct rp_error *err)
+{
+    struct rp_request_inner *in = q->inner;
+    int64_t bytes = in->chunked ? (int64_t)in->body.max : in->length;
+    in->holder = q->who.token_id != 0 ? q->who.tenant_id : -1;
+    if (!rp_shares_take(&q->server->bodies, RP_BODIES_MAX, in->holder, bytes)) {
+        rp_error_set(err, RP_EBUSY, "too many bytes of requests are in memory");
+        return rp_error_hint(err, "try again in a moment, or send less in one request");
+    }
+    in->held_bytes = bytes;
+    return 0;
+}
+
 int rp_validate_headers(struct rp_request *q, struct rp_error *err)
 {
     struct rp_request_inner *in = q->inner;
@@ -57,7 +71,7 @@ int rp_validate_headers(struct rp_request *q, struct rp_error *err)
     }
     if (in->length <= 0 && !in->chunked) return 0;
     if (q->route->body == NULL) return rp_error_set(err, RP_EINVAL, "this call takes no body");
-    if (is_json(rp_request_header(q, "Content-Type"))) return 0;
+    if (is_json(rp_request_header(q, "Content-Type"))) return hold_memory(q, err);
     rp_error_set(err, RP_EMEDIA, "the body must be JSON");
     return rp_error_hint(err, "send Content-Type: application/json");
 }

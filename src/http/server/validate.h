@@ -6,7 +6,8 @@
 
 #include "http/server/request.h"
 
-/* What can be said from the headers alone, before a body is read: 413, 415, 400. */
+/* What can be said from the headers alone, before a body is read: 413, 415, 400; 503 if there is no
+ * memory for it now. */
 int rp_validate_headers(struct rp_request *q, struct rp_error *err);
 /* Fills q->query, q->body, q->key and q->digest. */
 int rp_validate(struct rp_request *q, struct rp_error *err);
