@@ -48,6 +48,7 @@
 #define SIM_PENDING     24 /* commands that somebody may give again */
 #define SIM_LINE        400
 #define SIM_UPLOADS     8192
+#define SIM_UNDONE      4000
 #define SIM_LATE_PUT_MS (10 * RP_HOUR_MS) /* no upload is under way for longer */
 #define SIM_LATE_MS     (20 * RP_HOUR_MS) /* no other request: what was returned is looked at after a day */
 
@@ -110,6 +111,21 @@ struct sim_txn {
     bool begun;
 };
 
+/* What the catalog lives in. */
+struct sim_vessel {
+    bool is_server;
+    int place, timeline;
+};
+/* How the catalog stood when it was saved (backups.c). */
+struct sim_backup {
+    int64_t at_ms, epoch; /* at 0: there is none */
+    int64_t seen_epoch;   /* of the record, when it was looked at last */
+    size_t n_files, n_txns;
+    uint64_t serial; /* of the last upload */
+    struct sim_vessel noted;
+    bool is_owner; /* the catalog has raised its epoch, and the record was its own */
+    bool soon;     /* it will be put back right away, perhaps */
+};
 struct sim;
 struct sim_task;
 
@@ -139,12 +155,16 @@ struct sim_node {
     int64_t host_at_begin_ms; /* its own clock */
     int64_t late_at_begin_ms; /* the latest of the clocks when the command began */
     int64_t early_ms;         /* the latest moment, during the command, that all clocks had passed */
+    unsigned put_backs_at_begin;
+    size_t late_at_begin; /* requests that waited */
     uint64_t began_at, jumps_at_begin, serial, sent_at_begin,
         returns_at_begin; /* steps, jumps, uploads (the users' too), copies back, when the command began */
     int holds_made;
-    bool kept;            /* the command kept something alive */
-    int64_t kept_ms;      /* when the last such command of this life began; 0: there was none */
-    int deleted_at_begin; /* how often the command's file had been deleted */
+    bool kept;              /* the command kept something alive */
+    int64_t raised_host_ms; /* its clock, when it last raised the epoch in this life; 0: it has not */
+    int64_t epoch_at_begin; /* the catalog's */
+    int64_t kept_ms;        /* when the last such command of this life began; 0: there was none */
+    int deleted_at_begin;   /* how often the command's file had been deleted */
     bool wrong_tenant;
     bool owned;         /* the store that it reaches was ours at some moment of the command */
     bool known_ours;    /* the catalog knew when the command began that the bucket is its own */
@@ -188,11 +208,19 @@ struct sim {
     size_t n_txns;
     struct sim_command again[SIM_PENDING];
     size_t n_again;
-    int64_t backup_at_ms, backup_epoch; /* 0: there is none */
-    size_t saved_files, saved_txns;
-    struct model *model, *saved;
+    struct sim_backup backup;
+    struct model *model, *saved;     /* as of now; as of the backup */
+    struct sim_vessel vessel, noted; /* where the catalog lies; where it noted that it does (place 0: nowhere) */
+    bool fails_over;                 /* catalog.failover: synchronous */
+    bool moved;    /* the catalog lies in another vessel than it noted, and nobody has recovered it since */
+    bool lossless; /* ... and has lost nothing */
+    unsigned put_backs;
+    bool put_back_moves;
+    struct model_mark undone[SIM_UNDONE]; /* decided in a catalog that was put back since */
+    size_t n_undone;
+    bool unknown[SIM_UPLOADS]; /* of an upload's serial: made for a catalog that was put back since */
     char catalog_id[40];
-    bool rolled_back, rolling; /* the catalog was put back; it is about to be */
+    bool rolled_back, rolling; /* the catalog was put back; it is about to be, as soon as all nodes are down */
     bool taken[SIM_KEYS];      /* somebody took a plain object away */
     bool lied;                 /* the bucket has said something untrue: what is left behind for that is not ours */
     struct rp_buf *trace;      /* NULL: nobody looks */
@@ -233,6 +261,11 @@ void sim_node_close(struct sim_node *n);
 int sim_node_open(struct sim_node *n, struct rp_error *err);
 /* The epoch is raised now. */
 void sim_raise(struct sim_node *n);
+bool sim_node_is_up(const struct sim_node *n); /* or about to be */
+/* Its command began in a catalog that was put back since. */
+bool sim_is_stale(const struct sim_node *n);
+/* Nobody hears what it answers: it is dead, or stale. */
+bool sim_is_unheard(const struct sim_node *n);
 
 /* ---- commands (users.c, uploads.c, sweeps.c) ---- */
 /* The next command that somebody gives to this node. */
@@ -263,11 +296,22 @@ void sim_put_arrives(struct sim *s, size_t file);
 /* ---- what goes wrong without anybody's call (weather.c) ---- */
 void sim_weather(struct sim *s);
 void sim_heal_weather(struct sim *s);
+
+/* ---- backups of the catalog, and where it lies (backups.c, U1 to U5) ---- */
+void sim_vessel_choose(struct sim *s);
+void sim_back_up(struct sim *s);
+void sim_put_back(struct sim *s);
+/* Something of this key was decided in a catalog that was put back since. */
+bool sim_is_undone(const struct sim *s, const char *key);
+/* After a commit of a recovery. */
+void sim_note_recovered(struct sim *s);
+
+/* ---- whose store it is (owner.c) ---- */
 /* Whether the owner record that this node finds names our catalog, no later epoch than the
- * catalog's, and a stamp that it drew. */
+ * catalog's, and a stamp that it drew, and the catalog lies where it did. */
 bool sim_owns(const struct sim *s, const struct sim_node *n);
 /* Whether the catalog drew this record's stamp, or has seen a later record (src/core/owner/stamps.h). */
-bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record);
+bool sim_drew(const struct sim *s, const char *record);
 int64_t sim_catalog_epoch(const struct sim *s);
 /* The owner record's, noted with the moment of its change; -1: there is none. */
 int64_t sim_record_epoch(struct sim *s);
@@ -283,6 +327,7 @@ void sim_journal_read(struct sim *s, struct sim_node *n);
 /* Bytes went away (judge.c). */
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *object, bool overwritten);
 void sim_judge_returned(struct sim *s); /* in the end, of plain objects */
+void sim_judge_hidden(struct sim *s);   /* likewise */
 /* What stood under the key was returned from quarantine, and its copy there waits to be looked at. */
 bool sim_is_owed(struct sim *s, const char *key);
 /* A request of a sweep about this key is sent now. */
