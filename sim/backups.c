@@ -24,9 +24,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backups.h"
 #include "base/assert.h"
 #include "catalog/mark/mark.h"
-#include "sim.h"
+#include "judge.h"
+#include "node.h"
+#include "owner.h"
+#include "users.h"
+#include "world.h"
 
 /* ---- the vessel ---- */
 

@@ -9,8 +9,11 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "core/subject/quarantine.h"
+#include "judge.h"
 #include "lib/invariants.h"
-#include "sim.h"
+#include "node.h"
+#include "users.h"
+#include "world.h"
 
 static void ask_catalog(struct sim *s)
 {

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim.h"
+#include "judge.h"
+#include "node.h"
+#include "world.h"
 
 #define ROWS_MAX 400
 

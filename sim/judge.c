@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backups.h"
 #include "base/assert.h"
 #include "base/id.h"
 #include "core/guarantee.h"
@@ -12,7 +13,12 @@
 #include "core/state.h"
 #include "core/subject/quarantine.h"
 #include "journal.h"
-#include "sim.h"
+#include "judge.h"
+#include "node.h"
+#include "owner.h"
+#include "task.h"
+#include "users.h"
+#include "world.h"
 
 #define BY(verb) (1u << VERB_##verb)
 #define FILES    (BY(CONFIRM) | BY(DELETE) | BY(UNDELETE) | BY(RESULT) | BY(COMMIT) | BY(INIT))

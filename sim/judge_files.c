@@ -7,7 +7,10 @@
 #include "base/assert.h"
 #include "catalog/file/transaction.h"
 #include "journal.h"
-#include "sim.h"
+#include "judge.h"
+#include "node.h"
+#include "users.h"
+#include "world.h"
 
 #define BY(verb) (1u << VERB_##verb)
 

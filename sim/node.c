@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node: its connection and its store handle, with everything that can go wrong on the way. */
-#include "sim.h"
+#include "node.h"
+#include "backups.h"
+#include "judge.h"
+#include "memory.h"
+#include "owner.h"
+#include "task.h"
+#include "users.h"
+#include "weather.h"
+#include "world.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim.h"
+#include "node.h"
+#include "owner.h"
+#include "task.h"
+#include "world.h"
 
 /* The catalog knows that the bucket is its own: one that never was may become it, wherever its name leads. */
 bool sim_is_known_ours(struct sim *s)

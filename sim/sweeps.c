@@ -6,7 +6,9 @@
 #include "base/cleanup.h"
 #include "catalog/clock.h"
 #include "core/sweep/sweep.h"
-#include "sim.h"
+#include "node.h"
+#include "users.h"
+#include "world.h"
 
 #define STALE_MS (30 * RP_MINUTE_MS)
 #define LIMIT    12

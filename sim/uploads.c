@@ -9,7 +9,10 @@
 #include "core/file/transaction.h"
 #include "core/reprieve/reprieve.h"
 #include "lib/ask.h"
-#include "sim.h"
+#include "node.h"
+#include "task.h"
+#include "users.h"
+#include "world.h"
 
 #define ACTOR "user"
 

@@ -18,7 +18,10 @@
 #include "core/reprieve/reprieve.h"
 #include "core/subject/quarantine.h"
 #include "lib/ask.h"
-#include "sim.h"
+#include "node.h"
+#include "task.h"
+#include "users.h"
+#include "world.h"
 
 #define ACTOR "user"
 

@@ -4,9 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backups.h"
 #include "base/assert.h"
 #include "catalog/mark/mark.h"
-#include "sim.h"
+#include "judge.h"
+#include "node.h"
+#include "owner.h"
+#include "task.h"
+#include "users.h"
+#include "weather.h"
+#include "world.h"
 
 /* ---- clocks ---- */
 

@@ -8,10 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backups.h"
 #include "base/assert.h"
 #include "base/id.h"
 #include "core/guarantee.h"
 #include "heal.h"
+#include "judge.h"
+#include "memory.h"
+#include "node.h"
+#include "task.h"
+#include "users.h"
+#include "weather.h"
+#include "world.h"
 
 /* ---- what is said ---- */
 
