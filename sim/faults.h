@@ -47,6 +47,7 @@
     X(FILES_KEY,         "mark-of-a-file's-key",   1500) /* somebody marks a file's object by its key */           \
     X(REUPLOAD,          "reupload",                250) /* somebody uploads under a marked key */                 \
     X(TWINS,             "identical-reupload",      100) /* ... the same bytes */                                  \
+    X(HIDDEN,            "hidden-by-others",         60) /* ... leaves a delete marker on one */                    \
     X(TAKEN_AWAY,        "taken-away",               25)        /* somebody else deletes an object */
 /* clang-format on */
 

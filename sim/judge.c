@@ -492,11 +492,14 @@ static void judge_record(struct sim *s, const struct sim_node *n, const struct b
         sim_violate(s, "OWNER", "the record of another copy of the catalog was overwritten");
 }
 
-/* Somebody else's delete marker stays, but for a return of what lies right below it. */
+/* Somebody else's delete marker stays, but for a return of what lies right below it. Once a hide was sent, by this
+ * attempt or by one before, a single one on a newer upload may be taken for ours: a marker does not say whose it is. */
 static void judge_marker(struct sim *s, const struct sim_node *n, const struct bucket_object *o)
 {
+    const struct model_mark *m = model_mark_of(s->model, o->key);
     sim_say(s, "a marker of %s (%" PRIu64 ") goes", o->key, o->serial);
-    if (s->by_user[o->serial] && n != NULL && n->command.verb == VERB_SWEEP && !sim_is_owed(s, o->key))
+    if (!s->by_user[o->serial] || n == NULL || n->command.verb != VERB_SWEEP || sim_is_owed(s, o->key)) return;
+    if (m == NULL || (m->fence < 2 && !n->hid))
         sim_violate(s, "NEWER-WINS", "somebody's delete marker on %s was removed by a sweep", o->key);
 }
 

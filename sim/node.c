@@ -120,6 +120,7 @@ static enum bucket_fate request(void *ctx, const char *call, const char *key)
     if (slow_put) return BUCKET_REFUSED; /* the daemon has given it up */
     if (sim_strikes(f, FAULT_STORE_DENIES)) return BUCKET_DENIED;
     bool writes = strcmp(call, "copy") == 0 || strcmp(call, "put") == 0 || strcmp(call, "hide") == 0;
+    n->hid = n->hid || strcmp(call, "hide") == 0;
     if (writes && sim_is_stale(n)) s->unknown[bucket_serial(s->bucket) + 1] = true;
     s->returns += (strcmp(call, "copy") == 0 && !rp_quarantine_is(key)) || strcmp(call, "show") == 0;
     if (strcmp(call, "list") == 0) return sim_strikes(f, FAULT_STORE_CUT) ? BUCKET_CUT : BUCKET_DONE;
@@ -333,7 +334,7 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     n->deleted_at_begin = f != NULL ? f->deleted : 0;
     n->holds_made = 0;
     n->kept = false;
-    n->wrong_tenant = false;
+    n->wrong_tenant = n->hid = false;
     for (size_t i = 0; i < SIM_KEYS; i++)
         n->refs[i] = -1;
 }

@@ -53,6 +53,7 @@ struct sim_node {
     int64_t kept_ms;        /* when the last such command of this life began; 0: there was none */
     int deleted_at_begin;   /* how often the command's file had been deleted */
     bool wrong_tenant;
+    bool hid;           /* the command has sent a delete marker */
     bool owned;         /* the store that it reaches was ours at some moment of the command */
     bool known_ours;    /* the catalog knew when the command began that the bucket is its own */
     int refs[SIM_KEYS]; /* what the guard said in this command; -1: nothing */

@@ -129,17 +129,28 @@ static void late_requests(struct sim *s)
     if (hides && sim_is_owed(s, key)) sim_see(s, SIGHT_LATE_HIDE);
 }
 
-/* Where there are versions also by a marker, or one of them, or a marker. */
+/* Where there are versions also an older one, or a marker. */
 static bool take_away(struct sim *s, const char *key)
 {
+    if (s->kind != BUCKET_VERSION || sim_chance(&s->luck, 5000)) return bucket_remove(s->bucket, key);
+    return bucket_remove_nth(s->bucket, key, sim_index(&s->luck, 3));
+}
+
+/* Somebody's delete marker, rather on a newer upload than the one that is about to be purged. */
+static void hide(struct sim *s, size_t key)
+{
+    const struct model_mark *m = model_mark_of(s->model, sim_key(key));
     struct bucket_object there;
-    if (s->kind != BUCKET_VERSION || sim_chance(&s->luck, 3000)) return bucket_remove(s->bucket, key);
-    if (sim_chance(&s->luck, 5000)) return bucket_remove_nth(s->bucket, key, sim_index(&s->luck, 3));
-    bool is_there = bucket_look(s->bucket, key, &there);
-    if (!is_there) return false;
-    bucket_hide(s->bucket, key, sim_store_ms(s));
-    s->by_user[bucket_serial(s->bucket)] = true;
-    return true;
+    if (s->kind != BUCKET_VERSION || !bucket_look(s->bucket, sim_key(key), &there)) return;
+    bool newer = m != NULL && model_is_active(m) && strcmp(there.identity.version, m->version) > 0;
+    for (int try = newer ? 40 : 1; try > 0; try--) {
+        if (!sim_strikes(&s->faults, FAULT_HIDDEN)) continue;
+        bucket_hide(s->bucket, sim_key(key), sim_store_ms(s));
+        s->by_user[bucket_serial(s->bucket)] = s->taken[key] = true;
+        s->sent++;
+        sim_say(s, "somebody hides %s", sim_key(key));
+        return;
+    }
 }
 
 static void others(struct sim *s)
@@ -151,7 +162,8 @@ static void others(struct sim *s)
     bool once = s->config.keys == RP_KEYS_WRITE_ONCE;
     struct bucket_object there;
     bool is_there = bucket_look(s->bucket, sim_key(key), &there);
-    for (int try = is_claimed(s, key) ? 6 : 1; try > 0 && (!once || !is_there); try--)
+    bool hiding = s->kind == BUCKET_VERSION && s->config.mode == RP_MODE_QUARANTINE; /* what comes now may be hidden */
+    for (int try = !is_claimed(s, key) ? 1 : hiding ? 20 : 6; try > 0 && (!once || !is_there); try--)
         if (sim_strikes(f, FAULT_REUPLOAD)) sim_upload(s, key, false);
     if (!once && is_there && sim_strikes(f, FAULT_TWINS)) sim_upload(s, key, true);
     if (sim_strikes(f, FAULT_TAKEN_AWAY) && take_away(s, sim_key(key))) {
@@ -159,6 +171,7 @@ static void others(struct sim *s)
         s->sent++; /* what stood before it may stand there again */
         sim_say(s, "somebody deletes %s", sim_key(key));
     }
+    hide(s, key);
     if (sim_chance(&s->luck, 60)) s->referenced[key] = !s->referenced[key];
     late_requests(s);
     late_puts(s, s->now_ms);
