@@ -223,7 +223,7 @@ static void start_again(struct sim *s)
         struct sim_node *n = &s->nodes[i];
         n->anchored = false; /* the backup may not know this boot */
         n->kept_ms = 0;
-        n->owned = false; /* what was seen before says nothing of it */
+        if (n->command.verb == VERB_SWEEP) n->owned = false; /* what was seen before says nothing of it */
     }
 }
 

@@ -74,7 +74,8 @@ bool sim_owns(const struct sim *s, const struct sim_node *n)
 {
     const struct bucket *bucket = s->misled[n->index] ? s->elsewhere : s->bucket;
     struct bucket_object record;
+    if (s->moved) return false;
     if (!bucket_look(bucket, RP_STORE_OWNER, &record)) return bucket == s->bucket; /* nobody's yet */
     return strstr(record.text, s->catalog_id) != NULL && epoch_of_record(bucket) <= sim_catalog_epoch(s) &&
-           sim_drew(s, record.text) && !s->moved;
+           sim_drew(s, record.text);
 }
