@@ -280,7 +280,8 @@ void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark
     bool claimed = n->command.verb == VERB_SWEEP && r->fence != m->fence;
     if (claimed)
         judge_claim(s, n, m, r);
-    else if ((from == RP_CHECKING || from == RP_PURGING) && n->command.verb == VERB_SWEEP && m->holder != sim_holder(n))
+    else if ((from == RP_CHECKING || from == RP_PURGING) && n->command.verb == VERB_SWEEP &&
+             m->holder != sim_holder(n) && !sim_is_stale(n)) /* fences repeat in a catalog that was put back under it */
         sim_violate(s, "FENCED", "%s was moved by node %d, which had lost its lease", r->key, n->index);
     if (r->to == RP_REPRIEVED || (r->to == RP_MARKED && from == RP_MARKED && r->due_at_ms > m->due_at_ms))
         n->kept = true;
