@@ -9,8 +9,11 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "core/subject/quarantine.h"
+#include "judge.h"
 #include "lib/invariants.h"
-#include "sim.h"
+#include "node.h"
+#include "users.h"
+#include "world.h"
 
 static void ask_catalog(struct sim *s)
 {
@@ -41,8 +44,7 @@ static bool is_copy_explained(struct sim *s, const char *key)
     enum rp_id_kind kind;
     int64_t id = 0;
     if (rp_id_parse(key + strlen(RP_STORE_QUARANTINE), &kind, &id)) of = model_mark(s->model, id);
-    return (own != NULL && (model_is_active(own) || own->state == RP_LOST)) || (of != NULL && model_is_active(of)) ||
-           s->rolled_back;
+    return (own != NULL && (model_is_active(own) || own->state == RP_LOST)) || (of != NULL && model_is_active(of));
 }
 
 static bool is_explained(struct sim *s, const struct bucket_object *o)
@@ -58,12 +60,13 @@ static bool is_explained(struct sim *s, const struct bucket_object *o)
         return true; /* marked by its key, and restored */
     for (size_t i = 0; i < SIM_KEYS; i++)
         if (strcmp(o->key, sim_key(i)) == 0) return true; /* judge_plain asks more */
-    return s->rolled_back; /* what happened since its backup an old catalog does not know */
+    return false;
 }
 
 static bool judge_object(void *ctx, const struct bucket_object *o)
 {
     struct sim *s = ctx;
+    if (s->unknown[o->serial]) return true; /* what happened since its backup an old catalog does not know */
     if (!is_explained(s, o)) sim_violate(s, "EVENTUAL", "%s (upload %" PRIu64 ") was left behind", o->key, o->serial);
     return s->violation[0] == '\0';
 }
@@ -88,7 +91,7 @@ static void judge_elsewhere(struct sim *s)
     bool conditional = s->kind != BUCKET_WINDOW && s->kind != BUCKET_LIAR;
     if (!bucket_look(s->elsewhere, RP_STORE_OWNER, &record)) return;
     s->lied = true;
-    if (conditional && !s->rolled_back) sim_violate(s, "OWNER", "a bucket that never was ours has our record");
+    if (conditional) sim_violate(s, "OWNER", "a bucket that never was ours has our record");
 }
 
 void sim_check(struct sim *s, bool healed)
@@ -97,5 +100,6 @@ void sim_check(struct sim *s, bool healed)
     judge_elsewhere(s);
     judge_files(s, healed);
     if (healed && !s->lied) sim_judge_returned(s);
+    if (healed && !s->lied) sim_judge_hidden(s);
     if (healed && !s->lied && s->config.mode != RP_MODE_OBSERVE) bucket_each(s->bucket, judge_object, s);
 }

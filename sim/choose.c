@@ -4,7 +4,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim.h"
+#include "node.h"
+#include "owner.h"
+#include "task.h"
+#include "users.h"
+#include "world.h"
 
 static const char *const names[VERBS] = {
     "nothing", "start",  "mark",   "restore", "sweep",   "hold",   "lift",     "dead letter",

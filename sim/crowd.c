@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "sim.h"
+#include "world.h"
 #ifdef RP_MUTANTS
 #include "mutants/mutant.h"
 #endif

@@ -36,7 +36,8 @@
     X(REBOOT,            "reboot",                   12) /* a host starts again, its boot clock at nothing */      \
     X(STORE_STRICT,      "store-strict",             80) /* every delete is denied for days */                     \
     X(GUARD_FAILS,       "guard-fails",            1500)                                                           \
-    X(ROLLED_BACK,       "catalog-rolled-back",      20) /* restored from a backup */                              \
+    X(ROLLED_BACK,       "catalog-rolled-back",      40) /* restored from a backup */                              \
+    X(MOVED,             "catalog-moved",            15) /* found in another place, whole */                       \
     X(FOREIGN_OWNER,     "foreign-owner",            12) /* another catalog took the store over */                 \
     X(WRONG_BUCKET,      "wrong-bucket",             40) /* the store's name leads somewhere else for a while */   \
     X(LATE_PUT,          "late-put",               2000) /* an upload that ends long after it began */             \
@@ -46,6 +47,7 @@
     X(FILES_KEY,         "mark-of-a-file's-key",   1500) /* somebody marks a file's object by its key */           \
     X(REUPLOAD,          "reupload",                250) /* somebody uploads under a marked key */                 \
     X(TWINS,             "identical-reupload",      100) /* ... the same bytes */                                  \
+    X(HIDDEN,            "hidden-by-others",         60) /* ... leaves a delete marker on one */                    \
     X(TAKEN_AWAY,        "taken-away",               25)        /* somebody else deletes an object */
 /* clang-format on */
 
@@ -78,12 +80,17 @@ enum sim_fault {
     X(REFERENCED,        "still-referenced"       )                                                                \
     X(DEAD,              "dead-letter"            )                                                                \
     X(NOT_OWNER,         "not-owner"              ) /* a sweep that found the store to be another's */             \
+    X(PUT_BACK_UNDER,    "put-back-under-nodes"   ) /* a backup was put back while nodes went on */                \
+    X(UNNOTICED,         "put-back-unnoticed"     ) /* ... and nothing shows it: U4 of backups.c */                \
     X(CLOCKS_APART,      "clocks-apart"           ) /* ... the clocks too far apart */                             \
     X(CLOCK_JUMPED,      "clock-jumped"           ) /* ... its own host's too far ahead of the boot clock */       \
     X(CLOCK_ACCEPTED,    "clock-accepted"         ) /* somebody took such a clock for right */                     \
     X(WEAK,              "too-weak"               ) /* ... the store too weak */                                   \
     X(QUARANTINED,       "quarantined"            )                                                                \
     X(RETURNED,          "returned"               ) /* from quarantine */                                          \
+    X(HIDDEN,            "hidden-in-place"        ) /* quarantined by a delete marker */                           \
+    X(SHOWN,             "shown-again"            ) /* ... and returned by its removal */                          \
+    X(LATE_HIDE,         "late-hide-met-return"   ) /* ... and hidden again by a request that came late */         \
     X(EXPIRED,           "upload-expired"         )                                                                \
     X(REPLACED,          "file-replaced"          )                                                                \
     X(COMMITTED,         "transaction-committed"  )                                                                \

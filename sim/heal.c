@@ -5,6 +5,12 @@
 
 #include "core/subject/quarantine.h"
 #include "heal.h"
+#include "judge.h"
+#include "node.h"
+#include "owner.h"
+#include "users.h"
+#include "weather.h"
+#include "world.h"
 
 #define ROUNDS 30
 

@@ -3,7 +3,7 @@
 #ifndef RP_SIM_HEAL_H
 #define RP_SIM_HEAL_H
 
-#include "sim.h"
+struct sim_node;
 
 void sim_heal(struct sim_node *n);
 

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim.h"
+#include "judge.h"
+#include "node.h"
+#include "world.h"
 
 #define ROWS_MAX 400
 
@@ -18,7 +20,7 @@
     "BEGIN SELECT sim_note(" #what ", " id ", " tenant ", " texts ", " numbers "); END;\n"
 #define NO_TEXTS   "'', '', '', ''"
 #define MARK_TEXTS "NEW.key, NEW.etag, NEW.version, NEW.reason"
-#define MARK_REST  "COALESCE(NEW.file_id, 0), NEW.outcome, NEW.checks, NEW.was, NEW.lease_by IS NOT NULL"
+#define MARK_REST  "COALESCE(NEW.file_id, 0), NEW.outcome, NEW.checks, NEW.was, NEW.lease_by IS NOT NULL, NEW.in_place"
 #define FILE_REST                                                                                                      \
     "NEW.status, NEW.was, NEW.mark_id, COALESCE(NEW.parent_id, 0), COALESCE(NEW.source_id, 0), "                       \
     "COALESCE(NEW.txn_id, 0), NEW.size_bytes, COALESCE(NEW.deleted_with, 0)"
@@ -46,7 +48,7 @@ static const char script[] =
     NOTE(9, "NEW.id", "NEW.tenant_id", NO_TEXTS, "NEW.state, NEW.members");
 /* clang-format on */
 
-#define NUMBERS_MAX 12
+#define NUMBERS_MAX 13
 
 struct row {
     int what;
@@ -128,7 +130,8 @@ static struct journal_mark mark_of(const struct row *r)
                                   .outcome = (int)r->i[8],
                                   .checks = (int)r->i[9],
                                   .was = (int)r->i[10],
-                                  .leased = r->i[11] != 0 };
+                                  .leased = r->i[11] != 0,
+                                  .in_place = r->i[12] != 0 };
 }
 
 static struct journal_file file_of(const struct row *r)

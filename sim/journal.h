@@ -26,7 +26,7 @@ struct journal_mark {
     const char *key, *etag, *version, *reason;
     int from, to, was, outcome, checks;
     int64_t due_at_ms, old_next_ms, next_at_ms, old_fence, fence;
-    bool leased;
+    bool leased, in_place;
 };
 struct journal_file {
     int64_t id, tenant_id, mark_id, parent_id, source_id, txn_id, with_id, size_bytes;

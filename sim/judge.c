@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backups.h"
 #include "base/assert.h"
 #include "base/id.h"
 #include "core/guarantee.h"
@@ -12,7 +13,12 @@
 #include "core/state.h"
 #include "core/subject/quarantine.h"
 #include "journal.h"
-#include "sim.h"
+#include "judge.h"
+#include "node.h"
+#include "owner.h"
+#include "task.h"
+#include "users.h"
+#include "world.h"
 
 #define BY(verb) (1u << VERB_##verb)
 #define FILES    (BY(CONFIRM) | BY(DELETE) | BY(UNDELETE) | BY(RESULT) | BY(COMMIT) | BY(INIT))
@@ -122,6 +128,7 @@ void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_
                                  .file_id = r->file_id,
                                  .tenant_id = r->tenant_id,
                                  .late = strcmp(r->reason, RP_REASON_LATE) == 0,
+                                 .in_place = r->in_place,
                                  .returned = rp_quarantine_is(r->key) && n->command.verb != VERB_SWEEP,
                                  .asks = r->checks != 0,
                                  .since = s->steps };
@@ -135,6 +142,13 @@ bool sim_is_weak(const struct sim *s, bool reused)
 {
     bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
     return window && (reused || s->config.keys != RP_KEYS_WRITE_ONCE) && !s->config.allow_window_deletes;
+}
+
+/* It had looked at the record when the catalog was put back in its place, and the epoch that it knew is no later than
+ * the backup's: only others have raised it since (src/core/owner/owner.h, O6). */
+static bool has_looked_before(const struct sim_node *n)
+{
+    return sim_is_stale(n) && n->epoch_at_begin <= sim_catalog_epoch(n->sim);
 }
 
 static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m, const struct journal_mark *r)
@@ -155,7 +169,9 @@ static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m,
         sim_violate(s, "HOLD", "%s was claimed in spite of a hold", m->key);
     if (sim_is_weak(s, false) && m->file_id == 0 && !rp_quarantine_is(m->key))
         sim_violate(s, "HONEST", "%s was claimed, and the store cannot delete exactly that", m->key);
-    if (!n->owned && !sim_owns(s, n)) sim_violate(s, "OWNER", "%s was claimed in a store that is not ours", m->key);
+    if (s->moved) sim_violate(s, "OWNER", "%s was claimed by a catalog that lies in another place", m->key);
+    if (!n->owned && !sim_owns(s, n) && !has_looked_before(n))
+        sim_violate(s, "OWNER", "%s was claimed in a store that is not ours", m->key);
     if (m->asks && m->state == RP_MARKED && r->to == RP_PURGING)
         sim_violate(s, "GUARD", "%s was claimed past its guard", m->key);
     if (m->state != RP_MARKED && m->holder != 0) {
@@ -187,7 +203,10 @@ static void judge_purged(struct sim *s, const struct model_mark *m)
     if (m->outcome == RP_END_SUPERSEDED) sim_see(s, SIGHT_SUPERSEDED);
     if (m->outcome == RP_END_QUARANTINED) {
         sim_see(s, SIGHT_QUARANTINED);
-        if (!bucket_look(s->bucket, rp_quarantine_key(m->id, copy), &o))
+        bool hidden = s->kind == BUCKET_VERSION && bucket_has_version(s->bucket, m->key, m->version);
+        if (hidden) sim_see(s, SIGHT_HIDDEN);
+        size_t i = plain_index(m->key);
+        if (!hidden && !bucket_look(s->bucket, rp_quarantine_key(m->id, copy), &o) && (i == SIZE_MAX || !s->taken[i]))
             sim_violate(s, "NO-LOSS", "%s was moved to quarantine, and is not there", m->key);
     }
     /* identical bytes uploaded meanwhile cannot be told apart where the etag is all there is */
@@ -261,7 +280,8 @@ void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark
     bool claimed = n->command.verb == VERB_SWEEP && r->fence != m->fence;
     if (claimed)
         judge_claim(s, n, m, r);
-    else if ((from == RP_CHECKING || from == RP_PURGING) && n->command.verb == VERB_SWEEP && m->holder != sim_holder(n))
+    else if ((from == RP_CHECKING || from == RP_PURGING) && n->command.verb == VERB_SWEEP &&
+             m->holder != sim_holder(n) && !sim_is_stale(n)) /* fences repeat in a catalog that was put back under it */
         sim_violate(s, "FENCED", "%s was moved by node %d, which had lost its lease", r->key, n->index);
     if (r->to == RP_REPRIEVED || (r->to == RP_MARKED && from == RP_MARKED && r->due_at_ms > m->due_at_ms))
         n->kept = true;
@@ -288,6 +308,8 @@ void sim_judge_kept(struct sim_node *n)
     n->kept_ms = n->began_ms;
     bool lately = s->record_at_ms >= n->began_ms - RP_MINUTE_MS ||
                   s->record_host_ms[n->index] >= n->host_at_begin_ms - RP_MINUTE_MS;
+    int64_t ago_ms = n->host_at_begin_ms - n->raised_host_ms; /* its own minute, by a clock that may have been set */
+    lately = lately || (n->raised_host_ms != 0 && ago_ms >= 0 && ago_ms < RP_MINUTE_MS);
     if (lately || is_excused(n)) return;
     sim_violate(s, "OWNER", "something was kept alive, and the epoch is as it was %" PRId64 " s before",
                 (n->began_ms - s->record_at_ms) / 1000);
@@ -330,14 +352,20 @@ bool sim_is_owed(struct sim *s, const char *key)
     for (size_t i = s->model->n_marks; i-- > 0;) {
         const struct model_mark *m = &s->model->marks[i];
         const struct model_mark *aside = strcmp(m->key, key) == 0 ? returned_copy(s, m) : NULL;
-        if (aside != NULL && model_is_active(aside) && bucket_look(s->bucket, aside->key, &o)) return true;
+        if (aside == NULL || !model_is_active(aside)) continue;
+        if (aside->in_place ? bucket_has_version(s->bucket, key, aside->version)
+                            : bucket_look(s->bucket, aside->key, &o))
+            return true;
     }
     return false;
 }
 
-/* Nobody has decided about the object again since it was returned. */
+/* Nobody has decided about the object again since it was returned, or about its copy, also in a catalog that was put
+ * back since. */
 static bool is_settled(struct sim *s, const struct model_mark *of)
 {
+    char copy[RP_QUARANTINE_KEY];
+    if (sim_is_undone(s, of->key) || sim_is_undone(s, rp_quarantine_key(of->id, copy))) return false;
     for (size_t i = 0; i < s->model->n_marks; i++) {
         const struct model_mark *m = &s->model->marks[i];
         if (m->id > of->id && strcmp(m->key, of->key) == 0 && model_is_decided(m)) return false;
@@ -351,19 +379,65 @@ static void judge_late(struct sim *s, const struct model_mark *m)
     sim_see(s, SIGHT_ZOMBIE_DELETE);
     if (returned_copy(s, m) == NULL || !is_settled(s, m)) return;
     sim_see(s, SIGHT_RETURN_MET);
-    if (!sim_is_owed(s, m->key) && !s->rolled_back)
+    if (!sim_is_owed(s, m->key))
         sim_violate(s, "RESTORE-WINS", "%s was returned, and a late delete took it after its copy", m->key);
 }
 
 void sim_judge_returned(struct sim *s)
 {
     struct bucket_object o;
-    for (size_t i = 0; i < s->model->n_marks && !s->rolled_back; i++) {
+    for (size_t i = 0; i < s->model->n_marks; i++) {
         const struct model_mark *m = &s->model->marks[i];
         size_t key = plain_index(m->key);
         if (key == SIZE_MAX || s->taken[key] || returned_copy(s, m) == NULL || !is_settled(s, m)) continue;
         if (!bucket_look(s->bucket, m->key, &o))
             sim_violate(s, "RESTORE-WINS", "%s was returned from quarantine, and is gone", m->key);
+    }
+}
+
+/* What was hidden goes when the mark that it has in quarantine says so, and for no other reason. NULL: it was not. */
+static const struct model_mark *hidden_of(struct sim *s, const struct model_mark *m)
+{
+    char copy[RP_QUARANTINE_KEY];
+    if (s->kind != BUCKET_VERSION || m->outcome != RP_END_QUARANTINED) return NULL;
+    rp_quarantine_key(m->id, copy);
+    for (size_t i = 0; i < s->model->n_marks; i++) {
+        const struct model_mark *aside = &s->model->marks[i];
+        if (aside->in_place && !aside->returned && strcmp(aside->key, copy) == 0) return aside;
+    }
+    return NULL;
+}
+
+/* In quarantine, and its time is not over. */
+static bool is_hidden(struct sim *s, const struct bucket_object *o)
+{
+    for (size_t i = 0; i < s->model->n_marks; i++) {
+        const struct model_mark *m = &s->model->marks[i];
+        if (strcmp(m->key, o->key) != 0 || strcmp(m->version, o->identity.version) != 0) continue;
+        const struct model_mark *aside = hidden_of(s, m);
+        if (aside != NULL && model_is_active(aside) && !model_is_decided(aside)) return true;
+    }
+    return false;
+}
+
+static bool allows(struct sim *s, const struct model_mark *m, const struct bucket_object *o)
+{
+    const struct model_mark *aside = hidden_of(s, m);
+    return is_about(s, m, o) && (aside == NULL || model_is_decided(aside));
+}
+
+/* In the end no upload is hidden by a marker of ours that nobody asked for. What a late request did after the last look
+ * at it stays: a DELETE without a version names nothing (src/store/s3/hide.c). */
+void sim_judge_hidden(struct sim *s)
+{
+    struct bucket_object marker, o;
+    for (size_t key = 0; key < SIM_KEYS && s->kind == BUCKET_VERSION; key++) {
+        if (!bucket_marker(s->bucket, sim_key(key), &marker) || marker.late || s->by_user[marker.serial]) continue;
+        if (!bucket_below(s->bucket, sim_key(key), &o) || !s->by_user[o.serial] || s->taken[key]) continue;
+        bool asked = s->unknown[marker.serial] || s->unknown[o.serial];
+        for (size_t i = 0; i < s->model->n_marks && !asked; i++)
+            asked = model_is_decided(&s->model->marks[i]) && is_about(s, &s->model->marks[i], &o);
+        if (!asked) sim_violate(s, "NEWER-WINS", "%s, upload %" PRIu64 ", was hidden", o.key, o.serial);
     }
 }
 
@@ -396,6 +470,16 @@ static bool is_take_back(struct sim *s, const struct sim_node *n, const struct b
     return false;
 }
 
+/* Decided in a catalog that was put back since, by a request that was sent before, or by a node that went on with
+ * what it had begun: nothing brings that back. */
+static bool was_undone(const struct sim *s, const struct sim_node *n, const struct bucket_object *o)
+{
+    if (n != NULL && !sim_is_stale(n)) return false;
+    for (size_t i = 0; i < s->n_undone; i++)
+        if (is_about(s, &s->undone[i], o)) return true;
+    return false;
+}
+
 /* Another catalog's record gives way to a recovery only - where the store can write under a
  * condition. Canaries come and go. */
 static void judge_record(struct sim *s, const struct sim_node *n, const struct bucket_object *o, bool overwritten)
@@ -404,14 +488,30 @@ static void judge_record(struct sim *s, const struct sim_node *n, const struct b
     bool recovers = n != NULL && n->command.verb == VERB_RECOVER;
     if (strcmp(o->key, RP_STORE_OWNER) != 0 || !overwritten || !conditional || recovers) return;
     if (strstr(o->text, s->catalog_id) == NULL) sim_violate(s, "OWNER", "another catalog's record was overwritten");
-    if (n != NULL && !sim_drew(s, n, o->text))
+    /* of a node that went on while a backup was put back: what it writes must show that, too */
+    if (n != NULL && !sim_drew(s, o->text) && (!sim_is_stale(n) || sim_owns(s, n)))
         sim_violate(s, "OWNER", "the record of another copy of the catalog was overwritten");
+}
+
+/* Somebody else's delete marker stays, but for a return of what lies right below it. Once a hide was sent, by this
+ * attempt or by one before, a single one on a newer upload may be taken for ours: a marker does not say whose it is. */
+static void judge_marker(struct sim *s, const struct sim_node *n, const struct bucket_object *o)
+{
+    const struct model_mark *m = model_mark_of(s->model, o->key);
+    sim_say(s, "a marker of %s (%" PRIu64 ") goes", o->key, o->serial);
+    if (!s->by_user[o->serial] || n == NULL || n->command.verb != VERB_SWEEP || sim_is_owed(s, o->key)) return;
+    if (m == NULL || (m->fence < 2 && !n->hid))
+        sim_violate(s, "NEWER-WINS", "somebody's delete marker on %s was removed by a sweep", o->key);
 }
 
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *o, bool overwritten)
 {
     bool ours = strncmp(o->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0;
     bool decided_other = false, weakly = false;
+    if (o->marker) {
+        judge_marker(s, n, o);
+        return;
+    }
     if (ours && !rp_quarantine_is(o->key)) {
         judge_record(s, n, o, overwritten);
         return;
@@ -424,17 +524,21 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
         return;
     }
     struct model_file *f = model_file_of_key(s->model, o->key);
+    if (is_hidden(s, o) && !was_undone(s, n, o)) {
+        sim_violate(s, "NO-LOSS", "%s, upload %" PRIu64 ", went while it was in quarantine", o->key, o->serial);
+        return;
+    }
     for (size_t i = s->model->n_marks; i-- > 0;) {
         const struct model_mark *m = &s->model->marks[i];
         if (strcmp(m->key, o->key) != 0 || !model_is_decided(m)) continue;
         decided_other = true;
         weakly |= m->weakly;
-        if (!is_about(s, m, o)) continue;
+        if (!allows(s, m, o)) continue;
         if (f != NULL) f->lost = true;
         if (n == NULL) judge_late(s, m);
         return;
     }
-    if (s->rolled_back && n == NULL) { /* decided in a catalog that was put back since */
+    if (was_undone(s, n, o)) {
         if (f != NULL) f->lost = true;
         return;
     }

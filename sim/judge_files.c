@@ -7,7 +7,10 @@
 #include "base/assert.h"
 #include "catalog/file/transaction.h"
 #include "journal.h"
-#include "sim.h"
+#include "judge.h"
+#include "node.h"
+#include "users.h"
+#include "world.h"
 
 #define BY(verb) (1u << VERB_##verb)
 
@@ -73,6 +76,8 @@ static void judge_bytes(struct sim *s, const struct model_file *f)
     if (f->lost && s->rolled_back) return; /* an old catalog does not know that it was purged */
     /* what a late delete took after its return is missing until its copy is looked at; in the end it is there */
     if (f->lost && sim_is_owed(s, f->key) && !bucket_look(s->bucket, f->key, &o)) return;
+    /* likewise what a late marker hides, also between its return and the commit of it: the version is there */
+    if (bucket_marker(s->bucket, f->key, &o) && o.late && bucket_below(s->bucket, f->key, &o)) return;
     if (!bucket_look(s->bucket, f->key, &o)) {
         sim_violate(s, "NO-LOSS", "file %s (%s) lives, and its bytes are not there", f->name, f->key);
         return;

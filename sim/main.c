@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "crowd.h"
-#include "sim.h"
+#include "faults.h"
 
 #define STEPS 2000
 

@@ -2,7 +2,10 @@
 /* The linker hands us every allocation of our own code (--wrap); the libraries keep theirs. */
 #include <stdlib.h>
 
-#include "sim.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "db/dialect.h"
+#include "memory.h"
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);

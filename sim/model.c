@@ -69,3 +69,16 @@ bool model_is_held(struct model *m, const char *key, int64_t tenant_id)
     }
     return false;
 }
+
+/* As much of it as there is. */
+void model_copy(struct model *to, const struct model *from)
+{
+    memcpy(to->marks, from->marks, from->n_marks * sizeof *from->marks);
+    memcpy(to->files, from->files, from->n_files * sizeof *from->files);
+    memcpy(to->holds, from->holds, from->n_holds * sizeof *from->holds);
+    memcpy(to->txns, from->txns, from->n_txns * sizeof *from->txns);
+    to->n_marks = from->n_marks;
+    to->n_files = from->n_files;
+    to->n_holds = from->n_holds;
+    to->n_txns = from->n_txns;
+}

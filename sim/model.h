@@ -21,6 +21,7 @@ struct model_mark {
     char key[MODEL_KEY], etag[MODEL_ETAG], version[MODEL_ETAG];
     int state, was, outcome;
     int holder;           /* who claimed it: node and life; 0: nobody */
+    bool in_place;        /* of what is hidden in quarantine, where it was: there is no copy */
     bool returned;        /* of a copy in quarantine whose object was returned */
     bool late;            /* the second mark of an upload */
     bool asks;            /* it has a guard */
@@ -61,6 +62,7 @@ struct model {
     size_t n_txns;
 };
 
+void model_copy(struct model *to, const struct model *from);
 struct model_mark *model_mark(struct model *m, int64_t id);
 struct model_file *model_file(struct model *m, int64_t id);
 struct model_txn *model_txn(struct model *m, int64_t id);

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node: its connection and its store handle, with everything that can go wrong on the way. */
-#include "sim.h"
+#include "node.h"
+#include "backups.h"
+#include "judge.h"
+#include "memory.h"
+#include "owner.h"
+#include "task.h"
+#include "users.h"
+#include "weather.h"
+#include "world.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,6 +70,7 @@ static int db_after(void *ctx, const char *call, struct rp_error *err)
         return 0;
     }
     sim_journal_read(n->sim, n);
+    if (n->command.verb == VERB_RECOVER) sim_note_recovered(n->sim);
     n->anchored = true;
     if (!n->dead && sim_strikes(&n->sim->faults, FAULT_CRASH)) {
         sim_say(n->sim, "node %d crashes after its commit", n->index);
@@ -101,7 +110,8 @@ static enum bucket_fate request(void *ctx, const char *call, const char *key)
     struct sim_faults *f = &s->faults;
     /* before time passes: a delete after a look is sent whenever that was answered */
     bool at_once = s->kind == BUCKET_EXACT && strcmp(call, "delete") == 0;
-    if (n->command.verb == VERB_SWEEP && key != NULL && !n->dead && (at_once || strcmp(call, "copy") == 0))
+    if (n->command.verb == VERB_SWEEP && key != NULL && !n->dead &&
+        (at_once || strcmp(call, "copy") == 0 || strcmp(call, "hide") == 0))
         sim_judge_sent(s, n, key);
     if (!sim_step(n, true, call) || in_outage(n)) return BUCKET_REFUSED;
     if (sim_strikes(f, FAULT_STORE_SLOW)) sim_sleep(s, sim_between(&n->random, RP_SECOND_MS, 6 * RP_MINUTE_MS));
@@ -109,11 +119,14 @@ static enum bucket_fate request(void *ctx, const char *call, const char *key)
     bool slow_put = n->command.verb == VERB_PUT && s->now_ms > s->files[n->command.file].sent_at_ms + SIM_LATE_PUT_MS;
     if (slow_put) return BUCKET_REFUSED; /* the daemon has given it up */
     if (sim_strikes(f, FAULT_STORE_DENIES)) return BUCKET_DENIED;
-    s->returns += strcmp(call, "copy") == 0 && !rp_quarantine_is(key);
+    bool writes = strcmp(call, "copy") == 0 || strcmp(call, "put") == 0 || strcmp(call, "hide") == 0;
+    n->hid = n->hid || strcmp(call, "hide") == 0;
+    if (writes && sim_is_stale(n)) s->unknown[bucket_serial(s->bucket) + 1] = true;
+    s->returns += (strcmp(call, "copy") == 0 && !rp_quarantine_is(key)) || strcmp(call, "show") == 0;
     if (strcmp(call, "list") == 0) return sim_strikes(f, FAULT_STORE_CUT) ? BUCKET_CUT : BUCKET_DONE;
-    if (n->command.verb == VERB_SWEEP && strcmp(call, "copy") == 0 && !rp_quarantine_is(key))
-        sim_see(s, SIGHT_RETURNED_AGAIN);
-    bool removes = strcmp(call, "delete") == 0;
+    bool brings_back = strcmp(call, "show") == 0 || (strcmp(call, "copy") == 0 && !rp_quarantine_is(key));
+    if (n->command.verb == VERB_SWEEP && brings_back) sim_see(s, SIGHT_RETURNED_AGAIN);
+    bool removes = strcmp(call, "delete") == 0 || strcmp(call, "hide") == 0 || strcmp(call, "show") == 0;
     if (!removes && strcmp(call, "put") != 0 && strcmp(call, "copy") != 0) return BUCKET_DONE;
     if (sim_strikes(f, FAULT_STORE_LOST)) return BUCKET_LOST;
     if (removes && sim_strikes(f, FAULT_STORE_LATE)) return BUCKET_LATE;
@@ -165,6 +178,7 @@ void sim_raise(struct sim_node *n)
 {
     struct rp_error ignored = { 0 };
     rp_raises_begin(n->raises, 0);
+    n->raised_host_ms = sim_host_ms(n);
     (void)rp_raise(n->raises, 0, n->catalog, &n->store, &ignored);
 }
 
@@ -249,9 +263,10 @@ int sim_node_open(struct sim_node *n, struct rp_error *err)
                                   .backend = n->backend,
                                   .guarantee = guarantee,
                                   .environment = ENVIRONMENT,
+                                  .fails_over = s->fails_over,
                                   .references = (struct rp_references *)(void *)n };
     if (s->misled[n->index]) bucket_aim(n->backend, s->elsewhere);
-    n->kept_ms = 0;
+    n->kept_ms = n->raised_host_ms = 0;
     r = open_raises(n, err);
     return r < 0 ? r : rp_guarantee_load(n->catalog->db, &n->store, err);
 }
@@ -270,6 +285,21 @@ void sim_node_close(struct sim_node *n)
 
 /* ---- its life ---- */
 
+bool sim_node_is_up(const struct sim_node *n)
+{
+    return n->catalog != NULL || n->command.verb == VERB_START;
+}
+
+bool sim_is_stale(const struct sim_node *n)
+{
+    return n->put_backs_at_begin != n->sim->put_backs;
+}
+
+bool sim_is_unheard(const struct sim_node *n)
+{
+    return n->dead || sim_is_stale(n);
+}
+
 void sim_node_begin(struct sim_node *n, const struct sim_command *c)
 {
     struct sim *s = n->sim;
@@ -286,6 +316,9 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     n->owned = c->verb != VERB_SWEEP || sim_owns(s, n);
     n->known_ours = c->verb == VERB_SWEEP && sim_is_known_ours(s);
     n->jumps_at_begin = s->jumps;
+    n->put_backs_at_begin = s->put_backs;
+    n->late_at_begin = bucket_late(s->bucket);
+    n->epoch_at_begin = sim_catalog_epoch(s);
     n->serial = bucket_counts(s->bucket).puts;
     n->sent_at_begin = s->sent;
     n->returns_at_begin = s->returns;
@@ -293,7 +326,7 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     n->deleted_at_begin = f != NULL ? f->deleted : 0;
     n->holds_made = 0;
     n->kept = false;
-    n->wrong_tenant = false;
+    n->wrong_tenant = n->hid = false;
     for (size_t i = 0; i < SIM_KEYS; i++)
         n->refs[i] = -1;
 }
@@ -329,8 +362,9 @@ static void work_once(struct sim_node *n)
     if (sim_strikes(&s->faults, FAULT_NO_MEMORY)) sim_memory_fail(sim_between(&n->random, 1, 60));
     int code = sim_give(n);
     sim_memory_fail(0);
-    if (code == 0 && n->kept && !n->dead) sim_judge_kept(n);
-    sim_say(s, "node %d: %s answered %d%s", n->index, sim_verb_name(c.verb), code, n->dead ? ", and nobody heard" : "");
+    if (code == 0 && n->kept && !sim_is_unheard(n)) sim_judge_kept(n);
+    sim_say(s, "node %d: %s answered %d%s", n->index, sim_verb_name(c.verb), code,
+            sim_is_unheard(n) ? ", and nobody heard" : "");
     n->command.verb = VERB_NONE;
 }
 

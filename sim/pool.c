@@ -3,12 +3,13 @@
  * back is kept by its size for the next who asks. */
 #include <sqlite3.h>
 #include <stdalign.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "sim.h"
+#include "memory.h"
 
 void *__real_malloc(size_t n);
 

@@ -6,7 +6,9 @@
 #include "base/cleanup.h"
 #include "catalog/clock.h"
 #include "core/sweep/sweep.h"
-#include "sim.h"
+#include "node.h"
+#include "users.h"
+#include "world.h"
 
 #define STALE_MS (30 * RP_MINUTE_MS)
 #define LIMIT    12
@@ -19,12 +21,13 @@ static void count_sweepers(struct sim_node *n)
     }
 }
 
-static void note(struct sim_node *n, int code)
+static void note(struct sim_node *n, int code, const char *why)
 {
     struct rp_error ignored = { 0 };
     struct rp_clock_state clock;
     if (code == RP_ECLOCK && rp_clock_look(n->catalog, &clock, &ignored) == 0 && rp_clock_has_jumped(clock.ahead_ms))
         sim_see(n->sim, SIGHT_CLOCK_JUMPED);
+    if (code < 0) sim_say(n->sim, "node %d: a sweep is refused: %d, %s", n->index, code, why);
     if (code == RP_ENOTOWNER) sim_see(n->sim, SIGHT_NOT_OWNER);
     if (code == RP_ECLOCK) sim_see(n->sim, SIGHT_CLOCKS_APART);
     if (code == RP_EWEAK) sim_see(n->sim, SIGHT_WEAK);
@@ -38,7 +41,7 @@ static int whole_run(struct sim_node *n, struct rp_sweep *sweeper)
     memset(result, 0, sizeof *result);
     int r = rp_sweep_run(sweeper, result, &err);
     if (r < 0) return r;
-    note(n, result->code);
+    note(n, result->code, result->run.figures.n_errors > 0 ? result->run.figures.errors[0] : "");
     return strcmp(result->outcome, "done") == 0 ? 0 : RP_EPARTLY;
 }
 
@@ -50,7 +53,7 @@ static int open_run(struct sim_node *n, struct rp_sweep *sweeper)
     sweeper->lazily = true;
     sweeper->name = n->worker.name; /* a run keeps its name as long as it lasts */
     int r = rp_sweep_pass(sweeper, &n->store, &n->run, &pass, &err);
-    note(n, r < 0 ? r : pass.why.code);
+    note(n, r < 0 ? r : pass.why.code, r < 0 ? err.text : pass.why.text);
     if (n->run.id != 0 && !n->run.lost) {
         bool ends = sim_chance(&n->random, 4000);
         r = ends ? rp_sweep_close(sweeper, &n->run, &outcome, &err) : rp_sweep_renew(sweeper, &n->run, &err);

@@ -8,7 +8,12 @@
 #include <ucontext.h>
 
 #include "base/assert.h"
-#include "sim.h"
+#include "node.h"
+#include "owner.h"
+#include "task.h"
+#include "users.h"
+#include "weather.h"
+#include "world.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>

@@ -9,7 +9,10 @@
 #include "core/file/transaction.h"
 #include "core/reprieve/reprieve.h"
 #include "lib/ask.h"
-#include "sim.h"
+#include "node.h"
+#include "task.h"
+#include "users.h"
+#include "world.h"
 
 #define ACTOR "user"
 
@@ -89,7 +92,7 @@ int sim_give_init(struct sim_node *n)
     c.command.digest[0] = (uint8_t)n->command.body;
     c.command.digest[1] = (uint8_t)n->command.file;
     int r = rp_command_run(n->catalog, &c.command);
-    if (!n->dead) {
+    if (!sim_is_unheard(n)) {
         if (r == RP_EQUOTA) sim_see(s, SIGHT_QUOTA);
         judge_key(s, &c.command, n->command.body, f->answer, sizeof f->answer);
         if (r == 0 && n->command.body == 0) r = hear_init(n, f, &c.command);
@@ -184,7 +187,7 @@ int sim_give_confirm(struct sim_node *n)
     int r = rp_file_get(n->catalog->db, c.file_id, &arena, &row, &err);
     if (r == 0) r = rp_file_see(&row, &n->store, NULL, &c.seen, &err);
     if (r == 0) r = rp_command_run(n->catalog, &c.command);
-    if (r < 0 || n->dead) return r;
+    if (r < 0 || sim_is_unheard(n)) return r;
     if (n->wrong_tenant) sim_violate(s, "TENANT", "file %s was confirmed for another tenant", row.name);
     m = model_file(s->model, c.file_id);
     if (m == NULL || m->lived == 0)
@@ -236,9 +239,9 @@ int sim_give_file(struct sim_node *n)
     }
     int r = rp_command_run(n->catalog, &c.command);
     if (r == RP_ETOOLATE) sim_see(n->sim, SIGHT_TOO_LATE);
-    if (r == 0 && !n->dead && n->wrong_tenant)
+    if (r == 0 && !sim_is_unheard(n) && n->wrong_tenant)
         sim_violate(n->sim, "TENANT", "a %s of another tenant's file was answered", sim_verb_name(verb));
-    if (r == 0 && !n->dead) judge_file_answer(n, verb, model_file(n->sim->model, c.file_id));
+    if (r == 0 && !sim_is_unheard(n)) judge_file_answer(n, verb, model_file(n->sim->model, c.file_id));
     return r;
 }
 
@@ -316,7 +319,7 @@ int sim_give_txn(struct sim_node *n)
     }
     if (n->command.verb == VERB_COMMIT) r = see_members(n, &c);
     if (r == 0) r = rp_command_run(n->catalog, &c.command);
-    if (r == 0 && !n->dead) r = hear_txn(n, &c);
+    if (r == 0 && !sim_is_unheard(n)) r = hear_txn(n, &c);
     rp_buf_done(&c.command.answer);
     return r;
 }

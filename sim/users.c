@@ -18,7 +18,10 @@
 #include "core/reprieve/reprieve.h"
 #include "core/subject/quarantine.h"
 #include "lib/ask.h"
-#include "sim.h"
+#include "node.h"
+#include "task.h"
+#include "users.h"
+#include "world.h"
 
 #define ACTOR "user"
 
@@ -80,7 +83,7 @@ int sim_give_mark(struct sim_node *n)
     struct rp_mark_answer *a = answers[n->index];
     memset(a, 0, sizeof answers[0]);
     int r = rp_mark_many(n->catalog, &n->store, q, c->n_keys, ACTOR, false, a, &err);
-    if (r < 0 || n->dead) return r;
+    if (r < 0 || sim_is_unheard(n)) return r;
     for (size_t i = 0; i < c->n_keys; i++)
         judge_mark_answer(n, &q[i], &a[i]);
     return a[0].what == RP_MARK_REFUSED ? a[0].error.code : 0;
@@ -91,8 +94,15 @@ static void judge_returned(struct sim_node *n, const struct model_mark *m)
 {
     struct bucket_object now, copy;
     char key[RP_QUARANTINE_KEY];
-    sim_see(n->sim, SIGHT_RETURNED);
+    struct sim *s = n->sim;
+    sim_see(s, SIGHT_RETURNED);
     if (n->sent_at_begin != n->sim->sent || n->sim->misled[n->index] || m == NULL) return;
+    if (s->kind == BUCKET_VERSION && bucket_has_version(s->bucket, m->key, m->version)) {
+        bool shows = bucket_look(s->bucket, m->key, &now) && strcmp(now.identity.version, m->version) == 0;
+        sim_see(s, SIGHT_SHOWN);
+        if (!shows && n->late_at_begin == bucket_late(s->bucket))
+            sim_violate(s, "RESTORE-WINS", "%s was returned, and does not show itself", m->key);
+    }
     if (!bucket_look(n->sim->bucket, rp_quarantine_key(m->id, key), &copy) ||
         !bucket_look(n->sim->bucket, m->key, &now))
         return;
@@ -132,7 +142,7 @@ static int restore(struct sim_node *n, struct rp_arena *arena)
         if (r < 0) return r;
     }
     int r = rp_reprieve_many(n->catalog, &n->store, marks, c->n_keys, ACTOR, a, &err);
-    if (r < 0 || n->dead) return r;
+    if (r < 0 || sim_is_unheard(n)) return r;
     for (size_t i = 0; i < c->n_keys; i++)
         judge_restore_answer(n, marks[i].id, &a[i]);
     return a[0].what == RP_REPRIEVE_REFUSED ? a[0].error.code : 0;
@@ -164,7 +174,7 @@ int sim_give_hold(struct sim_node *n)
             .scope = RP_SCOPE_TENANT, .tenant = "t0", .reason = "audit", .command.actor = ACTOR
         };
     int r = ask_hold(n->catalog, &q, &arena, &err);
-    if (r < 0 || n->dead) return r;
+    if (r < 0 || sim_is_unheard(n)) return r;
     bool there = false;
     for (size_t i = 0; i < n->sim->model->n_holds; i++)
         there = there || n->sim->model->holds[i].id == q.id;
@@ -216,9 +226,12 @@ int sim_give_dead(struct sim_node *n)
 int sim_give_recover(struct sim_node *n)
 {
     struct rp_recovery recovery;
+    struct rp_owner before;
     struct rp_error err = { 0 };
+    if (n->sim->lossless && n->command.flag)
+        return rp_owner_accept_move(n->catalog, &n->store, "test", ACTOR, &before, &err);
     int r = rp_owner_recover(n->catalog, &n->store, "test", ACTOR, false, &recovery, &err);
-    if (r < 0 || n->dead) return r;
+    if (r < 0 || sim_is_unheard(n)) return r;
     for (size_t i = 0; i < n->sim->model->n_marks; i++) {
         const struct model_mark *m = &n->sim->model->marks[i];
         /* whoever marks something right after it means it; so does a file's own mark */

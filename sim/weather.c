@@ -4,9 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backups.h"
 #include "base/assert.h"
 #include "catalog/mark/mark.h"
-#include "sim.h"
+#include "judge.h"
+#include "node.h"
+#include "owner.h"
+#include "task.h"
+#include "users.h"
+#include "weather.h"
+#include "world.h"
 
 /* ---- clocks ---- */
 
@@ -37,7 +44,7 @@ static void reboot(struct sim *s)
 {
     struct sim_node *n = &s->nodes[sim_index(&s->luck, SIM_NODES)];
     if (s->running == n) return;
-    n->dead = n->catalog != NULL;
+    n->dead = sim_node_is_up(n);
     n->boots++;
     n->booted_ms = s->now_ms;
     n->anchored = false;
@@ -111,8 +118,39 @@ static void late_requests(struct sim *s)
     if (bucket_late(s->bucket) == 0) return;
     size_t meets = late_of_returned(s);
     if (!sim_chance(&s->luck, meets != SIZE_MAX ? 5000 : 400)) return;
-    sim_say(s, "a late request happens");
-    bucket_settle(s->bucket, meets != SIZE_MAX ? meets : sim_index(&s->luck, bucket_late(s->bucket)));
+    size_t which = meets != SIZE_MAX ? meets : sim_index(&s->luck, bucket_late(s->bucket));
+    struct bucket_object there;
+    char key[RP_KEY_MAX + 1];
+    snprintf(key, sizeof key, "%s", bucket_late_key(s->bucket, which));
+    bool stood = bucket_look(s->bucket, key, &there);
+    sim_say(s, "a late request about %s happens", key);
+    bucket_settle(s->bucket, which);
+    bool hides = s->kind == BUCKET_VERSION && stood && !bucket_look(s->bucket, key, &there);
+    if (hides && sim_is_owed(s, key)) sim_see(s, SIGHT_LATE_HIDE);
+}
+
+/* Where there are versions also an older one, or a marker. */
+static bool take_away(struct sim *s, const char *key)
+{
+    if (s->kind != BUCKET_VERSION || sim_chance(&s->luck, 5000)) return bucket_remove(s->bucket, key);
+    return bucket_remove_nth(s->bucket, key, sim_index(&s->luck, 3));
+}
+
+/* Somebody's delete marker, rather on a newer upload than the one that is about to be purged. */
+static void hide(struct sim *s, size_t key)
+{
+    const struct model_mark *m = model_mark_of(s->model, sim_key(key));
+    struct bucket_object there;
+    if (s->kind != BUCKET_VERSION || !bucket_look(s->bucket, sim_key(key), &there)) return;
+    bool newer = m != NULL && model_is_active(m) && strcmp(there.identity.version, m->version) > 0;
+    for (int try = newer ? 40 : 1; try > 0; try--) {
+        if (!sim_strikes(&s->faults, FAULT_HIDDEN)) continue;
+        bucket_hide(s->bucket, sim_key(key), sim_store_ms(s));
+        s->by_user[bucket_serial(s->bucket)] = s->taken[key] = true;
+        s->sent++;
+        sim_say(s, "somebody hides %s", sim_key(key));
+        return;
+    }
 }
 
 static void others(struct sim *s)
@@ -124,14 +162,16 @@ static void others(struct sim *s)
     bool once = s->config.keys == RP_KEYS_WRITE_ONCE;
     struct bucket_object there;
     bool is_there = bucket_look(s->bucket, sim_key(key), &there);
-    for (int try = is_claimed(s, key) ? 6 : 1; try > 0 && (!once || !is_there); try--)
+    bool hiding = s->kind == BUCKET_VERSION && s->config.mode == RP_MODE_QUARANTINE; /* what comes now may be hidden */
+    for (int try = !is_claimed(s, key) ? 1 : hiding ? 20 : 6; try > 0 && (!once || !is_there); try--)
         if (sim_strikes(f, FAULT_REUPLOAD)) sim_upload(s, key, false);
     if (!once && is_there && sim_strikes(f, FAULT_TWINS)) sim_upload(s, key, true);
-    if (sim_strikes(f, FAULT_TAKEN_AWAY) && bucket_remove(s->bucket, sim_key(key))) {
+    if (sim_strikes(f, FAULT_TAKEN_AWAY) && take_away(s, sim_key(key))) {
         s->taken[key] = true;
         s->sent++; /* what stood before it may stand there again */
         sim_say(s, "somebody deletes %s", sim_key(key));
     }
+    hide(s, key);
     if (sim_chance(&s->luck, 60)) s->referenced[key] = !s->referenced[key];
     late_requests(s);
     late_puts(s, s->now_ms);
@@ -147,16 +187,6 @@ static void usurp(struct sim *s)
              (int)sim_between(&s->luck, 0, 40));
     bucket_upload(s->bucket, RP_STORE_OWNER, record, sim_store_ms(s), NULL);
     sim_say(s, "another catalog takes the store over");
-}
-
-/* The catalog knows that the bucket is its own: one that never was may become it, wherever its name leads. */
-bool sim_is_known_ours(struct sim *s)
-{
-    struct rp_store_row row;
-    struct rp_error err = { 0 };
-    int r = rp_store_find(s->inner, "main", &row, &err);
-    RP_ASSERT(r == 0);
-    return row.owned_at != 0;
 }
 
 static void mislead(struct sim *s)
@@ -178,148 +208,6 @@ static void mislead(struct sim *s)
     sim_say(s, "node %zu reaches another bucket", i);
 }
 
-/* ---- backups ---- */
-
-int64_t sim_catalog_epoch(const struct sim *s)
-{
-    struct rp_error err = { 0 };
-    int64_t epoch = -1;
-    int r = rp_meta_get(s->inner, "epoch", &epoch, NULL, 0, &err);
-    RP_ASSERT(r == 0);
-    return epoch;
-}
-
-static int64_t epoch_in(const char *record)
-{
-    int64_t epoch = -1;
-    const char *at = strstr(record, "\"epoch\":");
-    if (at != NULL) (void)sscanf(at + strlen("\"epoch\":"), "%" SCNd64, &epoch);
-    return epoch;
-}
-
-/* -1: there is no record. */
-static int64_t epoch_of_record(const struct bucket *bucket)
-{
-    struct bucket_object record;
-    return bucket_look(bucket, RP_STORE_OWNER, &record) ? epoch_in(record.text) : -1;
-}
-
-int64_t sim_record_epoch(struct sim *s)
-{
-    int64_t epoch = epoch_of_record(s->bucket);
-    if (epoch != s->record_epoch) {
-        s->record_at_ms = s->now_ms;
-        for (int i = 0; i < SIM_NODES; i++)
-            s->record_host_ms[i] = sim_host_ms(&s->nodes[i]);
-    }
-    return s->record_epoch = epoch;
-}
-
-bool sim_drew(const struct sim *s, const struct sim_node *n, const char *record)
-{
-    static const char before[] = "\"stamp\":\"";
-    struct rp_error err = { 0 };
-    char name[40], word[600] = "", stamp[RP_STAMP_TEXT] = "";
-    bool found = false;
-    int64_t seen = 0;
-    const char *at = strstr(record, before);
-    if (at != NULL) (void)sscanf(at + strlen(before), "%16[0-9a-f]", stamp);
-    snprintf(name, sizeof name, "stamps:%" PRId64, n->store.id);
-    int r = rp_meta_find(s->inner, name, &found, &seen, word, sizeof word, &err);
-    RP_ASSERT(r == 0);
-    return stamp[0] == '\0' || !found || strstr(word, stamp) != NULL || epoch_in(record) < seen;
-}
-
-bool sim_owns(const struct sim *s, const struct sim_node *n)
-{
-    const struct bucket *bucket = s->misled[n->index] ? s->elsewhere : s->bucket;
-    struct bucket_object record;
-    if (!bucket_look(bucket, RP_STORE_OWNER, &record)) return bucket == s->bucket; /* nobody's yet */
-    return strstr(record.text, s->catalog_id) != NULL && epoch_of_record(bucket) <= sim_catalog_epoch(s) &&
-           sim_drew(s, n, record.text);
-}
-
-static void run_script(struct sim *s, const char *text)
-{
-    struct rp_error err = { 0 };
-    int r = rp_db_script(s->inner, text, &err);
-    if (r < 0) fprintf(stderr, "%s\n", err.text);
-    RP_ASSERT(r == 0);
-}
-
-static void back_up(struct sim *s)
-{
-    if (s->faults.rate[FAULT_ROLLED_BACK] == 0 || s->backup_at_ms != 0 || !sim_chance(&s->luck, 100)) return;
-    if (epoch_of_record(s->bucket) < 0) return; /* a catalog that never had a store takes any empty one for its first */
-    run_script(s, "SAVEPOINT backup");
-    *s->saved = *s->model;
-    s->saved_files = s->n_files;
-    s->saved_txns = s->n_txns;
-    s->backup_at_ms = s->now_ms;
-    s->backup_epoch = sim_catalog_epoch(s);
-    sim_say(s, "a backup is made");
-}
-
-/* What users were told since the backup is forgotten; what went since is gone. */
-static void forget(struct sim *s)
-{
-    for (size_t i = 0; i < s->model->n_files; i++) {
-        struct model_file *old = model_file(s->saved, s->model->files[i].id);
-        if (old != NULL) old->lost = s->model->files[i].lost;
-    }
-    *s->model = *s->saved;
-    s->n_again = 0;
-    for (size_t i = 0; i < s->n_files; i++)
-        if (i >= s->saved_files || model_file(s->model, s->files[i].id) == NULL)
-            s->files[i].begun = s->files[i].late = false, s->files[i].answer[0] = '\0';
-    for (size_t i = 0; i < s->n_txns; i++)
-        if (i >= s->saved_txns || model_txn(s->model, s->txns[i].id) == NULL)
-            s->txns[i].begun = false, s->txns[i].answer[0] = '\0';
-}
-
-static bool all_down(const struct sim *s)
-{
-    for (int i = 0; i < SIM_NODES; i++)
-        if (s->nodes[i].catalog != NULL) return false;
-    return true;
-}
-
-/* It may have been started where the store could not be written: by its epoch alone it is not behind then. */
-static void count_on(struct sim *s)
-{
-    char text[80];
-    int64_t epoch = epoch_of_record(s->bucket) + sim_between(&s->luck, 0, 3);
-    if (sim_chance(&s->luck, 5000)) return;
-    snprintf(text, sizeof text, "UPDATE meta SET number = %" PRId64 " WHERE name = 'epoch'", epoch);
-    run_script(s, text);
-    sim_say(s, "the backup has counted on to epoch %" PRId64 " by itself", epoch);
-}
-
-/* Under any verb, as soon as the epoch was raised since. That it is, around whatever keeps
- * something alive, is judged by itself (sim_judge_kept). */
-static void roll_back(struct sim *s)
-{
-    if (s->rolling && all_down(s)) {
-        s->rolling = false;
-        if (epoch_of_record(s->bucket) <= s->backup_epoch) return;
-        run_script(s, "ROLLBACK TO backup; RELEASE backup");
-        count_on(s);
-        forget(s);
-        s->backup_at_ms = 0;
-        s->rolled_back = true;
-        if (!sim_is_known_ours(s)) memset(s->misled, 0, sizeof s->misled);
-        for (int i = 0; i < SIM_NODES; i++)
-            s->nodes[i].anchored = false; /* the backup may not know this boot */
-        sim_say(s, "the catalog is put back from its backup");
-        return;
-    }
-    if (s->rolling || s->backup_at_ms == 0 || s->config.mode == RP_MODE_OBSERVE) return;
-    if (epoch_of_record(s->bucket) <= s->backup_epoch || !sim_strikes(&s->faults, FAULT_ROLLED_BACK)) return;
-    s->rolling = true;
-    for (int i = 0; i < SIM_NODES; i++)
-        s->nodes[i].dead = s->nodes[i].catalog != NULL;
-}
-
 void sim_weather(struct sim *s)
 {
     (void)sim_record_epoch(s);
@@ -329,8 +217,8 @@ void sim_weather(struct sim *s)
     others(s);
     usurp(s);
     mislead(s);
-    back_up(s);
-    roll_back(s);
+    sim_back_up(s);
+    sim_put_back(s);
 }
 
 void sim_heal_weather(struct sim *s)

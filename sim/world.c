@@ -8,10 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backups.h"
 #include "base/assert.h"
 #include "base/id.h"
 #include "core/guarantee.h"
 #include "heal.h"
+#include "judge.h"
+#include "memory.h"
+#include "node.h"
+#include "task.h"
+#include "users.h"
+#include "weather.h"
+#include "world.h"
 
 /* ---- what is said ---- */
 
@@ -133,19 +141,20 @@ static void choose_rules(struct sim *s)
     struct sim_random *r = &s->luck;
     s->kind = sim_chance(r, 600) ? BUCKET_LIAR : (enum bucket_kind)sim_between(r, 0, BUCKET_LIAR - 1);
     bool once = sim_chance(r, 2000);
-    s->config = (struct rp_store_config){ .name = "main",
-                                          .type = s->kind == BUCKET_EXACT ? "fs" : "s3",
-                                          .path = "",
-                                          .endpoint = "",
-                                          .bucket = "main",
-                                          .keys = once ? RP_KEYS_WRITE_ONCE : RP_KEYS_REUSED,
-                                          .mode = sim_chance(r, 500)    ? RP_MODE_OBSERVE
-                                                  : sim_chance(r, 3500) ? RP_MODE_QUARANTINE
-                                                                        : RP_MODE_PURGE,
-                                          .grace_ms = sim_chance(r, 5000) ? 5 * RP_DAY_MS : RP_HOUR_MS,
-                                          .allow_any_grace = true,
-                                          .quarantine_ms = sim_chance(r, 5000) ? 7 * RP_DAY_MS : RP_HOUR_MS,
-                                          .allow_window_deletes = s->kind != BUCKET_LIAR && sim_chance(r, 7000) };
+    s->config =
+        (struct rp_store_config){ .name = "main",
+                                  .type = s->kind == BUCKET_EXACT ? "fs" : "s3",
+                                  .path = "",
+                                  .endpoint = "",
+                                  .bucket = "main",
+                                  .keys = once ? RP_KEYS_WRITE_ONCE : RP_KEYS_REUSED,
+                                  .mode = sim_chance(r, 500)                                       ? RP_MODE_OBSERVE
+                                          : sim_chance(r, s->kind == BUCKET_VERSION ? 6000 : 3500) ? RP_MODE_QUARANTINE
+                                                                                                   : RP_MODE_PURGE,
+                                  .grace_ms = sim_chance(r, 5000) ? 5 * RP_DAY_MS : RP_HOUR_MS,
+                                  .allow_any_grace = true,
+                                  .quarantine_ms = sim_chance(r, 5000) ? 7 * RP_DAY_MS : RP_HOUR_MS,
+                                  .allow_window_deletes = s->kind != BUCKET_LIAR && sim_chance(r, 7000) };
     s->uploads = (struct rp_upload_rules){ .expire_ms = RP_HOUR_MS,
                                            .max_size_bytes = 1000,
                                            .max_open_per_tenant = sim_chance(r, 2000) ? 3 : 100,
@@ -172,7 +181,10 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     s->luck = sim_stream(seed, 2);
     s->ending = s->rolled_back = s->rolling = s->lied = false;
     s->n_files = s->n_txns = s->n_again = 0;
-    s->backup_at_ms = s->strict_until_ms = s->record_at_ms = 0;
+    s->strict_until_ms = s->record_at_ms = 0;
+    s->backup = (struct sim_backup){ .seen_epoch = -2 };
+    s->put_backs = 0;
+    s->n_undone = 0;
     s->record_epoch = -2;
     s->sent = s->returns = 0;
     s->violation[0] = '\0';
@@ -182,12 +194,14 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     s->model->n_marks = s->model->n_files = s->model->n_holds = s->model->n_txns = 0;
     memset(s->misled, 0, sizeof s->misled);
     memset(s->by_user, 0, sizeof s->by_user);
+    memset(s->unknown, 0, sizeof s->unknown);
     memset(s->taken, 0, sizeof s->taken);
     memset(s->referenced, 0, sizeof s->referenced);
     memset(s->uploads_of, 0, sizeof s->uploads_of);
     memset(s->nodes, 0, sizeof s->nodes);
     sim_faults_choose(&s->faults, seed, without);
     choose_rules(s);
+    sim_vessel_choose(s);
     for (int i = 0; i < SIM_NODES; i++) {
         s->nodes[i].sim = s;
         s->nodes[i].index = i;

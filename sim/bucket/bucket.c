@@ -66,11 +66,17 @@ size_t bucket_position(const struct bucket *bucket, const char *key, uint64_t se
     return low;
 }
 
-struct bucket_upload *bucket_newest(const struct bucket *bucket, const char *key)
+struct bucket_upload *bucket_top(const struct bucket *bucket, const char *key)
 {
     size_t after = bucket_position(bucket, key, UINT64_MAX);
     if (after == 0 || strcmp(bucket->order[after - 1]->key, key) != 0) return NULL;
     return bucket->order[after - 1];
+}
+
+struct bucket_upload *bucket_newest(const struct bucket *bucket, const char *key)
+{
+    struct bucket_upload *top = bucket_top(bucket, key);
+    return top == NULL || top->marker ? NULL : top;
 }
 
 static struct bucket_upload *take_place(struct bucket *bucket, const char *key, uint64_t serial)
@@ -96,9 +102,12 @@ static struct bucket_upload *give_place(struct bucket *bucket, size_t i)
 
 static struct bucket_object show(const struct bucket_upload *upload)
 {
-    return (struct bucket_object){
-        .key = upload->key, .text = upload->text, .identity = upload->identity, .serial = upload->serial
-    };
+    return (struct bucket_object){ .key = upload->key,
+                                   .text = upload->text,
+                                   .identity = upload->identity,
+                                   .serial = upload->serial,
+                                   .marker = upload->marker,
+                                   .late = upload->late };
 }
 
 /* The place is spare already, and keeps the bytes until the next upload: hooks.gone reads them
@@ -169,6 +178,7 @@ struct bucket_upload *bucket_place(struct bucket *bucket, const struct bucket_ho
     if ((flags & RP_PUT_OVER) && !stands(bucket, before, &draft->identity)) return NULL;
     struct bucket_upload *upload = take_place(bucket, draft->key, ++bucket->serial);
     upload->serial = bucket->serial;
+    upload->marker = upload->late = false;
     upload->meta_bytes = draft->meta_bytes;
     bucket_text(upload->key, sizeof upload->key, draft->key);
     bucket_text(upload->text, sizeof upload->text, draft->text);
@@ -185,6 +195,7 @@ const struct bucket_upload *bucket_version(const struct bucket *bucket, const ch
     for (size_t i = bucket_position(bucket, key, 0); i < bucket->n; i++) {
         const struct bucket_upload *upload = bucket->order[i];
         if (strcmp(upload->key, key) != 0) break;
+        if (upload->marker) continue;
         struct rp_identity seen = upload->identity;
         if (identity->version[0] == '\0') seen.version[0] = '\0';
         if (rp_identity_equal(&seen, identity)) return upload;
@@ -199,6 +210,27 @@ static void drop_versions(struct bucket *bucket, const struct bucket_hooks *hook
 {
     size_t i = bucket_position(bucket, key, 0);
     while (i < bucket->n && bucket->order[i]->serial <= serial && strcmp(bucket->order[i]->key, key) == 0)
+        drop(bucket, bucket->order[i]->marker ? NULL : hooks, i, false);
+    while (i < bucket->n && bucket->order[i]->marker && strcmp(bucket->order[i]->key, key) == 0)
+        drop(bucket, NULL, i, false);
+}
+
+static void add_marker(struct bucket *bucket, const char *key, int64_t now_ms)
+{
+    struct bucket_upload *marker = take_place(bucket, key, ++bucket->serial);
+    marker->serial = bucket->serial;
+    marker->marker = true;
+    marker->late = false;
+    marker->meta_bytes = 0;
+    bucket_text(marker->key, sizeof marker->key, key);
+    marker->text[0] = '\0';
+    identify(bucket, marker, now_ms);
+}
+
+static void drop_one(struct bucket *bucket, const struct bucket_hooks *hooks, const char *key, uint64_t serial)
+{
+    size_t i = bucket_position(bucket, key, serial);
+    if (i < bucket->n && bucket->order[i]->serial == serial && strcmp(bucket->order[i]->key, key) == 0)
         drop(bucket, hooks, i, false);
 }
 
@@ -215,10 +247,10 @@ static bool fits(struct bucket *bucket, enum bucket_by by, const struct rp_ident
 enum rp_outcome bucket_erase(struct bucket *bucket, const struct bucket_hooks *hooks, enum bucket_by by,
                              const char *key, const struct rp_identity *identity, uint64_t serial)
 {
-    if (by == BUCKET_BY_SERIAL) {
-        drop_versions(bucket, hooks, key, serial);
-        return RP_OUT_DELETED;
-    }
+    if (by == BUCKET_BY_SERIAL) drop_versions(bucket, hooks, key, serial);
+    if (by == BUCKET_BY_ID) drop_one(bucket, hooks, key, serial);
+    if (by == BUCKET_BY_MARKER) add_marker(bucket, key, bucket_now_ms(hooks));
+    if (by == BUCKET_BY_SERIAL || by == BUCKET_BY_ID || by == BUCKET_BY_MARKER) return RP_OUT_DELETED;
     if (by == BUCKET_BY_ETAG && bucket->kind == BUCKET_WINDOW) return RP_OUT_RETRY;
     const struct bucket_upload *upload = bucket_newest(bucket, key);
     if (upload == NULL) return by == BUCKET_BY_KEY ? RP_OUT_DELETED : RP_OUT_GONE;
@@ -247,6 +279,45 @@ bool bucket_remove(struct bucket *bucket, const char *key)
     return true;
 }
 
+void bucket_hide(struct bucket *bucket, const char *key, int64_t now_ms)
+{
+    RP_ASSERT(bucket->kind == BUCKET_VERSION);
+    add_marker(bucket, key, now_ms);
+}
+
+bool bucket_remove_nth(struct bucket *bucket, const char *key, size_t nth)
+{
+    size_t after = bucket_position(bucket, key, UINT64_MAX);
+    if (after < nth + 1 || strcmp(bucket->order[after - nth - 1]->key, key) != 0) return false;
+    drop(bucket, NULL, after - nth - 1, false);
+    return true;
+}
+
+bool bucket_below(const struct bucket *bucket, const char *key, struct bucket_object *out)
+{
+    for (size_t i = bucket_position(bucket, key, UINT64_MAX); i-- > 0 && strcmp(bucket->order[i]->key, key) == 0;) {
+        if (bucket->order[i]->marker) continue;
+        *out = show(bucket->order[i]);
+        return true;
+    }
+    return false;
+}
+
+bool bucket_marker(const struct bucket *bucket, const char *key, struct bucket_object *out)
+{
+    const struct bucket_upload *top = bucket_top(bucket, key);
+    if (top == NULL || !top->marker) return false;
+    *out = show(top);
+    return true;
+}
+
+bool bucket_has_version(const struct bucket *bucket, const char *key, const char *version)
+{
+    uint64_t serial = strtoull(version, NULL, 16);
+    size_t i = bucket_position(bucket, key, serial);
+    return i < bucket->n && bucket->order[i]->serial == serial && strcmp(bucket->order[i]->key, key) == 0;
+}
+
 bool bucket_look(const struct bucket *bucket, const char *key, struct bucket_object *out)
 {
     const struct bucket_upload *upload = bucket_newest(bucket, key);
@@ -264,9 +335,15 @@ bool bucket_holds(const struct bucket *bucket, uint64_t serial)
 void bucket_each(const struct bucket *bucket, bool (*fn)(void *ctx, const struct bucket_object *object), void *ctx)
 {
     for (size_t i = 0; i < bucket->n; i++) {
+        if (bucket->order[i]->marker) continue;
         const struct bucket_object object = show(bucket->order[i]);
         if (!fn(ctx, &object)) return;
     }
+}
+
+uint64_t bucket_serial(const struct bucket *bucket)
+{
+    return bucket->serial;
 }
 
 struct bucket_counts bucket_counts(const struct bucket *bucket)

@@ -12,7 +12,8 @@
  * B4  Kinds: exact    as a directory: serial etags, a delete compares and removes in one request;
  *     its clock is the host's (now_ms NULL) etag     etags are digests of the bytes (identical
  *     bytes, identical etag), whole seconds; delete with If-Match, in one request version  every
- *     upload is a version; a delete names versions: the marked one and all older ones, newest last
+ *     upload is a version; a delete names versions: the marked one and all older ones, newest last, and
+ *     the markers on it; one that names none adds a marker (hide), which can be removed (show)
  *     window   no condition: HEAD, compare, delete: two requests liar     answers as if it knew
  *     If-Match and ignores it: the probe's canary shows that, and finds level window etag, version,
  *     window and liar have a clock of their own, shown in whole seconds. As the S3 store does, a
@@ -46,11 +47,14 @@ struct bucket_object {
     const char *key, *text;
     struct rp_identity identity;
     uint64_t serial; /* of the upload: grows, never used twice in a bucket; a copy is an upload */
+    bool marker;     /* it is none, but a delete marker */
+    bool late;       /* ... that a request left which happened late */
 };
 
 struct bucket_hooks {
     enum bucket_fate (*request)(void *ctx, const char *call, const char *key);
-    /* `overwritten`: by a newer upload under the same key, else by a delete. May look, and changes nothing. */
+    /* `overwritten`: by a newer upload under the same key, else by a delete. May look, and changes nothing. Also of a
+     * marker that was deleted by its id. */
     void (*gone)(void *ctx, const struct bucket_object *object, bool overwritten);
     int64_t (*now_ms)(void *ctx);  /* the bucket's clock */
     int64_t (*true_ms)(void *ctx); /* may be NULL */
@@ -85,12 +89,23 @@ void bucket_settle(struct bucket *bucket, size_t i);
 /* What a user of the bucket does beside us. `out` may be NULL. */
 void bucket_upload(struct bucket *bucket, const char *key, const char *text, int64_t now_ms, struct bucket_object *out);
 bool bucket_remove(struct bucket *bucket, const char *key); /* the newest; false: nothing there */
+/* Where there are versions: a marker on top; the nth version or marker from the top goes (false: there is none); whether
+ * one is there, hidden or not. */
+void bucket_hide(struct bucket *bucket, const char *key, int64_t now_ms);
+bool bucket_remove_nth(struct bucket *bucket, const char *key, size_t nth);
+/* The newest upload, whatever lies on it; the marker on top of the key. False: there is none. */
+bool bucket_below(const struct bucket *bucket, const char *key, struct bucket_object *out);
+bool bucket_marker(const struct bucket *bucket, const char *key, struct bucket_object *out);
+bool bucket_has_version(const struct bucket *bucket, const char *key, const char *version);
 /* What a GET of the key shows now; false: nothing. Borrowed until the bucket changes. */
 bool bucket_look(const struct bucket *bucket, const char *key, struct bucket_object *out);
 /* Whether the upload of that serial is still held (also as an older version). */
 bool bucket_holds(const struct bucket *bucket, uint64_t serial);
 /* Every upload that is held, in order of key, older versions first. Return false to stop. */
 void bucket_each(const struct bucket *bucket, bool (*fn)(void *ctx, const struct bucket_object *object), void *ctx);
+
+/* Of the last upload. */
+uint64_t bucket_serial(const struct bucket *bucket);
 
 /* What was seen: requests by call, deletes that a lying If-Match let through. */
 struct bucket_counts {

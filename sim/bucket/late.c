@@ -80,6 +80,7 @@ void bucket_settle(struct bucket *bucket, size_t i)
         break;
     case BUCKET_LATER_ERASE:
         bucket_erase(bucket, &request->hooks, request->by, upload->key, &upload->identity, request->serial);
+        if (request->by == BUCKET_BY_MARKER) bucket_top(bucket, upload->key)->late = true;
         break;
     case BUCKET_LATER_COPY:
         (void)bucket_copy_now(bucket, request, &made);

@@ -2,12 +2,13 @@
 /* parts.h - the simulated bucket from the inside: what its files share.
  *
  *   bucket.c         the uploads in order, placing and erasing them, tampering from outside
- *   bucket_meta.c    headers and user metadata of an upload
- *   bucket_late.c    requests that happen later
- *   bucket_store.c   the handle, the slots put, get, stat, list, now_ms
- *   bucket_copy.c    copy and annotate
- *   bucket_remove.c  remove: request by request, as the level goes
- *   bucket_probe.c   probe: the canary
+ *   meta.c    headers and user metadata of an upload
+ *   late.c    requests that happen later
+ *   store.c   the handle, the slots put, get, stat, list, now_ms
+ *   copy.c    copy and annotate
+ *   remove.c  remove: request by request, as the level goes
+ *   probe.c   probe: the canary
+ *   versions.c       hide and show: what the S3 store's own code asks of a server
  *
  * K1  Nothing that is owned is held across hooks.request, and no pointer into the bucket:
  *     other nodes may run there, and this one may
@@ -20,6 +21,7 @@
 #define RP_SIM_BUCKET_PARTS_H
 
 #include "bucket.h"
+#include "store/s3/s3.h"
 
 #define BUCKET_KEY_MAX     160
 #define BUCKET_TEXT_MAX    512 /* an owner record has some 300 bytes */
@@ -32,6 +34,7 @@
 struct bucket_upload {
     struct rp_identity identity;
     uint64_t serial;
+    bool marker, late; /* it is none: it hides what lies below it; and was made by a late request */
     size_t meta_bytes;
     char key[BUCKET_KEY_MAX + 1];
     char text[BUCKET_TEXT_MAX + 1];
@@ -40,8 +43,9 @@ struct bucket_upload {
 
 enum bucket_later { BUCKET_LATER_PUT, BUCKET_LATER_ERASE, BUCKET_LATER_COPY, BUCKET_LATER_ANNOTATE };
 
-/* How a delete names what it deletes. BY_SERIAL: that version of the key and all older ones. */
-enum bucket_by { BUCKET_BY_IDENTITY, BUCKET_BY_ETAG, BUCKET_BY_SERIAL, BUCKET_BY_KEY };
+/* How a delete names what it deletes. BY_SERIAL: that version of the key, all older ones, and the markers on it; BY_ID:
+ * that version or marker alone. BY_MARKER deletes nothing: it adds a marker. */
+enum bucket_by { BUCKET_BY_IDENTITY, BUCKET_BY_ETAG, BUCKET_BY_SERIAL, BUCKET_BY_KEY, BUCKET_BY_ID, BUCKET_BY_MARKER };
 
 /* A request that waits. Also the form in which one is handed over at all. */
 struct bucket_request {
@@ -68,7 +72,10 @@ struct bucket {
 };
 
 struct bucket_handle {
-    struct rp_backend base;
+    union {
+        struct rp_backend base;
+        struct rp_s3 s3; /* of which only what versions.c wants is filled in */
+    };
     struct bucket *bucket;
     struct bucket_hooks hooks;
     bool write_once, seen_changed;
@@ -84,7 +91,7 @@ static inline struct bucket_handle *bucket_of(struct rp_backend *backend)
 /* ---- bucket.c ---- */
 
 void bucket_text(char *to, size_t size, const char *from); /* asserts that it fits */
-/* Of all uploads under the key the newest; NULL: none. */
+/* Of all uploads under the key the newest, if no marker lies on it; NULL: none. */
 struct bucket_upload *bucket_newest(const struct bucket *bucket, const char *key);
 /* The first in order that is not before (key, serial). */
 size_t bucket_position(const struct bucket *bucket, const char *key, uint64_t serial);
@@ -101,7 +108,10 @@ enum rp_outcome bucket_erase(struct bucket *bucket, const struct bucket_hooks *h
 const struct bucket_upload *bucket_version(const struct bucket *bucket, const char *key,
                                            const struct rp_identity *identity);
 
-/* ---- bucket_meta.c ---- */
+/* What lies on top, a marker too; NULL: nothing. */
+struct bucket_upload *bucket_top(const struct bucket *bucket, const char *key);
+
+/* ---- meta.c ---- */
 
 int bucket_meta_pack(struct bucket_upload *upload, const struct rp_meta *meta, struct rp_error *err);
 int bucket_meta_unpack(const struct bucket_upload *upload, struct rp_arena *arena, struct rp_meta *out,
@@ -111,7 +121,7 @@ bool bucket_meta_has(const struct bucket_upload *upload, const char *name); /* a
 int bucket_meta_change(struct bucket_upload *to, const struct bucket_upload *from, const struct rp_pair *changes,
                        size_t n, struct rp_error *err);
 
-/* ---- bucket_late.c ---- */
+/* ---- late.c ---- */
 
 /* The oldest is dropped where too many wait: it never happens. */
 void bucket_wait(struct bucket *bucket, const struct bucket_request *request);
@@ -121,7 +131,7 @@ int bucket_copy_now(struct bucket *bucket, const struct bucket_request *request,
 /* 0, RP_ENOTFOUND or RP_ECHANGED. */
 int bucket_annotate_now(struct bucket *bucket, const struct bucket_request *request);
 
-/* ---- bucket_store.c ---- */
+/* ---- store.c ---- */
 
 enum bucket_fate bucket_ask(struct bucket_handle *handle, const char *call, const char *key);
 /* Of a request that changes something, or of one that only reads: RP_EUNKNOWN where it may have

@@ -227,7 +227,7 @@ static const struct bucket_upload *next_entry(const struct bucket *bucket, const
         const struct bucket_upload *upload = bucket->order[i];
         if (!own && is_own(upload->key)) continue;
         if (strncmp(upload->key, prefix, strlen(prefix)) != 0) return NULL;
-        return bucket_newest(bucket, upload->key);
+        if (bucket_newest(bucket, upload->key) != NULL) return bucket_newest(bucket, upload->key);
     }
     return NULL;
 }
@@ -297,13 +297,19 @@ static void close_slot(struct rp_backend *backend)
 
 static const struct rp_backend_ops host_clock_ops = { .type = "bucket", SLOTS };
 static const struct rp_backend_ops own_clock_ops = { .type = "bucket", SLOTS, .now_ms = now_slot };
+static const struct rp_backend_ops version_ops = {
+    .type = "bucket", SLOTS, .now_ms = now_slot, .hides = rp_s3_hides, .hide = rp_s3_hide, .show = rp_s3_show
+};
 
 void bucket_aim(struct rp_backend *handle, struct bucket *bucket)
 {
     struct bucket_handle *h = bucket_of(handle);
     if (h->bucket == NULL || h->bucket->kind != bucket->kind) h->probed = false;
     h->bucket = bucket;
-    h->base.ops = bucket->kind == BUCKET_EXACT ? &host_clock_ops : &own_clock_ops;
+    h->base.ops = bucket->kind == BUCKET_EXACT     ? &host_clock_ops
+                  : bucket->kind == BUCKET_VERSION ? &version_ops
+                                                   : &own_clock_ops;
+    h->s3.wire = (struct s3_wire *)(void *)h;
 }
 
 int bucket_handle(struct bucket *bucket, const struct bucket_hooks *hooks, bool write_once, struct rp_backend **out,

@@ -88,6 +88,7 @@ struct rp_catalog {
     bool through_writers;       /* also what is no command goes through them */
     const struct rp_raise_hook *raise_hook; /* of this process; may be NULL */
     char *reserve;                          /* K9; NULL: none */
+    int64_t looked_epoch;                   /* as the last look at an owner record saw it (core/owner/owner.h, O6) */
 };
 
 #define RP_LANE_LEASED  (-1)

@@ -106,7 +106,7 @@ static const struct question {
     { "AUDITED", INV_ALWAYS,
       "SELECT 'row ' || seq || ' records an event nobody knows: ' || event FROM audit WHERE event NOT IN ('mark.created', "
       "'mark.extended', 'mark.purged', 'mark.reprieved', 'mark.dead', 'mark.retried', 'mark.lost', 'hold.placed', "
-      "'hold.lifted', 'run.started', 'run.finished', 'object.returned', 'object.returned_again', 'store.owned', 'store.recovered', 'clock.accepted', 'audit.heads', "
+      "'hold.lifted', 'run.started', 'run.finished', 'object.returned', 'object.returned_again', 'store.owned', 'store.recovered', 'store.moved', 'clock.accepted', 'audit.heads', "
       "'file.pending', 'file.uploaded', 'file.live', 'file.deleted', 'file.restored', 'file.cleaned', 'file.purged', "
       "'transaction.begun', 'transaction.committed', 'transaction.aborted', 'quota.set', 'store.level_changed', "
       "'store.keys_changed')" },

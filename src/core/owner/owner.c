@@ -127,6 +127,7 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_
     else
         read_record(&text, &owner);
     if (owner.ownership == RP_OWNER_OURS && (r = judge_record(catalog, store, &owner, err)) < 0) return r;
+    catalog->looked_epoch = owner.catalog_epoch;
     *out = owner;
     return 0;
 }
@@ -191,11 +192,30 @@ static const char *raised_at(const struct rp_store *store, char out[FACT_MAX])
     return out;
 }
 
+static int refuse_gone_back(const struct rp_store *store, int64_t seen_epoch, int64_t epoch, struct rp_error *err)
+{
+    const char *name = store->config->name;
+    rp_error_set(err, RP_ENOTOWNER,
+                 "store '%s': the catalog went back from epoch %" PRId64 " to %" PRId64
+                 " while it was used: a backup was put back",
+                 name, seen_epoch, epoch);
+    return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", name);
+}
+
+int rp_owner_check_epoch(struct rp_tx *tx, const struct rp_store *store, int64_t seen_epoch, struct rp_error *err)
+{
+    int64_t epoch = 0;
+    int r = rp_meta_get(tx->db, "epoch", &epoch, NULL, 0, err);
+    return r < 0 || epoch >= seen_epoch ? r : refuse_gone_back(store, seen_epoch, epoch, err);
+}
+
 static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_error *err)
 {
     bool ours = raising->seen->ownership == RP_OWNER_OURS || rp_ownership_is_moved(raising->seen->ownership);
     int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
     if (r < 0) return r;
+    if (raising->epoch <= raising->seen->catalog_epoch) /* O6 */
+        return refuse_gone_back(raising->store, raising->seen->catalog_epoch, raising->epoch - 1, err);
     return rp_stamps_draw(tx, raising->store->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
                           raising->stamp, err);
 }

@@ -13,7 +13,11 @@
  * O5  A record is written over the very record that was looked at, or where none was (RP_PUT_OVER,
  *     RP_PUT_NEW): whoever took the store over meanwhile stays its owner, an empty place that the
  *     store's name leads to meanwhile stays empty, and no epoch is replaced by a lower one. What
- *     remains where a bucket knows no such condition: docs/guarantees.md. */
+ *     remains where a bucket knows no such condition: docs/guarantees.md.
+ * O6  The catalog's epoch does not go back between a look at the record and the claim, or the raise,
+ *     that relies on it: one that did was put back in its place meanwhile, and what the look found
+ *     was another catalog. Compared in the transaction itself. What remains: only another node has
+ *     raised the epoch since the look, and all of that was undone. */
 #ifndef RP_CORE_OWNER_H
 #define RP_CORE_OWNER_H
 
@@ -49,6 +53,8 @@ struct rp_owner {
 
 /* Looks, changes nothing. */
 int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_owner *out, struct rp_error *err);
+/* O6: RP_ENOTOWNER if the catalog is at an earlier epoch than a look has seen (rp_catalog.looked_epoch). */
+int rp_owner_check_epoch(struct rp_tx *tx, const struct rp_store *store, int64_t seen_epoch, struct rp_error *err);
 /* May this catalog purge there? Looks, changes nothing; RP_ENOTOWNER with what to do otherwise. */
 int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp_error *err);
 /* The same, and writes our record: the first one, or one with a raised epoch (with `lazily` not if

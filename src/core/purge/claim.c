@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "catalog/clock.h"
 #include "core/guarantee.h"
+#include "core/owner/owner.h"
 #include "core/owner/vessel.h"
 #include "core/purge/batch.h"
 #include "core/state.h"
@@ -20,6 +21,7 @@ struct claiming {
     struct rp_purge_part part;
     int64_t db_ms;    /* of the last transaction */
     int64_t first_id; /* of the marks that were claimed last */
+    int64_t looked_epoch;
 };
 
 static int check_clocks(int64_t host_ms, int64_t db_ms, int64_t store_ms, const char *store, struct rp_error *err)
@@ -53,6 +55,7 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     int r = rp_clock_refuse(tx->ahead_ms, err);
     if (r == 0) r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, store->config->name, err);
     if (r == 0) r = rp_vessel_check(tx, store, err);
+    if (r == 0) r = rp_owner_check_epoch(tx, store, c->looked_epoch, err);
     /* another process may have seen since that keys are not what they were promised to be */
     if (r == 0 && store->config->keys == RP_KEYS_WRITE_ONCE) r = rp_guarantee_load(tx->db, store, err);
     if (r < 0) return r;
@@ -86,7 +89,8 @@ int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const str
     struct claiming c = {
         .batch = batch,
         .claim = { .store_id = store->id, .lease_ms = rules->lease_ms, .from_ms = *from_ms, .lease_by = worker->name },
-        .part = { .n = (size_t)limit }
+        .part = { .n = (size_t)limit },
+        .looked_epoch = catalog->looked_epoch
     };
     int64_t boot_ms = rp_clock_boot_ms(catalog->clock); /* before the transaction: our lease ends no later */
     int r = rp_purge_batch_prepare(batch, store, limit, err);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* judge.h - the questions put to every change, to every byte that goes, and to the world in the end (journal.c, judge.c,
+ * judge_files.c, check.c). */
+#ifndef RP_SIM_JUDGE_H
+#define RP_SIM_JUDGE_H
+
+#include <stdbool.h>
+
+#include "bucket/bucket.h"
+
+struct sim;
+struct sim_node;
+
+/* After a commit of this node: everything that it changed, in order (journal.c). */
+void sim_journal_prepare(void); /* before the connection is opened */
+void sim_journal_make(struct sim *s);
+void sim_journal_begin(void);
+bool sim_journal_is_empty(void);
+void sim_journal_read(struct sim *s, struct sim_node *n);
+/* Bytes went away (judge.c). */
+void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *object, bool overwritten);
+void sim_judge_returned(struct sim *s); /* in the end, of plain objects */
+void sim_judge_hidden(struct sim *s);   /* likewise */
+/* What stood under the key was returned from quarantine, and its copy there waits to be looked at. */
+bool sim_is_owed(struct sim *s, const char *key);
+/* A request of a sweep about this key is sent now. */
+void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key);
+/* A plain object may be lost there, and nobody has accepted that. `reused`: write-once keys were
+ * seen
+ * to change (judge.c). */
+bool sim_is_weak(const struct sim *s, bool reused);
+/* A node has said that something is kept alive: a catalog put back from a backup made before would be behind. */
+void sim_judge_kept(struct sim_node *n);
+/* It has raised what was to be raised: so would one put back that has only what came within that minute. */
+void sim_judge_once_more(struct sim_node *n);
+int sim_holder(const struct sim_node *n); /* node and life, in one number */
+/* The questions of tests/lib/invariants.h, and those of the end (check.c). */
+void sim_check(struct sim *s, bool healed);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node.h - a process: its connection, its store handle, what it is doing (N1 and N2 of world.h). */
+#ifndef RP_SIM_NODE_H
+#define RP_SIM_NODE_H
+
+#include "base/time.h"
+#include "catalog/catalog.h"
+#include "core/run.h"
+#include "core/store.h"
+#include "random.h"
+#include "task.h"
+#include "users.h"
+
+#define SIM_KEYS 8 /* plain objects */
+
+struct sim;
+struct sim_task;
+
+struct sim_node {
+    struct sim *sim;
+    int index, life; /* life: grows with every start */
+    struct sim_task *task;
+    bool dead;
+    int64_t wakes_at_ms;
+    struct sim_clock clock;
+    struct rp_clock host;
+    struct rp_boot boot;  /* each node has a host of its own */
+    int64_t booted_ms;    /* true time */
+    int64_t booted_at_ms; /* as the process knows it */
+    int boots;
+    bool anchored; /* the catalog knows what the clocks said in this boot */
+    struct rp_catalog *catalog;
+    struct rp_backend *backend;
+    struct rp_store_config config;
+    struct rp_store store;
+    struct rp_raises *raises; /* as a session has them (lib/session.h) */
+    struct rp_raise_hook raise_hook;
+    struct rp_worker worker;
+    struct rp_run run; /* of the continuous sweep; id 0: none */
+    struct sim_command command;
+    int64_t began_ms;         /* true time */
+    int64_t host_at_begin_ms; /* its own clock */
+    int64_t late_at_begin_ms; /* the latest of the clocks when the command began */
+    int64_t early_ms;         /* the latest moment, during the command, that all clocks had passed */
+    unsigned put_backs_at_begin;
+    size_t late_at_begin; /* requests that waited */
+    uint64_t began_at, jumps_at_begin, serial, sent_at_begin,
+        returns_at_begin; /* steps, jumps, uploads (the users' too), copies back, when the command began */
+    int holds_made;
+    bool kept;              /* the command kept something alive */
+    int64_t raised_host_ms; /* its clock, when it last raised the epoch in this life; 0: it has not */
+    int64_t epoch_at_begin; /* the catalog's */
+    int64_t kept_ms;        /* when the last such command of this life began; 0: there was none */
+    int deleted_at_begin;   /* how often the command's file had been deleted */
+    bool wrong_tenant;
+    bool hid;           /* the command has sent a delete marker */
+    bool owned;         /* the store that it reaches was ours at some moment of the command */
+    bool known_ours;    /* the catalog knew when the command began that the bucket is its own */
+    int refs[SIM_KEYS]; /* what the guard said in this command; -1: nothing */
+    int unresolved;     /* how often the database cannot be asked yet */
+    int64_t outage_ends_ms;
+    struct sim_random random; /* of its users */
+};
+
+void sim_node_work(struct sim_node *n);                               /* what a node does all its life */
+void sim_node_begin(struct sim_node *n, const struct sim_command *c); /* what is judged counts from here */
+void sim_node_close(struct sim_node *n);
+int sim_node_open(struct sim_node *n, struct rp_error *err);
+/* The epoch is raised now. */
+void sim_raise(struct sim_node *n);
+bool sim_node_is_up(const struct sim_node *n); /* or about to be */
+/* Its command began in a catalog that was put back since. */
+bool sim_is_stale(const struct sim_node *n);
+/* Nobody hears what it answers: it is dead, or stale. */
+bool sim_is_unheard(const struct sim_node *n);
+
+#endif
