@@ -212,6 +212,7 @@ static void test_many_damaged_rows_hold_nobody_up(void **state)
     struct world w;
     int64_t ids[FILES], n_bad = 0;
     world_make(&w, (enum dbs_kind)(uintptr_t)*state, WORLD_MEMORY);
+    w.rules.retry_first_ms = w.rules.retry_most_ms; /* on a busy machine the sweep would meet them twice */
     for (size_t i = 0; i < FILES; i++) {
         char name[20];
         snprintf(name, sizeof name, "file%zu", i);
