@@ -476,7 +476,9 @@ static bool was_undone(const struct sim *s, const struct sim_node *n, const stru
 {
     if (n != NULL && !sim_is_stale(n)) return false;
     for (size_t i = 0; i < s->n_undone; i++)
-        if (is_about(s, &s->undone[i], o)) return true;
+        if (is_about(s, &s->undone[i], o) ||
+            (s->undone[i].in_place && strcmp(s->undone[i].version, o->identity.version) == 0))
+            return true;
     return false;
 }
 
