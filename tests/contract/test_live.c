@@ -666,8 +666,9 @@ static void a_stream_ends_with_its_token(void **state)
     free(event_client_until(&idle, "hello", 1));
     free(event_client_until(&other, "hello", 1));
     bool over = false;
+    int64_t late_ms = rp_time_boot_ms() + PATIENCE_MS;
     for (int i = 0; !over; i++) {
-        assert_true(i < 100);
+        assert_true(rp_time_boot_ms() < late_ms);
         commit(s, 0, 0, i, 1);
         event_client_listen(&busy, 50);
         free(event_client_stream(&busy, &over));
