@@ -149,6 +149,11 @@ bool sim_is_undone(const struct sim *s, const char *key)
     return false;
 }
 
+bool sim_may_lack_bytes(const struct sim *s, const struct model_file *f)
+{
+    return s->rolled_back && (f->lost || sim_is_undone(s, f->key));
+}
+
 /* What users were told since the backup is forgotten; what went since is gone. */
 static void forget(struct sim *s)
 {

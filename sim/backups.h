@@ -24,12 +24,15 @@ struct sim_backup {
 };
 
 struct sim;
+struct model_file;
 
 void sim_vessel_choose(struct sim *s);
 void sim_back_up(struct sim *s);
 void sim_put_back(struct sim *s);
 /* Something of this key was decided in a catalog that was put back since. */
 bool sim_is_undone(const struct sim *s, const char *key);
+/* An old catalog does not know that it was purged or hidden, and a restore of it does not look. */
+bool sim_may_lack_bytes(const struct sim *s, const struct model_file *f);
 /* After a commit of a recovery. */
 void sim_note_recovered(struct sim *s);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backups.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/id.h"
@@ -77,7 +78,7 @@ static void judge_files(struct sim *s, bool healed)
     for (size_t i = 0; i < s->model->n_files; i++) {
         const struct model_file *f = &s->model->files[i];
         bool lives = f->status == RP_FILE_LIVE || f->status == RP_FILE_SCANNING;
-        if (lives && !(f->lost && s->rolled_back) && !bucket_look(s->bucket, f->key, &o) &&
+        if (lives && !sim_may_lack_bytes(s, f) && !bucket_look(s->bucket, f->key, &o) &&
             (healed || !sim_is_owed(s, f->key)))
             sim_violate(s, "NO-LOSS", "file %s lives, and its bytes are gone", f->name);
     }

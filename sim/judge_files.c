@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backups.h"
 #include "base/assert.h"
 #include "catalog/file/transaction.h"
 #include "journal.h"
@@ -73,7 +74,7 @@ void sim_judge_new_file(struct sim *s, struct sim_node *n, const struct journal_
 static void judge_bytes(struct sim *s, const struct model_file *f)
 {
     struct bucket_object o;
-    if (f->lost && s->rolled_back) return; /* an old catalog does not know that it was purged */
+    if (sim_may_lack_bytes(s, f)) return;
     /* what a late delete took after its return is missing until its copy is looked at; in the end it is there */
     if (f->lost && sim_is_owed(s, f->key) && !bucket_look(s->bucket, f->key, &o)) return;
     /* likewise what a late marker hides, also between its return and the commit of it: the version is there */

@@ -70,11 +70,24 @@ bool sim_drew(const struct sim *s, const char *record)
     return stamp[0] == '\0' || !found || strstr(word, stamp) != NULL || epoch_in(record) < seen;
 }
 
+/* Somebody found that it was put back while it was open, and said so in it (catalog/writer/lane.h, L4). */
+static bool says_put_back(const struct sim *s)
+{
+    struct rp_error err = { 0 };
+    char name[40], word[RP_VESSEL_TEXT] = "";
+    bool found = false;
+    int64_t unused;
+    snprintf(name, sizeof name, "vessel:%" PRId64, s->store_id);
+    int r = rp_meta_find(s->inner, name, &found, &unused, word, sizeof word, &err);
+    RP_ASSERT(r == 0);
+    return strcmp(word, "put back") == 0;
+}
+
 bool sim_owns(const struct sim *s, const struct sim_node *n)
 {
     const struct bucket *bucket = s->misled[n->index] ? s->elsewhere : s->bucket;
     struct bucket_object record;
-    if (s->moved) return false;
+    if (s->moved || says_put_back(s)) return false;
     if (!bucket_look(bucket, RP_STORE_OWNER, &record)) return bucket == s->bucket; /* nobody's yet */
     return strstr(record.text, s->catalog_id) != NULL && epoch_of_record(bucket) <= sim_catalog_epoch(s) &&
            sim_drew(s, record.text);

@@ -235,6 +235,7 @@ bool sim_step(struct sim_node *n, bool may_switch, const char *call)
     s->steps++;
     s->now_ms += sim_between(&s->order, 0, 12);
     if (s->steps >= s->steps_max) s->ending = true;
+    if (!n->owned) n->owned = sim_owns(s, n); /* also before others have their turn */
     if (may_switch && sim_chance(&s->order, s->switching)) sim_sleep(s, 0);
     sim_note_clocks(n);
     if (!n->anchored || n->command.verb == VERB_CLOCK) sim_note_wrong(n);

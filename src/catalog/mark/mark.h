@@ -149,6 +149,10 @@ int rp_marks_since(struct rp_db *db, const int64_t *ids, size_t n, struct rp_are
  * (`returned`: the reason of its mark). `out`: room for n. */
 int rp_marks_on_older(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
                       int64_t *out, size_t *n_out, struct rp_error *err);
+/* Those of these marks of what is hidden in place whose version another mark speaks of by now: somebody had shown it
+ * again, and it was marked or hidden anew. */
+int rp_marks_hidden_again(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
+                          int64_t *out, size_t *n_out, struct rp_error *err);
 
 /* A page of marks: give the query, call until `out->n` is 0. The cursor is kept in it. */
 enum rp_marks_by {

@@ -200,13 +200,25 @@ int rp_marks_since(struct rp_db *db, const int64_t *ids, size_t n, struct rp_are
     return 0;
 }
 
-int rp_marks_on_older(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
-                      int64_t *out, size_t *n_out, struct rp_error *err)
+static int choose_ids(struct rp_db *db, const struct rp_sql *sql, const int64_t *ids, size_t n, const char *returned,
+                      struct rp_arena *arena, int64_t *out, size_t *n_out, struct rp_error *err)
 {
     struct rp_ids found = { .at = out };
     struct rp_value reason = rp_text(returned), *rows = rp_rows_of_ids(arena, ids, n, err);
     if (rows == NULL) return RP_ENOMEM;
-    int r = rp_db_query_rows(db, RP_SQL(mark_on_older), &reason, rows, n, rp_ids_row, &found, err);
+    int r = rp_db_query_rows(db, sql, &reason, rows, n, rp_ids_row, &found, err);
     *n_out = found.n;
-    return r < 0 ? rp_error_wrap(err, r, "look for older versions in quarantine") : 0;
+    return r < 0 ? rp_error_wrap(err, r, "look for other versions in quarantine") : 0;
+}
+
+int rp_marks_on_older(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
+                      int64_t *out, size_t *n_out, struct rp_error *err)
+{
+    return choose_ids(db, RP_SQL(mark_on_older), ids, n, returned, arena, out, n_out, err);
+}
+
+int rp_marks_hidden_again(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
+                          int64_t *out, size_t *n_out, struct rp_error *err)
+{
+    return choose_ids(db, RP_SQL(mark_hidden_again), ids, n, returned, arena, out, n_out, err);
 }

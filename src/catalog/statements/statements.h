@@ -181,7 +181,14 @@
     X(mark_on_older,   "s",    "i",   "i",                                                                             \
       "SELECT m.id FROM (VALUES @ROWS) AS v JOIN mark m ON m.id = v.column1 WHERE EXISTS (SELECT 1 FROM mark q "       \
       "WHERE q.store_id = m.store_id AND q.original = CASE WHEN m.in_place = 1 THEN m.original ELSE m.key END "        \
-      "AND q.active = 1 AND q.in_place = 1 AND q.reason <> $1 AND (q.marked_at, q.id) < (m.marked_at, m.id))")         \
+      "AND q.active = 1 AND q.in_place = 1 AND q.version <> m.version AND q.reason <> $1 "                             \
+      "AND (q.marked_at, q.id) < (m.marked_at, m.id))")                                                                \
+    X(mark_hidden_again, "s",  "i",   "i",                                                                             \
+      "SELECT m.id FROM (VALUES @ROWS) AS v JOIN mark m ON m.id = v.column1 WHERE EXISTS (SELECT 1 FROM mark q "       \
+      "WHERE q.store_id = m.store_id AND q.original = m.original AND q.active = 1 AND q.in_place = 1 "                 \
+      "AND q.version = m.version AND q.reason <> $1 AND (q.marked_at, q.id) > (m.marked_at, m.id)) "                   \
+      "OR EXISTS (SELECT 1 FROM mark x "                                                                               \
+      "WHERE x.store_id = m.store_id AND x.key = m.original AND x.active = 1 AND x.version = m.version)")              \
     X(mark_newest,     "i",    "s",   MARK_TYPES, NEWEST_MARKS(""))                                                    \
     X(mark_newest_lock, "i",   "s",   MARK_TYPES, NEWEST_MARKS(" ORDER BY id @FOR_UPDATE_OF(mark)"))                   \
     X(mark_since_return, "",   "i",   "isiiiii",                                                                       \

@@ -104,6 +104,16 @@ static int judge_record(struct rp_catalog *catalog, const struct rp_store *store
     return 0;
 }
 
+/* No record, and none that was missed: unless it was made by what the catalog has forgotten. */
+static int judge_none(struct rp_catalog *catalog, const struct rp_store *store, struct rp_owner *owner,
+                      struct rp_error *err)
+{
+    bool moved = false;
+    int r = rp_vessel_compare(catalog->db, store, &moved, err);
+    owner->ownership = moved ? RP_OWNER_MOVED : RP_OWNER_NONE;
+    return r;
+}
+
 int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_owner *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
@@ -120,13 +130,16 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_
     if (r == 0 && looked < 0 && text.failed == RP_ETOOBIG) r = identify(store, &owner, err);
     if (r == 0) r = rp_meta_get(catalog->db, "epoch", &owner.catalog_epoch, NULL, 0, err);
     if (r < 0) return r;
-    if (looked == RP_ENOTFOUND)
-        owner.ownership = row.owned_at == 0 ? RP_OWNER_NONE : RP_OWNER_GONE;
+    if (looked == RP_ENOTFOUND && row.owned_at == 0)
+        r = judge_none(catalog, store, &owner, err);
+    else if (looked == RP_ENOTFOUND)
+        owner.ownership = RP_OWNER_GONE;
     else if (looked < 0 && text.failed != RP_ETOOBIG)
         return rp_error_wrap(err, looked, "owner record of store '%s'", store->config->name);
     else
         read_record(&text, &owner);
-    if (owner.ownership == RP_OWNER_OURS && (r = judge_record(catalog, store, &owner, err)) < 0) return r;
+    if (r == 0 && owner.ownership == RP_OWNER_OURS) r = judge_record(catalog, store, &owner, err);
+    if (r < 0) return r;
     catalog->looked_epoch = owner.catalog_epoch;
     *out = owner;
     return 0;
@@ -224,8 +237,7 @@ static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct raising *raising = ctx;
     char name[FACT_MAX];
-    bool compares = raising->seen->ownership == RP_OWNER_OURS && !raising->told;
-    int r = compares ? rp_vessel_check(tx, raising->store, err) : 0; /* it may have moved since it was looked at */
+    int r = raising->told ? 0 : rp_vessel_check(tx, raising->store, err); /* it may have moved since it was looked at */
     if (r == 0) r = raise_epoch(tx, raising, err);
     if (r == 0) r = rp_meta_set(tx->db, raised_at(raising->store, name), tx->late_ms, "", err);
     if (r == 0) r = rp_vessel_note(tx, raising->store, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* older.c - a purge that would take older versions along waits while one of them is in quarantine (S9). */
+/* older.c - what waits for another mark (S9): a purge that would take older versions along, while one of them is in
+ * quarantine; and a version in quarantine that was shown again and marked anew, while that mark lasts. */
 #include "base/error.h"
 #include "core/purge/batch.h"
 #include "core/subject/subject.h"
@@ -13,32 +14,55 @@ static bool takes_older_along(const struct rp_store *store, const struct rp_purg
            !rp_quarantine_is_returned(item->mark);
 }
 
-static void let_wait(struct rp_purge_batch *b, int64_t mark_id)
+/* S9: it goes when the later mark says so. */
+static bool may_be_hidden_again(const struct rp_store *store, const struct rp_purge_item *item)
+{
+    (void)store;
+    return item->status == RP_ITEM_CLAIMED && item->mark->in_place && !rp_quarantine_is_returned(item->mark);
+}
+
+typedef bool concerns_fn(const struct rp_store *store, const struct rp_purge_item *item);
+typedef int choose_fn(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
+                      int64_t *out, size_t *n_out, struct rp_error *err);
+
+static const struct {
+    concerns_fn *concerns;
+    choose_fn *choose;
+    const char *note;
+} reasons[] = {
+    { takes_older_along, rp_marks_on_older, "an older version of it is in quarantine" },
+    { may_be_hidden_again, rp_marks_hidden_again, "it was shown again, and marked anew" },
+};
+
+static void let_wait(struct rp_purge_batch *b, int64_t mark_id, const char *note)
 {
     for (size_t i = 0; i < b->marks.n; i++) {
         struct rp_purge_item *item = &b->items[i];
         if (item->mark->id != mark_id) continue;
         item->status = RP_ITEM_WAITS;
-        snprintf(item->note, sizeof item->note, "an older version of it is in quarantine");
+        snprintf(item->note, sizeof item->note, "%s", note);
     }
 }
 
-static int load_older(struct rp_catalog *catalog, struct rp_purge_batch *b, struct rp_error *err)
+static int load_waiting(struct rp_catalog *catalog, struct rp_purge_batch *b, size_t why, struct rp_error *err)
 {
     int64_t *ids = rp_arena_array(&b->arena, b->marks.n + 1, sizeof *ids);
-    int64_t *over = rp_arena_array(&b->arena, b->marks.n + 1, sizeof *over);
+    int64_t *wait = rp_arena_array(&b->arena, b->marks.n + 1, sizeof *wait);
     size_t n = 0, found = 0;
-    if (ids == NULL || over == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    if (ids == NULL || wait == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < b->marks.n; i++)
-        if (takes_older_along(b->store, &b->items[i])) ids[n++] = b->marks.at[i].id;
-    int r = n == 0 ? 0 : rp_marks_on_older(catalog->db, ids, n, RP_REASON_RETURNED, &b->arena, over, &found, err);
+        if (reasons[why].concerns(b->store, &b->items[i])) ids[n++] = b->marks.at[i].id;
+    int r = n == 0 ? 0 : reasons[why].choose(catalog->db, ids, n, RP_REASON_RETURNED, &b->arena, wait, &found, err);
     for (size_t i = 0; i < found; i++)
-        let_wait(b, over[i]);
+        let_wait(b, wait[i], reasons[why].note);
     return r;
 }
 
 int rp_purge_load(struct rp_catalog *catalog, struct rp_purge_batch *b, struct rp_error *err)
 {
     int r = rp_purge_load_returns(catalog, b, err);
-    return r < 0 || !rp_subject_may_have_older(b->store) ? r : load_older(catalog, b, err);
+    if (!rp_subject_may_have_older(b->store)) return r;
+    for (size_t why = 0; why < sizeof reasons / sizeof reasons[0] && r == 0; why++)
+        r = load_waiting(catalog, b, why, err);
+    return r;
 }

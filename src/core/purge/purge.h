@@ -27,7 +27,8 @@
  *     with its older versions. A purge that takes older versions along waits while one of them is in
  *     quarantine: no setting changed meanwhile shortens its time. One that shows itself again when its
  *     time is over is not erased: whoever has removed the marker has returned it. Its mark ends
- *     with that; a file's waits, for with it all would go that stands under its key.
+ *     with that; a file's waits, for with it all would go that stands under its key. One that was
+ *     shown and then marked anew waits as long as that mark does.
  *
  *   marked   -> checking, purging      rp_purge_claim
  *   checking -> purging, marked        rp_purge_check
