@@ -125,11 +125,9 @@ void rp_lane_left(const struct rp_tx *tx)
 {
     struct rp_catalog *catalog = tx->catalog;
     catalog->doubted = false;
-    catalog->left = (struct rp_left){ .known = tx->seq > 0,
-                                      .lane = catalog->lane,
-                                      .stamp = tx->stamp,
-                                      .seq = tx->seq,
-                                      .at_ms = rp_time_boot_ms() };
+    catalog->left = (struct rp_left){
+        .known = tx->seq > 0, .lane = catalog->lane, .stamp = tx->stamp, .seq = tx->seq, .at_ms = rp_time_boot_ms()
+    };
     memcpy(catalog->left.head, tx->head, sizeof tx->head);
 }
 
