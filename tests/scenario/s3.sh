@@ -24,7 +24,11 @@ s3() { # CODE METHOD KEY[?QUERY] [CURL ARGUMENTS...]
         -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD')
     if [ "$method" = HEAD ]; then args+=(-I); else args+=(-X "$method"); fi
     : >"$DIR/out"
-    got=$(curl "${args[@]}" "$@" "$S3_URL/$BUCKET${path:+/$path}") || true
+    for _ in 1 2 3 4 5; do # a server that has just started, on a busy machine, asks for patience
+        got=$(curl "${args[@]}" "$@" "$S3_URL/$BUCKET${path:+/$path}") || true
+        [ "$got" = 503 ] && [ "$want" != 503 ] || break
+        sleep 1
+    done
     OUT=$(tr '\0' ' ' <"$DIR/out") ERR=$(cat "$DIR/headers")
     [ "$got" = "$want" ] || fail "S3 answered $got instead of $want"
 }

@@ -89,14 +89,6 @@ void rp_lane_compare(struct rp_catalog *catalog, int64_t stamp)
     if (left->known && (left->lane != catalog->lane || left->stamp != stamp)) catalog->doubted = true;
 }
 
-int rp_lane_missing(struct rp_catalog *catalog, struct rp_error *err)
-{
-    if (!catalog->left.known) return rp_error_set(err, RP_ECORRUPT, "lane %d: its row is gone", catalog->lane);
-    catalog->lane_known = false;
-    catalog->doubted = true;
-    return rp_error_set(err, RP_EBUSY, "lane %d: its row is gone; was the catalog put back?", catalog->lane);
-}
-
 int rp_lane_is_as_left(struct rp_db *db, const struct rp_left *left, bool *out, struct rp_error *err)
 {
     struct rp_value args[] = { rp_int(left->lane), rp_int(left->seq), rp_bytes(left->head, sizeof left->head) };
@@ -106,6 +98,17 @@ int rp_lane_is_as_left(struct rp_db *db, const struct rp_left *left, bool *out, 
     int r = rp_db_query(db, RP_SQL(lane_last), args, rp_one_row, &last, err);
     *out = last.found;
     return r < 0 ? rp_error_wrap(err, r, "whether the catalog was put back") : 0;
+}
+
+int rp_lane_missing(struct rp_catalog *catalog, struct rp_error *err)
+{
+    bool as_left = true;
+    int r = rp_lane_is_as_left(catalog->db, &catalog->left, &as_left, err);
+    if (r < 0) return r;
+    if (as_left) return rp_error_set(err, RP_ECORRUPT, "lane %d: its row is gone", catalog->lane);
+    catalog->lane_known = false;
+    catalog->doubted = true;
+    return rp_error_set(err, RP_EBUSY, "lane %d: its row is gone; was the catalog put back?", catalog->lane);
 }
 
 int rp_lane_settle_doubt(struct rp_tx *tx, struct rp_error *err)

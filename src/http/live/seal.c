@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/live/seal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <openssl/crypto.h>
@@ -51,7 +52,7 @@ const char *rp_seal_close(const struct rp_seal *seal, const char *cursor, char o
     uint8_t bytes[BYTES_MAX] = { 0 };
     size_t n = (strlen(cursor) / RP_SEAL_BLOCK + 1) * RP_SEAL_BLOCK; /* with a NUL at least */
     RP_ASSERT(seal->on && RP_SEAL_MAC + n <= sizeof bytes);
-    memcpy(bytes + RP_SEAL_MAC, cursor, strlen(cursor));
+    (void)snprintf((char *)bytes + RP_SEAL_MAC, n, "%s", cursor);
     authenticate(seal, bytes + RP_SEAL_MAC, n, bytes);
     encrypt(seal, bytes, bytes + RP_SEAL_MAC, n);
     for (size_t i = 0; i < RP_SEAL_MAC + n; i++) {
@@ -89,6 +90,6 @@ int rp_seal_open(const struct rp_seal *seal, const char *id, char cursor[RP_FEED
     }
     RP_ASSERT(memchr(bytes + RP_SEAL_MAC, '\0', n) != NULL &&
               strlen((char *)bytes + RP_SEAL_MAC) < RP_FEED_CURSOR_TEXT);
-    strcpy(cursor, (char *)bytes + RP_SEAL_MAC);
+    (void)snprintf(cursor, RP_FEED_CURSOR_TEXT, "%s", (char *)bytes + RP_SEAL_MAC);
     return 0;
 }

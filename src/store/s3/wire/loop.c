@@ -350,7 +350,8 @@ static void finish_done(struct loop *l)
         if (message->msg != CURLMSG_DONE) continue;
         CURLcode result = message->data.result; /* gone with the handle */
         (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
-        if (t != NULL && t == l->asking)
+        RP_ASSERT(t != NULL);
+        if (t == l->asking)
             asked(l, t);
         else
             finish(l, t, result);
