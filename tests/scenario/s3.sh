@@ -26,7 +26,7 @@ s3() { # CODE METHOD KEY[?QUERY] [CURL ARGUMENTS...]
     : >"$DIR/out"
     for _ in 1 2 3 4 5; do # a server that has just started, on a busy machine, asks for patience
         got=$(curl "${args[@]}" "$@" "$S3_URL/$BUCKET${path:+/$path}") || true
-        [ "$got" = 503 ] && [ "$want" != 503 ] || break
+        if [ "$got" != 503 ] || [ "$want" = 503 ]; then break; fi
         sleep 1
     done
     OUT=$(tr '\0' ' ' <"$DIR/out") ERR=$(cat "$DIR/headers")
