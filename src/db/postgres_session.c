@@ -293,7 +293,7 @@ static int connect_failed(struct rp_pg *c, struct rp_error *err)
     rp_error_set(err, denied ? RP_EDENIED : RP_EUNAVAILABLE, "postgres: connect: %s", line);
     if (none_left)
         rp_error_hint(err, "raise the server's max_connections, or the CONNECTION LIMIT of the role or the database; a "
-                           "daemon takes 9 to 18 of its catalog (docs/guarantees.md)");
+                           "daemon takes 10 to 22 of its catalog (docs/guarantees.md)");
     return err->code;
 }
 

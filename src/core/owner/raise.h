@@ -15,8 +15,8 @@
  * R5  A daemon also raises before its stop, and at its start, for what a process before it may have kept alive: that is
  *     owed like all else. In mode observe nothing is read, written or owed.
  * R6  Whose store it is, as the last raise or look found it, is kept here for those who show it.
- * R7  While its owner record was found to be gone or another's, nothing that is uploaded there becomes live: what we see is
- *     an empty mount point or another bucket, and the bytes would not be in ours.
+ * R7  While its owner record was found to be gone or another's, nothing that is uploaded there becomes live: what we
+ *     see is an empty mount point or another bucket, and the bytes would not be in ours.
  * R8  Until a raise came after it, only we know what was kept alive. So the process remembers how that left the lanes,
  *     and every claim looks whether they are still so (vessel.h, V2): the catalog may be put back while it is open. It
  *     is forgotten when the catalog is found to have moved: then it was noticed. */
