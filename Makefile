@@ -24,7 +24,7 @@ tidy:
 	@tools/tidy
 
 format:
-	@find include src sim bench tests tools examples -name '*.[ch]' 2>/dev/null | xargs clang-format -i
+	@find include src sim bench tests tools -name '*.[ch]' | xargs clang-format -i
 
 serve:
 	@tools/install-packages serve

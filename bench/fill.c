@@ -54,6 +54,7 @@ static int add_batch(struct rp_tx *tx, void *ctx, struct rp_error *err)
                                         .reason = "bench",
                                         .actor = "bench" };
         rp_tx_tally(tx, f->store->id, RP_MARKED, 1, identity->size_bytes);
+        rp_tx_tally_waiting(tx, f->store->id, RP_MARKED, 1, identity->size_bytes, tx->late_ms / 1000);
     }
     int r = rp_marks_add(tx, f->marks, f->n, err);
     for (size_t i = 0; i < f->n && r == 0; i++) {
@@ -78,7 +79,8 @@ static void make_due_object(struct filling *f, size_t i)
     if (rp_backend_stat(f->store->backend, &f->items[i], 1, &err) < 0) bench_fail("%s", err.text);
 }
 
-/* The next mark is a due one when it is their turn: evenly among the others, or all of them at the end. */
+/* The next mark is a due one when it is their turn: evenly among the others, or all of them at the
+ * end. */
 static bool is_due_turn(const struct filling *f)
 {
     const struct bench_fill *fill = f->fill;

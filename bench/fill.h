@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fill.h - a catalog that holds many marks, put there through the library: rows, tallies and audit chain as `mark`
- * leaves them, but for objects that need not exist. */
+/* fill.h - a catalog that holds many marks, put there through the library: rows, tallies and audit
+ * chain as `mark` leaves them, but for objects that need not exist. */
 #ifndef RP_BENCH_FILL_H
 #define RP_BENCH_FILL_H
 
@@ -14,8 +14,8 @@ struct bench_fill {
     bool scattered; /* the due ones lie among the waiting ones, by key and by age; else together */
 };
 
-/* Fills the catalog of a configuration with one store, `main`. In a process of its own: what is measured afterwards
- * does not inherit its memory. */
+/* Fills the catalog of a configuration with one store, `main`. In a process of its own: what is
+ * measured afterwards does not inherit its memory. */
 void bench_fill(const char *config_file, const struct bench_fill *fill);
 
 #endif

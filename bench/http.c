@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon under load: wrk with 256 connections beside it on the same machine, every commit durable.
+/* The daemon under load: wrk with 256 connections beside it on the same machine, every commit
+ * durable.
  *
  *   each kind of request       how many a second, how long they take, what they cost in CPU and memory
  *   a kill in the middle       every upload that was answered is there
  *   PostgreSQL                 the same, beside a loop that makes each upload a transaction of its own (http_plain.h)
  *   abandoned uploads          what 100 times 100,000 uploads a day, 1 % of them abandoned, cost
  *
- * Figures are printed beside their targets and never asserted. What is asserted: what was answered is what the catalog
- * holds. BENCH_DIR: where it works (default: here). BENCH_SCALE=0.1: a tenth of everything. */
+ * Figures are printed beside their targets and never asserted. What is asserted: what was answered
+ * is what the catalog holds. BENCH_DIR: where it works (default: here). BENCH_SCALE=0.1: a tenth of
+ * everything. */
 #include "catalog/file/file.h"
 #include "ground.h"
 #include "http_daemon.h"
@@ -95,8 +97,8 @@ static void measure_inits(const struct bench_daemon *d, bool targets, struct mea
     out->init_cpu_s = plain.daemon_cpu_s / (double)plain.answered;
 }
 
-/* Half of them as they were begun, which is how a folder is emptied; half without pattern, so that each is on pages of
- * its own. */
+/* Half of them as they were begun, which is how a folder is emptied; half without pattern, so that
+ * each is on pages of its own. */
 static void measure_deletes(const struct bench_daemon *d, const char *list, size_t n, bool targets)
 {
     static const char *const names[] = { "delete, as begun", "delete, scattered" };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_daemon.h - `reprieve serve` in a directory of its own, with tenants that have a token each, and what it used. */
+/* http_daemon.h - `reprieve serve` in a directory of its own, with tenants that have a token each,
+ * and what it used. */
 #ifndef RP_BENCH_HTTP_DAEMON_H
 #define RP_BENCH_HTTP_DAEMON_H
 
@@ -21,8 +22,8 @@ struct bench_daemon {
 };
 
 const char *bench_binary(void);
-/* Makes directory, configuration and tokens; `more` is further YAML. The catalog is SQLite in the directory, or
- * a schema of its own on this server. */
+/* Makes directory, configuration and tokens; `more` is further YAML. The catalog is SQLite in the
+ * directory, or a schema of its own on this server. */
 void bench_daemon_make(struct bench_daemon *d, const char *base, const char *name, const char *postgres_url,
                        const char *more);
 void bench_daemon_remove(struct bench_daemon *d);

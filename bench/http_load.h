@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_load.h - wrk against a daemon: 2 threads, 256 connections, requests of one kind (http.lua). */
+/* http_load.h - wrk against a daemon: 2 threads, 256 connections, requests of one kind
+ * (http.lua). */
 #ifndef RP_BENCH_HTTP_LOAD_H
 #define RP_BENCH_HTTP_LOAD_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_plain.h - what one would write without a writer that groups commits: each upload a transaction of its own, over one
- * connection with prepared statements, into the same tables. No HTTP, no parsing, no look-up of what it could know: its
- * lane's head and the tenant are kept in memory, which a server with more than one process could not do. */
+/* http_plain.h - what one would write without a writer that groups commits: each upload a
+ * transaction of its own, over one connection with prepared statements, into the same tables. No
+ * HTTP, no parsing, no look-up of what it could know: its lane's head and the tenant are kept in
+ * memory, which a server with more than one process could not do. */
 #ifndef RP_BENCH_HTTP_PLAIN_H
 #define RP_BENCH_HTTP_PLAIN_H
 

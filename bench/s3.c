@@ -26,7 +26,7 @@
 #include "db/db.h"
 #include "ground.h"
 #include "s3_bare.h"
-#include "store/backend.h"
+#include "store/open.h"
 
 #define OBJECTS_N  20000
 #define ROUNDS     3 /* of the sweep and the bare loops, one after the other; medians count */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Marking and sweeping with the real binary, beside what people would do instead, measured in the same run:
+/* Marking and sweeping with the real binary, beside what people would do instead, measured in the
+ * same run:
  *
  *   xargs -P2 rm                 the fastest way to delete files whose names are known; remembers and promises nothing
  *   list, read, delete           a mark on every object (an extended attribute), and a job that looks at all of them
  *
- * Then: what the same 1,000 due marks cost beside few and beside many that wait; and a restore in bulk, 100,000 marks of a
- * million taken back by their reason and by their prefix. Numbers are printed, never asserted.
- * BENCH_DIR: where the disk part works (default: here). BENCH_SCALE=0.1: a tenth of everything. */
+ * Then: what the same 1,000 due marks cost beside few and beside many that wait; and a restore in
+ * bulk, 100,000 marks of a million taken back by their reason and by their prefix. Numbers are
+ * printed, never asserted. BENCH_DIR: where the disk part works (default: here). BENCH_SCALE=0.1: a
+ * tenth of everything. */
 #include "fill.h"
 #include "ground.h"
 

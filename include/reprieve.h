@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprieve.h - safe deletion for data that lives in two places at once, as a C library.
  *
- * A mark is a durable promise: this object will be purged at its due time, unless it is restored first. Every call works on the
- * same catalog as the `reprieve` command and may run beside it.
+ * A mark is a durable promise: this object will be purged at its due time, unless it is restored
+ * first. Every call works on the same catalog as the `reprieve` command and may run beside it.
  *
- *   struct reprieve *r;
- *   if (reprieve_open(NULL, &r) < 0) ...;
- *   struct reprieve_mark_request q = { .subject = "main:avatars/7.png", .reason = "replaced" };
- *   struct reprieve_mark m;
- *   if (reprieve_mark(r, &q, &m) < 0) fprintf(stderr, "%s\n", reprieve_error(r));
- *   reprieve_close(r);
+ *     struct reprieve *r = NULL;
+ *     struct reprieve_mark_request q = { .subject = "main:avatars/7.png", .reason = "replaced" };
+ *     struct reprieve_mark m;
  *
- * Functions return 0 or a negative number; reprieve_error_code() then gives the stable name of what went wrong
- * ("not_found", "too_late", "held", ...). A handle belongs to one thread at a time. */
+ *     if (reprieve_open(NULL, &r) < 0 || reprieve_mark(r, &q, &m) < 0)
+ *         fprintf(stderr, "%s\n", reprieve_error(r));
+ *     reprieve_close(r);
+ *
+ * Functions return 0 or a negative number; reprieve_error_code() then gives the stable name of what
+ * went wrong ("not_found", "too_late", "held", ...). A handle belongs to one thread at a time. */
 #ifndef REPRIEVE_H
 #define REPRIEVE_H
 
@@ -30,7 +31,8 @@ struct reprieve_options {
     const char *actor;       /* who is asking, for the audit log; NULL: the user's name */
 };
 
-/* `options` may be NULL. On failure *out is a handle that only knows its error, or NULL without memory; close it too. */
+/* `options` may be NULL. On failure *out is a handle that only knows its error, or NULL without
+ * memory; close it too. */
 int reprieve_open(const struct reprieve_options *options, struct reprieve **out);
 void reprieve_close(struct reprieve *r);
 
@@ -53,15 +55,16 @@ struct reprieve_mark {
 };
 
 int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *request, struct reprieve_mark *out);
-/* `subject`: STORE:KEY or a mark's id. Restoring what is restored already succeeds. A file comes back with what was
- * deleted along with it; what of that cannot come back stays deleted. */
+/* `subject`: STORE:KEY or a mark's id. Restoring what is restored already succeeds. A file comes
+ * back with what was deleted along with it; what of that cannot come back stays deleted. */
 int reprieve_restore(struct reprieve *r, const char *subject);
 
 struct reprieve_sweep {
     char run[24]; /* run_... */
     int64_t purged, already_gone, skipped, failed, bytes_freed;
 };
-/* Purges what is due now, in every store that may be purged, at most `limit` marks (0: the configured limit). */
+/* Purges what is due now, in every store that may be purged, at most `limit` marks (0: the
+ * configured limit). */
 int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out);
 
 #ifdef __cplusplus

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backups of the catalog, put back at any moment; catalogs that move; and how either shows itself.
  *
- * The backup is a savepoint of SQLite: what a node commits is a savepoint within it. It is made anew
- * now and then, sometimes right after the epoch was raised and right before it is put back: then the
- * catalog has lost its last seconds.
+ * The backup is a savepoint of SQLite: what a node commits is a savepoint within it. It is made
+ * anew now and then, sometimes right after the epoch was raised and right before it is put back:
+ * then the catalog has lost its last seconds.
  *
- * U1  The catalog lies in a vessel (src/db/db.h, D8), a file or a server's. A backup that is put back
- *     in its place (`.restore`, `cp` over the file, a snapshot of the disk) keeps it; a new file, a
- *     dump that is read into another database, a point-in-time recovery and a promoted standby have
- *     another one. A standby may also lose nothing.
- * U2  The nodes are stopped for it, or go on: those of a server by connecting again, those of a file
- *     only where it is restored in place. A command that was under way goes on in the catalog as it
- *     is now, and nobody hears its answer.
- * U3  A catalog that shows that it was put back claims nothing until somebody recovers it (judge.c).
- *     It shows it by its vessel, or by the owner record: that has a later epoch, or a stamp that the
- *     catalog never drew.
+ * U1  The catalog lies in a vessel (src/db/db.h, D8), a file or a server's. A backup that is put
+ *     back in its place (`.restore`, `cp` over the file, a snapshot of the disk) keeps it; a new
+ *     file, a dump that is read into another database, a point-in-time recovery and a promoted
+ *     standby have another one. A standby may also lose nothing.
+ * U2  The nodes are stopped for it, or go on: those of a server by connecting again, those of a
+ *     file only where it is restored in place. A command that was under way goes on in the catalog
+ *     as it is now, and nobody hears its answer.
+ * U3  A catalog that shows that it was put back claims nothing until somebody recovers it
+ *     (judge.c). It shows it by its vessel, or by the owner record: that has a later epoch, or a
+ *     stamp that the catalog never drew.
  * U4  What is left: it was put back in its vessel, and the record was not written since the backup.
  *     Then nothing shows it. By DESIGN section 5 only what was kept alive since the last raise is
  *     lost, which is a minute's, or what a raise is owed for (sim_judge_kept, sim_judge_once_more).
@@ -154,10 +154,33 @@ bool sim_may_lack_bytes(const struct sim *s, const struct model_file *f)
     return s->rolled_back && (f->lost || sim_is_undone(s, f->key));
 }
 
-/* What users were told since the backup is forgotten; what went since is gone. */
+static void note_brought_back(struct sim *s)
+{
+    for (size_t i = 0; i < s->saved->n_marks; i++) {
+        const struct model_mark *now = model_mark(s->model, s->saved->marks[i].id);
+        if (!s->saved->marks[i].gone && now != NULL && now->gone) sim_see(s, SIGHT_LET_GO_PUT_BACK);
+    }
+}
+
+/* A lease that was committed since the backup and is forgotten now: whoever has it goes on, and
+ * stops when it is over by its own clock (purge.h, S7). */
+static void keep_leases(struct sim *s)
+{
+    for (size_t i = 0; i < s->saved->n_marks; i++) {
+        struct model_mark *old = &s->saved->marks[i];
+        const struct model_mark *now = model_mark(s->model, old->id);
+        if (now == NULL || old->leased_at_ms == 0 || old->holder != now->holder) continue;
+        if (now->leased_at_ms > old->leased_at_ms) old->leased_at_ms = now->leased_at_ms;
+    }
+}
+
+/* What users were told since the backup is forgotten; what went since is gone, what was let go is
+ * there again. */
 static void forget(struct sim *s)
 {
     keep_undone(s);
+    keep_leases(s);
+    note_brought_back(s);
     for (size_t i = 0; i < s->model->n_files; i++) {
         struct model_file *old = model_file(s->saved, s->model->files[i].id);
         if (old != NULL) old->lost = s->model->files[i].lost;
@@ -169,9 +192,13 @@ static void forget(struct sim *s)
     for (size_t i = 0; i < s->n_files; i++)
         if (i >= s->backup.n_files || model_file(s->model, s->files[i].id) == NULL)
             s->files[i].begun = s->files[i].late = false, s->files[i].answer[0] = '\0';
+        else if (s->files[i].forgotten.times > 0)
+            s->files[i].answer[0] = '\0'; /* an older one may be there again */
     for (size_t i = 0; i < s->n_txns; i++)
         if (i >= s->backup.n_txns || model_txn(s->model, s->txns[i].id) == NULL)
             s->txns[i].begun = false, s->txns[i].answer[0] = '\0';
+        else if (s->txns[i].forgotten.times > 0)
+            s->txns[i].answer[0] = '\0';
 }
 
 /* ---- putting back ---- */
@@ -193,7 +220,8 @@ static bool is_busy(const struct sim *s)
     return false;
 }
 
-/* It may have been started where the store could not be written: by its epoch alone it is not behind then. */
+/* It may have been started where the store could not be written: by its epoch alone it is not
+ * behind then. */
 static void count_on(struct sim *s)
 {
     char text[80];
@@ -230,6 +258,7 @@ static void start_again(struct sim *s)
         n->kept_ms = 0;
         if (n->command.verb == VERB_SWEEP) n->owned = false; /* what was seen before says nothing of it */
     }
+    s->retainer = 0;
 }
 
 static void put_back_now(struct sim *s)
@@ -252,8 +281,10 @@ static void put_back_now(struct sim *s)
 
 static bool is_sweeping(const struct sim *s)
 {
-    for (int i = 0; i < SIM_NODES; i++)
-        if (s->nodes[i].command.verb == VERB_SWEEP && !s->nodes[i].dead) return true;
+    for (int i = 0; i < SIM_NODES; i++) {
+        enum sim_verb verb = s->nodes[i].command.verb;
+        if ((verb == VERB_SWEEP || verb == VERB_RETAIN || verb == VERB_NET) && !s->nodes[i].dead) return true;
+    }
     return false;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backups.h - backups of the catalog, put back at any moment, and where it lies (U1 to U5 of backups.c). */
+/* backups.h - backups of the catalog, put back at any moment, and where it lies (U1 to U5 of
+ * backups.c). */
 #ifndef RP_SIM_BACKUPS_H
 #define RP_SIM_BACKUPS_H
 

@@ -11,6 +11,7 @@
 #include "base/id.h"
 #include "core/subject/quarantine.h"
 #include "judge.h"
+#include "lib/fault_db.h"
 #include "lib/invariants.h"
 #include "node.h"
 #include "users.h"
@@ -54,7 +55,7 @@ static bool is_explained(struct sim *s, const struct bucket_object *o)
     const struct model_mark *m = model_mark_of(s->model, o->key);
     if (strcmp(o->key, RP_STORE_OWNER) == 0) return true;
     if (rp_quarantine_is(o->key)) return is_copy_explained(s, o->key);
-    if (strncmp(o->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0) return true; /* a canary */
+    if (rp_key_is_own(o->key)) return true; /* a canary */
     if (f != NULL && (f->status == RP_FILE_LIVE || f->status == RP_FILE_SCANNING)) return true;
     if (f != NULL && m != NULL && (m->state == RP_LOST || model_is_active(m))) return true;
     if (f != NULL && m != NULL && m->file_id == 0 && m->state == RP_REPRIEVED)
@@ -84,8 +85,8 @@ static void judge_files(struct sim *s, bool healed)
     }
 }
 
-/* Where a bucket knows no conditions our record can land in another one: what is asked there
- * from then on is answered from nowhere. */
+/* Where a bucket knows no conditions our record can land in another one: what is asked there from
+ * then on is answered from nowhere. */
 static void judge_elsewhere(struct sim *s)
 {
     struct bucket_object record;

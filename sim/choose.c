@@ -13,7 +13,7 @@
 static const char *const names[VERBS] = {
     "nothing", "start",  "mark",   "restore", "sweep",   "hold",   "lift",     "dead letter",
     "recover", "import", "init",   "put",     "confirm", "delete", "undelete", "return from quarantine",
-    "result",  "begin",  "commit", "abort",   "quota",   "clock",
+    "result",  "begin",  "commit", "abort",   "quota",   "clock",  "retain",   "safety net",
 };
 
 const char *sim_verb_name(enum sim_verb verb)
@@ -160,7 +160,8 @@ static void choose_operation(struct sim_node *n, struct sim_random *r, struct si
     }
 }
 
-/* What stands in quarantine while a delete of it is still under way is wanted back: a return that is met by it. */
+/* What stands in quarantine while a delete of it is still under way is wanted back: a return that
+ * is met by it. */
 static bool choose_return(struct sim *s, struct sim_random *r, struct sim_command *c)
 {
     size_t n = bucket_late(s->bucket);
@@ -204,13 +205,34 @@ static void choose_new(struct sim_node *n, struct sim_command *c)
     }
 }
 
+/* Of keys whose answers were let go there can be more than the judge remembers. */
+static bool is_full(const struct model *m, enum sim_verb verb)
+{
+    return (verb == VERB_INIT && m->n_files + SIM_NODES > MODEL_FILES_MAX) ||
+           (verb == VERB_BEGIN && m->n_txns + SIM_NODES > MODEL_TXNS_MAX);
+}
+
 void sim_choose(struct sim_node *n, struct sim_command *out)
 {
     struct sim *s = n->sim;
+    if (sim_wants_retention(n)) {
+        bool begins = sim_chance(&s->letting_go, 3000);
+        *out = (struct sim_command){
+            .verb = VERB_RETAIN, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = begins
+        };
+        return;
+    }
+    if (sim_wants_net(n)) {
+        bool begins = sim_chance(&s->netting, 3000);
+        *out =
+            (struct sim_command){ .verb = VERB_NET, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = begins };
+        return;
+    }
     if (s->n_again > 0 && sim_strikes(&s->faults, FAULT_REPEATED)) {
         *out = s->again[sim_index(&n->random, s->n_again)];
         if (out->verb == VERB_RECOVER && s->misled[n->index])
             out->verb = VERB_SWEEP; /* nobody recovers what is not ours */
+        if (is_full(s->model, out->verb)) out->verb = VERB_SWEEP;
         out->given++;
         if (out->verb == VERB_INIT && sim_strikes(&s->faults, FAULT_OTHER_BODY)) out->body = 1;
         return;
@@ -222,7 +244,9 @@ void sim_choose(struct sim_node *n, struct sim_command *out)
 static void keep(struct sim_node *n)
 {
     struct sim *s = n->sim;
-    if (n->command.verb == VERB_SWEEP || n->command.verb == VERB_CLOCK || n->command.body != 0) return;
+    if (n->command.verb == VERB_SWEEP || n->command.verb == VERB_CLOCK || n->command.verb == VERB_RETAIN ||
+        n->command.verb == VERB_NET || n->command.body != 0)
+        return;
     struct sim_command *slot =
         s->n_again < SIM_PENDING ? &s->again[s->n_again++] : &s->again[sim_index(&n->random, SIM_PENDING)];
     *slot = n->command;
@@ -237,7 +261,8 @@ int sim_give(struct sim_node *n)
         [VERB_PUT] = sim_give_put,         [VERB_CONFIRM] = sim_give_confirm, [VERB_DELETE] = sim_give_file,
         [VERB_UNDELETE] = sim_give_file,   [VERB_RETURN] = sim_give_file,     [VERB_RESULT] = sim_give_file,
         [VERB_BEGIN] = sim_give_txn,       [VERB_COMMIT] = sim_give_txn,      [VERB_ABORT] = sim_give_txn,
-        [VERB_QUOTA] = sim_give_quota,     [VERB_CLOCK] = sim_give_clock,
+        [VERB_QUOTA] = sim_give_quota,     [VERB_CLOCK] = sim_give_clock,     [VERB_RETAIN] = sim_give_retain,
+        [VERB_NET] = sim_give_net,
     };
     RP_ASSERT(give[n->command.verb] != NULL);
     int r = give[n->command.verb](n);

@@ -14,6 +14,7 @@ struct crowd_plan {
     int jobs;
     bool trace, all_met, go_on;
     const char *mutant; /* NULL: all of them */
+    const char *known;  /* a list of mutants and the seeds that caught them; NULL: none */
 };
 
 int crowd_one(const struct crowd_plan *plan);

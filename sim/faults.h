@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faults.h - what can go wrong in a run. Each kind has a switch, a rate and a stream of its own
- * in every run (some runs have only a few kinds, some all of them), and a counter that tells
- * whether it was ever met. */
+/* faults.h - what can go wrong in a run. Each kind has a switch, a rate and a stream of its own in
+ * every run (some runs have only a few kinds, some all of them), and a counter that tells whether
+ * it was ever met. */
 #ifndef RP_SIM_FAULTS_H
 #define RP_SIM_FAULTS_H
 
@@ -97,6 +97,17 @@ enum sim_fault {
     X(ROLLED,            "transaction-rolled-back")                                                                \
     X(QUOTA,             "quota-exceeded"         )                                                                \
     X(FAMILY,            "family-deleted"         ) /* a file that was taken along by what it belongs to */        \
+    X(LET_GO,            "let-go-by-retention"    )                                                                \
+    X(LET_GO_IN_TROUBLE, "let-go-in-trouble"      ) /* ... before everything has healed */                         \
+    X(RETENTION_CRASHED, "retention-crashed"      )                                                                \
+    X(RETENTION_TAKEN,   "retention-taken-over"   ) /* ... and carried on by another process */                    \
+    X(RETENTION_LOST,    "retention-lost"         ) /* its old worker woke, and let nothing more go */             \
+    X(TWO_RETENTIONS,    "two-retentions"         ) /* one was refused: another is under way */                    \
+    X(KEY_ANEW,          "key-given-anew"         ) /* whose answer had been let go */                             \
+    X(LET_GO_PUT_BACK,   "let-go-put-back"        ) /* a backup brought back what had been let go */               \
+    X(KEPT_WITH_COPY,    "kept-with-its-copy"     ) /* ... and not, for a copy waits in quarantine */              \
+    X(NET_ENDED,         "safety-net-ended"       ) /* in trouble; it found nothing */                             \
+    X(NET_CRASHED,       "safety-net-crashed"     )                                                                \
     X(LIE,               "lying-if-match"         )                                                                \
     X(WINDOW_LOSS,       "window-loss"            )             /* the known remainder of level window */
 /* clang-format on */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults have stopped; people do what the messages tell them to; time passes. What must happen
- * in the end? */
+/* Faults have stopped; people do what the messages tell them to; time passes. What must happen in
+ * the end? */
 #include <string.h>
 
 #include "core/subject/quarantine.h"
@@ -31,19 +31,29 @@ static bool is_reused(const struct sim *s)
     return false;
 }
 
-/* Marks that may wait for ever: of a store that only observes, and of plain objects where
- * nothing can delete exactly those. */
+/* Marks that may wait for ever: of a store that only observes, and of plain objects where nothing
+ * can delete exactly those. */
 static bool may_wait(const struct sim *s, const struct model_mark *m)
 {
     if (s->config.mode == RP_MODE_OBSERVE) return true;
     return sim_is_weak(s, is_reused(s)) && m->file_id == 0 && !rp_quarantine_is(m->key);
 }
 
-static const struct model_mark *waiting(const struct sim *s)
+/* The copy of what was returned and marked anew waits as long as that mark does (purge.h, S8). */
+static bool waits_for_another(struct sim *s, const struct model_mark *copy)
+{
+    int64_t id = 0;
+    if (!copy->returned || !rp_quarantine_original(copy->key, &id)) return false;
+    const struct model_mark *original = model_mark(s->model, id);
+    const struct model_mark *newest = original != NULL ? model_mark_of(s->model, original->key) : NULL;
+    return newest != NULL && newest->id != id && model_is_active(newest) && may_wait(s, newest);
+}
+
+static const struct model_mark *waiting(struct sim *s)
 {
     for (size_t i = 0; i < s->model->n_marks; i++) {
         const struct model_mark *m = &s->model->marks[i];
-        if (model_is_active(m) && !may_wait(s, m)) return m;
+        if (model_is_active(m) && !may_wait(s, m) && !waits_for_another(s, m)) return m;
     }
     return NULL;
 }
@@ -53,6 +63,23 @@ static bool has_dead(const struct sim *s)
     for (size_t i = 0; i < s->model->n_marks; i++)
         if (s->model->marks[i].state == RP_DEAD) return true;
     return false;
+}
+
+/* A file's version in quarantine that shows itself again: its letter says that a person is to
+ * decide (purge.h, S9), and how. One that nobody has restored is deleted in the bucket, before the
+ * retry. */
+static void delete_what_shows(struct sim *s)
+{
+    for (size_t i = 0; i < s->model->n_marks; i++) {
+        const struct model_mark *m = &s->model->marks[i];
+        const struct model_file *f = model_file(s->model, m->file_id);
+        struct bucket_object now;
+        if (m->state != RP_DEAD || !m->in_place || f == NULL || rp_status_lives((enum rp_status)f->status)) continue;
+        if (!bucket_look(s->bucket, f->key, &now) || strcmp(now.identity.version, m->version) != 0) continue;
+        bucket_hide(s->bucket, f->key, sim_store_ms(s));
+        s->by_user[bucket_serial(s->bucket)] = true;
+        sim_say(s, "somebody deletes %s, which shows itself again", f->key);
+    }
 }
 
 static void judge_end(struct sim *s)
@@ -75,14 +102,22 @@ void sim_heal(struct sim_node *n)
     if (r == 0 && !sim_owns(s, n) && s->config.mode != RP_MODE_OBSERVE) r = give(n, VERB_RECOVER, false);
     if (r == 0) r = give(n, VERB_CLOCK, false); /* it is right by now */
     if (r == 0) r = give(n, VERB_LIFT, false);
+    int retained = 0;
     for (int round = 0; round < ROUNDS && r == 0 && s->violation[0] == '\0'; round++) {
         s->now_ms += 8 * RP_DAY_MS;
-        (void)give(n, VERB_SWEEP, true); /* partly done, as long as there is more than one run may take */
+        retained = give(n, VERB_RETAIN, false);    /* while copies still wait that this round's sweep will erase */
+        if (retained != RP_ERUNNING) r = retained; /* one that crashed, by a clock that was days ahead */
+        (void)give(n, VERB_SWEEP, true);           /* partly done, as long as there is more than one run may take */
+        delete_what_shows(s);
         for (int i = 0; i < 8 && has_dead(s); i++)
             (void)give(n, VERB_DEAD, true); /* not while its copy is being erased */
-        if (waiting(s) == NULL && round > 2) break;
+        if (round == 0) r = give(n, VERB_NET, false);
+        if (waiting(s) == NULL && retained == 0 && round > 2) break;
     }
+    if (r == 0) r = give(n, VERB_NET, false);
+    if (r == 0) r = retained;
     if (r < 0) sim_violate(s, "EVENTUAL", "a command fails with %d in a healed world", r);
     if (r == 0) judge_end(s);
+    if (r == 0 && s->retains > 0) sim_judge_remains(n);
     sim_node_close(n);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Triggers of the connection (they are nobody's but the simulator's) call a function with every
- * change. What is rolled back was never read: the next
- * transaction begins with an empty journal. */
+ * change. What is rolled back was never read: the next transaction begins with an empty journal. */
 #include "journal.h"
 
 #include <sqlite3.h>
@@ -11,9 +10,10 @@
 #include "base/assert.h"
 #include "judge.h"
 #include "node.h"
+#include "task.h"
 #include "world.h"
 
-#define ROWS_MAX 400
+#define ROWS_MAX 2000
 
 /* The triggers' function is called with: what, id, tenant, four texts, then numbers. */
 #define NOTE(what, id, tenant, texts, numbers)                                                                         \
@@ -45,7 +45,22 @@ static const char script[] =
     "CREATE TEMP TRIGGER txn_new AFTER INSERT ON main.txn "
     NOTE(8, "NEW.id", "NEW.tenant_id", NO_TEXTS, "NEW.state, NEW.members")
     "CREATE TEMP TRIGGER txn_moved AFTER UPDATE ON main.txn "
-    NOTE(9, "NEW.id", "NEW.tenant_id", NO_TEXTS, "NEW.state, NEW.members");
+    NOTE(9, "NEW.id", "NEW.tenant_id", NO_TEXTS, "NEW.state, NEW.members")
+    "CREATE TEMP TRIGGER mark_gone AFTER DELETE ON main.mark "
+    NOTE(10, "OLD.id", "OLD.tenant_id", NO_TEXTS, "COALESCE(OLD.ended_at, 0)")
+    "CREATE TEMP TRIGGER file_gone AFTER DELETE ON main.file "
+    NOTE(11, "OLD.id", "OLD.tenant_id", NO_TEXTS, "OLD.changed_at")
+    "CREATE TEMP TRIGGER txn_gone AFTER DELETE ON main.txn "
+    NOTE(12, "OLD.id", "OLD.tenant_id", NO_TEXTS,
+         "CASE WHEN OLD.state = 1 THEN OLD.ends_at ELSE MIN(OLD.changed_at, OLD.ends_at) END, OLD.state <> 1 AND OLD.changed_at < OLD.ends_at")
+    "CREATE TEMP TRIGGER hold_gone AFTER DELETE ON main.hold "
+    NOTE(13, "OLD.id", "0", NO_TEXTS, "COALESCE(OLD.lifted_at, 0)")
+    "CREATE TEMP TRIGGER key_new AFTER INSERT ON main.idempotency "
+    NOTE(14, "NEW.id", "0", NO_TEXTS, "0")
+    "CREATE TEMP TRIGGER key_gone AFTER DELETE ON main.idempotency "
+    NOTE(15, "OLD.id", "0", "OLD.key, '', '', ''", "0")
+    "CREATE TEMP TRIGGER run_gone AFTER DELETE ON main.run "
+    NOTE(16, "OLD.id", "0", NO_TEXTS, "OLD.started_at, OLD.open IS NULL");
 /* clang-format on */
 
 #define NUMBERS_MAX 13
@@ -164,7 +179,10 @@ static void note_hold(struct sim *s, struct sim_node *n, const struct row *r)
         return;
     }
     for (size_t i = 0; i < m->n_holds; i++)
-        if (m->holds[i].id == r->id) m->holds[i].lifted = true;
+        if (m->holds[i].id == r->id) {
+            m->holds[i].lifted = true;
+            m->holds[i].over_least_ms = sim_boot_time_least_ms(s);
+        }
 }
 
 static void tell(struct sim *s, struct sim_node *n, const struct row *r)
@@ -172,6 +190,7 @@ static void tell(struct sim *s, struct sim_node *n, const struct row *r)
     struct journal_mark mark = mark_of(r);
     struct journal_file file = file_of(r);
     struct journal_tenant tenant = { r->id, r->i[0], r->i[1], r->i[2] };
+    struct journal_gone gone = { (enum journal_what)r->what, r->id, r->i[0], r->a, r->i[1] != 0 };
     switch ((enum journal_what)r->what) {
     case JOURNAL_MARK_NEW:
         sim_judge_new_mark(s, n, &mark);
@@ -196,6 +215,11 @@ static void tell(struct sim *s, struct sim_node *n, const struct row *r)
     case JOURNAL_TXN:
         sim_judge_txn(s, n, r->id, r->i[0], r->i[1], r->what == JOURNAL_TXN_NEW);
         break;
+    case JOURNAL_KEY_NEW:
+        sim_judge_new_key(s, r->id);
+        break;
+    default:
+        sim_judge_let_go(s, n, &gone);
     }
 }
 
@@ -209,5 +233,9 @@ void sim_journal_read(struct sim *s, struct sim_node *n)
     for (size_t i = 0; i < rows.n; i++)
         tell(s, n, &rows.at[i]);
     if (rows.n > 0) sim_judge_commit(s, n);
+    bool gone = false;
+    for (size_t i = 0; i < rows.n; i++)
+        gone = gone || rows.at[i].what == JOURNAL_MARK_GONE || rows.at[i].what == JOURNAL_FILE_GONE;
+    if (gone) sim_judge_left(s);
     rows.n = 0;
 }

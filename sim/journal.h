@@ -18,7 +18,14 @@ enum journal_what {
     JOURNAL_HOLD_LIFTED,
     JOURNAL_TENANT,
     JOURNAL_TXN_NEW,
-    JOURNAL_TXN
+    JOURNAL_TXN,
+    JOURNAL_MARK_GONE,
+    JOURNAL_FILE_GONE,
+    JOURNAL_TXN_GONE,
+    JOURNAL_HOLD_GONE,
+    JOURNAL_KEY_NEW,
+    JOURNAL_KEY_GONE,
+    JOURNAL_RUN_GONE
 };
 
 struct journal_mark {
@@ -47,5 +54,16 @@ void sim_judge_tenant(struct sim *s, struct sim_node *n, const struct journal_te
 void sim_judge_txn(struct sim *s, struct sim_node *n, int64_t id, int64_t state, int64_t members, int is_new);
 /* All rows of a commit were told: what must hold of them together. */
 void sim_judge_commit(struct sim *s, struct sim_node *n);
+/* judge_gone.c */
+struct journal_gone {
+    enum journal_what what;
+    int64_t id, ended_at_ms; /* as the row said */
+    const char *key;         /* of an answer: its Idempotency-Key */
+    bool over;               /* of a run: it has its record; of a transaction: it had not run out of time */
+};
+void sim_judge_new_key(struct sim *s, int64_t id);
+void sim_judge_let_go(struct sim *s, struct sim_node *n, const struct journal_gone *row);
+/* ... and all that a commit let go, together. */
+void sim_judge_left(struct sim *s);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every committed change of a mark, and every byte that goes: was it asked for, was it allowed, was it time? */
+/* Every committed change of a mark, and every byte that goes: was it asked for, was it allowed, was
+ * it time? */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,6 @@
 #include "base/assert.h"
 #include "base/id.h"
 #include "core/guarantee.h"
-#include "core/owner/raise.h"
 #include "core/state.h"
 #include "core/subject/quarantine.h"
 #include "journal.h"
@@ -35,12 +35,13 @@ static const struct {
     { RP_MARKED, RP_REPRIEVED, BY(RESTORE) | BY(RETURN) | BY(MARK) | BY(IMPORT) | BY(RECOVER) | BY(DEAD) | FILES },
     { RP_CHECKING, RP_CHECKING, BY(SWEEP) },
     { RP_CHECKING, RP_PURGING, BY(SWEEP) },
-    { RP_CHECKING, RP_MARKED, BY(SWEEP) },
+    { RP_CHECKING, RP_MARKED, BY(SWEEP) | BY(RECOVER) },
     { RP_CHECKING, RP_DEAD, BY(SWEEP) },
     { RP_CHECKING, RP_REPRIEVED, BY(RECOVER) },
     { RP_PURGING, RP_PURGING, BY(SWEEP) },
     { RP_PURGING, RP_PURGED, BY(SWEEP) },
     { RP_PURGING, RP_DEAD, BY(SWEEP) },
+    { RP_PURGING, RP_REPRIEVED, BY(SWEEP) },
     { RP_DEAD, RP_CHECKING, BY(DEAD) },
     { RP_DEAD, RP_PURGING, BY(DEAD) },
     { RP_DEAD, RP_REPRIEVED, BY(DEAD) },
@@ -108,6 +109,14 @@ static void judge_promise(struct sim *s, const struct sim_node *n, const struct 
                     n->late_at_begin_ms + grace_ms - r->due_at_ms);
 }
 
+/* Of marks that people made the references are counted, whatever they were made with (core/check,
+ * Q5). */
+static bool is_asked(const struct journal_mark *r)
+{
+    bool unseen = r->file_id != 0 && r->etag[0] == 0 && r->version[0] == 0;
+    return !unseen && !rp_quarantine_is(r->key);
+}
+
 void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_mark *r)
 {
     struct model *m = s->model;
@@ -130,7 +139,7 @@ void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_
                                  .late = strcmp(r->reason, RP_REASON_LATE) == 0,
                                  .in_place = r->in_place,
                                  .returned = rp_quarantine_is(r->key) && n->command.verb != VERB_SWEEP,
-                                 .asks = r->checks != 0,
+                                 .asks = r->checks != 0 || is_asked(r),
                                  .since = s->steps };
     snprintf(mark->key, sizeof mark->key, "%s", r->key);
     fill(mark, r);
@@ -144,8 +153,9 @@ bool sim_is_weak(const struct sim *s, bool reused)
     return window && (reused || s->config.keys != RP_KEYS_WRITE_ONCE) && !s->config.allow_window_deletes;
 }
 
-/* It had looked at the record when the catalog was put back in its place, and the epoch that it knew is no later than
- * the backup's: only others have raised it since (src/core/owner/owner.h, O6). */
+/* It had looked at the record when the catalog was put back in its place, and the epoch that it
+ * knew is no later than the backup's: only others have raised it since (src/core/owner/owner.h,
+ * O6). */
 static bool has_looked_before(const struct sim_node *n)
 {
     return sim_is_stale(n) && n->epoch_at_begin <= sim_catalog_epoch(n->sim);
@@ -222,7 +232,9 @@ static void judge_purged(struct sim *s, const struct model_mark *m)
 
 static void judge_end(struct sim *s, struct sim_node *n, struct model_mark *m, int from)
 {
-    if (m->state == RP_PURGED) judge_purged(s, m);
+    if (from == RP_PURGING && (m->state == RP_PURGED || m->state == RP_REPRIEVED)) judge_purged(s, m);
+    if (from == RP_PURGING && m->state == RP_REPRIEVED && (m->outcome != RP_END_SUPERSEDED || m->file_id != 0))
+        sim_violate(s, "RESTORE-WINS", "%s was reprieved past the point of no return", m->key);
     if (m->state == RP_DEAD) sim_see(s, SIGHT_DEAD);
     if (m->state == RP_REPRIEVED && n->command.verb == VERB_MARK && m->outcome != RP_END_SUPERSEDED)
         sim_violate(s, "STATES", "%s: a mark ended another one", m->key);
@@ -286,47 +298,15 @@ void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark
     else if ((from == RP_CHECKING || from == RP_PURGING) && n->command.verb == VERB_SWEEP &&
              m->holder != sim_holder(n) && !sim_is_stale(n)) /* fences repeat in a catalog that was put back under it */
         sim_violate(s, "FENCED", "%s was moved by node %d, which had lost its lease", r->key, n->index);
-    if (r->to == RP_REPRIEVED || (r->to == RP_MARKED && from == RP_MARKED && r->due_at_ms > m->due_at_ms))
+    if ((r->to == RP_REPRIEVED && from != RP_PURGING) ||
+        (r->to == RP_MARKED && from == RP_MARKED && r->due_at_ms > m->due_at_ms))
         n->kept = true;
     if (r->to != RP_CHECKING && r->to != RP_PURGING) m->holder = 0;
     note_lease(s, m, r, claimed);
     fill(m, r);
     m->since = s->steps;
+    m->over_least_ms = sim_boot_time_least_ms(s);
     judge_end(s, n, m, from);
-}
-
-/* Nothing was promised while the store could not be written, which the product shows, or is another's. */
-static bool is_excused(const struct sim_node *n)
-{
-    struct rp_raise_state state;
-    rp_raise_state(&n->store, &state);
-    return n->config.mode == RP_MODE_OBSERVE || n->sim->misled[n->index] || state.owed_since_ms != 0 ||
-           rp_raise_is_lost(&state) || n->jumps_at_begin != n->sim->jumps;
-}
-
-void sim_judge_kept(struct sim_node *n)
-{
-    struct sim *s = n->sim;
-    (void)sim_record_epoch(s);
-    n->kept_ms = n->began_ms;
-    bool lately = s->record_at_ms >= n->began_ms - RP_MINUTE_MS ||
-                  s->record_host_ms[n->index] >= n->host_at_begin_ms - RP_MINUTE_MS;
-    int64_t ago_ms = n->host_at_begin_ms - n->raised_host_ms; /* its own minute, by a clock that may have been set */
-    lately = lately || (n->raised_host_ms != 0 && ago_ms >= 0 && ago_ms < RP_MINUTE_MS);
-    if (lately || is_excused(n)) return;
-    sim_violate(s, "OWNER", "something was kept alive, and the epoch is as it was %" PRId64 " s before",
-                (n->began_ms - s->record_at_ms) / 1000);
-}
-
-void sim_judge_once_more(struct sim_node *n)
-{
-    struct sim *s = n->sim;
-    if (n->kept_ms == 0 || s->now_ms < n->kept_ms + 3 * RP_MINUTE_MS) return;
-    (void)sim_record_epoch(s);
-    if (s->record_at_ms < n->kept_ms && s->jumps == 0 && n->clock.frozen_at_ms == 0 && !is_excused(n))
-        sim_violate(s, "OWNER", "something was kept alive %" PRId64 " s ago, and the epoch was not raised once more",
-                    (s->now_ms - n->kept_ms) / 1000);
-    n->kept_ms = 0;
 }
 
 /* ---- bytes ---- */
@@ -363,8 +343,8 @@ bool sim_is_owed(struct sim *s, const char *key)
     return false;
 }
 
-/* Nobody has decided about the object again since it was returned, or about its copy, also in a catalog that was put
- * back since. */
+/* Nobody has decided about the object again since it was returned, or about its copy, also in a
+ * catalog that was put back since. */
 static bool is_settled(struct sim *s, const struct model_mark *of)
 {
     char copy[RP_QUARANTINE_KEY];
@@ -398,7 +378,8 @@ void sim_judge_returned(struct sim *s)
     }
 }
 
-/* What was hidden goes when the mark that it has in quarantine says so, and for no other reason. NULL: it was not. */
+/* What was hidden goes when the mark that it has in quarantine says so, and for no other reason.
+ * NULL: it was not. */
 static const struct model_mark *hidden_of(struct sim *s, const struct model_mark *m)
 {
     char copy[RP_QUARANTINE_KEY];
@@ -429,8 +410,8 @@ static bool allows(struct sim *s, const struct model_mark *m, const struct bucke
     return is_about(s, m, o) && (aside == NULL || model_is_decided(aside));
 }
 
-/* In the end no upload is hidden by a marker of ours that nobody asked for. What a late request did after the last look
- * at it stays: a DELETE without a version names nothing (src/store/s3/hide.c). */
+/* In the end no upload is hidden by a marker of ours that nobody asked for. What a late request did
+ * after the last look at it stays: a DELETE without a version names nothing (src/store/s3/hide.c). */
 void sim_judge_hidden(struct sim *s)
 {
     struct bucket_object marker, o;
@@ -473,8 +454,8 @@ static bool is_take_back(struct sim *s, const struct sim_node *n, const struct b
     return false;
 }
 
-/* Decided in a catalog that was put back since, by a request that was sent before, or by a node that went on with
- * what it had begun: nothing brings that back. */
+/* Decided in a catalog that was put back since, by a request that was sent before, or by a node
+ * that went on with what it had begun: nothing brings that back. */
 static bool was_undone(const struct sim *s, const struct sim_node *n, const struct bucket_object *o)
 {
     if (n != NULL && !sim_is_stale(n)) return false;
@@ -485,21 +466,9 @@ static bool was_undone(const struct sim *s, const struct sim_node *n, const stru
     return false;
 }
 
-/* Another catalog's record gives way to a recovery only - where the store can write under a
- * condition. Canaries come and go. */
-static void judge_record(struct sim *s, const struct sim_node *n, const struct bucket_object *o, bool overwritten)
-{
-    bool conditional = s->kind != BUCKET_WINDOW && s->kind != BUCKET_LIAR;
-    bool recovers = n != NULL && n->command.verb == VERB_RECOVER;
-    if (strcmp(o->key, RP_STORE_OWNER) != 0 || !overwritten || !conditional || recovers) return;
-    if (strstr(o->text, s->catalog_id) == NULL) sim_violate(s, "OWNER", "another catalog's record was overwritten");
-    /* of a node that went on while a backup was put back: what it writes must show that, too */
-    if (n != NULL && !sim_drew(s, o->text) && (!sim_is_stale(n) || sim_owns(s, n)))
-        sim_violate(s, "OWNER", "the record of another copy of the catalog was overwritten");
-}
-
-/* Somebody else's delete marker stays, but for a return of what lies right below it. Once a hide was sent, by this
- * attempt or by one before, a single one on a newer upload may be taken for ours: a marker does not say whose it is. */
+/* Somebody else's delete marker stays, but for a return of what lies right below it. Once a hide
+ * was sent, by this attempt or by one before, a single one on a newer upload may be taken for ours:
+ * a marker does not say whose it is. */
 static void judge_marker(struct sim *s, const struct sim_node *n, const struct bucket_object *o)
 {
     const struct model_mark *m = model_mark_of(s->model, o->key);
@@ -511,14 +480,14 @@ static void judge_marker(struct sim *s, const struct sim_node *n, const struct b
 
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *o, bool overwritten)
 {
-    bool ours = strncmp(o->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0;
+    bool ours = rp_key_is_own(o->key);
     bool decided_other = false, weakly = false;
     if (o->marker) {
         judge_marker(s, n, o);
         return;
     }
     if (ours && !rp_quarantine_is(o->key)) {
-        judge_record(s, n, o, overwritten);
+        sim_judge_record(s, n, o, overwritten);
         return;
     }
     sim_say(s, "bytes of %s (upload %" PRIu64 ") %s", o->key, o->serial, overwritten ? "are overwritten" : "go");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* judge.h - the questions put to every change, to every byte that goes, and to the world in the end (journal.c, judge.c,
- * judge_files.c, check.c). */
+/* judge.h - the questions put to every change, to every byte that goes, and to the world in the end
+ * (journal.c, judge*.c, check.c). */
 #ifndef RP_SIM_JUDGE_H
 #define RP_SIM_JUDGE_H
 
@@ -26,13 +26,19 @@ bool sim_is_owed(struct sim *s, const char *key);
 /* A request of a sweep about this key is sent now. */
 void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key);
 /* A plain object may be lost there, and nobody has accepted that. `reused`: write-once keys were
- * seen
- * to change (judge.c). */
+ * seen to change (judge.c). */
 bool sim_is_weak(const struct sim *s, bool reused);
-/* A node has said that something is kept alive: a catalog put back from a backup made before would be behind. */
+/* Another catalog's record gives way to a recovery only - where the store can write under a
+ * condition. Canaries come and go. This and the next two: judge_owner.c. */
+void sim_judge_record(struct sim *s, const struct sim_node *n, const struct bucket_object *object, bool overwritten);
+/* A node has said that something is kept alive: a catalog put back from a backup made before would
+ * be behind. */
 void sim_judge_kept(struct sim_node *n);
-/* It has raised what was to be raised: so would one put back that has only what came within that minute. */
+/* It has raised what was to be raised: so would one put back that has only what came within that
+ * minute. */
 void sim_judge_once_more(struct sim_node *n);
+/* In the end: what may go has gone, and what is said of it is true (judge_gone.c). */
+void sim_judge_remains(struct sim_node *n);
 int sim_holder(const struct sim_node *n); /* node and life, in one number */
 /* The questions of tests/lib/invariants.h, and those of the end (check.c). */
 void sim_check(struct sim *s, bool healed);

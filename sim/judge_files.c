@@ -10,6 +10,7 @@
 #include "journal.h"
 #include "judge.h"
 #include "node.h"
+#include "task.h"
 #include "users.h"
 #include "world.h"
 
@@ -75,9 +76,11 @@ static void judge_bytes(struct sim *s, const struct model_file *f)
 {
     struct bucket_object o;
     if (sim_may_lack_bytes(s, f)) return;
-    /* what a late delete took after its return is missing until its copy is looked at; in the end it is there */
+    /* what a late delete took after its return is missing until its copy is looked at; in the end
+     * it is there */
     if (f->lost && sim_is_owed(s, f->key) && !bucket_look(s->bucket, f->key, &o)) return;
-    /* likewise what a late marker hides, also between its return and the commit of it: the version is there */
+    /* likewise what a late marker hides, also between its return and the commit of it: the version
+     * is there */
     if (bucket_marker(s->bucket, f->key, &o) && o.late && bucket_below(s->bucket, f->key, &o)) return;
     if (!bucket_look(s->bucket, f->key, &o)) {
         sim_violate(s, "NO-LOSS", "file %s (%s) lives, and its bytes are not there", f->name, f->key);
@@ -104,11 +107,9 @@ static bool owns(const struct model_file *of, const struct model_file *f)
 /* A delete takes along what belongs to the file: who was it about? */
 static bool was_meant(const struct sim *s, const struct sim_node *n, const struct model_file *f)
 {
-    const struct sim_command *c = &n->command;
-    int64_t id = c->file != SIZE_MAX ? s->files[c->file].id : 0;
-    if (c->verb != VERB_DELETE || id == f->id) return true;
+    if (n->command.verb != VERB_DELETE || n->file_id == f->id) return true;
     for (int depth = 0; f != NULL && depth < 8; depth++) {
-        if (f->id == id) return true;
+        if (f->id == n->file_id) return true;
         f = model_file(s->model, f->parent_id != 0 ? f->parent_id : f->source_id);
     }
     return false;
@@ -130,14 +131,14 @@ void sim_judge_file(struct sim *s, struct sim_node *n, const struct journal_file
         sim_violate(s, "STATES", "file %s went from %s to %s by a %s", f->name, rp_status_name((enum rp_status)from),
                     rp_status_name((enum rp_status)r->to), sim_verb_name(n->command.verb));
     f->status = r->to;
+    f->over_least_ms = sim_boot_time_least_ms(s);
     if (lives(r->to)) judge_living(s, n, f, from);
     if (r->to == RP_FILE_EXPIRED) sim_see(s, SIGHT_EXPIRED);
     if (r->to != RP_FILE_DELETED) return;
     f->deleted++;
     if (n->command.verb == VERB_CONFIRM || n->command.verb == VERB_COMMIT) sim_see(s, SIGHT_REPLACED);
     if (!was_meant(s, n, f)) sim_violate(s, "NO-LOSS", "file %s was deleted with another one", f->name);
-    const struct sim_command *c = &n->command;
-    if (c->verb == VERB_DELETE && s->files[c->file].id != f->id) sim_see(s, SIGHT_FAMILY);
+    if (n->command.verb == VERB_DELETE && n->file_id != f->id) sim_see(s, SIGHT_FAMILY);
 }
 
 void sim_judge_tenant(struct sim *s, struct sim_node *n, const struct journal_tenant *r)
@@ -157,7 +158,9 @@ void sim_judge_txn(struct sim *s, struct sim_node *n, int64_t id, int64_t state,
     RP_ASSERT(t != NULL);
     if (!is_new && t->state != RP_TXN_OPEN && t->state != state)
         sim_violate(s, "TXN-ATOMIC", "a transaction that had ended changed by a %s", sim_verb_name(n->command.verb));
-    *t = (struct model_txn){ .id = id, .state = (int)state, .members = (int)members };
+    *t = (struct model_txn){
+        .id = id, .state = (int)state, .members = (int)members, .over_least_ms = sim_boot_time_least_ms(s)
+    };
 }
 
 /* ---- together ---- */
@@ -192,7 +195,7 @@ static void judge_family(struct sim *s, const struct model_file *f)
 static void judge_mark_of(struct sim *s, const struct model_file *f)
 {
     const struct model_mark *m = model_mark(s->model, f->mark_id);
-    if (m == NULL) {
+    if (m == NULL || (m->gone && !f->gone)) {
         sim_violate(s, "STATES", "file %s has no mark", f->name);
         return;
     }
@@ -221,8 +224,7 @@ static void judge_return(struct sim *s, const struct model_file *root, const str
 
 void sim_judge_commit(struct sim *s, struct sim_node *n)
 {
-    const struct model_file *root =
-        n->command.verb == VERB_UNDELETE ? model_file(s->model, s->files[n->command.file].id) : NULL;
+    const struct model_file *root = n->command.verb == VERB_UNDELETE ? model_file(s->model, n->file_id) : NULL;
     for (size_t i = 0; root != NULL && lives(root->status) && i < s->model->n_files; i++)
         judge_return(s, root, &s->model->files[i]);
     for (size_t i = 0; i < s->model->n_files; i++) {

@@ -19,7 +19,9 @@ static const char usage[] =
     "       sim --faults                    what can go wrong\n"
     "options: --steps N (2000) calls before everything heals; --jobs N (2) processes; --without NAME[,NAME...] faults "
     "left out;\n"
-    "         --mutant NAME that mutant only; --all-met every kind of fault and sight must have been met;\n"
+    "         --mutant NAME that mutant only; --known FILE what --mutants printed before: those seeds are tried "
+    "first;\n"
+    "         --all-met every kind of fault and sight must have been met;\n"
     "         --go-on list every seed that breaks a promise, and do not stop at the first\n";
 
 static bool read_range(const char *text, uint64_t *first, uint64_t *last)
@@ -54,15 +56,28 @@ static int refuse(void)
     return 2;
 }
 
-enum choice { SEED = 256, SEEDS, SOAK, FROM, MUTANTS, MUTANT, FAULTS, STEPS_MAX, JOBS, WITHOUT, TRACE, ALL_MET, GO_ON };
+enum choice {
+    SEED = 256,
+    SEEDS,
+    SOAK,
+    FROM,
+    MUTANTS,
+    MUTANT,
+    KNOWN,
+    FAULTS,
+    STEPS_MAX,
+    JOBS,
+    WITHOUT,
+    TRACE,
+    ALL_MET,
+    GO_ON
+};
 static const struct option options[] = {
-    { "seed", 1, NULL, SEED },       { "seeds", 1, NULL, SEEDS },
-    { "soak", 0, NULL, SOAK },       { "from", 1, NULL, FROM },
-    { "mutants", 0, NULL, MUTANTS }, { "mutant", 1, NULL, MUTANT },
-    { "faults", 0, NULL, FAULTS },   { "steps", 1, NULL, STEPS_MAX },
-    { "jobs", 1, NULL, JOBS },       { "without", 1, NULL, WITHOUT },
-    { "trace", 0, NULL, TRACE },     { "all-met", 0, NULL, ALL_MET },
-    { "go-on", 0, NULL, GO_ON },     { NULL, 0, NULL, 0 },
+    { "seed", 1, NULL, SEED },       { "seeds", 1, NULL, SEEDS },     { "soak", 0, NULL, SOAK },
+    { "from", 1, NULL, FROM },       { "mutants", 0, NULL, MUTANTS }, { "mutant", 1, NULL, MUTANT },
+    { "known", 1, NULL, KNOWN },     { "faults", 0, NULL, FAULTS },   { "steps", 1, NULL, STEPS_MAX },
+    { "jobs", 1, NULL, JOBS },       { "without", 1, NULL, WITHOUT }, { "trace", 0, NULL, TRACE },
+    { "all-met", 0, NULL, ALL_MET }, { "go-on", 0, NULL, GO_ON },     { NULL, 0, NULL, 0 },
 };
 
 int main(int argc, char **argv)
@@ -92,6 +107,9 @@ int main(int argc, char **argv)
         case MUTANT:
             plan.mutant = optarg;
             mutants = true;
+            break;
+        case KNOWN:
+            plan.known = optarg;
             break;
         case FAULTS:
             return list_faults();

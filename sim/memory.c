@@ -2,8 +2,8 @@
 /* The linker hands us every allocation of our own code (--wrap); the libraries keep theirs. */
 #include <stdlib.h>
 
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "db/dialect.h"
 #include "memory.h"
 

@@ -77,8 +77,10 @@ void model_copy(struct model *to, const struct model *from)
     memcpy(to->files, from->files, from->n_files * sizeof *from->files);
     memcpy(to->holds, from->holds, from->n_holds * sizeof *from->holds);
     memcpy(to->txns, from->txns, from->n_txns * sizeof *from->txns);
+    memcpy(to->keys, from->keys, from->n_keys * sizeof *from->keys);
     to->n_marks = from->n_marks;
     to->n_files = from->n_files;
     to->n_holds = from->n_holds;
     to->n_txns = from->n_txns;
+    to->n_keys = from->n_keys;
 }

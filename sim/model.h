@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model.h - marks, files, holds and tenants as the judge knows them: made of what was committed,
- * and nothing else. Plain memory, so
- * that it can be kept and put back with a catalog. */
+ * and nothing else. Plain memory, so that it can be kept and put back with a catalog. */
 #ifndef RP_SIM_MODEL_H
 #define RP_SIM_MODEL_H
 
@@ -10,9 +9,10 @@
 #include <stdint.h>
 
 #define MODEL_MARKS_MAX 1500
-#define MODEL_FILES_MAX 64
+#define MODEL_FILES_MAX 96
 #define MODEL_HOLDS_MAX 128
-#define MODEL_TXNS_MAX  16
+#define MODEL_TXNS_MAX  24
+#define MODEL_KEYS_MAX  160
 #define MODEL_KEY       100
 #define MODEL_ETAG      72
 
@@ -20,14 +20,16 @@ struct model_mark {
     int64_t id, due_at_ms, next_at_ms, file_id, tenant_id, fence;
     char key[MODEL_KEY], etag[MODEL_ETAG], version[MODEL_ETAG];
     int state, was, outcome;
-    int holder;           /* who claimed it: node and life; 0: nobody */
-    bool in_place;        /* of what is hidden in quarantine, where it was: there is no copy */
-    bool returned;        /* of a copy in quarantine whose object was returned */
-    bool late;            /* the second mark of an upload */
-    bool asks;            /* it has a guard */
-    bool weakly;          /* claimed by a node that knew of no better way than to look and delete */
-    uint64_t since;       /* step of the last change */
-    int64_t leased_at_ms; /* true time of its claim, or of the last renewal; 0: nobody has a lease */
+    int holder;            /* who claimed it: node and life; 0: nobody */
+    bool in_place;         /* of what is hidden in quarantine, where it was: there is no copy */
+    bool returned;         /* of a copy in quarantine whose object was returned */
+    bool late;             /* the second mark of an upload */
+    bool asks;             /* it has a guard */
+    bool weakly;           /* claimed by a node that knew of no better way than to look and delete */
+    uint64_t since;        /* step of the last change */
+    int64_t leased_at_ms;  /* true time of its claim, or of the last renewal; 0: nobody has a lease */
+    int64_t over_least_ms; /* when it last changed, by the least that the boot clocks said (task.h); so below */
+    bool gone;             /* retention let it go */
 };
 
 struct model_file {
@@ -37,6 +39,8 @@ struct model_file {
     int status, was;
     int lived, deleted, returned; /* how often it became live, deleted, live again */
     bool lost;                    /* its bytes went with everybody's consent */
+    int64_t over_least_ms;
+    bool gone; /* retention let it go */
 };
 
 struct model_hold {
@@ -44,11 +48,19 @@ struct model_hold {
     int scope;
     char key[MODEL_KEY];
     bool lifted;
+    int64_t over_least_ms;
 };
 
 struct model_txn {
     int64_t id;
     int state, members;
+    int64_t over_least_ms;
+    bool gone;
+};
+
+/* An answer saved under an Idempotency-Key. */
+struct model_key {
+    int64_t id, over_least_ms;
 };
 
 struct model {
@@ -60,6 +72,8 @@ struct model {
     size_t n_holds;
     struct model_txn txns[MODEL_TXNS_MAX];
     size_t n_txns;
+    struct model_key keys[MODEL_KEYS_MAX];
+    size_t n_keys;
 };
 
 void model_copy(struct model *to, const struct model *from);

@@ -14,9 +14,11 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "core/check/references.h"
 #include "core/guarantee.h"
 #include "core/owner/raise.h"
 #include "core/subject/quarantine.h"
+#include "lib/fault_db.h"
 
 #define ENVIRONMENT "test"
 
@@ -103,15 +105,32 @@ static enum bucket_fate fate_of_delete(struct sim_node *n)
     return BUCKET_FALSE;
 }
 
+/* What a request does; 0: it looks. */
+enum { DELETES = 1, COPIES = 2, HIDES = 4, SHOWS = 8, PUTS = 16, LISTS = 32 };
+
+static unsigned what_it_does(const char *call)
+{
+    static const struct {
+        const char *call;
+        unsigned does;
+    } calls[] = { { "delete", DELETES }, { "copy", COPIES }, { "hide", HIDES },
+                  { "show", SHOWS },     { "put", PUTS },    { "list", LISTS } };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (strcmp(call, calls[i].call) == 0) return calls[i].does;
+    return 0;
+}
+
 static enum bucket_fate request(void *ctx, const char *call, const char *key)
 {
     struct sim_node *n = ctx;
     struct sim *s = n->sim;
     struct sim_faults *f = &s->faults;
+    const unsigned does = what_it_does(call);
+    const bool removes = (does & (DELETES | HIDES | SHOWS)) != 0;
+    const bool brings_back = does == SHOWS || (does == COPIES && !rp_quarantine_is(key));
     /* before time passes: a delete after a look is sent whenever that was answered */
-    bool at_once = s->kind == BUCKET_EXACT && strcmp(call, "delete") == 0;
-    if (n->command.verb == VERB_SWEEP && key != NULL && !n->dead &&
-        (at_once || strcmp(call, "copy") == 0 || strcmp(call, "hide") == 0))
+    bool at_once = s->kind == BUCKET_EXACT && does == DELETES;
+    if (n->command.verb == VERB_SWEEP && key != NULL && !n->dead && (at_once || (does & (COPIES | HIDES)) != 0))
         sim_judge_sent(s, n, key);
     if (!sim_step(n, true, call) || in_outage(n)) return BUCKET_REFUSED;
     if (sim_strikes(f, FAULT_STORE_SLOW)) sim_sleep(s, sim_between(&n->random, RP_SECOND_MS, 6 * RP_MINUTE_MS));
@@ -119,15 +138,12 @@ static enum bucket_fate request(void *ctx, const char *call, const char *key)
     bool slow_put = n->command.verb == VERB_PUT && s->now_ms > s->files[n->command.file].sent_at_ms + SIM_LATE_PUT_MS;
     if (slow_put) return BUCKET_REFUSED; /* the daemon has given it up */
     if (sim_strikes(f, FAULT_STORE_DENIES)) return BUCKET_DENIED;
-    bool writes = strcmp(call, "copy") == 0 || strcmp(call, "put") == 0 || strcmp(call, "hide") == 0;
-    n->hid = n->hid || strcmp(call, "hide") == 0;
-    if (writes && sim_is_stale(n)) s->unknown[bucket_serial(s->bucket) + 1] = true;
-    s->returns += (strcmp(call, "copy") == 0 && !rp_quarantine_is(key)) || strcmp(call, "show") == 0;
-    if (strcmp(call, "list") == 0) return sim_strikes(f, FAULT_STORE_CUT) ? BUCKET_CUT : BUCKET_DONE;
-    bool brings_back = strcmp(call, "show") == 0 || (strcmp(call, "copy") == 0 && !rp_quarantine_is(key));
+    n->hid = n->hid || does == HIDES;
+    if ((does & (COPIES | PUTS | HIDES)) != 0 && sim_is_stale(n)) s->unknown[bucket_serial(s->bucket) + 1] = true;
+    s->returns += brings_back;
+    if (does == LISTS) return sim_strikes(f, FAULT_STORE_CUT) ? BUCKET_CUT : BUCKET_DONE;
     if (n->command.verb == VERB_SWEEP && brings_back) sim_see(s, SIGHT_RETURNED_AGAIN);
-    bool removes = strcmp(call, "delete") == 0 || strcmp(call, "hide") == 0 || strcmp(call, "show") == 0;
-    if (!removes && strcmp(call, "put") != 0 && strcmp(call, "copy") != 0) return BUCKET_DONE;
+    if (does == 0) return BUCKET_DONE;
     if (sim_strikes(f, FAULT_STORE_LOST)) return BUCKET_LOST;
     if (removes && sim_strikes(f, FAULT_STORE_LATE)) return BUCKET_LATE;
     return removes ? fate_of_delete(n) : BUCKET_DONE;
@@ -153,22 +169,30 @@ static int64_t true_now(void *ctx)
 
 /* ---- the users' database, where references are counted ---- */
 
-int __wrap_rp_references_count(struct rp_references *refs, const char *const *keys, size_t n, int64_t *counts,
-                               struct rp_error *err);
-int __wrap_rp_references_count(struct rp_references *refs, const char *const *keys, size_t n, int64_t *counts,
-                               struct rp_error *err)
+int __wrap_rp_references_count(struct rp_references *refs, const char *const *keys, size_t n,
+                               struct rp_referenced *found, struct rp_error *err);
+int __wrap_rp_references_count(struct rp_references *refs, const char *const *keys, size_t n,
+                               struct rp_referenced *found, struct rp_error *err)
 {
     struct sim_node *node = (struct sim_node *)(void *)refs;
     if (!sim_step(node, true, "guard") || sim_strikes(&node->sim->faults, FAULT_GUARD_FAILS))
         return rp_error_set(err, RP_EUNAVAILABLE, "injected: the users' database does not answer");
     for (size_t i = 0; i < n; i++) {
-        counts[i] = 0;
+        found[i] = (struct rp_referenced){ 0 };
         for (size_t k = 0; k < SIM_KEYS; k++) {
             if (strcmp(sim_key(k), keys[i]) != 0) continue;
-            counts[i] = node->sim->referenced[k];
-            node->refs[k] = (int)counts[i];
+            found[i].rows = node->sim->referenced[k];
+            if (found[i].rows > 0) found[i].first = "the users' database";
+            node->refs[k] = (int)found[i].rows;
         }
     }
+    return 0;
+}
+
+int64_t __wrap_rp_references_left_alone_ms(const struct rp_references *refs, struct rp_error *why);
+int64_t __wrap_rp_references_left_alone_ms(const struct rp_references *refs, struct rp_error *why)
+{
+    (void)refs, (void)why;
     return 0;
 }
 
@@ -322,7 +346,8 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     n->serial = bucket_counts(s->bucket).puts;
     n->sent_at_begin = s->sent;
     n->returns_at_begin = s->returns;
-    const struct model_file *f = c->file != SIZE_MAX ? model_file(s->model, s->files[c->file].id) : NULL;
+    n->file_id = c->file != SIZE_MAX ? s->files[c->file].id : 0;
+    const struct model_file *f = model_file(s->model, n->file_id);
     n->deleted_at_begin = f != NULL ? f->deleted : 0;
     n->holds_made = 0;
     n->kept = false;

@@ -5,7 +5,7 @@
 
 #include "base/time.h"
 #include "catalog/catalog.h"
-#include "core/run.h"
+#include "core/run/run.h"
 #include "core/store.h"
 #include "random.h"
 #include "task.h"
@@ -51,7 +51,8 @@ struct sim_node {
     int64_t raised_host_ms; /* its clock, when it last raised the epoch in this life; 0: it has not */
     int64_t epoch_at_begin; /* the catalog's */
     int64_t kept_ms;        /* when the last such command of this life began; 0: there was none */
-    int deleted_at_begin;   /* how often the command's file had been deleted */
+    int64_t file_id;        /* the command's; 0: none */
+    int deleted_at_begin;   /* how often it had been deleted */
     bool wrong_tenant;
     bool hid;           /* the command has sent a delete marker */
     bool owned;         /* the store that it reaches was ours at some moment of the command */

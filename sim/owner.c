@@ -10,7 +10,8 @@
 #include "task.h"
 #include "world.h"
 
-/* The catalog knows that the bucket is its own: one that never was may become it, wherever its name leads. */
+/* The catalog knows that the bucket is its own: one that never was may become it, wherever its name
+ * leads. */
 bool sim_is_known_ours(struct sim *s)
 {
     struct rp_store_row row;
@@ -70,7 +71,8 @@ bool sim_drew(const struct sim *s, const char *record)
     return stamp[0] == '\0' || !found || strstr(word, stamp) != NULL || epoch_in(record) < seen;
 }
 
-/* Somebody found that it was put back while it was open, and said so in it (catalog/writer/lane.h, L4). */
+/* Somebody found that it was put back while it was open, and said so in it (catalog/writer/lane.h,
+ * L4). */
 static bool says_put_back(const struct sim *s)
 {
     struct rp_error err = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQLite's memory: one thread asks for the same few sizes millions of times, so what is given
- * back is kept by its size for the next who asks. */
+/* SQLite's memory: one thread asks for the same few sizes millions of times, so what is given back
+ * is kept by its size for the next who asks. */
 #include <sqlite3.h>
 #include <stdalign.h>
 #include <stddef.h>

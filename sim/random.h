@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* random.h - streams of numbers that a seed decides. Each thing that chooses has a stream of its
- * own, so that taking one away
- * changes nothing of what the others choose. */
+ * own, so that taking one away changes nothing of what the others choose. */
 #ifndef RP_SIM_RANDOM_H
 #define RP_SIM_RANDOM_H
 
@@ -9,25 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/random.h"
+
 struct sim_random {
     uint64_t at;
 };
 
-static inline uint64_t sim_mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9); /* splitmix64 */
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
-
 static inline struct sim_random sim_stream(uint64_t seed, uint64_t name)
 {
-    return (struct sim_random){ sim_mix(seed * UINT64_C(0xD1342543DE82EF95) + sim_mix(name + 1)) };
+    return (struct sim_random){ rp_random_mix(seed * UINT64_C(0xD1342543DE82EF95) + rp_random_mix(name + 1)) };
 }
 
 static inline uint64_t sim_next(struct sim_random *r)
 {
-    return sim_mix(r->at += UINT64_C(0x9E3779B97F4A7C15));
+    return rp_random_next(&r->at);
 }
 
 /* low .. high, both included. */

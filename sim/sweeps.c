@@ -3,15 +3,13 @@
  * make them. */
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "catalog/clock.h"
 #include "core/sweep/sweep.h"
 #include "node.h"
 #include "users.h"
 #include "world.h"
 
-#define STALE_MS (30 * RP_MINUTE_MS)
-#define LIMIT    12
+#define LIMIT 12
 
 static void count_sweepers(struct sim_node *n)
 {
@@ -75,7 +73,7 @@ int sim_give_sweep(struct sim_node *n)
                                 .worker = &n->worker,
                                 .rules = s->rules,
                                 .limit = LIMIT,
-                                .stale_after_ms = STALE_MS };
+                                .stale_after_ms = SIM_STALE_MS };
     sweeper.rules.random = sim_next(&n->random);
     count_sweepers(n);
     /* a run has one name as long as it lasts */

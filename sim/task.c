@@ -221,7 +221,9 @@ void sim_note_wrong(struct sim_node *n)
 void sim_note_clocks(struct sim_node *n)
 {
     struct sim *s = n->sim;
-    int64_t early = sim_host_ms(n), db = sim_db_ms(s), store = s->kind != BUCKET_EXACT ? sim_store_ms(s) : INT64_MAX;
+    int64_t early = sim_host_ms(n), db = sim_db_ms(s), store = INT64_MAX;
+    if (s->kind != BUCKET_EXACT && n->command.verb != VERB_RETAIN && n->command.verb != VERB_NET)
+        store = sim_store_ms(s); /* those ask no store */
     if (db < early) early = db;
     if (store < early) early = store;
     if (early > n->early_ms) n->early_ms = early;

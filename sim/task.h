@@ -26,8 +26,8 @@ void sim_tasks_run(struct sim *s);
 /* The running node is put aside for so long; 0: others may go first. The scheduler's own time
  * passes otherwise. */
 void sim_sleep(struct sim *s, int64_t ms);
-/* Before a call of the running node: counts a step, lets time pass and others run. False: the
- * node is dead. */
+/* Before a call of the running node: counts a step, lets time pass and others run. False: the node
+ * is dead. */
 void sim_note_clocks(struct sim_node *n); /* what all clocks have passed by now */
 /* Bounds of the time by the boot clock of any host: catalog/clock.h. */
 int64_t sim_boot_time_least_ms(const struct sim *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users that upload. Ids come from the answer's text, as a client reads it: a replay says the
- * same as the first answer did. */
+/* Users that upload. Ids come from the answer's text, as a client reads it: a replay says the same
+ * as the first answer did. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "core/file/transaction.h"
 #include "core/reprieve/reprieve.h"
 #include "lib/ask.h"
+#include "lib/bytes.h"
 #include "node.h"
 #include "task.h"
 #include "users.h"
@@ -40,6 +41,26 @@ static void judge_key(struct sim *s, const struct rp_command *c, int body, char 
     if (body == 0) snprintf(kept, size, "%s", answer);
 }
 
+static void forget(struct sim *s, struct sim_forgotten *forgotten, char *answer)
+{
+    answer[0] = '\0';
+    forgotten->at = s->steps;
+    forgotten->times++;
+}
+
+void sim_forget_key(struct sim *s, const char *key)
+{
+    size_t i = 0;
+    if (sscanf(key, "init-%zu", &i) == 1 && i < s->n_files) forget(s, &s->files[i].forgotten, s->files[i].answer);
+    if (sscanf(key, "begin-%zu", &i) == 1 && i < s->n_txns) forget(s, &s->txns[i].forgotten, s->txns[i].answer);
+}
+
+/* It was answered from what was let go before the answer was heard, or after: nobody can tell. */
+static bool is_forgotten(const struct sim_node *n, const struct sim_forgotten *forgotten)
+{
+    return sim_is_unheard(n) || (forgotten->times > 0 && forgotten->at >= n->began_at);
+}
+
 /* ---- init ---- */
 
 static int render_init(struct rp_command *command, int *status, struct rp_buf *answer)
@@ -60,6 +81,11 @@ static int hear_init(struct sim_node *n, struct sim_file *f, const struct rp_com
                    &heard.mark_id, &heard.due_at_ms, heard.key);
     if (k != 5 || code < 0) return k != 5 ? RP_ECORRUPT : code;
     heard.begun = true;
+    if (f->id != 0 && heard.id != f->id) {
+        if (f->late) sim_put_arrives(s, n->command.file);
+        heard.put = heard.late = false;
+        sim_see(s, SIGHT_KEY_ANEW);
+    }
     *f = heard;
     const struct model_file *m = model_file(s->model, f->id);
     if (m != NULL)
@@ -74,7 +100,7 @@ int sim_give_init(struct sim_node *n)
     struct sim_file *f = &s->files[n->command.file];
     char key[32], type[32];
     snprintf(key, sizeof key, "init-%zu", n->command.file);
-    snprintf(type, sizeof type, "text/file-%zu", n->command.file);
+    snprintf(type, sizeof type, "text/file-%zu.%d", n->command.file, f->forgotten.times);
     struct rp_init c = { .command = { .verb = &rp_verb_init,
                                       .tenant_id = s->tenants[f->tenant],
                                       .actor = ACTOR,
@@ -92,7 +118,7 @@ int sim_give_init(struct sim_node *n)
     c.command.digest[0] = (uint8_t)n->command.body;
     c.command.digest[1] = (uint8_t)n->command.file;
     int r = rp_command_run(n->catalog, &c.command);
-    if (!sim_is_unheard(n)) {
+    if (!is_forgotten(n, &f->forgotten)) {
         if (r == RP_EQUOTA) sim_see(s, SIGHT_QUOTA);
         judge_key(s, &c.command, n->command.body, f->answer, sizeof f->answer);
         if (r == 0 && n->command.body == 0) r = hear_init(n, f, &c.command);
@@ -102,22 +128,6 @@ int sim_give_init(struct sim_node *n)
 }
 
 /* ---- the bytes ---- */
-
-struct text {
-    const char *at;
-    size_t left;
-};
-
-static int64_t send(void *ctx, void *to, size_t n, struct rp_error *err)
-{
-    struct text *from = ctx;
-    (void)err;
-    if (n > from->left) n = from->left;
-    memcpy(to, from->at, n);
-    from->at += n;
-    from->left -= n;
-    return (int64_t)n;
-}
 
 void sim_put_arrives(struct sim *s, size_t file)
 {
@@ -145,8 +155,8 @@ int sim_give_put(struct sim_node *n)
         return RP_EUNAVAILABLE; /* what a node stores elsewhere is there, and nobody can know better */
     const struct model_file *m = model_file(s->model, f->id);
     if (m == NULL || m->status != RP_FILE_PENDING) return RP_ENOTPENDING; /* the daemon looks, too */
-    struct text text = { f->text, strlen(f->text) };
-    struct rp_source source = { .read = send, .ctx = &text };
+    struct bytes text = { f->text, strlen(f->text) };
+    struct rp_source source = { .read = bytes_read, .ctx = &text };
     struct rp_meta meta = { 0 };
     struct rp_identity identity;
     struct rp_error err = { 0 };
@@ -319,7 +329,8 @@ int sim_give_txn(struct sim_node *n)
     }
     if (n->command.verb == VERB_COMMIT) r = see_members(n, &c);
     if (r == 0) r = rp_command_run(n->catalog, &c.command);
-    if (r == 0 && !sim_is_unheard(n)) r = hear_txn(n, &c);
+    bool unheard = n->command.verb == VERB_BEGIN ? is_forgotten(n, &t->forgotten) : sim_is_unheard(n);
+    if (r == 0 && !unheard) r = hear_txn(n, &c);
     rp_buf_done(&c.command.answer);
     return r;
 }

@@ -89,6 +89,13 @@ int sim_give_mark(struct sim_node *n)
     return a[0].what == RP_MARK_REFUSED ? a[0].error.code : 0;
 }
 
+/* Marked anew since it came back, and claimed before its return was answered. */
+static bool goes_again(const struct sim_node *n, const struct model_mark *m)
+{
+    const struct model_mark *newest = model_mark_of(n->sim->model, m->key);
+    return newest->id != m->id && newest->since >= n->began_at && model_is_decided(newest);
+}
+
 /* What came back is what was marked, if nobody has uploaded anything meanwhile. */
 static void judge_returned(struct sim_node *n, const struct model_mark *m)
 {
@@ -100,7 +107,7 @@ static void judge_returned(struct sim_node *n, const struct model_mark *m)
     if (s->kind == BUCKET_VERSION && bucket_has_version(s->bucket, m->key, m->version)) {
         bool shows = bucket_look(s->bucket, m->key, &now) && strcmp(now.identity.version, m->version) == 0;
         sim_see(s, SIGHT_SHOWN);
-        if (!shows && n->late_at_begin == bucket_late(s->bucket))
+        if (!shows && n->late_at_begin == bucket_late(s->bucket) && !goes_again(n, m))
             sim_violate(s, "RESTORE-WINS", "%s was returned, and does not show itself", m->key);
     }
     if (!bucket_look(n->sim->bucket, rp_quarantine_key(m->id, key), &copy) ||
@@ -207,8 +214,7 @@ static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *e
     return 0;
 }
 
-/* The first that can be decided: one whose copy in quarantine is being erased has to wait for
- * that. */
+/* The first that can be decided: one whose copy in quarantine is being erased has to wait for that. */
 int sim_give_dead(struct sim_node *n)
 {
     struct letters letters = { .n = 0 };

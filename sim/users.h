@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* users.h - those who give commands: what they ask next, what they know, and whether the answer was true (choose.c, users.c,
- * uploads.c, sweeps.c). */
+/* users.h - those who give commands: what they ask next, what they know, and whether the answer was
+ * true (choose.c, users.c, uploads.c, sweeps.c, retain.c, net.c). */
 #ifndef RP_SIM_USERS_H
 #define RP_SIM_USERS_H
 
@@ -32,7 +32,9 @@ enum sim_verb {
     VERB_COMMIT,
     VERB_ABORT,
     VERB_QUOTA,
-    VERB_CLOCK, /* somebody accepts the time of this node's host */
+    VERB_CLOCK,  /* somebody accepts the time of this node's host */
+    VERB_RETAIN, /* what has ended is let go */
+    VERB_NET,    /* what was lost is brought back */
     VERBS
 };
 const char *sim_verb_name(enum sim_verb verb);
@@ -48,6 +50,12 @@ struct sim_command {
     int given;
 };
 
+/* The answer under an Idempotency-Key was let go: given again, it is a new one. */
+struct sim_forgotten {
+    uint64_t at; /* step; 0: never */
+    int times;
+};
+
 /* What a user knows of an upload. */
 struct sim_file {
     size_t tenant, parent, source, replaces, txn; /* SIZE_MAX: none */
@@ -56,12 +64,14 @@ struct sim_file {
     int64_t id, mark_id, due_at_ms;
     int64_t url_ends_ms, sent_at_ms; /* true times */
     bool begun, put, late;           /* late: its bytes are still under way */
+    struct sim_forgotten forgotten;
 };
 struct sim_txn {
     size_t tenant;
     char answer[32];
     int64_t id;
     bool begun;
+    struct sim_forgotten forgotten;
 };
 
 struct sim;
@@ -81,6 +91,17 @@ int sim_give_import(struct sim_node *n);
 int sim_give_quota(struct sim_node *n);
 int sim_give_clock(struct sim_node *n);
 int sim_give_sweep(struct sim_node *n);
+int sim_give_retain(struct sim_node *n);
+/* Whether and how often this run lets go while things go wrong, and after how long; whether this
+ * node does it now (retain.c). */
+void sim_retention_choose(struct sim *s);
+bool sim_wants_retention(struct sim_node *n);
+int sim_give_net(struct sim_node *n);
+/* The same of safety nets (net.c). */
+void sim_net_choose(struct sim *s);
+bool sim_wants_net(struct sim_node *n);
+/* The answer under this key was let go. */
+void sim_forget_key(struct sim *s, const char *key);
 int sim_give_init(struct sim_node *n);
 int sim_give_put(struct sim_node *n);
 int sim_give_confirm(struct sim_node *n);

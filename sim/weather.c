@@ -197,7 +197,8 @@ static void mislead(struct sim *s)
     if (s->misled[i] && sim_chance(&s->luck, 100)) {
         s->misled[i] = false;
         if (n->backend != NULL) bucket_aim(n->backend, s->bucket);
-        /* away and back within one batch: what was answered between comes from nowhere, and the owner record cannot tell */
+        /* away and back within one batch: what was answered between comes from nowhere, and the
+         * owner record cannot tell */
         if (n->command.verb == VERB_SWEEP) s->lied = true;
         sim_say(s, "node %zu finds its bucket again", i);
         return;

@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world.h - one run of the simulator: a small world in one thread, in time of its own, decided by
- * a seed.
+/* world.h - one run of the simulator: a small world in one thread, in time of its own, decided by a
+ * seed.
  *
- * The core and the catalog are those of the product; SQLite keeps the catalog in memory.
- * Simulated are the bucket (bucket.h), the clocks,
- * the users' databases, memory that runs out, and all that can fail.
+ * The core and the catalog are those of the product; SQLite keeps the catalog in memory. Simulated
+ * are the bucket (bucket.h), the clocks, the users' databases, memory that runs out, and all that
+ * can fail.
  *
- * N1  A node is a process: a coroutine with a connection and a store handle of its own.
- *     Before every call that leaves the core it may be
- *     put aside and another one goes on - never inside a transaction, for SQLite has one writer
- *     and others would only wait for it.
- * N2  A crash makes every later call of the node fail without effect until what it was doing
- *     has unwound: seen from outside that
- *     is a process that stopped there. Then it forgets everything and starts again.
- * N3  Every change that a transaction commits is read back (journal.c) and judged before
- *     anything else happens: by which node, during
- *     which command, at what time of which clock. The judge (judge.c) keeps a model of its own
- *     of marks, files and holds, made of these changes
- *     alone, and asks of each: was it asked for, was it allowed? The bucket tells it of every
- *     byte that goes (B3).
+ * N1  A node is a process: a coroutine with a connection and a store handle of its own. Before
+ *     every call that leaves the core it may be put aside and another one goes on - never inside a
+ *     transaction, for SQLite has one writer and others would only wait for it.
+ * N2  A crash makes every later call of the node fail without effect until what it was doing has
+ *     unwound: seen from outside that is a process that stopped there. Then it forgets everything
+ *     and starts again.
+ * N3  Every change that a transaction commits is read back (journal.c) and judged before anything
+ *     else happens: by which node, during which command, at what time of which clock. The judge
+ *     (judge.c) keeps a model of its own of marks, files and holds, made of these changes alone,
+ *     and asks of each: was it asked for, was it allowed? The bucket tells it of every byte that
+ *     goes (B3).
  * N4  Users (users.c) note what they were told. An answer must be true, then and later.
- * N5  First comes trouble, then everything heals, time passes, and what must happen in the
- *     end must have happened (heal.c).
+ * N5  First comes trouble, then everything heals, time passes, and what must happen in the end must
+ *     have happened (heal.c).
  * N6  The same seed gives the same run, whatever else the process did before. */
 #ifndef RP_SIM_WORLD_H
 #define RP_SIM_WORLD_H
 
 #include "backups.h"
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "bucket/bucket.h"
+#include "config/config.h"
 #include "core/file/file.h"
 #include "core/purge/purge.h"
 #include "faults.h"
@@ -46,6 +45,8 @@
 #define SIM_LINE    400
 #define SIM_UPLOADS 8192
 #define SIM_UNDONE  4000
+
+#define SIM_STALE_MS (30 * RP_MINUTE_MS) /* a run's lock may be taken then */
 
 struct sim {
     uint64_t seed;
@@ -70,6 +71,14 @@ struct sim {
     struct rp_store_config config;
     struct rp_upload_rules uploads;
     struct rp_purge_rules rules;
+    struct rp_retention_config retention;
+    struct sim_random letting_go;
+    int retains;                       /* how often, in 10,000 commands, before all has healed */
+    int64_t retaining, retaining_died; /* the run that was begun or resumed last; one whose node died */
+    int retainer;                      /* who has it: node and life; 0: not known */
+    int64_t retained_ms;               /* true time of the last that was done; 0: none */
+    struct sim_random netting;
+    int nets; /* how often, in 10,000 commands, somebody begins a safety net */
     int64_t store_id, tenants[SIM_TENANTS];
     bool referenced[SIM_KEYS];
     int uploads_of[SIM_KEYS];

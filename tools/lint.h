@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lint.h - what `make tidy` tells the analyzer of functions it cannot look into: those that report an error return the
- * code they were given. Without it the analyzer goes on after every `if (rc < 0) return rc;` with outputs never set. */
+/* lint.h - what `make tidy` tells the analyzer of functions it cannot look into: those that report
+ * an error return the code they were given. Without it the analyzer goes on after every `if (rc <
+ * 0) return rc;` with outputs never set. */
 #ifndef RP_TOOLS_LINT_H
 #define RP_TOOLS_LINT_H
 

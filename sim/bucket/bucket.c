@@ -110,8 +110,8 @@ static struct bucket_object show(const struct bucket_upload *upload)
                                    .late = upload->late };
 }
 
-/* The place is spare already, and keeps the bytes until the next upload: hooks.gone reads them
- * and uploads nothing. */
+/* The place is spare already, and keeps the bytes until the next upload: hooks.gone reads them and
+ * uploads nothing. */
 static void drop(struct bucket *bucket, const struct bucket_hooks *hooks, size_t i, bool overwritten)
 {
     const struct bucket_object object = show(give_place(bucket, i));
@@ -139,8 +139,8 @@ static void digest(const char *text, char out[RP_ETAG_MAX])
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (; *text; text++)
         h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    hex(sim_mix(h), out);
-    hex(sim_mix(~h), out + 16);
+    hex(rp_random_mix(h), out);
+    hex(rp_random_mix(~h), out + 16);
     out[32] = '\0';
 }
 

@@ -12,8 +12,8 @@
  * B4  Kinds: exact    as a directory: serial etags, a delete compares and removes in one request;
  *     its clock is the host's (now_ms NULL) etag     etags are digests of the bytes (identical
  *     bytes, identical etag), whole seconds; delete with If-Match, in one request version  every
- *     upload is a version; a delete names versions: the marked one and all older ones, newest last, and
- *     the markers on it; one that names none adds a marker (hide), which can be removed (show)
+ *     upload is a version; a delete names versions: the marked one and all older ones, newest last,
+ *     and the markers on it; one that names none adds a marker (hide), which can be removed (show)
  *     window   no condition: HEAD, compare, delete: two requests liar     answers as if it knew
  *     If-Match and ignores it: the probe's canary shows that, and finds level window etag, version,
  *     window and liar have a clock of their own, shown in whole seconds. As the S3 store does, a
@@ -21,7 +21,8 @@
  *     A copy is one request, with both of its conditions. An upload over another one is one request
  *     where there is a condition (exact; etag and version: by etag), else HEAD, then a put without
  *     one.
- * B5  Deterministic: no pointer, no real clock and no real randomness decides anything. No threads. */
+ * B5  Deterministic: no pointer, no real clock and no real randomness decides anything. No
+ * threads. */
 #ifndef RP_SIM_BUCKET_H
 #define RP_SIM_BUCKET_H
 
@@ -53,8 +54,8 @@ struct bucket_object {
 
 struct bucket_hooks {
     enum bucket_fate (*request)(void *ctx, const char *call, const char *key);
-    /* `overwritten`: by a newer upload under the same key, else by a delete. May look, and changes nothing. Also of a
-     * marker that was deleted by its id. */
+    /* `overwritten`: by a newer upload under the same key, else by a delete. May look, and changes
+     * nothing. Also of a marker that was deleted by its id. */
     void (*gone)(void *ctx, const struct bucket_object *object, bool overwritten);
     int64_t (*now_ms)(void *ctx);  /* the bucket's clock */
     int64_t (*true_ms)(void *ctx); /* may be NULL */
@@ -89,8 +90,8 @@ void bucket_settle(struct bucket *bucket, size_t i);
 /* What a user of the bucket does beside us. `out` may be NULL. */
 void bucket_upload(struct bucket *bucket, const char *key, const char *text, int64_t now_ms, struct bucket_object *out);
 bool bucket_remove(struct bucket *bucket, const char *key); /* the newest; false: nothing there */
-/* Where there are versions: a marker on top; the nth version or marker from the top goes (false: there is none); whether
- * one is there, hidden or not. */
+/* Where there are versions: a marker on top; the nth version or marker from the top goes (false:
+ * there is none); whether one is there, hidden or not. */
 void bucket_hide(struct bucket *bucket, const char *key, int64_t now_ms);
 bool bucket_remove_nth(struct bucket *bucket, const char *key, size_t nth);
 /* The newest upload, whatever lies on it; the marker on top of the key. False: there is none. */

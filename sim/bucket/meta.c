@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headers and user metadata of a simulated upload: packed into its place, so that an upload owns
- * no memory. */
+/* Headers and user metadata of a simulated upload: packed into its place, so that an upload owns no
+ * memory. */
 #include <string.h>
 
 #include "base/arena.h"

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parts.h - the simulated bucket from the inside: what its files share.
  *
- *   bucket.c         the uploads in order, placing and erasing them, tampering from outside
- *   meta.c    headers and user metadata of an upload
- *   late.c    requests that happen later
- *   store.c   the handle, the slots put, get, stat, list, now_ms
- *   copy.c    copy and annotate
- *   remove.c  remove: request by request, as the level goes
- *   probe.c   probe: the canary
- *   versions.c       hide and show: what the S3 store's own code asks of a server
+ *   bucket.c    the uploads in order, placing and erasing them, tampering from outside
+ *   meta.c      headers and user metadata of an upload
+ *   late.c      requests that happen later
+ *   store.c     the handle, the slots put, get, stat, list, now_ms
+ *   copy.c      copy and annotate
+ *   remove.c    remove: request by request, as the level goes
+ *   probe.c     probe: the canary
+ *   versions.c  hide and show: what the S3 store's own code asks of a server
  *
- * K1  Nothing that is owned is held across hooks.request, and no pointer into the bucket:
- *     other nodes may run there, and this one may
- *     never come back.
- * K2  What an erase or an upload does is decided when it happens (bucket_erase,
- *     bucket_place), at once or late.
- * K3  A handle relies on what its own probe saw, as the S3 store does: until then it deletes
- *     by key after a look. */
+ * K1  Nothing that is owned is held across hooks.request, and no pointer into the bucket: other
+ *     nodes may run there, and this one may never come back.
+ * K2  What an erase or an upload does is decided when it happens (bucket_erase, bucket_place), at
+ *     once or late.
+ * K3  A handle relies on what its own probe saw, as the S3 store does: until then it deletes by key
+ *     after a look. */
 #ifndef RP_SIM_BUCKET_PARTS_H
 #define RP_SIM_BUCKET_PARTS_H
 
@@ -43,16 +42,17 @@ struct bucket_upload {
 
 enum bucket_later { BUCKET_LATER_PUT, BUCKET_LATER_ERASE, BUCKET_LATER_COPY, BUCKET_LATER_ANNOTATE };
 
-/* How a delete names what it deletes. BY_SERIAL: that version of the key, all older ones, and the markers on it; BY_ID:
- * that version or marker alone. BY_MARKER deletes nothing: it adds a marker. */
+/* How a delete names what it deletes. BY_SERIAL: that version of the key, all older ones, and the
+ * markers on it; BY_ID: that version or marker alone. BY_MARKER deletes nothing: it adds a marker. */
 enum bucket_by { BUCKET_BY_IDENTITY, BUCKET_BY_ETAG, BUCKET_BY_SERIAL, BUCKET_BY_KEY, BUCKET_BY_ID, BUCKET_BY_MARKER };
 
 /* A request that waits. Also the form in which one is handed over at all. */
 struct bucket_request {
     enum bucket_later later;
     struct bucket_hooks hooks; /* of who sent it */
-    struct bucket_upload
-        upload; /* put: what, and over which identity; erase, annotate: key and identity; copy: the target's key, the source's identity */
+    /* put: what, and over which identity; erase, annotate: key and identity; copy: the target's
+     * key, the source's identity */
+    struct bucket_upload upload;
     int64_t sent_at_ms;
     int flags;
     enum bucket_by by;
@@ -96,15 +96,15 @@ struct bucket_upload *bucket_newest(const struct bucket *bucket, const char *key
 /* The first in order that is not before (key, serial). */
 size_t bucket_position(const struct bucket *bucket, const char *key, uint64_t serial);
 /* An upload of this draft's key, text and metadata at this moment of the bucket's clock. NULL:
- * RP_PUT_NEW, and the key is taken; or RP_PUT_OVER, and
- * what stands there is not what the draft's identity says. */
+ * RP_PUT_NEW, and the key is taken; or RP_PUT_OVER, and what stands there is not what the draft's
+ * identity says. */
 struct bucket_upload *bucket_place(struct bucket *bucket, const struct bucket_hooks *hooks,
                                    const struct bucket_upload *draft, int flags, int64_t now_ms);
 /* What the server says: deleted, gone, changed, or retry where it knows no such condition. */
 enum rp_outcome bucket_erase(struct bucket *bucket, const struct bucket_hooks *hooks, enum bucket_by by,
                              const char *key, const struct rp_identity *identity, uint64_t serial);
-/* The one that a delete by version has to name; of those that fit an identity without a version
- * the oldest. NULL: none. */
+/* The one that a delete by version has to name; of those that fit an identity without a version the
+ * oldest. NULL: none. */
 const struct bucket_upload *bucket_version(const struct bucket *bucket, const char *key,
                                            const struct rp_identity *identity);
 
@@ -125,8 +125,7 @@ int bucket_meta_change(struct bucket_upload *to, const struct bucket_upload *fro
 
 /* The oldest is dropped where too many wait: it never happens. */
 void bucket_wait(struct bucket *bucket, const struct bucket_request *request);
-/* The source as expected, the target not taken, in one: 0, RP_ENOTFOUND, RP_ECHANGED or
- * RP_EEXISTS. */
+/* The source as expected, the target not taken, in one: 0, RP_ENOTFOUND, RP_ECHANGED or RP_EEXISTS. */
 int bucket_copy_now(struct bucket *bucket, const struct bucket_request *request, struct rp_identity *out);
 /* 0, RP_ENOTFOUND or RP_ECHANGED. */
 int bucket_annotate_now(struct bucket *bucket, const struct bucket_request *request);
@@ -138,8 +137,8 @@ enum bucket_fate bucket_ask(struct bucket_handle *handle, const char *call, cons
  * happened. 0: it was answered. */
 int bucket_fail(enum bucket_fate fate, bool reads, const char *call, const char *key, struct rp_error *err);
 int64_t bucket_now_ms(const struct bucket_hooks *hooks);
-/* One look at many keys for stat and remove: 1: it was answered, 0: every item that is NONE has
- * its outcome, or negative. */
+/* One look at many keys for stat and remove: 1: it was answered, 0: every item that is NONE has its
+ * outcome, or negative. */
 int bucket_ask_items(struct bucket_handle *handle, const char *call, struct rp_item *items, size_t n,
                      struct rp_error *err);
 int bucket_check_keys(struct rp_item *items, size_t n, struct rp_error *err);

@@ -25,8 +25,8 @@ static int put(struct canary *canary, const char *text, struct rp_identity *out,
     return bucket_put_request(canary->handle, &draft, RP_PUT_REPLACE, out, err);
 }
 
-/* What the server says. One that was lost has happened all the same; one that is late is not
- * waited for. */
+/* What the server says. One that was lost has happened all the same; one that is late is not waited
+ * for. */
 static int erase(struct canary *canary, enum bucket_by by, const struct rp_identity *identity, uint64_t serial,
                  enum rp_outcome *said, struct rp_error *err)
 {

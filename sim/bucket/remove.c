@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remove(): a look where the level needs one, then one delete of all that are left (T3, and the
- * outcomes of the S3 store).
- * An item that is NONE is still to be sent; everything else about it is known. */
+ * outcomes of the S3 store). An item that is NONE is still to be sent; everything else about it is
+ * known. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,9 +76,8 @@ static void erase_later(struct bucket_handle *handle, enum bucket_by by, const s
     bucket_wait(handle->bucket, &request);
 }
 
-/* Every second one is missing from the answer; of those every second one happened. Of versions
- * the others have gone as far as the
- * order allows: all but the marked one. */
+/* Every second one is missing from the answer; of those every second one happened. Of versions the
+ * others have gone as far as the order allows: all but the marked one. */
 static void erase_partly(struct bucket_handle *handle, enum bucket_by by, struct rp_item *item, size_t nth)
 {
     bool answered = nth % 2 == 0, happens = answered || nth % 4 == 1;
@@ -124,8 +123,8 @@ static void send_one(struct bucket_handle *handle, enum bucket_by by, struct rp_
     }
 }
 
-/* Of two equal requests in one call the second finds nothing left, though a server says
- * "deleted" to both. */
+/* Of two equal requests in one call the second finds nothing left, though a server says "deleted"
+ * to both. */
 static bool answer_repeated(struct rp_item *items, size_t i)
 {
     for (size_t j = 0; j < i; j++) {

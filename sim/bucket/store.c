@@ -134,8 +134,8 @@ static int read_all(const struct rp_source *from, char text[BUCKET_TEXT_MAX + 1]
     return 0;
 }
 
-/* Where no condition holds: a look, and then a request that overwrites whatever stands there
- * when it happens. */
+/* Where no condition holds: a look, and then a request that overwrites whatever stands there when
+ * it happens. */
 static int look_before(struct bucket_handle *handle, const struct bucket_upload *draft, struct rp_error *err)
 {
     int r = bucket_fail(bucket_ask(handle, "head", draft->key), true, "head", draft->key, err);
@@ -213,19 +213,14 @@ static int now_slot(struct rp_backend *backend, int64_t *out, struct rp_error *e
 
 /* ---- list ---- */
 
-static bool is_own(const char *key)
-{
-    return strncmp(key, RP_STORE_OWN, strlen(RP_STORE_OWN)) == 0;
-}
-
 /* The next one that the listing shows after the cursor (or at it); NULL at the end. */
 static const struct bucket_upload *next_entry(const struct bucket *bucket, const char *prefix, const char *cursor,
                                               bool inclusive)
 {
-    bool own = is_own(prefix);
+    bool own = rp_key_is_own(prefix);
     for (size_t i = bucket_position(bucket, cursor, inclusive ? 0 : UINT64_MAX); i < bucket->n; i++) {
         const struct bucket_upload *upload = bucket->order[i];
-        if (!own && is_own(upload->key)) continue;
+        if (!own && rp_key_is_own(upload->key)) continue;
         if (strncmp(upload->key, prefix, strlen(prefix)) != 0) return NULL;
         if (bucket_newest(bucket, upload->key) != NULL) return bucket_newest(bucket, upload->key);
     }

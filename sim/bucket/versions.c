@@ -111,6 +111,7 @@ static void act(struct bucket_handle *handle, struct rp_item *item, enum s3_by b
     uint64_t serial = by == S3_BY_KEY ? 0 : strtoull(item->identity.version, NULL, 16);
     if (!late) {
         item->outcome = bucket_erase(handle->bucket, &handle->hooks, how, item->key, &item->identity, serial);
+        if (how == BUCKET_BY_MARKER) item->identity = bucket_top(handle->bucket, item->key)->identity;
         return;
     }
     struct bucket_request request = { .later = BUCKET_LATER_ERASE, .hooks = handle->hooks, .by = how };

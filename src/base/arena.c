@@ -63,7 +63,8 @@ static void drop_free_blocks(struct rp_arena *a)
     }
 }
 
-/* Blocks double, so that a chain stays short. Free blocks that are too small give way before the bound is missed. */
+/* Blocks double, so that a chain stays short. Free blocks that are too small give way before the
+ * bound is missed. */
 static struct rp_arena_block *new_block(struct rp_arena *a, size_t size)
 {
     if (size > a->max - a->held) drop_free_blocks(a);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arena.h - memory of one request or one batch, released all at once.
- * Allocations are zeroed (but for rp_arena_room) and aligned for any type; the total is bounded; NULL when over it.
- * rp_arena_reset keeps the blocks, so that a loop over batches allocates only in its first round. */
+ * Allocations are zeroed (but for rp_arena_room) and aligned for any type; the total is bounded;
+ * NULL when over it. rp_arena_reset keeps the blocks, so that a loop over batches allocates only in
+ * its first round. */
 #ifndef RP_BASE_ARENA_H
 #define RP_BASE_ARENA_H
 

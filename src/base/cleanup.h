@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cleanup.h - memory and handles are released where their scope ends.
- * RP_CLEANUP(fn) calls fn(&variable). Every type that is owned has a `..._freep`/`..._closep` for it. */
+ * RP_CLEANUP(fn) calls fn(&variable). Every type that is owned has a `..._freep`/`..._closep` for
+ * it. */
 #ifndef RP_BASE_CLEANUP_H
 #define RP_BASE_CLEANUP_H
 

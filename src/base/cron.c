@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/text/hex.h"
 #include "base/time.h"
 
 /* 29 February may be eight years away (2096 to 2104): nothing that fires at all waits longer. */
@@ -29,11 +30,6 @@ static const struct field fields[FIELDS] = {
     [WEEKDAY] = { "day of week", 0, 6, 7, "sunmontuewedthufrisat" },
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool take_char(const char **text, const char *end, char wanted)
 {
     if (*text == end || **text != wanted) return false;
@@ -46,9 +42,9 @@ static bool take_number(const char **text, const char *end, int *out)
 {
     const char *p = *text;
     int value = 0;
-    while (p < end && is_digit(*p) && p - *text < 2)
+    while (p < end && rp_is_digit(*p) && p - *text < 2)
         value = value * 10 + (*p++ - '0');
-    if (p == *text || (p < end && is_digit(*p))) return false;
+    if (p == *text || (p < end && rp_is_digit(*p))) return false;
     *text = p;
     *out = value;
     return true;

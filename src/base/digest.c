@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/error.h"
+#include "base/text/hex.h"
 
 /* The algorithm is fetched once: OpenSSL 3 looks it up again at every use of EVP_sha256(). */
 struct rp_digest {
@@ -42,8 +44,8 @@ void rp_digest_freep(struct rp_digest **d)
     rp_digest_free(*d);
 }
 
-/* Over memory, with a fetched algorithm, these calls fail only if misused; a digest that was not made must never look
- * like one, hence the assertions. */
+/* Over memory, with a fetched algorithm, these calls fail only if misused; a digest that was not
+ * made must never look like one, hence the assertions. */
 void rp_digest_begin(struct rp_digest *d)
 {
     int ok = EVP_DigestInit_ex2(d->ctx, d->md, NULL);
@@ -80,7 +82,7 @@ int rp_digest_of(const void *bytes, size_t n, char hex[RP_DIGEST_HEX])
 {
     struct rp_digest *d = rp_digest_new();
     uint8_t digest[RP_DIGEST_BYTES];
-    if (d == NULL) return -1;
+    if (d == NULL) return RP_ENOMEM;
     rp_digest_begin(d);
     rp_digest_add(d, bytes, n);
     rp_digest_end(d, digest);
@@ -116,17 +118,12 @@ int rp_hmac(const void *key, size_t key_n, const void *bytes, size_t n, uint8_t 
               EVP_MAC_final(ctx, out, &made, RP_DIGEST_BYTES) == 1;
     EVP_MAC_CTX_free(ctx);
     RP_ASSERT(!ok || made == RP_DIGEST_BYTES);
-    return ok ? 0 : -1;
+    return ok ? 0 : RP_ENOMEM;
 }
 
 void rp_digest_hex(const uint8_t digest[RP_DIGEST_BYTES], char out[RP_DIGEST_HEX])
 {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < RP_DIGEST_BYTES; i++) {
-        out[2 * i] = digits[digest[i] >> 4];
-        out[2 * i + 1] = digits[digest[i] & 15];
-    }
-    out[RP_DIGEST_HEX - 1] = '\0';
+    rp_hex_write(digest, RP_DIGEST_BYTES, out);
 }
 
 uint64_t rp_hash_bytes(uint64_t hash, const void *bytes, size_t n)

@@ -19,10 +19,10 @@ void rp_digest_add(struct rp_digest *d, const void *bytes, size_t n);
 void rp_digest_add_int(struct rp_digest *d, int64_t value); /* 8 bytes, big endian */
 void rp_digest_end(struct rp_digest *d, uint8_t out[RP_DIGEST_BYTES]);
 
-/* Of these bytes alone, in hex. -1: no memory. */
+/* Of these bytes alone, in hex. RP_ENOMEM, or 0. */
 int rp_digest_of(const void *bytes, size_t n, char hex[RP_DIGEST_HEX]);
 
-/* HMAC-SHA256 (RFC 2104). Any thread. -1: no memory. */
+/* HMAC-SHA256 (RFC 2104). Any thread. RP_ENOMEM, or 0. */
 int rp_hmac(const void *key, size_t key_n, const void *bytes, size_t n, uint8_t out[RP_DIGEST_BYTES]);
 
 void rp_digest_hex(const uint8_t digest[RP_DIGEST_BYTES], char out[RP_DIGEST_HEX]);

@@ -24,7 +24,8 @@ static const struct entry entries[RP_ERROR_COUNT] = {
 
 static const struct entry success = { "ok", 200, 0, false, 0, "done" };
 
-/* A number that is no code of ours can only have come from outside the table: it reads as "failed". */
+/* A number that is no code of ours can only have come from outside the table: it reads as
+ * "failed". */
 static const struct entry *entry_of(int code)
 {
     if (code == RP_OK) return &success;
@@ -62,7 +63,8 @@ unsigned rp_error_fault(int code)
     return entry_of(code)->fault;
 }
 
-/* After a cut: drop a character that lost its last bytes, so that a text that was valid UTF-8 stays so. */
+/* After a cut: drop a character that lost its last bytes, so that a text that was valid UTF-8 stays
+ * so. */
 static size_t drop_partial(char *text, size_t len)
 {
     size_t lead = len;
@@ -92,18 +94,34 @@ static size_t format(char *to, size_t cap, const char *fmt, va_list args)
 }
 
 /* Everything is formatted aside first: an argument may be the very text that is being replaced. */
-int rp_error_set(struct rp_error *err, int code, const char *fmt, ...)
+static int set(struct rp_error *err, int code, const char *hint, const char *fmt, va_list args)
 {
     RP_ASSERT(code < 0);
     if (err == NULL) return code;
-    char text[sizeof err->text];
-    va_list args;
-    va_start(args, fmt);
+    char text[sizeof err->text], hint_text[sizeof err->hint];
     format(text, sizeof text, fmt, args);
-    va_end(args);
+    append(hint_text, sizeof hint_text, 0, hint);
     err->code = code;
     memcpy(err->text, text, sizeof text);
-    err->hint[0] = '\0';
+    memcpy(err->hint, hint_text, sizeof hint_text);
+    return code;
+}
+
+int rp_error_set(struct rp_error *err, int code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    set(err, code, "", fmt, args);
+    va_end(args);
+    return code;
+}
+
+int rp_error_advise(struct rp_error *err, int code, const char *hint, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    set(err, code, hint, fmt, args);
+    va_end(args);
     return code;
 }
 
@@ -147,6 +165,7 @@ static int code_of_errno(int errno_value)
         return RP_EDENIED;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
         return RP_EFULL;
     case ENOMEM:
         return RP_ENOMEM;
@@ -176,6 +195,12 @@ int rp_error_errno(struct rp_error *err, int errno_value, const char *fmt, ...)
     memcpy(err->text, text, sizeof text);
     err->hint[0] = '\0';
     return code;
+}
+
+int rp_error_copy(struct rp_error *err, const struct rp_error *why)
+{
+    if (err != NULL) *err = *why;
+    return why->code;
 }
 
 void rp_error_clear(struct rp_error *err)

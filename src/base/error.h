@@ -2,10 +2,14 @@
 /* error.h - the one table of everything that can go wrong.
  *
  * A function returns 0 or a negative code of this table and fills a `struct rp_error` with words:
- * what happened, to what. Callers wrap it with what they were doing, so that a person reads
- * "claim due marks: postgres: connection lost". The hint says what to do next.
- * HTTP status, exit code, the retry rule and whose fault it is stand beside the code so that they cannot drift apart.
- * Every function here accepts a NULL error. */
+ * what happened, to what. Callers wrap it with what they were doing, so that a person reads "claim
+ * due marks: postgres: connection lost". The hint says what to do next. HTTP status, exit code, the
+ * retry rule and whose fault it is stand beside the code so that they cannot drift apart.
+ *
+ * The words count only together with a negative return: on success they may be those of something
+ * that was tried first and failed. An error that is kept and judged by its code (a command's, an
+ * item's) is filled on failure alone, or cleared. Every function here, and the parsers of base/,
+ * accept a NULL error; all others are given one. */
 #ifndef RP_BASE_ERROR_H
 #define RP_BASE_ERROR_H
 
@@ -15,8 +19,8 @@
 
 /* Whose fault an error is, and so who else may go on. 0: it is about the request alone. */
 enum rp_fault {
-    RP_OF_ONE = 1,     /* out of a transaction: perhaps the rows of one subject; the others may go on without it */
-    RP_OF_STORE = 2,   /* out of a store: it would say the same of every object */
+    RP_OF_ONE = 1,   /* out of a transaction: it may lie in one subject's rows; the others may go on without that one */
+    RP_OF_STORE = 2, /* out of a store: it would say the same of every object */
     RP_OF_CATALOG = 4, /* out of a database: it would say the same of every change */
     RP_OF_RUN = 8      /* out of the catalog: a run ends here */
 };
@@ -49,6 +53,7 @@ enum rp_fault {
     X(RP_ENOTPENDING,     "not_pending",        409,  5, false, 0,            "not pending")                           \
     X(RP_ENOTUPLOADED,    "not_uploaded",       409,  5, false, 0,            "not uploaded yet")                      \
     X(RP_ENOTLIVE,        "not_live",           409,  5, false, 0,            "not live yet")                          \
+    X(RP_EANSWERED,       "answered",           409,  5, false, 0,            "answered otherwise before")             \
     X(RP_EGONE,           "gone",               410,  5, false, 0,            "gone for good")                         \
     X(RP_EEXPIRED,        "expired",            410,  5, false, 0,            "expired")                               \
     X(RP_ESIZE,           "size_mismatch",      422,  5, false, 0,            "the size is not the promised one")      \
@@ -59,6 +64,7 @@ enum rp_fault {
     X(RP_EELSEWHERE,      "elsewhere",          409,  5, false, 0,            "the bytes go to the store itself")      \
     X(RP_EINTXN,          "in_transaction",     409,  5, false, 0,            "part of a transaction")                 \
     X(RP_ENOTOPEN,        "not_open",           409,  5, false, 0,            "the transaction is not open")           \
+    X(RP_EREFERENCESUNKNOWN, "references_unknown", 422, 3, false, 0,          "nothing says what is referenced")     \
     X(RP_EKEYREUSED,      "key_reused",         422,  2, false, 0,            "Idempotency-Key used for another request")\
     X(RP_EUNAUTHORIZED,   "unauthorized",       401,  6, false, 0,            "not signed in")                         \
     X(RP_EFORBIDDEN,      "forbidden",          403,  6, false, 0,            "not allowed")                           \
@@ -108,16 +114,23 @@ bool rp_error_retry(int code);
 /* A set of enum rp_fault: `if (rp_error_fault(r) & RP_OF_STORE)`. */
 unsigned rp_error_fault(int code);
 
-/* Replace the text (and clear the hint). Returns `code`, so that `return rp_error_set(...)` reads well. */
+/* Replace the text (and clear the hint). Returns `code`, so that `return rp_error_set(...)` reads
+ * well. */
 int rp_error_set(struct rp_error *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Put "what: " before the present text (the code's title while there is none); the hint stays. Returns `code`. */
+/* The same with what to do about it. */
+int rp_error_advise(struct rp_error *err, int code, const char *hint, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Put "what: " before the present text (the code's title while there is none); the hint stays.
+ * Returns `code`. */
 int rp_error_wrap(struct rp_error *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Say what to do next. Returns err->code (or RP_EFAILED for a NULL err). */
 int rp_error_hint(struct rp_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Set the text from an errno value: "what: No such file or directory"; the code is chosen from errno:
- * ENOENT/ENOTDIR not found, EACCES/EPERM/EROFS denied, ENOSPC/EDQUOT full, ENOMEM no memory, EEXIST exists,
- * ELOOP/EINVAL/ENAMETOOLONG invalid, else unavailable. */
+/* Set the text from an errno value: "what: No such file or directory"; the code is chosen from
+ * errno: ENOENT/ENOTDIR not found, EACCES/EPERM/EROFS denied, ENOSPC/EDQUOT/EFBIG full, ENOMEM no
+ * memory, EEXIST exists, ELOOP/EINVAL/ENAMETOOLONG invalid, else unavailable. */
 int rp_error_errno(struct rp_error *err, int errno_value, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* What went wrong there is what went wrong here. Returns its code. */
+int rp_error_copy(struct rp_error *err, const struct rp_error *why);
 void rp_error_clear(struct rp_error *err);
 
 #endif

@@ -18,8 +18,9 @@
 static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
 static const char *const prefixes[RP_ID_KINDS] = {
-    [RP_ID_FILE] = "fil_",  [RP_ID_MARK] = "mrk_",  [RP_ID_TRANSACTION] = "txn_", [RP_ID_RUN] = "run_",
-    [RP_ID_EVENT] = "evt_", [RP_ID_TOKEN] = "tok_", [RP_ID_HOLD] = "hld_",        [RP_ID_DEAD] = "ded_",
+    [RP_ID_FILE] = "fil_", [RP_ID_MARK] = "mrk_",  [RP_ID_TRANSACTION] = "txn_",
+    [RP_ID_RUN] = "run_",  [RP_ID_EVENT] = "evt_", [RP_ID_TOKEN] = "tok_",
+    [RP_ID_HOLD] = "hld_", [RP_ID_DEAD] = "ded_",  [RP_ID_CONFIRMATION] = "cnf_",
 };
 
 static int64_t tick_of(int64_t ms)
@@ -39,7 +40,8 @@ int64_t rp_id_next(int64_t last, int64_t now_ms, int lane)
     RP_ASSERT(last == 0 || (last >> COUNTER_BITS & RP_LANE_MAX) == lane);
     int64_t fresh = compose(tick_of(now_ms), lane);
     if (fresh > last) return fresh;
-    /* The clock stands or went back: count on from the last id, into milliseconds to come if need be. */
+    /* The clock stands or went back: count on from the last id, into milliseconds to come if need
+     * be. */
     if ((last & COUNTER_MAX) < COUNTER_MAX) return last + 1;
     RP_ASSERT(last >> TIME_SHIFT < TICK_MAX);
     return compose((last >> TIME_SHIFT) + 1, lane);

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "base/time.h"
 
 #define WAITING_MAX_BYTES ((size_t)256 << 10)
@@ -88,7 +88,8 @@ static size_t write_all(int fd, const char *bytes, size_t n)
     return done;
 }
 
-/* A line that was cut short (a full disk) is ended first, so that it does not swallow the next one. */
+/* A line that was cut short (a full disk) is ended first, so that it does not swallow the next
+ * one. */
 static void write_waiting(struct rp_log *log)
 {
     struct rp_buf *w = &log->waiting;

@@ -20,15 +20,18 @@ struct rp_log;
 
 enum rp_log_level { RP_LOG_DEBUG, RP_LOG_INFO, RP_LOG_WARNING, RP_LOG_ERROR };
 
-/* `path` "-" is standard error; NULL or "" makes a log that drops everything. Creates the file 0640. Thread-safe. */
+/* `path` "-" is standard error; NULL or "" makes a log that drops everything. Creates the file
+ * 0640. Thread-safe. */
 int rp_log_open(const char *path, enum rp_log_level least, struct rp_log **out, struct rp_error *err);
-/* Steals `fields` (an object, or NULL). A NULL log drops it. A field named at, level or event is left out. */
+/* Steals `fields` (an object, or NULL). A NULL log drops it. A field named at, level or event is
+ * left out. */
 void rp_log_event(struct rp_log *log, enum rp_log_level level, int64_t at_ms, const char *event, json_t *fields);
 /* The same where lines come by the thousand a second and a tree each would cost too much: `members`
  * is the inside of a JSON object, texts in it by rp_json_quote ("\"mark\":\"mrk_...\",\"size\":7"),
  * and none of them at, level or event. */
 void rp_log_members(struct rp_log *log, enum rp_log_level level, int64_t at_ms, const char *event, const char *members);
-/* Whether a line of this level would be written: asked where building the fields costs more than a look. */
+/* Whether a line of this level would be written: asked where building the fields costs more than a
+ * look. */
 bool rp_log_takes(const struct rp_log *log, enum rp_log_level level);
 void rp_log_flush(struct rp_log *log);
 /* A log that writes to a file goes on in this one: after a rotation, or another path. On failure it

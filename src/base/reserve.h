@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define RP_RESERVE_BYTES ((int64_t)32 << 20)
-#define RP_RESERVE_LOW   8 /* this part of it */
+#define RP_RESERVE_LOW   8 /* an eighth of it is left */
 #define RP_RESERVE_PATH  4096
 
 struct rp_error;

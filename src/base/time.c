@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calendar is computed here, not by libc: no time zone, no locale, no shared state.
- * It is the proleptic Gregorian one; years begin in March in the arithmetic, so that the leap day comes last. */
+/* The calendar is computed here, not by libc: no time zone, no locale, no shared state. It is the
+ * proleptic Gregorian one; years begin in March in the arithmetic, so that the leap day comes
+ * last. */
 #include "base/time.h"
 
 #include <inttypes.h>
@@ -14,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/text/hex.h"
 
 #define DAYS_PER_ERA  146097  /* 400 years */
 #define DAYS_TO_EPOCH 719468  /* from 0000-03-01 to 1970-01-01 */
@@ -142,18 +144,13 @@ static const struct unit {
 };
 enum { WEEK, DAY, HOUR, MINUTE, SECOND, MILLISECOND, UNITS };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Takes digits off *text; false without any, or when the number passes RP_TIME_MAX_MS. */
 static bool take_number(const char **text, int64_t *out)
 {
     const char *p = *text;
     int64_t value = 0;
-    if (!is_digit(*p)) return false;
-    for (; is_digit(*p); p++) {
+    if (!rp_is_digit(*p)) return false;
+    for (; rp_is_digit(*p); p++) {
         value = value * 10 + (*p - '0');
         if (value > RP_TIME_MAX_MS) return false;
     }
@@ -221,7 +218,7 @@ static bool take_field(const char **text, int width, int least, int most, int *o
 {
     int value = 0;
     for (int i = 0; i < width; i++) {
-        if (!is_digit((*text)[i])) return false;
+        if (!rp_is_digit((*text)[i])) return false;
         value = value * 10 + ((*text)[i] - '0');
     }
     if (value < least || value > most) return false;
@@ -251,7 +248,7 @@ static bool take_fraction(const char **text, int *ms)
 {
     if (!take_char(text, '.')) return true;
     int digits = 0, scale = 100;
-    for (; is_digit(**text); (*text)++, digits++, scale /= 10)
+    for (; rp_is_digit(**text); (*text)++, digits++, scale /= 10)
         *ms += (**text - '0') * scale;
     return digits >= 1 && digits <= 9;
 }
@@ -311,14 +308,15 @@ int rp_time_parse(const char *text, int64_t *out_ms, struct rp_error *err)
     return r;
 }
 
-/* Total: a file's own time may lie outside of what we accept, and must be shown all the same. */
-/* Times stand in every line of JSON and of the audit log: snprintf would be a tenth of what a mark costs. */
+/* Times stand in every line of JSON and of the audit log: snprintf would be a tenth of what a mark
+ * costs. */
 static void put_digits(char *to, int value, int n)
 {
     for (; n > 0; value /= 10)
         to[--n] = (char)('0' + value % 10);
 }
 
+/* Total: a file's own time may lie outside of what we accept, and must be shown all the same. */
 const char *rp_time_format(int64_t ms, char out[RP_TIME_TEXT])
 {
     struct rp_date date = rp_date_of_day(floor_div(ms, RP_DAY_MS));

@@ -52,15 +52,16 @@ struct rp_date rp_date_of_day(int64_t day);
 int64_t rp_date_to_day(struct rp_date date);
 int rp_date_month_days(int year, int month);
 
-/* "90s" "15m" "12h" "5d" "2w" "250ms", also joined "1h30m"; "0s" is allowed, a bare number, a sign, a
- * fraction, an unknown unit and an overflow are not. Joined units go from large to small, each once. The longest is
- * RP_TIME_MAX_MS, so that a moment and a duration can always be added. */
+/* "90s" "15m" "12h" "5d" "2w" "250ms", also joined "1h30m"; "0s" is allowed, a bare number, a sign,
+ * a fraction, an unknown unit and an overflow are not. Joined units go from large to small, each
+ * once. The longest is RP_TIME_MAX_MS, so that a moment and a duration can always be added. */
 int rp_duration_parse(const char *text, int64_t *out_ms, struct rp_error *err);
 /* The largest unit up to days that is exact: 5d, 14d, 36h, 90s, 1500ms, 0s. */
 const char *rp_duration_format(int64_t ms, char out[RP_TIME_TEXT]);
 
-/* "2026-11-15T05:02:54.123Z"; input also without fraction, with 1 to 9 digits (cut to ms), with an offset
- * (+02:00), lower-case t/z, or a date alone (midnight UTC). Impossible dates are refused. Leap second 60 is refused. */
+/* "2026-11-15T05:02:54.123Z"; input also without fraction, with 1 to 9 digits (cut to ms), with an
+ * offset (+02:00), lower-case t/z, or a date alone (midnight UTC). Impossible dates are refused.
+ * Leap second 60 is refused. */
 int rp_time_parse(const char *text, int64_t *out_ms, struct rp_error *err);
 /* Takes any number, as a file's own time may be out of range: a year outside 0000 to 9999 gets a
  * sign and all its digits. */

@@ -9,7 +9,8 @@
 #include <time.h>
 
 void rp_wait_init(pthread_cond_t *cond);
-/* So long from now: the moment that pthread_cond_timedwait takes for a condition of rp_wait_init. */
+/* So long from now: the moment that pthread_cond_timedwait takes for a condition of
+ * rp_wait_init. */
 struct timespec rp_wait_until(int64_t ms);
 
 #endif

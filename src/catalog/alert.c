@@ -75,22 +75,15 @@ int rp_alert_told(struct rp_tx *tx, const struct rp_alert_row *row, struct rp_er
 
 /* ---- figures ---- */
 
-static int pair_row(void *ctx, const struct rp_value *v, struct rp_error *err)
-{
-    struct rp_one *one = ctx;
-    one->i[1] = v[1].i;
-    return rp_one_row(ctx, v, err);
-}
-
 /* Two indexes hold what can be past due: what waits for its turn, by turn; and what was claimed and
  * failed, whose next turn may be later than now. */
 int rp_figure_oldest_due(struct rp_db *db, int64_t store_id, int64_t now_ms, int64_t *oldest_ms, struct rp_error *err)
 {
     struct rp_value waiting[] = { rp_int(store_id), rp_int(now_ms + RP_HOUR_MS), rp_int(LOOKED_AT_MAX) };
     struct rp_value claimed[] = { rp_int(store_id), rp_int(LOOKED_AT_MAX) };
-    struct rp_one a = { 0 }, b = { 0 };
-    int r = rp_db_query(db, RP_SQL(figure_overdue), waiting, pair_row, &a, err);
-    if (r == 0) r = rp_db_query(db, RP_SQL(figure_claimed), claimed, pair_row, &b, err);
+    struct rp_one a = { .columns = 2 }, b = { .columns = 2 };
+    int r = rp_db_query(db, RP_SQL(figure_overdue), waiting, rp_one_row, &a, err);
+    if (r == 0) r = rp_db_query(db, RP_SQL(figure_claimed), claimed, rp_one_row, &b, err);
     if (r < 0) return rp_error_wrap(err, r, "the oldest mark past due");
     int64_t oldest = a.i[0] > 0 ? a.i[1] : 0;
     if (b.i[0] > 0 && (oldest == 0 || b.i[1] < oldest)) oldest = b.i[1];
@@ -122,6 +115,16 @@ int rp_figure_last_run(struct rp_db *db, int64_t *finished_at_ms, struct rp_erro
 {
     struct rp_value before = rp_int(INT64_MAX);
     return one(db, RP_SQL(figure_last_run), &before, finished_at_ms, err);
+}
+
+int rp_figure_last_run_of(struct rp_db *db, const char *kind, const char *name, int64_t *finished_at_ms,
+                          struct rp_error *err)
+{
+    struct rp_value args[] = { rp_text(kind), rp_text(name) };
+    int64_t last_ms = 0;
+    int r = one(db, RP_SQL(figure_last_run_of), args, &last_ms, err);
+    if (r == 0) *finished_at_ms = last_ms;
+    return r;
 }
 
 int rp_figure_abandoned(struct rp_db *db, int64_t since_ms, int64_t most, int64_t *out, struct rp_error *err)

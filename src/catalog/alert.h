@@ -3,7 +3,8 @@
  *
  * A1  A row a condition. Raising one that holds already, and clearing one that does not hold,
  *     change nothing and say so: over all daemons a condition is raised once and cleared once.
- * A2  Telling somebody is tried by one daemon at a time: rp_alert_try is a compare-and-set on the number of tries.
+ * A2  Telling somebody is tried by one daemon at a time: rp_alert_try is a compare-and-set on the
+ *     number of tries.
  * A3  Figures are read by indexes and bounded: none costs in proportion to what is stored. */
 #ifndef RP_CATALOG_ALERT_H
 #define RP_CATALOG_ALERT_H
@@ -40,10 +41,12 @@ int rp_alert_told(struct rp_tx *tx, const struct rp_alert_row *row, struct rp_er
  * wait longest; 0: none is. */
 int rp_figure_oldest_due(struct rp_db *db, int64_t store_id, int64_t now_ms, int64_t *oldest_ms, struct rp_error *err);
 struct rp_run_counts {
-    int64_t runs, errors;
+    int64_t runs, errors; /* errors: runs that failed, or had some; stopping at a limit is none */
 };
 int rp_figure_runs(struct rp_db *db, int64_t since_ms, struct rp_run_counts *out, struct rp_error *err);
-int rp_figure_last_run(struct rp_db *db, int64_t *finished_at_ms, struct rp_error *err); /* 0: never */
+int rp_figure_last_run(struct rp_db *db, int64_t *finished_at_ms, struct rp_error *err); /* a sweep's; 0: never */
+int rp_figure_last_run_of(struct rp_db *db, const char *kind, const char *name, int64_t *finished_at_ms,
+                          struct rp_error *err);
 /* Abandoned uploads that were cleaned up since then, counted up to `most`. */
 int rp_figure_abandoned(struct rp_db *db, int64_t since_ms, int64_t most, int64_t *out, struct rp_error *err);
 

@@ -6,7 +6,9 @@
 #include "base/crashpoint.h"
 #include "base/error.h"
 #include "base/id.h"
+#include "base/text/hex.h"
 #include "base/time.h"
+#include "base/url.h"
 #include "catalog/audit/audit.h"
 #include "catalog/clock.h"
 #include "catalog/schema.h"
@@ -36,10 +38,12 @@ static const struct rp_sql sqlite_tables = {
     .params = "",
     .columns = "ii",
 };
+/* Where the URL's schema does not exist yet, the current one is what comes after it in the search
+ * path. */
 static const struct rp_sql postgres_tables = {
     .name = "postgres_tables",
     .text = "SELECT COUNT(*), COUNT(CASE WHEN table_name = 'meta' THEN 1 END) FROM information_schema.tables "
-            "WHERE table_schema = current_schema()",
+            "WHERE table_schema = current_schema() AND table_schema <> 'pg_catalog'",
     .params = "",
     .columns = "ii",
 };
@@ -51,14 +55,8 @@ int rp_one_row(void *ctx, const struct rp_value *row, struct rp_error *err)
     if (one->found) return 0;
     one->found = true;
     one->i[0] = row[0].i;
+    if (one->columns == 2) one->i[1] = row[1].i;
     return 0;
-}
-
-static int two_row(void *ctx, const struct rp_value *row, struct rp_error *err)
-{
-    struct rp_one *one = ctx;
-    one->i[1] = row[1].i;
-    return rp_one_row(ctx, row, err);
 }
 
 int rp_catalog_schema_known(void)
@@ -70,8 +68,8 @@ int rp_catalog_schema_known(void)
 int rp_catalog_schema_of(struct rp_db *db, int *out, struct rp_error *err)
 {
     bool sqlite = strcmp(rp_db_engine(db), "sqlite") == 0;
-    struct rp_one tables = { 0 }, schema = { 0 };
-    int r = rp_db_query(db, sqlite ? &sqlite_tables : &postgres_tables, NULL, two_row, &tables, err);
+    struct rp_one tables = { .columns = 2 }, schema = { 0 };
+    int r = rp_db_query(db, sqlite ? &sqlite_tables : &postgres_tables, NULL, rp_one_row, &tables, err);
     if (r < 0) return r;
     if (tables.i[1] > 0) r = rp_db_query(db, RP_SQL(schema_known), NULL, rp_one_row, &schema, err);
     if (r < 0) return r;
@@ -90,9 +88,8 @@ static int new_catalog_id(char out[40], struct rp_error *err)
     uint8_t random[16];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return rp_error_set(err, RP_EFAILED, "no random bytes for the catalog's id");
-    char *to = out + snprintf(out, 40, "cat_");
-    for (size_t i = 0; i < sizeof random; i++)
-        to += snprintf(to, 3, "%02x", random[i]);
+    snprintf(out, 40, "cat_");
+    rp_hex_write(random, sizeof random, out + 4);
     return 0;
 }
 
@@ -130,7 +127,8 @@ static int refuse_schema(int at, int known, struct rp_error *err)
     return rp_error_hint(err, "make a backup, then run `reprieve migrate`");
 }
 
-/* Two programs may find the same empty database: whoever begins second sees the first one's schema. */
+/* Two programs may find the same empty database: whoever begins second sees the first one's
+ * schema. */
 static int bring_to_schema(struct rp_db *db, bool migrate, struct rp_error *err)
 {
     int at = 0, known = rp_catalog_schema_known();
@@ -185,9 +183,9 @@ int rp_catalog_adopt(struct rp_db *db, const struct rp_catalog_options *options,
 
 bool rp_catalog_reserve(const char *url, char out[RP_RESERVE_PATH])
 {
-    static const char scheme[] = "sqlite:";
-    if (strncmp(url, scheme, sizeof scheme - 1) != 0 || strcmp(url, "sqlite::memory:") == 0) return false;
-    int n = snprintf(out, RP_RESERVE_PATH, "%s-reserve", url + sizeof scheme - 1);
+    const char *file = rp_sqlite_path(url);
+    if (file == NULL || strcmp(file, ":memory:") == 0) return false;
+    int n = snprintf(out, RP_RESERVE_PATH, "%s-reserve", file);
     return n > 0 && n < RP_RESERVE_PATH;
 }
 
@@ -294,16 +292,19 @@ static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_erro
     return r < 0 ? r : rp_clock_judge(tx, err);
 }
 
+#define TALLY_COLUMNS 7
+
 static int flush_tally(struct rp_tx *tx, struct rp_error *err)
 {
     struct rp_value lane = rp_int(tx->catalog->lane);
-    struct rp_value rows[RP_TALLY_CHANGES_MAX * 4];
+    struct rp_value rows[RP_TALLY_CHANGES_MAX * TALLY_COLUMNS];
     for (size_t i = 0; i < tx->n_tally; i++) {
         const struct rp_tally_change *t = &tx->tally[i];
-        rows[i * 4] = rp_int(t->store_id);
-        rows[i * 4 + 1] = rp_int(t->state);
-        rows[i * 4 + 2] = rp_int(t->marks);
-        rows[i * 4 + 3] = rp_int(t->bytes);
+        const struct rp_value row[TALLY_COLUMNS] = { rp_int(t->store_id),   rp_int(t->state),
+                                                     rp_int(t->marks),      rp_int(t->bytes),
+                                                     rp_int(t->waiting),    rp_int(t->waiting_bytes),
+                                                     rp_int(t->marked_at_s) };
+        memcpy(&rows[i * TALLY_COLUMNS], row, sizeof row);
     }
     return rp_db_exec_rows(tx->db, RP_SQL(tally_add), &lane, rows, tx->n_tally, NULL, err);
 }
@@ -333,15 +334,15 @@ static void wait_a_little(int try)
     nanosleep(&pause, NULL);
 }
 
-/* K4. The lane's lock was the lost transaction's until it ended: what stands there is its outcome. On a shared lane
- * another commit may stand there already, and then nobody knows. */
+/* K4. The lane's lock was the lost transaction's until it ended: what stands there is its outcome.
+ * On a shared lane another commit may stand there already, and then nobody knows. */
 static int find_commit(struct rp_tx *tx, bool *committed, struct rp_error *err)
 {
     struct rp_catalog *catalog = tx->catalog;
     struct rp_value lane = rp_int(catalog->lane);
-    struct rp_one found = { 0 }; /* stamp, fence */
+    struct rp_one found = { .columns = 2 }; /* stamp, fence */
     int r = rp_db_begin(catalog->db, true, err);
-    if (r == 0) r = rp_db_query(catalog->db, RP_SQL(lane_stamp), &lane, two_row, &found, err);
+    if (r == 0) r = rp_db_query(catalog->db, RP_SQL(lane_stamp), &lane, rp_one_row, &found, err);
     if (r == 0) r = rp_lane_check(catalog, found.i[1], err);
     if (r == 0) r = rp_db_commit(catalog->db, err);
     if (r < 0) rp_db_rollback(catalog->db);
@@ -456,6 +457,19 @@ void rp_tx_tally(struct rp_tx *tx, int64_t store_id, int64_t state, int64_t mark
     RP_ASSERT(tx->n_tally < RP_TALLY_CHANGES_MAX);
     tx->tally[tx->n_tally++] =
         (struct rp_tally_change){ .store_id = store_id, .state = state, .marks = marks, .bytes = bytes };
+}
+
+void rp_tx_tally_waiting(struct rp_tx *tx, int64_t store_id, int64_t state, int64_t marks, int64_t bytes,
+                         int64_t marked_at_s)
+{
+    size_t i = 0;
+    while (i < tx->n_tally && (tx->tally[i].store_id != store_id || tx->tally[i].state != state))
+        i++;
+    RP_ASSERT(i < tx->n_tally);
+    struct rp_tally_change *t = &tx->tally[i];
+    t->waiting += marks;
+    t->waiting_bytes += bytes;
+    t->marked_at_s += marked_at_s;
 }
 
 void rp_tx_keep(struct rp_tx *tx, int64_t store_id)

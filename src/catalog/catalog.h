@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* catalog.h - our tables: opened, kept at one schema, changed in transactions that leave an audit row a change.
+/* catalog.h - our tables: opened, kept at one schema, changed in transactions that leave an audit
+ * row a change.
  *
- * K1  An empty database becomes a catalog; one at an older schema is refused until `migrate`; one at a newer schema,
- *     or one that holds other tables, is refused (RP_ESCHEMA).
- * K2  Every change goes through rp_catalog_commit: it locks the lane's row, runs the caller's function, appends the
- *     audit rows, tallies and the lane's new head in the same transaction, and commits (AUDITED).
- * K3  The function may be run again from its start: when another writer was faster, the database was busy, or a lost
- *     commit turned out not to have happened. It must not keep anything of an earlier run.
+ * K1  An empty database becomes a catalog; one at an older schema is refused until `migrate`; one
+ *     at a newer schema, or one that holds other tables, is refused (RP_ESCHEMA).
+ * K2  Every change goes through rp_catalog_commit: it locks the lane's row, runs the caller's
+ *     function, appends the audit rows, tallies and the lane's new head in the same transaction,
+ *     and commits (AUDITED).
+ * K3  The function may be run again from its start: when another writer was faster, the database
+ *     was busy, or a lost commit turned out not to have happened. It must not keep anything of an
+ *     earlier run.
  * K4  Every commit writes a random number into the lane's row. A commit whose outcome is unknown is
  *     looked for by a transaction that locks this row, which waits until the lost one has ended,
  *     compares the number, and itself commits without a warning. Only if that cannot be had,
@@ -14,12 +17,15 @@
  * K5  Times: late_ms is the latest of the clocks we see (promises are counted from it), early_ms
  *     the earliest (a purge needs it past due). Leases and locks are on the database's clock. A
  *     clock that jumped counts as what the boot clock says (clock.h).
- * K6  What keeps something alive is noted in its transaction (rp_tx_keep), and told to the raise hook once it may be
- *     committed: a catalog that is put back from an earlier backup has forgotten it (core/owner/raise.h).
+ * K6  What keeps something alive is noted in its transaction (rp_tx_keep), and told to the raise
+ *     hook once it may be committed: a catalog that is put back from an earlier backup has
+ *     forgotten it (core/owner/raise.h).
  * K7  A change has one deadline, from its first try to the answer of its COMMIT.
  * K8  Rows are locked in one order, so that nobody waits in a ring: the lane; the hold epoch;
  *     tenants; marks; files; the run; each by id. What belongs to a tenant is changed only under
- *     the tenant's lock.
+ *     the tenant's lock. A store's row is shared by whoever writes there, before the epoch is
+ *     raised; alone it is locked by a rename, and by the raise that first owns it, which have their
+ *     lane and nothing else.
  * K9  A SQLite catalog whose disk is full gives its reserve up (base/reserve.h) and tries again. */
 #ifndef RP_CATALOG_CATALOG_H
 #define RP_CATALOG_CATALOG_H
@@ -57,13 +63,17 @@ struct rp_left {
     uint8_t head[RP_DIGEST_BYTES];
 };
 
-/* K6: who sees to it that a catalog put back is noticed. Stores are bits of a mask, the hook's own. */
+/* K6: who sees to it that a catalog put back is noticed. Stores are bits of a mask, the hook's
+ * own. */
 struct rp_raise_hook {
-    /* The raises that the answers of a transaction have to wait for; 0: none. Cheap; inside the transaction. */
+    /* The raises that the answers of a transaction have to wait for; 0: none. Cheap; inside the
+     * transaction. */
     uint64_t (*due)(void *raises, const struct rp_kept *kept);
-    /* It is committed, or may be. `left`: how it left its lane; not known unless it is committed. */
+    /* It is committed, or may be. `left`: how it left its lane; not known unless it is
+     * committed. */
     void (*note)(void *raises, const struct rp_kept *kept, const struct rp_left *left);
-    /* Has these raises made, or gives up waiting for them. After `note`; may block, for a bounded time. */
+    /* Has these raises made, or gives up waiting for them. After `note`; may block, for a bounded
+     * time. */
     void (*raise)(void *ctx, uint64_t which);
     void *raises; /* of `due` and `note` */
     void *ctx;    /* of `raise` */
@@ -121,6 +131,7 @@ int rp_catalog_schema_of(struct rp_db *db, int *out, struct rp_error *err);
 
 struct rp_tally_change {
     int64_t store_id, state, marks, bytes;
+    int64_t waiting, waiting_bytes, marked_at_s;
 };
 
 #define RP_TALLY_CHANGES_MAX 512
@@ -150,14 +161,18 @@ struct rp_tx {
     size_t n_tally;
 };
 
-/* A change of our own, which nobody waits for an answer of (what people ask for is a command: writer.h). What the
- * function allocates in tx->arena, and what it reads there, is gone when this returns. */
+/* A change of our own, which nobody waits for an answer of (what people ask for is a command:
+ * writer.h). What the function allocates in tx->arena, and what it reads there, is gone when this
+ * returns. */
 int rp_catalog_transact(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err);
 /* The same on this very connection. For the writers, and for rp_catalog_transact. */
 int rp_catalog_commit(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct rp_error *err);
 
 int64_t rp_tx_new_id(struct rp_tx *tx);
 void rp_tx_tally(struct rp_tx *tx, int64_t store_id, int64_t state, int64_t marks, int64_t bytes);
+/* Of those just tallied, these wait and were asked for; `marked_at_s`: the sum of their times. */
+void rp_tx_tally_waiting(struct rp_tx *tx, int64_t store_id, int64_t state, int64_t marks, int64_t bytes,
+                         int64_t marked_at_s);
 /* K6. 0: in any store. */
 void rp_tx_keep(struct rp_tx *tx, int64_t store_id);
 
@@ -169,7 +184,8 @@ int rp_meta_get(struct rp_db *db, const char *name, int64_t *number, char *word,
 int rp_meta_find(struct rp_db *db, const char *name, bool *found, int64_t *number, char *word, size_t word_size,
                  struct rp_error *err);
 int rp_meta_set(struct rp_db *db, const char *name, int64_t number, const char *word, struct rp_error *err);
-/* The word of one that has none yet; another's stays. Read it back: whoever was first has set it. */
+/* The word of one that has none yet; another's stays. Read it back: whoever was first has set
+ * it. */
 int rp_meta_fill(struct rp_db *db, const char *name, const char *word, struct rp_error *err);
 /* number = max(number + 1, at_least), returned. */
 int rp_meta_raise(struct rp_db *db, const char *name, int64_t at_least, int64_t *number, struct rp_error *err);
@@ -199,6 +215,23 @@ struct rp_store_rows {
 };
 int rp_store_list(struct rp_db *db, struct rp_arena *arena, struct rp_store_rows *out, struct rp_error *err);
 
+/* Locked until the transaction ends: it is not removed meanwhile. Whoever writes what hangs on a
+ * store asks for it. RP_ENOTOWNER (rp_store_refuse_old): it is not there any more. `name` may be
+ * NULL. */
+int rp_store_share(struct rp_tx *tx, int64_t id, const char *name, struct rp_error *err);
+int rp_store_refuse_old(const char *name, struct rp_error *err);
+/* Locked, so that nobody else writes what hangs on it. RP_ENOTFOUND. */
+int rp_store_lock(struct rp_tx *tx, int64_t id, struct rp_error *err);
+int rp_store_rename(struct rp_tx *tx, int64_t id, const char *name, struct rp_error *err);
+/* Its number is not given to another. */
+int rp_store_remove(struct rp_tx *tx, int64_t id, struct rp_error *err);
+/* What hangs on a store, with what has ended and was not let go yet. */
+struct rp_store_uses {
+    int64_t holds; /* in force */
+    bool files, marks;
+};
+int rp_store_uses(struct rp_db *db, int64_t id, struct rp_store_uses *out, struct rp_error *err);
+
 /* Notes that our owner record stands in that store. */
 int rp_store_owned(struct rp_tx *tx, int64_t store_id, struct rp_error *err);
 
@@ -207,9 +240,10 @@ struct rp_tally_row {
 };
 int rp_tally_read(struct rp_db *db, struct rp_tally_row *out, size_t max, size_t *n, struct rp_error *err);
 
-/* For queries that return one row: a row function that keeps the integers of the first row. */
+/* For queries that return one row of integers: a row function that keeps the first row. */
 struct rp_one {
-    int64_t i[8];
+    int64_t i[2];
+    int columns; /* 2: both; else there is one */
     bool found;
 };
 rp_row_fn rp_one_row;

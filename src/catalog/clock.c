@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "catalog/row.h"
 #include "catalog/statements/statements.h"
 
 #include <stdio.h>
@@ -236,17 +237,11 @@ int rp_clock_marks(struct rp_tx *tx, int64_t store_id, int64_t from_ms, int64_t 
     return r < 0 ? rp_error_wrap(err, r, "look for what a jump makes due") : 0;
 }
 
-static int no_row(void *ctx, const struct rp_value *row, struct rp_error *err)
-{
-    (void)ctx, (void)row, (void)err;
-    return 0;
-}
-
 int rp_clock_set(struct rp_tx *tx, struct rp_error *err)
 {
     const struct rp_clock *clock = tx->catalog->clock;
     RP_ASSERT(tx->anchor.known);
-    int r = rp_db_query(tx->db, RP_SQL(lane_lock_all), NULL, no_row, NULL, err);
+    int r = rp_db_query(tx->db, RP_SQL(lane_lock_all), NULL, rp_ignore_row, NULL, err);
     struct rp_value args[] = { rp_text(clock->boot(clock->ctx)->id), rp_int(tx->boot_ms), rp_int(tx->wall_ms),
                                rp_int(tx->late_ms) };
     if (r == 0) r = rp_db_exec(tx->db, RP_SQL(clock_set), args, NULL, err);

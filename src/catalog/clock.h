@@ -47,8 +47,9 @@ int rp_clock_refuse(int64_t ahead_ms, struct rp_error *err);
 
 /* Before it begins: the anchor, if this host has none since its boot. */
 int rp_clock_make(struct rp_catalog *catalog, struct rp_error *err);
-/* tx->db_ms and anchor are as read: reads the host's clocks and sets the times of K5. Asks for
- * the anchor once more if it shows a jump, for somebody may have accepted it while we waited for the lane. */
+/* tx->db_ms and anchor are as read: reads the host's clocks and sets the times of K5. Asks for the
+ * anchor once more if it shows a jump, for somebody may have accepted it while we waited for the
+ * lane. */
 int rp_clock_judge(struct rp_tx *tx, struct rp_error *err);
 /* At its end: the anchor follows, and others can read how far ahead the clock is. */
 int rp_clock_note(struct rp_tx *tx, struct rp_error *err);

@@ -36,14 +36,19 @@ int rp_meta_find(struct rp_db *db, const char *name, bool *found, int64_t *numbe
     return 0;
 }
 
+static int missing(const char *name, struct rp_error *err)
+{
+    return rp_error_set(err, RP_ECORRUPT, "the catalog's fact '%s' is missing", name);
+}
+
 int rp_meta_get(struct rp_db *db, const char *name, int64_t *number, char *word, size_t word_size, struct rp_error *err)
 {
-    struct rp_value arg = rp_text(name);
-    struct meta_out out = { .word = word, .word_size = word_size };
-    int r = rp_db_query(db, RP_SQL(meta_get), &arg, meta_row, &out, err);
+    int64_t there;
+    bool found;
+    int r = rp_meta_find(db, name, &found, &there, word, word_size, err);
     if (r < 0) return r;
-    if (!out.found) return rp_error_set(err, RP_ECORRUPT, "the catalog's fact '%s' is missing", name);
-    *number = out.number;
+    if (!found) return missing(name, err);
+    *number = there;
     return 0;
 }
 
@@ -65,7 +70,7 @@ int rp_meta_raise(struct rp_db *db, const char *name, int64_t at_least, int64_t 
     struct rp_one one = { 0 };
     int r = rp_db_query(db, RP_SQL(meta_raise), args, rp_one_row, &one, err);
     if (r < 0) return r;
-    if (!one.found) return rp_error_set(err, RP_ECORRUPT, "the catalog's fact '%s' is missing", name);
+    if (!one.found) return missing(name, err);
     *number = one.i[0];
     return 0;
 }
@@ -135,7 +140,8 @@ int rp_store_get(struct rp_catalog *catalog, int64_t kind, const char *name, str
 {
     struct rp_value args[] = { rp_int(kind), rp_text(name) };
     int r = rp_store_find(catalog->db, name, out, err);
-    /* another program may take the same number or the same name at the same moment: look, add, look again */
+    /* another program may take the same number or the same name at the same moment: look, add, look
+     * again */
     for (int try = 0; r == RP_ENOTFOUND && try < 10; try++) {
         r = rp_db_exec(catalog->db, RP_SQL(store_add), args, NULL, err);
         if (r < 0 && r != RP_EBUSY) return rp_error_wrap(err, r, "note store '%s'", name);
@@ -143,6 +149,69 @@ int rp_store_get(struct rp_catalog *catalog, int64_t kind, const char *name, str
     }
     if (r == 0) rp_error_clear(err);
     return r;
+}
+
+int rp_store_refuse_old(const char *name, struct rp_error *err)
+{
+    rp_error_set(err, RP_ENOTOWNER, "%s%s%s was renamed since this program has opened it",
+                 name != NULL ? "store '" : "a store", name != NULL ? name : "", name != NULL ? "'" : "");
+    return rp_error_hint(err, "restart it: with the configuration that has the new name");
+}
+
+static int find_locked(struct rp_tx *tx, const struct rp_sql *sql, int64_t id, bool *found, struct rp_error *err)
+{
+    struct rp_value arg = rp_int(id);
+    struct rp_one one = { 0 };
+    int r = rp_db_query(tx->db, sql, &arg, rp_one_row, &one, err);
+    *found = one.found;
+    return r < 0 ? rp_error_wrap(err, r, "lock a store's row") : 0;
+}
+
+int rp_store_share(struct rp_tx *tx, int64_t id, const char *name, struct rp_error *err)
+{
+    bool found;
+    int r = find_locked(tx, RP_SQL(store_share), id, &found, err);
+    return r < 0 || found ? r : rp_store_refuse_old(name, err);
+}
+
+int rp_store_lock(struct rp_tx *tx, int64_t id, struct rp_error *err)
+{
+    bool found;
+    int r = find_locked(tx, RP_SQL(store_lock), id, &found, err);
+    return r < 0 || found ? r : rp_error_set(err, RP_ENOTFOUND, "the store is not in the catalog any more");
+}
+
+int rp_store_rename(struct rp_tx *tx, int64_t id, const char *name, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(id), rp_text(name) };
+    return rp_db_exec(tx->db, RP_SQL(store_rename), args, NULL, err);
+}
+
+#define GONE "store_gone" /* the highest number of a store that was removed */
+
+int rp_store_remove(struct rp_tx *tx, int64_t id, struct rp_error *err)
+{
+    struct rp_value arg = rp_int(id);
+    int64_t highest = 0;
+    bool found;
+    int r = rp_meta_find(tx->db, GONE, &found, &highest, NULL, 0, err);
+    if (r == 0 && (!found || highest < id)) r = rp_meta_set(tx->db, GONE, id, "", err);
+    return r < 0 ? r : rp_db_exec(tx->db, RP_SQL(store_remove), &arg, NULL, err);
+}
+
+static int uses_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct rp_store_uses *out = ctx;
+    (void)err;
+    *out = (struct rp_store_uses){ .holds = row[0].i, .files = row[1].i > 0, .marks = row[2].i > 0 };
+    return 0;
+}
+
+int rp_store_uses(struct rp_db *db, int64_t id, struct rp_store_uses *out, struct rp_error *err)
+{
+    struct rp_value arg = rp_int(id);
+    int r = rp_db_query(db, RP_SQL(store_uses), &arg, uses_row, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "what hangs on a store") : 0;
 }
 
 int rp_store_owned(struct rp_tx *tx, int64_t store_id, struct rp_error *err)

@@ -15,7 +15,7 @@ int rp_count_dead(struct rp_db *db, int64_t most, int64_t *out, struct rp_error 
 /* Nodes, the last seen first. */
 typedef int rp_node_fn(void *ctx, const char *name, int64_t seen_at_ms, struct rp_error *err);
 int rp_node_each(struct rp_db *db, int64_t limit, rp_node_fn *fn, void *ctx, struct rp_error *err);
-/* The newest records of runs. */
+/* The newest record of a run of each name. */
 typedef int rp_run_end_fn(void *ctx, const char *kind, const char *name, int64_t finished_at_ms, struct rp_error *err);
 int rp_run_each_end(struct rp_db *db, int64_t limit, rp_run_end_fn *fn, void *ctx, struct rp_error *err);
 

@@ -20,6 +20,12 @@ struct rp_value *rp_rows_of_ids(struct rp_arena *arena, const int64_t *ids, size
     return rows;
 }
 
+int rp_ignore_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    (void)ctx, (void)row, (void)err;
+    return 0;
+}
+
 int rp_ids_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
     struct rp_ids *ids = ctx;

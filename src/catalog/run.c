@@ -135,7 +135,8 @@ int rp_run_record(struct rp_tx *tx, const struct rp_record_row *record, struct r
                                rp_text(record->outcome),
                                rp_int(record->started_at_ms),
                                rp_int(record->finished_at_ms),
-                               rp_text(record->body) };
+                               rp_text(record->body),
+                               rp_int(record->errors) };
     int64_t changed = 0;
     int r = rp_db_exec(tx->db, RP_SQL(run_close), &id, &changed, err);
     if (r == 0 && changed == 0) return rp_error_set(err, RP_EEXISTS, "the run has its record already");
@@ -193,6 +194,28 @@ int rp_run_each_open(struct rp_db *db, const char *lock, rp_run_fn *fn, void *ct
     struct each_run each = { .fn = fn, .ctx = ctx };
     if (lock == NULL) return rp_db_query(db, RP_SQL(run_open_all), NULL, run_row, &each, err);
     return rp_db_query(db, RP_SQL(run_open), &arg, run_row, &each, err);
+}
+
+struct listing {
+    int64_t *ids;
+    size_t n, max;
+};
+
+static int keep_id(void *ctx, const struct rp_value *v, struct rp_error *err)
+{
+    struct listing *l = ctx;
+    (void)err;
+    if (l->n < l->max) l->ids[l->n++] = v[0].i;
+    return 0;
+}
+
+int rp_run_list_open(struct rp_db *db, const char *kind, int64_t *ids, size_t max, size_t *n, struct rp_error *err)
+{
+    const struct rp_value arg = rp_text(kind);
+    struct listing l = { .ids = ids, .max = max };
+    int r = rp_db_query(db, RP_SQL(run_open_kind), &arg, keep_id, &l, err);
+    *n = l.n;
+    return r < 0 ? rp_error_wrap(err, r, "list open runs") : 0;
 }
 
 int rp_record_get(struct rp_db *db, int64_t run_id, rp_record_fn *fn, void *ctx, struct rp_error *err)

@@ -32,6 +32,7 @@ struct rp_record_row {
     const char *kind, *name, *outcome;
     int64_t started_at_ms, finished_at_ms;
     const char *body; /* JSON */
+    int64_t errors;   /* written, not read */
 };
 typedef int rp_run_fn(void *ctx, const struct rp_run_row *row, struct rp_error *err);
 typedef int rp_record_fn(void *ctx, const struct rp_record_row *row, struct rp_error *err);
@@ -51,6 +52,8 @@ int rp_run_record(struct rp_tx *tx, const struct rp_record_row *record, struct r
 int rp_run_get_open(struct rp_db *db, int64_t run_id, rp_run_fn *fn, void *ctx, struct rp_error *err);
 /* Runs without a record, of one name or (NULL) of all. */
 int rp_run_each_open(struct rp_db *db, const char *lock, rp_run_fn *fn, void *ctx, struct rp_error *err);
+/* The ids of those of a kind, the oldest of a name first; at most `max`. */
+int rp_run_list_open(struct rp_db *db, const char *kind, int64_t *ids, size_t max, size_t *n, struct rp_error *err);
 int rp_record_get(struct rp_db *db, int64_t run_id, rp_record_fn *fn, void *ctx, struct rp_error *err);
 /* The one or the other; each function may be NULL: only whether there is such a run. One that ends
  * meanwhile is found as a record. RP_ENOTFOUND: there never was one. */

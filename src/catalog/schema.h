@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema.h - the numbered steps that bring a catalog up to date, compiled in from schema/NNN-name.sql. */
+/* schema.h - the numbered steps that bring a catalog up to date, compiled in from
+ * schema/NNN-name.sql. */
 #ifndef RP_CATALOG_SCHEMA_H
 #define RP_CATALOG_SCHEMA_H
 

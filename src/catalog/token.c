@@ -13,9 +13,9 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "base/time.h"
-#include "base/utf8.h"
 #include "catalog/audit/audit.h"
 #include "catalog/statements/statements.h"
 
@@ -108,7 +108,8 @@ bool rp_token_secret_like(enum rp_token_kind kind, const char *text)
            strspn(text + PREFIX, digits) == RP_TOKEN_SECRET - 1 - PREFIX;
 }
 
-/* Fetched once: it is asked for at every request, and OpenSSL 3 looks it up again at every use of EVP_sha256(). */
+/* Fetched once: it is asked for at every request, and OpenSSL 3 looks it up again at every use of
+ * EVP_sha256(). */
 static pthread_once_t fetched = PTHREAD_ONCE_INIT;
 static EVP_MD *sha256;
 

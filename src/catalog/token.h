@@ -64,7 +64,8 @@ int rp_token_revoke(struct rp_tx *tx, int64_t id, const char *actor, struct rp_t
 int rp_token_use_link(struct rp_tx *tx, const char *link, const char *secret, struct rp_token *session,
                       struct rp_error *err);
 
-/* RP_ENOTFOUND: none. Expired and revoked ones are found too: rp_token_valid says what they are worth. */
+/* RP_ENOTFOUND: none. Expired and revoked ones are found too: rp_token_valid says what they are
+ * worth. */
 int rp_token_find_by_hash(struct rp_db *db, const uint8_t hash[RP_DIGEST_BYTES], struct rp_token *out,
                           struct rp_error *err);
 int rp_token_get(struct rp_db *db, int64_t id, struct rp_token *out, struct rp_error *err);
@@ -77,7 +78,8 @@ int rp_token_list(struct rp_db *db, int64_t after_id, int64_t limit, int64_t now
 /* Whether any bearer token was ever made: a new catalog gets its first one by itself. */
 int rp_token_any(struct rp_db *db, bool *any, struct rp_error *err);
 
-/* {"id","kind","name","tenant","admin","scopes","created_at","created_by","expires_at","revoked_at"} */
+/* {"id","kind","name","tenant","admin","scopes","created_at","created_by","expires_at",
+ * "revoked_at"} */
 json_t *rp_token_json(const struct rp_token *token);
 
 #endif

@@ -4,11 +4,11 @@
 #include "catalog/file/file.h"
 
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "base/time.h"
-#include "base/utf8.h"
-#include "core/state.h"
 #include "lib/answer.h"
+#include "store/refuse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,12 +21,17 @@ static void say_silence(void *ctx, const char *endpoint, int64_t silent_ms)
     if (!cli->quiet) rp_warn("waiting for %s, which has said nothing for %" PRId64 " s", endpoint, silent_ms / 1000);
 }
 
+struct rp_session_options rp_cli_options(const struct rp_cli *cli)
+{
+    return (struct rp_session_options){ .config_file = rp_args_text(&cli->args, "config"),
+                                        .data = rp_args_text(&cli->args, "data"),
+                                        .patient = cli->patient };
+}
+
 int rp_cli_open(struct rp_cli *cli, struct rp_error *err)
 {
-    struct rp_session_options options = { .config_file = rp_args_text(&cli->args, "config"),
-                                          .data = rp_args_text(&cli->args, "data"),
-                                          .patient = cli->patient,
-                                          .on_silence = { .tell = say_silence, .ctx = cli } };
+    struct rp_session_options options = rp_cli_options(cli);
+    options.on_silence = (struct rp_on_silence){ .tell = say_silence, .ctx = cli };
     return rp_session_open(&cli->session, &options, err);
 }
 
@@ -38,6 +43,15 @@ void rp_say(const struct rp_cli *cli, const char *fmt, ...)
     if (cli->quiet) return;
     va_start(args, fmt);
     vfprintf(cli->json ? stderr : stdout, fmt, args);
+    va_end(args);
+}
+
+void rp_say_beside(const struct rp_cli *cli, const char *fmt, ...)
+{
+    va_list args;
+    if (cli->quiet) return;
+    va_start(args, fmt);
+    vfprintf(!cli->json && isatty(STDOUT_FILENO) ? stdout : stderr, fmt, args);
     va_end(args);
 }
 
@@ -218,9 +232,7 @@ int rp_cli_prefix(struct rp_cli *cli, const char *text, struct rp_subject *out, 
 
 int rp_cli_foreign_key(const struct rp_subject *subject, struct rp_error *err)
 {
-    if (strncmp(subject->key, RP_STORE_OWN, strlen(RP_STORE_OWN)) != 0) return 0;
-    return rp_error_set(err, RP_EINVAL, "%s:%s: keys under " RP_STORE_OWN " are Reprieve's own",
-                        subject->store->config->name, subject->key);
+    return rp_key_is_own(subject->key) ? rp_refuse_own(subject->store->config->name, subject->key, err) : 0;
 }
 
 int rp_cli_id(const char *text, enum rp_id_kind kind, int64_t *out, struct rp_error *err)

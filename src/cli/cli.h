@@ -29,6 +29,7 @@ struct rp_cli {
 };
 
 /* The session by --config and --data. Closed by main. */
+struct rp_session_options rp_cli_options(const struct rp_cli *cli);
 int rp_cli_open(struct rp_cli *cli, struct rp_error *err);
 
 /* ---- talking ---- */
@@ -38,6 +39,9 @@ int rp_cli_open(struct rp_cli *cli, struct rp_error *err);
 #define RP_SIZE_TEXT 32
 
 void rp_say(const struct rp_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Beside what was asked for, which another program may be reading: there on a terminal, else on
+ * standard error. */
+void rp_say_beside(const struct rp_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void rp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* "reprieve: ..." on standard error */
 /* One line of JSON on standard output; steals the value. Does nothing without --json. */
 void rp_emit(const struct rp_cli *cli, json_t *value);

@@ -2,9 +2,9 @@
 /* cmd_cancel.c - `cancel`: a run ends between two of its batches. */
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
 #include "cli/cli.h"
-#include "core/run.h"
+#include "core/run/run.h"
+#include "lib/answer.h"
 
 int rp_cmd_cancel(struct rp_cli *cli, struct rp_error *err)
 {
@@ -18,7 +18,9 @@ int rp_cmd_cancel(struct rp_cli *cli, struct rp_error *err)
     c.stale_after_ms = s->config.lock_stale_after_ms;
     r = rp_cli_run(cli, &c.command, err);
     if (r < 0) return r;
-    rp_emit(cli, json_pack("{s:s,s:s,s:b}", "run", text, "kind", c.run.kind, "ended", (int)c.over));
+    json_t *run = rp_cancelled_json(&c, err);
+    if (run == NULL) return err->code;
+    rp_emit(cli, run);
     if (c.over)
         rp_say(cli, "%s  cancelled; the process that worked on it had ended before\n", text);
     else

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_clock.c - `clock`: what this host's clocks say; `clock accept`: purging goes on after a jump. */
-#include "base/json.h"
+/* cmd_clock.c - `clock`: what this host's clocks say; `clock accept`: purging goes on after a
+ * jump. */
+#include "base/text/json.h"
 #include "base/time.h"
 #include "cli/cli.h"
 #include "core/clock.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,10 +91,11 @@ static void say_accept(const struct rp_cli *cli, const struct rp_clock_accept *a
     }
     rp_say(cli, "%s: %s is the time\n", a->dry_run ? "would accept" : "accepted",
            rp_time_format(a->before.wall_ms, wall));
-    rp_say(cli, "%" PRId64 " marks %s due by that; %" PRId64 " %s moved by %s, %" PRId64 " %s due\n", a->made_due,
-           a->dry_run ? "would become" : "became", a->moved, a->dry_run ? "would be" : "were",
-           seconds(a->before.ahead_ms, by), a->made_due > a->moved ? a->made_due - a->moved : 0,
-           a->dry_run ? "would stay" : "stay");
+    const char *were = a->moved == 1 ? "was" : "were";
+    rp_say(cli, "%" PRId64 " %s %s due by that; %" PRId64 " %s moved by %s, %" PRId64 " %s due\n", a->made_due,
+           a->made_due == 1 ? "mark" : "marks", a->dry_run ? "would become" : "became", a->moved,
+           a->dry_run ? "would be" : were, seconds(a->before.ahead_ms, by),
+           a->made_due > a->moved ? a->made_due - a->moved : 0, a->dry_run ? "would stay" : "stay");
 }
 
 static int accept_time(struct rp_cli *cli, struct rp_error *err)
@@ -108,7 +109,7 @@ static int accept_time(struct rp_cli *cli, struct rp_error *err)
     if (accept.stands && !accept.dry_run) {
         json_t *o = accept_json(cli, &accept);
         rp_json_set(o, "actor", rp_json_text(s->actor));
-        rp_log_event(s->log, RP_LOG_WARNING, rp_session_now_ms(s), "clock.accepted", o);
+        rp_session_log(s, RP_LOG_WARNING, "clock.accepted", o);
     }
     rp_emit(cli, accept_json(cli, &accept));
     if (!cli->json) say_accept(cli, &accept);
@@ -118,10 +119,10 @@ static int accept_time(struct rp_cli *cli, struct rp_error *err)
 int rp_cmd_clock(struct rp_cli *cli, struct rp_error *err)
 {
     const char *word = cli->args.n_words > 0 ? cli->args.words[0] : NULL;
-    if (word != NULL && strcmp(word, "accept") != 0) {
-        rp_error_set(err, RP_EINVAL, "'%.32s' is nothing to do with a clock", word);
-        return rp_error_hint(err, "`reprieve clock` shows it, `reprieve clock accept` goes on after a jump");
-    }
+    if (word != NULL && strcmp(word, "accept") != 0)
+        return rp_error_advise(err, RP_EINVAL,
+                               "`reprieve clock` shows it, `reprieve clock accept` goes on after a jump",
+                               "'%.32s' is nothing to do with a clock", word);
     int r = rp_cli_open(cli, err);
     if (r != 0) return r;
     return word != NULL ? accept_time(cli, err) : show(cli, err);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_dead.c - `dead`: marks that used up their attempts, and what a person decides about them. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "cli/answers.h"
 #include "cli/table.h"
+#include "core/confirm/confirm.h"
 #include "core/dead.h"
 #include "core/state.h"
 #include "lib/answer.h"
@@ -112,16 +113,15 @@ static void list_letter(const struct page *page, const struct letter *letter, st
     rp_list_row(l, l->cli->json ? letter_json(page, letter) : NULL, cells);
 }
 
-static int list_page(struct page *page, struct rp_error *err)
+static int list_dead(struct rp_cli *cli, struct rp_error *err)
 {
-    static const struct rp_column columns[] = { { "DEAD LETTER", false, false },
-                                                { "SUBJECT", false, true },
-                                                { "SINCE", false, false },
-                                                { "ATTEMPTS", true, false },
-                                                { "ERROR", false, true } };
+    static const struct rp_column columns[] = { RP_COLUMN("DEAD LETTER"), RP_TEXTS("SUBJECT"), RP_COLUMN("SINCE"),
+                                                RP_NUMBERS("ATTEMPTS"), RP_TEXTS("ERROR") };
+    RP_CLEANUP(page_freep) struct page *page = new_page(cli, err);
     struct rp_list l;
     int r;
-    RP_LIST_INIT(&l, page->cli, columns, "no dead letters");
+    if (page == NULL) return err->code;
+    RP_LIST_INIT(&l, cli, columns, "no dead letters");
     do {
         r = load_page(page, l.last_id, err);
         for (size_t i = 0; i < page->n && r == 0; i++)
@@ -131,14 +131,49 @@ static int list_page(struct page *page, struct rp_error *err)
     return rp_list_end(&l, r);
 }
 
-static int show_one(struct page *page, struct rp_error *err)
+static void say_confirmation(struct rp_cli *cli, const json_t *c)
 {
-    const struct letter *letter = &page->letters[0];
-    const struct rp_cli *cli = page->cli;
+    size_t i;
+    json_t *t;
+    char text[RP_SHOWN_MAX];
+    rp_say(cli, "\n%s  %s, %" PRId64 " attempts\n", rp_json_get_text(c, "name", "?"), rp_json_get_text(c, "state", "?"),
+           rp_json_get_int(c, "attempts", 0));
+    json_array_foreach(json_object_get(c, "tries"), i, t)
+    {
+        int64_t status = rp_json_get_int(t, "status", 0);
+        const char *words = rp_json_get_text(t, status != 0 ? "body" : "error", "");
+        rp_say(cli, "  %s  %" PRId64 "  %s\n", rp_json_get_text(t, "at", "?"), status, rp_show(words, text));
+    }
+}
+
+/* What outside services were asked, and said. */
+static int add_confirmations(struct page *page, json_t *letter, struct rp_error *err)
+{
+    json_t *list = NULL;
+    int r = rp_confirmations_json(page->cli->session.catalog->db, page->letters[0].mark.id, &page->arena, &list, err);
+    if (r == 0) rp_json_set(letter, "confirmations", list);
+    return r;
+}
+
+static const char *kept_as(const struct letter *letter)
+{
+    if (letter->dead.from_state != RP_CHECKING) return "lost: something of it may be erased";
+    return (letter->mark.checks & RP_CHECK_AGREED) != 0
+               ? "reprieved: nothing was erased here, but see below who has deleted its half"
+               : "reprieved: nothing was erased";
+}
+
+static int show_dead(struct rp_cli *cli, struct rp_error *err)
+{
+    RP_CLEANUP(page_freep) struct page *page = new_page(cli, err);
     char id[RP_ID_TEXT], subject[RP_SHOWN_MAX], when[RP_WHEN_TEXT], due[RP_WHEN_TEXT];
-    int r = load_one(page, cli->args.words[1], err);
+    int r = page != NULL ? load_one(page, cli->args.words[1], err) : err->code;
     if (r < 0) return r;
-    rp_emit(cli, letter_json(page, letter));
+    const struct letter *letter = &page->letters[0];
+    RP_CLEANUP(rp_json_decrefp) json_t *o = letter_json(page, letter);
+    r = add_confirmations(page, o, err);
+    if (r < 0) return r;
+    rp_emit(cli, json_incref(o));
     if (cli->json) return 0;
     int64_t now_ms = rp_session_now_ms(&cli->session);
     rp_say(cli, "dead letter  %s\n", rp_id_format(RP_ID_DEAD, letter->dead.id, id));
@@ -149,27 +184,35 @@ static int show_one(struct page *page, struct rp_error *err)
     rp_say(cli, "attempts     %" PRId64 "\n", letter->dead.attempts);
     rp_say(cli, "error        %s\n", rp_show(letter->error, subject));
     rp_say(cli, "retry        goes on where it was: %s\n", rp_state_name(letter->dead.from_state));
-    rp_say(cli, "keep         ends the mark as %s\n",
-           letter->dead.from_state == RP_CHECKING ? "reprieved: nothing was erased"
-                                                  : "lost: something of it may be erased");
+    rp_say(cli, "keep         ends the mark as %s\n", kept_as(letter));
+    const json_t *confirmations = json_object_get(o, "confirmations");
+    for (size_t i = 0; i < json_array_size(confirmations); i++)
+        say_confirmation(cli, json_array_get(confirmations, i));
     return 0;
 }
 
 /* ---- retry and keep ---- */
 
+/* Who keeps it is told which service has deleted its half already. */
+static const char *agreed_note(const struct rp_dead_item *item, char out[RP_SHOWN_MAX])
+{
+    bool said = rp_state_final(item->as) && (item->mark.checks & RP_CHECK_AGREED) != 0 && item->mark.note != NULL;
+    return said ? rp_show(item->mark.note, out) : "";
+}
+
 static void tell_decision(const struct rp_cli *cli, struct rp_dead_item *item, struct rp_answers *told)
 {
-    char id[RP_ID_TEXT], subject[RP_SHOWN_MAX];
+    char id[RP_ID_TEXT], subject[RP_SHOWN_MAX], note[RP_SHOWN_MAX];
     if (item->error.code < 0) {
         if (item->error.code == RP_ENOTFOUND) rp_error_hint(&item->error, NOT_FOUND_HINT);
         rp_answers_refused(told, &item->error);
         return;
     }
-    json_t *o = rp_dead_json(&item->letter, &item->mark, item->store);
-    rp_json_set(o, "state", json_string(rp_state_name(item->as)));
-    rp_emit(cli, o);
-    rp_answers_done(told, "%s  %s is %s\n", rp_id_format(RP_ID_DEAD, item->id, id),
-                    rp_show_subject(item->store, item->mark.key, subject), rp_state_name(item->as));
+    rp_emit(cli, rp_decided_json(item, item->store));
+    const char *agreed = agreed_note(item, note);
+    rp_answers_done(told, "%s  %s is %s%s%s\n", rp_id_format(RP_ID_DEAD, item->id, id),
+                    rp_show_subject(item->store, item->mark.key, subject), rp_state_name(item->as),
+                    agreed[0] != 0 ? ": " : "", agreed);
 }
 
 /* Runs the command and tells what became of each letter. Afterwards the command is empty, ready
@@ -224,7 +267,9 @@ static int retry_dead(struct rp_cli *cli, struct rp_error *err)
     struct rp_answers told;
     if (items == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the dead letters");
     rp_answers_init(&told, cli);
-    int r = rp_args_has(&cli->args, "all") ? retry_all(cli, &c, &told, err) : retry_words(cli, &c, &told, err);
+    c.endpoint = rp_args_text(&cli->args, "endpoint");
+    int r = rp_args_when(&cli->args, "since", rp_session_now_ms(&cli->session), -1, &c.since_ms, err);
+    if (r == 0) r = cli->args.n_words == 1 ? retry_all(cli, &c, &told, err) : retry_words(cli, &c, &told, err);
     if (r < 0) return r;
     if (told.done + told.refused == 0) rp_say(cli, "no dead letters\n");
     return rp_answers_end(&told, "brought back; the next sweep tries again");
@@ -245,33 +290,21 @@ static int keep_dead(struct rp_cli *cli, struct rp_error *err)
     return r < 0 ? r : rp_answers_end(&told, "kept");
 }
 
-static int with_page(struct rp_cli *cli, int (*fn)(struct page *page, struct rp_error *err), struct rp_error *err)
-{
-    RP_CLEANUP(page_freep) struct page *page = new_page(cli, err);
-    return page != NULL ? fn(page, err) : err->code;
-}
-
-static int list_dead(struct rp_cli *cli, struct rp_error *err)
-{
-    return with_page(cli, list_page, err);
-}
-
-static int show_dead(struct rp_cli *cli, struct rp_error *err)
-{
-    return with_page(cli, show_one, err);
-}
-
 static int refuse_all(struct rp_cli *cli, struct rp_error *err)
 {
-    bool all = rp_args_has(&cli->args, "all");
-    return all ? rp_error_set(err, RP_EINVAL, "--all goes with `dead retry` alone") : 0;
+    static const char *const filters[] = { "all", "since", "endpoint" };
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++)
+        if (rp_args_has(&cli->args, filters[i]))
+            return rp_error_set(err, RP_EINVAL, "--%s goes with `dead retry` alone, without ids", filters[i]);
+    return 0;
 }
 
 static int check_retry(struct rp_cli *cli, struct rp_error *err)
 {
     if (cli->args.n_words > 1) return refuse_all(cli, err);
-    bool all = rp_args_has(&cli->args, "all");
-    return all ? 0 : rp_error_set(err, RP_EINVAL, "dead retry: give ids, or --all");
+    const struct rp_args *args = &cli->args;
+    bool filtered = rp_args_has(args, "all") || rp_args_has(args, "since") || rp_args_has(args, "endpoint");
+    return filtered ? 0 : rp_error_set(err, RP_EINVAL, "dead retry: give ids, --since, --endpoint or --all");
 }
 
 int rp_cmd_dead(struct rp_cli *cli, struct rp_error *err)

@@ -3,28 +3,36 @@
  * doctor is written: a store is probed by writing only in modes that write anyway. Urls and
  * secrets are never shown. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
+#include "catalog/audit/feed.h"
 #include "catalog/clock.h"
+#include "catalog/file/process.h"
 #include "catalog/mark/dead.h"
 #include "catalog/run.h"
 #include "cli/cli.h"
+#include "cli/handshake.h"
+#include "config/yaml.h"
 #include "core/check/references.h"
 #include "core/guarantee.h"
 #include "core/hold.h"
 #include "core/owner/owner.h"
-#include "core/purge/purge.h"
 #include "core/room.h"
+#include "core/state.h"
 #include "core/subject/subject.h"
+#include "daemon/sinks/sinks.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#define OVERDUE_MS (2 * RP_DAY_MS)
-#define LISTED_MAX 1000
+#define OVERDUE_MS  (2 * RP_DAY_MS)
+#define LISTED_MAX  1000
+#define TALLIES_MAX (256 * RP_STATES)
 
 enum verdict { OK, WARN, FAIL };
 
@@ -48,10 +56,8 @@ static void judge(struct doctor *d, enum verdict verdict, const char *check, con
     d->warned += verdict == WARN;
     d->failed += verdict == FAIL;
     if (d->cli->json) {
-        json_t *o = json_object();
-        rp_json_set(o, "check", rp_json_text(check));
-        rp_json_set(o, "status", json_string(names[verdict]));
-        rp_json_set(o, "message", rp_json_text(text));
+        json_t *o = rp_json_object("check", rp_json_text(check), "status", json_string(names[verdict]), "message",
+                                   rp_json_text(text), NULL);
         if (verdict != OK && remedy[0] != 0) rp_json_set(o, "remedy", rp_json_text(remedy));
         if (d->more != NULL) rp_json_merge(o, d->more);
         json_decref(d->more);
@@ -64,10 +70,10 @@ static void judge(struct doctor *d, enum verdict verdict, const char *check, con
     if (verdict != OK && remedy[0] != 0) printf("%-26s -> %s\n", "", rp_show(remedy, shown));
 }
 
-static void judge_error(struct doctor *d, enum verdict verdict, const char *check, const struct rp_error *why,
-                        const char *remedy)
+/* It could not be found out. */
+static void judge_error(struct doctor *d, const char *check, const struct rp_error *why, const char *remedy)
 {
-    judge(d, verdict, check, why->hint[0] != 0 ? why->hint : remedy, "%s", why->text);
+    judge(d, FAIL, check, why->hint[0] != 0 ? why->hint : remedy, "%s", why->text);
 }
 
 /* ---- configuration and catalog ---- */
@@ -99,19 +105,48 @@ static bool has_secret(const char *text, const char *secret)
     return secret != NULL && secret[0] != 0 && strstr(text, secret) != NULL;
 }
 
+/* Of postgres://user:password@host and of ?password=...: with the sign or word before it, which
+ * tells it from other words. NULL: there is none. */
+static const char *find_password(const char *url, size_t *n)
+{
+    const char *p = strstr(url, "://");
+    if (p == NULL) return NULL;
+    p += 3;
+    size_t user = strcspn(p, ":@/"), credentials = strcspn(p, "@/");
+    *n = credentials + 1 - user;
+    if (p[credentials] == '@' && p[user] == ':' && *n > 2) return p + user;
+    for (p = strchr(p, '?'); p != NULL; p = strchr(p + 1, '&')) {
+        *n = 1 + strcspn(p + 1, "&");
+        if (strncmp(p + 1, "password=", 9) == 0 && *n > 10) return p;
+    }
+    return NULL;
+}
+
+static bool has_password(const char *text, const char *url)
+{
+    size_t n;
+    const char *password = find_password(url, &n);
+    return password != NULL && memmem(text, strlen(text), password, n) != NULL;
+}
+
 static bool names_secrets(const struct rp_config *config)
 {
-    char text[65536] = "";
+    RP_CLEANUP(rp_freep) char *text = calloc(1, RP_YAML_BYTES_MAX + 1);
     FILE *file = fopen(config->file, "re");
-    if (file == NULL) return false;
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    (void)fclose(file);
-    bool found = has_secret(text, config->alerts.webhook_secret);
+    if (text != NULL && file != NULL) text[fread(text, 1, RP_YAML_BYTES_MAX, file)] = 0;
+    if (file != NULL) (void)fclose(file);
+    if (text == NULL) return true; /* rather one warning too many */
+    bool found = has_password(text, config->catalog_url);
+    struct rp_endpoint endpoint;
+    for (size_t i = 0; rp_endpoint_of(config, i, &endpoint); i++)
+        found = found || has_secret(text, endpoint.secrets[0]) || has_secret(text, endpoint.secrets[1]);
     for (size_t i = 0; i < config->n_stores; i++)
         found = found || has_secret(text, config->stores[i].secret_key) ||
                 has_secret(text, config->stores[i].session_token);
-    /* a password in the address of a database: postgres://user:password@host */
-    return found || has_secret(text, strchr(config->catalog_url, '@') != NULL ? config->catalog_url : NULL);
+    for (size_t i = 0; i < config->n_databases; i++)
+        found =
+            found || has_password(text, config->databases[i].url) || has_password(text, config->databases[i].read_url);
+    return found;
 }
 
 static void check_files(struct doctor *d, const struct rp_config *config)
@@ -129,13 +164,12 @@ static void check_files(struct doctor *d, const struct rp_config *config)
 
 static int check_config(struct doctor *d)
 {
-    struct rp_session_options options = { .config_file = rp_args_text(&d->cli->args, "config"),
-                                          .data = rp_args_text(&d->cli->args, "data"),
-                                          .no_catalog = true };
+    struct rp_session_options options = rp_cli_options(d->cli);
     struct rp_session *s = &d->cli->session;
     struct rp_error why = { 0 };
+    options.no_catalog = true;
     if (rp_session_open(s, &options, &why) < 0) {
-        judge_error(d, FAIL, "configuration", &why, "correct the file, then run `reprieve doctor` again");
+        judge_error(d, "configuration", &why, "correct the file, then run `reprieve doctor` again");
         return -1;
     }
     judge(d, OK, "configuration", "", "%s, environment '%s'; stores: %zu, databases: %zu",
@@ -152,7 +186,7 @@ static void check_vessel(struct doctor *d, struct rp_db *db)
     struct rp_error why = { 0 };
     char vessel[RP_VESSEL_TEXT] = "";
     if (rp_db_vessel(db, "meta", vessel, &why) < 0)
-        judge_error(d, FAIL, "catalog's place", &why, "");
+        judge_error(d, "catalog's place", &why, "");
     else if (vessel[0] == 0)
         judge(d, WARN, "catalog's place",
               "keep it on a local file system (no FUSE, NFS, SMB, 9P or overlay), or in PostgreSQL",
@@ -165,7 +199,7 @@ static int check_catalog(struct doctor *d)
 {
     struct rp_error why = { 0 };
     if (rp_cli_open(d->cli, &why) < 0) {
-        judge_error(d, FAIL, "catalog", &why, "see to it that the database answers (catalog.url)");
+        judge_error(d, "catalog", &why, "see to it that the database answers (catalog.url)");
         return -1;
     }
     const struct rp_catalog *catalog = d->cli->session.catalog;
@@ -182,7 +216,7 @@ static void check_room(struct doctor *d, const struct rp_store_config *store, co
     struct rp_room room;
     if (!rp_room_reserve(&d->cli->session.config, store, path)) return;
     if (rp_reserve_look(path, &room, &why) < 0) {
-        judge_error(d, FAIL, check, &why, "see that the directory exists and this user may read it");
+        judge_error(d, check, &why, "see that the directory exists and this user may read it");
         return;
     }
     judge(d, room.full ? FAIL : OK, check,
@@ -192,13 +226,49 @@ static void check_room(struct doctor *d, const struct rp_store_config *store, co
           room.held ? "kept" : "not there (`reprieve serve` keeps it)");
 }
 
+/* Why no segment can be written there; NULL: nothing speaks against it. Like the writer, which
+ * makes the last directory of the path and no other. */
+static const char *segments_trouble(const char *dir)
+{
+    struct stat st;
+    char parent[4096];
+    if (stat(dir, &st) == 0) {
+        if (!S_ISDIR(st.st_mode)) return "is no directory";
+        return access(dir, R_OK | W_OK | X_OK) < 0 ? "cannot be read and written by this user" : NULL;
+    }
+    if (errno != ENOENT && errno != ENOTDIR) return "cannot be looked at by this user";
+    snprintf(parent, sizeof parent, "%s", dir);
+    for (size_t n = strlen(parent); n > 1 && parent[n - 1] == '/';)
+        parent[--n] = 0;
+    char *slash = strrchr(parent, '/');
+    if (slash != NULL) slash[slash == parent] = 0;
+    const char *above = slash != NULL ? parent : ".";
+    if (stat(above, &st) < 0 || !S_ISDIR(st.st_mode)) return "has no parent directory";
+    return access(above, W_OK | X_OK) < 0 ? "cannot be made by this user" : NULL;
+}
+
+/* Needed once rows of the audit log are to go. */
+static void check_segments(struct doctor *d)
+{
+    const struct rp_retention_config *retention = &d->cli->session.config.retention;
+    bool needed = retention->audit_ms != RP_FOREVER_MS;
+    if (retention->segments[0] == 0) return;
+    const char *why = segments_trouble(retention->segments);
+    if (why == NULL && !needed) return;
+    enum verdict bad = needed ? FAIL : WARN;
+    judge(d, why == NULL ? OK : bad, "audit segments",
+          "set retention.segments to a directory that this user may write to; only the last directory of the path is "
+          "made",
+          "%s%s%s", retention->segments, why != NULL ? " " : "", why != NULL ? why : "");
+}
+
 static void check_sessions(struct doctor *d)
 {
     struct rp_error why = { 0 };
     bool pooled = false;
     if (strcmp(rp_db_engine(d->cli->session.catalog->db), "postgres") != 0) return;
     if (rp_db_is_pooled(d->cli->session.config.catalog_url, &pooled, &why) < 0)
-        judge_error(d, FAIL, "catalog sessions", &why, "see to it that the database answers (catalog.url)");
+        judge_error(d, "catalog sessions", &why, "see to it that the database answers (catalog.url)");
     else if (pooled)
         judge(d, FAIL, "catalog sessions", "connect catalog.url to the server itself, or to a pool in session mode",
               "a transaction pooler stands before the catalog: time-outs and prepared statements do not last");
@@ -212,7 +282,7 @@ static void check_clock(struct doctor *d)
     struct rp_clock_state clock;
     char apart[RP_TIME_TEXT];
     if (rp_clock_look(d->cli->session.catalog, &clock, &why) < 0 || rp_clock_refuse(clock.ahead_ms, &why) < 0) {
-        judge_error(d, FAIL, "clock", &why, "");
+        judge_error(d, "clock", &why, "");
         return;
     }
     if (clock.ahead_ms < -RP_CLOCKS_APART_MS)
@@ -232,13 +302,17 @@ static void check_owner(struct doctor *d, struct rp_store *store, const char *ch
 {
     struct rp_error why = { 0 };
     struct rp_owner owner;
-    char remedy[200];
+    char remedy[300];
     if (rp_owner_look(d->cli->session.catalog, store, &owner, &why) < 0) {
-        judge_error(d, FAIL, check, &why, "");
+        judge_error(d, check, &why, "");
         return;
     }
     snprintf(remedy, sizeof remedy, "purging is stopped there; look, then `reprieve recover %s`%s", store->config->name,
              rp_ownership_is_moved(owner.ownership) ? ", or with --moved if nothing was lost" : "");
+    if (owner.ownership == RP_OWNER_RENAMED)
+        snprintf(remedy, sizeof remedy,
+                 "purging is stopped there; name it '%s' again in the configuration, or `reprieve stores rename %s %s`",
+                 owner.other_name, owner.other_name, store->config->name);
     bool fine = owner.ownership == RP_OWNER_OURS || owner.ownership == RP_OWNER_NONE;
     judge(d, fine ? OK : FAIL, check, remedy, "owner record: %s", rp_ownership_text(owner.ownership));
 }
@@ -260,10 +334,9 @@ static json_t *findings_json(const struct rp_store *store, const struct rp_probe
     json_t *o = json_object(), *findings = json_array();
     rp_json_set(o, "level", json_string(rp_level_name(rp_store_level(store))));
     for (size_t i = 0; i < probed->n_findings; i++) {
-        json_t *f = json_object();
-        rp_json_set(f, "name", json_string(probed->findings[i].name));
-        rp_json_set(f, "holds", json_boolean(probed->findings[i].holds));
-        rp_json_set(f, "says", rp_json_text(probed->findings[i].says));
+        json_t *f = rp_json_object("name", json_string(probed->findings[i].name), "holds",
+                                   json_boolean(probed->findings[i].holds), "says",
+                                   rp_json_text(probed->findings[i].says), NULL);
         rp_json_append(findings, f);
     }
     if (probed->n_findings > 0)
@@ -324,7 +397,7 @@ static bool check_probe(struct doctor *d, struct rp_store *store, const char *ch
     struct rp_probed probed = { 0 };
     bool observes = config->mode == RP_MODE_OBSERVE, bucket = rp_config_is_s3(config);
     if (rp_guarantee_probe(d->cli->session.catalog, store, &why) < 0) {
-        judge_error(d, FAIL, check, &why,
+        judge_error(d, check, &why,
                     bucket ? "see that the endpoint answers and its keys may read, list and, in this mode, write"
                            : "give this user the right to read and write there");
         return false;
@@ -377,7 +450,7 @@ static void check_store_clock(struct doctor *d, struct rp_store *store, const ch
     int r = rp_guarantee_ask_clock(store, d->cli->session.catalog->clock, &why);
     int64_t ahead_ms = rp_guarantee_clock_ahead_ms(store);
     if (r < 0) {
-        judge_error(d, FAIL, check, &why, "");
+        judge_error(d, check, &why, "");
         return;
     }
     if (ahead_ms == RP_CLOCK_UNKNOWN) return;
@@ -395,7 +468,7 @@ static void check_overdue(struct doctor *d, const struct rp_store *store, const 
     char oldest[RP_WHEN_TEXT] = "";
     int64_t now_ms = rp_session_now_ms(s);
     if (rp_marks_overdue(s->catalog->db, store->id, now_ms, &due, &why) < 0) {
-        judge_error(d, FAIL, check, &why, "");
+        judge_error(d, check, &why, "");
         return;
     }
     bool late = due.marks > 0 && now_ms - due.oldest_due_ms > OVERDUE_MS;
@@ -409,7 +482,7 @@ static void check_references(struct doctor *d, struct rp_store *store, const cha
     struct rp_error why = { 0 };
     if (store->references == NULL) return;
     if (rp_references_check(store->references, &why) < 0)
-        judge_error(d, FAIL, check, &why, "guarded marks are not purged until every look-up answers");
+        judge_error(d, check, &why, "guarded marks are not purged until every look-up answers");
     else
         judge(d, OK, check, "", "references: %zu %s", store->config->n_referenced_by,
               store->config->n_referenced_by == 1 ? "look-up answers" : "look-ups answer");
@@ -422,7 +495,7 @@ static void check_store(struct doctor *d, const struct rp_store_config *config)
     char check[80];
     snprintf(check, sizeof check, "store %s", config->name);
     if (rp_session_store(&d->cli->session, config->name, &store, &why) < 0) {
-        judge_error(d, FAIL, check, &why,
+        judge_error(d, check, &why,
                     rp_config_is_s3(config) ? "correct the store's settings"
                                             : "see that the directory exists and this user may read it");
         return;
@@ -436,6 +509,102 @@ static void check_store(struct doctor *d, const struct rp_store_config *config)
     if (answers && config->mode != RP_MODE_OBSERVE) check_owner(d, store, check);
     check_references(d, store, check);
     check_overdue(d, store, check);
+}
+
+static int64_t count_open_marks(const struct rp_tally_row *rows, size_t n, int64_t store_id)
+{
+    int64_t marks = 0;
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].store_id == store_id && !rp_state_final((enum rp_state)rows[i].state)) marks += rows[i].marks;
+    return marks;
+}
+
+/* A store is known by its name: marks of one that was renamed in the configuration alone, or taken
+ * out, are swept by nobody. */
+static void check_unconfigured(struct doctor *d)
+{
+    struct rp_session *s = &d->cli->session;
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)1 << 20);
+    RP_CLEANUP(rp_freep) struct rp_tally_row *tallies = calloc(TALLIES_MAX, sizeof *tallies);
+    struct rp_store_rows stores = { 0 };
+    struct rp_error why = { 0 };
+    char check[80];
+    size_t n = 0;
+    int r = tallies == NULL ? rp_error_set(&why, RP_ENOMEM, "out of memory") : 0;
+    if (r == 0) r = rp_store_list(s->catalog->db, &arena, &stores, &why);
+    if (r == 0) r = rp_tally_read(s->catalog->db, tallies, TALLIES_MAX, &n, &why);
+    if (r < 0) judge_error(d, "stores", &why, "");
+    for (size_t i = 0; i < stores.n && r == 0; i++) {
+        int64_t marks = count_open_marks(tallies, n, stores.at[i].id);
+        if (marks == 0 || rp_config_store(&s->config, stores.at[i].name) != NULL) continue;
+        snprintf(check, sizeof check, "store %s", stores.at[i].name);
+        judge(d, WARN, check,
+              "configure the store again under this name and restore its marks there, or let them come due; `reprieve "
+              "stores rename OLD NEW` if it has another name now, but only as long as nothing hangs on NEW",
+              "%" PRId64 " %s in it, and it is not configured: nobody sweeps it", marks,
+              marks == 1 ? "mark waits" : "marks wait");
+    }
+}
+
+/* ---- who is called ---- */
+
+static void check_endpoints(struct doctor *d)
+{
+    const struct rp_config *config = &d->cli->session.config;
+    struct rp_endpoint endpoint;
+    for (size_t i = 0; rp_endpoint_of(config, i, &endpoint); i++) {
+        struct rp_error why = { 0 };
+        long status = 0;
+        int r = rp_endpoint_shake(&endpoint, config, rp_session_now_ms(&d->cli->session), &status, &why);
+        const char *remedy = status == 0
+                                 ? "see that the server runs and can be reached from here"
+                                 : "see in the server's log why it refuses a POST of {\"event\":\"handshake\"}; "
+                                   "if it is the signature, that both have the same secret";
+        if (r < 0)
+            judge(d, WARN, endpoint.name, why.hint[0] != 0 ? why.hint : remedy, "%s", why.text);
+        else
+            judge(d, OK, endpoint.name, "", "answers %s handshake with status %ld",
+                  rp_endpoint_is_signed(&endpoint) ? "a signed" : "an unsigned", status);
+    }
+}
+
+/* ---- who is told ---- */
+
+static void check_sink(struct doctor *d, const struct rp_sink_config *sink)
+{
+    struct rp_session *s = &d->cli->session;
+    struct rp_feed_lag lag;
+    struct rp_error why = { 0 };
+    char check[80], reader[RP_SINK_READER], since[RP_TIME_TEXT];
+    int64_t limit_ms = s->config.alerts.sink_lag_over_ms;
+    snprintf(check, sizeof check, "sink %s", sink->name);
+    if (rp_feed_lag(s->catalog->db, rp_sink_reader(sink, reader), &lag, &why) < 0) {
+        judge_error(d, check, &why, "");
+    } else if (!lag.begun) {
+        judge(d, WARN, check, "start `reprieve serve` with this configuration", "no daemon has begun with it yet");
+    } else if (lag.oldest_at_ms == 0) {
+        judge(d, OK, check, "", "it was told of everything");
+    } else {
+        bool late = limit_ms > 0 && rp_session_now_ms(s) - lag.oldest_at_ms > limit_ms;
+        judge(d, late ? WARN : OK, check,
+              "see that a daemon runs, and what its log says in feed.reader_waits and event.refused",
+              "events before it: %" PRId64 ", the oldest since %s", lag.rows, rp_time_format(lag.oldest_at_ms, since));
+    }
+}
+
+static void check_processor(struct doctor *d)
+{
+    struct rp_session *s = &d->cli->session;
+    struct rp_error why = { 0 };
+    int64_t dead = 0;
+    if (s->config.processor_url[0] == 0) return;
+    if (rp_process_count_dead(s->catalog->db, LISTED_MAX, &dead, &why) < 0)
+        judge_error(d, "processor", &why, "");
+    else
+        judge(d, dead > 0 ? WARN : OK, "processor",
+              "the log says why in processor.gave_up; a daemon that is started again tries them once more",
+              "files that it could not be told of, and that stay scanning: %" PRId64 "%s", dead,
+              dead == LISTED_MAX ? " or more" : "");
 }
 
 /* ---- what waits for a person ---- */
@@ -462,12 +631,13 @@ static int count_interrupted(void *ctx, const struct rp_run_row *row, struct rp_
 }
 
 static void judge_count(struct doctor *d, const char *check, int code, const struct rp_error *why, int64_t n,
-                        const char *remedy, const char *what)
+                        const char *remedy, const char *one, const char *many)
 {
     if (code < 0)
-        judge_error(d, FAIL, check, why, "");
+        judge_error(d, check, why, "");
     else
-        judge(d, n > 0 ? WARN : OK, check, remedy, "%" PRId64 "%s %s", n, n == LISTED_MAX ? " or more" : "", what);
+        judge(d, n > 0 ? WARN : OK, check, remedy, "%" PRId64 "%s %s", n, n == LISTED_MAX ? " or more" : "",
+              n == 1 ? one : many);
 }
 
 static void check_waiting(struct doctor *d)
@@ -476,13 +646,19 @@ static void check_waiting(struct doctor *d)
     struct rp_error why = { 0 };
     int64_t n = 0;
     int r = rp_dead_each(db, 0, LISTED_MAX, count_dead, &n, &why);
-    judge_count(d, "dead letters", r, &why, n, "`reprieve dead` lists them: retry or keep each", "wait for a person");
+    judge_count(d, "dead letters", r, &why, n, "`reprieve dead` lists them: retry or keep each", "waits for a person",
+                "wait for a person");
     n = 0;
     r = rp_hold_each(db, count_pauses, &n, &why);
-    judge_count(d, "pause", r, &why, n, "`reprieve resume` lets purging go on", "holds on everything");
+    judge_count(d, "pause", r, &why, n, "`reprieve resume` lets purging go on", "hold on everything",
+                "holds on everything");
     n = 0;
     r = rp_run_each_open(db, NULL, count_interrupted, &n, &why);
-    judge_count(d, "runs", r, &why, n, "the next sweep writes their records", "runs ended without a record");
+    judge_count(d, "runs", r, &why, n,
+                "the next sweep writes the record of a sweep; a restore, a retention or a safety net is carried on by "
+                "`reprieve serve`, and by the next `reprieve restore`, `retention` or `safety-net`; `reprieve cancel "
+                "run_...` ends it",
+                "run was left by a process that is gone", "runs were left by a process that is gone");
 }
 
 int rp_cmd_doctor(struct rp_cli *cli, struct rp_error *err)
@@ -491,10 +667,19 @@ int rp_cmd_doctor(struct rp_cli *cli, struct rp_error *err)
     (void)err;
     if (check_config(&d) == 0 && check_catalog(&d) == 0) {
         check_room(&d, NULL, "catalog's disk");
+        check_segments(&d);
         check_sessions(&d);
         check_clock(&d);
         for (size_t i = 0; i < cli->session.config.n_stores; i++)
             check_store(&d, &cli->session.config.stores[i]);
+        if (cli->session.config.n_stores == 0)
+            judge(&d, WARN, "stores", "name one under `stores:`, or run `reprieve init --store NAME=DIR`",
+                  "no store is configured: nothing can be uploaded, marked or purged");
+        check_unconfigured(&d);
+        check_endpoints(&d);
+        for (size_t i = 0; i < cli->session.config.n_sinks; i++)
+            check_sink(&d, &cli->session.config.sinks[i]);
+        check_processor(&d);
         check_waiting(&d);
     }
     if (d.failed > 0 || d.warned > 0) rp_say(cli, "%d failed, %d to look at\n", d.failed, d.warned);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_explain.c - `explain`: the story of one subject. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cli/cli.h"
 #include "core/explain.h"
-
-#include <stdio.h>
 
 #define STORY_ARENA_MAX ((size_t)4 << 20)
 
@@ -37,10 +35,8 @@ static int tell(void *ctx, const struct rp_story_line *line, struct rp_error *er
 
 static json_t *end_json(const struct rp_story_end *end, const char *store)
 {
-    json_t *o = json_object();
-    rp_json_set(o, "words", rp_json_text(end->words));
-    rp_json_set(o, "object", json_string(rp_outcome_name(end->object)));
-    rp_json_set(o, "held", json_boolean(end->held));
+    json_t *o = rp_json_object("words", rp_json_text(end->words), "object", json_string(rp_outcome_name(end->object)),
+                               "held", json_boolean(end->held), NULL);
     if (end->object == RP_OUT_FOUND) rp_json_set(o, "size", json_integer(end->identity.size_bytes));
     rp_json_set(o, "mark", end->has_mark ? rp_mark_line(&end->mark, store) : json_null());
     return o;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_hold.c - `hold`, `pause`, `resume`: stops on purging. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "base/time.h"
-#include "base/utf8.h"
-#include "catalog/file/file.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/hold.h"
@@ -45,11 +44,8 @@ static int show_page(struct rp_list *l, const struct rp_names *names, bool *last
 
 static int list_holds(struct rp_cli *cli, struct rp_error *err)
 {
-    static const struct rp_column columns[] = { { "HOLD", false, false },
-                                                { "SCOPE", false, true },
-                                                { "PLACED", false, false },
-                                                { "BY", false, false },
-                                                { "REASON", false, true } };
+    static const struct rp_column columns[] = { RP_COLUMN("HOLD"), RP_TEXTS("SCOPE"), RP_COLUMN("PLACED"),
+                                                RP_COLUMN("BY"), RP_TEXTS("REASON") };
     RP_CLEANUP(rp_freep) struct rp_names *names = calloc(1, sizeof *names);
     struct rp_list l;
     if (names == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a list");
@@ -89,33 +85,28 @@ static int read_scope(struct rp_cli *cli, const char *text, struct rp_arena *are
     if (r < 0) return r;
     out->store = subject.store;
     out->key = subject.key;
+    if (out->store != NULL) rp_session_look(&cli->session, out->store);
     return 0;
 }
 
-static json_t *placed_json(const struct rp_names *names, const struct rp_hold_command *c, const char *scope)
+static const char *name_of(void *ctx, int64_t store_id)
 {
-    char id[RP_ID_TEXT];
-    json_t *o = json_object(), *claimed = json_array();
-    for (size_t i = 0; i < c->claimed.n; i++)
-        rp_json_append(claimed, rp_mark_line(&c->claimed.at[i], rp_names_of(names, c->claimed.at[i].store_id)));
-    rp_json_set(o, "id", json_string(rp_id_format(RP_ID_HOLD, c->id, id)));
-    rp_json_set(o, "scope", rp_json_text(scope));
-    rp_json_set(o, "reason", rp_json_text(c->reason));
-    rp_json_set(o, "placed_at", rp_json_time(c->placed_at_ms));
-    rp_json_set(o, "claimed", claimed);
-    return o;
+    return rp_names_of(ctx, store_id);
 }
 
-static void say_claimed(const struct rp_cli *cli, const struct rp_names *names, const struct rp_marks *claimed)
+static void say_claimed(const struct rp_cli *cli, const struct rp_names *names, const struct rp_hold_command *c)
 {
+    const struct rp_marks *claimed = &c->claimed;
+    int64_t more = c->claimed_total - (int64_t)claimed->n;
     char subject[RP_SHOWN_MAX];
     if (cli->json || claimed->n == 0) return;
-    rp_warn("%zu %s past the claim already: the purge may still be carried out", claimed->n,
-            claimed->n == 1 ? "mark is" : "marks are");
+    rp_warn("%" PRId64 " %s past the claim already: the purge may still be carried out", c->claimed_total,
+            c->claimed_total == 1 ? "mark is" : "marks are");
     for (size_t i = 0; i < claimed->n; i++)
         fprintf(stderr, "  %s  %s\n",
                 rp_show_subject(rp_names_of(names, claimed->at[i].store_id), claimed->at[i].key, subject),
                 rp_state_name(claimed->at[i].state));
+    if (more > 0) fprintf(stderr, "  and %" PRId64 " more: see `reprieve marks`\n", more);
 }
 
 static int place_hold(struct rp_cli *cli, const char *scope, const char *reason, struct rp_error *err)
@@ -132,18 +123,17 @@ static int place_hold(struct rp_cli *cli, const char *scope, const char *reason,
     rp_id_format(RP_ID_HOLD, c.id, id);
     bool pause = c.scope == RP_SCOPE_EVERYTHING;
     snprintf(lift, sizeof lift, "%s%s", pause ? "resume" : "hold rm ", pause ? "" : id);
-    rp_tell(cli, placed_json(names, &c, scope), "%s  holds %s; nothing of it is purged until `reprieve %s`\n", id,
-            rp_show(scope, shown), lift);
-    say_claimed(cli, names, &c.claimed);
+    rp_tell(cli, rp_placed_json(&c, scope, name_of, names),
+            "%s  holds %s; nothing of it is purged until `reprieve %s`\n", id, rp_show(scope, shown), lift);
+    say_claimed(cli, names, &c);
     return 0;
 }
 
 static int check_reason(const char *reason, struct rp_error *err)
 {
-    if (reason == NULL || reason[0] == 0) {
-        rp_error_set(err, RP_EINVAL, "hold add: why? a hold needs --reason");
-        return rp_error_hint(err, "whoever finds it in a year will want to know");
-    }
+    if (reason == NULL || reason[0] == 0)
+        return rp_error_advise(err, RP_EINVAL, "whoever finds it in a year will want to know",
+                               "hold add: why? a hold needs --reason");
     if (strlen(reason) > RP_REASON_MAX)
         return rp_error_set(err, RP_EINVAL, "--reason has %zu bytes; %d are allowed", strlen(reason), RP_REASON_MAX);
     if (!rp_utf8_valid(reason, strlen(reason))) return rp_error_set(err, RP_EINVAL, "--reason is not valid UTF-8");
@@ -161,7 +151,7 @@ static int lift_hold(struct rp_cli *cli, struct rp_error *err)
     if (r == RP_ENOTFOUND) rp_error_hint(err, "`reprieve hold` lists the holds");
     if (r < 0) return r;
     rp_id_format(RP_ID_HOLD, c.id, shown);
-    rp_tell(cli, json_pack("{s:s,s:b}", "id", shown, "lifted", 1), "%s  lifted\n", shown);
+    rp_tell(cli, rp_lifted_json(c.id), "%s  lifted\n", shown);
     return 0;
 }
 
@@ -202,7 +192,10 @@ int rp_cmd_resume(struct rp_cli *cli, struct rp_error *err)
     int r = rp_cli_open(cli, err);
     if (r == 0) r = rp_cli_run(cli, &c.command, err);
     if (r < 0) return r;
-    rp_tell(cli, json_pack("{s:I}", "lifted", (json_int_t)c.lifted), "%s\n",
-            c.lifted > 0 ? "resumed" : "nothing was paused");
+    json_t *o = json_pack("{s:I}", "lifted", (json_int_t)c.lifted);
+    if (c.lifted > 1)
+        rp_tell(cli, o, "resumed: %" PRId64 " pauses lifted\n", c.lifted);
+    else
+        rp_tell(cli, o, "%s\n", c.lifted == 1 ? "resumed" : "nothing was paused");
     return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_init.c - `init`: writes a commented configuration file. */
-#include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -58,8 +58,8 @@ static int write_file(const char *file, const struct rp_buf *text, bool force, s
     if (r == 0 && link(beside, file) < 0) r = rp_error_errno(err, errno, "write %s", file);
     unlink(beside);
     if (r != RP_EEXISTS) return r;
-    rp_error_set(err, RP_EEXISTS, "%s is there already", file);
-    return rp_error_hint(err, "--force overwrites it; --config FILE writes another");
+    return rp_error_advise(err, RP_EEXISTS, "--force overwrites it; --config FILE writes another",
+                           "%s is there already", file);
 }
 
 /* That of the catalog, beside the file as its default says, so that the next command works. What

@@ -3,11 +3,12 @@
  * answered in the order in which they were given. A file is a command of its own. Memory is that
  * of one command, however long the list. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "cli/answers.h"
 #include "cli/lines.h"
 #include "cli/progress.h"
+#include "core/confirm/confirm.h"
 #include "lib/answer.h"
 
 #include <inttypes.h>
@@ -19,6 +20,7 @@
 struct marking {
     struct rp_cli *cli;
     struct rp_mark_request pattern; /* all but the key */
+    struct rp_confirmers_asked confirmers;
     struct rp_arena arena;
     struct rp_mark_item *items; /* what is no subject has no store, and the text as its key */
     size_t n;
@@ -32,13 +34,9 @@ struct marking {
 static json_t *answer_json(const struct rp_mark_item *item)
 {
     const struct rp_mark_request *request = &item->request;
-    if (item->store != NULL)
-        return rp_mark_answer_json(&item->answer, item->store->config->name, request->key, request->reason);
-    json_t *o = json_object();
-    rp_json_set(o, "subject", rp_json_text(request->key));
-    rp_json_set(o, "outcome", json_string("refused"));
-    rp_json_set(o, "error", rp_error_json(&item->answer.error));
-    return o;
+    if (item->store != NULL) return rp_mark_answer_json(&item->answer, item->store->config->name, request->key);
+    return rp_json_object("subject", rp_json_text(request->key), "outcome", json_string("refused"), "error",
+                          rp_error_json(&item->answer.error), NULL);
 }
 
 static void tell(struct marking *m, const struct rp_mark_item *item)
@@ -54,6 +52,8 @@ static void tell(struct marking *m, const struct rp_mark_item *item)
                     rp_show_subject(item->store->config->name, item->request.key, subject), rp_marking_name(a->what),
                     rp_show_when(a->due_at_ms, rp_session_now_ms(&m->cli->session), due),
                     rp_id_format(RP_ID_MARK, a->mark_id, id));
+    if (a->asked_now && a->what != RP_MARK_SAME)
+        rp_warn("%s: a service is asked at once; from then on it cannot be restored any more", subject);
     if (a->annotate_note[0] != 0) rp_warn("%s: marked, but not annotated: %s", subject, a->annotate_note);
 }
 
@@ -128,6 +128,7 @@ static int add(struct marking *m, const char *line, const struct rp_error *why, 
         mark_file(m, &subject);
         return 0;
     }
+    if (subject.store != NULL) rp_session_look(&m->cli->session, subject.store);
     struct rp_mark_item *item = &m->items[m->n++];
     *item = (struct rp_mark_item){ .store = subject.store, .request = m->pattern, .answer.error = refused };
     item->request.key = subject.store != NULL ? subject.key : text;
@@ -185,21 +186,30 @@ static int read_pattern(struct rp_cli *cli, struct rp_mark_request *out, struct 
     return r < 0 ? r : rp_args_when(args, "at", rp_clock_now_ms(NULL), 1, &out->at_ms, err);
 }
 
+static int read_confirmers(struct marking *m, struct rp_error *err)
+{
+    const char *names[RP_CONFIRMATIONS_EACH], *name;
+    size_t n = 0, at = 0;
+    while ((name = rp_args_next(&m->cli->args, "confirm", &at)) != NULL) {
+        if (n == RP_CONFIRMATIONS_EACH)
+            return rp_error_set(err, RP_EINVAL, "--confirm: at most %d services", RP_CONFIRMATIONS_EACH);
+        names[n++] = name;
+    }
+    int r = rp_confirmers_find(&m->cli->session.config, names, n, &m->confirmers, err);
+    if (n > 0) m->pattern.confirmations = &m->confirmers;
+    return r;
+}
+
 static int check_use(const struct rp_cli *cli, struct rp_error *err)
 {
     const struct rp_args *args = &cli->args;
     bool from_stdin = rp_args_has(args, "stdin");
-    if (rp_args_has(args, "confirm")) {
-        rp_error_set(err, RP_ECONFIG, "no confirmation service '%.64s' is configured", rp_args_text(args, "confirm"));
-        return rp_error_hint(err, "nothing was marked; leave --confirm out");
-    }
     if (from_stdin && args->n_words > 0)
         return rp_error_set(err, RP_EINVAL, "--stdin reads the subjects: '%.64s' cannot be given beside it",
                             args->words[0]);
     if (rp_args_has(args, "null") && !from_stdin) return rp_error_set(err, RP_EINVAL, "-0 goes with --stdin");
     if (from_stdin || args->n_words > 0) return 0;
-    rp_error_set(err, RP_EINVAL, "mark what?");
-    return rp_error_hint(err, "reprieve mark STORE:KEY, or a list with --stdin");
+    return rp_error_advise(err, RP_EINVAL, "reprieve mark STORE:KEY, or a list with --stdin", "mark what?");
 }
 
 static void marking_done(struct marking *m)
@@ -214,6 +224,7 @@ int rp_cmd_mark(struct rp_cli *cli, struct rp_error *err)
     int r = check_use(cli, err);
     if (r == 0) r = read_pattern(cli, &m.pattern, err);
     if (r == 0) r = rp_cli_open(cli, err);
+    if (r == 0) r = read_confirmers(&m, err);
     if (r < 0) return r;
     m.items = calloc(RP_MARK_ITEMS_MAX, sizeof *m.items);
     if (m.items == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a batch of subjects");

@@ -9,7 +9,6 @@
 #include "core/state.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define PAGE           1000
@@ -69,10 +68,8 @@ static int read_options(struct rp_cli *cli, struct listing *l, struct rp_error *
     const struct rp_args *args = &cli->args;
     const char *state = rp_args_text(args, "state"), *store_name = rp_args_text(args, "store");
     struct rp_store_row row;
-    if (state != NULL && !rp_state_parse(state, &l->filter.state)) {
-        rp_error_set(err, RP_EINVAL, "--state: there is no state '%.32s'", state);
-        return rp_error_hint(err, "marked, checking, purging, purged, reprieved, dead or lost");
-    }
+    if (state != NULL && !rp_state_parse(state, &l->filter.state))
+        return rp_error_advise(err, RP_EINVAL, RP_STATE_NAMES_TEXT, "--state: there is no state '%.32s'", state);
     l->filter.reason = rp_args_text(args, "reason");
     int r = rp_args_number(args, "limit", &l->limit, err);
     if (r == 0) r = rp_cli_open(cli, err);
@@ -93,12 +90,10 @@ static int read_options(struct rp_cli *cli, struct listing *l, struct rp_error *
 
 int rp_cmd_marks(struct rp_cli *cli, struct rp_error *err)
 {
-    static const struct rp_column columns[] = { { "MARK", false, false },  { "SUBJECT", false, true },
-                                                { "STATE", false, false }, { "DUE", false, false },
-                                                { "SIZE", true, false },   { "REASON", false, true } };
-    static const struct rp_column ended_columns[] = { { "MARK", false, false },  { "SUBJECT", false, true },
-                                                      { "STATE", false, false }, { "ENDED", false, false },
-                                                      { "SIZE", true, false },   { "REASON", false, true } };
+    static const struct rp_column columns[] = { RP_COLUMN("MARK"), RP_TEXTS("SUBJECT"), RP_COLUMN("STATE"),
+                                                RP_COLUMN("DUE"),  RP_NUMBERS("SIZE"),  RP_TEXTS("REASON") };
+    static const struct rp_column ended_columns[] = { RP_COLUMN("MARK"),  RP_TEXTS("SUBJECT"), RP_COLUMN("STATE"),
+                                                      RP_COLUMN("ENDED"), RP_NUMBERS("SIZE"),  RP_TEXTS("REASON") };
     RP_CLEANUP(rp_freep) struct listing *l = calloc(1, sizeof *l);
     if (l == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a list");
     *l = (struct listing){ .limit = LIMIT_DEFAULT, .filter = { .due_before_ms = -1 } };

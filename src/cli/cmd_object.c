@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_object.c - `put`, `get`, `ls`: small conveniences over the store port. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "core/mark/mark.h"
+#include "core/owner/raise.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +19,9 @@
 
 static json_t *identity_json(const char *store, const char *key, const struct rp_identity *identity)
 {
-    json_t *o = json_object();
-    rp_json_set(o, "subject", rp_subject_json(store, key));
-    rp_json_set(o, "size", json_integer(identity->size_bytes));
-    rp_json_set(o, "modified_at", rp_json_time(identity->modified_ms));
-    rp_json_set(o, "etag", rp_json_text(identity->etag));
+    json_t *o =
+        rp_json_object("subject", rp_subject_json(store, key), "size", json_integer(identity->size_bytes),
+                       "modified_at", rp_json_time(identity->modified_ms), "etag", rp_json_text(identity->etag), NULL);
     if (identity->version[0] != 0) rp_json_set(o, "version", rp_json_text(identity->version));
     return o;
 }
@@ -96,7 +96,10 @@ int rp_cmd_put(struct rp_cli *cli, struct rp_error *err)
     const struct rp_store_config *config = subject.store->config;
     if (config->mode == RP_MODE_OBSERVE)
         return rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing is written to it", config->name);
-    r = open_source(cli->args.words[1], &from, err);
+    rp_session_look(&cli->session, subject.store);
+    r = rp_raise_refuse_name(subject.store, err);
+    if (r == 0) r = rp_overwrite_check(cli->session.catalog->db, subject.store, subject.key, err);
+    if (r == 0) r = open_source(cli->args.words[1], &from, err);
     if (r < 0) return r;
     struct rp_source source = { .read = read_file, .ctx = &from };
     r = rp_backend_put(subject.store->backend, subject.key, &source, &meta, RP_PUT_REPLACE, &identity, err);
@@ -115,13 +118,16 @@ int rp_cmd_put(struct rp_cli *cli, struct rp_error *err)
 struct writing {
     const char *name; /* NULL: standard output */
     int fd;
+    bool failed; /* the file, not the store */
 };
 
 static int open_target(struct writing *to, struct rp_error *err)
 {
     if (to->fd >= 0) return 0;
     to->fd = open(to->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return to->fd < 0 ? rp_error_errno(err, errno, "open %s", to->name) : 0;
+    if (to->fd >= 0) return 0;
+    to->failed = true;
+    return rp_error_errno(err, errno, "open %s", to->name);
 }
 
 static int write_file(void *ctx, const void *from, size_t n, struct rp_error *err)
@@ -139,7 +145,8 @@ static int write_file(void *ctx, const void *from, size_t n, struct rp_error *er
     return r;
 }
 
-static int get_bytes(struct rp_cli *cli, const struct rp_subject *subject, struct rp_arena *arena, struct rp_error *err)
+static int get_bytes(struct rp_cli *cli, const struct rp_subject *subject, struct rp_arena *arena, bool *file_failed,
+                     struct rp_error *err)
 {
     struct writing to = { .name = cli->args.n_words > 1 ? cli->args.words[1] : NULL, .fd = -1 };
     struct rp_sink sink = { .write = write_file, .ctx = &to };
@@ -149,6 +156,7 @@ static int get_bytes(struct rp_cli *cli, const struct rp_subject *subject, struc
     if (to.name == NULL) to.fd = STDOUT_FILENO;
     int r = rp_backend_get(subject->store->backend, subject->key, &sink, arena, &meta, &identity, err);
     if (r == 0) r = open_target(&to, err);
+    *file_failed = to.failed;
     if (to.name == NULL) return r;
     if (to.fd >= 0 && close(to.fd) < 0 && r == 0) r = rp_error_errno(err, errno, "write %s", to.name);
     if (r < 0 && to.fd >= 0) rp_error_hint(err, "%s holds only a part of it", to.name);
@@ -200,10 +208,10 @@ int rp_cmd_get(struct rp_cli *cli, struct rp_error *err)
     if (r == 0) r = rp_cli_subject(cli, cli->args.words[0], &arena, &subject, err);
     if (r == 0) r = rp_cli_foreign_key(&subject, err);
     if (r != 0) return r;
-    bool info = rp_args_has(&cli->args, "info");
+    bool info = rp_args_has(&cli->args, "info"), file_failed = false;
     if (info && cli->args.n_words > 1) return rp_error_set(err, RP_EINVAL, "--info writes no file");
-    r = info ? get_info(cli, &subject, &arena, err) : get_bytes(cli, &subject, &arena, err);
-    if (r == RP_ENOTFOUND)
+    r = info ? get_info(cli, &subject, &arena, err) : get_bytes(cli, &subject, &arena, &file_failed, err);
+    if (r == RP_ENOTFOUND && !file_failed)
         return rp_error_set(err, r, "%s:%s does not exist", subject.store->config->name, subject.key);
     return r < 0 ? rp_error_wrap(err, r, "get %s:%s", subject.store->config->name, subject.key) : 0;
 }
@@ -243,9 +251,7 @@ static int list_entry(void *ctx, const struct rp_entry *entry, struct rp_error *
 
 int rp_cmd_ls(struct rp_cli *cli, struct rp_error *err)
 {
-    static const struct rp_column columns[] = { { "SIZE", true, false },
-                                                { "MODIFIED", false, false },
-                                                { "KEY", false, true } };
+    static const struct rp_column columns[] = { RP_NUMBERS("SIZE"), RP_COLUMN("MODIFIED"), RP_TEXTS("KEY") };
     RP_CLEANUP(rp_table_done) struct rp_table table;
     struct rp_subject at;
     int64_t limit = 0;

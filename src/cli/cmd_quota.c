@@ -2,8 +2,8 @@
 /* cmd_quota.c - `quota`: what tenants use and may use; `rebuild` proves the counters against the
  * ledger. */
 #include "base/cleanup.h"
-#include "base/json.h"
-#include "base/size.h"
+#include "base/text/json.h"
+#include "base/text/size.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/quota.h"
@@ -34,9 +34,8 @@ static int list_row(void *ctx, const struct rp_tenant *tenant, struct rp_error *
 
 static int list_quotas(struct rp_cli *cli, struct rp_error *err)
 {
-    static const struct rp_column columns[] = { { "TENANT", false, true },   { "USED", true, false },
-                                                { "RESERVED", true, false }, { "LIMIT", true, false },
-                                                { "SET", false, false },     { "OPEN UPLOADS", true, false } };
+    static const struct rp_column columns[] = { RP_TEXTS("TENANT"),  RP_NUMBERS("USED"), RP_NUMBERS("RESERVED"),
+                                                RP_NUMBERS("LIMIT"), RP_COLUMN("SET"),   RP_NUMBERS("OPEN UPLOADS") };
     struct rp_list l;
     int64_t before;
     int r = 0;
@@ -81,10 +80,8 @@ static int keep_difference(void *ctx, const struct rp_tenant *counted, const str
     if (counted->used_bytes == summed->used_bytes && counted->reserved_bytes == summed->reserved_bytes &&
         counted->open_uploads == summed->open_uploads)
         return 0;
-    json_t *o = json_object();
-    rp_json_set(o, "tenant", rp_json_text(counted->name));
-    rp_json_set(o, "counted", counts_json(counted));
-    rp_json_set(o, "ledger", counts_json(summed));
+    json_t *o = rp_json_object("tenant", rp_json_text(counted->name), "counted", counts_json(counted), "ledger",
+                               counts_json(summed), NULL);
     return rp_json_set(found, counted->name, o) < 0 ? rp_error_set(err, RP_ENOMEM, "out of memory") : 0;
 }
 
@@ -114,8 +111,8 @@ static int rebuild(struct rp_cli *cli, struct rp_error *err)
     rp_tell(cli,
             json_pack("{s:I,s:I,s:b}", "tenants", (json_int_t)check->tenants, "wrong", (json_int_t)check->wrong,
                       "repaired", !dry_run && check->wrong > 0),
-            "%" PRId64 " tenants, %" PRId64 " wrong%s\n", check->tenants, check->wrong,
-            check->wrong == 0 || dry_run ? "" : "; set right");
+            "%" PRId64 " %s, %" PRId64 " wrong%s\n", check->tenants, check->tenants == 1 ? "tenant" : "tenants",
+            check->wrong, check->wrong == 0 || dry_run ? "" : "; set right");
     return dry_run && check->wrong > 0 ? rp_error_exit(RP_EFAILED) : 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_recover.c - `recover`: a store whose owner record does not fit this catalog is taken over,
- * after a look at it. `recover --moved`: a catalog that was moved elsewhere and has lost nothing. */
-#include "base/json.h"
-#include "base/time.h"
+ * after a look at it. `recover --moved`: a catalog that was moved elsewhere and has lost
+ * nothing. */
+#include "base/text/json.h"
 #include "cli/cli.h"
 #include "core/owner/recover.h"
 
@@ -24,12 +24,33 @@ static json_t *recovery_json(const char *store, const struct rp_recovery *rec, b
     rp_json_set(o, "present", json_integer(rec->present));
     rp_json_set(o, "changed", json_integer(rec->changed));
     rp_json_set(o, "missing", json_integer(rec->missing));
+    rp_json_set(o, "not_seen", json_integer(rec->not_seen));
     rp_json_set(o, "reprieved", json_integer(rec->reprieved));
     rp_json_set(o, "dry_run", json_boolean(dry_run));
     return o;
 }
 
-static void say_findings(const struct rp_cli *cli, const char *store, const struct rp_recovery *rec)
+/* A backup from before a rename knows this store by its old name. */
+static void say_others(struct rp_cli *cli, const char *store)
+{
+    const struct rp_session *s = &cli->session;
+    struct rp_store_rows rows = { 0 };
+    struct rp_error ignored = { 0 };
+    if (rp_store_list(s->catalog->db, &cli->session.arena, &rows, &ignored) < 0) return;
+    for (size_t i = 0; i < rows.n; i++) {
+        struct rp_store_uses uses = { .holds = 0 };
+        const char *name = rows.at[i].name;
+        if (rp_config_store(&s->config, name) != NULL) continue;
+        if (rp_store_uses(s->catalog->db, rows.at[i].id, &uses, &ignored) < 0 || (uses.holds == 0 && !uses.files))
+            continue;
+        rp_say(cli,
+               "  '%s' is not configured, and has holds or files that would not cover '%s': if they are one store,\n"
+               "  run `reprieve stores rename %s %s` first\n",
+               name, store, name, store);
+    }
+}
+
+static void say_findings(struct rp_cli *cli, const char *store, const struct rp_recovery *rec)
 {
     const struct rp_owner *o = &rec->before;
     char when[RP_WHEN_TEXT], shown[RP_SHOWN_MAX];
@@ -40,8 +61,11 @@ static void say_findings(const struct rp_cli *cli, const char *store, const stru
     if (o->environment[0] != 0) rp_say(cli, "  environment of the record: %s\n", rp_show(o->environment, shown));
     if (o->written_at_ms != 0)
         rp_say(cli, "  written %s\n", rp_show_when(o->written_at_ms, rp_session_now_ms(&cli->session), when));
-    rp_say(cli, "  %" PRId64 " marks wait here: %" PRId64 " objects as marked, %" PRId64 " changed, %" PRId64 " gone\n",
-           rec->waiting, rec->present, rec->changed, rec->missing);
+    rp_say(cli, "  %" PRId64 " %s here: %" PRId64 " %s as marked, %" PRId64 " changed, %" PRId64 " gone\n",
+           rec->waiting, rec->waiting == 1 ? "mark waits" : "marks wait", rec->present,
+           rec->present == 1 ? "object" : "objects", rec->changed, rec->missing);
+    if (rec->not_seen > 0) rp_say(cli, "  %" PRId64 " of them could not be looked at\n", rec->not_seen);
+    say_others(cli, store);
     rp_say(
         cli,
         "recovering reprieves these marks (a restore made after the backup cannot be seen in it); deleted files and\n"
@@ -63,10 +87,9 @@ static int confirm(const struct rp_cli *cli, const char *store, struct rp_error 
 {
     char answer[16] = "";
     if (rp_args_has(&cli->args, "yes")) return 0;
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        rp_error_set(err, RP_EINVAL, "recover '%s': nobody can be asked here", store);
-        return rp_error_hint(err, "say --yes to go on, or --dry-run to look first");
-    }
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return rp_error_advise(err, RP_EINVAL, "say --yes to go on, or --dry-run to look first",
+                               "recover '%s': nobody can be asked here", store);
     printf("Recover store '%s' (environment %s)? Type yes: ", store, cli->session.config.environment);
     fflush(stdout);
     if (fgets(answer, sizeof answer, stdin) != NULL && strcmp(answer, "yes\n") == 0) return 0;
@@ -77,8 +100,9 @@ static int confirm(const struct rp_cli *cli, const char *store, struct rp_error 
 static int look(struct rp_cli *cli, struct rp_store *store, bool moved, struct rp_recovery *rec, struct rp_error *err)
 {
     struct rp_session *s = &cli->session;
-    return moved ? rp_owner_look(s->catalog, store, &rec->before, err)
-                 : rp_owner_recover(s->catalog, store, s->config.environment, s->actor, true, rec, err);
+    if (!moved) return rp_owner_recover(s->catalog, store, s->config.environment, s->actor, true, rec, err);
+    int r = rp_owner_look(s->catalog, store, &rec->before, err);
+    return r < 0 ? r : rp_owner_refuse_others(s->catalog, store, &rec->before, err);
 }
 
 static int act(struct rp_cli *cli, struct rp_store *store, bool moved, struct rp_recovery *rec, struct rp_error *err)
@@ -90,13 +114,14 @@ static int act(struct rp_cli *cli, struct rp_store *store, bool moved, struct rp
     if (r < 0) return r;
     json_t *o = recovery_json(name, rec, false);
     rp_json_set(o, "actor", rp_json_text(s->actor));
-    rp_log_event(s->log, RP_LOG_WARNING, rp_session_now_ms(s), moved ? "store.moved" : "store.recovered", o);
+    rp_session_log(s, RP_LOG_WARNING, moved ? "store.moved" : "store.recovered", o);
     rp_emit(cli, recovery_json(name, rec, false));
     if (cli->json) return 0;
     if (moved)
         rp_say(cli, "noted: the store is ours again\n");
     else
-        rp_say(cli, "recovered: %" PRId64 " marks reprieved; the store is ours again\n", rec->reprieved);
+        rp_say(cli, "recovered: %" PRId64 " %s reprieved; the store is ours again\n", rec->reprieved,
+               rec->reprieved == 1 ? "mark" : "marks");
     return 0;
 }
 

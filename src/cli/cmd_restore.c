@@ -5,8 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
-#include "base/time.h"
+#include "base/text/json.h"
 #include "lib/answer.h"
 
 #include <stdlib.h>
@@ -33,9 +32,7 @@ static json_t *answer_json(const struct rp_restore_report *report, const char *t
 {
     if (item->mark.id != 0 && item->store != NULL)
         return rp_reprieve_answer_json(&item->answer, &item->mark, item->store->config->name, report->dry_run);
-    json_t *o = json_object();
-    rp_json_set(o, "subject", rp_json_text(text));
-    rp_json_set(o, "outcome", json_string("refused"));
+    json_t *o = rp_json_object("subject", rp_json_text(text), "outcome", json_string("refused"), NULL);
     if (report->dry_run) rp_json_set(o, "dry_run", json_true());
     rp_json_set(o, "error", rp_error_json(&item->answer.error));
     return o;
@@ -141,8 +138,9 @@ static int check_use(const struct rp_args *args, bool *filtered, struct rp_error
     if (*filtered && args->n_words > 0)
         return rp_error_set(err, RP_EINVAL, "restore: give subjects or filters, not both ('%.64s')", args->words[0]);
     if (*filtered || args->n_words > 0) return 0;
-    rp_error_set(err, RP_EINVAL, "restore what?");
-    return rp_error_hint(err, "reprieve restore STORE:KEY, or a filter: --run, --prefix, --reason, --actor, --since");
+    return rp_error_advise(err, RP_EINVAL,
+                           "reprieve restore STORE:KEY, or a filter: --run, --prefix, --reason, --actor, --since",
+                           "restore what?");
 }
 
 static void restoring_done(struct restoring *res)

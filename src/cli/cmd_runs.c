@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_runs.c - `runs`: records, newest first, and runs that have none yet. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/table.h"
@@ -48,11 +48,10 @@ static int show(void *ctx, const struct rp_run_shown *shown, struct rp_error *er
 
 static int list_runs(struct rp_cli *cli, struct rp_error *err)
 {
-    static const struct rp_column columns[] = {
-        { "RUN", false, false },     { "KIND", false, false },  { "STORES", false, false }, { "OUTCOME", false, false },
-        { "STARTED", false, false }, { "TOOK", true, false },   { "PURGED", true, false },  { "GONE", true, false },
-        { "SKIPPED", true, false },  { "FAILED", true, false }, { "FREED", true, false },   { "RESTORED", true, false }
-    };
+    static const struct rp_column columns[] = { RP_COLUMN("RUN"),     RP_COLUMN("KIND"),    RP_COLUMN("STORES"),
+                                                RP_COLUMN("OUTCOME"), RP_COLUMN("STARTED"), RP_NUMBERS("TOOK"),
+                                                RP_NUMBERS("PURGED"), RP_NUMBERS("GONE"),   RP_NUMBERS("SKIPPED"),
+                                                RP_NUMBERS("FAILED"), RP_NUMBERS("FREED"),  RP_NUMBERS("RESTORED") };
     struct rp_list l;
     int64_t limit = LIMIT_DEFAULT;
     int r = rp_args_number(&cli->args, "limit", &limit, err);

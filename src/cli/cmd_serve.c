@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_serve.c - `serve`: the daemon, and what it says when it is up. */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cli/cli.h"
 #include "daemon/daemon.h"
 
@@ -8,9 +8,7 @@
 
 static void emit_ready(const struct rp_cli *cli, const struct rp_daemon_ready *ready)
 {
-    json_t *o = json_object();
-    rp_json_set(o, "url", rp_json_text(ready->url));
-    rp_json_set(o, "node", rp_json_text(ready->node));
+    json_t *o = rp_json_object("url", rp_json_text(ready->url), "node", rp_json_text(ready->node), NULL);
     if (ready->token_file != NULL) rp_json_set(o, "token_file", rp_json_text(ready->token_file));
     if (ready->sign_in != NULL) rp_json_set(o, "sign_in", rp_json_text(ready->sign_in));
     rp_emit(cli, o);
@@ -19,7 +17,8 @@ static void emit_ready(const struct rp_cli *cli, const struct rp_daemon_ready *r
 static void say_first(const struct rp_cli *cli, const struct rp_daemon_ready *ready)
 {
     rp_say(cli,
-           "\nSign in within 15 minutes, once:\n  %s\n\n"
+           "\nSign in with a browser, once, within 15 minutes (it shows a plain page; the web console comes later):\n"
+           "  %s\n\n"
            "The admin token is kept in %s. Try it:\n"
            "  TOKEN=$(cat %s)\n"
            "  curl -H \"Authorization: Bearer $TOKEN\" %s/v1/stores\n"

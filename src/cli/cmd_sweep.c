@@ -4,16 +4,19 @@
  * recorded as partial. */
 #include "cli/cmd_sweep.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/mark/hold.h"
+#include "catalog/mark/restore.h"
 #include "catalog/run.h"
 #include "cli/progress.h"
+#include "core/confirm/confirm.h"
 #include "core/journal.h"
+#include "hook/hook.h"
 #include "lib/answer.h"
+#include "lib/confirming.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,8 +24,7 @@
 
 static struct rp_journal journal_of(const struct rp_sweep_call *call)
 {
-    const struct rp_session *s = &call->cli->session;
-    return (struct rp_journal){ .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
+    return rp_session_journal(&call->cli->session);
 }
 
 static void run_started(void *ctx, const struct rp_run *run)
@@ -58,8 +60,10 @@ void rp_sweep_leave_out(struct rp_sweep_call *call, const char *store, int64_t d
     if (!call->dry_run) rp_journal_left_out(&j, store, due, why);
     rp_progress_clear(&call->progress);
     if (call->cli->quiet && why->code == RP_EOBSERVE) return;
-    rp_warn("left out: %s%s", rp_show(why->text, text), due > 0 ? "" : " (nothing is due there)");
+    bool others = why->code == RP_ENOTOWNER; /* what is due may stand under another name, or in a copy */
+    rp_warn("left out: %s%s", rp_show(why->text, text), due > 0 || others ? "" : " (nothing is due there)");
     if (due > 0) fprintf(stderr, "  %" PRId64 " due; %s\n", due, why->hint);
+    if (due == 0 && others) fprintf(stderr, "  %s\n", why->hint);
 }
 
 /* ---- the stores ---- */
@@ -88,7 +92,7 @@ static int64_t count_due(struct rp_sweep_call *call)
     return sum;
 }
 
-/* ---- a pause ---- */
+/* ---- what is kept from it ---- */
 
 static int keep_pause(void *ctx, const struct rp_hold *hold, struct rp_error *err)
 {
@@ -98,8 +102,40 @@ static int keep_pause(void *ctx, const struct rp_hold *hold, struct rp_error *er
     return 0;
 }
 
+static void say_restore(const struct rp_sweep_call *call, int64_t run_id, int64_t due)
+{
+    RP_CLEANUP(rp_json_decrefp) json_t *run = NULL;
+    struct rp_error ignored = { 0 };
+    char id[RP_ID_TEXT];
+    const char *waits = due == 1 ? "mark waits" : "marks wait";
+    if (rp_run_find_json(call->cli->session.catalog->db, run_id, &run, &ignored) < 0) return;
+    rp_id_format(RP_ID_RUN, run_id, id);
+    if (strcmp(rp_json_get_text(run, "state", ""), "interrupted") == 0)
+        rp_warn("%" PRId64
+                " due %s for the restore %s, which was interrupted: `reprieve restore` with its filter carries "
+                "it on, `reprieve cancel %s` ends it",
+                due, waits, id, id);
+    else
+        rp_say(call->cli, "%" PRId64 " due %s for the restore %s, which is under way\n", due, waits, id);
+}
+
+/* Nothing that an open restore names is claimed, whoever left it open. Told of the oldest one. */
+static void say_restores(const struct rp_sweep_call *call)
+{
+    const struct rp_session *s = &call->cli->session;
+    struct rp_error ignored = { 0 };
+    int64_t run_id, sum = 0, now_ms = rp_session_now_ms(s);
+    size_t n = 0;
+    if (rp_run_list_open(s->catalog->db, RP_RUN_RESTORE, &run_id, 1, &n, &ignored) < 0 || n == 0) return;
+    for (size_t i = 0; i < call->n_stores; i++) {
+        int64_t due = 0;
+        if (rp_restore_keeps(s->catalog->db, call->stores[i]->id, now_ms, &due, &ignored) == 0) sum += due;
+    }
+    if (sum > 0) say_restore(call, run_id, sum);
+}
+
 /* A run while everything is held finds nothing to do, which does not mean that nothing is due. */
-void rp_sweep_say_pause(struct rp_sweep_call *call)
+static void say_pause(struct rp_sweep_call *call)
 {
     struct rp_error ignored = { 0 };
     char text[RP_ID_TEXT];
@@ -108,6 +144,12 @@ void rp_sweep_say_pause(struct rp_sweep_call *call)
     int64_t due = count_due(call);
     rp_say(call->cli, "purging is paused by %s: nothing is claimed; %" PRId64 " due %s for `reprieve resume`\n",
            rp_id_format(RP_ID_HOLD, id, text), due, due == 1 ? "mark waits" : "marks wait");
+}
+
+void rp_sweep_say_what_waits(struct rp_sweep_call *call)
+{
+    say_restores(call);
+    say_pause(call);
 }
 
 static struct rp_sweep sweep_of(struct rp_sweep_call *call)
@@ -170,10 +212,11 @@ static void say_summary(struct rp_sweep_call *call, const struct rp_sweep_result
     const struct rp_figures *f = &result->run.figures;
     char id[RP_ID_TEXT], size[RP_SIZE_TEXT], text[RP_SHOWN_MAX];
     if (cli->json) return;
-    rp_say(cli,
-           "%s  %s: %" PRId64 " purged, %" PRId64 " already gone, %" PRId64 " skipped, %" PRId64 " failed, %s freed\n",
-           rp_id_format(RP_ID_RUN, result->run.id, id), result->outcome, f->purged, f->already_gone, f->skipped,
-           f->failed, rp_show_size(f->bytes_freed, size));
+    rp_say(
+        cli,
+        "%s  %s: %" PRId64 " purged, %" PRId64 " already gone, %" PRId64 " skipped, %" PRId64 " failed, %s freed%s\n",
+        rp_id_format(RP_ID_RUN, result->run.id, id), result->outcome, f->purged, f->already_gone, f->skipped, f->failed,
+        rp_show_size(f->bytes_freed, size), f->superseded > 0 ? "; where a newer upload stands it was left alone" : "");
     say_extremes(cli, f);
     for (int64_t i = 0; i < f->n_errors && i < RP_RUN_ERRORS_MAX; i++)
         if (!was_told(call, f->errors[i])) rp_warn("%s", rp_show(f->errors[i], text));
@@ -195,7 +238,7 @@ static int finish(struct rp_sweep_call *call, const struct rp_sweep_result *resu
     if (json_array_size(call->left_out) > 0) rp_json_set(record, "left_out", json_incref(call->left_out));
     rp_emit(call->cli, record);
     say_summary(call, result);
-    rp_sweep_say_pause(call);
+    rp_sweep_say_what_waits(call);
     if (rp_stop_asked != 0) rp_warn("stopped as asked; what is left is purged by the next sweep");
     return rp_error_exit(code);
 }
@@ -208,12 +251,36 @@ static int not_begun(struct rp_sweep_call *call, int code, const struct rp_error
     return code;
 }
 
+/* Outside services are asked first: what all of them agree to is purged in this very run. */
+static int ask_services(struct rp_sweep_call *call, const struct rp_sweep *sweep, struct rp_error *err)
+{
+    struct rp_session *s = &call->cli->session;
+    struct rp_asker_options options = { 0 };
+    struct rp_asker_pass pass = { 0 };
+    int r = rp_hook_start(err);
+    if (r == 0) r = rp_confirming_options(s, &options, err);
+    if (r < 0) return r;
+    options.sweep.stores = sweep->stores;
+    options.sweep.n_stores = sweep->n_stores;
+    options.sweep.stop = sweep->stop;
+    RP_CLEANUP(rp_asker_freep) struct rp_asker *asker = rp_asker_new(&options, err);
+    r = asker != NULL ? rp_asker_pass(asker, &pass, err) : RP_ENOMEM;
+    rp_log_flush(s->log);
+    if (r == 0 && pass.asked > 0)
+        rp_say(call->cli,
+               "outside services were asked %" PRId64 " times: %" PRId64 " said yes, %" PRId64 " dead letters\n",
+               pass.asked, pass.yes, pass.dead);
+    return r;
+}
+
 static int run_sweep(struct rp_sweep_call *call, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
     struct rp_sweep sweep = sweep_of(call);
     if (result == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a sweep");
     rp_catch_signals(0); /* after a second one the leases end by themselves */
+    int asked = ask_services(call, &sweep, err);
+    if (asked < 0) return not_begun(call, asked, err);
     rp_progress_begin(&call->progress, call->cli, "sweeping", 0);
     if (call->progress.shown) { /* reads every due mark */
         int64_t due = count_due(call);

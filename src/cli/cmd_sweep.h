@@ -18,7 +18,8 @@ struct rp_sweep_call {
 };
 
 void rp_sweep_leave_out(struct rp_sweep_call *call, const char *store, int64_t due, const struct rp_error *why);
-void rp_sweep_say_pause(struct rp_sweep_call *call);
+/* Marks that are due and are claimed by no sweep for now: a pause, an open restore. */
+void rp_sweep_say_what_waits(struct rp_sweep_call *call);
 /* The dry run: says what a sweep would do now and writes nothing, neither to a store nor to the
  * catalog. */
 int rp_sweep_dry_run(struct rp_sweep_call *call, struct rp_sweep *sweep, struct rp_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_token.c - `token`: who may call the daemon. A secret is shown once, when it is made. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/file/file.h"
 #include "cli/cli.h"
@@ -47,9 +47,8 @@ static int list_row(void *ctx, const struct rp_token *token, struct rp_error *er
 
 static int list_tokens(struct rp_cli *cli, struct rp_error *err)
 {
-    static const struct rp_column columns[] = { { "TOKEN", false, false }, { "NAME", false, false },
-                                                { "KIND", false, false },  { "TENANT", false, false },
-                                                { "SCOPES", false, true }, { "EXPIRES", false, false } };
+    static const struct rp_column columns[] = { RP_COLUMN("TOKEN"),  RP_COLUMN("NAME"),  RP_COLUMN("KIND"),
+                                                RP_COLUMN("TENANT"), RP_TEXTS("SCOPES"), RP_COLUMN("EXPIRES") };
     struct rp_list l;
     int64_t before;
     int r = 0;
@@ -108,7 +107,7 @@ static int create_token(struct rp_cli *cli, struct rp_error *err)
     rp_emit(cli, o);
     if (cli->json) return 0;
     printf("%s\n", c.secret); /* what was asked for: also with --quiet */
-    rp_say(cli, "%s  %s; it is shown this once\n", rp_id_format(RP_ID_TOKEN, c.token.id, id), name);
+    rp_say_beside(cli, "%s  %s; it is shown this once\n", rp_id_format(RP_ID_TOKEN, c.token.id, id), name);
     return 0;
 }
 
@@ -139,7 +138,7 @@ static int link_token(struct rp_cli *cli, struct rp_error *err)
                            rp_json_time(c.token.expires_at_ms)));
     if (cli->json) return 0;
     printf("%s/signin?link=%s\n", url, c.secret);
-    rp_say(cli, "works once, within 15 minutes\n");
+    rp_say_beside(cli, "works once, within 15 minutes\n");
     return 0;
 }
 

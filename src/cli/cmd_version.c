@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_version.c - `version` and `migrate`: which program, which schema. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cli/cli.h"
 #include "reprieve.h"
 
@@ -34,11 +34,10 @@ int rp_cmd_version(struct rp_cli *cli, struct rp_error *err)
 /* The schema as it stands, by a connection that cannot change anything. */
 static int schema_now(struct rp_cli *cli, int *out, struct rp_error *err)
 {
-    struct rp_session_options options = { .config_file = rp_args_text(&cli->args, "config"),
-                                          .data = rp_args_text(&cli->args, "data"),
-                                          .no_catalog = true };
+    struct rp_session_options options = rp_cli_options(cli);
     struct rp_db_options read_only = { .read_only = true };
     RP_CLEANUP(rp_db_closep) struct rp_db *db = NULL;
+    options.no_catalog = true;
     int r = rp_session_open(&cli->session, &options, err);
     if (r == 0) r = rp_db_open(cli->session.config.catalog_url, &read_only, &db, err);
     if (r == RP_ENOTFOUND) {
@@ -56,14 +55,13 @@ int rp_cmd_migrate(struct rp_cli *cli, struct rp_error *err)
     int r = schema_now(cli, &from, err);
     rp_session_close(&cli->session);
     if (r < 0) return r;
-    if (from > to) {
-        rp_error_set(err, RP_ESCHEMA, "the catalog is at schema %d, this reprieve knows %d", from, to);
-        return rp_error_hint(err, "a newer reprieve has changed it: upgrade this one; nothing was touched");
-    }
+    if (from > to)
+        return rp_error_advise(err, RP_ESCHEMA,
+                               "a newer reprieve has changed it: upgrade this one; nothing was touched",
+                               "the catalog is at schema %d, this reprieve knows %d", from, to);
     if (!dry_run) {
-        struct rp_session_options options = { .config_file = rp_args_text(&cli->args, "config"),
-                                              .data = rp_args_text(&cli->args, "data"),
-                                              .migrate = true };
+        struct rp_session_options options = rp_cli_options(cli);
+        options.migrate = true;
         r = rp_session_open(&cli->session, &options, err);
         if (r < 0) return r;
     }

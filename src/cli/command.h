@@ -68,6 +68,8 @@ int rp_cmd_recover(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_restore(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_resume(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_runs(struct rp_cli *cli, struct rp_error *err);
+int rp_cmd_retention(struct rp_cli *cli, struct rp_error *err);
+int rp_cmd_safety_net(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_serve(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_stores(struct rp_cli *cli, struct rp_error *err);
 int rp_cmd_sweep(struct rp_cli *cli, struct rp_error *err);

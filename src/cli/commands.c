@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
+#include "core/state.h"
 
 #include <string.h>
 
@@ -53,11 +54,11 @@ static const struct rp_option mark_options[] = {
     { "grace", 0, "DURATION", "how long it can be restored: 5d, 36h (1d to 30d; default: the store's)", false },
     { "at", 0, "TIME", "purge at this time instead: RFC 3339, or a duration from now", false },
     { "reason", 0, "TEXT", "why; shown wherever the mark is", false },
-    { "if-unreferenced", 0, NULL, "only if no row names it, asked now and again before the purge", false },
+    { "if-unreferenced", 0, NULL, "only if no row names it now; before the purge it is asked wherever the store has referenced_by. Refused if it has none", false },
     { "annotate", 0, NULL, "also write the mark into the object's own metadata, for other tools", false },
     { "stdin", 0, NULL, "read subjects from standard input, one a line", false },
     { "null", '0', NULL, "with --stdin: separated by NUL bytes, so that keys may hold newlines", false },
-    { "confirm", 0, "NAME", "wait for this service's confirmation", true },
+    { "confirm", 0, "NAME", "this outside service must say yes before anything is erased; may be repeated, in order", false },
     END
 };
 
@@ -73,7 +74,7 @@ static const struct rp_option restore_options[] = {
 };
 
 static const struct rp_option marks_options[] = {
-    { "state", 0, "STATE", "marked, checking, purging, purged, reprieved, dead or lost (default: all that wait)",
+    { "state", 0, "STATE", RP_STATE_NAMES_TEXT " (default: all that wait)",
       false },
     { "store", 0, "STORE", "of this store only", false },
     { "due-before", 0, "TIME", "due before: RFC 3339, or a duration from now", false },
@@ -101,11 +102,14 @@ static const struct rp_option runs_options[] = {
 
 static const struct rp_option dead_options[] = {
     { "all", 0, NULL, "with retry: all of them", false },
+    { "since", 0, "TIME", "with retry: all that died since this time, or within this duration", false },
+    { "endpoint", 0, "NAME", "with retry: all that this outside service gave no yes to", false },
     END
 };
 
 static const struct rp_option audit_options[] = {
     { "lane", 0, "N", "with export: this lane only", false },
+    { "file", 0, "FILE", "with verify: a segment's file alone, without a catalog", false },
     END
 };
 
@@ -163,7 +167,8 @@ const struct rp_cli_command rp_commands[] = {
       .options = none, .words_most = 0, .run = rp_cmd_serve },
     { .name = "put", .synopsis = "STORE:KEY FILE [--type TYPE] [--meta NAME=VALUE]...",
       .summary = "store a file as an object",
-      .help = "FILE may be - for standard input. What stands under the key is replaced as a whole.\n"
+      .help = "FILE may be - for standard input. What stands under the key is replaced as a whole, "
+              "but for the bytes of a file: those are refused.\n"
               "  reprieve put main:avatars/7.png photo.png --type image/png --meta owner=7",
       .options = put_options, .words_least = 2, .words_most = 2, .run = rp_cmd_put },
     { .name = "get", .synopsis = "STORE:KEY [FILE]\nSTORE:KEY --info",
@@ -175,7 +180,7 @@ const struct rp_cli_command rp_commands[] = {
       .help = "  reprieve ls main:avatars/ --long",
       .options = ls_options, .words_least = 1, .words_most = 1, .run = rp_cmd_ls },
     { .name = "mark", .synopsis = "SUBJECT... [--grace DURATION | --at TIME] [--reason TEXT] [--if-unreferenced] "
-                                  "[--annotate]\n"
+                                  "[--annotate] [--confirm NAME]...\n"
                                   "--stdin [-0] [the same options]",
       .summary = "mark for deletion: purged when due, unless restored first",
       .help = "A subject is STORE:KEY, or the id of a mark or a file. The object itself stays as it is. Marking "
@@ -183,7 +188,7 @@ const struct rp_cli_command rp_commands[] = {
               "that is no subject is refused and the rest goes on; empty lines are left out.\n"
               "  reprieve mark main:avatars/7.png --reason 'avatar replaced'\n"
               "  reprieve mark main:export.zip --at 2027-01-01\n"
-              "  reprieve ls main:tmp/ --json | jq -r .subject | reprieve mark --stdin --grace 2d",
+              "  reprieve ls main:tmp/ --json | jq -j '.subject + \"\\u0000\"' | reprieve mark --stdin -0 --grace 2d",
       .options = mark_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_mark },
     { .name = "restore", .alias = "unmark",
       .synopsis = "SUBJECT... [--dry-run]\n"
@@ -193,7 +198,9 @@ const struct rp_cli_command rp_commands[] = {
       .help = "A restore wins until a purge has claimed the mark; after that it is refused as too late. What a "
               "purge moved to quarantine is returned under its key, unless something newer stands there. Filters "
               "are combined: all must fit. By filters it is a run, which `reprieve runs` lists: it is about what is "
-              "marked when it begins, and nothing of that is purged while it is under way. An interrupt (Ctrl-C) or "
+              "marked when it begins, and nothing of that is purged while it is under way. It goes from the newest "
+              "mark to the oldest: of several uploads of one key, or several deleted files of one name, the last "
+              "comes back and those before it are refused, also among several subjects. An interrupt (Ctrl-C) or "
               "`reprieve cancel` ends it between two batches of 1,000. One that was killed is carried on by a "
               "daemon, or by the next restore.\n"
               "  reprieve restore main:avatars/7.png\n"
@@ -210,7 +217,8 @@ const struct rp_cli_command rp_commands[] = {
       .summary = "purge what is due",
       .help = "One run over every store that may be purged, with exactly one record. An interrupt (Ctrl-C) ends it "
               "after the batches under way. Exit code 8: something failed, or a store was left out, and the next sweep "
-              "tries again; but a store in mode observe is left out because you said so, which is no failure.\n"
+              "tries again; but a store in mode observe is left out because you said so, which is no failure. What a "
+              "restore names that is open waits for it, even if its process is gone: the sweep says so.\n"
               "  reprieve sweep --dry-run\n"
               "  reprieve sweep --store media --limit 1000",
       .options = sweep_options, .words_most = 0, .run = rp_cmd_sweep },
@@ -227,29 +235,56 @@ const struct rp_cli_command rp_commands[] = {
     { .name = "resume", .synopsis = "", .summary = "lift every hold on everything",
       .help = "Holds on subjects and prefixes stay.\n  reprieve resume",
       .options = none, .words_most = 0, .run = rp_cmd_resume },
+    { .name = "retention", .synopsis = "[--dry-run]",
+      .summary = "let records go that tell of what ended long ago",
+      .help = "A daemon does this once a day; this is for where none runs, and for now. How long what stays is said "
+              "under retention in the configuration. Nothing that waits, lives, is in quarantine or stays listed after "
+              "its deletion is touched, and no object in a store. It is a run with a record of its own, in batches of "
+              "1,000; an interrupt (Ctrl-C) or `reprieve cancel` ends it between two of them. A dry run looks at "
+              "100,000 rows of each kind at most, and says if there are more.\n"
+              "  reprieve retention --dry-run",
+      .options = dry_run, .words_most = 0, .run = rp_cmd_retention },
+    { .name = "safety-net", .synopsis = "[--dry-run]",
+      .summary = "bring back what nothing would find any more",
+      .help = "Finds files that are deleted, or were never confirmed, while no mark waits for them; files that live "
+              "while their parent or source is gone; marks that nobody will look at; dead marks without a letter. Each "
+              "is told in the log, and is marked again or brought back to its queue: nothing is erased, and what is "
+              "marked can be restored until it is due. A daemon does this by safety_net.schedule; this is for now. It "
+              "is a run with a record of its own, which ends when safety_net.limit are mended; the next one goes on "
+              "there. An interrupt (Ctrl-C) or `reprieve cancel` ends it between two batches. A dry run says what "
+              "would be done and why, and changes nothing.\n"
+              "  reprieve safety-net --dry-run",
+      .options = dry_run, .words_most = 0, .run = rp_cmd_safety_net },
     { .name = "runs", .synopsis = "[--limit N]\nshow RUN",
       .summary = "list runs and their deletion records, newest first",
       .help = "  reprieve runs show run_01hxyz0000000",
       .options = runs_options, .words_most = 2, .run = rp_cmd_runs },
     { .name = "cancel", .synopsis = "RUN", .summary = "end a run between two of its batches",
       .help = "What the run did stays; its record says cancelled. A continuous sweep goes on with its next run: "
-              "`reprieve pause` stops purging.\n"
+              "`reprieve pause` stops purging. A run whose process is gone has its record at once, and what it kept "
+              "from sweeps is free.\n"
               "  reprieve cancel run_01hxyz0000000",
       .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_cancel },
-    { .name = "dead", .synopsis = "\nshow ID\nretry ID... | --all\nkeep ID",
+    { .name = "dead", .synopsis = "\nshow ID\nretry ID... | --all | [--since TIME] [--endpoint NAME]\nkeep ID",
       .summary = "list dead letters, retry them, or give their marks up",
       .help = "A mark that used up its attempts waits here for a person. `keep` ends it: as reprieved if nothing of "
-              "it can have been erased, else as lost.\n"
-              "  reprieve dead retry --all",
+              "it can have been erased, else as lost. A lost file stays deleted and takes its room, until it is restored, "
+              "if its object is there, or deleted once more. Of a mark that waits for an outside service nothing was erased: "
+              "`keep` says who has deleted its half already, and a file lives again; `show` lists each call to them; `retry` "
+              "asks anew, with a deadline of its own.\n"
+              "  reprieve dead retry --all\n"
+              "  reprieve dead retry --endpoint calendar --since 3d",
       .options = dead_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_dead },
     { .name = "explain", .synopsis = "SUBJECT", .summary = "tell the story of one subject",
       .help = "Why it is here, why it went, who decided, and what will happen next.\n"
               "  reprieve explain main:avatars/7.png",
       .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_explain },
-    { .name = "audit", .synopsis = "\nverify\nexport [--lane N]",
+    { .name = "audit", .synopsis = "\nverify [--file FILE]\nexport [--lane N]\nsegments",
       .summary = "show the newest audit rows, verify the chain, or export it",
       .help = "Every change has a row, chained by hashes. `verify` names the first link that does not hold; "
-              "`export` prints JSON lines.\n"
+              "`export` prints JSON lines. Rows older than retention.audit go once a sealed segment holds them: "
+              "`segments` lists which stand in which file. `verify` holds the files in retention.segments against "
+              "their SHA-256, and says which are not there. `verify --file` proves one by itself.\n"
               "  reprieve audit verify",
       .options = audit_options, .words_most = 1, .run = rp_cmd_audit },
     { .name = "quota", .synopsis = "\nset TENANT LIMIT\nrebuild [--dry-run]",
@@ -264,14 +299,24 @@ const struct rp_cli_command rp_commands[] = {
       .summary = "list, make and revoke tokens; make a link to sign in with",
       .help = "A token is shown once, when it is made; only its hash is kept. Scopes: files.read, files.write, "
               "marks.read, marks.write, runs.read, runs.write, live, metrics, audit, admin, or all. A revoked token "
-              "is refused by every daemon within a second.\n"
+              "is refused by every daemon within a second. Where standard output is no terminal, it gets the secret "
+              "alone: TOKEN=$(reprieve token create web --tenant acme).\n"
               "  reprieve token create web --tenant acme\n"
               "  reprieve token create prometheus --scopes metrics",
       .options = token_options, .words_most = 2, .run = rp_cmd_token },
-    { .name = "stores", .synopsis = "", .summary = "list stores: mode, guarantee, owner, what waits",
-      .help = "  reprieve stores", .options = none, .words_most = 0, .run = rp_cmd_stores },
-    { .name = "doctor", .synopsis = "", .summary = "check configuration, catalog, clocks and stores",
-      .help = "One line a check, with what to do about it. Exit code 1 if one failed.\n  reprieve doctor",
+    { .name = "stores", .synopsis = "\nrename OLD NEW [--dry-run]",
+      .summary = "list stores: mode, guarantee, owner, what waits; rename one",
+      .help = "A store that has another name in the configuration is a new one for the catalog: nothing of it is "
+              "purged, because no hold, no mark and no file of the old name covers it. Give it its old name back, or "
+              "`rename`: then all of it has the new name. Run it with the configuration that names NEW and not OLD, "
+              "and restart the daemons. It is refused if marks, files, holds or an owner record were made "
+              "under the new name already.\n"
+              "  reprieve stores\n"
+              "  reprieve stores rename media assets",
+      .options = dry_run, .words_most = 3, .run = rp_cmd_stores },
+    { .name = "doctor", .synopsis = "", .summary = "check configuration, catalog, clocks, stores and who is called",
+      .help = "One line a check, with what to do about it. Every server that the configuration names is sent a signed "
+              "handshake. Exit code 1 if a check failed.\n  reprieve doctor",
       .options = none, .words_most = 0, .run = rp_cmd_doctor },
     { .name = "import", .synopsis = "--store STORE [--prefix PREFIX] [--limit N] [--dry-run]",
       .summary = "make marks of the annotations that objects carry",
@@ -279,7 +324,8 @@ const struct rp_cli_command rp_commands[] = {
               "or \"1\" is marked, whoever wrote it: due at delete_after, else at marked_for_deletion_on and the "
               "store's grace; if that time cannot be read, or there is none, the grace begins now. A time that is "
               "past is due at once. Times are milliseconds, seconds or RFC 3339. What is marked already stays as it "
-              "is, and the store is not written to. A restore of such a mark removes the annotation.\n"
+              "is, and the store is not written to. A restore of such a mark removes the annotation. An import is a "
+              "run with a record (`reprieve runs`); one of the same store at a time.\n"
               "  reprieve import --store media --dry-run\n"
               "  reprieve import --store media --prefix uploads/",
       .options = import_options, .words_most = 0, .run = rp_cmd_import },

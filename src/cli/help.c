@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/help.h"
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -72,12 +72,12 @@ static void add_options(struct rp_buf *out, const struct rp_option *options)
     }
 }
 
-static void add_synopsis(struct rp_buf *out, const struct rp_cli_command *command, const char *begin)
+static void add_synopsis(struct rp_buf *out, const struct rp_cli_command *command)
 {
     const char *text = command->synopsis;
     do {
         size_t n = strcspn(text, "\n");
-        rp_buf_fmt(out, "%sreprieve %s%s%.*s\n", begin, command->name, n > 0 ? " " : "", (int)n, text);
+        rp_buf_fmt(out, "usage: reprieve %s%s%.*s\n", command->name, n > 0 ? " " : "", (int)n, text);
         text += n;
     } while (*text++ != 0);
 }
@@ -103,7 +103,7 @@ void rp_help_overview(struct rp_buf *out)
 
 void rp_help_command(struct rp_buf *out, const struct rp_cli_command *command)
 {
-    add_synopsis(out, command, "usage: ");
+    add_synopsis(out, command);
     if (command->alias != NULL) rp_buf_fmt(out, "alias: reprieve %s\n", command->alias);
     rp_buf_fmt(out, "\n%s\n\n", command->summary);
     add_help_text(out, command->help);
@@ -116,23 +116,28 @@ void rp_help_command(struct rp_buf *out, const struct rp_cli_command *command)
     add_options(out, rp_global_options);
 }
 
-int rp_cmd_help(struct rp_cli *cli, struct rp_error *err)
+int rp_help_print(const struct rp_cli_command *command, FILE *to)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(HELP_BYTES_MAX);
-    const struct rp_args *args = &cli->args;
-    const struct rp_cli_command *command = NULL;
-    if (args->n_words > 0) command = rp_command_find(args->words[0]);
-    if (args->n_words > 0 && command == NULL) {
-        rp_error_set(err, RP_EINVAL, "there is no command '%.64s'", args->words[0]);
-        return rp_error_hint(err, "`reprieve help` lists them");
-    }
-    if (rp_args_has(args, "man"))
-        rp_help_man(&out);
-    else if (command != NULL)
+    if (command != NULL)
         rp_help_command(&out, command);
     else
         rp_help_overview(&out);
-    if (out.failed < 0) return rp_error_set(err, out.failed, "the help does not fit");
-    fputs(rp_buf_text(&out), stdout);
+    fputs(rp_buf_text(&out), to);
+    return 0;
+}
+
+int rp_cmd_help(struct rp_cli *cli, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf man = RP_BUF(HELP_BYTES_MAX);
+    const struct rp_args *args = &cli->args;
+    const struct rp_cli_command *command = args->n_words > 0 ? rp_command_find(args->words[0]) : NULL;
+    if (args->n_words > 0 && command == NULL)
+        return rp_error_advise(err, RP_EINVAL, "`reprieve help` lists them", "there is no command '%.64s'",
+                               args->words[0]);
+    if (!rp_args_has(args, "man")) return rp_help_print(command, stdout);
+    rp_help_man(&man);
+    if (man.failed < 0) return rp_error_set(err, man.failed, "the help does not fit");
+    fputs(rp_buf_text(&man), stdout);
     return 0;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - from the command line to the command and its exit code. */
-#include "base/buf.h"
-#include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/help.h"
 
@@ -9,19 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define HELP_BYTES_MAX ((size_t)64 << 10)
-
-static int print_help(const struct rp_cli_command *command, FILE *to)
-{
-    RP_CLEANUP(rp_buf_done) struct rp_buf out = RP_BUF(HELP_BYTES_MAX);
-    if (command != NULL)
-        rp_help_command(&out, command);
-    else
-        rp_help_overview(&out);
-    fputs(rp_buf_text(&out), to);
-    return 0;
-}
 
 static int check_words(const struct rp_args *args, struct rp_error *err)
 {
@@ -73,10 +58,10 @@ static int run(struct rp_cli *cli, int argc, char **argv)
     if (r < 0) return rp_report(cli, &err);
     cli->json = rp_args_has(&cli->args, "json");
     cli->quiet = rp_args_has(&cli->args, "quiet");
-    if (rp_args_has(&cli->args, "help")) return print_help(cli->args.command, stdout);
+    if (rp_args_has(&cli->args, "help")) return rp_help_print(cli->args.command, stdout);
     if (rp_args_has(&cli->args, "version")) return rp_cmd_version(cli, &err);
     if (cli->args.command != NULL) return run_command(cli);
-    print_help(NULL, stderr);
+    rp_help_print(NULL, stderr);
     return rp_error_exit(RP_EINVAL);
 }
 

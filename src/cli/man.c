@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* man.c - the manual page, made from the table of commands. man/reprieve.1 is its output; a test
  * compares the two. */
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "cli/help.h"
 
 #include <string.h>

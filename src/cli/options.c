@@ -3,8 +3,8 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/text/nearest.h"
 #include "base/time.h"
-#include "config/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static int unknown_option(const struct parser *p, const char *text, struct rp_er
     n = collect_names(rp_global_options, names, n);
     snprintf(name, sizeof name, "%s", text + strspn(text, "-"));
     name[strcspn(name, "=")] = 0;
-    const char *nearest = rp_load_nearest(name, names, n);
+    const char *nearest = rp_text_nearest(name, names, n);
     const char *command = p->out->command != NULL ? p->out->command->name : NULL;
     rp_error_set(err, RP_EINVAL, "unknown option '%.64s'%s%s", text, command != NULL ? " for " : "",
                  command != NULL ? command : "");
@@ -60,7 +60,7 @@ static int unknown_command(const char *text, struct rp_error *err)
         names[n++] = rp_commands[i].name;
         if (rp_commands[i].alias != NULL) names[n++] = rp_commands[i].alias;
     }
-    const char *nearest = rp_load_nearest(text, names, n);
+    const char *nearest = rp_text_nearest(text, names, n);
     rp_error_set(err, RP_EINVAL, "unknown command '%.64s'", text);
     if (nearest != NULL) return rp_error_hint(err, "did you mean `reprieve %s`?", nearest);
     return rp_error_hint(err, "`reprieve help` lists the commands");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* restore_filter.c - `restore` by filters: a run of its own (core/reprieve/restore.h), carried out here.
- * SIGINT and SIGTERM cancel it after the batch under way. A run that another process left is
+/* restore_filter.c - `restore` by filters: a run of its own (core/reprieve/restore.h), carried out
+ * here. SIGINT and SIGTERM cancel it after the batch under way. A run that another process left is
  * carried on first: until then nothing that it names is purged. */
 #include "base/assert.h"
 #include "base/cleanup.h"
@@ -115,7 +115,7 @@ static int carry_on_others(struct rp_cli *cli, struct rp_run *run, struct rp_err
         struct rp_restore_report report;
         const char *outcome = NULL;
         char id[RP_ID_TEXT];
-        r = rp_restore_resume(s->catalog, &s->worker, s->config.lock_stale_after_ms, run, err);
+        r = rp_run_resume(s->catalog, RP_RUN_RESTORE, &s->worker, s->config.lock_stale_after_ms, run, err);
         if (r == 0) rp_warn("%s was interrupted and is carried on first", rp_id_format(RP_ID_RUN, run->id, id));
         rp_restore_report_init(&report, cli);
         if (r == 0) r = carry(&report, run, &outcome, err);

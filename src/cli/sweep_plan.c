@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "cli/cmd_sweep.h"
 #include "core/subject/subject.h"
 #include "core/sweep/plan.h"
+#include "lib/answer.h"
 
 #include <inttypes.h>
 
@@ -42,17 +43,15 @@ int rp_sweep_dry_run(struct rp_sweep_call *call, struct rp_sweep *sweep, struct 
     RP_CLEANUP(rp_plan_freep) struct rp_plan *plan = NULL;
     int r = rp_plan_make(sweep, &plan, err);
     if (r < 0) return r;
-    json_t *stores = json_array(), *o = json_object();
+    json_t *o = rp_plan_json(plan, sweep->name);
+    /* those that could not be opened, and have no place in the plan */
+    if (json_array_size(call->left_out) > 0) rp_json_set(o, "left_out", json_copy(call->left_out));
     for (size_t i = 0; i < plan->n; i++) {
         const struct rp_planned *p = &plan->at[i];
         say_store(call->cli, p);
-        rp_json_append(stores, rp_planned_json(p));
         if (p->left_out || p->waiting > 0) rp_sweep_leave_out(call, p->store->config->name, p->waiting, &p->why);
     }
-    rp_json_set(o, "dry_run", json_true());
-    rp_json_set(o, "stores", stores);
-    rp_json_set(o, "left_out", json_incref(call->left_out));
     rp_emit(call->cli, o);
-    rp_sweep_say_pause(call);
+    rp_sweep_say_what_waits(call);
     return 0;
 }

@@ -19,6 +19,18 @@ struct rp_column {
     const char *title;
     bool right, shrinks;
 };
+#define RP_COLUMN(title)                                                                                               \
+    {                                                                                                                  \
+        title, false, false                                                                                            \
+    }
+#define RP_NUMBERS(title)                                                                                              \
+    {                                                                                                                  \
+        title, true, false                                                                                             \
+    } /* to the right */
+#define RP_TEXTS(title)                                                                                                \
+    {                                                                                                                  \
+        title, false, true                                                                                             \
+    } /* cut where the terminal is too narrow */
 
 struct rp_table {
     FILE *to;

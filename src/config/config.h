@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 struct rp_arena;
 struct rp_error;
@@ -27,6 +27,8 @@ struct rp_error;
 #define RP_STORES_MAX     64
 #define RP_DATABASES_MAX  64
 #define RP_REFERENCES_MAX 64
+#define RP_SINKS_MAX      16
+#define RP_CONFIRMERS_MAX 16
 
 enum rp_mode { RP_MODE_OBSERVE, RP_MODE_QUARANTINE, RP_MODE_PURGE };
 const char *rp_mode_name(enum rp_mode mode);
@@ -34,15 +36,18 @@ const char *rp_mode_name(enum rp_mode mode);
 /* What the users of a store promise about its keys. */
 enum rp_keys { RP_KEYS_REUSED, RP_KEYS_WRITE_ONCE };
 
-/* What is known of If-Match on a DELETE: what a probe can tell, or the word of the server's owner. */
+/* What is known of If-Match on a DELETE: what a probe can tell, or the word of the server's
+ * owner. */
 enum rp_conditional_deletes { RP_DELETES_PROBED, RP_DELETES_ATOMIC };
 
-/* One place that may still use an object: a column, or a query whose only column is a key. */
+/* One place that may still use an object: a column, a query whose only column is a key, or a server that counts. */
 struct rp_reference {
-    const char *database;       /* a name under `databases` */
-    const char *table, *column; /* both, or */
-    const char *sql;            /* this */
-    int line;                   /* in the file, for error texts */
+    const char *database;            /* a name under `databases`; NULL: a webhook */
+    const char *table, *column;      /* both, or */
+    const char *sql;                 /* this, or */
+    const char *webhook;             /* this; a secret */
+    const char *secret, *secret_old; /* ""; sign what is asked */
+    int line;                        /* in the file, for error texts */
 };
 
 struct rp_store_config {
@@ -62,6 +67,7 @@ struct rp_store_config {
     bool allow_any_grace;                                /* false */
     int64_t quarantine_ms;                               /* 7d */
     bool annotate;                                       /* false */
+    const char *import_schedule;                         /* "": never */
     bool allow_window_deletes;                           /* false */
     enum rp_conditional_deletes conditional_deletes;     /* s3; probed */
     struct rp_reference *referenced_by;
@@ -75,10 +81,41 @@ struct rp_database_config {
     int line;
 };
 
+/* Who is told of what happens. */
+struct rp_sink_config {
+    const char *type;                /* webhook */
+    const char *name;                /* 1 to 63 of a-z 0-9 - _; not given: made of the URL's host */
+    const char *url;                 /* a secret */
+    const char *secret, *secret_old; /* ""; sign what is sent */
+    const char *events;              /* names and patterns (events.h), a space between */
+    int line;
+};
+
+/* When a service is asked: once the mark is due, or at once. */
+enum rp_confirm_when { RP_CONFIRM_DUE, RP_CONFIRM_NOW };
+
+/* A short list of status codes of HTTP. */
+#define RP_CODES_MAX 8
+struct rp_codes {
+    int32_t n, at[RP_CODES_MAX];
+};
+
+/* An outside service that must say yes before anything is erased (core/confirm/confirm.h). */
+struct rp_confirmer_config {
+    const char *name, *url;
+    const char *secret, *secret_old; /* "": unsigned; the second while the service changes to the first */
+    enum rp_confirm_when when;       /* due */
+    int64_t timeout_ms;              /* 15s */
+    int64_t give_up_after_ms;        /* 3d after it was asked first */
+    struct rp_codes gone;            /* 410: answers that mean yes, too */
+    int line;
+};
+
 /* When somebody is told, and where. 0 turns a condition off. */
 struct rp_alert_config {
     const char *webhook;             /* ""; http:// or https:// */
     const char *webhook_secret;      /* ""; signs what is sent */
+    const char *webhook_secret_old;  /* ""; also signs */
     int64_t marked_over;             /* 10000 marks waiting */
     int64_t overdue_over_ms;         /* 2d past due */
     int64_t run_over_ms;             /* 4m */
@@ -88,6 +125,20 @@ struct rp_alert_config {
     int64_t lock_stale_over_ms;      /* 1h */
     int64_t abandoned_per_hour_over; /* 100 */
     int64_t no_worker_for_ms;        /* 5m */
+    int64_t dead_letters_over;       /* 0: one is enough */
+    int64_t sink_lag_over_ms;        /* 15m */
+};
+
+/* How long records stay after what they tell of has ended (core/retention/retention.h). */
+#define RP_FOREVER_MS INT64_MAX
+struct rp_retention_config {
+    int64_t marks_ms; /* 90d; this and the others: or RP_FOREVER_MS */
+    int64_t files_ms; /* 90d */
+    int64_t keys_ms;  /* 24h */
+    int64_t audit_ms; /* forever */
+    /* Where sealed segments of the audit log go. "segments" beside a SQLite catalog; "" beside
+     * none, and then audit_ms is forever. */
+    const char *segments;
 };
 
 struct rp_config {
@@ -112,7 +163,8 @@ struct rp_config {
     int64_t quota_default;                  /* 100GiB */
     const char *sweep_schedule;             /* continuous, or a cron line */
     struct rp_alert_config alerts;
-    const char *environment; /* dev */
+    const char *outbound_allow; /* ""; networks in CIDR that calls out may reach, a space between */
+    const char *environment;    /* dev */
     const char *catalog_url;
     const char *catalog_failover; /* stop, or synchronous: a promoted server has lost nothing */
     const char *log_file;         /* "-": standard error; "": none */
@@ -121,6 +173,12 @@ struct rp_config {
     size_t n_stores;
     struct rp_database_config *databases;
     size_t n_databases;
+    struct rp_sink_config *sinks; /* events_out */
+    size_t n_sinks;
+    const char *processor_url; /* ""; a secret */
+    const char *processor_secret, *processor_secret_old;
+    struct rp_confirmer_config *confirmers; /* `confirmations` */
+    size_t n_confirmers;
     int64_t sweep_limit;          /* 100000 */
     int64_t sweep_max_attempts;   /* 20 */
     int64_t sweep_batch;          /* 1000 */
@@ -128,6 +186,9 @@ struct rp_config {
     int64_t sweep_retry_first_ms; /* 10s: back-off after the first failure, doubled each time */
     int64_t sweep_retry_most_ms;  /* 1h */
     int64_t lock_stale_after_ms;  /* 30m */
+    struct rp_retention_config retention;
+    const char *safety_net_schedule; /* 15 * * * *; "": never */
+    int64_t safety_net_limit;        /* 1000 */
 };
 
 /* `file` NULL: look in $REPRIEVE_CONFIG, ./reprieve.yaml, /etc/reprieve/reprieve.yaml; none of
@@ -155,8 +216,6 @@ struct rp_config_init {
     const char *endpoint; /* of the buckets; NULL: AWS's */
 };
 int rp_config_write_init(const struct rp_config_init *init, struct rp_buf *out, struct rp_error *err);
-int rp_config_write_docs(struct rp_buf *out, struct rp_error *err); /* docs/config.md */
-int rp_config_write_man(struct rp_buf *out, struct rp_error *err);  /* man/reprieve.yaml.5 */
 
 /* What a running daemon does with a new configuration: names of settings that it takes, and of
  * those that it keeps as they were until it is started again, which are put back into `next`. */
@@ -171,6 +230,10 @@ const struct rp_store_config *rp_config_uploads_store(const struct rp_config *co
 /* Whether only this machine can reach such an address. */
 bool rp_config_is_loopback(const char *listen);
 const struct rp_database_config *rp_config_database(const struct rp_config *config, const char *name);
+/* What our URLs begin with, without a slash at the end: public_url, or the address that is listened
+ * on (NULL: as configured). NULL: no memory. */
+const char *rp_config_base_url(const struct rp_config *config, const char *address, struct rp_arena *arena);
+const struct rp_confirmer_config *rp_config_confirmer(const struct rp_config *config, const char *name);
 bool rp_config_is_s3(const struct rp_store_config *store);
 
 #endif

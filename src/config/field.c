@@ -10,11 +10,15 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/size.h"
+#include "base/network.h"
+#include "base/text/buf.h"
+#include "base/text/hex.h"
+#include "base/text/size.h"
 #include "base/time.h"
+#include "base/url.h"
+#include "config/config.h"
 #include "config/path.h"
 #include "config/settings.h"
 
@@ -55,7 +59,7 @@ int rp_field_mismatch(const struct rp_setting *s, const struct rp_field_source *
 static size_t environment_name_length(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    return *text >= '0' && *text <= '9' ? 0 : strspn(text, letters);
+    return rp_is_digit(*text) ? 0 : strspn(text, letters);
 }
 
 /* Adds the value of the ${NAME} that begins at *at, and moves past it. */
@@ -83,12 +87,12 @@ static int expand_into(const struct rp_field_source *from, struct rp_buf *out, s
 {
     const char *at = from->raw;
     while (*at) {
-        if (!strncmp(at, "$${", 3)) {
+        if (strncmp(at, "$${", 3) == 0) {
             rp_buf_str(out, "${");
             at += 3;
-        } else if (!strncmp(at, "${", 2)) {
-            int rc = expand_one(from, &at, out, err);
-            if (rc < 0) return rc;
+        } else if (strncmp(at, "${", 2) == 0) {
+            int r = expand_one(from, &at, out, err);
+            if (r < 0) return r;
         } else {
             rp_buf_char(out, *at++);
         }
@@ -99,8 +103,8 @@ static int expand_into(const struct rp_field_source *from, struct rp_buf *out, s
 int rp_field_expand(const struct rp_field_source *from, const char **out, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_FIELD_BYTES_MAX);
-    int rc = expand_into(from, &text, err);
-    if (rc < 0) return rc;
+    int r = expand_into(from, &text, err);
+    if (r < 0) return r;
     if (text.failed == RP_ETOOBIG) return refuse(from, "expected at most 65536 bytes, found more", err);
     const char *copy = text.failed ? NULL : rp_arena_copy(from->arena, rp_buf_text(&text), text.len);
     if (!copy) return no_memory(from, err);
@@ -130,8 +134,8 @@ static int open_regular(const struct rp_field_source *from, const char *path, in
 int rp_field_read_secret(const struct rp_field_source *from, const char *path, const char **out, struct rp_error *err)
 {
     RP_CLEANUP(rp_fd_closep) int fd = -1;
-    int rc = open_regular(from, path, &fd, err);
-    if (rc < 0) return rc;
+    int r = open_regular(from, path, &fd, err);
+    if (r < 0) return r;
     char *text = rp_arena_alloc(from->arena, RP_FIELD_BYTES_MAX + 2);
     if (!text) return no_memory(from, err);
     size_t n = 0;
@@ -182,6 +186,9 @@ static bool parse_number(const struct rp_setting *s, const char *text, int64_t *
         if (!parse_integer(text, out)) return false;
     } else if (s->type == RP_SETTING_SIZE) {
         if (rp_size_parse(text, out, NULL) < 0) return false;
+    } else if (s->may_be_forever && strcmp(text, "forever") == 0) {
+        *out = RP_FOREVER_MS;
+        return true;
     } else if (rp_duration_parse(text, out, NULL) < 0) {
         return false;
     }
@@ -199,9 +206,30 @@ static bool parse_choice(const struct rp_setting *s, const char *text, int *out)
     return false;
 }
 
+/* "[410, 404]". 409 and 423 say no, whatever else they say. */
+static bool parse_codes(const struct rp_setting *s, const char *text, struct rp_codes *out)
+{
+    struct rp_codes codes = { 0 };
+    if (*text != '[') return false;
+    for (text++; *text != ']';) {
+        char *end;
+        long code = strtol(text, &end, 10);
+        if (end == text || codes.n == RP_CODES_MAX || code < s->least || code > s->most || code == 409 || code == 423)
+            return false;
+        codes.at[codes.n++] = (int32_t)code;
+        text = end + strspn(end, " ");
+        if (*text == ',')
+            text += 1 + strspn(text + 1, " ");
+        else if (*text != ']')
+            return false;
+    }
+    *out = codes;
+    return text[1] == '\0';
+}
+
 static bool parse_bool(const char *text, bool *out)
 {
-    bool yes = !strcmp(text, "true");
+    bool yes = strcmp(text, "true") == 0;
     if (!yes && strcmp(text, "false") != 0) return false;
     *out = yes;
     return true;
@@ -218,12 +246,13 @@ static int parse_url(const struct rp_setting *s, const char *text, const struct 
     }
     if (!rp_setting_is_url(text) || strlen(text) > RP_PATH_BYTES_MAX || has_control(text))
         return rp_field_mismatch(s, from, err);
-    if (strncmp(text, "sqlite:", 7) != 0) {
+    const char *file = rp_sqlite_path(text);
+    if (!file) {
         *out = text;
         return 0;
     }
-    const char *path = rp_path_join(from->dir, text + 7, from->arena);
-    const char *url = path ? rp_arena_fmt(from->arena, "sqlite:%s", path) : NULL;
+    const char *path = rp_path_join(from->dir, file, from->arena);
+    const char *url = path ? rp_arena_fmt(from->arena, RP_SQLITE_SCHEME "%s", path) : NULL;
     if (!url) return no_memory(from, err);
     *out = url;
     return 0;
@@ -233,7 +262,7 @@ static int parse_path(const struct rp_setting *s, const char *text, const struct
                       const char **out, struct rp_error *err)
 {
     bool none = s->type != RP_SETTING_PATH && !*text;
-    if (none || (s->type == RP_SETTING_LOG && !strcmp(text, "-"))) {
+    if (none || (s->type == RP_SETTING_LOG && strcmp(text, "-") == 0)) {
         *out = text;
         return 0;
     }
@@ -253,6 +282,12 @@ static bool fits_form(const struct rp_setting *s, const char *text)
         return rp_setting_is_address(text);
     case RP_SETTING_SCHEDULE:
         return rp_setting_is_schedule(text);
+    case RP_SETTING_CRON:
+        return rp_setting_is_cron(text);
+    case RP_SETTING_NETWORKS:
+        return rp_networks_are(text);
+    case RP_SETTING_SIGNING:
+        return fits_text(s, text) && rp_setting_is_signing(text);
     default:
         return fits_text(s, text);
     }
@@ -260,27 +295,28 @@ static bool fits_form(const struct rp_setting *s, const char *text)
 
 static bool is_path(const struct rp_setting *s)
 {
-    return s->type == RP_SETTING_PATH || s->type == RP_SETTING_LOG || s->type == RP_SETTING_FILE;
+    return s->type == RP_SETTING_PATH || s->type == RP_SETTING_FOLDER || s->type == RP_SETTING_LOG ||
+           s->type == RP_SETTING_FILE;
 }
 
 static int set_text(const struct rp_setting *s, const char *text, const struct rp_field_source *from, void *field,
                     struct rp_error *err)
 {
     const char *value = NULL;
-    int rc = 0, index = 0;
+    int r = 0, index = 0;
     if (s->type == RP_SETTING_URL) {
-        rc = parse_url(s, text, from, &value, err);
+        r = parse_url(s, text, from, &value, err);
     } else if (is_path(s)) {
-        rc = parse_path(s, text, from, &value, err);
+        r = parse_path(s, text, from, &value, err);
     } else if (s->type == RP_SETTING_CHOICE) {
         if (!parse_choice(s, text, &index)) return rp_field_mismatch(s, from, err);
         value = s->choices[index];
     } else {
-        if (!fits_form(s, text)) return rp_field_mismatch(s, from, err);
-        value = text;
+        value = s->type == RP_SETTING_NETWORKS && strcmp(text, "[]") == 0 ? "" : text;
+        if (!fits_form(s, value)) return rp_field_mismatch(s, from, err);
     }
-    if (rc == 0) memcpy(field, &value, sizeof(value));
-    return rc;
+    if (r == 0) memcpy(field, &value, sizeof(value));
+    return r;
 }
 
 int rp_field_set(const struct rp_setting *s, const char *text, const struct rp_field_source *from, void *base,
@@ -291,12 +327,17 @@ int rp_field_set(const struct rp_setting *s, const char *text, const struct rp_f
     int64_t number = 0;
     int index = 0;
     bool yes = false;
+    struct rp_codes codes;
     switch (s->type) {
     case RP_SETTING_INTEGER:
     case RP_SETTING_DURATION:
     case RP_SETTING_SIZE:
         if (!parse_number(s, text, &number)) return rp_field_mismatch(s, from, err);
         memcpy(field, &number, sizeof(number));
+        return 0;
+    case RP_SETTING_CODES:
+        if (!parse_codes(s, text, &codes)) return rp_field_mismatch(s, from, err);
+        memcpy(field, &codes, sizeof(codes));
         return 0;
     case RP_SETTING_BOOL:
         if (!parse_bool(text, &yes)) return rp_field_mismatch(s, from, err);

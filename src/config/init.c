@@ -5,9 +5,9 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "config/config.h"
 #include "config/path.h"
 #include "config/settings.h"
@@ -105,7 +105,7 @@ struct given {
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
-    return n >= m && !strcmp(text + n - m, end);
+    return n >= m && strcmp(text + n - m, end) == 0;
 }
 
 /* ${MEDIA_ACCESS_KEY} */
@@ -124,7 +124,7 @@ static bool is_given(const struct rp_setting *s, const struct given *given)
     const char *key = rp_setting_key(s);
     if (s->required) return true;
     if (!given || strcmp(given->type, "s3") != 0) return false;
-    return !strcmp(key, "type") || !strcmp(key, "mode") || (!strcmp(key, "endpoint") && given->endpoint) ||
+    return strcmp(key, "type") == 0 || strcmp(key, "mode") == 0 || (strcmp(key, "endpoint") == 0 && given->endpoint) ||
            ends_with(s->path, "access_key") || ends_with(s->path, "secret_key");
 }
 
@@ -134,9 +134,9 @@ static void add_given(const struct printer *p, const struct rp_setting *s, const
     const char *key = rp_setting_key(s);
     if (s->required)
         add_quoted(p->out, given->value);
-    else if (!strcmp(key, "type"))
+    else if (strcmp(key, "type") == 0)
         add_quoted(p->out, given->type);
-    else if (!strcmp(key, "endpoint"))
+    else if (strcmp(key, "endpoint") == 0)
         add_quoted(p->out, given->endpoint);
     else if (rp_setting_is_secret(s))
         add_variable(p->out, given->name, key);
@@ -144,15 +144,26 @@ static void add_given(const struct printer *p, const struct rp_setting *s, const
         add_quoted(p->out, s->fallback);
 }
 
+static void add_members(const struct printer *p, const struct rp_setting *parent, int indent,
+                        const struct given *given);
+
 static void add_setting(const struct printer *p, const struct rp_setting *s, int indent, const struct given *given)
 {
+    if (s->type == RP_SETTING_SECTION) { /* of an entry; one whose members are all commented out means none */
+        add_help(p, s, indent);
+        begin_line(p, indent);
+        rp_buf_fmt(p->out, "%s:\n", rp_setting_key(s));
+        add_members(p, s, indent + 2, given);
+        return;
+    }
     bool open = is_given(s, given);
     add_help(p, s, indent);
     if (s->type == RP_SETTING_LIST) add_items_help(p, s, indent);
     begin_line(p, indent);
     if (!open && !p->example) rp_buf_char(p->out, '#');
     rp_buf_fmt(p->out, "%s: ", rp_setting_key(s));
-    if (s->entries)
+    bool in_brackets = s->entries || s->type == RP_SETTING_NETWORKS || s->type == RP_SETTING_EVENTS;
+    if (in_brackets || (s->type == RP_SETTING_CODES && !open))
         rp_buf_str(p->out, s->fallback);
     else if (open)
         add_given(p, s, given);
@@ -182,7 +193,7 @@ static const char *example_value(const struct rp_setting *map, const char *type)
 
 static bool is_bucket(const char *value)
 {
-    return !strncmp(value, BUCKET, strlen(BUCKET));
+    return strncmp(value, BUCKET, strlen(BUCKET)) == 0;
 }
 
 static void add_map(const struct printer *p, const struct rp_setting *map, const struct rp_pair_text *pairs, size_t n,
@@ -211,7 +222,7 @@ static void add_map(const struct printer *p, const struct rp_setting *map, const
 static void add_top(const struct printer *p, const struct rp_setting *s, const struct rp_config_init *init)
 {
     rp_buf_char(p->out, '\n');
-    if (!rp_setting_is_group(s)) {
+    if (!rp_setting_is_group(s) || s->type == RP_SETTING_LIST) {
         add_setting(p, s, 0, NULL);
         return;
     }
@@ -219,10 +230,12 @@ static void add_top(const struct printer *p, const struct rp_setting *s, const s
     rp_buf_fmt(p->out, "%s:\n", s->path);
     if (!s->entries)
         add_members(p, s, 2, NULL);
-    else if (!strcmp(s->path, "stores"))
+    else if (strcmp(s->path, "stores") == 0)
         add_map(p, s, init->stores, init->n_stores, init->endpoint);
-    else
+    else if (!strcmp(s->path, "databases"))
         add_map(p, s, init->databases, init->n_databases, NULL);
+    else
+        add_map(p, s, NULL, 0, NULL);
 }
 
 static int check_names(const char *what, const struct rp_pair_text *pairs, size_t n, size_t most, struct rp_error *err)
@@ -232,7 +245,7 @@ static int check_names(const char *what, const struct rp_pair_text *pairs, size_
         if (!rp_setting_is_name(pairs[i].name))
             return rp_error_set(err, RP_EINVAL, "%s '%.63s': expected %s", what, pairs[i].name, RP_SETTING_NAME_RULE);
         for (size_t j = 0; j < i; j++)
-            if (!strcmp(pairs[i].name, pairs[j].name))
+            if (strcmp(pairs[i].name, pairs[j].name) == 0)
                 return rp_error_set(err, RP_EINVAL, "%s '%s': expected once, found twice", what, pairs[i].name);
     }
     return 0;
@@ -290,22 +303,22 @@ static int check_yaml(const struct rp_buf *text, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena scratch = RP_ARENA((size_t)16 << 20);
     struct rp_yaml *root = NULL;
-    int rc = rp_yaml_parse(rp_buf_text(text), text->len, "reprieve.yaml", &scratch, &root, err);
-    if (rc == 0 || rc == RP_ENOMEM) return rc;
+    int r = rp_yaml_parse(rp_buf_text(text), text->len, "reprieve.yaml", &scratch, &root, err);
+    if (r == 0 || r == RP_ENOMEM) return r;
     return rp_error_set(err, RP_EINVAL, "a path or URL cannot be written into the file: expected text in UTF-8");
 }
 
 int rp_config_write_init(const struct rp_config_init *init, struct rp_buf *out, struct rp_error *err)
 {
-    int rc = check_names("store", init->stores, init->n_stores, RP_STORES_MAX, err);
-    if (rc == 0) rc = check_names("database", init->databases, init->n_databases, RP_DATABASES_MAX, err);
-    if (rc == 0) rc = check_values(init, err);
-    if (rc < 0) return rc;
+    int r = check_names("store", init->stores, init->n_stores, RP_STORES_MAX, err);
+    if (r == 0) r = check_names("database", init->databases, init->n_databases, RP_DATABASES_MAX, err);
+    if (r == 0) r = check_values(init, err);
+    if (r < 0) return r;
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(INIT_BYTES_MAX);
     add_file(init, &text);
     if (text.failed) return rp_error_set(err, text.failed, "the configuration file does not fit into memory");
-    rc = check_yaml(&text, err);
-    if (rc == 0 && rp_buf_add(out, rp_buf_text(&text), text.len) < 0)
-        rc = rp_error_set(err, out->failed, "the configuration file does not fit into its buffer");
-    return rc;
+    r = check_yaml(&text, err);
+    if (r == 0 && rp_buf_add(out, rp_buf_text(&text), text.len) < 0)
+        r = rp_error_set(err, out->failed, "the configuration file does not fit into its buffer");
+    return r;
 }

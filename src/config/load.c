@@ -2,16 +2,19 @@
 #include "config/load.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/network.h"
+#include "base/text/buf.h"
+#include "base/text/nearest.h"
+#include "base/url.h"
 #include "config/config.h"
+#include "config/events.h"
 #include "config/field.h"
 #include "config/path.h"
 #include "config/settings.h"
@@ -76,16 +79,16 @@ static int load_default(const struct rp_load *load, const struct rp_setting *s, 
 
 int rp_load_defaults(const struct rp_load *load, const struct rp_setting *scope, void *base, struct rp_error *err)
 {
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < rp_settings_count; i++) {
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < rp_settings_count; i++) {
         const struct rp_setting *s = &rp_settings[i];
         if (!rp_setting_is_member(s, scope)) continue;
         if (s->type == RP_SETTING_SECTION)
-            rc = rp_load_defaults(load, s, base, err);
+            r = rp_load_defaults(load, s, base, err);
         else if (!s->entries && s->fallback)
-            rc = load_default(load, s, base, err);
+            r = load_default(load, s, base, err);
     }
-    return rc;
+    return r;
 }
 
 static int load_secret_file(const struct rp_load *load, const struct rp_setting *s, const struct rp_yaml *node,
@@ -96,12 +99,12 @@ static int load_secret_file(const struct rp_load *load, const struct rp_setting 
         return rp_load_refuse(load, node->line, err, "%s: expected the path of a file, found %s", key,
                               node->kind == RP_YAML_SCALAR ? "nothing" : rp_yaml_kind_name(node));
     const char *name = NULL, *secret = NULL;
-    int rc = rp_field_expand(&from, &name, err);
-    if (rc < 0) return rc;
+    int r = rp_field_expand(&from, &name, err);
+    if (r < 0) return r;
     const char *path = rp_path_join(load->dir, name, load->scratch);
     if (!path) return no_memory(load, err);
-    rc = rp_field_read_secret(&from, path, &secret, err);
-    return rc < 0 ? rc : rp_field_set(s, secret, &from, base, err);
+    r = rp_field_read_secret(&from, path, &secret, err);
+    return r < 0 ? r : rp_field_set(s, secret, &from, base, err);
 }
 
 static int load_value(const struct rp_load *load, const struct rp_setting *s, const struct rp_yaml *node,
@@ -110,15 +113,95 @@ static int load_value(const struct rp_load *load, const struct rp_setting *s, co
     if (node->kind != RP_YAML_SCALAR || node->null) return wrong_kind(load, s, node, key, err);
     struct rp_field_source from = source_of(load, node, key);
     const char *text = NULL;
+    int r = rp_field_expand(&from, &text, err);
+    return r < 0 ? r : rp_field_set(s, text, &from, base, err);
+}
+
+/* The hint says which there are: those of the same kind or, if there is none, the kinds. */
+static int unknown_event(const struct rp_setting *s, const struct rp_field_source *from, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf known = RP_BUF(sizeof err->hint);
+    size_t own = strcspn(from->raw, ".");
+    bool is_kind = false;
+    for (const char *const *name = rp_event_names; *name; name++)
+        is_kind |= strcspn(*name, ".") == own && !strncmp(*name, from->raw, own);
+    for (const char *const *name = rp_event_names; *name; name++) {
+        size_t kind = strcspn(*name, ".");
+        bool first = name == rp_event_names || strncmp(name[-1], *name, kind + 1) != 0;
+        if (is_kind ? kind != own || strncmp(*name, from->raw, own) != 0 : !first) continue;
+        const char *comma = known.len > 0 ? ", " : "";
+        if (is_kind)
+            rp_buf_fmt(&known, "%s%s", comma, *name);
+        else
+            rp_buf_fmt(&known, "%s%.*s.*", comma, (int)kind, *name);
+    }
+    rp_field_mismatch(s, from, err);
+    rp_error_hint(err, "there are %s", rp_buf_text(&known));
+    return RP_ECONFIG;
+}
+
+/* Why the item of a list is none of its kind; 0: it is. */
+static int check_item(const struct rp_setting *s, const struct rp_field_source *from, const char *text,
+                      struct rp_error *err)
+{
+    struct rp_network network;
+    if (s->type == RP_SETTING_EVENTS)
+        return rp_event_pattern_is_known(text, strlen(text)) ? 0 : unknown_event(s, from, err);
+    return rp_network_parse(text, strlen(text), &network) ? 0 : rp_field_mismatch(s, from, err);
+}
+
+static int add_item(const struct rp_load *load, const struct rp_setting *s, const struct rp_yaml *node, const char *key,
+                    struct rp_buf *out, struct rp_error *err)
+{
+    if (node->kind != RP_YAML_SCALAR || node->null) return wrong_kind(load, s, node, key, err);
+    struct rp_field_source from = source_of(load, node, key);
+    const char *text = NULL;
     int rc = rp_field_expand(&from, &text, err);
-    return rc < 0 ? rc : rp_field_set(s, text, &from, base, err);
+    if (rc == 0) rc = check_item(s, &from, text, err);
+    if (rc == 0) rp_buf_fmt(out, "%s%s", out->len > 0 ? " " : "", text);
+    return rc;
+}
+
+/* Of single values: kept with a space between. */
+static int load_list(const struct rp_load *load, const struct rp_setting *s, const struct rp_yaml *node,
+                     const char *key, char *base, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf list = RP_BUF((size_t)s->most);
+    int rc = 0;
+    if (node->kind != RP_YAML_LIST) return wrong_kind(load, s, node, key, err);
+    for (const struct rp_yaml *item = node->first; rc == 0 && item; item = item->next)
+        rc = add_item(load, s, item, key, &list, err);
+    if (rc < 0) return rc;
+    if (list.failed == RP_ETOOBIG)
+        return rp_load_refuse(load, node->line, err, "%s: expected at most %zu bytes, found more", key, list.max);
+    const char *text = list.failed ? NULL : rp_arena_strdup(load->arena, rp_buf_text(&list));
+    struct rp_field_source from = source_of(load, node, key);
+    return text ? rp_field_set(s, text, &from, base, err) : no_memory(load, err);
+}
+
+/* A list of numbers is read as the text that it would be on one line. */
+static int load_codes(const struct rp_load *load, const struct rp_setting *s, const struct rp_yaml *node,
+                      const char *key, char *base, struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(256);
+    struct rp_field_source from = source_of(load, node, key);
+    if (node->kind != RP_YAML_LIST) return wrong_kind(load, s, node, key, err);
+    rp_buf_char(&text, '[');
+    for (const struct rp_yaml *item = node->first; item; item = item->next) {
+        if (item->kind != RP_YAML_SCALAR || item->null) return wrong_kind(load, s, item, key, err);
+        rp_buf_fmt(&text, "%s%.16s", item == node->first ? "" : ", ", item->text);
+    }
+    rp_buf_char(&text, ']');
+    from.raw = rp_arena_strdup(load->scratch, rp_buf_text(&text));
+    if (!from.raw) return no_memory(load, err);
+    return rp_field_set(s, text.failed ? "" : from.raw, &from, base, err);
 }
 
 static bool is_file_key(const struct rp_setting *s, const char *key)
 {
     const char *own = rp_setting_key(s);
     size_t n = strlen(own);
-    return rp_setting_is_secret(s) && !strncmp(key, own, n) && !strcmp(key + n, "_file");
+    return rp_setting_is_secret(s) && strncmp(key, own, n) == 0 && strcmp(key + n, "_file") == 0;
 }
 
 /* The member that a key names, as itself or with _file. */
@@ -128,15 +211,27 @@ static const struct rp_setting *find_setting(const struct rp_setting *parent, co
         const struct rp_setting *s = &rp_settings[i];
         if (!rp_setting_is_member(s, parent)) continue;
         *from_file = is_file_key(s, key);
-        if (*from_file || !strcmp(rp_setting_key(s), key)) return s;
+        if (*from_file || strcmp(rp_setting_key(s), key) == 0) return s;
     }
     return NULL;
+}
+
+/* Whole names only, with dots if there are more. */
+static const char *cut_names(const char *names, char *out, size_t size)
+{
+    static const char more[] = ", ...";
+    if ((size_t)snprintf(out, size, "%s", names) < size) return out;
+    out[size - sizeof more] = '\0';
+    char *comma = strrchr(out, ',');
+    if (comma) snprintf(comma, sizeof more, "%s", more);
+    return out;
 }
 
 static int unknown_key(const struct rp_load *load, const struct scope *scope, const struct rp_yaml *node,
                        struct rp_error *err)
 {
     const char *known[32];
+    char shown[320], hinted[sizeof err->hint - sizeof "known here: "];
     size_t n = 0;
     RP_CLEANUP(rp_buf_done) struct rp_buf list = RP_BUF(1024);
     for (size_t i = 0; i < rp_settings_count; i++) {
@@ -147,12 +242,12 @@ static int unknown_key(const struct rp_load *load, const struct scope *scope, co
         if (rp_setting_is_secret(&rp_settings[i])) rp_buf_fmt(&list, ", %s_file", known[n - 1]);
     }
     const char *key = join_key(load, scope, rp_yaml_key_shown(node->key));
-    const char *nearest = rp_load_nearest(node->key, known, n);
+    const char *nearest = rp_text_nearest(node->key, known, n);
     if (!nearest)
         return rp_load_refuse(load, node->line, err, "%s: expected one of %s, found an unknown key", key,
-                              rp_buf_text(&list));
+                              cut_names(rp_buf_text(&list), shown, sizeof shown));
     rp_load_refuse(load, node->line, err, "%s: expected a known key, found another; did you mean '%s'?", key, nearest);
-    rp_error_hint(err, "known here: %s", rp_buf_text(&list));
+    rp_error_hint(err, "known here: %s", cut_names(rp_buf_text(&list), hinted, sizeof hinted));
     return RP_ECONFIG;
 }
 
@@ -168,6 +263,9 @@ static int load_member(const struct rp_load *load, const struct scope *scope, co
     const char *key = join_key(load, scope, node->key);
     if (from_file) return load_secret_file(load, s, node, key, scope->base, err);
     if (rp_setting_is_group(s)) return load_group(load, scope, s, node, err);
+    if (s->type == RP_SETTING_NETWORKS || s->type == RP_SETTING_EVENTS)
+        return load_list(load, s, node, key, scope->base, err);
+    if (s->type == RP_SETTING_CODES) return load_codes(load, s, node, key, scope->base, err);
     return load_value(load, s, node, key, scope->base, err);
 }
 
@@ -211,13 +309,13 @@ static int check_member(const struct rp_load *load, const struct scope *scope, c
 static int load_members(const struct rp_load *load, const struct scope *scope, const struct rp_yaml *node,
                         struct rp_error *err)
 {
-    int rc = 0;
-    for (const struct rp_yaml *m = node->first; rc == 0 && m; m = m->next)
-        rc = load_member(load, scope, m, err);
-    for (size_t i = 0; rc == 0 && i < rp_settings_count; i++)
+    int r = 0;
+    for (const struct rp_yaml *m = node->first; r == 0 && m; m = m->next)
+        r = load_member(load, scope, m, err);
+    for (size_t i = 0; r == 0 && i < rp_settings_count; i++)
         if (rp_setting_is_member(&rp_settings[i], scope->setting))
-            rc = check_member(load, scope, &rp_settings[i], node, err);
-    return rc;
+            r = check_member(load, scope, &rp_settings[i], node, err);
+    return r;
 }
 
 static const char *entry_key(const struct rp_load *load, const struct scope *parent, const struct rp_setting *s,
@@ -243,16 +341,16 @@ static int load_entry(const struct rp_load *load, const struct scope *parent, co
                       const struct rp_yaml *node, size_t index, char *element, struct rp_error *err)
 {
     struct scope scope = { .setting = s, .base = element, .key = entry_key(load, parent, s, node, index) };
-    int rc = check_entry(load, node, scope.key, err);
-    if (rc < 0) return rc;
+    int r = check_entry(load, node, scope.key, err);
+    if (r < 0) return r;
     if (node->key) {
         const char *name = rp_arena_strdup(load->arena, node->key);
         if (!name) return no_memory(load, err);
         memcpy(element + s->entries->name_at, &name, sizeof(name));
     }
     memcpy(element + s->entries->line_at, &node->line, sizeof(node->line));
-    rc = rp_load_defaults(load, s, element, err);
-    return rc < 0 ? rc : load_members(load, &scope, node, err);
+    r = rp_load_defaults(load, s, element, err);
+    return r < 0 ? r : load_members(load, &scope, node, err);
 }
 
 static int load_entries(const struct rp_load *load, const struct scope *parent, const struct rp_setting *s,
@@ -266,8 +364,8 @@ static int load_entries(const struct rp_load *load, const struct scope *parent, 
     if (!array) return no_memory(load, err);
     size_t i = 0;
     for (const struct rp_yaml *m = node->first; m; m = m->next, i++) {
-        int rc = load_entry(load, parent, s, m, i, array + i * s->entries->size_bytes, err);
-        if (rc < 0) return rc;
+        int r = load_entry(load, parent, s, m, i, array + i * s->entries->size_bytes, err);
+        if (r < 0) return r;
     }
     RP_ASSERT(i == node->n);
     memcpy(parent->base + s->offset, &array, sizeof(array));
@@ -288,6 +386,41 @@ static int load_group(const struct rp_load *load, const struct scope *parent, co
     return load_members(load, &scope, node, err);
 }
 
+int rp_load_segments(const struct rp_load *load, struct rp_config *config, struct rp_error *err)
+{
+    const char *file = rp_sqlite_path(config->catalog_url);
+    RP_ASSERT(config->retention.segments != NULL);
+    if (config->retention.segments[0] != '\0' || !file) return 0;
+    const char *dir = rp_path_parent(file, load->arena);
+    config->retention.segments = dir ? rp_path_join(dir, "segments", load->arena) : NULL;
+    return config->retention.segments ? 0 : no_memory(load, err);
+}
+
+/* app.example:8443 is app-example-8443. */
+static const char *name_of_host(const struct rp_load *load, const char *url)
+{
+    const char *scheme = strstr(url, "://"), *host = scheme ? scheme + 3 : url;
+    size_t n = strcspn(host, "/?#");
+    for (const char *at; (at = memchr(host, '@', n)) != NULL; host = at + 1)
+        n -= (size_t)(at + 1 - host);
+    char *name = rp_arena_copy(load->arena, host, n < 63 ? n : 63);
+    for (char *c = name; name && *c; c++) {
+        if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
+        if ((*c < 'a' || *c > 'z') && (*c < '0' || *c > '9')) *c = '-';
+    }
+    return name;
+}
+
+int rp_load_sinks(const struct rp_load *load, struct rp_config *config, struct rp_error *err)
+{
+    for (size_t i = 0; i < config->n_sinks; i++) {
+        struct rp_sink_config *sink = &config->sinks[i];
+        if (!sink->name[0]) sink->name = name_of_host(load, sink->url);
+        if (!sink->name) return no_memory(load, err);
+    }
+    return 0;
+}
+
 int rp_load_tree(const struct rp_load *load, const struct rp_yaml *root, struct rp_config *out, struct rp_error *err)
 {
     if (root->kind != RP_YAML_MAP && !root->null)
@@ -295,9 +428,11 @@ int rp_load_tree(const struct rp_load *load, const struct rp_yaml *root, struct 
     struct rp_config config = { .file = rp_arena_strdup(load->arena, load->file),
                                 .data = rp_arena_strdup(load->arena, load->dir) };
     if (!config.file || !config.data) return no_memory(load, err);
-    int rc = rp_load_defaults(load, NULL, &config, err);
+    int r = rp_load_defaults(load, NULL, &config, err);
     struct scope top = { .base = (char *)&config, .key = "" };
-    if (rc == 0) rc = load_members(load, &top, root, err);
-    if (rc == 0) *out = config;
-    return rc;
+    if (r == 0) r = load_members(load, &top, root, err);
+    if (r == 0) r = rp_load_segments(load, &config, err);
+    if (r == 0) r = rp_load_sinks(load, &config, err);
+    if (r == 0) *out = config;
+    return r;
 }

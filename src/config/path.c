@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/text/buf.h"
 
 static size_t length_without_slashes(const char *path)
 {
@@ -19,13 +19,13 @@ static size_t length_without_slashes(const char *path)
 const char *rp_path_join(const char *dir, const char *path, struct rp_arena *arena)
 {
     int n = (int)length_without_slashes(path);
-    if (path[0] == '/' || !*dir || !strcmp(dir, ".")) return rp_arena_copy(arena, path, (size_t)n);
-    while (n > 2 && !strncmp(path, "./", 2)) {
+    if (path[0] == '/' || !*dir || strcmp(dir, ".") == 0) return rp_arena_copy(arena, path, (size_t)n);
+    while (n > 2 && strncmp(path, "./", 2) == 0) {
         path += 2;
         n -= 2;
     }
     int m = (int)length_without_slashes(dir);
-    return rp_arena_fmt(arena, "%.*s%s%.*s", m, dir, !strcmp(dir, "/") ? "" : "/", n, path);
+    return rp_arena_fmt(arena, "%.*s%s%.*s", m, dir, strcmp(dir, "/") == 0 ? "" : "/", n, path);
 }
 
 /* Adds the parts of `rest` to an absolute path, taking "." and ".." as words. */
@@ -33,7 +33,7 @@ static void add_parts(struct rp_buf *to, const char *rest)
 {
     while (*rest) {
         size_t n = strcspn(rest, "/");
-        if (n == 2 && !strncmp(rest, "..", 2)) {
+        if (n == 2 && strncmp(rest, "..", 2) == 0) {
             while (to->len > 0 && to->data[--to->len] != '/')
                 continue;
             if (to->data) to->data[to->len] = '\0';
@@ -79,7 +79,7 @@ const char *rp_path_parent(const char *file, struct rp_arena *arena)
 
 bool rp_path_is_within(const char *path, const char *dir)
 {
-    if (!strcmp(dir, "/")) return true;
+    if (strcmp(dir, "/") == 0) return true;
     size_t n = strlen(dir);
-    return !strncmp(path, dir, n) && (path[n] == '/' || path[n] == '\0');
+    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }

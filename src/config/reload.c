@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "config/config.h"
 #include "config/settings.h"
 
@@ -27,6 +27,8 @@ static size_t size_of(const struct rp_setting *s)
         return sizeof(int64_t);
     case RP_SETTING_ENUM:
         return sizeof(int);
+    case RP_SETTING_CODES:
+        return sizeof(struct rp_codes);
     default:
         return sizeof(const char *);
     }
@@ -136,6 +138,13 @@ static void walk_entries(const struct rp_setting *s, const struct both *both)
     }
 }
 
+/* Below the entry that it belongs to, if it belongs to one. */
+static const char *key_below(const struct rp_setting *s)
+{
+    const char *star = strrchr(s->path, '*');
+    return star != NULL ? star + strlen("*.") : s->path;
+}
+
 static void walk(const struct rp_setting *scope, const struct both *both)
 {
     for (size_t i = 0; i < rp_settings_count; i++) {
@@ -146,7 +155,7 @@ static void walk(const struct rp_setting *scope, const struct both *both)
         else if (s->entries)
             walk_entries(s, both);
         else
-            keep_value(s, both, scope && !scope->entries ? s->path : rp_setting_key(s));
+            keep_value(s, both, key_below(s));
     }
 }
 

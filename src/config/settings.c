@@ -6,14 +6,19 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cron.h"
-#include "base/size.h"
+#include "base/network.h"
+#include "base/text/base64.h"
+#include "base/text/buf.h"
+#include "base/text/size.h"
 #include "base/time.h"
+#include "base/url.h"
 #include "config/config.h"
+#include "config/events.h"
 
 _Static_assert(sizeof(enum rp_mode) == sizeof(int), "RP_SETTING_ENUM writes an int");
 _Static_assert(sizeof(enum rp_keys) == sizeof(int), "RP_SETTING_ENUM writes an int");
+_Static_assert(sizeof(enum rp_confirm_when) == sizeof(int), "RP_SETTING_ENUM writes an int");
 _Static_assert(sizeof(enum rp_conditional_deletes) == sizeof(int), "RP_SETTING_ENUM writes an int");
 
 static const char *const modes[] = {
@@ -32,8 +37,14 @@ static const char *const delete_promises[] = {
     [RP_DELETES_ATOMIC] = "atomic",
     NULL,
 };
+static const char *const whens[] = {
+    [RP_CONFIRM_DUE] = "due",
+    [RP_CONFIRM_NOW] = "now",
+    NULL,
+};
 static const char *const store_types[] = { "fs", "s3", NULL };
 static const char *const styles[] = { "auto", "path", "host", NULL };
+static const char *const sink_types[] = { "webhook", "rabbitmq", NULL };
 static const char *const failovers[] = { "stop", "synchronous", NULL };
 static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
 
@@ -64,12 +75,33 @@ static const struct rp_setting_entries database_entries = {
     .example = "app",
 };
 
+static const struct rp_setting_entries sink_entries = {
+    .size_bytes = sizeof(struct rp_sink_config),
+    .count_at = offsetof(struct rp_config, n_sinks),
+    .name_at = offsetof(struct rp_sink_config, name), /* a member, which a reload goes by */
+    .line_at = offsetof(struct rp_sink_config, line),
+    .most = RP_SINKS_MAX,
+};
+
+static const struct rp_setting_entries confirmer_entries = {
+    .size_bytes = sizeof(struct rp_confirmer_config),
+    .count_at = offsetof(struct rp_config, n_confirmers),
+    .name_at = offsetof(struct rp_confirmer_config, name),
+    .line_at = offsetof(struct rp_confirmer_config, line),
+    .most = RP_CONFIRMERS_MAX,
+    .example = "calendar",
+};
+
 #define CONFIG(member)    offsetof(struct rp_config, member)
 #define ALERTS(member)    (CONFIG(alerts) + offsetof(struct rp_alert_config, member))
+#define RETENTION(member) (CONFIG(retention) + offsetof(struct rp_retention_config, member))
+#define RETENTION_MOST_MS (3650 * RP_DAY_MS)
 #define ALERT_MOST_MS     (3650 * RP_DAY_MS)
 #define STORE(member)     offsetof(struct rp_store_config, member)
 #define REFERENCE(member) offsetof(struct rp_reference, member)
 #define DATABASE(member)  offsetof(struct rp_database_config, member)
+#define SINK(member)      offsetof(struct rp_sink_config, member)
+#define CONFIRMER(member) offsetof(struct rp_confirmer_config, member)
 
 /* clang-format off */
 const struct rp_setting rp_settings[] = {
@@ -205,6 +237,12 @@ const struct rp_setting rp_settings[] = {
               "what was marked. One object seen changed under its key revokes the promise for good." },
     { .path = "stores.*.annotate", .type = RP_SETTING_BOOL, .offset = STORE(annotate), .fallback = "false",
       .help = "Also writes a mark into the metadata of the object, where other tools can see it." },
+    { .path = "stores.*.import", .type = RP_SETTING_SECTION,
+      .help = "Annotations that other programs write to objects of this store become marks (`reprieve import`)." },
+    { .path = "stores.*.import.schedule", .type = RP_SETTING_CRON, .offset = STORE(import_schedule), .fallback = "",
+      .example = "\"30 1 * * *\"",
+      .help = "When the daemon imports them: a cron line in UTC, a run with a record each time, once over all "
+              "daemons. A tick that was missed while no daemon ran is made up for once." },
     { .path = "stores.*.allow_window_deletes", .type = RP_SETTING_BOOL, .offset = STORE(allow_window_deletes),
       .fallback = "false",
       .help = "Allows purging a store that cannot name exactly what it deletes. An upload that arrives in the moment "
@@ -219,10 +257,12 @@ const struct rp_setting rp_settings[] = {
       .entries = &reference_entries, .fallback = "[]",
       .example = "[ { database: app, table: post, column: image_key } ]",
       .help = "Places that may still use an object of this store. Each is a database with a table and a column that "
-              "holds keys, or with a query whose only column is a key." },
+              "holds keys, or with a query whose only column is a key, or a webhook that counts. They are asked "
+              "whenever a mark of a person or a rule is due: what is still referenced waits, and is asked about again "
+              "an hour later." },
     { .path = "stores.*.referenced_by.*.database", .type = RP_SETTING_TEXT, .offset = REFERENCE(database), .least = 1,
-      .most = 63, .required = true, .example = "app",
-      .help = "A name under databases." },
+      .most = 63,
+      .help = "A name under databases. Needs table and column, or sql." },
     { .path = "stores.*.referenced_by.*.table", .type = RP_SETTING_TEXT, .offset = REFERENCE(table), .least = 1,
       .most = 63,
       .help = "The table. Needs column; excludes sql." },
@@ -232,6 +272,15 @@ const struct rp_setting rp_settings[] = {
     { .path = "stores.*.referenced_by.*.sql", .type = RP_SETTING_SQL, .offset = REFERENCE(sql), .least = 1,
       .most = 16384,
       .help = "A query whose only column is a key, instead of table and column." },
+    { .path = "stores.*.referenced_by.*.webhook", .type = RP_SETTING_WEB, .secret = true, .offset = REFERENCE(webhook),
+      .help = "Instead of database: gets a POST of {\"store\", \"key\"} for each key, and answers 200 with "
+              "{\"references\": N}. Any other answer, or none, counts as not known: nothing is purged." },
+    { .path = "stores.*.referenced_by.*.secret", .type = RP_SETTING_SIGNING, .secret = true,
+      .offset = REFERENCE(secret), .least = 0, .most = 1024, .fallback = "",
+      .help = "Signs what is sent to the webhook, as alerts.webhook_secret does." },
+    { .path = "stores.*.referenced_by.*.secret_old", .type = RP_SETTING_SIGNING, .secret = true,
+      .offset = REFERENCE(secret_old), .least = 0, .most = 1024, .fallback = "",
+      .help = "Also signs, until the receiver has changed to secret." },
 
     { .path = "databases", .restart = true, .type = RP_SETTING_MAP, .offset = CONFIG(databases),
       .entries = &database_entries,
@@ -239,13 +288,42 @@ const struct rp_setting rp_settings[] = {
       .help = "Your own databases, each under a name of your choice: where references are looked up." },
     { .path = "databases.*.url", .type = RP_SETTING_URL, .offset = DATABASE(url), .required = true,
       .example = "sqlite:/srv/app/app.db",
-      .help = "Where the database is." },
+      .help = "Where the database is. The role needs to read all rows: where PostgreSQL's row-level security would "
+              "leave some out, nothing is marked or purged." },
     { .path = "databases.*.read_url", .type = RP_SETTING_URL, .offset = DATABASE(read_url), .fallback = "",
-      .help = "A replica, which may lag, for what only looks and reports; empty: the url. Before a purge the url "
-              "is asked." },
+      .help = "A replica, which may lag, for what will only look and report (check, reconcile). This version has "
+              "neither and never asks it: marks and purges ask the url." },
     { .path = "databases.*.statement_timeout", .type = RP_SETTING_DURATION, .offset = DATABASE(statement_timeout_ms),
       .least = 1, .most = RP_DAY_MS, .fallback = "30s",
       .help = "A statement that takes longer is cancelled and counts as failed." },
+
+    { .path = "confirmations", .type = RP_SETTING_MAP, .offset = CONFIG(confirmers), .entries = &confirmer_entries,
+      .fallback = "{}",
+      .help = "Outside services that must say yes before anything is erased, each under a name that marks and deletes "
+              "give. They are asked by a POST; docs/confirmations.md tells what an answer means." },
+    { .path = "confirmations.*.url", .type = RP_SETTING_WEB, .offset = CONFIRMER(url), .required = true,
+      .example = "https://calendar.example.org/delete",
+      .help = "Where the service is asked." },
+    { .path = "confirmations.*.secret", .type = RP_SETTING_SIGNING, .secret = true, .offset = CONFIRMER(secret),
+      .least = 0, .most = 1024, .fallback = "",
+      .help = "Signs what is asked. Empty: unsigned." },
+    { .path = "confirmations.*.secret_old", .type = RP_SETTING_SIGNING, .secret = true, .offset = CONFIRMER(secret_old),
+      .least = 0, .most = 1024, .fallback = "",
+      .help = "Signs it too, while the service changes from this one to secret." },
+    { .path = "confirmations.*.when", .type = RP_SETTING_ENUM, .offset = CONFIRMER(when), .choices = whens,
+      .fallback = "due",
+      .help = "When it is asked. due: when the mark is due, so that it can be restored until then. now: at once; from "
+              "then on it cannot be restored, although it is not erased before it is due." },
+    { .path = "confirmations.*.timeout", .type = RP_SETTING_DURATION, .offset = CONFIRMER(timeout_ms),
+      .least = RP_SECOND_MS / 10, .most = 5 * RP_MINUTE_MS, .fallback = "15s",
+      .help = "A call without an answer for this long is given up, and repeated later." },
+    { .path = "confirmations.*.give_up_after", .type = RP_SETTING_DURATION, .offset = CONFIRMER(give_up_after_ms),
+      .least = RP_SECOND_MS, .most = 365 * RP_DAY_MS, .fallback = "3d",
+      .help = "A mark that has no yes this long after the service was asked first becomes a dead letter." },
+    { .path = "confirmations.*.gone", .type = RP_SETTING_CODES, .offset = CONFIRMER(gone), .least = 400, .most = 499,
+      .fallback = "[410]",
+      .help = "Status codes that mean yes as well, because there is nothing left to delete. 404 only if the service "
+              "gives it for that and nothing else: a mistyped URL answers 404 to everything." },
 
     { .path = "uploads", .type = RP_SETTING_SECTION,
       .help = "Files that clients upload through the daemon." },
@@ -264,7 +342,8 @@ const struct rp_setting rp_settings[] = {
       .most = 1000000000, .fallback = "1000000",
       .help = "The most uploads of one tenant that are begun and not confirmed." },
     { .path = "uploads.scan", .type = RP_SETTING_BOOL, .offset = CONFIG(uploads_scan), .fallback = "false",
-      .help = "A confirmed file waits in status scanning until its processor gives a result." },
+      .help = "A confirmed file waits in status scanning until its processor gives a result. So it is in any case "
+              "where processor.url is set." },
 
     { .path = "transactions", .type = RP_SETTING_SECTION,
       .help = "Several uploads that become visible together or not at all." },
@@ -307,21 +386,115 @@ const struct rp_setting rp_settings[] = {
       .most = 30 * RP_DAY_MS, .fallback = "1h",
       .help = "The longest wait between two attempts. Not below retry_first." },
 
+    { .path = "safety_net", .type = RP_SETTING_SECTION,
+      .help = "The safety net brings back what nothing would find any more: files whose mark is gone, files whose "
+              "parent or source is gone, marks that nobody looks at. It makes marks and erases nothing." },
+    { .path = "safety_net.schedule", .type = RP_SETTING_CRON, .offset = CONFIG(safety_net_schedule),
+      .fallback = "15 * * * *",
+      .help = "When the daemon looks: at the ticks of a cron line in UTC, once over all daemons. Empty: never; "
+              "`reprieve safety-net` looks all the same." },
+    { .path = "safety_net.limit", .type = RP_SETTING_INTEGER, .offset = CONFIG(safety_net_limit), .least = 1,
+      .most = 1000000, .fallback = "1000",
+      .help = "The most that one run brings back. The next one goes on where it stopped." },
+
     { .path = "lock", .type = RP_SETTING_SECTION,
       .help = "The lock that lets only one run of a kind work at a time." },
     { .path = "lock.stale_after", .type = RP_SETTING_DURATION, .offset = CONFIG(lock_stale_after_ms),
       .least = RP_SECOND_MS, .most = 30 * RP_DAY_MS, .fallback = "30m",
       .help = "A lock that was not renewed for this long may be taken over." },
 
+    { .path = "retention", .type = RP_SETTING_SECTION,
+      .help = "How long records stay after what they tell of has ended. Once a day the daemon lets older ones go. "
+              "Deletion records of runs stay." },
+    { .path = "retention.marks", .type = RP_SETTING_DURATION, .offset = RETENTION(marks_ms), .least = RP_HOUR_MS,
+      .most = RETENTION_MOST_MS, .may_be_forever = true, .fallback = "90d",
+      .help = "Marks that were purged or reprieved, dead letters that were decided, holds that were lifted, tokens "
+              "that were revoked or are over." },
+    { .path = "retention.files", .type = RP_SETTING_DURATION, .offset = RETENTION(files_ms), .least = RP_HOUR_MS,
+      .most = RETENTION_MOST_MS, .may_be_forever = true, .fallback = "90d",
+      .help = "Files that were purged or expired, with their marks, and transactions that ended. A file that stays "
+              "listed after its deletion (visibility: shown) stays." },
+    { .path = "retention.keys", .type = RP_SETTING_DURATION, .offset = RETENTION(keys_ms), .least = RP_HOUR_MS,
+      .most = RETENTION_MOST_MS, .may_be_forever = true, .fallback = "24h",
+      .help = "Answers saved under an Idempotency-Key. A request repeated later than this is done once more." },
+    { .path = "retention.audit", .type = RP_SETTING_DURATION, .offset = RETENTION(audit_ms), .least = RP_DAY_MS,
+      .most = RETENTION_MOST_MS, .may_be_forever = true, .fallback = "forever",
+      .help = "Rows of the audit log. They go only once a sealed segment holds them: a file in retention.segments, "
+              "whose SHA-256 the catalog keeps." },
+    { .path = "retention.segments", .type = RP_SETTING_FOLDER, .offset = RETENTION(segments), .fallback = "",
+      .help = "The directory for sealed segments of the audit log. Empty: segments, beside the file of a SQLite "
+              "catalog. With PostgreSQL it is needed once retention.audit is not forever; all nodes should see the "
+              "same directory. If it is missing it is made, but no directory above it." },
+
+    { .path = "processor", .type = RP_SETTING_SECTION,
+      .help = "Who looks at uploads before they live: a virus scanner, a converter." },
+    { .path = "processor.url", .restart = true, .type = RP_SETTING_WEB, .secret = true, .offset = CONFIG(processor_url),
+      .fallback = "",
+      .help = "Gets a POST for each file that is confirmed: {\"action\": \"process\", file, tenant, name, size, "
+              "content_type, idempotency_key, url}, with a URL of the content that is good for a day, and answers with "
+              "2xx that it has taken it. Until its verdict comes (POST /v1/files/{id}/result, with the "
+              "idempotency_key) the file is scanning. If it is deleted before, {\"action\": \"cancel\", file, "
+              "idempotency_key} follows, best effort. A call that fails is tried again for three days; then the log "
+              "says processor.gave_up, and the file stays scanning until it is deleted, a verdict comes, or a "
+              "daemon is started again. Empty: nobody." },
+    { .path = "processor.secret", .type = RP_SETTING_SIGNING, .secret = true,
+      .offset = CONFIG(processor_secret), .least = 0, .most = 1024, .fallback = "",
+      .help = "Signs what is sent to it, as alerts.webhook_secret does." },
+    { .path = "processor.secret_old", .type = RP_SETTING_SIGNING, .secret = true,
+      .offset = CONFIG(processor_secret_old), .least = 0, .most = 1024, .fallback = "",
+      .help = "Also signs, until the processor has changed to secret." },
+
+    { .path = "events_out", .type = RP_SETTING_LIST, .offset = CONFIG(sinks),
+      .entries = &sink_entries, .fallback = "[]",
+      .example = "[ { type: webhook, url: \"https://app.example/events\", events: [\"file.*\", mark.purged] } ]",
+      .help = "Who is told of what happens, in order, each event at least once: a sink that was down catches up. Each "
+              "event is a POST of {id, event, at, ...} whose header webhook-id is its id, the same however often it "
+              "comes. A sink begins with what happens after its first start. A running daemon takes new secrets on "
+              "SIGHUP; whatever else changes here, it takes at its next start." },
+    { .path = "events_out.*.type", .restart = true, .type = RP_SETTING_CHOICE, .offset = SINK(type),
+      .choices = sink_types,
+      .fallback = "webhook",
+      .help = "The kind of sink. rabbitmq is for a later version." },
+    { .path = "events_out.*.name", .restart = true, .type = RP_SETTING_TEXT, .offset = SINK(name), .least = 0,
+      .most = 63,
+      .fallback = "",
+      .help = "What it is called, and known by: under another name it begins anew. Empty: the host of its URL." },
+    { .path = "events_out.*.url", .restart = true, .type = RP_SETTING_WEB, .secret = true, .offset = SINK(url),
+      .required = true,
+      .example = "https://app.example/events",
+      .help = "Where events are sent." },
+    { .path = "events_out.*.secret", .type = RP_SETTING_SIGNING, .secret = true, .offset = SINK(secret), .least = 0,
+      .most = 1024, .fallback = "",
+      .help = "Signs what is sent, as alerts.webhook_secret does." },
+    { .path = "events_out.*.secret_old", .type = RP_SETTING_SIGNING, .secret = true, .offset = SINK(secret_old),
+      .least = 0, .most = 1024, .fallback = "",
+      .help = "Also signs, until the receiver has changed to secret." },
+    { .path = "events_out.*.events", .restart = true, .type = RP_SETTING_EVENTS, .offset = SINK(events), .least = 1,
+      .most = 4096,
+      .required = true, .example = "[\"file.*\", mark.purged]",
+      .help = "The events that it wants: their names, or how they begin and a star." },
+
+    { .path = "outbound", .type = RP_SETTING_SECTION,
+      .help = "Calls out: webhooks of alerts, references and events_out, confirmations, and the processor." },
+    { .path = "outbound.allow", .type = RP_SETTING_NETWORKS, .offset = CONFIG(outbound_allow), .most = 4096,
+      .fallback = "[]",
+      .help = "Networks that calls out may reach although they are not public: loopback, private, link-local, and "
+              "others that are reserved. Anything else there is refused when it is connected to, whatever name "
+              "led to it." },
+
     { .path = "alerts", .type = RP_SETTING_SECTION,
       .help = "Conditions that the daemon watches, and whom it tells. 0 turns a condition off." },
     { .path = "alerts.webhook", .type = RP_SETTING_WEB, .secret = true, .offset = ALERTS(webhook), .fallback = "",
       .help = "Gets a POST once when a condition begins to hold and once when it is over. Empty: nobody is told; "
               "the conditions are shown by GET /v1/alerts all the same." },
-    { .path = "alerts.webhook_secret", .type = RP_SETTING_TEXT, .secret = true, .offset = ALERTS(webhook_secret),
+    { .path = "alerts.webhook_secret", .type = RP_SETTING_SIGNING, .secret = true, .offset = ALERTS(webhook_secret),
       .least = 0, .most = 1024, .fallback = "",
-      .help = "Signs what is sent: the header Reprieve-Signature is t=SECONDS,v1=HMAC-SHA256 of SECONDS, a dot "
-              "and the body." },
+      .help = "Signs what is sent, as standardwebhooks.com says: headers webhook-id, webhook-timestamp and "
+              "webhook-signature. The key is what stands in base64 behind whsec_; a text without whsec_ is the key "
+              "itself, byte by byte, and receivers must be told so (format raw)." },
+    { .path = "alerts.webhook_secret_old", .type = RP_SETTING_SIGNING, .secret = true,
+      .offset = ALERTS(webhook_secret_old), .least = 0, .most = 1024, .fallback = "",
+      .help = "Also signs, until receivers have changed to webhook_secret." },
     { .path = "alerts.marked_over", .type = RP_SETTING_INTEGER, .offset = ALERTS(marked_over), .least = 0,
       .most = 1000000000, .fallback = "10000",
       .help = "More marks than this wait." },
@@ -330,7 +503,8 @@ const struct rp_setting rp_settings[] = {
       .help = "A mark is past its due time for longer than this." },
     { .path = "alerts.run_over", .type = RP_SETTING_DURATION, .offset = ALERTS(run_over_ms), .least = 0,
       .most = ALERT_MOST_MS, .fallback = "4m",
-      .help = "A run takes longer than this. The continuous sweep, which is always under way, does not count." },
+      .help = "A run takes longer than this. The continuous sweep, which is always under way, "
+              "and a retention do not count." },
     { .path = "alerts.error_rate_over", .type = RP_SETTING_INTEGER, .offset = ALERTS(error_rate_over_percent),
       .least = 0, .most = 100, .fallback = "10",
       .help = "More than this many in a hundred runs had errors." },
@@ -349,6 +523,12 @@ const struct rp_setting rp_settings[] = {
     { .path = "alerts.no_worker_for", .type = RP_SETTING_DURATION, .offset = ALERTS(no_worker_for_ms), .least = 0,
       .most = ALERT_MOST_MS, .fallback = "5m",
       .help = "No daemon's sweeper gave a sign of life for longer than this." },
+    { .path = "alerts.dead_letters_over", .type = RP_SETTING_INTEGER, .offset = ALERTS(dead_letters_over), .least = 0,
+      .most = 1000000, .fallback = "0",
+      .help = "More dead letters than this wait for a person. 0 does not turn it off: one is enough." },
+    { .path = "alerts.sink_lag_over", .type = RP_SETTING_DURATION, .offset = ALERTS(sink_lag_over_ms), .least = 0,
+      .most = ALERT_MOST_MS, .fallback = "15m",
+      .help = "An event that a sink of events_out was not told of is older than this." },
 };
 /* clang-format on */
 
@@ -408,6 +588,7 @@ static void add_durations(const struct rp_setting *s, struct rp_buf *out)
 {
     char least[RP_TIME_TEXT], most[RP_TIME_TEXT];
     rp_buf_fmt(out, "a duration from %s to %s", rp_duration_format(s->least, least), rp_duration_format(s->most, most));
+    if (s->may_be_forever) rp_buf_str(out, ", or forever");
     if (!s->lifted_by) return;
     rp_buf_fmt(out, " (up to %s with allow_any_grace: true)", rp_duration_format(RP_SETTING_LIFTED_MOST_MS, most));
 }
@@ -420,39 +601,35 @@ static void add_sizes(const struct rp_setting *s, struct rp_buf *out)
 
 void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out)
 {
+    static const char *const words[] = {
+        [RP_SETTING_URL] = "sqlite:PATH or postgres://USER@HOST/DATABASE",
+        [RP_SETTING_PATH] = "the path of a directory",
+        [RP_SETTING_FOLDER] = "the path of a directory or \"\" for none",
+        [RP_SETTING_LOG] = "the path of a file, \"-\" for standard error or \"\" for none",
+        [RP_SETTING_FILE] = "the path of a file or \"\" for none",
+        [RP_SETTING_WEB] = "http://HOST or https://HOST, with port and path if need be, or \"\" for none",
+        [RP_SETTING_ADDRESS] = "ADDRESS:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420",
+        [RP_SETTING_EVENTS] = "a list of names of events, such as [file.deleted, \"mark.*\"]",
+        [RP_SETTING_NETWORKS] = "a list of networks in CIDR such as [10.1.2.0/24, \"fd00:1::/32\"]",
+        [RP_SETTING_SCHEDULE] =
+            "continuous, or the five fields of a cron line that fires (minute hour day month weekday)",
+        [RP_SETTING_CRON] =
+            "the five fields of a cron line that fires (minute hour day month weekday), or \"\" for never",
+        [RP_SETTING_BOOL] = "true or false",
+        [RP_SETTING_SECTION] = "a section",
+    };
     switch (s->type) {
     case RP_SETTING_TEXT:
         rp_buf_fmt(out, "a text of %" PRId64 " to %" PRId64 " bytes on one line", s->least, s->most);
         break;
+    case RP_SETTING_SIGNING:
+        rp_buf_fmt(out, "a text of at most %" PRId64 " bytes on one line, base64 behind whsec_", s->most);
+        break;
     case RP_SETTING_SQL:
         rp_buf_fmt(out, "a query of at most %" PRId64 " bytes", s->most);
         break;
-    case RP_SETTING_URL:
-        rp_buf_str(out, "sqlite:PATH or postgres://USER@HOST/DATABASE");
-        break;
-    case RP_SETTING_PATH:
-        rp_buf_str(out, "the path of a directory");
-        break;
-    case RP_SETTING_LOG:
-        rp_buf_str(out, "the path of a file, \"-\" for standard error or \"\" for none");
-        break;
-    case RP_SETTING_FILE:
-        rp_buf_str(out, "the path of a file or \"\" for none");
-        break;
-    case RP_SETTING_WEB:
-        rp_buf_str(out, "http://HOST or https://HOST, with port and path if need be, or \"\" for none");
-        break;
-    case RP_SETTING_ADDRESS:
-        rp_buf_str(out, "ADDRESS:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420");
-        break;
-    case RP_SETTING_SCHEDULE:
-        rp_buf_str(out, "continuous, or the five fields of a cron line that fires (minute hour day month weekday)");
-        break;
     case RP_SETTING_SIZE:
         add_sizes(s, out);
-        break;
-    case RP_SETTING_BOOL:
-        rp_buf_str(out, "true or false");
         break;
     case RP_SETTING_INTEGER:
         rp_buf_fmt(out, "a whole number from %" PRId64 " to %" PRId64, s->least, s->most);
@@ -464,8 +641,9 @@ void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out)
     case RP_SETTING_ENUM:
         add_choices(s->choices, out);
         break;
-    case RP_SETTING_SECTION:
-        rp_buf_str(out, "a section");
+    case RP_SETTING_CODES:
+        rp_buf_fmt(out, "a list of at most %d codes from %" PRId64 " to %" PRId64 " without 409 and 423", RP_CODES_MAX,
+                   s->least, s->most);
         break;
     case RP_SETTING_MAP:
         rp_buf_fmt(out, "a section of at most %zu named entries", s->entries->most);
@@ -473,6 +651,8 @@ void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out)
     case RP_SETTING_LIST:
         rp_buf_fmt(out, "a list of at most %zu items", s->entries->most);
         break;
+    default:
+        rp_buf_str(out, words[s->type]);
     }
 }
 
@@ -486,8 +666,9 @@ bool rp_setting_is_name(const char *text)
 /* A database in memory would forget every promise with the process. */
 bool rp_setting_is_url(const char *text)
 {
-    if (!strncmp(text, "sqlite:", 7)) return text[7] != '\0' && text[7] != ':';
-    return !strncmp(text, "postgres://", 11) || !strncmp(text, "postgresql://", 13);
+    const char *file = rp_sqlite_path(text);
+    if (file) return *file != '\0' && *file != ':';
+    return strncmp(text, "postgres://", 11) == 0 || strncmp(text, "postgresql://", 13) == 0;
 }
 
 bool rp_setting_is_web(const char *text)
@@ -522,13 +703,29 @@ bool rp_setting_is_address(const char *text)
     memcpy(host, bracketed ? text + 1 : text, bracketed ? n - 2 : n);
     host[bracketed ? n - 2 : n] = '\0';
     if (bracketed) return inet_pton(AF_INET6, host, bytes) == 1;
-    return !strcmp(host, "localhost") || inet_pton(AF_INET, host, bytes) == 1;
+    return strcmp(host, "localhost") == 0 || inet_pton(AF_INET, host, bytes) == 1;
+}
+
+static bool is_cron_line(const char *text)
+{
+    struct rp_cron cron;
+    int64_t next_ms;
+    return rp_cron_parse(text, &cron, NULL) == 0 && rp_cron_next(&cron, 0, &next_ms, NULL) == 0;
+}
+
+bool rp_setting_is_signing(const char *text)
+{
+    static const char prefix[] = "whsec_";
+    size_t n = sizeof prefix - 1;
+    return strncmp(text, prefix, n) != 0 || rp_base64_parse(text + n, strlen(text + n), NULL) > 0;
 }
 
 bool rp_setting_is_schedule(const char *text)
 {
-    struct rp_cron cron;
-    int64_t next_ms;
-    if (!strcmp(text, "continuous")) return true;
-    return rp_cron_parse(text, &cron, NULL) == 0 && rp_cron_next(&cron, 0, &next_ms, NULL) == 0;
+    return strcmp(text, "continuous") == 0 || is_cron_line(text);
+}
+
+bool rp_setting_is_cron(const char *text)
+{
+    return text[0] == '\0' || is_cron_line(text);
 }

@@ -22,17 +22,23 @@ enum rp_setting_type {
     RP_SETTING_SQL,      /* may have several lines; bounds are bytes */
     RP_SETTING_URL,      /* of a database; a secret: also KEY_file, never shown */
     RP_SETTING_PATH,     /* of a directory, relative to the file's */
+    RP_SETTING_FOLDER,   /* of a directory, likewise; "": none */
     RP_SETTING_LOG,      /* a path, "-" or "" */
     RP_SETTING_FILE,     /* of a file, relative to the file's directory; "": none */
     RP_SETTING_WEB,      /* http:// or https://; "": none */
     RP_SETTING_ADDRESS,  /* HOST:PORT to listen on */
+    RP_SETTING_EVENTS,   /* a list of names of events and patterns; kept with a space between */
+    RP_SETTING_NETWORKS, /* a list in CIDR; kept with a space between */
+    RP_SETTING_SIGNING,  /* what signs calls out: whsec_ and base64, or any text; bounds are bytes */
     RP_SETTING_SCHEDULE, /* "continuous", or the five fields of cron */
+    RP_SETTING_CRON,     /* the five fields of cron; "": never */
     RP_SETTING_BOOL,     /* bool */
     RP_SETTING_INTEGER,  /* int64_t */
     RP_SETTING_DURATION, /* int64_t, in ms; bounds too */
     RP_SETTING_SIZE,     /* int64_t, in bytes; bounds too */
     RP_SETTING_CHOICE,   /* const char *, one of the choices */
     RP_SETTING_ENUM,     /* int-sized enum: the index of the choice */
+    RP_SETTING_CODES,    /* struct rp_codes: a list of status codes of HTTP between the bounds */
     RP_SETTING_SECTION,  /* groups members, no structure of its own */
     RP_SETTING_MAP,      /* entries by name */
     RP_SETTING_LIST,     /* entries by position */
@@ -64,6 +70,7 @@ struct rp_setting {
     bool required;              /* of those entries */
     bool restart;               /* a running daemon keeps what it began with */
     bool secret;                /* also KEY_file, never shown; URLs of databases are without saying */
+    bool may_be_forever;        /* of a duration: `forever` is RP_FOREVER_MS */
     size_t lifted_by;           /* offset of a bool that, when true, lifts the bounds of a duration; 0: none */
     const struct rp_setting_entries *entries;
     const char *example; /* a value to show where there is no default, or it says little */
@@ -90,5 +97,7 @@ bool rp_setting_is_url(const char *text);
 bool rp_setting_is_web(const char *text);
 bool rp_setting_is_address(const char *text);
 bool rp_setting_is_schedule(const char *text);
+bool rp_setting_is_cron(const char *text);
+bool rp_setting_is_signing(const char *text);
 
 #endif

@@ -80,7 +80,6 @@ static int new_node(struct reader *r, enum rp_yaml_kind kind, struct rp_yaml **o
     if (!node) return no_memory(r);
     node->kind = kind;
     node->line = line_of(r->event.start_mark);
-    node->column = (int)r->event.start_mark.column + 1;
     *out = node;
     return 0;
 }
@@ -109,7 +108,8 @@ static int copy_scalar(struct reader *r, const char **out)
 static bool is_null(const char *text, yaml_scalar_style_t style)
 {
     if (style != YAML_PLAIN_SCALAR_STYLE) return false;
-    return !*text || !strcmp(text, "~") || !strcmp(text, "null") || !strcmp(text, "Null") || !strcmp(text, "NULL");
+    return !*text || strcmp(text, "~") == 0 || strcmp(text, "null") == 0 || strcmp(text, "Null") == 0 ||
+           strcmp(text, "NULL") == 0;
 }
 
 static int read_scalar(struct reader *r, struct rp_yaml **out)
@@ -195,7 +195,6 @@ static int read_map(struct reader *r, int depth, struct rp_yaml **out)
         RP_ASSERT(key != NULL && value != NULL);
         value->key = key->text;
         value->line = key->line;
-        value->column = key->column;
         append(map, value);
     }
     *out = map;
@@ -258,7 +257,7 @@ const struct rp_yaml *rp_yaml_member(const struct rp_yaml *map, const char *key)
 {
     if (!map || map->kind != RP_YAML_MAP) return NULL;
     for (const struct rp_yaml *m = map->first; m; m = m->next)
-        if (!strcmp(m->key, key)) return m;
+        if (strcmp(m->key, key) == 0) return m;
     return NULL;
 }
 

@@ -23,7 +23,7 @@ enum rp_yaml_kind { RP_YAML_SCALAR, RP_YAML_LIST, RP_YAML_MAP };
 
 struct rp_yaml {
     enum rp_yaml_kind kind;
-    int line, column;     /* from 1; of the key for a member of a map */
+    int line;             /* from 1; of the key for a member of a map */
     const char *key;      /* NULL unless a member of a map */
     const char *text;     /* of a scalar; without NUL inside */
     bool null;            /* a scalar that is empty, ~ or null, unquoted */

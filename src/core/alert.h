@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alert.h - conditions that a person should know of. Pure: figures and limits in, conditions out.
+/* alert.h - conditions that a person should know of. Judging is pure: figures and limits in,
+ * conditions out. What has changed is noted in the catalog.
  *
  * One table gives name, severity, summary and description; webhooks, GET /v1/alerts and
  * packaging/prometheus/reprieve.rules.yml say the same, and a test holds the rules against it. A
- * limit of 0 turns a condition off. */
+ * limit of 0 turns a condition off, but for dead letters, where one is enough. */
 #ifndef RP_CORE_ALERT_H
 #define RP_CORE_ALERT_H
 
+#include "catalog/catalog.h"
 #include "config/config.h"
 
 #include <jansson.h>
@@ -22,6 +24,8 @@ enum rp_alert {
     RP_ALERT_LOCK_STALE,
     RP_ALERT_ABANDONED,
     RP_ALERT_NO_WORKER,
+    RP_ALERT_SINK_BEHIND,
+    RP_ALERT_DEAD_LETTERS,
     RP_ALERT_CLOCKS,
     RP_ALERT_CLOCK_JUMP,
     RP_ALERT_NOT_OURS,
@@ -43,12 +47,15 @@ enum rp_alert rp_alert_by_name(const char *name);
 /* What is known now. A figure that could not be read is -1: its condition is left as it is. */
 struct rp_alert_figures {
     int64_t marked;           /* marks waiting */
+    int64_t dead;             /* dead letters that wait for a person */
     int64_t oldest_due_ms;    /* 0: nothing is past due */
     int64_t longest_run_ms;   /* how long the oldest run under way has lasted; 0: none is */
     char longest_run[72];     /* its name */
     int64_t runs, run_errors; /* within the window */
-    int64_t last_run_ms;      /* when the last sweep ended, or the daemon began; 0: not expected */
-    int64_t interval_ms;      /* of the schedule; 0: continuous */
+    int64_t last_run_ms;      /* of the scheduled run that is the latest: when the last one ended, or the daemon began;
+                          * 0: none is expected */
+    int64_t interval_ms;      /* of its schedule; 0: a continuous sweep */
+    char late_run[96];        /* its kind and name */
     int64_t stale_lock_ms;    /* since the oldest lock that is held was renewed; 0: none is */
     char stale_lock[128];
     int64_t abandoned;      /* within an hour, counted a little past the limit */
@@ -63,18 +70,28 @@ struct rp_alert_figures {
     char raise_owed_store[80];
     int64_t full; /* disks, and the first of them: "catalog", "store NAME" */
     char full_of[80];
+    int64_t sink_lag_ms; /* age of the oldest event that a sink was not told of, and which sink */
+    char sink[80];
 };
 
 struct rp_alert_verdict {
     bool known, holds;
     int64_t value, limit; /* in the unit that `unit` says */
-    const char *unit;     /* marks, s, percent, uploads */
+    const char *unit;     /* marks, s, percent, uploads, letters */
     char about[128];      /* the run or lock it is about; may be empty */
 };
+/* How long the run of such an interval (0: continuous) may be away; 0: for ever. */
+int64_t rp_alert_no_run_limit_ms(const struct rp_alert_config *limits, int64_t interval_ms);
 void rp_alert_judge(const struct rp_alert_config *limits, const struct rp_alert_figures *figures, int64_t now_ms,
                     struct rp_alert_verdict out[RP_ALERTS]);
 
 /* {"summary","description","figures":{"value","limit","unit","about"?}} */
 json_t *rp_alert_details(enum rp_alert alert, const struct rp_alert_verdict *verdict);
+
+/* Raises the condition, or clears it, as the verdict says: with its audit row and its line in the
+ * log, alert.raised or alert.cleared. Where it stands like that already nothing is changed. No
+ * command: nobody waits for an answer, and a full queue must not keep it from being told. */
+int rp_alert_turn(struct rp_catalog *catalog, enum rp_alert alert, const struct rp_alert_verdict *verdict,
+                  const char *actor, struct rp_error *err);
 
 #endif

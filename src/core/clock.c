@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/audit/audit.h"
 #include "core/due.h"
@@ -22,7 +22,8 @@ struct accepting {
     bool more;
 };
 
-/* What is made while this goes on counts by the boot clock too: its limit is that of the transaction. */
+/* What is made while this goes on counts by the boot clock too: its limit is that of the
+ * transaction. */
 static int move_page(struct rp_tx *tx, struct accepting *a, const struct rp_store_row *store, struct rp_error *err)
 {
     const struct rp_clock_state *before = &a->accept->before;
@@ -37,7 +38,8 @@ static int move_page(struct rp_tx *tx, struct accepting *a, const struct rp_stor
         struct rp_due due = { .by = RP_DUE_AFTER, .from_ms = marks.at[i].due_at_ms, .grace_ms = before->ahead_ms };
         extends[i] = (struct rp_extend){ .mark = &marks.at[i], .due_at_ms = rp_due(&due, tx->late_ms) };
     }
-    r = rp_state_extend(tx, &by, extends, marks.n, err);
+    r = rp_state_lock_tenants(tx, marks.at, marks.n, err);
+    if (r == 0) r = rp_state_extend(tx, &by, extends, marks.n, err);
     for (size_t i = 0; i < marks.n && r == 0; i++)
         a->moved += extends[i].done;
     a->more = marks.n == PAGE;

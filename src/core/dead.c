@@ -2,6 +2,7 @@
 #include "core/dead.h"
 
 #include "base/error.h"
+#include "core/confirm/confirm.h"
 #include "core/file/file.h"
 #include "core/journal.h"
 #include "core/state.h"
@@ -57,7 +58,8 @@ static int rejoin_copy(struct rp_tx *tx, const struct rp_state_by *by, const str
     return r < 0 ? r : rp_files_take_over(tx, mark, &active.at[0].id, 1, err);
 }
 
-/* Somebody may have decided about it until its mark was locked: then the letter is not open any more. */
+/* Somebody may have decided about it until its mark was locked: then the letter is not open any
+ * more. */
 static int load_locked(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dead_item *item, struct rp_error *err)
 {
     struct rp_marks marks = { 0 };
@@ -72,10 +74,66 @@ static int load_locked(struct rp_tx *tx, struct rp_dead_command *c, struct rp_de
     return rp_store_name(tx->db, item->mark.store_id, item->store, err);
 }
 
+/* Its texts stay where they are. */
+static void update_mark(struct rp_mark *mark, const struct rp_move *move, int64_t now_ms)
+{
+    mark->state = move->to;
+    mark->outcome = move->outcome;
+    mark->ended_at_ms = rp_state_final(move->to) ? now_ms : 0;
+    mark->attempts = move->attempts;
+    mark->note = move->note;
+}
+
+/* A5: who has said yes, behind what the mark's note says already. */
+static int note_agreed(struct rp_tx *tx, struct rp_dead_command *c, struct rp_mark *mark, struct rp_error *err)
+{
+    const char *names;
+    int r = rp_confirmations_agreed(tx->db, mark->id, tx->arena, &names, err);
+    if (r < 0 || names[0] == 0) return r;
+    mark->note =
+        rp_arena_fmt(c->arena, "%.160s; deleted already by: %.200s", mark->note != NULL ? mark->note : "", names);
+    return mark->note != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a dead letter");
+}
+
+/* A5: nothing of it was erased, and it is no longer to be. */
+static int keep_file(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dead_item *item, struct rp_error *err)
+{
+    struct rp_file_command f = { .command = { .verb = &rp_verb_restore, .actor = c->command.actor },
+                                 .arena = c->arena,
+                                 .file_id = item->mark.file_id,
+                                 .kept = true,
+                                 .note = item->mark.note,
+                                 .store_name = item->store };
+    struct rp_command *list[] = { &f.command };
+    struct rp_move move = {
+        .to = RP_REPRIEVED, .outcome = RP_END_KEPT, .attempts = item->mark.attempts, .note = item->mark.note
+    };
+    int r = rp_verb_restore.run(tx, list, 1, err);
+    if (r == 0 && f.command.error.code < 0) {
+        *err = f.command.error;
+        return err->code;
+    }
+    item->as = RP_REPRIEVED;
+    if (r == 0) update_mark(&item->mark, &move, tx->late_ms);
+    return r;
+}
+
+/* Another decision than the one that was asked for, not trouble with the catalog. */
+static bool is_refusal(int r)
+{
+    return r == RP_ENOTFOUND || r == RP_EERASING || r == RP_ENAMETAKEN || r == RP_EOWNERGONE || r == RP_ETOOLATE;
+}
+
 static int decide_one(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dead_item *item, struct rp_error *err)
 {
     bool retry = c->command.verb == &rp_verb_dead_retry;
     int r = load_locked(tx, c, item, err);
+    if (r < 0) return r;
+    bool confirms = item->mark.was == RP_CHECKING && (item->mark.checks & RP_CHECK_CONFIRMATIONS) != 0;
+    if (retry && confirms) r = rp_confirmations_renew(tx, item->mark.id, err);
+    if (!retry && item->mark.was == RP_CHECKING) r = note_agreed(tx, c, &item->mark, err);
+    if (r == 0 && !retry && item->mark.was == RP_CHECKING && item->mark.file_id != 0)
+        return keep_file(tx, c, item, err);
     if (r < 0) return r;
     struct rp_state_by by = { .store = item->store, .actor = c->command.actor };
     struct rp_move move = decide(&item->mark, retry, tx->late_ms);
@@ -84,6 +142,7 @@ static int decide_one(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dea
     if (r == 0) r = rp_state_move_all(tx, &by, &move, 1, err);
     if (r == 0) r = rp_dead_end(tx, &item->mark.id, 1, retry ? "retried" : "kept", c->command.actor, err);
     if (r == 0 && retry) c->command.due_at_ms = tx->late_ms;
+    if (r == 0) update_mark(&item->mark, &move, tx->late_ms);
     return r;
 }
 
@@ -92,13 +151,13 @@ static int decide_all(struct rp_tx *tx, struct rp_dead_command *c, struct rp_err
     int r = 0;
     if (c->all) {
         c->n = 0;
-        r = rp_dead_each(tx->db, c->after_id, (int64_t)c->max, keep_letter, c, err);
+        r = rp_dead_each_of(tx->db, c->after_id, (int64_t)c->max, c->since_ms, c->endpoint, keep_letter, c, err);
         c->complete = c->n < c->max;
     }
     for (size_t i = 0; i < c->n && r == 0; i++) {
         struct rp_error why = { 0 };
         r = decide_one(tx, c, &c->items[i], &why);
-        bool refused = r == RP_ENOTFOUND || r == RP_EERASING;
+        bool refused = is_refusal(r);
         if (r < 0 && !refused) *err = why;
         c->items[i].error = why;
         if (refused) r = 0;
@@ -135,7 +194,7 @@ static int add_locks(struct rp_tx *tx, const struct rp_command *command, struct 
 static void write_log(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
 {
     const struct rp_dead_command *c = (const struct rp_dead_command *)command;
-    struct rp_journal j = { .log = log, .at_ms = at_ms, .actor = command->actor };
+    struct rp_journal j = rp_journal_of(command, log, at_ms);
     for (size_t i = 0; i < c->n; i++) {
         const struct rp_dead_item *item = &c->items[i];
         if (item->error.code < 0 || command->error.code < 0) continue;

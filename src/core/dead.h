@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dead.h - what a person can decide about a dead letter: to have it tried again where it was, or to give it up.
+/* dead.h - what a person can decide about a dead letter: to have it tried again where it was, or to
+ * give it up.
  *
  * A1  Retried, it is due at once, and its attempts count from zero.
- * A2  Given up, its mark is reprieved if nothing can have been erased, else lost.
+ * A2  Given up, its mark is reprieved if nothing can have been erased, else lost. A lost mark's
+ *     file stays deleted: it can be restored if its object is there (reprieve.h, V8), or deleted
+ *     once more.
  * A3  The second decision on a letter is refused: not found.
+ * A5  Of confirmations (core/confirm): retried, whoever has not said yes is asked anew, with a deadline
+ *     of its own. Given up, the note says who has said yes, for its half is gone; a file lives again,
+ *     unless its name does, or what it belongs to does not.
  * A4  RP_EERASING: its copy in quarantine is being erased at this moment; nothing was changed. */
 #ifndef RP_CORE_DEAD_H
 #define RP_CORE_DEAD_H
@@ -19,7 +25,7 @@ struct rp_dead_item {
     /* out; texts in the command's arena */
     struct rp_error error; /* refused, and why */
     struct rp_dead letter;
-    struct rp_mark mark; /* as it was */
+    struct rp_mark mark; /* as it is now */
     char store[RP_STORE_NAME];
     enum rp_state as; /* what the mark is now */
 };
@@ -28,6 +34,8 @@ struct rp_dead_command {
     struct rp_command command;
     bool all; /* every open letter after `after_id`, the oldest first, as many as there is room for */
     int64_t after_id;
+    int64_t since_ms;     /* all: those that died since; 0: all of them */
+    const char *endpoint; /* all: those whose confirmation waits for this service; NULL or "": all */
     struct rp_dead_item *items;
     size_t n, max; /* n: out with `all` */
     bool complete; /* out: none is left */

@@ -40,7 +40,10 @@ int rp_grace_check(const struct rp_store_config *config, int64_t span_ms, struct
 {
     char text[RP_TIME_TEXT];
     if (config->allow_any_grace || (span_ms >= RP_GRACE_LEAST_MS && span_ms <= RP_GRACE_MOST_MS)) return 0;
-    rp_error_set(err, RP_EGRACE, "a grace of %s is outside 1d to 30d", rp_duration_format(span_ms, text));
+    if (span_ms < 0)
+        rp_error_set(err, RP_EGRACE, "the time is in the past, and a grace is 1d to 30d");
+    else
+        rp_error_set(err, RP_EGRACE, "a grace of %s is outside 1d to 30d", rp_duration_format(span_ms, text));
     return rp_error_hint(
         err, "choose a time in that range, or set allow_any_grace: true for store '%s' in the configuration",
         config->name);

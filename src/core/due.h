@@ -2,7 +2,8 @@
 /* due.h - when a mark is due. Nobody else computes it.
  *
  * D1  A promise counts from the latest clock that we see, and is never due before that moment.
- * D2  The time is stored with the mark: a setting that changes later moves no promise that was made.
+ * D2  The time is stored with the mark: a setting that changes later moves no promise that was
+ *     made.
  * D3  The range of grace binds what people ask for; other marks have settings of their own. */
 #ifndef RP_CORE_DUE_H
 #define RP_CORE_DUE_H

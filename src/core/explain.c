@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/explain.h"
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/audit/audit.h"
+#include "catalog/audit/segment.h"
+#include "catalog/mark/confirmation.h"
 #include "catalog/mark/hold.h"
+#include "catalog/retention.h"
+#include "core/file/file.h"
 #include "core/state.h"
-#include "core/subject/quarantine.h"
+#include "core/subject/subject.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define MARKS_MAX 100
-#define WORDS_MAX 2048
+#define MARKS_MAX    100
+#define WORDS_MAX    2048
+#define SEGMENTS_MAX 5 /* that are named */
 
 /* ---- words ---- */
 
@@ -34,6 +39,9 @@ static const struct {
     { "mark.purged", "purged", { { "outcome", ": %s" } } },
     { "mark.dead", "purging failed too often, a person must decide", { { "note", ": %s" } } },
     { "mark.retried", "brought back to be tried again", { { NULL, NULL } } },
+    { "orphan.detected", "found by the safety net and brought back", { { "what", ": %s" }, { "due_at", ", due %s" } } },
+    { "mark.asked", "an outside service was asked to delete its half", { { "confirmation", ": %s" } } },
+    { "mark.confirmed", "an outside service has said yes", { { "confirmation", ": %s" }, { "note", " (%s)" } } },
     { "mark.lost", "given up after a failed purge; something of it may be erased", { { NULL, NULL } } },
     { "object.returned", "returned from quarantine", { { NULL, NULL } } },
     { "object.returned_again", "found gone after its return, and returned from quarantine again", { { NULL, NULL } } },
@@ -43,6 +51,7 @@ static const struct {
     { "file.live", "its processor accepted it", { { "status", ", the file is %s" } } },
     { "file.deleted", "the file was deleted",
       { { "due_at", ", its purge is due %s" }, { "reason", " (reason: %s)" } } },
+    { "file.delete_failed", "deleting the file failed", { { "error", ": %s" } } },
     { "file.restored", "the file was restored", { { NULL, NULL } } },
     { "file.cleaned", "the upload was not confirmed in time; its quota was refunded", { { "reason", " (%s)" } } },
     { "file.purged", "the file is purged; its quota was refunded", { { NULL, NULL } } },
@@ -90,13 +99,43 @@ static int tell(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
     return t->fn(t->ctx, &line, err);
 }
 
+/* ---- what was sealed ---- */
+
+struct sealed {
+    struct telling *telling;
+    size_t n;
+};
+
+static int tell_segment(void *ctx, const struct rp_segment *segment, struct rp_error *err)
+{
+    struct sealed *s = ctx;
+    char words[RP_SEGMENT_FILE + 128];
+    if (s->n++ >= SEGMENTS_MAX) return 0;
+    snprintf(words, sizeof words, "rows of that time were sealed: some of this story may stand in segment %s",
+             segment->file);
+    struct rp_story_line line = {
+        .at_ms = segment->last_at_ms, .event = "audit.sealed", .actor = "reprieve", .words = words, .mark = ""
+    };
+    return s->telling->fn(s->telling->ctx, &line, err);
+}
+
+/* Rows go by age: if none of the oldest mark's time was sealed, none later was. */
+static int tell_sealed(struct rp_db *db, const struct rp_marks *marks, struct telling *telling, struct rp_error *err)
+{
+    struct sealed sealed = { .telling = telling };
+    if (marks->n == 0) return 0;
+    const struct rp_mark *newest = &marks->at[0], *oldest = &marks->at[marks->n - 1];
+    int64_t to_ms = newest->ended_at_ms != 0 ? newest->ended_at_ms : INT64_MAX;
+    return rp_segment_of_time(db, oldest->marked_at_ms, to_ms, tell_segment, &sealed, err);
+}
+
 /* ---- how things stand ---- */
 
 struct hold_search {
     const struct rp_store *store;
     const char *key;
     int64_t tenant_id; /* 0: none */
-    bool held;
+    struct rp_story_end *end;
 };
 
 static int search_hold(void *ctx, const struct rp_hold *hold, struct rp_error *err)
@@ -104,20 +143,11 @@ static int search_hold(void *ctx, const struct rp_hold *hold, struct rp_error *e
     struct hold_search *s = ctx;
     (void)err;
     struct rp_mark subject = { .store_id = s->store->id, .key = s->key, .tenant_id = s->tenant_id };
-    if (rp_hold_covers(hold, &subject)) s->held = true;
+    if (!rp_hold_covers(hold, &subject) || s->end->held) return 0;
+    s->end->held = true;
+    s->end->hold_id = hold->id;
+    snprintf(s->end->held_by, sizeof s->end->held_by, "%s", hold->actor);
     return 0;
-}
-
-static void say_waiting(struct rp_story_end *end, const struct rp_store *store, int64_t now_ms)
-{
-    char due[RP_TIME_TEXT], away[RP_TIME_TEXT];
-    const char *mode = store->config->mode == RP_MODE_OBSERVE      ? "but the store is in mode observe, so it stays"
-                       : store->config->mode == RP_MODE_QUARANTINE ? "and then moved to quarantine"
-                                                                   : "and then purged";
-    snprintf(end->words, sizeof end->words, "It is marked, due %s (%s), %s%s; `restore` keeps it until then.%s%s",
-             rp_time_format(end->mark.due_at_ms, due), rp_time_distance(end->mark.due_at_ms, now_ms, away), mode,
-             end->held ? " - but it is held, and nothing happens until the hold is lifted" : "",
-             end->mark.note != NULL ? " Last time: " : "", end->mark.note != NULL ? end->mark.note : "");
 }
 
 static const char *there_of(const struct rp_story_end *end)
@@ -125,6 +155,93 @@ static const char *there_of(const struct rp_story_end *end)
     return end->object == RP_OUT_FOUND  ? "The object exists"
            : end->object == RP_OUT_GONE ? "The object does not exist"
                                         : "The object could not be looked at";
+}
+
+/* The second mark of an upload: of whatever a PUT that began in time may still bring. */
+static void say_late(struct rp_story_end *end, int64_t now_ms)
+{
+    char due[RP_TIME_TEXT], away[RP_TIME_TEXT];
+    snprintf(end->words, sizeof end->words,
+             "%s; its file has ended and cannot be restored. What an upload that is still under way may bring is "
+             "removed %s (%s).",
+             there_of(end), rp_time_format(end->mark.due_at_ms, due),
+             rp_time_distance(end->mark.due_at_ms, now_ms, away));
+}
+
+/* What a check said, and when it is asked again. */
+static void say_last_time(const struct rp_mark *mark, int64_t now_ms, char *out, size_t size)
+{
+    char next[RP_TIME_TEXT], away[RP_TIME_TEXT];
+    size_t n = 0;
+    if (mark->next_at_ms > now_ms)
+        n = (size_t)snprintf(out, size, " Asked about again at %s (%s).", rp_time_format(mark->next_at_ms, next),
+                             rp_time_distance(mark->next_at_ms, now_ms, away));
+    snprintf(out + n, size - n, " Last time: %s", mark->note);
+}
+
+/* What keeps it meanwhile. One hold of several is named, the oldest. */
+static size_t say_saved(const struct rp_story_end *end, char *out, size_t size)
+{
+    char id[RP_ID_TEXT];
+    if (!end->held) return (size_t)snprintf(out, size, "`restore` keeps it until then.");
+    return (size_t)snprintf(out, size,
+                            "it is held (hold %s, by %s): nothing is purged until the hold is lifted; `reprieve "
+                            "restore` still saves it.",
+                            rp_id_format(RP_ID_HOLD, end->hold_id, id), end->held_by);
+}
+
+static void say_waiting(struct rp_story_end *end, const struct rp_store *store, int64_t now_ms)
+{
+    char due[RP_TIME_TEXT], away[RP_TIME_TEXT];
+    if (end->mark.file_id != 0 && strcmp(end->mark.reason, RP_REASON_LATE) == 0) {
+        say_late(end, now_ms);
+        return;
+    }
+    const char *mode = store->config->mode == RP_MODE_OBSERVE      ? "but the store is in mode observe, so it stays"
+                       : store->config->mode == RP_MODE_QUARANTINE ? "and then moved to quarantine"
+                                                                   : "and then purged";
+    size_t n = (size_t)snprintf(end->words, sizeof end->words, "It is marked, due %s (%s), %s; ",
+                                rp_time_format(end->mark.due_at_ms, due),
+                                rp_time_distance(end->mark.due_at_ms, now_ms, away), mode);
+    n += say_saved(end, end->words + n, sizeof end->words - n);
+    if (end->needs[0] != 0)
+        n += (size_t)snprintf(end->words + n, sizeof end->words - n, " Before, these must say yes: %s.", end->needs);
+    if (end->mark.note != NULL) say_last_time(&end->mark, now_ms, end->words + n, sizeof end->words - n);
+}
+
+/* It is claimed by whoever asks outside services; nothing is erased meanwhile. */
+static void say_asking(struct rp_story_end *end, int64_t now_ms)
+{
+    char next[RP_TIME_TEXT], away[RP_TIME_TEXT];
+    snprintf(
+        end->words, sizeof end->words,
+        "It waits for %s, asked again at %s (%s); nothing is erased before they say yes, and it cannot be restored "
+        "any more.%s%s",
+        end->needs, rp_time_format(end->mark.next_at_ms, next), rp_time_distance(end->mark.next_at_ms, now_ms, away),
+        end->mark.note != NULL ? " Last time: " : "", end->mark.note != NULL ? end->mark.note : "");
+}
+
+/* Who has not said yes yet. */
+static int find_needs(struct rp_db *db, struct rp_arena *arena, struct rp_story_end *end, struct rp_error *err)
+{
+    struct rp_confirmations all;
+    size_t used = 0;
+    if (!end->has_mark || (end->mark.checks & RP_CHECK_CONFIRMATIONS) == 0) return 0;
+    int r = rp_confirmations_of(db, &end->mark.id, 1, arena, &all, err);
+    for (size_t i = 0; i < all.n && r == 0 && used < sizeof end->needs; i++)
+        if (all.at[i].state != RP_CONFIRM_YES)
+            used += (size_t)snprintf(end->needs + used, sizeof end->needs - used, "%s%s", used > 0 ? ", " : "",
+                                     all.at[i].name);
+    return r;
+}
+
+/* Every service that had to has said yes. */
+static void say_agreed(struct rp_story_end *end, int64_t now_ms)
+{
+    char due[RP_TIME_TEXT], away[RP_TIME_TEXT];
+    snprintf(end->words, sizeof end->words, "All services have said yes; it is purged when it is due, %s (%s)%s.",
+             rp_time_format(end->mark.due_at_ms, due), rp_time_distance(end->mark.due_at_ms, now_ms, away),
+             end->held ? ", but not while it is held" : "");
 }
 
 /* `copy`: the mark of what its mark moved to quarantine; NULL: nothing of it is there any more. */
@@ -151,7 +268,7 @@ static void say_end(struct rp_story_end *end, const struct rp_store *store, int6
     const char *there = there_of(end);
     char next[RP_TIME_TEXT];
     if (!end->has_mark) {
-        snprintf(end->words, sizeof end->words, "%s and was never marked: nothing will happen to it.", there);
+        snprintf(end->words, sizeof end->words, "%s and %s: nothing will happen to it.", there, end->unmarked);
         return;
     }
     switch (end->mark.state) {
@@ -159,6 +276,15 @@ static void say_end(struct rp_story_end *end, const struct rp_store *store, int6
         say_waiting(end, store, now_ms);
         return;
     case RP_CHECKING:
+        if (end->needs[0] != 0) {
+            say_asking(end, now_ms);
+            return;
+        }
+        if ((end->mark.checks & RP_CHECK_AGREED) != 0) {
+            say_agreed(end, now_ms);
+            return;
+        }
+        /* fall through */
     case RP_PURGING:
         snprintf(end->words, sizeof end->words,
                  "Its purge has begun (%s, attempt %" PRId64 "); it is looked at again %s.%s%s",
@@ -196,13 +322,25 @@ static int stand(struct rp_catalog *catalog, struct rp_store *store, const char 
                  struct rp_story_end *end, struct rp_error *err)
 {
     struct rp_item item = { .key = key };
-    struct hold_search search = { .store = store, .key = key, .tenant_id = tenant_id };
-    int r = rp_backend_stat(store->backend, &item, 1, err);
+    struct hold_search search = { .store = store, .key = key, .tenant_id = tenant_id, .end = end };
+    int r = rp_subject_in(store)->look(store, &item, 1, err);
     if (r < 0) return r;
     end->object = item.outcome;
     end->identity = item.identity;
-    r = rp_hold_each(catalog->db, search_hold, &search, err);
-    end->held = search.held;
+    return rp_hold_each(catalog->db, search_hold, &search, err);
+}
+
+/* What is known of a subject without marks: retention may have let them go. */
+static int say_unmarked(struct rp_catalog *catalog, struct rp_story_end *end, struct rp_error *err)
+{
+    int64_t before_ms = 0;
+    char text[RP_TIME_TEXT];
+    int r = rp_retention_reach(catalog->db, &before_ms, err);
+    if (before_ms == 0)
+        snprintf(end->unmarked, sizeof end->unmarked, "was never marked");
+    else
+        snprintf(end->unmarked, sizeof end->unmarked, "has no mark (those that ended before %s were let go)",
+                 rp_time_format(before_ms, text));
     return r;
 }
 
@@ -216,11 +354,14 @@ int rp_explain(struct rp_catalog *catalog, struct rp_store *store, const char *k
     if (r == 0) r = rp_marks_history(catalog->db, store->id, key, &marks, err);
     if (r == 0) r = stand(catalog, store, key, marks.n > 0 ? marks.at[0].tenant_id : 0, end, err);
     if (r < 0) return rp_error_wrap(err, r, "explain %s:%s", store->config->name, key);
-    if (marks.n == 0 && end->object == RP_OUT_GONE)
-        return rp_error_set(err, RP_ENOTFOUND, "%s:%s does not exist and was never marked", store->config->name, key);
+    if (marks.n == 0) r = say_unmarked(catalog, end, err);
+    if (r == 0 && marks.n == 0 && end->object == RP_OUT_GONE)
+        return rp_error_set(err, RP_ENOTFOUND, "%s:%s does not exist and %s", store->config->name, key, end->unmarked);
+    r = tell_sealed(catalog->db, &marks, &t, err);
     for (size_t i = marks.n; i > 0 && r == 0; i--)
         r = rp_audit_of_mark(catalog->db, marks.at[i - 1].id, tell, &t, err);
     end->has_mark = marks.n > 0;
     if (end->has_mark) end->mark = marks.at[0];
+    if (r == 0) r = find_needs(catalog->db, arena, end, err);
     return r < 0 ? r : say_now(catalog, store, arena, end, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain.h - the story of one subject, in order, in words: why it is here, why it went, who decided. */
+/* explain.h - the story of one subject, in order, in words: why it is here, why it went, who
+ * decided. */
 #ifndef RP_CORE_EXPLAIN_H
 #define RP_CORE_EXPLAIN_H
 
@@ -21,7 +22,11 @@ struct rp_story_end {
     bool has_mark;
     struct rp_mark mark; /* the newest, of the arena */
     bool held;
-    char words[400]; /* what will happen next */
+    int64_t hold_id; /* held: by this one, or by this one first */
+    char held_by[RP_ACTOR_MAX];
+    char needs[200];    /* outside services that have not said yes yet: "calendar, mail" */
+    char words[800];    /* what will happen next */
+    char unmarked[120]; /* without a mark: what is known of earlier ones */
 };
 
 /* Tells every line of every mark of the subject (the last 100 marks), oldest first, then how things

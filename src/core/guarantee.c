@@ -2,7 +2,8 @@
 #include "core/guarantee.h"
 
 #include "base/assert.h"
-#include "base/json.h"
+#include "base/digest.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/audit/audit.h"
 #include "core/subject/quarantine.h"
@@ -85,16 +86,16 @@ bool rp_mark_is_named(const struct rp_mark *mark)
 
 /* ---- what the catalog remembers ---- */
 
-/* A name of the configuration that comes to stand for another bucket begins anew: nothing is known of that one. */
+/* A name of the configuration that comes to stand for another bucket begins anew: nothing is known
+ * of that one. */
 static uint64_t whereabouts(const struct rp_store_config *config)
 {
     const char *const parts[] = { config->endpoint, config->bucket, config->path };
-    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        for (const char *c = parts[i] != NULL ? parts[i] : "";; c++) {
-            h = (h ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-            if (*c == 0) break;
-        }
+    uint64_t h = rp_hash_text(0, "");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *part = parts[i] != NULL ? parts[i] : "";
+        h = rp_hash_bytes(h, part, strlen(part) + 1);
+    }
     return h;
 }
 

@@ -53,7 +53,8 @@ int rp_guarantee_probe(struct rp_catalog *catalog, struct rp_store *store, struc
 bool rp_guarantee_is_known(const struct rp_store *store);
 /* What the last probe of this process found; false: it made none. */
 bool rp_guarantee_probed(const struct rp_store *store, struct rp_probed *out);
-/* When anybody's probe last told the level, 0: none; and when keys were seen to change, 0: never. */
+/* When anybody's probe last told the level, 0: none; and when keys were seen to change, 0:
+ * never. */
 int64_t rp_guarantee_probed_at_ms(const struct rp_store *store);
 int64_t rp_guarantee_changed_at_ms(const struct rp_store *store);
 

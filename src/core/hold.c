@@ -5,16 +5,19 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/json.h"
 #include "base/log.h"
+#include "base/text/json.h"
 #include "catalog/audit/audit.h"
 #include "catalog/file/file.h"
+#include "core/journal.h"
+#include "core/owner/raise.h"
 #include "core/state.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define RESUME_MAX     1000
+#define TENANT         "tenant/"
+#define RESUME_PAGE    1000
 #define PAGE           1000
 #define PAGE_ARENA_MAX ((size_t)4 << 20)
 
@@ -25,8 +28,10 @@ int rp_scope_read(const char *text, struct rp_arena *arena, struct rp_scope_name
     if (copy == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a hold");
     *out = (struct rp_scope_name){ .scope = RP_SCOPE_EVERYTHING };
     if (strcmp(text, "everything") == 0) return 0;
-    *out = (struct rp_scope_name){ .scope = RP_SCOPE_TENANT, .tenant = copy + strlen("tenant/") };
-    if (strncmp(text, "tenant/", strlen("tenant/")) == 0) return 0;
+    if (strncmp(text, TENANT, strlen(TENANT)) == 0) {
+        *out = (struct rp_scope_name){ .scope = RP_SCOPE_TENANT, .tenant = copy + strlen(TENANT) };
+        return 0;
+    }
     char *colon = strchr(copy, ':');
     if (colon == NULL || colon == copy || colon[1] == 0) { /* a hold on the key "" would hold nothing */
         rp_error_set(err, RP_EINVAL, "'%.64s' is no scope", text);
@@ -35,6 +40,10 @@ int rp_scope_read(const char *text, struct rp_arena *arena, struct rp_scope_name
     bool prefix = copy[n - 1] == '*';
     *colon = 0;
     if (prefix) copy[n - 1] = 0;
+    if (strchr(colon + 1, '*') != NULL) { /* meant as a pattern it would hold nothing */
+        rp_error_set(err, RP_EINVAL, "'%.64s': only a * at the end stands for more", text);
+        return rp_error_hint(err, "hold STORE:PREFIX*, up to where the names differ");
+    }
     *out =
         (struct rp_scope_name){ .scope = prefix ? RP_SCOPE_PREFIX : RP_SCOPE_SUBJECT, .store = copy, .key = colon + 1 };
     return 0;
@@ -45,7 +54,7 @@ const char *rp_scope_text(const struct rp_hold *hold, const char *store, const c
     if (hold->scope == RP_SCOPE_EVERYTHING)
         snprintf(out, RP_SCOPE_TEXT, "everything");
     else if (hold->scope == RP_SCOPE_TENANT)
-        snprintf(out, RP_SCOPE_TEXT, "tenant/%s", tenant);
+        snprintf(out, RP_SCOPE_TEXT, TENANT "%s", tenant);
     else
         snprintf(out, RP_SCOPE_TEXT, "%s:%s%s", store, hold->key, hold->scope == RP_SCOPE_PREFIX ? "*" : "");
     return out;
@@ -69,32 +78,42 @@ static json_t *hold_json(const struct rp_hold *hold, const struct rp_hold_comman
 
 /* ---- add ---- */
 
+/* Of those that are covered: as many as there is room for, and how many there are. */
+static int keep_claimed(const struct rp_mark *mark, struct rp_hold_command *c, struct rp_error *err)
+{
+    struct rp_marks *out = &c->claimed;
+    c->claimed_total++;
+    return out->n < out->max ? rp_mark_copy(mark, out->arena, &out->at[out->n++], err) : 0;
+}
+
 /* Page by page: what the hold covers may be few of many that are claimed. */
-static int collect_claimed(struct rp_tx *tx, const struct rp_hold *hold, int64_t store_id, struct rp_marks *out,
+static int collect_claimed(struct rp_tx *tx, const struct rp_hold *hold, int64_t store_id, struct rp_hold_command *c,
                            struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(PAGE_ARENA_MAX);
     struct rp_marks page = { .n = PAGE };
     int64_t after_id = 0;
     int r = 0;
-    while (r == 0 && page.n == PAGE && out->n < out->max) {
+    while (r == 0 && page.n == PAGE) {
         rp_arena_reset(&arena);
         r = rp_marks_init(&page, PAGE, &arena, err);
         if (r == 0) r = rp_hold_claimed(tx->db, store_id, after_id, &page, err);
-        for (size_t i = 0; r == 0 && i < page.n && out->n < out->max; i++)
-            if (rp_hold_covers(hold, &page.at[i])) r = rp_mark_copy(&page.at[i], out->arena, &out->at[out->n++], err);
+        for (size_t i = 0; r == 0 && i < page.n; i++)
+            if (rp_hold_covers(hold, &page.at[i])) r = keep_claimed(&page.at[i], c, err);
         if (r == 0 && page.n > 0) after_id = page.at[page.n - 1].id;
     }
     return r;
 }
 
-static int collect_all_claimed(struct rp_tx *tx, const struct rp_hold *hold, struct rp_marks *out, struct rp_error *err)
+static int collect_all_claimed(struct rp_tx *tx, const struct rp_hold *hold, struct rp_hold_command *c,
+                               struct rp_error *err)
 {
     struct rp_store_rows stores = { 0 };
-    if (hold->store_id != 0) return collect_claimed(tx, hold, hold->store_id, out, err);
+    c->claimed_total = 0;
+    if (hold->store_id != 0) return collect_claimed(tx, hold, hold->store_id, c, err);
     int r = rp_store_list(tx->db, tx->arena, &stores, err);
     for (size_t i = 0; i < stores.n && r == 0; i++)
-        r = collect_claimed(tx, hold, stores.at[i].id, out, err);
+        r = collect_claimed(tx, hold, stores.at[i].id, c, err);
     return r;
 }
 
@@ -122,11 +141,14 @@ static int add_one(struct rp_tx *tx, struct rp_hold_command *c, struct rp_error 
                             .actor = c->command.actor,
                             .placed_at_ms = tx->late_ms };
     int r = find_tenant(tx, c, &hold.tenant_id, err);
+    if (r == 0 && c->store != NULL) (void)rp_raise_refuse_name(c->store, &c->command.error);
     if (r < 0 || c->command.error.code < 0) return r;
+    if (c->store != NULL) r = rp_store_share(tx, c->store->id, c->store->config->name, err);
+    if (r < 0) return r;
     r = rp_marks_init(&c->claimed, RP_HOLD_CLAIMED_MAX, c->arena, err);
     if (r == 0) r = rp_hold_add(tx, &hold, err);
     /* the epoch is ours now: every claim before it has committed, and shows */
-    if (r == 0) r = collect_all_claimed(tx, &hold, &c->claimed, err);
+    if (r == 0) r = collect_all_claimed(tx, &hold, c, err);
     if (r < 0) return r;
     c->id = hold.id;
     c->placed_at_ms = hold.placed_at_ms;
@@ -162,8 +184,9 @@ static int lift_one(struct rp_tx *tx, struct rp_hold_command *c, struct rp_error
     return 0;
 }
 
+/* A page of the holds on everything, those after `after_id`. */
 struct everything {
-    int64_t ids[RESUME_MAX];
+    int64_t after_id, ids[RESUME_PAGE];
     size_t n;
 };
 
@@ -171,20 +194,33 @@ static int collect_everything(void *ctx, const struct rp_hold *hold, struct rp_e
 {
     struct everything *all = ctx;
     (void)err;
-    if (hold->scope == RP_SCOPE_EVERYTHING && all->n < RESUME_MAX) all->ids[all->n++] = hold->id;
+    bool fits = all->n < RESUME_PAGE && hold->id > all->after_id;
+    if (fits && hold->scope == RP_SCOPE_EVERYTHING) all->ids[all->n++] = hold->id;
     return 0;
 }
 
-/* Somebody else may have resumed since the holds were listed. */
+static int lift_page(struct rp_tx *tx, struct rp_hold_command *c, struct everything *page, struct rp_error *err)
+{
+    int r = rp_hold_each(tx->db, collect_everything, page, err);
+    for (size_t i = 0; i < page->n && r == 0; i++) {
+        struct rp_error why = { 0 };
+        r = lift(tx, page->ids[i], c->command.actor, &why);
+        c->lifted += r == 0;
+        if (r == RP_ENOTFOUND) r = 0; /* somebody else has resumed since the holds were listed */
+        if (r < 0) *err = why;
+    }
+    return r;
+}
+
 static int resume_one(struct rp_tx *tx, struct rp_hold_command *c, struct rp_error *err)
 {
-    struct everything all = { .n = 0 };
-    int r = rp_hold_each(tx->db, collect_everything, &all, err);
+    struct everything page = { .n = RESUME_PAGE };
+    int r = 0;
     c->lifted = 0;
-    for (size_t i = 0; i < all.n && r == 0; i++) {
-        r = lift(tx, all.ids[i], c->command.actor, err);
-        c->lifted += r == 0;
-        if (r == RP_ENOTFOUND) r = 0;
+    while (r == 0 && page.n == RESUME_PAGE) {
+        page.n = 0;
+        r = lift_page(tx, c, &page, err);
+        if (page.n > 0) page.after_id = page.ids[page.n - 1];
     }
     c->command.due_at_ms = c->lifted > 0 ? tx->late_ms : 0;
     return r;
@@ -221,27 +257,27 @@ static void log_add(const struct rp_command *command, struct rp_log *log, int64_
 {
     const struct rp_hold_command *c = (const struct rp_hold_command *)command;
     struct rp_hold hold = { .id = c->id, .scope = c->scope, .key = c->key, .reason = c->reason };
+    struct rp_journal j = rp_journal_of(command, log, at_ms);
     char scope[RP_SCOPE_TEXT];
     if (command->error.code < 0) return;
     json_t *o = hold_json(&hold, c);
     rp_scope_text(&hold, c->store != NULL ? c->store->config->name : "", c->tenant, scope);
     rp_json_set(o, "scope", rp_json_text(scope));
-    rp_json_set(o, "actor", rp_json_text(command->actor));
-    rp_json_set(o, "claimed", json_integer((json_int_t)c->claimed.n));
-    rp_log_event(log, RP_LOG_INFO, at_ms, "hold.placed", o);
+    rp_json_set(o, "claimed", json_integer(c->claimed_total));
+    rp_journal_change(&j, "hold.placed", o);
 }
 
 static void log_lift(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
 {
     const struct rp_hold_command *c = (const struct rp_hold_command *)command;
+    struct rp_journal j = rp_journal_of(command, log, at_ms);
     bool one = command->verb == &rp_verb_hold_lift;
     char id[RP_ID_TEXT];
     if (command->error.code < 0 || (!one && c->lifted == 0)) return;
     json_t *o = json_object();
     rp_json_set(o, "hold", json_string(one ? rp_id_format(RP_ID_HOLD, c->id, id) : "everything"));
-    rp_json_set(o, "actor", rp_json_text(command->actor));
     if (!one) rp_json_set(o, "lifted", json_integer(c->lifted));
-    rp_log_event(log, RP_LOG_INFO, at_ms, "hold.lifted", o);
+    rp_journal_change(&j, "hold.lifted", o);
 }
 
 _Static_assert(offsetof(struct rp_hold_command, command) == 0, "a command is the first member");

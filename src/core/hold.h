@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hold.h - the verb hold: nothing it covers is claimed until it is lifted. `pause` is a hold on everything. */
+/* hold.h - the verb hold: nothing it covers is claimed until it is lifted. `pause` is a hold on
+ * everything. */
 #ifndef RP_CORE_HOLD_H
 #define RP_CORE_HOLD_H
 
@@ -7,9 +8,10 @@
 #include "catalog/writer/writer.h"
 #include "core/store.h"
 
-#define RP_HOLD_CLAIMED_MAX 1000
+#define RP_HOLD_CLAIMED_MAX 1000 /* that an answer lists */
 
-/* A scope as people write it: "everything", "tenant/NAME", "STORE:KEY", "STORE:PREFIX*" (the prefix may be empty). */
+/* A scope as people write it: "everything", "tenant/NAME", "STORE:KEY", "STORE:PREFIX*" (the prefix
+ * may be empty). A * anywhere else is refused. */
 struct rp_scope_name {
     enum rp_scope scope;
     const char *store, *key; /* subject, prefix; of the arena */
@@ -33,12 +35,14 @@ struct rp_hold_command {
     /* out */
     int64_t placed_at_ms;
     struct rp_marks claimed; /* add: covered, but past the claim when it was placed; they may still be purged */
+    int64_t claimed_total;   /* how many there are, listed or not */
     int64_t lifted;          /* resume: how many there were */
 };
 /* Lift: RP_ENOTFOUND without such a hold in force. Resume lifts every hold on everything. */
 extern const struct rp_verb rp_verb_hold_add, rp_verb_hold_lift, rp_verb_resume;
 
-/* A page of the holds in force, in order of id: those after `after_id`, `max` at most, in the arena. */
+/* A page of the holds in force, in order of id: those after `after_id`, `max` at most, in the
+ * arena. */
 struct rp_hold_line {
     struct rp_hold hold;
     const char *tenant; /* the name, for a hold on one */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/journal.h"
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "base/time.h"
+#include "core/check/waits.h"
 #include "core/state.h"
 
 #include <inttypes.h>
@@ -14,9 +15,27 @@
 
 #define LINE_MAX_BYTES ((size_t)16 << 10)
 
+struct rp_journal rp_journal_of(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
+{
+    return (struct rp_journal){ .log = log, .at_ms = at_ms, .actor = command->actor, .request = command->request };
+}
+
 static void write_line(const struct rp_journal *j, enum rp_log_level level, const char *event, json_t *fields)
 {
+    if (j->request != NULL) rp_json_set(fields, "request", json_string(j->request));
     rp_log_event(j->log, level, j->at_ms, event, fields);
+}
+
+void rp_journal_change(const struct rp_journal *j, const char *event, json_t *fields)
+{
+    rp_json_set(fields, "actor", rp_json_text(j->actor));
+    write_line(j, RP_LOG_INFO, event, fields);
+}
+
+void rp_journal_orphan(const struct rp_journal *j, json_t *fields)
+{
+    rp_json_set(fields, "actor", rp_json_text(j->actor));
+    write_line(j, RP_LOG_WARNING, RP_EVENT_ORPHAN, fields);
 }
 
 static void add_error(json_t *fields, const struct rp_error *why)
@@ -103,21 +122,22 @@ void rp_journal_restore(const struct rp_journal *j, const struct rp_reprieve_ite
         add_error(o, &answer->error);
     else
         rp_json_set(o, "outcome", json_string(rp_reprieving_name(answer->what)));
-    write_line(j, refused ? RP_LOG_WARNING : RP_LOG_INFO, refused ? "restore.refused" : "mark.reprieved", o);
+    const char *done = item->mark.file_id != 0 ? "file.restored" : "mark.reprieved";
+    write_line(j, refused ? RP_LOG_WARNING : RP_LOG_INFO, refused ? "restore.refused" : done, o);
 }
 
 void rp_journal_decided(const struct rp_journal *j, const char *event, const char *store, const struct rp_mark *mark,
                         const char *as)
 {
     json_t *o = rp_mark_json(mark, store);
-    rp_json_set(o, "actor", rp_json_text(j->actor));
     rp_json_set(o, "state", json_string(as));
-    write_line(j, RP_LOG_INFO, event, o);
+    rp_journal_change(j, event, o);
 }
 
 /* ---- files ---- */
 
-/* Uploads and deletes come by the thousand a second: their lines are written as text, not built as trees. */
+/* Uploads and deletes come by the thousand a second: their lines are written as text, not built as
+ * trees. */
 static void begin_line(struct rp_buf *b, const struct rp_journal *j, const char *store, const char *key,
                        const char *reason)
 {
@@ -129,6 +149,7 @@ static void begin_line(struct rp_buf *b, const struct rp_journal *j, const char 
     rp_json_quote(b, reason);
     rp_buf_str(b, ",\"actor\":");
     rp_json_quote(b, j->actor);
+    if (j->request != NULL) rp_buf_fmt(b, ",\"request\":\"%s\"", j->request); /* letters that need no escape */
 }
 
 static void add_times(struct rp_buf *b, int64_t marked_at_ms, int64_t due_at_ms)
@@ -153,7 +174,7 @@ void rp_journal_born(const struct rp_journal *j, const struct rp_init *init)
                init->txn_id != 0 ? RP_REASON_ROLLBACK : RP_REASON_ABANDONED);
     add_times(&b, init->created_at_ms, init->due_at_ms);
     add_ids(&b, init->mark_id, init->file_id, init->size_bytes);
-    rp_log_members(j->log, RP_LOG_INFO, j->at_ms, "mark.created", rp_buf_text(&b));
+    rp_log_members(j->log, RP_LOG_INFO, j->at_ms, "file.pending", rp_buf_text(&b));
 }
 
 void rp_journal_file(const struct rp_journal *j, const char *event, const char *store,
@@ -163,10 +184,20 @@ void rp_journal_file(const struct rp_journal *j, const char *event, const char *
     const struct rp_file *f = &answer->file;
     if (!rp_log_takes(j->log, RP_LOG_INFO)) return;
     begin_line(&b, j, store, f->key, answer->mark_reason);
-    if (answer->mark_id != 0) add_times(&b, answer->marked_at_ms, answer->due_at_ms);
+    if (answer->due_at_ms != 0) add_times(&b, answer->marked_at_ms, answer->due_at_ms);
     add_ids(&b, answer->mark_id != 0 ? answer->mark_id : f->mark_id, f->id, f->size_bytes);
     rp_buf_fmt(&b, ",\"status\":\"%s\"", rp_status_name(f->status));
     rp_log_members(j->log, RP_LOG_INFO, j->at_ms, event, rp_buf_text(&b));
+}
+
+void rp_journal_marked(const struct rp_journal *j, const char *store, const struct rp_file_marked *marked)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(LINE_MAX_BYTES);
+    if (!rp_log_takes(j->log, RP_LOG_INFO)) return;
+    begin_line(&b, j, store, marked->key, marked->reason);
+    add_times(&b, marked->marked_at_ms, marked->due_at_ms);
+    add_ids(&b, marked->mark_id, marked->file_id, marked->size_bytes);
+    rp_log_members(j->log, RP_LOG_INFO, j->at_ms, "mark.created", rp_buf_text(&b));
 }
 
 /* ---- purges ---- */
@@ -190,9 +221,9 @@ static void write_move(const struct rp_journal *j, const char *store, const stru
         write_line(j, RP_LOG_WARNING, "mark.skipped", o);
         return;
     }
-    if (move->to == RP_PURGED) {
+    if (move->to == RP_PURGED || move->to == RP_REPRIEVED) {
         rp_json_set(o, "outcome", json_string(rp_end_name(move->outcome)));
-        write_line(j, RP_LOG_INFO, "mark.purged", o);
+        write_line(j, RP_LOG_INFO, move->to == RP_PURGED ? "mark.purged" : "mark.reprieved", o);
         return;
     }
     rp_json_set(o, "attempts", json_integer(move->attempts));
@@ -217,6 +248,8 @@ void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *b
     rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, run->id, id)));
     rp_json_set(o, "store", json_string(store_name));
     rp_json_set(o, "batch", json_integer((json_int_t)(batch->to - batch->from)));
+    rp_json_set(o, "done", json_integer(run->figures.scanned));
+    rp_json_set(o, "total", json_integer(run->total > run->figures.scanned ? run->total : run->figures.scanned));
     rp_json_set(o, "scanned", json_integer(run->figures.scanned));
     rp_json_set(o, "purged", json_integer(run->figures.purged));
     rp_json_set(o, "failed", json_integer(run->figures.failed));
@@ -236,39 +269,46 @@ static json_t *about_run(const struct rp_run *run)
     return o;
 }
 
-/* A restore cleans nothing up. */
-static const char *stage_of(const char *kind, const char *cleanup, const char *restore)
+/* "cleanup_started" and the like: nothing but a sweep cleans up. */
+static const char *stage_of(const char *kind, const char *stage, char out[40])
 {
-    return strcmp(kind, RP_RUN_RESTORE) == 0 ? restore : cleanup;
+    snprintf(out, 40, "%s_%s", strcmp(kind, RP_RUN_SWEEP) == 0 ? "cleanup" : kind, stage);
+    return out;
 }
 
 void rp_journal_started(const struct rp_journal *j, const struct rp_run *run)
 {
     json_t *o = about_run(run);
+    char stage[40];
     rp_json_set(o, "started_at", rp_json_time(run->started_at_ms));
-    write_line(j, RP_LOG_INFO, stage_of(run->kind, "cleanup_started", "restore_started"), o);
+    write_line(j, RP_LOG_INFO, stage_of(run->kind, "started", stage), o);
 }
 
 static void write_completed(const struct rp_journal *j, const struct rp_run *run, const char *outcome)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *record = rp_run_json(run, outcome, false, j->at_ms);
-    json_t *o = about_run(run), *errors = json_object_get(record, "errors");
+    json_t *o = about_run(run), *errors = json_object_get(record, "errors"), *gone = json_object_get(record, "let_go");
+    json_t *repaired = json_object_get(record, "repaired");
+    char stage[40];
     rp_json_set(o, "outcome", json_string(outcome));
     rp_json_set(o, "counts", json_incref(json_object_get(record, "counts")));
+    if (gone != NULL) rp_json_set(o, "let_go", json_incref(gone));
+    if (repaired != NULL) rp_json_set(o, "repaired", json_incref(repaired));
     rp_json_set(o, "duration_ms", json_integer(j->at_ms - run->started_at_ms));
     if (json_array_size(errors) > 0) rp_json_set(o, "errors", json_incref(errors));
-    write_line(j, json_array_size(errors) > 0 ? RP_LOG_WARNING : RP_LOG_INFO,
-               stage_of(run->kind, "cleanup_completed", "restore_completed"), o);
+    write_line(j, json_array_size(errors) > 0 ? RP_LOG_WARNING : RP_LOG_INFO, stage_of(run->kind, "completed", stage),
+               o);
 }
 
 void rp_journal_failed(const struct rp_journal *j, const char *kind, const struct rp_run *run,
                        const struct rp_error *why)
 {
     json_t *o = run != NULL ? about_run(run) : json_object();
+    char stage[40];
     rp_json_set(o, "kind", json_string(kind));
     rp_json_set(o, "actor", rp_json_text(j->actor));
     add_error(o, why);
-    write_line(j, RP_LOG_ERROR, stage_of(kind, "cleanup_failed", "restore_failed"), o);
+    write_line(j, RP_LOG_ERROR, stage_of(kind, "failed", stage), o);
 }
 
 void rp_journal_ended(const struct rp_journal *j, const struct rp_run *run, const char *outcome, int code)
@@ -301,4 +341,18 @@ void rp_journal_left_out(const struct rp_journal *j, const char *store, int64_t 
     rp_json_set(o, "due", json_integer(due));
     add_error(o, why);
     write_line(j, RP_LOG_WARNING, "store.left_out", o);
+}
+
+void rp_journal_waits(const struct rp_journal *j, const struct rp_whom *whom, int64_t left_ms,
+                      const struct rp_error *why)
+{
+    json_t *o = json_object();
+    char event[40];
+    snprintf(event, sizeof event, "%s.%s", whom->kind, why != NULL ? "left_alone" : "answers");
+    rp_json_set(o, whom->kind, rp_json_text(whom->name));
+    if (why != NULL) {
+        add_error(o, why);
+        rp_json_set(o, "asked_again_at", rp_json_time(j->at_ms + left_ms));
+    }
+    write_line(j, why != NULL ? RP_LOG_WARNING : RP_LOG_INFO, event, o);
 }

@@ -3,9 +3,10 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/log.h"
+#include "base/text/json.h"
 #include "catalog/audit/audit.h"
+#include "core/journal.h"
 
 int64_t rp_quota_limit_of(const struct rp_tenant *tenant, int64_t default_bytes)
 {
@@ -14,12 +15,15 @@ int64_t rp_quota_limit_of(const struct rp_tenant *tenant, int64_t default_bytes)
 
 json_t *rp_quota_json(const struct rp_tenant *tenant, int64_t default_bytes)
 {
+    int64_t limit = rp_quota_limit_of(tenant, default_bytes);
+    int64_t left = limit - tenant->used_bytes - tenant->reserved_bytes;
     json_t *o = json_object();
     rp_json_set(o, "tenant", rp_json_text(tenant->name));
-    rp_json_set(o, "limit", json_integer(rp_quota_limit_of(tenant, default_bytes)));
+    rp_json_set(o, "limit", json_integer(limit));
     rp_json_set(o, "default", json_boolean(!tenant->has_limit));
     rp_json_set(o, "used", json_integer(tenant->used_bytes));
     rp_json_set(o, "reserved", json_integer(tenant->reserved_bytes));
+    rp_json_set(o, "available", json_integer(left > 0 ? left : 0));
     rp_json_set(o, "open_uploads", json_integer(tenant->open_uploads));
     return o;
 }
@@ -66,11 +70,11 @@ static int add_locks(struct rp_tx *tx, const struct rp_command *command, struct 
 static void log_set(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
 {
     const struct rp_quota_command *c = (const struct rp_quota_command *)command;
+    struct rp_journal j = rp_journal_of(command, log, at_ms);
     if (command->error.code < 0) return;
     json_t *o = rp_quota_json(&c->out, 0);
     if (!c->own) rp_json_set(o, "limit", json_null());
-    rp_json_set(o, "actor", rp_json_text(command->actor));
-    rp_log_event(log, RP_LOG_INFO, at_ms, "quota.set", o);
+    rp_journal_change(&j, "quota.set", o);
 }
 
 const struct rp_verb rp_verb_quota_set = { .name = "quota", .locks = add_locks, .run = run_set, .log = log_set };
@@ -88,6 +92,16 @@ static int run_prove(struct rp_tx *tx, struct rp_command *const *commands, size_
     return rp_tx_audit(tx, &entry, err);
 }
 
-const struct rp_verb rp_verb_quota_prove = { .name = "compare quotas with the ledger",
-                                             .run = run_prove,
-                                             .alone = true };
+static void log_proof(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
+{
+    const struct rp_quota_proof *p = (const struct rp_quota_proof *)command;
+    if (command->error.code < 0 || !p->repair || p->out.wrong == 0) return;
+    struct rp_journal j = rp_journal_of(command, log, at_ms);
+    rp_journal_change(
+        &j, "quota.rebuilt",
+        rp_json_object("tenants", json_integer(p->out.tenants), "wrong", json_integer(p->out.wrong), NULL));
+}
+
+const struct rp_verb rp_verb_quota_prove = {
+    .name = "compare quotas with the ledger", .run = run_prove, .log = log_proof, .alone = true
+};

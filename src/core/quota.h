@@ -21,7 +21,8 @@ struct rp_quota_command {
 };
 extern const struct rp_verb rp_verb_quota_set;
 
-/* Compares every counter with the sum of its ledger rows (QUOTA-EXACT), and with `repair` sets right what differs. */
+/* Compares every counter with the sum of its ledger rows (QUOTA-EXACT), and with `repair` sets
+ * right what differs. */
 struct rp_quota_proof {
     struct rp_command command;
     bool repair;
@@ -32,7 +33,8 @@ struct rp_quota_proof {
 extern const struct rp_verb rp_verb_quota_prove;
 
 int64_t rp_quota_limit_of(const struct rp_tenant *tenant, int64_t default_bytes);
-/* {"tenant","limit","default","used","reserved","open_uploads"}; `default`: the limit is the configured one. */
+/* {"tenant","limit","default","used","reserved","available","open_uploads"}; `default`: the limit
+ * is the configured one. */
 json_t *rp_quota_json(const struct rp_tenant *tenant, int64_t default_bytes);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/size.h"
+#include "base/text/size.h"
 #include "catalog/catalog.h"
 #include "store/backend.h"
 

@@ -27,6 +27,11 @@ struct rp_store {
     bool fails_over;                  /* a promoted server has lost nothing (catalog.failover) */
 };
 
+/* NULL: none of these is it. */
+struct rp_store *rp_store_by_id(struct rp_store *const *stores, size_t n, int64_t id);
+/* 0 of an open one; else why it could not be opened. */
+int rp_store_refuse_closed(const struct rp_store *store, struct rp_error *err);
+
 #define RP_REASON_MAX 200
 #define RP_ACTOR_MAX  120
 

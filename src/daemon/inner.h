@@ -6,10 +6,11 @@
 #include "base/time.h"
 #include "core/room.h"
 #include "daemon/daemon.h"
+#include "daemon/processor/processor.h"
 #include "daemon/raiser.h"
 #include "daemon/runs.h"
+#include "daemon/sinks/sinks.h"
 #include "daemon/sweeper.h"
-#include "daemon/watch/watch.h"
 #include "feed/feed.h"
 #include "http/live/live.h"
 #include "http/server/server.h"
@@ -18,18 +19,19 @@
 #include <pthread.h>
 
 #define RP_NODE_MAX 61
-#define RP_WATCHES  4 /* over room, restores, alerts and buckets */
+#define RP_WATCHES  8 /* over room, restores, retention, lost files, imports, alerts, readers and buckets */
 
-/* How long a stop may take. Buckets are interrupted RP_STORES_MS after the signal, and requests that
- * still wait RP_PATIENCE_MS after it; then the last raises go to the buckets, over connections of
- * their own. Whatever hangs all the same ends with the process. */
+/* How long a stop may take. Buckets are interrupted RP_STORES_MS after the signal, and requests
+ * that still wait RP_PATIENCE_MS after it; then the last raises go to the buckets, over connections
+ * of their own. Whatever hangs all the same ends with the process. */
 #define RP_STORES_MS   (5 * RP_SECOND_MS)
 #define RP_PATIENCE_MS (10 * RP_SECOND_MS)
 #define RP_STOP_MS     (15 * RP_SECOND_MS)
 _Static_assert(RP_STORES_MS < RP_PATIENCE_MS && RP_PATIENCE_MS + RP_LAST_RAISE_MS < RP_STOP_MS,
                "there is time for each of them");
 
-/* Settings that were read again. All of them stay until the end: a request under way may still look at an older one. */
+/* Settings that were read again. All of them stay until the end: a request under way may still look
+ * at an older one. */
 struct rp_setup {
     struct rp_setup *before;
     struct rp_arena arena;
@@ -48,10 +50,15 @@ struct rp_daemon {
     struct rp_live *live;
     struct rp_writers *writers;
     struct rp_runs *runs;
-    struct rp_sweeper *sweeper;
+    struct rp_watch *sweeper;
+    struct rp_watch *asker; /* of confirmations */
     struct rp_watch *watches[RP_WATCHES];
     struct rp_rooms rooms;
     struct rp_raiser *raiser;
+    struct rp_sinks *sinks;
+    struct rp_processor *processor;
+    struct rp_metrics_sink sinks_watched[RP_SINKS_MAX];
+    char sink_readers[RP_SINKS_MAX][RP_SINK_READER];
     pthread_mutex_t lock;
     struct rp_server *server; /* under the lock, for the feed's thread */
     struct rp_setup *setups;  /* the newest first; NULL: those of the session */
@@ -66,8 +73,6 @@ struct rp_welcome {
     char link[64];         /* the secret of the sign-in link; "": not the first start */
     bool no_token;
 };
-/* The key that signs URLs: made once, shared by all nodes. */
-int rp_welcome_url_key(struct rp_catalog *catalog, char out[RP_DIGEST_HEX], struct rp_error *err);
 int rp_welcome_tokens(struct rp_daemon *d, struct rp_welcome *out, struct rp_error *err);
 
 /* parts.c. After a failed start some of them may be there: they are stopped all the same. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/open_run.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/alert.h"
 
@@ -82,13 +82,12 @@ int rp_open_runs_bury(struct rp_session *session, const char *own, int64_t stale
     int r = rp_lock_each_held(session->catalog->db, NULL, see_lock, &others, err);
     for (size_t i = 0; i < others.n && r == 0; i++) {
         bool buried = false;
-        r = rp_run_bury(session->catalog, "sweep", others.names[i], &session->worker, stale_after_ms, &buried, err);
+        r = rp_run_bury(session->catalog, RP_RUN_SWEEP, others.names[i], &session->worker, stale_after_ms, &buried,
+                        err);
         if (!buried) continue;
-        json_t *o = json_object();
-        rp_json_set(o, "kind", json_string("sweep"));
-        rp_json_set(o, "name", rp_json_text(others.names[i]));
-        rp_json_set(o, "error", json_string("the daemon is gone; its run was closed"));
-        rp_log_event(session->log, RP_LOG_WARNING, rp_session_now_ms(session), "cleanup_failed", o);
+        json_t *o = rp_json_object("kind", json_string(RP_RUN_SWEEP), "name", rp_json_text(others.names[i]), "error",
+                                   json_string("the daemon is gone; its run was closed"), NULL);
+        rp_session_log(session, RP_LOG_WARNING, "cleanup_failed", o);
     }
     return r;
 }

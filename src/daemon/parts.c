@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a daemon: how each is made, in which order they start and end, and what they tell each other. */
-#include "base/json.h"
+/* The parts of a daemon: how each is made, in which order they start and end, and what they tell
+ * each other. */
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/writer/writer.h"
 #include "daemon/inner.h"
 #include "daemon/interrupt.h"
 #include "hook/hook.h"
 #include "http/route/route.h"
+#include "lib/url_key.h"
 
 #include <string.h>
 
@@ -22,8 +24,11 @@ static void committed(void *ctx, size_t commands, int64_t due_at_ms)
     struct rp_daemon *d = ctx;
     rp_feed_poke(d->feed);
     rp_metrics_round(d->metrics, commands);
-    struct rp_sweeper *sweeper = __atomic_load_n(&d->sweeper, __ATOMIC_ACQUIRE);
-    if (due_at_ms != 0 && sweeper != NULL) rp_sweeper_due(sweeper, due_at_ms);
+    if (due_at_ms == 0) return;
+    pthread_mutex_lock(&d->lock); /* it is not freed meanwhile */
+    if (d->sweeper != NULL) rp_watch_due(d->sweeper, due_at_ms);
+    if (d->asker != NULL) rp_watch_due(d->asker, due_at_ms);
+    pthread_mutex_unlock(&d->lock);
 }
 
 /* A token was revoked, on this node, another one, or by the command line. */
@@ -80,7 +85,8 @@ static int64_t sweeper_idle_ms(void *ctx)
 
 /* ---- how each is made ---- */
 
-/* SQLite has one writer and this is its only daemon: one lane. Else each connection that writes leases its own. */
+/* SQLite has one writer and this is its only daemon: one lane. Else each connection that writes
+ * leases its own. */
 static int lane_of(const struct rp_daemon *d)
 {
     return rp_daemon_is_sqlite(d) ? 1 : RP_LANE_LEASED;
@@ -104,8 +110,11 @@ static int start_feed(struct rp_daemon *d, struct rp_error *err)
                                           .ring_bytes = RING_BYTES };
     const struct rp_feed_reader reader = { .want = { .names = followed }, .deliver = follow, .ctx = d };
     int r = rp_feed_start(&feed, &d->feed, err);
-    if (r == 0) r = rp_feed_subscribe(d->feed, &reader, &d->follows, err);
-    if (r < 0) return r;
+    return r < 0 ? r : rp_feed_subscribe(d->feed, &reader, &d->follows, err);
+}
+
+static int start_live(struct rp_daemon *d, struct rp_error *err)
+{
     const struct rp_live_options live = {
         .feed = d->feed,
         .log = d->session.log,
@@ -140,9 +149,8 @@ static int open_stores(struct rp_daemon *d, struct rp_error *err)
     int r = rp_session_stores(&d->session, stores, &n, err);
     for (size_t i = 0; i < n && r == 0; i++) {
         if (stores[i]->backend != NULL) continue;
-        json_t *o = json_object();
-        rp_json_set(o, "store", json_string(stores[i]->config->name));
-        rp_json_set(o, "error", rp_json_text(stores[i]->closed.text));
+        json_t *o = rp_json_object("store", json_string(stores[i]->config->name), "error",
+                                   rp_json_text(stores[i]->closed.text), NULL);
         rp_daemon_log(d, RP_LOG_ERROR, "store.closed", o);
     }
     return r;
@@ -158,12 +166,14 @@ static int start_runs(struct rp_daemon *d, struct rp_error *err)
 
 static int start_sweeper(struct rp_daemon *d, struct rp_error *err)
 {
-    const struct rp_sweeper_options options = {
+    const struct rp_watch_options options = {
         .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane_of(d)
     };
-    struct rp_sweeper *sweeper = NULL;
-    int r = rp_sweeper_start(&options, &sweeper, err);
-    __atomic_store_n(&d->sweeper, sweeper, __ATOMIC_RELEASE); /* the writers look at it */
+    struct rp_watch *sweeper = NULL;
+    int r = rp_watch_start(&rp_sweep_watch, &options, &sweeper, err);
+    pthread_mutex_lock(&d->lock); /* the writers look at it */
+    d->sweeper = sweeper;
+    pthread_mutex_unlock(&d->lock);
     return r;
 }
 
@@ -176,8 +186,12 @@ static bool has_bucket(const struct rp_config *config)
 
 static int start_watches(struct rp_daemon *d, struct rp_error *err)
 {
-    const struct rp_watch_kind *const kinds[RP_WATCHES] = { &rp_room_watch, &rp_restore_watch, &rp_alert_watch,
-                                                            has_bucket(&d->session.config) ? &rp_store_watch : NULL };
+    const struct rp_watch_kind *const kinds[RP_WATCHES] = {
+        &rp_room_watch,      &rp_restore_watch,
+        &rp_retention_watch, &rp_safety_net_watch,
+        &rp_import_watch,    &rp_alert_watch,
+        &rp_readers_watch,   has_bucket(&d->session.config) ? &rp_store_watch : NULL
+    };
     const struct rp_watch_options options = {
         .session = &d->session, .writers = d->writers, .metrics = d->metrics, .rooms = &d->rooms, .node = d->node
     };
@@ -212,6 +226,46 @@ static int start_server(struct rp_daemon *d, struct rp_error *err)
     return 0;
 }
 
+/* Their figures are known before anybody asks for them. */
+static void watch_sinks(struct rp_daemon *d)
+{
+    const struct rp_config *config = &d->session.config;
+    const struct rp_metrics_sinks sinks = { .at = d->sinks_watched,
+                                            .n = config->n_sinks,
+                                            .processor = config->processor_url[0] != 0 };
+    for (size_t i = 0; i < config->n_sinks; i++)
+        d->sinks_watched[i] =
+            (struct rp_metrics_sink){ .name = config->sinks[i].name,
+                                      .reader = rp_sink_reader(&config->sinks[i], d->sink_readers[i]) };
+    rp_metrics_watch_sinks(d->metrics, &sinks);
+}
+
+static int start_sinks(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_sinks_options sinks = { .config = &d->session.config,
+                                            .feed = d->feed,
+                                            .writers = d->writers,
+                                            .metrics = d->metrics,
+                                            .log = d->session.log,
+                                            .clock = d->session.catalog->clock,
+                                            .node = d->node };
+    watch_sinks(d);
+    return rp_sinks_start(&sinks, &d->sinks, err);
+}
+
+/* After the server, whose address stands in what the processor is told. */
+static int start_processor(struct rp_daemon *d, struct rp_error *err)
+{
+    const struct rp_processor_options processor = { .session = &d->session,
+                                                    .feed = d->feed,
+                                                    .writers = d->writers,
+                                                    .metrics = d->metrics,
+                                                    .node = d->node,
+                                                    .address = rp_server_address(d->server),
+                                                    .url_key = d->url_key };
+    return d->session.config.processor_url[0] != 0 ? rp_processor_start(&processor, &d->processor, err) : 0;
+}
+
 static void stop_server(struct rp_daemon *d)
 {
     pthread_mutex_lock(&d->lock);
@@ -222,24 +276,55 @@ static void stop_server(struct rp_daemon *d)
     if (server != NULL) rp_server_stop(server, RP_PATIENCE_MS);
 }
 
+static int start_asker(struct rp_daemon *d, struct rp_error *err)
+{
+    bool configured = d->session.config.n_confirmers > 0;
+    const struct rp_watch_options options = { .session = &d->session,
+                                              .writers = d->writers,
+                                              .metrics = d->metrics,
+                                              .node = d->node,
+                                              .lane = configured ? lane_of(d) : 0 };
+    struct rp_watch *asker = NULL;
+    int r = rp_watch_start(configured ? &rp_confirmation_watch : &rp_unconfirmed_watch, &options, &asker, err);
+    pthread_mutex_lock(&d->lock); /* the writers look at it */
+    d->asker = asker;
+    pthread_mutex_unlock(&d->lock);
+    return r;
+}
+
+/* One of those that the writers look at. */
+static void stop_told(struct rp_daemon *d, struct rp_watch **which)
+{
+    pthread_mutex_lock(&d->lock);
+    struct rp_watch *watch = *which;
+    *which = NULL;
+    pthread_mutex_unlock(&d->lock);
+    rp_watch_stop(watch);
+}
+
 /* ---- all of them ---- */
 
+/* Nothing is written before the writers are there: the session's own lane is the command lines'. */
 int rp_parts_start(struct rp_daemon *d, struct rp_welcome *welcome, struct rp_error *err)
 {
     rp_rooms_init(&d->rooms);
     int r = rp_hook_start(err);
     if (r == 0) r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
     if (r == 0) r = make_raiser(d, err);
-    if (r == 0) r = rp_welcome_url_key(d->session.catalog, d->url_key, err);
     if (r == 0) r = start_feed(d, err);
     if (r == 0) r = start_writers(d, err);
+    if (r == 0) r = rp_url_key(d->session.catalog, d->url_key, err);
+    if (r == 0) r = start_live(d, err);
     if (r == 0) r = open_stores(d, err);
     if (r == 0) r = rp_welcome_tokens(d, welcome, err);
     if (r == 0) r = rp_raiser_start(d->raiser, d->writers, err);
     if (r == 0) r = start_runs(d, err);
     if (r == 0) r = start_sweeper(d, err);
+    if (r == 0) r = start_asker(d, err);
     if (r == 0) r = start_watches(d, err);
+    if (r == 0) r = start_sinks(d, err);
     if (r == 0) r = start_server(d, err);
+    if (r == 0) r = start_processor(d, err);
     return r;
 }
 
@@ -250,13 +335,19 @@ void rp_parts_stop(struct rp_daemon *d)
     struct rp_interrupt interrupt;
     for (size_t i = 0; i < RP_WATCHES; i++)
         rp_watch_halt(d->watches[i]);
-    rp_sweeper_halt(d->sweeper);
+    rp_watch_halt(d->sweeper);
+    rp_watch_halt(d->asker);
     rp_runs_halt(d->runs);
+    rp_sinks_halt(d->sinks);
+    rp_processor_halt(d->processor);
     rp_interrupt_begin(&interrupt, d->session.stores, d->session.config.n_stores, RP_STORES_MS);
     stop_server(d);
     for (size_t i = 0; i < RP_WATCHES; i++)
         rp_watch_stop(d->watches[i]);
-    rp_sweeper_stop(d->sweeper);
+    stop_told(d, &d->asker);
+    stop_told(d, &d->sweeper);
+    rp_sinks_stop(d->sinks);
+    rp_processor_stop(d->processor);
     rp_runs_stop(d->runs);
     rp_raiser_stop(d->raiser);
     rp_interrupt_end(&interrupt);

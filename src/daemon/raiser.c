@@ -3,16 +3,15 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
+#include "base/trouble.h"
 #include "base/wait.h"
 #include "catalog/writer/writer.h"
 #include "core/owner/raise.h"
 #include "daemon/interrupt.h"
-#include "daemon/trouble.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define EVERY_MS   (20 * RP_SECOND_MS)
@@ -85,13 +84,11 @@ static void wait_for(void *ctx, uint64_t which)
 static void say(struct watched *w, enum rp_log_level level, const char *event, const struct rp_error *why)
 {
     const struct rp_session *s = w->raiser->options.session;
-    json_t *o = json_object();
-    rp_json_set(o, "node", rp_json_text(w->raiser->options.node));
-    rp_json_set(o, "store", json_string(s->config.stores[w->slot].name));
+    json_t *o = rp_json_object("node", rp_json_text(w->raiser->options.node), "store",
+                               json_string(s->config.stores[w->slot].name), NULL);
     if (why != NULL) rp_json_set(o, "code", json_string(rp_error_slug(why->code)));
     if (why != NULL) rp_json_set(o, "error", rp_json_text(why->text));
-    rp_log_event(s->log, level, rp_session_now_ms(s), event, o);
-    rp_log_flush(s->log);
+    rp_session_log(s, level, event, o);
 }
 
 enum task { NOTHING, LOOK, RAISE, LAST_RAISE };
@@ -145,10 +142,10 @@ static void tend(struct watched *w, const struct rp_store_config *config, enum t
     if (config->mode == RP_MODE_OBSERVE) return;
     if (act(w, config, task, &why) == 0)
         rp_trouble_over(&w->trouble);
-    else if (rp_trouble_again(&w->trouble, why.code, RETRY_MS, RETRY_MOST) && why.code != RP_ENOTOWNER)
+    else if (rp_trouble_again(&w->trouble, why.code, rp_time_boot_ms(), RETRY_MS, RETRY_MOST) &&
+             why.code != RP_ENOTOWNER)
         say(w, RP_LOG_WARNING, task == LOOK ? "store.owner_unknown" : "store.raise_owed", &why);
     tell_owner(w);
-    w->look_at_ms = rp_time_boot_ms() + w->raiser->options.every_ms / (w->lost ? 4 : 1);
 }
 
 /* With the lock. */
@@ -182,6 +179,8 @@ static void *work(void *arg)
         tend(w, config, task);
         pthread_mutex_lock(&r->lock);
         w->served = asked;
+        if (config == &r->config->stores[w->slot]) /* else it is looked at anew (rp_raiser_configure) */
+            w->look_at_ms = rp_time_boot_ms() + r->options.every_ms / (w->lost ? 4 : 1);
         pthread_cond_broadcast(&r->changed);
     }
     pthread_mutex_unlock(&r->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* raiser.h - the daemon's threads that raise the owner's epochs (core/owner/raise.h) and look whose the
- * stores are.
+/* raiser.h - the daemon's threads that raise the owner's epochs (core/owner/raise.h) and look whose
+ * the stores are.
  *
  * A1  One thread a store: a bucket that hangs holds up no other store. An answer waits for it 2 s
  *     at most; then the raise is owed.

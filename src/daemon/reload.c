@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reload.c - SIGHUP: the configuration is read again, what can change is handed to every part, what cannot is named. */
+/* reload.c - SIGHUP: the configuration is read again, what can change is handed to every part, what
+ * cannot is named. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
+#include "core/check/references.h"
 #include "daemon/inner.h"
 
 #include <stdlib.h>
@@ -51,6 +53,7 @@ static int load_setup(struct rp_daemon *d, struct rp_config_change *change, stru
     for (size_t i = 0; i < setup->config.n_stores; i++) {
         setup->stores[i].config = &setup->config.stores[i];
         setup->stores[i].environment = setup->config.environment;
+        rp_references_allow(setup->stores[i].references, setup->config.outbound_allow);
     }
     *out = setup;
     return 0;
@@ -63,9 +66,7 @@ static void reopen_log(struct rp_daemon *d, const struct rp_config *config)
     int r = rp_log_level_parse(config->log_level, &level, &why);
     if (r == 0 && d->session.log != NULL) r = rp_log_reopen(d->session.log, config->log_file, level, &why);
     if (r == 0) return;
-    json_t *o = json_object();
-    rp_json_set(o, "error", rp_json_text(why.text));
-    rp_daemon_log(d, RP_LOG_ERROR, "daemon.log_not_reopened", o);
+    rp_daemon_log(d, RP_LOG_ERROR, "daemon.log_not_reopened", rp_json_object("error", rp_json_text(why.text), NULL));
 }
 
 static void hand_out(struct rp_daemon *d, struct rp_setup *setup)
@@ -73,23 +74,24 @@ static void hand_out(struct rp_daemon *d, struct rp_setup *setup)
     setup->before = d->setups;
     d->setups = setup;
     rp_server_configure(d->server, &setup->config, setup->stores);
-    rp_sweeper_configure(d->sweeper, &setup->config);
+    rp_watch_configure(d->sweeper, &setup->config);
+    rp_watch_configure(d->asker, &setup->config);
     rp_runs_configure(d->runs, &setup->config);
     for (size_t i = 0; i < RP_WATCHES; i++)
         rp_watch_configure(d->watches[i], &setup->config);
     rp_raiser_configure(d->raiser, &setup->config);
+    rp_sinks_configure(d->sinks, &setup->config);
+    rp_processor_configure(d->processor, &setup->config);
 }
 
 static void tell(struct rp_daemon *d, struct rp_config_change *change)
 {
-    json_t *o = json_object();
-    rp_json_set(o, "changed", rp_json_text(rp_buf_text(&change->taken)));
-    rp_daemon_log(d, RP_LOG_INFO, "daemon.reloaded", o);
+    rp_daemon_log(d, RP_LOG_INFO, "daemon.reloaded",
+                  rp_json_object("changed", rp_json_text(rp_buf_text(&change->taken)), NULL));
     if (change->needs_restart.len == 0) return;
-    o = json_object();
-    rp_json_set(o, "settings", rp_json_text(rp_buf_text(&change->needs_restart)));
-    rp_json_set(o, "note", json_string("changed in the file; needs a restart"));
-    rp_daemon_log(d, RP_LOG_WARNING, "daemon.needs_restart", o);
+    rp_daemon_log(d, RP_LOG_WARNING, "daemon.needs_restart",
+                  rp_json_object("settings", rp_json_text(rp_buf_text(&change->needs_restart)), "note",
+                                 json_string("changed in the file; needs a restart"), NULL));
 }
 
 void rp_daemon_reload(struct rp_daemon *d)
@@ -100,10 +102,9 @@ void rp_daemon_reload(struct rp_daemon *d)
     int r = load_setup(d, &change, &setup, &why);
     reopen_log(d, r == 0 ? &setup->config : rp_daemon_config(d));
     if (r < 0) {
-        json_t *o = json_object();
-        rp_json_set(o, "error", rp_json_text(why.text));
-        rp_json_set(o, "note", json_string("the configuration in force stays as it was"));
-        rp_daemon_log(d, RP_LOG_ERROR, "daemon.reload_failed", o);
+        rp_daemon_log(d, RP_LOG_ERROR, "daemon.reload_failed",
+                      rp_json_object("error", rp_json_text(why.text), "note",
+                                     json_string("the configuration in force stays as it was"), NULL));
     } else {
         hand_out(d, setup);
         tell(d, &change);

@@ -4,7 +4,8 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "catalog/writer/writer.h"
-#include "daemon/restore_run.h"
+#include "daemon/carried.h"
+#include "daemon/imports.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -57,12 +58,16 @@ int rp_runs_sweep_all(struct rp_sweep_report *report, const volatile sig_atomic_
 
 /* ---- runs that people ask for ---- */
 
+/* RESERVED: its thread waits to be told which run. OVER: the thread touches nothing any more but
+ * itself. */
+enum asked_state { ASKED_NONE, ASKED_RESERVED, ASKED_BEGUN, ASKED_OVER };
+
 struct asked {
     struct rp_runs *all;
-    struct rp_run run;
+    struct rp_run run;                   /* id 0: none began */
     char store[64], actor[RP_ACTOR_MAX]; /* store "": all */
     pthread_t thread;
-    bool used, over; /* over: the thread touches nothing any more but itself */
+    enum asked_state state;
 };
 
 struct rp_runs {
@@ -71,7 +76,6 @@ struct rp_runs {
     struct rp_runs_options options;
     const struct rp_config *config; /* NULL: the session's */
     struct asked at[RUNS_MAX];
-    size_t reserved; /* room that nobody has started in yet */
     volatile sig_atomic_t stop;
 };
 
@@ -93,33 +97,6 @@ void rp_runs_configure(struct rp_runs *runs, const struct rp_config *config)
     pthread_mutex_unlock(&runs->lock);
 }
 
-/* With the lock; runs that are over are joined on the way. */
-static size_t count_free(struct rp_runs *runs, struct asked **first)
-{
-    size_t n = 0;
-    for (size_t i = RUNS_MAX; i-- > 0;) {
-        struct asked *a = &runs->at[i];
-        if (a->used && a->over) pthread_join(a->thread, NULL);
-        if (a->over) *a = (struct asked){ 0 };
-        if (a->used) continue;
-        *first = a;
-        n++;
-    }
-    return n;
-}
-
-int rp_runs_reserve(struct rp_runs *runs, struct rp_error *err)
-{
-    struct asked *unused;
-    pthread_mutex_lock(&runs->lock);
-    bool room = runs->stop == 0 && count_free(runs, &unused) > runs->reserved;
-    runs->reserved += room;
-    pthread_mutex_unlock(&runs->lock);
-    if (room) return 0;
-    rp_error_set(err, RP_EBUSY, "too many runs are under way");
-    return rp_error_hint(err, "wait for one of them to end");
-}
-
 static int open_session(struct asked *a, struct rp_session *out, struct rp_error *err)
 {
     const struct rp_runs_options *options = &a->all->options;
@@ -133,14 +110,20 @@ static int open_session(struct asked *a, struct rp_session *out, struct rp_error
     return 0;
 }
 
+static int import(struct asked *a, struct rp_session *session, struct rp_error *err)
+{
+    return rp_imports_run(session, a->all->options.metrics, a->store, &a->run, &a->all->stop, err);
+}
+
 static void carry_out(struct asked *a, struct rp_session *session)
 {
     struct rp_sweep_report report = { .session = session, .metrics = a->all->options.metrics };
     struct rp_error err = { 0 };
     struct target target;
-    a->run.worker = &session->worker;
-    int r = find_stores(session, a->store[0] != 0 ? a->store : NULL, &target, &err);
-    if (r == 0) r = sweep(&report, &target, &a->run, &a->all->stop, &err);
+    bool imports = strcmp(a->run.kind, RP_RUN_IMPORT) == 0;
+    int r =
+        imports ? import(a, session, &err) : find_stores(session, a->store[0] != 0 ? a->store : NULL, &target, &err);
+    if (r == 0 && !imports) r = sweep(&report, &target, &a->run, &a->all->stop, &err);
     if (r < 0) {
         rp_figures_error(&a->run.figures, "%s", err.text);
         (void)rp_run_end(session->catalog, &a->run, "failed", &err);
@@ -149,40 +132,88 @@ static void carry_out(struct asked *a, struct rp_session *session)
     rp_log_flush(session->log);
 }
 
-/* Without a session the run stays open: when its lock is stale, or this daemon is gone, a sweep is
- * closed as failed and a restore is carried on. */
-static void *work(void *arg)
+static void wait_until_begun(struct asked *a)
 {
-    struct asked *a = arg;
+    pthread_mutex_lock(&a->all->lock);
+    while (a->state == ASKED_RESERVED)
+        pthread_cond_wait(&a->all->changed, &a->all->lock);
+    pthread_mutex_unlock(&a->all->lock);
+}
+
+/* Without a session the run stays open: when its lock is stale, or this daemon is gone, a sweep is
+ * closed as failed, and a restore, a retention or a safety net is carried on. */
+static void carry(struct asked *a)
+{
     struct rp_session session = { 0 };
     struct rp_error err = { 0 };
     bool opened = open_session(a, &session, &err) == 0;
-    if (opened && strcmp(a->run.kind, RP_RUN_RESTORE) == 0)
-        (void)rp_restore_run(&session, a->all->options.metrics, &a->run, &a->all->stop);
+    a->run.worker = &session.worker;
+    if (opened && rp_run_is_resumed(a->run.kind))
+        (void)rp_carried_run(&session, a->all->options.metrics, &a->run, &a->all->stop);
     else if (opened)
         carry_out(a, &session);
     else
         rp_metrics_failure(a->all->options.metrics, "catalog");
     rp_session_close(&session);
+}
+
+static void *work(void *arg)
+{
+    struct asked *a = arg;
+    wait_until_begun(a);
+    if (a->run.id != 0) carry(a);
     pthread_mutex_lock(&a->all->lock);
-    a->over = true;
+    a->state = ASKED_OVER;
     pthread_cond_broadcast(&a->all->changed);
     pthread_mutex_unlock(&a->all->lock);
     return NULL;
 }
 
+/* With the lock. NULL: there is none in this state. */
+static struct asked *find(struct rp_runs *runs, enum asked_state state)
+{
+    for (size_t i = 0; i < RUNS_MAX; i++)
+        if (runs->at[i].state == state) return &runs->at[i];
+    return NULL;
+}
+
+/* Joins runs that are over. */
+static struct asked *find_room(struct rp_runs *runs)
+{
+    struct asked *a;
+    while ((a = find(runs, ASKED_OVER)) != NULL) {
+        pthread_join(a->thread, NULL);
+        *a = (struct asked){ 0 };
+    }
+    return runs->stop == 0 ? find(runs, ASKED_NONE) : NULL;
+}
+
+/* The thread is made before the run is: one that nobody carries out would hold its lock. */
+int rp_runs_reserve(struct rp_runs *runs, struct rp_error *err)
+{
+    pthread_mutex_lock(&runs->lock);
+    struct asked *a = find_room(runs);
+    bool room = a != NULL, made = false;
+    if (room) {
+        *a = (struct asked){ .all = runs, .state = ASKED_RESERVED };
+        made = pthread_create(&a->thread, NULL, work, a) == 0;
+        if (!made) a->state = ASKED_NONE;
+    }
+    pthread_mutex_unlock(&runs->lock);
+    if (made) return 0;
+    if (room) return rp_error_advise(err, RP_EBUSY, "try again later", "no thread for another run");
+    return rp_error_advise(err, RP_EBUSY, "wait for one of them to end", "too many runs are under way");
+}
+
 void rp_runs_start(struct rp_runs *runs, const char *store, const char *actor, const struct rp_run *begun)
 {
-    struct asked *a = NULL;
     pthread_mutex_lock(&runs->lock);
-    RP_ASSERT(runs->reserved > 0 && count_free(runs, &a) > 0);
-    runs->reserved--;
-    if (begun != NULL) {
-        *a = (struct asked){ .all = runs, .run = *begun };
-        snprintf(a->store, sizeof a->store, "%s", store != NULL ? store : "");
-        snprintf(a->actor, sizeof a->actor, "%s", actor);
-        a->used = pthread_create(&a->thread, NULL, work, a) == 0;
-    }
+    struct asked *a = find(runs, ASKED_RESERVED);
+    RP_ASSERT(a != NULL && (begun == NULL || begun->id != 0));
+    if (begun != NULL) a->run = *begun;
+    snprintf(a->store, sizeof a->store, "%s", store != NULL ? store : "");
+    snprintf(a->actor, sizeof a->actor, "%s", actor);
+    a->state = ASKED_BEGUN;
     pthread_cond_broadcast(&runs->changed);
     pthread_mutex_unlock(&runs->lock);
 }
@@ -200,14 +231,9 @@ void rp_runs_stop(struct rp_runs *runs)
     if (runs == NULL) return;
     rp_runs_halt(runs);
     pthread_mutex_lock(&runs->lock);
-    while (runs->reserved > 0)
+    while (find(runs, ASKED_RESERVED) != NULL || find(runs, ASKED_BEGUN) != NULL)
         pthread_cond_wait(&runs->changed, &runs->lock);
-    for (size_t i = 0; i < RUNS_MAX; i++) {
-        struct asked *a = &runs->at[i];
-        while (a->used && !a->over)
-            pthread_cond_wait(&runs->changed, &runs->lock);
-        if (a->used) pthread_join(a->thread, NULL);
-    }
+    (void)find_room(runs);
     pthread_mutex_unlock(&runs->lock);
     pthread_cond_destroy(&runs->changed);
     pthread_mutex_destroy(&runs->lock);

@@ -24,10 +24,11 @@ struct rp_runs_options {
 int rp_runs_new(const struct rp_runs_options *options, struct rp_runs **out, struct rp_error *err);
 /* Settings changed: for the runs that begin from now on. `config` outlives them. */
 void rp_runs_configure(struct rp_runs *runs, const struct rp_config *config);
-/* Room for one run: RP_EBUSY without. Then rp_runs_start, in any case. Any thread. */
+/* Room for one run, and the thread that will carry it out: RP_EBUSY without. Then rp_runs_start, in
+ * any case. Any thread. */
 int rp_runs_reserve(struct rp_runs *runs, struct rp_error *err);
-/* A thread carries out a run of one store (NULL: all) that was begun already; `begun` NULL gives the
- * room back. Any thread. */
+/* That thread carries out a run of one store (NULL: all) that was begun already; `begun` NULL gives
+ * the room back. Any thread. */
 void rp_runs_start(struct rp_runs *runs, const char *store, const char *actor, const struct rp_run *begun);
 /* Those under way end after their batches, and none begins any more. Comes before rp_runs_stop,
  * or not at all. NULL is fine. */

@@ -4,8 +4,6 @@
 #include "base/error.h"
 #include "catalog/node.h"
 
-#define TICKS_LOOKED_AT 200
-
 struct look {
     const char *name;
     const struct rp_cron *cron;
@@ -13,7 +11,8 @@ struct look {
     int64_t next_ms;
 };
 
-/* What is noted is the moment of the look, not the tick: whatever was missed until then counts as made up for. */
+/* What is noted is the moment of the look, not the tick: whatever was missed until then counts as
+ * made up for. */
 static int look_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct look *look = ctx;
@@ -35,14 +34,4 @@ int rp_schedule_due(struct rp_catalog *catalog, const char *name, const struct r
     *mine = look.mine;
     *next_ms = look.next_ms;
     return 0;
-}
-
-int64_t rp_schedule_interval_ms(const struct rp_cron *cron, int64_t now_ms)
-{
-    int64_t longest = 0, at = now_ms, next;
-    for (int i = 0; i < TICKS_LOOKED_AT && rp_cron_next(cron, at, &next, NULL) == 0; i++) {
-        if (i > 0 && next - at > longest) longest = next - at;
-        at = next;
-    }
-    return longest;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schedule.h - ticks of cron lines, in UTC, each taken by one daemon of all (catalog/node.h).
- * K1  A tick that came while no daemon ran is made up for once, at the next look; several missed ones are one.
+ * K1  A tick that came while no daemon ran is made up for once, at the next look; several missed
+ *     ones are one.
  * K2  A schedule that is new makes up for nothing. */
 #ifndef RP_DAEMON_SCHEDULE_H
 #define RP_DAEMON_SCHEDULE_H
@@ -15,7 +16,5 @@
  * the database's clock. */
 int rp_schedule_due(struct rp_catalog *catalog, const char *name, const struct rp_cron *cron, bool *mine,
                     int64_t *next_ms, struct rp_error *err);
-/* The longest time between two ticks in a row, looking some ticks ahead: what "did not run for" is measured against. */
-int64_t rp_schedule_interval_ms(const struct rp_cron *cron, int64_t now_ms);
 
 #endif

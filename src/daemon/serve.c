@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "daemon/inner.h"
 #include "http/content/signed_url.h"
@@ -20,8 +20,7 @@ void rp_daemon_log(struct rp_daemon *d, enum rp_log_level level, const char *eve
 {
     json_t *o = fields != NULL ? fields : json_object();
     rp_json_set(o, "node", rp_json_text(d->node));
-    rp_log_event(d->session.log, level, rp_session_now_ms(&d->session), event, o);
-    rp_log_flush(d->session.log);
+    rp_session_log(&d->session, level, event, o);
 }
 
 /* ---- who this daemon is ---- */
@@ -58,9 +57,10 @@ static int lock_catalog(struct rp_daemon *d, struct rp_error *err)
         ssize_t n = read(fd, holder, sizeof holder - 1);
         holder[n > 0 ? strcspn(holder, "\n") : 0] = 0;
         close(fd);
-        rp_error_set(err, RP_ERUNNING, "another daemon (pid %s) serves this catalog already", holder);
-        return rp_error_hint(err, d->session.config.file != NULL ? "stop it first, or give this one another catalog.url"
-                                                                 : "stop it first, or use another --data directory");
+        return rp_error_advise(err, RP_ERUNNING,
+                               d->session.config.file != NULL ? "stop it first, or give this one another catalog.url"
+                                                              : "stop it first, or use another --data directory",
+                               "another daemon (pid %s) serves this catalog already", holder);
     }
     if (ftruncate(fd, 0) == 0) (void)dprintf(fd, "%ld\n", (long)getpid());
     d->lock_fd = fd;
@@ -87,9 +87,8 @@ static void tell_ready(struct rp_daemon *d, const struct rp_welcome *welcome)
     const char *url = rp_url_base(config, rp_server_address(d->server), &d->session.arena);
     if (url == NULL) url = "";
     snprintf(sign_in, sizeof sign_in, "%s/signin?link=%s", url, welcome->link);
-    json_t *o = json_object();
-    rp_json_set(o, "address", rp_json_text(rp_server_address(d->server)));
-    rp_daemon_log(d, RP_LOG_INFO, "daemon.ready", o);
+    rp_daemon_log(d, RP_LOG_INFO, "daemon.ready",
+                  rp_json_object("address", rp_json_text(rp_server_address(d->server)), NULL));
     struct rp_daemon_ready ready = { .url = url,
                                      .node = d->node,
                                      .token_file = welcome->token_file[0] != 0 ? welcome->token_file : NULL,
@@ -101,10 +100,9 @@ static void tell_ready(struct rp_daemon *d, const struct rp_welcome *welcome)
 
 static void log_start(struct rp_daemon *d)
 {
-    json_t *o = json_object();
-    rp_json_set(o, "version", json_string(REPRIEVE_VERSION));
-    rp_json_set(o, "pid", json_integer(getpid()));
-    rp_json_set(o, "configuration", rp_json_text(d->session.config.file != NULL ? d->session.config.file : "embedded"));
+    json_t *o =
+        rp_json_object("version", json_string(REPRIEVE_VERSION), "pid", json_integer(getpid()), "configuration",
+                       rp_json_text(d->session.config.file != NULL ? d->session.config.file : "embedded"), NULL);
     rp_daemon_log(d, RP_LOG_INFO, "daemon.started", o);
     if (geteuid() == 0)
         rp_daemon_log(d, RP_LOG_WARNING, "daemon.is_root",
@@ -163,7 +161,8 @@ static void signals_of_interest(sigset_t *out)
     sigaddset(out, SIGHUP);
 }
 
-/* Before there are threads, so that all of them have it: signals come to the one that waits for them. */
+/* Before there are threads, so that all of them have it: signals come to the one that waits for
+ * them. */
 static void block_signals(void)
 {
     sigset_t set;
@@ -171,6 +170,7 @@ static void block_signals(void)
     signals_of_interest(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* a file at its size limit: the write fails with EFBIG */
 }
 
 static void let_signals_end_it(void)

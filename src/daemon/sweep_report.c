@@ -2,7 +2,7 @@
 #include "daemon/sweep_report.h"
 
 #include "base/time.h"
-#include "catalog/alert.h"
+#include "core/check/waits.h"
 #include "core/file/file.h"
 #include "core/journal.h"
 
@@ -10,9 +10,7 @@
 
 static struct rp_journal journal_of(const struct rp_sweep_report *report)
 {
-    return (struct rp_journal){ .log = report->session->log,
-                                .at_ms = rp_session_now_ms(report->session),
-                                .actor = report->session->actor };
+    return rp_session_journal(report->session);
 }
 
 static void run_started(void *ctx, const struct rp_run *run)
@@ -70,6 +68,15 @@ void rp_sweep_report_left_out(struct rp_sweep_report *report, const struct rp_st
     left_out(report, store, due.marks, why);
 }
 
+/* waits.h: each time that it did not answer, and once it does. */
+static void somebody_waits(void *ctx, const struct rp_whom *whom, int64_t left_ms, const struct rp_error *why)
+{
+    struct rp_sweep_report *report = ctx;
+    struct rp_journal j = journal_of(report);
+    if (why != NULL) rp_metrics_failure(report->metrics, whom->kind);
+    rp_journal_waits(&j, whom, left_ms, why);
+}
+
 struct rp_sweep rp_sweep_report_sweep(struct rp_sweep_report *report, const volatile sig_atomic_t *stop)
 {
     struct rp_sweep sweep = rp_session_sweep(report->session);
@@ -78,6 +85,7 @@ struct rp_sweep rp_sweep_report_sweep(struct rp_sweep_report *report, const vola
     sweep.finished = batch_finished;
     sweep.left_out = left_out;
     sweep.ctx = report;
+    rp_waits_tell(report->session->waits, somebody_waits, report);
     return sweep;
 }
 
@@ -85,11 +93,11 @@ void rp_sweep_report_ended(struct rp_sweep_report *report, const struct rp_run *
 {
     struct rp_journal j = journal_of(report);
     rp_journal_ended(&j, run, outcome, code);
-    rp_metrics_run(report->metrics, run->kind, run->name, outcome, j.at_ms - run->started_at_ms, j.at_ms);
+    rp_metrics_run(report->metrics, run, outcome, j.at_ms);
 }
 
 void rp_sweep_report_not_begun(struct rp_sweep_report *report, int code, const struct rp_error *err)
 {
     struct rp_journal j = journal_of(report);
-    if (code != RP_ERUNNING) rp_journal_failed(&j, "sweep", NULL, err);
+    if (code != RP_ERUNNING) rp_journal_failed(&j, RP_RUN_SWEEP, NULL, err);
 }

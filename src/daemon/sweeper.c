@@ -2,16 +2,17 @@
 #include "daemon/sweeper.h"
 
 #include "base/assert.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
+#include "base/trouble.h"
 #include "base/wait.h"
 #include "catalog/node.h"
 #include "catalog/writer/writer.h"
+#include "core/check/references.h"
 #include "core/guarantee.h"
 #include "daemon/open_run.h"
 #include "daemon/runs.h"
 #include "daemon/schedule.h"
-#include "daemon/trouble.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -35,10 +36,9 @@ struct swept {
     int64_t weak_again_ms; /* when the log may hear again that it is too weak */
 };
 
-struct rp_sweeper {
-    struct rp_sweeper_options options;
-    char node[64], name[80];
-    struct rp_session session; /* the thread's */
+struct sweeper {
+    struct rp_watch watch;
+    char name[80];
     struct rp_sweep_report report;
     struct rp_open_run open;
     struct rp_store *stores[RP_STORES_MAX];
@@ -49,26 +49,12 @@ struct rp_sweeper {
     int64_t next_tick_ms; /* of the cron line; 0: not known */
     struct rp_trouble catalog;
     int64_t started_at_ms, alive_again_ms, bury_again_ms;
-
-    pthread_t thread;
-    volatile sig_atomic_t stop;
     int64_t beat_ms; /* atomic */
-    pthread_mutex_t lock;
-    pthread_cond_t poke;
-    /* under the lock */
-    int64_t wake_at_ms; /* of the session's clock; 0: it does not sleep */
-    bool poked;
-    const struct rp_config *config; /* new settings, or NULL */
 };
 
-static bool stopped(const struct rp_sweeper *s)
+static int64_t now_ms(const struct sweeper *s)
 {
-    return __atomic_load_n(&s->stop, __ATOMIC_RELAXED) != 0;
-}
-
-static int64_t now_ms(const struct rp_sweeper *s)
-{
-    return rp_session_now_ms(&s->session);
+    return rp_session_now_ms(&s->watch.session);
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -79,22 +65,20 @@ static int64_t earlier(int64_t a, int64_t b)
 /* ---- trouble ---- */
 
 /* Everything waits, longer each time. Returns r. */
-static int note_catalog(struct rp_sweeper *s, int r, const struct rp_error *why)
+static int note_catalog(struct sweeper *s, int r, const struct rp_error *why)
 {
     if (r == 0) return 0;
-    rp_metrics_failure(s->options.metrics, "catalog");
-    if (!rp_trouble_again(&s->catalog, why->code, RP_SECOND_MS, CATALOG_WAIT_MS)) return r;
-    json_t *o = json_object();
-    rp_json_set(o, "node", rp_json_text(s->node));
-    rp_json_set(o, "code", json_string(rp_error_slug(why->code)));
-    rp_json_set(o, "error", rp_json_text(why->text));
-    rp_log_event(s->session.log, RP_LOG_ERROR, now_ms(s), "sweeper.waits", o);
+    rp_metrics_failure(s->watch.options.metrics, "catalog");
+    if (!rp_trouble_again(&s->catalog, why->code, rp_time_boot_ms(), RP_SECOND_MS, CATALOG_WAIT_MS)) return r;
+    json_t *o = rp_json_object("node", rp_json_text(s->watch.node), "code", json_string(rp_error_slug(why->code)),
+                               "error", rp_json_text(why->text), NULL);
+    rp_session_log(&s->watch.session, RP_LOG_ERROR, "sweeper.waits", o);
     return r;
 }
 
-static void store_failed(struct rp_sweeper *s, struct swept *store, const struct rp_error *why)
+static void store_failed(struct sweeper *s, struct swept *store, const struct rp_error *why)
 {
-    bool say = rp_trouble_again(&store->trouble, why->code, RP_SECOND_MS, STORE_WAIT_MS);
+    bool say = rp_trouble_again(&store->trouble, why->code, rp_time_boot_ms(), RP_SECOND_MS, STORE_WAIT_MS);
     store->wait_until_ms = store->trouble.until_ms;
     if (say) rp_sweep_report_left_out(&s->report, store->store, why);
 }
@@ -103,72 +87,64 @@ static void store_failed(struct rp_sweeper *s, struct swept *store, const struct
 
 static int alive_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
-    struct rp_sweeper *s = ctx;
-    int r = rp_node_seen(tx, s->node, s->started_at_ms, err);
+    struct sweeper *s = ctx;
+    int r = rp_node_seen(tx, s->watch.node, s->started_at_ms, err);
     bool first = s->alive_again_ms == 0;
     return r < 0 || !first ? r : rp_node_forget(tx, tx->db_ms - 30 * RP_DAY_MS, err);
 }
 
 static void alive(void *ctx)
 {
-    struct rp_sweeper *s = ctx;
+    struct sweeper *s = ctx;
     struct rp_error ignored = { 0 };
     int64_t boot_ms = rp_time_boot_ms();
     __atomic_store_n(&s->beat_ms, boot_ms, __ATOMIC_RELAXED);
     if (boot_ms < s->alive_again_ms) return;
-    bool noted = rp_catalog_transact(s->session.catalog, alive_tx, s, &ignored) == 0;
+    bool noted = rp_catalog_transact(s->watch.session.catalog, alive_tx, s, &ignored) == 0;
     s->alive_again_ms = boot_ms + (noted ? ALIVE_MS : 2 * RP_SECOND_MS);
 }
 
 /* ---- settings and stores ---- */
 
-static void use_settings(struct rp_sweeper *s)
+static void use_settings(struct rp_watch *watch)
 {
+    struct sweeper *s = (struct sweeper *)watch;
     struct rp_error ignored = { 0 };
-    const struct rp_config *config = &s->session.config;
+    const struct rp_config *config = &s->watch.session.config;
     s->continuous = strcmp(config->sweep_schedule, "continuous") == 0;
     if (!s->continuous && rp_cron_parse(config->sweep_schedule, &s->cron, &ignored) < 0) s->continuous = true;
     s->next_tick_ms = 0;
-    s->open.sweep = rp_sweep_report_sweep(&s->report, &s->stop);
+    s->open.sweep = rp_sweep_report_sweep(&s->report, &watch->stop);
     s->open.sweep.name = s->name;
+    s->open.sweep.rules.unseen = !s->continuous;
     if (s->open.sweep.limit > PASS_MAX) s->open.sweep.limit = PASS_MAX;
-    for (size_t i = 0; i < s->n_stores; i++)
+    for (size_t i = 0; i < s->n_stores; i++) {
         s->stores[i]->config = &config->stores[i];
+        rp_references_allow(s->stores[i]->references, config->outbound_allow);
+    }
 }
 
-static void take_settings(struct rp_sweeper *s)
-{
-    pthread_mutex_lock(&s->lock);
-    const struct rp_config *config = s->config;
-    s->config = NULL;
-    pthread_mutex_unlock(&s->lock);
-    if (config == NULL) return;
-    RP_ASSERT(config->n_stores == s->session.config.n_stores);
-    s->session.config = *config;
-    use_settings(s);
-}
-
-static int number_stores(struct rp_sweeper *s)
+static int number_stores(struct sweeper *s)
 {
     struct rp_error why = { 0 };
     size_t n = 0;
     if (s->n_stores > 0) return 0;
-    int r = rp_session_stores(&s->session, s->stores, &n, &why);
+    int r = rp_session_stores(&s->watch.session, s->stores, &n, &why);
     if (note_catalog(s, r, &why) < 0) return r;
     for (size_t i = 0; i < n; i++)
         s->swept[i] = (struct swept){ .store = s->stores[i] };
     s->n_stores = n;
-    use_settings(s);
+    use_settings(&s->watch);
     return 0;
 }
 
 /* A store that could not be opened is tried again. */
-static bool is_open(struct rp_sweeper *s, struct swept *store)
+static bool is_open(struct sweeper *s, struct swept *store)
 {
     struct rp_error why = { 0 };
     struct rp_store *opened;
     if (store->store->backend != NULL) return true;
-    if (rp_session_store(&s->session, store->store->config->name, &opened, &why) == 0) return true;
+    if (rp_session_store(&s->watch.session, store->store->config->name, &opened, &why) == 0) return true;
     store_failed(s, store, &why);
     return false;
 }
@@ -177,7 +153,7 @@ static bool is_open(struct rp_sweeper *s, struct swept *store)
 
 /* Marks of plain objects in a store that is too weak for them: they wait, and somebody is told.
  * Those of files go on. */
-static void say_weak(struct rp_sweeper *s, struct swept *store)
+static void say_weak(struct sweeper *s, struct swept *store)
 {
     struct rp_error why = { 0 };
     int64_t boot_ms = rp_time_boot_ms();
@@ -188,14 +164,16 @@ static void say_weak(struct rp_sweeper *s, struct swept *store)
 }
 
 /* When something is due there; 0: nothing waits. Negative: the catalog fails. */
-static int next_due(struct rp_sweeper *s, struct swept *store, int64_t *next)
+static int next_due(struct sweeper *s, struct swept *store, int64_t *next)
 {
     struct rp_error why = { 0 };
     const struct rp_store *at = store->store;
     bool weak = at->backend != NULL && rp_guarantee_is_known(at) && rp_store_is_weak(at);
     int64_t began_ms = rp_time_boot_ms();
+    if (!s->continuous)
+        return note_catalog(s, rp_marks_next_unseen(s->watch.session.catalog->db, at->id, next, &why), &why);
     if (weak) say_weak(s, store);
-    int r = rp_marks_next(s->session.catalog->db, at->id, weak, next, &why);
+    int r = rp_marks_next(s->watch.session.catalog->db, at->id, weak, next, &why);
     int64_t took_ms = rp_time_boot_ms() - began_ms;
     /* what waits there for a person was walked past; that may cost a tenth of the time, as in
      * found_nothing */
@@ -213,7 +191,7 @@ static void found_nothing(struct swept *store, int64_t took_ms)
 }
 
 /* Returns whether there may be more at once. */
-static bool sweep_store(struct rp_sweeper *s, struct swept *store)
+static bool sweep_store(struct sweeper *s, struct swept *store)
 {
     struct rp_sweep_pass pass;
     struct rp_error why = { 0 };
@@ -237,18 +215,18 @@ static bool sweep_store(struct rp_sweeper *s, struct swept *store)
 /* ---- time ---- */
 
 /* K1: a tick that nobody else has taken is ours. Returns when the next one is. */
-static int64_t sweep_at_tick(struct rp_sweeper *s)
+static int64_t sweep_at_tick(struct sweeper *s)
 {
     struct rp_error why = { 0 };
     bool mine = false;
-    int r = rp_schedule_due(s->session.catalog, "sweep", &s->cron, &mine, &s->next_tick_ms, &why);
+    int r = rp_schedule_due(s->watch.session.catalog, RP_RUN_SWEEP, &s->cron, &mine, &s->next_tick_ms, &why);
     if (note_catalog(s, r, &why) < 0) return s->next_tick_ms = 0;
-    if (mine) (void)rp_runs_sweep_all(&s->report, &s->stop, &why);
+    if (mine) (void)rp_runs_sweep_all(&s->report, &s->watch.stop, &why);
     return s->next_tick_ms;
 }
 
 /* Everything that time causes. Returns when to look again: a moment of the session's clock. */
-static int64_t tick(struct rp_sweeper *s)
+static int64_t tick(struct sweeper *s)
 {
     struct rp_error why = { 0 };
     int64_t wake = now_ms(s) + LOOK_MS;
@@ -264,8 +242,8 @@ static int64_t tick(struct rp_sweeper *s)
     if (!s->continuous && now_ms(s) >= s->next_tick_ms) (void)sweep_at_tick(s);
     if (!s->continuous && s->next_tick_ms != 0) wake = earlier(wake, s->next_tick_ms);
 
-    /* marks that came due: a pass over their store */
-    for (size_t i = 0; s->continuous && i < s->n_stores && !stopped(s) && s->catalog.failures == failures; i++) {
+    /* marks that came due: a pass over their store; with a cron line, of unconfirmed uploads */
+    for (size_t i = 0; i < s->n_stores && !rp_watch_is_ending(&s->watch) && s->catalog.failures == failures; i++) {
         struct swept *store = &s->swept[i];
         int64_t next = 0, wait = store->wait_until_ms - rp_time_boot_ms();
         if (store->store->config->mode == RP_MODE_OBSERVE) continue;
@@ -280,13 +258,13 @@ static int64_t tick(struct rp_sweeper *s)
     }
 
     /* the run's lock grows old, or the run does */
-    int r = s->continuous ? rp_open_run_keep(&s->open, &why) : rp_open_run_close(&s->open, &why);
+    int r = rp_open_run_keep(&s->open, &why);
     (void)note_catalog(s, r, &why);
 
     /* every minute: runs of daemons that never came back */
     if (rp_time_boot_ms() >= s->bury_again_ms) {
         s->bury_again_ms = rp_time_boot_ms() + BURY_MS;
-        r = rp_open_runs_bury(&s->session, s->name, s->open.sweep.stale_after_ms, &why);
+        r = rp_open_runs_bury(&s->watch.session, s->name, s->open.sweep.stale_after_ms, &why);
         (void)note_catalog(s, r, &why);
     }
 
@@ -294,118 +272,44 @@ static int64_t tick(struct rp_sweeper *s)
     return wake;
 }
 
-/* Sleeps until that moment, a second at most, or until it is told of an earlier one. */
-static void sleep_until(struct rp_sweeper *s, int64_t at_ms)
+static void look(struct rp_watch *watch)
 {
-    pthread_mutex_lock(&s->lock);
-    int64_t now = now_ms(s), wait = earlier(at_ms - now, LOOK_MS);
-    struct timespec until = rp_wait_until(wait > 0 ? wait : 0);
-    s->wake_at_ms = now + wait;
-    while (wait > 0 && !s->poked && !stopped(s) && pthread_cond_timedwait(&s->poke, &s->lock, &until) == 0)
-        ;
-    s->wake_at_ms = 0;
-    s->poked = false;
-    pthread_mutex_unlock(&s->lock);
+    struct sweeper *s = (struct sweeper *)watch;
+    int64_t wake = tick(s);
+    watch->wait_ms = earlier(wake - now_ms(s), LOOK_MS);
 }
 
-static void *work(void *arg)
+static void begin(struct rp_watch *watch)
 {
-    struct rp_sweeper *s = arg;
-    struct rp_error why = { 0 };
-    while (!stopped(s)) {
-        take_settings(s);
-        sleep_until(s, tick(s));
-    }
-    (void)note_catalog(s, rp_open_run_close(&s->open, &why), &why);
-    rp_log_flush(s->session.log);
-    return NULL;
-}
-
-/* ---- start and stop ---- */
-
-static void free_sweeper(struct rp_sweeper *s)
-{
-    rp_session_close(&s->session);
-    pthread_cond_destroy(&s->poke);
-    pthread_mutex_destroy(&s->lock);
-    free(s);
-}
-
-static struct rp_sweeper *new_sweeper(const struct rp_sweeper_options *options)
-{
-    struct rp_sweeper *s = calloc(1, sizeof *s);
-    if (s == NULL) return NULL;
-    s->options = *options;
-    snprintf(s->node, sizeof s->node, "%s", options->node);
-    snprintf(s->name, sizeof s->name, RP_CONTINUOUS "%s", options->node);
-    pthread_mutex_init(&s->lock, NULL);
-    rp_wait_init(&s->poke);
+    struct sweeper *s = (struct sweeper *)watch;
+    snprintf(s->name, sizeof s->name, RP_CONTINUOUS "%s", watch->node);
     s->beat_ms = rp_time_boot_ms();
-    s->report =
-        (struct rp_sweep_report){ .session = &s->session, .metrics = options->metrics, .alive = alive, .ctx = s };
-    s->open.report = &s->report;
-    return s;
-}
-
-int rp_sweeper_start(const struct rp_sweeper_options *options, struct rp_sweeper **out, struct rp_error *err)
-{
-    struct rp_sweeper *s = new_sweeper(options);
-    if (s == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the sweeper");
-    int r = rp_session_beside(options->session, options->lane, &s->session, err);
-    if (r < 0) {
-        free_sweeper(s);
-        return rp_error_wrap(err, r, "start the sweeper");
-    }
-    if (options->writers != NULL) rp_writers_attach(options->writers, s->session.catalog);
-    snprintf(s->session.actor, sizeof s->session.actor, "daemon:%s", s->node);
     s->started_at_ms = now_ms(s);
-    use_settings(s);
-    if (pthread_create(&s->thread, NULL, work, s) != 0) {
-        free_sweeper(s);
-        return rp_error_set(err, RP_ENOMEM, "no thread for the sweeper");
-    }
-    *out = s;
-    return 0;
+    s->report = (struct rp_sweep_report){
+        .session = &watch->session, .metrics = watch->options.metrics, .alive = alive, .ctx = s
+    };
+    s->open.report = &s->report;
+    use_settings(watch);
 }
 
-void rp_sweeper_halt(struct rp_sweeper *s)
+static void end(struct rp_watch *watch)
 {
-    if (s == NULL) return;
-    pthread_mutex_lock(&s->lock);
-    __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
-    pthread_cond_signal(&s->poke);
-    pthread_mutex_unlock(&s->lock);
+    struct sweeper *s = (struct sweeper *)watch;
+    struct rp_error why = { 0 };
+    (void)note_catalog(s, rp_open_run_close(&s->open, &why), &why);
+    rp_log_flush(watch->session.log);
 }
 
-void rp_sweeper_stop(struct rp_sweeper *s)
-{
-    if (s == NULL) return;
-    rp_sweeper_halt(s);
-    pthread_join(s->thread, NULL);
-    free_sweeper(s);
-}
+const struct rp_watch_kind rp_sweep_watch = { .what = "the sweeper",
+                                              .every_ms = LOOK_MS,
+                                              .bytes = sizeof(struct sweeper),
+                                              .begin = begin,
+                                              .look = look,
+                                              .settings = use_settings,
+                                              .end = end };
 
-void rp_sweeper_due(struct rp_sweeper *s, int64_t due_at_ms)
+int64_t rp_sweeper_idle_ms(const struct rp_watch *sweeper)
 {
-    if (due_at_ms > now_ms(s) + LOOK_MS) return; /* it will have looked by then */
-    pthread_mutex_lock(&s->lock);
-    if (s->wake_at_ms == 0 || due_at_ms < s->wake_at_ms) {
-        s->poked = true;
-        pthread_cond_signal(&s->poke);
-    }
-    pthread_mutex_unlock(&s->lock);
-}
-
-int64_t rp_sweeper_idle_ms(const struct rp_sweeper *s)
-{
+    const struct sweeper *s = (const struct sweeper *)sweeper;
     return rp_time_boot_ms() - __atomic_load_n(&s->beat_ms, __ATOMIC_RELAXED);
-}
-
-void rp_sweeper_configure(struct rp_sweeper *s, const struct rp_config *config)
-{
-    pthread_mutex_lock(&s->lock);
-    s->config = config;
-    s->poked = true;
-    pthread_cond_signal(&s->poke);
-    pthread_mutex_unlock(&s->lock);
 }

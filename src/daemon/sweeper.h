@@ -9,42 +9,17 @@
  * B3  A store that fails, or may not be purged, is left alone for a while, longer each time up
  *     to a minute; the others go on. A catalog that fails stops everything likewise. Nothing
  *     spins.
- * B4  With a cron line: nothing but the ticks, each run by one daemon of all, under the name
- *     `all`.
+ * B4  With a cron line: marks that people and rules made wait for its ticks, each run by one daemon
+ *     of all, under the name `all`. Between them it goes on as in B1 with uploads that were never
+ *     seen in their store: they expire, and their quota is refunded, within a second.
  * B5  It gives a sign of life in table node every ten seconds, between batches too: a thread
  *     that hangs does not. */
 #ifndef RP_DAEMON_SWEEPER_H
 #define RP_DAEMON_SWEEPER_H
 
-#include "lib/session.h"
-#include "metrics/metrics.h"
+#include "daemon/watch/watch.h" /* rp_sweep_watch; rp_watch_due tells it when something is due */
 
-struct rp_writers;
-struct rp_sweeper;
-
-struct rp_sweeper_options {
-    const struct rp_session *session; /* outlives the sweeper */
-    struct rp_writers *writers;       /* may be NULL */
-    struct rp_metrics *metrics;       /* may be NULL */
-    const char *node;
-    int lane;
-};
-
-int rp_sweeper_start(const struct rp_sweeper_options *options, struct rp_sweeper **out, struct rp_error *err);
-/* Finishes the batches under way, closes the run, ends the thread. NULL is fine. */
-void rp_sweeper_stop(struct rp_sweeper *sweeper);
-
-/* Any thread: */
-
-/* It shall stop, and is not waited for: it begins nothing any more. Comes before
- * rp_sweeper_stop, or not at all. NULL is fine. */
-void rp_sweeper_halt(struct rp_sweeper *sweeper);
-/* Something is due at this moment. */
-void rp_sweeper_due(struct rp_sweeper *sweeper, int64_t due_at_ms);
-/* Milliseconds since the thread was last seen alive. */
-int64_t rp_sweeper_idle_ms(const struct rp_sweeper *sweeper);
-/* Settings changed; the stores are the same ones in the same order. `config` outlives the
- * sweeper. */
-void rp_sweeper_configure(struct rp_sweeper *sweeper, const struct rp_config *config);
+/* Milliseconds since the thread was last seen alive. Any thread. */
+int64_t rp_sweeper_idle_ms(const struct rp_watch *sweeper);
 
 #endif

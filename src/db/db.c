@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "db/driver.h"
 
 static const struct rp_db_driver *const drivers[] = { &rp_sqlite_driver, &rp_postgres_driver };
@@ -84,9 +84,8 @@ int rp_db_open(const char *url, const struct rp_db_options *options, struct rp_d
     const struct rp_db_driver *driver = find_driver(url);
     if (driver == NULL) {
         /* The URL is not repeated: whatever it is, it may hold a password. */
-        rp_error_set(err, RP_ECONFIG, "the database URL begins with none of sqlite:, postgres:// and postgresql://");
-        rp_error_hint(err, "write sqlite:PATH or postgres://USER@HOST/DATABASE");
-        return RP_ECONFIG;
+        return rp_error_advise(err, RP_ECONFIG, "write sqlite:PATH or postgres://USER@HOST/DATABASE",
+                               "the database URL begins with none of sqlite:, postgres:// and postgresql://");
     }
     void *conn = NULL;
     int r = driver->open(url, options != NULL ? options : &defaults, &conn, err);
@@ -162,6 +161,11 @@ void rp_db_deadline(struct rp_db *db, int64_t at_boot_ms)
 bool rp_db_in_transaction(const struct rp_db *db)
 {
     return db->tx != RP_TX_NONE;
+}
+
+bool rp_db_is_replaced(const struct rp_db *db)
+{
+    return db->driver->is_replaced != NULL && db->driver->is_replaced(db->conn);
 }
 
 static int check_usable(const struct rp_db *db, const char *name, struct rp_error *err)
@@ -306,7 +310,8 @@ static int run_chunks(struct rp_db *db, const struct rp_sql *sql, const struct r
     return 0;
 }
 
-/* Several chunks outside a transaction are still one call (D4), so they get a transaction of their own. */
+/* Several chunks outside a transaction are still one call (D4), so they get a transaction of their
+ * own. */
 static int run_alone(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args,
                      const struct rp_value *rows, size_t n, struct sink *sink, int64_t *changed, struct rp_error *err)
 {
@@ -384,36 +389,6 @@ int rp_db_now_ms(struct rp_db *db, int64_t *out, struct rp_error *err)
 {
     static const struct rp_sql now = { .name = "now", .text = "SELECT @NOW_MS", .params = "", .columns = "i" };
     return rp_db_query(db, &now, NULL, take_int, out, err);
-}
-
-struct plan {
-    struct rp_buf *out;
-    size_t column;
-};
-
-static int take_plan_line(void *ctx, const struct rp_value *row, struct rp_error *err)
-{
-    struct plan *plan = ctx;
-    rp_buf_add(plan->out, row[plan->column].p, row[plan->column].n);
-    rp_buf_char(plan->out, '\n');
-    return plan->out->failed != 0 ? rp_error_set(err, plan->out->failed, "the plan does not fit") : 0;
-}
-
-int rp_db_explain(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, struct rp_buf *out,
-                  struct rp_error *err)
-{
-    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_SQL_TEXT_MAX);
-    rp_buf_str(&text, "@EXPLAIN ");
-    rp_buf_str(&text, sql->text);
-    if (text.failed != 0) return rp_error_set(err, text.failed, "explain %s", sql->name);
-    struct rp_sql explain = *sql;
-    explain.text = rp_buf_text(&text);
-    explain.columns = rp_dialect_text(db->driver->dialect, "PLAN_COLUMNS", strlen("PLAN_COLUMNS"));
-    struct plan plan = { out, strlen(explain.columns) - 1 };
-    if (sql->rows == NULL) return rp_db_query(db, &explain, args, take_plan_line, &plan, err);
-    struct rp_value row[RP_COLUMNS_MAX] = { 0 };
-    RP_ASSERT(strlen(sql->rows) <= RP_COLUMNS_MAX);
-    return rp_db_query_rows(db, &explain, args, row, 1, take_plan_line, &plan, err);
 }
 
 /* ---- the vessel ---- */

@@ -25,12 +25,12 @@
  *     was cancelled returns success with one). Whoever must know looks for what it wrote.
  * D6  A lost connection is RP_EUNAVAILABLE; the next call outside a transaction connects again
  *     (bounded time). A server that has become a standby, or ended a session that slept in a
- *     transaction, counts as lost; so does a SQLite file that was replaced or removed, for ever.
- *     Busy, deadlock, serialization: RP_EBUSY. Unique violation:
- *     RP_ECONFLICT. Disk full: RP_EFULL. Damaged or not a database: RP_ECORRUPT. Permission,
- *     read-only: RP_EDENIED. Anything else: RP_EFAILED. Texts begin with "sqlite: " or "postgres: "
- *     and name the statement. A statement outside a transaction whose connection is lost may have
- *     taken effect; one inside has not.
+ *     transaction, counts as lost; so does, for whoever writes, a SQLite file that was replaced or
+ *     removed, for ever; whoever reads goes on in the old one (rp_db_is_replaced). Busy, deadlock,
+ *     serialization: RP_EBUSY. Unique violation: RP_ECONFLICT. Disk full: RP_EFULL. Damaged or not
+ *     a database: RP_ECORRUPT. Permission, read-only: RP_EDENIED. Anything else: RP_EFAILED. Texts
+ *     begin with "sqlite: " or "postgres: " and name the statement. A statement outside a
+ *     transaction whose connection is lost may have taken effect; one inside has not.
  * D7  A connection belongs to one thread at a time. A row callback does not use the connection it
  *     is called from (asserted), and a negative return of it does not end the transaction.
  * D8  The *vessel* is what a database lives in, as text: of a SQLite file inode and time of birth;
@@ -38,9 +38,13 @@
  *     separated by "/". A part that cannot be read is "-". None ("") in memory and on FUSE, NFS,
  *     SMB, 9P and overlay, whose inodes are not kept. It is that of this connection: read once, and
  *     again when the connection is another one.
- * D9  No wait is without end: an answer that is not there when the statement's time and a little
+ * D9  No wait is without end: a statement that is not sent and answered when its time and a little
  *     more are over, or at the deadline (rp_db_deadline), is a lost connection. COMMIT ends by the
  *     deadline alone: a server that cancels it leaves everybody in doubt.
+ * D10 As a guest every statement stands in a transaction. On PostgreSQL settings hold for that
+ *     transaction alone and nothing stays prepared after it: a transaction pooler may stand
+ *     between, whose sessions others use too. Rows that row-level security would hide are an error
+ *     (RP_EDENIED), never left out.
  *
  * Dialect: @NOW_MS the database's clock in ms (bigint); @BYTES the type of a byte string; @TEXT_C
  * text compared bytewise (a column type with collation "C"); @FOR_UPDATE, @FOR_UPDATE_OF(table),
@@ -50,10 +54,13 @@
  * undo this one statement: D5); @ID the type of a column that is the primary key and grows
  * (SQLite's rowid: no index beside the table); @APPEND_ONLY(table) triggers that refuse UPDATE and
  * DELETE; @ERASABLE(table,column,rest...) triggers that refuse DELETE and every UPDATE but one that
- * sets that column to NULL and leaves the `rest` as it is; @NO_REPLACE(table, condition) refuses an
- * INSERT for which a row with that condition exists (SQLite: OR REPLACE passes the other triggers);
- * @HOLDS(column, text) the column holds this text, in SQLite also as a BLOB or as the number that it
- * writes (07 and 7.0 are 7; a REAL equals what its 15 digits say). */
+ * sets that column to NULL and leaves the `rest` as it is; @LET_GO(table, other, condition) from
+ * now on such a table lets a row `old` go for which the other one has a row `s` with that
+ * condition; @NO_REPLACE(table, condition) refuses an INSERT for which a row with that condition
+ * exists (SQLite: OR REPLACE passes the other triggers); @VACUUM(table, factor, rows) cleans it
+ * once that part of it and so many rows more are dead (nothing in SQLite); @HOLDS(column, text) the
+ * column holds this text, in SQLite also as a BLOB (in the encoding of the database or in UTF-8) or
+ * as the number that it writes (07 and 7.0 are 7; a REAL equals what its 15 digits say). */
 #ifndef RP_DB_DB_H
 #define RP_DB_DB_H
 
@@ -89,14 +96,15 @@ struct rp_sql {
     const char *columns; /* types of the result's columns, NULL for a statement that returns none */
 };
 
-/* One row of a result, borrowed until the callback returns. Return 0 to go on, or a negative code to stop: it is
- * handed back to the caller of the query. */
+/* One row of a result, borrowed until the callback returns. Return 0 to go on, or a negative code
+ * to stop: it is handed back to the caller of the query. */
 typedef int rp_row_fn(void *ctx, const struct rp_value *row, struct rp_error *err);
 
 struct rp_db_options {
     bool read_only;       /* no statement can change anything; the database is not created */
     int64_t busy_ms;      /* how long to wait for a lock or a connection; 0: 10 s */
     int64_t statement_ms; /* a statement that runs longer is stopped (RP_EBUSY); 0: no limit */
+    bool guest;           /* a user's database (D10) */
     bool any_server;      /* PostgreSQL: a standby will do, which may lag; else it is a server that takes writes */
     bool by_index;        /* rows are found by an index wherever one will do, whatever the statistics say: PostgreSQL
                                      keeps a plan that it made while a table was still empty */
@@ -104,8 +112,9 @@ struct rp_db_options {
     const struct rp_clock *clock; /* what @NOW_MS reads on SQLite; NULL: the host's */
 };
 
-/* "sqlite:PATH", "sqlite::memory:", "postgres://..." or "postgresql://..." (?schema=NAME sets, and creates unless
- * read_only, the schema that statements see). Any other scheme: RP_ECONFIG. Passwords never appear in an error. */
+/* "sqlite:PATH", "sqlite::memory:", "postgres://..." or "postgresql://..." (?schema=NAME sets, and
+ * creates unless read_only, the schema that statements see). Any other scheme: RP_ECONFIG.
+ * Passwords never appear in an error. */
 int rp_db_open(const char *url, const struct rp_db_options *options, struct rp_db **out, struct rp_error *err);
 void rp_db_close(struct rp_db *db);
 void rp_db_closep(struct rp_db **db);
@@ -115,10 +124,14 @@ int rp_db_commit(struct rp_db *db, struct rp_error *err);
 void rp_db_rollback(struct rp_db *db);
 /* From now on nothing is waited for beyond this moment of the boot clock (D9); 0: no deadline. */
 void rp_db_deadline(struct rp_db *db, int64_t at_boot_ms);
-/* Whether the server behind this URL hands out its sessions anew with every transaction (a transaction pooler): then
- * neither settings nor prepared statements last. Opens two sessions and asks. */
+/* Whether the server behind this URL hands out its sessions anew with every transaction (a
+ * transaction pooler): then neither settings nor prepared statements last. Opens two sessions and
+ * asks. */
 int rp_db_is_pooled(const char *url, bool *out, struct rp_error *err);
 bool rp_db_in_transaction(const struct rp_db *db);
+/* SQLite: the file that the URL names is another one than the one that is open, or there is
+ * none. */
+bool rp_db_is_replaced(const struct rp_db *db);
 
 /* `changed` (may be NULL): rows inserted, updated or deleted. */
 int rp_db_exec(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, int64_t *changed,
@@ -140,24 +153,24 @@ struct rp_db_figures {
     int64_t deadlocks; /* that a server found and ended by failing one of our transactions */
 };
 struct rp_db_figures rp_db_figures(void);
-/* Quote a name for use as an identifier in both engines' SQL; RP_EINVAL for an empty one, a NUL or over 63 bytes. */
+/* Quote a name for use as an identifier in both engines' SQL; RP_EINVAL for an empty one, a NUL or
+ * over 63 bytes. */
 struct rp_buf;
 int rp_db_quote_name(struct rp_buf *out, const char *name, struct rp_error *err);
 
 /* D8. `table`: always the same one. A failure in a transaction is like that of a statement. */
 #define RP_VESSEL_TEXT 120
 int rp_db_vessel(struct rp_db *db, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err);
-/* Whether it is the same vessel, as far as both are known; with `later_timeline` also if that of `b` is later. */
+/* Whether it is the same vessel, as far as both are known; with `later_timeline` also if that of
+ * `b` is later. */
 bool rp_vessel_same(const char *a, const char *b, bool later_timeline);
 
 const char *rp_db_engine(const struct rp_db *db); /* "sqlite" or "postgres" */
-/* Whoever is in a write transaction has the database for itself: what it read stays so. */
+/* Whether one write transaction at a time has the whole database: what is read in it stays so until
+ * its end. */
 bool rp_db_has_one_writer(const struct rp_db *db);
-/* What the engine would do for a statement: its plan as text, for tests ("EXPLAIN (QUERY PLAN)" + text). */
-int rp_db_explain(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, struct rp_buf *out,
-                  struct rp_error *err);
 
-/* ---- what a driver is; for db.c, the drivers and the fault wrapper ---- */
+/* ---- what a driver is; for db.c, the drivers and what wraps one ---- */
 
 struct rp_db_driver {
     const char *engine;
@@ -173,7 +186,9 @@ struct rp_db_driver {
     void (*rollback)(void *conn);
     void (*deadline)(void *conn, int64_t at_boot_ms); /* NULL: it never waits long */
     bool (*in_transaction)(const void *conn);
-    /* Run `text` (already in the engine's dialect; cached under `sql` and, without arrays, `n_rows`). */
+    bool (*is_replaced)(const void *conn); /* NULL: it connects by name again when it is lost */
+    /* Run `text` (already in the engine's dialect; cached under `sql` and, without arrays,
+     * `n_rows`). */
     int (*run)(void *conn, const struct rp_sql *sql, const char *text, const struct rp_value *args,
                const struct rp_value *rows, size_t n_rows, rp_row_fn *fn, void *ctx, int64_t *changed,
                struct rp_error *err);
@@ -181,18 +196,5 @@ struct rp_db_driver {
     int (*vessel)(void *conn, const char *table, char out[RP_VESSEL_TEXT], struct rp_error *err);
     const struct rp_dialect *dialect;
 };
-
-/* Wraps an open database: `before`/`after` are asked around every driver call and may return a
- * negative code to inject. `after` lets the effect happen and then reports a failure (for a commit:
- * RP_EUNKNOWN). Takes `inner` over - unless it is nested: then `inner` stays the caller's and may
- * be wrapped many times, and a transaction is a savepoint in it: only one at a time (SQLite). What
- * stands around it is the caller's to take back. */
-struct rp_db_fault {
-    int (*before)(void *ctx, const char *call, struct rp_error *err);
-    int (*after)(void *ctx, const char *call, struct rp_error *err);
-    void *ctx;
-    bool nested;
-};
-int rp_db_fault_wrap(struct rp_db *inner, const struct rp_db_fault *fault, struct rp_db **out, struct rp_error *err);
 
 #endif

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/text/buf.h"
+#include "base/text/hex.h"
 #include "db/db.h"
 
 #define ARGS_MAX 24
@@ -35,7 +36,8 @@ const char *rp_dialect_text(const struct rp_dialect *table, const char *name, si
     return d->text;
 }
 
-/* Where the literal, quoted name or comment that begins at `p` ends; `p` itself if none begins there. */
+/* Where the literal, quoted name or comment that begins at `p` ends; `p` itself if none begins
+ * there. */
 static const char *skip_opaque(const char *p)
 {
     const char *end = NULL;
@@ -54,14 +56,9 @@ static const char *skip_opaque(const char *p)
     return p;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || rp_is_digit(c) || c == '_';
 }
 
 static bool is_macro(const char *text, const char *p)
@@ -129,8 +126,8 @@ static void add_with_args(struct rp_buf *out, const char *text, const struct spa
     }
 }
 
-/* Side by side in the list of results, not in FROM: there each array would be copied into a store of its own first,
- * which for few rows costs more than all the rest. */
+/* Side by side in the list of results, not in FROM: there each array would be copied into a store
+ * of its own first, which for few rows costs more than all the rest. */
 static void add_arrays(const struct translation *t, size_t width)
 {
     const char *unnest = rp_dialect_text(t->table, "UNNEST", strlen("UNNEST"));
@@ -181,7 +178,7 @@ int rp_dialect_translate(const struct rp_dialect *table, const char *text, size_
             p += strlen(rows_words);
         } else if (is_macro(text, p)) {
             p = add_macro(&t, p);
-        } else if (p[0] == '$' && is_digit(p[1])) {
+        } else if (p[0] == '$' && rp_is_digit(p[1])) {
             rp_buf_str(out, t.sign);
             p++;
         } else {

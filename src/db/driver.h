@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* driver.h - an open database, as the files of this folder see it. Nobody else includes it.
  *
- * V1  A driver is handed text in its own dialect, values already checked against the declaration, and calls in an
- *     order that makes sense: no begin in a transaction, nothing but rollback after a failure inside one. */
+ * V1  A driver is handed text in its own dialect, values already checked against the declaration,
+ *     and calls in an order that makes sense: no begin in a transaction, nothing but rollback after
+ *     a failure inside one. */
 #ifndef RP_DB_DRIVER_H
 #define RP_DB_DRIVER_H
 
@@ -20,8 +21,8 @@ struct rp_db {
     void *conn;
     enum rp_db_tx tx;
     bool running; /* inside a driver's run: a row callback may not come back in */
-    struct rp_statements
-        *texts; /* source text -> text in the engine's dialect; a wrapper uses those of what it wraps */
+    /* Source text -> text in the engine's dialect; a wrapper uses those of what it wraps. */
+    struct rp_statements *texts;
     struct rp_statements own;
 };
 

@@ -17,8 +17,8 @@ static int ask_pid(struct rp_db *db, char out[PID_TEXT], struct rp_error *err)
     return rp_pg_command(db->conn, "SELECT pg_backend_pid()", "backend pid", out, PID_TEXT, err);
 }
 
-/* `b` begins a transaction, which keeps a server's session to itself. A pooler gives it the one that `a` was on a
- * moment ago, or gives `a` another one now. */
+/* `b` begins a transaction, which keeps a server's session to itself. A pooler gives it the one
+ * that `a` was on a moment ago, or gives `a` another one now. */
 static int compare(struct rp_db *a, struct rp_db *b, bool *pooled, struct rp_error *err)
 {
     char before[PID_TEXT] = "", other[PID_TEXT] = "", after[PID_TEXT] = "";

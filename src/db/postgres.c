@@ -9,15 +9,19 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/hex.h"
+#include "base/text/buf.h"
+#include "base/text/hex.h"
 
 #define ROWS_MAX       10000
 #define ROWS_BYTES_MAX ((size_t)4 << 20)
+#define NAME_TEXT      24
+#define BEGIN_MAX      ((size_t)4 << 10)
 
 /* clang-format off */
 static const struct rp_dialect dialect[] = {
     { "$",           "$" },
-    /* The statement's time, not the clock's: a volatile function could not be compared with an index. */
+    /* The statement's time, not the clock's: a volatile function could not be compared with an
+     * index. */
     { "NOW_MS",      "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint" },
     { "BYTES",       "bytea" },
     { "TEXT_C",      "text COLLATE \"C\"" },
@@ -29,8 +33,6 @@ static const struct rp_dialect dialect[] = {
     { "INSERT",      "INSERT INTO" },
     { "UNNEST",      "pg_catalog.unnest" }, /* the search path may begin with a schema that others write into */
     { "ID",          "BIGINT PRIMARY KEY" },
-    { "EXPLAIN",      "EXPLAIN (COSTS OFF)" },
-    { "PLAN_COLUMNS", "s" },
     { "APPEND_ONLY",
       "CREATE FUNCTION {1}_refuse() RETURNS trigger LANGUAGE plpgsql AS"
       " $$BEGIN RAISE EXCEPTION '{1} is append-only'; END$$;\n"
@@ -43,16 +45,25 @@ static const struct rp_dialect dialect[] = {
       " WHEN (NEW.{2} IS NOT NULL{* OR NEW.# IS DISTINCT FROM OLD.#}) EXECUTE FUNCTION {1}_refuse();\n"
       "CREATE TRIGGER {1}_no_delete BEFORE DELETE ON {1} FOR EACH ROW EXECUTE FUNCTION {1}_refuse();\n"
       "CREATE TRIGGER {1}_no_truncate BEFORE TRUNCATE ON {1} FOR EACH STATEMENT EXECUTE FUNCTION {1}_refuse();" },
+    /* The other table is that of the same schema, whatever the search path of whoever deletes. */
+    { "LET_GO",
+      "CREATE FUNCTION {1}_let_go() RETURNS trigger LANGUAGE plpgsql AS"
+      " $$DECLARE covered boolean; BEGIN"
+      " EXECUTE pg_catalog.format('SELECT EXISTS (SELECT 1 FROM %I.{2} s, (SELECT ($1).*) AS old WHERE {3})',"
+      " TG_TABLE_SCHEMA) INTO covered USING OLD;"
+      " IF NOT covered THEN RAISE EXCEPTION '{1} is append-only; only what {2} covers may go'; END IF;"
+      " RETURN OLD; END$$;\n"
+      "DROP TRIGGER {1}_no_delete ON {1};\n"
+      "CREATE TRIGGER {1}_no_delete BEFORE DELETE ON {1} FOR EACH ROW EXECUTE FUNCTION {1}_let_go()" },
     { "NO_REPLACE",   "{*}" },
+    { "VACUUM",
+      "ALTER TABLE {1} SET (autovacuum_vacuum_scale_factor = {2}, autovacuum_vacuum_threshold = {3},"
+      " autovacuum_analyze_scale_factor = {2}, autovacuum_analyze_threshold = {3},"
+      " autovacuum_vacuum_cost_delay = 1)" },
     { "HOLDS",        "{1} = {2}" },
     { NULL, NULL },
 };
 /* clang-format on */
-
-static void clear_result(PGresult **result)
-{
-    PQclear(*result);
-}
 
 /* ---- opening ---- */
 
@@ -84,6 +95,7 @@ static int postgres_open(const char *url, const struct rp_db_options *options, v
     c->read_only = options->read_only;
     c->by_index = options->by_index;
     c->any_server = options->any_server;
+    c->guest = options->guest;
     c->busy_ms = options->busy_ms > 0 ? options->busy_ms : RP_BUSY_MS_DEFAULT;
     c->statement_ms = options->statement_ms;
     int r = rp_pg_parse_url(c, url, err);
@@ -99,21 +111,6 @@ static int postgres_open(const char *url, const struct rp_db_options *options, v
 
 /* ---- transactions ---- */
 
-static int postgres_begin(void *conn, bool write, struct rp_error *err)
-{
-    struct rp_pg *c = conn;
-    bool reading = !write || c->read_only;
-    int r = rp_pg_ensure(c, err);
-    if (r < 0) return r;
-    r = rp_pg_command(c,
-                      reading ? "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
-                              : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
-                      "begin", NULL, 0, err);
-    c->in_transaction = r == 0;
-    c->reading = r == 0 && reading;
-    return r;
-}
-
 static void postgres_rollback(void *conn)
 {
     struct rp_pg *c = conn;
@@ -121,6 +118,23 @@ static void postgres_rollback(void *conn)
     if (c->pg == NULL) return;
     /* A session that cannot even roll back is closed: that rolls back as well. */
     if (rp_pg_command(c, "ROLLBACK", "rollback", NULL, 0, NULL) < 0) rp_pg_disconnect(c);
+}
+
+static int postgres_begin(void *conn, bool write, struct rp_error *err)
+{
+    struct rp_pg *c = conn;
+    bool reading = !write || c->read_only;
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(BEGIN_MAX);
+    rp_buf_fmt(&text, "BEGIN ISOLATION LEVEL READ COMMITTED READ %s;", reading ? "ONLY" : "WRITE");
+    int r = c->guest ? rp_pg_settings(c, true, &text, err) : 0;
+    if (r == 0 && text.failed < 0) r = rp_error_set(err, text.failed, "postgres: begin");
+    if (r == 0) r = rp_pg_ensure(c, err);
+    if (r < 0) return r;
+    r = rp_pg_command(c, rp_buf_text(&text), "begin", NULL, 0, err);
+    if (r < 0) postgres_rollback(c); /* it may have begun, and failed at a setting */
+    c->in_transaction = r == 0;
+    c->reading = r == 0 && reading;
+    return r;
 }
 
 /* D9: the setting holds for the rest of this transaction, which is its COMMIT. */
@@ -178,9 +192,7 @@ static bool read_bytes(char *text, size_t n, struct rp_value *out)
     if (n < 2 || text[0] != '\\' || text[1] != 'x') return false;
     out->p = text;
     out->n = n / 2 - 1;
-    for (size_t i = 0; i < out->n; i++)
-        text[i] = (char)(rp_hex_digit(text[2 * i + 2]) * 16 + rp_hex_digit(text[2 * i + 3]));
-    return true;
+    return rp_hex_read(text + 2, out->n, text);
 }
 
 static bool read_column(PGresult *result, int row, int i, char type, struct rp_value *out)
@@ -237,7 +249,7 @@ static int take_results(struct rp_pg *c, const struct rp_sql *sql, rp_row_fn *fn
     int r = 0;
     bool any = false;
     for (PGresult *next = rp_pg_result(c); next != NULL; next = rp_pg_result(c)) {
-        PGresult *result RP_CLEANUP(clear_result) = next;
+        PGresult *result RP_CLEANUP(rp_pg_clearp) = next;
         any = true;
         if (r == 0) r = take_result(c, sql, result, fn, ctx, changed, err);
     }
@@ -247,22 +259,27 @@ static int take_results(struct rp_pg *c, const struct rp_sql *sql, rp_row_fn *fn
 
 /* ---- statements ---- */
 
+static int send_prepare(struct rp_pg *c, const struct rp_sql *sql, const char *text, const char *name,
+                        struct rp_error *err)
+{
+    int64_t ignored = 0;
+    rp_pg_start_waiting(c);
+    if (c->pg == NULL || !PQsendPrepare(c->pg, name, text, (int)c->params.n, c->params.types))
+        return rp_pg_fail(c, NULL, sql->name, err);
+    return take_results(c, sql, NULL, NULL, &ignored, err);
+}
+
 /* Under the statement alone: its text is the same for any number of rows. */
-static int prepare(struct rp_pg *c, const struct rp_sql *sql, const char *text, char name[24], struct rp_error *err)
+static int prepare(struct rp_pg *c, const struct rp_sql *sql, const char *text, char name[NAME_TEXT],
+                   struct rp_error *err)
 {
     struct rp_statement *s = rp_statements_find(&c->statements, sql, 0, text);
     bool known = s != NULL;
     if (s == NULL) s = rp_statements_add(&c->statements, sql, 0, text);
     if (s == NULL) return rp_error_set(err, RP_ENOMEM, "postgres: %s", sql->name);
-    snprintf(name, 24, "s%llu", (unsigned long long)s->serial);
+    snprintf(name, NAME_TEXT, "s%llu", (unsigned long long)s->serial);
     if (known) return 0;
-    rp_pg_start_waiting(c);
-    int r;
-    int64_t ignored = 0;
-    if (c->pg == NULL || !PQsendPrepare(c->pg, name, text, (int)c->params.n, c->params.types))
-        r = rp_pg_fail(c, NULL, sql->name, err);
-    else
-        r = take_results(c, sql, NULL, NULL, &ignored, err);
+    int r = send_prepare(c, sql, text, name, err);
     if (r == 0)
         s->handle = c;
     else if (c->pg != NULL)
@@ -287,10 +304,11 @@ static int postgres_run(void *conn, const struct rp_sql *sql, const char *text, 
                         struct rp_error *err)
 {
     struct rp_pg *c = conn;
-    char name[24];
+    char name[NAME_TEXT] = ""; /* of a guest: the statement without a name, which the next one replaces */
+    RP_ASSERT(!c->guest || c->in_transaction);
     int r = c->in_transaction ? 0 : rp_pg_ensure(c, err);
     if (r == 0) r = rp_pg_params_set(&c->params, sql, args, rows, n_rows, err);
-    if (r == 0) r = prepare(c, sql, text, name, err);
+    if (r == 0) r = c->guest ? send_prepare(c, sql, text, name, err) : prepare(c, sql, text, name, err);
     if (r == 0) r = run_prepared(c, sql, name, fn, ctx, changed, err);
     rp_pg_params_trim(&c->params);
     return r;

@@ -76,8 +76,8 @@ static char *put_value(char *at, const struct rp_value *v)
     return at + n;
 }
 
-/* What array_recv reads: dimensions, whether there are NULLs, the elements' type, and for the one dimension its length
- * and first index; then each element's length, -1 for NULL, and its bytes. */
+/* What array_recv reads: dimensions, whether there are NULLs, the elements' type, and for the one
+ * dimension its length and first index; then each element's length, -1 for NULL, and its bytes. */
 static char *put_array(char *at, Oid type, const struct rp_value *column, size_t width, size_t n)
 {
     uint32_t nulls = 0;

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/hex.h"
+#include "base/text/buf.h"
+#include "base/text/hex.h"
 #include "base/time.h"
 #include "db/postgres.h"
 
@@ -19,6 +19,7 @@
 #define NEXT_HOST_S     2                   /* until another host of the URL is tried */
 #define COMMIT_MS       (30 * RP_SECOND_MS) /* for a COMMIT without a deadline */
 #define READ_ONLY       "25006"
+#define NOT_ALLOWED     "42501"
 #define DEADLOCK        "40P01"
 #define TEXT_MAX        ((size_t)64 << 10)
 
@@ -76,7 +77,8 @@ bool rp_pg_lost(const struct rp_pg *c)
     return c->pg == NULL || PQstatus(c->pg) != CONNECTION_OK;
 }
 
-/* A session that was made for writing is told that it may not: the server is another one's standby now. */
+/* A session that was made for writing is told that it may not: the server is another one's standby
+ * now. */
 static bool has_become_standby(const struct rp_pg *c, const char *state)
 {
     return state != NULL && strcmp(state, READ_ONLY) == 0 && !c->read_only && !c->reading;
@@ -94,6 +96,8 @@ int rp_pg_fail(struct rp_pg *c, const PGresult *result, const char *what, struct
     if (state != NULL && strcmp(state, DEADLOCK) == 0) atomic_fetch_add(&deadlocks, 1);
     if (code == RP_EUNAVAILABLE) rp_pg_disconnect(c);
     rp_error_set(err, code, "postgres: %s: %s", what, line);
+    if (c->guest && state != NULL && strcmp(state, NOT_ALLOWED) == 0)
+        rp_error_hint(err, "use a role that may read the table and sees all rows (BYPASSRLS), or a view of its owner");
     if (code == RP_EFULL) rp_error_hint(err, "free space on the database server's disk");
     return code;
 }
@@ -108,28 +112,31 @@ void rp_pg_start_waiting(struct rp_pg *c)
     if (c->answer_ms == 0 || answer_ms < c->answer_ms) c->answer_ms = answer_ms;
 }
 
-static bool wait_readable(const struct rp_pg *c, int64_t wait_ms)
+static bool wait_for(const struct rp_pg *c, short events, int64_t wait_ms)
 {
-    struct pollfd p = { .fd = PQsocket(c->pg), .events = POLLIN };
+    struct pollfd p = { .fd = PQsocket(c->pg), .events = events };
     int timeout_ms = wait_ms < 0 ? -1 : (int)(wait_ms < 60000 ? wait_ms : 60000);
     return poll(&p, 1, timeout_ms) > 0;
 }
 
-/* The server stops a statement by itself when its time is up; a server that does not even do that is taken for lost. */
+/* The server stops a statement by itself when its time is up; a server that does not even do that,
+ * or does not take what is sent, is taken for lost. */
 PGresult *rp_pg_result(struct rp_pg *c)
 {
-    while (c->pg != NULL && PQisBusy(c->pg)) {
+    bool unsent = false;
+    while (c->pg != NULL && ((unsent = PQflush(c->pg) > 0) || PQisBusy(c->pg))) {
         int64_t left_ms = c->answer_ms != 0 ? c->answer_ms - rp_time_boot_ms() : -1;
         if (c->answer_ms != 0 && left_ms <= 0) {
             rp_pg_disconnect(c);
             return NULL;
         }
-        if (wait_readable(c, left_ms) && !PQconsumeInput(c->pg)) break;
+        short events = unsent ? POLLIN | POLLOUT : POLLIN;
+        if (wait_for(c, events, left_ms) && !PQconsumeInput(c->pg)) break;
     }
     return c->pg != NULL ? PQgetResult(c->pg) : NULL;
 }
 
-static void clear_result(PGresult **result)
+void rp_pg_clearp(PGresult **result)
 {
     PQclear(*result);
 }
@@ -145,7 +152,7 @@ static int send_command(struct rp_pg *c, const char *text, const char *what, cha
                         struct rp_error *err)
 {
     if (!PQsendQuery(c->pg, text)) return rp_pg_fail(c, NULL, what, err);
-    PGresult *failed RP_CLEANUP(clear_result) = NULL;
+    PGresult *failed RP_CLEANUP(rp_pg_clearp) = NULL;
     for (PGresult *result = rp_pg_result(c); result != NULL; result = rp_pg_result(c)) {
         ExecStatusType status = PQresultStatus(result);
         if (failed == NULL && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
@@ -175,9 +182,9 @@ int rp_pg_commit(struct rp_pg *c, const char *text, struct rp_error *err)
 
 static int bad_url(struct rp_error *err)
 {
-    rp_error_set(err, RP_ECONFIG, "postgres: the database URL is not valid");
-    rp_error_hint(err, "write postgres://USER@HOST:PORT/DATABASE?schema=NAME; %%-encode special characters in it");
-    return RP_ECONFIG;
+    return rp_error_advise(err, RP_ECONFIG,
+                           "write postgres://USER@HOST:PORT/DATABASE?schema=NAME; %-encode special characters in it",
+                           "postgres: the database URL is not valid");
 }
 
 /* NULL if it is not valid. */
@@ -190,7 +197,8 @@ static char *percent_decode(const char *p, size_t n)
     return NULL;
 }
 
-/* Where the parameters begin. A "?" may stand in the password, so the search begins after the user, as in libpq. */
+/* Where the parameters begin. A "?" may stand in the password, so the search begins after the user,
+ * as in libpq. */
 static const char *find_query(const char *url)
 {
     const char *p = strstr(url, "://") + 3;
@@ -261,7 +269,8 @@ static void connect_with_parameters(struct rp_pg *c)
     char timeout_s[16];
     int64_t seconds = has_several_hosts(c) ? NEXT_HOST_S : (c->busy_ms + 999) / 1000;
     snprintf(timeout_s, sizeof timeout_s, "%d", seconds < 2 ? 2 : seconds > 3600 ? 3600 : (int)seconds);
-    /* The last one of a name counts: first what the URL may change, then the URL, then what nobody changes. */
+    /* The last one of a name counts: first what the URL may change, then the URL, then what nobody
+     * changes. */
     const char *names[PARAMETERS_MAX] = { "application_name",    "connect_timeout",  "keepalives_idle",
                                           "keepalives_interval", "keepalives_count", "tcp_user_timeout" };
     const char *values[PARAMETERS_MAX] = { "reprieve", timeout_s, "3", "1", "3", "6000" };
@@ -293,30 +302,45 @@ static int connect_failed(struct rp_pg *c, struct rp_error *err)
     rp_error_set(err, denied ? RP_EDENIED : RP_EUNAVAILABLE, "postgres: connect: %s", line);
     if (none_left)
         rp_error_hint(err, "raise the server's max_connections, or the CONNECTION LIMIT of the role or the database; a "
-                           "daemon takes 10 to 22 of its catalog (docs/guarantees.md)");
+                           "daemon takes 9 to 24 of its catalog (docs/guarantees.md)");
     return err->code;
+}
+
+/* Statements that set what stands between semicolons. */
+static void set_each(struct rp_buf *out, bool local, const char *settings)
+{
+    for (const char *p = settings; *p != '\0'; p += strcspn(p, ";") + 1)
+        rp_buf_fmt(out, "SET %s%.*s;", local ? "LOCAL " : "", (int)strcspn(p, ";"), p);
+}
+
+int rp_pg_settings(const struct rp_pg *c, bool local, struct rp_buf *out, struct rp_error *err)
+{
+    char times[80];
+    snprintf(times, sizeof times, "lock_timeout=%lld;statement_timeout=%lld;", (long long)c->busy_ms,
+             (long long)c->statement_ms);
+    set_each(out, local, times);
+    set_each(out, local, "synchronous_commit=on;standard_conforming_strings=on;bytea_output=hex;jit=off;");
+    /* P2: a client that sleeps, or is gone without a word, gives back its locks within seconds */
+    set_each(out, local,
+             "idle_in_transaction_session_timeout=3000;client_connection_check_interval=1000;tcp_keepalives_idle=5;"
+             "tcp_keepalives_interval=2;tcp_keepalives_count=3;tcp_user_timeout=10000;");
+    if (c->read_only && !local) set_each(out, local, "default_transaction_read_only=on;");
+    if (c->guest) set_each(out, local, "row_security=off;"); /* D10: an error instead of fewer rows */
+    if (c->by_index)
+        set_each(out, local,
+                 "enable_seqscan=off;enable_hashjoin=off;enable_mergejoin=off;plan_cache_mode=force_generic_plan;");
+    if (c->schema == NULL) return 0;
+    rp_buf_fmt(out, "SET %ssearch_path=", local ? "LOCAL " : "");
+    int r = rp_db_quote_name(out, c->schema, err);
+    rp_buf_str(out, ",pg_catalog;");
+    return r < 0 ? rp_error_wrap(err, r, "postgres: schema") : 0;
 }
 
 static int apply_settings(struct rp_pg *c, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(TEXT_MAX);
-    rp_buf_fmt(&text, "SET synchronous_commit=on; SET lock_timeout=%lld; SET statement_timeout=%lld;",
-               (long long)c->busy_ms, (long long)c->statement_ms);
-    rp_buf_str(&text, "SET standard_conforming_strings=on; SET bytea_output=hex; SET jit=off;");
-    /* P2: a client that sleeps, or is gone without a word, gives back its locks within seconds */
-    rp_buf_str(&text, "SET idle_in_transaction_session_timeout=3000; SET client_connection_check_interval=1000;"
-                      "SET tcp_keepalives_idle=5; SET tcp_keepalives_interval=2; SET tcp_keepalives_count=3;"
-                      "SET tcp_user_timeout=10000;");
-    if (c->read_only) rp_buf_str(&text, "SET default_transaction_read_only=on;");
-    if (c->by_index)
-        rp_buf_str(&text, "SET enable_seqscan=off; SET enable_hashjoin=off; SET enable_mergejoin=off;"
-                          "SET plan_cache_mode=force_generic_plan;");
-    if (c->schema != NULL) {
-        rp_buf_str(&text, "SET search_path=");
-        int r = rp_db_quote_name(&text, c->schema, err);
-        if (r < 0) return rp_error_wrap(err, r, "postgres: schema");
-        rp_buf_str(&text, ",pg_catalog;");
-    }
+    int r = rp_pg_settings(c, false, &text, err);
+    if (r < 0) return r;
     if (text.failed != 0) return rp_error_set(err, text.failed, "postgres: connect");
     return rp_pg_command(c, rp_buf_text(&text), "connect", NULL, 0, err);
 }
@@ -330,16 +354,17 @@ static int connect_now(struct rp_pg *c, struct rp_error *err)
     if (PQserverVersion(c->pg) < VERSION_MIN)
         r = rp_error_set(err, RP_ECONFIG, "postgres: version 15 or newer is needed, the server has %d",
                          PQserverVersion(c->pg) / 10000);
-    if (r == 0) r = apply_settings(c, err);
+    if (r == 0 && PQsetnonblocking(c->pg, 1) < 0) r = rp_pg_fail(c, NULL, "connect", err); /* P2 */
+    if (r == 0 && !c->guest) r = apply_settings(c, err);
     if (r < 0) rp_pg_disconnect(c);
     return r;
 }
 
-/* A session that was ended while it was idle has its end waiting in the socket: better found before the next
- * statement is sent than after. */
+/* A session that was ended while it was idle has its end waiting in the socket: better found before
+ * the next statement is sent than after. */
 static void notice_end(struct rp_pg *c)
 {
-    while (!rp_pg_lost(c) && wait_readable(c, 0))
+    while (!rp_pg_lost(c) && wait_for(c, POLLIN, 0))
         if (!PQconsumeInput(c->pg)) break;
     if (rp_pg_lost(c)) rp_pg_disconnect(c);
 }
@@ -350,7 +375,8 @@ int rp_pg_ensure(struct rp_pg *c, struct rp_error *err)
     return c->pg != NULL ? 0 : connect_now(c, err);
 }
 
-/* CREATE SCHEMA asks for a privilege even if the schema is there, so it is only asked when it is not. */
+/* CREATE SCHEMA asks for a privilege even if the schema is there, so it is only asked when it is
+ * not. */
 int rp_pg_create_schema(struct rp_pg *c, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(TEXT_MAX);
@@ -371,8 +397,8 @@ int rp_pg_create_schema(struct rp_pg *c, struct rp_error *err)
 
 /* ---- the vessel ---- */
 
-/* A function that may not be called would fail the transaction, so it is asked first. A standby has no timeline of its
- * own yet. */
+/* A function that may not be called would fail the transaction, so it is asked first. A standby has
+ * no timeline of its own yet. */
 #define MAY_CALL(name) "has_function_privilege('pg_catalog." name "', 'EXECUTE')"
 static const char system_can_be_read[] = "SELECT " MAY_CALL("pg_control_system()");
 static const char timeline_can_be_read[] = "SELECT NOT pg_catalog.pg_is_in_recovery() AND " MAY_CALL(

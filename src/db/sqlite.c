@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQLite: one file, or memory. A database that we create gets a write-ahead log; one that was there before keeps the
- * journal its owner chose. */
+/* SQLite: one file, or memory. A database that we create gets a write-ahead log; one that was there
+ * before keeps the journal its owner chose. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "base/url.h"
 #include "db/driver.h"
 
 #define PROGRESS_OPCODES 20000
@@ -33,9 +34,13 @@ struct sqlite {
     bool reading;      /* in a transaction begun for reading */
     char opening[256]; /* "open PATH", for errors before the first statement */
     char vessel[RP_VESSEL_TEXT];
+    char *path; /* NULL: in memory */
+    dev_t dev;
+    ino_t ino;
 };
 
-/* The number that a text is, NULL if it is none. Of the type of its value: no affinity of the cast. */
+/* The number that a text is, NULL if it is none. Of the type of its value: no affinity of the
+ * cast. */
 #define NUMBER(text) "CASE WHEN CAST(" text " AS NUMERIC) = " text " THEN +CAST(" text " AS NUMERIC) END"
 
 /* clang-format off */
@@ -51,8 +56,6 @@ static const struct rp_dialect dialect[] = {
     { "CLUSTERED",   "WITHOUT ROWID" },
     { "INSERT",      "INSERT OR ROLLBACK INTO" },
     { "ID",          "INTEGER PRIMARY KEY" },
-    { "EXPLAIN",      "EXPLAIN QUERY PLAN" },
-    { "PLAN_COLUMNS", "iiis" },
     { "APPEND_ONLY",
       "CREATE TRIGGER {1}_no_update BEFORE UPDATE ON {1} BEGIN SELECT RAISE(ABORT, '{1} is append-only'); END;\n"
       "CREATE TRIGGER {1}_no_delete BEFORE DELETE ON {1} BEGIN SELECT RAISE(ABORT, '{1} is append-only'); END;" },
@@ -61,13 +64,18 @@ static const struct rp_dialect dialect[] = {
       " WHEN NEW.{2} IS NOT NULL{* OR NEW.# IS DISTINCT FROM OLD.#}"
       " BEGIN SELECT RAISE(ABORT, '{1} is append-only; only {2} may be erased'); END;\n"
       "CREATE TRIGGER {1}_no_delete BEFORE DELETE ON {1} BEGIN SELECT RAISE(ABORT, '{1} is append-only'); END;" },
+    { "LET_GO",
+      "DROP TRIGGER {1}_no_delete;\n"
+      "CREATE TRIGGER {1}_no_delete BEFORE DELETE ON {1} WHEN NOT EXISTS (SELECT 1 FROM {2} s WHERE {3})"
+      " BEGIN SELECT RAISE(ABORT, '{1} is append-only; only what {2} covers may go'); END" },
     /* INSERT OR REPLACE deletes without a delete trigger */
     { "NO_REPLACE",
       "CREATE TRIGGER {1}_no_replace BEFORE INSERT ON {1} WHEN EXISTS (SELECT 1 FROM {1} WHERE {2})"
       " BEGIN SELECT RAISE(ABORT, '{1} is append-only'); END" },
+    { "VACUUM",      "{*}" },
     /* each term can use an index of the column, whatever type that was declared with */
     { "HOLDS",
-      "({1} = {2} OR {1} = CAST({2} AS BLOB) OR (typeof({1}) = 'integer' AND {1} = " NUMBER("{2}") ") OR"
+      "({1} = {2} OR {1} = CAST({2} AS BLOB) OR {1} = rp_utf8({2}) OR (typeof({1}) = 'integer' AND {1} = " NUMBER("{2}") ") OR"
       " (typeof({1}) = 'real' AND {1} BETWEEN " NUMBER("{2}") " - abs(" NUMBER("{2}") " * 1e-14)"
       " AND " NUMBER("{2}") " + abs(" NUMBER("{2}") " * 1e-14)))" },
     { NULL, NULL },
@@ -83,7 +91,8 @@ static int last_errno(sqlite3_file *file)
     return value;
 }
 
-/* SQLITE_FULL is ENOSPC only. A quota or a size limit shows as a failed write, and only the file knows of what kind. */
+/* SQLITE_FULL is ENOSPC only. A quota or a size limit shows as a failed write, and only the file
+ * knows of what kind. */
 static bool is_full(sqlite3 *db, int extended)
 {
     sqlite3_file *file = NULL, *journal = NULL;
@@ -146,6 +155,16 @@ static void now_function(sqlite3_context *context, int n, sqlite3_value **args)
     sqlite3_result_int64(context, rp_clock_wall_ms(c->clock));
 }
 
+/* In a database in UTF-16 a text that is cast to bytes has two of them for each letter; bytes that
+ * a program wrote are as a rule UTF-8 there too. */
+static void utf8_function(sqlite3_context *context, int n, sqlite3_value **args)
+{
+    (void)n;
+    const unsigned char *text = sqlite3_value_text(args[0]);
+    if (text == NULL) return;
+    sqlite3_result_blob64(context, text, (sqlite3_uint64)sqlite3_value_bytes(args[0]), SQLITE_TRANSIENT);
+}
+
 static int on_progress(void *ctx)
 {
     const struct sqlite *c = ctx;
@@ -184,11 +203,7 @@ static int create_file(const char *path, struct rp_error *err)
 static int check_file(const char *path, bool read_only, struct rp_error *err)
 {
     struct stat st;
-    if (path[0] == '\0') {
-        rp_error_set(err, RP_ECONFIG, "sqlite: the URL names no file");
-        rp_error_hint(err, "write sqlite:PATH");
-        return RP_ECONFIG;
-    }
+    if (path[0] == '\0') return rp_error_advise(err, RP_ECONFIG, "write sqlite:PATH", "sqlite: the URL names no file");
     if (stat(path, &st) == 0) {
         if (S_ISREG(st.st_mode)) return 0;
         return rp_error_set(err, RP_ECONFIG, "sqlite: %s is not a file", path);
@@ -197,7 +212,8 @@ static int check_file(const char *path, bool read_only, struct rp_error *err)
     return create_file(path, err);
 }
 
-/* Another process may be doing the same at this moment, and SQLite does not wait for a lock here. */
+/* Another process may be doing the same at this moment, and SQLite does not wait for a lock
+ * here. */
 static int use_wal(struct sqlite *c, struct rp_error *err)
 {
     int64_t until_ms = rp_time_boot_ms() + c->busy_ms;
@@ -219,8 +235,9 @@ static int set_up(struct sqlite *c, struct rp_error *err)
     int64_t ignored;
     sqlite3_busy_timeout(c->db, c->busy_ms < INT32_MAX ? (int)c->busy_ms : INT32_MAX);
     if (c->statement_ms > 0) sqlite3_progress_handler(c->db, PROGRESS_OPCODES, on_progress, c);
-    int flags = SQLITE_UTF8 | SQLITE_INNOCUOUS;
-    if (sqlite3_create_function(c->db, "rp_now_ms", 0, flags, c, now_function, NULL, NULL) != SQLITE_OK)
+    int flags = SQLITE_UTF8 | SQLITE_INNOCUOUS, pure = flags | SQLITE_DETERMINISTIC;
+    if (sqlite3_create_function(c->db, "rp_now_ms", 0, flags, c, now_function, NULL, NULL) != SQLITE_OK ||
+        sqlite3_create_function(c->db, "rp_utf8", 1, pure, NULL, utf8_function, NULL, NULL) != SQLITE_OK)
         return fail(c, c->opening, err);
     char cache[64];
     (void)snprintf(cache, sizeof cache, "PRAGMA cache_size=-%lld", (long long)c->cache_kib);
@@ -244,6 +261,7 @@ static void sqlite_close(void *conn)
     rp_statements_clear(&c->statements);
     int r = sqlite3_close(c->db);
     RP_ASSERT(r == SQLITE_OK);
+    free(c->path);
     free(c);
 }
 
@@ -286,6 +304,28 @@ static int sqlite_vessel(void *conn, const char *table, char out[RP_VESSEL_TEXT]
     return 0;
 }
 
+/* Before the file is opened: should it be replaced in between, what is open looks replaced, which
+ * costs an opening more. */
+static int note_file(struct sqlite *c, const char *path, struct rp_error *err)
+{
+    struct stat st;
+    if (strcmp(path, ":memory:") == 0) return 0;
+    if (stat(path, &st) < 0) return rp_error_errno(err, errno, "sqlite: open %s", path);
+    c->path = strdup(path);
+    c->dev = st.st_dev;
+    c->ino = st.st_ino;
+    return c->path != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "sqlite: open");
+}
+
+/* By its name as it was given: SQLite looks through symbolic links once, when it opens. */
+static bool sqlite_is_replaced(const void *conn)
+{
+    const struct sqlite *c = conn;
+    struct stat st;
+    if (c->path == NULL) return false;
+    return stat(c->path, &st) < 0 || st.st_dev != c->dev || st.st_ino != c->ino;
+}
+
 static int connect_file(struct sqlite *c, const char *path, struct rp_error *err)
 {
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
@@ -297,7 +337,8 @@ static int connect_file(struct sqlite *c, const char *path, struct rp_error *err
 
 static int sqlite_open(const char *url, const struct rp_db_options *options, void **conn, struct rp_error *err)
 {
-    const char *path = url + strlen("sqlite:");
+    const char *path = rp_sqlite_path(url);
+    RP_ASSERT(path != NULL);
     if (sqlite3_libversion_number() < VERSION_MIN)
         return rp_error_set(err, RP_ECONFIG, "sqlite: version 3.40 or newer is needed, this is %s",
                             sqlite3_libversion());
@@ -312,7 +353,8 @@ static int sqlite_open(const char *url, const struct rp_db_options *options, voi
     c->read_only = options->read_only;
     c->cache_kib = options->cache_kib > 0 ? options->cache_kib : options->read_only ? CACHE_READ_KIB : CACHE_KIB;
     c->clock = options->clock != NULL ? options->clock : &rp_clock_host;
-    r = connect_file(c, path, err);
+    r = note_file(c, path, err);
+    if (r == 0) r = connect_file(c, path, err);
     if (r == 0) read_vessel(c, path);
     if (r < 0)
         sqlite_close(c);
@@ -323,14 +365,15 @@ static int sqlite_open(const char *url, const struct rp_db_options *options, voi
 
 /* ---- transactions ---- */
 
-/* Somebody has put another file in its place, or removed it: what is written here is nobody's any more. */
+/* Somebody has put another file in its place, or removed it: what is written here is nobody's any
+ * more. */
 static int check_moved(const struct sqlite *c, struct rp_error *err)
 {
     int moved = 0;
     (void)sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
     if (moved == 0) return 0;
-    rp_error_set(err, RP_EUNAVAILABLE, "sqlite: %s: the file was replaced or removed while it was open", c->opening);
-    return rp_error_hint(err, "stop the daemon before you put a backup in its place; now restart it");
+    return rp_error_advise(err, RP_EUNAVAILABLE, "stop the daemon before you put a backup in its place; now restart it",
+                           "sqlite: %s: the file was replaced or removed while it was open", c->opening);
 }
 
 static int sqlite_begin(void *conn, bool write, struct rp_error *err)
@@ -344,7 +387,8 @@ static int sqlite_begin(void *conn, bool write, struct rp_error *err)
     return r;
 }
 
-/* Some errors have ended the transaction already, others leave it open: only autocommit tells which. */
+/* Some errors have ended the transaction already, others leave it open: only autocommit tells
+ * which. */
 static void sqlite_rollback(void *conn)
 {
     struct sqlite *c = conn;
@@ -517,7 +561,7 @@ static int sqlite_script(void *conn, const char *text, struct rp_error *err)
 const struct rp_db_driver rp_sqlite_driver = {
     .engine = "sqlite",
     .one_writer = true,
-    .schemes = (const char *const[]){ "sqlite:", NULL },
+    .schemes = (const char *const[]){ RP_SQLITE_SCHEME, NULL },
     .params_max = 2048, /* far below what SQLite takes: its parser goes over all numbered parameters for each one */
     .open = sqlite_open,
     .close = sqlite_close,
@@ -525,6 +569,7 @@ const struct rp_db_driver rp_sqlite_driver = {
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .in_transaction = sqlite_in_transaction,
+    .is_replaced = sqlite_is_replaced,
     .run = sqlite_run,
     .script = sqlite_script,
     .vessel = sqlite_vessel,

@@ -37,7 +37,8 @@ void rp_statements_drop(struct rp_statements *c, struct rp_statement *s)
     while (*link != index)
         link = &c->slots[*link - 1].next;
     *link = s->next;
-    /* The slot is empty before `release` is called: a owner that loses its connection there clears everything. */
+    /* The slot is empty before `release` is called: an owner that loses its connection there clears
+     * everything. */
     struct rp_statement gone = *s;
     *s = (struct rp_statement){ 0 };
     c->release(c->owner, &gone);

@@ -13,7 +13,8 @@ struct turn {
     rp_feed_visit_fn *fn;
     void *ctx;
     size_t rows;
-    bool full; /* an event was not taken */
+    bool full;   /* an event was not taken */
+    bool missed; /* rows were gone that should have come */
 };
 
 /* Large events fill a reader's room with few rows: the next read does not fetch many to throw them
@@ -30,12 +31,13 @@ static int take_row(struct turn *t, const struct rp_audit_row *row, struct rp_er
 {
     int64_t before = rp_feed_cursor_seq(t->at, row->lane);
     struct rp_feed_event *event = NULL;
+    bool wanted = rp_feed_wants(t->want, row->tenant_id, row->event);
     rp_feed_cursor_set(t->at, row->lane, row->seq);
     t->rows++;
-    if (!rp_feed_wants(t->want, row->tenant_id, row->event)) return 0;
-    int r = rp_feed_log_event(t->log, row, t->at, &event, err);
-    if (r == 0) t->full = !t->fn(t->ctx, event);
+    int r = wanted ? rp_feed_log_event(t->log, row, t->at, &event, err) : 0;
+    if (r == 0 && wanted) t->full = !t->fn(t->ctx, event);
     if (r < 0 || t->full) rp_feed_cursor_set(t->at, row->lane, before);
+    if (r == 0 && !t->full && row->seq != before + 1) t->missed = true;
     if (event != NULL) rp_feed_event_drop(event);
     return r;
 }
@@ -52,7 +54,10 @@ static int take_page(struct turn *t, int64_t lane, int64_t end, struct rp_error 
         if (r == 0 && !t->full) taken++;
     }
     /* Rows were taken out of the log: nothing more comes up to the end. */
-    if (r == 0 && !t->full && (taken < t->log->n || taken == 0)) rp_feed_cursor_set(t->at, lane, end);
+    if (r == 0 && !t->full && (taken < t->log->n || taken == 0)) {
+        t->missed |= rp_feed_cursor_seq(t->at, lane) < end;
+        rp_feed_cursor_set(t->at, lane, end);
+    }
     learn(t->log, taken);
     return r;
 }
@@ -89,5 +94,6 @@ int rp_feed_catch_up(struct rp_feed *feed, struct rp_feed_log *log, const struct
         while (r == 0 && rp_feed_cursor_seq(at, lane) < end && !t.full && t.rows < ROWS_A_CALL)
             r = take_page(&t, lane, end, err);
     }
+    out->missed = t.missed;
     return r;
 }

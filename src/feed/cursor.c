@@ -42,10 +42,10 @@ int rp_feed_cursor_parse(const char *text, struct rp_feed_cursor *out, struct rp
         fine = *p == '\0';
         if (*p++ != '-') break;
     }
-    if (!fine) {
-        rp_error_set(err, RP_EINVAL, "this is no event id");
-        return rp_error_hint(err, "give the id of an event as it was received, such as 1.120-3.44, or none at all");
-    }
+    if (!fine)
+        return rp_error_advise(err, RP_EINVAL,
+                               "give the id of an event as it was received, such as 1.120-3.44, or none at all",
+                               "this is no event id");
     *out = cursor;
     return 0;
 }

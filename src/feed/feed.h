@@ -2,7 +2,7 @@
 /* feed.h - the audit log read as an outbox.
  *
  * Every change leaves a row in the audit log, in its own transaction. The feed hands these rows to
- * readers as events: to live clients, to the daemon itself, later to webhooks and RabbitMQ. Nobody
+ * readers as events: to live clients, to the daemon itself, to webhooks and the processor. Nobody
  * who makes a change waits for a reader.
  *
  * F1  Order: the events of a lane come in the order of that lane, and none is left out. Between
@@ -10,14 +10,21 @@
  * F2  A cursor (cursor.h) is a place in the log: what is before it was dealt with. A reader may
  *     stop at any event and go on from its cursor later, in this process or in another one.
  * F3  A durable reader gets every event at least once. Its cursor is kept in the catalog under its
- *     name and is saved after deliver() returned 0. If the process ends in between, the same events
- *     come again. If deliver() fails, they come again too: later each time, after a minute at most.
+ *     name and is saved after deliver() has dealt with them. If the process ends in between, the
+ *     same events come again. If deliver() fails, those that it has not dealt with come again too:
+ *     later each time, after a minute at most, unless it says itself when.
  * F4  The newest events are held in memory, bounded in number and in bytes; older ones are read
  *     from the catalog. While nobody has joined, none is held and none is made.
  * F5  One thread reads the log. This process's commits wake it (rp_feed_poke); for those of others
  *     it looks every 200 ms.
  * F6  When the log is not what it was (the catalog was rolled back, rows are missing), memory is
  *     forgotten and followers are told. A cursor past the end of a lane goes on from that end.
+ * F7  Rows that were sealed may be gone (catalog/audit/segment.h), but never while a durable reader
+ *     has them before it. Whoever keeps a cursor of its own and comes back too late is told that it
+ *     missed some.
+ * F8  Of a durable reader that several nodes have under one name, one delivers at a time: the one
+ *     that has the lease (catalog/audit/feed.h). It ends where another one begins, from the cursor
+ *     that was saved last; one that froze meanwhile may deliver a few events more, twice.
  *
  * Two kinds of reader, by rp_feed_subscribe:
  *   a follower        has no name. The feed's own thread calls it, so it must not block. It begins
@@ -30,6 +37,7 @@
 #define RP_FEED_FEED_H
 
 #include "base/log.h"
+#include "base/time.h"
 #include "feed/cursor.h"
 
 #include <stdatomic.h>
@@ -55,7 +63,7 @@ void rp_feed_poke(struct rp_feed *feed);
 #define RP_FEED_JSON_MAX ((size_t)128 * 1024) /* bytes of one event; details are 64 KiB at most */
 
 struct rp_feed_event {
-    int64_t lane, seq, tenant_id;
+    int64_t lane, seq, at_ms, tenant_id;
     uint64_t number;  /* in memory: one more than the event before it (cursor.h, V3) */
     const char *id;   /* the cursor after it, as text */
     const char *name; /* "file.deleted" */
@@ -74,10 +82,16 @@ struct rp_feed_want {
 /* ---- readers ---- */
 
 /* Lives until deliver() returns. */
+#define RP_FEED_UNSAID SIZE_MAX
 struct rp_feed_batch {
     struct rp_feed_event *const *events;
     size_t n;
     bool started_over; /* F6; for followers */
+    /* What a durable reader may say. How many were dealt with, from the first: all of them if it
+     * returns 0 and says nothing, none if it fails and says nothing. And after a failure, how long
+     * the next try waits at least. */
+    size_t *dealt;
+    int64_t *again_ms;
 };
 
 struct rp_feed_reader {
@@ -90,7 +104,12 @@ struct rp_feed_reader {
     void (*looked)(void *ctx);
     void *ctx;
     struct rp_writers *writers; /* a durable reader's: its cursor is saved through them */
+    /* F8: the node. NULL: nobody else reads under this name. While it has the lease deliver() is
+     * called again and again: one call should not take longer than a third of it. */
+    const char *holder;
+    int64_t lease_ms; /* 0: RP_FEED_LEASE_MS */
 };
+#define RP_FEED_LEASE_MS (30 * RP_SECOND_MS)
 
 /* `reader` is copied; what it points to stays until the end. */
 struct rp_feed_subscription;
@@ -123,6 +142,7 @@ void rp_feed_log_close(struct rp_feed_log *log);
 
 struct rp_feed_caught {
     bool rolled_back; /* the cursor was past the end of a lane, and goes on from there (F6) */
+    bool missed;      /* rows after the cursor are gone; it goes on behind them (F7) */
     bool ahead;       /* it is past what the feed has read: ask again after its next look */
 };
 /* The next events after *at, from the catalog, towards what is in memory. *at is moved past those

@@ -7,7 +7,7 @@
 #define RP_FEED_INNER_H
 
 #include "base/arena.h"
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "catalog/audit/audit.h"
 #include "feed/feed.h"
 #include "feed/ring.h"
@@ -18,19 +18,13 @@
 
 /* ---- log.c: the audit log in pages, and a row as an event ---- */
 
-struct rp_feed_tenant {
-    int64_t id; /* 0: free */
-    char name[64];
-};
-
 struct rp_feed_log {
     struct rp_db *db;
     struct rp_arena arena;
     struct rp_audit_row rows[RP_FEED_PAGE]; /* of the last read */
     size_t n;
-    size_t most;                    /* rows that the next read of rp_feed_catch_up asks for */
-    struct rp_feed_tenant *tenants; /* names seen before */
-    struct rp_buf json;             /* one event's, while it is written */
+    size_t most;        /* rows that the next read of rp_feed_catch_up asks for */
+    struct rp_buf json; /* one event's, while it is written */
 };
 
 int rp_feed_log_heads(struct rp_feed_log *log, struct rp_feed_cursor *out, struct rp_error *err);
@@ -83,6 +77,22 @@ struct rp_feed {
     pthread_t thread;
     bool has_thread;
 };
+
+/* ---- lease.c: whether a durable reader may deliver (F8) ---- */
+
+struct rp_feed_turn {
+    const char *reader, *holder;
+    struct rp_writers *writers;
+    int64_t lease_ms;
+    int64_t fence;            /* 0: it is another's */
+    int64_t kept_ms, look_ms; /* on the boot clock: when it was renewed; when to look again */
+};
+/* Takes the lease, or renews it if a third of it is over. *anew: it was another's before, or may
+ * have been. */
+int rp_feed_turn_keep(struct rp_feed_turn *turn, struct rp_db *db, bool *anew, struct rp_error *err);
+/* It is called as often at least. */
+int64_t rp_feed_turn_every_ms(const struct rp_feed_turn *turn);
+void rp_feed_turn_give_back(struct rp_feed_turn *turn);
 
 /* ---- reader.c; with `turns` held ---- */
 

@@ -5,15 +5,13 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
-#include "catalog/file/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TENANTS      4096 /* names kept; a power of two */
 #define PAGE_BYTES   ((size_t)24 * 1024 * 1024)
 #define STATEMENT_MS 5000 /* nobody waits for a page for longer */
 
@@ -23,7 +21,6 @@ void rp_feed_log_close(struct rp_feed_log *log)
     rp_db_close(log->db);
     rp_arena_done(&log->arena);
     rp_buf_done(&log->json);
-    free(log->tenants);
     free(log);
 }
 
@@ -42,8 +39,6 @@ int rp_feed_log_open(struct rp_feed *feed, struct rp_feed_log **out, struct rp_e
     log->arena = RP_ARENA(PAGE_BYTES);
     log->json = RP_BUF(RP_FEED_JSON_MAX);
     log->most = RP_FEED_PAGE;
-    log->tenants = calloc(TENANTS, sizeof *log->tenants);
-    if (log->tenants == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     int r = rp_db_open(feed->url, &options, &log->db, err);
     if (r < 0) return rp_error_wrap(err, r, "read the audit log");
     *out = log;
@@ -65,15 +60,9 @@ static int keep_row(void *ctx, const struct rp_audit_row *row, struct rp_error *
 {
     struct rp_feed_log *log = ctx;
     RP_ASSERT(log->n < RP_FEED_PAGE);
-    struct rp_audit_row *kept = &log->rows[log->n];
-    *kept = *row;
-    kept->event = rp_arena_strdup(&log->arena, row->event);
-    kept->actor = rp_arena_strdup(&log->arena, row->actor);
-    if (row->details != NULL) kept->details = rp_arena_strdup(&log->arena, row->details);
-    if (kept->event == NULL || kept->actor == NULL || (row->details != NULL && kept->details == NULL))
-        return rp_error_set(err, RP_ENOMEM, "out of memory");
-    log->n++;
-    return 0;
+    int r = rp_audit_row_keep(row, &log->arena, &log->rows[log->n], err);
+    log->n += r == 0;
+    return r;
 }
 
 int rp_feed_log_read(struct rp_feed_log *log, int64_t lane, int64_t after_seq, size_t max, struct rp_error *err)
@@ -95,24 +84,6 @@ bool rp_feed_wants(const struct rp_feed_want *want, int64_t tenant_id, const cha
 }
 
 /* ---- a row as an event ---- */
-
-/* A tenant's name, or NULL if there is none. Names never change, so that one look is enough. */
-static int tenant_name(struct rp_feed_log *log, int64_t id, const char **out, struct rp_error *err)
-{
-    struct rp_feed_tenant *kept = &log->tenants[(uint64_t)id % TENANTS];
-    struct rp_tenant tenant;
-    *out = NULL;
-    if (id == 0) return 0;
-    if (kept->id != id) {
-        int r = rp_tenant_by_id(log->db, id, &tenant, err);
-        if (r == RP_ENOTFOUND) return 0;
-        if (r < 0) return r;
-        kept->id = id;
-        memcpy(kept->name, tenant.name, sizeof kept->name);
-    }
-    *out = kept->name;
-    return 0;
-}
 
 static int add_text(struct rp_buf *out, const char *text)
 {
@@ -155,15 +126,15 @@ static int add_details(struct rp_buf *out, const char *details, struct rp_error 
     return 0;
 }
 
-static int add_row(struct rp_buf *out, const struct rp_audit_row *row, const char *tenant, struct rp_error *err)
+static int add_row(struct rp_buf *out, const struct rp_audit_row *row, struct rp_error *err)
 {
     char at[RP_TIME_TEXT], id[RP_ID_TEXT];
     rp_buf_fmt(out, "{\"at\":\"%s\",\"event\":\"%s\",\"actor\":", rp_time_format(row->at_ms, at), row->event);
     if (add_text(out, row->actor) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
     if (row->mark_id != 0) rp_buf_fmt(out, ",\"mark\":\"%s\"", rp_id_format(RP_ID_MARK, row->mark_id, id));
-    if (tenant != NULL) {
+    if (row->tenant != NULL) {
         rp_buf_str(out, ",\"tenant\":");
-        if (add_text(out, tenant) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
+        if (add_text(out, row->tenant) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
     }
     int r = row->details != NULL ? add_details(out, row->details, err) : 0;
     rp_buf_char(out, '}');
@@ -184,6 +155,7 @@ static struct rp_feed_event *new_event(const struct rp_audit_row *row, const str
     memcpy(text + id_bytes + name_bytes, json->data, json->len + 1);
     *event = (struct rp_feed_event){ .lane = row->lane,
                                      .seq = row->seq,
+                                     .at_ms = row->at_ms,
                                      .tenant_id = row->tenant_id,
                                      .number = rp_feed_cursor_sum(after),
                                      .id = text,
@@ -197,10 +169,8 @@ static struct rp_feed_event *new_event(const struct rp_audit_row *row, const str
 int rp_feed_log_event(struct rp_feed_log *log, const struct rp_audit_row *row, const struct rp_feed_cursor *after,
                       struct rp_feed_event **out, struct rp_error *err)
 {
-    const char *tenant = NULL;
     rp_buf_clear(&log->json);
-    int r = tenant_name(log, row->tenant_id, &tenant, err);
-    if (r == 0) r = add_row(&log->json, row, tenant, err);
+    int r = add_row(&log->json, row, err);
     struct rp_feed_event *event = r == 0 ? new_event(row, after, &log->json) : NULL;
     if (r == 0 && event == NULL) r = rp_error_set(err, RP_ENOMEM, "out of memory");
     if (r < 0) return rp_error_wrap(err, r, "event %lld.%lld", (long long)row->lane, (long long)row->seq);

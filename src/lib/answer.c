@@ -3,26 +3,27 @@
 
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
-#include "core/run.h"
+#include "base/text/json.h"
+#include "catalog/audit/segment.h"
+#include "core/retention/retention.h"
+#include "core/run/run.h"
+#include "core/safety_net/safety_net.h"
 #include "core/state.h"
 #include "lib/session.h"
 
-#include <stdio.h>
+#include <inttypes.h>
 #include <string.h>
 
 json_t *rp_error_json(const struct rp_error *err)
 {
-    json_t *o = json_object();
-    rp_json_set(o, "code", json_string(rp_error_slug(err->code)));
-    rp_json_set(o, "message", rp_json_text(err->text));
+    json_t *o = rp_json_object("code", json_string(rp_error_slug(err->code)), "message", rp_json_text(err->text), NULL);
     if (err->hint[0] != 0) rp_json_set(o, "hint", rp_json_text(err->hint));
     return o;
 }
 
 /* ---- marks and restores ---- */
 
-json_t *rp_mark_answer_json(const struct rp_mark_answer *a, const char *store, const char *key, const char *reason)
+json_t *rp_mark_answer_json(const struct rp_mark_answer *a, const char *store, const char *key)
 {
     static const char *const outcomes[] = { [RP_MARK_REFUSED] = "refused",
                                             [RP_MARK_SAME] = "same",
@@ -30,9 +31,7 @@ json_t *rp_mark_answer_json(const struct rp_mark_answer *a, const char *store, c
                                             [RP_MARK_CREATED] = "created",
                                             [RP_MARK_REPLACED] = "created" };
     char id[RP_ID_TEXT];
-    json_t *o = json_object();
-    rp_json_set(o, "subject", rp_subject_json(store, key));
-    rp_json_set(o, "outcome", json_string(outcomes[a->what]));
+    json_t *o = rp_json_object("subject", rp_subject_json(store, key), "outcome", json_string(outcomes[a->what]), NULL);
     if (a->what == RP_MARK_REFUSED) {
         rp_json_set(o, "error", rp_error_json(&a->error));
         if (a->references > 0) rp_json_set(o, "references", json_integer(a->references));
@@ -41,10 +40,10 @@ json_t *rp_mark_answer_json(const struct rp_mark_answer *a, const char *store, c
     rp_json_set(o, "mark", json_string(rp_id_format(RP_ID_MARK, a->mark_id, id)));
     rp_json_set(o, "marked_at", rp_json_time(a->marked_at_ms));
     rp_json_set(o, "due_at", rp_json_time(a->due_at_ms));
-    /* an older mark keeps the reason that it was made with */
-    if (a->what == RP_MARK_CREATED || a->what == RP_MARK_REPLACED) rp_json_set(o, "reason", rp_json_text(reason));
+    rp_json_set(o, "reason", rp_json_text(a->reason));
     rp_json_set(o, "size", json_integer(a->size_bytes));
     if (a->annotated) rp_json_set(o, "annotated", json_true());
+    if (a->asked_now) rp_json_set(o, "restorable", json_false());
     if (a->annotate_note[0] != 0) rp_json_set(o, "annotation_failed", rp_json_text(a->annotate_note));
     return o;
 }
@@ -79,6 +78,13 @@ json_t *rp_dead_json(const struct rp_dead *dead, const struct rp_mark *mark, con
     return o;
 }
 
+json_t *rp_decided_json(const struct rp_dead_item *item, const char *store)
+{
+    json_t *o = rp_dead_json(&item->letter, &item->mark, store);
+    rp_json_set(o, "state", json_string(rp_state_name(item->as)));
+    return o;
+}
+
 json_t *rp_hold_json(const struct rp_hold *hold, const char *scope)
 {
     char id[RP_ID_TEXT];
@@ -89,6 +95,25 @@ json_t *rp_hold_json(const struct rp_hold *hold, const char *scope)
     rp_json_set(o, "actor", rp_json_text(hold->actor));
     rp_json_set(o, "placed_at", rp_json_time(hold->placed_at_ms));
     return o;
+}
+
+json_t *rp_placed_json(const struct rp_hold_command *c, const char *scope, rp_store_name_fn *name_of, void *ctx)
+{
+    struct rp_hold hold = {
+        .id = c->id, .reason = c->reason, .actor = c->command.actor, .placed_at_ms = c->placed_at_ms
+    };
+    json_t *o = rp_hold_json(&hold, scope), *claimed = json_array();
+    for (size_t i = 0; i < c->claimed.n; i++)
+        rp_json_append(claimed, rp_mark_line(&c->claimed.at[i], name_of(ctx, c->claimed.at[i].store_id)));
+    rp_json_set(o, "claimed", claimed);
+    rp_json_set(o, "claimed_total", json_integer(c->claimed_total));
+    return o;
+}
+
+json_t *rp_lifted_json(int64_t hold_id)
+{
+    char id[RP_ID_TEXT];
+    return json_pack("{s:s,s:b}", "id", rp_id_format(RP_ID_HOLD, hold_id, id), "lifted", 1);
 }
 
 /* ---- the audit log ---- */
@@ -104,7 +129,9 @@ json_t *rp_audit_json(const struct rp_audit_row *row)
     rp_json_set(o, "event", rp_json_text(row->event));
     rp_json_set(o, "actor", rp_json_text(row->actor));
     if (row->mark_id != 0) rp_json_set(o, "mark", json_string(rp_id_format(RP_ID_MARK, row->mark_id, id)));
-    if (row->tenant_id != 0) rp_json_set(o, "tenant", json_integer(row->tenant_id));
+    if (row->tenant != NULL) rp_json_set(o, "tenant", rp_json_text(row->tenant));
+    /* what the hash covers, and what is left of a tenant that is gone; no program may round it */
+    if (row->tenant_id != 0) rp_json_set(o, "tenant_id", json_sprintf("%" PRId64, row->tenant_id));
     /* details that are no JSON any more were tampered with: shown as the text they are */
     if (row->details != NULL && rp_json_parse(row->details, strlen(row->details), &details, &ignored) < 0)
         details = rp_json_text(row->details);
@@ -118,14 +145,29 @@ json_t *rp_audit_json(const struct rp_audit_row *row)
 
 json_t *rp_audit_verdict_json(const struct rp_audit_verdict *v)
 {
-    json_t *o = json_object();
-    rp_json_set(o, "ok", json_boolean(!v->broken));
-    rp_json_set(o, "lanes", json_integer((json_int_t)v->lanes));
-    rp_json_set(o, "rows", json_integer(v->rows));
-    rp_json_set(o, "erased", json_integer(v->erased));
+    json_t *o = rp_json_object("ok", json_boolean(!v->broken), "lanes", json_integer((json_int_t)v->lanes), "rows",
+                               json_integer(v->rows), "erased", json_integer(v->erased), "segments",
+                               json_integer((json_int_t)v->segments), "sealed", json_integer(v->sealed),
+                               "files_missing", json_integer((json_int_t)v->files_missing), NULL);
     if (v->broken)
         rp_json_set(o, "broken",
                     json_pack("{s:I,s:I,s:s}", "lane", (json_int_t)v->lane, "seq", (json_int_t)v->seq, "why", v->why));
+    return o;
+}
+
+json_t *rp_segment_json(const struct rp_segment *s)
+{
+    char id[RP_ID_TEXT], sha256[RP_DIGEST_HEX], before[RP_DIGEST_HEX], after[RP_DIGEST_HEX];
+    rp_digest_hex(s->sha256, sha256);
+    rp_digest_hex(s->before, before);
+    rp_digest_hex(s->after, after);
+    json_t *o = rp_json_object("lane", json_integer(s->lane), "from", json_integer(s->from_seq), "to",
+                               json_integer(s->to_seq), "rows", json_integer(s->to_seq - s->from_seq + 1), "first_at",
+                               rp_json_time(s->first_at_ms), "last_at", rp_json_time(s->last_at_ms), "file",
+                               rp_json_text(s->file), "bytes", json_integer(s->bytes), "sha256", json_string(sha256),
+                               "before", json_string(before), "after", json_string(after), NULL);
+    if (s->sealed_at_ms != 0) rp_json_set(o, "sealed_at", rp_json_time(s->sealed_at_ms));
+    if (s->run_id != 0) rp_json_set(o, "run", json_string(rp_id_format(RP_ID_RUN, s->run_id, id)));
     return o;
 }
 
@@ -187,4 +229,59 @@ int rp_runs_each_json(struct rp_db *db, int64_t before_id, int64_t limit, rp_run
     struct each each = { .fn = fn, .ctx = ctx };
     int r = before_id == INT64_MAX ? rp_run_each_open(db, NULL, each_open, &each, err) : 0;
     return r < 0 ? r : rp_record_each(db, before_id, limit, each_record, &each, err);
+}
+
+/* ---- a dry run ---- */
+
+static json_t *planned_json(const struct rp_planned *p)
+{
+    json_t *o = json_object();
+    rp_json_set(o, "store", json_string(p->store->config->name));
+    rp_json_set(o, "effect", json_string(rp_planned_effect(p)));
+    rp_json_set(o, "marks", json_integer(p->marks));
+    rp_json_set(o, "bytes", json_integer(p->bytes));
+    rp_json_set(o, "guarded", json_integer(p->guarded));
+    rp_json_set(o, "examples", json_incref(p->examples));
+    if (p->left_out || p->waiting > 0) rp_json_set(o, "left_out", rp_error_json(&p->why));
+    return o;
+}
+
+json_t *rp_plan_json(const struct rp_plan *plan, const char *name)
+{
+    json_t *o = json_object(), *stores = json_array();
+    int64_t scanned = 0;
+    for (size_t i = 0; i < plan->n; i++) {
+        rp_json_append(stores, planned_json(&plan->at[i]));
+        scanned += plan->at[i].marks;
+    }
+    rp_json_set(o, "kind", json_string(RP_RUN_SWEEP));
+    rp_json_set(o, "name", rp_json_text(name));
+    rp_json_set(o, "dry_run", json_true());
+    rp_json_set(o, "counts", json_pack("{s:I}", "scanned", (json_int_t)scanned));
+    rp_json_set(o, "stores", stores);
+    return o;
+}
+
+json_t *rp_retention_plan_json(const struct rp_figures *figures, bool complete)
+{
+    return json_pack("{s:s,s:s,s:b,s:o,s:b}", "kind", RP_RUN_RETENTION, "name", RP_RETENTION_NAME, "dry_run", 1,
+                     "let_go", rp_let_go_json(figures), "complete", (int)complete);
+}
+
+json_t *rp_safety_net_plan_json(const struct rp_figures *figures, bool complete, json_t *examples)
+{
+    return json_pack("{s:s,s:s,s:b,s:{s:I},s:o,s:b,s:o}", "kind", RP_RUN_SAFETY_NET, "name", RP_NET_NAME, "dry_run", 1,
+                     "counts", "scanned", (json_int_t)figures->scanned, "repaired", rp_let_go_json(figures), "complete",
+                     (int)complete, "found", examples);
+}
+
+/* ---- what is told of one that ends ---- */
+
+json_t *rp_cancelled_json(const struct rp_cancel_command *c, struct rp_error *err)
+{
+    json_t *run = rp_run_open_json(&c->run, false, err);
+    if (run == NULL || !c->over) return run;
+    rp_json_set(run, "state", json_string("finished"));
+    rp_json_set(run, "outcome", json_string("cancelled"));
+    return run;
 }

@@ -53,16 +53,19 @@ int rp_session_mark_file(struct rp_session *s, int64_t file_id, const struct rp_
                                  .file_id = file_id,
                                  .grace_ms = request->grace_ms,
                                  .at_ms = request->at_ms,
-                                 .reason = request->reason };
+                                 .reason = request->reason,
+                                 .confirmations = request->confirmations };
     r = rp_command_run(s->catalog, &c.command);
     if (r < 0) {
         *err = c.command.error;
         return r;
     }
-    answer->what = what_happened(&before, c.changed);
+    answer->what = what_happened(&before, c.event != NULL);
     answer->mark_id = c.answer.mark_id;
     answer->marked_at_ms = c.answer.marked_at_ms;
     answer->due_at_ms = c.answer.due_at_ms;
     answer->size_bytes = c.answer.file.size_bytes;
+    answer->asked_now = c.answer.asked_now;
+    memcpy(answer->reason, c.answer.mark_reason, sizeof answer->reason);
     return 0;
 }

@@ -5,13 +5,11 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "core/file/file.h"
 #include "core/mark/mark.h"
 #include "core/reprieve/reprieve.h"
 #include "core/sweep/sweep.h"
 #include "lib/session.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define RESTORE_ARENA_MAX ((size_t)16 << 20)
@@ -74,8 +72,10 @@ int reprieve_mark(struct reprieve *r, const struct reprieve_mark_request *reques
                                  .if_unreferenced = request->if_unreferenced != 0 };
     if (subject.file_id != 0)
         code = rp_session_mark_file(&r->session, subject.file_id, &q, &subject.store, &answer, &r->error);
-    else
+    else {
+        rp_session_look(&r->session, subject.store);
         code = rp_mark_many(r->session.catalog, subject.store, &q, 1, r->session.actor, false, &answer, &r->error);
+    }
     if (code < 0) return code;
     r->error = answer.error;
     if (answer.what == RP_MARK_REFUSED) return answer.error.code;

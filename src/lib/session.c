@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/session.h"
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "base/time.h"
-#include "base/utf8.h"
 #include "core/check/references.h"
+#include "core/check/waits.h"
 #include "core/guarantee.h"
+#include "core/journal.h"
 #include "core/owner/raise.h"
 
 #include <errno.h>
@@ -55,12 +57,10 @@ static int open_log(struct rp_session *s, struct rp_error *err)
 
 static void log_owed(struct rp_session *s, const char *store, const struct rp_error *why)
 {
-    json_t *o = json_object();
-    rp_json_set(o, "store", json_string(store));
-    rp_json_set(o, "code", json_string(rp_error_slug(why->code)));
-    rp_json_set(o, "error", rp_json_text(why->text));
-    rp_json_set(o, "note", json_string("until the next raise a catalog put back from a backup may go unnoticed"));
-    rp_log_event(s->log, RP_LOG_WARNING, rp_session_now_ms(s), "store.raise_owed", o);
+    json_t *o = rp_json_object(
+        "store", json_string(store), "code", json_string(rp_error_slug(why->code)), "error", rp_json_text(why->text),
+        "note", json_string("until the next raise a catalog put back from a backup may go unnoticed"), NULL);
+    rp_session_log(s, RP_LOG_WARNING, "store.raise_owed", o);
 }
 
 static void raise_here(void *ctx, uint64_t which)
@@ -101,6 +101,12 @@ static void raise_at_the_end(struct rp_session *s)
     raise_here(s, pending);
 }
 
+static int open_waits(struct rp_session *s, struct rp_error *err)
+{
+    s->waits = rp_waits_new(s->catalog->clock);
+    return s->waits != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a session");
+}
+
 int rp_session_open(struct rp_session *s, const struct rp_session_options *options, struct rp_error *err)
 {
     *s = (struct rp_session){ .arena = RP_ARENA(SESSION_ARENA_MAX), .on_silence = options->on_silence };
@@ -123,6 +129,7 @@ int rp_session_open(struct rp_session *s, const struct rp_session_options *optio
                                           .patient = options->patient };
     r = rp_catalog_open(s->config.catalog_url, &catalog, &s->catalog, err);
     if (r == 0) s->catalog->log = s->log;
+    if (r == 0) r = open_waits(s, err);
     return r < 0 ? r : open_raises(s, err);
 }
 
@@ -141,7 +148,7 @@ int rp_session_beside(const struct rp_session *of, int lane, struct rp_session *
     s->catalog->log = s->log;
     s->catalog->raise_hook = of->catalog->raise_hook;
     s->raises = of->raises;
-    return 0;
+    return open_waits(s, err);
 }
 
 static void close_store(struct rp_store *store)
@@ -161,6 +168,7 @@ void rp_session_close(struct rp_session *s)
         rp_references_free(s->stores[i].references);
         close_store(&s->stores[i]);
     }
+    rp_waits_free(s->waits);
     rp_catalog_close(s->catalog);
     if (s->of == NULL) rp_raises_free(s->raises);
     if (s->of == NULL) rp_log_close(s->log);
@@ -236,6 +244,7 @@ static int open_store(struct rp_session *s, struct rp_store *store, const struct
     rp_raises_set(s->raises, (size_t)(config - s->config.stores), row.id, config->mode == RP_MODE_OBSERVE);
     r = rp_config_is_s3(config) ? open_bucket(s, &made, &made.closed) : open_directory(s, &made, &made.closed);
     if (r == 0) r = rp_references_new(&s->config, config, &made.references, &made.closed);
+    rp_references_use(made.references, s->waits);
     if (r < 0) {
         close_store(&made);
         rp_error_wrap(&made.closed, r, "open store '%s'", config->name);
@@ -253,6 +262,15 @@ int rp_session_store(struct rp_session *s, const char *name, struct rp_store **o
     int r = store->backend == NULL ? open_store(s, store, config, err) : 0;
     if (r == 0) *out = store;
     return r;
+}
+
+void rp_session_look(struct rp_session *s, struct rp_store *store)
+{
+    size_t i = (size_t)(store->config - s->config.stores);
+    struct rp_error ignored = { 0 };
+    if ((s->looked >> i & 1) != 0 || store->backend == NULL || store->config->mode == RP_MODE_OBSERVE) return;
+    s->looked |= UINT64_C(1) << i;
+    (void)rp_raises_look(s->raises, i, s->catalog, store, &ignored);
 }
 
 int rp_session_stores(struct rp_session *s, struct rp_store **out, size_t *n, struct rp_error *err)
@@ -300,9 +318,43 @@ struct rp_sweep rp_session_sweep(struct rp_session *s)
                               .stale_after_ms = s->config.lock_stale_after_ms };
 }
 
+struct rp_retention rp_session_retention(struct rp_session *s)
+{
+    return (struct rp_retention){ .catalog = s->catalog,
+                                  .rules = s->config.retention,
+                                  .worker = &s->worker,
+                                  .actor = s->actor,
+                                  .stale_after_ms = s->config.lock_stale_after_ms };
+}
+
+struct rp_safety_net rp_session_safety_net(struct rp_session *s, struct rp_upload_rules *uploads)
+{
+    *uploads = (struct rp_upload_rules){ .expire_ms = s->config.uploads_expire_ms,
+                                         .txn_timeout_ms = s->config.transactions_timeout_ms,
+                                         .rollback_grace_ms = s->config.transactions_rollback_grace_ms };
+    return (struct rp_safety_net){ .catalog = s->catalog,
+                                   .config = &s->config,
+                                   .uploads = uploads,
+                                   .worker = &s->worker,
+                                   .actor = s->actor,
+                                   .limit = s->config.safety_net_limit,
+                                   .stale_after_ms = s->config.lock_stale_after_ms };
+}
+
 int64_t rp_session_now_ms(const struct rp_session *s)
 {
     return rp_clock_now_ms(s->catalog != NULL ? s->catalog->clock : &rp_clock_host);
+}
+
+struct rp_journal rp_session_journal(const struct rp_session *s)
+{
+    return (struct rp_journal){ .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
+}
+
+void rp_session_log(const struct rp_session *s, enum rp_log_level level, const char *event, json_t *fields)
+{
+    rp_log_event(s->log, level, rp_session_now_ms(s), event, fields);
+    rp_log_flush(s->log);
 }
 
 int rp_session_subject(struct rp_session *s, const char *text, struct rp_subject *out, struct rp_error *err)
@@ -317,11 +369,11 @@ int rp_session_subject(struct rp_session *s, const char *text, struct rp_subject
         return 0;
     }
     const char *colon = strchr(text, ':');
-    if (colon == NULL || colon == text || (size_t)(colon - text) >= sizeof name) {
-        rp_error_set(err, RP_EINVAL, "'%.64s' is no subject", text);
-        return rp_error_hint(
-            err, "a subject is STORE:KEY (main:avatars/7.png) or the id of a mark or a file (mrk_..., fil_...)");
-    }
+    if (colon == NULL || colon == text || (size_t)(colon - text) >= sizeof name)
+        return rp_error_advise(
+            err, RP_EINVAL,
+            "a subject is STORE:KEY (main:avatars/7.png) or the id of a mark or a file (mrk_..., fil_...)",
+            "'%.64s' is no subject", text);
     snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
     struct rp_store *store;
     int r = rp_session_store(s, name, &store, err);

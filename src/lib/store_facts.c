@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/store_facts.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "catalog/mark/mark.h"
 #include "core/guarantee.h"
 #include "core/owner/owner.h"
@@ -86,9 +86,7 @@ int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *con
 
 json_t *rp_store_facts_json(const struct rp_store_facts *f)
 {
-    json_t *o = json_object();
-    rp_json_set(o, "name", json_string(f->config->name));
-    rp_json_set(o, "type", json_string(f->config->type));
+    json_t *o = rp_json_object("name", json_string(f->config->name), "type", json_string(f->config->type), NULL);
     if (rp_config_is_s3(f->config)) {
         rp_json_set(o, "endpoint", rp_json_text(f->config->endpoint));
         rp_json_set(o, "bucket", rp_json_text(f->config->bucket));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_facts.h - what a store allows and guarantees, whose it is, and what waits there. Looks, changes nothing. */
+/* store_facts.h - what a store allows and guarantees, whose it is, and what waits there. Looks,
+ * changes nothing. */
 #ifndef RP_LIB_STORE_FACTS_H
 #define RP_LIB_STORE_FACTS_H
 
@@ -25,7 +26,8 @@ struct rp_tallies;
 int rp_tallies_read(struct rp_db *db, struct rp_tallies **out, struct rp_error *err);
 void rp_tallies_freep(struct rp_tallies **tallies);
 
-/* `store` NULL: it could not be opened, and `why` says so. Returns negative only if the catalog failed. */
+/* `store` NULL: it could not be opened, and `why` says so. Returns negative only if the catalog
+ * failed. */
 int rp_store_facts(struct rp_catalog *catalog, const struct rp_store_config *config, struct rp_store *store,
                    const struct rp_error *why, const struct rp_tallies *tallies, int64_t now_ms,
                    struct rp_store_facts *out, struct rp_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.c - the name under which this process holds locks: HOST/PID/START/SPACE. SPACE names the boot and the process
- * namespace, START the process's start in ticks since boot: together they say whether a holder can still live. */
+/* worker.c - the name under which this process holds locks: HOST/PID/START/SPACE. SPACE names the
+ * boot and the process namespace, START the process's start in ticks since boot: together they say
+ * whether a holder can still live. */
 #include "lib/session.h"
 
 #include <errno.h>

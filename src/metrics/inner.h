@@ -10,13 +10,18 @@
 
 enum rp_metrics_family {
     RP_METRICS_PURGED,
+    RP_METRICS_SUPERSEDED,
     RP_METRICS_FREED,
     RP_METRICS_ABANDONED,
     RP_METRICS_REFUNDED,
     RP_METRICS_FAILURES,
     RP_METRICS_RUNS,
+    RP_METRICS_RUNS_WITH_ERRORS,
     RP_METRICS_LAST_RUN,
     RP_METRICS_EVENTS,
+    RP_METRICS_DELIVERIES,
+    RP_METRICS_CONFIRMATIONS,
+    RP_METRICS_BREAKERS,
     RP_METRICS_FAMILIES
 };
 
@@ -33,6 +38,7 @@ struct rp_metrics {
     struct rp_route_counts *routes; /* in order of the key, then one without route */
     size_t n_routes;                /* without that one */
     int64_t began_ms;
+    struct rp_metrics_sinks sinks;
     struct rp_health *health;
 };
 

@@ -2,13 +2,13 @@
 /* What is counted. */
 #include "metrics/inner.h"
 
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "core/state.h"
 #include "metrics/health.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FAMILY(name_, type_, help_, most_, divisor_, ...)                                                              \
     {                                                                                                                  \
@@ -17,6 +17,9 @@
 static const struct rp_family families[RP_METRICS_FAMILIES] = {
     [RP_METRICS_PURGED] = FAMILY("reprieve_purged_total", "counter", "Marks that ended in a purge, by how it ended.",
                                  512, 0, "store", "outcome"),
+    [RP_METRICS_SUPERSEDED] =
+        FAMILY("reprieve_superseded_total", "counter",
+               "Marks that were reprieved when they were due, for a newer upload stood under the key.", 64, 0, "store"),
     [RP_METRICS_FREED] =
         FAMILY("reprieve_bytes_freed_total", "counter", "Bytes of objects that were erased.", 64, 0, "store"),
     [RP_METRICS_ABANDONED] = FAMILY("reprieve_uploads_abandoned_total", "counter",
@@ -26,10 +29,22 @@ static const struct rp_family families[RP_METRICS_FAMILIES] = {
     [RP_METRICS_FAILURES] = FAMILY("reprieve_failures_total", "counter", "Failures, by what failed.", 64, 0, "kind"),
     [RP_METRICS_RUNS] =
         FAMILY("reprieve_runs_total", "counter", "Runs that ended.", 1000, 0, "kind", "name", "outcome"),
+    [RP_METRICS_RUNS_WITH_ERRORS] = FAMILY("reprieve_runs_with_errors_total", "counter",
+                                           "Of these, runs that failed or had errors.", 1000, 0, "kind", "name"),
     [RP_METRICS_LAST_RUN] = FAMILY("reprieve_last_run_timestamp_seconds", "gauge",
                                    "When the last run of this name ended.", 512, 1000, "name"),
     [RP_METRICS_EVENTS] =
         FAMILY("reprieve_events_total", "counter", "Bucket notifications that came in.", 512, 0, "store", "outcome"),
+    [RP_METRICS_DELIVERIES] =
+        FAMILY("reprieve_sink_deliveries_total", "counter",
+               "Calls to the webhooks of events_out: delivered, failed (it is tried again), refused (passed over).", 64,
+               0, "sink", "outcome"),
+    [RP_METRICS_CONFIRMATIONS] =
+        FAMILY("reprieve_confirmations_total", "counter", "Answers of outside services to what they were asked.", 128,
+               0, "name", "outcome"),
+    [RP_METRICS_BREAKERS] =
+        FAMILY("reprieve_confirmation_breaker_open", "gauge",
+               "Whether a service is left alone by this process, because it failed.", 64, 0, "name"),
 };
 
 #define BOUNDS(list) .bounds = (list), .n = sizeof(list) / sizeof((list)[0])
@@ -162,6 +177,8 @@ static void count_item(struct rp_metrics *m, const char *store, const struct rp_
         rp_metrics_failure(m, "lease"); /* it ended before the store was done: another worker has claimed the mark */
     } else if (item->status == RP_ITEM_RETURNED) {
         rp_metrics_failure(m, "return");
+    } else if (move->to == RP_REPRIEVED) {
+        add(m, RP_METRICS_SUPERSEDED, 1, store, NULL, NULL);
     } else if (move->to == RP_PURGED) {
         add(m, RP_METRICS_PURGED, 1, store, slug(rp_end_name(move->outcome), outcome, sizeof outcome), NULL);
         if (move->outcome == RP_END_ERASED) add(m, RP_METRICS_FREED, move->mark->size_bytes, store, NULL, NULL);
@@ -191,17 +208,40 @@ void rp_metrics_failure(struct rp_metrics *m, const char *kind)
     if (m != NULL) add(m, RP_METRICS_FAILURES, 1, kind, NULL, NULL);
 }
 
+void rp_metrics_delivery(struct rp_metrics *m, const char *sink, const char *outcome)
+{
+    if (m != NULL) add(m, RP_METRICS_DELIVERIES, 1, sink, outcome, NULL);
+}
+
+void rp_metrics_watch_sinks(struct rp_metrics *m, const struct rp_metrics_sinks *sinks)
+{
+    if (m != NULL) m->sinks = *sinks;
+}
+
 void rp_metrics_event(struct rp_metrics *m, const char *store, const char *outcome)
 {
     if (m != NULL) add(m, RP_METRICS_EVENTS, 1, store, outcome, NULL);
 }
 
-void rp_metrics_run(struct rp_metrics *m, const char *kind, const char *name, const char *outcome, int64_t took_ms,
-                    int64_t finished_at_ms)
+void rp_metrics_confirmation(struct rp_metrics *m, const char *name, const char *outcome)
 {
-    const char *const last[RP_SERIES_LABELS] = { name };
+    if (m != NULL) add(m, RP_METRICS_CONFIRMATIONS, 1, name, outcome, NULL);
+}
+
+void rp_metrics_breaker(struct rp_metrics *m, const char *name, bool open)
+{
+    const char *const values[RP_SERIES_LABELS] = { name };
+    if (m != NULL)
+        atomic_store_explicit(rp_series_of(&m->families[RP_METRICS_BREAKERS], values), open, memory_order_relaxed);
+}
+
+void rp_metrics_run(struct rp_metrics *m, const struct rp_run *run, const char *outcome, int64_t finished_at_ms)
+{
     if (m == NULL) return;
-    add(m, RP_METRICS_RUNS, 1, kind, name, outcome);
-    rp_histogram_add(&m->runs, took_ms);
+    const char *const last[RP_SERIES_LABELS] = { run->name };
+    bool errors = run->figures.n_errors > 0 || strcmp(outcome, "failed") == 0;
+    add(m, RP_METRICS_RUNS, 1, run->kind, run->name, outcome);
+    add(m, RP_METRICS_RUNS_WITH_ERRORS, errors, run->kind, run->name, NULL);
+    rp_histogram_add(&m->runs, finished_at_ms - run->started_at_ms);
     rp_series_raise(&m->families[RP_METRICS_LAST_RUN], last, finished_at_ms);
 }

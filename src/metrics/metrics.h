@@ -7,7 +7,7 @@
 #ifndef RP_METRICS_METRICS_H
 #define RP_METRICS_METRICS_H
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "catalog/catalog.h"
 #include "core/purge/purge.h"
 
@@ -32,10 +32,26 @@ void rp_metrics_batch(struct rp_metrics *m, const struct rp_purge_batch *batch);
 void rp_metrics_abandoned(struct rp_metrics *m, const char *tenant, int64_t uploads, int64_t bytes);
 /* `kind`: webhook, store, catalog, upload, ... */
 void rp_metrics_failure(struct rp_metrics *m, const char *kind);
+/* A call to a sink of events_out: delivered, failed, refused. */
+void rp_metrics_delivery(struct rp_metrics *m, const char *sink, const char *outcome);
+/* The sinks whose lag is written, with the names of their readers; before there are threads. `at`
+ * outlives the metrics. */
+struct rp_metrics_sink {
+    const char *name, *reader;
+};
+struct rp_metrics_sinks {
+    const struct rp_metrics_sink *at;
+    size_t n;
+    bool processor; /* there is one, and its dead jobs are counted */
+};
+void rp_metrics_watch_sinks(struct rp_metrics *m, const struct rp_metrics_sinks *sinks);
 /* A bucket notification. */
 void rp_metrics_event(struct rp_metrics *m, const char *store, const char *outcome);
-void rp_metrics_run(struct rp_metrics *m, const char *kind, const char *name, const char *outcome, int64_t took_ms,
-                    int64_t finished_at_ms);
+/* What an outside service has answered; and whether it is left alone. */
+void rp_metrics_confirmation(struct rp_metrics *m, const char *name, const char *outcome);
+void rp_metrics_breaker(struct rp_metrics *m, const char *name, bool open);
+/* It has ended so. */
+void rp_metrics_run(struct rp_metrics *m, const struct rp_run *run, const char *outcome, int64_t finished_at_ms);
 
 /* Everything, in the text format; figures of the catalog through `db`. If it cannot be read (or is
  * NULL), reprieve_catalog_up is 0 and its figures are missing; the rest is there. */
@@ -45,6 +61,11 @@ int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *co
 /* How much room there is on the disks; NULL: nothing. */
 struct rp_rooms;
 void rp_metrics_room(struct rp_rooms *rooms, struct rp_store *const *stores, size_t n, struct rp_buf *out);
+/* When the scheduled runs ended last (run/scheduled.h), and how long is between them. Nothing if
+ * the catalog cannot be read: rp_metrics_write says so. */
+struct rp_config;
+void rp_metrics_scheduled(const struct rp_metrics *m, struct rp_db *db, const struct rp_config *config, int64_t now_ms,
+                          struct rp_buf *out);
 /* One more gauge, whole. */
 void rp_metric_gauge(struct rp_buf *out, const char *name, const char *help, double value);
 /* What readiness was found to be last (health.h). NULL for NULL. */

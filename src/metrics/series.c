@@ -3,8 +3,9 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/digest.h"
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include <string.h>
 
@@ -45,12 +46,9 @@ static size_t n_labels(const struct rp_family *family)
 
 static uint64_t hash_of(const struct rp_family *family, const char *const *values)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = rp_hash_text(0, "");
     for (size_t i = 0; i < n_labels(family); i++)
-        for (const char *p = values[i];; p++) {
-            hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
-            if (*p == '\0') break;
-        }
+        hash = rp_hash_bytes(hash, values[i], strlen(values[i]) + 1);
     return hash ^ hash >> 29;
 }
 

@@ -10,7 +10,7 @@
 #ifndef RP_METRICS_SERIES_H
 #define RP_METRICS_SERIES_H
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,11 +7,14 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "catalog/alert.h"
+#include "catalog/audit/feed.h"
 #include "catalog/clock.h"
+#include "catalog/file/process.h"
 #include "catalog/metrics.h"
 #include "core/guarantee.h"
 #include "core/owner/raise.h"
 #include "core/room.h"
+#include "core/run/scheduled.h"
 #include "core/state.h"
 #include "db/db.h"
 
@@ -117,7 +120,8 @@ static void write_guarantees(struct rp_store *const *stores, size_t n, struct rp
     }
 }
 
-/* As this process last found it; a store that nobody has looked at, or that is only observed, has no line. */
+/* As this process last found it; a store that nobody has looked at, or that is only observed, has
+ * no line. */
 static void write_owners(struct rp_store *const *stores, size_t n, int64_t now_ms, struct rp_buf *out)
 {
     struct rp_raise_state state;
@@ -126,9 +130,8 @@ static void write_owners(struct rp_store *const *stores, size_t n, int64_t now_m
     for (size_t i = 0; i < n; i++) {
         rp_raise_state(stores[i], &state);
         if (!state.known) continue;
-        rp_buf_str(out, "reprieve_store_ours{store=\"");
-        rp_metric_label(out, stores[i]->config->name);
-        rp_buf_fmt(out, "\"} %d\n", !rp_raise_is_lost(&state));
+        begin_line(out, "reprieve_store_ours{store", stores[i]->config->name);
+        rp_buf_fmt(out, "} %d\n", !rp_raise_is_lost(&state));
     }
     rp_metric_head(
         out, "reprieve_raise_owed_seconds", "gauge",
@@ -137,10 +140,9 @@ static void write_owners(struct rp_store *const *stores, size_t n, int64_t now_m
     for (size_t i = 0; i < n; i++) {
         rp_raise_state(stores[i], &state);
         if (!state.known && state.owed_since_ms == 0) continue;
-        rp_buf_str(out, "reprieve_raise_owed_seconds{store=\"");
-        rp_metric_label(out, stores[i]->config->name);
         int64_t owed_ms = state.owed_since_ms != 0 && now_ms > state.owed_since_ms ? now_ms - state.owed_since_ms : 0;
-        rp_buf_fmt(out, "\"} %.15g\n", (double)owed_ms / 1000);
+        begin_line(out, "reprieve_raise_owed_seconds{store", stores[i]->config->name);
+        rp_buf_fmt(out, "} %.15g\n", (double)owed_ms / 1000);
     }
 }
 
@@ -178,13 +180,48 @@ void rp_metrics_room(struct rp_rooms *rooms, struct rp_store *const *stores, siz
     write_room(rooms, stores, n, false, out);
 }
 
+/* ---- scheduled runs ---- */
+
+static void begin_scheduled(struct rp_buf *out, const char *name, const struct rp_scheduled *run)
+{
+    rp_buf_fmt(out, "%s{kind=\"%s\",name=\"", name, run->kind);
+    rp_metric_label(out, run->name);
+    rp_buf_str(out, "\"} ");
+}
+
+/* One that never ended is waited for since this process began. */
+void rp_metrics_scheduled(const struct rp_metrics *m, struct rp_db *db, const struct rp_config *config, int64_t now_ms,
+                          struct rp_buf *out)
+{
+    struct rp_scheduled runs[RP_SCHEDULED_MAX];
+    int64_t last_ms[RP_SCHEDULED_MAX] = { 0 };
+    size_t n = rp_scheduled_runs(config, runs);
+    for (size_t i = 0; i < n; i++) {
+        struct rp_error ignored = { 0 };
+        if (db == NULL || rp_scheduled_last(db, &runs[i], &last_ms[i], &ignored) < 0) return;
+        if (last_ms[i] == 0) last_ms[i] = m->began_ms;
+    }
+    rp_metric_head(out, "reprieve_scheduled_run_timestamp_seconds", "gauge",
+                   "When the last run of this schedule ended; before the first one, when this process began.");
+    for (size_t i = 0; i < n; i++) {
+        begin_scheduled(out, "reprieve_scheduled_run_timestamp_seconds", &runs[i]);
+        rp_buf_fmt(out, "%.3f\n", (double)last_ms[i] / 1000);
+    }
+    rp_metric_head(out, "reprieve_scheduled_run_interval_seconds", "gauge",
+                   "The longest time between two ticks of this schedule.");
+    for (size_t i = 0; i < n; i++) {
+        begin_scheduled(out, "reprieve_scheduled_run_interval_seconds", &runs[i]);
+        rp_buf_fmt(out, "%lld\n", (long long)(rp_schedule_interval_ms(&runs[i].cron, now_ms) / 1000));
+    }
+}
+
 /* ---- of the catalog ---- */
 
 struct gauges {
     int64_t marks[RP_STATES], bytes[RP_STATES];
     int64_t overdue, oldest_due_ms, dead;
-    int64_t now_ms, db_ms, jump_ms;
-    struct rp_buf nodes, running, locks, clocks;
+    int64_t now_ms, db_ms, jump_ms, dead_jobs;
+    struct rp_buf nodes, running, locks, clocks, lag_events, lag_seconds;
     struct rp_metrics *m;
 };
 
@@ -250,6 +287,23 @@ static int run_ended(void *ctx, const char *kind, const char *name, int64_t fini
     return 0;
 }
 
+static int read_sinks(struct rp_db *db, struct gauges *g, struct rp_error *err)
+{
+    const struct rp_metrics_sinks *sinks = &g->m->sinks;
+    int r = sinks->processor ? rp_process_count_dead(db, COUNT_MOST, &g->dead_jobs, err) : 0;
+    for (size_t i = 0; r == 0 && i < sinks->n; i++) {
+        struct rp_feed_lag lag;
+        r = rp_feed_lag(db, sinks->at[i].reader, &lag, err);
+        if (r < 0 || !lag.begun) continue;
+        int64_t age_ms = lag.oldest_at_ms != 0 && g->now_ms > lag.oldest_at_ms ? g->now_ms - lag.oldest_at_ms : 0;
+        begin_line(&g->lag_events, "reprieve_sink_lag_events{sink", sinks->at[i].name);
+        rp_buf_fmt(&g->lag_events, "} %lld\n", (long long)lag.rows);
+        begin_line(&g->lag_seconds, "reprieve_sink_lag_seconds{sink", sinks->at[i].name);
+        rp_buf_fmt(&g->lag_seconds, "} %.3f\n", (double)age_ms / 1000);
+    }
+    return r;
+}
+
 static int read_gauges(struct rp_db *db, struct rp_store *const *stores, size_t n, int64_t now_ms, struct gauges *g,
                        struct rp_error *err)
 {
@@ -265,7 +319,21 @@ static int read_gauges(struct rp_db *db, struct rp_store *const *stores, size_t 
     /* the database's clock is the host's, and jumped with it */
     if (rp_clock_has_jumped(g->jump_ms) && rp_clock_has_jumped(g->db_ms - now_ms)) g->db_ms = now_ms;
     if (r == 0) r = rp_lock_each_held(db, NULL, lock_held, g, err);
-    return r;
+    return r < 0 ? r : read_sinks(db, g, err);
+}
+
+static void write_sinks(const struct gauges *g, struct rp_buf *out)
+{
+    if (g->m->sinks.processor)
+        rp_metric_gauge(out, "reprieve_processor_dead_jobs",
+                        "Uploads that the processor could not be told of: they stay scanning.", (double)g->dead_jobs);
+    if (g->m->sinks.n == 0) return;
+    rp_metric_head(out, "reprieve_sink_lag_events", "gauge",
+                   "Rows of the audit log that a sink of events_out has before it; up to ten seconds' of those that it "
+                   "does not want are among them.");
+    rp_buf_str(out, rp_buf_text(&g->lag_events));
+    rp_metric_head(out, "reprieve_sink_lag_seconds", "gauge", "How old the oldest of them is.");
+    rp_buf_str(out, rp_buf_text(&g->lag_seconds));
 }
 
 static void write_gauges(const struct gauges *g, int64_t now_ms, struct rp_buf *out)
@@ -306,6 +374,8 @@ int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *co
                              .nodes = RP_BUF((size_t)1 << 20),
                              .running = RP_BUF((size_t)1 << 18),
                              .locks = RP_BUF((size_t)1 << 18),
+                             .lag_events = RP_BUF((size_t)1 << 14),
+                             .lag_seconds = RP_BUF((size_t)1 << 14),
                              .clocks = RP_BUF((size_t)1 << 18) };
     struct rp_error why = { 0 };
     int r = read_gauges(db, stores, n_stores, now_ms, &gauges, &why);
@@ -314,10 +384,13 @@ int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *co
     write_database(out);
     write_clocks(stores, n_stores, &gauges.clocks);
     if (r == 0) write_gauges(&gauges, now_ms, out);
+    if (r == 0) write_sinks(&gauges, out);
     rp_buf_done(&gauges.nodes);
     rp_buf_done(&gauges.running);
     rp_buf_done(&gauges.locks);
     rp_buf_done(&gauges.clocks);
+    rp_buf_done(&gauges.lag_events);
+    rp_buf_done(&gauges.lag_seconds);
     write_guarantees(stores, n_stores, out);
     write_owners(stores, n_stores, now_ms, out);
     for (size_t i = 0; i < RP_METRICS_FAMILIES; i++)

@@ -6,8 +6,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/utf8.h"
-#include "store/meta.h"
+#include "base/text/utf8.h"
 
 const char *rp_level_name(enum rp_level level)
 {

@@ -31,11 +31,13 @@
  *     does not wait, may be called from any thread and more than once; only close() is of use after
  *     it.
  * T11 Many copies are one call (rp_backend_copies), as many at a time as the store declares. A gate
- *     is asked right before each copy, each delete and each repetition of one: once it is shut nothing
- *     more is begun. remove() then fails as a whole (RP_EUNAVAILABLE). NULL: it is always open.
- * T12 A store that keeps versions may hide an object: its key shows nothing, and the object lies there
- *     as it was, with its older versions, ACL and tags, until it is shown again or removed. Whether it
- *     can is known once it was probed (rp_backend_hides); what was hidden can be shown without that. */
+ *     is asked right before each copy, each delete and each repetition of one: once it is shut
+ *     nothing more is begun. remove() then fails as a whole (RP_EUNAVAILABLE). NULL: it is always
+ *     open.
+ * T12 A store that keeps versions may hide an object: its key shows nothing, and the object lies
+ *     there as it was, with its older versions, ACL and tags, until it is shown again or removed.
+ *     Whether it can is known once it was probed (rp_backend_hides); what was hidden can be shown
+ *     without that. */
 #ifndef RP_STORE_BACKEND_H
 #define RP_STORE_BACKEND_H
 
@@ -48,7 +50,6 @@
 struct rp_arena;
 struct rp_error;
 
-#define RP_KEY_MAX     1024
 #define RP_ETAG_MAX    96
 #define RP_VERSION_MAX 128
 
@@ -205,8 +206,8 @@ struct rp_backend_ops {
     int copies_at_once; /* how many copies gain from being made beside each other; 0: none */
     void (*close)(struct rp_backend *backend);
     /* Find out, by trying where it is allowed to write, what the store guarantees. Without
-     * `may_write` nothing is written, and what only a canary could tell is taken for the weakest;
-     * a guarantee that the backend itself makes (fs) needs none. What holds is what later calls rely
+     * `may_write` nothing is written, and what only a canary could tell is taken for the weakest; a
+     * guarantee that the backend itself makes (fs) needs none. What holds is what later calls rely
      * on. */
     int (*probe)(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err);
     int (*put)(struct rp_backend *backend, const char *key, const struct rp_source *from, const struct rp_meta *meta,
@@ -260,10 +261,11 @@ struct rp_backend_ops {
     int (*now_ms)(struct rp_backend *backend, int64_t *out, struct rp_error *err);
     /* T12. */
     bool (*hides)(struct rp_backend *backend);
-    /* Exactly these identities, each key once. FOUND: it is there, and hidden; also if it was before.
-     * GONE: it is not there any more. CHANGED: something newer is, and shows itself: where a hide of
-     * ours has come down on it, it is shown again. A hide whose end nobody saw may have come down on
-     * an upload of since_ms or later; INT64_MAX: there was none. NONE: the gate was shut. */
+    /* Exactly these identities, each key once. FOUND: it is there, and hidden; also if it was
+     * before. GONE: it is not there any more. CHANGED: something newer is, and shows itself: where
+     * a hide of ours has come down on it, it is shown again. A hide whose end nobody saw may have
+     * come down on an upload of since_ms or later; INT64_MAX: there was none. NONE: the gate was
+     * shut. */
     int (*hide)(struct rp_backend *backend, struct rp_item *items, const int64_t *since_ms, size_t n,
                 const struct rp_gate *gate, struct rp_error *err);
     /* Only if nothing newer is there (RP_EEXISTS), hidden or not. RP_ENOTFOUND: it is not there any
@@ -318,8 +320,8 @@ static inline int rp_backend_copy(struct rp_backend *b, const char *from, const 
 {
     return b->ops->copy(b, from, expected, to, out, err);
 }
-/* Each as copy() does. Returns negative only if the store as a whole failed: what was not begun then
- * is RP_COPY_NONE. */
+/* Each as copy() does. Returns negative only if the store as a whole failed: what was not begun
+ * then is RP_COPY_NONE. */
 int rp_backend_copies(struct rp_backend *b, struct rp_copying *items, size_t n, const struct rp_gate *gate,
                       struct rp_error *err);
 static inline int rp_backend_annotate(struct rp_backend *b, const char *key, struct rp_identity *identity,
@@ -432,29 +434,5 @@ static inline void rp_backend_keys_source(struct rp_backend *b, char out[RP_KEYS
 int rp_key_check(const char *key, size_t n, struct rp_error *err);
 void rp_backend_close(struct rp_backend *backend);
 void rp_backend_closep(struct rp_backend **backend);
-
-/* Backends. */
-int rp_fs_open(const char *root, bool create, struct rp_backend **out, struct rp_error *err);
-/* Who is told that a server has said nothing for a while, and is waited for: from a thread of the store's. */
-struct rp_on_silence {
-    void (*tell)(void *ctx, const char *endpoint, int64_t silent_ms);
-    void *ctx;
-};
-struct rp_s3_options {
-    const char *endpoint;                                /* "https://host[:port]"; "": AWS's of the region */
-    const char *region, *bucket;                         /* region "": that of the vendor (wire/vendor.h) */
-    const char *style;                                   /* "auto", "path" or "host" */
-    const char *access_key, *secret_key, *session_token; /* "": looked for where AWS tools look (credentials.h) */
-    const char *profile;                                 /* of the AWS files; "": AWS_PROFILE, else default */
-    const char *ca_file;                                 /* "": the system's */
-    int64_t requests_per_second;                         /* 0: no cap */
-    int64_t timeout_ms;                                  /* of one attempt; 0: 30 s */
-    int64_t patience_ms;                                 /* of one call with its repetitions; 0: 60 s */
-    bool one_step_deletes; /* its owner vouches that If-Match on a DELETE is checked in one step with the delete */
-    bool write_once;       /* keys are declared never to be overwritten: level exact until one is seen changed */
-    struct rp_on_silence on_silence;
-};
-/* Reaches for nothing: the first call does. The strings are copied. */
-int rp_s3_open(const struct rp_s3_options *options, struct rp_backend **out, struct rp_error *err);
 
 #endif

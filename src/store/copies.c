@@ -5,8 +5,7 @@
 
 #include "base/error.h"
 #include "store/backend.h"
-
-#define THREADS_MAX 16
+#include "store/workers.h"
 
 struct copies {
     struct rp_backend *backend;
@@ -53,18 +52,12 @@ int rp_backend_copies(struct rp_backend *b, struct rp_copying *items, size_t n, 
                       struct rp_error *err)
 {
     struct copies c = { .backend = b, .items = items, .n = n, .gate = gate, .lock = PTHREAD_MUTEX_INITIALIZER };
-    pthread_t threads[THREADS_MAX];
-    size_t started = 0, wanted = b->ops->copies_at_once < THREADS_MAX ? (size_t)b->ops->copies_at_once : THREADS_MAX;
+    size_t at_once = (size_t)b->ops->copies_at_once;
     for (size_t i = 0; i < n; i++) {
         items[i].code = RP_COPY_NONE;
         items[i].note[0] = '\0';
     }
-    while (started + 1 < wanted && started + 1 < n && pthread_create(&threads[started], NULL, work, &c) == 0)
-        started++;
-    work(&c); /* no thread to be had: slower, not wrong */
-    for (size_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    rp_work_beside(at_once < n ? at_once : n, work, &c);
     pthread_mutex_destroy(&c.lock);
-    if (c.failed.code < 0) *err = c.failed;
-    return c.failed.code;
+    return c.failed.code < 0 ? rp_error_copy(err, &c.failed) : 0;
 }

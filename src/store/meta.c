@@ -5,12 +5,12 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/digest.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/utf8.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
+#include "base/text/utf8.h"
 
 static const char *const header_names[] = { "content-type",     "cache-control",    "content-disposition",
                                             "content-encoding", "content-language", "expires" };
@@ -39,11 +39,11 @@ static bool is_user_name(const char *name)
 
 static int check_pair(const struct rp_pair *pair, bool header, struct rp_error *err)
 {
-    if (header && !rp_meta_is_header(pair->name, strlen(pair->name))) {
-        rp_error_set(err, RP_EINVAL, "header '%.64s' is not kept", pair->name);
-        return rp_error_hint(err, "use user metadata for it, or one of: content-type, cache-control, "
-                                  "content-disposition, content-encoding, content-language, expires");
-    }
+    if (header && !rp_meta_is_header(pair->name, strlen(pair->name)))
+        return rp_error_advise(err, RP_EINVAL,
+                               "use user metadata for it, or one of: content-type, cache-control, "
+                               "content-disposition, content-encoding, content-language, expires",
+                               "header '%.64s' is not kept", pair->name);
     if (!header && !is_user_name(pair->name))
         return rp_error_set(err, RP_EINVAL, "metadata name '%.64s' must be lower case and not empty", pair->name);
     if (!rp_utf8_valid(pair->name, strlen(pair->name)) || !rp_utf8_valid(pair->value, strlen(pair->value)))

@@ -2,9 +2,9 @@
 /* meta.h - headers and user metadata of one object: what is allowed, copies, changes, and the text
  * they are kept as.
  *
- * E1  Header names are the six of backend.h; user names are lower case and not empty; no name twice;
- *     names and values are valid UTF-8; RP_META_MAX_PAIRS and RP_META_MAX_BYTES hold for both
- *     together.
+ * E1  Header names are the six of backend.h; user names are lower case and not empty; no name
+ *     twice; names and values are valid UTF-8; RP_META_MAX_PAIRS and RP_META_MAX_BYTES hold for
+ *     both together.
  * E2  The text carries a digest of itself: a damaged one is RP_ECORRUPT, never fewer fields. */
 #ifndef RP_STORE_META_H
 #define RP_STORE_META_H

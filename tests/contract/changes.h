@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* changes.h - a change that keeps everything a transaction keeps, and what must be there after n of them. */
+/* changes.h - a change that keeps everything a transaction keeps, and what must be there after n of
+ * them. */
 #ifndef RP_TESTS_CHANGES_H
 #define RP_TESTS_CHANGES_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "catalog/audit/audit.h"
 #include "lib/world.h"
 

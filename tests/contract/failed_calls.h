@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failed_calls.h - what test_failed_calls_answer_nothing.c asks, and of which world. Questions stand in failed_questions.c, changes in failed_changes.c. */
+/* failed_calls.h - what test_failed_calls_answer_nothing.c asks, and of which world. Questions
+ * stand in failed_questions.c, changes in failed_changes.c. */
 #ifndef RP_TESTS_CONTRACT_FAILED_CALLS_H
 #define RP_TESTS_CONTRACT_FAILED_CALLS_H
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "catalog/token.h"
 #include "lib/uploads.h"
 

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "catalog/alert.h"
 #include "catalog/node.h"
+#include "catalog/retention.h"
 #include "catalog/writer/idempotency.h"
 #include "core/guarantee.h"
 #include "core/hold.h"
@@ -108,7 +109,8 @@ int half_keys_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
     };
     kept.hash = rp_key_hash(kept.tenant_id, kept.key);
     int r = rp_keys_save(tx, &kept, 1, e);
-    return r < 0 ? r : rp_keys_forget(tx, 1, 10, &forgotten, e);
+    struct rp_old_query old = { .kind = RP_OLD_KEYS };
+    return r < 0 ? r : rp_old_remove(tx, &old, &(struct rp_ids){ .at = &kept.hash, .n = 1 }, &forgotten, e);
 }
 
 static int change_keys(struct asking *a, struct rp_error *e)
@@ -423,7 +425,7 @@ static int restore_two(struct asking *a, struct rp_error *e)
 
 /* ---- quarantine, writers ---- */
 
-static void sweep_aside(struct asking *a)
+static void sweep_into_quarantine(struct asking *a)
 {
     world_pass(&a->w, 2 * RP_DAY_MS);
     a->w.config.mode = RP_MODE_QUARANTINE;
@@ -431,27 +433,27 @@ static void sweep_aside(struct asking *a)
     a->w.config.mode = RP_MODE_PURGE;
 }
 
-static void object_aside(struct asking *a)
+static void object_in_quarantine(struct asking *a)
 {
     world_put(&a->w, a->name, "bytes");
     a->mark_id = world_mark(&a->w, a->name, RP_DAY_MS).mark_id;
-    sweep_aside(a);
+    sweep_into_quarantine(a);
 }
 
 /* As after a restore that ended right after its copy. */
-static void object_standing(struct asking *a)
+static void an_object_at_its_key(struct asking *a)
 {
-    object_aside(a);
+    object_in_quarantine(a);
     world_put(&a->w, a->name, "bytes");
 }
 
-static void file_aside(struct asking *a)
+static void file_in_quarantine(struct asking *a)
 {
     struct rp_file_command done;
     int64_t id = uploads_live(&a->w, a->name, "bytes");
     assert_int_equal(uploads_delete(&a->w, id, RP_DAY_MS, &done), 0);
     a->mark_id = uploads_file(&a->w, id).mark_id;
-    sweep_aside(a);
+    sweep_into_quarantine(a);
 }
 
 static int return_it(struct asking *a, struct rp_error *e)
@@ -489,13 +491,13 @@ const struct question failed_changes[] = {
     { .name = "abort two transactions", .ask = run_batch, .prepare = two_aborts },
     { .name = "mark two", .ask = mark_two, .prepare = two_objects, .steps = true },
     { .name = "restore two", .ask = restore_two, .prepare = two_marked, .steps = true },
-    { .name = "return an object from quarantine", .ask = return_it, .prepare = object_aside, .steps = true },
+    { .name = "return an object from quarantine", .ask = return_it, .prepare = object_in_quarantine, .steps = true },
     { .name = "return what stands already",
       .ask = return_it,
-      .prepare = object_standing,
+      .prepare = an_object_at_its_key,
       .steps = true,
       .says = RP_EEXISTS },
-    { .name = "return a file from quarantine", .ask = return_it, .prepare = file_aside, .steps = true },
+    { .name = "return a file from quarantine", .ask = return_it, .prepare = file_in_quarantine, .steps = true },
     { .name = "start and stop the writers", .ask = run_writers, .steps = true },
     { .name = "make, use and revoke tokens", .ask = change_tokens },
     { .name = "signs of life and ticks", .ask = change_nodes },

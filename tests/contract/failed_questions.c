@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "catalog/alert.h"
 #include "catalog/mark/dead.h"
 #include "catalog/metrics.h"
@@ -21,6 +21,7 @@
 #include "core/reprieve/restore.h"
 #include "core/sweep/plan.h"
 #include "lib/ask.h"
+#include "lib/fault_db.h"
 
 /* ---- questions about marks ---- */
 
@@ -198,6 +199,7 @@ static int alerts(struct asking *a, struct rp_error *e)
     if (r == 0) r = rp_figure_oldest_due(db, a->w.store.id, RP_TIME_MAX_MS, &oldest, e);
     if (r == 0) r = rp_figure_runs(db, 0, &counts, e);
     if (r == 0) r = rp_figure_last_run(db, &last, e);
+    if (r == 0) r = rp_figure_last_run_of(db, "sweep", "main", &last, e);
     if (r == 0) r = rp_figure_abandoned(db, 0, 10, &abandoned, e);
     if (r == 0) r = rp_lock_each_held(db, NULL, tell_lock, a, e);
     if (r == 0) r = rp_lock_each_held(db, "sweep:open", tell_lock, a, e);
@@ -362,20 +364,20 @@ static int find_keys(struct asking *a, struct rp_error *e)
 static int ask_guard(struct asking *a, struct rp_error *e)
 {
     const char *keys[] = { "held/a", "nobody" };
-    int64_t counts[2] = { 0 };
+    struct rp_referenced found[2] = { 0 };
     struct rp_references *guard = NULL;
     int r = rp_references_new(&a->whole, &a->w.config, &guard, e);
     if (r == 0) r = rp_references_check(guard, e);
-    if (r == 0) r = rp_references_count(guard, keys, 2, counts, e);
+    if (r == 0) r = rp_references_count(guard, keys, 2, found, e);
     rp_references_free(guard);
-    return r < 0 ? r : say(a, "%" PRId64 " %" PRId64, counts[0], counts[1]);
+    return r < 0 ? r : say(a, "%" PRId64 " %" PRId64, found[0].rows, found[1].rows);
 }
 
-static int recall(struct asking *a, struct rp_error *e)
+static int load_guarantee(struct asking *a, struct rp_error *e)
 {
     struct rp_store store = a->w.store;
     store.guarantee = rp_guarantee_new(RP_LEVEL_WINDOW, false);
-    if (store.guarantee == NULL) return rp_error_set(e, RP_ENOMEM, "no memory for a standing");
+    if (store.guarantee == NULL) return rp_error_set(e, RP_ENOMEM, "no memory for a guarantee");
     int r = rp_guarantee_load(a->catalog->db, &store, e);
     if (r == 0) r = say(a, "%d %d", rp_store_level(&store), rp_guarantee_changed_at_ms(&store) > 0);
     rp_guarantee_free(store.guarantee);
@@ -420,7 +422,7 @@ const struct question failed_questions[] = {
     { .name = "prove the quota", .ask = prove_quota },
     { .name = "find kept answers", .ask = find_keys },
     { .name = "ask a guard", .ask = ask_guard, .says = RP_ECONFIG, .or_says = RP_EUNAVAILABLE },
-    { .name = "recall a standing", .ask = recall },
+    { .name = "load a guarantee", .ask = load_guarantee },
     { .name = "open the catalog", .ask = open_catalog },
 };
 const size_t failed_questions_n = sizeof failed_questions / sizeof failed_questions[0];

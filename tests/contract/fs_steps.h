@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fs_steps.h - a directory store under a directory of its own, and the ways in which tests get in its way. */
+/* fs_steps.h - a directory store under a directory of its own, and the ways in which tests get in
+ * its way. */
 #ifndef RP_TESTS_FS_STEPS_H
 #define RP_TESTS_FS_STEPS_H
 

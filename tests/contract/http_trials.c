@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "catalog/audit/audit.h"
 #include "http/route/route.h"
 #include "http/server/request.h"
@@ -23,6 +23,19 @@ void trial_begin(struct served *s, enum dbs_kind kind, void (*tune)(struct serve
     trial_received = trial_ended = trial_aborted = trial_freed = trial_prepared = trial_followed = trial_refused = 0;
     served_make(s, kind, tune);
     world_script(&s->w, "INSERT INTO meta (name, number) VALUES ('trial', 0);");
+}
+
+int trial_set_up(void **served)
+{
+    trial_begin(*served, DBS_SQLITE_FILE, NULL);
+    return 0;
+}
+
+int trial_tear_down(void **served)
+{
+    trial_gate(true);
+    served_drop(*served);
+    return 0;
 }
 
 void trial_gate(bool open)
@@ -287,7 +300,7 @@ static const struct rp_route trials[] = {
     ROW("GET", "/trial/broken", RP_FOR_TENANTS, RP_MAY_READ_FILES, break_down, .blocks = false),
     ROW("PUT", "/trial/upload/{name}", RP_FOR_EVERYBODY, 0, upload, .blocks = true, .streams = true),
     ROW("PUT", "/trial/swift/{name}", RP_FOR_EVERYBODY, 0, upload, .streams = true),
-    ROW("GET", "/trial/stream", RP_FOR_EVERYBODY, 0, stream, .query = &query_shape, .plain = true),
+    ROW("GET", "/trial/stream", RP_FOR_EVERYBODY, 0, stream, .query = &query_shape, .media = "text/plain"),
 };
 static const struct rp_routes rp_routes_trials = { trials, sizeof trials / sizeof trials[0] };
 

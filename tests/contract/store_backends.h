@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_backends.h - every backend of the store port, and a fresh store of the one that is tried. */
+/* store_backends.h - every backend of the store port, and a fresh store of the one that is
+ * tried. */
 #ifndef RP_TESTS_STORE_BACKENDS_H
 #define RP_TESTS_STORE_BACKENDS_H
 
@@ -51,7 +52,8 @@ static inline int no_fault(void *ctx, const char *call, const char *key, struct 
     return 0;
 }
 
-/* One bucket for all tests of a backend, emptied after each. Probed, for what a store may rely on it knows from that. */
+/* One bucket for all tests of a backend, emptied after each. Probed, for what a store may rely on
+ * it knows from that. */
 static struct fixture in_bucket;
 
 static inline int open_s3(void **state)
@@ -130,7 +132,8 @@ static inline int64_t second_of(struct rp_backend *s)
     return made.modified_ms;
 }
 
-/* Returns when an upload of the same bytes can be told from the last one: at once, or in the next second of the store's clock (T2). */
+/* Returns when an upload of the same bytes can be told from the last one: at once, or in the next
+ * second of the store's clock (T2). */
 static inline void until_told_apart(struct rp_backend *s)
 {
     const struct timespec pause = { .tv_nsec = 20000000 };

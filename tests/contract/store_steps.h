@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_steps.h - what tests of the store port do over and over: put, get, stat, remove, list; each checks itself. */
+/* store_steps.h - what tests of the store port do over and over: put, get, stat, remove, list; each
+ * checks itself. */
 #ifndef RP_TESTS_STORE_STEPS_H
 #define RP_TESTS_STORE_STEPS_H
 
@@ -16,9 +17,10 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/error.h"
-#include "store/backend.h"
+#include "base/text/buf.h"
+#include "lib/bytes.h"
+#include "store/open.h"
 
 #define ok(call) must((call), &error, #call, __FILE__, __LINE__)
 
@@ -27,22 +29,6 @@ static inline void must(int r, const struct rp_error *err, const char *what, con
     if (r >= 0) return;
     print_error("%s: %s (%s)\n", what, rp_error_slug(r), err->text);
     _fail(file, line);
-}
-
-struct bytes {
-    const char *at;
-    size_t left;
-};
-
-static inline int64_t bytes_read(void *ctx, void *to, size_t n, struct rp_error *err)
-{
-    struct bytes *b = ctx;
-    (void)err;
-    size_t part = b->left < n ? b->left : n;
-    memcpy(to, b->at, part);
-    b->at += part;
-    b->left -= part;
-    return (int64_t)part;
 }
 
 static inline int put_bytes(struct rp_backend *s, const char *key, const char *text, size_t n,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog on both engines: its schema, its transaction, its ids and its audit chains. Needs PostgreSQL: run under
- * tests/lib/with-postgres. */
+/* The catalog on both engines: its schema, its transaction, its ids and its audit chains. Needs
+ * PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
+#include "catalog/row.h"
 #include "catalog/schema.h"
 #include "catalog/statements/statements.h"
 #include "changes.h"
@@ -56,12 +57,6 @@ static void sample_values(const char *types, struct rp_value *out)
         out[i] = types[i] == 'i' ? rp_int(1) : types[i] == 's' ? rp_text("x") : rp_bytes(zero, sizeof zero);
 }
 
-static int ignore_row(void *ctx, const struct rp_value *row, struct rp_error *e)
-{
-    (void)ctx, (void)row, (void)e;
-    return 0;
-}
-
 static int run_sample(struct rp_db *db, const struct rp_sql *sql, bool nulls)
 {
     struct rp_value args[16] = { 0 }, row[32] = { 0 };
@@ -70,9 +65,9 @@ static int run_sample(struct rp_db *db, const struct rp_sql *sql, bool nulls)
         sample_values(sql->rows, row);
     }
     if (sql->rows != NULL && sql->columns != NULL)
-        return rp_db_query_rows(db, sql, args, row, 1, ignore_row, NULL, &err);
+        return rp_db_query_rows(db, sql, args, row, 1, rp_ignore_row, NULL, &err);
     if (sql->rows != NULL) return rp_db_exec_rows(db, sql, args, row, 1, NULL, &err);
-    if (sql->columns != NULL) return rp_db_query(db, sql, args, ignore_row, NULL, &err);
+    if (sql->columns != NULL) return rp_db_query(db, sql, args, rp_ignore_row, NULL, &err);
     return rp_db_exec(db, sql, args, NULL, &err);
 }
 
@@ -87,14 +82,15 @@ static void test_every_statement_runs_with_the_types_it_declares(void **state)
     }
 }
 
-/* PostgreSQL refuses a parameter whose type it cannot tell; with NULL nothing but the declaration tells it. */
+/* PostgreSQL refuses a parameter whose type it cannot tell; with NULL nothing but the declaration
+ * tells it. */
 static void test_every_statement_is_planned_with_nulls(void **state)
 {
     struct world *w = *state;
     for (int i = 0; i < RP_SQL_COUNT; i++) {
         RP_CLEANUP(rp_buf_done) struct rp_buf plan = RP_BUF(1 << 20);
         struct rp_value nulls[16] = { 0 };
-        int r = rp_db_explain(w->dbs.db, &rp_statements[i], nulls, &plan, &err);
+        int r = dbs_explain(w->dbs.db, &rp_statements[i], nulls, &plan, &err);
         if (r < 0) fail_msg("%s: %s", rp_statements[i].name, err.text);
     }
 }
@@ -400,7 +396,8 @@ static void append(struct rp_catalog *catalog, int n)
     }
 }
 
-/* Whoever can write the database file can take the triggers away; the chain is what still shows it. */
+/* Whoever can write the database file can take the triggers away; the chain is what still shows
+ * it. */
 static void drop_triggers(struct world *w)
 {
     if (is_postgres(w))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A wall clock that is set is judged by the boot clock (catalog/clock.h, core/clock.h). Host and database have one wall clock here, as SQLite
- * has; scenario clock_jumps does the same with the real ones, and with PostgreSQL. */
+/* A wall clock that is set is judged by the boot clock (catalog/clock.h, core/clock.h). Host and
+ * database have one wall clock here, as SQLite has; scenario clock_jumps does the same with the
+ * real ones, and with PostgreSQL. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

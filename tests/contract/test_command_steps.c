@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of commands (catalog/writer/writer.h, W7 to W9): prepare, run, finish, on a caller's own thread and in a daemon. And what the
- * verbs mark and restore do when their subject moves on between two steps. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* The steps of commands (catalog/writer/writer.h, W7 to W9): prepare, run, finish, on a caller's
+ * own thread and in a daemon. And what the verbs mark and restore do when their subject moves on
+ * between two steps. Needs PostgreSQL: run under tests/lib/with-postgres. */
 #include "writer_steps.h"
 
 #include <inttypes.h>
@@ -232,7 +233,7 @@ static void test_W7_a_command_whose_answer_was_forgotten_meanwhile_is_prepared_b
     for (size_t i = 0; i < 3; i++)
         together[i]->verb = &verb_forgets;
     assert_int_equal(rp_command_run(d->w->catalog, &first.command), 0);
-    again.command.key_hash = first.command.key_hash;
+    again.command.inner.key_hash = first.command.inner.key_hash;
     rp_commands_prepare(d->w->catalog, together, 3); /* as a preparer does */
     assert_int_equal(again.prepared, 0);
     assert_int_equal(rp_round_run(d->w->catalog, together, 3, true), 0);

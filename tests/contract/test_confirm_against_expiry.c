@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Confirm against expiry, with a daemon's writers and a sweeper on threads of their own. Needs PostgreSQL: run under
- * tests/lib/with-postgres. */
+/* Confirm against expiry, with a daemon's writers and a sweeper on threads of their own. Needs
+ * PostgreSQL: run under tests/lib/with-postgres. */
 #include "writer_steps.h"
 
 #include <stdio.h>
@@ -75,7 +75,8 @@ static void make_duel(struct duel *x)
     world_pass(w, 2 * HOUR);
 }
 
-/* Exactly one has won each file, both know it, and the object is there if and only if the file lives. */
+/* Exactly one has won each file, both know it, and the object is there if and only if the file
+ * lives. */
 static size_t judge_duel(struct duel *x)
 {
     struct world *w = x->d->w;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of files over HTTP (http/content.h) when something is in their way: stores that fail, files that change while their bytes are
- * under way, clients and servers that stop in the middle. What goes well is in scenario/bytes_in_and_out. */
+/* Bytes of files over HTTP (http/content.h) when something is in their way: stores that fail, files
+ * that change while their bytes are under way, clients and servers that stop in the middle. What
+ * goes well is in scenario/bytes_in_and_out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "http/content/signed_url.h"
 #include "lib/http.h"
 
@@ -124,7 +125,8 @@ static struct begun begin_upload(const char *name)
     return b;
 }
 
-/* An upload by a client that sends its body when it is asked to, as an answer before the body may be lost otherwise. */
+/* An upload by a client that sends its body when it is asked to, as an answer before the body may
+ * be lost otherwise. */
 static long put(const struct begun *b, char answer[2048])
 {
     char head[768];

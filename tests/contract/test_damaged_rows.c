@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row that cannot be, among many that are as they should be: its mark fails alone and waits for a person in the end, everybody else's come
- * to theirs. On both engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* One row that cannot be, among many that are as they should be: its mark fails alone and waits for
+ * a person in the end, everybody else's come to theirs. On both engines. Needs PostgreSQL: run
+ * under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -166,7 +167,8 @@ static void test_a_damaged_row_ends_alone(void **state)
     }
 }
 
-/* What looks as if another writer had been faster is tried again and again before it is believed: here with few marks. */
+/* What looks as if another writer had been faster is tried again and again before it is believed:
+ * here with few marks. */
 static void test_a_file_with_the_mark_of_another_ends_alone(void **state)
 {
     struct world w;
@@ -185,7 +187,8 @@ static void test_a_file_with_the_mark_of_another_ends_alone(void **state)
 
 /* ---- marks themselves ---- */
 
-/* In no state that there is, or in a final one and due: it is not claimed, and lists say what it is. */
+/* In no state that there is, or in a final one and due: it is not claimed, and lists say what it
+ * is. */
 static void test_a_mark_in_a_state_that_cannot_be_is_left_alone(void **state)
 {
     static const int states[] = { 0, RP_PURGED, RP_REPRIEVED, RP_DEAD, RP_LOST, 99 };

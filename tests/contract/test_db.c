@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract of db/db.h, asked of every engine. Needs PostgreSQL: run under tests/lib/with-postgres. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+/* The contract of db/db.h, asked of every engine. Needs PostgreSQL: run under
+ * tests/lib/with-postgres. */
+#include "db_steps.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,22 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "base/time.h"
 #include "lib/dbs.h"
+#include "lib/fault_db.h"
 
 #define MANY 5000
-
-static struct rp_error err;
-
-static void check_ok(int r, int line)
-{
-    if (r < 0) print_error("line %d: %s (%s)\n", line, err.text, rp_error_slug(r));
-    assert_int_equal(r, 0);
-}
-#define ok(r) check_ok((r), __LINE__)
 
 /* ---- a small table to work on ---- */
 
@@ -39,7 +27,6 @@ static const struct rp_sql insert_one = { "insert_one", "INSERT INTO t (id, name
                                           NULL, NULL };
 static const struct rp_sql insert_rows = { "insert_rows", "INSERT INTO t (id, name, data) VALUES @ROWS", "", "isb",
                                            NULL };
-static const struct rp_sql count_all = { "count_all", "SELECT count(*) FROM t", "", NULL, "i" };
 static const struct rp_sql delete_all = { "delete_all", "DELETE FROM t", "", NULL, NULL };
 
 static struct dbs *make(enum dbs_kind kind, const struct rp_db_options *options)
@@ -55,20 +42,6 @@ static int set_up(void **state)
 {
     rp_error_clear(&err);
     *state = make((enum dbs_kind)(uintptr_t)*state, &(struct rp_db_options){ .busy_ms = 5000 });
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    dbs_drop(*state);
-    free(*state);
-    return 0;
-}
-
-static int take_int(void *ctx, const struct rp_value *row, struct rp_error *e)
-{
-    (void)e;
-    *(int64_t *)ctx = row[0].i;
     return 0;
 }
 
@@ -259,7 +232,8 @@ static int check_echo(void *ctx, const struct rp_value *row, struct rp_error *e)
     return check_sample((void *)(uintptr_t)(echo->next - 3), row, e);
 }
 
-/* Each column goes through its samples and NULL at a pace of its own, so that they meet in every combination. */
+/* Each column goes through its samples and NULL at a pace of its own, so that they meet in every
+ * combination. */
 static void rows_come_back_as_they_went_and_in_order(void **state)
 {
     enum { N = sizeof samples / sizeof *samples };
@@ -626,18 +600,6 @@ static void names_are_quoted(void **state)
     ok(rp_db_quote_name(&text, name + 1, &err));
 }
 
-static void a_plan_can_be_read(void **state)
-{
-    static const struct rp_sql get = { "get", "SELECT name FROM t WHERE id = $1", "i", NULL, "s" };
-    struct dbs *t = *state;
-    RP_CLEANUP(rp_buf_done) struct rp_buf plan = RP_BUF(10000);
-    if (t->kind == DBS_POSTGRES) ok(rp_db_script(t->db, "SET enable_seqscan = off", &err));
-    ok(rp_db_explain(t->db, &get, (struct rp_value[]){ rp_int(1) }, &plan, &err));
-    assert_non_null(strstr(rp_buf_text(&plan), t->kind == DBS_POSTGRES ? "t_pkey" : "USING PRIMARY KEY"));
-    rp_buf_clear(&plan);
-    ok(rp_db_explain(t->db, &insert_rows, NULL, &plan, &err));
-}
-
 static void the_database_tells_the_time(void **state)
 {
     int64_t now_ms = 0, host_ms = rp_clock_now_ms(&rp_clock_host);
@@ -772,7 +734,6 @@ static const struct contract contracts[] = {
     CONTRACT(statements_may_come_and_go_at_one_address),
     CONTRACT(more_statements_than_are_kept_still_work),
     CONTRACT(names_are_quoted),
-    CONTRACT(a_plan_can_be_read),
     CONTRACT(the_database_tells_the_time),
     CONTRACT(a_statement_that_runs_too_long_is_stopped),
     CONTRACT(injected_faults_keep_the_contract),

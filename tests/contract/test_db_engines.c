@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What db/db.h promises between two connections, and what only one engine can break: damaged files and full disks,
- * lost connections and lost commits.
- * Needs PostgreSQL: run under tests/lib/with-postgres. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+/* What db/db.h promises between two connections, and what only one engine can break: damaged files
+ * and full disks, lost connections and lost commits. Needs PostgreSQL: run under
+ * tests/lib/with-postgres. */
+#include "db_steps.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,25 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "base/time.h"
 #include "lib/dbs.h"
 
 #define PATIENCE_MS 20000
 
-static struct rp_error err;
-
-static void check_ok(int r, int line)
-{
-    if (r < 0) print_error("line %d: %s (%s)\n", line, err.text, rp_error_slug(r));
-    assert_int_equal(r, 0);
-}
-#define ok(r) check_ok((r), __LINE__)
-
 static const struct rp_sql insert_one = { "insert_one", "INSERT INTO t (id, data) VALUES ($1, $2)", "ib", NULL, NULL };
-static const struct rp_sql count_all = { "count_all", "SELECT count(*) FROM t", "", NULL, "i" };
 
 static int set_up(void **state)
 {
@@ -49,20 +34,6 @@ static int set_up(void **state)
     dbs_make(t, (enum dbs_kind)(uintptr_t)*state, NULL);
     ok(rp_db_script(t->db, "CREATE TABLE t (id bigint PRIMARY KEY, name text, data @BYTES)", &err));
     *state = t;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    dbs_drop(*state);
-    free(*state);
-    return 0;
-}
-
-static int take_int(void *ctx, const struct rp_value *row, struct rp_error *e)
-{
-    (void)e;
-    *(int64_t *)ctx = row[0].i;
     return 0;
 }
 
@@ -327,7 +298,8 @@ static void the_clock_is_the_one_given(void **state)
     assert_int_equal(got_ms, now_ms);
 }
 
-/* In a child, since the limit cannot be raised again. The exit status says what went wrong, 0 for nothing. */
+/* In a child, since the limit cannot be raised again. The exit status says what went wrong, 0 for
+ * nothing. */
 static int fill_the_disk(const struct dbs *t)
 {
     signal(SIGXFSZ, SIG_IGN);
@@ -446,7 +418,8 @@ static void a_commit_is_never_guessed_while_nobody_can_be_asked(void **state)
     rp_db_close(db);
 }
 
-/* A cancelled wait for a synchronous standby is answered so: committed here, perhaps nowhere else. */
+/* A cancelled wait for a synchronous standby is answered so: committed here, perhaps nowhere
+ * else. */
 static void a_commit_answered_with_a_warning_is_unknown(void **state)
 {
     struct dbs *t = *state;
@@ -536,6 +509,27 @@ static void an_answer_that_is_late_for_the_deadline_is_a_lost_connection(void **
     assert_in_range(rp_time_boot_ms() - began_ms, 300, 5000);
     rp_db_deadline(t->db, 0);
     ok(insert(t->db, 1, 1));
+}
+
+/* More than the socket holds is on its way to a server that hangs. */
+static void a_send_that_is_late_for_the_deadline_is_a_lost_connection(void **state)
+{
+    struct dbs *t = *state;
+    static uint8_t much[8 << 20];
+    struct rp_value few[] = { rp_int(1), rp_bytes(much, 1) }, many[] = { rp_int(2), rp_bytes(much, sizeof much) };
+    ok(rp_db_exec(t->db, &insert_one, few, NULL, &err)); /* it is prepared now */
+    pid_t server = (pid_t)ask(t->db, "SELECT pg_backend_pid()");
+    assert_int_equal(kill(server, SIGSTOP), 0);
+    int64_t began_ms = rp_time_boot_ms();
+    rp_db_deadline(t->db, began_ms + 300);
+    int r = rp_db_exec(t->db, &insert_one, many, NULL, &err);
+    int64_t took_ms = rp_time_boot_ms() - began_ms;
+    assert_int_equal(kill(server, SIGCONT), 0);
+    rp_db_deadline(t->db, 0);
+    assert_int_equal(r, RP_EUNAVAILABLE);
+    assert_true(took_ms < PATIENCE_MS);
+    ok(rp_db_exec(t->db, &insert_one, many, NULL, &err));
+    assert_int_equal(ask(t->db, "SELECT count(*) FROM t"), 2);
 }
 
 static void no_error_repeats_the_password(void **state)
@@ -679,7 +673,8 @@ static void rows_beyond_a_statements_limits_come_in_several(void **state)
     assert_int_equal(ask(t->db, "SELECT count(*) FROM t"), 0);
 }
 
-/* The schema of a URL comes first in the search path, and may be one that others write functions into. */
+/* The schema of a URL comes first in the search path, and may be one that others write functions
+ * into. */
 static void no_function_of_the_schema_stands_in_for_ours(void **state)
 {
     struct dbs *t = *state;
@@ -696,7 +691,8 @@ static int add_line(void *ctx, const struct rp_value *row, struct rp_error *e)
     return rp_buf_char(ctx, '\n');
 }
 
-/* An array's elements have the default collation; the column's own must be the one that counts, or no index is used. */
+/* An array's elements have the default collation; the column's own must be the one that counts, or
+ * no index is used. */
 static void rows_find_bytewise_text_by_its_index(void **state)
 {
     static const struct rp_sql find = { "find",
@@ -753,6 +749,7 @@ int main(void)
         POSTGRES(a_server_that_became_read_only_counts_as_lost),
         POSTGRES(a_deadlock_is_busy_and_counted),
         POSTGRES(an_answer_that_is_late_for_the_deadline_is_a_lost_connection),
+        POSTGRES(a_send_that_is_late_for_the_deadline_is_a_lost_connection),
         POSTGRES(no_error_repeats_the_password),
         POSTGRES(only_the_named_schema_is_seen),
         POSTGRES(sessions_are_set_up_for_durable_commits),

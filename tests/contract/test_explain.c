@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The story of a subject (core/explain.h), and which marks an undo in bulk finds (core/reprieve/restore.h). On both engines. Needs PostgreSQL: run
- * under tests/lib/with-postgres. */
+/* The story of a subject (core/explain.h), and which marks an undo in bulk finds
+ * (core/reprieve/restore.h). On both engines. Needs PostgreSQL: run under
+ * tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/text/buf.h"
 #include "core/dead.h"
 #include "core/explain.h"
 #include "core/hold.h"
@@ -76,7 +77,8 @@ static void a_subject_is_held_by_each_scope_that_covers_it_and_by_no_other(void 
         int64_t id = place_hold(w, cases[i].scope, cases[i].key, cases[i].tenant);
         struct rp_story_end end = explain(w, key, &words);
         assert_int_equal(end.held, cases[i].held);
-        assert_int_equal(strstr(end.words, "it is held") != NULL, cases[i].held);
+        assert_int_equal(strstr(end.words, "it is held (hold hld_") != NULL, cases[i].held);
+        assert_int_equal(strstr(end.words, ", by tester)") != NULL, cases[i].held);
         ok(ask_lift(w->catalog, id, "tester", &err));
     }
     assert_false(explain(w, key, &words).held);
@@ -101,6 +103,19 @@ static void a_subject_that_is_marked_says_what_its_mode_will_do(void **state)
     struct rp_story_end end;
     assert_int_equal(rp_explain(w->catalog, &w->store, "nothing", &w->arena, keep_words, &words, &end, &err),
                      RP_ENOTFOUND);
+}
+
+static void an_upload_that_has_ended_cannot_be_restored(void **state)
+{
+    struct world *w = *state;
+    RP_CLEANUP(rp_buf_done) struct rp_buf words = RP_BUF(10000);
+    const char *key = uploads_file(w, uploads_begin(w, "photo", "bytes")).key;
+    world_pass(w, RP_HOUR_MS + RP_MINUTE_MS);
+    (void)world_sweep(w);
+    struct rp_story_end end = explain(w, key, &words);
+    assert_int_equal(end.mark.state, RP_MARKED); /* its second mark waits */
+    assert_non_null(strstr(end.words, "its file has ended and cannot be restored"));
+    assert_null(strstr(end.words, "keeps it until then"));
 }
 
 static int deny(void *ctx, const char *call, const char *key, struct rp_error *e)
@@ -185,7 +200,8 @@ static struct rp_mark_request request(const char *key, const char *reason)
     return (struct rp_mark_request){ .key = key, .grace_ms = RP_DAY_MS, .at_ms = -1, .reason = reason };
 }
 
-/* a/one (moved) and a/two (tidy) of tester, b/three (moved) of another; c/four (moved) of tester lies in quarantine. */
+/* a/one (moved) and a/two (tidy) of tester, b/three (moved) of another; c/four (moved) of tester
+ * lies in quarantine. */
 static int64_t four_marks(struct world *w)
 {
     const struct rp_mark_request first = request("c/four", "moved");
@@ -204,7 +220,7 @@ static int64_t four_marks(struct world *w)
     return run;
 }
 
-static void an_undo_finds_what_fits_every_filter(void **state)
+static void an_undo_finds_what_fits_every_filter_the_newest_first(void **state)
 {
     struct world *w = *state;
     int64_t run = four_marks(w), store = w->store.id;
@@ -215,20 +231,20 @@ static void an_undo_finds_what_fits_every_filter(void **state)
         struct rp_restore_filter filter;
         const char *found;
     } cases[] = {
-        { { .since_ms = -1, .until_ms = -1 }, "a/one a/two b/three c/four " },
+        { { .since_ms = -1, .until_ms = -1 }, "b/three a/two a/one c/four " },
         { { .run_id = run, .since_ms = -1, .until_ms = -1 }, "c/four " },
         { { .run_id = run, .reason = "tidy", .since_ms = -1, .until_ms = -1 }, "" },
         { { .run_id = run, .store_id = second.id, .prefix = "", .since_ms = -1, .until_ms = -1 }, "" },
         { { .run_id = run, .store_id = store, .prefix = "a/", .since_ms = -1, .until_ms = -1 }, "" },
         { { .run_id = run, .store_id = store, .prefix = "c/", .since_ms = -1, .until_ms = -1 }, "c/four " },
-        { { .store_id = store, .prefix = "a/", .since_ms = -1, .until_ms = -1 }, "a/one a/two " },
-        { { .store_id = store, .prefix = "", .since_ms = -1, .until_ms = -1 }, "a/one a/two b/three c/four " },
+        { { .store_id = store, .prefix = "a/", .since_ms = -1, .until_ms = -1 }, "a/two a/one " },
+        { { .store_id = store, .prefix = "", .since_ms = -1, .until_ms = -1 }, "b/three a/two a/one c/four " },
         { { .store_id = second.id, .prefix = "", .since_ms = -1, .until_ms = -1 }, "" },
-        { { .reason = "moved", .since_ms = -1, .until_ms = -1 }, "a/one b/three c/four " },
+        { { .reason = "moved", .since_ms = -1, .until_ms = -1 }, "b/three a/one c/four " },
         { { .reason = "moved", .actor = "tester", .since_ms = -1, .until_ms = -1 }, "a/one c/four " },
         { { .actor = "another", .since_ms = -1, .until_ms = -1 }, "b/three " },
-        { { .since_ms = before + 1, .until_ms = -1 }, "a/one a/two b/three " },
-        { { .reason = "moved", .since_ms = before + 1, .until_ms = -1 }, "a/one b/three " },
+        { { .since_ms = before + 1, .until_ms = -1 }, "b/three a/two a/one " },
+        { { .reason = "moved", .since_ms = before + 1, .until_ms = -1 }, "b/three a/one " },
         { { .since_ms = -1, .until_ms = now }, "c/four " },
         { { .since_ms = 0, .until_ms = 1 }, "" },
     };
@@ -292,9 +308,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BOTH(a_subject_is_held_by_each_scope_that_covers_it_and_by_no_other),
         BOTH(a_subject_that_is_marked_says_what_its_mode_will_do),
+        BOTH(an_upload_that_has_ended_cannot_be_restored),
         BOTH(the_story_goes_on_through_failures_to_the_end),
         BOTH(details_that_were_erased_are_said_to_be),
-        BOTH(an_undo_finds_what_fits_every_filter),
+        BOTH(an_undo_finds_what_fits_every_filter_the_newest_first),
         BOTH(an_undo_stops_when_it_is_told_to_and_fails_when_its_caller_does),
         BOTH(an_undo_gives_nothing_twice),
     };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No answer is half an answer. Every question that can be asked of the catalog, and every change that is not in tests/fault, is asked
- * again and again; each time another call of the database, of the store, or another allocation fails. Whoever asks gets the
- * whole answer or an error with words, never something in between; and a change that failed has changed nothing.
- * The memory of jansson is left alone: its parser takes missing memory for bad text, or loses a character without a word. */
+/* No answer is half an answer. Every question that can be asked of the catalog, and every change
+ * that is not in tests/fault, is asked again and again; each time another call of the database, of
+ * the store, or another allocation fails. Whoever asks gets the whole answer or an error with
+ * words, never something in between; and a change that failed has changed nothing. The memory of
+ * jansson is left alone: its parser takes missing memory for bad text, or loses a character without
+ * a word. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +19,9 @@
 
 #include "contract/failed_calls.h"
 #include "core/hold.h"
-#include "core/run.h"
+#include "core/run/run.h"
 #include "lib/ask.h"
+#include "lib/fault_db.h"
 #include "lib/starve.h"
 
 #define CALLS_MAX 3000
@@ -112,14 +115,16 @@ static const char *judge(struct asking *a, const struct question *q, int r, cons
     return r == 0 && strcmp(rp_buf_text(&a->answer), whole) != 0 ? "half an answer" : NULL;
 }
 
-/* The sanitizers see every fifth call, another fifth for each question; the shipped build lets all of them fail. */
+/* The sanitizers see every fifth call, another fifth for each question; the shipped build lets all
+ * of them fail. */
 #ifdef __SANITIZE_ADDRESS__
 #define SLICE 5
 #else
 #define SLICE 1
 #endif
 
-/* Until there is no such call any more. Returns how many there were, roughly if only a slice of them is tried. */
+/* Until there is no such call any more. Returns how many there were, roughly if only a slice of
+ * them is tried. */
 static int fail_each(struct asking *a, const struct question *q, enum port port, const char *whole)
 {
     struct rp_error e;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Families of files, some or all of them moved to quarantine: a restore of the root brings all back. On both engines, with
- * objects in memory and in a directory. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* Families of files, some or all of them moved to quarantine: a restore of the root brings all
+ * back. On both engines, with objects in memory and in a directory. Needs PostgreSQL: run under
+ * tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,10 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/mark/dead.h"
 #include "core/hold.h"
 #include "core/reprieve/reprieve.h"
 #include "core/subject/quarantine.h"
+#include "core/subject/subject.h"
 #include "lib/ask.h"
+#include "lib/stores.h"
 #include "lib/uploads.h"
 
 #define DAY RP_DAY_MS
@@ -101,26 +105,14 @@ static void test_F4_a_family_comes_back_from_quarantine_with_its_root(void **sta
     }
 }
 
-static struct rp_reprieve_command ask_as(struct world *w, struct rp_reprieve_item *item, const char *tenant)
-{
-    static struct rp_store *stores[1];
-    struct rp_reprieve_command c;
-    stores[0] = &w->store;
-    rp_reprieve_command_init(&c, item, 1, "tester", &w->arena);
-    c.command.tenant_id = uploads_tenant(w, tenant);
-    c.stores = stores;
-    c.n_stores = 1;
-    return c;
-}
-
 static int deny_copy_of_thumb(void *ctx, const char *call, const char *key, struct rp_error *e)
 {
     if (strcmp(call, "copy") == 0 && strstr(key, ctx) != NULL) return rp_error_set(e, RP_EDENIED, "denied");
     return 0;
 }
 
-/* What cannot come back is named in the answer, and stays where it is with what belongs to it. The same
- * restore tries it again. */
+/* What cannot come back is named in the answer, and stays where it is with what belongs to it. The
+ * same restore tries it again. */
 static void test_F4_one_of_a_family_that_cannot_come_back_keeps_nobody_else_away(void **state)
 {
     struct world *w = *state;
@@ -132,7 +124,7 @@ static void test_F4_one_of_a_family_that_cannot_come_back_keeps_nobody_else_away
     w->before = deny_copy_of_thumb;
     w->ctx = thumb;
     struct rp_reprieve_item item = { .file_id = f.files[0] };
-    struct rp_reprieve_command c = ask_as(w, &item, "acme");
+    struct rp_reprieve_command c = uploads_restore_as(w, &item, "acme");
     assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
     w->before = NULL;
     assert_int_equal(c.n_family, 3);
@@ -144,10 +136,87 @@ static void test_F4_one_of_a_family_that_cannot_come_back_keeps_nobody_else_away
     uploads_expect(w, f.files[3], RP_FILE_DELETED);
     assert_false(world_exists(w, f.keys[3]));
     item = (struct rp_reprieve_item){ .file_id = f.files[0] };
-    c = ask_as(w, &item, "acme");
+    c = uploads_restore_as(w, &item, "acme");
     assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
     assert_int_equal(c.n_family, 2);
     expect_all_live(w, &f);
+}
+
+static struct rp_mark tried_until_dead(struct world *w, int64_t file)
+{
+    for (int i = 0; i < 3; i++) {
+        (void)world_sweep(w);
+        world_pass(w, 2 * RP_HOUR_MS);
+    }
+    return uploads_mark(w, file);
+}
+
+struct letter {
+    int64_t mark_id, id;
+};
+
+static int is_letter_of(void *ctx, const struct rp_dead *dead, struct rp_error *e)
+{
+    struct letter *letter = ctx;
+    (void)e;
+    if (dead->mark_id == letter->mark_id) letter->id = dead->id;
+    return 0;
+}
+
+static void decide(struct world *w, const struct rp_mark *mark, bool retry)
+{
+    struct letter letter = { .mark_id = mark->id };
+    enum rp_state as;
+    ok(rp_dead_each(w->catalog->db, 0, 10, is_letter_of, &letter, &err));
+    assert_int_not_equal(letter.id, 0);
+    ok(retry ? ask_retry(w->catalog, letter.id, "tester", &err) : ask_keep(w->catalog, letter.id, "tester", &as, &err));
+}
+
+/* Shown, and not restored: by a person, or by a restore that died before its commit. It comes to a
+ * person, and either decision has an end. */
+static void test_S9_a_file_that_shows_itself_when_its_quarantine_is_over_becomes_a_dead_letter(void **state)
+{
+    struct world *w = *state;
+    struct rp_backend *bare = w->store.backend, *hiding;
+    struct rp_file_command c;
+    const bool blind = false;
+    ok(rp_backend_hiding_wrap(bare, &blind, &hiding, &err));
+    w->store.backend = hiding;
+    w->config.mode = RP_MODE_QUARANTINE;
+    int64_t files[] = { uploads_live(w, "erased", "hello"), uploads_live(w, "kept", "hello") };
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(uploads_delete(w, files[i], -1, &c), 0);
+    world_pass(w, 6 * DAY);
+    world_swept(w, 2);
+    for (int i = 0; i < 2; i++) {
+        struct rp_mark copy = uploads_mark(w, files[i]);
+        struct rp_item item = { .key = uploads_file(w, files[i]).key };
+        bool made = false;
+        assert_true(copy.in_place);
+        snprintf(item.identity.etag, sizeof item.identity.etag, "%s", copy.etag);
+        snprintf(item.identity.version, sizeof item.identity.version, "%s", copy.version);
+        ok(rp_backend_show(hiding, item.key, &item.identity, &made, &err));
+    }
+    world_pass(w, 8 * DAY);
+    for (int i = 0; i < 2; i++) {
+        struct rp_mark dead = tried_until_dead(w, files[i]);
+        assert_int_equal(dead.state, RP_DEAD);
+        assert_non_null(strstr(dead.note, "shows itself"));
+        assert_true(world_exists(w, uploads_file(w, files[i]).key));
+    }
+    struct rp_mark erased = uploads_mark(w, files[0]), kept = uploads_mark(w, files[1]);
+    struct rp_item hide = { .key = uploads_file(w, files[0]).key, .identity = rp_subject_identity(&erased) };
+    ok(rp_backend_hide(hiding, &hide, &(int64_t){ INT64_MAX }, 1, NULL, &err));
+    decide(w, &erased, true);
+    world_swept(w, 1);
+    uploads_expect(w, files[0], RP_FILE_PURGED);
+    decide(w, &kept, false);
+    assert_int_equal(uploads_delete(w, files[1], -1, &c), 0);
+    assert_int_equal(uploads_restore(w, files[1], &c), 0);
+    uploads_expect(w, files[1], RP_FILE_LIVE);
+    assert_true(world_exists(w, uploads_file(w, files[1]).key));
+    w->store.backend = bare;
+    rp_backend_close(hiding);
 }
 
 /* clang-format off */
@@ -159,6 +228,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ALL(test_F4_a_family_comes_back_from_quarantine_with_its_root),
+        ALL(test_S9_a_file_that_shows_itself_when_its_quarantine_is_over_becomes_a_dead_letter),
         ALL(test_F4_one_of_a_family_that_cannot_come_back_keeps_nobody_else_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

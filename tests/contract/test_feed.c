@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "catalog/audit/feed.h"

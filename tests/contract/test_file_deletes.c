@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files: delete and restore, families, holds, quarantine, and what the verbs over marks do with the mark of a file. On both engines, with
- * objects in memory and in a directory. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* Files: delete and restore, families, holds, quarantine, and what the verbs over marks do with the
+ * mark of a file. On both engines, with objects in memory and in a directory. Needs PostgreSQL: run
+ * under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +53,7 @@ static void test_a_deleted_file_can_be_restored_until_it_is_purged(void **state)
     int64_t id = uploads_live(w, "a", "hello");
     const char *key = uploads_file(w, id).key;
     assert_int_equal(uploads_delete(w, id, -1, &c), 0);
-    assert_true(c.changed);
+    assert_non_null(c.event);
     assert_int_equal(c.answer.file.status, RP_FILE_DELETED);
     assert_int_equal(c.answer.due_at_ms - c.answer.marked_at_ms, 5 * DAY);
     assert_int_equal(c.answer.mark_id, uploads_mark(w, id).id);
@@ -60,11 +61,11 @@ static void test_a_deleted_file_can_be_restored_until_it_is_purged(void **state)
     world_pass(w, 4 * DAY);
     world_swept(w, 0);
     assert_int_equal(uploads_restore(w, id, &c), 0);
-    assert_true(c.changed);
+    assert_non_null(c.event);
     assert_int_equal(c.answer.mark_id, 0);
     uploads_expect(w, id, RP_FILE_LIVE);
     assert_int_equal(uploads_restore(w, id, &c), 0); /* again: the same answer */
-    assert_false(c.changed);
+    assert_null(c.event);
     world_pass(w, 40 * DAY);
     world_swept(w, 0);
     assert_string_equal(world_text(w, key), "hello");
@@ -76,7 +77,9 @@ static void test_a_deleted_file_can_be_restored_until_it_is_purged(void **state)
     assert_false(world_exists(w, key));
     assert_int_equal(uploads_restore(w, id, &c), RP_ETOOLATE);
     assert_int_equal(uploads_delete(w, id, -1, &c), 0);
-    assert_false(c.changed);
+    assert_null(c.event); /* again: the mark that it went under */
+    assert_int_equal(c.answer.mark_id, uploads_file(w, id).mark_id);
+    assert_int_equal(c.answer.due_at_ms - c.answer.marked_at_ms, 5 * DAY);
     assert_int_equal(events(w, "file.purged"), 1);
     assert_int_equal(world_count(w, RP_MARKED), 0); /* a confirmed file has no second mark */
 }
@@ -89,11 +92,11 @@ static void test_M5_deleting_again_is_the_same_mark_and_only_a_later_time_counts
     assert_int_equal(uploads_delete(w, id, 5 * DAY, &c), 0);
     int64_t mark = c.answer.mark_id, due = c.answer.due_at_ms;
     assert_int_equal(uploads_delete(w, id, -1, &c), 0);
-    assert_false(c.changed);
+    assert_null(c.event);
     assert_int_equal(c.answer.mark_id, mark);
     assert_int_equal(c.answer.due_at_ms, due);
     assert_int_equal(uploads_delete(w, id, 7 * DAY, &c), 0);
-    assert_true(c.changed);
+    assert_non_null(c.event);
     assert_int_equal(c.answer.mark_id, mark);
     assert_true(c.answer.due_at_ms > due);
     assert_int_equal(uploads_mark(w, id).due_at_ms, c.answer.due_at_ms);
@@ -101,12 +104,39 @@ static void test_M5_deleting_again_is_the_same_mark_and_only_a_later_time_counts
     assert_int_equal(uploads_delete(w, id, 6 * DAY, &c), RP_EMARKED);
     c = uploads_command(w, &rp_verb_delete, id);
     c.at_ms = uploads_mark(w, id).due_at_ms + DAY;
+    c.reason = "another reason";
     assert_int_equal(rp_command_run(w->catalog, &c.command), 0);
+    assert_string_equal(uploads_mark(w, id).reason, "another reason");
+    assert_string_equal(c.answer.mark_reason, "another reason");
     assert_int_equal(uploads_mark(w, id).due_at_ms, c.at_ms);
     world_pass(w, 7 * DAY + HOUR);
     world_swept(w, 0);
     world_pass(w, DAY);
     world_swept(w, 1);
+}
+
+static void test_a_file_says_when_it_was_confirmed_and_since_when_it_is_deleted(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    int64_t id = uploads_begin(w, "a", "hello"), never = uploads_begin(w, "b", "x");
+    assert_int_equal(uploads_file(w, id).confirmed_at_ms, 0);
+    uploads_put(w, id, "hello");
+    assert_int_equal(uploads_confirm(w, id, NULL, &c), 0);
+    struct rp_file live = uploads_file(w, id);
+    assert_true(live.confirmed_at_ms >= live.created_at_ms && live.deleted_at_ms == 0);
+    assert_int_equal(live.confirmed_at_ms, live.changed_at_ms);
+    assert_int_equal(uploads_delete(w, id, 5 * DAY, &c), 0);
+    assert_int_equal(uploads_file(w, id).deleted_at_ms, uploads_mark(w, id).marked_at_ms);
+    assert_int_equal(uploads_file(w, id).confirmed_at_ms, live.confirmed_at_ms);
+    assert_int_equal(
+        world_number(w, "SELECT count(*) FROM audit WHERE event = 'file.deleted' AND details LIKE '%\"name\":\"a\"%' "
+                        "AND details LIKE '%\"event_time\":\"20%Z\"%'"),
+        1);
+    restore(w, id);
+    assert_int_equal(uploads_file(w, id).deleted_at_ms, 0);
+    assert_int_equal(uploads_delete(w, never, -1, &c), 0);
+    assert_true(uploads_file(w, never).deleted_at_ms > 0 && uploads_file(w, never).confirmed_at_ms == 0);
 }
 
 static void test_what_delete_refuses(void **state)
@@ -297,58 +327,6 @@ static void test_F4_replacing_takes_the_family_along(void **state)
     assert_int_equal(uploads_restore(w, now, &c), RP_ENAMETAKEN);
 }
 
-/* n files below this one: rows as so many inits would leave them. */
-static void add_below(struct world *w, int64_t root, int first, int n)
-{
-    world_script(
-        w,
-        "INSERT INTO file (id, tenant_id, name, store_id, key, status, size_bytes, content_type, etag, version,"
-        " modified_ms, mark_id, parent_id, was, url_ends_at, created_at, changed_at) "
-        "WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
-        "SELECT i, tenant_id, 'n' || i, store_id, 'k' || i, 5, 1, '', '', '', 0, mark_id, id, 4, 0, 0, 0 "
-        "FROM n, file WHERE id = %lld",
-        first, first + n - 1, (long long)root);
-}
-
-/* The limit is on what one delete takes along, and the refusal changes nothing. */
-static void test_a_family_has_a_limit(void **state)
-{
-    struct world *w = *state;
-    struct rp_file_command c;
-    int64_t root = uploads_live(w, "root", "x"), child = uploads_child(w, "child", root, root);
-    add_below(w, root, 1, 1000);
-    assert_int_equal(uploads_delete(w, root, -1, &c), RP_ETOOBIG);
-    uploads_expect(w, root, RP_FILE_LIVE);
-    world_script(w, "DELETE FROM file WHERE id = 1000");
-    assert_int_equal(uploads_delete(w, root, -1, &c), 0);
-    uploads_expect(w, child, RP_FILE_DELETED);
-    world_script(w, "DELETE FROM file WHERE id < 1000");
-}
-
-/* Two families in one round are together above the limit, a third is so by itself. */
-static void test_the_limit_of_a_family_refuses_one_delete_of_a_round(void **state)
-{
-    struct world *w = *state;
-    const int below[] = { 1001, 600, 600 };
-    struct rp_file_command c[3];
-    struct rp_command *commands[3];
-    for (int i = 0; i < 3; i++) {
-        const char *const names[] = { "large", "one", "other" };
-        int64_t root = uploads_live(w, names[i], "x");
-        add_below(w, root, 1 + 2000 * i, below[i]);
-        c[i] = uploads_command(w, &rp_verb_delete, root);
-        commands[i] = &c[i].command;
-    }
-    assert_int_equal(rp_round_run(w->catalog, commands, 3, true), 0);
-    assert_int_equal(c[0].command.error.code, RP_ETOOBIG);
-    uploads_expect(w, c[0].file_id, RP_FILE_LIVE);
-    for (int i = 1; i < 3; i++) {
-        ok(c[i].command.error.code);
-        uploads_expect(w, c[i].file_id, RP_FILE_DELETED);
-    }
-    world_script(w, "DELETE FROM file WHERE id < 10000");
-}
-
 /* ---- too late ---- */
 
 static void test_RESTORE_WINS_until_the_claim_and_is_too_late_after_it(void **state)
@@ -365,7 +343,7 @@ static void test_RESTORE_WINS_until_the_claim_and_is_too_late_after_it(void **st
     uploads_expect(w, id, RP_FILE_DELETED);
     uploads_expect_quota(w, 5, 0, 0); /* given back when the bytes are gone */
     assert_int_equal(uploads_delete(w, id, 30 * DAY, &c), 0);
-    assert_false(c.changed);
+    assert_null(c.event);
     world_steps_erase(w, w->catalog, &s);
     ok(rp_purge_finish(w->catalog, &w->rules, &s.batch, &s.run, &err));
     for (int i = 0; i < 2; i++) /* a second word counts for nothing */
@@ -422,7 +400,8 @@ static void test_X3_a_held_file_is_deleted_and_not_purged_and_its_upload_does_no
 
 /* ---- families over several stores ---- */
 
-/* A mark and its audit row are about the store of the file that goes, not of the one that replaces it. */
+/* A mark and its audit row are about the store of the file that goes, not of the one that replaces
+ * it. */
 static void test_what_is_replaced_has_the_grace_and_the_name_of_its_own_store(void **state)
 {
     struct world *w = *state;
@@ -537,18 +516,6 @@ static void test_S5_what_nobody_returns_is_purged_and_refunded_at_the_end(void *
     assert_int_equal(world_count(w, RP_MARKED), 0);
 }
 
-static struct rp_reprieve_command ask_as(struct world *w, struct rp_reprieve_item *item, const char *tenant)
-{
-    static struct rp_store *stores[1];
-    struct rp_reprieve_command c;
-    stores[0] = &w->store;
-    rp_reprieve_command_init(&c, item, 1, "tester", &w->arena);
-    c.command.tenant_id = uploads_tenant(w, tenant);
-    c.stores = stores;
-    c.n_stores = 1;
-    return c;
-}
-
 static void test_TENANT_a_restore_of_anothers_mark_touches_nothing(void **state)
 {
     struct world *w = *state;
@@ -560,7 +527,7 @@ static void test_TENANT_a_restore_of_anothers_mark_touches_nothing(void **state)
     world_pass(w, 6 * DAY);
     world_swept(w, 1);
     struct rp_reprieve_item stranger = { .mark_id = mark };
-    struct rp_reprieve_command c = ask_as(w, &stranger, "other");
+    struct rp_reprieve_command c = uploads_restore_as(w, &stranger, "other");
     struct rp_command *list[] = { &c.command };
     rp_commands_prepare(w->catalog, list, 1);
     assert_false(world_exists(w, key));
@@ -579,8 +546,8 @@ static void test_TENANT_a_strangers_restore_beside_the_owners_is_told_nothing(vo
         int64_t id = uploads_live(w, first == 0 ? "a" : "b", "hello");
         struct rp_reprieve_item items[2] = { { .file_id = id }, { .file_id = id } };
         delete (w, id);
-        struct rp_reprieve_command owner = ask_as(w, &items[first], "acme"),
-                                   stranger = ask_as(w, &items[1 - first], "other");
+        struct rp_reprieve_command owner = uploads_restore_as(w, &items[first], "acme"),
+                                   stranger = uploads_restore_as(w, &items[1 - first], "other");
         struct rp_command *list[] = { &owner.command, &stranger.command };
         rp_commands_prepare(w->catalog, list, 2);
         assert_int_equal(rp_round_run(w->catalog, list, 2, true), 0);
@@ -599,6 +566,35 @@ static int deny_delete_then_copy(void *ctx, const char *call, const char *key, s
     if (strcmp(call, "remove") == 0 || (strcmp(call, "copy") == 0 && copied))
         return rp_error_set(e, RP_EDENIED, "denied");
     return 0;
+}
+
+static int deny_deletes(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx;
+    return key != NULL && strcmp(call, "remove") == 0 ? rp_error_set(e, RP_EDENIED, "denied") : 0;
+}
+
+/* By the audit row that the feed carries. */
+static void test_T3_a_delete_that_failed_for_good_is_told_with_the_files_name(void **state)
+{
+    struct world *w = *state;
+    int64_t id = uploads_live(w, "holiday.jpg", "hello");
+    delete (w, id);
+    w->before = deny_deletes;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(events(w, "file.delete_failed"), 0);
+        world_pass(w, 6 * DAY);
+        (void)world_sweep(w);
+        if (uploads_mark(w, id).state == RP_DEAD) break;
+    }
+    w->before = NULL;
+    assert_int_equal(uploads_mark(w, id).state, RP_DEAD);
+    assert_int_equal(events(w, "file.delete_failed"), 1);
+    assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'file.delete_failed' "
+                                     "AND details LIKE '%\"name\":\"holiday.jpg\"%' "
+                                     "AND details LIKE '%\"error\":\"%denied%' "
+                                     "AND tenant_id = (SELECT id FROM tenant WHERE name = 'acme')"),
+                     1);
 }
 
 /* The copy of the first attempt stands there; the last one could not even ask. */
@@ -754,6 +750,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ALL(test_a_deleted_file_can_be_restored_until_it_is_purged),
         ALL(test_M5_deleting_again_is_the_same_mark_and_only_a_later_time_counts),
+        ALL(test_a_file_says_when_it_was_confirmed_and_since_when_it_is_deleted),
         ALL(test_what_delete_refuses),
         ALL(test_a_pending_upload_that_is_deleted_keeps_its_mark_and_is_refunded_once),
         ALL(test_a_reason_that_sounds_like_ours_is_only_a_reason),
@@ -763,8 +760,6 @@ int main(void)
         ALL(test_F4_more_time_for_a_file_is_more_time_for_its_family),
         ALL(test_F4_one_taken_name_in_the_family_refuses_the_whole),
         ALL(test_F4_replacing_takes_the_family_along),
-        ALL(test_a_family_has_a_limit),
-        ALL(test_the_limit_of_a_family_refuses_one_delete_of_a_round),
         ALL(test_RESTORE_WINS_until_the_claim_and_is_too_late_after_it),
         ALL(test_X3_a_held_file_is_deleted_and_not_purged_and_its_upload_does_not_expire),
         ALL(test_S5_a_file_moved_aside_stays_deleted_and_lives_again_when_it_is_returned),
@@ -773,6 +768,7 @@ int main(void)
         ALL(test_X1_everything_is_held_however_many_stores_there_were),
         ALL(test_TENANT_a_restore_of_anothers_mark_touches_nothing),
         ALL(test_TENANT_a_strangers_restore_beside_the_owners_is_told_nothing),
+        ALL(test_T3_a_delete_that_failed_for_good_is_told_with_the_files_name),
         ALL(test_S5_a_copy_that_a_dead_mark_left_is_erased_in_the_end),
         ALL(test_the_object_of_a_file_is_not_marked_by_its_key),
         ALL(test_restoring_the_mark_of_a_file_restores_the_file),

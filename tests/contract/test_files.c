@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uploads: init, confirm, the processor's result, expiry, listing. On both engines, with objects in memory and in a directory. Deleting
- * and restoring is in test_file_deletes.c. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* Uploads: init, confirm, the processor's result, expiry, listing. On both engines, with objects in
+ * memory and in a directory. Deleting and restoring is in test_file_deletes.c. Needs PostgreSQL:
+ * run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -186,7 +187,7 @@ static void test_U2_a_confirmed_upload_lives_and_its_mark_has_ended(void **state
     uploads_expect(w, id, RP_FILE_PENDING);
     uploads_put(w, id, "hello");
     assert_int_equal(uploads_confirm(w, id, NULL, &c), 0);
-    assert_true(c.changed);
+    assert_non_null(c.event);
     assert_int_equal(c.answer.file.status, RP_FILE_LIVE);
     assert_int_equal(c.answer.mark_id, 0);
     struct rp_file f = uploads_file(w, id);
@@ -196,7 +197,7 @@ static void test_U2_a_confirmed_upload_lives_and_its_mark_has_ended(void **state
     assert_int_equal(uploads_mark(w, id).outcome, RP_END_CONFIRMED);
     uploads_expect_quota(w, 5, 0, 0);
     assert_int_equal(uploads_confirm(w, id, NULL, &c), 0); /* again: the same answer */
-    assert_false(c.changed);
+    assert_null(c.event);
     assert_int_equal(c.answer.file.status, RP_FILE_LIVE);
     uploads_expect_quota(w, 5, 0, 0);
     assert_int_equal(events(w, "file.uploaded"), 1);
@@ -246,6 +247,28 @@ static void test_U2_a_checksum_given_at_init_is_checked_whatever_the_confirm_say
     c.seen = (struct rp_seen){ .file_id = bad.file_id, .outcome = RP_OUT_FOUND, .identity = { .size_bytes = 5 } };
     assert_int_equal(rp_command_run(w->catalog, &c.command), RP_EUNAVAILABLE);
     uploads_expect(w, bad.file_id, RP_FILE_PENDING);
+}
+
+static void test_U2_a_live_file_is_confirmed_again_only_with_what_is_known_of_it(void **state)
+{
+    struct world *w = *state;
+    struct rp_file_command c;
+    uint8_t right[RP_DIGEST_BYTES], wrong[RP_DIGEST_BYTES];
+    uploads_digest(w, "hello", right);
+    uploads_digest(w, "jello", wrong);
+    int64_t known = uploads_begin(w, "a", "hello"), unknown = uploads_live(w, "b", "hello");
+    uploads_put(w, known, "hello");
+    assert_int_equal(uploads_confirm(w, known, right, &c), 0);
+    assert_int_equal(uploads_confirm(w, known, wrong, &c), RP_ECHECKSUM);
+    assert_int_equal(uploads_confirm(w, known, right, &c), 0);
+    assert_null(c.event);
+    assert_int_equal(uploads_confirm(w, known, NULL, &c), 0);
+    /* its bytes were never hashed, and are not read again */
+    assert_int_equal(uploads_confirm(w, unknown, right, &c), RP_ENOTPENDING);
+    assert_non_null(strstr(c.command.error.text, "not known"));
+    assert_int_equal(uploads_confirm(w, unknown, NULL, &c), 0);
+    assert_null(uploads_file(w, unknown).checksum);
+    assert_int_equal(events(w, "file.uploaded"), 2);
 }
 
 static void test_what_confirm_refuses(void **state)
@@ -355,10 +378,10 @@ static void test_a_round_with_doubles_and_refusals(void **state)
     }
     ok(rp_catalog_transact(w->catalog, round_tx, &round, &err));
     assert_int_equal(c[0].command.error.code, 0);
-    assert_true(c[0].changed);
+    assert_non_null(c[0].event);
     assert_int_equal(c[1].command.error.code, RP_ENOTFOUND);
     assert_int_equal(c[2].command.error.code, 0);
-    assert_false(c[2].changed);
+    assert_null(c[2].event);
     assert_int_equal(c[3].command.error.code, RP_ENOTUPLOADED);
     uploads_expect_quota(w, 5, 5, 1);
 }
@@ -400,16 +423,16 @@ static void test_E6_a_result_ends_the_scan(void **state)
     const char *key = uploads_file(w, good).process_key;
     assert_non_null(key);
     assert_int_equal(result(w, good, uploads_file(w, bad).process_key, true, &c), 0); /* another upload's key */
-    assert_false(c.changed);
+    assert_null(c.event);
     uploads_expect(w, good, RP_FILE_SCANNING);
     assert_int_equal(result(w, good, key, true, &c), 0);
-    assert_true(c.changed);
+    assert_non_null(c.event);
     uploads_expect(w, good, RP_FILE_LIVE);
     assert_int_equal(result(w, good, key, false, &c), 0); /* late: decided before */
-    assert_false(c.changed);
+    assert_null(c.event);
     uploads_expect(w, good, RP_FILE_LIVE);
     assert_int_equal(result(w, bad, uploads_file(w, bad).process_key, false, &c), 0);
-    assert_true(c.changed);
+    assert_non_null(c.event);
     uploads_expect(w, bad, RP_FILE_DELETED);
     assert_string_equal(uploads_mark(w, bad).reason, "rejected");
     c = uploads_command(w, &rp_verb_result, good);
@@ -433,7 +456,7 @@ static void test_E6_a_result_for_what_was_deleted_or_replaced_changes_nothing(vo
     for (size_t i = 0; i < 3; i++) {
         enum rp_status before = uploads_file(w, ids[i]).status;
         assert_int_equal(result(w, ids[i], uploads_file(w, ids[i]).process_key, true, &c), 0);
-        assert_false(c.changed);
+        assert_null(c.event);
         uploads_expect(w, ids[i], before);
     }
 }
@@ -737,6 +760,7 @@ int main(void)
         ALL(test_U2_a_confirmed_upload_lives_and_its_mark_has_ended),
         ALL(test_U2_size_and_checksum_are_those_that_were_promised),
         ALL(test_U2_a_checksum_given_at_init_is_checked_whatever_the_confirm_says),
+        ALL(test_U2_a_live_file_is_confirmed_again_only_with_what_is_known_of_it),
         ALL(test_what_confirm_refuses),
         ALL(test_U2_of_two_with_one_name_the_first_is_replaced_in_the_same_transaction),
         ALL(test_U2_two_with_one_name_in_one_round),

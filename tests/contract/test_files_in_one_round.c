@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files in awkward rounds: several commands of one verb in one transaction, in the wrong order or about the same file; a store that was taken
- * out of the configuration; families of which a part is on its way out; objects that change while they are looked at. */
+/* Files in awkward rounds: several commands of one verb in one transaction, in the wrong order or
+ * about the same file; a store that was taken out of the configuration; families of which a part is
+ * on its way out; objects that change while they are looked at. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "core/subject/quarantine.h"
 #include "lib/uploads.h"
 
@@ -176,7 +177,7 @@ static void more_time_is_given_to_those_who_still_wait(void **state)
     world_steps_claim(w, w->catalog, &steps);
     assert_int_equal(steps.batch.marks.n, 1);
     assert_int_equal(uploads_delete(w, root, 10 * DAY, &c), 0);
-    assert_true(c.changed);
+    assert_non_null(c.event);
     assert_int_equal(due_of(w, waits), due_of(w, root));
     assert_int_equal(due_of(w, claimed), 1);
     assert_int_equal(uploads_mark(w, claimed).state, RP_PURGING);
@@ -238,7 +239,7 @@ static void what_is_shown_stays_shown_and_is_written_once(void **state)
     for (int i = 0; i < 2; i++) {
         c.shown = true;
         done((rp_command_run(w->catalog, &c.command), &c.command));
-        assert_int_equal(c.changed, i == 0);
+        assert_int_equal(c.event != NULL, i == 0);
         assert_true(uploads_file(w, c.file_id).shown);
     }
     assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'file.deleted'"), 1);
@@ -301,7 +302,8 @@ static struct rp_file_command result_of(struct world *w, int64_t id, bool accept
     return c;
 }
 
-/* Nothing of it needs the store: what a processor or a user decides is not lost for want of a name. */
+/* Nothing of it needs the store: what a processor or a user decides is not lost for want of a
+ * name. */
 static void without_its_store_a_file_is_restored_and_judged(void **state)
 {
     struct world *w = *state;

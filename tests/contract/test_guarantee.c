@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store is known to guarantee, and what follows: probes and who pays for them, a promise about keys that is broken, a store that is too
- * weak for plain objects but not for files, clocks. The level is forced and the probe lies as a test wants it. On both engines. Needs
- * PostgreSQL: run under tests/lib/with-postgres. */
+/* What a store is known to guarantee, and what follows: probes and who pays for them, a promise
+ * about keys that is broken, a store that is too weak for plain objects but not for files, clocks.
+ * The level is forced and the probe lies as a test wants it. On both engines. Needs PostgreSQL: run
+ * under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -299,7 +300,7 @@ static void test_a_broken_promise_is_learned_on_the_way(void **state)
 }
 
 /* Nobody has looked and nobody will: what the configuration says is all there is. */
-static void test_a_store_without_a_standing_is_what_its_store_says(void **state)
+static void test_a_store_of_which_nothing_was_noted_is_what_its_backend_says(void **state)
 {
     struct world *w = *state;
     struct rp_probed probed;
@@ -666,7 +667,7 @@ int main(void)
         BOTH(test_what_was_seen_counts_before_what_is_remembered),
         BOTH(test_to_look_what_is_remembered_will_do),
         BOTH(test_a_broken_promise_is_learned_on_the_way),
-        BOTH(test_a_store_without_a_standing_is_what_its_store_says),
+        BOTH(test_a_store_of_which_nothing_was_noted_is_what_its_backend_says),
         BOTH(test_a_level_that_this_program_does_not_know_is_asked_for_again),
         BOTH(test_in_mode_observe_it_is_looked_at_and_nothing_is_sure),
         BOTH(test_who_waited_for_a_probe_makes_none),

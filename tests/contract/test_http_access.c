@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may call what: tokens, scopes, tenants, sessions of the console, idempotency keys; over every row of the route table. Needs
- * PostgreSQL: run under tests/lib/with-postgres. */
+/* Who may call what: tokens, scopes, tenants, sessions of the console, idempotency keys; over every
+ * row of the route table. Needs PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "contract/http_trials.h"
 #include "http/route/shape.h"
 #include "http/server/auth.h"
@@ -180,7 +180,8 @@ static void test_guessing_is_slow(void **state)
     expect(&s, &call, 200, NULL);
 }
 
-/* Half a minute later one request asks the catalog again, and the others go on with what is known. */
+/* Half a minute later one request asks the catalog again, and the others go on with what is
+ * known. */
 static void test_a_token_is_asked_about_again(void **state)
 {
     enum { SECOND_US = 1000000 };
@@ -202,7 +203,8 @@ static void test_a_token_is_asked_about_again(void **state)
     rp_tokens_free(tokens);
 }
 
-/* Revoked while a request was asking the catalog about it: what that request learned is out of date. */
+/* Revoked while a request was asking the catalog about it: what that request learned is out of
+ * date. */
 static void test_a_token_that_is_forgotten_while_it_is_looked_up_stays_unknown(void **state)
 {
     const struct rp_token token = { .id = 7, .name = "seven", .scopes = RP_MAY_ALL };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests on their way through the server's threads: commands, the pool, streams, many at once, and stopping in the middle of it. */
+/* Requests on their way through the server's threads: commands, the pool, streams, many at once,
+ * and stopping in the middle of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,27 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "contract/http_trials.h"
 #include "http/server/pool.h"
 #include "lib/http.h"
 
 static struct served s;
-
-static int set_up(void **state)
-{
-    (void)state;
-    trial_begin(&s, DBS_SQLITE_FILE, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    trial_gate(true);
-    served_drop(&s);
-    return 0;
-}
 
 /* ---- commands ---- */
 
@@ -171,7 +157,8 @@ static size_t join_all(struct asking *all, size_t n, long status)
     return found;
 }
 
-/* One connection each, which is all that is needed to fill the queue: nobody reads the answers yet. */
+/* One connection each, which is all that is needed to fill the queue: nobody reads the answers
+ * yet. */
 static void test_a_full_queue_is_503_at_once(void **state)
 {
     enum { MANY = RP_POOL_THREADS + RP_POOL_QUEUE_MAX };
@@ -308,7 +295,8 @@ struct hammering {
     int64_t told; /* answers 201 */
 };
 
-/* Connections that are never idle: the next request is sent as soon as the last is answered, until the server is gone. */
+/* Connections that are never idle: the next request is sent as soon as the last is answered, until
+ * the server is gone. */
 static void *hammer(void *arg)
 {
     struct hammering *h = arg;
@@ -339,7 +327,8 @@ static void point_at(struct hammering *h, const struct served *served)
         served->admin);
 }
 
-/* Requests come in while it stops: none is suspended when the HTTP library ends, and none that was told is missing. */
+/* Requests come in while it stops: none is suspended when the HTTP library ends, and none that was
+ * told is missing. */
 static void test_stop_under_load(void **state)
 {
     enum { ROUNDS = 30, CLIENTS = 16 };
@@ -470,7 +459,7 @@ static void test_an_answer_can_be_a_stream(void **state)
     until(trial_freed == 3);
 }
 
-#define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define test(name) TRIAL(name, &s)
 
 int main(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Import (core/mark/import.h): marks made of annotations that others wrote. On both engines, with objects in memory and in a directory; on
- * a real S3 server in scenario/import_from_s3. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* Import (core/mark/import.h): marks made of annotations that others wrote. On both engines, with
+ * objects in memory and in a directory; on a real S3 server in scenario/import_from_s3. Needs
+ * PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "core/hold.h"
-#include "core/mark/import.h"
+#include "core/mark/import_run.h"
 #include "lib/ask.h"
 #include "lib/world.h"
 
@@ -230,6 +231,86 @@ static void test_M2_marked_six_days_ago_imported_and_swept(void **state)
     assert_true(world_exists(w, "kept") && world_exists(w, "vague") && world_exists(w, "plain"));
 }
 
+/* As a command line or a daemon does it. */
+static void import_run(struct world *w, struct rp_run *run, const char **outcome)
+{
+    struct rp_importer importer = { .catalog = w->catalog,
+                                    .import = { .store = &w->store, .prefix = "", .actor = "tester" } };
+    ok(rp_run_begin(w->catalog, RP_RUN_IMPORT, "main", &w->worker, RP_HOUR_MS, run, &err));
+    ok(rp_import_carry(&importer, run, outcome, &err));
+}
+
+static void test_M2_the_age_of_an_annotation_is_in_the_records_of_its_import_and_its_sweep(void **state)
+{
+    struct world *w = *state;
+    RP_CLEANUP(rp_freep) struct rp_run *run = calloc(1, sizeof *run);
+    const char *outcome = NULL;
+    int64_t now = rp_clock_now_ms(NULL), six_days_s = 6 * DAY / 1000;
+    annotated(w, "old", "true", epoch(w, now - 6 * DAY), NULL);
+    annotated(w, "told", "true", epoch(w, now - DAY), epoch(w, now + 2 * DAY));
+    annotated(w, "ahead", "true", epoch(w, now + DAY), NULL);
+    annotated(w, "vague", "perhaps", NULL, NULL);
+    import_run(w, run, &outcome);
+    assert_string_equal(outcome, "done");
+    assert_int_equal(run->figures.scanned, 4);
+    assert_int_equal(run->figures.marked, 3);
+    assert_int_equal(run->figures.skipped, 1);
+    assert_int_equal(run->figures.n_errors, 0);
+    assert_string_equal(run->figures.oldest, "main:old");
+    assert_in_range(run->figures.oldest_age_s, six_days_s - 60, six_days_s + 60);
+    assert_int_equal(world_number(w, "SELECT count(*) FROM run_record WHERE kind = 'import' AND name = 'main' AND "
+                                     "outcome = 'done' AND body LIKE '%\"marked\":3,%'"),
+                     1);
+    assert_in_range(world_newest(w, "told").marked_at_ms, now - DAY - 1000, now - DAY + 1000);
+    assert_true(world_newest(w, "ahead").marked_at_ms >= now); /* nobody marks in the future */
+    struct rp_sweep_result *r = world_sweep(w);
+    assert_int_equal(r->run.figures.purged, 1);
+    assert_in_range(r->run.figures.oldest_age_s, six_days_s - 60, six_days_s + 60);
+    assert_in_range(r->run.figures.age_sum_s / r->run.figures.aged, six_days_s - 60, six_days_s + 60);
+    import_run(w, run, &outcome); /* again: what is left is marked already */
+    assert_int_equal(run->figures.marked, 0);
+    assert_int_equal(run->figures.skipped, 3);
+}
+
+static void test_M2_an_import_that_is_stopped_before_it_began_is_partial(void **state)
+{
+    static const volatile sig_atomic_t stop = 1;
+    struct world *w = *state;
+    RP_CLEANUP(rp_freep) struct rp_run *run = calloc(1, sizeof *run);
+    struct rp_importer importer = { .catalog = w->catalog,
+                                    .import = { .store = &w->store, .prefix = "", .actor = "tester" },
+                                    .stop = &stop };
+    const char *outcome = NULL;
+    annotated(w, "old", "true", NULL, NULL);
+    ok(rp_run_begin(w->catalog, RP_RUN_IMPORT, "main", &w->worker, RP_HOUR_MS, run, &err));
+    ok(rp_import_carry(&importer, run, &outcome, &err));
+    assert_string_equal(outcome, "partial");
+    assert_int_equal(run->figures.marked, 0);
+}
+
+static int deny_reading(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx;
+    bool denied = key != NULL && strcmp(key, "secret") == 0 && strcmp(call, "get") == 0;
+    return denied ? rp_error_set(e, RP_EDENIED, "denied") : 0;
+}
+
+static void test_M2_an_object_that_cannot_be_read_is_an_error_of_the_run(void **state)
+{
+    struct world *w = *state;
+    RP_CLEANUP(rp_freep) struct rp_run *run = calloc(1, sizeof *run);
+    const char *outcome = NULL;
+    annotated(w, "secret", "true", NULL, NULL);
+    annotated(w, "k", "true", NULL, NULL);
+    w->before = deny_reading;
+    import_run(w, run, &outcome);
+    w->before = NULL;
+    assert_string_equal(outcome, "partial");
+    assert_int_equal(run->figures.marked, 1);
+    assert_int_equal(run->figures.failed, 1);
+    assert_int_equal(run->figures.n_errors, 1);
+}
+
 static void what_is_marked_already_stays_as_it_is(void **state)
 {
     struct world *w = *state;
@@ -412,11 +493,12 @@ static int nothing_is_read(void *ctx, const char *call, const char *key, struct 
     return rp_error_set(e, outage.code, "no answer");
 }
 
-/* Whatever says that it is not about this one object; and it is not asked for all the others in vain. */
+/* Whatever says that it is not about this one object; and it is not asked for all the others in
+ * vain. */
 static void trouble_of_the_store_as_a_whole_ends_the_import(void **state)
 {
     struct world *w = *state;
-    static const int codes[] = { RP_EUNAVAILABLE, RP_EUNKNOWN, RP_EBUSY, RP_ENOMEM, RP_ECONFIG };
+    static const int codes[] = { RP_EUNAVAILABLE, RP_ENOMEM, RP_ECONFIG, RP_ECLOCK }; /* RP_OF_STORE */
     world_put_many(w, 400, 1);
     w->before = nothing_is_read;
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
@@ -541,6 +623,9 @@ int main(void)
         cmocka_unit_test(delete_after_counts_before_the_other_and_is_never_replaced_by_it),
         cmocka_unit_test(a_reason_is_cut_between_characters),
         ALL(test_M2_marked_six_days_ago_imported_and_swept),
+        ALL(test_M2_the_age_of_an_annotation_is_in_the_records_of_its_import_and_its_sweep),
+        ALL(test_M2_an_import_that_is_stopped_before_it_began_is_partial),
+        ALL(test_M2_an_object_that_cannot_be_read_is_an_error_of_the_run),
         ALL(what_is_marked_already_stays_as_it_is),
         ALL(a_restore_takes_the_annotation_away_and_nothing_else),
         ALL(a_dry_run_says_the_same_and_changes_nothing),

@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "catalog/schema.h"
 #include "catalog/statements/statements.h"
 #include "changes.h"

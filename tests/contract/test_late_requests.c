@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that act later than anybody waits: a delete that arrives when its object is back from quarantine, an upload whose object
- * has gone. Found by the models (docs/proof.md). */
+/* Requests that act later than anybody waits: a delete that arrives when its object is back from
+ * quarantine, an upload whose object has gone. Found by the models (docs/proof.md). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,8 +37,8 @@ static int64_t now(void *ctx)
     return rp_clock_now_ms(&((struct world *)ctx)->host_clock);
 }
 
-/* "a" is moved to quarantine in a bucket that cannot tell identical bytes apart, and returned; a delete of it that was sent before is still under
- * way. */
+/* "a" is moved to quarantine in a bucket that cannot tell identical bytes apart, and returned; a
+ * delete of it that was sent before is still under way. */
 static struct bucket *return_before_a_late_delete(struct world *w)
 {
     struct world_steps one, two;
@@ -83,8 +83,8 @@ static void sweep_after(struct world *w, int64_t ms)
     assert_string_equal(r->outcome, "done");
 }
 
-/* The delete takes the object all the same; it comes back from its copy before that is erased, and the copy stays until
- * the object was seen again. */
+/* The delete takes the object all the same; it comes back from its copy before that is erased, and
+ * the copy stays until the object was seen again. */
 static void test_what_a_late_delete_took_comes_back_from_its_copy(void **state)
 {
     struct world *w = *state;

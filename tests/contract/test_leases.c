@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stores that are slower than a lease, and workers that lose one. On both engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* Stores that are slower than a lease, and workers that lose one. On both engines. Needs
+ * PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +94,8 @@ static void test_sweepers_empty_a_store_slower_than_a_lease(void **state)
         assert_false(nodes[i].stuck);
         rp_catalog_close(nodes[i].sweep.catalog);
     }
-    /* leases are renewed: without that every object is copied again and again, on a busy machine some are */
+    /* leases are renewed: without that every object is copied again and again, on a busy machine
+     * some are */
     assert_in_range(w->calls[WORLD_COPY], OBJECTS, 2 * OBJECTS);
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE state = 4 AND outcome = 4"), OBJECTS);
     assert_true(world_number(w, "SELECT MAX(fence) FROM mark") <= 6);

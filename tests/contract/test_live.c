@@ -9,208 +9,20 @@
 
 #include <cmocka.h>
 
-#include <microhttpd.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
-#include "catalog/audit/audit.h"
-#include "catalog/file/file.h"
+#include "catalog/audit/segment.h"
 #include "catalog/token.h"
-#include "feed/feed.h"
-#include "http/live/live.h"
 #include "http/live/seal.h"
-#include "http/server/request.h"
-#include "lib/dbs.h"
-#include "lib/event_client.h"
-
-#define LANES 4
-
-static struct rp_error err;
-
-static void check(int r, int line)
-{
-    if (r < 0) fprintf(stderr, "line %d: %s\n", line, err.text);
-    assert_int_equal(r, 0);
-}
-#define ok(r) check((r), __LINE__)
-
-/* ---- a catalog, the hub, and a server that has only this one route ---- */
-
-#define SEAL_KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
-
-struct stage {
-    struct dbs dbs;
-    struct rp_catalog *catalogs[LANES];
-    struct rp_feed *feed;
-    size_t ring_events; /* 0: as many as there are by default */
-    struct rp_feed_subscription *follows;
-    struct rp_live *live;
-    struct MHD_Daemon *daemon;
-    int port;
-    _Atomic int64_t seen;
-    int64_t tenants[2];
-};
-
-static enum MHD_Result refuse(struct MHD_Connection *connection, const struct rp_error *why)
-{
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(strlen(why->text), (void *)(uintptr_t)why->text, MHD_RESPMEM_MUST_COPY);
-    enum MHD_Result r = MHD_queue_response(connection, (unsigned)rp_error_http(why->code), response);
-    MHD_destroy_response(response);
-    return r;
-}
-
-/* ?tenant=ID&token=ID&expires_in=MS; Last-Event-ID as in life. */
-static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, const char *url, const char *method,
-                              const char *version, const char *data, size_t *n_data, void **mine)
-{
-    struct stage *s = ctx;
-    const char *tenant = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "tenant");
-    const char *token = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
-    const char *lasts = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "expires_in");
-    struct rp_live_ask ask = { .connection = connection,
-                               .tenant_id = tenant != NULL ? atoll(tenant) : 0,
-                               .token_id = token != NULL ? atoll(token) : 0,
-                               .expires_at_ms = lasts != NULL ? rp_clock_now_ms(NULL) + atoll(lasts) : 0,
-                               .after = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Last-Event-ID") };
-    struct rp_stream_reply how;
-    struct rp_error why = { 0 };
-    (void)url, (void)method, (void)version, (void)data, (void)n_data;
-    if (*mine == NULL) {
-        *mine = s;
-        return MHD_YES;
-    }
-    if (rp_live_open(s->live, &ask, &how, &why) < 0) return refuse(connection, &why);
-    struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1024, how.read, how.ctx, how.free);
-    enum MHD_Result r = MHD_queue_response(connection, 200, response);
-    MHD_destroy_response(response);
-    return r;
-}
-
-static int on_seen(void *ctx, const struct rp_feed_batch *batch, struct rp_error *why)
-{
-    struct stage *s = ctx;
-    (void)why;
-    for (size_t i = 0; i < batch->n; i++)
-        assert_string_equal(batch->events[i]->name, "file.deleted");
-    s->seen += (int64_t)batch->n;
-    return 0;
-}
-
-static void stage_live(struct stage *s, struct rp_live_options options)
-{
-    static const char *const names[] = { "file.deleted", NULL };
-    const struct rp_feed_options feed = { .catalog_url = s->dbs.url, .ring_events = s->ring_events };
-    const struct rp_feed_reader reader = { .want = { .names = names }, .deliver = on_seen, .ctx = s };
-    ok(rp_feed_start(&feed, &s->feed, &err));
-    ok(rp_feed_subscribe(s->feed, &reader, &s->follows, &err));
-    options.feed = s->feed;
-    options.key = SEAL_KEY;
-    ok(rp_live_start(&options, &s->live, &err));
-    s->daemon = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
-                                 answer, s, MHD_OPTION_THREAD_POOL_SIZE, 2U, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                 (size_t)4096, MHD_OPTION_CONNECTION_LIMIT, 2000U, MHD_OPTION_END);
-    assert_non_null(s->daemon);
-    s->port = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
-}
-
-static void stage_off(struct stage *s)
-{
-    rp_live_end(s->live);
-    MHD_stop_daemon(s->daemon);
-    rp_live_stop(s->live);
-    rp_feed_unsubscribe(s->follows);
-    rp_feed_stop(s->feed);
-    s->live = NULL;
-    s->feed = NULL;
-}
-
-static int set_up(void **state)
-{
-    struct stage *s = calloc(1, sizeof *s);
-    dbs_make(&s->dbs, (enum dbs_kind)(uintptr_t)*state, NULL);
-    for (int i = 0; i < LANES; i++) {
-        struct rp_catalog_options options = { .lane = i };
-        ok(rp_catalog_open(s->dbs.url, &options, &s->catalogs[i], &err));
-    }
-    const char *const names[] = { "acme", "zenith" };
-    for (int i = 0; i < 2; i++) {
-        struct rp_tenant tenant;
-        ok(rp_tenant_make(s->catalogs[0], names[i], &tenant, &err));
-        s->tenants[i] = tenant.id;
-    }
-    *state = s;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct stage *s = *state;
-    if (s->live != NULL) stage_off(s);
-    for (int i = 0; i < LANES; i++)
-        rp_catalog_close(s->catalogs[i]);
-    dbs_drop(&s->dbs);
-    free(s);
-    return 0;
-}
-
-/* ---- changes ---- */
-
-struct change {
-    int64_t tenant_id;
-    int first, n;
-    const char *padding;
-};
-
-static int change_tx(struct rp_tx *tx, void *ctx, struct rp_error *why)
-{
-    const struct change *c = ctx;
-    int r = 0;
-    for (int i = 0; r == 0 && i < c->n; i++) {
-        struct rp_audit_entry entry = { .event = "file.deleted",
-                                        .actor = "token:\"ada\"",
-                                        .mark_id = rp_tx_new_id(tx),
-                                        .tenant_id = c->tenant_id,
-                                        .details = json_pack("{s:i,s:s}", "number", c->first + i, "name",
-                                                             c->padding != NULL ? c->padding : "a\nb") };
-        r = rp_tx_audit(tx, &entry, why);
-    }
-    return r;
-}
-
-static void commit(struct stage *s, int lane, int64_t tenant_id, int first, int n)
-{
-    struct change c = { .tenant_id = tenant_id, .first = first, .n = n };
-    struct rp_error why = { 0 };
-    if (rp_catalog_transact(s->catalogs[lane], change_tx, &c, &why) < 0) fprintf(stderr, "%s\n", why.text);
-    rp_feed_poke(s->feed);
-}
-
-static void wait_for_clients(struct stage *s, size_t n)
-{
-    int64_t end_ms = rp_time_boot_ms() + PATIENCE_MS;
-    struct timespec pause = { .tv_nsec = 5000000 };
-    while (rp_live_clients(s->live) != n && rp_time_boot_ms() < end_ms)
-        nanosleep(&pause, NULL);
-    assert_int_equal(rp_live_clients(s->live), n);
-}
-
-static void wait_for_seen(struct stage *s, int64_t n)
-{
-    int64_t end_ms = rp_time_boot_ms() + PATIENCE_MS;
-    struct timespec pause = { .tv_nsec = 5000000 };
-    while (s->seen < n && rp_time_boot_ms() < end_ms)
-        nanosleep(&pause, NULL);
-    assert_true(s->seen >= n);
-}
+#include "live_steps.h"
 
 static void expect_numbers(const char *stream, int first, size_t n)
 {
@@ -584,6 +396,58 @@ static void a_catalog_that_went_back_ends_the_streams(void **state)
     event_client_close(&e);
 }
 
+static int seal_tx(struct rp_tx *tx, void *ctx, struct rp_error *why)
+{
+    struct rp_segment *segment = ctx;
+    int64_t gone = 0;
+    int r = rp_segment_seal(tx, segment, INT64_MAX, "tester", why);
+    return r < 0 ? r : rp_segment_let_go(tx, segment->lane, segment->from_seq, segment->to_seq, &gone, why);
+}
+
+/* Sealed and gone while the client was away: it is told, once, and goes on. */
+static void expect_reset(struct stage *s, const char *query, const char *after)
+{
+    char id[RP_FEED_CURSOR_TEXT];
+    struct event_client e = event_client_open(s->port, query, after);
+    char *stream = event_client_until(&e, "\nevent: reset\n", 1);
+    assert_non_null(strstr(stream, "id: "));
+    assert_null(strstr(stream, "\"number\":2,"));
+    event_client_last_id(stream, id);
+    free(stream);
+    event_client_close(&e);
+    commit(s, 1, s->tenants[0], 77, 1);
+    e = event_client_open(s->port, query, id);
+    stream = event_client_until(&e, "\"number\":77", 1);
+    assert_null(strstr(stream, "event: reset"));
+    free(stream);
+    event_client_close(&e);
+}
+
+static void who_comes_back_after_its_rows_were_sealed_is_told(void **state)
+{
+    struct stage *s = *state;
+    char segments[160], query[64], tenants_id[RP_FEED_CURSOR_TEXT];
+    s->ring_events = 8;
+    stage_live(s, (struct rp_live_options){ 0 });
+    snprintf(query, sizeof query, "?tenant=%lld", (long long)s->tenants[0]);
+    snprintf(segments, sizeof segments, "%s/segments", s->dbs.dir);
+    struct event_client e = event_client_open(s->port, query, NULL);
+    char *hello = event_client_until(&e, "hello", 1);
+    event_client_last_id(hello, tenants_id);
+    free(hello);
+    event_client_close(&e);
+    commit(s, 1, s->tenants[0], 1, 20);
+    const struct rp_segment_ask ask = { .dir = segments, .lane = 1, .to_max = 10, .older_than_ms = INT64_MAX };
+    struct rp_segment segment;
+    ok(rp_segment_export(s->dbs.db, &ask, &segment, &err));
+    ok(rp_catalog_transact(s->catalogs[0], seal_tx, &segment, &err));
+    expect_reset(s, "", "1.3");
+    expect_reset(s, query, tenants_id);
+    char path[RP_SEGMENT_PATH];
+    ok(rp_segment_path(segments, segment.file, path, &err));
+    assert_int_equal(unlink(path) + rmdir(segments), 0);
+}
+
 static void no_more_than_so_many(void **state)
 {
     struct stage *s = *state;
@@ -682,7 +546,8 @@ static void a_stream_ends_with_its_token(void **state)
     event_client_close(&other);
 }
 
-/* Rows of the log are those of all: their number is not told to a tenant, and it cannot ask for it. */
+/* Rows of the log are those of all: their number is not told to a tenant, and it cannot ask for
+ * it. */
 static void ids_of_a_tenant_count_nothing(void **state)
 {
     struct stage *s = *state;
@@ -784,6 +649,7 @@ int main(void)
         BOTH(an_idle_client_hears_a_comment_with_the_id_to_go_on_from),
         BOTH(an_id_past_the_end_goes_on_from_the_end),
         BOTH(a_catalog_that_went_back_ends_the_streams),
+        BOTH(who_comes_back_after_its_rows_were_sealed_is_told),
         BOTH(no_more_than_so_many),
         BOTH(what_is_no_id_is_refused),
         BOTH(a_revoked_token_is_not_listened_with),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an older schema to this one: refused until it is asked for, then made in one transaction, and the catalog is the same one afterwards. From
- * every step that there is. On both engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* From an older schema to this one: refused until it is asked for, then made in one transaction,
+ * and the catalog is the same one afterwards. From every step that there is. On both engines. Needs
+ * PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "catalog/catalog.h"
+#include "catalog/mark/restore.h"
 #include "catalog/schema.h"
 #include "core/subject/quarantine.h"
 #include "lib/world.h"
@@ -80,7 +83,8 @@ static void an_older_catalog_is_brought_up_to_date_when_it_is_asked_for(void **s
     }
 }
 
-/* Step 10: a copy in quarantine that was made before knows the key that it came from, by the id in its own. */
+/* Step 10: a copy in quarantine that was made before knows the key that it came from, by the id in
+ * its own. */
 static void a_copy_in_quarantine_learns_its_original(void **state)
 {
     const enum dbs_kind *kind = *state;
@@ -108,7 +112,63 @@ static void a_copy_in_quarantine_learns_its_original(void **state)
     dbs_drop(&dbs);
 }
 
-/* Something of the next step is there already, and not by us. */
+/* Step 15: a restore that was left open went up until then; now it begins at its newest mark. One
+ * that is over is left alone. */
+static void a_restore_that_was_left_open_begins_at_its_newest_mark(void **state)
+{
+    const enum dbs_kind *kind = *state;
+    struct dbs dbs;
+    char id[64] = "";
+    int schema = 0;
+    size_t before = rp_schema_steps_n;
+    while (rp_schema_steps[before - 1].number >= 15)
+        before--;
+    make_old(&dbs, *kind, before);
+    ok(rp_db_script(dbs.db,
+                    "INSERT INTO restore_run (run_id, upto_id, asked_by, total, stage, cursor_id, cursor_key, open) "
+                    "VALUES (7, 99, 'tester', 5, 1, 42, 'b', 1), (8, 99, 'tester', 5, -1, 42, 'b', NULL)",
+                    &err));
+    ok(open_it(&dbs, true, id, &schema));
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
+    struct rp_restore_row row;
+    ok(rp_restore_get(dbs.db, 7, &arena, &row, &err));
+    assert_int_equal(row.cursor.stage, 0);
+    assert_int_equal(row.cursor.id, 0);
+    assert_int_equal(row.total, 5);
+    ok(rp_restore_get(dbs.db, 8, &arena, &row, &err));
+    assert_int_equal(row.cursor.stage, -1);
+    dbs_drop(&dbs);
+}
+
+static int table_is_set(void *ctx, const struct rp_value *v, struct rp_error *e)
+{
+    int *forgotten = ctx;
+    (void)e;
+    if (strstr(v[1].p, "autovacuum_vacuum_scale_factor=") != NULL) return 0;
+    print_error("%s: no step of the schema says when PostgreSQL cleans it (@VACUUM)\n", v[0].p);
+    (*forgotten)++;
+    return 0;
+}
+
+/* Its defaults let a table of ten million rows wait for two million dead ones. */
+static void postgres_is_told_of_every_table_when_to_clean_it(void **state)
+{
+    static const struct rp_sql tables = {
+        "tables",
+        "SELECT c.relname::text, COALESCE(pg_catalog.array_to_string(c.reloptions, ','), '') FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND n.nspname = $1",
+        "s", NULL, "ss"
+    };
+    struct dbs dbs;
+    int forgotten = 0;
+    (void)state;
+    make_old(&dbs, DBS_POSTGRES, rp_schema_steps_n);
+    ok(rp_db_query(dbs.db, &tables, (struct rp_value[]){ rp_text(dbs.schema) }, table_is_set, &forgotten, &err));
+    assert_int_equal(forgotten, 0);
+    dbs_drop(&dbs);
+}
+
+/* Something of a later step is there already, and not by us. */
 static void a_step_that_fails_leaves_the_catalog_as_it_was(void **state)
 {
     const enum dbs_kind *kind = *state;
@@ -116,11 +176,11 @@ static void a_step_that_fails_leaves_the_catalog_as_it_was(void **state)
     char id[64] = "";
     int schema = 0;
     make_old(&dbs, *kind, rp_schema_steps_n);
-    ok(rp_meta_set(dbs.db, "schema", rp_schema_steps[rp_schema_steps_n - 2].number, "", &err));
+    ok(rp_meta_set(dbs.db, "schema", rp_schema_steps[0].number, "", &err));
     assert_true(open_it(&dbs, true, id, &schema) < 0);
     assert_non_null(strstr(err.text, "schema step"));
     ok(rp_catalog_schema_of(dbs.db, &schema, &err));
-    assert_int_equal(schema, rp_schema_steps[rp_schema_steps_n - 2].number);
+    assert_int_equal(schema, rp_schema_steps[0].number);
     dbs_drop(&dbs);
 }
 
@@ -132,6 +192,9 @@ int main(void)
         cmocka_unit_test_prestate(an_older_catalog_is_brought_up_to_date_when_it_is_asked_for, &kinds[1]),
         cmocka_unit_test_prestate(a_copy_in_quarantine_learns_its_original, &kinds[0]),
         cmocka_unit_test_prestate(a_copy_in_quarantine_learns_its_original, &kinds[1]),
+        cmocka_unit_test_prestate(a_restore_that_was_left_open_begins_at_its_newest_mark, &kinds[0]),
+        cmocka_unit_test_prestate(a_restore_that_was_left_open_begins_at_its_newest_mark, &kinds[1]),
+        cmocka_unit_test(postgres_is_told_of_every_table_when_to_clean_it),
         cmocka_unit_test_prestate(a_step_that_fails_leaves_the_catalog_as_it_was, &kinds[0]),
         cmocka_unit_test_prestate(a_step_that_fails_leaves_the_catalog_as_it_was, &kinds[1]),
     };

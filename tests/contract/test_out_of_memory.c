@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation fails once. The programs of tests/fault run again and again; each time another allocation that our own
- * code asks for (malloc and its kin, an arena, jansson) is refused, once. The verb must say so, or do without; then the
- * invariants hold, the user gives the command again, time passes, and they hold still.
+/* Every allocation fails once. The programs of tests/fault run again and again; each time another
+ * allocation that our own code asks for (malloc and its kin, an arena, jansson) is refused, once.
+ * The verb must say so, or do without; then the invariants hold, the user gives the command again,
+ * time passes, and they hold still.
  *
- * M1  Allocations are told apart by the calls that lead to them. Of those that are alike the first and the last of a program are refused,
- *     OFTEN times over all programs.
+ * M1  Allocations are told apart by the calls that lead to them. Of those that are alike the first
+ *     and the last of a program are refused, OFTEN times over all programs.
  * M2  What is in the audit log is whole: a change whose details lost a member is not made.
  * M3  The store's own memory is not refused, nor is what the trial looks with. */
 #include <setjmp.h>
@@ -23,6 +24,7 @@
 #include "fault/programs.h"
 #include "lib/starve.h"
 #include "lib/stores.h"
+#include "store/open.h"
 
 #define WORLDS_MAX  500
 #define TRIES       4
@@ -45,7 +47,8 @@ static int refused_before(uint64_t site)
     return n;
 }
 
-/* What lies between the first and the last of its kind differs from them in nothing but the count. */
+/* What lies between the first and the last of its kind differs from them in nothing but the
+ * count. */
 static bool is_worth_it(int at, int n)
 {
     bool first = true, last = true;
@@ -156,7 +159,8 @@ static void heal(struct starving *s, int at)
     judge(s, INV_HEALED, at);
 }
 
-/* A guard or a batch that could not be asked is told of the run or the mark, not of the memory; what does not fit into an arena is too big. */
+/* A guard or a batch that could not be asked is told of the run or the mark, not of the memory;
+ * what does not fit into an arena is too big. */
 static bool says_so(int code)
 {
     return code == RP_ENOMEM || code == RP_ETOOBIG || code == RP_EPARTLY || code == RP_EUNAVAILABLE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that want the same marks at the same moment, each with its own connection: exactly one gets each. On both engines.
- * Needs PostgreSQL: run under tests/lib/with-postgres. Threads note what they saw; the test's own thread judges it. */
+/* Threads that want the same marks at the same moment, each with its own connection: exactly one
+ * gets each. On both engines. Needs PostgreSQL: run under tests/lib/with-postgres. Threads note
+ * what they saw; the test's own thread judges it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,7 +111,8 @@ static void *sweep_each(void *arg)
     return NULL;
 }
 
-/* One round: exactly one has won, both know it, and the object is there if and only if it was restored. */
+/* One round: exactly one has won, both know it, and the object is there if and only if it was
+ * restored. */
 static bool judge_duel(struct world *w, struct duel *d, const char *key)
 {
     world_ok(d->restored_r, &d->restored_why, __FILE__, __LINE__);
@@ -226,7 +228,8 @@ struct holding {
     struct rp_error why;
 };
 
-/* Claims a few at a time, on and on, until the hold has been placed and nothing is left to claim. */
+/* Claims a few at a time, on and on, until the hold has been placed and nothing is left to
+ * claim. */
 static void *claim_all(void *arg)
 {
     struct holding *h = arg;
@@ -275,10 +278,13 @@ static void test_X3_no_claim_slips_past_a_hold_that_does_not_list_it(void **stat
         expect_listed(w, &everything);
         partly += everything.claimed.n > 0 && everything.claimed.n < HELD_MARKS;
         ok(ask_lift(w->catalog, everything.id, "tester", &err));
-        /* as if nobody had claimed them; the tallies are counted anew, for this is no way to do it */
-        world_script(w, "UPDATE mark SET state = 1, was = 1, next_at = due_at WHERE state = 3;"
-                        "DELETE FROM tally; INSERT INTO tally (lane, store_id, state, marks, bytes) "
-                        "SELECT 0, store_id, state, count(*), count(*) FROM mark GROUP BY store_id, state");
+        /* as if nobody had claimed them; the tallies are counted anew, for this is no way to do
+         * it */
+        world_script(
+            w, "UPDATE mark SET state = 1, was = 1, next_at = due_at WHERE state = 3;"
+               "DELETE FROM tally; INSERT INTO tally (lane, store_id, state, marks, bytes, waiting, waiting_bytes) "
+               "SELECT 0, store_id, state, count(*), count(*), count(*), count(*) FROM mark "
+               "GROUP BY store_id, state");
     }
     assert_true(partly > 0); /* some rounds stopped it half way */
     rp_catalog_close(h.claimer);
@@ -360,8 +366,9 @@ static int64_t boot_stands_still(void *ctx)
     return 1000;
 }
 
-/* A worker whose lease ran out is taken for dead, and another one takes the mark over and finishes it. The first one wakes up in
- * the middle: its delete finds what everybody agreed to delete, or nothing of it, and its word changes nothing. */
+/* A worker whose lease ran out is taken for dead, and another one takes the mark over and finishes
+ * it. The first one wakes up in the middle: its delete finds what everybody agreed to delete, or
+ * nothing of it, and its word changes nothing. */
 static void test_FENCED_a_worker_that_wakes_up_late_changes_nothing(void **state)
 {
     struct world *w = *state;
@@ -404,7 +411,8 @@ static void test_FENCED_a_worker_that_wakes_up_late_changes_nothing(void **state
     rp_catalog_close(catalogs[1]);
 }
 
-/* The same, but it wakes up while the other one has only claimed: the mark stays the other one's, who finds the work done. */
+/* The same, but it wakes up while the other one has only claimed: the mark stays the other one's,
+ * who finds the work done. */
 static void test_FENCED_a_worker_that_wakes_up_after_the_takeover_cannot_finish(void **state)
 {
     struct world *w = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the owner's epoch is raised and waited for, and what is said of a catalog that is found in another vessel. */
+/* When the owner's epoch is raised and waited for, and what is said of a catalog that is found in
+ * another vessel. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is refused or left out, and said so: a store that is closed, a lock that is lost, a query that is none, scopes of holds. On both
- * engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* What is refused or left out, and said so: a store that is closed, a lock that is lost, a query
+ * that is none, scopes of holds. On both engines. Needs PostgreSQL: run under
+ * tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -148,6 +149,8 @@ static void a_scope_is_read_as_people_write_it(void **state)
         { "no-colon", RP_EINVAL, 0 },
         { ":key", RP_EINVAL, 0 },
         { "main:", RP_EINVAL, 0 },
+        { "main:*.png", RP_EINVAL, 0 },
+        { "main:a*b*", RP_EINVAL, 0 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rp_scope_name name = { 0 };

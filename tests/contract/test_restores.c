@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A restore in bulk is a run (core/reprieve/restore.h): a frozen filter that keeps claims away, batches, cancel, and whoever finds it
- * goes on where another one ended. On both engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* A restore in bulk is a run (core/reprieve/restore.h): a frozen filter that keeps claims away,
+ * batches, cancel, and whoever finds it goes on where another one ended. On both engines. Needs
+ * PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,110 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "core/reprieve/restore.h"
 #include "lib/ask.h"
-#include "lib/world.h"
+#include "lib/restoring.h"
 
-#define MANY  2500 /* three batches */
-#define STALE RP_HOUR_MS
+#define MANY 2500 /* three batches */
 
 static struct rp_error err;
 static struct rp_restore_filter everything = { .since_ms = -1, .until_ms = -1 };
-
-/* ---- steps ---- */
-
-struct trial {
-    struct world *w;
-    struct rp_catalog *catalog;
-    struct rp_restorer restorer;
-    struct rp_run run;
-    const char *outcome;
-    int batches;
-    void (*between)(struct trial *t); /* after the first batch */
-    volatile sig_atomic_t stop, cancel;
-    bool down; /* the catalog does not answer any more */
-};
-
-static void batch_finished(void *ctx, const struct rp_run *run, const struct rp_reprieve_item *items, size_t n)
-{
-    struct trial *t = ctx;
-    (void)run, (void)items;
-    assert_true(n <= RP_REPRIEVE_ITEMS_MAX);
-    if (t->batches++ == 0 && t->between != NULL) t->between(t);
-}
-
-static struct trial *trial_new(struct world *w, struct rp_catalog *catalog)
-{
-    struct trial *t = calloc(1, sizeof *t);
-    assert_non_null(t);
-    t->w = w;
-    t->catalog = catalog;
-    t->restorer = (struct rp_restorer){ .catalog = catalog,
-                                        .stores = w->stores,
-                                        .n_stores = 1,
-                                        .cancel = &t->cancel,
-                                        .stop = &t->stop,
-                                        .finished = batch_finished,
-                                        .ctx = t };
-    return t;
-}
-
-static void trial_free(struct trial **t)
-{
-    free(*t);
-}
-
-static void begin(struct trial *t, const struct rp_restore_filter *filter)
-{
-    ok(rp_restore_begin(t->catalog, filter, "all", &t->w->worker, "tester", &t->run, &err));
-}
-
-static const char *carry(struct trial *t)
-{
-    ok(rp_restore_carry(&t->restorer, &t->run, &t->outcome, &err));
-    return t->outcome;
-}
-
-static int keep_record(void *ctx, const struct rp_record_row *row, struct rp_error *e)
-{
-    return rp_json_parse(row->body, strlen(row->body), ctx, e);
-}
-
-static int64_t counted(struct world *w, int64_t run_id, const char *what)
-{
-    RP_CLEANUP(rp_json_decrefp) json_t *record = NULL;
-    ok(rp_record_get(w->catalog->db, run_id, keep_record, &record, &err));
-    return rp_json_get_int(json_object_get(record, "counts"), what, -1);
-}
-
-static void expect_outcome(struct world *w, int64_t run_id, const char *outcome)
-{
-    RP_CLEANUP(rp_json_decrefp) json_t *record = NULL;
-    ok(rp_record_get(w->catalog->db, run_id, keep_record, &record, &err));
-    assert_string_equal(rp_json_get_text(record, "outcome", ""), outcome);
-    assert_null(json_object_get(record, "progress")); /* it is over */
-}
-
-static void put_due(struct world *w, const char *key)
-{
-    world_put(w, key, "x");
-    assert_int_equal(world_mark(w, key, 0).what, RP_MARK_CREATED);
-}
-
-static void mark_many(struct world *w, size_t n)
-{
-    world_put_many(w, n, 1);
-    world_mark_many(w, n, RP_DAY_MS);
-}
-
-static struct rp_restore_filter prefix_of(struct world *w, const char *prefix)
-{
-    return (struct rp_restore_filter){ .store_id = w->store.id, .prefix = prefix, .since_ms = -1, .until_ms = -1 };
-}
 
 static int cancel(struct rp_catalog *catalog, const struct rp_worker *worker, int64_t run_id, bool *over)
 {
@@ -124,7 +33,7 @@ static int cancel(struct rp_catalog *catalog, const struct rp_worker *worker, in
     struct rp_cancel_command c = { .command = { .verb = &rp_verb_cancel, .actor = "tester" },
                                    .run_id = run_id,
                                    .worker = worker,
-                                   .stale_after_ms = STALE,
+                                   .stale_after_ms = RESTORING_STALE,
                                    .arena = &arena };
     int r = ask_run(catalog, &c.command, &err);
     *over = c.over;
@@ -136,40 +45,40 @@ static int cancel(struct rp_catalog *catalog, const struct rp_worker *worker, in
 static void what_is_marked_after_the_begin_is_not_touched(void **state)
 {
     struct world *w = *state;
-    RP_CLEANUP(trial_free) struct trial *t = trial_new(w, w->catalog);
-    struct rp_restore_filter a = prefix_of(w, "a/");
+    RP_CLEANUP(restoring_free) struct restoring *t = restoring_new(w, w->catalog);
+    struct rp_restore_filter a = restoring_prefix(w, "a/");
     world_put(w, "a/before", "x");
     world_put(w, "a/after", "x");
     world_put(w, "b/before", "x");
     world_mark(w, "a/before", RP_DAY_MS);
     world_mark(w, "b/before", RP_DAY_MS);
-    begin(t, &a);
+    restoring_begin(t, &a);
     world_mark(w, "a/after", RP_DAY_MS);
-    assert_string_equal(carry(t), "done");
+    assert_string_equal(restoring_carry(t), "done");
     assert_int_equal(world_newest(w, "a/before").state, RP_REPRIEVED);
     assert_int_equal(world_newest(w, "a/after").state, RP_MARKED);
     assert_int_equal(world_newest(w, "b/before").state, RP_MARKED);
-    assert_int_equal(counted(w, t->run.id, "scanned"), 1);
-    assert_int_equal(counted(w, t->run.id, "restored"), 1);
-    expect_outcome(w, t->run.id, "done");
+    assert_int_equal(restoring_counted(w, t->run.id, "scanned"), 1);
+    assert_int_equal(restoring_counted(w, t->run.id, "restored"), 1);
+    restoring_expect(w, t->run.id, "done");
 }
 
 static void what_lies_in_quarantine_comes_back_and_what_cannot_is_counted(void **state)
 {
     struct world *w = *state;
-    RP_CLEANUP(trial_free) struct trial *t = trial_new(w, w->catalog);
+    RP_CLEANUP(restoring_free) struct restoring *t = restoring_new(w, w->catalog);
     w->config.mode = RP_MODE_QUARANTINE;
-    put_due(w, "a/moved");
-    put_due(w, "a/replaced");
+    restoring_put_due(w, "a/moved");
+    restoring_put_due(w, "a/replaced");
     int64_t moved_by = world_sweep(w)->run.id;
     world_put(w, "a/replaced", "newer");
     struct rp_restore_filter of_run = { .run_id = moved_by, .since_ms = -1, .until_ms = -1 };
-    begin(t, &of_run);
-    assert_string_equal(carry(t), "partial");
+    restoring_begin(t, &of_run);
+    assert_string_equal(restoring_carry(t), "partial");
     assert_string_equal(world_text(w, "a/moved"), "x");
     assert_string_equal(world_text(w, "a/replaced"), "newer");
-    assert_int_equal(counted(w, t->run.id, "returned"), 1);
-    assert_int_equal(counted(w, t->run.id, "refused"), 1);
+    assert_int_equal(restoring_counted(w, t->run.id, "returned"), 1);
+    assert_int_equal(restoring_counted(w, t->run.id, "refused"), 1);
 }
 
 /* ---- claims ---- */
@@ -177,20 +86,20 @@ static void what_lies_in_quarantine_comes_back_and_what_cannot_is_counted(void *
 static void nothing_that_an_open_restore_names_is_claimed(void **state)
 {
     struct world *w = *state;
-    RP_CLEANUP(trial_free) struct trial *t = trial_new(w, w->catalog);
-    struct rp_restore_filter a = prefix_of(w, "a/");
+    RP_CLEANUP(restoring_free) struct restoring *t = restoring_new(w, w->catalog);
+    struct rp_restore_filter a = restoring_prefix(w, "a/");
     int64_t epoch = world_number(w, "SELECT number FROM meta WHERE name = 'hold_epoch'");
-    put_due(w, "a/named");
-    put_due(w, "b/other");
-    begin(t, &a);
+    restoring_put_due(w, "a/named");
+    restoring_put_due(w, "b/other");
+    restoring_begin(t, &a);
     assert_int_equal(world_number(w, "SELECT number FROM meta WHERE name = 'hold_epoch'"), epoch + 1);
-    put_due(w, "a/later"); /* not named: it came after */
+    restoring_put_due(w, "a/later"); /* not named: it came after */
     assert_int_equal(world_sweep(w)->run.figures.purged, 2);
     assert_true(world_exists(w, "a/named"));
     assert_false(world_exists(w, "a/later"));
     assert_false(world_exists(w, "b/other"));
-    assert_string_equal(carry(t), "done");
-    put_due(w, "a/named"); /* the restore is over: it is a mark like any other */
+    assert_string_equal(restoring_carry(t), "done");
+    restoring_put_due(w, "a/named"); /* the restore is over: it is a mark like any other */
     assert_int_equal(world_sweep(w)->run.figures.purged, 1);
 }
 
@@ -201,7 +110,7 @@ static void a_claim_leaves_alone_exactly_what_each_filter_names(void **state)
     const struct rp_mark_request mine = { .key = "mine", .grace_ms = 0, .at_ms = -1, .reason = "undo" };
     const struct rp_mark_request theirs = { .key = "theirs", .grace_ms = 0, .at_ms = -1, .reason = "other" };
     for (int i = 0; i < 4; i++) {
-        RP_CLEANUP(trial_free) struct trial *t = trial_new(w, w->catalog);
+        RP_CLEANUP(restoring_free) struct restoring *t = restoring_new(w, w->catalog);
         struct rp_mark_answer answer;
         world_put(w, "mine", "x");
         world_put(w, "theirs", "x");
@@ -213,31 +122,31 @@ static void a_claim_leaves_alone_exactly_what_each_filter_names(void **state)
                                                      { .actor = "me", .since_ms = -1, .until_ms = -1 },
                                                      { .since_ms = at, .until_ms = -1 },
                                                      { .since_ms = at, .until_ms = at + 1 } };
-        begin(t, &filters[i]);
+        restoring_begin(t, &filters[i]);
         assert_int_equal(world_sweep(w)->run.figures.purged, 1);
         assert_true(world_exists(w, "mine"));
-        assert_string_equal(carry(t), "done");
-        assert_int_equal(counted(w, t->run.id, "restored"), 1);
+        assert_string_equal(restoring_carry(t), "done");
+        assert_int_equal(restoring_counted(w, t->run.id, "restored"), 1);
     }
 }
 
 static void a_copy_in_quarantine_outlives_its_time_while_a_restore_may_want_it(void **state)
 {
     struct world *w = *state;
-    RP_CLEANUP(trial_free) struct trial *t = trial_new(w, w->catalog);
+    RP_CLEANUP(restoring_free) struct restoring *t = restoring_new(w, w->catalog);
     w->config.mode = RP_MODE_QUARANTINE;
-    put_due(w, "a/moved");
+    restoring_put_due(w, "a/moved");
     world_sweep(w);
-    begin(t, &everything);
+    restoring_begin(t, &everything);
     world_pass(w, 30 * RP_DAY_MS);
     assert_int_equal(world_sweep(w)->run.figures.purged, 0);
-    assert_string_equal(carry(t), "done");
+    assert_string_equal(restoring_carry(t), "done");
     assert_string_equal(world_text(w, "a/moved"), "x");
 }
 
 /* ---- cancel ---- */
 
-static void cancel_from_elsewhere(struct trial *t)
+static void cancel_from_elsewhere(struct restoring *t)
 {
     struct rp_catalog *other = world_catalog(t->w, 5, NULL);
     bool over = true;
@@ -246,22 +155,22 @@ static void cancel_from_elsewhere(struct trial *t)
     rp_catalog_close(other);
 }
 
-static void ask_here(struct trial *t)
+static void ask_here(struct restoring *t)
 {
     t->cancel = 1;
 }
 
-static void cancelled_by(struct world *w, void (*way)(struct trial *t))
+static void cancelled_by(struct world *w, void (*way)(struct restoring *t))
 {
-    RP_CLEANUP(trial_free) struct trial *t = trial_new(w, w->catalog);
+    RP_CLEANUP(restoring_free) struct restoring *t = restoring_new(w, w->catalog);
     bool over;
-    mark_many(w, MANY);
+    restoring_mark_many(w, MANY);
     t->between = way;
-    begin(t, &everything);
-    assert_string_equal(carry(t), "cancelled");
-    assert_int_equal(counted(w, t->run.id, "restored"), 1000);
+    restoring_begin(t, &everything);
+    assert_string_equal(restoring_carry(t), "cancelled");
+    assert_int_equal(restoring_counted(w, t->run.id, "restored"), 1000);
     assert_int_equal(world_count(w, RP_MARKED), MANY - 1000);
-    expect_outcome(w, t->run.id, "cancelled");
+    restoring_expect(w, t->run.id, "cancelled");
     assert_int_equal(cancel(w->catalog, &w->worker, t->run.id, &over), RP_ENOTFOUND);
 }
 
@@ -277,7 +186,7 @@ static void a_restore_is_cancelled_by_who_works_on_it(void **state)
 
 static void cancel_sweep(void *ctx, const struct rp_purge_batch *batch, const struct rp_run *run)
 {
-    struct trial *t = ctx;
+    struct restoring *t = ctx;
     bool over;
     (void)batch;
     if (t->batches++ > 0) return;
@@ -289,7 +198,7 @@ static void cancel_sweep(void *ctx, const struct rp_purge_batch *batch, const st
 static void a_sweep_is_cancelled_between_two_batches(void **state)
 {
     struct world *w = *state;
-    RP_CLEANUP(trial_free) struct trial *t = trial_new(w, w->catalog);
+    RP_CLEANUP(restoring_free) struct restoring *t = restoring_new(w, w->catalog);
     struct rp_sweep_result *result = calloc(1, sizeof *result);
     struct rp_sweep sweep = world_sweeper(w, w->catalog, "main");
     world_put_many(w, MANY, 1);
@@ -300,7 +209,7 @@ static void a_sweep_is_cancelled_between_two_batches(void **state)
     assert_string_equal(result->outcome, "cancelled");
     assert_in_range(result->run.figures.purged, 100, MANY - 100);
     assert_int_equal(world_count(w, RP_MARKED), MANY - result->run.figures.purged);
-    expect_outcome(w, result->run.id, "cancelled");
+    restoring_expect(w, result->run.id, "cancelled");
     free(result);
 }
 
@@ -313,15 +222,15 @@ static bool everybody_is_dead(const char *name)
 static void a_restore_that_nobody_works_on_is_cancelled_at_once(void **state)
 {
     struct world *w = *state;
-    RP_CLEANUP(trial_free) struct trial *t = trial_new(w, w->catalog);
+    RP_CLEANUP(restoring_free) struct restoring *t = restoring_new(w, w->catalog);
     struct rp_worker other = { .name = "other", .is_dead = everybody_is_dead };
     bool over = false;
-    put_due(w, "a");
-    begin(t, &everything);
+    restoring_put_due(w, "a");
+    restoring_begin(t, &everything);
     assert_int_equal(world_sweep(w)->run.figures.purged, 0);
     ok(cancel(w->catalog, &other, t->run.id, &over));
     assert_true(over);
-    expect_outcome(w, t->run.id, "cancelled");
+    restoring_expect(w, t->run.id, "cancelled");
     assert_int_equal(world_sweep(w)->run.figures.purged, 1);
 }
 
@@ -329,12 +238,12 @@ static void a_restore_that_nobody_works_on_is_cancelled_at_once(void **state)
 
 static int fail_when_down(void *ctx, const char *call, struct rp_error *e)
 {
-    struct trial *t = *(struct trial **)ctx;
+    struct restoring *t = *(struct restoring **)ctx;
     (void)call;
     return t != NULL && t->down ? rp_error_set(e, RP_EUNAVAILABLE, "gone") : 0;
 }
 
-static void go_down(struct trial *t)
+static void go_down(struct restoring *t)
 {
     t->down = true;
 }
@@ -343,11 +252,12 @@ static void expect_whole(struct world *w, int64_t run_id, int64_t restored)
 {
     assert_int_equal(world_number(w, "SELECT count(*) FROM run_record WHERE kind = 'restore'"), 1);
     assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'mark.reprieved'"), restored);
-    assert_int_equal(counted(w, run_id, "restored"), restored);
-    assert_int_equal(counted(w, run_id, "already_restored"), 0);
+    assert_int_equal(restoring_counted(w, run_id, "restored"), restored);
+    assert_int_equal(restoring_counted(w, run_id, "already_restored"), 0);
 }
 
-/* Marks of a store that this worker has not open are refused, and stay as they are: after a crash they are not met again. */
+/* Marks of a store that this worker has not open are refused, and stay as they are: after a crash
+ * they are not met again. */
 static void mark_elsewhere(struct world *w, const char *key)
 {
     struct rp_store second = w->store;
@@ -364,33 +274,35 @@ static void mark_elsewhere(struct world *w, const char *key)
 static void a_killed_restore_is_carried_on_by_another_worker(void **state)
 {
     struct world *w = *state;
-    struct trial *dying = NULL;
+    struct restoring *dying = NULL;
     struct rp_db_fault fault = { .before = fail_when_down, .ctx = &dying };
     struct rp_catalog *first = world_catalog(w, 4, &fault);
-    RP_CLEANUP(trial_free) struct trial *a = trial_new(w, first), *b = trial_new(w, w->catalog);
+    RP_CLEANUP(restoring_free) struct restoring *a = restoring_new(w, first), *b = restoring_new(w, w->catalog);
     struct rp_worker other = { .name = "other", .is_dead = everybody_is_dead };
+    restoring_mark_many(w, MANY);
     mark_elsewhere(w, "elsewhere");
-    mark_many(w, MANY);
     dying = a;
     a->between = go_down;
-    begin(a, &everything);
+    restoring_begin(a, &everything);
     assert_int_equal(rp_restore_carry(&a->restorer, &a->run, &a->outcome, &err), RP_EUNAVAILABLE);
     assert_null(a->outcome);
     assert_int_equal(world_count(w, RP_REPRIEVED), 999);
-    assert_int_equal(rp_restore_resume(w->catalog, &w->worker, STALE, &b->run, &err), RP_ENOTFOUND); /* it may live */
-    ok(rp_restore_resume(w->catalog, &other, STALE, &b->run, &err));
+    assert_int_equal(rp_run_resume(w->catalog, RP_RUN_RESTORE, &w->worker, RESTORING_STALE, &b->run, &err),
+                     RP_ENOTFOUND); /* it may live */
+    ok(rp_run_resume(w->catalog, RP_RUN_RESTORE, &other, RESTORING_STALE, &b->run, &err));
     assert_int_equal(b->run.id, a->run.id);
-    assert_int_equal(rp_restore_resume(w->catalog, &w->worker, STALE, &b->run, &err), RP_ENOTFOUND);
+    assert_int_equal(rp_run_resume(w->catalog, RP_RUN_RESTORE, &w->worker, RESTORING_STALE, &b->run, &err),
+                     RP_ENOTFOUND);
     a->down = false; /* it was not dead after all: it has lost its lock, and changes nothing any more */
     assert_int_equal(rp_restore_carry(&a->restorer, &a->run, &a->outcome, &err), RP_ECHANGED);
     assert_true(a->run.lost);
     assert_null(a->outcome);
     assert_int_equal(world_count(w, RP_REPRIEVED), 999);
 
-    assert_string_equal(carry(b), "partial");
+    assert_string_equal(restoring_carry(b), "partial");
     expect_whole(w, a->run.id, MANY);
-    assert_int_equal(counted(w, a->run.id, "scanned"), MANY + 1);
-    assert_int_equal(counted(w, a->run.id, "refused"), 1);
+    assert_int_equal(restoring_counted(w, a->run.id, "scanned"), MANY + 1);
+    assert_int_equal(restoring_counted(w, a->run.id, "refused"), 1);
     rp_catalog_close(first);
 }
 
@@ -416,45 +328,41 @@ static void wherever_it_is_killed_it_ends_once_and_whole(void **state)
     world_put_many(w, 3, 1);
     bool begun = false, ended = false;
     for (int n = 0; !ended; n++) {
-        RP_CLEANUP(trial_free) struct trial *a = trial_new(w, first), *b = trial_new(w, w->catalog);
+        RP_CLEANUP(restoring_free) struct restoring *a = restoring_new(w, first), *b = restoring_new(w, w->catalog);
         int64_t records = world_number(w, "SELECT count(*) FROM run_record");
         int64_t audits = world_number(w, "SELECT count(*) FROM audit WHERE event = 'mark.reprieved'");
         world_mark_many(w, 3, RP_DAY_MS);
-        begin(a, &everything);
+        restoring_begin(a, &everything);
         countdown.left = n;
         (void)rp_restore_carry(&a->restorer, &a->run, &a->outcome, &err);
         ended = a->outcome != NULL && countdown.left >= 0;
         begun = begun || a->batches > 0;
         countdown.left = 1000000;
-        if (a->outcome == NULL && rp_restore_resume(w->catalog, &other, STALE, &b->run, &err) == 0)
-            assert_string_equal(carry(b), "done");
+        if (a->outcome == NULL &&
+            rp_run_resume(w->catalog, RP_RUN_RESTORE, &other, RESTORING_STALE, &b->run, &err) == 0)
+            assert_string_equal(restoring_carry(b), "done");
         assert_int_equal(world_number(w, "SELECT count(*) FROM run_record"), records + 1);
         assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'mark.reprieved'"), audits + 3);
-        assert_int_equal(counted(w, a->run.id, "scanned"), 3);
-        assert_int_equal(counted(w, a->run.id, "restored"), 3);
+        assert_int_equal(restoring_counted(w, a->run.id, "scanned"), 3);
+        assert_int_equal(restoring_counted(w, a->run.id, "restored"), 3);
         assert_int_equal(world_number(w, "SELECT count(*) FROM run_lock WHERE name <> 'sweep:main'"), 0);
     }
     assert_true(begun);
     rp_catalog_close(first);
 }
 
-static void stop_after_batch(struct trial *t)
-{
-    t->stop = 1;
-}
-
 static void a_restore_that_is_stopped_stays_open_and_is_carried_on_at_once(void **state)
 {
     struct world *w = *state;
-    RP_CLEANUP(trial_free) struct trial *a = trial_new(w, w->catalog), *b = trial_new(w, w->catalog);
-    mark_many(w, MANY);
-    a->between = stop_after_batch;
-    begin(a, &everything);
-    assert_null(carry(a));
+    RP_CLEANUP(restoring_free) struct restoring *a = restoring_new(w, w->catalog), *b = restoring_new(w, w->catalog);
+    restoring_mark_many(w, MANY);
+    a->between = restoring_stop;
+    restoring_begin(a, &everything);
+    assert_null(restoring_carry(a));
     world_pass(w, 2 * RP_DAY_MS);
     assert_int_equal(world_sweep(w)->run.figures.purged, 0); /* still named */
-    ok(rp_restore_resume(w->catalog, &w->worker, STALE, &b->run, &err));
-    assert_string_equal(carry(b), "done");
+    ok(rp_run_resume(w->catalog, RP_RUN_RESTORE, &w->worker, RESTORING_STALE, &b->run, &err));
+    assert_string_equal(restoring_carry(b), "done");
     expect_whole(w, a->run.id, MANY);
     assert_int_equal(b->run.total, MANY);
 }
@@ -466,7 +374,7 @@ static int keep_open(void *ctx, const struct rp_run_row *row, struct rp_error *e
     return *out != NULL ? 0 : RP_ECORRUPT;
 }
 
-static void look_at_progress(struct trial *t)
+static void look_at_progress(struct restoring *t)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *run = NULL;
     ok(rp_run_get_open(t->catalog->db, t->run.id, keep_open, &run, &err));
@@ -480,18 +388,18 @@ static void look_at_progress(struct trial *t)
 static void a_restore_under_way_says_how_far_it_is(void **state)
 {
     struct world *w = *state;
-    RP_CLEANUP(trial_free) struct trial *t = trial_new(w, w->catalog);
-    struct rp_restore_filter many = prefix_of(w, "many/");
-    mark_many(w, MANY);
+    RP_CLEANUP(restoring_free) struct restoring *t = restoring_new(w, w->catalog);
+    struct rp_restore_filter many = restoring_prefix(w, "many/");
+    restoring_mark_many(w, MANY);
     t->between = look_at_progress;
-    begin(t, &many);
-    assert_string_equal(carry(t), "done");
+    restoring_begin(t, &many);
+    assert_string_equal(restoring_carry(t), "done");
 }
 
 /* ---- two nodes ---- */
 
 struct node {
-    struct trial *trial;
+    struct restoring *trial;
     int code;
 };
 
@@ -507,12 +415,12 @@ static void two_nodes_that_restore_the_same_restore_each_mark_once(void **state)
 {
     struct world *w = *state;
     struct rp_catalog *catalogs[2] = { world_catalog(w, 4, NULL), world_catalog(w, 5, NULL) };
-    RP_CLEANUP(trial_free) struct trial *a = trial_new(w, catalogs[0]), *b = trial_new(w, catalogs[1]);
+    RP_CLEANUP(restoring_free) struct restoring *a = restoring_new(w, catalogs[0]), *b = restoring_new(w, catalogs[1]);
     struct node nodes[2] = { { .trial = a }, { .trial = b } };
     pthread_t threads[2];
-    mark_many(w, MANY);
-    begin(a, &everything);
-    begin(b, &everything);
+    restoring_mark_many(w, MANY);
+    restoring_begin(a, &everything);
+    restoring_begin(b, &everything);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, carry_on_thread, &nodes[i]), 0);
     for (int i = 0; i < 2; i++)
@@ -523,7 +431,7 @@ static void two_nodes_that_restore_the_same_restore_each_mark_once(void **state)
         rp_catalog_close(catalogs[i]);
     }
     assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'mark.reprieved'"), MANY);
-    assert_int_equal(counted(w, a->run.id, "restored") + counted(w, b->run.id, "restored"), MANY);
+    assert_int_equal(restoring_counted(w, a->run.id, "restored") + restoring_counted(w, b->run.id, "restored"), MANY);
 }
 
 #define ON(engine, test)                                                                                               \

@@ -244,7 +244,8 @@ static void a_sink_that_fails_ends_a_get_with_its_own_error(void **state)
 
 static void a_copy_in_parts_takes_everything_along(void **state)
 {
-    struct rp_backend *s = store_of(state);
+    struct fixture *f = *state;
+    struct rp_backend *s = f->backend;
     struct rp_identity made, copied, now;
     const size_t n = 11 * ((size_t)1 << 20) + 3;
     const char *const key = "dir/a b\xc3\xbc&", *const ambiguous = "dir/a+b";
@@ -261,6 +262,14 @@ static void a_copy_in_parts_takes_everything_along(void **state)
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta meta;
     ok(rp_backend_get(s, "copy", NULL, &arena, &meta, NULL, &error));
+    assert_non_null(value_of(meta.user, meta.n_user, "delete_after"));
+    rp_arena_reset(&arena);
+    const char *const aside = RP_STORE_QUARANTINE "mrk_x"; /* a death before the tags */
+    const struct rp_pair tagging = { "tagging", "" };
+    ok(rp_backend_copy(s, key, &made, aside, NULL, &error));
+    assert_int_equal(s3_bucket_request(&f->bucket, "DELETE", aside, &tagging, 1, NULL, 0, NULL, NULL, 0), 204);
+    assert_int_equal(rp_backend_copy(s, key, &made, aside, NULL, &error), RP_EEXISTS);
+    ok(rp_backend_get(s, aside, NULL, &arena, &meta, NULL, &error));
     assert_non_null(value_of(meta.user, meta.n_user, "delete_after"));
     rp_arena_done(&arena);
     ok(put_pattern(s, ambiguous, n, NULL, 0, &made));
@@ -533,7 +542,8 @@ static void what_was_there_before_versioning_has_no_version(void **state)
     assert_null(annotation_of(s, "k", "delete_after", value));
 }
 
-/* Ceph holds an If-Match against the version without an id then, and there is none: it refuses the right etag too. */
+/* Ceph holds an If-Match against the version without an id then, and there is none: it refuses the
+ * right etag too. */
 static void what_has_a_version_is_written_over_though_versioning_was_suspended(void **state)
 {
     struct fixture *f = *state;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "base/text/hex.h"
 #include "base/time.h"
 #include "contract/s3_peer.h"
 #include "lib/stores.h"
@@ -33,6 +34,7 @@ static struct bucket {
     struct rp_backend *backend;
     const char *fate;
     bool versions, ended, deleting;
+    int look; /* how a HEAD of a version is answered; 0: as the bucket is */
     unsigned makes, copies, serial;
     size_t body; /* of a making PUT */
     char etag[RP_ETAG_MAX];
@@ -259,8 +261,7 @@ static void md5_of(const void *bytes, size_t n, char out[RP_ETAG_MAX])
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned length = 0;
     assert_int_equal(EVP_Digest(bytes, n, digest, &length, EVP_md5(), NULL), 1);
-    for (unsigned i = 0; i < length; i++)
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    rp_hex_write(digest, length, out);
 }
 
 static int put_small(int flags, struct rp_identity *out)
@@ -333,7 +334,8 @@ static void a_put_without_an_answer_is_what_stands_there(void **state)
         { "n", NEW, true, false, RP_EUNKNOWN, 0 },
         { "o", NEW, false, false, RP_EUNKNOWN, 1 },
         { "a", NEW, false, false, 0, 1 },
-        /* sent without a condition it is not sent again: another's upload may have come meanwhile */
+        /* sent without a condition it is not sent again: another's upload may have come
+         * meanwhile */
         { "oh", NEW, false, false, RP_EUNKNOWN, 1 },
         { "ah", NEW, false, false, 0, 1 },
         /* with versions each attempt may leave one: all of them are ours */
@@ -649,6 +651,37 @@ static void what_vanished_after_a_refused_delete_is_gone(void **state)
     end();
 }
 
+static bool answer_look(struct peer *peer, int fd, const struct request *r)
+{
+    if (strncmp(r->head, "HEAD", 4) != 0 || !strstr(r->head, "versionId=")) return serve_all(peer, fd, r);
+    reply(fd, world.look, "", "");
+    return true;
+}
+
+/* R2 of remove.h: no listing shows it, and only a server that knows of no such version says gone.
+ * 400 is also what a HEAD with an expired session token is answered. */
+static void only_an_answer_that_says_so_makes_a_version_gone(void **state)
+{
+    static const struct {
+        int status;
+        enum rp_outcome outcome;
+    } rows[] = {
+        { 404, RP_OUT_GONE },    { 405, RP_OUT_GONE },   { 400, RP_OUT_UNKNOWN },
+        { 200, RP_OUT_UNKNOWN }, { 403, RP_OUT_DENIED }, { 416, RP_OUT_RETRY },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rp_item item = { .key = "k", .identity = { .etag = "etag", .version = "v7", .size_bytes = 1 } };
+        begin("h", false, true, 400);
+        world.look = rows[i].status;
+        world.peer.answer = answer_look;
+        ok(rp_backend_remove(world.backend, &item, 1, NULL, &error));
+        if (item.outcome != rows[i].outcome)
+            fail_msg("%d: %s: %s", rows[i].status, rp_outcome_name(item.outcome), item.note);
+        end();
+    }
+}
+
 struct deletion {
     struct rp_backend *backend;
     struct rp_item items[2];
@@ -736,6 +769,7 @@ int main(void)
         cmocka_unit_test(a_probe_gives_up_a_server_that_fell_silent),
         cmocka_unit_test(a_server_that_went_away_has_no_clock),
         cmocka_unit_test(what_vanished_after_a_refused_delete_is_gone),
+        cmocka_unit_test(only_an_answer_that_says_so_makes_a_version_gone),
         cmocka_unit_test(an_interrupted_delete_that_was_carried_out_is_unknown),
         cmocka_unit_test(an_interrupted_delete_that_was_not_carried_out_is_unknown),
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What strangers, and tenants beside each other, may not do: fill memory before they are known, lock others out, hold every upload,
- * send what a proxy reads differently. docs/security.md names these tests. */
+/* What strangers, and tenants beside each other, may not do: fill memory before they are known,
+ * lock others out, hold every upload, send what a proxy reads differently. docs/security.md names
+ * these tests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "contract/http_trials.h"
 #include "http/server/auth.h"
 #include "lib/http.h"
@@ -33,21 +34,8 @@ static void few_and_short(struct served *served)
     served->config.http_timeout_ms = TIMEOUT_MS;
 }
 
-static int set_up(void **state)
-{
-    (void)state;
-    trial_begin(&s, DBS_SQLITE_FILE, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    served_drop(&s);
-    return 0;
-}
-
-/* Sends these bytes on a connection of their own; what comes back, until `enough` bytes or the end. */
+/* Sends these bytes on a connection of their own; what comes back, until `enough` bytes or the
+ * end. */
 static int begin(const char *text)
 {
     int fd = http_connect(&s);
@@ -97,7 +85,8 @@ static void nobody_sends_a_body_before_its_credentials_are_known(void **state)
     }
 }
 
-/* A token that the server has not seen yet is asked about before its body; then the body is taken. */
+/* A token that the server has not seen yet is asked about before its body; then the body is
+ * taken. */
 static void a_token_seen_for_the_first_time_is_let_in_with_its_body(void **state)
 {
     char unseen[RP_TOKEN_SECRET], reply[2048];
@@ -125,7 +114,8 @@ static void guess(int times)
     }
 }
 
-/* Behind a proxy all have one address: what others try there is no reason to refuse a valid token or link. */
+/* Behind a proxy all have one address: what others try there is no reason to refuse a valid token
+ * or link. */
 static void a_valid_token_is_never_refused_for_what_others_try(void **state)
 {
     char unseen[RP_TOKEN_SECRET], link[RP_TOKEN_SECRET], path[200];
@@ -150,7 +140,8 @@ static double metric(const char *name)
     return value;
 }
 
-/* What is promised is counted before it comes. One tenant has half of it at most; the other is served beside it. */
+/* What is promised is counted before it comes. One tenant has half of it at most; the other is
+ * served beside it. */
 static void bodies_in_memory_are_bounded_for_all_and_for_each(void **state)
 {
     enum { MOST = BODIES_MIB / LARGE_MIB / 2 };
@@ -229,7 +220,8 @@ static void one_tenant_does_not_hold_every_upload(void **state)
         close(fds[i]);
 }
 
-/* A byte now and then keeps a connection, but no upload: it ends with 408 although it is never silent for long. */
+/* A byte now and then keeps a connection, but no upload: it ends with 408 although it is never
+ * silent for long. */
 static void an_upload_that_drips_ends_with_408(void **state)
 {
     char path[512], reply[2048];
@@ -349,7 +341,8 @@ static void what_a_proxy_may_read_differently_ends_the_connection(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* The same look lets ordinary requests pass, however they are cut into pieces, and as many as come on one connection. */
+/* The same look lets ordinary requests pass, however they are cut into pieces, and as many as come
+ * on one connection. */
 static void ordinary_requests_pass_in_any_pieces(void **state)
 {
     enum { REFUSED = 2 }; /* without a token: 401, and the connection goes on */
@@ -462,7 +455,7 @@ static void readyz_counts_nothing_of_tenants(void **state)
     answer_done(&a);
 }
 
-#define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define test(name) TRIAL(name, &s)
 
 int main(void)
 {

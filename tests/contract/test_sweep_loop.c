@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's sweeper, its schedule, runs on demand and the watch, with real threads, writers and a directory, on both engines.
- * Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* The daemon's sweeper, its schedule, runs on demand and the watch, with real threads, writers and
+ * a directory, on both engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,10 @@
 #include "catalog/audit/audit.h"
 #include "catalog/run.h"
 #include "catalog/writer/writer.h"
+#include "core/file/file.h"
 #include "core/hold.h"
 #include "core/mark/mark.h"
+#include "core/run/scheduled.h"
 #include "daemon/runs.h"
 #include "daemon/schedule.h"
 #include "daemon/sweeper.h"
@@ -39,7 +42,7 @@ struct stage {
     struct rp_session session; /* the daemon's */
     struct rp_session test;    /* another program's, beside it */
     struct rp_writers *writers;
-    struct rp_sweeper *loop;
+    struct rp_watch *loop;
 };
 
 static struct rp_error err;
@@ -89,7 +92,7 @@ static int tear_down(void **state)
 {
     struct stage *s = *state;
     struct rp_audit_verdict verdict = { 0 };
-    rp_sweeper_stop(s->loop);
+    rp_watch_stop(s->loop);
     rp_writers_stop(s->writers);
     if (s->test.catalog != NULL) {
         ok(rp_audit_verify(s->test.catalog, &verdict, &err));
@@ -104,13 +107,13 @@ static int tear_down(void **state)
 
 static void start_loop(struct stage *s, const char *node)
 {
-    struct rp_sweeper_options options = { .session = &s->session, .writers = s->writers, .node = node, .lane = 12 };
-    ok(rp_sweeper_start(&options, &s->loop, &err));
+    struct rp_watch_options options = { .session = &s->session, .writers = s->writers, .node = node, .lane = 12 };
+    ok(rp_watch_start(&rp_sweep_watch, &options, &s->loop, &err));
 }
 
 static void stop_loop(struct stage *s)
 {
-    rp_sweeper_stop(s->loop);
+    rp_watch_stop(s->loop);
     s->loop = NULL;
 }
 
@@ -215,7 +218,7 @@ static void test_M11_nothing_is_purged_early_and_nothing_to_do_makes_no_run(void
     wait_for(s, "SELECT COUNT(*) FROM node WHERE name = 'a'", 1);
     mark(s, "soon", 2 * RP_SECOND_MS);
     int64_t due_ms = number(s, "SELECT due_at FROM mark");
-    rp_sweeper_due(s->loop, due_ms);
+    rp_watch_due(s->loop, due_ms);
     wait_for(s, PURGED, 1);
     assert_true(number(s, "SELECT ended_at - due_at FROM mark") >= 0);
     mark(s, "later", RP_HOUR_MS);
@@ -315,7 +318,7 @@ static void test_a_lock_that_was_taken_over_ends_the_run_and_a_new_one_begins(vo
 static void test_M11_a_tick_is_run_once_over_all_nodes_and_a_missed_one_at_start(void **state)
 {
     struct stage *s = *state;
-    struct rp_sweeper *other;
+    struct rp_watch *other;
     open_stage(s, "sweep: { schedule: \"0 3 * * *\" }\n");
     mark(s, "k", 0);
     start_loop(s, "a");
@@ -324,16 +327,59 @@ static void test_M11_a_tick_is_run_once_over_all_nodes_and_a_missed_one_at_start
     assert_int_equal(number(s, RUNS), 0); /* a new schedule makes up for nothing */
     stop_loop(s);
     run_sql(s, "UPDATE schedule SET tick_at = tick_at - 172800000;"); /* down for two days: two ticks missed */
-    struct rp_sweeper_options options = { .session = &s->session, .writers = s->writers, .node = "b", .lane = 13 };
-    ok(rp_sweeper_start(&options, &other, &err));
+    struct rp_watch_options options = { .session = &s->session, .writers = s->writers, .node = "b", .lane = 13 };
+    ok(rp_watch_start(&rp_sweep_watch, &options, &other, &err));
     start_loop(s, "a");
     wait_for(s, RECORDS, 1);
     let_pass(1200);
-    rp_sweeper_stop(other);
+    rp_watch_stop(other);
     stop_loop(s);
     assert_int_equal(number(s, RUNS), 1);
     assert_int_equal(number(s, "SELECT COUNT(*) FROM run_record WHERE name = 'all' AND outcome = 'done'"), 1);
     assert_int_equal(number(s, PURGED), 1);
+}
+
+static int64_t upload(struct stage *s, const char *name)
+{
+    static const struct rp_upload_rules rules = {
+        .expire_ms = 0, .max_size_bytes = 100, .max_open_per_tenant = 10, .quota_default_bytes = 1000
+    };
+    struct rp_tenant tenant;
+    struct rp_store *store;
+    ok(rp_session_store(&s->test, "main", &store, &err));
+    ok(rp_tenant_make(s->test.catalog, "acme", &tenant, &err));
+    struct rp_init c = { .command = { .verb = &rp_verb_init, .tenant_id = tenant.id, .actor = "test" },
+                         .rules = &rules,
+                         .store = store,
+                         .name = name,
+                         .content_type = "text/plain",
+                         .size_bytes = 7 };
+    if (rp_command_run(s->test.catalog, &c.command) < 0) fail_msg("%s", c.command.error.text);
+    return c.file_id;
+}
+
+/* What a person marks may have any reason. */
+static void test_M11_abandoned_uploads_do_not_wait_for_the_tick(void **state)
+{
+    struct stage *s = *state;
+    struct rp_store *store;
+    open_stage(s, "sweep: { schedule: \"0 3 1 1 *\" }\n");
+    mark(s, "k", 0);
+    ok(rp_session_store(&s->test, "main", &store, &err));
+    struct rp_mark_request named = { .key = "k", .grace_ms = 1, .at_ms = -1, .reason = "abandoned" };
+    struct rp_mark_answer answer = { 0 };
+    ok(rp_mark_many(s->test.catalog, store, &named, 1, "test", false, &answer, &err));
+    (void)upload(s, "first");
+    start_loop(s, "a");
+    assert_true(wait_for(s, "SELECT COUNT(*) FROM file WHERE status = 6", 1) < 5 * RP_SECOND_MS);
+    (void)upload(s, "second"); /* also one that comes while it sleeps */
+    assert_true(wait_for(s, "SELECT COUNT(*) FROM file WHERE status = 6", 2) < 5 * RP_SECOND_MS);
+    assert_int_equal(number(s, "SELECT reserved_bytes + used_bytes + open_uploads FROM tenant"), 0);
+    wait_for(s, PURGED, 2);
+    assert_int_equal(number(s, "SELECT COUNT(*) FROM mark WHERE state = 1 AND file_id IS NULL"), 1);
+    assert_true(there(s, "k"));
+    stop_loop(s);
+    assert_int_equal(number(s, "SELECT COUNT(*) FROM run_record WHERE name = 'continuous@a' AND outcome = 'done'"), 1);
 }
 
 static void test_intervals_are_the_longest_between_two_ticks(void **state)
@@ -351,16 +397,47 @@ static void test_intervals_are_the_longest_between_two_ticks(void **state)
 /* ---- on demand ---- */
 
 /* As a request does: room first, then the command that begins it. */
-static int begin(struct stage *s, struct rp_runs *runs, const char *store, int64_t *id)
+static int begin_kind(struct stage *s, struct rp_runs *runs, const char *kind, const char *store, int64_t *id)
 {
     struct rp_run run;
     struct rp_run_command c;
     ok(rp_runs_reserve(runs, &err));
-    rp_run_command_init(&c, &run, "sweep", store != NULL ? store : "all", &s->session.worker, RP_HOUR_MS, "token:me");
+    rp_run_command_init(&c, &run, kind, store != NULL ? store : "all", &s->session.worker, RP_HOUR_MS, "token:me");
     int r = rp_command_run(s->test.catalog, &c.command);
     if (r == 0) *id = run.id;
     rp_runs_start(runs, store, "token:me", r == 0 ? &run : NULL);
     return r;
+}
+
+static int begin(struct stage *s, struct rp_runs *runs, const char *store, int64_t *id)
+{
+    return begin_kind(s, runs, RP_RUN_SWEEP, store, id);
+}
+
+static void test_M2_an_import_is_a_run_on_demand_and_by_schedule(void **state)
+{
+    struct stage *s = *state;
+    struct rp_runs *runs;
+    struct rp_watch *watch;
+    int64_t id = 0;
+    open_stage(s, "");
+    mark(s, "k", RP_DAY_MS);
+    struct rp_runs_options options = { .session = &s->session, .writers = s->writers, .lane = 14 };
+    ok(rp_runs_new(&options, &runs, &err));
+    ok(begin_kind(s, runs, RP_RUN_IMPORT, "main", &id));
+    wait_for(s, "SELECT COUNT(*) FROM run_record WHERE kind = 'import' AND name = 'main' AND outcome = 'done'", 1);
+    rp_runs_stop(runs);
+    s->session.config.stores[0].import_schedule = "0 3 * * *";
+    struct rp_watch_options watching = { .session = &s->session, .writers = s->writers, .node = "a", .lane = 15 };
+    ok(rp_watch_start(&rp_import_watch, &watching, &watch, &err));
+    wait_for(s, "SELECT COUNT(*) FROM schedule WHERE name = 'import:main'", 1);
+    rp_watch_stop(watch);
+    assert_int_equal(number(s, RECORDS), 1); /* a new schedule makes up for nothing */
+    run_sql(s, "UPDATE schedule SET tick_at = tick_at - 172800000;");
+    ok(rp_watch_start(&rp_import_watch, &watching, &watch, &err));
+    wait_for(s, "SELECT COUNT(*) FROM run_record WHERE kind = 'import' AND body LIKE '%\"scanned\":1,%'", 2);
+    rp_watch_stop(watch);
+    assert_int_equal(number(s, "SELECT COUNT(*) FROM run_lock WHERE run_id IS NOT NULL"), 0);
 }
 
 static void test_a_run_on_demand_answers_with_its_id_and_a_second_is_refused(void **state)
@@ -386,6 +463,29 @@ static void test_a_run_on_demand_answers_with_its_id_and_a_second_is_refused(voi
         ok(begin(s, runs, NULL, &id));
         wait_for(s, RECORDS, 3 + i);
     }
+    rp_runs_stop(runs);
+}
+
+/* Its thread is there before it is begun: a run that nobody carries out would hold its lock. */
+static void test_a_run_that_gets_no_thread_is_refused_before_it_begins(void **state)
+{
+    struct stage *s = *state;
+    struct rp_runs *runs;
+    pthread_attr_t usual, too_large;
+    int64_t id = 0;
+    open_stage(s, "");
+    struct rp_runs_options options = { .session = &s->session, .writers = s->writers, .lane = 14 };
+    ok(rp_runs_new(&options, &runs, &err));
+    pthread_getattr_default_np(&usual);
+    pthread_getattr_default_np(&too_large);
+    pthread_attr_setstacksize(&too_large, (size_t)1 << 47);
+    assert_int_equal(pthread_setattr_default_np(&too_large), 0);
+    assert_int_equal(rp_runs_reserve(runs, &err), RP_EBUSY);
+    assert_int_equal(pthread_setattr_default_np(&usual), 0);
+    assert_non_null(strstr(err.text, "no thread"));
+    rp_error_clear(&err);
+    ok(begin(s, runs, "main", &id));
+    wait_for(s, RECORDS, 1);
     rp_runs_stop(runs);
 }
 
@@ -442,6 +542,33 @@ static void test_C11_a_stale_lock_and_failed_runs_are_seen(void **state)
     rp_watch_stop(watch);
 }
 
+/* Sweeps that end hide no other run that does not. */
+static void test_C11_each_scheduled_run_is_waited_for_by_itself(void **state)
+{
+    struct stage *s = *state;
+    struct rp_watch *watch;
+    struct rp_run run;
+    open_stage(s, "sweep: { schedule: \"0 3 * * *\" }\nalerts: { no_worker_for: 0s }\n");
+    ok(rp_run_begin(s->test.catalog, "retention", "records", &s->test.worker, RP_HOUR_MS, &run, &err));
+    ok(rp_run_end(s->test.catalog, &run, "done", &err));
+    ok(rp_run_begin(s->test.catalog, "sweep", "main", &s->test.worker, RP_HOUR_MS, &run, &err));
+    ok(rp_run_end(s->test.catalog, &run, "done", &err));
+    run_sql(s, s->dbs.kind == DBS_POSTGRES ? "ALTER TABLE run_record DISABLE TRIGGER USER;"
+                                           : "DROP TRIGGER run_record_no_update;");
+    run_sql(s, "UPDATE run_record SET finished_at = finished_at - 100000000 WHERE kind = 'retention';"); /* 27 h */
+    struct rp_watch_options options = {
+        .session = &s->session, .writers = s->writers, .node = "a", .lane = 14, .every_ms = 50
+    };
+    ok(rp_watch_start(&rp_alert_watch, &options, &watch, &err));
+    wait_for(s,
+             "SELECT COUNT(*) FROM alert WHERE name = 'ReprieveNoRun' AND cleared_at IS NULL "
+             "AND details LIKE '%retention records%'",
+             1);
+    run_sql(s, "UPDATE run_record SET finished_at = finished_at + 100000000 WHERE kind = 'retention';");
+    wait_for(s, "SELECT COUNT(*) FROM alert WHERE name = 'ReprieveNoRun' AND cleared_at IS NOT NULL", 1);
+    rp_watch_stop(watch);
+}
+
 #define ON_BOTH(test)                                                                                                  \
     { #test " on sqlite", test, set_up, tear_down, NULL },                                                             \
     {                                                                                                                  \
@@ -460,10 +587,15 @@ int main(int argc, char **argv)
         ON_BOTH(test_a_run_that_died_gets_its_record_from_the_next_daemon),
         ON_BOTH(test_a_lock_that_was_taken_over_ends_the_run_and_a_new_one_begins),
         ON_BOTH(test_M11_a_tick_is_run_once_over_all_nodes_and_a_missed_one_at_start),
+        ON_BOTH(test_M11_abandoned_uploads_do_not_wait_for_the_tick),
         cmocka_unit_test(test_intervals_are_the_longest_between_two_ticks),
+        ON_BOTH(test_M2_an_import_is_a_run_on_demand_and_by_schedule),
         ON_BOTH(test_a_run_on_demand_answers_with_its_id_and_a_second_is_refused),
+        { "test_a_run_that_gets_no_thread_is_refused_before_it_begins on sqlite",
+          test_a_run_that_gets_no_thread_is_refused_before_it_begins, set_up, tear_down, NULL },
         ON_BOTH(test_M10_two_watches_raise_and_clear_a_condition_once),
         ON_BOTH(test_C11_a_stale_lock_and_failed_runs_are_seen),
+        ON_BOTH(test_C11_each_scheduled_run_is_waited_for_by_itself),
     };
     if (argc > 1 && strcmp(argv[1], "postgres") == 0) cmocka_set_test_filter("* on postgres");
     if (argc > 1 && strcmp(argv[1], "sqlite") == 0) cmocka_set_skip_filter("* on postgres");

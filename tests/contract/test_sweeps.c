@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sweep when something is wrong: another owner, a missing mount, a run that died, a store that fails, references, clocks that
- * disagree. On both engines, with objects in memory and in a directory. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* A sweep when something is wrong: another owner, a missing mount, a run that died, a store that fails, clocks that
+ * disagree. On both engines, with objects in memory and in a directory. Needs PostgreSQL: run under
+ * tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,63 +15,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/json.h"
-#include "core/check/references.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "core/dead.h"
 #include "core/owner/recover.h"
 #include "core/state.h"
 #include "lib/ask.h"
-#include "lib/world.h"
+#include "store/open.h"
+#include "sweep_steps.h"
 
 #define MINUTE RP_MINUTE_MS
 #define HOUR   RP_HOUR_MS
 #define DAY    RP_DAY_MS
-
-static struct rp_error err;
-
-static int set_up(void **state)
-{
-    uintptr_t which = (uintptr_t)*state;
-    struct world *w = calloc(1, sizeof *w);
-    world_make(w, which & 1 ? DBS_POSTGRES : DBS_SQLITE_FILE, which & 2 ? WORLD_FS : WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state); /* whatever a test did */
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
-static void put_due(struct world *w, const char *key)
-{
-    world_put(w, key, "x");
-    assert_int_equal(world_mark(w, key, 0).what, RP_MARK_CREATED);
-}
-
-static void expect_purged(struct world *w, int64_t n)
-{
-    struct rp_sweep_result *r = world_sweep(w);
-    if (r->run.figures.n_errors > 0) print_error("%s\n", r->run.figures.errors[0]);
-    assert_string_equal(r->outcome, "done");
-    assert_int_equal(r->run.figures.purged, n);
-}
-
-/* The sweep ends in words that contain `words` and has purged nothing. */
-static void expect_nothing_purged(struct world *w, const char *words)
-{
-    int64_t removed = w->removed;
-    struct rp_sweep_result *r = world_sweep(w);
-    assert_string_not_equal(r->outcome, "done");
-    assert_int_equal(r->run.figures.purged + r->run.figures.already_gone, 0);
-    assert_true(r->run.figures.n_errors > 0);
-    if (strstr(r->run.figures.errors[0], words) == NULL) fail_msg("\"%s\"", r->run.figures.errors[0]);
-    assert_int_equal(w->removed, removed);
-}
 
 /* ---- whose store it is ---- */
 
@@ -536,171 +492,6 @@ static void test_a_mark_that_died_while_it_was_checked_ends_reprieved(void **sta
     }
 }
 
-/* ---- references ---- */
-
-/* A user's database with a column and a query that name keys. */
-struct user {
-    struct dbs dbs;
-    struct rp_database_config database;
-    struct rp_reference references[2];
-    struct rp_config config;
-};
-
-static void user_make(struct world *w, struct user *u, const char *sql)
-{
-    dbs_make(&u->dbs, w->dbs.kind, NULL);
-    ok(rp_db_script(u->dbs.db, "CREATE TABLE canvas (id bigint, image_key text); CREATE TABLE post (url text)", &err));
-    u->database =
-        (struct rp_database_config){ .name = "app", .url = u->dbs.url, .read_url = "", .statement_timeout_ms = 300 };
-    u->references[0] = (struct rp_reference){ .database = "app", .table = "canvas", .column = "image_key" };
-    u->references[1] = (struct rp_reference){ .database = "app", .sql = sql };
-    u->config = (struct rp_config){ .databases = &u->database, .n_databases = 1 };
-    w->config.referenced_by = u->references;
-    w->config.n_referenced_by = 2;
-    ok(rp_references_new(&u->config, &w->config, &w->store.references, &err));
-}
-
-static void user_drop(struct world *w, struct user *u)
-{
-    rp_references_free(w->store.references);
-    w->store.references = NULL;
-    dbs_drop(&u->dbs);
-}
-
-static void user_does(struct user *u, const char *sql)
-{
-    ok(rp_db_script(u->dbs.db, sql, &err));
-}
-
-static const char url_keys[] = "SELECT substr(url, 8) FROM post -- after the host";
-
-static struct rp_mark_answer mark_unreferenced(struct world *w, const char *key)
-{
-    struct rp_mark_request q = { .key = key, .grace_ms = 0, .at_ms = -1, .reason = "", .if_unreferenced = true };
-    struct rp_mark_answer answer;
-    ok(rp_mark_many(w->catalog, &w->store, &q, 1, "tester", false, &answer, &err));
-    return answer;
-}
-
-static void test_M6_what_is_referenced_is_not_marked_and_the_answer_says_how_often(void **state)
-{
-    struct world *w = *state;
-    struct user u;
-    user_make(w, &u, url_keys);
-    world_put(w, "k", "x");
-    world_put(w, "free", "x");
-    user_does(&u, "INSERT INTO canvas VALUES (1, 'k'), (2, 'k'), (3, 'K'), (4, NULL); INSERT INTO post VALUES "
-                  "('host://k'), (NULL)");
-    bool sqlite = w->dbs.kind != DBS_POSTGRES; /* which may hold a key as bytes, equal to no text: a reference too */
-    if (sqlite) user_does(&u, "INSERT INTO canvas VALUES (5, CAST('k' AS BLOB))");
-    struct rp_mark_answer a = mark_unreferenced(w, "k");
-    assert_int_equal(a.error.code, RP_EREFERENCED);
-    assert_int_equal(a.references, sqlite ? 4 : 3);
-    assert_int_equal(mark_unreferenced(w, "free").what, RP_MARK_CREATED);
-    expect_purged(w, 1);
-    assert_int_equal(world_mark(w, "k", 0).what, RP_MARK_CREATED); /* without the condition it is the user's word */
-    user_drop(w, &u);
-}
-
-static void test_M6_what_became_referenced_is_skipped_and_can_be_restored_until_it_is_not(void **state)
-{
-    struct world *w = *state;
-    struct user u;
-    user_make(w, &u, url_keys);
-    world_put(w, "k", "x");
-    assert_int_equal(mark_unreferenced(w, "k").what, RP_MARK_CREATED);
-    user_does(&u, "INSERT INTO post VALUES ('host://k')");
-    struct rp_sweep_result *r = world_sweep(w);
-    assert_string_equal(r->outcome, "done");
-    assert_int_equal(r->run.figures.skipped, 1);
-    struct rp_mark m = world_newest(w, "k");
-    assert_int_equal(m.state, RP_MARKED);
-    assert_int_equal(m.attempts, 0);
-    assert_non_null(strstr(m.note, "still referenced by 1"));
-    expect_purged(w, 0); /* not asked again at once */
-    user_does(&u, "DELETE FROM post");
-    world_pass(w, 2 * HOUR);
-    expect_purged(w, 1);
-    assert_false(world_exists(w, "k"));
-    world_put(w, "k", "x");
-    assert_int_equal(mark_unreferenced(w, "k").what, RP_MARK_CREATED);
-    user_does(&u, "INSERT INTO canvas VALUES (1, 'k')");
-    (void)world_sweep(w);
-    assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_DONE);
-    user_drop(w, &u);
-}
-
-/* Due, and nothing but the guard between it and its end: as long as the guard fails it stays, however often it is asked. */
-static void expect_guarded(struct world *w, const char *words)
-{
-    for (int i = 0; i < 5; i++) {
-        expect_nothing_purged(w, words);
-        struct rp_mark m = world_newest(w, "k");
-        assert_int_equal(m.state, RP_MARKED);
-        assert_int_equal(m.attempts, 0);
-        world_pass(w, 2 * HOUR);
-    }
-    assert_true(world_exists(w, "k"));
-    assert_int_equal(mark_unreferenced(w, "other").error.code, RP_EUNAVAILABLE);
-}
-
-static void test_M6_a_failing_look_up_never_counts_as_unreferenced(void **state)
-{
-    struct world *w = *state;
-    struct user u;
-    user_make(w, &u, url_keys);
-    world_put(w, "k", "x");
-    world_put(w, "other", "x");
-    assert_int_equal(mark_unreferenced(w, "k").what, RP_MARK_CREATED);
-    user_does(&u, "ALTER TABLE canvas RENAME TO gone");
-    expect_guarded(w, "canvas");
-    /* a view in its place that never comes to an end: stopped by the time limit */
-    user_does(&u, "CREATE VIEW canvas AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
-                  "SELECT 'no ' || i AS image_key FROM n LEFT JOIN gone ON gone.id = n.i");
-    expect_guarded(w, "references of store 'main'");
-    user_does(&u, "DROP VIEW canvas; ALTER TABLE gone RENAME TO canvas");
-    expect_purged(w, 1);
-    user_drop(w, &u);
-}
-
-static void test_M6_a_locked_table_never_counts_as_unreferenced(void **state)
-{
-    struct world *w = *state;
-    struct user u;
-    user_make(w, &u, url_keys);
-    world_put(w, "k", "x");
-    world_put(w, "other", "x");
-    assert_int_equal(mark_unreferenced(w, "k").what, RP_MARK_CREATED);
-    ok(rp_db_begin(u.dbs.db, true, &err));
-    user_does(&u, "LOCK TABLE canvas IN ACCESS EXCLUSIVE MODE");
-    expect_guarded(w, "references of store 'main'");
-    rp_db_rollback(u.dbs.db);
-    expect_purged(w, 1);
-    user_drop(w, &u);
-}
-
-static void test_M6_a_query_that_is_no_list_of_keys_and_a_list_taken_away_purge_nothing(void **state)
-{
-    struct world *w = *state;
-    struct user u;
-    user_make(w, &u, url_keys);
-    world_put(w, "k", "x");
-    world_put(w, "other", "x");
-    assert_int_equal(mark_unreferenced(w, "k").what, RP_MARK_CREATED);
-    struct rp_references *good = w->store.references;
-    u.references[1].sql = "SELECT url, url FROM post";
-    ok(rp_references_new(&u.config, &w->config, &w->store.references, &err));
-    expect_guarded(w, "references of store 'main'");
-    rp_references_free(w->store.references);
-    w->store.references = NULL; /* no referenced_by any more */
-    expect_nothing_purged(w, "no referenced_by");
-    assert_int_equal(mark_unreferenced(w, "other").error.code, RP_ECONFIG);
-    world_pass(w, 2 * HOUR);
-    w->store.references = good;
-    expect_purged(w, 1);
-    user_drop(w, &u);
-}
-
 /* ---- clocks ---- */
 
 static size_t claimed(struct world *w, int code)
@@ -762,10 +553,6 @@ static void test_a_promise_counts_from_the_fastest_clock(void **state)
 }
 
 /* clang-format off */
-#define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
-#define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
-#define BOTH(fn) ON(0, "sqlite, memory", fn), ON(1, "postgres, memory", fn)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -786,11 +573,6 @@ int main(void)
         ALL(test_used_up_attempts_make_a_dead_letter_that_can_be_retried),
         ALL(test_a_dead_letter_that_is_kept_ends_as_lost_once_its_purge_had_begun),
         BOTH(test_a_mark_that_died_while_it_was_checked_ends_reprieved),
-        ALL(test_M6_what_is_referenced_is_not_marked_and_the_answer_says_how_often),
-        ALL(test_M6_what_became_referenced_is_skipped_and_can_be_restored_until_it_is_not),
-        BOTH(test_M6_a_failing_look_up_never_counts_as_unreferenced),
-        ON(1, "postgres, memory", test_M6_a_locked_table_never_counts_as_unreferenced),
-        BOTH(test_M6_a_query_that_is_no_list_of_keys_and_a_list_taken_away_purge_nothing),
         ALL(test_clocks_that_disagree_stop_every_claim),
         ALL(test_NO_EARLY_a_mark_is_due_only_when_the_slowest_clock_says_so),
         BOTH(test_a_promise_counts_from_the_fastest_clock),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transactions over files: all of them or none (TXN-ATOMIC). On both engines, with objects in memory and in a directory. Needs
- * PostgreSQL: run under tests/lib/with-postgres. What a crash between two steps leaves is in tests/fault and tests/crash. */
+/* Transactions over files: all of them or none (TXN-ATOMIC). On both engines, with objects in
+ * memory and in a directory. Needs PostgreSQL: run under tests/lib/with-postgres. What a crash
+ * between two steps leaves is in tests/fault and tests/crash. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,23 +17,6 @@
 
 #define HOUR RP_HOUR_MS
 #define DAY  RP_DAY_MS
-
-static int set_up(void **state)
-{
-    uintptr_t which = (uintptr_t)*state;
-    struct world *w = calloc(1, sizeof *w);
-    world_make(w, which & 1 ? DBS_POSTGRES : DBS_SQLITE_FILE, which & 2 ? WORLD_FS : WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state); /* whatever a test did */
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
 
 static void commit(struct world *w, int64_t txn, struct rp_txn_command *c)
 {
@@ -275,7 +259,8 @@ static void test_what_a_transaction_refuses(void **state)
     uploads_expect(w, a, RP_FILE_LIVE);
 }
 
-/* Whatever would have a member go with what the transaction replaces is refused before anything changes. */
+/* Whatever would have a member go with what the transaction replaces is refused before anything
+ * changes. */
 static void test_TXN_ATOMIC_no_member_goes_with_what_is_replaced(void **state)
 {
     struct world *w = *state;
@@ -323,7 +308,8 @@ static void test_an_empty_transaction_commits(void **state)
     assert_int_equal(c.n_members, 0);
 }
 
-/* A thousand members, each replacing one by name, all belonging to the first, and to the one before. */
+/* A thousand members, each replacing one by name, all belonging to the first, and to the one
+ * before. */
 static void test_M7_a_thousand_members(void **state)
 {
     struct world *w = *state;
@@ -353,7 +339,7 @@ static void test_M7_a_thousand_members(void **state)
 }
 
 /* clang-format off */
-#define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
+#define ON(which, words, fn) { #fn " on " words, fn, world_set_up, world_tear_down, (void *)(uintptr_t)(which) }
 #define BOTH(fn) ON(0, "sqlite, memory", fn), ON(1, "postgres, memory", fn)
 #define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
 

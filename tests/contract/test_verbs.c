@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mark, restore and sweep, as a user sees them: on both engines, with objects in memory and in a directory. How a sweep
- * behaves when something is wrong is in test_sweeps.c. Needs PostgreSQL: run under tests/lib/with-postgres. */
+/* Mark, restore and sweep, as a user sees them: on both engines, with objects in memory and in a
+ * directory. How a sweep behaves when something is wrong is in test_sweeps.c. Needs PostgreSQL: run
+ * under tests/lib/with-postgres. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,44 +24,21 @@
 
 static struct rp_error err;
 
-static int set_up(void **state)
-{
-    uintptr_t which = (uintptr_t)*state;
-    struct world *w = calloc(1, sizeof *w);
-    world_make(w, which & 1 ? DBS_POSTGRES : DBS_SQLITE_FILE, which & 2 ? WORLD_FS : WORLD_MEMORY);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_check(*state); /* whatever a test did */
-    world_drop(*state);
-    free(*state);
-    return 0;
-}
-
-static void expect_object(struct world *w, const char *key, const char *text)
-{
-    const char *found = world_text(w, key);
-    assert_non_null(found);
-    assert_string_equal(found, text);
-    assert_string_equal(world_field(w, key, "content-type"), "image/png");
-    assert_string_equal(world_field(w, key, "cache-control"), "no-store");
-    assert_string_equal(world_field(w, key, "owner"), "ada");
-    assert_string_equal(world_field(w, key, "purpose"), "avatar");
-}
-
-static void expect_sweep(struct world *w, int64_t purged, int64_t already_gone, int64_t skipped)
+/* A newer upload stands under the key: its mark is reprieved, and says so everywhere. */
+static void expect_superseded(struct world *w, const char *key)
 {
     struct rp_sweep_result *r = world_sweep(w);
-    for (int64_t i = 0; i < r->run.figures.n_errors && i < RP_RUN_ERRORS_MAX; i++)
-        print_error("%s\n", r->run.figures.errors[i]);
+    struct rp_mark m = world_newest(w, key);
+    char sql[160];
     assert_string_equal(r->outcome, "done");
-    assert_int_equal(r->run.figures.purged, purged);
-    assert_int_equal(r->run.figures.already_gone, already_gone);
-    assert_int_equal(r->run.figures.skipped, skipped);
-    assert_int_equal(r->run.figures.failed, 0);
+    assert_int_equal(r->run.figures.superseded, 1);
+    assert_int_equal(r->run.figures.purged + r->run.figures.already_gone + r->run.figures.failed, 0);
+    assert_int_equal(r->run.figures.bytes_freed, 0);
+    assert_int_equal(m.state, RP_REPRIEVED);
+    assert_int_equal(m.outcome, RP_END_SUPERSEDED);
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM audit WHERE mark_id = %" PRId64 " AND event = 'mark.reprieved'",
+             m.id);
+    assert_int_equal(world_number(w, sql), 1);
 }
 
 static struct rp_mark_answer mark_with(struct world *w, struct rp_mark_request q)
@@ -82,7 +61,7 @@ static void test_M1_a_marked_object_stays_as_it_is(void **state)
     assert_int_equal(a.what, RP_MARK_CREATED);
     assert_int_equal(a.size_bytes, 7);
     assert_int_equal(a.due_at_ms - a.marked_at_ms, 5 * DAY);
-    expect_object(w, "a/b.png", "picture");
+    world_expect_object(w, "a/b.png", "picture");
     ok(rp_backend_stat(w->inner, &after, 1, &err));
     assert_true(rp_identity_equal(&before.identity, &after.identity));
     assert_int_equal(w->calls[WORLD_PUT] + w->calls[WORLD_COPY] + w->calls[WORLD_ANNOTATE] + w->calls[WORLD_REMOVE], 0);
@@ -117,7 +96,7 @@ static void test_M4_no_grace_deletes_at_the_next_sweep_where_it_is_allowed(void 
     struct world *w = *state;
     world_put(w, "k", "x");
     assert_int_equal(world_mark(w, "k", 0).what, RP_MARK_CREATED);
-    expect_sweep(w, 1, 0, 0);
+    world_expect_sweep(w, 1, 0, 0);
     assert_false(world_exists(w, "k"));
 }
 
@@ -134,14 +113,21 @@ static void test_M5_marking_again_is_the_same_mark_and_only_a_later_time_counts(
     assert_int_equal(later.what, RP_MARK_EXTENDED);
     assert_int_equal(later.mark_id, first.mark_id);
     assert_true(later.due_at_ms > first.due_at_ms);
+    struct rp_mark_request renamed = { .key = "k", .grace_ms = 8 * DAY, .at_ms = -1, .reason = "another reason" };
+    ok(rp_mark_many(w->catalog, &w->store, &renamed, 1, "tester", false, &later, &err));
+    assert_string_equal(later.reason, "another reason");
+    assert_string_equal(world_newest(w, "k").reason, "another reason");
+    renamed = (struct rp_mark_request){ .key = "k", .grace_ms = 9 * DAY, .at_ms = -1, .reason = "" };
+    ok(rp_mark_many(w->catalog, &w->store, &renamed, 1, "tester", false, &later, &err));
+    assert_string_equal(world_newest(w, "k").reason, "another reason");
     struct rp_mark_answer earlier = world_mark(w, "k", 6 * DAY);
     assert_int_equal(earlier.error.code, RP_EMARKED);
     assert_int_equal(world_newest(w, "k").due_at_ms, later.due_at_ms);
-    world_pass(w, 6 * DAY);
-    expect_sweep(w, 0, 0, 0);
+    world_pass(w, 8 * DAY);
+    world_expect_sweep(w, 0, 0, 0);
     assert_true(world_exists(w, "k"));
     world_pass(w, 1 * DAY);
-    expect_sweep(w, 1, 0, 0);
+    world_expect_sweep(w, 1, 0, 0);
     assert_false(world_exists(w, "k"));
 }
 
@@ -198,8 +184,8 @@ static void test_a_restored_object_is_never_purged_by_that_mark(void **state)
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_DONE);
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_ALREADY);
     world_pass(w, 40 * DAY);
-    expect_sweep(w, 0, 0, 0);
-    expect_object(w, "k", "x");
+    world_expect_sweep(w, 0, 0, 0);
+    world_expect_object(w, "k", "x");
     struct rp_mark_answer again = world_mark(w, "k", -1);
     assert_int_equal(again.what, RP_MARK_CREATED);
     assert_true(again.mark_id > first.mark_id);
@@ -254,9 +240,9 @@ static void test_M2_the_annotation_says_when_and_why(void **state)
     snprintf(text, sizeof text, "%lld", (long long)a.due_at_ms);
     assert_string_equal(world_field(w, "k", "delete_after"), text);
     assert_string_equal(world_field(w, "k", "deletion_reason"), "old");
-    expect_object(w, "k", "x");
+    world_expect_object(w, "k", "x");
     world_pass(w, 6 * DAY); /* an annotated object is purged like any other */
-    expect_sweep(w, 1, 0, 0);
+    world_expect_sweep(w, 1, 0, 0);
     assert_false(world_exists(w, "k"));
 }
 
@@ -275,7 +261,7 @@ static void test_M2_a_key_twice_in_a_command_is_annotated_once(void **state)
     assert_int_equal(w->calls[WORLD_ANNOTATE], 1);
 }
 
-static void test_M2_more_time_shows_in_the_annotation_and_the_reason_stays(void **state)
+static void test_M2_more_time_and_its_reason_show_in_the_annotation(void **state)
 {
     struct world *w = *state;
     char text[32];
@@ -286,7 +272,7 @@ static void test_M2_more_time_shows_in_the_annotation_and_the_reason_stays(void 
     assert_int_equal(a.what, RP_MARK_EXTENDED);
     snprintf(text, sizeof text, "%lld", (long long)a.due_at_ms);
     assert_string_equal(world_field(w, "k", "delete_after"), text);
-    assert_string_equal(world_field(w, "k", "deletion_reason"), "old");
+    assert_string_equal(world_field(w, "k", "deletion_reason"), "test");
 }
 
 static void expect_no_annotation(struct world *w, const char *key)
@@ -310,7 +296,7 @@ static void test_M3_a_restore_removes_only_the_marks_own_fields(void **state)
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_DONE);
     expect_no_annotation(w, "k");
     assert_string_equal(world_field(w, "k", "scanned"), "clean");
-    expect_object(w, "k", "x");
+    world_expect_object(w, "k", "x");
 }
 
 static void test_an_annotation_does_not_come_back_from_quarantine(void **state)
@@ -320,9 +306,9 @@ static void test_an_annotation_does_not_come_back_from_quarantine(void **state)
     w->config.annotate = true;
     world_put(w, "k", "x");
     assert_true(world_mark(w, "k", 0).annotated);
-    expect_sweep(w, 1, 0, 0);
+    world_expect_sweep(w, 1, 0, 0);
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_RETURNED);
-    expect_object(w, "k", "x");
+    world_expect_object(w, "k", "x");
     expect_no_annotation(w, "k");
 }
 
@@ -345,8 +331,8 @@ static void test_a_sweep_purges_what_is_due_and_nothing_else(void **state)
     assert_string_equal(r->run.figures.largest, "main:due");
     assert_in_range(r->run.figures.oldest_age_s, 2 * 86400, 2 * 86400 + 600);
     assert_false(world_exists(w, "due"));
-    expect_object(w, "waiting", "x");
-    expect_object(w, "unmarked", "x");
+    world_expect_object(w, "waiting", "x");
+    world_expect_object(w, "unmarked", "x");
     struct rp_mark m = world_newest(w, "due");
     assert_int_equal(m.state, RP_PURGED);
     assert_int_equal(m.outcome, RP_END_ERASED);
@@ -364,7 +350,7 @@ static void test_many_marks_are_purged_in_batches_up_to_the_limit(void **state)
     ok(rp_sweep_run(&sweeper, r, &err));
     assert_int_equal(r->run.figures.purged, 130);
     assert_int_equal(world_count(w, RP_MARKED), 120);
-    expect_sweep(w, 120, 0, 0);
+    world_expect_sweep(w, 120, 0, 0);
     assert_int_equal(world_count(w, RP_PURGED), 250);
     assert_int_equal(w->removed, 250);
 }
@@ -375,7 +361,7 @@ static void test_what_somebody_else_deleted_is_already_gone(void **state)
     world_put(w, "k", "x");
     (void)world_mark(w, "k", 0);
     world_remove(w, "k");
-    expect_sweep(w, 0, 1, 0);
+    world_expect_sweep(w, 0, 1, 0);
     assert_int_equal(world_newest(w, "k").outcome, RP_END_GONE);
 }
 
@@ -385,12 +371,12 @@ static void test_NEWER_WINS_an_upload_after_the_mark_is_never_deleted(void **sta
     world_put(w, "k", "old");
     (void)world_mark(w, "k", 0);
     world_put(w, "k", "new");
-    expect_sweep(w, 0, 1, 0);
-    expect_object(w, "k", "new");
+    expect_superseded(w, "k");
+    world_expect_object(w, "k", "new");
     assert_int_equal(world_newest(w, "k").outcome, RP_END_SUPERSEDED);
     world_pass(w, 40 * DAY);
-    expect_sweep(w, 0, 0, 0);
-    expect_object(w, "k", "new");
+    world_expect_sweep(w, 0, 0, 0);
+    world_expect_object(w, "k", "new");
 }
 
 static void test_a_newer_upload_that_is_marked_has_a_promise_of_its_own(void **state)
@@ -407,10 +393,10 @@ static void test_a_newer_upload_that_is_marked_has_a_promise_of_its_own(void **s
     assert_int_equal(old.state, RP_REPRIEVED);
     assert_int_equal(old.outcome, RP_END_SUPERSEDED);
     world_pass(w, 2 * DAY);
-    expect_sweep(w, 0, 0, 0);
-    expect_object(w, "k", "newer");
+    world_expect_sweep(w, 0, 0, 0);
+    world_expect_object(w, "k", "newer");
     world_pass(w, 4 * DAY);
-    expect_sweep(w, 1, 0, 0);
+    world_expect_sweep(w, 1, 0, 0);
     assert_false(world_exists(w, "k"));
 }
 
@@ -426,13 +412,13 @@ static void test_observe_asks_nothing_of_the_store_and_writes_nothing_to_it(void
     assert_non_null(strstr(a.annotate_note, "observe"));
     assert_int_equal(w->calls[WORLD_STAT], 1); /* to see what is marked */
     w->calls[WORLD_STAT] = 0;
-    expect_sweep(w, 0, 0, 1);
+    world_expect_sweep(w, 0, 0, 1);
     for (int i = 0; i < WORLD_CALLS; i++)
         assert_int_equal(w->calls[i], 0);
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_DONE);
     for (int i = 0; i < WORLD_CALLS; i++)
         assert_int_equal(w->calls[i], 0);
-    expect_object(w, "k", "x");
+    world_expect_object(w, "k", "x");
     assert_false(world_exists(w, RP_STORE_OWNER));
 }
 
@@ -468,54 +454,38 @@ static void test_a_dry_run_names_what_is_due_and_changes_nothing(void **state)
 
 /* ---- quarantine ---- */
 
-static const char *aside_key(struct world *w, const char *key)
-{
-    static char text[RP_QUARANTINE_KEY];
-    return rp_quarantine_key(world_newest(w, key).id, text);
-}
-
-static void set_aside(struct world *w, const char *key, const char *text)
-{
-    w->config.mode = RP_MODE_QUARANTINE;
-    world_put(w, key, text);
-    assert_int_equal(world_mark(w, key, 0).what, RP_MARK_CREATED);
-    expect_sweep(w, 1, 0, 0);
-    assert_false(world_exists(w, key));
-    assert_int_equal(world_newest(w, key).outcome, RP_END_QUARANTINED);
-}
-
 static void test_S5_a_purge_moves_aside_and_a_restore_returns_it_as_it_was(void **state)
 {
     struct world *w = *state;
-    set_aside(w, "k", "picture");
-    expect_object(w, aside_key(w, "k"), "picture");
+    world_move_to_quarantine(w, "k", "picture");
+    world_expect_object(w, world_aside_key(w, "k"), "picture");
     world_pass(w, 6 * DAY);
-    expect_sweep(w, 0, 0, 0);
+    world_expect_sweep(w, 0, 0, 0);
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_RETURNED);
-    expect_object(w, "k", "picture");
+    world_expect_object(w, "k", "picture");
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_ALREADY);
-    expect_sweep(w, 0, 0, 0); /* a delete that comes late may take what was returned: the copy stays for a day */
+    world_expect_sweep(w, 0, 0, 0); /* a delete that comes late may take what was returned: the copy stays for a day */
     world_pass(w, DAY + HOUR);
-    expect_sweep(w, 1, 0, 0);
-    assert_false(world_exists(w, aside_key(w, "k")));
-    expect_object(w, "k", "picture");
+    world_expect_sweep(w, 1, 0, 0);
+    assert_false(world_exists(w, world_aside_key(w, "k")));
+    world_expect_object(w, "k", "picture");
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_ALREADY);
     world_pass(w, 30 * DAY);
-    expect_sweep(w, 0, 0, 0);
-    expect_object(w, "k", "picture");
+    world_expect_sweep(w, 0, 0, 0);
+    world_expect_object(w, "k", "picture");
 }
 
 static void test_S5_a_mark_twice_in_one_return_is_answered_alike(void **state)
 {
     struct world *w = *state;
     struct rp_reprieve_answer answers[2];
-    set_aside(w, "k", "picture");
+    world_move_to_quarantine(w, "k", "picture");
     struct rp_mark twice[2] = { world_newest(w, "k"), world_newest(w, "k") };
     ok(rp_reprieve_many(w->catalog, &w->store, twice, 2, "tester", answers, &err));
     assert_int_equal(answers[0].what, RP_REPRIEVE_RETURNED);
     assert_int_equal(answers[1].what, RP_REPRIEVE_RETURNED);
     assert_int_equal(w->calls[WORLD_COPY], 2); /* aside, and back once */
-    expect_object(w, "k", "picture");
+    world_expect_object(w, "k", "picture");
 }
 
 /* A store in which somebody else restores as well, right after our copy back. */
@@ -537,7 +507,7 @@ static int copy_beside(struct rp_backend *backend, const char *from, const struc
 static void test_S5_two_returns_at_once_leave_what_they_returned(void **state)
 {
     struct world *w = *state;
-    set_aside(w, "k", "picture");
+    world_move_to_quarantine(w, "k", "picture");
     struct rp_backend_ops ops = *w->store.backend->ops;
     beside.w = w;
     beside.ops = w->store.backend->ops;
@@ -546,19 +516,19 @@ static void test_S5_two_returns_at_once_leave_what_they_returned(void **state)
     struct rp_reprieve_answer ours = world_restore(w, "k");
     assert_int_equal(beside.other.what, RP_REPRIEVE_RETURNED);
     assert_int_equal(ours.what, RP_REPRIEVE_ALREADY);
-    expect_object(w, "k", "picture");
+    world_expect_object(w, "k", "picture");
     assert_int_equal(world_number(w, "SELECT count(*) FROM audit WHERE event = 'object.returned'"), 1);
 }
 
 static void test_S5_what_is_in_quarantine_is_erased_when_its_time_is_over(void **state)
 {
     struct world *w = *state;
-    set_aside(w, "k", "picture");
+    world_move_to_quarantine(w, "k", "picture");
     world_pass(w, 7 * DAY + HOUR);
     struct rp_sweep_result *r = world_sweep(w);
     assert_int_equal(r->run.figures.purged, 1);
     assert_int_equal(r->run.figures.bytes_freed, 7);
-    assert_false(world_exists(w, aside_key(w, "k")));
+    assert_false(world_exists(w, world_aside_key(w, "k")));
     struct rp_reprieve_answer a = world_restore(w, "k");
     assert_int_equal(a.error.code, RP_ETOOLATE);
     assert_false(world_exists(w, "k"));
@@ -567,31 +537,32 @@ static void test_S5_what_is_in_quarantine_is_erased_when_its_time_is_over(void *
 static void test_S5_a_return_never_overwrites_something_newer(void **state)
 {
     struct world *w = *state;
-    set_aside(w, "k", "old");
+    world_move_to_quarantine(w, "k", "old");
     world_put(w, "k", "new");
     struct rp_reprieve_answer a = world_restore(w, "k");
     assert_int_equal(a.what, RP_REPRIEVE_REFUSED);
     assert_int_equal(a.error.code, RP_EEXISTS);
-    expect_object(w, "k", "new");
-    expect_object(w, aside_key(w, "k"), "old");
+    world_expect_object(w, "k", "new");
+    world_expect_object(w, world_aside_key(w, "k"), "old");
     world_remove(w, "k");
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_RETURNED);
-    expect_object(w, "k", "old");
+    world_expect_object(w, "k", "old");
 }
 
-/* The copy's own mark is no subject of a user: reprieving it would leave a copy that nobody returns and nobody erases. */
+/* The copy's own mark is no subject of a user: reprieving it would leave a copy that nobody returns
+ * and nobody erases. */
 static void test_S5_the_copys_own_mark_is_not_restored_by_itself(void **state)
 {
     struct world *w = *state;
     struct rp_mark copy;
     struct rp_reprieve_answer answer;
-    set_aside(w, "k", "old");
-    ok(ask_newest(w->catalog, &w->store, aside_key(w, "k"), &w->arena, &copy, &err));
+    world_move_to_quarantine(w, "k", "old");
+    ok(ask_newest(w->catalog, &w->store, world_aside_key(w, "k"), &w->arena, &copy, &err));
     ok(rp_reprieve_many(w->catalog, &w->store, &copy, 1, "tester", &answer, &err));
     assert_int_equal(answer.what, RP_REPRIEVE_REFUSED);
     assert_int_equal(answer.error.code, RP_EINVAL);
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_RETURNED);
-    expect_object(w, "k", "old");
+    world_expect_object(w, "k", "old");
 }
 
 static void test_S5_a_newer_upload_is_not_moved_aside(void **state)
@@ -601,13 +572,13 @@ static void test_S5_a_newer_upload_is_not_moved_aside(void **state)
     world_put(w, "k", "old");
     (void)world_mark(w, "k", 0);
     world_put(w, "k", "new");
-    expect_sweep(w, 0, 1, 0);
-    expect_object(w, "k", "new");
-    assert_false(world_exists(w, aside_key(w, "k")));
+    expect_superseded(w, "k");
+    world_expect_object(w, "k", "new");
+    assert_false(world_exists(w, world_aside_key(w, "k")));
 }
 
 /* clang-format off */
-#define ON(which, words, fn) { #fn " on " words, fn, set_up, tear_down, (void *)(uintptr_t)(which) }
+#define ON(which, words, fn) { #fn " on " words, fn, world_set_up, world_tear_down, (void *)(uintptr_t)(which) }
 /* Each engine once, each store once. */
 #define ALL(fn) ON(1, "postgres, memory", fn), ON(2, "sqlite, fs", fn)
 
@@ -626,7 +597,7 @@ int main(void)
         ALL(test_a_restore_after_the_claim_is_too_late),
         ALL(test_M2_the_annotation_says_when_and_why),
         ALL(test_M2_a_key_twice_in_a_command_is_annotated_once),
-        ALL(test_M2_more_time_shows_in_the_annotation_and_the_reason_stays),
+        ALL(test_M2_more_time_and_its_reason_show_in_the_annotation),
         ALL(test_M3_a_restore_removes_only_the_marks_own_fields),
         ALL(test_an_annotation_does_not_come_back_from_quarantine),
         ALL(test_a_sweep_purges_what_is_due_and_nothing_else),

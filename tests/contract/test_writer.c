@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Group commit (catalog/writer/writer.h) with many threads at once, and inits against the quota. Needs PostgreSQL: run under tests/lib/with-postgres. Threads note what they saw; the test's own thread judges it. */
+/* Group commit (catalog/writer/writer.h) with many threads at once, and inits against the quota.
+ * Needs PostgreSQL: run under tests/lib/with-postgres. Threads note what they saw; the test's own
+ * thread judges it. */
 #include "writer_steps.h"
 
 #include <inttypes.h>
@@ -7,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "catalog/retention.h"
 #include "catalog/writer/idempotency.h"
 
 #define HOUR    RP_HOUR_MS
@@ -310,7 +313,11 @@ static void test_W4_a_refusal_is_kept_and_a_passing_failure_is_not(void **state)
 
 static int forget_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
 {
-    return rp_keys_forget(tx, tx->late_ms - 24 * HOUR, 1, ctx, e);
+    struct rp_old_query old = { .kind = RP_OLD_KEYS, .before_ms = tx->late_ms - 24 * HOUR, .limit = 1 };
+    int64_t id;
+    struct rp_ids ids = { .at = &id };
+    int r = rp_old_find(tx->db, &old, &ids, e);
+    return r < 0 ? r : rp_old_remove(tx, &old, &ids, ctx, e);
 }
 
 static void test_X10_keys_are_forgotten_after_a_day(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds that fail. When the database as a whole cannot, all commands of a round are told at once; anything else may be one command's fault,
- * and each is run by itself. A verb of the test's own fails as it is told. */
+/* Rounds that fail. When the database as a whole cannot, all commands of a round are told at once;
+ * anything else may be one command's fault, and each is run by itself. A verb of the test's own
+ * fails as it is told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -191,7 +192,8 @@ static int fail_tx(struct rp_tx *tx, void *ctx, struct rp_error *e)
     return *code < 0 ? rp_error_set(e, *code, "as told") : 0;
 }
 
-/* A function that refuses says nothing about the database; one that could not write does, until the next that could. */
+/* A function that refuses says nothing about the database; one that could not write does, until the
+ * next that could. */
 static void what_a_call_says_about_the_database_is_kept(void **state)
 {
     static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* writer_steps.h - a daemon's writers over a world of their own, and how a test waits for their answers. */
+/* writer_steps.h - a daemon's writers over a world of their own, and how a test waits for their
+ * answers. */
 #ifndef RP_TESTS_WRITER_STEPS_H
 #define RP_TESTS_WRITER_STEPS_H
 

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lossy_disk.c - a disk that forgets what was not synced, beneath the program as it is shipped (LD_PRELOAD): what SQLite
- * writes and what the directory store writes alike. It stands below SQLite's own VFS, so that the one in use is the real one.
+/* lossy_disk.c - a disk that forgets what was not synced, beneath the program as it is shipped
+ * (LD_PRELOAD): what SQLite writes and what the directory store writes alike. It stands below
+ * SQLite's own VFS, so that the one in use is the real one.
  *
- * D1  Every call goes through. Before a file changes, what stood there goes to LOSSY_DIR/journal: bytes and size of every write
- *     and truncation, and every name that is made, removed or moved. What loses a name is kept by a link in LOSSY_DIR.
- * D2  After an fsync, fdatasync or syncfs that succeeded, the journal says up to where the inode's changes are durable; for a
- *     directory these are its names. A new file's name is durable by its directory alone.
- * D3  Any number of processes and threads share a journal: a record is one appending write. A record of a change stands before the
- *     change, a record of a sync behind it: whenever a process dies, the journal promises less than the disk, never more.
- * D4  LOSSY_SWALLOW=files or directories: syncs of that kind do nothing and say that they did (the twin that must be noticed).
+ * D1  Every call goes through. Before a file changes, what stood there goes to LOSSY_DIR/journal:
+ *     bytes and size of every write and truncation, and every name that is made, removed or moved.
+ *     What loses a name is kept by a link in LOSSY_DIR.
+ * D2  After an fsync, fdatasync or syncfs that succeeded, the journal says up to where the inode's
+ *     changes are durable; for a directory these are its names. A new file's name is durable by its
+ *     directory alone.
+ * D3  Any number of processes and threads share a journal: a record is one appending write. A
+ *     record of a change stands before the change, a record of a sync behind it: whenever a process
+ *     dies, the journal promises less than the disk, never more.
+ * D4  LOSSY_SWALLOW=files or directories: syncs of that kind do nothing and say that they did (the
+ *     twin that must be noticed).
  *
- * Nothing is lost here: tests/crash/power.py reads the journal when all processes are dead, and takes back what it chooses.
- * Not seen: stdio's own writes, mappings (SQLite's -shm, which is rebuilt anyway), names made by openat2. */
+ * Nothing is lost here: tests/crash/power.py reads the journal when all processes are dead, and
+ * takes back what it chooses. Not seen: stdio's own writes, mappings (SQLite's -shm, which is
+ * rebuilt anyway), names made by openat2. */
 #undef _FILE_OFFSET_BITS /* with it, open and open64 would be one name */
 #undef _FORTIFY_SOURCE   /* it has bodies of its own for the calls below */
 #include <dlfcn.h>
@@ -173,7 +179,8 @@ static void entry_look(int dir_fd, const char *path, int flags, struct entry *ou
     if (fstatat(dir_fd, path, &st, (flags & AT_SYMLINK_FOLLOW) ? 0 : AT_SYMLINK_NOFOLLOW) == 0) out->inode = st.st_ino;
 }
 
-/* A second name outside, so that the file is there when its removal is taken back. A directory needs none, nor does what has one. */
+/* A second name outside, so that the file is there when its removal is taken back. A directory
+ * needs none, nor does what has one. */
 static void keep(int dir_fd, const char *path, const struct entry *e)
 {
     char kept[sizeof directory + 32];

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the crash tests take place, and the only place where a program is started and killed.
 
-A world is a directory with a configuration, a catalog of its own, two stores (`plain` erases, `shelf` sets aside) and a
+A world is a directory with a configuration, a catalog of its own, two stores (`plain` erases, `shelf` quarantines) and a
 database with references. What it answers is kept outside of it (answers.py) and held against it afterwards (judge.py).
 """
 import collections

@@ -36,6 +36,12 @@ static void quarantining(struct trial *t)
     t->config.mode = RP_MODE_QUARANTINE;
 }
 
+static void in_place(struct trial *t)
+{
+    quarantining(t);
+    t->hides = true;
+}
+
 static void two_uploads(struct trial *t)
 {
     trial_subjects(t, 2);
@@ -126,10 +132,33 @@ static void half_swept(struct trial *t)
     must(trial_half_done(t));
 }
 
+/* By a worker whose probe was disturbed. */
+static void half_copied(struct trial *t)
+{
+    t->blind = true;
+    half_swept(t);
+    t->blind = false;
+}
+
 static void quarantine_over(struct trial *t)
 {
     two_in_quarantine(t);
     trial_advance(t, 8 * RP_DAY_MS);
+}
+
+/* Somebody has removed the delete marker of the first. */
+static void quarantine_over_and_one_shown(struct trial *t)
+{
+    struct inv_subject *s = &t->shared->known.subjects[0];
+    struct rp_item item = { .key = s->key };
+    struct rp_error err = { 0 };
+    bool made = false;
+    quarantine_over(t);
+    must(rp_backend_stat(t->bare, &item, 1, &err));
+    snprintf(item.identity.version, sizeof item.identity.version, "%s", item.identity.etag);
+    must(rp_backend_show(t->hiding, s->key, &item.identity, &made, &err));
+    RP_ASSERT(made);
+    s->stays = true;
 }
 
 /* Two attempts at the second object have failed; the third is its last. */
@@ -296,6 +325,8 @@ const struct program programs_of_users[] = {
     { "restore an annotated one",                    NULL, first_annotated, { restore_one } },
     { "restore from quarantine",                     quarantining, two_in_quarantine, { restore_one, restore_one } },
     { "restore an annotated one from quarantine",    quarantining, annotated_in_quarantine, { restore_one } },
+    { "restore what is hidden in place",             in_place, two_in_quarantine, { restore_one, restore_one } },
+    { "restore an annotated one hidden in place",    in_place, annotated_in_quarantine, { restore_one } },
     { "hold one and sweep",                          NULL, three_due, { hold_first, trial_sweep, trial_lift } },
     { "hold everything and sweep",                   NULL, three_due, { hold_everything, trial_sweep, trial_lift } },
     { "claim a store for the first time",            NULL, two_uploads, { trial_sweep, later, trial_sweep } },
@@ -303,8 +334,10 @@ const struct program programs_of_users[] = {
     { "recover after the catalog was rolled back",   NULL, rolled_back, { sweep_partly, trial_recover } },
     { "retry a dead letter",                         NULL, one_dead, { dead_retry } },
     { "retry a dead letter in quarantine",           quarantining, one_dead, { dead_retry, trial_sweep } },
+    { "retry a dead letter where objects are hidden", in_place, one_dead, { dead_retry, trial_sweep } },
     { "give a dead letter up",                       NULL, one_dead, { dead_keep } },
     { "give a dead letter up in quarantine",         quarantining, one_dead, { dead_keep } },
+    { "give a dead letter up where they are hidden", in_place, one_dead, { dead_keep } },
 };
 const struct program programs_of_sweeps[] = {
     { "sweep",                                       NULL, three_due, { trial_sweep } },
@@ -313,8 +346,13 @@ const struct program programs_of_sweeps[] = {
     { "sweep with a guard",                          guarded, first_referenced_and_due, { trial_sweep, unrefer } },
     { "sweep into quarantine",                       quarantining, three_due, { trial_sweep } },
     { "sweep out of quarantine",                     quarantining, quarantine_over, { trial_sweep } },
+    { "sweep and hide in place",                     in_place, three_due, { trial_sweep } },
+    { "sweep what was hidden in place",              in_place, quarantine_over, { trial_sweep } },
     { "sweep what a dead worker left",               NULL, half_swept, { trial_sweep } },
     { "sweep what a dead worker left in quarantine", quarantining, half_swept, { trial_sweep } },
+    { "sweep what was hidden and somebody has shown", in_place, quarantine_over_and_one_shown, { trial_sweep } },
+    { "sweep what a dead worker left hidden",        in_place, half_swept, { trial_sweep } },
+    { "sweep what was copied before hiding was seen", in_place, half_copied, { trial_sweep } },
     { "restore what a worker has claimed",           NULL, half_swept, { restore_claimed, trial_sweep } },
     { "sweep with an object that cannot be deleted", NULL, one_failing, { sweep_partly, allow } },
     { "restore and sweep",                           NULL, six_marked, { restore_one, later, trial_sweep } },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* programs.h - what users do in a trial: a world made ready without faults, then steps that a fault may hit. A step that
- * failed, or in which the process died, is given again from its beginning. */
+/* programs.h - what users do in a trial: a world made ready without faults, then steps that a fault
+ * may hit. A step that failed, or in which the process died, is given again from its beginning. */
 #ifndef RP_TESTS_FAULT_PROGRAMS_H
 #define RP_TESTS_FAULT_PROGRAMS_H
 
@@ -18,7 +18,8 @@ struct program {
 extern const struct program programs_of_users[], programs_of_sweeps[], programs_of_files[];
 extern const size_t programs_of_users_n, programs_of_sweeps_n, programs_of_files_n;
 
-/* A fresh world, made ready and closed; with a directory store it is made once and brought back from then on. */
+/* A fresh world, made ready and closed; with a directory store it is made once and brought back
+ * from then on. */
 void program_begin(const struct program *p, struct trial *t);
 /* From the step where it is; negative as soon as one fails. */
 int program_run(const struct program *p, struct trial *t);

@@ -18,6 +18,12 @@ static void quarantining(struct trial *t)
     t->config.mode = RP_MODE_QUARANTINE;
 }
 
+static void in_place(struct trial *t)
+{
+    quarantining(t);
+    t->hides = true;
+}
+
 static size_t pending(struct trial *t, const struct trial_upload *upload)
 {
     size_t i = trial_file(t, upload);
@@ -206,6 +212,8 @@ const struct program programs_of_files[] = {
     { "sweep a deleted family",                      NULL, a_family_due, { trial_sweep } },
     { "sweep a deleted family into quarantine",      quarantining, a_family_due, { trial_sweep } },
     { "restore a file from quarantine",              quarantining, one_in_quarantine, { return_first, return_first } },
+    { "sweep a deleted family and hide it in place", in_place, a_family_due, { trial_sweep } },
+    { "restore a file that is hidden in place",      in_place, one_in_quarantine, { return_first, return_first } },
     { "sweep abandoned uploads",                     NULL, two_abandoned, { trial_sweep } },
     { "sweep abandoned uploads into quarantine",     quarantining, two_abandoned, { trial_sweep } },
     { "sweep an upload that came late",              NULL, one_late, { trial_sweep } },

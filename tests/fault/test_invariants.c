@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The invariants themselves: a world in which all is well breaks none, and each promise that is broken on purpose is
- * named. A check that cannot fail would prove nothing in the fault loop. */
+/* The invariants themselves: a world in which all is well breaks none, and each promise that is
+ * broken on purpose is named. A check that cannot fail would prove nothing in the fault loop. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -335,7 +335,7 @@ static const struct violation {
       "holds: not one row" },
     { "a run was never recorded", "AUDITED", INV_ALWAYS, NULL,
       "INSERT INTO run (id, kind, name, locked_by, fence, started_at, figures) VALUES (1, 'a', 'b', '', 0, 0, '{}'); "
-      "INSERT INTO run_record VALUES (1, 'a', 'b', '', 0, 0, '{}')",
+      "INSERT INTO run_record (run_id, kind, name, outcome, started_at, finished_at, body) VALUES (1, 'a', 'b', '', 0, 0, '{}')",
       "runs: not one row" },
     { "an event has a name nobody knows", "AUDITED", INV_ALWAYS, NULL, "UPDATE audit SET event = 'mark.kissed' WHERE seq = 1",
       "an event nobody knows" },

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The S3 store against a server that lies (tests/lib/s3_liar.py): whatever it says, nothing is lost.
+/* The S3 store against a server that lies (tests/lib/s3_liar.py): whatever it says, nothing is
+ * lost.
  *
- * A trial has objects that are to be removed, some of them overwritten since, and others beside them. They are removed while the
- * server lies, then, healed, until every answer is final. The liar's own log then tells what was really done:
+ * A trial has objects that are to be removed, some of them overwritten since, and others beside
+ * them. They are removed while the server lies, then, healed, until every answer is final. The
+ * liar's own log then tells what was really done:
  *   L1  what was reported deleted is not there any more;
- *   L2  nothing but what was to be removed was deleted; nothing newer either, at the levels that promise it;
+ *   L2  nothing but what was to be removed was deleted; nothing newer either, at the levels that
+ *       promise it;
  *   L3  at no moment an older version came to light;
  *   L4  in the end everything that was to go is gone, and everything else is there. */
 #include <setjmp.h>
@@ -23,9 +26,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "base/time.h"
 #include "store/s3/s3.h"
 
@@ -284,7 +287,8 @@ static void expect_honest(const struct trial *t, const json_t *now)
     }
 }
 
-/* An upload that was overwritten is older than the marked one only where it was the first of its key. */
+/* An upload that was overwritten is older than the marked one only where it was the first of its
+ * key. */
 static bool is_older(const struct trial *t, const json_t *row, const json_t *log)
 {
     size_t i, at;
@@ -315,7 +319,7 @@ static void judge_deletions(struct trial *t, const json_t *now)
     }
 }
 
-static size_t standing(const struct trial *t, const json_t *now, const char *part)
+static size_t count_there(const struct trial *t, const json_t *now, const char *part)
 {
     size_t i, n = 0;
     json_t *row;
@@ -331,7 +335,7 @@ static void expect_finished(const struct trial *t, const json_t *now)
     json_t *row;
     json_array_foreach(json_object_get(now, "there"), i, row) if (concerns(t, row) && marked_as(t, row, &at))
         fail_msg("'%s' is still there, and was reported %s", t->items[at].key, rp_outcome_name(t->ends[at]));
-    assert_true(standing(t, now, "beside") >= (t->level == VERSION ? 2 * BESIDE : BESIDE));
+    assert_true(count_there(t, now, "beside") >= (t->level == VERSION ? 2 * BESIDE : BESIDE));
 }
 
 /* ---- lies ---- */
@@ -458,7 +462,8 @@ static const struct lie races[] = {
     { .name = "race", .json = "{\"race\":0.3}", .newer_may_go = true },
     { .name = "race and errors", .json = "{\"race\":0.2,\"error_after\":0.3,\"drop_keys\":0.2}", .newer_may_go = true },
 };
-/* Two lies that bear each other out (deleted, says the answer; absent, says the listing) cannot be seen through: in two mixtures. */
+/* Two lies that bear each other out (deleted, says the answer; absent, says the listing) cannot be
+ * seen through: in two mixtures. */
 #define FAILURES                                                                                                       \
     "\"drop_keys\":0.05,\"drop_keys_undone\":0.05,\"key_errors\":0.05,\"slowdown_before\":0.05,\"slowdown_after\":0."  \
     "05,"                                                                                                              \
@@ -522,7 +527,7 @@ static void more_versions_than_are_held_at_a_time_go_in_several_passes(void **st
     if (rp_backend_remove(t.backend, &item, 1, NULL, &error) < 0) fail_msg("%s", error.text);
     if (item.outcome != RP_OUT_DELETED) fail_msg("%s: %s", rp_outcome_name(item.outcome), item.note);
     json_t *now = ask_log(t.bucket);
-    assert_int_equal(standing(&t, now, "k"), 1);
+    assert_int_equal(count_there(&t, now, "k"), 1);
     json_decref(now);
     rp_backend_close(t.backend);
 }
@@ -574,7 +579,8 @@ static void a_put_over_without_a_condition_looks_first(void **state)
     rp_backend_close(t.backend);
 }
 
-/* The answer to the first attempt is lost, the second is told 412: what stands there tells whose it is. */
+/* The answer to the first attempt is lost, the second is told 412: what stands there tells whose it
+ * is. */
 static void a_put_over_whose_answer_was_lost_is_found(void **state)
 {
     struct trial t;
@@ -658,6 +664,24 @@ static void versions_that_cannot_go_are_no_level(void **state)
     rp_backend_close(t.backend);
 }
 
+/* The liar looks at no signature and at no end: `doctor` shows what is found out about that. */
+static void a_probe_says_that_urls_that_have_ended_are_served(void **state)
+{
+    struct trial t;
+    struct rp_probed probed;
+    size_t i = 0;
+    (void)state;
+    open_trial(&t, ETAG);
+    if (rp_backend_probe(t.backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
+    while (i < probed.n_findings && strcmp(probed.findings[i].name, RP_FINDING_SIGNED_URLS) != 0)
+        i++;
+    assert_in_range(i, 0, probed.n_findings - 1);
+    assert_false(probed.findings[i].holds);
+    assert_non_null(strstr(probed.findings[i].says, "one that has ended is served (200)"));
+    assert_false(rp_s3_powers(rp_s3_of(t.backend)).presign_ends);
+    rp_backend_close(t.backend);
+}
+
 /* One after the other it looks right, and so it does in a race: nobody knows the server. */
 static void a_server_that_nobody_vouches_for_is_a_window(void **state)
 {
@@ -688,7 +712,8 @@ static void canaries_go_where_markers_are_listed_after_versions(void **state)
     rp_backend_close(t.backend);
 }
 
-/* Whatever fails half-way: no level is made up, and what was made goes with the next probe that is let. */
+/* Whatever fails half-way: no level is made up, and what was made goes with the next probe that is
+ * let. */
 static void a_probe_among_failures_claims_no_more_than_it_saw(void **state)
 {
     (void)state;
@@ -718,6 +743,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_put_over_whose_answer_was_lost_is_found),
         cmocka_unit_test(a_probe_finds_the_lie_out),
         cmocka_unit_test(versions_that_cannot_go_are_no_level),
+        cmocka_unit_test(a_probe_says_that_urls_that_have_ended_are_served),
         cmocka_unit_test(a_server_that_nobody_vouches_for_is_a_window),
         cmocka_unit_test(canaries_go_where_markers_are_listed_after_versions),
         cmocka_unit_test(a_probe_among_failures_claims_no_more_than_it_saw),

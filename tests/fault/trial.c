@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "core/check/references.h"
+#include "lib/fault_db.h"
 #include "lib/stores.h"
+#include "store/open.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -259,7 +261,8 @@ struct trial *trial_new(bool memory)
 {
     struct trial *t = calloc(1, sizeof *t);
     RP_ASSERT(t != NULL);
-    /* before the first connection; later ones change nothing. Fewer allocations are most of the time under a sanitizer. */
+    /* before the first connection; later ones change nothing. Fewer allocations are most of the
+     * time under a sanitizer. */
     (void)sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 512, 600);
     (void)sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* T3: there are no others */
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
@@ -322,6 +325,7 @@ void trial_begin(struct trial *t)
     if (!t->memory) remove_tree(t->root);
     int r = t->memory ? rp_memory_open(&t->bare, &err) : mkdir(t->root, 0700);
     RP_ASSERT(r == 0);
+    t->hides = t->blind = false;
     memset(t->shared, 0, sizeof *t->shared);
     set_clocks(&t->shared->known, TRIAL_START_MS);
     t->shared->known.max_attempts = TRIAL_ATTEMPTS;
@@ -351,7 +355,9 @@ void trial_open_ours(struct trial *t)
     if (t->bare == NULL) must(rp_fs_open(t->root, true, &t->bare, &err), &err);
     must(rp_store_get(t->world.catalog, RP_STORE_STORE, t->config.name, &row, &err), &err);
     t->world.known = &t->shared->known;
-    t->world.backend = t->bare;
+    if (t->hides && t->hiding == NULL) must(rp_backend_hiding_wrap(t->bare, &t->blind, &t->hiding, &err), &err);
+    t->world.backend = t->hiding != NULL ? t->hiding : t->bare;
+    t->world.below = t->hiding != NULL ? t->bare : NULL;
     t->world.store_id = row.id;
     t->world.root = t->memory ? NULL : t->root;
 }
@@ -401,7 +407,7 @@ void trial_open(struct trial *t)
     struct rp_backend_fault fault = { .before = store_before, .after = store_after, .ctx = t };
     trial_open_ours(t);
     must(open_catalog(t, &err), &err);
-    must(inv_watch_wrap(&t->world, t->bare, t->shared->deny, &t->watched), &err);
+    must(inv_watch_wrap(&t->world, t->world.backend, t->shared->deny, &t->watched), &err);
     must(rp_backend_fault_wrap(t->watched, &fault, &t->faulty, &err), &err);
     t->store = (struct rp_store){ .id = t->world.store_id,
                                   .environment = "test",
@@ -417,6 +423,8 @@ static void close_all_but_ours(struct trial *t)
     rp_references_free(t->store.references);
     rp_backend_close(t->faulty);
     rp_backend_close(t->watched);
+    rp_backend_close(t->hiding);
+    t->hiding = NULL;
     if (!t->memory) {
         rp_backend_close(t->bare);
         t->bare = NULL;

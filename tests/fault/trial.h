@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trial.h - a small world that can be run a thousand times: a catalog file, a store, users, three clocks, and one fault
- * at a chosen point.
+/* trial.h - a small world that can be run a thousand times: a catalog file, a store, users, three
+ * clocks, and one fault at a chosen point.
  *
- * T1  Every hook of both fault wrappers is a point, counted from 1: one before and one after each call of the database
- *     or the store, and for a delete around each item. A run without fault tells how many there are, and of which kind.
- * T2  A fault happens at one point (an outage from there on). What users were told lives in memory that a dying process shares.
- * T3  Nothing waits: the pauses between tries are taken out, and threads are refused, so that the points come in the
- *     same order every time. Code that wants a thread must do without one.
- * T4  A verb below is a command as a user gives it: 0 if it answered that all is well, negative if a user would give
- *     it again. Given again after it was done, it is 0 as well. */
+ * T1  Every hook of both fault wrappers is a point, counted from 1: one before and one after each
+ *     call of the database or the store, and for a delete around each item. A run without fault
+ *     tells how many there are, and of which kind.
+ * T2  A fault happens at one point (an outage from there on). What users were told lives in memory
+ *     that a dying process shares.
+ * T3  Nothing waits: the pauses between tries are taken out, and threads are refused, so that the
+ *     points come in the same order every time. Code that wants a thread must do without one.
+ * T4  A verb below is a command as a user gives it: 0 if it answered that all is well, negative if
+ *     a user would give it again. Given again after it was done, it is 0 as well. */
 #ifndef RP_TESTS_FAULT_TRIAL_H
 #define RP_TESTS_FAULT_TRIAL_H
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "base/time.h"
 #include "core/file/file.h"
 #include "core/owner/raise.h"
 #include "core/purge/purge.h"
-#include "core/run.h"
+#include "core/run/run.h"
 #include "core/store.h"
 #include "lib/invariants.h"
 
@@ -42,8 +44,9 @@ struct trial_plan {
     int at;   /* the point; 0: none */
 };
 
-/* What a statement does inside a transaction is undone with it: nothing of it is there to be lost after it, and to die
- * in the middle is to die before the commit. Begin and commit themselves are not inside. */
+/* What a statement does inside a transaction is undone with it: nothing of it is there to be lost
+ * after it, and to die in the middle is to die before the commit. Begin and commit themselves are
+ * not inside. */
 enum trial_kind {
     POINT_DB,
     POINT_DB_DONE,
@@ -74,13 +77,15 @@ struct trial {
     char dir[64], url[96], root[96], saved[96], app[96], kept[96];
     struct trial_shared *kept_shared; /* NULL: nothing is kept */
     bool memory;                      /* the store is the one in memory, which outlives every reopening */
+    bool hides;                       /* the store hides in place; a program says so before it is opened */
+    bool blind;                       /* ... and was not seen to do so yet */
     struct trial_plan plan;
     bool armed;
     int resolves_left;
     struct rp_store_config config; /* of the store; a program changes it before it is opened */
     struct rp_clock host_clock, db_clock;
     struct rp_catalog *catalog;
-    struct rp_backend *bare, *watched, *faulty;
+    struct rp_backend *bare, *hiding, *watched, *faulty; /* hiding: NULL, or on top of the bare one */
     struct rp_raises *raises;
     struct rp_raise_hook raise_hook;
     struct rp_store store;
@@ -100,10 +105,11 @@ void trial_open(struct trial *t);
 /* Only what the invariants and the fingerprint look through. */
 void trial_open_ours(struct trial *t);
 void trial_close(struct trial *t);
-/* As a new process would: everything but the connection of the invariants. Works from any state, and disarms. */
+/* As a new process would: everything but the connection of the invariants. Works from any state,
+ * and disarms. */
 void trial_reopen(struct trial *t);
-/* Keeps the world as it is now, and brings it back. Both leave it closed. Only with a directory store: objects are
- * linked, not copied, so that they keep their identity. */
+/* Keeps the world as it is now, and brings it back. Both leave it closed. Only with a directory
+ * store: objects are linked, not copied, so that they keep their identity. */
 void trial_keep(struct trial *t);
 void trial_bring_back(struct trial *t);
 void trial_arm(struct trial *t, const struct trial_plan *plan);
@@ -135,7 +141,8 @@ void trial_refer(struct trial *t, size_t i, bool referenced);
 void trial_usurp(struct trial *t);
 /* A run of a worker whose lease ends while it works, and of another one that takes over. */
 int trial_stalled(struct trial *t);
-/* A run whose worker is gone: everything is erased, nothing is finished, its lease and its lock are over. */
+/* A run whose worker is gone: everything is erased, nothing is finished, its lease and its lock are
+ * over. */
 int trial_half_done(struct trial *t);
 
 /* ---- uploads; files are numbered as they are told of ---- */
@@ -160,8 +167,8 @@ int trial_abort(struct trial *t);
 
 /* Time passes, sweeps run, until nothing is due. Negative: they did not get there. */
 int trial_heal(struct trial *t);
-/* All that decides what happens from here on: the catalog's rows, the store's objects, what users know. Two worlds with
- * the same fingerprint heal alike. */
+/* All that decides what happens from here on: the catalog's rows, the store's objects, what users
+ * know. Two worlds with the same fingerprint heal alike. */
 void trial_fingerprint(struct trial *t, char out[RP_DIGEST_HEX]);
 /* The invariants, and what the steps saw. Returns the number of lines. */
 int trial_check(struct trial *t, enum inv_when when, struct rp_buf *out);

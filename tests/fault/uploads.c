@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users that upload: what they ask, and what they are told. Ids come from the answer's text, as a client reads it: a replay says the
- * same as the first answer did. */
+/* Users that upload: what they ask, and what they are told. Ids come from the answer's text, as a
+ * client reads it: a replay says the same as the first answer did. */
 #include "fault/trial.h"
 
 #include "base/assert.h"
@@ -9,6 +9,7 @@
 #include "core/file/transaction.h"
 #include "core/reprieve/reprieve.h"
 #include "lib/ask.h"
+#include "lib/bytes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -103,27 +104,11 @@ int trial_init(struct trial *t, size_t i)
 
 /* ---- the bytes ---- */
 
-struct text {
-    const char *at;
-    size_t left;
-};
-
-static int64_t give(void *ctx, void *to, size_t n, struct rp_error *err)
-{
-    struct text *from = ctx;
-    (void)err;
-    if (n > from->left) n = from->left;
-    memcpy(to, from->at, n);
-    from->at += n;
-    from->left -= n;
-    return (int64_t)n;
-}
-
 int trial_put(struct trial *t, size_t i)
 {
     struct inv_file *f = file_of(t, i);
-    struct text text = { f->bytes, strlen(f->bytes) };
-    struct rp_source source = { .read = give, .ctx = &text };
+    struct bytes text = { f->bytes, strlen(f->bytes) };
+    struct rp_source source = { .read = bytes_read, .ctx = &text };
     struct rp_meta meta = { 0 };
     struct rp_identity identity;
     struct rp_error err = { 0 };

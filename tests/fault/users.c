@@ -14,6 +14,7 @@
 #include "core/reprieve/reprieve.h"
 #include "core/sweep/sweep.h"
 #include "lib/ask.h"
+#include "lib/bytes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -283,22 +284,11 @@ int trial_lift(struct trial *t)
 
 /* ---- owner, dead letters, other systems ---- */
 
-static int64_t give(void *ctx, void *to, size_t n, struct rp_error *err)
-{
-    static const char record[] = "{\"catalog\":\"cat_another\",\"epoch\":40,\"environment\":\"prod\"}";
-    bool *given = ctx;
-    (void)err;
-    if (*given) return 0;
-    *given = true;
-    RP_ASSERT(n >= sizeof record);
-    memcpy(to, record, sizeof record - 1);
-    return (int64_t)sizeof record - 1;
-}
-
 void trial_usurp(struct trial *t)
 {
-    bool given = false;
-    struct rp_source source = { .read = give, .ctx = &given };
+    static const char record[] = "{\"catalog\":\"cat_another\",\"epoch\":40,\"environment\":\"prod\"}";
+    struct bytes text = { record, strlen(record) };
+    struct rp_source source = { .read = bytes_read, .ctx = &text };
     struct rp_identity identity;
     struct rp_meta meta = { 0 };
     struct rp_error err = { 0 };

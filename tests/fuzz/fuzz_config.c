@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a configuration: an answer within bounds, and on failure exactly one error with words. */
+/* Any bytes as a configuration: an answer within bounds, and on failure exactly one error with
+ * words. */
 #include <stdint.h>
 
 #include "base/arena.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as "METHOD path": a row or none, and what is taken from the path is never empty and always UTF-8. */
+/* Any bytes as "METHOD path": a row or none, and what is taken from the path is never empty and
+ * always UTF-8. */
 #include <stdint.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "http/route/percent.h"
 #include "http/route/route.h"
 #include "http/server/request.h"

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "store/s3/xml/xml.h"
 
 /* A text as an answer. */

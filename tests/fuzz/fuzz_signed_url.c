@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands in signed URLs and in the headers around a file's bytes. The first byte chooses: a signature and the grant that it is
- * held against, or a header. No signature but the right one fits; a range lies within its object; no name breaks out of its header. */
+/* What stands in signed URLs and in the headers around a file's bytes. The first byte chooses: a
+ * signature and the grant that it is held against, or a header. No signature but the right one
+ * fits; a range lies within its object; no name breaks out of its header. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

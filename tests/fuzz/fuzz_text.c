@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feeds the parsers of base. The first byte chooses one; the rest is the text, and for a schedule its first eight bytes are
- * the moment to start from. What is accepted must be in range and survive being written and read again; what is refused
- * must leave the output alone and say why. */
+/* Feeds the parsers of base. The first byte chooses one; the rest is the text, and for a schedule
+ * its first eight bytes are the moment to start from. What is accepted must be in range and survive
+ * being written and read again; what is refused must leave the output alone and say why. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/cron.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "base/time.h"
 
 #define UNTOUCHED INT64_C(-4711)

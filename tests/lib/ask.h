@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ask.h - verbs as calls that wait, for whoever has one change to make: returns the command's code, `err` says why. */
+/* ask.h - verbs as calls that wait, for whoever has one change to make: returns the command's code,
+ * `err` says why. */
 #ifndef RP_TESTS_LIB_ASK_H
 #define RP_TESTS_LIB_ASK_H
 

@@ -11,7 +11,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 
 static const char commit_message[] = "COMMIT"; /* and the end of the text */
 
@@ -62,6 +64,35 @@ void dbs_make(struct dbs *t, enum dbs_kind kind, const struct rp_db_options *opt
 struct rp_db *dbs_open_again(const struct dbs *t, const struct rp_db_options *options)
 {
     return open_or_give_up(t->url, options);
+}
+
+struct plan {
+    struct rp_buf *out;
+    size_t column;
+};
+
+static int take_plan_line(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct plan *plan = ctx;
+    rp_buf_add(plan->out, row[plan->column].p, row[plan->column].n);
+    rp_buf_char(plan->out, '\n');
+    return plan->out->failed != 0 ? rp_error_set(err, plan->out->failed, "the plan does not fit") : 0;
+}
+
+int dbs_explain(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, struct rp_buf *out,
+                struct rp_error *err)
+{
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF((size_t)1 << 20);
+    const struct rp_value row[64] = { 0 };
+    bool sqlite = strcmp(rp_db_engine(db), "sqlite") == 0;
+    struct rp_sql explain = *sql;
+    struct plan plan = { out, sqlite ? 3 : 0 };
+    rp_buf_fmt(&text, "%s %s", sqlite ? "EXPLAIN QUERY PLAN" : "EXPLAIN (COSTS OFF)", sql->text);
+    if (text.failed != 0) return rp_error_set(err, text.failed, "explain %s", sql->name);
+    explain.text = rp_buf_text(&text);
+    explain.columns = sqlite ? "iiis" : "s";
+    return sql->rows == NULL ? rp_db_query(db, &explain, args, take_plan_line, &plan, err)
+                             : rp_db_query_rows(db, &explain, args, row, 1, take_plan_line, &plan, err);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)

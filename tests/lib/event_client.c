@@ -18,7 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 
 struct event_client event_client_open(int port, const char *query, const char *last_id)
@@ -44,7 +44,8 @@ void event_client_close(struct event_client *e)
     e->text = NULL;
 }
 
-/* The stream itself: without headers and without the borders of chunks; `over` if it came to its end. To be freed. */
+/* The stream itself: without headers and without the borders of chunks; `over` if it came to its
+ * end. To be freed. */
 char *event_client_stream(const struct event_client *e, bool *over)
 {
     char *out = calloc(1, e->len + 1), *to = out;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* event_client.h - a client of live events on a socket of its own, which hears as much or as little as a test wants. What fails ends the test. */
+/* event_client.h - a client of live events on a socket of its own, which hears as much or as little
+ * as a test wants. What fails ends the test. */
 #ifndef RP_TESTS_LIB_EVENT_CLIENT_H
 #define RP_TESTS_LIB_EVENT_CLIENT_H
 
@@ -22,7 +23,8 @@ struct event_client event_client_open(int port, const char *query, const char *l
 void event_client_close(struct event_client *e);
 /* Whatever is there, waiting at most so long for it. */
 void event_client_listen(struct event_client *e, int wait_ms);
-/* The stream itself: without headers and without the borders of chunks; `over` (may be NULL) if it came to its end. To be freed. */
+/* The stream itself: without headers and without the borders of chunks; `over` (may be NULL) if it
+ * came to its end. To be freed. */
 char *event_client_stream(const struct event_client *e, bool *over);
 /* Waits until the stream has `n` of this; whole blocks only. To be freed. */
 char *event_client_until(struct event_client *e, const char *what, size_t n);

@@ -176,14 +176,14 @@ static int fault_stat(struct rp_backend *backend, struct rp_item *items, size_t 
 
 /* Items that are refused before their effect never reach the wrapped store; the others stay one
  * batch. */
-static size_t let_through(struct fault *f, struct rp_item *items, size_t n, size_t *through)
+static size_t let_through(struct fault *f, const char *call, struct rp_item *items, size_t n, size_t *through)
 {
     size_t passed = 0;
     for (size_t i = 0; i < n; i++) {
         struct rp_error why = { 0 };
         items[i].note[0] = '\0';
         items[i].outcome = RP_OUT_NONE;
-        int r = before(f, "remove", items[i].key, &why);
+        int r = before(f, call, items[i].key, &why);
         if (r == 0) {
             through[passed++] = i;
             continue;
@@ -194,14 +194,14 @@ static size_t let_through(struct fault *f, struct rp_item *items, size_t n, size
     return passed;
 }
 
-static void give_back(struct fault *f, struct rp_item *items, const struct rp_item *done, const size_t *through,
-                      size_t n)
+static void give_back(struct fault *f, const char *call, struct rp_item *items, const struct rp_item *done,
+                      const size_t *through, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct rp_item *item = &items[through[i]];
         struct rp_error why = { 0 };
         *item = done[i];
-        if (after(f, "remove", item->key, &why) == 0) continue;
+        if (after(f, call, item->key, &why) == 0) continue;
         item->outcome = RP_OUT_UNKNOWN;
         snprintf(item->note, sizeof item->note, "%.119s", why.text);
     }
@@ -216,14 +216,50 @@ static int fault_remove(struct rp_backend *backend, struct rp_item *items, size_
     RP_CLEANUP(rp_freep) size_t *through = calloc(n + 1, sizeof *through);
     RP_CLEANUP(rp_freep) struct rp_item *batch = calloc(n + 1, sizeof *batch);
     if (!through || !batch) return rp_error_set(err, RP_ENOMEM, "no memory for a batch of %zu", n);
-    size_t passed = let_through(f, items, n, through);
+    size_t passed = let_through(f, "remove", items, n, through);
     for (size_t i = 0; i < passed; i++)
         batch[i] = items[through[i]];
     r = f->inner->ops->remove(f->inner, batch, passed, gate, err);
-    give_back(f, items, batch, through, passed);
+    give_back(f, "remove", items, batch, through, passed);
     if (r < 0) return r;
     if ((r = after(f, "remove", NULL, err)) < 0) doubt(items, n);
     return r;
+}
+
+static bool fault_hides(struct rp_backend *backend)
+{
+    return rp_backend_hides(of(backend)->inner); /* no I/O */
+}
+
+static int fault_hide(struct rp_backend *backend, struct rp_item *items, const int64_t *since_ms, size_t n,
+                      const struct rp_gate *gate, struct rp_error *err)
+{
+    struct fault *f = of(backend);
+    int r = before(f, "hide", NULL, err);
+    if (r < 0) return r;
+    RP_CLEANUP(rp_freep) size_t *through = calloc(n + 1, sizeof *through);
+    RP_CLEANUP(rp_freep) int64_t *since = calloc(n + 1, sizeof *since);
+    RP_CLEANUP(rp_freep) struct rp_item *batch = calloc(n + 1, sizeof *batch);
+    if (!through || !since || !batch) return rp_error_set(err, RP_ENOMEM, "no memory for a batch of %zu", n);
+    size_t passed = let_through(f, "hide", items, n, through);
+    for (size_t i = 0; i < passed; i++) {
+        batch[i] = items[through[i]];
+        since[i] = since_ms[through[i]];
+    }
+    r = rp_backend_hide(f->inner, batch, since, passed, gate, err);
+    give_back(f, "hide", items, batch, through, passed);
+    if (r < 0) return r;
+    if ((r = after(f, "hide", NULL, err)) < 0) doubt(items, n);
+    return r;
+}
+
+static int fault_show(struct rp_backend *backend, const char *key, const struct rp_identity *identity, bool *made,
+                      struct rp_error *err)
+{
+    struct fault *f = of(backend);
+    int r = before(f, "show", key, err);
+    if (r < 0 || (r = rp_backend_show(f->inner, key, identity, made, err)) < 0) return r;
+    return after(f, "show", key, err);
 }
 
 struct writer {
@@ -345,6 +381,9 @@ static const struct rp_backend_ops fault_ops = {
     .copy = fault_copy,
     .annotate = fault_annotate,
     .now_ms = fault_now_ms,
+    .hides = fault_hides,
+    .hide = fault_hide,
+    .show = fault_show,
     .put_open = fault_put_open,
     .put_write = fault_put_write,
     .put_commit = fault_put_commit,
@@ -367,6 +406,7 @@ static struct rp_backend_ops ops_around(const struct rp_backend *inner)
         ops.get_open = NULL, ops.get_read = NULL, ops.get_close = NULL;
     }
     if (!inner->ops->now_ms) ops.now_ms = NULL;
+    if (!inner->ops->hide) ops.hides = NULL, ops.hide = NULL, ops.show = NULL;
     if (!inner->ops->keys_source) ops.keys_source = NULL;
     if (!inner->ops->presign) ops.presign = NULL;
     if (!inner->ops->list_partial) ops.list_partial = NULL;

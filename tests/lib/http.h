@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http.h - a server in this process, over a world (world.h), and a client for it.
  *
- * Everything here ends the test when it fails, unless it says otherwise. Calls may be made from several threads. */
+ * Everything here ends the test when it fails, unless it says otherwise. Calls may be made from
+ * several threads. */
 #ifndef RP_TESTS_LIB_HTTP_H
 #define RP_TESTS_LIB_HTTP_H
 
@@ -67,7 +68,8 @@ void http_expect(const struct served *s, const struct call *call, long status, c
 /* A bare connection. */
 int http_connect(const struct served *s);
 void http_write(int fd, const void *bytes, size_t n); /* a peer that has closed is fine */
-/* Everything until the peer closes or `enough` bytes are there; the text is NUL-terminated. Waits at most 20 s. */
+/* Everything until the peer closes or `enough` bytes are there; the text is NUL-terminated. Waits
+ * at most 20 s. */
 size_t http_read(int fd, char *out, size_t size, size_t enough);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The questions that the catalog alone can answer. Each selects a text a violation; numbers are those of
- * catalog/mark/mark.h: 1 marked, 2 checking, 3 purging, 4 purged, 5 reprieved, 6 dead, 7 lost. */
+/* The questions that the catalog alone can answer. Each selects a text a violation; numbers are
+ * those of catalog/mark/mark.h: 1 marked, 2 checking, 3 purging, 4 purged, 5 reprieved, 6 dead, 7
+ * lost. */
 #include "lib/invariants.h"
 
 #include "base/assert.h"
@@ -13,8 +14,8 @@
 
 #define ASIDE         "key LIKE '.reprieve/quarantine/%'"
 #define AUDITS(event) "(SELECT COUNT(*) FROM audit a WHERE a.mark_id = m.id AND a.event = '" event "')"
-#define ITS_OWN       "(m.file_id IS NULL OR m.reason IN ('quarantine', 'late upload'))" /* else the file's row tells */
-#define DUE           "'mark.created', 'mark.extended', 'file.pending', 'file.deleted'"  /* these say when */
+#define ITS_OWN       "(m.file_id IS NULL OR " INV_SECOND ")"                           /* else the file's row tells */
+#define DUE           "'mark.created', 'mark.extended', 'file.pending', 'file.deleted'" /* these say when */
 #define LETTERS       "(SELECT COUNT(*) FROM dead_letter d WHERE d.mark_id = m.id"
 #define EVENTS(event) "(SELECT COUNT(*) FROM audit WHERE event = '" event "')"
 #define RFC3339(ms)   "strftime('%Y-%m-%dT%H:%M:%S', " ms " / 1000, 'unixepoch') || printf('.%03dZ', " ms " % 1000)"
@@ -40,6 +41,12 @@ static const struct question {
       "SELECT 'store ' || store_id || ', state ' || state || ': off by ' || SUM(marks) || ' marks, ' || SUM(bytes) || ' bytes' "
       "FROM (SELECT store_id, state, marks, bytes FROM tally UNION ALL SELECT store_id, state, -1, -size_bytes FROM mark) "
       "GROUP BY store_id, state HAVING SUM(marks) <> 0 OR SUM(bytes) <> 0" },
+    { "TALLY", INV_ALWAYS,
+      "SELECT 'store ' || store_id || ', state ' || state || ': what waits is off by ' || SUM(n) || ' marks, ' || SUM(b) || ' bytes, ' "
+      "|| SUM(s) || ' s' FROM (SELECT store_id, state, waiting AS n, waiting_bytes AS b, marked_at_s AS s FROM tally UNION ALL "
+      "SELECT store_id, state, -1, -size_bytes, -(marked_at / 1000) FROM mark WHERE state IN (1, 2, 3) "
+      "AND (file_id IS NULL OR etag <> '' OR version <> '' OR original IS NOT NULL)) "
+      "GROUP BY store_id, state HAVING SUM(n) <> 0 OR SUM(b) <> 0 OR SUM(s) <> 0" },
     { "ONE-ACTIVE", INV_ALWAYS,
       "SELECT key || ' has ' || COUNT(*) || ' marks that have not ended' FROM mark WHERE state NOT IN (4, 5, 7) "
       "GROUP BY store_id, key HAVING COUNT(*) > 1" },
@@ -49,12 +56,12 @@ static const struct question {
       "OR (state IN (4, 5, 7)) <> (outcome <> 0) OR (state IN (1, 2, 3)) <> (next_at IS NOT NULL)" },
 
     { "RUNS", INV_ALWAYS,
-      "SELECT 'run ' || r.id || ' is open, but does not hold its lock' FROM run r WHERE r.open = 1 AND r.kind <> 'restore' AND NOT EXISTS "
+      "SELECT 'run ' || r.id || ' is open, but does not hold its lock' FROM run r WHERE r.open = 1 AND r.kind NOT IN ('restore', 'retention', 'safety_net') AND NOT EXISTS "
       "(SELECT 1 FROM run_lock l WHERE l.name = r.kind || ':' || r.name AND l.run_id = r.id AND l.fence = r.fence)" },
     /* one that was left has given its lock back */
     { "RUNS", INV_ALWAYS,
-      "SELECT 'restore ' || r.id || ' is open, but another one holds its lock' FROM run r WHERE r.open = 1 "
-      "AND r.kind = 'restore' AND EXISTS (SELECT 1 FROM run_lock l WHERE l.run_id = r.id AND l.fence <> r.fence)" },
+      "SELECT r.kind || ' ' || r.id || ' is open, but another one holds its lock' FROM run r WHERE r.open = 1 "
+      "AND r.kind IN ('restore', 'retention', 'safety_net') AND EXISTS (SELECT 1 FROM run_lock l WHERE l.run_id = r.id AND l.fence <> r.fence)" },
     { "RUNS", INV_ALWAYS,
       "SELECT 'restore ' || f.run_id || ' and its run are not open together' FROM restore_run f LEFT JOIN run r "
       "ON r.id = f.run_id WHERE f.open IS DISTINCT FROM r.open" },
@@ -62,7 +69,8 @@ static const struct question {
       "SELECT 'run ' || r.id || ' has ' || COUNT(c.run_id) || ' records' FROM run r LEFT JOIN run_record c ON c.run_id = r.id "
       "GROUP BY r.id HAVING COUNT(c.run_id) <> (r.open IS NULL)" },
     { "RUNS", INV_ALWAYS,
-      "SELECT 'record ' || run_id || ' belongs to no run' FROM run_record WHERE run_id NOT IN (SELECT id FROM run)" },
+      "SELECT 'a record belongs to no run, or ' || COUNT(*) || ' of them' FROM run_record WHERE run_id NOT IN (SELECT id FROM run) "
+      "HAVING COUNT(*) <> " INV_LET_GO("runs") },
     { "RUNS", INV_HEALED, "SELECT 'lock ' || name || ' is still held' FROM run_lock WHERE run_id IS NOT NULL" },
 
     { "DEAD", INV_ALWAYS,
@@ -93,21 +101,23 @@ static const struct question {
       "AND json_extract(a.details, '$.due_at') >= json_extract(b.details, '$.due_at')" },
     { "AUDITED", INV_ALWAYS,
       "SELECT 'row ' || seq || ' (' || event || ') is about a mark that is not there' FROM audit "
-      "WHERE mark_id IS NOT NULL AND mark_id NOT IN (SELECT id FROM mark)" },
+      "WHERE mark_id IS NOT NULL AND mark_id NOT IN (SELECT id FROM mark) "
+      "AND NOT EXISTS (SELECT 1 FROM audit WHERE event = 'retention.let_go')" },
     { "AUDITED", INV_ALWAYS,
-      "SELECT 'holds: not one row for each placed and each lifted' WHERE " EVENTS("hold.placed") " <> (SELECT COUNT(*) FROM hold) "
-      "OR " EVENTS("hold.lifted") " <> (SELECT COUNT(*) FROM hold WHERE lifted_at IS NOT NULL)" },
+      "SELECT 'holds: not one row for each placed and each lifted' WHERE " EVENTS("hold.placed") " <> (SELECT COUNT(*) FROM hold) + "
+      INV_LET_GO("holds") " OR " EVENTS("hold.lifted") " <> (SELECT COUNT(*) FROM hold WHERE lifted_at IS NOT NULL) + "
+      INV_LET_GO("holds") },
     { "AUDITED", INV_ALWAYS,
-      "SELECT 'runs: not one row for each begun and each finished' WHERE " EVENTS("run.started") " <> (SELECT COUNT(*) FROM run) "
-      "OR " EVENTS("run.finished") " <> (SELECT COUNT(*) FROM run_record)" },
+      "SELECT 'runs: not one row for each begun and each finished' WHERE " EVENTS("run.started") " <> (SELECT COUNT(*) FROM run) + "
+      INV_LET_GO("runs") " OR " EVENTS("run.finished") " <> (SELECT COUNT(*) FROM run_record)" },
     { "AUDITED", INV_ALWAYS,
-      "SELECT 'returns: not one row for each copy that came back' WHERE " EVENTS("object.returned")
-      " <> (SELECT COUNT(*) FROM mark WHERE " ASIDE " AND outcome = 5)" },
+      "SELECT 'returns: not one row for each copy that came back' WHERE "
+      INV_DIFFERS(EVENTS("object.returned"), "(SELECT COUNT(*) FROM mark WHERE " ASIDE " AND outcome = 5)") },
     { "AUDITED", INV_ALWAYS,
       "SELECT 'row ' || seq || ' records an event nobody knows: ' || event FROM audit WHERE event NOT IN ('mark.created', "
       "'mark.extended', 'mark.purged', 'mark.reprieved', 'mark.dead', 'mark.retried', 'mark.lost', 'hold.placed', "
-      "'hold.lifted', 'run.started', 'run.finished', 'object.returned', 'object.returned_again', 'store.owned', 'store.recovered', 'store.moved', 'clock.accepted', 'audit.heads', "
-      "'file.pending', 'file.uploaded', 'file.live', 'file.deleted', 'file.restored', 'file.cleaned', 'file.purged', "
+      "'hold.lifted', 'run.started', 'run.finished', 'run.resumed', 'retention.let_go', 'object.returned', 'object.returned_again', 'store.owned', 'store.recovered', 'store.moved', 'store.renamed', 'clock.accepted', 'audit.heads', "
+      "'file.pending', 'file.uploaded', 'file.live', 'file.deleted', 'file.delete_failed', 'file.restored', 'file.cleaned', 'file.purged', "
       "'transaction.begun', 'transaction.committed', 'transaction.aborted', 'quota.set', 'store.level_changed', "
       "'store.keys_changed')" },
 };

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* invariants.h - the promises of DESIGN section 4, put as questions to a catalog and a store.
  *
- * Q1  The questions are asked from outside: over a connection of their own and through the bare store. What users were
- *     told (struct inv_known) is kept by the test, never read from the program under test.
- * Q2  A violation is one line, "NAME: what is wrong"; no lines, no violation. test_invariants.c breaks each promise on
- *     purpose and reads its name.
- * Q3  INTENT-FIRST and NO-EARLY can only be seen at the moment of a delete: inv_watch_wrap looks at every one.
+ * Q1  The questions are asked from outside: over a connection of their own and through the bare
+ *     store. What users were told (struct inv_known) is kept by the test, never read from the
+ *     program under test.
+ * Q2  A violation is one line, "NAME: what is wrong"; no lines, no violation. test_invariants.c
+ *     breaks each promise on purpose and reads its name.
+ * Q3  INTENT-FIRST and NO-EARLY can only be seen at the moment of a delete: inv_watch_wrap looks at
+ *     every one.
  *
  * SQLite and a store of one place; nothing here sleeps or reads a real clock. */
 #ifndef RP_TESTS_LIB_INVARIANTS_H
 #define RP_TESTS_LIB_INVARIANTS_H
 
-#include "base/buf.h"
 #include "base/digest.h"
+#include "base/text/buf.h"
 #include "catalog/catalog.h"
 #include "store/backend.h"
 
@@ -72,10 +74,26 @@ struct inv_known {
 struct inv_world {
     struct rp_catalog *catalog; /* a connection of its own */
     struct rp_backend *backend; /* the bare one */
+    struct rp_backend *below;   /* what it hides stands in this one; NULL: it hides nothing */
     const char *root;           /* of a directory store, else NULL */
     int64_t store_id;
     struct inv_known *known;
 };
+
+/* What retention let go is counted by its audit rows. SQL of SQLite. */
+#define INV_LET_GO(what)                                                                                               \
+    "(SELECT COALESCE(SUM(json_extract(details, '$.rows')), 0) FROM audit WHERE event = 'retention.let_go' "           \
+    "AND json_extract(details, '$.what') = '" what "')"
+/* `a` is `b`, or more than that because retention let something go. */
+#define INV_DIFFERS(a, b)                                                                                              \
+    "(" a " < " b " OR (" a " > " b " AND NOT EXISTS (SELECT 1 FROM audit WHERE event = 'retention.let_go')))"
+
+/* A file's mark `m` that is of a copy, or waits for late uploads; that one a person may have given
+ * more time by its key, and another reason. */
+#define INV_SECOND                                                                                                     \
+    "(m.reason IN ('quarantine', 'late upload') OR (m.etag = '' AND m.version = '' "                                   \
+    "AND EXISTS (SELECT 1 FROM audit e WHERE e.mark_id = m.id AND e.event = 'mark.extended') "                         \
+    "AND NOT EXISTS (SELECT 1 FROM audit e WHERE e.mark_id = m.id AND e.event IN ('file.pending', 'file.deleted'))))"
 
 enum inv_when {
     INV_ALWAYS, /* what holds at every moment, also in the middle of trouble */
@@ -91,24 +109,26 @@ int inv_check_catalog(const struct inv_world *world, enum inv_when when, struct 
 /* The questions about files, quota and transactions (invariants_files.c). */
 int inv_check_files(const struct inv_world *world, enum inv_when when, struct rp_buf *out);
 
-/* FENCED: take the digest of everything that is known of marks before a worker without lease tries to finish, and ask
- * afterwards whether it is still the same. */
+/* FENCED: take the digest of everything that is known of marks before a worker without lease tries
+ * to finish, and ask afterwards whether it is still the same. */
 void inv_marks_digest(const struct inv_world *world, char out[RP_DIGEST_HEX]);
 int inv_check_fenced(const struct inv_world *world, const char before[RP_DIGEST_HEX], struct rp_buf *out);
 
-/* `inner` with a look at the catalog before every delete, and with the known clock as the store's own. Refuses
- * (RP_OUT_DENIED) to delete the key `*deny` while that is not empty. Does not take `inner` over. */
+/* `inner` with a look at the catalog before every delete, and with the known clock as the store's
+ * own. Refuses (RP_OUT_DENIED) to delete the key `*deny` while that is not empty. Does not take
+ * `inner` over. */
 int inv_watch_wrap(const struct inv_world *world, struct rp_backend *inner, const char *deny, struct rp_backend **out);
 
-/* Whether the newest upload stands under `key`, byte for byte, with its headers and metadata. `annotated`: our own
- * fields may stand beside them. `why` says what is wrong. */
+/* Whether the newest upload stands under `key`, byte for byte, with its headers and metadata.
+ * `annotated`: our own fields may stand beside them. `why` says what is wrong. */
 bool inv_stands(const struct inv_world *world, const char *key, const struct inv_subject *subject, bool annotated,
                 char why[160]);
 /* Uploads as a user of the store would, beside us: the subject's next bytes. */
 void inv_upload(const struct inv_world *world, struct inv_subject *subject);
 /* All rows of a statement's only column, a text, as lines of `prefix`. */
 int inv_ask(const struct inv_world *world, const char *prefix, const char *text, struct rp_buf *out);
-/* The same for a statement that keeps its place in memory: the connection prepares it once. Its name is the prefix. */
+/* The same for a statement that keeps its place in memory: the connection prepares it once. Its
+ * name is the prefix. */
 int inv_ask_again(const struct inv_world *world, const struct rp_sql *sql, struct rp_buf *out);
 
 #endif

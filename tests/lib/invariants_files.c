@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The questions about files. Numbers are those of catalog/file/file.h: statuses 1 pending, 2 scanning, 3 live, 4 deleted, 5 purged, 6 expired;
- * ledger 1 reserve, 2 use, 3 refund; and of catalog/file/transaction.h: 1 open, 2 committed, 3 aborted. */
+/* The questions about files. Numbers are those of catalog/file/file.h: statuses 1 pending, 2
+ * scanning, 3 live, 4 deleted, 5 purged, 6 expired; ledger 1 reserve, 2 use, 3 refund; and of
+ * catalog/file/transaction.h: 1 open, 2 committed, 3 aborted. */
 #include "lib/invariants.h"
 
 #include "base/assert.h"
@@ -41,14 +42,14 @@ static const struct question {
 
     { "FILES", INV_ALWAYS,
       "SELECT f.name || ' in status ' || f.status || ': its mark is in state ' || COALESCE(m.state, '-')" ITS_MARK
-      "NOT COALESCE(CASE f.status WHEN 1 THEN m.state = 1 WHEN 2 THEN m.state = 5 WHEN 3 THEN m.state = 5 "
-      "WHEN 4 THEN m.state IN (1, 3, 6, 7) WHEN 5 THEN m.state IN (1, 3, 4) ELSE m.state IN (3, 4, 6, 7) END, 0)" },
+      "NOT COALESCE(CASE f.status WHEN 1 THEN m.state = 1 WHEN 2 THEN m.state IN (5, 7) WHEN 3 THEN m.state IN (5, 7) "
+      "WHEN 4 THEN m.state IN (1, 2, 3, 6, 7) WHEN 5 THEN m.state IN (1, 3, 4) ELSE m.state IN (3, 4, 6, 7) END, 0)" },
     { "FILES", INV_ALWAYS,
       "SELECT f.name || ' lives, and a mark waits for it' FROM mark m JOIN file f ON f.id = m.file_id "
       "WHERE f.status IN (2, 3) AND m.active = 1" },
     { "FILES", INV_ALWAYS,
       "SELECT f.name || ' was never confirmed, and nothing waits for a late PUT'" ITS_MARK "f.status = 6 AND m.state = 4 "
-      "AND NOT EXISTS (SELECT 1 FROM mark n WHERE n.file_id = f.id AND n.reason = 'late upload')" },
+      "AND NOT EXISTS (SELECT 1 FROM mark m WHERE m.file_id = f.id AND m.key = f.key AND " INV_SECOND ")" },
     { "FILES", INV_ALWAYS,
       "SELECT f.name || ' lives, and what it belongs to does not' FROM file f JOIN file o ON o.id IN (f.parent_id, f.source_id) "
       "WHERE f.status IN (2, 3) AND o.status > 3" },
@@ -64,32 +65,37 @@ static const struct question {
       "WHERE (t.state = 2) <> (" LEDGER("2") " = 1)" },
     { "TXN-ATOMIC", INV_ALWAYS,
       "SELECT 'transaction ' || t.id || ' counts ' || t.members || ' members' FROM txn t "
-      "WHERE t.members <> (SELECT COUNT(*) FROM file f WHERE f.txn_id = t.id)" },
+      "WHERE " INV_DIFFERS("t.members", "(SELECT COUNT(*) FROM file f WHERE f.txn_id = t.id)") },
 
     { "IDEMPOTENT", INV_ALWAYS,
       "SELECT content_type || ' was begun ' || COUNT(*) || ' times' FROM file GROUP BY content_type HAVING COUNT(*) > 1" },
     { "IDEMPOTENT", INV_ALWAYS,
       "SELECT 'there are ' || COUNT(*) || ' kept answers for what was begun' FROM idempotency WHERE status < 300 "
-      "HAVING COUNT(*) <> (SELECT COUNT(*) FROM file) + (SELECT COUNT(*) FROM txn)" },
+      "HAVING COUNT(*) <> (SELECT COUNT(*) FROM file) + (SELECT COUNT(*) FROM txn) "
+      "AND NOT EXISTS (SELECT 1 FROM audit WHERE event = 'retention.let_go')" },
 
     { "AUDITED", INV_ALWAYS,
       "SELECT 'files: not one row for each that began, was confirmed, expired, was purged' WHERE "
-      EVENTS("file.pending") " <> (SELECT COUNT(*) FROM file) OR "
-      EVENTS("file.uploaded") " <> (SELECT COUNT(*) FROM ledger WHERE kind = 2) OR "
-      EVENTS("file.cleaned") " <> (SELECT COUNT(*) FROM file WHERE status = 6) OR "
-      EVENTS("file.purged") " <> (SELECT COUNT(*) FROM file WHERE status = 5)" },
+      EVENTS("file.pending") " <> (SELECT COUNT(*) FROM file) + " INV_LET_GO("files") " OR "
+      INV_DIFFERS(EVENTS("file.uploaded"), "(SELECT COUNT(*) FROM ledger WHERE kind = 2)") " OR "
+      EVENTS("file.cleaned") " + " EVENTS("file.purged") " <> (SELECT COUNT(*) FROM file WHERE status IN (5, 6)) + "
+      INV_LET_GO("files") " OR "
+      INV_DIFFERS(EVENTS("file.cleaned"), "(SELECT COUNT(*) FROM file WHERE status = 6)") },
     { "AUDITED", INV_ALWAYS,
       "SELECT f.name || ': its mark was not recorded' FROM mark m JOIN file f ON f.id = m.file_id "
-      "WHERE m.reason NOT IN ('quarantine', 'late upload') AND " AUDITS("file.pending") " + " AUDITS("file.deleted") " = 0" },
+      "WHERE NOT " INV_SECOND " AND " AUDITS("file.pending") " + " AUDITS("file.deleted") " = 0" },
     { "AUDITED", INV_ALWAYS,
       "SELECT f.name || ': the end of its mark was not recorded exactly once' FROM mark m JOIN file f ON f.id = m.file_id "
-      "WHERE m.reason NOT IN ('quarantine', 'late upload') AND "
+      "WHERE NOT " INV_SECOND " AND "
       AUDITS("file.uploaded") " + " AUDITS("file.restored") " <> (m.state = 5)" },
     { "AUDITED", INV_ALWAYS,
+      "SELECT f.name || ': not one failed delete for each death of its mark' FROM mark m JOIN file f ON f.id = m.file_id "
+      "WHERE " AUDITS("file.delete_failed") " <> " AUDITS("mark.dead") },
+    { "AUDITED", INV_ALWAYS,
       "SELECT 'transactions: not one row for each begun, committed, aborted' WHERE "
-      EVENTS("transaction.begun") " <> (SELECT COUNT(*) FROM txn) OR "
-      EVENTS("transaction.committed") " <> (SELECT COUNT(*) FROM txn WHERE state = 2) OR "
-      EVENTS("transaction.aborted") " <> (SELECT COUNT(*) FROM txn WHERE state = 3)" },
+      INV_DIFFERS(EVENTS("transaction.begun"), "(SELECT COUNT(*) FROM txn)") " OR "
+      INV_DIFFERS(EVENTS("transaction.committed"), "(SELECT COUNT(*) FROM txn WHERE state = 2)") " OR "
+      INV_DIFFERS(EVENTS("transaction.aborted"), "(SELECT COUNT(*) FROM txn WHERE state = 3)") },
 
     { "EVENTUAL", INV_HEALED,
       "SELECT name || ' is still in status ' || status FROM file WHERE status IN (1, 4)" },

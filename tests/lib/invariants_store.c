@@ -4,10 +4,12 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "catalog/mark/mark.h"
 #include "core/state.h"
 #include "core/subject/quarantine.h"
+#include "lib/bytes.h"
+#include "lib/stores.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -67,30 +69,14 @@ bool inv_stands(const struct inv_world *world, const char *key, const struct inv
     return wrong == NULL;
 }
 
-struct text {
-    const char *at;
-    size_t left;
-};
-
-static int64_t give(void *ctx, void *to, size_t n, struct rp_error *err)
-{
-    struct text *t = ctx;
-    (void)err;
-    if (n > t->left) n = t->left;
-    memcpy(to, t->at, n);
-    t->at += n;
-    t->left -= n;
-    return (int64_t)n;
-}
-
 void inv_upload(const struct inv_world *world, struct inv_subject *s)
 {
     struct rp_error err = { 0 };
     struct rp_identity made;
     s->uploads++;
     snprintf(s->bytes, sizeof s->bytes, "%.30s, upload %d", s->key, s->uploads % 1000);
-    struct text text = { s->bytes, strlen(s->bytes) };
-    struct rp_source source = { .read = give, .ctx = &text };
+    struct bytes text = { s->bytes, strlen(s->bytes) };
+    struct rp_source source = { .read = bytes_read, .ctx = &text };
     struct rp_pair type = { "content-type", INV_TYPE }, owner = { "owner", s->bytes };
     struct rp_meta meta = { .headers = &type, .n_headers = 1, .user = &owner, .n_user = 1 };
     int r = rp_backend_put(world->backend, s->key, &source, &meta, RP_PUT_REPLACE, &made, &err);
@@ -151,12 +137,18 @@ static const char *promise(const struct inv_world *w, const struct inv_subject *
     }
 }
 
-/* Moved to quarantine and not back yet: the copy is the upload, whole. */
-static bool aside_must_stand(const struct inv_world *w, const struct rp_mark *mark, struct rp_arena *arena,
-                             char key[RP_QUARANTINE_KEY])
+/* Moved to quarantine and not back yet: the copy is the upload, whole; or what is hidden is. */
+static bool stands_aside(const struct inv_world *w, const struct inv_subject *s, const struct rp_mark *mark,
+                         struct rp_arena *arena, char why[LINE])
 {
-    if (mark->state != RP_PURGED || mark->outcome != RP_END_QUARANTINED) return false;
-    return newest_mark(w, rp_quarantine_key(mark->id, key), arena).state == RP_MARKED;
+    char key[RP_QUARANTINE_KEY];
+    if (mark->state != RP_PURGED || mark->outcome != RP_END_QUARANTINED) return true;
+    const struct rp_mark copy = newest_mark(w, rp_quarantine_key(mark->id, key), arena);
+    if (copy.state != RP_MARKED) return true;
+    if (!copy.in_place) return inv_stands(w, key, s, mark->annotated, why);
+    struct inv_world below = *w;
+    below.backend = w->below;
+    return inv_stands(&below, s->key, s, mark->annotated, why);
 }
 
 static int check_subject(const struct inv_world *w, const struct inv_subject *s, enum inv_when when, struct rp_buf *out)
@@ -165,7 +157,7 @@ static int check_subject(const struct inv_world *w, const struct inv_subject *s,
     struct rp_mark mark = newest_mark(w, s->key, &arena);
     bool active = mark.state != 0 && !rp_state_final(mark.state);
     const char *name = promise(w, s, &mark);
-    char why[LINE], aside[RP_QUARANTINE_KEY];
+    char why[LINE];
     int n = 0;
     if (name != NULL && !inv_stands(w, s->key, s, s->noted || (active && mark.annotated), why)) {
         n++;
@@ -175,7 +167,7 @@ static int check_subject(const struct inv_world *w, const struct inv_subject *s,
         n++;
         rp_buf_fmt(out, "RESTORE-WINS: %s is marked again, and nobody asked\n", s->key);
     }
-    if (aside_must_stand(w, &mark, &arena, aside) && !inv_stands(w, aside, s, mark.annotated, why)) {
+    if (!stands_aside(w, s, &mark, &arena, why)) {
         n++;
         rp_buf_fmt(out, "NO-LOSS: %s in quarantine: %s\n", s->key, why);
     }
@@ -195,7 +187,8 @@ struct listing {
     int n;
 };
 
-/* A copy in quarantine has a mark of its own, or is the half-done work of the mark it is named by. */
+/* A copy in quarantine has a mark of its own, or is the half-done work of the mark it is named
+ * by. */
 static int check_copy(void *ctx, const struct rp_entry *entry, struct rp_error *err)
 {
     struct listing *l = ctx;
@@ -214,16 +207,40 @@ static int check_copy(void *ctx, const struct rp_entry *entry, struct rp_error *
     return 0;
 }
 
+/* The same of what is hidden: its mark's work is half done, given up, or it has a mark in
+ * quarantine. */
+static int check_hidden(void *ctx, const struct rp_entry *entry, struct rp_error *err)
+{
+    struct listing *l = ctx;
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 18);
+    RP_CLEANUP(rp_buf_done) struct rp_buf lines = RP_BUF(1024);
+    const char *key = entry->key + strlen(HIDING_MARKERS);
+    struct rp_item item = { .key = key };
+    char text[400];
+    int r = rp_backend_stat(l->world->below, &item, 1, err);
+    RP_ASSERT(r == 0);
+    struct rp_mark of = newest_mark(l->world, key, &arena);
+    if (item.outcome != RP_OUT_FOUND || of.state == RP_PURGING || of.state == RP_DEAD || of.state == RP_LOST) return 0;
+    snprintf(text, sizeof text, "SELECT 'covered' FROM mark WHERE original = '%.200s' AND in_place = 1 AND active = 1",
+             key);
+    if (inv_ask(l->world, "", text, &lines) > 0) return 0;
+    l->n++;
+    rp_buf_fmt(l->out, "QUARANTINE: nothing covers %s, which is hidden\n", key);
+    return 0;
+}
+
 static int check_copies(const struct inv_world *w, struct rp_buf *out)
 {
     struct listing l = { .world = w, .out = out };
     struct rp_error err = { 0 };
     int r = rp_backend_list(w->backend, RP_STORE_QUARANTINE, "", check_copy, &l, &err);
+    if (r == 0 && w->below != NULL) r = rp_backend_list(w->below, HIDING_MARKERS, "", check_hidden, &l, &err);
     RP_ASSERT(r == 0);
     return l.n;
 }
 
-/* O1: once all is well the record names this catalog, and no epoch that the catalog has not seen. */
+/* O1: once all is well the record names this catalog, and no epoch that the catalog has not
+ * seen. */
 static int check_owner(const struct inv_world *w, struct rp_buf *out)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(4096);

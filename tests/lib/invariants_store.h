@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* invariants_store.h - the questions that need the store: NO-LOSS, NEWER-WINS, RESTORE-WINS, EVENTUAL, and what we left there. */
+/* invariants_store.h - the questions that need the store: NO-LOSS, NEWER-WINS, RESTORE-WINS,
+ * EVENTUAL, and what we left there. */
 #ifndef RP_TESTS_LIB_INVARIANTS_STORE_H
 #define RP_TESTS_LIB_INVARIANTS_STORE_H
 

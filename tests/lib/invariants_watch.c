@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watch: a store that asks the catalog, over another connection, whether each delete was decided. */
+/* The watch: a store that asks the catalog, over another connection, whether each delete was
+ * decided. */
 #include "lib/invariants.h"
 
 #include "base/assert.h"
@@ -12,6 +13,7 @@
 
 struct watch {
     struct rp_backend base;
+    struct rp_backend_ops ops; /* without the slots that the wrapped one lacks */
     struct rp_backend *inner;
     const struct inv_world *world;
     const char *deny;
@@ -24,10 +26,12 @@ static struct watch *of(struct rp_backend *backend)
 
 static const struct rp_sql intent = {
     .name = "intent",
-    /* an upload that nobody confirmed has a mark without identity: what stands under its key is its own */
-    .text = "SELECT state, due_at FROM mark WHERE store_id = $1 AND key = $2 "
-            "AND (etag = $3 OR (etag = '' AND file_id IS NOT NULL)) ORDER BY id DESC LIMIT 1",
-    .params = "iss",
+    /* an upload that nobody confirmed has a mark without identity: what stands under its key is its
+     * own */
+    .text = "SELECT state, due_at FROM mark WHERE store_id = $1 "
+            "AND (key = $2 OR (in_place = 1 AND original = $2 AND $4 = 1)) AND (etag = $3 OR (etag = '' AND file_id IS "
+            "NOT NULL)) ORDER BY id DESC LIMIT 1",
+    .params = "issi",
     .columns = "ii",
 };
 
@@ -47,7 +51,8 @@ static void saw(const struct inv_world *w, const char *name, const char *key, co
     if (w->known->seen[0] == '\0') snprintf(w->known->seen, sizeof w->known->seen, "%s: %s: %s", name, key, what);
 }
 
-/* A restore that came too late takes back the copy that it made itself; no upload ever had that identity. */
+/* A restore that came too late takes back the copy that it made itself; no upload ever had that
+ * identity. */
 static bool is_own_copy(const struct inv_world *w, const struct rp_item *item)
 {
     if (w->known->returning_id == 0) return false;
@@ -58,17 +63,19 @@ static bool is_own_copy(const struct inv_world *w, const struct rp_item *item)
     return true;
 }
 
-/* Once purging, always decided: a worker that wakes up late may find that another one has finished. */
+/* Once purging, always decided: a worker that wakes up late may find that another one has
+ * finished. */
 static bool was_decided(int64_t state)
 {
     return state == RP_PURGING || state == RP_PURGED || state == RP_DEAD || state == RP_LOST;
 }
 
-static void look(const struct inv_world *w, const struct rp_item *item)
+/* What is hidden is erased by a mark of its own. */
+static void look(const struct inv_world *w, const struct rp_item *item, bool erased)
 {
     struct rp_error err = { 0 };
     struct found f = { 0 };
-    struct rp_value args[] = { rp_int(w->store_id), rp_text(item->key), rp_text(item->identity.etag) };
+    struct rp_value args[] = { rp_int(w->store_id), rp_text(item->key), rp_text(item->identity.etag), rp_int(erased) };
     int r = rp_db_query(w->catalog->db, &intent, args, keep, &f, &err);
     RP_ASSERT(r == 0);
     const struct inv_known *k = w->known;
@@ -86,7 +93,7 @@ static int watch_remove(struct rp_backend *backend, struct rp_item *items, size_
     struct watch *w = of(backend);
     for (size_t i = 0; i < n; i++) {
         int r = 0;
-        look(w->world, &items[i]);
+        look(w->world, &items[i], true);
         if (strcmp(items[i].key, w->deny) != 0)
             r = rp_backend_remove(w->inner, &items[i], 1, gate, err);
         else {
@@ -96,6 +103,33 @@ static int watch_remove(struct rp_backend *backend, struct rp_item *items, size_
         if (r < 0) return r;
     }
     return 0;
+}
+
+static bool watch_hides(struct rp_backend *backend)
+{
+    return rp_backend_hides(of(backend)->inner);
+}
+
+static int watch_hide(struct rp_backend *backend, struct rp_item *items, const int64_t *since_ms, size_t n,
+                      const struct rp_gate *gate, struct rp_error *err)
+{
+    struct watch *w = of(backend);
+    for (size_t i = 0; i < n; i++) {
+        int r = 0;
+        look(w->world, &items[i], false);
+        if (strcmp(items[i].key, w->deny) != 0)
+            r = rp_backend_hide(w->inner, &items[i], &since_ms[i], 1, gate, err);
+        else
+            items[i].outcome = RP_OUT_DENIED;
+        if (r < 0) return r;
+    }
+    return 0;
+}
+
+static int watch_show(struct rp_backend *backend, const char *key, const struct rp_identity *identity, bool *made,
+                      struct rp_error *err)
+{
+    return rp_backend_show(of(backend)->inner, key, identity, made, err);
 }
 
 static int watch_probe(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err)
@@ -162,13 +196,18 @@ static const struct rp_backend_ops watch_ops = {
     .copy = watch_copy,
     .annotate = watch_annotate,
     .now_ms = watch_now_ms,
+    .hides = watch_hides,
+    .hide = watch_hide,
+    .show = watch_show,
 };
 
 int inv_watch_wrap(const struct inv_world *world, struct rp_backend *inner, const char *deny, struct rp_backend **out)
 {
     struct watch *w = calloc(1, sizeof *w);
     if (w == NULL) return RP_ENOMEM;
-    *w = (struct watch){ .base.ops = &watch_ops, .inner = inner, .world = world, .deny = deny };
+    *w = (struct watch){ .ops = watch_ops, .inner = inner, .world = world, .deny = deny };
+    if (!rp_backend_has_hiding(inner)) w->ops.hides = NULL, w->ops.hide = NULL, w->ops.show = NULL;
+    w->base.ops = &w->ops;
     *out = &w->base;
     return 0;
 }

@@ -8,12 +8,13 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "base/time.h"
 #include "lib/stores.h"
 #include "store/meta.h"
+#include "store/refuse.h"
 #include "store/whole.h"
 
 #define OBJECT_MAX_BYTES ((size_t)64 << 20)
@@ -138,7 +139,7 @@ static int insert(struct memory *m, struct object *o, struct rp_error *err)
 
 static int not_found(const char *key, struct rp_error *err)
 {
-    return rp_no_object(key, err);
+    return rp_refuse_absent(key, err);
 }
 
 /* Takes the object over, also on failure. */
@@ -149,10 +150,10 @@ static int insert_or_replace(struct memory *m, struct object *taken, int flags, 
     LOCKED(m);
     size_t i = position(m, o->key);
     bool exists = i < m->n && strcmp(m->objects[i]->key, o->key) == 0;
-    if (exists && (flags & RP_PUT_NEW)) return rp_is_taken(o->key, err);
+    if (exists && (flags & RP_PUT_NEW)) return rp_refuse_taken(o->key, err);
     if (flags & RP_PUT_OVER) {
         if (!exists) return not_found(o->key, err);
-        if (!rp_identity_equal(&m->objects[i]->identity, out)) return rp_has_changed(o->key, err);
+        if (!rp_identity_equal(&m->objects[i]->identity, out)) return rp_refuse_changed(o->key, err);
     }
     o->identity.size_bytes = (int64_t)o->bytes.len;
     o->identity.modified_ms = rp_clock_now_ms(&rp_clock_host);
@@ -192,7 +193,7 @@ static int memory_put_open(struct rp_backend *backend, const char *key, const st
 {
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0 || (r = rp_meta_check(meta, err)) < 0) return r;
-    if ((flags & RP_PUT_NEW) && is_taken(of(backend), key)) return rp_is_taken(key, err);
+    if ((flags & RP_PUT_NEW) && is_taken(of(backend), key)) return rp_refuse_taken(key, err);
     if ((flags & RP_PUT_OVER) && !is_taken(of(backend), key)) return not_found(key, err);
     RP_CLEANUP(rp_freep) struct writer *w = calloc(1, sizeof *w);
     if (!w) return rp_error_set(err, RP_ENOMEM, "no memory to write an object");
@@ -350,7 +351,7 @@ static int memory_copy(struct rp_backend *backend, const char *from, const struc
         LOCKED(of(backend));
         const struct object *o = find(of(backend), from);
         if (!o) return not_found(from, err);
-        if (!rp_identity_equal(&o->identity, expected)) return rp_has_changed(from, err);
+        if (!rp_identity_equal(&o->identity, expected)) return rp_refuse_changed(from, err);
         if ((r = object_new(to, &o->meta, &copy, err)) < 0) return r;
         if ((r = rp_buf_add(&copy->bytes, rp_buf_text(&o->bytes), o->bytes.len)) < 0)
             return rp_error_set(err, r, "no memory to copy '%s'", from);
@@ -368,7 +369,7 @@ static int memory_annotate(struct rp_backend *backend, const char *key, struct r
     LOCKED(of(backend));
     struct object *o = find(of(backend), key);
     if (!o) return not_found(key, err);
-    if (!rp_identity_equal(&o->identity, identity)) return rp_has_changed(key, err);
+    if (!rp_identity_equal(&o->identity, identity)) return rp_refuse_changed(key, err);
     struct rp_arena arena = RP_ARENA((size_t)1 << 20);
     struct rp_meta changed;
     if ((r = rp_meta_change(&arena, &o->meta, changes, n, &changed, err)) < 0) {

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <inttypes.h>
 #include <string.h>
 
 static struct rp_error err;
@@ -137,6 +138,18 @@ int uploads_restore(struct world *w, int64_t file_id, struct rp_file_command *ou
     return rp_command_run(w->catalog, &out->command);
 }
 
+struct rp_reprieve_command uploads_restore_as(struct world *w, struct rp_reprieve_item *item, const char *tenant)
+{
+    static struct rp_store *stores[1];
+    struct rp_reprieve_command c;
+    stores[0] = &w->store;
+    rp_reprieve_command_init(&c, item, 1, "tester", &w->arena);
+    c.command.tenant_id = uploads_tenant(w, tenant);
+    c.stores = stores;
+    c.n_stores = 1;
+    return c;
+}
+
 struct rp_file uploads_file(struct world *w, int64_t file_id)
 {
     struct rp_file file;
@@ -149,6 +162,12 @@ struct rp_mark uploads_mark(struct world *w, int64_t file_id)
     struct rp_mark mark;
     ok(rp_mark_get(w->catalog->db, uploads_file(w, file_id).mark_id, &w->arena, &mark, &err));
     return mark;
+}
+
+void uploads_lose_mark(struct world *w, int64_t file_id)
+{
+    world_script(w, "DELETE FROM mark WHERE id = %" PRId64, uploads_mark(w, file_id).id);
+    world_count_anew(w);
 }
 
 void uploads_expect(struct world *w, int64_t file_id, enum rp_status status)

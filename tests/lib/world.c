@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/world.h"
 #include "lib/ask.h"
+#include "lib/bytes.h"
 #include "lib/stores.h"
 
 #include <setjmp.h>
@@ -14,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/text/buf.h"
+#include "core/subject/quarantine.h"
+#include "store/open.h"
 
 #define BATCH 1000
 
@@ -151,17 +154,33 @@ int world_tear_down(void **state)
     return world_leave(state);
 }
 
+void world_count_anew(struct world *w)
+{
+#define WAITS                                                                                                          \
+    "CASE WHEN state IN (1, 2, 3) AND (file_id IS NULL OR etag <> '' OR version <> '' OR original IS NOT NULL) "
+    world_script(w, "%s",
+                 "DELETE FROM tally;"
+                 "INSERT INTO tally (lane, store_id, state, marks, bytes, waiting, waiting_bytes, marked_at_s) "
+                 "SELECT 0, store_id, state, COUNT(*), CAST(SUM(size_bytes) AS BIGINT), "
+                 "CAST(SUM(" WAITS "THEN 1 ELSE 0 END) AS BIGINT), CAST(SUM(" WAITS
+                 "THEN size_bytes ELSE 0 END) AS BIGINT), "
+                 "CAST(SUM(" WAITS "THEN marked_at / 1000 ELSE 0 END) AS BIGINT) FROM mark GROUP BY store_id, state");
+#undef WAITS
+}
+
 void world_pass(struct world *w, int64_t ms)
 {
     world_script(w,
                  "UPDATE mark SET next_at = next_at - %" PRId64 ", due_at = due_at - %" PRId64 ","
                  " marked_at = marked_at - %" PRId64 ";"
+                 "UPDATE tally SET marked_at_s = marked_at_s - waiting * (%" PRId64 " / 1000);"
                  "UPDATE file SET url_ends_at = url_ends_at - %" PRId64 ";"
                  "UPDATE txn SET ends_at = ends_at - %" PRId64 ";"
+                 "UPDATE confirmation SET asked_at = asked_at - %" PRId64 ", until_at = until_at - %" PRId64 ";"
                  "UPDATE run_lock SET locked_at = locked_at - %" PRId64 ";"
                  "UPDATE lane SET heads_at = heads_at - %" PRId64 ";"
                  "UPDATE meta SET number = number - %" PRId64 " WHERE name LIKE 'epoch_raised_at%%';",
-                 ms, ms, ms, ms, ms, ms, ms, ms);
+                 ms, ms, ms, ms, ms, ms, ms, ms, ms, ms, ms);
 }
 
 void world_days(struct world *w, int days)
@@ -174,30 +193,14 @@ void world_days(struct world *w, int days)
 
 /* ---- objects ---- */
 
-struct reading {
-    const char *text;
-    size_t left;
-};
-
-static int64_t give(void *ctx, void *to, size_t n, struct rp_error *e)
-{
-    struct reading *from = ctx;
-    (void)e;
-    if (n > from->left) n = from->left;
-    memcpy(to, from->text, n);
-    from->text += n;
-    from->left -= n;
-    return (int64_t)n;
-}
-
 void world_put(struct world *w, const char *key, const char *text)
 {
     static const struct rp_pair headers[] = { { "cache-control", "no-store" }, { "content-type", "image/png" } };
     static const struct rp_pair user[] = { { "owner", "ada" }, { "purpose", "avatar" } };
     const struct rp_meta meta = { headers, 2, user, 2 };
-    struct reading from = { text, strlen(text) };
+    struct bytes from = { text, strlen(text) };
     struct rp_identity identity;
-    ok(rp_backend_put(w->inner, key, &(struct rp_source){ give, &from }, &meta, RP_PUT_REPLACE, &identity, &err));
+    ok(rp_backend_put(w->inner, key, &(struct rp_source){ bytes_read, &from }, &meta, RP_PUT_REPLACE, &identity, &err));
 }
 
 static const char *many_key(size_t i, char out[32])
@@ -212,9 +215,9 @@ void world_put_many(struct world *w, size_t n, size_t n_bytes)
     memset(text, 'x', n_bytes);
     for (size_t i = 0; i < n; i++) {
         char key[32];
-        struct reading from = { text, n_bytes };
+        struct bytes from = { text, n_bytes };
         struct rp_identity identity;
-        struct rp_source source = { give, &from };
+        struct rp_source source = { bytes_read, &from };
         ok(rp_backend_put(w->inner, many_key(i, key), &source, NULL, RP_PUT_REPLACE, &identity, &err));
     }
 }
@@ -266,6 +269,17 @@ void world_remove(struct world *w, const char *key)
     ok(rp_backend_stat(w->inner, &item, 1, &err));
     ok(rp_backend_remove(w->inner, &item, 1, NULL, &err));
     assert_int_equal(item.outcome, RP_OUT_DELETED);
+}
+
+void world_expect_object(struct world *w, const char *key, const char *text)
+{
+    const char *found = world_text(w, key);
+    assert_non_null(found);
+    assert_string_equal(found, text);
+    assert_string_equal(world_field(w, key, "content-type"), "image/png");
+    assert_string_equal(world_field(w, key, "cache-control"), "no-store");
+    assert_string_equal(world_field(w, key, "owner"), "ada");
+    assert_string_equal(world_field(w, key, "purpose"), "avatar");
 }
 
 /* ---- verbs ---- */
@@ -342,6 +356,30 @@ struct rp_sweep_result *world_swept(struct world *w, int64_t purged)
     assert_string_equal(result->outcome, "done");
     assert_int_equal(figures->purged, purged);
     return result;
+}
+
+void world_expect_sweep(struct world *w, int64_t purged, int64_t already_gone, int64_t skipped)
+{
+    const struct rp_figures *figures = &world_swept(w, purged)->run.figures;
+    assert_int_equal(figures->already_gone, already_gone);
+    assert_int_equal(figures->skipped, skipped);
+    assert_int_equal(figures->failed, 0);
+}
+
+const char *world_aside_key(struct world *w, const char *key)
+{
+    static char text[RP_QUARANTINE_KEY];
+    return rp_quarantine_key(world_newest(w, key).id, text);
+}
+
+void world_move_to_quarantine(struct world *w, const char *key, const char *text)
+{
+    w->config.mode = RP_MODE_QUARANTINE;
+    world_put(w, key, text);
+    assert_int_equal(world_mark(w, key, 0).what, RP_MARK_CREATED);
+    world_expect_sweep(w, 1, 0, 0);
+    assert_false(world_exists(w, key));
+    assert_int_equal(world_newest(w, key).outcome, RP_END_QUARANTINED);
 }
 
 void world_steps_begin(struct world *w, struct rp_catalog *catalog, const char *name, struct world_steps *s)
@@ -432,7 +470,7 @@ static void check_tallies(struct world *w)
     struct rp_tally_row rows[64];
     size_t n = 0;
     int64_t counted = 0;
-    char sql[160];
+    char sql[200];
     ok(rp_tally_read(w->catalog->db, rows, 64, &n, &err));
     for (size_t i = 0; i < n; i++) {
         const char *what[] = { "count(*)", "CAST(coalesce(sum(size_bytes), 0) AS bigint)" };
@@ -445,9 +483,17 @@ static void check_tallies(struct world *w)
         counted += rows[i].marks;
     }
     assert_int_equal(world_number(w, "SELECT count(*) FROM mark"), counted);
+    struct rp_waiting waiting;
+    ok(rp_marks_waiting(w->catalog->db, w->store.id, &waiting, &err));
+    snprintf(sql, sizeof sql,
+             "SELECT count(*) FROM mark WHERE store_id = %" PRId64 " AND state IN (1, 2, 3) AND "
+             "(file_id IS NULL OR etag <> '' OR version <> '' OR original IS NOT NULL)",
+             w->store.id);
+    assert_int_equal(world_number(w, sql), waiting.marks);
 }
 
-/* Statuses of files: 1 pending, 2 scanning, 3 live, 4 deleted, 5 purged, 6 expired. Kinds of ledger rows: 1 reserve, 2 use, 3 refund. */
+/* Statuses of files: 1 pending, 2 scanning, 3 live, 4 deleted, 5 purged, 6 expired. Kinds of ledger
+ * rows: 1 reserve, 2 use, 3 refund. */
 static void check_files(struct world *w)
 {
 #define LEDGER(kind)  "(SELECT count(*) FROM ledger l WHERE l.file_id = f.id AND l.kind = " kind ")"
@@ -457,7 +503,8 @@ static void check_files(struct world *w)
         "f.id)",
         "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status = 1 AND m.state <> 1",
         "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status IN (2, 3) AND m.state <> 5",
-        "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status = 4 AND m.state NOT IN (1, 3, 6, "
+        "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status = 4 AND m.state NOT IN (1, 2, 3, "
+        "6, "
         "7)",
         "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status = 5 AND m.state NOT IN (1, 3, 4)",
         "SELECT count(*) FROM file f JOIN mark m ON m.id = f.mark_id WHERE f.status = 6 AND m.state NOT IN (3, 4, 6, "
@@ -482,8 +529,12 @@ static void check_files(struct world *w)
         "SELECT count(*) FROM ledger l WHERE NOT EXISTS (SELECT 1 FROM file f WHERE f.id = l.file_id"
         " AND f.tenant_id = l.tenant_id AND f.size_bytes = l.bytes)",
         "SELECT count(*) FROM tenant WHERE used_bytes < 0 OR reserved_bytes < 0 OR open_uploads < 0",
-        "SELECT count(*) FROM txn t WHERE t.members <> (SELECT count(*) FROM file f WHERE f.txn_id = t.id)",
+        "SELECT count(*) FROM txn t WHERE t.members < (SELECT count(*) FROM file f WHERE f.txn_id = t.id)",
         "SELECT count(*) FROM txn t JOIN file f ON f.txn_id = t.id WHERE (t.state = 2) <> (" LEDGER("2") " = 1)",
+    };
+    /* unless some were let go */
+    static const char *const whole[] = {
+        "SELECT count(*) FROM txn t WHERE t.members > (SELECT count(*) FROM file f WHERE f.txn_id = t.id)",
         "SELECT abs(" EVENTS("file.pending") " - (SELECT count(*) FROM file))",
         "SELECT abs(" EVENTS("file.uploaded") " - (SELECT count(*) FROM ledger WHERE kind = 2))",
         "SELECT abs(" EVENTS("file.purged") " - (SELECT count(*) FROM file WHERE status = 5))",
@@ -491,6 +542,9 @@ static void check_files(struct world *w)
     };
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
         if (world_number(w, never[i]) != 0) fail_msg("found some: %s", never[i]);
+    bool let_go = world_number(w, "SELECT " EVENTS("retention.let_go")) > 0;
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0] && !let_go; i++)
+        if (world_number(w, whole[i]) != 0) fail_msg("found some: %s", whole[i]);
 }
 
 static int rebuild(struct rp_tx *tx, void *ctx, struct rp_error *e)

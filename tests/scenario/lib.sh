@@ -3,6 +3,7 @@
 # lib.sh - what the scenarios of the command line share. A script sources it, then says what it does and what must be true:
 #   begin STORES <<YAML   a fresh directory; reprieve.yaml with the catalog and the stores (YAML of the key `stores`)
 #   run CODE ARGS...      runs the binary; the exit code must be CODE; leaves $OUT and $ERR
+#   on_terminal ARGS...   runs the binary on a terminal
 #   says, complains, silent   what the last run printed
 #   check WHAT COMMAND    any other fact
 # CATALOG=sqlite|postgres chooses the catalog; postgres needs RP_TEST_POSTGRES.
@@ -69,6 +70,14 @@ run_as_nobody() { # CODE ARGS...
     shift
     [ -e "$DIR/binary" ] || cp "$BIN" "$DIR/binary"
     run_program /dev/null "$want" setpriv --reuid=65534 --regid=65534 --clear-groups "$DIR/binary" "$@"
+}
+
+# Both outputs go to a terminal; $OUT is what it was sent, without the returns that it adds.
+on_terminal() { # ARGS...
+    local line
+    LAST="on a terminal: $*"
+    printf -v line '%q ' "$BIN" "$@"
+    OUT=$(NO_COLOR=1 SHELL=/bin/bash script -qc "$line" /dev/null </dev/null | tr -d '\r')
 }
 
 says() { grep -qF -- "$1" <<<"$OUT" || fail "the output does not say: $1"; }

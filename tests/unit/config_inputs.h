@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_inputs.h - texts that test_config gives to the parser: each bad one with words of its error. */
+/* config_inputs.h - texts that test_config gives to the parser: each bad one with words of its
+ * error. */
 #ifndef RP_TEST_CONFIG_INPUTS_H
 #define RP_TEST_CONFIG_INPUTS_H
 
@@ -30,6 +31,9 @@ static const struct bad {
     { "catalog:\n  url_file_file: x\n",
       "reprieve.yaml:2: catalog.url_file_file: expected one of url, url_file, failover, writers, found" },
     { "log:\n  file_file: x\n", "reprieve.yaml:2: log.file_file: expected" },
+    { "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
+      "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n",
+      "reprieve.yaml:1: expected a plain value, found an anchor" },
     /* kinds */
     { "just a text\n", "reprieve.yaml:1: expected keys with values, found a single value" },
     { "- a\n- b\n", "reprieve.yaml:1: expected keys with values, found a list" },
@@ -54,6 +58,7 @@ static const struct bad {
       "found 'a2345678901234567890123456" },
     { "log:\n  level: loud\n", "reprieve.yaml:2: log.level: expected debug, info, warning or error, found 'loud'" },
     { "log:\n  file: \"a\\tb\"\n", "log.file: expected the path of a file" },
+    { "retention:\n  segments: \"a\\tb\"\n", "retention.segments: expected the path of a directory or \"\" for none" },
     { STORE "    mode: delete\n",
       "reprieve.yaml:4: stores.media.mode: expected observe, quarantine or purge, found 'delete'" },
     { STORE "    mode: Purge\n", "found 'Purge'" },
@@ -105,6 +110,26 @@ static const struct bad {
     { "sweep:\n  retry_first: 2h\n",
       "reprieve.yaml:1: sweep.retry_most: expected at least sweep.retry_first (2h), found 1h" },
     { "sweep:\n  retry_first: 2h\n  retry_most: 1m\n", "reprieve.yaml:3: sweep.retry_most: expected at least" },
+    /* events out */
+    { "events_out: { a: b }\n", "events_out: expected a list of at most 16 items, found a section" },
+    { "events_out:\n  - { url: \"http://h\", events: [file.moved] }\n",
+      "reprieve.yaml:2: events_out[0].events: expected a list of names of events, such as [file.deleted, \"mark.*\"], "
+      "found 'file.moved'" },
+    { "events_out: [ { url: \"http://h\", events: [audit.heads] } ]\n", "found 'audit.heads'" },
+    { "events_out: [ { url: \"http://h\", events: [\"*\"] } ]\n", "found '*'" },
+    { "events_out: [ { url: \"http://h\", events: [[a]] } ]\n", "events_out[0].events: expected a list of names" },
+    { "events_out: [ { url: \"http://h\", events: [] } ]\n", "found an empty text" },
+    { "events_out: [ { url: \"http://h\", events: file.deleted } ]\n", "found a single value" },
+    { "events_out: [ { url: \"http://h\" } ]\n", "events_out[0].events: expected it to be set" },
+    { "events_out: [ { events: [\"file.*\"] } ]\n", "events_out[0].url: expected it to be set" },
+    { "events_out: [ { url: \"\", events: [\"file.*\"] } ]\n", "events_out[0].url: expected a URL" },
+    { "events_out: [ { url: \"ftp://h\", events: [\"file.*\"] } ]\n", "events_out[0].url: expected http://HOST" },
+    { "events_out: [ { type: rabbitmq, url: \"http://h\", events: [\"file.*\"] } ]\n",
+      "events_out[0].type: expected webhook, found 'rabbitmq'" },
+    { "events_out: [ { name: A, url: \"http://h\", events: [\"file.*\"] } ]\n", "events_out[0].name: expected 1 to 63" },
+    { "events_out:\n  - { url: \"http://h/a\", events: [\"file.*\"] }\n  - { url: \"http://h/b\", events: [\"file.*\"] }\n",
+      "reprieve.yaml:3: events_out[1].name: expected one of its own, found 'h' twice" },
+    { "processor: { url: scan }\n", "processor.url: expected http://HOST" },
     /* the daemon's */
     { "listen: 8420\n", "listen: expected ADDRESS:PORT" },
     { "listen: 127.0.0.1\n", "listen: expected ADDRESS:PORT" },
@@ -136,9 +161,17 @@ static const struct bad {
     { "sweep: { schedule: \"\" }\n", "sweep.schedule: expected continuous, or the five fields" },
     { "sweep: { schedule: hourly }\n", "found 'hourly'" },
     { "sweep: { schedule: \"0 0 30 2 *\" }\n", "found '0 0 30 2 *'" },
+    { "safety_net: { schedule: continuous }\n", "safety_net.schedule: expected the five fields of a cron line" },
+    { "safety_net: { schedule: \"0 0 30 2 *\" }\n", "found '0 0 30 2 *'" },
+    { "safety_net: { limit: 0 }\n", "safety_net.limit: expected a whole number from 1 to 1000000, found '0'" },
     { "alerts: { webhook: \"hunter2\" }\n", "alerts.webhook: expected http://HOST" },
     { "alerts: { error_rate_over: 101 }\n", "alerts.error_rate_over: expected a whole number from 0 to 100" },
     { "alerts: { error_window: 0s }\n", "alerts.error_window: expected a duration from 1m" },
+    { "retention: { audit: 1h }\n", "retention.audit: expected a duration from 1d to 3650d, or forever, found '1h'" },
+    { "catalog: { url: \"postgres://h/d\" }\nretention:\n  audit: 90d\n",
+      "reprieve.yaml:3: retention.audit: expected forever, or retention.segments beside it, found 90d alone" },
+    { STORE "retention: { segments: /srv/media/segments }\n", "found one that contains the file of retention.segments" },
+    { "retention: { marks: 10m }\n", "retention.marks: expected a duration from 1h to 3650d, or forever, found '10m'" },
     { "lock:\n  stale_after: 0s\n", "lock.stale_after: expected a duration from 1s to 30d, found '0s'" },
     { "databases:\n  app:\n    url: \"sqlite:/a\"\n    statement_timeout: 0s\n",
       "databases.app.statement_timeout: expected" },
@@ -181,9 +214,32 @@ static const struct bad {
     { "a: [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]\n", "expected at most 16 levels, found more" },
     /* references */
     { STORE "    referenced_by: [{ table: a, column: b }]\n",
-      "stores.media.referenced_by[0].database: expected it to be set" },
-    { STORE "    referenced_by: [{ webhook: \"https://x\" }]\n",
-      "stores.media.referenced_by[0].webhook: expected one of database, table, column, sql, found an unknown key" },
+      "stores.media.referenced_by[0]: expected database, or webhook, found neither" },
+    { STORE "    referenced_by: [{ url: \"https://x\" }]\n",
+      "stores.media.referenced_by[0].url: expected one of database, table, column, sql, webhook, webhook_file, secret, "
+      "secret_file, secret_old, secret_old_file, found an unknown key" },
+    { STORE "    referenced_by: [{ webhook: \"\" }]\n", "expected database, or webhook, found neither" },
+    { STORE "    referenced_by: [{ webhook: \"ftp://x\" }]\n", "stores.media.referenced_by[0].webhook: expected http://HOST" },
+    { STORE "    referenced_by: [{ webhook: \"https://x\", database: app }]\n", "expected database, or webhook, found both" },
+    { STORE "    referenced_by: [{ webhook: \"https://x\", table: a, column: b }]\n",
+      "expected a webhook alone, found table, column or sql" },
+    { STORE "    referenced_by: [{ webhook: \"https://x\", sql: s }]\n", "expected a webhook alone" },
+    { STORE "    referenced_by: [{ database: app, sql: s, secret: t }]\n", "expected a secret beside a webhook, found one alone" },
+    { STORE "    referenced_by: [{ webhook: \"https://x\", secret: \"whsec_no!\" }]\n",
+      "stores.media.referenced_by[0].secret: expected a text of at most 1024 bytes on one line, base64 behind whsec_, found something else" },
+    /* calls out */
+    { "outbound: { allow: 10.0.0.0/8 }\n", "outbound.allow: expected a list of networks in CIDR such as" },
+    { "outbound: { allow: }\n", "outbound.allow: expected a list" },
+    { "outbound: { allow: { a: b } }\n", "outbound.allow: expected a list" },
+    { "outbound:\n  allow:\n    - 10.0.0.0/8\n    - 10.0.0.1\n",
+      "reprieve.yaml:4: outbound.allow: expected a list of networks in CIDR such as [10.1.2.0/24, \"fd00:1::/32\"], found '10.0.0.1'" },
+    { "outbound: { allow: [10.0.0.1/8] }\n", "found '10.0.0.1/8'" },
+    { "outbound: { allow: [\"10.0.0.0/8 11.0.0.0/8\"] }\n", "found '10.0.0.0/8 11.0.0.0/8'" },
+    { "outbound: { allow: [localhost] }\n", "found 'localhost'" },
+    { "outbound: { allow: [[10.0.0.0/8]] }\n", "outbound.allow: expected a list" },
+    { "outbound: { allow: [\"\"] }\n", "found an empty text" },
+    { "alerts: { webhook_secret: whsec_MfK }\n", "alerts.webhook_secret: expected a text of at most 1024 bytes" },
+    { "alerts: { webhook_secret_old: whsec_ }\n", "alerts.webhook_secret_old: expected a text" },
     { STORE "    referenced_by:\n      - { database: ap, sql: s }\ndatabases: { app: { url: \"sqlite:/a\" } }\n",
       "reprieve.yaml:5: stores.media.referenced_by[0].database: expected a name under databases, found 'ap'; "
       "did you mean 'app'?" },
@@ -208,6 +264,9 @@ static const char *const good_inputs[] = {
     "catalog:\nlog: ~\nstores:\ndatabases: {}\nsweep:\n",
     "catalog: { url: \"postgres://u:p@h/db?schema=x\" }\n",
     "catalog: { url: 'postgresql:///db' }\n",
+    "catalog: { url: 'postgresql:///db' }\nretention: { audit: forever }\n",
+    "catalog: { url: 'postgresql:///db' }\nretention: { audit: 90d, segments: segments }\n",
+    "retention: { audit: 90d }\n",
     "log: { file: \"-\", level: error }\n",
     "log: { file: \"\" }\n",
     STORE,
@@ -223,6 +282,11 @@ static const char *const good_inputs[] = {
     STORE "    grace: 30d\n",
     STORE "    referenced_by:\n",
     STORE "    referenced_by: []\n",
+    STORE "    referenced_by: [ { webhook: \"https://x/references\" } ]\n",
+    STORE "    referenced_by: [ { webhook: \"https://x\", secret: whsec_Zm9v, secret_old: hush } ]\n",
+    "outbound: { allow: [] }\n",
+    "outbound: { allow: [10.0.0.0/8, \"::1/128\"] }\n",
+    "alerts: { webhook_secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, webhook_secret_old: hush }\n",
     STORE "    quarantine: 0s\n",
     STORE "  media2:\n    path: /srv/media2\n",
     "stores: { a-b_c9: { path: x } }\n",
@@ -240,6 +304,7 @@ static const char *const good_inputs[] = {
     STORE "uploads: { store: media, max_size: 64KiB }\n",
     "quota: { default: 0 }\n",
     "sweep: { schedule: \"*/5 * * * mon-fri\" }\n",
+    "safety_net: { schedule: \"\", limit: 1000000 }\n",
     "alerts: { webhook: \"https://h/x?token=1\", webhook_secret: \"\", marked_over: 0, overdue_over: 0s, run_over: 0s "
     "}\n",
 };

@@ -29,6 +29,13 @@ struct world {
     const char *when;
 };
 
+/* The next such call meets this. */
+static inline void strike(struct world *w, const char *call, enum bucket_fate fate)
+{
+    w->strikes = call;
+    w->fate = fate;
+}
+
 static inline enum bucket_fate request(void *ctx, const char *call, const char *key)
 {
     struct world *w = ctx;

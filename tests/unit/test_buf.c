@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 
 static void an_unused_buffer_reads_as_empty_text(void **state)
 {

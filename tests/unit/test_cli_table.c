@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line without its commands: the table of commands keeps its own rules, lines are taken apart by it, the
- * manual page is the committed one, and columns, lists of subjects and answers are what their headers say. */
+/* The command line without its commands: the table of commands keeps its own rules, lines are taken
+ * apart by it, the manual page is the committed one, and columns, lists of subjects and answers are
+ * what their headers say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/text/buf.h"
 #include "base/time.h"
 #include "cli/answers.h"
 #include "cli/cli.h"
@@ -267,7 +268,8 @@ static void test_control_characters_are_escaped_and_characters_counted(void **st
                                 "2J\xc2\xa0\xc3\x9b",
                                 shown),
                         "\\xc2\\x9b2J\xc2\xa0\xc3\x9b"); /* CSI in one */
-    /* what turns the direction of text around, and what ends a line: U+202E, U+2066, U+200F, U+061C, U+2028 */
+    /* what turns the direction of text around, and what ends a line: U+202E, U+2066, U+200F,
+     * U+061C, U+2028 */
     assert_string_equal(rp_show("\xe2\x80\xaegnp.exe\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c\xe2\x80\xa8", shown),
                         "\\xe2\\x80\\xaegnp.exe\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c\\xe2\\x80\\xa8");
     /* bytes that are no UTF-8: to an 8-bit terminal, 0x9b alone is a CSI */

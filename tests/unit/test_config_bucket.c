@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stores of type s3: what init writes for them, where their keys come from. What is refused stands in config_inputs.h. */
+/* Stores of type s3: what init writes for them, where their keys come from. What is refused stands
+ * in config_inputs.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "base/time.h"
 #include "config/config.h"
 
@@ -152,6 +153,18 @@ static void every_value_arrives_in_its_field(void **state)
     assert_string_equal(p->config.stores[1].endpoint, "");
 }
 
+/* A store has more keys than a hint has room for. */
+static void the_known_keys_end_at_a_whole_name(void **state)
+{
+    struct place *p = *state;
+    assert_int_equal(parse(p, "stores: { a: { pth: /x } }\n"), RP_ECONFIG);
+    assert_non_null(strstr(p->err.text, "did you mean 'path'?"));
+    assert_int_equal(strncmp(p->err.hint, "known here: type, path, endpoint, ", 34), 0);
+    const char *end = strstr(p->err.hint, "allow_any_grace, ...");
+    assert_non_null(end);
+    assert_string_equal(end, "allow_any_grace, ...");
+}
+
 #define IN_PLACE(test) cmocka_unit_test_setup_teardown(test, enter, leave)
 
 int main(void)
@@ -160,6 +173,7 @@ int main(void)
         IN_PLACE(a_bucket_is_written_with_its_endpoint_and_variables_for_its_keys),
         IN_PLACE(keys_of_a_bucket_can_come_from_files),
         IN_PLACE(every_value_arrives_in_its_field),
+        IN_PLACE(the_known_keys_end_at_a_whole_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/size.h"
+#include "base/text/size.h"
 #include "base/time.h"
 #include "config/config.h"
 #include "config/path.h"
@@ -55,6 +55,8 @@ static void the_documented_defaults_are_the_codes(void **state)
     const struct rp_alert_config *a = &c.alerts;
     assert_string_equal(a->webhook, "");
     assert_string_equal(a->webhook_secret, "");
+    assert_string_equal(a->webhook_secret_old, "");
+    assert_string_equal(c.outbound_allow, "");
     assert_int_equal(a->marked_over, 10000);
     assert_int_equal(a->overdue_over_ms, 2 * RP_DAY_MS);
     assert_int_equal(a->run_over_ms, 4 * RP_MINUTE_MS);
@@ -64,6 +66,7 @@ static void the_documented_defaults_are_the_codes(void **state)
     assert_int_equal(a->lock_stale_over_ms, RP_HOUR_MS);
     assert_int_equal(a->abandoned_per_hour_over, 100);
     assert_int_equal(a->no_worker_for_ms, 5 * RP_MINUTE_MS);
+    assert_int_equal(a->dead_letters_over, 0);
 }
 
 static void every_value_arrives_in_its_field(void **state)
@@ -80,9 +83,11 @@ static void every_value_arrives_in_its_field(void **state)
           "uploads: { store: a, expire: 2m, max_size: 3MiB, max_open_per_tenant: 4, scan: true }\n"
           "transactions: { timeout: 5m, rollback_grace: 6m }\nquota: { default: 7kB }\n"
           "sweep: { schedule: '1 2 3 4 *' }\n"
-          "alerts: { webhook: 'http://h/', webhook_secret: s, marked_over: 1, overdue_over: 2s, run_over: 3s,\n"
+          "outbound: { allow: [ 127.0.0.0/8, 'fd00:1::/32' ] }\n"
+          "alerts: { webhook: 'http://h/', webhook_secret: s, webhook_secret_old: t, marked_over: 1, overdue_over: 2s, "
+          "run_over: 3s,\n"
           "  error_rate_over: 4, error_window: 5m, no_run_for: 6s, lock_stale_over: 7s,\n"
-          "  abandoned_per_hour_over: 8, no_worker_for: 9s }\n",
+          "  abandoned_per_hour_over: 8, no_worker_for: 9s, dead_letters_over: 10 }\n",
           &c);
     assert_string_equal(c.listen, "0.0.0.0:9000");
     assert_true(c.listen_insecure && c.uploads_scan);
@@ -103,8 +108,11 @@ static void every_value_arrives_in_its_field(void **state)
     const struct rp_alert_config *a = &c.alerts;
     assert_string_equal(a->webhook, "http://h/");
     assert_string_equal(a->webhook_secret, "s");
+    assert_string_equal(a->webhook_secret_old, "t");
+    assert_string_equal(c.outbound_allow, "127.0.0.0/8 fd00:1::/32");
     assert_int_equal(a->marked_over * 1000 + a->error_rate_over_percent * 10 + a->abandoned_per_hour_over, 1048);
     assert_int_equal(a->overdue_over_ms + a->run_over_ms * 10, 32000);
+    assert_int_equal(a->dead_letters_over, 10);
     assert_int_equal(a->error_window_ms, 5 * RP_MINUTE_MS);
     assert_int_equal(a->no_run_for_ms + a->lock_stale_over_ms * 10 + a->no_worker_for_ms * 100, 976000);
 }
@@ -156,6 +164,48 @@ static const char *reload(struct rp_arena *arena, const char *before, const char
 }
 
 #define TWO "stores: { a: { path: a, grace: 2d }, b: { path: b } }\ndatabases: { d: { url: 'sqlite:d.db' } }\n"
+
+#define SINK(name, host, secret) "{ name: " name ", url: 'http://" host "', secret: " secret ", events: ['file.*'] }"
+#define SINKS(one, two)          "events_out: [ " one ", " two " ]\n"
+
+/* X14. Which secret is whose goes by the names: nothing is signed for somebody else. */
+static void a_running_daemon_takes_new_secrets_of_sinks(void **state)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(4 << 20);
+    struct rp_config_change c = { .taken = RP_BUF(4096), .needs_restart = RP_BUF(4096) };
+    struct rp_config next;
+    static const char before[] = SINKS(SINK("a", "ha", "one"), SINK("b", "hb", "two"));
+    (void)state;
+    assert_string_equal(reload(&arena, before, SINKS(SINK("a", "ha", "new"), SINK("b", "hx", "two")), &next, &c),
+                        "events_out.a.secret");
+    assert_string_equal(rp_buf_text(&c.needs_restart), "events_out.b.url");
+    assert_string_equal(next.sinks[0].secret, "new");
+    assert_string_equal(next.sinks[1].url, "http://hb");
+    assert_string_equal(reload(&arena, before, SINKS(SINK("b", "hb", "two"), SINK("a", "ha", "new")), &next, &c), "");
+    assert_string_equal(rp_buf_text(&c.needs_restart), "events_out");
+    assert_string_equal(next.sinks[0].name, "a");
+    assert_string_equal(next.sinks[0].secret, "one");
+    assert_string_equal(
+        reload(&arena, "processor: { url: 'http://p' }\n", "processor: { url: 'http://p', secret: hush }\n", &next, &c),
+        "processor.secret");
+    rp_buf_done(&c.taken);
+    rp_buf_done(&c.needs_restart);
+}
+
+static void a_sink_is_called_like_its_host(void **state)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(4 << 20);
+    struct rp_config c;
+    (void)state;
+    parse(&arena,
+          "events_out:\n  - { url: 'https://App.example:8443/a?b', events: [mark.purged, 'file.*'] }\n"
+          "  - { url: 'http://u:p@h/x', name: my_app, events: [run.finished] }\n",
+          &c);
+    assert_int_equal(c.n_sinks, 2);
+    assert_string_equal(c.sinks[0].name, "app-example-8443");
+    assert_string_equal(c.sinks[0].events, "mark.purged file.*");
+    assert_string_equal(c.sinks[1].name, "my_app");
+}
 
 static void a_running_daemon_takes_what_it_can_and_keeps_the_rest(void **state)
 {
@@ -278,6 +328,27 @@ static void paths_are_joined_and_resolved(void **state)
     assert_string_equal(rp_path_parent("a", &arena), ".");
 }
 
+static void codes_that_mean_gone_are_4xx_and_never_those_that_mean_no(void **state)
+{
+    static const char *const bad[] = { "[409]", "[410, 423]", "[500]", "[200]", "410", "[x]", "[410", "[[410]]" };
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 20);
+    struct rp_config c;
+    char text[200];
+    (void)state;
+    parse(&arena, "confirmations: { mail: { url: \"https://h/d\", gone: [404, 410], when: now } }\n", &c);
+    assert_int_equal(c.confirmers[0].gone.n, 2);
+    assert_int_equal(c.confirmers[0].gone.at[0], 404);
+    assert_int_equal(c.confirmers[0].when, RP_CONFIRM_NOW);
+    parse(&arena, "confirmations: { mail: { url: \"https://h/d\", gone: [] } }\n", &c);
+    assert_int_equal(c.confirmers[0].gone.n, 0);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct rp_error err = { 0 };
+        snprintf(text, sizeof text, "confirmations: { mail: { url: \"https://h/d\", gone: %s } }\n", bad[i]);
+        if (rp_config_parse(text, strlen(text), "r.yaml", "/srv", &arena, &c, &err) == 0)
+            fail_msg("%s is taken", bad[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +357,9 @@ int main(void)
         cmocka_unit_test(uploads_go_to_the_first_store_that_takes_them),
         cmocka_unit_test(the_webhook_is_a_secret),
         cmocka_unit_test(a_running_daemon_takes_what_it_can_and_keeps_the_rest),
+        cmocka_unit_test(a_running_daemon_takes_new_secrets_of_sinks),
+        cmocka_unit_test(a_sink_is_called_like_its_host),
+        cmocka_unit_test(codes_that_mean_gone_are_4xx_and_never_those_that_mean_no),
         cmocka_unit_test(only_this_machine_reaches_loopback),
         cmocka_unit_test(sizes_are_read_and_written),
         cmocka_unit_test(paths_are_joined_and_resolved),

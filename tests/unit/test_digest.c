@@ -7,11 +7,15 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include <openssl/crypto.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/digest.h"
+#include "base/error.h"
 
 static const char *hex_of(struct rp_digest *d, const void *bytes, size_t n, char out[RP_DIGEST_HEX])
 {
@@ -146,6 +150,41 @@ static void known_keys_give_known_macs(void **state)
     assert_string_equal(hex, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
+/* ---- without memory ---- */
+
+static bool refused;
+
+static void *take(size_t n, const char *file, int line)
+{
+    (void)file, (void)line;
+    return refused ? NULL : malloc(n);
+}
+
+static void *take_more(void *p, size_t n, const char *file, int line)
+{
+    (void)file, (void)line;
+    return refused ? NULL : realloc(p, n);
+}
+
+static void give_back(void *p, const char *file, int line)
+{
+    (void)file, (void)line;
+    free(p);
+}
+
+static void without_memory_the_code_says_so(void **state)
+{
+    char hex[RP_DIGEST_HEX];
+    uint8_t mac[RP_DIGEST_BYTES];
+    (void)state;
+    assert_int_equal(rp_hmac("k", 1, "x", 1, mac), 0); /* the algorithms are fetched */
+    refused = true;
+    int of = rp_digest_of("x", 1, hex), hmac = rp_hmac("k", 1, "x", 1, mac);
+    refused = false;
+    assert_int_equal(of, RP_ENOMEM);
+    assert_int_equal(hmac, RP_ENOMEM);
+}
+
 static void freeing_nothing_is_harmless(void **state)
 {
     (void)state;
@@ -162,7 +201,9 @@ int main(void)
         cmocka_unit_test(two_contexts_do_not_disturb_each_other),
         cmocka_unit_test(hex_keeps_leading_zeros),
         cmocka_unit_test(known_keys_give_known_macs),
+        cmocka_unit_test(without_memory_the_code_says_so),
         cmocka_unit_test(freeing_nothing_is_harmless),
     };
+    if (CRYPTO_set_mem_functions(take, take_more, give_back) != 1) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

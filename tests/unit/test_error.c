@@ -197,10 +197,10 @@ static void errno_values_choose_the_code(void **state)
     static const struct {
         int errno_value, code;
     } cases[] = {
-        { ENOENT, RP_ENOTFOUND }, { ENOTDIR, RP_ENOTFOUND },   { EACCES, RP_EDENIED }, { EPERM, RP_EDENIED },
-        { EROFS, RP_EDENIED },    { ENOSPC, RP_EFULL },        { EDQUOT, RP_EFULL },   { ENOMEM, RP_ENOMEM },
-        { EEXIST, RP_EEXISTS },   { ELOOP, RP_EINVAL },        { EINVAL, RP_EINVAL },  { ENAMETOOLONG, RP_EINVAL },
-        { EIO, RP_EUNAVAILABLE }, { ESTALE, RP_EUNAVAILABLE }, { 0, RP_EUNAVAILABLE },
+        { ENOENT, RP_ENOTFOUND },    { ENOTDIR, RP_ENOTFOUND }, { EACCES, RP_EDENIED },      { EPERM, RP_EDENIED },
+        { EROFS, RP_EDENIED },       { ENOSPC, RP_EFULL },      { EDQUOT, RP_EFULL },        { EFBIG, RP_EFULL },
+        { ENOMEM, RP_ENOMEM },       { EEXIST, RP_EEXISTS },    { ELOOP, RP_EINVAL },        { EINVAL, RP_EINVAL },
+        { ENAMETOOLONG, RP_EINVAL }, { EIO, RP_EUNAVAILABLE },  { ESTALE, RP_EUNAVAILABLE }, { 0, RP_EUNAVAILABLE },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rp_error err = { .hint = "old" };
@@ -302,9 +302,23 @@ static void an_error_without_a_code_is_a_bug(void **state)
     assert_int_equal(death_of(set_without_an_error, said, sizeof said), SIGABRT);
 }
 
+static void an_advice_stands_beside_the_text_and_the_code_needs_no_words(void **state)
+{
+    (void)state;
+    struct rp_error err = { 0 };
+    assert_int_equal(rp_error_advise(&err, RP_ECONFIG, "100% of it", "no %s", "bucket"), RP_ECONFIG);
+    assert_string_equal(err.text, "no bucket");
+    assert_string_equal(err.hint, "100% of it");
+    assert_int_equal(rp_error_set(&err, RP_EINVAL, "%s again", err.text), RP_EINVAL);
+    assert_string_equal(err.text, "no bucket again");
+    assert_string_equal(err.hint, "");
+    assert_int_equal(rp_error_advise(NULL, RP_ECONFIG, "a hint", "a text"), RP_ECONFIG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_advice_stands_beside_the_text_and_the_code_needs_no_words),
         cmocka_unit_test(every_code_is_negative_and_finds_its_own_entry),
         cmocka_unit_test(slugs_are_unique_and_can_stand_in_a_url),
         cmocka_unit_test(exit_codes_are_those_that_the_command_line_documents),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of directories whose names are durable: exact about what it knows, bounded, and able to forget. */
+/* The set of directories whose names are durable: exact about what it knows, bounded, and able to
+ * forget. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +71,8 @@ static void a_directory_of_unknown_birth_is_never_known(void **state)
     assert_true(rp_fs_durable_has(set, &fact));
 }
 
-/* Far more than there is room for: what is asked for all the time stays, of the others as many as there is room for at most. */
+/* Far more than there is room for: what is asked for all the time stays, of the others as many as
+ * there is room for at most. */
 static void it_forgets_what_is_asked_for_least(void **state)
 {
     struct rp_fs_durable *set = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readiness: what is looked at, how often, and that something that hangs holds up one caller and no more. */
+/* Readiness: what is looked at, how often, and that something that hangs holds up one caller and no
+ * more. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>

@@ -106,7 +106,7 @@ static void the_floor_of_a_moment_divides_ids_by_time(void **state)
 static void text_has_the_kinds_prefix_and_reads_back(void **state)
 {
     (void)state;
-    static const char *const prefixes[] = { "fil_", "mrk_", "txn_", "run_", "evt_", "tok_", "hld_", "ded_" };
+    static const char *const prefixes[] = { "fil_", "mrk_", "txn_", "run_", "evt_", "tok_", "hld_", "ded_", "cnf_" };
     static const int64_t ids[] = { 0, 1, 31, 32, INT64_C(0x123456789abcdef), INT64_MAX - 1, INT64_MAX };
     assert_int_equal(sizeof prefixes / sizeof prefixes[0], RP_ID_KINDS);
     for (int kind = 0; kind < RP_ID_KINDS; kind++)

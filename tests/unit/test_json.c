@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 
 static void values_are_read_and_written_back_in_order(void **state)
 {

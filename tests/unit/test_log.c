@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/log.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 
 #define AT_MS INT64_C(1794718974123)
 
@@ -59,7 +59,8 @@ static void read_all(const char *path, struct rp_buf *out)
     fclose(f);
 }
 
-/* Calls `check` on every line, parsed; returns how many there were. The file must end with a newline. */
+/* Calls `check` on every line, parsed; returns how many there were. The file must end with a
+ * newline. */
 static size_t each_line(const char *path, void (*check)(const json_t *line, void *ctx), void *ctx)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf b = RP_BUF(64 << 20);
@@ -306,7 +307,8 @@ static void drain(int fd, struct rp_buf *out)
         assert_int_equal(rp_buf_add(out, part, (size_t)n), 0);
 }
 
-/* A pipe that nobody reads takes part of a line; when it is read again, the next line must not hang on to that part. */
+/* A pipe that nobody reads takes part of a line; when it is read again, the next line must not hang
+ * on to that part. */
 static void a_line_cut_short_does_not_swallow_the_next(void **state)
 {
     struct place *p = *state;

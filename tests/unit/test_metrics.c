@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Prometheus reads: every name of INTERFACE, in a form that promtool accepts, with a bounded number of labels. */
+/* What Prometheus reads: every name of INTERFACE, in a form that promtool accepts, with a bounded
+ * number of labels. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +83,13 @@ static void use_everything(struct rp_metrics *m)
     rp_metrics_abandoned(m, "acme", 2, 4096);
     rp_metrics_failure(m, "webhook");
     rp_metrics_event(m, "media", "stale");
-    rp_metrics_run(m, "sweep", "all", "done", 2500, INT64_C(1790000000123));
+    const struct rp_run run = { .kind = "sweep", .name = "all", .started_at_ms = INT64_C(1789999997623) };
+    struct rp_run stopped = { .kind = "sweep", .name = "main", .started_at_ms = INT64_C(1789999997623) };
+    rp_metrics_run(m, &run, "done", INT64_C(1790000000123));
+    rp_metrics_run(m, &stopped, "partial", INT64_C(1790000000123));
+    stopped.figures.n_errors = 3;
+    rp_metrics_run(m, &stopped, "partial", INT64_C(1790000000123));
+    rp_metrics_run(m, &run, "failed", INT64_C(1790000000123));
 }
 
 static void every_name_is_there(void **state)
@@ -113,6 +120,9 @@ static void every_name_is_there(void **state)
         snprintf(line, sizeof line, "# TYPE %s ", names[i]);
         has(text, line);
     }
+    has(text, "reprieve_runs_total{kind=\"sweep\",name=\"main\",outcome=\"partial\"} 2\n");
+    has(text, "reprieve_runs_with_errors_total{kind=\"sweep\",name=\"main\"} 1\n");
+    has(text, "reprieve_runs_with_errors_total{kind=\"sweep\",name=\"all\"} 1\n");
     has(text, "reprieve_catalog_up 1\n");
     has(text, "reprieve_marks{state=\"marked\"} 0\n");
     has(text, "reprieve_http_requests_total{route=\"POST /v1/files\",status=\"201\"} 1\n");
@@ -128,7 +138,7 @@ static void every_name_is_there(void **state)
     has(text, "reprieve_quota_refunded_bytes_total{tenant=\"acme\"} 4096\n");
     has(text, "reprieve_events_total{store=\"media\",outcome=\"stale\"} 1\n");
     has(text, "reprieve_runs_total{kind=\"sweep\",name=\"all\",outcome=\"done\"} 1\n");
-    has(text, "reprieve_run_duration_seconds_bucket{le=\"5\"} 1\n");
+    has(text, "reprieve_run_duration_seconds_bucket{le=\"5\"} 4\n");
     has(text, "reprieve_last_run_timestamp_seconds{name=\"all\"} 1790000000.123\n");
     has(text, "reprieve_store_guarantee{store=\"main\",level=\"");
     rp_metrics_free(m);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pure part of a purge: what the store's word and a check's answer mean for a mark, and how long it waits. */
+/* The pure part of a purge: what the store's word and a check's answer mean for a mark, and how
+ * long it waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +43,7 @@ static void expect_judged(const struct judged *c, size_t number)
         assert_true(move.next_at_ms > NOW && move.next_at_ms <= NOW + 2 * rules.retry_most_ms);
     else
         assert_int_equal(move.next_at_ms, 0);
-    if (move.to != RP_PURGED) assert_non_null(move.note);
+    if (move.outcome == RP_END_NONE) assert_non_null(move.note);
 }
 
 static void test_what_the_stores_word_means_for_a_mark(void **state)
@@ -59,7 +60,7 @@ static void test_what_the_stores_word_means_for_a_mark(void **state)
         { RP_OUT_GONE,    true,  false, 0, RP_PURGED,  RP_END_QUARANTINED, 0 }, /* an earlier attempt got that far */
         { RP_OUT_GONE,    false, true,  0, RP_PURGING, RP_END_NONE,        0 }, /* "gone" from a failing store proves nothing */
         { RP_OUT_GONE,    true,  true,  2, RP_PURGING, RP_END_NONE,        2 },
-        { RP_OUT_CHANGED, false, false, 0, RP_PURGED,  RP_END_SUPERSEDED,  0 },
+        { RP_OUT_CHANGED, false, false, 0, RP_REPRIEVED, RP_END_SUPERSEDED, 0 },
         { RP_OUT_CHANGED, true,  false, 0, RP_PURGED,  RP_END_QUARANTINED, 0 },
         { RP_OUT_CHANGED, false, true,  0, RP_PURGING, RP_END_NONE,        0 },
         { RP_OUT_RETRY,   false, false, 0, RP_PURGING, RP_END_NONE,        1 },
@@ -138,7 +139,8 @@ static void test_only_a_yes_lets_a_mark_pass(void **state)
     assert_int_equal(move.attempts, 2);
 }
 
-/* A check that cannot be asked, one that this version does not have, and none at all where there must be one. */
+/* A check that cannot be asked, one that this version does not have, and none at all where there
+ * must be one. */
 static void test_a_check_that_nobody_can_answer_is_no_yes(void **state)
 {
     (void)state;

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/random.h"
+#include "base/text/buf.h"
 #include "store/s3/xml/parse.h"
 #include "store/s3/xml/plain.h"
 
@@ -162,23 +163,15 @@ static void every_beginning_of_a_document_is_judged_alike(void **state)
         }
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 /* Bytes that mean something, a few of them anywhere. */
 static void damage(char *text, size_t *n, size_t size, uint64_t *random)
 {
     static const char *const pieces[] = { "<",     ">",  "/",    "&",     "\"",   "]",   "]]>",   "x",    " ",
                                           "\n",    "\r", "\t",   "&amp;", "&lt;", "<x>", "</x>",  "<x/>", "</Row>",
                                           "<Key>", "=",  "<!--", "\x80",  "\x01", "0",   "<Row>", "&#9;", ":" };
-    for (uint64_t times = 1 + next_random(random) % 3; times > 0; times--) {
-        const char *piece = pieces[next_random(random) % (sizeof pieces / sizeof *pieces)];
-        size_t at = (size_t)(next_random(random) % (*n + 1)), cut = (size_t)(next_random(random) % 3);
+    for (uint64_t times = 1 + rp_random_next(random) % 3; times > 0; times--) {
+        const char *piece = pieces[rp_random_next(random) % (sizeof pieces / sizeof *pieces)];
+        size_t at = (size_t)(rp_random_next(random) % (*n + 1)), cut = (size_t)(rp_random_next(random) % 3);
         if (cut > *n - at) cut = *n - at;
         if (*n - cut + strlen(piece) > size) continue;
         memmove(text + at + strlen(piece), text + at + cut, *n - at - cut);
@@ -197,7 +190,7 @@ static void damaged_documents_are_judged_alike(void **state)
     print_message("seed %llu\n", (unsigned long long)seed);
     for (size_t i = 0; i < tries; i++) {
         char text[1024];
-        const char *from = plain[next_random(&random) % (sizeof plain / sizeof *plain)];
+        const char *from = plain[rp_random_next(&random) % (sizeof plain / sizeof *plain)];
         size_t n = strlen(from);
         memcpy(text, from, n);
         damage(text, &n, sizeof text - 1, &random);

@@ -72,7 +72,7 @@ static int see_partial(void *ctx, const struct rp_partial *p, struct rp_error *e
 static int see_deleted(void *ctx, const struct s3_deleted *d, struct rp_error *err)
 {
     (void)err;
-    note(ctx, "[%s] '%s' %s:%s\n", d->key, d->version, d->code, d->message);
+    note(ctx, "[%s] '%s' %s:%s %.8s\n", d->key, d->version, d->code, d->message, d->marker);
     return 0;
 }
 
@@ -343,9 +343,8 @@ static void reads_what_became_of_each_key(void **state)
     struct seen seen = { .n = 0 };
     struct rp_error err = { 0 };
     assert_int_equal(rp_s3_read_deleted(TEXT(xml, strlen(xml)), see_deleted, &seen, &err), 0);
-    assert_string_equal(seen.text,
-                        "[c&<d] '' :\n[a%20b] 'bogus' :\n[a%20b] '' :\n[line\nbreak] '' AccessDenied:Access Denied\n"
-                        "[x] 'v1' InternalError:\n");
+    assert_string_equal(seen.text, "[c&<d] '' : cW92yiJ3\n[a%20b] 'bogus' : \n[a%20b] '' : \n"
+                                   "[line\nbreak] '' AccessDenied:Access Denied \n[x] 'v1' InternalError: \n");
 }
 
 static void an_answer_that_cannot_be_right_deletes_nothing(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated bucket: what each kind does while nothing fails, and between two requests. What the simulator proves rests on it. */
+/* The simulated bucket: what each kind does while nothing fails, and between two requests. What the
+ * simulator proves rests on it. */
 #include "unit/sim_bucket_world.h"
 
 /* ---- identities ---- */
@@ -84,8 +85,7 @@ static void a_cleared_bucket_is_empty_and_counts_anew(void **state)
     begin(&w, BUCKET_VERSION);
     put_text(w.one, "k", "x");
     struct rp_item item = item_of(&w, "k");
-    w.strikes = "delete";
-    w.fate = BUCKET_LATE;
+    strike(&w, "delete", BUCKET_LATE);
     ok(remove_item(&w, &item));
     assert_int_equal(bucket_late(w.bucket), 1);
     bucket_clear(w.bucket, BUCKET_EXACT);

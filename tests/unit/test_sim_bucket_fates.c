@@ -25,8 +25,7 @@ static void each_fate_of_a_delete(void **state)
         begin(&w, kind);
         put_text(w.one, "k", "bytes");
         struct rp_item item = item_of(&w, "k");
-        w.strikes = "delete";
-        w.fate = verdicts[i].fate;
+        strike(&w, "delete", verdicts[i].fate);
         ok(remove_item(&w, &item));
         assert_int_equal(item.outcome, verdicts[i].outcome);
         assert_int_equal(bucket_look(w.bucket, "k", NULL), verdicts[i].stays);
@@ -50,8 +49,7 @@ static void each_fate_of_the_look_before_a_delete(void **state)
             begin(&w, kind);
             put_text(w.one, "k", "bytes");
             struct rp_item item = item_of(&w, "k");
-            w.strikes = kind == BUCKET_VERSION ? "versions" : "head";
-            w.fate = verdicts[i].fate;
+            strike(&w, kind == BUCKET_VERSION ? "versions" : "head", verdicts[i].fate);
             ok(remove_item(&w, &item));
             assert_int_equal(item.outcome, verdicts[i].outcome);
             assert_int_equal(bucket_look(w.bucket, "k", NULL), verdicts[i].stays);
@@ -70,14 +68,12 @@ static void a_refused_delete_of_many_is_the_calls_own_failure(void **state)
         begin(&w, kind);
         make_many(&w, items);
         bucket_remove(w.bucket, "c");
-        w.strikes = "delete";
-        w.fate = BUCKET_REFUSED;
+        strike(&w, "delete", BUCKET_REFUSED);
         assert_int_equal(rp_backend_remove(w.one, items, MANY, NULL, &error), RP_EUNAVAILABLE);
         for (size_t i = 0; i < MANY; i++)
             assert_int_equal(items[i].outcome, RP_OUT_NONE);
         assert_int_equal(w.n_gone, 0);
-        w.strikes = "delete";
-        w.fate = BUCKET_DENIED;
+        strike(&w, "delete", BUCKET_DENIED);
         ok(rp_backend_remove(w.one, items, MANY, NULL, &error));
         assert_int_equal(items[0].outcome, RP_OUT_DENIED);
         ok(rp_backend_remove(w.one, items, MANY, NULL, &error));
@@ -98,8 +94,7 @@ static void of_a_partly_answered_delete_every_other_item_is_known(void **state)
         size_t happened = 0;
         begin(&w, kind);
         make_many(&w, items);
-        w.strikes = "delete";
-        w.fate = BUCKET_PARTLY;
+        strike(&w, "delete", BUCKET_PARTLY);
         ok(rp_backend_remove(w.one, items, MANY, NULL, &error));
         for (size_t i = 0; i < MANY; i++) {
             assert_int_equal(items[i].outcome, i % 2 ? RP_OUT_UNKNOWN : RP_OUT_DELETED);
@@ -122,8 +117,7 @@ static void of_versions_a_partly_answered_delete_takes_the_older_ones_first(void
     make_many(&w, items);
     uint64_t older = shown(&w, "d").serial;
     make_many(&w, items);
-    w.strikes = "delete";
-    w.fate = BUCKET_PARTLY;
+    strike(&w, "delete", BUCKET_PARTLY);
     ok(rp_backend_remove(w.one, items, MANY, NULL, &error));
     assert_int_equal(items[3].outcome, RP_OUT_UNKNOWN);
     assert_true(is_shown(&w, "d", &items[3].identity));
@@ -220,8 +214,7 @@ static void of_too_many_late_requests_the_oldest_never_happen(void **state)
         snprintf(keys[i], sizeof keys[i], "k%02d", i);
         put_text(w.one, keys[i], "x");
         struct rp_item item = item_of(&w, keys[i]);
-        w.strikes = "delete";
-        w.fate = BUCKET_LATE;
+        strike(&w, "delete", BUCKET_LATE);
         ok(remove_item(&w, &item));
     }
     assert_int_equal(bucket_late(w.bucket), 64);
@@ -279,8 +272,7 @@ static void each_fate_of_a_put(void **state)
         struct world w;
         struct rp_identity out = { .size_bytes = -1 };
         begin(&w, kind);
-        w.strikes = "put";
-        w.fate = verdicts[i].fate;
+        strike(&w, "put", verdicts[i].fate);
         assert_int_equal(put_k(&w, RP_PUT_NEW, &out), verdicts[i].code);
         assert_int_equal(error.code, verdicts[i].code);
         assert_int_equal(out.size_bytes, verdicts[i].code ? -1 : 3);
@@ -299,8 +291,7 @@ static void put_new_does_not_overwrite_now_or_late(void **state)
     {
         struct world w;
         begin(&w, kind);
-        w.strikes = "put";
-        w.fate = BUCKET_LATE;
+        strike(&w, "put", BUCKET_LATE);
         assert_int_equal(put_k(&w, RP_PUT_NEW, NULL), RP_EUNKNOWN);
         bucket_upload(w.bucket, "k", "theirs", NOW_MS, NULL);
         uint64_t theirs = shown(&w, "k").serial;
@@ -308,8 +299,7 @@ static void put_new_does_not_overwrite_now_or_late(void **state)
         bucket_settle(w.bucket, 0);
         assert_int_equal(shown(&w, "k").serial, theirs);
         assert_int_equal(w.n_overwritten, 0);
-        w.strikes = "put";
-        w.fate = BUCKET_LATE;
+        strike(&w, "put", BUCKET_LATE);
         assert_int_equal(put_k(&w, RP_PUT_REPLACE, NULL), RP_EUNKNOWN);
         bucket_settle(w.bucket, 0);
         assert_string_equal(shown(&w, "k").text, "put");
@@ -319,7 +309,8 @@ static void put_new_does_not_overwrite_now_or_late(void **state)
     }
 }
 
-/* Where there is no condition, what is late overwrites whatever stands there: that is what remains. */
+/* Where there is no condition, what is late overwrites whatever stands there: that is what
+ * remains. */
 static void put_over_replaces_only_what_it_names_now_or_late(void **state)
 {
     (void)state;
@@ -336,8 +327,7 @@ static void put_over_replaces_only_what_it_names_now_or_late(void **state)
         assert_int_equal(bucket_counts(w.bucket).requests - requests, window ? 2 : 1);
         assert_int_equal(put_k(&w, RP_PUT_OVER, &stale), RP_ECHANGED);
         assert_string_equal(shown(&w, "k").text, "put");
-        w.strikes = "put";
-        w.fate = BUCKET_LATE;
+        strike(&w, "put", BUCKET_LATE);
         assert_int_equal(put_k(&w, RP_PUT_OVER, &over), RP_EUNKNOWN);
         bucket_upload(w.bucket, "k", "theirs", NOW_MS, NULL);
         bucket_settle(w.bucket, 0);
@@ -382,19 +372,18 @@ static void reads_fail_without_doubt(void **state)
         begin(&w, BUCKET_WINDOW);
         make_many(&w, items);
         int code = fates[i] == BUCKET_DENIED ? RP_EDENIED : RP_EUNAVAILABLE;
-        w.fate = fates[i];
-        w.strikes = "get";
+        strike(&w, "get", fates[i]);
         assert_int_equal(rp_backend_get(w.one, "a", NULL, NULL, NULL, NULL, &error), code);
-        w.strikes = "clock";
+        strike(&w, "clock", fates[i]);
         int64_t clock;
         assert_int_equal(rp_backend_now_ms(w.one, &clock, &error), code);
-        w.strikes = "head";
+        strike(&w, "head", fates[i]);
         ok(rp_backend_stat(w.one, items, 1, &error));
         assert_int_equal(items[0].outcome, code == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY);
-        w.strikes = "head";
+        strike(&w, "head", fates[i]);
         assert_int_equal(rp_backend_stat(w.one, items, MANY, &error), code == RP_EDENIED ? 0 : code);
         assert_int_equal(items[1].outcome, code == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_NONE);
-        w.strikes = "list";
+        strike(&w, "list", fates[i]);
         struct listing l = { .text = RP_BUF(4096) };
         assert_int_equal(rp_backend_list(w.one, "", NULL, listing_add, &l, &error), code);
         assert_int_equal(l.n, 0);
@@ -415,8 +404,7 @@ static void a_listing_that_is_cut_says_so(void **state)
         begin(&w, kind);
         make_many(&w, items);
         make_many(&w, items);
-        w.strikes = "list";
-        w.fate = BUCKET_CUT;
+        strike(&w, "list", BUCKET_CUT);
         assert_int_equal(rp_backend_list(w.one, "", NULL, listing_add, &l, &error), RP_EUNAVAILABLE);
         assert_string_equal(rp_buf_text(&l.text), "a\nb\nc\nd\n");
         rp_buf_done(&l.text);
@@ -499,8 +487,7 @@ static void each_fate_of_a_copy(void **state)
         struct world w;
         begin(&w, kind);
         struct rp_identity old = put_text(w.one, "k", "old");
-        w.strikes = "copy";
-        w.fate = verdicts[i].fate;
+        strike(&w, "copy", verdicts[i].fate);
         assert_int_equal(copy_k(&w, &old, NULL), verdicts[i].code);
         assert_int_equal(bucket_look(w.bucket, ASIDE, NULL), verdicts[i].there);
         bool late = bucket_late(w.bucket) > 0;
@@ -518,8 +505,7 @@ static void a_late_copy_is_judged_when_it_happens(void **state)
         struct world w;
         begin(&w, kind);
         struct rp_identity old = put_text(w.one, "k", "old");
-        w.strikes = "copy";
-        w.fate = BUCKET_LATE;
+        strike(&w, "copy", BUCKET_LATE);
         assert_int_equal(copy_k(&w, &old, NULL), RP_EUNKNOWN);
         put_text(w.one, "k", "newer");
         bucket_settle(w.bucket, 0);
@@ -582,18 +568,15 @@ static void each_fate_of_an_annotation(void **state)
         struct world w;
         begin(&w, kind);
         struct rp_identity id = put_text(w.one, "k", "x");
-        w.strikes = "annotate";
-        w.fate = BUCKET_REFUSED;
+        strike(&w, "annotate", BUCKET_REFUSED);
         assert_int_equal(rp_backend_annotate(w.one, "k", &id, fields, 2, &error), RP_EUNAVAILABLE);
         expect_user(w.one, "k", "");
-        w.strikes = "annotate";
-        w.fate = BUCKET_LATE;
+        strike(&w, "annotate", BUCKET_LATE);
         assert_int_equal(rp_backend_annotate(w.one, "k", &id, fields, 1, &error), RP_EUNKNOWN);
         expect_user(w.one, "k", "");
         bucket_settle(w.bucket, 0);
         expect_user(w.one, "k", "marked_for_deletion=true;");
-        w.strikes = "annotate";
-        w.fate = BUCKET_LOST;
+        strike(&w, "annotate", BUCKET_LOST);
         assert_int_equal(rp_backend_annotate(w.one, "k", &id, no_fields, 2, &error), RP_EUNKNOWN);
         expect_user(w.one, "k", "");
         end(&w);

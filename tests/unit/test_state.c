@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pure part of the rules: states and their numbers, allowed moves, and every decision as a table. */
+/* The pure part of the rules: states and their numbers, allowed moves, and every decision as a
+ * table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "catalog/file/transaction.h"
 #include "catalog/mark/hold.h"
 #include "catalog/schema.h"
 #include "catalog/statements/statements.h"
@@ -41,10 +43,23 @@ static void test_states_in_the_statements_are_those_of_the_enum(void **state)
 {
     (void)state;
     expect_in("mark_claim", RP_SQL(mark_claim)->text,
-              "CASE WHEN state = %d AND checks > 0 THEN %d WHEN state = %d THEN %d ELSE state END", RP_MARKED,
-              RP_CHECKING, RP_MARKED, RP_PURGING);
+              "CASE WHEN state = %d AND (checks > 0 OR ($5 = 1 AND original IS NULL AND ", RP_MARKED);
+    expect_in("mark_claim", RP_SQL(mark_claim)->text, ")) THEN %d WHEN state = %d THEN %d ELSE state END", RP_CHECKING,
+              RP_MARKED, RP_PURGING);
     expect_in("mark_extend", RP_SQL(mark_extend)->text, "AND state = %d ", RP_MARKED);
     expect_in("mark_claimed", RP_SQL(mark_claimed)->text, "state IN (%d, %d)", RP_CHECKING, RP_PURGING);
+}
+
+static void test_states_in_words_for_people_are_those_of_the_table(void **state)
+{
+    char text[200] = "";
+    (void)state;
+    for (size_t i = 0; rp_state_names[i] != NULL; i++) {
+        bool last = rp_state_names[i + 1] == NULL;
+        size_t n = strlen(text);
+        snprintf(text + n, sizeof text - n, "%s%s", i == 0 ? "" : last ? " or " : ", ", rp_state_names[i]);
+    }
+    assert_string_equal(text, RP_STATE_NAMES_TEXT);
 }
 
 static void test_statuses_in_the_statements_are_those_of_the_enum(void **state)
@@ -52,10 +67,18 @@ static void test_statuses_in_the_statements_are_those_of_the_enum(void **state)
     (void)state;
     static const enum rp_status listed[] = { RP_FILE_SCANNING, RP_FILE_LIVE, RP_FILE_DELETED, RP_FILE_PURGED };
     for (size_t i = 0; i < COUNT(listed); i++)
-        expect_in("file_visible", RP_SQL(file_visible)->text, "AND status = %d AND id > $2", listed[i]);
-    expect_in("file_visible", RP_SQL(file_visible)->text, "AND status = %d AND id > $2 AND (shown = 1 OR $4 = 1)",
+        expect_in("file_visible", RP_SQL(file_visible)->text, "AND status = %d AND ", listed[i]);
+    expect_in("file_visible", RP_SQL(file_visible)->text, "AND status = %d AND $4 = 1 AND id > $2", RP_FILE_DELETED);
+    expect_in("file_visible", RP_SQL(file_visible)->text, "AND status = %d AND $4 = 0 AND shown = 1 AND id > $2",
               RP_FILE_DELETED);
-    expect_in("file_visible", RP_SQL(file_visible)->text, "AND status = %d AND id > $2 AND shown = 1", RP_FILE_PURGED);
+    expect_in("file_visible", RP_SQL(file_visible)->text, "AND status = %d AND shown = 1 AND id > $2", RP_FILE_PURGED);
+    expect_in("old_files", RP_SQL(old_files)->text, "status IN (%d, %d) AND shown = 0", RP_FILE_PURGED,
+              RP_FILE_EXPIRED);
+    expect_in("old_files", RP_SQL(old_files)->text, "l.kind = %d", RP_LEDGER_REFUND);
+    expect_in("old_txns", RP_SQL(old_txns)->text, "state IN (%d, %d)", RP_TXN_COMMITTED, RP_TXN_ABORTED);
+    expect_in("old_marks", RP_SQL(old_marks)->text, "state = %d AND ended_at IS NOT NULL", RP_PURGED);
+    expect_in("old_marks", RP_SQL(old_marks)->text, "state = %d AND ended_at IS NOT NULL", RP_REPRIEVED);
+    expect_in("old_marks", RP_SQL(old_marks)->text, "state = %d AND ended_at IS NOT NULL", RP_LOST);
     /* what is over comes last: its key may be marked like any other */
     expect_in("file_of_keys", RP_SQL(file_of_keys)->text, "f.status < %d", RP_FILE_PURGED);
     assert_int_equal(RP_FILE_EXPIRED, RP_FILE_PURGED + 1);
@@ -123,7 +146,7 @@ static void test_the_statements_know_a_copy_in_quarantine_by_its_key(void **stat
     const enum rp_statement users[] = { RP_SQL_mark_due, RP_SQL_mark_due_peek };
     for (size_t i = 0; i < COUNT(users); i++)
         expect_in(rp_statements[users[i]].name, rp_statements[users[i]].text,
-                  "substr(m.key, 1, %zu) = '%s' AND m.run_id", strlen(RP_STORE_QUARANTINE), RP_STORE_QUARANTINE);
+                  "substr(m.key, 1, length('%s')) = '%s' AND m.run_id", RP_STORE_QUARANTINE, RP_STORE_QUARANTINE);
 }
 
 static void test_numbers_in_the_schema_are_those_of_the_enums(void **state)
@@ -188,7 +211,7 @@ static void test_only_the_designed_moves_are_allowed(void **state)
         /*                 marked checking purging purged reprieved dead lost */
         [RP_MARKED]    = "   -      yes      yes     -       yes     -    - ",
         [RP_CHECKING]  = "  yes     yes      yes     -       yes    yes   - ",
-        [RP_PURGING]   = "   -       -       yes    yes       -     yes   - ",
+        [RP_PURGING]   = "   -       -       yes    yes      yes    yes   - ", /* reprieved: superseded, and asserted */
         [RP_PURGED]    = "   -       -        -      -        -      -    - ",
         [RP_REPRIEVED] = "   -       -        -      -        -      -    - ",
         [RP_DEAD]      = "   -      yes      yes     -       yes     -   yes",
@@ -326,10 +349,11 @@ static void test_references_count_only_when_asked_and_only_when_answered(void **
     (void)state;
     begin();
     facts.references = 3; /* nobody asked for the condition */
+    facts.references_in = "post.image_key in app";
     expect(RP_MARK_CREATED, 0, NOW + 5 * DAY);
     asked.if_unreferenced = true;
     expect(RP_MARK_REFUSED, RP_EREFERENCED, 0);
-    assert_non_null(strstr(err.text, "3 rows"));
+    assert_non_null(strstr(err.text, "3 rows (post.image_key in app)"));
     facts.references = 1;
     expect(RP_MARK_REFUSED, RP_EREFERENCED, 0);
     assert_non_null(strstr(err.text, "1 row"));
@@ -337,7 +361,7 @@ static void test_references_count_only_when_asked_and_only_when_answered(void **
     facts.references = 0;
     expect(RP_MARK_CREATED, 0, NOW + 5 * DAY);
     facts.references = -1; /* a look-up that never happened is no zero */
-    expect(RP_MARK_REFUSED, RP_EREFERENCED, 0);
+    expect(RP_MARK_REFUSED, RP_EUNAVAILABLE, 0);
     facts.references_code = RP_EUNAVAILABLE;
     expect(RP_MARK_REFUSED, RP_EUNAVAILABLE, 0);
     facts.references = 0; /* a failed look-up is no zero whatever stands there */
@@ -458,6 +482,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states_in_the_statements_are_those_of_the_enum),
+        cmocka_unit_test(test_states_in_words_for_people_are_those_of_the_table),
         cmocka_unit_test(test_statuses_in_the_statements_are_those_of_the_enum),
         cmocka_unit_test(test_only_the_designed_moves_of_a_file_are_allowed),
         cmocka_unit_test(test_scopes_in_the_statements_are_those_of_the_enum),

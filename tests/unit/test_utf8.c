@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 static void characters_of_every_length_are_measured(void **state)
 {

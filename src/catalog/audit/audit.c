@@ -2,11 +2,13 @@
 #include "catalog/audit/audit.h"
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "base/time.h"
+#include "catalog/audit/chain.h"
+#include "catalog/audit/segment.h"
 #include "catalog/statements/statements.h"
 
 #include <stdio.h>
@@ -14,32 +16,8 @@
 
 #define COLUMNS     10
 #define DETAILS_MAX 65536
-#define LANES_MAX   256
 
 /* ---- append ---- */
-
-static void chain(struct rp_digest *d, const uint8_t prev[RP_DIGEST_BYTES], const struct rp_audit_row *row,
-                  uint8_t out[RP_DIGEST_BYTES])
-{
-    rp_digest_begin(d);
-    rp_digest_add(d, prev, RP_DIGEST_BYTES);
-    rp_digest_add_int(d, row->lane);
-    rp_digest_add_int(d, row->seq);
-    rp_digest_add_int(d, row->at_ms);
-    rp_digest_add(d, row->event, strlen(row->event) + 1);
-    rp_digest_add(d, row->actor, strlen(row->actor) + 1);
-    rp_digest_add_int(d, row->mark_id);
-    rp_digest_add_int(d, row->tenant_id);
-    rp_digest_add(d, row->digest, RP_DIGEST_BYTES);
-    rp_digest_end(d, out);
-}
-
-static void digest_of(struct rp_digest *d, const char *details, uint8_t out[RP_DIGEST_BYTES])
-{
-    rp_digest_begin(d);
-    rp_digest_add(d, details != NULL ? details : "", details != NULL ? strlen(details) : 0);
-    rp_digest_end(d, out);
-}
 
 static int grow(struct rp_tx *tx, struct rp_error *err)
 {
@@ -77,8 +55,8 @@ static int append(struct rp_tx *tx, const struct rp_audit_entry *entry, struct r
     int r = details_text(tx, entry, &row.details, err);
     if (r == 0 && tx->n_audit == tx->cap_audit) r = grow(tx, err);
     if (r < 0) return r;
-    digest_of(tx->catalog->digest, row.details, row.digest);
-    chain(tx->catalog->digest, tx->head, &row, row.hash);
+    rp_audit_digest_of(tx->catalog->digest, row.details, row.digest);
+    rp_audit_chain(tx->catalog->digest, tx->head, &row, row.hash);
     memcpy(digests, row.digest, RP_DIGEST_BYTES);
     memcpy(digests + RP_DIGEST_BYTES, row.hash, RP_DIGEST_BYTES);
     const struct rp_value values[COLUMNS] = {
@@ -171,7 +149,8 @@ static int read_row(void *ctx, const struct rp_value *v, struct rp_error *err)
                                 .actor = v[4].p,
                                 .mark_id = v[5].type == RP_NULL_T ? 0 : v[5].i,
                                 .tenant_id = v[6].i,
-                                .details = v[7].type == RP_NULL_T ? NULL : v[7].p };
+                                .details = v[7].type == RP_NULL_T ? NULL : v[7].p,
+                                .tenant = v[10].type == RP_NULL_T ? NULL : v[10].p };
     if (v[8].n != RP_DIGEST_BYTES || v[9].n != RP_DIGEST_BYTES)
         return rp_error_set(err, RP_ECORRUPT, "audit row %lld.%lld: no digest", (long long)row.lane,
                             (long long)row.seq);
@@ -180,6 +159,19 @@ static int read_row(void *ctx, const struct rp_value *v, struct rp_error *err)
     reader->last_seq = row.seq;
     reader->rows++;
     return reader->fn(reader->ctx, &row, err);
+}
+
+int rp_audit_row_keep(const struct rp_audit_row *row, struct rp_arena *arena, struct rp_audit_row *out,
+                      struct rp_error *err)
+{
+    const char **const texts[] = { &out->event, &out->actor, &out->details, &out->tenant };
+    *out = *row;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (*texts[i] == NULL) continue;
+        *texts[i] = rp_arena_strdup(arena, *texts[i]);
+        if (*texts[i] == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the audit log");
+    }
+    return 0;
 }
 
 int rp_audit_of_mark(struct rp_db *db, int64_t mark_id, rp_audit_fn *fn, void *ctx, struct rp_error *err)
@@ -254,178 +246,14 @@ int rp_audit_lanes(struct rp_db *db, int64_t *out, size_t max, size_t *n, struct
     return r;
 }
 
-/* ---- verify ---- */
-
-struct verifier {
-    struct rp_catalog *catalog;
-    struct rp_audit_verdict *verdict;
-    uint8_t prev[RP_DIGEST_BYTES];
-    int64_t seq;
-    int64_t head_seq; /* of the lane, as it was read before its rows */
-    const uint8_t *head;
-    json_t *heads; /* the last thing that others said of each lane, by lane number; checked when all are read */
-};
-
-static int broken(struct rp_audit_verdict *v, int64_t lane, int64_t seq, const char *why)
-{
-    v->broken = true;
-    v->lane = lane;
-    v->seq = seq;
-    snprintf(v->why, sizeof v->why, "%s", why);
-    return RP_ECORRUPT; /* ends the walk; the verdict says more */
-}
-
-/* Later heads say all that earlier ones said, for the chain between them is checked as well: one a lane is enough. */
-static int note_heads(struct verifier *v, const struct rp_audit_row *row, struct rp_error *err)
-{
-    RP_CLEANUP(rp_json_decrefp) json_t *details = NULL;
-    size_t i;
-    json_t *head;
-    if (strcmp(row->event, "audit.heads") != 0 || row->details == NULL) return 0;
-    int r = rp_json_parse(row->details, strlen(row->details), &details, err);
-    if (r < 0) return r;
-    json_array_foreach(json_object_get(details, "heads"), i, head)
-    {
-        char lane[24];
-        snprintf(lane, sizeof lane, "%lld", (long long)rp_json_get_int(head, "lane", -1));
-        if (rp_json_get_int(json_object_get(v->heads, lane), "seq", -1) >= rp_json_get_int(head, "seq", -1)) continue;
-        if (json_object_set(v->heads, lane, head) < 0) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    }
-    return 0;
-}
-
-static int verify_row(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
-{
-    struct verifier *v = ctx;
-    uint8_t expected[RP_DIGEST_BYTES];
-    if (row->seq != v->seq + 1) return broken(v->verdict, row->lane, v->seq + 1, "the row is missing");
-    v->seq = row->seq;
-    v->verdict->rows++;
-    if (row->details != NULL) {
-        digest_of(v->catalog->digest, row->details, expected);
-        if (memcmp(expected, row->digest, RP_DIGEST_BYTES) != 0)
-            return broken(v->verdict, row->lane, row->seq, "its details are not what was recorded");
-    }
-    chain(v->catalog->digest, v->prev, row, expected);
-    if (memcmp(expected, row->hash, RP_DIGEST_BYTES) != 0)
-        return broken(v->verdict, row->lane, row->seq, "its hash does not follow from the row before and its content");
-    digest_of(v->catalog->digest, NULL, expected);
-    if (row->details == NULL && memcmp(expected, row->digest, RP_DIGEST_BYTES) != 0) v->verdict->erased++;
-    if (row->seq == v->head_seq && memcmp(row->hash, v->head, RP_DIGEST_BYTES) != 0)
-        return broken(v->verdict, row->lane, row->seq, "the lane's head is another");
-    memcpy(v->prev, row->hash, RP_DIGEST_BYTES);
-    return note_heads(v, row, err);
-}
-
-static int verify_lane(struct verifier *v, int64_t lane, int64_t head_seq, const uint8_t *head, struct rp_error *err)
-{
-    memset(v->prev, 0, sizeof v->prev);
-    v->seq = 0;
-    v->head_seq = head_seq;
-    v->head = head;
-    int r = rp_audit_lane(v->catalog->db, lane, 0, verify_row, v, err);
-    if (v->verdict->broken) return 0;
-    if (r < 0) return r;
-    /* rows may have been added since the heads were read; fewer is a cut tail */
-    if (v->seq < head_seq) broken(v->verdict, lane, v->seq + 1, "the chain ends before the lane's head");
-    return 0;
-}
-
-struct hash_out {
-    char hex[RP_DIGEST_HEX];
-    bool found;
-};
-
-static int hash_row(void *ctx, const struct rp_value *row, struct rp_error *err)
-{
-    struct hash_out *out = ctx;
-    (void)err;
-    if (row[0].n != RP_DIGEST_BYTES) return 0;
-    out->found = true;
-    rp_digest_hex((const uint8_t *)row[0].p, out->hex);
-    return 0;
-}
-
-static int verify_heads(struct verifier *v, struct rp_error *err)
-{
-    const char *name;
-    json_t *head;
-    json_object_foreach(v->heads, name, head)
-    {
-        int64_t lane = rp_json_get_int(head, "lane", -1), seq = rp_json_get_int(head, "seq", -1);
-        struct rp_value args[] = { rp_int(lane), rp_int(seq) };
-        struct hash_out out = { .found = false };
-        int r = rp_db_query(v->catalog->db, RP_SQL(audit_hash_at), args, hash_row, &out, err);
-        if (r < 0) return r;
-        if (out.found && strcmp(out.hex, rp_json_get_text(head, "hash", "")) == 0) continue;
-        broken(v->verdict, lane, seq,
-               out.found ? "another lane recorded another hash here" : "another lane recorded this row; it is gone");
-        return 0;
-    }
-    return 0;
-}
-
-struct lane_head {
-    int64_t lane, seq;
-    uint8_t head[RP_DIGEST_BYTES];
-};
-struct lane_heads {
-    struct lane_head at[LANES_MAX];
-    size_t n;
-};
-
-static int collect_head(void *ctx, const struct rp_value *row, struct rp_error *err)
-{
-    struct lane_heads *heads = ctx;
-    if (heads->n == LANES_MAX || row[2].n != RP_DIGEST_BYTES)
-        return rp_error_set(err, RP_ECORRUPT, "the lanes' heads cannot be read");
-    struct lane_head *h = &heads->at[heads->n++];
-    h->lane = row[0].i;
-    h->seq = row[1].i;
-    memcpy(h->head, row[2].p, RP_DIGEST_BYTES);
-    return 0;
-}
-
-static bool has_head(const struct lane_heads *heads, int64_t lane)
-{
-    for (size_t i = 0; i < heads->n; i++)
-        if (heads->at[i].lane == lane) return true;
-    return false;
-}
-
-static int verify_all(struct verifier *v, struct lane_heads *heads, struct rp_error *err)
-{
-    int64_t lanes[LANES_MAX];
-    size_t n = 0;
-    int r = rp_db_query(v->catalog->db, RP_SQL(lane_list), NULL, collect_head, heads, err);
-    if (r == 0) r = rp_audit_lanes(v->catalog->db, lanes, LANES_MAX, &n, err);
-    for (size_t i = 0; r == 0 && i < n && !v->verdict->broken; i++)
-        if (!has_head(heads, lanes[i])) broken(v->verdict, lanes[i], 1, "the lane's head is gone");
-    for (size_t i = 0; r == 0 && i < heads->n && !v->verdict->broken; i++)
-        r = verify_lane(v, heads->at[i].lane, heads->at[i].seq, heads->at[i].head, err);
-    if (r == 0 && !v->verdict->broken) r = verify_heads(v, err);
-    v->verdict->lanes = heads->n;
-    return r;
-}
-
-int rp_audit_verify(struct rp_catalog *catalog, struct rp_audit_verdict *out, struct rp_error *err)
-{
-    RP_CLEANUP(rp_freep) struct lane_heads *heads = calloc(1, sizeof *heads);
-    RP_CLEANUP(rp_json_decrefp) json_t *said = json_object();
-    struct rp_audit_verdict verdict = { 0 };
-    struct verifier v = { .catalog = catalog, .verdict = &verdict, .heads = said };
-    if (heads == NULL || said == NULL) return rp_error_set(err, RP_ENOMEM, "verify the audit log: out of memory");
-    int r = verify_all(&v, heads, err);
-    if (r < 0) return rp_error_wrap(err, r, "verify the audit log");
-    *out = verdict;
-    return 0;
-}
+/* ---- erase ---- */
 
 int rp_audit_erase(struct rp_tx *tx, int64_t lane, int64_t seq, struct rp_error *err)
 {
     struct rp_value args[] = { rp_int(lane), rp_int(seq) };
     int64_t changed = 0;
-    int r = rp_db_exec(tx->db, RP_SQL(audit_erase), args, &changed, err);
+    int r = rp_segment_guard_row(tx, lane, seq, err);
+    if (r == 0) r = rp_db_exec(tx->db, RP_SQL(audit_erase), args, &changed, err);
     if (r < 0) return r;
     if (changed == 0) return rp_error_set(err, RP_ENOTFOUND, "no audit row %lld.%lld", (long long)lane, (long long)seq);
     return 0;

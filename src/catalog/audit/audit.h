@@ -4,8 +4,10 @@
  * A1  hash = SHA-256(hash of the row before in this lane, lane, seq, at, event, actor, mark,
  *     tenant, digest of details). The first row of a lane follows 32 zero bytes.
  * A2  Details stand beside their digest and can be erased; the chain still proves itself.
- * A3  Once an hour each lane writes the other lanes' heads into its own chain, so that a cut tail or a dropped lane
- *     shows in the others. */
+ * A3  Once an hour each lane writes the other lanes' heads into its own chain, so that a cut tail
+ *     or a dropped lane shows in the others.
+ * A4  Rows go only once a sealed segment holds them (segment.h). A lane's chain then begins where
+ *     its last segment ends. */
 #ifndef RP_CATALOG_AUDIT_H
 #define RP_CATALOG_AUDIT_H
 
@@ -32,8 +34,12 @@ int rp_audit_flush(struct rp_tx *tx, struct rp_error *err);
 struct rp_audit_row {
     int64_t lane, seq, at_ms, mark_id, tenant_id;
     const char *event, *actor, *details; /* details NULL: erased, or there never were any */
+    const char *tenant;                  /* its name; NULL: it is about none, or of one that is gone */
     uint8_t digest[RP_DIGEST_BYTES], hash[RP_DIGEST_BYTES];
 };
+/* With its texts in this arena. */
+int rp_audit_row_keep(const struct rp_audit_row *row, struct rp_arena *arena, struct rp_audit_row *out,
+                      struct rp_error *err);
 typedef int rp_audit_fn(void *ctx, const struct rp_audit_row *row, struct rp_error *err);
 
 int rp_audit_of_mark(struct rp_db *db, int64_t mark_id, rp_audit_fn *fn, void *ctx, struct rp_error *err);
@@ -61,9 +67,17 @@ struct rp_audit_verdict {
     char why[160];
     int64_t rows, erased; /* rows checked; rows whose details were erased */
     size_t lanes;
+    int64_t sealed; /* rows that were sealed (segment.h), in so many segments: */
+    size_t segments;
+    size_t files, files_missing; /* whose files were checked; whose files are not here */
+    char missing[128];           /* the first of these */
 };
 int rp_audit_verify(struct rp_catalog *catalog, struct rp_audit_verdict *out, struct rp_error *err);
-/* Removes the details of one row; the chain stays whole. */
+/* The same, and the segments' files in that directory: one that is there must be what was sealed.
+ * NULL: none is looked at. */
+int rp_audit_verify_files(struct rp_catalog *catalog, const char *dir, struct rp_audit_verdict *out,
+                          struct rp_error *err);
+/* Removes the details of one row; the chain stays whole. RP_EGONE: the row is sealed. */
 int rp_audit_erase(struct rp_tx *tx, int64_t lane, int64_t seq, struct rp_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* newest.c - the audit log, newest first. Lanes have no common order: their ends are merged by time. */
+/* newest.c - the audit log, newest first. Lanes have no common order: their ends are merged by
+ * time. */
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -34,13 +35,7 @@ static int take_row(void *ctx, const struct rp_audit_row *row, struct rp_error *
 {
     struct lane *lane = ctx;
     if (row->seq > lane->at->seq || lane->n == CHUNK) return 0;
-    struct rp_audit_row *taken = &lane->rows[lane->n++];
-    *taken = *row;
-    taken->event = rp_arena_strdup(&lane->arena, row->event);
-    taken->actor = rp_arena_strdup(&lane->arena, row->actor);
-    taken->details = row->details != NULL ? rp_arena_strdup(&lane->arena, row->details) : NULL;
-    if (taken->event != NULL && taken->actor != NULL && (taken->details != NULL) == (row->details != NULL)) return 0;
-    return rp_error_set(err, RP_ENOMEM, "no memory for the audit log");
+    return rp_audit_row_keep(row, &lane->arena, &lane->rows[lane->n++], err);
 }
 
 /* A lane whose rows end here has nothing older. */

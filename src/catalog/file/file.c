@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define ADD_COLUMNS  23
-#define SAVE_COLUMNS 13
+#define SAVE_COLUMNS 15
 #define NAME_LAST    "\xf4\x8f\xbf\xbf" /* after every name with a prefix: U+10FFFF, four times */
 
 /* ---- rows ---- */
@@ -57,6 +57,8 @@ int rp_files_row(void *ctx, const struct rp_value *v, struct rp_error *err)
         .metadata = rp_row_keep(files->arena, &v[23], &failed),
         .created_at_ms = v[24].i,
         .changed_at_ms = v[25].i,
+        .confirmed_at_ms = v[26].i,
+        .deleted_at_ms = v[27].i,
     };
     if (failed) return rp_error_set(err, RP_ENOMEM, "no memory for a file");
     if (f.status < RP_FILE_PENDING || f.status >= RP_STATUSES || (f.checksum != NULL && v[11].n != RP_DIGEST_BYTES))
@@ -74,9 +76,9 @@ struct rp_file *rp_files_find(const struct rp_files *files, int64_t id)
 
 /* ---- changes ---- */
 
-static struct rp_value or_null(int64_t id)
+static struct rp_value or_null(int64_t number)
 {
-    return rp_int_or_null(id != 0, id);
+    return rp_int_or_null(number != 0, number);
 }
 
 int rp_files_add(struct rp_tx *tx, const struct rp_file *files, size_t n, struct rp_error *err)
@@ -147,19 +149,17 @@ struct id_list {
 static int id_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
     struct id_list *list = ctx;
-    for (size_t i = 0; i < list->n; i++)
-        if (list->ids[i] == row[0].i) return 0;
     if (list->n == list->max) {
-        rp_error_set(err, RP_ETOOBIG, "more than %zu files belong to it", list->max);
-        return rp_error_hint(err, "delete some of its children or derivatives first");
+        rp_error_set(err, RP_ETOOBIG, "more than %zu files belong to what is deleted, replaced or restored", list->max);
+        return rp_error_hint(err, "delete some of its children or derivatives first, or do less at once");
     }
     list->ids[list->n++] = row[0].i;
     return 0;
 }
 
 /* Most files have nothing below them: one statement finds those that do. Then `sql` over these. */
-static int query_below(struct rp_db *db, struct rp_arena *arena, const struct rp_sql *sql, const int64_t *ids, size_t n,
-                       rp_row_fn *fn, void *ctx, struct rp_error *err)
+static int query_below(struct rp_db *db, struct rp_arena *arena, const struct rp_sql *sql, const struct rp_value *args,
+                       const int64_t *ids, size_t n, rp_row_fn *fn, void *ctx, struct rp_error *err)
 {
     struct id_list parents = { .ids = rp_arena_array(arena, n + 1, sizeof(int64_t)), .max = n };
     struct rp_value *rows = rp_rows_of_ids(arena, ids, n, err);
@@ -168,7 +168,7 @@ static int query_below(struct rp_db *db, struct rp_arena *arena, const struct rp
     int r = rp_db_query_rows(db, RP_SQL(file_any_below), NULL, rows, n, id_row, &parents, err);
     for (size_t i = 0; i < parents.n; i++)
         rows[i] = rp_int(parents.ids[i]);
-    if (r == 0) r = rp_db_query_rows(db, sql, NULL, rows, parents.n, fn, ctx, err);
+    if (r == 0) r = rp_db_query_rows(db, sql, args, rows, parents.n, fn, ctx, err);
     return r < 0 ? rp_error_wrap(err, r, "load children") : 0;
 }
 
@@ -176,7 +176,8 @@ int rp_files_below(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t *out,
                    struct rp_error *err)
 {
     struct id_list below = { .ids = out, .max = max };
-    int r = query_below(tx->db, tx->arena, RP_SQL(file_below), ids, n, id_row, &below, err);
+    struct rp_value limit = rp_int((int64_t)max + 1);
+    int r = query_below(tx->db, tx->arena, RP_SQL(file_below), &limit, ids, n, id_row, &below, err);
     *n_out = below.n;
     return r;
 }
@@ -196,7 +197,7 @@ int rp_files_along(struct rp_db *db, struct rp_arena *arena, const int64_t *ids,
                    void *ctx, struct rp_error *err)
 {
     struct along along = { .fn = fn, .ctx = ctx };
-    return query_below(db, arena, RP_SQL(file_along), ids, n, along_row, &along, err);
+    return query_below(db, arena, RP_SQL(file_along), NULL, ids, n, along_row, &along, err);
 }
 
 int rp_files_marks(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)
@@ -222,18 +223,18 @@ static int owner_row(void *ctx, const struct rp_value *row, struct rp_error *err
     return 0;
 }
 
-int rp_files_of_keys(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, int64_t *file_ids,
-                     struct rp_error *err)
+int rp_files_of_keys(struct rp_db *db, struct rp_arena *arena, int64_t store_id, const char *const *keys, size_t n,
+                     int64_t *file_ids, struct rp_error *err)
 {
     struct rp_value store = rp_int(store_id);
     struct owners owners = { .keys = keys, .file_ids = file_ids, .n = n };
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, sizeof *rows);
+    struct rp_value *rows = rp_arena_array(arena, n + 1, sizeof *rows);
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
     for (size_t i = 0; i < n; i++) {
         rows[i] = rp_text(keys[i]);
         file_ids[i] = 0;
     }
-    int r = rp_db_query_rows(tx->db, RP_SQL(file_of_keys), &store, rows, n, owner_row, &owners, err);
+    int r = rp_db_query_rows(db, RP_SQL(file_of_keys), &store, rows, n, owner_row, &owners, err);
     return r < 0 ? rp_error_wrap(err, r, "look for files") : 0;
 }
 
@@ -258,6 +259,8 @@ int rp_files_save(struct rp_tx *tx, const struct rp_file *const *files, size_t n
             rp_text(f->metadata),
             rp_bytes(f->checksum, RP_DIGEST_BYTES),
             rp_int(f->changed_at_ms),
+            or_null(f->confirmed_at_ms),
+            or_null(f->deleted_at_ms),
         };
         memcpy(&rows[i * SAVE_COLUMNS], row, sizeof row);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.h - the rows of table file, and of the quota that they use. What a move means is decided above (core/file.h). */
+/* file.h - the rows of table file, and of the quota that they use. What a move means is decided
+ * above (core/file.h). */
 #ifndef RP_CATALOG_FILE_H
 #define RP_CATALOG_FILE_H
 
@@ -38,6 +39,7 @@ struct rp_file {
     const char *process_key; /* may be NULL */
     const char *metadata;    /* JSON, may be NULL */
     int64_t created_at_ms, changed_at_ms;
+    int64_t confirmed_at_ms, deleted_at_ms; /* 0: never, not now */
 };
 
 struct rp_files {
@@ -57,24 +59,28 @@ int rp_files_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_file
 /* The living files with these names, locked: names[i] of tenants[i]. */
 int rp_files_living(struct rp_tx *tx, const int64_t *tenants, const char *const *names, size_t n, struct rp_files *out,
                     struct rp_error *err);
-/* The ids of everything below these in parent or source, however deep; more than `max` is
+/* What goes or comes along with these: the ids of what is below them in parent or source, however
+ * deep, and is pending, lives, or was deleted along with one of them. Each once; more than `max` is
  * RP_ETOOBIG. Nothing is locked. */
 int rp_files_below(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t *out, size_t max, size_t *n_out,
                    struct rp_error *err);
-/* The last marks of these files, locked. Marks before files, as the claim takes them: then nobody waits in a ring. */
+/* The last marks of these files, locked. Marks before files, as the claim takes them: then nobody
+ * waits in a ring. */
 struct rp_marks;
 int rp_files_marks(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
-/* Which of these keys of a store belong to a file that is not over (purged, expired): file_ids[i], 0: none. */
-int rp_files_of_keys(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, int64_t *file_ids,
-                     struct rp_error *err);
+/* Which of these keys of a store belong to a file that is not over (purged, expired): file_ids[i],
+ * 0: none. */
+int rp_files_of_keys(struct rp_db *db, struct rp_arena *arena, int64_t store_id, const char *const *keys, size_t n,
+                     int64_t *file_ids, struct rp_error *err);
 /* Writes back status, was, live_name, shown, identity, mark_id, with_id, metadata, checksum,
- * changed_at of each. RP_ECONFLICT: the name of one lives already. */
+ * changed_at, confirmed_at, deleted_at of each. RP_ECONFLICT: the name of one lives already. */
 int rp_files_save(struct rp_tx *tx, const struct rp_file *const *files, size_t n, struct rp_error *err);
 
 /* ---- reading ---- */
 
-/* What belongs to these files, was deleted along with them (or with what took them along), and does not simply wait for
- * its purge: in quarantine, claimed, dead. What others belong to comes before them. */
+/* What belongs to these files, was deleted along with them (or with what took them along), and does
+ * not simply wait for its purge: in quarantine, claimed, dead. What others belong to comes before
+ * them. */
 typedef int rp_file_along_fn(void *ctx, int64_t root_id, int64_t file_id, struct rp_error *err);
 int rp_files_along(struct rp_db *db, struct rp_arena *arena, const int64_t *ids, size_t n, rp_file_along_fn *fn,
                    void *ctx, struct rp_error *err);
@@ -103,7 +109,8 @@ struct rp_tenant {
     int64_t used_bytes, reserved_bytes, open_uploads;
 };
 
-/* Finds the tenant, or makes it: one short transaction of its own. RP_EINVAL: 1 to 63 of a-z A-Z 0-9 . _ - @ */
+/* Finds the tenant, or makes it: one short transaction of its own. RP_EINVAL: 1 to 63 of a-z A-Z
+ * 0-9 . _ - @ */
 int rp_tenant_ensure(struct rp_tx *tx, const char *name, struct rp_tenant *out, struct rp_error *err);
 int rp_tenant_make(struct rp_catalog *catalog, const char *name, struct rp_tenant *out, struct rp_error *err);
 int rp_tenant_find(struct rp_db *db, const char *name, struct rp_tenant *out, struct rp_error *err); /* RP_ENOTFOUND */
@@ -111,10 +118,11 @@ int rp_tenant_by_id(struct rp_db *db, int64_t id, struct rp_tenant *out, struct 
 typedef int rp_tenant_fn(void *ctx, const struct rp_tenant *tenant, struct rp_error *err);
 int rp_tenant_each(struct rp_db *db, int64_t after_id, int64_t limit, rp_tenant_fn *fn, void *ctx,
                    struct rp_error *err);
-/* Locks them in order of id (catalog.h, K8). 0 is none. A database with one writer has nothing to lock. */
+/* Locks them in order of id (catalog.h, K8). 0 is none. A database with one writer has nothing to
+ * lock. */
 int rp_tenants_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_error *err);
-/* The same without waiting: those that somebody else has locked are in `busy`, in order of id, in the transaction's
- * arena. */
+/* The same without waiting: those that somebody else has locked are in `busy`, in order of id, in
+ * the transaction's arena. */
 struct rp_ids;
 int rp_tenants_lock_free(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_ids *busy, struct rp_error *err);
 /* Reads them, each once, in order of id. `out`: room for n. */
@@ -129,7 +137,8 @@ struct rp_ledger {
     bool was_used; /* a refund: of used bytes, not of reserved ones */
 };
 /* Adds the rows and moves the tenants' counters by what they say, in the same transaction
- * (QUOTA-EXACT). A row that is there already is RP_ECORRUPT: each kind happens at most once a file. */
+ * (QUOTA-EXACT). A row that is there already is RP_ECORRUPT: each kind happens at most once a
+ * file. */
 int rp_ledger_add(struct rp_tx *tx, const struct rp_ledger *ledger, size_t n, struct rp_error *err);
 
 /* The counters as the ledger sums them up, for every tenant; `wrong` counts those that differed.

@@ -279,7 +279,8 @@ int rp_ledger_add(struct rp_tx *tx, const struct rp_ledger *ledger, size_t n, st
 
 /* ---- counter = ledger ---- */
 
-/* A tenant as it is counted, and as its ledger sums it up: both of one statement, hence of one moment. */
+/* A tenant as it is counted, and as its ledger sums it up: both of one statement, hence of one
+ * moment. */
 struct compared {
     struct rp_tenant counted, summed;
 };
@@ -341,7 +342,8 @@ static int set_right(struct rp_tx *tx, const struct compared *t, struct rp_error
     return rp_db_exec(tx->db, RP_SQL(tenant_set), args, NULL, err);
 }
 
-/* Those that are wrong are locked and only then summed up: nobody moves them between the sum and the repair. */
+/* Those that are wrong are locked and only then summed up: nobody moves them between the sum and
+ * the repair. */
 static int repair_wrong(struct rp_tx *tx, const struct comparing *seen, struct rp_error *err)
 {
     int64_t *ids = rp_arena_array(tx->arena, seen->n + 1, sizeof *ids);

@@ -60,7 +60,14 @@ static int dead_row(void *ctx, const struct rp_value *v, struct rp_error *err)
 
 int rp_dead_each(struct rp_db *db, int64_t after_id, int64_t limit, rp_dead_fn *fn, void *ctx, struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(after_id), rp_int(limit) };
+    return rp_dead_each_of(db, after_id, limit, 0, NULL, fn, ctx, err);
+}
+
+int rp_dead_each_of(struct rp_db *db, int64_t after_id, int64_t limit, int64_t since_ms, const char *endpoint,
+                    rp_dead_fn *fn, void *ctx, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(after_id), rp_int(limit), rp_int(since_ms),
+                               rp_text(endpoint != NULL ? endpoint : "") };
     struct each each = { .fn = fn, .ctx = ctx };
     return rp_db_query(db, RP_SQL(dead_list), args, dead_row, &each, err);
 }

@@ -19,6 +19,10 @@ int rp_dead_add(struct rp_tx *tx, const struct rp_dead *letters, size_t n, struc
 int rp_dead_end(struct rp_tx *tx, const int64_t *mark_ids, size_t n, const char *as, const char *actor,
                 struct rp_error *err);
 int rp_dead_each(struct rp_db *db, int64_t after_id, int64_t limit, rp_dead_fn *fn, void *ctx, struct rp_error *err);
+/* Those of them that died since then (0: all), and whose confirmation waits for this service (NULL or
+ * "": all). */
+int rp_dead_each_of(struct rp_db *db, int64_t after_id, int64_t limit, int64_t since_ms, const char *endpoint,
+                    rp_dead_fn *fn, void *ctx, struct rp_error *err);
 /* The tenants of these letters' marks; with ids NULL, of all open ones after `after_id`. */
 int rp_dead_tenants(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t after_id, rp_row_fn *fn, void *ctx,
                     struct rp_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hold.h - stops on purging. Placing one raises hold_epoch, which every claim reads under a share lock: a claim
- * commits before the hold, and is listed in the hold's answer, or begins after it, and leaves its subjects alone. */
+/* hold.h - stops on purging. Placing one raises hold_epoch, which every claim reads under a share
+ * lock: a claim commits before the hold, and is listed in the hold's answer, or begins after it,
+ * and leaves its subjects alone. */
 #ifndef RP_CATALOG_HOLD_H
 #define RP_CATALOG_HOLD_H
 
@@ -24,7 +25,7 @@ int rp_hold_lift(struct rp_tx *tx, int64_t id, const char *actor, struct rp_erro
 
 typedef int rp_hold_fn(void *ctx, const struct rp_hold *hold, struct rp_error *err);
 int rp_hold_each(struct rp_db *db, rp_hold_fn *fn, void *ctx, struct rp_error *err);
-/* Whether the hold covers this mark; the statements say the same (HELD). */
+/* Whether the hold covers this mark; the statements say the same (HELD; test_holds.c compares). */
 bool rp_hold_covers(const struct rp_hold *hold, const struct rp_mark *mark);
 /* A page of the marks of a store that are past their claim (checking, purging, or dead since: a
  * delete of it may still be on its way): those after `after_id`, at most as many as `out` has room

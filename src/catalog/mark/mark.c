@@ -78,14 +78,17 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
     for (size_t i = 0; i < n; i++) {
         const struct rp_mark *m = &marks[i];
         RP_ASSERT(m->state == RP_MARKED && m->due_at_ms >= m->marked_at_ms);
-        bool copy = strncmp(m->key, RP_STORE_QUARANTINE, strlen(RP_STORE_QUARANTINE)) == 0;
+        bool copy = rp_quarantine_is(m->key);
         RP_ASSERT(copy == (m->original != NULL)); /* or a hold on the original would not cover it */
         RP_ASSERT(copy || !m->in_place);
+        /* asked about at once (confirmations), or looked at when it is due */
+        int64_t next_at_ms = m->next_at_ms != 0 ? m->next_at_ms : m->due_at_ms;
+        RP_ASSERT(next_at_ms == m->due_at_ms || (m->checks & RP_CHECK_CONFIRMATIONS) != 0);
         const struct rp_value row[ADD_COLUMNS] = {
             rp_int(m->id),           rp_int(m->store_id),
             rp_text(m->key),         rp_int(1),
             rp_int(m->state),        rp_int(m->state),
-            rp_int(m->due_at_ms),    rp_int(m->due_at_ms),
+            rp_int(next_at_ms),      rp_int(m->due_at_ms),
             rp_int(m->marked_at_ms), rp_int(m->checks),
             rp_int(m->tenant_id),    rp_int_or_null(m->run_id != 0, m->run_id),
             rp_int(m->annotated),    rp_text(m->etag),
@@ -131,12 +134,6 @@ int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys,
     return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
 }
 
-static int ignore_row(void *ctx, const struct rp_value *row, struct rp_error *err)
-{
-    (void)ctx, (void)row, (void)err;
-    return 0;
-}
-
 int rp_marks_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)
 {
     if (n == 0 || (out == NULL && rp_db_has_one_writer(tx->db))) return 0;
@@ -144,7 +141,7 @@ int rp_marks_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_marks *out
     struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
     if (rows == NULL) return RP_ENOMEM;
     int r = out != NULL ? rp_db_query_rows(tx->db, RP_SQL(mark_lock), NULL, rows, n, rp_marks_row, out, err)
-                        : rp_db_query_rows(tx->db, RP_SQL(mark_lock_only), NULL, rows, n, ignore_row, NULL, err);
+                        : rp_db_query_rows(tx->db, RP_SQL(mark_lock_only), NULL, rows, n, rp_ignore_row, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "lock marks") : 0;
 }
 
@@ -166,7 +163,8 @@ static int candidate_row(void *ctx, const struct rp_value *row, struct rp_error 
     return 0;
 }
 
-/* K8: tenants before marks. What belongs to a tenant that somebody else has locked is left for later. */
+/* K8: tenants before marks. What belongs to a tenant that somebody else has locked is left for
+ * later. */
 static int keep_free(struct rp_tx *tx, struct candidates *c, struct rp_error *err)
 {
     struct rp_ids busy;
@@ -182,19 +180,36 @@ static int keep_free(struct rp_tx *tx, struct candidates *c, struct rp_error *er
 static int claim_ids(struct rp_tx *tx, const struct rp_claim *claim, const struct candidates *c, struct rp_marks *out,
                      struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(claim->now_ms), rp_text(claim->lease_by), rp_int(tx->db_ms + claim->lease_ms) };
+    struct rp_value args[] = { rp_int(claim->now_ms), rp_text(claim->lease_by), rp_int(tx->db_ms + claim->lease_ms),
+                               rp_int(claim->confirmers != NULL ? RP_CHECK_CONFIRMATIONS : 0), rp_int(claim->asks) };
     struct rp_value *rows = rp_rows_of_ids(tx->arena, c->ids, c->n, err);
     if (rows == NULL) return RP_ENOMEM;
     return rp_db_query_rows(tx->db, RP_SQL(mark_claim), args, rows, c->n, rp_marks_row, out, err);
 }
 
+#define STRAYS_MS RP_DAY_MS /* a service that this process does not know may be known to another one */
+
+static int find_candidates(struct rp_tx *tx, const struct rp_claim *claim, struct candidates *c, struct rp_error *err)
+{
+    const struct rp_value store = rp_int(claim->store_id), next = rp_int(c->next_at), id = rp_int(c->id);
+    const struct rp_value now = rp_int(claim->now_ms - (claim->others ? STRAYS_MS : 0));
+    const struct rp_value named = rp_int(claim->named), limit = rp_int(claim->limit);
+    const struct rp_value any[] = { store, now, next, id, named, limit };
+    const struct rp_value unseen[] = { store, now, next, id, limit };
+    const struct rp_value to_confirm[] = {
+        store, now, next, id, named, limit, rp_text(claim->confirmers), rp_int(!claim->others)
+    };
+    c->n = 0;
+    if (claim->confirmers != NULL)
+        return rp_db_query(tx->db, RP_SQL(mark_due_to_confirm), to_confirm, candidate_row, c, err);
+    if (claim->unseen) return rp_db_query(tx->db, RP_SQL(mark_due_unseen), unseen, candidate_row, c, err);
+    return rp_db_query(tx->db, RP_SQL(mark_due), any, candidate_row, c, err);
+}
+
 static int claim_page(struct rp_tx *tx, const struct rp_claim *claim, struct candidates *c, bool *more,
                       struct rp_marks *out, struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(claim->store_id), rp_int(claim->now_ms), rp_int(c->next_at),
-                               rp_int(c->id),           rp_int(claim->named),  rp_int(claim->limit) };
-    c->n = 0;
-    int r = rp_db_query(tx->db, RP_SQL(mark_due), args, candidate_row, c, err);
+    int r = find_candidates(tx, claim, c, err);
     *more = c->n == (size_t)claim->limit;
     if (r == 0 && c->n > 0) r = keep_free(tx, c, err);
     return r == 0 && c->n > 0 ? claim_ids(tx, claim, c, out, err) : r;
@@ -211,9 +226,11 @@ int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_mar
     bool more = true;
     RP_ASSERT(claim->limit > 0 && (size_t)claim->limit <= out->max);
     if (c.ids == NULL || c.tenants == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a claim");
-    /* under this lock no hold can be placed between the look at the holds and the commit of the claim */
+    /* under this lock no hold can be placed between the look at the holds and the commit of the
+     * claim */
     int r = rp_db_query(tx->db, RP_SQL(hold_epoch_share), NULL, rp_one_row, &epoch, err);
-    /* page by page, past the marks of busy tenants; what lies behind so many of them waits for a later claim */
+    /* page by page, past the marks of busy tenants; what lies behind so many of them waits for a
+     * later claim */
     for (int page = 0; r == 0 && more && out->n == 0 && page < CLAIM_PAGES; page++)
         r = claim_page(tx, claim, &c, &more, out, err);
     return r < 0 ? rp_error_wrap(err, r, "claim due marks") : 0;
@@ -247,6 +264,20 @@ int rp_marks_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t 
     return r < 0 ? rp_error_wrap(err, r, "renew leases") : 0;
 }
 
+int rp_marks_watch(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
+{
+    int64_t changed = 0;
+    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, 2 * sizeof *rows);
+    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    for (size_t i = 0; i < n; i++) {
+        rows[2 * i] = rp_int(marks[i].id);
+        rows[2 * i + 1] = rp_int(marks[i].next_at_ms);
+    }
+    int r = n > 0 ? rp_db_exec_rows(tx->db, RP_SQL(mark_watch), NULL, rows, n, &changed, err) : 0;
+    if (r < 0) return rp_error_wrap(err, r, "look at marks again");
+    return changed == (int64_t)n ? 0 : rp_error_set(err, RP_ECONFLICT, "another writer was faster");
+}
+
 struct moved {
     struct rp_move *moves;
     size_t n;
@@ -270,7 +301,7 @@ static int moved_row(void *ctx, const struct rp_value *row, struct rp_error *err
     return 0;
 }
 
-#define MOVE_COLUMNS 11
+#define MOVE_COLUMNS 13
 
 /* Sorted by id, so that two writers lock rows in the same order. */
 int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_error *err)
@@ -289,7 +320,8 @@ int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_e
             rp_int(m->mark->id), rp_int(m->mark->fence),    rp_int(m->mark->state),
             rp_int(m->to),       rp_int_or_null(!final, 1), rp_int_or_null(m->next_at_ms != 0, m->next_at_ms),
             rp_int(m->attempts), rp_int(m->outcome),        rp_int_or_null(final, tx->late_ms),
-            rp_text(m->note),    rp_int(m->refence),
+            rp_text(m->note),    rp_int(m->refence),        rp_int(m->sets),
+            rp_int(m->clears),
         };
         memcpy(&rows[i * MOVE_COLUMNS], row, sizeof row);
     }
@@ -313,16 +345,17 @@ static int extended_row(void *ctx, const struct rp_value *row, struct rp_error *
 
 int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struct rp_error *err)
 {
+    enum { COLUMNS = 4 };
     struct extended x = { .extends = extends, .n = n };
-    struct rp_value *rows = rp_arena_array(tx->arena, n * 3, sizeof *rows);
+    struct rp_value *rows = rp_arena_array(tx->arena, n * COLUMNS, sizeof *rows);
     if (n == 0) return 0;
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
     for (size_t i = 0; i < n; i++) {
         RP_ASSERT(extends[i].due_at_ms > extends[i].mark->due_at_ms);
         extends[i].done = false;
-        rows[i * 3] = rp_int(extends[i].mark->id);
-        rows[i * 3 + 1] = rp_int(extends[i].mark->fence);
-        rows[i * 3 + 2] = rp_int(extends[i].due_at_ms);
+        const struct rp_value row[COLUMNS] = { rp_int(extends[i].mark->id), rp_int(extends[i].mark->fence),
+                                               rp_int(extends[i].due_at_ms), rp_text(extends[i].reason) };
+        memcpy(&rows[i * COLUMNS], row, sizeof row);
     }
     int r = rp_db_query_rows(tx->db, RP_SQL(mark_extend), NULL, rows, n, extended_row, &x, err);
     return r < 0 ? rp_error_wrap(err, r, "extend marks") : 0;

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mark.h - the rows of table mark: read, added, claimed, moved. What a move means is decided above (core/state.h);
- * here a move is a compare-and-set on (id, fence, state), and the answer says which rows it changed. */
+/* mark.h - the rows of table mark: read, added, claimed, moved. What a move means is decided above
+ * (core/state.h); here a move is a compare-and-set on (id, fence, state), and the answer says which
+ * rows it changed. */
 #ifndef RP_CATALOG_MARK_H
 #define RP_CATALOG_MARK_H
 
+#include "base/key.h"
 #include "catalog/catalog.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RP_MARK_ETAG        96
-#define RP_MARK_VERSION     128
-#define RP_CHECK_REFERENCES 1
+/* Bits of mark.checks, never reused. AGREED is no question: a service has deleted its half, and the
+ * mark never goes back to `marked`, nor is it restored. */
+#define RP_CHECK_REFERENCES    1
+#define RP_CHECK_CONFIRMATIONS 2
+#define RP_CHECK_AGREED        4
 
 /* The same numbers stand in the catalog and in its statements: never renumber. */
 enum rp_state {
@@ -67,11 +71,19 @@ struct rp_marks {
 
 /* Room for up to `max` marks in the arena. RP_ENOMEM when it does not fit. */
 int rp_marks_init(struct rp_marks *marks, size_t max, struct rp_arena *arena, struct rp_error *err);
-/* The row function of every statement that returns MARK_COLUMNS: appends to a struct rp_marks (at most `max`). */
+/* The row function of every statement that returns MARK_COLUMNS: appends to a struct rp_marks (at
+ * most `max`). */
 rp_row_fn rp_marks_row;
 
+/* Whether it is of an upload that was never seen in its store: born with it, or for what may come
+ * late under its key. Nobody asked for it, whatever its reason says; the statements say the same
+ * (UNSEEN). */
+bool rp_mark_is_unseen(const struct rp_mark *mark);
 /* The mark with copies of its texts in the arena. RP_ENOMEM when it is full. */
 int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err);
+
+/* It waits for a service that is asked before it is due: from then on there is no restore. */
+bool rp_mark_is_asked_now(const struct rp_mark *mark);
 
 /* ---- changes, inside a transaction ---- */
 
@@ -80,19 +92,26 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
 /* Active marks of these subjects, locked. */
 int rp_marks_active(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, struct rp_marks *out,
                     struct rp_error *err);
-/* The newest mark of each of these subjects, ended or not; an active one is always the newest. `lock`: inside a
- * transaction, the rows are ours until it ends. */
+/* The newest mark of each of these subjects, ended or not; an active one is always the newest.
+ * `lock`: inside a transaction, the rows are ours until it ends. */
 int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys, size_t n, bool lock,
                     struct rp_marks *out, struct rp_error *err);
-/* Locks these rows in order of id (catalog.h, K8); `ids` is sorted, each once. `out`: as they are then; NULL: they are
- * not looked at. */
+/* Locks these rows in order of id (catalog.h, K8): sorts `ids` and drops those that stand twice.
+ * `out`: as they are then; NULL: they are not looked at. */
 int rp_marks_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
 
 struct rp_claim {
     int64_t store_id, now_ms, lease_ms, from_ms; /* from_ms: look at nothing that came due before */
     int64_t limit;
     const char *lease_by;
-    bool named; /* only objects whose keys we named: of files, and copies in quarantine */
+    bool named;  /* only objects whose keys we named: of files, and copies in quarantine */
+    bool asks;   /* marks that people and rules made have a check, whatever they were made with (check.h, Q5) */
+    bool unseen; /* only uploads that were never seen in their store (rp_mark_is_unseen) */
+    /* Marks that wait for confirmations, also before they are due: those whose next service is one
+     * of these ("|calendar|mail|"), or, with `others`, none of them, and was so a day ago: another
+     * node may know it. NULL: marks with nothing to confirm. */
+    const char *confirmers;
+    bool others;
 };
 int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err);
 
@@ -111,6 +130,7 @@ struct rp_move {
     const char *note;          /* may be NULL */
     const char *store, *actor; /* names for the audit row; NULL: the same as of the others */
     bool refence;              /* raise the fence: whoever holds a lease on it has lost it */
+    int64_t sets, clears;      /* bits of checks */
     bool done;                 /* out: the row was changed */
 };
 int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_error *err);
@@ -118,19 +138,25 @@ int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_e
 struct rp_extend {
     const struct rp_mark *mark;
     int64_t due_at_ms;
-    const char *actor; /* NULL: the same as of the others */
-    bool done;         /* out */
+    const char *reason; /* NULL: it keeps its own */
+    const char *actor;  /* NULL: the same as of the others */
+    bool done;          /* out */
 };
 int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struct rp_error *err);
+/* Marks that nobody would look at are looked at again at their next_at_ms. RP_ECONFLICT: one of them
+ * is not such a mark any more. */
+int rp_marks_watch(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err);
 /* These marks may carry an annotation from now on. */
 int rp_marks_annotated(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_error *err);
-/* Their objects have this etag, version and time from now on; a mark that no longer waits stays as it is. */
+/* Their objects have this etag, version and time from now on; a mark that no longer waits stays as
+ * it is. */
 int rp_marks_identity(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err);
 
 /* ---- reading ---- */
 
 int rp_mark_get(struct rp_db *db, int64_t id, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err);
-/* The marks that a subject had, newest first, at most out->max. An active one is always the newest. */
+/* The marks that a subject had, newest first, at most out->max. An active one is always the
+ * newest. */
 int rp_marks_history(struct rp_db *db, int64_t store_id, const char *key, struct rp_marks *out, struct rp_error *err);
 
 /* What became of the subjects of these marks since they were returned from quarantine. */
@@ -139,18 +165,20 @@ struct rp_mark_since {
     const char *key;
     int64_t file_id, file_status; /* 0: it is of no file */
     bool annotated;
-    int64_t ended, active; /* later marks of the same key: purged or lost; waiting or under way */
+    int64_t ended, active; /* later marks of the same key: purged, superseded or lost; waiting or under way */
 };
 /* `out`, of the arena: at most n, in any order. */
 int rp_marks_since(struct rp_db *db, const int64_t *ids, size_t n, struct rp_arena *arena, struct rp_mark_since **out,
                    size_t *n_out, struct rp_error *err);
 
-/* Those of these marks whose subject lies above another one in quarantine in place, but for what was returned
- * (`returned`: the reason of its mark). `out`: room for n. */
+/* Those of these marks whose subject may lie above another one in quarantine in place, but for what
+ * was returned (`returned`: the reason of its mark). `out`: room for n. Clocks may have been set
+ * back: older is what was marked before, or what the bucket says was uploaded before; where these
+ * do not agree, one that is `purging` itself is not counted, so that no two wait for each other. */
 int rp_marks_on_older(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
                       int64_t *out, size_t *n_out, struct rp_error *err);
-/* Those of these marks of what is hidden in place whose version another mark speaks of by now: somebody had shown it
- * again, and it was marked or hidden anew. */
+/* Those of these marks of what is hidden in place whose version another mark speaks of by now:
+ * somebody had shown it again, and it was marked or hidden anew. */
 int rp_marks_hidden_again(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
                           int64_t *out, size_t *n_out, struct rp_error *err);
 
@@ -174,7 +202,7 @@ struct rp_marks_query {
     int64_t run_id;      /* RUN */
     int64_t since_ms;    /* SINCE */
     int64_t cursor_ms, cursor_id;
-    char cursor_key[1025];
+    char cursor_key[RP_KEY_MAX + 1];
     bool begun;
 };
 /* Fills `out` (cleared first) with the next page of at most out->max. */
@@ -187,7 +215,20 @@ int rp_marks_overdue(struct rp_db *db, int64_t store_id, int64_t now_ms, struct 
 /* Those of them whose keys others named. */
 int rp_marks_overdue_plain(struct rp_db *db, int64_t store_id, int64_t now_ms, struct rp_overdue *out,
                            struct rp_error *err);
-/* When the sweeper must look again: 0 if nothing waits. `named`: nothing but objects whose keys we named counts. */
+/* What waits in a store of the marks that people and rules made: not those of uploads that were
+ * never seen there. Nothing is counted: tallies and an index say it. */
+struct rp_waiting {
+    int64_t marks, bytes;
+    int64_t marked_at_s;  /* the sum over them, in seconds */
+    int64_t oldest_at_ms; /* 0: none waits */
+};
+int rp_marks_waiting(struct rp_db *db, int64_t store_id, struct rp_waiting *out, struct rp_error *err);
+/* When the sweeper must look again: 0 if nothing waits. `named`: nothing but objects whose keys we
+ * named counts. */
 int rp_marks_next(struct rp_db *db, int64_t store_id, bool named, int64_t *next_ms, struct rp_error *err);
+/* The same of uploads that were never seen in their store. */
+int rp_marks_next_unseen(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err);
+/* The same of whoever asks for confirmations. */
+int rp_marks_next_to_confirm(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err);
 
 #endif

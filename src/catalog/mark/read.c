@@ -142,14 +142,62 @@ int rp_marks_overdue_plain(struct rp_db *db, int64_t store_id, int64_t now_ms, s
     return count_overdue(db, store_id, now_ms, true, out, err);
 }
 
-int rp_marks_next(struct rp_db *db, int64_t store_id, bool named, int64_t *next_ms, struct rp_error *err)
+static int next_of(struct rp_db *db, const struct rp_sql *sql, const struct rp_value *args, int64_t *next_ms,
+                   struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(store_id), rp_int(named) };
     struct rp_one one = { 0 };
-    int r = rp_db_query(db, RP_SQL(mark_next), args, rp_one_row, &one, err);
+    int r = rp_db_query(db, sql, args, rp_one_row, &one, err);
     if (r < 0) return rp_error_wrap(err, r, "look for the next due mark");
     *next_ms = one.i[0];
     return 0;
+}
+
+int rp_marks_next(struct rp_db *db, int64_t store_id, bool named, int64_t *next_ms, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(store_id), rp_int(named) };
+    return next_of(db, RP_SQL(mark_next), args, next_ms, err);
+}
+
+int rp_marks_next_to_confirm(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(store_id) };
+    return next_of(db, RP_SQL(mark_next_to_confirm), args, next_ms, err);
+}
+
+int rp_marks_next_unseen(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(store_id) };
+    return next_of(db, RP_SQL(mark_next_unseen), args, next_ms, err);
+}
+
+static int read_waiting(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    struct rp_waiting *out = ctx;
+    (void)err;
+    *out = (struct rp_waiting){ .marks = row[0].i, .bytes = row[1].i, .marked_at_s = row[2].i };
+    return 0;
+}
+
+int rp_marks_waiting(struct rp_db *db, int64_t store_id, struct rp_waiting *out, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(store_id) };
+    struct rp_waiting waiting = { 0 };
+    int r = rp_db_query(db, RP_SQL(tally_waiting), args, read_waiting, &waiting, err);
+    if (r == 0) r = next_of(db, RP_SQL(mark_oldest), args, &waiting.oldest_at_ms, err);
+    if (r < 0) return rp_error_wrap(err, r, "look what waits");
+    *out = waiting;
+    return 0;
+}
+
+bool rp_mark_is_asked_now(const struct rp_mark *mark)
+{
+    bool early = mark->next_at_ms != 0 && mark->next_at_ms < mark->due_at_ms;
+    return early && (mark->checks & RP_CHECK_CONFIRMATIONS) != 0;
+}
+
+bool rp_mark_is_unseen(const struct rp_mark *mark)
+{
+    return mark->file_id != 0 && mark->etag[0] == '\0' && mark->version[0] == '\0' && mark->original == NULL;
 }
 
 int rp_mark_copy(const struct rp_mark *from, struct rp_arena *arena, struct rp_mark *out, struct rp_error *err)

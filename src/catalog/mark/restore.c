@@ -6,8 +6,6 @@
 #include "catalog/row.h"
 #include "catalog/statements/statements.h"
 
-#include <stdio.h>
-
 static struct rp_value time_or_null(int64_t ms)
 {
     return rp_int_or_null(ms >= 0, ms);
@@ -59,7 +57,6 @@ static int read_row(void *ctx, const struct rp_value *v, struct rp_error *err)
     r->row->asked_by = rp_row_keep(r->arena, &v[8], &failed);
     r->row->total = v[9].type == RP_NULL_T ? -1 : v[9].i;
     r->row->cursor = (struct rp_restore_cursor){ .stage = v[10].i, .id = v[11].i };
-    snprintf(r->row->cursor.key, sizeof r->row->cursor.key, "%s", v[12].p);
     return failed ? rp_error_set(err, RP_ENOMEM, "no memory for a restore") : 0;
 }
 
@@ -87,30 +84,27 @@ int rp_restore_counted(struct rp_tx *tx, int64_t run_id, int64_t total, struct r
 
 int rp_restore_step(struct rp_tx *tx, int64_t run_id, const struct rp_restore_cursor *cursor, struct rp_error *err)
 {
-    struct rp_value args[] = { rp_int(run_id), rp_int(cursor->stage), rp_int(cursor->id), rp_text(cursor->key) };
+    struct rp_value args[] = { rp_int(run_id), rp_int(cursor->stage), rp_int(cursor->id) };
     int r = rp_db_exec(tx->db, RP_SQL(restore_step), args, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "note how far a restore is") : 0;
 }
 
-struct listing {
-    int64_t *ids;
-    size_t n, max;
-};
-
-static int keep_id(void *ctx, const struct rp_value *v, struct rp_error *err)
+int rp_restore_keeps(struct rp_db *db, int64_t store_id, int64_t now_ms, int64_t *n, struct rp_error *err)
 {
-    struct listing *l = ctx;
-    (void)err;
-    if (l->n < l->max) l->ids[l->n++] = v[0].i;
+    const struct rp_value args[] = { rp_int(store_id), rp_int(now_ms) };
+    struct rp_one one = { 0 };
+    int r = rp_db_query(db, RP_SQL(restore_keeps), args, rp_one_row, &one, err);
+    if (r < 0) return rp_error_wrap(err, r, "count what open restores keep");
+    *n = one.i[0];
     return 0;
 }
 
-int rp_restore_list_open(struct rp_db *db, int64_t *ids, size_t max, size_t *n, struct rp_error *err)
+int rp_marks_these(struct rp_db *db, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)
 {
-    struct listing l = { .ids = ids, .max = max };
-    int r = rp_db_query(db, RP_SQL(restore_open), NULL, keep_id, &l, err);
-    *n = l.n;
-    return r < 0 ? rp_error_wrap(err, r, "list open restores") : 0;
+    struct rp_value *rows = rp_rows_of_ids(out->arena, ids, n, err);
+    if (rows == NULL) return RP_ENOMEM;
+    int r = rp_db_query_rows(db, RP_SQL(mark_these), NULL, rows, n, rp_marks_row, out, err);
+    return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
 }
 
 int rp_marks_last_id(struct rp_db *db, int64_t *id, struct rp_error *err)

@@ -7,6 +7,7 @@
 #define RP_CATALOG_RESTORE_H
 
 #include "catalog/catalog.h"
+#include "catalog/mark/mark.h"
 
 struct rp_restore_filter {
     int64_t run_id;   /* marks that this run made, and what it moved to quarantine; 0: none */
@@ -17,10 +18,10 @@ struct rp_restore_filter {
     int64_t upto_id;            /* no mark with a higher id; 0: none */
 };
 
-/* Where a walk over what fits stands; zeroed: at its begin. The stages are core/reprieve/restore.h's. */
+/* Where a walk over what fits stands; zeroed: at its begin. It goes down: what is left of the stage
+ * has lower ids, 0 is all of it. The stages are core/reprieve/restore.h's. */
 struct rp_restore_cursor {
     int64_t stage, id;
-    char key[1025];
 };
 
 struct rp_restore_row {
@@ -37,8 +38,10 @@ int rp_restore_get(struct rp_db *db, int64_t run_id, struct rp_arena *arena, str
                    struct rp_error *err);
 int rp_restore_counted(struct rp_tx *tx, int64_t run_id, int64_t total, struct rp_error *err);
 int rp_restore_step(struct rp_tx *tx, int64_t run_id, const struct rp_restore_cursor *cursor, struct rp_error *err);
-/* The runs that are open, oldest first: at most `max` of them. */
-int rp_restore_list_open(struct rp_db *db, int64_t *ids, size_t max, size_t *n, struct rp_error *err);
+/* How many marks of a store are due and wait for restores that are open. Reads every due mark. */
+int rp_restore_keeps(struct rp_db *db, int64_t store_id, int64_t now_ms, int64_t *n, struct rp_error *err);
+/* Those of these marks that there are, from the highest id down: so `ids` is sorted as well. */
+int rp_marks_these(struct rp_db *db, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err);
 /* The highest id of a mark; 0: there is none. */
 int rp_marks_last_id(struct rp_db *db, int64_t *id, struct rp_error *err);
 

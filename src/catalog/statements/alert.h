@@ -32,9 +32,14 @@
     X(figure_runs,     "i",    NULL,  "i",                                                                             \
       "SELECT COUNT(*) FROM run_record WHERE run_id >= $1")                                                            \
     X(figure_run_errors, "i",  NULL,  "i",                                                                             \
-      "SELECT COUNT(*) FROM run_record WHERE run_id >= $1 AND outcome <> 'done'")                                      \
+      "SELECT COUNT(*) FROM run_record WHERE run_id >= $1 "                                                            \
+      "AND COALESCE(errors, CASE outcome WHEN 'done' THEN 0 ELSE 1 END) > 0")                                          \
     X(figure_last_run, "i",    NULL,  "i",                                                                             \
       "SELECT finished_at FROM run_record WHERE run_id < $1 AND kind = 'sweep' ORDER BY run_id DESC LIMIT 1")          \
+    X(figure_last_run_of, "ss", NULL, "i",                                                                             \
+      "SELECT finished_at FROM (SELECT kind, name, finished_at FROM run_record WHERE (kind, name, run_id) < "          \
+      "($1, $2, 9223372036854775807) ORDER BY kind DESC, name DESC, run_id DESC LIMIT 1) AS newest "                   \
+      "WHERE kind = $1 AND name = $2")                                                                                 \
     X(figure_abandoned, "ii",  NULL,  "i",                                                                             \
       "SELECT COUNT(*) FROM (SELECT 1 FROM mark WHERE state = 4 AND reason = 'abandoned' AND ended_at > $1 "           \
       "ORDER BY ended_at LIMIT $2) AS few")                                                                            \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* statements/file.h - the statements over files, tenants, the ledger, transactions and idempotency keys.
+/* statements/file.h - the statements over files, tenants, the ledger, transactions and idempotency
+ * keys.
  * Included by statements.h, which explains the columns. */
 #ifndef RP_CATALOG_STATEMENTS_FILE_H
 #define RP_CATALOG_STATEMENTS_FILE_H
@@ -8,17 +9,26 @@
 #define FILE_COLUMNS                                                                                                   \
     "id, tenant_id, name, live_name, store_id, key, status, was, shown, size_bytes, content_type, checksum, etag, "    \
     "version, modified_ms, mark_id, parent_id, source_id, txn_id, replaces_id, deleted_with, url_ends_at, "            \
-    "process_key, metadata, created_at, changed_at"
-#define FILE_TYPES "iissisiiiisbssiiiiiiiissii"
+    "process_key, metadata, created_at, changed_at, confirmed_at, deleted_at"
+#define FILE_TYPES "iissisiiiisbssiiiiiiiissiiii"
 #define F_COLUMNS                                                                                                      \
     "f.id, f.tenant_id, f.name, f.live_name, f.store_id, f.key, f.status, f.was, f.shown, f.size_bytes, "              \
     "f.content_type, f.checksum, f.etag, f.version, f.modified_ms, f.mark_id, f.parent_id, f.source_id, f.txn_id, "    \
-    "f.replaces_id, f.deleted_with, f.url_ends_at, f.process_key, f.metadata, f.created_at, f.changed_at"
+    "f.replaces_id, f.deleted_with, f.url_ends_at, f.process_key, f.metadata, f.created_at, f.changed_at, "            \
+    "f.confirmed_at, f.deleted_at"
 #define M_COLUMNS                                                                                                      \
     "m.id, m.store_id, m.key, m.state, m.was, m.next_at, m.due_at, m.marked_at, m.fence, m.attempts, m.checks, "       \
     "m.tenant_id, m.run_id, m.etag, m.version, m.size_bytes, m.modified_ms, m.annotated, m.outcome, m.ended_at, "      \
     "m.reason, m.actor, m.note, m.file_id, m.original, m.in_place"
+/* True for a file that has not ended; below one that has ended nothing lives (core/file/file.h,
+ * F4). */
+#define NOT_OVER(f)       f ".status < 5"
 #define FILE_PAGE(status) "SELECT * FROM (SELECT " FILE_COLUMNS " FROM file WHERE tenant_id = $1 AND status = " status
+
+/* What `file_below` walks along, and the step down: each arm of the OR has its index. */
+#define BELOW "child.id, child.status, child.deleted_with"
+#define BELOW_OF(b)                                                                                                    \
+    "(child.parent_id = " b ".id AND " NOT_OVER("child") ") OR (child.source_id = " b ".id AND " NOT_OVER("child") ")"
 
 /* clang-format off */
 #define RP_STATEMENTS_FILE(X)                                                                                          \
@@ -35,35 +45,37 @@
     X(file_marks,      "",     "i",   MARK_TYPES,                                                                      \
       "SELECT " M_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 "                                 \
       "JOIN mark m ON m.id = f.mark_id ORDER BY m.id @FOR_UPDATE_OF(m)")                                               \
-    X(file_below,      "",     "i",   "i",                                                                             \
-      "WITH RECURSIVE up(id) AS (VALUES @ROWS), below(id) AS ("                                                        \
-      "SELECT child.id FROM up JOIN file child ON child.parent_id = up.id UNION "                                      \
-      "SELECT child.id FROM up JOIN file child ON child.source_id = up.id UNION "                                      \
-      "SELECT child.id FROM below b JOIN file child ON child.parent_id = b.id OR child.source_id = b.id) "             \
-      "SELECT id FROM below LIMIT 1002")                                                                               \
+    X(file_below,      "i",    "i",   "i",                                                                             \
+      "WITH RECURSIVE up(id) AS (VALUES @ROWS), below(id, status, deleted_with) AS ("                                  \
+      "SELECT " BELOW " FROM up JOIN file child ON child.parent_id = up.id AND " NOT_OVER("child") " UNION "           \
+      "SELECT " BELOW " FROM up JOIN file child ON child.source_id = up.id AND " NOT_OVER("child") " UNION "           \
+      "SELECT " BELOW " FROM below b JOIN file child ON " BELOW_OF("b") ") "                                           \
+      "SELECT id FROM below WHERE status < 4 OR deleted_with IN (SELECT id FROM up) LIMIT $1")                         \
     X(file_along,      "",     "i",   "ii",                                                                            \
       "WITH RECURSIVE up(id) AS (VALUES @ROWS), below(root, id) AS ("                                                  \
-      "SELECT up.id, child.id FROM up JOIN file child ON child.parent_id = up.id UNION "                               \
-      "SELECT up.id, child.id FROM up JOIN file child ON child.source_id = up.id UNION "                               \
-      "SELECT b.root, child.id FROM below b JOIN file child ON child.parent_id = b.id OR child.source_id = b.id) "     \
+      "SELECT up.id, child.id FROM up JOIN file child ON child.parent_id = up.id AND " NOT_OVER("child") " UNION "     \
+      "SELECT up.id, child.id FROM up JOIN file child ON child.source_id = up.id AND " NOT_OVER("child") " UNION "     \
+      "SELECT b.root, child.id FROM below b JOIN file child ON " BELOW_OF("b") ") "                                    \
       "SELECT b.root, f.id FROM below b JOIN file f ON f.id = b.id JOIN file r ON r.id = b.root "                      \
       "JOIN mark m ON m.id = f.mark_id WHERE f.status = 4 AND f.was <> 1 "                                             \
       "AND (f.deleted_with = r.id OR f.deleted_with = r.deleted_with) "                                                \
-      "AND (m.state <> 1 OR substr(m.key, 1, length('" RP_STORE_QUARANTINE "')) = '" RP_STORE_QUARANTINE "') "         \
+      "AND (m.state <> 1 OR " IS_COPY("m") ") "                                                                        \
       "ORDER BY f.id")                                                                                                 \
     X(file_any_below,  "",     "i",   "i",                                                                             \
       "SELECT v.column1 FROM (VALUES @ROWS) AS v "                                                                     \
-      "WHERE COALESCE((SELECT child.id FROM file child WHERE child.parent_id = v.column1 LIMIT 1), "                   \
-      "(SELECT child.id FROM file child WHERE child.source_id = v.column1 LIMIT 1)) IS NOT NULL")                      \
+      "WHERE COALESCE((SELECT child.id FROM file child WHERE child.parent_id = v.column1 "                             \
+      "AND " NOT_OVER("child") " LIMIT 1), (SELECT child.id FROM file child WHERE child.source_id = v.column1 "        \
+      "AND " NOT_OVER("child") " LIMIT 1)) IS NOT NULL")                                                               \
     X(file_members,    "i",    NULL,  FILE_TYPES,                                                                      \
       "SELECT " FILE_COLUMNS " FROM file WHERE txn_id = $1 ORDER BY id LIMIT 1001")                                    \
     X(file_of_keys,    "i",    "s",   "si",                                                                            \
       "SELECT f.key, f.id FROM (VALUES @ROWS) AS v JOIN file f ON f.store_id = $1 AND f.key = v.column1 "              \
-      "WHERE f.status < 5")                                                                                            \
-    X(file_save,       "",     "iiisissiiisbi", NULL,                                                                  \
+      "WHERE " NOT_OVER("f"))                                                                                          \
+    X(file_save,       "",     "iiisissiiisbiii", NULL,                                                                 \
       "UPDATE file SET status = v.column2, was = v.column3, live_name = v.column4, shown = v.column5, "                \
       "etag = v.column6, version = v.column7, modified_ms = v.column8, mark_id = v.column9, "                          \
-      "deleted_with = v.column10, metadata = v.column11, checksum = v.column12, changed_at = v.column13 "              \
+      "deleted_with = v.column10, metadata = v.column11, checksum = v.column12, changed_at = v.column13, "             \
+      "confirmed_at = v.column14, deleted_at = v.column15 "                                                            \
       "FROM (VALUES @ROWS) AS v WHERE id = v.column1")                                                                 \
     X(file_get,        "i",    NULL,  FILE_TYPES,                                                                      \
       "SELECT " FILE_COLUMNS " FROM file WHERE id = $1")                                                               \
@@ -73,8 +85,9 @@
     X(file_visible,    "iiii", NULL,  FILE_TYPES,                                                                      \
       FILE_PAGE("2") " AND id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS a UNION ALL "                           \
       FILE_PAGE("3") " AND id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS b UNION ALL "                           \
-      FILE_PAGE("4") " AND id > $2 AND (shown = 1 OR $4 = 1) ORDER BY tenant_id, status, id LIMIT $3) AS c UNION ALL " \
-      FILE_PAGE("5") " AND id > $2 AND shown = 1 ORDER BY tenant_id, status, id LIMIT $3) AS d ORDER BY 1 LIMIT $3")   \
+      FILE_PAGE("4") " AND $4 = 1 AND id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS c UNION ALL "                \
+      FILE_PAGE("4") " AND $4 = 0 AND shown = 1 AND id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS d UNION ALL "  \
+      FILE_PAGE("5") " AND shown = 1 AND id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS e ORDER BY 1 LIMIT $3")   \
     X(file_by_name,    "isssi", NULL, FILE_TYPES,                                                                      \
       "SELECT " FILE_COLUMNS " FROM file WHERE tenant_id = $1 AND live_name IS NOT NULL AND live_name >= $2 "          \
       "AND live_name <= $3 AND live_name > $4 ORDER BY tenant_id, live_name LIMIT $5")                                 \
@@ -137,9 +150,7 @@
       "INSERT INTO idempotency (id, key_hash, tenant_id, key, body_digest, status, answer) VALUES @ROWS "              \
       "ON CONFLICT (key_hash) DO NOTHING")                                                                             \
     X(key_amend,       "iibis", NULL, NULL,                                                                            \
-      "UPDATE idempotency SET status = $4, answer = $5 WHERE key_hash = $1 AND tenant_id = $2 AND body_digest = $3")   \
-    X(key_forget,      "ii",   NULL,  NULL,                                                                            \
-      "DELETE FROM idempotency WHERE id IN (SELECT id FROM idempotency WHERE id < $1 ORDER BY id LIMIT $2)")
+      "UPDATE idempotency SET status = $4, answer = $5 WHERE key_hash = $1 AND tenant_id = $2 AND body_digest = $3")
 /* clang-format on */
 
 #endif

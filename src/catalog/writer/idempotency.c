@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "catalog/writer/idempotency.h"
 
-#include "base/assert.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/id.h"
@@ -87,10 +86,4 @@ int rp_key_amend(struct rp_tx *tx, const struct rp_saved *key, struct rp_error *
                                rp_int(key->status), rp_text(key->answer) };
     int r = rp_db_exec(tx->db, RP_SQL(key_amend), args, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "amend an answer") : 0;
-}
-
-int rp_keys_forget(struct rp_tx *tx, int64_t before_ms, int64_t limit, int64_t *forgotten, struct rp_error *err)
-{
-    struct rp_value args[] = { rp_int(rp_id_floor(before_ms)), rp_int(limit) };
-    return rp_db_exec(tx->db, RP_SQL(key_forget), args, forgotten, err);
 }

@@ -5,7 +5,7 @@
 #ifndef RP_CATALOG_IDEMPOTENCY_H
 #define RP_CATALOG_IDEMPOTENCY_H
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "catalog/catalog.h"
 
 #define RP_IDEMPOTENCY_KEY_MAX 255
@@ -28,7 +28,5 @@ int rp_keys_find(struct rp_db *db, struct rp_saved *keys, size_t n, struct rp_ar
 int rp_keys_save(struct rp_tx *tx, struct rp_saved *keys, size_t n, struct rp_error *err);
 /* Another status and answer for the same request. */
 int rp_key_amend(struct rp_tx *tx, const struct rp_saved *key, struct rp_error *err);
-/* Forgets those kept before this moment, at most `limit` (X10). */
-int rp_keys_forget(struct rp_tx *tx, int64_t before_ms, int64_t limit, int64_t *forgotten, struct rp_error *err);
 
 #endif

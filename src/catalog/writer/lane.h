@@ -28,13 +28,14 @@ int rp_lane_ensure(struct rp_catalog *catalog, struct rp_error *err);
 int rp_lane_check(struct rp_catalog *catalog, int64_t fence, struct rp_error *err);
 /* L4. In a transaction, with the row's stamp: whether to doubt. */
 void rp_lane_compare(struct rp_catalog *catalog, int64_t stamp);
-/* There is no such row. RP_EBUSY: there is nothing either of what we left on that lane, and the next
- * ensure makes or leases one. */
+/* There is no such row. RP_EBUSY: there is nothing either of what we left on that lane, and the
+ * next ensure makes or leases one. */
 int rp_lane_missing(struct rp_catalog *catalog, struct rp_error *err);
 int rp_lane_settle_doubt(struct rp_tx *tx, struct rp_error *err);
 /* Whether what we left there is there: true also if it is not known. */
 int rp_lane_is_as_left(struct rp_db *db, const struct rp_left *left, bool *out, struct rp_error *err);
-/* The next transaction of this connection looks for what another one left, and notes that it is gone. */
+/* The next transaction of this connection looks for what another one left, and notes that it is
+ * gone. */
 void rp_lane_doubt(struct rp_catalog *catalog, const struct rp_left *left);
 /* It is committed. */
 void rp_lane_left(const struct rp_tx *tx);

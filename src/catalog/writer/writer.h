@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* writer.h - every change is a command of a verb; one transaction for all commands that wait.
  *
- * A command is one change that somebody asked for: a verb and what the verb needs. Whoever made it submits it and is
- * called back when its fate is durable. It takes up to three steps:
+ * A command is one change that somebody asked for: a verb and what the verb needs. Whoever made it
+ * submits it and is called back when its fate is durable. It takes up to three steps:
  *
- *   prepare   looks at what lies outside the catalog (stores, users' databases), once for all commands that wait
+ *   prepare   looks at what lies outside the catalog (stores, users' databases), once for all
+ *             commands that wait
  *   run       in a writer's round: load, decide each, apply with one statement a table
  *   finish    what must happen outside after the commit
  *
@@ -12,17 +13,18 @@
  * idempotency keys, lock what its commands need, run each verb over all of its commands, keep the
  * answers, commit once, answer them all.
  *
- * W1  A command is answered only after the commit that carries it: done() with error.code 0 means durable, a refusal
- *     (error.code < 0) means nothing of it was changed.
+ * W1  A command is answered only after the commit that carries it: done() with error.code 0 means
+ *     durable, a refusal (error.code < 0) means nothing of it was changed.
  * W2  A refusal is a decision: the verb sets command->error and leaves the command out of what it
  *     applies. A verb that returns a negative code fails the whole round: it is rolled back, and
  *     its commands are run one by one, so that one that cannot be done harms no other.
- * W3  A verb may be run again from its start (catalog.h, K3): it keeps nothing of an earlier run but overwrites its
- *     answers. Prepare and finish may be repeated too.
- * W4  A command with an idempotency key is looked up first: the same key and digest give the answer that was saved,
- *     byte for byte, also after a restart; another digest is RP_EKEYREUSED. What is saved is what render() wrote, in
- *     the transaction of the change. Two commands with one key are never in one round. Answers of done commands are
- *     saved, and of refusals that are decisions, not of failures that a repetition may heal (rp_error_retry).
+ * W3  A verb may be run again from its start (catalog.h, K3): it keeps nothing of an earlier run
+ *     but overwrites its answers. Prepare and finish may be repeated too.
+ * W4  A command with an idempotency key is looked up first: the same key and digest give the answer
+ *     that was saved, byte for byte, also after a restart; another digest is RP_EKEYREUSED. What is
+ *     saved is what render() wrote, in the transaction of the change. Two commands with one key are
+ *     never in one round. Answers of done commands are saved, and of refusals that are decisions,
+ *     not of failures that a repetition may heal (rp_error_retry).
  * W5  The queue is bounded: a full one is RP_EBUSY at once, and nothing waits anywhere else.
  * W6  A command of a tenant always goes to the same writer, so that commands of one tenant never
  *     wait for each other's row locks. Others are spread (command->spread); where writers meet on a
@@ -43,8 +45,8 @@
 #ifndef RP_CATALOG_WRITER_H
 #define RP_CATALOG_WRITER_H
 
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "catalog/catalog.h"
 
 #define RP_WRITERS_MAX       16
@@ -67,9 +69,11 @@ void rp_locks_mark(struct rp_locks *locks, int64_t id);   /* of no tenant; 0: no
 
 struct rp_verb {
     const char *name; /* for errors; "": it says nothing to anybody */
-    /* W7. All commands are of this verb and of one group; n >= 1. May block. NULL: nothing to look at. */
+    /* W7. All commands are of this verb and of one group; n >= 1. May block. NULL: nothing to look
+     * at. */
     void (*prepare)(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n);
-    /* W6: what else it will lock than the command's tenant and what belongs to that. NULL: nothing. */
+    /* W6: what else it will lock than the command's tenant and what belongs to that. NULL:
+     * nothing. */
     int (*locks)(struct rp_tx *tx, const struct rp_command *command, struct rp_locks *out, struct rp_error *err);
     /* All commands are of this verb; n >= 1. Sets command->error of those it refuses. */
     int (*run)(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err);
@@ -88,6 +92,7 @@ struct rp_command {
     int64_t group;   /* of prepare and finish: the store that is asked; 0: not known, RP_GROUP_SEVERAL */
     size_t weight;   /* items; 0 is 1 */
     const char *actor;
+    const char *request; /* the id of the request that asked for it, for the log; NULL: none */
     /* Whoever made it knows that it cannot be done: run refuses it with this, after its key was
      * looked up (W4). Of a verb without prepare. NULL: nothing of the kind. */
     const struct rp_error *refusal;
@@ -113,16 +118,19 @@ struct rp_command {
 
     void (*done)(struct rp_command *command); /* called once, by a writer's thread; the command is yours again */
     void *owner;
-    struct rp_command *next; /* the writer's, like what follows */
-    int64_t key_hash;
-    bool settled;                       /* refused or replayed by the idempotency look-up */
-    bool known;                         /* prepare left it out: there was an answer under its key */
-    bool busy;                          /* out of a round: one of its tenants was locked, nothing was decided */
-    int64_t busy_since_ms, retry_at_ms; /* on the boot clock; 0: not busy */
+    struct {
+        struct rp_command *next;
+        int64_t key_hash;
+        bool settled;                       /* refused or replayed by the idempotency look-up */
+        bool known;                         /* prepare left it out: there was an answer under its key */
+        bool busy;                          /* out of a round: one of its tenants was locked, nothing was decided */
+        int64_t busy_since_ms, retry_at_ms; /* on the boot clock; 0: not busy */
+    } inner;                                /* the writer's */
 };
 
-/* Takes one command through all of its steps and waits for it: on the caller's thread, or, if the catalog belongs to a
- * daemon's thread, through its writers. Returns command->error.code. `done` is not called. */
+/* Takes one command through all of its steps and waits for it: on the caller's thread, or, if the
+ * catalog belongs to a daemon's thread, through its writers. Returns command->error.code. `done` is
+ * not called. */
 int rp_command_run(struct rp_catalog *catalog, struct rp_command *command);
 /* W9. Nothing for a replayed answer. */
 void rp_command_log(const struct rp_command *command, struct rp_log *log, int64_t at_ms);
@@ -139,8 +147,8 @@ struct rp_writers_options {
     int first_lane;     /* and the n - 1 that follow; RP_LANE_LEASED: each leases one (lane.h) */
     const char *holder; /* of leased lanes: the node's name */
     size_t queue_max;   /* commands under way, of all writers together */
-    /* After each commit, by a writer's thread: how many commands it carried, and when the first mark that they made is
-     * due (0: they made none). May be NULL. */
+    /* After each commit, by a writer's thread: how many commands it carried, and when the first
+     * mark that they made is due (0: they made none). May be NULL. */
     void (*committed)(void *ctx, size_t commands, int64_t due_at_ms);
     void *ctx;
     const struct rp_raise_hook *raise_hook; /* catalog.h, K6; may be NULL */
@@ -152,23 +160,27 @@ void rp_writers_stop(struct rp_writers *all);
 
 /* 0: done() will be called. RP_EBUSY: the queue is full, done() is not called. */
 int rp_writers_submit(struct rp_writers *all, struct rp_command *command, struct rp_error *err);
-/* From now on changes through `catalog` go through the writers; reads stay on its own connection. Only if it has a
- * lane of its own, and not on SQLite, other changes than commands stay on it: those of a sweeper. */
+/* From now on changes through `catalog` go through the writers; reads stay on its own connection.
+ * Only if it has a lane of its own, and not on SQLite, other changes than commands stay on it:
+ * those of a sweeper. */
 void rp_writers_attach(struct rp_writers *all, struct rp_catalog *catalog);
-/* For writer.c: submits the command and waits for it. */
+/* For command.c: submits the command and waits for it. */
 void rp_writers_carry(struct rp_writers *all, struct rp_command *command);
-/* What rp_catalog_transact does on an attached catalog of SQLite: a command of its own round, waited for. Never refused
- * for a full queue. */
+/* What rp_catalog_transact does on an attached catalog of SQLite: a command of its own round,
+ * waited for. Never refused for a full queue. */
 int rp_writers_call(struct rp_writers *all, rp_tx_fn *fn, void *ctx, struct rp_error *err);
 
-/* One round over these commands, no key twice. 0: committed, perhaps one by one; negative: the database cannot be
- * written; 1: nothing was committed, and that says nothing about the database. With `wait` tenants are waited for, else
- * commands of those that are locked come back `busy`. For writers.c. */
+/* One round over these commands, no key twice. 0: committed, perhaps one by one; negative: the
+ * database cannot be written; 1: nothing was committed, and that says nothing about the database.
+ * With `wait` tenants are waited for, else commands of those that are locked come back `busy`. For
+ * writers.c. */
 int rp_round_run(struct rp_catalog *catalog, struct rp_command **commands, size_t n, bool wait);
-/* The steps outside the catalog, for commands of one verb and group. Answers that finish has amended are saved anew. */
+/* The steps outside the catalog, for commands of one verb and group. Answers that finish has
+ * amended are saved anew. */
 void rp_commands_prepare(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
 void rp_commands_finish(struct rp_catalog *catalog, struct rp_command **commands, size_t n);
-/* What finish begins with, and all that is done where it has no catalog: the raises that are due (W8). */
+/* What finish begins with, and all that is done where it has no catalog: the raises that are due
+ * (W8). */
 void rp_commands_raise(const struct rp_raise_hook *raise_hook, struct rp_command **commands, size_t n);
 
 struct rp_writers_state {

@@ -2,114 +2,80 @@
 #include "core/check/references.h"
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "db/db.h"
+#include "core/check/reference_source.h"
+#include "core/check/waits.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-struct question {
-    const struct rp_reference *reference;
-    size_t database; /* index into refs->databases */
-    char *text;
-    char name[80];
-    struct rp_sql sql;
-    char *shape_text; /* of a user's query: refused unless it has one column of text */
-    struct rp_sql shape;
-    bool shaped;
-};
+#define NAME_MAX_BYTES 80
 
-struct connection {
-    const struct rp_database_config *config;
-    struct rp_db *db; /* NULL: not open yet */
+/* One entry of the list. */
+struct place {
+    const struct rp_reference *reference;
+    struct rp_sql_source *sql; /* NULL: a webhook */
+    char name[NAME_MAX_BYTES]; /* in errors */
+    char words[RP_REFERENCED_TEXT - 32];
+    struct rp_whom whom;
+    char whom_name[NAME_MAX_BYTES]; /* of a webhook */
 };
 
 struct rp_references {
     const char *store;
-    struct question *questions;
-    size_t n_questions;
-    struct connection *databases;
-    size_t n_databases;
-    pthread_mutex_t lock; /* of the connections: one question at a time */
+    struct place *places;
+    size_t n_places;
+    struct rp_sql_connection *connections;
+    size_t n_connections;
+    const char *allow;      /* atomic */
+    struct rp_waits *waits; /* NULL: nobody is left alone */
+    pthread_mutex_t lock;   /* of the connections: one question at a time */
 };
 
-/* $1 and @NAME mean something to the port; in a user's text they could only be a mistake. Inside
- * a literal they are fine, but a query that needs them there can name the column through a view. */
-static int check_sql(const char *sql, struct rp_error *err)
-{
-    for (const char *p = sql; *p != 0; p++) {
-        bool parameter = p[0] == '$' && p[1] >= '0' && p[1] <= '9';
-        bool macro = p[0] == '@' && p[1] >= 'A' && p[1] <= 'Z';
-        if (parameter || macro || *p == ';')
-            return rp_error_set(err, RP_ECONFIG, "the query may not contain ';', $1 or @NAME");
-    }
-    return 0;
-}
-
-/* PostgreSQL lets a query have more columns than `q(k)` names and takes the first, which need
- * not be the key. As the right side of IN both engines refuse it; the query itself is not run. */
-static int write_shape(struct question *q, const struct rp_reference *ref, struct rp_error *err)
-{
-    if (asprintf(
-            &q->shape_text,
-            "SELECT COUNT(*) FROM (VALUES (1)) AS v WHERE CAST('' AS text) IN (SELECT * FROM (%s\n) AS u WHERE 1 = 0)",
-            ref->sql) < 0) {
-        q->shape_text = NULL;
-        return rp_error_set(err, RP_ENOMEM, "out of memory");
-    }
-    q->shape = (struct rp_sql){ .name = q->name, .text = q->shape_text, .params = "", .columns = "i" };
-    return 0;
-}
-
-/* The user's query, or the column, becomes a table of one column. */
-static int write_question(struct rp_buf *b, const struct rp_reference *ref, struct rp_error *err)
-{
-    int r = 0;
-    rp_buf_str(b, "WITH q(k) AS (");
-    if (ref->sql != NULL) {
-        rp_buf_str(b, ref->sql);
-    } else {
-        rp_buf_str(b, "SELECT t."); /* else SQLite takes the name of a column that is not there for a text */
-        r = rp_db_quote_name(b, ref->column, err);
-        rp_buf_str(b, " FROM ");
-        if (r == 0) r = rp_db_quote_name(b, ref->table, err);
-        rp_buf_str(b, " AS t");
-    }
-    rp_buf_str(b, "\n) SELECT v.column1, COUNT(*) FROM (VALUES @ROWS) AS v JOIN q ON @HOLDS(q.k, v.column1) "
-                  "GROUP BY v.column1");
-    return r;
-}
-
-static size_t connection_of(struct rp_references *refs, const struct rp_database_config *config)
+static struct rp_sql_connection *connection_of(struct rp_references *refs, const struct rp_database_config *config)
 {
     size_t i = 0;
-    while (i < refs->n_databases && refs->databases[i].config != config)
+    while (i < refs->n_connections && refs->connections[i].config != config)
         i++;
-    if (i == refs->n_databases) refs->databases[refs->n_databases++].config = config;
-    return i;
+    if (i == refs->n_connections) refs->connections[refs->n_connections++].config = config;
+    return &refs->connections[i];
 }
 
-static int ask_by(struct rp_references *refs, const struct rp_config *config, const struct rp_reference *ref,
-                  struct question *q, struct rp_error *err)
+static void name_place(struct place *p, const char *store, size_t index)
 {
-    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(65536);
-    const struct rp_database_config *database = rp_config_database(config, ref->database);
+    const struct rp_reference *ref = p->reference;
+    p->whom = (struct rp_whom){ .kind = "database", .name = ref->database };
+    if (p->sql == NULL) {
+        snprintf(p->name, sizeof p->name, "webhook referenced_by[%zu]", index);
+        snprintf(p->words, sizeof p->words, "%s", p->name);
+        snprintf(p->whom_name, sizeof p->whom_name, "%s[%zu]", store, index);
+        p->whom = (struct rp_whom){ .kind = "webhook", .name = p->whom_name };
+    } else if (ref->sql != NULL) {
+        snprintf(p->name, sizeof p->name, "%s.sql", ref->database);
+        snprintf(p->words, sizeof p->words, "sql referenced_by[%zu] in %s", index, ref->database);
+    } else {
+        snprintf(p->name, sizeof p->name, "%s.%s", ref->database, ref->table);
+        snprintf(p->words, sizeof p->words, "%s.%s in %s", ref->table, ref->column, ref->database);
+    }
+}
+
+static int add_place(struct rp_references *refs, const struct rp_config *config, const struct rp_reference *ref,
+                     struct rp_error *err)
+{
+    struct place *p = &refs->places[refs->n_places];
+    size_t index = refs->n_places++;
     int r = 0;
-    RP_ASSERT(database != NULL);
-    if (ref->sql != NULL) r = check_sql(ref->sql, err);
-    if (r == 0) r = write_question(&text, ref, err);
-    if (r < 0) return r;
-    if (text.failed < 0) return rp_error_set(err, text.failed, "the query is too long");
-    q->reference = ref;
-    q->database = connection_of(refs, database);
-    q->text = strdup(rp_buf_text(&text));
-    if (q->text == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    snprintf(q->name, sizeof q->name, "%s.%s", ref->database, ref->sql != NULL ? "sql" : ref->table);
-    q->sql = (struct rp_sql){ .name = q->name, .text = q->text, .params = "", .rows = "s", .columns = "si" };
-    return ref->sql != NULL ? write_shape(q, ref, err) : 0;
+    p->reference = ref;
+    if (ref->database != NULL) {
+        const struct rp_database_config *database = rp_config_database(config, ref->database);
+        RP_ASSERT(database != NULL);
+        r = rp_sql_source_new(ref, connection_of(refs, database), &p->sql, err);
+    }
+    if (r == 0) name_place(p, refs->store, index);
+    return r;
 }
 
 static void free_references(struct rp_references **refs)
@@ -127,15 +93,16 @@ int rp_references_new(const struct rp_config *config, const struct rp_store_conf
     }
     RP_CLEANUP(free_references) struct rp_references *refs = calloc(1, sizeof *refs);
     if (refs != NULL) pthread_mutex_init(&refs->lock, NULL);
-    if (refs != NULL) refs->questions = calloc(n, sizeof *refs->questions);
-    if (refs != NULL) refs->databases = calloc(n, sizeof *refs->databases);
-    if (refs == NULL || refs->questions == NULL || refs->databases == NULL)
+    if (refs != NULL) refs->places = calloc(n, sizeof *refs->places);
+    if (refs != NULL) refs->connections = calloc(n, sizeof *refs->connections);
+    if (refs == NULL || refs->places == NULL || refs->connections == NULL)
         return rp_error_set(err, RP_ENOMEM, "out of memory");
     refs->store = store->name;
+    refs->allow = config->outbound_allow;
     for (size_t i = 0; i < n; i++) {
-        refs->n_questions = i + 1;
-        int r = ask_by(refs, config, &store->referenced_by[i], &refs->questions[i], err);
-        if (r < 0) return rp_error_wrap(err, RP_ECONFIG, "stores.%s.referenced_by[%zu]", store->name, i);
+        int r = add_place(refs, config, &store->referenced_by[i], err);
+        if (r < 0)
+            return rp_error_wrap(err, r == RP_ENOMEM ? r : RP_ECONFIG, "stores.%s.referenced_by[%zu]", store->name, i);
     }
     *out = refs;
     refs = NULL;
@@ -145,92 +112,113 @@ int rp_references_new(const struct rp_config *config, const struct rp_store_conf
 void rp_references_free(struct rp_references *refs)
 {
     if (refs == NULL) return;
-    for (size_t i = 0; i < refs->n_databases; i++)
-        rp_db_close(refs->databases[i].db);
-    for (size_t i = 0; i < refs->n_questions; i++) {
-        free(refs->questions[i].text);
-        free(refs->questions[i].shape_text);
-    }
-    free(refs->questions);
-    free(refs->databases);
+    for (size_t i = 0; i < refs->n_places; i++)
+        rp_sql_source_free(refs->places[i].sql);
+    for (size_t i = 0; i < refs->n_connections; i++)
+        rp_sql_connection_close(&refs->connections[i]);
+    free(refs->places);
+    free(refs->connections);
     pthread_mutex_destroy(&refs->lock);
     free(refs);
 }
 
-static int connect_to(struct connection *c, struct rp_error *err)
+/* ---- counting ---- */
+
+void rp_counting_add(struct rp_counting *c, size_t i, int64_t rows)
 {
-    const struct rp_database_config *config = c->config;
-    struct rp_db_options options = { .read_only = true, .statement_ms = config->statement_timeout_ms };
-    if (c->db != NULL) return 0;
-    /* never read_url: what a replica has not heard of yet would be erased */
-    return rp_db_open(config->url, &options, &c->db, err);
+    struct rp_referenced *found = &c->found[i];
+    RP_ASSERT(rows >= 0);
+    if (rows == 0 || found->rows < 0) return;
+    if (found->first == NULL) found->first = c->words;
+    found->rows = rows < INT64_MAX - found->rows ? found->rows + rows : INT64_MAX;
 }
 
-struct counting {
-    const char *const *keys;
-    int64_t *counts;
-    size_t n;
-};
-
-static int count_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+void rp_counting_lose(struct rp_counting *c, size_t i)
 {
-    struct counting *c = ctx;
-    if (row[0].type != RP_TEXT_T || row[1].type != RP_INT_T || row[1].i < 0)
-        return rp_error_set(err, RP_EFAILED, "the look-up answered nonsense");
-    for (size_t i = 0; i < c->n; i++)
-        if (strcmp(c->keys[i], row[0].p) == 0) c->counts[i] += row[1].i;
-    return 0;
+    c->found[i].rows = -1;
 }
 
-static int ignore_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+/* Whatever went wrong, the answer is "we do not know": try again later. What is to be done stands
+ * in the text: of the note of a mark there is nothing else. */
+static int cannot_know(const struct rp_references *refs, const struct place *p, struct rp_error *err)
 {
-    (void)ctx, (void)row, (void)err;
-    return 0;
+    struct rp_error why = *err;
+    return rp_error_set(err, RP_EUNAVAILABLE, "references of store '%s' in %s: %s%s%s", refs->store, p->name, why.text,
+                        why.hint[0] != 0 ? "; " : "", why.hint);
 }
 
-static int check_shape(struct rp_db *db, struct question *q, struct rp_error *err)
+static int ask(struct rp_references *refs, struct place *p, struct rp_counting *c, struct rp_error *err)
 {
-    if (q->shape_text == NULL || q->shaped) return 0;
-    int r = rp_db_query(db, &q->shape, NULL, ignore_row, NULL, err);
-    if (r < 0) return rp_error_wrap(err, r, "see that the query has one column, of text");
-    q->shaped = true;
-    return 0;
+    int64_t asked_ms = rp_waits_ask(refs->waits);
+    c->words = p->words;
+    c->silent = false;
+    int r =
+        p->sql != NULL ? rp_sql_source_ask(p->sql, c, err) : rp_webhook_source_ask(p->reference, refs->store, c, err);
+    if (r < 0 && c->silent)
+        rp_waits_failed(refs->waits, &p->whom, asked_ms, err);
+    else
+        rp_waits_answered(refs->waits, &p->whom);
+    return r == 0 ? 0 : cannot_know(refs, p, err);
 }
 
-static int ask(struct rp_references *refs, struct question *q, const struct rp_value *rows, size_t n,
-               struct counting *c, struct rp_error *err)
+static bool is_any_known(const struct rp_referenced *found, size_t n)
 {
-    struct connection *connection = &refs->databases[q->database];
-    int r = connect_to(connection, err);
-    if (r == 0) r = check_shape(connection->db, q, err);
-    if (r == 0) r = rp_db_query_rows(connection->db, &q->sql, NULL, rows, n, count_row, c, err);
-    if (r == 0) return 0;
-    /* whatever went wrong, the answer is "we do not know": try again later */
-    rp_error_wrap(err, RP_EUNAVAILABLE, "references of store '%s' in %s", refs->store, q->name);
-    return RP_EUNAVAILABLE;
+    for (size_t i = 0; i < n; i++)
+        if (found[i].rows >= 0) return true;
+    return n == 0;
 }
 
-int rp_references_count(struct rp_references *refs, const char *const *keys, size_t n, int64_t *counts,
+int rp_references_count(struct rp_references *refs, const char *const *keys, size_t n, struct rp_referenced *found,
                         struct rp_error *err)
 {
-    RP_CLEANUP(rp_freep) struct rp_value *rows = calloc(n + 1, sizeof *rows);
-    RP_CLEANUP(rp_freep) int64_t *sums = calloc(n + 1, sizeof *sums);
-    struct counting c = { .keys = keys, .counts = sums, .n = n };
-    if (rows == NULL || sums == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        rows[i] = rp_text(keys[i]);
-    int r = 0;
+    RP_CLEANUP(rp_freep) struct rp_referenced *made = calloc(n + 1, sizeof *made);
+    struct rp_counting c = { .keys = keys, .found = made, .n = n, .clock = rp_waits_clock(refs->waits) };
+    if (made == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    bool known = true;
     pthread_mutex_lock(&refs->lock);
-    for (size_t q = 0; q < refs->n_questions && r == 0; q++)
-        r = ask(refs, &refs->questions[q], rows, n, &c, err);
+    c.allow = __atomic_load_n(&refs->allow, __ATOMIC_ACQUIRE);
+    for (size_t i = 0; i < refs->n_places && known; i++)
+        known = ask(refs, &refs->places[i], &c, err) == 0 || is_any_known(made, n);
     pthread_mutex_unlock(&refs->lock);
-    if (r == 0) memcpy(counts, sums, n * sizeof *counts);
-    return r;
+    if (!known) return err->code;
+    memcpy(found, made, n * sizeof *found);
+    return 0;
+}
+
+const char *rp_referenced_text(const struct rp_referenced *found, char out[RP_REFERENCED_TEXT])
+{
+    RP_ASSERT(found->rows > 0 && found->first != NULL);
+    snprintf(out, RP_REFERENCED_TEXT, "%" PRId64 " %s (%s)", found->rows, found->rows == 1 ? "row" : "rows",
+             found->first);
+    return out;
+}
+
+/* ---- settings, and who is left alone ---- */
+
+void rp_references_use(struct rp_references *refs, struct rp_waits *waits)
+{
+    if (refs != NULL) refs->waits = waits;
+}
+
+void rp_references_allow(struct rp_references *refs, const char *allow)
+{
+    if (refs != NULL) __atomic_store_n(&refs->allow, allow, __ATOMIC_RELEASE);
+}
+
+int64_t rp_references_left_alone_ms(const struct rp_references *refs, struct rp_error *why)
+{
+    int64_t longest_ms = 0;
+    for (size_t i = 0; i < refs->n_places; i++) {
+        int64_t left_ms = rp_waits_left_ms(refs->waits, &refs->places[i].whom, why);
+        if (left_ms > longest_ms) longest_ms = left_ms;
+    }
+    if (longest_ms > 0) rp_error_wrap(why, RP_EUNAVAILABLE, "references of store '%s'", refs->store);
+    return longest_ms;
 }
 
 int rp_references_check(struct rp_references *refs, struct rp_error *err)
 {
     const char *key = "reprieve-doctor-asks-whether-this-works";
-    int64_t count;
-    return rp_references_count(refs, &key, 1, &count, err);
+    struct rp_referenced found;
+    return rp_references_count(refs, &key, 1, &found, err);
 }

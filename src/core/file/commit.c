@@ -86,18 +86,18 @@ static int decide_members(struct rp_txn_command *c, struct rp_work *work, struct
     return c->n_missing > 0 ? err->code : 0;
 }
 
-/* A member that belongs to `old` would go with it. */
+/* A member that belongs to `old` would go with it. So would the rest of its family. */
 static int check_replaced(const struct rp_txn_command *c, struct rp_work *work, struct rp_slot *old,
                           struct rp_error *err)
 {
     const struct rp_slot *slot;
     if (old == NULL) return 0;
-    rp_work_tag(work, old, rp_family_below);
+    rp_work_tag(work, old, NULL);
     for (size_t i = 0; (slot = next_member(c, work, &i)) != NULL;)
         if (slot->under == old->file.id)
             return rp_error_set(err, RP_EOWNERGONE, "'%s' belongs to '%s', which the transaction replaces",
                                 slot->file.name, old->file.name);
-    return 0;
+    return rp_status_lives(old->file.status) ? rp_work_check_along(work, old, err) : 0;
 }
 
 static struct rp_slot *replaced_by(struct rp_work *work, const struct rp_slot *slot)
@@ -185,7 +185,9 @@ static int commit_one(struct rp_tx *tx, struct rp_txn_command *c, struct rp_erro
         if (decide_commit(c, &work, &c->command.error) < 0) return 0;
         r = apply_commit(c, &work, err);
     }
-    return r < 0 ? r : answer_members(c, &work, err);
+    if (r == 0) r = answer_members(c, &work, err);
+    c->marked = rp_work_told(&work, NULL, c->arena);
+    return r;
 }
 
 static int run_commit(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)

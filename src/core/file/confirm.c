@@ -6,6 +6,7 @@
 #include "core/file/work.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 int rp_seen_check(const struct rp_seen *seen, const struct rp_file *file, struct rp_error *err)
 {
@@ -42,13 +43,13 @@ int rp_work_go_live(struct rp_work *work, struct rp_slot *slot, const struct rp_
     return rp_work_audit(work, "file.uploaded", slot, "", err);
 }
 
-/* What a file belongs to cannot be replaced by it. */
+/* What a file belongs to cannot be replaced by it; nor what has too large a family. */
 static int check_holder(struct rp_work *work, const struct rp_slot *slot, struct rp_error *err)
 {
     struct rp_slot *holder = rp_work_holder(work, &slot->file);
     if (holder == NULL) return 0;
-    rp_work_tag(work, holder, rp_family_below);
-    if (slot->under != holder->file.id) return 0;
+    rp_work_tag(work, holder, NULL);
+    if (slot->under != holder->file.id) return rp_work_check_along(work, holder, err);
     rp_error_set(err, RP_ENAMETAKEN, "'%s' is the name of a file that it belongs to: it cannot replace it",
                  slot->file.name);
     return rp_error_hint(err, "upload it under another name");
@@ -80,11 +81,28 @@ static int decide_confirm(struct rp_work *work, const struct rp_file_command *c,
     return r < 0 ? r : check_holder(work, slot, err);
 }
 
+/* Confirmed before: the same answer, unless the caller means other bytes. What was never hashed is
+ * not read for it: the answer would come too late to keep anything out. */
+static int check_again(const struct rp_file_command *c, const struct rp_file *f, struct rp_error *err)
+{
+    if (c->checksum == NULL || (f->checksum != NULL && memcmp(c->checksum, f->checksum, RP_DIGEST_BYTES) == 0))
+        return 0;
+    if (f->checksum != NULL)
+        return rp_error_set(err, RP_ECHECKSUM, "'%s' is %s, and its bytes have another SHA-256", f->name,
+                            rp_status_name(f->status));
+    rp_error_set(err, RP_ENOTPENDING, "'%s' is %s already, and its SHA-256 is not known: nothing was compared", f->name,
+                 rp_status_name(f->status));
+    return rp_error_hint(err, "give the checksum when the upload begins or is first confirmed; or read the bytes");
+}
+
 static int confirm(struct rp_work *work, struct rp_file_command *c, struct rp_slot *slot, struct rp_error *err)
 {
-    if (rp_status_lives(slot->file.status)) return 0; /* confirmed before */
+    if (rp_status_lives(slot->file.status)) {
+        (void)check_again(c, &slot->file, &c->command.error);
+        return 0;
+    }
     if (decide_confirm(work, c, slot, &c->command.error) < 0) return 0;
-    c->changed = true;
+    c->event = "file.uploaded";
     if (c->checksum != NULL) slot->file.checksum = c->checksum;
     return rp_work_go_live(work, slot, &c->seen, c->rules, err);
 }

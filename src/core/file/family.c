@@ -6,32 +6,52 @@
 
 #include <string.h>
 
-/* Pass by pass, until a pass finds nothing new. */
-void rp_work_tag(struct rp_work *work, struct rp_slot *root, rp_family_fn *is_of)
+static void link_to_owners(struct rp_work *work, size_t i)
 {
-    int64_t root_id = root->file.id;
-    for (size_t i = 0; i < work->n && work->families; i++)
-        if (work->slots[i].under == root_id) work->slots[i].under = 0;
-    root->under = root_id;
-    for (bool found = work->families; found;) {
-        found = false;
-        for (size_t i = 0; i < work->n; i++) {
-            struct rp_slot *slot = &work->slots[i];
-            if (slot->under == root_id || !is_of(work, slot, root_id)) continue;
-            slot->under = root_id;
-            found = true;
-        }
+    struct rp_slot *slot = &work->slots[i];
+    const int64_t owners[] = { slot->file.parent_id, slot->file.source_id };
+    for (size_t k = 0; k < 2; k++) {
+        struct rp_slot *owner = owners[k] != 0 ? rp_work_find(work, owners[k]) : NULL;
+        if (owner == NULL) continue;
+        slot->next[k] = owner->below[k];
+        owner->below[k] = i + 1;
     }
 }
 
-bool rp_family_below(struct rp_work *work, const struct rp_slot *slot, int64_t root_id)
+void rp_work_link(struct rp_work *work)
 {
-    const int64_t owners[] = { slot->file.parent_id, slot->file.source_id };
-    for (size_t i = 0; i < 2; i++) {
-        const struct rp_slot *owner = owners[i] != 0 ? rp_work_find(work, owners[i]) : NULL;
-        if (owner != NULL && owner->under == root_id) return true;
-    }
-    return false;
+    for (size_t i = 0; i < work->n && work->families; i++)
+        for (size_t k = 0; k < 2; k++)
+            work->slots[i].below[k] = work->slots[i].next[k] = 0;
+    for (size_t i = 0; i < work->n && work->families; i++)
+        link_to_owners(work, i);
+}
+
+/* Those right below `owner` are tagged after `last`, whoever was tagged last then. */
+static struct rp_slot *tag_below(struct rp_work *work, const struct rp_slot *owner, struct rp_slot *last,
+                                 rp_family_fn *is_of)
+{
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = owner->below[k]; i != 0; i = work->slots[i - 1].next[k]) {
+            struct rp_slot *slot = &work->slots[i - 1];
+            if (slot->under == owner->under || (is_of != NULL && !is_of(work, slot, owner->under))) continue;
+            slot->under = owner->under;
+            slot->tagged = NULL;
+            last->tagged = slot;
+            last = slot;
+        }
+    return last;
+}
+
+void rp_work_tag(struct rp_work *work, struct rp_slot *root, rp_family_fn *is_of)
+{
+    struct rp_slot *last = root;
+    for (size_t i = 0; i < work->n && work->families; i++)
+        if (work->slots[i].under == root->file.id) work->slots[i].under = 0;
+    root->under = root->file.id;
+    root->tagged = NULL;
+    for (struct rp_slot *at = root; at != NULL && work->families; at = at->tagged)
+        last = tag_below(work, at, last, is_of);
 }
 
 /* ---- what a file belongs to ---- */
@@ -72,6 +92,24 @@ int rp_work_check_owners(struct rp_work *work, const struct rp_file *file, struc
 
 /* ---- deleted together ---- */
 
+static bool goes_along(const struct rp_slot *slot, const struct rp_slot *root)
+{
+    return slot != root && slot->under == root->file.id && rp_status_may_move(slot->file.status, RP_FILE_DELETED);
+}
+
+int rp_work_check_along(struct rp_work *work, struct rp_slot *root, struct rp_error *err)
+{
+    size_t n = 0;
+    if (!work->families) return 0;
+    rp_work_tag(work, root, NULL);
+    for (size_t i = 0; i < work->n; i++)
+        n += goes_along(&work->slots[i], root);
+    if (n <= RP_FILE_FAMILY_MAX) return 0;
+    rp_error_set(err, RP_ETOOBIG, "%zu files belong to '%s', and one delete takes %d along", n, root->file.name,
+                 RP_FILE_FAMILY_MAX);
+    return rp_error_hint(err, "delete some of its children or derivatives first");
+}
+
 static int delete_one(struct rp_work *work, struct rp_slot *slot, int64_t root_id, int64_t due_at_ms,
                       const char *reason, struct rp_error *err)
 {
@@ -79,7 +117,7 @@ static int delete_one(struct rp_work *work, struct rp_slot *slot, int64_t root_i
     rp_work_change(work, slot, RP_FILE_DELETED);
     slot->file.with_id = root_id;
     if (!has_mark) rp_work_mark(work, slot, due_at_ms, reason);
-    return rp_work_audit(work, "file.deleted", slot, "", err);
+    return rp_work_audit_deleted(work, slot, err);
 }
 
 int rp_work_delete(struct rp_work *work, struct rp_slot *root, int64_t due_at_ms, const char *reason,
@@ -88,13 +126,16 @@ int rp_work_delete(struct rp_work *work, struct rp_slot *root, int64_t due_at_ms
     int64_t root_id = root->file.id;
     int r = delete_one(work, root, root_id, due_at_ms, reason, err);
     if (r < 0 || !work->families) return r;
-    rp_work_tag(work, root, rp_family_below);
-    for (size_t i = 0; i < work->n && r == 0; i++) {
-        struct rp_slot *slot = &work->slots[i];
-        if (slot->under != root_id || !rp_status_may_move(slot->file.status, RP_FILE_DELETED)) continue;
-        r = delete_one(work, slot, root_id, due_at_ms, reason, err);
-    }
+    rp_work_tag(work, root, NULL);
+    for (size_t i = 0; i < work->n && r == 0; i++)
+        if (goes_along(&work->slots[i], root)) r = delete_one(work, &work->slots[i], root_id, due_at_ms, reason, err);
     return r;
+}
+
+int rp_work_delete_one(struct rp_work *work, struct rp_slot *slot, int64_t root_id, int64_t due_at_ms,
+                       const char *reason, struct rp_error *err)
+{
+    return delete_one(work, slot, root_id, due_at_ms, reason, err);
 }
 
 int rp_work_drop(struct rp_work *work, struct rp_slot *root, const char *reason, struct rp_error *err)

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "core/owner/raise.h"
 #include "core/state.h"
@@ -99,7 +99,8 @@ static int check_bytes(const struct rp_file *file, const struct rp_store *store,
     return 0;
 }
 
-/* What the store said of the object; with a checksum that was promised, here or at init, the bytes are read. */
+/* What the store said of the object; with a checksum that was promised, here or at init, the bytes
+ * are read. */
 static int see_item(const struct rp_file *file, const struct rp_store *store, const struct rp_item *item,
                     const uint8_t *checksum, struct rp_seen *out, struct rp_error *err)
 {
@@ -116,7 +117,8 @@ static int see_item(const struct rp_file *file, const struct rp_store *store, co
     return r < 0 ? rp_error_wrap(err, r, "read '%s' of store '%s'", file->key, store->config->name) : 0;
 }
 
-/* With room for one more: whose store it is that answers is asked together with them (raise.h, R7). */
+/* With room for one more: whose store it is that answers is asked together with them (raise.h,
+ * R7). */
 static int stat_items(const struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err)
 {
     if (store == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "its store is not configured any more");
@@ -214,6 +216,7 @@ void rp_file_answer_of(const struct rp_file *file, const struct rp_mark *mark, s
     out->mark_id = mark->id;
     out->due_at_ms = mark->due_at_ms;
     out->marked_at_ms = mark->marked_at_ms;
+    out->asked_now = mark->state == RP_MARKED && rp_mark_is_asked_now(mark);
     snprintf(out->mark_reason, sizeof out->mark_reason, "%s", mark->reason);
 }
 
@@ -230,6 +233,7 @@ static json_t *mark_of(const struct rp_file_answer *a)
     rp_json_set(o, "reason", rp_json_text(a->mark_reason));
     rp_json_set(o, "marked_at", rp_json_time(a->marked_at_ms));
     rp_json_set(o, "due_at", rp_json_time(a->due_at_ms));
+    if (a->asked_now) rp_json_set(o, "restorable", json_false());
     return o;
 }
 
@@ -267,6 +271,10 @@ json_t *rp_file_json(const struct rp_file_answer *a, const char *store)
     if (f->metadata != NULL) rp_json_set(o, "metadata", metadata_json(f->metadata));
     rp_json_set(o, "created_at", rp_json_time(f->created_at_ms));
     rp_json_set(o, "changed_at", rp_json_time(f->changed_at_ms));
+    if (f->confirmed_at_ms != 0) rp_json_set(o, "confirmed_at", rp_json_time(f->confirmed_at_ms));
+    if (f->deleted_at_ms != 0) rp_json_set(o, "deleted_at", rp_json_time(f->deleted_at_ms));
+    if (f->status == RP_FILE_PURGED || f->status == RP_FILE_EXPIRED)
+        rp_json_set(o, "ended_at", rp_json_time(f->changed_at_ms));
     if (a->mark_id != 0) rp_json_set(o, "mark", mark_of(a));
     return o;
 }

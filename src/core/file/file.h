@@ -9,7 +9,10 @@
  * F3  One live file a tenant and name: confirming a second marks the first `replaced` in the same
  *     transaction.
  * F4  A child (parent) and a derivative (source) are deleted and restored together with what they
- *     belong to.
+ *     belong to. So below a file that ended (purged, expired) nothing lives, and nothing comes back:
+ *     what lives has owners that live (work.h, K4), a delete takes along what lives or is pending,
+ *     and an upload that is still pending below one that expired can only expire as well. Whoever
+ *     looks for a family does not look below what ended.
  * F5  A file's object is purged by the sweep alone; then the file is `purged` (or `expired`) and
  *     its bytes are refunded, exactly once.
  *
@@ -35,7 +38,10 @@
 #define RP_FILE_TYPE_MAX   200
 #define RP_FILE_KEY_TEXT   96
 #define RP_METADATA_MAX    8192
-#define RP_FILE_FAMILY_MAX 1000 /* files that one delete may take along */
+#define RP_FILE_FAMILY_MAX 1000 /* files that go along with one that is deleted or replaced */
+/* Files that the families of one round have together: that, and the arena of a transaction, bounds
+ * its memory. A round above it is run one by one, a commit above it is refused. */
+#define RP_FILE_FAMILIES_MAX 10000
 
 const char *rp_status_name(enum rp_status status);
 extern const char *const rp_status_names[]; /* all of them, then NULL */
@@ -51,10 +57,12 @@ struct rp_upload_rules {
 };
 
 /* What an answer shows of a file; texts are the command's own copies. */
+struct rp_confirmers_asked;
 struct rp_file_answer {
     struct rp_file file;
-    int64_t mark_id, due_at_ms; /* its mark, if one waits; 0: none */
-    int64_t marked_at_ms;
+    int64_t mark_id;                 /* its mark, if one waits; 0: none */
+    int64_t marked_at_ms, due_at_ms; /* of that, or of the mark that was ended just now; 0: none */
+    bool asked_now;                  /* a service is asked at once: it cannot be restored from then on */
     char mark_reason[RP_REASON_MAX + 1];
 };
 
@@ -87,7 +95,8 @@ int rp_file_see(const struct rp_file *file, const struct rp_store *store, const 
 /* The same; what went wrong is noted in `out`, for the verb to decide. */
 void rp_file_see_or_note(const struct rp_file *file, const struct rp_store *store, const uint8_t *checksum,
                          struct rp_seen *out);
-/* The same for those of the files that are pending, with one question to each store; `out` has room for all. */
+/* The same for those of the files that are pending, with one question to each store; `out` has room
+ * for all. */
 int rp_files_see(const struct rp_files *files, struct rp_store *const *stores, size_t n_stores, struct rp_seen *out,
                  size_t *n, struct rp_error *err);
 
@@ -95,6 +104,15 @@ int rp_files_see(const struct rp_files *files, struct rp_store *const *stores, s
 struct rp_file_return {
     const struct rp_identity *as; /* they stand under its key again; NULL: they do not, */
     const struct rp_error *why;   /* and it stays behind */
+};
+
+/* What the log tells of a mark that a command made beside the one it is about: on a file that was
+ * replaced, or went along. */
+struct rp_file_marked {
+    int64_t file_id, store_id, mark_id, size_bytes, marked_at_ms, due_at_ms;
+    char key[RP_FILE_KEY_TEXT];
+    const char *reason;
+    struct rp_file_marked *next; /* NULL: no more */
 };
 
 /* The commands on one file share their shape. `arena` is the caller's: texts of the answer are
@@ -113,14 +131,19 @@ struct rp_file_command {
     int64_t grace_ms, at_ms; /* -1: not given */
     const char *reason;
     bool shown;
+    const struct rp_confirmers_asked *confirmations; /* core/confirm; of it and of all that goes along; NULL: none */
     /* restore */
+    bool kept;                             /* of a dead letter that is given up: also after a service has said yes */
+    const char *note;                      /* kept: for its mark */
+    const char *store_name;                /* kept: without stores */
     const struct rp_file_return *returned; /* NULL: nobody tried */
     /* result */
     const char *process_key;
     bool accept;
     /* out */
     struct rp_file_answer answer;
-    bool changed; /* false: it was so before, or came late */
+    const char *event;             /* what was done, as the audit log calls it; NULL: it was so before, or came late */
+    struct rp_file_marked *marked; /* beside the file itself, in the arena; NULL: none */
     bool is_back; /* restore: it lives with what was `returned`; the mark of the copy is the caller's to end */
 };
 
@@ -149,6 +172,24 @@ int rp_files_purged(struct rp_tx *tx, const char *store, const struct rp_move *m
  * file's. */
 int rp_files_take_over(struct rp_tx *tx, const struct rp_mark *marks, const int64_t *from, size_t n,
                        struct rp_error *err);
+
+/* ---- for the safety net: what nothing would find any more, asked again under its tenants' locks ---- */
+
+struct rp_orphan;
+struct rp_mending {
+    struct rp_store *const *stores; /* names and graces; none of them need be open */
+    size_t n_stores;
+    const struct rp_upload_rules *uploads;
+    const char *actor;
+};
+/* Files that wait for a mark while none waits for them (rp_orphan.lost) get one: as long as a
+ * delete, or an upload, has from now on. */
+int rp_files_mark_again(struct rp_tx *tx, const struct rp_mending *mending, struct rp_orphan *orphans, size_t n,
+                        struct rp_error *err);
+/* F4: what lives and belongs to something that is gone is deleted as if it had gone along: each by
+ * itself, and what belongs to that in turn when it is found. */
+int rp_files_follow_owners(struct rp_tx *tx, const struct rp_mending *mending, struct rp_orphan *orphans, size_t n,
+                           struct rp_error *err);
 
 /* Its object was brought back from quarantine once more, and has this identity now. */
 int rp_file_came_back(struct rp_tx *tx, int64_t file_id, const struct rp_identity *identity, struct rp_error *err);

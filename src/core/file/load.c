@@ -92,16 +92,18 @@ static int lock_files(struct rp_work *work, const int64_t *ids, size_t n, struct
         work->families |= files.at[i].parent_id != 0 || files.at[i].source_id != 0;
     }
     if (work->n > 1) qsort(work->slots, work->n, sizeof *work->slots, by_id);
+    rp_work_link(work);
     return 0;
 }
 
+/* Those whose mark says when they go, or went. */
 static size_t keep_waiting(struct rp_work *work, int64_t *ids, size_t n)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
         const struct rp_slot *slot = rp_work_find(work, ids[i]);
-        if (slot != NULL && (slot->file.status == RP_FILE_PENDING || slot->file.status == RP_FILE_DELETED))
-            ids[kept++] = ids[i];
+        enum rp_status status = slot != NULL ? slot->file.status : RP_FILE_LIVE;
+        if (status == RP_FILE_PENDING || status == RP_FILE_DELETED || status == RP_FILE_PURGED) ids[kept++] = ids[i];
     }
     return kept;
 }
@@ -136,9 +138,9 @@ static int add_files(struct rp_work *work, int64_t *ids, size_t n, bool all_mark
 static int check_below(struct rp_work *work, const int64_t *roots, size_t n, struct rp_error *err)
 {
     size_t n_below = 0;
-    int64_t *ids = rp_work_room(work->tx, RP_FILE_FAMILY_MAX + 1, sizeof *ids, err);
+    int64_t *ids = rp_work_room(work->tx, RP_FILE_FAMILIES_MAX, sizeof *ids, err);
     if (ids == NULL) return RP_ENOMEM;
-    int r = rp_files_below(work->tx, roots, n, ids, RP_FILE_FAMILY_MAX, &n_below, err);
+    int r = rp_files_below(work->tx, roots, n, ids, RP_FILE_FAMILIES_MAX, &n_below, err);
     for (size_t i = 0; i < n_below && r == 0; i++)
         if (rp_work_find(work, ids[i]) == NULL) r = too_slow(err);
     return r;
@@ -147,7 +149,7 @@ static int check_below(struct rp_work *work, const int64_t *roots, size_t n, str
 int rp_work_load(struct rp_work *work, struct rp_tx *tx, const int64_t *ids, size_t n, int what, struct rp_error *err)
 {
     bool below = (what & RP_LOAD_BELOW) != 0;
-    size_t n_below = 0, room = below ? RP_FILE_FAMILY_MAX : 0;
+    size_t n_below = 0, room = below ? RP_FILE_FAMILIES_MAX : 0;
     int r = rp_work_begin(work, tx, 0, err);
     int64_t *all = rp_work_room(tx, n + room + 1, sizeof *all, err);
     if (r < 0 || all == NULL) return RP_ENOMEM;
@@ -204,13 +206,15 @@ static int find_living(struct rp_work *work, enum rp_status status, int64_t txn_
 int rp_work_holders(struct rp_work *work, enum rp_status status, int64_t txn_id, struct rp_error *err)
 {
     struct rp_files living;
+    bool replaced = status == RP_FILE_PENDING; /* what is restored takes nobody's place */
+    size_t n_below = 0;
     int r = find_living(work, status, txn_id, &living, err);
     if (r < 0 || living.n == 0) return r;
-    int64_t *ids = rp_work_room(work->tx, living.n + RP_FILE_FAMILY_MAX + 1, sizeof *ids, err);
+    int64_t *ids = rp_work_room(work->tx, living.n + RP_FILE_FAMILIES_MAX, sizeof *ids, err);
     if (ids == NULL) return RP_ENOMEM;
     for (size_t i = 0; i < living.n; i++)
         ids[i] = living.at[i].id;
-    size_t n = keep_new(work, ids, living.n), n_below = 0;
-    if (n > 0) r = rp_files_below(work->tx, ids, n, &ids[n], RP_FILE_FAMILY_MAX, &n_below, err);
-    return r < 0 ? r : add_files(work, ids, n + n_below, false, err);
+    /* also of one that is loaded already: as what another one belongs to, without what is below it */
+    if (replaced) r = rp_files_below(work->tx, ids, living.n, &ids[living.n], RP_FILE_FAMILIES_MAX, &n_below, err);
+    return r < 0 ? r : add_files(work, ids, living.n + n_below, false, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* restore.c - a deleted file lives again, with what was deleted along with it (file.h, F4): while
- * its mark waits, or because its copy was returned from quarantine. */
-#include "base/assert.h"
+ * its mark waits, because its copy was returned from quarantine, or because its purge was given up
+ * and its object was seen to be there. */
 #include "base/cleanup.h"
 #include "core/file/log.h"
 #include "core/file/work.h"
@@ -40,8 +40,9 @@ static bool was_deleted_along(const struct rp_slot *slot, int64_t root_id)
 /* It cannot come back: that keeps nobody else away. */
 static bool stays_behind(const struct rp_slot *slot)
 {
-    if (slot->mark.state == RP_DEAD || slot->mark.state == RP_LOST) return true;
-    return slot->returned != NULL && slot->returned->as == NULL;
+    if (slot->mark.state == RP_DEAD) return !rp_mark_is_refused(&slot->mark);
+    if (slot->returned == NULL) return slot->mark.state == RP_LOST;
+    return slot->returned->as == NULL;
 }
 
 /* What belongs to something else that is gone as well stays with that. */
@@ -54,11 +55,12 @@ static bool comes_back(struct rp_work *work, const struct rp_slot *slot, int64_t
 static int bring_back(struct rp_work *work, struct rp_slot *slot, struct rp_error *err)
 {
     int r = 0;
+    enum rp_end how = slot->kept ? RP_END_KEPT : RP_END_RESTORED;
     slot->is_back = rp_quarantine_is(slot->mark.key);
-    if (slot->is_back)
+    if (slot->is_back || slot->mark.state == RP_LOST)
         r = rp_work_identity(work, slot, slot->returned->as, err);
     else
-        rp_work_reprieve(slot, RP_END_RESTORED);
+        rp_work_reprieve(slot, how);
     return r < 0 ? r : live_again(work, slot, err);
 }
 
@@ -72,7 +74,6 @@ static int bring_family_back(struct rp_work *work, struct rp_slot *root, struct 
         struct rp_slot *slot = &work->slots[i];
         if (!was_deleted_along(slot, root_id) || slot->under == root_id) continue;
         const struct rp_slot *owner = rp_work_gone_owner(work, &slot->file, root_id);
-        RP_ASSERT(owner != NULL || stays_behind(slot));
         if (owner != NULL && owner->file.with_id != 0) slot->file.with_id = owner->file.with_id;
         slot->changed = true;
     }
@@ -87,6 +88,13 @@ static int check_mark(const struct rp_slot *slot, const struct rp_slot *root, st
 {
     const struct rp_mark *mark = &slot->mark;
     if (mark->id == 0 || mark->state == RP_PURGED) return too_late("the file was purged", err);
+    if (mark->state == RP_LOST && slot->returned != NULL && slot->returned->as != NULL) return 0;
+    if (mark->state == RP_LOST) return too_late("its purge was given up, and nobody has looked for its object", err);
+    if (rp_mark_is_refused(mark) || (slot->kept && mark->state == RP_DEAD && mark->was == RP_CHECKING)) return 0;
+    if (mark->state == RP_CHECKING && (mark->checks & (RP_CHECK_CONFIRMATIONS | RP_CHECK_AGREED)) != 0)
+        return too_late("an outside service is asked to delete its half", err);
+    if (mark->state == RP_DEAD && mark->was == RP_CHECKING)
+        return too_late("an outside service has deleted its half", err);
     if (mark->state != RP_MARKED) return too_late("its purge has begun", err);
     if (!rp_quarantine_is(mark->key) || (slot->returned != NULL && slot->returned->as != NULL)) return 0;
     rp_error_set(err, RP_ETOOLATE, "its bytes are in quarantine");
@@ -125,8 +133,10 @@ static int restore(struct rp_work *work, struct rp_file_command *c, struct rp_sl
 {
     int r = 0;
     if (!rp_status_lives(slot->file.status)) {
+        slot->kept = c->kept;
+        slot->note = c->note;
         if (decide_restore(work, slot, &c->command.error) < 0) return 0;
-        c->changed = true;
+        c->event = "file.restored";
         r = bring_family_back(work, slot, err);
     }
     c->is_back = slot->is_back;

@@ -16,7 +16,8 @@ static bool is_late(const struct rp_file_command *c, const struct rp_file *file)
 static int apply_result(struct rp_work *work, struct rp_file_command *c, struct rp_slot *slot, struct rp_error *err)
 {
     if (is_late(c, &slot->file)) return 0;
-    c->changed = true;
+    if (!c->accept && rp_work_check_along(work, slot, &c->command.error) < 0) return 0;
+    c->event = c->accept ? "file.live" : "file.deleted";
     if (!c->accept) return rp_work_drop(work, slot, RP_REASON_REJECTED, err);
     rp_work_change(work, slot, RP_FILE_LIVE);
     return rp_work_audit(work, "file.live", slot, "", err);

@@ -46,6 +46,7 @@ struct rp_txn_command {
     size_t n_missing;
     struct rp_file_answer *members; /* commit: as they are now; in the arena */
     size_t n_members;
+    struct rp_file_marked *marked; /* commit: on what was replaced; in the arena */
     bool changed;
 };
 

@@ -3,12 +3,15 @@
 
 #include "base/assert.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/audit/audit.h"
+#include "catalog/mark/dead.h"
+#include "core/confirm/confirm.h"
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* ---- commands ---- */
 
@@ -25,6 +28,7 @@ void rp_work_turn(struct rp_work *work, struct rp_store *const *stores, size_t n
     work->stores = stores;
     work->n_stores = n;
     work->store = rp_store_of_file(stores, n, file);
+    work->confirmers = NULL;
     work->by = (struct rp_state_by){ .store = name_of(work->store), .actor = actor };
 }
 
@@ -43,14 +47,19 @@ static bool is_foreign(const struct rp_file_command *c, const struct rp_slot *sl
 static int decide_one(struct rp_work *work, struct rp_file_command *c, rp_work_decide_fn *decide, struct rp_error *err)
 {
     struct rp_slot *slot = rp_work_find(work, c->file_id);
-    c->changed = false;
+    c->event = NULL;
+    work->marked = NULL;
     if (is_foreign(c, slot)) {
         rp_error_set(&c->command.error, RP_ENOTFOUND, "there is no such file");
         return 0;
     }
     rp_work_turn(work, c->stores, c->n_stores, &slot->file, c->command.actor);
+    if (c->store_name != NULL) work->by.store = c->store_name;
     int r = decide(work, c, slot, err);
-    return r < 0 || c->command.error.code < 0 ? r : rp_work_answer(slot, c->arena, &c->answer, err);
+    if (r < 0 || c->command.error.code < 0) return r;
+    r = rp_work_answer(slot, c->arena, &c->answer, err);
+    c->marked = rp_work_told(work, slot, c->arena); /* with the room that is left */
+    return r;
 }
 
 int rp_work_each(struct rp_work *work, struct rp_command *const *commands, size_t n, rp_work_decide_fn *decide,
@@ -81,16 +90,47 @@ static int copy_texts(struct rp_arena *arena, const char **const *texts, size_t 
     return 0;
 }
 
+/* The log says what became of which promise. */
+static void tell_ended(const struct rp_mark *mark, struct rp_file_answer *out)
+{
+    if (out->mark_id != 0) return;
+    out->marked_at_ms = mark->marked_at_ms;
+    out->due_at_ms = mark->due_at_ms;
+    snprintf(out->mark_reason, sizeof out->mark_reason, "%s", mark->reason);
+}
+
 int rp_work_answer(const struct rp_slot *slot, struct rp_arena *arena, struct rp_file_answer *out, struct rp_error *err)
 {
     struct rp_file *f = &out->file;
     const char **const texts[] = { &f->name,    &f->key,         &f->content_type, &f->etag,
                                    &f->version, &f->process_key, &f->metadata };
     rp_file_answer_of(&slot->file, slot->mark.id != 0 ? &slot->mark : NULL, out);
+    if (slot->reprieved != RP_END_NONE) tell_ended(&slot->loaded_mark, out);
     int r = copy_texts(arena, texts, sizeof texts / sizeof *texts, err);
     if (r < 0 || f->checksum == NULL) return r;
     f->checksum = (const uint8_t *)rp_arena_copy(arena, (const char *)f->checksum, RP_DIGEST_BYTES);
     return f->checksum != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a file");
+}
+
+struct rp_file_marked *rp_work_told(struct rp_work *work, const struct rp_slot *own, struct rp_arena *arena)
+{
+    struct rp_file_marked *first = NULL;
+    for (const struct rp_slot *slot = work->marked; slot != NULL; slot = slot->marked) {
+        struct rp_file_marked *m = slot != own ? rp_arena_alloc(arena, sizeof *m) : NULL;
+        if (m == NULL) continue;
+        *m = (struct rp_file_marked){ .file_id = slot->file.id,
+                                      .store_id = slot->file.store_id,
+                                      .mark_id = slot->mark.id,
+                                      .size_bytes = slot->mark.size_bytes,
+                                      .marked_at_ms = slot->mark.marked_at_ms,
+                                      .due_at_ms = slot->mark.due_at_ms,
+                                      .reason = slot->mark.reason,
+                                      .next = first };
+        snprintf(m->key, sizeof m->key, "%s", slot->file.key);
+        first = m;
+    }
+    work->marked = NULL;
+    return first;
 }
 
 /* ---- changes ---- */
@@ -129,10 +169,20 @@ int rp_work_audit(struct rp_work *work, const char *event, const struct rp_slot 
     return rp_tx_audit(work->tx, &entry, err);
 }
 
+int rp_work_audit_deleted(struct rp_work *work, const struct rp_slot *slot, struct rp_error *err)
+{
+    char extra[RP_TIME_TEXT + 20], at[RP_TIME_TEXT];
+    snprintf(extra, sizeof extra, ",\"event_time\":\"%s\"", rp_time_format(work->tx->late_ms, at));
+    return rp_work_audit(work, "file.deleted", slot, extra, err);
+}
+
 void rp_work_change(struct rp_work *work, struct rp_slot *slot, enum rp_status to)
 {
     struct rp_file *f = &slot->file;
     RP_ASSERT(rp_status_may_move(f->status, to));
+    if (f->status == RP_FILE_PENDING && rp_status_lives(to)) f->confirmed_at_ms = work->tx->late_ms;
+    if (to == RP_FILE_DELETED) f->deleted_at_ms = work->tx->late_ms;
+    if (rp_status_lives(to)) f->deleted_at_ms = 0;
     f->was = f->status;
     f->status = to;
     f->live_name = rp_status_lives(to);
@@ -164,11 +214,22 @@ void rp_work_mark(struct rp_work *work, struct rp_slot *slot, int64_t due_at_ms,
     slot->mark.actor = work->by.actor;
     f->mark_id = slot->mark.id;
     slot->changed = true;
+    slot->marked = work->marked;
+    work->marked = slot;
+    slot->confirmers = work->confirmers;
+    if (work->confirmers == NULL) return;
+    slot->mark.checks = RP_CHECK_CONFIRMATIONS;
+    slot->mark.next_at_ms = rp_confirmers_next_at(work->confirmers, due_at_ms, work->tx->late_ms);
+}
+
+bool rp_mark_is_refused(const struct rp_mark *mark)
+{
+    return mark->state == RP_DEAD && mark->was == RP_CHECKING && (mark->checks & RP_CHECK_AGREED) == 0;
 }
 
 void rp_work_reprieve(struct rp_slot *slot, enum rp_end how)
 {
-    RP_ASSERT(slot->mark.state == RP_MARKED);
+    RP_ASSERT(slot->mark.state == RP_MARKED || (slot->mark.state == RP_DEAD && slot->mark.was == RP_CHECKING));
     RP_ASSERT(slot->mark.id == slot->loaded_mark.id);
     slot->mark.state = RP_REPRIEVED;
     slot->reprieved = how;
@@ -221,11 +282,13 @@ static void collect_marks(struct rp_work *work, const struct rp_slot *slot, stru
                                                    .to = RP_REPRIEVED,
                                                    .outcome = slot->reprieved,
                                                    .attempts = before->attempts,
+                                                   .note = slot->note,
                                                    .refence = true };
     if (now->id != before->id)
         c->births[c->n_births++] = *now;
     else if (now->due_at_ms != before->due_at_ms)
-        c->extends[c->n_extends++] = (struct rp_extend){ .mark = before, .due_at_ms = now->due_at_ms };
+        c->extends[c->n_extends++] =
+            (struct rp_extend){ .mark = before, .due_at_ms = now->due_at_ms, .reason = now->reason };
     if (slot->late_due_at_ms == 0) return;
     struct rp_mark *late = &c->births[c->n_births++];
     *late = new_mark(work, &slot->file);
@@ -252,6 +315,20 @@ static void collect(struct rp_work *work, const struct rp_slot *slot, struct cha
         c->nameless[c->n_nameless++] = f;
 }
 
+/* What hangs on marks that are born, and on dead ones that end. */
+static int save_beside(struct rp_work *work, const struct changes *c, struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < work->n && r == 0; i++) {
+        const struct rp_slot *slot = &work->slots[i];
+        if (slot->confirmers != NULL) r = rp_confirmers_add(work->tx, slot->mark.id, slot->confirmers, err);
+    }
+    for (size_t i = 0; i < c->n_moves && r == 0; i++)
+        if (c->moves[i].mark->state == RP_DEAD)
+            r = rp_dead_end(work->tx, &c->moves[i].mark->id, 1, "kept", work->by.actor, err);
+    return r;
+}
+
 int rp_work_save(struct rp_work *work, struct rp_error *err)
 {
     const struct rp_state_by by = { .told = true };
@@ -265,6 +342,7 @@ int rp_work_save(struct rp_work *work, struct rp_error *err)
     for (size_t i = 0; i < c.n_extends && r == 0; i++)
         RP_ASSERT(c.extends[i].done); /* locked since they were loaded */
     if (r == 0) r = rp_state_birth(tx, &by, c.births, c.n_births, err);
+    if (r == 0) r = save_beside(work, &c, err);
     if (r == 0) r = rp_files_add(tx, c.born, c.n_born, err);
     if (r == 0) r = rp_files_save(tx, c.nameless, c.n_nameless, err);
     if (r == 0) r = rp_files_save(tx, c.named, c.n_named, err);

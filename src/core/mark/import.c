@@ -3,8 +3,8 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/text/utf8.h"
 #include "base/time.h"
-#include "base/utf8.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -87,6 +87,7 @@ void rp_import_read(const struct rp_meta *meta, int64_t grace_ms, struct rp_impo
     *out = (struct rp_import_note){ .flag = read_flag(field(meta, "marked_for_deletion")), .at_ms = -1 };
     if (out->flag == RP_IMPORT_NO) return;
     read_reason(field(meta, "deletion_reason"), out->reason);
+    if (marked_on != NULL && read_time(marked_on, &at_ms)) out->marked_at_ms = at_ms;
     const char *text = delete_after != NULL ? delete_after : marked_on;
     out->time = text == NULL ? RP_IMPORT_ABSENT : RP_IMPORT_UNREADABLE;
     if (text == NULL || !read_time(text, &at_ms)) return;
@@ -140,13 +141,6 @@ struct reading {
     struct rp_error failed;
 };
 
-/* About the store, not about this object. */
-static bool is_store_wide(int code)
-{
-    return code == RP_EUNAVAILABLE || code == RP_EUNKNOWN || code == RP_EBUSY || code == RP_ENOMEM ||
-           code == RP_ECONFIG;
-}
-
 static int read_one(const struct rp_store *store, struct rp_arena *scratch, struct rp_import_item *item,
                     struct rp_error *err)
 {
@@ -158,7 +152,7 @@ static int read_one(const struct rp_store *store, struct rp_arena *scratch, stru
     if (r == 0) rp_import_read(&meta, store->config->grace_ms, &item->note);
     if (r == 0 || item->gone) return 0;
     rp_error_wrap(&why, r, "read %s:%s", store->config->name, item->key);
-    if (is_store_wide(r)) {
+    if ((rp_error_fault(r) & RP_OF_STORE) != 0) {
         *err = why;
         return r;
     }
@@ -238,6 +232,7 @@ static size_t take_batch(struct rp_import *import)
                                                    .grace_ms = -1,
                                                    .at_ms = item->note.at_ms,
                                                    .reason = item->note.reason,
+                                                   .marked_at_ms = item->note.marked_at_ms,
                                                    .imported = &item->identity };
         w->asked[n++] = item;
     }

@@ -9,6 +9,8 @@
  * I3  A time is milliseconds (13 digits), seconds (10 digits), each with or without a fraction, or
  *     RFC 3339; before September 2001 it is taken for unreadable, as a zero or a day number would
  *     be.
+ *     The mark's own time is marked_for_deletion_on, where that can be read and is past: its age is
+ *     that of the annotation.
  * I4  The mark is of the upload whose annotation was read, and no other; what is marked already
  *     stays as it is (mark.h, R6). Files and a guarantee that is too weak refuse an object as
  *     they refuse any mark; a hold refuses none: the mark waits.
@@ -31,6 +33,7 @@ struct rp_import_note {
     enum rp_import_flag flag;
     enum rp_import_time time;
     int64_t at_ms;                  /* -1: the grace from the import on */
+    int64_t marked_at_ms;           /* marked_for_deletion_on; 0: none that can be read */
     char reason[RP_REASON_MAX + 1]; /* "imported" if it gives none; cut where it is too long */
 };
 /* Pure. */
@@ -64,7 +67,8 @@ struct rp_import {
 
 /* store, prefix, actor, limit and dry_run are set. */
 int rp_import_begin(struct rp_import *import, struct rp_error *err);
-/* The next batch, marked: 1, with n_batch items (also none: only to show how far it is), 0 at the end. */
+/* The next batch, marked: 1, with n_batch items (also none: only to show how far it is), 0 at the
+ * end. */
 int rp_import_next(struct rp_import *import, struct rp_catalog *catalog, struct rp_error *err);
 void rp_import_end(struct rp_import *import); /* harmless on a zeroed one; also the RP_CLEANUP function */
 

@@ -39,7 +39,8 @@ static bool full(const struct listing *l)
     return l->out->n == l->out->max || l->left <= 0;
 }
 
-/* The cursor stands after the last mark that was looked at, which may not be the last of its page. */
+/* The cursor stands after the last mark that was looked at, which may not be the last of its
+ * page. */
 static int look(struct listing *l, const struct rp_marks_query *query, const struct rp_mark *m, struct rp_error *err)
 {
     l->left--;

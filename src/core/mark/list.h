@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list.h - marks as lists show them: those that wait, in order of time, store by store; or those of one state.
+/* list.h - marks as lists show them: those that wait, in order of time, store by store; or those of
+ * one state.
  *
  * One narrow index finds them and the other filters are held against them here, so a page may be
  * short or empty although more follows: the cursor says so. What one call looks at is bounded. */
@@ -24,7 +25,8 @@ struct rp_list_cursor {
     bool done;                /* nothing follows */
 };
 
-/* Appends to `out` up to its max, after looking at no more than `looked_max` marks, and moves the cursor. */
+/* Appends to `out` up to its max, after looking at no more than `looked_max` marks, and moves the
+ * cursor. */
 int rp_marks_list(struct rp_db *db, const struct rp_list_filter *filter, struct rp_list_cursor *cursor,
                   int64_t looked_max, struct rp_marks *out, struct rp_error *err);
 

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mark.h - the verb mark: a durable promise to purge a subject at due_at.
  *
- * R1  Marking touches the catalog only; the object's bytes, headers and metadata stay as they are (unless annotated).
- * R2  The clock starts at the mark, and due_at is stored with it: a changed setting never shortens a promise.
- * R3  Marking again gives the same mark. A later explicit time extends it; an earlier one is RP_EMARKED.
- * R4  A newer upload under the key ends the old mark (superseded) and is marked anew, in the same transaction.
- * R5  A request of up to RP_MARK_ITEMS_MAX subjects, of any stores, is one command and one commit: prepare looks at
- *     the objects, run decides each and applies them together. One refusal harms no other.
- * R6  A mark that is imported (import.h) was promised elsewhere: the range of grace does not bind its time, what is
- *     marked already stays as it is, and only the upload whose annotation was read is marked.
- * R7  A hold stops purging, not marking: what it covers is marked, extended and replaced as ever, and waits.
- * R8  What is marked is what prepare saw. If the subject's newest mark has moved on since, prepare looks again. */
+ * R1  Marking touches the catalog only; the object's bytes, headers and metadata stay as they are
+ *     (unless annotated).
+ * R2  The clock starts at the mark, and due_at is stored with it: a changed setting never shortens
+ *     a promise.
+ * R3  Marking again gives the same mark. A later explicit time extends it, and a reason that comes
+ *     with it takes the place of the old one; an earlier time is RP_EMARKED.
+ * R4  A newer upload under the key ends the old mark (superseded) and is marked anew, in the same
+ *     transaction.
+ * R5  A request of up to RP_MARK_ITEMS_MAX subjects, of any stores, is one command and one commit:
+ *     prepare looks at the objects, run decides each and applies them together. One refusal harms
+ *     no other.
+ * R6  A mark that is imported (import.h) was promised elsewhere: the range of grace does not bind
+ *     its time, what is marked already stays as it is, and only the upload whose annotation was
+ *     read is marked.
+ * R7  A hold stops purging, not marking: what it covers is marked, extended and replaced as ever,
+ *     and waits.
+ * R8  What is marked is what prepare saw. If the subject's newest mark has moved on since, prepare
+ *     looks again.
+ * R9  Services that must say yes first (core/confirm) are named at the birth of a mark. Marked again,
+ *     it keeps those it has; others are refused (RP_EMARKED). */
 #ifndef RP_CORE_MARK_H
 #define RP_CORE_MARK_H
 
@@ -22,6 +32,8 @@
 
 #define RP_MARK_ITEMS_MAX 1000
 
+struct rp_confirmers_asked;
+
 struct rp_mark_request {
     const char *key;
     int64_t grace_ms;   /* -1: the store's */
@@ -29,6 +41,8 @@ struct rp_mark_request {
     const char *reason; /* "" is fine */
     bool if_unreferenced;
     bool annotate;
+    int64_t marked_at_ms; /* imported: when the annotation says so, if that is past; 0: now */
+    const struct rp_confirmers_asked *confirmations; /* R9; NULL: none */
     const struct rp_identity *imported; /* R6: the upload that carries the annotation; NULL: this is no import */
 };
 
@@ -39,12 +53,13 @@ const char *rp_marking_name(enum rp_marking what);
 struct rp_mark_facts {
     enum rp_outcome found; /* of the look: FOUND, GONE, DENIED, RETRY, UNKNOWN */
     struct rp_identity identity;
-    char note[120];
+    char note[240];
     int64_t seen_id; /* the newest mark when the object was looked at, 0: none; and its state */
     enum rp_state seen_state;
     const struct rp_mark *active; /* NULL: none */
     int64_t file_id;              /* 0: the object belongs to no file */
     int64_t references;           /* -1: not asked */
+    const char *references_in;    /* where the first is; lives as long as the store is open */
     int references_code;          /* negative: the look-up failed */
     int64_t changed_at_ms; /* of run: another upload stands where keys were promised to be written once; 0: none */
 };
@@ -65,6 +80,7 @@ struct rp_mark_answer {
     int64_t references;    /* with RP_EREFERENCED */
     int64_t mark_id, marked_at_ms, due_at_ms, size_bytes;
     bool annotated;
+    bool asked_now; /* a service is asked at once: it cannot be restored from then on */
     char reason[RP_REASON_MAX + 1];
     char annotate_note[120]; /* the mark stands, but the annotation could not be written */
 };
@@ -84,12 +100,18 @@ struct rp_mark_command {
 };
 extern const struct rp_verb rp_verb_mark;
 
-/* A command over these items; the caller fills in key, digest, render and done if there is more to it. */
+/* A command over these items; the caller fills in key, digest, render and done if there is more to
+ * it. */
 void rp_mark_command_init(struct rp_mark_command *c, struct rp_mark_item *items, size_t n, const char *actor);
 
-/* The same for up to RP_MARK_ITEMS_MAX objects of one store, waited for; answers[i] belongs to requests[i]. With
- * `dry_run` nothing is changed, and ids are of no mark. Returns negative only if nothing was decided. */
+/* The same for up to RP_MARK_ITEMS_MAX objects of one store, waited for; answers[i] belongs to
+ * requests[i]. With `dry_run` nothing is changed, and ids are of no mark. Returns negative only if
+ * nothing was decided. */
 int rp_mark_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests, size_t n,
                  const char *actor, bool dry_run, struct rp_mark_answer *answers, struct rp_error *err);
+
+/* Whether an object may be put under this key by hand. RP_EISFILE: it is a file's. A key of a file
+ * is used by that file alone, so what is allowed once stays allowed. */
+int rp_overwrite_check(struct rp_db *db, const struct rp_store *store, const char *key, struct rp_error *err);
 
 #endif

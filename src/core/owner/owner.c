@@ -2,13 +2,14 @@
 #include "core/owner/owner.h"
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/audit/audit.h"
+#include "core/owner/facts.h"
 #include "core/owner/stamps.h"
 #include "core/owner/vessel.h"
 
@@ -18,7 +19,6 @@
 
 #define RECORD_MAX 4096
 #define ROUNDS_MAX 64
-#define FACT_MAX   40
 
 const char *rp_ownership_text(enum rp_ownership ownership)
 {
@@ -30,6 +30,7 @@ const char *rp_ownership_text(enum rp_ownership ownership)
                                          [RP_OWNER_MOVED] = "belongs to this catalog in another place",
                                          [RP_OWNER_FORKED] = "belongs to another copy of this catalog",
                                          [RP_OWNER_SWAPPED] = "is another store of this catalog",
+                                         [RP_OWNER_RENAMED] = "has another name in this catalog",
                                          [RP_OWNER_ELSEWHERE] = "belongs to another environment",
                                          [RP_OWNER_DAMAGED] = "its owner record is damaged" };
     return texts[ownership];
@@ -38,6 +39,11 @@ const char *rp_ownership_text(enum rp_ownership ownership)
 bool rp_ownership_is_moved(enum rp_ownership ownership)
 {
     return ownership == RP_OWNER_MOVED || ownership == RP_OWNER_SWAPPED;
+}
+
+bool rp_ownership_is_others(enum rp_ownership ownership)
+{
+    return ownership == RP_OWNER_SWAPPED || ownership == RP_OWNER_RENAMED;
 }
 
 /* ---- look ---- */
@@ -67,7 +73,8 @@ static void read_record(const struct rp_buf *text, struct rp_owner *out)
         out->written_at_ms = 0;
 }
 
-/* A record that is too long to be read has an identity all the same, for a recovery to write over. */
+/* A record that is too long to be read has an identity all the same, for a recovery to write
+ * over. */
 static int identify(struct rp_store *store, struct rp_owner *out, struct rp_error *err)
 {
     struct rp_item item = { .key = RP_STORE_OWNER };
@@ -86,7 +93,8 @@ static int judge_record(struct rp_catalog *catalog, const struct rp_store *store
 {
     bool moved = false;
     enum rp_stamp stamp;
-    int r = rp_stamps_judge(catalog->db, store->id, owner->stamp, owner->epoch, &stamp, err);
+    int r = rp_stamps_judge(catalog->db, store->id, owner->stamp, owner->epoch, &stamp, &owner->other, err);
+    if (r == 0 && owner->other != 0) r = rp_store_name(catalog->db, owner->other, owner->other_name, err);
     if (r == 0) r = rp_vessel_compare(catalog->db, store, &moved, err);
     if (r < 0) return r;
     if (strcmp(owner->catalog, catalog->id) != 0)
@@ -97,6 +105,8 @@ static int judge_record(struct rp_catalog *catalog, const struct rp_store *store
         owner->ownership = RP_OWNER_FORKED;
     else if (stamp == RP_STAMP_OTHERS)
         owner->ownership = RP_OWNER_SWAPPED;
+    else if (stamp == RP_STAMP_RENAMED)
+        owner->ownership = RP_OWNER_RENAMED;
     else if (moved)
         owner->ownership = RP_OWNER_MOVED;
     else if (store->environment != NULL && strcmp(owner->environment, store->environment) != 0)
@@ -114,6 +124,14 @@ static int judge_none(struct rp_catalog *catalog, const struct rp_store *store, 
     return r;
 }
 
+/* What this process has opened under that name: a rename gives a name to another row. */
+static int find_row(struct rp_catalog *catalog, const struct rp_store *store, struct rp_store_row *out,
+                    struct rp_error *err)
+{
+    int r = rp_store_find(catalog->db, store->config->name, out, err);
+    return (r == 0 && out->id != store->id) || r == RP_ENOTFOUND ? rp_store_refuse_old(store->config->name, err) : r;
+}
+
 int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_owner *out, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RECORD_MAX);
@@ -122,7 +140,7 @@ int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_
     struct rp_meta meta;
     struct rp_store_row row;
     struct rp_owner owner = { .ownership = RP_OWNER_OURS };
-    int r = rp_store_find(catalog->db, store->config->name, &row, err);
+    int r = find_row(catalog, store, &row, err);
     /* the store before the catalog: an epoch that another node raises between the two looks leaves
      * the record behind, and its stamp is known before it is seen */
     int looked = r < 0 ? r : rp_backend_get(store->backend, RP_STORE_OWNER, &sink, &arena, &meta, &owner.identity, err);
@@ -198,13 +216,6 @@ static int write_record(struct rp_catalog *catalog, struct rp_store *store, cons
     return r < 0 ? rp_error_wrap(err, r, "write the owner record of store '%s'", store->config->name) : 0;
 }
 
-/* One a store: what is written to one says nothing in another. */
-static const char *raised_at(const struct rp_store *store, char out[FACT_MAX])
-{
-    snprintf(out, FACT_MAX, "epoch_raised_at:%" PRId64, store->id);
-    return out;
-}
-
 static int refuse_gone_back(const struct rp_store *store, int64_t seen_epoch, int64_t epoch, struct rp_error *err)
 {
     const char *name = store->config->name;
@@ -236,44 +247,69 @@ static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_erro
 static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct raising *raising = ctx;
-    char name[FACT_MAX];
-    int r = raising->told ? 0 : rp_vessel_check(tx, raising->store, err); /* it may have moved since it was looked at */
+    char name[RP_OWNER_FACT_MAX];
+    rp_owner_fact(RP_OWNER_RAISED, raising->store->id, name);
+    /* the store's row before the epoch's, and what changes it before what only shares it: of two
+     * nodes that raise at the same moment none waits for the other in a ring */
+    int r = raising->first ? rp_store_owned(tx, raising->store->id, err) : 0;
+    if (r == 0) r = rp_store_share(tx, raising->store->id, raising->store->config->name, err);
+    if (r == 0 && !raising->told) r = rp_vessel_check(tx, raising->store, err); /* it may have moved since the look */
     if (r == 0) r = raise_epoch(tx, raising, err);
-    if (r == 0) r = rp_meta_set(tx->db, raised_at(raising->store, name), tx->late_ms, "", err);
+    if (r == 0) r = rp_meta_set(tx->db, name, tx->late_ms, "", err);
     if (r == 0) r = rp_vessel_note(tx, raising->store, err);
-    if (r == 0 && raising->first) r = rp_store_owned(tx, raising->store->id, err);
     if (r < 0 || raising->entry == NULL) return r;
     struct rp_audit_entry entry = *raising->entry;
     entry.details = json_incref(raising->entry->details); /* the transaction may be run again */
     return rp_tx_audit(tx, &entry, err);
 }
 
+static int refuse_others(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    const char *other = owner->other_name;
+    rp_error_set(err, RP_ENOTOWNER, "store '%s': the catalog knows it as '%s', and so do its holds, marks and files",
+                 store, other);
+    if (owner->ownership == RP_OWNER_RENAMED)
+        return rp_error_hint(err,
+                             "nothing of it is purged; give it the name '%s' back in the configuration, or run "
+                             "`reprieve stores rename %s %s`",
+                             other, other, store);
+    return rp_error_hint(err,
+                         "nothing of it is purged: were two stores swapped in the configuration, or has one two "
+                         "names? If no hold and no file hangs on '%s': `reprieve recover --moved %s`",
+                         other, store);
+}
+
+/* Why it is not ours. */
+static int set_reason(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    switch (owner->ownership) {
+    case RP_OWNER_FOREIGN:
+        return rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to catalog %s (environment '%s')", store,
+                            owner->catalog, owner->environment);
+    case RP_OWNER_ELSEWHERE:
+        return rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to environment '%s'; is this catalog a copy?", store,
+                            owner->environment);
+    case RP_OWNER_AHEAD:
+        return rp_error_set(err, RP_ENOTOWNER,
+                            "store '%s' has seen epoch %" PRId64 ", this catalog is at %" PRId64
+                            ": it was restored from a backup",
+                            store, owner->epoch, owner->catalog_epoch);
+    case RP_OWNER_FORKED:
+        return rp_error_set(err, RP_ENOTOWNER,
+                            "store '%s' belongs to another copy of this catalog: what that wrote there at epoch "
+                            "%" PRId64 " was never written here",
+                            store, owner->epoch);
+    default:
+        return rp_error_set(err, RP_ENOTOWNER, "store '%s': %s", store, rp_ownership_text(owner->ownership));
+    }
+}
+
 int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *at, struct rp_error *err)
 {
     const char *store = at->config->name;
     if (owner->ownership == RP_OWNER_MOVED) return rp_vessel_refuse(at, err);
-    rp_error_set(err, RP_ENOTOWNER, "store '%s': %s", store, rp_ownership_text(owner->ownership));
-    if (owner->ownership == RP_OWNER_FOREIGN)
-        rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to catalog %s (environment '%s')", store, owner->catalog,
-                     owner->environment);
-    if (owner->ownership == RP_OWNER_ELSEWHERE)
-        rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to environment '%s'; is this catalog a copy?", store,
-                     owner->environment);
-    if (owner->ownership == RP_OWNER_AHEAD)
-        rp_error_set(err, RP_ENOTOWNER,
-                     "store '%s' has seen epoch %lld, this catalog is at %lld: it was restored from a backup", store,
-                     (long long)owner->epoch, (long long)owner->catalog_epoch);
-    if (owner->ownership == RP_OWNER_FORKED)
-        rp_error_set(
-            err, RP_ENOTOWNER,
-            "store '%s' belongs to another copy of this catalog: what that wrote there at epoch %lld was never "
-            "written here",
-            store, (long long)owner->epoch);
-    if (owner->ownership == RP_OWNER_SWAPPED)
-        return rp_error_hint(err,
-                             "nothing of it is purged: were two stores swapped in the configuration, or has one two "
-                             "names? If it was renamed back, run `reprieve recover --moved %s`",
-                             store);
+    if (rp_ownership_is_others(owner->ownership)) return refuse_others(owner, store, err);
+    set_reason(owner, store, err);
     return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", store);
 }
 
@@ -342,12 +378,15 @@ static int settle_record(struct rp_catalog *catalog, struct rp_store *store, con
     return rp_error_hint(err, "`reprieve doctor` shows what its bucket does with If-Match, and its versioning");
 }
 
-static bool raised_lately(struct rp_catalog *catalog, const struct rp_store *store, struct rp_error *err)
+/* Where it cannot be found out it was not. */
+static bool raised_lately(struct rp_catalog *catalog, const struct rp_store *store)
 {
+    struct rp_error ignored = { 0 };
     int64_t at = 0;
     bool found;
-    char name[FACT_MAX];
-    if (rp_meta_find(catalog->db, raised_at(store, name), &found, &at, NULL, 0, err) < 0) return false;
+    char name[RP_OWNER_FACT_MAX];
+    rp_owner_fact(RP_OWNER_RAISED, store->id, name);
+    if (rp_meta_find(catalog->db, name, &found, &at, NULL, 0, &ignored) < 0) return false;
     int64_t ago = rp_clock_now_ms(catalog->clock) - at;
     return ago >= 0 && ago < RP_MINUTE_MS;
 }
@@ -367,8 +406,9 @@ int rp_owner_write(struct rp_catalog *catalog, struct rp_store *store, const cha
         if (r < 0) return r;
     }
     if (owner.ownership != RP_OWNER_OURS) return rp_owner_refuse(&owner, store, err);
-    if (lazily && raised_lately(catalog, store, err)) return 0;
-    /* a record found ours while the catalog never noted it: the note was lost in a crash; it is made up for here */
+    if (lazily && raised_lately(catalog, store)) return 0;
+    /* a record found ours while the catalog never noted it: the note was lost in a crash; it is
+     * made up for here */
     raising.first = true;
     r = rp_catalog_transact(catalog, raise_tx, &raising, err);
     RP_CRASHPOINT("owner.raised");

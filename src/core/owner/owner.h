@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* owner.h - whose store is it? The object .reprieve/owner names the catalog, its epoch and that epoch's stamp.
+/* owner.h - whose store is it? The object .reprieve/owner names the catalog, its epoch and that
+ * epoch's stamp.
  *
  * O1  A store is purged only by the catalog that its record names, and only if that catalog's epoch
  *     is not behind the record's, and it is the catalog itself that drew the record's stamp
@@ -14,10 +15,10 @@
  *     RP_PUT_NEW): whoever took the store over meanwhile stays its owner, an empty place that the
  *     store's name leads to meanwhile stays empty, and no epoch is replaced by a lower one. What
  *     remains where a bucket knows no such condition: docs/guarantees.md.
- * O6  The catalog's epoch does not go back between a look at the record and the claim, or the raise,
- *     that relies on it: one that did was put back in its place meanwhile, and what the look found
- *     was another catalog. Compared in the transaction itself. What remains: only another node has
- *     raised the epoch since the look, and all of that was undone. */
+ * O6  The catalog's epoch does not go back between a look at the record and the claim, or the
+ *     raise, that relies on it: one that did was put back in its place meanwhile, and what the look
+ *     found was another catalog. Compared in the transaction itself. What remains: only another
+ *     node has raised the epoch since the look, and all of that was undone. */
 #ifndef RP_CORE_OWNER_H
 #define RP_CORE_OWNER_H
 
@@ -31,29 +32,36 @@ enum rp_ownership {
     RP_OWNER_FOREIGN, /* another catalog's */
     RP_OWNER_AHEAD,   /* ours, but of a later epoch than the catalog's: it was rolled back */
     RP_OWNER_MOVED,   /* ours, but the catalog is found in another vessel (vessel.h) */
-    /* ours by name, and not ahead, but with a stamp that this catalog never drew: a copy's, or of what
-     * this one is a copy of */
+    /* ours by name, and not ahead, but with a stamp that this catalog never drew: a copy's, or of
+     * what this one is a copy of */
     RP_OWNER_FORKED,
     RP_OWNER_SWAPPED,   /* ours, but of another store of this catalog (stamps.h, L5) */
+    RP_OWNER_RENAMED,   /* the same, under a name that has written nothing yet (rename.h) */
     RP_OWNER_ELSEWHERE, /* ours, but of another environment: staging made from production's dump */
     RP_OWNER_DAMAGED
 };
 const char *rp_ownership_text(enum rp_ownership ownership);
 /* Nothing need be lost: a person may say that it is ours all the same (rp_owner_accept_move). */
 bool rp_ownership_is_moved(enum rp_ownership ownership);
+/* Of another store of this catalog, whose holds, marks and files do not cover this name. */
+bool rp_ownership_is_others(enum rp_ownership ownership);
 
 struct rp_owner {
     enum rp_ownership ownership;
     char catalog[64], environment[64]; /* of the record */
     int64_t epoch, catalog_epoch, written_at_ms;
     char stamp[RP_STAMP_TEXT]; /* "": it is of a release that wrote none */
-    bool there;                /* a record, of whatever kind; then which one it is: */
+    int64_t other;             /* rp_ownership_is_others: the store that it is, and its name */
+    char other_name[RP_STORE_NAME];
+    bool there; /* a record, of whatever kind; then which one it is: */
     struct rp_identity identity;
 };
 
-/* Looks, changes nothing. */
+/* Looks, changes nothing. RP_ENOTOWNER if the store was renamed since this process has opened
+ * it. */
 int rp_owner_look(struct rp_catalog *catalog, struct rp_store *store, struct rp_owner *out, struct rp_error *err);
-/* O6: RP_ENOTOWNER if the catalog is at an earlier epoch than a look has seen (rp_catalog.looked_epoch). */
+/* O6: RP_ENOTOWNER if the catalog is at an earlier epoch than a look has seen
+ * (rp_catalog.looked_epoch). */
 int rp_owner_check_epoch(struct rp_tx *tx, const struct rp_store *store, int64_t seen_epoch, struct rp_error *err);
 /* May this catalog purge there? Looks, changes nothing; RP_ENOTOWNER with what to do otherwise. */
 int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp_error *err);
@@ -66,8 +74,9 @@ int rp_owner_write(struct rp_catalog *catalog, struct rp_store *store, const cha
 
 /* RP_ENOTOWNER, with why and what to do, of a store that is neither ours nor nobody's. */
 int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *at, struct rp_error *err);
-/* Because somebody said so (recover.h): notes the vessel, leaves the audit row, and writes our record over the one that
- * was seen, one epoch later than either side. RP_ENOTOWNER if that is another's by now. */
+/* Because somebody said so (recover.h): notes the vessel, leaves the audit row, and writes our
+ * record over the one that was seen, one epoch later than either side. RP_ENOTOWNER if that is
+ * another's by now. */
 struct rp_audit_entry;
 int rp_owner_write_over(struct rp_catalog *catalog, struct rp_store *store, const char *environment,
                         const struct rp_owner *seen, const struct rp_audit_entry *entry, struct rp_error *err);

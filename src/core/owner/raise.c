@@ -57,7 +57,9 @@ static void leave(struct rp_raises *raises)
 void rp_raises_set(struct rp_raises *raises, size_t index, int64_t store_id, bool observed)
 {
     struct entry *s = enter(raises, index);
-    if (store_id != 0) s->store_id = store_id;
+    /* once: the name may be another row's since then, and what this process has open is still the
+     * first */
+    if (s->store_id == 0) s->store_id = store_id;
     s->watched = !observed;
     if (observed) s->state = (struct rp_raise_state){ 0 };
     leave(raises);
@@ -196,6 +198,7 @@ int rp_raises_look(struct rp_raises *raises, size_t index, struct rp_catalog *ca
     struct rp_owner owner;
     int r = rp_owner_look(catalog, store, &owner, err);
     if (r == 0) found(raises, index, owner.ownership);
+    if (r == RP_ENOTOWNER) found(raises, index, RP_OWNER_RENAMED); /* since this process has opened it (rename.h, E2) */
     return r;
 }
 
@@ -246,9 +249,24 @@ bool rp_raise_is_lost(const struct rp_raise_state *state)
 
 static int refuse_bytes(const struct rp_store *store, enum rp_ownership ownership, struct rp_error *err)
 {
-    const char *name = store->config->name;
+    const char *name = store->config->name, *text = rp_ownership_text(ownership);
+    if (ownership == RP_OWNER_RENAMED)
+        return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' %s: give it that one back, or `reprieve stores rename`",
+                            name, text);
     return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' %s; mount or name the right one, or `reprieve recover %s`",
-                        name, rp_ownership_text(ownership), name);
+                        name, text, name);
+}
+
+int rp_raise_refuse_name(const struct rp_store *store, struct rp_error *err)
+{
+    struct rp_raise_state state;
+    const char *name = store->config->name;
+    rp_raise_state(store, &state);
+    if (!state.known || !rp_ownership_is_others(state.ownership)) return 0;
+    rp_error_set(err, RP_ENOTOWNER, "store '%s' %s: what is made under this one would not be about what lies there",
+                 name, rp_ownership_text(state.ownership));
+    return rp_error_hint(err, "give it its name back in the configuration, or run `reprieve stores rename`; "
+                              "`reprieve doctor` says which");
 }
 
 int rp_raise_refuse_bytes(const struct rp_store *store, struct rp_error *err)
@@ -256,7 +274,7 @@ int rp_raise_refuse_bytes(const struct rp_store *store, struct rp_error *err)
     struct rp_raise_state state;
     rp_raise_state(store, &state);
     bool elsewhere = state.ownership == RP_OWNER_GONE || state.ownership == RP_OWNER_FOREIGN ||
-                     state.ownership == RP_OWNER_SWAPPED || state.ownership == RP_OWNER_ELSEWHERE;
+                     rp_ownership_is_others(state.ownership) || state.ownership == RP_OWNER_ELSEWHERE;
     return state.known && elsewhere ? refuse_bytes(store, state.ownership, err) : 0;
 }
 

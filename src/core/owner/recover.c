@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/audit/audit.h"
 #include "catalog/mark/mark.h"
@@ -39,6 +39,13 @@ static bool begins_anew(const struct rp_mark *mark)
     return mark->file_id != 0 || rp_quarantine_is(mark->key);
 }
 
+/* Outside services were asked about it and none has said yes (core/confirm). Whatever they have said
+ * since is forgotten: they are asked again when its time is over. */
+static bool is_only_asked(const struct rp_mark *mark)
+{
+    return mark->state == RP_CHECKING && (mark->checks & RP_CHECK_AGREED) == 0;
+}
+
 static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct recovering *rec = ctx;
@@ -59,19 +66,24 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
         if (!is_waiting(m)) continue;
         if (begins_anew(m)) {
             int64_t due_at_ms = rp_quarantine_is(m->key) ? rec->copies_due_at_ms : rec->due_at_ms;
-            if (due_at_ms > m->due_at_ms)
+            if (is_only_asked(m))
+                moves[n++] = (struct rp_move){ .mark = m, .to = RP_MARKED, .next_at_ms = due_at_ms, .refence = true };
+            else if (due_at_ms > m->due_at_ms)
                 extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = due_at_ms };
+            if (m->state == RP_CHECKING) /* nothing of it is erased yet */
+                moves[n++] =
+                    (struct rp_move){ .mark = m, .to = RP_MARKED, .attempts = m->attempts, .next_at_ms = due_at_ms };
             continue;
         }
         moves[n++] = (struct rp_move){
             .mark = m, .to = RP_REPRIEVED, .outcome = RP_END_RECOVERED, .attempts = m->attempts, .refence = true
         };
     }
-    int r = rp_state_move(tx, &(struct rp_state_by){ .store = rec->store->config->name, .actor = rec->actor }, moves, n,
-                          err);
+    int r = rp_state_lock_tenants(tx, rec->page->at, rec->page->n, err);
+    if (r == 0) r = rp_state_move(tx, &by, moves, n, err);
     if (r == 0) r = rp_state_extend(tx, &by, extends, n_extends, err);
     for (size_t i = 0; i < n; i++)
-        rec->reprieved += moves[i].done;
+        rec->reprieved += moves[i].done && moves[i].to == RP_REPRIEVED;
     return r;
 }
 
@@ -88,13 +100,15 @@ static int compare_page(const struct recovering *rec, struct rp_store *store, st
     if (items == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < page->n; i++)
         items[i].key = rp_subject_where(&page->at[i]);
-    int r = rp_backend_stat(store->backend, items, page->n, err);
+    int r = rp_subject_in(store)->look(store, items, page->n, err);
     if (r < 0) return r;
     for (size_t i = 0; i < page->n; i++) {
         if (!is_waiting(&page->at[i]) || was_met(rec, &page->at[i])) continue;
         out->waiting++;
         if (items[i].outcome == RP_OUT_GONE)
             out->missing++;
+        else if (items[i].outcome != RP_OUT_FOUND)
+            out->not_seen++;
         else if (strcmp(items[i].identity.etag, page->at[i].etag) == 0)
             out->present++;
         else
@@ -115,7 +129,7 @@ static int remove_annotations(struct rp_catalog *catalog, struct rp_store *store
         if (!m->annotated || !is_waiting(m)) continue;
         r = rp_annotation_remove(catalog, store, m->key, &identity, &why);
         if (r == RP_ENOTFOUND || r == RP_ECHANGED) r = 0;
-        if (r < 0 && err != NULL) *err = why;
+        if (r < 0) *err = why;
     }
     return r;
 }
@@ -143,12 +157,23 @@ static int recover_marks(struct rp_catalog *catalog, struct rp_store *store, con
     }
 }
 
+int rp_owner_refuse_others(struct rp_catalog *catalog, const struct rp_store *store, const struct rp_owner *owner,
+                           struct rp_error *err)
+{
+    struct rp_store_uses uses = { .holds = 0 };
+    if (!rp_ownership_is_others(owner->ownership)) return 0;
+    int r = rp_store_uses(catalog->db, owner->other, &uses, err);
+    bool lost = owner->ownership == RP_OWNER_RENAMED || uses.holds > 0 || uses.files;
+    return r < 0 || !lost ? r : rp_owner_refuse(owner, store, err);
+}
+
 int rp_owner_recover(struct rp_catalog *catalog, struct rp_store *store, const char *environment, const char *actor,
                      bool dry_run, struct rp_recovery *out, struct rp_error *err)
 {
     struct rp_recovery rec = { 0 };
     RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
     int r = rp_owner_look(catalog, store, &rec.before, err);
+    if (r == 0) r = rp_owner_refuse_others(catalog, store, &rec.before, err);
     if (r == 0) r = recover_marks(catalog, store, actor, dry_run, &rec, err);
     if (r == 0 && !dry_run) {
         struct rp_audit_entry entry = { .event = "store.recovered", .actor = actor };
@@ -171,6 +196,7 @@ int rp_owner_accept_move(struct rp_catalog *catalog, struct rp_store *store, con
     int r = rp_owner_look(catalog, store, before, err);
     if (r < 0 || before->ownership == RP_OWNER_OURS || before->ownership == RP_OWNER_NONE) return r;
     if (!rp_ownership_is_moved(before->ownership)) return rp_owner_refuse(before, store, err);
+    if ((r = rp_owner_refuse_others(catalog, store, before, err)) < 0) return r;
     entry.details = json_pack("{s:s}", "store", store->config->name);
     r = rp_owner_write_over(catalog, store, environment, before, &entry, err);
     json_decref(entry.details);

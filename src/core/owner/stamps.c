@@ -3,13 +3,12 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "core/owner/facts.h"
 
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define PREFIX   "stamps:"
-#define NAME_MAX 40
 #define WORD_MAX (RP_STAMPS_MAX * RP_STAMP_TEXT)
 
 /* Oldest first. In the row each is followed by a space. */
@@ -19,19 +18,25 @@ struct stamps {
     char at[RP_STAMPS_MAX][RP_STAMP_TEXT];
 };
 
-static const char *row_name(int64_t store_id, char out[NAME_MAX])
+static const char *row_name(int64_t store_id, char out[RP_OWNER_FACT_MAX])
 {
-    snprintf(out, NAME_MAX, PREFIX "%" PRId64, store_id);
-    return out;
+    return rp_owner_fact(RP_OWNER_STAMPS, store_id, out);
 }
 
 /* ---- asking ---- */
 
 struct asking {
-    const char *stamp, *own; /* own: the name of the store's row */
-    int64_t seen_epoch;
-    bool any, has_own, of_own, of_other;
+    const char *stamp, *own;   /* own: the name of the store's row */
+    int64_t seen_epoch, other; /* other: the store whose stamp it is; 0: none */
+    bool any, has_own, of_own;
 };
+
+static bool holds_stamp(const char *word, const char *stamp)
+{
+    for (const char *at = word; strlen(at) >= RP_STAMP_TEXT; at += RP_STAMP_TEXT)
+        if (strncmp(at, stamp, RP_STAMP_TEXT - 1) == 0) return true;
+    return false;
+}
 
 static int ask_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
@@ -41,27 +46,38 @@ static int ask_row(void *ctx, const struct rp_value *row, struct rp_error *err)
     asking->any = true;
     if (own) asking->seen_epoch = row[1].i;
     asking->has_own = asking->has_own || own;
-    for (const char *at = row[2].p; strlen(at) >= RP_STAMP_TEXT; at += RP_STAMP_TEXT)
-        if (strncmp(at, asking->stamp, RP_STAMP_TEXT - 1) == 0) *(own ? &asking->of_own : &asking->of_other) = true;
+    if (!holds_stamp(row[2].p, asking->stamp)) return 0;
+    if (own)
+        asking->of_own = true;
+    else
+        asking->other = strtoll((const char *)row[0].p + strlen(RP_OWNER_STAMPS), NULL, 10);
     return 0;
 }
 
 static enum rp_stamp judge(const struct asking *a, int64_t epoch)
 {
     if (a->of_own || !a->any) return RP_STAMP_OURS;
-    if (a->of_other) return a->has_own ? RP_STAMP_OTHERS : RP_STAMP_OURS;
+    if (a->other != 0) return a->has_own ? RP_STAMP_OTHERS : RP_STAMP_RENAMED;
     return epoch < a->seen_epoch ? RP_STAMP_OURS : RP_STAMP_UNKNOWN;
 }
 
 int rp_stamps_judge(struct rp_db *db, int64_t store_id, const char *stamp, int64_t epoch, enum rp_stamp *out,
-                    struct rp_error *err)
+                    int64_t *other, struct rp_error *err)
 {
-    char name[NAME_MAX];
+    char name[RP_OWNER_FACT_MAX];
     struct asking asking = { .stamp = stamp, .own = row_name(store_id, name) };
-    int r = stamp[0] == '\0' ? 0 : rp_meta_each(db, PREFIX, ask_row, &asking, err);
+    int r = stamp[0] == '\0' ? 0 : rp_meta_each(db, RP_OWNER_STAMPS, ask_row, &asking, err);
     if (r < 0) return rp_error_wrap(err, r, "stamps of owner records");
     *out = judge(&asking, epoch);
+    *other = *out == RP_STAMP_OTHERS || *out == RP_STAMP_RENAMED ? asking.other : 0;
     return 0;
+}
+
+int rp_stamps_any(struct rp_db *db, int64_t store_id, bool *out, struct rp_error *err)
+{
+    char name[RP_OWNER_FACT_MAX];
+    int64_t unused;
+    return rp_meta_find(db, row_name(store_id, name), out, &unused, NULL, 0, err);
 }
 
 /* ---- drawing ---- */
@@ -95,7 +111,8 @@ static void forget(struct stamps *stamps, size_t from, size_t n)
     memmove(stamps->at[from], stamps->at[from + n], (stamps->n - from) * sizeof stamps->at[0]);
 }
 
-/* What was drawn before the record that was seen is needed no longer: that record only gives way to later ones. */
+/* What was drawn before the record that was seen is needed no longer: that record only gives way to
+ * later ones. */
 static void see(struct stamps *stamps, const char *seen, int64_t seen_epoch)
 {
     size_t i = 0;
@@ -104,7 +121,7 @@ static void see(struct stamps *stamps, const char *seen, int64_t seen_epoch)
         i++;
     if (i < stamps->n) {
         forget(stamps, 0, i);
-    } else { /* drawn under another name of the store, or before this catalog kept any */
+    } else { /* drawn by another store that this was swapped with, or before this catalog kept any */
         if (stamps->n == RP_STAMPS_MAX) forget(stamps, 0, 1);
         memmove(stamps->at[1], stamps->at[0], stamps->n++ * sizeof stamps->at[0]);
         memcpy(stamps->at[0], seen, RP_STAMP_TEXT);
@@ -116,7 +133,7 @@ int rp_stamps_draw(struct rp_tx *tx, int64_t store_id, const char *seen, int64_t
                    struct rp_error *err)
 {
     struct stamps stamps;
-    char name[NAME_MAX];
+    char name[RP_OWNER_FACT_MAX];
     int r = load(tx->db, row_name(store_id, name), &stamps, err);
     if (r == 0) r = rp_stamp_draw(out, err);
     if (r < 0) return r;

@@ -3,17 +3,15 @@
 
 #include "base/error.h"
 #include "catalog/writer/lane.h"
+#include "core/owner/facts.h"
 #include "core/owner/raise.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-#define FACT_MAX 40
-#define TABLE    "meta"
+#define TABLE "meta"
 
 struct vessel {
-    char name[FACT_MAX]; /* of the fact */
+    char name[RP_OWNER_FACT_MAX];
     bool found;
     char noted[RP_VESSEL_TEXT], now[RP_VESSEL_TEXT];
 };
@@ -22,7 +20,7 @@ static int look(struct rp_db *db, const struct rp_store *store, struct vessel *o
 {
     int64_t unused;
     *out = (struct vessel){ .found = false };
-    snprintf(out->name, sizeof out->name, "vessel:%" PRId64, store->id);
+    rp_owner_fact(RP_OWNER_VESSEL, store->id, out->name);
     int r = rp_meta_find(db, out->name, &out->found, &unused, out->noted, sizeof out->noted, err);
     if (r == 0) r = rp_db_vessel(db, TABLE, out->now, err);
     return r < 0 ? rp_error_wrap(err, r, "place of the catalog") : 0;

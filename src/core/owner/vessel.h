@@ -4,7 +4,8 @@
  *
  * What users read calls it the catalog's place.
  *
- * V1  It is noted with every raise, and by `recover`; a catalog that never noted one is in no other.
+ * V1  It is noted with every raise, and by `recover`; a catalog that never noted one is in no
+ *     other.
  * V2  A catalog that is found in another vessel was put back, promoted or moved: it claims nothing
  *     (RP_ENOTOWNER) until somebody says `recover` or `recover --moved`. It is compared in every
  *     claim's own transaction, so that a connection that leads to another server in the middle of a

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/id.h"
-#include "catalog/file/file.h"
+#include "core/state.h"
 #include "core/subject/subject.h"
 
 #include <stdio.h>
@@ -61,11 +61,7 @@ int rp_purge_narrow(struct rp_catalog *catalog, rp_tx_fn *fn, void *ctx, struct 
 int rp_purge_take_tenants(struct rp_tx *tx, const struct rp_purge_batch *batch, size_t from, size_t n,
                           struct rp_error *err)
 {
-    int64_t *ids = rp_arena_array(tx->arena, n + 1, sizeof *ids);
-    if (ids == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        ids[i] = batch->marks.at[from + i].tenant_id;
-    return rp_tenants_lock(tx, ids, n, err);
+    return rp_state_lock_tenants(tx, &batch->marks.at[from], n, err);
 }
 
 void rp_purge_set_damaged(struct rp_purge_item *item, const struct rp_error *why)

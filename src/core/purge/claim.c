@@ -54,6 +54,7 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     c->db_ms = tx->db_ms;
     int r = rp_clock_refuse(tx->ahead_ms, err);
     if (r == 0) r = check_clocks(tx->host_ms, tx->db_ms, c->store_ms, store->config->name, err);
+    if (r == 0) r = rp_store_share(tx, store->id, store->config->name, err);
     if (r == 0) r = rp_vessel_check(tx, store, err);
     if (r == 0) r = rp_owner_check_epoch(tx, store, c->looked_epoch, err);
     /* another process may have seen since that keys are not what they were promised to be */
@@ -80,18 +81,21 @@ static int unclaim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return rp_state_unclaim(tx, &c->claim, c->db_ms, err);
 }
 
-int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
-                   const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_purge_batch *batch,
-                   struct rp_error *err)
+/* `what`: of whom, and how many. */
+static int claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
+                 const struct claiming *what, struct rp_purge_batch *batch, struct rp_error *err)
 {
+    struct claiming c = *what;
+    int64_t limit = (int64_t)c.part.n;
     RP_ASSERT(store->config->mode != RP_MODE_OBSERVE);
     if (limit > rules->batch) limit = rules->batch;
-    struct claiming c = {
-        .batch = batch,
-        .claim = { .store_id = store->id, .lease_ms = rules->lease_ms, .from_ms = *from_ms, .lease_by = worker->name },
-        .part = { .n = (size_t)limit },
-        .looked_epoch = catalog->looked_epoch
-    };
+    c.part.n = (size_t)limit;
+    c.batch = batch;
+    c.claim.store_id = store->id;
+    c.claim.lease_ms = rules->lease_ms;
+    c.claim.asks = rp_store_asks(store);
+    c.claim.unseen = rules->unseen;
+    c.looked_epoch = catalog->looked_epoch;
     int64_t boot_ms = rp_clock_boot_ms(catalog->clock); /* before the transaction: our lease ends no later */
     int r = rp_purge_batch_prepare(batch, store, limit, err);
     rp_purge_lease_begins(batch, catalog->clock, rules->lease_ms, boot_ms);
@@ -103,10 +107,29 @@ int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const str
     if (r < 0) return rp_error_wrap(err, r, "claim due marks of store '%s'", store->config->name);
     RP_CRASHPOINT("sweep.claimed");
     batch->to = batch->marks.n;
+    return 0;
+}
+
+int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
+                   const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_purge_batch *batch,
+                   struct rp_error *err)
+{
+    struct claiming c = { .claim = { .from_ms = *from_ms, .lease_by = worker->name }, .part = { .n = (size_t)limit } };
+    int r = claim(catalog, store, rules, &c, batch, err);
+    if (r < 0) return r;
     /* claimed in order of time: whatever waits earlier is held, or another one's */
     for (size_t i = 0; i < batch->marks.n; i++) {
         const struct rp_mark *m = &batch->marks.at[i];
         if (m->was == RP_MARKED && m->attempts == 0 && m->due_at_ms > *from_ms) *from_ms = m->due_at_ms;
     }
     return 0;
+}
+
+int rp_purge_claim_to_confirm(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
+                              const struct rp_worker *worker, const struct rp_confirmers *by, int64_t limit,
+                              struct rp_purge_batch *batch, struct rp_error *err)
+{
+    struct claiming c = { .claim = { .lease_by = worker->name, .confirmers = by->names, .others = by->others },
+                          .part = { .n = (size_t)limit } };
+    return claim(catalog, store, rules, &c, batch, err);
 }

@@ -15,10 +15,10 @@ struct copies {
     size_t n;
 };
 
-/* What is hidden in place is left to whoever decides about the dead letter: a mark of its own would erase it before.
- * A dead letter's copy needs its mark as well: given up, nobody else would erase it. Whether
- * there is one an attempt that failed early cannot know; an earlier one may have made it. Its
- * mark then learns what stands there, if anything does. */
+/* What is hidden in place is left to whoever decides about the dead letter: a mark of its own would
+ * erase it before. A dead letter's copy needs its mark as well: given up, nobody else would erase
+ * it. Whether there is one an attempt that failed early cannot know; an earlier one may have made
+ * it. Its mark then learns what stands there, if anything does. */
 static bool left_a_copy(const struct rp_purge_batch *b, const struct rp_move *move)
 {
     if (!move->done) return false;

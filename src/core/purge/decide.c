@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decide.c - what becomes of a mark: pure functions of what is known about it. */
 #include "base/assert.h"
+#include "base/random.h"
 #include "base/time.h"
 #include "core/due.h"
 #include "core/purge/purge.h"
@@ -57,13 +58,9 @@ enum rp_purge_status rp_purge_status_after(enum rp_purge_status before, enum rp_
     return outcome == RP_OUT_NONE ? before : after[outcome][before == RP_ITEM_COPIED];
 }
 
-/* splitmix64 */
 uint64_t rp_purge_random(struct rp_purge_rules *rules)
 {
-    uint64_t z = (rules->random += UINT64_C(0x9E3779B97F4A7C15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
+    return rp_random_next(&rules->random);
 }
 
 int64_t rp_purge_backoff_ms(const struct rp_purge_rules *rules, int64_t failures, uint64_t random)
@@ -84,10 +81,19 @@ struct rp_move rp_purge_decide_check(const struct rp_mark *mark, const struct rp
     move.next_at_ms = mark->next_at_ms;
     RP_ASSERT(mark->state == RP_CHECKING);
     if (answer->says == RP_SAYS_YES) return move;
-    move.to = RP_MARKED;
+    move.to = (mark->checks & RP_CHECK_AGREED) != 0 ? RP_CHECKING : RP_MARKED; /* no way back after a yes */
     move.note = answer->note;
-    move.next_at_ms = now_ms + (answer->says == RP_SAYS_NO ? RECHECK_MS : rp_purge_backoff_ms(rules, 1, random));
+    move.next_at_ms =
+        now_ms + (answer->says == RP_SAYS_NO ? RECHECK_MS : answer->wait_ms + rp_purge_backoff_ms(rules, 1, random));
     return move;
+}
+
+/* What another upload has replaced is not purged: nothing was erased, and what stands there has no
+ * promise. A file, and a copy in quarantine, end with their mark all the same: what was uploaded as
+ * them is gone. */
+static enum rp_state state_after(const struct rp_mark *mark, enum rp_end end)
+{
+    return end == RP_END_SUPERSEDED && mark->file_id == 0 && mark->original == NULL ? RP_REPRIEVED : RP_PURGED;
 }
 
 struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_failed, const struct rp_purge_rules *rules,
@@ -109,6 +115,7 @@ struct rp_move rp_purge_judge(const struct rp_purge_item *item, bool store_faile
         return again;
     }
     if (rp_purge_is_end(item->status)) {
+        purged.to = state_after(mark, means[item->status].end);
         purged.outcome = means[item->status].end;
         return purged;
     }

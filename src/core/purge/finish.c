@@ -26,6 +26,8 @@ static void count_move(struct rp_figures *f, const char *store, const struct rp_
     bool ours = move->outcome == RP_END_ERASED || move->outcome == RP_END_QUARANTINED;
     if (!move->done || rp_purge_is_skipped(item->status)) {
         f->skipped++;
+    } else if (move->outcome == RP_END_SUPERSEDED) {
+        f->superseded++;
     } else if (move->to == RP_PURGED) {
         *(ours ? &f->purged : &f->already_gone) += 1;
         if (move->outcome == RP_END_ERASED) f->bytes_freed += move->mark->size_bytes;
@@ -106,7 +108,8 @@ static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return r < 0 ? r : rp_run_step(tx, f->run, err);
 }
 
-/* The slice at once, as a rule; else part by part (S6). A slice of nothing renews the run's lock. */
+/* The slice at once, as a rule; else part by part (S6). A slice of nothing renews the run's
+ * lock. */
 static int finish_parts(struct rp_catalog *catalog, struct finishing *f, struct rp_error *err)
 {
     do {
@@ -157,7 +160,8 @@ static int release_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     for (size_t i = rel->batch->from; i < marks->n; i++) {
         const struct rp_mark *m = &marks->at[i];
         if (rel->batch->items[i].status == RP_ITEM_KEPT) continue;
-        enum rp_state to = m->state == RP_CHECKING ? RP_MARKED : m->state;
+        bool may_return = m->state == RP_CHECKING && (m->checks & RP_CHECK_AGREED) == 0;
+        enum rp_state to = may_return ? RP_MARKED : m->state;
         moves[n++] = (struct rp_move){ .mark = m, .to = to, .attempts = m->attempts, .next_at_ms = m->due_at_ms };
     }
     int r = rp_purge_take_tenants(tx, rel->batch, 0, marks->n, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease.c - how long a batch is ours (S7). The catalog's clock says when others may take it over, the
- * boot clock when we stop. */
+/* lease.c - how long a batch is ours (S7). The catalog's clock says when others may take it over,
+ * the boot clock when we stop. */
 #include "base/time.h"
 #include "core/purge/batch.h"
 #include "core/state.h"

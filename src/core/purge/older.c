@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* older.c - what waits for another mark (S9): a purge that would take older versions along, while one of them is in
- * quarantine; and a version in quarantine that was shown again and marked anew, while that mark lasts. */
+/* older.c - what waits for another mark (S9): a purge that would take older versions along, while
+ * one of them is in quarantine; and a version in quarantine that was shown again and marked anew,
+ * while that mark lasts. */
 #include "base/error.h"
 #include "core/purge/batch.h"
 #include "core/subject/subject.h"

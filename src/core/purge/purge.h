@@ -5,35 +5,38 @@
  * S1  Nothing is erased without a claim that is durable (INTENT-FIRST): claim commits `purging`
  *     - or `checking`, for a mark with checks, and check commits `purging` - before erase
  *     touches the store.
- * S2  A claim carries a fence and a lease; finishing with an old fence changes nothing (FENCED);
- *     an expired lease is taken over by the next claim.
- * S3  Nothing is claimed before it is due on every clock we see: host, database, store
- *     (NO-EARLY).
+ * S2  A claim carries a fence and a lease; finishing with an old fence changes nothing (FENCED); an
+ *     expired lease is taken over by the next claim.
+ * S3  Nothing is claimed before it is due on every clock we see: host, database, store (NO-EARLY).
  * S4  A failed purge stays and is tried again, later each time; used-up attempts make a dead
  *     letter. A failure of the store as a whole uses up no attempt (M12).
  * S5  "Already gone" is believed only while the store's owner record is there.
- * S6  Rows that cannot be (a mark whose file is gone, a refund that was made before) hold up
- *     nobody else: the mark that they belong to fails alone, with a note that says why. None of
- *     these rows is touched, and nothing is erased if the claim found them.
- * S7  A batch is worked on in slices: look, quarantine, erase, finish. What a slice did is committed
- *     before the next begins. Leases are renewed by fence, each third of their time; nothing is
- *     begun in the store once ours is over by the boot clock. What is left after the time of one
- *     lease is given back: a batch of a slow store keeps nobody else away.
- * S8  Before the copy of something that was returned from quarantine is erased, the object is looked
- *     at: a delete that was sent long ago may have taken it. If it is gone, lives by the catalog and
- *     no later mark of it was purged, it is brought back, and the copy stays for another day. While
- *     a later mark of it waits, so does the copy.
- * S9  Where the store can hide an object (T12), quarantine is in place: hidden it stays where it was,
- *     with its older versions. A purge that takes older versions along waits while one of them is in
- *     quarantine: no setting changed meanwhile shortens its time. One that shows itself again when its
- *     time is over is not erased: whoever has removed the marker has returned it. Its mark ends
- *     with that; a file's waits, for with it all would go that stands under its key. One that was
- *     shown and then marked anew waits as long as that mark does.
+ * S6  Rows that cannot be (a mark whose file is gone, a refund that was made before) hold up nobody
+ *     else: the mark that they belong to fails alone, with a note that says why. None of these rows
+ *     is touched, and nothing is erased if the claim found them.
+ * S7  A batch is worked on in slices: look, quarantine, erase, finish. What a slice did is
+ *     committed before the next begins. Leases are renewed by fence, each third of their time;
+ *     nothing is begun in the store once ours is over by the boot clock. What is left after the
+ *     time of one lease is given back: a batch of a slow store keeps nobody else away.
+ * S8  Before the copy of something that was returned from quarantine is erased, the object is
+ *     looked at: a delete that was sent long ago may have taken it. If it is gone, lives by the
+ *     catalog and no later mark of it was purged, it is brought back, and the copy stays for
+ *     another day. While a later mark of it waits, so does the copy.
+ * S9  Where the store can hide an object (T12), quarantine is in place: hidden it stays where it
+ *     was, with its older versions. A purge that takes older versions along waits while one of them
+ *     is in quarantine: no setting changed meanwhile shortens its time. Which one is older the
+ *     order of the marks says, and the bucket's times; where the two do not agree, for a clock was
+ *     set back, it waits until the other one's purge is decided as well. One that shows itself
+ *     again when its time is over is not erased: whoever has removed the marker has returned it.
+ *     Its mark ends with that; a file's fails, and becomes a dead letter, for with it all would go
+ *     that stands under its key. One that was shown and then marked anew waits as long as that
+ *     mark does.
  *
  *   marked   -> checking, purging      rp_purge_claim
  *   checking -> purging, marked        rp_purge_check
- *   (the store alone)                  rp_purge_look, rp_purge_quarantine, rp_purge_return, rp_purge_erase
- *   purging  -> purged, purging, dead  rp_purge_finish
+ *   (the store alone)                  rp_purge_look, rp_purge_quarantine, rp_purge_return,
+ *                                      rp_purge_erase
+ *   purging  -> purged, purging, dead, reprieved  rp_purge_finish
  *   (leases alone)                     rp_purge_renew
  *   checking -> marked                 rp_purge_release */
 #ifndef RP_CORE_PURGE_H
@@ -43,12 +46,13 @@
 #include "base/error.h"
 #include "catalog/mark/mark.h"
 #include "core/check/check.h"
-#include "core/run.h"
+#include "core/run/run.h"
 #include "core/store.h"
 
 struct rp_purge_rules {
     int64_t batch, lease_ms, max_attempts, retry_first_ms, retry_most_ms;
     uint64_t random; /* state of the jitter; seeded by the surface */
+    bool unseen;     /* nothing but uploads that were never seen in their store: the others wait (M11) */
 };
 uint64_t rp_purge_random(struct rp_purge_rules *rules);
 
@@ -120,6 +124,15 @@ struct rp_purge_item *rp_purge_item_of(struct rp_purge_batch *batch, const struc
 int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
                    const struct rp_worker *worker, int64_t limit, int64_t *from_ms, struct rp_purge_batch *batch,
                    struct rp_error *err);
+/* The same of marks that wait for confirmations (core/confirm), also before they are due: nothing of
+ * them is purged. */
+struct rp_confirmers {
+    const char *names; /* "|calendar|mail|": whose turn it is */
+    bool others;       /* it is the turn of none of these, and has been for a day */
+};
+int rp_purge_claim_to_confirm(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
+                              const struct rp_worker *worker, const struct rp_confirmers *by, int64_t limit,
+                              struct rp_purge_batch *batch, struct rp_error *err);
 /* S8, S9: what the catalog knows beside the marks of the batch. */
 int rp_purge_load(struct rp_catalog *catalog, struct rp_purge_batch *batch, struct rp_error *err);
 int rp_purge_check(struct rp_catalog *catalog, struct rp_purge_rules *rules, const char *actor,

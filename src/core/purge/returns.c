@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* returns.c - what came back from quarantine is looked at before its copy is erased (S8). */
 #include "base/assert.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "catalog/audit/audit.h"
 #include "core/file/file.h"
 #include "core/mark/annotation.h"
@@ -63,8 +63,8 @@ int rp_purge_load_returns(struct rp_catalog *catalog, struct rp_purge_batch *b, 
 
 /* ---- what the store says ---- */
 
-/* RP_ENOTFOUND, RP_ECHANGED: there is no copy any more. RP_EEXISTS: something stands there by now. Either way there is
- * nothing to bring back. */
+/* RP_ENOTFOUND, RP_ECHANGED: there is no copy any more. RP_EEXISTS: something stands there by now.
+ * Either way there is nothing to bring back. */
 static void bring_back(struct rp_purge_batch *b, struct rp_purge_item *item)
 {
     struct rp_purge_return *back = &item->back;
@@ -121,8 +121,8 @@ static int audit(struct rp_tx *tx, const struct rp_purge_batch *b, const struct 
     return rp_tx_audit(tx, &entry, err);
 }
 
-/* They stand there again. One that was marked meanwhile goes again, for that mark does not know of it; and the copy
- * waits. */
+/* They stand there again. One that was marked meanwhile goes again, for that mark does not know of
+ * it; and the copy waits. */
 int rp_purge_note_returns(struct rp_tx *tx, struct rp_purge_batch *b, const char *actor, size_t from, size_t n,
                           struct rp_error *err)
 {

@@ -98,7 +98,8 @@ static bool slice_is_open(void *ctx)
     return rp_purge_has_slice(ctx);
 }
 
-/* The next copies from *i on, as many as one call takes; *i is then the first that was not begun. */
+/* The next copies from *i on, as many as one call takes; *i is then the first that was not
+ * begun. */
 static void copy_some(struct rp_purge_batch *b, size_t *i)
 {
     struct rp_copy copies[RP_COPIES_MAX];
@@ -154,11 +155,13 @@ static bool is_hidden_one(const struct rp_purge_item *item)
 }
 
 /* S9: whoever has shown it again has returned it. The end of a file would take along what stands
- * under its key, so its mark waits: until the object is deleted again, or for ever. */
+ * under its key: a person decides, for it may have been a restore that died before its commit. */
 static void take_shown(struct rp_purge_item *item)
 {
-    item->status = item->mark->file_id != 0 ? RP_ITEM_WAITS : RP_ITEM_GONE;
-    snprintf(item->note, sizeof item->note, "somebody has removed the delete marker: its object shows itself again");
+    item->status = item->mark->file_id != 0 ? RP_ITEM_FAILED : RP_ITEM_GONE;
+    snprintf(item->note, sizeof item->note,
+             "its object shows itself again, without its delete marker. To erase it, delete it in the bucket and "
+             "`dead retry`; to have it back, `dead keep`, delete the file once more and restore it");
 }
 
 static void leave_shown(struct rp_purge_batch *b)
@@ -175,7 +178,8 @@ static void leave_shown(struct rp_purge_batch *b)
     }
 }
 
-/* S9: what was returned has left nothing behind. The other one is a version, and nothing else may be taken for it. */
+/* S9: what was returned has left nothing behind. The other one is a version, and nothing else may
+ * be taken for it. */
 static void settle_in_place(struct rp_purge_batch *b)
 {
     for (size_t i = b->from; i < b->to; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* family.c - what was deleted along with the files of a restore, and does not simply wait (reprieve.h, V7). */
+/* family.c - what was deleted along with the files of a restore, and does not simply wait
+ * (reprieve.h, V7). */
 #include "core/reprieve/reprieve.h"
 
 #include <string.h>

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprieve.h - the verb restore (alias unmark): a mark that no purge has claimed yet ends as reprieved.
+/* reprieve.h - the verb restore (alias unmark): a mark that no purge has claimed yet ends as
+ * reprieved.
  *
  * V1  Restore and claim are compare-and-sets on the same row: exactly one wins (RESTORE-WINS).
  *     After the claim a restore is RP_ETOOLATE, definitely.
  * V2  Restoring again, or the same mark twice in a command, gives the same answer.
- * V3  What was moved to quarantine comes back under its key with headers and metadata, unless something newer stands
- *     there. Prepare makes the copy back, run decides after it; if run says "too late", finish takes the copy away
- *     again. The copy in quarantine is then marked, due a day later.
+ * V3  What was moved to quarantine comes back under its key with headers and metadata, unless
+ *     something newer stands there. Prepare makes the copy back, run decides after it; if run says
+ *     "too late", finish takes the copy away again. The copy in quarantine is then marked, due a
+ *     day later.
  * V4  A request of up to RP_REPRIEVE_ITEMS_MAX marks, of any stores, is one command and one commit.
  * V5  A mark that was moved to quarantine after prepare has looked is prepared once more.
  * V6  To a tenant, marks of others do not exist: prepare refuses them before anything is touched.
- * V7  With a file comes back what was deleted along with it, also from quarantine: prepare adds that to the command as
- *     its `family`, each with an answer of its own. One that cannot come back keeps nobody else away; the same restore,
- *     given again, tries it again. */
+ * V7  With a file comes back what was deleted along with it, also from quarantine: prepare adds
+ *     that to the command as its `family`, each with an answer of its own. One that cannot come
+ *     back keeps nobody else away; the same restore, given again, tries it again.
+ * V8  Prepare looks whether a file's object is there: after a roll-back it may be gone, while its
+ *     mark waits again. A store that gives no answer keeps no restore back. A file whose purge was
+ *     given up (`lost`) comes back if its object is seen as it was; hidden, it is shown.
+ * V9  The newest mark is looked at and decided about first, in whatever order they are given: of
+ *     several uploads of one key, or several deleted files of one name, in one command the last
+ *     that can come back does, and those before it are refused. */
 #ifndef RP_CORE_REPRIEVE_H
 #define RP_CORE_REPRIEVE_H
 
@@ -34,8 +42,8 @@ struct rp_reprieve_answer {
     char annotate_note[120]; /* restored, but its annotation could not be removed: the same restore tries that again */
 };
 
-/* Pure: what a restore of this mark means. `copy`: the mark of its copy in quarantine, as rp_quarantine_mark
- * gives it, NULL if there is none. */
+/* Pure: what a restore of this mark means. `copy`: the mark of its copy in quarantine, as
+ * rp_quarantine_mark gives it, NULL if there is none. */
 struct rp_reprieve_decision {
     enum rp_reprieving what;
     int code;
@@ -54,10 +62,12 @@ struct rp_reprieve_copy {
     bool stands;         /* the bytes stand under the key: copied now, or by a restore that ended after its copy */
     struct rp_identity identity;
     struct rp_error error; /* why they do not */
+    bool seen;             /* V8: there is no copy, and `stands` or `error` says whether the file's object is there */
 };
 
 struct rp_reprieve_item {
-    /* Which mark: by its id, a file's, or the newest of a subject; or `mark` as it was read, with its store. */
+    /* Which mark: by its id, a file's, or the newest of a subject; or `mark` as it was read, with
+     * its store. */
     int64_t mark_id, file_id;
     struct rp_store *store;
     const char *key;
@@ -90,12 +100,14 @@ size_t rp_reprieve_count(const struct rp_reprieve_command *c);
 struct rp_reprieve_item *rp_reprieve_at(const struct rp_reprieve_command *c, size_t i);
 /* For prepare: adds to the family, named by file and not looked at yet. */
 int rp_reprieve_find_family(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_error *err);
+/* For prepare, at its end: V8. */
+void rp_reprieve_see_files(struct rp_reprieve_command *c);
 
 /* What the command would answer now: finds the marks and fills in the answers, changes nothing. */
 int rp_reprieve_dry_run(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_error *err);
 
-/* The same for up to RP_REPRIEVE_ITEMS_MAX marks of one store, as they were read, waited for. Returns negative only if
- * nothing was decided. */
+/* The same for up to RP_REPRIEVE_ITEMS_MAX marks of one store, as they were read, waited for.
+ * Returns negative only if nothing was decided. */
 int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark *marks, size_t n,
                      const char *actor, struct rp_reprieve_answer *answers, struct rp_error *err);
 

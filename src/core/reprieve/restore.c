@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* restore.c - a restore in bulk as a run: begun, carried batch by batch, resumed. What it finds is find.c's. */
+/* restore.c - a restore in bulk as a run: begun, carried batch by batch, resumed. What it finds is
+ * find.c's. */
 #include "core/reprieve/restore.h"
 
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "core/journal.h"
 
@@ -16,7 +17,6 @@
 #define BATCH           RP_REPRIEVE_ITEMS_MAX
 #define BATCH_ARENA_MAX ((size_t)64 << 20)
 #define KEPT_ARENA_MAX  ((size_t)1 << 20)
-#define RESUMED_MAX     64
 
 /* ---- begin ---- */
 
@@ -43,7 +43,7 @@ static int run_begin(struct rp_tx *tx, struct rp_command *const *commands, size_
 
 static void log_begin(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
 {
-    struct rp_journal j = { .log = log, .at_ms = at_ms, .actor = command->actor };
+    struct rp_journal j = rp_journal_of(command, log, at_ms);
     if (command->error.code == 0) rp_journal_started(&j, ((const struct rp_restore_command *)command)->run);
 }
 
@@ -69,41 +69,6 @@ int rp_restore_begin(struct rp_catalog *catalog, const struct rp_restore_filter 
     int r = rp_command_run(catalog, &c.command);
     if (r < 0) *err = c.command.error;
     return r;
-}
-
-/* ---- resume ---- */
-
-struct resuming {
-    const struct rp_worker *worker;
-    int64_t stale_after_ms;
-    int64_t ids[RESUMED_MAX];
-    size_t n;
-    struct rp_run *run;
-    bool taken;
-};
-
-static int resume_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    struct resuming *s = ctx;
-    int r = 0;
-    s->taken = false;
-    for (size_t i = 0; i < s->n && r == 0 && !s->taken; i++) {
-        struct rp_error why = { 0 };
-        r = rp_run_take_over(tx, s->ids[i], s->worker, s->stale_after_ms, s->run, &s->taken, &why);
-        if (r == RP_ENOTFOUND) r = 0; /* it ended since they were listed */
-        if (r < 0) *err = why;
-    }
-    return r;
-}
-
-int rp_restore_resume(struct rp_catalog *catalog, const struct rp_worker *worker, int64_t stale_after_ms,
-                      struct rp_run *out, struct rp_error *err)
-{
-    struct resuming s = { .worker = worker, .stale_after_ms = stale_after_ms, .run = out };
-    int r = rp_restore_list_open(catalog->db, s.ids, RESUMED_MAX, &s.n, err);
-    if (r == 0 && s.n > 0) r = rp_catalog_transact(catalog, resume_tx, &s, err);
-    if (r < 0 && r != RP_ECHANGED) return rp_error_wrap(err, r, "resume a restore");
-    return r == 0 && s.taken ? 0 : rp_error_set(err, RP_ENOTFOUND, "no restore waits to be resumed");
 }
 
 /* ---- one batch ---- */
@@ -182,44 +147,19 @@ static const struct rp_verb verb_step = { .name = "restore",
 struct carrying {
     struct rp_restorer *restorer;
     struct rp_run *run;
+    struct rp_carry carry;
     struct rp_restore_row row;
+    struct rp_restore_walk walk;
     struct rp_arena kept, arena; /* of the filter; of the batch */
     json_t *filter;
     struct step step;
     struct rp_reprieve_item items[BATCH];
 };
 
-static bool is_set(const volatile sig_atomic_t *flag)
-{
-    return flag != NULL && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
-}
-
-static bool is_cancelled(const struct carrying *c)
-{
-    return c->run->cancelled || is_set(c->restorer->cancel);
-}
-
 /* No batch is begun any more. */
 static bool is_over(const struct carrying *c)
 {
-    return rp_restore_is_over(&c->row.cursor) || is_cancelled(c) || is_set(c->restorer->stop);
-}
-
-static int load(struct carrying *c, struct rp_error *err)
-{
-    struct rp_db *db = c->restorer->catalog->db;
-    int r = rp_restore_get(db, c->run->id, &c->kept, &c->row, err);
-    if (r < 0) return r;
-    c->run->filter = c->filter = rp_restore_filter_json(db, &c->row.filter);
-    return c->filter != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a restore");
-}
-
-static int count_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err)
-{
-    struct carrying *c = ctx;
-    (void)mark, (void)err;
-    c->row.total++;
-    return is_over(c);
+    return rp_restore_is_over(&c->walk.cursor) || rp_carry_is_over(&c->carry);
 }
 
 static int counted_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
@@ -227,20 +167,36 @@ static int counted_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct carrying *c = ctx;
     int r = rp_run_step(tx, c->run, err);
     c->run->lost = r == RP_ECHANGED;
-    return r < 0 ? r : rp_restore_counted(tx, c->run->id, c->row.total, err);
+    return r < 0 || c->row.total < 0 ? r : rp_restore_counted(tx, c->run->id, c->row.total, err);
+}
+
+/* A look may take long: the run's lock is renewed, and a cancel is heard. */
+static int pause_look(void *ctx, struct rp_error *err)
+{
+    struct carrying *c = ctx;
+    int r = is_over(c) ? 1 : rp_catalog_transact(c->restorer->catalog, counted_tx, c, err);
+    return r == 0 && is_over(c) ? 1 : r;
+}
+
+static int load(struct carrying *c, struct rp_error *err)
+{
+    struct rp_db *db = c->restorer->catalog->db;
+    int r = rp_restore_get(db, c->run->id, &c->kept, &c->row, err);
+    if (r < 0) return r;
+    rp_restore_walk_init(&c->walk, db, &c->row.filter, &c->row.cursor);
+    c->walk.pause = pause_look;
+    c->walk.ctx = c;
+    c->run->filter = c->filter = rp_restore_filter_json(db, &c->row.filter);
+    return c->filter != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a restore");
 }
 
 /* How many there are, for whoever wants to know how long it takes. */
 static int count_all(struct carrying *c, struct rp_error *err)
 {
-    struct rp_catalog *catalog = c->restorer->catalog;
-    int r = 0;
-    if (c->row.total < 0) {
-        c->row.total = 0;
-        r = rp_restore_each(catalog->db, &c->row.filter, count_mark, c, err);
-    }
-    c->run->total = c->row.total;
-    if (r == 0 && !is_over(c)) r = rp_catalog_transact(catalog, counted_tx, c, err);
+    int r = c->row.total < 0 && !is_over(c) ? rp_restore_look(&c->walk, err) : 0;
+    if (r == 0 && c->walk.looked) c->row.total = c->walk.found;
+    c->run->total = c->row.total >= 0 ? c->row.total : 0;
+    if (r == 0 && !is_over(c)) r = rp_catalog_transact(c->restorer->catalog, counted_tx, c, err);
     return r < 0 ? rp_error_wrap(err, r, "count what is to be restored") : 0;
 }
 
@@ -249,8 +205,7 @@ static void name_store(struct carrying *c, struct rp_reprieve_item *item)
     const struct rp_restorer *restorer = c->restorer;
     char name[RP_STORE_NAME];
     struct rp_error ignored = { 0 };
-    for (size_t i = 0; i < restorer->n_stores && item->store == NULL; i++)
-        if (restorer->stores[i]->id == item->mark.store_id) item->store = restorer->stores[i];
+    item->store = rp_store_by_id(restorer->stores, restorer->n_stores, item->mark.store_id);
     if (item->store != NULL && item->store->backend != NULL) return;
     (void)rp_store_name(restorer->catalog->db, item->mark.store_id, name, &ignored);
     rp_error_set(&item->error, RP_EUNAVAILABLE, "%s:%s: the store is not open", name, item->mark.key);
@@ -261,13 +216,13 @@ static int read_batch(struct carrying *c, size_t *n, struct rp_error *err)
     struct rp_marks page;
     rp_arena_reset(&c->arena);
     int r = rp_marks_init(&page, BATCH, &c->arena, err);
-    if (r == 0) r = rp_restore_page(c->restorer->catalog->db, &c->row.filter, &c->row.cursor, &page, err);
+    if (r == 0) r = rp_restore_next(&c->walk, &page, err);
     for (size_t i = 0; i < page.n && r == 0; i++) {
         c->items[i] = (struct rp_reprieve_item){ .mark_id = page.at[i].id, .mark = page.at[i] };
         name_store(c, &c->items[i]);
     }
     *n = page.n;
-    return r;
+    return r < 0 ? r : 0;
 }
 
 static int carry_batch(struct carrying *c, struct rp_error *err)
@@ -279,7 +234,7 @@ static int carry_batch(struct carrying *c, struct rp_error *err)
     if (r < 0 || c->run->cancelled) return r; /* a batch may take long: it is not even prepared */
     r = read_batch(c, &n, err);
     if (r < 0) return r;
-    *s = (struct step){ .run = c->run, .before = c->run->figures, .cursor = c->row.cursor };
+    *s = (struct step){ .run = c->run, .before = c->run->figures, .cursor = c->walk.cursor };
     rp_reprieve_command_init(&s->reprieve, c->items, n, c->row.asked_by, &c->arena);
     s->reprieve.command.verb = &verb_step;
     s->reprieve.stores = restorer->stores;
@@ -295,43 +250,11 @@ static int carry_batch(struct carrying *c, struct rp_error *err)
     return 0;
 }
 
-/* `r`: why it goes no further; 0: it is over, cancelled, or was stopped. NULL: it stays open. */
-static const char *outcome_of(const struct carrying *c, int r)
+/* NULL: something is left to do. */
+static const char *through(const struct carrying *c)
 {
-    const struct rp_figures *f = &c->run->figures;
-    if (c->run->lost || rp_error_retry(r)) return NULL;
-    if (r < 0) return "failed";
-    if (rp_restore_is_over(&c->row.cursor)) return f->refused > 0 ? "partial" : "done";
-    return is_cancelled(c) ? "cancelled" : NULL;
-}
-
-static void tell_end(const struct carrying *c, const char *outcome, const struct rp_error *err)
-{
-    const struct rp_catalog *catalog = c->restorer->catalog;
-    struct rp_journal j = { .log = catalog->log, .at_ms = rp_clock_now_ms(catalog->clock), .actor = c->row.asked_by };
-    if (catalog->log == NULL) return;
-    if (outcome == NULL || strcmp(outcome, "failed") == 0)
-        rp_journal_failed(&j, c->run->kind, c->run, err);
-    else
-        rp_journal_ended(&j, c->run, outcome, 0);
-}
-
-static int end(struct carrying *c, int r, const char **outcome, struct rp_error *err)
-{
-    struct rp_catalog *catalog = c->restorer->catalog;
-    struct rp_error ignored = { 0 };
-    const char *how = outcome_of(c, r);
-    if (how != NULL && r < 0) rp_figures_error(&c->run->figures, "%s", err->text);
-    if (how != NULL) {
-        int ended = rp_run_end(catalog, c->run, how, r < 0 ? &ignored : err);
-        if (ended < 0) how = NULL;
-        if (r == 0) r = ended;
-    } else if (!c->run->lost) {
-        (void)rp_run_leave(catalog, c->run, &ignored);
-    }
-    if (how != NULL || r < 0) tell_end(c, how, err);
-    *outcome = how;
-    return how != NULL ? 0 : r;
+    if (!rp_restore_is_over(&c->walk.cursor)) return NULL;
+    return c->run->figures.refused > 0 ? "partial" : "done";
 }
 
 static void free_carrying(struct carrying **c)
@@ -339,6 +262,7 @@ static void free_carrying(struct carrying **c)
     if (*c == NULL) return;
     (*c)->run->filter = NULL;
     json_decref((*c)->filter);
+    rp_restore_walk_done(&(*c)->walk);
     rp_arena_done(&(*c)->arena);
     rp_arena_done(&(*c)->kept);
     free(*c);
@@ -355,8 +279,13 @@ int rp_restore_carry(struct rp_restorer *restorer, struct rp_run *run, const cha
     c->kept = RP_ARENA(KEPT_ARENA_MAX);
     c->arena = RP_ARENA(BATCH_ARENA_MAX);
     int r = load(c, err);
+    c->carry = (struct rp_carry){ .catalog = restorer->catalog,
+                                  .run = run,
+                                  .actor = c->row.asked_by,
+                                  .cancel = restorer->cancel,
+                                  .stop = restorer->stop };
     if (r == 0) r = count_all(c, err);
     while (r == 0 && !is_over(c))
         r = carry_batch(c, err);
-    return end(c, r, outcome, err);
+    return rp_carry_end(&c->carry, r, through(c), outcome, err);
 }

@@ -112,8 +112,8 @@ static int copy_all(struct rp_store *store, struct rp_copy **copies, size_t n, c
     return r;
 }
 
-/* Nothing was sent before the claim that made it `purging`, and no claim is made before it is due on the
- * store's own clock. */
+/* Nothing was sent before the claim that made it `purging`, and no claim is made before it is due
+ * on the store's own clock. */
 static int64_t sent_since_ms(const struct rp_mark *mark)
 {
     return mark->was == RP_PURGING ? mark->due_at_ms : INT64_MAX;
@@ -136,19 +136,44 @@ static int hide_all(struct rp_store *store, struct rp_copy **copies, size_t n, c
     return r;
 }
 
+/* An earlier attempt may have been made by a process that had not seen the store hide: what it has
+ * copied stays copied, for nothing else knows of the copy. found[i]: the copy of copies[i]. */
+static int find_copied(struct rp_store *store, const struct rp_copy *copies, size_t n, struct rp_item *found,
+                       struct rp_error *err)
+{
+    char keys[RP_COPIES_MAX][RP_QUARANTINE_KEY];
+    struct rp_item asked[RP_COPIES_MAX];
+    size_t about[RP_COPIES_MAX], n_asked = 0;
+    for (size_t i = 0; i < n; i++) {
+        found[i] = (struct rp_item){ .outcome = RP_OUT_GONE };
+        if (copies[i].mark->was != RP_PURGING || !rp_subject_stays_in_place(store, copies[i].mark)) continue;
+        asked[n_asked] = (struct rp_item){ .key = rp_quarantine_key(copies[i].mark->id, keys[n_asked]) };
+        about[n_asked++] = i;
+    }
+    int r = n_asked == 0 ? 0 : rp_backend_stat(store->backend, asked, n_asked, err);
+    for (size_t i = 0; i < n_asked && r == 0; i++)
+        found[about[i]] = asked[i];
+    return r;
+}
+
 static int quarantine(struct rp_store *store, struct rp_copy *copies, size_t n, const struct rp_gate *gate,
                       struct rp_error *err)
 {
     struct rp_copy *hidden[RP_COPIES_MAX], *copied[RP_COPIES_MAX];
+    struct rp_item earlier[RP_COPIES_MAX];
     size_t n_hidden = 0, n_copied = 0;
     RP_ASSERT(n <= RP_COPIES_MAX);
+    int r = find_copied(store, copies, n, earlier, err);
+    if (r < 0) return r;
     for (size_t i = 0; i < n; i++) {
-        if (rp_subject_stays_in_place(store, copies[i].mark))
+        if (earlier[i].outcome != RP_OUT_GONE && earlier[i].outcome != RP_OUT_FOUND)
+            say(&copies[i], earlier[i].outcome, earlier[i].note);
+        else if (earlier[i].outcome == RP_OUT_GONE && rp_subject_stays_in_place(store, copies[i].mark))
             hidden[n_hidden++] = &copies[i];
         else
             copied[n_copied++] = &copies[i];
     }
-    int r = n_hidden > 0 ? hide_all(store, hidden, n_hidden, gate, err) : 0;
+    r = n_hidden > 0 ? hide_all(store, hidden, n_hidden, gate, err) : 0;
     return r < 0 || n_copied == 0 ? r : copy_all(store, copied, n_copied, gate, err);
 }
 

@@ -17,11 +17,6 @@ const char *rp_quarantine_key(int64_t mark_id, char out[RP_QUARANTINE_KEY])
     return out;
 }
 
-bool rp_quarantine_is(const char *key)
-{
-    return strncmp(key, RP_STORE_QUARANTINE, strlen(RP_STORE_QUARANTINE)) == 0;
-}
-
 bool rp_quarantine_original(const char *key, int64_t *mark_id)
 {
     enum rp_id_kind kind;

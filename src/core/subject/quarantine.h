@@ -7,6 +7,7 @@
 #define RP_CORE_SUBJECT_QUARANTINE_H
 
 #include "base/id.h"
+#include "base/key.h"
 #include "catalog/mark/mark.h"
 #include "store/backend.h"
 
@@ -19,7 +20,6 @@
 
 /* Where the copy of this mark's subject stands. */
 const char *rp_quarantine_key(int64_t mark_id, char out[RP_QUARANTINE_KEY]);
-bool rp_quarantine_is(const char *key);
 /* The mark whose copy stands under this key; false: it is no such key. */
 bool rp_quarantine_original(const char *key, int64_t *mark_id);
 /* The mark of a mark's copy in quarantine: the active one - or, once the copy was returned under

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* subject.h - what a mark is about: an object, or a file (later also a row of a user's table). A
- * port: each kind is a const table. Nobody above this folder calls a store to look, to
- * quarantine, to return or to erase.
+ * port: each kind is a const table. Nobody above this folder calls a store to quarantine, to return
+ * or to erase; to look or to read, only what asks about more than the subject: whose store it is,
+ * what lies there, what a file's bytes are.
  *
  * J1  The store's half is about one store, may run beside the catalog, and is all that touches
  *     the store. A negative return is about the store as a whole (store/backend.h, T4); all else
@@ -24,7 +25,8 @@ struct rp_copy {
     const struct rp_mark *mark;
     struct rp_identity identity; /* in: of the subject; out: of the copy */
     bool in_place;               /* out: it is no copy: hidden where it was */
-    /* FOUND: the copy stands, made now or by an earlier attempt. GONE, CHANGED: nothing to copy. NONE: not begun */
+    /* FOUND: the copy stands, made now or by an earlier attempt. GONE, CHANGED: nothing to copy.
+     * NONE: not begun */
     enum rp_outcome outcome;
     char note[240];
 };
@@ -38,8 +40,8 @@ struct rp_subject_kind {
     int (*clock)(struct rp_store *store, int64_t *out_ms, struct rp_error *err);
     /* What stands under the keys now: FOUND with its identity, GONE, or why it cannot be seen. */
     int (*look)(struct rp_store *store, struct rp_item *items, size_t n, struct rp_error *err);
-    /* Hidden in place where the store can, else verified copies, with headers and metadata; begun in order
-     * while the gate is open. Repeated it finds them. */
+    /* Hidden in place where the store can, else verified copies, with headers and metadata; begun
+     * in order while the gate is open. Repeated it finds them. */
     int (*quarantine)(struct rp_store *store, struct rp_copy *copies, size_t n, const struct rp_gate *gate,
                       struct rp_error *err);
     /* The copy back under its key, never over something newer (RP_EEXISTS). *made: by this call,
@@ -76,7 +78,8 @@ const char *rp_subject_id(const struct rp_mark *mark, char out[RP_ID_TEXT]);
 /* A purge of it in this store moves it to quarantine first. */
 bool rp_subject_is_quarantined(const struct rp_store *store, const struct rp_mark *mark);
 
-/* The quarantine of it is in place: what was not seen when it was marked is copied, for nobody could find it again. */
+/* The quarantine of it is in place: what was not seen when it was marked is copied, for nobody
+ * could find it again. */
 bool rp_subject_stays_in_place(const struct rp_store *store, const struct rp_mark *mark);
 /* It was seen that this store can hide an object and show it again. */
 bool rp_subject_can_hide(const struct rp_store *store);

@@ -125,6 +125,7 @@ static int claim(struct rp_pass *p, struct rp_purge_batch *batch, struct rp_erro
     }
     p->left -= (int64_t)batch->marks.n;
     if (batch->marks.n > 0 && p->run->id == 0) r = rp_sweep_begin(s, p->run, err);
+    if (r == 0 && batch->marks.n > 0 && p->total > 0) p->run->total = p->total;
     if (r == 0) r = rp_purge_check(s->catalog, &s->rules, s->worker->name, batch, err);
     if (r == 0) r = rp_purge_load(s->catalog, batch, err);
     if (r < 0) rp_purge_release(s->catalog, batch, s->worker->name);
@@ -183,7 +184,7 @@ static int go_on(struct rp_pass *p, struct slot *slot, bool *more, struct rp_err
     if (batch->from == batch->marks.n) return r;
     if (!rp_purge_has_lease(batch))
         rp_figures_error(&p->run->figures,
-                         "%s: the leases of %zu marks ended before the store was done; they are claimed again",
+                         "%s: leases ended before the store was done, and their marks are claimed again: %zu",
                          p->store->config->name, batch->marks.n - batch->from);
     rp_purge_release(s->catalog, batch, s->worker->name);
     p->from_ms = 0;

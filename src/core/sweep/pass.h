@@ -16,6 +16,7 @@ struct rp_pass {
     struct rp_run *run;
     int64_t left;                /* how many marks this run may still claim */
     int64_t from_ms;             /* where the next claim begins */
+    int64_t total;               /* becomes the run's with the first claim; 0: it has its own */
     struct rp_error store_error; /* code 0: the store as a whole did not fail */
 };
 /* Negative: the catalog. Whatever was claimed is finished before, as far as that is possible. */

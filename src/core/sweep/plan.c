@@ -2,7 +2,7 @@
 #include "core/sweep/plan.h"
 
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "core/guarantee.h"
 #include "core/state.h"
@@ -65,14 +65,15 @@ static int plan_mark(void *ctx, const struct rp_store *store, const struct rp_ma
 {
     struct rp_planned *p = planned_of(ctx, store);
     size_t n = json_array_size(p->examples);
+    int64_t checks = rp_checks_of(store, mark);
     (void)err;
     p->marks++;
     p->bytes += mark->size_bytes;
-    p->guarded += mark->checks != 0;
+    p->guarded += checks != 0;
     if (n >= RP_PLAN_EXAMPLES) return 0;
     p->example_due_ms[n] = mark->due_at_ms;
     json_t *o = rp_mark_line(mark, store->config->name);
-    rp_json_set(o, "guard", mark->checks != 0 ? json_string(rp_check_name(mark->checks)) : json_null());
+    rp_json_set(o, "guard", checks != 0 ? json_string(rp_check_name(checks)) : json_null());
     rp_json_append(p->examples, o);
     return 0;
 }
@@ -110,16 +111,4 @@ const char *rp_planned_effect(const struct rp_planned *p)
 {
     if (p->left_out) return "none";
     return p->store->config->mode == RP_MODE_QUARANTINE ? "quarantine" : "purge";
-}
-
-json_t *rp_planned_json(const struct rp_planned *p)
-{
-    json_t *o = json_object();
-    rp_json_set(o, "store", json_string(p->store->config->name));
-    rp_json_set(o, "effect", json_string(rp_planned_effect(p)));
-    rp_json_set(o, "marks", json_integer(p->marks));
-    rp_json_set(o, "bytes", json_integer(p->bytes));
-    rp_json_set(o, "guarded", json_integer(p->guarded));
-    rp_json_set(o, "examples", json_incref(p->examples));
-    return o;
 }

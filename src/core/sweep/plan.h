@@ -30,8 +30,6 @@ int rp_plan_make(struct rp_sweep *sweep, struct rp_plan **out, struct rp_error *
 void rp_plan_freep(struct rp_plan **plan);
 /* none, quarantine, purge */
 const char *rp_planned_effect(const struct rp_planned *planned);
-/* {"store","effect","marks","bytes","guarded","examples"} */
-json_t *rp_planned_json(const struct rp_planned *planned);
 
 /* Each mark that is due and not held, at most sweep->limit. */
 typedef int rp_plan_fn(void *ctx, const struct rp_store *store, const struct rp_mark *mark, struct rp_error *err);

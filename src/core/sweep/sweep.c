@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "catalog/clock.h"
+#include "catalog/metrics.h"
 #include "core/guarantee.h"
 #include "core/owner/owner.h"
 #include "core/sweep/pass.h"
@@ -21,15 +22,13 @@ static int check_dry(struct rp_catalog *catalog, struct rp_store *store, struct 
 int rp_sweep_may_purge(struct rp_sweep *s, struct rp_store *store, bool dry_run, struct rp_error *err)
 {
     const struct rp_store_config *config = store->config;
-    if (store->backend == NULL) {
-        *err = store->closed;
-        return store->closed.code;
-    }
+    int r = rp_store_refuse_closed(store, err);
+    if (r < 0) return r;
     if (config->mode == RP_MODE_OBSERVE) {
         rp_error_set(err, RP_EOBSERVE, "store '%s' is in mode observe: nothing of it is purged", config->name);
         return rp_error_hint(err, "set stores.%s.mode to quarantine or purge when you are ready", config->name);
     }
-    int r = rp_guarantee_ensure(s->catalog, store, dry_run ? RP_GUARANTEE_LOOK : RP_GUARANTEE_SWEEP, err);
+    r = rp_guarantee_ensure(s->catalog, store, dry_run ? RP_GUARANTEE_LOOK : RP_GUARANTEE_SWEEP, err);
     if (r < 0) return r;
     if (dry_run) return check_dry(s->catalog, store, err);
     return rp_owner_write(s->catalog, store, s->environment, s->lazily, err);
@@ -53,10 +52,49 @@ int64_t rp_sweep_count_too_weak(struct rp_sweep *s, struct rp_store *store, stru
     return waiting;
 }
 
-/* Asked between two batches: the process is to stop. */
+/* Asked between two slices of a batch (W3): the process is to stop. */
 bool rp_sweep_is_stopped(const struct rp_sweep *s)
 {
     return s->stop != NULL && __atomic_load_n(s->stop, __ATOMIC_RELAXED) != 0;
+}
+
+/* ---- figures of a run ---- */
+
+/* What is due there now, as far as this run may go. A figure for people: without it the run goes on
+ * all the same. */
+static int64_t count_due_up_to(struct rp_sweep *s, const struct rp_store *store, int64_t most)
+{
+    struct rp_error ignored = { 0 };
+    int64_t due = 0;
+    (void)rp_count_overdue(s->catalog->db, store->id, rp_clock_now_ms(s->catalog->clock), most, &due, &ignored);
+    return due;
+}
+
+static void count_total(struct rp_sweep *s, struct rp_run *run)
+{
+    for (size_t i = 0; i < s->n_stores && run->total < s->limit; i++)
+        if (s->stores[i]->config->mode != RP_MODE_OBSERVE)
+            run->total += count_due_up_to(s, s->stores[i], s->limit - run->total);
+}
+
+/* What still waits at its end. */
+static void count_waiting(struct rp_sweep *s, struct rp_run *run)
+{
+    struct rp_figures *f = &run->figures;
+    int64_t now_ms = rp_clock_now_ms(s->catalog->clock);
+    f->waiting = f->waiting_bytes = f->waiting_age_sum_s = f->waiting_oldest_s = 0;
+    f->has_waiting = true;
+    for (size_t i = 0; i < s->n_stores; i++) {
+        struct rp_waiting w = { 0 };
+        struct rp_error ignored = { 0 };
+        if (rp_marks_waiting(s->catalog->db, s->stores[i]->id, &w, &ignored) < 0) f->has_waiting = false;
+        int64_t oldest_s = w.oldest_at_ms != 0 ? (now_ms - w.oldest_at_ms) / 1000 : 0;
+        f->waiting += w.marks;
+        f->waiting_bytes += w.bytes;
+        f->waiting_age_sum_s += w.marks * (now_ms / 1000) - w.marked_at_s;
+        if (oldest_s > f->waiting_oldest_s) f->waiting_oldest_s = oldest_s;
+    }
+    if (f->waiting_age_sum_s < 0) f->waiting_age_sum_s = 0; /* marked by a clock that is ahead of ours */
 }
 
 /* ---- a whole run ---- */
@@ -125,6 +163,7 @@ static const char *sweep_all(struct rp_sweep *s, struct rp_batches *batches, str
 static void end_run(struct rp_sweep *s, struct rp_sweep_result *out)
 {
     struct rp_error end = { 0 };
+    count_waiting(s, &out->run);
     if (rp_run_end(s->catalog, &out->run, out->outcome, &end) == 0) return;
     rp_figures_error(&out->run.figures, "%s", end.text);
     out->outcome = "failed";
@@ -138,6 +177,7 @@ int rp_sweep_run(struct rp_sweep *s, struct rp_sweep_result *out, struct rp_erro
     if (r < 0) return r;
     RP_CLEANUP(rp_batches_freep) struct rp_batches *batches = rp_batches_new(&why);
     out->code = why.code;
+    count_total(s, &out->run);
     if (batches == NULL) rp_figures_error(&out->run.figures, "%s", why.text);
     out->outcome = batches != NULL ? sweep_all(s, batches, out) : "failed";
     end_run(s, out);
@@ -155,6 +195,7 @@ int rp_sweep_pass(struct rp_sweep *s, struct rp_store *store, struct rp_run *run
     RP_CLEANUP(rp_batches_freep) struct rp_batches *batches = rp_batches_new(err);
     if (batches == NULL) return RP_ENOMEM;
     struct rp_pass pass = { .sweep = s, .store = store, .run = run, .left = s->limit };
+    pass.total = run->figures.scanned + count_due_up_to(s, store, s->limit);
     int r = rp_pass_run(&pass, batches, err);
     out->claimed = s->limit - pass.left;
     if (pass.store_error.code < 0) {
@@ -184,5 +225,6 @@ int rp_sweep_close(struct rp_sweep *s, struct rp_run *run, const char **outcome,
     RP_ASSERT(run->id != 0);
     *outcome = run->figures.failed > 0 || run->figures.n_errors > 0 ? "partial" : "done";
     if (run->cancelled) *outcome = "cancelled";
+    count_waiting(s, run);
     return rp_run_end(s->catalog, run, *outcome, err);
 }

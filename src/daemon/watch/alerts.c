@@ -2,26 +2,25 @@
 /* The watch over alerts: looks at the figures every ten seconds, raises and clears conditions
  * (core/alert.h), and tells the webhook.
  *
- * V1  Over all daemons a condition is raised once and cleared once (catalog/alert.h), each with its
- *     audit row, alert.raised or alert.cleared.
+ * V1  Over all daemons a condition is raised once and cleared once (rp_alert_turn).
  * V2  The webhook is told once of each; a call that failed is repeated, later each time up to an
  *     hour, by whichever daemon is there. A condition that was over before anybody could be told is
  *     told once, as cleared.
  * V3  A figure that cannot be read changes nothing.
  * V4  That a disk is full is told although the catalog cannot record it: once, by each daemon, and
  *     so is its end. */
-#include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "base/time.h"
+#include "base/trouble.h"
 #include "catalog/alert.h"
-#include "catalog/audit/audit.h"
 #include "core/alert.h"
 #include "daemon/watch/figures.h"
 #include "daemon/watch/watch.h"
 #include "hook/hook.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,68 +70,7 @@ static struct rp_alert_row *row_of(struct alert_watch *w, enum rp_alert alert)
     return NULL;
 }
 
-/* ---- raise and clear ---- */
-
-struct turn {
-    enum rp_alert alert;
-    bool raise;
-    json_t *details;
-    char text[RP_ALERT_DETAILS];
-    char actor[RP_ACTOR_MAX];
-    bool changed;
-};
-
-static int turn_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    struct turn *t = ctx;
-    const struct rp_alert_rule *rule = &rp_alert_rules[t->alert];
-    int r = t->raise ? rp_alert_raise(tx, rule->name, rule->severity, t->text, &t->changed, err)
-                     : rp_alert_clear(tx, rule->name, t->text, &t->changed, err);
-    if (r < 0 || !t->changed) return r;
-    struct rp_audit_entry entry = { .event = t->raise ? "alert.raised" : "alert.cleared",
-                                    .actor = t->actor,
-                                    .details = json_deep_copy(t->details) };
-    rp_json_set(entry.details, "name", json_string(rule->name));
-    rp_json_set(entry.details, "severity", json_string(rule->severity));
-    return rp_tx_audit(tx, &entry, err);
-}
-
-static void log_turn(struct alert_watch *w, const struct turn *t)
-{
-    const struct rp_alert_rule *rule = &rp_alert_rules[t->alert];
-    json_t *o = json_object();
-    rp_json_set(o, "name", json_string(rule->name));
-    rp_json_set(o, "severity", json_string(rule->severity));
-    rp_json_merge(o, t->details);
-    rp_log_event(w->watch.session.log, t->raise ? RP_LOG_WARNING : RP_LOG_INFO, rp_session_now_ms(&w->watch.session),
-                 t->raise ? "alert.raised" : "alert.cleared", o);
-}
-
-static int turn(struct alert_watch *w, enum rp_alert alert, const struct rp_alert_verdict *verdict,
-                struct rp_error *err)
-{
-    RP_CLEANUP(rp_json_decrefp) json_t *details = rp_alert_details(alert, verdict);
-    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_ALERT_DETAILS - 1);
-    RP_CLEANUP(rp_freep) struct turn *t = calloc(1, sizeof *t);
-    if (t == NULL || details == NULL || rp_json_write(&text, details) < 0)
-        return rp_error_set(err, RP_ENOMEM, "no memory for an alert");
-    *t = (struct turn){ .alert = alert, .raise = verdict->holds, .details = details };
-    snprintf(t->text, sizeof t->text, "%s", rp_buf_text(&text));
-    snprintf(t->actor, sizeof t->actor, "%s", w->watch.session.actor);
-    int r = rp_catalog_transact(w->watch.session.catalog, turn_tx, t, err);
-    if (r == 0 && t->changed) log_turn(w, t);
-    return r;
-}
-
 /* ---- telling ---- */
-
-static int64_t wait_ms(int64_t tries)
-{
-    int64_t wait = TELL_FIRST_MS;
-    while (tries-- > 1 && wait < TELL_MOST_MS)
-        wait *= 2;
-    return wait < TELL_MOST_MS ? wait : TELL_MOST_MS;
-}
 
 /* The first try is made at once; the next ones when the row looked the same for long enough. */
 static bool is_time(struct untold *u, const struct rp_alert_row *row)
@@ -145,7 +83,8 @@ static bool is_time(struct untold *u, const struct rp_alert_row *row)
                               .cleared_at_ms = row->cleared_at_ms,
                               .tries = row->tries,
                               .since_boot_ms = boot_ms };
-    return row->tries == 0 || boot_ms - u->since_boot_ms >= wait_ms(row->tries);
+    return row->tries == 0 ||
+           boot_ms - u->since_boot_ms >= rp_trouble_backoff_ms(row->tries, TELL_FIRST_MS, TELL_MOST_MS);
 }
 
 struct telling {
@@ -182,29 +121,38 @@ static int make_body(const struct alert_watch *w, const struct rp_alert_row *row
     return rp_json_write(out, o);
 }
 
+/* The same whoever tells of this change, and however often. */
+static void name_message(const struct rp_alert_row *row, char id[RP_HOOK_ID_MAX + 1])
+{
+    snprintf(id, RP_HOOK_ID_MAX + 1, "alert_%s_%" PRId64 "_%" PRId64, row->name, row->raised_at_ms, row->cleared_at_ms);
+}
+
 static int send_row(struct alert_watch *w, const struct rp_alert_row *row, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf body = RP_BUF((size_t)16 << 10);
+    const struct rp_alert_config *config = &w->watch.session.config.alerts;
     struct rp_hook_answer answer;
+    char id[RP_HOOK_ID_MAX + 1];
     if (make_body(w, row, &body) < 0) return rp_error_set(err, RP_ENOMEM, "no memory for an alert");
-    struct rp_hook_call call = { .url = w->watch.session.config.alerts.webhook,
-                                 .secret = w->watch.session.config.alerts.webhook_secret,
+    name_message(row, id);
+    struct rp_hook_call call = { .url = config->webhook,
+                                 .secrets = { config->webhook_secret, config->webhook_secret_old },
+                                 .id = id,
                                  .event = row->cleared_at_ms == 0 ? "alert.raised" : "alert.cleared",
                                  .body = rp_buf_text(&body),
                                  .body_bytes = body.len,
                                  .at_ms = rp_session_now_ms(&w->watch.session),
-                                 .timeout_ms = HOOK_MS };
+                                 .timeout_ms = HOOK_MS,
+                                 .allow = w->watch.session.config.outbound_allow };
     return rp_hook_send(&call, &answer, err);
 }
 
 static void log_untold(struct alert_watch *w, const struct rp_alert_row *row, const struct rp_error *why)
 {
     rp_metrics_failure(w->watch.options.metrics, "webhook");
-    json_t *o = json_object();
-    rp_json_set(o, "name", json_string(row->name));
-    rp_json_set(o, "tries", json_integer(row->tries + 1));
-    rp_json_set(o, "error", rp_json_text(why->text));
-    rp_log_event(w->watch.session.log, RP_LOG_ERROR, rp_session_now_ms(&w->watch.session), "alert.not_told", o);
+    json_t *o = rp_json_object("name", json_string(row->name), "tries", json_integer(row->tries + 1), "error",
+                               rp_json_text(why->text), NULL);
+    rp_session_log(&w->watch.session, RP_LOG_ERROR, "alert.not_told", o);
 }
 
 static void tell(struct alert_watch *w, const struct rp_alert_row *row)
@@ -261,8 +209,9 @@ static int judge_all(struct alert_watch *w, struct rp_error *err)
     struct rp_alert_verdict verdicts[RP_ALERTS];
     struct rp_alert_figures figures;
     int64_t now = rp_session_now_ms(&w->watch.session);
-    int r = rp_figures_read(w->watch.session.catalog, &w->watch.session.config, w->watch.options.session->stores, now,
-                            w->began_ms, &figures, err);
+    struct rp_catalog *catalog = w->watch.session.catalog;
+    int r = rp_figures_read(catalog, &w->watch.session.config, w->watch.options.session->stores, now, w->began_ms,
+                            &figures, err);
     if (r == 0) r = read_rows(w, err);
     if (r < 0) return r;
     rp_figures_room(w->watch.options.rooms, &w->watch.session.config, &figures);
@@ -271,7 +220,9 @@ static int judge_all(struct alert_watch *w, struct rp_error *err)
         const struct rp_alert_row *row = row_of(w, (enum rp_alert)i);
         bool held = row != NULL && row->cleared_at_ms == 0;
         if (!verdicts[i].known) continue;
-        int failed = verdicts[i].holds != held ? turn(w, (enum rp_alert)i, &verdicts[i], err) : 0;
+        int failed = verdicts[i].holds != held
+                         ? rp_alert_turn(catalog, (enum rp_alert)i, &verdicts[i], w->watch.session.actor, err)
+                         : 0;
         if (i == RP_ALERT_DISK_FULL) tell_unrecorded(w, &verdicts[i], held, failed == RP_EFULL);
         if (failed < 0) r = failed;
     }
@@ -287,11 +238,9 @@ static void look(struct rp_watch *watch)
     if (w->began_ms == 0) w->began_ms = rp_session_now_ms(&w->watch.session);
     int r = judge_all(w, &why);
     if (r == 0) r = tell_all(w, &why);
-    if (r < 0 && !w->said) {
-        json_t *o = json_object();
-        rp_json_set(o, "error", rp_json_text(why.text));
-        rp_log_event(w->watch.session.log, RP_LOG_ERROR, rp_session_now_ms(&w->watch.session), "alerts.wait", o);
-    }
+    if (r < 0 && !w->said)
+        rp_session_log(&w->watch.session, RP_LOG_ERROR, "alerts.wait",
+                       rp_json_object("error", rp_json_text(why.text), NULL));
     w->said = r < 0;
 }
 

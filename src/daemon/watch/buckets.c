@@ -10,10 +10,10 @@
  *     look.
  * P4  Directories need none of it: their guarantee is the program's own, their clock the host's. */
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
+#include "base/trouble.h"
 #include "core/guarantee.h"
-#include "daemon/trouble.h"
 #include "daemon/watch/watch.h"
 
 #define EVERY_MS   RP_MINUTE_MS
@@ -30,25 +30,21 @@ static void say(struct store_watch *w, enum rp_log_level level, const char *even
 {
     rp_json_set(fields, "node", rp_json_text(w->watch.node));
     rp_json_set(fields, "store", json_string(store));
-    rp_log_event(w->watch.session.log, level, rp_session_now_ms(&w->watch.session), event, fields);
-    rp_log_flush(w->watch.session.log);
+    rp_session_log(&w->watch.session, level, event, fields);
 }
 
 static void failed(struct store_watch *w, struct rp_trouble *bucket, const char *store, const struct rp_error *why)
 {
-    if (!rp_trouble_again(bucket, why->code, RETRY_MS, RETRY_MOST)) return;
-    json_t *o = json_object();
-    rp_json_set(o, "code", json_string(rp_error_slug(why->code)));
-    rp_json_set(o, "error", rp_json_text(why->text));
+    if (!rp_trouble_again(bucket, why->code, rp_time_boot_ms(), RETRY_MS, RETRY_MOST)) return;
+    json_t *o = rp_json_object("code", json_string(rp_error_slug(why->code)), "error", rp_json_text(why->text), NULL);
     say(w, RP_LOG_ERROR, "store.not_probed", store, o);
 }
 
 static void probed(struct store_watch *w, struct rp_trouble *bucket, const struct rp_store *store)
 {
-    json_t *o = json_object();
     *bucket = (struct rp_trouble){ .until_ms = rp_time_boot_ms() + PROBE_MS };
-    rp_json_set(o, "guarantee", json_string(rp_level_name(rp_store_level(store))));
-    rp_json_set(o, "written", json_boolean(store->config->mode != RP_MODE_OBSERVE));
+    json_t *o = rp_json_object("guarantee", json_string(rp_level_name(rp_store_level(store))), "written",
+                               json_boolean(store->config->mode != RP_MODE_OBSERVE), NULL);
     say(w, RP_LOG_INFO, "store.probed", store->config->name, o);
 }
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/watch/figures.h"
 
-#include "base/cron.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "catalog/alert.h"
+#include "catalog/audit/feed.h"
 #include "catalog/clock.h"
 #include "catalog/mark/mark.h"
 #include "catalog/node.h"
 #include "catalog/run.h"
 #include "core/guarantee.h"
 #include "core/owner/raise.h"
+#include "core/run/scheduled.h"
 #include "daemon/open_run.h"
-#include "daemon/schedule.h"
+#include "daemon/sinks/sinks.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,9 +36,11 @@ static int read_marked(struct reading *r, struct rp_error *err)
     struct rp_tally_row rows[TALLIES_MAX];
     size_t n = 0;
     int code = rp_tally_read(r->db, rows, TALLIES_MAX, &n, err);
-    r->out->marked = 0;
-    for (size_t i = 0; i < n && code == 0; i++)
+    r->out->marked = r->out->dead = 0;
+    for (size_t i = 0; i < n && code == 0; i++) {
         if (rows[i].state == RP_MARKED) r->out->marked += rows[i].marks;
+        if (rows[i].state == RP_DEAD) r->out->dead += rows[i].marks;
+    }
     return code;
 }
 
@@ -86,8 +89,10 @@ static int see_run(void *ctx, const struct rp_run_row *run, struct rp_error *err
     int64_t lasts_ms = r->host_ms - run->started_at_ms;
     (void)err;
     if (!is_under_way(r, run)) return 0;
-    if (strcmp(run->kind, "sweep") == 0) r->sweeping = true;
-    if (strncmp(run->name, RP_CONTINUOUS, strlen(RP_CONTINUOUS)) == 0 || lasts_ms <= r->out->longest_run_ms) return 0;
+    if (strcmp(run->kind, RP_RUN_SWEEP) == 0) r->sweeping = true;
+    bool may_last = strcmp(run->kind, RP_RUN_RETENTION) == 0 || /* as long as there is something to let go */
+                    strncmp(run->name, RP_CONTINUOUS, strlen(RP_CONTINUOUS)) == 0;
+    if (may_last || lasts_ms <= r->out->longest_run_ms) return 0;
     r->out->longest_run_ms = lasts_ms;
     snprintf(r->out->longest_run, sizeof r->out->longest_run, "%s", run->name);
     return 0;
@@ -107,25 +112,43 @@ static int read_runs(struct reading *r, struct rp_error *err)
 }
 
 /* A continuous sweep has nothing to do while nothing is due. */
-static bool run_is_expected(const struct reading *r)
-{
-    bool long_due = r->out->oldest_due_ms != 0 && r->host_ms - r->out->oldest_due_ms > r->config->alerts.no_run_for_ms;
-    return r->out->interval_ms > 0 || (long_due && !r->sweeping);
-}
-
-static int read_last_run(struct reading *r, struct rp_error *err)
+static bool sweep_is_expected(const struct reading *r)
 {
     struct rp_cron cron;
-    int64_t last_ms = 0;
-    r->out->interval_ms = 0;
-    if (rp_cron_parse(r->config->sweep_schedule, &cron, NULL) == 0)
-        r->out->interval_ms = rp_schedule_interval_ms(&cron, r->host_ms);
-    r->out->last_run_ms = 0;
-    if (!run_is_expected(r)) return 0;
-    int code = rp_figure_last_run(r->db, &last_ms, err);
-    if (code < 0) return code;
-    r->out->last_run_ms = last_ms != 0 ? last_ms : r->began_ms;
-    return 0;
+    bool long_due = r->out->oldest_due_ms != 0 && r->host_ms - r->out->oldest_due_ms > r->config->alerts.no_run_for_ms;
+    return long_due && !r->sweeping && rp_cron_parse(r->config->sweep_schedule, &cron, NULL) < 0;
+}
+
+/* The run that is furthest past its limit, or nearest to it, is the one that is told of. `ended_ms`
+ * 0: none ever did. */
+static void see_last(struct reading *r, const char *kind, const char *name, int64_t interval_ms, int64_t ended_ms)
+{
+    struct rp_alert_figures *out = r->out;
+    int64_t since_ms = ended_ms != 0 ? ended_ms : r->began_ms;
+    int64_t late_ms = r->host_ms - since_ms - rp_alert_no_run_limit_ms(&r->config->alerts, interval_ms);
+    int64_t most_ms = r->host_ms - out->last_run_ms - rp_alert_no_run_limit_ms(&r->config->alerts, out->interval_ms);
+    if (out->last_run_ms != 0 && late_ms <= most_ms) return;
+    out->last_run_ms = since_ms;
+    out->interval_ms = interval_ms;
+    snprintf(out->late_run, sizeof out->late_run, "%s %s", kind, name);
+}
+
+static int read_last_runs(struct reading *r, struct rp_error *err)
+{
+    struct rp_scheduled runs[RP_SCHEDULED_MAX];
+    size_t n = rp_scheduled_runs(r->config, runs);
+    int code = 0;
+    int64_t ended_ms = 0;
+    r->out->interval_ms = r->out->last_run_ms = 0;
+    for (size_t i = 0; i < n && code == 0; i++) {
+        code = rp_scheduled_last(r->db, &runs[i], &ended_ms, err);
+        if (code == 0)
+            see_last(r, runs[i].kind, runs[i].name, rp_schedule_interval_ms(&runs[i].cron, r->host_ms), ended_ms);
+    }
+    if (code < 0 || !sweep_is_expected(r)) return code;
+    code = rp_figure_last_run(r->db, &ended_ms, err);
+    if (code == 0) see_last(r, RP_RUN_SWEEP, "continuous", 0, ended_ms);
+    return code;
 }
 
 static int read_uploads(struct reading *r, struct rp_error *err)
@@ -144,6 +167,21 @@ static int read_workers(struct reading *r, struct rp_error *err)
     /* on the host's clock, as the moment that it is judged by */
     r->out->worker_seen_ms = seen_ms != 0 ? seen_ms + apart_ms : r->began_ms;
     r->out->clocks_apart_ms = apart_ms < 0 ? -apart_ms : apart_ms;
+    return 0;
+}
+
+static int read_sinks(struct reading *r, struct rp_error *err)
+{
+    for (size_t i = 0; i < r->config->n_sinks; i++) {
+        char reader[RP_SINK_READER];
+        struct rp_feed_lag lag;
+        int code = rp_feed_lag(r->db, rp_sink_reader(&r->config->sinks[i], reader), &lag, err);
+        if (code < 0) return code;
+        int64_t age_ms = lag.begun && lag.oldest_at_ms != 0 ? r->host_ms - lag.oldest_at_ms : 0;
+        if (age_ms <= r->out->sink_lag_ms) continue;
+        r->out->sink_lag_ms = age_ms;
+        snprintf(r->out->sink, sizeof r->out->sink, "sink %s", r->config->sinks[i].name);
+    }
     return 0;
 }
 
@@ -213,9 +251,10 @@ int rp_figures_read(struct rp_catalog *catalog, const struct rp_config *config, 
     if (code == 0) code = read_marked(&r, err);
     if (code == 0) code = read_oldest(&r, err);
     if (code == 0) code = read_runs(&r, err);
-    if (code == 0) code = read_last_run(&r, err);
+    if (code == 0) code = read_last_runs(&r, err);
     if (code == 0) code = read_uploads(&r, err);
     if (code == 0) code = read_workers(&r, err);
+    if (code == 0) code = read_sinks(&r, err);
     if (code == 0) code = rp_clock_worst(r.db, host_ms, &figures.clock_jump_ms, figures.clock_host, err);
     if (code < 0) return rp_error_wrap(err, code, "read the figures of alerts");
     read_clocks(&r, stores);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watch over room: keeps the reserves, and says when a disk is full and when it is not any more.
+/* The watch over room: keeps the reserves, and says when a disk is full and when it is not any
+ * more.
  *
  * O1  It needs no catalog: a full disk does not keep it from looking.
- * O2  A disk that hangs holds up this thread and nobody else; what was seen last stands meanwhile. */
+ * O2  A disk that hangs holds up this thread and nobody else; what was seen last stands
+ *     meanwhile. */
 #include "core/room.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/writer/writer.h"
 #include "daemon/watch/watch.h"
@@ -30,33 +32,28 @@ static void name_of(const struct rp_config *config, size_t i, char out[80])
 
 static void say(struct room_watch *w, size_t i, const struct rp_rooms_place *seen)
 {
-    json_t *o = json_object();
     char of[80];
     name_of(&w->watch.session.config, i, of);
-    rp_json_set(o, "node", rp_json_text(w->watch.node));
-    rp_json_set(o, "of", rp_json_text(of));
+    json_t *o = rp_json_object("node", rp_json_text(w->watch.node), "of", rp_json_text(of), NULL);
     if (seen->room.reserve_bytes > 0) {
         rp_json_set(o, "free_bytes", json_integer(seen->room.free_bytes));
         rp_json_set(o, "reserve", json_boolean(seen->room.held));
     }
     if (seen->full) rp_json_set(o, "note", json_string(RP_ROOM_FULL));
-    rp_log_event(w->watch.session.log, seen->full ? RP_LOG_ERROR : RP_LOG_INFO, rp_session_now_ms(&w->watch.session),
-                 seen->full ? "disk.full" : "disk.room", o);
-    rp_log_flush(w->watch.session.log);
+    rp_session_log(&w->watch.session, seen->full ? RP_LOG_ERROR : RP_LOG_INFO, seen->full ? "disk.full" : "disk.room",
+                   o);
 }
 
 static void say_no_reserve(struct room_watch *w, const struct rp_error *why)
 {
-    if (!w->said) {
-        json_t *o = json_object();
-        rp_json_set(o, "node", rp_json_text(w->watch.node));
-        rp_json_set(o, "error", rp_json_text(why->text));
-        rp_log_event(w->watch.session.log, RP_LOG_WARNING, rp_session_now_ms(&w->watch.session), "disk.no_reserve", o);
-    }
+    if (!w->said)
+        rp_session_log(&w->watch.session, RP_LOG_WARNING, "disk.no_reserve",
+                       rp_json_object("node", rp_json_text(w->watch.node), "error", rp_json_text(why->text), NULL));
     w->said = true;
 }
 
-/* What has refused a change within the last seconds is full, whatever its disk says: a quota may be. */
+/* What has refused a change within the last seconds is full, whatever its disk says: a quota may
+ * be. */
 static bool has_refused(const struct room_watch *w)
 {
     struct rp_writers_state state = { 0 };
@@ -102,6 +99,6 @@ static void look(struct rp_watch *watch)
 
 const struct rp_watch_kind rp_room_watch = { .what = "the watch over room",
                                              .every_ms = EVERY_MS,
-                                             .no_catalog = true,
+                                             .catalog = RP_WATCH_NEVER,
                                              .bytes = sizeof(struct room_watch),
                                              .look = look };

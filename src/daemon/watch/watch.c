@@ -15,20 +15,71 @@ bool rp_watch_is_ending(const struct rp_watch *w)
 
 static void sleep_until_next(struct rp_watch *w)
 {
-    struct timespec until = rp_wait_until(w->options.every_ms);
     pthread_mutex_lock(&w->lock);
-    while (!rp_watch_is_ending(w) && w->config == NULL && pthread_cond_timedwait(&w->poke, &w->lock, &until) == 0)
+    struct timespec until = rp_wait_until(w->wait_ms > 0 ? w->wait_ms : 0);
+    w->wakes_at_ms = rp_session_now_ms(&w->session) + w->wait_ms;
+    while (w->wait_ms > 0 && !rp_watch_is_ending(w) && !w->poked &&
+           pthread_cond_timedwait(&w->poke, &w->lock, &until) == 0)
         ;
-    if (w->config != NULL) w->session.config = *w->config;
+    const struct rp_config *config = w->config;
     w->config = NULL;
+    w->wakes_at_ms = 0;
+    w->poked = false;
     pthread_mutex_unlock(&w->lock);
+    if (config == NULL) return;
+    RP_ASSERT(config->n_stores == w->session.config.n_stores);
+    w->session.config = *config;
+    if (w->kind->settings != NULL) w->kind->settings(w);
+}
+
+/* Settings and log, and nothing that is open. */
+static struct rp_session bare_session(const struct rp_watch *w, const struct rp_config *config)
+{
+    const struct rp_session *of = w->options.session;
+    return (struct rp_session){ .config = *config, .log = of->log, .of = of };
+}
+
+/* The settings are those of the last reload, not those that the daemon started with. */
+static int open_session(struct rp_watch *w, struct rp_error *err)
+{
+    const struct rp_config config = w->session.config;
+    int r = rp_session_beside(w->options.session, w->options.lane, &w->session, err);
+    w->session.config = config;
+    if (r == 0 && w->options.writers != NULL) rp_writers_attach(w->options.writers, w->session.catalog);
+    snprintf(w->session.actor, sizeof w->session.actor, "daemon:%s", w->node);
+    return r;
+}
+
+static void close_session(struct rp_watch *w)
+{
+    const struct rp_config config = w->session.config;
+    rp_session_close(&w->session);
+    w->session = bare_session(w, &config);
+}
+
+/* B3 */
+static void look_briefly(struct rp_watch *w)
+{
+    struct rp_error why = { 0 };
+    int r = open_session(w, &why);
+    if (r == 0)
+        w->kind->look(w);
+    else if (w->options.metrics != NULL)
+        rp_metrics_failure(w->options.metrics, "catalog");
+    close_session(w);
 }
 
 static void *work(void *arg)
 {
     struct rp_watch *w = arg;
-    for (; !rp_watch_is_ending(w); sleep_until_next(w))
-        w->kind->look(w);
+    for (; !rp_watch_is_ending(w); sleep_until_next(w)) {
+        w->wait_ms = w->options.every_ms;
+        if (w->kind->catalog == RP_WATCH_BRIEFLY)
+            look_briefly(w);
+        else
+            w->kind->look(w);
+    }
+    if (w->kind->end != NULL) w->kind->end(w);
     return NULL;
 }
 
@@ -42,13 +93,10 @@ static void free_watch(struct rp_watch *w)
 
 static int begin(struct rp_watch *w, struct rp_error *err)
 {
-    const struct rp_session *of = w->options.session;
-    w->session = (struct rp_session){ .config = of->config, .log = of->log, .of = of };
-    int r = w->kind->no_catalog ? 0 : rp_session_beside(of, w->options.lane, &w->session, err);
+    w->session = bare_session(w, &w->options.session->config);
+    int r = w->kind->catalog == RP_WATCH_ALWAYS ? open_session(w, err) : 0;
     if (r < 0) return r;
-    if (w->session.catalog != NULL && w->options.writers != NULL)
-        rp_writers_attach(w->options.writers, w->session.catalog);
-    snprintf(w->session.actor, sizeof w->session.actor, "daemon:%s", w->node);
+    if (w->kind->begin != NULL) w->kind->begin(w);
     return pthread_create(&w->thread, NULL, work, w) == 0 ? 0 : rp_error_set(err, RP_ENOMEM, "no thread");
 }
 
@@ -95,6 +143,19 @@ void rp_watch_configure(struct rp_watch *w, const struct rp_config *config)
     if (w == NULL) return;
     pthread_mutex_lock(&w->lock);
     w->config = config;
+    w->poked = true;
     pthread_cond_signal(&w->poke);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void rp_watch_due(struct rp_watch *w, int64_t at_ms)
+{
+    /* the daemon's session, for this one's may be opened and closed meanwhile; it will have looked by then */
+    if (at_ms > rp_session_now_ms(w->options.session) + w->options.every_ms) return;
+    pthread_mutex_lock(&w->lock);
+    if (w->wakes_at_ms == 0 || at_ms < w->wakes_at_ms) {
+        w->poked = true;
+        pthread_cond_signal(&w->poke);
+    }
     pthread_mutex_unlock(&w->lock);
 }

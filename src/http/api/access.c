@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/token.h"
 #include "core/access.h"
@@ -33,27 +33,26 @@ static const struct rp_field token_fields[] = {
     { RP_FIELD("sign_in", TEXT), .help = "a link's path, with that of public_url; only where secret is" },
     { RP_FIELD("hint", TEXT) },
 };
-static const struct rp_shape token_shape = RP_SHAPE("Token", token_fields, "who may call, and what for");
+static const struct rp_shape token_shape = RP_SHAPE("token", token_fields, "who may call, and what for");
 
 static const char *const new_kinds[] = { "bearer", "link", NULL };
 static const struct rp_field new_fields[] = {
     { RP_FIELD("name", TEXT), .required = true, .least = 1, .most = RP_TOKEN_NAME_MAX,
       .help = "shown as token:NAME in marks and the audit log" },
-    { RP_FIELD("kind", CHOICE), .choices = new_kinds,
-      .help = "bearer unless told; link: signs in to the console, once" },
+    { RP_FIELD("kind", CHOICE), .choices = new_kinds, .help = "bearer unless told; link: signs a browser in, once" },
     { RP_FIELD("tenant", TEXT), .least = 1, .most = 63, .help = "whose files it is for; or admin: true" },
     { RP_FIELD("admin", BOOL), .help = "for all tenants, and for what only admins may" },
     { RP_FIELD("scopes", TEXTS), .required = true, .least = 1, .most = RP_TOKEN_SCOPES,
       .help = "files.read, files.write, marks.read, marks.write, runs.read, runs.write, live, metrics, audit, admin" },
     { RP_FIELD("expires_in", DURATION), .least = 1000, .most = 3650 * RP_DAY_MS, .help = "never unless told" },
 };
-static const struct rp_shape new_shape = RP_SHAPE("NewToken", new_fields, "a token to be made");
+static const struct rp_shape new_shape = RP_SHAPE("token_request", new_fields, "a token to be made");
 
 static const struct rp_field list_fields[] = {
     { RP_FIELD("limit", INT), .least = 1, .most = 1000, .help = "100 unless told" },
     { RP_FIELD("cursor", ID), .id = RP_ID_TOKEN, .help = "next_cursor of the page before" },
 };
-static const struct rp_shape list_shape = RP_SHAPE("TokenQuery", list_fields, NULL);
+static const struct rp_shape list_shape = RP_SHAPE("tokens_query", list_fields, NULL);
 
 /* What browsers reach us under: public_url, or our own address. */
 static const char *base_url(struct rp_request *q)
@@ -207,7 +206,7 @@ static const struct rp_field session_fields[] = {
     { RP_FIELD("csrf", TEXT), .help = "for the header X-Reprieve-CSRF; null with a bearer token, which needs none" },
     { RP_FIELD("environment", TEXT) },
 };
-static const struct rp_shape session_shape = RP_SHAPE("Session", session_fields, "who is calling");
+static const struct rp_shape session_shape = RP_SHAPE("session", session_fields, "who is calling");
 
 static void get_session(struct rp_request *q)
 {
@@ -296,23 +295,26 @@ static void sign_in(struct rp_request *q)
 static const struct rp_field signin_fields[] = {
     { RP_FIELD("link", TEXT), .required = true, .least = 1, .most = 100, .help = "the one-time secret" },
 };
-static const struct rp_shape signin_shape = RP_SHAPE("SignIn", signin_fields, NULL);
+static const struct rp_shape signin_shape = RP_SHAPE("sign_in", signin_fields, NULL);
 
 static const struct rp_route routes[] = {
     { RP_ROUTE("POST", "/v1/tokens", RP_FOR_ADMINS, RP_MAY_ADMINISTER, create_token), .blocks = true,
       .body = &new_shape, .answer = &token_shape, .status = 201,
-      .summary = "Makes a token, or a one-time link that signs in to the console.",
+      .summary = "Makes a token, or a one-time link that signs a browser in.",
       .example = "-X POST -d '{\"name\":\"app\",\"tenant\":\"acme\",\"scopes\":[\"files.read\",\"files.write\"]}'" },
     { RP_ROUTE("GET", "/v1/tokens", RP_FOR_ADMINS, RP_MAY_ADMINISTER, list_tokens), .blocks = true,
       .query = &list_shape, .answer = &token_shape, .many = true,
       .summary = "Tokens, and the sessions and links that are still good; without secrets." },
     { RP_ROUTE("DELETE", "/v1/tokens/{id}", RP_FOR_ADMINS, RP_MAY_ADMINISTER, revoke_token), .answer = &token_shape,
-      .summary = "Revokes a token: the next request with it is refused.", .example = "-X DELETE" },
+      .errors = "not_found", .summary = "Revokes a token: the next request with it is refused.",
+      .example = "-X DELETE" },
     { RP_ROUTE("GET", "/v1/session", RP_FOR_TENANTS, 0, get_session), .blocks = true, .answer = &session_shape,
-      .summary = "Who is calling, and the value that changes from the console must carry." },
+      .summary = "Who is calling, and the value that a change by a browser's session must carry." },
     { RP_ROUTE("POST", "/v1/session/end", RP_FOR_TENANTS, 0, end_session), .status = 204,
-      .summary = "Signs out of the console.", .example = "-X POST" },
-    { RP_ROUTE("GET", "/signin", RP_FOR_EVERYBODY, 0, sign_in), .blocks = true, .plain = true, .query = &signin_shape,
-      .status = 303, .errors = "unauthorized rate_limited", .summary = "Opens the console with a one-time link." },
+      .summary = "Ends the browser's session.", .example = "-X POST" },
+    { RP_ROUTE("GET", "/signin", RP_FOR_EVERYBODY, 0, sign_in), .blocks = true, .query = &signin_shape, .status = 303,
+      .errors = "unauthorized rate_limited",
+      .summary =
+          "Signs a browser in with a one-time link, and leads to the plain page at /. A web console comes later." },
 };
 const struct rp_routes rp_routes_access = { routes, sizeof routes / sizeof routes[0] };

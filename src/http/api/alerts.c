@@ -2,7 +2,7 @@
 /* Alerts: conditions that hold now, and those that held last. */
 #include <string.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "catalog/alert.h"
 #include "core/alert.h"
 #include "http/api/shapes.h"
@@ -10,23 +10,31 @@
 static const char *const states[] = { "raised", "cleared", "never", NULL };
 static const char *const severities[] = { "warning", "critical", NULL };
 
+static const struct rp_field figures_fields[] = {
+    { RP_FIELD("value", INT), .required = true, .help = "what was measured" },
+    { RP_FIELD("limit", INT), .required = true, .help = "what is allowed" },
+    { RP_FIELD("unit", TEXT), .required = true, .help = "of both" },
+    { RP_FIELD("about", TEXT), .help = "which store, node or run" },
+};
+static const struct rp_shape figures_shape = RP_SHAPE("alert_figures", figures_fields, "why it was raised");
+
 static const struct rp_field alert_fields[] = {
     { RP_FIELD("name", TEXT), .required = true, .help = "as in the Prometheus rules" },
     { RP_FIELD("severity", CHOICE), .choices = severities, .required = true },
     { RP_FIELD("state", CHOICE), .choices = states, .required = true },
     { RP_FIELD("summary", TEXT), .required = true },
     { RP_FIELD("description", TEXT), .required = true },
-    { RP_FIELD("figures", ANY), .help = "value, limit, unit when it was raised or cleared" },
+    { RP_FIELD("figures", OBJECT), .of = &figures_shape, .help = "when it was raised or cleared" },
     { RP_FIELD("raised_at", TIME) },
     { RP_FIELD("cleared_at", TIME) },
     { RP_FIELD("told_at", TIME), .help = "when the webhook took the last change; none: not yet" },
 };
-static const struct rp_shape alert_shape = RP_SHAPE("Alert", alert_fields, "a condition that somebody should know of");
+static const struct rp_shape alert_shape = RP_SHAPE("alert", alert_fields, "a condition that somebody should know of");
 
 static const struct rp_field list_fields[] = {
     { RP_FIELD("state", CHOICE), .choices = states, .help = "only these; without it: all that ever held" },
 };
-static const struct rp_shape list_shape = RP_SHAPE("AlertQuery", list_fields, "which alerts");
+static const struct rp_shape list_shape = RP_SHAPE("alerts_query", list_fields, "which alerts");
 
 struct listing {
     json_t *items;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "core/file/file.h"
 #include "http/api/shapes.h"
 #include "http/content/content.h"
@@ -45,7 +45,8 @@ static void end_download(void *ctx)
     free(d);
 }
 
-static int is_given_out(const struct rp_file *file, struct rp_error *err)
+/* `signed_for`: by a signed URL, which the processor alone is given before a file lives. */
+static int is_given_out(const struct rp_file *file, bool signed_for, struct rp_error *err)
 {
     char id[RP_ID_TEXT];
     rp_id_format(RP_ID_FILE, file->id, id);
@@ -55,6 +56,7 @@ static int is_given_out(const struct rp_file *file, struct rp_error *err)
     case RP_FILE_PENDING:
         return rp_error_set(err, RP_ENOTLIVE, "file '%s' is not confirmed yet", id);
     case RP_FILE_SCANNING:
+        if (signed_for) return 0;
         return rp_error_set(err, RP_ENOTLIVE, "file '%s' waits for its processor's result", id);
     case RP_FILE_PURGED:
     case RP_FILE_EXPIRED:
@@ -67,9 +69,10 @@ static int is_given_out(const struct rp_file *file, struct rp_error *err)
 /* The object is missing: purged since its file was read, or lost. */
 static int say_missing(struct rp_request *q, const struct rp_file *file, struct rp_error *err)
 {
+    bool signed_for = file->status == RP_FILE_SCANNING;
     struct rp_file now;
     int r = rp_file_get(rp_request_catalog(q)->db, file->id, &q->arena, &now, err);
-    if (r < 0 || (r = is_given_out(&now, err)) < 0) return r;
+    if (r < 0 || (r = is_given_out(&now, signed_for, err)) < 0) return r;
     return rp_error_set(err, RP_ECORRUPT, "the file is live, but its store has no object '%s'", file->key);
 }
 
@@ -182,11 +185,11 @@ static int stream_out(struct rp_request *q, const struct rp_file *file, const st
     return r;
 }
 
-static void give_out(struct rp_request *q, const struct rp_file *file)
+static void give_out(struct rp_request *q, const struct rp_file *file, bool signed_for)
 {
     struct rp_error err = { 0 };
     const struct rp_store *store = rp_request_store_of(q, file->store_id);
-    int r = is_given_out(file, &err);
+    int r = is_given_out(file, signed_for, &err);
     if (r == 0) r = rp_target_is_direct(store) ? send_to_store(q, file, store, &err) : stream_out(q, file, store, &err);
     if (r == 0) return;
     if (rp_error_http(r) >= 500) rp_metrics_failure(rp_server_options_of(q->server)->metrics, "download");
@@ -206,24 +209,17 @@ static void content_by_token(struct rp_request *q)
     else if (r < 0)
         rp_reply_error(q, &err);
     else
-        give_out(q, &file);
+        give_out(q, &file, false);
 }
 
 static void content_by_signature(struct rp_request *q)
 {
     struct rp_file file;
     struct rp_store *store;
-    if (rp_content_granted(q, "GET", &file, &store)) give_out(q, &file);
+    if (rp_content_granted(q, "GET", &file, &store)) give_out(q, &file, true);
 }
 
 /* ---- the table ---- */
-
-static const struct rp_field signed_fields[] = {
-    { RP_FIELD("expires", INT), .required = true, .most = INT64_MAX,
-      .help = "end of the URL, milliseconds since 1970" },
-    { RP_FIELD("signature", SHA256), .required = true, .help = "HMAC-SHA256 of what the URL grants" },
-};
-static const struct rp_shape signed_query = RP_SHAPE("signed", signed_fields, "what makes a URL its own permission");
 
 static const struct rp_field uploaded_fields[] = {
     { RP_FIELD("size", INT), .most = INT64_MAX, .required = true, .help = "bytes stored" },
@@ -233,22 +229,30 @@ static const struct rp_field uploaded_fields[] = {
 static const struct rp_shape uploaded =
     RP_SHAPE("uploaded", uploaded_fields, "the bytes of a file, as they were stored");
 
+/* clang-format off */
+#define CONTENT_ALSO { { .status = 206, .media = "*/*", .help = "the range that was asked for" },                      \
+                       { .status = 302, .help = "the store gives its bytes out itself; Location is a URL of it, for a few minutes" }, \
+                       { .status = 304, .help = "these are the bytes that the caller has" } }
+/* clang-format on */
+#define CONTENT_HEADERS "Range If-Range If-None-Match"
+
 static const struct rp_route routes[] = {
     { RP_ROUTE("PUT", "/v1/uploads/{id}", RP_FOR_EVERYBODY, 0, rp_upload_begin), .blocks = true, .streams = true,
-      .query = &signed_query, .answer = &uploaded,
+      .query = &rp_shape_signed, .answer = &uploaded,
       .errors = "forbidden expired not_pending exists length_required size_mismatch checksum_mismatch "
                 "unsupported_media elsewhere full too_slow busy",
       .summary = "Takes the bytes of a pending file; the URL and its headers are upload.url and upload.headers of the "
                  "call that began it. No token.",
       .example = "-X PUT -H 'Content-Type: image/jpeg' --data-binary @cat.jpg \"$UPLOAD_URL\"" },
     { RP_ROUTE("GET", "/v1/files/{id}/content", RP_FOR_TENANTS, RP_MAY_READ_FILES, content_by_token), .blocks = true,
-      .plain = true, .redirects = true, .errors = "not_live gone range",
+      .media = "*/*", .also = CONTENT_ALSO, .headers = CONTENT_HEADERS, .errors = "not_live gone range",
       .summary = "The bytes of a live file, whole or one range of them (206), with ETag and If-None-Match.",
       .example = "-H 'Range: bytes=0-99'" },
-    { RP_ROUTE("GET", "/v1/content/{id}", RP_FOR_EVERYBODY, 0, content_by_signature), .blocks = true, .plain = true,
-      .redirects = true, .query = &signed_query, .errors = "forbidden expired not_live gone range",
-      .summary = "The same by a signed URL, without a token. No call of this version gives such a URL out: use the one "
-                 "above.",
+    { RP_ROUTE("GET", "/v1/content/{id}", RP_FOR_EVERYBODY, 0, content_by_signature), .blocks = true, .media = "*/*",
+      .also = CONTENT_ALSO, .headers = CONTENT_HEADERS, .query = &rp_shape_signed,
+      .errors = "forbidden expired not_live gone range",
+      .summary = "The same by a signed URL, without a token, also of a file that is still scanning. Only the processor "
+                 "is given such a URL: use the one above.",
       .example = "\"$CONTENT_URL\"" },
 };
 

@@ -6,7 +6,7 @@
  * verb answers "no such file" for all others. */
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "http/api/marks.h"
 #include "http/api/new_file.h"
@@ -28,7 +28,9 @@ static const struct rp_field init_fields[] = { RP_NEW_FILE_FIELDS, RP_FIELD_TENA
 static const struct rp_shape init_shape = RP_SHAPE("file_request", init_fields, "a file whose bytes will come");
 
 static const struct rp_field confirm_fields[] = {
-    { RP_FIELD("checksum_sha256", SHA256), .help = "verified against the bytes" },
+    { RP_FIELD("checksum_sha256", SHA256),
+      .help = "verified against the bytes; of a file that lives, held against the one that they were "
+              "verified with (checksum_mismatch; not_pending if there was none)" },
 };
 static const struct rp_shape confirm_shape =
     RP_SHAPE("confirmation", confirm_fields, "what the caller knows of the bytes");
@@ -256,10 +258,10 @@ static void then_deleted(struct rp_request *q)
     rp_buf_fmt(&b, "{\"id\":\"%s\",\"status\":\"%s\"", rp_id_format(RP_ID_FILE, a->file.id, file),
                rp_status_name(a->file.status));
     rp_buf_fmt(&b, ",\"mark\":{\"id\":\"%s\",\"marked_at\":\"%s\",\"due_at\":\"%s\",\"reason\":",
-               rp_id_format(RP_ID_MARK, a->mark_id != 0 ? a->mark_id : a->file.mark_id, mark),
-               rp_time_format(a->marked_at_ms, marked), rp_time_format(a->due_at_ms, due));
+               rp_id_format(RP_ID_MARK, a->mark_id, mark), rp_time_format(a->marked_at_ms, marked),
+               rp_time_format(a->due_at_ms, due));
     rp_json_quote(&b, a->mark_reason);
-    rp_buf_str(&b, "}}");
+    rp_buf_str(&b, a->asked_now ? ",\"restorable\":false}}" : "}}");
     rp_reply_text(q, 202, "application/json", rp_buf_text(&b));
 }
 
@@ -273,10 +275,7 @@ static int read_deletion(struct rp_request *q, struct rp_file_command *c, struct
     c->shown = strcmp(visibility, "shown") == 0;
     if (c->grace_ms >= 0 && c->at_ms >= 0)
         return rp_error_set(err, RP_EINVAL, "grace and at say the same thing: give one of them");
-    if (json_array_size(confirmations) == 0) return 0;
-    rp_error_set(err, RP_EINVAL, "confirmations: no service '%.64s' is configured",
-                 json_string_value(json_array_get(confirmations, 0)));
-    return rp_error_hint(err, "nothing was deleted; leave confirmations out");
+    return rp_confirmers_read(q, confirmations, &c->confirmations, err);
 }
 
 static void delete_file(struct rp_request *q)
@@ -310,7 +309,7 @@ static void restore_file(struct rp_request *q)
 static void then_processed(struct rp_request *q)
 {
     json_t *o = json_object();
-    rp_json_set(o, "changed", json_boolean(command_of(q)->changed));
+    rp_json_set(o, "changed", json_boolean(command_of(q)->event != NULL));
     rp_json_set(o, "file", answer_json(q));
     rp_reply_json(q, 200, o);
 }
@@ -331,7 +330,7 @@ static void post_result(struct rp_request *q)
 static const struct rp_route routes[] = {
     { RP_ROUTE("POST", "/v1/files", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, post_file), .body = &init_shape,
       .answer = &rp_shape_new_file, .status = 201,
-      .errors = "quota_exceeded too_many_open too_big observe_only not_found owner_deleted full",
+      .errors = "quota_exceeded too_many_open too_big observe_only not_found owner_deleted not_owner full",
       .summary = "Begins an upload: reserves quota, and says where the bytes go and until when.",
       .example = "-X POST -d '{\"name\":\"photos/cat.jpg\",\"size\":5,\"content_type\":\"image/jpeg\"}'" },
     { RP_ROUTE("GET", "/v1/files", RP_FOR_TENANTS, RP_MAY_READ_FILES, list_files), .blocks = true, .query = &list_shape,
@@ -347,8 +346,7 @@ static const struct rp_route routes[] = {
       .summary = "Says that the bytes are there: they are looked at, and the file lives.",
       .example = "-X POST -d '{}'" },
     { RP_ROUTE("DELETE", "/v1/files/{id}", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, delete_file), .query = &delete_shape,
-      .answer = &deleted_shape, .status = 202,
-      .errors = "not_found grace_out_of_range already_marked in_transaction expired",
+      .answer = &deleted_shape, .status = 202, .errors = "not_found grace_out_of_range already_marked expired gone",
       .summary = "Deletes a file: it is hidden now, purged when the grace is over, and can be restored until then.",
       .example = "-X DELETE" },
     { RP_ROUTE("POST", "/v1/files/{id}/restore", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, restore_file), .blocks = true,

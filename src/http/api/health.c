@@ -2,7 +2,7 @@
 /* GET /healthz, /readyz, /metrics */
 #include "metrics/health.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "catalog/clock.h"
 #include "http/live/live.h"
@@ -118,6 +118,8 @@ static int write_metrics(struct rp_request *q, struct rp_buf *out, struct rp_err
                     (double)rp_server_body_bytes(q->server));
     rp_metric_gauge(out, "reprieve_writer_queue", "Commands that wait for a commit.", (double)writers.waiting);
     rp_metrics_room(o->rooms, stores, o->n_stores, out);
+    rp_metrics_scheduled(o->metrics, catalog != NULL ? catalog->db : NULL, rp_request_config(q),
+                         rp_clock_now_ms(o->clock), out);
     return rp_metrics_write(o->metrics, catalog != NULL ? catalog->db : NULL, stores, o->n_stores,
                             rp_clock_now_ms(o->clock), out, err);
 }
@@ -137,7 +139,7 @@ static void get_metrics(struct rp_request *q)
 static const struct rp_field health_fields[] = {
     { RP_FIELD("status", TEXT), .required = true, .help = "ok" },
 };
-static const struct rp_shape health_shape = RP_SHAPE("Health", health_fields, "the process answers");
+static const struct rp_shape health_shape = RP_SHAPE("health", health_fields, "the process answers");
 
 #define OK_FIELD                                                                                                       \
     {                                                                                                                  \
@@ -154,7 +156,7 @@ static const struct rp_field catalog_fields[] = {
     { RP_FIELD("wrote_ms_ago", INT), .help = "since it last took a write" },
 };
 static const struct rp_shape catalog_shape =
-    RP_SHAPE("ReadyCatalog", catalog_fields, "tried with a write, at most once a second");
+    RP_SHAPE("ready_catalog", catalog_fields, "tried with a write, at most once a second");
 
 static const struct rp_field stores_fields[] = {
     OK_FIELD,
@@ -162,14 +164,14 @@ static const struct rp_field stores_fields[] = {
     { RP_FIELD("reachable", INT), .required = true, .help = "stores that answer" },
     { RP_FIELD("configured", INT), .required = true, .help = "of so many" },
 };
-static const struct rp_shape stores_shape = RP_SHAPE("ReadyStores", stores_fields, "asked at most every 5 seconds");
+static const struct rp_shape stores_shape = RP_SHAPE("ready_stores", stores_fields, "asked at most every 5 seconds");
 
 static const struct rp_field sweeper_fields[] = {
     OK_FIELD,
     WHY_FIELD,
     { RP_FIELD("idle_ms", INT), .required = true, .help = "since its last sign of life" },
 };
-static const struct rp_shape sweeper_shape = RP_SHAPE("ReadySweeper", sweeper_fields, "purges what is due");
+static const struct rp_shape sweeper_shape = RP_SHAPE("ready_sweeper", sweeper_fields, "purges what is due");
 
 static const struct rp_field clock_fields[] = {
     OK_FIELD,
@@ -178,7 +180,7 @@ static const struct rp_field clock_fields[] = {
       .help = "how far the host's clock is ahead of the time since its boot; negative: it was set back" },
 };
 static const struct rp_shape clock_shape =
-    RP_SHAPE("ReadyClock", clock_fields,
+    RP_SHAPE("ready_clock", clock_fields,
              "the host's clock, judged by the boot clock: more than 5 minutes ahead, and purging waits");
 
 static const struct rp_field ready_fields[] = {
@@ -189,16 +191,17 @@ static const struct rp_field ready_fields[] = {
     { RP_FIELD("clock", OBJECT), .required = true, .of = &clock_shape, .help = "has it jumped?" },
 };
 static const struct rp_shape ready_shape =
-    RP_SHAPE("Ready", ready_fields, "with status 503 if catalog, stores or sweeper are not ok");
+    RP_SHAPE("ready", ready_fields, "with status 503 if catalog, stores or sweeper are not ok");
 
 static const struct rp_route routes[] = {
     { RP_ROUTE("GET", "/healthz", RP_FOR_EVERYBODY, 0, get_healthz), .answer = &health_shape,
       .summary = "200 while the process answers at all." },
     { RP_ROUTE("GET", "/readyz", RP_FOR_EVERYBODY, 0, get_readyz), .blocks = true, .answer = &ready_shape,
+      .also = { { .status = 503, .answer = &ready_shape, .help = "it is not ready, and which part is why" } },
       .summary = "200 if the catalog takes writes, every store answers, no disk is full and the sweeper lives; else "
                  "503 with the same "
                  "answer." },
-    { RP_ROUTE("GET", "/metrics", RP_FOR_ADMINS, RP_MAY_MEASURE, get_metrics), .blocks = true, .plain = true,
+    { RP_ROUTE("GET", "/metrics", RP_FOR_ADMINS, RP_MAY_MEASURE, get_metrics), .blocks = true, .media = "text/plain",
       .summary = "Figures for Prometheus." },
 };
 const struct rp_routes rp_routes_health = { routes, sizeof routes / sizeof routes[0] };

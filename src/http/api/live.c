@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/live */
 #include "http/live/live.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "http/live/seal.h"
 #include "http/server/request.h"
 #include "http/server/server.h"
@@ -13,7 +13,7 @@ static const struct rp_field query_fields[] = {
       .help = "id of the last event seen, as the header Last-Event-ID; for clients that cannot send one" },
 };
 static const struct rp_shape query_shape =
-    RP_SHAPE("LiveQuery", query_fields, "Where to go on. Without it: from now on.");
+    RP_SHAPE("live_query", query_fields, "Where to go on. Without it: from now on.");
 
 /* The header is what a browser sends by itself when it comes back, and therefore newer than the
  * address it came to. */
@@ -47,9 +47,11 @@ static void get_live(struct rp_request *q)
 }
 
 static const struct rp_route routes[] = {
-    { RP_ROUTE("GET", "/v1/live", RP_FOR_TENANTS, RP_MAY_LISTEN, get_live), .plain = true, .query = &query_shape,
-      .errors = "busy",
-      .summary = "Every change as it happens, as server-sent events; Last-Event-ID goes on where a connection ended.",
+    { RP_ROUTE("GET", "/v1/live", RP_FOR_TENANTS, RP_MAY_LISTEN, get_live), .media = "text/event-stream",
+      .query = &query_shape, .headers = "Last-Event-ID", .errors = "busy",
+      .summary =
+          "Every change as it happens, as server-sent events; Last-Event-ID goes on where a connection ended. An "
+          "event reset says that some after that id have left the log: read anew what you show.",
       .example = "-N" },
 };
 const struct rp_routes rp_routes_live = { routes, sizeof routes / sizeof routes[0] };

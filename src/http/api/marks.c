@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "core/mark/list.h"
 #include "core/mark/mark.h"
@@ -50,32 +50,27 @@ static const struct rp_field post_fields[] = {
 };
 static const struct rp_shape post_shape = RP_SHAPE("mark_request", post_fields, "an object to mark, or many");
 
-/* `required`: in a list each has them; alone, `items` may stand in their place. */
-/* clang-format off */
-#define OUTCOME_FIELDS(required_)                                                                                      \
-    { RP_FIELD("subject", TEXT), .required = (required_), .help = "STORE:KEY" },                                       \
-    { RP_FIELD("outcome", CHOICE), .choices = markings, .required = (required_), .help = "what was done" },            \
-    { RP_FIELD("mark", ID), .id = RP_ID_MARK, .help = "the mark" },                                                    \
-    { RP_FIELD("marked_at", TIME), .help = "when it was made" },                                                       \
-    { RP_FIELD("due_at", TIME), .help = "nothing is purged before" },                                                  \
-    { RP_FIELD("reason", TEXT), .help = "of a new mark" },                                                             \
-    { RP_FIELD("size", INT), .most = INT64_MAX, .help = "bytes" },                                                     \
-    { RP_FIELD("annotated", BOOL), .help = "it is written on the object" },                                            \
-    { RP_FIELD("annotation_failed", TEXT), .help = "the mark stands; why the object does not say so" }
-/* clang-format on */
-
 static const struct rp_field outcome_fields[] = {
-    OUTCOME_FIELDS(true),
+    { RP_FIELD("subject", TEXT), .required = true, .help = "STORE:KEY" },
+    { RP_FIELD("outcome", CHOICE), .choices = markings, .required = true, .help = "what was done" },
+    { RP_FIELD("mark", ID), .id = RP_ID_MARK, .help = "the mark" },
+    { RP_FIELD("marked_at", TIME), .help = "when it was made" },
+    { RP_FIELD("due_at", TIME), .help = "nothing is purged before" },
+    { RP_FIELD("reason", TEXT), .help = "of a new mark" },
+    { RP_FIELD("size", INT), .most = INT64_MAX, .help = "bytes" },
+    { RP_FIELD("annotated", BOOL), .help = "it is written on the object" },
+    { RP_FIELD("annotation_failed", TEXT), .help = "the mark stands; why the object does not say so" },
     { RP_FIELD("error", OBJECT), .of = &rp_shape_why, .help = "why it was refused" },
     { RP_FIELD("references", INT), .most = INT64_MAX, .help = "rows that name it" },
+    { RP_FIELD("restorable", BOOL),
+      .help = "false: a service is asked at once, and then it cannot be restored any more" },
 };
 static const struct rp_shape outcome_shape = RP_SHAPE("mark_outcome", outcome_fields, "what became of one object");
 
-static const struct rp_field marked_fields[] = {
-    OUTCOME_FIELDS(false),
-    { RP_FIELD("items", LIST), .of = &outcome_shape, .help = "with `items`: the outcome of each" },
+static const struct rp_field outcomes_fields[] = {
+    { RP_FIELD("items", LIST), .of = &outcome_shape, .required = true, .help = "the outcome of each" },
 };
-static const struct rp_shape marked_shape = RP_SHAPE("marked", marked_fields, "what was marked");
+static const struct rp_shape outcomes_shape = RP_SHAPE("mark_outcomes", outcomes_fields, "what became of many objects");
 
 static const struct rp_field list_fields[] = {
     { RP_FIELD("state", CHOICE), .choices = rp_state_names, .help = "only these; those that wait if not given" },
@@ -110,8 +105,8 @@ struct marking {
     const char **store_names; /* as they were given; NULL: none was */
 };
 
-static int check_item(const json_t *in, const json_t *beside, const char *store, const struct rp_mark_request *request,
-                      struct rp_error *err)
+static int check_item(struct rp_request *q, const json_t *in, const json_t *beside, const char *store,
+                      struct rp_mark_request *request, struct rp_error *err)
 {
     const json_t *confirmations = json_object_get(in, "confirmations");
     if (json_array_size(confirmations) == 0) confirmations = json_object_get(beside, "confirmations");
@@ -119,10 +114,7 @@ static int check_item(const json_t *in, const json_t *beside, const char *store,
         return rp_error_set(err, RP_EINVAL, "%s: is missing", store == NULL ? "store" : "key");
     if (request->grace_ms >= 0 && request->at_ms >= 0)
         return rp_error_set(err, RP_EINVAL, "grace and at say the same thing: give one of them");
-    if (json_array_size(confirmations) == 0) return 0;
-    rp_error_set(err, RP_EINVAL, "confirmations: no service '%.64s' is configured",
-                 json_string_value(json_array_get(confirmations, 0)));
-    return rp_error_hint(err, "nothing was marked; leave confirmations out");
+    return rp_confirmers_read(q, confirmations, &request->confirmations, err);
 }
 
 static struct rp_store *find_store(struct rp_request *q, const char *name, struct rp_error *err)
@@ -147,7 +139,7 @@ static void read_item(struct rp_request *q, const json_t *in, const json_t *besi
         .if_unreferenced = rp_request_bool(in, "if_unreferenced") || rp_request_bool(beside, "if_unreferenced"),
         .annotate = rp_request_bool(in, "annotate") || rp_request_bool(beside, "annotate"),
     };
-    if (check_item(in, beside, *store_name, &item->request, &item->answer.error) == 0)
+    if (check_item(q, in, beside, *store_name, &item->request, &item->answer.error) == 0)
         item->store = find_store(q, *store_name, &item->answer.error);
 }
 
@@ -155,7 +147,7 @@ static json_t *item_json(const struct marking *m, size_t i)
 {
     const struct rp_mark_item *item = &m->command.items[i];
     const char *store = m->store_names[i], *key = item->request.key;
-    return rp_mark_answer_json(&item->answer, store != NULL ? store : "", key != NULL ? key : "", item->request.reason);
+    return rp_mark_answer_json(&item->answer, store != NULL ? store : "", key != NULL ? key : "");
 }
 
 static void then_marked_one(struct rp_request *q, const struct marking *m)
@@ -349,10 +341,11 @@ static void restore_mark(struct rp_request *q)
 
 static const struct rp_route routes[] = {
     { RP_ROUTE("POST", "/v1/marks", RP_FOR_ADMINS, RP_MAY_WRITE_MARKS, post_marks), .body = &post_shape,
-      .answer = &marked_shape, .status = 201,
-      .errors = "not_found still_referenced already_marked guarantee_too_weak observe_only grace_out_of_range is_file",
-      .body_max = ITEMS_BODY_MAX,
-      .summary = "Marks an object of a store, or up to 1,000 of them: those are answered 200 with an outcome each.",
+      .answer = &outcome_shape, .status = 201,
+      .also = { { .status = 200, .answer = &outcomes_shape, .help = "with `items`: an outcome each, refusals too" } },
+      .errors = "not_found still_referenced references_unknown already_marked guarantee_too_weak observe_only "
+                "grace_out_of_range is_file held being_erased not_owner changed",
+      .body_max = ITEMS_BODY_MAX, .summary = "Marks an object of a store, or up to 1,000 of them.",
       .example =
           "-X POST -d '{\"store\":\"main\",\"key\":\"avatars/7.png\",\"grace\":\"5d\",\"reason\":\"replaced\"}'" },
     { RP_ROUTE("GET", "/v1/marks", RP_FOR_ADMINS, RP_MAY_READ_MARKS, list_marks), .blocks = true, .query = &list_shape,

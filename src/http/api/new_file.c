@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/api/new_file.h"
 
+#include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/hex.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/hex.h"
+#include "base/text/json.h"
 #include "base/time.h"
+#include "core/owner/raise.h"
 #include "core/room.h"
 #include "http/api/shapes.h"
 #include "http/content/target.h"
@@ -46,8 +48,8 @@ const struct rp_shape rp_shape_new_file = RP_SHAPE("new_file", new_file_fields, 
 const uint8_t *rp_checksum_bytes(struct rp_request *q, const char *hex)
 {
     uint8_t *out = hex != NULL ? rp_arena_alloc(&q->arena, RP_DIGEST_BYTES) : NULL;
-    for (size_t i = 0; out != NULL && i < RP_DIGEST_BYTES; i++)
-        out[i] = (uint8_t)((unsigned)rp_hex_digit(hex[2 * i]) << 4 | (unsigned)rp_hex_digit(hex[2 * i + 1]));
+    bool read = out == NULL || rp_hex_read(hex, RP_DIGEST_BYTES, out);
+    RP_ASSERT(read); /* its shape is a digest */
     return out;
 }
 
@@ -74,6 +76,8 @@ static int upload_store(struct rp_request *q, const struct rp_store **out, struc
     }
     if (store->backend == NULL)
         return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is not open", store->config->name);
+    int r = rp_raise_refuse_name(store, err);
+    if (r < 0) return r;
     *out = store;
     return rp_rooms_refuse(rp_server_options_of(q->server)->rooms, (size_t)(config - all->stores), err);
 }

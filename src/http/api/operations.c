@@ -2,7 +2,7 @@
 /* operations.c - what an operator looks at and decides: dead letters, holds, stores. */
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "core/dead.h"
 #include "core/hold.h"
 #include "core/state.h"
@@ -16,28 +16,70 @@
 
 /* ---- shapes ---- */
 
+/* clang-format off */
 #define DEAD_FIELDS                                                                                                    \
     { RP_FIELD("id", ID), .id = RP_ID_DEAD, .required = true, .help = "the dead letter" },                             \
-        { RP_FIELD("died_at", TIME), .required = true, .help = "since when it waits for a person" },                   \
-        { .name = "from",                                                                                              \
-          .kind = RP_FIELD_CHOICE,                                                                                     \
-          .choices = rp_state_names,                                                                                   \
-          .required = true,                                                                                            \
-          .help = "where a retry goes" },                                                                              \
-        { RP_FIELD("attempts", INT), .most = INT64_MAX, .required = true, .help = "tries used up" },                   \
-        { RP_FIELD("error", TEXT), .required = true, .help = "why the last one failed" },                              \
-    {                                                                                                                  \
-        RP_FIELD("mark", OBJECT), .of = &rp_shape_mark, .required = true, .help = "what it is about"                   \
-    }
+    { RP_FIELD("died_at", TIME), .required = true, .help = "since when it waits for a person" },                       \
+    { RP_FIELD("from", CHOICE), .choices = rp_state_names, .required = true, .help = "where a retry goes" },           \
+    { RP_FIELD("attempts", INT), .most = INT64_MAX, .required = true, .help = "tries used up" },                       \
+    { RP_FIELD("error", TEXT), .required = true, .help = "why the last one failed" },                                  \
+    { RP_FIELD("mark", OBJECT), .of = &rp_shape_mark, .required = true, .help = "what it is about" }
+
+#define HOLD_FIELDS                                                                                                    \
+    { RP_FIELD("id", ID), .id = RP_ID_HOLD, .required = true, .help = "the hold" },                                    \
+    { RP_FIELD("scope", TEXT), .required = true, .help = "what it covers" },                                           \
+    { RP_FIELD("reason", TEXT), .required = true, .help = "why" },                                                     \
+    { RP_FIELD("actor", TEXT), .required = true, .help = "who placed it" },                                            \
+    { RP_FIELD("placed_at", TIME), .required = true, .help = "when" }
+/* clang-format on */
 
 static const struct rp_field dead_fields[] = { DEAD_FIELDS };
 static const struct rp_shape dead_shape = RP_SHAPE("dead_letter", dead_fields, "a mark that used up its attempts");
+
+static const char *const confirmation_states[] = { "pending", "asked", "waiting", "yes", "refused", "failed", NULL };
+
+static const struct rp_field try_fields[] = {
+    { RP_FIELD("at", TIME), .required = true, .help = "when" },
+    { RP_FIELD("status", INT), .most = 999, .required = true, .help = "of HTTP; 0: no answer came" },
+    { RP_FIELD("body", TEXT), .help = "the first 1 KiB of the answer" },
+    { RP_FIELD("error", TEXT), .help = "why none came" },
+};
+static const struct rp_shape try_shape = RP_SHAPE("confirmation_try", try_fields, "one call to an outside service");
+
+static const struct rp_field confirmation_fields[] = {
+    { RP_FIELD("id", ID), .id = RP_ID_CONFIRMATION, .required = true, .help = "the idempotency key of its calls" },
+    { RP_FIELD("name", TEXT), .required = true, .help = "as configured" },
+    { RP_FIELD("state", CHOICE), .choices = confirmation_states, .required = true, .help = "what it has said" },
+    { RP_FIELD("attempts", INT), .most = INT64_MAX, .required = true, .help = "calls, since it was last retried" },
+    { RP_FIELD("asked_at", TIME), .help = "first" },
+    { RP_FIELD("until", TIME), .help = "when it is given up" },
+    { RP_FIELD("answered_at", TIME), .help = "last" },
+    { RP_FIELD("note", TEXT), .help = "its last answer" },
+    { RP_FIELD("tries", LIST), .of = &try_shape, .required = true, .help = "the last 100 calls" },
+};
+static const struct rp_shape confirmation_shape =
+    RP_SHAPE("asked_confirmation", confirmation_fields, "what an outside service was asked, and said");
+
+static const struct rp_field dead_shown_fields[] = {
+    DEAD_FIELDS,
+    { RP_FIELD("confirmations", LIST), .of = &confirmation_shape, .required = true,
+      .help = "outside services that it needs a yes of" },
+};
+static const struct rp_shape dead_shown_shape =
+    RP_SHAPE("dead_letter_shown", dead_shown_fields, "a dead letter with what was tried");
 
 static const struct rp_field decided_fields[] = {
     DEAD_FIELDS,
     { RP_FIELD("state", CHOICE), .choices = rp_state_names, .required = true, .help = "what the mark is now" },
 };
 static const struct rp_shape decided_shape = RP_SHAPE("decided_letter", decided_fields, "what a person decided");
+
+static const struct rp_field retry_fields[] = {
+    { RP_FIELD("since", TIME), .help = "only those that died since" },
+    { RP_FIELD("endpoint", TEXT), .least = 1, .most = 63,
+      .help = "only those that this outside service gave no yes to" },
+};
+static const struct rp_shape retry_shape = RP_SHAPE("retry_all", retry_fields, "which dead letters are tried again");
 
 static const struct rp_field retried_fields[] = {
     { RP_FIELD("retried", INT), .most = RP_DEAD_ITEMS_MAX, .required = true, .help = "brought back" },
@@ -55,22 +97,15 @@ static const struct rp_field hold_request_fields[] = {
 static const struct rp_shape hold_request_shape =
     RP_SHAPE("hold_request", hold_request_fields, "what is not to be purged, and why");
 
-#define HOLD_FIELDS                                                                                                    \
-    { RP_FIELD("id", ID), .id = RP_ID_HOLD, .required = true, .help = "the hold" },                                    \
-        { RP_FIELD("scope", TEXT), .required = true, .help = "what it covers" },                                       \
-        { RP_FIELD("reason", TEXT), .required = true, .help = "why" },                                                 \
-        { RP_FIELD("actor", TEXT), .required = true, .help = "who placed it" },                                        \
-    {                                                                                                                  \
-        RP_FIELD("placed_at", TIME), .required = true, .help = "when"                                                  \
-    }
-
 static const struct rp_field hold_fields[] = { HOLD_FIELDS };
 static const struct rp_shape hold_shape = RP_SHAPE("hold", hold_fields, "a stop on purging");
 
 static const struct rp_field placed_fields[] = {
     HOLD_FIELDS,
     { RP_FIELD("claimed", LIST), .of = &rp_shape_mark, .required = true,
-      .help = "covered, but past the claim already: they may still be purged" },
+      .help = "covered, but past the claim already: they may still be purged; the first 1000" },
+    { RP_FIELD("claimed_total", INT), .most = INT64_MAX, .required = true,
+      .help = "how many these are, listed or not" },
 };
 static const struct rp_shape placed_shape =
     RP_SHAPE("placed_hold", placed_fields, "a hold, and what it came too late for");
@@ -127,19 +162,12 @@ static int letters_init(struct letters *l, size_t max, struct rp_arena *arena, s
     return l->at != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for the dead letters");
 }
 
-static json_t *letter_json(struct rp_request *q, const struct rp_dead *dead, const struct rp_mark *mark)
-{
-    json_t *o = rp_dead_json(dead, mark, rp_request_store_name(q, mark->store_id));
-    rp_json_set(o, "mark", rp_mark_shown(q, mark));
-    return o;
-}
-
 static int add_letter(struct rp_request *q, const struct rp_dead *dead, struct rp_arena *arena, json_t *items,
                       struct rp_error *err)
 {
     struct rp_mark mark;
     int r = rp_mark_get(rp_request_catalog(q)->db, dead->mark_id, arena, &mark, err);
-    if (r == 0) rp_json_append(items, letter_json(q, dead, &mark));
+    if (r == 0) rp_json_append(items, rp_dead_json(dead, &mark, rp_request_store_name(q, mark.store_id)));
     return r;
 }
 
@@ -179,7 +207,16 @@ static void get_dead(struct rp_request *q)
 {
     struct rp_dead dead;
     struct rp_mark mark;
-    if (load_letter(q, &dead, &mark)) rp_reply_json(q, 200, letter_json(q, &dead, &mark));
+    json_t *confirmations = NULL;
+    struct rp_error err = { 0 };
+    if (!load_letter(q, &dead, &mark)) return;
+    if (rp_confirmations_json(rp_request_catalog(q)->db, mark.id, &q->arena, &confirmations, &err) < 0) {
+        rp_reply_error(q, &err);
+        return;
+    }
+    json_t *o = rp_dead_json(&dead, &mark, rp_request_store_name(q, mark.store_id));
+    rp_json_set(o, "confirmations", confirmations);
+    rp_reply_json(q, 200, o);
 }
 
 static struct rp_dead_command *new_decision(struct rp_request *q, const struct rp_verb *verb, size_t max)
@@ -197,9 +234,7 @@ static struct rp_dead_command *new_decision(struct rp_request *q, const struct r
 static void then_decided(struct rp_request *q)
 {
     const struct rp_dead_item *item = ((struct rp_dead_command *)q->command)->items;
-    json_t *o = letter_json(q, &item->letter, &item->mark);
-    rp_json_set(o, "state", json_string(rp_state_name(item->as)));
-    rp_reply_json(q, 200, o);
+    rp_reply_json(q, 200, rp_decided_json(item, rp_request_store_name(q, item->mark.store_id)));
 }
 
 static void decide_dead(struct rp_request *q, const struct rp_verb *verb)
@@ -240,6 +275,8 @@ static void retry_all(struct rp_request *q)
     struct rp_dead_command *c = new_decision(q, &rp_verb_dead_retry, RP_DEAD_ITEMS_MAX);
     if (c == NULL) return;
     c->all = true;
+    c->since_ms = rp_json_get_int(q->query, "since", 0);
+    c->endpoint = rp_json_get_text(q->query, "endpoint", NULL);
     c->command.weight = c->max;
     rp_request_submit(q, &c->command, then_retried, NULL);
 }
@@ -279,15 +316,15 @@ static int read_scope(struct rp_request *q, struct rp_hold_command *out, struct 
     return name.scope == RP_SCOPE_SUBJECT ? rp_key_check(name.key, strlen(name.key), err) : 0;
 }
 
+static const char *name_of(void *ctx, int64_t store_id)
+{
+    return rp_request_store_name(ctx, store_id);
+}
+
 static void then_held(struct rp_request *q)
 {
     const struct rp_hold_command *c = (const struct rp_hold_command *)q->command;
-    struct rp_hold hold = { .id = c->id, .reason = c->reason, .actor = q->who.actor, .placed_at_ms = c->placed_at_ms };
-    json_t *o = rp_hold_json(&hold, rp_json_get_text(q->body, "scope", "")), *claimed = json_array();
-    for (size_t i = 0; i < c->claimed.n; i++)
-        rp_json_append(claimed, rp_mark_shown(q, &c->claimed.at[i]));
-    rp_json_set(o, "claimed", claimed);
-    rp_reply_json(q, 201, o);
+    rp_reply_json(q, 201, rp_placed_json(c, rp_json_get_text(q->body, "scope", ""), name_of, q));
 }
 
 static struct rp_hold_command *new_hold(struct rp_request *q, const struct rp_verb *verb)
@@ -319,9 +356,7 @@ static void not_lifted(struct rp_request *q)
 
 static void then_lifted(struct rp_request *q)
 {
-    const struct rp_hold_command *c = (const struct rp_hold_command *)q->command;
-    char text[RP_ID_TEXT];
-    rp_reply_json(q, 200, json_pack("{s:s,s:b}", "id", rp_id_format(RP_ID_HOLD, c->id, text), "lifted", 1));
+    rp_reply_json(q, 200, rp_lifted_json(((const struct rp_hold_command *)q->command)->id));
 }
 
 static void lift_hold(struct rp_request *q)
@@ -364,20 +399,22 @@ static const struct rp_route routes[] = {
       .query = &rp_shape_page, .answer = &dead_shape, .many = true,
       .summary = "Lists what used up its attempts and waits for a person." },
     { RP_ROUTE("GET", "/v1/dead-letters/{id}", RP_FOR_ADMINS, RP_MAY_READ_RUNS, get_dead), .blocks = true,
-      .answer = &dead_shape, .errors = "not_found", .summary = "Shows one dead letter." },
+      .answer = &dead_shown_shape, .errors = "not_found",
+      .summary = "Shows one dead letter, with each call to the outside services that it needs a yes of." },
     { RP_ROUTE("POST", "/v1/dead-letters/{id}/retry", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, retry_dead),
       .answer = &decided_shape, .errors = "not_found",
       .summary = "Has it tried again at once, where it was, with attempts counted from zero.", .example = "-X POST" },
     { RP_ROUTE("POST", "/v1/dead-letters/{id}/keep", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, keep_dead),
-      .answer = &decided_shape, .errors = "not_found",
-      .summary = "Gives the mark up: reprieved if nothing can have been erased, else lost.", .example = "-X POST" },
-    { RP_ROUTE("POST", "/v1/dead-letters/retry-all", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, retry_all),
-      .answer = &retried_shape, .summary = "Has all of them tried again, at most 1,000 a call, in one step.",
+      .answer = &decided_shape, .errors = "not_found name_taken owner_deleted too_late",
+      .summary = "Gives the mark up: reprieved if nothing can have been erased, and its file lives again, else lost.",
       .example = "-X POST" },
+    { RP_ROUTE("POST", "/v1/dead-letters/retry-all", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, retry_all),
+      .query = &retry_shape, .answer = &retried_shape,
+      .summary = "Has all of them tried again, at most 1,000 a call, in one step.", .example = "-X POST" },
     { RP_ROUTE("GET", "/v1/holds", RP_FOR_ADMINS, RP_MAY_READ_RUNS, list_holds), .blocks = true,
       .query = &rp_shape_page, .answer = &hold_shape, .many = true, .summary = "Lists the holds in force." },
     { RP_ROUTE("POST", "/v1/holds", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, place_hold), .body = &hold_request_shape,
-      .answer = &placed_shape, .status = 201, .errors = "not_found",
+      .answer = &placed_shape, .status = 201, .errors = "not_found not_owner",
       .summary = "Stops the purging of a subject, a prefix, a tenant or everything, until the hold is lifted.",
       .example = "-X POST -d '{\"scope\":\"main:legal/*\",\"reason\":\"case 12\"}'" },
     { RP_ROUTE("DELETE", "/v1/holds/{id}", RP_FOR_ADMINS, RP_MAY_WRITE_RUNS, lift_hold), .answer = &lifted_shape,

@@ -2,7 +2,7 @@
 /* quotas.c - how much a tenant may store, and how much it does. A tenant sees its own, an admin
  * all. */
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "core/quota.h"
 #include "http/api/shapes.h"
 
@@ -31,11 +31,7 @@ static const struct rp_shape set_shape = RP_SHAPE("quota_limit", set_fields, "a 
 
 static json_t *quota_json(const struct rp_request *q, const struct rp_tenant *t)
 {
-    int64_t by_default = rp_request_config(q)->quota_default;
-    int64_t left = rp_quota_limit_of(t, by_default) - t->used_bytes - t->reserved_bytes;
-    json_t *o = rp_quota_json(t, by_default);
-    rp_json_set(o, "available", json_integer(left > 0 ? left : 0));
-    return o;
+    return rp_quota_json(t, rp_request_config(q)->quota_default);
 }
 
 /* Another tenant's is answered like one that does not exist. */

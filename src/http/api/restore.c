@@ -4,7 +4,7 @@
 #include "core/reprieve/restore.h"
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "catalog/run.h"
 #include "http/api/marks.h"
 #include "http/api/runs.h"
@@ -30,27 +30,16 @@ static const struct rp_field bulk_fields[] = {
 };
 static const struct rp_shape bulk_shape = RP_SHAPE("restore_request", bulk_fields, "every given filter must fit");
 
-/* Of a run the first part, of a dry run the second. */
-static const struct rp_field answer_fields[] = {
-    { RP_FIELD("id", ID), .id = RP_ID_RUN, .help = "of the run: GET /v1/runs/{id} tells how far it is" },
-    { RP_FIELD("kind", TEXT), .help = "restore" },
-    { RP_FIELD("name", TEXT), .help = "the store of the prefix, or all" },
-    { RP_FIELD("state", TEXT), .help = "running" },
-    { RP_FIELD("locked_by", TEXT), .help = "the daemon that carries it out" },
-    { RP_FIELD("started_at", TIME), .help = "what is marked later is not touched" },
-    { RP_FIELD("filter", ANY), .help = "what it is about" },
-    { RP_FIELD("counts", ANY), .help = "so far" },
-    { RP_FIELD("avg_age_s", INT) },
-    { RP_FIELD("errors", ANY) },
-    { RP_FIELD("dry_run", BOOL), .required = true, .help = "true: nothing is changed, and what follows" },
-    { RP_FIELD("restored", INT), .most = INT64_MAX, .help = "how many would be" },
-    { RP_FIELD("already_restored", INT), .most = INT64_MAX, .help = "have been before" },
-    { RP_FIELD("returned", INT), .most = INT64_MAX, .help = "would come back from quarantine" },
-    { RP_FIELD("refused", INT), .most = INT64_MAX, .help = "could not be" },
-    { RP_FIELD("complete", BOOL), .help = "false: more than 100,000 fit" },
-    { RP_FIELD("items", LIST), .of = &rp_shape_restored, .help = "the first 1,000" },
+static const struct rp_field foreseen_fields[] = {
+    { RP_FIELD("dry_run", BOOL), .required = true, .help = "true: nothing is changed" },
+    { RP_FIELD("restored", INT), .required = true, .help = "how many would be" },
+    { RP_FIELD("already_restored", INT), .required = true, .help = "have been before" },
+    { RP_FIELD("returned", INT), .required = true, .help = "would come back from quarantine" },
+    { RP_FIELD("refused", INT), .required = true, .help = "could not be" },
+    { RP_FIELD("complete", BOOL), .required = true, .help = "false: more than 100,000 fit" },
+    { RP_FIELD("items", LIST), .of = &rp_shape_restored, .required = true, .help = "the first 1,000" },
 };
-static const struct rp_shape answer_shape = RP_SHAPE("restored_in_bulk", answer_fields, "a run, or what it would do");
+static const struct rp_shape foreseen_shape = RP_SHAPE("restore_plan", foreseen_fields, "what a restore would do");
 
 /* ---- the filter ---- */
 
@@ -193,10 +182,15 @@ static void post_restore(struct rp_request *q)
 
 static const struct rp_route routes[] = {
     { RP_ROUTE("POST", "/v1/restore", RP_FOR_ADMINS, RP_MAY_WRITE_MARKS, post_restore), .blocks = true,
-      .body = &bulk_shape, .answer = &answer_shape, .status = 202, .errors = "not_found",
+      .body = &bulk_shape, .answer = &rp_shape_run, .status = 202,
+      .also = { { .status = 200, .answer = &foreseen_shape, .help = "with dry_run: what it would do" } },
+      .errors = "not_found",
       .summary =
           "Begins a run that restores everything that fits all filters and is marked by now, or with dry_run says "
-          "what it would do (200). Nothing that it names is purged while it is under way.",
+          "what it would do. Nothing that it names is purged while it is under way. It goes from the newest mark to "
+          "the "
+          "oldest: of several uploads of one key, or several deleted files of one name, the last comes back and those "
+          "before it are refused.",
       .example = "-X POST -d '{\"reason\":\"replaced\",\"since\":\"2d\",\"dry_run\":true}'" },
 };
 const struct rp_routes rp_routes_restore = { routes, sizeof routes / sizeof routes[0] };

@@ -4,7 +4,7 @@
 #ifndef RP_HTTP_API_RUNS_H
 #define RP_HTTP_API_RUNS_H
 
-#include "core/run.h"
+#include "core/run/run.h"
 #include "http/server/request.h"
 
 extern const struct rp_shape rp_shape_run;

@@ -1,31 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server says of itself: the description of its calls, and the page at its root. */
+#include "http/content/signed_url.h"
 #include "http/route/route.h"
 #include "http/server/request.h"
+#include "http/server/server.h"
 
 #include <pthread.h>
 
-#include "base/buf.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 
-/* The table does not change: written once, for as long as the process lives. */
-static pthread_once_t written = PTHREAD_ONCE_INIT;
+/* Neither the table nor our address changes: written once, for as long as the process lives. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rp_buf text = { .max = (size_t)16 << 20 };
 
-static void write_openapi(void)
+/* "" if it cannot be. */
+static const char *written(struct rp_request *q)
 {
-    json_t *document = rp_openapi();
-    if (document == NULL || rp_json_write(&text, document) < 0) rp_buf_clear(&text);
-    json_decref(document);
+    pthread_mutex_lock(&lock);
+    if (text.len == 0) {
+        const char *server = rp_url_base(rp_request_config(q), rp_server_address(q->server), &q->arena);
+        json_t *document = server != NULL ? rp_openapi(server) : NULL;
+        if (document == NULL || rp_json_write(&text, document) < 0) rp_buf_clear(&text);
+        json_decref(document);
+    }
+    pthread_mutex_unlock(&lock);
+    return rp_buf_text(&text);
 }
 
 static void get_openapi(struct rp_request *q)
 {
     struct rp_error err = { 0 };
-    pthread_once(&written, write_openapi);
-    if (text.len > 0) {
-        rp_reply_text(q, 200, "application/json", text.data);
+    const char *document = written(q);
+    if (document[0] != '\0') {
+        rp_reply_text(q, 200, "application/json", document);
         return;
     }
     rp_error_set(&err, RP_ENOMEM, "the description of the calls could not be written");
@@ -52,8 +61,9 @@ static void get_page(struct rp_request *q)
 }
 
 static const struct rp_route routes[] = {
-    { RP_ROUTE("GET", "/openapi.json", RP_FOR_EVERYBODY, 0, get_openapi), .plain = true,
+    { RP_ROUTE("GET", "/openapi.json", RP_FOR_EVERYBODY, 0, get_openapi), .media = "application/json",
       .summary = "This description." },
-    { RP_ROUTE("GET", "/", RP_FOR_EVERYBODY, 0, get_page), .plain = true, .summary = "The page that a browser shows." },
+    { RP_ROUTE("GET", "/", RP_FOR_EVERYBODY, 0, get_page), .media = "text/html",
+      .summary = "The page that a browser shows." },
 };
 const struct rp_routes rp_routes_service = { routes, sizeof routes / sizeof routes[0] };

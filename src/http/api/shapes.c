@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "core/state.h"
 #include "http/server/server.h"
@@ -20,23 +20,14 @@ static const struct rp_field why_fields[] = {
 };
 const struct rp_shape rp_shape_why = RP_SHAPE("why", why_fields, "why something was refused");
 
-static const struct rp_field mark_fields[] = {
-    { RP_FIELD("id", ID), .id = RP_ID_MARK, .required = true, .help = "the mark" },
-    { RP_FIELD("subject", TEXT), .required = true, .help = "STORE:KEY" },
-    { RP_FIELD("file", ID), .id = RP_ID_FILE, .help = "the file that the object belongs to" },
-    { RP_FIELD("state", CHOICE), .choices = rp_state_names, .required = true, .help = "where it stands" },
-    { RP_FIELD("reason", TEXT), .required = true, .help = "as it was given, or abandoned, rollback, ..." },
-    { RP_FIELD("actor", TEXT), .required = true, .help = "who made it" },
-    { RP_FIELD("marked_at", TIME), .required = true, .help = "when it was made" },
-    { RP_FIELD("due_at", TIME), .required = true, .help = "nothing is purged before" },
-    { RP_FIELD("size", INT), .most = INT64_MAX, .required = true, .help = "bytes" },
-    { RP_FIELD("outcome", TEXT), .help = "how it ended" },
-    { RP_FIELD("ended_at", TIME), .help = "when it ended" },
-    { RP_FIELD("only_if", TEXT), .help = "unreferenced: asked again before the purge" },
-    { RP_FIELD("attempts", INT), .most = INT64_MAX, .help = "failed tries so far" },
-    { RP_FIELD("run", ID), .id = RP_ID_RUN, .help = "the run that purged it" },
-    { RP_FIELD("note", TEXT), .help = "what the last look at it said" },
+static const struct rp_field signed_fields[] = {
+    { RP_FIELD("expires", INT), .required = true, .most = INT64_MAX,
+      .help = "end of the URL, milliseconds since 1970" },
+    { RP_FIELD("signature", SHA256), .required = true, .help = "HMAC-SHA256 of what the URL grants" },
 };
+const struct rp_shape rp_shape_signed = RP_SHAPE("signed", signed_fields, "what makes a URL its own permission");
+
+static const struct rp_field mark_fields[] = { RP_MARK_FIELDS };
 const struct rp_shape rp_shape_mark = RP_SHAPE("mark", mark_fields, "a promise to purge its subject at due_at");
 
 static const struct rp_field file_mark_fields[] = {
@@ -44,6 +35,8 @@ static const struct rp_field file_mark_fields[] = {
     { RP_FIELD("marked_at", TIME), .help = "when it was made" },
     { RP_FIELD("due_at", TIME), .required = true, .help = "the file is purged then, unless restored" },
     { RP_FIELD("reason", TEXT), .required = true, .help = "as it was given, or abandoned, rollback, ..." },
+    { RP_FIELD("restorable", BOOL),
+      .help = "false: a service is asked at once, and then it cannot be restored any more" },
 };
 const struct rp_shape rp_shape_file_mark = RP_SHAPE("file_mark", file_mark_fields, "the mark of a file");
 
@@ -73,9 +66,12 @@ static const struct rp_field file_fields[] = {
     { RP_FIELD("transaction", ID), .id = RP_ID_TRANSACTION, .help = "it came with" },
     { RP_FIELD("replaces", ID), .id = RP_ID_FILE, .help = "what its transaction replaces by it" },
     { RP_FIELD("processing", OBJECT), .of = &processing_shape, .help = "while it is scanning" },
-    { RP_FIELD("metadata", ANY), .help = "names and values" },
+    { RP_FIELD("metadata", MAP), .help = "names and values" },
     { RP_FIELD("created_at", TIME), .required = true, .help = "when its upload began" },
     { RP_FIELD("changed_at", TIME), .required = true, .help = "its last change" },
+    { RP_FIELD("confirmed_at", TIME), .help = "when its upload was confirmed" },
+    { RP_FIELD("deleted_at", TIME), .help = "since when it is deleted" },
+    { RP_FIELD("ended_at", TIME), .help = "when it was purged, or expired" },
     { RP_FIELD("mark", OBJECT), .of = &rp_shape_file_mark, .help = "if one waits" },
     { RP_FIELD("not_restored", LIST), .of = &left_shape,
       .help = "after a restore: what was deleted along with it and could not come back" },
@@ -203,7 +199,7 @@ const struct rp_upload_rules *rp_request_rules(struct rp_request *q)
                                        .quota_default_bytes = config->quota_default,
                                        .txn_timeout_ms = config->transactions_timeout_ms,
                                        .rollback_grace_ms = config->transactions_rollback_grace_ms,
-                                       .scan = config->uploads_scan };
+                                       .scan = config->uploads_scan || config->processor_url[0] != 0 };
     return rules;
 }
 
@@ -231,14 +227,7 @@ void rp_reply_not_found(struct rp_request *q, const char *what, enum rp_id_kind 
 
 json_t *rp_mark_shown(struct rp_request *q, const struct rp_mark *mark)
 {
-    RP_CLEANUP(rp_json_decrefp) json_t *line = rp_mark_line(mark, rp_request_store_name(q, mark->store_id));
-    char id[RP_ID_TEXT];
-    json_t *o = json_object();
-    rp_json_set(o, "id", json_string(rp_id_format(RP_ID_MARK, mark->id, id)));
-    (void)json_object_del(line, "mark");
-    if (mark->file_id != 0) rp_json_set(o, "file", json_string(rp_id_format(RP_ID_FILE, mark->file_id, id)));
-    (void)rp_json_merge(o, line);
-    return o;
+    return rp_mark_line(mark, rp_request_store_name(q, mark->store_id));
 }
 
 json_t *rp_file_shown(struct rp_request *q, const struct rp_file *file, struct rp_error *err)
@@ -257,4 +246,21 @@ json_t *rp_file_shown(struct rp_request *q, const struct rp_file *file, struct r
     json_t *o = rp_file_json(&answer, rp_request_store_name(q, file->store_id));
     if (o == NULL) rp_error_set(err, RP_ENOMEM, "no memory for a file");
     return o;
+}
+
+int rp_confirmers_read(struct rp_request *q, const json_t *names, const struct rp_confirmers_asked **out,
+                       struct rp_error *err)
+{
+    const char *texts[RP_CONFIRMATIONS_EACH] = { NULL };
+    size_t n = json_array_size(names);
+    *out = NULL;
+    if (n == 0) return 0;
+    struct rp_confirmers_asked *by = rp_arena_alloc(&q->arena, sizeof *by);
+    if (by == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for confirmations");
+    RP_ASSERT(n <= RP_CONFIRMATIONS_EACH); /* the shape's bound */
+    for (size_t i = 0; i < n; i++)
+        texts[i] = json_string_value(json_array_get(names, i));
+    int r = rp_confirmers_find(rp_request_config(q), texts, n, by, err);
+    if (r == 0) *out = by;
+    return r;
 }

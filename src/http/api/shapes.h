@@ -9,14 +9,38 @@
 #ifndef RP_HTTP_API_SHAPES_H
 #define RP_HTTP_API_SHAPES_H
 
+#include "core/confirm/confirm.h"
 #include "core/file/file.h"
+#include "core/state.h"
 #include "http/server/request.h"
+
+/* A mark as rp_mark_line shows it. */
+/* clang-format off */
+#define RP_MARK_FIELDS \
+    { RP_FIELD("id", ID), .id = RP_ID_MARK, .required = true, .help = "the mark" }, \
+    { RP_FIELD("subject", TEXT), .required = true, .help = "STORE:KEY" }, \
+    { RP_FIELD("file", ID), .id = RP_ID_FILE, .help = "the file that the object belongs to" }, \
+    { RP_FIELD("state", CHOICE), .choices = rp_state_names, .required = true, .help = "where it stands" }, \
+    { RP_FIELD("reason", TEXT), .required = true, .help = "as it was given, or abandoned, rollback, ..." }, \
+    { RP_FIELD("actor", TEXT), .required = true, .help = "who made it" }, \
+    { RP_FIELD("marked_at", TIME), .required = true, .help = "when it was made" }, \
+    { RP_FIELD("due_at", TIME), .required = true, .help = "nothing is purged before" }, \
+    { RP_FIELD("size", INT), .most = INT64_MAX, .required = true, .help = "bytes" }, \
+    { RP_FIELD("outcome", TEXT), .help = "how it ended" }, \
+    { RP_FIELD("ended_at", TIME), .help = "when it ended" }, \
+    { RP_FIELD("only_if", TEXT), .help = "unreferenced: it was asked when it was marked, too" }, \
+    { RP_FIELD("attempts", INT), .most = INT64_MAX, .help = "failed tries so far" }, \
+    { RP_FIELD("run", ID), .id = RP_ID_RUN, .help = "the run that purged it" }, \
+    { RP_FIELD("note", TEXT), .help = "what the last look at it said" }, \
+    { RP_FIELD("asked_again_at", TIME), .help = "when a check that refused it is asked again" }
+/* clang-format on */
 
 extern const struct rp_shape rp_shape_why;       /* {"code","message","hint"} inside an answer */
 extern const struct rp_shape rp_shape_mark;      /* a mark as GET /v1/marks shows it */
 extern const struct rp_shape rp_shape_file_mark; /* the mark of a file, in short */
 extern const struct rp_shape rp_shape_file;
-extern const struct rp_shape rp_shape_page; /* query: limit, cursor */
+extern const struct rp_shape rp_shape_signed; /* query of a URL that is its own permission */
+extern const struct rp_shape rp_shape_page;   /* query: limit, cursor */
 
 #define RP_LIST_LIMIT      100
 #define RP_LIST_LIMIT_MAX  1000
@@ -62,6 +86,9 @@ void *rp_command_new(struct rp_request *q, size_t size, const struct rp_verb *ve
 const struct rp_upload_rules *rp_request_rules(struct rp_request *q);
 /* Every store, as the commands want them; in the arena; NULL: no memory. */
 struct rp_store *const *rp_request_stores(struct rp_request *q, size_t *n);
+/* The services that these texts name, in the arena; NULL: none. RP_EINVAL: one is not configured. */
+int rp_confirmers_read(struct rp_request *q, const json_t *names, const struct rp_confirmers_asked **out,
+                       struct rp_error *err);
 /* 404 in the words of P2: "no file 'fil_...'". */
 void rp_reply_not_found(struct rp_request *q, const char *what, enum rp_id_kind kind, int64_t id);
 

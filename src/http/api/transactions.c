@@ -3,15 +3,17 @@
  * look. */
 #include "base/cleanup.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "core/file/transaction.h"
 #include "core/room.h"
 #include "http/api/new_file.h"
 #include "http/api/owned.h"
 #include "http/server/server.h"
 
+#include <stdlib.h>
+
 #define MEMBERS_ARENA_MAX ((size_t)24 << 20)
-#define COME_BACK         1
+#define COME_BACK         1 /* of see_members */
 
 /* ---- shapes ---- */
 
@@ -199,20 +201,54 @@ static int read_metadata(struct rp_request *q, struct rp_txn_command *c, struct 
     return r;
 }
 
+static size_t count_of_store(const struct rp_files *files, size_t from)
+{
+    size_t n = 1;
+    while (from + n < files->n && files->at[from + n].store_id == files->at[from].store_id)
+        n++;
+    return n;
+}
+
+/* By store. The one that has let the request in comes first: where it goes elsewhere before, it would
+ * lose its place, and wait again. */
+static int by_store(const void *a, const void *b, void *inside)
+{
+    const struct rp_file *x = a, *y = b;
+    const int64_t *first = inside;
+    if (x->store_id == y->store_id) return 0;
+    if (x->store_id == *first || y->store_id == *first) return x->store_id == *first ? -1 : 1;
+    return x->store_id < y->store_id ? -1 : 1;
+}
+
+/* COME_BACK: one of their stores has no place now; the handler is run again when it has. */
+static int see_members(struct rp_request *q, struct rp_txn_command *c, struct rp_files *members, struct rp_error *err)
+{
+    struct rp_seen *seen = rp_arena_array(&q->arena, members->n + 1, sizeof *seen);
+    int64_t inside = rp_request_inside(q);
+    int r = 0;
+    if (seen == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the members");
+    c->seen = seen;
+    if (members->n > 1) qsort_r(members->at, members->n, sizeof *members->at, by_store, &inside);
+    for (size_t i = 0, n; i < members->n && r == 0; i += n) {
+        n = count_of_store(members, i);
+        struct rp_files these = { .at = &members->at[i], .n = n };
+        size_t n_seen;
+        if (!rp_request_enter(q, these.at[0].store_id)) return COME_BACK;
+        r = rp_files_see(&these, c->stores, c->n_stores, &seen[c->n_seen], &n_seen, err);
+        c->n_seen += n_seen;
+    }
+    return r;
+}
+
 /* Every member's object is looked at before the one transaction that makes them all visible. */
-/* COME_BACK: the handler is run again when the store has a place. */
 static int prepare_commit(struct rp_request *q, struct rp_txn_command *c, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(MEMBERS_ARENA_MAX);
     struct rp_files members;
-    struct rp_seen *seen = rp_arena_array(&q->arena, RP_TXN_MEMBERS_MAX + 1, sizeof *seen);
-    if (seen == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the members");
     int r = rp_files_init(&members, RP_TXN_MEMBERS_MAX + 1, &arena, err);
     if (r == 0) r = rp_files_members(rp_request_catalog(q)->db, c->txn_id, &members, err);
-    if (r == 0 && members.n > 0 && !rp_request_enter(q, members.at[0].store_id)) return COME_BACK;
-    if (r == 0) r = rp_files_see(&members, c->stores, c->n_stores, seen, &c->n_seen, err);
-    c->seen = seen;
-    return r < 0 ? r : read_metadata(q, c, err);
+    if (r == 0) r = see_members(q, c, &members, err);
+    return r != 0 ? r : read_metadata(q, c, err);
 }
 
 static void commit_txn(struct rp_request *q)
@@ -265,7 +301,7 @@ static const struct rp_route routes[] = {
       .example = "-X POST -d '{\"timeout\":\"30m\"}'" },
     { RP_ROUTE("POST", "/v1/transactions/{id}/files", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, add_file), .body = &add_shape,
       .answer = &rp_shape_new_file, .status = 201,
-      .errors = "not_found not_open expired quota_exceeded too_many_open too_big observe_only full",
+      .errors = "not_found not_open expired quota_exceeded too_many_open too_big observe_only not_owner full",
       .summary = "Begins an upload that belongs to a transaction, and may replace a live file.",
       .example = "-X POST -d '{\"name\":\"album/1.jpg\",\"size\":5}'" },
     { RP_ROUTE("POST", "/v1/transactions/{id}/commit", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, commit_txn), .blocks = true,

@@ -3,7 +3,7 @@
  * what a signed URL grants. */
 #include "http/content/content.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "http/content/signed_url.h"
 #include "http/server/server.h"
 
@@ -19,13 +19,11 @@ int rp_content_enter(const struct rp_request *q, struct rp_shares *open, int64_t
 
 int rp_content_open(const struct rp_store *store, struct rp_error *err)
 {
-    if (!store) return rp_error_set(err, RP_EUNAVAILABLE, "the file's store is not configured any more");
-    if (!store->backend) {
-        *err = store->closed;
-        return rp_error_wrap(err, err->code < 0 ? err->code : RP_EUNAVAILABLE, "store '%s'", store->config->name);
-    }
-    if (rp_backend_has_parts(store->backend)) return 0;
-    return rp_error_set(err, RP_EUNAVAILABLE, "store '%s' carries no bytes through the daemon", store->config->name);
+    if (store == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "the file's store is not configured any more");
+    int r = rp_store_refuse_closed(store, err);
+    if (r < 0 || rp_backend_has_parts(store->backend)) return r;
+    rp_error_set(err, RP_EUNAVAILABLE, "store '%s' carries no bytes through the daemon", store->config->name);
+    return rp_error_hint(err, "files whose bytes go through the daemon need a store that does");
 }
 
 /* ---- signed URLs ---- */
@@ -36,8 +34,9 @@ static bool signature_fits(struct rp_request *q, const char *method, const struc
 {
     const char *const keys[] = { rp_server_options_of(q->server)->url_key };
     const char *store = rp_request_store_name(q, file->store_id);
-    struct rp_grant grant = rp_grant_of(method, file, store ? store : "", rp_json_get_int(q->query, "expires", 0));
-    return rp_grant_verify(&grant, keys, keys[0] ? 1 : 0, rp_json_get_text(q->query, "signature", ""));
+    struct rp_grant grant =
+        rp_grant_of(method, file, store != NULL ? store : "", rp_json_get_int(q->query, "expires", 0));
+    return rp_grant_verify(&grant, keys, keys[0] != NULL ? 1 : 0, rp_json_get_text(q->query, "signature", ""));
 }
 
 static int check_url(struct rp_request *q, const char *method, int64_t id, struct rp_file *file, struct rp_error *err)

@@ -5,8 +5,9 @@
  *     way, a part at a time.
  * O2  What is taken is exactly what was promised (size, type, checksum), or nothing is stored. A
  *     key is written once.
- * O3  Only a live file is given out. Without a right to it a file is answered like one that does
- *     not exist.
+ * O3  Only a live file is given out, and by a signed URL one that waits for its processor, which
+ *     alone is given such a URL. Without a right to it a file is answered like one that does not
+ *     exist.
  * O4  What a store gives out and takes by URLs of its own (target.h) does not pass through the
  *     daemon: a download is a redirect, an upload is refused, and says where it belongs.
  * O5  Uploads, and downloads, are at most a quarter of the connections each, and never more than

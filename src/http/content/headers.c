@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text/hex.h"
+
 #define NAME_SHOWN_BYTES 255 /* of a file name: what file systems take */
 
 /* Digits up to a character that is none; a number too big for any object is the biggest one. */
@@ -12,7 +14,7 @@ static const char *read_number(const char *p, int64_t *out, bool *any)
 {
     int64_t value = 0;
     *any = false;
-    for (; *p >= '0' && *p <= '9'; p++) {
+    for (; rp_is_digit(*p); p++) {
         int64_t d = *p - '0';
         *any = true;
         value = value > (INT64_MAX - d) / 10 ? INT64_MAX : value * 10 + d;
@@ -41,11 +43,11 @@ enum rp_range_kind rp_range_parse(const char *header, int64_t size_bytes, int64_
     int64_t from, to;
     *first = 0;
     *length = size_bytes;
-    if (!header || strncasecmp(header, "bytes=", 6) != 0) return RP_RANGE_WHOLE;
+    if (header == NULL || strncasecmp(header, "bytes=", 6) != 0) return RP_RANGE_WHOLE;
     const char *p = read_number(skip_space(header + 6), &from, &has_from);
     if (*p != '-') return RP_RANGE_WHOLE;
     p = skip_space(read_number(p + 1, &to, &has_to));
-    if (*p || (!has_from && !has_to) || (has_from && has_to && to < from)) return RP_RANGE_WHOLE;
+    if (*p != 0 || (!has_from && !has_to) || (has_from && has_to && to < from)) return RP_RANGE_WHOLE;
     if (!has_from) {
         if (to == 0 || size_bytes == 0) return RP_RANGE_IMPOSSIBLE;
         int64_t n = to < size_bytes ? to : size_bytes;
@@ -60,20 +62,20 @@ enum rp_range_kind rp_range_parse(const char *header, int64_t size_bytes, int64_
 static bool quoted_is(const char *p, const char *etag, const char **end)
 {
     const char *close = *p == '"' ? strchr(p + 1, '"') : NULL;
-    *end = close ? close + 1 : NULL;
-    return close && (size_t)(close - p - 1) == strlen(etag) && memcmp(p + 1, etag, strlen(etag)) == 0;
+    *end = close != NULL ? close + 1 : NULL;
+    return close != NULL && (size_t)(close - p - 1) == strlen(etag) && memcmp(p + 1, etag, strlen(etag)) == 0;
 }
 
 bool rp_etag_listed(const char *header, const char *etag)
 {
-    if (!header || !etag[0]) return false;
+    if (header == NULL || etag[0] == 0) return false;
     const char *p = skip_space(header);
     if (*p == '*') return *skip_space(p + 1) == '\0';
-    while (*p) {
+    while (*p != 0) {
         if (p[0] == 'W' && p[1] == '/') p += 2;
         const char *end;
         if (quoted_is(p, etag, &end)) return true;
-        if (!end) return false;
+        if (end == NULL) return false;
         p = skip_space(end);
         if (*p == ',') p = skip_space(p + 1);
     }
@@ -83,7 +85,7 @@ bool rp_etag_listed(const char *header, const char *etag)
 bool rp_etag_same(const char *header, const char *etag)
 {
     const char *end;
-    return header && etag[0] && quoted_is(skip_space(header), etag, &end) && *skip_space(end) == '\0';
+    return header != NULL && etag[0] != 0 && quoted_is(skip_space(header), etag, &end) && *skip_space(end) == '\0';
 }
 
 static const char *last_segment(const char *name)
@@ -135,7 +137,7 @@ const char *rp_disposition(const char *name, struct rp_arena *arena)
 const char *rp_content_type_safe(const char *type)
 {
     static const char fallback[] = "application/octet-stream";
-    if (!type || !type[0] || !strchr(type, '/')) return fallback;
+    if (type == NULL || type[0] == 0 || strchr(type, '/') == NULL) return fallback;
     for (const unsigned char *p = (const unsigned char *)type; *p; p++)
         if (*p < 0x20 || *p >= 0x7f) return fallback;
     return type;
@@ -152,8 +154,8 @@ static size_t trimmed(const char **text)
 
 bool rp_content_type_fits(const char *promised, const char *sent)
 {
-    if (!promised || !promised[0]) return true;
-    if (!sent) return false;
+    if (promised == NULL || promised[0] == 0) return true;
+    if (sent == NULL) return false;
     size_t n = trimmed(&promised), m = trimmed(&sent);
     return n == m && strncasecmp(promised, sent, n) == 0;
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/hex.h"
 #include "base/id.h"
+#include "base/text/hex.h"
 #include "base/time.h"
 
 #define MESSAGE_BYTES 4096 /* key and content type are bounded far below it */
@@ -22,7 +22,7 @@ struct rp_grant rp_grant_of(const char *method, const struct rp_file *file, cons
         .store = store,
         .key = file->key,
         .size_bytes = file->size_bytes,
-        .content_type = file->content_type ? file->content_type : "",
+        .content_type = file->content_type != NULL ? file->content_type : "",
         .checksum = file->checksum,
         .expires_at_ms = expires_at_ms,
     };
@@ -67,20 +67,15 @@ static bool write_message(const struct rp_grant *grant, struct message *m)
     add(m, grant->key, strlen(grant->key));
     add_int(m, grant->size_bytes);
     add(m, grant->content_type, strlen(grant->content_type));
-    add(m, grant->checksum ? grant->checksum : (const uint8_t *)"-", grant->checksum ? RP_DIGEST_BYTES : 1);
+    add(m, grant->checksum != NULL ? grant->checksum : (const uint8_t *)"-",
+        grant->checksum != NULL ? RP_DIGEST_BYTES : 1);
     add_int(m, grant->expires_at_ms);
     return !m->full;
 }
 
 static bool read_key(const char *hex, uint8_t out[RP_DIGEST_BYTES])
 {
-    if (!hex || strlen(hex) != SIGNATURE_HEX) return false;
-    for (size_t i = 0; i < RP_DIGEST_BYTES; i++) {
-        int high = rp_hex_digit(hex[2 * i]), low = rp_hex_digit(hex[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        out[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
+    return hex && strlen(hex) == SIGNATURE_HEX && rp_hex_read(hex, RP_DIGEST_BYTES, out);
 }
 
 int rp_grant_sign(const struct rp_grant *grant, const char *key, char out[RP_DIGEST_HEX], struct rp_error *err)
@@ -92,7 +87,7 @@ int rp_grant_sign(const struct rp_grant *grant, const char *key, char out[RP_DIG
     if (!write_message(grant, &m)) return rp_error_set(err, RP_ETOOBIG, "a name is too long for a signed URL");
     int r = rp_hmac(secret, sizeof secret, m.bytes, m.n, mac);
     OPENSSL_cleanse(secret, sizeof secret);
-    if (r < 0) return rp_error_set(err, RP_ENOMEM, "no memory to sign a URL");
+    if (r < 0) return rp_error_set(err, r, "no memory to sign a URL");
     rp_digest_hex(mac, out);
     return 0;
 }
@@ -100,7 +95,7 @@ int rp_grant_sign(const struct rp_grant *grant, const char *key, char out[RP_DIG
 /* Every key is tried, so that the time does not say which one fits. */
 bool rp_grant_verify(const struct rp_grant *grant, const char *const *keys, size_t n_keys, const char *signature)
 {
-    bool valid = false, shaped = signature && strlen(signature) == SIGNATURE_HEX;
+    bool valid = false, shaped = signature != NULL && strlen(signature) == SIGNATURE_HEX;
     for (size_t i = 0; i < n_keys; i++) {
         char right[RP_DIGEST_HEX];
         if (rp_grant_sign(grant, keys[i], right, NULL) < 0) continue;
@@ -111,13 +106,7 @@ bool rp_grant_verify(const struct rp_grant *grant, const char *const *keys, size
 
 const char *rp_url_base(const struct rp_config *config, const char *address, struct rp_arena *arena)
 {
-    bool tls = config->tls_certificate && config->tls_certificate[0];
-    const char *given = config->public_url ? config->public_url : "";
-    size_t n = strlen(given);
-    while (n > 0 && given[n - 1] == '/')
-        n--;
-    if (n > 0) return rp_arena_copy(arena, given, n);
-    return rp_arena_fmt(arena, "%s://%s", tls ? "https" : "http", address ? address : config->listen);
+    return rp_config_base_url(config, address, arena);
 }
 
 int rp_signed_url(const struct rp_grant *grant, const char *base, const char *key, struct rp_arena *arena,
@@ -129,7 +118,7 @@ int rp_signed_url(const struct rp_grant *grant, const char *base, const char *ke
     if (r < 0) return r;
     const char *url = rp_arena_fmt(arena, "%s/v1/%s/%s?expires=%" PRId64 "&signature=%s", base, folder,
                                    rp_id_format(RP_ID_FILE, grant->file_id, id), grant->expires_at_ms, signature);
-    if (!url) return rp_error_set(err, RP_ENOMEM, "no memory for a signed URL");
+    if (url == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a signed URL");
     *out = url;
     return 0;
 }

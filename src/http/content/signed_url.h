@@ -2,7 +2,8 @@
 /* signed_url.h - URLs that are their own permission: whoever holds one may do one thing with one
  * file, for a while.
  *
- *   PUT /v1/uploads/{file}?expires=<epoch ms>&signature=<hex>      GET /v1/content/{file}?expires=...&signature=...
+ *   PUT /v1/uploads/{file}?expires=<epoch ms>&signature=<hex>
+ *   GET /v1/content/{file}?expires=<epoch ms>&signature=<hex>
  *
  * G1  The signature is an HMAC-SHA256 over all that is granted: method, file, store, key, size,
  *     content type, checksum, end. So one for another file, or for a file that has changed since,

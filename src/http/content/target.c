@@ -2,7 +2,7 @@
 #include "http/content/target.h"
 
 #include "base/assert.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "core/guarantee.h"
 #include "http/content/headers.h"

@@ -70,7 +70,8 @@ static int announced(const struct rp_request *q, const struct rp_file *file, str
     }
     if (length != file->size_bytes) return size_differs(length, file->size_bytes, err);
     if (rp_content_type_fits(file->content_type, type)) return 0;
-    rp_error_set(err, RP_EMEDIA, "Content-Type is '%.200s', '%s' was promised", type ? type : "", file->content_type);
+    rp_error_set(err, RP_EMEDIA, "Content-Type is '%.200s', '%s' was promised", type != NULL ? type : "",
+                 file->content_type);
     return rp_error_hint(err, "send the headers that the upload's answer names");
 }
 
@@ -85,10 +86,10 @@ static int say_exists(int r, int64_t file_id, struct rp_error *err)
 
 static int open_writer(struct upload *u, const struct rp_file *file, struct rp_error *err)
 {
-    const char *type = file->content_type ? file->content_type : "";
+    const char *type = file->content_type != NULL ? file->content_type : "";
     const struct rp_pair header = { "content-type", type };
-    const struct rp_meta meta = { .headers = &header, .n_headers = type[0] ? 1 : 0 };
-    if (!(u->digest = rp_digest_new())) return rp_error_set(err, RP_ENOMEM, "no memory for an upload");
+    const struct rp_meta meta = { .headers = &header, .n_headers = type[0] != 0 ? 1 : 0 };
+    if ((u->digest = rp_digest_new()) == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for an upload");
     rp_digest_begin(u->digest);
     int r = rp_backend_put_open(u->backend, file->key, &meta, RP_PUT_NEW, &u->writer, err);
     if (r < 0) rp_digest_free(u->digest);
@@ -210,7 +211,7 @@ static int upload_new(struct rp_request *q, const struct rp_file *file, const st
                       struct upload **out, struct rp_error *err)
 {
     struct upload *u = rp_arena_alloc(&q->arena, sizeof *u);
-    if (!u) return rp_error_set(err, RP_ENOMEM, "no memory for an upload");
+    if (u == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for an upload");
     *u = (struct upload){
         .stream = { .bytes = take_bytes, .end = finish, .abort = give_up, .ctx = u },
         .backend = store->backend,

@@ -8,8 +8,8 @@
 #include "http/live/inner.h"
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "base/time.h"
 #include "base/wait.h"
 
@@ -18,6 +18,7 @@
 
 #define PARTS_MAX  64
 #define PART_BYTES ((size_t)64 * 1024)
+#define RESET_MAX  (RP_LIVE_ID_TEXT + 256)
 #define EVENT_MAX  (RP_FEED_JSON_MAX + RP_LIVE_ID_TEXT + 1024)
 #define FEED_MS    250 /* a wait for the feed's next look */
 
@@ -40,6 +41,18 @@ static bool add_event(void *ctx, struct rp_feed_event *event)
     return true;
 }
 
+/* E8. After the events of this part: it goes on from where they end. */
+static void add_reset(struct turn *turn)
+{
+    char id[RP_FEED_CURSOR_TEXT], sealed[RP_LIVE_ID_TEXT];
+    rp_feed_cursor_format(&turn->at, id);
+    rp_buf_fmt(
+        &turn->part,
+        "id: %s\nevent: reset\ndata: {\"reason\":\"missed\",\"message\":\"events after your last id have left the "
+        "audit log; read anew what you show\"}\n\n",
+        turn->sealed ? rp_seal_close(&turn->live->seal, id, sealed) : id);
+}
+
 static int fetch(struct turn *turn, int64_t tenant_id, struct rp_error *err)
 {
     const struct rp_feed_want want = { .tenant_id = tenant_id };
@@ -48,6 +61,7 @@ static int fetch(struct turn *turn, int64_t tenant_id, struct rp_error *err)
     if (r == 0) r = rp_feed_catch_up(live->feed, live->log, &want, &turn->at, add_event, turn, &turn->caught, err);
     if (turn->caught.rolled_back)
         rp_buf_str(&turn->part, ": the catalog was rolled back past this id; going on from where it ends now\n\n");
+    if (turn->caught.missed) add_reset(turn);
     return r == 0 && turn->part.failed < 0 ? rp_error_set(err, turn->part.failed, "out of memory") : r;
 }
 
@@ -126,7 +140,9 @@ void *rp_live_fetch_thread(void *ctx)
         }
         rp_live_list_remove(&live->fetching, client);
         live->in_hand = client;
-        struct turn turn = { .live = live, .part = RP_BUF(PART_BYTES + EVENT_MAX), .sealed = rp_live_seals(client) };
+        struct turn turn = { .live = live,
+                             .part = RP_BUF(PART_BYTES + EVENT_MAX + RESET_MAX),
+                             .sealed = rp_live_seals(client) };
         serve(live, client, &turn);
         rp_buf_done(&turn.part);
         if (turn.caught.ahead) wait_for_feed(live);

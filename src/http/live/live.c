@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "base/wait.h"
 

@@ -19,7 +19,9 @@
  * E6  A stream ends after an hour, and at once when its token expires or is revoked, on whichever
  *     node. The client comes back with its last id and misses nothing.
  * E7  An id past the end of a lane (the catalog was rolled back) goes on from that end; a comment
- *     says so. */
+ *     says so.
+ * E8  An id before rows that have left the log (they were sealed, and are gone) goes on behind
+ *     them, with an event `reset`: the client reads anew what it shows. */
 #ifndef RP_HTTP_LIVE_LIVE_H
 #define RP_HTTP_LIVE_LIVE_H
 

@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 
 #define BYTES_MAX (RP_LIVE_ID_TEXT / 2)
 
@@ -48,29 +48,14 @@ static void authenticate(const struct rp_seal *seal, const uint8_t *bytes, size_
 
 const char *rp_seal_close(const struct rp_seal *seal, const char *cursor, char out[RP_LIVE_ID_TEXT])
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t bytes[BYTES_MAX] = { 0 };
     size_t n = (strlen(cursor) / RP_SEAL_BLOCK + 1) * RP_SEAL_BLOCK; /* with a NUL at least */
     RP_ASSERT(seal->on && RP_SEAL_MAC + n <= sizeof bytes);
     (void)snprintf((char *)bytes + RP_SEAL_MAC, n, "%s", cursor);
     authenticate(seal, bytes + RP_SEAL_MAC, n, bytes);
     encrypt(seal, bytes, bytes + RP_SEAL_MAC, n);
-    for (size_t i = 0; i < RP_SEAL_MAC + n; i++) {
-        out[2 * i] = digits[bytes[i] >> 4];
-        out[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    out[2 * (RP_SEAL_MAC + n)] = '\0';
+    rp_hex_write(bytes, RP_SEAL_MAC + n, out);
     return out;
-}
-
-static bool read_bytes(const char *id, uint8_t *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        int high = rp_hex_digit(id[2 * i]), low = rp_hex_digit(id[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        bytes[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
 }
 
 int rp_seal_open(const struct rp_seal *seal, const char *id, char cursor[RP_FEED_CURSOR_TEXT], struct rp_error *err)
@@ -78,7 +63,7 @@ int rp_seal_open(const struct rp_seal *seal, const char *id, char cursor[RP_FEED
     uint8_t bytes[BYTES_MAX], mac[RP_SEAL_MAC];
     size_t digits = strlen(id), n = digits / 2 - RP_SEAL_MAC;
     bool ok = digits % 2 == 0 && digits / 2 > RP_SEAL_MAC && n % RP_SEAL_BLOCK == 0 && digits / 2 <= sizeof bytes &&
-              read_bytes(id, bytes, digits / 2);
+              rp_hex_read(id, digits / 2, bytes);
     if (ok) {
         encrypt(seal, bytes, bytes + RP_SEAL_MAC, n);
         authenticate(seal, bytes + RP_SEAL_MAC, n, mac);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "http/route/route.h"
 #include "http/route/shape.h"
 
@@ -27,8 +27,20 @@ static const char intro[] =
     "- An error is `application/problem+json` with `title`, `status`, a `detail` for people, a stable `code` for "
     "programs, and often a `hint`.\n"
     "  Beside those named below, any call may answer `invalid` (400), `unauthorized` (401), `forbidden` (403), "
-    "`too_big` (413),\n"
-    "  `unsupported_media` (415), `rate_limited` (429), and `busy` or `unavailable` (503, with `Retry-After`).\n"
+    "`method_not_allowed` (405),\n"
+    "  `too_slow` (408), `too_big` (413), `unsupported_media` (415), `rate_limited` (429), `failed` (500), and `busy` "
+    "or `unavailable` "
+    "(503, "
+    "with\n"
+    "  `Retry-After`); one that changes something also `conflict` (409) and `full` (507).\n"
+    "- Ids are texts, and a tenant is its name: no program has to keep a number of 63 bits. The command line's "
+    "`--json` "
+    "says the same of\n"
+    "  the same thing. What happened has one name everywhere: in the audit log, in live events and in the log.\n"
+    "- `Request-Id: TEXT` (at most 64 letters, digits, dots, dashes, underscores) names a request; one without it is "
+    "given "
+    "a name.\n"
+    "  The answer carries it, and so does each line of the log about the request or what it changed.\n"
     "- A list is `{\"items\":[...],\"next_cursor\":...}`: `?limit=` (1 to 1000, 100 if not given) and `?cursor=`; "
     "`null` is the end. A page may be\n"
     "  shorter than its limit although more follow.\n"
@@ -135,14 +147,21 @@ static void write_overview(struct rp_buf *b)
 static void write_answer(struct rp_buf *b, const struct rp_route *r)
 {
     rp_buf_fmt(b, "\nAnswers %d", rp_route_status(r));
-    if (r->plain)
-        rp_buf_str(b, ", not JSON");
+    if (r->media != NULL && strcmp(r->media, "*/*") == 0)
+        rp_buf_str(b, " with the bytes");
+    else if (r->media != NULL)
+        rp_buf_fmt(b, " with `%s`", r->media);
     else if (r->answer == NULL)
         rp_buf_str(b, " without a body");
     else
         write_named(b, r->many ? " with a list of " : " with ", r->answer);
-    if (r->redirects) rp_buf_str(b, "; or 302 to the store, where it gives its bytes out itself");
     rp_buf_str(b, ".");
+    for (size_t i = 0; i < RP_ALSO_MAX && r->also[i].status != 0; i++) {
+        rp_buf_fmt(b, " Or %d", r->also[i].status);
+        if (r->also[i].answer != NULL) write_named(b, " with ", r->also[i].answer);
+        rp_buf_fmt(b, ": %s.", r->also[i].help);
+    }
+    if (r->headers != NULL) rp_buf_fmt(b, " Looks at the headers `%s`.", r->headers);
     if (r->errors != NULL && r->errors[0] != 0) rp_buf_fmt(b, " Refusals: `%s`.", r->errors);
     rp_buf_str(b, "\n");
 }
@@ -196,6 +215,11 @@ static void note_inner(struct shapes *list, const struct rp_shape *shape, bool a
         if (shape->fields[i].of != NULL) note_shape(list, shape->fields[i].of, answer);
 }
 
+static void write_sentence(struct rp_buf *b, const char *help)
+{
+    rp_buf_fmt(b, "\n%c%s.\n", toupper((unsigned char)help[0]), help + 1);
+}
+
 static void write_shapes(struct rp_buf *b)
 {
     struct shapes list = { .n = 0 };
@@ -203,11 +227,13 @@ static void write_shapes(struct rp_buf *b)
         const struct rp_route *r = rp_route_at(i);
         if (r->body != NULL) note_inner(&list, r->body, false); /* itself stands with its call */
         if (r->answer != NULL) note_shape(&list, r->answer, true);
+        for (size_t k = 0; k < RP_ALSO_MAX; k++)
+            if (r->also[k].answer != NULL) note_shape(&list, r->also[k].answer, true);
     }
     rp_buf_str(b, "\n## Shapes\n");
     for (size_t i = 0; i < list.n; i++) {
         rp_buf_fmt(b, "\n### %s\n", list.at[i]->name);
-        if (list.at[i]->help != NULL) rp_buf_fmt(b, "\nIs %s.\n", list.at[i]->help);
+        if (list.at[i]->help != NULL) write_sentence(b, list.at[i]->help);
         write_fields(b, list.at[i], list.answer[i]);
     }
 }

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/hex.h"
-#include "base/utf8.h"
+#include "base/text/hex.h"
+#include "base/text/utf8.h"
 
 bool rp_percent_decode(char *text)
 {

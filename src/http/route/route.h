@@ -100,19 +100,29 @@ enum rp_audience {
     RP_FOR_EVERYBODY /* no token: health, the description, the console, signed URLs */
 };
 
+/* Another answer that is no refusal. */
+struct rp_also {
+    int status;                    /* 0: none */
+    const struct rp_shape *answer; /* NULL: no body, or media */
+    const char *media;             /* of one that is no JSON */
+    const char *help;              /* when */
+};
+#define RP_ALSO_MAX 3
+
 struct rp_route {
     const char *method, *path;
     enum rp_audience audience;
     unsigned scope; /* one bit; 0 with RP_FOR_EVERYBODY */
     bool blocks;
-    bool streams;   /* the handler takes the body as it comes (uploads): rp_request.stream */
-    bool plain;     /* the answer is no JSON */
-    bool redirects; /* or 302, where the store gives its bytes out itself */
+    bool streams; /* the handler takes the body as it comes (uploads): rp_request.stream */
     rp_handler_fn *handler;
     const struct rp_shape *query, *body; /* NULL: none allowed */
-    const struct rp_shape *answer;       /* NULL: no body, or plain */
+    const struct rp_shape *answer;       /* NULL: no body, or media */
+    const char *media;                   /* "text/html": the answer is no JSON */
     bool many;                           /* the answer is a list of them */
     int status;                          /* of success; 0: 200 */
+    struct rp_also also[RP_ALSO_MAX];    /* what else it answers */
+    const char *headers;                 /* that it looks at beside the usual ones: "Range If-Range"; NULL: none */
     const char *errors;                  /* slugs beside the usual ones: "quota_exceeded too_many_open"; NULL: none */
     size_t body_max;                     /* bytes; 0: 64 KiB */
     const char *summary;                 /* one sentence */
@@ -133,8 +143,8 @@ struct rp_routes {
 extern const struct rp_routes *const rp_route_tables[];
 extern const size_t rp_route_tables_n;
 extern const struct rp_routes rp_routes_files, rp_routes_transactions, rp_routes_content, rp_routes_marks,
-    rp_routes_restore, rp_routes_runs, rp_routes_operations, rp_routes_quotas, rp_routes_audit, rp_routes_alerts,
-    rp_routes_access, rp_routes_health, rp_routes_live, rp_routes_service;
+    rp_routes_confirmations, rp_routes_restore, rp_routes_runs, rp_routes_operations, rp_routes_quotas, rp_routes_audit,
+    rp_routes_alerts, rp_routes_access, rp_routes_health, rp_routes_live, rp_routes_service;
 
 /* The row for this call; NULL with *known set if the path exists for another method. `args` are
  * the {segments}, in order, decoded, in the arena. */
@@ -149,8 +159,8 @@ const struct rp_route *rp_route_at(size_t i);
 struct rp_metrics_route;
 bool rp_route_for_metrics(size_t i, struct rp_metrics_route *out);
 
-/* The table as an OpenAPI 3.1 document; NULL: no memory. */
-json_t *rp_openapi(void);
+/* The table as an OpenAPI 3.1 document; `server` is the URL that paths follow. NULL: no memory. */
+json_t *rp_openapi(const char *server);
 /* The table for people: docs/http.md. */
 int rp_http_write_docs(struct rp_buf *b, struct rp_error *err);
 

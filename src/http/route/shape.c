@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/json.h"
-#include "base/size.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
+#include "base/text/size.h"
 #include "base/time.h"
 
 enum side { BODY, QUERY, ANSWER };

@@ -83,6 +83,7 @@ struct rp_request_inner {
     size_t n_headers;  /* those that were there before `then` */
     const char *saved; /* under the key instead of the reply; NULL: the reply */
     size_t saved_n;
+    int save_code; /* negative: there was no room for it, and the command fails with that */
     bool rendered;
     int rendered_code;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 
 #define AGAIN_MS  RP_SECOND_MS
@@ -108,7 +108,8 @@ static void call_one(struct rp_pool *pool)
     pthread_cond_signal(&w->work);
 }
 
-/* The server may have no connection for another thread: the request goes back to the head of the queue. */
+/* The server may have no connection for another thread: the request goes back to the head of the
+ * queue. */
 static bool leave_to_others(struct worker *w, struct rp_request *q)
 {
     struct rp_pool *pool = w->pool;

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 
 #define JSON    "application/json"
@@ -109,6 +109,7 @@ void rp_reply_problem(struct rp_request *q, const struct rp_error *err, json_t *
     begin(q, status, PROBLEM);
     q->inner->code = err->code;
     if (ours) log_failure(q, err);
+    if (status == 401) rp_reply_header(q, "WWW-Authenticate", "Bearer realm=\"reprieve\"");
     if (status == 503 || status == 429) rp_reply_header(q, "Retry-After", "1");
     json_t *p = json_object();
     rp_json_set(p, "type", json_string("about:blank"));
@@ -118,7 +119,7 @@ void rp_reply_problem(struct rp_request *q, const struct rp_error *err, json_t *
     rp_json_set(p, "detail", rp_json_text(ours || err->text[0] == '\0' ? rp_error_title(err->code) : err->text));
     if (!ours && err->hint[0] != '\0') rp_json_set(p, "hint", rp_json_text(err->hint));
     if (ours) rp_json_set(p, "request", json_string(q->id));
-    if (more != NULL && json_object_update_missing(p, more) != 0) rp_json_set(p, "more", json_null());
+    if (more != NULL) (void)json_object_update_missing(p, more); /* no memory: it says less */
     json_decref(more);
     write_json(q, p);
 }

@@ -11,11 +11,13 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "http/server/access.h"
 #include "http/server/pool.h"
 #include "http/server/validate.h"
+
+#define ID_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 int64_t rp_monotonic_us(void)
 {
@@ -29,10 +31,20 @@ struct whole {
     struct rp_request_inner inner;
 };
 
-/* "8aaeab0a-00000001": which run of the server, which request. */
+static bool may_be_id(const char *text)
+{
+    size_t n = text != NULL ? strlen(text) : 0;
+    return n > 0 && n < RP_REQUEST_ID && strspn(text, ID_LETTERS) == n;
+}
+
+/* As the caller calls it, or "8aaeab0a-00000001": which run of the server, which request. */
 static void name_it(struct rp_request *q, uint32_t boot, uint32_t serial)
 {
-    (void)snprintf(q->id, sizeof q->id, "%08" PRIx32 "-%08" PRIx32, boot, serial);
+    const char *own = rp_request_header(q, "Request-Id");
+    if (may_be_id(own))
+        (void)snprintf(q->id, sizeof q->id, "%s", own);
+    else
+        (void)snprintf(q->id, sizeof q->id, "%08" PRIx32 "-%08" PRIx32, boot, serial);
 }
 
 struct rp_request *rp_request_new(struct rp_server *server, struct MHD_Connection *connection, const char *method,
@@ -152,10 +164,12 @@ static int render(struct rp_command *command, int *status, struct rp_buf *answer
     struct rp_request_inner *in = q->inner;
     rp_reply_reset(q); /* it may be rendered again (W3) */
     in->saved = NULL;
+    in->save_code = 0;
     in->phase = RP_HANDLING;
     reply_to_command(q);
     RP_ASSERT(in->phase == RP_REPLIED);
     in->phase = RP_WAITING;
+    if (in->save_code < 0) return in->save_code; /* the reply must not be saved in its place */
     in->rendered = true;
     in->rendered_code = command->error.code;
     *status = q->status;
@@ -165,11 +179,12 @@ static int render(struct rp_command *command, int *status, struct rp_buf *answer
 
 void rp_request_save_instead(struct rp_request *q, json_t *answer)
 {
-    struct rp_buf text = RP_BUF(RP_ANSWER_MAX);
-    if (rp_json_write(&text, answer) == 0) q->inner->saved = rp_arena_copy(&q->arena, text.data, text.len);
-    q->inner->saved_n = text.len;
-    RP_ASSERT(q->inner->saved != NULL); /* what must not be saved would be */
-    rp_buf_done(&text);
+    RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(RP_ANSWER_MAX);
+    struct rp_request_inner *in = q->inner;
+    in->save_code = rp_json_write(&text, answer);
+    if (in->save_code == 0) in->saved = rp_arena_copy(&q->arena, text.data, text.len);
+    if (in->save_code == 0 && in->saved == NULL) in->save_code = RP_ENOMEM;
+    in->saved_n = text.len;
     json_decref(answer);
 }
 
@@ -185,6 +200,7 @@ void rp_request_submit(struct rp_request *q, struct rp_command *command, rp_hand
     RP_ASSERT(q->inner->phase == RP_HANDLING && command->verb != NULL && then != NULL);
     if (q->command != NULL) rp_buf_done(&q->command->answer);
     command->actor = q->who.actor;
+    command->request = q->id;
     command->key = q->key;
     memcpy(command->digest, q->digest, sizeof command->digest);
     command->render = render;
@@ -270,6 +286,11 @@ bool rp_request_enter(struct rp_request *q, int64_t store_id)
     return false;
 }
 
+int64_t rp_request_inside(const struct rp_request *q)
+{
+    return q->inner->inside ? q->inner->store : 0;
+}
+
 bool rp_request_may_block(const struct rp_request *q)
 {
     return q->inner->on_pool;
@@ -295,7 +316,6 @@ static void authorize(struct rp_request *q)
     } else if (r == RP_EUNKNOWN && !in->on_pool) {
         in->phase = RP_LATER;
     } else {
-        if (r == RP_EUNAUTHORIZED) rp_reply_header(q, "WWW-Authenticate", "Bearer realm=\"reprieve\"");
         rp_reply_error(q, &err);
     }
 }

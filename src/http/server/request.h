@@ -14,14 +14,16 @@
 #define RP_HTTP_SERVER_REQUEST_H
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "catalog/writer/writer.h"
 #include "core/store.h"
 #include "http/route/route.h"
 
 #include <jansson.h>
 #include <sys/types.h>
+
+#define RP_REQUEST_ID 65 /* letters, digits and ._- */
 
 struct MHD_Connection;
 struct rp_server;
@@ -51,7 +53,7 @@ struct rp_request {
     uint8_t digest[RP_DIGEST_BYTES];
     struct rp_stream *stream; /* of a route that streams */
     int64_t began_ms;
-    char id[20]; /* for the log and the header Request-Id */
+    char id[RP_REQUEST_ID]; /* for the log and the header Request-Id: the caller's own, if that is sane, else made */
 
     /* the answer */
     int status;
@@ -79,8 +81,8 @@ struct rp_request {
 /* A catalog for this handler: reads on a connection of the calling thread of the pool, changes
  * through the writers. Only where the route blocks. It is lent until the handler returns. */
 struct rp_catalog *rp_request_catalog(struct rp_request *q);
-/* Stores by name or by the catalog's number; NULL: no such store. Opened at start; .store may be
- * NULL with .closed. */
+/* Stores by name or by the catalog's number; NULL: no such store. Opened at start; .backend
+ * may be NULL, and .closed says why. */
 struct rp_store *rp_request_store(struct rp_request *q, const char *name);
 struct rp_store *rp_request_store_of(struct rp_request *q, int64_t store_id);
 const struct rp_config *rp_request_config(const struct rp_request *q);
@@ -100,11 +102,13 @@ bool rp_request_may_block(const struct rp_request *q);
 /* Before a handler of a route that blocks waits for a store: whether it may (pool.h, L1). False:
  * the handler has ended (Q2), and is run again from its start when it may. */
 bool rp_request_enter(struct rp_request *q, int64_t store_id);
+/* The store that has let it in; 0: none has. Whoever enters another one leaves it. */
+int64_t rp_request_inside(const struct rp_request *q);
 /* args[n] as an id; on failure the request has been answered (404: an id that is none names
  * nothing). */
 bool rp_request_id(struct rp_request *q, size_t n, enum rp_id_kind kind, int64_t *out);
 /* A member of query or body; those of other types: rp_json_get_int, rp_json_get_text
- * (base/json.h). */
+ * (base/text/json.h). */
 bool rp_request_bool(const json_t *in, const char *name);
 
 /* ---- ways to answer ---- */

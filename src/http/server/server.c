@@ -15,7 +15,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/time.h"
 #include "http/server/auth.h"
 #include "http/server/framing.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "catalog/file/file.h"
 #include "catalog/writer/idempotency.h"
 #include "http/server/inner.h"

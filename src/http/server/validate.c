@@ -7,11 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include <openssl/evp.h>
-
-#include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/digest.h"
+#include "base/text/json.h"
 #include "catalog/writer/idempotency.h"
 #include "http/route/percent.h"
 #include "http/route/shape.h"
@@ -149,19 +147,18 @@ static int take_body(struct rp_request *q, struct rp_error *err)
 
 /* ---- Idempotency-Key ---- */
 
-static void digest(struct rp_request *q)
+static int digest(struct rp_request *q, struct rp_error *err)
 {
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    unsigned n = 0;
-    int ok = EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
-    ok &= EVP_DigestUpdate(ctx, q->route->method, strlen(q->route->method) + 1);
-    ok &= EVP_DigestUpdate(ctx, q->inner->path, strlen(q->inner->path) + 1);
+    RP_CLEANUP(rp_digest_freep) struct rp_digest *d = rp_digest_new();
+    if (d == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     const char *query = q->inner->raw_query;
-    if (query != NULL) ok &= EVP_DigestUpdate(ctx, query, strlen(query) + 1);
-    if (q->inner->body.len > 0) ok &= EVP_DigestUpdate(ctx, q->inner->body.data, q->inner->body.len);
-    ok &= EVP_DigestFinal_ex(ctx, q->digest, &n);
-    EVP_MD_CTX_free(ctx);
-    RP_ASSERT(ok == 1 && n == RP_DIGEST_BYTES);
+    rp_digest_begin(d);
+    rp_digest_add(d, q->route->method, strlen(q->route->method) + 1);
+    rp_digest_add(d, q->inner->path, strlen(q->inner->path) + 1);
+    if (query != NULL) rp_digest_add(d, query, strlen(query) + 1);
+    rp_digest_add(d, q->inner->body.data, q->inner->body.len);
+    rp_digest_end(d, q->digest);
+    return 0;
 }
 
 static int take_key(struct rp_request *q, struct rp_error *err)
@@ -177,8 +174,7 @@ static int take_key(struct rp_request *q, struct rp_error *err)
         return rp_error_set(err, RP_EINVAL, "Idempotency-Key: expected 1 to %d printable ASCII characters",
                             RP_IDEMPOTENCY_KEY_MAX);
     q->key = key;
-    digest(q);
-    return 0;
+    return digest(q, err);
 }
 
 int rp_validate(struct rp_request *q, struct rp_error *err)

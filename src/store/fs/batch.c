@@ -6,7 +6,8 @@
 
 #include "base/cleanup.h"
 #include "store/fs/fs.h"
-#include "store/whole.h"
+#include "store/refuse.h"
+#include "store/workers.h"
 
 #define THREADS_MAX 4
 #define INLINE_MAX  63 /* fewer items than this are not worth a thread */
@@ -158,16 +159,9 @@ static void *work(void *ctx)
 
 static void work_in_threads(struct rp_fs_batch *batch)
 {
-    pthread_t threads[THREADS_MAX];
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    long wanted = 2 * (cores < 1 ? 1 : cores) < THREADS_MAX ? 2 * (cores < 1 ? 1 : cores) : THREADS_MAX;
-    int started = 0;
-    if (batch->n > INLINE_MAX)
-        while (started < wanted - 1 && pthread_create(&threads[started], NULL, work, batch) == 0)
-            started++;
-    work(batch);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    size_t wanted = cores > 1 ? THREADS_MAX : 2;
+    rp_work_beside(batch->n > INLINE_MAX ? wanted : 1, work, batch);
 }
 
 static void doubt(struct rp_item *items, size_t n)

@@ -15,7 +15,7 @@
 #include "base/digest.h"
 #include "store/fs/fs.h"
 #include "store/meta.h"
-#include "store/whole.h"
+#include "store/refuse.h"
 
 #define CHUNK_BYTES ((size_t)128 << 10)
 #define ARENA_BYTES ((size_t)256 << 10) /* metadata is at most RP_META_MAX_BYTES and RP_META_MAX_PAIRS */
@@ -25,12 +25,12 @@ static int open_expected(struct rp_fs_finder *finder, const char *key, const str
 {
     struct rp_fs_object object;
     int r = rp_fs_find(finder, key, &object);
-    if (r == -ENOENT) return rp_no_object(key, err);
+    if (r == -ENOENT) return rp_refuse_absent(key, err);
     if (r < 0) return rp_error_errno(err, -r, "'%s'", key);
     RP_CLEANUP(rp_fd_closep) int fd = rp_fs_object_open(&object);
-    if (fd < 0 && rp_fs_absent(-fd)) return rp_has_changed(key, err);
+    if (fd < 0 && rp_fs_absent(-fd)) return rp_refuse_changed(key, err);
     if (fd < 0 || fstat(fd, &object.st) < 0) return rp_error_errno(err, fd < 0 ? -fd : errno, "'%s'", key);
-    if (!S_ISREG(object.st.st_mode) || !rp_fs_is(&object.st, expected)) return rp_has_changed(key, err);
+    if (!S_ISREG(object.st.st_mode) || !rp_fs_is(&object.st, expected)) return rp_refuse_changed(key, err);
     return rp_fs_fd_release(&fd);
 }
 
@@ -92,12 +92,16 @@ static int copy_temp(struct rp_fs *fs, int from_fd, const char *temp, struct rp_
 }
 
 /* The source's bytes under a temporary name; the source is asked once more whether it is still what
- * it was. */
+ * it was. What lies in a file system that is mounted below the root is not copied aside: it could
+ * not be brought back (put.c refuses such keys). */
 static int fill_temp(struct rp_fs *fs, int from_fd, const struct rp_identity *expected, const char *to,
                      const char *temp, struct rp_error *err)
 {
-    int r = rp_key_is_own(to) && link_temp(fs, from_fd, temp) == 0 ? 0 : copy_temp(fs, from_fd, temp, err);
+    int r = rp_key_is_own(to) ? link_temp(fs, from_fd, temp) : -ENOTSUP;
     struct stat st;
+    if (r == -EXDEV)
+        return rp_error_set(err, RP_EDENIED, "another file system is mounted there, from which nothing is moved aside");
+    if (r < 0) r = copy_temp(fs, from_fd, temp, err);
     if (r < 0) return r;
     if (fstat(from_fd, &st) < 0) return rp_error_errno(err, errno, "copy");
     return rp_fs_is(&st, expected) ? 0 : rp_error_set(err, RP_ECHANGED, "it was written to meanwhile");

@@ -165,8 +165,8 @@ int rp_fs_meta_save(struct rp_fs *fs, const char *key, const char *etag, const s
                     struct rp_error *err);
 int rp_fs_meta_load(struct rp_fs *fs, const char *key, const char *etag, struct rp_arena *arena, struct rp_meta *out,
                     bool *found, struct rp_error *err);
-/* A cheap look without a lock: false only if there is surely none. An identity that has left its key gets
- * no new one. */
+/* A cheap look without a lock: false only if there is surely none. An identity that has left its
+ * key gets no new one. */
 bool rp_fs_meta_has(struct rp_fs *fs, const char *key, const char *etag);
 void rp_fs_meta_drop(struct rp_fs *fs, const char *key, const char *etag);
 void rp_fs_meta_drop_hashed(struct rp_fs *fs, const char *key_hex, const char *etag);

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "store/fs/fs.h"
-#include "store/whole.h"
+#include "store/refuse.h"
 
 #define TRIES_MAX 64 /* each one needs another upload in the middle of our reading */
 
@@ -13,7 +13,7 @@ static int open_current(struct rp_fs_finder *finder, const char *key, struct rp_
 {
     for (int i = 0; i < TRIES_MAX; i++) {
         int r = rp_fs_find(finder, key, object);
-        if (r == -ENOENT) return rp_no_object(key, err);
+        if (r == -ENOENT) return rp_refuse_absent(key, err);
         if (r < 0) return rp_error_errno(err, -r, "read '%s'", key);
         RP_CLEANUP(rp_fd_closep) int fd = rp_fs_object_open(object);
         if (fd < 0 && rp_fs_absent(-fd)) continue;

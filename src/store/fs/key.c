@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 
 #define CHUNK_BYTES 64 /* of key in a component: 129 characters, within the limit of every file system we know */
 
@@ -53,17 +53,16 @@ bool rp_fs_prefix_plain(const char *directory, size_t n)
 
 void rp_fs_key_escape(const char *key, char out[RP_FS_PATH_MAX])
 {
-    static const char digits[] = "0123456789abcdef";
     size_t n = strlen(key), used = 0;
     RP_ASSERT(n <= RP_KEY_MAX);
-    for (size_t i = 0; i < n; i++) {
-        unsigned char byte = (unsigned char)key[i];
-        if (i > 0 && i % CHUNK_BYTES == 0) {
+    for (size_t at = 0; at < n; at += CHUNK_BYTES) {
+        size_t chunk = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
+        if (at > 0) {
             out[used++] = '+';
             out[used++] = '/';
         }
-        out[used++] = digits[byte >> 4];
-        out[used++] = digits[byte & 15];
+        rp_hex_write(key + at, chunk, out + used);
+        used += 2 * chunk;
     }
     RP_ASSERT(used < RP_FS_PATH_MAX - strlen(RP_FS_KEYS));
     out[used] = '\0';

@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "store/fs/walk.h"
-#include "store/whole.h"
+#include "store/refuse.h"
 
 struct stream {
     struct rp_fs_walk walk;

@@ -7,9 +7,9 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/digest.h"
+#include "base/text/buf.h"
 #include "store/fs/fs.h"
 #include "store/meta.h"
 

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "store/fs/fs.h"
 #include "store/meta.h"
-#include "store/whole.h"
+#include "store/refuse.h"
 
 #define META_ARENA_BYTES ((size_t)256 << 10) /* metadata is at most RP_META_MAX_BYTES and RP_META_MAX_PAIRS */
 #define TRIES_MAX        16                  /* another program may take or free the name between two steps */
@@ -85,18 +85,17 @@ static int show_failed(const struct rp_fs *fs, int r, struct rp_error *err)
 {
     if (taken_meanwhile(r)) return rp_error_set(err, RP_ECONFLICT, "another program keeps changing it");
     if (r != -EXDEV) return rp_error_errno(err, -r, "store '%s'", fs->root);
-    rp_error_set(err, RP_EINVAL, "another file system is mounted there, below '%s'", fs->root);
-    rp_error_hint(err, "configure the mounted directory as a store of its own");
-    return RP_EINVAL;
+    return rp_error_advise(err, RP_EINVAL, "configure the mounted directory as a store of its own",
+                           "another file system is mounted there, below '%s'", fs->root);
 }
 
 /* Under the key's lock: whoever keeps to it (F6) cannot come between this and the rename. */
 static int check_old(const struct target *t, const char *key, int flags, struct rp_error *err)
 {
-    if (t->exists && (flags & RP_PUT_NEW)) return rp_is_taken(key, err);
+    if (t->exists && (flags & RP_PUT_NEW)) return rp_refuse_taken(key, err);
     if (!t->over) return 0;
-    if (!t->exists) return rp_no_object(key, err);
-    return rp_fs_is(&t->old.st, t->over) ? 0 : rp_has_changed(key, err);
+    if (!t->exists) return rp_refuse_absent(key, err);
+    return rp_fs_is(&t->old.st, t->over) ? 0 : rp_refuse_changed(key, err);
 }
 
 /* Chooses, writes the sidecar, shows the file: again if the name was taken in between. */
@@ -205,17 +204,16 @@ static void writer_freep(struct writer **w)
     if (*w) writer_free(*w);
 }
 
-/* Spares the caller the bytes; the exact answer comes when the name is taken, and then a removal
- * that was interrupted is undone (F5). A place that holds nothing to be written over is left as it
- * is, without even the folder of F7. */
+/* Spares the caller the bytes. The exact answer comes when the name is taken; an interrupted removal
+ * is undone then (F5). Where there is nothing to write over, not even the folder of F7 is made. */
 static int refuse_early(struct rp_fs *fs, const char *key, int flags, struct rp_error *err)
 {
     RP_CLEANUP(rp_fs_finder_done) struct rp_fs_finder finder;
     struct rp_fs_object object;
     rp_fs_finder_init(&finder, fs, NULL);
     int r = rp_fs_find(&finder, key, &object);
-    if (r == 0 && !object.removing && (flags & RP_PUT_NEW)) return rp_is_taken(key, err);
-    return r == -ENOENT && (flags & RP_PUT_OVER) ? rp_no_object(key, err) : 0;
+    if (r == 0 && !object.removing && (flags & RP_PUT_NEW)) return rp_refuse_taken(key, err);
+    return r == -ENOENT && (flags & RP_PUT_OVER) ? rp_refuse_absent(key, err) : 0;
 }
 
 static int writer_new(struct rp_fs *fs, const char *key, const struct rp_meta *meta, int flags, struct writer **out,

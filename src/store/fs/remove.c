@@ -2,7 +2,6 @@
 /* remove(): exactly the identity that was named. Look; rename; look at what is in hand; unlink
  * that. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "store/fs/fs.h"

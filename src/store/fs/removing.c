@@ -62,8 +62,8 @@ int rp_fs_removing_begin(int dir_fd, const char *name)
     return renameat(dir_fd, name, a.fd, a.name) < 0 ? -errno : 0;
 }
 
-/* The directory of a long name goes when it is empty; its entry was made durable by nothing, so its
- * loss needs no sync. */
+/* The directory of a long name goes when it is empty. Its entry was never synced, so its loss need
+ * not be either. */
 static int leave(const struct removing *a, int dir_fd)
 {
     if (!a->below) return 0;

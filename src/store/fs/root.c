@@ -13,9 +13,8 @@ static int open_failed(const char *root, int errno_value, struct rp_error *err)
 {
     if (errno_value == ENOTDIR) return rp_error_set(err, RP_EINVAL, "store '%s' is not a directory", root);
     if (errno_value != ENOENT) return rp_error_errno(err, errno_value, "store '%s'", root);
-    rp_error_set(err, RP_EUNAVAILABLE, "store '%s': no such directory", root);
-    rp_error_hint(err, "create or mount it, or correct the store's path");
-    return RP_EUNAVAILABLE;
+    return rp_error_advise(err, RP_EUNAVAILABLE, "create or mount it, or correct the store's path",
+                           "store '%s': no such directory", root);
 }
 
 static int open_path(const char *root)
@@ -46,10 +45,9 @@ int rp_fs_root_open(struct rp_fs *fs, struct rp_error *err)
     RP_CLEANUP(rp_fd_closep) int fd = rp_fs_dir_open(fs, "", 0);
     if (fd >= 0) return 0;
     if (fd != -ENOSYS && fd != -EPERM) return rp_error_errno(err, -fd, "store '%s'", fs->root);
-    rp_error_set(err, RP_EFAILED, "store '%s': this system has no openat2(), which keeps paths inside the root",
-                 fs->root);
-    rp_error_hint(err, "use Linux 5.6 or newer; in a container, allow openat2 in its seccomp profile");
-    return RP_EFAILED;
+    return rp_error_advise(err, RP_EFAILED,
+                           "use Linux 5.6 or newer; in a container, allow openat2 in its seccomp profile",
+                           "store '%s': this system has no openat2(), which keeps paths inside the root", fs->root);
 }
 
 int rp_fs_root_check(struct rp_fs *fs, struct rp_error *err)
@@ -57,17 +55,15 @@ int rp_fs_root_check(struct rp_fs *fs, struct rp_error *err)
     RP_CLEANUP(rp_fd_closep) int fd = open_path(fs->root);
     struct stat st;
     if (fd < 0 && (errno == EACCES || errno == EPERM)) return rp_error_errno(err, errno, "store '%s'", fs->root);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        rp_error_set(err, RP_EUNAVAILABLE, "store '%s': %s", fs->root, strerror(errno));
-        rp_error_hint(err, "mount or restore the directory; nothing was taken for deleted");
-        return RP_EUNAVAILABLE;
-    }
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return rp_error_advise(err, RP_EUNAVAILABLE, "mount or restore the directory; nothing was taken for deleted",
+                               "store '%s': %s", fs->root, strerror(errno));
     if (st.st_dev == fs->dev && st.st_ino == fs->ino) return 0;
     atomic_store(&fs->root_left, true);
-    rp_error_set(err, RP_EUNAVAILABLE, "store '%s' is no longer the directory that was opened", fs->root);
-    rp_error_hint(err,
-                  "check whether it was unmounted or replaced; once an owner record stands there it is used again");
-    return RP_EUNAVAILABLE;
+    return rp_error_advise(
+        err, RP_EUNAVAILABLE,
+        "check whether it was unmounted or replaced; once an owner record stands there it is used again",
+        "store '%s' is no longer the directory that was opened", fs->root);
 }
 
 /* The old root is no longer held open, so its inode may be used again (durable.c). */

@@ -153,9 +153,8 @@ static int unaddressable(struct rp_fs_walk *walk, const char *name, const char *
 {
     char path[RP_FS_PATH_MAX + RP_FS_NAME_MAX + 2], text[320];
     snprintf(path, sizeof path, "%.*s%s", (int)walk->path_len, walk->path, name);
-    rp_error_set(err, RP_EINVAL, "store '%s': '%s' %s", walk->fs->root, rp_fs_printable(path, text, sizeof text), why);
-    rp_error_hint(err, "rename or move the file, or list a prefix without it");
-    return RP_EINVAL;
+    return rp_error_advise(err, RP_EINVAL, "rename or move the file, or list a prefix without it",
+                           "store '%s': '%s' %s", walk->fs->root, rp_fs_printable(path, text, sizeof text), why);
 }
 
 static int unreadable(struct rp_fs_walk *walk, int errno_value, struct rp_error *err)

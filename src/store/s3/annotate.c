@@ -7,12 +7,11 @@
  * again; tags that it brought itself are lost. */
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/cleanup.h"
 #include "store/meta.h"
+#include "store/refuse.h"
 #include "store/s3/meta.h"
 #include "store/s3/s3.h"
-#include "store/whole.h"
 
 #define ARENA_BYTES ((size_t)1 << 20)
 
@@ -96,7 +95,7 @@ static int by_tags(struct annotating *a, struct rp_identity *identity, struct rp
     if ((r = rp_s3_identify(a->s3, a->key, "", &now, err)) < 0) return r;
     if (!is_same_later(identity, &now)) {
         if (!a->versions) tags_take_back(a, &now);
-        return rp_has_changed(a->key, err);
+        return rp_refuse_changed(a->key, err);
     }
     *identity = now;
     return 0;
@@ -127,7 +126,7 @@ static int by_copy(struct annotating *a, struct rp_identity *identity, struct rp
     r = rp_s3_identify(a->s3, a->key, "", &now, err);
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "annotate '%s'", a->key);
     if (now.size_bytes != identity->size_bytes || (etag[0] && strcmp(now.etag, etag) != 0))
-        return rp_has_changed(a->key, err);
+        return rp_refuse_changed(a->key, err);
     *identity = now;
     return 0;
 }
@@ -141,14 +140,12 @@ static int take_changes(struct annotating *a, const struct rp_pair *changes, siz
     for (size_t i = n; i-- > 0;) {
         const char *name = rp_s3_annotation(changes[i].name);
         if (!name && !changes[i].value && !rp_pair_find(a->stored.user, a->stored.n_user, changes[i].name)) continue;
-        if (!name && !any_name) {
-            rp_error_set(err, RP_EINVAL,
-                         "'%.64s' is no annotation: a store annotates by tags, which cannot change metadata",
-                         changes[i].name);
-            return rp_error_hint(err,
-                                 "the annotations are marked_for_deletion, marked_for_deletion_on, delete_after and "
-                                 "deletion_reason");
-        }
+        if (!name && !any_name)
+            return rp_error_advise(err, RP_EINVAL,
+                                   "the annotations are marked_for_deletion, marked_for_deletion_on, delete_after and "
+                                   "deletion_reason",
+                                   "'%.64s' is no annotation: a store annotates by tags, which cannot change metadata",
+                                   changes[i].name);
         if (!name) name = changes[i].name;
         if (rp_pair_find(a->changes, a->n, name)) continue;
         if (a->n == RP_META_MAX_PAIRS) return rp_error_set(err, RP_ETOOBIG, "more than %d changes", RP_META_MAX_PAIRS);
@@ -159,17 +156,15 @@ static int take_changes(struct annotating *a, const struct rp_pair *changes, siz
 
 static int too_weak(const struct annotating *a, bool self_copy, struct rp_error *err)
 {
-    if (!self_copy) {
-        rp_error_set(err, RP_EWEAK, "bucket '%.80s' takes no tags, and a copy of '%s' onto itself may change nothing",
-                     a->s3->target.bucket, a->key);
-        return rp_error_hint(err, "do without annotations; `reprieve doctor` says what was seen");
-    }
-    rp_error_set(err, RP_EWEAK,
-                 "bucket '%.80s' takes no tags and keeps no versions: annotating '%s' could overwrite a newer upload",
-                 a->s3->target.bucket, a->key);
-    return rp_error_hint(
-        err,
-        "turn on versioning, or set `keys: write_once` if no key is ever written twice, or do without annotations");
+    if (!self_copy)
+        return rp_error_advise(err, RP_EWEAK, "do without annotations; `reprieve doctor` says what was seen",
+                               "bucket '%.80s' takes no tags, and a copy of '%s' onto itself may change nothing",
+                               a->s3->target.bucket, a->key);
+    return rp_error_advise(
+        err, RP_EWEAK,
+        "turn on versioning, or set `keys: write_once` if no key is ever written twice, or do without annotations",
+        "bucket '%.80s' takes no tags and keeps no versions: annotating '%s' could overwrite a newer upload",
+        a->s3->target.bucket, a->key);
 }
 
 int rp_s3_annotate(struct rp_backend *backend, const char *key, struct rp_identity *identity,
@@ -187,7 +182,7 @@ int rp_s3_annotate(struct rp_backend *backend, const char *key, struct rp_identi
                             .versions = powers.versions };
     struct rp_identity now;
     if ((r = rp_s3_head(s3, &a.head, &now, err)) < 0) return r;
-    if (!rp_identity_equal(&now, identity)) return rp_has_changed(key, err);
+    if (!rp_identity_equal(&now, identity)) return rp_refuse_changed(key, err);
     if ((r = rp_s3_meta_read(&a.head.headers, &a.arena, &a.stored, err)) < 0) return r;
     if ((r = take_changes(&a, changes, n, !powers.tags, err)) < 0) return r;
     if (a.n == 0) return 0;

@@ -4,17 +4,17 @@
  * If-None-Match is sent where it was seen to hold (powers.copy_new). What remains: an upload to the
  * target between the look at it and the copy is overwritten where the bucket keeps no versions and
  * knows no such condition, or the object is copied in parts. The targets that we choose ourselves
- * (".reprieve/quarantine/") nobody else uploads to. A copy that has no condition and may overwrite an
- * upload is sent once: after an answer that was lost, what stands there is looked at. */
+ * (".reprieve/quarantine/") nobody else uploads to. A copy that has no condition and may overwrite
+ * an upload is sent once: after an answer that was lost, what stands there is looked at. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "store/refuse.h"
 #include "store/s3/meta.h"
 #include "store/s3/s3.h"
-#include "store/whole.h"
 
 #define ARENA_BYTES ((size_t)512 << 10)
 #define PARTS_MAX   10000
@@ -24,7 +24,7 @@ static int expect(struct rp_s3 *s3, const char *key, const struct rp_identity *e
     struct rp_identity now;
     int r = rp_s3_identify(s3, key, "", &now, err);
     if (r < 0) return r;
-    return rp_identity_equal(&now, expected) ? 0 : rp_has_changed(key, err);
+    return rp_identity_equal(&now, expected) ? 0 : rp_refuse_changed(key, err);
 }
 
 /* "/bucket/key?versionId=...", as a header wants it. */
@@ -80,7 +80,7 @@ static bool is_sent_once(struct rp_s3 *s3, const char *to)
 /* ---- one request ---- */
 
 /* An etag of several parts does not say what that of a copy in one piece is. */
-static void foretell_etag(const struct rp_identity *identity, char out[RP_ETAG_MAX])
+static void foretell_etag_of_copy(const struct rp_identity *identity, char out[RP_ETAG_MAX])
 {
     snprintf(out, RP_ETAG_MAX, "%s", strchr(identity->etag, '-') ? "" : identity->etag);
 }
@@ -95,7 +95,7 @@ static int judge_refusal(struct rp_s3 *s3, const struct s3_call *refused, const 
     int r = rp_s3_identify(s3, to, "", &there, &unseen);
     if (r == RP_ENOTFOUND) return why;
     if (r < 0) return rp_error_wrap(err, RP_EUNKNOWN, "whether '%s' was copied cannot be seen", to);
-    if (refused->attempts <= 1 || !may_be_copy(&there, identity, etag)) return rp_is_taken(to, err);
+    if (refused->attempts <= 1 || !may_be_copy(&there, identity, etag)) return rp_refuse_taken(to, err);
     rp_error_clear(err);
     return 0;
 }
@@ -114,7 +114,7 @@ static int copy_whole(struct rp_s3 *s3, const char *from, const struct rp_identi
     if (r < 0) return r;
     rp_s3_send(&call, headers.pairs, headers.n, &(struct rp_buf){ 0 });
     call.once = !only_new && is_sent_once(s3, to);
-    foretell_etag(identity, etag);
+    foretell_etag_of_copy(identity, etag);
     r = rp_s3_run(s3, &call, err);
     if (only_new && (r == RP_ECHANGED || r == RP_ECONFLICT))
         return judge_refusal(s3, &call, identity, to, etag, r, err);
@@ -217,7 +217,7 @@ static int copy_large(struct rp_s3 *s3, const char *from, const struct rp_identi
         RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", from);
         struct rp_identity now;
         if ((r = rp_s3_head(s3, &call, &now, err)) < 0) return r;
-        if (!rp_identity_equal(&now, identity)) return rp_has_changed(from, err);
+        if (!rp_identity_equal(&now, identity)) return rp_refuse_changed(from, err);
         r = rp_s3_headers_again(&headers, &call.headers, NULL, NULL, arena, err);
     }
     if (r == 0) r = rp_s3_tags_read(s3, from, identity, arena, &tags, &n_tags, err);
@@ -273,6 +273,23 @@ static int verify(struct rp_s3 *s3, const char *from, const struct rp_identity *
     return rp_error_set(err, RP_ECHANGED, "'%s' has changed while it was copied", from);
 }
 
+/* What stands under one of our own keys is the copy of an earlier attempt. In parts it shows before
+ * it has its tags: that attempt may have ended between the two. */
+static int complete_tags(struct rp_s3 *s3, const char *from, const struct rp_identity *expected, const char *to,
+                         struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_BYTES);
+    struct rp_error why = { 0 };
+    struct rp_pair *tags = NULL;
+    size_t n = 0;
+    if (!rp_key_is_own(to) || expected->size_bytes <= s3->copy_max) return RP_EEXISTS;
+    int r = rp_s3_tags_read(s3, from, expected, &arena, &tags, &n, &why);
+    if (r == 0 && n > 0) r = rp_s3_tags_write(s3, to, NULL, tags, n, &why);
+    if (r == 0) return RP_EEXISTS;
+    rp_error_copy(err, &why);
+    return r;
+}
+
 int rp_s3_copy(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                struct rp_identity *out, struct rp_error *err)
 {
@@ -281,7 +298,8 @@ int rp_s3_copy(struct rp_backend *backend, const char *from, const struct rp_ide
     int r = rp_key_check(from, strlen(from), err);
     if (r < 0 || (r = rp_key_check(to, strlen(to), err)) < 0) return r;
     if ((r = expect(s3, from, expected, err)) < 0) return r;
-    if ((r = rp_s3_refuse_taken(s3, to, err)) < 0) return r;
+    r = rp_s3_expect_free(s3, to, err);
+    if (r < 0) return r == RP_EEXISTS ? complete_tags(s3, from, expected, to, err) : r;
     if ((r = rp_s3_copy_bytes(s3, from, expected, to, NULL, etag, err)) < 0) return r;
     return verify(s3, from, expected, to, etag, out, err);
 }

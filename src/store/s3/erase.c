@@ -58,15 +58,27 @@ static int say_failed(struct rp_item **items, size_t n, const struct s3_call *ca
     return unknown || !rp_s3_is_store_wide(call->code) ? 0 : rp_error_set(err, call->code, "delete: %s", call->note);
 }
 
+/* Ceph hides nothing twice, and then names no marker. */
+static void judge_markers(const struct erasing *e, struct rp_item **items, size_t n, bool many)
+{
+    bool *told = &e->s3->tells_markers[many];
+    for (size_t i = 0; i < n && e->by == S3_BY_KEY; i++)
+        if (items[i]->outcome == RP_OUT_DELETED && items[i]->identity.version[0])
+            __atomic_store_n(told, true, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < n && e->by == S3_BY_KEY && __atomic_load_n(told, __ATOMIC_RELAXED); i++)
+        if (items[i]->outcome == RP_OUT_DELETED && !items[i]->identity.version[0]) items[i]->outcome = RP_OUT_GONE;
+}
+
 /* ---- one by one ---- */
 
-static void say_single(struct rp_s3 *s3, struct rp_item *item, const struct s3_call *call, int *failed,
+static void say_single(struct rp_s3 *s3, enum s3_by by, struct rp_item *item, const struct s3_call *call, int *failed,
                        struct rp_error *err)
 {
     struct rp_error why = { 0 };
     bool again = call->attempts > 1; /* an earlier attempt may have done it */
     if (call->status / 100 == 2) {
         rp_s3_say(item, RP_OUT_DELETED, "");
+        if (by == S3_BY_KEY) rp_s3_version_of(call, item->identity.version);
         return;
     }
     int r = rp_s3_error(s3, call, &why);
@@ -78,10 +90,7 @@ static void say_single(struct rp_s3 *s3, struct rp_item *item, const struct s3_c
         rp_s3_say(item, RP_OUT_DENIED, why.text);
     else
         rp_s3_say(item, rp_error_retry(r) && r != RP_EUNKNOWN ? RP_OUT_RETRY : RP_OUT_UNKNOWN, why.text);
-    if (rp_s3_is_store_wide(r) && *failed == 0) {
-        *failed = r;
-        if (err) *err = why;
-    }
+    if (rp_s3_is_store_wide(r) && *failed == 0) *failed = rp_error_copy(err, &why);
 }
 
 struct single {
@@ -114,11 +123,12 @@ static int erase_singles(const struct erasing *e, struct rp_item **items, size_t
     if (r < 0) return r;
     for (size_t i = 0; i < n; i++) {
         if (calls[i].code == 0)
-            say_single(e->s3, items[i], &calls[i], &failed, err);
+            say_single(e->s3, e->by, items[i], &calls[i], &failed, err);
         else if ((r = say_failed(&items[i], 1, &calls[i], failed ? NULL : err)) < 0 && failed == 0)
             failed = r;
         rp_s3_call_done(&calls[i]);
     }
+    judge_markers(e, items, n, false);
     return failed;
 }
 
@@ -151,13 +161,13 @@ void rp_s3_send_xml(struct s3_call *call, const struct rp_buf *body, struct s3_s
 struct answers {
     struct rp_item **items;
     size_t n, next;
-    bool versions;
+    enum s3_by by;
 };
 
 static bool names(const struct answers *a, const struct rp_item *item, const struct s3_deleted *deleted)
 {
-    return strcmp(item->key, deleted->key) == 0 &&
-           (!a->versions || deleted->version[0] == '\0' || strcmp(item->identity.version, deleted->version) == 0);
+    return strcmp(item->key, deleted->key) == 0 && (a->by != S3_BY_VERSION || deleted->version[0] == '\0' ||
+                                                    strcmp(item->identity.version, deleted->version) == 0);
 }
 
 /* Answers mostly come in the order of the question. */
@@ -174,13 +184,15 @@ static struct rp_item *find_named(struct answers *a, const struct s3_deleted *de
 
 static int take_answer(void *ctx, const struct s3_deleted *deleted, struct rp_error *err)
 {
-    struct rp_item *item = find_named(ctx, deleted);
+    struct answers *a = ctx;
+    struct rp_item *item = find_named(a, deleted);
     (void)err;
     if (item == NULL) return 0;
     if (item->outcome != RP_OUT_NONE) {
         rp_s3_say(item, RP_OUT_UNKNOWN, "the server named it twice");
     } else if (deleted->code[0] == '\0') {
         rp_s3_say(item, RP_OUT_DELETED, "");
+        if (a->by == S3_BY_KEY) snprintf(item->identity.version, RP_VERSION_MAX, "%s", deleted->marker);
     } else {
         char note[sizeof item->note];
         snprintf(note, sizeof note, "%.40s%s%.70s", deleted->code, deleted->message[0] ? ": " : "", deleted->message);
@@ -189,9 +201,9 @@ static int take_answer(void *ctx, const struct s3_deleted *deleted, struct rp_er
     return 0;
 }
 
-static void read_answers(const struct s3_call *call, struct rp_item **items, size_t n, bool versions)
+static void read_answers(const struct erasing *e, const struct s3_call *call, struct rp_item **items, size_t n)
 {
-    struct answers a = { items, n, 0, versions };
+    struct answers a = { items, n, 0, e->by };
     struct rp_error why = { 0 };
     say_all(items, n, RP_OUT_NONE, "");
     if (rp_s3_read_deleted(&call->answer, take_answer, &a, &why) < 0) {
@@ -201,6 +213,7 @@ static void read_answers(const struct s3_call *call, struct rp_item **items, siz
     for (size_t i = 0; i < n; i++)
         if (items[i]->outcome == RP_OUT_NONE)
             rp_s3_say(items[i], RP_OUT_UNKNOWN, "the server's answer does not name it");
+    judge_markers(e, items, n, true);
 }
 
 static bool refuses_the_form(int status)
@@ -214,15 +227,14 @@ static int judge_multi(const struct erasing *e, const struct s3_call *call, stru
     struct rp_error why = { 0 };
     if (call->code < 0) return say_failed(items, n, call, err);
     if (call->status == 200) {
-        read_answers(call, items, n, e->by == S3_BY_VERSION);
+        read_answers(e, call, items, n);
         return 0;
     }
     if (refuses_the_form(call->status)) return erase_one_by_one(e, items, n, err);
     int r = rp_s3_error(e->s3, call, &why);
     say_all(items, n, r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_UNKNOWN, why.text);
     if (!rp_s3_is_store_wide(r) || r == RP_EDENIED) return 0;
-    if (err) *err = why;
-    return r;
+    return rp_error_copy(err, &why);
 }
 
 static int erase_multi(const struct erasing *e, struct rp_item **items, size_t n, struct rp_error *err)

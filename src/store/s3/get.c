@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading: one object with its metadata, and the identities of many. Nothing here writes. How
  * metadata stands in headers and tags: meta.h. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "store/refuse.h"
 #include "store/s3/meta.h"
 #include "store/s3/s3.h"
-#include "store/whole.h"
 
 /* Who asks for the owner record waits to hear whether the store is there at all. 0: the wire's
  * own. */
@@ -100,10 +99,7 @@ static int item_judge(struct rp_s3 *s3, const struct s3_call *call, struct rp_it
         return 0;
     }
     int r = rp_s3_error(s3, call, &why);
-    if (call->code < 0 || rp_s3_is_store_wide(r)) {
-        if (err) *err = why;
-        return r;
-    }
+    if (call->code < 0 || rp_s3_is_store_wide(r)) return rp_error_copy(err, &why);
     if (r == RP_ENOTFOUND)
         rp_s3_say(item, RP_OUT_GONE, "");
     else

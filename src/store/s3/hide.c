@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hide() and show() (T12 of backend.h), where the bucket keeps versions: a delete marker is made, and
- * removed.
+/* hide() and show() (T12 of backend.h), where the bucket keeps versions: a delete marker is made,
+ * and removed.
  *
- * A DELETE without a version cannot name what it is to hide. So the versions are read before it: only
- * what shows the marked upload is sent off, and what is hidden already, by whomever, is left as it is.
- * They are read after it, too: a marker that lies on a newer upload goes again. We make one marker at
- * most: where several lie, somebody else wanted it hidden as well. */
+ * A DELETE without a version cannot name what it is to hide. So the versions are read before it:
+ * only what shows the marked upload is sent off, and what is hidden already, by whomever, is left
+ * as it is. They are read after it, too: our marker goes again if it lies on a newer upload. The
+ * server's answer says which one is ours; without an answer a single marker is taken for it. We
+ * make one marker at most: where several lie, somebody else wanted it hidden as well. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,10 @@
 #include "base/cleanup.h"
 #include "base/crashpoint.h"
 #include "base/time.h"
+#include "store/refuse.h"
 #include "store/s3/erase.h"
 #include "store/s3/remove.h"
 #include "store/s3/versions.h"
-#include "store/whole.h"
 
 #define SHOW_PASSES 4 /* of S3_MARKERS_MAX markers each */
 
@@ -27,17 +28,13 @@ bool rp_s3_hides(struct rp_backend *backend)
     return powers.versions && powers.markers;
 }
 
-static bool is_away(enum rp_outcome said)
-{
-    return said == RP_OUT_DELETED || said == RP_OUT_GONE;
-}
-
 /* ---- looking ---- */
 
 struct place {
     struct rp_item *item;
-    int64_t since_ms;     /* a newer upload of this moment or later may lie under a marker of ours */
-    enum rp_outcome said; /* by the server to our delete; NONE: it was not sent */
+    char made[RP_VERSION_MAX]; /* our marker, if the server has told */
+    int64_t since_ms;          /* a newer upload of this moment or later may lie under another marker of ours */
+    enum rp_outcome said;      /* by the server to our delete; NONE: it was not sent */
     char note[120];
 };
 
@@ -49,8 +46,9 @@ struct look {
 /* A marker of ours on something newer. Times are told in whole seconds. */
 static bool is_ours_on_newer(const struct s3_key_versions *key, const struct place *place)
 {
-    return key->newer && key->covers == 1 &&
-           (place->since_ms == INT64_MIN || key->newest_ms > place->since_ms - RP_SECOND_MS);
+    if (!key->newer || key->covers != 1) return false;
+    if (place->made[0] && strcmp(key->cover, place->made) == 0) return true;
+    return place->since_ms == INT64_MIN || key->newest_ms > place->since_ms - RP_SECOND_MS;
 }
 
 static void uncover(struct look *look, size_t i)
@@ -59,7 +57,7 @@ static void uncover(struct look *look, size_t i)
     struct rp_item marker = { .key = key->item->key };
     memcpy(marker.identity.version, key->cover, sizeof key->cover);
     (void)rp_s3_erase(look->vs.s3, &marker, 1, S3_BY_VERSION, NULL, NULL);
-    if (is_away(marker.outcome))
+    if (rp_s3_is_away(marker.outcome))
         key->stands = true;
     else
         rp_s3_say(key->item, marker.outcome == RP_OUT_DENIED ? RP_OUT_DENIED : RP_OUT_RETRY,
@@ -108,6 +106,17 @@ static size_t choose(struct place *places, size_t n, struct place **chosen)
     return found;
 }
 
+/* Where we may have made a marker and do not know which: whatever is newer has come since we
+ * looked. */
+static void take_said(struct place *place, const struct rp_item *asked)
+{
+    place->said = asked->outcome;
+    if (asked->outcome == RP_OUT_DELETED) memcpy(place->made, asked->identity.version, sizeof place->made);
+    if (asked->outcome == RP_OUT_UNKNOWN || (asked->outcome == RP_OUT_DELETED && !place->made[0]))
+        place->since_ms = INT64_MIN;
+    memcpy(place->note, asked->note, sizeof place->note);
+}
+
 static int send(struct rp_s3 *s3, struct place **places, size_t n, const struct rp_gate *gate, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_item *asked = calloc(n, sizeof *asked);
@@ -115,12 +124,8 @@ static int send(struct rp_s3 *s3, struct place **places, size_t n, const struct 
     for (size_t i = 0; i < n; i++)
         asked[i].key = places[i]->item->key;
     int r = rp_s3_erase(s3, asked, n, S3_BY_KEY, gate, err);
-    for (size_t i = 0; i < n; i++) {
-        places[i]->said = asked[i].outcome;
-        if (is_away(asked[i].outcome) || asked[i].outcome == RP_OUT_UNKNOWN)
-            places[i]->since_ms = INT64_MIN; /* whatever is newer has come since we looked */
-        memcpy(places[i]->note, asked[i].note, sizeof places[i]->note);
-    }
+    for (size_t i = 0; i < n; i++)
+        take_said(places[i], &asked[i]);
     RP_CRASHPOINT("s3.hidden");
     return r;
 }
@@ -191,7 +196,7 @@ static int refuse_absent(struct s3_versions *vs, struct rp_error *err)
     const struct rp_item *item = vs->keys[0].item;
     int r = rp_s3_confirm_absent(vs, err);
     if (r < 0) return r;
-    if (item->outcome == RP_OUT_GONE || item->outcome == RP_OUT_CHANGED) return rp_no_object(item->key, err);
+    if (item->outcome == RP_OUT_GONE || item->outcome == RP_OUT_CHANGED) return rp_refuse_absent(item->key, err);
     return rp_error_set(err, item->outcome == RP_OUT_DENIED ? RP_EDENIED : RP_EUNAVAILABLE, "%s", item->note);
 }
 
@@ -209,7 +214,7 @@ static int remove_markers(struct s3_versions *vs, bool *made, struct rp_error *e
     for (size_t i = 0; i < n; i++) {
         enum rp_outcome said = markers[i].outcome;
         *made = *made || said == RP_OUT_DELETED || said == RP_OUT_UNKNOWN;
-        if (r == 0 && !is_away(said))
+        if (r == 0 && !rp_s3_is_away(said))
             r = rp_error_set(err, said == RP_OUT_DENIED ? RP_EDENIED : RP_EUNAVAILABLE, "remove a delete marker: %s",
                              markers[i].note);
     }

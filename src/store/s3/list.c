@@ -12,10 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/cleanup.h"
+#include "store/refuse.h"
 #include "store/s3/span.h"
-#include "store/whole.h"
 
 #define PAGE_ARENA_BYTES ((size_t)2 << 20) /* S3_SPAN_MAX keys of RP_KEY_MAX, and what blocks leave unused */
 #define EMPTY_PAGES_MAX  100               /* truncated pages without entries, one after the other */
@@ -68,8 +67,8 @@ static int keep(void *ctx, const void *bytes, size_t n, struct rp_error *err)
     return r < 0 ? rp_error_set(err, r, "keep a page of a listing") : 0;
 }
 
-/* Streamed to this very thread, so that a page wakes no other one. What breaks off is asked for again
- * in the ordinary way, with all patience. */
+/* Streamed to this very thread, so that a page wakes no other one. What breaks off is asked for
+ * again in the ordinary way, with all patience. */
 static void *fetch_page(void *ctx)
 {
     struct listing *l = ctx;
@@ -91,8 +90,8 @@ static void *fetch_page(void *ctx)
     return NULL;
 }
 
-/* From l->at, which stays as it is until the page is read. Where there is no thread to be had the page
- * is fetched when it is needed. */
+/* From l->at, which stays as it is until the page is read. Where there is no thread to be had the
+ * page is fetched when it is needed. */
 static void fetch_ahead(struct listing *l)
 {
     l->ahead = rp_s3_thread_start(&l->thread, fetch_page, l);

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/cleanup.h"
+#include "store/refuse.h"
 #include "store/s3/look.h"
 #include "store/s3/span.h"
-#include "store/whole.h"
 
 #define PAGES_FROM 8  /* fewer keys than this are asked about one by one */
 #define WORTH      20 /* a page must settle one key in so many that it lists */

@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/hex.h"
-#include "base/utf8.h"
+#include "base/text/hex.h"
+#include "base/text/utf8.h"
 #include "store/meta.h"
 #include "store/s3/wire/sign.h"
 
@@ -166,10 +166,8 @@ static int check_names(const struct rp_meta *meta, struct rp_error *err)
         for (size_t j = 0; j < i && !clash; j++)
             clash = same_folded(meta->user[i].name, meta->user[j].name);
         if (!clash) continue;
-        rp_error_set(err, RP_EINVAL, "metadata '%.64s' looks like another field in the headers of S3",
-                     meta->user[i].name);
-        rp_error_hint(err, "use names that differ in more than punctuation");
-        return RP_EINVAL;
+        return rp_error_advise(err, RP_EINVAL, "use names that differ in more than punctuation",
+                               "metadata '%.64s' looks like another field in the headers of S3", meta->user[i].name);
     }
     return 0;
 }
@@ -387,11 +385,9 @@ static int changed_tag(const struct rp_pair *change, const struct rp_meta *store
 
 static int push_tag(struct rp_pair out[S3_TAGS_MAX], size_t *n_out, const struct rp_pair *tag, struct rp_error *err)
 {
-    if (*n_out == S3_TAGS_MAX) {
-        rp_error_set(err, RP_ETOOBIG, "the object has too many tags for an annotation; S3 allows %d", S3_TAGS_MAX);
-        rp_error_hint(err, "remove some of its tags, or turn annotations off for this store");
-        return RP_ETOOBIG;
-    }
+    if (*n_out == S3_TAGS_MAX)
+        return rp_error_advise(err, RP_ETOOBIG, "remove some of its tags, or turn annotations off for this store",
+                               "the object has too many tags for an annotation; S3 allows %d", S3_TAGS_MAX);
     out[(*n_out)++] = *tag;
     return 0;
 }

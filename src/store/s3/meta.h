@@ -22,8 +22,8 @@
 #define RP_STORE_S3_META_H
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "store/backend.h"
 
 #define S3_META_PREFIX "x-amz-meta-"

@@ -5,7 +5,6 @@
  * reads the bytes. Only where URLs were seen to end (powers.presign_ends). */
 #include <inttypes.h>
 #include <openssl/evp.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -53,14 +52,14 @@ static void bind_get(const struct rp_presign *what, struct s3_message *message)
 }
 
 /* The second mark of an upload counts on its URL's end (DESIGN section 5), and whoever is given a
- * download for five minutes shall not have it for ever. What was not tried yet is taken for good in a
- * download only. */
+ * download for five minutes shall not have it for ever. What was not tried yet is taken for good in
+ * a download only. */
 static int refuse_endless(struct rp_s3 *s3, bool put, struct rp_error *err)
 {
     const struct s3_powers powers = rp_s3_powers(s3);
     if (powers.presign_ends || (!put && !powers.probed)) return 0;
-    rp_error_set(err, RP_EWEAK, "bucket '%.80s' was not seen to refuse a signed URL that has ended", s3->target.bucket);
-    return rp_error_hint(err, "`reprieve doctor` probes the store and says what it saw of signed URLs");
+    return rp_error_advise(err, RP_EWEAK, "`reprieve doctor` probes the store and says what it saw of signed URLs",
+                           "bucket '%.80s' was not seen to refuse a signed URL that has ended", s3->target.bucket);
 }
 
 /* The signature's date has whole seconds, and the life counts from it: so the URL ends with

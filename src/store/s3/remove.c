@@ -2,16 +2,16 @@
 /* remove(): portions over a few threads, each looked at, erased and looked at again, as the store's
  * powers allow (S1 of s3.h). */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "store/refuse.h"
 #include "store/s3/erase.h"
 #include "store/s3/look.h"
 #include "store/s3/remove.h"
-#include "store/whole.h"
+#include "store/workers.h"
 
 #define WORKERS_MAX    4
 #define WORKERS_WINDOW 2 /* by key: more of them wait for each other at the server, and the window grows */
@@ -238,19 +238,14 @@ static void *work(void *ctx)
 
 static void work_in_threads(struct removal *removal)
 {
-    pthread_t threads[WORKERS_MAX - 1];
     const struct s3_powers *powers = &removal->powers;
     bool exact = powers->versions || powers->single_if_match;
     bool lists = powers->list_order && powers->list_current;
     bool once = removal->s3->options.write_once && !powers->seen_changed && !powers->versions;
     removal->portion = once && lists ? S3_PORTION_EXACT : exact || lists ? S3_PORTION : S3_PORTION_HEADS;
-    size_t portions = (removal->n + removal->portion - 1) / removal->portion, started = 0;
+    size_t portions = (removal->n + removal->portion - 1) / removal->portion;
     size_t most = exact ? WORKERS_MAX : WORKERS_WINDOW;
-    while (started + 1 < most && started + 1 < portions && pthread_create(&threads[started], NULL, work, removal) == 0)
-        started++;
-    work(removal);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    rp_work_beside(most < portions ? most : portions, work, removal);
 }
 
 static int by_key_and_place(const void *a, const void *b)
@@ -291,7 +286,7 @@ int rp_s3_remove(struct rp_backend *backend, struct rp_item *items, size_t n, co
     pthread_mutex_destroy(&removal.lock);
     note_changed(s3, items, n);
     if (removal.failed < 0) {
-        if (err) *err = removal.error;
+        rp_error_copy(err, &removal.error);
         return removal.failed;
     }
     for (size_t i = 0; i < n; i++)

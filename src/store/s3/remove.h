@@ -24,8 +24,8 @@
 int rp_s3_remove_versions(struct rp_s3 *s3, struct rp_item **items, size_t n, const struct rp_gate *gate,
                           struct rp_error *err);
 
-/* Those of the items (outcome `none`) whose version a listing has not shown: asked for by HEAD, for an
- * empty listing makes nothing gone. */
+/* Those of the items (outcome `none`) whose version a listing has not shown: asked for by HEAD, for
+ * an empty listing makes nothing gone. */
 struct s3_versions;
 int rp_s3_confirm_absent(struct s3_versions *vs, struct rp_error *err);
 

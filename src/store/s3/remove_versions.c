@@ -10,18 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/cleanup.h"
 #include "store/s3/erase.h"
 #include "store/s3/remove.h"
 #include "store/s3/versions.h"
 
 #define PASSES_MAX 64 /* of S3_OLDER_MAX versions each */
-
-static bool is_away(enum rp_outcome said)
-{
-    return said == RP_OUT_DELETED || said == RP_OUT_GONE;
-}
 
 /* ---- rounds ---- */
 
@@ -56,7 +50,7 @@ static int erase_older(struct s3_versions *vs, struct round *round, struct rp_er
     int r = rp_s3_erase(vs->s3, round->items, round->n, S3_BY_VERSION, vs->gate, err);
     for (size_t i = 0; i < round->n; i++) {
         struct rp_item *item = vs->keys[round->key[i]].item;
-        if (!is_away(round->items[i].outcome) && item->outcome == RP_OUT_NONE)
+        if (!rp_s3_is_away(round->items[i].outcome) && item->outcome == RP_OUT_NONE)
             rp_s3_say(item, round->items[i].outcome, round->items[i].note);
     }
     return r;
@@ -99,7 +93,8 @@ static void erase_markers(struct s3_versions *vs, struct round *round)
     round->n = 0;
     for (size_t i = 0; i < vs->n_held; i++) {
         const struct s3_key_versions *key = &vs->keys[vs->held[i].key];
-        if (vs->held[i].marker && is_away(key->item->outcome)) add_version(round, key, vs->held[i].key, vs->held[i].id);
+        if (vs->held[i].marker && rp_s3_is_away(key->item->outcome))
+            add_version(round, key, vs->held[i].key, vs->held[i].id);
     }
     if (round->n > 0) (void)rp_s3_erase(vs->s3, round->items, round->n, S3_BY_VERSION, vs->gate, NULL);
 }
@@ -112,13 +107,16 @@ static void judge_absent(struct rp_s3 *s3, struct s3_key_versions *key, const st
     struct rp_error why = { 0 };
     struct rp_item *item = key->item;
     bool by_id = item->identity.version[0];
-    int r = call->code < 0 ? call->code : call->status == 200 ? 0 : rp_s3_error(s3, call, &why);
-    bool refused = call->code == 0 && (call->status == 404 || call->status == 405 || call->status == 400);
-    if (r == 0 && rp_s3_identity(call, &seen, &why) == 0 && (by_id || rp_identity_equal(&seen, &item->identity)))
-        rp_s3_say(item, rp_identity_equal(&seen, &item->identity) ? RP_OUT_RETRY : RP_OUT_CHANGED,
+    int status = call->code == 0 ? call->status : 0;
+    int r = status == 200 ? rp_s3_identity(call, &seen, &why) : rp_s3_error(s3, call, &why);
+    bool same = r == 0 && rp_identity_equal(&seen, &item->identity);
+    if (r == 0 && (by_id || same))
+        rp_s3_say(item, same ? RP_OUT_RETRY : RP_OUT_CHANGED,
                   "the listing of versions does not show it, and it is there");
-    else if (r == 0 || refused)
+    else if (r == 0 || status == 404 || status == 405)
         rp_s3_say(item, key->stands ? RP_OUT_CHANGED : RP_OUT_GONE, "");
+    else if (status == 400 || status == 200) /* 400: also where a session token has ended */
+        rp_s3_say(item, RP_OUT_UNKNOWN, why.text);
     else
         rp_s3_say(item, r == RP_EDENIED ? RP_OUT_DENIED : RP_OUT_RETRY, call->code < 0 ? call->note : why.text);
 }

@@ -8,9 +8,9 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/time.h"
+#include "base/text/hex.h"
+#include "store/refuse.h"
 #include "store/s3/s3.h"
-#include "store/whole.h"
 
 struct s3_call rp_s3_call(const char *method, const char *key)
 {
@@ -234,7 +234,7 @@ int rp_s3_run(struct rp_s3 *s3, struct s3_call *call, struct rp_error *err)
 
 bool rp_s3_is_store_wide(int code)
 {
-    return code == RP_EUNAVAILABLE || code == RP_ECONFIG || code == RP_ECLOCK || code == RP_ENOMEM;
+    return (rp_error_fault(code) & RP_OF_STORE) != 0;
 }
 
 int rp_s3_bucket_check(struct rp_s3 *s3, struct rp_error *err)
@@ -242,9 +242,7 @@ int rp_s3_bucket_check(struct rp_s3 *s3, struct rp_error *err)
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", NULL);
     int r = rp_s3_run(s3, &call, err);
     if (r != RP_ENOTFOUND) return r;
-    rp_error_set(err, RP_ECONFIG, "bucket '%.80s' does not exist", s3->target.bucket);
-    rp_error_hint(err, HINT_BUCKET);
-    return RP_ECONFIG;
+    return rp_error_advise(err, RP_ECONFIG, HINT_BUCKET, "bucket '%.80s' does not exist", s3->target.bucket);
 }
 
 int rp_s3_head(struct rp_s3 *s3, struct s3_call *call, struct rp_identity *out, struct rp_error *err)
@@ -252,7 +250,7 @@ int rp_s3_head(struct rp_s3 *s3, struct s3_call *call, struct rp_identity *out, 
     int r = rp_s3_run(s3, call, err);
     if (r == RP_ENOTFOUND) {
         int bucket = rp_s3_bucket_check(s3, err);
-        return bucket < 0 ? bucket : rp_no_object(call->message.key, err);
+        return bucket < 0 ? bucket : rp_refuse_absent(call->message.key, err);
     }
     if (r < 0) return r;
     struct rp_identity found;
@@ -269,11 +267,11 @@ int rp_s3_identify(struct rp_s3 *s3, const char *key, const char *version, struc
     return rp_s3_head(s3, &call, out, err);
 }
 
-int rp_s3_refuse_taken(struct rp_s3 *s3, const char *key, struct rp_error *err)
+int rp_s3_expect_free(struct rp_s3 *s3, const char *key, struct rp_error *err)
 {
     struct rp_identity there;
     int r = rp_s3_identify(s3, key, "", &there, err);
-    if (r == 0) return rp_error_set(err, RP_EEXISTS, "bucket '%.80s': '%s' exists already", s3->target.bucket, key);
+    if (r == 0) return rp_error_wrap(err, rp_refuse_taken(key, err), "bucket '%.80s'", s3->target.bucket);
     return r == RP_ENOTFOUND ? 0 : r;
 }
 
@@ -323,7 +321,7 @@ int rp_s3_identity(const struct s3_call *call, struct rp_identity *out, struct r
     rp_s3_version_of(call, found.version);
     if (!rp_s3_header_date(call, "last-modified", &found.modified_ms))
         return rp_error_set(err, RP_ECORRUPT, "the answer about '%s' has no date that can be read", key);
-    bool sized = rp_s3_header(call, "content-length", size, sizeof size) && size[0] >= '0' && size[0] <= '9';
+    bool sized = rp_s3_header(call, "content-length", size, sizeof size) && rp_is_digit(size[0]);
     errno = 0;
     found.size_bytes = sized ? strtoll(size, &end, 10) : -1;
     if (!sized || errno || *end != '\0')

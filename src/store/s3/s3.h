@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* s3.h - the S3 store from the inside: what its files share. The port is backend.h, requests
- * go through wire/wire.h.
+/* s3.h - the S3 store from the inside: what its files share. The port is backend.h, requests go
+ * through wire/wire.h.
  *
  * An identity here is (etag without quotes, version id or "", size, last modified in whole
  * seconds): a HEAD says no more. An object of a bucket that never had versions, and the version
@@ -32,7 +32,8 @@
  *                can be hit
  *       etag     DELETE with If-Match (or with the etag in a multi-object delete, if that was seen
  *                to hold). Where nobody vouches that the server checks and deletes in one step, the
- *                requests are the same and the level is window: the server's own time between the two
+ *                requests are the same and the level is window: the server's own time between the
+ *                two
  *       else     looked at (rp_s3_look), compared, and those that fit deleted at once: the time
  *                between is the window
  *     A DELETE without version or If-Match is never sent twice: `once` (wire.h, W2). It is
@@ -49,7 +50,7 @@
 #define RP_STORE_S3_H
 
 #include "base/arena.h"
-#include "store/backend.h"
+#include "store/open.h"
 #include "store/s3/credentials/credentials.h"
 #include "store/s3/wire/sign.h"
 #include "store/s3/wire/wire.h"
@@ -93,6 +94,7 @@ struct rp_s3 {
     struct s3_credentials *credentials;
     struct s3_wire *wire;
     int64_t copy_max, copy_part; /* S3_COPY_MAX and S3_COPY_PART; tests have smaller ones */
+    bool tells_markers[2];       /* atomic: answers have named a delete marker: to one delete, to many */
     pthread_mutex_t lock;        /* of what follows */
     struct s3_powers powers;
     int64_t clock_boot_ms; /* when the server was last asked for its clock; 0: never */
@@ -147,7 +149,7 @@ int rp_s3_head(struct rp_s3 *s3, struct s3_call *call, struct rp_identity *out, 
 int rp_s3_identify(struct rp_s3 *s3, const char *key, const char *version, struct rp_identity *out,
                    struct rp_error *err);
 /* RP_EEXISTS if the key shows an object. */
-int rp_s3_refuse_taken(struct rp_s3 *s3, const char *key, struct rp_error *err);
+int rp_s3_expect_free(struct rp_s3 *s3, const char *key, struct rp_error *err);
 /* versionId of this identity, "null" for the version "" where the bucket keeps versions, nothing
  * where it does not. */
 void rp_s3_query_version(struct s3_call *call, const struct rp_identity *identity, bool versions);
@@ -166,8 +168,10 @@ int rp_s3_get(struct rp_backend *backend, const char *key, const struct rp_sink 
 int rp_s3_tags_read(struct rp_s3 *s3, const char *key, const struct rp_identity *identity, struct rp_arena *arena,
                     struct rp_pair **out, size_t *n, struct rp_error *err);
 
-/* ---- put.c ---- */
+/* ---- upload.c ---- */
 
+/* The etag that servers give to bytes in one piece. False: MD5 is not to be had. */
+bool rp_s3_md5_hex(const void *bytes, size_t n, char out[RP_ETAG_MAX]);
 /* An upload in parts, also of copies. The caller aborts what it began and does not end. */
 struct s3_headers;
 int rp_s3_upload_begin(struct rp_s3 *s3, const char *key, const struct s3_headers *headers, char out[S3_UPLOAD_MAX],

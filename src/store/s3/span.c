@@ -50,12 +50,11 @@ static int in_order(void *ctx, const struct s3_listed *listed, struct rp_error *
     struct ordered *o = ctx;
     const char *key = listed->entry.key, *prefix = text_of(o->span->prefix);
     int compared = strcmp(key, o->last);
-    if (!o->span->any_order && (compared < 0 || (compared == 0 && !o->span->versions))) {
-        rp_error_set(err, RP_ECORRUPT, "the listing is not in byte order: '%.100s' after '%.100s'", key, o->last);
-        rp_error_hint(err, "such a listing cannot be shown to be complete; ask the server's maker for ordered "
-                           "listings");
-        return RP_ECORRUPT;
-    }
+    if (!o->span->any_order && (compared < 0 || (compared == 0 && !o->span->versions)))
+        return rp_error_advise(err, RP_ECORRUPT,
+                               "such a listing cannot be shown to be complete; ask the server's maker for ordered "
+                               "listings",
+                               "the listing is not in byte order: '%.100s' after '%.100s'", key, o->last);
     if (strncmp(key, prefix, strlen(prefix)) != 0)
         return rp_error_set(err, RP_ECORRUPT, "the listing of '%.100s' has '%.100s'", prefix, key);
     memcpy(o->last, key, strlen(key) + 1);

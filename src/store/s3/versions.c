@@ -182,7 +182,7 @@ static int read_single(struct s3_versions *vs, const struct s3_span *span, struc
     forget_from(vs, from, held, &why);
     vs->at++;
     if (r == 0 || !rp_s3_is_store_wide(r)) return 0;
-    if (err) *err = why;
+    rp_error_copy(err, &why);
     return r;
 }
 

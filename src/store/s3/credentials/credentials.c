@@ -2,8 +2,8 @@
 #include "store/s3/credentials/credentials.h"
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/text/buf.h"
 #include "base/time.h"
 #include "store/s3/credentials/source.h"
 
@@ -106,10 +106,11 @@ static int look_in_environment(const struct rp_s3_options *o, struct s3_keys *ou
     if (rp_s3_environment("AWS_WEB_IDENTITY_TOKEN_FILE") == NULL)
         return rp_error_set(err, RP_ENOTFOUND, "no AWS_ACCESS_KEY_ID");
     /* Going on would end at the node's own role, which is somebody else. */
-    rp_error_set(err, RP_ECONFIG, "AWS_WEB_IDENTITY_TOKEN_FILE is set, and web identities are not supported");
-    rp_error_hint(err, "use pod identities (AWS_CONTAINER_CREDENTIALS_FULL_URI), or set access_key and secret_key, and "
-                       "unset AWS_WEB_IDENTITY_TOKEN_FILE");
-    return RP_ECONFIG;
+    return rp_error_advise(
+        err, RP_ECONFIG,
+        "use pod identities (AWS_CONTAINER_CREDENTIALS_FULL_URI), or set access_key and secret_key, and "
+        "unset AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_WEB_IDENTITY_TOKEN_FILE is set, and web identities are not supported");
 }
 
 static int look_in_profile(const struct rp_s3_options *o, struct s3_keys *out, char source[64], struct rp_error *err)
@@ -156,16 +157,16 @@ static int look_everywhere(const struct rp_s3_options *options, struct fetched *
         out->place = i;
         if (r == 0) return 0;
         if (r != RP_ENOTFOUND) {
-            if (err != NULL) *err = here;
+            rp_error_copy(err, &here);
             return r;
         }
         rp_buf_fmt(&looked, "%s%s", i > 0 ? "; " : "", here.text);
     }
-    rp_error_set(err, RP_ECONFIG, "no keys for the store: %s", rp_buf_text(&looked));
-    rp_error_hint(err,
-                  "set access_key and secret_key of the store, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a "
-                  "profile in ~/.aws/credentials");
-    return RP_ECONFIG;
+    return rp_error_advise(
+        err, RP_ECONFIG,
+        "set access_key and secret_key of the store, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a "
+        "profile in ~/.aws/credentials",
+        "no keys for the store: %s", rp_buf_text(&looked));
 }
 
 /* Where keys were found once they are looked for again: elsewhere they may be somebody else's. */
@@ -206,9 +207,8 @@ static int check_end(const struct s3_keys *keys, int64_t now_ms, struct rp_error
 {
     char text[RP_TIME_TEXT];
     if (keys->expires_at_ms > now_ms) return 0;
-    rp_error_set(err, RP_EUNAVAILABLE, "the keys have ended at %s", rp_time_format(keys->expires_at_ms, text));
-    rp_error_hint(err, "check the clock of this host, and what hands out the keys");
-    return RP_EUNAVAILABLE;
+    return rp_error_advise(err, RP_EUNAVAILABLE, "check the clock of this host, and what hands out the keys",
+                           "the keys have ended at %s", rp_time_format(keys->expires_at_ms, text));
 }
 
 /* With the lock, which is let go meanwhile. */
@@ -258,8 +258,7 @@ int rp_s3_credentials_get(struct s3_credentials *c, struct s3_keys *out, struct 
     if (serves(c, now_ms)) {
         *out = c->keys;
     } else if (c->failure.code < 0) {
-        r = c->failure.code;
-        if (err != NULL) *err = c->failure;
+        r = rp_error_copy(err, &c->failure);
     } else {
         r = check_end(&c->keys, now_ms, err);
     }

@@ -19,6 +19,7 @@
 #define RP_STORE_S3_CREDENTIALS_H
 
 #include "base/error.h"
+#include "store/open.h"
 #include "store/s3/wire/sign.h"
 
 struct rp_clock;

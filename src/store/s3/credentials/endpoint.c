@@ -3,9 +3,9 @@
  * redirect, little patience. */
 #include "store/s3/credentials/source.h"
 
-#include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "base/time.h"
 
 #include <arpa/inet.h>

@@ -11,7 +11,6 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
@@ -250,10 +249,10 @@ static int read_file(struct profile_file *file, const char *name, struct rp_erro
 
 static int unsupported(const struct profile_file *file, const char *name, const char *setting, struct rp_error *err)
 {
-    rp_error_set(err, RP_ECONFIG, "profile %.40s in %s has %s, which is not supported", name, file->path, setting);
-    rp_error_hint(err, "only keys themselves are read from a profile (aws_access_key_id, aws_secret_access_key, "
-                       "aws_session_token): add a profile that has them, or set access_key and secret_key");
-    return RP_ECONFIG;
+    return rp_error_advise(err, RP_ECONFIG,
+                           "only keys themselves are read from a profile (aws_access_key_id, aws_secret_access_key, "
+                           "aws_session_token): add a profile that has them, or set access_key and secret_key",
+                           "profile %.40s in %s has %s, which is not supported", name, file->path, setting);
 }
 
 static int choose(struct profile_file files[2], const char *name, bool is_named, struct s3_keys *out,
@@ -272,12 +271,11 @@ static int choose(struct profile_file files[2], const char *name, bool is_named,
         if (files[i].says.others[0] != 0) return unsupported(&files[i], name, files[i].says.others, err);
     bool there = files[0].says.found || files[1].says.found;
     if (!is_named) return rp_error_set(err, RP_ENOTFOUND, there ? "no keys in profile default" : "no profile default");
-    rp_error_set(err, RP_ECONFIG,
-                 there ? "profile %.40s has no keys: looked in %.150s and %.150s"
-                       : "no profile %.40s: looked in %.150s and %.150s",
-                 name, files[0].path, files[1].path);
-    rp_error_hint(err, "add aws_access_key_id and aws_secret_access_key to it there, or choose another profile");
-    return RP_ECONFIG;
+    return rp_error_advise(err, RP_ECONFIG,
+                           "add aws_access_key_id and aws_secret_access_key to it there, or choose another profile",
+                           there ? "profile %.40s has no keys: looked in %.150s and %.150s"
+                                 : "no profile %.40s: looked in %.150s and %.150s",
+                           name, files[0].path, files[1].path);
 }
 
 int rp_s3_keys_of_profile(const char *name, struct s3_keys *out, char used[64], struct rp_error *err)

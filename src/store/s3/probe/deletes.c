@@ -35,27 +35,27 @@ static void versions_by_word(struct s3_probe *probe)
                       enabled ? " (by its word; nothing was written)" : "");
 }
 
-static int refused(struct s3_probe *probe, const char *what, int status, struct rp_error *err)
+#define WRITE "write a canary object"
+
+static int refused(struct s3_probe *probe, int status, struct rp_error *err)
 {
-    if (status == 403 || status == 401) {
-        rp_error_set(err, RP_EDENIED, "bucket '%s': %s: the server says %d", probe->s3->target.bucket, what, status);
-        rp_error_hint(err, "let the store's key read, list, put and delete objects under %s", S3_CANARY);
-        return RP_EDENIED;
-    }
-    if (status == 404) {
-        rp_error_set(err, RP_ECONFIG, "bucket '%s': %s: the server says 404", probe->s3->target.bucket, what);
-        rp_error_hint(err, "check that the bucket exists");
-        return RP_ECONFIG;
-    }
-    return rp_error_set(err, RP_EFAILED, "bucket '%s': %s: the server says %d", probe->s3->target.bucket, what, status);
+    const char *bucket = probe->s3->target.bucket;
+    if (status == 403 || status == 401)
+        return rp_error_advise(err, RP_EDENIED,
+                               "let the store's key read, list, put and delete objects under " S3_CANARY,
+                               "bucket '%s': " WRITE ": the server says %d", bucket, status);
+    if (status == 404)
+        return rp_error_advise(err, RP_ECONFIG, "check that the bucket exists",
+                               "bucket '%s': " WRITE ": the server says 404", bucket);
+    return rp_error_set(err, RP_EFAILED, "bucket '%s': " WRITE ": the server says %d", bucket, status);
 }
 
 static int put_canary(struct s3_probe *probe, const char *key, const char *text, struct rp_identity *out,
                       struct rp_error *err)
 {
     int status = rp_s3_try_put(probe, key, text, NULL, NULL, out, err);
-    if (status < 0) return rp_error_wrap(err, status, "write a canary object");
-    return status / 100 == 2 ? 0 : refused(probe, "write a canary object", status, err);
+    if (status < 0) return rp_error_wrap(err, status, WRITE);
+    return status / 100 == 2 ? 0 : refused(probe, status, err);
 }
 
 /* The older of two goes by its id, and the newer one stays. */
@@ -220,7 +220,7 @@ void rp_s3_probe_if_match(struct s3_probe *probe)
         rp_s3_finding(probe, IF_MATCH, false, "not tried: deletes go by version");
         return;
     }
-    if (rp_s3_try_head(probe, key, &now, NULL) != 200) {
+    if (rp_s3_try_head(probe, key, &now) != 200) {
         rp_s3_finding(probe, IF_MATCH, false, "could not be tried: the canary cannot be read");
         return;
     }
@@ -323,8 +323,8 @@ void rp_s3_probe_multi(struct s3_probe *probe)
 
 /* ---- delete markers ---- */
 
-/* What a quarantine there relies on, in full. Not on Swift, which lists all markers after all versions:
- * nobody can see there what one lies on. */
+/* What a quarantine there relies on, in full. Not on Swift, which lists all markers after all
+ * versions: nobody can see there what one lies on. */
 void rp_s3_probe_markers(struct s3_probe *probe)
 {
     struct rp_identity before = { 0 }, after = { 0 };
@@ -333,12 +333,11 @@ void rp_s3_probe_markers(struct s3_probe *probe)
     if (!probe->powers.versions_go || !probe->powers.multi_versions || rp_s3_is_given_up(probe)) return;
     struct rp_item item = { .key = rp_s3_canary(probe, "hidden") };
     if (put_canary(probe, item.key, "hide me", &before, NULL) < 0) return;
-    if (rp_s3_try_head(probe, item.key, &item.identity, NULL) != 200) return;
+    if (rp_s3_try_head(probe, item.key, &item.identity) != 200) return;
     bool hidden = rp_s3_hide(&probe->s3->base, &item, &since_ms, 1, NULL, NULL) == 0 && item.outcome == RP_OUT_FOUND &&
                   rp_s3_canary_is(probe, item.key, "");
     probe->powers.markers = hidden && rp_s3_show(&probe->s3->base, item.key, &item.identity, &made, NULL) == 0 &&
-                            rp_s3_try_head(probe, item.key, &after, NULL) == 200 &&
-                            rp_identity_equal(&after, &item.identity);
+                            rp_s3_try_head(probe, item.key, &after) == 200 && rp_identity_equal(&after, &item.identity);
     rp_s3_finding(probe, "delete markers", probe->powers.markers, "%s",
                   probe->powers.markers ? "one hides an object, and removed it shows it as it was"
                   : hidden              ? "one hides an object, but cannot be removed"

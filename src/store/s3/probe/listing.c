@@ -101,8 +101,8 @@ static int list_as_it_is(struct s3_probe *probe, struct rp_error *err)
     int r = rp_s3_span(probe->s3, &span, &page, &why);
     if (r == RP_ECORRUPT)
         rp_s3_finding(probe, "list order", false, "%.110s", why.text);
-    else if (r < 0 && err)
-        *err = why;
+    else if (r < 0)
+        rp_error_copy(err, &why);
     else if (r == 0)
         rp_s3_finding(probe, "list order", true, "the first %zu keys are in byte order", page.n);
     return r == RP_ECORRUPT ? 0 : r;

@@ -50,7 +50,7 @@ int rp_s3_try_put(struct s3_probe *probe, const char *key, const char *text, con
 int rp_s3_try_delete(struct s3_probe *probe, const char *key, const char *if_match, const char *version,
                      struct rp_error *err);
 /* 200 and the identity, or another status. */
-int rp_s3_try_head(struct s3_probe *probe, const char *key, struct rp_identity *out, struct rp_error *err);
+int rp_s3_try_head(struct s3_probe *probe, const char *key, struct rp_identity *out);
 /* Whether the object has this etag now; "": whether it is absent. A failure is false. */
 bool rp_s3_canary_is(struct s3_probe *probe, const char *key, const char *etag);
 /* Empties what this probe made, and what older ones left. False: something stays. */
@@ -60,8 +60,8 @@ bool rp_s3_canary_clear_before(struct s3_probe *probe, int64_t before_ms);
 
 /* ---- writes.c ---- */
 
-/* Whether If-None-Match keeps a key that is taken and lets one through that is free: of a PUT, or of
- * a copy of `source`. Says so as `finding`; `ignored`: what to say where it is passed over. */
+/* Whether If-None-Match keeps a key that is taken and lets one through that is free: of a PUT, or
+ * of a copy of `source`. Says so as `finding`; `ignored`: what to say where it is passed over. */
 bool rp_s3_keeps_taken(struct s3_probe *probe, const char *source, const char *key, const char *fresh,
                        const char *finding, const char *ignored);
 

@@ -87,19 +87,19 @@ int rp_s3_try_delete(struct s3_probe *probe, const char *key, const char *if_mat
     return rp_s3_try(probe, &call, err);
 }
 
-int rp_s3_try_head(struct s3_probe *probe, const char *key, struct rp_identity *out, struct rp_error *err)
+int rp_s3_try_head(struct s3_probe *probe, const char *key, struct rp_identity *out)
 {
     RP_CLEANUP(rp_s3_call_done) struct s3_call call = rp_s3_call("HEAD", key);
-    int r = rp_s3_try(probe, &call, err);
+    int r = rp_s3_try(probe, &call, NULL);
     if (r != 200) return r;
-    int read = rp_s3_identity(&call, out, err);
+    int read = rp_s3_identity(&call, out, NULL);
     return read < 0 ? read : r;
 }
 
 bool rp_s3_canary_is(struct s3_probe *probe, const char *key, const char *etag)
 {
     struct rp_identity seen;
-    int status = rp_s3_try_head(probe, key, &seen, NULL);
+    int status = rp_s3_try_head(probe, key, &seen);
     return etag[0] ? status == 200 && strcmp(seen.etag, etag) == 0 : status == 404;
 }
 

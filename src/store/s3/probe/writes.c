@@ -23,7 +23,7 @@ bool rp_s3_keeps_taken(struct s3_probe *probe, const char *source, const char *k
     int status = ready ? write_new(probe, source, key) : 0;
     bool there = ready && rp_s3_canary_is(probe, key, taken.etag);
     bool holds = status == 412 && there && write_new(probe, source, fresh) / 100 == 2 &&
-                 rp_s3_try_head(probe, fresh, &made, NULL) == 200;
+                 rp_s3_try_head(probe, fresh, &made) == 200;
     rp_s3_finding(probe, finding, holds, "If-None-Match: * %s",
                   holds    ? "keeps a key that is taken"
                   : !there ? ignored

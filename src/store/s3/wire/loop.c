@@ -33,6 +33,7 @@ struct loop {
     size_t n_busy;
     /* W8 */
     int64_t waits_since_ms;     /* 0: no call waits */
+    int64_t silent_since_ms;    /* as the question began: nothing was heard, and somebody waited */
     struct s3_transfer *asking; /* NULL: it is not asked */
     struct s3_job question;
     struct s3_call question_call;
@@ -306,6 +307,7 @@ static void ask(struct loop *l, int64_t now_ms)
     l->waits_since_ms = t == NULL ? now_ms : l->waits_since_ms; /* no memory: a little later */
     if (t == NULL) return;
     rp_s3_wire_tell_silence(l->wire);
+    l->silent_since_ms = l->waits_since_ms; /* who waited may be gone before the answer */
     l->question_call = (struct s3_call){ .message.method = "HEAD", .patience_ms = S3_ASK_MS };
     rp_s3_job_init(&l->question, l->wire, &l->question_call, NULL);
     t->job = &l->question;
@@ -327,7 +329,7 @@ static void asked(struct loop *l, const struct s3_transfer *t)
     (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     forget_question(l);
     if (status > 0 || now_ms - atomic_load(&l->wire->heard_ms) < S3_SILENT_MS) return;
-    snprintf(why, sizeof why, "it has not answered for %" PRId64 " s", (now_ms - l->waits_since_ms + 500) / 1000);
+    snprintf(why, sizeof why, "it has not answered for %" PRId64 " s", (now_ms - l->silent_since_ms + 500) / 1000);
     rp_s3_wire_died(l->wire, now_ms, why);
     end_waiting(l, why, why);
 }

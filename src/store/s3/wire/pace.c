@@ -2,6 +2,7 @@
 #include "store/s3/wire/parts.h"
 
 #include "base/assert.h"
+#include "base/random.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define MS_NS     INT64_C(1000000)
@@ -48,15 +49,6 @@ void rp_s3_pace_slow(struct s3_pace *pace, uint64_t number)
     if (pace->limit > 1) pace->limit /= 2;
 }
 
-/* splitmix64: any seed will do, and no state is shared with anybody. */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 int64_t rp_s3_pace_pause_ms(struct s3_pace *pace, unsigned repetition, int64_t asked_ms)
 {
     RP_ASSERT(repetition > 0 && asked_ms >= 0);
@@ -64,5 +56,5 @@ int64_t rp_s3_pace_pause_ms(struct s3_pace *pace, unsigned repetition, int64_t a
     for (unsigned i = 1; i < repetition && bound_ms < PAUSE_MAX_MS; i++)
         bound_ms *= 2;
     if (bound_ms > PAUSE_MAX_MS) bound_ms = PAUSE_MAX_MS;
-    return asked_ms + (int64_t)(next_random(&pace->random) % (uint64_t)(bound_ms + 1));
+    return asked_ms + (int64_t)(rp_random_next(&pace->random) % (uint64_t)(bound_ms + 1));
 }

@@ -13,8 +13,8 @@
 #define RP_STORE_S3_SIGN_H
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "store/backend.h"
 
 #include <stdint.h>

@@ -89,7 +89,8 @@ static void run(struct s3_wire *wire, struct s3_transfer *t)
     }
 }
 
-/* W8. The question is left out: if the server was not heard before, the first byte is the answer. */
+/* W8. The question is left out: if the server was not heard before, the first byte is the
+ * answer. */
 static void run_unless_dead(struct s3_wire *wire, struct s3_transfer *t)
 {
     const int64_t dead_ms = S3_SILENT_MS + S3_ASK_MS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/s3/wire/vendor.h"
 
+#include "base/assert.h"
 #include "base/cleanup.h"
 
 #include <arpa/inet.h>
@@ -69,9 +70,7 @@ struct endpoint {
 
 static int refuse(const char *endpoint, const char *why, const char *hint, struct rp_error *err)
 {
-    rp_error_set(err, RP_ECONFIG, "endpoint \"%s\": %s", endpoint, why);
-    rp_error_hint(err, "%s", hint);
-    return RP_ECONFIG;
+    return rp_error_advise(err, RP_ECONFIG, hint, "endpoint \"%s\": %s", endpoint, why);
 }
 
 #define SHAPE "write https://HOST or https://HOST:PORT and nothing else; the bucket has its own setting"
@@ -181,11 +180,9 @@ static int find_region(const char *region, const struct s3_vendor *vendor, const
     if (vendor->host_ends != NULL && region_of_host(vendor, name, out)) return 0;
     /* The one host of AWS without a region in it has always been that of the first. */
     const char *fallback = strcmp(name, "s3.amazonaws.com") == 0 ? "us-east-1" : vendor->region;
-    if (fallback == NULL) {
-        rp_error_set(err, RP_ECONFIG, "no region, and endpoint %s does not tell it", name);
-        rp_error_hint(err, "set the store's region, such as eu-central-1");
-        return RP_ECONFIG;
-    }
+    if (fallback == NULL)
+        return rp_error_advise(err, RP_ECONFIG, "set the store's region, such as eu-central-1",
+                               "no region, and endpoint %s does not tell it", name);
     snprintf(out, REGION_MAX + 1, "%s", fallback);
     return 0;
 }
@@ -193,11 +190,10 @@ static int find_region(const char *region, const struct s3_vendor *vendor, const
 /* AWS's own endpoint of the region. */
 static int own_endpoint(const char *region, char *out, size_t size, struct rp_error *err)
 {
-    if (region[0] == 0) {
-        rp_error_set(err, RP_ECONFIG, "neither endpoint nor region is set");
-        rp_error_hint(err, "for AWS set the region, such as eu-central-1; for any other server its endpoint");
-        return RP_ECONFIG;
-    }
+    if (region[0] == 0)
+        return rp_error_advise(err, RP_ECONFIG,
+                               "for AWS set the region, such as eu-central-1; for any other server its endpoint",
+                               "neither endpoint nor region is set");
     snprintf(out, size, "https://s3.%.*s.amazonaws.com%s", REGION_MAX, region,
              strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
     return 0;
@@ -209,11 +205,7 @@ static int check_bucket(const char *bucket, struct rp_error *err)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     size_t n = strlen(bucket);
-    if (n == 0) {
-        rp_error_set(err, RP_ECONFIG, "no bucket");
-        rp_error_hint(err, "set the store's bucket");
-        return RP_ECONFIG;
-    }
+    if (n == 0) return rp_error_advise(err, RP_ECONFIG, "set the store's bucket", "no bucket");
     if (n >= BUCKET_MIN && n <= BUCKET_MAX && strspn(bucket, letters) == n && isalnum((unsigned char)bucket[0]))
         return 0;
     rp_error_set(err, RP_ECONFIG, "bucket \"%.80s\": this cannot be the name of a bucket", bucket);
@@ -226,6 +218,7 @@ static int check_bucket(const char *bucket, struct rp_error *err)
 
 static bool fits_in_host(const char *bucket)
 {
+    RP_ASSERT(bucket != NULL);
     size_t n = strlen(bucket);
     unsigned char bytes[4];
     return n <= LABELS_MAX && strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-.") == n &&
@@ -247,9 +240,8 @@ static int choose_style(const struct rp_s3_options *options, const struct endpoi
     } else if (strcmp(style, "host") != 0) {
         return rp_error_set(err, RP_ECONFIG, "style \"%.40s\": must be auto, path or host", style);
     } else if (!fits) {
-        rp_error_set(err, RP_ECONFIG, "style host: \"%.80s.%s\" is not a host name", options->bucket, at->host);
-        rp_error_hint(err, "set style to path or auto");
-        return RP_ECONFIG;
+        return rp_error_advise(err, RP_ECONFIG, "set style to path or auto",
+                               "style host: \"%.80s.%s\" is not a host name", options->bucket, at->host);
     } else {
         *path_style = false;
     }
@@ -259,6 +251,7 @@ static int choose_style(const struct rp_s3_options *options, const struct endpoi
 /* "https://BUCKET.s3..." would be asked for a bucket in the bucket. */
 static int check_apart(const char *endpoint, const char *bucket, const struct endpoint *at, struct rp_error *err)
 {
+    RP_ASSERT(bucket != NULL);
     size_t n = strlen(bucket);
     if (strncasecmp(at->name, bucket, n) != 0 || strncmp(at->name + n, ".s3", 3) != 0) return 0;
     return refuse(endpoint, "it has the bucket in it", "leave the bucket out of the endpoint: https://s3...", err);

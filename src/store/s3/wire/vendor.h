@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "store/open.h"
 #include "store/s3/wire/sign.h"
 
 struct s3_vendor {

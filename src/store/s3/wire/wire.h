@@ -40,9 +40,9 @@
 #ifndef RP_STORE_S3_WIRE_H
 #define RP_STORE_S3_WIRE_H
 
-#include "base/buf.h"
 #include "base/error.h"
-#include "store/backend.h"
+#include "base/text/buf.h"
+#include "store/open.h"
 #include "store/s3/credentials/credentials.h"
 #include "store/s3/wire/sign.h"
 

@@ -13,8 +13,8 @@
 #ifndef RP_STORE_S3_PARSE_H
 #define RP_STORE_S3_PARSE_H
 
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "store/backend.h"
 
 #define S3_DEPTH_MAX 16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plain.h - the XML that S3 servers really send, taken apart without all of XML: a page of a listing
- * in a third of expat's time.
+/* plain.h - the XML that S3 servers really send, taken apart without all of XML: a page of a
+ * listing in a third of expat's time.
  *
  * N1  Plain is a document of printable ASCII, tabs and line feeds: one root, which may have one
  *     attribute; elements with names of letters and digits, without attributes, each closed in its

@@ -7,9 +7,8 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "base/time.h"
-#include "store/s3/wire/sign.h"
 #include "store/s3/xml/parse.h"
 
 /* ---- rows ---- */
@@ -83,7 +82,7 @@ static int read_size(const char *text, int64_t *out, struct rp_error *err)
     int64_t size = 0;
     bool good = text && trimmed(text, word, sizeof word) && *word != '\0';
     for (const char *c = word; good && *c != '\0'; c++)
-        good = *c >= '0' && *c <= '9' && !__builtin_mul_overflow(size, 10, &size) &&
+        good = rp_is_digit(*c) && !__builtin_mul_overflow(size, 10, &size) &&
                !__builtin_add_overflow(size, *c - '0', &size);
     if (!good) return rp_error_set(err, RP_ECORRUPT, "<Size> is no size: '%.40s'", text ? text : "");
     *out = size;
@@ -287,12 +286,16 @@ int rp_s3_read_partials(const struct rp_buf *xml, rp_partial_fn *fn, void *ctx, 
 /* ---- the answer to a multi-object delete ---- */
 
 enum { DELETED, FAILED };
-enum { D_KEY, D_VERSION, D_CODE, D_MESSAGE };
+enum { D_KEY, D_VERSION, D_CODE, D_MESSAGE, D_MARKER };
 static const struct s3_shape deleted_shape = {
     .roots = { "DeleteResult" },
     .rows = { [DELETED] = "Deleted", [FAILED] = "Error" },
     .row_depth = 2,
-    .fields = { [D_KEY] = "Key", [D_VERSION] = "VersionId", [D_CODE] = "Code", [D_MESSAGE] = "Message" },
+    .fields = { [D_KEY] = "Key",
+                [D_VERSION] = "VersionId",
+                [D_CODE] = "Code",
+                [D_MESSAGE] = "Message",
+                [D_MARKER] = "DeleteMarkerVersionId" },
     .cut = "Message",
 };
 
@@ -302,10 +305,22 @@ static int keep_deleted(void *ctx, int kind, const struct s3_texts *fields, stru
     const char *code = kind == FAILED ? rp_s3_text(fields, D_CODE) : "", *message = rp_s3_text(fields, D_MESSAGE);
     if (!key) return missing(deleted_shape.rows[kind], "Key", err);
     if (kind == FAILED && (!code || *code == '\0')) return missing("Error", "Code", err);
+    const char *marker = version_name(rp_s3_text(fields, D_MARKER));
     if (strlen(version) >= RP_VERSION_MAX)
         return rp_error_set(err, RP_ECORRUPT, "<VersionId> has %zu bytes", strlen(version));
-    const char *const words[WORDS] = { key, version, code, kind == FAILED ? message : "" };
+    if (strlen(marker) >= RP_VERSION_MAX) marker = "";
+    const char *const words[WORDS] = { key, version, code, kind == FAILED ? message : marker };
     return add_row(ctx, (struct row){ 0 }, words, err);
+}
+
+static struct s3_deleted deleted_of(const struct row *row)
+{
+    const bool failed = row->word[2][0] != '\0';
+    return (struct s3_deleted){ .key = row->word[0],
+                                .version = row->word[1],
+                                .code = row->word[2],
+                                .message = failed ? row->word[3] : "",
+                                .marker = failed ? "" : row->word[3] };
 }
 
 int rp_s3_read_deleted(const struct rp_buf *xml, s3_deleted_fn *fn, void *ctx, struct rp_error *err)
@@ -313,7 +328,9 @@ int rp_s3_read_deleted(const struct rp_buf *xml, s3_deleted_fn *fn, void *ctx, s
     RP_CLEANUP(rows_done) struct rows rows = { 0 };
     int r = read_rows(xml, &deleted_shape, keep_deleted, &rows, err);
     if (r < 0) return wrap(r, "answer to a multi-object delete", err);
-    for (const struct row *row = rows.first; r == 0 && row; row = row->next)
-        r = fn(ctx, &(struct s3_deleted){ row->word[0], row->word[1], row->word[2], row->word[3] }, err);
+    for (const struct row *row = rows.first; r == 0 && row; row = row->next) {
+        const struct s3_deleted deleted = deleted_of(row);
+        r = fn(ctx, &deleted, err);
+    }
     return r;
 }

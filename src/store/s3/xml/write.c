@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "store/s3/xml/xml.h"
 
 #define NAMESPACE " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\""
@@ -27,10 +27,9 @@ static int add_text(struct rp_buf *out, const char *text, const char *what, stru
     size_t written = 0;
     for (size_t i = 0, step; i < n; i += step) {
         step = rp_utf8_length(text + i, n - i);
-        if (step == 0 || !can_carry(text + i, step)) {
-            rp_error_set(err, RP_EINVAL, "the %s '%.100s' cannot be written in XML: byte %zu", what, text, i + 1);
-            return rp_error_hint(err, "it must be sent in a request of its own");
-        }
+        if (step == 0 || !can_carry(text + i, step))
+            return rp_error_advise(err, RP_EINVAL, "it must be sent in a request of its own",
+                                   "the %s '%.100s' cannot be written in XML: byte %zu", what, text, i + 1);
         const char *escaped = references[(unsigned char)text[i]];
         if (!escaped) continue;
         rp_buf_add(out, text + written, i - written);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xml.h - what S3 servers answer, and the bodies that we send. Every text from outside is
- * bounded.
+/* xml.h - what S3 servers answer, and the bodies that we send. Every text from outside is bounded.
  *
  * X1  A document that is not complete, not of the expected kind, has a DOCTYPE, is nested deeper
- *     than 16, or has a key that is no key (T1 of backend.h) or longer than its field is RP_ECORRUPT,
- *     and names what was wrong; nothing of it counts as read.
+ *     than 16, or has a key that is no key (T1 of backend.h) or longer than its field is
+ *     RP_ECORRUPT, and names what was wrong; nothing of it counts as read.
  * X2  Elements and attributes that are not known are passed over, in any namespace. Texts may come
  *     in any number of pieces.
  * X3  With encoding-type=url keys are decoded here; a broken escape is RP_ECORRUPT. A listing of
@@ -17,8 +16,8 @@
 #ifndef RP_STORE_S3_XML_H
 #define RP_STORE_S3_XML_H
 
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/text/buf.h"
 #include "store/backend.h"
 
 #define S3_UPLOAD_MAX 1024
@@ -46,6 +45,7 @@ int rp_s3_read_partials(const struct rp_buf *xml, rp_partial_fn *fn, void *ctx, 
 struct s3_deleted {
     const char *key, *version; /* version "": none named */
     const char *code, *message;
+    const char *marker; /* the delete marker that was made; "": none, or it is not told */
 };
 typedef int s3_deleted_fn(void *ctx, const struct s3_deleted *deleted, struct rp_error *err);
 int rp_s3_read_deleted(const struct rp_buf *xml, s3_deleted_fn *fn, void *ctx, struct rp_error *err);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* asker.c - one thread claims marks and writes down what was said, others call. */
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/time.h"
+#include "base/wait.h"
+#include "core/confirm/inner.h"
+#include "core/sweep/pass.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_MS    200                 /* how often new marks are looked for while calls are under way */
+#define GATHER_MS  20                  /* after the first of several answers */
+#define SPARE_MS   (30 * RP_SECOND_MS) /* of a lease, beside the call */
+#define BURY_MOST  100
+#define ROOM_LEAST (RP_BREAKER_AT_ONCE / 2) /* marks are claimed several at a time, where they are many */
+
+struct rp_asker *rp_asker_new(const struct rp_asker_options *options, struct rp_error *err)
+{
+    struct rp_asker *a = calloc(1, sizeof *a);
+    if (a == NULL) {
+        rp_error_set(err, RP_ENOMEM, "confirmations: out of memory");
+        return NULL;
+    }
+    a->options = *options;
+    RP_ASSERT(options->send != NULL);
+    RP_ASSERT(pthread_mutex_init(&a->lock, NULL) == 0);
+    rp_wait_init(&a->changed);
+    rp_asker_configure(a, options->config);
+    return a;
+}
+
+void rp_asker_configure(struct rp_asker *a, const struct rp_config *config)
+{
+    RP_ASSERT(a->rounds == NULL && config->n_confirmers <= RP_CONFIRMERS_MAX);
+    RP_ASSERT(a->n == 0 || a->n == config->n_confirmers);
+    a->options.config = config;
+    a->n = config->n_confirmers;
+    snprintf(a->names, sizeof a->names, "|");
+    for (size_t i = 0; i < a->n; i++) {
+        struct rp_service *e = &a->endpoints[i];
+        size_t used = strlen(a->names);
+        e->config = &config->confirmers[i];
+        snprintf(e->name, sizeof e->name, "|%.63s|", e->config->name);
+        snprintf(a->names + used, sizeof a->names - used, "%.63s|", e->config->name);
+    }
+}
+
+void rp_asker_free(struct rp_asker *a)
+{
+    if (a == NULL) return;
+    RP_ASSERT(a->rounds == NULL);
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
+void rp_asker_freep(struct rp_asker **asker)
+{
+    rp_asker_free(*asker);
+}
+
+static int64_t boot_ms(const struct rp_asker *a)
+{
+    return rp_clock_boot_ms(a->options.sweep.catalog->clock);
+}
+
+static void heard(struct rp_asker *a, struct rp_service *e, enum rp_meaning meaning)
+{
+    bool was_open = e->breaker.open;
+    rp_breaker_heard(&e->breaker, meaning, boot_ms(a));
+    if (was_open != e->breaker.open && a->options.broken != NULL)
+        a->options.broken(a->options.ctx, e->config->name, e->breaker.open);
+}
+
+/* ---- rounds ---- */
+
+static void free_round(struct rp_round *round)
+{
+    rp_purge_batch_done(&round->batch);
+    free(round);
+}
+
+static struct rp_round *new_round(struct rp_asker *a, struct rp_service *endpoint, struct rp_error *err)
+{
+    struct rp_round *round = calloc(1, sizeof *round);
+    if (round == NULL) {
+        rp_error_set(err, RP_ENOMEM, "confirmations: out of memory");
+        return NULL;
+    }
+    round->asker = a;
+    round->endpoint = endpoint;
+    rp_purge_batch_init(&round->batch);
+    return round;
+}
+
+static bool is_under_way(const struct rp_round *round)
+{
+    for (size_t i = 0; i < round->n; i++)
+        if (round->askings[i].calling) return true;
+    return false;
+}
+
+/* Those that nobody waits for any more go. */
+static void drop_done(struct rp_asker *a)
+{
+    for (struct rp_round **at = &a->rounds; *at != NULL;) {
+        struct rp_round *round = *at;
+        if (is_under_way(round)) {
+            at = &round->next;
+            continue;
+        }
+        *at = round->next;
+        free_round(round);
+    }
+}
+
+/* Claims and asks; what is called is in a->rounds then. A lease lasts longer than a call may. */
+static int open_round(struct rp_asker *a, struct rp_store *store, struct rp_service *e, int64_t limit, size_t *claimed,
+                      struct rp_error *err)
+{
+    struct rp_sweep *s = &a->options.sweep;
+    struct rp_purge_rules rules = s->rules;
+    const struct rp_confirmers by = { .names = e != NULL ? e->name : a->names, .others = e == NULL };
+    if (e != NULL && rules.lease_ms < e->config->timeout_ms + SPARE_MS)
+        rules.lease_ms = e->config->timeout_ms + SPARE_MS;
+    struct rp_round *round = new_round(a, e, err);
+    if (round == NULL) return RP_ENOMEM;
+    int r = rp_purge_claim_to_confirm(s->catalog, store, &rules, s->worker, &by, limit, &round->batch, err);
+    *claimed = r == 0 ? round->batch.marks.n : 0;
+    if (*claimed > 0) r = e != NULL ? rp_round_ask(round, err) : rp_round_bury(round, err);
+    for (size_t i = 0; i < round->n && r == 0 && e != NULL; i++)
+        if (round->askings[i].ours && rp_purge_has_lease(&round->batch)) rp_asking_call(&round->askings[i]);
+    round->next = a->rounds;
+    a->rounds = round;
+    return r;
+}
+
+/* ---- finish ---- */
+
+static size_t take_back(struct rp_round *round, struct rp_asking **back)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&round->asker->lock);
+    for (size_t i = 0; i < round->n; i++)
+        if (round->askings[i].calling && round->askings[i].back) back[n++] = &round->askings[i];
+    pthread_mutex_unlock(&round->asker->lock);
+    for (size_t i = 0; i < n; i++) {
+        if (back[i]->threaded) pthread_join(back[i]->thread, NULL);
+        back[i]->calling = false;
+        round->endpoint->under_way--;
+        round->asker->under_way--;
+    }
+    return n;
+}
+
+static int finish_round(struct rp_round *round, struct rp_error *err)
+{
+    struct rp_asking *back[RP_BREAKER_AT_ONCE];
+    RP_ASSERT(round->n <= RP_BREAKER_AT_ONCE || round->endpoint == NULL);
+    if (round->endpoint == NULL) return 0;
+    size_t n = take_back(round, back);
+    for (size_t i = 0; i < n; i++)
+        heard(round->asker, round->endpoint, rp_meaning_of(round->endpoint->config, back[i]->answer.status));
+    return n > 0 ? rp_round_finish(round, back, n, err) : 0;
+}
+
+/* Also after a failure: what was said is written down if that can be had. */
+static int finish_back(struct rp_asker *a, struct rp_error *err)
+{
+    int failed = 0;
+    for (struct rp_round *round = a->rounds; round != NULL; round = round->next) {
+        struct rp_error why = { 0 };
+        int r = finish_round(round, &why);
+        if (r == 0 || failed < 0) continue;
+        failed = r;
+        *err = why;
+    }
+    drop_done(a);
+    return failed;
+}
+
+static int count_back(const struct rp_asker *a)
+{
+    int n = 0;
+    for (const struct rp_round *round = a->rounds; round != NULL; round = round->next)
+        for (size_t i = 0; i < round->n; i++)
+            n += round->askings[i].calling && round->askings[i].back;
+    return n;
+}
+
+/* For one that is back, and a moment for those that come with it: they are written down together. */
+static void wait_for_some(struct rp_asker *a)
+{
+    struct timespec until = rp_wait_until(LOOK_MS);
+    pthread_mutex_lock(&a->lock);
+    while (count_back(a) == 0 && pthread_cond_timedwait(&a->changed, &a->lock, &until) == 0)
+        ;
+    until = rp_wait_until(GATHER_MS);
+    while (count_back(a) > 0 && count_back(a) < a->under_way &&
+           pthread_cond_timedwait(&a->changed, &a->lock, &until) == 0)
+        ;
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- claim ---- */
+
+/* How many marks may be claimed for this one now. */
+static int64_t room(struct rp_asker *a, struct rp_service *e)
+{
+    int64_t now_ms = boot_ms(a), wait = e->breaker.probe_at_ms - now_ms;
+    int n = rp_breaker_room(&e->breaker, e->under_way, now_ms);
+    if (e->breaker.open && wait > 0 && (a->pass->wait_ms == 0 || wait < a->pass->wait_ms)) a->pass->wait_ms = wait;
+    return e->under_way > ROOM_LEAST && n < ROOM_LEAST ? 0 : n;
+}
+
+/* C7. Asked once a pass, like in a sweep, which tells of it; every claim looks at the epoch. */
+static bool may_ask(struct rp_asker *a, size_t which)
+{
+    struct rp_error why = { 0 };
+    if (a->may[which] == 0)
+        a->may[which] = rp_sweep_may_purge(&a->options.sweep, a->options.sweep.stores[which], false, &why) < 0 ? -1 : 1;
+    return a->may[which] > 0;
+}
+
+/* Whoever has nothing there is looked for among all that is due for others: that may cost a tenth of
+ * the time. */
+static int look_for(struct rp_asker *a, size_t which, struct rp_service *e, int64_t limit, int64_t *again_ms,
+                    size_t *claimed, struct rp_error *err)
+{
+    size_t n = 0;
+    int64_t began_ms = boot_ms(a);
+    if (began_ms < *again_ms) return 0;
+    int r = open_round(a, a->options.sweep.stores[which], e, limit, &n, err);
+    int64_t took_ms = boot_ms(a) - began_ms;
+    *again_ms = r == 0 && n == 0 ? began_ms + 11 * took_ms : 0;
+    *claimed += n;
+    return r;
+}
+
+void rp_asker_look_again(struct rp_asker *a)
+{
+    memset(a->strays_ms, 0, sizeof a->strays_ms);
+    for (size_t i = 0; i < a->n; i++)
+        memset(a->endpoints[i].again_ms, 0, sizeof a->endpoints[i].again_ms);
+}
+
+static int claim_in(struct rp_asker *a, size_t which, size_t *claimed, struct rp_error *err)
+{
+    struct rp_store *store = a->options.sweep.stores[which];
+    int64_t next_ms = 0;
+    int r = rp_marks_next_to_confirm(a->options.sweep.catalog->db, store->id, &next_ms, err);
+    if (r < 0 || next_ms == 0 || next_ms > rp_clock_now_ms(a->options.sweep.catalog->clock)) return r;
+    if (!may_ask(a, which)) return 0;
+    for (size_t i = 0; i < a->n && r == 0 && !rp_sweep_is_stopped(&a->options.sweep); i++) {
+        struct rp_service *e = &a->endpoints[i];
+        int64_t limit = room(a, e);
+        if (limit > 0) r = look_for(a, which, e, limit, &e->again_ms[which], claimed, err);
+    }
+    if (r == 0) r = look_for(a, which, NULL, BURY_MOST, &a->strays_ms[which], claimed, err);
+    return r == RP_ECLOCK || r == RP_ENOTOWNER ? 0 : r; /* as in a sweep: not the catalog's trouble */
+}
+
+static int claim_more(struct rp_asker *a, size_t *claimed, struct rp_error *err)
+{
+    int r = 0;
+    *claimed = 0;
+    a->pass->wait_ms = 0;
+    for (size_t i = 0; i < a->options.sweep.n_stores && r == 0; i++) {
+        struct rp_store *store = a->options.sweep.stores[i];
+        if (store->config->mode == RP_MODE_OBSERVE || store->backend == NULL) continue;
+        r = claim_in(a, i, claimed, err);
+    }
+    return r;
+}
+
+int rp_asker_pass(struct rp_asker *a, struct rp_asker_pass *out, struct rp_error *err)
+{
+    size_t claimed = 1;
+    int failed = 0;
+    *out = (struct rp_asker_pass){ 0 };
+    memset(a->may, 0, sizeof a->may);
+    for (size_t i = 0; i < a->n; i++)
+        memset(a->endpoints[i].again_ms, 0, sizeof a->endpoints[i].again_ms);
+    a->pass = out;
+    while (a->under_way > 0 || (claimed > 0 && failed == 0 && !rp_sweep_is_stopped(&a->options.sweep))) {
+        struct rp_error why = { 0 };
+        int r = finish_back(a, &why);
+        claimed = 0;
+        if (r == 0 && failed == 0 && !rp_sweep_is_stopped(&a->options.sweep)) r = claim_more(a, &claimed, &why);
+        if (r < 0 && failed == 0) {
+            *err = why;
+            failed = r;
+        }
+        if (a->under_way > 0) wait_for_some(a);
+        if (a->under_way == 0) drop_done(a);
+    }
+    drop_done(a);
+    a->pass = NULL;
+    return failed;
+}

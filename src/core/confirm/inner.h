@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inner.h - what the files of this folder share: marks that one asker has claimed for one service. */
+#ifndef RP_CORE_CONFIRM_INNER_H
+#define RP_CORE_CONFIRM_INNER_H
+
+#include "base/id.h"
+#include "core/confirm/breaker.h"
+#include "core/confirm/confirm.h"
+
+#include <pthread.h>
+
+struct rp_service {
+    const struct rp_confirmer_config *config;
+    char name[66]; /* "|calendar|" */
+    struct rp_breaker breaker;
+    int under_way;
+    int64_t again_ms[RP_STORES_MAX]; /* of the boot clock: it had nothing there, and is looked for again then */
+};
+
+struct rp_round;
+
+/* One mark of a round, and the one confirmation that is asked for now. */
+struct rp_asking {
+    struct rp_round *round;
+    const struct rp_mark *mark;
+    struct rp_confirmation now; /* its texts are the configuration's */
+    bool ours, last, first;     /* asked: committed; every other one has said yes; nobody was asked before */
+    const char *body;
+    char id[RP_ID_TEXT];
+    uint64_t random;
+    int64_t called_at_ms;
+    pthread_t thread;
+    bool threaded;
+    bool calling; /* its thread is not joined yet */
+    bool back;    /* under the asker's lock */
+    struct rp_confirm_answer answer;
+    struct rp_confirm_decision decision;
+};
+
+struct rp_round {
+    struct rp_round *next;
+    struct rp_asker *asker;
+    struct rp_service *endpoint; /* NULL: none is configured for these */
+    struct rp_purge_batch batch;
+    struct rp_asking *askings; /* one a mark */
+    size_t n;
+};
+
+struct rp_asker {
+    struct rp_asker_options options;
+    struct rp_service endpoints[RP_CONFIRMERS_MAX];
+    char names[RP_CONFIRMERS_MAX * 64 + 2]; /* of all of them: "|calendar|mail|" */
+    size_t n;
+    struct rp_round *rounds; /* with calls under way */
+    int under_way;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct rp_asker_pass *pass;
+    int64_t strays_ms[RP_STORES_MAX]; /* the same of marks whose service is not configured */
+    signed char may[RP_STORES_MAX];   /* of the pass: whether a store may be purged; 0: not known */
+};
+
+/* asker.c: it is the turn of another service of some mark. */
+void rp_asker_look_again(struct rp_asker *asker);
+
+/* ---- round.c: the catalog's part ---- */
+
+/* C5, then "asked", committed. Those of its askings that are `ours` are to be called. */
+int rp_round_ask(struct rp_round *round, struct rp_error *err);
+/* C8 */
+int rp_round_bury(struct rp_round *round, struct rp_error *err);
+/* What came back of these becomes what the catalog knows. */
+int rp_round_finish(struct rp_round *round, struct rp_asking *const *back, size_t n, struct rp_error *err);
+
+/* ---- call.c ---- */
+
+/* A thread of its own; else the call is made here. */
+void rp_asking_call(struct rp_asking *asking);
+/* NULL: no memory. */
+const char *rp_asking_body(const struct rp_asking *asking, const char *tenant, struct rp_arena *arena);
+
+/* ---- tell.c: audit rows and log lines ---- */
+
+json_t *rp_confirm_json(const struct rp_mark *mark, const char *store, const struct rp_confirmation *c);
+int rp_confirm_audit(struct rp_tx *tx, const char *event, const char *actor, const struct rp_mark *mark,
+                     const char *store, const struct rp_confirmation *c, struct rp_error *err);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/owner/rename.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/text/json.h"
+#include "catalog/audit/audit.h"
+#include "core/journal.h"
+#include "core/owner/stamps.h"
+
+static json_t *names_json(const struct rp_rename_command *c)
+{
+    return rp_json_object("store", rp_json_text(c->to), "was", rp_json_text(c->from), NULL);
+}
+
+/* Both in order of their numbers, like all locks. */
+static int lock_rows(struct rp_tx *tx, int64_t a, int64_t b, struct rp_error *err)
+{
+    int64_t first = b != 0 && b < a ? b : a, second = first == a ? b : a;
+    int r = rp_store_lock(tx, first, err);
+    return r < 0 || second == 0 ? r : rp_store_lock(tx, second, err);
+}
+
+static int refuse_used(const struct rp_rename_command *c, struct rp_error *err)
+{
+    rp_error_set(err, RP_ECONFLICT, "store '%s' is in the catalog already, with holds, marks, files or an owner record",
+                 c->to);
+    return rp_error_hint(err, "two stores are not made one: give '%s' its old name back, or choose another new one",
+                         c->from);
+}
+
+/* E1. With both rows locked. */
+static int remove_empty(struct rp_tx *tx, const struct rp_rename_command *c, const struct rp_store_row *row,
+                        struct rp_error *err)
+{
+    struct rp_store_uses uses;
+    bool stamped = false;
+    int r = rp_store_uses(tx->db, row->id, &uses, err);
+    if (r == 0) r = rp_stamps_any(tx->db, row->id, &stamped, err);
+    if (r < 0) return r;
+    if (stamped || row->owned_at != 0 || uses.holds > 0 || uses.files || uses.marks || row->kind != RP_STORE_STORE)
+        return refuse_used(c, err);
+    return c->dry_run ? 0 : rp_store_remove(tx, row->id, err);
+}
+
+static int apply(struct rp_tx *tx, const struct rp_rename_command *c, int64_t id, struct rp_error *err)
+{
+    int r = rp_store_rename(tx, id, c->to, err);
+    if (r < 0) return r;
+    rp_tx_keep(tx, id); /* its holds hold again */
+    struct rp_audit_entry entry = { .event = "store.renamed", .actor = c->command.actor, .details = names_json(c) };
+    return rp_tx_audit(tx, &entry, err);
+}
+
+static int rename_store(struct rp_tx *tx, const struct rp_rename_command *c, struct rp_error *err)
+{
+    struct rp_store_row from, to = { .id = 0 };
+    int r = rp_store_find(tx->db, c->from, &from, err);
+    if (r == 0 && from.kind != RP_STORE_STORE) r = rp_error_set(err, RP_ENOTFOUND, "'%s' is no store", c->from);
+    if (r < 0) return r;
+    r = rp_store_find(tx->db, c->to, &to, err);
+    bool taken = r == 0;
+    if (r < 0 && r != RP_ENOTFOUND) return r;
+    rp_error_clear(err);
+    r = lock_rows(tx, from.id, to.id, err);
+    if (r == 0 && taken) r = remove_empty(tx, c, &to, err);
+    return r < 0 || c->dry_run ? r : apply(tx, c, from.id, err);
+}
+
+static int run_rename(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+{
+    struct rp_rename_command *c = (struct rp_rename_command *)commands[0];
+    struct rp_error why = { 0 };
+    RP_ASSERT(n == 1);
+    int r = rename_store(tx, c, &why);
+    bool refused = r == RP_ENOTFOUND || r == RP_ECONFLICT;
+    *(refused ? &c->command.error : err) = why;
+    return refused ? 0 : r;
+}
+
+static void log_rename(const struct rp_command *command, struct rp_log *log, int64_t at_ms)
+{
+    const struct rp_rename_command *c = (const struct rp_rename_command *)command;
+    if (command->error.code < 0 || c->dry_run) return;
+    struct rp_journal j = rp_journal_of(command, log, at_ms);
+    rp_journal_change(&j, "store.renamed", names_json(c));
+}
+
+const struct rp_verb rp_verb_store_rename = {
+    .name = "rename a store", .run = run_rename, .log = log_rename, .alone = true
+};

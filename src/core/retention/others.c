@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* others.c - rows that nobody looks for once they are old: answers saved under an Idempotency-Key,
+ * holds that were lifted, tokens that were revoked or are over, jobs of the processor that nobody
+ * waits for, runs that have their record. */
+#include "base/time.h"
+#include "catalog/retention.h"
+#include "core/retention/steps.h"
+
+/* Of a sign-in link or a console's session that is over the audit log tells; lists of tokens walk
+ * past it until it is gone. */
+#define SESSIONS_MS RP_DAY_MS
+
+static struct rp_old_query query_of(enum rp_old_kind kind, const struct rp_retention_batch *batch)
+{
+    int64_t sessions_ms = batch->now_ms - SESSIONS_MS;
+    return (struct rp_old_query){ .kind = kind,
+                                  .before_ms = batch->before_ms,
+                                  .sooner_ms = sessions_ms > batch->before_ms ? sessions_ms : batch->before_ms,
+                                  .after = batch->cursor[0],
+                                  .limit = batch->limit };
+}
+
+static int find(enum rp_old_kind kind, struct rp_db *db, struct rp_retention_batch *batch, struct rp_ids *out,
+                struct rp_error *err)
+{
+    struct rp_old_query query = query_of(kind, batch);
+    int r = rp_old_find(db, &query, out, err);
+    batch->more = out->n == (size_t)batch->limit;
+    if (out->n > 0) batch->cursor[0] = out->at[out->n - 1];
+    return r;
+}
+
+static int let_go(enum rp_old_kind kind, struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids,
+                  struct rp_error *err)
+{
+    struct rp_old_query query = query_of(kind, batch);
+    return rp_old_remove(tx, &query, ids, &batch->gone, err);
+}
+
+#define STEP(name, kind)                                                                                               \
+    int rp_retention_find_##name(struct rp_db *db, struct rp_arena *arena, struct rp_retention_batch *batch,           \
+                                 struct rp_ids *out, struct rp_error *err)                                             \
+    {                                                                                                                  \
+        (void)arena;                                                                                                   \
+        return find(kind, db, batch, out, err);                                                                        \
+    }                                                                                                                  \
+    int rp_retention_let_go_##name(struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids,       \
+                                   struct rp_error *err)                                                               \
+    {                                                                                                                  \
+        return let_go(kind, tx, batch, ids, err);                                                                      \
+    }
+
+STEP(keys, RP_OLD_KEYS)
+STEP(holds, RP_OLD_HOLDS)
+STEP(tokens, RP_OLD_TOKENS)
+STEP(jobs, RP_OLD_JOBS)
+
+int rp_retention_find_runs(struct rp_db *db, struct rp_arena *arena, struct rp_retention_batch *batch,
+                           struct rp_ids *out, struct rp_error *err)
+{
+    (void)arena;
+    return find(RP_OLD_RUNS, db, batch, out, err);
+}
+
+/* And the locks of runs that nobody begins any more: of daemons that are gone. */
+int rp_retention_let_go_runs(struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids,
+                             struct rp_error *err)
+{
+    int r = let_go(RP_OLD_RUNS, tx, batch, ids, err);
+    return r < 0 || batch->more ? r : rp_old_locks_remove(tx, batch->before_ms, err);
+}

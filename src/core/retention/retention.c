@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* retention.c - a retention as a run: begun, carried batch by batch, taken over. What goes is said
+ * by the steps. */
+#include "core/retention/retention.h"
+
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/crashpoint.h"
+#include "base/error.h"
+#include "base/text/json.h"
+#include "base/time.h"
+#include "catalog/audit/audit.h"
+#include "catalog/clock.h"
+#include "catalog/retention.h"
+#include "core/journal.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_ARENA_MAX ((size_t)16 << 20)
+#define RENEW_LOOKS     50 /* looks that found nothing, after which the lock is renewed all the same */
+
+/* ---- begin ---- */
+
+int rp_retention_begin(struct rp_retention *retention, struct rp_run *out, struct rp_error *err)
+{
+    return rp_run_begin(retention->catalog, RP_RUN_RETENTION, RP_RETENTION_NAME, retention->worker,
+                        retention->stale_after_ms, out, err);
+}
+
+/* ---- one batch ---- */
+
+struct batch_command {
+    struct rp_command command;
+    const struct rp_retention_step *step;
+    struct rp_retention_batch batch, before; /* as it is; as the look left it */
+    struct rp_ids ids;
+    struct rp_run *run;
+    struct rp_figures figures; /* before this batch */
+};
+
+/* R3: one row a batch, whatever its size. */
+static int audit_batch(struct rp_tx *tx, const struct batch_command *c, struct rp_error *err)
+{
+    struct rp_audit_entry entry = { .event = "retention.let_go", .actor = c->command.actor };
+    if (c->batch.gone == 0) return 0;
+    entry.details = json_object();
+    rp_json_set(entry.details, "what", json_string(c->step->name));
+    rp_json_set(entry.details, "rows", json_integer(c->batch.gone));
+    if (c->batch.along > 0) rp_json_set(entry.details, "marks", json_integer(c->batch.along));
+    rp_json_set(entry.details, "ended_before", rp_json_time(c->batch.before_ms));
+    return rp_tx_audit(tx, &entry, err);
+}
+
+static int run_batch(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
+{
+    struct batch_command *c = (struct batch_command *)commands[0];
+    RP_ASSERT(n == 1);
+    c->batch = c->before;
+    c->run->figures = c->figures;
+    int r = c->step->let_go(tx, &c->batch, &c->ids, err);
+    if (r < 0) return r;
+    rp_figures_let_go(&c->run->figures, c->step->name, c->batch.gone);
+    c->run->figures.scanned += (int64_t)c->ids.n;
+    if (c->step->of_marks && c->batch.gone + c->batch.along > 0) r = rp_retention_reached(tx, c->batch.before_ms, err);
+    if (r < 0) return r;
+    r = audit_batch(tx, c, err);
+    if (r == 0) r = rp_run_step(tx, c->run, err);
+    c->run->lost = r == RP_ECHANGED;
+    return r;
+}
+
+_Static_assert(offsetof(struct batch_command, command) == 0, "a command is the first member");
+static const struct rp_verb verb_batch = { .name = "retention", .run = run_batch, .alone = true };
+
+/* ---- carry ---- */
+
+struct carrying {
+    struct rp_retention *retention;
+    struct rp_carry carry;
+    struct rp_run *run;
+    struct rp_arena arena; /* of the batch */
+    int64_t now_ms;        /* R4 */
+    int empty;             /* looks in a row that found nothing */
+};
+
+static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct carrying *c = ctx;
+    c->now_ms = tx->early_ms;
+    int r = rp_run_step(tx, c->run, err);
+    c->run->lost = r == RP_ECHANGED;
+    return r;
+}
+
+static int64_t kept_for(const struct rp_retention *retention, const struct rp_retention_step *step)
+{
+    return *(const int64_t *)(const void *)((const char *)&retention->rules + step->kept_for);
+}
+
+static struct rp_retention_batch batch_of(const struct rp_retention *retention, const struct rp_retention_step *step,
+                                          int64_t run_id, int64_t now_ms)
+{
+    int64_t kept_ms = kept_for(retention, step);
+    return (struct rp_retention_batch){ .rules = &retention->rules,
+                                        .actor = retention->actor,
+                                        .run_id = run_id,
+                                        .before_ms = now_ms > kept_ms ? now_ms - kept_ms : 0,
+                                        .now_ms = now_ms,
+                                        .limit = RP_RETENTION_BATCH,
+                                        .more = kept_ms != RP_FOREVER_MS };
+}
+
+static int look(struct rp_db *db, const struct rp_retention_step *step, struct rp_arena *arena,
+                struct rp_retention_batch *batch, struct rp_ids *out, struct rp_error *err)
+{
+    rp_arena_reset(arena);
+    *out = (struct rp_ids){ .at = rp_arena_array(arena, (size_t)batch->limit, sizeof *out->at) };
+    if (out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a batch");
+    batch->more = false;
+    batch->found = NULL;
+    batch->gone = batch->along = 0;
+    return step->find(db, arena, batch, out, err);
+}
+
+static int carry_batch(struct carrying *c, const struct rp_retention_step *step, struct rp_retention_batch *batch,
+                       struct rp_error *err)
+{
+    struct rp_retention *retention = c->retention;
+    struct batch_command b = { .command = { .verb = &verb_batch, .actor = retention->actor },
+                               .step = step,
+                               .run = c->run,
+                               .figures = c->run->figures };
+    int r = look(retention->catalog->db, step, &c->arena, batch, &b.ids, err);
+    if (r < 0) return r;
+    c->empty = b.ids.n > 0 ? 0 : c->empty + 1;
+    if (b.ids.n == 0 && batch->more && c->empty % RENEW_LOOKS != 0) return 0;
+    b.batch = b.before = *batch;
+    r = rp_command_run(retention->catalog, &b.command);
+    RP_CRASHPOINT("retention.batch");
+    if (r < 0) {
+        c->run->figures = b.figures;
+        *err = b.command.error;
+        return r;
+    }
+    *batch = b.batch;
+    if (retention->finished != NULL) retention->finished(retention->ctx, c->run);
+    return 0;
+}
+
+static int carry_step(struct carrying *c, const struct rp_retention_step *step, struct rp_error *err)
+{
+    struct rp_retention_batch batch = batch_of(c->retention, step, c->run->id, c->now_ms);
+    int r = 0;
+    rp_figures_let_go(&c->run->figures, step->name, 0);
+    while (r == 0 && batch.more && !rp_carry_is_over(&c->carry))
+        r = carry_batch(c, step, &batch, err);
+    return r < 0 ? rp_error_wrap(err, r, "let %s go", step->name) : 0;
+}
+
+int rp_retention_carry(struct rp_retention *retention, struct rp_run *run, const char **outcome, struct rp_error *err)
+{
+    struct carrying c = { .retention = retention,
+                          .carry = { .catalog = retention->catalog,
+                                     .run = run,
+                                     .actor = retention->actor,
+                                     .cancel = retention->cancel,
+                                     .stop = retention->stop },
+                          .run = run,
+                          .arena = RP_ARENA(BATCH_ARENA_MAX) };
+    RP_ASSERT(run->id != 0 && strcmp(run->kind, RP_RUN_RETENTION) == 0);
+    *outcome = NULL;
+    int r = rp_catalog_transact(retention->catalog, begin_tx, &c, err);
+    for (size_t i = 0; i < rp_retention_steps_count && r == 0 && !rp_carry_is_over(&c.carry); i++)
+        r = carry_step(&c, &rp_retention_steps[i], err);
+    rp_arena_done(&c.arena);
+    return rp_carry_end(&c.carry, r, r == 0 && !rp_carry_is_over(&c.carry) ? "done" : NULL, outcome, err);
+}
+
+/* ---- a dry run ---- */
+
+int rp_retention_look(struct rp_retention *retention, struct rp_figures *figures, bool *complete, struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(BATCH_ARENA_MAX);
+    struct rp_db *db = retention->catalog->db;
+    struct rp_clock_state clock;
+    *complete = true;
+    int r = rp_clock_look(retention->catalog, &clock, err);
+    if (r < 0) return r;
+    int64_t now_ms = clock.by_boot_ms < clock.db_ms ? clock.by_boot_ms : clock.db_ms;
+    for (size_t i = 0; i < rp_retention_steps_count && r == 0; i++) {
+        const struct rp_retention_step *step = &rp_retention_steps[i];
+        struct rp_retention_batch batch = batch_of(retention, step, 0, now_ms);
+        struct rp_ids ids;
+        rp_figures_let_go(figures, step->name, 0);
+        for (int looks = 0; r == 0 && batch.more && looks < RP_RETENTION_LOOKS; looks++) {
+            r = look(db, step, &arena, &batch, &ids, err);
+            if (r == 0) rp_figures_let_go(figures, step->name, (int64_t)ids.n);
+        }
+        *complete = *complete && !batch.more;
+    }
+    return r < 0 ? rp_error_wrap(err, r, "look what may go") : 0;
+}

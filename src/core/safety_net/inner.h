@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inner.h - the steps of the safety net, for the files of this folder. */
+#ifndef RP_CORE_SAFETY_NET_INNER_H
+#define RP_CORE_SAFETY_NET_INNER_H
+
+#include "core/safety_net/safety_net.h"
+
+/* How far a step has looked: at files of this status, or marks (0), up to this id. */
+struct rp_net_place {
+    int64_t status, id;
+};
+
+/* One look. */
+struct rp_net_look {
+    struct rp_net_place at;  /* in: behind what; out: where the next look begins */
+    struct rp_net_place end; /* out: where it begins if not all of this one can be mended */
+    size_t room;             /* findings, at most */
+    int64_t scanned;         /* out: rows that were looked at */
+    bool more;               /* out: it has not looked at all of them yet */
+};
+
+struct rp_net_step {
+    const char *name; /* in figures and records */
+    const char *what; /* is wrong with one of them: in the log */
+    const char *would;
+    bool of_marks; /* its orphans are marks, not files */
+    bool marks;    /* mending makes a mark */
+    struct rp_net_place from;
+    int (*find)(const struct rp_net_step *step, struct rp_db *db, struct rp_arena *arena, struct rp_net_look *look,
+                struct rp_orphans *out, struct rp_error *err);
+    /* G2: notes in each whether it was mended. May be run again from its start. */
+    int (*mend)(struct rp_tx *tx, const struct rp_mending *mending, struct rp_orphan *orphans, size_t n,
+                struct rp_error *err);
+};
+extern const struct rp_net_step rp_net_steps[];
+extern const size_t rp_net_steps_count;
+
+/* find.c */
+int rp_net_find_files(const struct rp_net_step *step, struct rp_db *db, struct rp_arena *arena,
+                      struct rp_net_look *look, struct rp_orphans *out, struct rp_error *err);
+int rp_net_find_children(const struct rp_net_step *step, struct rp_db *db, struct rp_arena *arena,
+                         struct rp_net_look *look, struct rp_orphans *out, struct rp_error *err);
+int rp_net_find_marks(const struct rp_net_step *step, struct rp_db *db, struct rp_arena *arena,
+                      struct rp_net_look *look, struct rp_orphans *out, struct rp_error *err);
+int rp_net_find_letters(const struct rp_net_step *step, struct rp_db *db, struct rp_arena *arena,
+                        struct rp_net_look *look, struct rp_orphans *out, struct rp_error *err);
+
+/* mend.c */
+int rp_net_mend_marks(struct rp_tx *tx, const struct rp_mending *mending, struct rp_orphan *orphans, size_t n,
+                      struct rp_error *err);
+int rp_net_mend_letters(struct rp_tx *tx, const struct rp_mending *mending, struct rp_orphan *orphans, size_t n,
+                        struct rp_error *err);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/confirming.h"
+
+#include "base/arena.h"
+#include "hook/hook.h"
+#include "lib/url_key.h"
+
+#include <stdio.h>
+
+static void send_call(void *ctx, const struct rp_confirm_call *call, struct rp_confirm_answer *out)
+{
+    struct rp_hook_call hook = { .url = call->to->url,
+                                 .secrets = { call->to->secret, call->to->secret_old },
+                                 .id = call->id,
+                                 .event = "confirmation",
+                                 .body = call->body,
+                                 .body_bytes = call->body_bytes,
+                                 .at_ms = call->at_ms,
+                                 .timeout_ms = call->to->timeout_ms,
+                                 .allow = call->allow,
+                                 .stop = call->stop };
+    struct rp_hook_answer answer;
+    struct rp_error why = { 0 };
+    (void)ctx;
+    int r = rp_hook_send(&hook, &answer, &why);
+    out->status = answer.status;
+    out->retry_after_ms = answer.retry_after_ms;
+    snprintf(out->body, sizeof out->body, "%s", answer.body);
+    if (r < 0 && answer.status == 0) snprintf(out->error, sizeof out->error, "%.150s", why.text);
+}
+
+int rp_confirming_options(struct rp_session *s, struct rp_asker_options *out, struct rp_error *err)
+{
+    char *key = rp_arena_alloc(&s->arena, RP_DIGEST_HEX);
+    const char *base = rp_config_base_url(&s->config, NULL, &s->arena);
+    if (key == NULL || base == NULL) return rp_error_set(err, RP_ENOMEM, "no memory to ask for confirmations");
+    int r = 0;
+    key[0] = 0;
+    if (s->config.n_confirmers > 0) r = rp_url_key(s->catalog, key, err);
+    if (r < 0) return r;
+    *out = (struct rp_asker_options){ .sweep = rp_session_sweep(s),
+                                      .config = &s->config,
+                                      .url_base = base,
+                                      .url_key = key,
+                                      .send = send_call,
+                                      .log = s->log };
+    return 0;
+}

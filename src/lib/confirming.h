@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* confirming.h - an asker (core/confirm) with a session's settings, whose calls go through the port
+ * for calls out. For the daemon's watch and for the command line's sweep. */
+#ifndef RP_LIB_CONFIRMING_H
+#define RP_LIB_CONFIRMING_H
+
+#include "core/confirm/confirm.h"
+#include "lib/session.h"
+
+/* Stores, stop and whom to tell are left to the caller. Its texts are the session's. rp_hook_start
+ * was called. */
+int rp_confirming_options(struct rp_session *session, struct rp_asker_options *out, struct rp_error *err);
+
+#endif

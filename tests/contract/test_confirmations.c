@@ -1,0 +1,760 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Outside services must say yes before anything is erased (core/confirm). On both engines. Needs
+ * PostgreSQL: run under tests/lib/with-postgres. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <semaphore.h>
+#include <stdio.h>
+
+#include "catalog/retention.h"
+#include "confirm_steps.h"
+#include "core/safety_net/safety_net.h"
+
+#define DAY RP_DAY_MS
+
+/* ---- what an answer means ---- */
+
+static void test_T2_each_answer_means_what_it_is_said_to_mean(void **state)
+{
+    static const struct {
+        long status;
+        enum rp_state after;
+        const char *confirmed;
+    } cases[] = {
+        { 200, RP_CHECKING, "Y" }, { 204, RP_CHECKING, "Y" }, { 202, RP_CHECKING, "W" }, { 410, RP_CHECKING, "Y" },
+        { 409, RP_DEAD, "R" },     { 423, RP_DEAD, "R" },     { 404, RP_DEAD, "F" },     { 401, RP_DEAD, "F" },
+        { 302, RP_DEAD, "F" },     { 500, RP_CHECKING, "A" }, { 503, RP_CHECKING, "A" }, { 429, RP_CHECKING, "A" },
+        { 408, RP_CHECKING, "A" }, { 0, RP_CHECKING, "A" },
+    };
+    struct world *w = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct services s;
+        char key[16];
+        services_make(w, &s);
+        snprintf(key, sizeof key, "k%zu", i);
+        s.at[CALENDAR].status = cases[i].status;
+        s.at[CALENDAR].body = "because";
+        put_to_confirm(&s, key, "calendar", NULL);
+        assert_int_equal(ask_all(&s).asked, 1);
+        if (state_of(&s, key) != cases[i].after || strcmp(confirmed(&s, key), cases[i].confirmed) != 0)
+            fail_msg("%ld: state %d, %s", cases[i].status, (int)state_of(&s, key), confirmed(&s, key));
+        (void)world_sweep(w);
+        bool yes = cases[i].confirmed[0] == 'Y';
+        assert_int_equal(world_exists(w, key), !yes);
+        assert_int_equal(audited(&s, "mark.asked", key), 1);
+        assert_int_equal(audited(&s, "mark.confirmed", key), yes);
+        services_drop(&s);
+    }
+}
+
+static void test_T2_nothing_is_erased_before_the_yes_and_the_dead_letter_has_the_services_words(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    expect_purged(w, 0);
+    assert_int_equal(state_of(&s, "k"), RP_MARKED);
+    s.at[CALENDAR].status = 409;
+    s.at[CALENDAR].body = "the meeting has begun";
+    (void)ask_all(&s);
+    expect_purged(w, 0);
+    struct rp_mark mark = world_newest(w, "k");
+    assert_int_equal(mark.state, RP_DEAD);
+    assert_non_null(strstr(mark.note, "calendar refused (409): the meeting has begun"));
+    assert_true(world_exists(w, "k"));
+    services_drop(&s);
+}
+
+static void test_T2_services_are_asked_in_order_one_at_a_time_with_a_key_of_their_own(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    char first[RP_ID_TEXT];
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", "billing");
+    s.at[CALENDAR].status = 500;
+    (void)ask_all(&s);
+    snprintf(first, sizeof first, "%s", s.at[CALENDAR].id);
+    assert_int_equal(s.at[BILLING].calls, 0);
+    world_pass(w, RP_MINUTE_MS);
+    s.at[CALENDAR].status = 200;
+    (void)ask_all(&s);
+    assert_string_equal(s.at[CALENDAR].id, first);
+    assert_int_equal(s.at[CALENDAR].calls, 2);
+    assert_int_equal(s.at[BILLING].calls, 1);
+    assert_string_not_equal(s.at[BILLING].id, first);
+    assert_non_null(strstr(s.at[BILLING].said, s.at[BILLING].id));
+    assert_non_null(strstr(s.at[BILLING].said, "\"subject\":\"main:k\""));
+    assert_non_null(strstr(s.at[BILLING].said, "\"answer_url\":\"https://reprieve.example/v1/confirmations/cnf_"));
+    expect_purged(w, 1);
+    services_drop(&s);
+}
+
+/* ---- what is committed when ---- */
+
+/* What the thread of a call has seen: only the test's own thread may end the test. */
+static int64_t seen, seen_too;
+
+static void look_while_called(struct services *s, int which)
+{
+    (void)which;
+    seen = world_number(s->w, "SELECT COUNT(*) FROM confirmation WHERE state = 2 AND attempts = 1");
+    seen_too = world_number(s->w, "SELECT COUNT(*) FROM mark WHERE state = 2");
+}
+
+static void asked_is_committed_before_the_call(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    s.during = look_while_called;
+    put_to_confirm(&s, "k", "calendar", NULL);
+    seen = seen_too = 0;
+    assert_int_equal(ask_all(&s).yes, 1);
+    assert_int_equal(seen, 1);
+    assert_int_equal(seen_too, 1);
+    services_drop(&s);
+}
+
+static struct rp_catalog *other;
+
+/* The lease of whoever calls is over, and another node asks as well. */
+static void be_overtaken(struct services *s, int which)
+{
+    struct rp_asker_pass pass;
+    struct rp_error e = { 0 };
+    s->during = NULL;
+    __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
+    world_pass(s->w, RP_HOUR_MS);
+    s->at[which].status = 200;
+    struct rp_asker *asker = services_asker(s, other, &e);
+    seen = rp_asker_pass(asker, &pass, &e) == 0 ? pass.yes : -1;
+    rp_asker_free(asker);
+}
+
+static void whoever_has_lost_the_mark_changes_nothing_and_the_key_is_the_same(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    other = world_catalog(w, 3, NULL);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    s.at[CALENDAR].status = 409; /* what the first one hears */
+    s.during = be_overtaken;
+    (void)ask_all(&s);
+    assert_int_equal(seen, 1);
+    assert_int_equal(s.at[CALENDAR].calls, 2);
+    assert_string_equal(confirmed(&s, "k"), "Y");
+    assert_int_equal(state_of(&s, "k"), RP_CHECKING);
+    assert_int_equal(audited(&s, "mark.asked", "k"), 1);
+    expect_purged(w, 1);
+    rp_catalog_close(other);
+    services_drop(&s);
+}
+
+/* ---- restore ---- */
+
+static void test_T1_from_the_first_call_on_a_restore_is_too_late(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "early", "calendar", NULL);
+    assert_int_equal(world_restore(w, "early").what, RP_REPRIEVE_DONE);
+    put_to_confirm(&s, "late", "calendar", NULL);
+    s.at[CALENDAR].status = 500;
+    (void)ask_all(&s);
+    assert_int_equal(world_restore(w, "late").error.code, RP_ETOOLATE);
+    services_drop(&s);
+}
+
+static void what_was_refused_can_be_restored_but_not_after_a_yes(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "refused", "calendar", "billing");
+    put_to_confirm(&s, "half", "billing", "calendar");
+    s.at[CALENDAR].status = 423;
+    (void)ask_all(&s);
+    assert_string_equal(confirmed(&s, "refused"), "RP");
+    assert_string_equal(confirmed(&s, "half"), "YR");
+    assert_int_equal(world_restore(w, "refused").what, RP_REPRIEVE_DONE);
+    assert_int_equal(state_of(&s, "refused"), RP_REPRIEVED);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM dead_letter WHERE open = 1"), 1);
+    struct rp_reprieve_answer half = world_restore(w, "half");
+    assert_int_equal(half.error.code, RP_ETOOLATE);
+    assert_non_null(strstr(half.error.text, "has deleted its half"));
+    services_drop(&s);
+}
+
+static int64_t letter_of(struct services *s, const char *key)
+{
+    char sql[160];
+    snprintf(sql, sizeof sql, "SELECT MAX(id) FROM dead_letter WHERE open = 1 AND mark_id = %lld",
+             (long long)world_newest(s->w, key).id);
+    return world_number(s->w, sql);
+}
+
+static void who_keeps_a_dead_letter_is_told_who_has_deleted_already(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    enum rp_state as;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "billing", "calendar");
+    s.at[CALENDAR].status = 409;
+    (void)ask_all(&s);
+    ok(ask_keep(w->catalog, letter_of(&s, "k"), "tester", &as, &err));
+    assert_int_equal(as, RP_REPRIEVED);
+    struct rp_mark mark = world_newest(w, "k");
+    assert_int_equal(mark.outcome, RP_END_KEPT);
+    assert_non_null(strstr(mark.note, "deleted already by: billing"));
+    assert_true(world_exists(w, "k"));
+    services_drop(&s);
+}
+
+/* ---- later ---- */
+
+static void test_T2_a_late_yes_after_a_202(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 202;
+    put_to_confirm(&s, "k", "calendar", NULL);
+    (void)ask_all(&s);
+    assert_string_equal(confirmed(&s, "k"), "W");
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE lease_by IS NOT NULL"), 0);
+    assert_int_equal(ask_all(&s).asked, 0);
+    int64_t id = confirmation_id(&s, "k", 0);
+    assert_int_equal(say_later(&s, id, true), 0);
+    assert_int_equal(say_later(&s, id, true), 0);
+    assert_int_equal(say_later(&s, id, false), RP_EANSWERED);
+    assert_int_equal(audited(&s, "mark.confirmed", "k"), 1);
+    expect_purged(w, 1);
+    assert_int_equal(say_later(&s, id, true), 0);
+    assert_int_equal(say_later(&s, id + 1, true), RP_ENOTFOUND);
+    services_drop(&s);
+}
+
+static void a_202_is_asked_again_until_the_deadline_and_a_late_yes_brings_the_dead_letter_back(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 202;
+    put_to_confirm(&s, "k", "calendar", NULL);
+    (void)ask_all(&s);
+    world_pass(w, 16 * RP_MINUTE_MS);
+    assert_int_equal(ask_all(&s).asked, 1);
+    world_pass(w, 3 * DAY);
+    assert_int_equal(ask_all(&s).dead, 1);
+    assert_int_equal(state_of(&s, "k"), RP_DEAD);
+    assert_string_equal(confirmed(&s, "k"), "F");
+    assert_int_equal(say_later(&s, confirmation_id(&s, "k", 0), true), 0);
+    assert_int_equal(state_of(&s, "k"), RP_CHECKING);
+    assert_int_equal(letter_of(&s, "k"), 0);
+    expect_purged(w, 1);
+    services_drop(&s);
+}
+
+static void a_late_no_is_a_dead_letter_and_after_the_end_nobody_waits_for_one(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 202;
+    put_to_confirm(&s, "k", "calendar", NULL);
+    (void)ask_all(&s);
+    int64_t id = confirmation_id(&s, "k", 0);
+    assert_int_equal(say_later(&s, id, false), 0);
+    assert_int_equal(state_of(&s, "k"), RP_DEAD);
+    assert_int_equal(say_later(&s, id, false), 0);
+    assert_non_null(strstr(world_newest(w, "k").note, "it is needed"));
+    assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_DONE);
+    assert_int_equal(say_later(&s, id, true), RP_EGONE);
+    services_drop(&s);
+}
+
+static int add_attempts(struct rp_tx *tx, void *ctx, struct rp_error *e)
+{
+    int r = 0;
+    (void)ctx;
+    for (int64_t n = 0; n < 250 && r == 0; n++)
+        r = rp_attempts_add(tx, &(struct rp_attempt){ .mark_id = 77, .n = n, .body = "", .error = "" }, 1, e);
+    return r;
+}
+
+static void test_T2_failures_are_retried_for_three_days_and_their_history_is_bounded(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    int passes = 0;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 503;
+    put_to_confirm(&s, "k", "calendar", NULL);
+    put_to_confirm(&s, "asked later", "calendar", NULL);
+    for (; passes < 100 && state_of(&s, "k") != RP_DEAD; passes++) {
+        rp_asker_free(s.asker); /* another process: its breaker is closed */
+        s.asker = services_asker(&s, w->catalog, &err);
+        (void)ask_all(&s);
+        assert_true(world_exists(w, "k"));
+        world_pass(w, 2 * RP_HOUR_MS);
+    }
+    assert_in_range(passes, 36, 40);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM confirmation_attempt WHERE ordinal = 0"),
+                     world_number(w, "SELECT SUM(attempts) FROM confirmation"));
+    ok(rp_catalog_transact(w->catalog, add_attempts, &s, &err));
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM confirmation_attempt WHERE mark_id = 77"), RP_ATTEMPTS_KEPT);
+    assert_int_equal(world_number(w, "SELECT MIN(n) FROM confirmation_attempt WHERE mark_id = 77"),
+                     250 - RP_ATTEMPTS_KEPT);
+    assert_non_null(strstr(world_newest(w, "k").note, "until its time was over"));
+    services_drop(&s);
+}
+
+static void retry_after_is_obeyed(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 429;
+    s.at[CALENDAR].retry_after_ms = 5 * RP_HOUR_MS;
+    put_to_confirm(&s, "k", "calendar", NULL);
+    (void)ask_all(&s);
+    struct rp_mark mark = world_newest(w, "k");
+    int64_t wait = mark.next_at_ms - rp_clock_now_ms(NULL);
+    assert_in_range(wait, 5 * RP_HOUR_MS - RP_MINUTE_MS, 5 * RP_HOUR_MS);
+    services_drop(&s);
+}
+
+/* ---- when ---- */
+
+static void test_T1_now_is_asked_at_once_and_erased_when_it_is_due(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    world_put(w, "k", "x");
+    struct rp_mark_answer a = mark_confirmed(&s, "k", 2 * DAY, "mail", NULL);
+    assert_true(a.asked_now);
+    assert_int_equal(ask_all(&s).yes, 1);
+    assert_int_equal(world_restore(w, "k").error.code, RP_ETOOLATE);
+    expect_purged(w, 0);
+    assert_true(world_exists(w, "k"));
+    world_pass(w, 2 * DAY + RP_MINUTE_MS);
+    expect_purged(w, 1);
+    services_drop(&s);
+}
+
+static void due_is_not_asked_before(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    world_put(w, "k", "x");
+    assert_false(mark_confirmed(&s, "k", 2 * DAY, "calendar", NULL).asked_now);
+    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(state_of(&s, "k"), RP_MARKED);
+    services_drop(&s);
+}
+
+/* ---- who ---- */
+
+static void an_unknown_service_is_refused_with_those_that_there_are(void **state)
+{
+    static const char *const names[] = { "calender" };
+    struct world *w = *state;
+    struct services s;
+    struct rp_confirmers_asked by;
+    struct rp_error why = { 0 };
+    services_make(w, &s);
+    assert_int_equal(rp_confirmers_find(&s.config, names, 1, &by, &why), RP_EINVAL);
+    assert_non_null(strstr(why.text, "calender"));
+    assert_non_null(strstr(why.hint, "calendar, billing, mail"));
+    services_drop(&s);
+}
+
+static void marked_again_it_keeps_its_confirmations_and_gets_no_others(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    assert_int_equal(mark_confirmed(&s, "k", -1, "calendar", NULL).what, RP_MARK_SAME);
+    struct rp_mark_answer a = mark_confirmed(&s, "k", -1, "calendar", "billing");
+    assert_int_equal(a.error.code, RP_EMARKED);
+    assert_non_null(strstr(a.error.text, "billing"));
+    assert_int_equal(world_mark(w, "k", DAY).what, RP_MARK_EXTENDED);
+    assert_string_equal(confirmed(&s, "k"), "P");
+    services_drop(&s);
+}
+
+static void a_service_that_is_not_configured_any_more_makes_a_dead_letter(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "billing", NULL);
+    put_to_confirm(&s, "l", "calendar", NULL);
+    rp_asker_free(s.asker);
+    s.config.n_confirmers = 1;
+    s.asker = services_asker(&s, w->catalog, &err);
+    assert_int_equal(ask_all(&s).yes, 1);
+    assert_int_equal(state_of(&s, "k"), RP_MARKED); /* another node may know it */
+    world_pass(w, DAY + RP_MINUTE_MS);
+    rp_asker_free(s.asker); /* one that has not just looked for such marks in vain */
+    s.asker = services_asker(&s, w->catalog, &err);
+    (void)ask_all(&s);
+    assert_int_equal(state_of(&s, "k"), RP_DEAD);
+    assert_non_null(strstr(world_newest(w, "k").note, "'billing' is not configured any more"));
+    expect_purged(w, 1);
+    services_drop(&s);
+}
+
+/* ---- what keeps it from being asked ---- */
+
+static void what_is_held_is_not_asked_about(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    put_to_confirm(&s, "free", "calendar", NULL);
+    struct rp_hold_command hold = {
+        .scope = RP_SCOPE_SUBJECT, .store = &w->store, .key = "k", .reason = "audit", .command.actor = "tester"
+    };
+    ok(ask_hold(w->catalog, &hold, &w->arena, &err));
+    assert_int_equal(ask_all(&s).asked, 1);
+    assert_int_equal(state_of(&s, "k"), RP_MARKED);
+    ok(ask_lift(w->catalog, hold.id, "tester", &err));
+    assert_int_equal(ask_all(&s).asked, 1);
+    w->config.mode = RP_MODE_OBSERVE;
+    put_to_confirm(&s, "seen", "calendar", NULL);
+    assert_int_equal(ask_all(&s).asked, 0);
+    w->config.mode = RP_MODE_PURGE;
+    services_drop(&s);
+}
+
+/* References that cannot be counted stand for those that are there. */
+static void what_is_still_used_is_not_asked_about_and_after_a_yes_it_does_not_go_back(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    world_script(w, "UPDATE mark SET checks = 3");
+    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(state_of(&s, "k"), RP_MARKED);
+    assert_string_equal(confirmed(&s, "k"), "P");
+    world_script(w, "UPDATE mark SET checks = 2, next_at = due_at");
+    assert_int_equal(ask_all(&s).yes, 1);
+    world_script(w, "UPDATE mark SET checks = 5");
+    (void)world_sweep(w);
+    assert_int_equal(state_of(&s, "k"), RP_CHECKING);
+    assert_true(world_exists(w, "k"));
+    assert_int_equal(world_restore(w, "k").error.code, RP_ETOOLATE);
+    world_script(w, "UPDATE mark SET checks = 4, next_at = due_at");
+    expect_purged(w, 1);
+    services_drop(&s);
+}
+
+static sem_t fast_is_done;
+
+static void hang_until_the_other_is_done(struct services *s, int which)
+{
+    (void)s;
+    struct timespec until;
+    if (which != CALENDAR) return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    if (sem_timedwait(&fast_is_done, &until) != 0) seen = -1;
+    sem_post(&fast_is_done); /* for the next one that hangs */
+}
+
+static void note_that_it_is_done(struct services *s, const char *name)
+{
+    (void)s;
+    if (strcmp(name, "billing") == 0) sem_post(&fast_is_done);
+}
+
+static void test_T2_a_service_that_hangs_holds_up_no_other(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    sem_init(&fast_is_done, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "slow%d", i);
+        put_to_confirm(&s, key, "calendar", NULL);
+    }
+    put_to_confirm(&s, "fast", "billing", NULL);
+    s.during = hang_until_the_other_is_done;
+    s.answered = note_that_it_is_done;
+    seen = 0;
+    assert_int_equal(ask_all(&s).yes, 4);
+    assert_int_equal(seen, 0);
+    sem_destroy(&fast_is_done);
+    services_drop(&s);
+}
+
+static void test_T2_a_breaker_uses_up_no_attempts(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 503;
+    for (int i = 0; i < 20; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%02d", i);
+        put_to_confirm(&s, key, "calendar", NULL);
+    }
+    put_to_confirm(&s, "other", "billing", NULL);
+    struct rp_asker_pass pass = ask_all(&s);
+    assert_int_equal(pass.asked, 5 + 1);
+    assert_true(pass.wait_ms > 0);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE state = 1"), 15);
+    assert_int_equal(world_restore(w, "k19").what, RP_REPRIEVE_DONE);
+    services_drop(&s);
+}
+
+/* ---- dead letters ---- */
+
+static void a_retried_dead_letter_is_asked_anew_with_a_deadline_of_its_own(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    s.at[CALENDAR].status = 404;
+    (void)ask_all(&s);
+    int64_t before = confirmation_id(&s, "k", 0);
+    world_pass(w, 10 * DAY);
+    ok(ask_retry(w->catalog, letter_of(&s, "k"), "tester", &err));
+    assert_string_equal(confirmed(&s, "k"), "P");
+    assert_int_equal(world_restore(w, "k").error.code, RP_ETOOLATE);
+    s.at[CALENDAR].status = 500;
+    (void)ask_all(&s);
+    assert_int_equal(state_of(&s, "k"), RP_CHECKING);
+    assert_int_equal(confirmation_id(&s, "k", 0), before);
+    services_drop(&s);
+}
+
+static struct rp_dead_command retry_all(struct services *s, const char *endpoint, int64_t since_ms)
+{
+    struct rp_dead_command c = { .command = { .verb = &rp_verb_dead_retry, .actor = "tester" },
+                                 .all = true,
+                                 .since_ms = since_ms,
+                                 .endpoint = endpoint,
+                                 .items = rp_arena_array(&s->w->arena, 10, sizeof *c.items),
+                                 .max = 10,
+                                 .arena = &s->w->arena };
+    ok(rp_command_run(s->w->catalog, &c.command));
+    return c;
+}
+
+static void test_T3_dead_letters_of_one_service_are_retried_together(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "a", "calendar", NULL);
+    put_to_confirm(&s, "b", "billing", NULL);
+    put_to_confirm(&s, "c", "billing", "calendar");
+    s.at[CALENDAR].status = 404;
+    s.at[BILLING].status = 409;
+    (void)ask_all(&s);
+    assert_int_equal(world_count(w, RP_DEAD), 3);
+    assert_int_equal(retry_all(&s, "calendar", 0).n, 1);
+    assert_int_equal(retry_all(&s, NULL, rp_clock_now_ms(NULL) + DAY).n, 0);
+    assert_int_equal(retry_all(&s, "billing", rp_clock_now_ms(NULL) - DAY).n, 2);
+    assert_int_equal(world_count(w, RP_CHECKING), 3);
+    services_drop(&s);
+}
+
+static void test_T3_a_dead_letter_shows_each_attempt(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    json_t *list = NULL;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    s.at[CALENDAR].status = 500;
+    s.at[CALENDAR].body = "no \x01 good \xff";
+    (void)ask_all(&s);
+    world_pass(w, RP_HOUR_MS);
+    s.at[CALENDAR].status = 404;
+    s.at[CALENDAR].body = "caf\xc3\xa9 unknown";
+    (void)ask_all(&s);
+    struct rp_mark mark = world_newest(w, "k");
+    ok(rp_confirmations_json(w->catalog->db, mark.id, &w->arena, &list, &err));
+    json_t *tries = json_object_get(json_array_get(list, 0), "tries");
+    assert_int_equal(json_array_size(tries), 2);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(tries, 0), "status")), 500);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(tries, 0), "body")), "no . good .");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(tries, 1), "body")), "caf\xc3\xa9 unknown");
+    json_decref(list);
+    services_drop(&s);
+}
+
+static int remove_mark(struct rp_tx *tx, void *ctx, struct rp_error *e)
+{
+    struct rp_ids ids = { .at = ctx, .n = 1 };
+    int64_t gone = 0;
+    return rp_marks_remove(tx, &ids, &gone, e);
+}
+
+static void what_was_asked_and_said_goes_with_its_mark(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    put_to_confirm(&s, "stays", "calendar", NULL);
+    (void)ask_all(&s);
+    expect_purged(w, 2);
+    struct rp_mark mark = world_newest(w, "k");
+    ok(rp_catalog_transact(w->catalog, remove_mark, &mark.id, &err));
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM confirmation"), 1);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM confirmation_attempt"), 1);
+    services_drop(&s);
+}
+
+/* ---- files ---- */
+
+static int delete_confirmed(struct services *s, int64_t file_id, struct rp_file_command *out)
+{
+    static const char *const names[] = { "calendar" };
+    static struct rp_confirmers_asked by;
+    ok(rp_confirmers_find(&s->config, names, 1, &by, &err));
+    *out = uploads_command(s->w, &rp_verb_delete, file_id);
+    out->grace_ms = 0;
+    out->confirmations = &by;
+    return rp_command_run(s->w->catalog, &out->command);
+}
+
+static void a_deleted_file_and_what_belongs_to_it_wait_for_the_yes(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    services_make(w, &s);
+    int64_t file = uploads_live(w, "a.txt", "hello"), child = uploads_child(w, "b.txt", file, 0);
+    assert_int_equal(delete_confirmed(&s, file, &c), 0);
+    expect_purged(w, 0);
+    assert_int_equal(ask_all(&s).yes, 2);
+    assert_non_null(strstr(s.at[CALENDAR].said, "\"tenant\":\"acme\""));
+    assert_non_null(strstr(s.at[CALENDAR].said, "\"file\":\"fil_"));
+    assert_int_equal(uploads_restore(w, file, &c), RP_ETOOLATE);
+    expect_purged(w, 2);
+    uploads_expect(w, file, RP_FILE_PURGED);
+    uploads_expect(w, child, RP_FILE_PURGED);
+    services_drop(&s);
+}
+
+static void a_file_whose_delete_was_refused_lives_again(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    enum rp_state as;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 409;
+    int64_t restored = uploads_live(w, "a.txt", "hello"), kept = uploads_live(w, "b.txt", "hello");
+    assert_int_equal(delete_confirmed(&s, restored, &c), 0);
+    assert_int_equal(delete_confirmed(&s, kept, &c), 0);
+    (void)ask_all(&s);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM audit WHERE event = 'file.delete_failed'"), 2);
+    assert_int_equal(uploads_restore(w, restored, &c), 0);
+    uploads_expect(w, restored, RP_FILE_LIVE);
+    char sql[160];
+    snprintf(sql, sizeof sql, "SELECT id FROM dead_letter WHERE open = 1 AND mark_id = %lld",
+             (long long)uploads_mark(w, kept).id);
+    ok(ask_keep(w->catalog, world_number(w, sql), "tester", &as, &err));
+    assert_int_equal(as, RP_REPRIEVED);
+    uploads_expect(w, kept, RP_FILE_LIVE);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM dead_letter WHERE open = 1"), 0);
+    services_drop(&s);
+}
+
+static void the_safety_net_asks_whom_the_lost_mark_named(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    struct rp_run run;
+    const char *outcome = NULL;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 409;
+    int64_t lost = uploads_live(w, "a.txt", "hello"), parent = uploads_live(w, "b.txt", "hello");
+    int64_t child = uploads_child(w, "c.txt", parent, 0);
+    assert_int_equal(delete_confirmed(&s, lost, &c), 0);
+    assert_int_equal(delete_confirmed(&s, parent, &c), 0);
+    uploads_lose_mark(w, lost);
+    uploads_lose_mark(w, child); /* and it lives, as if it had never gone along */
+    world_script(w, "UPDATE file SET status = 3, live_name = name, deleted_with = NULL WHERE id = %lld",
+                 (long long)child);
+    struct rp_safety_net net = { .catalog = w->catalog,
+                                 .config = &s.config,
+                                 .uploads = &w->uploads,
+                                 .worker = &w->worker,
+                                 .actor = "tester",
+                                 .limit = 100,
+                                 .stale_after_ms = RP_MINUTE_MS };
+    ok(rp_safety_net_begin(&net, &run, &err));
+    ok(rp_safety_net_carry(&net, &run, &outcome, &err));
+    assert_string_equal(outcome, "done");
+    world_pass(w, 40 * DAY);
+    (void)ask_all(&s);
+    (void)world_sweep(w);
+    const int64_t all[] = { lost, parent, child };
+    for (size_t i = 0; i < 3; i++) {
+        uploads_expect(w, all[i], RP_FILE_DELETED);
+        assert_int_equal(uploads_mark(w, all[i]).state, RP_DEAD);
+        assert_non_null(strstr(uploads_mark(w, all[i]).note, "calendar refused"));
+    }
+    services_drop(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BOTH(test_T2_each_answer_means_what_it_is_said_to_mean),
+        BOTH(test_T2_nothing_is_erased_before_the_yes_and_the_dead_letter_has_the_services_words),
+        BOTH(test_T2_services_are_asked_in_order_one_at_a_time_with_a_key_of_their_own),
+        BOTH(asked_is_committed_before_the_call),
+        BOTH(whoever_has_lost_the_mark_changes_nothing_and_the_key_is_the_same),
+        BOTH(test_T1_from_the_first_call_on_a_restore_is_too_late),
+        BOTH(what_was_refused_can_be_restored_but_not_after_a_yes),
+        BOTH(who_keeps_a_dead_letter_is_told_who_has_deleted_already),
+        BOTH(test_T2_a_late_yes_after_a_202),
+        BOTH(a_202_is_asked_again_until_the_deadline_and_a_late_yes_brings_the_dead_letter_back),
+        BOTH(a_late_no_is_a_dead_letter_and_after_the_end_nobody_waits_for_one),
+        BOTH(test_T2_failures_are_retried_for_three_days_and_their_history_is_bounded),
+        BOTH(retry_after_is_obeyed),
+        BOTH(test_T1_now_is_asked_at_once_and_erased_when_it_is_due),
+        BOTH(due_is_not_asked_before),
+        BOTH(an_unknown_service_is_refused_with_those_that_there_are),
+        BOTH(marked_again_it_keeps_its_confirmations_and_gets_no_others),
+        BOTH(a_service_that_is_not_configured_any_more_makes_a_dead_letter),
+        BOTH(what_is_held_is_not_asked_about),
+        BOTH(what_is_still_used_is_not_asked_about_and_after_a_yes_it_does_not_go_back),
+        BOTH(test_T2_a_service_that_hangs_holds_up_no_other),
+        BOTH(test_T2_a_breaker_uses_up_no_attempts),
+        BOTH(a_retried_dead_letter_is_asked_anew_with_a_deadline_of_its_own),
+        BOTH(test_T3_dead_letters_of_one_service_are_retried_together),
+        BOTH(test_T3_a_dead_letter_shows_each_attempt),
+        BOTH(what_was_asked_and_said_goes_with_its_mark),
+        BOTH(a_deleted_file_and_what_belongs_to_it_wait_for_the_yes),
+        BOTH(a_file_whose_delete_was_refused_lives_again),
+        BOTH(the_safety_net_asks_whom_the_lost_mark_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
