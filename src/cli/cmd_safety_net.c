@@ -4,31 +4,13 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/text/json.h"
-#include "cli/cli.h"
-#include "cli/progress.h"
-#include "core/journal.h"
+#include "cli/carried.h"
 #include "core/safety_net/safety_net.h"
 #include "lib/answer.h"
 
-#include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
-static void batch_finished(void *ctx, const struct rp_run *run)
-{
-    rp_progress_at(ctx, run->figures.scanned);
-}
-
-static void say_figures(const struct rp_cli *cli, const struct rp_figures *f, const char *words, bool done)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < f->n_let_go; i++) {
-        sum += f->let_go[i].rows;
-        if (f->let_go[i].rows > 0) rp_say(cli, "  %-14s %" PRId64 " %s\n", f->let_go[i].what, f->let_go[i].rows, words);
-    }
-    if (sum == 0 && done) rp_say(cli, "  nothing was lost\n");
-}
+#define NOTHING "nothing was lost"
 
 /* ---- a dry run ---- */
 
@@ -61,39 +43,27 @@ static int dry_run(struct rp_cli *cli, struct rp_safety_net *net, struct rp_run 
         return r;
     }
     rp_emit(cli, rp_safety_net_plan_json(&run->figures, complete, showing.examples));
-    if (!cli->json) say_figures(cli, &run->figures, "would be brought back", true);
+    rp_carried_say(cli, &run->figures, "would be brought back", NOTHING);
     if (!complete) rp_say(cli, "  and perhaps more: %d rows of each kind are looked at\n", RP_NET_LOOKS * RP_NET_BATCH);
     return 0;
 }
 
 /* ---- a run ---- */
 
-static int exit_of(const char *outcome)
-{
-    return strcmp(outcome, "done") == 0 ? 0 : rp_error_exit(strcmp(outcome, "failed") == 0 ? RP_EFAILED : RP_EPARTLY);
-}
-
 static int carry(struct rp_cli *cli, struct rp_safety_net *net, struct rp_run *run, struct rp_error *err)
 {
     struct rp_progress progress;
-    char id[RP_ID_TEXT];
     const char *outcome = NULL;
     int r = rp_safety_net_begin(net, run, err);
     if (r < 0) return r;
     rp_catch_signals(0);
     rp_progress_begin(&progress, cli, "looking", 0);
-    net->finished = batch_finished;
+    net->finished = rp_carried_batch;
     net->ctx = &progress;
     net->cancel = &rp_stop_asked;
     r = rp_safety_net_carry(net, run, &outcome, err);
     rp_progress_clear(&progress);
-    if (outcome == NULL) return r < 0 ? r : rp_error_set(err, RP_ECHANGED, "another worker has taken the run over");
-    rp_emit(cli, rp_run_json(run, outcome, false, rp_session_now_ms(&cli->session)));
-    rp_say(cli, "%s  %s\n", rp_id_format(RP_ID_RUN, run->id, id), outcome);
-    if (!cli->json) say_figures(cli, &run->figures, "brought back", strcmp(outcome, "done") == 0);
-    for (int64_t i = 0; i < run->figures.n_errors && i < RP_RUN_ERRORS_MAX; i++)
-        rp_warn("%s", run->figures.errors[i]);
-    return exit_of(outcome);
+    return rp_carried_end(cli, run, outcome, r, "brought back", NOTHING, err);
 }
 
 int rp_cmd_safety_net(struct rp_cli *cli, struct rp_error *err)
