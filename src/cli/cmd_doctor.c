@@ -575,7 +575,7 @@ static void check_sink(struct doctor *d, const struct rp_sink_config *sink)
     struct rp_session *s = &d->cli->session;
     struct rp_feed_lag lag;
     struct rp_error why = { 0 };
-    char check[80], reader[RP_SINK_READER], since[RP_TIME_TEXT];
+    char check[80], reader[RP_FEED_READER], since[RP_TIME_TEXT];
     int64_t limit_ms = s->config.alerts.sink_lag_over_ms;
     snprintf(check, sizeof check, "sink %s", sink->name);
     if (rp_feed_lag(s->catalog->db, rp_sink_reader(sink, reader), &lag, &why) < 0) {

@@ -8,9 +8,17 @@
 #include "core/safety_net/safety_net.h"
 #include "lib/answer.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #define NOTHING "nothing was lost"
+
+static void say_behind(const struct rp_cli *cli, const struct rp_figures *f)
+{
+    if (f->behind > 0 && !cli->json)
+        rp_say(cli, "  %" PRId64 " %s of events far behind; `reprieve doctor` says which\n", f->behind,
+               f->behind == 1 ? "receiver is" : "receivers are");
+}
 
 /* ---- a dry run ---- */
 
@@ -44,6 +52,7 @@ static int dry_run(struct rp_cli *cli, struct rp_safety_net *net, struct rp_run 
     }
     rp_emit(cli, rp_safety_net_plan_json(&run->figures, complete, showing.examples));
     rp_carried_say(cli, &run->figures, "would be brought back", NOTHING);
+    say_behind(cli, &run->figures);
     if (!complete) rp_say(cli, "  and perhaps more: %d rows of each kind are looked at\n", RP_NET_LOOKS * RP_NET_BATCH);
     return 0;
 }
@@ -63,7 +72,9 @@ static int carry(struct rp_cli *cli, struct rp_safety_net *net, struct rp_run *r
     net->cancel = &rp_stop_asked;
     r = rp_safety_net_carry(net, run, &outcome, err);
     rp_progress_clear(&progress);
-    return rp_carried_end(cli, run, outcome, r, "brought back", NOTHING, err);
+    r = rp_carried_end(cli, run, outcome, r, "brought back", NOTHING, err);
+    if (outcome != NULL) say_behind(cli, &run->figures);
+    return r;
 }
 
 int rp_cmd_safety_net(struct rp_cli *cli, struct rp_error *err)

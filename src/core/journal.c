@@ -38,6 +38,11 @@ void rp_journal_orphan(const struct rp_journal *j, json_t *fields)
     write_line(j, RP_LOG_WARNING, RP_EVENT_ORPHAN, fields);
 }
 
+void rp_journal_reader_behind(const struct rp_journal *j, json_t *fields)
+{
+    write_line(j, RP_LOG_WARNING, "feed.reader_behind", fields);
+}
+
 static void add_error(json_t *fields, const struct rp_error *why)
 {
     rp_json_set(fields, "code", json_string(rp_error_slug(why->code)));

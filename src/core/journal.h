@@ -45,6 +45,7 @@ void rp_journal_decided(const struct rp_journal *j, const char *event, const cha
                         const char *as);
 /* orphan.detected: the safety net has found something that was lost. Steals the fields. */
 void rp_journal_orphan(const struct rp_journal *j, json_t *fields);
+void rp_journal_reader_behind(const struct rp_journal *j, json_t *fields);
 /* mark.purged, mark.reprieved, mark.skipped, mark.failed, mark.dead for each of the batch; then
  * cleanup_progress. */
 void rp_journal_batch(const struct rp_journal *j, const struct rp_purge_batch *batch, const struct rp_run *run);

@@ -58,7 +58,7 @@ struct rp_daemon {
     struct rp_sinks *sinks;
     struct rp_processor *processor;
     struct rp_metrics_sink sinks_watched[RP_SINKS_MAX];
-    char sink_readers[RP_SINKS_MAX][RP_SINK_READER];
+    char sink_readers[RP_SINKS_MAX][RP_FEED_READER];
     pthread_mutex_t lock;
     struct rp_server *server; /* under the lock, for the feed's thread */
     struct rp_setup *setups;  /* the newest first; NULL: those of the session */

@@ -270,9 +270,9 @@ json_t *rp_retention_plan_json(const struct rp_figures *figures, bool complete)
 
 json_t *rp_safety_net_plan_json(const struct rp_figures *figures, bool complete, json_t *examples)
 {
-    return json_pack("{s:s,s:s,s:b,s:{s:I},s:o,s:b,s:o}", "kind", RP_RUN_SAFETY_NET, "name", RP_NET_NAME, "dry_run", 1,
-                     "counts", "scanned", (json_int_t)figures->scanned, "repaired", rp_let_go_json(figures), "complete",
-                     (int)complete, "found", examples);
+    return json_pack("{s:s,s:s,s:b,s:{s:I},s:o,s:I,s:b,s:o}", "kind", RP_RUN_SAFETY_NET, "name", RP_NET_NAME, "dry_run",
+                     1, "counts", "scanned", (json_int_t)figures->scanned, "repaired", rp_let_go_json(figures),
+                     "behind", (json_int_t)figures->behind, "complete", (int)complete, "found", examples);
 }
 
 /* ---- what is told of one that ends ---- */

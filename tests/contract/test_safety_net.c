@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "catalog/audit/feed.h"
 #include "core/dead.h"
 #include "core/safety_net/safety_net.h"
 #include "lib/ask.h"
@@ -617,6 +618,41 @@ static void test_in_a_busy_catalog_nothing_is_a_finding(void **state)
     expect_nothing_left(w);
 }
 
+/* G7 */
+#define TOO_OLD (-1) /* whatever waits is older */
+static int begin_reading(struct rp_tx *tx, void *ctx, struct rp_error *why)
+{
+    struct rp_audit_head heads[8];
+    size_t n = 0;
+    int r = rp_audit_heads(tx->db, heads, 8, &n, why);
+    return r < 0 ? r : rp_feed_cursor_save(tx, ctx, heads, n, why);
+}
+
+static void test_a_reader_that_is_far_behind_is_told_and_counted(void **state)
+{
+    struct world *w = *state;
+    struct rp_safety_net net = net_of(w, w->catalog);
+    struct rp_run plan = { 0 }, run;
+    struct logging l;
+    bool complete;
+    int n = 0;
+    ok(rp_catalog_transact(w->catalog, begin_reading, "sink:ops", &err));
+    config.alerts.sink_lag_over_ms = TOO_OLD;
+    ok(rp_safety_net_look(&net, count_findings, &n, &plan.figures, &complete, &err));
+    assert_int_equal(plan.figures.behind, 0);
+    uploads_live(w, "after", "hello");
+    ok(rp_safety_net_look(&net, count_findings, &n, &plan.figures, &complete, &err));
+    assert_int_equal(plan.figures.behind, 1);
+    config.alerts.sink_lag_over_ms = RP_HOUR_MS;
+    ok(rp_safety_net_look(&net, count_findings, &n, &plan.figures, &complete, &err));
+    assert_int_equal(plan.figures.behind, 0);
+    begin_log(w, &l);
+    config.alerts.sink_lag_over_ms = TOO_OLD;
+    assert_string_equal(carry(&net, &run), "done");
+    assert_int_equal(run.figures.behind, 1);
+    assert_int_equal(count_lines(w, &l, "\"event\":\"feed.reader_behind\"", "\"reader\":\"sink:ops\""), 1);
+}
+
 #define IN(test, kind)                                                                                                 \
     {                                                                                                                  \
 #test " on " #kind, test, world_set_up, world_tear_down, (void *)(uintptr_t)WORLD_##kind                       \
@@ -640,6 +676,7 @@ int main(void)
         ON_BOTH(test_a_child_whose_parent_came_back_since_the_look_lives),
         ON_BOTH(test_a_dry_run_says_what_it_would_do_and_writes_nothing),
         ON_BOTH(test_one_that_cannot_be_mended_holds_up_no_other),
+        ON_BOTH(test_a_reader_that_is_far_behind_is_told_and_counted),
         ON_BOTH(test_in_a_busy_catalog_nothing_is_a_finding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

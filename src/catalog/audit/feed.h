@@ -14,6 +14,8 @@
 
 #include "catalog/audit/audit.h"
 
+#define RP_FEED_READER 80 /* a reader's name */
+
 /* In order of lanes. *n 0: no reader of this name has ever saved. */
 int rp_feed_cursor_load(struct rp_db *db, const char *reader, struct rp_audit_head *out, size_t max, size_t *n,
                         struct rp_error *err);

@@ -95,6 +95,7 @@ void rp_figures_to_json(const struct rp_figures *f, bool restores, json_t *o)
 {
     rp_json_set(o, "counts", counts_json(f, restores));
     if (f->n_let_go > 0) rp_json_set(o, f->repairs ? "repaired" : "let_go", rp_let_go_json(f));
+    if (f->repairs) rp_json_set(o, "behind", json_integer(f->behind));
     rp_json_set(o, "avg_age_s", json_integer(f->aged > 0 ? f->age_sum_s / f->aged : 0));
     if (f->oldest[0] != 0)
         rp_json_set(o, "oldest",
@@ -141,6 +142,7 @@ void rp_figures_from_json(const json_t *o, struct rp_figures *f)
     f->age_sum_s = f->aged * rp_json_get_int(o, "avg_age_s", 0);
     f->repairs = json_object_get(o, "repaired") != NULL;
     read_let_go(json_object_get(o, f->repairs ? "repaired" : "let_go"), f);
+    f->behind = rp_json_get_int(o, "behind", 0);
     read_subject(json_object_get(o, "oldest"), "age_s", f->oldest, &f->oldest_age_s);
     read_subject(json_object_get(o, "largest"), "bytes", f->largest, &f->largest_bytes);
     for (size_t i = 0; i < json_array_size(errors); i++) {

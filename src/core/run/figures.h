@@ -30,7 +30,8 @@ struct rp_figures {
     int64_t n_errors; /* all of them, also those not kept */
     struct rp_let_go let_go[RP_LET_GO_MAX];
     size_t n_let_go;
-    bool repairs; /* let_go is what was repaired */
+    bool repairs;   /* let_go is what was repaired */
+    int64_t behind; /* of a safety net: readers of the feed */
     /* of a sweep: what still waited in its stores when it ended, of what people and rules marked */
     bool has_waiting;
     int64_t waiting, waiting_bytes, waiting_age_sum_s, waiting_oldest_s;

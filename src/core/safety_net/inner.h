@@ -51,4 +51,8 @@ int rp_net_mend_marks(struct rp_tx *tx, const struct rp_mending *mending, struct
 int rp_net_mend_letters(struct rp_tx *tx, const struct rp_mending *mending, struct rp_orphan *orphans, size_t n,
                         struct rp_error *err);
 
+/* readers.c, G7: how many readers are further behind than alerts.sink_lag_over; each is a line of the
+ * log if `tells`. */
+int rp_net_count_behind(const struct rp_safety_net *net, bool tells, int64_t *behind, struct rp_error *err);
+
 #endif

@@ -309,7 +309,7 @@ static int carry_all(struct carrying *c, struct rp_error *err)
         c->found += c->run->figures.let_go[i].rows; /* before it was taken over */
     for (size_t i = 0; i < rp_net_steps_count && r == 0 && !rp_carry_is_over(&c->carry); i++)
         r = carry_step(c, &rp_net_steps[i], err);
-    return r;
+    return r == 0 ? rp_net_count_behind(c->net, true, &c->run->figures.behind, err) : r;
 }
 
 int rp_safety_net_carry(struct rp_safety_net *net, struct rp_run *run, const char **outcome, struct rp_error *err)
@@ -390,6 +390,7 @@ int rp_safety_net_look(struct rp_safety_net *net, rp_net_found_fn *found, void *
     int r = read_places(net, &w->places, err);
     for (size_t i = 0; i < rp_net_steps_count && r == 0; i++)
         r = look_step(w, &rp_net_steps[i], complete, err);
+    if (r == 0) r = rp_net_count_behind(net, false, &figures->behind, err);
     rp_arena_done(&w->arena);
     rp_arena_done(&w->places.arena);
     return r < 0 ? rp_error_wrap(err, r, "look for what was lost") : 0;

@@ -19,7 +19,9 @@
  *     all of it is covered, however much there is.
  * G5  A batch, its figures and its audit rows are one commit; each finding is a line of the log.
  *     One that cannot be mended is counted as failed and holds up no other.
- * G6  A stop leaves the run open, to be taken over; a cancel ends it with its record. */
+ * G6  A stop leaves the run open, to be taken over; a cancel ends it with its record.
+ * G7  Readers of the feed (webhooks, the processor) that are far behind are told and counted: nothing
+ *     here could mend them. */
 #ifndef RP_CORE_SAFETY_NET_H
 #define RP_CORE_SAFETY_NET_H
 

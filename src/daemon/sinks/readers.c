@@ -19,7 +19,7 @@
 
 struct look {
     const struct rp_config *config;
-    char names[READERS_MAX][RP_SINK_READER];
+    char names[READERS_MAX][RP_FEED_READER];
     size_t n;
     const char *name; /* to be forgotten */
     bool forgotten;
@@ -27,7 +27,7 @@ struct look {
 
 static bool is_configured(const struct rp_config *config, const char *reader)
 {
-    char name[RP_SINK_READER];
+    char name[RP_FEED_READER];
     for (size_t i = 0; i < config->n_sinks; i++)
         if (strcmp(rp_sink_reader(&config->sinks[i], name), reader) == 0) return true;
     return config->processor_url[0] != 0 && strcmp(reader, RP_PROCESSOR_READER) == 0;
@@ -38,8 +38,8 @@ static int see_reader(void *ctx, const char *reader, int64_t until_ms, struct rp
     struct look *look = ctx;
     (void)until_ms;
     (void)err;
-    if (look->n < READERS_MAX && strlen(reader) < RP_SINK_READER && !is_configured(look->config, reader))
-        snprintf(look->names[look->n++], RP_SINK_READER, "%s", reader);
+    if (look->n < READERS_MAX && strlen(reader) < RP_FEED_READER && !is_configured(look->config, reader))
+        snprintf(look->names[look->n++], RP_FEED_READER, "%s", reader);
     return 0;
 }
 

@@ -20,7 +20,7 @@ struct sink {
     struct rp_sinks *all;
     const struct rp_sink_config *config; /* as it was at the start */
     size_t place;
-    char reader[RP_SINK_READER];
+    char reader[RP_FEED_READER];
     const char *names[RP_EVENT_NAMES_MAX];
     struct rp_feed_subscription *subscription;
     struct rp_hook_line line;
@@ -37,9 +37,9 @@ struct rp_sinks {
     struct sink at[RP_SINKS_MAX];
 };
 
-const char *rp_sink_reader(const struct rp_sink_config *sink, char out[RP_SINK_READER])
+const char *rp_sink_reader(const struct rp_sink_config *sink, char out[RP_FEED_READER])
 {
-    snprintf(out, RP_SINK_READER, "sink:%s", sink->name);
+    snprintf(out, RP_FEED_READER, "sink:%s", sink->name);
     return out;
 }
 

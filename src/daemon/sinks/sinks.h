@@ -13,6 +13,7 @@
 #ifndef RP_DAEMON_SINKS_SINKS_H
 #define RP_DAEMON_SINKS_SINKS_H
 
+#include "catalog/audit/feed.h"
 #include "config/config.h"
 #include "feed/feed.h"
 #include "hook/hook.h"
@@ -45,7 +46,6 @@ void rp_sinks_halt(struct rp_sinks *sinks);
 void rp_sinks_stop(struct rp_sinks *sinks);
 
 /* The name of a sink's reader. */
-#define RP_SINK_READER 80
-const char *rp_sink_reader(const struct rp_sink_config *sink, char out[RP_SINK_READER]);
+const char *rp_sink_reader(const struct rp_sink_config *sink, char out[RP_FEED_READER]);
 
 #endif

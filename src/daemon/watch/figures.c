@@ -173,7 +173,7 @@ static int read_workers(struct reading *r, struct rp_error *err)
 static int read_sinks(struct reading *r, struct rp_error *err)
 {
     for (size_t i = 0; i < r->config->n_sinks; i++) {
-        char reader[RP_SINK_READER];
+        char reader[RP_FEED_READER];
         struct rp_feed_lag lag;
         int code = rp_feed_lag(r->db, rp_sink_reader(&r->config->sinks[i], reader), &lag, err);
         if (code < 0) return code;

@@ -112,6 +112,7 @@ static const struct rp_field run_fields[] = {
     { RP_FIELD("counts", OBJECT), .of = &counts_shape, .required = true },
     { RP_FIELD("let_go", OBJECT), .of = &let_go_shape, .help = "of a retention" },
     { RP_FIELD("repaired", OBJECT), .of = &repaired_shape, .help = "of a safety net" },
+    { RP_FIELD("behind", INT), .help = "of a safety net: webhooks and others that are far behind" },
     { RP_FIELD("filter", OBJECT), .of = &filter_shape, .help = "of a restore" },
     { RP_FIELD("progress", OBJECT), .of = &progress_shape, .help = "while a sweep or a restore is under way" },
     { RP_FIELD("avg_age_s", INT), .help = "how long what it looked at had been marked" },
@@ -158,6 +159,7 @@ static const struct rp_field plan_fields[] = {
     { RP_FIELD("stores", LIST), .of = &planned_shape, .help = "of a sweep" },
     { RP_FIELD("let_go", OBJECT), .of = &let_go_shape, .help = "of a retention" },
     { RP_FIELD("repaired", OBJECT), .of = &repaired_shape, .help = "of a safety net" },
+    { RP_FIELD("behind", INT), .help = "of a safety net: webhooks and others that are far behind" },
     { RP_FIELD("found", LIST), .of = &found_shape, .help = "of a safety net: the first of them" },
     { RP_FIELD("complete", BOOL), .help = "of a retention or a safety net; false: of some kind 100,000 rows were "
                                           "looked at, and there are more" },
