@@ -2,6 +2,9 @@
 #include "catalog/row.h"
 
 #include "base/error.h"
+#include "base/text/utf8.h"
+
+#include <string.h>
 
 const char *rp_row_keep(struct rp_arena *arena, const struct rp_value *v, bool *failed)
 {
@@ -9,6 +12,15 @@ const char *rp_row_keep(struct rp_arena *arena, const struct rp_value *v, bool *
     const char *copy = rp_arena_copy(arena, v->p, v->n);
     if (copy == NULL) *failed = true;
     return copy;
+}
+
+struct rp_value rp_row_words(struct rp_arena *arena, const char *words)
+{
+    if (words == NULL || rp_utf8_valid(words, strlen(words))) return rp_text(words);
+    char *clean = rp_arena_strdup(arena, words);
+    if (clean == NULL) return rp_text("(no memory for these words)");
+    rp_utf8_clean(clean);
+    return rp_text(clean);
 }
 
 struct rp_value *rp_rows_of_ids(struct rp_arena *arena, const int64_t *ids, size_t n, struct rp_error *err)

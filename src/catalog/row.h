@@ -13,6 +13,9 @@
  * one that was not needed. */
 const char *rp_row_keep(struct rp_arena *arena, const struct rp_value *v, bool *failed);
 
+/* Words of ours or of somebody else's that may have been cut: as text that every engine takes. */
+struct rp_value rp_row_words(struct rp_arena *arena, const char *words);
+
 /* A row of each id, for @ROWS. NULL: no memory, and `err` says so. */
 struct rp_value *rp_rows_of_ids(struct rp_arena *arena, const int64_t *ids, size_t n, struct rp_error *err);
 

@@ -268,6 +268,8 @@ static int retry_dead(struct rp_cli *cli, struct rp_error *err)
     if (items == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the dead letters");
     rp_answers_init(&told, cli);
     c.endpoint = rp_args_text(&cli->args, "endpoint");
+    if (c.endpoint != NULL && c.endpoint[0] == 0)
+        return rp_error_set(err, RP_EINVAL, "--endpoint is empty: name a service, or give --all");
     int r = rp_args_when(&cli->args, "since", rp_session_now_ms(&cli->session), -1, &c.since_ms, err);
     if (r == 0) r = cli->args.n_words == 1 ? retry_all(cli, &c, &told, err) : retry_words(cli, &c, &told, err);
     if (r < 0) return r;

@@ -57,6 +57,9 @@ void rp_restore_report_add(struct rp_restore_report *report, const char *text, c
     if (item->answer.annotate_note[0] != 0)
         rp_warn("%s: restored, but its annotation stands; restore it again to try that again: %s", subject,
                 item->answer.annotate_note);
+    if (item->answer.agreed[0] != 0)
+        rp_warn("%s: deleted already by: %s; what it held there does not come back with it", subject,
+                item->answer.agreed);
 }
 
 void rp_restore_report_init(struct rp_restore_report *report, struct rp_cli *cli)

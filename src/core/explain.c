@@ -222,16 +222,21 @@ static void say_asking(struct rp_story_end *end, int64_t now_ms)
 }
 
 /* Who has not said yes yet. */
-static int find_needs(struct rp_db *db, struct rp_arena *arena, struct rp_story_end *end, struct rp_error *err)
+/* "calendar, mail", as far as there is room. */
+static void add_name(char names[RP_STORY_NAMES], const char *name)
+{
+    size_t used = strlen(names);
+    snprintf(names + used, RP_STORY_NAMES - used, "%s%s", used > 0 ? ", " : "", name);
+}
+
+/* Who has still to say yes; of what is in quarantine, who has said it. */
+static int find_services(struct rp_db *db, struct rp_arena *arena, struct rp_story_end *end, struct rp_error *err)
 {
     struct rp_confirmations all;
-    size_t used = 0;
-    if (!end->has_mark || (end->mark.checks & RP_CHECK_CONFIRMATIONS) == 0) return 0;
+    if (!end->has_mark || (end->mark.checks & (RP_CHECK_CONFIRMATIONS | RP_CHECK_AGREED)) == 0) return 0;
     int r = rp_confirmations_of(db, &end->mark.id, 1, arena, &all, err);
-    for (size_t i = 0; i < all.n && r == 0 && used < sizeof end->needs; i++)
-        if (all.at[i].state != RP_CONFIRM_YES)
-            used += (size_t)snprintf(end->needs + used, sizeof end->needs - used, "%s%s", used > 0 ? ", " : "",
-                                     all.at[i].name);
+    for (size_t i = 0; i < all.n && r == 0; i++)
+        add_name(all.at[i].state == RP_CONFIRM_YES ? end->agreed : end->needs, all.at[i].name);
     return r;
 }
 
@@ -257,10 +262,11 @@ static void say_quarantine(struct rp_story_end *end, const struct rp_mark *copy,
         snprintf(end->words, sizeof end->words, "%s; its time in quarantine is over, and its purge has begun.", there);
     else
         snprintf(end->words, sizeof end->words,
-                 "%s; what was marked is in quarantine until %s (%s)%s: `reprieve restore %s` brings it back%s.", there,
-                 rp_time_format(copy->due_at_ms, until), rp_time_distance(copy->due_at_ms, now_ms, away),
+                 "%s; what was marked is in quarantine until %s (%s)%s: `reprieve restore %s` brings it back%s.%s%s%s",
+                 there, rp_time_format(copy->due_at_ms, until), rp_time_distance(copy->due_at_ms, now_ms, away),
                  end->held ? ", and longer while it is held" : "", rp_id_format(RP_ID_MARK, end->mark.id, id),
-                 end->object == RP_OUT_FOUND ? " once its key is free" : "");
+                 end->object == RP_OUT_FOUND ? " once its key is free" : "",
+                 end->agreed[0] != 0 ? " Deleted already by: " : "", end->agreed, end->agreed[0] != 0 ? "." : "");
 }
 
 static void say_end(struct rp_story_end *end, const struct rp_store *store, int64_t now_ms)
@@ -362,6 +368,6 @@ int rp_explain(struct rp_catalog *catalog, struct rp_store *store, const char *k
         r = rp_audit_of_mark(catalog->db, marks.at[i - 1].id, tell, &t, err);
     end->has_mark = marks.n > 0;
     if (end->has_mark) end->mark = marks.at[0];
-    if (r == 0) r = find_needs(catalog->db, arena, end, err);
+    if (r == 0) r = find_services(catalog->db, arena, end, err);
     return r < 0 ? r : say_now(catalog, store, arena, end, err);
 }

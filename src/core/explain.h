@@ -16,6 +16,7 @@ struct rp_story_line {
 };
 typedef int rp_story_fn(void *ctx, const struct rp_story_line *line, struct rp_error *err);
 
+#define RP_STORY_NAMES 200
 struct rp_story_end {
     enum rp_outcome object;      /* FOUND, GONE, or what kept us from looking */
     struct rp_identity identity; /* FOUND */
@@ -24,9 +25,10 @@ struct rp_story_end {
     bool held;
     int64_t hold_id; /* held: by this one, or by this one first */
     char held_by[RP_ACTOR_MAX];
-    char needs[200];    /* outside services that have not said yes yet: "calendar, mail" */
-    char words[800];    /* what will happen next */
-    char unmarked[120]; /* without a mark: what is known of earlier ones */
+    char agreed[RP_STORY_NAMES]; /* in quarantine: those that have deleted their half */
+    char needs[RP_STORY_NAMES];  /* outside services that have not said yes yet: "calendar, mail" */
+    char words[800];             /* what will happen next */
+    char unmarked[120];          /* without a mark: what is known of earlier ones */
 };
 
 /* Tells every line of every mark of the subject (the last 100 marks), oldest first, then how things

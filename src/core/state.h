@@ -13,7 +13,7 @@
  *   checking  -> purging             every check said yes: the point of no return
  *   checking  -> marked              still referenced: asked again later, and can be restored
  *                                    until then
- *   checking  -> reprieved           a recovery
+ *   checking  -> reprieved           a recovery; a newer upload was seen before a service was asked
  *   purging   -> purged              erased and verified, or nothing left of it
  *   purging   -> reprieved           a newer upload stands under the key of an object
  *   checking, purging -> dead        attempts used up

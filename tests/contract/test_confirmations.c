@@ -11,6 +11,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 
+#include "base/text/utf8.h"
 #include "catalog/retention.h"
 #include "confirm_steps.h"
 #include "core/safety_net/safety_net.h"
@@ -68,6 +69,32 @@ static void test_T2_nothing_is_erased_before_the_yes_and_the_dead_letter_has_the
     assert_int_equal(mark.state, RP_DEAD);
     assert_non_null(strstr(mark.note, "calendar refused (409): the meeting has begun"));
     assert_true(world_exists(w, "k"));
+    services_drop(&s);
+}
+
+/* Wherever they are cut: PostgreSQL takes no half of a character. */
+static void the_words_of_a_service_may_be_of_any_language_and_length(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    char words[600], key[16];
+    services_make(w, &s);
+    for (size_t pad = 0; pad < 4; pad++) {
+        size_t n = 0;
+        for (; n < pad; n++)
+            words[n] = 'a';
+        for (int i = 0; i < 180; i++)
+            n += (size_t)snprintf(words + n, sizeof words - n, "%s", "\xE2\x82\xAC");
+        s.at[CALENDAR].status = 409;
+        s.at[CALENDAR].body = words;
+        snprintf(key, sizeof key, "k%zu", pad);
+        put_to_confirm(&s, key, "calendar", NULL);
+        assert_int_equal(ask_all(&s).dead, 1);
+        struct rp_mark mark = world_newest(w, key);
+        assert_int_equal(mark.state, RP_DEAD);
+        assert_true(rp_utf8_valid(mark.note, strlen(mark.note)));
+        assert_non_null(strstr(mark.note, "\xE2\x82\xAC\xE2\x82\xAC"));
+    }
     services_drop(&s);
 }
 
@@ -283,6 +310,24 @@ static void a_late_no_is_a_dead_letter_and_after_the_end_nobody_waits_for_one(vo
     services_drop(&s);
 }
 
+static void who_brings_it_back_from_quarantine_is_told_who_has_deleted_already(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_reprieve_answer answer;
+    services_make(w, &s);
+    w->config.mode = RP_MODE_QUARANTINE;
+    put_to_confirm(&s, "k", "calendar", "billing");
+    assert_int_equal(ask_all(&s).yes, 2);
+    (void)world_sweep(w);
+    assert_false(world_exists(w, "k"));
+    answer = world_restore(w, "k");
+    assert_int_equal(answer.what, RP_REPRIEVE_RETURNED);
+    assert_string_equal(answer.agreed, "calendar, billing");
+    w->config.mode = RP_MODE_PURGE;
+    services_drop(&s);
+}
+
 static int add_attempts(struct rp_tx *tx, void *ctx, struct rp_error *e)
 {
     int r = 0;
@@ -350,6 +395,46 @@ static void test_T1_now_is_asked_at_once_and_erased_when_it_is_due(void **state)
     assert_true(world_exists(w, "k"));
     world_pass(w, 2 * DAY + RP_MINUTE_MS);
     expect_purged(w, 1);
+    services_drop(&s);
+}
+
+/* C11 */
+static void services_that_are_asked_now_come_before_those_that_wait_until_it_is_due(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    world_put(w, "k", "x");
+    assert_true(mark_confirmed(&s, "k", 2 * DAY, "calendar", "mail").asked_now);
+    assert_int_equal(ask_all(&s).yes, 1);
+    assert_int_equal(s.at[MAIL].calls, 1);
+    assert_int_equal(s.at[CALENDAR].calls, 0);
+    assert_int_equal(ask_all(&s).asked, 0);
+    world_pass(w, 2 * DAY + RP_MINUTE_MS);
+    assert_int_equal(ask_all(&s).yes, 1);
+    assert_int_equal(s.at[CALENDAR].calls, 1);
+    expect_purged(w, 1);
+    services_drop(&s);
+}
+
+/* C10 */
+static void nobody_is_asked_about_what_was_replaced(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "replaced", "calendar", NULL);
+    world_put(w, "replaced", "something newer");
+    put_to_confirm(&s, "gone", "calendar", NULL);
+    world_remove(w, "gone");
+    put_to_confirm(&s, "there", "calendar", NULL);
+    assert_int_equal(ask_all(&s).asked, 2);
+    assert_int_equal(state_of(&s, "replaced"), RP_REPRIEVED);
+    assert_int_equal(audited(&s, "mark.asked", "replaced"), 0);
+    assert_int_equal(audited(&s, "mark.reprieved", "replaced"), 1);
+    (void)world_sweep(w);
+    assert_true(world_exists(w, "replaced"));
+    assert_false(world_exists(w, "there"));
     services_drop(&s);
 }
 
@@ -728,18 +813,22 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BOTH(test_T2_each_answer_means_what_it_is_said_to_mean),
         BOTH(test_T2_nothing_is_erased_before_the_yes_and_the_dead_letter_has_the_services_words),
+        BOTH(the_words_of_a_service_may_be_of_any_language_and_length),
         BOTH(test_T2_services_are_asked_in_order_one_at_a_time_with_a_key_of_their_own),
         BOTH(asked_is_committed_before_the_call),
         BOTH(whoever_has_lost_the_mark_changes_nothing_and_the_key_is_the_same),
         BOTH(test_T1_from_the_first_call_on_a_restore_is_too_late),
         BOTH(what_was_refused_can_be_restored_but_not_after_a_yes),
         BOTH(who_keeps_a_dead_letter_is_told_who_has_deleted_already),
+        BOTH(who_brings_it_back_from_quarantine_is_told_who_has_deleted_already),
         BOTH(test_T2_a_late_yes_after_a_202),
         BOTH(a_202_is_asked_again_until_the_deadline_and_a_late_yes_brings_the_dead_letter_back),
         BOTH(a_late_no_is_a_dead_letter_and_after_the_end_nobody_waits_for_one),
         BOTH(test_T2_failures_are_retried_for_three_days_and_their_history_is_bounded),
         BOTH(retry_after_is_obeyed),
         BOTH(test_T1_now_is_asked_at_once_and_erased_when_it_is_due),
+        BOTH(services_that_are_asked_now_come_before_those_that_wait_until_it_is_due),
+        BOTH(nobody_is_asked_about_what_was_replaced),
         BOTH(due_is_not_asked_before),
         BOTH(an_unknown_service_is_refused_with_those_that_there_are),
         BOTH(marked_again_it_keeps_its_confirmations_and_gets_no_others),

@@ -399,10 +399,11 @@ static void test_marking_again_once_the_purge_has_begun_changes_nothing(void **s
         active.state = begun[i];
         facts.active = &active;
         expect(RP_MARK_SAME, 0, active.due_at_ms);
-        asked.at_ms = active.due_at_ms + DAY;
-        expect(RP_MARK_SAME, 0, active.due_at_ms);
         asked.at_ms = active.due_at_ms - DAY;
         expect(RP_MARK_SAME, 0, active.due_at_ms);
+        asked.at_ms = active.due_at_ms + DAY; /* more time that it cannot get any more: not without a word */
+        expect(RP_MARK_REFUSED, RP_EMARKED, 0);
+        rp_error_clear(&err);
     }
 }
 

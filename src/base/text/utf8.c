@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text/utf8.h"
 
+#include <string.h>
+
 size_t rp_utf8_length(const char *text, size_t n)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -25,4 +27,29 @@ bool rp_utf8_valid(const char *text, size_t n)
         i += length;
     }
     return true;
+}
+
+/* Whether a character begins here whose last bytes are missing. */
+static bool is_cut(const char *text, size_t n)
+{
+    char whole[4] = { 0 };
+    memcpy(whole, text, n < sizeof whole ? n : sizeof whole);
+    for (size_t i = n; i < sizeof whole; i++)
+        whole[i] = (char)0x80;
+    return n < sizeof whole && rp_utf8_length(whole, sizeof whole) > n;
+}
+
+void rp_utf8_clean(char *text)
+{
+    for (size_t n = strlen(text); n > 0;) {
+        size_t length = rp_utf8_length(text, n);
+        if (length == 0 && is_cut(text, n)) {
+            *text = 0;
+            return;
+        }
+        if (length == 0 || (unsigned char)*text < ' ' || *text == 0x7f) *text = '.';
+        length = length > 0 ? length : 1;
+        text += length;
+        n -= length;
+    }
 }

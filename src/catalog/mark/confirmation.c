@@ -64,7 +64,7 @@ int rp_confirmations_save(struct rp_tx *tx, const struct rp_confirmation *rows, 
             rp_int_or_null(c->asked_at_ms != 0, c->asked_at_ms),
             rp_int_or_null(c->until_at_ms != 0, c->until_at_ms),
             rp_int_or_null(c->answered_at_ms != 0, c->answered_at_ms),
-            rp_text(c->note),
+            rp_row_words(tx->arena, c->note),
         };
         memcpy(&values[i * COLUMNS], row, sizeof row);
     }

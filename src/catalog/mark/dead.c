@@ -17,8 +17,12 @@ int rp_dead_add(struct rp_tx *tx, const struct rp_dead *letters, size_t n, struc
     if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu dead letters", n);
     for (size_t i = 0; i < n; i++) {
         const struct rp_dead *d = &letters[i];
-        const struct rp_value row[ADD_COLUMNS] = { rp_int(d->id),       rp_int(d->mark_id), rp_int(d->from_state),
-                                                   rp_int(d->attempts), rp_text(d->error),  rp_int(d->died_at_ms) };
+        const struct rp_value row[ADD_COLUMNS] = { rp_int(d->id),
+                                                   rp_int(d->mark_id),
+                                                   rp_int(d->from_state),
+                                                   rp_int(d->attempts),
+                                                   rp_row_words(tx->arena, d->error),
+                                                   rp_int(d->died_at_ms) };
         memcpy(&rows[i * ADD_COLUMNS], row, sizeof row);
     }
     int r = rp_db_exec_rows(tx->db, RP_SQL(dead_add), NULL, rows, n, NULL, err);

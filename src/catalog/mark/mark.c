@@ -317,10 +317,18 @@ int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_e
         RP_ASSERT(final == (m->outcome != RP_END_NONE) && (!final || m->next_at_ms == 0));
         moves[i].done = false;
         const struct rp_value row[MOVE_COLUMNS] = {
-            rp_int(m->mark->id), rp_int(m->mark->fence),    rp_int(m->mark->state),
-            rp_int(m->to),       rp_int_or_null(!final, 1), rp_int_or_null(m->next_at_ms != 0, m->next_at_ms),
-            rp_int(m->attempts), rp_int(m->outcome),        rp_int_or_null(final, tx->late_ms),
-            rp_text(m->note),    rp_int(m->refence),        rp_int(m->sets),
+            rp_int(m->mark->id),
+            rp_int(m->mark->fence),
+            rp_int(m->mark->state),
+            rp_int(m->to),
+            rp_int_or_null(!final, 1),
+            rp_int_or_null(m->next_at_ms != 0, m->next_at_ms),
+            rp_int(m->attempts),
+            rp_int(m->outcome),
+            rp_int_or_null(final, tx->late_ms),
+            rp_row_words(tx->arena, m->note),
+            rp_int(m->refence),
+            rp_int(m->sets),
             rp_int(m->clears),
         };
         memcpy(&rows[i * MOVE_COLUMNS], row, sizeof row);

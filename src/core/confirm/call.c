@@ -45,21 +45,6 @@ const char *rp_asking_body(const struct rp_asking *asking, const char *tenant, s
     return rp_json_write(&text, o) == 0 ? rp_arena_strdup(arena, rp_buf_text(&text)) : NULL;
 }
 
-/* What stands in the catalog is text. An answer that was cut may end within a character. */
-static void clean(char *text)
-{
-    size_t n = strlen(text);
-    bool valid = false;
-    for (char *c = text; *c != 0; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '.';
-    for (size_t cut = 0; cut < (n == RP_ATTEMPT_BODY ? 4 : 1) && !valid; cut++) {
-        valid = rp_utf8_valid(text, n - cut);
-        if (valid) text[n - cut] = 0;
-    }
-    for (char *c = text; *c != 0 && !valid; c++)
-        if ((unsigned char)*c >= 0x7f) *c = '.';
-}
-
 static void *call(void *arg)
 {
     struct rp_asking *asking = arg;
@@ -73,8 +58,8 @@ static void *call(void *arg)
                                           .at_ms = asking->called_at_ms };
     asking->answer = (struct rp_confirm_answer){ .retry_after_ms = -1 };
     asker->options.send(asker->options.send_ctx, &what, &asking->answer);
-    clean(asking->answer.body);
-    clean(asking->answer.error);
+    rp_utf8_clean(asking->answer.body); /* what stands in the catalog is text */
+    rp_utf8_clean(asking->answer.error);
     pthread_mutex_lock(&asker->lock);
     asking->back = true;
     pthread_cond_signal(&asker->changed);

@@ -21,10 +21,15 @@
  *     after it was to be asked, for another node may know the service already, or still.
  * C9  An answer may come later, by a signed URL that is in the call: rp_verb_answer. A yes brings
  *     back a dead letter.
+ * C10 Nobody is asked about an object that another upload has replaced since it was marked, where
+ *     that upload would be all that stands there: its mark ends. What is only gone is asked about.
+ * C11 Services that are asked `now` come before those that are asked when the mark is due, which
+ *     nobody asks before that.
  *
  *   marked   -> checking           rp_asker_pass (the claim)
  *   checking -> checking, dead     rp_asker_pass, rp_verb_answer
  *   checking -> marked             rp_asker_pass: still referenced, and nobody was asked
+ *   checking -> reprieved          rp_asker_pass: replaced
  *   dead     -> checking           rp_verb_answer: a late yes */
 #ifndef RP_CORE_CONFIRM_CONFIRM_H
 #define RP_CORE_CONFIRM_CONFIRM_H

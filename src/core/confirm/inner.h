@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "core/confirm/breaker.h"
 #include "core/confirm/confirm.h"
+#include "core/journal.h"
 
 #include <pthread.h>
 
@@ -63,9 +64,33 @@ struct rp_asker {
 /* asker.c: it is the turn of another service of some mark. */
 void rp_asker_look_again(struct rp_asker *asker);
 
+/* ---- known.c: what the catalog knows of a round's marks ---- */
+
+const char *rp_round_store(const struct rp_round *round);
+const char *rp_round_actor(const struct rp_round *round);
+struct rp_journal rp_round_journal(const struct rp_round *round);
+int rp_round_no_memory(struct rp_error *err);
+
+struct rp_round_known {
+    struct rp_confirmations all;
+    struct rp_marks locked;
+};
+int rp_round_load(struct rp_tx *tx, struct rp_round *round, struct rp_round_known *out, struct rp_error *err);
+/* FENCED */
+bool rp_round_is_ours(const struct rp_round_known *k, const struct rp_mark *mark);
+/* The first of a mark's that has not said yes, NULL: none. `last`: all others have. `first`: none of
+ * them was ever asked. */
+const struct rp_confirmation *rp_round_next(const struct rp_round_known *k, const struct rp_mark *mark, bool *last,
+                                            bool *first);
+
+/* ---- leave.c ---- */
+
+/* C5, C10, C11: what is left for now is not `ours` any more. */
+int rp_round_leave(struct rp_round *round, struct rp_error *err);
+
 /* ---- round.c: the catalog's part ---- */
 
-/* C5, then "asked", committed. Those of its askings that are `ours` are to be called. */
+/* Some are left (leave.c), the others "asked", committed: those that are `ours` are to be called. */
 int rp_round_ask(struct rp_round *round, struct rp_error *err);
 /* C8 */
 int rp_round_bury(struct rp_round *round, struct rp_error *err);

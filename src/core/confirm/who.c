@@ -25,18 +25,29 @@ static bool has(const struct rp_confirmers_asked *by, const struct rp_confirmer_
     return false;
 }
 
+/* C11 */
+static void add_those(const struct rp_confirmers_asked *from, enum rp_confirm_when when,
+                      struct rp_confirmers_asked *out)
+{
+    for (size_t i = 0; i < from->n; i++)
+        if (from->at[i]->when == when) out->at[out->n++] = from->at[i];
+}
+
 int rp_confirmers_find(const struct rp_config *config, const char *const *names, size_t n,
                        struct rp_confirmers_asked *out, struct rp_error *err)
 {
-    *out = (struct rp_confirmers_asked){ 0 };
+    struct rp_confirmers_asked by = { 0 };
     for (size_t i = 0; i < n; i++) {
         const struct rp_confirmer_config *one = config != NULL ? rp_config_confirmer(config, names[i]) : NULL;
         if (one == NULL) return refuse_unknown(config, names[i], err);
-        if (has(out, one)) continue;
-        if (out->n == RP_CONFIRMATIONS_EACH)
+        if (has(&by, one)) continue;
+        if (by.n == RP_CONFIRMATIONS_EACH)
             return rp_error_set(err, RP_EINVAL, "confirmations: more than %d", RP_CONFIRMATIONS_EACH);
-        out->at[out->n++] = one;
+        by.at[by.n++] = one;
     }
+    *out = (struct rp_confirmers_asked){ 0 };
+    add_those(&by, RP_CONFIRM_NOW, out);
+    add_those(&by, RP_CONFIRM_DUE, out);
     return 0;
 }
 

@@ -72,6 +72,21 @@ bool rp_mark_same_upload(const struct rp_mark *mark, const struct rp_identity *i
            mark->size_bytes == identity->size_bytes;
 }
 
+/* Whoever asks for more time is not told "already marked" and left without it. */
+static struct rp_mark_decision refuse_extension(const struct rp_mark *active, const char *store, const char *key,
+                                                struct rp_error *err)
+{
+    static const char *const why[RP_STATES] = { [RP_CHECKING] = "whether it may go is being asked",
+                                                [RP_PURGING] = "its purge has begun",
+                                                [RP_DEAD] = "its purge has failed, and waits for a person" };
+    rp_error_set(err, RP_EMARKED, "%s:%s is already marked and gets no more time: %s", store, key, why[active->state]);
+    rp_error_hint(err,
+                  active->state == RP_DEAD ? "decide with `reprieve dead`, then mark again"
+                                           : "`reprieve explain %s:%s` says what becomes of it",
+                  store, key);
+    return (struct rp_mark_decision){ .code = RP_EMARKED };
+}
+
 /* An active mark: the same, a later one, or - for a newer upload - a new one. */
 static struct rp_mark_decision decide_again(const struct rp_mark_request *request, const struct rp_mark_facts *facts,
                                             const char *store, int64_t due_at_ms, struct rp_error *err)
@@ -92,10 +107,11 @@ static struct rp_mark_decision decide_again(const struct rp_mark_request *reques
                                : "the newer one stays; mark it again in a moment");
         return (struct rp_mark_decision){ .code = RP_EMARKED };
     }
+    bool later = explicit_time && due_at_ms > active->due_at_ms;
+    if (active->state != RP_MARKED && later) return refuse_extension(active, store, request->key, err);
     if (!explicit_time || active->state != RP_MARKED || due_at_ms == active->due_at_ms)
         return (struct rp_mark_decision){ .what = RP_MARK_SAME, .due_at_ms = active->due_at_ms };
-    if (due_at_ms > active->due_at_ms)
-        return (struct rp_mark_decision){ .what = RP_MARK_EXTENDED, .due_at_ms = due_at_ms };
+    if (later) return (struct rp_mark_decision){ .what = RP_MARK_EXTENDED, .due_at_ms = due_at_ms };
     rp_error_set(err, RP_EMARKED, "%s:%s is already marked, due %s", store, request->key,
                  rp_time_format(active->due_at_ms, text));
     rp_error_hint(err, "a promise is never shortened: restore it and mark it again");

@@ -33,8 +33,6 @@ int rp_mark_groups_make(struct rp_command *const *commands, size_t n, struct rp_
 /* Which of the group's keys it is; it must be one of them. */
 size_t rp_mark_group_key(const struct rp_mark_group *group, const char *key);
 
-bool rp_mark_same_upload(const struct rp_mark *mark, const struct rp_identity *identity);
-
 /* The verb's first step: looks at the objects, and counts references where that was asked for. */
 void rp_mark_prepare(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n);
 

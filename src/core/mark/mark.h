@@ -70,6 +70,8 @@ struct rp_mark_decision {
     int64_t due_at_ms;
 };
 
+/* Pure: what stands there is what was marked, whatever its times. */
+bool rp_mark_same_upload(const struct rp_mark *mark, const struct rp_identity *identity);
 /* Pure. Fills `err` (never NULL) when it refuses. */
 struct rp_mark_decision rp_mark_decide(const struct rp_mark_request *request, const struct rp_mark_facts *facts,
                                        const struct rp_store_config *config, int64_t now_ms, struct rp_error *err);

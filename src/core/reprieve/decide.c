@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decide.c - what a restore of a mark means, by what the catalog knows alone. */
+#include "core/confirm/confirm.h"
 #include "core/reprieve/inner.h"
 #include "core/subject/subject.h"
+
+#include <stdio.h>
 
 const char *rp_reprieving_name(enum rp_reprieving what)
 {
@@ -57,6 +60,16 @@ struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const
     return rp_reprieve_too_late(mark, store, "it was given up after a failed purge", err);
 }
 
+int rp_reprieve_see_agreed(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena,
+                           struct rp_reprieve_answer *answer, struct rp_error *err)
+{
+    const char *names = "";
+    if (answer->what != RP_REPRIEVE_RETURNED || (mark->checks & RP_CHECK_AGREED) == 0) return 0;
+    int r = rp_confirmations_agreed(db, mark->id, arena, &names, err);
+    if (r == 0) snprintf(answer->agreed, sizeof answer->agreed, "%s", names);
+    return r;
+}
+
 int rp_reprieve_foresee(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
                         struct rp_reprieve_answer *out, struct rp_error *err)
 {
@@ -65,5 +78,5 @@ int rp_reprieve_foresee(struct rp_db *db, const struct rp_mark *mark, const char
     if (r < 0 && r != RP_ENOTFOUND) return r;
     *out = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED };
     out->what = rp_reprieve_decide(mark, r == 0 ? &copy : NULL, store, &out->error).what;
-    return 0;
+    return rp_reprieve_see_agreed(db, mark, arena, out, err);
 }

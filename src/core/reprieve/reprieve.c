@@ -167,6 +167,7 @@ static int sum_up(const struct rp_reprieve_round *round, struct rp_reprieve_comm
                 item->answer.what = RP_REPRIEVE_ALREADY;
         }
         if (i < c->n) r = show_file(round->tx, c, item, err);
+        if (r == 0) r = rp_reprieve_see_agreed(round->tx->db, &item->mark, c->arena, &item->answer, err);
         bool refused = item->answer.what == RP_REPRIEVE_REFUSED;
         c->command.unfinished = c->command.unfinished || (item->copy.made && refused);
     }

@@ -40,6 +40,7 @@ struct rp_reprieve_answer {
     enum rp_reprieving what;
     struct rp_error error;   /* refused: why */
     char annotate_note[120]; /* restored, but its annotation could not be removed: the same restore tries that again */
+    char agreed[160]; /* returned, but these services have deleted their half: "calendar, billing"; "": none has */
 };
 
 /* Pure: what a restore of this mark means. `copy`: the mark of its copy in quarantine, as

@@ -92,6 +92,7 @@ static const struct rp_field restored_fields[] = {
     { RP_FIELD("outcome", CHOICE), .choices = restores, .required = true, .help = "what was done" },
     { RP_FIELD("dry_run", BOOL), .help = "nothing was changed" },
     { RP_FIELD("annotation_failed", TEXT), .help = "restored, but the object still says it is marked" },
+    { RP_FIELD("deleted_already_by", TEXT), .help = "returned from quarantine, but these services had said yes" },
     { RP_FIELD("error", OBJECT), .of = &rp_shape_why, .help = "why it was refused" },
     { RP_FIELD("file", OBJECT), .of = &rp_shape_file, .help = "of a file's mark: as it is now" },
 };

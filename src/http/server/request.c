@@ -199,7 +199,7 @@ void rp_request_submit(struct rp_request *q, struct rp_command *command, rp_hand
 {
     RP_ASSERT(q->inner->phase == RP_HANDLING && command->verb != NULL && then != NULL);
     if (q->command != NULL) rp_buf_done(&q->command->answer);
-    command->actor = q->who.actor;
+    if (command->actor == NULL) command->actor = q->who.actor;
     command->request = q->id;
     command->key = q->key;
     memcpy(command->digest, q->digest, sizeof command->digest);

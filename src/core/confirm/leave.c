@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* leave.c - C5, C10, C11: whom nobody is asked about now. A service that is asked may delete its
+ * half, so what keeps the purge away is looked for before. */
+#include "base/text/json.h"
+#include "core/check/check.h"
+#include "core/confirm/inner.h"
+#include "core/journal.h"
+#include "core/mark/mark.h"
+#include "core/state.h"
+#include "core/subject/subject.h"
+
+#include <stdio.h>
+
+#define RECHECK_MS RP_HOUR_MS /* what is still referenced is asked about again after this */
+
+/* One asking, and why it is left. */
+struct leaving {
+    struct rp_asking *asking;
+    struct rp_check_answer counted;
+    bool replaced, left;
+    struct rp_move move;
+};
+
+struct leavings {
+    struct rp_round *round;
+    struct leaving *at; /* one an asking */
+};
+
+/* ---- C5: what is still used ---- */
+
+static int count_references(struct leavings *l, struct rp_error *err)
+{
+    struct rp_round *round = l->round;
+    struct rp_arena *arena = &round->batch.arena;
+    struct rp_mark *copies = rp_arena_array(arena, round->n + 1, sizeof *copies); /* with that check alone */
+    const struct rp_mark **marks = rp_arena_array(arena, round->n + 1, sizeof(struct rp_mark *));
+    struct rp_check_answer *answers = rp_arena_array(arena, round->n + 1, sizeof *answers);
+    struct leaving **of = rp_arena_array(arena, round->n + 1, sizeof(struct leaving *));
+    struct rp_error ignored = { 0 };
+    size_t n = 0;
+    if (copies == NULL || marks == NULL || answers == NULL || of == NULL) return rp_round_no_memory(err);
+    for (size_t i = 0; i < round->n; i++) {
+        const struct rp_mark *mark = round->askings[i].mark;
+        if ((rp_checks_of(round->batch.store, mark) & RP_CHECK_REFERENCES) == 0) continue;
+        copies[n] = *mark;
+        copies[n].checks = RP_CHECK_REFERENCES;
+        of[n] = &l->at[i];
+        marks[n] = &copies[n];
+        n++;
+    }
+    if (n > 0) (void)rp_check_ask(round->batch.store, marks, n, arena, answers, &ignored);
+    for (size_t i = 0; i < n; i++)
+        of[i]->counted = answers[i];
+    return 0;
+}
+
+/* ---- C10: what was replaced since ---- */
+
+/* A version is deleted whatever stands above it, and a file's object has a key of its own. Of what
+ * was asked about before there is no way back. */
+static bool may_be_replaced(const struct leaving *l)
+{
+    const struct rp_mark *mark = l->asking->mark;
+    return l->counted.says == RP_SAYS_YES && mark->was == RP_MARKED && mark->file_id == 0 && mark->version[0] == 0 &&
+           mark->original == NULL;
+}
+
+static void see(struct leaving *l, const struct rp_item *item)
+{
+    if (item->outcome == RP_OUT_GONE) return; /* its other half is to go all the same */
+    if (item->outcome == RP_OUT_FOUND) {
+        l->replaced = !rp_mark_same_upload(l->asking->mark, &item->identity);
+        return;
+    }
+    l->counted.says = RP_SAYS_UNKNOWN;
+    snprintf(l->counted.note, sizeof l->counted.note, "whether it was replaced is not known: %.119s", item->note);
+}
+
+static int look(struct leavings *l, struct rp_error *err)
+{
+    struct rp_store *store = l->round->batch.store;
+    struct rp_item *items = rp_arena_array(&l->round->batch.arena, l->round->n + 1, sizeof *items);
+    struct leaving **of = rp_arena_array(&l->round->batch.arena, l->round->n + 1, sizeof(struct leaving *));
+    struct rp_error why = { 0 };
+    size_t n = 0;
+    if (items == NULL || of == NULL) return rp_round_no_memory(err);
+    for (size_t i = 0; i < l->round->n; i++) {
+        if (!may_be_replaced(&l->at[i])) continue;
+        items[n] = (struct rp_item){ .key = l->at[i].asking->mark->key };
+        of[n++] = &l->at[i];
+    }
+    if (n == 0) return 0;
+    int r = rp_subject_in(store)->look(store, items, n, &why);
+    for (size_t i = 0; i < n; i++) {
+        if (r < 0) items[i].outcome = RP_OUT_RETRY;
+        if (r < 0) snprintf(items[i].note, sizeof items[i].note, "%.119s", why.text);
+        see(of[i], &items[i]);
+    }
+    return 0;
+}
+
+/* ---- what follows ---- */
+
+static bool is_early(const struct leaving *l, int64_t now_ms)
+{
+    return l->asking->round->endpoint->config->when == RP_CONFIRM_DUE && l->asking->mark->due_at_ms > now_ms;
+}
+
+static bool is_left(const struct leaving *l, int64_t now_ms)
+{
+    return l->counted.says != RP_SAYS_YES || l->replaced || is_early(l, now_ms);
+}
+
+static struct rp_move move_of(const struct leaving *l, bool first, struct rp_purge_rules *rules, int64_t now_ms)
+{
+    const struct rp_mark *mark = l->asking->mark;
+    const struct rp_check_answer *counted = &l->counted;
+    struct rp_move move = { .mark = mark, .to = first ? RP_MARKED : RP_CHECKING, .attempts = mark->attempts };
+    if (l->replaced) {
+        move.to = RP_REPRIEVED;
+        move.outcome = RP_END_SUPERSEDED;
+    } else if (counted->says == RP_SAYS_YES) { /* early */
+        move.next_at_ms = mark->due_at_ms;
+        move.note = mark->note;
+    } else {
+        bool no = counted->says == RP_SAYS_NO;
+        move.next_at_ms = now_ms + (no ? RECHECK_MS : counted->wait_ms + rp_purge_backoff_ms(rules, 1, 0));
+        move.note = counted->note;
+    }
+    return move;
+}
+
+static int leave_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct leavings *l = ctx;
+    struct rp_state_by by = { .store = rp_round_store(l->round), .actor = rp_round_actor(l->round) };
+    struct rp_move *moves = rp_arena_array(tx->arena, l->round->n + 1, sizeof *moves);
+    struct leaving **of = rp_arena_array(tx->arena, l->round->n + 1, sizeof(struct leaving *));
+    struct rp_round_known k;
+    size_t n = 0;
+    if (moves == NULL || of == NULL) return rp_round_no_memory(err);
+    int r = rp_round_load(tx, l->round, &k, err);
+    for (size_t i = 0; i < l->round->n && r == 0; i++) {
+        bool last, first;
+        l->at[i].left = is_left(&l->at[i], tx->late_ms);
+        if (!l->at[i].left) continue;
+        (void)rp_round_next(&k, l->at[i].asking->mark, &last, &first);
+        of[n] = &l->at[i];
+        moves[n++] = move_of(&l->at[i], first, &l->round->asker->options.sweep.rules, tx->late_ms);
+    }
+    if (r == 0) r = rp_state_move(tx, &by, moves, n, err); /* sorts them */
+    for (size_t i = 0; i < n && r == 0; i++)
+        for (size_t m = 0; m < n; m++)
+            if (moves[m].mark == of[i]->asking->mark) of[i]->move = moves[m];
+    return r;
+}
+
+static void tell(const struct leaving *l)
+{
+    const struct rp_asking *a = l->asking;
+    struct rp_journal j = rp_round_journal(a->round);
+    if (!l->move.done || (l->counted.says == RP_SAYS_YES && !l->replaced)) return;
+    json_t *o = rp_mark_json(a->mark, rp_round_store(a->round));
+    if (l->replaced)
+        rp_json_set(o, "outcome", json_string(rp_end_name(RP_END_SUPERSEDED)));
+    else
+        rp_json_set(o, "note", rp_json_text(l->counted.note));
+    if (l->counted.references > 0) rp_json_set(o, "references", json_integer(l->counted.references));
+    rp_journal_change(&j, l->replaced ? "mark.reprieved" : "mark.skipped", o);
+}
+
+static int leave(struct leavings *l, struct rp_error *err)
+{
+    struct rp_catalog *catalog = l->round->asker->options.sweep.catalog;
+    bool any = false;
+    for (size_t i = 0; i < l->round->n; i++)
+        any = any || is_left(&l->at[i], rp_clock_now_ms(catalog->clock));
+    if (!any) return 0;
+    int r = rp_catalog_transact(catalog, leave_tx, l, err);
+    for (size_t i = 0; i < l->round->n && r == 0; i++) {
+        if (!l->at[i].left) continue;
+        l->at[i].asking->ours = false;
+        tell(&l->at[i]);
+    }
+    return r;
+}
+
+int rp_round_leave(struct rp_round *round, struct rp_error *err)
+{
+    struct leavings l = { .round = round, .at = rp_arena_array(&round->batch.arena, round->n + 1, sizeof *l.at) };
+    if (l.at == NULL) return rp_round_no_memory(err);
+    for (size_t i = 0; i < round->n; i++)
+        l.at[i] = (struct leaving){ .asking = &round->askings[i], .counted = { .says = RP_SAYS_YES } };
+    int r = count_references(&l, err);
+    if (r == 0) r = look(&l, err);
+    return r == 0 ? leave(&l, err) : r;
+}
