@@ -181,6 +181,15 @@ static inline int say_later(struct services *s, int64_t id, bool yes)
     return rp_command_run(s->w->catalog, &c.command);
 }
 
+/* The open dead letter; 0: there is none. */
+static inline int64_t letter_of(struct services *s, const char *key)
+{
+    char sql[160];
+    snprintf(sql, sizeof sql, "SELECT MAX(id) FROM dead_letter WHERE open = 1 AND mark_id = %lld",
+             (long long)world_newest(s->w, key).id);
+    return world_number(s->w, sql);
+}
+
 /* How often an event of this subject was audited. */
 static inline int64_t audited(struct services *s, const char *event, const char *key)
 {

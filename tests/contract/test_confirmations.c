@@ -14,7 +14,6 @@
 #include "base/text/utf8.h"
 #include "catalog/retention.h"
 #include "confirm_steps.h"
-#include "core/safety_net/safety_net.h"
 
 #define DAY RP_DAY_MS
 
@@ -185,68 +184,6 @@ static void whoever_has_lost_the_mark_changes_nothing_and_the_key_is_the_same(vo
     services_drop(&s);
 }
 
-/* ---- restore ---- */
-
-static void test_T1_from_the_first_call_on_a_restore_is_too_late(void **state)
-{
-    struct world *w = *state;
-    struct services s;
-    services_make(w, &s);
-    put_to_confirm(&s, "early", "calendar", NULL);
-    assert_int_equal(world_restore(w, "early").what, RP_REPRIEVE_DONE);
-    put_to_confirm(&s, "late", "calendar", NULL);
-    s.at[CALENDAR].status = 500;
-    (void)ask_all(&s);
-    assert_int_equal(world_restore(w, "late").error.code, RP_ETOOLATE);
-    services_drop(&s);
-}
-
-static void what_was_refused_can_be_restored_but_not_after_a_yes(void **state)
-{
-    struct world *w = *state;
-    struct services s;
-    services_make(w, &s);
-    put_to_confirm(&s, "refused", "calendar", "billing");
-    put_to_confirm(&s, "half", "billing", "calendar");
-    s.at[CALENDAR].status = 423;
-    (void)ask_all(&s);
-    assert_string_equal(confirmed(&s, "refused"), "RP");
-    assert_string_equal(confirmed(&s, "half"), "YR");
-    assert_int_equal(world_restore(w, "refused").what, RP_REPRIEVE_DONE);
-    assert_int_equal(state_of(&s, "refused"), RP_REPRIEVED);
-    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM dead_letter WHERE open = 1"), 1);
-    struct rp_reprieve_answer half = world_restore(w, "half");
-    assert_int_equal(half.error.code, RP_ETOOLATE);
-    assert_non_null(strstr(half.error.text, "has deleted its half"));
-    services_drop(&s);
-}
-
-static int64_t letter_of(struct services *s, const char *key)
-{
-    char sql[160];
-    snprintf(sql, sizeof sql, "SELECT MAX(id) FROM dead_letter WHERE open = 1 AND mark_id = %lld",
-             (long long)world_newest(s->w, key).id);
-    return world_number(s->w, sql);
-}
-
-static void who_keeps_a_dead_letter_is_told_who_has_deleted_already(void **state)
-{
-    struct world *w = *state;
-    struct services s;
-    enum rp_state as;
-    services_make(w, &s);
-    put_to_confirm(&s, "k", "billing", "calendar");
-    s.at[CALENDAR].status = 409;
-    (void)ask_all(&s);
-    ok(ask_keep(w->catalog, letter_of(&s, "k"), "tester", &as, &err));
-    assert_int_equal(as, RP_REPRIEVED);
-    struct rp_mark mark = world_newest(w, "k");
-    assert_int_equal(mark.outcome, RP_END_KEPT);
-    assert_non_null(strstr(mark.note, "deleted already by: billing"));
-    assert_true(world_exists(w, "k"));
-    services_drop(&s);
-}
-
 /* ---- later ---- */
 
 static void test_T2_a_late_yes_after_a_202(void **state)
@@ -307,24 +244,6 @@ static void a_late_no_is_a_dead_letter_and_after_the_end_nobody_waits_for_one(vo
     assert_non_null(strstr(world_newest(w, "k").note, "it is needed"));
     assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_DONE);
     assert_int_equal(say_later(&s, id, true), RP_EGONE);
-    services_drop(&s);
-}
-
-static void who_brings_it_back_from_quarantine_is_told_who_has_deleted_already(void **state)
-{
-    struct world *w = *state;
-    struct services s;
-    struct rp_reprieve_answer answer;
-    services_make(w, &s);
-    w->config.mode = RP_MODE_QUARANTINE;
-    put_to_confirm(&s, "k", "calendar", "billing");
-    assert_int_equal(ask_all(&s).yes, 2);
-    (void)world_sweep(w);
-    assert_false(world_exists(w, "k"));
-    answer = world_restore(w, "k");
-    assert_int_equal(answer.what, RP_REPRIEVE_RETURNED);
-    assert_string_equal(answer.agreed, "calendar, billing");
-    w->config.mode = RP_MODE_PURGE;
     services_drop(&s);
 }
 
@@ -712,102 +631,6 @@ static void what_was_asked_and_said_goes_with_its_mark(void **state)
     services_drop(&s);
 }
 
-/* ---- files ---- */
-
-static int delete_confirmed(struct services *s, int64_t file_id, struct rp_file_command *out)
-{
-    static const char *const names[] = { "calendar" };
-    static struct rp_confirmers_asked by;
-    ok(rp_confirmers_find(&s->config, names, 1, &by, &err));
-    *out = uploads_command(s->w, &rp_verb_delete, file_id);
-    out->grace_ms = 0;
-    out->confirmations = &by;
-    return rp_command_run(s->w->catalog, &out->command);
-}
-
-static void a_deleted_file_and_what_belongs_to_it_wait_for_the_yes(void **state)
-{
-    struct world *w = *state;
-    struct services s;
-    struct rp_file_command c;
-    services_make(w, &s);
-    int64_t file = uploads_live(w, "a.txt", "hello"), child = uploads_child(w, "b.txt", file, 0);
-    assert_int_equal(delete_confirmed(&s, file, &c), 0);
-    expect_purged(w, 0);
-    assert_int_equal(ask_all(&s).yes, 2);
-    assert_non_null(strstr(s.at[CALENDAR].said, "\"tenant\":\"acme\""));
-    assert_non_null(strstr(s.at[CALENDAR].said, "\"file\":\"fil_"));
-    assert_int_equal(uploads_restore(w, file, &c), RP_ETOOLATE);
-    expect_purged(w, 2);
-    uploads_expect(w, file, RP_FILE_PURGED);
-    uploads_expect(w, child, RP_FILE_PURGED);
-    services_drop(&s);
-}
-
-static void a_file_whose_delete_was_refused_lives_again(void **state)
-{
-    struct world *w = *state;
-    struct services s;
-    struct rp_file_command c;
-    enum rp_state as;
-    services_make(w, &s);
-    s.at[CALENDAR].status = 409;
-    int64_t restored = uploads_live(w, "a.txt", "hello"), kept = uploads_live(w, "b.txt", "hello");
-    assert_int_equal(delete_confirmed(&s, restored, &c), 0);
-    assert_int_equal(delete_confirmed(&s, kept, &c), 0);
-    (void)ask_all(&s);
-    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM audit WHERE event = 'file.delete_failed'"), 2);
-    assert_int_equal(uploads_restore(w, restored, &c), 0);
-    uploads_expect(w, restored, RP_FILE_LIVE);
-    char sql[160];
-    snprintf(sql, sizeof sql, "SELECT id FROM dead_letter WHERE open = 1 AND mark_id = %lld",
-             (long long)uploads_mark(w, kept).id);
-    ok(ask_keep(w->catalog, world_number(w, sql), "tester", &as, &err));
-    assert_int_equal(as, RP_REPRIEVED);
-    uploads_expect(w, kept, RP_FILE_LIVE);
-    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM dead_letter WHERE open = 1"), 0);
-    services_drop(&s);
-}
-
-static void the_safety_net_asks_whom_the_lost_mark_named(void **state)
-{
-    struct world *w = *state;
-    struct services s;
-    struct rp_file_command c;
-    struct rp_run run;
-    const char *outcome = NULL;
-    services_make(w, &s);
-    s.at[CALENDAR].status = 409;
-    int64_t lost = uploads_live(w, "a.txt", "hello"), parent = uploads_live(w, "b.txt", "hello");
-    int64_t child = uploads_child(w, "c.txt", parent, 0);
-    assert_int_equal(delete_confirmed(&s, lost, &c), 0);
-    assert_int_equal(delete_confirmed(&s, parent, &c), 0);
-    uploads_lose_mark(w, lost);
-    uploads_lose_mark(w, child); /* and it lives, as if it had never gone along */
-    world_script(w, "UPDATE file SET status = 3, live_name = name, deleted_with = NULL WHERE id = %lld",
-                 (long long)child);
-    struct rp_safety_net net = { .catalog = w->catalog,
-                                 .config = &s.config,
-                                 .uploads = &w->uploads,
-                                 .worker = &w->worker,
-                                 .actor = "tester",
-                                 .limit = 100,
-                                 .stale_after_ms = RP_MINUTE_MS };
-    ok(rp_safety_net_begin(&net, &run, &err));
-    ok(rp_safety_net_carry(&net, &run, &outcome, &err));
-    assert_string_equal(outcome, "done");
-    world_pass(w, 40 * DAY);
-    (void)ask_all(&s);
-    (void)world_sweep(w);
-    const int64_t all[] = { lost, parent, child };
-    for (size_t i = 0; i < 3; i++) {
-        uploads_expect(w, all[i], RP_FILE_DELETED);
-        assert_int_equal(uploads_mark(w, all[i]).state, RP_DEAD);
-        assert_non_null(strstr(uploads_mark(w, all[i]).note, "calendar refused"));
-    }
-    services_drop(&s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -817,10 +640,6 @@ int main(void)
         BOTH(test_T2_services_are_asked_in_order_one_at_a_time_with_a_key_of_their_own),
         BOTH(asked_is_committed_before_the_call),
         BOTH(whoever_has_lost_the_mark_changes_nothing_and_the_key_is_the_same),
-        BOTH(test_T1_from_the_first_call_on_a_restore_is_too_late),
-        BOTH(what_was_refused_can_be_restored_but_not_after_a_yes),
-        BOTH(who_keeps_a_dead_letter_is_told_who_has_deleted_already),
-        BOTH(who_brings_it_back_from_quarantine_is_told_who_has_deleted_already),
         BOTH(test_T2_a_late_yes_after_a_202),
         BOTH(a_202_is_asked_again_until_the_deadline_and_a_late_yes_brings_the_dead_letter_back),
         BOTH(a_late_no_is_a_dead_letter_and_after_the_end_nobody_waits_for_one),
@@ -841,9 +660,6 @@ int main(void)
         BOTH(test_T3_dead_letters_of_one_service_are_retried_together),
         BOTH(test_T3_a_dead_letter_shows_each_attempt),
         BOTH(what_was_asked_and_said_goes_with_its_mark),
-        BOTH(a_deleted_file_and_what_belongs_to_it_wait_for_the_yes),
-        BOTH(a_file_whose_delete_was_refused_lives_again),
-        BOTH(the_safety_net_asks_whom_the_lost_mark_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

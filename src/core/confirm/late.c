@@ -45,6 +45,8 @@ static int compare(const struct rp_answer_command *c, struct rp_error *err)
     if (now->state == RP_CONFIRM_YES && c->yes) return 0;
     if (now->state == RP_CONFIRM_REFUSED && !c->yes) return 0;
     if (now->state == RP_CONFIRM_YES) return rp_error_set(err, RP_EANSWERED, "it has said yes before");
+    if (mark->state == RP_MARKED)
+        return rp_error_set(err, RP_ENOTFOUND, "this confirmation is not asked for now; it will be asked again");
     return waits ? 1 : rp_error_set(err, RP_EGONE, "the mark has ended: nothing waits for this answer any more");
 }
 

@@ -39,58 +39,68 @@ static bool begins_anew(const struct rp_mark *mark)
     return mark->file_id != 0 || rp_quarantine_is(mark->key);
 }
 
-/* Outside services were asked about it and none has said yes (core/confirm). Whatever they have said
- * since is forgotten: they are asked again when its time is over. */
-static bool is_only_asked(const struct rp_mark *mark)
+/* What is nobody's is reprieved. Of what begins anew, what was only asked about is asked again when its
+ * time is over; whatever services have said since is forgotten. Where one has said yes, nobody knows
+ * whether a person has given the delete up since: a person decides. False: it gets more time. */
+static bool moves(const struct rp_mark *m, int64_t due_at_ms, struct rp_move *out)
 {
-    return mark->state == RP_CHECKING && (mark->checks & RP_CHECK_AGREED) == 0;
+    *out = (struct rp_move){ .mark = m, .attempts = m->attempts, .refence = true };
+    if (!begins_anew(m)) {
+        out->to = RP_REPRIEVED;
+        out->outcome = RP_END_RECOVERED;
+        return true;
+    }
+    if (m->state != RP_CHECKING) return false;
+    bool agreed = (m->checks & RP_CHECK_AGREED) != 0;
+    out->to = agreed ? RP_DEAD : RP_MARKED;
+    out->next_at_ms = agreed ? 0 : due_at_ms;
+    out->note = agreed ? "the catalog was put back, and a service has said yes: decide whether it is still to go" : NULL;
+    return true;
+}
+
+static void fix_times(struct recovering *rec, const struct rp_tx *tx)
+{
+    struct rp_due anew = { .at_ms = -1, .grace_ms = -1, .config = rec->store->config };
+    if (rec->due_at_ms != 0) return;
+    rec->due_at_ms = rp_due(&anew, tx->late_ms);
+    anew.by = RP_DUE_QUARANTINE;
+    rec->copies_due_at_ms = rp_due(&anew, tx->late_ms);
 }
 
 static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct recovering *rec = ctx;
-    struct rp_move *moves = rp_arena_array(tx->arena, rec->page->n, sizeof *moves);
+    struct rp_move *to_move = rp_arena_array(tx->arena, rec->page->n, sizeof *to_move);
     struct rp_extend *extends = rp_arena_array(tx->arena, rec->page->n, sizeof *extends);
     struct rp_state_by by = { .store = rec->store->config->name, .actor = rec->actor };
     size_t n = 0, n_extends = 0;
     rec->reprieved = 0;
-    if (rec->due_at_ms == 0) {
-        struct rp_due anew = { .at_ms = -1, .grace_ms = -1, .config = rec->store->config };
-        rec->due_at_ms = rp_due(&anew, tx->late_ms);
-        anew.by = RP_DUE_QUARANTINE;
-        rec->copies_due_at_ms = rp_due(&anew, tx->late_ms);
-    }
-    if (moves == NULL || extends == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
+    fix_times(rec, tx);
+    if (to_move == NULL || extends == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < rec->page->n; i++) {
         const struct rp_mark *m = &rec->page->at[i];
+        int64_t due_at_ms = rp_quarantine_is(m->key) ? rec->copies_due_at_ms : rec->due_at_ms;
         if (!is_waiting(m)) continue;
-        if (begins_anew(m)) {
-            int64_t due_at_ms = rp_quarantine_is(m->key) ? rec->copies_due_at_ms : rec->due_at_ms;
-            if (is_only_asked(m))
-                moves[n++] = (struct rp_move){ .mark = m, .to = RP_MARKED, .next_at_ms = due_at_ms, .refence = true };
-            else if (due_at_ms > m->due_at_ms)
-                extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = due_at_ms };
-            if (m->state == RP_CHECKING) /* nothing of it is erased yet */
-                moves[n++] =
-                    (struct rp_move){ .mark = m, .to = RP_MARKED, .attempts = m->attempts, .next_at_ms = due_at_ms };
-            continue;
-        }
-        moves[n++] = (struct rp_move){
-            .mark = m, .to = RP_REPRIEVED, .outcome = RP_END_RECOVERED, .attempts = m->attempts, .refence = true
-        };
+        if (moves(m, due_at_ms, &to_move[n]))
+            n++;
+        else if (due_at_ms > m->due_at_ms)
+            extends[n_extends++] = (struct rp_extend){ .mark = m, .due_at_ms = due_at_ms };
     }
     int r = rp_state_lock_tenants(tx, rec->page->at, rec->page->n, err);
-    if (r == 0) r = rp_state_move(tx, &by, moves, n, err);
+    if (r == 0) r = rp_state_move(tx, &by, to_move, n, err);
     if (r == 0) r = rp_state_extend(tx, &by, extends, n_extends, err);
     for (size_t i = 0; i < n; i++)
-        rec->reprieved += moves[i].done && moves[i].to == RP_REPRIEVED;
+        rec->reprieved += to_move[i].done && to_move[i].to == RP_REPRIEVED;
     return r;
 }
 
 /* What was given a later time by this recovery is met once more. */
 static bool was_met(const struct recovering *rec, const struct rp_mark *m)
 {
-    return m->due_at_ms == rec->due_at_ms || m->due_at_ms == rec->copies_due_at_ms;
+    const int64_t given[] = { rec->due_at_ms, rec->copies_due_at_ms };
+    for (size_t i = 0; rec->due_at_ms != 0 && i < sizeof given / sizeof *given; i++)
+        if (m->due_at_ms == given[i] || m->next_at_ms == given[i]) return true;
+    return false;
 }
 
 static int compare_page(const struct recovering *rec, struct rp_store *store, struct rp_marks *page,

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be brought back, and how, when outside services are asked (core/confirm): restores, dead
+ * letters that are kept, files and what belongs to them, the safety net, a catalog put back. On both
+ * engines. Needs PostgreSQL: run under tests/lib/with-postgres. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "confirm_steps.h"
+#include "core/owner/recover.h"
+#include "core/safety_net/safety_net.h"
+
+static void test_T1_from_the_first_call_on_a_restore_is_too_late(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "early", "calendar", NULL);
+    assert_int_equal(world_restore(w, "early").what, RP_REPRIEVE_DONE);
+    put_to_confirm(&s, "late", "calendar", NULL);
+    s.at[CALENDAR].status = 500;
+    (void)ask_all(&s);
+    assert_int_equal(world_restore(w, "late").error.code, RP_ETOOLATE);
+    services_drop(&s);
+}
+
+static void what_was_refused_can_be_restored_but_not_after_a_yes(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    put_to_confirm(&s, "refused", "calendar", "billing");
+    put_to_confirm(&s, "half", "billing", "calendar");
+    s.at[CALENDAR].status = 423;
+    (void)ask_all(&s);
+    assert_string_equal(confirmed(&s, "refused"), "RP");
+    assert_string_equal(confirmed(&s, "half"), "YR");
+    assert_int_equal(world_restore(w, "refused").what, RP_REPRIEVE_DONE);
+    assert_int_equal(state_of(&s, "refused"), RP_REPRIEVED);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM dead_letter WHERE open = 1"), 1);
+    struct rp_reprieve_answer half = world_restore(w, "half");
+    assert_int_equal(half.error.code, RP_ETOOLATE);
+    assert_non_null(strstr(half.error.text, "has deleted its half"));
+    services_drop(&s);
+}
+
+static void who_keeps_a_dead_letter_is_told_who_has_deleted_already(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    enum rp_state as;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "billing", "calendar");
+    s.at[CALENDAR].status = 409;
+    (void)ask_all(&s);
+    ok(ask_keep(w->catalog, letter_of(&s, "k"), "tester", &as, &err));
+    assert_int_equal(as, RP_REPRIEVED);
+    struct rp_mark mark = world_newest(w, "k");
+    assert_int_equal(mark.outcome, RP_END_KEPT);
+    assert_non_null(strstr(mark.note, "deleted already by: billing"));
+    assert_true(world_exists(w, "k"));
+    services_drop(&s);
+}
+
+static void who_brings_it_back_from_quarantine_is_told_who_has_deleted_already(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_reprieve_answer answer;
+    services_make(w, &s);
+    w->config.mode = RP_MODE_QUARANTINE;
+    put_to_confirm(&s, "k", "calendar", "billing");
+    assert_int_equal(ask_all(&s).yes, 2);
+    (void)world_sweep(w);
+    assert_false(world_exists(w, "k"));
+    answer = world_restore(w, "k");
+    assert_int_equal(answer.what, RP_REPRIEVE_RETURNED);
+    assert_string_equal(answer.agreed, "calendar, billing");
+    w->config.mode = RP_MODE_PURGE;
+    services_drop(&s);
+}
+
+/* ---- files ---- */
+
+static int delete_confirmed(struct services *s, int64_t file_id, struct rp_file_command *out)
+{
+    static const char *const names[] = { "calendar" };
+    static struct rp_confirmers_asked by;
+    ok(rp_confirmers_find(&s->config, names, 1, &by, &err));
+    *out = uploads_command(s->w, &rp_verb_delete, file_id);
+    out->grace_ms = 0;
+    out->confirmations = &by;
+    return rp_command_run(s->w->catalog, &out->command);
+}
+
+static void a_deleted_file_and_what_belongs_to_it_wait_for_the_yes(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    services_make(w, &s);
+    int64_t file = uploads_live(w, "a.txt", "hello"), child = uploads_child(w, "b.txt", file, 0);
+    assert_int_equal(delete_confirmed(&s, file, &c), 0);
+    expect_purged(w, 0);
+    assert_int_equal(ask_all(&s).yes, 2);
+    assert_non_null(strstr(s.at[CALENDAR].said, "\"tenant\":\"acme\""));
+    assert_non_null(strstr(s.at[CALENDAR].said, "\"file\":\"fil_"));
+    assert_int_equal(uploads_restore(w, file, &c), RP_ETOOLATE);
+    expect_purged(w, 2);
+    uploads_expect(w, file, RP_FILE_PURGED);
+    uploads_expect(w, child, RP_FILE_PURGED);
+    services_drop(&s);
+}
+
+static void a_file_whose_delete_was_refused_lives_again(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    enum rp_state as;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 409;
+    int64_t restored = uploads_live(w, "a.txt", "hello"), kept = uploads_live(w, "b.txt", "hello");
+    assert_int_equal(delete_confirmed(&s, restored, &c), 0);
+    assert_int_equal(delete_confirmed(&s, kept, &c), 0);
+    (void)ask_all(&s);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM audit WHERE event = 'file.delete_failed'"), 2);
+    assert_int_equal(uploads_restore(w, restored, &c), 0);
+    uploads_expect(w, restored, RP_FILE_LIVE);
+    char sql[160];
+    snprintf(sql, sizeof sql, "SELECT id FROM dead_letter WHERE open = 1 AND mark_id = %lld",
+             (long long)uploads_mark(w, kept).id);
+    ok(ask_keep(w->catalog, world_number(w, sql), "tester", &as, &err));
+    assert_int_equal(as, RP_REPRIEVED);
+    uploads_expect(w, kept, RP_FILE_LIVE);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM dead_letter WHERE open = 1"), 0);
+    services_drop(&s);
+}
+
+static void the_safety_net_asks_whom_the_lost_mark_named(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    struct rp_run run;
+    const char *outcome = NULL;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 409;
+    int64_t lost = uploads_live(w, "a.txt", "hello"), parent = uploads_live(w, "b.txt", "hello");
+    int64_t child = uploads_child(w, "c.txt", parent, 0);
+    assert_int_equal(delete_confirmed(&s, lost, &c), 0);
+    assert_int_equal(delete_confirmed(&s, parent, &c), 0);
+    uploads_lose_mark(w, lost);
+    uploads_lose_mark(w, child); /* and it lives, as if it had never gone along */
+    world_script(w, "UPDATE file SET status = 3, live_name = name, deleted_with = NULL WHERE id = %lld",
+                 (long long)child);
+    struct rp_safety_net net = { .catalog = w->catalog,
+                                 .config = &s.config,
+                                 .uploads = &w->uploads,
+                                 .worker = &w->worker,
+                                 .actor = "tester",
+                                 .limit = 100,
+                                 .stale_after_ms = RP_MINUTE_MS };
+    ok(rp_safety_net_begin(&net, &run, &err));
+    ok(rp_safety_net_carry(&net, &run, &outcome, &err));
+    assert_string_equal(outcome, "done");
+    world_pass(w, 40 * RP_DAY_MS);
+    (void)ask_all(&s);
+    (void)world_sweep(w);
+    const int64_t all[] = { lost, parent, child };
+    for (size_t i = 0; i < 3; i++) {
+        uploads_expect(w, all[i], RP_FILE_DELETED);
+        assert_int_equal(uploads_mark(w, all[i]).state, RP_DEAD);
+        assert_non_null(strstr(uploads_mark(w, all[i]).note, "calendar refused"));
+    }
+    services_drop(&s);
+}
+
+/* ---- a catalog put back ---- */
+
+static void recover(struct world *w)
+{
+    struct rp_recovery recovery;
+    ok(rp_owner_recover(w->catalog, &w->store, "test", "tester", false, &recovery, &err));
+}
+
+/* Nobody knows what was said since the backup: who was only asked is asked again, and where one has
+ * said yes, a person decides. */
+static void what_was_asked_about_begins_anew_after_a_recovery_and_a_yes_waits_for_a_person(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 202;
+    int64_t asked = uploads_live(w, "a.txt", "hello");
+    assert_int_equal(delete_confirmed(&s, asked, &c), 0);
+    (void)ask_all(&s);
+    assert_int_equal(uploads_mark(w, asked).state, RP_CHECKING);
+    recover(w);
+    assert_int_equal(uploads_mark(w, asked).state, RP_MARKED);
+    struct rp_confirmations all;
+    int64_t mark_id = uploads_mark(w, asked).id;
+    ok(rp_confirmations_of(w->catalog->db, &mark_id, 1, &w->arena, &all, &err));
+    assert_int_equal(say_later(&s, all.at[0].id, true), RP_ENOTFOUND);
+    assert_int_equal(ask_all(&s).asked, 0);
+    world_pass(w, 40 * RP_DAY_MS);
+    s.at[CALENDAR].status = 200;
+    assert_int_equal(ask_all(&s).yes, 1);
+    expect_purged(w, 1);
+
+    put_to_confirm(&s, "plain", "billing", "calendar");
+    s.at[CALENDAR].status = 500;
+    (void)ask_all(&s);
+    assert_string_equal(confirmed(&s, "plain"), "YA");
+    recover(w);
+    assert_int_equal(state_of(&s, "plain"), RP_REPRIEVED); /* of nobody's: mark it again */
+    services_drop(&s);
+}
+
+static void a_file_that_a_service_has_given_up_waits_for_a_person_after_a_recovery(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_file_command c;
+    services_make(w, &s);
+    int64_t file = uploads_live(w, "a.txt", "hello");
+    assert_int_equal(delete_confirmed(&s, file, &c), 0);
+    assert_int_equal(ask_all(&s).yes, 1);
+    recover(w);
+    assert_int_equal(uploads_mark(w, file).state, RP_DEAD);
+    assert_non_null(strstr(uploads_mark(w, file).note, "decide whether it is still to go"));
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM dead_letter WHERE open = 1"), 1);
+    recover(w);
+    world_pass(w, 40 * RP_DAY_MS);
+    (void)ask_all(&s);
+    expect_purged(w, 0);
+    uploads_expect(w, file, RP_FILE_DELETED);
+    services_drop(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BOTH(test_T1_from_the_first_call_on_a_restore_is_too_late),
+        BOTH(what_was_refused_can_be_restored_but_not_after_a_yes),
+        BOTH(who_keeps_a_dead_letter_is_told_who_has_deleted_already),
+        BOTH(who_brings_it_back_from_quarantine_is_told_who_has_deleted_already),
+        BOTH(a_deleted_file_and_what_belongs_to_it_wait_for_the_yes),
+        BOTH(a_file_whose_delete_was_refused_lives_again),
+        BOTH(the_safety_net_asks_whom_the_lost_mark_named),
+        BOTH(what_was_asked_about_begins_anew_after_a_recovery_and_a_yes_waits_for_a_person),
+        BOTH(a_file_that_a_service_has_given_up_waits_for_a_person_after_a_recovery),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
