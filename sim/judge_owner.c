@@ -36,11 +36,7 @@ void sim_judge_kept(struct sim_node *n)
     struct sim *s = n->sim;
     (void)sim_record_epoch(s);
     n->kept_ms = n->began_ms;
-    bool lately = s->record_at_ms >= n->began_ms - RP_MINUTE_MS ||
-                  s->record_host_ms[n->index] >= n->host_at_begin_ms - RP_MINUTE_MS;
-    int64_t ago_ms = n->host_at_begin_ms - n->raised_host_ms; /* its own minute, by a clock that may have been set */
-    lately = lately || (n->raised_host_ms != 0 && ago_ms >= 0 && ago_ms < RP_MINUTE_MS);
-    if (lately || is_excused(n)) return;
+    if (s->record_at_ms >= n->began_ms - RP_MINUTE_MS || is_excused(n)) return;
     sim_violate(s, "OWNER", "something was kept alive, and the epoch is as it was %" PRId64 " s before",
                 (n->began_ms - s->record_at_ms) / 1000);
 }

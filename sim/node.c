@@ -202,7 +202,6 @@ void sim_raise(struct sim_node *n)
 {
     struct rp_error ignored = { 0 };
     rp_raises_begin(n->raises, 0);
-    n->raised_host_ms = sim_host_ms(n);
     (void)rp_raise(n->raises, 0, n->catalog, &n->store, &ignored);
 }
 
@@ -290,7 +289,7 @@ int sim_node_open(struct sim_node *n, struct rp_error *err)
                                   .fails_over = s->fails_over,
                                   .references = (struct rp_references *)(void *)n };
     if (s->misled[n->index]) bucket_aim(n->backend, s->elsewhere);
-    n->kept_ms = n->raised_host_ms = 0;
+    n->kept_ms = 0;
     r = open_raises(n, err);
     return r < 0 ? r : rp_guarantee_load(n->catalog->db, &n->store, err);
 }
@@ -329,7 +328,6 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     struct sim *s = n->sim;
     int64_t host = sim_host_ms(n), db = sim_db_ms(s);
     n->command = *c;
-    n->host_at_begin_ms = host;
     n->late_at_begin_ms = host > db ? host : db;
     /* it may have jumped: then promises count by the boot clock */
     int64_t by_boot_ms = sim_boot_time_least_ms(s);

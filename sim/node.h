@@ -39,7 +39,6 @@ struct sim_node {
     struct rp_run run; /* of the continuous sweep; id 0: none */
     struct sim_command command;
     int64_t began_ms;         /* true time */
-    int64_t host_at_begin_ms; /* its own clock */
     int64_t late_at_begin_ms; /* the latest of the clocks when the command began */
     int64_t early_ms;         /* the latest moment, during the command, that all clocks had passed */
     unsigned put_backs_at_begin;
@@ -48,7 +47,6 @@ struct sim_node {
         returns_at_begin; /* steps, jumps, uploads (the users' too), copies back, when the command began */
     int holds_made;
     bool kept;              /* the command kept something alive */
-    int64_t raised_host_ms; /* its clock, when it last raised the epoch in this life; 0: it has not */
     int64_t epoch_at_begin; /* the catalog's */
     int64_t kept_ms;        /* when the last such command of this life began; 0: there was none */
     int64_t file_id;        /* the command's; 0: none */

@@ -48,11 +48,7 @@ static int64_t epoch_of_record(const struct bucket *bucket)
 int64_t sim_record_epoch(struct sim *s)
 {
     int64_t epoch = epoch_of_record(s->bucket);
-    if (epoch != s->record_epoch) {
-        s->record_at_ms = s->now_ms;
-        for (int i = 0; i < SIM_NODES; i++)
-            s->record_host_ms[i] = sim_host_ms(&s->nodes[i]);
-    }
+    if (epoch != s->record_epoch) s->record_at_ms = s->now_ms;
     return s->record_epoch = epoch;
 }
 

@@ -63,7 +63,6 @@ struct sim {
     struct bucket *bucket, *elsewhere;
     int64_t strict_until_ms;            /* nothing may be deleted until then */
     int64_t record_epoch, record_at_ms; /* the owner record's epoch, and since when: in true time */
-    int64_t record_host_ms[SIM_NODES];  /* and by the clocks of the nodes */
     uint64_t sent, returns;             /* uploads of users, and copies back from quarantine, so far */
     bool by_user[SIM_UPLOADS];          /* of an upload's serial: it is a user's, not a copy of ours */
     bool misled[SIM_NODES];             /* whose handle leads elsewhere */

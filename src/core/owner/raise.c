@@ -14,7 +14,7 @@ struct entry {
     int64_t store_id;
     bool watched;          /* a store that is not observed */
     uint64_t kept, raised; /* how often something was kept alive; how much of that the last raise came after */
-    int64_t begun_at_ms; /* the last raise by R2 or R3; 0: none. Others do not begin a minute: the next answer waits */
+    int64_t begun_boot_ms; /* the last raise by R2 or R3; 0: none. Others do not begin a minute: the next answer waits */
     struct rp_raise_state state;
 };
 
@@ -75,11 +75,10 @@ static bool concerns(const struct entry *s, const struct rp_kept *kept)
     return named && s->watched;
 }
 
-/* A clock that went back makes the minute over. */
+/* By the clock that is never set. */
 static bool is_minute_over(const struct rp_raises *raises, const struct entry *s)
 {
-    int64_t ago = rp_clock_now_ms(raises->clock) - s->begun_at_ms;
-    return s->begun_at_ms == 0 || ago < 0 || ago >= RP_MINUTE_MS;
+    return s->begun_boot_ms == 0 || rp_clock_boot_ms(raises->clock) - s->begun_boot_ms >= RP_MINUTE_MS;
 }
 
 uint64_t rp_raises_due(void *ctx, const struct rp_kept *kept)
@@ -159,7 +158,7 @@ bool rp_raises_is_time(struct rp_raises *raises, size_t index)
 
 void rp_raises_begin(struct rp_raises *raises, size_t index)
 {
-    enter(raises, index)->begun_at_ms = rp_clock_now_ms(raises->clock);
+    enter(raises, index)->begun_boot_ms = rp_clock_boot_ms(raises->clock);
     leave(raises);
 }
 
