@@ -207,6 +207,8 @@ static void what_was_asked_about_begins_anew_after_a_recovery_and_a_yes_waits_fo
     struct rp_confirmations all;
     int64_t mark_id = uploads_mark(w, asked).id;
     ok(rp_confirmations_of(w->catalog->db, &mark_id, 1, &w->arena, &all, &err));
+    assert_int_equal(all.at[0].state, RP_CONFIRM_PENDING);
+    assert_int_equal(all.at[0].until_at_ms, 0); /* another deadline */
     assert_int_equal(say_later(&s, all.at[0].id, true), RP_ENOTFOUND);
     assert_int_equal(ask_all(&s).asked, 0);
     world_pass(w, 40 * RP_DAY_MS);

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "catalog/audit/audit.h"
 #include "catalog/mark/mark.h"
+#include "core/confirm/confirm.h"
 #include "core/due.h"
 #include "core/mark/annotation.h"
 #include "core/state.h"
@@ -58,6 +59,15 @@ static bool moves(const struct rp_mark *m, int64_t due_at_ms, struct rp_move *ou
     return true;
 }
 
+/* With a deadline of their own. */
+static int ask_anew(struct rp_tx *tx, const struct rp_move *moves, size_t n, struct rp_error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        if (moves[i].done && moves[i].to == RP_MARKED) r = rp_confirmations_renew(tx, moves[i].mark->id, err);
+    return r;
+}
+
 static void fix_times(struct recovering *rec, const struct rp_tx *tx)
 {
     struct rp_due anew = { .at_ms = -1, .grace_ms = -1, .config = rec->store->config };
@@ -88,6 +98,7 @@ static int reprieve_page(struct rp_tx *tx, void *ctx, struct rp_error *err)
     }
     int r = rp_state_lock_tenants(tx, rec->page->at, rec->page->n, err);
     if (r == 0) r = rp_state_move(tx, &by, to_move, n, err);
+    if (r == 0) r = ask_anew(tx, to_move, n, err);
     if (r == 0) r = rp_state_extend(tx, &by, extends, n_extends, err);
     for (size_t i = 0; i < n; i++)
         rec->reprieved += to_move[i].done && to_move[i].to == RP_REPRIEVED;
