@@ -27,7 +27,7 @@
       "SELECT COUNT(*), MIN(due_at) FROM (SELECT due_at FROM mark WHERE store_id = $1 AND next_at IS NOT NULL "        \
       "AND next_at <= $2 ORDER BY store_id, next_at, id LIMIT $3) AS few")                                             \
     X(figure_claimed,  "ii",   NULL,  "ii",                                                                            \
-      "SELECT COUNT(*), MIN(due_at) FROM (SELECT due_at FROM mark WHERE store_id = $1 AND state IN (2, 3) "            \
+      "SELECT COUNT(*), MIN(due_at) FROM (SELECT due_at FROM mark WHERE store_id = $1 AND state IN " M_CLAIMED " "     \
       "ORDER BY store_id, id LIMIT $2) AS few")                                                                        \
     X(figure_runs,     "i",    NULL,  "i",                                                                             \
       "SELECT COUNT(*) FROM run_record WHERE run_id >= $1")                                                            \
@@ -41,7 +41,8 @@
       "($1, $2, 9223372036854775807) ORDER BY kind DESC, name DESC, run_id DESC LIMIT 1) AS newest "                   \
       "WHERE kind = $1 AND name = $2")                                                                                 \
     X(figure_abandoned, "ii",  NULL,  "i",                                                                             \
-      "SELECT COUNT(*) FROM (SELECT 1 FROM mark WHERE state = 4 AND reason = 'abandoned' AND ended_at > $1 "           \
+      "SELECT COUNT(*) FROM (SELECT 1 FROM mark WHERE state = " M_PURGED "                                             \
+      AND reason = 'abandoned' AND ended_at > $1 "                                                                     \
       "ORDER BY ended_at LIMIT $2) AS few")                                                                            \
     X(lock_held,       "",     NULL,  "ssii",                                                                          \
       "SELECT name, locked_by, locked_at, run_id FROM run_lock WHERE run_id IS NOT NULL ORDER BY name")                \

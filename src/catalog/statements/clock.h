@@ -5,7 +5,7 @@
 #define RP_CATALOG_STATEMENTS_CLOCK_H
 
 /* Waiting marks of a store that are due by a clock that went from $2 to $3. */
-#define MADE_DUE "store_id = $1 AND next_at IS NOT NULL AND next_at > $2 AND next_at <= $3 AND state = 1"
+#define MADE_DUE "store_id = $1 AND next_at IS NOT NULL AND next_at > $2 AND next_at <= $3 AND state = " M_MARKED
 /* Those of them whose grace was counted by the time before. */
 #define COUNTED_BEFORE "marked_at <= $2 AND due_at > $2"
 

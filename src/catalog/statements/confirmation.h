@@ -9,17 +9,20 @@
 #define CONFIRMATION_TYPES "iiisiiiiis"
 
 /* Bits of mark.checks: RP_CHECK_CONFIRMATIONS. */
-#define TO_CONFIRM(m) "(" m "checks & 2)"
+#define TO_CONFIRM(m) "(" m "checks & " CHECK_CONFIRMATIONS ")"
 
 /* Who is to be asked next about the mark of this id. */
 #define NEXT_CONFIRMER(id)                                                                                             \
-    "(SELECT c.name FROM confirmation c WHERE c.mark_id = " id " AND c.state <> 4 ORDER BY c.ordinal LIMIT 1)"
+    "(SELECT c.name FROM confirmation c WHERE c.mark_id = " id " AND c.state <> " C_YES " ORDER BY c.ordinal LIMIT 1)"
 
+/* mark_due_to_confirm: $1 store, $2 now, $3 and $4 the next_at and id behind which to go on, $5 1: only
+ * those of NAMED, $6 how many, $7 "|calendar|mail|": services, $8 whether the one to be asked next is
+ * (1) or is not (0) among them. */
 /* clang-format off */
 #define RP_STATEMENTS_CONFIRMATION(X)                                                                                  \
     X(confirmation_add, "",    "iiis", NULL,                                                                           \
       "INSERT INTO confirmation (id, mark_id, ordinal, name, state) "                                                  \
-      "SELECT column1, column2, column3, column4, 1 FROM (VALUES @ROWS) AS v")                                         \
+      "SELECT column1, column2, column3, column4, " C_PENDING " FROM (VALUES @ROWS) AS v")                             \
     X(confirmation_get, "i",   NULL,  CONFIRMATION_TYPES,                                                              \
       "SELECT " CONFIRMATION_COLUMNS " FROM confirmation c WHERE c.id = $1")                                           \
     X(confirmation_of, "",     "i",   CONFIRMATION_TYPES,                                                              \
@@ -38,7 +41,7 @@
       "SELECT ordinal, n, at, status, body, error FROM confirmation_attempt WHERE mark_id = $1 ORDER BY ordinal, n")   \
     X(mark_due_to_confirm, "iiiiiisi", NULL, "iii",                                                                    \
       "SELECT id, tenant_id, next_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "                         \
-      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND state IN (1, 2) AND ($5 = 0 OR " NAMED("m") ") "             \
+      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND state IN " M_TO_ASK_ABOUT " AND ($5 = 0 OR " NAMED("m") ") " \
       "AND " TO_CONFIRM("") " <> 0 AND NOT " KEPT("m") " AND $8 = CASE WHEN "                                          \
       "replace($7, '|' || " NEXT_CONFIRMER("m.id") " || '|', '') <> $7 THEN 1 ELSE 0 END "                             \
       "ORDER BY store_id, next_at, id LIMIT $6")                                                                       \

@@ -22,7 +22,7 @@
     "m.reason, m.actor, m.note, m.file_id, m.original, m.in_place"
 /* True for a file that has not ended; below one that has ended nothing lives (core/file/file.h,
  * F4). */
-#define NOT_OVER(f)       f ".status < 5"
+#define NOT_OVER(f)       f ".status < " F_PURGED
 #define FILE_PAGE(status) "SELECT * FROM (SELECT " FILE_COLUMNS " FROM file WHERE tenant_id = $1 AND status = " status
 
 /* What `file_below` walks along, and the step down: each arm of the OR has its index. */
@@ -33,11 +33,11 @@
 /* clang-format off */
 #define RP_STATEMENTS_FILE(X)                                                                                          \
     X(file_add,        "",     "iisisiiisbsssiiiiiiisii", NULL,                                                        \
-      "@INSERT file (id, tenant_id, name, store_id, key, status, was, size_bytes, content_type, checksum, etag, "  \
+      "@INSERT file (id, tenant_id, name, store_id, key, status, was, size_bytes, content_type, checksum, etag, "      \
       "version, metadata, modified_ms, mark_id, parent_id, source_id, txn_id, replaces_id, url_ends_at, process_key, " \
       "created_at, changed_at) VALUES @ROWS")                                                                          \
     X(file_lock,       "",     "i",   FILE_TYPES,                                                                      \
-      "SELECT " F_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 "                                \
+      "SELECT " F_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 "                                 \
       "ORDER BY f.id @FOR_UPDATE_OF(f)")                                                                               \
     X(file_living,     "",     "is",  FILE_TYPES,                                                                      \
       "SELECT " F_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.tenant_id = v.column1 "                          \
@@ -50,16 +50,16 @@
       "SELECT " BELOW " FROM up JOIN file child ON child.parent_id = up.id AND " NOT_OVER("child") " UNION "           \
       "SELECT " BELOW " FROM up JOIN file child ON child.source_id = up.id AND " NOT_OVER("child") " UNION "           \
       "SELECT " BELOW " FROM below b JOIN file child ON " BELOW_OF("b") ") "                                           \
-      "SELECT id FROM below WHERE status < 4 OR deleted_with IN (SELECT id FROM up) LIMIT $1")                         \
+      "SELECT id FROM below WHERE status < " F_DELETED " OR deleted_with IN (SELECT id FROM up) LIMIT $1")             \
     X(file_along,      "",     "i",   "ii",                                                                            \
       "WITH RECURSIVE up(id) AS (VALUES @ROWS), below(root, id) AS ("                                                  \
       "SELECT up.id, child.id FROM up JOIN file child ON child.parent_id = up.id AND " NOT_OVER("child") " UNION "     \
       "SELECT up.id, child.id FROM up JOIN file child ON child.source_id = up.id AND " NOT_OVER("child") " UNION "     \
       "SELECT b.root, child.id FROM below b JOIN file child ON " BELOW_OF("b") ") "                                    \
       "SELECT b.root, f.id FROM below b JOIN file f ON f.id = b.id JOIN file r ON r.id = b.root "                      \
-      "JOIN mark m ON m.id = f.mark_id WHERE f.status = 4 AND f.was <> 1 "                                             \
+      "JOIN mark m ON m.id = f.mark_id WHERE f.status = " F_DELETED " AND f.was <> " F_PENDING " "                     \
       "AND (f.deleted_with = r.id OR f.deleted_with = r.deleted_with) "                                                \
-      "AND (m.state <> 1 OR " IS_COPY("m") ") "                                                                        \
+      "AND (m.state <> " M_MARKED " OR " IS_COPY("m") ") "                                                             \
       "ORDER BY f.id")                                                                                                 \
     X(file_any_below,  "",     "i",   "i",                                                                             \
       "SELECT v.column1 FROM (VALUES @ROWS) AS v "                                                                     \
@@ -71,7 +71,7 @@
     X(file_of_keys,    "i",    "s",   "si",                                                                            \
       "SELECT f.key, f.id FROM (VALUES @ROWS) AS v JOIN file f ON f.store_id = $1 AND f.key = v.column1 "              \
       "WHERE " NOT_OVER("f"))                                                                                          \
-    X(file_save,       "",     "iiisissiiisbiii", NULL,                                                                 \
+    X(file_save,       "",     "iiisissiiisbiii", NULL,                                                                \
       "UPDATE file SET status = v.column2, was = v.column3, live_name = v.column4, shown = v.column5, "                \
       "etag = v.column6, version = v.column7, modified_ms = v.column8, mark_id = v.column9, "                          \
       "deleted_with = v.column10, metadata = v.column11, checksum = v.column12, changed_at = v.column13, "             \
@@ -129,7 +129,7 @@
       "WHERE id >= $1 AND id <= $2 UNION ALL "                                                                         \
       "SELECT tenant_id, '', NULL, 0, 0, 0, 1, used, reserved, open FROM summed ORDER BY 1, 7")                        \
     X(ledger_add,      "",     "iiiii", NULL,                                                                          \
-      "@INSERT ledger (file_id, kind, tenant_id, bytes, at) VALUES @ROWS ON CONFLICT (file_id, kind) DO NOTHING")  \
+      "@INSERT ledger (file_id, kind, tenant_id, bytes, at) VALUES @ROWS ON CONFLICT (file_id, kind) DO NOTHING")      \
                                                                                                                        \
     X(txn_add,         "iiiisi", NULL, NULL,                                                                           \
       "INSERT INTO txn (id, tenant_id, state, members, ends_at, actor, created_at, changed_at) "                       \
@@ -144,7 +144,7 @@
       "SELECT id, tenant_id, state, members, ends_at, created_at, changed_at FROM txn WHERE id = $1")                  \
                                                                                                                        \
     X(key_find,        "",     "i",   "iisbis",                                                                        \
-      "SELECT k.tenant_id, k.key_hash, k.key, k.body_digest, k.status, k.answer FROM (VALUES @ROWS) AS v "       \
+      "SELECT k.tenant_id, k.key_hash, k.key, k.body_digest, k.status, k.answer FROM (VALUES @ROWS) AS v "             \
       "JOIN idempotency k ON k.key_hash = v.column1")                                                                  \
     X(key_keep,        "",     "iiisbis", NULL,                                                                        \
       "INSERT INTO idempotency (id, key_hash, tenant_id, key, body_digest, status, answer) VALUES @ROWS "              \

@@ -15,9 +15,10 @@
 /* A mark `m` waits, or ended at $1 or later. */
 #define TOO_YOUNG(m) "(" m ".active = 1 OR " m ".ended_at >= $1)"
 #define OLD_FILE     "o.id, o.tenant_id, o.txn_id, o.changed_at"
-#define OVER(f)      f "status IN (5, 6) AND " f "shown = 0 AND " f "changed_at < $1"
+#define OVER(f)      f "status IN " F_OVER " AND " f "shown = 0 AND " f "changed_at < $1"
 /* A transaction `t` ended, or could no longer be committed, before that moment. */
-#define TXN_OLD(t, before) "(" t ".ends_at < " before " OR (" t ".state IN (2, 3) AND " t ".changed_at < " before "))"
+#define TXN_OLD(t, before)                                                                                             \
+    "(" t ".ends_at < " before " OR (" t ".state IN " T_ENDED " AND " t ".changed_at < " before "))"
 #define ITS_TXN_IS_OLD     "NOT EXISTS (SELECT 1 FROM txn t WHERE t.id = o.txn_id AND NOT " TXN_OLD("t", "$1") ")"
 /* True for a file `o` that is over: nothing belongs to it, its marks and those of its copies are
  * old, its bytes were given back, and its transaction is old. */
@@ -51,7 +52,7 @@
       "SELECT " OLD_MARK " FROM (VALUES @ROWS) AS v JOIN mark ON id = v.column1 "                                      \
       "WHERE active IS NULL AND ended_at < $1 ORDER BY id @FOR_UPDATE_OF(mark) @SKIP_LOCKED")                          \
     X(copies_waiting,  "",     "is",  "iss",                                                                           \
-      "SELECT v.column1, v.column2, (SELECT MIN(q.key || '') FROM mark q WHERE q.store_id = v.column1 "                      \
+      "SELECT v.column1, v.column2, (SELECT MIN(q.key || '') FROM mark q WHERE q.store_id = v.column1 "                \
       "AND q.original = v.column2 AND q.active = 1) FROM (VALUES @ROWS) AS v")                                         \
     X(marks_there,     "",     "i",   "i",                                                                             \
       "SELECT id FROM (VALUES @ROWS) AS v JOIN mark ON id = v.column1")                                                \

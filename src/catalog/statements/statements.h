@@ -14,6 +14,7 @@
 #include "catalog/statements/feed.h"
 #include "catalog/statements/file.h"
 #include "catalog/statements/metrics.h"
+#include "catalog/statements/names.h"
 #include "catalog/statements/orphan.h"
 #include "catalog/statements/process.h"
 #include "catalog/statements/restore.h"
@@ -22,8 +23,8 @@
 #include "catalog/statements/token.h"
 #include "db/db.h"
 
-/* States and scopes appear as numbers here; tests/unit/test_state.c holds them against their
- * names. */
+/* Scopes and kinds of the ledger appear as numbers; tests/unit/test_state.c holds them against the
+ * enums. */
 #define MARK_COLUMNS                                                                                                   \
     "id, store_id, key, state, was, next_at, due_at, marked_at, fence, attempts, checks, tenant_id, run_id, etag, "    \
     "version, size_bytes, modified_ms, annotated, outcome, ended_at, reason, actor, note, file_id, original, "         \
@@ -135,7 +136,7 @@
       "UPDATE store SET owned_at = $2 WHERE id = $1 AND owned_at IS NULL")                                             \
                                                                                                                        \
     X(audit_add,       "",     "iiissiisbb", NULL,                                                                     \
-      "@INSERT audit (lane, seq, at, event, actor, mark_id, tenant_id, details, digest, hash) VALUES @ROWS")       \
+      "@INSERT audit (lane, seq, at, event, actor, mark_id, tenant_id, details, digest, hash) VALUES @ROWS")           \
     X(audit_page,      "iii",  NULL,  "iiissiisbbs",                                                                   \
       "SELECT lane, seq, at, event, actor, mark_id, tenant_id, details, digest, hash, "                                \
       "(SELECT name FROM tenant WHERE id = tenant_id) FROM audit "                                                     \
@@ -170,25 +171,26 @@
       "GROUP BY store_id, state ORDER BY store_id, state")                                                             \
                                                                                                                        \
     X(mark_add,        "",     "iisiiiiiiiiiissiissisi", NULL,                                                         \
-      "@INSERT mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "       \
+      "@INSERT mark (id, store_id, key, active, state, was, next_at, due_at, marked_at, checks, tenant_id, "           \
       "run_id, annotated, etag, version, size_bytes, modified_ms, reason, actor, file_id, original, in_place) "        \
       "VALUES @ROWS "                                                                                                  \
       "ON CONFLICT (store_id, key, active) DO NOTHING")                                                                \
     X(mark_due,        "iiiiii", NULL, "iii",                                                                          \
       "SELECT id, tenant_id, next_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "                         \
-      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND state IN (1, 2, 3) AND ($5 = 0 OR " NAMED("m") ") "          \
+      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND state IN " M_ACTIVE " AND ($5 = 0 OR " NAMED("m") ") "       \
       "AND " TO_CONFIRM("") " = 0 AND NOT " KEPT("m") " ORDER BY store_id, next_at, id LIMIT $6")                      \
     X(mark_due_unseen, "iiiii", NULL, "iii",                                                                           \
       "SELECT id, tenant_id, next_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "                         \
-      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND state IN (1, 2, 3) AND " UNSEEN("m") " "                     \
+      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND state IN " M_ACTIVE " AND " UNSEEN("m") " "                  \
       "AND " TO_CONFIRM("") " = 0 AND NOT " KEPT("m") " ORDER BY store_id, next_at, id LIMIT $5")                      \
     X(mark_claim,      "isiii", "i",  MARK_TYPES,                                                                      \
       "WITH due AS MATERIALIZED (SELECT id AS due_id FROM (VALUES @ROWS) AS v JOIN mark m ON m.id = v.column1 "        \
-      "WHERE m.next_at <= $1 AND m.state IN (1, 2, 3) AND " TO_CONFIRM("m.") " = $4 "                                  \
+      "WHERE m.next_at <= $1 AND m.state IN " M_ACTIVE " AND " TO_CONFIRM("m.") " = $4 "                               \
       "@FOR_UPDATE_OF(m) @SKIP_LOCKED) "                                                                               \
       "UPDATE mark SET was = state, fence = fence + 1, lease_by = $2, next_at = $3, "                                  \
-      "state = CASE WHEN state = 1 AND (checks > 0 OR ($5 = 1 AND original IS NULL AND " ASKED("mark") ")) THEN 2 "    \
-      "WHEN state = 1 THEN 3 ELSE state END "                                                                          \
+      "state = CASE WHEN state = " M_MARKED " AND (checks > 0 OR ($5 = 1 AND original IS NULL AND "                    \
+      ASKED("mark") ")) THEN " M_CHECKING " "                                                                          \
+      "WHEN state = " M_MARKED " THEN " M_PURGING " ELSE state END "                                                   \
       "FROM due WHERE id = due.due_id RETURNING " MARK_COLUMNS)                                                        \
     X(mark_due_peek,   "iiii", NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "                               \
@@ -202,20 +204,20 @@
     X(mark_unclaim,    "iis",  NULL,  NULL,                                                                            \
       "UPDATE mark SET next_at = CASE WHEN due_at < $2 THEN due_at ELSE $2 END, lease_by = NULL "                      \
       "WHERE store_id = $1 AND next_at IS NOT NULL "                                                                   \
-      "AND next_at = $2 AND lease_by = $3 AND state IN (2, 3)")                                                        \
+      "AND next_at = $2 AND lease_by = $3 AND state IN " M_CLAIMED)                                                    \
     X(mark_renew,      "i",    "ii",  NULL,                                                                            \
       "UPDATE mark SET next_at = $1 FROM (VALUES @ROWS) AS v "                                                         \
-      "WHERE id = v.column1 AND fence = v.column2 AND state = 3")                                                      \
+      "WHERE id = v.column1 AND fence = v.column2 AND state = " M_PURGING)                                             \
     X(mark_extend,     "",     "iiis", "i",                                                                            \
       "UPDATE mark SET due_at = v.column3, next_at = CASE WHEN next_at < due_at THEN next_at ELSE v.column3 END, "     \
       "reason = COALESCE(v.column4, reason) "                                                                          \
       "FROM (VALUES @ROWS) AS v "                                                                                      \
-      "WHERE id = v.column1 AND fence = v.column2 AND state = 1 AND due_at < v.column3 RETURNING id")                  \
+      "WHERE id = v.column1 AND fence = v.column2 AND state = " M_MARKED " AND due_at < v.column3 RETURNING id")       \
     X(mark_annotated,  "",     "i",   NULL,                                                                            \
       "UPDATE mark SET annotated = 1 FROM (VALUES @ROWS) AS v WHERE id = v.column1")                                   \
     X(mark_identity,   "",     "issi", NULL,                                                                           \
       "UPDATE mark SET etag = v.column2, version = v.column3, modified_ms = v.column4 FROM (VALUES @ROWS) AS v "       \
-      "WHERE id = v.column1 AND state = 1")                                                                            \
+      "WHERE id = v.column1 AND state = " M_MARKED)                                                                    \
     X(mark_get,        "i",    NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark WHERE id = $1")                                                               \
     X(mark_these,      "",     "i",   MARK_TYPES,                                                                      \
@@ -232,7 +234,8 @@
       "SELECT m.id FROM (VALUES @ROWS) AS v JOIN mark m ON m.id = v.column1 WHERE EXISTS (SELECT 1 FROM mark q "       \
       "WHERE q.store_id = m.store_id AND q.original = CASE WHEN m.in_place = 1 THEN m.original ELSE m.key END "        \
       "AND q.active = 1 AND q.in_place = 1 AND q.version <> m.version AND q.reason <> $1 "                             \
-      "AND ((q.marked_at, q.id) < (m.marked_at, m.id) OR q.modified_ms < m.modified_ms) AND (q.state <> 3 "            \
+      "AND ((q.marked_at, q.id) < (m.marked_at, m.id) OR q.modified_ms < m.modified_ms) AND (q.state <> "              \
+      M_PURGING " "                                                                                                    \
       "OR ((q.marked_at, q.id) < (m.marked_at, m.id) AND q.modified_ms <= m.modified_ms)))")                           \
     X(mark_hidden_again, "s",  "i",   "i",                                                                             \
       "SELECT m.id FROM (VALUES @ROWS) AS v JOIN mark m ON m.id = v.column1 WHERE EXISTS (SELECT 1 FROM mark q "       \
@@ -245,7 +248,7 @@
     X(mark_since_return, "",   "i",   "isiiiii",                                                                       \
       "SELECT o.id, o.key, o.file_id, f.status, o.annotated, (SELECT COUNT(*) FROM mark x "                            \
       "WHERE x.store_id = o.store_id AND x.key = o.key AND x.id > o.id "                                               \
-      "AND (x.state IN (4, 7) OR (x.state = 5 AND x.outcome = 3))), "                                                  \
+      "AND (x.state IN " M_ERASED " OR (x.state = " M_REPRIEVED " AND x.outcome = " END_SUPERSEDED "))), "             \
       "(SELECT COUNT(*) FROM mark x WHERE x.store_id = o.store_id AND x.key = o.key AND x.active = 1) "                \
       "FROM (VALUES @ROWS) AS v JOIN mark o ON o.id = v.column1 LEFT JOIN file f ON f.id = o.file_id")                 \
     X(mark_history,    "isi",  NULL,  MARK_TYPES,                                                                      \
@@ -284,8 +287,9 @@
       "SELECT marked_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL AND " ASKED("m")                       \
       " ORDER BY store_id, marked_at LIMIT 1")                                                                         \
     X(mark_claimed,    "iii",  NULL,  MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND state IN (2, 3) AND id > $2 UNION ALL "               \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE +store_id = $1 AND id > $2 AND state = 6 AND was = 3 "                  \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND state IN " M_CLAIMED " AND id > $2 UNION ALL "        \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE +store_id = $1 AND id > $2 AND state = " M_DEAD " AND was = "           \
+      M_PURGING " "                                                                                                    \
       "AND id IN (SELECT mark_id FROM dead_letter WHERE open IS NOT NULL) ORDER BY 1 LIMIT $3")                        \
                                                                                                                        \
     X(hold_add,        "iiisissi", NULL, NULL,                                                                         \

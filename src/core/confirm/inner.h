@@ -75,7 +75,7 @@ struct rp_round_known {
     struct rp_confirmations all;
     struct rp_marks locked;
 };
-int rp_round_load(struct rp_tx *tx, struct rp_round *round, struct rp_round_known *out, struct rp_error *err);
+int rp_round_load(struct rp_tx *tx, struct rp_round *round, struct rp_round_known *k, struct rp_error *err);
 /* FENCED */
 bool rp_round_is_ours(const struct rp_round_known *k, const struct rp_mark *mark);
 /* The first of a mark's that has not said yes, NULL: none. `last`: all others have. `first`: none of
