@@ -55,7 +55,8 @@ static bool moves(const struct rp_mark *m, int64_t due_at_ms, struct rp_move *ou
     bool agreed = (m->checks & RP_CHECK_AGREED) != 0;
     out->to = agreed ? RP_DEAD : RP_MARKED;
     out->next_at_ms = agreed ? 0 : due_at_ms;
-    out->note = agreed ? "the catalog was put back, and a service has said yes: decide whether it is still to go" : NULL;
+    out->note =
+        agreed ? "the catalog was put back, and a service has said yes: decide whether it is still to go" : NULL;
     return true;
 }
 
