@@ -11,9 +11,11 @@
 
 #include <stdio.h>
 
+#include "base/cleanup.h"
 #include "confirm_steps.h"
 #include "core/owner/recover.h"
 #include "core/safety_net/safety_net.h"
+#include "lib/restoring.h"
 
 static void test_T1_from_the_first_call_on_a_restore_is_too_late(void **state)
 {
@@ -82,6 +84,33 @@ static void who_brings_it_back_from_quarantine_is_told_who_has_deleted_already(v
     assert_int_equal(answer.what, RP_REPRIEVE_RETURNED);
     assert_string_equal(answer.agreed, "calendar, billing");
     w->config.mode = RP_MODE_PURGE;
+    services_drop(&s);
+}
+
+/* Also what is refused is counted: nobody takes it for restored. */
+static void a_restore_in_bulk_finds_what_was_asked_about_and_dead_letters(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    RP_CLEANUP(restoring_free) struct restoring *t = restoring_new(w, w->catalog);
+    const struct rp_restore_filter everything = restoring_prefix(w, "");
+    s.at[CALENDAR].status = 202;
+    s.at[BILLING].status = 409;
+    put_to_confirm(&s, "asked", "calendar", NULL);
+    put_to_confirm(&s, "refused", "billing", NULL);
+    put_to_confirm(&s, "half", "mail", "billing");
+    (void)ask_all(&s);
+    assert_string_equal(confirmed(&s, "half"), "YR");
+    world_put(w, "waiting", "x");
+    world_mark(w, "waiting", RP_DAY_MS);
+    restoring_begin(t, &everything);
+    assert_string_equal(restoring_carry(t), "partial");
+    assert_int_equal(restoring_counted(w, t->run.id, "restored"), 2);
+    assert_int_equal(state_of(&s, "waiting"), RP_REPRIEVED);
+    assert_int_equal(state_of(&s, "refused"), RP_REPRIEVED);
+    assert_int_equal(state_of(&s, "asked"), RP_CHECKING);
+    assert_int_equal(state_of(&s, "half"), RP_DEAD);
     services_drop(&s);
 }
 
@@ -253,6 +282,7 @@ int main(void)
         BOTH(what_was_refused_can_be_restored_but_not_after_a_yes),
         BOTH(who_keeps_a_dead_letter_is_told_who_has_deleted_already),
         BOTH(who_brings_it_back_from_quarantine_is_told_who_has_deleted_already),
+        BOTH(a_restore_in_bulk_finds_what_was_asked_about_and_dead_letters),
         BOTH(a_deleted_file_and_what_belongs_to_it_wait_for_the_yes),
         BOTH(a_file_whose_delete_was_refused_lives_again),
         BOTH(the_safety_net_asks_whom_the_lost_mark_named),

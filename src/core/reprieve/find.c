@@ -11,8 +11,8 @@
  * N10 A copy in quarantine that was marked after the run began (its mark is above the filter's
  *     highest id) is of an object that a sweep had claimed before (restore.h, N5). Such copies are
  *     looked for last, when everything else was handed out.
- *     What a purge has claimed, a service was asked about, or waits as a dead letter is found too: it
- *     is decided about like any, and refused or restored with its reason, not passed over.
+ *     What a service was asked about, or waits as a dead letter, is found too: it is decided about like
+ *     any, and refused or restored with its reason, not passed over.
  * N11 Where a batch would end between marks of files that were made in one moment, it ends before
  *     them if it can: a child is not refused because its file comes in the next one. */
 #include "core/reprieve/restore.h"
@@ -122,6 +122,12 @@ static int keep_originals(struct rp_restore_walk *w, const int64_t *ids, size_t 
 
 /* ---- a look ---- */
 
+static bool may_come_back(const struct rp_mark *mark)
+{
+    bool asked = (mark->checks & (RP_CHECK_CONFIRMATIONS | RP_CHECK_AGREED)) != 0;
+    return mark->state == RP_MARKED || mark->state == RP_DEAD || (mark->state == RP_CHECKING && asked);
+}
+
 static int keep_page(struct rp_restore_walk *w, const struct rp_marks *page, bool copies, struct rp_error *err)
 {
     int64_t originals[PAGE];
@@ -132,7 +138,7 @@ static int keep_page(struct rp_restore_walk *w, const struct rp_marks *page, boo
         const struct rp_mark *mark = &page->at[i];
         if (rp_quarantine_is(mark->key))
             n += copies && is_copy_of(w, mark, &originals[n]);
-        else if (w->cursor.stage == STAGE_THERE && !rp_state_final(mark->state) && fits(w->filter, mark))
+        else if (w->cursor.stage == STAGE_THERE && may_come_back(mark) && fits(w->filter, mark))
             r = keep(w, mark->id, err);
     }
     return r == 0 && n > 0 ? keep_originals(w, originals, n, page->arena, err) : r;
