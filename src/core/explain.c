@@ -37,7 +37,7 @@ static const struct {
     { "mark.extended", "given more time", { { "due_at", ", due %s" } } },
     { "mark.reprieved", "reprieved", { { "outcome", ": %s" } } },
     { "mark.purged", "purged", { { "outcome", ": %s" } } },
-    { "mark.dead", "purging failed too often, a person must decide", { { "note", ": %s" } } },
+    { "mark.dead", "it became a dead letter, a person must decide", { { "note", ": %s" } } },
     { "mark.retried", "brought back to be tried again", { { NULL, NULL } } },
     { "orphan.detected", "found by the safety net and brought back", { { "what", ": %s" }, { "due_at", ", due %s" } } },
     { "mark.asked", "an outside service was asked to delete its half", { { "confirmation", ": %s" } } },

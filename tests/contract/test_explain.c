@@ -145,7 +145,7 @@ static void the_story_goes_on_through_failures_to_the_end(void **state)
         (void)world_sweep(w);
     }
     assert_non_null(strstr(explain(w, "object", &words).words, "waits for a person"));
-    assert_non_null(strstr(rp_buf_text(&words), "mark.dead: purging failed too often"));
+    assert_non_null(strstr(rp_buf_text(&words), "mark.dead: it became a dead letter"));
     ok(ask_keep(w->catalog, world_number(w, "SELECT id FROM dead_letter"), "tester", &as, &err));
     assert_non_null(strstr(explain(w, "object", &words).words, "its last mark ended as lost"));
     world_remove(w, "object");
