@@ -168,6 +168,17 @@ static void say_late(struct rp_story_end *end, int64_t now_ms)
              rp_time_distance(end->mark.due_at_ms, now_ms, away));
 }
 
+static void say_pending(struct rp_story_end *end, int64_t now_ms)
+{
+    char due[RP_TIME_TEXT], away[RP_TIME_TEXT];
+    snprintf(
+        end->words, sizeof end->words,
+        "Its upload has not been confirmed. If it is not confirmed by %s (%s), what was uploaded is purged and its "
+        "quota refunded%s.",
+        rp_time_format(end->mark.due_at_ms, due), rp_time_distance(end->mark.due_at_ms, now_ms, away),
+        end->held ? ", but not while it is held" : "");
+}
+
 /* What a check said, and when it is asked again. */
 static void say_last_time(const struct rp_mark *mark, int64_t now_ms, char *out, size_t size)
 {
@@ -197,6 +208,10 @@ static void say_waiting(struct rp_story_end *end, const struct rp_store *store, 
         say_late(end, now_ms);
         return;
     }
+    if (end->mark.file_id != 0 && strcmp(end->mark.reason, RP_REASON_ABANDONED) == 0) {
+        say_pending(end, now_ms);
+        return;
+    }
     const char *mode = store->config->mode == RP_MODE_OBSERVE      ? "but the store is in mode observe, so it stays"
                        : store->config->mode == RP_MODE_QUARANTINE ? "and then moved to quarantine"
                                                                    : "and then purged";
@@ -212,16 +227,20 @@ static void say_waiting(struct rp_story_end *end, const struct rp_store *store, 
 /* It is claimed by whoever asks outside services; nothing is erased meanwhile. */
 static void say_asking(struct rp_story_end *end, int64_t now_ms)
 {
-    char next[RP_TIME_TEXT], away[RP_TIME_TEXT];
-    snprintf(
-        end->words, sizeof end->words,
-        "It waits for %s, asked again at %s (%s); nothing is erased before they say yes, and it cannot be restored "
-        "any more.%s%s",
-        end->needs, rp_time_format(end->mark.next_at_ms, next), rp_time_distance(end->mark.next_at_ms, now_ms, away),
-        end->mark.note != NULL ? " Last time: " : "", end->mark.note != NULL ? end->mark.note : "");
+    char next[RP_TIME_TEXT], away[RP_TIME_TEXT], id[RP_ID_TEXT];
+    size_t n = (size_t)snprintf(end->words, sizeof end->words, "It waits for %s, ", end->needs);
+    char *out = end->words + n;
+    size_t size = sizeof end->words - n;
+    if (end->held)
+        n = (size_t)snprintf(out, size, "and is held (hold %s, by %s): nobody is asked until the hold is lifted",
+                             rp_id_format(RP_ID_HOLD, end->hold_id, id), end->held_by);
+    else
+        n = (size_t)snprintf(out, size, "asked again at %s (%s)", rp_time_format(end->mark.next_at_ms, next),
+                             rp_time_distance(end->mark.next_at_ms, now_ms, away));
+    snprintf(out + n, size - n, "; nothing is erased before they say yes, and it cannot be restored any more.%s%s",
+             end->mark.note != NULL ? " Last time: " : "", end->mark.note != NULL ? end->mark.note : "");
 }
 
-/* Who has not said yes yet. */
 /* "calendar, mail", as far as there is room. */
 static void add_name(char names[RP_STORY_NAMES], const char *name)
 {

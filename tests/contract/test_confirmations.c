@@ -14,6 +14,8 @@
 #include "base/text/utf8.h"
 #include "catalog/retention.h"
 #include "confirm_steps.h"
+#include "core/explain.h"
+#include "core/hold.h"
 
 #define DAY RP_DAY_MS
 
@@ -424,6 +426,12 @@ static void a_service_that_is_not_configured_any_more_makes_a_dead_letter(void *
 
 /* ---- what keeps it from being asked ---- */
 
+static int hear_nothing(void *ctx, const struct rp_story_line *line, struct rp_error *e)
+{
+    (void)ctx, (void)line, (void)e;
+    return 0;
+}
+
 static void what_is_held_is_not_asked_about(void **state)
 {
     struct world *w = *state;
@@ -437,6 +445,17 @@ static void what_is_held_is_not_asked_about(void **state)
     ok(ask_hold(w->catalog, &hold, &w->arena, &err));
     assert_int_equal(ask_all(&s).asked, 1);
     assert_int_equal(state_of(&s, "k"), RP_MARKED);
+    ok(ask_lift(w->catalog, hold.id, "tester", &err));
+    s.at[CALENDAR].status = 500;
+    assert_int_equal(ask_all(&s).asked, 1);
+    ok(ask_hold(w->catalog, &hold, &w->arena, &err));
+    assert_int_equal(hold.claimed_total, 0); /* nobody is at work on it */
+    world_pass(w, RP_MINUTE_MS);
+    assert_int_equal(ask_all(&s).asked, 0);
+    struct rp_story_end end;
+    ok(rp_explain(w->catalog, &w->store, "k", &w->arena, hear_nothing, NULL, &end, &err));
+    assert_non_null(strstr(end.words, "nobody is asked until the hold is lifted"));
+    s.at[CALENDAR].status = 200;
     ok(ask_lift(w->catalog, hold.id, "tester", &err));
     assert_int_equal(ask_all(&s).asked, 1);
     w->config.mode = RP_MODE_OBSERVE;

@@ -124,6 +124,16 @@ static int deny(void *ctx, const char *call, const char *key, struct rp_error *e
     return strcmp(call, "remove") == 0 && key != NULL ? rp_error_set(e, RP_EDENIED, "refused") : 0;
 }
 
+static void of_an_upload_that_waits_it_says_what_it_waits_for(void **state)
+{
+    struct world *w = *state;
+    RP_CLEANUP(rp_buf_done) struct rp_buf words = RP_BUF(10000);
+    struct rp_mark mark = uploads_mark(w, uploads_begin(w, "a.txt", "hello"));
+    const char *says = explain(w, mark.key, &words).words;
+    assert_non_null(strstr(says, "If it is not confirmed by "));
+    assert_null(strstr(says, "restore"));
+}
+
 static void the_story_goes_on_through_failures_to_the_end(void **state)
 {
     struct world *w = *state;
@@ -309,6 +319,7 @@ int main(void)
         BOTH(a_subject_is_held_by_each_scope_that_covers_it_and_by_no_other),
         BOTH(a_subject_that_is_marked_says_what_its_mode_will_do),
         BOTH(an_upload_that_has_ended_cannot_be_restored),
+        BOTH(of_an_upload_that_waits_it_says_what_it_waits_for),
         BOTH(the_story_goes_on_through_failures_to_the_end),
         BOTH(details_that_were_erased_are_said_to_be),
         BOTH(an_undo_finds_what_fits_every_filter_the_newest_first),

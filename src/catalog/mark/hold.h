@@ -27,8 +27,8 @@ typedef int rp_hold_fn(void *ctx, const struct rp_hold *hold, struct rp_error *e
 int rp_hold_each(struct rp_db *db, rp_hold_fn *fn, void *ctx, struct rp_error *err);
 /* Whether the hold covers this mark; the statements say the same (HELD; test_holds.c compares). */
 bool rp_hold_covers(const struct rp_hold *hold, const struct rp_mark *mark);
-/* A page of the marks of a store that are past their claim (checking, purging, or dead since: a
- * delete of it may still be on its way): those after `after_id`, at most as many as `out` has room
+/* A page of the marks of a store that are past their claim (checking and leased, purging, or dead
+ * since: a delete of it may still be on its way): those after `after_id`, at most as many as `out` has room
  * for. */
 int rp_hold_claimed(struct rp_db *db, int64_t store_id, int64_t after_id, struct rp_marks *out, struct rp_error *err);
 

@@ -287,7 +287,8 @@
       "SELECT marked_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL AND " ASKED("m")                       \
       " ORDER BY store_id, marked_at LIMIT 1")                                                                         \
     X(mark_claimed,    "iii",  NULL,  MARK_TYPES,                                                                      \
-      "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND state IN " M_CLAIMED " AND id > $2 UNION ALL "        \
+      "SELECT " MARK_COLUMNS " FROM mark WHERE store_id = $1 AND state IN " M_CLAIMED " AND id > $2 "                  \
+      "AND (lease_by IS NOT NULL OR state = " M_PURGING ") UNION ALL "                                                 \
       "SELECT " MARK_COLUMNS " FROM mark WHERE +store_id = $1 AND id > $2 AND state = " M_DEAD " AND was = "           \
       M_PURGING " "                                                                                                    \
       "AND id IN (SELECT mark_id FROM dead_letter WHERE open IS NOT NULL) ORDER BY 1 LIMIT $3")                        \
