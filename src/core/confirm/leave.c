@@ -11,8 +11,6 @@
 
 #include <stdio.h>
 
-#define RECHECK_MS RP_HOUR_MS /* what is still referenced is asked about again after this */
-
 /* One asking, and why it is left. */
 struct leaving {
     struct rp_asking *asking;
@@ -123,8 +121,7 @@ static struct rp_move move_of(const struct leaving *l, bool first, struct rp_pur
         move.next_at_ms = mark->due_at_ms;
         move.note = mark->note;
     } else {
-        bool no = counted->says == RP_SAYS_NO;
-        move.next_at_ms = now_ms + (no ? RECHECK_MS : counted->wait_ms + rp_purge_backoff_ms(rules, 1, 0));
+        move.next_at_ms = now_ms + rp_purge_recheck_ms(counted, rules, 0);
         move.note = counted->note;
     }
     return move;

@@ -74,6 +74,11 @@ int64_t rp_purge_backoff_ms(const struct rp_purge_rules *rules, int64_t failures
     return half + (int64_t)(random % (uint64_t)(wait + 1));
 }
 
+int64_t rp_purge_recheck_ms(const struct rp_check_answer *answer, const struct rp_purge_rules *rules, uint64_t random)
+{
+    return answer->says == RP_SAYS_NO ? RECHECK_MS : answer->wait_ms + rp_purge_backoff_ms(rules, 1, random);
+}
+
 struct rp_move rp_purge_decide_check(const struct rp_mark *mark, const struct rp_check_answer *answer,
                                      const struct rp_purge_rules *rules, int64_t now_ms, uint64_t random)
 {
@@ -83,8 +88,7 @@ struct rp_move rp_purge_decide_check(const struct rp_mark *mark, const struct rp
     if (answer->says == RP_SAYS_YES) return move;
     move.to = (mark->checks & RP_CHECK_AGREED) != 0 ? RP_CHECKING : RP_MARKED; /* no way back after a yes */
     move.note = answer->note;
-    move.next_at_ms =
-        now_ms + (answer->says == RP_SAYS_NO ? RECHECK_MS : answer->wait_ms + rp_purge_backoff_ms(rules, 1, random));
+    move.next_at_ms = now_ms + rp_purge_recheck_ms(answer, rules, random);
     return move;
 }
 

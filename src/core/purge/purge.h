@@ -177,5 +177,7 @@ struct rp_move rp_purge_decide_check(const struct rp_mark *mark, const struct rp
                                      const struct rp_purge_rules *rules, int64_t now_ms, uint64_t random);
 /* How long to wait after this many failures: doubled each time up to the most, and +-50 %. */
 int64_t rp_purge_backoff_ms(const struct rp_purge_rules *rules, int64_t failures, uint64_t random);
+/* How long what a check has not agreed to waits until it is asked about again. */
+int64_t rp_purge_recheck_ms(const struct rp_check_answer *answer, const struct rp_purge_rules *rules, uint64_t random);
 
 #endif
