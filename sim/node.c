@@ -296,6 +296,8 @@ int sim_node_open(struct sim_node *n, struct rp_error *err)
 
 void sim_node_close(struct sim_node *n)
 {
+    rp_asker_free(n->asker);
+    n->asker = NULL;
     rp_guarantee_free(n->store.guarantee);
     rp_raises_free(n->raises);
     rp_backend_close(n->backend);
@@ -335,7 +337,7 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     n->early_ms = 0;
     n->began_at = s->steps;
     n->began_ms = s->now_ms;
-    n->owned = c->verb != VERB_SWEEP || sim_owns(s, n);
+    n->owned = !sim_claims(c->verb) || sim_owns(s, n);
     n->known_ours = c->verb == VERB_SWEEP && sim_is_known_ours(s);
     n->jumps_at_begin = s->jumps;
     n->put_backs_at_begin = s->put_backs;

@@ -34,6 +34,7 @@
 #include "faults.h"
 #include "model.h"
 #include "node.h"
+#include "services.h"
 #include "task.h"
 #include "users.h"
 
@@ -78,6 +79,7 @@ struct sim {
     int64_t retained_ms;               /* true time of the last that was done; 0: none */
     struct sim_random netting;
     int nets; /* how often, in 10,000 commands, somebody begins a safety net */
+    struct sim_services services;
     int64_t store_id, tenants[SIM_TENANTS];
     bool referenced[SIM_KEYS];
     int uploads_of[SIM_KEYS];

@@ -357,6 +357,28 @@ static void nobody_is_asked_about_what_was_replaced(void **state)
     services_drop(&s);
 }
 
+/* C10. Claimed by an asker that ended before it had asked. */
+static void nobody_is_asked_about_what_was_replaced_after_a_claim_that_came_to_nothing(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_purge_batch batch;
+    const struct rp_purge_rules rules = { .batch = 10, .lease_ms = 2 * RP_MINUTE_MS };
+    const struct rp_worker gone = { .name = "gone" };
+    const struct rp_confirmers by = { .names = "|calendar|" };
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    rp_purge_batch_init(&batch);
+    ok(rp_purge_claim_to_confirm(w->catalog, &w->store, &rules, &gone, &by, 10, &batch, &err));
+    assert_int_equal(batch.marks.n, 1);
+    rp_purge_batch_done(&batch);
+    world_put(w, "k", "something newer");
+    world_pass(w, 3 * RP_MINUTE_MS);
+    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(state_of(&s, "k"), RP_REPRIEVED);
+    services_drop(&s);
+}
+
 static void due_is_not_asked_before(void **state)
 {
     struct world *w = *state;
@@ -648,6 +670,7 @@ int main(void)
         BOTH(test_T1_now_is_asked_at_once_and_erased_when_it_is_due),
         BOTH(services_that_are_asked_now_come_before_those_that_wait_until_it_is_due),
         BOTH(nobody_is_asked_about_what_was_replaced),
+        BOTH(nobody_is_asked_about_what_was_replaced_after_a_claim_that_came_to_nothing),
         BOTH(due_is_not_asked_before),
         BOTH(an_unknown_service_is_refused_with_those_that_there_are),
         BOTH(marked_again_it_keeps_its_confirmations_and_gets_no_others),

@@ -17,6 +17,7 @@
 struct leaving {
     struct rp_asking *asking;
     struct rp_check_answer counted;
+    bool first; /* nobody was asked before, since it was last marked */
     bool replaced, left;
     struct rp_move move;
 };
@@ -61,8 +62,31 @@ static int count_references(struct leavings *l, struct rp_error *err)
 static bool may_be_replaced(const struct leaving *l)
 {
     const struct rp_mark *mark = l->asking->mark;
-    return l->counted.says == RP_SAYS_YES && mark->was == RP_MARKED && mark->file_id == 0 && mark->version[0] == 0 &&
+    return l->counted.says == RP_SAYS_YES && l->first && mark->file_id == 0 && mark->version[0] == 0 &&
            mark->original == NULL;
+}
+
+/* Whoever had claimed it before may have ended before anybody was asked. Nobody else changes this
+ * while it is ours: who was not asked has nothing to answer. */
+static int find_first(struct leavings *l, struct rp_error *err)
+{
+    struct rp_round *round = l->round;
+    struct rp_db *db = round->asker->options.sweep.catalog->db;
+    int64_t *ids = rp_arena_array(&round->batch.arena, round->n + 1, sizeof *ids);
+    struct rp_round_known k = { 0 };
+    size_t n = 0;
+    if (ids == NULL) return rp_round_no_memory(err);
+    for (size_t i = 0; i < round->n; i++) {
+        const struct rp_mark *mark = round->askings[i].mark;
+        l->at[i].first = mark->was == RP_MARKED;
+        if (!l->at[i].first) ids[n++] = mark->id;
+    }
+    int r = n > 0 ? rp_confirmations_of(db, ids, n, &round->batch.arena, &k.all, err) : 0;
+    for (size_t i = 0; i < round->n && r == 0; i++) {
+        bool last;
+        if (!l->at[i].first) (void)rp_round_next(&k, round->askings[i].mark, &last, &l->at[i].first);
+    }
+    return r;
 }
 
 static void see(struct leaving *l, const struct rp_item *item)
@@ -192,6 +216,7 @@ int rp_round_leave(struct rp_round *round, struct rp_error *err)
     for (size_t i = 0; i < round->n; i++)
         l.at[i] = (struct leaving){ .asking = &round->askings[i], .counted = { .says = RP_SAYS_YES } };
     int r = count_references(&l, err);
+    if (r == 0) r = find_first(&l, err);
     if (r == 0) r = look(&l, err);
     return r == 0 ? leave(&l, err) : r;
 }
