@@ -31,22 +31,36 @@ bool sim_takes_call(struct sim_node *n, struct sim_command *out)
     return false;
 }
 
+/* Somebody may be asked about something now. */
+static bool is_waited_for(struct sim *s)
+{
+    for (size_t i = s->model->n_confirmations; i-- > 0;) {
+        const struct model_confirmation *c = &s->model->confirmations[i];
+        if (c->state == RP_CONFIRM_YES) continue;
+        const struct model_mark *m = model_mark(s->model, c->mark_id);
+        if ((m->state == RP_MARKED || m->state == RP_CHECKING) && m->next_at_ms <= s->now_ms) return true;
+    }
+    return false;
+}
+
 bool sim_wants_asking(struct sim_node *n, struct sim_command *out)
 {
     struct sim_services *v = &n->sim->services;
     if (v->asks == 0) return false;
     if (sim_chance(&v->choosing, 3000) && sim_takes_call(n, out)) return true;
-    if (!sim_chance(&v->choosing, v->asks)) return false;
+    if (!sim_chance(&v->choosing, is_waited_for(n->sim) ? 3 * v->asks : v->asks)) return false;
     *out = command(VERB_ASK);
     return true;
 }
 
+/* Often of what is due soon: there is the more to ask while things go wrong. */
 void sim_name_services(struct sim *s, struct sim_command *c)
 {
     struct sim_services *v = &s->services;
     if (v->asks == 0 || (c->verb != VERB_MARK && c->verb != VERB_DELETE)) return;
-    if (sim_chance(&v->choosing, v->naming))
-        c->services = (unsigned)sim_between(&v->choosing, 1, (1 << SIM_SERVICES) - 1);
+    if (!sim_chance(&v->choosing, v->naming)) return;
+    c->services = (unsigned)sim_between(&v->choosing, 1, (1 << SIM_SERVICES) - 1);
+    if (sim_chance(&v->choosing, 6000)) c->grace_ms = sim_chance(&v->choosing, 5000) ? 0 : RP_MINUTE_MS;
 }
 
 int sim_named_services(struct sim_node *n, struct rp_confirmers_asked *out, struct rp_error *err)

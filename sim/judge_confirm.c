@@ -159,7 +159,7 @@ void sim_judge_confirmation(struct sim *s, struct sim_node *n, const struct jour
     RP_ASSERT(c != NULL);
     const struct model_mark *m = model_mark(s->model, c->mark_id);
     const char *name = sim_service_name(c->service);
-    bool asks = n->command.verb == VERB_ASK && r->attempts > c->attempts;
+    bool asks = n->command.verb == VERB_ASK && r->attempts > c->attempts && !sim_is_stale(n);
     RP_ASSERT(m != NULL);
     sim_say(s, "node %d: %s: %s about %s: %s to %s, attempt %" PRId64, n->index, sim_verb_name(n->command.verb), name,
             m->key, states[c->state], states[r->to], r->attempts);
@@ -180,6 +180,7 @@ void sim_judge_confirmation(struct sim *s, struct sim_node *n, const struct jour
     if (r->to == RP_CONFIRM_REFUSED && n->command.verb == VERB_ANSWER) sim_see(s, SIGHT_LATE_NO);
     if (r->to == RP_CONFIRM_FAILED && n->command.verb == VERB_ASK) sim_see(s, SIGHT_GAVE_UP);
     if (!asks) n->calling = 0;
+    if (sim_is_stale(n) && !c->asked && r->asked_at_ms != 0) s->unasked = true;
     c->state = r->to;
     c->attempts = r->attempts;
     c->asked = r->asked_at_ms != 0;

@@ -36,8 +36,8 @@ void sim_services_choose(struct sim *s)
     v->choosing = sim_stream(s->seed, 5);
     v->random = sim_stream(s->seed, 6);
     v->n_questions = v->n_calls = 0;
-    v->asks = sim_chance(&v->choosing, 5000) ? (int)sim_between(&v->choosing, 300, 2500) : 0;
-    v->naming = (int)sim_between(&v->choosing, 2000, 8000);
+    v->asks = sim_chance(&v->choosing, 5000) ? (int)sim_between(&v->choosing, 300, 2000) : 0;
+    v->naming = (int)sim_between(&v->choosing, 3000, 10000);
     for (int i = 0; i < SIM_SERVICES; i++)
         v->configs[i] =
             (struct rp_confirmer_config){ .name = names[i],

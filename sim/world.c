@@ -180,7 +180,7 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     s->steps_max = steps;
     s->order = sim_stream(seed, 1);
     s->luck = sim_stream(seed, 2);
-    s->ending = s->rolled_back = s->rolling = s->lied = false;
+    s->ending = s->rolled_back = s->rolling = s->lied = s->unasked = false;
     s->n_files = s->n_txns = s->n_again = 0;
     s->strict_until_ms = s->record_at_ms = 0;
     s->backup = (struct sim_backup){ .seen_epoch = -2 };

@@ -105,6 +105,7 @@ struct sim {
     char catalog_id[40];
     bool rolled_back, rolling; /* the catalog was put back; it is about to be, as soon as all nodes are down */
     bool taken[SIM_KEYS];      /* somebody took a plain object away */
+    bool unasked;              /* a catalog that was put back took an answer to a call that it does not know of */
     bool lied;                 /* the bucket has said something untrue: what is left behind for that is not ours */
     struct rp_buf *trace;      /* NULL: nobody looks */
     char violation[SIM_LINE];  /* the first; "": none */

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <inttypes.h>
 #include <semaphore.h>
 #include <stdio.h>
 
@@ -333,6 +334,26 @@ static void services_that_are_asked_now_come_before_those_that_wait_until_it_is_
     assert_int_equal(ask_all(&s).yes, 1);
     assert_int_equal(s.at[CALENDAR].calls, 1);
     expect_purged(w, 1);
+    services_drop(&s);
+}
+
+/* C11, NO-EARLY: a minute before it is due, with a host that is two minutes ahead. */
+static void whoever_waits_until_it_is_due_waits_for_the_earliest_clock(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    world_put(w, "k", "x");
+    assert_true(mark_confirmed(&s, "k", 2 * DAY, "calendar", "mail").asked_now);
+    world_pass(w, 2 * DAY - RP_MINUTE_MS);
+    w->host_ahead_ms = 2 * RP_MINUTE_MS;
+    assert_int_equal(ask_all(&s).yes, 1);
+    world_script(w, "UPDATE mark SET next_at = next_at - %" PRId64, 3 * RP_MINUTE_MS);
+    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(s.at[CALENDAR].calls, 0);
+    w->host_ahead_ms = 0;
+    world_pass(w, 2 * RP_MINUTE_MS);
+    assert_int_equal(ask_all(&s).yes, 1);
     services_drop(&s);
 }
 
@@ -669,6 +690,7 @@ int main(void)
         BOTH(retry_after_is_obeyed),
         BOTH(test_T1_now_is_asked_at_once_and_erased_when_it_is_due),
         BOTH(services_that_are_asked_now_come_before_those_that_wait_until_it_is_due),
+        BOTH(whoever_waits_until_it_is_due_waits_for_the_earliest_clock),
         BOTH(nobody_is_asked_about_what_was_replaced),
         BOTH(nobody_is_asked_about_what_was_replaced_after_a_claim_that_came_to_nothing),
         BOTH(due_is_not_asked_before),

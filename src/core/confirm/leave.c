@@ -125,14 +125,16 @@ static int look(struct leavings *l, struct rp_error *err)
 
 /* ---- what follows ---- */
 
-static bool is_early(const struct leaving *l, int64_t now_ms)
+/* By the earliest of the clocks, like a purge. */
+static bool is_early(const struct leaving *l)
 {
-    return l->asking->round->endpoint->config->when == RP_CONFIRM_DUE && l->asking->mark->due_at_ms > now_ms;
+    const struct rp_round *round = l->asking->round;
+    return round->endpoint->config->when == RP_CONFIRM_DUE && l->asking->mark->due_at_ms > round->batch.now_ms;
 }
 
-static bool is_left(const struct leaving *l, int64_t now_ms)
+static bool is_left(const struct leaving *l)
 {
-    return l->counted.says != RP_SAYS_YES || l->replaced || is_early(l, now_ms);
+    return l->counted.says != RP_SAYS_YES || l->replaced || is_early(l);
 }
 
 static struct rp_move move_of(const struct leaving *l, bool first, struct rp_purge_rules *rules, int64_t now_ms)
@@ -166,7 +168,7 @@ static int leave_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     int r = rp_round_load(tx, l->round, &k, err);
     for (size_t i = 0; i < l->round->n && r == 0; i++) {
         bool last, first;
-        l->at[i].left = is_left(&l->at[i], tx->late_ms);
+        l->at[i].left = is_left(&l->at[i]);
         if (!l->at[i].left) continue;
         (void)rp_round_next(&k, l->at[i].asking->mark, &last, &first);
         of[n] = &l->at[i];
@@ -198,7 +200,7 @@ static int leave(struct leavings *l, struct rp_error *err)
     struct rp_catalog *catalog = l->round->asker->options.sweep.catalog;
     bool any = false;
     for (size_t i = 0; i < l->round->n; i++)
-        any = any || is_left(&l->at[i], rp_clock_now_ms(catalog->clock));
+        any = any || is_left(&l->at[i]);
     if (!any) return 0;
     int r = rp_catalog_transact(catalog, leave_tx, l, err);
     for (size_t i = 0; i < l->round->n && r == 0; i++) {
