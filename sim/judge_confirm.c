@@ -195,12 +195,7 @@ void sim_judge_call(struct sim *s, const struct sim_node *n, int service, int64_
     const char *name = sim_service_name(service);
     if (sim_is_stale(n)) return;
     if (c == NULL) {
-        const struct sim_question *q = NULL;
-        for (size_t i = 0; i < s->services.n_questions && q == NULL; i++)
-            if (s->services.questions[i].id > id - 100 && s->services.questions[i].id < id)
-                q = &s->services.questions[i];
-        sim_violate(s, q != NULL ? "IDEMPOTENT" : "INTENT-FIRST", "%s is called, and the catalog knows nothing of it",
-                    name);
+        sim_violate(s, "INTENT-FIRST", "%s is called, and the catalog knows nothing of it", name);
         return;
     }
     const struct model_mark *m = model_mark(s->model, c->mark_id);

@@ -232,17 +232,18 @@ void sim_service_send(void *ctx, const struct rp_confirm_call *call, struct rp_c
     int64_t id = 0;
     int service = sim_service_of(call->to->name);
     RP_ASSERT(service >= 0);
-    if (!n->dead) sim_judge_call(s, n, service, rp_id_parse(call->id, &kind, &id) ? id : 0);
+    if (!rp_id_parse(call->id, &kind, &id)) id = 0;
+    struct sim_question *q = remember(s, service, id, id_after(call->body, "\"mark\":\""));
+    if (id != id_after(call->body, "\"idempotency_key\":\""))
+        sim_violate(s, "IDEMPOTENT", "%s is asked under a key that the question does not have", names[service]);
+    if (!n->dead) sim_judge_call(s, n, service, id);
     if (!sim_step(n, true, "call")) {
         snprintf(out->error, sizeof out->error, "the process is gone");
         return;
     }
     n->calling = id;
-    if (looks(s, out)) {
-        struct sim_question *q = remember(s, service, id, id_after(call->body, "\"mark\":\""));
-        answer(s, q, out);
-    }
+    if (looks(s, out)) answer(s, q, out);
     sim_say(s, "node %d: %s is asked and answers %ld", n->index, names[service], out->status);
     wait_for_it(n, call, out);
-    if (sim_question(s, id) != NULL) note_lost(n, sim_question(s, id));
+    note_lost(n, q);
 }
