@@ -139,7 +139,8 @@ static void decide(struct sim *s, struct sim_question *q)
     if (q->word == WORD_NONE && sim_strikes(f, FAULT_SERVICE_LATER)) decide_later(s, q);
     if (q->word == WORD_NONE) {
         q->word = sim_strikes(f, FAULT_SERVICE_NO) ? WORD_NO : WORD_YES;
-        if (f->on && sim_chance(r, 1000)) sim_will_call(s, which, q->word != WORD_YES, soon_ms(r)); /* V3 */
+        bool again = f->on && sim_chance(r, q->word == WORD_YES ? 1000 : 3000); /* V3 */
+        if (again) sim_will_call(s, which, q->word != WORD_YES, soon_ms(r));
         return;
     }
     if (q->word == WORD_LATER && s->now_ms >= q->decided_ms) q->word = q->at_last;
@@ -242,7 +243,10 @@ void sim_service_send(void *ctx, const struct rp_confirm_call *call, struct rp_c
         return;
     }
     n->calling = id;
-    if (looks(s, out)) answer(s, q, out);
+    if (looks(s, out))
+        answer(s, q, out);
+    else if (s->faults.on && sim_chance(&s->services.random, 2000)) /* it gets to it later, and says so */
+        sim_will_call(s, (size_t)(q - s->services.questions), true, soon_ms(&s->services.random));
     sim_say(s, "node %d: %s is asked and answers %ld", n->index, names[service], out->status);
     wait_for_it(n, call, out);
     note_lost(n, q);
