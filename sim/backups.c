@@ -256,7 +256,7 @@ static void start_again(struct sim *s)
         struct sim_node *n = &s->nodes[i];
         n->anchored = false; /* the backup may not know this boot */
         n->kept_ms = 0;
-        if (n->command.verb == VERB_SWEEP) n->owned = false; /* what was seen before says nothing of it */
+        if (sim_claims(n->command.verb)) n->owned = false; /* what was seen before says nothing of it */
     }
     s->retainer = 0;
 }
@@ -283,7 +283,7 @@ static bool is_sweeping(const struct sim *s)
 {
     for (int i = 0; i < SIM_NODES; i++) {
         enum sim_verb verb = s->nodes[i].command.verb;
-        if ((verb == VERB_SWEEP || verb == VERB_RETAIN || verb == VERB_NET) && !s->nodes[i].dead) return true;
+        if ((sim_claims(verb) || verb == VERB_RETAIN || verb == VERB_NET) && !s->nodes[i].dead) return true;
     }
     return false;
 }

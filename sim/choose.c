@@ -14,11 +14,17 @@ static const char *const names[VERBS] = {
     "nothing", "start",  "mark",   "restore", "sweep",   "hold",   "lift",     "dead letter",
     "recover", "import", "init",   "put",     "confirm", "delete", "undelete", "return from quarantine",
     "result",  "begin",  "commit", "abort",   "quota",   "clock",  "retain",   "safety net",
+    "ask",     "answer",
 };
 
 const char *sim_verb_name(enum sim_verb verb)
 {
     return names[verb];
+}
+
+bool sim_claims(enum sim_verb verb)
+{
+    return verb == VERB_SWEEP || verb == VERB_ASK;
 }
 
 static const int64_t graces[] = { -1, 0, RP_MINUTE_MS, RP_HOUR_MS, RP_DAY_MS, 5 * RP_DAY_MS };
@@ -228,6 +234,7 @@ void sim_choose(struct sim_node *n, struct sim_command *out)
             (struct sim_command){ .verb = VERB_NET, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = begins };
         return;
     }
+    if (sim_wants_asking(n, out)) return;
     if (s->n_again > 0 && sim_strikes(&s->faults, FAULT_REPEATED)) {
         *out = s->again[sim_index(&n->random, s->n_again)];
         if (out->verb == VERB_RECOVER && s->misled[n->index])
@@ -238,6 +245,7 @@ void sim_choose(struct sim_node *n, struct sim_command *out)
         return;
     }
     choose_new(n, out);
+    sim_name_services(s, out);
 }
 
 /* A command that nobody heard an answer to is given again sooner or later; others may be. */
@@ -245,7 +253,7 @@ static void keep(struct sim_node *n)
 {
     struct sim *s = n->sim;
     if (n->command.verb == VERB_SWEEP || n->command.verb == VERB_CLOCK || n->command.verb == VERB_RETAIN ||
-        n->command.verb == VERB_NET || n->command.body != 0)
+        n->command.verb == VERB_NET || n->command.verb == VERB_ASK || n->command.body != 0)
         return;
     struct sim_command *slot =
         s->n_again < SIM_PENDING ? &s->again[s->n_again++] : &s->again[sim_index(&n->random, SIM_PENDING)];
@@ -262,7 +270,7 @@ int sim_give(struct sim_node *n)
         [VERB_UNDELETE] = sim_give_file,   [VERB_RETURN] = sim_give_file,     [VERB_RESULT] = sim_give_file,
         [VERB_BEGIN] = sim_give_txn,       [VERB_COMMIT] = sim_give_txn,      [VERB_ABORT] = sim_give_txn,
         [VERB_QUOTA] = sim_give_quota,     [VERB_CLOCK] = sim_give_clock,     [VERB_RETAIN] = sim_give_retain,
-        [VERB_NET] = sim_give_net,
+        [VERB_NET] = sim_give_net,         [VERB_ASK] = sim_give_ask,         [VERB_ANSWER] = sim_give_answer,
     };
     RP_ASSERT(give[n->command.verb] != NULL);
     int r = give[n->command.verb](n);

@@ -48,7 +48,13 @@
     X(REUPLOAD,          "reupload",                250) /* somebody uploads under a marked key */                 \
     X(TWINS,             "identical-reupload",      100) /* ... the same bytes */                                  \
     X(HIDDEN,            "hidden-by-others",         60) /* ... leaves a delete marker on one */                    \
-    X(TAKEN_AWAY,        "taken-away",               25)        /* somebody else deletes an object */
+    X(TAKEN_AWAY,        "taken-away",               25) /* somebody else deletes an object */                     \
+    X(SERVICE_NO,        "service-says-no",        2500)                                                           \
+    X(SERVICE_LATER,     "service-says-later",     4000) /* 202; it calls, or waits to be asked again */           \
+    X(SERVICE_FAILS,     "service-fails",          3000) /* 5xx, 429 */                                            \
+    X(SERVICE_HANGS,     "service-hangs",          2000)                                                           \
+    X(SERVICE_BREAKS,    "service-breaks-off",     3000) /* it has acted, and nobody hears its answer */           \
+    X(FROZEN_ASKING,     "frozen-while-asking",    1500)        /* a node stands still during a call */
 /* clang-format on */
 
 enum sim_fault {
@@ -108,6 +114,23 @@ enum sim_fault {
     X(KEPT_WITH_COPY,    "kept-with-its-copy"     ) /* ... and not, for a copy waits in quarantine */              \
     X(NET_ENDED,         "safety-net-ended"       ) /* in trouble; it found nothing */                             \
     X(NET_CRASHED,       "safety-net-crashed"     )                                                                \
+    X(REFUSED,           "service-refused"        )                                                                \
+    X(SERVICE_GONE,      "service-said-gone"      ) /* a code that counts as yes */                                \
+    X(SAID_LATER,        "service-said-later"     )                                                                \
+    X(LATE_YES,          "late-yes"               ) /* ... and called */                                           \
+    X(LATE_NO,           "late-no"                )                                                                \
+    X(NO_AFTER_YES,      "no-after-yes"           )                                                                \
+    X(ANSWER_AFTER_END,  "answer-after-the-end"   ) /* of the mark */                                              \
+    X(ANSWER_UNKNOWN,    "answer-unasked"         ) /* by what a catalog put back knows, or a recovery */          \
+    X(REVIVED,           "dead-letter-revived"    ) /* by a late yes */                                            \
+    X(ASKED_NOW,         "asked-before-due"       )                                                                \
+    X(ASKER_CRASHED,     "crashed-after-asked"    ) /* ... and before the answer was committed */                  \
+    X(ASKER_LOST,        "lost-while-asking"      ) /* the mark was another one's when the answer came */          \
+    X(GAVE_UP,           "service-given-up"       ) /* its time was over, or it will never say yes */              \
+    X(KEPT_AGREED,       "kept-after-a-yes"       ) /* by a person */                                              \
+    X(RESTORED_REFUSED,  "restored-from-refusal"  ) /* from a dead letter to which nobody has said yes */          \
+    X(RECOVERED_AGREED,  "dead-by-a-recovery"     ) /* a yes, and a catalog that was put back */                   \
+    X(STAYS_DEAD,        "refused-for-good"       ) /* a dead letter in the end */                                 \
     X(LIE,               "lying-if-match"         )                                                                \
     X(WINDOW_LOSS,       "window-loss"            )             /* the known remainder of level window */
 /* clang-format on */

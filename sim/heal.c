@@ -31,11 +31,11 @@ static bool is_reused(const struct sim *s)
     return false;
 }
 
-/* Marks that may wait for ever: of a store that only observes, and of plain objects where nothing
- * can delete exactly those. */
-static bool may_wait(const struct sim *s, const struct model_mark *m)
+/* Marks that may wait for ever: of a store that only observes, of plain objects where nothing can
+ * delete exactly those, and those to which a service never says anything but no. */
+static bool may_wait(struct sim *s, const struct model_mark *m)
 {
-    if (s->config.mode == RP_MODE_OBSERVE) return true;
+    if (s->config.mode == RP_MODE_OBSERVE || sim_is_refused(s, m)) return true;
     return sim_is_weak(s, is_reused(s)) && m->file_id == 0 && !rp_quarantine_is(m->key);
 }
 
@@ -82,6 +82,18 @@ static void delete_what_shows(struct sim *s)
     }
 }
 
+static void ask(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    struct sim_command c;
+    for (size_t i = s->services.n_calls; i > 0 && sim_takes_call(n, &c); i--) {
+        sim_node_begin(n, &c);
+        (void)sim_give(n);
+        n->command.verb = VERB_NONE;
+    }
+    (void)give(n, VERB_ASK, false);
+}
+
 static void judge_end(struct sim *s)
 {
     const struct model_mark *m = waiting(s);
@@ -107,7 +119,8 @@ void sim_heal(struct sim_node *n)
         s->now_ms += 8 * RP_DAY_MS;
         retained = give(n, VERB_RETAIN, false);    /* while copies still wait that this round's sweep will erase */
         if (retained != RP_ERUNNING) r = retained; /* one that crashed, by a clock that was days ahead */
-        (void)give(n, VERB_SWEEP, true);           /* partly done, as long as there is more than one run may take */
+        if (s->services.asks > 0) ask(n);
+        (void)give(n, VERB_SWEEP, true); /* partly done, as long as there is more than one run may take */
         delete_what_shows(s);
         for (int i = 0; i < 8 && has_dead(s); i++)
             (void)give(n, VERB_DEAD, true); /* not while its copy is being erased */
@@ -115,9 +128,14 @@ void sim_heal(struct sim_node *n)
         if (waiting(s) == NULL && retained == 0 && round > 2) break;
     }
     if (r == 0) r = give(n, VERB_NET, false);
+    for (int i = 0; i < SIM_SERVICES && s->services.asks > 0; i++) { /* those that were retried and are refused again */
+        s->now_ms += RP_HOUR_MS;
+        ask(n);
+    }
     if (r == 0) r = retained;
     if (r < 0) sim_violate(s, "EVENTUAL", "a command fails with %d in a healed world", r);
     if (r == 0) judge_end(s);
+    if (r == 0 && s->config.mode != RP_MODE_OBSERVE) sim_judge_refused(s);
     if (r == 0 && s->retains > 0) sim_judge_remains(n);
     sim_node_close(n);
 }

@@ -60,7 +60,11 @@ static const char script[] =
     "CREATE TEMP TRIGGER key_gone AFTER DELETE ON main.idempotency "
     NOTE(15, "OLD.id", "0", "OLD.key, '', '', ''", "0")
     "CREATE TEMP TRIGGER run_gone AFTER DELETE ON main.run "
-    NOTE(16, "OLD.id", "0", NO_TEXTS, "OLD.started_at, OLD.open IS NULL");
+    NOTE(16, "OLD.id", "0", NO_TEXTS, "OLD.started_at, OLD.open IS NULL")
+    "CREATE TEMP TRIGGER confirmation_new AFTER INSERT ON main.confirmation "
+    NOTE(17, "NEW.id", "0", "NEW.name, '', '', ''", "0, NEW.state, NEW.mark_id, NEW.ordinal, NEW.attempts, 0")
+    "CREATE TEMP TRIGGER confirmation_moved AFTER UPDATE ON main.confirmation "
+    NOTE(18, "NEW.id", "0", "NEW.name, '', '', ''", "OLD.state, NEW.state, NEW.mark_id, NEW.ordinal, NEW.attempts, COALESCE(NEW.asked_at, 0)");
 /* clang-format on */
 
 #define NUMBERS_MAX 13
@@ -166,6 +170,18 @@ static struct journal_file file_of(const struct row *r)
                                   .with_id = r->i[8] };
 }
 
+static struct journal_confirmation confirmation_of(const struct row *r)
+{
+    return (struct journal_confirmation){ .id = r->id,
+                                          .name = r->a,
+                                          .from = (int)r->i[0],
+                                          .to = (int)r->i[1],
+                                          .mark_id = r->i[2],
+                                          .ordinal = r->i[3],
+                                          .attempts = r->i[4],
+                                          .asked_at_ms = r->i[5] };
+}
+
 static void note_hold(struct sim *s, struct sim_node *n, const struct row *r)
 {
     struct model *m = s->model;
@@ -190,6 +206,7 @@ static void tell(struct sim *s, struct sim_node *n, const struct row *r)
     struct journal_mark mark = mark_of(r);
     struct journal_file file = file_of(r);
     struct journal_tenant tenant = { r->id, r->i[0], r->i[1], r->i[2] };
+    struct journal_confirmation confirmation = confirmation_of(r);
     struct journal_gone gone = { (enum journal_what)r->what, r->id, r->i[0], r->a, r->i[1] != 0 };
     switch ((enum journal_what)r->what) {
     case JOURNAL_MARK_NEW:
@@ -214,6 +231,12 @@ static void tell(struct sim *s, struct sim_node *n, const struct row *r)
     case JOURNAL_TXN_NEW:
     case JOURNAL_TXN:
         sim_judge_txn(s, n, r->id, r->i[0], r->i[1], r->what == JOURNAL_TXN_NEW);
+        break;
+    case JOURNAL_CONFIRMATION_NEW:
+        sim_judge_new_confirmation(s, n, &confirmation);
+        break;
+    case JOURNAL_CONFIRMATION:
+        sim_judge_confirmation(s, n, &confirmation);
         break;
     case JOURNAL_KEY_NEW:
         sim_judge_new_key(s, r->id);

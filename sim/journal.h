@@ -8,6 +8,7 @@
 
 struct sim;
 struct sim_node;
+struct model_mark;
 
 enum journal_what {
     JOURNAL_MARK_NEW = 1,
@@ -25,7 +26,9 @@ enum journal_what {
     JOURNAL_HOLD_GONE,
     JOURNAL_KEY_NEW,
     JOURNAL_KEY_GONE,
-    JOURNAL_RUN_GONE
+    JOURNAL_RUN_GONE,
+    JOURNAL_CONFIRMATION_NEW,
+    JOURNAL_CONFIRMATION
 };
 
 struct journal_mark {
@@ -44,6 +47,12 @@ struct journal_tenant {
     int64_t id, before_bytes, after_bytes, limit_bytes; /* used and reserved together; limit -1: the default */
 };
 
+struct journal_confirmation {
+    int64_t id, mark_id, ordinal, attempts, asked_at_ms;
+    const char *name;
+    int from, to;
+};
+
 /* judge.c */
 void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_mark *row);
 void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark *row);
@@ -54,6 +63,12 @@ void sim_judge_tenant(struct sim *s, struct sim_node *n, const struct journal_te
 void sim_judge_txn(struct sim *s, struct sim_node *n, int64_t id, int64_t state, int64_t members, int is_new);
 /* All rows of a commit were told: what must hold of them together. */
 void sim_judge_commit(struct sim *s, struct sim_node *n);
+/* judge_confirm.c */
+void sim_judge_new_confirmation(struct sim *s, struct sim_node *n, const struct journal_confirmation *row);
+void sim_judge_confirmation(struct sim *s, struct sim_node *n, const struct journal_confirmation *row);
+/* ... and a mark that moves, before the model knows of it. */
+void sim_judge_asked_mark(struct sim *s, struct sim_node *n, const struct model_mark *m,
+                          const struct journal_mark *row);
 /* judge_gone.c */
 struct journal_gone {
     enum journal_what what;

@@ -30,21 +30,21 @@ static const struct {
 } moves[] = {
     { 0, RP_MARKED, BY(MARK) | BY(IMPORT) | BY(RESTORE) | BY(RETURN) | BY(SWEEP) | FILES },
     { RP_MARKED, RP_MARKED, BY(MARK) | BY(SWEEP) | BY(DELETE) | BY(RECOVER) | BY(CLOCK) },
-    { RP_MARKED, RP_CHECKING, BY(SWEEP) },
+    { RP_MARKED, RP_CHECKING, BY(SWEEP) | BY(ASK) },
     { RP_MARKED, RP_PURGING, BY(SWEEP) },
     { RP_MARKED, RP_REPRIEVED, BY(RESTORE) | BY(RETURN) | BY(MARK) | BY(IMPORT) | BY(RECOVER) | BY(DEAD) | FILES },
-    { RP_CHECKING, RP_CHECKING, BY(SWEEP) },
+    { RP_CHECKING, RP_CHECKING, BY(SWEEP) | BY(ASK) | BY(ANSWER) },
     { RP_CHECKING, RP_PURGING, BY(SWEEP) },
-    { RP_CHECKING, RP_MARKED, BY(SWEEP) | BY(RECOVER) },
-    { RP_CHECKING, RP_DEAD, BY(SWEEP) },
-    { RP_CHECKING, RP_REPRIEVED, BY(RECOVER) },
+    { RP_CHECKING, RP_MARKED, BY(SWEEP) | BY(ASK) | BY(RECOVER) },
+    { RP_CHECKING, RP_DEAD, BY(SWEEP) | BY(ASK) | BY(ANSWER) | BY(RECOVER) },
+    { RP_CHECKING, RP_REPRIEVED, BY(RECOVER) | BY(ASK) },
     { RP_PURGING, RP_PURGING, BY(SWEEP) },
     { RP_PURGING, RP_PURGED, BY(SWEEP) },
     { RP_PURGING, RP_DEAD, BY(SWEEP) },
     { RP_PURGING, RP_REPRIEVED, BY(SWEEP) },
-    { RP_DEAD, RP_CHECKING, BY(DEAD) },
+    { RP_DEAD, RP_CHECKING, BY(DEAD) | BY(ANSWER) },
     { RP_DEAD, RP_PURGING, BY(DEAD) },
-    { RP_DEAD, RP_REPRIEVED, BY(DEAD) },
+    { RP_DEAD, RP_REPRIEVED, BY(DEAD) | BY(RESTORE) | BY(RETURN) | BY(UNDELETE) },
     { RP_DEAD, RP_LOST, BY(DEAD) },
 };
 
@@ -164,10 +164,12 @@ static bool has_looked_before(const struct sim_node *n)
 static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m, const struct journal_mark *r)
 {
     if (r->fence != m->fence + 1) sim_violate(s, "FENCED", "%s was claimed without a new fence", m->key);
-    if (m->due_at_ms > n->early_ms)
+    /* nothing is erased by a claim of an asker, and some services are asked at once */
+    bool early = n->command.verb == VERB_ASK && sim_is_asked_now(s, m->id);
+    if (!early && m->due_at_ms > n->early_ms)
         sim_violate(s, "NO-EARLY", "%s was claimed %" PRId64 " ms before it was due on every clock", m->key,
                     m->due_at_ms - n->early_ms);
-    if (m->due_at_ms > sim_boot_time_most_ms(s))
+    if (!early && m->due_at_ms > sim_boot_time_most_ms(s))
         sim_violate(s, "NO-EARLY", "%s was claimed %" PRId64 " ms before it was due by the time that really passed",
                     m->key, m->due_at_ms - sim_boot_time_most_ms(s));
     if (r->next_at_ms < n->early_ms + s->rules.lease_ms - RP_SECOND_MS && n->jumps_at_begin == s->jumps)
@@ -187,8 +189,7 @@ static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m,
     if (m->state != RP_MARKED && m->holder != 0) {
         sim_see(s, SIGHT_TAKEOVER);
         const struct sim_node *old = &s->nodes[(m->holder - 1) % 16];
-        if (!old->dead && sim_holder(old) == m->holder && old->command.verb == VERB_SWEEP)
-            sim_see(s, SIGHT_STALE_HOLDER);
+        if (!old->dead && sim_holder(old) == m->holder && sim_claims(old->command.verb)) sim_see(s, SIGHT_STALE_HOLDER);
     }
     m->weakly |= rp_store_level(&n->store) == RP_LEVEL_WINDOW;
     m->holder = sim_holder(n);
@@ -286,22 +287,25 @@ void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark
     }
     sim_say(s, "node %d: %s: mark of %s: %s to %s, fence %" PRId64, n->index, sim_verb_name(n->command.verb), r->key,
             name_of(from), name_of(r->to), r->fence);
+    sim_judge_asked_mark(s, n, m, r);
     if (r->from != from) sim_violate(s, "STATES", "%s moved from a state that the model does not know", r->key);
     if (!may_move(from, r->to, n->command.verb))
         sim_violate(s, from == RP_PURGING && r->to == RP_REPRIEVED ? "RESTORE-WINS" : "STATES",
                     "%s went from %s to %s by a %s", r->key, name_of(from), name_of(r->to),
                     sim_verb_name(n->command.verb));
     if (r->due_at_ms < m->due_at_ms) sim_violate(s, "NO-EARLY", "the promise about %s was shortened", r->key);
-    bool claimed = n->command.verb == VERB_SWEEP && r->fence != m->fence;
+    bool claimed = sim_claims(n->command.verb) && r->fence != m->fence;
     if (claimed)
         judge_claim(s, n, m, r);
-    else if ((from == RP_CHECKING || from == RP_PURGING) && n->command.verb == VERB_SWEEP &&
-             m->holder != sim_holder(n) && !sim_is_stale(n)) /* fences repeat in a catalog that was put back under it */
+    else if ((from == RP_CHECKING || from == RP_PURGING) && sim_claims(n->command.verb) && m->holder != sim_holder(n) &&
+             !sim_is_stale(n)) /* fences repeat in a catalog that was put back under it */
         sim_violate(s, "FENCED", "%s was moved by node %d, which had lost its lease", r->key, n->index);
     if ((r->to == RP_REPRIEVED && from != RP_PURGING) ||
         (r->to == RP_MARKED && from == RP_MARKED && r->due_at_ms > m->due_at_ms))
         n->kept = true;
     if (r->to != RP_CHECKING && r->to != RP_PURGING) m->holder = 0;
+    bool waits = n->command.verb == VERB_ANSWER || (n->command.verb == VERB_ASK && !r->leased);
+    if (waits) m->holder = 0; /* for an answer, for the next attempt, or for the sweep */
     note_lease(s, m, r, claimed);
     fill(m, r);
     m->since = s->steps;
@@ -508,6 +512,7 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
         decided_other = true;
         weakly |= m->weakly;
         if (!allows(s, m, o)) continue;
+        sim_judge_agreed(s, m, "is erased");
         if (f != NULL) f->lost = true;
         if (n == NULL) judge_late(s, m);
         return;

@@ -10,6 +10,7 @@
 
 struct sim;
 struct sim_node;
+struct model_mark;
 
 /* After a commit of this node: everything that it changed, in order (journal.c). */
 void sim_journal_prepare(void); /* before the connection is opened */
@@ -40,6 +41,15 @@ void sim_judge_once_more(struct sim_node *n);
 /* In the end: what may go has gone, and what is said of it is true (judge_gone.c). */
 void sim_judge_remains(struct sim_node *n);
 int sim_holder(const struct sim_node *n); /* node and life, in one number */
+/* A service is called now (this and the next ones: judge_confirm.c). */
+void sim_judge_call(struct sim *s, const struct sim_node *n, int service, int64_t confirmation_id);
+/* `what` happens to this mark: all of its services have said yes, in truth. */
+void sim_judge_agreed(struct sim *s, const struct model_mark *m, const char *what);
+/* One of its services is asked before it is due. */
+bool sim_is_asked_now(const struct sim *s, int64_t mark_id);
+/* One of its services never says anything but no; and in the end that is a dead letter. */
+bool sim_is_refused(struct sim *s, const struct model_mark *m);
+void sim_judge_refused(struct sim *s);
 /* The questions of tests/lib/invariants.h, and those of the end (check.c). */
 void sim_check(struct sim *s, bool healed);
 

@@ -29,6 +29,13 @@ struct model_txn *model_txn(struct model *m, int64_t id)
     return NULL;
 }
 
+struct model_confirmation *model_confirmation(struct model *m, int64_t id)
+{
+    for (size_t i = m->n_confirmations; i-- > 0;)
+        if (m->confirmations[i].id == id) return &m->confirmations[i];
+    return NULL;
+}
+
 struct model_mark *model_mark_of(struct model *m, const char *key)
 {
     for (size_t i = m->n_marks; i-- > 0;)
@@ -82,5 +89,7 @@ void model_copy(struct model *to, const struct model *from)
     to->n_files = from->n_files;
     to->n_holds = from->n_holds;
     to->n_txns = from->n_txns;
+    memcpy(to->confirmations, from->confirmations, from->n_confirmations * sizeof *from->confirmations);
     to->n_keys = from->n_keys;
+    to->n_confirmations = from->n_confirmations;
 }

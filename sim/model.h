@@ -8,13 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MODEL_MARKS_MAX 1500
-#define MODEL_FILES_MAX 96
-#define MODEL_HOLDS_MAX 128
-#define MODEL_TXNS_MAX  24
-#define MODEL_KEYS_MAX  160
-#define MODEL_KEY       100
-#define MODEL_ETAG      72
+#define MODEL_MARKS_MAX         1500
+#define MODEL_FILES_MAX         96
+#define MODEL_HOLDS_MAX         128
+#define MODEL_TXNS_MAX          24
+#define MODEL_KEYS_MAX          160
+#define MODEL_CONFIRMATIONS_MAX 1500
+#define MODEL_KEY               100
+#define MODEL_ETAG              72
 
 struct model_mark {
     int64_t id, due_at_ms, next_at_ms, file_id, tenant_id, fence;
@@ -63,6 +64,13 @@ struct model_key {
     int64_t id, over_least_ms;
 };
 
+/* One service that is to say yes about a mark, as it was committed. */
+struct model_confirmation {
+    int64_t id, mark_id, attempts;
+    int ordinal, service, state;
+    bool asked; /* at some time */
+};
+
 struct model {
     struct model_mark marks[MODEL_MARKS_MAX];
     size_t n_marks;
@@ -74,12 +82,15 @@ struct model {
     size_t n_txns;
     struct model_key keys[MODEL_KEYS_MAX];
     size_t n_keys;
+    struct model_confirmation confirmations[MODEL_CONFIRMATIONS_MAX];
+    size_t n_confirmations;
 };
 
 void model_copy(struct model *to, const struct model *from);
 struct model_mark *model_mark(struct model *m, int64_t id);
 struct model_file *model_file(struct model *m, int64_t id);
 struct model_txn *model_txn(struct model *m, int64_t id);
+struct model_confirmation *model_confirmation(struct model *m, int64_t id);
 /* The newest mark of a key, or of an upload under it (etag and version); NULL: none. */
 struct model_mark *model_mark_of(struct model *m, const char *key);
 bool model_is_active(const struct model_mark *mark);

@@ -22,6 +22,22 @@
 
 #define ENVIRONMENT "test"
 
+/* ---- calls: what each does; 0: it looks ---- */
+
+enum { BEGINS = 1, COMMITS = 2, DELETES = 4, COPIES = 8, HIDES = 16, SHOWS = 32, PUTS = 64, LISTS = 128 };
+
+static unsigned what_it_does(const char *call)
+{
+    static const struct {
+        const char *call;
+        unsigned does;
+    } calls[] = { { "begin", BEGINS }, { "commit", COMMITS }, { "delete", DELETES }, { "copy", COPIES },
+                  { "hide", HIDES },   { "show", SHOWS },     { "put", PUTS },       { "list", LISTS } };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (strcmp(call, calls[i].call) == 0) return calls[i].does;
+    return 0;
+}
+
 /* ---- the database ---- */
 
 static bool inside(const struct sim_node *n)
@@ -50,14 +66,15 @@ static int db_before(void *ctx, const char *call, struct rp_error *err)
 {
     struct sim_node *n = ctx;
     struct sim_faults *f = &n->sim->faults;
-    if (strcmp(call, "begin") == 0 && n->unresolved > 0) { /* after a lost commit: nobody can be asked */
+    const unsigned does = what_it_does(call);
+    if (does == BEGINS && n->unresolved > 0) { /* after a lost commit: nobody can be asked */
         n->unresolved--;
         return unreachable(err);
     }
     if (!sim_step(n, !inside(n), call)) return unreachable(err);
     if (sim_strikes(f, FAULT_DB_BUSY)) return rp_error_set(err, RP_EBUSY, "injected: busy");
     if (!inside(n)) sim_journal_begin();
-    if (strcmp(call, "commit") == 0) return before_commit(n, err);
+    if (does == COMMITS) return before_commit(n, err);
     if (sim_strikes(f, FAULT_DB_UNAVAILABLE)) return unreachable(err);
     if (inside(n) && sim_strikes(f, FAULT_DB_FULL)) return rp_error_set(err, RP_EFULL, "injected: full");
     return 0;
@@ -66,11 +83,10 @@ static int db_before(void *ctx, const char *call, struct rp_error *err)
 static int db_after(void *ctx, const char *call, struct rp_error *err)
 {
     struct sim_node *n = ctx;
-    if (strcmp(call, "commit") != 0) {
-        RP_ASSERT(inside(n) || strcmp(call, "begin") == 0 ||
-                  sim_journal_is_empty()); /* nothing of this changes outside */
-        return 0;
-    }
+    const unsigned does = what_it_does(call);
+    /* nothing but a transaction changes anything */
+    RP_ASSERT(does == COMMITS || does == BEGINS || inside(n) || sim_journal_is_empty());
+    if (does != COMMITS) return 0;
     sim_journal_read(n->sim, n);
     if (n->command.verb == VERB_RECOVER) sim_note_recovered(n->sim);
     n->anchored = true;
@@ -105,48 +121,47 @@ static enum bucket_fate fate_of_delete(struct sim_node *n)
     return BUCKET_FALSE;
 }
 
-/* What a request does; 0: it looks. */
-enum { DELETES = 1, COPIES = 2, HIDES = 4, SHOWS = 8, PUTS = 16, LISTS = 32 };
-
-static unsigned what_it_does(const char *call)
+/* It does not reach the store, or the store does not take it. */
+static enum bucket_fate refusal(struct sim_node *n, const char *call)
 {
-    static const struct {
-        const char *call;
-        unsigned does;
-    } calls[] = { { "delete", DELETES }, { "copy", COPIES }, { "hide", HIDES },
-                  { "show", SHOWS },     { "put", PUTS },    { "list", LISTS } };
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
-        if (strcmp(call, calls[i].call) == 0) return calls[i].does;
-    return 0;
+    struct sim *s = n->sim;
+    struct sim_faults *f = &s->faults;
+    if (!sim_step(n, true, call) || in_outage(n)) return BUCKET_REFUSED;
+    if (sim_strikes(f, FAULT_STORE_SLOW)) sim_sleep(s, sim_between(&n->random, RP_SECOND_MS, 6 * RP_MINUTE_MS));
+    if (n->dead || sim_strikes(f, FAULT_STORE_REFUSES)) return BUCKET_REFUSED;
+    bool slow_put = n->command.verb == VERB_PUT && s->now_ms > s->files[n->command.file].sent_at_ms + SIM_LATE_PUT_MS;
+    if (slow_put) return BUCKET_REFUSED; /* the daemon has given it up */
+    return sim_strikes(f, FAULT_STORE_DENIES) ? BUCKET_DENIED : BUCKET_DONE;
+}
+
+static enum bucket_fate fate_of(struct sim_node *n, unsigned does)
+{
+    struct sim_faults *f = &n->sim->faults;
+    const bool removes = (does & (DELETES | HIDES | SHOWS)) != 0;
+    if (does == LISTS) return sim_strikes(f, FAULT_STORE_CUT) ? BUCKET_CUT : BUCKET_DONE;
+    if (does == 0) return BUCKET_DONE;
+    if (sim_strikes(f, FAULT_STORE_LOST)) return BUCKET_LOST;
+    if (removes && sim_strikes(f, FAULT_STORE_LATE)) return BUCKET_LATE;
+    return removes ? fate_of_delete(n) : BUCKET_DONE;
 }
 
 static enum bucket_fate request(void *ctx, const char *call, const char *key)
 {
     struct sim_node *n = ctx;
     struct sim *s = n->sim;
-    struct sim_faults *f = &s->faults;
     const unsigned does = what_it_does(call);
-    const bool removes = (does & (DELETES | HIDES | SHOWS)) != 0;
+    const bool sweeps = n->command.verb == VERB_SWEEP;
     const bool brings_back = does == SHOWS || (does == COPIES && !rp_quarantine_is(key));
     /* before time passes: a delete after a look is sent whenever that was answered */
     bool at_once = s->kind == BUCKET_EXACT && does == DELETES;
-    if (n->command.verb == VERB_SWEEP && key != NULL && !n->dead && (at_once || (does & (COPIES | HIDES)) != 0))
-        sim_judge_sent(s, n, key);
-    if (!sim_step(n, true, call) || in_outage(n)) return BUCKET_REFUSED;
-    if (sim_strikes(f, FAULT_STORE_SLOW)) sim_sleep(s, sim_between(&n->random, RP_SECOND_MS, 6 * RP_MINUTE_MS));
-    if (n->dead || sim_strikes(f, FAULT_STORE_REFUSES)) return BUCKET_REFUSED;
-    bool slow_put = n->command.verb == VERB_PUT && s->now_ms > s->files[n->command.file].sent_at_ms + SIM_LATE_PUT_MS;
-    if (slow_put) return BUCKET_REFUSED; /* the daemon has given it up */
-    if (sim_strikes(f, FAULT_STORE_DENIES)) return BUCKET_DENIED;
+    if (sweeps && key != NULL && !n->dead && (at_once || (does & (COPIES | HIDES)) != 0)) sim_judge_sent(s, n, key);
+    enum bucket_fate fate = refusal(n, call);
+    if (fate != BUCKET_DONE) return fate;
     n->hid = n->hid || does == HIDES;
     if ((does & (COPIES | PUTS | HIDES)) != 0 && sim_is_stale(n)) s->unknown[bucket_serial(s->bucket) + 1] = true;
     s->returns += brings_back;
-    if (does == LISTS) return sim_strikes(f, FAULT_STORE_CUT) ? BUCKET_CUT : BUCKET_DONE;
-    if (n->command.verb == VERB_SWEEP && brings_back) sim_see(s, SIGHT_RETURNED_AGAIN);
-    if (does == 0) return BUCKET_DONE;
-    if (sim_strikes(f, FAULT_STORE_LOST)) return BUCKET_LOST;
-    if (removes && sim_strikes(f, FAULT_STORE_LATE)) return BUCKET_LATE;
-    return removes ? fate_of_delete(n) : BUCKET_DONE;
+    if (sweeps && brings_back) sim_see(s, SIGHT_RETURNED_AGAIN);
+    return fate_of(n, does);
 }
 
 static void gone(void *ctx, const struct bucket_object *object, bool overwritten)
@@ -296,6 +311,8 @@ int sim_node_open(struct sim_node *n, struct rp_error *err)
 
 void sim_node_close(struct sim_node *n)
 {
+    rp_asker_free(n->asker);
+    n->asker = NULL;
     rp_guarantee_free(n->store.guarantee);
     rp_raises_free(n->raises);
     rp_backend_close(n->backend);
@@ -335,7 +352,7 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     n->early_ms = 0;
     n->began_at = s->steps;
     n->began_ms = s->now_ms;
-    n->owned = c->verb != VERB_SWEEP || sim_owns(s, n);
+    n->owned = !sim_claims(c->verb) || sim_owns(s, n);
     n->known_ours = c->verb == VERB_SWEEP && sim_is_known_ours(s);
     n->jumps_at_begin = s->jumps;
     n->put_backs_at_begin = s->put_backs;

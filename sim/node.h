@@ -5,6 +5,7 @@
 
 #include "base/time.h"
 #include "catalog/catalog.h"
+#include "core/confirm/confirm.h"
 #include "core/run/run.h"
 #include "core/store.h"
 #include "random.h"
@@ -36,7 +37,10 @@ struct sim_node {
     struct rp_raises *raises; /* as a session has them (lib/session.h) */
     struct rp_raise_hook raise_hook;
     struct rp_worker worker;
-    struct rp_run run; /* of the continuous sweep; id 0: none */
+    struct rp_store *stores[1];
+    struct rp_asker *asker; /* NULL: it has not asked anybody yet */
+    int64_t calling;        /* the question whose answer it waits for, or has not committed; 0: none */
+    struct rp_run run;      /* of the continuous sweep; id 0: none */
     struct sim_command command;
     int64_t began_ms;         /* true time */
     int64_t late_at_begin_ms; /* the latest of the clocks when the command began */

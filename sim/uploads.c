@@ -238,9 +238,14 @@ int sim_give_file(struct sim_node *n)
     struct rp_store *stores[1];
     if (verb == VERB_RETURN) return give_back(n, &arena);
     struct rp_file_command c = command(n, verbs[verb], stores, &arena);
-    if (verb == VERB_DELETE) c.grace_ms = n->command.grace_ms;
     struct rp_file row;
     struct rp_error err = { 0 };
+    struct rp_confirmers_asked by = { 0 };
+    if (verb == VERB_DELETE) {
+        c.grace_ms = n->command.grace_ms;
+        if (sim_named_services(n, &by, &err) < 0) return err.code;
+        if (by.n > 0) c.confirmations = &by;
+    }
     if (verb == VERB_RESULT) {
         int r = rp_file_get(n->catalog->db, c.file_id, &arena, &row, &err);
         if (r < 0) return r;

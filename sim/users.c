@@ -73,13 +73,16 @@ int sim_give_mark(struct sim_node *n)
     struct sim_command *c = &n->command;
     struct rp_mark_request q[3];
     struct rp_error err = { 0 };
+    struct rp_confirmers_asked by = { 0 };
+    if (sim_named_services(n, &by, &err) < 0) return err.code;
     for (size_t i = 0; i < c->n_keys; i++)
         q[i] = (struct rp_mark_request){ .key = c->file != SIZE_MAX ? n->sim->files[c->file].key : sim_key(c->keys[i]),
                                          .grace_ms = c->grace_ms,
                                          .at_ms = -1,
                                          .reason = "unused",
                                          .if_unreferenced = c->if_unreferenced,
-                                         .annotate = c->annotate };
+                                         .annotate = c->annotate,
+                                         .confirmations = by.n > 0 ? &by : NULL };
     struct rp_mark_answer *a = answers[n->index];
     memset(a, 0, sizeof answers[0]);
     int r = rp_mark_many(n->catalog, &n->store, q, c->n_keys, ACTOR, false, a, &err);

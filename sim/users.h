@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/confirm/confirm.h"
 #include "core/file/file.h"
 
 enum sim_verb {
@@ -35,9 +36,13 @@ enum sim_verb {
     VERB_CLOCK,  /* somebody accepts the time of this node's host */
     VERB_RETAIN, /* what has ended is let go */
     VERB_NET,    /* what was lost is brought back */
+    VERB_ASK,    /* outside services are asked */
+    VERB_ANSWER, /* ... and answer later */
     VERBS
 };
 const char *sim_verb_name(enum sim_verb verb);
+/* It claims marks, and looks whose store it is before. */
+bool sim_claims(enum sim_verb verb);
 
 /* A command as a user gives it; given again, it is the same one. */
 struct sim_command {
@@ -46,7 +51,9 @@ struct sim_command {
     size_t file, txn;       /* of the users' lists; SIZE_MAX: none */
     int64_t grace_ms;
     bool if_unreferenced, annotate, flag;
-    int body; /* which body goes with the Idempotency-Key */
+    int body;          /* which body goes with the Idempotency-Key */
+    unsigned services; /* bits: those that must say yes */
+    size_t question;   /* that a service answers */
     int given;
 };
 
@@ -100,6 +107,14 @@ int sim_give_net(struct sim_node *n);
 /* The same of safety nets (net.c). */
 void sim_net_choose(struct sim *s);
 bool sim_wants_net(struct sim_node *n);
+/* The same of askers, and of services that call; which deletes name services, and these as the core
+ * takes them (asking.c). */
+bool sim_wants_asking(struct sim_node *n, struct sim_command *out);
+bool sim_takes_call(struct sim_node *n, struct sim_command *out); /* one whose time has come */
+void sim_name_services(struct sim *s, struct sim_command *c);
+int sim_named_services(struct sim_node *n, struct rp_confirmers_asked *out, struct rp_error *err);
+int sim_give_ask(struct sim_node *n);
+int sim_give_answer(struct sim_node *n);
 /* The answer under this key was let go. */
 void sim_forget_key(struct sim *s, const char *key);
 int sim_give_init(struct sim_node *n);

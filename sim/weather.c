@@ -238,4 +238,5 @@ void sim_heal_weather(struct sim *s)
         bucket_settle(s->bucket, 0);
     s->now_ms += 4 * RP_DAY_MS; /* past the times that clocks ahead have promised */
     memset(s->referenced, 0, sizeof s->referenced);
+    sim_services_heal(s);
 }

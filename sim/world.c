@@ -180,7 +180,7 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     s->steps_max = steps;
     s->order = sim_stream(seed, 1);
     s->luck = sim_stream(seed, 2);
-    s->ending = s->rolled_back = s->rolling = s->lied = false;
+    s->ending = s->rolled_back = s->rolling = s->lied = s->unasked = false;
     s->n_files = s->n_txns = s->n_again = 0;
     s->strict_until_ms = s->record_at_ms = 0;
     s->backup = (struct sim_backup){ .seen_epoch = -2 };
@@ -193,6 +193,7 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     s->db_clock = s->store_clock = (struct sim_clock){ 0 };
     s->wrong_least_ms = s->wrong_most_ms = 0;
     s->model->n_marks = s->model->n_files = s->model->n_holds = s->model->n_txns = s->model->n_keys = 0;
+    s->model->n_confirmations = 0;
     memset(s->misled, 0, sizeof s->misled);
     memset(s->by_user, 0, sizeof s->by_user);
     memset(s->unknown, 0, sizeof s->unknown);
@@ -204,6 +205,7 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     choose_rules(s);
     sim_retention_choose(s);
     sim_net_choose(s);
+    sim_services_choose(s);
     sim_vessel_choose(s);
     for (int i = 0; i < SIM_NODES; i++) {
         s->nodes[i].sim = s;

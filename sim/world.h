@@ -34,6 +34,7 @@
 #include "faults.h"
 #include "model.h"
 #include "node.h"
+#include "services.h"
 #include "task.h"
 #include "users.h"
 
@@ -78,6 +79,7 @@ struct sim {
     int64_t retained_ms;               /* true time of the last that was done; 0: none */
     struct sim_random netting;
     int nets; /* how often, in 10,000 commands, somebody begins a safety net */
+    struct sim_services services;
     int64_t store_id, tenants[SIM_TENANTS];
     bool referenced[SIM_KEYS];
     int uploads_of[SIM_KEYS];
@@ -103,6 +105,7 @@ struct sim {
     char catalog_id[40];
     bool rolled_back, rolling; /* the catalog was put back; it is about to be, as soon as all nodes are down */
     bool taken[SIM_KEYS];      /* somebody took a plain object away */
+    bool unasked;              /* a catalog that was put back took an answer to a call that it does not know of */
     bool lied;                 /* the bucket has said something untrue: what is left behind for that is not ours */
     struct rp_buf *trace;      /* NULL: nobody looks */
     char violation[SIM_LINE];  /* the first; "": none */

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <inttypes.h>
 #include <semaphore.h>
 #include <stdio.h>
 
@@ -338,6 +339,26 @@ static void services_that_are_asked_now_come_before_those_that_wait_until_it_is_
     services_drop(&s);
 }
 
+/* C11, NO-EARLY: a minute before it is due, with a host that is two minutes ahead. */
+static void whoever_waits_until_it_is_due_waits_for_the_earliest_clock(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    world_put(w, "k", "x");
+    assert_true(mark_confirmed(&s, "k", 2 * DAY, "calendar", "mail").asked_now);
+    world_pass(w, 2 * DAY - RP_MINUTE_MS);
+    w->host_ahead_ms = 2 * RP_MINUTE_MS;
+    assert_int_equal(ask_all(&s).yes, 1);
+    world_script(w, "UPDATE mark SET next_at = next_at - %" PRId64, 3 * RP_MINUTE_MS);
+    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(s.at[CALENDAR].calls, 0);
+    w->host_ahead_ms = 0;
+    world_pass(w, 2 * RP_MINUTE_MS);
+    assert_int_equal(ask_all(&s).yes, 1);
+    services_drop(&s);
+}
+
 /* C10 */
 static void nobody_is_asked_about_what_was_replaced(void **state)
 {
@@ -356,6 +377,28 @@ static void nobody_is_asked_about_what_was_replaced(void **state)
     (void)world_sweep(w);
     assert_true(world_exists(w, "replaced"));
     assert_false(world_exists(w, "there"));
+    services_drop(&s);
+}
+
+/* C10. Claimed by an asker that ended before it had asked. */
+static void nobody_is_asked_about_what_was_replaced_after_a_claim_that_came_to_nothing(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_purge_batch batch;
+    const struct rp_purge_rules rules = { .batch = 10, .lease_ms = 2 * RP_MINUTE_MS };
+    const struct rp_worker gone = { .name = "gone" };
+    const struct rp_confirmers by = { .names = "|calendar|" };
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    rp_purge_batch_init(&batch);
+    ok(rp_purge_claim_to_confirm(w->catalog, &w->store, &rules, &gone, &by, 10, &batch, &err));
+    assert_int_equal(batch.marks.n, 1);
+    rp_purge_batch_done(&batch);
+    world_put(w, "k", "something newer");
+    world_pass(w, 3 * RP_MINUTE_MS);
+    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(state_of(&s, "k"), RP_REPRIEVED);
     services_drop(&s);
 }
 
@@ -666,7 +709,9 @@ int main(void)
         BOTH(retry_after_is_obeyed),
         BOTH(test_T1_now_is_asked_at_once_and_erased_when_it_is_due),
         BOTH(services_that_are_asked_now_come_before_those_that_wait_until_it_is_due),
+        BOTH(whoever_waits_until_it_is_due_waits_for_the_earliest_clock),
         BOTH(nobody_is_asked_about_what_was_replaced),
+        BOTH(nobody_is_asked_about_what_was_replaced_after_a_claim_that_came_to_nothing),
         BOTH(due_is_not_asked_before),
         BOTH(an_unknown_service_is_refused_with_those_that_there_are),
         BOTH(marked_again_it_keeps_its_confirmations_and_gets_no_others),

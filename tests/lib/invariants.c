@@ -17,6 +17,7 @@
 #define ITS_OWN       "(m.file_id IS NULL OR " INV_SECOND ")"                           /* else the file's row tells */
 #define DUE           "'mark.created', 'mark.extended', 'file.pending', 'file.deleted'" /* these say when */
 #define LETTERS       "(SELECT COUNT(*) FROM dead_letter d WHERE d.mark_id = m.id"
+#define ASKED(how)    "(SELECT COUNT(*) FROM confirmation c WHERE c.mark_id = m.id AND " how ")"
 #define EVENTS(event) "(SELECT COUNT(*) FROM audit WHERE event = '" event "')"
 #define RFC3339(ms)   "strftime('%Y-%m-%dT%H:%M:%S', " ms " / 1000, 'unixepoch') || printf('.%03dZ', " ms " % 1000)"
 #define HELD                                                                                                           \
@@ -88,6 +89,9 @@ static const struct question {
       "WHERE " AUDITS("mark.purged") " <> (state = 4) OR " AUDITS("mark.reprieved") " <> (state = 5 AND " ITS_OWN ") "
       "OR " AUDITS("mark.lost") " <> (state = 7)" },
     { "AUDITED", INV_ALWAYS,
+      "SELECT m.key || ': what services were asked, and their yes, is not recorded exactly once' FROM mark m "
+      "WHERE " AUDITS("mark.asked") " <> " ASKED("c.asked_at IS NOT NULL") " OR " AUDITS("mark.confirmed") " <> " ASKED("c.state = 4") },
+    { "AUDITED", INV_ALWAYS,
       "SELECT m.key || ': deaths or retries are not recorded exactly once' FROM mark m "
       "WHERE " AUDITS("mark.dead") " <> " LETTERS ") OR " AUDITS("mark.retried") " <> " LETTERS " AND d.ended_as = 'retried')" },
     { "AUDITED", INV_ALWAYS,
@@ -115,7 +119,7 @@ static const struct question {
       INV_DIFFERS(EVENTS("object.returned"), "(SELECT COUNT(*) FROM mark WHERE " ASIDE " AND outcome = 5)") },
     { "AUDITED", INV_ALWAYS,
       "SELECT 'row ' || seq || ' records an event nobody knows: ' || event FROM audit WHERE event NOT IN ('mark.created', "
-      "'mark.extended', 'mark.purged', 'mark.reprieved', 'mark.dead', 'mark.retried', 'mark.lost', 'hold.placed', "
+      "'mark.extended', 'mark.purged', 'mark.reprieved', 'mark.asked', 'mark.confirmed', 'mark.dead', 'mark.retried', 'mark.lost', 'hold.placed', "
       "'hold.lifted', 'run.started', 'run.finished', 'run.resumed', 'retention.let_go', 'object.returned', 'object.returned_again', 'store.owned', 'store.recovered', 'store.moved', 'store.renamed', 'clock.accepted', 'audit.heads', "
       "'file.pending', 'file.uploaded', 'file.live', 'file.deleted', 'file.delete_failed', 'file.restored', 'file.cleaned', 'file.purged', "
       "'transaction.begun', 'transaction.committed', 'transaction.aborted', 'quota.set', 'store.level_changed', "

@@ -24,7 +24,7 @@
  * C10 Nobody is asked about an object that another upload has replaced since it was marked, where
  *     that upload would be all that stands there: its mark ends. What is only gone is asked about.
  * C11 Services that are asked `now` come before those that are asked when the mark is due, which
- *     nobody asks before that.
+ *     nobody asks before that, by any clock.
  *
  *   marked   -> checking           rp_asker_pass (the claim)
  *   checking -> checking, dead     rp_asker_pass, rp_verb_answer

@@ -15,6 +15,7 @@
 struct leaving {
     struct rp_asking *asking;
     struct rp_check_answer counted;
+    bool first; /* nobody was asked before, since it was last marked */
     bool replaced, left;
     struct rp_move move;
 };
@@ -59,8 +60,31 @@ static int count_references(struct leavings *l, struct rp_error *err)
 static bool may_be_replaced(const struct leaving *l)
 {
     const struct rp_mark *mark = l->asking->mark;
-    return l->counted.says == RP_SAYS_YES && mark->was == RP_MARKED && mark->file_id == 0 && mark->version[0] == 0 &&
+    return l->counted.says == RP_SAYS_YES && l->first && mark->file_id == 0 && mark->version[0] == 0 &&
            mark->original == NULL;
+}
+
+/* Whoever had claimed it before may have ended before anybody was asked. Nobody else changes this
+ * while it is ours: who was not asked has nothing to answer. */
+static int find_first(struct leavings *l, struct rp_error *err)
+{
+    struct rp_round *round = l->round;
+    struct rp_db *db = round->asker->options.sweep.catalog->db;
+    int64_t *ids = rp_arena_array(&round->batch.arena, round->n + 1, sizeof *ids);
+    struct rp_round_known k = { 0 };
+    size_t n = 0;
+    if (ids == NULL) return rp_round_no_memory(err);
+    for (size_t i = 0; i < round->n; i++) {
+        const struct rp_mark *mark = round->askings[i].mark;
+        l->at[i].first = mark->was == RP_MARKED;
+        if (!l->at[i].first) ids[n++] = mark->id;
+    }
+    int r = n > 0 ? rp_confirmations_of(db, ids, n, &round->batch.arena, &k.all, err) : 0;
+    for (size_t i = 0; i < round->n && r == 0; i++) {
+        bool last;
+        if (!l->at[i].first) (void)rp_round_next(&k, round->askings[i].mark, &last, &l->at[i].first);
+    }
+    return r;
 }
 
 static void see(struct leaving *l, const struct rp_item *item)
@@ -99,14 +123,16 @@ static int look(struct leavings *l, struct rp_error *err)
 
 /* ---- what follows ---- */
 
-static bool is_early(const struct leaving *l, int64_t now_ms)
+/* By the earliest of the clocks, like a purge. */
+static bool is_early(const struct leaving *l)
 {
-    return l->asking->round->endpoint->config->when == RP_CONFIRM_DUE && l->asking->mark->due_at_ms > now_ms;
+    const struct rp_round *round = l->asking->round;
+    return round->endpoint->config->when == RP_CONFIRM_DUE && l->asking->mark->due_at_ms > round->batch.now_ms;
 }
 
-static bool is_left(const struct leaving *l, int64_t now_ms)
+static bool is_left(const struct leaving *l)
 {
-    return l->counted.says != RP_SAYS_YES || l->replaced || is_early(l, now_ms);
+    return l->counted.says != RP_SAYS_YES || l->replaced || is_early(l);
 }
 
 static struct rp_move move_of(const struct leaving *l, bool first, struct rp_purge_rules *rules, int64_t now_ms)
@@ -139,7 +165,7 @@ static int leave_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     int r = rp_round_load(tx, l->round, &k, err);
     for (size_t i = 0; i < l->round->n && r == 0; i++) {
         bool last, first;
-        l->at[i].left = is_left(&l->at[i], tx->late_ms);
+        l->at[i].left = is_left(&l->at[i]);
         if (!l->at[i].left) continue;
         (void)rp_round_next(&k, l->at[i].asking->mark, &last, &first);
         of[n] = &l->at[i];
@@ -171,7 +197,7 @@ static int leave(struct leavings *l, struct rp_error *err)
     struct rp_catalog *catalog = l->round->asker->options.sweep.catalog;
     bool any = false;
     for (size_t i = 0; i < l->round->n; i++)
-        any = any || is_left(&l->at[i], rp_clock_now_ms(catalog->clock));
+        any = any || is_left(&l->at[i]);
     if (!any) return 0;
     int r = rp_catalog_transact(catalog, leave_tx, l, err);
     for (size_t i = 0; i < l->round->n && r == 0; i++) {
@@ -189,6 +215,7 @@ int rp_round_leave(struct rp_round *round, struct rp_error *err)
     for (size_t i = 0; i < round->n; i++)
         l.at[i] = (struct leaving){ .asking = &round->askings[i], .counted = { .says = RP_SAYS_YES } };
     int r = count_references(&l, err);
+    if (r == 0) r = find_first(&l, err);
     if (r == 0) r = look(&l, err);
     return r == 0 ? leave(&l, err) : r;
 }

@@ -66,6 +66,7 @@ static int claim_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     marks->n = 0;
     r = rp_state_claim(tx, &c->claim, marks, err);
     if (r < 0) return r;
+    c->batch->now_ms = c->claim.now_ms;
     fill_items(c->batch);
     if (c->part.damaged && marks->n == 1 && marks->at[0].id == c->first_id) { /* S6: claimed, and nothing else */
         rp_purge_set_damaged(&c->batch->items[0], &c->part.why);

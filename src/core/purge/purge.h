@@ -103,6 +103,7 @@ struct rp_purge_batch {
     struct rp_item *asked;        /* what the store is asked ... */
     struct rp_purge_item **about; /* ... and about which */
     struct rp_arena arena;
+    int64_t now_ms; /* of the claim: the earliest of all clocks */
     /* S7. Moments are of the boot clock. */
     const struct rp_clock *clock;
     size_t from, to; /* the slice: what is before it is finished, what is after it not begun */
