@@ -146,10 +146,10 @@ static void judge_yes(struct sim *s, const struct model_confirmation *c)
         sim_violate(s, "T2", "a yes of %s was written down that it has not said", sim_service_name(c->service));
 }
 
-/* Askers and services change rows; a retry begins those anew that have not said yes. */
+/* Askers and services change rows; a retry and a recovery begin those anew that have not said yes. */
 static bool may_change(const struct journal_confirmation *r, enum sim_verb by)
 {
-    if (by == VERB_DEAD) return r->from != RP_CONFIRM_YES && r->to == RP_CONFIRM_PENDING;
+    if (by == VERB_DEAD || by == VERB_RECOVER) return r->from != RP_CONFIRM_YES && r->to == RP_CONFIRM_PENDING;
     return (by == VERB_ASK || by == VERB_ANSWER) && r->to != RP_CONFIRM_PENDING;
 }
 
