@@ -40,7 +40,7 @@ void rp_asker_configure(struct rp_asker *a, const struct rp_config *config)
     a->n = config->n_confirmers;
     snprintf(a->names, sizeof a->names, "|");
     for (size_t i = 0; i < a->n; i++) {
-        struct rp_service *e = &a->endpoints[i];
+        struct rp_service *e = &a->services[i];
         size_t used = strlen(a->names);
         e->config = &config->confirmers[i];
         snprintf(e->name, sizeof e->name, "|%.63s|", e->config->name);
@@ -83,7 +83,7 @@ static void free_round(struct rp_round *round)
     free(round);
 }
 
-static struct rp_round *new_round(struct rp_asker *a, struct rp_service *endpoint, struct rp_error *err)
+static struct rp_round *new_round(struct rp_asker *a, struct rp_service *service, struct rp_error *err)
 {
     struct rp_round *round = calloc(1, sizeof *round);
     if (round == NULL) {
@@ -91,7 +91,7 @@ static struct rp_round *new_round(struct rp_asker *a, struct rp_service *endpoin
         return NULL;
     }
     round->asker = a;
-    round->endpoint = endpoint;
+    round->service = service;
     rp_purge_batch_init(&round->batch);
     return round;
 }
@@ -150,7 +150,8 @@ static size_t take_back(struct rp_round *round, struct rp_asking **back)
     for (size_t i = 0; i < n; i++) {
         if (back[i]->threaded) pthread_join(back[i]->thread, NULL);
         back[i]->calling = false;
-        round->endpoint->under_way--;
+        back[i]->meaning = rp_meaning_of(round->service->config, back[i]->answer.status);
+        round->service->under_way--;
         round->asker->under_way--;
     }
     return n;
@@ -159,11 +160,11 @@ static size_t take_back(struct rp_round *round, struct rp_asking **back)
 static int finish_round(struct rp_round *round, struct rp_error *err)
 {
     struct rp_asking *back[RP_BREAKER_AT_ONCE];
-    RP_ASSERT(round->n <= RP_BREAKER_AT_ONCE || round->endpoint == NULL);
-    if (round->endpoint == NULL) return 0;
+    RP_ASSERT(round->n <= RP_BREAKER_AT_ONCE || round->service == NULL);
+    if (round->service == NULL) return 0;
     size_t n = take_back(round, back);
     for (size_t i = 0; i < n; i++)
-        heard(round->asker, round->endpoint, rp_meaning_of(round->endpoint->config, back[i]->answer.status));
+        heard(round->asker, round->service, back[i]->meaning);
     return n > 0 ? rp_round_finish(round, back, n, err) : 0;
 }
 
@@ -244,7 +245,7 @@ void rp_asker_look_again(struct rp_asker *a)
 {
     memset(a->strays_ms, 0, sizeof a->strays_ms);
     for (size_t i = 0; i < a->n; i++)
-        memset(a->endpoints[i].again_ms, 0, sizeof a->endpoints[i].again_ms);
+        memset(a->services[i].again_ms, 0, sizeof a->services[i].again_ms);
 }
 
 static int claim_in(struct rp_asker *a, size_t which, size_t *claimed, struct rp_error *err)
@@ -255,7 +256,7 @@ static int claim_in(struct rp_asker *a, size_t which, size_t *claimed, struct rp
     if (r < 0 || next_ms == 0 || next_ms > rp_clock_now_ms(a->options.sweep.catalog->clock)) return r;
     if (!may_ask(a, which)) return 0;
     for (size_t i = 0; i < a->n && r == 0 && !rp_sweep_is_stopped(&a->options.sweep); i++) {
-        struct rp_service *e = &a->endpoints[i];
+        struct rp_service *e = &a->services[i];
         int64_t limit = room(a, e);
         if (limit > 0) r = look_for(a, which, e, limit, &e->again_ms[which], claimed, err);
     }
@@ -283,7 +284,7 @@ int rp_asker_pass(struct rp_asker *a, struct rp_asker_pass *out, struct rp_error
     *out = (struct rp_asker_pass){ 0 };
     memset(a->may, 0, sizeof a->may);
     for (size_t i = 0; i < a->n; i++)
-        memset(a->endpoints[i].again_ms, 0, sizeof a->endpoints[i].again_ms);
+        memset(a->services[i].again_ms, 0, sizeof a->services[i].again_ms);
     a->pass = out;
     while (a->under_way > 0 || (claimed > 0 && failed == 0 && !rp_sweep_is_stopped(&a->options.sweep))) {
         struct rp_error why = { 0 };

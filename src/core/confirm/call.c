@@ -49,7 +49,7 @@ static void *call(void *arg)
 {
     struct rp_asking *asking = arg;
     struct rp_asker *asker = asking->round->asker;
-    const struct rp_confirm_call what = { .to = asking->round->endpoint->config,
+    const struct rp_confirm_call what = { .to = asking->round->service->config,
                                           .allow = asker->options.config->outbound_allow,
                                           .stop = asker->options.sweep.stop,
                                           .id = asking->id,
@@ -73,7 +73,7 @@ void rp_asking_call(struct rp_asking *asking)
     asking->called_at_ms = rp_clock_now_ms(asker->options.sweep.catalog->clock);
     asking->calling = true;
     asking->back = false;
-    asking->round->endpoint->under_way++;
+    asking->round->service->under_way++;
     asker->under_way++;
     asker->pass->asked++;
     asking->threaded = pthread_create(&asking->thread, NULL, call, asking) == 0;

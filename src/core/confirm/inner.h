@@ -35,13 +35,14 @@ struct rp_asking {
     bool calling; /* its thread is not joined yet */
     bool back;    /* under the asker's lock */
     struct rp_confirm_answer answer;
+    enum rp_meaning meaning;
     struct rp_confirm_decision decision;
 };
 
 struct rp_round {
     struct rp_round *next;
     struct rp_asker *asker;
-    struct rp_service *endpoint; /* NULL: none is configured for these */
+    struct rp_service *service; /* NULL: none is configured for these */
     struct rp_purge_batch batch;
     struct rp_asking *askings; /* one a mark */
     size_t n;
@@ -49,7 +50,7 @@ struct rp_round {
 
 struct rp_asker {
     struct rp_asker_options options;
-    struct rp_service endpoints[RP_CONFIRMERS_MAX];
+    struct rp_service services[RP_CONFIRMERS_MAX];
     char names[RP_CONFIRMERS_MAX * 64 + 2]; /* of all of them: "|calendar|mail|" */
     size_t n;
     struct rp_round *rounds; /* with calls under way */

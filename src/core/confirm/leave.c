@@ -127,7 +127,7 @@ static int look(struct leavings *l, struct rp_error *err)
 static bool is_early(const struct leaving *l)
 {
     const struct rp_round *round = l->asking->round;
-    return round->endpoint->config->when == RP_CONFIRM_DUE && l->asking->mark->due_at_ms > round->batch.now_ms;
+    return round->service->config->when == RP_CONFIRM_DUE && l->asking->mark->due_at_ms > round->batch.now_ms;
 }
 
 static bool is_left(const struct leaving *l)

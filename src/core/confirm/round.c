@@ -55,7 +55,7 @@ static int load_tenants(struct rp_tx *tx, const struct rp_round *round, struct r
 /* The deadline is fixed when it is asked first. */
 static void ask_now(struct rp_asking *a, const struct rp_confirmation *next, int64_t now_ms)
 {
-    const struct rp_confirmer_config *config = a->round->endpoint->config;
+    const struct rp_confirmer_config *config = a->round->service->config;
     a->now = *next;
     a->now.name = config->name;
     a->now.note = NULL;
@@ -70,7 +70,7 @@ static int ask_one(struct rp_tx *tx, struct rp_asking *a, const struct rp_round_
                    const struct rp_tenant *tenants, size_t n_tenants, struct rp_error *err)
 {
     const struct rp_confirmation *next = rp_round_next(k, a->mark, &a->last, &a->first);
-    if (!rp_round_is_ours(k, a->mark) || next == NULL || strcmp(next->name, a->round->endpoint->config->name) != 0) {
+    if (!rp_round_is_ours(k, a->mark) || next == NULL || strcmp(next->name, a->round->service->config->name) != 0) {
         a->ours = false;
         return 0;
     }
@@ -134,7 +134,7 @@ struct finishing {
 static struct rp_heard heard_of(const struct rp_asking *a)
 {
     const struct rp_confirm_answer *answer = &a->answer;
-    return (struct rp_heard){ .meaning = rp_meaning_of(a->round->endpoint->config, answer->status),
+    return (struct rp_heard){ .meaning = a->meaning,
                               .status = answer->status,
                               .retry_after_ms = answer->retry_after_ms,
                               .words = answer->status != 0 ? answer->body : answer->error };
@@ -206,12 +206,11 @@ static void tell(const struct rp_asking *a)
 
 static void count(struct rp_asker *asker, const struct rp_asking *a)
 {
-    enum rp_meaning meaning = rp_meaning_of(a->round->endpoint->config, a->answer.status);
     if (a->decision.after.state == RP_CONFIRM_YES) asker->pass->yes++;
     if (a->decision.after.state == RP_CONFIRM_YES && !a->last) rp_asker_look_again(asker);
     if (a->decision.move.to == RP_DEAD) asker->pass->dead++;
     if (asker->options.answered != NULL)
-        asker->options.answered(asker->options.ctx, a->now.name, rp_meaning_name(meaning));
+        asker->options.answered(asker->options.ctx, a->now.name, rp_meaning_name(a->meaning));
 }
 
 int rp_round_finish(struct rp_round *round, struct rp_asking *const *back, size_t n, struct rp_error *err)
