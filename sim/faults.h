@@ -84,7 +84,7 @@ enum sim_fault {
     X(SUPERSEDED,        "newer-upload-won"       )                                                                \
     X(MARKED_WHILE_HELD, "marked-while-held"      ) /* the mark waits for the end of a hold */                     \
     X(REFERENCED,        "still-referenced"       )                                                                \
-    X(DEAD,              "dead-letter"            )                                                                \
+    X(USED_UP,           "attempts-used-up"       ) /* a purge that failed as often as it may */                    \
     X(NOT_OWNER,         "not-owner"              ) /* a sweep that found the store to be another's */             \
     X(PUT_BACK_UNDER,    "put-back-under-nodes"   ) /* a backup was put back while nodes went on */                \
     X(UNNOTICED,         "put-back-unnoticed"     ) /* ... and nothing shows it: U4 of backups.c */                \

@@ -236,7 +236,7 @@ static void judge_end(struct sim *s, struct sim_node *n, struct model_mark *m, i
     if (from == RP_PURGING && (m->state == RP_PURGED || m->state == RP_REPRIEVED)) judge_purged(s, m);
     if (from == RP_PURGING && m->state == RP_REPRIEVED && (m->outcome != RP_END_SUPERSEDED || m->file_id != 0))
         sim_violate(s, "RESTORE-WINS", "%s was reprieved past the point of no return", m->key);
-    if (m->state == RP_DEAD) sim_see(s, SIGHT_DEAD);
+    if (m->state == RP_DEAD && from == RP_PURGING) sim_see(s, SIGHT_USED_UP);
     if (m->state == RP_REPRIEVED && n->command.verb == VERB_MARK && m->outcome != RP_END_SUPERSEDED)
         sim_violate(s, "STATES", "%s: a mark ended another one", m->key);
     if (m->state == RP_REPRIEVED && n->command.verb == VERB_RESTORE && m->file_id == 0 && !rp_quarantine_is(m->key) &&
