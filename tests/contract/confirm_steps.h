@@ -119,6 +119,7 @@ static inline void services_drop(struct services *s)
 static inline struct rp_asker_pass ask_all(struct services *s)
 {
     struct rp_asker_pass pass;
+    rp_asker_configure(s->asker, &s->config); /* where nothing was found a moment ago is looked again */
     ok(rp_asker_pass(s->asker, &pass, &err));
     return pass;
 }

@@ -26,7 +26,8 @@ struct rp_asker *rp_asker_new(const struct rp_asker_options *options, struct rp_
     }
     a->options = *options;
     RP_ASSERT(options->send != NULL);
-    RP_ASSERT(pthread_mutex_init(&a->lock, NULL) == 0);
+    int r = pthread_mutex_init(&a->lock, NULL);
+    RP_ASSERT(r == 0);
     rp_wait_init(&a->changed);
     rp_asker_configure(a, options->config);
     return a;
@@ -46,6 +47,7 @@ void rp_asker_configure(struct rp_asker *a, const struct rp_config *config)
         snprintf(e->name, sizeof e->name, "|%.63s|", e->config->name);
         snprintf(a->names + used, sizeof a->names - used, "%.63s|", e->config->name);
     }
+    rp_asker_look_again(a);
 }
 
 void rp_asker_free(struct rp_asker *a)
@@ -211,9 +213,7 @@ static void wait_for_some(struct rp_asker *a)
 /* How many marks may be claimed for this one now. */
 static int64_t room(struct rp_asker *a, struct rp_service *e)
 {
-    int64_t now_ms = boot_ms(a), wait = e->breaker.probe_at_ms - now_ms;
-    int n = rp_breaker_room(&e->breaker, e->under_way, now_ms);
-    if (e->breaker.open && wait > 0 && (a->pass->wait_ms == 0 || wait < a->pass->wait_ms)) a->pass->wait_ms = wait;
+    int n = rp_breaker_room(&e->breaker, e->under_way, boot_ms(a));
     return e->under_way > ROOM_LEAST && n < ROOM_LEAST ? 0 : n;
 }
 
@@ -226,8 +226,8 @@ static bool may_ask(struct rp_asker *a, size_t which)
     return a->may[which] > 0;
 }
 
-/* Whoever has nothing there is looked for among all that is due for others: that may cost a tenth of
- * the time. */
+/* Looking for a service without due marks walks past all others' marks: that may cost a tenth of the
+ * time. */
 static int look_for(struct rp_asker *a, size_t which, struct rp_service *e, int64_t limit, int64_t *again_ms,
                     size_t *claimed, struct rp_error *err)
 {
@@ -268,7 +268,6 @@ static int claim_more(struct rp_asker *a, size_t *claimed, struct rp_error *err)
 {
     int r = 0;
     *claimed = 0;
-    a->pass->wait_ms = 0;
     for (size_t i = 0; i < a->options.sweep.n_stores && r == 0; i++) {
         struct rp_store *store = a->options.sweep.stores[i];
         if (store->config->mode == RP_MODE_OBSERVE || store->backend == NULL) continue;
@@ -283,8 +282,6 @@ int rp_asker_pass(struct rp_asker *a, struct rp_asker_pass *out, struct rp_error
     int failed = 0;
     *out = (struct rp_asker_pass){ 0 };
     memset(a->may, 0, sizeof a->may);
-    for (size_t i = 0; i < a->n; i++)
-        memset(a->services[i].again_ms, 0, sizeof a->services[i].again_ms);
     a->pass = out;
     while (a->under_way > 0 || (claimed > 0 && failed == 0 && !rp_sweep_is_stopped(&a->options.sweep))) {
         struct rp_error why = { 0 };

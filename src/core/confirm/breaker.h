@@ -7,8 +7,8 @@
  * B2  While it is open nothing is asked but one probe at a time: after 10 s, then twice as long each
  *     time, never longer than 5 minutes. What is not asked uses up no attempt.
  * B3  The first answer that is no failure closes it. Nothing is disabled for good.
- * B4  No more calls are under way than it takes to open it, so that a service that has begun to fail
- *     gets no flood. */
+ * B4  Until it has once agreed, and after a failure, at most as many calls begin as would open it: a
+ *     service that has begun to fail gets no flood. */
 #ifndef RP_CORE_CONFIRM_BREAKER_H
 #define RP_CORE_CONFIRM_BREAKER_H
 

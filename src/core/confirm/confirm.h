@@ -79,14 +79,13 @@ struct rp_asker;
 struct rp_asker *rp_asker_new(const struct rp_asker_options *options, struct rp_error *err); /* NULL: RP_ENOMEM */
 void rp_asker_free(struct rp_asker *asker);
 void rp_asker_freep(struct rp_asker **asker);
-/* Settings changed; the services are the same ones. Not during a pass. */
+/* Settings changed; the services are the same ones. Nothing is put off any more. Not during a pass. */
 void rp_asker_configure(struct rp_asker *asker, const struct rp_config *config);
 
 struct rp_asker_pass {
     int64_t asked; /* calls */
     int64_t yes;
     int64_t dead;
-    int64_t wait_ms; /* until somebody that is left alone is asked again; 0: nobody is */
 };
 /* Asks whatever may be asked now, until nothing of it is left or a stop is asked for. Negative: the
  * catalog failed. Stores that may not be purged are left out. */
@@ -108,7 +107,9 @@ int rp_confirmers_of(struct rp_db *db, int64_t mark_id, struct rp_arena *arena, 
                      struct rp_error *err);
 /* When a mark that is born now, and due then, is first looked at. */
 int64_t rp_confirmers_next_at(const struct rp_confirmers_asked *by, int64_t due_at_ms, int64_t now_ms);
-/* Marked again: RP_EMARKED unless the mark has all of these. */
+/* Marked again: RP_EMARKED unless the mark has all of these. `has`: NULL is none. */
+int rp_confirmers_within(const struct rp_confirmers_asked *has, const struct rp_confirmers_asked *by,
+                         struct rp_error *err);
 int rp_confirmers_same(struct rp_db *db, int64_t mark_id, const struct rp_confirmers_asked *by, struct rp_arena *arena,
                        struct rp_error *err);
 /* Rows for a mark that is born in this transaction, with RP_CHECK_CONFIRMATIONS. */

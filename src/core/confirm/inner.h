@@ -62,7 +62,7 @@ struct rp_asker {
     signed char may[RP_STORES_MAX];   /* of the pass: whether a store may be purged; 0: not known */
 };
 
-/* asker.c: it is the turn of another service of some mark. */
+/* asker.c: it may be the turn of a service that had nothing there. */
 void rp_asker_look_again(struct rp_asker *asker);
 
 /* ---- known.c: what the catalog knows of a round's marks ---- */
@@ -90,6 +90,8 @@ const struct rp_confirmation *rp_round_next(const struct rp_round_known *k, cons
 int rp_round_leave(struct rp_round *round, struct rp_error *err);
 
 /* ---- round.c: the catalog's part ---- */
+
+struct rp_asking *rp_round_asking(const struct rp_round *round, const struct rp_mark *mark);
 
 /* Some are left (leave.c), the others "asked", committed: those that are `ours` are to be called. */
 int rp_round_ask(struct rp_round *round, struct rp_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leave.c - C5, C10, C11: whom nobody is asked about now. A service that is asked may delete its
+/* leave.c - C5, C10, C11: marks that no service is asked about yet. A service that is asked may delete its
  * half, so what keeps the purge away is looked for before. */
 #include "base/text/json.h"
 #include "core/check/check.h"
@@ -64,7 +64,7 @@ static bool may_be_replaced(const struct leaving *l)
            mark->original == NULL;
 }
 
-/* Whoever had claimed it before may have ended before anybody was asked. Nobody else changes this
+/* An earlier claimer may have died before it asked anyone. Nobody else changes this
  * while it is ours: who was not asked has nothing to answer. */
 static int find_first(struct leavings *l, struct rp_error *err)
 {
@@ -158,23 +158,20 @@ static int leave_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct leavings *l = ctx;
     struct rp_state_by by = { .store = rp_round_store(l->round), .actor = rp_round_actor(l->round) };
     struct rp_move *moves = rp_arena_array(tx->arena, l->round->n + 1, sizeof *moves);
-    struct leaving **of = rp_arena_array(tx->arena, l->round->n + 1, sizeof(struct leaving *));
     struct rp_round_known k;
     size_t n = 0;
-    if (moves == NULL || of == NULL) return rp_round_no_memory(err);
+    if (moves == NULL) return rp_round_no_memory(err);
     int r = rp_round_load(tx, l->round, &k, err);
     for (size_t i = 0; i < l->round->n && r == 0; i++) {
         bool last, first;
         l->at[i].left = is_left(&l->at[i]);
         if (!l->at[i].left) continue;
         (void)rp_round_next(&k, l->at[i].asking->mark, &last, &first);
-        of[n] = &l->at[i];
         moves[n++] = move_of(&l->at[i], first, &l->round->asker->options.sweep.rules, tx->late_ms);
     }
     if (r == 0) r = rp_state_move(tx, &by, moves, n, err); /* sorts them */
     for (size_t i = 0; i < n && r == 0; i++)
-        for (size_t m = 0; m < n; m++)
-            if (moves[m].mark == of[i]->asking->mark) of[i]->move = moves[m];
+        l->at[rp_round_asking(l->round, moves[i].mark) - l->round->askings].move = moves[i];
     return r;
 }
 

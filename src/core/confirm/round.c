@@ -24,7 +24,7 @@ static int begin(struct rp_round *round, struct rp_error *err)
     return 0;
 }
 
-static struct rp_asking *asking_of(struct rp_round *round, const struct rp_mark *mark)
+struct rp_asking *rp_round_asking(const struct rp_round *round, const struct rp_mark *mark)
 {
     RP_ASSERT(mark >= round->batch.marks.at && mark < round->batch.marks.at + round->n);
     return &round->askings[mark - round->batch.marks.at];
@@ -159,7 +159,7 @@ static int note_answers(struct rp_tx *tx, struct finishing *f, const struct rp_m
     int r = 0;
     if (rows == NULL || attempts == NULL) return rp_round_no_memory(err);
     for (size_t i = 0; i < f->n && r == 0; i++) {
-        struct rp_asking *a = asking_of(f->round, moves[i].mark);
+        struct rp_asking *a = rp_round_asking(f->round, moves[i].mark);
         a->decision.move.done = moves[i].done;
         if (!moves[i].done) continue;
         attempts[n] = attempt_of(a);
@@ -206,9 +206,10 @@ static void tell(const struct rp_asking *a)
 
 static void count(struct rp_asker *asker, const struct rp_asking *a)
 {
-    if (a->decision.after.state == RP_CONFIRM_YES) asker->pass->yes++;
-    if (a->decision.after.state == RP_CONFIRM_YES && !a->last) rp_asker_look_again(asker);
-    if (a->decision.move.to == RP_DEAD) asker->pass->dead++;
+    bool done = a->decision.move.done, yes = a->decision.after.state == RP_CONFIRM_YES;
+    if (done && yes) asker->pass->yes++;
+    if (done && yes && !a->last) rp_asker_look_again(asker);
+    if (done && a->decision.move.to == RP_DEAD) asker->pass->dead++;
     if (asker->options.answered != NULL)
         asker->options.answered(asker->options.ctx, a->now.name, rp_meaning_name(a->meaning));
 }
@@ -246,7 +247,10 @@ static int bury_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
                  next != NULL ? next->name : "?");
         moves[i] = (struct rp_move){ .mark = mark, .to = RP_DEAD, .attempts = mark->attempts, .note = note };
     }
-    return r < 0 ? r : rp_state_move(tx, &by, moves, round->n, err);
+    if (r == 0) r = rp_state_move(tx, &by, moves, round->n, err); /* sorts them */
+    for (size_t i = 0; i < round->n && r == 0; i++)
+        rp_round_asking(round, moves[i].mark)->ours = moves[i].done;
+    return r;
 }
 
 int rp_round_bury(struct rp_round *round, struct rp_error *err)
@@ -255,8 +259,10 @@ int rp_round_bury(struct rp_round *round, struct rp_error *err)
     int r = begin(round, err);
     if (r == 0) r = rp_catalog_transact(round->asker->options.sweep.catalog, bury_tx, round, err);
     if (r < 0) return rp_error_wrap(err, r, "marks of store '%s' without their service", rp_round_store(round));
-    for (size_t i = 0; i < round->n; i++)
+    for (size_t i = 0; i < round->n; i++) {
+        if (!round->askings[i].ours) continue;
         rp_journal_change(&j, "mark.dead", rp_mark_json(round->askings[i].mark, rp_round_store(round)));
-    round->asker->pass->dead += (int64_t)round->n;
+        round->asker->pass->dead++;
+    }
     return 0;
 }

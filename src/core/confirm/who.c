@@ -18,10 +18,10 @@ static int refuse_unknown(const struct rp_config *config, const char *name, stru
     return rp_error_hint(err, "nothing was marked; there are: %.200s", rp_buf_text(&known));
 }
 
-static bool has(const struct rp_confirmers_asked *by, const struct rp_confirmer_config *one)
+static bool is_named(const struct rp_confirmers_asked *by, const char *name)
 {
-    for (size_t i = 0; i < by->n; i++)
-        if (by->at[i] == one) return true;
+    for (size_t i = 0; by != NULL && i < by->n; i++)
+        if (strcmp(by->at[i]->name, name) == 0) return true;
     return false;
 }
 
@@ -40,7 +40,7 @@ int rp_confirmers_find(const struct rp_config *config, const char *const *names,
     for (size_t i = 0; i < n; i++) {
         const struct rp_confirmer_config *one = config != NULL ? rp_config_confirmer(config, names[i]) : NULL;
         if (one == NULL) return refuse_unknown(config, names[i], err);
-        if (has(&by, one)) continue;
+        if (is_named(&by, one->name)) continue;
         if (by.n == RP_CONFIRMATIONS_EACH)
             return rp_error_set(err, RP_EINVAL, "confirmations: more than %d", RP_CONFIRMATIONS_EACH);
         by.at[by.n++] = one;
@@ -78,24 +78,24 @@ int64_t rp_confirmers_next_at(const struct rp_confirmers_asked *by, int64_t due_
     return due_at_ms;
 }
 
-static bool is_named(const struct rp_confirmations *all, const char *name)
+int rp_confirmers_within(const struct rp_confirmers_asked *has, const struct rp_confirmers_asked *by,
+                         struct rp_error *err)
 {
-    for (size_t i = 0; i < all->n; i++)
-        if (strcmp(all->at[i].name, name) == 0) return true;
-    return false;
+    for (size_t i = 0; i < by->n; i++) {
+        const char *name = by->at[i]->name;
+        if (is_named(has, name)) continue;
+        rp_error_set(err, RP_EMARKED, "it is already marked, without the confirmation '%s'", name);
+        return rp_error_hint(err, "restore it and mark it again");
+    }
+    return 0;
 }
 
 int rp_confirmers_same(struct rp_db *db, int64_t mark_id, const struct rp_confirmers_asked *by, struct rp_arena *arena,
                        struct rp_error *err)
 {
-    struct rp_confirmations all;
-    int r = by->n > 0 ? rp_confirmations_of(db, &mark_id, 1, arena, &all, err) : 0;
-    for (size_t i = 0; i < by->n && r == 0; i++) {
-        if (is_named(&all, by->at[i]->name)) continue;
-        r = rp_error_set(err, RP_EMARKED, "it is already marked, without the confirmation '%s'", by->at[i]->name);
-        rp_error_hint(err, "restore it and mark it again");
-    }
-    return r;
+    const struct rp_confirmers_asked *has = NULL;
+    int r = by->n > 0 ? rp_confirmers_of(db, mark_id, arena, &has, err) : 0;
+    return r < 0 ? r : rp_confirmers_within(has, by, err);
 }
 
 int rp_confirmers_add(struct rp_tx *tx, int64_t mark_id, const struct rp_confirmers_asked *by, struct rp_error *err)

@@ -117,25 +117,26 @@ static struct rp_mark *new_mark(struct rp_tx *tx, const struct rp_mark_entry *en
     return mark;
 }
 
-/* R9. What this round has made is compared with what it is made with. */
-static int check_confirmers(struct rp_tx *tx, const struct decided *d, const struct rp_mark *mark,
-                            const struct rp_confirmers_asked *by, struct rp_error *err)
+/* In this round: its rows are not written yet. */
+static bool is_made_here(const struct decided *d, const struct rp_mark *mark)
 {
-    if (by == NULL || by->n == 0) return 0;
-    RP_ASSERT(mark != NULL);
-    bool made_here = mark >= d->adds && mark < d->adds + d->n_adds;
-    if (!made_here) return rp_confirmers_same(tx->db, mark->id, by, tx->arena, err);
-    const struct rp_confirmers_asked *has = d->confirmers[mark - d->adds];
-    bool same = has != NULL && has->n == by->n && memcmp(has->at, by->at, by->n * sizeof *by->at) == 0;
-    return same ? 0 : rp_error_set(err, RP_EMARKED, "it is already marked, with other confirmations");
+    return mark >= d->adds && mark < d->adds + d->n_adds;
 }
 
-static int refuse_others(struct rp_tx *tx, const struct decided *d, const struct rp_mark *mark,
-                         struct rp_mark_item *item, struct rp_error *err)
+/* R9 */
+static int refuse_new_confirmations(struct rp_tx *tx, const struct decided *d, const struct rp_mark *mark,
+                                    struct rp_mark_item *item, struct rp_error *err)
 {
     struct rp_mark_answer *a = &item->answer;
     if (a->what != RP_MARK_SAME && a->what != RP_MARK_EXTENDED) return 0;
-    int r = check_confirmers(tx, d, mark, item->request.confirmations, &a->error);
+    const struct rp_confirmers_asked *by = item->request.confirmations;
+    int r = 0;
+    if (by == NULL || by->n == 0) return 0;
+    RP_ASSERT(mark != NULL);
+    if (is_made_here(d, mark))
+        r = rp_confirmers_within(d->confirmers[mark - d->adds], by, &a->error);
+    else
+        r = rp_confirmers_same(tx->db, mark->id, by, tx->arena, &a->error);
     if (r == RP_EMARKED) a->what = RP_MARK_REFUSED;
     if (r == 0 || r == RP_EMARKED) return 0;
     *err = a->error;
@@ -159,7 +160,7 @@ static int extend(struct rp_tx *tx, struct decided *d, struct rp_mark *mark, con
                   int64_t due_at_ms, struct rp_error *err)
 {
     RP_ASSERT(mark != NULL);
-    bool made_here = mark >= d->adds && mark < d->adds + d->n_adds;
+    bool made_here = is_made_here(d, mark);
     size_t i = 0;
     while (i < d->n_extends && d->extends[i].mark->id != mark->id)
         i++;
@@ -169,6 +170,7 @@ static int extend(struct rp_tx *tx, struct decided *d, struct rp_mark *mark, con
         *before = *mark;
         d->extends[d->n_extends++] = (struct rp_extend){ .mark = before, .actor = entry->command->command.actor };
     }
+    if (mark->next_at_ms >= mark->due_at_ms) mark->next_at_ms = due_at_ms; /* as in mark_extend */
     mark->due_at_ms = due_at_ms;
     if (entry->item->request.reason[0] != '\0') mark->reason = entry->item->request.reason;
     if (made_here) return 0;
@@ -216,7 +218,7 @@ static int decide_one(struct rp_tx *tx, const struct rp_mark_entry *entry, size_
     int r = 0;
     a->what = decision.what;
     note_changed(d, entry, tx->late_ms);
-    if (a->what != RP_MARK_REFUSED) r = refuse_others(tx, d, newest, item, err);
+    if (a->what != RP_MARK_REFUSED) r = refuse_new_confirmations(tx, d, newest, item, err);
     if (r < 0 || a->what == RP_MARK_REFUSED) return r;
     if (a->what == RP_MARK_REPLACED) end_old(d, newest, entry->command->command.actor);
     if (a->what == RP_MARK_CREATED || a->what == RP_MARK_REPLACED)
