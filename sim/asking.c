@@ -74,6 +74,13 @@ int sim_named_services(struct sim_node *n, struct rp_confirmers_asked *out, stru
 
 /* ---- an asker's pass ---- */
 
+static void broken(void *ctx, const char *name, bool open)
+{
+    const struct sim_node *n = ctx;
+    sim_say(n->sim, "node %d: the breaker of %s %s", n->index, name, open ? "opens" : "closes");
+    sim_see(n->sim, open ? SIGHT_BREAKER_OPENED : SIGHT_BREAKER_CLOSED);
+}
+
 static int make_asker(struct sim_node *n, struct rp_error *err)
 {
     struct sim *s = n->sim;
@@ -91,7 +98,9 @@ static int make_asker(struct sim_node *n, struct rp_error *err)
                                         .url_base = "",
                                         .url_key = "",
                                         .send = sim_service_send,
-                                        .send_ctx = n };
+                                        .send_ctx = n,
+                                        .broken = broken,
+                                        .ctx = n };
     options.sweep.rules.random = sim_next(&s->services.random);
     n->asker = rp_asker_new(&options, err);
     return n->asker != NULL ? 0 : RP_ENOMEM;

@@ -130,6 +130,8 @@ enum sim_fault {
     X(KEPT_AGREED,       "kept-after-a-yes"       ) /* by a person */                                              \
     X(RESTORED_REFUSED,  "restored-from-refusal"  ) /* from a dead letter to which nobody has said yes */          \
     X(RECOVERED_AGREED,  "dead-by-a-recovery"     ) /* a yes, and a catalog that was put back */                   \
+    X(BREAKER_OPENED,    "breaker-opened"         ) /* of one node's asker */                                      \
+    X(BREAKER_CLOSED,    "breaker-closed"         )                                                                \
     X(STAYS_DEAD,        "refused-for-good"       ) /* a dead letter in the end */                                 \
     X(LIE,               "lying-if-match"         )                                                                \
     X(WINDOW_LOSS,       "window-loss"            )             /* the known remainder of level window */

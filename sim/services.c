@@ -36,6 +36,7 @@ void sim_services_choose(struct sim *s)
     v->choosing = sim_stream(s->seed, 5);
     v->random = sim_stream(s->seed, 6);
     v->n_questions = v->n_calls = 0;
+    memset(v->down_until_ms, 0, sizeof v->down_until_ms);
     v->asks = sim_chance(&v->choosing, 5000) ? (int)sim_between(&v->choosing, 300, 2000) : 0;
     v->naming = (int)sim_between(&v->choosing, 3000, 10000);
     for (int i = 0; i < SIM_SERVICES; i++)
@@ -63,6 +64,7 @@ void sim_services_heal(struct sim *s)
     }
     for (size_t i = 0; i < v->n_calls; i++)
         v->calls[i].at_ms = s->now_ms;
+    memset(v->down_until_ms, 0, sizeof v->down_until_ms);
 }
 
 struct sim_question *sim_question(struct sim *s, int64_t confirmation_id)
@@ -174,15 +176,21 @@ static int64_t any_retry_ms(struct sim_random *r)
 }
 
 /* V4: false: it never looked at the question. */
-static bool looks(struct sim *s, struct rp_confirm_answer *out)
+static bool looks(struct sim *s, int service, struct rp_confirm_answer *out)
 {
     static const long codes[] = { 500, 503, 429, 408 };
     struct sim_random *r = &s->services.random;
+    int64_t *down_until_ms = &s->services.down_until_ms[service];
+    if (s->now_ms < *down_until_ms) {
+        out->status = 502;
+        return false;
+    }
     if (sim_strikes(&s->faults, FAULT_SERVICE_HANGS)) {
         snprintf(out->error, sizeof out->error, "no answer in time");
         return false;
     }
     if (!sim_strikes(&s->faults, FAULT_SERVICE_FAILS)) return true;
+    if (sim_chance(r, 3000)) *down_until_ms = s->now_ms + soon_ms(r);
     out->status = codes[sim_index(r, sizeof codes / sizeof codes[0])];
     out->retry_after_ms = any_retry_ms(r);
     return false;
@@ -243,7 +251,7 @@ void sim_service_send(void *ctx, const struct rp_confirm_call *call, struct rp_c
         return;
     }
     n->calling = id;
-    if (looks(s, out))
+    if (looks(s, service, out))
         answer(s, q, out);
     else if (s->faults.on && sim_chance(&s->services.random, 2000)) /* it gets to it later, and says so */
         sim_will_call(s, (size_t)(q - s->services.questions), true, soon_ms(&s->services.random));

@@ -9,7 +9,7 @@
  *     agreed in truth once a yes was on its way: in an answer, or in a call of its own.
  * V3  What it has said it says again; a no may become a yes, a yes never a no. Only a call of its
  *     own may contradict that (asking.c), for whoever sends it may be mistaken.
- * V4  It loses questions, fails, hangs, breaks off after it has acted, and answers later. */
+ * V4  It loses questions, fails, is down for days, hangs, breaks off after it has acted, and answers later. */
 #ifndef RP_SIM_SERVICES_H
 #define RP_SIM_SERVICES_H
 
@@ -49,8 +49,9 @@ struct sim_services {
     struct rp_confirmer_config configs[SIM_SERVICES];
     struct rp_config config;
     struct sim_random random, choosing;
-    int asks;   /* how often, in 10,000 commands, a node asks what may be asked; 0: nobody names a service */
-    int naming; /* how often, in 10,000 deletes, somebody names one */
+    int asks; /* how often, in 10,000 commands, a node asks what may be asked; 0: nobody names a service */
+    int64_t down_until_ms[SIM_SERVICES]; /* true time */
+    int naming;                          /* how often, in 10,000 deletes, somebody names one */
     struct sim_question questions[SIM_QUESTIONS];
     size_t n_questions;
     struct sim_call calls[SIM_CALLS];

@@ -15,6 +15,7 @@
 #include "base/text/utf8.h"
 #include "catalog/retention.h"
 #include "confirm_steps.h"
+#include "core/confirm/inner.h"
 #include "core/explain.h"
 #include "core/hold.h"
 
@@ -638,6 +639,39 @@ static void test_T2_a_breaker_uses_up_no_attempts(void **state)
     services_drop(&s);
 }
 
+/* The breaker's next probe may go out. */
+static struct rp_asker_pass probe(struct services *s)
+{
+    s->asker->services[CALENDAR].breaker.probe_at_ms = 0;
+    return ask_all(s);
+}
+
+/* An outage makes few marks too late to be restored: what was asked about before serves as a probe. */
+static void test_T2_a_probe_is_about_what_was_asked_before(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 503;
+    for (int i = 0; i < 20; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%02d", i);
+        put_to_confirm(&s, key, "calendar", NULL);
+    }
+    assert_int_equal(ask_all(&s).asked, 5);
+    for (int i = 0; i < 10; i++) {
+        world_pass(w, 2 * RP_HOUR_MS); /* longer than an attempt waits */
+        assert_int_equal(probe(&s).asked, 1);
+    }
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE state = 1"), 15);
+    world_script(w, "UPDATE mark SET next_at = 9000000000000 WHERE state = 2"); /* none of them is due */
+    assert_int_equal(probe(&s).asked, 1);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE state = 1"), 14);
+    s.at[CALENDAR].status = 200;
+    assert_int_equal(probe(&s).yes, 14);
+    services_drop(&s);
+}
+
 /* ---- dead letters ---- */
 
 static void a_retried_dead_letter_is_asked_anew_with_a_deadline_of_its_own(void **state)
@@ -768,6 +802,7 @@ int main(void)
         BOTH(what_is_still_used_is_not_asked_about_and_after_a_yes_it_does_not_go_back),
         BOTH(test_T2_a_service_that_hangs_holds_up_no_other),
         BOTH(test_T2_a_breaker_uses_up_no_attempts),
+        BOTH(test_T2_a_probe_is_about_what_was_asked_before),
         BOTH(a_retried_dead_letter_is_asked_anew_with_a_deadline_of_its_own),
         BOTH(test_T3_dead_letters_of_one_service_are_retried_together),
         BOTH(test_T3_a_dead_letter_shows_each_attempt),

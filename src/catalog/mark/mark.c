@@ -197,7 +197,7 @@ static int find_candidates(struct rp_tx *tx, const struct rp_claim *claim, struc
     const struct rp_value any[] = { store, now, next, id, named, limit };
     const struct rp_value unseen[] = { store, now, next, id, limit };
     const struct rp_value to_confirm[] = {
-        store, now, next, id, named, limit, rp_text(claim->confirmers), rp_int(!claim->others)
+        store, now, next, id, named, limit, rp_text(claim->confirmers), rp_int(!claim->others), rp_int(claim->asked)
     };
     c->n = 0;
     if (claim->confirmers != NULL)

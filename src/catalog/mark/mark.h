@@ -112,6 +112,7 @@ struct rp_claim {
      * node may know it. NULL: marks with nothing to confirm. */
     const char *confirmers;
     bool others;
+    bool asked; /* of these only what somebody was asked about before */
 };
 int rp_marks_claim(struct rp_tx *tx, const struct rp_claim *claim, struct rp_marks *out, struct rp_error *err);
 

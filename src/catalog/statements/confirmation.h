@@ -17,7 +17,7 @@
 
 /* mark_due_to_confirm: $1 store, $2 now, $3 and $4 the next_at and id behind which to go on, $5 1: only
  * those of NAMED, $6 how many, $7 "|calendar|mail|": services, $8 whether the one to be asked next is
- * (1) or is not (0) among them. */
+ * (1) or is not (0) among them, $9 1: only what somebody was asked about before. */
 /* clang-format off */
 #define RP_STATEMENTS_CONFIRMATION(X)                                                                                  \
     X(confirmation_add, "",    "iiis", NULL,                                                                           \
@@ -39,9 +39,10 @@
       "at = excluded.at, status = excluded.status, body = excluded.body, error = excluded.error")                      \
     X(attempts_of,     "i",    NULL,  "iiiiss",                                                                        \
       "SELECT ordinal, n, at, status, body, error FROM confirmation_attempt WHERE mark_id = $1 ORDER BY ordinal, n")   \
-    X(mark_due_to_confirm, "iiiiiisi", NULL, "iii",                                                                    \
+    X(mark_due_to_confirm, "iiiiiisii", NULL, "iii",                                                                   \
       "SELECT id, tenant_id, next_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "                         \
-      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND state IN " M_TO_ASK_ABOUT " AND ($5 = 0 OR " NAMED("m") ") " \
+      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND state IN " M_TO_ASK_ABOUT " "                                \
+      "AND ($9 = 0 OR state = " M_CHECKING ") AND ($5 = 0 OR " NAMED("m") ") "                                         \
       "AND " TO_CONFIRM("") " <> 0 AND NOT " KEPT("m") " AND $8 = CASE WHEN "                                          \
       "replace($7, '|' || " NEXT_CONFIRMER("m.id") " || '|', '') <> $7 THEN 1 ELSE 0 END "                             \
       "ORDER BY store_id, next_at, id LIMIT $6")                                                                       \

@@ -120,12 +120,12 @@ static void drop_done(struct rp_asker *a)
 }
 
 /* Claims and asks; what is called is in a->rounds then. A lease lasts longer than a call may. */
-static int open_round(struct rp_asker *a, struct rp_store *store, struct rp_service *e, int64_t limit, size_t *claimed,
-                      struct rp_error *err)
+static int open_round(struct rp_asker *a, struct rp_store *store, struct rp_service *e, bool asked, int64_t limit,
+                      size_t *claimed, struct rp_error *err)
 {
     struct rp_sweep *s = &a->options.sweep;
     struct rp_purge_rules rules = s->rules;
-    const struct rp_confirmers by = { .names = e != NULL ? e->name : a->names, .others = e == NULL };
+    const struct rp_confirmers by = { .names = e != NULL ? e->name : a->names, .others = e == NULL, .asked = asked };
     if (e != NULL && rules.lease_ms < e->config->timeout_ms + SPARE_MS)
         rules.lease_ms = e->config->timeout_ms + SPARE_MS;
     struct rp_round *round = new_round(a, e, err);
@@ -226,7 +226,8 @@ static bool may_ask(struct rp_asker *a, size_t which)
     return a->may[which] > 0;
 }
 
-/* Looking for a service without due marks walks past all others' marks: that may cost a tenth of the
+/* A probe is about what was asked about before, if any of that is due: the rest can still be restored.
+ * Looking for a service without due marks walks past all others' marks: that may cost a tenth of the
  * time. */
 static int look_for(struct rp_asker *a, size_t which, struct rp_service *e, int64_t limit, int64_t *again_ms,
                     size_t *claimed, struct rp_error *err)
@@ -234,7 +235,10 @@ static int look_for(struct rp_asker *a, size_t which, struct rp_service *e, int6
     size_t n = 0;
     int64_t began_ms = boot_ms(a);
     if (began_ms < *again_ms) return 0;
-    int r = open_round(a, a->options.sweep.stores[which], e, limit, &n, err);
+    struct rp_store *store = a->options.sweep.stores[which];
+    bool probes = e != NULL && e->breaker.open;
+    int r = probes ? open_round(a, store, e, true, limit, &n, err) : 0;
+    if (r == 0 && n == 0) r = open_round(a, store, e, false, limit, &n, err);
     int64_t took_ms = boot_ms(a) - began_ms;
     *again_ms = r == 0 && n == 0 ? began_ms + 11 * took_ms : 0;
     *claimed += n;

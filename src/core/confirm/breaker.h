@@ -5,7 +5,8 @@
  * B1  It opens after 5 failures in a row, or after 5 answers that it is gone without one 2xx: a
  *     mistyped URL says that to everything.
  * B2  While it is open nothing is asked but one probe at a time: after 10 s, then twice as long each
- *     time, never longer than 5 minutes. What is not asked uses up no attempt.
+ *     time, never longer than 5 minutes. What is not asked uses up no attempt. A probe is about a mark
+ *     that was asked about before, if one is due.
  * B3  The first answer that is no failure closes it. Nothing is disabled for good.
  * B4  Until it has once agreed, and after a failure, at most as many calls begin as would open it: a
  *     service that has begun to fail gets no flood. */

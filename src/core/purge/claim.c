@@ -130,7 +130,9 @@ int rp_purge_claim_to_confirm(struct rp_catalog *catalog, struct rp_store *store
                               const struct rp_worker *worker, const struct rp_confirmers *by, int64_t limit,
                               struct rp_purge_batch *batch, struct rp_error *err)
 {
-    struct claiming c = { .claim = { .lease_by = worker->name, .confirmers = by->names, .others = by->others },
-                          .part = { .n = (size_t)limit } };
+    struct claiming c = {
+        .claim = { .lease_by = worker->name, .confirmers = by->names, .others = by->others, .asked = by->asked },
+        .part = { .n = (size_t)limit }
+    };
     return claim(catalog, store, rules, &c, batch, err);
 }

@@ -130,6 +130,7 @@ int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const str
 struct rp_confirmers {
     const char *names; /* "|calendar|mail|": whose turn it is */
     bool others;       /* it is the turn of none of these, and has been for a day */
+    bool asked;        /* only what somebody was asked about before */
 };
 int rp_purge_claim_to_confirm(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
                               const struct rp_worker *worker, const struct rp_confirmers *by, int64_t limit,
