@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "base/url.h"
 #include "config/config.h"
+#include "config/form.h"
 #include "config/path.h"
 #include "config/settings.h"
 
@@ -244,7 +245,7 @@ static int parse_url(const struct rp_setting *s, const char *text, const struct 
         *out = "";
         return 0;
     }
-    if (!rp_setting_is_url(text) || strlen(text) > RP_PATH_BYTES_MAX || has_control(text))
+    if (!rp_form_is_url(text) || strlen(text) > RP_PATH_BYTES_MAX || has_control(text))
         return rp_field_mismatch(s, from, err);
     const char *file = rp_sqlite_path(text);
     if (!file) {
@@ -277,17 +278,17 @@ static bool fits_form(const struct rp_setting *s, const char *text)
 {
     switch (s->type) {
     case RP_SETTING_WEB:
-        return !*text || (rp_setting_is_web(text) && !has_control(text));
+        return !*text || (rp_form_is_web(text) && !has_control(text));
     case RP_SETTING_ADDRESS:
-        return rp_setting_is_address(text);
+        return rp_form_is_address(text);
     case RP_SETTING_SCHEDULE:
-        return rp_setting_is_schedule(text);
+        return rp_form_is_schedule(text);
     case RP_SETTING_CRON:
-        return rp_setting_is_cron(text);
+        return rp_form_is_cron(text);
     case RP_SETTING_NETWORKS:
         return rp_networks_are(text);
     case RP_SETTING_SIGNING:
-        return fits_text(s, text) && rp_setting_is_signing(text);
+        return fits_text(s, text) && rp_form_is_signing(text);
     default:
         return fits_text(s, text);
     }
