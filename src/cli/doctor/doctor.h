@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* doctor.h - what `doctor` looks at, and how it says what it finds: a line each, with what to do
+ * about it. cmd_doctor.c says in which order.
+ *
+ * D1  Nothing that needs no doctor is written: a store is probed by writing only in modes that
+ *     write anyway.
+ * D2  Urls and secrets are never shown. */
+#ifndef RP_CLI_DOCTOR_DOCTOR_H
+#define RP_CLI_DOCTOR_DOCTOR_H
+
+#include "cli/cli.h"
+
+#define RP_DOCTOR_LISTED_MAX 1000 /* of what is counted */
+
+enum rp_verdict { RP_FINE, RP_DOUBTFUL, RP_WRONG };
+
+struct rp_doctor {
+    struct rp_cli *cli;
+    char check[112]; /* what is looked at now: its name in the line */
+    int warned, failed;
+    bool over;    /* without this nothing else can be looked at */
+    json_t *more; /* for programs, with the next line; NULL: nothing */
+};
+
+void rp_judge(struct rp_doctor *d, enum rp_verdict verdict, const char *remedy, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* It could not be found out. */
+void rp_judge_error(struct rp_doctor *d, const struct rp_error *why, const char *remedy);
+
+/* catalog.c */
+void rp_doctor_config(struct rp_doctor *d);  /* opens the session, without its catalog */
+void rp_doctor_catalog(struct rp_doctor *d); /* opens it with its catalog */
+void rp_doctor_vessel(struct rp_doctor *d);  /* whether a catalog that was put back can be told by its place */
+void rp_doctor_sessions(struct rp_doctor *d);
+void rp_doctor_clock(struct rp_doctor *d);
+/* files.c */
+void rp_doctor_files(struct rp_doctor *d);
+/* disk.c */
+void rp_doctor_disk(struct rp_doctor *d);
+void rp_doctor_segments(struct rp_doctor *d);
+void rp_doctor_room(struct rp_doctor *d, const struct rp_store_config *store); /* NULL: of the catalog */
+/* stores.c; probe.c */
+void rp_doctor_stores(struct rp_doctor *d);
+/* A store is known by its name: marks of one that was renamed in the configuration alone, or taken
+ * out, are swept by nobody. */
+void rp_doctor_left_stores(struct rp_doctor *d);
+bool rp_doctor_probe(struct rp_doctor *d, struct rp_store *store); /* false: it does not answer */
+/* calls.c */
+void rp_doctor_endpoints(struct rp_doctor *d);
+void rp_doctor_sinks(struct rp_doctor *d);
+void rp_doctor_processor(struct rp_doctor *d);
+/* waiting.c */
+void rp_doctor_dead(struct rp_doctor *d);
+void rp_doctor_pause(struct rp_doctor *d);
+void rp_doctor_runs(struct rp_doctor *d);
+
+#endif
