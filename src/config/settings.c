@@ -9,6 +9,7 @@
 #include "base/text/size.h"
 #include "base/time.h"
 #include "config/config.h"
+#include "config/form.h"
 
 _Static_assert(sizeof(enum rp_mode) == sizeof(int), "RP_SETTING_ENUM writes an int");
 _Static_assert(sizeof(enum rp_keys) == sizeof(int), "RP_SETTING_ENUM writes an int");
@@ -119,23 +120,6 @@ static void add_sizes(const struct rp_setting *s, struct rp_buf *out)
 
 void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out)
 {
-    static const char *const words[] = {
-        [RP_SETTING_URL] = "sqlite:PATH or postgres://USER@HOST/DATABASE",
-        [RP_SETTING_PATH] = "the path of a directory",
-        [RP_SETTING_FOLDER] = "the path of a directory or \"\" for none",
-        [RP_SETTING_LOG] = "the path of a file, \"-\" for standard error or \"\" for none",
-        [RP_SETTING_FILE] = "the path of a file or \"\" for none",
-        [RP_SETTING_WEB] = "http://HOST or https://HOST, with port and path if need be, or \"\" for none",
-        [RP_SETTING_ADDRESS] = "ADDRESS:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420",
-        [RP_SETTING_EVENTS] = "a list of names of events, such as [file.deleted, \"mark.*\"]",
-        [RP_SETTING_NETWORKS] = "a list of networks in CIDR such as [10.1.2.0/24, \"fd00:1::/32\"]",
-        [RP_SETTING_SCHEDULE] =
-            "continuous, or the five fields of a cron line that fires (minute hour day month weekday)",
-        [RP_SETTING_CRON] =
-            "the five fields of a cron line that fires (minute hour day month weekday), or \"\" for never",
-        [RP_SETTING_BOOL] = "true or false",
-        [RP_SETTING_SECTION] = "a section",
-    };
     switch (s->type) {
     case RP_SETTING_TEXT:
         rp_buf_fmt(out, "a text of %" PRId64 " to %" PRId64 " bytes on one line", s->least, s->most);
@@ -170,6 +154,6 @@ void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out)
         rp_buf_fmt(out, "a list of at most %zu items", s->entries->most);
         break;
     default:
-        rp_buf_str(out, words[s->type]);
+        rp_buf_str(out, rp_form_words(s->type));
     }
 }
