@@ -9,7 +9,7 @@
 /* In this order. The name is that of the line; a check of several things gives each its own. */
 static const struct {
     const char *name;
-    void (*look)(struct rp_doctor *d);
+    rp_doctor_fn *look;
 } checks[] = {
     { "configuration", rp_doctor_config },
     { "files", rp_doctor_files },

@@ -9,6 +9,7 @@
 
 static const char database_silent[] = "see to it that the database answers (catalog.url)";
 
+/* Opens the session without its catalog. */
 void rp_doctor_config(struct rp_doctor *d)
 {
     struct rp_session_options options = rp_cli_options(d->cli);
@@ -25,19 +26,6 @@ void rp_doctor_config(struct rp_doctor *d)
              s->config.n_stores, s->config.n_databases);
 }
 
-void rp_doctor_vessel(struct rp_doctor *d)
-{
-    struct rp_error why = { 0 };
-    char vessel[RP_VESSEL_TEXT] = "";
-    if (rp_db_vessel(d->cli->session.catalog->db, "meta", vessel, &why) < 0)
-        rp_judge_error(d, &why, "");
-    else if (vessel[0] == 0)
-        rp_judge(d, RP_DOUBTFUL, "keep it on a local file system (no FUSE, NFS, SMB, 9P or overlay), or in PostgreSQL",
-                 "cannot be told: of a catalog put back from a backup the last minute may go unnoticed");
-    else
-        rp_judge(d, RP_FINE, "", "%s", vessel);
-}
-
 void rp_doctor_catalog(struct rp_doctor *d)
 {
     struct rp_error why = { 0 };
@@ -49,6 +37,20 @@ void rp_doctor_catalog(struct rp_doctor *d)
     }
     const struct rp_catalog *catalog = d->cli->session.catalog;
     rp_judge(d, RP_FINE, "", "%s, schema %d, %s", rp_db_engine(catalog->db), rp_catalog_schema_known(), catalog->id);
+}
+
+/* Whether a catalog that was put back can be told by the place it is found in. */
+void rp_doctor_vessel(struct rp_doctor *d)
+{
+    struct rp_error why = { 0 };
+    char vessel[RP_VESSEL_TEXT] = "";
+    if (rp_db_vessel(d->cli->session.catalog->db, "meta", vessel, &why) < 0)
+        rp_judge_error(d, &why, "");
+    else if (vessel[0] == 0)
+        rp_judge(d, RP_DOUBTFUL, "keep it on a local file system (no FUSE, NFS, SMB, 9P or overlay), or in PostgreSQL",
+                 "cannot be told: of a catalog put back from a backup the last minute may go unnoticed");
+    else
+        rp_judge(d, RP_FINE, "", "%s", vessel);
 }
 
 void rp_doctor_sessions(struct rp_doctor *d)

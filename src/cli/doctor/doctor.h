@@ -27,31 +27,16 @@ void rp_judge(struct rp_doctor *d, enum rp_verdict verdict, const char *remedy, 
 /* It could not be found out. */
 void rp_judge_error(struct rp_doctor *d, const struct rp_error *why, const char *remedy);
 
-/* catalog.c */
-void rp_doctor_config(struct rp_doctor *d);  /* opens the session, without its catalog */
-void rp_doctor_catalog(struct rp_doctor *d); /* opens it with its catalog */
-void rp_doctor_vessel(struct rp_doctor *d);  /* whether a catalog that was put back can be told by its place */
-void rp_doctor_sessions(struct rp_doctor *d);
-void rp_doctor_clock(struct rp_doctor *d);
-/* files.c */
-void rp_doctor_files(struct rp_doctor *d);
-/* disk.c */
-void rp_doctor_disk(struct rp_doctor *d);
-void rp_doctor_segments(struct rp_doctor *d);
-void rp_doctor_room(struct rp_doctor *d, const struct rp_store_config *store); /* NULL: of the catalog */
-/* stores.c; probe.c */
-void rp_doctor_stores(struct rp_doctor *d);
-/* A store is known by its name: marks of one that was renamed in the configuration alone, or taken
- * out, are swept by nobody. */
-void rp_doctor_left_stores(struct rp_doctor *d);
-bool rp_doctor_probe(struct rp_doctor *d, struct rp_store *store); /* false: it does not answer */
-/* calls.c */
-void rp_doctor_endpoints(struct rp_doctor *d);
-void rp_doctor_sinks(struct rp_doctor *d);
-void rp_doctor_processor(struct rp_doctor *d);
-/* waiting.c */
-void rp_doctor_dead(struct rp_doctor *d);
-void rp_doctor_pause(struct rp_doctor *d);
-void rp_doctor_runs(struct rp_doctor *d);
+/* A check; the file that it stands in says more. */
+typedef void rp_doctor_fn(struct rp_doctor *d);
+rp_doctor_fn rp_doctor_config, rp_doctor_catalog, rp_doctor_vessel, rp_doctor_sessions, rp_doctor_clock;
+rp_doctor_fn rp_doctor_files;
+rp_doctor_fn rp_doctor_disk, rp_doctor_segments;
+rp_doctor_fn rp_doctor_stores, rp_doctor_left_stores;
+rp_doctor_fn rp_doctor_endpoints, rp_doctor_sinks, rp_doctor_processor;
+rp_doctor_fn rp_doctor_dead, rp_doctor_pause, rp_doctor_runs;
+
+void rp_doctor_room(struct rp_doctor *d, const struct rp_store_config *store); /* NULL: of the catalog's disk */
+bool rp_doctor_probe(struct rp_doctor *d, struct rp_store *store);             /* false: it does not answer */
 
 #endif

@@ -23,18 +23,15 @@ static const char *sentence_of(enum rp_level level)
 /* What a program can read of a probe; people have a line each. */
 static json_t *findings_json(const struct rp_store *store, const struct rp_probed *probed)
 {
-    json_t *o = json_object(), *findings = json_array();
-    rp_json_set(o, "level", json_string(rp_level_name(rp_store_level(store))));
+    json_t *o = rp_json_object("level", json_string(rp_level_name(rp_store_level(store))), NULL);
+    if (probed->n_findings == 0) return o;
+    json_t *findings = json_array();
     for (size_t i = 0; i < probed->n_findings; i++) {
-        json_t *f = rp_json_object("name", json_string(probed->findings[i].name), "holds",
-                                   json_boolean(probed->findings[i].holds), "says",
-                                   rp_json_text(probed->findings[i].says), NULL);
-        rp_json_append(findings, f);
+        const struct rp_finding *f = &probed->findings[i];
+        rp_json_append(findings, rp_json_object("name", json_string(f->name), "holds", json_boolean(f->holds), "says",
+                                                rp_json_text(f->says), NULL));
     }
-    if (probed->n_findings > 0)
-        rp_json_set(o, "findings", findings);
-    else
-        json_decref(findings);
+    rp_json_set(o, "findings", findings);
     return o;
 }
 
@@ -42,9 +39,10 @@ static void say_findings(const struct rp_doctor *d, const struct rp_probed *prob
 {
     char shown[RP_SHOWN_MAX];
     if (d->cli->json || d->cli->quiet) return;
-    for (size_t i = 0; i < probed->n_findings; i++)
-        printf("%-26s %-3s %-22s %s\n", "", probed->findings[i].holds ? "yes" : "no", probed->findings[i].name,
-               rp_show(probed->findings[i].says, shown));
+    for (size_t i = 0; i < probed->n_findings; i++) {
+        const struct rp_finding *f = &probed->findings[i];
+        printf("%-26s %-3s %-22s %s\n", "", f->holds ? "yes" : "no", f->name, rp_show(f->says, shown));
+    }
 }
 
 /* What the probe says of a thing that does not hold; NULL: it holds, or was not asked. */

@@ -144,6 +144,8 @@ static int64_t count_open_marks(const struct rp_tally_row *rows, size_t n, int64
     return marks;
 }
 
+/* A store is known by its name: marks of one that was renamed in the configuration alone, or taken
+ * out, are swept by nobody. */
 void rp_doctor_left_stores(struct rp_doctor *d)
 {
     struct rp_session *s = &d->cli->session;
