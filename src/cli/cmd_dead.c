@@ -63,9 +63,9 @@ static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *e
     return 0;
 }
 
-static int load_marks(struct page *page, struct rp_error *err)
+/* Ends the reading of letters: their marks are read as well, unless that failed. */
+static int load_marks(struct page *page, int r, struct rp_error *err)
 {
-    int r = 0;
     for (size_t i = 0; i < page->n && r == 0; i++)
         r = rp_mark_get(page->cli->session.catalog->db, page->letters[i].dead.mark_id, &page->arena,
                         &page->letters[i].mark, err);
@@ -77,18 +77,16 @@ static int load_page(struct page *page, int64_t after_id, struct rp_error *err)
     page->n = 0;
     rp_arena_reset(&page->arena);
     int r = rp_dead_each(page->cli->session.catalog->db, after_id, PAGE, keep_letter, page, err);
-    return r < 0 ? r : load_marks(page, err);
+    return load_marks(page, r, err);
 }
 
 static int load_one(struct page *page, const char *text, struct rp_error *err)
 {
     int64_t id;
-    page->n = 0;
-    rp_arena_reset(&page->arena);
     int r = rp_cli_id(text, RP_ID_DEAD, &id, err);
     if (r == 0) r = rp_dead_get(page->cli->session.catalog->db, id, keep_letter, page, err);
     if (r == RP_ENOTFOUND) rp_error_hint(err, NOT_FOUND_HINT);
-    return r < 0 ? r : load_marks(page, err);
+    return load_marks(page, r, err);
 }
 
 static const char *store_of(const struct page *page, const struct letter *letter)
@@ -292,30 +290,36 @@ static int keep_dead(struct rp_cli *cli, struct rp_error *err)
     return r < 0 ? r : rp_answers_end(&told, "kept");
 }
 
-static int refuse_all(struct rp_cli *cli, struct rp_error *err)
+/* The first that was given of what says which ones, in place of ids; NULL: none. */
+static const char *filter_of(const struct rp_args *args)
 {
     static const char *const filters[] = { "all", "since", "endpoint" };
     for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++)
-        if (rp_args_has(&cli->args, filters[i]))
-            return rp_error_set(err, RP_EINVAL, "--%s goes with `dead retry` alone, without ids", filters[i]);
-    return 0;
+        if (rp_args_has(args, filters[i])) return filters[i];
+    return NULL;
+}
+
+static int refuse_filters(struct rp_cli *cli, struct rp_error *err)
+{
+    const char *filter = filter_of(&cli->args);
+    if (filter == NULL) return 0;
+    return rp_error_set(err, RP_EINVAL, "--%s goes with `dead retry` alone, without ids", filter);
 }
 
 static int check_retry(struct rp_cli *cli, struct rp_error *err)
 {
-    if (cli->args.n_words > 1) return refuse_all(cli, err);
-    const struct rp_args *args = &cli->args;
-    bool filtered = rp_args_has(args, "all") || rp_args_has(args, "since") || rp_args_has(args, "endpoint");
-    return filtered ? 0 : rp_error_set(err, RP_EINVAL, "dead retry: give ids, --since, --endpoint or --all");
+    if (cli->args.n_words > 1) return refuse_filters(cli, err);
+    if (filter_of(&cli->args) != NULL) return 0;
+    return rp_error_set(err, RP_EINVAL, "dead retry: give ids, --since, --endpoint or --all");
 }
 
 int rp_cmd_dead(struct rp_cli *cli, struct rp_error *err)
 {
     static const struct rp_cli_verb verbs[] = {
-        { "", 0, 0, NULL, refuse_all, list_dead },
-        { "show", 2, 2, "dead show: give one id", refuse_all, show_dead },
+        { "", 0, 0, NULL, refuse_filters, list_dead },
+        { "show", 2, 2, "dead show: give one id", refuse_filters, show_dead },
         { "retry", 1, 0, NULL, check_retry, retry_dead },
-        { "keep", 2, 2, "dead keep: give one id", refuse_all, keep_dead },
+        { "keep", 2, 2, "dead keep: give one id", refuse_filters, keep_dead },
     };
     return RP_CLI_VERBS(cli, verbs, "show ID, retry ID, keep ID", err);
 }

@@ -12,13 +12,13 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/network.h"
 #include "base/text/buf.h"
 #include "base/text/hex.h"
 #include "base/text/size.h"
 #include "base/time.h"
 #include "base/url.h"
 #include "config/config.h"
+#include "config/form.h"
 #include "config/path.h"
 #include "config/settings.h"
 
@@ -154,18 +154,14 @@ int rp_field_read_secret(const struct rp_field_source *from, const char *path, c
     return 0;
 }
 
-static bool has_control(const char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f) return true;
-    return false;
-}
-
+/* Its bounds, if there are any, are bytes. */
 static bool fits_text(const struct rp_setting *s, const char *text)
 {
     size_t n = strlen(text);
+    if (!rp_form_fits(s->type, text)) return false;
+    if (s->most == 0) return true;
     if (n < (size_t)s->least || n > (size_t)s->most) return false;
-    return s->type == RP_SETTING_SQL || !has_control(text);
+    return s->type == RP_SETTING_SQL || rp_form_is_line(text);
 }
 
 /* Decimal digits only: 010, 0x10 and 1_000 mean different numbers to different readers of YAML. */
@@ -244,7 +240,7 @@ static int parse_url(const struct rp_setting *s, const char *text, const struct 
         *out = "";
         return 0;
     }
-    if (!rp_setting_is_url(text) || strlen(text) > RP_PATH_BYTES_MAX || has_control(text))
+    if (!rp_form_is_url(text) || strlen(text) > RP_PATH_BYTES_MAX || !rp_form_is_line(text))
         return rp_field_mismatch(s, from, err);
     const char *file = rp_sqlite_path(text);
     if (!file) {
@@ -266,31 +262,11 @@ static int parse_path(const struct rp_setting *s, const char *text, const struct
         *out = text;
         return 0;
     }
-    if (!*text || strlen(text) > RP_PATH_BYTES_MAX || has_control(text)) return rp_field_mismatch(s, from, err);
+    if (!*text || strlen(text) > RP_PATH_BYTES_MAX || !rp_form_is_line(text)) return rp_field_mismatch(s, from, err);
     const char *path = rp_path_join(from->dir, text, from->arena);
     if (!path) return no_memory(from, err);
     *out = path;
     return 0;
-}
-
-static bool fits_form(const struct rp_setting *s, const char *text)
-{
-    switch (s->type) {
-    case RP_SETTING_WEB:
-        return !*text || (rp_setting_is_web(text) && !has_control(text));
-    case RP_SETTING_ADDRESS:
-        return rp_setting_is_address(text);
-    case RP_SETTING_SCHEDULE:
-        return rp_setting_is_schedule(text);
-    case RP_SETTING_CRON:
-        return rp_setting_is_cron(text);
-    case RP_SETTING_NETWORKS:
-        return rp_networks_are(text);
-    case RP_SETTING_SIGNING:
-        return fits_text(s, text) && rp_setting_is_signing(text);
-    default:
-        return fits_text(s, text);
-    }
 }
 
 static bool is_path(const struct rp_setting *s)
@@ -313,7 +289,7 @@ static int set_text(const struct rp_setting *s, const char *text, const struct r
         value = s->choices[index];
     } else {
         value = s->type == RP_SETTING_NETWORKS && strcmp(text, "[]") == 0 ? "" : text;
-        if (!fits_form(s, value)) return rp_field_mismatch(s, from, err);
+        if (!fits_text(s, value)) return rp_field_mismatch(s, from, err);
     }
     if (r == 0) memcpy(field, &value, sizeof(value));
     return r;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text/buf.h"
 #include "config/config.h"
+#include "config/form.h"
 #include "config/path.h"
 #include "config/settings.h"
 #include "config/yaml.h"
@@ -242,8 +243,8 @@ static int check_names(const char *what, const struct rp_pair_text *pairs, size_
 {
     if (n > most) return rp_error_set(err, RP_EINVAL, "expected at most %zu %ss, found %zu", most, what, n);
     for (size_t i = 0; i < n; i++) {
-        if (!rp_setting_is_name(pairs[i].name))
-            return rp_error_set(err, RP_EINVAL, "%s '%.63s': expected %s", what, pairs[i].name, RP_SETTING_NAME_RULE);
+        if (!rp_form_is_name(pairs[i].name))
+            return rp_error_set(err, RP_EINVAL, "%s '%.63s': expected %s", what, pairs[i].name, RP_FORM_NAME_RULE);
         for (size_t j = 0; j < i; j++)
             if (strcmp(pairs[i].name, pairs[j].name) == 0)
                 return rp_error_set(err, RP_EINVAL, "%s '%s': expected once, found twice", what, pairs[i].name);
@@ -275,11 +276,11 @@ static int check_values(const struct rp_config_init *init, struct rp_error *err)
     }
     if (init->endpoint && buckets == 0)
         return rp_error_set(err, RP_EINVAL, "an endpoint is for stores in " BUCKET ", and none was asked for");
-    if (init->endpoint && !rp_setting_is_web(init->endpoint))
+    if (init->endpoint && !rp_form_is_web(init->endpoint))
         return rp_error_set(err, RP_EINVAL, "the endpoint: expected https://HOST or http://HOST, with port if need be");
     for (size_t i = 0; i < init->n_databases; i++) {
         const char *url = init->databases[i].value;
-        if (!is_one_line(url) || (!strstr(url, "${") && !rp_setting_is_url(url)))
+        if (!is_one_line(url) || (!strstr(url, "${") && !rp_form_is_url(url)))
             return rp_error_set(err, RP_EINVAL, "database '%s': expected sqlite:PATH or postgres://USER@HOST/DATABASE",
                                 init->databases[i].name);
     }

@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "config/events.h"
 #include "config/field.h"
+#include "config/form.h"
 #include "config/path.h"
 #include "config/settings.h"
 #include "config/yaml.h"
@@ -329,8 +330,8 @@ static const char *entry_key(const struct rp_load *load, const struct scope *par
 
 static int check_entry(const struct rp_load *load, const struct rp_yaml *node, const char *key, struct rp_error *err)
 {
-    if (node->key && !rp_setting_is_name(node->key))
-        return rp_load_refuse(load, node->line, err, "%s: expected %s, found another", key, RP_SETTING_NAME_RULE);
+    if (node->key && !rp_form_is_name(node->key))
+        return rp_load_refuse(load, node->line, err, "%s: expected %s, found another", key, RP_FORM_NAME_RULE);
     if (node->kind == RP_YAML_LIST || (node->kind == RP_YAML_SCALAR && !node->null))
         return rp_load_refuse(load, node->line, err, "%s: expected a section, found %s", key, rp_yaml_kind_name(node));
     return 0;

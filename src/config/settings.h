@@ -90,14 +90,5 @@ bool rp_setting_is_secret(const struct rp_setting *s);
 bool rp_setting_is_for(const struct rp_setting *s, const char *type);
 /* What a value must be, in words that fit after "expected". */
 void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out);
-/* 1 to 63 of a-z 0-9 - _, beginning with a letter. */
-bool rp_setting_is_name(const char *text);
-#define RP_SETTING_NAME_RULE "a name of 1 to 63 of a-z 0-9 - _ that begins with a letter"
-bool rp_setting_is_url(const char *text);
-bool rp_setting_is_web(const char *text);
-bool rp_setting_is_address(const char *text);
-bool rp_setting_is_schedule(const char *text);
-bool rp_setting_is_cron(const char *text);
-bool rp_setting_is_signing(const char *text);
 
 #endif

@@ -2,13 +2,11 @@
 #include "daemon/carried.h"
 
 #include "base/cleanup.h"
-#include "base/cron.h"
 #include "base/time.h"
 #include "core/reprieve/restore.h"
 #include "core/retention/retention.h"
 #include "core/safety_net/safety_net.h"
 #include "daemon/schedule.h"
-#include "daemon/watch/watch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,19 +95,6 @@ struct ticking_watch {
     int64_t next_tick_ms; /* 0: not known */
 };
 
-/* T3. False: the catalog fails, it is another daemon's tick, or there is no schedule. */
-static bool is_time(struct ticking_watch *w, const char *kind, const char *schedule)
-{
-    struct rp_session *s = &w->watch.session;
-    struct rp_cron cron;
-    struct rp_error why = { 0 };
-    bool mine = false;
-    if (rp_session_now_ms(s) < w->next_tick_ms || rp_cron_parse(schedule, &cron, &why) < 0) return false;
-    int r = rp_schedule_due(s->catalog, kind, &cron, &mine, &w->next_tick_ms, &why);
-    if (r < 0) rp_metrics_failure(w->watch.options.metrics, "catalog");
-    return r == 0 && mine;
-}
-
 static int begin_retention(struct rp_session *session, struct rp_run *run, struct rp_error *err)
 {
     struct rp_retention retention = rp_session_retention(session);
@@ -127,10 +112,11 @@ static void look_at(struct rp_watch *w, const char *kind, const char *schedule,
                     int (*begin)(struct rp_session *session, struct rp_run *run, struct rp_error *err))
 {
     RP_CLEANUP(rp_freep) struct rp_run *run = calloc(1, sizeof *run);
+    int64_t *next_tick_ms = &((struct ticking_watch *)w)->next_tick_ms;
     struct rp_error why = { 0 };
     if (run == NULL) return;
     int r = resume(w, kind, run);
-    if (r == RP_ENOTFOUND && is_time((struct ticking_watch *)w, kind, schedule)) {
+    if (r == RP_ENOTFOUND && rp_schedule_is_mine(w, kind, schedule, next_tick_ms)) { /* T3 */
         r = begin(&w->session, run, &why);
         if (r < 0 && r != RP_ERUNNING) rp_metrics_failure(w->options.metrics, "catalog");
     }

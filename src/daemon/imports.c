@@ -2,12 +2,10 @@
 #include "daemon/imports.h"
 
 #include "base/cleanup.h"
-#include "base/cron.h"
 #include "base/time.h"
 #include "core/journal.h"
 #include "core/mark/import_run.h"
 #include "daemon/schedule.h"
-#include "daemon/watch/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,23 +44,6 @@ struct import_watch {
     int64_t next_tick_ms[RP_STORES_MAX]; /* of each store's schedule; 0: not known */
 };
 
-/* I2. False: the catalog fails, or it is another daemon's tick. */
-static bool is_time_to_import(struct import_watch *w, size_t i)
-{
-    struct rp_session *s = &w->watch.session;
-    const struct rp_store_config *store = &s->config.stores[i];
-    struct rp_cron cron;
-    struct rp_error why = { 0 };
-    char name[80];
-    bool mine = false;
-    if (rp_cron_parse(store->import_schedule, &cron, NULL) < 0) return false;
-    if (rp_session_now_ms(s) < w->next_tick_ms[i]) return false;
-    snprintf(name, sizeof name, RP_RUN_IMPORT ":%s", store->name);
-    int r = rp_schedule_due(s->catalog, name, &cron, &mine, &w->next_tick_ms[i], &why);
-    if (r < 0) rp_metrics_failure(w->watch.options.metrics, "catalog");
-    return r == 0 && mine;
-}
-
 static void import_store(struct rp_watch *w, const char *store, struct rp_run *run)
 {
     struct rp_session *s = &w->session;
@@ -81,9 +62,15 @@ static void import_store(struct rp_watch *w, const char *store, struct rp_run *r
 static void look_at_imports(struct rp_watch *watch)
 {
     struct import_watch *w = (struct import_watch *)watch;
+    const struct rp_config *config = &watch->session.config;
     RP_CLEANUP(rp_freep) struct rp_run *run = calloc(1, sizeof *run);
-    for (size_t i = 0; run != NULL && i < watch->session.config.n_stores && !rp_watch_is_ending(watch); i++)
-        if (is_time_to_import(w, i)) import_store(watch, watch->session.config.stores[i].name, run);
+    for (size_t i = 0; run != NULL && i < config->n_stores && !rp_watch_is_ending(watch); i++) {
+        const struct rp_store_config *store = &config->stores[i];
+        char name[80];
+        snprintf(name, sizeof name, RP_RUN_IMPORT ":%s", store->name); /* I2 */
+        if (rp_schedule_is_mine(watch, name, store->import_schedule, &w->next_tick_ms[i]))
+            import_store(watch, store->name, run);
+    }
 }
 
 static void forget_ticks(struct rp_watch *watch)

@@ -164,17 +164,47 @@ static int start_runs(struct rp_daemon *d, struct rp_error *err)
     return rp_runs_new(&runs, &d->runs, err);
 }
 
-static int start_sweeper(struct rp_daemon *d, struct rp_error *err)
+static struct rp_watch_options watch_options(struct rp_daemon *d, int lane)
 {
-    const struct rp_watch_options options = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .node = d->node, .lane = lane_of(d)
-    };
-    struct rp_watch *sweeper = NULL;
-    int r = rp_watch_start(&rp_sweep_watch, &options, &sweeper, err);
-    pthread_mutex_lock(&d->lock); /* the writers look at it */
-    d->sweeper = sweeper;
+    return (struct rp_watch_options){ .session = &d->session,
+                                      .writers = d->writers,
+                                      .metrics = d->metrics,
+                                      .rooms = &d->rooms,
+                                      .node = d->node,
+                                      .lane = lane };
+}
+
+/* One of those that the writers look at. */
+static int start_told(struct rp_daemon *d, const struct rp_watch_kind *kind, int lane, struct rp_watch **which,
+                      struct rp_error *err)
+{
+    const struct rp_watch_options options = watch_options(d, lane);
+    struct rp_watch *watch = NULL;
+    int r = rp_watch_start(kind, &options, &watch, err);
+    pthread_mutex_lock(&d->lock);
+    *which = watch;
     pthread_mutex_unlock(&d->lock);
     return r;
+}
+
+static void stop_told(struct rp_daemon *d, struct rp_watch **which)
+{
+    pthread_mutex_lock(&d->lock);
+    struct rp_watch *watch = *which;
+    *which = NULL;
+    pthread_mutex_unlock(&d->lock);
+    rp_watch_stop(watch);
+}
+
+static int start_sweeper(struct rp_daemon *d, struct rp_error *err)
+{
+    return start_told(d, &rp_sweep_watch, lane_of(d), &d->sweeper, err);
+}
+
+static int start_asker(struct rp_daemon *d, struct rp_error *err)
+{
+    return d->session.config.n_confirmers > 0 ? start_told(d, &rp_confirmation_watch, lane_of(d), &d->asker, err)
+                                              : start_told(d, &rp_unconfirmed_watch, 0, &d->asker, err);
 }
 
 static bool has_bucket(const struct rp_config *config)
@@ -192,9 +222,7 @@ static int start_watches(struct rp_daemon *d, struct rp_error *err)
         &rp_import_watch,    &rp_alert_watch,
         &rp_readers_watch,   has_bucket(&d->session.config) ? &rp_store_watch : NULL
     };
-    const struct rp_watch_options options = {
-        .session = &d->session, .writers = d->writers, .metrics = d->metrics, .rooms = &d->rooms, .node = d->node
-    };
+    const struct rp_watch_options options = watch_options(d, 0);
     int r = 0;
     for (size_t i = 0; i < RP_WATCHES && r == 0; i++)
         if (kinds[i] != NULL) r = rp_watch_start(kinds[i], &options, &d->watches[i], err);
@@ -274,32 +302,6 @@ static void stop_server(struct rp_daemon *d)
     pthread_mutex_unlock(&d->lock);
     rp_live_end(d->live);
     if (server != NULL) rp_server_stop(server, RP_PATIENCE_MS);
-}
-
-static int start_asker(struct rp_daemon *d, struct rp_error *err)
-{
-    bool configured = d->session.config.n_confirmers > 0;
-    const struct rp_watch_options options = { .session = &d->session,
-                                              .writers = d->writers,
-                                              .metrics = d->metrics,
-                                              .node = d->node,
-                                              .lane = configured ? lane_of(d) : 0 };
-    struct rp_watch *asker = NULL;
-    int r = rp_watch_start(configured ? &rp_confirmation_watch : &rp_unconfirmed_watch, &options, &asker, err);
-    pthread_mutex_lock(&d->lock); /* the writers look at it */
-    d->asker = asker;
-    pthread_mutex_unlock(&d->lock);
-    return r;
-}
-
-/* One of those that the writers look at. */
-static void stop_told(struct rp_daemon *d, struct rp_watch **which)
-{
-    pthread_mutex_lock(&d->lock);
-    struct rp_watch *watch = *which;
-    *which = NULL;
-    pthread_mutex_unlock(&d->lock);
-    rp_watch_stop(watch);
 }
 
 /* ---- all of them ---- */

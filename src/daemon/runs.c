@@ -16,41 +16,30 @@
 
 /* ---- one run ---- */
 
-/* What is swept: one store, or all of them. */
-struct target {
-    const char *name; /* of the run */
-    struct rp_store *stores[RP_STORES_MAX];
-    size_t n;
-};
-
-static int find_stores(struct rp_session *session, const char *store, struct target *out, struct rp_error *err)
-{
-    out->name = store != NULL ? store : "all";
-    out->n = 1;
-    return store != NULL ? rp_session_store(session, store, &out->stores[0], err)
-                         : rp_session_stores(session, out->stores, &out->n, err);
-}
-
-static int sweep(struct rp_sweep_report *report, const struct target *target, const struct rp_run *begun,
+/* `store` NULL: all of them. `begun` NULL: it is to be begun. */
+static int sweep(struct rp_sweep_report *report, const char *store, const struct rp_run *begun,
                  const volatile sig_atomic_t *stop, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
-    struct rp_sweep sweep = rp_sweep_report_sweep(report, stop);
+    struct rp_store *stores[RP_STORES_MAX];
+    size_t n = 1;
     if (result == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a sweep");
-    sweep.stores = target->stores;
-    sweep.n_stores = target->n;
-    sweep.name = target->name;
+    int r = store != NULL ? rp_session_store(report->session, store, &stores[0], err)
+                          : rp_session_stores(report->session, stores, &n, err);
+    if (r < 0) return r;
+    struct rp_sweep sweep = rp_sweep_report_sweep(report, stop);
+    sweep.stores = stores;
+    sweep.n_stores = n;
+    sweep.name = store != NULL ? store : "all";
     sweep.begun = begun;
-    int r = rp_sweep_run(&sweep, result, err);
+    r = rp_sweep_run(&sweep, result, err);
     if (r == 0) rp_sweep_report_ended(report, &result->run, result->outcome, result->code);
     return r;
 }
 
 int rp_runs_sweep_all(struct rp_sweep_report *report, const volatile sig_atomic_t *stop, struct rp_error *err)
 {
-    struct target all;
-    int r = find_stores(report->session, NULL, &all, err);
-    if (r == 0) r = sweep(report, &all, NULL, stop, err);
+    int r = sweep(report, NULL, NULL, stop, err);
     if (r < 0) rp_sweep_report_not_begun(report, r, err);
     rp_log_flush(report->session->log);
     return r;
@@ -110,20 +99,15 @@ static int open_session(struct asked *a, struct rp_session *out, struct rp_error
     return 0;
 }
 
-static int import(struct asked *a, struct rp_session *session, struct rp_error *err)
-{
-    return rp_imports_run(session, a->all->options.metrics, a->store, &a->run, &a->all->stop, err);
-}
-
 static void carry_out(struct asked *a, struct rp_session *session)
 {
-    struct rp_sweep_report report = { .session = session, .metrics = a->all->options.metrics };
+    struct rp_metrics *metrics = a->all->options.metrics;
+    const volatile sig_atomic_t *stop = &a->all->stop;
+    struct rp_sweep_report report = { .session = session, .metrics = metrics };
     struct rp_error err = { 0 };
-    struct target target;
-    bool imports = strcmp(a->run.kind, RP_RUN_IMPORT) == 0;
-    int r =
-        imports ? import(a, session, &err) : find_stores(session, a->store[0] != 0 ? a->store : NULL, &target, &err);
-    if (r == 0 && !imports) r = sweep(&report, &target, &a->run, &a->all->stop, &err);
+    int r = strcmp(a->run.kind, RP_RUN_IMPORT) == 0
+                ? rp_imports_run(session, metrics, a->store, &a->run, stop, &err)
+                : sweep(&report, a->store[0] != 0 ? a->store : NULL, &a->run, stop, &err);
     if (r < 0) {
         rp_figures_error(&a->run.figures, "%s", err.text);
         (void)rp_run_end(session->catalog, &a->run, "failed", &err);

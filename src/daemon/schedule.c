@@ -35,3 +35,14 @@ int rp_schedule_due(struct rp_catalog *catalog, const char *name, const struct r
     *next_ms = look.next_ms;
     return 0;
 }
+
+bool rp_schedule_is_mine(struct rp_watch *watch, const char *name, const char *schedule, int64_t *next_tick_ms)
+{
+    struct rp_cron cron;
+    struct rp_error why = { 0 };
+    bool mine = false;
+    if (rp_session_now_ms(&watch->session) < *next_tick_ms || rp_cron_parse(schedule, &cron, &why) < 0) return false;
+    int r = rp_schedule_due(watch->session.catalog, name, &cron, &mine, next_tick_ms, &why);
+    if (r < 0) rp_metrics_failure(watch->options.metrics, "catalog");
+    return r == 0 && mine;
+}

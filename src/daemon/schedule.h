@@ -8,6 +8,7 @@
 
 #include "base/cron.h"
 #include "catalog/catalog.h"
+#include "daemon/watch/watch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +17,8 @@
  * the database's clock. */
 int rp_schedule_due(struct rp_catalog *catalog, const char *name, const struct rp_cron *cron, bool *mine,
                     int64_t *next_ms, struct rp_error *err);
+/* The same by a cron line, looked at by a watch. *next_tick_ms: 0 at first, and whenever the line may
+ * be another. False: the tick is another daemon's, there is no schedule, or the catalog fails. */
+bool rp_schedule_is_mine(struct rp_watch *watch, const char *name, const char *schedule, int64_t *next_tick_ms);
 
 #endif

@@ -2,7 +2,6 @@
 #include "daemon/sweeper.h"
 
 #include "base/assert.h"
-#include "base/text/json.h"
 #include "base/time.h"
 #include "base/trouble.h"
 #include "base/wait.h"
@@ -19,13 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MS         (4 * RP_SECOND_MS / 5) /* the longest sleep: what others mark is purged within a second */
-#define PASS_MAX        20000                  /* marks of one store before the others have their turn */
-#define EMPTY_MS        50                     /* after a pass that found nothing to claim though something is due */
-#define ALIVE_MS        (10 * RP_SECOND_MS)
-#define BURY_MS         RP_MINUTE_MS
-#define STORE_WAIT_MS   RP_MINUTE_MS /* the longest time that a failing store is left alone */
-#define CATALOG_WAIT_MS (RP_MINUTE_MS / 2)
+#define LOOK_MS       (4 * RP_SECOND_MS / 5) /* the longest sleep: what others mark is purged within a second */
+#define PASS_MAX      20000                  /* marks of one store before the others have their turn */
+#define EMPTY_MS      50                     /* after a pass that found nothing to claim though something is due */
+#define ALIVE_MS      (10 * RP_SECOND_MS)
+#define BURY_MS       RP_MINUTE_MS
+#define STORE_WAIT_MS RP_MINUTE_MS /* the longest time that a failing store is left alone */
 
 /* A store as the sweeper sees it. Moments are of the boot clock. */
 struct swept {
@@ -67,12 +65,7 @@ static int64_t earlier(int64_t a, int64_t b)
 /* Everything waits, longer each time. Returns r. */
 static int note_catalog(struct sweeper *s, int r, const struct rp_error *why)
 {
-    if (r == 0) return 0;
-    rp_metrics_failure(s->watch.options.metrics, "catalog");
-    if (!rp_trouble_again(&s->catalog, why->code, rp_time_boot_ms(), RP_SECOND_MS, CATALOG_WAIT_MS)) return r;
-    json_t *o = rp_json_object("node", rp_json_text(s->watch.node), "code", json_string(rp_error_slug(why->code)),
-                               "error", rp_json_text(why->text), NULL);
-    rp_session_log(&s->watch.session, RP_LOG_ERROR, "sweeper.waits", o);
+    if (r != 0) rp_watch_catalog_failed(&s->watch, &s->catalog, "sweeper.waits", why);
     return r;
 }
 

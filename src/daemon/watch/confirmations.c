@@ -7,8 +7,7 @@
 #include "daemon/watch/watch.h"
 #include "lib/confirming.h"
 
-#define LOOK_MS         (4 * RP_SECOND_MS / 5) /* the longest sleep: what others mark is asked about within a second */
-#define CATALOG_WAIT_MS (RP_MINUTE_MS / 2)
+#define LOOK_MS (4 * RP_SECOND_MS / 5) /* the longest sleep: what others mark is asked about within a second */
 
 struct confirming {
     struct rp_watch watch;
@@ -50,15 +49,6 @@ static int make(struct confirming *c, struct rp_error *err)
     return c->asker != NULL ? 0 : RP_ENOMEM;
 }
 
-static void failed(struct confirming *c, const struct rp_error *why)
-{
-    rp_metrics_failure(c->watch.options.metrics, "catalog");
-    if (!rp_trouble_again(&c->catalog, why->code, rp_time_boot_ms(), RP_SECOND_MS, CATALOG_WAIT_MS)) return;
-    json_t *o = rp_json_object("node", rp_json_text(c->watch.node), "code", json_string(rp_error_slug(why->code)),
-                               "error", rp_json_text(why->text), NULL);
-    rp_session_log(&c->watch.session, RP_LOG_ERROR, "confirmations.wait", o);
-}
-
 static void look(struct rp_watch *watch)
 {
     struct confirming *c = (struct confirming *)watch;
@@ -69,7 +59,7 @@ static void look(struct rp_watch *watch)
     if (r == 0) r = rp_asker_pass(c->asker, &pass, &why);
     rp_log_flush(watch->session.log);
     if (r < 0)
-        failed(c, &why);
+        rp_watch_catalog_failed(watch, &c->catalog, "confirmations.wait", &why);
     else
         rp_trouble_over(&c->catalog);
 }

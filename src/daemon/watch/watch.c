@@ -2,15 +2,30 @@
 #include "daemon/watch/watch.h"
 
 #include "base/assert.h"
+#include "base/text/json.h"
+#include "base/time.h"
+#include "base/trouble.h"
 #include "base/wait.h"
 #include "catalog/writer/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#define CATALOG_WAIT_MS (RP_MINUTE_MS / 2) /* at most, while the catalog fails */
+
 bool rp_watch_is_ending(const struct rp_watch *w)
 {
     return __atomic_load_n(&w->stop, __ATOMIC_RELAXED) != 0;
+}
+
+void rp_watch_catalog_failed(struct rp_watch *w, struct rp_trouble *trouble, const char *event,
+                             const struct rp_error *why)
+{
+    rp_metrics_failure(w->options.metrics, "catalog");
+    if (!rp_trouble_again(trouble, why->code, rp_time_boot_ms(), RP_SECOND_MS, CATALOG_WAIT_MS)) return;
+    json_t *o = rp_json_object("node", rp_json_text(w->node), "code", json_string(rp_error_slug(why->code)), "error",
+                               rp_json_text(why->text), NULL);
+    rp_session_log(&w->session, RP_LOG_ERROR, event, o);
 }
 
 static void sleep_until_next(struct rp_watch *w)

@@ -18,6 +18,7 @@
 #include <signal.h>
 
 struct rp_rooms;
+struct rp_trouble;
 struct rp_writers;
 struct rp_watch;
 
@@ -83,6 +84,10 @@ struct rp_watch {
 int rp_watch_start(const struct rp_watch_kind *kind, const struct rp_watch_options *options, struct rp_watch **out,
                    struct rp_error *err);
 bool rp_watch_is_ending(const struct rp_watch *watch);
+/* The catalog fails its thread: it is to wait until trouble->until_ms, longer each time. The log hears
+ * `event` now and then. */
+void rp_watch_catalog_failed(struct rp_watch *watch, struct rp_trouble *trouble, const char *event,
+                             const struct rp_error *why);
 /* It begins nothing any more. NULL is fine, as below. */
 void rp_watch_halt(struct rp_watch *watch);
 /* The same, and waits for it. */

@@ -134,36 +134,14 @@ static void dry_run(struct rp_request *q, const struct rp_restore_filter *filter
 
 /* ---- the run ---- */
 
-struct beginning {
-    struct rp_restore_command command;
-    struct rp_run run;
-};
-
-/* No I/O here: this may be the writer's thread. */
-static void then_begun(struct rp_request *q)
-{
-    rp_reply_json(q, 202, rp_run_json(&((const struct beginning *)q->command)->run, NULL, false, 0));
-}
-
-static void after_begun(struct rp_request *q)
-{
-    rp_request_carry(q, NULL, &((const struct beginning *)q->command)->run);
-}
-
 static void begin_run(struct rp_request *q, const struct rp_restore_filter *filter)
 {
-    struct beginning *b = rp_command_new(q, sizeof *b, &rp_verb_restore_begin);
     const char *name = filter->store_id != 0 ? rp_request_store_name(q, filter->store_id) : "all";
     const struct rp_worker *worker = NULL;
-    struct rp_error err = { 0 };
+    struct rp_beginning *b = rp_beginning_new(q, &rp_verb_restore_begin, &worker);
     if (b == NULL) return;
-    if (rp_request_reserve(q, &worker, &err) < 0) {
-        rp_request_refuse(q, &b->command.command, &err, NULL);
-        return;
-    }
-    rp_restore_command_init(&b->command, filter, name, &b->run, worker, q->who.actor);
-    q->after = after_begun;
-    rp_request_submit(q, &b->command.command, then_begun, NULL);
+    rp_restore_command_init(&b->restore, filter, name, &b->run, worker, q->who.actor);
+    rp_beginning_submit(q, b);
 }
 
 static void post_restore(struct rp_request *q)
