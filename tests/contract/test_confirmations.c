@@ -494,6 +494,47 @@ static void marked_again_in_one_round_it_is_answered_as_in_two(void **state)
     services_drop(&s);
 }
 
+/* A key that stands twice in one request is answered as in two, unless both ask for the same. */
+static void one_request_promises_nothing_that_its_mark_does_not_keep(void **state)
+{
+    static const char *const first[] = { "calendar" }, *const second[] = { "billing" };
+    struct world *w = *state;
+    struct services s;
+    struct rp_confirmers_asked by[2];
+    struct rp_mark_answer a[2];
+    services_make(w, &s);
+    ok(rp_confirmers_find(&s.config, first, 1, &by[0], &err));
+    ok(rp_confirmers_find(&s.config, second, 1, &by[1], &err));
+    const struct rp_mark_request plain = { .key = "k", .grace_ms = DAY, .at_ms = -1, .reason = "" };
+    struct rp_mark_request q[2] = { plain, plain };
+    world_put(w, "k", "x");
+    ok(rp_mark_many(w->catalog, &w->store, q, 2, "tester", false, a, &err));
+    assert_int_equal(a[0].what == RP_MARK_CREATED && a[1].what == RP_MARK_CREATED, true);
+    world_put(w, "l", "x");
+    q[0].key = q[1].key = "l";
+    q[1].confirmations = &by[0];
+    for (int dry = 1; dry >= 0; dry--) {
+        ok(rp_mark_many(w->catalog, &w->store, q, 2, "tester", dry == 1, a, &err));
+        assert_int_equal(a[0].what, RP_MARK_CREATED);
+        assert_int_equal(a[1].error.code, RP_EMARKED);
+    }
+    world_put(w, "m", "x");
+    q[0].key = q[1].key = "m";
+    q[0].confirmations = &by[0];
+    q[1].confirmations = &by[1];
+    ok(rp_mark_many(w->catalog, &w->store, q, 2, "tester", false, a, &err));
+    assert_int_equal(a[1].error.code, RP_EMARKED);
+    world_put(w, "n", "x");
+    q[0] = q[1] = plain;
+    q[0].key = q[1].key = "n";
+    q[1].grace_ms = 5 * DAY;
+    ok(rp_mark_many(w->catalog, &w->store, q, 2, "tester", false, a, &err));
+    assert_int_equal(a[1].what, RP_MARK_EXTENDED);
+    assert_int_equal(world_newest(w, "n").due_at_ms, a[1].due_at_ms);
+    assert_int_equal(a[1].due_at_ms - a[0].due_at_ms, 4 * DAY);
+    services_drop(&s);
+}
+
 static void a_service_that_is_not_configured_any_more_makes_a_dead_letter(void **state)
 {
     struct world *w = *state;
@@ -796,6 +837,7 @@ int main(void)
         BOTH(due_is_not_asked_before),
         BOTH(an_unknown_service_is_refused_with_those_that_there_are),
         BOTH(marked_again_it_keeps_its_confirmations_and_gets_no_others),
+        BOTH(one_request_promises_nothing_that_its_mark_does_not_keep),
         BOTH(marked_again_in_one_round_it_is_answered_as_in_two),
         BOTH(a_service_that_is_not_configured_any_more_makes_a_dead_letter),
         BOTH(what_is_held_is_not_asked_about),

@@ -157,7 +157,7 @@ static void test_one_refusal_in_a_batch_harms_no_other_and_a_key_twice_is_answer
                                    { .key = "nowhere", .grace_ms = -1, .at_ms = -1, .reason = "" },
                                    { .key = ".reprieve/owner", .grace_ms = -1, .at_ms = -1, .reason = "" },
                                    { .key = "a", .grace_ms = -1, .at_ms = -1, .reason = "" },
-                                   { .key = "b", .grace_ms = 9 * DAY, .at_ms = -1, .reason = "two" },
+                                   { .key = "b", .grace_ms = 2 * DAY, .at_ms = -1, .reason = "one" },
                                    { .key = "\xff", .grace_ms = -1, .at_ms = -1, .reason = "" } };
     struct rp_mark_answer a[6];
     world_put(w, "a", "x");

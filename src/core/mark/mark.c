@@ -230,14 +230,27 @@ static int decide_one(struct rp_tx *tx, const struct rp_mark_entry *entry, size_
     return r;
 }
 
-/* A key that stands twice in a command is answered alike. */
+static bool asks_for_the_same(const struct rp_mark_request *a, const struct rp_mark_request *b)
+{
+    static const struct rp_confirmers_asked nobody;
+    const struct rp_confirmers_asked *x = a->confirmations != NULL ? a->confirmations : &nobody;
+    const struct rp_confirmers_asked *y = b->confirmations != NULL ? b->confirmations : &nobody;
+    return a->grace_ms == b->grace_ms && a->at_ms == b->at_ms && strcmp(a->reason, b->reason) == 0 &&
+           a->if_unreferenced == b->if_unreferenced && a->annotate == b->annotate &&
+           a->marked_at_ms == b->marked_at_ms && a->imported == b->imported && x->n == y->n &&
+           memcmp(x->at, y->at, x->n * sizeof(struct rp_confirmer_config *)) == 0;
+}
+
+/* A key that stands twice in a command with the same wishes is answered alike; with others it is
+ * marked again. */
 static int decide_group(struct rp_tx *tx, const struct rp_mark_group *group, struct decided *d, struct rp_error *err)
 {
     int r = 0;
     for (size_t k = 0; k < group->n_keys; k++)
         for (size_t i = group->first[k]; i < group->first[k + 1] && r == 0; i++) {
             const struct rp_mark_entry *entry = &group->entries[i];
-            bool again = i > group->first[k] && entry[-1].command == entry->command;
+            bool again = i > group->first[k] && entry[-1].command == entry->command &&
+                         asks_for_the_same(&entry[-1].item->request, &entry->item->request);
             if (entry->command->command.stale) continue;
             if (again)
                 entry->item->answer = entry[-1].item->answer;
@@ -340,15 +353,15 @@ static void finish_item(struct rp_catalog *catalog, struct rp_mark_item *item, b
     *amended = true;
 }
 
-/* A key that stands twice is annotated once. */
+/* A key that stands twice is annotated once, as the last of them says. */
 static bool finish_alike(struct rp_mark_command *c, size_t k)
 {
     struct rp_mark_answer *a = &c->items[k].answer;
-    for (size_t i = 0; i < k && is_annotated_later(&c->items[k]); i++) {
-        const struct rp_mark_answer *first = &c->items[i].answer;
-        if (first->mark_id != a->mark_id || !is_annotated_later(&c->items[i])) continue;
-        a->annotated = first->annotated;
-        memcpy(a->annotate_note, first->annotate_note, sizeof a->annotate_note);
+    for (size_t i = c->n - 1; i > k && is_annotated_later(&c->items[k]); i--) {
+        const struct rp_mark_answer *last = &c->items[i].answer;
+        if (last->mark_id != a->mark_id || !is_annotated_later(&c->items[i])) continue;
+        a->annotated = last->annotated;
+        memcpy(a->annotate_note, last->annotate_note, sizeof a->annotate_note);
         return true;
     }
     return false;
@@ -358,7 +371,7 @@ static void finish(struct rp_catalog *catalog, struct rp_command *const *command
 {
     for (size_t i = 0; i < n; i++) {
         struct rp_mark_command *c = (struct rp_mark_command *)commands[i];
-        for (size_t k = 0; k < c->n; k++)
+        for (size_t k = c->n; k-- > 0;)
             if (!finish_alike(c, k)) finish_item(catalog, &c->items[k], &c->command.amended);
     }
 }

@@ -97,7 +97,7 @@ struct rp_mark_item {
 
 struct rp_mark_command {
     struct rp_command command;
-    struct rp_mark_item *items; /* a key that stands twice is answered alike */
+    struct rp_mark_item *items; /* a key may stand twice: with the same wishes it is answered alike */
     size_t n;
 };
 extern const struct rp_verb rp_verb_mark;
