@@ -18,11 +18,10 @@ _spec.loader.exec_module(example)
 
 
 class Meetings(example.Meetings):
-    """objects: the directory of what they are about. They need not wait for their disk."""
+    """objects: the directory of what they are about. They live as long as the test."""
 
-    def __init__(self, path, objects):
-        super().__init__(path)
-        self.db.execute("PRAGMA synchronous = OFF")
+    def __init__(self, objects):
+        super().__init__(":memory:")
         self.objects, self.too_early = objects, []
 
     def delete(self, key, asked):
