@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """service.py PORT: a small calendar that must agree before an invitation is deleted (docs/confirmations.md).
+service.py add KEY STATE...: puts meetings into it.
 service.py approve KEY: says yes, later, to a meeting that waits for a person.
 
-Meetings stand in meetings.json: {"invite.ics": "planned"}. What it is asked to delete:
-  planned   is deleted: 200, and so is every later call with the same key
+Meetings stand in meetings.db. What it is asked to delete, by its state:
+  planned   is deleted: 200, and so is every later call with the same idempotency key
   deleted   was deleted before by somebody else: 410
   begun     cannot be deleted any more: 409
   shared    is deleted once a person approves: 202
+A yes is committed before it is said. Whatever is lost on the way, the next call gets the same answer.
 """
 import base64
 import hashlib
@@ -15,24 +17,15 @@ import hmac
 import http.server
 import json
 import os
+import sqlite3
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 
-MEETINGS, WAITING = "meetings.json", "waiting.json"
 SECRET = os.environ.get("CALENDAR_SECRET", "hush").encode()
-lock = threading.Lock()
-
-
-def load(path):
-    return json.load(open(path, encoding="utf-8")) if os.path.exists(path) else {}
-
-
-def save(path, value):
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump(value, file)
-    os.replace(path + ".new", path)
+TABLE = "CREATE TABLE IF NOT EXISTS meeting (key TEXT PRIMARY KEY, state TEXT NOT NULL, asked TEXT, answer_url TEXT)"
 
 
 def is_signed(headers, body):
@@ -43,47 +36,88 @@ def is_signed(headers, body):
     return fresh and any(hmac.compare_digest(wanted, given) for given in headers["webhook-signature"].split())
 
 
-def decide(call):
-    """The status, and why. A repeated call gives the same answer."""
-    if call.get("event") == "handshake":  # `reprieve doctor` looks whether we are there
-        return 200, "the calendar listens"
-    meetings, waiting = load(MEETINGS), load(WAITING)
-    state = meetings.get(call["key"], "unknown")
-    if state == "deleted by " + call["idempotency_key"]:
-        return 200, "deleted"
-    if state == "planned":
-        meetings[call["key"]] = "deleted by " + call["idempotency_key"]
-        save(MEETINGS, meetings)
-        return 200, "deleted"
-    if state == "shared":
-        waiting[call["key"]] = {"url": call["answer_url"], "key": call["idempotency_key"]}
-        save(WAITING, waiting)
-        return 202, "somebody has to approve it"
-    if state == "begun":
-        return 409, "the meeting has begun"
-    return (410, "it was deleted before") if state.startswith("deleted") else (404, "no such meeting")
+class Meetings:
+    """Any thread."""
+
+    def __init__(self, path="meetings.db"):
+        self.lock, self.db = threading.Lock(), sqlite3.connect(path, check_same_thread=False)
+        self.db.execute(TABLE)
+
+    def add(self, meetings):
+        with self.lock, self.db:
+            self.db.executemany("INSERT INTO meeting (key, state) VALUES (?, ?)", meetings)
+
+    def delete(self, key, asked):
+        """Committed when it returns; then it may be said."""
+        with self.db:
+            self.db.execute("UPDATE meeting SET state = 'deleted', asked = ? WHERE key = ?", (asked, key))
+
+    def find(self, key):
+        row = self.db.execute("SELECT state, asked, answer_url FROM meeting WHERE key = ?", (key,)).fetchone()
+        return row or ("unknown", None, None)
+
+    def decide(self, call):
+        """The status, and why. A repeated call gives the same answer."""
+        if call.get("event") == "handshake":  # `reprieve doctor` looks whether we are there
+            return 200, "the calendar listens"
+        key, asked = call["key"], call["idempotency_key"]
+        with self.lock:
+            state, by, _ = self.find(key)
+            if state == "planned":
+                self.delete(key, asked)
+            if state == "planned" or (state == "deleted" and by == asked):
+                return 200, "deleted"
+            if state == "shared":
+                with self.db:
+                    self.db.execute("UPDATE meeting SET asked = ?, answer_url = ? WHERE key = ?", (asked, call["answer_url"], key))
+        return {
+            "shared": (202, "somebody has to approve it"),
+            "begun": (409, "the meeting has begun"),
+            "deleted": (410, "it was deleted before"),
+        }.get(state, (404, "no such meeting"))
+
+    def approve(self, key):
+        """The URL that wants to hear of it. If it cannot be told now, the next call gets the yes."""
+        with self.lock:
+            _, asked, url = self.find(key)
+            self.delete(key, asked)
+        return url
+
+
+def say(url, answer):
+    """The status that it was answered with."""
+    call = urllib.request.Request(url, json.dumps(answer).encode(), {"Content-Type": "application/json"}, method="POST")
+    try:
+        return urllib.request.urlopen(call, timeout=30).status
+    except urllib.error.HTTPError as refused:
+        return refused.code
 
 
 class Calendar(http.server.BaseHTTPRequestHandler):
+    meetings = None
+
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        with lock:
-            status, words = decide(json.loads(body)) if is_signed(self.headers, body) else (401, "not signed")
+        self.answer(*(self.decide(json.loads(body)) if is_signed(self.headers, body) else (401, "not signed")))
+
+    def decide(self, call):
+        return self.meetings.decide(call)
+
+    def answer(self, status, words):
         self.send_response(status)
         self.end_headers()
         self.wfile.write(words.encode())
 
 
-def approve(key):
-    meetings, asked = load(MEETINGS), load(WAITING)[key]
-    meetings[key] = "deleted by " + asked["key"]
-    save(MEETINGS, meetings)
-    call = urllib.request.Request(asked["url"], b'{"answer":"yes"}', {"Content-Type": "application/json"}, method="POST")
-    print(urllib.request.urlopen(call).status)
+def main(what, *args):
+    Calendar.meetings = Meetings()
+    if what == "add":
+        Calendar.meetings.add(zip(args[::2], args[1::2]))
+    elif what == "approve":
+        print(say(Calendar.meetings.approve(args[0]), {"answer": "yes"}))
+    else:
+        http.server.ThreadingHTTPServer(("127.0.0.1", int(what)), Calendar).serve_forever()
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "approve":
-        approve(sys.argv[2])
-    else:
-        http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Calendar).serve_forever()
+    main(*sys.argv[1:])

@@ -23,7 +23,7 @@ from rig import ENGINES, Broken, require  # noqa: E402
 BINARY = os.environ["REPRIEVE_BIN"]
 START_S = 60
 CONFIG = """\
-listen: 127.0.0.1:0
+listen: 127.0.0.1:{port}
 catalog: {{ url: "{catalog}" }}
 log: {{ file: reprieve.log }}
 stores: {{ main: {{ path: objects, mode: purge, allow_any_grace: true }} }}
@@ -62,12 +62,12 @@ class Reply:
 
 
 class Daemon:
-    def __init__(self, directory, engine, more="", serial=0):
+    def __init__(self, directory, engine, more="", serial=0, port=0):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(exist_ok=True)
         (self.directory / "objects").mkdir()
         self.engine = engine(self.directory, serial)
-        (self.directory / "reprieve.yaml").write_text(CONFIG.format(catalog=self.engine.url, more=more))
+        (self.directory / "reprieve.yaml").write_text(CONFIG.format(port=port, catalog=self.engine.url, more=more))
         self.process, self.host, self.port = None, None, None
         self.said = (self.directory / "serve.err").open("ab")
 
@@ -160,11 +160,11 @@ class Daemon:
         return self.call("PUT", f"{where.path}?{where.query}", body=data, connection=connection)
 
 
-def run(scenario, more=""):
-    """Runs a scenario(daemon) on the catalog that CATALOG names, and says what was wrong."""
+def run(scenario, more="", port=0):
+    """Runs a scenario(daemon) on the catalog that CATALOG names, and says what was wrong. port: the same after every start."""
     engine = {e.name: e for e in ENGINES}[os.environ.get("CATALOG", "sqlite")]
     with tempfile.TemporaryDirectory(prefix="reprieve-scenario.") as directory:
-        daemon = Daemon(directory, engine, more)
+        daemon = Daemon(directory, engine, more, port=port)
         try:
             daemon.start()
             scenario(daemon)
