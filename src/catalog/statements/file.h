@@ -15,10 +15,6 @@
     "f.content_type, f.checksum, f.etag, f.version, f.modified_ms, f.mark_id, f.parent_id, f.source_id, f.txn_id, "    \
     "f.replaces_id, f.deleted_with, f.url_ends_at, f.process_key, f.metadata, f.created_at, f.changed_at, "            \
     "f.confirmed_at, f.deleted_at"
-#define M_COLUMNS                                                                                                      \
-    "m.id, m.store_id, m.key, m.state, m.was, m.next_at, m.due_at, m.marked_at, m.fence, m.attempts, m.checks, "       \
-    "m.tenant_id, m.run_id, m.etag, m.version, m.size_bytes, m.modified_ms, m.annotated, m.outcome, m.ended_at, "      \
-    "m.reason, m.actor, m.note, m.file_id, m.original, m.in_place"
 /* True for a file that has not ended; below one that has ended nothing lives (core/file/file.h,
  * F4). */
 #define NOT_OVER(f) f ".status < " F_PURGED
@@ -46,7 +42,7 @@
       "SELECT " F_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.tenant_id = v.column1 "                          \
       "AND f.live_name = v.column2 ORDER BY f.id @FOR_UPDATE_OF(f)")                                                   \
     X(file_marks,      "",     "i",   MARK_TYPES,                                                                      \
-      "SELECT " M_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 "                                 \
+      "SELECT " MARK_COLUMNS_OF("m.") " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 "                     \
       "JOIN mark m ON m.id = f.mark_id ORDER BY m.id @FOR_UPDATE_OF(m)")                                               \
     X(file_below,      "i",    "i",   "i",                                                                             \
       "WITH RECURSIVE up(id) AS (VALUES @ROWS), below(id, status, deleted_with) AS ("                                  \

@@ -6,11 +6,43 @@
 
 #include "base/key.h"
 
-#define MARK_COLUMNS                                                                                                   \
-    "id, store_id, key, state, was, next_at, due_at, marked_at, fence, attempts, checks, tenant_id, run_id, etag, "    \
-    "version, size_bytes, modified_ms, annotated, outcome, ended_at, reason, actor, note, file_id, original, "         \
-    "in_place"
-#define MARK_TYPES "iisiiiiiiiiiissiiiiisssisi"
+/* The columns of a mark in the order that they are read in: X(with, column, type, member of struct
+ * rp_mark). `with` is handed through. */
+/* clang-format off */
+#define MARK_TABLE(FIRST, X, with)                                                                                     \
+    FIRST(with, id,          i, id)                                                                                    \
+    X(with, store_id,    i, store_id)                                                                                  \
+    X(with, key,         s, key)                                                                                       \
+    X(with, state,       i, state)                                                                                     \
+    X(with, was,         i, was)                                                                                       \
+    X(with, next_at,     i, next_at_ms)                                                                                \
+    X(with, due_at,      i, due_at_ms)                                                                                 \
+    X(with, marked_at,   i, marked_at_ms)                                                                              \
+    X(with, fence,       i, fence)                                                                                     \
+    X(with, attempts,    i, attempts)                                                                                  \
+    X(with, checks,      i, checks)                                                                                    \
+    X(with, tenant_id,   i, tenant_id)                                                                                 \
+    X(with, run_id,      i, run_id)                                                                                    \
+    X(with, etag,        s, etag)                                                                                      \
+    X(with, version,     s, version)                                                                                   \
+    X(with, size_bytes,  i, size_bytes)                                                                                \
+    X(with, modified_ms, i, modified_ms)                                                                               \
+    X(with, annotated,   i, annotated)                                                                                 \
+    X(with, outcome,     i, outcome)                                                                                   \
+    X(with, ended_at,    i, ended_at_ms)                                                                               \
+    X(with, reason,      s, reason)                                                                                    \
+    X(with, actor,       s, actor)                                                                                     \
+    X(with, note,        s, note)                                                                                      \
+    X(with, file_id,     i, file_id)                                                                                   \
+    X(with, original,    s, original)                                                                                  \
+    X(with, in_place,    i, in_place)
+/* clang-format on */
+#define MARK_FIRST_OF(m, column, type, member) m #column
+#define MARK_NEXT_OF(m, column, type, member)  ", " m #column
+#define MARK_TYPE_OF(m, column, type, member)  #type
+#define MARK_COLUMNS_OF(m)                     MARK_TABLE(MARK_FIRST_OF, MARK_NEXT_OF, m) /* of "m." */
+#define MARK_COLUMNS                           MARK_COLUMNS_OF("")
+#define MARK_TYPES                             MARK_TABLE(MARK_TYPE_OF, MARK_TYPE_OF, )
 
 /* True for a mark `m` that is not claimed: it is held, or an open restore run names it. */
 #define KEPT(m) "(" HELD(m) " OR " RESTORING(m) ")"
