@@ -84,14 +84,14 @@ int rp_confirmation_get(struct rp_db *db, int64_t id, struct rp_arena *arena, st
 
 int rp_attempts_add(struct rp_tx *tx, const struct rp_attempt *attempts, size_t n, struct rp_error *err)
 {
-    struct rp_rows values = rp_rows_of(RP_SQL(attempt_add), tx->arena, n);
+    const struct rp_value kept = rp_int(RP_ATTEMPTS_KEPT);
+    struct rp_rows rows = rp_rows_of(RP_SQL(attempt_add), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
         const struct rp_attempt *a = &attempts[i];
-        rp_rows_add(&values,
-                    RP_ROW(rp_int(a->mark_id), rp_int(a->ordinal), rp_int(a->n % RP_ATTEMPTS_KEPT), rp_int(a->n),
-                           rp_int(a->at_ms), rp_int(a->status), rp_text(a->body), rp_text(a->error)));
+        rp_rows_add(&rows, RP_ROW(rp_int(a->mark_id), rp_int(a->ordinal), rp_int(a->at_ms), rp_int(a->status),
+                                  rp_text(a->body), rp_text(a->error)));
     }
-    int r = rp_rows_exec(&values, tx->db, NULL, NULL, err);
+    int r = rp_rows_exec(&rows, tx->db, &kept, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "note attempts") : 0;
 }
 
