@@ -28,7 +28,7 @@ struct rp_rows rp_rows_of(const struct rp_sql *sql, struct rp_arena *arena, size
 {
     size_t columns = strlen(sql->rows);
     return (struct rp_rows){
-        .sql = sql, .at = rp_arena_room(arena, max, columns * sizeof(struct rp_value)), .max = max, .columns = columns
+        .sql = sql, .at = rp_arena_array(arena, max, columns * sizeof(struct rp_value)), .max = max, .columns = columns
     };
 }
 
