@@ -11,6 +11,7 @@
 #include "base/url.h"
 #include "catalog/audit/audit.h"
 #include "catalog/clock.h"
+#include "catalog/row.h"
 #include "catalog/schema.h"
 #include "catalog/statements/statements.h"
 #include "catalog/writer/lane.h"
@@ -292,21 +293,16 @@ static int tx_begin(struct rp_catalog *catalog, struct rp_tx *tx, struct rp_erro
     return r < 0 ? r : rp_clock_judge(tx, err);
 }
 
-#define TALLY_COLUMNS 7
-
 static int flush_tally(struct rp_tx *tx, struct rp_error *err)
 {
     struct rp_value lane = rp_int(tx->catalog->lane);
-    struct rp_value rows[RP_TALLY_CHANGES_MAX * TALLY_COLUMNS];
+    struct rp_rows rows = rp_rows_of(RP_SQL(tally_add), tx->arena, tx->n_tally);
     for (size_t i = 0; i < tx->n_tally; i++) {
         const struct rp_tally_change *t = &tx->tally[i];
-        const struct rp_value row[TALLY_COLUMNS] = { rp_int(t->store_id),   rp_int(t->state),
-                                                     rp_int(t->marks),      rp_int(t->bytes),
-                                                     rp_int(t->waiting),    rp_int(t->waiting_bytes),
-                                                     rp_int(t->marked_at_s) };
-        memcpy(&rows[i * TALLY_COLUMNS], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(t->store_id), rp_int(t->state), rp_int(t->marks), rp_int(t->bytes),
+                                  rp_int(t->waiting), rp_int(t->waiting_bytes), rp_int(t->marked_at_s)));
     }
-    return rp_db_exec_rows(tx->db, RP_SQL(tally_add), &lane, rows, tx->n_tally, NULL, err);
+    return rp_rows_exec(&rows, tx->db, &lane, NULL, err);
 }
 
 static int tx_end(struct rp_tx *tx, struct rp_error *err)

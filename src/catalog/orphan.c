@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "catalog/row.h"
 #include "catalog/statements/statements.h"
 
 int rp_orphans_init(struct rp_orphans *orphans, size_t max, struct rp_arena *arena, struct rp_error *err)
@@ -62,9 +63,8 @@ int rp_orphans_files(struct rp_db *db, enum rp_status status, int64_t after_id, 
 int rp_orphans_children(struct rp_db *db, const int64_t *owners, size_t n, struct rp_orphans *out, struct rp_error *err)
 {
     struct rp_value limit = rp_int((int64_t)out->max);
-    struct rp_value *rows = rp_rows_of_ids(out->arena, owners, n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    return rp_db_query_rows(db, RP_SQL(orphan_children), &limit, rows, n, child_row, out, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(orphan_children), out->arena, owners, n);
+    return rp_rows_query(&rows, db, &limit, child_row, out, err);
 }
 
 int rp_orphans_marks(struct rp_db *db, int64_t after_id, struct rp_orphans *out, struct rp_error *err)
@@ -82,10 +82,10 @@ int rp_orphans_dead(struct rp_db *db, int64_t after_id, struct rp_orphans *out, 
 static int ask_again(struct rp_db *db, const struct rp_sql *sql, struct rp_arena *arena, const int64_t *ids, size_t n,
                      struct rp_ids *out, struct rp_error *err)
 {
-    struct rp_value *rows = rp_rows_of_ids(arena, ids, n, err);
+    struct rp_rows rows = rp_rows_of_ids(sql, arena, ids, n);
     *out = (struct rp_ids){ .at = rp_arena_array(arena, n + 1, sizeof *out->at) };
-    if (rows == NULL || out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu ids", n);
-    return rp_db_query_rows(db, sql, NULL, rows, n, rp_ids_row, out, err);
+    if (out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu ids", n);
+    return rp_rows_query(&rows, db, NULL, rp_ids_row, out, err);
 }
 
 int rp_orphans_lost(struct rp_db *db, struct rp_arena *arena, const int64_t *ids, size_t n, struct rp_ids *out,

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "catalog/file/file.h"
+#include "catalog/row.h"
 #include "catalog/statements/statements.h"
 
 /* ---- by id ---- */
@@ -31,10 +32,9 @@ int rp_old_find(struct rp_db *db, const struct rp_old_query *q, struct rp_ids *o
 static int remove_ids(struct rp_tx *tx, const struct rp_sql *sql, const struct rp_value *args, const struct rp_ids *ids,
                       int64_t *gone, struct rp_error *err)
 {
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids->at, ids->n, err);
+    struct rp_rows rows = rp_rows_of_ids(sql, tx->arena, ids->at, ids->n);
     if (gone != NULL) *gone = 0;
-    if (rows == NULL) return RP_ENOMEM;
-    return ids->n > 0 ? rp_db_exec_rows(tx->db, sql, args, rows, ids->n, gone, err) : 0;
+    return rp_rows_exec(&rows, tx->db, args, gone, err);
 }
 
 int rp_old_remove(struct rp_tx *tx, const struct rp_old_query *q, const struct rp_ids *ids, int64_t *gone,
@@ -116,10 +116,9 @@ int rp_old_marks_page(struct rp_db *db, int64_t before_ms, int64_t after_ms, int
 int rp_old_marks_lock(struct rp_tx *tx, int64_t before_ms, const struct rp_ids *ids, struct rp_old_marks *out,
                       struct rp_error *err)
 {
-    struct rp_value before = rp_int(before_ms), *rows = rp_rows_of_ids(tx->arena, ids->at, ids->n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    return ids->n > 0 ? rp_db_query_rows(tx->db, RP_SQL(old_marks_lock), &before, rows, ids->n, old_mark_row, out, err)
-                      : 0;
+    struct rp_value before = rp_int(before_ms);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(old_marks_lock), tx->arena, ids->at, ids->n);
+    return rp_rows_query(&rows, tx->db, &before, old_mark_row, out, err);
 }
 
 struct copies {
@@ -137,24 +136,20 @@ static int copy_row(void *ctx, const struct rp_value *v, struct rp_error *err)
 int rp_old_marks_copies(struct rp_db *db, const struct rp_old_marks *marks, rp_copy_fn *fn, void *ctx,
                         struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(marks->arena, 2 * marks->n + 1, sizeof *rows);
+    struct rp_rows rows = rp_rows_of(RP_SQL(copies_waiting), marks->arena, marks->n);
     struct copies copies = { .fn = fn, .ctx = ctx };
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", marks->n);
-    for (size_t i = 0; i < marks->n; i++) {
-        rows[2 * i] = rp_int(marks->at[i].store_id);
-        rows[2 * i + 1] = rp_text(marks->at[i].key);
-    }
-    return marks->n > 0 ? rp_db_query_rows(db, RP_SQL(copies_waiting), NULL, rows, marks->n, copy_row, &copies, err)
-                        : 0;
+    for (size_t i = 0; i < marks->n; i++)
+        rp_rows_add(&rows, RP_ROW(rp_int(marks->at[i].store_id), rp_text(marks->at[i].key)));
+    return rp_rows_query(&rows, db, NULL, copy_row, &copies, err);
 }
 
 int rp_marks_there(struct rp_db *db, struct rp_arena *arena, const int64_t *ids, size_t n, struct rp_ids *out,
                    struct rp_error *err)
 {
-    struct rp_value *rows = rp_rows_of_ids(arena, ids, n, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(marks_there), arena, ids, n);
     *out = (struct rp_ids){ .at = rp_arena_array(arena, n + 1, sizeof *out->at) };
-    if (rows == NULL || out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
-    return n > 0 ? rp_db_query_rows(db, RP_SQL(marks_there), NULL, rows, n, rp_ids_row, out, err) : 0;
+    if (out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    return rp_rows_query(&rows, db, NULL, rp_ids_row, out, err);
 }
 
 struct older {
@@ -172,10 +167,9 @@ static int older_row(void *ctx, const struct rp_value *v, struct rp_error *err)
 int rp_marks_older(struct rp_db *db, struct rp_arena *arena, const struct rp_ids *ids, rp_older_fn *fn, void *ctx,
                    struct rp_error *err)
 {
-    struct rp_value *rows = rp_rows_of_ids(arena, ids->at, ids->n, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(marks_older), arena, ids->at, ids->n);
     struct older older = { .fn = fn, .ctx = ctx };
-    if (rows == NULL) return RP_ENOMEM;
-    return ids->n > 0 ? rp_db_query_rows(db, RP_SQL(marks_older), NULL, rows, ids->n, older_row, &older, err) : 0;
+    return rp_rows_query(&rows, db, NULL, older_row, &older, err);
 }
 
 struct removed {
@@ -195,14 +189,13 @@ static int removed_row(void *ctx, const struct rp_value *v, struct rp_error *err
 int rp_marks_remove(struct rp_tx *tx, const struct rp_ids *ids, int64_t *gone, struct rp_error *err)
 {
     struct removed removed = { .tx = tx };
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids->at, ids->n, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(marks_remove), tx->arena, ids->at, ids->n);
     *gone = 0;
-    if (rows == NULL) return RP_ENOMEM;
     if (ids->n == 0) return 0;
     int r = remove_ids(tx, RP_SQL(letters_remove), NULL, ids, NULL, err);
     if (r == 0) r = remove_ids(tx, RP_SQL(attempts_remove), NULL, ids, NULL, err);
     if (r == 0) r = remove_ids(tx, RP_SQL(confirmations_remove), NULL, ids, NULL, err);
-    if (r == 0) r = rp_db_query_rows(tx->db, RP_SQL(marks_remove), NULL, rows, ids->n, removed_row, &removed, err);
+    if (r == 0) r = rp_rows_query(&rows, tx->db, NULL, removed_row, &removed, err);
     *gone = removed.n;
     if (r == 0 && removed.n != (int64_t)ids->n)
         r = rp_error_set(err, RP_ECORRUPT, "%lld of %zu marks had not ended", (long long)((int64_t)ids->n - removed.n),
@@ -259,12 +252,12 @@ static int lock_tenants(struct rp_tx *tx, const struct rp_sql *whose, const stru
 {
     struct owned owned = { .ids = rp_arena_array(tx->arena, ids->n + 1, sizeof(int64_t)),
                            .tenants = rp_arena_array(tx->arena, ids->n + 1, sizeof(int64_t)) };
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids->at, ids->n, err);
+    struct rp_rows rows = rp_rows_of_ids(whose, tx->arena, ids->at, ids->n);
     struct rp_ids busy = { 0 };
-    if (owned.ids == NULL || owned.tenants == NULL || rows == NULL)
+    if (owned.ids == NULL || owned.tenants == NULL)
         return rp_error_set(err, RP_ENOMEM, "no memory for %zu rows", ids->n);
     *free = (struct rp_ids){ .at = owned.ids };
-    int r = ids->n > 0 ? rp_db_query_rows(tx->db, whose, NULL, rows, ids->n, owned_row, &owned, err) : 0;
+    int r = rp_rows_query(&rows, tx->db, NULL, owned_row, &owned, err);
     if (r == 0) r = rp_tenants_lock_free(tx, owned.tenants, owned.n, &busy, err);
     for (size_t i = 0; i < owned.n && r == 0; i++)
         if (!rp_ids_contain(busy.at, busy.n, owned.tenants[i])) free->at[free->n++] = owned.ids[i];
@@ -277,22 +270,20 @@ int rp_old_files_lock(struct rp_tx *tx, int64_t before_ms, const struct rp_ids *
     struct rp_value before = rp_int(before_ms);
     struct rp_ids free;
     int r = lock_tenants(tx, RP_SQL(old_files_tenants), ids, &free, err);
-    struct rp_value *rows = r == 0 ? rp_rows_of_ids(tx->arena, free.at, free.n, err) : NULL;
-    if (rows == NULL) return r < 0 ? r : RP_ENOMEM;
-    return free.n > 0 ? rp_db_query_rows(tx->db, RP_SQL(old_files_lock), &before, rows, free.n, old_file_row, out, err)
-                      : 0;
+    if (r < 0) return r;
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(old_files_lock), tx->arena, free.at, free.n);
+    return rp_rows_query(&rows, tx->db, &before, old_file_row, out, err);
 }
 
 /* A file's object is its own: no other file ever had its key. */
 static int remove_marks_of(struct rp_tx *tx, const struct rp_ids *files, int64_t *gone, struct rp_error *err)
 {
     struct removed removed = { .tx = tx };
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, files->at, files->n, err);
-    if (rows == NULL) return RP_ENOMEM;
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(marks_of_files), tx->arena, files->at, files->n);
     int r = remove_ids(tx, RP_SQL(letters_of_files), NULL, files, NULL, err);
     if (r == 0) r = remove_ids(tx, RP_SQL(attempts_of_files), NULL, files, NULL, err);
     if (r == 0) r = remove_ids(tx, RP_SQL(confirmations_of_files), NULL, files, NULL, err);
-    if (r == 0) r = rp_db_query_rows(tx->db, RP_SQL(marks_of_files), NULL, rows, files->n, removed_row, &removed, err);
+    if (r == 0) r = rp_rows_query(&rows, tx->db, NULL, removed_row, &removed, err);
     *gone = removed.n;
     return r;
 }

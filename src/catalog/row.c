@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "catalog/row.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/text/utf8.h"
 
@@ -23,13 +24,56 @@ struct rp_value rp_row_words(struct rp_arena *arena, const char *words)
     return rp_text(clean);
 }
 
-struct rp_value *rp_rows_of_ids(struct rp_arena *arena, const int64_t *ids, size_t n, struct rp_error *err)
+struct rp_rows rp_rows_of(const struct rp_sql *sql, struct rp_arena *arena, size_t max)
 {
-    struct rp_value *rows = rp_arena_array(arena, n + 1, sizeof *rows);
-    if (rows == NULL) rp_error_set(err, RP_ENOMEM, "no memory for %zu ids", n);
-    for (size_t i = 0; rows != NULL && i < n; i++)
-        rows[i] = rp_int(ids[i]);
+    size_t columns = strlen(sql->rows);
+    return (struct rp_rows){
+        .sql = sql, .at = rp_arena_array(arena, max, columns * sizeof(struct rp_value)), .max = max, .columns = columns
+    };
+}
+
+void rp_rows_add(struct rp_rows *rows, const struct rp_value *row, size_t columns)
+{
+    RP_ASSERT(columns == rows->columns && rows->n < rows->max);
+    if (rows->at != NULL) memcpy(&rows->at[rows->n * columns], row, columns * sizeof *row);
+    rows->n++;
+}
+
+struct rp_rows rp_rows_of_ids(const struct rp_sql *sql, struct rp_arena *arena, const int64_t *ids, size_t n)
+{
+    struct rp_rows rows = rp_rows_of(sql, arena, n);
+    for (size_t i = 0; i < n; i++)
+        rp_rows_add(&rows, RP_ROW(rp_int(ids[i])));
     return rows;
+}
+
+struct rp_rows rp_rows_of_texts(const struct rp_sql *sql, struct rp_arena *arena, const char *const *texts, size_t n)
+{
+    struct rp_rows rows = rp_rows_of(sql, arena, n);
+    for (size_t i = 0; i < n; i++)
+        rp_rows_add(&rows, RP_ROW(rp_text(texts[i])));
+    return rows;
+}
+
+static int check_memory(const struct rp_rows *rows, struct rp_error *err)
+{
+    if (rows->n == 0 || rows->at != NULL) return 0;
+    return rp_error_set(err, RP_ENOMEM, "no memory for %zu rows of %s", rows->n, rows->sql->name);
+}
+
+int rp_rows_exec(const struct rp_rows *rows, struct rp_db *db, const struct rp_value *args, int64_t *changed,
+                 struct rp_error *err)
+{
+    int r = check_memory(rows, err);
+    if (r == 0 && rows->n == 0 && changed != NULL) *changed = 0;
+    return r < 0 || rows->n == 0 ? r : rp_db_exec_rows(db, rows->sql, args, rows->at, rows->n, changed, err);
+}
+
+int rp_rows_query(const struct rp_rows *rows, struct rp_db *db, const struct rp_value *args, rp_row_fn *fn, void *ctx,
+                  struct rp_error *err)
+{
+    int r = check_memory(rows, err);
+    return r < 0 || rows->n == 0 ? r : rp_db_query_rows(db, rows->sql, args, rows->at, rows->n, fn, ctx, err);
 }
 
 int rp_ignore_row(void *ctx, const struct rp_value *row, struct rp_error *err)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* row.h - how a row that is lent becomes one that stays, and how ids go into a statement and come
- * out of one. */
+/* row.h - how a row that is lent becomes one that stays, and how rows go into a statement. */
 #ifndef RP_CATALOG_ROW_H
 #define RP_CATALOG_ROW_H
 
@@ -16,8 +15,27 @@ const char *rp_row_keep(struct rp_arena *arena, const struct rp_value *v, bool *
 /* Words of ours or of somebody else's that may have been cut: as text that every engine takes. */
 struct rp_value rp_row_words(struct rp_arena *arena, const char *words);
 
-/* A row of each id, for @ROWS. NULL: no memory, and `err` says so. */
-struct rp_value *rp_rows_of_ids(struct rp_arena *arena, const int64_t *ids, size_t n, struct rp_error *err);
+/* The @ROWS of a statement, in the arena: begun with room for `max`, added, given to the statement.
+ * What is begun without memory takes rows all the same; whoever executes it is told RP_ENOMEM. Of no
+ * rows the database is not asked. */
+struct rp_rows {
+    const struct rp_sql *sql;
+    struct rp_value *at;
+    size_t n, max, columns;
+};
+struct rp_rows rp_rows_of(const struct rp_sql *sql, struct rp_arena *arena, size_t max);
+/* A row of each. */
+struct rp_rows rp_rows_of_ids(const struct rp_sql *sql, struct rp_arena *arena, const int64_t *ids, size_t n);
+struct rp_rows rp_rows_of_texts(const struct rp_sql *sql, struct rp_arena *arena, const char *const *texts, size_t n);
+/* As many values as the statement has columns of @ROWS: rp_rows_add(&rows, RP_ROW(rp_int(1), rp_text("a"))). */
+void rp_rows_add(struct rp_rows *rows, const struct rp_value *row, size_t columns);
+#define RP_ROW(...)                                                                                                    \
+    (const struct rp_value[]){ __VA_ARGS__ }, sizeof((const struct rp_value[]){ __VA_ARGS__ }) / sizeof(struct rp_value)
+/* `changed`: how many rows were; may be NULL. */
+int rp_rows_exec(const struct rp_rows *rows, struct rp_db *db, const struct rp_value *args, int64_t *changed,
+                 struct rp_error *err);
+int rp_rows_query(const struct rp_rows *rows, struct rp_db *db, const struct rp_value *args, rp_row_fn *fn, void *ctx,
+                  struct rp_error *err);
 
 /* The row function of a statement whose rows nobody wants to see. */
 rp_row_fn rp_ignore_row;

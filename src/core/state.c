@@ -67,11 +67,6 @@ bool rp_state_may_move(enum rp_state from, enum rp_state to)
     return (states[from].to & TO(to)) != 0;
 }
 
-bool rp_state_final(enum rp_state state)
-{
-    return states[state].to == 0;
-}
-
 const char *rp_end_name(enum rp_end end)
 {
     RP_ASSERT(end >= RP_END_NONE && end < RP_ENDS);

@@ -45,7 +45,6 @@ extern const char *const rp_state_names[RP_STATES]; /* in order of their numbers
 const char *rp_state_name(enum rp_state state);
 bool rp_state_parse(const char *name, enum rp_state *out);
 bool rp_state_may_move(enum rp_state from, enum rp_state to);
-bool rp_state_final(enum rp_state state);
 const char *rp_end_name(enum rp_end end);
 
 /* Who makes a change, and in which store: the words of audit rows. */

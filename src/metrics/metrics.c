@@ -131,11 +131,12 @@ struct rp_health *rp_metrics_health(struct rp_metrics *m)
 
 /* ---- counting ---- */
 
+/* Without metrics nothing is counted. */
 static void add(struct rp_metrics *m, enum rp_metrics_family family, int64_t n, const char *a, const char *b,
                 const char *c)
 {
     const char *const values[RP_SERIES_LABELS] = { a, b, c };
-    rp_series_add(&m->families[family], values, n);
+    if (m != NULL) rp_series_add(&m->families[family], values, n);
 }
 
 void rp_metrics_request(struct rp_metrics *m, const void *route, int status, int64_t took_us)
@@ -189,7 +190,6 @@ static void count_item(struct rp_metrics *m, const char *store, const struct rp_
 
 void rp_metrics_batch(struct rp_metrics *m, const struct rp_purge_batch *batch)
 {
-    if (m == NULL) return;
     for (size_t i = batch->from; i < batch->to; i++)
         count_item(m, batch->store->config->name, &batch->items[i]);
     if (batch->store_error.code < 0) rp_metrics_failure(m, "store");
@@ -198,19 +198,18 @@ void rp_metrics_batch(struct rp_metrics *m, const struct rp_purge_batch *batch)
 
 void rp_metrics_abandoned(struct rp_metrics *m, const char *tenant, int64_t uploads, int64_t bytes)
 {
-    if (m == NULL) return;
     add(m, RP_METRICS_ABANDONED, uploads, tenant, NULL, NULL);
     add(m, RP_METRICS_REFUNDED, bytes, tenant, NULL, NULL);
 }
 
 void rp_metrics_failure(struct rp_metrics *m, const char *kind)
 {
-    if (m != NULL) add(m, RP_METRICS_FAILURES, 1, kind, NULL, NULL);
+    add(m, RP_METRICS_FAILURES, 1, kind, NULL, NULL);
 }
 
 void rp_metrics_delivery(struct rp_metrics *m, const char *sink, const char *outcome)
 {
-    if (m != NULL) add(m, RP_METRICS_DELIVERIES, 1, sink, outcome, NULL);
+    add(m, RP_METRICS_DELIVERIES, 1, sink, outcome, NULL);
 }
 
 void rp_metrics_watch_sinks(struct rp_metrics *m, const struct rp_metrics_sinks *sinks)
@@ -220,12 +219,12 @@ void rp_metrics_watch_sinks(struct rp_metrics *m, const struct rp_metrics_sinks 
 
 void rp_metrics_event(struct rp_metrics *m, const char *store, const char *outcome)
 {
-    if (m != NULL) add(m, RP_METRICS_EVENTS, 1, store, outcome, NULL);
+    add(m, RP_METRICS_EVENTS, 1, store, outcome, NULL);
 }
 
 void rp_metrics_confirmation(struct rp_metrics *m, const char *name, const char *outcome)
 {
-    if (m != NULL) add(m, RP_METRICS_CONFIRMATIONS, 1, name, outcome, NULL);
+    add(m, RP_METRICS_CONFIRMATIONS, 1, name, outcome, NULL);
 }
 
 void rp_metrics_breaker(struct rp_metrics *m, const char *name, bool open)

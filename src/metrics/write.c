@@ -225,6 +225,25 @@ struct gauges {
     struct rp_metrics *m;
 };
 
+static void gauges_init(struct gauges *g, struct rp_metrics *m, int64_t now_ms)
+{
+    *g = (struct gauges){ .m = m,
+                          .now_ms = now_ms,
+                          .nodes = RP_BUF((size_t)1 << 20),
+                          .running = RP_BUF((size_t)1 << 18),
+                          .locks = RP_BUF((size_t)1 << 18),
+                          .lag_events = RP_BUF((size_t)1 << 14),
+                          .lag_seconds = RP_BUF((size_t)1 << 14),
+                          .clocks = RP_BUF((size_t)1 << 18) };
+}
+
+static void gauges_done(struct gauges *g)
+{
+    struct rp_buf *const all[] = { &g->nodes, &g->running, &g->locks, &g->lag_events, &g->lag_seconds, &g->clocks };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        rp_buf_done(all[i]);
+}
+
 static int read_tally(struct rp_db *db, struct gauges *g, struct rp_error *err)
 {
     RP_CLEANUP(rp_freep) struct rp_tally_row *rows = calloc(TALLY_MOST, sizeof *rows);
@@ -369,15 +388,9 @@ static void write_gauges(const struct gauges *g, int64_t now_ms, struct rp_buf *
 int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *const *stores, size_t n_stores,
                      int64_t now_ms, struct rp_buf *out, struct rp_error *err)
 {
-    struct gauges gauges = { .m = m,
-                             .now_ms = now_ms,
-                             .nodes = RP_BUF((size_t)1 << 20),
-                             .running = RP_BUF((size_t)1 << 18),
-                             .locks = RP_BUF((size_t)1 << 18),
-                             .lag_events = RP_BUF((size_t)1 << 14),
-                             .lag_seconds = RP_BUF((size_t)1 << 14),
-                             .clocks = RP_BUF((size_t)1 << 18) };
+    RP_CLEANUP(gauges_done) struct gauges gauges;
     struct rp_error why = { 0 };
+    gauges_init(&gauges, m, now_ms);
     int r = read_gauges(db, stores, n_stores, now_ms, &gauges, &why);
     if (r < 0) rp_metrics_failure(m, "catalog");
     rp_metric_gauge(out, "reprieve_catalog_up", "Whether the catalog could be read for this answer.", r == 0);
@@ -385,12 +398,6 @@ int rp_metrics_write(struct rp_metrics *m, struct rp_db *db, struct rp_store *co
     write_clocks(stores, n_stores, &gauges.clocks);
     if (r == 0) write_gauges(&gauges, now_ms, out);
     if (r == 0) write_sinks(&gauges, out);
-    rp_buf_done(&gauges.nodes);
-    rp_buf_done(&gauges.running);
-    rp_buf_done(&gauges.locks);
-    rp_buf_done(&gauges.clocks);
-    rp_buf_done(&gauges.lag_events);
-    rp_buf_done(&gauges.lag_seconds);
     write_guarantees(stores, n_stores, out);
     write_owners(stores, n_stores, now_ms, out);
     for (size_t i = 0; i < RP_METRICS_FAMILIES; i++)

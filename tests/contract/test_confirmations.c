@@ -255,8 +255,8 @@ static int add_attempts(struct rp_tx *tx, void *ctx, struct rp_error *e)
 {
     int r = 0;
     (void)ctx;
-    for (int64_t n = 0; n < 250 && r == 0; n++)
-        r = rp_attempts_add(tx, &(struct rp_attempt){ .mark_id = 77, .n = n, .body = "", .error = "" }, 1, e);
+    for (int n = 0; n < 250 && r == 0; n++)
+        r = rp_attempts_add(tx, &(struct rp_attempt){ .mark_id = 77, .body = "", .error = "" }, 1, e);
     return r;
 }
 
@@ -282,7 +282,7 @@ static void test_T2_failures_are_retried_for_three_days_and_their_history_is_bou
     ok(rp_catalog_transact(w->catalog, add_attempts, &s, &err));
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM confirmation_attempt WHERE mark_id = 77"), RP_ATTEMPTS_KEPT);
     assert_int_equal(world_number(w, "SELECT MIN(n) FROM confirmation_attempt WHERE mark_id = 77"),
-                     250 - RP_ATTEMPTS_KEPT);
+                     250 - RP_ATTEMPTS_KEPT + 1);
     assert_non_null(strstr(world_newest(w, "k").note, "until its time was over"));
     services_drop(&s);
 }
@@ -792,6 +792,35 @@ static void test_T3_a_dead_letter_shows_each_attempt(void **state)
     services_drop(&s);
 }
 
+static const char *try_at(json_t *list, size_t which)
+{
+    json_t *tries = json_object_get(json_array_get(list, 0), "tries");
+    return json_string_value(json_object_get(json_array_get(tries, which), "body"));
+}
+
+static void calls_after_a_retry_are_added_to_those_before_it(void **state)
+{
+    static const char *const words[] = { "first", "second", "no such thing", "again" };
+    static const long answers[] = { 500, 500, 404, 500 };
+    struct world *w = *state;
+    struct services s;
+    json_t *list = NULL;
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    for (size_t i = 0; i < 4; i++) {
+        if (i == 3) ok(ask_retry(w->catalog, letter_of(&s, "k"), "tester", &err));
+        s.at[CALENDAR].status = answers[i];
+        s.at[CALENDAR].body = words[i];
+        assert_int_equal(ask_all(&s).asked, 1);
+        world_pass(w, RP_HOUR_MS);
+    }
+    ok(rp_confirmations_json(w->catalog->db, world_newest(w, "k").id, &w->arena, &list, &err));
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(try_at(list, i), words[i]);
+    json_decref(list);
+    services_drop(&s);
+}
+
 static int remove_mark(struct rp_tx *tx, void *ctx, struct rp_error *e)
 {
     struct rp_ids ids = { .at = ctx, .n = 1 };
@@ -848,6 +877,7 @@ int main(void)
         BOTH(a_retried_dead_letter_is_asked_anew_with_a_deadline_of_its_own),
         BOTH(test_T3_dead_letters_of_one_service_are_retried_together),
         BOTH(test_T3_a_dead_letter_shows_each_attempt),
+        BOTH(calls_after_a_retry_are_added_to_those_before_it),
         BOTH(what_was_asked_and_said_goes_with_its_mark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

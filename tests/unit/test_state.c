@@ -19,6 +19,7 @@
 #include "catalog/mark/hold.h"
 #include "catalog/schema.h"
 #include "catalog/statements/statements.h"
+#include "catalog/token.h"
 #include "core/file/file.h"
 #include "core/file/transaction.h"
 #include "core/mark/mark.h"
@@ -58,12 +59,21 @@ static void test_names_in_the_statements_are_those_of_the_enums(void **state)
         { END_SUPERSEDED, RP_END_SUPERSEDED },
         { END_KEPT, RP_END_KEPT },
         { CHECK_CONFIRMATIONS, RP_CHECK_CONFIRMATIONS },
+        { H_SUBJECT, RP_SCOPE_SUBJECT },
+        { H_PREFIX, RP_SCOPE_PREFIX },
+        { H_TENANT, RP_SCOPE_TENANT },
+        { H_EVERYTHING, RP_SCOPE_EVERYTHING },
         { F_PENDING, RP_FILE_PENDING },
         { F_SCANNING, RP_FILE_SCANNING },
         { F_LIVE, RP_FILE_LIVE },
         { F_DELETED, RP_FILE_DELETED },
         { F_PURGED, RP_FILE_PURGED },
         { F_EXPIRED, RP_FILE_EXPIRED },
+        { L_RESERVE, RP_LEDGER_RESERVE },
+        { L_USE, RP_LEDGER_USE },
+        { L_REFUND, RP_LEDGER_REFUND },
+        { K_BEARER, RP_TOKEN_BEARER },
+        { K_LINK, RP_TOKEN_LINK },
         { T_COMMITTED, RP_TXN_COMMITTED },
         { T_ABORTED, RP_TXN_ABORTED },
         { C_PENDING, RP_CONFIRM_PENDING },

@@ -2,6 +2,7 @@
 #include "catalog/audit/feed.h"
 
 #include "base/error.h"
+#include "catalog/row.h"
 #include "catalog/statements/statements.h"
 
 #include <stdio.h>
@@ -34,13 +35,10 @@ int rp_feed_cursor_save(struct rp_tx *tx, const char *reader, const struct rp_au
                         struct rp_error *err)
 {
     struct rp_value name = rp_text(reader);
-    struct rp_value *rows = rp_arena_array(tx->arena, 2 * n, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the cursor of reader '%s'", reader);
-    for (size_t i = 0; i < n; i++) {
-        rows[2 * i] = rp_int(at[i].lane);
-        rows[2 * i + 1] = rp_int(at[i].seq);
-    }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(feed_cursor_save), &name, rows, n, NULL, err);
+    struct rp_rows rows = rp_rows_of(RP_SQL(feed_cursor_save), tx->arena, n);
+    for (size_t i = 0; i < n; i++)
+        rp_rows_add(&rows, RP_ROW(rp_int(at[i].lane), rp_int(at[i].seq)));
+    int r = rp_rows_exec(&rows, tx->db, &name, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "save the cursor of reader '%s'", reader) : 0;
 }
 

@@ -19,6 +19,7 @@
 #define RP_CATALOG_AUDIT_SEGMENT_H
 
 #include "catalog/audit/audit.h"
+#include "catalog/audit/feed.h"
 
 #define RP_SEGMENT_ROWS_MAX  INT64_C(100000)
 #define RP_SEGMENT_BYTES_MAX (INT64_C(64) << 20) /* of its file, and what the last row is longer */
@@ -61,7 +62,7 @@ int rp_segment_lanes(struct rp_db *db, struct rp_segment_lane *out, size_t max, 
 /* S4: the durable reader that is least far in this lane. "": there is none, and `seq` has no
  * bound. */
 struct rp_segment_reader {
-    char name[64];
+    char name[RP_FEED_READER];
     int64_t seq;
 };
 int rp_segment_reader(struct rp_db *db, int64_t lane, struct rp_segment_reader *out, struct rp_error *err);

@@ -2,6 +2,7 @@
 /* verify.c - every chain is walked from its first row, or from the end of what was sealed of it. */
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/id.h"
 #include "base/text/buf.h"
 #include "base/text/json.h"
 #include "catalog/audit/chain.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LANES_MAX 256
+#define LANES_MAX (RP_LANE_MAX + 1)
 #define TRIES     5 /* of a lane that is sealed further while it is walked */
 
 struct verifier {
@@ -81,11 +82,44 @@ static int verify_segment(void *ctx, const struct rp_segment *s, struct rp_error
     return check_file(v, s, err);
 }
 
-static int take_anchor(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
+struct hash_of {
+    int64_t seq;
+    uint8_t hash[RP_DIGEST_BYTES];
+    bool found;
+};
+
+static void set_hash(struct hash_of *out, const void *hash)
 {
-    struct verifier *v = ctx;
+    memcpy(out->hash, hash, sizeof out->hash);
+    out->found = true;
+}
+
+static int take_hash(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
+{
+    struct hash_of *out = ctx;
     (void)err;
-    if (row->seq == v->anchor_seq) memcpy(v->anchor, row->hash, sizeof v->anchor);
+    if (row->seq == out->seq) set_hash(out, row->hash);
+    return 0;
+}
+
+/* The hash of row `out->seq`, or of the one before the segment of `in`, which is sealed: it stands in
+ * the segment or in its file. Not found: the file is not here, or cannot be read (`unknown`), or it
+ * has no such row. RP_ENOTFOUND: no segment covers row `in`. */
+static int sealed_hash(struct verifier *v, int64_t lane, int64_t in, struct hash_of *out, bool *unknown,
+                       struct rp_error *err)
+{
+    char path[RP_SEGMENT_PATH];
+    struct rp_segment s;
+    struct rp_segment_file file;
+    struct rp_error unread = { 0 };
+    int r = rp_segment_of_row(v->catalog->db, lane, in, &s, err);
+    if (r < 0) return r;
+    if (out->seq == s.from_seq - 1) set_hash(out, s.before);
+    if (out->seq == s.to_seq) set_hash(out, s.after);
+    if (out->found) return 0;
+    r = v->dir != NULL ? rp_segment_path(v->dir, s.file, path, &unread) : RP_ENOTFOUND;
+    if (r == 0) r = rp_segment_read(path, take_hash, out, &file, &unread);
+    *unknown = r < 0;
     return 0;
 }
 
@@ -93,22 +127,16 @@ static int take_anchor(void *ctx, const struct rp_audit_row *row, struct rp_erro
  * follows. */
 static int find_anchor(struct verifier *v, int64_t lane, int64_t first_seq, struct rp_error *err)
 {
-    char path[RP_SEGMENT_PATH];
-    struct rp_segment s;
-    struct rp_segment_file file;
-    struct rp_error ignored = { 0 };
-    v->anchor_seq = first_seq - 1;
-    if (first_seq > v->sealed.to_seq) memcpy(v->anchor, v->sealed.after, sizeof v->anchor);
-    if (first_seq > v->sealed.to_seq) return 0;
-    int r = rp_segment_of_row(v->catalog->db, lane, first_seq, &s, err);
+    struct hash_of before = { .seq = first_seq - 1 };
+    bool unknown = false;
+    int r = 0;
+    if (first_seq > v->sealed.to_seq)
+        set_hash(&before, v->sealed.after);
+    else
+        r = sealed_hash(v, lane, first_seq, &before, &unknown, err);
     if (r < 0) return r;
-    if (first_seq == s.from_seq) {
-        memcpy(v->anchor, s.before, sizeof v->anchor);
-        return 0;
-    }
-    r = v->dir != NULL ? rp_segment_path(v->dir, s.file, path, err) : RP_ENOTFOUND;
-    if (r == 0) r = rp_segment_read(path, take_anchor, v, &file, &ignored);
-    if (r < 0) v->anchor_seq = -1;
+    v->anchor_seq = unknown ? -1 : before.seq;
+    memcpy(v->anchor, before.hash, sizeof v->anchor);
     return 0;
 }
 
@@ -228,50 +256,10 @@ static int verify_lane(struct verifier *v, int64_t lane, int64_t head_seq, const
 
 /* ---- what was said of lanes and segments ---- */
 
-struct hash_out {
-    int64_t seq;
-    char hex[RP_DIGEST_HEX];
-    bool found;
-};
-
 static int hash_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
-    struct hash_out *out = ctx;
     (void)err;
-    if (row[0].n != RP_DIGEST_BYTES) return 0;
-    out->found = true;
-    rp_digest_hex((const uint8_t *)row[0].p, out->hex);
-    return 0;
-}
-
-static int find_hash(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
-{
-    struct hash_out *out = ctx;
-    (void)err;
-    if (row->seq != out->seq) return 0;
-    out->found = true;
-    rp_digest_hex(row->hash, out->hex);
-    return 0;
-}
-
-/* A row that is gone because it was sealed: its hash stands in the segment, or in its file. */
-static int sealed_hash(struct verifier *v, int64_t lane, struct hash_out *out, bool *unknown, struct rp_error *err)
-{
-    char path[RP_SEGMENT_PATH];
-    struct rp_segment s;
-    struct rp_segment_file file;
-    struct rp_error ignored = { 0 };
-    int r = rp_segment_of_row(v->catalog->db, lane, out->seq, &s, &ignored);
-    if (r == RP_ENOTFOUND) return 0;
-    if (r < 0) return rp_error_set(err, r, "%s", ignored.text);
-    if (out->seq == s.to_seq) {
-        out->found = true;
-        rp_digest_hex(s.after, out->hex);
-        return 0;
-    }
-    r = v->dir != NULL ? rp_segment_path(v->dir, s.file, path, err) : RP_ENOTFOUND;
-    if (r == 0) r = rp_segment_read(path, find_hash, out, &file, &ignored);
-    *unknown = r < 0;
+    if (row[0].n == RP_DIGEST_BYTES) set_hash(ctx, row[0].p);
     return 0;
 }
 
@@ -279,13 +267,17 @@ static int verify_head(struct verifier *v, const json_t *head, struct rp_error *
 {
     int64_t lane = rp_json_get_int(head, "lane", -1), seq = rp_json_get_int(head, "seq", -1);
     struct rp_value args[] = { rp_int(lane), rp_int(seq) };
-    struct hash_out out = { .seq = seq };
+    struct hash_of there = { .seq = seq };
+    struct rp_error why = { 0 };
+    char hex[RP_DIGEST_HEX];
     bool unknown = false;
-    int r = rp_db_query(v->catalog->db, RP_SQL(audit_hash_at), args, hash_row, &out, err);
-    if (r == 0 && !out.found) r = sealed_hash(v, lane, &out, &unknown, err);
-    if (r < 0 || unknown || (out.found && strcmp(out.hex, rp_json_get_text(head, "hash", "")) == 0)) return r;
+    int r = rp_db_query(v->catalog->db, RP_SQL(audit_hash_at), args, hash_row, &there, &why);
+    if (r == 0 && !there.found) r = sealed_hash(v, lane, seq, &there, &unknown, &why);
+    if (r < 0 && r != RP_ENOTFOUND) return rp_error_copy(err, &why);
+    rp_digest_hex(there.hash, hex);
+    if (unknown || (there.found && strcmp(hex, rp_json_get_text(head, "hash", "")) == 0)) return 0;
     broken(v->verdict, lane, seq,
-           out.found ? "another lane recorded another hash here" : "another lane recorded this row; it is gone");
+           there.found ? "another lane recorded another hash here" : "another lane recorded this row; it is gone");
     return 0;
 }
 
@@ -307,9 +299,9 @@ static int verify_seal(struct verifier *v, const json_t *said, struct rp_error *
     int64_t to = rp_json_get_int(said, "to", -1);
     char after[RP_DIGEST_HEX], sha256[RP_DIGEST_HEX];
     struct rp_segment s;
-    struct rp_error ignored = { 0 };
-    int r = rp_segment_of_row(v->catalog->db, lane, to, &s, &ignored);
-    if (r < 0 && r != RP_ENOTFOUND) return rp_error_set(err, r, "%s", ignored.text);
+    struct rp_error why = { 0 };
+    int r = rp_segment_of_row(v->catalog->db, lane, to, &s, &why);
+    if (r < 0 && r != RP_ENOTFOUND) return rp_error_copy(err, &why);
     if (r < 0) {
         broken(v->verdict, lane, from, "the audit log says that a segment was sealed here; it is gone");
         return 0;

@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ADD_COLUMNS  23
-#define SAVE_COLUMNS 15
-#define NAME_LAST    "\xf4\x8f\xbf\xbf" /* after every name with a prefix: U+10FFFF, four times */
+#define NAME_LAST "\xf4\x8f\xbf\xbf" /* after every name with a prefix: U+10FFFF, four times */
 
 /* ---- rows ---- */
 
@@ -84,60 +82,36 @@ static struct rp_value or_null(int64_t number)
 int rp_files_add(struct rp_tx *tx, const struct rp_file *files, size_t n, struct rp_error *err)
 {
     int64_t changed = 0;
-    struct rp_value *rows = rp_arena_array(tx->arena, n * ADD_COLUMNS + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", n);
+    struct rp_rows rows = rp_rows_of(RP_SQL(file_add), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
         const struct rp_file *f = &files[i];
-        const struct rp_value row[ADD_COLUMNS] = {
-            rp_int(f->id),
-            rp_int(f->tenant_id),
-            rp_text(f->name),
-            rp_int(f->store_id),
-            rp_text(f->key),
-            rp_int(f->status),
-            rp_int(f->was),
-            rp_int(f->size_bytes),
-            rp_text(f->content_type),
-            rp_bytes(f->checksum, RP_DIGEST_BYTES),
-            rp_text(f->etag),
-            rp_text(f->version),
-            rp_text(f->metadata),
-            rp_int(f->modified_ms),
-            rp_int(f->mark_id),
-            or_null(f->parent_id),
-            or_null(f->source_id),
-            or_null(f->txn_id),
-            or_null(f->replaces_id),
-            rp_int(f->url_ends_at_ms),
-            rp_text(f->process_key),
-            rp_int(f->created_at_ms),
-            rp_int(f->changed_at_ms),
-        };
-        memcpy(&rows[i * ADD_COLUMNS], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(f->id), rp_int(f->tenant_id), rp_text(f->name), rp_int(f->store_id),
+                                  rp_text(f->key), rp_int(f->status), rp_int(f->was), rp_int(f->size_bytes),
+                                  rp_text(f->content_type), rp_bytes(f->checksum, RP_DIGEST_BYTES), rp_text(f->etag),
+                                  rp_text(f->version), rp_text(f->metadata), rp_int(f->modified_ms), rp_int(f->mark_id),
+                                  or_null(f->parent_id), or_null(f->source_id), or_null(f->txn_id),
+                                  or_null(f->replaces_id), rp_int(f->url_ends_at_ms), rp_text(f->process_key),
+                                  rp_int(f->created_at_ms), rp_int(f->changed_at_ms)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(file_add), NULL, rows, n, &changed, err);
+    int r = rp_rows_exec(&rows, tx->db, NULL, &changed, err);
     RP_ASSERT(r < 0 || changed == (int64_t)n);
     return r < 0 ? rp_error_wrap(err, r, "add files") : 0;
 }
 
 int rp_files_lock(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_files *out, struct rp_error *err)
 {
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    int r = rp_db_query_rows(tx->db, RP_SQL(file_lock), NULL, rows, n, rp_files_row, out, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(file_lock), tx->arena, ids, n);
+    int r = rp_rows_query(&rows, tx->db, NULL, rp_files_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load files") : 0;
 }
 
 int rp_files_living(struct rp_tx *tx, const int64_t *tenants, const char *const *names, size_t n, struct rp_files *out,
                     struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(tx->arena, 2 * n + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu names", n);
-    for (size_t i = 0; i < n; i++) {
-        rows[2 * i] = rp_int(tenants[i]);
-        rows[2 * i + 1] = rp_text(names[i]);
-    }
-    int r = rp_db_query_rows(tx->db, RP_SQL(file_living), NULL, rows, n, rp_files_row, out, err);
+    struct rp_rows rows = rp_rows_of(RP_SQL(file_living), tx->arena, n);
+    for (size_t i = 0; i < n; i++)
+        rp_rows_add(&rows, RP_ROW(rp_int(tenants[i]), rp_text(names[i])));
+    int r = rp_rows_query(&rows, tx->db, NULL, rp_files_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load files by name") : 0;
 }
 
@@ -162,13 +136,11 @@ static int query_below(struct rp_db *db, struct rp_arena *arena, const struct rp
                        const int64_t *ids, size_t n, rp_row_fn *fn, void *ctx, struct rp_error *err)
 {
     struct id_list parents = { .ids = rp_arena_array(arena, n + 1, sizeof(int64_t)), .max = n };
-    struct rp_value *rows = rp_rows_of_ids(arena, ids, n, err);
-    if (rows == NULL) return RP_ENOMEM;
     if (parents.ids == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", n);
-    int r = rp_db_query_rows(db, RP_SQL(file_any_below), NULL, rows, n, id_row, &parents, err);
-    for (size_t i = 0; i < parents.n; i++)
-        rows[i] = rp_int(parents.ids[i]);
-    if (r == 0) r = rp_db_query_rows(db, sql, args, rows, parents.n, fn, ctx, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(file_any_below), arena, ids, n);
+    int r = rp_rows_query(&rows, db, NULL, id_row, &parents, err);
+    rows = rp_rows_of_ids(sql, arena, parents.ids, parents.n);
+    if (r == 0) r = rp_rows_query(&rows, db, args, fn, ctx, err);
     return r < 0 ? rp_error_wrap(err, r, "load children") : 0;
 }
 
@@ -202,9 +174,8 @@ int rp_files_along(struct rp_db *db, struct rp_arena *arena, const int64_t *ids,
 
 int rp_files_marks(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)
 {
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    int r = rp_db_query_rows(tx->db, RP_SQL(file_marks), NULL, rows, n, rp_marks_row, out, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(file_marks), tx->arena, ids, n);
+    int r = rp_rows_query(&rows, tx->db, NULL, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load the marks of files") : 0;
 }
 
@@ -228,43 +199,26 @@ int rp_files_of_keys(struct rp_db *db, struct rp_arena *arena, int64_t store_id,
 {
     struct rp_value store = rp_int(store_id);
     struct owners owners = { .keys = keys, .file_ids = file_ids, .n = n };
-    struct rp_value *rows = rp_arena_array(arena, n + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
-    for (size_t i = 0; i < n; i++) {
-        rows[i] = rp_text(keys[i]);
+    struct rp_rows rows = rp_rows_of_texts(RP_SQL(file_of_keys), arena, keys, n);
+    for (size_t i = 0; i < n; i++)
         file_ids[i] = 0;
-    }
-    int r = rp_db_query_rows(db, RP_SQL(file_of_keys), &store, rows, n, owner_row, &owners, err);
+    int r = rp_rows_query(&rows, db, &store, owner_row, &owners, err);
     return r < 0 ? rp_error_wrap(err, r, "look for files") : 0;
 }
 
 int rp_files_save(struct rp_tx *tx, const struct rp_file *const *files, size_t n, struct rp_error *err)
 {
     int64_t changed = 0;
-    struct rp_value *rows = rp_arena_array(tx->arena, n * SAVE_COLUMNS + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu files", n);
+    struct rp_rows rows = rp_rows_of(RP_SQL(file_save), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
         const struct rp_file *f = files[i];
-        const struct rp_value row[SAVE_COLUMNS] = {
-            rp_int(f->id),
-            rp_int(f->status),
-            rp_int(f->was),
-            rp_text(f->live_name ? f->name : NULL),
-            rp_int(f->shown),
-            rp_text(f->etag),
-            rp_text(f->version),
-            rp_int(f->modified_ms),
-            rp_int(f->mark_id),
-            or_null(f->with_id),
-            rp_text(f->metadata),
-            rp_bytes(f->checksum, RP_DIGEST_BYTES),
-            rp_int(f->changed_at_ms),
-            or_null(f->confirmed_at_ms),
-            or_null(f->deleted_at_ms),
-        };
-        memcpy(&rows[i * SAVE_COLUMNS], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(f->id), rp_int(f->status), rp_int(f->was),
+                                  rp_text(f->live_name ? f->name : NULL), rp_int(f->shown), rp_text(f->etag),
+                                  rp_text(f->version), rp_int(f->modified_ms), rp_int(f->mark_id), or_null(f->with_id),
+                                  rp_text(f->metadata), rp_bytes(f->checksum, RP_DIGEST_BYTES),
+                                  rp_int(f->changed_at_ms), or_null(f->confirmed_at_ms), or_null(f->deleted_at_ms)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(file_save), NULL, rows, n, &changed, err);
+    int r = rp_rows_exec(&rows, tx->db, NULL, &changed, err);
     if (r < 0) return rp_error_wrap(err, r, "save files");
     if (changed != (int64_t)n) return rp_error_set(err, RP_ECORRUPT, "save files: a file is gone from the catalog");
     return 0;

@@ -2,6 +2,7 @@
 #include "catalog/file/process.h"
 
 #include "base/error.h"
+#include "catalog/row.h"
 #include "catalog/statements/statements.h"
 
 #include <stdio.h>
@@ -12,12 +13,13 @@ enum { STATE_CALL = 1, STATE_TOLD = 2, STATE_DEAD = 3 };
 
 int rp_process_sync(struct rp_tx *tx, const int64_t *file_ids, size_t n, struct rp_error *err)
 {
-    struct rp_value now = rp_int(tx->db_ms), *rows = rp_rows_of_ids(tx->arena, file_ids, n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    if (n == 0) return 0;
-    int r = rp_db_exec_rows(tx->db, RP_SQL(process_make), &now, rows, n, NULL, err);
-    if (r == 0) r = rp_db_exec_rows(tx->db, RP_SQL(process_drop), NULL, rows, n, NULL, err);
-    if (r == 0) r = rp_db_exec_rows(tx->db, RP_SQL(process_cancel), &now, rows, n, NULL, err);
+    struct rp_value now = rp_int(tx->db_ms);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(process_make), tx->arena, file_ids, n);
+    int r = rp_rows_exec(&rows, tx->db, &now, NULL, err);
+    rows.sql = RP_SQL(process_drop);
+    if (r == 0) r = rp_rows_exec(&rows, tx->db, NULL, NULL, err);
+    rows.sql = RP_SQL(process_cancel);
+    if (r == 0) r = rp_rows_exec(&rows, tx->db, &now, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "jobs of the processor") : 0;
 }
 

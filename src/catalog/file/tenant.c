@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEDGER_COLUMNS 5
-
 static void tenant_of_row(const struct rp_value *v, struct rp_tenant *out)
 {
     *out = (struct rp_tenant){ .id = v[0].i,
@@ -135,9 +133,8 @@ static int sort_ids(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_id
 static int query_tenants(struct rp_tx *tx, const struct rp_sql *sql, const struct rp_ids *ids, rp_row_fn *row,
                          void *ctx, struct rp_error *err)
 {
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids->at, ids->n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    int r = ids->n > 0 ? rp_db_query_rows(tx->db, sql, NULL, rows, ids->n, row, ctx, err) : 0;
+    struct rp_rows rows = rp_rows_of_ids(sql, tx->arena, ids->at, ids->n);
+    int r = rp_rows_query(&rows, tx->db, NULL, row, ctx, err);
     return r < 0 ? rp_error_wrap(err, r, "load tenants") : 0;
 }
 
@@ -242,36 +239,33 @@ static struct counts *counts_of(struct counts *all, size_t *n, int64_t tenant_id
 /* Whoever moves them has locked their tenants (catalog.h, K8). */
 static int move_counters(struct rp_tx *tx, const struct counts *counts, size_t n, struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(tx->arena, 4 * n + 1, sizeof *rows);
+    struct rp_rows rows = rp_rows_of(RP_SQL(tenant_count), tx->arena, n);
     int64_t changed = 0;
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for counters");
     for (size_t i = 0; i < n; i++) {
         const struct counts *c = &counts[i];
-        const struct rp_value row[] = { rp_int(c->tenant_id), rp_int(c->used), rp_int(c->reserved), rp_int(c->open) };
-        memcpy(&rows[4 * i], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(c->tenant_id), rp_int(c->used), rp_int(c->reserved), rp_int(c->open)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(tenant_count), NULL, rows, n, &changed, err);
+    int r = rp_rows_exec(&rows, tx->db, NULL, &changed, err);
     if (r < 0) return r;
     return changed == (int64_t)n ? 0 : rp_error_set(err, RP_ECORRUPT, "a tenant is gone from the catalog");
 }
 
 int rp_ledger_add(struct rp_tx *tx, const struct rp_ledger *ledger, size_t n, struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(tx->arena, n * LEDGER_COLUMNS + 1, sizeof *rows);
+    struct rp_rows rows = rp_rows_of(RP_SQL(ledger_add), tx->arena, n);
     struct counts *counts = rp_arena_array(tx->arena, n + 1, sizeof *counts);
-    size_t n_counts = 0, n_rows = 0;
+    size_t n_counts = 0;
     int64_t changed = 0;
-    if (rows == NULL || counts == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the ledger");
+    if (counts == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the ledger");
     for (size_t i = 0; i < n; i++) {
-        const struct rp_value row[LEDGER_COLUMNS] = { rp_int(ledger[i].file_id), rp_int(ledger[i].kind),
-                                                      rp_int(ledger[i].tenant_id), rp_int(ledger[i].bytes),
-                                                      rp_int(tx->late_ms) };
-        count(counts_of(counts, &n_counts, ledger[i].tenant_id), &ledger[i]);
-        memcpy(&rows[n_rows++ * LEDGER_COLUMNS], row, sizeof row);
+        const struct rp_ledger *row = &ledger[i];
+        count(counts_of(counts, &n_counts, row->tenant_id), row);
+        rp_rows_add(&rows, RP_ROW(rp_int(row->file_id), rp_int(row->kind), rp_int(row->tenant_id), rp_int(row->bytes),
+                                  rp_int(tx->late_ms)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(ledger_add), NULL, rows, n_rows, &changed, err);
+    int r = rp_rows_exec(&rows, tx->db, NULL, &changed, err);
     if (r < 0) return rp_error_wrap(err, r, "write the ledger");
-    if (changed != (int64_t)n_rows)
+    if (changed != (int64_t)rows.n)
         return rp_error_set(err, RP_ECORRUPT, "write the ledger: a file was reserved, used or refunded before");
     r = move_counters(tx, counts, n_counts, err);
     return r < 0 ? rp_error_wrap(err, r, "move the quota's counters") : 0;

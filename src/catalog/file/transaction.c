@@ -41,9 +41,8 @@ int rp_txns_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_txn *out, s
 {
     struct txns txns = { .at = out };
     n = rp_ids_sort(ids, n);
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    int r = rp_db_query_rows(tx->db, RP_SQL(txn_lock), NULL, rows, n, txn_row, &txns, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(txn_lock), tx->arena, ids, n);
+    int r = rp_rows_query(&rows, tx->db, NULL, txn_row, &txns, err);
     if (r < 0) return rp_error_wrap(err, r, "load transactions");
     *found = txns.n;
     return 0;
@@ -51,15 +50,13 @@ int rp_txns_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_txn *out, s
 
 int rp_txns_save(struct rp_tx *tx, const struct rp_txn *txns, size_t n, struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(tx->arena, 4 * n + 1, sizeof *rows);
+    struct rp_rows rows = rp_rows_of(RP_SQL(txn_save), tx->arena, n);
     int64_t changed = 0;
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu transactions", n);
     for (size_t i = 0; i < n; i++) {
-        const struct rp_value row[] = { rp_int(txns[i].id), rp_int(txns[i].state), rp_int(txns[i].members),
-                                        rp_int(txns[i].changed_at_ms) };
-        memcpy(&rows[4 * i], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(txns[i].id), rp_int(txns[i].state), rp_int(txns[i].members),
+                                  rp_int(txns[i].changed_at_ms)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(txn_save), NULL, rows, n, &changed, err);
+    int r = rp_rows_exec(&rows, tx->db, NULL, &changed, err);
     if (r < 0) return rp_error_wrap(err, r, "save transactions");
     if (changed != (int64_t)n) return rp_error_set(err, RP_ECORRUPT, "a transaction is gone from the catalog");
     return 0;

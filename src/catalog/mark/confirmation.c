@@ -36,39 +36,27 @@ static int confirmation_row(void *ctx, const struct rp_value *v, struct rp_error
 
 int rp_confirmations_add(struct rp_tx *tx, const struct rp_confirmation *rows, size_t n, struct rp_error *err)
 {
-    enum { COLUMNS = 4 };
-    struct rp_value *values = rp_arena_array(tx->arena, n * COLUMNS + 1, sizeof *values);
-    if (n == 0) return 0;
-    if (values == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu confirmations", n);
+    struct rp_rows values = rp_rows_of(RP_SQL(confirmation_add), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
-        const struct rp_value row[COLUMNS] = { rp_int(rows[i].id), rp_int(rows[i].mark_id), rp_int(rows[i].ordinal),
-                                               rp_text(rows[i].name) };
-        memcpy(&values[i * COLUMNS], row, sizeof row);
+        rp_rows_add(&values, RP_ROW(rp_int(rows[i].id), rp_int(rows[i].mark_id), rp_int(rows[i].ordinal),
+                                    rp_text(rows[i].name)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(confirmation_add), NULL, values, n, NULL, err);
+    int r = rp_rows_exec(&values, tx->db, NULL, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "add confirmations") : 0;
 }
 
 int rp_confirmations_save(struct rp_tx *tx, const struct rp_confirmation *rows, size_t n, struct rp_error *err)
 {
-    enum { COLUMNS = 7 };
-    struct rp_value *values = rp_arena_array(tx->arena, n * COLUMNS + 1, sizeof *values);
-    if (n == 0) return 0;
-    if (values == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu confirmations", n);
+    struct rp_rows values = rp_rows_of(RP_SQL(confirmation_save), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
         const struct rp_confirmation *c = &rows[i];
-        const struct rp_value row[COLUMNS] = {
-            rp_int(c->id),
-            rp_int(c->state),
-            rp_int(c->attempts),
-            rp_int_or_null(c->asked_at_ms != 0, c->asked_at_ms),
-            rp_int_or_null(c->until_at_ms != 0, c->until_at_ms),
-            rp_int_or_null(c->answered_at_ms != 0, c->answered_at_ms),
-            rp_row_words(tx->arena, c->note),
-        };
-        memcpy(&values[i * COLUMNS], row, sizeof row);
+        rp_rows_add(&values, RP_ROW(rp_int(c->id), rp_int(c->state), rp_int(c->attempts),
+                                    rp_int_or_null(c->asked_at_ms != 0, c->asked_at_ms),
+                                    rp_int_or_null(c->until_at_ms != 0, c->until_at_ms),
+                                    rp_int_or_null(c->answered_at_ms != 0, c->answered_at_ms),
+                                    rp_row_words(tx->arena, c->note)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(confirmation_save), NULL, values, n, NULL, err);
+    int r = rp_rows_exec(&values, tx->db, NULL, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "save confirmations") : 0;
 }
 
@@ -77,10 +65,9 @@ int rp_confirmations_of(struct rp_db *db, const int64_t *mark_ids, size_t n, str
 {
     size_t max = n * RP_CONFIRMATIONS_EACH + 1;
     *out = (struct rp_confirmations){ .at = rp_arena_array(arena, max, sizeof *out->at), .max = max, .arena = arena };
-    struct rp_value *rows = rp_rows_of_ids(arena, mark_ids, n, err);
-    if (rows == NULL || out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for confirmations");
-    if (n == 0) return 0;
-    int r = rp_db_query_rows(db, RP_SQL(confirmation_of), NULL, rows, n, confirmation_row, out, err);
+    if (out->at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for confirmations");
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(confirmation_of), arena, mark_ids, n);
+    int r = rp_rows_query(&rows, db, NULL, confirmation_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load confirmations") : 0;
 }
 
@@ -97,18 +84,14 @@ int rp_confirmation_get(struct rp_db *db, int64_t id, struct rp_arena *arena, st
 
 int rp_attempts_add(struct rp_tx *tx, const struct rp_attempt *attempts, size_t n, struct rp_error *err)
 {
-    enum { COLUMNS = 8 };
-    struct rp_value *values = rp_arena_array(tx->arena, n * COLUMNS + 1, sizeof *values);
-    if (n == 0) return 0;
-    if (values == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu attempts", n);
+    const struct rp_value kept = rp_int(RP_ATTEMPTS_KEPT);
+    struct rp_rows rows = rp_rows_of(RP_SQL(attempt_add), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
         const struct rp_attempt *a = &attempts[i];
-        const struct rp_value row[COLUMNS] = { rp_int(a->mark_id), rp_int(a->ordinal), rp_int(a->n % RP_ATTEMPTS_KEPT),
-                                               rp_int(a->n),       rp_int(a->at_ms),   rp_int(a->status),
-                                               rp_text(a->body),   rp_text(a->error) };
-        memcpy(&values[i * COLUMNS], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(a->mark_id), rp_int(a->ordinal), rp_int(a->at_ms), rp_int(a->status),
+                                  rp_text(a->body), rp_text(a->error)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(attempt_add), NULL, values, n, NULL, err);
+    int r = rp_rows_exec(&rows, tx->db, &kept, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "note attempts") : 0;
 }
 

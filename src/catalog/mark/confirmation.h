@@ -48,10 +48,12 @@ int rp_confirmation_get(struct rp_db *db, int64_t id, struct rp_arena *arena, st
                         struct rp_error *err);
 
 struct rp_attempt {
-    int64_t mark_id, ordinal, n, at_ms, status; /* status 0: no answer came */
-    const char *body, *error;                   /* "" */
+    int64_t mark_id, ordinal;
+    int64_t n;                /* when it is read: counted from 1 on, and on over retries of the mark */
+    int64_t at_ms, status;    /* status 0: no answer came */
+    const char *body, *error; /* "" */
 };
-/* The newest of each confirmation stay. */
+/* At most one of each confirmation. The newest of each stay. */
 int rp_attempts_add(struct rp_tx *tx, const struct rp_attempt *attempts, size_t n, struct rp_error *err);
 /* Of a mark, by confirmation and in order. */
 typedef int rp_attempt_fn(void *ctx, const struct rp_attempt *attempt, struct rp_error *err);

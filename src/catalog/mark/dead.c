@@ -6,40 +6,26 @@
 #include "catalog/row.h"
 #include "catalog/statements/statements.h"
 
-#include <string.h>
-
-#define ADD_COLUMNS 6
-#define END_COLUMNS 4
-
 int rp_dead_add(struct rp_tx *tx, const struct rp_dead *letters, size_t n, struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(tx->arena, n * ADD_COLUMNS + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu dead letters", n);
+    struct rp_rows rows = rp_rows_of(RP_SQL(dead_add), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
         const struct rp_dead *d = &letters[i];
-        const struct rp_value row[ADD_COLUMNS] = { rp_int(d->id),
-                                                   rp_int(d->mark_id),
-                                                   rp_int(d->from_state),
-                                                   rp_int(d->attempts),
-                                                   rp_row_words(tx->arena, d->error),
-                                                   rp_int(d->died_at_ms) };
-        memcpy(&rows[i * ADD_COLUMNS], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(d->id), rp_int(d->mark_id), rp_int(d->from_state), rp_int(d->attempts),
+                                  rp_row_words(tx->arena, d->error), rp_int(d->died_at_ms)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(dead_add), NULL, rows, n, NULL, err);
+    int r = rp_rows_exec(&rows, tx->db, NULL, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "add dead letters") : 0;
 }
 
 int rp_dead_end(struct rp_tx *tx, const int64_t *mark_ids, size_t n, const char *as, const char *actor,
                 struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(tx->arena, n * END_COLUMNS + 1, sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu dead letters", n);
+    struct rp_rows rows = rp_rows_of(RP_SQL(dead_end), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
-        const struct rp_value row[END_COLUMNS] = { rp_int(mark_ids[i]), rp_int(tx->late_ms), rp_text(as),
-                                                   rp_text(actor) };
-        memcpy(&rows[i * END_COLUMNS], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(mark_ids[i]), rp_int(tx->late_ms), rp_text(as), rp_text(actor)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(dead_end), NULL, rows, n, NULL, err);
+    int r = rp_rows_exec(&rows, tx->db, NULL, NULL, err);
     return r < 0 ? rp_error_wrap(err, r, "close dead letters") : 0;
 }
 
@@ -91,7 +77,6 @@ int rp_dead_tenants(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t afte
 {
     struct rp_value after = rp_int(after_id);
     if (ids == NULL) return rp_db_query(tx->db, RP_SQL(dead_tenants), &after, fn, ctx, err);
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    return rp_db_query_rows(tx->db, RP_SQL(dead_tenant), NULL, rows, n, fn, ctx, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(dead_tenant), tx->arena, ids, n);
+    return rp_rows_query(&rows, tx->db, NULL, fn, ctx, err);
 }

@@ -13,6 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool rp_state_final(enum rp_state state)
+{
+    return state == RP_PURGED || state == RP_REPRIEVED || state == RP_LOST;
+}
+
 /* ---- rows ---- */
 
 int rp_marks_init(struct rp_marks *marks, size_t max, struct rp_arena *arena, struct rp_error *err)
@@ -24,40 +29,26 @@ int rp_marks_init(struct rp_marks *marks, size_t max, struct rp_arena *arena, st
     return 0;
 }
 
-int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
+#define COLUMN(with, column, type, member) AT_##column,
+enum { MARK_TABLE(COLUMN, COLUMN, ) };
+
+struct reading {
+    const struct rp_value *row;
+    struct rp_arena *arena;
+    bool failed;
+};
+
+#define READ(from, column, type, member) .member = READ_##type(from, AT_##column, member),
+#define READ_i(from, at, member)         (__typeof__(((struct rp_mark *)0)->member))(from)->row[at].i
+#define READ_s(from, at, member)         rp_row_keep((from)->arena, &(from)->row[at], &(from)->failed)
+
+int rp_marks_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
     struct rp_marks *marks = ctx;
-    bool failed = false;
+    struct reading from = { .row = row, .arena = marks->arena };
     RP_ASSERT(marks->n < marks->max);
-    struct rp_mark m = {
-        .id = v[0].i,
-        .store_id = v[1].i,
-        .key = rp_row_keep(marks->arena, &v[2], &failed),
-        .state = (enum rp_state)v[3].i,
-        .was = (enum rp_state)v[4].i,
-        .next_at_ms = v[5].i,
-        .due_at_ms = v[6].i,
-        .marked_at_ms = v[7].i,
-        .fence = v[8].i,
-        .attempts = v[9].i,
-        .checks = v[10].i,
-        .tenant_id = v[11].i,
-        .run_id = v[12].i,
-        .etag = rp_row_keep(marks->arena, &v[13], &failed),
-        .version = rp_row_keep(marks->arena, &v[14], &failed),
-        .size_bytes = v[15].i,
-        .modified_ms = v[16].i,
-        .annotated = v[17].i != 0,
-        .outcome = (enum rp_end)v[18].i,
-        .ended_at_ms = v[19].i,
-        .reason = rp_row_keep(marks->arena, &v[20], &failed),
-        .actor = rp_row_keep(marks->arena, &v[21], &failed),
-        .note = rp_row_keep(marks->arena, &v[22], &failed),
-        .file_id = v[23].i,
-        .original = rp_row_keep(marks->arena, &v[24], &failed),
-        .in_place = v[25].i != 0,
-    };
-    if (failed) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
+    struct rp_mark m = { MARK_TABLE(READ, READ, &from) };
+    if (from.failed) return rp_error_set(err, RP_ENOMEM, "no memory for a mark");
     if (m.state < RP_MARKED || m.state >= RP_STATES)
         return rp_error_set(err, RP_ECORRUPT, "mark %lld is in no state we know (%d)", (long long)m.id, (int)m.state);
     marks->at[marks->n++] = m;
@@ -66,15 +57,12 @@ int rp_marks_row(void *ctx, const struct rp_value *v, struct rp_error *err)
 
 /* ---- changes ---- */
 
-#define ADD_COLUMNS 22
 #define CLAIM_PAGES 16
 
 int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
 {
     int64_t changed = 0;
-    struct rp_value *rows = rp_arena_array(tx->arena, n * ADD_COLUMNS, sizeof *rows);
-    if (n == 0) return 0;
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    struct rp_rows rows = rp_rows_of(RP_SQL(mark_add), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
         const struct rp_mark *m = &marks[i];
         RP_ASSERT(m->state == RP_MARKED && m->due_at_ms >= m->marked_at_ms);
@@ -84,42 +72,26 @@ int rp_marks_add(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct
         /* asked about at once (confirmations), or looked at when it is due */
         int64_t next_at_ms = m->next_at_ms != 0 ? m->next_at_ms : m->due_at_ms;
         RP_ASSERT(next_at_ms == m->due_at_ms || (m->checks & RP_CHECK_CONFIRMATIONS) != 0);
-        const struct rp_value row[ADD_COLUMNS] = {
-            rp_int(m->id),           rp_int(m->store_id),
-            rp_text(m->key),         rp_int(1),
-            rp_int(m->state),        rp_int(m->state),
-            rp_int(next_at_ms),      rp_int(m->due_at_ms),
-            rp_int(m->marked_at_ms), rp_int(m->checks),
-            rp_int(m->tenant_id),    rp_int_or_null(m->run_id != 0, m->run_id),
-            rp_int(m->annotated),    rp_text(m->etag),
-            rp_text(m->version),     rp_int(m->size_bytes),
-            rp_int(m->modified_ms),  rp_text(m->reason),
-            rp_text(m->actor),       rp_int_or_null(m->file_id != 0, m->file_id),
-            rp_text(m->original),    rp_int(m->in_place),
-        };
-        memcpy(&rows[i * ADD_COLUMNS], row, sizeof row);
+        rp_rows_add(&rows,
+                    RP_ROW(rp_int(m->id), rp_int(m->store_id), rp_text(m->key), rp_int(1), rp_int(m->state),
+                           rp_int(m->state), rp_int(next_at_ms), rp_int(m->due_at_ms), rp_int(m->marked_at_ms),
+                           rp_int(m->checks), rp_int(m->tenant_id), rp_int_or_null(m->run_id != 0, m->run_id),
+                           rp_int(m->annotated), rp_text(m->etag), rp_text(m->version), rp_int(m->size_bytes),
+                           rp_int(m->modified_ms), rp_text(m->reason), rp_text(m->actor),
+                           rp_int_or_null(m->file_id != 0, m->file_id), rp_text(m->original), rp_int(m->in_place)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(mark_add), NULL, rows, n, &changed, err);
+    int r = rp_rows_exec(&rows, tx->db, NULL, &changed, err);
     if (r < 0) return rp_error_wrap(err, r, "add marks");
     if (changed != (int64_t)n) return rp_error_set(err, RP_ECONFLICT, "add marks: another writer was faster");
     return 0;
-}
-
-static struct rp_value *text_rows(struct rp_arena *arena, const char *const *texts, size_t n)
-{
-    struct rp_value *rows = rp_arena_array(arena, n + 1, sizeof *rows);
-    for (size_t i = 0; rows != NULL && i < n; i++)
-        rows[i] = rp_text(texts[i]);
-    return rows;
 }
 
 int rp_marks_active(struct rp_tx *tx, int64_t store_id, const char *const *keys, size_t n, struct rp_marks *out,
                     struct rp_error *err)
 {
     struct rp_value store = rp_int(store_id);
-    struct rp_value *rows = text_rows(tx->arena, keys, n);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
-    int r = rp_db_query_rows(tx->db, RP_SQL(mark_active), &store, rows, n, rp_marks_row, out, err);
+    struct rp_rows rows = rp_rows_of_texts(RP_SQL(mark_active), tx->arena, keys, n);
+    int r = rp_rows_query(&rows, tx->db, &store, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
 }
 
@@ -127,10 +99,9 @@ int rp_marks_newest(struct rp_db *db, int64_t store_id, const char *const *keys,
                     struct rp_marks *out, struct rp_error *err)
 {
     struct rp_value store = rp_int(store_id);
-    struct rp_value *rows = text_rows(out->arena, keys, n);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
     const struct rp_sql *sql = lock ? RP_SQL(mark_newest_lock) : RP_SQL(mark_newest);
-    int r = rp_db_query_rows(db, sql, &store, rows, n, rp_marks_row, out, err);
+    struct rp_rows rows = rp_rows_of_texts(sql, out->arena, keys, n);
+    int r = rp_rows_query(&rows, db, &store, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
 }
 
@@ -138,10 +109,8 @@ int rp_marks_lock(struct rp_tx *tx, int64_t *ids, size_t n, struct rp_marks *out
 {
     if (n == 0 || (out == NULL && rp_db_has_one_writer(tx->db))) return 0;
     n = rp_ids_sort(ids, n);
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    int r = out != NULL ? rp_db_query_rows(tx->db, RP_SQL(mark_lock), NULL, rows, n, rp_marks_row, out, err)
-                        : rp_db_query_rows(tx->db, RP_SQL(mark_lock_only), NULL, rows, n, rp_ignore_row, NULL, err);
+    struct rp_rows rows = rp_rows_of_ids(out != NULL ? RP_SQL(mark_lock) : RP_SQL(mark_lock_only), tx->arena, ids, n);
+    int r = rp_rows_query(&rows, tx->db, NULL, out != NULL ? rp_marks_row : rp_ignore_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "lock marks") : 0;
 }
 
@@ -182,9 +151,8 @@ static int claim_ids(struct rp_tx *tx, const struct rp_claim *claim, const struc
 {
     struct rp_value args[] = { rp_int(claim->now_ms), rp_text(claim->lease_by), rp_int(tx->db_ms + claim->lease_ms),
                                rp_int(claim->confirmers != NULL ? RP_CHECK_CONFIRMATIONS : 0), rp_int(claim->asks) };
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, c->ids, c->n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    return rp_db_query_rows(tx->db, RP_SQL(mark_claim), args, rows, c->n, rp_marks_row, out, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(mark_claim), tx->arena, c->ids, c->n);
+    return rp_rows_query(&rows, tx->db, args, rp_marks_row, out, err);
 }
 
 #define STRAYS_MS RP_DAY_MS /* a service that this process does not know may be known to another one */
@@ -252,14 +220,11 @@ int rp_marks_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t 
 {
     int64_t changed = 0;
     struct rp_value until = rp_int(until_ms);
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, 2 * sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
-    for (size_t i = 0; i < n; i++) {
-        rows[2 * i] = rp_int(marks[i]->id);
-        rows[2 * i + 1] = rp_int(marks[i]->fence);
-    }
-    qsort(rows, n, 2 * sizeof *rows, by_row_id); /* as rp_marks_move locks them */
-    int r = n > 0 ? rp_db_exec_rows(tx->db, RP_SQL(mark_renew), &until, rows, n, &changed, err) : 0;
+    struct rp_rows rows = rp_rows_of(RP_SQL(mark_renew), tx->arena, n);
+    for (size_t i = 0; i < n; i++)
+        rp_rows_add(&rows, RP_ROW(rp_int(marks[i]->id), rp_int(marks[i]->fence)));
+    if (rows.at != NULL) qsort(rows.at, n, 2 * sizeof *rows.at, by_row_id); /* as rp_marks_move locks them */
+    int r = rp_rows_exec(&rows, tx->db, &until, &changed, err);
     *renewed = (size_t)changed;
     return r < 0 ? rp_error_wrap(err, r, "renew leases") : 0;
 }
@@ -267,13 +232,10 @@ int rp_marks_renew(struct rp_tx *tx, const struct rp_mark *const *marks, size_t 
 int rp_marks_watch(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
 {
     int64_t changed = 0;
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, 2 * sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
-    for (size_t i = 0; i < n; i++) {
-        rows[2 * i] = rp_int(marks[i].id);
-        rows[2 * i + 1] = rp_int(marks[i].next_at_ms);
-    }
-    int r = n > 0 ? rp_db_exec_rows(tx->db, RP_SQL(mark_watch), NULL, rows, n, &changed, err) : 0;
+    struct rp_rows rows = rp_rows_of(RP_SQL(mark_watch), tx->arena, n);
+    for (size_t i = 0; i < n; i++)
+        rp_rows_add(&rows, RP_ROW(rp_int(marks[i].id), rp_int(marks[i].next_at_ms)));
+    int r = rp_rows_exec(&rows, tx->db, NULL, &changed, err);
     if (r < 0) return rp_error_wrap(err, r, "look at marks again");
     return changed == (int64_t)n ? 0 : rp_error_set(err, RP_ECONFLICT, "another writer was faster");
 }
@@ -301,39 +263,25 @@ static int moved_row(void *ctx, const struct rp_value *row, struct rp_error *err
     return 0;
 }
 
-#define MOVE_COLUMNS 13
-
 /* Sorted by id, so that two writers lock rows in the same order. */
 int rp_marks_move(struct rp_tx *tx, struct rp_move *moves, size_t n, struct rp_error *err)
 {
     struct moved moved = { .moves = moves, .n = n };
-    struct rp_value *rows = rp_arena_array(tx->arena, n * MOVE_COLUMNS, sizeof *rows);
+    struct rp_rows rows = rp_rows_of(RP_SQL(mark_move), tx->arena, n);
     if (n == 0) return 0;
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu moves", n);
     qsort(moves, n, sizeof *moves, by_mark_id);
     for (size_t i = 0; i < n; i++) {
         const struct rp_move *m = &moves[i];
-        bool final = m->to == RP_PURGED || m->to == RP_REPRIEVED || m->to == RP_LOST;
+        bool final = rp_state_final(m->to);
         RP_ASSERT(final == (m->outcome != RP_END_NONE) && (!final || m->next_at_ms == 0));
         moves[i].done = false;
-        const struct rp_value row[MOVE_COLUMNS] = {
-            rp_int(m->mark->id),
-            rp_int(m->mark->fence),
-            rp_int(m->mark->state),
-            rp_int(m->to),
-            rp_int_or_null(!final, 1),
-            rp_int_or_null(m->next_at_ms != 0, m->next_at_ms),
-            rp_int(m->attempts),
-            rp_int(m->outcome),
-            rp_int_or_null(final, tx->late_ms),
-            rp_row_words(tx->arena, m->note),
-            rp_int(m->refence),
-            rp_int(m->sets),
-            rp_int(m->clears),
-        };
-        memcpy(&rows[i * MOVE_COLUMNS], row, sizeof row);
+        rp_rows_add(&rows,
+                    RP_ROW(rp_int(m->mark->id), rp_int(m->mark->fence), rp_int(m->mark->state), rp_int(m->to),
+                           rp_int_or_null(!final, 1), rp_int_or_null(m->next_at_ms != 0, m->next_at_ms),
+                           rp_int(m->attempts), rp_int(m->outcome), rp_int_or_null(final, tx->late_ms),
+                           rp_row_words(tx->arena, m->note), rp_int(m->refence), rp_int(m->sets), rp_int(m->clears)));
     }
-    int r = rp_db_query_rows(tx->db, RP_SQL(mark_move), NULL, rows, n, moved_row, &moved, err);
+    int r = rp_rows_query(&rows, tx->db, NULL, moved_row, &moved, err);
     return r < 0 ? rp_error_wrap(err, r, "move marks") : 0;
 }
 
@@ -353,39 +301,30 @@ static int extended_row(void *ctx, const struct rp_value *row, struct rp_error *
 
 int rp_marks_extend(struct rp_tx *tx, struct rp_extend *extends, size_t n, struct rp_error *err)
 {
-    enum { COLUMNS = 4 };
     struct extended x = { .extends = extends, .n = n };
-    struct rp_value *rows = rp_arena_array(tx->arena, n * COLUMNS, sizeof *rows);
-    if (n == 0) return 0;
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    struct rp_rows rows = rp_rows_of(RP_SQL(mark_extend), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
         RP_ASSERT(extends[i].due_at_ms > extends[i].mark->due_at_ms);
         extends[i].done = false;
-        const struct rp_value row[COLUMNS] = { rp_int(extends[i].mark->id), rp_int(extends[i].mark->fence),
-                                               rp_int(extends[i].due_at_ms), rp_text(extends[i].reason) };
-        memcpy(&rows[i * COLUMNS], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(extends[i].mark->id), rp_int(extends[i].mark->fence),
+                                  rp_int(extends[i].due_at_ms), rp_text(extends[i].reason)));
     }
-    int r = rp_db_query_rows(tx->db, RP_SQL(mark_extend), NULL, rows, n, extended_row, &x, err);
+    int r = rp_rows_query(&rows, tx->db, NULL, extended_row, &x, err);
     return r < 0 ? rp_error_wrap(err, r, "extend marks") : 0;
 }
 
 int rp_marks_annotated(struct rp_tx *tx, const int64_t *ids, size_t n, struct rp_error *err)
 {
-    struct rp_value *rows = rp_rows_of_ids(tx->arena, ids, n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    return rp_db_exec_rows(tx->db, RP_SQL(mark_annotated), NULL, rows, n, NULL, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(mark_annotated), tx->arena, ids, n);
+    return rp_rows_exec(&rows, tx->db, NULL, NULL, err);
 }
 
 int rp_marks_identity(struct rp_tx *tx, const struct rp_mark *marks, size_t n, struct rp_error *err)
 {
-    enum { COLUMNS = 4 };
-    struct rp_value *rows = rp_arena_array(tx->arena, n + 1, COLUMNS * sizeof *rows);
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    struct rp_rows rows = rp_rows_of(RP_SQL(mark_identity), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
         const struct rp_mark *m = &marks[i];
-        const struct rp_value row[COLUMNS] = { rp_int(m->id), rp_text(m->etag), rp_text(m->version),
-                                               rp_int(m->modified_ms) };
-        memcpy(&rows[COLUMNS * i], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(m->id), rp_text(m->etag), rp_text(m->version), rp_int(m->modified_ms)));
     }
-    return rp_db_exec_rows(tx->db, RP_SQL(mark_identity), NULL, rows, n, NULL, err);
+    return rp_rows_exec(&rows, tx->db, NULL, NULL, err);
 }

@@ -29,6 +29,9 @@ enum rp_state {
     RP_STATES
 };
 
+/* Nothing leads out of it: core/state.c says where to from the others. */
+bool rp_state_final(enum rp_state state);
+
 /* How a mark ended, or 0. */
 enum rp_end {
     RP_END_NONE = 0,

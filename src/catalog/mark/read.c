@@ -33,15 +33,17 @@ int rp_marks_history(struct rp_db *db, int64_t store_id, const char *key, struct
     return r < 0 ? rp_error_wrap(err, r, "load a subject's marks") : 0;
 }
 
-/* The greatest text that begins with the prefix and is not longer than a key, as bytes compare. */
-static const char *prefix_end(const char *prefix, char out[1029])
+#define LAST       "\xF4\x8F\xBF\xBF"         /* U+10FFFF: no character comes after it */
+#define PREFIX_END (RP_KEY_MAX + sizeof LAST) /* the last one may begin at the end of the longest key */
+
+/* A text that begins with the prefix, and no key that does comes after it, as bytes compare. */
+static const char *prefix_end(const char *prefix, char out[PREFIX_END])
 {
     size_t n = strlen(prefix);
-    RP_ASSERT(n <= 1024);
+    RP_ASSERT(n <= RP_KEY_MAX);
     memcpy(out, prefix, n);
-    for (; n + 4 <= 1028; n += 4)
-        memcpy(out + n, "\xF4\x8F\xBF\xBF", 4); /* U+10FFFF */
-    out[n] = 0;
+    for (; n <= RP_KEY_MAX; n += sizeof LAST - 1)
+        memcpy(out + n, LAST, sizeof LAST);
     return out;
 }
 
@@ -57,7 +59,7 @@ static int page_by_store(struct rp_db *db, struct rp_marks_query *q, struct rp_m
 
 static int page_by_prefix(struct rp_db *db, struct rp_marks_query *q, struct rp_marks *out, struct rp_error *err)
 {
-    char end[1029];
+    char end[PREFIX_END];
     struct rp_value args[] = { rp_int(q->store_id), rp_text(q->text), rp_text(prefix_end(q->text, end)),
                                rp_text(q->cursor_key), rp_int((int64_t)out->max) };
     return rp_db_query(db, RP_SQL(mark_by_prefix), args, rp_marks_row, out, err);
@@ -239,9 +241,9 @@ int rp_marks_since(struct rp_db *db, const int64_t *ids, size_t n, struct rp_are
                    size_t *n_out, struct rp_error *err)
 {
     struct since_out found = { .at = rp_arena_array(arena, n + 1, sizeof *found.at), .arena = arena };
-    struct rp_value *rows = rp_rows_of_ids(arena, ids, n, err);
-    if (rows == NULL || found.at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
-    int r = rp_db_query_rows(db, RP_SQL(mark_since_return), NULL, rows, n, since_row, &found, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(mark_since_return), arena, ids, n);
+    if (found.at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu marks", n);
+    int r = rp_rows_query(&rows, db, NULL, since_row, &found, err);
     if (r < 0) return rp_error_wrap(err, r, "look for later marks");
     *out = found.at;
     *n_out = found.n;
@@ -252,9 +254,9 @@ static int choose_ids(struct rp_db *db, const struct rp_sql *sql, const int64_t 
                       struct rp_arena *arena, int64_t *out, size_t *n_out, struct rp_error *err)
 {
     struct rp_ids found = { .at = out };
-    struct rp_value reason = rp_text(returned), *rows = rp_rows_of_ids(arena, ids, n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    int r = rp_db_query_rows(db, sql, &reason, rows, n, rp_ids_row, &found, err);
+    struct rp_value reason = rp_text(returned);
+    struct rp_rows rows = rp_rows_of_ids(sql, arena, ids, n);
+    int r = rp_rows_query(&rows, db, &reason, rp_ids_row, &found, err);
     *n_out = found.n;
     return r < 0 ? rp_error_wrap(err, r, "look for other versions in quarantine") : 0;
 }

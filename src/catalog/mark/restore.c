@@ -101,9 +101,8 @@ int rp_restore_keeps(struct rp_db *db, int64_t store_id, int64_t now_ms, int64_t
 
 int rp_marks_these(struct rp_db *db, const int64_t *ids, size_t n, struct rp_marks *out, struct rp_error *err)
 {
-    struct rp_value *rows = rp_rows_of_ids(out->arena, ids, n, err);
-    if (rows == NULL) return RP_ENOMEM;
-    int r = rp_db_query_rows(db, RP_SQL(mark_these), NULL, rows, n, rp_marks_row, out, err);
+    struct rp_rows rows = rp_rows_of_ids(RP_SQL(mark_these), out->arena, ids, n);
+    int r = rp_rows_query(&rows, db, NULL, rp_marks_row, out, err);
     return r < 0 ? rp_error_wrap(err, r, "load marks") : 0;
 }
 

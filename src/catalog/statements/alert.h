@@ -44,11 +44,6 @@
       "SELECT COUNT(*) FROM (SELECT 1 FROM mark WHERE state = " M_PURGED "                                             \
       AND reason = 'abandoned' AND ended_at > $1 "                                                                     \
       "ORDER BY ended_at LIMIT $2) AS few")                                                                            \
-    X(lock_held,       "",     NULL,  "ssii",                                                                          \
-      "SELECT name, locked_by, locked_at, run_id FROM run_lock WHERE run_id IS NOT NULL ORDER BY name")                \
-    X(lock_peek,       "s",    NULL,  "ssii",                                                                          \
-      "SELECT name, locked_by, locked_at, run_id FROM run_lock WHERE name = $1 AND run_id IS NOT NULL")                \
-                                                                                                                       \
     X(node_seen,       "sii",  NULL,  NULL,                                                                            \
       "INSERT INTO node (name, seen_at, started_at) VALUES ($1, $2, $3) "                                              \
       "ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, started_at = excluded.started_at")                 \

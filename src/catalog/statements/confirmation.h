@@ -15,9 +15,11 @@
 #define NEXT_CONFIRMER(id)                                                                                             \
     "(SELECT c.name FROM confirmation c WHERE c.mark_id = " id " AND c.state <> " C_YES " ORDER BY c.ordinal LIMIT 1)"
 
-/* mark_due_to_confirm: $1 store, $2 now, $3 and $4 the next_at and id behind which to go on, $5 1: only
- * those of NAMED, $6 how many, $7 "|calendar|mail|": services, $8 whether the one to be asked next is
- * (1) or is not (0) among them, $9 1: only what somebody was asked about before. */
+/* attempt_add: $1 how many of each confirmation stay. They are counted here, for a retry of the
+ * mark begins `attempts` of table confirmation anew. mark_due_to_confirm: $1 store, $2 now, $3 and
+ * $4 the next_at and id behind which to go on, $5 1: only those of NAMED, $6 how many, $7
+ * "|calendar|mail|": services, $8 whether the one to be asked next is (1) or is not (0) among
+ * them, $9 1: only what somebody was asked about before. */
 /* clang-format off */
 #define RP_STATEMENTS_CONFIRMATION(X)                                                                                  \
     X(confirmation_add, "",    "iiis", NULL,                                                                           \
@@ -32,11 +34,12 @@
       "UPDATE confirmation SET state = v.column2, attempts = v.column3, asked_at = v.column4, "                        \
       "until_at = v.column5, answered_at = v.column6, note = v.column7 "                                               \
       "FROM (VALUES @ROWS) AS v WHERE id = v.column1")                                                                 \
-    X(attempt_add,     "",     "iiiiiiss", NULL,                                                                       \
+    X(attempt_add,     "i",    "iiiiss", NULL,                                                                         \
       "INSERT INTO confirmation_attempt (mark_id, ordinal, slot, n, at, status, body, error) "                         \
-      "SELECT column1, column2, column3, column4, column5, column6, column7, column8 "                                 \
-      "FROM (VALUES @ROWS) AS v WHERE true ON CONFLICT (mark_id, ordinal, slot) DO UPDATE SET n = excluded.n, "        \
-      "at = excluded.at, status = excluded.status, body = excluded.body, error = excluded.error")                      \
+      "SELECT column1, column2, nth % $1, nth, column3, column4, column5, column6 FROM (SELECT v.*, 1 + COALESCE("     \
+      "(SELECT MAX(n) FROM confirmation_attempt WHERE mark_id = v.column1 AND ordinal = v.column2), 0) AS nth "        \
+      "FROM (VALUES @ROWS) AS v) AS made WHERE true ON CONFLICT (mark_id, ordinal, slot) DO UPDATE SET "               \
+      "n = excluded.n, at = excluded.at, status = excluded.status, body = excluded.body, error = excluded.error")      \
     X(attempts_of,     "i",    NULL,  "iiiiss",                                                                        \
       "SELECT ordinal, n, at, status, body, error FROM confirmation_attempt WHERE mark_id = $1 ORDER BY ordinal, n")   \
     X(mark_due_to_confirm, "iiiiiisii", NULL, "iii",                                                                   \

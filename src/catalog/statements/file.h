@@ -5,7 +5,6 @@
 #ifndef RP_CATALOG_STATEMENTS_FILE_H
 #define RP_CATALOG_STATEMENTS_FILE_H
 
-/* Statuses appear as numbers here; tests/unit/test_state.c holds them against their names. */
 #define FILE_COLUMNS                                                                                                   \
     "id, tenant_id, name, live_name, store_id, key, status, was, shown, size_bytes, content_type, checksum, etag, "    \
     "version, modified_ms, mark_id, parent_id, source_id, txn_id, replaces_id, deleted_with, url_ends_at, "            \
@@ -16,14 +15,14 @@
     "f.content_type, f.checksum, f.etag, f.version, f.modified_ms, f.mark_id, f.parent_id, f.source_id, f.txn_id, "    \
     "f.replaces_id, f.deleted_with, f.url_ends_at, f.process_key, f.metadata, f.created_at, f.changed_at, "            \
     "f.confirmed_at, f.deleted_at"
-#define M_COLUMNS                                                                                                      \
-    "m.id, m.store_id, m.key, m.state, m.was, m.next_at, m.due_at, m.marked_at, m.fence, m.attempts, m.checks, "       \
-    "m.tenant_id, m.run_id, m.etag, m.version, m.size_bytes, m.modified_ms, m.annotated, m.outcome, m.ended_at, "      \
-    "m.reason, m.actor, m.note, m.file_id, m.original, m.in_place"
 /* True for a file that has not ended; below one that has ended nothing lives (core/file/file.h,
  * F4). */
-#define NOT_OVER(f)       f ".status < " F_PURGED
-#define FILE_PAGE(status) "SELECT * FROM (SELECT " FILE_COLUMNS " FROM file WHERE tenant_id = $1 AND status = " status
+#define NOT_OVER(f) f ".status < " F_PURGED
+#define FILE_PAGE(status, which, as)                                                                                   \
+    "SELECT * FROM (SELECT " FILE_COLUMNS " FROM file WHERE tenant_id = $1 AND status = " status " AND " which         \
+    "id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS " as
+#define TENANT_COLUMNS "id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads"
+#define TENANT_TYPES   "isiiii"
 
 /* What `file_below` walks along, and the step down: each arm of the OR has its index. */
 #define BELOW "child.id, child.status, child.deleted_with"
@@ -43,7 +42,7 @@
       "SELECT " F_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.tenant_id = v.column1 "                          \
       "AND f.live_name = v.column2 ORDER BY f.id @FOR_UPDATE_OF(f)")                                                   \
     X(file_marks,      "",     "i",   MARK_TYPES,                                                                      \
-      "SELECT " M_COLUMNS " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 "                                 \
+      "SELECT " MARK_COLUMNS_OF("m.") " FROM (VALUES @ROWS) AS v JOIN file f ON f.id = v.column1 "                     \
       "JOIN mark m ON m.id = f.mark_id ORDER BY m.id @FOR_UPDATE_OF(m)")                                               \
     X(file_below,      "i",    "i",   "i",                                                                             \
       "WITH RECURSIVE up(id) AS (VALUES @ROWS), below(id, status, deleted_with) AS ("                                  \
@@ -83,32 +82,30 @@
       "SELECT " FILE_COLUMNS " FROM file WHERE tenant_id = $1 AND status = $2 AND id > $3 "                            \
       "ORDER BY tenant_id, status, id LIMIT $4")                                                                       \
     X(file_visible,    "iiii", NULL,  FILE_TYPES,                                                                      \
-      FILE_PAGE("2") " AND id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS a UNION ALL "                           \
-      FILE_PAGE("3") " AND id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS b UNION ALL "                           \
-      FILE_PAGE("4") " AND $4 = 1 AND id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS c UNION ALL "                \
-      FILE_PAGE("4") " AND $4 = 0 AND shown = 1 AND id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS d UNION ALL "  \
-      FILE_PAGE("5") " AND shown = 1 AND id > $2 ORDER BY tenant_id, status, id LIMIT $3) AS e ORDER BY 1 LIMIT $3")   \
+      FILE_PAGE(F_SCANNING, "", "a") " UNION ALL "                                                                     \
+      FILE_PAGE(F_LIVE, "", "b") " UNION ALL "                                                                         \
+      FILE_PAGE(F_DELETED, "$4 = 1 AND ", "c") " UNION ALL "                                                           \
+      FILE_PAGE(F_DELETED, "$4 = 0 AND shown = 1 AND ", "d") " UNION ALL "                                             \
+      FILE_PAGE(F_PURGED, "shown = 1 AND ", "e") " ORDER BY 1 LIMIT $3")                                               \
     X(file_by_name,    "isssi", NULL, FILE_TYPES,                                                                      \
       "SELECT " FILE_COLUMNS " FROM file WHERE tenant_id = $1 AND live_name IS NOT NULL AND live_name >= $2 "          \
       "AND live_name <= $3 AND live_name > $4 ORDER BY tenant_id, live_name LIMIT $5")                                 \
                                                                                                                        \
     X(tenant_make,     "is",   NULL,  NULL,                                                                            \
       "INSERT INTO tenant (id, name) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING")                                   \
-    X(tenant_find,     "s",    NULL,  "isiiii",                                                                        \
-      "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM tenant WHERE name = $1")            \
-    X(tenant_by_id,    "i",    NULL,  "isiiii",                                                                        \
-      "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM tenant WHERE id = $1")              \
-    X(tenant_page,     "ii",   NULL,  "isiiii",                                                                        \
-      "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM tenant WHERE id > $1 "              \
-      "ORDER BY id LIMIT $2")                                                                                          \
+    X(tenant_find,     "s",    NULL,  TENANT_TYPES,                                                                    \
+      "SELECT " TENANT_COLUMNS " FROM tenant WHERE name = $1")                                                         \
+    X(tenant_by_id,    "i",    NULL,  TENANT_TYPES,                                                                    \
+      "SELECT " TENANT_COLUMNS " FROM tenant WHERE id = $1")                                                           \
+    X(tenant_page,     "ii",   NULL,  TENANT_TYPES,                                                                    \
+      "SELECT " TENANT_COLUMNS " FROM tenant WHERE id > $1 ORDER BY id LIMIT $2")                                      \
     X(tenant_lock,     "",     "i",   "i",                                                                             \
       "SELECT id FROM (VALUES @ROWS) AS v JOIN tenant ON id = v.column1 ORDER BY id @FOR_UPDATE_OF(tenant)")           \
     X(tenant_lock_free, "",    "i",   "i",                                                                             \
       "SELECT id FROM (VALUES @ROWS) AS v JOIN tenant ON id = v.column1 ORDER BY id "                                  \
       "@FOR_UPDATE_OF(tenant) @SKIP_LOCKED")                                                                           \
-    X(tenant_load,     "",     "i",   "isiiii",                                                                        \
-      "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads FROM (VALUES @ROWS) AS v "               \
-      "JOIN tenant ON id = v.column1 ORDER BY id")                                                                     \
+    X(tenant_load,     "",     "i",   TENANT_TYPES,                                                                    \
+      "SELECT " TENANT_COLUMNS " FROM (VALUES @ROWS) AS v JOIN tenant ON id = v.column1 ORDER BY id")                  \
     X(tenant_limit,    "ii",   NULL,  NULL,                                                                            \
       "UPDATE tenant SET limit_bytes = $2 WHERE id = $1")                                                              \
     X(tenant_count,    "",     "iiii", NULL,                                                                           \
@@ -121,12 +118,11 @@
       "CAST(COALESCE(SUM(CASE WHEN used > 0 THEN bytes ELSE 0 END), 0) AS BIGINT), "                                   \
       "CAST(COALESCE(SUM(CASE WHEN used = 0 THEN bytes ELSE 0 END), 0) AS BIGINT), "                                   \
       "CAST(COALESCE(SUM(CASE WHEN used = 0 AND refunds = 0 THEN 1 ELSE 0 END), 0) AS BIGINT) FROM "                   \
-      "(SELECT tenant_id, file_id, MAX(CASE WHEN kind = 2 THEN 1 ELSE 0 END) AS used, "                                \
-      "MAX(CASE WHEN kind = 3 THEN 1 ELSE 0 END) AS refunds, "                                                         \
-      "SUM(CASE kind WHEN 1 THEN bytes WHEN 3 THEN -bytes ELSE 0 END) AS bytes FROM ledger "                           \
+      "(SELECT tenant_id, file_id, MAX(CASE WHEN kind = " L_USE " THEN 1 ELSE 0 END) AS used, "                        \
+      "MAX(CASE WHEN kind = " L_REFUND " THEN 1 ELSE 0 END) AS refunds, "                                              \
+      "SUM(CASE kind WHEN " L_RESERVE " THEN bytes WHEN " L_REFUND " THEN -bytes ELSE 0 END) AS bytes FROM ledger "    \
       "WHERE tenant_id >= $1 AND tenant_id <= $2 GROUP BY tenant_id, file_id) AS per_file GROUP BY tenant_id) "        \
-      "SELECT id, name, limit_bytes, used_bytes, reserved_bytes, open_uploads, 0, 0, 0, 0 FROM tenant "                \
-      "WHERE id >= $1 AND id <= $2 UNION ALL "                                                                         \
+      "SELECT " TENANT_COLUMNS ", 0, 0, 0, 0 FROM tenant WHERE id >= $1 AND id <= $2 UNION ALL "                       \
       "SELECT tenant_id, '', NULL, 0, 0, 0, 1, used, reserved, open FROM summed ORDER BY 1, 7")                        \
     X(ledger_add,      "",     "iiiii", NULL,                                                                          \
       "@INSERT ledger (file_id, kind, tenant_id, bytes, at) VALUES @ROWS ON CONFLICT (file_id, kind) DO NOTHING")      \

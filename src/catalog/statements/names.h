@@ -22,6 +22,13 @@
 /* a bit of mark.checks */
 #define CHECK_CONFIRMATIONS "2"
 
+/* hold.scope (enum rp_scope) */
+#define H_SUBJECT    "1"
+#define H_PREFIX     "2"
+#define H_TENANT     "3"
+#define H_EVERYTHING "4"
+#define H_OF_A_STORE "(" H_SUBJECT ", " H_PREFIX ")"
+
 /* file.status and file.was (enum rp_status) */
 #define F_PENDING  "1"
 #define F_SCANNING "2"
@@ -32,6 +39,15 @@
 #define F_LIVING   "(" F_SCANNING ", " F_LIVE ")"
 #define F_OVER     "(" F_PURGED ", " F_EXPIRED ")"
 #define F_GONE     "(" F_DELETED ", " F_PURGED ", " F_EXPIRED ")"
+
+/* ledger.kind (enum rp_ledger_kind) */
+#define L_RESERVE "1"
+#define L_USE     "2"
+#define L_REFUND  "3"
+
+/* token.kind (enum rp_token_kind) */
+#define K_BEARER "1"
+#define K_LINK   "2"
 
 /* txn.state (enum rp_txn_state) */
 #define T_COMMITTED "2"

@@ -19,17 +19,17 @@
 /* A transaction `t` ended, or could no longer be committed, before that moment. */
 #define TXN_OLD(t, before)                                                                                             \
     "(" t ".ends_at < " before " OR (" t ".state IN " T_ENDED " AND " t ".changed_at < " before "))"
-#define ITS_TXN_IS_OLD     "NOT EXISTS (SELECT 1 FROM txn t WHERE t.id = o.txn_id AND NOT " TXN_OLD("t", "$1") ")"
+#define ITS_TXN_IS_OLD "NOT EXISTS (SELECT 1 FROM txn t WHERE t.id = o.txn_id AND NOT " TXN_OLD("t", "$1") ")"
+#define NO_YOUNG_MARK(of)                                                                                              \
+    "NOT EXISTS (SELECT 1 FROM mark m WHERE m.store_id = o.store_id AND m." of " = o.key AND " TOO_YOUNG("m") ")"
+#define REFUNDED "EXISTS (SELECT 1 FROM ledger l WHERE l.file_id = o.id AND l.kind = " L_REFUND ")"
 /* True for a file `o` that is over: nothing belongs to it, its marks and those of its copies are
  * old, its bytes were given back, and its transaction is old. */
 #define FILE_MAY_GO                                                                                                    \
     "NOT EXISTS (SELECT 1 FROM file c WHERE c.parent_id = o.id) "                                                      \
     "AND NOT EXISTS (SELECT 1 FROM file c WHERE c.source_id = o.id) "                                                  \
-    "AND NOT EXISTS (SELECT 1 FROM mark m WHERE m.store_id = o.store_id AND m.key = o.key AND " TOO_YOUNG(             \
-        "m") ") "                                                                                                      \
-             "AND NOT EXISTS (SELECT 1 FROM mark q WHERE q.store_id = o.store_id AND q.original = o.key "              \
-             "AND " TOO_YOUNG("q") ") AND EXISTS (SELECT 1 FROM ledger l WHERE l.file_id = o.id AND l.kind = 3) "      \
-                                   "AND " ITS_TXN_IS_OLD
+    "AND " NO_YOUNG_MARK("key") " AND " NO_YOUNG_MARK("original") " AND " REFUNDED " AND " ITS_TXN_IS_OLD
+
 /* Marks of files, and of their copies. */
 #define MARKS_OF_FILES                                                                                                 \
     "WITH o AS MATERIALIZED (SELECT x.store_id, x.key FROM (VALUES @ROWS) AS v JOIN file x ON x.id = v.column1) "      \
@@ -47,7 +47,8 @@
       "DELETE FROM idempotency WHERE id IN (SELECT column1 FROM (VALUES @ROWS) AS v)")                                 \
                                                                                                                        \
     X(old_marks,       "iiii", NULL,  OLD_MARK_TYPES,                                                                  \
-      OLD_MARKS("4") " UNION ALL " OLD_MARKS("5") " UNION ALL " OLD_MARKS("7") " ORDER BY 7, 1 LIMIT $4")              \
+      OLD_MARKS(M_PURGED) " UNION ALL " OLD_MARKS(M_REPRIEVED) " UNION ALL " OLD_MARKS(M_LOST)                         \
+      " ORDER BY 7, 1 LIMIT $4")                                                                                       \
     X(old_marks_lock,  "i",    "i",   OLD_MARK_TYPES,                                                                  \
       "SELECT " OLD_MARK " FROM (VALUES @ROWS) AS v JOIN mark ON id = v.column1 "                                      \
       "WHERE active IS NULL AND ended_at < $1 ORDER BY id @FOR_UPDATE_OF(mark) @SKIP_LOCKED")                          \
@@ -96,8 +97,8 @@
     X(holds_remove,    "",     "i",   NULL,                                                                            \
       "DELETE FROM hold WHERE lifted_at IS NOT NULL AND id IN (SELECT column1 FROM (VALUES @ROWS) AS v)")              \
     X(old_tokens,      "iiii", NULL,  "i",                                                                             \
-      "SELECT id FROM token WHERE id > $1 AND (revoked_at < CASE WHEN kind = 1 THEN $2 ELSE $3 END "                   \
-      "OR expires_at < CASE WHEN kind = 1 THEN $2 ELSE $3 END) ORDER BY id LIMIT $4")                                  \
+      "SELECT id FROM token WHERE id > $1 AND (revoked_at < CASE WHEN kind = " K_BEARER " THEN $2 ELSE $3 END "        \
+      "OR expires_at < CASE WHEN kind = " K_BEARER " THEN $2 ELSE $3 END) ORDER BY id LIMIT $4")                       \
     X(tokens_remove,   "i",    "i",   NULL,                                                                            \
       "DELETE FROM token WHERE (revoked_at < $1 OR expires_at < $1) "                                                  \
       "AND id IN (SELECT column1 FROM (VALUES @ROWS) AS v)")                                                           \

@@ -18,15 +18,16 @@
     X(token_get,       "i",    NULL,  TOKEN_TYPES,                                                                     \
       TOKEN_SELECT "WHERE k.id = $1")                                                                                  \
     X(token_list,      "iii",  NULL,  TOKEN_TYPES,                                                                     \
-      TOKEN_SELECT "WHERE k.id > $1 AND (k.kind = 1 OR (k.revoked_at IS NULL AND k.expires_at > $2)) "                 \
+      TOKEN_SELECT "WHERE k.id > $1 AND (k.kind = " K_BEARER " OR (k.revoked_at IS NULL AND k.expires_at > $2)) "      \
       "ORDER BY k.id LIMIT $3")                                                                                        \
     X(token_any,       "",     NULL,  "i",                                                                             \
-      "SELECT id FROM token WHERE kind = 1 ORDER BY id LIMIT 1")                                                       \
+      "SELECT id FROM token WHERE kind = " K_BEARER " ORDER BY id LIMIT 1")                                            \
     X(token_revoke,    "iis",  NULL,  "i",                                                                             \
       "UPDATE token SET revoked_at = $2, revoked_by = $3 WHERE id = $1 AND revoked_at IS NULL RETURNING id")           \
     X(token_use_link,  "bi",   NULL,  "isii",                                                                          \
       "UPDATE token SET revoked_at = $2, revoked_by = 'signed in' "                                                    \
-      "WHERE hash = $1 AND kind = 2 AND revoked_at IS NULL AND expires_at > $2 RETURNING id, name, tenant_id, scopes")
+      "WHERE hash = $1 AND kind = " K_LINK " AND revoked_at IS NULL AND expires_at > $2 "                              \
+      "RETURNING id, name, tenant_id, scopes")
 /* clang-format on */
 
 #endif

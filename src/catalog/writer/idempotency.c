@@ -4,11 +4,10 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/id.h"
+#include "catalog/row.h"
 #include "catalog/statements/statements.h"
 
 #include <string.h>
-
-#define KEEP_COLUMNS 7
 
 /* Mixed well, because parts of it choose an index page; the key itself is compared. */
 int64_t rp_key_hash(int64_t tenant_id, const char *key)
@@ -44,37 +43,27 @@ static int found_row(void *ctx, const struct rp_value *row, struct rp_error *err
 
 int rp_keys_find(struct rp_db *db, struct rp_saved *keys, size_t n, struct rp_arena *arena, struct rp_error *err)
 {
-    struct rp_value *rows = rp_arena_array(arena, n + 1, sizeof *rows);
+    struct rp_rows rows = rp_rows_of(RP_SQL(key_find), arena, n);
     struct finding f = { .keys = keys, .n = n, .arena = arena };
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
     for (size_t i = 0; i < n; i++) {
         keys[i].found = false;
         keys[i].code = 0;
-        rows[i] = rp_int(keys[i].hash);
+        rp_rows_add(&rows, RP_ROW(rp_int(keys[i].hash)));
     }
-    int r = rp_db_query_rows(db, RP_SQL(key_find), NULL, rows, n, found_row, &f, err);
+    int r = rp_rows_query(&rows, db, NULL, found_row, &f, err);
     return r < 0 ? rp_error_wrap(err, r, "look for kept answers") : 0;
 }
 
 int rp_keys_save(struct rp_tx *tx, struct rp_saved *keys, size_t n, struct rp_error *err)
 {
     int64_t changed = 0;
-    struct rp_value *rows = rp_arena_array(tx->arena, KEEP_COLUMNS * n + 1, sizeof *rows);
-    if (n == 0) return 0;
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for %zu keys", n);
+    struct rp_rows rows = rp_rows_of(RP_SQL(key_keep), tx->arena, n);
     for (size_t i = 0; i < n; i++) {
-        const struct rp_value row[KEEP_COLUMNS] = {
-            rp_int(rp_tx_new_id(tx)),
-            rp_int(keys[i].hash),
-            rp_int(keys[i].tenant_id),
-            rp_text(keys[i].key),
-            rp_bytes(keys[i].digest, RP_DIGEST_BYTES),
-            rp_int(keys[i].status),
-            rp_text(keys[i].answer),
-        };
-        memcpy(&rows[i * KEEP_COLUMNS], row, sizeof row);
+        rp_rows_add(&rows, RP_ROW(rp_int(rp_tx_new_id(tx)), rp_int(keys[i].hash), rp_int(keys[i].tenant_id),
+                                  rp_text(keys[i].key), rp_bytes(keys[i].digest, RP_DIGEST_BYTES),
+                                  rp_int(keys[i].status), rp_text(keys[i].answer)));
     }
-    int r = rp_db_exec_rows(tx->db, RP_SQL(key_keep), NULL, rows, n, &changed, err);
+    int r = rp_rows_exec(&rows, tx->db, NULL, &changed, err);
     if (r < 0) return rp_error_wrap(err, r, "keep answers");
     if (changed != (int64_t)n) return rp_error_set(err, RP_ECONFLICT, "keep answers: another writer was faster");
     return 0;
