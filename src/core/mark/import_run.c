@@ -40,7 +40,6 @@ static int carry_batch(struct rp_importer *im, struct rp_run *run, struct rp_err
         count_item(im, &run->figures, im->import.batch[i]);
     run->figures.scanned = im->import.counts.looked_at;
     int r = rp_catalog_transact(im->catalog, step_tx, run, err);
-    if (r == RP_ECHANGED) run->lost = true;
     if (r < 0) return rp_error_wrap(err, r, "import");
     if (im->finished != NULL) im->finished(im->ctx, &im->import, run);
     return 1;

@@ -66,9 +66,7 @@ static int run_batch(struct rp_tx *tx, struct rp_command *const *commands, size_
     if (c->step->of_marks && c->batch.gone + c->batch.along > 0) r = rp_retention_reached(tx, c->batch.before_ms, err);
     if (r < 0) return r;
     r = audit_batch(tx, c, err);
-    if (r == 0) r = rp_run_step(tx, c->run, err);
-    c->run->lost = r == RP_ECHANGED;
-    return r;
+    return r < 0 ? r : rp_run_step(tx, c->run, err);
 }
 
 _Static_assert(offsetof(struct batch_command, command) == 0, "a command is the first member");
@@ -89,9 +87,7 @@ static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct carrying *c = ctx;
     c->now_ms = tx->early_ms;
-    int r = rp_run_step(tx, c->run, err);
-    c->run->lost = r == RP_ECHANGED;
-    return r;
+    return rp_run_step(tx, c->run, err);
 }
 
 static int64_t kept_for(const struct rp_retention *retention, const struct rp_retention_step *step)

@@ -134,9 +134,7 @@ static int run_batch(struct rp_tx *tx, struct rp_command *const *commands, size_
     figures->scanned += c->scanned;
     if (c->step->marks) figures->marked += c->mended;
     r = keep_place(tx, c, err);
-    if (r == 0) r = rp_run_step(tx, c->run, err);
-    c->run->lost = r == RP_ECHANGED;
-    return r;
+    return r < 0 ? r : rp_run_step(tx, c->run, err);
 }
 
 /* G2; marks of no tenant are locked themselves. */
@@ -186,9 +184,7 @@ struct carrying {
 static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct carrying *c = ctx;
-    int r = rp_run_step(tx, c->run, err);
-    c->run->lost = r == RP_ECHANGED;
-    return r;
+    return rp_run_step(tx, c->run, err);
 }
 
 static int look(struct rp_db *db, const struct rp_net_step *step, struct rp_arena *arena, const struct places *places,
