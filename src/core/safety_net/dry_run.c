@@ -40,6 +40,7 @@ static int look_step(struct looking *w, const struct rp_net_step *step, bool *co
         rp_figures_let_go(w->figures, step->name, (int64_t)orphans.n);
         w->figures->scanned += l.scanned;
         r = tell_all(w, step, &orphans, err);
+        *complete = *complete && !l.cut;
         l.at = l.end;
     }
     *complete = *complete && !l.more;

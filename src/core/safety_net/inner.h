@@ -17,6 +17,7 @@ struct rp_net_look {
     size_t room;             /* findings, at most */
     int64_t scanned;         /* out: rows that were looked at */
     bool more;               /* out: it has not looked at all of them yet */
+    bool cut;                /* out: the room is full: going on at `end` may pass others by */
 };
 
 struct rp_net_step {
