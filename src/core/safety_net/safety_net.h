@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safety_net.h - what nothing would find any more is found and brought back: also what was bad
- * before Reprieve came, or was edited by hand. A run of kind `safety_net` with lock, figures and
+/* safety_net.h - finds files and marks that no sweep would reach, and brings them back: also what was
+ * bad before Reprieve came, or was edited by hand. A run of kind `safety_net` with lock, figures and
  * record. It erases nothing: it makes marks, which come due, are held and restored like any.
  *
  * G1  What is looked for is said by a table of steps:
