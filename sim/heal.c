@@ -66,7 +66,7 @@ static bool has_dead(const struct sim *s)
 }
 
 /* A file's version in quarantine that shows itself again: its letter says that a person is to
- * decide (purge.h, S9), and how. One that nobody has restored is deleted in the bucket, before the
+ * decide (purge.h, S11), and how. One that nobody has restored is deleted in the bucket, before the
  * retry. */
 static void delete_what_shows(struct sim *s)
 {

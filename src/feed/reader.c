@@ -169,7 +169,8 @@ static void go_back(struct rp_feed_subscription *s, const struct rp_feed_cursor 
 {
     struct rp_error ignored = { 0 };
     s->at = *before;
-    if (dealt > 0) RP_ASSERT(rp_feed_cursor_parse(s->events[dealt - 1]->id, &s->at, &ignored) == 0);
+    int r = dealt > 0 ? rp_feed_cursor_parse(s->events[dealt - 1]->id, &s->at, &ignored) : 0;
+    RP_ASSERT(r == 0); /* an id of ours */
 }
 
 /* What was passed over is saved by and by: nothing holds back the sealing of the log, or looks late

@@ -4,6 +4,7 @@
  * PostgreSQL: run under tests/lib/with-postgres. */
 #include "owner_steps.h"
 
+#include "base/cleanup.h"
 #include "core/mark/mark.h"
 #include "core/owner/raise.h"
 #include "core/owner/rename.h"
@@ -206,6 +207,59 @@ static void a_rename_waits_for_whoever_writes_to_what_it_removes(void **state)
     rp_catalog_close(writing.other);
 }
 
+/* Another node, which owns the store `id` before the call of this number. */
+struct between {
+    struct world *w;
+    struct rp_db *db; /* which does not wait long */
+    int64_t id;
+    int calls;
+    bool owned;
+};
+
+static int own_it(void *ctx, const char *call, struct rp_error *e)
+{
+    struct between *b = ctx;
+    struct rp_error busy = { 0 };
+    char sql[80];
+    (void)call, (void)e;
+    if (b->calls-- != 0) return 0;
+    snprintf(sql, sizeof sql, "UPDATE store SET owned_at = 7 WHERE id = %" PRId64, b->id);
+    (void)rp_db_script(b->db, sql, &busy);
+    b->owned = world_number(b->w, "SELECT count(*) FROM store WHERE owned_at = 7") == 1;
+    return 0;
+}
+
+/* False: it makes fewer calls. */
+static bool rename_while_it_is_owned(struct world *w, int before_call)
+{
+    struct named made;
+    RP_CLEANUP(rp_db_closep) struct rp_db *db = dbs_open_again(&w->dbs, &(struct rp_db_options){ .busy_ms = 20 });
+    struct between b = { .w = w, .db = db, .calls = -1 };
+    const struct rp_db_fault fault = { .before = own_it, .ctx = &b };
+    struct rp_catalog *catalog = world_catalog(w, 1, &fault);
+    open_named(w, "renamed", &made);
+    b.id = made.store.id;
+    b.calls = before_call;
+    int r = rename_to(catalog, "main", "renamed", false);
+    bool reached = b.calls < 0;
+    assert_int_equal(r, b.owned ? RP_ECONFLICT : 0);
+    if (r == 0) ok(rename_to(w->catalog, "renamed", "main", false));
+    b.calls = -1;
+    rp_catalog_close(catalog);
+    world_script(w, "UPDATE store SET owned_at = NULL WHERE id = %" PRId64, b.id);
+    return reached;
+}
+
+static void a_rename_removes_no_row_that_another_node_has_owned_by_then(void **state)
+{
+    struct world *w = *state;
+    int before_call = 0;
+    make_ours(w);
+    while (rename_while_it_is_owned(w, before_call))
+        before_call++;
+    assert_true(before_call > 5);
+}
+
 static void a_store_with_two_names_is_refused_until_nothing_hangs_on_the_other(void **state)
 {
     struct world *w = *state;
@@ -247,6 +301,7 @@ int main(void)
         ALL(who_has_a_store_open_that_is_gone_is_refused),
         ALL(who_looked_before_a_rename_claims_nothing_after_it),
         ALL(a_rename_waits_for_whoever_writes_to_what_it_removes),
+        ALL(a_rename_removes_no_row_that_another_node_has_owned_by_then),
         ALL(a_store_with_two_names_is_refused_until_nothing_hangs_on_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

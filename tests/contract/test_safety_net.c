@@ -554,6 +554,37 @@ static void test_a_dry_run_says_what_it_would_do_and_writes_nothing(void **state
     assert_int_equal(sum(run_once(w)), 2);
 }
 
+/* Rows as so many inits would leave them, without ledger and objects. */
+static void add_children(struct world *w, int64_t parent, int first, int n)
+{
+    world_script(w,
+                 "INSERT INTO file (id, tenant_id, name, store_id, key, status, size_bytes, content_type, etag, "
+                 "version, modified_ms, mark_id, parent_id, was, url_ends_at, created_at, changed_at) "
+                 "WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
+                 "SELECT i, tenant_id, 'n' || i, store_id, 'k' || i, %d, 1, '', '', '', 0, mark_id, id, 4, 0, 0, 0 "
+                 "FROM n, file WHERE id = %" PRId64,
+                 first, first + n - 1, RP_FILE_LIVE, parent);
+}
+
+static void test_a_dry_run_that_does_not_see_all_children_says_so(void **state)
+{
+    struct world *w = *state;
+    struct rp_safety_net net = net_of(w, w->catalog);
+    struct rp_run few = { 0 }, many = { 0 };
+    bool complete = false;
+    int n = 0;
+    int64_t root = deleted(w, "root");
+    add_children(w, root, 1, RP_NET_BATCH - 1);
+    ok(rp_safety_net_look(&net, count_findings, &n, &few.figures, &complete, &err));
+    assert_int_equal(repaired(&few, "children"), RP_NET_BATCH - 1);
+    assert_true(complete);
+    add_children(w, root, RP_NET_BATCH, 2);
+    ok(rp_safety_net_look(&net, count_findings, &n, &many.figures, &complete, &err));
+    assert_int_equal(repaired(&many, "children"), RP_NET_BATCH);
+    assert_false(complete);
+    world_script(w, "DELETE FROM file WHERE id <= %d", RP_NET_BATCH + 1);
+}
+
 /* G5. A mark that somebody has put under the file's key by hand is in the way. */
 static void test_one_that_cannot_be_mended_holds_up_no_other(void **state)
 {
@@ -675,6 +706,7 @@ int main(void)
         ON_BOTH(test_what_was_mended_since_the_look_is_left_alone),
         ON_BOTH(test_a_child_whose_parent_came_back_since_the_look_lives),
         ON_BOTH(test_a_dry_run_says_what_it_would_do_and_writes_nothing),
+        ON_BOTH(test_a_dry_run_that_does_not_see_all_children_says_so),
         ON_BOTH(test_one_that_cannot_be_mended_holds_up_no_other),
         ON_BOTH(test_a_reader_that_is_far_behind_is_told_and_counted),
         ON_BOTH(test_in_a_busy_catalog_nothing_is_a_finding),

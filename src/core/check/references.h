@@ -5,8 +5,8 @@
  * G1  Every entry of the store's `referenced_by` list is asked, for a whole batch of keys: a
  *     database with one statement, a server with one call a key.
  * G2  A look-up that failed, timed out or answered nonsense never counts as "unreferenced": of its
- *     keys nothing is known. So does one from which PostgreSQL's row-level security would leave rows
- *     out. A SQLite file that was replaced since is opened anew, one that is gone is such a failure.
+ *     keys nothing is known. Nor does one whose rows row-level security hides (PostgreSQL). A SQLite
+ *     file that was replaced since is opened anew; one that is gone is a look-up that failed.
  * G3  Nothing is written to the user's databases: connections are read-only. Any thread may ask.
  * They are elsewhere than the catalog, so a reference made after the question is not seen: a window,
  * as docs/guarantees.md says. */

@@ -10,7 +10,7 @@
 #define RP_CORE_IMPORT_RUN_H
 
 #include "core/mark/import.h"
-#include "core/run/run.h"
+#include "core/run/carry.h"
 
 #include <signal.h>
 

@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "catalog/audit/audit.h"
 #include "core/owner/facts.h"
+#include "core/owner/refuse.h"
 #include "core/owner/stamps.h"
 #include "core/owner/vessel.h"
 
@@ -19,32 +20,6 @@
 
 #define RECORD_MAX 4096
 #define ROUNDS_MAX 64
-
-const char *rp_ownership_text(enum rp_ownership ownership)
-{
-    static const char *const texts[] = { [RP_OWNER_NONE] = "not owned yet",
-                                         [RP_OWNER_OURS] = "ours",
-                                         [RP_OWNER_GONE] = "its owner record is gone",
-                                         [RP_OWNER_FOREIGN] = "belongs to another catalog",
-                                         [RP_OWNER_AHEAD] = "is ahead of this catalog, which was rolled back",
-                                         [RP_OWNER_MOVED] = "belongs to this catalog in another place",
-                                         [RP_OWNER_FORKED] = "belongs to another copy of this catalog",
-                                         [RP_OWNER_SWAPPED] = "is another store of this catalog",
-                                         [RP_OWNER_RENAMED] = "has another name in this catalog",
-                                         [RP_OWNER_ELSEWHERE] = "belongs to another environment",
-                                         [RP_OWNER_DAMAGED] = "its owner record is damaged" };
-    return texts[ownership];
-}
-
-bool rp_ownership_is_moved(enum rp_ownership ownership)
-{
-    return ownership == RP_OWNER_MOVED || ownership == RP_OWNER_SWAPPED;
-}
-
-bool rp_ownership_is_others(enum rp_ownership ownership)
-{
-    return ownership == RP_OWNER_SWAPPED || ownership == RP_OWNER_RENAMED;
-}
 
 /* ---- look ---- */
 
@@ -87,7 +62,7 @@ static int identify(struct rp_store *store, struct rp_owner *out, struct rp_erro
     return 0;
 }
 
-/* What a readable record says about us. */
+/* What a readable record says about us, in the order of owner.h. */
 static int judge_record(struct rp_catalog *catalog, const struct rp_store *store, struct rp_owner *owner,
                         struct rp_error *err)
 {
@@ -216,21 +191,11 @@ static int write_record(struct rp_catalog *catalog, struct rp_store *store, cons
     return r < 0 ? rp_error_wrap(err, r, "write the owner record of store '%s'", store->config->name) : 0;
 }
 
-static int refuse_gone_back(const struct rp_store *store, int64_t seen_epoch, int64_t epoch, struct rp_error *err)
-{
-    const char *name = store->config->name;
-    rp_error_set(err, RP_ENOTOWNER,
-                 "store '%s': the catalog went back from epoch %" PRId64 " to %" PRId64
-                 " while it was used: a backup was put back",
-                 name, seen_epoch, epoch);
-    return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", name);
-}
-
 int rp_owner_check_epoch(struct rp_tx *tx, const struct rp_store *store, int64_t seen_epoch, struct rp_error *err)
 {
     int64_t epoch = 0;
     int r = rp_meta_get(tx->db, "epoch", &epoch, NULL, 0, err);
-    return r < 0 || epoch >= seen_epoch ? r : refuse_gone_back(store, seen_epoch, epoch, err);
+    return r < 0 || epoch >= seen_epoch ? r : rp_owner_refuse_gone_back(store, seen_epoch, epoch, err);
 }
 
 static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_error *err)
@@ -239,7 +204,7 @@ static int raise_epoch(struct rp_tx *tx, struct raising *raising, struct rp_erro
     int r = rp_meta_raise(tx->db, "epoch", raising->at_least, &raising->epoch, err);
     if (r < 0) return r;
     if (raising->epoch <= raising->seen->catalog_epoch) /* O6 */
-        return refuse_gone_back(raising->store, raising->seen->catalog_epoch, raising->epoch - 1, err);
+        return rp_owner_refuse_gone_back(raising->store, raising->seen->catalog_epoch, raising->epoch - 1, err);
     return rp_stamps_draw(tx, raising->store->id, ours ? raising->seen->stamp : "", raising->seen->epoch,
                           raising->stamp, err);
 }
@@ -261,56 +226,6 @@ static int raise_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_audit_entry entry = *raising->entry;
     entry.details = json_incref(raising->entry->details); /* the transaction may be run again */
     return rp_tx_audit(tx, &entry, err);
-}
-
-static int refuse_others(const struct rp_owner *owner, const char *store, struct rp_error *err)
-{
-    const char *other = owner->other_name;
-    rp_error_set(err, RP_ENOTOWNER, "store '%s': the catalog knows it as '%s', and so do its holds, marks and files",
-                 store, other);
-    if (owner->ownership == RP_OWNER_RENAMED)
-        return rp_error_hint(err,
-                             "nothing of it is purged; give it the name '%s' back in the configuration, or run "
-                             "`reprieve stores rename %s %s`",
-                             other, other, store);
-    return rp_error_hint(err,
-                         "nothing of it is purged: were two stores swapped in the configuration, or has one two "
-                         "names? If no hold and no file hangs on '%s': `reprieve recover --moved %s`",
-                         other, store);
-}
-
-/* Why it is not ours. */
-static int set_reason(const struct rp_owner *owner, const char *store, struct rp_error *err)
-{
-    switch (owner->ownership) {
-    case RP_OWNER_FOREIGN:
-        return rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to catalog %s (environment '%s')", store,
-                            owner->catalog, owner->environment);
-    case RP_OWNER_ELSEWHERE:
-        return rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to environment '%s'; is this catalog a copy?", store,
-                            owner->environment);
-    case RP_OWNER_AHEAD:
-        return rp_error_set(err, RP_ENOTOWNER,
-                            "store '%s' has seen epoch %" PRId64 ", this catalog is at %" PRId64
-                            ": it was restored from a backup",
-                            store, owner->epoch, owner->catalog_epoch);
-    case RP_OWNER_FORKED:
-        return rp_error_set(err, RP_ENOTOWNER,
-                            "store '%s' belongs to another copy of this catalog: what that wrote there at epoch "
-                            "%" PRId64 " was never written here",
-                            store, owner->epoch);
-    default:
-        return rp_error_set(err, RP_ENOTOWNER, "store '%s': %s", store, rp_ownership_text(owner->ownership));
-    }
-}
-
-int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *at, struct rp_error *err)
-{
-    const char *store = at->config->name;
-    if (owner->ownership == RP_OWNER_MOVED) return rp_vessel_refuse(at, err);
-    if (rp_ownership_is_others(owner->ownership)) return refuse_others(owner, store, err);
-    set_reason(owner, store, err);
-    return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", store);
 }
 
 int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp_error *err)

@@ -25,16 +25,24 @@
 #include "catalog/catalog.h"
 #include "core/store.h"
 
+/* Where more than one is so, the first in this order is said:
+ *   GONE, DAMAGED; of no record, MOVED before NONE   nothing else can be asked
+ *   FOREIGN           epochs and stamps of two catalogs do not compare
+ *   AHEAD             the catalog has forgotten what it did last, stamps among it. It comes before
+ *                     SWAPPED, which a person may settle with `recover --moved`: that keeps the
+ *                     marks, and one of a catalog that was rolled back may be of what was saved since
+ *   FORKED, SWAPPED, RENAMED   a stamp is one of them at most (stamps.h)
+ *   MOVED             a known stamp in another vessel: nothing need be lost
+ *   ELSEWHERE         all else is as it should be */
 enum rp_ownership {
     RP_OWNER_NONE, /* no record, and we never wrote one */
     RP_OWNER_OURS,
-    RP_OWNER_GONE,    /* no record, but we wrote one once */
-    RP_OWNER_FOREIGN, /* another catalog's */
-    RP_OWNER_AHEAD,   /* ours, but of a later epoch than the catalog's: it was rolled back */
-    RP_OWNER_MOVED,   /* ours, but the catalog is found in another vessel (vessel.h) */
-    /* ours by name, and not ahead, but with a stamp that this catalog never drew: a copy's, or of
-     * what this one is a copy of */
-    RP_OWNER_FORKED,
+    RP_OWNER_GONE,      /* no record, but we wrote one once */
+    RP_OWNER_FOREIGN,   /* another catalog's */
+    RP_OWNER_AHEAD,     /* ours, but of a later epoch than the catalog's: it was rolled back */
+    RP_OWNER_MOVED,     /* ours, but the catalog is found in another vessel (vessel.h) */
+    RP_OWNER_FORKED,    /* ours by name, but with a stamp that this catalog never drew: a copy's, or of
+                       * what this one is a copy of */
     RP_OWNER_SWAPPED,   /* ours, but of another store of this catalog (stamps.h, L5) */
     RP_OWNER_RENAMED,   /* the same, under a name that has written nothing yet (rename.h) */
     RP_OWNER_ELSEWHERE, /* ours, but of another environment: staging made from production's dump */
@@ -72,8 +80,6 @@ int rp_owner_check(struct rp_catalog *catalog, struct rp_store *store, struct rp
 int rp_owner_write(struct rp_catalog *catalog, struct rp_store *store, const char *environment, bool lazily,
                    struct rp_error *err);
 
-/* RP_ENOTOWNER, with why and what to do, of a store that is neither ours nor nobody's. */
-int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *at, struct rp_error *err);
 /* Because somebody said so (recover.h): notes the vessel, leaves the audit row, and writes our
  * record over the one that was seen, one epoch later than either side. RP_ENOTOWNER if that is
  * another's by now. */

@@ -11,6 +11,7 @@
 #include "core/confirm/confirm.h"
 #include "core/due.h"
 #include "core/mark/annotation.h"
+#include "core/owner/refuse.h"
 #include "core/state.h"
 #include "core/subject/subject.h"
 

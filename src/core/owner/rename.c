@@ -52,18 +52,32 @@ static int apply(struct rp_tx *tx, const struct rp_rename_command *c, int64_t id
     return rp_tx_audit(tx, &entry, err);
 }
 
+/* to->id 0: nothing has the new name. */
+static int find_rows(struct rp_tx *tx, const struct rp_rename_command *c, struct rp_store_row *from,
+                     struct rp_store_row *to, struct rp_error *err)
+{
+    int r = rp_store_find(tx->db, c->from, from, err);
+    if (r == 0 && from->kind != RP_STORE_STORE) r = rp_error_set(err, RP_ENOTFOUND, "'%s' is no store", c->from);
+    if (r < 0) return r;
+    r = rp_store_find(tx->db, c->to, to, err);
+    if (r != RP_ENOTFOUND) return r;
+    *to = (struct rp_store_row){ .id = 0 };
+    rp_error_clear(err);
+    return 0;
+}
+
+/* Names and owners are those of the rows once they are locked: another node may rename or own one of
+ * them while this one waits. */
 static int rename_store(struct rp_tx *tx, const struct rp_rename_command *c, struct rp_error *err)
 {
-    struct rp_store_row from, to = { .id = 0 };
-    int r = rp_store_find(tx->db, c->from, &from, err);
-    if (r == 0 && from.kind != RP_STORE_STORE) r = rp_error_set(err, RP_ENOTFOUND, "'%s' is no store", c->from);
+    struct rp_store_row seen_from, seen_to, from, to;
+    int r = find_rows(tx, c, &seen_from, &seen_to, err);
+    if (r == 0) r = lock_rows(tx, seen_from.id, seen_to.id, err);
+    if (r == 0) r = find_rows(tx, c, &from, &to, err);
     if (r < 0) return r;
-    r = rp_store_find(tx->db, c->to, &to, err);
-    bool taken = r == 0;
-    if (r < 0 && r != RP_ENOTFOUND) return r;
-    rp_error_clear(err);
-    r = lock_rows(tx, from.id, to.id, err);
-    if (r == 0 && taken) r = remove_empty(tx, c, &to, err);
+    if (from.id != seen_from.id || to.id != seen_to.id)
+        return rp_error_set(err, RP_ECONFLICT, "'%s' or '%s' was renamed at the same moment", c->from, c->to);
+    if (to.id != 0) r = remove_empty(tx, c, &to, err);
     return r < 0 || c->dry_run ? r : apply(tx, c, from.id, err);
 }
 

@@ -5,6 +5,7 @@
 #include "catalog/writer/lane.h"
 #include "core/owner/facts.h"
 #include "core/owner/raise.h"
+#include "core/owner/refuse.h"
 
 #include <string.h>
 
@@ -44,17 +45,6 @@ int rp_vessel_note(struct rp_tx *tx, const struct rp_store *store, struct rp_err
     return less || (v.found && strcmp(v.noted, v.now) == 0) ? 0 : rp_meta_set(tx->db, v.name, 0, v.now, err);
 }
 
-int rp_vessel_refuse(const struct rp_store *store, struct rp_error *err)
-{
-    const char *name = store->config->name;
-    rp_error_set(err, RP_ENOTOWNER, "store '%s': the catalog is in another place: it was put back, promoted or moved",
-                 name);
-    return rp_error_hint(err,
-                         "nothing of it is purged; if nothing was lost: `reprieve recover --moved %s`, if anything "
-                         "may be: `reprieve recover %s`",
-                         name, name);
-}
-
 /* raise.h, R8. */
 static int check_left(struct rp_tx *tx, const struct rp_store *store, bool *as_left, struct rp_error *err)
 {
@@ -74,5 +64,5 @@ int rp_vessel_check(struct rp_tx *tx, const struct rp_store *store, struct rp_er
     bool moved = false, as_left = true;
     int r = rp_vessel_compare(tx->db, store, &moved, err);
     if (r == 0 && !moved) r = check_left(tx, store, &as_left, err);
-    return r < 0 || (!moved && as_left) ? r : rp_vessel_refuse(store, err);
+    return r < 0 || (!moved && as_left) ? r : rp_owner_refuse_vessel(store, err);
 }

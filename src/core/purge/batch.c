@@ -6,6 +6,7 @@
 #include "core/state.h"
 #include "core/subject/subject.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #define BATCH_ARENA_MAX ((size_t)32 << 20)
@@ -64,11 +65,20 @@ int rp_purge_take_tenants(struct rp_tx *tx, const struct rp_purge_batch *batch, 
     return rp_state_lock_tenants(tx, &batch->marks.at[from], n, err);
 }
 
+void rp_purge_set_status(struct rp_purge_item *item, enum rp_purge_status status, const char *note, ...)
+{
+    va_list args;
+    va_start(args, note);
+    item->status = status;
+    vsnprintf(item->note, sizeof item->note, note, args);
+    va_end(args);
+}
+
 void rp_purge_set_damaged(struct rp_purge_item *item, const struct rp_error *why)
 {
     char id[RP_ID_TEXT];
-    item->status = RP_ITEM_DAMAGED;
-    snprintf(item->note, sizeof item->note,
-             "damaged rows of %s: %.120s; put them right, from a backup if need be, then retry, or give it up",
-             rp_subject_id(item->mark, id), why->text);
+    rp_purge_set_status(
+        item, RP_ITEM_DAMAGED,
+        "damaged rows of %s: %.120s; put them right, from a backup if need be, then retry, or give it up",
+        rp_subject_id(item->mark, id), why->text);
 }

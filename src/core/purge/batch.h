@@ -8,6 +8,10 @@
 /* Room for `limit` marks, all of it as new. */
 int rp_purge_batch_prepare(struct rp_purge_batch *batch, struct rp_store *store, int64_t limit, struct rp_error *err);
 
+/* What is known of it now, and why. */
+void rp_purge_set_status(struct rp_purge_item *item, enum rp_purge_status status, const char *note, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* S7 */
 void rp_purge_lease_begins(struct rp_purge_batch *batch, const struct rp_clock *clock, int64_t lease_ms,
                            int64_t boot_ms);

@@ -4,8 +4,6 @@
 #include "core/purge/batch.h"
 #include "core/state.h"
 
-#include <stdio.h>
-
 struct checking {
     struct rp_purge_batch *batch;
     struct rp_purge_rules *rules;
@@ -50,8 +48,7 @@ static void take_answer(struct rp_purge_item *item, const struct rp_check_answer
         item->mark->state = RP_PURGING;
         return;
     }
-    item->status = RP_ITEM_KEPT;
-    snprintf(item->note, sizeof item->note, "%s", answer->note);
+    rp_purge_set_status(item, RP_ITEM_KEPT, "%s", answer->note);
 }
 
 int rp_purge_check(struct rp_catalog *catalog, struct rp_purge_rules *rules, const char *actor,

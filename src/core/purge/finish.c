@@ -137,7 +137,6 @@ int rp_purge_finish(struct rp_catalog *catalog, struct rp_purge_rules *rules, st
     int r = finish_parts(catalog, f, err);
     if (r == 0) rp_purge_take_away(batch);
     RP_CRASHPOINT("sweep.finished");
-    if (r == RP_ECHANGED) run->lost = true;
     free(f);
     return r < 0 ? rp_error_wrap(err, r, "finish a batch of store '%s'", batch->store->config->name) : 0;
 }

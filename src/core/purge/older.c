@@ -1,47 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* older.c - what waits for another mark (S9): a purge that would take older versions along, while
- * one of them is in quarantine; and a version in quarantine that was shown again and marked anew,
- * while that mark lasts. */
+/* older.c - what waits for another mark: a purge that would take older versions along, while one of
+ * them is in quarantine (S10); and a version in quarantine that was shown again and marked anew,
+ * while that mark lasts (S11). */
 #include "base/error.h"
 #include "core/purge/batch.h"
 #include "core/subject/subject.h"
 
-#include <stdio.h>
-
-/* S9. What was returned is erased by nobody. */
-static bool takes_older_along(const struct rp_store *store, const struct rp_purge_item *item)
-{
-    return item->status == RP_ITEM_CLAIMED && !rp_subject_stays_in_place(store, item->mark) &&
-           !rp_quarantine_is_returned(item->mark);
-}
-
-/* S9: it goes when the later mark says so. */
-static bool may_be_hidden_again(const struct rp_store *store, const struct rp_purge_item *item)
-{
-    (void)store;
-    return item->status == RP_ITEM_CLAIMED && item->mark->in_place && !rp_quarantine_is_returned(item->mark);
-}
-
-typedef bool concerns_fn(const struct rp_store *store, const struct rp_purge_item *item);
 typedef int choose_fn(struct rp_db *db, const int64_t *ids, size_t n, const char *returned, struct rp_arena *arena,
                       int64_t *out, size_t *n_out, struct rp_error *err);
 
 static const struct {
-    concerns_fn *concerns;
+    bool in_place; /* it is about what is hidden; else about what an erase takes along */
     choose_fn *choose;
     const char *note;
 } reasons[] = {
-    { takes_older_along, rp_marks_on_older, "an older version of it is in quarantine" },
-    { may_be_hidden_again, rp_marks_hidden_again, "it was shown again, and marked anew" },
+    { false, rp_marks_on_older, "an older version of it is in quarantine" },
+    { true, rp_marks_hidden_again, "it was shown again, and marked anew" },
 };
+
+/* What was returned is erased by nobody. */
+static bool is_asked_about(const struct rp_store *store, const struct rp_purge_item *item, bool in_place)
+{
+    if (item->status != RP_ITEM_CLAIMED || rp_quarantine_is_returned(item->mark)) return false;
+    return in_place ? item->mark->in_place : !rp_subject_stays_in_place(store, item->mark);
+}
 
 static void let_wait(struct rp_purge_batch *b, int64_t mark_id, const char *note)
 {
     for (size_t i = 0; i < b->marks.n; i++) {
         struct rp_purge_item *item = &b->items[i];
-        if (item->mark->id != mark_id) continue;
-        item->status = RP_ITEM_WAITS;
-        snprintf(item->note, sizeof item->note, "%s", note);
+        if (item->mark->id == mark_id) rp_purge_set_status(item, RP_ITEM_WAITS, "%s", note);
     }
 }
 
@@ -52,7 +40,7 @@ static int load_waiting(struct rp_catalog *catalog, struct rp_purge_batch *b, si
     size_t n = 0, found = 0;
     if (ids == NULL || wait == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
     for (size_t i = 0; i < b->marks.n; i++)
-        if (reasons[why].concerns(b->store, &b->items[i])) ids[n++] = b->marks.at[i].id;
+        if (is_asked_about(b->store, &b->items[i], reasons[why].in_place)) ids[n++] = b->marks.at[i].id;
     int r = n == 0 ? 0 : reasons[why].choose(catalog->db, ids, n, RP_REASON_RETURNED, &b->arena, wait, &found, err);
     for (size_t i = 0; i < found; i++)
         let_wait(b, wait[i], reasons[why].note);

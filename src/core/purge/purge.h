@@ -9,7 +9,7 @@
  *     expired lease is taken over by the next claim.
  * S3  Nothing is claimed before it is due on every clock we see: host, database, store (NO-EARLY).
  * S4  A failed purge stays and is tried again, later each time; used-up attempts make a dead
- *     letter. A failure of the store as a whole uses up no attempt (M12).
+ *     letter. A failure of the store as a whole uses up no attempt (requirement M12).
  * S5  "Already gone" is believed only while the store's owner record is there.
  * S6  Rows that cannot be (a mark whose file is gone, a refund that was made before) hold up nobody
  *     else: the mark that they belong to fails alone, with a note that says why. None of these rows
@@ -22,15 +22,16 @@
  *     looked at: a delete that was sent long ago may have taken it. If it is gone, lives by the
  *     catalog and no later mark of it was purged, it is brought back, and the copy stays for
  *     another day. While a later mark of it waits, so does the copy.
- * S9  Where the store can hide an object (T12), quarantine is in place: hidden it stays where it
- *     was, with its older versions. A purge that takes older versions along waits while one of them
- *     is in quarantine: no setting changed meanwhile shortens its time. Which one is older the
- *     order of the marks says, and the bucket's times; where the two do not agree, for a clock was
- *     set back, it waits until the other one's purge is decided as well. One that shows itself
- *     again when its time is over is not erased: whoever has removed the marker has returned it.
- *     Its mark ends with that; a file's fails, and becomes a dead letter, for with it all would go
- *     that stands under its key. One that was shown and then marked anew waits as long as that
- *     mark does.
+ * S9  Where the store can hide an object (docs/guarantees.md), quarantine is in place: hidden it
+ *     stays where it was, with its older versions.
+ * S10 A purge that takes older versions along waits while one of them is in quarantine: no setting
+ *     changed meanwhile shortens its time. Older is what was marked before, or what the bucket says
+ *     was uploaded before. Where these two do not agree, for a clock was set back, it waits until
+ *     the other one's purge is decided as well.
+ * S11 What shows itself again when its time in quarantine is over is not erased: whoever has removed
+ *     the marker has returned it. Its mark ends with that. A file's fails and becomes a dead letter,
+ *     for a file's end would erase all that stands under its key. What was shown and then marked
+ *     anew waits as long as that mark does.
  *
  *   marked   -> checking, purging      rp_purge_claim
  *   checking -> purging, marked        rp_purge_check
@@ -52,7 +53,7 @@
 struct rp_purge_rules {
     int64_t batch, lease_ms, max_attempts, retry_first_ms, retry_most_ms;
     uint64_t random; /* state of the jitter; seeded by the surface */
-    bool unseen;     /* nothing but uploads that were never seen in their store: the others wait (M11) */
+    bool unseen;     /* nothing but uploads that were never seen in their store: the others wait (requirement M11) */
 };
 uint64_t rp_purge_random(struct rp_purge_rules *rules);
 
@@ -67,7 +68,7 @@ enum rp_purge_status {
     RP_ITEM_MOVED,         /* copied, then erased by us; or hidden in place */
     RP_ITEM_MOVED_GONE,    /* copied, then nothing was there any more: an earlier attempt got that far */
     RP_ITEM_MOVED_CHANGED, /* copied, then another upload stood under the key */
-    RP_ITEM_WAITS,         /* S8: what it came back as is marked again; S9 */
+    RP_ITEM_WAITS,         /* S8: what it came back as is marked again; S10, S11 */
     RP_ITEM_RETURNED,      /* S8: brought back once more, and kept for another day */
     RP_ITEM_FAILED,        /* nothing happened */
     RP_ITEM_UNKNOWN,       /* it may have happened */
@@ -135,7 +136,7 @@ struct rp_confirmers {
 int rp_purge_claim_to_confirm(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
                               const struct rp_worker *worker, const struct rp_confirmers *by, int64_t limit,
                               struct rp_purge_batch *batch, struct rp_error *err);
-/* S8, S9: what the catalog knows beside the marks of the batch. */
+/* S8, S10, S11: what the catalog knows beside the marks of the batch. */
 int rp_purge_load(struct rp_catalog *catalog, struct rp_purge_batch *batch, struct rp_error *err);
 int rp_purge_check(struct rp_catalog *catalog, struct rp_purge_rules *rules, const char *actor,
                    struct rp_purge_batch *batch, struct rp_error *err);

@@ -9,7 +9,6 @@
 #include "core/state.h"
 #include "core/subject/subject.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- what the catalog says ---- */
@@ -36,10 +35,9 @@ static struct rp_purge_item *find_item(struct rp_purge_batch *b, int64_t origina
 static void take_since(struct rp_purge_item *item, const struct rp_mark_since *since)
 {
     enum life life = life_of(since);
-    if (life == LIFE_MARKED) {
-        item->status = RP_ITEM_WAITS;
-        snprintf(item->note, sizeof item->note, "what it was returned as is marked again");
-    } else if (life == LIFE_GOES_ON)
+    if (life == LIFE_MARKED)
+        rp_purge_set_status(item, RP_ITEM_WAITS, "what it was returned as is marked again");
+    else if (life == LIFE_GOES_ON)
         item->back = (struct rp_purge_return){
             .key = since->key, .mark_id = since->id, .file_id = since->file_id, .annotated = since->annotated
         };
@@ -73,8 +71,8 @@ static void bring_back(struct rp_purge_batch *b, struct rp_purge_item *item)
     int r = rp_subject_in(b->store)->bring_back(b->store, item->mark, back->key, &back->identity, &made, &why);
     if (r == RP_ENOTFOUND || r == RP_ECHANGED || r == RP_EEXISTS || (r == 0 && !made)) return;
     if (r == 0 && back->annotated) r = rp_annotation_remove(NULL, b->store, back->key, &back->identity, &why);
-    item->status = r == 0 ? RP_ITEM_RETURNED : RP_ITEM_FAILED;
-    snprintf(item->note, sizeof item->note, "%.200s", r == 0 ? "its object was gone, and was brought back" : why.text);
+    rp_purge_set_status(item, r == 0 ? RP_ITEM_RETURNED : RP_ITEM_FAILED, "%.200s",
+                        r == 0 ? "its object was gone, and was brought back" : why.text);
     if (r < 0 && (rp_error_fault(r) & RP_OF_STORE) != 0) b->store_error = why;
 }
 
@@ -99,10 +97,8 @@ void rp_purge_return(struct rp_purge_batch *b)
         const struct rp_item *seen = &b->asked[i];
         if (seen->outcome == RP_OUT_GONE && rp_purge_has_lease(b))
             bring_back(b, b->about[i]);
-        else if (seen->outcome != RP_OUT_FOUND) {
-            b->about[i]->status = RP_ITEM_FAILED;
-            memcpy(b->about[i]->note, seen->note, sizeof seen->note);
-        }
+        else if (seen->outcome != RP_OUT_FOUND)
+            rp_purge_set_status(b->about[i], RP_ITEM_FAILED, "%s", seen->note);
     }
 }
 

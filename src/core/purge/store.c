@@ -8,7 +8,6 @@
 #include "core/purge/batch.h"
 #include "core/subject/subject.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static bool failed(const struct rp_purge_batch *batch)
@@ -51,8 +50,7 @@ static size_t collect(struct rp_purge_batch *b, bool (*wanted)(const struct rp_p
 
 static void take_outcome(struct rp_purge_item *item, const struct rp_item *said)
 {
-    item->status = rp_purge_status_after(item->status, said->outcome);
-    memcpy(item->note, said->note, sizeof said->note);
+    rp_purge_set_status(item, rp_purge_status_after(item->status, said->outcome), "%s", said->note);
 }
 
 /* Of the whole batch, once. */
@@ -84,8 +82,7 @@ static bool is_to_be_copied(const struct rp_purge_batch *b, const struct rp_purg
 static void take_copy(struct rp_purge_item *item, const struct rp_copy *copy)
 {
     if (copy->outcome != RP_OUT_FOUND) {
-        item->status = rp_purge_status_after(item->status, copy->outcome);
-        memcpy(item->note, copy->note, sizeof item->note);
+        rp_purge_set_status(item, rp_purge_status_after(item->status, copy->outcome), "%s", copy->note);
         return;
     }
     item->status = copy->in_place ? RP_ITEM_MOVED : RP_ITEM_COPIED;
@@ -154,14 +151,13 @@ static bool is_hidden_one(const struct rp_purge_item *item)
     return item->status == RP_ITEM_CLAIMED && item->mark->in_place;
 }
 
-/* S9: whoever has shown it again has returned it. The end of a file would take along what stands
- * under its key: a person decides, for it may have been a restore that died before its commit. */
+/* S11. A person decides about a file, for it may have been a restore that died before its commit. */
 static void take_shown(struct rp_purge_item *item)
 {
-    item->status = item->mark->file_id != 0 ? RP_ITEM_FAILED : RP_ITEM_GONE;
-    snprintf(item->note, sizeof item->note,
-             "its object shows itself again, without its delete marker. To erase it, delete it in the bucket and "
-             "`dead retry`; to have it back, `dead keep`, delete the file once more and restore it");
+    rp_purge_set_status(
+        item, item->mark->file_id != 0 ? RP_ITEM_FAILED : RP_ITEM_GONE,
+        "its object shows itself again, without its delete marker. To erase it, delete it in the bucket and "
+        "`dead retry`; to have it back, `dead keep`, delete the file once more and restore it");
 }
 
 static void leave_shown(struct rp_purge_batch *b)
@@ -187,12 +183,11 @@ static void settle_in_place(struct rp_purge_batch *b)
         if (item->status != RP_ITEM_CLAIMED || !item->mark->in_place) continue;
         if (rp_quarantine_is_returned(item->mark))
             item->status = RP_ITEM_GONE;
-        else if (!rp_subject_can_hide(b->store)) {
-            item->status = RP_ITEM_FAILED;
-            snprintf(item->note, sizeof item->note,
-                     "the store is not seen to keep versions any more: erase version %.100s of %.60s yourself",
-                     item->mark->version, item->mark->original);
-        }
+        else if (!rp_subject_can_hide(b->store))
+            rp_purge_set_status(
+                item, RP_ITEM_FAILED,
+                "the store is not seen to keep versions any more: erase version %.100s of %.60s yourself",
+                item->mark->version, item->mark->original);
     }
     leave_shown(b);
 }

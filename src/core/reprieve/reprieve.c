@@ -195,7 +195,7 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
 /* ---- finish ---- */
 
 /* An object that was shown where it had been hidden is left alone once a sweep has claimed it: the
- * sweep leaves what shows itself, ends its mark with that (purge.h, S9), and no mark would be left
+ * sweep leaves what shows itself, ends its mark with that (purge.h, S11), and no mark would be left
  * of what was hidden after that. */
 static bool is_left_to_the_sweep(const struct rp_mark *copy, int found, const struct rp_mark *now)
 {

@@ -84,9 +84,10 @@ static int look_at_lane(struct rp_db *db, struct rp_arena *arena, const struct r
     return has_sealed || to_seq < lane->first_seq ? 0 : export_lane(db, arena, lane, to_seq, batch, out, err);
 }
 
-int rp_retention_find_audit(struct rp_db *db, struct rp_arena *arena, struct rp_retention_batch *batch,
-                            struct rp_ids *out, struct rp_error *err)
+int rp_retention_find_audit(const struct rp_retention_step *step, struct rp_db *db, struct rp_arena *arena,
+                            struct rp_retention_batch *batch, struct rp_ids *out, struct rp_error *err)
 {
+    (void)step;
     size_t n = 0;
     struct rp_segment_lane *lanes = rp_arena_array(arena, RP_LANE_MAX + 1, sizeof *lanes);
     if (lanes == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the lanes");
@@ -103,9 +104,10 @@ int rp_retention_find_audit(struct rp_db *db, struct rp_arena *arena, struct rp_
 
 /* ---- let go ---- */
 
-int rp_retention_let_go_audit(struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids,
-                              struct rp_error *err)
+int rp_retention_let_go_audit(const struct rp_retention_step *step, struct rp_tx *tx, struct rp_retention_batch *batch,
+                              const struct rp_ids *ids, struct rp_error *err)
 {
+    (void)step;
     if (ids->n == 0) return 0;
     if (batch->found == NULL)
         return rp_segment_let_go(tx, batch->cursor[AT_LANE], ids->at[0], ids->at[ids->n - 1], &batch->gone, err);

@@ -19,7 +19,8 @@
 
 #define TXN_FLOOR "retention_transactions"
 
-enum cursor { AT_MS, AT_ID, TXN_AT = 0, TXN_FLOOR_ID = 1, TXN_BEGUN = 2 };
+enum files_cursor { AT_MS, AT_ID };
+enum txns_cursor { TXN_AT, TXN_FLOOR_ID, TXN_BEGUN };
 
 static int init_files(struct rp_old_files *files, size_t max, struct rp_arena *arena, struct rp_error *err)
 {
@@ -27,9 +28,10 @@ static int init_files(struct rp_old_files *files, size_t max, struct rp_arena *a
     return files->at != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for %zu files", max);
 }
 
-int rp_retention_find_files(struct rp_db *db, struct rp_arena *arena, struct rp_retention_batch *batch,
-                            struct rp_ids *out, struct rp_error *err)
+int rp_retention_find_files(const struct rp_retention_step *step, struct rp_db *db, struct rp_arena *arena,
+                            struct rp_retention_batch *batch, struct rp_ids *out, struct rp_error *err)
 {
+    (void)step;
     struct rp_old_files files;
     int r = init_files(&files, (size_t)batch->limit, arena, err);
     if (r == 0) r = rp_old_files_page(db, batch->before_ms, batch->cursor[AT_MS], batch->cursor[AT_ID], &files, err);
@@ -43,9 +45,10 @@ int rp_retention_find_files(struct rp_db *db, struct rp_arena *arena, struct rp_
     return 0;
 }
 
-int rp_retention_let_go_files(struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids,
-                              struct rp_error *err)
+int rp_retention_let_go_files(const struct rp_retention_step *step, struct rp_tx *tx, struct rp_retention_batch *batch,
+                              const struct rp_ids *ids, struct rp_error *err)
 {
+    (void)step;
     struct rp_old_files files;
     int r = init_files(&files, ids->n, tx->arena, err);
     if (r == 0) r = rp_old_files_lock(tx, batch->before_ms, ids, &files, err);
@@ -70,9 +73,10 @@ static int begin_txns(struct rp_db *db, struct rp_retention_batch *batch, struct
 
 /* Those with members go with the last of them. So the next run begins behind them; not behind one
  * that may still end without any. */
-int rp_retention_find_txns(struct rp_db *db, struct rp_arena *arena, struct rp_retention_batch *batch,
-                           struct rp_ids *out, struct rp_error *err)
+int rp_retention_find_txns(const struct rp_retention_step *step, struct rp_db *db, struct rp_arena *arena,
+                           struct rp_retention_batch *batch, struct rp_ids *out, struct rp_error *err)
 {
+    (void)step;
     struct rp_old_txns txns = { .at = rp_arena_array(arena, (size_t)batch->limit + 1, sizeof *txns.at),
                                 .max = (size_t)batch->limit };
     if (txns.at == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for transactions");
@@ -89,9 +93,10 @@ int rp_retention_find_txns(struct rp_db *db, struct rp_arena *arena, struct rp_r
     return 0;
 }
 
-int rp_retention_let_go_txns(struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids,
-                             struct rp_error *err)
+int rp_retention_let_go_txns(const struct rp_retention_step *step, struct rp_tx *tx, struct rp_retention_batch *batch,
+                             const struct rp_ids *ids, struct rp_error *err)
 {
+    (void)step;
     int r = rp_txns_remove(tx, batch->before_ms, ids, &batch->gone, err);
     if (r == 0 && batch->gone != (int64_t)ids->n && batch->cursor[TXN_FLOOR_ID] == 0)
         batch->cursor[TXN_FLOOR_ID] = ids->at[0]; /* somebody has locked one */

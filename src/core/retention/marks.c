@@ -97,9 +97,10 @@ static int begin(struct rp_db *db, struct rp_retention_batch *batch, struct rp_e
     return r;
 }
 
-int rp_retention_find_marks(struct rp_db *db, struct rp_arena *arena, struct rp_retention_batch *batch,
-                            struct rp_ids *out, struct rp_error *err)
+int rp_retention_find_marks(const struct rp_retention_step *step, struct rp_db *db, struct rp_arena *arena,
+                            struct rp_retention_batch *batch, struct rp_ids *out, struct rp_error *err)
 {
+    (void)step;
     struct rp_old_marks marks = { 0 };
     bool *stays = NULL;
     int r = begin(db, batch, err);
@@ -163,9 +164,10 @@ static int order(struct rp_tx *tx, struct going *g, struct rp_error *err)
 }
 
 /* Whether each of them may go is asked again, now that they are locked. */
-int rp_retention_let_go_marks(struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids,
-                              struct rp_error *err)
+int rp_retention_let_go_marks(const struct rp_retention_step *step, struct rp_tx *tx, struct rp_retention_batch *batch,
+                              const struct rp_ids *ids, struct rp_error *err)
 {
+    (void)step;
     struct rp_old_marks marks = { 0 };
     struct going go = { .n = 0 };
     bool *stays = NULL;

@@ -20,52 +20,28 @@ static struct rp_old_query query_of(enum rp_old_kind kind, const struct rp_reten
                                   .limit = batch->limit };
 }
 
-static int find(enum rp_old_kind kind, struct rp_db *db, struct rp_retention_batch *batch, struct rp_ids *out,
-                struct rp_error *err)
+int rp_retention_find_old(const struct rp_retention_step *step, struct rp_db *db, struct rp_arena *arena,
+                          struct rp_retention_batch *batch, struct rp_ids *out, struct rp_error *err)
 {
-    struct rp_old_query query = query_of(kind, batch);
+    struct rp_old_query query = query_of(step->kind, batch);
+    (void)arena;
     int r = rp_old_find(db, &query, out, err);
     batch->more = out->n == (size_t)batch->limit;
     if (out->n > 0) batch->cursor[0] = out->at[out->n - 1];
     return r;
 }
 
-static int let_go(enum rp_old_kind kind, struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids,
-                  struct rp_error *err)
+int rp_retention_let_go_old(const struct rp_retention_step *step, struct rp_tx *tx, struct rp_retention_batch *batch,
+                            const struct rp_ids *ids, struct rp_error *err)
 {
-    struct rp_old_query query = query_of(kind, batch);
+    struct rp_old_query query = query_of(step->kind, batch);
     return rp_old_remove(tx, &query, ids, &batch->gone, err);
 }
 
-#define STEP(name, kind)                                                                                               \
-    int rp_retention_find_##name(struct rp_db *db, struct rp_arena *arena, struct rp_retention_batch *batch,           \
-                                 struct rp_ids *out, struct rp_error *err)                                             \
-    {                                                                                                                  \
-        (void)arena;                                                                                                   \
-        return find(kind, db, batch, out, err);                                                                        \
-    }                                                                                                                  \
-    int rp_retention_let_go_##name(struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids,       \
-                                   struct rp_error *err)                                                               \
-    {                                                                                                                  \
-        return let_go(kind, tx, batch, ids, err);                                                                      \
-    }
-
-STEP(keys, RP_OLD_KEYS)
-STEP(holds, RP_OLD_HOLDS)
-STEP(tokens, RP_OLD_TOKENS)
-STEP(jobs, RP_OLD_JOBS)
-
-int rp_retention_find_runs(struct rp_db *db, struct rp_arena *arena, struct rp_retention_batch *batch,
-                           struct rp_ids *out, struct rp_error *err)
-{
-    (void)arena;
-    return find(RP_OLD_RUNS, db, batch, out, err);
-}
-
 /* And the locks of runs that nobody begins any more: of daemons that are gone. */
-int rp_retention_let_go_runs(struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids,
-                             struct rp_error *err)
+int rp_retention_let_go_runs(const struct rp_retention_step *step, struct rp_tx *tx, struct rp_retention_batch *batch,
+                             const struct rp_ids *ids, struct rp_error *err)
 {
-    int r = let_go(RP_OLD_RUNS, tx, batch, ids, err);
+    int r = rp_retention_let_go_old(step, tx, batch, ids, err);
     return r < 0 || batch->more ? r : rp_old_locks_remove(tx, batch->before_ms, err);
 }

@@ -18,8 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_ARENA_MAX ((size_t)16 << 20)
-#define RENEW_LOOKS     50 /* looks that found nothing, after which the lock is renewed all the same */
+#define RENEW_LOOKS 50 /* looks that found nothing, after which the lock is renewed all the same */
 
 /* ---- begin ---- */
 
@@ -36,8 +35,7 @@ struct batch_command {
     const struct rp_retention_step *step;
     struct rp_retention_batch batch, before; /* as it is; as the look left it */
     struct rp_ids ids;
-    struct rp_run *run;
-    struct rp_figures figures; /* before this batch */
+    struct rp_carry *carry;
 };
 
 /* R3: one row a batch, whatever its size. */
@@ -56,19 +54,18 @@ static int audit_batch(struct rp_tx *tx, const struct batch_command *c, struct r
 static int run_batch(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
     struct batch_command *c = (struct batch_command *)commands[0];
+    struct rp_run *run = c->carry->run;
     RP_ASSERT(n == 1);
+    rp_carry_rewind(c->carry);
     c->batch = c->before;
-    c->run->figures = c->figures;
-    int r = c->step->let_go(tx, &c->batch, &c->ids, err);
+    int r = c->step->let_go(c->step, tx, &c->batch, &c->ids, err);
     if (r < 0) return r;
-    rp_figures_let_go(&c->run->figures, c->step->name, c->batch.gone);
-    c->run->figures.scanned += (int64_t)c->ids.n;
+    rp_figures_let_go(&run->figures, c->step->name, c->batch.gone);
+    run->figures.scanned += (int64_t)c->ids.n;
     if (c->step->of_marks && c->batch.gone + c->batch.along > 0) r = rp_retention_reached(tx, c->batch.before_ms, err);
     if (r < 0) return r;
     r = audit_batch(tx, c, err);
-    if (r == 0) r = rp_run_step(tx, c->run, err);
-    c->run->lost = r == RP_ECHANGED;
-    return r;
+    return r < 0 ? r : rp_run_step(tx, run, err);
 }
 
 _Static_assert(offsetof(struct batch_command, command) == 0, "a command is the first member");
@@ -79,20 +76,10 @@ static const struct rp_verb verb_batch = { .name = "retention", .run = run_batch
 struct carrying {
     struct rp_retention *retention;
     struct rp_carry carry;
-    struct rp_run *run;
     struct rp_arena arena; /* of the batch */
     int64_t now_ms;        /* R4 */
     int empty;             /* looks in a row that found nothing */
 };
-
-static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    struct carrying *c = ctx;
-    c->now_ms = tx->early_ms;
-    int r = rp_run_step(tx, c->run, err);
-    c->run->lost = r == RP_ECHANGED;
-    return r;
-}
 
 static int64_t kept_for(const struct rp_retention *retention, const struct rp_retention_step *step)
 {
@@ -121,7 +108,7 @@ static int look(struct rp_db *db, const struct rp_retention_step *step, struct r
     batch->more = false;
     batch->found = NULL;
     batch->gone = batch->along = 0;
-    return step->find(db, arena, batch, out, err);
+    return step->find(step, db, arena, batch, out, err);
 }
 
 static int carry_batch(struct carrying *c, const struct rp_retention_step *step, struct rp_retention_batch *batch,
@@ -130,30 +117,25 @@ static int carry_batch(struct carrying *c, const struct rp_retention_step *step,
     struct rp_retention *retention = c->retention;
     struct batch_command b = { .command = { .verb = &verb_batch, .actor = retention->actor },
                                .step = step,
-                               .run = c->run,
-                               .figures = c->run->figures };
+                               .carry = &c->carry };
     int r = look(retention->catalog->db, step, &c->arena, batch, &b.ids, err);
     if (r < 0) return r;
     c->empty = b.ids.n > 0 ? 0 : c->empty + 1;
     if (b.ids.n == 0 && batch->more && c->empty % RENEW_LOOKS != 0) return 0;
     b.batch = b.before = *batch;
-    r = rp_command_run(retention->catalog, &b.command);
+    r = rp_carry_batch(&c->carry, &b.command, err);
     RP_CRASHPOINT("retention.batch");
-    if (r < 0) {
-        c->run->figures = b.figures;
-        *err = b.command.error;
-        return r;
-    }
+    if (r < 0) return r;
     *batch = b.batch;
-    if (retention->finished != NULL) retention->finished(retention->ctx, c->run);
+    if (retention->finished != NULL) retention->finished(retention->ctx, c->carry.run);
     return 0;
 }
 
 static int carry_step(struct carrying *c, const struct rp_retention_step *step, struct rp_error *err)
 {
-    struct rp_retention_batch batch = batch_of(c->retention, step, c->run->id, c->now_ms);
+    struct rp_retention_batch batch = batch_of(c->retention, step, c->carry.run->id, c->now_ms);
     int r = 0;
-    rp_figures_let_go(&c->run->figures, step->name, 0);
+    rp_figures_let_go(&c->carry.run->figures, step->name, 0);
     while (r == 0 && batch.more && !rp_carry_is_over(&c->carry))
         r = carry_batch(c, step, &batch, err);
     return r < 0 ? rp_error_wrap(err, r, "let %s go", step->name) : 0;
@@ -167,11 +149,10 @@ int rp_retention_carry(struct rp_retention *retention, struct rp_run *run, const
                                      .actor = retention->actor,
                                      .cancel = retention->cancel,
                                      .stop = retention->stop },
-                          .run = run,
-                          .arena = RP_ARENA(BATCH_ARENA_MAX) };
+                          .arena = RP_ARENA(RP_CARRY_ARENA_MAX) };
     RP_ASSERT(run->id != 0 && strcmp(run->kind, RP_RUN_RETENTION) == 0);
     *outcome = NULL;
-    int r = rp_catalog_transact(retention->catalog, begin_tx, &c, err);
+    int r = rp_carry_keep(&c.carry, &c.now_ms, err);
     for (size_t i = 0; i < rp_retention_steps_count && r == 0 && !rp_carry_is_over(&c.carry); i++)
         r = carry_step(&c, &rp_retention_steps[i], err);
     rp_arena_done(&c.arena);
@@ -182,7 +163,7 @@ int rp_retention_carry(struct rp_retention *retention, struct rp_run *run, const
 
 int rp_retention_look(struct rp_retention *retention, struct rp_figures *figures, bool *complete, struct rp_error *err)
 {
-    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(BATCH_ARENA_MAX);
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(RP_CARRY_ARENA_MAX);
     struct rp_db *db = retention->catalog->db;
     struct rp_clock_state clock;
     *complete = true;

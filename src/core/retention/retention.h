@@ -19,6 +19,7 @@
 #ifndef RP_CORE_RETENTION_H
 #define RP_CORE_RETENTION_H
 
+#include "catalog/retention.h"
 #include "catalog/row.h"
 #include "config/config.h"
 #include "core/run/carry.h"
@@ -45,16 +46,21 @@ struct rp_retention_batch {
     int64_t along;     /* out: marks that went with them */
 };
 
+struct rp_retention_step;
+/* R2: the ids of rows that may go, `limit` at most, read without locks; moves the cursor. */
+typedef int rp_retention_find_fn(const struct rp_retention_step *step, struct rp_db *db, struct rp_arena *arena,
+                                 struct rp_retention_batch *batch, struct rp_ids *out, struct rp_error *err);
+/* R2: those of them that may still go, go. May be run again from its start. Called with none after
+ * the last look of a run. */
+typedef int rp_retention_let_go_fn(const struct rp_retention_step *step, struct rp_tx *tx,
+                                   struct rp_retention_batch *batch, const struct rp_ids *ids, struct rp_error *err);
 struct rp_retention_step {
     const char *name; /* in figures, records and audit rows: what goes */
     size_t kept_for;  /* its setting: an int64_t in struct rp_retention_config */
     bool of_marks;    /* marks go with it: whoever finds none must know */
-    /* R2: the ids of rows that may go, `limit` at most, read without locks; moves the cursor. */
-    int (*find)(struct rp_db *db, struct rp_arena *arena, struct rp_retention_batch *batch, struct rp_ids *out,
-                struct rp_error *err);
-    /* R2: those of them that may still go, go. May be run again from its start. Called with none
-     * after the last look of a run. */
-    int (*let_go)(struct rp_tx *tx, struct rp_retention_batch *batch, const struct rp_ids *ids, struct rp_error *err);
+    rp_retention_find_fn *find;
+    rp_retention_let_go_fn *let_go;
+    enum rp_old_kind kind; /* of rp_retention_find_old, rp_retention_let_go_old */
 };
 
 extern const struct rp_retention_step rp_retention_steps[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps.c - what is let go, in this order: what others look at goes after those who look. */
+/* steps.c - what is let go, in this order: rows go after the rows that refer to them. */
 #include "core/retention/steps.h"
 
 #include <stddef.h>
@@ -8,15 +8,15 @@
 
 /* clang-format off */
 const struct rp_retention_step rp_retention_steps[] = {
-    { "keys",         KEPT(keys_ms), false,  rp_retention_find_keys,   rp_retention_let_go_keys },
-    { "files",        KEPT(files_ms), true,  rp_retention_find_files,  rp_retention_let_go_files },
-    { "transactions", KEPT(files_ms), false, rp_retention_find_txns,   rp_retention_let_go_txns },
-    { "marks",        KEPT(marks_ms), true,  rp_retention_find_marks,  rp_retention_let_go_marks },
-    { "holds",        KEPT(marks_ms), false, rp_retention_find_holds,  rp_retention_let_go_holds },
-    { "tokens",       KEPT(marks_ms), false, rp_retention_find_tokens, rp_retention_let_go_tokens },
-    { "jobs",         KEPT(keys_ms), false,  rp_retention_find_jobs,   rp_retention_let_go_jobs },
-    { "runs",         KEPT(marks_ms), false, rp_retention_find_runs,   rp_retention_let_go_runs },
-    { "audit",        KEPT(audit_ms), false, rp_retention_find_audit,  rp_retention_let_go_audit },
+    { "keys",         KEPT(keys_ms),  .find = rp_retention_find_old,   .let_go = rp_retention_let_go_old, .kind = RP_OLD_KEYS },
+    { "files",        KEPT(files_ms), .find = rp_retention_find_files, .let_go = rp_retention_let_go_files, .of_marks = true },
+    { "transactions", KEPT(files_ms), .find = rp_retention_find_txns,  .let_go = rp_retention_let_go_txns },
+    { "marks",        KEPT(marks_ms), .find = rp_retention_find_marks, .let_go = rp_retention_let_go_marks, .of_marks = true },
+    { "holds",        KEPT(marks_ms), .find = rp_retention_find_old,   .let_go = rp_retention_let_go_old, .kind = RP_OLD_HOLDS },
+    { "tokens",       KEPT(marks_ms), .find = rp_retention_find_old,   .let_go = rp_retention_let_go_old, .kind = RP_OLD_TOKENS },
+    { "jobs",         KEPT(keys_ms),  .find = rp_retention_find_old,   .let_go = rp_retention_let_go_old, .kind = RP_OLD_JOBS },
+    { "runs",         KEPT(marks_ms), .find = rp_retention_find_old,   .let_go = rp_retention_let_go_runs, .kind = RP_OLD_RUNS },
+    { "audit",        KEPT(audit_ms), .find = rp_retention_find_audit, .let_go = rp_retention_let_go_audit },
 };
 /* clang-format on */
 const size_t rp_retention_steps_count = sizeof rp_retention_steps / sizeof rp_retention_steps[0];

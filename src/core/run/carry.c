@@ -61,12 +61,48 @@ bool rp_carry_is_over(const struct rp_carry *carry)
     return is_cancelled(carry) || is_set(carry->stop);
 }
 
+struct keeping {
+    struct rp_run *run;
+    int64_t early_ms;
+};
+
+static int keep_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
+{
+    struct keeping *k = ctx;
+    k->early_ms = tx->early_ms;
+    return rp_run_step(tx, k->run, err);
+}
+
+int rp_carry_keep(const struct rp_carry *carry, int64_t *early_ms, struct rp_error *err)
+{
+    struct keeping k = { .run = carry->run };
+    int r = rp_catalog_transact(carry->catalog, keep_tx, &k, err);
+    if (r == 0 && early_ms != NULL) *early_ms = k.early_ms;
+    return r;
+}
+
+void rp_carry_rewind(const struct rp_carry *carry)
+{
+    carry->run->figures = carry->before;
+}
+
+int rp_carry_batch(struct rp_carry *carry, struct rp_command *command, struct rp_error *err)
+{
+    carry->before = carry->run->figures;
+    int r = rp_command_run(carry->catalog, command);
+    if (r == 0) return 0;
+    rp_carry_rewind(carry);
+    *err = command->error;
+    return r;
+}
+
 /* ---- end ---- */
 
 /* NULL: it stays open. */
 static const char *outcome_of(const struct rp_carry *carry, int r, const char *through)
 {
-    if (carry->run->lost || rp_error_retry(r)) return NULL;
+    const struct rp_run *run = carry->run;
+    if (run->lost || (rp_error_retry(r) && rp_run_is_resumed(run->kind))) return NULL;
     if (r < 0) return "failed";
     if (through != NULL) return through;
     return is_cancelled(carry) ? "cancelled" : NULL;
@@ -95,7 +131,7 @@ int rp_carry_end(const struct rp_carry *carry, int r, const char *through, const
     } else if (!run->lost) {
         (void)rp_run_leave(carry->catalog, run, &ignored);
     }
-    if (how != NULL || r < 0) tell_end(carry, how, err);
+    if (carry->actor != NULL && (how != NULL || r < 0)) tell_end(carry, how, err);
     *outcome = how;
     return how != NULL ? 0 : r;
 }

@@ -429,6 +429,13 @@ const struct rp_verb rp_verb_cancel = { .name = "cancel", .run = run_cancel, .lo
 
 /* ---- step and end ---- */
 
+/* U2: the one place that says whether a run is lost. */
+static int note_lost(struct rp_run *run, int r)
+{
+    run->lost = r == RP_ECHANGED;
+    return r;
+}
+
 int rp_run_step(struct rp_tx *tx, struct rp_run *run, struct rp_error *err)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(BODY_MAX);
@@ -438,7 +445,7 @@ int rp_run_step(struct rp_tx *tx, struct rp_run *run, struct rp_error *err)
     if (r < 0) return rp_error_set(err, r, "the run's figures do not fit");
     r = rp_lock_renew(tx, run->lock, run->fence, err);
     if (r == 0) r = rp_run_progress(tx, run->id, rp_buf_text(&text), &run->cancelled, err);
-    return r;
+    return note_lost(run, r);
 }
 
 static int leave_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
@@ -463,8 +470,9 @@ static int end_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     struct rp_run_row row = rp_run_row_of(end->run);
     RP_CLEANUP(rp_json_decrefp) json_t *body = rp_run_json(end->run, end->outcome, false, tx->late_ms);
     /* one that was taken over goes on: it is not ours to end */
-    int r = rp_run_is_resumed(end->run->kind) ? rp_lock_renew(tx, end->run->lock, end->run->fence, err) : 0;
-    end->run->lost = end->run->lost || r == RP_ECHANGED;
+    int r = rp_run_is_resumed(end->run->kind)
+                ? note_lost(end->run, rp_lock_renew(tx, end->run->lock, end->run->fence, err))
+                : 0;
     if (r == 0) r = write_record(tx, &row, end->outcome, body, end->run->worker->name, err);
     return r < 0 ? r : release(tx, end->run, err);
 }

@@ -77,7 +77,7 @@ int rp_run_take_over(struct rp_tx *tx, int64_t run_id, const struct rp_worker *w
 int rp_run_leave(struct rp_catalog *catalog, struct rp_run *run, struct rp_error *err);
 
 /* Inside the transaction that finishes a batch: keeps the figures, renews the lock, looks whether
- * the run was cancelled (run->cancelled). RP_ECHANGED: lost. */
+ * the run was cancelled (run->cancelled). RP_ECHANGED: lost (run->lost). */
 int rp_run_step(struct rp_tx *tx, struct rp_run *run, struct rp_error *err);
 /* `outcome`: done, partial, failed, cancelled. Writes the record and releases the lock. */
 int rp_run_end(struct rp_catalog *catalog, struct rp_run *run, const char *outcome, struct rp_error *err);

@@ -73,6 +73,7 @@ int rp_net_find_children(const struct rp_net_step *step, struct rp_db *db, struc
         if (owners.at[i].has_living) ids[n++] = owners.at[i].id;
     if (n > 0) r = rp_orphans_children(db, ids, n, out, err);
     look->scanned = (int64_t)owners.n;
+    look->cut = out->n == out->max;
     look->end = behind(&owners, look->at);
     if (out->n == 0) look->at = look->end;
     look->more = look->at.status <= RP_FILE_EXPIRED;

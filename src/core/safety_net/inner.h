@@ -17,6 +17,7 @@ struct rp_net_look {
     size_t room;             /* findings, at most */
     int64_t scanned;         /* out: rows that were looked at */
     bool more;               /* out: it has not looked at all of them yet */
+    bool cut;                /* out: the room is full: going on at `end` may pass others by */
 };
 
 struct rp_net_step {
@@ -44,6 +45,20 @@ int rp_net_find_marks(const struct rp_net_step *step, struct rp_db *db, struct r
                       struct rp_net_look *look, struct rp_orphans *out, struct rp_error *err);
 int rp_net_find_letters(const struct rp_net_step *step, struct rp_db *db, struct rp_arena *arena,
                         struct rp_net_look *look, struct rp_orphans *out, struct rp_error *err);
+
+/* look.c: what looks are made with, by a run and by a dry run. */
+struct rp_net_looker {
+    struct rp_db *db;
+    struct rp_arena arena, names;           /* of one look; of the stores */
+    struct rp_store_rows rows;              /* all that the catalog knows */
+    struct rp_store *stores[RP_STORES_MAX]; /* those that are configured */
+    size_t n_stores;
+};
+/* To be closed also if it fails. */
+int rp_net_looker_open(struct rp_net_looker *looker, const struct rp_safety_net *net, struct rp_error *err);
+void rp_net_looker_close(struct rp_net_looker *looker);
+int rp_net_look(struct rp_net_looker *looker, const struct rp_net_step *step, struct rp_net_look *look,
+                struct rp_orphans *out, struct rp_error *err);
 
 /* mend.c */
 int rp_net_mend_marks(struct rp_tx *tx, const struct rp_mending *mending, struct rp_orphan *orphans, size_t n,

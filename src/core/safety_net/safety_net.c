@@ -18,9 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_ARENA_MAX ((size_t)16 << 20)
-#define NAMES_ARENA_MAX ((size_t)1 << 20)
-#define RENEW_LOOKS     20 /* looks that found nothing, after which lock and place are kept all the same */
+#define RENEW_LOOKS 20 /* looks that found nothing, after which lock and place are kept all the same */
 
 /* ---- the steps ---- */
 
@@ -63,37 +61,6 @@ int rp_safety_net_begin(struct rp_safety_net *net, struct rp_run *out, struct rp
     return rp_run_begin(net->catalog, RP_RUN_SAFETY_NET, RP_NET_NAME, net->worker, net->stale_after_ms, out, err);
 }
 
-/* ---- the stores' names ---- */
-
-struct places {
-    struct rp_arena arena;
-    struct rp_store_rows rows; /* all that the catalog knows */
-    struct rp_store *stores[RP_STORES_MAX];
-    size_t n; /* those that are configured */
-};
-
-static int read_places(struct rp_safety_net *net, struct places *p, struct rp_error *err)
-{
-    int r = rp_store_list(net->catalog->db, &p->arena, &p->rows, err);
-    for (size_t i = 0; i < p->rows.n && r == 0; i++) {
-        const struct rp_store_config *config =
-            net->config != NULL ? rp_config_store(net->config, p->rows.at[i].name) : NULL;
-        if (config == NULL) continue;
-        struct rp_store *store = rp_arena_alloc(&p->arena, sizeof *store);
-        if (store == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the stores");
-        *store = (struct rp_store){ .id = p->rows.at[i].id, .config = config };
-        p->stores[p->n++] = store;
-    }
-    return r;
-}
-
-static const char *name_of(const struct places *p, int64_t store_id)
-{
-    for (size_t i = 0; i < p->rows.n; i++)
-        if (p->rows.at[i].id == store_id) return p->rows.at[i].name;
-    return "?";
-}
-
 /* ---- one batch ---- */
 
 struct batch_command {
@@ -103,8 +70,7 @@ struct batch_command {
     struct rp_orphan *orphans;
     size_t n;
     struct rp_net_place place; /* G4: where the step goes on */
-    struct rp_run *run;
-    struct rp_figures figures; /* before this batch */
+    struct rp_carry *carry;
     int64_t scanned, mended;
 };
 
@@ -119,9 +85,9 @@ static int keep_place(struct rp_tx *tx, const struct batch_command *c, struct rp
 static int run_batch(struct rp_tx *tx, struct rp_command *const *commands, size_t n, struct rp_error *err)
 {
     struct batch_command *c = (struct batch_command *)commands[0];
-    struct rp_figures *figures = &c->run->figures;
+    struct rp_figures *figures = &c->carry->run->figures;
     RP_ASSERT(n == 1);
-    *figures = c->figures;
+    rp_carry_rewind(c->carry);
     c->mended = 0;
     for (size_t i = 0; i < c->n; i++)
         c->orphans[i].done = false;
@@ -134,9 +100,7 @@ static int run_batch(struct rp_tx *tx, struct rp_command *const *commands, size_
     figures->scanned += c->scanned;
     if (c->step->marks) figures->marked += c->mended;
     r = keep_place(tx, c, err);
-    if (r == 0) r = rp_run_step(tx, c->run, err);
-    c->run->lost = r == RP_ECHANGED;
-    return r;
+    return r < 0 ? r : rp_run_step(tx, c->carry->run, err);
 }
 
 /* G2; marks of no tenant are locked themselves. */
@@ -160,7 +124,7 @@ static void write_log(const struct rp_command *command, struct rp_log *log, int6
         const struct rp_net_finding finding = { .of_mark = c->step->of_marks, .orphan = &c->orphans[i] };
         if (!c->orphans[i].done) continue;
         json_t *fields = rp_net_finding_json(&finding);
-        rp_json_set(fields, "run", json_string(rp_id_format(RP_ID_RUN, c->run->id, id)));
+        rp_json_set(fields, "run", json_string(rp_id_format(RP_ID_RUN, c->carry->run->id, id)));
         rp_journal_orphan(&j, fields);
     }
 }
@@ -175,61 +139,34 @@ static const struct rp_verb verb_batch = {
 struct carrying {
     struct rp_safety_net *net;
     struct rp_carry carry;
-    struct rp_run *run;
-    struct rp_arena arena; /* of the batch */
-    struct places places;
+    struct rp_net_looker looker;
     struct rp_mending mending;
     int64_t scanned; /* since the last batch that was kept */
     int64_t found;   /* and were to be mended: G4 */
 };
 
-static int begin_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    struct carrying *c = ctx;
-    int r = rp_run_step(tx, c->run, err);
-    c->run->lost = r == RP_ECHANGED;
-    return r;
-}
-
-static int look(struct rp_db *db, const struct rp_net_step *step, struct rp_arena *arena, const struct places *places,
-                struct rp_net_look *l, struct rp_orphans *out, struct rp_error *err)
-{
-    rp_arena_reset(arena);
-    int r = step->find(step, db, arena, l, out, err);
-    for (size_t i = 0; i < out->n && r == 0; i++) {
-        out->at[i].store = name_of(places, out->at[i].store_id);
-        out->at[i].what = step->what;
-    }
-    return r;
-}
-
 static int run_command(struct carrying *c, struct batch_command *b, struct rp_error *err)
 {
     b->command = (struct rp_command){ .verb = &verb_batch, .actor = c->net->actor, .weight = b->n };
-    b->run = c->run;
-    b->figures = c->run->figures;
+    b->carry = &c->carry;
     b->mending = &c->mending;
     b->scanned = c->scanned;
-    int r = rp_command_run(c->net->catalog, &b->command);
+    int r = rp_carry_batch(&c->carry, &b->command, err);
     RP_CRASHPOINT("safety-net.batch");
-    if (r == 0) {
-        c->scanned = 0;
-        return 0;
-    }
-    c->run->figures = b->figures;
-    *err = b->command.error;
+    if (r == 0) c->scanned = 0;
     return r;
 }
 
 /* What the catalog says of any change, or the run's end, is no fault of one orphan. */
 static bool is_of_one(const struct carrying *c, int r)
 {
-    return !c->run->lost && (rp_error_fault(r) & RP_OF_CATALOG) == 0;
+    return !c->carry.run->lost && (rp_error_fault(r) & RP_OF_CATALOG) == 0;
 }
 
 /* G5 */
 static int mend_each(struct carrying *c, struct batch_command *all, struct rp_error *err)
 {
+    struct rp_figures *figures = &c->carry.run->figures;
     int64_t mended = 0;
     int r = 0;
     for (size_t i = 0; i < all->n && r == 0; i++) {
@@ -238,8 +175,8 @@ static int mend_each(struct carrying *c, struct batch_command *all, struct rp_er
         r = run_command(c, &one, &why);
         mended += r == 0 ? one.mended : 0;
         if (r < 0 && is_of_one(c, r)) {
-            c->run->figures.failed++;
-            rp_figures_error(&c->run->figures, "%s:%.80s: %s", all->orphans[i].store, all->orphans[i].key, why.text);
+            figures->failed++;
+            rp_figures_error(figures, "%s:%.80s: %s", all->orphans[i].store, all->orphans[i].key, why.text);
             r = 0;
         } else if (r < 0)
             *err = why;
@@ -255,7 +192,7 @@ static int mend(struct carrying *c, struct batch_command *b, struct rp_error *er
         rp_error_clear(err);
         r = mend_each(c, b, err);
     }
-    if (r == 0 && c->net->finished != NULL) c->net->finished(c->net->ctx, c->run);
+    if (r == 0 && c->net->finished != NULL) c->net->finished(c->net->ctx, c->carry.run);
     return r;
 }
 
@@ -285,7 +222,7 @@ static int carry_step(struct carrying *c, const struct rp_net_step *step, struct
          looks++) {
         struct rp_orphans orphans = { 0 };
         l.room = (size_t)left(c);
-        r = look(c->net->catalog->db, step, &c->arena, &c->places, &l, &orphans, err);
+        r = rp_net_look(&c->looker, step, &l, &orphans, err);
         c->scanned += r == 0 ? l.scanned : 0;
         bool kept = orphans.n > 0 || !l.more || looks % RENEW_LOOKS == 0 || looks == RP_NET_LOOKS;
         if (r < 0 || !kept) continue;
@@ -300,16 +237,17 @@ static int carry_step(struct carrying *c, const struct rp_net_step *step, struct
 
 static int carry_all(struct carrying *c, struct rp_error *err)
 {
-    int r = read_places(c->net, &c->places, err);
+    struct rp_figures *figures = &c->carry.run->figures;
+    int r = rp_net_looker_open(&c->looker, c->net, err);
     c->mending = (struct rp_mending){
-        .stores = c->places.stores, .n_stores = c->places.n, .uploads = c->net->uploads, .actor = c->net->actor
+        .stores = c->looker.stores, .n_stores = c->looker.n_stores, .uploads = c->net->uploads, .actor = c->net->actor
     };
-    if (r == 0) r = rp_catalog_transact(c->net->catalog, begin_tx, c, err);
-    for (size_t i = 0; i < c->run->figures.n_let_go; i++)
-        c->found += c->run->figures.let_go[i].rows; /* before it was taken over */
+    if (r == 0) r = rp_carry_keep(&c->carry, NULL, err);
+    for (size_t i = 0; i < figures->n_let_go; i++)
+        c->found += figures->let_go[i].rows; /* before it was taken over */
     for (size_t i = 0; i < rp_net_steps_count && r == 0 && !rp_carry_is_over(&c->carry); i++)
         r = carry_step(c, &rp_net_steps[i], err);
-    return r == 0 ? rp_net_count_behind(c->net, true, &c->run->figures.behind, err) : r;
+    return r == 0 ? rp_net_count_behind(c->net, true, &figures->behind, err) : r;
 }
 
 int rp_safety_net_carry(struct rp_safety_net *net, struct rp_run *run, const char **outcome, struct rp_error *err)
@@ -319,79 +257,11 @@ int rp_safety_net_carry(struct rp_safety_net *net, struct rp_run *run, const cha
     RP_CLEANUP(rp_freep) struct carrying *c = calloc(1, sizeof *c);
     if (c == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a safety net");
     c->net = net;
-    c->run = run;
     c->carry = (struct rp_carry){
         .catalog = net->catalog, .run = run, .actor = net->actor, .cancel = net->cancel, .stop = net->stop
     };
-    c->arena = RP_ARENA(BATCH_ARENA_MAX);
-    c->places.arena = RP_ARENA(NAMES_ARENA_MAX);
     int r = carry_all(c, err);
-    rp_arena_done(&c->arena);
-    rp_arena_done(&c->places.arena);
+    rp_net_looker_close(&c->looker);
     const char *through = run->figures.failed > 0 ? "partial" : "done";
     return rp_carry_end(&c->carry, r, r == 0 && !rp_carry_is_over(&c->carry) ? through : NULL, outcome, err);
-}
-
-/* ---- a dry run ---- */
-
-struct looking {
-    struct rp_safety_net *net;
-    rp_net_found_fn *found;
-    void *ctx;
-    struct rp_arena arena;
-    struct places places;
-    struct rp_figures *figures;
-};
-
-static int tell_all(const struct looking *w, const struct rp_net_step *step, const struct rp_orphans *orphans,
-                    struct rp_error *err)
-{
-    int r = 0;
-    for (size_t i = 0; i < orphans->n && r == 0; i++) {
-        const struct rp_net_finding finding = { .of_mark = step->of_marks,
-                                                .would = step->would,
-                                                .orphan = &orphans->at[i] };
-        r = w->found(w->ctx, &finding, err);
-    }
-    return r;
-}
-
-static int look_step(struct looking *w, const struct rp_net_step *step, bool *complete, struct rp_error *err)
-{
-    struct rp_net_look l = { .at = step->from, .more = true };
-    int r = 0;
-    rp_figures_let_go(w->figures, step->name, 0);
-    for (int looks = 0; r == 0 && l.more && looks < RP_NET_LOOKS; looks++) {
-        struct rp_orphans orphans = { 0 };
-        l.room = RP_NET_BATCH;
-        r = look(w->net->catalog->db, step, &w->arena, &w->places, &l, &orphans, err);
-        if (r < 0) break;
-        rp_figures_let_go(w->figures, step->name, (int64_t)orphans.n);
-        w->figures->scanned += l.scanned;
-        r = tell_all(w, step, &orphans, err);
-        l.at = l.end;
-    }
-    *complete = *complete && !l.more;
-    return r;
-}
-
-int rp_safety_net_look(struct rp_safety_net *net, rp_net_found_fn *found, void *ctx, struct rp_figures *figures,
-                       bool *complete, struct rp_error *err)
-{
-    RP_CLEANUP(rp_freep) struct looking *w = calloc(1, sizeof *w);
-    if (w == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a safety net");
-    w->net = net;
-    w->found = found;
-    w->ctx = ctx;
-    w->figures = figures;
-    w->arena = RP_ARENA(BATCH_ARENA_MAX);
-    w->places.arena = RP_ARENA(NAMES_ARENA_MAX);
-    figures->repairs = *complete = true;
-    int r = read_places(net, &w->places, err);
-    for (size_t i = 0; i < rp_net_steps_count && r == 0; i++)
-        r = look_step(w, &rp_net_steps[i], complete, err);
-    if (r == 0) r = rp_net_count_behind(net, false, &figures->behind, err);
-    rp_arena_done(&w->arena);
-    rp_arena_done(&w->places.arena);
-    return r < 0 ? rp_error_wrap(err, r, "look for what was lost") : 0;
 }

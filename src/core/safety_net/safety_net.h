@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safety_net.h - what nothing would find any more is found and brought back: also what was bad
- * before Reprieve came, or was edited by hand. A run of kind `safety_net` with lock, figures and
+/* safety_net.h - finds files and marks that no sweep would reach, and brings them back: also what was
+ * bad before Reprieve came, or was edited by hand. A run of kind `safety_net` with lock, figures and
  * record. It erases nothing: it makes marks, which come due, are held and restored like any.
  *
  * G1  What is looked for is said by a table of steps:
@@ -56,7 +56,8 @@ int rp_safety_net_begin(struct rp_safety_net *net, struct rp_run *out, struct rp
 int rp_safety_net_carry(struct rp_safety_net *net, struct rp_run *run, const char **outcome, struct rp_error *err);
 
 /* What a run would find now, from the beginning on, without a limit; nothing is written. `found` is
- * told of each. `complete` false: a step has more rows than are looked at. */
+ * told of each. `complete` false: a step has more rows than are looked at, or what is gone has more
+ * children than are told at once (RP_NET_BATCH). */
 struct rp_net_finding {
     const struct rp_orphan *orphan; /* with what is wrong with it */
     const char *would;              /* what would be done */

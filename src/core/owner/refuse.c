@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/owner/refuse.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+
+#include <inttypes.h>
+
+/* ---- why, and what to do ---- */
+
+static int advise_recover(const char *store, struct rp_error *err)
+{
+    return rp_error_hint(err, "nothing of it is purged; look at it, then run `reprieve recover %s`", store);
+}
+
+static int refuse_plainly(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    rp_error_set(err, RP_ENOTOWNER, "store '%s': %s", store, rp_ownership_text(owner->ownership));
+    return advise_recover(store, err);
+}
+
+static int refuse_foreign(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to catalog %s (environment '%s')", store, owner->catalog,
+                 owner->environment);
+    return advise_recover(store, err);
+}
+
+static int refuse_elsewhere(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    rp_error_set(err, RP_ENOTOWNER, "store '%s' belongs to environment '%s'; is this catalog a copy?", store,
+                 owner->environment);
+    return advise_recover(store, err);
+}
+
+static int refuse_ahead(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    rp_error_set(err, RP_ENOTOWNER,
+                 "store '%s' has seen epoch %" PRId64 ", this catalog is at %" PRId64 ": it was restored from a backup",
+                 store, owner->epoch, owner->catalog_epoch);
+    return advise_recover(store, err);
+}
+
+static int refuse_forked(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    rp_error_set(err, RP_ENOTOWNER,
+                 "store '%s' belongs to another copy of this catalog: what that wrote there at epoch "
+                 "%" PRId64 " was never written here",
+                 store, owner->epoch);
+    return advise_recover(store, err);
+}
+
+static int set_known_as(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    return rp_error_set(err, RP_ENOTOWNER,
+                        "store '%s': the catalog knows it as '%s', and so do its holds, marks and files", store,
+                        owner->other_name);
+}
+
+static int refuse_renamed(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    set_known_as(owner, store, err);
+    return rp_error_hint(err,
+                         "nothing of it is purged; give it the name '%s' back in the configuration, or run "
+                         "`reprieve stores rename %s %s`",
+                         owner->other_name, owner->other_name, store);
+}
+
+static int refuse_swapped(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    set_known_as(owner, store, err);
+    return rp_error_hint(err,
+                         "nothing of it is purged: were two stores swapped in the configuration, or has one two "
+                         "names? If no hold and no file hangs on '%s': `reprieve recover --moved %s`",
+                         owner->other_name, store);
+}
+
+static int refuse_moved(const struct rp_owner *owner, const char *store, struct rp_error *err)
+{
+    (void)owner;
+    rp_error_set(err, RP_ENOTOWNER, "store '%s': the catalog is in another place: it was put back, promoted or moved",
+                 store);
+    return rp_error_hint(err,
+                         "nothing of it is purged; if nothing was lost: `reprieve recover --moved %s`, if anything "
+                         "may be: `reprieve recover %s`",
+                         store, store);
+}
+
+/* ---- the table ---- */
+
+static const struct {
+    const char *text;
+    bool moved, others;
+    int (*refuse)(const struct rp_owner *owner, const char *store, struct rp_error *err); /* NULL: never */
+} words[] = {
+    [RP_OWNER_NONE] = { "not owned yet" },
+    [RP_OWNER_OURS] = { "ours" },
+    [RP_OWNER_GONE] = { "its owner record is gone", .refuse = refuse_plainly },
+    [RP_OWNER_FOREIGN] = { "belongs to another catalog", .refuse = refuse_foreign },
+    [RP_OWNER_AHEAD] = { "is ahead of this catalog, which was rolled back", .refuse = refuse_ahead },
+    [RP_OWNER_MOVED] = { "belongs to this catalog in another place", .moved = true, .refuse = refuse_moved },
+    [RP_OWNER_FORKED] = { "belongs to another copy of this catalog", .refuse = refuse_forked },
+    [RP_OWNER_SWAPPED] = { "is another store of this catalog", .moved = true, .others = true,
+                           .refuse = refuse_swapped },
+    [RP_OWNER_RENAMED] = { "has another name in this catalog", .others = true, .refuse = refuse_renamed },
+    [RP_OWNER_ELSEWHERE] = { "belongs to another environment", .refuse = refuse_elsewhere },
+    [RP_OWNER_DAMAGED] = { "its owner record is damaged", .refuse = refuse_plainly },
+};
+
+const char *rp_ownership_text(enum rp_ownership ownership)
+{
+    return words[ownership].text;
+}
+
+bool rp_ownership_is_moved(enum rp_ownership ownership)
+{
+    return words[ownership].moved;
+}
+
+bool rp_ownership_is_others(enum rp_ownership ownership)
+{
+    return words[ownership].others;
+}
+
+/* ---- refuse ---- */
+
+int rp_owner_refuse(const struct rp_owner *owner, const struct rp_store *at, struct rp_error *err)
+{
+    RP_ASSERT(words[owner->ownership].refuse != NULL);
+    return words[owner->ownership].refuse(owner, at->config->name, err);
+}
+
+int rp_owner_refuse_vessel(const struct rp_store *at, struct rp_error *err)
+{
+    return refuse_moved(NULL, at->config->name, err);
+}
+
+int rp_owner_refuse_gone_back(const struct rp_store *at, int64_t seen_epoch, int64_t epoch, struct rp_error *err)
+{
+    rp_error_set(err, RP_ENOTOWNER,
+                 "store '%s': the catalog went back from epoch %" PRId64 " to %" PRId64
+                 " while it was used: a backup was put back",
+                 at->config->name, seen_epoch, epoch);
+    return advise_recover(at->config->name, err);
+}
