@@ -29,8 +29,17 @@ static const char *const rules[] = {
     "the "
     "end is dropped). Values of these keys are never shown in errors.",
     "Relative paths, those in sqlite: URLs too, begin at the directory of the configuration file.",
+    "The directory of a SQLite catalog and those of stores must be there; no file but the embedded default makes them, "
+    "and `reprieve init` makes that of the catalog. Beside a file written by hand: mkdir -p reprieve-data.",
+    "A running daemon reads the file again on SIGHUP, with the files that KEY_file names, and takes every setting that "
+    "does not say that it is taken at the next start. Entries that are added to a section or a list, or taken out of "
+    "it, are taken at the next start. The log names what was changed, and what waits for the next start.",
     "A duration is a number with a unit: 250ms, 90s, 15m, 12h, 5d, 2w, also joined: 1h30m.",
-    "The names of stores and databases have 1 to 63 of a-z 0-9 - _ and begin with a letter.",
+    "A cron line has five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or jan-dec) and day of "
+    "week (0-7 or sun-sat; 0 and 7 are Sunday), in UTC. A field is *, a number or a name of three letters, a range "
+    "(mon-fri), a step (*/15, 8-18/2), or a list of these with commas. If both day of month and day of week are given "
+    "(not just *), it fires on days that fit either of them. There is no @hourly and the like.",
+    "The names of stores, databases and confirmations have 1 to 63 of a-z 0-9 - _ and begin with a letter.",
 };
 #define N_RULES (sizeof(rules) / sizeof(rules[0]))
 
