@@ -279,7 +279,8 @@ const struct rp_cli_command rp_commands[] = {
               "  reprieve dead retry --endpoint calendar --since 3d",
       .options = dead_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_dead },
     { .name = "explain", .synopsis = "SUBJECT", .summary = "tell the story of one subject",
-      .help = "Why it is here, why it went, who decided, and what will happen next.\n"
+      .help = "Why it is here, why it went, who decided, and what will happen next. SUBJECT may be the id of a dead "
+              "letter, too.\n"
               "  reprieve explain main:avatars/7.png",
       .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_explain },
     { .name = "audit", .synopsis = "\nverify [--file FILE]\nexport [--lane N]\nsegments",

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "confirm_steps.h"
+#include "core/explain.h"
 #include "core/owner/recover.h"
 #include "core/safety_net/safety_net.h"
 #include "lib/restoring.h"
@@ -51,6 +52,14 @@ static void what_was_refused_can_be_restored_but_not_after_a_yes(void **state)
     services_drop(&s);
 }
 
+static int hear_kept(void *ctx, const struct rp_story_line *line, struct rp_error *e)
+{
+    bool *told = ctx;
+    (void)e;
+    if (strcmp(line->event, "mark.reprieved") == 0) *told = strstr(line->words, "deleted already by: billing") != NULL;
+    return 0;
+}
+
 static void who_keeps_a_dead_letter_is_told_who_has_deleted_already(void **state)
 {
     struct world *w = *state;
@@ -66,6 +75,12 @@ static void who_keeps_a_dead_letter_is_told_who_has_deleted_already(void **state
     assert_int_equal(mark.outcome, RP_END_KEPT);
     assert_non_null(strstr(mark.note, "deleted already by: billing"));
     assert_true(world_exists(w, "k"));
+    struct rp_story_end end;
+    bool told = false;
+    const struct rp_story story = { .fn = hear_kept, .ctx = &told };
+    ok(rp_explain(w->catalog, &w->store, "k", &w->arena, &story, &end, &err));
+    assert_true(told);
+    assert_non_null(strstr(end.words, "ended as reprieved: given up. Deleted already by: billing."));
     services_drop(&s);
 }
 
