@@ -28,7 +28,11 @@ static void test_T1_from_the_first_call_on_a_restore_is_too_late(void **state)
     put_to_confirm(&s, "late", "calendar", NULL);
     s.at[CALENDAR].status = 500;
     (void)ask_all(&s);
-    assert_int_equal(world_restore(w, "late").error.code, RP_ETOOLATE);
+    struct rp_reprieve_answer late = world_restore(w, "late");
+    assert_int_equal(late.error.code, RP_ETOOLATE);
+    assert_non_null(
+        strstr(late.error.text, "late: too late, an outside service was asked to delete its half: calendar"));
+    assert_non_null(strstr(late.error.hint, "if it refuses, restore it then"));
     services_drop(&s);
 }
 
@@ -48,7 +52,8 @@ static void what_was_refused_can_be_restored_but_not_after_a_yes(void **state)
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM dead_letter WHERE open = 1"), 1);
     struct rp_reprieve_answer half = world_restore(w, "half");
     assert_int_equal(half.error.code, RP_ETOOLATE);
-    assert_non_null(strstr(half.error.text, "has deleted its half"));
+    assert_non_null(strstr(half.error.text, "has deleted its half: billing; asked: calendar"));
+    assert_non_null(strstr(half.error.hint, "`reprieve dead` lists it"));
     services_drop(&s);
 }
 
@@ -155,6 +160,7 @@ static void a_deleted_file_and_what_belongs_to_it_wait_for_the_yes(void **state)
     assert_non_null(strstr(s.at[CALENDAR].said, "\"tenant\":\"acme\""));
     assert_non_null(strstr(s.at[CALENDAR].said, "\"file\":\"fil_"));
     assert_int_equal(uploads_restore(w, file, &c), RP_ETOOLATE);
+    assert_non_null(strstr(c.command.error.text, "too late to restore: an outside service "));
     expect_purged(w, 2);
     uploads_expect(w, file, RP_FILE_PURGED);
     uploads_expect(w, child, RP_FILE_PURGED);
