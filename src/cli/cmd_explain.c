@@ -64,6 +64,7 @@ static int find_subject(struct rp_cli *cli, struct rp_arena *arena, struct rp_su
     if (rp_id_parse(text, &kind, &id) && kind == RP_ID_DEAD) {
         r = rp_dead_get(cli->session.catalog->db, id, keep_mark, mark, err);
         text = mark;
+        if (r == RP_ENOTFOUND) rp_error_hint(err, "`reprieve dead` lists those that wait; of others give STORE:KEY");
     }
     return r < 0 ? r : rp_cli_subject(cli, text, arena, out, err);
 }

@@ -73,12 +73,13 @@ static void who_keeps_a_dead_letter_is_told_who_has_deleted_already(void **state
     services_make(w, &s);
     put_to_confirm(&s, "k", "billing", "calendar");
     s.at[CALENDAR].status = 409;
+    s.at[CALENDAR].body = "still in use \r\n";
     (void)ask_all(&s);
     ok(ask_keep(w->catalog, letter_of(&s, "k"), "tester", &as, &err));
     assert_int_equal(as, RP_REPRIEVED);
     struct rp_mark mark = world_newest(w, "k");
     assert_int_equal(mark.outcome, RP_END_KEPT);
-    assert_non_null(strstr(mark.note, "deleted already by: billing"));
+    assert_non_null(strstr(mark.note, "refused (409): still in use; deleted already by: billing"));
     assert_true(world_exists(w, "k"));
     struct rp_story_end end;
     bool told = false;
