@@ -114,7 +114,8 @@ const struct rp_setting rp_settings[] = {
       .help = "Allows an address that others can reach without TLS: tokens and files then travel in the clear. For a "
               "daemon behind a proxy that speaks TLS." },
     { .path = "public_url", .restart = true, .type = RP_SETTING_WEB, .offset = CONFIG(public_url), .fallback = "",
-      .help = "What the URLs given to clients begin with, if it is not the address above: that of a proxy." },
+      .help = "What the URLs given to clients, and the answer_url given to outside services, begin with, if it is not "
+              "the address above: that of a proxy." },
     { .path = "node", .restart = true, .type = RP_SETTING_TEXT, .offset = CONFIG(node), .least = 0, .most = 60,
       .fallback = "",
       .help = "The name of this daemon among others on one catalog. Empty: the host and the port." },
@@ -165,7 +166,8 @@ const struct rp_setting rp_settings[] = {
     { .path = "log", .type = RP_SETTING_SECTION,
       .help = "The program's log: one JSON object a line." },
     { .path = "log.file", .type = RP_SETTING_LOG, .offset = CONFIG(log_file), .fallback = "",
-      .help = "Where the log goes. Without a configuration file it is reprieve.log in the data directory." },
+      .help = "Where the log goes. Empty: no log is written. Without a configuration file it is reprieve.log in the "
+              "data directory." },
     { .path = "log.level", .type = RP_SETTING_CHOICE, .offset = CONFIG(log_level), .choices = log_levels,
       .fallback = "info",
       .help = "The least severe lines that are written." },
@@ -274,7 +276,8 @@ const struct rp_setting rp_settings[] = {
       .help = "A query whose only column is a key, instead of table and column." },
     { .path = "stores.*.referenced_by.*.webhook", .type = RP_SETTING_WEB, .secret = true, .offset = REFERENCE(webhook),
       .help = "Instead of database: gets a POST of {\"store\", \"key\"} for each key, and answers 200 with "
-              "{\"references\": N}. Any other answer, or none, counts as not known: nothing is purged." },
+              "{\"references\": N}. Any other answer, or none, counts as not known: nothing is purged. docs/references.md "
+              "tells it all, and what `reprieve doctor` sends." },
     { .path = "stores.*.referenced_by.*.secret", .type = RP_SETTING_SIGNING, .secret = true,
       .offset = REFERENCE(secret), .least = 0, .most = 1024, .fallback = "",
       .help = "Signs what is sent to the webhook, as alerts.webhook_secret does." },
@@ -306,7 +309,7 @@ const struct rp_setting rp_settings[] = {
       .help = "Where the service is asked." },
     { .path = "confirmations.*.secret", .type = RP_SETTING_SIGNING, .secret = true, .offset = CONFIRMER(secret),
       .least = 0, .most = 1024, .fallback = "",
-      .help = "Signs what is asked. Empty: unsigned." },
+      .help = "Signs what is asked, as alerts.webhook_secret does. Empty: unsigned." },
     { .path = "confirmations.*.secret_old", .type = RP_SETTING_SIGNING, .secret = true, .offset = CONFIRMER(secret_old),
       .least = 0, .most = 1024, .fallback = "",
       .help = "Signs it too, while the service changes from this one to secret." },
@@ -365,7 +368,8 @@ const struct rp_setting rp_settings[] = {
     { .path = "sweep.schedule", .type = RP_SETTING_SCHEDULE, .offset = CONFIG(sweep_schedule),
       .fallback = "continuous", .example = "\"*/15 * * * *\"",
       .help = "When the daemon sweeps: within a second of the moment (continuous), or only at the ticks of a cron "
-              "line in UTC, once over all daemons. A tick that was missed while no daemon ran is made up for once." },
+              "line in UTC, once over all daemons. A tick that was missed while no daemon ran is made up for once. "
+              "Outside services (confirmations) are asked when a mark is due, whatever this says." },
     { .path = "sweep.limit", .type = RP_SETTING_INTEGER, .offset = CONFIG(sweep_limit), .least = 1,
       .most = 1000000000,
       .fallback = "100000",
@@ -472,7 +476,8 @@ const struct rp_setting rp_settings[] = {
     { .path = "events_out.*.events", .restart = true, .type = RP_SETTING_EVENTS, .offset = SINK(events), .least = 1,
       .most = 4096,
       .required = true, .example = "[\"file.*\", mark.purged]",
-      .help = "The events that it wants: their names, or how they begin and a star." },
+      .help = "The events that it wants: names, or a group and .* (file.* is all that begin with file.). All names "
+              "stand in docs/events-out.md." },
 
     { .path = "outbound", .type = RP_SETTING_SECTION,
       .help = "Calls out: webhooks of alerts, references and events_out, confirmations, and the processor." },
@@ -486,7 +491,7 @@ const struct rp_setting rp_settings[] = {
       .help = "Conditions that the daemon watches, and whom it tells. 0 turns a condition off." },
     { .path = "alerts.webhook", .type = RP_SETTING_WEB, .secret = true, .offset = ALERTS(webhook), .fallback = "",
       .help = "Gets a POST once when a condition begins to hold and once when it is over. Empty: nobody is told; "
-              "the conditions are shown by GET /v1/alerts all the same." },
+              "the conditions are shown by GET /v1/alerts all the same. docs/alerts.md has its body and all names." },
     { .path = "alerts.webhook_secret", .type = RP_SETTING_SIGNING, .secret = true, .offset = ALERTS(webhook_secret),
       .least = 0, .most = 1024, .fallback = "",
       .help = "Signs what is sent, as standardwebhooks.com says: headers webhook-id, webhook-timestamp and "
@@ -513,7 +518,8 @@ const struct rp_setting rp_settings[] = {
       .help = "The time over which error_rate_over is counted." },
     { .path = "alerts.no_run_for", .type = RP_SETTING_DURATION, .offset = ALERTS(no_run_for_ms), .least = 0,
       .most = ALERT_MOST_MS, .fallback = "25h",
-      .help = "A scheduled run did not happen for longer than this, and for longer than its interval and an hour." },
+      .help = "A run of a schedule (each schedule by itself) did not end for longer than this, but not before its "
+              "interval plus one hour. A continuous sweep is watched while marks are due for longer than this." },
     { .path = "alerts.lock_stale_over", .type = RP_SETTING_DURATION, .offset = ALERTS(lock_stale_over_ms), .least = 0,
       .most = ALERT_MOST_MS, .fallback = "1h",
       .help = "The lock of a run was not renewed for longer than this." },
@@ -609,7 +615,7 @@ void rp_setting_expected(const struct rp_setting *s, struct rp_buf *out)
         [RP_SETTING_FILE] = "the path of a file or \"\" for none",
         [RP_SETTING_WEB] = "http://HOST or https://HOST, with port and path if need be, or \"\" for none",
         [RP_SETTING_ADDRESS] = "ADDRESS:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420",
-        [RP_SETTING_EVENTS] = "a list of names of events, such as [file.deleted, \"mark.*\"]",
+        [RP_SETTING_EVENTS] = "a list of names of events, or of groups, such as [file.deleted, \"mark.*\"]",
         [RP_SETTING_NETWORKS] = "a list of networks in CIDR such as [10.1.2.0/24, \"fd00:1::/32\"]",
         [RP_SETTING_SCHEDULE] =
             "continuous, or the five fields of a cron line that fires (minute hour day month weekday)",
