@@ -32,9 +32,9 @@ static const char *const rules[] = {
     "The directory of a SQLite catalog and those of stores must be there; no file but the embedded default makes them, "
     "and `reprieve init` makes that of the catalog. Beside a file written by hand: mkdir -p reprieve-data.",
     "A running daemon reads the file again on SIGHUP, with the files that KEY_file names, and takes every setting, "
-    "unless it, or the section or list that it stands in, says that it is taken at the next start. Entries that are "
-    "added to a section or a list, or taken out of "
-    "it, are taken at the next start. The log names what was changed, and what waits for the next start.",
+    "unless it, or the section or list that it stands in, says that it is taken at the next start. Where stores, "
+    "databases, confirmations or sinks are added or taken out, all of that section waits for the next start. The log "
+    "names what was changed, and what waits.",
     "A duration is a number with a unit: 250ms, 90s, 15m, 12h, 5d, 2w, also joined: 1h30m.",
     "A cron line has five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or jan-dec) and day of "
     "week (0-7 or sun-sat; 0 and 7 are Sunday), in UTC. A field is *, a number or a name of three letters, a range "
