@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dead.h - dead letters: marks that used up their attempts and wait for a person. */
+/* dead.h - dead letters: marks that a person must decide on. */
 #ifndef RP_CATALOG_DEAD_H
 #define RP_CATALOG_DEAD_H
 
