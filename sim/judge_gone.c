@@ -288,7 +288,8 @@ static void judge_story(struct sim_node *n, const char *key)
     struct rp_story_end end;
     struct rp_error err = { 0 };
     const struct model_mark *any = model_mark_of(n->sim->model, key), *newest = newest_of(n->sim, key, true);
-    int r = rp_explain(n->catalog, &n->store, key, &arena, ignore_line, NULL, &end, &err);
+    int r = rp_explain(n->catalog, &n->store, key, &arena, &(struct rp_story){ .fn = ignore_line, .ctx = NULL }, &end,
+                       &err);
     const char *words = r == RP_ENOTFOUND ? err.text : end.unmarked;
     if (r < 0 && r != RP_ENOTFOUND)
         sim_violate(n->sim, "HONEST", "%s cannot be explained: %s", key, err.text);

@@ -42,10 +42,12 @@ static json_t *answer_json(const struct rp_mark_item *item)
 static void tell(struct marking *m, const struct rp_mark_item *item)
 {
     const struct rp_mark_answer *a = &item->answer;
+    struct rp_error refused = a->error;
     char subject[RP_SHOWN_MAX], due[RP_WHEN_TEXT], id[RP_ID_TEXT];
     if (m->cli->json) rp_emit(m->cli, answer_json(item));
     if (a->what == RP_MARK_REFUSED) {
-        rp_answers_refused(&m->told, &a->error);
+        if (refused.code == RP_EGRACE && m->pattern.at_ms >= 0) rp_error_wrap(&refused, RP_EGRACE, "--at");
+        rp_answers_refused(&m->told, &refused);
         return;
     }
     rp_answers_done(&m->told, "%s  %s, due %s  %s\n",

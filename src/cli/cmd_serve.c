@@ -40,7 +40,10 @@ static void say_ready(void *ctx, const struct rp_daemon_ready *ready)
                ready->token_file);
     else if (ready->no_token)
         rp_say(cli, "Nobody has a token yet: `reprieve token create NAME` makes one.\n");
-    if (ready->log_file[0] != 0 && ready->log_file[0] != '-') rp_say(cli, "The log is %s\n", ready->log_file);
+    if (ready->log_file[0] == 0)
+        rp_say(cli, "No log is written: log.file in the configuration names one.\n");
+    else if (ready->log_file[0] != '-')
+        rp_say(cli, "The log is %s\n", ready->log_file);
     rp_say(cli, "Ctrl-C stops it.\n");
     fflush(stdout);
 }

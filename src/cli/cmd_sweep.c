@@ -189,10 +189,11 @@ static json_t *record_of(struct rp_sweep_call *call, const struct rp_sweep_resul
 static void say_extremes(const struct rp_cli *cli, const struct rp_figures *f)
 {
     char subject[RP_SHOWN_MAX], age[RP_TIME_TEXT], size[RP_SIZE_TEXT];
+    const char *of = f->purged + f->already_gone < f->scanned ? "; of all that it looked at, purged or not" : "";
     if (f->aged == 0) return;
-    rp_say(cli, "  oldest    %s, marked %s before\n", rp_show(f->oldest, subject),
-           rp_duration_format(f->oldest_age_s * RP_SECOND_MS, age));
-    rp_say(cli, "  largest   %s, %s\n", rp_show(f->largest, subject), rp_show_size(f->largest_bytes, size));
+    rp_say(cli, "  oldest    %s, marked %s before%s\n", rp_show(f->oldest, subject),
+           rp_duration_format(f->oldest_age_s * RP_SECOND_MS, age), of);
+    rp_say(cli, "  largest   %s, %s%s\n", rp_show(f->largest, subject), rp_show_size(f->largest_bytes, size), of);
 }
 
 /* The run's record names every store that was left out as an error; a person has been told

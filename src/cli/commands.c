@@ -6,6 +6,7 @@
 
 /* clang-format off */
 #define END { .name = NULL }
+#define STATE_LINE(name, means) "  " name ": " means "\n"
 
 const struct rp_option rp_global_options[] = {
     { "config", 0, "FILE",
@@ -209,7 +210,8 @@ const struct rp_cli_command rp_commands[] = {
       .options = restore_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_restore },
     { .name = "marks", .synopsis = "[--state STATE] [--store STORE] [--due-before TIME] [--reason TEXT] [--limit N]",
       .summary = "list marks",
-      .help = "Without --state: those that wait, in order of time. Ended ones are listed newest first.\n"
+      .help = "Without --state: those that wait, in order of time. Ended ones are listed newest first. The states:\n"
+              RP_STATE_WORDS(STATE_LINE) "For example:\n"
               "  reprieve marks --due-before 24h\n"
               "  reprieve marks --state purged --limit 10",
       .options = marks_options, .words_most = 0, .run = rp_cmd_marks },
@@ -267,7 +269,8 @@ const struct rp_cli_command rp_commands[] = {
       .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_cancel },
     { .name = "dead", .synopsis = "\nshow ID\nretry ID... | --all | [--since TIME] [--endpoint NAME]\nkeep ID",
       .summary = "list dead letters, retry them, or give their marks up",
-      .help = "A mark that used up its attempts waits here for a person. `keep` ends it: as reprieved if nothing of "
+      .help = "A mark that a person must decide on waits here: it failed too often, an outside service refused, or nothing came "
+              "in time. `keep` ends it: as reprieved if nothing of "
               "it can have been erased, else as lost. A lost file stays deleted and takes its room, until it is restored, "
               "if its object is there, or deleted once more. Of a mark that waits for an outside service nothing was erased: "
               "`keep` says who has deleted its half already, and a file lives again; `show` lists each call to them; `retry` "
@@ -276,12 +279,13 @@ const struct rp_cli_command rp_commands[] = {
               "  reprieve dead retry --endpoint calendar --since 3d",
       .options = dead_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_dead },
     { .name = "explain", .synopsis = "SUBJECT", .summary = "tell the story of one subject",
-      .help = "Why it is here, why it went, who decided, and what will happen next.\n"
+      .help = "Why it is here, why it went, who decided, and what will happen next. SUBJECT may be the id of a dead "
+              "letter, too.\n"
               "  reprieve explain main:avatars/7.png",
       .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_explain },
     { .name = "audit", .synopsis = "\nverify [--file FILE]\nexport [--lane N]\nsegments",
       .summary = "show the newest audit rows, verify the chain, or export it",
-      .help = "Every change has a row, chained by hashes. `verify` names the first link that does not hold; "
+      .help = "Shows the newest 20 rows, the newest last. Every change has a row, chained by hashes. `verify` names the first link that does not hold; "
               "`export` prints JSON lines. Rows older than retention.audit go once a sealed segment holds them: "
               "`segments` lists which stand in which file. `verify` holds the files in retention.segments against "
               "their SHA-256, and says which are not there. `verify --file` proves one by itself.\n"

@@ -108,7 +108,7 @@ static const struct {
     [RP_SETTING_WEB] = { "http://HOST or https://HOST, with port and path if need be, or \"\" for none",
                          is_web_or_none },
     [RP_SETTING_ADDRESS] = { "ADDRESS:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420", is_address },
-    [RP_SETTING_EVENTS] = { "a list of names of events, such as [file.deleted, \"mark.*\"]", NULL },
+    [RP_SETTING_EVENTS] = { "a list of names of events, or of groups, such as [file.deleted, \"mark.*\"]", NULL },
     [RP_SETTING_NETWORKS] = { "a list of networks in CIDR such as [10.1.2.0/24, \"fd00:1::/32\"]", rp_networks_are },
     [RP_SETTING_SIGNING] = { NULL, is_signing },
     [RP_SETTING_SCHEDULE] = { "continuous, or the five fields of a cron line that fires (minute hour day month "

@@ -36,14 +36,26 @@ int64_t rp_due(const struct rp_due *due, int64_t now_ms)
     return at_ms > now_ms ? at_ms : now_ms;
 }
 
+static bool is_in_range(int64_t span_ms)
+{
+    return span_ms >= RP_GRACE_LEAST_MS && span_ms <= RP_GRACE_MOST_MS;
+}
+
+/* A time that was asked for is some milliseconds nearer by now: in seconds, unless that looks allowed. */
+static int64_t shown(int64_t span_ms)
+{
+    int64_t seconds_ms = (span_ms + RP_SECOND_MS / 2) / RP_SECOND_MS * RP_SECOND_MS;
+    return span_ms < RP_SECOND_MS || is_in_range(seconds_ms) ? span_ms : seconds_ms;
+}
+
 int rp_grace_check(const struct rp_store_config *config, int64_t span_ms, struct rp_error *err)
 {
     char text[RP_TIME_TEXT];
-    if (config->allow_any_grace || (span_ms >= RP_GRACE_LEAST_MS && span_ms <= RP_GRACE_MOST_MS)) return 0;
+    if (config->allow_any_grace || is_in_range(span_ms)) return 0;
     if (span_ms < 0)
         rp_error_set(err, RP_EGRACE, "the time is in the past, and a grace is 1d to 30d");
     else
-        rp_error_set(err, RP_EGRACE, "a grace of %s is outside 1d to 30d", rp_duration_format(span_ms, text));
+        rp_error_set(err, RP_EGRACE, "a grace of %s is outside 1d to 30d", rp_duration_format(shown(span_ms), text));
     return rp_error_hint(
         err, "choose a time in that range, or set allow_any_grace: true for store '%s' in the configuration",
         config->name);

@@ -2,6 +2,7 @@
 #include "core/explain.h"
 
 #include "base/cleanup.h"
+#include "base/cron.h"
 #include "base/error.h"
 #include "base/id.h"
 #include "base/text/buf.h"
@@ -10,6 +11,7 @@
 #include "catalog/audit/audit.h"
 #include "catalog/audit/segment.h"
 #include "catalog/mark/confirmation.h"
+#include "catalog/mark/dead.h"
 #include "catalog/mark/hold.h"
 #include "catalog/retention.h"
 #include "core/file/file.h"
@@ -35,7 +37,7 @@ static const struct {
     { "mark.created", "marked for deletion",
       { { "due_at", ", due %s" }, { "only_if", ", only if %s" }, { "reason", " (reason: %s)" } } },
     { "mark.extended", "given more time", { { "due_at", ", due %s" } } },
-    { "mark.reprieved", "reprieved", { { "outcome", ": %s" } } },
+    { "mark.reprieved", "reprieved", { { "outcome", ": %s" }, { "note", " (%s)" } } },
     { "mark.purged", "purged", { { "outcome", ": %s" } } },
     { "mark.dead", "it became a dead letter, a person must decide", { { "note", ": %s" } } },
     { "mark.retried", "brought back to be tried again", { { NULL, NULL } } },
@@ -76,14 +78,9 @@ static void write_words(struct rp_buf *b, const char *event, const json_t *detai
     rp_buf_str(b, event);
 }
 
-struct telling {
-    rp_story_fn *fn;
-    void *ctx;
-};
-
 static int tell(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
 {
-    struct telling *t = ctx;
+    const struct rp_story *t = ctx;
     RP_CLEANUP(rp_buf_done) struct rp_buf words = RP_BUF(WORDS_MAX);
     RP_CLEANUP(rp_json_decrefp) json_t *details = NULL;
     char id[RP_ID_TEXT];
@@ -102,7 +99,7 @@ static int tell(void *ctx, const struct rp_audit_row *row, struct rp_error *err)
 /* ---- what was sealed ---- */
 
 struct sealed {
-    struct telling *telling;
+    const struct rp_story *story;
     size_t n;
 };
 
@@ -116,13 +113,14 @@ static int tell_segment(void *ctx, const struct rp_segment *segment, struct rp_e
     struct rp_story_line line = {
         .at_ms = segment->last_at_ms, .event = "audit.sealed", .actor = "reprieve", .words = words, .mark = ""
     };
-    return s->telling->fn(s->telling->ctx, &line, err);
+    return s->story->fn(s->story->ctx, &line, err);
 }
 
 /* Rows go by age: if none of the oldest mark's time was sealed, none later was. */
-static int tell_sealed(struct rp_db *db, const struct rp_marks *marks, struct telling *telling, struct rp_error *err)
+static int tell_sealed(struct rp_db *db, const struct rp_marks *marks, const struct rp_story *story,
+                       struct rp_error *err)
 {
-    struct sealed sealed = { .telling = telling };
+    struct sealed sealed = { .story = story };
     if (marks->n == 0) return 0;
     const struct rp_mark *newest = &marks->at[0], *oldest = &marks->at[marks->n - 1];
     int64_t to_ms = newest->ended_at_ms != 0 ? newest->ended_at_ms : INT64_MAX;
@@ -201,7 +199,42 @@ static size_t say_saved(const struct rp_story_end *end, char *out, size_t size)
                             rp_id_format(RP_ID_HOLD, end->hold_id, id), end->held_by);
 }
 
-static void say_waiting(struct rp_story_end *end, const struct rp_store *store, int64_t now_ms)
+/* What will be done with it, and by whom, now that its time is over. */
+static size_t say_overdue(const struct rp_story_end *end, const struct rp_store *store, const struct rp_story *story,
+                          int64_t now_ms, char *out, size_t size)
+{
+    const char *what = store->config->mode == RP_MODE_QUARANTINE ? "moved to quarantine" : "purged";
+    char next[RP_TIME_TEXT], away[RP_TIME_TEXT];
+    struct rp_cron cron;
+    int64_t next_ms;
+    if (end->needs[0] != 0)
+        return (size_t)snprintf(out, size,
+                                "and then %s once all have said yes; a daemon asks at once, unless it leaves a service "
+                                "alone that has failed again and again, and so does `reprieve sweep`; ",
+                                what);
+    if (end->mark.next_at_ms > now_ms) return (size_t)snprintf(out, size, "and not %s yet; ", what);
+    if (story->sweep_schedule == NULL || rp_cron_parse(story->sweep_schedule, &cron, NULL) < 0 ||
+        rp_cron_next(&cron, now_ms, &next_ms, NULL) < 0)
+        return (size_t)snprintf(out, size, "and %s as soon as a daemon or `reprieve sweep` gets to it; ", what);
+    return (size_t)snprintf(out, size,
+                            "and %s by the next sweep, at %s (%s) if a daemon runs then, or later if more than %" PRId64
+                            " marks (sweep.limit) are due before it; ",
+                            what, rp_time_format(next_ms, next), rp_time_distance(next_ms, now_ms, away),
+                            story->sweep_limit);
+}
+
+static size_t say_effect(const struct rp_story_end *end, const struct rp_store *store, const struct rp_story *story,
+                         int64_t now_ms, char *out, size_t size)
+{
+    bool moves = store->config->mode == RP_MODE_QUARANTINE;
+    if (store->config->mode == RP_MODE_OBSERVE)
+        return (size_t)snprintf(out, size, "but the store is in mode observe, so it stays; ");
+    if (end->mark.due_at_ms <= now_ms) return say_overdue(end, store, story, now_ms, out, size);
+    return (size_t)snprintf(out, size, "and then %s; ", moves ? "moved to quarantine" : "purged");
+}
+
+static void say_waiting(struct rp_story_end *end, const struct rp_store *store, const struct rp_story *story,
+                        int64_t now_ms)
 {
     char due[RP_TIME_TEXT], away[RP_TIME_TEXT];
     if (end->mark.file_id != 0 && strcmp(end->mark.reason, RP_REASON_LATE) == 0) {
@@ -212,12 +245,10 @@ static void say_waiting(struct rp_story_end *end, const struct rp_store *store, 
         say_pending(end, now_ms);
         return;
     }
-    const char *mode = store->config->mode == RP_MODE_OBSERVE      ? "but the store is in mode observe, so it stays"
-                       : store->config->mode == RP_MODE_QUARANTINE ? "and then moved to quarantine"
-                                                                   : "and then purged";
-    size_t n = (size_t)snprintf(end->words, sizeof end->words, "It is marked, due %s (%s), %s; ",
-                                rp_time_format(end->mark.due_at_ms, due),
-                                rp_time_distance(end->mark.due_at_ms, now_ms, away), mode);
+    size_t n =
+        (size_t)snprintf(end->words, sizeof end->words, "It is marked, due %s (%s), ",
+                         rp_time_format(end->mark.due_at_ms, due), rp_time_distance(end->mark.due_at_ms, now_ms, away));
+    n += say_effect(end, store, story, now_ms, end->words + n, sizeof end->words - n);
     n += say_saved(end, end->words + n, sizeof end->words - n);
     if (end->needs[0] != 0)
         n += (size_t)snprintf(end->words + n, sizeof end->words - n, " Before, these must say yes: %s.", end->needs);
@@ -248,7 +279,7 @@ static void add_name(char names[RP_STORY_NAMES], const char *name)
     snprintf(names + used, RP_STORY_NAMES - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
-/* Who has still to say yes; of what is in quarantine, who has said it. */
+/* Who has still to say yes, and who has said it. */
 static int find_services(struct rp_db *db, struct rp_arena *arena, struct rp_story_end *end, struct rp_error *err)
 {
     struct rp_confirmations all;
@@ -288,17 +319,43 @@ static void say_quarantine(struct rp_story_end *end, const struct rp_mark *copy,
                  end->agreed[0] != 0 ? " Deleted already by: " : "", end->agreed, end->agreed[0] != 0 ? "." : "");
 }
 
-static void say_end(struct rp_story_end *end, const struct rp_store *store, int64_t now_ms)
+static void say_dead(struct rp_story_end *end)
+{
+    char id[RP_ID_TEXT];
+    if (end->dead_id == 0)
+        snprintf(end->words, sizeof end->words, "It waits for a person; `reprieve safety-net` lists it among them.");
+    else
+        snprintf(end->words, sizeof end->words,
+                 "It waits for a person: `reprieve dead show %s` says why, `dead retry` or `dead keep` ends it.",
+                 rp_id_format(RP_ID_DEAD, end->dead_id, id));
+}
+
+static void say_ended(struct rp_story_end *end)
+{
+    const struct rp_mark *mark = &end->mark;
+    bool back = mark->state == RP_REPRIEVED && end->agreed[0] != 0;
+    snprintf(end->words, sizeof end->words, "%s; its last mark ended as %s%s%s.%s%s%s", there_of(end),
+             rp_state_name(mark->state), mark->outcome != RP_END_NONE ? ": " : "", rp_end_name(mark->outcome),
+             back ? " Deleted already by: " : "", back ? end->agreed : "", back ? "." : "");
+}
+
+static void say_end(struct rp_story_end *end, const struct rp_store *store, const struct rp_story *story,
+                    int64_t now_ms)
 {
     const char *there = there_of(end);
     char next[RP_TIME_TEXT];
+    if (end->file_is_deleted) {
+        snprintf(end->words, sizeof end->words,
+                 "%s; its file is deleted and no mark waits for it: `reprieve safety-net` brings it back.", there);
+        return;
+    }
     if (!end->has_mark) {
         snprintf(end->words, sizeof end->words, "%s and %s: nothing will happen to it.", there, end->unmarked);
         return;
     }
     switch (end->mark.state) {
     case RP_MARKED:
-        say_waiting(end, store, now_ms);
+        say_waiting(end, store, story, now_ms);
         return;
     case RP_CHECKING:
         if (end->needs[0] != 0) {
@@ -318,23 +375,20 @@ static void say_end(struct rp_story_end *end, const struct rp_store *store, int6
                  end->mark.note != NULL ? end->mark.note : "");
         return;
     case RP_DEAD:
-        snprintf(end->words, sizeof end->words,
-                 "It waits for a person: `reprieve dead` shows why, retry or keep it there.");
+        say_dead(end);
         return;
     default:
-        snprintf(end->words, sizeof end->words, "%s; its last mark ended as %s%s%s.", there,
-                 rp_state_name(end->mark.state), end->mark.outcome != RP_END_NONE ? ": " : "",
-                 rp_end_name(end->mark.outcome));
+        say_ended(end);
     }
 }
 
-static int say_now(struct rp_catalog *catalog, const struct rp_store *store, struct rp_arena *arena,
-                   struct rp_story_end *end, struct rp_error *err)
+static int say_now(struct rp_catalog *catalog, const struct rp_store *store, const struct rp_story *story,
+                   struct rp_arena *arena, struct rp_story_end *end, struct rp_error *err)
 {
     int64_t now_ms = rp_clock_now_ms(catalog->clock);
     struct rp_mark copy;
     if (!end->has_mark || end->mark.state != RP_PURGED || end->mark.outcome != RP_END_QUARANTINED) {
-        say_end(end, store, now_ms);
+        say_end(end, store, story, now_ms);
         return 0;
     }
     int r = rp_quarantine_mark(catalog->db, &end->mark, arena, &copy, err);
@@ -369,24 +423,49 @@ static int say_unmarked(struct rp_catalog *catalog, struct rp_story_end *end, st
     return r;
 }
 
+static int keep_dead(void *ctx, const struct rp_dead *dead, struct rp_error *err)
+{
+    int64_t *id = ctx;
+    (void)err;
+    *id = dead->id;
+    return 0;
+}
+
+/* A deleted file whose mark is not there, or was reprieved, is nobody's to purge. */
+static int find_file(struct rp_catalog *catalog, const struct rp_store *store, const char *key, struct rp_arena *arena,
+                     struct rp_story_end *end, struct rp_error *err)
+{
+    struct rp_file file;
+    int64_t file_id = 0;
+    if (end->has_mark && end->mark.state != RP_REPRIEVED) return 0;
+    int r = rp_files_of_keys(catalog->db, arena, store->id, &key, 1, &file_id, err);
+    if (r < 0 || file_id == 0) return r;
+    r = rp_file_get(catalog->db, file_id, arena, &file, err);
+    end->file_is_deleted = r == 0 && file.status == RP_FILE_DELETED;
+    return r;
+}
+
 int rp_explain(struct rp_catalog *catalog, struct rp_store *store, const char *key, struct rp_arena *arena,
-               rp_story_fn *fn, void *ctx, struct rp_story_end *end, struct rp_error *err)
+               const struct rp_story *story, struct rp_story_end *end, struct rp_error *err)
 {
     struct rp_marks marks;
-    struct telling t = { .fn = fn, .ctx = ctx };
+    struct rp_story t = *story;
     *end = (struct rp_story_end){ 0 };
     int r = rp_marks_init(&marks, MARKS_MAX, arena, err);
     if (r == 0) r = rp_marks_history(catalog->db, store->id, key, &marks, err);
     if (r == 0) r = stand(catalog, store, key, marks.n > 0 ? marks.at[0].tenant_id : 0, end, err);
     if (r < 0) return rp_error_wrap(err, r, "explain %s:%s", store->config->name, key);
-    if (marks.n == 0) r = say_unmarked(catalog, end, err);
-    if (r == 0 && marks.n == 0 && end->object == RP_OUT_GONE)
-        return rp_error_set(err, RP_ENOTFOUND, "%s:%s does not exist and %s", store->config->name, key, end->unmarked);
-    r = tell_sealed(catalog->db, &marks, &t, err);
-    for (size_t i = marks.n; i > 0 && r == 0; i--)
-        r = rp_audit_of_mark(catalog->db, marks.at[i - 1].id, tell, &t, err);
     end->has_mark = marks.n > 0;
     if (end->has_mark) end->mark = marks.at[0];
+    r = find_file(catalog, store, key, arena, end, err);
+    if (r == 0 && marks.n == 0) r = say_unmarked(catalog, end, err);
+    if (r == 0 && marks.n == 0 && end->object == RP_OUT_GONE && !end->file_is_deleted)
+        return rp_error_set(err, RP_ENOTFOUND, "%s:%s does not exist and %s", store->config->name, key, end->unmarked);
+    if (r == 0) r = tell_sealed(catalog->db, &marks, &t, err);
+    for (size_t i = marks.n; i > 0 && r == 0; i--)
+        r = rp_audit_of_mark(catalog->db, marks.at[i - 1].id, tell, &t, err);
     if (r == 0) r = find_services(catalog->db, arena, end, err);
-    return r < 0 ? r : say_now(catalog, store, arena, end, err);
+    if (r == 0 && end->has_mark && end->mark.state == RP_DEAD)
+        r = rp_dead_of_mark(catalog->db, end->mark.id, keep_dead, &end->dead_id, err);
+    return r < 0 ? r : say_now(catalog, store, story, arena, end, err);
 }

@@ -39,8 +39,16 @@
 
 #include <jansson.h>
 
-/* All states for people, in order; a test holds the two together. */
+/* All states for people, in order; a test holds the three together. */
 #define RP_STATE_NAMES_TEXT "marked, checking, purging, purged, reprieved, dead or lost"
+#define RP_STATE_WORDS(X)                                                                                              \
+    X("marked", "it waits until it is due; a restore takes it back")                                                   \
+    X("checking", "references are counted or outside services asked; nothing is erased, a restore is too late")        \
+    X("purging", "its object is being erased or moved to quarantine; a restore is too late")                           \
+    X("purged", "that is done, or it was gone already; a restore brings it back from quarantine")                      \
+    X("reprieved", "it ended without a purge: restored, confirmed, replaced or given up")                              \
+    X("dead", "a dead letter: a person must decide")                                                                   \
+    X("lost", "given up after its purge had begun: something of it may be erased")
 extern const char *const rp_state_names[RP_STATES]; /* in order of their numbers, then NULL */
 const char *rp_state_name(enum rp_state state);
 bool rp_state_parse(const char *name, enum rp_state *out);

@@ -193,11 +193,10 @@ static int create_file(const char *path, struct rp_error *err)
     if (fd < 0 && errno == EEXIST) return 0;
     int failure = fd < 0 || fchmod(fd, 0600) < 0 ? errno : 0;
     if (failure == 0) return 0;
-    int r = rp_error_errno(err, failure, "sqlite: create %s", path);
     const char *slash = strrchr(path, '/');
-    if (failure == ENOENT && slash != NULL)
-        rp_error_hint(err, "create its directory first: mkdir -p '%.*s'", (int)(slash - path), path);
-    return r;
+    if (failure != ENOENT || slash == NULL) return rp_error_errno(err, failure, "sqlite: create %s", path);
+    rp_error_set(err, RP_ECONFIG, "sqlite: create %s: %s", path, strerror(failure));
+    return rp_error_hint(err, "create its directory first: mkdir -p '%.*s'", (int)(slash - path), path);
 }
 
 static int check_file(const char *path, bool read_only, struct rp_error *err)

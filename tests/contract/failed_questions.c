@@ -34,7 +34,8 @@ static int tell_line(void *ctx, const struct rp_story_line *line, struct rp_erro
 static int explain(struct asking *a, struct rp_error *e)
 {
     struct rp_story_end end;
-    int r = rp_explain(a->catalog, &a->w.store, "held/a", &a->arena, tell_line, a, &end, e);
+    int r = rp_explain(a->catalog, &a->w.store, "held/a", &a->arena, &(struct rp_story){ .fn = tell_line, .ctx = a },
+                       &end, e);
     return r < 0 ? r : say(a, "%d %d %d %.30s", end.object, end.has_mark, end.held, end.words);
 }
 

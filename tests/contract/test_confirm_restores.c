@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "confirm_steps.h"
+#include "core/explain.h"
 #include "core/owner/recover.h"
 #include "core/safety_net/safety_net.h"
 #include "lib/restoring.h"
@@ -27,7 +28,11 @@ static void test_T1_from_the_first_call_on_a_restore_is_too_late(void **state)
     put_to_confirm(&s, "late", "calendar", NULL);
     s.at[CALENDAR].status = 500;
     (void)ask_all(&s);
-    assert_int_equal(world_restore(w, "late").error.code, RP_ETOOLATE);
+    struct rp_reprieve_answer late = world_restore(w, "late");
+    assert_int_equal(late.error.code, RP_ETOOLATE);
+    assert_non_null(
+        strstr(late.error.text, "late: too late, an outside service was asked to delete its half: calendar"));
+    assert_non_null(strstr(late.error.hint, "if it refuses, restore it then"));
     services_drop(&s);
 }
 
@@ -47,8 +52,17 @@ static void what_was_refused_can_be_restored_but_not_after_a_yes(void **state)
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM dead_letter WHERE open = 1"), 1);
     struct rp_reprieve_answer half = world_restore(w, "half");
     assert_int_equal(half.error.code, RP_ETOOLATE);
-    assert_non_null(strstr(half.error.text, "has deleted its half"));
+    assert_non_null(strstr(half.error.text, "has deleted its half: billing; asked: calendar"));
+    assert_non_null(strstr(half.error.hint, "`reprieve dead` lists it"));
     services_drop(&s);
+}
+
+static int hear_kept(void *ctx, const struct rp_story_line *line, struct rp_error *e)
+{
+    bool *told = ctx;
+    (void)e;
+    if (strcmp(line->event, "mark.reprieved") == 0) *told = strstr(line->words, "deleted already by: billing") != NULL;
+    return 0;
 }
 
 static void who_keeps_a_dead_letter_is_told_who_has_deleted_already(void **state)
@@ -59,13 +73,20 @@ static void who_keeps_a_dead_letter_is_told_who_has_deleted_already(void **state
     services_make(w, &s);
     put_to_confirm(&s, "k", "billing", "calendar");
     s.at[CALENDAR].status = 409;
+    s.at[CALENDAR].body = "still in use \r\n";
     (void)ask_all(&s);
     ok(ask_keep(w->catalog, letter_of(&s, "k"), "tester", &as, &err));
     assert_int_equal(as, RP_REPRIEVED);
     struct rp_mark mark = world_newest(w, "k");
     assert_int_equal(mark.outcome, RP_END_KEPT);
-    assert_non_null(strstr(mark.note, "deleted already by: billing"));
+    assert_non_null(strstr(mark.note, "refused (409): still in use; deleted already by: billing"));
     assert_true(world_exists(w, "k"));
+    struct rp_story_end end;
+    bool told = false;
+    const struct rp_story story = { .fn = hear_kept, .ctx = &told };
+    ok(rp_explain(w->catalog, &w->store, "k", &w->arena, &story, &end, &err));
+    assert_true(told);
+    assert_non_null(strstr(end.words, "ended as reprieved: given up. Deleted already by: billing."));
     services_drop(&s);
 }
 
@@ -140,6 +161,7 @@ static void a_deleted_file_and_what_belongs_to_it_wait_for_the_yes(void **state)
     assert_non_null(strstr(s.at[CALENDAR].said, "\"tenant\":\"acme\""));
     assert_non_null(strstr(s.at[CALENDAR].said, "\"file\":\"fil_"));
     assert_int_equal(uploads_restore(w, file, &c), RP_ETOOLATE);
+    assert_non_null(strstr(c.command.error.text, "too late to restore: an outside service "));
     expect_purged(w, 2);
     uploads_expect(w, file, RP_FILE_PURGED);
     uploads_expect(w, child, RP_FILE_PURGED);

@@ -586,7 +586,8 @@ static void what_is_held_is_not_asked_about(void **state)
     world_pass(w, RP_MINUTE_MS);
     assert_int_equal(ask_all(&s).asked, 0);
     struct rp_story_end end;
-    ok(rp_explain(w->catalog, &w->store, "k", &w->arena, hear_nothing, NULL, &end, &err));
+    ok(rp_explain(w->catalog, &w->store, "k", &w->arena, &(struct rp_story){ .fn = hear_nothing, .ctx = NULL }, &end,
+                  &err));
     assert_non_null(strstr(end.words, "nobody is asked until the hold is lifted"));
     s.at[CALENDAR].status = 200;
     ok(ask_lift(w->catalog, hold.id, "tester", &err));

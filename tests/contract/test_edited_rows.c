@@ -286,11 +286,13 @@ static void a_story_tells_events_that_it_has_no_words_for(void **state)
     (void)world_mark(w, "object", DAY);
     world_unlock(w);
     world_script(w, "UPDATE audit SET event = 'mark.dreamt', details = '{}' WHERE event = 'mark.created'");
-    ok(rp_explain(w->catalog, &w->store, "object", &w->arena, keep_words, &words, &end, &err));
+    ok(rp_explain(w->catalog, &w->store, "object", &w->arena, &(struct rp_story){ .fn = keep_words, .ctx = &words },
+                  &end, &err));
     assert_string_equal(rp_buf_text(&words), "mark.dreamt\n");
     world_script(w, "UPDATE audit SET details = 'no json' WHERE event = 'mark.dreamt'");
     rp_buf_clear(&words);
-    assert_true(rp_explain(w->catalog, &w->store, "object", &w->arena, keep_words, &words, &end, &err) < 0);
+    assert_true(rp_explain(w->catalog, &w->store, "object", &w->arena,
+                           &(struct rp_story){ .fn = keep_words, .ctx = &words }, &end, &err) < 0);
     assert_string_equal(rp_buf_text(&words), "");
 }
 
@@ -304,7 +306,8 @@ static void a_story_ends_where_its_listener_leaves(void **state)
         (void)world_mark(w, "object", DAY);
         (void)world_restore(w, "object");
     }
-    assert_int_equal(rp_explain(w->catalog, &w->store, "object", &w->arena, stop_telling, &told, &end, &err),
+    assert_int_equal(rp_explain(w->catalog, &w->store, "object", &w->arena,
+                                &(struct rp_story){ .fn = stop_telling, .ctx = &told }, &end, &err),
                      RP_EFAILED);
     assert_int_equal(told, 1); /* of two marks */
 }
@@ -318,7 +321,8 @@ static void a_hold_in_another_store_holds_nothing_here(void **state)
     (void)world_mark(w, "object", DAY);
     world_script(w, "INSERT INTO hold (id, scope, store_id, key, reason, actor, placed_at) VALUES "
                     "(1, 1, 77, 'object', 'why', 'tester', 1), (2, 2, 77, 'obj', 'why', 'tester', 1)");
-    ok(rp_explain(w->catalog, &w->store, "object", &w->arena, keep_words, &words, &end, &err));
+    ok(rp_explain(w->catalog, &w->store, "object", &w->arena, &(struct rp_story){ .fn = keep_words, .ctx = &words },
+                  &end, &err));
     assert_false(end.held);
 }
 

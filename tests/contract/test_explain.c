@@ -33,12 +33,18 @@ static int keep_words(void *ctx, const struct rp_story_line *line, struct rp_err
     return rp_buf_fmt(ctx, "%s: %s\n", line->event, line->words);
 }
 
-static struct rp_story_end explain(struct world *w, const char *key, struct rp_buf *words)
+static struct rp_story_end explain_by(struct world *w, const char *schedule, const char *key, struct rp_buf *words)
 {
     struct rp_story_end end;
+    const struct rp_story story = { .fn = keep_words, .ctx = words, .sweep_schedule = schedule, .sweep_limit = 100000 };
     rp_buf_clear(words);
-    ok(rp_explain(w->catalog, &w->store, key, &w->arena, keep_words, words, &end, &err));
+    ok(rp_explain(w->catalog, &w->store, key, &w->arena, &story, &end, &err));
     return end;
+}
+
+static struct rp_story_end explain(struct world *w, const char *key, struct rp_buf *words)
+{
+    return explain_by(w, "continuous", key, words);
 }
 
 static int64_t place_hold(struct world *w, enum rp_scope scope, const char *key, const char *tenant)
@@ -101,8 +107,41 @@ static void a_subject_that_is_marked_says_what_its_mode_will_do(void **state)
     world_script(w, "UPDATE mark SET note = 'the server was down'");
     assert_non_null(strstr(explain(w, "object", &words).words, "Last time: the server was down"));
     struct rp_story_end end;
-    assert_int_equal(rp_explain(w->catalog, &w->store, "nothing", &w->arena, keep_words, &words, &end, &err),
+    assert_int_equal(rp_explain(w->catalog, &w->store, "nothing", &w->arena,
+                                &(struct rp_story){ .fn = keep_words, .ctx = &words }, &end, &err),
                      RP_ENOTFOUND);
+}
+
+static void what_is_overdue_says_when_it_goes(void **state)
+{
+    struct world *w = *state;
+    RP_CLEANUP(rp_buf_done) struct rp_buf words = RP_BUF(10000);
+    world_put(w, "object", "bytes");
+    (void)world_mark(w, "object", RP_DAY_MS);
+    assert_non_null(strstr(explain_by(w, "0 2 * * *", "object", &words).words, ", and then purged; "));
+    world_pass(w, 2 * RP_DAY_MS);
+    assert_non_null(strstr(explain(w, "object", &words).words, "purged as soon as a daemon or `reprieve sweep` gets"));
+    struct rp_story_end end = explain_by(w, "0 2 * * *", "object", &words);
+    assert_non_null(strstr(end.words, "purged by the next sweep, at "));
+    assert_non_null(strstr(end.words, "T02:00:00.000Z ("));
+    assert_non_null(strstr(end.words, "more than 100000 marks (sweep.limit) are due before it"));
+    w->config.mode = RP_MODE_OBSERVE;
+    assert_non_null(strstr(explain(w, "object", &words).words, "mode observe, so it stays"));
+}
+
+static void of_a_deleted_file_without_a_mark_it_says_who_mends_it(void **state)
+{
+    struct world *w = *state;
+    RP_CLEANUP(rp_buf_done) struct rp_buf words = RP_BUF(10000);
+    struct rp_file_command deleted;
+    int64_t file = uploads_live(w, "photo", "bytes");
+    assert_int_equal(uploads_delete(w, file, RP_DAY_MS, &deleted), 0);
+    const char *key = uploads_file(w, file).key;
+    assert_null(strstr(explain(w, key, &words).words, "safety-net"));
+    world_script(w, "UPDATE mark SET key = 'elsewhere'");
+    assert_non_null(strstr(explain(w, key, &words).words,
+                           "its file is deleted and no mark waits for it: `reprieve safety-net` brings it back"));
+    world_script(w, "UPDATE mark SET key = '%s'", key);
 }
 
 static void an_upload_that_has_ended_cannot_be_restored(void **state)
@@ -154,7 +193,7 @@ static void the_story_goes_on_through_failures_to_the_end(void **state)
         world_pass(w, RP_HOUR_MS);
         (void)world_sweep(w);
     }
-    assert_non_null(strstr(explain(w, "object", &words).words, "waits for a person"));
+    assert_non_null(strstr(explain(w, "object", &words).words, "waits for a person: `reprieve dead show ded_"));
     assert_non_null(strstr(rp_buf_text(&words), "mark.dead: it became a dead letter"));
     ok(ask_keep(w->catalog, world_number(w, "SELECT id FROM dead_letter"), "tester", &as, &err));
     assert_non_null(strstr(explain(w, "object", &words).words, "its last mark ended as lost"));
@@ -185,7 +224,8 @@ static void details_that_were_erased_are_said_to_be(void **state)
     ok(rp_catalog_transact(w->catalog, erase_tx, &seq, &err));
     (void)explain(w, "object", &words);
     assert_string_equal(rp_buf_text(&words), "mark.created: marked for deletion (details erased)\n");
-    assert_int_equal(rp_explain(w->catalog, &w->store, "object", &w->arena, stop_telling, NULL, &end, &err),
+    assert_int_equal(rp_explain(w->catalog, &w->store, "object", &w->arena,
+                                &(struct rp_story){ .fn = stop_telling, .ctx = NULL }, &end, &err),
                      RP_EFAILED);
 }
 
@@ -318,6 +358,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BOTH(a_subject_is_held_by_each_scope_that_covers_it_and_by_no_other),
         BOTH(a_subject_that_is_marked_says_what_its_mode_will_do),
+        BOTH(what_is_overdue_says_when_it_goes),
+        BOTH(of_a_deleted_file_without_a_mark_it_says_who_mends_it),
         BOTH(an_upload_that_has_ended_cannot_be_restored),
         BOTH(of_an_upload_that_waits_it_says_what_it_waits_for),
         BOTH(the_story_goes_on_through_failures_to_the_end),

@@ -227,6 +227,7 @@ static size_t run_questions(struct question *out)
     int64_t id = (NOW - INT64_C(1577836800000)) * 2097152;
     size_t n = 0;
     out[n++] = ask(RP_SQL(dead_list), "dead_letter", "iiis", I(0), I(100), I(0), "");
+    out[n++] = ask(RP_SQL(dead_of_mark), "dead_letter_mark", "i", I(7));
     out[n++] = ask(RP_SQL(run_open), "run_open", "s", "all");
     out[n++] = ask(RP_SQL(run_open_kind), "run_open", "s", "restore");
     out[n++] = ask(RP_SQL(record_list), NULL, "ii", INT64_MAX, I(100));

@@ -104,11 +104,13 @@ static void test_marks_that_ended_go_and_others_stay(void **state)
     assert_int_equal(let_go(retain(w, &everything), "marks"), 0);
 
     /* "never marked" would be a lie */
-    assert_int_equal(rp_explain(w->catalog, &w->store, "purged", &w->arena, ignore_line, NULL, &end, &err),
+    assert_int_equal(rp_explain(w->catalog, &w->store, "purged", &w->arena,
+                                &(struct rp_story){ .fn = ignore_line, .ctx = NULL }, &end, &err),
                      RP_ENOTFOUND);
     assert_non_null(strstr(err.text, "let go"));
     rp_error_clear(&err);
-    ok(rp_explain(w->catalog, &w->store, "kept", &w->arena, ignore_line, NULL, &end, &err));
+    ok(rp_explain(w->catalog, &w->store, "kept", &w->arena, &(struct rp_story){ .fn = ignore_line, .ctx = NULL }, &end,
+                  &err));
     assert_non_null(strstr(end.words, "let go"));
     world_swept(w, 0);
 }

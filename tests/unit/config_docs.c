@@ -29,8 +29,18 @@ static const char *const rules[] = {
     "the "
     "end is dropped). Values of these keys are never shown in errors.",
     "Relative paths, those in sqlite: URLs too, begin at the directory of the configuration file.",
+    "The directory of a SQLite catalog and those of stores must be there; no file but the embedded default makes them, "
+    "and `reprieve init` makes that of the catalog. Beside a file written by hand: mkdir -p reprieve-data.",
+    "A running daemon reads the file again on SIGHUP, with the files that KEY_file names, and takes every setting, "
+    "unless it, or the section or list that it stands in, says that it is taken at the next start. Where stores, "
+    "databases, confirmations or sinks are added or taken out, all of that section waits for the next start. The log "
+    "names what was changed, and what waits.",
     "A duration is a number with a unit: 250ms, 90s, 15m, 12h, 5d, 2w, also joined: 1h30m.",
-    "The names of stores and databases have 1 to 63 of a-z 0-9 - _ and begin with a letter.",
+    "A cron line has five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or jan-dec) and day of "
+    "week (0-7 or sun-sat; 0 and 7 are Sunday), in UTC. A field is *, a number or a name of three letters, a range "
+    "(mon-fri), a step (*/15, 8-18/2), or a list of these with commas. If both day of month and day of week are given "
+    "(not just *), it fires on days that fit either of them. There is no @hourly and the like.",
+    "The names of stores, databases and confirmations have 1 to 63 of a-z 0-9 - _ and begin with a letter.",
 };
 #define N_RULES (sizeof(rules) / sizeof(rules[0]))
 
@@ -69,7 +79,7 @@ static void add_md_sections(struct rp_buf *out)
     for (size_t i = 0; i < rp_settings_count; i++) {
         const struct rp_setting *s = &rp_settings[i];
         if (!rp_setting_is_group(s)) continue;
-        rp_buf_fmt(out, "\n## %s\n%s", s->path, s->help);
+        rp_buf_fmt(out, "\n## %s\n%s%s", s->path, s->help, s->restart ? RESTART : "");
         if (s->entries) rp_buf_fmt(out, " At most %zu.", s->entries->most);
         rp_buf_str(out, "\n\n");
         add_md_table(s, out);

@@ -113,7 +113,7 @@ static const struct bad {
     /* events out */
     { "events_out: { a: b }\n", "events_out: expected a list of at most 16 items, found a section" },
     { "events_out:\n  - { url: \"http://h\", events: [file.moved] }\n",
-      "reprieve.yaml:2: events_out[0].events: expected a list of names of events, such as [file.deleted, \"mark.*\"], "
+      "reprieve.yaml:2: events_out[0].events: expected a list of names of events, or of groups, such as [file.deleted, \"mark.*\"], "
       "found 'file.moved'" },
     { "events_out: [ { url: \"http://h\", events: [audit.heads] } ]\n", "found 'audit.heads'" },
     { "events_out: [ { url: \"http://h\", events: [\"*\"] } ]\n", "found '*'" },

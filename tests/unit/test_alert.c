@@ -181,6 +181,29 @@ static const char *in_tree(const char *path)
     return whole;
 }
 
+/* docs/alerts.md has a row for each, and for no other. */
+static void every_condition_stands_in_the_guide(void **state)
+{
+    char line[4096];
+    size_t rows = 0;
+    (void)state;
+    FILE *f = fopen(in_tree("docs/alerts.md"), "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) != NULL) {
+        char row[200];
+        if (strncmp(line, "| `", 3) != 0) continue;
+        line[3 + strcspn(line + 3, "`")] = 0;
+        enum rp_alert alert = rp_alert_by_name(line + 3);
+        if (alert == RP_ALERTS) fail_msg("docs/alerts.md: there is no %s", line + 3);
+        snprintf(row, sizeof row, " | %s |", rp_alert_rules[alert].severity);
+        if (strncmp(line + 3 + strlen(line + 3) + 1, row, strlen(row)) != 0)
+            fail_msg("docs/alerts.md: %s is %s", line + 3, rp_alert_rules[alert].severity);
+        rows++;
+    }
+    fclose(f);
+    assert_int_equal(rows, RP_ALERTS);
+}
+
 static const struct rp_yaml *load_rules(struct rp_arena *arena)
 {
     struct rp_error err = { 0 };
@@ -246,6 +269,7 @@ int main(void)
         cmocka_unit_test(details_name_the_figures),
         cmocka_unit_test(names_are_found_again),
         cmocka_unit_test(the_rules_say_what_the_table_says),
+        cmocka_unit_test(every_condition_stands_in_the_guide),
         cmocka_unit_test(promtool_accepts_the_rules),
         cmocka_unit_test(the_rules_hold_past_their_limits),
     };

@@ -5,10 +5,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
-
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -19,6 +20,11 @@
 #include "daemon/sinks/message.h"
 
 static struct rp_error err;
+
+static void file_closep(FILE **f)
+{
+    if (*f != NULL) fclose(*f);
+}
 
 /* ---- patterns ---- */
 
@@ -58,6 +64,27 @@ static void names_of_events_stand_in_order(void **state)
     (void)state;
     for (size_t i = 1; rp_event_names[i] != NULL; i++)
         assert_true(strcmp(rp_event_names[i - 1], rp_event_names[i]) < 0);
+}
+
+/* docs/events-out.md has a row for each, and for no other, in the same order. */
+static void every_event_stands_in_the_guide(void **state)
+{
+    char path[4096], line[4096];
+    const char *tree = getenv("REPRIEVE_TREE");
+    const char *const *name = rp_event_names;
+    bool inside = false;
+    (void)state;
+    snprintf(path, sizeof path, "%s/docs/events-out.md", tree != NULL ? tree : ".");
+    RP_CLEANUP(file_closep) FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) != NULL) {
+        if (strncmp(line, "## ", 3) == 0) inside = strcmp(line, "## All events\n") == 0;
+        if (!inside || strncmp(line, "| `", 3) != 0) continue;
+        line[3 + strcspn(line + 3, "`")] = 0;
+        assert_non_null(*name);
+        assert_string_equal(line + 3, *name++);
+    }
+    if (*name != NULL) fail_msg("docs/events-out.md does not name %s", *name);
 }
 
 /* ---- messages ---- */
@@ -226,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pattern_is_a_name_or_a_kind),
         cmocka_unit_test(names_of_events_stand_in_order),
+        cmocka_unit_test(every_event_stands_in_the_guide),
         cmocka_unit_test(a_message_has_an_id_that_names_the_event),
         cmocka_unit_test(an_id_in_the_details_is_called_what_it_names),
         cmocka_unit_test(what_is_down_is_waited_for),

@@ -96,6 +96,11 @@ static void test_states_in_words_for_people_are_those_of_the_table(void **state)
         snprintf(text + n, sizeof text - n, "%s%s", i == 0 ? "" : last ? " or " : ", ", rp_state_names[i]);
     }
     assert_string_equal(text, RP_STATE_NAMES_TEXT);
+#define NAME(name, means) name,
+    const char *const explained[] = { RP_STATE_WORDS(NAME) };
+    for (size_t i = 0; rp_state_names[i] != NULL; i++)
+        assert_string_equal(explained[i], rp_state_names[i]);
+    assert_int_equal(COUNT(explained), RP_STATES - 1);
 }
 
 static void test_statuses_in_the_statements_are_those_of_the_enum(void **state)

@@ -62,6 +62,13 @@ int rp_dead_each_of(struct rp_db *db, int64_t after_id, int64_t limit, int64_t s
     return rp_db_query(db, RP_SQL(dead_list), args, dead_row, &each, err);
 }
 
+int rp_dead_of_mark(struct rp_db *db, int64_t mark_id, rp_dead_fn *fn, void *ctx, struct rp_error *err)
+{
+    struct rp_value arg = rp_int(mark_id);
+    struct each each = { .fn = fn, .ctx = ctx };
+    return rp_db_query(db, RP_SQL(dead_of_mark), &arg, dead_row, &each, err);
+}
+
 int rp_dead_get(struct rp_db *db, int64_t id, rp_dead_fn *fn, void *ctx, struct rp_error *err)
 {
     struct rp_value arg = rp_int(id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dead.h - dead letters: marks that used up their attempts and wait for a person. */
+/* dead.h - dead letters: marks that a person must decide on. */
 #ifndef RP_CATALOG_DEAD_H
 #define RP_CATALOG_DEAD_H
 
@@ -26,6 +26,8 @@ int rp_dead_each_of(struct rp_db *db, int64_t after_id, int64_t limit, int64_t s
 /* The tenants of these letters' marks; with ids NULL, of all open ones after `after_id`. */
 int rp_dead_tenants(struct rp_tx *tx, const int64_t *ids, size_t n, int64_t after_id, rp_row_fn *fn, void *ctx,
                     struct rp_error *err);
+/* The open letter of this mark, if there is one. */
+int rp_dead_of_mark(struct rp_db *db, int64_t mark_id, rp_dead_fn *fn, void *ctx, struct rp_error *err);
 /* RP_ENOTFOUND if there is no open letter of this id. */
 int rp_dead_get(struct rp_db *db, int64_t id, rp_dead_fn *fn, void *ctx, struct rp_error *err);
 

@@ -19,6 +19,8 @@
       "AND died_at >= $3 AND ($4 = '' OR $4 = " NEXT_CONFIRMER("d.mark_id") ") ORDER BY id LIMIT $2")                  \
     X(dead_get,        "i",    NULL,  DEAD_TYPES,                                                                      \
       "SELECT " DEAD_COLUMNS " FROM dead_letter WHERE id = $1 AND open IS NOT NULL")                                   \
+    X(dead_of_mark,    "i",    NULL,  DEAD_TYPES,                                                                      \
+      "SELECT " DEAD_COLUMNS " FROM dead_letter WHERE mark_id = $1 AND open = 1")                                      \
     X(dead_tenants,    "i",    NULL,  "i",                                                                             \
       "SELECT DISTINCT m.tenant_id FROM dead_letter d JOIN mark m ON m.id = d.mark_id "                                \
       "WHERE d.open IS NOT NULL AND d.id > $1")                                                                        \

@@ -45,6 +45,15 @@ const char *rp_asking_body(const struct rp_asking *asking, const char *tenant, s
     return rp_json_write(&text, o) == 0 ? rp_arena_strdup(arena, rp_buf_text(&text)) : NULL;
 }
 
+/* The line end that many servers add is no word. */
+static void cut_end(char *text)
+{
+    size_t n = strlen(text);
+    while (n > 0 && strchr(" \t\r\n", text[n - 1]) != NULL)
+        n--;
+    text[n] = 0;
+}
+
 static void *call(void *arg)
 {
     struct rp_asking *asking = arg;
@@ -58,6 +67,7 @@ static void *call(void *arg)
                                           .at_ms = asking->called_at_ms };
     asking->answer = (struct rp_confirm_answer){ .retry_after_ms = -1 };
     asker->options.send(asker->options.send_ctx, &what, &asking->answer);
+    cut_end(asking->answer.body);
     rp_utf8_clean(asking->answer.body); /* what stands in the catalog is text */
     rp_utf8_clean(asking->answer.error);
     pthread_mutex_lock(&asker->lock);

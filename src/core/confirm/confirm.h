@@ -139,6 +139,13 @@ struct rp_answer_command {
 /* RP_ENOTFOUND; RP_EANSWERED: it has said something else before; RP_EGONE: the mark has ended. */
 extern const struct rp_verb rp_verb_answer;
 
+/* ---- restores ---- */
+
+/* A refusal to restore what services are asked about, RP_ETOOLATE, says after `before` which they are,
+ * and what can be done. Any other stays as it is. */
+int rp_confirm_refuse(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena, const char *before,
+                      struct rp_error *refusal, struct rp_error *err);
+
 /* ---- dead letters ---- */
 
 /* Each that has not said yes is to be asked anew, with a deadline of its own. */

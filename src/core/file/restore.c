@@ -3,6 +3,7 @@
  * its mark waits, because its copy was returned from quarantine, or because its purge was given up
  * and its object was seen to be there. */
 #include "base/cleanup.h"
+#include "core/confirm/confirm.h"
 #include "core/file/log.h"
 #include "core/file/work.h"
 #include "core/subject/subject.h"
@@ -111,22 +112,25 @@ static int check_deleted(const struct rp_file *f, struct rp_error *err)
     return 0;
 }
 
-static int decide_restore(struct rp_work *work, struct rp_slot *slot, struct rp_error *err)
+/* Negative: the catalog. `refusal`: it cannot be restored. */
+static int decide_restore(struct rp_work *work, struct rp_slot *slot, struct rp_error *refusal, struct rp_error *err)
 {
-    int r = check_deleted(&slot->file, err);
-    if (r == 0) r = rp_work_check_owners(work, &slot->file, err);
-    if (r < 0) return r;
+    int r = check_deleted(&slot->file, refusal);
+    if (r == 0) r = rp_work_check_owners(work, &slot->file, refusal);
+    if (r < 0) return 0;
     if (slot->returned != NULL && slot->returned->as == NULL) {
-        *err = *slot->returned->why;
-        return err->code;
+        *refusal = *slot->returned->why;
+        return 0;
     }
     rp_work_tag(work, slot, comes_back);
     for (size_t i = 0; i < work->n && r == 0; i++) {
         if (work->slots[i].under != slot->file.id) continue;
-        r = check_mark(&work->slots[i], slot, err);
-        if (r == 0) r = check_name(work, &work->slots[i].file, err);
+        const struct rp_mark *mark = &work->slots[i].mark;
+        r = check_mark(&work->slots[i], slot, refusal);
+        if (r < 0) return rp_confirm_refuse(work->tx->db, mark, work->tx->arena, "too late to restore:", refusal, err);
+        r = check_name(work, &work->slots[i].file, refusal);
     }
-    return r;
+    return 0;
 }
 
 static int restore(struct rp_work *work, struct rp_file_command *c, struct rp_slot *slot, struct rp_error *err)
@@ -135,7 +139,8 @@ static int restore(struct rp_work *work, struct rp_file_command *c, struct rp_sl
     if (!rp_status_lives(slot->file.status)) {
         slot->kept = c->kept;
         slot->note = c->note;
-        if (decide_restore(work, slot, &c->command.error) < 0) return 0;
+        r = decide_restore(work, slot, &c->command.error, err);
+        if (r < 0 || c->command.error.code < 0) return r;
         c->event = "file.restored";
         r = bring_family_back(work, slot, err);
     }

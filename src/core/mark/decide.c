@@ -54,16 +54,19 @@ static int refuse_references(const struct rp_mark_request *request, const struct
                              const char *store, struct rp_error *err)
 {
     if (!request->if_unreferenced) return 0;
-    if (facts->references < 0 || facts->references_code < 0) /* one that never happened is no zero */
-        return rp_error_set(err, facts->references_code < 0 ? facts->references_code : RP_EUNAVAILABLE,
-                            "%s:%s: its references could not be counted: %s", store, request->key, facts->note);
+    if (facts->references < 0 || facts->references_code < 0) { /* one that never happened is no zero */
+        rp_error_set(err, facts->references_code < 0 ? facts->references_code : RP_EUNAVAILABLE,
+                     "%s:%s: its references could not be counted: %s", store, request->key, facts->note);
+        return rp_error_hint(err, "nothing was marked: `reprieve doctor` says which of the places does not answer");
+    }
     if (facts->references == 0) return 0;
     const struct rp_referenced found = { .rows = facts->references, .first = facts->references_in };
     char text[RP_REFERENCED_TEXT];
     rp_error_set(err, RP_EREFERENCED, "%s:%s is still referenced by %s", store, request->key,
                  rp_referenced_text(&found, text));
     return rp_error_hint(err,
-                         "nothing was marked: delete what names it and mark again, or mark without if_unreferenced");
+                         "nothing was marked: delete what names it and mark again, or mark without if_unreferenced "
+                         "(--if-unreferenced)");
 }
 
 bool rp_mark_same_upload(const struct rp_mark *mark, const struct rp_identity *identity)

@@ -25,7 +25,9 @@ static int check_request(const struct rp_store *store, const struct rp_mark_requ
         rp_error_set(err, RP_EREFERENCESUNKNOWN,
                      "store '%s' has no referenced_by list: nothing says what is referenced", store->config->name);
         return rp_error_hint(
-            err, "name the columns that hold its keys under stores.%s.referenced_by, or leave if_unreferenced out",
+            err,
+            "nothing was marked: name the columns that hold its keys under stores.%s.referenced_by, or mark without "
+            "if_unreferenced (--if-unreferenced)",
             store->config->name);
     }
     return 0;

@@ -70,6 +70,14 @@ int rp_reprieve_see_agreed(struct rp_db *db, const struct rp_mark *mark, struct 
     return r;
 }
 
+int rp_reprieve_name_services(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
+                              struct rp_error *refusal, struct rp_error *err)
+{
+    char before[RP_KEY_MAX + 100];
+    snprintf(before, sizeof before, "%.64s:%.*s: too late,", store, RP_KEY_MAX, mark->key);
+    return rp_confirm_refuse(db, mark, arena, before, refusal, err);
+}
+
 int rp_reprieve_foresee(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
                         struct rp_reprieve_answer *out, struct rp_error *err)
 {
@@ -78,5 +86,6 @@ int rp_reprieve_foresee(struct rp_db *db, const struct rp_mark *mark, const char
     if (r < 0 && r != RP_ENOTFOUND) return r;
     *out = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED };
     out->what = rp_reprieve_decide(mark, r == 0 ? &copy : NULL, store, &out->error).what;
-    return rp_reprieve_see_agreed(db, mark, arena, out, err);
+    r = rp_reprieve_name_services(db, mark, store, arena, &out->error, err);
+    return r < 0 ? r : rp_reprieve_see_agreed(db, mark, arena, out, err);
 }

@@ -35,6 +35,9 @@ static inline const char *rp_reprieve_store_name(const struct rp_reprieve_item *
 struct rp_reprieve_decision rp_reprieve_too_late(const struct rp_mark *mark, const char *store, const char *why,
                                                  struct rp_error *err);
 
+/* A refusal because services are asked names them. */
+int rp_reprieve_name_services(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
+                              struct rp_error *refusal, struct rp_error *err);
 /* Of what is returned from quarantine: which services had said yes to its purge. What it held there
  * does not come back with it. */
 int rp_reprieve_see_agreed(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena,

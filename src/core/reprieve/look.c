@@ -27,7 +27,9 @@ static int find_newest(struct rp_db *db, const struct rp_reprieve_item *item, st
     int r = rp_marks_history(db, item->store->id, item->key, &history, err);
     if (r < 0) return r;
     if (history.n == 0)
-        return rp_error_set(err, RP_ENOTFOUND, "%s:%s has no mark", item->store->config->name, item->key);
+        return rp_error_advise(err, RP_ENOTFOUND,
+                               "`reprieve marks` lists those that wait; one that ended long ago is let go",
+                               "%s:%s has no mark", item->store->config->name, item->key);
     *out = newest;
     return 0;
 }

@@ -31,7 +31,9 @@ static int apply_one(struct rp_reprieve_round *round, struct rp_reprieve_subject
     if (has_copy && item->copy.mark.state == RP_MARKED) return rp_reprieve_return(round->tx, s, err);
     a->what =
         rp_reprieve_decide(s->now, has_copy ? &item->copy.mark : NULL, rp_reprieve_store_name(item), &a->error).what;
-    if (a->what != RP_REPRIEVE_DONE) return 0;
+    if (a->what != RP_REPRIEVE_DONE)
+        return rp_reprieve_name_services(round->tx->db, s->now, rp_reprieve_store_name(item), round->tx->arena,
+                                         &a->error, err);
     if (s->now->state == RP_DEAD) round->dead[round->n_dead++] = s;
     round->moves[round->n_moves++] = (struct rp_move){ .mark = s->now,
                                                        .to = RP_REPRIEVED,

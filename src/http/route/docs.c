@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text/buf.h"
+#include "core/state.h"
 #include "http/route/route.h"
 #include "http/route/shape.h"
 
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #define SHAPES_MAX 256
+
+#define STATE_ROW(name, means) "| `" name "` | " means " |\n"
 
 static const char intro[] =
     "# HTTP\n"
@@ -48,9 +51,15 @@ static const char intro[] =
     "restart\n"
     "  (`Idempotent-Replayed: true`); with another request it is 422 `key_reused`.\n"
     "\n"
-    "`$URL` is where the daemon listens (`http://127.0.0.1:8420`), `$UPLOAD_URL` the `upload.url` of an answer. "
-    "The examples leave\n"
-    "out `-H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json'`.\n";
+    "A mark is in one of seven states:\n"
+    "\n"
+    "| state | means |\n"
+    "|---|---|\n" RP_STATE_WORDS(
+        STATE_ROW) "\n"
+                   "`$URL` is where the daemon listens (`http://127.0.0.1:8420`), `$UPLOAD_URL` the `upload.url` of an "
+                   "answer. "
+                   "The examples leave\n"
+                   "out `-H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json'`.\n";
 
 /* ---- fields ---- */
 
