@@ -124,7 +124,7 @@ static int tear_down(void **state)
 struct question {
     const struct rp_sql *sql;
     const char *uses; /* the index, where both engines call it alike */
-    struct rp_value args[8];
+    struct rp_value args[9];
 };
 
 static struct question ask(const struct rp_sql *sql, const char *uses, const char *fmt, ...)
@@ -195,8 +195,8 @@ static size_t mark_questions(struct question *out)
     out[n++] = ask(RP_SQL(mark_oldest), "mark_oldest", "i", I(1));
     out[n++] = ask(RP_SQL(tally_waiting), NULL, "i", I(1));
     out[n++] = ask(RP_SQL(mark_next_unseen), "mark_unseen", "i", I(1));
-    out[n++] = ask(RP_SQL(mark_due_to_confirm), "mark_to_confirm", "iiiiiisi", I(1), NOW, I(-1), INT64_MAX, I(0), I(16),
-                   "|calendar|", I(1));
+    out[n++] = ask(RP_SQL(mark_due_to_confirm), "mark_to_confirm", "iiiiiisii", I(1), NOW, I(-1), INT64_MAX, I(0),
+                   I(16), "|calendar|", I(1), I(0));
     out[n++] = ask(RP_SQL(mark_next_to_confirm), "mark_to_confirm", "i", I(1));
     out[n++] = ask(RP_SQL(confirmation_get), NULL, "i", id);
     out[n++] = ask(RP_SQL(attempts_of), NULL, "i", id);

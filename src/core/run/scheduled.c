@@ -4,6 +4,7 @@
 #include "catalog/alert.h"
 #include "core/retention/retention.h"
 #include "core/run/run.h"
+#include "core/safety_net/safety_net.h"
 
 #define TICKS_LOOKED_AT 200
 
@@ -20,6 +21,7 @@ size_t rp_scheduled_runs(const struct rp_config *config, struct rp_scheduled out
     size_t n = 0;
     add(RP_RUN_SWEEP, "all", config->sweep_schedule, out, &n);
     add(RP_RUN_RETENTION, RP_RETENTION_NAME, RP_RETENTION_SCHEDULE, out, &n);
+    add(RP_RUN_SAFETY_NET, RP_NET_NAME, config->safety_net_schedule, out, &n);
     for (size_t i = 0; i < config->n_stores; i++)
         add(RP_RUN_IMPORT, config->stores[i].name, config->stores[i].import_schedule, out, &n);
     return n;

@@ -11,7 +11,7 @@
 struct rp_db;
 struct rp_error;
 
-#define RP_SCHEDULED_MAX (RP_STORES_MAX + 2)
+#define RP_SCHEDULED_MAX (RP_STORES_MAX + 3)
 
 struct rp_scheduled {
     const char *kind, *name; /* of the run */

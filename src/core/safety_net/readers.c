@@ -35,9 +35,9 @@ int rp_net_count_behind(const struct rp_safety_net *net, bool tells, int64_t *be
 {
     struct rp_db *db = net->catalog->db;
     int64_t now_ms = rp_clock_now_ms(net->catalog->clock);
-    int64_t over_ms = net->config != NULL ? net->config->alerts.sink_lag_over_ms : 0;
+    int64_t over_ms = net->config->alerts.sink_lag_over_ms;
     struct readers all = { .n = 0 };
-    int r = rp_feed_readers(db, add_reader, &all, err);
+    int r = over_ms != 0 ? rp_feed_readers(db, add_reader, &all, err) : 0; /* 0: the alert is turned off */
     *behind = 0;
     for (size_t i = 0; i < all.n && r == 0; i++) {
         struct rp_feed_lag lag;

@@ -25,33 +25,9 @@
 static const struct rp_field dead_fields[] = { DEAD_FIELDS };
 const struct rp_shape rp_shape_dead = RP_SHAPE("dead_letter", dead_fields, "a mark that used up its attempts");
 
-static const char *const confirmation_states[] = { "pending", "asked", "waiting", "yes", "refused", "failed", NULL };
-
-static const struct rp_field try_fields[] = {
-    { RP_FIELD("at", TIME), .required = true, .help = "when" },
-    { RP_FIELD("status", INT), .most = 999, .required = true, .help = "of HTTP; 0: no answer came" },
-    { RP_FIELD("body", TEXT), .help = "the first 1 KiB of the answer" },
-    { RP_FIELD("error", TEXT), .help = "why none came" },
-};
-static const struct rp_shape try_shape = RP_SHAPE("confirmation_try", try_fields, "one call to an outside service");
-
-static const struct rp_field confirmation_fields[] = {
-    { RP_FIELD("id", ID), .id = RP_ID_CONFIRMATION, .required = true, .help = "the idempotency key of its calls" },
-    { RP_FIELD("name", TEXT), .required = true, .help = "as configured" },
-    { RP_FIELD("state", CHOICE), .choices = confirmation_states, .required = true, .help = "what it has said" },
-    { RP_FIELD("attempts", INT), .most = INT64_MAX, .required = true, .help = "calls, since it was last retried" },
-    { RP_FIELD("asked_at", TIME), .help = "first" },
-    { RP_FIELD("until", TIME), .help = "when it is given up" },
-    { RP_FIELD("answered_at", TIME), .help = "last" },
-    { RP_FIELD("note", TEXT), .help = "its last answer" },
-    { RP_FIELD("tries", LIST), .of = &try_shape, .required = true, .help = "the last 100 calls" },
-};
-static const struct rp_shape confirmation_shape =
-    RP_SHAPE("asked_confirmation", confirmation_fields, "what an outside service was asked, and said");
-
 static const struct rp_field dead_shown_fields[] = {
     DEAD_FIELDS,
-    { RP_FIELD("confirmations", LIST), .of = &confirmation_shape, .required = true,
+    { RP_FIELD("confirmations", LIST), .of = &rp_shape_confirmation, .required = true,
       .help = "outside services that it needs a yes of" },
 };
 const struct rp_shape rp_shape_dead_shown =

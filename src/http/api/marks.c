@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/text/json.h"
 #include "base/time.h"
+#include "core/confirm/confirm.h"
 #include "core/mark/list.h"
 #include "core/mark/mark.h"
 #include "core/reprieve/reprieve.h"
@@ -274,7 +275,16 @@ static void get_mark(struct rp_request *q)
 {
     struct rp_mark mark;
     int64_t id;
-    if (rp_request_id(q, 0, RP_ID_MARK, &id) && load_mark(q, id, &mark)) rp_reply_json(q, 200, rp_mark_shown(q, &mark));
+    json_t *confirmations = NULL;
+    struct rp_error err = { 0 };
+    if (!rp_request_id(q, 0, RP_ID_MARK, &id) || !load_mark(q, id, &mark)) return;
+    if (rp_confirmations_json(rp_request_catalog(q)->db, mark.id, &q->arena, &confirmations, &err) < 0) {
+        rp_reply_error(q, &err);
+        return;
+    }
+    json_t *o = rp_mark_shown(q, &mark);
+    rp_json_set(o, "confirmations", confirmations);
+    rp_reply_json(q, 200, o);
 }
 
 /* ---- restore one ---- */
@@ -355,7 +365,7 @@ static const struct rp_route routes[] = {
                  "short although a cursor says that more follow.",
       .example = "-G -d state=purged -d limit=20" },
     { RP_ROUTE("GET", "/v1/marks/{id}", RP_FOR_TENANTS, RP_MAY_READ_MARKS, get_mark), .blocks = true,
-      .answer = &rp_shape_mark, .errors = "not_found",
+      .answer = &rp_shape_mark_shown, .errors = "not_found",
       .summary = "Shows one mark; a tenant sees those of its own files." },
     { RP_ROUTE("POST", "/v1/marks/{id}/restore", RP_FOR_TENANTS, RP_MAY_WRITE_MARKS, restore_mark),
       .answer = &rp_shape_restored, .errors = "not_found too_late name_taken not_marked owner_deleted changed",

@@ -122,7 +122,7 @@ static int keep_found(void *ctx, const struct rp_net_finding *finding, struct rp
 
 static void foresee_safety_net(struct rp_request *q, const char *store)
 {
-    struct rp_safety_net net = { .catalog = rp_request_catalog(q) };
+    struct rp_safety_net net = { .catalog = rp_request_catalog(q), .config = rp_request_config(q) };
     struct rp_figures figures = { 0 };
     struct rp_error err = { 0 };
     json_t *found = json_array();

@@ -35,8 +35,10 @@
     { RP_FIELD("asked_again_at", TIME), .help = "when a check that refused it is asked again" }
 /* clang-format on */
 
-extern const struct rp_shape rp_shape_why;       /* {"code","message","hint"} inside an answer */
-extern const struct rp_shape rp_shape_mark;      /* a mark as GET /v1/marks shows it */
+extern const struct rp_shape rp_shape_why;  /* {"code","message","hint"} inside an answer */
+extern const struct rp_shape rp_shape_mark; /* a mark as GET /v1/marks shows it */
+extern const struct rp_shape rp_shape_mark_shown;
+extern const struct rp_shape rp_shape_confirmation;
 extern const struct rp_shape rp_shape_file_mark; /* the mark of a file, in short */
 extern const struct rp_shape rp_shape_file;
 extern const struct rp_shape rp_shape_signed; /* query of a URL that is its own permission */
