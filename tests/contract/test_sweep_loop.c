@@ -564,6 +564,8 @@ static void test_C11_each_scheduled_run_is_waited_for_by_itself(void **state)
              "SELECT COUNT(*) FROM alert WHERE name = 'ReprieveNoRun' AND cleared_at IS NULL "
              "AND details LIKE '%retention records%'",
              1);
+    run_sql(s, "UPDATE run_record SET finished_at = finished_at + 100000000 WHERE kind = 'retention';");
+    wait_for(s, "SELECT COUNT(*) FROM alert WHERE name = 'ReprieveNoRun' AND cleared_at IS NOT NULL", 1);
     ok(rp_run_begin(s->test.catalog, "safety_net", "files", &s->test.worker, RP_HOUR_MS, &run, &err));
     ok(rp_run_end(s->test.catalog, &run, "done", &err));
     run_sql(s, "UPDATE run_record SET finished_at = finished_at - 100000000 WHERE kind = 'safety_net';");
@@ -572,7 +574,6 @@ static void test_C11_each_scheduled_run_is_waited_for_by_itself(void **state)
              "AND details LIKE '%safety_net files%'",
              1);
     run_sql(s, "UPDATE run_record SET finished_at = finished_at + 100000000 WHERE kind = 'safety_net';");
-    run_sql(s, "UPDATE run_record SET finished_at = finished_at + 100000000 WHERE kind = 'retention';");
     wait_for(s, "SELECT COUNT(*) FROM alert WHERE name = 'ReprieveNoRun' AND cleared_at IS NOT NULL", 1);
     rp_watch_stop(watch);
 }
