@@ -5,6 +5,7 @@
 #include "base/text/json.h"
 #include "catalog/mark/dead.h"
 #include "cli/cli.h"
+#include "core/confirm/confirm.h"
 #include "core/explain.h"
 
 #define STORY_ARENA_MAX ((size_t)4 << 20)
@@ -35,13 +36,22 @@ static int tell(void *ctx, const struct rp_story_line *line, struct rp_error *er
     return 0;
 }
 
-static json_t *end_json(const struct rp_story_end *end, const char *store)
+/* As GET /v1/marks/{id} shows it. */
+static json_t *mark_json(const struct rp_story_end *end, const char *store, json_t *confirmations)
+{
+    if (!end->has_mark) return json_null();
+    json_t *o = rp_mark_line(&end->mark, store);
+    rp_json_set(o, "confirmations", json_incref(confirmations));
+    return o;
+}
+
+static json_t *end_json(const struct rp_story_end *end, const char *store, json_t *confirmations)
 {
     char id[RP_ID_TEXT];
     json_t *o = rp_json_object("words", rp_json_text(end->words), "object", json_string(rp_outcome_name(end->object)),
                                "held", json_boolean(end->held), NULL);
     if (end->object == RP_OUT_FOUND) rp_json_set(o, "size", json_integer(end->identity.size_bytes));
-    rp_json_set(o, "mark", end->has_mark ? rp_mark_line(&end->mark, store) : json_null());
+    rp_json_set(o, "mark", mark_json(end, store, confirmations));
     if (end->dead_id != 0) rp_json_set(o, "dead_letter", json_string(rp_id_format(RP_ID_DEAD, end->dead_id, id)));
     return o;
 }
@@ -86,12 +96,15 @@ int rp_cmd_explain(struct rp_cli *cli, struct rp_error *err)
                                    .sweep_schedule = cli->session.config.sweep_schedule,
                                    .sweep_limit = cli->session.config.sweep_limit };
     r = rp_explain(cli->session.catalog, subject.store, subject.key, &arena, &told, &end, err);
+    RP_CLEANUP(rp_json_decrefp) json_t *confirmations = NULL;
+    if (r == 0 && end.has_mark)
+        r = rp_confirmations_json(cli->session.catalog->db, end.mark.id, &arena, &confirmations, err);
     if (r < 0) return r;
     if (!cli->json) rp_say(cli, "now: %s\n", rp_show(end.words, text));
     json_t *o = json_object();
     rp_json_set(o, "subject", rp_subject_json(store_name, subject.key));
     if (lines != NULL) rp_json_set(o, "story", json_incref(lines));
-    rp_json_set(o, "now", end_json(&end, store_name));
+    rp_json_set(o, "now", end_json(&end, store_name, confirmations));
     rp_emit(cli, o);
     return 0;
 }

@@ -264,6 +264,7 @@ static int ask_services(struct rp_sweep_call *call, const struct rp_sweep *sweep
     options.sweep.stores = sweep->stores;
     options.sweep.n_stores = sweep->n_stores;
     options.sweep.stop = sweep->stop;
+    options.most = call->limit;
     RP_CLEANUP(rp_asker_freep) struct rp_asker *asker = rp_asker_new(&options, err);
     r = asker != NULL ? rp_asker_pass(asker, &pass, err) : RP_ENOMEM;
     rp_log_flush(s->log);

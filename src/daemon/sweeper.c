@@ -108,6 +108,7 @@ static void use_settings(struct rp_watch *watch)
     if (!s->continuous && rp_cron_parse(config->sweep_schedule, &s->cron, &ignored) < 0) s->continuous = true;
     s->next_tick_ms = 0;
     s->open.sweep = rp_sweep_report_sweep(&s->report, &watch->stop);
+    s->open.sweep.enough = &watch->enough;
     s->open.sweep.name = s->name;
     s->open.sweep.rules.unseen = !s->continuous;
     if (s->open.sweep.limit > PASS_MAX) s->open.sweep.limit = PASS_MAX;

@@ -39,6 +39,7 @@ struct calling {
     size_t n;                              /* bytes of the answer's body */
     const struct rp_address_rule *refused; /* by G6; NULL: no address was */
     bool connects;                         /* to another one */
+    bool headed;                           /* the answer's headers are whole: their empty line was seen */
 };
 
 static char shown(char c)
@@ -55,6 +56,16 @@ static size_t take(char *bytes, size_t size, size_t n, void *ctx)
         c->answer->body[c->n++] = shown(bytes[i]);
     c->answer->cut = kept < got;
     return c->answer->cut ? 0 : got; /* 0 ends the call: the status is known by now */
+}
+
+/* Line by line. An interim answer (1xx) has an empty line as well, and another answer after it. */
+static size_t take_header(char *line, size_t size, size_t n, void *ctx)
+{
+    struct calling *c = ctx;
+    size_t got = size * n;
+    if (got >= 5 && memcmp(line, "HTTP/", 5) == 0) c->headed = false;
+    if (got > 0 && got <= 2 && line[got - 1] == '\n' && (got == 1 || line[0] == '\r')) c->headed = true;
+    return got;
 }
 
 static void curl_freep(CURL **curl)
@@ -155,6 +166,8 @@ static bool set_message(CURL *curl, struct calling *calling, struct curl_slist *
            curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_bytes) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_WRITEDATA, calling) == CURLE_OK &&
+           curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header) == CURLE_OK &&
+           curl_easy_setopt(curl, CURLOPT_HEADERDATA, calling) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, calling) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, is_stopped) == CURLE_OK &&
@@ -176,10 +189,10 @@ static int64_t retry_after_ms(CURL *curl, int64_t now_ms)
     const char *text = header(curl, "Retry-After");
     if (text == NULL) return -1;
     size_t digits = strspn(text, "0123456789");
-    if (digits > 0 && text[digits] == 0)
-        return digits > 5 || strtoll(text, NULL, 10) * RP_SECOND_MS > RP_DAY_MS
-                   ? RP_DAY_MS
-                   : strtoll(text, NULL, 10) * RP_SECOND_MS;
+    if (digits > 0 && text[digits] == 0) {
+        long long seconds = strtoll(text, NULL, 10); /* LLONG_MAX if there are too many */
+        return seconds < RP_DAY_MS / RP_SECOND_MS ? seconds * RP_SECOND_MS : RP_DAY_MS;
+    }
     const char *date = header(curl, "Date");
     int64_t at = (int64_t)curl_getdate(text, NULL), from = date != NULL ? (int64_t)curl_getdate(date, NULL) : -1;
     if (at < 0) return -1;
@@ -211,6 +224,8 @@ static int judge_failure(CURLcode code, const struct calling *calling, struct rp
 static int judge(CURLcode code, const struct calling *calling, struct rp_error *err)
 {
     long status = calling->answer->status;
+    if (code == CURLE_OK && !calling->headed)
+        code = CURLE_GOT_NOTHING; /* libcurl takes an end inside the headers for theirs */
     if (code != CURLE_OK && !(code == CURLE_WRITE_ERROR && calling->answer->cut)) {
         calling->answer->status = 0; /* G4: what broke off is no answer, whatever its first line says */
         return judge_failure(code, calling, err);

@@ -56,7 +56,9 @@ struct rp_asker *services_asker(struct services *s, struct rp_catalog *catalog, 
                                         .send_ctx = s,
                                         .answered = services_answered,
                                         .ctx = s };
+    options.most = s->most;
     if (catalog == s->w->catalog) options.sweep.stop = &s->stop;
+    options.sweep.enough = &s->enough;
     return rp_asker_new(&options, e);
 }
 

@@ -33,7 +33,9 @@ struct services {
     void (*answered)(struct services *s, const char *name);
     pthread_mutex_t lock;
     struct rp_asker *asker;
-    volatile sig_atomic_t stop; /* its asker claims nothing more */
+    int64_t most;                 /* calls of a pass of the next asker */
+    volatile sig_atomic_t stop;   /* its asker claims nothing more, and gives up calls */
+    volatile sig_atomic_t enough; /* it claims nothing more */
     char key[RP_DIGEST_HEX];
 };
 

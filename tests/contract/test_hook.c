@@ -216,6 +216,9 @@ static void statuses_say_whether_a_repetition_can_help(void **state)
     } cases[] = {
         { "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 0 },
         { "HTTP/1.1 204 No Content\r\n\r\n", 0 },
+        { "HTTP/1.1 200 OK\nContent-Length: 0\n\n", 0 },
+        { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Trailer: 1\r\n\r\n", 0 },
+        { "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", 0 },
         { "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", RP_EUNAVAILABLE },
         { "HTTP/1.1 429 Slow\r\nContent-Length: 0\r\n\r\n", RP_EUNAVAILABLE },
         { "HTTP/1.1 408 Late\r\nContent-Length: 0\r\n\r\n", RP_EUNAVAILABLE },
@@ -271,7 +274,12 @@ static void what_breaks_off_is_no_answer(void **state)
 {
     static const char *const begun[] = { "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n",
                                          "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
-                                         "HTTP/1.1 410 Gone\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc" };
+                                         "HTTP/1.1 410 Gone\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+                                         "HTTP/1.1 200 OK\r\n",
+                                         "HTTP/1.1 200 OK",
+                                         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n",
+                                         "HTTP/1.1 200 OK\r\nContent-Le",
+                                         "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n" };
     (void)state;
     for (size_t i = 0; i < sizeof begun / sizeof begun[0]; i++) {
         struct rp_hook_answer answer;
@@ -313,6 +321,7 @@ static void an_answer_may_say_when_to_come_back(void **state)
         { "Retry-After: 7\r\n", 7000 },
         { "retry-after:  120 \r\n", 120000 },
         { "Retry-After: 86400\r\n", RP_DAY_MS },
+        { "Retry-After: 000010\r\n", 10000 },
         { "Retry-After: 86401\r\n", RP_DAY_MS },
         { "Retry-After: 99999999999999999999999\r\n", RP_DAY_MS },
         { "Retry-After: soon\r\n", -1 },

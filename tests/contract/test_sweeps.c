@@ -506,6 +506,38 @@ static size_t claimed(struct world *w, int code)
     return n;
 }
 
+static volatile sig_atomic_t enough;
+
+static void have_enough(void *ctx, const struct rp_purge_batch *batch, const struct rp_run *run)
+{
+    (void)ctx, (void)batch, (void)run;
+    enough = 1;
+}
+
+static void a_sweep_that_has_enough_claims_no_more(void **state)
+{
+    struct world *w = *state;
+    struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
+    struct rp_run run = { 0 };
+    struct rp_sweep_pass pass;
+    const char *outcome;
+    sweeper.rules.batch = 2;
+    sweeper.finished = have_enough;
+    sweeper.enough = &enough;
+    for (int i = 0; i < 20; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%02d", i);
+        put_due(w, key);
+    }
+    enough = 0;
+    ok(rp_sweep_pass(&sweeper, &w->store, &run, &pass, &err));
+    assert_in_range(pass.claimed, 2, 18);
+    assert_int_equal(run.figures.purged, pass.claimed);
+    ok(rp_sweep_close(&sweeper, &run, &outcome, &err));
+    assert_string_equal(outcome, "done"); /* what it had begun, it has done */
+    expect_purged(w, 20 - pass.claimed);
+}
+
 static void test_clocks_that_disagree_stop_every_claim(void **state)
 {
     struct world *w = *state;
@@ -573,6 +605,7 @@ int main(void)
         ALL(test_used_up_attempts_make_a_dead_letter_that_can_be_retried),
         ALL(test_a_dead_letter_that_is_kept_ends_as_lost_once_its_purge_had_begun),
         BOTH(test_a_mark_that_died_while_it_was_checked_ends_reprieved),
+        ALL(a_sweep_that_has_enough_claims_no_more),
         ALL(test_clocks_that_disagree_stop_every_claim),
         ALL(test_NO_EARLY_a_mark_is_due_only_when_the_slowest_clock_says_so),
         BOTH(test_a_promise_counts_from_the_fastest_clock),

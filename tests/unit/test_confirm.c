@@ -29,17 +29,18 @@ static void five_failures_in_a_row_open_it_and_a_yes_between_them_does_not(void 
     assert_false(b.open);
     assert_int_equal(rp_breaker_room(&b, 0, 0), 1);
     hear(&b, RP_MEANS_REFUSED, 1, 0);
-    hear(&b, RP_MEANS_NEVER, 4, 0);
+    hear(&b, RP_MEANS_AGAIN, 4, 0);
     assert_false(b.open);
     hear(&b, RP_MEANS_AGAIN, 1, 0);
     assert_true(b.open);
 }
 
-static void gone_alone_opens_it_and_after_a_2xx_never(void **state)
+static void gone_and_never_alone_open_it_and_of_a_known_service_not(void **state)
 {
     struct rp_breaker b = { 0 }, agreed = { 0 };
     (void)state;
-    hear(&b, RP_MEANS_GONE, 4, 0);
+    hear(&b, RP_MEANS_GONE, 2, 0);
+    hear(&b, RP_MEANS_NEVER, 2, 0);
     assert_int_equal(rp_breaker_room(&b, 0, 0), 1);
     hear(&b, RP_MEANS_GONE, 1, 0);
     assert_true(b.open);
@@ -47,8 +48,9 @@ static void gone_alone_opens_it_and_after_a_2xx_never(void **state)
     assert_true(b.open);
     hear(&b, RP_MEANS_LATER, 1, 60 * S);
     assert_false(b.open);
-    hear(&agreed, RP_MEANS_YES, 1, 0);
+    hear(&agreed, RP_MEANS_REFUSED, 1, 0);
     hear(&agreed, RP_MEANS_GONE, 100, 0);
+    hear(&agreed, RP_MEANS_NEVER, 100, 0);
     assert_false(agreed.open);
     assert_int_equal(rp_breaker_room(&agreed, 0, 0), RP_BREAKER_AT_ONCE);
 }
@@ -173,7 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(five_failures_in_a_row_open_it_and_a_yes_between_them_does_not),
-        cmocka_unit_test(gone_alone_opens_it_and_after_a_2xx_never),
+        cmocka_unit_test(gone_and_never_alone_open_it_and_of_a_known_service_not),
         cmocka_unit_test(it_is_probed_one_at_a_time_each_five_minutes_at_least_and_heals),
         cmocka_unit_test(attempts_are_further_and_further_apart_up_to_an_hour),
         cmocka_unit_test(the_last_attempt_is_at_the_deadline_and_none_after_it),

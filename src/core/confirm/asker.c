@@ -39,6 +39,7 @@ void rp_asker_configure(struct rp_asker *a, const struct rp_config *config)
     RP_ASSERT(a->n == 0 || a->n == config->n_confirmers);
     a->options.config = config;
     a->n = config->n_confirmers;
+    memset(a->may_until_ms, 0, sizeof a->may_until_ms);
     snprintf(a->names, sizeof a->names, "|");
     for (size_t i = 0; i < a->n; i++) {
         struct rp_service *e = &a->services[i];
@@ -121,7 +122,7 @@ static void drop_done(struct rp_asker *a)
 
 /* Claims and asks; what is called is in a->rounds then. A lease lasts longer than a call may. */
 static int open_round(struct rp_asker *a, struct rp_store *store, struct rp_service *e, bool asked, int64_t limit,
-                      size_t *claimed, struct rp_error *err)
+                      size_t *claimed, bool *store_failed, struct rp_error *err)
 {
     struct rp_sweep *s = &a->options.sweep;
     struct rp_purge_rules rules = s->rules;
@@ -135,6 +136,7 @@ static int open_round(struct rp_asker *a, struct rp_store *store, struct rp_serv
     if (*claimed > 0) r = e != NULL ? rp_round_ask(round, err) : rp_round_bury(round, err);
     for (size_t i = 0; i < round->n && r == 0 && e != NULL; i++)
         if (round->askings[i].ours && rp_purge_has_lease(&round->batch)) rp_asking_call(&round->askings[i]);
+    *store_failed = *store_failed || round->store_failed;
     round->next = a->rounds;
     a->rounds = round;
     return r;
@@ -213,22 +215,32 @@ static void wait_for_some(struct rp_asker *a)
 /* How many marks may be claimed for this one now. */
 static int64_t room(struct rp_asker *a, struct rp_service *e)
 {
-    int n = rp_breaker_room(&e->breaker, e->under_way, boot_ms(a));
-    return e->under_way > ROOM_LEAST && n < ROOM_LEAST ? 0 : n;
+    int64_t n = rp_breaker_room(&e->breaker, e->under_way, boot_ms(a));
+    if (e->under_way > ROOM_LEAST && n < ROOM_LEAST) return 0;
+    int64_t left = a->options.most - a->pass->asked;
+    return a->options.most > 0 && left < n ? left : n;
 }
 
-/* C7. Asked once a pass, like in a sweep, which tells of it; every claim looks at the epoch. */
+/* Who is asked may answer late, while all services wait: that may cost a tenth of the time. */
+static int64_t spare_ms(const struct rp_asker *a, int64_t began_ms)
+{
+    int64_t now_ms = boot_ms(a);
+    return now_ms + 10 * (now_ms - began_ms);
+}
+
+/* C7. As in a sweep, which tells of it; every claim looks at the epoch. */
 static bool may_ask(struct rp_asker *a, size_t which)
 {
     struct rp_error why = { 0 };
-    if (a->may[which] == 0)
-        a->may[which] = rp_sweep_may_purge(&a->options.sweep, a->options.sweep.stores[which], false, &why) < 0 ? -1 : 1;
-    return a->may[which] > 0;
+    int64_t began_ms = boot_ms(a);
+    if (began_ms < a->may_until_ms[which]) return a->may[which];
+    a->may[which] = rp_sweep_may_purge(&a->options.sweep, a->options.sweep.stores[which], false, &why) == 0;
+    a->may_until_ms[which] = spare_ms(a, began_ms);
+    return a->may[which];
 }
 
 /* A probe is about what was asked about before, if any of that is due: the rest can still be restored.
- * Looking for a service without due marks walks past all others' marks: that may cost a tenth of the
- * time. */
+ * Looking for a service without due marks walks past all others' marks. */
 static int look_for(struct rp_asker *a, size_t which, struct rp_service *e, int64_t limit, int64_t *again_ms,
                     size_t *claimed, struct rp_error *err)
 {
@@ -236,11 +248,14 @@ static int look_for(struct rp_asker *a, size_t which, struct rp_service *e, int6
     int64_t began_ms = boot_ms(a);
     if (began_ms < *again_ms) return 0;
     struct rp_store *store = a->options.sweep.stores[which];
-    bool probes = e != NULL && e->breaker.open;
-    int r = probes ? open_round(a, store, e, true, limit, &n, err) : 0;
-    if (r == 0 && n == 0) r = open_round(a, store, e, false, limit, &n, err);
-    int64_t took_ms = boot_ms(a) - began_ms;
-    *again_ms = r == 0 && n == 0 ? began_ms + 11 * took_ms : 0;
+    bool probes = e != NULL && e->breaker.open, store_failed = false;
+    int r = probes ? open_round(a, store, e, true, limit, &n, &store_failed, err) : 0;
+    if (r == 0 && n == 0) r = open_round(a, store, e, false, limit, &n, &store_failed, err);
+    *again_ms = r == 0 && n == 0 ? spare_ms(a, began_ms) : 0;
+    if (store_failed) {
+        a->may[which] = false;
+        a->may_until_ms[which] = spare_ms(a, began_ms);
+    }
     *claimed += n;
     return r;
 }
@@ -258,13 +273,12 @@ static int claim_in(struct rp_asker *a, size_t which, size_t *claimed, struct rp
     int64_t next_ms = 0;
     int r = rp_marks_next_to_confirm(a->options.sweep.catalog->db, store->id, &next_ms, err);
     if (r < 0 || next_ms == 0 || next_ms > rp_clock_now_ms(a->options.sweep.catalog->clock)) return r;
-    if (!may_ask(a, which)) return 0;
-    for (size_t i = 0; i < a->n && r == 0 && !rp_sweep_is_stopped(&a->options.sweep); i++) {
+    for (size_t i = 0; i < a->n && r == 0 && !rp_sweep_has_enough(&a->options.sweep); i++) {
         struct rp_service *e = &a->services[i];
         int64_t limit = room(a, e);
-        if (limit > 0) r = look_for(a, which, e, limit, &e->again_ms[which], claimed, err);
+        if (limit > 0 && may_ask(a, which)) r = look_for(a, which, e, limit, &e->again_ms[which], claimed, err);
     }
-    if (r == 0) r = look_for(a, which, NULL, BURY_MOST, &a->strays_ms[which], claimed, err);
+    if (r == 0 && may_ask(a, which)) r = look_for(a, which, NULL, BURY_MOST, &a->strays_ms[which], claimed, err);
     return r == RP_ECLOCK || r == RP_ENOTOWNER ? 0 : r; /* as in a sweep: not the catalog's trouble */
 }
 
@@ -285,13 +299,12 @@ int rp_asker_pass(struct rp_asker *a, struct rp_asker_pass *out, struct rp_error
     size_t claimed = 1;
     int failed = 0;
     *out = (struct rp_asker_pass){ 0 };
-    memset(a->may, 0, sizeof a->may);
     a->pass = out;
-    while (a->under_way > 0 || (claimed > 0 && failed == 0 && !rp_sweep_is_stopped(&a->options.sweep))) {
+    while (a->under_way > 0 || (claimed > 0 && failed == 0 && !rp_sweep_has_enough(&a->options.sweep))) {
         struct rp_error why = { 0 };
         int r = finish_back(a, &why);
         claimed = 0;
-        if (r == 0 && failed == 0 && !rp_sweep_is_stopped(&a->options.sweep)) r = claim_more(a, &claimed, &why);
+        if (r == 0 && failed == 0 && !rp_sweep_has_enough(&a->options.sweep)) r = claim_more(a, &claimed, &why);
         if (r < 0 && failed == 0) {
             *err = why;
             failed = r;

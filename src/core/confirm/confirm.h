@@ -65,6 +65,7 @@ struct rp_asker_options {
      * is not looked at. */
     struct rp_sweep sweep;
     const struct rp_config *config;
+    int64_t most;                   /* calls of a pass; 0: as many as there are to make */
     const char *url_base, *url_key; /* of URLs for late answers; "": there are none */
     rp_confirm_send_fn *send;
     void *send_ctx;
@@ -87,7 +88,8 @@ struct rp_asker_pass {
     int64_t yes;
     int64_t dead;
 };
-/* Asks whatever may be asked now, until nothing of it is left or a stop is asked for. Negative: the
+/* Asks whatever may be asked now, until nothing of it is left or the sweep has enough; that is
+ * over when the last call is. Negative: the
  * catalog failed. Stores that may not be purged are left out. */
 int rp_asker_pass(struct rp_asker *asker, struct rp_asker_pass *out, struct rp_error *err);
 

@@ -46,6 +46,7 @@ struct rp_round {
     struct rp_purge_batch batch;
     struct rp_asking *askings; /* one a mark */
     size_t n;
+    bool store_failed; /* it could not be looked at (leave.c) */
 };
 
 struct rp_asker {
@@ -59,7 +60,10 @@ struct rp_asker {
     pthread_cond_t changed;
     struct rp_asker_pass *pass;
     int64_t strays_ms[RP_STORES_MAX]; /* the same of marks whose service is not configured */
-    signed char may[RP_STORES_MAX];   /* of the pass: whether a store may be purged; 0: not known */
+    /* Whether a store may be purged, and until when that is not asked again: also of one that could not be
+     * looked at. */
+    bool may[RP_STORES_MAX];
+    int64_t may_until_ms[RP_STORES_MAX];
 };
 
 /* asker.c: it may be the turn of a service that had nothing there. */

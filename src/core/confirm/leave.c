@@ -113,6 +113,7 @@ static int look(struct leavings *l, struct rp_error *err)
     }
     if (n == 0) return 0;
     int r = rp_subject_in(store)->look(store, items, n, &why);
+    l->round->store_failed = r < 0;
     for (size_t i = 0; i < n; i++) {
         if (r < 0) items[i].outcome = RP_OUT_RETRY;
         if (r < 0) snprintf(items[i].note, sizeof items[i].note, "%.119s", why.text);

@@ -15,7 +15,8 @@ static int refuse_unknown(const struct rp_config *config, const char *name, stru
     rp_error_set(err, RP_EINVAL, "confirmations: no service '%.63s' is configured", name);
     if (known.len == 0)
         return rp_error_hint(err, "nothing was marked; name it under confirmations in the configuration");
-    return rp_error_hint(err, "nothing was marked; there are: %.200s", rp_buf_text(&known));
+    return rp_error_hint(err, "nothing was marked; there are: %.200s; a daemon learns of a new one when it starts",
+                         rp_buf_text(&known));
 }
 
 static bool is_named(const struct rp_confirmers_asked *by, const char *name)

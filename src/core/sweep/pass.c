@@ -115,7 +115,7 @@ static int claim(struct rp_pass *p, struct rp_purge_batch *batch, struct rp_erro
 {
     struct rp_sweep *s = p->sweep;
     batch->marks.n = 0;
-    if (p->left <= 0 || rp_sweep_is_stopped(s) || p->run->cancelled) return 0;
+    if (p->left <= 0 || rp_sweep_has_enough(s) || p->run->cancelled) return 0;
     int r = rp_purge_claim(s->catalog, p->store, &s->rules, s->worker, p->left, &p->from_ms, batch, err);
     if (r < 0) return r;
     if (batch->store_error.code < 0) { /* its clock could not be asked: nothing was claimed */

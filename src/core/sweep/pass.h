@@ -24,6 +24,7 @@ int rp_pass_run(struct rp_pass *pass, struct rp_batches *batches, struct rp_erro
 
 /* sweep.c */
 bool rp_sweep_is_stopped(const struct rp_sweep *sweep);
+bool rp_sweep_has_enough(const struct rp_sweep *sweep); /* also when it is stopped */
 int rp_sweep_begin(struct rp_sweep *sweep, struct rp_run *run, struct rp_error *err);
 
 #endif

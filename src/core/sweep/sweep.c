@@ -58,6 +58,11 @@ bool rp_sweep_is_stopped(const struct rp_sweep *s)
     return s->stop != NULL && __atomic_load_n(s->stop, __ATOMIC_RELAXED) != 0;
 }
 
+bool rp_sweep_has_enough(const struct rp_sweep *s)
+{
+    return rp_sweep_is_stopped(s) || (s->enough != NULL && __atomic_load_n(s->enough, __ATOMIC_RELAXED) != 0);
+}
+
 /* ---- figures of a run ---- */
 
 /* What is due there now, as far as this run may go. A figure for people: without it the run goes on

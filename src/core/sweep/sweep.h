@@ -26,9 +26,10 @@ struct rp_sweep {
     struct rp_purge_rules rules;
     int64_t limit; /* marks a run */
     int64_t stale_after_ms;
-    const volatile sig_atomic_t *stop; /* set: end after the slices under way (W3); may be NULL */
-    const struct rp_run *begun;        /* a run that somebody has begun for us already; NULL: begin one */
-    bool lazily;                       /* the epoch is raised only if that was not done within the last minute */
+    const volatile sig_atomic_t *stop;   /* set: end after the slices under way (W3); may be NULL */
+    const volatile sig_atomic_t *enough; /* set: claim no more; may be NULL */
+    const struct rp_run *begun;          /* a run that somebody has begun for us already; NULL: begin one */
+    bool lazily;                         /* the epoch is raised only if that was not done within the last minute */
     /* Told of the run's begin, of every finished batch, and of every store that is left out and
      * why. May be NULL. */
     void (*started)(void *ctx, const struct rp_run *run);

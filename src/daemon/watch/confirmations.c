@@ -42,6 +42,7 @@ static int make(struct confirming *c, struct rp_error *err)
     options.sweep.n_stores = n;
     options.sweep.lazily = true; /* raiser.h has raised the epoch at the start */
     options.sweep.stop = &c->watch.stop;
+    options.sweep.enough = &c->watch.enough;
     options.answered = answered;
     options.broken = broken;
     options.ctx = c;

@@ -38,6 +38,7 @@ static void sleep_until_next(struct rp_watch *w)
         ;
     const struct rp_config *config = w->config;
     w->config = NULL;
+    __atomic_store_n(&w->enough, w->stop, __ATOMIC_RELAXED);
     w->wakes_at_ms = 0;
     w->poked = false;
     pthread_mutex_unlock(&w->lock);
@@ -141,6 +142,7 @@ void rp_watch_halt(struct rp_watch *w)
     if (w == NULL) return;
     pthread_mutex_lock(&w->lock);
     __atomic_store_n(&w->stop, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&w->enough, 1, __ATOMIC_RELAXED);
     pthread_cond_signal(&w->poke);
     pthread_mutex_unlock(&w->lock);
 }
@@ -158,6 +160,7 @@ void rp_watch_configure(struct rp_watch *w, const struct rp_config *config)
     if (w == NULL) return;
     pthread_mutex_lock(&w->lock);
     w->config = config;
+    __atomic_store_n(&w->enough, 1, __ATOMIC_RELAXED);
     w->poked = true;
     pthread_cond_signal(&w->poke);
     pthread_mutex_unlock(&w->lock);

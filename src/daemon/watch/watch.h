@@ -69,8 +69,9 @@ struct rp_watch {
     struct rp_watch_options options;
     struct rp_session session; /* the thread's */
     char node[64];
-    volatile sig_atomic_t stop; /* atomic: set once */
-    int64_t wait_ms;            /* until the next look: as the kind says, unless this one has said otherwise */
+    volatile sig_atomic_t stop;   /* atomic: set once */
+    volatile sig_atomic_t enough; /* atomic: new settings or an end wait for the look to be over */
+    int64_t wait_ms;              /* until the next look: as the kind says, unless this one has said otherwise */
     /* the rest is for watch.c */
     pthread_t thread;
     pthread_mutex_t lock;
