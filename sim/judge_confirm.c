@@ -188,7 +188,8 @@ void sim_judge_confirmation(struct sim *s, struct sim_node *n, const struct jour
 
 /* ---- calls ---- */
 
-/* A call goes out now: the catalog knows of it, and its holder has the mark. */
+/* A call goes out now: the catalog knows of it, and its holder has the mark. Its service may have
+ * answered by itself meanwhile. */
 void sim_judge_call(struct sim *s, const struct sim_node *n, int service, int64_t id)
 {
     const struct model_confirmation *c = model_confirmation(s->model, id);
@@ -199,7 +200,7 @@ void sim_judge_call(struct sim *s, const struct sim_node *n, int service, int64_
         return;
     }
     const struct model_mark *m = model_mark(s->model, c->mark_id);
-    if (!c->asked || c->state != RP_CONFIRM_ASKED)
+    if (!c->asked || c->state == RP_CONFIRM_PENDING)
         sim_violate(s, "INTENT-FIRST", "%s is called about %s, and that it is asked was not committed", name, m->key);
     if (m->state != RP_CHECKING || m->holder != sim_holder(n))
         sim_violate(s, "FENCED", "%s is called about %s by a node that does not have it", name, m->key);

@@ -14,6 +14,7 @@
 #define LOOK_MS    200                 /* how often new marks are looked for while calls are under way */
 #define GATHER_MS  20                  /* after the first of several answers */
 #define SPARE_MS   (30 * RP_SECOND_MS) /* of a lease, beside the call */
+#define YES_MS     RP_SECOND_MS
 #define BURY_MOST  100
 #define ROOM_LEAST (RP_BREAKER_AT_ONCE / 2) /* marks are claimed several at a time, where they are many */
 
@@ -228,14 +229,15 @@ static int64_t spare_ms(const struct rp_asker *a, int64_t began_ms)
     return now_ms + 10 * (now_ms - began_ms);
 }
 
-/* C7. As in a sweep, which tells of it; every claim looks at the epoch. */
+/* C7. As in a sweep, which tells of it; every claim looks at the epoch. A yes is good for a moment of
+ * this pass. */
 static bool may_ask(struct rp_asker *a, size_t which)
 {
     struct rp_error why = { 0 };
     int64_t began_ms = boot_ms(a);
     if (began_ms < a->may_until_ms[which]) return a->may[which];
     a->may[which] = rp_sweep_may_purge(&a->options.sweep, a->options.sweep.stores[which], false, &why) == 0;
-    a->may_until_ms[which] = spare_ms(a, began_ms);
+    a->may_until_ms[which] = a->may[which] ? boot_ms(a) + YES_MS : spare_ms(a, began_ms);
     return a->may[which];
 }
 
@@ -300,6 +302,8 @@ int rp_asker_pass(struct rp_asker *a, struct rp_asker_pass *out, struct rp_error
     int failed = 0;
     *out = (struct rp_asker_pass){ 0 };
     a->pass = out;
+    for (size_t i = 0; i < a->options.sweep.n_stores; i++)
+        if (a->may[i]) a->may_until_ms[i] = 0;
     while (a->under_way > 0 || (claimed > 0 && failed == 0 && !rp_sweep_has_enough(&a->options.sweep))) {
         struct rp_error why = { 0 };
         int r = finish_back(a, &why);
