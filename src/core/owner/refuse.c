@@ -93,18 +93,20 @@ static const struct {
     bool moved, others;
     int (*refuse)(const struct rp_owner *owner, const char *store, struct rp_error *err); /* NULL: never */
 } words[] = {
-    [RP_OWNER_NONE] = { "not owned yet" },
-    [RP_OWNER_OURS] = { "ours" },
-    [RP_OWNER_GONE] = { "its owner record is gone", .refuse = refuse_plainly },
-    [RP_OWNER_FOREIGN] = { "belongs to another catalog", .refuse = refuse_foreign },
-    [RP_OWNER_AHEAD] = { "is ahead of this catalog, which was rolled back", .refuse = refuse_ahead },
-    [RP_OWNER_MOVED] = { "belongs to this catalog in another place", .moved = true, .refuse = refuse_moved },
-    [RP_OWNER_FORKED] = { "belongs to another copy of this catalog", .refuse = refuse_forked },
-    [RP_OWNER_SWAPPED] = { "is another store of this catalog", .moved = true, .others = true,
+    [RP_OWNER_NONE] = { .text = "not owned yet" },
+    [RP_OWNER_OURS] = { .text = "ours" },
+    [RP_OWNER_GONE] = { .text = "its owner record is gone", .refuse = refuse_plainly },
+    [RP_OWNER_FOREIGN] = { .text = "belongs to another catalog", .refuse = refuse_foreign },
+    [RP_OWNER_AHEAD] = { .text = "is ahead of this catalog, which was rolled back", .refuse = refuse_ahead },
+    [RP_OWNER_MOVED] = { .text = "belongs to this catalog in another place", .moved = true, .refuse = refuse_moved },
+    [RP_OWNER_FORKED] = { .text = "belongs to another copy of this catalog", .refuse = refuse_forked },
+    [RP_OWNER_SWAPPED] = { .text = "is another store of this catalog",
+                           .moved = true,
+                           .others = true,
                            .refuse = refuse_swapped },
-    [RP_OWNER_RENAMED] = { "has another name in this catalog", .others = true, .refuse = refuse_renamed },
-    [RP_OWNER_ELSEWHERE] = { "belongs to another environment", .refuse = refuse_elsewhere },
-    [RP_OWNER_DAMAGED] = { "its owner record is damaged", .refuse = refuse_plainly },
+    [RP_OWNER_RENAMED] = { .text = "has another name in this catalog", .others = true, .refuse = refuse_renamed },
+    [RP_OWNER_ELSEWHERE] = { .text = "belongs to another environment", .refuse = refuse_elsewhere },
+    [RP_OWNER_DAMAGED] = { .text = "its owner record is damaged", .refuse = refuse_plainly },
 };
 
 const char *rp_ownership_text(enum rp_ownership ownership)
