@@ -75,13 +75,20 @@ static bool judge_object(void *ctx, const struct bucket_object *o)
     return s->violation[0] == '\0';
 }
 
+/* By a late request: the version is there. */
+static bool is_hidden_late(const struct sim *s, const char *key)
+{
+    struct bucket_object marker, o;
+    return bucket_marker(s->bucket, key, &marker) && marker.late && bucket_below(s->bucket, key, &o);
+}
+
 static void judge_files(struct sim *s, bool healed)
 {
     struct bucket_object o;
     for (size_t i = 0; i < s->model->n_files; i++) {
         const struct model_file *f = &s->model->files[i];
         bool lives = f->status == RP_FILE_LIVE || f->status == RP_FILE_SCANNING;
-        if (lives && !sim_may_lack_bytes(s, f) && !bucket_look(s->bucket, f->key, &o) &&
+        if (lives && !sim_may_lack_bytes(s, f) && !bucket_look(s->bucket, f->key, &o) && !is_hidden_late(s, f->key) &&
             (healed || !sim_is_owed(s, f->key)))
             sim_violate(s, "NO-LOSS", "file %s lives, and its bytes are gone", f->name);
     }

@@ -508,7 +508,10 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
     }
     for (size_t i = s->model->n_marks; i-- > 0;) {
         const struct model_mark *m = &s->model->marks[i];
-        if (strcmp(m->key, o->key) != 0 || !model_is_decided(m)) continue;
+        if (strcmp(m->key, o->key) != 0) continue;
+        /* it was seen to be replaced, while an earlier holder's request was still under way */
+        decided_other |= m->state == RP_REPRIEVED && m->outcome == RP_END_SUPERSEDED && m->fence > 1;
+        if (!model_is_decided(m)) continue;
         decided_other = true;
         weakly |= m->weakly;
         if (!allows(s, m, o)) continue;

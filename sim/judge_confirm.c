@@ -200,6 +200,7 @@ void sim_judge_call(struct sim *s, const struct sim_node *n, int service, int64_
         return;
     }
     const struct model_mark *m = model_mark(s->model, c->mark_id);
+    if (m->outcome == RP_END_RECOVERED) return; /* a recovery takes away what others have */
     if (!c->asked || c->state == RP_CONFIRM_PENDING)
         sim_violate(s, "INTENT-FIRST", "%s is called about %s, and that it is asked was not committed", name, m->key);
     if (m->state != RP_CHECKING || m->holder != sim_holder(n))

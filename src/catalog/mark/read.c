@@ -41,7 +41,7 @@ static const char *prefix_end(const char *prefix, char out[PREFIX_END])
 {
     size_t n = strlen(prefix);
     RP_ASSERT(n <= RP_KEY_MAX);
-    memcpy(out, prefix, n);
+    (void)stpcpy(out, prefix);
     for (; n <= RP_KEY_MAX; n += sizeof LAST - 1)
         memcpy(out + n, LAST, sizeof LAST);
     return out;

@@ -24,8 +24,8 @@
     f ".status IN " F_GONE " AND (" SOME(LIVING("parent_id = " f ".id")) " OR " SOME(LIVING("source_id = " f ".id")) ")"
 /* True for a mark `m` that waits for a person, and no letter says so. */
 #define LOST_ITS_LETTER(m)                                                                                             \
-    m ".state = " M_DEAD " AND " m                                                                                     \
-      ".was IN " M_CLAIMED " AND " NONE("SELECT d.id FROM dead_letter d WHERE d.mark_id = " m ".id AND d.open = 1")
+    m ".state = " M_DEAD " AND " m ".was IN " M_CLAIMED                                                                \
+      " AND " NONE("SELECT d.id FROM dead_letter d WHERE d.mark_id = " m ".id AND d.open = 1")
 
 /* Each status has an index of its own: of an index for all of them neither engine takes the next page
  * without walking over those before, or over what lives. */

@@ -14,7 +14,8 @@ struct entry {
     int64_t store_id;
     bool watched;          /* a store that is not observed */
     uint64_t kept, raised; /* how often something was kept alive; how much of that the last raise came after */
-    int64_t begun_boot_ms; /* the last raise by R2 or R3; 0: none. Others do not begin a minute: the next answer waits */
+    int64_t
+        begun_boot_ms; /* the last raise by R2 or R3; 0: none. Others do not begin a minute: the next answer waits */
     struct rp_raise_state state;
 };
 

@@ -70,7 +70,7 @@ static int find_rows(struct rp_tx *tx, const struct rp_rename_command *c, struct
  * them while this one waits. */
 static int rename_store(struct rp_tx *tx, const struct rp_rename_command *c, struct rp_error *err)
 {
-    struct rp_store_row seen_from, seen_to, from, to;
+    struct rp_store_row seen_from = { 0 }, seen_to = { 0 }, from = { 0 }, to = { 0 };
     int r = find_rows(tx, c, &seen_from, &seen_to, err);
     if (r == 0) r = lock_rows(tx, seen_from.id, seen_to.id, err);
     if (r == 0) r = find_rows(tx, c, &from, &to, err);

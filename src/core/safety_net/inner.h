@@ -55,9 +55,9 @@ struct rp_net_looker {
     size_t n_stores;
 };
 /* To be closed also if it fails. */
-int rp_net_looker_open(struct rp_net_looker *looker, const struct rp_safety_net *net, struct rp_error *err);
-void rp_net_looker_close(struct rp_net_looker *looker);
-int rp_net_look(struct rp_net_looker *looker, const struct rp_net_step *step, struct rp_net_look *look,
+int rp_net_looker_open(struct rp_net_looker *k, const struct rp_safety_net *net, struct rp_error *err);
+void rp_net_looker_close(struct rp_net_looker *k);
+int rp_net_look(struct rp_net_looker *k, const struct rp_net_step *step, struct rp_net_look *look,
                 struct rp_orphans *out, struct rp_error *err);
 
 /* mend.c */
