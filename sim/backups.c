@@ -259,6 +259,7 @@ static void start_again(struct sim *s)
         if (sim_claims(n->command.verb)) n->owned = false; /* what was seen before says nothing of it */
     }
     s->retainer = 0;
+    s->retaining_fence = 0;
 }
 
 static void put_back_now(struct sim *s)

@@ -23,20 +23,12 @@ static int give(struct sim_node *n, enum sim_verb verb, bool flag)
     return r;
 }
 
-/* Somebody used a key again: who declared that it never happens has made the store weak. */
-static bool is_reused(const struct sim *s)
-{
-    for (size_t i = 0; i < SIM_KEYS; i++)
-        if (s->uploads_of[i] > 1) return true;
-    return false;
-}
-
 /* Marks that may wait for ever: of a store that only observes, of plain objects where nothing can
- * delete exactly those, and those to which a service never says anything but no. */
+ * delete exactly those (who declared that no key is used again is wrong once one was), and those to which a service never says anything but no. */
 static bool may_wait(struct sim *s, const struct model_mark *m)
 {
     if (s->config.mode == RP_MODE_OBSERVE || sim_is_refused(s, m)) return true;
-    return sim_is_weak(s, is_reused(s)) && m->file_id == 0 && !rp_quarantine_is(m->key);
+    return sim_is_weak(s, s->reused) && m->file_id == 0 && !rp_quarantine_is(m->key);
 }
 
 /* The copy of what was returned and marked anew waits as long as that mark does (purge.h, S8). */

@@ -27,6 +27,7 @@ void sim_retention_choose(struct sim *s)
     };
     s->retaining = s->retaining_died = 0;
     s->retainer = 0;
+    s->retaining_fence = 0;
     s->retained_ms = 0;
     if (s->retains == 0) return;
     s->retention.marks_ms = any_age(r);
@@ -89,7 +90,10 @@ static int enter(struct sim_node *n, struct rp_retention *retention, struct rp_r
     if (r == RP_ERUNNING && s->faults.on) sim_see(s, SIGHT_TWO_RETENTIONS);
     if (r < 0) return r;
     if (s->retaining_died == run->id) sim_see(s, SIGHT_RETENTION_TAKEN);
+    /* a node may hear late that it has the run, and has lost it since */
+    if (s->retaining == run->id && run->fence < s->retaining_fence) return 0;
     s->retaining = run->id;
+    s->retaining_fence = run->fence;
     s->retainer = sim_holder(n);
     return 0;
 }

@@ -134,6 +134,8 @@ void sim_put_arrives(struct sim *s, size_t file)
     struct sim_file *f = &s->files[file];
     struct bucket_object there;
     f->late = false;
+    s->reused |= f->arrived_id == f->id;
+    f->arrived_id = f->id;
     sim_say(s, "the bytes of %s (%s) arrive", f->name, f->key);
     if (!bucket_look(s->bucket, f->key, &there)) bucket_upload(s->bucket, f->key, f->text, sim_store_ms(s), NULL);
 }

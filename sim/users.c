@@ -35,6 +35,7 @@ void sim_upload(struct sim *s, size_t key, bool same_bytes)
 {
     char text[48];
     struct bucket_object now;
+    s->reused |= s->uploads_of[key] > 0;
     if (!same_bytes || s->uploads_of[key] == 0) s->uploads_of[key]++;
     s->sent++;
     snprintf(text, sizeof text, "%s, upload %d", sim_key(key), s->uploads_of[key]);

@@ -70,6 +70,7 @@ struct sim_file {
     char answer[160]; /* to its init, word for word */
     int64_t id, mark_id, due_at_ms;
     int64_t url_ends_ms, sent_at_ms; /* true times */
+    int64_t arrived_id;              /* of the file whose bytes arrived last */
     bool begun, put, late;           /* late: its bytes are still under way */
     struct sim_forgotten forgotten;
 };

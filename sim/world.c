@@ -200,6 +200,7 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
     memset(s->taken, 0, sizeof s->taken);
     memset(s->referenced, 0, sizeof s->referenced);
     memset(s->uploads_of, 0, sizeof s->uploads_of);
+    s->reused = false;
     memset(s->nodes, 0, sizeof s->nodes);
     sim_faults_choose(&s->faults, seed, without);
     choose_rules(s);

@@ -75,14 +75,16 @@ struct sim {
     struct sim_random letting_go;
     int retains;                       /* how often, in 10,000 commands, before all has healed */
     int64_t retaining, retaining_died; /* the run that was begun or resumed last; one whose node died */
-    int retainer;                      /* who has it: node and life; 0: not known */
-    int64_t retained_ms;               /* true time of the last that was done; 0: none */
+    int64_t retaining_fence;
+    int retainer;        /* who has it: node and life; 0: not known */
+    int64_t retained_ms; /* true time of the last that was done; 0: none */
     struct sim_random netting;
     int nets; /* how often, in 10,000 commands, somebody begins a safety net */
     struct sim_services services;
     int64_t store_id, tenants[SIM_TENANTS];
     bool referenced[SIM_KEYS];
     int uploads_of[SIM_KEYS];
+    bool reused; /* a key, for other bytes or the same */
     struct sim_node nodes[SIM_NODES];
     struct sim_node *running; /* NULL: the scheduler */
     struct sim_file files[SIM_FILES];
