@@ -171,20 +171,18 @@ static int check_paths(const struct rp_load *load, const struct rp_yaml *root, c
 
 /* ---- buckets ---- */
 
-/* A user in it would be a password in the open, a path the bucket said twice. */
+/* A path would be the bucket said twice. */
 static int check_endpoint(const struct rp_load *load, const struct rp_yaml *root, const struct rp_store_config *store,
                           struct rp_error *err)
 {
     const char *scheme = strstr(store->endpoint, "://");
     const char *host = scheme ? scheme + 3 : store->endpoint;
     size_t n = strcspn(host, "/?#");
-    const char *found = memchr(host, '@', n) ? "a user in it" : NULL;
-    if (!found && host[n] != '\0' && strcmp(host + n, "/") != 0) found = "more behind the host";
-    if (!found) return 0;
+    if (host[n] == '\0' || strcmp(host + n, "/") == 0) return 0;
     return rp_load_refuse(load, line_of(root, "stores", store->name, "endpoint"), err,
                           "stores.%s.endpoint: expected https://HOST or http://HOST, with port if "
-                          "need be, found %s",
-                          store->name, found);
+                          "need be, found more behind the host",
+                          store->name);
 }
 
 /* Half of a pair of keys would be silently replaced by another one that happens to lie around. */

@@ -36,6 +36,8 @@ static void add_found(const struct rp_setting *s, const char *raw, struct rp_buf
 {
     if (!*raw) {
         rp_buf_str(out, "an empty text");
+    } else if (s->type == RP_SETTING_WEB && rp_form_has_user(raw)) {
+        rp_buf_str(out, "a user in it");
     } else if (rp_setting_is_secret(s)) {
         rp_buf_str(out, "something else (not shown: it may hold a password)");
     } else {

@@ -32,9 +32,17 @@ bool rp_form_is_url(const char *text)
     return strncmp(text, "postgres://", 11) == 0 || strncmp(text, "postgresql://", 13) == 0;
 }
 
+bool rp_form_has_user(const char *text)
+{
+    const char *scheme = strstr(text, "://");
+    const char *host = scheme ? scheme + 3 : text;
+    return memchr(host, '@', strcspn(host, "/?#")) != NULL;
+}
+
 bool rp_form_is_web(const char *text)
 {
     static const char *const schemes[] = { "http://", "https://" };
+    if (rp_form_has_user(text)) return false;
     for (size_t i = 0; i < 2; i++) {
         size_t n = strlen(schemes[i]);
         if (strncmp(text, schemes[i], n) != 0) continue;

@@ -15,8 +15,9 @@ bool rp_form_fits(enum rp_setting_type type, const char *text);
 /* 1 to 63 of a-z 0-9 - _, beginning with a letter. */
 bool rp_form_is_name(const char *text);
 #define RP_FORM_NAME_RULE "a name of 1 to 63 of a-z 0-9 - _ that begins with a letter"
-bool rp_form_is_line(const char *text); /* no control characters */
-bool rp_form_is_url(const char *text);  /* of a database that outlives the process */
-bool rp_form_is_web(const char *text);  /* http:// or https:// */
+bool rp_form_is_line(const char *text);  /* no control characters */
+bool rp_form_is_url(const char *text);   /* of a database that outlives the process */
+bool rp_form_is_web(const char *text);   /* http:// or https://, and no user */
+bool rp_form_has_user(const char *text); /* of a URL: it would be a password in the open */
 
 #endif

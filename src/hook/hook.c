@@ -48,6 +48,14 @@ void rp_hook_line_done(struct rp_hook_line *line)
     *line = (struct rp_hook_line){ 0 };
 }
 
+static void use_line(const struct rp_hook_call *call, const struct rp_hook_backend *backend)
+{
+    uint64_t allow = rp_hash_text(0, call->allow != NULL ? call->allow : "");
+    if (call->line->backend != backend || call->line->allow != allow) rp_hook_line_done(call->line);
+    call->line->backend = backend;
+    call->line->allow = allow;
+}
+
 static bool is_id(const char *id)
 {
     static const char taken[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -61,8 +69,7 @@ int rp_hook_send(const struct rp_hook_call *call, struct rp_hook_answer *out, st
     *out = (struct rp_hook_answer){ .retry_after_ms = -1 };
     if (backend == NULL) return rp_error_set(err, RP_ECONFIG, "no kind of hook takes this URL");
     if (!is_id(call->id)) return rp_error_set(err, RP_EINVAL, "a message needs an id of A-Z a-z 0-9 - _");
-    if (call->line != NULL && call->line->backend != backend) rp_hook_line_done(call->line);
-    if (call->line != NULL) call->line->backend = backend;
+    if (call->line != NULL) use_line(call, backend);
     return backend->send(call, out, err);
 }
 

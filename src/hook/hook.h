@@ -67,9 +67,11 @@ int rp_hook_send(const struct rp_hook_call *call, struct rp_hook_answer *out, st
 /* Of the backend that takes this URL; 0: none does. */
 unsigned rp_hook_guarantees(const char *url);
 
-/* A connection that is kept open from call to call of one URL; one thread at a time. Begins as { 0 }. */
+/* A connection that is kept open from call to call of one URL; one thread at a time. Begins as { 0 }. It is
+ * hung up when `allow` has changed: G6. */
 struct rp_hook_line {
     const struct rp_hook_backend *backend;
+    uint64_t allow; /* what the last call allowed */
     void *state;
 };
 void rp_hook_line_done(struct rp_hook_line *line);

@@ -375,6 +375,27 @@ static void a_line_keeps_its_connection(void **state)
     rp_hook_line_done(&line); /* of none */
 }
 
+/* A connection from before is no way around what is not allowed any more. */
+static void a_line_is_hung_up_when_less_is_allowed(void **state)
+{
+    struct hook_peer p;
+    struct rp_hook_line line = { 0 };
+    struct rp_hook_answer answer;
+    struct rp_error err = { 0 };
+    struct rp_hook_call call = example("hush", NULL);
+    (void)state;
+    hook_peer_start(&p, thanks, NULL);
+    call.url = p.url;
+    call.line = &line;
+    call.allow = HOOK_PEER_NETWORK;
+    assert_int_equal(rp_hook_send(&call, &answer, &err), 0);
+    call.allow = "";
+    assert_int_equal(rp_hook_send(&call, &answer, &err), RP_EDENIED);
+    rp_hook_line_done(&line);
+    hook_peer_stop(&p);
+    assert_int_equal(p.requests, 1);
+}
+
 static void our_own_network_is_not_called_unless_it_is_allowed(void **state)
 {
     struct hook_peer p;
@@ -439,6 +460,7 @@ int main(void)
         cmocka_unit_test(a_message_needs_an_id),
         cmocka_unit_test(an_answer_may_say_when_to_come_back),
         cmocka_unit_test(a_line_keeps_its_connection),
+        cmocka_unit_test(a_line_is_hung_up_when_less_is_allowed),
         cmocka_unit_test(our_own_network_is_not_called_unless_it_is_allowed),
         cmocka_unit_test(a_user_in_the_url_is_refused),
         cmocka_unit_test(statuses_say_whether_a_repetition_can_help),

@@ -361,6 +361,9 @@ static void secrets_never_stand_in_an_error(void **state)
         BUCKET "    secret_key_file: secret\n",
         BUCKET "    session_token: hunter2\n",
         BUCKET "    endpoint: https://u:hunter2@h\n",
+        "confirmations: { calendar: { url: \"https://u:hunter2@h/x\" } }\n",
+        "confirmations: { calendar: { url: \"gopher://hunter2\" } }\n",
+        "processor: { url: \"https://hunter2@h\" }\n",
         STORE "    secret_key: hunter2\n",
         "\"hunter2 x\": 1\n\"hunter2 x\": 2\n",
     };
