@@ -255,6 +255,13 @@ static int retry_words(struct rp_cli *cli, struct rp_dead_command *c, struct rp_
     return r;
 }
 
+static void say_none(struct rp_cli *cli, const char *endpoint)
+{
+    if (endpoint != NULL && rp_config_confirmer(&cli->session.config, endpoint) == NULL)
+        rp_warn("no service of that name is configured");
+    rp_say(cli, "no dead letters\n");
+}
+
 static int retry_dead(struct rp_cli *cli, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_MAX);
@@ -271,7 +278,7 @@ static int retry_dead(struct rp_cli *cli, struct rp_error *err)
     int r = rp_args_when(&cli->args, "since", rp_session_now_ms(&cli->session), -1, &c.since_ms, err);
     if (r == 0) r = cli->args.n_words == 1 ? retry_all(cli, &c, &told, err) : retry_words(cli, &c, &told, err);
     if (r < 0) return r;
-    if (told.done + told.refused == 0) rp_say(cli, "no dead letters\n");
+    if (told.done + told.refused == 0) say_none(cli, c.endpoint);
     return rp_answers_end(&told, "brought back; the next sweep tries again");
 }
 
