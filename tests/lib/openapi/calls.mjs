@@ -243,6 +243,7 @@ await call("POST /v1/confirmations/{id} 400", { ...later, body: { answer: "perha
 await call("POST /v1/confirmations/{id} 204", { ...later, body: { answer: "yes" } });
 await call("POST /v1/confirmations/{id} 409", { ...later, body: { answer: "no" } });
 service.close();
+await until("what was agreed to is purged", async () => (await quietly("/v1/marks?state=purged&limit=1000")).items.some((m) => m.subject === "main:m/judged"));
 
 step("the command line says the same");
 const byId = (list) => [...list].sort((a, b) => (a.id < b.id ? -1 : 1));
