@@ -36,6 +36,9 @@ static void say_store(const struct rp_cli *cli, const struct rp_planned *p)
     if (config->mode == RP_MODE_QUARANTINE && rp_config_is_s3(config) && !rp_subject_can_hide(p->store))
         rp_say(cli, "  quarantine is a copy there: neither ACL nor storage class would come back\n");
     say_examples(cli, p);
+    if (p->unconfirmed > 0)
+        rp_say(cli, "  %" PRId64 " %s for outside services, which would be asked first\n", p->unconfirmed,
+               p->unconfirmed == 1 ? "waits" : "wait");
 }
 
 int rp_sweep_dry_run(struct rp_sweep_call *call, struct rp_sweep *sweep, struct rp_error *err)

@@ -242,6 +242,7 @@ static json_t *planned_json(const struct rp_planned *p)
     rp_json_set(o, "marks", json_integer(p->marks));
     rp_json_set(o, "bytes", json_integer(p->bytes));
     rp_json_set(o, "guarded", json_integer(p->guarded));
+    rp_json_set(o, "unconfirmed", json_integer(p->unconfirmed));
     rp_json_set(o, "examples", json_incref(p->examples));
     if (p->left_out || p->waiting > 0) rp_json_set(o, "left_out", rp_error_json(&p->why));
     return o;

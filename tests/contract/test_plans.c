@@ -198,6 +198,7 @@ static size_t mark_questions(struct question *out)
     out[n++] = ask(RP_SQL(mark_due_to_confirm), "mark_to_confirm", "iiiiiisii", I(1), NOW, I(-1), INT64_MAX, I(0),
                    I(16), "|calendar|", I(1), I(0));
     out[n++] = ask(RP_SQL(mark_next_to_confirm), "mark_to_confirm", "i", I(1));
+    out[n++] = ask(RP_SQL(mark_count_to_confirm), "mark_to_confirm", "iiii", I(1), NOW, I(1), I(1000));
     out[n++] = ask(RP_SQL(confirmation_get), NULL, "i", id);
     out[n++] = ask(RP_SQL(attempts_of), NULL, "i", id);
     out[n++] = ask(RP_SQL(mark_overdue), "mark_due", "iii", I(1), NOW, I(1));

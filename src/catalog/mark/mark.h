@@ -189,7 +189,7 @@ int rp_marks_hidden_again(struct rp_db *db, const int64_t *ids, size_t n, const 
 /* A page of marks: give the query, call until `out->n` is 0. The cursor is kept in it. */
 enum rp_marks_by {
     RP_BY_DUE,
-    RP_BY_DUE_UNHELD,
+    RP_BY_DUE_UNHELD, /* and no service is to be asked about them */
     RP_BY_ENDED,
     RP_BY_DEAD,
     RP_BY_PREFIX,
@@ -234,5 +234,8 @@ int rp_marks_next(struct rp_db *db, int64_t store_id, bool named, int64_t *next_
 int rp_marks_next_unseen(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err);
 /* The same of whoever asks for confirmations. */
 int rp_marks_next_to_confirm(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err);
+/* Which services would be asked about now, up to `most`. */
+int rp_marks_count_to_confirm(struct rp_db *db, int64_t store_id, int64_t now_ms, bool named, int64_t most,
+                              int64_t *out, struct rp_error *err);
 
 #endif

@@ -166,6 +166,17 @@ int rp_marks_next_to_confirm(struct rp_db *db, int64_t store_id, int64_t *next_m
     return next_of(db, RP_SQL(mark_next_to_confirm), args, next_ms, err);
 }
 
+int rp_marks_count_to_confirm(struct rp_db *db, int64_t store_id, int64_t now_ms, bool named, int64_t most,
+                              int64_t *out, struct rp_error *err)
+{
+    struct rp_value args[] = { rp_int(store_id), rp_int(now_ms), rp_int(named), rp_int(most) };
+    struct rp_one one = { 0 };
+    int r = rp_db_query(db, RP_SQL(mark_count_to_confirm), args, rp_one_row, &one, err);
+    if (r < 0) return rp_error_wrap(err, r, "count marks that wait for confirmations");
+    *out = one.i[0];
+    return 0;
+}
+
 int rp_marks_next_unseen(struct rp_db *db, int64_t store_id, int64_t *next_ms, struct rp_error *err)
 {
     struct rp_value args[] = { rp_int(store_id) };

@@ -19,7 +19,8 @@
  * mark begins `attempts` of table confirmation anew. mark_due_to_confirm: $1 store, $2 now, $3 and
  * $4 the next_at and id behind which to go on, $5 1: only those of NAMED, $6 how many, $7
  * "|calendar|mail|": services, $8 whether the one to be asked next is (1) or is not (0) among
- * them, $9 1: only what somebody was asked about before. */
+ * them, $9 1: only what somebody was asked about before. mark_count_to_confirm: $1 store, $2 now, $3 1:
+ * only those of NAMED, $4 at most so many. */
 /* clang-format off */
 #define RP_STATEMENTS_CONFIRMATION(X)                                                                                  \
     X(confirmation_add, "",    "iiis", NULL,                                                                           \
@@ -52,6 +53,10 @@
     X(mark_next_to_confirm, "i", NULL, "i",                                                                            \
       "SELECT next_at FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL AND " TO_CONFIRM("") " <> 0 "            \
       "ORDER BY store_id, next_at, id LIMIT 1")                                                                        \
+    X(mark_count_to_confirm, "iiii", NULL, "i",                                                                        \
+      "SELECT COUNT(*) FROM (SELECT 1 FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL AND next_at <= $2 "      \
+      "AND state IN " M_TO_ASK_ABOUT " AND ($3 = 0 OR " NAMED("m") ") AND " TO_CONFIRM("") " <> 0 "                    \
+      "AND NOT " KEPT("m") " ORDER BY store_id, next_at, id LIMIT $4) AS few")                                         \
     X(confirmations_remove, "", "i",  NULL,                                                                            \
       "DELETE FROM confirmation WHERE mark_id IN (SELECT column1 FROM (VALUES @ROWS) AS v)")                           \
     X(attempts_remove, "",     "i",   NULL,                                                                            \

@@ -91,7 +91,7 @@
       "FROM due WHERE id = due.due_id RETURNING " MARK_COLUMNS)                                                        \
     X(mark_due_peek,   "iiii", NULL,  MARK_TYPES,                                                                      \
       "SELECT " MARK_COLUMNS " FROM mark m WHERE store_id = $1 AND next_at IS NOT NULL "                               \
-      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND NOT " KEPT("m")                                              \
+      "AND next_at <= $2 AND (next_at, id) > ($3, $4) AND " TO_CONFIRM("") " = 0 AND NOT " KEPT("m")                   \
       " ORDER BY store_id, next_at, id LIMIT 1000")                                                                    \
     X(mark_move,       "",     "iiiiiiiiisiii", "i",                                                                   \
       "UPDATE mark SET state = v.column4, was = v.column3, active = v.column5, next_at = v.column6, "                  \

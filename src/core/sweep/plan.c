@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/sweep/plan.h"
 
+#include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/text/json.h"
 #include "base/time.h"
@@ -11,26 +12,47 @@
 
 #define PAGE 1000
 
+/* By the earliest of the clocks, like a claim. */
+static int now_of(struct rp_catalog *catalog, int64_t *now_ms, struct rp_error *err)
+{
+    int64_t db_ms = 0;
+    *now_ms = rp_clock_now_ms(catalog->clock);
+    int r = rp_db_now_ms(catalog->db, &db_ms, err);
+    if (r == 0 && db_ms < *now_ms) *now_ms = db_ms;
+    return r;
+}
+
+static bool waits_where_weak(const struct rp_store *store)
+{
+    return store->config->mode != RP_MODE_OBSERVE && rp_store_is_weak(store);
+}
+
 /* ---- each mark ---- */
 
-static int walk_store(struct rp_sweep *s, struct rp_store *store, int64_t *left, struct rp_marks *page, rp_plan_fn *fn,
-                      void *ctx, struct rp_error *err)
+struct walk {
+    struct rp_sweep *sweep;
+    rp_plan_fn *fn;
+    void *ctx;
+    struct rp_marks page;
+    int64_t left;
+};
+
+static int walk_store(struct walk *w, struct rp_store *store, struct rp_error *err)
 {
-    int64_t now_ms = rp_clock_now_ms(s->catalog->clock), db_ms = 0;
-    bool weak = store->config->mode != RP_MODE_OBSERVE && rp_store_is_weak(store);
-    int r = rp_db_now_ms(s->catalog->db, &db_ms, err);
-    struct rp_marks_query query = { .by = RP_BY_DUE_UNHELD,
-                                    .store_id = store->id,
-                                    .before_ms = now_ms < db_ms ? now_ms : db_ms };
-    while (r == 0 && *left > 0) {
+    struct rp_catalog *catalog = w->sweep->catalog;
+    struct rp_marks_query query = { .by = RP_BY_DUE_UNHELD, .store_id = store->id };
+    struct rp_marks *page = &w->page;
+    bool weak = waits_where_weak(store);
+    int r = now_of(catalog, &query.before_ms, err);
+    while (r == 0 && w->left > 0) {
         rp_arena_reset(page->arena);
         r = rp_marks_init(page, PAGE, page->arena, err);
-        if (r == 0) r = rp_marks_page(s->catalog->db, &query, page, err);
+        if (r == 0) r = rp_marks_page(catalog->db, &query, page, err);
         if (r < 0 || page->n == 0) return r;
-        for (size_t i = 0; i < page->n && r == 0 && *left > 0; i++) {
+        for (size_t i = 0; i < page->n && r == 0 && w->left > 0; i++) {
             if (weak && !rp_mark_is_named(&page->at[i])) continue;
-            (*left)--;
-            r = fn(ctx, store, &page->at[i], err);
+            w->left--;
+            r = w->fn(w->ctx, store, &page->at[i], err);
         }
     }
     return r;
@@ -39,14 +61,13 @@ static int walk_store(struct rp_sweep *s, struct rp_store *store, int64_t *left,
 int rp_plan_each(struct rp_sweep *s, rp_plan_fn *fn, void *ctx, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)8 << 20);
-    struct rp_marks page = { .arena = &arena };
-    int64_t left = s->limit;
+    struct walk walk = { .sweep = s, .fn = fn, .ctx = ctx, .page = { .arena = &arena }, .left = s->limit };
     int r = 0;
     for (size_t i = 0; i < s->n_stores && r == 0; i++) {
         struct rp_error ignored = { 0 }; /* who asks whether it may be purged is told */
         if (s->stores[i]->backend != NULL)
             (void)rp_guarantee_ensure(s->catalog, s->stores[i], RP_GUARANTEE_LOOK, &ignored);
-        r = walk_store(s, s->stores[i], &left, &page, fn, ctx, err);
+        r = walk_store(&walk, s->stores[i], err);
     }
     return r < 0 ? rp_error_wrap(err, r, "plan a sweep") : 0;
 }
@@ -56,8 +77,9 @@ int rp_plan_each(struct rp_sweep *s, rp_plan_fn *fn, void *ctx, struct rp_error 
 static struct rp_planned *planned_of(struct rp_plan *plan, const struct rp_store *store)
 {
     size_t i = 0;
-    while (i + 1 < plan->n && plan->at[i].store != store)
+    while (i < plan->n && plan->at[i].store != store)
         i++;
+    RP_ASSERT(i < plan->n);
     return &plan->at[i];
 }
 
@@ -65,24 +87,33 @@ static int plan_mark(void *ctx, const struct rp_store *store, const struct rp_ma
 {
     struct rp_planned *p = planned_of(ctx, store);
     size_t n = json_array_size(p->examples);
-    int64_t checks = rp_checks_of(store, mark);
+    const char *check = rp_check_name(rp_checks_of(store, mark));
     (void)err;
     p->marks++;
     p->bytes += mark->size_bytes;
-    p->guarded += checks != 0;
+    p->guarded += check != NULL;
     if (n >= RP_PLAN_EXAMPLES) return 0;
     p->example_due_ms[n] = mark->due_at_ms;
     json_t *o = rp_mark_line(mark, store->config->name);
-    rp_json_set(o, "guard", checks != 0 ? json_string(rp_check_name(checks)) : json_null());
+    rp_json_set(o, "guard", check != NULL ? json_string(check) : json_null());
     rp_json_append(p->examples, o);
     return 0;
+}
+
+static int count_unconfirmed(struct rp_sweep *s, struct rp_planned *p, struct rp_error *err)
+{
+    int64_t now_ms;
+    int r = now_of(s->catalog, &now_ms, err);
+    return r < 0 ? r
+                 : rp_marks_count_to_confirm(s->catalog->db, p->store->id, now_ms, waits_where_weak(p->store), s->limit,
+                                             &p->unconfirmed, err);
 }
 
 static void find_left_out(struct rp_sweep *s, struct rp_planned *p)
 {
     p->left_out = rp_sweep_may_purge(s, p->store, true, &p->why) < 0;
     if (!p->left_out) rp_error_clear(&p->why); /* of what was looked for on the way and not found */
-    p->waiting = p->left_out ? p->marks : rp_sweep_count_too_weak(s, p->store, &p->why);
+    p->waiting = p->left_out ? p->marks + p->unconfirmed : rp_sweep_count_too_weak(s, p->store, &p->why);
 }
 
 int rp_plan_make(struct rp_sweep *s, struct rp_plan **out, struct rp_error *err)
@@ -92,6 +123,8 @@ int rp_plan_make(struct rp_sweep *s, struct rp_plan **out, struct rp_error *err)
     for (; plan->n < s->n_stores; plan->n++)
         plan->at[plan->n] = (struct rp_planned){ .store = s->stores[plan->n], .examples = json_array() };
     int r = rp_plan_each(s, plan_mark, plan, err);
+    for (size_t i = 0; i < plan->n && r == 0; i++)
+        r = count_unconfirmed(s, &plan->at[i], err);
     if (r < 0) return r;
     for (size_t i = 0; i < plan->n; i++)
         find_left_out(s, &plan->at[i]);

@@ -13,8 +13,10 @@
 /* What would happen in one store. */
 struct rp_planned {
     struct rp_store *store;
-    int64_t marks, bytes, guarded; /* due and not held; guarded: with a check */
-    json_t *examples;              /* the first of them, as lists show marks */
+    int64_t marks, bytes; /* due, not held, and no service is asked about them any more */
+    int64_t guarded;      /* of these: with a check (core/check) */
+    int64_t unconfirmed;  /* services would be asked about these first; up to sweep->limit */
+    json_t *examples;     /* the first of the marks, as lists show them */
     int64_t example_due_ms[RP_PLAN_EXAMPLES];
     bool left_out;       /* nothing would happen there, and `why` says so */
     int64_t waiting;     /* how many due marks would be left waiting, for `why` */
@@ -31,7 +33,7 @@ void rp_plan_freep(struct rp_plan **plan);
 /* none, quarantine, purge */
 const char *rp_planned_effect(const struct rp_planned *planned);
 
-/* Each mark that is due and not held, at most sweep->limit. */
+/* Each mark of `marks`, at most sweep->limit. */
 typedef int rp_plan_fn(void *ctx, const struct rp_store *store, const struct rp_mark *mark, struct rp_error *err);
 int rp_plan_each(struct rp_sweep *sweep, rp_plan_fn *fn, void *ctx, struct rp_error *err);
 

@@ -101,7 +101,7 @@ const struct rp_shape rp_shape_run = RP_SHAPE("run", run_fields, "one run and it
 
 static const struct rp_field example_fields[] = {
     RP_MARK_FIELDS,
-    { RP_FIELD("guard", TEXT), .help = "what is asked before it is purged" },
+    { RP_FIELD("guard", TEXT), .help = "what is asked before it is purged; null: nothing" },
 };
 static const struct rp_shape example_shape = RP_SHAPE("due_mark", example_fields, "a mark that is due");
 
@@ -109,9 +109,10 @@ static const char *const effects[] = { "none", "quarantine", "purge", NULL };
 static const struct rp_field planned_fields[] = {
     { RP_FIELD("store", TEXT), .required = true },
     { RP_FIELD("effect", CHOICE), .choices = effects, .required = true },
-    { RP_FIELD("marks", INT), .required = true, .help = "due and not held" },
+    { RP_FIELD("marks", INT), .required = true, .help = "due and not held, without those of unconfirmed" },
     { RP_FIELD("bytes", INT), .required = true },
     { RP_FIELD("guarded", INT), .required = true, .help = "of the marks: with a check" },
+    { RP_FIELD("unconfirmed", INT), .required = true, .help = "outside services would be asked about these first" },
     { RP_FIELD("examples", LIST), .of = &example_shape, .required = true, .help = "the first of them" },
     { RP_FIELD("left_out", OBJECT), .of = &rp_shape_why, .help = "why all of it, or a part, would wait" },
 };
