@@ -36,6 +36,29 @@ static void test_T1_from_the_first_call_on_a_restore_is_too_late(void **state)
     services_drop(&s);
 }
 
+/* An asker has claimed it, and may be counting its references. */
+static void while_nobody_was_asked_yet_no_service_is_named(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    struct rp_purge_batch batch;
+    const struct rp_purge_rules rules = { .batch = 10, .lease_ms = 2 * RP_MINUTE_MS };
+    const struct rp_worker asker = { .name = "asker" };
+    const struct rp_confirmers by = { .names = "|calendar|" };
+    services_make(w, &s);
+    put_to_confirm(&s, "k", "calendar", NULL);
+    rp_purge_batch_init(&batch);
+    ok(rp_purge_claim_to_confirm(w->catalog, &w->store, &rules, &asker, &by, 10, &batch, &err));
+    assert_int_equal(batch.marks.n, 1);
+    rp_purge_batch_done(&batch);
+    struct rp_reprieve_answer answer = world_restore(w, "k");
+    assert_int_equal(answer.error.code, RP_ETOOLATE);
+    assert_non_null(strstr(answer.error.text, "k: too late, whether it may go is being looked at"));
+    assert_null(strstr(answer.error.text, "service"));
+    assert_non_null(strstr(answer.error.hint, "try again in a moment"));
+    services_drop(&s);
+}
+
 static void what_was_refused_can_be_restored_but_not_after_a_yes(void **state)
 {
     struct world *w = *state;
@@ -54,6 +77,28 @@ static void what_was_refused_can_be_restored_but_not_after_a_yes(void **state)
     assert_int_equal(half.error.code, RP_ETOOLATE);
     assert_non_null(strstr(half.error.text, "has deleted its half: billing; asked: calendar"));
     assert_non_null(strstr(half.error.hint, "`reprieve dead` lists it"));
+    services_drop(&s);
+}
+
+/* Nothing follows from it that stands anywhere. */
+static void a_no_about_a_dead_letter_changes_nothing(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    s.at[CALENDAR].status = 404;
+    put_to_confirm(&s, "k", "calendar", NULL);
+    assert_int_equal(ask_all(&s).dead, 1);
+    const char *sql = "SELECT MAX(answered_at) FROM confirmation";
+    int64_t id = confirmation_id(&s, "k", 0), answered_ms = world_number(w, sql);
+    int64_t rows = world_number(w, "SELECT COUNT(*) FROM audit");
+    world_pass(w, RP_MINUTE_MS);
+    assert_int_equal(say_later(&s, id, false), 0);
+    assert_string_equal(confirmed(&s, "k"), "F");
+    assert_int_equal(world_number(w, sql), answered_ms);
+    assert_int_equal(world_number(w, "SELECT COUNT(*) FROM audit"), rows);
+    assert_int_equal(say_later(&s, id, true), 0);
+    assert_int_equal(state_of(&s, "k"), RP_CHECKING);
     services_drop(&s);
 }
 
@@ -301,7 +346,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BOTH(test_T1_from_the_first_call_on_a_restore_is_too_late),
+        BOTH(while_nobody_was_asked_yet_no_service_is_named),
         BOTH(what_was_refused_can_be_restored_but_not_after_a_yes),
+        BOTH(a_no_about_a_dead_letter_changes_nothing),
         BOTH(who_keeps_a_dead_letter_is_told_who_has_deleted_already),
         BOTH(who_brings_it_back_from_quarantine_is_told_who_has_deleted_already),
         BOTH(a_restore_in_bulk_finds_what_was_asked_about_and_dead_letters),

@@ -133,7 +133,7 @@ struct rp_answer_command {
     const char *words; /* "" */
     struct rp_arena *arena;
     /* out */
-    const char *event; /* mark.confirmed, mark.dead; NULL: it was so before */
+    const char *event; /* mark.confirmed, mark.dead; NULL: nothing follows from it */
     struct rp_confirmation confirmation;
     struct rp_mark mark;
     char store[RP_STORE_NAME];

@@ -47,7 +47,8 @@ static int compare(const struct rp_answer_command *c, struct rp_error *err)
     if (now->state == RP_CONFIRM_YES) return rp_error_set(err, RP_EANSWERED, "it has said yes before");
     if (mark->state == RP_MARKED)
         return rp_error_set(err, RP_ENOTFOUND, "this confirmation is not asked for now; it will be asked again");
-    return waits ? 1 : rp_error_set(err, RP_EGONE, "the mark has ended: nothing waits for this answer any more");
+    if (!waits) return rp_error_set(err, RP_EGONE, "the mark has ended: nothing waits for this answer any more");
+    return mark->state == RP_DEAD && !c->yes ? 0 : 1; /* a no changes nothing about a dead letter */
 }
 
 /* A dead letter that it is about is brought back first, as a retry would. */
@@ -78,18 +79,16 @@ static int apply(struct rp_tx *tx, struct rp_answer_command *c, bool last, struc
     const struct rp_heard heard = heard_of(c);
     struct rp_confirm_decision *d = rp_arena_alloc(c->arena, sizeof *d);
     if (d == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for an answer");
-    bool dead = c->mark.state == RP_DEAD;
     int r = c->yes ? revive(tx, c, &by, err) : 0;
     if (r < 0) return r;
     rp_confirm_decide(&c->mark, &c->confirmation, last, &heard, tx->late_ms, 0, d);
     d->move.refence = true;
-    bool moves = !dead || c->yes;
-    if (moves) r = rp_state_move_all(tx, &by, &d->move, 1, err);
+    r = rp_state_move_all(tx, &by, &d->move, 1, err);
     if (r == 0) r = rp_confirmations_save(tx, &d->after, 1, err);
     if (r == 0 && c->yes) r = rp_confirm_audit(tx, "mark.confirmed", by.actor, &c->mark, c->store, &d->after, err);
     c->confirmation = d->after;
-    c->event = c->yes ? "mark.confirmed" : moves ? "mark.dead" : NULL;
-    if (moves) c->command.due_at_ms = d->move.next_at_ms;
+    c->event = c->yes ? "mark.confirmed" : "mark.dead";
+    c->command.due_at_ms = d->move.next_at_ms;
     return r;
 }
 
