@@ -25,7 +25,7 @@ struct rp_asking {
     struct rp_round *round;
     const struct rp_mark *mark;
     struct rp_confirmation now; /* its texts are the configuration's */
-    bool ours, last, first;     /* asked: committed; every other one has said yes; nobody was asked before */
+    bool ours, last;            /* asked: committed; every other one has said yes */
     const char *body;
     char id[RP_ID_TEXT];
     uint64_t random;
@@ -71,10 +71,14 @@ void rp_asker_look_again(struct rp_asker *asker);
 
 /* ---- known.c: what the catalog knows of a round's marks ---- */
 
-const char *rp_round_store(const struct rp_round *round);
-const char *rp_round_actor(const struct rp_round *round);
-struct rp_journal rp_round_journal(const struct rp_round *round);
-int rp_round_no_memory(struct rp_error *err);
+/* Whose turn it is for a mark. */
+struct rp_turn {
+    const struct rp_confirmation *next; /* the first that has not said yes; NULL: none */
+    bool last;                          /* all others have said yes */
+    bool untouched;                     /* nobody was ever asked */
+};
+/* `all` may hold those of other marks as well. */
+struct rp_turn rp_turn_of(const struct rp_confirmations *all, int64_t mark_id);
 
 struct rp_round_known {
     struct rp_confirmations all;
@@ -83,10 +87,6 @@ struct rp_round_known {
 int rp_round_load(struct rp_tx *tx, struct rp_round *round, struct rp_round_known *k, struct rp_error *err);
 /* FENCED */
 bool rp_round_is_ours(const struct rp_round_known *k, const struct rp_mark *mark);
-/* The first of a mark's that has not said yes, NULL: none. `last`: all others have. `first`: none of
- * them was ever asked. */
-const struct rp_confirmation *rp_round_next(const struct rp_round_known *k, const struct rp_mark *mark, bool *last,
-                                            bool *first);
 
 /* ---- leave.c ---- */
 
@@ -95,6 +95,10 @@ int rp_round_leave(struct rp_round *round, struct rp_error *err);
 
 /* ---- round.c: the catalog's part ---- */
 
+const char *rp_round_store(const struct rp_round *round);
+const char *rp_round_actor(const struct rp_round *round);
+struct rp_journal rp_round_journal(const struct rp_round *round);
+int rp_round_no_memory(struct rp_error *err);
 struct rp_asking *rp_round_asking(const struct rp_round *round, const struct rp_mark *mark);
 
 /* Some are left (leave.c), the others "asked", committed: those that are `ours` are to be called. */

@@ -1,30 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* known.c - what the catalog knows of a round's marks, locked. */
+/* known.c - what the catalog knows of a round's marks, locked; whose turn it is for one. */
 #include "core/confirm/inner.h"
 #include "core/state.h"
-
-const char *rp_round_store(const struct rp_round *round)
-{
-    return round->batch.store->config->name;
-}
-
-const char *rp_round_actor(const struct rp_round *round)
-{
-    return round->asker->options.sweep.worker->name;
-}
-
-struct rp_journal rp_round_journal(const struct rp_round *round)
-{
-    const struct rp_asker_options *o = &round->asker->options;
-    return (struct rp_journal){ .log = o->log,
-                                .at_ms = rp_clock_now_ms(o->sweep.catalog->clock),
-                                .actor = rp_round_actor(round) };
-}
-
-int rp_round_no_memory(struct rp_error *err)
-{
-    return rp_error_set(err, RP_ENOMEM, "no memory to ask for confirmations");
-}
 
 int rp_round_load(struct rp_tx *tx, struct rp_round *round, struct rp_round_known *k, struct rp_error *err)
 {
@@ -47,18 +24,16 @@ bool rp_round_is_ours(const struct rp_round_known *k, const struct rp_mark *mark
     return false;
 }
 
-const struct rp_confirmation *rp_round_next(const struct rp_round_known *k, const struct rp_mark *mark, bool *last,
-                                            bool *first)
+struct rp_turn rp_turn_of(const struct rp_confirmations *all, int64_t mark_id)
 {
-    const struct rp_confirmation *next = NULL;
-    *last = *first = true;
-    for (size_t i = 0; i < k->all.n; i++) {
-        const struct rp_confirmation *c = &k->all.at[i];
-        if (c->mark_id != mark->id) continue;
-        if (c->asked_at_ms != 0) *first = false;
+    struct rp_turn turn = { .last = true, .untouched = true };
+    for (size_t i = 0; i < all->n; i++) {
+        const struct rp_confirmation *c = &all->at[i];
+        if (c->mark_id != mark_id) continue;
+        if (c->asked_at_ms != 0) turn.untouched = false;
         if (c->state == RP_CONFIRM_YES) continue;
-        if (next != NULL) *last = false;
-        if (next == NULL) next = c;
+        if (turn.next != NULL) turn.last = false;
+        if (turn.next == NULL) turn.next = c;
     }
-    return next;
+    return turn;
 }

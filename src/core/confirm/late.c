@@ -16,7 +16,6 @@ static int load(struct rp_tx *tx, struct rp_answer_command *c, bool *last, struc
 {
     struct rp_marks marks = { 0 };
     struct rp_confirmations all = { 0 };
-    *last = true;
     int r = rp_confirmation_get(tx->db, c->confirmation_id, c->arena, &c->confirmation, err);
     if (r == 0) r = rp_marks_init(&marks, 1, c->arena, err);
     if (r == 0) r = rp_marks_lock(tx, &c->confirmation.mark_id, 1, &marks, err);
@@ -25,12 +24,10 @@ static int load(struct rp_tx *tx, struct rp_answer_command *c, bool *last, struc
     if (r < 0) return r;
     RP_ASSERT(marks.n == 1);
     c->mark = marks.at[0];
-    for (size_t i = 0; i < all.n; i++) {
-        if (all.at[i].id == c->confirmation.id)
-            c->confirmation = all.at[i]; /* as it is under the lock */
-        else if (all.at[i].state != RP_CONFIRM_YES)
-            *last = false;
-    }
+    for (size_t i = 0; i < all.n; i++)
+        if (all.at[i].id == c->confirmation.id) c->confirmation = all.at[i]; /* as it is under the lock */
+    const struct rp_turn turn = rp_turn_of(&all, c->mark.id);
+    *last = turn.last && turn.next != NULL && turn.next->id == c->confirmation.id;
     return rp_store_name(tx->db, c->mark.store_id, c->store, err);
 }
 

@@ -15,7 +15,7 @@
 struct leaving {
     struct rp_asking *asking;
     struct rp_check_answer counted;
-    bool first; /* nobody was asked before, since it was last marked */
+    bool untouched; /* nobody was asked before, since it was last marked */
     bool replaced, left;
     struct rp_move move;
 };
@@ -60,30 +60,28 @@ static int count_references(struct leavings *l, struct rp_error *err)
 static bool may_be_replaced(const struct leaving *l)
 {
     const struct rp_mark *mark = l->asking->mark;
-    return l->counted.says == RP_SAYS_YES && l->first && mark->file_id == 0 && mark->version[0] == 0 &&
+    return l->counted.says == RP_SAYS_YES && l->untouched && mark->file_id == 0 && mark->version[0] == 0 &&
            mark->original == NULL;
 }
 
 /* An earlier claimer may have died before it asked anyone. Nobody else changes this
  * while it is ours: who was not asked has nothing to answer. */
-static int find_first(struct leavings *l, struct rp_error *err)
+static int find_untouched(struct leavings *l, struct rp_error *err)
 {
     struct rp_round *round = l->round;
     struct rp_db *db = round->asker->options.sweep.catalog->db;
     int64_t *ids = rp_arena_array(&round->batch.arena, round->n + 1, sizeof *ids);
-    struct rp_round_known k = { 0 };
+    struct rp_confirmations all = { 0 };
     size_t n = 0;
     if (ids == NULL) return rp_round_no_memory(err);
     for (size_t i = 0; i < round->n; i++) {
         const struct rp_mark *mark = round->askings[i].mark;
-        l->at[i].first = mark->was == RP_MARKED;
-        if (!l->at[i].first) ids[n++] = mark->id;
+        l->at[i].untouched = mark->was == RP_MARKED;
+        if (!l->at[i].untouched) ids[n++] = mark->id;
     }
-    int r = n > 0 ? rp_confirmations_of(db, ids, n, &round->batch.arena, &k.all, err) : 0;
-    for (size_t i = 0; i < round->n && r == 0; i++) {
-        bool last;
-        if (!l->at[i].first) (void)rp_round_next(&k, round->askings[i].mark, &last, &l->at[i].first);
-    }
+    int r = n > 0 ? rp_confirmations_of(db, ids, n, &round->batch.arena, &all, err) : 0;
+    for (size_t i = 0; i < round->n && r == 0; i++)
+        if (!l->at[i].untouched) l->at[i].untouched = rp_turn_of(&all, round->askings[i].mark->id).untouched;
     return r;
 }
 
@@ -136,11 +134,11 @@ static bool is_left(const struct leaving *l)
     return l->counted.says != RP_SAYS_YES || l->replaced || is_early(l);
 }
 
-static struct rp_move move_of(const struct leaving *l, bool first, struct rp_purge_rules *rules, int64_t now_ms)
+static struct rp_move move_of(const struct leaving *l, bool untouched, struct rp_purge_rules *rules, int64_t now_ms)
 {
     const struct rp_mark *mark = l->asking->mark;
     const struct rp_check_answer *counted = &l->counted;
-    struct rp_move move = { .mark = mark, .to = first ? RP_MARKED : RP_CHECKING, .attempts = mark->attempts };
+    struct rp_move move = { .mark = mark, .to = untouched ? RP_MARKED : RP_CHECKING, .attempts = mark->attempts };
     if (l->replaced) {
         move.to = RP_REPRIEVED;
         move.outcome = RP_END_SUPERSEDED;
@@ -164,11 +162,10 @@ static int leave_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     if (moves == NULL) return rp_round_no_memory(err);
     int r = rp_round_load(tx, l->round, &k, err);
     for (size_t i = 0; i < l->round->n && r == 0; i++) {
-        bool last, first;
         l->at[i].left = is_left(&l->at[i]);
         if (!l->at[i].left) continue;
-        (void)rp_round_next(&k, l->at[i].asking->mark, &last, &first);
-        moves[n++] = move_of(&l->at[i], first, &l->round->asker->options.sweep.rules, tx->late_ms);
+        bool untouched = rp_turn_of(&k.all, l->at[i].asking->mark->id).untouched;
+        moves[n++] = move_of(&l->at[i], untouched, &l->round->asker->options.sweep.rules, tx->late_ms);
     }
     if (r == 0) r = rp_state_move(tx, &by, moves, n, err); /* sorts them */
     for (size_t i = 0; i < n && r == 0; i++)
@@ -213,7 +210,7 @@ int rp_round_leave(struct rp_round *round, struct rp_error *err)
     for (size_t i = 0; i < round->n; i++)
         l.at[i] = (struct leaving){ .asking = &round->askings[i], .counted = { .says = RP_SAYS_YES } };
     int r = count_references(&l, err);
-    if (r == 0) r = find_first(&l, err);
+    if (r == 0) r = find_untouched(&l, err);
     if (r == 0) r = look(&l, err);
     return r == 0 ? leave(&l, err) : r;
 }

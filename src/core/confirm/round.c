@@ -12,12 +12,34 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *rp_round_store(const struct rp_round *round)
+{
+    return round->batch.store->config->name;
+}
+
+const char *rp_round_actor(const struct rp_round *round)
+{
+    return round->asker->options.sweep.worker->name;
+}
+
+struct rp_journal rp_round_journal(const struct rp_round *round)
+{
+    const struct rp_asker_options *o = &round->asker->options;
+    return (struct rp_journal){ .log = o->log,
+                                .at_ms = rp_clock_now_ms(o->sweep.catalog->clock),
+                                .actor = rp_round_actor(round) };
+}
+
+int rp_round_no_memory(struct rp_error *err)
+{
+    return rp_error_set(err, RP_ENOMEM, "no memory to ask for confirmations");
+}
+
 static int begin(struct rp_round *round, struct rp_error *err)
 {
     struct rp_purge_batch *b = &round->batch;
-    if (round->askings != NULL) return 0;
     round->askings = rp_arena_array(&b->arena, b->marks.n + 1, sizeof *round->askings);
-    if (round->askings == NULL) return rp_error_set(err, RP_ENOMEM, "no memory to ask for confirmations");
+    if (round->askings == NULL) return rp_round_no_memory(err);
     round->n = b->marks.n;
     for (size_t i = 0; i < round->n; i++)
         round->askings[i] = (struct rp_asking){ .round = round, .mark = &b->marks.at[i], .ours = true };
@@ -69,15 +91,15 @@ static void ask_now(struct rp_asking *a, const struct rp_confirmation *next, int
 static int ask_one(struct rp_tx *tx, struct rp_asking *a, const struct rp_round_known *k,
                    const struct rp_tenant *tenants, size_t n_tenants, struct rp_error *err)
 {
-    const struct rp_confirmation *next = rp_round_next(k, a->mark, &a->last, &a->first);
-    if (!rp_round_is_ours(k, a->mark) || next == NULL || strcmp(next->name, a->round->service->config->name) != 0) {
-        a->ours = false;
-        return 0;
-    }
-    ask_now(a, next, tx->late_ms);
+    const struct rp_turn turn = rp_turn_of(&k->all, a->mark->id);
+    const char *name = a->round->service->config->name;
+    a->ours = rp_round_is_ours(k, a->mark) && turn.next != NULL && strcmp(turn.next->name, name) == 0;
+    if (!a->ours) return 0;
+    a->last = turn.last;
+    ask_now(a, turn.next, tx->late_ms);
     a->body = rp_asking_body(a, tenant_of(tenants, n_tenants, a->mark->tenant_id), &a->round->batch.arena);
     if (a->body == NULL) return rp_round_no_memory(err);
-    if (next->asked_at_ms != 0) return 0;
+    if (turn.next->asked_at_ms != 0) return 0;
     return rp_confirm_audit(tx, "mark.asked", rp_round_actor(a->round), a->mark, rp_round_store(a->round), &a->now,
                             err);
 }
@@ -239,8 +261,7 @@ static int bury_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     int r = rp_round_load(tx, round, &k, err);
     for (size_t i = 0; i < round->n && r == 0; i++) {
         const struct rp_mark *mark = round->askings[i].mark;
-        bool last, first;
-        const struct rp_confirmation *next = rp_round_next(&k, mark, &last, &first);
+        const struct rp_confirmation *next = rp_turn_of(&k.all, mark->id).next;
         char *note = rp_arena_alloc(tx->arena, RP_CONFIRM_NOTE);
         if (note == NULL) return rp_round_no_memory(err);
         snprintf(note, RP_CONFIRM_NOTE, "its confirmation '%.63s' is not configured any more",
