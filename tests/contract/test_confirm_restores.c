@@ -44,11 +44,11 @@ static void while_nobody_was_asked_yet_no_service_is_named(void **state)
     struct rp_purge_batch batch;
     const struct rp_purge_rules rules = { .batch = 10, .lease_ms = 2 * RP_MINUTE_MS };
     const struct rp_worker asker = { .name = "asker" };
-    const struct rp_confirmers by = { .names = "|calendar|" };
+    const struct rp_confirm_claim claim = { .services = "|calendar|" };
     services_make(w, &s);
     put_to_confirm(&s, "k", "calendar", NULL);
     rp_purge_batch_init(&batch);
-    ok(rp_purge_claim_to_confirm(w->catalog, &w->store, &rules, &asker, &by, 10, &batch, &err));
+    ok(rp_purge_claim_to_confirm(w->catalog, &w->store, &rules, &asker, &claim, 10, &batch, &err));
     assert_int_equal(batch.marks.n, 1);
     rp_purge_batch_done(&batch);
     struct rp_reprieve_answer answer = world_restore(w, "k");

@@ -389,11 +389,11 @@ static void nobody_is_asked_about_what_was_replaced_after_a_claim_that_came_to_n
     struct rp_purge_batch batch;
     const struct rp_purge_rules rules = { .batch = 10, .lease_ms = 2 * RP_MINUTE_MS };
     const struct rp_worker gone = { .name = "gone" };
-    const struct rp_confirmers by = { .names = "|calendar|" };
+    const struct rp_confirm_claim claim = { .services = "|calendar|" };
     services_make(w, &s);
     put_to_confirm(&s, "k", "calendar", NULL);
     rp_purge_batch_init(&batch);
-    ok(rp_purge_claim_to_confirm(w->catalog, &w->store, &rules, &gone, &by, 10, &batch, &err));
+    ok(rp_purge_claim_to_confirm(w->catalog, &w->store, &rules, &gone, &claim, 10, &batch, &err));
     assert_int_equal(batch.marks.n, 1);
     rp_purge_batch_done(&batch);
     world_put(w, "k", "something newer");

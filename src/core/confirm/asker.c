@@ -15,7 +15,6 @@
 #define GATHER_MS  20                  /* after the first of several answers */
 #define SPARE_MS   (30 * RP_SECOND_MS) /* of a lease, beside the call */
 #define YES_MS     RP_SECOND_MS
-#define BURY_MOST  100
 #define ROOM_LEAST (RP_BREAKER_AT_ONCE / 2) /* marks are claimed several at a time, where they are many */
 
 struct rp_asker *rp_asker_new(const struct rp_asker_options *options, struct rp_error *err)
@@ -40,7 +39,8 @@ void rp_asker_configure(struct rp_asker *a, const struct rp_config *config)
     RP_ASSERT(a->n == 0 || a->n == config->n_confirmers);
     a->options.config = config;
     a->n = config->n_confirmers;
-    memset(a->may_until_ms, 0, sizeof a->may_until_ms);
+    for (size_t i = 0; i < RP_STORES_MAX; i++)
+        a->at[i].may_until_ms = 0;
     snprintf(a->names, sizeof a->names, "|");
     for (size_t i = 0; i < a->n; i++) {
         struct rp_service *e = &a->services[i];
@@ -79,6 +79,18 @@ static void heard(struct rp_asker *a, struct rp_service *e, enum rp_meaning mean
         a->options.broken(a->options.ctx, e->config->name, e->breaker.open);
 }
 
+const char *rp_asker_name(const struct rp_asker *a)
+{
+    return a->options.sweep.worker->name;
+}
+
+struct rp_journal rp_asker_journal(const struct rp_asker *a)
+{
+    return (struct rp_journal){ .log = a->options.log,
+                                .at_ms = rp_clock_now_ms(a->options.sweep.catalog->clock),
+                                .actor = rp_asker_name(a) };
+}
+
 /* ---- rounds ---- */
 
 static void free_round(struct rp_round *round)
@@ -87,7 +99,7 @@ static void free_round(struct rp_round *round)
     free(round);
 }
 
-static struct rp_round *new_round(struct rp_asker *a, struct rp_service *service, struct rp_error *err)
+static struct rp_round *new_round(struct rp_asker *a, size_t which, struct rp_service *service, struct rp_error *err)
 {
     struct rp_round *round = calloc(1, sizeof *round);
     if (round == NULL) {
@@ -95,6 +107,7 @@ static struct rp_round *new_round(struct rp_asker *a, struct rp_service *service
         return NULL;
     }
     round->asker = a;
+    round->which = which;
     round->service = service;
     rp_purge_batch_init(&round->batch);
     return round;
@@ -107,37 +120,33 @@ static bool is_under_way(const struct rp_round *round)
     return false;
 }
 
-/* Those that nobody waits for any more go. */
-static void drop_done(struct rp_asker *a)
+/* A lease lasts longer than a call may. */
+static int claim_round(struct rp_round *round, bool only_asked_before, int64_t limit, struct rp_error *err)
 {
-    for (struct rp_round **at = &a->rounds; *at != NULL;) {
-        struct rp_round *round = *at;
-        if (is_under_way(round)) {
-            at = &round->next;
-            continue;
-        }
-        *at = round->next;
-        free_round(round);
-    }
+    const struct rp_service *e = round->service;
+    struct rp_sweep *s = &round->asker->options.sweep;
+    struct rp_purge_rules rules = s->rules;
+    const struct rp_confirm_claim claim = { .services = e->name, .only_asked_before = only_asked_before };
+    if (rules.lease_ms < e->config->timeout_ms + SPARE_MS) rules.lease_ms = e->config->timeout_ms + SPARE_MS;
+    return rp_purge_claim_to_confirm(s->catalog, s->stores[round->which], &rules, s->worker, &claim, limit,
+                                     &round->batch, err);
 }
 
-/* Claims and asks; what is called is in a->rounds then. A lease lasts longer than a call may. */
-static int open_round(struct rp_asker *a, struct rp_store *store, struct rp_service *e, bool asked, int64_t limit,
-                      size_t *claimed, bool *store_failed, struct rp_error *err)
+/* Claims and asks. A round with calls under way stands in a->rounds then. */
+static int open_round(struct rp_asker *a, size_t which, struct rp_service *e, bool only_asked_before, int64_t limit,
+                      size_t *claimed, struct rp_error *err)
 {
-    struct rp_sweep *s = &a->options.sweep;
-    struct rp_purge_rules rules = s->rules;
-    const struct rp_confirmers by = { .names = e != NULL ? e->name : a->names, .others = e == NULL, .asked = asked };
-    if (e != NULL && rules.lease_ms < e->config->timeout_ms + SPARE_MS)
-        rules.lease_ms = e->config->timeout_ms + SPARE_MS;
-    struct rp_round *round = new_round(a, e, err);
+    struct rp_round *round = new_round(a, which, e, err);
     if (round == NULL) return RP_ENOMEM;
-    int r = rp_purge_claim_to_confirm(s->catalog, store, &rules, s->worker, &by, limit, &round->batch, err);
+    int r = claim_round(round, only_asked_before, limit, err);
     *claimed = r == 0 ? round->batch.marks.n : 0;
-    if (*claimed > 0) r = e != NULL ? rp_round_ask(round, err) : rp_round_bury(round, err);
-    for (size_t i = 0; i < round->n && r == 0 && e != NULL; i++)
+    if (*claimed > 0) r = rp_round_ask(round, err);
+    for (size_t i = 0; i < round->n && r == 0; i++)
         if (round->askings[i].ours && rp_purge_has_lease(&round->batch)) rp_asking_call(&round->askings[i]);
-    *store_failed = *store_failed || round->store_failed;
+    if (!is_under_way(round)) {
+        free_round(round);
+        return r;
+    }
     round->next = a->rounds;
     a->rounds = round;
     return r;
@@ -165,26 +174,33 @@ static size_t take_back(struct rp_round *round, struct rp_asking **back)
 static int finish_round(struct rp_round *round, struct rp_error *err)
 {
     struct rp_asking *back[RP_BREAKER_AT_ONCE];
-    RP_ASSERT(round->n <= RP_BREAKER_AT_ONCE || round->service == NULL);
-    if (round->service == NULL) return 0;
+    RP_ASSERT(round->n <= RP_BREAKER_AT_ONCE);
     size_t n = take_back(round, back);
     for (size_t i = 0; i < n; i++)
         heard(round->asker, round->service, back[i]->meaning);
     return n > 0 ? rp_round_finish(round, back, n, err) : 0;
 }
 
-/* Also after a failure: what was said is written down if that can be had. */
+/* Also after a failure: what was said is written down if that can be had. Rounds that nobody waits for any
+ * more go. */
 static int finish_back(struct rp_asker *a, struct rp_error *err)
 {
     int failed = 0;
-    for (struct rp_round *round = a->rounds; round != NULL; round = round->next) {
+    for (struct rp_round **at = &a->rounds; *at != NULL;) {
+        struct rp_round *round = *at;
         struct rp_error why = { 0 };
         int r = finish_round(round, &why);
-        if (r == 0 || failed < 0) continue;
-        failed = r;
-        *err = why;
+        if (r < 0 && failed == 0) {
+            failed = r;
+            *err = why;
+        }
+        if (is_under_way(round)) {
+            at = &round->next;
+            continue;
+        }
+        *at = round->next;
+        free_round(round);
     }
-    drop_done(a);
     return failed;
 }
 
@@ -233,61 +249,71 @@ static int64_t spare_ms(const struct rp_asker *a, int64_t began_ms)
  * this pass. */
 static bool may_ask(struct rp_asker *a, size_t which)
 {
+    struct rp_asker_store *at = &a->at[which];
     struct rp_error why = { 0 };
     int64_t began_ms = boot_ms(a);
-    if (began_ms < a->may_until_ms[which]) return a->may[which];
-    a->may[which] = rp_sweep_may_purge(&a->options.sweep, a->options.sweep.stores[which], false, &why) == 0;
-    a->may_until_ms[which] = a->may[which] ? boot_ms(a) + YES_MS : spare_ms(a, began_ms);
-    return a->may[which];
+    if (began_ms < at->may_until_ms) return at->may;
+    at->may = rp_sweep_may_purge(&a->options.sweep, a->options.sweep.stores[which], false, &why) == 0;
+    at->may_until_ms = at->may ? boot_ms(a) + YES_MS : spare_ms(a, began_ms);
+    return at->may;
+}
+
+void rp_asker_store_failed(struct rp_asker *a, size_t which, int64_t since_ms)
+{
+    a->at[which].may = false;
+    a->at[which].may_until_ms = spare_ms(a, since_ms);
 }
 
 /* A probe is about what was asked about before, if any of that is due: the rest can still be restored.
  * Looking for a service without due marks walks past all others' marks. */
-static int look_for(struct rp_asker *a, size_t which, struct rp_service *e, int64_t limit, int64_t *again_ms,
-                    size_t *claimed, struct rp_error *err)
+static int ask_service(struct rp_asker *a, size_t which, struct rp_service *e, size_t *claimed, struct rp_error *err)
 {
+    int64_t limit = room(a, e);
     size_t n = 0;
+    if (limit == 0 || boot_ms(a) < e->again_ms[which] || !may_ask(a, which)) return 0;
     int64_t began_ms = boot_ms(a);
-    if (began_ms < *again_ms) return 0;
-    struct rp_store *store = a->options.sweep.stores[which];
-    bool probes = e != NULL && e->breaker.open, store_failed = false;
-    int r = probes ? open_round(a, store, e, true, limit, &n, &store_failed, err) : 0;
-    if (r == 0 && n == 0) r = open_round(a, store, e, false, limit, &n, &store_failed, err);
-    *again_ms = r == 0 && n == 0 ? spare_ms(a, began_ms) : 0;
-    if (store_failed) {
-        a->may[which] = false;
-        a->may_until_ms[which] = spare_ms(a, began_ms);
-    }
+    int r = e->breaker.open ? open_round(a, which, e, true, limit, &n, err) : 0;
+    if (r == 0 && n == 0) r = open_round(a, which, e, false, limit, &n, err);
+    e->again_ms[which] = r == 0 && n == 0 ? spare_ms(a, began_ms) : 0;
+    *claimed += n;
+    return r;
+}
+
+static int bury_strays(struct rp_asker *a, size_t which, size_t *claimed, struct rp_error *err)
+{
+    struct rp_asker_store *at = &a->at[which];
+    size_t n = 0;
+    if (boot_ms(a) < at->strays_ms || !may_ask(a, which)) return 0;
+    int64_t began_ms = boot_ms(a);
+    int r = rp_strays_bury(a, a->options.sweep.stores[which], &n, err);
+    at->strays_ms = r == 0 && n == 0 ? spare_ms(a, began_ms) : 0;
     *claimed += n;
     return r;
 }
 
 void rp_asker_look_again(struct rp_asker *a)
 {
-    memset(a->strays_ms, 0, sizeof a->strays_ms);
+    for (size_t i = 0; i < RP_STORES_MAX; i++)
+        a->at[i].strays_ms = 0;
     for (size_t i = 0; i < a->n; i++)
         memset(a->services[i].again_ms, 0, sizeof a->services[i].again_ms);
 }
 
 static int claim_in(struct rp_asker *a, size_t which, size_t *claimed, struct rp_error *err)
 {
-    struct rp_store *store = a->options.sweep.stores[which];
+    struct rp_catalog *catalog = a->options.sweep.catalog;
     int64_t next_ms = 0;
-    int r = rp_marks_next_to_confirm(a->options.sweep.catalog->db, store->id, &next_ms, err);
-    if (r < 0 || next_ms == 0 || next_ms > rp_clock_now_ms(a->options.sweep.catalog->clock)) return r;
-    for (size_t i = 0; i < a->n && r == 0 && !rp_sweep_has_enough(&a->options.sweep); i++) {
-        struct rp_service *e = &a->services[i];
-        int64_t limit = room(a, e);
-        if (limit > 0 && may_ask(a, which)) r = look_for(a, which, e, limit, &e->again_ms[which], claimed, err);
-    }
-    if (r == 0 && may_ask(a, which)) r = look_for(a, which, NULL, BURY_MOST, &a->strays_ms[which], claimed, err);
+    int r = rp_marks_next_to_confirm(catalog->db, a->options.sweep.stores[which]->id, &next_ms, err);
+    if (r < 0 || next_ms == 0 || next_ms > rp_clock_now_ms(catalog->clock)) return r;
+    for (size_t i = 0; i < a->n && r == 0 && !rp_sweep_has_enough(&a->options.sweep); i++)
+        r = ask_service(a, which, &a->services[i], claimed, err);
+    if (r == 0) r = bury_strays(a, which, claimed, err);
     return r == RP_ECLOCK || r == RP_ENOTOWNER ? 0 : r; /* as in a sweep: not the catalog's trouble */
 }
 
 static int claim_more(struct rp_asker *a, size_t *claimed, struct rp_error *err)
 {
     int r = 0;
-    *claimed = 0;
     for (size_t i = 0; i < a->options.sweep.n_stores && r == 0; i++) {
         struct rp_store *store = a->options.sweep.stores[i];
         if (store->config->mode == RP_MODE_OBSERVE || store->backend == NULL) continue;
@@ -296,15 +322,16 @@ static int claim_more(struct rp_asker *a, size_t *claimed, struct rp_error *err)
     return r;
 }
 
+/* After a failure, or when it has enough, only for what is under way. */
 int rp_asker_pass(struct rp_asker *a, struct rp_asker_pass *out, struct rp_error *err)
 {
-    size_t claimed = 1;
+    size_t claimed;
     int failed = 0;
     *out = (struct rp_asker_pass){ 0 };
     a->pass = out;
     for (size_t i = 0; i < a->options.sweep.n_stores; i++)
-        if (a->may[i]) a->may_until_ms[i] = 0;
-    while (a->under_way > 0 || (claimed > 0 && failed == 0 && !rp_sweep_has_enough(&a->options.sweep))) {
+        if (a->at[i].may) a->at[i].may_until_ms = 0;
+    do {
         struct rp_error why = { 0 };
         int r = finish_back(a, &why);
         claimed = 0;
@@ -314,9 +341,8 @@ int rp_asker_pass(struct rp_asker *a, struct rp_asker_pass *out, struct rp_error
             failed = r;
         }
         if (a->under_way > 0) wait_for_some(a);
-        if (a->under_way == 0) drop_done(a);
-    }
-    drop_done(a);
+    } while (a->under_way > 0 || (claimed > 0 && failed == 0));
+    RP_ASSERT(a->rounds == NULL);
     a->pass = NULL;
     return failed;
 }

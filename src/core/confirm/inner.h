@@ -42,11 +42,17 @@ struct rp_asking {
 struct rp_round {
     struct rp_round *next;
     struct rp_asker *asker;
-    struct rp_service *service; /* NULL: none is configured for these */
+    struct rp_service *service;
+    size_t which; /* of the asker's stores */
     struct rp_purge_batch batch;
     struct rp_asking *askings; /* one a mark */
     size_t n;
-    bool store_failed; /* it could not be looked at (leave.c) */
+};
+
+struct rp_asker_store {
+    bool may;             /* it may be purged, */
+    int64_t may_until_ms; /* which is not asked again before: also of one that could not be looked at */
+    int64_t strays_ms;    /* strays are looked for again then */
 };
 
 struct rp_asker {
@@ -59,15 +65,22 @@ struct rp_asker {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct rp_asker_pass *pass;
-    int64_t strays_ms[RP_STORES_MAX]; /* the same of marks whose service is not configured */
-    /* Whether a store may be purged, and until when that is not asked again: also of one that could not be
-     * looked at. */
-    bool may[RP_STORES_MAX];
-    int64_t may_until_ms[RP_STORES_MAX];
+    struct rp_asker_store at[RP_STORES_MAX];
 };
 
-/* asker.c: it may be the turn of a service that had nothing there. */
+/* ---- asker.c ---- */
+
+const char *rp_asker_name(const struct rp_asker *asker);
+struct rp_journal rp_asker_journal(const struct rp_asker *asker);
+/* It may be the turn of a service that had nothing there. */
 void rp_asker_look_again(struct rp_asker *asker);
+/* This store could not be looked at, which took since then (boot clock): it is left alone for a while. */
+void rp_asker_store_failed(struct rp_asker *asker, size_t which, int64_t since_ms);
+
+/* ---- strays.c ---- */
+
+/* C8. *n: how many were claimed. */
+int rp_strays_bury(struct rp_asker *asker, struct rp_store *store, size_t *n, struct rp_error *err);
 
 /* ---- known.c: what the catalog knows of a round's marks ---- */
 
@@ -96,15 +109,11 @@ int rp_round_leave(struct rp_round *round, struct rp_error *err);
 /* ---- round.c: the catalog's part ---- */
 
 const char *rp_round_store(const struct rp_round *round);
-const char *rp_round_actor(const struct rp_round *round);
-struct rp_journal rp_round_journal(const struct rp_round *round);
 int rp_round_no_memory(struct rp_error *err);
 struct rp_asking *rp_round_asking(const struct rp_round *round, const struct rp_mark *mark);
 
 /* Some are left (leave.c), the others "asked", committed: those that are `ours` are to be called. */
 int rp_round_ask(struct rp_round *round, struct rp_error *err);
-/* C8 */
-int rp_round_bury(struct rp_round *round, struct rp_error *err);
 /* What came back of these becomes what the catalog knows. */
 int rp_round_finish(struct rp_round *round, struct rp_asking *const *back, size_t n, struct rp_error *err);
 

@@ -110,8 +110,9 @@ static int look(struct leavings *l, struct rp_error *err)
         of[n++] = &l->at[i];
     }
     if (n == 0) return 0;
+    int64_t began_ms = rp_clock_boot_ms(l->round->asker->options.sweep.catalog->clock);
     int r = rp_subject_in(store)->look(store, items, n, &why);
-    l->round->store_failed = r < 0;
+    if (r < 0) rp_asker_store_failed(l->round->asker, l->round->which, began_ms);
     for (size_t i = 0; i < n; i++) {
         if (r < 0) items[i].outcome = RP_OUT_RETRY;
         if (r < 0) snprintf(items[i].note, sizeof items[i].note, "%.119s", why.text);
@@ -155,7 +156,7 @@ static struct rp_move move_of(const struct leaving *l, bool untouched, struct rp
 static int leave_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct leavings *l = ctx;
-    struct rp_state_by by = { .store = rp_round_store(l->round), .actor = rp_round_actor(l->round) };
+    struct rp_state_by by = { .store = rp_round_store(l->round), .actor = rp_asker_name(l->round->asker) };
     struct rp_move *moves = rp_arena_array(tx->arena, l->round->n + 1, sizeof *moves);
     struct rp_round_known k;
     size_t n = 0;
@@ -176,7 +177,7 @@ static int leave_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 static void tell(const struct leaving *l)
 {
     const struct rp_asking *a = l->asking;
-    struct rp_journal j = rp_round_journal(a->round);
+    struct rp_journal j = rp_asker_journal(a->round->asker);
     if (!l->move.done || (l->counted.says == RP_SAYS_YES && !l->replaced)) return;
     json_t *o = rp_mark_json(a->mark, rp_round_store(a->round));
     if (l->replaced)

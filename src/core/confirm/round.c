@@ -17,33 +17,9 @@ const char *rp_round_store(const struct rp_round *round)
     return round->batch.store->config->name;
 }
 
-const char *rp_round_actor(const struct rp_round *round)
-{
-    return round->asker->options.sweep.worker->name;
-}
-
-struct rp_journal rp_round_journal(const struct rp_round *round)
-{
-    const struct rp_asker_options *o = &round->asker->options;
-    return (struct rp_journal){ .log = o->log,
-                                .at_ms = rp_clock_now_ms(o->sweep.catalog->clock),
-                                .actor = rp_round_actor(round) };
-}
-
 int rp_round_no_memory(struct rp_error *err)
 {
     return rp_error_set(err, RP_ENOMEM, "no memory to ask for confirmations");
-}
-
-static int begin(struct rp_round *round, struct rp_error *err)
-{
-    struct rp_purge_batch *b = &round->batch;
-    round->askings = rp_arena_array(&b->arena, b->marks.n + 1, sizeof *round->askings);
-    if (round->askings == NULL) return rp_round_no_memory(err);
-    round->n = b->marks.n;
-    for (size_t i = 0; i < round->n; i++)
-        round->askings[i] = (struct rp_asking){ .round = round, .mark = &b->marks.at[i], .ours = true };
-    return 0;
 }
 
 struct rp_asking *rp_round_asking(const struct rp_round *round, const struct rp_mark *mark)
@@ -100,8 +76,8 @@ static int ask_one(struct rp_tx *tx, struct rp_asking *a, const struct rp_round_
     a->body = rp_asking_body(a, tenant_of(tenants, n_tenants, a->mark->tenant_id), &a->round->batch.arena);
     if (a->body == NULL) return rp_round_no_memory(err);
     if (turn.next->asked_at_ms != 0) return 0;
-    return rp_confirm_audit(tx, "mark.asked", rp_round_actor(a->round), a->mark, rp_round_store(a->round), &a->now,
-                            err);
+    return rp_confirm_audit(tx, "mark.asked", rp_asker_name(a->round->asker), a->mark, rp_round_store(a->round),
+                            &a->now, err);
 }
 
 static int ask_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
@@ -123,9 +99,20 @@ static int ask_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return r < 0 ? r : rp_confirmations_save(tx, rows, n, err);
 }
 
+static int begin(struct rp_round *round, struct rp_error *err)
+{
+    struct rp_purge_batch *b = &round->batch;
+    round->askings = rp_arena_array(&b->arena, b->marks.n + 1, sizeof *round->askings);
+    if (round->askings == NULL) return rp_round_no_memory(err);
+    round->n = b->marks.n;
+    for (size_t i = 0; i < round->n; i++)
+        round->askings[i] = (struct rp_asking){ .round = round, .mark = &b->marks.at[i], .ours = true };
+    return 0;
+}
+
 static void tell_asked(const struct rp_asking *a)
 {
-    struct rp_journal j = rp_round_journal(a->round);
+    struct rp_journal j = rp_asker_journal(a->round->asker);
     if (a->now.attempts > 1) return;
     rp_journal_change(&j, "mark.asked", rp_confirm_json(a->mark, rp_round_store(a->round), &a->now));
 }
@@ -187,7 +174,7 @@ static int note_answers(struct rp_tx *tx, struct finishing *f, const struct rp_m
         attempts[n] = attempt_of(a);
         rows[n++] = a->decision.after;
         if (a->decision.after.state != RP_CONFIRM_YES) continue;
-        r = rp_confirm_audit(tx, "mark.confirmed", rp_round_actor(f->round), a->mark, rp_round_store(f->round),
+        r = rp_confirm_audit(tx, "mark.confirmed", rp_asker_name(f->round->asker), a->mark, rp_round_store(f->round),
                              &a->decision.after, err);
     }
     if (r == 0) r = rp_confirmations_save(tx, rows, n, err);
@@ -197,7 +184,7 @@ static int note_answers(struct rp_tx *tx, struct finishing *f, const struct rp_m
 static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 {
     struct finishing *f = ctx;
-    struct rp_state_by by = { .store = rp_round_store(f->round), .actor = rp_round_actor(f->round) };
+    struct rp_state_by by = { .store = rp_round_store(f->round), .actor = rp_asker_name(f->round->asker) };
     struct rp_move *moves = rp_arena_array(tx->arena, f->n + 1, sizeof *moves);
     struct rp_mark *marks = rp_arena_array(tx->arena, f->n + 1, sizeof *marks);
     if (moves == NULL || marks == NULL) return rp_round_no_memory(err);
@@ -216,7 +203,7 @@ static int finish_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
 static void tell(const struct rp_asking *a)
 {
     const struct rp_confirm_decision *d = &a->decision;
-    struct rp_journal j = rp_round_journal(a->round);
+    struct rp_journal j = rp_asker_journal(a->round->asker);
     bool yes = d->after.state == RP_CONFIRM_YES;
     if (!d->move.done) return; /* it is another one's, who has said it */
     json_t *o = rp_confirm_json(a->mark, rp_round_store(a->round), &d->after);
@@ -245,45 +232,6 @@ int rp_round_finish(struct rp_round *round, struct rp_asking *const *back, size_
     for (size_t i = 0; i < n; i++) {
         tell(back[i]);
         count(round->asker, back[i]);
-    }
-    return 0;
-}
-
-/* ---- C8 ---- */
-
-static int bury_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
-{
-    struct rp_round *round = ctx;
-    struct rp_state_by by = { .store = rp_round_store(round), .actor = rp_round_actor(round) };
-    struct rp_move *moves = rp_arena_array(tx->arena, round->n + 1, sizeof *moves);
-    struct rp_round_known k;
-    if (moves == NULL) return rp_round_no_memory(err);
-    int r = rp_round_load(tx, round, &k, err);
-    for (size_t i = 0; i < round->n && r == 0; i++) {
-        const struct rp_mark *mark = round->askings[i].mark;
-        const struct rp_confirmation *next = rp_turn_of(&k.all, mark->id).next;
-        char *note = rp_arena_alloc(tx->arena, RP_CONFIRM_NOTE);
-        if (note == NULL) return rp_round_no_memory(err);
-        snprintf(note, RP_CONFIRM_NOTE, "its confirmation '%.63s' is not configured any more",
-                 next != NULL ? next->name : "?");
-        moves[i] = (struct rp_move){ .mark = mark, .to = RP_DEAD, .attempts = mark->attempts, .note = note };
-    }
-    if (r == 0) r = rp_state_move(tx, &by, moves, round->n, err); /* sorts them */
-    for (size_t i = 0; i < round->n && r == 0; i++)
-        rp_round_asking(round, moves[i].mark)->ours = moves[i].done;
-    return r;
-}
-
-int rp_round_bury(struct rp_round *round, struct rp_error *err)
-{
-    struct rp_journal j = rp_round_journal(round);
-    int r = begin(round, err);
-    if (r == 0) r = rp_catalog_transact(round->asker->options.sweep.catalog, bury_tx, round, err);
-    if (r < 0) return rp_error_wrap(err, r, "marks of store '%s' without their service", rp_round_store(round));
-    for (size_t i = 0; i < round->n; i++) {
-        if (!round->askings[i].ours) continue;
-        rp_journal_change(&j, "mark.dead", rp_mark_json(round->askings[i].mark, rp_round_store(round)));
-        round->asker->pass->dead++;
     }
     return 0;
 }

@@ -127,12 +127,13 @@ int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const str
 }
 
 int rp_purge_claim_to_confirm(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
-                              const struct rp_worker *worker, const struct rp_confirmers *by, int64_t limit,
+                              const struct rp_worker *worker, const struct rp_confirm_claim *of, int64_t limit,
                               struct rp_purge_batch *batch, struct rp_error *err)
 {
-    struct claiming c = {
-        .claim = { .lease_by = worker->name, .confirmers = by->names, .others = by->others, .asked = by->asked },
-        .part = { .n = (size_t)limit }
-    };
+    struct claiming c = { .claim = { .lease_by = worker->name,
+                                     .confirmers = of->services,
+                                     .others = of->strays,
+                                     .asked = of->only_asked_before },
+                          .part = { .n = (size_t)limit } };
     return claim(catalog, store, rules, &c, batch, err);
 }

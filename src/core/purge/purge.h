@@ -128,13 +128,13 @@ int rp_purge_claim(struct rp_catalog *catalog, struct rp_store *store, const str
                    struct rp_error *err);
 /* The same of marks that wait for confirmations (core/confirm), also before they are due: nothing of
  * them is purged. */
-struct rp_confirmers {
-    const char *names; /* "|calendar|mail|": whose turn it is */
-    bool others;       /* it is the turn of none of these, and has been for a day */
-    bool asked;        /* only what somebody was asked about before */
+struct rp_confirm_claim {
+    const char *services;   /* "|calendar|mail|": whose turn it is */
+    bool strays;            /* it is the turn of none of these, and has been for a day */
+    bool only_asked_before; /* only what somebody was asked about before */
 };
 int rp_purge_claim_to_confirm(struct rp_catalog *catalog, struct rp_store *store, const struct rp_purge_rules *rules,
-                              const struct rp_worker *worker, const struct rp_confirmers *by, int64_t limit,
+                              const struct rp_worker *worker, const struct rp_confirm_claim *of, int64_t limit,
                               struct rp_purge_batch *batch, struct rp_error *err);
 /* S8, S10, S11: what the catalog knows beside the marks of the batch. */
 int rp_purge_load(struct rp_catalog *catalog, struct rp_purge_batch *batch, struct rp_error *err);
