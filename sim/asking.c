@@ -63,7 +63,7 @@ void sim_name_services(struct sim *s, struct sim_command *c)
     if (sim_chance(&v->choosing, 6000)) c->grace_ms = sim_chance(&v->choosing, 5000) ? 0 : RP_MINUTE_MS;
 }
 
-int sim_named_services(struct sim_node *n, struct rp_confirmers_asked *out, struct rp_error *err)
+int sim_named_services(struct sim_node *n, struct rp_confirmer_list *out, struct rp_error *err)
 {
     const char *names[SIM_SERVICES];
     size_t count = 0;

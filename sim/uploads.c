@@ -242,7 +242,7 @@ int sim_give_file(struct sim_node *n)
     struct rp_file_command c = command(n, verbs[verb], stores, &arena);
     struct rp_file row;
     struct rp_error err = { 0 };
-    struct rp_confirmers_asked by = { 0 };
+    struct rp_confirmer_list by = { 0 };
     if (verb == VERB_DELETE) {
         c.grace_ms = n->command.grace_ms;
         if (sim_named_services(n, &by, &err) < 0) return err.code;

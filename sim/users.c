@@ -74,7 +74,7 @@ int sim_give_mark(struct sim_node *n)
     struct sim_command *c = &n->command;
     struct rp_mark_request q[3];
     struct rp_error err = { 0 };
-    struct rp_confirmers_asked by = { 0 };
+    struct rp_confirmer_list by = { 0 };
     if (sim_named_services(n, &by, &err) < 0) return err.code;
     for (size_t i = 0; i < c->n_keys; i++)
         q[i] = (struct rp_mark_request){ .key = c->file != SIZE_MAX ? n->sim->files[c->file].key : sim_key(c->keys[i]),

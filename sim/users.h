@@ -113,7 +113,7 @@ bool sim_wants_net(struct sim_node *n);
 bool sim_wants_asking(struct sim_node *n, struct sim_command *out);
 bool sim_takes_call(struct sim_node *n, struct sim_command *out); /* one whose time has come */
 void sim_name_services(struct sim *s, struct sim_command *c);
-int sim_named_services(struct sim_node *n, struct rp_confirmers_asked *out, struct rp_error *err);
+int sim_named_services(struct sim_node *n, struct rp_confirmer_list *out, struct rp_error *err);
 int sim_give_ask(struct sim_node *n);
 int sim_give_answer(struct sim_node *n);
 /* The answer under this key was let go. */

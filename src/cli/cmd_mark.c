@@ -20,7 +20,7 @@
 struct marking {
     struct rp_cli *cli;
     struct rp_mark_request pattern; /* all but the key */
-    struct rp_confirmers_asked confirmers;
+    struct rp_confirmer_list confirmers;
     struct rp_arena arena;
     struct rp_mark_item *items; /* what is no subject has no store, and the text as its key */
     size_t n;

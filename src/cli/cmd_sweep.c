@@ -268,10 +268,10 @@ static int ask_services(struct rp_sweep_call *call, const struct rp_sweep *sweep
     RP_CLEANUP(rp_asker_freep) struct rp_asker *asker = rp_asker_new(&options, err);
     r = asker != NULL ? rp_asker_pass(asker, &pass, err) : RP_ENOMEM;
     rp_log_flush(s->log);
-    if (r == 0 && pass.asked > 0)
+    if (r == 0 && pass.calls > 0)
         rp_say(call->cli,
                "outside services were asked %" PRId64 " times: %" PRId64 " said yes, %" PRId64 " dead letters\n",
-               pass.asked, pass.yes, pass.dead);
+               pass.calls, pass.yes, pass.dead);
     return r;
 }
 

@@ -101,7 +101,7 @@ struct rp_mark_answer mark_confirmed(struct services *s, const char *key, int64_
                                      const char *second)
 {
     const char *names[] = { first, second };
-    struct rp_confirmers_asked by;
+    struct rp_confirmer_list by;
     struct rp_mark_answer answer;
     ok(rp_confirmers_find(&s->config, names, second != NULL ? 2 : 1, &by, &err));
     struct rp_mark_request q = {

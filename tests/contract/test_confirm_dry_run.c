@@ -42,7 +42,7 @@ static void what_waits_for_a_service_is_not_planned_and_counted_apart(void **sta
     assert_int_equal(plan->at[0].marks, 2);
     assert_int_equal(plan->at[0].unconfirmed, 2);
     assert_int_equal(plan->at[0].guarded, 0);
-    assert_int_equal(ask_all(&s).asked, 2);
+    assert_int_equal(ask_all(&s).calls, 2);
     assert_int_equal(world_swept(w, 3)->run.figures.scanned, 3);
     services_drop(&s);
 }

@@ -185,7 +185,7 @@ static void a_restore_in_bulk_finds_what_was_asked_about_and_dead_letters(void *
 static int delete_confirmed(struct services *s, int64_t file_id, struct rp_file_command *out)
 {
     static const char *const names[] = { "calendar" };
-    static struct rp_confirmers_asked by;
+    static struct rp_confirmer_list by;
     ok(rp_confirmers_find(&s->config, names, 1, &by, &err));
     *out = uploads_command(s->w, &rp_verb_delete, file_id);
     out->grace_ms = 0;
@@ -306,7 +306,7 @@ static void what_was_asked_about_begins_anew_after_a_recovery_and_a_yes_waits_fo
     assert_int_equal(all.at[0].state, RP_CONFIRM_PENDING);
     assert_int_equal(all.at[0].until_at_ms, 0); /* another deadline */
     assert_int_equal(say_later(&s, all.at[0].id, true), RP_ENOTFOUND);
-    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(ask_all(&s).calls, 0);
     world_pass(w, 40 * RP_DAY_MS);
     s.at[CALENDAR].status = 200;
     assert_int_equal(ask_all(&s).yes, 1);

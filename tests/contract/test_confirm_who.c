@@ -18,7 +18,7 @@ static void an_unknown_service_is_refused_with_those_that_there_are(void **state
     static const char *const names[] = { "calender" };
     struct world *w = *state;
     struct services s;
-    struct rp_confirmers_asked by;
+    struct rp_confirmer_list by;
     struct rp_error why = { 0 };
     services_make(w, &s);
     assert_int_equal(rp_confirmers_find(&s.config, names, 1, &by, &why), RP_EINVAL);
@@ -61,7 +61,7 @@ static void marked_again_in_one_round_it_is_answered_as_in_two(void **state)
     services_make(w, &s);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char key[16];
-        struct rp_confirmers_asked by[2] = { 0 };
+        struct rp_confirmer_list by[2] = { 0 };
         struct rp_mark_item items[2];
         struct rp_mark_command c[2];
         struct rp_command *round[] = { &c[0].command, &c[1].command };
@@ -96,7 +96,7 @@ static void one_request_promises_nothing_that_its_mark_does_not_keep(void **stat
     static const char *const first[] = { "calendar" }, *const second[] = { "billing" };
     struct world *w = *state;
     struct services s;
-    struct rp_confirmers_asked by[2];
+    struct rp_confirmer_list by[2];
     struct rp_mark_answer a[2];
     services_make(w, &s);
     ok(rp_confirmers_find(&s.config, first, 1, &by[0], &err));

@@ -44,7 +44,7 @@ static void test_T2_each_answer_means_what_it_is_said_to_mean(void **state)
         s.at[CALENDAR].status = cases[i].status;
         s.at[CALENDAR].body = "because";
         put_to_confirm(&s, key, "calendar", NULL);
-        assert_int_equal(ask_all(&s).asked, 1);
+        assert_int_equal(ask_all(&s).calls, 1);
         if (state_of(&s, key) != cases[i].after || strcmp(confirmed(&s, key), cases[i].confirmed) != 0)
             fail_msg("%ld: state %d, %s", cases[i].status, (int)state_of(&s, key), confirmed(&s, key));
         (void)world_sweep(w);
@@ -200,7 +200,7 @@ static void test_T2_a_late_yes_after_a_202(void **state)
     (void)ask_all(&s);
     assert_string_equal(confirmed(&s, "k"), "W");
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE lease_by IS NOT NULL"), 0);
-    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(ask_all(&s).calls, 0);
     int64_t id = confirmation_id(&s, "k", 0);
     assert_int_equal(say_later(&s, id, true), 0);
     assert_int_equal(say_later(&s, id, true), 0);
@@ -221,7 +221,7 @@ static void a_202_is_asked_again_until_the_deadline_and_a_late_yes_brings_the_de
     put_to_confirm(&s, "k", "calendar", NULL);
     (void)ask_all(&s);
     world_pass(w, 16 * RP_MINUTE_MS);
-    assert_int_equal(ask_all(&s).asked, 1);
+    assert_int_equal(ask_all(&s).calls, 1);
     world_pass(w, 3 * DAY);
     assert_int_equal(ask_all(&s).dead, 1);
     assert_int_equal(state_of(&s, "k"), RP_DEAD);
@@ -332,7 +332,7 @@ static void services_that_are_asked_now_come_before_those_that_wait_until_it_is_
     assert_int_equal(ask_all(&s).yes, 1);
     assert_int_equal(s.at[MAIL].calls, 1);
     assert_int_equal(s.at[CALENDAR].calls, 0);
-    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(ask_all(&s).calls, 0);
     world_pass(w, 2 * DAY + RP_MINUTE_MS);
     assert_int_equal(ask_all(&s).yes, 1);
     assert_int_equal(s.at[CALENDAR].calls, 1);
@@ -352,7 +352,7 @@ static void whoever_waits_until_it_is_due_waits_for_the_earliest_clock(void **st
     w->host_ahead_ms = 2 * RP_MINUTE_MS;
     assert_int_equal(ask_all(&s).yes, 1);
     world_script(w, "UPDATE mark SET next_at = next_at - %" PRId64, 3 * RP_MINUTE_MS);
-    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(ask_all(&s).calls, 0);
     assert_int_equal(s.at[CALENDAR].calls, 0);
     w->host_ahead_ms = 0;
     world_pass(w, 2 * RP_MINUTE_MS);
@@ -371,7 +371,7 @@ static void nobody_is_asked_about_what_was_replaced(void **state)
     put_to_confirm(&s, "gone", "calendar", NULL);
     world_remove(w, "gone");
     put_to_confirm(&s, "there", "calendar", NULL);
-    assert_int_equal(ask_all(&s).asked, 2);
+    assert_int_equal(ask_all(&s).calls, 2);
     assert_int_equal(state_of(&s, "replaced"), RP_REPRIEVED);
     assert_int_equal(audited(&s, "mark.asked", "replaced"), 0);
     assert_int_equal(audited(&s, "mark.reprieved", "replaced"), 1);
@@ -398,7 +398,7 @@ static void nobody_is_asked_about_what_was_replaced_after_a_claim_that_came_to_n
     rp_purge_batch_done(&batch);
     world_put(w, "k", "something newer");
     world_pass(w, 3 * RP_MINUTE_MS);
-    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(ask_all(&s).calls, 0);
     assert_int_equal(state_of(&s, "k"), RP_REPRIEVED);
     services_drop(&s);
 }
@@ -410,7 +410,7 @@ static void due_is_not_asked_before(void **state)
     services_make(w, &s);
     world_put(w, "k", "x");
     assert_false(mark_confirmed(&s, "k", 2 * DAY, "calendar", NULL).asked_now);
-    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(ask_all(&s).calls, 0);
     assert_int_equal(state_of(&s, "k"), RP_MARKED);
     services_drop(&s);
 }
@@ -434,25 +434,25 @@ static void what_is_held_is_not_asked_about(void **state)
         .scope = RP_SCOPE_SUBJECT, .store = &w->store, .key = "k", .reason = "audit", .command.actor = "tester"
     };
     ok(ask_hold(w->catalog, &hold, &w->arena, &err));
-    assert_int_equal(ask_all(&s).asked, 1);
+    assert_int_equal(ask_all(&s).calls, 1);
     assert_int_equal(state_of(&s, "k"), RP_MARKED);
     ok(ask_lift(w->catalog, hold.id, "tester", &err));
     s.at[CALENDAR].status = 500;
-    assert_int_equal(ask_all(&s).asked, 1);
+    assert_int_equal(ask_all(&s).calls, 1);
     ok(ask_hold(w->catalog, &hold, &w->arena, &err));
     assert_int_equal(hold.claimed_total, 0); /* nobody is at work on it */
     world_pass(w, RP_MINUTE_MS);
-    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(ask_all(&s).calls, 0);
     struct rp_story_end end;
     ok(rp_explain(w->catalog, &w->store, "k", &w->arena, &(struct rp_story){ .fn = hear_nothing, .ctx = NULL }, &end,
                   &err));
     assert_non_null(strstr(end.words, "nobody is asked until the hold is lifted"));
     s.at[CALENDAR].status = 200;
     ok(ask_lift(w->catalog, hold.id, "tester", &err));
-    assert_int_equal(ask_all(&s).asked, 1);
+    assert_int_equal(ask_all(&s).calls, 1);
     w->config.mode = RP_MODE_OBSERVE;
     put_to_confirm(&s, "seen", "calendar", NULL);
-    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(ask_all(&s).calls, 0);
     w->config.mode = RP_MODE_PURGE;
     services_drop(&s);
 }
@@ -465,7 +465,7 @@ static void what_is_still_used_is_not_asked_about_and_after_a_yes_it_does_not_go
     services_make(w, &s);
     put_to_confirm(&s, "k", "calendar", NULL);
     world_script(w, "UPDATE mark SET checks = 3");
-    assert_int_equal(ask_all(&s).asked, 0);
+    assert_int_equal(ask_all(&s).calls, 0);
     assert_int_equal(state_of(&s, "k"), RP_MARKED);
     assert_string_equal(confirmed(&s, "k"), "P");
     world_script(w, "UPDATE mark SET checks = 2, next_at = due_at");
@@ -533,7 +533,7 @@ static void test_T2_a_breaker_uses_up_no_attempts(void **state)
     }
     put_to_confirm(&s, "other", "billing", NULL);
     struct rp_asker_pass pass = ask_all(&s);
-    assert_int_equal(pass.asked, 5 + 1);
+    assert_int_equal(pass.calls, 5 + 1);
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE state = 1"), 15);
     assert_int_equal(world_restore(w, "k19").what, RP_REPRIEVE_DONE);
     services_drop(&s);
@@ -558,8 +558,8 @@ static void who_has_enough_asks_nothing_new_and_hears_what_is_under_way(void **s
     }
     s.answered = have_enough;
     struct rp_asker_pass pass = ask_all(&s);
-    assert_in_range(pass.asked, 1, 2 * RP_BREAKER_AT_ONCE);
-    assert_int_equal(pass.yes, pass.asked);
+    assert_in_range(pass.calls, 1, 2 * RP_BREAKER_AT_ONCE);
+    assert_int_equal(pass.yes, pass.calls);
     s.enough = 0;
     s.answered = NULL;
     assert_int_equal(ask_all(&s).yes, 40 - pass.yes);
@@ -579,9 +579,9 @@ static void a_pass_makes_no_more_calls_than_it_may(void **state)
     s.most = 4;
     rp_asker_free(s.asker);
     s.asker = services_asker(&s, w->catalog, &err);
-    assert_int_equal(ask_all(&s).asked, 4);
-    assert_int_equal(ask_all(&s).asked, 4);
-    assert_int_equal(ask_all(&s).asked, 1);
+    assert_int_equal(ask_all(&s).calls, 4);
+    assert_int_equal(ask_all(&s).calls, 4);
+    assert_int_equal(ask_all(&s).calls, 1);
     services_drop(&s);
 }
 
@@ -604,14 +604,14 @@ static void test_T2_a_probe_is_about_what_was_asked_before(void **state)
         snprintf(key, sizeof key, "k%02d", i);
         put_to_confirm(&s, key, "calendar", NULL);
     }
-    assert_int_equal(ask_all(&s).asked, 5);
+    assert_int_equal(ask_all(&s).calls, 5);
     for (int i = 0; i < 10; i++) {
         world_pass(w, 2 * RP_HOUR_MS); /* longer than an attempt waits */
-        assert_int_equal(probe(&s).asked, 1);
+        assert_int_equal(probe(&s).calls, 1);
     }
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE state = 1"), 15);
     world_script(w, "UPDATE mark SET next_at = 9000000000000 WHERE state = 2"); /* none of them is due */
-    assert_int_equal(probe(&s).asked, 1);
+    assert_int_equal(probe(&s).calls, 1);
     assert_int_equal(world_number(w, "SELECT COUNT(*) FROM mark WHERE state = 1"), 14);
     s.at[CALENDAR].status = 200;
     assert_int_equal(probe(&s).yes, 14);
@@ -716,7 +716,7 @@ static void calls_after_a_retry_are_added_to_those_before_it(void **state)
         if (i == 3) ok(ask_retry(w->catalog, letter_of(&s, "k"), "tester", &err));
         s.at[CALENDAR].status = answers[i];
         s.at[CALENDAR].body = words[i];
-        assert_int_equal(ask_all(&s).asked, 1);
+        assert_int_equal(ask_all(&s).calls, 1);
         world_pass(w, RP_HOUR_MS);
     }
     ok(rp_confirmations_json(w->catalog->db, world_newest(w, "k").id, &w->arena, &list, &err));

@@ -234,7 +234,7 @@ static int64_t room(struct rp_asker *a, struct rp_service *e)
 {
     int64_t n = rp_breaker_room(&e->breaker, e->under_way, boot_ms(a));
     if (e->under_way > ROOM_LEAST && n < ROOM_LEAST) return 0;
-    int64_t left = a->options.most - a->pass->asked;
+    int64_t left = a->options.most - a->pass->calls;
     return a->options.most > 0 && left < n ? left : n;
 }
 

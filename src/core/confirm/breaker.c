@@ -8,7 +8,7 @@
 
 static int most(const struct rp_breaker *b)
 {
-    int against = b->failures > b->refusals ? b->failures : b->refusals;
+    int against = b->failures > b->doubts ? b->failures : b->doubts;
     if (b->known && b->failures == 0) return RP_BREAKER_AT_ONCE;
     return RP_BREAKER_OPENS_AFTER - against;
 }
@@ -32,13 +32,13 @@ static void fail(struct rp_breaker *b, int64_t now_ms)
 
 void rp_breaker_heard(struct rp_breaker *b, enum rp_meaning meaning, int64_t now_ms)
 {
-    bool failure = meaning == RP_MEANS_AGAIN, refusal = meaning == RP_MEANS_GONE || meaning == RP_MEANS_NEVER;
-    if (!failure && !refusal) b->known = true;
-    if (b->known) b->refusals = 0;
+    bool failure = meaning == RP_MEANS_AGAIN, doubt = meaning == RP_MEANS_GONE || meaning == RP_MEANS_NEVER;
+    if (!failure && !doubt) b->known = true;
+    if (b->known) b->doubts = 0;
     if (!failure) b->failures = 0;
-    if (refusal && !b->known && b->refusals < RP_BREAKER_OPENS_AFTER) b->refusals++;
+    if (doubt && !b->known && b->doubts < RP_BREAKER_OPENS_AFTER) b->doubts++;
     if (failure && b->failures < RP_BREAKER_OPENS_AFTER) b->failures++;
-    bool suspect = refusal && b->refusals >= RP_BREAKER_OPENS_AFTER;
+    bool suspect = doubt && b->doubts >= RP_BREAKER_OPENS_AFTER;
     if (suspect || b->failures >= RP_BREAKER_OPENS_AFTER || (failure && b->open))
         fail(b, now_ms);
     else if (!failure)

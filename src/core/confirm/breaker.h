@@ -21,7 +21,7 @@
 
 struct rp_breaker {
     int failures; /* in a row */
-    int refusals; /* gone or never, while it is not known */
+    int doubts;   /* gone or never, while it is not known */
     bool known;   /* it has said yes, not yet or no */
     bool open;
     int64_t wait_ms, probe_at_ms; /* open */

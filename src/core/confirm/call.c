@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BODY_MAX       ((size_t)16 << 10)
-#define ANSWERED_LATER (30 * RP_DAY_MS) /* after the deadline: a late yes still brings back a dead letter */
+#define BODY_MAX       ((size_t)32 << 10) /* twice the longest key, and each byte of it may become six */
+#define LATE_ANSWER_MS (30 * RP_DAY_MS)   /* after the deadline: a late yes still brings back a dead letter */
 
 static void set_id(json_t *o, const char *name, enum rp_id_kind kind, int64_t id)
 {
@@ -21,13 +21,14 @@ static void set_id(json_t *o, const char *name, enum rp_id_kind kind, int64_t id
     if (id != 0) rp_json_set(o, name, json_string(rp_id_format(kind, id, text)));
 }
 
-const char *rp_asking_body(const struct rp_asking *asking, const char *tenant, struct rp_arena *arena)
+int rp_asking_body(const struct rp_asking *asking, const char *tenant, struct rp_arena *arena, const char **out,
+                   struct rp_error *err)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *o = json_object();
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(BODY_MAX);
     const struct rp_asker_options *options = &asking->round->asker->options;
     const struct rp_mark *mark = asking->mark;
-    const char *store = asking->round->batch.store->config->name;
+    const char *store = rp_round_store(asking->round);
     char url[RP_ANSWER_URL];
     rp_json_set(o, "confirmation", rp_json_text(asking->now.name));
     set_id(o, "mark", RP_ID_MARK, mark->id);
@@ -40,9 +41,13 @@ const char *rp_asking_body(const struct rp_asking *asking, const char *tenant, s
     rp_json_set(o, "marked_at", rp_json_time(mark->marked_at_ms));
     rp_json_set(o, "due_at", rp_json_time(mark->due_at_ms));
     set_id(o, "idempotency_key", RP_ID_CONFIRMATION, asking->now.id);
-    rp_answer_url(options->url_base, options->url_key, asking->now.id, asking->now.until_at_ms + ANSWERED_LATER, url);
+    rp_answer_url(options->url_base, options->url_key, asking->now.id, asking->now.until_at_ms + LATE_ANSWER_MS, url);
     if (url[0] != 0) rp_json_set(o, "answer_url", rp_json_text(url));
-    return rp_json_write(&text, o) == 0 ? rp_arena_strdup(arena, rp_buf_text(&text)) : NULL;
+    int r = rp_json_write(&text, o);
+    if (r == RP_ETOOBIG) return rp_error_set(err, r, "the message to service '%s' is too long", asking->now.name);
+    if (r < 0) return rp_round_no_memory(err);
+    *out = rp_arena_strdup(arena, rp_buf_text(&text));
+    return *out != NULL ? 0 : rp_round_no_memory(err);
 }
 
 /* The line end that many servers add is no word. */
@@ -85,7 +90,7 @@ void rp_asking_call(struct rp_asking *asking)
     asking->back = false;
     asking->round->service->under_way++;
     asker->under_way++;
-    asker->pass->asked++;
+    asker->pass->calls++;
     asking->threaded = pthread_create(&asking->thread, NULL, call, asking) == 0;
     if (!asking->threaded) call(asking); /* no thread to be had: slower, not wrong */
 }

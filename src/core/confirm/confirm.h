@@ -84,7 +84,7 @@ void rp_asker_freep(struct rp_asker **asker);
 void rp_asker_configure(struct rp_asker *asker, const struct rp_config *config);
 
 struct rp_asker_pass {
-    int64_t asked; /* calls */
+    int64_t calls;
     int64_t yes;
     int64_t dead;
 };
@@ -96,26 +96,25 @@ int rp_asker_pass(struct rp_asker *asker, struct rp_asker_pass *out, struct rp_e
 /* ---- who is to be asked about a mark ---- */
 
 /* A set of services, in order: positions in the configuration. */
-struct rp_confirmers_asked {
+struct rp_confirmer_list {
     size_t n;
     const struct rp_confirmer_config *at[RP_CONFIRMATIONS_EACH];
 };
 /* RP_EINVAL, naming those that there are: one of them is not configured. Each once. */
 int rp_confirmers_find(const struct rp_config *config, const char *const *names, size_t n,
-                       struct rp_confirmers_asked *out, struct rp_error *err);
+                       struct rp_confirmer_list *out, struct rp_error *err);
 /* Those that another mark names, whatever became of it, once it is due: for a mark in its place. Also
  * those that are not configured any more (C8). In the arena. */
-int rp_confirmers_of(struct rp_db *db, int64_t mark_id, struct rp_arena *arena, const struct rp_confirmers_asked **out,
+int rp_confirmers_of(struct rp_db *db, int64_t mark_id, struct rp_arena *arena, const struct rp_confirmer_list **out,
                      struct rp_error *err);
 /* When a mark that is born now, and due then, is first looked at. */
-int64_t rp_confirmers_next_at(const struct rp_confirmers_asked *by, int64_t due_at_ms, int64_t now_ms);
+int64_t rp_confirmers_next_at(const struct rp_confirmer_list *by, int64_t due_at_ms, int64_t now_ms);
 /* Marked again: RP_EMARKED unless the mark has all of these. `has`: NULL is none. */
-int rp_confirmers_within(const struct rp_confirmers_asked *has, const struct rp_confirmers_asked *by,
-                         struct rp_error *err);
-int rp_confirmers_same(struct rp_db *db, int64_t mark_id, const struct rp_confirmers_asked *by, struct rp_arena *arena,
+int rp_confirmers_within(const struct rp_confirmer_list *has, const struct rp_confirmer_list *by, struct rp_error *err);
+int rp_confirmers_same(struct rp_db *db, int64_t mark_id, const struct rp_confirmer_list *by, struct rp_arena *arena,
                        struct rp_error *err);
 /* Rows for a mark that is born in this transaction, with RP_CHECK_CONFIRMATIONS. */
-int rp_confirmers_add(struct rp_tx *tx, int64_t mark_id, const struct rp_confirmers_asked *by, struct rp_error *err);
+int rp_confirmers_add(struct rp_tx *tx, int64_t mark_id, const struct rp_confirmer_list *by, struct rp_error *err);
 
 /* ---- late answers ---- */
 

@@ -121,8 +121,8 @@ int rp_round_finish(struct rp_round *round, struct rp_asking *const *back, size_
 
 /* A thread of its own; else the call is made here. */
 void rp_asking_call(struct rp_asking *asking);
-/* NULL: no memory. */
-const char *rp_asking_body(const struct rp_asking *asking, const char *tenant, struct rp_arena *arena);
+int rp_asking_body(const struct rp_asking *asking, const char *tenant, struct rp_arena *arena, const char **out,
+                   struct rp_error *err);
 
 /* ---- tell.c: audit rows and log lines ---- */
 

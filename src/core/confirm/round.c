@@ -73,9 +73,9 @@ static int ask_one(struct rp_tx *tx, struct rp_asking *a, const struct rp_round_
     if (!a->ours) return 0;
     a->last = turn.last;
     ask_now(a, turn.next, tx->late_ms);
-    a->body = rp_asking_body(a, tenant_of(tenants, n_tenants, a->mark->tenant_id), &a->round->batch.arena);
-    if (a->body == NULL) return rp_round_no_memory(err);
-    if (turn.next->asked_at_ms != 0) return 0;
+    const char *tenant = tenant_of(tenants, n_tenants, a->mark->tenant_id);
+    int r = rp_asking_body(a, tenant, &a->round->batch.arena, &a->body, err);
+    if (r < 0 || turn.next->asked_at_ms != 0) return r;
     return rp_confirm_audit(tx, "mark.asked", rp_asker_name(a->round->asker), a->mark, rp_round_store(a->round),
                             &a->now, err);
 }

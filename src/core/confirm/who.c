@@ -19,7 +19,7 @@ static int refuse_unknown(const struct rp_config *config, const char *name, stru
                          rp_buf_text(&known));
 }
 
-static bool is_named(const struct rp_confirmers_asked *by, const char *name)
+static bool is_named(const struct rp_confirmer_list *by, const char *name)
 {
     for (size_t i = 0; by != NULL && i < by->n; i++)
         if (strcmp(by->at[i]->name, name) == 0) return true;
@@ -27,17 +27,16 @@ static bool is_named(const struct rp_confirmers_asked *by, const char *name)
 }
 
 /* C11 */
-static void add_those(const struct rp_confirmers_asked *from, enum rp_confirm_when when,
-                      struct rp_confirmers_asked *out)
+static void add_those(const struct rp_confirmer_list *from, enum rp_confirm_when when, struct rp_confirmer_list *out)
 {
     for (size_t i = 0; i < from->n; i++)
         if (from->at[i]->when == when) out->at[out->n++] = from->at[i];
 }
 
 int rp_confirmers_find(const struct rp_config *config, const char *const *names, size_t n,
-                       struct rp_confirmers_asked *out, struct rp_error *err)
+                       struct rp_confirmer_list *out, struct rp_error *err)
 {
-    struct rp_confirmers_asked by = { 0 };
+    struct rp_confirmer_list by = { 0 };
     for (size_t i = 0; i < n; i++) {
         const struct rp_confirmer_config *one = config != NULL ? rp_config_confirmer(config, names[i]) : NULL;
         if (one == NULL) return refuse_unknown(config, names[i], err);
@@ -46,13 +45,13 @@ int rp_confirmers_find(const struct rp_config *config, const char *const *names,
             return rp_error_set(err, RP_EINVAL, "confirmations: more than %d", RP_CONFIRMATIONS_EACH);
         by.at[by.n++] = one;
     }
-    *out = (struct rp_confirmers_asked){ 0 };
+    *out = (struct rp_confirmer_list){ 0 };
     add_those(&by, RP_CONFIRM_NOW, out);
     add_those(&by, RP_CONFIRM_DUE, out);
     return 0;
 }
 
-int rp_confirmers_of(struct rp_db *db, int64_t mark_id, struct rp_arena *arena, const struct rp_confirmers_asked **out,
+int rp_confirmers_of(struct rp_db *db, int64_t mark_id, struct rp_arena *arena, const struct rp_confirmer_list **out,
                      struct rp_error *err)
 {
     struct rp_confirmations all;
@@ -60,10 +59,10 @@ int rp_confirmers_of(struct rp_db *db, int64_t mark_id, struct rp_arena *arena, 
     if (r < 0) return r;
     *out = NULL;
     if (all.n == 0) return 0;
-    struct rp_confirmers_asked *by = rp_arena_alloc(arena, sizeof *by);
+    struct rp_confirmer_list *by = rp_arena_alloc(arena, sizeof *by);
     struct rp_confirmer_config *each = rp_arena_array(arena, all.n, sizeof *each);
     if (by == NULL || each == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    *by = (struct rp_confirmers_asked){ 0 };
+    *by = (struct rp_confirmer_list){ 0 };
     for (size_t i = 0; i < all.n && by->n < RP_CONFIRMATIONS_EACH; i++) {
         each[i] = (struct rp_confirmer_config){ .name = all.at[i].name, .when = RP_CONFIRM_DUE };
         by->at[by->n++] = &each[i];
@@ -72,15 +71,14 @@ int rp_confirmers_of(struct rp_db *db, int64_t mark_id, struct rp_arena *arena, 
     return 0;
 }
 
-int64_t rp_confirmers_next_at(const struct rp_confirmers_asked *by, int64_t due_at_ms, int64_t now_ms)
+int64_t rp_confirmers_next_at(const struct rp_confirmer_list *by, int64_t due_at_ms, int64_t now_ms)
 {
     for (size_t i = 0; i < by->n; i++)
         if (by->at[i]->when == RP_CONFIRM_NOW) return now_ms;
     return due_at_ms;
 }
 
-int rp_confirmers_within(const struct rp_confirmers_asked *has, const struct rp_confirmers_asked *by,
-                         struct rp_error *err)
+int rp_confirmers_within(const struct rp_confirmer_list *has, const struct rp_confirmer_list *by, struct rp_error *err)
 {
     for (size_t i = 0; i < by->n; i++) {
         const char *name = by->at[i]->name;
@@ -91,15 +89,15 @@ int rp_confirmers_within(const struct rp_confirmers_asked *has, const struct rp_
     return 0;
 }
 
-int rp_confirmers_same(struct rp_db *db, int64_t mark_id, const struct rp_confirmers_asked *by, struct rp_arena *arena,
+int rp_confirmers_same(struct rp_db *db, int64_t mark_id, const struct rp_confirmer_list *by, struct rp_arena *arena,
                        struct rp_error *err)
 {
-    const struct rp_confirmers_asked *has = NULL;
+    const struct rp_confirmer_list *has = NULL;
     int r = by->n > 0 ? rp_confirmers_of(db, mark_id, arena, &has, err) : 0;
     return r < 0 ? r : rp_confirmers_within(has, by, err);
 }
 
-int rp_confirmers_add(struct rp_tx *tx, int64_t mark_id, const struct rp_confirmers_asked *by, struct rp_error *err)
+int rp_confirmers_add(struct rp_tx *tx, int64_t mark_id, const struct rp_confirmer_list *by, struct rp_error *err)
 {
     struct rp_confirmation rows[RP_CONFIRMATIONS_EACH];
     for (size_t i = 0; i < by->n; i++)

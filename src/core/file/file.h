@@ -57,7 +57,7 @@ struct rp_upload_rules {
 };
 
 /* What an answer shows of a file; texts are the command's own copies. */
-struct rp_confirmers_asked;
+struct rp_confirmer_list;
 struct rp_file_answer {
     struct rp_file file;
     int64_t mark_id;                 /* its mark, if one waits; 0: none */
@@ -131,7 +131,7 @@ struct rp_file_command {
     int64_t grace_ms, at_ms; /* -1: not given */
     const char *reason;
     bool shown;
-    const struct rp_confirmers_asked *confirmations; /* core/confirm; of it and of all that goes along; NULL: none */
+    const struct rp_confirmer_list *confirmations; /* core/confirm; of it and of all that goes along; NULL: none */
     /* restore */
     bool kept;                             /* of a dead letter that is given up: also after a service has said yes */
     const char *note;                      /* kept: for its mark */

@@ -26,9 +26,9 @@ struct rp_slot {
     bool was_used;                    /* a refund: of used bytes */
     int64_t late_due_at_ms;           /* its key is to get a second mark, due then; 0: none */
     const char *late_actor;
-    const struct rp_confirmers_asked *confirmers; /* of its new mark; NULL: none */
-    const char *note;                             /* of its reprieved mark; NULL: none */
-    int64_t under;                                /* the root of the family that was tagged last, if it is one of it */
+    const struct rp_confirmer_list *confirmers; /* of its new mark; NULL: none */
+    const char *note;                           /* of its reprieved mark; NULL: none */
+    int64_t under;                              /* the root of the family that was tagged last, if it is one of it */
     size_t below[2], next[2]; /* lists of slots, from 1 on: its children and derivatives; others of its owners' */
     struct rp_slot *tagged;   /* the one that was tagged after it */
     struct rp_slot *marked;   /* the one that this decision has marked before it */
@@ -49,9 +49,9 @@ struct rp_work {
     struct rp_store *const *stores;
     size_t n_stores;
     struct rp_state_by by;
-    struct rp_slot *marked;                       /* what it has marked, the last first; rp_work_told begins anew */
-    const struct rp_confirmers_asked *confirmers; /* of new marks of this decision; NULL: none */
-    struct rp_buf text;                           /* for the details of audit rows */
+    struct rp_slot *marked;                     /* what it has marked, the last first; rp_work_told begins anew */
+    const struct rp_confirmer_list *confirmers; /* of new marks of this decision; NULL: none */
+    struct rp_buf text;                         /* for the details of audit rows */
 };
 
 /* ---- load.c ---- */

@@ -22,7 +22,7 @@ struct decided {
     struct rp_mark **marks; /* by key: the newest one as the round stands; NULL: none */
     int64_t *files;
     struct rp_mark *adds;
-    const struct rp_confirmers_asked **confirmers; /* of each of adds; NULL: none */
+    const struct rp_confirmer_list **confirmers; /* of each of adds; NULL: none */
     struct rp_extend *extends;
     struct rp_move *ends;
     int64_t *annotated; /* older marks that get an annotation now */
@@ -38,7 +38,7 @@ static int load(struct rp_tx *tx, const struct rp_mark_group *group, struct deci
     *d = (struct decided){ .marks = rp_arena_array(a, n, sizeof *d->marks),
                            .files = rp_arena_array(a, n, sizeof *d->files),
                            .adds = rp_arena_room(a, n, sizeof *d->adds),
-                           .confirmers = rp_arena_room(a, n, sizeof(struct rp_confirmers_asked *)),
+                           .confirmers = rp_arena_room(a, n, sizeof(struct rp_confirmer_list *)),
                            .extends = rp_arena_room(a, n, sizeof *d->extends),
                            .ends = rp_arena_room(a, n, sizeof *d->ends),
                            .annotated = rp_arena_room(a, n, sizeof *d->annotated) };
@@ -94,7 +94,7 @@ static struct rp_mark *new_mark(struct rp_tx *tx, const struct rp_mark_entry *en
 {
     const struct rp_mark_item *item = entry->item;
     const struct rp_identity *identity = &item->facts.identity;
-    const struct rp_confirmers_asked *by = item->request.confirmations;
+    const struct rp_confirmer_list *by = item->request.confirmations;
     struct rp_mark *mark = &d->adds[d->n_adds];
     d->confirmers[d->n_adds++] = by;
     *mark = (struct rp_mark){ .id = rp_tx_new_id(tx),
@@ -129,7 +129,7 @@ static int refuse_new_confirmations(struct rp_tx *tx, const struct decided *d, c
 {
     struct rp_mark_answer *a = &item->answer;
     if (a->what != RP_MARK_SAME && a->what != RP_MARK_EXTENDED) return 0;
-    const struct rp_confirmers_asked *by = item->request.confirmations;
+    const struct rp_confirmer_list *by = item->request.confirmations;
     int r = 0;
     if (by == NULL || by->n == 0) return 0;
     RP_ASSERT(mark != NULL);
@@ -232,9 +232,9 @@ static int decide_one(struct rp_tx *tx, const struct rp_mark_entry *entry, size_
 
 static bool asks_for_the_same(const struct rp_mark_request *a, const struct rp_mark_request *b)
 {
-    static const struct rp_confirmers_asked nobody;
-    const struct rp_confirmers_asked *x = a->confirmations != NULL ? a->confirmations : &nobody;
-    const struct rp_confirmers_asked *y = b->confirmations != NULL ? b->confirmations : &nobody;
+    static const struct rp_confirmer_list nobody;
+    const struct rp_confirmer_list *x = a->confirmations != NULL ? a->confirmations : &nobody;
+    const struct rp_confirmer_list *y = b->confirmations != NULL ? b->confirmations : &nobody;
     return a->grace_ms == b->grace_ms && a->at_ms == b->at_ms && strcmp(a->reason, b->reason) == 0 &&
            a->if_unreferenced == b->if_unreferenced && a->annotate == b->annotate &&
            a->marked_at_ms == b->marked_at_ms && a->imported == b->imported && x->n == y->n &&

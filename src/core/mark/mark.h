@@ -32,7 +32,7 @@
 
 #define RP_MARK_ITEMS_MAX 1000
 
-struct rp_confirmers_asked;
+struct rp_confirmer_list;
 
 struct rp_mark_request {
     const char *key;
@@ -41,8 +41,8 @@ struct rp_mark_request {
     const char *reason; /* "" is fine */
     bool if_unreferenced;
     bool annotate;
-    int64_t marked_at_ms; /* imported: when the annotation says so, if that is past; 0: now */
-    const struct rp_confirmers_asked *confirmations; /* R9; NULL: none */
+    int64_t marked_at_ms;                          /* imported: when the annotation says so, if that is past; 0: now */
+    const struct rp_confirmer_list *confirmations; /* R9; NULL: none */
     const struct rp_identity *imported; /* R6: the upload that carries the annotation; NULL: this is no import */
 };
 

@@ -280,14 +280,14 @@ json_t *rp_file_shown(struct rp_request *q, const struct rp_file *file, struct r
     return o;
 }
 
-int rp_confirmers_read(struct rp_request *q, const json_t *names, const struct rp_confirmers_asked **out,
+int rp_confirmers_read(struct rp_request *q, const json_t *names, const struct rp_confirmer_list **out,
                        struct rp_error *err)
 {
     const char *texts[RP_CONFIRMATIONS_EACH] = { NULL };
     size_t n = json_array_size(names);
     *out = NULL;
     if (n == 0) return 0;
-    struct rp_confirmers_asked *by = rp_arena_alloc(&q->arena, sizeof *by);
+    struct rp_confirmer_list *by = rp_arena_alloc(&q->arena, sizeof *by);
     if (by == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for confirmations");
     RP_ASSERT(n <= RP_CONFIRMATIONS_EACH); /* the shape's bound */
     for (size_t i = 0; i < n; i++)

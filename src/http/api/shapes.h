@@ -89,7 +89,7 @@ const struct rp_upload_rules *rp_request_rules(struct rp_request *q);
 /* Every store, as the commands want them; in the arena; NULL: no memory. */
 struct rp_store *const *rp_request_stores(struct rp_request *q, size_t *n);
 /* The services that these texts name, in the arena; NULL: none. RP_EINVAL: one is not configured. */
-int rp_confirmers_read(struct rp_request *q, const json_t *names, const struct rp_confirmers_asked **out,
+int rp_confirmers_read(struct rp_request *q, const json_t *names, const struct rp_confirmer_list **out,
                        struct rp_error *err);
 /* 404 in the words of P2: "no file 'fil_...'". */
 void rp_reply_not_found(struct rp_request *q, const char *what, enum rp_id_kind kind, int64_t id);
