@@ -203,7 +203,8 @@ void sim_judge_call(struct sim *s, const struct sim_node *n, int service, int64_
     if (m->outcome == RP_END_RECOVERED) return; /* a recovery takes away what others have */
     if (!c->asked || c->state == RP_CONFIRM_PENDING)
         sim_violate(s, "INTENT-FIRST", "%s is called about %s, and that it is asked was not committed", name, m->key);
-    if (m->state != RP_CHECKING || m->holder != sim_holder(n))
+    bool answered = c->state == RP_CONFIRM_YES || c->state == RP_CONFIRM_REFUSED;
+    if (!answered && (m->state != RP_CHECKING || m->holder != sim_holder(n)))
         sim_violate(s, "FENCED", "%s is called about %s by a node that does not have it", name, m->key);
     int64_t lease_ms = s->rules.lease_ms, call_ms = s->services.configs[service].timeout_ms + SPARE_MS;
     if (call_ms > lease_ms) lease_ms = call_ms;
