@@ -2,7 +2,7 @@
 /* owner.pml - one store, its owner record, a catalog, and a copy of that catalog made at any moment: a clone, or a backup put back.
  *
  * Abstracts: src/core/owner/owner.c (rp_owner_look: the record, then the catalog; rp_owner_write: raise_tx, then settle_record), stamps.c (the stamps that
- * a catalog knows), core/sweep (rp_sweep_may_purge before a pass), core/purge. A node may die after its raise, and a write that nobody answered may act
+ * a catalog knows), core/sweep (rp_sweeper_admit before a pass), core/purge. A node may die after its raise, and a write that nobody answered may act
  * later, any number of times in either catalog. The record is written over the one that was looked at, or not at all; with WEAK over whatever stands there.
  *
  * OWNED         a catalog whose look finds the record of a raise that the other one has made since the copy purges nothing, nor does it write over that record

@@ -85,15 +85,13 @@ static int make_asker(struct sim_node *n, struct rp_error *err)
 {
     struct sim *s = n->sim;
     n->stores[0] = &n->store;
-    struct rp_asker_options options = { .sweep = { .catalog = n->catalog,
-                                                   .stores = n->stores,
-                                                   .n_stores = 1,
-                                                   .name = n->worker.name,
-                                                   .environment = "test",
-                                                   .worker = &n->worker,
-                                                   .rules = s->rules,
-                                                   .stale_after_ms = SIM_STALE_MS,
-                                                   .lazily = true },
+    struct rp_asker_options options = { .by = { .catalog = n->catalog,
+                                                .stores = n->stores,
+                                                .n_stores = 1,
+                                                .environment = "test",
+                                                .worker = &n->worker,
+                                                .rules = s->rules,
+                                                .lazily = true },
                                         .config = &s->services.config,
                                         .url_base = "",
                                         .url_key = "",
@@ -101,7 +99,7 @@ static int make_asker(struct sim_node *n, struct rp_error *err)
                                         .send_ctx = n,
                                         .broken = broken,
                                         .ctx = n };
-    options.sweep.rules.random = sim_next(&s->services.random);
+    options.by.rules.random = sim_next(&s->services.random);
     n->asker = rp_asker_new(&options, err);
     return n->asker != NULL ? 0 : RP_ENOMEM;
 }

@@ -48,7 +48,7 @@ static int open_run(struct sim_node *n, struct rp_sweep *sweeper)
     struct rp_error err = { 0 };
     struct rp_sweep_pass pass;
     const char *outcome = NULL;
-    sweeper->lazily = true;
+    sweeper->by.lazily = true;
     sweeper->name = n->worker.name; /* a run keeps its name as long as it lasts */
     int r = rp_sweep_pass(sweeper, &n->store, &n->run, &pass, &err);
     note(n, r < 0 ? r : pass.why.code, r < 0 ? err.text : pass.why.text);
@@ -65,16 +65,16 @@ int sim_give_sweep(struct sim_node *n)
 {
     struct sim *s = n->sim;
     struct rp_store *stores[] = { &n->store };
-    struct rp_sweep sweeper = { .catalog = n->catalog,
-                                .stores = stores,
-                                .n_stores = 1,
+    struct rp_sweep sweeper = { .by.catalog = n->catalog,
+                                .by.stores = stores,
+                                .by.n_stores = 1,
                                 .name = n->command.flag ? "main" : n->worker.name,
-                                .environment = "test",
-                                .worker = &n->worker,
-                                .rules = s->rules,
+                                .by.environment = "test",
+                                .by.worker = &n->worker,
+                                .by.rules = s->rules,
                                 .limit = LIMIT,
                                 .stale_after_ms = SIM_STALE_MS };
-    sweeper.rules.random = sim_next(&n->random);
+    sweeper.by.rules.random = sim_next(&n->random);
     count_sweepers(n);
     /* a run has one name as long as it lasts */
     return n->command.flag && n->run.id == 0 ? whole_run(n, &sweeper) : open_run(n, &sweeper);

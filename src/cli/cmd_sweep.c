@@ -156,11 +156,11 @@ static struct rp_sweep sweep_of(struct rp_sweep_call *call)
 {
     const char *only = rp_args_text(&call->cli->args, "store");
     struct rp_sweep sweep = rp_session_sweep(&call->cli->session);
-    sweep.stores = call->stores;
-    sweep.n_stores = call->n_stores;
+    sweep.by.stores = call->stores;
+    sweep.by.n_stores = call->n_stores;
     sweep.name = only != NULL ? only : "all";
     sweep.limit = call->limit;
-    sweep.stop = &rp_stop_asked;
+    sweep.by.stop = &rp_stop_asked;
     sweep.started = run_started;
     sweep.finished = batch_finished;
     sweep.left_out = store_left_out;
@@ -261,9 +261,9 @@ static int ask_services(struct rp_sweep_call *call, const struct rp_sweep *sweep
     int r = rp_hook_start(err);
     if (r == 0) r = rp_confirming_options(s, &options, err);
     if (r < 0) return r;
-    options.sweep.stores = sweep->stores;
-    options.sweep.n_stores = sweep->n_stores;
-    options.sweep.stop = sweep->stop;
+    options.by.stores = sweep->by.stores;
+    options.by.n_stores = sweep->by.n_stores;
+    options.by.stop = sweep->by.stop;
     options.most = call->limit;
     RP_CLEANUP(rp_asker_freep) struct rp_asker *asker = rp_asker_new(&options, err);
     r = asker != NULL ? rp_asker_pass(asker, &pass, err) : RP_ENOMEM;

@@ -28,8 +28,8 @@ static int sweep(struct rp_sweep_report *report, const char *store, const struct
                           : rp_session_stores(report->session, stores, &n, err);
     if (r < 0) return r;
     struct rp_sweep sweep = rp_sweep_report_sweep(report, stop);
-    sweep.stores = stores;
-    sweep.n_stores = n;
+    sweep.by.stores = stores;
+    sweep.by.n_stores = n;
     sweep.name = store != NULL ? store : "all";
     sweep.begun = begun;
     r = rp_sweep_run(&sweep, result, err);

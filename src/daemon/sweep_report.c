@@ -80,7 +80,7 @@ static void somebody_waits(void *ctx, const struct rp_whom *whom, int64_t left_m
 struct rp_sweep rp_sweep_report_sweep(struct rp_sweep_report *report, const volatile sig_atomic_t *stop)
 {
     struct rp_sweep sweep = rp_session_sweep(report->session);
-    sweep.stop = stop;
+    sweep.by.stop = stop;
     sweep.started = run_started;
     sweep.finished = batch_finished;
     sweep.left_out = left_out;

@@ -108,9 +108,9 @@ static void use_settings(struct rp_watch *watch)
     if (!s->continuous && rp_cron_parse(config->sweep_schedule, &s->cron, &ignored) < 0) s->continuous = true;
     s->next_tick_ms = 0;
     s->open.sweep = rp_sweep_report_sweep(&s->report, &watch->stop);
-    s->open.sweep.enough = &watch->enough;
+    s->open.sweep.by.enough = &watch->enough;
     s->open.sweep.name = s->name;
-    s->open.sweep.rules.unseen = !s->continuous;
+    s->open.sweep.by.rules.unseen = !s->continuous;
     if (s->open.sweep.limit > PASS_MAX) s->open.sweep.limit = PASS_MAX;
     for (size_t i = 0; i < s->n_stores; i++) {
         s->stores[i]->config = &config->stores[i];
@@ -191,7 +191,7 @@ static bool sweep_store(struct sweeper *s, struct swept *store)
     struct rp_error why = { 0 };
     int64_t began_ms = rp_time_boot_ms();
     if (!is_open(s, store)) return false;
-    s->open.sweep.lazily = true; /* raiser.h has raised the epoch at the start */
+    s->open.sweep.by.lazily = true; /* raiser.h has raised the epoch at the start */
     int r = rp_open_run_pass(&s->open, store->store, &pass, &why);
     if (note_catalog(s, r, &why) < 0) return false;
     if (pass.why.code < 0) {

@@ -38,7 +38,7 @@ int rp_confirming_options(struct rp_session *s, struct rp_asker_options *out, st
     key[0] = 0;
     if (s->config.n_confirmers > 0) r = rp_url_key(s->catalog, key, err);
     if (r < 0) return r;
-    *out = (struct rp_asker_options){ .sweep = rp_session_sweep(s),
+    *out = (struct rp_asker_options){ .by = rp_session_sweep(s).by,
                                       .config = &s->config,
                                       .url_base = base,
                                       .url_key = key,

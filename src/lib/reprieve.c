@@ -118,8 +118,8 @@ int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out
     int code = rp_session_stores(&r->session, stores, &n, &r->error);
     if (code < 0) return code;
     struct rp_sweep sweep = rp_session_sweep(&r->session);
-    sweep.stores = stores;
-    sweep.n_stores = n;
+    sweep.by.stores = stores;
+    sweep.by.n_stores = n;
     sweep.name = "all";
     if (limit > 0) sweep.limit = limit;
     code = rp_sweep_run(&sweep, result, &r->error);

@@ -310,10 +310,10 @@ static struct rp_purge_rules purge_rules(const struct rp_session *s)
 
 struct rp_sweep rp_session_sweep(struct rp_session *s)
 {
-    return (struct rp_sweep){ .catalog = s->catalog,
-                              .environment = s->config.environment,
-                              .worker = &s->worker,
-                              .rules = purge_rules(s),
+    return (struct rp_sweep){ .by.catalog = s->catalog,
+                              .by.environment = s->config.environment,
+                              .by.worker = &s->worker,
+                              .by.rules = purge_rules(s),
                               .limit = s->config.sweep_limit,
                               .stale_after_ms = s->config.lock_stale_after_ms };
 }

@@ -48,7 +48,7 @@ static void services_answered(void *ctx, const char *name, const char *meaning)
 
 struct rp_asker *services_asker(struct services *s, struct rp_catalog *catalog, struct rp_error *e)
 {
-    struct rp_asker_options options = { .sweep = world_sweeper(s->w, catalog, "asker"),
+    struct rp_asker_options options = { .by = world_sweeper(s->w, catalog, "asker").by,
                                         .config = &s->config,
                                         .url_base = "https://reprieve.example",
                                         .url_key = s->key,
@@ -57,8 +57,8 @@ struct rp_asker *services_asker(struct services *s, struct rp_catalog *catalog, 
                                         .answered = services_answered,
                                         .ctx = s };
     options.most = s->most;
-    if (catalog == s->w->catalog) options.sweep.stop = &s->stop;
-    options.sweep.enough = &s->enough;
+    if (catalog == s->w->catalog) options.by.stop = &s->stop;
+    options.by.enough = &s->enough;
     return rp_asker_new(&options, e);
 }
 

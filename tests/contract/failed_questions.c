@@ -124,7 +124,7 @@ static void make_sweeper(struct asking *a)
 static int plan_sweep(struct asking *a, struct rp_error *e)
 {
     int r = rp_plan_each(&a->sweeper, plan, a, e);
-    return r < 0 ? r : rp_sweep_may_purge(&a->sweeper, &a->w.store, true, e);
+    return r < 0 ? r : rp_sweeper_may_purge(&a->sweeper.by, &a->w.store, e);
 }
 
 static int tell_dead(void *ctx, const struct rp_dead *dead, struct rp_error *e)

@@ -193,7 +193,7 @@ static void test_a_settled_store_and_one_in_mode_observe_get_no_canary(void **st
     assert_int_equal(mark(w, "o").what, RP_MARK_CREATED);
     (void)world_sweep(w);
     struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
-    assert_int_equal(rp_sweep_may_purge(&sweeper, &w->store, true, &err), RP_EOBSERVE);
+    assert_int_equal(rp_sweeper_may_purge(&sweeper.by, &w->store, &err), RP_EOBSERVE);
     ok(rp_guarantee_probe(w->catalog, &w->store, &err)); /* the doctor, and the daemon every day */
     assert_int_equal(lies.canaries, 0);
     assert_int_equal(lies.looks, 1);
@@ -209,7 +209,7 @@ static void test_a_dry_run_looks_and_writes_nothing(void **state)
     lies.level = RP_LEVEL_ETAG;
     stand(w, RP_LEVEL_WINDOW, false);
     int64_t puts = w->calls[WORLD_PUT];
-    ok(rp_sweep_may_purge(&sweeper, &w->store, true, &err));
+    ok(rp_sweeper_may_purge(&sweeper.by, &w->store, &err));
     assert_int_equal(lies.canaries, 0);
     assert_int_equal(lies.looks, 1);
     assert_int_equal(w->calls[WORLD_PUT], puts);

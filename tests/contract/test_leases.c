@@ -57,8 +57,8 @@ static void *sweep_until_done(void *arg)
     int64_t began_ms = rp_time_boot_ms(), next_ms = 1;
     while (next_ms != 0) {
         if (rp_sweep_run(&n->sweep, &n->result, &why) < 0) print_error("%s\n", why.text);
-        if (rp_marks_next(n->sweep.catalog->db, n->sweep.stores[0]->id, false, &next_ms, &why) < 0) break;
-        if (next_ms > rp_clock_now_ms(n->sweep.catalog->clock) + RP_DAY_MS) next_ms = 0; /* copies in quarantine */
+        if (rp_marks_next(n->sweep.by.catalog->db, n->sweep.by.stores[0]->id, false, &next_ms, &why) < 0) break;
+        if (next_ms > rp_clock_now_ms(n->sweep.by.catalog->clock) + RP_DAY_MS) next_ms = 0; /* copies in quarantine */
         n->stuck = rp_time_boot_ms() > began_ms + MOST_MS;
         if (n->stuck) break;
         if (next_ms != 0) pause_ms(20);
@@ -83,7 +83,7 @@ static void test_sweepers_empty_a_store_slower_than_a_lease(void **state)
         snprintf(n->name, sizeof n->name, "node%d", i);
         snprintf(n->worker.name, sizeof n->worker.name, "%s", n->name);
         n->sweep = world_sweeper(w, world_catalog(w, i + 1, NULL), n->name);
-        n->sweep.worker = &n->worker;
+        n->sweep.by.worker = &n->worker;
     }
     for (int i = 0; i < WORKERS; i++)
         assert_int_equal(pthread_create(&nodes[i].thread, NULL, sweep_until_done, &nodes[i]), 0);
@@ -92,7 +92,7 @@ static void test_sweepers_empty_a_store_slower_than_a_lease(void **state)
     w->before = NULL;
     for (int i = 0; i < WORKERS; i++) {
         assert_false(nodes[i].stuck);
-        rp_catalog_close(nodes[i].sweep.catalog);
+        rp_catalog_close(nodes[i].sweep.by.catalog);
     }
     /* leases are renewed: without that every object is copied again and again, on a busy machine
      * some are */

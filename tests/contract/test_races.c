@@ -196,7 +196,7 @@ static void sweep_together(struct world *w, size_t n)
         assert_string_equal(all[i].result.outcome, "done");
         purged += all[i].result.run.figures.purged;
         assert_int_equal(all[i].result.run.figures.already_gone + all[i].result.run.figures.failed, 0);
-        rp_catalog_close(all[i].sweeper.catalog);
+        rp_catalog_close(all[i].sweeper.by.catalog);
     }
     assert_int_equal(purged, MARKS);
 }

@@ -348,7 +348,7 @@ static void test_C1_the_run_of_a_dead_process_is_taken_over_at_once_and_gets_its
     struct rp_worker heir = { .name = "heir", .is_dead = everyone_is_dead };
     struct rp_sweep sweeper = world_sweeper(w, w->catalog, "main");
     struct rp_sweep_result *r = rp_arena_alloc(&w->arena, sizeof *r);
-    sweeper.worker = &heir;
+    sweeper.by.worker = &heir;
     ok(rp_sweep_run(&sweeper, r, &err));
     assert_int_equal(r->run.figures.purged, 2);
     assert_int_equal(records(w, s.run.id, "failed"), 1);
@@ -521,9 +521,9 @@ static void a_sweep_that_has_enough_claims_no_more(void **state)
     struct rp_run run = { 0 };
     struct rp_sweep_pass pass;
     const char *outcome;
-    sweeper.rules.batch = 2;
+    sweeper.by.rules.batch = 2;
     sweeper.finished = have_enough;
-    sweeper.enough = &enough;
+    sweeper.by.enough = &enough;
     for (int i = 0; i < 20; i++) {
         char key[16];
         snprintf(key, sizeof key, "k%02d", i);

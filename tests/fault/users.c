@@ -134,13 +134,13 @@ int trial_sweep(struct trial *t)
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
     struct rp_error err = { 0 };
     RP_ASSERT(result != NULL);
-    struct rp_sweep sweeper = { .catalog = t->catalog,
-                                .stores = stores,
-                                .n_stores = 1,
+    struct rp_sweep sweeper = { .by.catalog = t->catalog,
+                                .by.stores = stores,
+                                .by.n_stores = 1,
                                 .name = "main",
-                                .environment = "test",
-                                .worker = &t->worker,
-                                .rules = rules,
+                                .by.environment = "test",
+                                .by.worker = &t->worker,
+                                .by.rules = rules,
                                 .limit = 1000,
                                 .stale_after_ms = STALE_MS };
     int r = rp_sweep_run(&sweeper, result, &err);

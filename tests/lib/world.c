@@ -328,13 +328,13 @@ struct rp_sweep world_sweeper(struct world *w, struct rp_catalog *catalog, const
 {
     struct rp_store **stores = rp_arena_alloc(&w->arena, sizeof(struct rp_store *));
     stores[0] = &w->store;
-    return (struct rp_sweep){ .catalog = catalog,
-                              .stores = stores,
-                              .n_stores = 1,
+    return (struct rp_sweep){ .by.catalog = catalog,
+                              .by.stores = stores,
+                              .by.n_stores = 1,
                               .name = name,
-                              .environment = "test",
-                              .worker = &w->worker,
-                              .rules = w->rules,
+                              .by.environment = "test",
+                              .by.worker = &w->worker,
+                              .by.rules = w->rules,
                               .limit = 100000,
                               .stale_after_ms = 30 * RP_MINUTE_MS };
 }
@@ -388,7 +388,7 @@ void world_steps_begin(struct world *w, struct rp_catalog *catalog, const char *
     rp_purge_batch_init(&s->batch);
     s->from_ms = 0;
     ok(rp_run_begin(catalog, "sweep", name, &w->worker, sweeper.stale_after_ms, &s->run, &err));
-    ok(rp_sweep_may_purge(&sweeper, &w->store, false, &err));
+    ok(rp_sweeper_admit(&sweeper.by, &w->store, &err));
 }
 
 void world_steps_claim(struct world *w, struct rp_catalog *catalog, struct world_steps *s)

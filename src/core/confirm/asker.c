@@ -5,7 +5,6 @@
 #include "base/time.h"
 #include "base/wait.h"
 #include "core/confirm/inner.h"
-#include "core/sweep/pass.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +67,7 @@ void rp_asker_freep(struct rp_asker **asker)
 
 static int64_t boot_ms(const struct rp_asker *a)
 {
-    return rp_clock_boot_ms(a->options.sweep.catalog->clock);
+    return rp_clock_boot_ms(a->options.by.catalog->clock);
 }
 
 static void heard(struct rp_asker *a, struct rp_service *e, enum rp_meaning meaning)
@@ -81,13 +80,13 @@ static void heard(struct rp_asker *a, struct rp_service *e, enum rp_meaning mean
 
 const char *rp_asker_name(const struct rp_asker *a)
 {
-    return a->options.sweep.worker->name;
+    return a->options.by.worker->name;
 }
 
 struct rp_journal rp_asker_journal(const struct rp_asker *a)
 {
     return (struct rp_journal){ .log = a->options.log,
-                                .at_ms = rp_clock_now_ms(a->options.sweep.catalog->clock),
+                                .at_ms = rp_clock_now_ms(a->options.by.catalog->clock),
                                 .actor = rp_asker_name(a) };
 }
 
@@ -124,7 +123,7 @@ static bool is_under_way(const struct rp_round *round)
 static int claim_round(struct rp_round *round, bool only_asked_before, int64_t limit, struct rp_error *err)
 {
     const struct rp_service *e = round->service;
-    struct rp_sweep *s = &round->asker->options.sweep;
+    struct rp_sweeper *s = &round->asker->options.by;
     struct rp_purge_rules rules = s->rules;
     const struct rp_confirm_claim claim = { .services = e->name, .only_asked_before = only_asked_before };
     if (rules.lease_ms < e->config->timeout_ms + SPARE_MS) rules.lease_ms = e->config->timeout_ms + SPARE_MS;
@@ -253,7 +252,7 @@ static bool may_ask(struct rp_asker *a, size_t which)
     struct rp_error why = { 0 };
     int64_t began_ms = boot_ms(a);
     if (began_ms < at->may_until_ms) return at->may;
-    at->may = rp_sweep_may_purge(&a->options.sweep, a->options.sweep.stores[which], false, &why) == 0;
+    at->may = rp_sweeper_admit(&a->options.by, a->options.by.stores[which], &why) == 0;
     at->may_until_ms = at->may ? boot_ms(a) + YES_MS : spare_ms(a, began_ms);
     return at->may;
 }
@@ -285,7 +284,7 @@ static int bury_strays(struct rp_asker *a, size_t which, size_t *claimed, struct
     size_t n = 0;
     if (boot_ms(a) < at->strays_ms || !may_ask(a, which)) return 0;
     int64_t began_ms = boot_ms(a);
-    int r = rp_strays_bury(a, a->options.sweep.stores[which], &n, err);
+    int r = rp_strays_bury(a, a->options.by.stores[which], &n, err);
     at->strays_ms = r == 0 && n == 0 ? spare_ms(a, began_ms) : 0;
     *claimed += n;
     return r;
@@ -301,11 +300,11 @@ void rp_asker_look_again(struct rp_asker *a)
 
 static int claim_in(struct rp_asker *a, size_t which, size_t *claimed, struct rp_error *err)
 {
-    struct rp_catalog *catalog = a->options.sweep.catalog;
+    struct rp_catalog *catalog = a->options.by.catalog;
     int64_t next_ms = 0;
-    int r = rp_marks_next_to_confirm(catalog->db, a->options.sweep.stores[which]->id, &next_ms, err);
+    int r = rp_marks_next_to_confirm(catalog->db, a->options.by.stores[which]->id, &next_ms, err);
     if (r < 0 || next_ms == 0 || next_ms > rp_clock_now_ms(catalog->clock)) return r;
-    for (size_t i = 0; i < a->n && r == 0 && !rp_sweep_has_enough(&a->options.sweep); i++)
+    for (size_t i = 0; i < a->n && r == 0 && !rp_sweeper_has_enough(&a->options.by); i++)
         r = ask_service(a, which, &a->services[i], claimed, err);
     if (r == 0) r = bury_strays(a, which, claimed, err);
     return r == RP_ECLOCK || r == RP_ENOTOWNER ? 0 : r; /* as in a sweep: not the catalog's trouble */
@@ -314,8 +313,8 @@ static int claim_in(struct rp_asker *a, size_t which, size_t *claimed, struct rp
 static int claim_more(struct rp_asker *a, size_t *claimed, struct rp_error *err)
 {
     int r = 0;
-    for (size_t i = 0; i < a->options.sweep.n_stores && r == 0; i++) {
-        struct rp_store *store = a->options.sweep.stores[i];
+    for (size_t i = 0; i < a->options.by.n_stores && r == 0; i++) {
+        struct rp_store *store = a->options.by.stores[i];
         if (store->config->mode == RP_MODE_OBSERVE || store->backend == NULL) continue;
         r = claim_in(a, i, claimed, err);
     }
@@ -329,13 +328,13 @@ int rp_asker_pass(struct rp_asker *a, struct rp_asker_pass *out, struct rp_error
     int failed = 0;
     *out = (struct rp_asker_pass){ 0 };
     a->pass = out;
-    for (size_t i = 0; i < a->options.sweep.n_stores; i++)
+    for (size_t i = 0; i < a->options.by.n_stores; i++)
         if (a->at[i].may) a->at[i].may_until_ms = 0;
     do {
         struct rp_error why = { 0 };
         int r = finish_back(a, &why);
         claimed = 0;
-        if (r == 0 && failed == 0 && !rp_sweep_has_enough(&a->options.sweep)) r = claim_more(a, &claimed, &why);
+        if (r == 0 && failed == 0 && !rp_sweeper_has_enough(&a->options.by)) r = claim_more(a, &claimed, &why);
         if (r < 0 && failed == 0) {
             *err = why;
             failed = r;

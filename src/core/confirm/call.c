@@ -65,7 +65,7 @@ static void *call(void *arg)
     struct rp_asker *asker = asking->round->asker;
     const struct rp_confirm_call what = { .to = asking->round->service->config,
                                           .allow = asker->options.config->outbound_allow,
-                                          .stop = asker->options.sweep.stop,
+                                          .stop = asker->options.by.stop,
                                           .id = asking->id,
                                           .body = asking->body,
                                           .body_bytes = strlen(asking->body),
@@ -85,7 +85,7 @@ static void *call(void *arg)
 void rp_asking_call(struct rp_asking *asking)
 {
     struct rp_asker *asker = asking->round->asker;
-    asking->called_at_ms = rp_clock_now_ms(asker->options.sweep.catalog->clock);
+    asking->called_at_ms = rp_clock_now_ms(asker->options.by.catalog->clock);
     asking->calling = true;
     asking->back = false;
     asking->round->service->under_way++;

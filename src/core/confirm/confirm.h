@@ -38,14 +38,14 @@
 #include "base/log.h"
 #include "catalog/mark/confirmation.h"
 #include "core/confirm/answer.h"
-#include "core/sweep/sweep.h"
+#include "core/sweep/sweeper.h"
 
 /* ---- asking ---- */
 
 struct rp_confirm_call {
     const struct rp_confirmer_config *to;
     const char *allow;                 /* setting outbound.allow */
-    const volatile sig_atomic_t *stop; /* as the sweep's; may be NULL */
+    const volatile sig_atomic_t *stop; /* as the asker's; may be NULL */
     const char *id;                    /* the idempotency key: the same in every attempt */
     const char *body;
     size_t body_bytes;
@@ -61,9 +61,7 @@ struct rp_confirm_answer {
 typedef void rp_confirm_send_fn(void *ctx, const struct rp_confirm_call *call, struct rp_confirm_answer *out);
 
 struct rp_asker_options {
-    /* Catalog, stores, worker, environment, rules, lazily and stop are as in a sweep; the rest of it
-     * is not looked at. */
-    struct rp_sweep sweep;
+    struct rp_sweeper by;
     const struct rp_config *config;
     int64_t most;                   /* calls of a pass; 0: as many as there are to make */
     const char *url_base, *url_key; /* of URLs for late answers; "": there are none */
@@ -88,7 +86,7 @@ struct rp_asker_pass {
     int64_t yes;
     int64_t dead;
 };
-/* Asks whatever may be asked now, until nothing of it is left or the sweep has enough; that is
+/* Asks whatever may be asked now, until nothing of it is left or it has enough; that is
  * over when the last call is. Negative: the
  * catalog failed. Stores that may not be purged are left out. */
 int rp_asker_pass(struct rp_asker *asker, struct rp_asker_pass *out, struct rp_error *err);

@@ -69,7 +69,7 @@ static bool may_be_replaced(const struct leaving *l)
 static int find_untouched(struct leavings *l, struct rp_error *err)
 {
     struct rp_round *round = l->round;
-    struct rp_db *db = round->asker->options.sweep.catalog->db;
+    struct rp_db *db = round->asker->options.by.catalog->db;
     int64_t *ids = rp_arena_array(&round->batch.arena, round->n + 1, sizeof *ids);
     struct rp_confirmations all = { 0 };
     size_t n = 0;
@@ -110,7 +110,7 @@ static int look(struct leavings *l, struct rp_error *err)
         of[n++] = &l->at[i];
     }
     if (n == 0) return 0;
-    int64_t began_ms = rp_clock_boot_ms(l->round->asker->options.sweep.catalog->clock);
+    int64_t began_ms = rp_clock_boot_ms(l->round->asker->options.by.catalog->clock);
     int r = rp_subject_in(store)->look(store, items, n, &why);
     if (r < 0) rp_asker_store_failed(l->round->asker, l->round->which, began_ms);
     for (size_t i = 0; i < n; i++) {
@@ -166,7 +166,7 @@ static int leave_tx(struct rp_tx *tx, void *ctx, struct rp_error *err)
         l->at[i].left = is_left(&l->at[i]);
         if (!l->at[i].left) continue;
         bool untouched = rp_turn_of(&k.all, l->at[i].asking->mark->id).untouched;
-        moves[n++] = move_of(&l->at[i], untouched, &l->round->asker->options.sweep.rules, tx->late_ms);
+        moves[n++] = move_of(&l->at[i], untouched, &l->round->asker->options.by.rules, tx->late_ms);
     }
     if (r == 0) r = rp_state_move(tx, &by, moves, n, err); /* sorts them */
     for (size_t i = 0; i < n && r == 0; i++)
@@ -190,7 +190,7 @@ static void tell(const struct leaving *l)
 
 static int leave(struct leavings *l, struct rp_error *err)
 {
-    struct rp_catalog *catalog = l->round->asker->options.sweep.catalog;
+    struct rp_catalog *catalog = l->round->asker->options.by.catalog;
     bool any = false;
     for (size_t i = 0; i < l->round->n; i++)
         any = any || is_left(&l->at[i]);

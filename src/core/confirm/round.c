@@ -123,8 +123,8 @@ int rp_round_ask(struct rp_round *round, struct rp_error *err)
     int r = begin(round, err);
     if (r == 0) r = rp_round_leave(round, err);
     for (size_t i = 0; i < round->n && r == 0; i++)
-        round->askings[i].random = rp_purge_random(&asker->options.sweep.rules);
-    if (r == 0) r = rp_catalog_transact(asker->options.sweep.catalog, ask_tx, round, err);
+        round->askings[i].random = rp_purge_random(&asker->options.by.rules);
+    if (r == 0) r = rp_catalog_transact(asker->options.by.catalog, ask_tx, round, err);
     if (r < 0) return rp_error_wrap(err, r, "ask for confirmations of store '%s'", rp_round_store(round));
     RP_CRASHPOINT("confirm.asked");
     for (size_t i = 0; i < round->n; i++)
@@ -227,7 +227,7 @@ int rp_round_finish(struct rp_round *round, struct rp_asking *const *back, size_
 {
     struct finishing f = { .round = round, .back = back, .n = n };
     RP_CRASHPOINT("confirm.answered");
-    int r = rp_catalog_transact(round->asker->options.sweep.catalog, finish_tx, &f, err);
+    int r = rp_catalog_transact(round->asker->options.by.catalog, finish_tx, &f, err);
     if (r < 0) return rp_error_wrap(err, r, "note confirmations of store '%s'", rp_round_store(round));
     for (size_t i = 0; i < n; i++) {
         tell(back[i]);

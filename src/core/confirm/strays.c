@@ -60,13 +60,12 @@ static void tell(const struct strays *s)
 
 static int bury(struct strays *s, struct rp_store *store, struct rp_error *err)
 {
-    struct rp_sweep *sweep = &s->asker->options.sweep;
+    struct rp_sweeper *by = &s->asker->options.by;
     const struct rp_confirm_claim others = { .services = s->asker->names, .strays = true };
-    int r = rp_purge_claim_to_confirm(sweep->catalog, store, &sweep->rules, sweep->worker, &others, BURY_MOST,
-                                      &s->batch, err);
+    int r = rp_purge_claim_to_confirm(by->catalog, store, &by->rules, by->worker, &others, BURY_MOST, &s->batch, err);
     if (r < 0 || s->batch.marks.n == 0) return r;
     s->moves = rp_arena_array(&s->batch.arena, s->batch.marks.n, sizeof *s->moves);
-    r = s->moves != NULL ? rp_catalog_transact(sweep->catalog, bury_tx, s, err) : rp_round_no_memory(err);
+    r = s->moves != NULL ? rp_catalog_transact(by->catalog, bury_tx, s, err) : rp_round_no_memory(err);
     if (r < 0) return rp_error_wrap(err, r, "marks of store '%s' without their service", store_of(s));
     tell(s);
     return 0;

@@ -115,8 +115,8 @@ static int claim(struct rp_pass *p, struct rp_purge_batch *batch, struct rp_erro
 {
     struct rp_sweep *s = p->sweep;
     batch->marks.n = 0;
-    if (p->left <= 0 || rp_sweep_has_enough(s) || p->run->cancelled) return 0;
-    int r = rp_purge_claim(s->catalog, p->store, &s->rules, s->worker, p->left, &p->from_ms, batch, err);
+    if (p->left <= 0 || rp_sweeper_has_enough(&s->by) || p->run->cancelled) return 0;
+    int r = rp_purge_claim(s->by.catalog, p->store, &s->by.rules, s->by.worker, p->left, &p->from_ms, batch, err);
     if (r < 0) return r;
     if (batch->store_error.code < 0) { /* its clock could not be asked: nothing was claimed */
         store_failed(p, &batch->store_error);
@@ -126,9 +126,9 @@ static int claim(struct rp_pass *p, struct rp_purge_batch *batch, struct rp_erro
     p->left -= (int64_t)batch->marks.n;
     if (batch->marks.n > 0 && p->run->id == 0) r = rp_sweep_begin(s, p->run, err);
     if (r == 0 && batch->marks.n > 0 && p->total > 0) p->run->total = p->total;
-    if (r == 0) r = rp_purge_check(s->catalog, &s->rules, s->worker->name, batch, err);
-    if (r == 0) r = rp_purge_load(s->catalog, batch, err);
-    if (r < 0) rp_purge_release(s->catalog, batch, s->worker->name);
+    if (r == 0) r = rp_purge_check(s->by.catalog, &s->by.rules, s->by.worker->name, batch, err);
+    if (r == 0) r = rp_purge_load(s->by.catalog, batch, err);
+    if (r < 0) rp_purge_release(s->by.catalog, batch, s->by.worker->name);
     return r;
 }
 
@@ -147,7 +147,7 @@ static int claim_one(struct rp_pass *p, struct rp_batches *b, bool *more, struct
 static int finish(struct rp_pass *p, struct rp_purge_batch *batch, struct rp_error *err)
 {
     struct rp_sweep *s = p->sweep;
-    int r = rp_purge_finish(s->catalog, &s->rules, batch, p->run, err);
+    int r = rp_purge_finish(s->by.catalog, &s->by.rules, batch, p->run, err);
     if (r == 0 && s->finished != NULL) s->finished(s->ctx, batch, p->run);
     if (batch->store_error.code < 0) store_failed(p, &batch->store_error);
     return r;
@@ -158,7 +158,7 @@ static int finish(struct rp_pass *p, struct rp_purge_batch *batch, struct rp_err
 static void renew(struct rp_pass *p, struct rp_purge_batch *batch)
 {
     struct rp_error ignored = { 0 };
-    if (rp_purge_is_renewal_due(batch)) (void)rp_purge_renew(p->sweep->catalog, batch, &ignored);
+    if (rp_purge_is_renewal_due(batch)) (void)rp_purge_renew(p->sweep->by.catalog, batch, &ignored);
 }
 
 static void renew_all(struct rp_pass *p, struct rp_batches *b)
@@ -174,7 +174,7 @@ static int go_on(struct rp_pass *p, struct slot *slot, bool *more, struct rp_err
     struct rp_sweep *s = p->sweep;
     struct rp_purge_batch *batch = &slot->batch;
     int r = finish(p, batch, err);
-    if (r == 0 && rp_purge_next(batch) && !rp_sweep_is_stopped(s) && !p->run->cancelled) {
+    if (r == 0 && rp_purge_next(batch) && !rp_sweeper_is_stopped(&s->by) && !p->run->cancelled) {
         renew(p, batch);
         send_to_store(slot);
         return 0;
@@ -186,7 +186,7 @@ static int go_on(struct rp_pass *p, struct slot *slot, bool *more, struct rp_err
         rp_figures_error(&p->run->figures,
                          "%s: leases ended before the store was done, and their marks are claimed again: %zu",
                          p->store->config->name, batch->marks.n - batch->from);
-    rp_purge_release(s->catalog, batch, s->worker->name);
+    rp_purge_release(s->by.catalog, batch, s->by.worker->name);
     p->from_ms = 0;
     *more = r == 0;
     return r;
@@ -205,7 +205,7 @@ int rp_pass_run(struct rp_pass *p, struct rp_batches *b, struct rp_error *err)
         renew_all(p, b);
         if (more && failed == 0 && b->n_used < AT_ONCE)
             r = claim_one(p, b, &more, &why);
-        else if ((slot = wait_for_one(b, p->sweep->rules.lease_ms / 12)) != NULL)
+        else if ((slot = wait_for_one(b, p->sweep->by.rules.lease_ms / 12)) != NULL)
             r = go_on(p, slot, &more, &why);
         if (r < 0 && failed == 0) {
             *err = why;

@@ -22,9 +22,19 @@ struct rp_pass {
 /* Negative: the catalog. Whatever was claimed is finished before, as far as that is possible. */
 int rp_pass_run(struct rp_pass *pass, struct rp_batches *batches, struct rp_error *err);
 
-/* sweep.c */
-bool rp_sweep_is_stopped(const struct rp_sweep *sweep);
-bool rp_sweep_has_enough(const struct rp_sweep *sweep); /* also when it is stopped */
+/* ---- sweep.c ---- */
+
 int rp_sweep_begin(struct rp_sweep *sweep, struct rp_run *run, struct rp_error *err);
+/* Of a run that did not fail. */
+const char *rp_sweep_outcome(const struct rp_run *run, bool stopped);
+
+/* ---- figures.c ---- */
+
+int64_t rp_sweep_count_due(struct rp_sweep *sweep, const struct rp_store *store);
+int64_t rp_sweep_count_due_up_to(struct rp_sweep *sweep, const struct rp_store *store, int64_t most);
+/* What is due in all stores, as far as this run may go: run->total. */
+void rp_sweep_count_total(struct rp_sweep *sweep, struct rp_run *run);
+/* What still waits at its end. */
+void rp_sweep_count_waiting(struct rp_sweep *sweep, struct rp_run *run);
 
 #endif

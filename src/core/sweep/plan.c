@@ -39,7 +39,7 @@ struct walk {
 
 static int walk_store(struct walk *w, struct rp_store *store, struct rp_error *err)
 {
-    struct rp_catalog *catalog = w->sweep->catalog;
+    struct rp_catalog *catalog = w->sweep->by.catalog;
     struct rp_marks_query query = { .by = RP_BY_DUE_UNHELD, .store_id = store->id };
     struct rp_marks *page = &w->page;
     bool weak = waits_where_weak(store);
@@ -63,11 +63,11 @@ int rp_plan_each(struct rp_sweep *s, rp_plan_fn *fn, void *ctx, struct rp_error 
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)8 << 20);
     struct walk walk = { .sweep = s, .fn = fn, .ctx = ctx, .page = { .arena = &arena }, .left = s->limit };
     int r = 0;
-    for (size_t i = 0; i < s->n_stores && r == 0; i++) {
+    for (size_t i = 0; i < s->by.n_stores && r == 0; i++) {
         struct rp_error ignored = { 0 }; /* who asks whether it may be purged is told */
-        if (s->stores[i]->backend != NULL)
-            (void)rp_guarantee_ensure(s->catalog, s->stores[i], RP_GUARANTEE_LOOK, &ignored);
-        r = walk_store(&walk, s->stores[i], err);
+        if (s->by.stores[i]->backend != NULL)
+            (void)rp_guarantee_ensure(s->by.catalog, s->by.stores[i], RP_GUARANTEE_LOOK, &ignored);
+        r = walk_store(&walk, s->by.stores[i], err);
     }
     return r < 0 ? rp_error_wrap(err, r, "plan a sweep") : 0;
 }
@@ -103,15 +103,15 @@ static int plan_mark(void *ctx, const struct rp_store *store, const struct rp_ma
 static int count_unconfirmed(struct rp_sweep *s, struct rp_planned *p, struct rp_error *err)
 {
     int64_t now_ms;
-    int r = now_of(s->catalog, &now_ms, err);
+    int r = now_of(s->by.catalog, &now_ms, err);
     return r < 0 ? r
-                 : rp_marks_count_to_confirm(s->catalog->db, p->store->id, now_ms, waits_where_weak(p->store), s->limit,
-                                             &p->unconfirmed, err);
+                 : rp_marks_count_to_confirm(s->by.catalog->db, p->store->id, now_ms, waits_where_weak(p->store),
+                                             s->limit, &p->unconfirmed, err);
 }
 
 static void find_left_out(struct rp_sweep *s, struct rp_planned *p)
 {
-    p->left_out = rp_sweep_may_purge(s, p->store, true, &p->why) < 0;
+    p->left_out = rp_sweeper_may_purge(&s->by, p->store, &p->why) < 0;
     if (!p->left_out) rp_error_clear(&p->why); /* of what was looked for on the way and not found */
     p->waiting = p->left_out ? p->marks + p->unconfirmed : rp_sweep_count_too_weak(s, p->store, &p->why);
 }
@@ -120,8 +120,8 @@ int rp_plan_make(struct rp_sweep *s, struct rp_plan **out, struct rp_error *err)
 {
     RP_CLEANUP(rp_plan_freep) struct rp_plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for a plan");
-    for (; plan->n < s->n_stores; plan->n++)
-        plan->at[plan->n] = (struct rp_planned){ .store = s->stores[plan->n], .examples = json_array() };
+    for (; plan->n < s->by.n_stores; plan->n++)
+        plan->at[plan->n] = (struct rp_planned){ .store = s->by.stores[plan->n], .examples = json_array() };
     int r = rp_plan_each(s, plan_mark, plan, err);
     for (size_t i = 0; i < plan->n && r == 0; i++)
         r = count_unconfirmed(s, &plan->at[i], err);

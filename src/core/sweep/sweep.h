@@ -12,24 +12,14 @@
 #ifndef RP_CORE_SWEEP_H
 #define RP_CORE_SWEEP_H
 
-#include "core/purge/purge.h"
-
-#include <signal.h>
+#include "core/sweep/sweeper.h"
 
 struct rp_sweep {
-    struct rp_catalog *catalog;
-    struct rp_store *const *stores;
-    size_t n_stores;
+    struct rp_sweeper by;
     const char *name; /* of the run: a store's, or "all" */
-    const char *environment;
-    const struct rp_worker *worker;
-    struct rp_purge_rules rules;
-    int64_t limit; /* marks a run */
+    int64_t limit;    /* marks a run */
     int64_t stale_after_ms;
-    const volatile sig_atomic_t *stop;   /* set: end after the slices under way (W3); may be NULL */
-    const volatile sig_atomic_t *enough; /* set: claim no more; may be NULL */
-    const struct rp_run *begun;          /* a run that somebody has begun for us already; NULL: begin one */
-    bool lazily;                         /* the epoch is raised only if that was not done within the last minute */
+    const struct rp_run *begun; /* a run that somebody has begun for us already; NULL: begin one */
     /* Told of the run's begin, of every finished batch, and of every store that is left out and
      * why. May be NULL. */
     void (*started)(void *ctx, const struct rp_run *run);
@@ -66,11 +56,6 @@ int rp_sweep_renew(struct rp_sweep *sweep, struct rp_run *run, struct rp_error *
 /* Writes the record. On failure the run is still open and may be closed later. */
 int rp_sweep_close(struct rp_sweep *sweep, struct rp_run *run, const char **outcome, struct rp_error *err);
 
-/* ---- what may be purged ---- */
-
-/* Why a store is not purged now, or 0: it could not be opened or probed, observe mode, not the
- * owner. Raises the epoch, unless it is only asked for a dry run. */
-int rp_sweep_may_purge(struct rp_sweep *sweep, struct rp_store *store, bool dry_run, struct rp_error *err);
 /* How many due marks of plain objects wait because the store is too weak for them (guarantee.h);
  * then `why` says so. Those of files are purged all the same. */
 int64_t rp_sweep_count_too_weak(struct rp_sweep *sweep, struct rp_store *store, struct rp_error *why);

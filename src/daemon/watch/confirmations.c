@@ -38,11 +38,11 @@ static int make(struct confirming *c, struct rp_error *err)
     int r = rp_session_stores(&c->watch.session, c->stores, &n, err);
     if (r == 0) r = rp_confirming_options(&c->watch.session, &options, err);
     if (r < 0) return r;
-    options.sweep.stores = c->stores;
-    options.sweep.n_stores = n;
-    options.sweep.lazily = true; /* raiser.h has raised the epoch at the start */
-    options.sweep.stop = &c->watch.stop;
-    options.sweep.enough = &c->watch.enough;
+    options.by.stores = c->stores;
+    options.by.n_stores = n;
+    options.by.lazily = true; /* raiser.h has raised the epoch at the start */
+    options.by.stop = &c->watch.stop;
+    options.by.enough = &c->watch.enough;
     options.answered = answered;
     options.broken = broken;
     options.ctx = c;

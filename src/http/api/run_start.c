@@ -85,11 +85,11 @@ static void foresee_sweep(struct rp_request *q, const char *store)
     size_t n = 1;
     struct rp_store *one = store != NULL ? rp_request_store(q, store) : NULL;
     struct rp_store *const *stores = one != NULL ? &one : rp_request_stores(q, &n);
-    struct rp_sweep sweep = { .catalog = rp_request_catalog(q),
-                              .stores = stores,
-                              .n_stores = n,
+    struct rp_sweep sweep = { .by.catalog = rp_request_catalog(q),
+                              .by.stores = stores,
+                              .by.n_stores = n,
                               .name = name,
-                              .environment = config->environment,
+                              .by.environment = config->environment,
                               .limit = config->sweep_limit < PLAN_MARKS_MAX ? config->sweep_limit : PLAN_MARKS_MAX };
     if (stores == NULL)
         rp_reply_no_memory(q);
