@@ -141,7 +141,7 @@ extern const struct rp_verb rp_verb_answer;
 /* ---- restores ---- */
 
 /* A refusal to restore what services are asked about, RP_ETOOLATE, says after `before` which they are,
- * and what can be done. Any other stays as it is. */
+ * and what can be done; or that nobody was asked yet. Any other stays as it is. */
 int rp_confirm_refuse(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena, const char *before,
                       struct rp_error *refusal, struct rp_error *err);
 

@@ -22,7 +22,8 @@ static int now_of(struct rp_catalog *catalog, int64_t *now_ms, struct rp_error *
     return r;
 }
 
-static bool waits_where_weak(const struct rp_store *store)
+/* Nothing is purged there but what guarantee.h, L4 names. */
+static bool is_weak(const struct rp_store *store)
 {
     return store->config->mode != RP_MODE_OBSERVE && rp_store_is_weak(store);
 }
@@ -42,7 +43,7 @@ static int walk_store(struct walk *w, struct rp_store *store, struct rp_error *e
     struct rp_catalog *catalog = w->sweep->by.catalog;
     struct rp_marks_query query = { .by = RP_BY_DUE_UNHELD, .store_id = store->id };
     struct rp_marks *page = &w->page;
-    bool weak = waits_where_weak(store);
+    bool weak = is_weak(store);
     int r = now_of(catalog, &query.before_ms, err);
     while (r == 0 && w->left > 0) {
         rp_arena_reset(page->arena);
@@ -87,26 +88,26 @@ static int plan_mark(void *ctx, const struct rp_store *store, const struct rp_ma
 {
     struct rp_planned *p = planned_of(ctx, store);
     size_t n = json_array_size(p->examples);
-    const char *check = rp_check_name(rp_checks_of(store, mark));
+    const char *guard = rp_check_name(rp_checks_of(store, mark));
     (void)err;
     p->marks++;
     p->bytes += mark->size_bytes;
-    p->guarded += check != NULL;
+    p->guarded += guard != NULL;
     if (n >= RP_PLAN_EXAMPLES) return 0;
     p->example_due_ms[n] = mark->due_at_ms;
     json_t *o = rp_mark_line(mark, store->config->name);
-    rp_json_set(o, "guard", check != NULL ? json_string(check) : json_null());
+    rp_json_set(o, "guard", guard != NULL ? json_string(guard) : json_null());
     rp_json_append(p->examples, o);
     return 0;
 }
 
 static int count_unconfirmed(struct rp_sweep *s, struct rp_planned *p, struct rp_error *err)
 {
+    bool weak = is_weak(p->store);
     int64_t now_ms;
     int r = now_of(s->by.catalog, &now_ms, err);
-    return r < 0 ? r
-                 : rp_marks_count_to_confirm(s->by.catalog->db, p->store->id, now_ms, waits_where_weak(p->store),
-                                             s->limit, &p->unconfirmed, err);
+    if (r < 0) return r;
+    return rp_marks_count_to_confirm(s->by.catalog->db, p->store->id, now_ms, weak, s->limit, &p->unconfirmed, err);
 }
 
 static void find_left_out(struct rp_sweep *s, struct rp_planned *p)

@@ -14,7 +14,7 @@
 struct rp_planned {
     struct rp_store *store;
     int64_t marks, bytes; /* due, not held, and no service is asked about them any more */
-    int64_t guarded;      /* of these: with a check (core/check) */
+    int64_t guarded;      /* of these: something is asked right before their purge (core/check) */
     int64_t unconfirmed;  /* services would be asked about these first; up to sweep->limit */
     json_t *examples;     /* the first of the marks, as lists show them */
     int64_t example_due_ms[RP_PLAN_EXAMPLES];

@@ -111,7 +111,7 @@ static const struct rp_field planned_fields[] = {
     { RP_FIELD("effect", CHOICE), .choices = effects, .required = true },
     { RP_FIELD("marks", INT), .required = true, .help = "due and not held, without those of unconfirmed" },
     { RP_FIELD("bytes", INT), .required = true },
-    { RP_FIELD("guarded", INT), .required = true, .help = "of the marks: with a check" },
+    { RP_FIELD("guarded", INT), .required = true, .help = "of the marks: with a guard" },
     { RP_FIELD("unconfirmed", INT), .required = true, .help = "outside services would be asked about these first" },
     { RP_FIELD("examples", LIST), .of = &example_shape, .required = true, .help = "the first of them" },
     { RP_FIELD("left_out", OBJECT), .of = &rp_shape_why, .help = "why all of it, or a part, would wait" },
