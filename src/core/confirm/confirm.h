@@ -86,14 +86,13 @@ struct rp_asker_pass {
     int64_t yes;
     int64_t dead;
 };
-/* Asks whatever may be asked now, until nothing of it is left or it has enough; that is
- * over when the last call is. Negative: the
- * catalog failed. Stores that may not be purged are left out. */
+/* Asks whatever may be asked now, until nothing of it is left or it has enough, and waits for the last
+ * call. Negative: the catalog failed. Stores that may not be purged are left out. */
 int rp_asker_pass(struct rp_asker *asker, struct rp_asker_pass *out, struct rp_error *err);
 
 /* ---- who is to be asked about a mark ---- */
 
-/* A set of services, in order: positions in the configuration. */
+/* Services, in order, as they are configured. */
 struct rp_confirmer_list {
     size_t n;
     const struct rp_confirmer_config *at[RP_CONFIRMATIONS_EACH];

@@ -49,9 +49,10 @@ struct rp_round {
     size_t n;
 };
 
+/* What an asker knows of a store. Times are of the boot clock. */
 struct rp_asker_store {
-    bool may;             /* it may be purged, */
-    int64_t may_until_ms; /* which is not asked again before: also of one that could not be looked at */
+    bool may;             /* it may be purged */
+    int64_t may_until_ms; /* that holds until then */
     int64_t strays_ms;    /* strays are looked for again then */
 };
 
