@@ -31,10 +31,10 @@ static void ask_catalog(struct sim *s)
     if (r < 0) fprintf(stderr, "%s\n", err.text);
     RP_ASSERT(r == 0);
     nobody.max_attempts = s->rules.max_attempts;
-    struct inv_world world = { .catalog = catalog, .store_id = s->store_id, .known = &nobody };
+    struct inv_world world = {
+        .catalog = catalog, .store_id = s->store_id, .known = &nobody, .unrecorded_calls = s->unasked
+    };
     if (inv_check_catalog(&world, INV_ALWAYS, &lines) == 0) return;
-    /* judge_confirm.c: the audit row of that call is gone with what was put back */
-    if (s->unasked && strstr(rp_buf_text(&lines), "what services were asked") != NULL) return;
     char *end = strchr(rp_buf_text(&lines), '\n');
     sim_violate(s, "CATALOG", "%.*s", end != NULL ? (int)(end - rp_buf_text(&lines)) : 300, rp_buf_text(&lines));
 }

@@ -116,7 +116,7 @@ void sim_heal(struct sim_node *n)
         delete_what_shows(s);
         for (int i = 0; i < 8 && has_dead(s); i++)
             (void)give(n, VERB_DEAD, true); /* not while its copy is being erased */
-        if (round == 0) r = give(n, VERB_NET, false);
+        if (r == 0 && round == 0) r = give(n, VERB_NET, false);
         if (waiting(s) == NULL && retained == 0 && round > 2) break;
     }
     if (r == 0) r = give(n, VERB_NET, false);
