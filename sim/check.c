@@ -32,7 +32,7 @@ static void ask_catalog(struct sim *s)
     RP_ASSERT(r == 0);
     nobody.max_attempts = s->rules.max_attempts;
     struct inv_world world = {
-        .catalog = catalog, .store_id = s->store_id, .known = &nobody, .unrecorded_calls = s->unasked
+        .catalog = catalog, .store_id = s->store_id, .known = &nobody, .unrecorded_calls = s->past.unasked
     };
     if (inv_check_catalog(&world, INV_ALWAYS, &lines) == 0) return;
     char *end = strchr(rp_buf_text(&lines), '\n');
@@ -70,7 +70,7 @@ static bool is_explained(struct sim *s, const struct bucket_object *o)
 static bool judge_object(void *ctx, const struct bucket_object *o)
 {
     struct sim *s = ctx;
-    if (s->unknown[o->serial]) return true; /* what happened since its backup an old catalog does not know */
+    if (s->past.unknown[o->serial]) return true; /* what happened since its backup an old catalog does not know */
     if (!is_explained(s, o)) sim_violate(s, "EVENTUAL", "%s (upload %" PRIu64 ") was left behind", o->key, o->serial);
     return s->violation[0] == '\0';
 }

@@ -222,14 +222,14 @@ void sim_choose(struct sim_node *n, struct sim_command *out)
 {
     struct sim *s = n->sim;
     if (sim_wants_retention(n)) {
-        bool begins = sim_chance(&s->letting_go, 3000);
+        bool begins = sim_chance(&s->retaining.random, 3000);
         *out = (struct sim_command){
             .verb = VERB_RETAIN, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = begins
         };
         return;
     }
     if (sim_wants_net(n)) {
-        bool begins = sim_chance(&s->netting, 3000);
+        bool begins = sim_chance(&s->netting.random, 3000);
         *out =
             (struct sim_command){ .verb = VERB_NET, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = begins };
         return;

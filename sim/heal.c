@@ -128,6 +128,6 @@ void sim_heal(struct sim_node *n)
     if (r < 0) sim_violate(s, "EVENTUAL", "a command fails with %d in a healed world", r);
     if (r == 0) judge_end(s);
     if (r == 0 && s->config.mode != RP_MODE_OBSERVE) sim_judge_refused(s);
-    if (r == 0 && s->retains > 0) sim_judge_remains(n);
+    if (r == 0 && s->retaining.chance > 0) sim_judge_remains(n);
     sim_node_close(n);
 }

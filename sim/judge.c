@@ -181,7 +181,7 @@ static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m,
         sim_violate(s, "HOLD", "%s was claimed in spite of a hold", m->key);
     if (sim_is_weak(s, false) && m->file_id == 0 && !rp_quarantine_is(m->key))
         sim_violate(s, "HONEST", "%s was claimed, and the store cannot delete exactly that", m->key);
-    if (s->moved) sim_violate(s, "OWNER", "%s was claimed by a catalog that lies in another place", m->key);
+    if (s->home.moved) sim_violate(s, "OWNER", "%s was claimed by a catalog that lies in another place", m->key);
     if (!n->owned && !sim_owns(s, n) && !has_looked_before(n))
         sim_violate(s, "OWNER", "%s was claimed in a store that is not ours", m->key);
     if (m->asks && m->state == RP_MARKED && r->to == RP_PURGING)
@@ -422,7 +422,7 @@ void sim_judge_hidden(struct sim *s)
     for (size_t key = 0; key < SIM_KEYS && s->kind == BUCKET_VERSION; key++) {
         if (!bucket_marker(s->bucket, sim_key(key), &marker) || marker.late || s->by_user[marker.serial]) continue;
         if (!bucket_below(s->bucket, sim_key(key), &o) || !s->by_user[o.serial] || s->taken[key]) continue;
-        bool asked = s->unknown[marker.serial] || s->unknown[o.serial];
+        bool asked = s->past.unknown[marker.serial] || s->past.unknown[o.serial];
         for (size_t i = 0; i < s->model->n_marks && !asked; i++)
             asked = model_is_decided(&s->model->marks[i]) && is_about(s, &s->model->marks[i], &o);
         if (!asked) sim_violate(s, "NEWER-WINS", "%s, upload %" PRIu64 ", was hidden", o.key, o.serial);
@@ -463,9 +463,9 @@ static bool is_take_back(struct sim *s, const struct sim_node *n, const struct b
 static bool was_undone(const struct sim *s, const struct sim_node *n, const struct bucket_object *o)
 {
     if (n != NULL && !sim_is_stale(n)) return false;
-    for (size_t i = 0; i < s->n_undone; i++)
-        if (is_about(s, &s->undone[i], o) ||
-            (s->undone[i].in_place && strcmp(s->undone[i].version, o->identity.version) == 0))
+    for (size_t i = 0; i < s->past.n_undone; i++)
+        if (is_about(s, &s->past.undone[i], o) ||
+            (s->past.undone[i].in_place && strcmp(s->past.undone[i].version, o->identity.version) == 0))
             return true;
     return false;
 }

@@ -63,10 +63,11 @@ static const char *subject_of(struct model *m, const struct model_mark *mark)
 /* Marks of files go with them. Those of a file's object may have gone before. */
 static int64_t kept_ms(const struct sim *s, const struct model_mark *m)
 {
-    if (m->file_id != 0) return s->retention.files_ms;
-    if (model_file_of_key(s->model, subject_of(s->model, m)) == NULL || s->retention.marks_ms < s->retention.files_ms)
-        return s->retention.marks_ms;
-    return s->retention.files_ms;
+    if (m->file_id != 0) return s->retaining.config.files_ms;
+    if (model_file_of_key(s->model, subject_of(s->model, m)) == NULL ||
+        s->retaining.config.marks_ms < s->retaining.config.files_ms)
+        return s->retaining.config.marks_ms;
+    return s->retaining.config.files_ms;
 }
 
 static void let_mark_go(struct sim *s, struct sim_node *n, const struct journal_gone *r)
@@ -126,7 +127,7 @@ static void let_file_go(struct sim *s, struct sim_node *n, const struct journal_
         if (!below->gone && (below->parent_id == r->id || below->source_id == r->id))
             sim_violate(s, "FAMILY", "file %s was let go before what belongs to it", f->name);
     }
-    judge_age(s, n, &(struct age){ "file", f->name, s->retention.files_ms, r->ended_at_ms, f->over_least_ms });
+    judge_age(s, n, &(struct age){ "file", f->name, s->retaining.config.files_ms, r->ended_at_ms, f->over_least_ms });
     f->gone = true;
     sim_say(s, "node %d: retain: file %s (%s) is let go", n->index, f->name, f->key);
 }
@@ -154,7 +155,7 @@ static void let_txn_go(struct sim *s, struct sim_node *n, const struct journal_g
         if (s->model->files[i].txn_id == r->id && !s->model->files[i].gone)
             sim_violate(s, "TXN-ATOMIC", "a transaction was let go before its member %s", s->model->files[i].name);
     int64_t least_ms = r->over ? t->over_least_ms : INT64_MIN / 2;
-    judge_age(s, n, &(struct age){ "a", "transaction", s->retention.files_ms, r->ended_at_ms, least_ms });
+    judge_age(s, n, &(struct age){ "a", "transaction", s->retaining.config.files_ms, r->ended_at_ms, least_ms });
     t->gone = true;
 }
 
@@ -168,8 +169,9 @@ static void let_hold_go(struct sim *s, struct sim_node *n, const struct journal_
     if (h == NULL || !h->lifted)
         sim_violate(s, "HOLD", "a hold is gone that was not lifted");
     else
-        judge_age(s, n,
-                  &(struct age){ "the hold of", h->key, s->retention.marks_ms, r->ended_at_ms, h->over_least_ms });
+        judge_age(
+            s, n,
+            &(struct age){ "the hold of", h->key, s->retaining.config.marks_ms, r->ended_at_ms, h->over_least_ms });
 }
 
 void sim_judge_new_key(struct sim *s, int64_t id)
@@ -190,7 +192,7 @@ static void let_key_go(struct sim *s, struct sim_node *n, const struct journal_g
         return;
     }
     judge_age(s, n,
-              &(struct age){ "the answer under", r->key, s->retention.keys_ms, rp_id_time_ms(r->id),
+              &(struct age){ "the answer under", r->key, s->retaining.config.keys_ms, rp_id_time_ms(r->id),
                              m->keys[i].over_least_ms });
     m->keys[i] = m->keys[--m->n_keys];
     sim_forget_key(s, r->key);
@@ -199,7 +201,7 @@ static void let_key_go(struct sim *s, struct sim_node *n, const struct journal_g
 static void let_run_go(struct sim *s, struct sim_node *n, const struct journal_gone *r)
 {
     if (!r->over) sim_violate(s, "RUNS", "a run is gone that has no record");
-    judge_age(s, n, &(struct age){ "a", "run", s->retention.marks_ms, r->ended_at_ms, INT64_MIN / 2 });
+    judge_age(s, n, &(struct age){ "a", "run", s->retaining.config.marks_ms, r->ended_at_ms, INT64_MIN / 2 });
 }
 
 /* ---- all ---- */
@@ -212,7 +214,7 @@ void sim_judge_let_go(struct sim *s, struct sim_node *n, const struct journal_go
     };
     if (n->command.verb != VERB_RETAIN)
         sim_violate(s, "STATES", "a %s let something go", sim_verb_name(n->command.verb));
-    if (s->retainer != 0 && s->retainer != sim_holder(n) && !sim_is_stale(n)) /* fences repeat there */
+    if (s->retaining.holder != 0 && s->retaining.holder != sim_holder(n) && !sim_is_stale(n)) /* fences repeat there */
         sim_violate(s, "FENCED", "something was let go by node %d, which had lost the run", n->index);
     judges[r->what](s, n, r);
 }
@@ -230,7 +232,7 @@ void sim_judge_left(struct sim *s)
 /* Where no clock was wrong. */
 static bool is_old(const struct sim *s, int64_t least_ms)
 {
-    return s->jumps == 0 && least_ms + 3 * RP_DAY_MS < s->retained_ms;
+    return s->jumps == 0 && least_ms + 3 * RP_DAY_MS < s->retaining.done_ms;
 }
 
 /* All marks of this subject, and of its copies, are old. */

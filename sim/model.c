@@ -77,6 +77,11 @@ bool model_is_held(struct model *m, const char *key, int64_t tenant_id)
     return false;
 }
 
+void model_clear(struct model *m)
+{
+    m->n_marks = m->n_files = m->n_holds = m->n_txns = m->n_keys = m->n_confirmations = 0;
+}
+
 /* As much of it as there is. */
 void model_copy(struct model *to, const struct model *from)
 {

@@ -86,6 +86,7 @@ struct model {
     size_t n_confirmations;
 };
 
+void model_clear(struct model *m);
 void model_copy(struct model *to, const struct model *from);
 struct model_mark *model_mark(struct model *m, int64_t id);
 struct model_file *model_file(struct model *m, int64_t id);

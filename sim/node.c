@@ -158,7 +158,7 @@ static enum bucket_fate request(void *ctx, const char *call, const char *key)
     enum bucket_fate fate = refusal(n, call);
     if (fate != BUCKET_DONE) return fate;
     n->hid = n->hid || does == HIDES;
-    if ((does & (COPIES | PUTS | HIDES)) != 0 && sim_is_stale(n)) s->unknown[bucket_serial(s->bucket) + 1] = true;
+    if ((does & (COPIES | PUTS | HIDES)) != 0 && sim_is_stale(n)) s->past.unknown[bucket_serial(s->bucket) + 1] = true;
     s->returns += brings_back;
     if (sweeps && brings_back) sim_see(s, SIGHT_RETURNED_AGAIN);
     return fate_of(n, does);
@@ -301,7 +301,7 @@ int sim_node_open(struct sim_node *n, struct rp_error *err)
                                   .backend = n->backend,
                                   .guarantee = guarantee,
                                   .environment = ENVIRONMENT,
-                                  .fails_over = s->fails_over,
+                                  .fails_over = s->home.fails_over,
                                   .references = (struct rp_references *)(void *)n };
     if (s->misled[n->index]) bucket_aim(n->backend, s->elsewhere);
     n->kept_ms = 0;
@@ -332,7 +332,7 @@ bool sim_node_is_up(const struct sim_node *n)
 
 bool sim_is_stale(const struct sim_node *n)
 {
-    return n->put_backs_at_begin != n->sim->put_backs;
+    return n->put_backs_at_begin != n->sim->past.put_backs;
 }
 
 bool sim_is_unheard(const struct sim_node *n)
@@ -355,7 +355,7 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     n->owned = !sim_claims(c->verb) || sim_owns(s, n);
     n->known_ours = c->verb == VERB_SWEEP && sim_is_known_ours(s);
     n->jumps_at_begin = s->jumps;
-    n->put_backs_at_begin = s->put_backs;
+    n->put_backs_at_begin = s->past.put_backs;
     n->late_at_begin = bucket_late(s->bucket);
     n->epoch_at_begin = sim_catalog_epoch(s);
     n->serial = bucket_counts(s->bucket).puts;
@@ -419,8 +419,8 @@ void sim_node_work(struct sim_node *n)
 {
     struct sim *s = n->sim;
     while (!s->ending) {
-        if (s->rolling && n->catalog != NULL) stop(n);
-        if (!s->rolling && n->catalog == NULL) start(n);
+        if (s->past.rolling && n->catalog != NULL) stop(n);
+        if (!s->past.rolling && n->catalog == NULL) start(n);
         if (n->catalog != NULL && !n->dead) work_once(n);
         if (n->catalog != NULL && !n->dead) raise_once_more(n);
         if (n->dead || n->catalog == NULL) stop(n);

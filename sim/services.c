@@ -35,8 +35,6 @@ void sim_services_choose(struct sim *s)
     static const int64_t timeouts_ms[SIM_SERVICES] = { 15 * RP_SECOND_MS, 3 * RP_MINUTE_MS, 15 * RP_SECOND_MS };
     v->choosing = sim_stream(s->seed, 5);
     v->random = sim_stream(s->seed, 6);
-    v->n_questions = v->n_calls = 0;
-    memset(v->down_until_ms, 0, sizeof v->down_until_ms);
     v->asks = sim_chance(&v->choosing, 5000) ? (int)sim_between(&v->choosing, 300, 2000) : 0;
     v->naming = (int)sim_between(&v->choosing, 3000, 10000);
     for (int i = 0; i < SIM_SERVICES; i++)

@@ -238,7 +238,7 @@ int sim_give_recover(struct sim_node *n)
     struct rp_recovery recovery;
     struct rp_owner before;
     struct rp_error err = { 0 };
-    if (n->sim->lossless && n->command.flag)
+    if (n->sim->home.lossless && n->command.flag)
         return rp_owner_accept_move(n->catalog, &n->store, "test", ACTOR, &before, &err);
     int r = rp_owner_recover(n->catalog, &n->store, "test", ACTOR, false, &recovery, &err);
     if (r < 0 || sim_is_unheard(n)) return r;

@@ -225,7 +225,7 @@ void sim_weather(struct sim *s)
 void sim_heal_weather(struct sim *s)
 {
     s->faults.on = false;
-    s->rolling = false;
+    s->past.rolling = false;
     s->db_clock = s->store_clock = (struct sim_clock){ 0 };
     for (int i = 0; i < SIM_NODES; i++) {
         s->nodes[i].clock = (struct sim_clock){ 0 };
