@@ -68,6 +68,17 @@ static void judge_mark_answer(struct sim_node *n, const struct rp_mark_request *
         sim_violate(s, "NEWER-WINS", "the mark of %s is of an older upload", q->key);
 }
 
+/* Bytes stand under the key of an upload that is marked by it, and the upload's own mark need not
+ * know them: the product takes that for another upload (core/mark/mark.c, note_changed), and no
+ * longer believes that keys are written once. */
+static void note_doubt(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    struct bucket_object there;
+    size_t file = n->command.file;
+    if (file != SIZE_MAX && bucket_look(s->bucket, s->files[file].key, &there)) s->reused = true;
+}
+
 int sim_give_mark(struct sim_node *n)
 {
     static struct rp_mark_answer answers[SIM_NODES][3];
@@ -86,7 +97,9 @@ int sim_give_mark(struct sim_node *n)
                                          .confirmations = by.n > 0 ? &by : NULL };
     struct rp_mark_answer *a = answers[n->index];
     memset(a, 0, sizeof answers[0]);
+    note_doubt(n);
     int r = rp_mark_many(n->catalog, &n->store, q, c->n_keys, ACTOR, false, a, &err);
+    note_doubt(n);
     if (r < 0 || sim_is_unheard(n)) return r;
     for (size_t i = 0; i < c->n_keys; i++)
         judge_mark_answer(n, &q[i], &a[i]);

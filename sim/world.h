@@ -122,7 +122,7 @@ struct sim {
     bool by_user[SIM_UPLOADS]; /* of an upload's serial: it is a user's, not a copy of ours */
     int uploads_of[SIM_KEYS];
     bool taken[SIM_KEYS];    /* somebody took a plain object away */
-    bool reused;             /* a key, for other bytes or the same */
+    bool reused;             /* a key, for other bytes or the same; or it looks so (users.c, note_doubt) */
     bool misled[SIM_NODES];  /* whose handle leads elsewhere */
     int64_t strict_until_ms; /* nothing may be deleted until then */
     bool lied;               /* it has said something untrue: what is left behind for that is not ours */
