@@ -30,7 +30,7 @@
 #include "judge.h"
 #include "node.h"
 #include "owner.h"
-#include "users.h"
+#include "verb.h"
 #include "world.h"
 
 /* ---- the vessel ---- */
@@ -280,10 +280,8 @@ static void put_back_now(struct sim *s)
 
 static bool is_sweeping(const struct sim *s)
 {
-    for (int i = 0; i < SIM_NODES; i++) {
-        enum sim_verb verb = s->nodes[i].command.verb;
-        if ((sim_claims(verb) || verb == VERB_RETAIN || verb == VERB_NET) && !s->nodes[i].dead) return true;
-    }
+    for (int i = 0; i < SIM_NODES; i++)
+        if (sim_is_by_itself(s->nodes[i].command.verb) && !s->nodes[i].dead) return true;
     return false;
 }
 

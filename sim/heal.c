@@ -3,12 +3,14 @@
  * the end? */
 #include <string.h>
 
+#include "asking.h"
+#include "choose.h"
 #include "core/subject/quarantine.h"
 #include "heal.h"
 #include "judge.h"
 #include "node.h"
 #include "owner.h"
-#include "users.h"
+#include "verb.h"
 #include "weather.h"
 #include "world.h"
 
@@ -16,8 +18,9 @@
 
 static int give(struct sim_node *n, enum sim_verb verb, bool flag)
 {
-    sim_node_begin(
-        n, &(struct sim_command){ .verb = verb, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = flag });
+    struct sim_command c = sim_command_of(verb);
+    c.flag = flag;
+    sim_node_begin(n, &c);
     int r = sim_give(n);
     n->command.verb = VERB_NONE;
     return r;

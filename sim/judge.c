@@ -18,6 +18,7 @@
 #include "owner.h"
 #include "task.h"
 #include "users.h"
+#include "verb.h"
 #include "world.h"
 
 #define BY(verb) (1u << VERB_##verb)

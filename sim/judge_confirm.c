@@ -16,6 +16,7 @@
 #include "services.h"
 #include "task.h"
 #include "users.h"
+#include "verb.h"
 #include "world.h"
 
 #define SPARE_MS (30 * RP_SECOND_MS) /* a lease lasts so much longer than a call may (core/confirm/asker.c) */

@@ -11,7 +11,7 @@
 #include "judge.h"
 #include "node.h"
 #include "task.h"
-#include "users.h"
+#include "verb.h"
 #include "world.h"
 
 #define BY(verb) (1u << VERB_##verb)

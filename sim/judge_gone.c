@@ -13,7 +13,9 @@
 #include "judge.h"
 #include "node.h"
 #include "task.h"
+#include "uploads.h"
 #include "users.h"
+#include "verb.h"
 #include "world.h"
 
 /* ---- old enough ---- */

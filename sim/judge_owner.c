@@ -8,6 +8,7 @@
 #include "node.h"
 #include "owner.h"
 #include "task.h"
+#include "verb.h"
 #include "world.h"
 
 void sim_judge_record(struct sim *s, const struct sim_node *n, const struct bucket_object *o, bool overwritten)

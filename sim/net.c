@@ -5,8 +5,8 @@
 #include <signal.h>
 
 #include "core/safety_net/safety_net.h"
+#include "net.h"
 #include "node.h"
-#include "users.h"
 #include "world.h"
 
 void sim_net_choose(struct sim *s)

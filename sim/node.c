@@ -6,7 +6,6 @@
 #include "memory.h"
 #include "owner.h"
 #include "task.h"
-#include "users.h"
 #include "weather.h"
 #include "world.h"
 
@@ -14,11 +13,14 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "choose.h"
 #include "core/check/references.h"
 #include "core/guarantee.h"
 #include "core/owner/raise.h"
 #include "core/subject/quarantine.h"
 #include "lib/fault_db.h"
+#include "users.h"
+#include "verb.h"
 
 #define ENVIRONMENT "test"
 
@@ -374,7 +376,8 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
 static void start(struct sim_node *n)
 {
     struct rp_error err = { 0 };
-    sim_node_begin(n, &(struct sim_command){ .verb = VERB_START, .file = SIZE_MAX, .txn = SIZE_MAX });
+    struct sim_command c = sim_command_of(VERB_START);
+    sim_node_begin(n, &c);
     int r = sim_node_open(n, &err);
     if (r < 0)
         sim_node_close(n);

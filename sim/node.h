@@ -10,7 +10,7 @@
 #include "core/store.h"
 #include "random.h"
 #include "task.h"
-#include "users.h"
+#include "verb.h"
 
 #define SIM_KEYS 8 /* plain objects */
 

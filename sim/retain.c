@@ -7,7 +7,8 @@
 #include "core/subject/quarantine.h"
 #include "judge.h"
 #include "node.h"
-#include "users.h"
+#include "retain.h"
+#include "verb.h"
 #include "world.h"
 
 /* Short enough that records go while things go wrong. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "asking.h"
 #include "base/cleanup.h"
 #include "core/file/transaction.h"
 #include "core/reprieve/reprieve.h"
@@ -12,7 +13,8 @@
 #include "lib/bytes.h"
 #include "node.h"
 #include "task.h"
-#include "users.h"
+#include "uploads.h"
+#include "verb.h"
 #include "world.h"
 
 #define ACTOR "user"
@@ -77,9 +79,8 @@ static int hear_init(struct sim_node *n, struct sim_file *f, const struct rp_com
     int code = 0;
     if (c->error.code < 0) return c->error.code;
     struct sim_file heard = *f;
-    int k = sscanf(rp_buf_text(&c->answer), "%d %" SCNd64 " %" SCNd64 " %" SCNd64 " %95s", &code, &heard.id,
-                   &heard.mark_id, &heard.due_at_ms, heard.key);
-    if (k != 5 || code < 0) return k != 5 ? RP_ECORRUPT : code;
+    int k = sscanf(rp_buf_text(&c->answer), "%d %" SCNd64 " %*d %*d %95s", &code, &heard.id, heard.key);
+    if (k != 3 || code < 0) return k != 3 ? RP_ECORRUPT : code;
     heard.begun = true;
     if (f->id != 0 && heard.id != f->id) {
         if (f->late) sim_put_arrives(s, n->command.file);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "asking.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "core/clock.h"
@@ -21,6 +22,7 @@
 #include "node.h"
 #include "task.h"
 #include "users.h"
+#include "verb.h"
 #include "world.h"
 
 #define ACTOR "user"

@@ -11,7 +11,9 @@
 #include "node.h"
 #include "owner.h"
 #include "task.h"
+#include "uploads.h"
 #include "users.h"
+#include "verb.h"
 #include "weather.h"
 #include "world.h"
 

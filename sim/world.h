@@ -36,7 +36,8 @@
 #include "node.h"
 #include "services.h"
 #include "task.h"
-#include "users.h"
+#include "uploads.h"
+#include "verb.h"
 
 #define SIM_NODES   4
 #define SIM_FILES   40 /* uploads that users begin */
