@@ -121,7 +121,7 @@ static void say(struct sim_question *q, bool yes)
 {
     if (yes) {
         q->word = WORD_YES;
-        q->acted = q->agreed = true;
+        q->agreed = true;
     } else if (q->word == WORD_LATER) {
         q->word = WORD_NO;
     }

@@ -37,11 +37,9 @@ static bool may_wait(struct sim *s, const struct model_mark *m)
 /* The copy of what was returned and marked anew waits as long as that mark does (purge.h, S8). */
 static bool waits_for_another(struct sim *s, const struct model_mark *copy)
 {
-    int64_t id = 0;
-    if (!copy->returned || !rp_quarantine_original(copy->key, &id)) return false;
-    const struct model_mark *original = model_mark(s->model, id);
+    const struct model_mark *original = copy->returned ? model_original(s->model, copy->key) : NULL;
     const struct model_mark *newest = original != NULL ? model_mark_of(s->model, original->key) : NULL;
-    return newest != NULL && newest->id != id && model_is_active(newest) && may_wait(s, newest);
+    return newest != NULL && newest != original && model_is_active(newest) && may_wait(s, newest);
 }
 
 static const struct model_mark *waiting(struct sim *s)

@@ -21,14 +21,10 @@
 #include "verb.h"
 #include "world.h"
 
-#define BY(verb) (1u << VERB_##verb)
-#define FILES    (BY(CONFIRM) | BY(DELETE) | BY(UNDELETE) | BY(RESULT) | BY(COMMIT) | BY(INIT))
+#define BY    SIM_BY
+#define FILES (BY(CONFIRM) | BY(DELETE) | BY(UNDELETE) | BY(RESULT) | BY(COMMIT) | BY(INIT))
 
-/* Who may make which move; 0 is a mark that was not there. */
-static const struct {
-    int from, to;
-    unsigned by;
-} moves[] = {
+static const struct sim_move moves[] = {
     { 0, RP_MARKED, BY(MARK) | BY(IMPORT) | BY(RESTORE) | BY(RETURN) | BY(SWEEP) | FILES },
     { RP_MARKED, RP_MARKED, BY(MARK) | BY(SWEEP) | BY(DELETE) | BY(RECOVER) | BY(CLOCK) },
     { RP_MARKED, RP_CHECKING, BY(SWEEP) | BY(ASK) },
@@ -49,11 +45,9 @@ static const struct {
     { RP_DEAD, RP_LOST, BY(DEAD) },
 };
 
-static bool may_move(int from, int to, enum sim_verb verb)
+static bool may_move(int from, int to, enum sim_verb by)
 {
-    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
-        if (moves[i].from == from && moves[i].to == to) return (moves[i].by >> verb & 1) != 0;
-    return false;
+    return sim_may_move(moves, sizeof moves / sizeof moves[0], from, to, by);
 }
 
 static const char *name_of(int state)
@@ -105,9 +99,9 @@ static void judge_promise(struct sim *s, const struct sim_node *n, const struct 
     const struct sim_command *c = &n->command;
     if (c->verb != VERB_MARK || n->jumps_at_begin != s->jumps) return;
     int64_t grace_ms = c->grace_ms >= 0 ? c->grace_ms : s->config.grace_ms;
-    if (r->due_at_ms < n->late_at_begin_ms + grace_ms)
+    if (r->due_at_ms < n->latest_at_begin_ms + grace_ms)
         sim_violate(s, "NO-EARLY", "%s is due %" PRId64 " ms before its grace is over by the latest clock", r->key,
-                    n->late_at_begin_ms + grace_ms - r->due_at_ms);
+                    n->latest_at_begin_ms + grace_ms - r->due_at_ms);
 }
 
 /* Of marks that people made the references are counted, whatever they were made with (core/check,
@@ -137,7 +131,6 @@ void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_
     *mark = (struct model_mark){ .id = r->id,
                                  .file_id = r->file_id,
                                  .tenant_id = r->tenant_id,
-                                 .late = strcmp(r->reason, RP_REASON_LATE) == 0,
                                  .in_place = r->in_place,
                                  .returned = rp_quarantine_is(r->key) && n->command.verb != VERB_SWEEP,
                                  .asks = r->checks != 0 || is_asked(r),
@@ -150,8 +143,8 @@ void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_
 
 bool sim_is_weak(const struct sim *s, bool reused)
 {
-    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
-    return window && (reused || s->config.keys != RP_KEYS_WRITE_ONCE) && !s->config.allow_window_deletes;
+    return !bucket_has_condition(s->kind) && (reused || s->config.keys != RP_KEYS_WRITE_ONCE) &&
+           !s->config.allow_window_deletes;
 }
 
 /* It had looked at the record when the catalog was put back in its place, and the epoch that it
@@ -222,7 +215,7 @@ static void judge_purged(struct sim *s, const struct model_mark *m)
             sim_violate(s, "NO-LOSS", "%s was moved to quarantine, and is not there", m->key);
     }
     /* identical bytes uploaded meanwhile cannot be told apart where the etag is all there is */
-    bool twins = s->kind == BUCKET_ETAG || s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
+    bool twins = s->kind == BUCKET_ETAG || !bucket_has_condition(s->kind);
     /* somebody may have removed our delete marker before we said so */
     size_t plain = plain_index(m->key);
     bool shown = m->outcome == RP_END_QUARANTINED && s->kind == BUCKET_VERSION && plain != SIZE_MAX && s->taken[plain];
@@ -268,11 +261,9 @@ static void note_lease(struct sim *s, struct model_mark *m, const struct journal
 /* A request of a sweep that copies, or deletes one object without another look, is sent now. */
 void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key)
 {
-    int64_t id = 0;
-    const struct model_mark *m = rp_quarantine_original(key, &id) && model_mark(s->model, id) != NULL &&
-                                         model_is_active(model_mark(s->model, id))
-                                     ? model_mark(s->model, id)
-                                     : model_mark_of(s->model, key);
+    const struct model_mark *original = model_original(s->model, key);
+    bool of_copy = original != NULL && model_is_active(original);
+    const struct model_mark *m = of_copy ? original : model_mark_of(s->model, key);
     if (m != NULL && m->holder == sim_holder(n) && is_lease_over(s, m))
         sim_violate(s, "FENCED", "a request about %s was sent after its lease was over", m->key);
 }
@@ -527,7 +518,7 @@ void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_objec
     }
     if (is_take_back(s, n, o, f)) return;
     /* also where a probe was disturbed, and found less than there is */
-    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR || (s->config.allow_window_deletes && weakly);
+    bool window = !bucket_has_condition(s->kind) || (s->config.allow_window_deletes && weakly);
     if (window && decided_other && f == NULL && !sim_is_weak(s, false)) {
         sim_see(s, SIGHT_WINDOW_LOSS);
         return;

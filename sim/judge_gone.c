@@ -8,7 +8,6 @@
 #include "base/id.h"
 #include "catalog/file/transaction.h"
 #include "core/explain.h"
-#include "core/subject/quarantine.h"
 #include "journal.h"
 #include "judge.h"
 #include "node.h"
@@ -44,12 +43,11 @@ static void judge_age(struct sim *s, const struct sim_node *n, const struct age 
 /* The first mark of this key that a waiting copy was made for; 0: no copy waits. */
 static int64_t first_copied(struct model *m, const char *key)
 {
-    int64_t first = 0, of;
+    int64_t first = 0;
     for (size_t i = 0; i < m->n_marks; i++) {
-        const struct model_mark *copy = &m->marks[i], *original = NULL;
-        if (!model_is_active(copy) || !rp_quarantine_original(copy->key, &of)) continue;
-        original = model_mark(m, of);
-        if (original != NULL && strcmp(original->key, key) == 0 && (first == 0 || of < first)) first = of;
+        const struct model_mark *copy = &m->marks[i], *of = model_original(m, copy->key);
+        if (!model_is_active(copy) || of == NULL || strcmp(of->key, key) != 0) continue;
+        if (first == 0 || of->id < first) first = of->id;
     }
     return first;
 }
@@ -57,8 +55,7 @@ static int64_t first_copied(struct model *m, const char *key)
 /* The key of what was copied, or its own. */
 static const char *subject_of(struct model *m, const struct model_mark *mark)
 {
-    int64_t of;
-    const struct model_mark *original = rp_quarantine_original(mark->key, &of) ? model_mark(m, of) : NULL;
+    const struct model_mark *original = model_original(m, mark->key);
     return original != NULL ? original->key : mark->key;
 }
 
@@ -107,8 +104,7 @@ static const struct model_mark *newest_of(const struct sim *s, const char *key, 
  * older one. */
 static void judge_left(struct sim *s, const struct model_mark *m)
 {
-    int64_t of;
-    const struct model_mark *original = rp_quarantine_original(m->key, &of) ? model_mark(s->model, of) : NULL;
+    const struct model_mark *original = model_original(s->model, m->key);
     if (original != NULL && !original->gone)
         sim_violate(s, "STATES", "the mark of %s was let go before that of %s", m->key, original->key);
     if (newest_of(s, m->key, false) == m && newest_of(s, m->key, true) != NULL)
@@ -137,10 +133,9 @@ static void let_file_go(struct sim *s, struct sim_node *n, const struct journal_
 /* F2 and F5 of core/retention/files.c: its marks have ended, and have gone with it. */
 static void judge_marks_of(struct sim *s, const struct model_file *f)
 {
-    int64_t of;
     for (size_t i = 0; i < s->model->n_marks; i++) {
         const struct model_mark *m = &s->model->marks[i];
-        const struct model_mark *original = rp_quarantine_original(m->key, &of) ? model_mark(s->model, of) : NULL;
+        const struct model_mark *original = model_original(s->model, m->key);
         bool is_its = m->file_id == f->id || (original != NULL && original->file_id == f->id);
         if (is_its && !m->gone) sim_violate(s, "STATES", "file %s was let go, and a mark of it is there", f->name);
     }

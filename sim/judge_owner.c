@@ -13,9 +13,8 @@
 
 void sim_judge_record(struct sim *s, const struct sim_node *n, const struct bucket_object *o, bool overwritten)
 {
-    bool conditional = s->kind != BUCKET_WINDOW && s->kind != BUCKET_LIAR;
     bool recovers = n != NULL && n->command.verb == VERB_RECOVER;
-    if (strcmp(o->key, RP_STORE_OWNER) != 0 || !overwritten || !conditional || recovers) return;
+    if (strcmp(o->key, RP_STORE_OWNER) != 0 || !overwritten || !bucket_has_condition(s->kind) || recovers) return;
     if (strstr(o->text, s->catalog_id) == NULL) sim_violate(s, "OWNER", "another catalog's record was overwritten");
     /* of a node that went on while a backup was put back: what it writes must show that, too */
     if (n != NULL && !sim_drew(s, o->text) && (!sim_is_stale(n) || sim_owns(s, n)))

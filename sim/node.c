@@ -2,6 +2,7 @@
 /* A node: its connection and its store handle, with everything that can go wrong on the way. */
 #include "node.h"
 #include "backups.h"
+#include "journal.h"
 #include "judge.h"
 #include "memory.h"
 #include "owner.h"
@@ -347,10 +348,11 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     struct sim *s = n->sim;
     int64_t host = sim_host_ms(n), db = sim_db_ms(s);
     n->command = *c;
-    n->late_at_begin_ms = host > db ? host : db;
+    n->latest_at_begin_ms = host > db ? host : db;
     /* it may have jumped: then promises count by the boot clock */
     int64_t by_boot_ms = sim_boot_time_least_ms(s);
-    if (host > by_boot_ms + RP_CLOCKS_APART_MS && n->late_at_begin_ms > by_boot_ms) n->late_at_begin_ms = by_boot_ms;
+    if (host > by_boot_ms + RP_CLOCKS_APART_MS && n->latest_at_begin_ms > by_boot_ms)
+        n->latest_at_begin_ms = by_boot_ms;
     n->early_ms = 0;
     n->began_at = s->steps;
     n->began_ms = s->now_ms;
@@ -358,7 +360,7 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     n->known_ours = c->verb == VERB_SWEEP && sim_is_known_ours(s);
     n->jumps_at_begin = s->jumps;
     n->put_backs_at_begin = s->past.put_backs;
-    n->late_at_begin = bucket_late(s->bucket);
+    n->waiting_at_begin = bucket_late(s->bucket);
     n->epoch_at_begin = sim_catalog_epoch(s);
     n->serial = bucket_counts(s->bucket).puts;
     n->sent_at_begin = s->sent;

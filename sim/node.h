@@ -42,11 +42,11 @@ struct sim_node {
     int64_t calling;        /* the question whose answer it waits for, or has not committed; 0: none */
     struct rp_run run;      /* of the continuous sweep; id 0: none */
     struct sim_command command;
-    int64_t began_ms;         /* true time */
-    int64_t late_at_begin_ms; /* the latest of the clocks when the command began */
-    int64_t early_ms;         /* the latest moment, during the command, that all clocks had passed */
+    int64_t began_ms;           /* true time */
+    int64_t latest_at_begin_ms; /* the latest of the clocks when the command began */
+    int64_t early_ms;           /* the latest moment, during the command, that all clocks had passed */
     unsigned put_backs_at_begin;
-    size_t late_at_begin; /* requests that waited */
+    size_t waiting_at_begin; /* requests that waited */
     uint64_t began_at, jumps_at_begin, serial, sent_at_begin,
         returns_at_begin; /* steps, jumps, uploads (the users' too), copies back, when the command began */
     int holds_made;

@@ -54,9 +54,8 @@ bool sim_wants_retention(struct sim_node *n)
 static void note_kept(struct sim_node *n)
 {
     struct model *m = n->sim->model;
-    int64_t of;
     for (size_t i = 0; i < m->n_marks; i++) {
-        const struct model_mark *original = rp_quarantine_original(m->marks[i].key, &of) ? model_mark(m, of) : NULL;
+        const struct model_mark *original = model_original(m, m->marks[i].key);
         if (original != NULL && !model_is_active(original) && model_is_active(&m->marks[i]))
             sim_see(n->sim, SIGHT_KEPT_WITH_COPY);
     }

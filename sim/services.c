@@ -150,7 +150,6 @@ static void decide(struct sim *s, struct sim_question *q)
 static void agree(struct sim *s, struct sim_question *q, struct rp_confirm_answer *out)
 {
     bool gone = sim_chance(&s->services.random, 2000);
-    q->acted = true;
     if (sim_strikes(&s->faults, FAULT_SERVICE_BREAKS)) {
         snprintf(out->error, sizeof out->error, "the answer broke off");
         return;

@@ -33,7 +33,6 @@ struct sim_question {
     int service;
     enum sim_word word, at_last; /* at_last: what it says when `later` is over */
     int64_t decided_ms;          /* true time: when that is */
-    bool acted;                  /* it has deleted its half */
     bool agreed;                 /* V2 */
     bool stubborn;               /* it never says anything but no again */
 };

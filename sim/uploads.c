@@ -221,8 +221,7 @@ static int give_back(struct sim_node *n, struct rp_arena *arena)
 static void judge_file_answer(struct sim_node *n, enum sim_verb verb, const struct model_file *m)
 {
     struct sim *s = n->sim;
-    bool lives =
-        m != NULL && (m->status == RP_FILE_LIVE || m->status == RP_FILE_SCANNING || m->status == RP_FILE_PENDING);
+    bool lives = m != NULL && (rp_status_lives((enum rp_status)m->status) || m->status == RP_FILE_PENDING);
     if (m == NULL)
         sim_violate(s, "AUDITED", "a %s was acknowledged of a file that is not there", sim_verb_name(verb));
     else if (verb == VERB_DELETE && m->deleted == 0 && m->status != RP_FILE_EXPIRED)

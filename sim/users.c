@@ -126,7 +126,7 @@ static void judge_returned(struct sim_node *n, const struct model_mark *m)
     if (s->kind == BUCKET_VERSION && bucket_has_version(s->bucket, m->key, m->version)) {
         bool shows = bucket_look(s->bucket, m->key, &now) && strcmp(now.identity.version, m->version) == 0;
         sim_see(s, SIGHT_SHOWN);
-        if (!shows && n->late_at_begin == bucket_late(s->bucket) && !goes_again(n, m))
+        if (!shows && n->waiting_at_begin == bucket_late(s->bucket) && !goes_again(n, m))
             sim_violate(s, "RESTORE-WINS", "%s was returned, and does not show itself", m->key);
     }
     if (!bucket_look(n->sim->bucket, rp_quarantine_key(m->id, key), &copy) ||

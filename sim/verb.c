@@ -81,3 +81,10 @@ bool sim_asks_store(enum sim_verb verb)
 {
     return (verbs[verb].rules & NO_STORE) == 0;
 }
+
+bool sim_may_move(const struct sim_move *moves, size_t n, int from, int to, enum sim_verb by)
+{
+    for (size_t i = 0; i < n; i++)
+        if (moves[i].from == from && moves[i].to == to) return (moves[i].by >> by & 1) != 0;
+    return false;
+}

@@ -49,6 +49,14 @@ struct sim_command {
     unsigned services; /* bits: those that must say yes */
     size_t question;   /* that a service answers */
 };
+/* A move of a mark or a file, and who may make it; from 0: it was not there. */
+struct sim_move {
+    int from, to;
+    unsigned by; /* bits: SIM_BY */
+};
+#define SIM_BY(verb) (1u << VERB_##verb)
+bool sim_may_move(const struct sim_move *moves, size_t n, int from, int to, enum sim_verb by);
+
 /* Nothing is said but the verb. */
 struct sim_command sim_command_of(enum sim_verb verb);
 

@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "core/guarantee.h"
 #include "heal.h"
+#include "journal.h"
 #include "judge.h"
 #include "lib/fault_db.h"
 #include "memory.h"

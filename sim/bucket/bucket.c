@@ -14,6 +14,11 @@ const char *bucket_kind_name(enum bucket_kind kind)
     return names[kind];
 }
 
+bool bucket_has_condition(enum bucket_kind kind)
+{
+    return kind != BUCKET_WINDOW && kind != BUCKET_LIAR;
+}
+
 /* ---- places ---- */
 
 /* All of them at once: what is never used is never touched, and nothing is allocated while a run

@@ -30,6 +30,8 @@
 
 enum bucket_kind { BUCKET_EXACT, BUCKET_ETAG, BUCKET_VERSION, BUCKET_WINDOW, BUCKET_LIAR, BUCKET_KINDS };
 const char *bucket_kind_name(enum bucket_kind kind);
+/* An upload over another one, and a delete, can say which one is meant. */
+bool bucket_has_condition(enum bucket_kind kind);
 
 /* What becomes of one request. */
 enum bucket_fate {

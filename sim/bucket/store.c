@@ -145,11 +145,6 @@ static int look_before(struct bucket_handle *handle, const struct bucket_upload 
     return refused(handle->bucket, draft->key, RP_PUT_OVER, err);
 }
 
-static bool has_condition(const struct bucket *bucket)
-{
-    return bucket->kind != BUCKET_WINDOW && bucket->kind != BUCKET_LIAR;
-}
-
 static int put_slot(struct rp_backend *backend, const char *key, const struct rp_source *from,
                     const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err)
 {
@@ -161,7 +156,7 @@ static int put_slot(struct rp_backend *backend, const char *key, const struct rp
     bucket_text(draft.key, sizeof draft.key, key);
     draft.identity.etag[0] = draft.identity.version[0] = '\0';
     if (flags & RP_PUT_OVER) draft.identity = *out;
-    if ((flags & RP_PUT_OVER) && !has_condition(bucket_of(backend)->bucket)) {
+    if ((flags & RP_PUT_OVER) && !bucket_has_condition(bucket_of(backend)->bucket->kind)) {
         if ((r = look_before(bucket_of(backend), &draft, err)) < 0) return r;
         flags = RP_PUT_REPLACE;
     }
