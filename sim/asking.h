@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asking.h - askers of nodes, calls of services that answer later, and which deletes name services. */
+/* asking.h - askers of nodes, calls of services that answer later, and which deletes name
+ * services. */
 #ifndef RP_SIM_ASKING_H
 #define RP_SIM_ASKING_H
 

@@ -27,7 +27,8 @@ static int give(struct sim_node *n, enum sim_verb verb, bool flag)
 }
 
 /* Marks that may wait for ever: of a store that only observes, of plain objects where nothing can
- * delete exactly those (who declared that no key is used again is wrong once one was), and those to which a service never says anything but no. */
+ * delete exactly those (who declared that no key is used again is wrong once one was), and those to
+ * which a service never says anything but no. */
 static bool may_wait(struct sim *s, const struct model_mark *m)
 {
     if (s->config.mode == RP_MODE_OBSERVE || sim_is_refused(s, m)) return true;

@@ -474,55 +474,80 @@ static void judge_marker(struct sim *s, const struct sim_node *n, const struct b
         sim_violate(s, "NEWER-WINS", "somebody's delete marker on %s was removed by a sweep", o->key);
 }
 
+/* What was decided about this key, newest first, up to the mark that allows it. */
+struct decision {
+    const struct model_mark *by; /* NULL: no mark allows it */
+    bool other;                  /* something was decided of another upload under the key */
+    bool weakly;                 /* ... by a node that knew of no better way than to look and delete */
+};
+
+static struct decision decision_about(struct sim *s, const struct bucket_object *o)
+{
+    struct decision d = { 0 };
+    for (size_t i = s->model->n_marks; i-- > 0 && d.by == NULL;) {
+        const struct model_mark *m = &s->model->marks[i];
+        if (strcmp(m->key, o->key) != 0) continue;
+        /* it was seen to be replaced, while an earlier holder's request was still under way */
+        d.other |= m->state == RP_REPRIEVED && m->outcome == RP_END_SUPERSEDED && m->fence > 1;
+        if (!model_is_decided(m)) continue;
+        d.other = true;
+        d.weakly |= m->weakly;
+        if (allows(s, m, o)) d.by = m;
+    }
+    return d;
+}
+
+/* The known remainder of level window: also where a probe was disturbed, and found less than there
+ * is. */
+static bool is_window_loss(const struct sim *s, const struct decision *d)
+{
+    bool window = !bucket_has_condition(s->kind) || (s->config.allow_window_deletes && d->weakly);
+    return window && d->other && !sim_is_weak(s, false);
+}
+
+static void judge_deleted(struct sim *s, struct sim_node *n, const struct bucket_object *o)
+{
+    struct model_file *f = model_file_of_key(s->model, o->key);
+    bool undone = was_undone(s, n, o);
+    if (is_hidden(s, o) && !undone) {
+        sim_violate(s, "NO-LOSS", "%s, upload %" PRIu64 ", went while it was in quarantine", o->key, o->serial);
+        return;
+    }
+    struct decision d = decision_about(s, o);
+    if (d.by != NULL) sim_judge_agreed(s, d.by, "is erased");
+    if (d.by != NULL && n == NULL) judge_late(s, d.by);
+    if (d.by != NULL || undone) {
+        if (f != NULL) f->lost = true;
+    } else if (is_take_back(s, n, o, f)) {
+        return;
+    } else if (f == NULL && is_window_loss(s, &d)) {
+        sim_see(s, SIGHT_WINDOW_LOSS);
+    } else {
+        sim_violate(s, broken_by(s, o, d.other), "%s, upload %" PRIu64 ", was deleted by %s", o->key, o->serial,
+                    n == NULL ? "a late request" : sim_verb_name(n->command.verb));
+    }
+}
+
+static void judge_overwritten(struct sim *s, const struct sim_node *n, const struct bucket_object *o)
+{
+    if (n != NULL && n->command.verb == VERB_PUT) return; /* its user sends the same bytes again */
+    sim_violate(s, "NEWER-WINS", "%s was overwritten by a %s", o->key,
+                n == NULL ? "late request" : sim_verb_name(n->command.verb));
+}
+
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *o, bool overwritten)
 {
-    bool ours = rp_key_is_own(o->key);
-    bool decided_other = false, weakly = false;
     if (o->marker) {
         judge_marker(s, n, o);
         return;
     }
-    if (ours && !rp_quarantine_is(o->key)) {
+    if (rp_key_is_own(o->key) && !rp_quarantine_is(o->key)) {
         sim_judge_record(s, n, o, overwritten);
         return;
     }
     sim_say(s, "bytes of %s (upload %" PRIu64 ") %s", o->key, o->serial, overwritten ? "are overwritten" : "go");
-    if (overwritten && n != NULL && n->command.verb == VERB_PUT) return; /* its user sends the same bytes again */
-    if (overwritten) {
-        sim_violate(s, "NEWER-WINS", "%s was overwritten by a %s", o->key,
-                    n == NULL ? "late request" : sim_verb_name(n->command.verb));
-        return;
-    }
-    struct model_file *f = model_file_of_key(s->model, o->key);
-    if (is_hidden(s, o) && !was_undone(s, n, o)) {
-        sim_violate(s, "NO-LOSS", "%s, upload %" PRIu64 ", went while it was in quarantine", o->key, o->serial);
-        return;
-    }
-    for (size_t i = s->model->n_marks; i-- > 0;) {
-        const struct model_mark *m = &s->model->marks[i];
-        if (strcmp(m->key, o->key) != 0) continue;
-        /* it was seen to be replaced, while an earlier holder's request was still under way */
-        decided_other |= m->state == RP_REPRIEVED && m->outcome == RP_END_SUPERSEDED && m->fence > 1;
-        if (!model_is_decided(m)) continue;
-        decided_other = true;
-        weakly |= m->weakly;
-        if (!allows(s, m, o)) continue;
-        sim_judge_agreed(s, m, "is erased");
-        if (f != NULL) f->lost = true;
-        if (n == NULL) judge_late(s, m);
-        return;
-    }
-    if (was_undone(s, n, o)) {
-        if (f != NULL) f->lost = true;
-        return;
-    }
-    if (is_take_back(s, n, o, f)) return;
-    /* also where a probe was disturbed, and found less than there is */
-    bool window = !bucket_has_condition(s->kind) || (s->config.allow_window_deletes && weakly);
-    if (window && decided_other && f == NULL && !sim_is_weak(s, false)) {
-        sim_see(s, SIGHT_WINDOW_LOSS);
-        return;
-    }
-    sim_violate(s, broken_by(s, o, decided_other), "%s, upload %" PRIu64 ", was deleted by %s", o->key, o->serial,
-                n == NULL ? "a late request" : sim_verb_name(n->command.verb));
+    if (overwritten)
+        judge_overwritten(s, n, o);
+    else
+        judge_deleted(s, n, o);
 }

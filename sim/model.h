@@ -91,7 +91,7 @@ struct model_mark *model_mark(struct model *m, int64_t id);
 struct model_file *model_file(struct model *m, int64_t id);
 struct model_txn *model_txn(struct model *m, int64_t id);
 struct model_confirmation *model_confirmation(struct model *m, int64_t id);
-/* The newest mark of a key, or of an upload under it (etag and version); NULL: none. */
+/* The newest mark of a key; NULL: none. */
 struct model_mark *model_mark_of(struct model *m, const char *key);
 /* The mark of what this copy in quarantine was made of; NULL: it is none, or nobody knows. */
 struct model_mark *model_original(struct model *m, const char *key);

@@ -9,7 +9,8 @@
  *     agreed in truth once a yes was on its way: in an answer, or in a call of its own.
  * V3  What it has said it says again; a no may become a yes, a yes never a no. Only a call of its
  *     own may contradict that (asking.c), for whoever sends it may be mistaken.
- * V4  It loses questions, fails, is down for days, hangs, breaks off after it has acted, and answers later. */
+ * V4  It loses questions, fails, is down for days, hangs, breaks off after it has acted, and
+ *     answers later. */
 #ifndef RP_SIM_SERVICES_H
 #define RP_SIM_SERVICES_H
 

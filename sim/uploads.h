@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uploads.h - users that upload: what they know of their files and transactions, and what they ask. */
+/* uploads.h - users that upload: what they know of their files and transactions, and what they
+ * ask. */
 #ifndef RP_SIM_UPLOADS_H
 #define RP_SIM_UPLOADS_H
 

@@ -140,8 +140,8 @@ void sim_close(struct sim *s)
 
 /* ---- a run ---- */
 
-#define CHECKED_HALFWAY                                                                                                \
-    4 /* every fourth run: what stays wrong is seen in the end, and the questions take an eighth of a run */
+/* Every fourth run: what stays wrong is seen in the end, and the questions take an eighth of a run. */
+#define CHECKED_HALFWAY 4
 
 static void choose_rules(struct sim *s)
 {
