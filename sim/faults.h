@@ -72,7 +72,7 @@ enum sim_fault {
     X(TAKEOVER,          "lease-taken-over"       ) /* a claim of a mark whose lease ended */                      \
     X(LEASE_RENEWED,     "lease-renewed"          )                                                                \
     X(LEASE_OVER,        "lease-over-in-a-batch"  ) /* what was left was given back, unsent */                     \
-    X(STALE_HOLDER,      "stale-holder-woke"      ) /* a mark was claimed anew while its old holder was still at work */\
+    X(STALE_HOLDER,      "stale-holder-woke"      ) /* a claim while the old holder was still at work */       \
     X(ZOMBIE_DELETE,     "zombie-delete"          ) /* a late delete that found something to delete */             \
     X(RETURN_MET,        "late-delete-met-return" ) /* ... that had come back from quarantine */                   \
     X(RETURNED_AGAIN,    "returned-again"         ) /* ... and was brought back */                                 \

@@ -362,7 +362,7 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     n->put_backs_at_begin = s->past.put_backs;
     n->waiting_at_begin = bucket_late(s->bucket);
     n->epoch_at_begin = sim_catalog_epoch(s);
-    n->serial = bucket_counts(s->bucket).puts;
+    n->serial = bucket_serial(s->bucket);
     n->sent_at_begin = s->sent;
     n->returns_at_begin = s->returns;
     n->file_id = c->file != SIZE_MAX ? s->files[c->file].id : 0;
