@@ -17,7 +17,7 @@
     X(DB_FULL,           "db-full",                  60)                                                           \
     X(COMMIT_LOST,       "commit-lost",             400) /* committed, and the answer was lost */                  \
     X(COMMIT_UNDONE,     "commit-undone",           400) /* the connection broke at COMMIT, and nothing was */     \
-    X(COMMIT_UNRESOLVED, "commit-unresolved",      3000) /* after either of them the database cannot be asked for a while */\
+    X(COMMIT_UNRESOLVED, "commit-unresolved",      3000) /* then nobody can be asked for a while */                \
     X(NO_MEMORY,         "no-memory",               150) /* an allocation fails, one of the next of a command */   \
     X(STORE_REFUSES,     "store-refuses",           500) /* 5xx, slow down */                                      \
     X(STORE_DENIES,      "store-denies",            300)                                                           \
@@ -47,7 +47,7 @@
     X(FILES_KEY,         "mark-of-a-file's-key",   1500) /* somebody marks a file's object by its key */           \
     X(REUPLOAD,          "reupload",                250) /* somebody uploads under a marked key */                 \
     X(TWINS,             "identical-reupload",      100) /* somebody uploads the same bytes again */               \
-    X(HIDDEN,            "hidden-by-others",         60) /* somebody leaves a delete marker on a key */             \
+    X(HIDDEN,            "hidden-by-others",         60) /* somebody leaves a delete marker on a key */            \
     X(TAKEN_AWAY,        "taken-away",               25) /* somebody else deletes an object */                     \
     X(SERVICE_NO,        "service-says-no",        2500)                                                           \
     X(SERVICE_LATER,     "service-says-later",     4000) /* 202; it calls, or waits to be asked again */           \
@@ -72,7 +72,7 @@ enum sim_fault {
     X(TAKEOVER,          "lease-taken-over"       ) /* a claim of a mark whose lease ended */                      \
     X(LEASE_RENEWED,     "lease-renewed"          )                                                                \
     X(LEASE_OVER,        "lease-over-in-a-batch"  ) /* what was left was given back, unsent */                     \
-    X(STALE_HOLDER,      "stale-holder-woke"      ) /* a claim while the old holder was still at work */       \
+    X(STALE_HOLDER,      "stale-holder-woke"      ) /* a claim while the old holder was still at work */           \
     X(ZOMBIE_DELETE,     "zombie-delete"          ) /* a late delete that found something to delete */             \
     X(RETURN_MET,        "late-delete-met-return" ) /* ... that had come back from quarantine */                   \
     X(RETURNED_AGAIN,    "returned-again"         ) /* ... and was brought back */                                 \
@@ -84,12 +84,12 @@ enum sim_fault {
     X(SUPERSEDED,        "newer-upload-won"       )                                                                \
     X(MARKED_WHILE_HELD, "marked-while-held"      ) /* the mark waits for the end of a hold */                     \
     X(REFERENCED,        "still-referenced"       )                                                                \
-    X(USED_UP,           "attempts-used-up"       ) /* a purge that failed as often as it may */                    \
+    X(USED_UP,           "attempts-used-up"       ) /* a purge that failed as often as it may */                   \
     X(NOT_OWNER,         "not-owner"              ) /* a sweep that found the store to be another's */             \
     X(PUT_BACK_UNDER,    "put-back-under-nodes"   ) /* a backup was put back while nodes went on */                \
-    X(UNNOTICED,         "put-back-unnoticed"     ) /* a backup was put back, and nothing shows it: U4 of backups.c */\
+    X(UNNOTICED,         "put-back-unnoticed"     ) /* nothing shows it: U4 of backups.c */                        \
     X(CLOCKS_APART,      "clocks-apart"           ) /* a sweep that found the clocks too far apart */              \
-    X(CLOCK_JUMPED,      "clock-jumped"           ) /* a sweep that found its host's clock too far ahead of the boot clock */\
+    X(CLOCK_JUMPED,      "clock-jumped"           ) /* a sweep: its host is far ahead of the boot clock */         \
     X(CLOCK_ACCEPTED,    "clock-accepted"         ) /* somebody took such a clock for right */                     \
     X(WEAK,              "too-weak"               ) /* a sweep, or a mark, that found the store too weak */        \
     X(QUARANTINED,       "quarantined"            )                                                                \
@@ -111,7 +111,7 @@ enum sim_fault {
     X(TWO_RETENTIONS,    "two-retentions"         ) /* one was refused: another is under way */                    \
     X(KEY_ANEW,          "key-given-anew"         ) /* whose answer had been let go */                             \
     X(LET_GO_PUT_BACK,   "let-go-put-back"        ) /* a backup brought back what had been let go */               \
-    X(KEPT_WITH_COPY,    "kept-with-its-copy"     ) /* a mark that had ended was kept, for a copy waits in quarantine */\
+    X(KEPT_WITH_COPY,    "kept-with-its-copy"     ) /* an ended mark: its copy waits in quarantine */              \
     X(NET_ENDED,         "safety-net-ended"       ) /* in trouble; it found nothing */                             \
     X(NET_CRASHED,       "safety-net-crashed"     )                                                                \
     X(REFUSED,           "service-refused"        )                                                                \

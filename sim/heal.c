@@ -122,7 +122,8 @@ void sim_heal(struct sim_node *n)
         if (waiting(s) == NULL && retained == 0 && round > 2) break;
     }
     if (r == 0) r = give(n, VERB_NET, false);
-    for (int i = 0; i < SIM_SERVICES && s->services.asks > 0; i++) { /* those that were retried and are refused again */
+    /* those that were retried and are refused again */
+    for (int i = 0; i < SIM_SERVICES && s->services.asks > 0; i++) {
         s->now_ms += RP_HOUR_MS;
         ask(n);
     }
