@@ -8,7 +8,6 @@
 #include "backups.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/id.h"
 #include "core/subject/quarantine.h"
 #include "judge.h"
 #include "lib/fault_db.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "asking.h"
-#include "base/assert.h"
 #include "choose.h"
 #include "net.h"
 #include "node.h"

@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include "core/retention/retention.h"
-#include "core/subject/quarantine.h"
 #include "judge.h"
 #include "node.h"
 #include "retain.h"
