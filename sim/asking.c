@@ -3,26 +3,22 @@
  * deletes name a service. */
 #include <inttypes.h>
 
+#include "asking.h"
 #include "base/cleanup.h"
 #include "core/confirm/confirm.h"
 #include "node.h"
 #include "services.h"
-#include "users.h"
+#include "verb.h"
 #include "world.h"
 
 /* ---- what is given next ---- */
-
-static struct sim_command command(enum sim_verb verb)
-{
-    return (struct sim_command){ .verb = verb, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1 };
-}
 
 bool sim_takes_call(struct sim_node *n, struct sim_command *out)
 {
     struct sim_services *v = &n->sim->services;
     for (size_t i = 0; i < v->n_calls; i++) {
         if (v->calls[i].at_ms > n->sim->now_ms) continue;
-        *out = command(VERB_ANSWER);
+        *out = sim_command_of(VERB_ANSWER);
         out->question = v->calls[i].question;
         out->flag = v->calls[i].yes;
         v->calls[i] = v->calls[--v->n_calls];
@@ -49,7 +45,7 @@ bool sim_wants_asking(struct sim_node *n, struct sim_command *out)
     if (v->asks == 0) return false;
     if (sim_chance(&v->choosing, 3000) && sim_takes_call(n, out)) return true;
     if (!sim_chance(&v->choosing, is_waited_for(n->sim) ? 3 * v->asks : v->asks)) return false;
-    *out = command(VERB_ASK);
+    *out = sim_command_of(VERB_ASK);
     return true;
 }
 
@@ -123,7 +119,7 @@ static void say(struct sim_question *q, bool yes)
 {
     if (yes) {
         q->word = WORD_YES;
-        q->acted = q->agreed = true;
+        q->agreed = true;
     } else if (q->word == WORD_LATER) {
         q->word = WORD_NO;
     }

@@ -30,7 +30,7 @@
 #include "judge.h"
 #include "node.h"
 #include "owner.h"
-#include "users.h"
+#include "verb.h"
 #include "world.h"
 
 /* ---- the vessel ---- */
@@ -45,7 +45,7 @@ int __wrap_rp_db_vessel(struct rp_db *db, const char *table, char out[RP_VESSEL_
     char none[RP_VESSEL_TEXT];
     int r = __real_rp_db_vessel(db, table, none, err);
     if (r < 0) return r;
-    const struct sim_vessel *v = &world->vessel;
+    const struct sim_vessel *v = &world->home.vessel;
     if (v->is_server)
         snprintf(out, RP_VESSEL_TEXT, "server/7301%04d/%d/%d/%08X", v->place, v->place + 16384, v->place + 16400,
                  (unsigned)v->timeline);
@@ -57,10 +57,8 @@ int __wrap_rp_db_vessel(struct rp_db *db, const char *table, char out[RP_VESSEL_
 void sim_vessel_choose(struct sim *s)
 {
     world = s;
-    s->vessel = (struct sim_vessel){ .is_server = sim_chance(&s->luck, 5000), .place = 1, .timeline = 1 };
-    s->fails_over = s->vessel.is_server && sim_chance(&s->luck, 5000);
-    s->noted = (struct sim_vessel){ 0 };
-    s->moved = s->lossless = false;
+    s->home.vessel = (struct sim_vessel){ .is_server = sim_chance(&s->luck, 5000), .place = 1, .timeline = 1 };
+    s->home.fails_over = s->home.vessel.is_server && sim_chance(&s->luck, 5000);
 }
 
 /* A catalog that never raised its epoch noted no vessel, and is in no other. */
@@ -74,7 +72,7 @@ static void learn(struct sim *s)
     int r = rp_meta_find(s->inner, name, &found, &unused, text, sizeof text, &err);
     RP_ASSERT(r == 0);
     found = found || (sim_record_epoch(s) >= 0 && sim_owns(s, &s->nodes[0]));
-    if (s->noted.place == 0 && found) s->noted = s->vessel;
+    if (s->home.noted.place == 0 && found) s->home.noted = s->home.vessel;
 }
 
 void sim_note_recovered(struct sim *s)
@@ -88,8 +86,8 @@ void sim_note_recovered(struct sim *s)
     if (r == 0) r = rp_db_vessel(s->inner, "meta", now, &err);
     RP_ASSERT(r == 0);
     if (!found || strcmp(noted, now) != 0) return;
-    s->noted = s->vessel;
-    s->moved = s->lossless = false;
+    s->home.noted = s->home.vessel;
+    s->home.moved = s->home.lossless = false;
 }
 
 /* ---- backups ---- */
@@ -111,18 +109,18 @@ static bool is_raised_since(struct sim *s, int64_t *seen)
 
 void sim_back_up(struct sim *s)
 {
-    struct sim_backup *b = &s->backup;
+    struct sim_backup *b = &s->past.backup;
     if (s->faults.rate[FAULT_ROLLED_BACK] == 0) return;
     bool raised = is_raised_since(s, &b->seen_epoch);
     if (!sim_chance(&s->luck, raised ? 1500 : 100)) return;
     learn(s);
     run_script(s, b->at_ms != 0 ? "RELEASE backup; SAVEPOINT backup" : "SAVEPOINT backup");
-    model_copy(s->saved, s->model);
+    model_copy(s->past.saved, s->model);
     b->n_files = s->n_files;
     b->n_txns = s->n_txns;
     b->at_ms = s->now_ms;
     b->epoch = sim_catalog_epoch(s);
-    b->noted = s->noted;
+    b->noted = s->home.noted;
     b->is_owner = sim_record_epoch(s) >= 0 && sim_owns(s, &s->nodes[0]);
     b->serial = bucket_serial(s->bucket);
     b->soon = sim_chance(&s->luck, 1500);
@@ -135,30 +133,30 @@ void sim_back_up(struct sim *s)
 static void keep_undone(struct sim *s)
 {
     for (size_t i = 0; i < s->model->n_marks; i++) {
-        const struct model_mark *m = &s->model->marks[i], *old = model_mark(s->saved, m->id);
+        const struct model_mark *m = &s->model->marks[i], *old = model_mark(s->past.saved, m->id);
         if (!model_is_decided(m) || (old != NULL && model_is_decided(old))) continue;
-        RP_ASSERT(s->n_undone < SIM_UNDONE);
-        s->undone[s->n_undone++] = *m;
+        RP_ASSERT(s->past.n_undone < SIM_UNDONE);
+        s->past.undone[s->past.n_undone++] = *m;
     }
 }
 
 bool sim_is_undone(const struct sim *s, const char *key)
 {
-    for (size_t i = 0; i < s->n_undone; i++)
-        if (strcmp(s->undone[i].key, key) == 0) return true;
+    for (size_t i = 0; i < s->past.n_undone; i++)
+        if (strcmp(s->past.undone[i].key, key) == 0) return true;
     return false;
 }
 
 bool sim_may_lack_bytes(const struct sim *s, const struct model_file *f)
 {
-    return s->rolled_back && (f->lost || sim_is_undone(s, f->key));
+    return s->past.rolled_back && (f->lost || sim_is_undone(s, f->key));
 }
 
 static void note_brought_back(struct sim *s)
 {
-    for (size_t i = 0; i < s->saved->n_marks; i++) {
-        const struct model_mark *now = model_mark(s->model, s->saved->marks[i].id);
-        if (!s->saved->marks[i].gone && now != NULL && now->gone) sim_see(s, SIGHT_LET_GO_PUT_BACK);
+    for (size_t i = 0; i < s->past.saved->n_marks; i++) {
+        const struct model_mark *now = model_mark(s->model, s->past.saved->marks[i].id);
+        if (!s->past.saved->marks[i].gone && now != NULL && now->gone) sim_see(s, SIGHT_LET_GO_PUT_BACK);
     }
 }
 
@@ -166,8 +164,8 @@ static void note_brought_back(struct sim *s)
  * stops when it is over by its own clock (purge.h, S7). */
 static void keep_leases(struct sim *s)
 {
-    for (size_t i = 0; i < s->saved->n_marks; i++) {
-        struct model_mark *old = &s->saved->marks[i];
+    for (size_t i = 0; i < s->past.saved->n_marks; i++) {
+        struct model_mark *old = &s->past.saved->marks[i];
         const struct model_mark *now = model_mark(s->model, old->id);
         if (now == NULL || old->leased_at_ms == 0 || old->holder != now->holder) continue;
         if (now->leased_at_ms > old->leased_at_ms) old->leased_at_ms = now->leased_at_ms;
@@ -182,20 +180,20 @@ static void forget(struct sim *s)
     keep_leases(s);
     note_brought_back(s);
     for (size_t i = 0; i < s->model->n_files; i++) {
-        struct model_file *old = model_file(s->saved, s->model->files[i].id);
+        struct model_file *old = model_file(s->past.saved, s->model->files[i].id);
         if (old != NULL) old->lost = s->model->files[i].lost;
     }
-    for (uint64_t i = s->backup.serial + 1; i <= bucket_serial(s->bucket); i++)
-        s->unknown[i] = true;
-    model_copy(s->model, s->saved);
+    for (uint64_t i = s->past.backup.serial + 1; i <= bucket_serial(s->bucket); i++)
+        s->past.unknown[i] = true;
+    model_copy(s->model, s->past.saved);
     s->n_again = 0;
     for (size_t i = 0; i < s->n_files; i++)
-        if (i >= s->backup.n_files || model_file(s->model, s->files[i].id) == NULL)
+        if (i >= s->past.backup.n_files || model_file(s->model, s->files[i].id) == NULL)
             s->files[i].begun = s->files[i].late = false, s->files[i].answer[0] = '\0';
         else if (s->files[i].forgotten.times > 0)
             s->files[i].answer[0] = '\0'; /* an older one may be there again */
     for (size_t i = 0; i < s->n_txns; i++)
-        if (i >= s->backup.n_txns || model_txn(s->model, s->txns[i].id) == NULL)
+        if (i >= s->past.backup.n_txns || model_txn(s->model, s->txns[i].id) == NULL)
             s->txns[i].begun = false, s->txns[i].answer[0] = '\0';
         else if (s->txns[i].forgotten.times > 0)
             s->txns[i].answer[0] = '\0';
@@ -226,7 +224,7 @@ static void count_on(struct sim *s)
 {
     char text[80];
     int64_t record = sim_record_epoch(s), epoch = record + sim_between(&s->luck, 0, 3);
-    if (!s->backup.is_owner || record <= s->backup.epoch || sim_chance(&s->luck, 5000)) return;
+    if (!s->past.backup.is_owner || record <= s->past.backup.epoch || sim_chance(&s->luck, 5000)) return;
     snprintf(text, sizeof text, "UPDATE meta SET number = %" PRId64 " WHERE name = 'epoch'", epoch);
     run_script(s, text);
     sim_say(s, "the backup has counted on to epoch %" PRId64 " by itself", epoch);
@@ -236,56 +234,54 @@ static void count_on(struct sim *s)
 static void move(struct sim *s, bool later)
 {
     if (later)
-        s->vessel.timeline++;
+        s->home.vessel.timeline++;
     else
-        s->vessel.place++;
+        s->home.vessel.place++;
     sim_say(s, "the catalog lies in another place now");
 }
 
 static void compare(struct sim *s)
 {
-    const struct sim_vessel *noted = &s->noted, *now = &s->vessel;
-    bool same_place = noted->place == now->place && (noted->timeline == now->timeline || s->fails_over);
-    s->moved = noted->place != 0 && !same_place;
+    const struct sim_vessel *noted = &s->home.noted, *now = &s->home.vessel;
+    bool same_place = noted->place == now->place && (noted->timeline == now->timeline || s->home.fails_over);
+    s->home.moved = noted->place != 0 && !same_place;
 }
 
 static void start_again(struct sim *s)
 {
-    s->put_backs++;
+    s->past.put_backs++;
     for (int i = 0; i < SIM_NODES; i++) {
         struct sim_node *n = &s->nodes[i];
         n->anchored = false; /* the backup may not know this boot */
         n->kept_ms = 0;
         if (sim_claims(n->command.verb)) n->owned = false; /* what was seen before says nothing of it */
     }
-    s->retainer = 0;
-    s->retaining_fence = 0;
+    s->retaining.holder = 0;
+    s->retaining.fence = 0;
 }
 
 static void put_back_now(struct sim *s)
 {
     learn(s);
     run_script(s, "ROLLBACK TO backup; RELEASE backup");
-    sim_say(s, "the catalog is put back from its backup, %s", s->put_back_moves ? "elsewhere" : "in its place");
+    sim_say(s, "the catalog is put back from its backup, %s", s->past.put_back_moves ? "elsewhere" : "in its place");
     if (all_down(s)) count_on(s);
     forget(s);
-    if (s->put_back_moves) move(s, s->vessel.is_server && sim_chance(&s->luck, 5000));
-    s->noted = s->backup.noted;
+    if (s->past.put_back_moves) move(s, s->home.vessel.is_server && sim_chance(&s->luck, 5000));
+    s->home.noted = s->past.backup.noted;
     compare(s);
-    s->backup.at_ms = 0;
-    s->rolled_back = true;
-    s->lossless = false;
+    s->past.backup.at_ms = 0;
+    s->past.rolled_back = true;
+    s->home.lossless = false;
     start_again(s);
     if (!sim_is_known_ours(s)) memset(s->misled, 0, sizeof s->misled);
-    if (!s->moved && sim_owns(s, &s->nodes[0])) sim_see(s, SIGHT_UNNOTICED);
+    if (!s->home.moved && sim_owns(s, &s->nodes[0])) sim_see(s, SIGHT_UNNOTICED);
 }
 
 static bool is_sweeping(const struct sim *s)
 {
-    for (int i = 0; i < SIM_NODES; i++) {
-        enum sim_verb verb = s->nodes[i].command.verb;
-        if ((sim_claims(verb) || verb == VERB_RETAIN || verb == VERB_NET) && !s->nodes[i].dead) return true;
-    }
+    for (int i = 0; i < SIM_NODES; i++)
+        if (sim_is_by_itself(s->nodes[i].command.verb) && !s->nodes[i].dead) return true;
     return false;
 }
 
@@ -293,14 +289,14 @@ static bool is_sweeping(const struct sim *s)
 static void strike(struct sim *s)
 {
     bool under = is_sweeping(s); /* there it hurts most */
-    s->put_back_moves = sim_chance(&s->luck, under ? 3000 : 6000);
-    bool goes_on = sim_chance(&s->luck, under ? 9000 : 5000) && (s->vessel.is_server || !s->put_back_moves);
+    s->past.put_back_moves = sim_chance(&s->luck, under ? 3000 : 6000);
+    bool goes_on = sim_chance(&s->luck, under ? 9000 : 5000) && (s->home.vessel.is_server || !s->past.put_back_moves);
     if (goes_on) {
         sim_see(s, SIGHT_PUT_BACK_UNDER);
         put_back_now(s);
         return;
     }
-    s->rolling = true;
+    s->past.rolling = true;
     for (int i = 0; i < SIM_NODES; i++)
         s->nodes[i].dead = sim_node_is_up(&s->nodes[i]);
 }
@@ -308,24 +304,24 @@ static void strike(struct sim *s)
 /* A standby takes over that has everything; or somebody moves the file. */
 static void move_whole(struct sim *s)
 {
-    if ((!s->vessel.is_server && !all_down(s)) || !sim_strikes(&s->faults, FAULT_MOVED)) return;
+    if ((!s->home.vessel.is_server && !all_down(s)) || !sim_strikes(&s->faults, FAULT_MOVED)) return;
     learn(s);
-    s->lossless = s->lossless || !s->moved;
-    move(s, s->vessel.is_server);
+    s->home.lossless = s->home.lossless || !s->home.moved;
+    move(s, s->home.vessel.is_server);
     compare(s);
 }
 
 void sim_put_back(struct sim *s)
 {
-    if (s->rolling && all_down(s)) {
-        s->rolling = false;
+    if (s->past.rolling && all_down(s)) {
+        s->past.rolling = false;
         put_back_now(s);
         return;
     }
-    if (s->rolling || s->config.mode == RP_MODE_OBSERVE || is_busy(s)) return;
+    if (s->past.rolling || s->config.mode == RP_MODE_OBSERVE || is_busy(s)) return;
     move_whole(s);
-    if (s->backup.at_ms == 0) return;
-    bool now = s->backup.soon && sim_chance(&s->luck, is_sweeping(s) ? 1500 : 500);
+    if (s->past.backup.at_ms == 0) return;
+    bool now = s->past.backup.soon && sim_chance(&s->luck, is_sweeping(s) ? 1500 : 500);
     if (!now && !sim_strikes(&s->faults, FAULT_ROLLED_BACK)) return;
     if (now) s->faults.met[FAULT_ROLLED_BACK]++;
     strike(s);

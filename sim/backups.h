@@ -24,8 +24,35 @@ struct sim_backup {
     bool soon;     /* it will be put back right away, perhaps */
 };
 
+/* Where the catalog lies. */
+struct sim_home {
+    struct sim_vessel vessel, noted; /* noted: where it says that it does; place 0: nowhere */
+    bool fails_over;                 /* catalog.failover: synchronous */
+    bool moved;                      /* it lies in another vessel than it noted, and nobody has recovered it since */
+    bool lossless;                   /* ... and has lost nothing */
+};
+
+#define SIM_UPLOADS 8192
+#define SIM_UNDONE  4000
+
+/* The last backup, and what was forgotten whenever one was put back. */
+struct sim_past {
+    struct sim_backup backup;
+    struct model *saved; /* as of the backup */
+    unsigned put_backs;
+    bool rolled_back;          /* one was put back */
+    bool rolling;              /* one is about to be, as soon as all nodes are down */
+    bool put_back_moves;       /* ... to another place */
+    struct model_mark *undone; /* decided in a catalog that was put back since; SIM_UNDONE of them */
+    size_t n_undone;
+    bool unknown[SIM_UPLOADS]; /* of an upload's serial: made for a catalog that was put back since */
+    bool unasked;              /* it took an answer to a call that it does not know of */
+};
+
 struct sim;
+struct model;
 struct model_file;
+struct model_mark;
 
 void sim_vessel_choose(struct sim *s);
 void sim_back_up(struct sim *s);

@@ -8,7 +8,6 @@
 #include "backups.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/id.h"
 #include "core/subject/quarantine.h"
 #include "judge.h"
 #include "lib/fault_db.h"
@@ -31,10 +30,10 @@ static void ask_catalog(struct sim *s)
     if (r < 0) fprintf(stderr, "%s\n", err.text);
     RP_ASSERT(r == 0);
     nobody.max_attempts = s->rules.max_attempts;
-    struct inv_world world = { .catalog = catalog, .store_id = s->store_id, .known = &nobody };
+    struct inv_world world = {
+        .catalog = catalog, .store_id = s->store_id, .known = &nobody, .unrecorded_calls = s->past.unasked
+    };
     if (inv_check_catalog(&world, INV_ALWAYS, &lines) == 0) return;
-    /* judge_confirm.c: the audit row of that call is gone with what was put back */
-    if (s->unasked && strstr(rp_buf_text(&lines), "what services were asked") != NULL) return;
     char *end = strchr(rp_buf_text(&lines), '\n');
     sim_violate(s, "CATALOG", "%.*s", end != NULL ? (int)(end - rp_buf_text(&lines)) : 300, rp_buf_text(&lines));
 }
@@ -44,10 +43,7 @@ static void ask_catalog(struct sim *s)
 /* It has a mark of its own, or is the half-done work of the mark that it is named by. */
 static bool is_copy_explained(struct sim *s, const char *key)
 {
-    const struct model_mark *own = model_mark_of(s->model, key), *of = NULL;
-    enum rp_id_kind kind;
-    int64_t id = 0;
-    if (rp_id_parse(key + strlen(RP_STORE_QUARANTINE), &kind, &id)) of = model_mark(s->model, id);
+    const struct model_mark *own = model_mark_of(s->model, key), *of = model_original(s->model, key);
     return (own != NULL && (model_is_active(own) || own->state == RP_LOST)) || (of != NULL && model_is_active(of));
 }
 
@@ -58,7 +54,7 @@ static bool is_explained(struct sim *s, const struct bucket_object *o)
     if (strcmp(o->key, RP_STORE_OWNER) == 0) return true;
     if (rp_quarantine_is(o->key)) return is_copy_explained(s, o->key);
     if (rp_key_is_own(o->key)) return true; /* a canary */
-    if (f != NULL && (f->status == RP_FILE_LIVE || f->status == RP_FILE_SCANNING)) return true;
+    if (f != NULL && rp_status_lives((enum rp_status)f->status)) return true;
     if (f != NULL && m != NULL && (m->state == RP_LOST || model_is_active(m))) return true;
     if (f != NULL && m != NULL && m->file_id == 0 && m->state == RP_REPRIEVED)
         return true; /* marked by its key, and restored */
@@ -70,7 +66,7 @@ static bool is_explained(struct sim *s, const struct bucket_object *o)
 static bool judge_object(void *ctx, const struct bucket_object *o)
 {
     struct sim *s = ctx;
-    if (s->unknown[o->serial]) return true; /* what happened since its backup an old catalog does not know */
+    if (s->past.unknown[o->serial]) return true; /* what happened since its backup an old catalog does not know */
     if (!is_explained(s, o)) sim_violate(s, "EVENTUAL", "%s (upload %" PRIu64 ") was left behind", o->key, o->serial);
     return s->violation[0] == '\0';
 }
@@ -87,7 +83,7 @@ static void judge_files(struct sim *s, bool healed)
     struct bucket_object o;
     for (size_t i = 0; i < s->model->n_files; i++) {
         const struct model_file *f = &s->model->files[i];
-        bool lives = f->status == RP_FILE_LIVE || f->status == RP_FILE_SCANNING;
+        bool lives = rp_status_lives((enum rp_status)f->status);
         if (lives && !sim_may_lack_bytes(s, f) && !bucket_look(s->bucket, f->key, &o) && !is_hidden_late(s, f->key) &&
             (healed || !sim_is_owed(s, f->key)))
             sim_violate(s, "NO-LOSS", "file %s lives, and its bytes are gone", f->name);
@@ -99,10 +95,9 @@ static void judge_files(struct sim *s, bool healed)
 static void judge_elsewhere(struct sim *s)
 {
     struct bucket_object record;
-    bool conditional = s->kind != BUCKET_WINDOW && s->kind != BUCKET_LIAR;
     if (!bucket_look(s->elsewhere, RP_STORE_OWNER, &record)) return;
     s->lied = true;
-    if (conditional) sim_violate(s, "OWNER", "a bucket that never was ours has our record");
+    if (bucket_has_condition(s->kind)) sim_violate(s, "OWNER", "a bucket that never was ours has our record");
 }
 
 void sim_check(struct sim *s, bool healed)

@@ -3,29 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
+#include "asking.h"
+#include "choose.h"
+#include "net.h"
 #include "node.h"
 #include "owner.h"
+#include "retain.h"
 #include "task.h"
+#include "uploads.h"
 #include "users.h"
+#include "verb.h"
 #include "world.h"
-
-static const char *const names[VERBS] = {
-    "nothing", "start",  "mark",   "restore", "sweep",   "hold",   "lift",     "dead letter",
-    "recover", "import", "init",   "put",     "confirm", "delete", "undelete", "return from quarantine",
-    "result",  "begin",  "commit", "abort",   "quota",   "clock",  "retain",   "safety net",
-    "ask",     "answer",
-};
-
-const char *sim_verb_name(enum sim_verb verb)
-{
-    return names[verb];
-}
-
-bool sim_claims(enum sim_verb verb)
-{
-    return verb == VERB_SWEEP || verb == VERB_ASK;
-}
 
 static const int64_t graces[] = { -1, 0, RP_MINUTE_MS, RP_HOUR_MS, RP_DAY_MS, 5 * RP_DAY_MS };
 
@@ -186,9 +174,8 @@ static void choose_new(struct sim_node *n, struct sim_command *c)
 {
     struct sim_random *r = &n->random;
     int64_t as = sim_between(r, 0, 99), sweeps = n->index < 2 ? 45 : 12;
-    *c = (struct sim_command){
-        .verb = VERB_SWEEP, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = sim_chance(r, 4000)
-    };
+    *c = sim_command_of(VERB_SWEEP);
+    c->flag = sim_chance(r, 4000);
     if (choose_return(n->sim, r, c) || as < sweeps) return;
     as = sim_between(r, 0, 99);
     if (as < 22) {
@@ -222,16 +209,13 @@ void sim_choose(struct sim_node *n, struct sim_command *out)
 {
     struct sim *s = n->sim;
     if (sim_wants_retention(n)) {
-        bool begins = sim_chance(&s->letting_go, 3000);
-        *out = (struct sim_command){
-            .verb = VERB_RETAIN, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = begins
-        };
+        *out = sim_command_of(VERB_RETAIN);
+        out->flag = sim_chance(&s->retaining.random, 3000); /* it begins one */
         return;
     }
     if (sim_wants_net(n)) {
-        bool begins = sim_chance(&s->netting, 3000);
-        *out =
-            (struct sim_command){ .verb = VERB_NET, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = begins };
+        *out = sim_command_of(VERB_NET);
+        out->flag = sim_chance(&s->netting.random, 3000);
         return;
     }
     if (sim_wants_asking(n, out)) return;
@@ -240,7 +224,6 @@ void sim_choose(struct sim_node *n, struct sim_command *out)
         if (out->verb == VERB_RECOVER && s->misled[n->index])
             out->verb = VERB_SWEEP; /* nobody recovers what is not ours */
         if (is_full(s->model, out->verb)) out->verb = VERB_SWEEP;
-        out->given++;
         if (out->verb == VERB_INIT && sim_strikes(&s->faults, FAULT_OTHER_BODY)) out->body = 1;
         return;
     }
@@ -252,9 +235,7 @@ void sim_choose(struct sim_node *n, struct sim_command *out)
 static void keep(struct sim_node *n)
 {
     struct sim *s = n->sim;
-    if (n->command.verb == VERB_SWEEP || n->command.verb == VERB_CLOCK || n->command.verb == VERB_RETAIN ||
-        n->command.verb == VERB_NET || n->command.verb == VERB_ASK || n->command.body != 0)
-        return;
+    if (!sim_repeats(n->command.verb) || n->command.body != 0) return;
     struct sim_command *slot =
         s->n_again < SIM_PENDING ? &s->again[s->n_again++] : &s->again[sim_index(&n->random, SIM_PENDING)];
     *slot = n->command;
@@ -262,18 +243,7 @@ static void keep(struct sim_node *n)
 
 int sim_give(struct sim_node *n)
 {
-    static int (*const give[VERBS])(struct sim_node *) = {
-        [VERB_MARK] = sim_give_mark,       [VERB_RESTORE] = sim_give_restore, [VERB_SWEEP] = sim_give_sweep,
-        [VERB_HOLD] = sim_give_hold,       [VERB_LIFT] = sim_give_lift,       [VERB_DEAD] = sim_give_dead,
-        [VERB_RECOVER] = sim_give_recover, [VERB_IMPORT] = sim_give_import,   [VERB_INIT] = sim_give_init,
-        [VERB_PUT] = sim_give_put,         [VERB_CONFIRM] = sim_give_confirm, [VERB_DELETE] = sim_give_file,
-        [VERB_UNDELETE] = sim_give_file,   [VERB_RETURN] = sim_give_file,     [VERB_RESULT] = sim_give_file,
-        [VERB_BEGIN] = sim_give_txn,       [VERB_COMMIT] = sim_give_txn,      [VERB_ABORT] = sim_give_txn,
-        [VERB_QUOTA] = sim_give_quota,     [VERB_CLOCK] = sim_give_clock,     [VERB_RETAIN] = sim_give_retain,
-        [VERB_NET] = sim_give_net,         [VERB_ASK] = sim_give_ask,         [VERB_ANSWER] = sim_give_answer,
-    };
-    RP_ASSERT(give[n->command.verb] != NULL);
-    int r = give[n->command.verb](n);
+    int r = sim_verb_give(n);
     keep(n);
     return r;
 }

@@ -11,13 +11,13 @@
 /* clang-format off */
 #define SIM_FAULTS(X)                                                                                              \
     X(CRASH,             "crash",                    50) /* a node stops between any two calls */                  \
-    X(CRASH_STARTING,    "crash-starting",          800) /* ... while it starts again */                           \
+    X(CRASH_STARTING,    "crash-starting",          800) /* a node stops while it starts again */                  \
     X(DB_UNAVAILABLE,    "db-unavailable",          120) /* the connection is lost before a call */                \
     X(DB_BUSY,           "db-busy",                 150) /* busy, deadlock, serialization */                       \
     X(DB_FULL,           "db-full",                  60)                                                           \
     X(COMMIT_LOST,       "commit-lost",             400) /* committed, and the answer was lost */                  \
     X(COMMIT_UNDONE,     "commit-undone",           400) /* the connection broke at COMMIT, and nothing was */     \
-    X(COMMIT_UNRESOLVED, "commit-unresolved",      3000) /* ... and the database cannot be asked for a while */    \
+    X(COMMIT_UNRESOLVED, "commit-unresolved",      3000) /* then nobody can be asked for a while */                \
     X(NO_MEMORY,         "no-memory",               150) /* an allocation fails, one of the next of a command */   \
     X(STORE_REFUSES,     "store-refuses",           500) /* 5xx, slow down */                                      \
     X(STORE_DENIES,      "store-denies",            300)                                                           \
@@ -46,15 +46,15 @@
     X(WRONG_TENANT,      "wrong-tenant",            500) /* somebody asks for a file of another tenant */          \
     X(FILES_KEY,         "mark-of-a-file's-key",   1500) /* somebody marks a file's object by its key */           \
     X(REUPLOAD,          "reupload",                250) /* somebody uploads under a marked key */                 \
-    X(TWINS,             "identical-reupload",      100) /* ... the same bytes */                                  \
-    X(HIDDEN,            "hidden-by-others",         60) /* ... leaves a delete marker on one */                    \
+    X(TWINS,             "identical-reupload",      100) /* somebody uploads the same bytes again */               \
+    X(HIDDEN,            "hidden-by-others",         60) /* somebody leaves a delete marker on a key */            \
     X(TAKEN_AWAY,        "taken-away",               25) /* somebody else deletes an object */                     \
     X(SERVICE_NO,        "service-says-no",        2500)                                                           \
     X(SERVICE_LATER,     "service-says-later",     4000) /* 202; it calls, or waits to be asked again */           \
     X(SERVICE_FAILS,     "service-fails",          3000) /* 5xx, 429 */                                            \
     X(SERVICE_HANGS,     "service-hangs",          2000)                                                           \
     X(SERVICE_BREAKS,    "service-breaks-off",     3000) /* it has acted, and nobody hears its answer */           \
-    X(FROZEN_ASKING,     "frozen-while-asking",    1500)        /* a node stands still during a call */
+    X(FROZEN_ASKING,     "frozen-while-asking",    1500) /* a node stands still during a call */
 /* clang-format on */
 
 enum sim_fault {
@@ -72,7 +72,7 @@ enum sim_fault {
     X(TAKEOVER,          "lease-taken-over"       ) /* a claim of a mark whose lease ended */                      \
     X(LEASE_RENEWED,     "lease-renewed"          )                                                                \
     X(LEASE_OVER,        "lease-over-in-a-batch"  ) /* what was left was given back, unsent */                     \
-    X(STALE_HOLDER,      "stale-holder-woke"      ) /* ... while its old holder was still at work */               \
+    X(STALE_HOLDER,      "stale-holder-woke"      ) /* a claim while the old holder was still at work */           \
     X(ZOMBIE_DELETE,     "zombie-delete"          ) /* a late delete that found something to delete */             \
     X(RETURN_MET,        "late-delete-met-return" ) /* ... that had come back from quarantine */                   \
     X(RETURNED_AGAIN,    "returned-again"         ) /* ... and was brought back */                                 \
@@ -84,14 +84,14 @@ enum sim_fault {
     X(SUPERSEDED,        "newer-upload-won"       )                                                                \
     X(MARKED_WHILE_HELD, "marked-while-held"      ) /* the mark waits for the end of a hold */                     \
     X(REFERENCED,        "still-referenced"       )                                                                \
-    X(USED_UP,           "attempts-used-up"       ) /* a purge that failed as often as it may */                    \
+    X(USED_UP,           "attempts-used-up"       ) /* a purge that failed as often as it may */                   \
     X(NOT_OWNER,         "not-owner"              ) /* a sweep that found the store to be another's */             \
     X(PUT_BACK_UNDER,    "put-back-under-nodes"   ) /* a backup was put back while nodes went on */                \
-    X(UNNOTICED,         "put-back-unnoticed"     ) /* ... and nothing shows it: U4 of backups.c */                \
-    X(CLOCKS_APART,      "clocks-apart"           ) /* ... the clocks too far apart */                             \
-    X(CLOCK_JUMPED,      "clock-jumped"           ) /* ... its own host's too far ahead of the boot clock */       \
+    X(UNNOTICED,         "put-back-unnoticed"     ) /* nothing shows it: U4 of backups.c */                        \
+    X(CLOCKS_APART,      "clocks-apart"           ) /* a sweep that found the clocks too far apart */              \
+    X(CLOCK_JUMPED,      "clock-jumped"           ) /* a sweep: its host is far ahead of the boot clock */         \
     X(CLOCK_ACCEPTED,    "clock-accepted"         ) /* somebody took such a clock for right */                     \
-    X(WEAK,              "too-weak"               ) /* ... the store too weak */                                   \
+    X(WEAK,              "too-weak"               ) /* a sweep, or a mark, that found the store too weak */        \
     X(QUARANTINED,       "quarantined"            )                                                                \
     X(RETURNED,          "returned"               ) /* from quarantine */                                          \
     X(HIDDEN,            "hidden-in-place"        ) /* quarantined by a delete marker */                           \
@@ -111,20 +111,20 @@ enum sim_fault {
     X(TWO_RETENTIONS,    "two-retentions"         ) /* one was refused: another is under way */                    \
     X(KEY_ANEW,          "key-given-anew"         ) /* whose answer had been let go */                             \
     X(LET_GO_PUT_BACK,   "let-go-put-back"        ) /* a backup brought back what had been let go */               \
-    X(KEPT_WITH_COPY,    "kept-with-its-copy"     ) /* ... and not, for a copy waits in quarantine */              \
+    X(KEPT_WITH_COPY,    "kept-with-its-copy"     ) /* an ended mark: its copy waits in quarantine */              \
     X(NET_ENDED,         "safety-net-ended"       ) /* in trouble; it found nothing */                             \
     X(NET_CRASHED,       "safety-net-crashed"     )                                                                \
     X(REFUSED,           "service-refused"        )                                                                \
     X(SERVICE_GONE,      "service-said-gone"      ) /* a code that counts as yes */                                \
     X(SAID_LATER,        "service-said-later"     )                                                                \
-    X(LATE_YES,          "late-yes"               ) /* ... and called */                                           \
+    X(LATE_YES,          "late-yes"               ) /* a service that had said later has called */                 \
     X(LATE_NO,           "late-no"                )                                                                \
     X(NO_AFTER_YES,      "no-after-yes"           )                                                                \
     X(ANSWER_AFTER_END,  "answer-after-the-end"   ) /* of the mark */                                              \
     X(ANSWER_UNKNOWN,    "answer-unasked"         ) /* by what a catalog put back knows, or a recovery */          \
     X(REVIVED,           "dead-letter-revived"    ) /* by a late yes */                                            \
     X(ASKED_NOW,         "asked-before-due"       )                                                                \
-    X(ASKER_CRASHED,     "crashed-after-asked"    ) /* ... and before the answer was committed */                  \
+    X(ASKER_CRASHED,     "crashed-after-asked"    ) /* before the answer was committed */                          \
     X(ASKER_LOST,        "lost-while-asking"      ) /* the mark was another one's when the answer came */          \
     X(GAVE_UP,           "service-given-up"       ) /* its time was over, or it will never say yes */              \
     X(KEPT_AGREED,       "kept-after-a-yes"       ) /* by a person */                                              \
@@ -134,7 +134,7 @@ enum sim_fault {
     X(BREAKER_CLOSED,    "breaker-closed"         )                                                                \
     X(STAYS_DEAD,        "refused-for-good"       ) /* a dead letter in the end */                                 \
     X(LIE,               "lying-if-match"         )                                                                \
-    X(WINDOW_LOSS,       "window-loss"            )             /* the known remainder of level window */
+    X(WINDOW_LOSS,       "window-loss"            ) /* the known remainder of level window */
 /* clang-format on */
 
 enum sim_sight {

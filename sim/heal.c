@@ -3,12 +3,14 @@
  * the end? */
 #include <string.h>
 
+#include "asking.h"
+#include "choose.h"
 #include "core/subject/quarantine.h"
 #include "heal.h"
 #include "judge.h"
 #include "node.h"
 #include "owner.h"
-#include "users.h"
+#include "verb.h"
 #include "weather.h"
 #include "world.h"
 
@@ -16,15 +18,17 @@
 
 static int give(struct sim_node *n, enum sim_verb verb, bool flag)
 {
-    sim_node_begin(
-        n, &(struct sim_command){ .verb = verb, .file = SIZE_MAX, .txn = SIZE_MAX, .grace_ms = -1, .flag = flag });
+    struct sim_command c = sim_command_of(verb);
+    c.flag = flag;
+    sim_node_begin(n, &c);
     int r = sim_give(n);
     n->command.verb = VERB_NONE;
     return r;
 }
 
 /* Marks that may wait for ever: of a store that only observes, of plain objects where nothing can
- * delete exactly those (who declared that no key is used again is wrong once one was), and those to which a service never says anything but no. */
+ * delete exactly those (who declared that no key is used again is wrong once one was), and those to
+ * which a service never says anything but no. */
 static bool may_wait(struct sim *s, const struct model_mark *m)
 {
     if (s->config.mode == RP_MODE_OBSERVE || sim_is_refused(s, m)) return true;
@@ -34,11 +38,9 @@ static bool may_wait(struct sim *s, const struct model_mark *m)
 /* The copy of what was returned and marked anew waits as long as that mark does (purge.h, S8). */
 static bool waits_for_another(struct sim *s, const struct model_mark *copy)
 {
-    int64_t id = 0;
-    if (!copy->returned || !rp_quarantine_original(copy->key, &id)) return false;
-    const struct model_mark *original = model_mark(s->model, id);
+    const struct model_mark *original = copy->returned ? model_original(s->model, copy->key) : NULL;
     const struct model_mark *newest = original != NULL ? model_mark_of(s->model, original->key) : NULL;
-    return newest != NULL && newest->id != id && model_is_active(newest) && may_wait(s, newest);
+    return newest != NULL && newest != original && model_is_active(newest) && may_wait(s, newest);
 }
 
 static const struct model_mark *waiting(struct sim *s)
@@ -116,11 +118,12 @@ void sim_heal(struct sim_node *n)
         delete_what_shows(s);
         for (int i = 0; i < 8 && has_dead(s); i++)
             (void)give(n, VERB_DEAD, true); /* not while its copy is being erased */
-        if (round == 0) r = give(n, VERB_NET, false);
+        if (r == 0 && round == 0) r = give(n, VERB_NET, false);
         if (waiting(s) == NULL && retained == 0 && round > 2) break;
     }
     if (r == 0) r = give(n, VERB_NET, false);
-    for (int i = 0; i < SIM_SERVICES && s->services.asks > 0; i++) { /* those that were retried and are refused again */
+    /* those that were retried and are refused again */
+    for (int i = 0; i < SIM_SERVICES && s->services.asks > 0; i++) {
         s->now_ms += RP_HOUR_MS;
         ask(n);
     }
@@ -128,6 +131,6 @@ void sim_heal(struct sim_node *n)
     if (r < 0) sim_violate(s, "EVENTUAL", "a command fails with %d in a healed world", r);
     if (r == 0) judge_end(s);
     if (r == 0 && s->config.mode != RP_MODE_OBSERVE) sim_judge_refused(s);
-    if (r == 0 && s->retains > 0) sim_judge_remains(n);
+    if (r == 0 && s->retaining.chance > 0) sim_judge_remains(n);
     sim_node_close(n);
 }

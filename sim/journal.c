@@ -15,11 +15,11 @@
 
 #define ROWS_MAX 2000
 
-/* The triggers' function is called with: what, id, tenant, four texts, then numbers. */
+/* The triggers' function is called with: what, id, tenant, three texts, then numbers. */
 #define NOTE(what, id, tenant, texts, numbers)                                                                         \
     "BEGIN SELECT sim_note(" #what ", " id ", " tenant ", " texts ", " numbers "); END;\n"
-#define NO_TEXTS   "'', '', '', ''"
-#define MARK_TEXTS "NEW.key, NEW.etag, NEW.version, NEW.reason"
+#define NO_TEXTS   "'', '', ''"
+#define MARK_TEXTS "NEW.key, NEW.etag, NEW.version"
 #define MARK_REST  "COALESCE(NEW.file_id, 0), NEW.outcome, NEW.checks, NEW.was, NEW.lease_by IS NOT NULL, NEW.in_place"
 #define FILE_REST                                                                                                      \
     "NEW.status, NEW.was, NEW.mark_id, COALESCE(NEW.parent_id, 0), COALESCE(NEW.source_id, 0), "                       \
@@ -33,19 +33,19 @@ static const char script[] =
     NOTE(2, "NEW.id", "NEW.tenant_id", MARK_TEXTS, "OLD.state, NEW.state, NEW.due_at, COALESCE(OLD.next_at, 0), COALESCE(NEW.next_at, 0), "
          "OLD.fence, NEW.fence, " MARK_REST)
     "CREATE TEMP TRIGGER file_new AFTER INSERT ON main.file "
-    NOTE(3, "NEW.id", "NEW.tenant_id", "NEW.key, NEW.name, '', ''", "0, " FILE_REST)
+    NOTE(3, "NEW.id", "NEW.tenant_id", "NEW.key, NEW.name, ''", "0, " FILE_REST)
     "CREATE TEMP TRIGGER file_moved AFTER UPDATE ON main.file "
-    NOTE(4, "NEW.id", "NEW.tenant_id", "NEW.key, NEW.name, '', ''", "OLD.status, " FILE_REST)
+    NOTE(4, "NEW.id", "NEW.tenant_id", "NEW.key, NEW.name, ''", "OLD.status, " FILE_REST)
     "CREATE TEMP TRIGGER hold_new AFTER INSERT ON main.hold "
-    NOTE(5, "NEW.id", "COALESCE(NEW.tenant_id, 0)", "COALESCE(NEW.key, ''), '', '', ''", "NEW.scope")
+    NOTE(5, "NEW.id", "COALESCE(NEW.tenant_id, 0)", "COALESCE(NEW.key, ''), '', ''", "NEW.scope")
     "CREATE TEMP TRIGGER hold_lifted AFTER UPDATE ON main.hold "
     NOTE(6, "NEW.id", "0", NO_TEXTS, "0")
     "CREATE TEMP TRIGGER tenant_moved AFTER UPDATE ON main.tenant "
     NOTE(7, "NEW.id", "NEW.id", NO_TEXTS, "OLD.used_bytes + OLD.reserved_bytes, NEW.used_bytes + NEW.reserved_bytes, COALESCE(NEW.limit_bytes, -1)")
     "CREATE TEMP TRIGGER txn_new AFTER INSERT ON main.txn "
-    NOTE(8, "NEW.id", "NEW.tenant_id", NO_TEXTS, "NEW.state, NEW.members")
+    NOTE(8, "NEW.id", "NEW.tenant_id", NO_TEXTS, "NEW.state")
     "CREATE TEMP TRIGGER txn_moved AFTER UPDATE ON main.txn "
-    NOTE(9, "NEW.id", "NEW.tenant_id", NO_TEXTS, "NEW.state, NEW.members")
+    NOTE(9, "NEW.id", "NEW.tenant_id", NO_TEXTS, "NEW.state")
     "CREATE TEMP TRIGGER mark_gone AFTER DELETE ON main.mark "
     NOTE(10, "OLD.id", "OLD.tenant_id", NO_TEXTS, "COALESCE(OLD.ended_at, 0)")
     "CREATE TEMP TRIGGER file_gone AFTER DELETE ON main.file "
@@ -58,13 +58,13 @@ static const char script[] =
     "CREATE TEMP TRIGGER key_new AFTER INSERT ON main.idempotency "
     NOTE(14, "NEW.id", "0", NO_TEXTS, "0")
     "CREATE TEMP TRIGGER key_gone AFTER DELETE ON main.idempotency "
-    NOTE(15, "OLD.id", "0", "OLD.key, '', '', ''", "0")
+    NOTE(15, "OLD.id", "0", "OLD.key, '', ''", "0")
     "CREATE TEMP TRIGGER run_gone AFTER DELETE ON main.run "
     NOTE(16, "OLD.id", "0", NO_TEXTS, "OLD.started_at, OLD.open IS NULL")
     "CREATE TEMP TRIGGER confirmation_new AFTER INSERT ON main.confirmation "
-    NOTE(17, "NEW.id", "0", "NEW.name, '', '', ''", "0, NEW.state, NEW.mark_id, NEW.ordinal, NEW.attempts, 0")
+    NOTE(17, "NEW.id", "0", "NEW.name, '', ''", "0, NEW.state, NEW.mark_id, NEW.ordinal, NEW.attempts, 0")
     "CREATE TEMP TRIGGER confirmation_moved AFTER UPDATE ON main.confirmation "
-    NOTE(18, "NEW.id", "0", "NEW.name, '', '', ''", "OLD.state, NEW.state, NEW.mark_id, NEW.ordinal, NEW.attempts, COALESCE(NEW.asked_at, 0)");
+    NOTE(18, "NEW.id", "0", "NEW.name, '', ''", "OLD.state, NEW.state, NEW.mark_id, NEW.ordinal, NEW.attempts, COALESCE(NEW.asked_at, 0)");
 /* clang-format on */
 
 #define NUMBERS_MAX 13
@@ -72,7 +72,7 @@ static const char script[] =
 struct row {
     int what;
     int64_t id, tenant_id, i[NUMBERS_MAX];
-    char a[MODEL_KEY], b[MODEL_ETAG], c[MODEL_ETAG], d[80];
+    char a[MODEL_KEY], b[MODEL_ETAG], c[MODEL_ETAG];
 };
 
 /* Of the one transaction that can be open: a node goes on to another only outside of its own. */
@@ -92,7 +92,7 @@ static void text(char *to, size_t size, sqlite3_value *v)
 static void note(sqlite3_context *context, int n, sqlite3_value **v)
 {
     (void)context;
-    RP_ASSERT(rows.n < ROWS_MAX && n > 7 && n <= 7 + NUMBERS_MAX);
+    RP_ASSERT(rows.n < ROWS_MAX && n > 6 && n <= 6 + NUMBERS_MAX);
     struct row *r = &rows.at[rows.n++];
     r->what = sqlite3_value_int(v[0]);
     r->id = sqlite3_value_int64(v[1]);
@@ -100,9 +100,8 @@ static void note(sqlite3_context *context, int n, sqlite3_value **v)
     text(r->a, sizeof r->a, v[3]);
     text(r->b, sizeof r->b, v[4]);
     text(r->c, sizeof r->c, v[5]);
-    text(r->d, sizeof r->d, v[6]);
     for (int i = 0; i < NUMBERS_MAX; i++)
-        r->i[i] = i + 7 < n ? sqlite3_value_int64(v[i + 7]) : 0;
+        r->i[i] = i + 6 < n ? sqlite3_value_int64(v[i + 6]) : 0;
 }
 
 static int add_function(sqlite3 *db, char **error, const void *api)
@@ -138,7 +137,6 @@ static struct journal_mark mark_of(const struct row *r)
                                   .key = r->a,
                                   .etag = r->b,
                                   .version = r->c,
-                                  .reason = r->d,
                                   .from = (int)r->i[0],
                                   .to = (int)r->i[1],
                                   .due_at_ms = r->i[2],
@@ -230,7 +228,7 @@ static void tell(struct sim *s, struct sim_node *n, const struct row *r)
         break;
     case JOURNAL_TXN_NEW:
     case JOURNAL_TXN:
-        sim_judge_txn(s, n, r->id, r->i[0], r->i[1], r->what == JOURNAL_TXN_NEW);
+        sim_judge_txn(s, n, r->id, r->i[0], r->what == JOURNAL_TXN_NEW);
         break;
     case JOURNAL_CONFIRMATION_NEW:
         sim_judge_new_confirmation(s, n, &confirmation);

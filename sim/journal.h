@@ -8,7 +8,6 @@
 
 struct sim;
 struct sim_node;
-struct model_mark;
 
 enum journal_what {
     JOURNAL_MARK_NEW = 1,
@@ -33,7 +32,7 @@ enum journal_what {
 
 struct journal_mark {
     int64_t id, tenant_id, file_id;
-    const char *key, *etag, *version, *reason;
+    const char *key, *etag, *version;
     int from, to, was, outcome, checks;
     int64_t due_at_ms, old_next_ms, next_at_ms, old_fence, fence;
     bool leased, in_place;
@@ -53,32 +52,18 @@ struct journal_confirmation {
     int from, to;
 };
 
-/* judge.c */
-void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_mark *row);
-void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark *row);
-/* judge_files.c */
-void sim_judge_new_file(struct sim *s, struct sim_node *n, const struct journal_file *row);
-void sim_judge_file(struct sim *s, struct sim_node *n, const struct journal_file *row);
-void sim_judge_tenant(struct sim *s, struct sim_node *n, const struct journal_tenant *row);
-void sim_judge_txn(struct sim *s, struct sim_node *n, int64_t id, int64_t state, int64_t members, int is_new);
-/* All rows of a commit were told: what must hold of them together. */
-void sim_judge_commit(struct sim *s, struct sim_node *n);
-/* judge_confirm.c */
-void sim_judge_new_confirmation(struct sim *s, struct sim_node *n, const struct journal_confirmation *row);
-void sim_judge_confirmation(struct sim *s, struct sim_node *n, const struct journal_confirmation *row);
-/* ... and a mark that moves, before the model knows of it. */
-void sim_judge_asked_mark(struct sim *s, struct sim_node *n, const struct model_mark *m,
-                          const struct journal_mark *row);
-/* judge_gone.c */
 struct journal_gone {
     enum journal_what what;
     int64_t id, ended_at_ms; /* as the row said */
     const char *key;         /* of an answer: its Idempotency-Key */
     bool over;               /* of a run: it has its record; of a transaction: it had not run out of time */
 };
-void sim_judge_new_key(struct sim *s, int64_t id);
-void sim_judge_let_go(struct sim *s, struct sim_node *n, const struct journal_gone *row);
-/* ... and all that a commit let go, together. */
-void sim_judge_left(struct sim *s);
+
+void sim_journal_prepare(void); /* before the connection is opened */
+void sim_journal_make(struct sim *s);
+void sim_journal_begin(void);
+bool sim_journal_is_empty(void);
+/* After a commit of this node: everything that it changed, in order, is told to the judge. */
+void sim_journal_read(struct sim *s, struct sim_node *n);
 
 #endif

@@ -18,16 +18,13 @@
 #include "owner.h"
 #include "task.h"
 #include "users.h"
+#include "verb.h"
 #include "world.h"
 
-#define BY(verb) (1u << VERB_##verb)
-#define FILES    (BY(CONFIRM) | BY(DELETE) | BY(UNDELETE) | BY(RESULT) | BY(COMMIT) | BY(INIT))
+#define BY    SIM_BY
+#define FILES (BY(CONFIRM) | BY(DELETE) | BY(UNDELETE) | BY(RESULT) | BY(COMMIT) | BY(INIT))
 
-/* Who may make which move; 0 is a mark that was not there. */
-static const struct {
-    int from, to;
-    unsigned by;
-} moves[] = {
+static const struct sim_move moves[] = {
     { 0, RP_MARKED, BY(MARK) | BY(IMPORT) | BY(RESTORE) | BY(RETURN) | BY(SWEEP) | FILES },
     { RP_MARKED, RP_MARKED, BY(MARK) | BY(SWEEP) | BY(DELETE) | BY(RECOVER) | BY(CLOCK) },
     { RP_MARKED, RP_CHECKING, BY(SWEEP) | BY(ASK) },
@@ -48,11 +45,9 @@ static const struct {
     { RP_DEAD, RP_LOST, BY(DEAD) },
 };
 
-static bool may_move(int from, int to, enum sim_verb verb)
+static bool may_move(int from, int to, enum sim_verb by)
 {
-    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
-        if (moves[i].from == from && moves[i].to == to) return (moves[i].by >> verb & 1) != 0;
-    return false;
+    return sim_may_move(moves, sizeof moves / sizeof moves[0], from, to, by);
 }
 
 static const char *name_of(int state)
@@ -104,9 +99,9 @@ static void judge_promise(struct sim *s, const struct sim_node *n, const struct 
     const struct sim_command *c = &n->command;
     if (c->verb != VERB_MARK || n->jumps_at_begin != s->jumps) return;
     int64_t grace_ms = c->grace_ms >= 0 ? c->grace_ms : s->config.grace_ms;
-    if (r->due_at_ms < n->late_at_begin_ms + grace_ms)
+    if (r->due_at_ms < n->latest_at_begin_ms + grace_ms)
         sim_violate(s, "NO-EARLY", "%s is due %" PRId64 " ms before its grace is over by the latest clock", r->key,
-                    n->late_at_begin_ms + grace_ms - r->due_at_ms);
+                    n->latest_at_begin_ms + grace_ms - r->due_at_ms);
 }
 
 /* Of marks that people made the references are counted, whatever they were made with (core/check,
@@ -136,7 +131,6 @@ void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_
     *mark = (struct model_mark){ .id = r->id,
                                  .file_id = r->file_id,
                                  .tenant_id = r->tenant_id,
-                                 .late = strcmp(r->reason, RP_REASON_LATE) == 0,
                                  .in_place = r->in_place,
                                  .returned = rp_quarantine_is(r->key) && n->command.verb != VERB_SWEEP,
                                  .asks = r->checks != 0 || is_asked(r),
@@ -149,8 +143,8 @@ void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_
 
 bool sim_is_weak(const struct sim *s, bool reused)
 {
-    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
-    return window && (reused || s->config.keys != RP_KEYS_WRITE_ONCE) && !s->config.allow_window_deletes;
+    return !bucket_has_condition(s->kind) && (reused || s->config.keys != RP_KEYS_WRITE_ONCE) &&
+           !s->config.allow_window_deletes;
 }
 
 /* It had looked at the record when the catalog was put back in its place, and the epoch that it
@@ -181,7 +175,7 @@ static void judge_claim(struct sim *s, struct sim_node *n, struct model_mark *m,
         sim_violate(s, "HOLD", "%s was claimed in spite of a hold", m->key);
     if (sim_is_weak(s, false) && m->file_id == 0 && !rp_quarantine_is(m->key))
         sim_violate(s, "HONEST", "%s was claimed, and the store cannot delete exactly that", m->key);
-    if (s->moved) sim_violate(s, "OWNER", "%s was claimed by a catalog that lies in another place", m->key);
+    if (s->home.moved) sim_violate(s, "OWNER", "%s was claimed by a catalog that lies in another place", m->key);
     if (!n->owned && !sim_owns(s, n) && !has_looked_before(n))
         sim_violate(s, "OWNER", "%s was claimed in a store that is not ours", m->key);
     if (m->asks && m->state == RP_MARKED && r->to == RP_PURGING)
@@ -221,7 +215,7 @@ static void judge_purged(struct sim *s, const struct model_mark *m)
             sim_violate(s, "NO-LOSS", "%s was moved to quarantine, and is not there", m->key);
     }
     /* identical bytes uploaded meanwhile cannot be told apart where the etag is all there is */
-    bool twins = s->kind == BUCKET_ETAG || s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR;
+    bool twins = s->kind == BUCKET_ETAG || !bucket_has_condition(s->kind);
     /* somebody may have removed our delete marker before we said so */
     size_t plain = plain_index(m->key);
     bool shown = m->outcome == RP_END_QUARANTINED && s->kind == BUCKET_VERSION && plain != SIZE_MAX && s->taken[plain];
@@ -267,11 +261,9 @@ static void note_lease(struct sim *s, struct model_mark *m, const struct journal
 /* A request of a sweep that copies, or deletes one object without another look, is sent now. */
 void sim_judge_sent(struct sim *s, const struct sim_node *n, const char *key)
 {
-    int64_t id = 0;
-    const struct model_mark *m = rp_quarantine_original(key, &id) && model_mark(s->model, id) != NULL &&
-                                         model_is_active(model_mark(s->model, id))
-                                     ? model_mark(s->model, id)
-                                     : model_mark_of(s->model, key);
+    const struct model_mark *original = model_original(s->model, key);
+    bool of_copy = original != NULL && model_is_active(original);
+    const struct model_mark *m = of_copy ? original : model_mark_of(s->model, key);
     if (m != NULL && m->holder == sim_holder(n) && is_lease_over(s, m))
         sim_violate(s, "FENCED", "a request about %s was sent after its lease was over", m->key);
 }
@@ -422,7 +414,7 @@ void sim_judge_hidden(struct sim *s)
     for (size_t key = 0; key < SIM_KEYS && s->kind == BUCKET_VERSION; key++) {
         if (!bucket_marker(s->bucket, sim_key(key), &marker) || marker.late || s->by_user[marker.serial]) continue;
         if (!bucket_below(s->bucket, sim_key(key), &o) || !s->by_user[o.serial] || s->taken[key]) continue;
-        bool asked = s->unknown[marker.serial] || s->unknown[o.serial];
+        bool asked = s->past.unknown[marker.serial] || s->past.unknown[o.serial];
         for (size_t i = 0; i < s->model->n_marks && !asked; i++)
             asked = model_is_decided(&s->model->marks[i]) && is_about(s, &s->model->marks[i], &o);
         if (!asked) sim_violate(s, "NEWER-WINS", "%s, upload %" PRIu64 ", was hidden", o.key, o.serial);
@@ -463,9 +455,9 @@ static bool is_take_back(struct sim *s, const struct sim_node *n, const struct b
 static bool was_undone(const struct sim *s, const struct sim_node *n, const struct bucket_object *o)
 {
     if (n != NULL && !sim_is_stale(n)) return false;
-    for (size_t i = 0; i < s->n_undone; i++)
-        if (is_about(s, &s->undone[i], o) ||
-            (s->undone[i].in_place && strcmp(s->undone[i].version, o->identity.version) == 0))
+    for (size_t i = 0; i < s->past.n_undone; i++)
+        if (is_about(s, &s->past.undone[i], o) ||
+            (s->past.undone[i].in_place && strcmp(s->past.undone[i].version, o->identity.version) == 0))
             return true;
     return false;
 }
@@ -482,55 +474,80 @@ static void judge_marker(struct sim *s, const struct sim_node *n, const struct b
         sim_violate(s, "NEWER-WINS", "somebody's delete marker on %s was removed by a sweep", o->key);
 }
 
+/* What was decided about this key, newest first, up to the mark that allows it. */
+struct decision {
+    const struct model_mark *by; /* NULL: no mark allows it */
+    bool other;                  /* something was decided of another upload under the key */
+    bool weakly;                 /* ... by a node that knew of no better way than to look and delete */
+};
+
+static struct decision decision_about(struct sim *s, const struct bucket_object *o)
+{
+    struct decision d = { 0 };
+    for (size_t i = s->model->n_marks; i-- > 0 && d.by == NULL;) {
+        const struct model_mark *m = &s->model->marks[i];
+        if (strcmp(m->key, o->key) != 0) continue;
+        /* it was seen to be replaced, while an earlier holder's request was still under way */
+        d.other |= m->state == RP_REPRIEVED && m->outcome == RP_END_SUPERSEDED && m->fence > 1;
+        if (!model_is_decided(m)) continue;
+        d.other = true;
+        d.weakly |= m->weakly;
+        if (allows(s, m, o)) d.by = m;
+    }
+    return d;
+}
+
+/* The known remainder of level window: also where a probe was disturbed, and found less than there
+ * is. */
+static bool is_window_loss(const struct sim *s, const struct decision *d)
+{
+    bool window = !bucket_has_condition(s->kind) || (s->config.allow_window_deletes && d->weakly);
+    return window && d->other && !sim_is_weak(s, false);
+}
+
+static void judge_deleted(struct sim *s, struct sim_node *n, const struct bucket_object *o)
+{
+    struct model_file *f = model_file_of_key(s->model, o->key);
+    bool undone = was_undone(s, n, o);
+    if (is_hidden(s, o) && !undone) {
+        sim_violate(s, "NO-LOSS", "%s, upload %" PRIu64 ", went while it was in quarantine", o->key, o->serial);
+        return;
+    }
+    struct decision d = decision_about(s, o);
+    if (d.by != NULL) sim_judge_agreed(s, d.by, "is erased");
+    if (d.by != NULL && n == NULL) judge_late(s, d.by);
+    if (d.by != NULL || undone) {
+        if (f != NULL) f->lost = true;
+    } else if (is_take_back(s, n, o, f)) {
+        return;
+    } else if (f == NULL && is_window_loss(s, &d)) {
+        sim_see(s, SIGHT_WINDOW_LOSS);
+    } else {
+        sim_violate(s, broken_by(s, o, d.other), "%s, upload %" PRIu64 ", was deleted by %s", o->key, o->serial,
+                    n == NULL ? "a late request" : sim_verb_name(n->command.verb));
+    }
+}
+
+static void judge_overwritten(struct sim *s, const struct sim_node *n, const struct bucket_object *o)
+{
+    if (n != NULL && n->command.verb == VERB_PUT) return; /* its user sends the same bytes again */
+    sim_violate(s, "NEWER-WINS", "%s was overwritten by a %s", o->key,
+                n == NULL ? "late request" : sim_verb_name(n->command.verb));
+}
+
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *o, bool overwritten)
 {
-    bool ours = rp_key_is_own(o->key);
-    bool decided_other = false, weakly = false;
     if (o->marker) {
         judge_marker(s, n, o);
         return;
     }
-    if (ours && !rp_quarantine_is(o->key)) {
+    if (rp_key_is_own(o->key) && !rp_quarantine_is(o->key)) {
         sim_judge_record(s, n, o, overwritten);
         return;
     }
     sim_say(s, "bytes of %s (upload %" PRIu64 ") %s", o->key, o->serial, overwritten ? "are overwritten" : "go");
-    if (overwritten && n != NULL && n->command.verb == VERB_PUT) return; /* its user sends the same bytes again */
-    if (overwritten) {
-        sim_violate(s, "NEWER-WINS", "%s was overwritten by a %s", o->key,
-                    n == NULL ? "late request" : sim_verb_name(n->command.verb));
-        return;
-    }
-    struct model_file *f = model_file_of_key(s->model, o->key);
-    if (is_hidden(s, o) && !was_undone(s, n, o)) {
-        sim_violate(s, "NO-LOSS", "%s, upload %" PRIu64 ", went while it was in quarantine", o->key, o->serial);
-        return;
-    }
-    for (size_t i = s->model->n_marks; i-- > 0;) {
-        const struct model_mark *m = &s->model->marks[i];
-        if (strcmp(m->key, o->key) != 0) continue;
-        /* it was seen to be replaced, while an earlier holder's request was still under way */
-        decided_other |= m->state == RP_REPRIEVED && m->outcome == RP_END_SUPERSEDED && m->fence > 1;
-        if (!model_is_decided(m)) continue;
-        decided_other = true;
-        weakly |= m->weakly;
-        if (!allows(s, m, o)) continue;
-        sim_judge_agreed(s, m, "is erased");
-        if (f != NULL) f->lost = true;
-        if (n == NULL) judge_late(s, m);
-        return;
-    }
-    if (was_undone(s, n, o)) {
-        if (f != NULL) f->lost = true;
-        return;
-    }
-    if (is_take_back(s, n, o, f)) return;
-    /* also where a probe was disturbed, and found less than there is */
-    bool window = s->kind == BUCKET_WINDOW || s->kind == BUCKET_LIAR || (s->config.allow_window_deletes && weakly);
-    if (window && decided_other && f == NULL && !sim_is_weak(s, false)) {
-        sim_see(s, SIGHT_WINDOW_LOSS);
-        return;
-    }
-    sim_violate(s, broken_by(s, o, decided_other), "%s, upload %" PRIu64 ", was deleted by %s", o->key, o->serial,
-                n == NULL ? "a late request" : sim_verb_name(n->command.verb));
+    if (overwritten)
+        judge_overwritten(s, n, o);
+    else
+        judge_deleted(s, n, o);
 }

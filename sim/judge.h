@@ -10,14 +10,39 @@
 
 struct sim;
 struct sim_node;
+struct journal_confirmation;
+struct journal_file;
+struct journal_gone;
+struct journal_mark;
+struct journal_tenant;
 struct model_mark;
 
-/* After a commit of this node: everything that it changed, in order (journal.c). */
-void sim_journal_prepare(void); /* before the connection is opened */
-void sim_journal_make(struct sim *s);
-void sim_journal_begin(void);
-bool sim_journal_is_empty(void);
-void sim_journal_read(struct sim *s, struct sim_node *n);
+/* ---- what was committed, row by row (journal.h) ---- */
+
+/* judge.c */
+void sim_judge_new_mark(struct sim *s, struct sim_node *n, const struct journal_mark *row);
+void sim_judge_mark(struct sim *s, struct sim_node *n, const struct journal_mark *row);
+/* judge_files.c */
+void sim_judge_new_file(struct sim *s, struct sim_node *n, const struct journal_file *row);
+void sim_judge_file(struct sim *s, struct sim_node *n, const struct journal_file *row);
+void sim_judge_tenant(struct sim *s, struct sim_node *n, const struct journal_tenant *row);
+void sim_judge_txn(struct sim *s, struct sim_node *n, int64_t id, int64_t state, int is_new);
+/* All rows of a commit were told: what must hold of them together. */
+void sim_judge_commit(struct sim *s, struct sim_node *n);
+/* judge_confirm.c */
+void sim_judge_new_confirmation(struct sim *s, struct sim_node *n, const struct journal_confirmation *row);
+void sim_judge_confirmation(struct sim *s, struct sim_node *n, const struct journal_confirmation *row);
+/* ... and a mark that moves, before the model knows of it. */
+void sim_judge_asked_mark(struct sim *s, struct sim_node *n, const struct model_mark *m,
+                          const struct journal_mark *row);
+/* judge_gone.c */
+void sim_judge_new_key(struct sim *s, int64_t id);
+void sim_judge_let_go(struct sim *s, struct sim_node *n, const struct journal_gone *row);
+/* ... and all that a commit let go, together. */
+void sim_judge_left(struct sim *s);
+
+/* ---- bytes, answers, and the end ---- */
+
 /* Bytes went away (judge.c). */
 void sim_judge_gone(struct sim *s, struct sim_node *n, const struct bucket_object *object, bool overwritten);
 void sim_judge_returned(struct sim *s); /* in the end, of plain objects */

@@ -16,6 +16,7 @@
 #include "services.h"
 #include "task.h"
 #include "users.h"
+#include "verb.h"
 #include "world.h"
 
 #define SPARE_MS (30 * RP_SECOND_MS) /* a lease lasts so much longer than a call may (core/confirm/asker.c) */
@@ -180,7 +181,7 @@ void sim_judge_confirmation(struct sim *s, struct sim_node *n, const struct jour
     if (r->to == RP_CONFIRM_REFUSED && n->command.verb == VERB_ANSWER) sim_see(s, SIGHT_LATE_NO);
     if (r->to == RP_CONFIRM_FAILED && n->command.verb == VERB_ASK) sim_see(s, SIGHT_GAVE_UP);
     if (!asks) n->calling = 0;
-    if (sim_is_stale(n) && !c->asked && r->asked_at_ms != 0) s->unasked = true;
+    if (sim_is_stale(n) && !c->asked && r->asked_at_ms != 0) s->past.unasked = true;
     c->state = r->to;
     c->attempts = r->attempts;
     c->asked = r->asked_at_ms != 0;

@@ -11,16 +11,12 @@
 #include "judge.h"
 #include "node.h"
 #include "task.h"
-#include "users.h"
+#include "verb.h"
 #include "world.h"
 
-#define BY(verb) (1u << VERB_##verb)
+#define BY SIM_BY
 
-/* Who may make which move; 0 is a file that was not there. */
-static const struct {
-    int from, to;
-    unsigned by;
-} moves[] = {
+static const struct sim_move moves[] = {
     { 0, RP_FILE_PENDING, BY(INIT) },
     { RP_FILE_PENDING, RP_FILE_LIVE, BY(CONFIRM) | BY(COMMIT) },
     { RP_FILE_PENDING, RP_FILE_SCANNING, BY(CONFIRM) | BY(COMMIT) },
@@ -35,16 +31,14 @@ static const struct {
     { RP_FILE_DELETED, RP_FILE_PURGED, BY(SWEEP) },
 };
 
-static bool may_move(int from, int to, enum sim_verb verb)
+static bool may_move(int from, int to, enum sim_verb by)
 {
-    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
-        if (moves[i].from == from && moves[i].to == to) return (moves[i].by >> verb & 1) != 0;
-    return false;
+    return sim_may_move(moves, sizeof moves / sizeof moves[0], from, to, by);
 }
 
 static bool lives(int status)
 {
-    return status == RP_FILE_LIVE || status == RP_FILE_SCANNING;
+    return rp_status_lives((enum rp_status)status);
 }
 
 void sim_judge_new_file(struct sim *s, struct sim_node *n, const struct journal_file *r)
@@ -150,7 +144,7 @@ void sim_judge_tenant(struct sim *s, struct sim_node *n, const struct journal_te
     if (r->after_bytes < 0) sim_violate(s, "QUOTA-EXACT", "a tenant has %" PRId64 " bytes", r->after_bytes);
 }
 
-void sim_judge_txn(struct sim *s, struct sim_node *n, int64_t id, int64_t state, int64_t members, int is_new)
+void sim_judge_txn(struct sim *s, struct sim_node *n, int64_t id, int64_t state, int is_new)
 {
     struct model *m = s->model;
     RP_ASSERT(m->n_txns < MODEL_TXNS_MAX);
@@ -158,9 +152,7 @@ void sim_judge_txn(struct sim *s, struct sim_node *n, int64_t id, int64_t state,
     RP_ASSERT(t != NULL);
     if (!is_new && t->state != RP_TXN_OPEN && t->state != state)
         sim_violate(s, "TXN-ATOMIC", "a transaction that had ended changed by a %s", sim_verb_name(n->command.verb));
-    *t = (struct model_txn){
-        .id = id, .state = (int)state, .members = (int)members, .over_least_ms = sim_boot_time_least_ms(s)
-    };
+    *t = (struct model_txn){ .id = id, .state = (int)state, .over_least_ms = sim_boot_time_least_ms(s) };
 }
 
 /* ---- together ---- */

@@ -8,12 +8,13 @@
 #include "base/id.h"
 #include "catalog/file/transaction.h"
 #include "core/explain.h"
-#include "core/subject/quarantine.h"
 #include "journal.h"
 #include "judge.h"
 #include "node.h"
 #include "task.h"
+#include "uploads.h"
 #include "users.h"
+#include "verb.h"
 #include "world.h"
 
 /* ---- old enough ---- */
@@ -42,12 +43,11 @@ static void judge_age(struct sim *s, const struct sim_node *n, const struct age 
 /* The first mark of this key that a waiting copy was made for; 0: no copy waits. */
 static int64_t first_copied(struct model *m, const char *key)
 {
-    int64_t first = 0, of;
+    int64_t first = 0;
     for (size_t i = 0; i < m->n_marks; i++) {
-        const struct model_mark *copy = &m->marks[i], *original = NULL;
-        if (!model_is_active(copy) || !rp_quarantine_original(copy->key, &of)) continue;
-        original = model_mark(m, of);
-        if (original != NULL && strcmp(original->key, key) == 0 && (first == 0 || of < first)) first = of;
+        const struct model_mark *copy = &m->marks[i], *of = model_original(m, copy->key);
+        if (!model_is_active(copy) || of == NULL || strcmp(of->key, key) != 0) continue;
+        if (first == 0 || of->id < first) first = of->id;
     }
     return first;
 }
@@ -55,18 +55,18 @@ static int64_t first_copied(struct model *m, const char *key)
 /* The key of what was copied, or its own. */
 static const char *subject_of(struct model *m, const struct model_mark *mark)
 {
-    int64_t of;
-    const struct model_mark *original = rp_quarantine_original(mark->key, &of) ? model_mark(m, of) : NULL;
+    const struct model_mark *original = model_original(m, mark->key);
     return original != NULL ? original->key : mark->key;
 }
 
 /* Marks of files go with them. Those of a file's object may have gone before. */
 static int64_t kept_ms(const struct sim *s, const struct model_mark *m)
 {
-    if (m->file_id != 0) return s->retention.files_ms;
-    if (model_file_of_key(s->model, subject_of(s->model, m)) == NULL || s->retention.marks_ms < s->retention.files_ms)
-        return s->retention.marks_ms;
-    return s->retention.files_ms;
+    if (m->file_id != 0) return s->retaining.config.files_ms;
+    if (model_file_of_key(s->model, subject_of(s->model, m)) == NULL ||
+        s->retaining.config.marks_ms < s->retaining.config.files_ms)
+        return s->retaining.config.marks_ms;
+    return s->retaining.config.files_ms;
 }
 
 static void let_mark_go(struct sim *s, struct sim_node *n, const struct journal_gone *r)
@@ -104,8 +104,7 @@ static const struct model_mark *newest_of(const struct sim *s, const char *key, 
  * older one. */
 static void judge_left(struct sim *s, const struct model_mark *m)
 {
-    int64_t of;
-    const struct model_mark *original = rp_quarantine_original(m->key, &of) ? model_mark(s->model, of) : NULL;
+    const struct model_mark *original = model_original(s->model, m->key);
     if (original != NULL && !original->gone)
         sim_violate(s, "STATES", "the mark of %s was let go before that of %s", m->key, original->key);
     if (newest_of(s, m->key, false) == m && newest_of(s, m->key, true) != NULL)
@@ -126,7 +125,7 @@ static void let_file_go(struct sim *s, struct sim_node *n, const struct journal_
         if (!below->gone && (below->parent_id == r->id || below->source_id == r->id))
             sim_violate(s, "FAMILY", "file %s was let go before what belongs to it", f->name);
     }
-    judge_age(s, n, &(struct age){ "file", f->name, s->retention.files_ms, r->ended_at_ms, f->over_least_ms });
+    judge_age(s, n, &(struct age){ "file", f->name, s->retaining.config.files_ms, r->ended_at_ms, f->over_least_ms });
     f->gone = true;
     sim_say(s, "node %d: retain: file %s (%s) is let go", n->index, f->name, f->key);
 }
@@ -134,10 +133,9 @@ static void let_file_go(struct sim *s, struct sim_node *n, const struct journal_
 /* F2 and F5 of core/retention/files.c: its marks have ended, and have gone with it. */
 static void judge_marks_of(struct sim *s, const struct model_file *f)
 {
-    int64_t of;
     for (size_t i = 0; i < s->model->n_marks; i++) {
         const struct model_mark *m = &s->model->marks[i];
-        const struct model_mark *original = rp_quarantine_original(m->key, &of) ? model_mark(s->model, of) : NULL;
+        const struct model_mark *original = model_original(s->model, m->key);
         bool is_its = m->file_id == f->id || (original != NULL && original->file_id == f->id);
         if (is_its && !m->gone) sim_violate(s, "STATES", "file %s was let go, and a mark of it is there", f->name);
     }
@@ -154,7 +152,7 @@ static void let_txn_go(struct sim *s, struct sim_node *n, const struct journal_g
         if (s->model->files[i].txn_id == r->id && !s->model->files[i].gone)
             sim_violate(s, "TXN-ATOMIC", "a transaction was let go before its member %s", s->model->files[i].name);
     int64_t least_ms = r->over ? t->over_least_ms : INT64_MIN / 2;
-    judge_age(s, n, &(struct age){ "a", "transaction", s->retention.files_ms, r->ended_at_ms, least_ms });
+    judge_age(s, n, &(struct age){ "a", "transaction", s->retaining.config.files_ms, r->ended_at_ms, least_ms });
     t->gone = true;
 }
 
@@ -168,8 +166,9 @@ static void let_hold_go(struct sim *s, struct sim_node *n, const struct journal_
     if (h == NULL || !h->lifted)
         sim_violate(s, "HOLD", "a hold is gone that was not lifted");
     else
-        judge_age(s, n,
-                  &(struct age){ "the hold of", h->key, s->retention.marks_ms, r->ended_at_ms, h->over_least_ms });
+        judge_age(
+            s, n,
+            &(struct age){ "the hold of", h->key, s->retaining.config.marks_ms, r->ended_at_ms, h->over_least_ms });
 }
 
 void sim_judge_new_key(struct sim *s, int64_t id)
@@ -190,7 +189,7 @@ static void let_key_go(struct sim *s, struct sim_node *n, const struct journal_g
         return;
     }
     judge_age(s, n,
-              &(struct age){ "the answer under", r->key, s->retention.keys_ms, rp_id_time_ms(r->id),
+              &(struct age){ "the answer under", r->key, s->retaining.config.keys_ms, rp_id_time_ms(r->id),
                              m->keys[i].over_least_ms });
     m->keys[i] = m->keys[--m->n_keys];
     sim_forget_key(s, r->key);
@@ -199,7 +198,7 @@ static void let_key_go(struct sim *s, struct sim_node *n, const struct journal_g
 static void let_run_go(struct sim *s, struct sim_node *n, const struct journal_gone *r)
 {
     if (!r->over) sim_violate(s, "RUNS", "a run is gone that has no record");
-    judge_age(s, n, &(struct age){ "a", "run", s->retention.marks_ms, r->ended_at_ms, INT64_MIN / 2 });
+    judge_age(s, n, &(struct age){ "a", "run", s->retaining.config.marks_ms, r->ended_at_ms, INT64_MIN / 2 });
 }
 
 /* ---- all ---- */
@@ -212,7 +211,7 @@ void sim_judge_let_go(struct sim *s, struct sim_node *n, const struct journal_go
     };
     if (n->command.verb != VERB_RETAIN)
         sim_violate(s, "STATES", "a %s let something go", sim_verb_name(n->command.verb));
-    if (s->retainer != 0 && s->retainer != sim_holder(n) && !sim_is_stale(n)) /* fences repeat there */
+    if (s->retaining.holder != 0 && s->retaining.holder != sim_holder(n) && !sim_is_stale(n)) /* fences repeat there */
         sim_violate(s, "FENCED", "something was let go by node %d, which had lost the run", n->index);
     judges[r->what](s, n, r);
 }
@@ -230,7 +229,7 @@ void sim_judge_left(struct sim *s)
 /* Where no clock was wrong. */
 static bool is_old(const struct sim *s, int64_t least_ms)
 {
-    return s->jumps == 0 && least_ms + 3 * RP_DAY_MS < s->retained_ms;
+    return s->jumps == 0 && least_ms + 3 * RP_DAY_MS < s->retaining.done_ms;
 }
 
 /* All marks of this subject, and of its copies, are old. */

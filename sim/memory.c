@@ -15,24 +15,16 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t n);
 
 static int64_t left;
-static bool failed;
 
 static bool fails(void)
 {
     if (left == 0 || --left > 0) return false;
-    failed = true;
     return true;
 }
 
 void sim_memory_fail(int64_t nth)
 {
     left = nth;
-    failed = false;
-}
-
-bool sim_memory_failed(void)
-{
-    return failed;
 }
 
 /* A text is translated once a process, so that no fault may depend on whether it was. */

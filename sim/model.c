@@ -50,6 +50,12 @@ struct model_file *model_file_of_key(struct model *m, const char *key)
     return NULL;
 }
 
+struct model_mark *model_original(struct model *m, const char *key)
+{
+    int64_t id;
+    return rp_quarantine_original(key, &id) ? model_mark(m, id) : NULL;
+}
+
 bool model_is_active(const struct model_mark *mark)
 {
     return mark->state != RP_PURGED && mark->state != RP_REPRIEVED && mark->state != RP_LOST;
@@ -63,8 +69,7 @@ bool model_is_decided(const struct model_mark *mark)
 
 bool model_is_held(struct model *m, const char *key, int64_t tenant_id)
 {
-    int64_t original_id;
-    const struct model_mark *original = rp_quarantine_original(key, &original_id) ? model_mark(m, original_id) : NULL;
+    const struct model_mark *original = model_original(m, key);
     if (original != NULL && model_is_held(m, original->key, tenant_id)) return true;
     for (size_t i = 0; i < m->n_holds; i++) {
         const struct model_hold *h = &m->holds[i];
@@ -75,6 +80,11 @@ bool model_is_held(struct model *m, const char *key, int64_t tenant_id)
         if (h->scope == RP_SCOPE_TENANT && h->tenant_id == tenant_id) return true;
     }
     return false;
+}
+
+void model_clear(struct model *m)
+{
+    m->n_marks = m->n_files = m->n_holds = m->n_txns = m->n_keys = m->n_confirmations = 0;
 }
 
 /* As much of it as there is. */

@@ -24,7 +24,6 @@ struct model_mark {
     int holder;            /* who claimed it: node and life; 0: nobody */
     bool in_place;         /* of what is hidden in quarantine, where it was: there is no copy */
     bool returned;         /* of a copy in quarantine whose object was returned */
-    bool late;             /* the second mark of an upload */
     bool asks;             /* it has a guard */
     bool weakly;           /* claimed by a node that knew of no better way than to look and delete */
     uint64_t since;        /* step of the last change */
@@ -54,7 +53,7 @@ struct model_hold {
 
 struct model_txn {
     int64_t id;
-    int state, members;
+    int state;
     int64_t over_least_ms;
     bool gone;
 };
@@ -86,13 +85,16 @@ struct model {
     size_t n_confirmations;
 };
 
+void model_clear(struct model *m);
 void model_copy(struct model *to, const struct model *from);
 struct model_mark *model_mark(struct model *m, int64_t id);
 struct model_file *model_file(struct model *m, int64_t id);
 struct model_txn *model_txn(struct model *m, int64_t id);
 struct model_confirmation *model_confirmation(struct model *m, int64_t id);
-/* The newest mark of a key, or of an upload under it (etag and version); NULL: none. */
+/* The newest mark of a key; NULL: none. */
 struct model_mark *model_mark_of(struct model *m, const char *key);
+/* The mark of what this copy in quarantine was made of; NULL: it is none, or nobody knows. */
+struct model_mark *model_original(struct model *m, const char *key);
 bool model_is_active(const struct model_mark *mark);
 /* Its purge was decided: there is no way back. */
 bool model_is_decided(const struct model_mark *mark);

@@ -5,19 +5,19 @@
 #include <signal.h>
 
 #include "core/safety_net/safety_net.h"
+#include "net.h"
 #include "node.h"
-#include "users.h"
 #include "world.h"
 
 void sim_net_choose(struct sim *s)
 {
-    s->netting = sim_stream(s->seed, 4);
-    s->nets = sim_chance(&s->netting, 2500) ? (int)sim_between(&s->netting, 60, 500) : 0;
+    s->netting.random = sim_stream(s->seed, 4);
+    s->netting.chance = sim_chance(&s->netting.random, 2500) ? (int)sim_between(&s->netting.random, 60, 500) : 0;
 }
 
 bool sim_wants_net(struct sim_node *n)
 {
-    return n->sim->nets > 0 && sim_chance(&n->sim->netting, n->sim->nets);
+    return n->sim->netting.chance > 0 && sim_chance(&n->sim->netting.random, n->sim->netting.chance);
 }
 
 static volatile sig_atomic_t stops[SIM_NODES];
@@ -26,7 +26,7 @@ static void after_batch(void *ctx, const struct rp_run *run)
 {
     struct sim_node *n = ctx;
     (void)run;
-    if (n->sim->faults.on && sim_chance(&n->sim->netting, 500)) stops[n->index] = 1;
+    if (n->sim->faults.on && sim_chance(&n->sim->netting.random, 500)) stops[n->index] = 1;
 }
 
 static int enter(struct rp_safety_net *net, bool begins, struct rp_run *run, struct rp_error *err)

@@ -2,11 +2,11 @@
 /* A node: its connection and its store handle, with everything that can go wrong on the way. */
 #include "node.h"
 #include "backups.h"
+#include "journal.h"
 #include "judge.h"
 #include "memory.h"
 #include "owner.h"
 #include "task.h"
-#include "users.h"
 #include "weather.h"
 #include "world.h"
 
@@ -14,11 +14,14 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "choose.h"
 #include "core/check/references.h"
 #include "core/guarantee.h"
 #include "core/owner/raise.h"
 #include "core/subject/quarantine.h"
 #include "lib/fault_db.h"
+#include "users.h"
+#include "verb.h"
 
 #define ENVIRONMENT "test"
 
@@ -80,6 +83,28 @@ static int db_before(void *ctx, const char *call, struct rp_error *err)
     return 0;
 }
 
+static int count_row(void *ctx, const struct rp_value *row, struct rp_error *err)
+{
+    (void)err;
+    *(int64_t *)ctx = row[0].i;
+    return 0;
+}
+
+/* A catalog that was put back may not know this boot: the product sees that in a transaction, and
+ * notes its clocks before the next one. */
+static bool is_anchored(const struct sim_node *n)
+{
+    static const struct rp_sql sql = {
+        .name = "anchor", .text = "SELECT COUNT(*) FROM host_clock WHERE boot_id = $1", .params = "s", .columns = "i"
+    };
+    struct rp_error err = { 0 };
+    struct rp_value id = rp_text(n->boot.id);
+    int64_t rows = 0;
+    int r = rp_db_query(n->sim->inner, &sql, &id, count_row, &rows, &err);
+    RP_ASSERT(r == 0);
+    return rows > 0;
+}
+
 static int db_after(void *ctx, const char *call, struct rp_error *err)
 {
     struct sim_node *n = ctx;
@@ -89,7 +114,7 @@ static int db_after(void *ctx, const char *call, struct rp_error *err)
     if (does != COMMITS) return 0;
     sim_journal_read(n->sim, n);
     if (n->command.verb == VERB_RECOVER) sim_note_recovered(n->sim);
-    n->anchored = true;
+    n->anchored = n->anchored || is_anchored(n);
     if (!n->dead && sim_strikes(&n->sim->faults, FAULT_CRASH)) {
         sim_say(n->sim, "node %d crashes after its commit", n->index);
         n->dead = true;
@@ -158,7 +183,7 @@ static enum bucket_fate request(void *ctx, const char *call, const char *key)
     enum bucket_fate fate = refusal(n, call);
     if (fate != BUCKET_DONE) return fate;
     n->hid = n->hid || does == HIDES;
-    if ((does & (COPIES | PUTS | HIDES)) != 0 && sim_is_stale(n)) s->unknown[bucket_serial(s->bucket) + 1] = true;
+    if ((does & (COPIES | PUTS | HIDES)) != 0 && sim_is_stale(n)) s->past.unknown[bucket_serial(s->bucket) + 1] = true;
     s->returns += brings_back;
     if (sweeps && brings_back) sim_see(s, SIGHT_RETURNED_AGAIN);
     return fate_of(n, does);
@@ -301,7 +326,7 @@ int sim_node_open(struct sim_node *n, struct rp_error *err)
                                   .backend = n->backend,
                                   .guarantee = guarantee,
                                   .environment = ENVIRONMENT,
-                                  .fails_over = s->fails_over,
+                                  .fails_over = s->home.fails_over,
                                   .references = (struct rp_references *)(void *)n };
     if (s->misled[n->index]) bucket_aim(n->backend, s->elsewhere);
     n->kept_ms = 0;
@@ -332,7 +357,7 @@ bool sim_node_is_up(const struct sim_node *n)
 
 bool sim_is_stale(const struct sim_node *n)
 {
-    return n->put_backs_at_begin != n->sim->put_backs;
+    return n->put_backs_at_begin != n->sim->past.put_backs;
 }
 
 bool sim_is_unheard(const struct sim_node *n)
@@ -345,20 +370,21 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
     struct sim *s = n->sim;
     int64_t host = sim_host_ms(n), db = sim_db_ms(s);
     n->command = *c;
-    n->late_at_begin_ms = host > db ? host : db;
+    n->latest_at_begin_ms = host > db ? host : db;
     /* it may have jumped: then promises count by the boot clock */
     int64_t by_boot_ms = sim_boot_time_least_ms(s);
-    if (host > by_boot_ms + RP_CLOCKS_APART_MS && n->late_at_begin_ms > by_boot_ms) n->late_at_begin_ms = by_boot_ms;
+    if (host > by_boot_ms + RP_CLOCKS_APART_MS && n->latest_at_begin_ms > by_boot_ms)
+        n->latest_at_begin_ms = by_boot_ms;
     n->early_ms = 0;
     n->began_at = s->steps;
     n->began_ms = s->now_ms;
     n->owned = !sim_claims(c->verb) || sim_owns(s, n);
     n->known_ours = c->verb == VERB_SWEEP && sim_is_known_ours(s);
     n->jumps_at_begin = s->jumps;
-    n->put_backs_at_begin = s->put_backs;
-    n->late_at_begin = bucket_late(s->bucket);
+    n->put_backs_at_begin = s->past.put_backs;
+    n->waiting_at_begin = bucket_late(s->bucket);
     n->epoch_at_begin = sim_catalog_epoch(s);
-    n->serial = bucket_counts(s->bucket).puts;
+    n->serial = bucket_serial(s->bucket);
     n->sent_at_begin = s->sent;
     n->returns_at_begin = s->returns;
     n->file_id = c->file != SIZE_MAX ? s->files[c->file].id : 0;
@@ -374,7 +400,8 @@ void sim_node_begin(struct sim_node *n, const struct sim_command *c)
 static void start(struct sim_node *n)
 {
     struct rp_error err = { 0 };
-    sim_node_begin(n, &(struct sim_command){ .verb = VERB_START, .file = SIZE_MAX, .txn = SIZE_MAX });
+    struct sim_command c = sim_command_of(VERB_START);
+    sim_node_begin(n, &c);
     int r = sim_node_open(n, &err);
     if (r < 0)
         sim_node_close(n);
@@ -419,8 +446,8 @@ void sim_node_work(struct sim_node *n)
 {
     struct sim *s = n->sim;
     while (!s->ending) {
-        if (s->rolling && n->catalog != NULL) stop(n);
-        if (!s->rolling && n->catalog == NULL) start(n);
+        if (s->past.rolling && n->catalog != NULL) stop(n);
+        if (!s->past.rolling && n->catalog == NULL) start(n);
         if (n->catalog != NULL && !n->dead) work_once(n);
         if (n->catalog != NULL && !n->dead) raise_once_more(n);
         if (n->dead || n->catalog == NULL) stop(n);

@@ -10,7 +10,7 @@
 #include "core/store.h"
 #include "random.h"
 #include "task.h"
-#include "users.h"
+#include "verb.h"
 
 #define SIM_KEYS 8 /* plain objects */
 
@@ -42,25 +42,31 @@ struct sim_node {
     int64_t calling;        /* the question whose answer it waits for, or has not committed; 0: none */
     struct rp_run run;      /* of the continuous sweep; id 0: none */
     struct sim_command command;
-    int64_t began_ms;         /* true time */
-    int64_t late_at_begin_ms; /* the latest of the clocks when the command began */
-    int64_t early_ms;         /* the latest moment, during the command, that all clocks had passed */
+
+    /* when the command began */
+    uint64_t began_at;          /* step */
+    int64_t began_ms;           /* true time */
+    int64_t latest_at_begin_ms; /* by the clock that was ahead of the others */
+    int64_t epoch_at_begin;     /* the catalog's */
     unsigned put_backs_at_begin;
-    size_t late_at_begin; /* requests that waited */
-    uint64_t began_at, jumps_at_begin, serial, sent_at_begin,
-        returns_at_begin; /* steps, jumps, uploads (the users' too), copies back, when the command began */
+    size_t waiting_at_begin;                                  /* requests that may still happen */
+    uint64_t jumps_at_begin, sent_at_begin, returns_at_begin; /* clocks set, users' uploads, copies back */
+    uint64_t serial;                                          /* of the last upload */
+    int deleted_at_begin;                                     /* how often its file had been deleted */
+    bool known_ours;                                          /* the catalog knew that the bucket is its own */
+
+    /* since then */
+    int64_t early_ms; /* the latest moment that all clocks had passed */
+    int64_t file_id;  /* the command's; 0: none */
     int holds_made;
-    bool kept;              /* the command kept something alive */
-    int64_t epoch_at_begin; /* the catalog's */
-    int64_t kept_ms;        /* when the last such command of this life began; 0: there was none */
-    int64_t file_id;        /* the command's; 0: none */
-    int deleted_at_begin;   /* how often it had been deleted */
+    bool kept; /* it kept something alive */
     bool wrong_tenant;
-    bool hid;           /* the command has sent a delete marker */
-    bool owned;         /* the store that it reaches was ours at some moment of the command */
-    bool known_ours;    /* the catalog knew when the command began that the bucket is its own */
-    int refs[SIM_KEYS]; /* what the guard said in this command; -1: nothing */
-    int unresolved;     /* how often the database cannot be asked yet */
+    bool hid;           /* it has sent a delete marker */
+    bool owned;         /* the store that it reaches was ours at some moment */
+    int refs[SIM_KEYS]; /* what the guard said; -1: nothing */
+
+    int64_t kept_ms; /* when the last command of this life began that kept something alive; 0: none did */
+    int unresolved;  /* how often the database cannot be asked yet */
     int64_t outage_ends_ms;
     struct sim_random random; /* of its users */
 };

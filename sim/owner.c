@@ -48,8 +48,8 @@ static int64_t epoch_of_record(const struct bucket *bucket)
 int64_t sim_record_epoch(struct sim *s)
 {
     int64_t epoch = epoch_of_record(s->bucket);
-    if (epoch != s->record_epoch) s->record_at_ms = s->now_ms;
-    return s->record_epoch = epoch;
+    if (epoch != s->record.epoch) s->record.at_ms = s->now_ms;
+    return s->record.epoch = epoch;
 }
 
 bool sim_drew(const struct sim *s, const char *record)
@@ -85,7 +85,7 @@ bool sim_owns(const struct sim *s, const struct sim_node *n)
 {
     const struct bucket *bucket = s->misled[n->index] ? s->elsewhere : s->bucket;
     struct bucket_object record;
-    if (s->moved || says_put_back(s)) return false;
+    if (s->home.moved || says_put_back(s)) return false;
     if (!bucket_look(bucket, RP_STORE_OWNER, &record)) return bucket == s->bucket; /* nobody's yet */
     return strstr(record.text, s->catalog_id) != NULL && epoch_of_record(bucket) <= sim_catalog_epoch(s) &&
            sim_drew(s, record.text);

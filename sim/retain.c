@@ -4,10 +4,10 @@
 #include <signal.h>
 
 #include "core/retention/retention.h"
-#include "core/subject/quarantine.h"
 #include "judge.h"
 #include "node.h"
-#include "users.h"
+#include "retain.h"
+#include "verb.h"
 #include "world.h"
 
 /* Short enough that records go while things go wrong. */
@@ -19,20 +19,16 @@ static int64_t any_age(struct sim_random *r)
 
 void sim_retention_choose(struct sim *s)
 {
-    struct sim_random *r = &s->letting_go;
+    struct sim_random *r = &s->retaining.random;
     *r = sim_stream(s->seed, 3);
-    s->retains = sim_chance(r, 5000) ? (int)sim_between(r, 60, 500) : 0;
-    s->retention = (struct rp_retention_config){
+    s->retaining.chance = sim_chance(r, 5000) ? (int)sim_between(r, 60, 500) : 0;
+    s->retaining.config = (struct rp_retention_config){
         .marks_ms = RP_DAY_MS, .files_ms = RP_DAY_MS, .keys_ms = RP_DAY_MS, .audit_ms = RP_FOREVER_MS
     };
-    s->retaining = s->retaining_died = 0;
-    s->retainer = 0;
-    s->retaining_fence = 0;
-    s->retained_ms = 0;
-    if (s->retains == 0) return;
-    s->retention.marks_ms = any_age(r);
-    s->retention.files_ms = any_age(r);
-    s->retention.keys_ms = any_age(r);
+    if (s->retaining.chance == 0) return;
+    s->retaining.config.marks_ms = any_age(r);
+    s->retaining.config.files_ms = any_age(r);
+    s->retaining.config.keys_ms = any_age(r);
 }
 
 static bool is_other_at_it(const struct sim_node *n)
@@ -48,18 +44,17 @@ static bool is_other_at_it(const struct sim_node *n)
 bool sim_wants_retention(struct sim_node *n)
 {
     struct sim *s = n->sim;
-    if (s->retains == 0) return false;
-    bool sooner = s->retaining_died != 0 || is_other_at_it(n);
-    return sim_chance(&s->letting_go, sooner ? 4 * s->retains : s->retains);
+    if (s->retaining.chance == 0) return false;
+    bool sooner = s->retaining.died != 0 || is_other_at_it(n);
+    return sim_chance(&s->retaining.random, sooner ? 4 * s->retaining.chance : s->retaining.chance);
 }
 
 /* Marks that are still there because a copy waits. */
 static void note_kept(struct sim_node *n)
 {
     struct model *m = n->sim->model;
-    int64_t of;
     for (size_t i = 0; i < m->n_marks; i++) {
-        const struct model_mark *original = rp_quarantine_original(m->marks[i].key, &of) ? model_mark(m, of) : NULL;
+        const struct model_mark *original = model_original(m, m->marks[i].key);
         if (original != NULL && !model_is_active(original) && model_is_active(&m->marks[i]))
             sim_see(n->sim, SIGHT_KEPT_WITH_COPY);
     }
@@ -73,8 +68,8 @@ static void after_batch(void *ctx, const struct rp_run *run)
     struct sim *s = n->sim;
     (void)run;
     if (!s->faults.on) return;
-    stops[n->index] = stops[n->index] || sim_chance(&s->letting_go, 300);
-    cancels[n->index] = cancels[n->index] || sim_chance(&s->letting_go, 150);
+    stops[n->index] = stops[n->index] || sim_chance(&s->retaining.random, 300);
+    cancels[n->index] = cancels[n->index] || sim_chance(&s->retaining.random, 150);
 }
 
 static int enter(struct sim_node *n, struct rp_retention *retention, struct rp_run *run, struct rp_error *err)
@@ -89,12 +84,12 @@ static int enter(struct sim_node *n, struct rp_retention *retention, struct rp_r
     }
     if (r == RP_ERUNNING && s->faults.on) sim_see(s, SIGHT_TWO_RETENTIONS);
     if (r < 0) return r;
-    if (s->retaining_died == run->id) sim_see(s, SIGHT_RETENTION_TAKEN);
+    if (s->retaining.died == run->id) sim_see(s, SIGHT_RETENTION_TAKEN);
     /* a node may hear late that it has the run, and has lost it since */
-    if (s->retaining == run->id && run->fence < s->retaining_fence) return 0;
-    s->retaining = run->id;
-    s->retaining_fence = run->fence;
-    s->retainer = sim_holder(n);
+    if (s->retaining.run == run->id && run->fence < s->retaining.fence) return 0;
+    s->retaining.run = run->id;
+    s->retaining.fence = run->fence;
+    s->retaining.holder = sim_holder(n);
     return 0;
 }
 
@@ -106,7 +101,7 @@ int sim_give_retain(struct sim_node *n)
     struct rp_error err = { 0 };
     const char *outcome = NULL;
     struct rp_retention retention = { .catalog = n->catalog,
-                                      .rules = s->retention,
+                                      .rules = s->retaining.config,
                                       .worker = &n->worker,
                                       .actor = "retention",
                                       .stale_after_ms = SIM_STALE_MS,
@@ -120,9 +115,9 @@ int sim_give_retain(struct sim_node *n)
     if (entered) r = rp_retention_carry(&retention, run, &outcome, &err);
     if (entered && run->lost && !n->dead) sim_see(s, SIGHT_RETENTION_LOST);
     if (entered && n->dead) sim_see(s, SIGHT_RETENTION_CRASHED);
-    if (entered && n->dead) s->retaining_died = run->id;
-    if (outcome != NULL && s->retaining_died == run->id) s->retaining_died = 0;
-    if (outcome != NULL && !s->faults.on) s->retained_ms = s->now_ms;
+    if (entered && n->dead) s->retaining.died = run->id;
+    if (outcome != NULL && s->retaining.died == run->id) s->retaining.died = 0;
+    if (outcome != NULL && !s->faults.on) s->retaining.done_ms = s->now_ms;
     note_kept(n);
     if (r < 0) sim_say(s, "node %d: a retention fails: %s", n->index, err.text);
     return r;

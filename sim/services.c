@@ -35,8 +35,6 @@ void sim_services_choose(struct sim *s)
     static const int64_t timeouts_ms[SIM_SERVICES] = { 15 * RP_SECOND_MS, 3 * RP_MINUTE_MS, 15 * RP_SECOND_MS };
     v->choosing = sim_stream(s->seed, 5);
     v->random = sim_stream(s->seed, 6);
-    v->n_questions = v->n_calls = 0;
-    memset(v->down_until_ms, 0, sizeof v->down_until_ms);
     v->asks = sim_chance(&v->choosing, 5000) ? (int)sim_between(&v->choosing, 300, 2000) : 0;
     v->naming = (int)sim_between(&v->choosing, 3000, 10000);
     for (int i = 0; i < SIM_SERVICES; i++)
@@ -152,7 +150,6 @@ static void decide(struct sim *s, struct sim_question *q)
 static void agree(struct sim *s, struct sim_question *q, struct rp_confirm_answer *out)
 {
     bool gone = sim_chance(&s->services.random, 2000);
-    q->acted = true;
     if (sim_strikes(&s->faults, FAULT_SERVICE_BREAKS)) {
         snprintf(out->error, sizeof out->error, "the answer broke off");
         return;

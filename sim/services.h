@@ -9,7 +9,8 @@
  *     agreed in truth once a yes was on its way: in an answer, or in a call of its own.
  * V3  What it has said it says again; a no may become a yes, a yes never a no. Only a call of its
  *     own may contradict that (asking.c), for whoever sends it may be mistaken.
- * V4  It loses questions, fails, is down for days, hangs, breaks off after it has acted, and answers later. */
+ * V4  It loses questions, fails, is down for days, hangs, breaks off after it has acted, and
+ *     answers later. */
 #ifndef RP_SIM_SERVICES_H
 #define RP_SIM_SERVICES_H
 
@@ -33,7 +34,6 @@ struct sim_question {
     int service;
     enum sim_word word, at_last; /* at_last: what it says when `later` is over */
     int64_t decided_ms;          /* true time: when that is */
-    bool acted;                  /* it has deleted its half */
     bool agreed;                 /* V2 */
     bool stubborn;               /* it never says anything but no again */
 };

@@ -6,7 +6,8 @@
 #include "catalog/clock.h"
 #include "core/sweep/sweep.h"
 #include "node.h"
-#include "users.h"
+#include "sweeps.h"
+#include "verb.h"
 #include "world.h"
 
 #define LIMIT 12

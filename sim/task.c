@@ -11,7 +11,7 @@
 #include "node.h"
 #include "owner.h"
 #include "task.h"
-#include "users.h"
+#include "verb.h"
 #include "weather.h"
 #include "world.h"
 
@@ -222,8 +222,7 @@ void sim_note_clocks(struct sim_node *n)
 {
     struct sim *s = n->sim;
     int64_t early = sim_host_ms(n), db = sim_db_ms(s), store = INT64_MAX;
-    if (s->kind != BUCKET_EXACT && n->command.verb != VERB_RETAIN && n->command.verb != VERB_NET)
-        store = sim_store_ms(s); /* those ask no store */
+    if (s->kind != BUCKET_EXACT && sim_asks_store(n->command.verb)) store = sim_store_ms(s);
     if (db < early) early = db;
     if (store < early) early = store;
     if (early > n->early_ms) n->early_ms = early;

@@ -28,11 +28,12 @@ void sim_tasks_run(struct sim *s);
 void sim_sleep(struct sim *s, int64_t ms);
 /* Before a call of the running node: counts a step, lets time pass and others run. False: the node
  * is dead. */
+bool sim_step(struct sim_node *n, bool may_switch, const char *call);
+
 void sim_note_clocks(struct sim_node *n); /* what all clocks have passed by now */
+void sim_note_wrong(struct sim_node *n);  /* what its clock says may be taken for right now */
 /* Bounds of the time by the boot clock of any host: catalog/clock.h. */
 int64_t sim_boot_time_least_ms(const struct sim *s);
 int64_t sim_boot_time_most_ms(const struct sim *s);
-void sim_note_wrong(struct sim_node *n); /* what its clock says may be taken for right now */
-bool sim_step(struct sim_node *n, bool may_switch, const char *call);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "asking.h"
 #include "base/cleanup.h"
 #include "core/file/transaction.h"
 #include "core/reprieve/reprieve.h"
@@ -12,7 +13,8 @@
 #include "lib/bytes.h"
 #include "node.h"
 #include "task.h"
-#include "users.h"
+#include "uploads.h"
+#include "verb.h"
 #include "world.h"
 
 #define ACTOR "user"
@@ -77,9 +79,8 @@ static int hear_init(struct sim_node *n, struct sim_file *f, const struct rp_com
     int code = 0;
     if (c->error.code < 0) return c->error.code;
     struct sim_file heard = *f;
-    int k = sscanf(rp_buf_text(&c->answer), "%d %" SCNd64 " %" SCNd64 " %" SCNd64 " %95s", &code, &heard.id,
-                   &heard.mark_id, &heard.due_at_ms, heard.key);
-    if (k != 5 || code < 0) return k != 5 ? RP_ECORRUPT : code;
+    int k = sscanf(rp_buf_text(&c->answer), "%d %" SCNd64 " %*d %*d %95s", &code, &heard.id, heard.key);
+    if (k != 3 || code < 0) return k != 3 ? RP_ECORRUPT : code;
     heard.begun = true;
     if (f->id != 0 && heard.id != f->id) {
         if (f->late) sim_put_arrives(s, n->command.file);
@@ -220,8 +221,7 @@ static int give_back(struct sim_node *n, struct rp_arena *arena)
 static void judge_file_answer(struct sim_node *n, enum sim_verb verb, const struct model_file *m)
 {
     struct sim *s = n->sim;
-    bool lives =
-        m != NULL && (m->status == RP_FILE_LIVE || m->status == RP_FILE_SCANNING || m->status == RP_FILE_PENDING);
+    bool lives = m != NULL && (rp_status_lives((enum rp_status)m->status) || m->status == RP_FILE_PENDING);
     if (m == NULL)
         sim_violate(s, "AUDITED", "a %s was acknowledged of a file that is not there", sim_verb_name(verb));
     else if (verb == VERB_DELETE && m->deleted == 0 && m->status != RP_FILE_EXPIRED)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "asking.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "core/clock.h"
@@ -21,6 +22,7 @@
 #include "node.h"
 #include "task.h"
 #include "users.h"
+#include "verb.h"
 #include "world.h"
 
 #define ACTOR "user"
@@ -68,6 +70,17 @@ static void judge_mark_answer(struct sim_node *n, const struct rp_mark_request *
         sim_violate(s, "NEWER-WINS", "the mark of %s is of an older upload", q->key);
 }
 
+/* Bytes stand under the key of an upload that is marked by it, and the upload's own mark need not
+ * know them: the product takes that for another upload (core/mark/mark.c, note_changed), and no
+ * longer believes that keys are written once. */
+static void note_doubt(struct sim_node *n)
+{
+    struct sim *s = n->sim;
+    struct bucket_object there;
+    size_t file = n->command.file;
+    if (file != SIZE_MAX && bucket_look(s->bucket, s->files[file].key, &there)) s->reused = true;
+}
+
 int sim_give_mark(struct sim_node *n)
 {
     static struct rp_mark_answer answers[SIM_NODES][3];
@@ -86,7 +99,9 @@ int sim_give_mark(struct sim_node *n)
                                          .confirmations = by.n > 0 ? &by : NULL };
     struct rp_mark_answer *a = answers[n->index];
     memset(a, 0, sizeof answers[0]);
+    note_doubt(n);
     int r = rp_mark_many(n->catalog, &n->store, q, c->n_keys, ACTOR, false, a, &err);
+    note_doubt(n);
     if (r < 0 || sim_is_unheard(n)) return r;
     for (size_t i = 0; i < c->n_keys; i++)
         judge_mark_answer(n, &q[i], &a[i]);
@@ -111,7 +126,7 @@ static void judge_returned(struct sim_node *n, const struct model_mark *m)
     if (s->kind == BUCKET_VERSION && bucket_has_version(s->bucket, m->key, m->version)) {
         bool shows = bucket_look(s->bucket, m->key, &now) && strcmp(now.identity.version, m->version) == 0;
         sim_see(s, SIGHT_SHOWN);
-        if (!shows && n->late_at_begin == bucket_late(s->bucket) && !goes_again(n, m))
+        if (!shows && n->waiting_at_begin == bucket_late(s->bucket) && !goes_again(n, m))
             sim_violate(s, "RESTORE-WINS", "%s was returned, and does not show itself", m->key);
     }
     if (!bucket_look(n->sim->bucket, rp_quarantine_key(m->id, key), &copy) ||
@@ -238,7 +253,7 @@ int sim_give_recover(struct sim_node *n)
     struct rp_recovery recovery;
     struct rp_owner before;
     struct rp_error err = { 0 };
-    if (n->sim->lossless && n->command.flag)
+    if (n->sim->home.lossless && n->command.flag)
         return rp_owner_accept_move(n->catalog, &n->store, "test", ACTOR, &before, &err);
     int r = rp_owner_recover(n->catalog, &n->store, "test", ACTOR, false, &recovery, &err);
     if (r < 0 || sim_is_unheard(n)) return r;

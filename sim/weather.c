@@ -11,7 +11,9 @@
 #include "node.h"
 #include "owner.h"
 #include "task.h"
+#include "uploads.h"
 #include "users.h"
+#include "verb.h"
 #include "weather.h"
 #include "world.h"
 
@@ -225,7 +227,7 @@ void sim_weather(struct sim *s)
 void sim_heal_weather(struct sim *s)
 {
     s->faults.on = false;
-    s->rolling = false;
+    s->past.rolling = false;
     s->db_clock = s->store_clock = (struct sim_clock){ 0 };
     for (int i = 0; i < SIM_NODES; i++) {
         s->nodes[i].clock = (struct sim_clock){ 0 };

@@ -13,10 +13,13 @@
 #include "base/id.h"
 #include "core/guarantee.h"
 #include "heal.h"
+#include "journal.h"
 #include "judge.h"
 #include "lib/fault_db.h"
 #include "memory.h"
+#include "net.h"
 #include "node.h"
+#include "retain.h"
 #include "task.h"
 #include "users.h"
 #include "weather.h"
@@ -114,10 +117,12 @@ struct sim *sim_open(void)
     s->now_ms = SIM_START_MS;
     s->db = (struct rp_clock){ .now_ms = db_now, .ctx = s };
     s->model = calloc(1, sizeof *s->model);
-    s->saved = calloc(1, sizeof *s->saved);
+    s->past.saved = calloc(1, sizeof *s->past.saved);
+    s->past.undone = calloc(SIM_UNDONE, sizeof *s->past.undone);
     s->bucket = bucket_new(BUCKET_EXACT);
     s->elsewhere = bucket_new(BUCKET_EXACT);
-    RP_ASSERT(s->model != NULL && s->saved != NULL && s->bucket != NULL && s->elsewhere != NULL);
+    RP_ASSERT(s->model != NULL && s->past.saved != NULL && s->past.undone != NULL && s->bucket != NULL &&
+              s->elsewhere != NULL);
     make_catalog(s);
     return s;
 }
@@ -128,14 +133,15 @@ void sim_close(struct sim *s)
     bucket_free(s->bucket);
     bucket_free(s->elsewhere);
     free(s->model);
-    free(s->saved);
+    free(s->past.saved);
+    free(s->past.undone);
     free(s);
 }
 
 /* ---- a run ---- */
 
-#define CHECKED_HALFWAY                                                                                                \
-    4 /* every fourth run: what stays wrong is seen in the end, and the questions take an eighth of a run */
+/* Every fourth run: what stays wrong is seen in the end, and the questions take an eighth of a run. */
+#define CHECKED_HALFWAY 4
 
 static void choose_rules(struct sim *s)
 {
@@ -171,37 +177,31 @@ static void choose_rules(struct sim *s)
     s->switching = (int)sim_between(r, 50, 4000);
 }
 
-static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps)
+/* What is not of the process is that of a world in which nothing has happened. */
+static void forget(struct sim *s)
+{
+    struct sim kept = { .db = s->db, .inner = s->inner, .bucket = s->bucket, .elsewhere = s->elsewhere };
+    kept.model = s->model;
+    kept.store_id = s->store_id;
+    memcpy(kept.tenants, s->tenants, sizeof kept.tenants);
+    memcpy(kept.catalog_id, s->catalog_id, sizeof kept.catalog_id);
+    kept.now_ms = SIM_START_MS;
+    kept.record.epoch = kept.past.backup.seen_epoch = -2; /* nobody has looked */
+    kept.past.saved = s->past.saved;
+    kept.past.undone = s->past.undone;
+    *s = kept;
+    model_clear(s->model);
+}
+
+static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps, struct rp_buf *trace)
 {
     struct rp_error err = { 0 };
+    forget(s);
     s->seed = seed;
-    s->now_ms = SIM_START_MS;
-    s->steps = s->jumps = 0;
     s->steps_max = steps;
+    s->trace = trace;
     s->order = sim_stream(seed, 1);
     s->luck = sim_stream(seed, 2);
-    s->ending = s->rolled_back = s->rolling = s->lied = s->unasked = false;
-    s->n_files = s->n_txns = s->n_again = 0;
-    s->strict_until_ms = s->record_at_ms = 0;
-    s->backup = (struct sim_backup){ .seen_epoch = -2 };
-    s->put_backs = 0;
-    s->n_undone = 0;
-    s->record_epoch = -2;
-    s->sent = s->returns = 0;
-    s->violation[0] = '\0';
-    s->running = NULL;
-    s->db_clock = s->store_clock = (struct sim_clock){ 0 };
-    s->wrong_least_ms = s->wrong_most_ms = 0;
-    s->model->n_marks = s->model->n_files = s->model->n_holds = s->model->n_txns = s->model->n_keys = 0;
-    s->model->n_confirmations = 0;
-    memset(s->misled, 0, sizeof s->misled);
-    memset(s->by_user, 0, sizeof s->by_user);
-    memset(s->unknown, 0, sizeof s->unknown);
-    memset(s->taken, 0, sizeof s->taken);
-    memset(s->referenced, 0, sizeof s->referenced);
-    memset(s->uploads_of, 0, sizeof s->uploads_of);
-    s->reused = false;
-    memset(s->nodes, 0, sizeof s->nodes);
     sim_faults_choose(&s->faults, seed, without);
     choose_rules(s);
     sim_retention_choose(s);
@@ -227,8 +227,7 @@ static void begin(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps
 
 bool sim_run(struct sim *s, uint64_t seed, uint64_t without, uint64_t steps, struct rp_buf *trace)
 {
-    s->trace = trace;
-    begin(s, seed, without, steps);
+    begin(s, seed, without, steps, trace);
     sim_tasks_start(s, sim_node_work);
     sim_tasks_run(s);
     if (seed % CHECKED_HALFWAY == 0) sim_check(s, false);

@@ -36,7 +36,8 @@
 #include "node.h"
 #include "services.h"
 #include "task.h"
-#include "users.h"
+#include "uploads.h"
+#include "verb.h"
 
 #define SIM_NODES   4
 #define SIM_FILES   40 /* uploads that users begin */
@@ -44,74 +45,88 @@
 #define SIM_TENANTS 2
 #define SIM_PENDING 24 /* commands that somebody may give again */
 #define SIM_LINE    400
-#define SIM_UPLOADS 8192
-#define SIM_UNDONE  4000
 
 #define SIM_STALE_MS (30 * RP_MINUTE_MS) /* a run's lock may be taken then */
 
+/* Retentions: how often one is given, and the run that was begun or resumed last (retain.c). */
+struct sim_retaining {
+    struct rp_retention_config config;
+    struct sim_random random;
+    int chance;        /* in 10,000 commands, before all has healed */
+    int64_t run, died; /* died: one whose node did */
+    int64_t fence;
+    int holder;      /* who has it: node and life; 0: not known */
+    int64_t done_ms; /* true time of the last that was done; 0: none */
+};
+
+/* Safety nets (net.c). */
+struct sim_netting {
+    struct sim_random random;
+    int chance; /* in 10,000 commands */
+};
+
+/* The owner record's epoch, and since when: in true time. */
+struct sim_record {
+    int64_t epoch, at_ms;
+};
+
 struct sim {
-    uint64_t seed;
-    int64_t now_ms; /* true time: nobody in the world can read it */
-    uint64_t steps, steps_max, jumps;
-    struct sim_faults faults;
-    struct sim_random order, luck; /* who goes on; how things are set up */
-    int switching;                 /* how often, in 10,000, another node goes on */
-    bool ending;                   /* nobody begins anything new */
-    struct sim_clock db_clock, store_clock;
-    int64_t wrong_least_ms, wrong_most_ms; /* how wrong the hosts' clocks were when it was noted what they say */
+    /* ---- of the process: sim_open makes it, and a run takes back what it did to it ---- */
     struct rp_clock db;
     struct rp_db *inner;
     struct bucket *bucket, *elsewhere;
-    int64_t strict_until_ms;            /* nothing may be deleted until then */
-    int64_t record_epoch, record_at_ms; /* the owner record's epoch, and since when: in true time */
-    uint64_t sent, returns;             /* uploads of users, and copies back from quarantine, so far */
-    bool by_user[SIM_UPLOADS];          /* of an upload's serial: it is a user's, not a copy of ours */
-    bool misled[SIM_NODES];             /* whose handle leads elsewhere */
+    struct model *model; /* as of now */
+    int64_t store_id, tenants[SIM_TENANTS];
+    char catalog_id[40];
+
+    /* ---- of a run: nothing when it begins ---- */
+    uint64_t seed;
+    int64_t now_ms; /* true time: nobody in the world can read it */
+    uint64_t steps, steps_max, jumps;
+    struct sim_random order, luck; /* who goes on; how things are set up */
+    int switching;                 /* how often, in 10,000, another node goes on */
+    bool ending;                   /* nobody begins anything new */
+    struct sim_faults faults;
+    struct rp_buf *trace;     /* NULL: nobody looks */
+    char violation[SIM_LINE]; /* the first; "": none */
+    uint64_t violated_at;
+
+    /* how it is set up */
     enum bucket_kind kind;
     struct rp_store_config config;
     struct rp_upload_rules uploads;
     struct rp_purge_rules rules;
-    struct rp_retention_config retention;
-    struct sim_random letting_go;
-    int retains;                       /* how often, in 10,000 commands, before all has healed */
-    int64_t retaining, retaining_died; /* the run that was begun or resumed last; one whose node died */
-    int64_t retaining_fence;
-    int retainer;        /* who has it: node and life; 0: not known */
-    int64_t retained_ms; /* true time of the last that was done; 0: none */
-    struct sim_random netting;
-    int nets; /* how often, in 10,000 commands, somebody begins a safety net */
+    struct sim_retaining retaining;
+    struct sim_netting netting;
     struct sim_services services;
-    int64_t store_id, tenants[SIM_TENANTS];
-    bool referenced[SIM_KEYS];
-    int uploads_of[SIM_KEYS];
-    bool reused; /* a key, for other bytes or the same */
+
+    /* clocks, nodes, and the catalog's place */
+    struct sim_clock db_clock, store_clock;
+    int64_t wrong_least_ms, wrong_most_ms; /* how wrong the hosts' clocks were when it was noted what they say */
     struct sim_node nodes[SIM_NODES];
     struct sim_node *running; /* NULL: the scheduler */
+    struct sim_home home;
+    struct sim_past past;
+
+    /* what users have begun, and may ask again */
     struct sim_file files[SIM_FILES];
     size_t n_files;
     struct sim_txn txns[SIM_TXNS];
     size_t n_txns;
     struct sim_command again[SIM_PENDING];
     size_t n_again;
-    struct sim_backup backup;
-    struct model *model, *saved;     /* as of now; as of the backup */
-    struct sim_vessel vessel, noted; /* where the catalog lies; where it noted that it does (place 0: nowhere) */
-    bool fails_over;                 /* catalog.failover: synchronous */
-    bool moved;    /* the catalog lies in another vessel than it noted, and nobody has recovered it since */
-    bool lossless; /* ... and has lost nothing */
-    unsigned put_backs;
-    bool put_back_moves;
-    struct model_mark undone[SIM_UNDONE]; /* decided in a catalog that was put back since */
-    size_t n_undone;
-    bool unknown[SIM_UPLOADS]; /* of an upload's serial: made for a catalog that was put back since */
-    char catalog_id[40];
-    bool rolled_back, rolling; /* the catalog was put back; it is about to be, as soon as all nodes are down */
-    bool taken[SIM_KEYS];      /* somebody took a plain object away */
-    bool unasked;              /* a catalog that was put back took an answer to a call that it does not know of */
-    bool lied;                 /* the bucket has said something untrue: what is left behind for that is not ours */
-    struct rp_buf *trace;      /* NULL: nobody looks */
-    char violation[SIM_LINE];  /* the first; "": none */
-    uint64_t violated_at;
+    bool referenced[SIM_KEYS];
+
+    /* what happened to the bucket, in truth */
+    struct sim_record record;
+    uint64_t sent, returns;    /* uploads of users, and copies back from quarantine, so far */
+    bool by_user[SIM_UPLOADS]; /* of an upload's serial: it is a user's, not a copy of ours */
+    int uploads_of[SIM_KEYS];
+    bool taken[SIM_KEYS];    /* somebody took a plain object away */
+    bool reused;             /* a key, for other bytes or the same; or it looks so (users.c, note_doubt) */
+    bool misled[SIM_NODES];  /* whose handle leads elsewhere */
+    int64_t strict_until_ms; /* nothing may be deleted until then */
+    bool lied;               /* it has said something untrue: what is left behind for that is not ours */
 };
 
 /* One process makes many runs in it. */

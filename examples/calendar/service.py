@@ -17,6 +17,7 @@ import hmac
 import http.server
 import json
 import os
+import re
 import sqlite3
 import sys
 import threading
@@ -24,20 +25,28 @@ import time
 import urllib.error
 import urllib.request
 
+CALL_MAX = 1 << 20  # bytes
 SECRET = os.environ.get("CALENDAR_SECRET", "hush").encode()
 TABLE = "CREATE TABLE IF NOT EXISTS meeting (key TEXT PRIMARY KEY, state TEXT NOT NULL, asked TEXT, answer_url TEXT)"
 
 
 def is_signed(headers, body):
     """As standardwebhooks.com says: ours, and not older than five minutes."""
-    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
-    wanted = "v1," + base64.b64encode(hmac.new(SECRET, signed, hashlib.sha256).digest()).decode()
-    fresh = abs(time.time() - int(headers["webhook-timestamp"])) < 300
-    return fresh and any(hmac.compare_digest(wanted, given) for given in headers["webhook-signature"].split())
+    key, stamp, given = (headers.get("webhook-" + name, "") for name in ("id", "timestamp", "signature"))
+    if number_of(stamp) is None or abs(time.time() - number_of(stamp)) >= 300:
+        return False
+    signed = f"{key}.{stamp}.".encode() + body
+    wanted = b"v1," + base64.b64encode(hmac.new(SECRET, signed, hashlib.sha256).digest())
+    return any(hmac.compare_digest(wanted, one.encode()) for one in given.split())
+
+
+def number_of(text):
+    """None: it is no number, or too big for anything that is asked here."""
+    return int(text) if re.fullmatch("[0-9]{1,12}", text) else None
 
 
 class Meetings:
-    """Any thread."""
+    """Any thread. `find` and `delete` are parts of what others do: whoever calls them has the lock."""
 
     def __init__(self, path="meetings.db"):
         self.lock, self.db = threading.Lock(), sqlite3.connect(path, check_same_thread=False)
@@ -77,9 +86,11 @@ class Meetings:
         }.get(state, (404, "no such meeting"))
 
     def approve(self, key):
-        """The URL that wants to hear of it. If it cannot be told now, the next call gets the yes."""
+        """The URL that wants to hear of it; None: nobody waits. If it cannot be told now, the next call gets the yes."""
         with self.lock:
-            _, asked, url = self.find(key)
+            state, asked, url = self.find(key)
+            if state != "shared" or url is None:
+                return None
             self.delete(key, asked)
         return url
 
@@ -97,7 +108,11 @@ class Calendar(http.server.BaseHTTPRequestHandler):
     meetings = None
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = number_of(self.headers.get("Content-Length", ""))
+        if length is None or length > CALL_MAX:
+            self.answer(400, "no length, or too much of it")
+            return
+        body = self.rfile.read(length)
         self.answer(*(self.decide(json.loads(body)) if is_signed(self.headers, body) else (401, "not signed")))
 
     def decide(self, call):
@@ -109,12 +124,26 @@ class Calendar(http.server.BaseHTTPRequestHandler):
         self.wfile.write(words.encode())
 
 
+def add(meetings):
+    try:
+        Calendar.meetings.add(meetings)
+    except sqlite3.IntegrityError:
+        sys.exit("one of them is there already; none was added")
+
+
+def approve(key):
+    url = Calendar.meetings.approve(key)
+    if url is None:
+        sys.exit(f"nobody waits for {key}")
+    print(say(url, {"answer": "yes"}))
+
+
 def main(what, *args):
     Calendar.meetings = Meetings()
     if what == "add":
-        Calendar.meetings.add(zip(args[::2], args[1::2]))
+        add(zip(args[::2], args[1::2]))
     elif what == "approve":
-        print(say(Calendar.meetings.approve(args[0]), {"answer": "yes"}))
+        approve(args[0])
     else:
         http.server.ThreadingHTTPServer(("127.0.0.1", int(what)), Calendar).serve_forever()
 

@@ -14,6 +14,11 @@ const char *bucket_kind_name(enum bucket_kind kind)
     return names[kind];
 }
 
+bool bucket_has_condition(enum bucket_kind kind)
+{
+    return kind != BUCKET_WINDOW && kind != BUCKET_LIAR;
+}
+
 /* ---- places ---- */
 
 /* All of them at once: what is never used is never touched, and nothing is allocated while a run
@@ -64,6 +69,13 @@ size_t bucket_position(const struct bucket *bucket, const char *key, uint64_t se
             high = middle;
     }
     return low;
+}
+
+struct bucket_upload *bucket_held(const struct bucket *bucket, const char *key, uint64_t serial)
+{
+    size_t i = bucket_position(bucket, key, serial);
+    bool there = i < bucket->n && bucket->order[i]->serial == serial && strcmp(bucket->order[i]->key, key) == 0;
+    return there ? bucket->order[i] : NULL;
 }
 
 struct bucket_upload *bucket_top(const struct bucket *bucket, const char *key)
@@ -125,6 +137,11 @@ void bucket_text(char *to, size_t size, const char *from)
     size_t n = strlen(from);
     RP_ASSERT(n < size);
     memcpy(to, from, n + 1);
+}
+
+uint64_t bucket_serial_of(const char *version)
+{
+    return strtoull(version, NULL, 16);
 }
 
 static void hex(uint64_t number, char out[16])
@@ -229,9 +246,7 @@ static void add_marker(struct bucket *bucket, const char *key, int64_t now_ms)
 
 static void drop_one(struct bucket *bucket, const struct bucket_hooks *hooks, const char *key, uint64_t serial)
 {
-    size_t i = bucket_position(bucket, key, serial);
-    if (i < bucket->n && bucket->order[i]->serial == serial && strcmp(bucket->order[i]->key, key) == 0)
-        drop(bucket, hooks, i, false);
+    if (bucket_held(bucket, key, serial) != NULL) drop(bucket, hooks, bucket_position(bucket, key, serial), false);
 }
 
 static bool fits(struct bucket *bucket, enum bucket_by by, const struct rp_identity *identity,
@@ -313,9 +328,7 @@ bool bucket_marker(const struct bucket *bucket, const char *key, struct bucket_o
 
 bool bucket_has_version(const struct bucket *bucket, const char *key, const char *version)
 {
-    uint64_t serial = strtoull(version, NULL, 16);
-    size_t i = bucket_position(bucket, key, serial);
-    return i < bucket->n && bucket->order[i]->serial == serial && strcmp(bucket->order[i]->key, key) == 0;
+    return bucket_held(bucket, key, bucket_serial_of(version)) != NULL;
 }
 
 bool bucket_look(const struct bucket *bucket, const char *key, struct bucket_object *out)

@@ -9,20 +9,24 @@
  *     one slot anything may happen to the objects.
  * B3  Whatever takes bytes away - a delete, an overwrite without versions - is told to hooks.gone
  *     at the moment it happens, also when it happens late (bucket_settle) and when nobody was told.
- * B4  Kinds: exact    as a directory: serial etags, a delete compares and removes in one request;
- *     its clock is the host's (now_ms NULL) etag     etags are digests of the bytes (identical
- *     bytes, identical etag), whole seconds; delete with If-Match, in one request version  every
- *     upload is a version; a delete names versions: the marked one and all older ones, newest last,
- *     and the markers on it; one that names none adds a marker (hide), which can be removed (show)
- *     window   no condition: HEAD, compare, delete: two requests liar     answers as if it knew
- *     If-Match and ignores it: the probe's canary shows that, and finds level window etag, version,
- *     window and liar have a clock of their own, shown in whole seconds. As the S3 store does, a
+ * B4  A kind is what a store of that level can do:
+ *     exact    as a directory: serial etags; a delete compares and removes in one request; its
+ *              clock is the host's (now_ms NULL)
+ *     etag     etags are digests of the bytes (identical bytes, identical etag); a delete with
+ *              If-Match, in one request
+ *     version  every upload is a version. A delete names versions: the marked one and all older
+ *              ones, newest last, and the markers on it. One that names none adds a marker (hide),
+ *              which can be removed (show)
+ *     window   no condition: HEAD, compare, delete: two requests
+ *     liar     answers as if it knew If-Match and ignores it: the probe's canary shows that, and
+ *              finds level window
+ *     All but exact have a clock of their own, shown in whole seconds. As the S3 store does, a
  *     handle deletes by etag only after its own probe saw that hold; until then as at level window.
  *     A copy is one request, with both of its conditions. An upload over another one is one request
  *     where there is a condition (exact; etag and version: by etag), else HEAD, then a put without
  *     one.
  * B5  Deterministic: no pointer, no real clock and no real randomness decides anything. No
- * threads. */
+ *     threads. */
 #ifndef RP_SIM_BUCKET_H
 #define RP_SIM_BUCKET_H
 
@@ -30,6 +34,8 @@
 
 enum bucket_kind { BUCKET_EXACT, BUCKET_ETAG, BUCKET_VERSION, BUCKET_WINDOW, BUCKET_LIAR, BUCKET_KINDS };
 const char *bucket_kind_name(enum bucket_kind kind);
+/* An upload over another one, and a delete, can say which one is meant. */
+bool bucket_has_condition(enum bucket_kind kind);
 
 /* What becomes of one request. */
 enum bucket_fate {
@@ -38,7 +44,9 @@ enum bucket_fate {
     BUCKET_DENIED,  /* 403: items are DENIED, another call is RP_EDENIED */
     BUCKET_LOST,    /* it happens, and the answer is lost: UNKNOWN; what only reads: as REFUSED */
     BUCKET_LATE,    /* no answer: UNKNOWN; it happens when bucket_settle says so */
-    BUCKET_PARTLY, /* of a delete of many every other item happens and is answered; the rest may happen and is not named. Else: as DONE */
+    /* of a delete of many every other item happens and is answered; the rest may happen and is not
+     * named. Else: as DONE */
+    BUCKET_PARTLY,
     BUCKET_CUT,   /* a listing that ends early and says so (T6: an error); other requests: as REFUSED */
     BUCKET_FALSE, /* says deleted and has not done it; other requests: as DONE */
 };

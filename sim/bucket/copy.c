@@ -28,7 +28,7 @@ static int explain(int code, const char *from, const char *to, struct rp_error *
 int bucket_copy_slot(struct rp_backend *backend, const char *from, const struct rp_identity *expected, const char *to,
                      struct rp_identity *out, struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(backend);
+    struct bucket_handle *handle = bucket_handle_of(backend);
     struct bucket_request request = { .later = BUCKET_LATER_COPY, .hooks = handle->hooks };
     struct rp_identity made;
     int r = rp_key_check(from, strlen(from), err);
@@ -89,7 +89,7 @@ static int annotate(struct bucket_handle *handle, struct bucket_request *request
 int bucket_annotate_slot(struct rp_backend *backend, const char *key, struct rp_identity *identity,
                          const struct rp_pair *changes, size_t n, struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(backend);
+    struct bucket_handle *handle = bucket_handle_of(backend);
     struct bucket_request request = { .later = BUCKET_LATER_ANNOTATE, .hooks = handle->hooks };
     int r = rp_key_check(key, strlen(key), err);
     if (r < 0) return r;

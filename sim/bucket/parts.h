@@ -83,7 +83,7 @@ struct bucket_handle {
     enum rp_level seen;
 };
 
-static inline struct bucket_handle *bucket_of(struct rp_backend *backend)
+static inline struct bucket_handle *bucket_handle_of(struct rp_backend *backend)
 {
     return (struct bucket_handle *)(void *)backend;
 }
@@ -91,8 +91,11 @@ static inline struct bucket_handle *bucket_of(struct rp_backend *backend)
 /* ---- bucket.c ---- */
 
 void bucket_text(char *to, size_t size, const char *from); /* asserts that it fits */
+uint64_t bucket_serial_of(const char *version);            /* a version's id is its serial in hexadecimal */
 /* Of all uploads under the key the newest, if no marker lies on it; NULL: none. */
 struct bucket_upload *bucket_newest(const struct bucket *bucket, const char *key);
+/* That upload or marker; NULL: it is not held. */
+struct bucket_upload *bucket_held(const struct bucket *bucket, const char *key, uint64_t serial);
 /* The first in order that is not before (key, serial). */
 size_t bucket_position(const struct bucket *bucket, const char *key, uint64_t serial);
 /* An upload of this draft's key, text and metadata at this moment of the bucket's clock. NULL:

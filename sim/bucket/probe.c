@@ -138,7 +138,7 @@ static int try_writing(struct bucket_handle *handle, enum rp_level *level, struc
 /* Without writing there is nothing to see; what an earlier probe saw by writing stays. */
 int bucket_probe_slot(struct rp_backend *backend, bool may_write, struct rp_probed *out, struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(backend);
+    struct bucket_handle *handle = bucket_handle_of(backend);
     struct rp_probed found = { 0 };
     enum rp_level level = handle->probed ? handle->seen : RP_LEVEL_WINDOW;
     bool exact = handle->bucket->kind == BUCKET_EXACT, tries = may_write && !exact;

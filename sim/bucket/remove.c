@@ -52,15 +52,9 @@ static int look_first(struct bucket_handle *handle, struct rp_item *items, size_
 
 /* ---- the delete ---- */
 
-/* A version id is the serial in hexadecimal (bucket.c). */
-static uint64_t serial_of(const struct rp_item *item)
-{
-    return strtoull(item->identity.version, NULL, 16);
-}
-
 static enum rp_outcome erase(struct bucket_handle *handle, enum bucket_by by, const struct rp_item *item)
 {
-    uint64_t serial = by == BUCKET_BY_SERIAL ? serial_of(item) : 0;
+    uint64_t serial = by == BUCKET_BY_SERIAL ? bucket_serial_of(item->identity.version) : 0;
     return bucket_erase(handle->bucket, &handle->hooks, by, item->key, &item->identity, serial);
 }
 
@@ -70,7 +64,7 @@ static void erase_later(struct bucket_handle *handle, enum bucket_by by, const s
     request.later = BUCKET_LATER_ERASE;
     request.hooks = handle->hooks;
     request.by = by;
-    request.serial = by == BUCKET_BY_SERIAL ? serial_of(item) : 0;
+    request.serial = by == BUCKET_BY_SERIAL ? bucket_serial_of(item->identity.version) : 0;
     request.upload.identity = item->identity;
     bucket_text(request.upload.key, sizeof request.upload.key, item->key);
     bucket_wait(handle->bucket, &request);
@@ -85,7 +79,7 @@ static void erase_partly(struct bucket_handle *handle, enum bucket_by by, struct
     if (happens)
         said = erase(handle, by, item);
     else if (by == BUCKET_BY_SERIAL)
-        bucket_erase(handle->bucket, &handle->hooks, by, item->key, NULL, serial_of(item) - 1);
+        bucket_erase(handle->bucket, &handle->hooks, by, item->key, NULL, bucket_serial_of(item->identity.version) - 1);
     if (answered)
         item->outcome = said;
     else
@@ -175,7 +169,7 @@ static enum bucket_by means_of(const struct bucket_handle *handle)
 int bucket_remove_slot(struct rp_backend *backend, struct rp_item *items, size_t n, const struct rp_gate *gate,
                        struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(backend);
+    struct bucket_handle *handle = bucket_handle_of(backend);
     if (n == 0) return 0;
     int r = bucket_check_keys(items, n, err);
     enum bucket_by by = means_of(handle);

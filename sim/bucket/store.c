@@ -145,11 +145,6 @@ static int look_before(struct bucket_handle *handle, const struct bucket_upload 
     return refused(handle->bucket, draft->key, RP_PUT_OVER, err);
 }
 
-static bool has_condition(const struct bucket *bucket)
-{
-    return bucket->kind != BUCKET_WINDOW && bucket->kind != BUCKET_LIAR;
-}
-
 static int put_slot(struct rp_backend *backend, const char *key, const struct rp_source *from,
                     const struct rp_meta *meta, int flags, struct rp_identity *out, struct rp_error *err)
 {
@@ -161,11 +156,11 @@ static int put_slot(struct rp_backend *backend, const char *key, const struct rp
     bucket_text(draft.key, sizeof draft.key, key);
     draft.identity.etag[0] = draft.identity.version[0] = '\0';
     if (flags & RP_PUT_OVER) draft.identity = *out;
-    if ((flags & RP_PUT_OVER) && !has_condition(bucket_of(backend)->bucket)) {
-        if ((r = look_before(bucket_of(backend), &draft, err)) < 0) return r;
+    if ((flags & RP_PUT_OVER) && !bucket_has_condition(bucket_handle_of(backend)->bucket->kind)) {
+        if ((r = look_before(bucket_handle_of(backend), &draft, err)) < 0) return r;
         flags = RP_PUT_REPLACE;
     }
-    return bucket_put_request(bucket_of(backend), &draft, flags, out, err);
+    return bucket_put_request(bucket_handle_of(backend), &draft, flags, out, err);
 }
 
 /* ---- get, stat, the clock ---- */
@@ -173,7 +168,7 @@ static int put_slot(struct rp_backend *backend, const char *key, const struct rp
 static int get_slot(struct rp_backend *backend, const char *key, const struct rp_sink *to, struct rp_arena *arena,
                     struct rp_meta *meta, struct rp_identity *identity, struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(backend);
+    struct bucket_handle *handle = bucket_handle_of(backend);
     struct rp_meta got = { 0 };
     int r = check_key(key, err);
     if (r == 0) r = bucket_fail(bucket_ask(handle, "get", key), true, "get", key, err);
@@ -189,7 +184,7 @@ static int get_slot(struct rp_backend *backend, const char *key, const struct rp
 
 static int stat_slot(struct rp_backend *backend, struct rp_item *items, size_t n, struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(backend);
+    struct bucket_handle *handle = bucket_handle_of(backend);
     if (n == 0) return 0;
     int r = bucket_check_keys(items, n, err);
     if (r == 0) r = bucket_ask_items(handle, "head", items, n, err);
@@ -203,7 +198,7 @@ static int stat_slot(struct rp_backend *backend, struct rp_item *items, size_t n
 
 static int now_slot(struct rp_backend *backend, int64_t *out, struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(backend);
+    struct bucket_handle *handle = bucket_handle_of(backend);
     int r = bucket_fail(bucket_ask(handle, "clock", NULL), true, "clock", NULL, err);
     if (r < 0) return r;
     int64_t now_ms = bucket_now_ms(&handle->hooks);
@@ -260,7 +255,7 @@ static int list_from(struct bucket_handle *handle, const char *prefix, char curs
 static int list_slot(struct rp_backend *backend, const char *prefix, const char *after, rp_entry_fn *fn, void *ctx,
                      struct rp_error *err)
 {
-    struct bucket_handle *handle = bucket_of(backend);
+    struct bucket_handle *handle = bucket_handle_of(backend);
     char cursor[RP_KEY_MAX + 1];
     size_t most = SIZE_MAX;
     if (prefix == NULL) prefix = "";
@@ -283,7 +278,7 @@ static int list_slot(struct rp_backend *backend, const char *prefix, const char 
 
 static void close_slot(struct rp_backend *backend)
 {
-    free(bucket_of(backend));
+    free(bucket_handle_of(backend));
 }
 
 #define SLOTS                                                                                                          \
@@ -298,7 +293,7 @@ static const struct rp_backend_ops version_ops = {
 
 void bucket_aim(struct rp_backend *handle, struct bucket *bucket)
 {
-    struct bucket_handle *h = bucket_of(handle);
+    struct bucket_handle *h = bucket_handle_of(handle);
     if (h->bucket == NULL || h->bucket->kind != bucket->kind) h->probed = false;
     h->bucket = bucket;
     h->base.ops = bucket->kind == BUCKET_EXACT     ? &host_clock_ops

@@ -21,7 +21,7 @@ int __wrap_rp_s3_erase(struct rp_s3 *s3, struct rp_item *items, size_t n, enum s
 
 static struct bucket_handle *handle_of(struct rp_s3 *s3)
 {
-    return bucket_of(&s3->base);
+    return bucket_handle_of(&s3->base);
 }
 
 /* K3 */
@@ -46,10 +46,8 @@ static int status_of(const struct bucket *bucket, const struct s3_call *call)
 {
     const char *id = query_of(call, "versionId");
     RP_ASSERT(id != NULL);
-    size_t i = bucket_position(bucket, call->message.key, strtoull(id, NULL, 16));
-    bool there = i < bucket->n && strcmp(bucket->order[i]->key, call->message.key) == 0 &&
-                 bucket->order[i]->serial == strtoull(id, NULL, 16);
-    return !there ? 404 : bucket->order[i]->marker ? 405 : 200;
+    const struct bucket_upload *held = bucket_held(bucket, call->message.key, bucket_serial_of(id));
+    return held == NULL ? 404 : held->marker ? 405 : 200;
 }
 
 int __wrap_rp_s3_wire_run(struct s3_wire *wire, struct s3_call *calls, size_t n, struct rp_error *err)
@@ -108,7 +106,7 @@ int __wrap_rp_s3_span_read(struct rp_s3 *s3, const struct s3_span *span, struct 
 static void act(struct bucket_handle *handle, struct rp_item *item, enum s3_by by, bool late)
 {
     enum bucket_by how = by == S3_BY_KEY ? BUCKET_BY_MARKER : BUCKET_BY_ID;
-    uint64_t serial = by == S3_BY_KEY ? 0 : strtoull(item->identity.version, NULL, 16);
+    uint64_t serial = by == S3_BY_KEY ? 0 : bucket_serial_of(item->identity.version);
     if (!late) {
         item->outcome = bucket_erase(handle->bucket, &handle->hooks, how, item->key, &item->identity, serial);
         if (how == BUCKET_BY_MARKER) item->identity = bucket_top(handle->bucket, item->key)->identity;

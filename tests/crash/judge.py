@@ -16,9 +16,11 @@ import json
 import time
 
 from answers import GOING, content, require
+from states import CHECKING, MARKED, PURGED, PURGING, REPRIEVED
+from states import FILE_DELETED, FILE_EXPIRED, FILE_LIVE, FILE_PENDING, FILE_PURGED, FILE_SCANNING
 
-MARKED, CHECKING, PURGING, PURGED, REPRIEVED = 1, 2, 3, 4, 5
-STATUSES = {1: "pending", 2: "scanning", 3: "live", 4: "deleted", 5: "purged", 6: "expired"}
+STATUSES = {FILE_PENDING: "pending", FILE_SCANNING: "scanning", FILE_LIVE: "live",
+            FILE_DELETED: "deleted", FILE_PURGED: "purged", FILE_EXPIRED: "expired"}
 COMMITTED = 2
 RESERVED, REFUNDED = 1, 3
 BEGINNINGS = {"mark.created", "file.pending", "file.deleted"}
@@ -207,12 +209,13 @@ def count(world, what, sql):
 def check_files(world, clients):
     """Every file and transaction is in a state that was answered, or asked for last. What was open is known afterwards."""
     marked = "file f LEFT JOIN mark m ON m.id = f.mark_id WHERE f.status"
-    count(world, "pending files without a waiting mark", f"{marked} = 1 AND m.active IS NULL")
-    count(world, "deleted files without a waiting mark", f"{marked} = 4 AND m.active IS NULL")
-    count(world, "living files with a mark", f"{marked} = 3 AND m.active IS NOT NULL")
+    count(world, "pending files without a waiting mark", f"{marked} = {FILE_PENDING} AND m.active IS NULL")
+    count(world, "deleted files without a waiting mark", f"{marked} = {FILE_DELETED} AND m.active IS NULL")
+    count(world, "living files with a mark", f"{marked} = {FILE_LIVE} AND m.active IS NOT NULL")
+    begun = f"({FILE_PENDING}, {FILE_EXPIRED})"
     members = "file f JOIN txn t ON t.id = f.txn_id WHERE"
-    count(world, "pending members of a committed transaction", f"{members} t.state = {COMMITTED} AND f.status IN (1, 6)")
-    count(world, "visible members without a commit", f"{members} t.state <> {COMMITTED} AND f.status NOT IN (1, 6)")
+    count(world, "pending members of a committed transaction", f"{members} t.state = {COMMITTED} AND f.status IN {begun}")
+    count(world, "visible members without a commit", f"{members} t.state <> {COMMITTED} AND f.status NOT IN {begun}")
     found = {number: STATUSES[status] for number, status in world.engine.rows("SELECT id, status FROM file")}
     states = dict(world.engine.rows("SELECT id, state FROM txn"))
     for client in clients:

@@ -131,6 +131,7 @@ class Postgres:
                 if line == ".\n":
                     return "".join(lines)
                 lines.append(line)
+        self.session.wait(timeout=60)
         raise Broken(f"psql: {' '.join(lines)}")
 
     def rows(self, sql):
@@ -149,8 +150,10 @@ class Postgres:
             select.select([], [], [], 0.02)
 
     def drop(self):
-        self.psql(f"DROP SCHEMA {self.schema} CASCADE")
-        self.session.stdin.close()
+        """psql ends at the first mistake, which the caller is about to tell: then the schema stays."""
+        if self.session.poll() is None:
+            self.psql(f"DROP SCHEMA {self.schema} CASCADE")
+            self.session.stdin.close()
         self.session.wait(timeout=60)
         self.session.stdout.close()
 

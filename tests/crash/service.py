@@ -2,7 +2,6 @@
 """The daemon of a world (rig.py), asked over HTTP, killed in all ways: under load, while it starts, at a named point."""
 import json
 import os
-import pathlib
 import select
 import signal
 import subprocess
@@ -10,7 +9,6 @@ import sys
 import threading
 import urllib.parse
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 from answers import require
 from rig import kill_after
 from served import START_S, Daemon, until

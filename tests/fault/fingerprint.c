@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "lib/bytes.h"
 #include "lib/stores.h"
 
 #include <string.h>
@@ -39,12 +40,6 @@ struct objects {
     struct rp_buf *out;
 };
 
-static int take(void *ctx, const void *from, size_t n, struct rp_error *err)
-{
-    (void)err;
-    return rp_buf_add(ctx, from, n);
-}
-
 /* An identity counts only as "that of the upload" or "another one". */
 static bool is_upload(const struct trial *t, const struct rp_identity *identity)
 {
@@ -75,7 +70,7 @@ static void add_object(struct objects *o, const char *key)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf bytes = RP_BUF(1 << 16);
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
-    struct rp_sink sink = { .write = take, .ctx = &bytes };
+    struct rp_sink sink = { .write = bytes_take, .ctx = &bytes };
     struct rp_meta meta = { 0 };
     struct rp_identity identity;
     struct rp_error err = { 0 };

@@ -7,8 +7,8 @@
  *     out.
  * P2  Worlds that a fault leaves alike (trial_fingerprint) heal alike, and are healed and judged
  *     once.
- * P3  The shipped build runs every fault at every point. Under the address sanitizer every seventh
- *     of them is run (a prime: over the points every kind of fault gets its turn), and every call
+ * P3  The shipped build runs every fault at every point. Under the address sanitizer one in
+ *     thirteen of them is run (a prime: over the points every kind of fault gets its turn), and every call
  *     of a port with every kind of fault at least once. */
 #ifndef RP_TESTS_FAULT_LOOP_H
 #define RP_TESTS_FAULT_LOOP_H

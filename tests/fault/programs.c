@@ -8,14 +8,33 @@
 #include <stdio.h>
 #include <string.h>
 
-static void must(int r)
+/* ---- what all programs share ---- */
+
+void program_must(int r)
 {
     RP_ASSERT(r == 0);
 }
 
+void program_quarantining(struct trial *t)
+{
+    t->config.mode = RP_MODE_QUARANTINE;
+}
+
+void program_in_place(struct trial *t)
+{
+    program_quarantining(t);
+    t->hides = true;
+}
+
+int program_sweep_partly(struct trial *t)
+{
+    int r = trial_sweep(t);
+    return r == RP_EPARTLY ? 0 : r;
+}
+
 static void mark(struct trial *t, size_t first, size_t n)
 {
-    must(trial_mark(t, &(struct trial_marking){ .first = first, .n = n }));
+    program_must(trial_mark(t, &(struct trial_marking){ .first = first, .n = n }));
 }
 
 static void due(struct trial *t)
@@ -29,17 +48,6 @@ static void guarded(struct trial *t)
 {
     t->config.referenced_by = &t->reference;
     t->config.n_referenced_by = 1;
-}
-
-static void quarantining(struct trial *t)
-{
-    t->config.mode = RP_MODE_QUARANTINE;
-}
-
-static void in_place(struct trial *t)
-{
-    quarantining(t);
-    t->hides = true;
 }
 
 static void two_uploads(struct trial *t)
@@ -61,7 +69,7 @@ static void first_marked(struct trial *t)
 static void first_annotated(struct trial *t)
 {
     trial_subjects(t, 2);
-    must(trial_mark(t, &(struct trial_marking){ .n = 1, .annotate = true }));
+    program_must(trial_mark(t, &(struct trial_marking){ .n = 1, .annotate = true }));
 }
 
 static void first_replaced(struct trial *t)
@@ -106,7 +114,7 @@ static void first_referenced_and_due(struct trial *t)
 {
     trial_subjects(t, 3);
     trial_refer(t, 2, false);
-    must(trial_mark(t, &(struct trial_marking){ .n = 2, .if_unreferenced = true }));
+    program_must(trial_mark(t, &(struct trial_marking){ .n = 2, .if_unreferenced = true }));
     trial_refer(t, 0, true);
     due(t);
 }
@@ -116,20 +124,20 @@ static void two_in_quarantine(struct trial *t)
     trial_subjects(t, 3);
     mark(t, 0, 2);
     due(t);
-    must(trial_sweep(t));
+    program_must(trial_sweep(t));
 }
 
 static void annotated_in_quarantine(struct trial *t)
 {
     first_annotated(t);
     due(t);
-    must(trial_sweep(t));
+    program_must(trial_sweep(t));
 }
 
 static void half_swept(struct trial *t)
 {
     three_due(t);
-    must(trial_half_done(t));
+    program_must(trial_half_done(t));
 }
 
 /* By a worker whose probe was disturbed. */
@@ -154,9 +162,9 @@ static void quarantine_over_and_one_shown(struct trial *t)
     struct rp_error err = { 0 };
     bool made = false;
     quarantine_over(t);
-    must(rp_backend_stat(t->bare, &item, 1, &err));
+    program_must(rp_backend_stat(t->bare, &item, 1, &err));
     snprintf(item.identity.version, sizeof item.identity.version, "%s", item.identity.etag);
-    must(rp_backend_show(t->hiding, s->key, &item.identity, &made, &err));
+    program_must(rp_backend_show(t->hiding, s->key, &item.identity, &made, &err));
     RP_ASSERT(made);
     s->stays = true;
 }
@@ -190,7 +198,7 @@ static void almost_due(struct trial *t)
 static void usurped(struct trial *t)
 {
     trial_subjects(t, 4);
-    must(trial_mark(t, &(struct trial_marking){ .n = 1, .annotate = true }));
+    program_must(trial_mark(t, &(struct trial_marking){ .n = 1, .annotate = true }));
     mark(t, 1, 2);
     due(t);
     trial_usurp(t);
@@ -203,7 +211,7 @@ static void rolled_back(struct trial *t)
     mark(t, 0, 2);
     trial_save_catalog(t);
     trial_advance(t, RP_HOUR_MS);
-    must(trial_restore(t, 0, 1));
+    program_must(trial_restore(t, 0, 1));
     trial_roll_back_catalog(t);
     due(t);
     t->shared->known.subjects[0].stays = t->shared->known.subjects[1].stays = true;
@@ -254,12 +262,6 @@ static int restore_six(struct trial *t)
 }
 
 /* A run that ends partly is a run: its failures are tried again by the next. */
-static int sweep_partly(struct trial *t)
-{
-    int r = trial_sweep(t);
-    return r == RP_EPARTLY ? 0 : r;
-}
-
 static int sweep_almost_due(struct trial *t)
 {
     const struct inv_known *k = &t->shared->known;
@@ -323,38 +325,38 @@ const struct program programs_of_users[] = {
     { "restore one",                                 NULL, first_marked, { restore_one, restore_one } },
     { "restore six at once",                         NULL, six_marked, { restore_six } },
     { "restore an annotated one",                    NULL, first_annotated, { restore_one } },
-    { "restore from quarantine",                     quarantining, two_in_quarantine, { restore_one, restore_one } },
-    { "restore an annotated one from quarantine",    quarantining, annotated_in_quarantine, { restore_one } },
-    { "restore what is hidden in place",             in_place, two_in_quarantine, { restore_one, restore_one } },
-    { "restore an annotated one hidden in place",    in_place, annotated_in_quarantine, { restore_one } },
+    { "restore from quarantine",                     program_quarantining, two_in_quarantine, { restore_one, restore_one } },
+    { "restore an annotated one from quarantine",    program_quarantining, annotated_in_quarantine, { restore_one } },
+    { "restore what is hidden in place",             program_in_place, two_in_quarantine, { restore_one, restore_one } },
+    { "restore an annotated one hidden in place",    program_in_place, annotated_in_quarantine, { restore_one } },
     { "hold one and sweep",                          NULL, three_due, { hold_first, trial_sweep, trial_lift } },
     { "hold everything and sweep",                   NULL, three_due, { hold_everything, trial_sweep, trial_lift } },
     { "claim a store for the first time",            NULL, two_uploads, { trial_sweep, later, trial_sweep } },
-    { "recover a store from another catalog",        NULL, usurped, { sweep_partly, trial_recover } },
-    { "recover after the catalog was rolled back",   NULL, rolled_back, { sweep_partly, trial_recover } },
+    { "recover a store from another catalog",        NULL, usurped, { program_sweep_partly, trial_recover } },
+    { "recover after the catalog was rolled back",   NULL, rolled_back, { program_sweep_partly, trial_recover } },
     { "retry a dead letter",                         NULL, one_dead, { dead_retry } },
-    { "retry a dead letter in quarantine",           quarantining, one_dead, { dead_retry, trial_sweep } },
-    { "retry a dead letter where objects are hidden", in_place, one_dead, { dead_retry, trial_sweep } },
+    { "retry a dead letter in quarantine",           program_quarantining, one_dead, { dead_retry, trial_sweep } },
+    { "retry a dead letter where objects are hidden", program_in_place, one_dead, { dead_retry, trial_sweep } },
     { "give a dead letter up",                       NULL, one_dead, { dead_keep } },
-    { "give a dead letter up in quarantine",         quarantining, one_dead, { dead_keep } },
-    { "give a dead letter up where they are hidden", in_place, one_dead, { dead_keep } },
+    { "give a dead letter up in quarantine",         program_quarantining, one_dead, { dead_keep } },
+    { "give a dead letter up where they are hidden", program_in_place, one_dead, { dead_keep } },
 };
 const struct program programs_of_sweeps[] = {
     { "sweep",                                       NULL, three_due, { trial_sweep } },
     { "sweep two batches",                           NULL, eight_due, { trial_sweep } },
     { "sweep what is replaced by a newer upload",    NULL, first_due_and_replaced, { trial_sweep } },
     { "sweep with a guard",                          guarded, first_referenced_and_due, { trial_sweep, unrefer } },
-    { "sweep into quarantine",                       quarantining, three_due, { trial_sweep } },
-    { "sweep out of quarantine",                     quarantining, quarantine_over, { trial_sweep } },
-    { "sweep and hide in place",                     in_place, three_due, { trial_sweep } },
-    { "sweep what was hidden in place",              in_place, quarantine_over, { trial_sweep } },
+    { "sweep into quarantine",                       program_quarantining, three_due, { trial_sweep } },
+    { "sweep out of quarantine",                     program_quarantining, quarantine_over, { trial_sweep } },
+    { "sweep and hide in place",                     program_in_place, three_due, { trial_sweep } },
+    { "sweep what was hidden in place",              program_in_place, quarantine_over, { trial_sweep } },
     { "sweep what a dead worker left",               NULL, half_swept, { trial_sweep } },
-    { "sweep what a dead worker left in quarantine", quarantining, half_swept, { trial_sweep } },
-    { "sweep what was hidden and somebody has shown", in_place, quarantine_over_and_one_shown, { trial_sweep } },
-    { "sweep what a dead worker left hidden",        in_place, half_swept, { trial_sweep } },
-    { "sweep what was copied before hiding was seen", in_place, half_copied, { trial_sweep } },
+    { "sweep what a dead worker left in quarantine", program_quarantining, half_swept, { trial_sweep } },
+    { "sweep what was hidden and somebody has shown", program_in_place, quarantine_over_and_one_shown, { trial_sweep } },
+    { "sweep what a dead worker left hidden",        program_in_place, half_swept, { trial_sweep } },
+    { "sweep what was copied before hiding was seen", program_in_place, half_copied, { trial_sweep } },
     { "restore what a worker has claimed",           NULL, half_swept, { restore_claimed, trial_sweep } },
-    { "sweep with an object that cannot be deleted", NULL, one_failing, { sweep_partly, allow } },
+    { "sweep with an object that cannot be deleted", NULL, one_failing, { program_sweep_partly, allow } },
     { "restore and sweep",                           NULL, six_marked, { restore_one, later, trial_sweep } },
     { "sweep what is due on some clocks only",       NULL, almost_due, { sweep_almost_due } },
     { "a worker that lost its lease",                NULL, three_due, { trial_stalled } },

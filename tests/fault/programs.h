@@ -15,6 +15,13 @@ struct program {
     int (*steps[PROGRAM_STEPS_MAX])(struct trial *t);
 };
 
+/* What programs share: a world is made without failures; two modes of the store; a sweep that may
+ * leave something. */
+void program_must(int r);
+void program_quarantining(struct trial *t);
+void program_in_place(struct trial *t);
+int program_sweep_partly(struct trial *t);
+
 extern const struct program programs_of_users[], programs_of_sweeps[], programs_of_files[];
 extern const size_t programs_of_users_n, programs_of_sweeps_n, programs_of_files_n;
 

@@ -6,36 +6,20 @@
 #include "base/error.h"
 #include "base/time.h"
 
-static void must(int r)
-{
-    RP_ASSERT(r == 0);
-}
-
 enum { FIRST, SECOND, THIRD, FOURTH };
-
-static void quarantining(struct trial *t)
-{
-    t->config.mode = RP_MODE_QUARANTINE;
-}
-
-static void in_place(struct trial *t)
-{
-    quarantining(t);
-    t->hides = true;
-}
 
 static size_t pending(struct trial *t, const struct trial_upload *upload)
 {
     size_t i = trial_file(t, upload);
-    must(trial_init(t, i));
-    must(trial_put(t, i));
+    program_must(trial_init(t, i));
+    program_must(trial_put(t, i));
     return i;
 }
 
 static size_t live(struct trial *t, const struct trial_upload *upload)
 {
     size_t i = pending(t, upload);
-    must(trial_confirm(t, i));
+    program_must(trial_confirm(t, i));
     return i;
 }
 
@@ -71,7 +55,7 @@ static void a_family(struct trial *t)
 static void a_deleted_family(struct trial *t)
 {
     a_family(t);
-    must(trial_delete(t, FIRST, -1));
+    program_must(trial_delete(t, FIRST, -1));
 }
 
 static void a_family_due(struct trial *t)
@@ -83,16 +67,16 @@ static void a_family_due(struct trial *t)
 static void one_in_quarantine(struct trial *t)
 {
     (void)live(t, &(struct trial_upload){ .name = "a" });
-    must(trial_delete(t, FIRST, -1));
+    program_must(trial_delete(t, FIRST, -1));
     trial_advance(t, 6 * RP_DAY_MS);
-    must(trial_sweep(t));
+    program_must(trial_sweep(t));
 }
 
 static void two_abandoned(struct trial *t)
 {
     (void)pending(t, &(struct trial_upload){ .name = "a" });
     size_t never_put = trial_file(t, &(struct trial_upload){ .name = "b" });
-    must(trial_init(t, never_put));
+    program_must(trial_init(t, never_put));
     trial_advance(t, 2 * RP_HOUR_MS);
 }
 
@@ -101,15 +85,15 @@ static void one_late(struct trial *t)
 {
     (void)pending(t, &(struct trial_upload){ .name = "a" });
     trial_advance(t, 2 * RP_HOUR_MS);
-    must(trial_sweep(t));
-    must(trial_put(t, FIRST));
+    program_must(trial_sweep(t));
+    program_must(trial_put(t, FIRST));
     trial_advance(t, 26 * RP_HOUR_MS);
 }
 
 static void abandoned_half_swept(struct trial *t)
 {
     two_abandoned(t);
-    must(trial_half_done(t));
+    program_must(trial_half_done(t));
 }
 
 /* One file is replaced by its id, one by its name. */
@@ -117,7 +101,7 @@ static void a_transaction(struct trial *t)
 {
     (void)live(t, &(struct trial_upload){ .name = "a" });
     (void)live(t, &(struct trial_upload){ .name = "old" });
-    must(trial_txn_begin(t));
+    program_must(trial_txn_begin(t));
     (void)pending(t, &(struct trial_upload){ .name = "a", .txn = 1 });
     (void)pending(t, &(struct trial_upload){ .name = "new", .txn = 1, .replaces = SECOND + 1 });
 }
@@ -178,12 +162,6 @@ static int confirm_too_late(struct trial *t)
     return r == RP_EEXPIRED ? 0 : r;
 }
 
-static int sweep_partly(struct trial *t)
-{
-    int r = trial_sweep(t);
-    return r == RP_EPARTLY ? 0 : r;
-}
-
 static int later(struct trial *t)
 {
     trial_advance(t, 2 * RP_HOUR_MS);
@@ -210,16 +188,16 @@ const struct program programs_of_files[] = {
     { "delete a pending upload and sweep",           NULL, one_begun, { delete_first, later, trial_sweep } },
     { "recover a store with files",                  NULL, a_deleted_family, { trial_recover } },
     { "sweep a deleted family",                      NULL, a_family_due, { trial_sweep } },
-    { "sweep a deleted family into quarantine",      quarantining, a_family_due, { trial_sweep } },
-    { "restore a file from quarantine",              quarantining, one_in_quarantine, { return_first, return_first } },
-    { "sweep a deleted family and hide it in place", in_place, a_family_due, { trial_sweep } },
-    { "restore a file that is hidden in place",      in_place, one_in_quarantine, { return_first, return_first } },
+    { "sweep a deleted family into quarantine",      program_quarantining, a_family_due, { trial_sweep } },
+    { "restore a file from quarantine",              program_quarantining, one_in_quarantine, { return_first, return_first } },
+    { "sweep a deleted family and hide it in place", program_in_place, a_family_due, { trial_sweep } },
+    { "restore a file that is hidden in place",      program_in_place, one_in_quarantine, { return_first, return_first } },
     { "sweep abandoned uploads",                     NULL, two_abandoned, { trial_sweep } },
-    { "sweep abandoned uploads into quarantine",     quarantining, two_abandoned, { trial_sweep } },
+    { "sweep abandoned uploads into quarantine",     program_quarantining, two_abandoned, { trial_sweep } },
     { "sweep an upload that came late",              NULL, one_late, { trial_sweep } },
     { "sweep what a dead worker left of uploads",    NULL, abandoned_half_swept, { trial_sweep } },
-    { "sweep what a dead worker left in quarantine", quarantining, abandoned_half_swept, { trial_sweep } },
-    { "sweep and confirm",                           NULL, two_abandoned, { sweep_partly, confirm_too_late } },
+    { "sweep what a dead worker left in quarantine", program_quarantining, abandoned_half_swept, { trial_sweep } },
+    { "sweep and confirm",                           NULL, two_abandoned, { program_sweep_partly, confirm_too_late } },
     { "confirm late and sweep",                      NULL, two_abandoned, { confirm_too_late, trial_sweep } },
     { "commit a transaction",                        NULL, a_transaction, { trial_commit, trial_commit } },
     { "a transaction from its begin",                NULL, a_transaction_to_be, { trial_txn_begin, add_members, trial_commit } },

@@ -2,7 +2,7 @@
 /* The S3 store against a server that lies (tests/lib/s3_liar.py): whatever it says, nothing is
  * lost.
  *
- * A trial has objects that are to be removed, some of them overwritten since, and others beside
+ * A removal has objects that are to be removed, some of them overwritten since, and others beside
  * them. They are removed while the server lies, then, healed, until every answer is final. The
  * liar's own log then tells what was really done:
  *   L1  what was reported deleted is not there any more;
@@ -113,7 +113,7 @@ static void tell(const char *lies)
     json_decref(ask_liar("PUT", "_liar", lies));
 }
 
-/* ---- a trial ---- */
+/* ---- a removal ---- */
 
 enum level { WINDOW, ETAG, VERSION, LEVELS };
 static const char *const level_names[] = { "window", "etag", "version" };
@@ -123,7 +123,7 @@ static const char *const level_names[] = { "window", "etag", "version" };
 #define BESIDE      12
 #define KEY         48
 
-struct trial {
+struct removal {
     enum level level;
     char bucket[32];
     struct rp_backend *backend;
@@ -149,7 +149,7 @@ static int64_t read_text(void *ctx, void *to, size_t n, struct rp_error *err)
     return (int64_t)part;
 }
 
-static struct rp_identity put(struct trial *t, const char *key, const char *what)
+static struct rp_identity put(struct removal *t, const char *key, const char *what)
 {
     char text[128];
     const char *at = text;
@@ -162,7 +162,7 @@ static struct rp_identity put(struct trial *t, const char *key, const char *what
 }
 
 /* Probed once a level: the server is the same. */
-static void take_powers(struct trial *t)
+static void take_powers(struct removal *t)
 {
     static struct s3_powers known[LEVELS];
     static const enum rp_level expected[] = { RP_LEVEL_WINDOW, RP_LEVEL_ETAG, RP_LEVEL_VERSION };
@@ -182,11 +182,11 @@ static void take_powers(struct trial *t)
     known[t->level] = s3->powers;
 }
 
-static void open_trial(struct trial *t, enum level level)
+static void open_removal(struct removal *t, enum level level)
 {
     static int serial;
-    *t = (struct trial){ .level = level };
-    snprintf(t->bucket, sizeof t->bucket, "trial%d", serial++);
+    *t = (struct removal){ .level = level };
+    snprintf(t->bucket, sizeof t->bucket, "removal%d", serial++);
     tell("{}");
     json_decref(ask_liar("PUT", t->bucket, ""));
     if (level == VERSION) {
@@ -208,7 +208,7 @@ static void open_trial(struct trial *t, enum level level)
     take_powers(t);
 }
 
-static void fill(struct trial *t)
+static void fill(struct removal *t)
 {
     for (size_t i = 0; i < DOOMED + BESIDE; i++) {
         snprintf(t->keys[i], KEY, i < DOOMED ? "d%03zu-doomed" : "d%03zu-beside", i * 17 % (DOOMED + BESIDE));
@@ -225,7 +225,7 @@ static bool is_final(enum rp_outcome outcome)
 }
 
 /* Asks for those that have no final answer yet, as the sweeper does. True: all have one. */
-static bool remove_round(struct trial *t)
+static bool remove_round(struct removal *t)
 {
     struct rp_item asked[DOOMED];
     size_t from[DOOMED], n = 0, open = 0;
@@ -245,7 +245,7 @@ static bool remove_round(struct trial *t)
     return open == 0;
 }
 
-static void tally(const struct trial *t, size_t counts[8])
+static void tally(const struct removal *t, size_t counts[8])
 {
     memset(counts, 0, 8 * sizeof *counts);
     for (size_t i = 0; i < DOOMED; i++)
@@ -259,7 +259,7 @@ static const char *text_of(const json_t *row, const char *name)
     return json_string_value(json_object_get(row, name));
 }
 
-static const struct rp_item *marked_as(const struct trial *t, const json_t *row, size_t *index)
+static const struct rp_item *marked_as(const struct removal *t, const json_t *row, size_t *index)
 {
     for (size_t i = 0; i < DOOMED; i++)
         if (strcmp(t->items[i].key, text_of(row, "key")) == 0 &&
@@ -270,13 +270,13 @@ static const struct rp_item *marked_as(const struct trial *t, const json_t *row,
     return NULL;
 }
 
-static bool concerns(const struct trial *t, const json_t *row)
+static bool concerns(const struct removal *t, const json_t *row)
 {
     return strcmp(text_of(row, "bucket"), t->bucket) == 0 && strncmp(text_of(row, "key"), RP_STORE_OWN, 10) != 0;
 }
 
 /* L1 */
-static void expect_honest(const struct trial *t, const json_t *now)
+static void expect_honest(const struct removal *t, const json_t *now)
 {
     size_t i, at;
     json_t *row;
@@ -289,7 +289,7 @@ static void expect_honest(const struct trial *t, const json_t *now)
 
 /* An upload that was overwritten is older than the marked one only where it was the first of its
  * key. */
-static bool is_older(const struct trial *t, const json_t *row, const json_t *log)
+static bool is_older(const struct removal *t, const json_t *row, const json_t *log)
 {
     size_t i, at;
     json_t *put_row;
@@ -304,7 +304,7 @@ static bool is_older(const struct trial *t, const json_t *row, const json_t *log
 }
 
 /* L2, L3 */
-static void judge_deletions(struct trial *t, const json_t *now)
+static void judge_deletions(struct removal *t, const json_t *now)
 {
     size_t i, at;
     json_t *row, *log = json_object_get(now, "log");
@@ -319,7 +319,7 @@ static void judge_deletions(struct trial *t, const json_t *now)
     }
 }
 
-static size_t count_there(const struct trial *t, const json_t *now, const char *part)
+static size_t count_there(const struct removal *t, const json_t *now, const char *part)
 {
     size_t i, n = 0;
     json_t *row;
@@ -329,7 +329,7 @@ static size_t count_there(const struct trial *t, const json_t *now, const char *
 }
 
 /* L4 */
-static void expect_finished(const struct trial *t, const json_t *now)
+static void expect_finished(const struct removal *t, const json_t *now)
 {
     size_t i, at;
     json_t *row;
@@ -358,7 +358,7 @@ static void wait_for_late(const char *bucket)
     }
 }
 
-static void told_so_far(struct trial *t, const json_t *now)
+static void told_so_far(struct removal *t, const json_t *now)
 {
     const char *name;
     json_t *n;
@@ -371,7 +371,7 @@ static void say_counts(const size_t counts[8])
         if (counts[i]) print_message(" %zu %s", counts[i], rp_outcome_name((enum rp_outcome)i));
 }
 
-static void report(const struct trial *t, const struct lie *lie, int64_t took_ms)
+static void report(const struct removal *t, const struct lie *lie, int64_t took_ms)
 {
     print_message("  %-22s %-8s told %-4d first:", lie->name, level_names[t->level], t->lies_told);
     say_counts(t->first);
@@ -386,9 +386,9 @@ static void report(const struct trial *t, const struct lie *lie, int64_t took_ms
 
 static int try_lie(enum level level, const struct lie *lie)
 {
-    struct trial t;
+    struct removal t;
     int64_t begun_ms = rp_time_boot_ms();
-    open_trial(&t, level);
+    open_removal(&t, level);
     fill(&t);
     tell(lie->json);
     remove_round(&t);
@@ -514,11 +514,11 @@ static void a_little_of_everything_ends_well(void **state)
 
 static void more_versions_than_are_held_at_a_time_go_in_several_passes(void **state)
 {
-    struct trial t;
+    struct removal t;
     char path[96];
     (void)state;
     timeout_ms = 20000; /* so much at once takes the liar a while */
-    open_trial(&t, VERSION);
+    open_removal(&t, VERSION);
     timeout_ms = 1000;
     snprintf(path, sizeof path, "_make?bucket=%s&key=k&n=5000", t.bucket);
     json_decref(ask_liar("PUT", path, ""));
@@ -537,10 +537,10 @@ static void more_versions_than_are_held_at_a_time_go_in_several_passes(void **st
 /* What a look at the target would have seen a moment too early. */
 static void a_copy_keeps_an_upload_that_took_its_target(void **state)
 {
-    struct trial t;
+    struct removal t;
     char etag[RP_ETAG_MAX];
     (void)state;
-    open_trial(&t, ETAG);
+    open_removal(&t, ETAG);
     assert_true(rp_s3_powers(rp_s3_of(t.backend)).copy_new);
     struct rp_identity from = put(&t, "from", "kept"), taken = put(&t, "taken", "an upload");
     assert_int_equal(rp_s3_copy_bytes(rp_s3_of(t.backend), "from", &from, "taken", NULL, etag, &error), RP_EEXISTS);
@@ -554,7 +554,7 @@ static void a_copy_keeps_an_upload_that_took_its_target(void **state)
     rp_backend_close(t.backend);
 }
 
-static int put_over(struct trial *t, const char *key, const char *text, struct rp_identity *over)
+static int put_over(struct removal *t, const char *key, const char *text, struct rp_identity *over)
 {
     const struct rp_source from = { read_text, &text };
     return rp_backend_put(t->backend, key, &from, NULL, RP_PUT_OVER, over, &error);
@@ -563,9 +563,9 @@ static int put_over(struct trial *t, const char *key, const char *text, struct r
 /* Where the probe saw no condition hold: a look before, and a request that is not repeated. */
 static void a_put_over_without_a_condition_looks_first(void **state)
 {
-    struct trial t;
+    struct removal t;
     (void)state;
-    open_trial(&t, WINDOW);
+    open_removal(&t, WINDOW);
     assert_false(rp_s3_powers(rp_s3_of(t.backend)).put_if_match);
     struct rp_identity first = put(&t, "k", "first"), over = first;
     tell("{\"ignore_if_match\":1}");
@@ -583,10 +583,10 @@ static void a_put_over_without_a_condition_looks_first(void **state)
  * is. */
 static void a_put_over_whose_answer_was_lost_is_found(void **state)
 {
-    struct trial t;
+    struct removal t;
     char text[32];
     (void)state;
-    open_trial(&t, ETAG);
+    open_removal(&t, ETAG);
     struct rp_identity over = put(&t, "k", "first");
     int unknown = 0;
     for (int i = 0; i < 20; i++) {
@@ -631,9 +631,9 @@ static void a_probe_finds_the_lie_out(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct trial t;
+        struct removal t;
         struct rp_probed probed;
-        open_trial(&t, ETAG);
+        open_removal(&t, ETAG);
         tell(cases[i].json);
         if (rp_backend_probe(t.backend, true, &probed, &error) < 0) fail_msg("%s: %s", cases[i].json, error.text);
         const struct s3_powers powers = rp_s3_powers(rp_s3_of(t.backend));
@@ -652,10 +652,10 @@ static void a_probe_finds_the_lie_out(void **state)
 /* Versions are kept, but none can be deleted by its id: what is found is what is answered. */
 static void versions_that_cannot_go_are_no_level(void **state)
 {
-    struct trial t;
+    struct removal t;
     struct rp_probed probed;
     (void)state;
-    open_trial(&t, VERSION);
+    open_removal(&t, VERSION);
     tell("{\"say_412_and_delete\":1}");
     if (rp_backend_probe(t.backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
@@ -667,11 +667,11 @@ static void versions_that_cannot_go_are_no_level(void **state)
 /* The liar looks at no signature and at no end: `doctor` shows what is found out about that. */
 static void a_probe_says_that_urls_that_have_ended_are_served(void **state)
 {
-    struct trial t;
+    struct removal t;
     struct rp_probed probed;
     size_t i = 0;
     (void)state;
-    open_trial(&t, ETAG);
+    open_removal(&t, ETAG);
     if (rp_backend_probe(t.backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
     while (i < probed.n_findings && strcmp(probed.findings[i].name, RP_FINDING_SIGNED_URLS) != 0)
         i++;
@@ -685,10 +685,10 @@ static void a_probe_says_that_urls_that_have_ended_are_served(void **state)
 /* One after the other it looks right, and so it does in a race: nobody knows the server. */
 static void a_server_that_nobody_vouches_for_is_a_window(void **state)
 {
-    struct trial t;
+    struct removal t;
     struct rp_probed probed;
     (void)state;
-    open_trial(&t, ETAG);
+    open_removal(&t, ETAG);
     rp_s3_of(t.backend)->options.one_step_deletes = false;
     if (rp_backend_probe(t.backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
     assert_int_equal(probed.level, RP_LEVEL_WINDOW);
@@ -699,10 +699,10 @@ static void a_server_that_nobody_vouches_for_is_a_window(void **state)
 /* Nothing follows from the order there: what the probe made goes. */
 static void canaries_go_where_markers_are_listed_after_versions(void **state)
 {
-    struct trial t;
+    struct removal t;
     struct rp_probed probed;
     (void)state;
-    open_trial(&t, VERSION);
+    open_removal(&t, VERSION);
     tell("{\"markers_last\":1}");
     if (rp_backend_probe(t.backend, true, &probed, &error) < 0) fail_msg("%s", error.text);
     json_t *told = ask_log(t.bucket);
@@ -718,9 +718,9 @@ static void a_probe_among_failures_claims_no_more_than_it_saw(void **state)
 {
     (void)state;
     for (int times = 0; times < 6; times++) {
-        struct trial t;
+        struct removal t;
         struct rp_probed probed = { 0 };
-        open_trial(&t, ETAG);
+        open_removal(&t, ETAG);
         tell("{\"ignore_if_match\":1,\"error_before\":0.1,\"error_after\":0.1,\"half\":0.1,\"garbage\":0.1}");
         int r = rp_backend_probe(t.backend, true, &probed, &error);
         print_message("  %s\n", r < 0 ? error.text : rp_level_name(probed.level));

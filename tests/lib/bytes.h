@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bytes.h - bytes in memory as what a put reads from. */
+/* bytes.h - bytes in memory as what a put reads from, and a buffer as what a get writes to. */
 #ifndef RP_TESTS_BYTES_H
 #define RP_TESTS_BYTES_H
 
 #include <string.h>
 
+#include "base/text/buf.h"
 #include "store/backend.h"
 
 struct bytes {
@@ -21,6 +22,13 @@ static inline int64_t bytes_read(void *ctx, void *to, size_t n, struct rp_error 
     b->at += part;
     b->left -= part;
     return (int64_t)part;
+}
+
+/* The context is a struct rp_buf. */
+static inline int bytes_take(void *ctx, const void *from, size_t n, struct rp_error *err)
+{
+    (void)err;
+    return rp_buf_add(ctx, from, n);
 }
 
 #endif

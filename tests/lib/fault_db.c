@@ -126,7 +126,8 @@ static int fault_vessel(void *conn, const char *table, char out[RP_VESSEL_TEXT],
 {
     struct fault *f = conn;
     int r = before(f, "vessel", err);
-    return r == 0 ? f->inner->driver->vessel(f->inner->conn, table, out, err) : r;
+    if (r == 0) r = f->inner->driver->vessel(f->inner->conn, table, out, err);
+    return r == 0 ? after(f, "vessel", err) : r;
 }
 
 static int refuse_open(const char *url, const struct rp_db_options *options, void **conn, struct rp_error *err)

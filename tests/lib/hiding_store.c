@@ -54,12 +54,6 @@ static const char *marker_key(const char *key, char out[RP_KEY_MAX + 1])
     return out;
 }
 
-static int take(void *ctx, const void *from, size_t n, struct rp_error *err)
-{
-    (void)err;
-    return rp_buf_add(ctx, from, n);
-}
-
 static int look(struct rp_backend *inner, const char *key, struct seen *out, struct rp_error *err)
 {
     char at[RP_KEY_MAX + 1];
@@ -68,7 +62,7 @@ static int look(struct rp_backend *inner, const char *key, struct seen *out, str
     struct rp_item item = { .key = key };
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(1024);
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
-    struct rp_sink sink = { .write = take, .ctx = &text };
+    struct rp_sink sink = { .write = bytes_take, .ctx = &text };
     struct rp_meta meta = { 0 };
     int r = rp_backend_stat(inner, &item, 1, err);
     *out = (struct seen){ .found = r == 0 && item.outcome == RP_OUT_FOUND, .identity = item.identity };

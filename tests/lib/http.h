@@ -53,7 +53,6 @@ struct call {
     const char *type;   /* Content-Type of the body; NULL: application/json; "": none */
     const char *key;    /* Idempotency-Key */
     const char *header; /* one more line */
-    bool put;           /* the body as an upload */
     const char *from;   /* the client's own address; NULL: any */
 };
 struct answer http_call(const struct served *s, const struct call *call);

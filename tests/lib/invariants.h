@@ -78,6 +78,7 @@ struct inv_world {
     const char *root;           /* of a directory store, else NULL */
     int64_t store_id;
     struct inv_known *known;
+    bool unrecorded_calls; /* services were called, and the audit rows of that are known to be gone */
 };
 
 /* What retention let go is counted by its audit rows. SQL of SQLite. */

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "catalog/file/file.h"
 #include "catalog/mark/mark.h"
+#include "lib/bytes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -121,17 +122,11 @@ static int say(struct rp_buf *out, const char *name, const struct inv_file *f, c
     return 1;
 }
 
-static int take(void *ctx, const void *from, size_t n, struct rp_error *err)
-{
-    (void)err;
-    return rp_buf_add(ctx, from, n);
-}
-
 static bool stands(const struct inv_world *w, const struct inv_file *f)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf bytes = RP_BUF(4096);
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
-    struct rp_sink sink = { .write = take, .ctx = &bytes };
+    struct rp_sink sink = { .write = bytes_take, .ctx = &bytes };
     struct rp_meta meta;
     struct rp_identity identity;
     struct rp_error err = { 0 };

@@ -19,12 +19,6 @@
 
 /* ---- one object ---- */
 
-static int take(void *ctx, const void *from, size_t n, struct rp_error *err)
-{
-    (void)err;
-    return rp_buf_add(ctx, from, n);
-}
-
 static bool has_pair(const struct rp_pair *pairs, size_t n, const char *name, const char *value)
 {
     for (size_t i = 0; i < n; i++)
@@ -48,7 +42,7 @@ bool inv_stands(const struct inv_world *world, const char *key, const struct inv
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf bytes = RP_BUF(4096);
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
-    struct rp_sink sink = { .write = take, .ctx = &bytes };
+    struct rp_sink sink = { .write = bytes_take, .ctx = &bytes };
     struct rp_meta meta = { 0 };
     struct rp_identity identity;
     struct rp_error err = { 0 };
@@ -246,7 +240,7 @@ static int check_owner(const struct inv_world *w, struct rp_buf *out)
     RP_CLEANUP(rp_buf_done) struct rp_buf text = RP_BUF(4096);
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(1 << 16);
     RP_CLEANUP(rp_json_decrefp) json_t *record = NULL;
-    struct rp_sink sink = { .write = take, .ctx = &text };
+    struct rp_sink sink = { .write = bytes_take, .ctx = &text };
     struct rp_identity identity;
     struct rp_meta meta;
     struct rp_error err = { 0 };

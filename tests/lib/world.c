@@ -230,18 +230,12 @@ bool world_exists(struct world *w, const char *key)
     return item.outcome == RP_OUT_FOUND;
 }
 
-static int take(void *ctx, const void *from, size_t n, struct rp_error *e)
-{
-    (void)e;
-    return rp_buf_add(ctx, from, n);
-}
-
 const char *world_text(struct world *w, const char *key)
 {
     RP_CLEANUP(rp_buf_done) struct rp_buf bytes = RP_BUF(1 << 20);
     struct rp_meta meta;
     struct rp_identity identity;
-    int r = rp_backend_get(w->inner, key, &(struct rp_sink){ take, &bytes }, &w->arena, &meta, &identity, &err);
+    int r = rp_backend_get(w->inner, key, &(struct rp_sink){ bytes_take, &bytes }, &w->arena, &meta, &identity, &err);
     if (r == RP_ENOTFOUND) return NULL;
     ok(r);
     return rp_arena_strdup(&w->arena, rp_buf_text(&bytes));

@@ -3,7 +3,7 @@
  * memory or in a directory.
  *
  * W1  The store that the rules see counts every call and asks `before` and `after` (when set)
- *     around each, as rp_store_fault_wrap does: NULL as key stands for the call as a whole.
+ *     around each, as rp_backend_fault_wrap does: NULL as key stands for the call as a whole.
  * W2  Time passes by moving what the catalog remembers into the past (world_pass): it works on both
  *     engines, whose clock nobody can set, and beside a store that has its own. The clocks of host
  *     and database can be put apart with ahead_ms.
