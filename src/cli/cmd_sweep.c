@@ -224,16 +224,10 @@ static void say_summary(struct rp_sweep_call *call, const struct rp_sweep_result
     if (f->n_errors > RP_RUN_ERRORS_MAX) rp_warn("and %" PRId64 " more errors", f->n_errors - RP_RUN_ERRORS_MAX);
 }
 
-static int code_of(const struct rp_sweep_result *result)
-{
-    if (strcmp(result->outcome, "failed") == 0) return result->run.lost ? RP_EFAILED : result->code;
-    return strcmp(result->outcome, "done") != 0 ? RP_EPARTLY : 0;
-}
-
 static int finish(struct rp_sweep_call *call, const struct rp_sweep_result *result)
 {
     struct rp_journal j = journal_of(call);
-    int code = code_of(result);
+    int code = rp_outcome_code(result->outcome, result->run.lost ? RP_EFAILED : result->code);
     rp_journal_ended(&j, &result->run, result->outcome, code);
     json_t *record = record_of(call, result);
     if (json_array_size(call->left_out) > 0) rp_json_set(record, "left_out", json_incref(call->left_out));

@@ -141,7 +141,8 @@ static int restore_all(struct rp_restore_report *report, const struct rp_restore
     RP_ASSERT(outcome != NULL); /* nothing stops it but a cancel */
     r = rp_restore_report_end(report);
     if (strcmp(outcome, "failed") == 0) return rp_error_set(err, RP_EFAILED, "%s", run->figures.errors[0]);
-    return r == 0 && strcmp(outcome, "cancelled") == 0 ? rp_error_exit(RP_EPARTLY) : r;
+    /* a partial one has said what was refused */
+    return r == 0 && strcmp(outcome, "cancelled") == 0 ? rp_error_exit(rp_outcome_code(outcome, 0)) : r;
 }
 
 int rp_restore_by_filter(struct rp_cli *cli, struct rp_error *err)

@@ -131,8 +131,8 @@ int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out
                                     .failed = f->failed,
                                     .bytes_freed = f->bytes_freed };
     rp_id_format(RP_ID_RUN, result->run.id, out->run);
-    if (strcmp(result->outcome, "done") == 0) return 0;
-    return rp_error_set(&r->error,
-                        strcmp(result->outcome, "failed") == 0 && result->code < 0 ? result->code : RP_EPARTLY,
-                        "sweep %s: %s", result->outcome, f->n_errors > 0 ? f->errors[0] : "stopped early");
+    code = rp_outcome_code(result->outcome, result->code);
+    if (code == 0) return 0;
+    return rp_error_set(&r->error, code, "sweep %s: %s", result->outcome,
+                        f->n_errors > 0 ? f->errors[0] : "stopped early");
 }
