@@ -12,7 +12,6 @@
 #include "cli/progress.h"
 #include "core/confirm/confirm.h"
 #include "core/journal.h"
-#include "hook/hook.h"
 #include "lib/answer.h"
 #include "lib/confirming.h"
 
@@ -246,22 +245,10 @@ static int not_begun(struct rp_sweep_call *call, int code, const struct rp_error
     return code;
 }
 
-/* Outside services are asked first: what all of them agree to is purged in this very run. */
 static int ask_services(struct rp_sweep_call *call, const struct rp_sweep *sweep, struct rp_error *err)
 {
-    struct rp_session *s = &call->cli->session;
-    struct rp_asker_options options = { 0 };
     struct rp_asker_pass pass = { 0 };
-    int r = rp_hook_start(err);
-    if (r == 0) r = rp_confirming_options(s, &options, err);
-    if (r < 0) return r;
-    options.sweep.stores = sweep->stores;
-    options.sweep.n_stores = sweep->n_stores;
-    options.sweep.stop = sweep->stop;
-    options.most = call->limit;
-    RP_CLEANUP(rp_asker_freep) struct rp_asker *asker = rp_asker_new(&options, err);
-    r = asker != NULL ? rp_asker_pass(asker, &pass, err) : RP_ENOMEM;
-    rp_log_flush(s->log);
+    int r = rp_confirming_pass(&call->cli->session, sweep, &pass, err);
     if (r == 0 && pass.asked > 0)
         rp_say(call->cli,
                "outside services were asked %" PRId64 " times: %" PRId64 " said yes, %" PRId64 " dead letters\n",

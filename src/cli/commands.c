@@ -224,7 +224,8 @@ const struct rp_cli_command rp_commands[] = {
     { .name = "sweep", .synopsis = "[--store STORE] [--limit N] [--dry-run]",
       .summary = "purge what is due",
       .help = "One run over every store that may be purged, with exactly one record. An interrupt (Ctrl-C) ends it "
-              "after the batches under way. Exit code 8: something failed, or a store was left out, and the next sweep "
+              "after the batches under way. Outside services are asked first about the marks that need their yes: what "
+              "all of them agree to is purged in the same run. Exit code 8: something failed, or a store was left out, and the next sweep "
               "tries again; but a store in mode observe is left out because you said so, which is no failure. What a "
               "restore names that is open waits for it, even if its process is gone: the sweep says so.\n"
               "  reprieve sweep --dry-run\n"
