@@ -64,7 +64,9 @@ struct reprieve_sweep {
     int64_t purged, already_gone, skipped, failed, bytes_freed;
 };
 /* Purges what is due now, in every store that may be purged, at most `limit` marks (0: the
- * configured limit). */
+ * configured limit). Outside services are asked first about the marks that need their yes: what all
+ * of them agree to is purged in the same call, which lasts until the last one has answered or its
+ * time is over. */
 int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out);
 
 #ifdef __cplusplus

@@ -330,9 +330,11 @@ static void wait_a_little(int try)
     nanosleep(&pause, NULL);
 }
 
+enum outcome { COMMITTED, NOT_COMMITTED, NOBODY_KNOWS };
+
 /* K4. The lane's lock was the lost transaction's until it ended: what stands there is its outcome.
  * On a shared lane another commit may stand there already, and then nobody knows. */
-static int find_commit(struct rp_tx *tx, bool *committed, struct rp_error *err)
+static int find_commit(struct rp_tx *tx, enum outcome *out, struct rp_error *err)
 {
     struct rp_catalog *catalog = tx->catalog;
     struct rp_value lane = rp_int(catalog->lane);
@@ -343,26 +345,31 @@ static int find_commit(struct rp_tx *tx, bool *committed, struct rp_error *err)
     if (r == 0) r = rp_db_commit(catalog->db, err);
     if (r < 0) rp_db_rollback(catalog->db);
     if (r < 0) return r;
-    *committed = found.i[0] == tx->stamp;
-    if (*committed || found.i[0] == tx->stamp_before || catalog->leases) return 0;
-    return rp_error_set(err, RP_EUNKNOWN, "another program has changed the catalog since");
+    bool stands = found.i[0] == tx->stamp, none_since = found.i[0] == tx->stamp_before || catalog->leases;
+    *out = stands ? COMMITTED : none_since ? NOT_COMMITTED : NOBODY_KNOWS;
+    return 0;
 }
 
+/* Asks again only while the database cannot be asked. */
 static int settle_commit(struct rp_tx *tx, bool *committed, struct rp_error *err)
 {
     struct rp_db *db = tx->catalog->db;
+    enum outcome found = NOBODY_KNOWS;
     int r = RP_EUNKNOWN;
     rp_db_deadline(db, rp_time_boot_ms() + SETTLE_MS);
     for (int try = 0; try < RP_SETTLE_TRIES && r < 0 && tx->catalog->lane_known; try++) {
-        r = find_commit(tx, committed, err);
+        r = find_commit(tx, &found, err);
         if (r < 0) wait_a_little(try);
     }
+    if (r == 0 && found == NOBODY_KNOWS)
+        r = rp_error_set(err, RP_EUNKNOWN, "another program has changed the catalog since");
     if (r < 0) {
         err->code = RP_EUNKNOWN; /* the words stay: they say why nobody could be asked */
         rp_error_wrap(err, RP_EUNKNOWN, "the connection broke during the commit");
         rp_error_hint(err, "run the same command again: it finds what was done and changes nothing twice");
         return RP_EUNKNOWN;
     }
+    *committed = found == COMMITTED;
     return 0;
 }
 
@@ -378,8 +385,10 @@ static int transact_once(struct rp_catalog *catalog, struct rp_tx *tx, rp_tx_fn 
     } else if (r < 0) {
         rp_db_rollback(catalog->db);
     }
-    if (r == 0) rp_lane_left(tx);
-    return r;
+    if (r < 0) return r;
+    rp_lane_left(tx);
+    rp_error_clear(err); /* what went wrong on the way is over */
+    return 0;
 }
 
 static const struct rp_sql checkpoint = {

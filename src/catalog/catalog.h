@@ -238,7 +238,8 @@ int rp_store_owned(struct rp_tx *tx, int64_t store_id, struct rp_error *err);
 struct rp_tally_row {
     int64_t store_id, state, marks, bytes;
 };
-int rp_tally_read(struct rp_db *db, struct rp_tally_row *out, size_t max, size_t *n, struct rp_error *err);
+typedef int rp_tally_fn(void *ctx, const struct rp_tally_row *row, struct rp_error *err);
+int rp_tally_each(struct rp_db *db, rp_tally_fn *fn, void *ctx, struct rp_error *err);
 
 /* For queries that return one row of integers: a row function that keeps the first row. */
 struct rp_one {

@@ -220,24 +220,20 @@ int rp_store_owned(struct rp_tx *tx, int64_t store_id, struct rp_error *err)
     return rp_db_exec(tx->db, RP_SQL(store_owned), args, NULL, err);
 }
 
-struct tally_out {
-    struct rp_tally_row *rows;
-    size_t n, max;
+struct tallies {
+    rp_tally_fn *fn;
+    void *ctx;
 };
 
 static int tally_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
-    struct tally_out *out = ctx;
-    if (out->n == out->max) return rp_error_set(err, RP_ETOOBIG, "more than %zu tallies", out->max);
-    out->rows[out->n++] = (struct rp_tally_row){ row[0].i, row[1].i, row[2].i, row[3].i };
-    return 0;
+    struct tallies *tallies = ctx;
+    const struct rp_tally_row tally = { row[0].i, row[1].i, row[2].i, row[3].i };
+    return tallies->fn(tallies->ctx, &tally, err);
 }
 
-int rp_tally_read(struct rp_db *db, struct rp_tally_row *out, size_t max, size_t *n, struct rp_error *err)
+int rp_tally_each(struct rp_db *db, rp_tally_fn *fn, void *ctx, struct rp_error *err)
 {
-    struct tally_out rows = { .rows = out, .max = max };
-    int r = rp_db_query(db, RP_SQL(tally_sums), NULL, tally_row, &rows, err);
-    if (r < 0) return r;
-    *n = rows.n;
-    return 0;
+    struct tallies tallies = { .fn = fn, .ctx = ctx };
+    return rp_db_query(db, RP_SQL(tally_sums), NULL, tally_row, &tallies, err);
 }

@@ -24,6 +24,19 @@ struct rp_value rp_row_words(struct rp_arena *arena, const char *words)
     return rp_text(clean);
 }
 
+#define LAST "\xF4\x8F\xBF\xBF" /* U+10FFFF: no character comes after it */
+_Static_assert(RP_PREFIX_END_MAX == RP_KEY_MAX + sizeof LAST, "the last one fits");
+
+const char *rp_key_prefix_end(const char *prefix, char out[RP_PREFIX_END_MAX])
+{
+    size_t n = strlen(prefix);
+    RP_ASSERT(n <= RP_KEY_MAX);
+    (void)stpcpy(out, prefix);
+    for (; n <= RP_KEY_MAX; n += sizeof LAST - 1)
+        memcpy(out + n, LAST, sizeof LAST);
+    return out;
+}
+
 struct rp_rows rp_rows_of(const struct rp_sql *sql, struct rp_arena *arena, size_t max)
 {
     size_t columns = strlen(sql->rows);

@@ -4,6 +4,7 @@
 #define RP_CATALOG_ROW_H
 
 #include "base/arena.h"
+#include "base/key.h"
 #include "db/db.h"
 
 #include <stdbool.h>
@@ -14,6 +15,11 @@ const char *rp_row_keep(struct rp_arena *arena, const struct rp_value *v, bool *
 
 /* Words of ours or of somebody else's that may have been cut: as text that every engine takes. */
 struct rp_value rp_row_words(struct rp_arena *arena, const char *words);
+
+/* A text that begins with the prefix of a key or of a file's name, and no such text comes after it,
+ * as bytes compare. */
+#define RP_PREFIX_END_MAX (RP_KEY_MAX + 5) /* the last character may begin at the end of the longest key */
+const char *rp_key_prefix_end(const char *prefix, char out[RP_PREFIX_END_MAX]);
 
 /* The @ROWS of a statement, in the arena: begun with room for `max`, added, given to the statement.
  * What is begun without memory takes rows all the same; whoever executes it is told RP_ENOMEM. Of no

@@ -58,8 +58,9 @@ static bool scope_bit(const char *word, size_t n, unsigned *bits)
 int rp_token_scopes_parse(const char *list, unsigned *out, struct rp_error *err)
 {
     unsigned bits = 0;
-    if (strcmp(list, "all") == 0) bits = RP_TOKEN_SCOPES_ALL;
-    for (const char *p = list; bits != RP_TOKEN_SCOPES_ALL; p++) {
+    bool all = strcmp(list, "all") == 0;
+    if (all) bits = RP_TOKEN_SCOPES_ALL;
+    for (const char *p = list; !all; p++) {
         size_t n = strcspn(p, ",");
         if (!scope_bit(p, n, &bits)) {
             rp_error_set(err, RP_EINVAL, "'%.*s' is not a scope", (int)(n < 40 ? n : 40), p);

@@ -24,12 +24,6 @@ void rp_carried_batch(void *progress, const struct rp_run *run)
     rp_progress_at(progress, run->figures.scanned);
 }
 
-static int exit_of(const char *outcome)
-{
-    if (strcmp(outcome, "done") == 0) return 0;
-    return rp_error_exit(strcmp(outcome, "failed") == 0 ? RP_EFAILED : RP_EPARTLY);
-}
-
 int rp_carried_end(struct rp_cli *cli, const struct rp_run *run, const char *outcome, int r, const char *words,
                    const char *nothing, struct rp_error *err)
 {
@@ -40,5 +34,5 @@ int rp_carried_end(struct rp_cli *cli, const struct rp_run *run, const char *out
     rp_carried_say(cli, &run->figures, words, strcmp(outcome, "done") == 0 ? nothing : NULL);
     for (int64_t i = 0; i < run->figures.n_errors && i < RP_RUN_ERRORS_MAX; i++)
         rp_warn("%s", run->figures.errors[i]);
-    return exit_of(outcome);
+    return rp_error_exit(rp_outcome_code(outcome, 0));
 }

@@ -270,21 +270,3 @@ void rp_catch_signals(int flags)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
-
-int rp_cli_verbs(struct rp_cli *cli, const struct rp_cli_verb *verbs, size_t n, const char *known, struct rp_error *err)
-{
-    const struct rp_args *args = &cli->args;
-    const char *name = args->n_words > 0 ? args->words[0] : "";
-    const struct rp_cli_verb *verb = NULL;
-    for (size_t i = 0; i < n && verb == NULL; i++)
-        if (strcmp(verbs[i].name, name) == 0) verb = &verbs[i];
-    if (verb == NULL) {
-        rp_error_set(err, RP_EINVAL, "%s: '%.32s' is not one of: %s", args->command->name, name, known);
-        return rp_error_hint(err, "`reprieve help %s` shows how it is called", args->command->name);
-    }
-    if (args->n_words < verb->words_least || (verb->words_most != 0 && args->n_words > verb->words_most))
-        return rp_error_set(err, RP_EINVAL, "%s", verb->wrong);
-    int r = verb->check != NULL ? verb->check(cli, err) : 0;
-    if (r == 0) r = rp_cli_open(cli, err);
-    return r < 0 ? r : verb->run(cli, err);
-}

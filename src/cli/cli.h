@@ -85,18 +85,8 @@ int rp_cli_run(struct rp_cli *cli, struct rp_command *command, struct rp_error *
 extern volatile sig_atomic_t rp_stop_asked;
 void rp_catch_signals(int flags);
 
-/* ---- commands with verbs: the first word says which ---- */
-
-struct rp_cli_verb {
-    const char *name;                                       /* "": without a word */
-    size_t words_least, words_most;                         /* with its own name; most 0: any number */
-    const char *wrong;                                      /* what is said if there are fewer or more */
-    int (*check)(struct rp_cli *cli, struct rp_error *err); /* before the session is opened; may be NULL */
-    int (*run)(struct rp_cli *cli, struct rp_error *err);
-};
-/* Opens the session and runs the verb; RP_EINVAL names those that there are: `known`. */
-int rp_cli_verbs(struct rp_cli *cli, const struct rp_cli_verb *verbs, size_t n, const char *known,
-                 struct rp_error *err);
-#define RP_CLI_VERBS(cli, verbs, known, err) rp_cli_verbs(cli, verbs, sizeof(verbs) / sizeof((verbs)[0]), known, err)
+/* Runs the command of the line, or the verb of it that its first word names, once the line is what
+ * its row allows. */
+int rp_cli_dispatch(struct rp_cli *cli, struct rp_error *err);
 
 #endif

@@ -12,7 +12,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define NEWEST 20
@@ -70,7 +69,7 @@ static void show_newest(struct rp_cli *cli, const struct newest *newest)
     (void)rp_list_end(&l, 0);
 }
 
-static int show_audit(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_audit(struct rp_cli *cli, struct rp_error *err)
 {
     RP_CLEANUP(newest_done) struct newest newest = { .n = 0 };
     struct rp_audit_head heads[RP_LANE_MAX + 1];
@@ -116,7 +115,6 @@ static int verify_file(struct rp_cli *cli, struct rp_error *err)
     struct rp_segment_file file;
     char sha256[RP_DIGEST_HEX], path[RP_SHOWN_MAX];
     const char *name = rp_args_text(&cli->args, "file");
-    if (rp_args_has(&cli->args, "lane")) return rp_error_set(err, RP_EINVAL, "--lane goes with `audit export`");
     int r = rp_segment_read(name, NULL, NULL, &file, err);
     if (r == RP_ECORRUPT) {
         err->code = r = RP_EFAILED;
@@ -135,6 +133,13 @@ static int verify_file(struct rp_cli *cli, struct rp_error *err)
             " with erased details; every link holds\nsha256 %s: compare it with `reprieve audit segments`\n",
             rp_show(name, path), s->from_seq, s->to_seq, s->lane, file.erased, sha256);
     return 0;
+}
+
+int rp_cmd_audit_verify(struct rp_cli *cli, struct rp_error *err)
+{
+    if (rp_args_has(&cli->args, "file")) return verify_file(cli, err);
+    int r = rp_cli_open(cli, err);
+    return r < 0 ? r : verify_audit(cli, err);
 }
 
 /* ---- segments ---- */
@@ -172,7 +177,7 @@ static int show_held_back(struct rp_cli *cli, struct rp_error *err)
     return r;
 }
 
-static int show_segments(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_audit_segments(struct rp_cli *cli, struct rp_error *err)
 {
     static const struct rp_column columns[] = { { "LANE", true, false },
                                                 { "ROWS", false, false },
@@ -214,7 +219,7 @@ static int say_sealed(struct rp_db *db, struct rp_error *err)
     return r;
 }
 
-static int export_audit(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_audit_export(struct rp_cli *cli, struct rp_error *err)
 {
     int64_t lanes[RP_LANE_MAX + 1], only = -1;
     size_t n = 0;
@@ -224,36 +229,4 @@ static int export_audit(struct rp_cli *cli, struct rp_error *err)
     for (size_t i = 0; i < n && r == 0; i++)
         if (only < 0 || only == lanes[i]) r = rp_audit_lane(db, lanes[i], 0, export_row, NULL, err);
     return r < 0 ? r : say_sealed(db, err);
-}
-
-static int check_export(struct rp_cli *cli, struct rp_error *err)
-{
-    bool given = rp_args_has(&cli->args, "file");
-    return given ? rp_error_set(err, RP_EINVAL, "--file goes with `audit verify`") : 0;
-}
-
-static int check_lane(struct rp_cli *cli, struct rp_error *err)
-{
-    bool given = rp_args_has(&cli->args, "lane");
-    if (check_export(cli, err) < 0) return err->code;
-    return given ? rp_error_set(err, RP_EINVAL, "--lane goes with `audit export`") : 0;
-}
-
-static int check_verify(struct rp_cli *cli, struct rp_error *err)
-{
-    cli->patient = true;
-    return check_lane(cli, err);
-}
-
-int rp_cmd_audit(struct rp_cli *cli, struct rp_error *err)
-{
-    static const struct rp_cli_verb verbs[] = {
-        { "", 0, 0, NULL, check_lane, show_audit },
-        { "verify", 0, 0, NULL, check_verify, verify_audit },
-        { "export", 0, 0, NULL, check_export, export_audit },
-        { "segments", 0, 0, NULL, check_lane, show_segments },
-    };
-    bool of_file =
-        cli->args.n_words == 1 && strcmp(cli->args.words[0], "verify") == 0 && rp_args_has(&cli->args, "file");
-    return of_file ? verify_file(cli, err) : RP_CLI_VERBS(cli, verbs, "verify, export, segments", err);
 }

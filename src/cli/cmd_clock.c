@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *state_name(const struct rp_clock_state *c)
 {
@@ -61,7 +60,7 @@ static void say_clock(const struct rp_cli *cli, const struct rp_clock_state *c)
         rp_say(cli, "they agree\n");
 }
 
-static int show(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_clock(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_clock_state clock;
     int r = rp_clock_look(cli->session.catalog, &clock, err);
@@ -98,7 +97,7 @@ static void say_accept(const struct rp_cli *cli, const struct rp_clock_accept *a
            a->made_due > a->moved ? a->made_due - a->moved : 0, a->dry_run ? "would stay" : "stay");
 }
 
-static int accept_time(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_clock_accept(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_session *s = &cli->session;
     struct rp_clock_accept accept = { .actor = s->actor,
@@ -114,16 +113,4 @@ static int accept_time(struct rp_cli *cli, struct rp_error *err)
     rp_emit(cli, accept_json(cli, &accept));
     if (!cli->json) say_accept(cli, &accept);
     return 0;
-}
-
-int rp_cmd_clock(struct rp_cli *cli, struct rp_error *err)
-{
-    const char *word = cli->args.n_words > 0 ? cli->args.words[0] : NULL;
-    if (word != NULL && strcmp(word, "accept") != 0)
-        return rp_error_advise(err, RP_EINVAL,
-                               "`reprieve clock` shows it, `reprieve clock accept` goes on after a jump",
-                               "'%.32s' is nothing to do with a clock", word);
-    int r = rp_cli_open(cli, err);
-    if (r != 0) return r;
-    return word != NULL ? accept_time(cli, err) : show(cli, err);
 }

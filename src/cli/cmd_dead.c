@@ -12,7 +12,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #define PAGE           200
 #define ARENA_MAX      ((size_t)16 << 20)
@@ -111,7 +110,7 @@ static void list_letter(const struct page *page, const struct letter *letter, st
     rp_list_row(l, l->cli->json ? letter_json(page, letter) : NULL, cells);
 }
 
-static int list_dead(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_dead(struct rp_cli *cli, struct rp_error *err)
 {
     static const struct rp_column columns[] = { RP_COLUMN("DEAD LETTER"), RP_TEXTS("SUBJECT"), RP_COLUMN("SINCE"),
                                                 RP_NUMBERS("ATTEMPTS"), RP_TEXTS("ERROR") };
@@ -161,7 +160,7 @@ static const char *kept_as(const struct letter *letter)
                : "reprieved: nothing was erased";
 }
 
-static int show_dead(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_dead_show(struct rp_cli *cli, struct rp_error *err)
 {
     RP_CLEANUP(page_freep) struct page *page = new_page(cli, err);
     char id[RP_ID_TEXT], subject[RP_SHOWN_MAX], when[RP_WHEN_TEXT], due[RP_WHEN_TEXT];
@@ -262,7 +261,7 @@ static void say_none(struct rp_cli *cli, const char *endpoint)
     rp_say(cli, "no dead letters\n");
 }
 
-static int retry_dead(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_dead_retry(struct rp_cli *cli, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_MAX);
     RP_CLEANUP(rp_freep) struct rp_dead_item *items = calloc(RP_DEAD_ITEMS_MAX, sizeof *items);
@@ -282,7 +281,7 @@ static int retry_dead(struct rp_cli *cli, struct rp_error *err)
     return rp_answers_end(&told, "brought back; the next sweep tries again");
 }
 
-static int keep_dead(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_dead_keep(struct rp_cli *cli, struct rp_error *err)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(ARENA_MAX);
     struct rp_dead_item item = { 0 };
@@ -306,27 +305,11 @@ static const char *filter_of(const struct rp_args *args)
     return NULL;
 }
 
-static int refuse_filters(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_dead_retry_check(struct rp_cli *cli, struct rp_error *err)
 {
     const char *filter = filter_of(&cli->args);
-    if (filter == NULL) return 0;
-    return rp_error_set(err, RP_EINVAL, "--%s goes with `dead retry` alone, without ids", filter);
-}
-
-static int check_retry(struct rp_cli *cli, struct rp_error *err)
-{
-    if (cli->args.n_words > 1) return refuse_filters(cli, err);
-    if (filter_of(&cli->args) != NULL) return 0;
+    bool ids = cli->args.n_words > 1;
+    if (ids && filter != NULL) return rp_error_set(err, RP_EINVAL, "dead retry: give ids or --%s, not both", filter);
+    if (ids || filter != NULL) return 0;
     return rp_error_set(err, RP_EINVAL, "dead retry: give ids, --since, --endpoint or --all");
-}
-
-int rp_cmd_dead(struct rp_cli *cli, struct rp_error *err)
-{
-    static const struct rp_cli_verb verbs[] = {
-        { "", 0, 0, NULL, refuse_filters, list_dead },
-        { "show", 2, 2, "dead show: give one id", refuse_filters, show_dead },
-        { "retry", 1, 0, NULL, check_retry, retry_dead },
-        { "keep", 2, 2, "dead keep: give one id", refuse_filters, keep_dead },
-    };
-    return RP_CLI_VERBS(cli, verbs, "show ID, retry ID, keep ID", err);
 }

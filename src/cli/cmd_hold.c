@@ -42,7 +42,7 @@ static int show_page(struct rp_list *l, const struct rp_names *names, bool *last
     return r;
 }
 
-static int list_holds(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_hold(struct rp_cli *cli, struct rp_error *err)
 {
     static const struct rp_column columns[] = { RP_COLUMN("HOLD"), RP_TEXTS("SCOPE"), RP_COLUMN("PLACED"),
                                                 RP_COLUMN("BY"), RP_TEXTS("REASON") };
@@ -142,7 +142,7 @@ static int check_reason(const char *reason, struct rp_error *err)
 
 /* ---- lift ---- */
 
-static int lift_hold(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_hold_rm(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_hold_command c = { .command = { .verb = &rp_verb_hold_lift } };
     char shown[RP_ID_TEXT];
@@ -155,24 +155,14 @@ static int lift_hold(struct rp_cli *cli, struct rp_error *err)
     return 0;
 }
 
-static int check_hold(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_hold_add_check(struct rp_cli *cli, struct rp_error *err)
 {
     return check_reason(rp_args_text(&cli->args, "reason"), err);
 }
 
-static int add_hold(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_hold_add(struct rp_cli *cli, struct rp_error *err)
 {
     return place_hold(cli, cli->args.words[1], rp_args_text(&cli->args, "reason"), err);
-}
-
-int rp_cmd_hold(struct rp_cli *cli, struct rp_error *err)
-{
-    static const struct rp_cli_verb verbs[] = {
-        { "", 0, 0, NULL, NULL, list_holds },
-        { "add", 2, 0, "hold add: what?", check_hold, add_hold },
-        { "rm", 2, 0, "hold rm: which?", NULL, lift_hold },
-    };
-    return RP_CLI_VERBS(cli, verbs, "add SCOPE, rm ID", err);
 }
 
 /* ---- pause and resume ---- */

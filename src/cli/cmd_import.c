@@ -22,6 +22,7 @@ struct importing {
     struct rp_answers told;
     struct rp_progress progress;
     char run[RP_ID_TEXT]; /* "": a dry run is none */
+    const char *outcome;  /* of the run */
 };
 
 /* ---- one object ---- */
@@ -96,7 +97,10 @@ static void tell_counts(const struct importing *m)
                                 (json_int_t)c->marked, "already_marked", (json_int_t)c->already_marked, "unreadable",
                                 (json_int_t)c->unreadable, "unclear", (json_int_t)c->unclear, "refused",
                                 (json_int_t)c->refused);
-    if (o != NULL && m->run[0] != 0) rp_json_set(o, "run", json_string(m->run));
+    if (o != NULL && m->run[0] != 0) {
+        rp_json_set(o, "run", json_string(m->run));
+        rp_json_set(o, "outcome", json_string(m->outcome));
+    }
     rp_emit(m->cli, o);
     rp_say(m->cli, "%" PRId64 " looked at, %" PRId64 " annotated: %" PRId64 " %s, %" PRId64 " already marked\n",
            c->looked_at, c->annotated, c->marked, dry_run ? "would be marked" : "marked", c->already_marked);
@@ -139,20 +143,30 @@ static int carry(struct importing *m, struct rp_error *err)
         .catalog = s->catalog, .import = m->import, .stop = &rp_stop_asked, .finished = batch_finished, .ctx = m
     };
     struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
-    const char *outcome = NULL;
     if (run == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for an import");
     int r = rp_run_begin(s->catalog, RP_RUN_IMPORT, m->import.store->config->name, &s->worker,
                          s->config.lock_stale_after_ms, run, err);
     if (r < 0) return r;
-    rp_catch_signals(0);
+    rp_catch_signals(SA_RESTART); /* lines that are being written are written whole */
     rp_journal_started(&j, run);
-    r = rp_import_carry(&importer, run, &outcome, err);
+    r = rp_import_carry(&importer, run, &m->outcome, err);
     j.at_ms = rp_session_now_ms(s);
-    rp_journal_ended(&j, run, outcome, r);
+    rp_journal_ended(&j, run, m->outcome, r);
     m->import.counts = importer.import.counts;
     m->import.limited = importer.import.limited;
     rp_id_format(RP_ID_RUN, run->id, m->run);
     return r;
+}
+
+/* The exit code: what was refused, else how the run ended. */
+static int end(struct importing *m)
+{
+    int ended = m->outcome != NULL ? rp_error_exit(rp_outcome_code(m->outcome, 0)) : 0;
+    int refused =
+        m->told.refused > 0 ? rp_answers_end(&m->told, m->import.dry_run ? "can be imported" : "imported") : 0;
+    if (m->outcome != NULL && strcmp(m->outcome, "cancelled") == 0) rp_warn("%s was cancelled", m->run);
+    if (ended != 0 && rp_stop_asked != 0) rp_warn("stopped as asked; the next import goes past what is marked");
+    return refused != 0 ? refused : ended;
 }
 
 static int read_options(struct rp_cli *cli, struct rp_import *import, struct rp_error *err)
@@ -193,5 +207,5 @@ int rp_cmd_import(struct rp_cli *cli, struct rp_error *err)
     rp_table_end(&m.table);
     if (r < 0) return r;
     tell_counts(&m);
-    return m.told.refused > 0 ? rp_answers_end(&m.told, m.import.dry_run ? "can be imported" : "imported") : 0;
+    return end(&m);
 }

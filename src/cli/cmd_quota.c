@@ -32,7 +32,7 @@ static int list_row(void *ctx, const struct rp_tenant *tenant, struct rp_error *
     return 0;
 }
 
-static int list_quotas(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_quota(struct rp_cli *cli, struct rp_error *err)
 {
     static const struct rp_column columns[] = { RP_TEXTS("TENANT"),  RP_NUMBERS("USED"), RP_NUMBERS("RESERVED"),
                                                 RP_NUMBERS("LIMIT"), RP_COLUMN("SET"),   RP_NUMBERS("OPEN UPLOADS") };
@@ -47,7 +47,7 @@ static int list_quotas(struct rp_cli *cli, struct rp_error *err)
     return rp_list_end(&l, r);
 }
 
-static int set_quota(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_quota_set(struct rp_cli *cli, struct rp_error *err)
 {
     const char *text = cli->args.words[2];
     struct rp_quota_command c = { .command = { .verb = &rp_verb_quota_set },
@@ -95,7 +95,7 @@ static void show_difference(const struct rp_cli *cli, json_t *o)
             rp_json_get_int(ledger, "reserved", 0));
 }
 
-static int rebuild(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_quota_rebuild(struct rp_cli *cli, struct rp_error *err)
 {
     RP_CLEANUP(rp_json_decrefp) json_t *found = json_object();
     bool dry_run = rp_args_has(&cli->args, "dry-run");
@@ -114,22 +114,4 @@ static int rebuild(struct rp_cli *cli, struct rp_error *err)
             "%" PRId64 " %s, %" PRId64 " wrong%s\n", check->tenants, check->tenants == 1 ? "tenant" : "tenants",
             check->wrong, check->wrong == 0 || dry_run ? "" : "; set right");
     return dry_run && check->wrong > 0 ? rp_error_exit(RP_EFAILED) : 0;
-}
-
-static int check_rebuild(struct rp_cli *cli, struct rp_error *err)
-{
-    const struct rp_args *args = &cli->args;
-    cli->patient = true;
-    if (args->n_words == 1) return 0;
-    return rp_error_set(err, RP_EINVAL, "quota rebuild: what is '%.64s'?", args->words[1]);
-}
-
-int rp_cmd_quota(struct rp_cli *cli, struct rp_error *err)
-{
-    static const struct rp_cli_verb verbs[] = {
-        { "", 0, 0, NULL, NULL, list_quotas },
-        { "set", 3, 3, "quota set: expected TENANT and LIMIT", NULL, set_quota },
-        { "rebuild", 0, 0, NULL, check_rebuild, rebuild },
-    };
-    return RP_CLI_VERBS(cli, verbs, "set TENANT LIMIT, rebuild", err);
 }

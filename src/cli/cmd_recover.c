@@ -87,11 +87,11 @@ static int confirm(const struct rp_cli *cli, const char *store, struct rp_error 
 {
     char answer[16] = "";
     if (rp_args_has(&cli->args, "yes")) return 0;
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return rp_error_advise(err, RP_EINVAL, "say --yes to go on, or --dry-run to look first",
                                "recover '%s': nobody can be asked here", store);
-    printf("Recover store '%s' (environment %s)? Type yes: ", store, cli->session.config.environment);
     fflush(stdout);
+    fprintf(stderr, "Recover store '%s' (environment %s)? Type yes: ", store, cli->session.config.environment);
     if (fgets(answer, sizeof answer, stdin) != NULL && strcmp(answer, "yes\n") == 0) return 0;
     return rp_error_set(err, RP_EFAILED, "not confirmed: nothing was changed");
 }

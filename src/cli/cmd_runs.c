@@ -74,7 +74,7 @@ static int show(void *ctx, const struct rp_run_shown *shown, struct rp_error *er
     return 0;
 }
 
-static int list_runs(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_runs(struct rp_cli *cli, struct rp_error *err)
 {
     static const struct rp_column columns[] = { RP_COLUMN("RUN"),     RP_COLUMN("KIND"),    RP_COLUMN("NAME"),
                                                 RP_COLUMN("OUTCOME"), RP_COLUMN("STARTED"), RP_NUMBERS("TOOK"),
@@ -165,7 +165,7 @@ static void say_member(const struct rp_cli *cli, const json_t *run, const char *
     }
 }
 
-static int show_run(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_runs_show(struct rp_cli *cli, struct rp_error *err)
 {
     const char *name;
     json_t *value, *run = NULL;
@@ -178,17 +178,8 @@ static int show_run(struct rp_cli *cli, struct rp_error *err)
     return 0;
 }
 
-static int check_limit(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_runs_check(struct rp_cli *cli, struct rp_error *err)
 {
     int64_t limit;
     return rp_args_number(&cli->args, "limit", &limit, err);
-}
-
-int rp_cmd_runs(struct rp_cli *cli, struct rp_error *err)
-{
-    static const struct rp_cli_verb verbs[] = {
-        { "", 0, 0, NULL, check_limit, list_runs },
-        { "show", 2, 0, "runs show: which run?", NULL, show_run },
-    };
-    return RP_CLI_VERBS(cli, verbs, "show RUN", err);
 }

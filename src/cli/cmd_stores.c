@@ -49,7 +49,7 @@ static void show(struct rp_list *l, const struct rp_store_facts *f)
     rp_list_row(l, l->cli->json ? rp_store_facts_json(f) : NULL, cells);
 }
 
-static int list_stores(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_stores(struct rp_cli *cli, struct rp_error *err)
 {
     static const struct rp_column columns[] = { RP_COLUMN("STORE"),     RP_COLUMN("TYPE"),  RP_COLUMN("MODE"),
                                                 RP_COLUMN("GUARANTEE"), RP_TEXTS("OWNER"),  RP_NUMBERS("WAITING"),
@@ -82,7 +82,7 @@ static int check_names(const struct rp_cli *cli, const char *from, const char *t
     return 0;
 }
 
-static int rename_store(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_stores_rename(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_rename_command c = { .command = { .verb = &rp_verb_store_rename },
                                    .from = cli->args.words[1],
@@ -99,13 +99,4 @@ static int rename_store(struct rp_cli *cli, struct rp_error *err)
             "restart every daemon: one that has '%s' or '%s' open is not ready from now on, and purges nothing there\n",
             c.from, c.to);
     return 0;
-}
-
-int rp_cmd_stores(struct rp_cli *cli, struct rp_error *err)
-{
-    static const struct rp_cli_verb verbs[] = {
-        { "", 0, 0, NULL, NULL, list_stores },
-        { "rename", 3, 3, "stores rename: an old name and a new one", NULL, rename_store },
-    };
-    return RP_CLI_VERBS(cli, verbs, "rename OLD NEW", err);
 }

@@ -12,7 +12,6 @@
 #include "cli/progress.h"
 #include "core/confirm/confirm.h"
 #include "core/journal.h"
-#include "hook/hook.h"
 #include "lib/answer.h"
 #include "lib/confirming.h"
 
@@ -224,16 +223,10 @@ static void say_summary(struct rp_sweep_call *call, const struct rp_sweep_result
     if (f->n_errors > RP_RUN_ERRORS_MAX) rp_warn("and %" PRId64 " more errors", f->n_errors - RP_RUN_ERRORS_MAX);
 }
 
-static int code_of(const struct rp_sweep_result *result)
-{
-    if (strcmp(result->outcome, "failed") == 0) return result->run.lost ? RP_EFAILED : result->code;
-    return strcmp(result->outcome, "done") != 0 ? RP_EPARTLY : 0;
-}
-
 static int finish(struct rp_sweep_call *call, const struct rp_sweep_result *result)
 {
     struct rp_journal j = journal_of(call);
-    int code = code_of(result);
+    int code = rp_outcome_code(result->outcome, result->run.lost ? RP_EFAILED : result->code);
     rp_journal_ended(&j, &result->run, result->outcome, code);
     json_t *record = record_of(call, result);
     if (json_array_size(call->left_out) > 0) rp_json_set(record, "left_out", json_incref(call->left_out));
@@ -252,22 +245,10 @@ static int not_begun(struct rp_sweep_call *call, int code, const struct rp_error
     return code;
 }
 
-/* Outside services are asked first: what all of them agree to is purged in this very run. */
 static int ask_services(struct rp_sweep_call *call, const struct rp_sweep *sweep, struct rp_error *err)
 {
-    struct rp_session *s = &call->cli->session;
-    struct rp_asker_options options = { 0 };
     struct rp_asker_pass pass = { 0 };
-    int r = rp_hook_start(err);
-    if (r == 0) r = rp_confirming_options(s, &options, err);
-    if (r < 0) return r;
-    options.by.stores = sweep->by.stores;
-    options.by.n_stores = sweep->by.n_stores;
-    options.by.stop = sweep->by.stop;
-    options.most = call->limit;
-    RP_CLEANUP(rp_asker_freep) struct rp_asker *asker = rp_asker_new(&options, err);
-    r = asker != NULL ? rp_asker_pass(asker, &pass, err) : RP_ENOMEM;
-    rp_log_flush(s->log);
+    int r = rp_confirming_pass(&call->cli->session, sweep, &pass, err);
     if (r == 0 && pass.calls > 0)
         rp_say(call->cli,
                "outside services were asked %" PRId64 " times: %" PRId64 " said yes, %" PRId64 " dead letters\n",

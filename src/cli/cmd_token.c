@@ -45,7 +45,7 @@ static int list_row(void *ctx, const struct rp_token *token, struct rp_error *er
     return 0;
 }
 
-static int list_tokens(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_token(struct rp_cli *cli, struct rp_error *err)
 {
     static const struct rp_column columns[] = { RP_COLUMN("TOKEN"),  RP_COLUMN("NAME"),  RP_COLUMN("KIND"),
                                                 RP_COLUMN("TENANT"), RP_TEXTS("SCOPES"), RP_COLUMN("EXPIRES") };
@@ -90,7 +90,7 @@ static int make_token(struct rp_cli *cli, const struct rp_token *token, struct r
     return r < 0 ? r : rp_cli_run(cli, &c->command, err);
 }
 
-static int create_token(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_token_create(struct rp_cli *cli, struct rp_error *err)
 {
     const char *name = cli->args.words[1];
     struct rp_token token = { .kind = RP_TOKEN_BEARER };
@@ -123,7 +123,7 @@ static void address_of(const struct rp_config *config, char *out, size_t size)
         out[--n] = 0;
 }
 
-static int link_token(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_token_link(struct rp_cli *cli, struct rp_error *err)
 {
     char url[2100];
     struct rp_token token = { .kind = RP_TOKEN_LINK,
@@ -144,7 +144,7 @@ static int link_token(struct rp_cli *cli, struct rp_error *err)
 
 /* ---- revoke ---- */
 
-static int revoke_token(struct rp_cli *cli, struct rp_error *err)
+int rp_cmd_token_revoke(struct rp_cli *cli, struct rp_error *err)
 {
     struct rp_token_command c = { .command = { .verb = &rp_verb_token_revoke } };
     char id[RP_ID_TEXT];
@@ -155,16 +155,4 @@ static int revoke_token(struct rp_cli *cli, struct rp_error *err)
     rp_tell(cli, rp_token_json(&c.token), "%s  revoked; every daemon refuses it within a second\n",
             rp_id_format(RP_ID_TOKEN, c.token.id, id));
     return 0;
-}
-
-int rp_cmd_token(struct rp_cli *cli, struct rp_error *err)
-{
-    static const struct rp_cli_verb verbs[] = {
-        { "", 0, 0, NULL, NULL, list_tokens },
-        { "list", 0, 0, NULL, NULL, list_tokens },
-        { "create", 2, 2, "token create: a name is missing", NULL, create_token },
-        { "revoke", 2, 2, "token revoke: which?", NULL, revoke_token },
-        { "link", 0, 0, NULL, NULL, link_token },
-    };
-    return RP_CLI_VERBS(cli, verbs, "create NAME, list, revoke ID, link", err);
 }

@@ -9,142 +9,148 @@
 #define STATE_LINE(name, means) "  " name ": " means "\n"
 
 const struct rp_option rp_global_options[] = {
-    { "config", 0, "FILE",
-      "read this configuration; else $REPRIEVE_CONFIG, ./reprieve.yaml, /etc/reprieve/reprieve.yaml", false },
-    { "data", 0, "DIR", "without a configuration: keep everything here (default ./reprieve-data)", false },
-    { "json", 0, NULL, "print JSON: one document, or one a line for lists", false },
-    { "quiet", 'q', NULL, "print only what was asked for and what went wrong", false },
-    { "help", 'h', NULL, "show help and do nothing", false },
-    { "version", 0, NULL, "show the version and do nothing", false },
+    { .name = "config", .arg = "FILE",
+      .help = "read this configuration; else $REPRIEVE_CONFIG, ./reprieve.yaml, /etc/reprieve/reprieve.yaml" },
+    { .name = "data", .arg = "DIR",
+      .help = "without a configuration: keep everything here (default ./reprieve-data)" },
+    { .name = "json", .help = "print JSON: one document, or one a line for lists" },
+    { .name = "quiet", .letter = 'q', .help = "print only what was asked for and what went wrong" },
+    { .name = "help", .letter = 'h', .help = "show help and do nothing" },
+    { .name = "version", .help = "show the version and do nothing" },
     END
 };
 
 static const struct rp_option none[] = { END };
 
 static const struct rp_option dry_run[] = {
-    { "dry-run", 'n', NULL, "say what would happen and change nothing", false },
+    { .name = "dry-run", .letter = 'n', .help = "say what would happen and change nothing" },
     END
 };
 
 static const struct rp_option init_options[] = {
-    { "store", 0, "NAME=DIR", "a directory, or s3://BUCKET, as a store; may be repeated", false },
-    { "endpoint", 0, "URL", "where the server of the buckets is (default: AWS)", false },
-    { "database", 0, "NAME=URL", "a database whose rows may name objects; may be repeated", false },
-    { "force", 0, NULL, "overwrite the file if it is there", false },
+    { .name = "store", .arg = "NAME=DIR", .help = "a directory, or s3://BUCKET, as a store; may be repeated" },
+    { .name = "endpoint", .arg = "URL", .help = "where the server of the buckets is (default: AWS)" },
+    { .name = "database", .arg = "NAME=URL", .help = "a database whose rows may name objects; may be repeated" },
+    { .name = "force", .help = "overwrite the file if it is there" },
     END
 };
 
 static const struct rp_option put_options[] = {
-    { "type", 0, "TYPE", "the content type", false },
-    { "meta", 0, "NAME=VALUE", "user metadata; may be repeated", false },
+    { .name = "type", .arg = "TYPE", .help = "the content type" },
+    { .name = "meta", .arg = "NAME=VALUE", .help = "user metadata; may be repeated" },
     END
 };
 
 static const struct rp_option get_options[] = {
-    { "info", 0, NULL, "show identity, headers and metadata instead of the bytes", false },
+    { .name = "info", .help = "show identity, headers and metadata instead of the bytes" },
     END
 };
 
 static const struct rp_option ls_options[] = {
-    { "limit", 0, "N", "show at most N (default: all)", false },
-    { "long", 'l', NULL, "with size and time", false },
+    { .name = "limit", .arg = "N", .help = "show at most N (default: all)" },
+    { .name = "long", .letter = 'l', .help = "with size and time" },
     END
 };
 
 static const struct rp_option mark_options[] = {
-    { "grace", 0, "DURATION", "how long it can be restored: 5d, 36h (1d to 30d; default: the store's)", false },
-    { "at", 0, "TIME", "purge at this time instead: RFC 3339, or a duration from now", false },
-    { "reason", 0, "TEXT", "why; shown wherever the mark is", false },
-    { "if-unreferenced", 0, NULL, "only if no row names it now; before the purge it is asked wherever the store has referenced_by. Refused if it has none", false },
-    { "annotate", 0, NULL, "also write the mark into the object's own metadata, for other tools", false },
-    { "stdin", 0, NULL, "read subjects from standard input, one a line", false },
-    { "null", '0', NULL, "with --stdin: separated by NUL bytes, so that keys may hold newlines", false },
-    { "confirm", 0, "NAME", "this outside service must say yes before anything is erased; may be repeated, in order", false },
+    { .name = "grace", .arg = "DURATION",
+      .help = "how long it can be restored: 5d, 36h (1d to 30d; default: the store's)" },
+    { .name = "at", .arg = "TIME", .help = "purge at this time instead: RFC 3339, or a duration from now" },
+    { .name = "reason", .arg = "TEXT", .help = "why; shown wherever the mark is" },
+    { .name = "if-unreferenced",
+      .help = "only if no row names it now; before the purge it is asked wherever the store has referenced_by. Refused if it has none" },
+    { .name = "annotate", .help = "also write the mark into the object's own metadata, for other tools" },
+    { .name = "stdin", .help = "read subjects from standard input, one a line" },
+    { .name = "null", .letter = '0', .help = "with --stdin: separated by NUL bytes, so that keys may hold newlines" },
+    { .name = "confirm", .arg = "NAME",
+      .help = "this outside service must say yes before anything is erased; may be repeated, in order" },
     END
 };
 
 static const struct rp_option restore_options[] = {
-    { "run", 0, "RUN", "what this run marked or moved to quarantine", false },
-    { "prefix", 0, "STORE:PREFIX", "subjects whose key begins like this", false },
-    { "reason", 0, "TEXT", "marks with exactly this reason", false },
-    { "actor", 0, "NAME", "marks made by this actor (cli:root)", false },
-    { "since", 0, "TIME", "marks made since: RFC 3339, or a duration ago", false },
-    { "until", 0, "TIME", "marks made before", false },
-    { "dry-run", 'n', NULL, "list what would be restored and change nothing", false },
+    { .name = "run", .arg = "RUN", .help = "what this run marked or moved to quarantine" },
+    { .name = "prefix", .arg = "STORE:PREFIX", .help = "subjects whose key begins like this" },
+    { .name = "reason", .arg = "TEXT", .help = "marks with exactly this reason" },
+    { .name = "actor", .arg = "NAME", .help = "marks made by this actor (cli:root)" },
+    { .name = "since", .arg = "TIME", .help = "marks made since: RFC 3339, or a duration ago" },
+    { .name = "until", .arg = "TIME", .help = "marks made before" },
+    { .name = "dry-run", .letter = 'n', .help = "list what would be restored and change nothing" },
     END
 };
 
 static const struct rp_option marks_options[] = {
-    { "state", 0, "STATE", RP_STATE_NAMES_TEXT " (default: all that wait)",
-      false },
-    { "store", 0, "STORE", "of this store only", false },
-    { "due-before", 0, "TIME", "due before: RFC 3339, or a duration from now", false },
-    { "reason", 0, "TEXT", "with exactly this reason", false },
-    { "limit", 0, "N", "show at most N (default 100, 0: all)", false },
+    { .name = "state", .arg = "STATE", .help = RP_STATE_NAMES_TEXT " (default: all that wait)" },
+    { .name = "store", .arg = "STORE", .help = "of this store only" },
+    { .name = "due-before", .arg = "TIME", .help = "due before: RFC 3339, or a duration from now" },
+    { .name = "reason", .arg = "TEXT", .help = "with exactly this reason" },
+    { .name = "limit", .arg = "N", .help = "show at most N (default 100, 0: all)" },
     END
 };
 
 static const struct rp_option sweep_options[] = {
-    { "store", 0, "STORE", "this store only", false },
-    { "limit", 0, "N", "at most N marks (default: sweep.limit)", false },
-    { "dry-run", 'n', NULL, "say what would be purged and change nothing", false },
+    { .name = "store", .arg = "STORE", .help = "this store only" },
+    { .name = "limit", .arg = "N", .help = "at most N marks (default: sweep.limit)" },
+    { .name = "dry-run", .letter = 'n', .help = "say what would be purged and change nothing" },
     END
 };
 
 static const struct rp_option reason_options[] = {
-    { "reason", 0, "TEXT", "why", false },
+    { .name = "reason", .arg = "TEXT", .help = "why" },
     END
 };
 
 static const struct rp_option runs_options[] = {
-    { "limit", 0, "N", "show at most N records (default 20, 0: all)", false },
+    { .name = "limit", .arg = "N", .help = "show at most N records (default 20, 0: all)" },
     END
 };
 
 static const struct rp_option dead_options[] = {
-    { "all", 0, NULL, "with retry: all of them", false },
-    { "since", 0, "TIME", "with retry: all that died since this time, or within this duration", false },
-    { "endpoint", 0, "NAME", "with retry: all that this outside service gave no yes to", false },
+    { .name = "all", .help = "with retry: all of them" },
+    { .name = "since", .arg = "TIME", .help = "with retry: all that died since this time, or within this duration" },
+    { .name = "endpoint", .arg = "NAME", .help = "with retry: all that this outside service gave no yes to" },
     END
 };
 
 static const struct rp_option audit_options[] = {
-    { "lane", 0, "N", "with export: this lane only", false },
-    { "file", 0, "FILE", "with verify: a segment's file alone, without a catalog", false },
+    { .name = "lane", .arg = "N", .help = "with export: this lane only" },
+    { .name = "file", .arg = "FILE", .help = "with verify: a segment's file alone, without a catalog" },
     END
 };
 
 static const struct rp_option import_options[] = {
-    { "store", 0, "STORE", "of this store; must be given", false },
-    { "prefix", 0, "PREFIX", "only objects whose key begins like this", false },
-    { "limit", 0, "N", "make at most N marks (default: all)", false },
-    { "dry-run", 'n', NULL, "say what would be marked, and when it would be due, and change nothing", false },
+    { .name = "store", .arg = "STORE", .help = "of this store; must be given" },
+    { .name = "prefix", .arg = "PREFIX", .help = "only objects whose key begins like this" },
+    { .name = "limit", .arg = "N", .help = "make at most N marks (default: all)" },
+    { .name = "dry-run", .letter = 'n',
+      .help = "say what would be marked, and when it would be due, and change nothing" },
     END
 };
 
 static const struct rp_option recover_options[] = {
-    { "moved", 0, NULL, "the catalog was moved or promoted and lost nothing: keep the marks as they are", false },
-    { "dry-run", 'n', NULL, "say what would happen and change nothing", false },
-    { "yes", 'y', NULL, "do not ask", false },
+    { .name = "moved",
+      .help = "the catalog was moved or promoted and lost nothing: keep the marks as they are" },
+    { .name = "dry-run", .letter = 'n', .help = "say what would happen and change nothing" },
+    { .name = "yes", .letter = 'y', .help = "do not ask" },
     END
 };
 
 static const struct rp_option clock_options[] = {
-    { "as-is", 0, NULL, "leave the marks that become due where they are: they are purged at once", false },
-    { "dry-run", 'n', NULL, "say what would happen and change nothing", false },
+    { .name = "as-is",
+      .help = "leave the marks that become due where they are: they are purged at once" },
+    { .name = "dry-run", .letter = 'n', .help = "say what would happen and change nothing" },
     END
 };
 
 static const struct rp_option token_options[] = {
-    { "tenant", 0, "NAME", "with create: for this tenant; else an admin's", false },
-    { "scopes", 0, "LIST", "with create: what it may do, with commas (default: a tenant's files, an admin's all)",
-      false },
-    { "expires", 0, "TIME", "with create: RFC 3339, or a duration from now (default: never)", false },
+    { .name = "tenant", .arg = "NAME", .help = "with create: for this tenant; else an admin's" },
+    { .name = "scopes", .arg = "LIST",
+      .help = "with create: what it may do, with commas (default: a tenant's files, an admin's all)" },
+    { .name = "expires", .arg = "TIME", .help = "with create: RFC 3339, or a duration from now (default: never)" },
     END
 };
 
 static const struct rp_option help_options[] = {
-    { "man", 0, NULL, "print the manual page", true },
+    { .name = "man", .help = "print the manual page", .hidden = true },
     END
 };
 
@@ -218,18 +224,25 @@ const struct rp_cli_command rp_commands[] = {
     { .name = "sweep", .synopsis = "[--store STORE] [--limit N] [--dry-run]",
       .summary = "purge what is due",
       .help = "One run over every store that may be purged, with exactly one record. An interrupt (Ctrl-C) ends it "
-              "after the batches under way. Exit code 8: something failed, or a store was left out, and the next sweep "
+              "after the batches under way. Outside services are asked first about the marks that need their yes: what "
+              "all of them agree to is purged in the same run. Exit code 8: something failed, or a store was left out, and the next sweep "
               "tries again; but a store in mode observe is left out because you said so, which is no failure. What a "
               "restore names that is open waits for it, even if its process is gone: the sweep says so.\n"
               "  reprieve sweep --dry-run\n"
               "  reprieve sweep --store media --limit 1000",
       .options = sweep_options, .words_most = 0, .run = rp_cmd_sweep },
-    { .name = "hold", .synopsis = "\nadd SCOPE --reason TEXT\nrm ID",
+    { .name = "hold",
       .summary = "list, place and lift holds: what is held is not purged",
       .help = "SCOPE is STORE:KEY, STORE:PREFIX*, tenant/NAME or everything; it covers copies in quarantine too. "
               "Marks can still be made: they wait. The answer lists the marks whose purge had begun already.\n"
               "  reprieve hold add 'main:case-1142/*' --reason 'legal hold 1142'",
-      .options = reason_options, .words_most = 2, .run = rp_cmd_hold },
+      .options = reason_options,
+      .verbs = (const struct rp_cli_verb[]){
+          { .name = "", .run = rp_cmd_hold },
+          { .name = "add", .words = "SCOPE --reason TEXT", .options = "reason", .words_least = 1, .words_most = 1,
+            .check = rp_cmd_hold_add_check, .run = rp_cmd_hold_add },
+          { .name = "rm", .words = "ID", .words_least = 1, .words_most = 1, .run = rp_cmd_hold_rm },
+          END } },
     { .name = "pause", .synopsis = "[--reason TEXT]", .summary = "hold everything",
       .help = "Nothing is purged by any process until `reprieve resume`. Marks can still be made: they wait.\n"
               "  reprieve pause --reason 'restoring a backup'",
@@ -257,17 +270,21 @@ const struct rp_cli_command rp_commands[] = {
               "would be done and why, and changes nothing.\n"
               "  reprieve safety-net --dry-run",
       .options = dry_run, .words_most = 0, .run = rp_cmd_safety_net },
-    { .name = "runs", .synopsis = "[--limit N]\nshow RUN",
+    { .name = "runs",
       .summary = "list runs and their deletion records, newest first",
       .help = "  reprieve runs show run_01hxyz0000000",
-      .options = runs_options, .words_most = 2, .run = rp_cmd_runs },
+      .options = runs_options,
+      .verbs = (const struct rp_cli_verb[]){
+          { .name = "", .options = "limit", .check = rp_cmd_runs_check, .run = rp_cmd_runs },
+          { .name = "show", .words = "RUN", .words_least = 1, .words_most = 1, .run = rp_cmd_runs_show },
+          END } },
     { .name = "cancel", .synopsis = "RUN", .summary = "end a run between two of its batches",
       .help = "What the run did stays; its record says cancelled. A continuous sweep goes on with its next run: "
               "`reprieve pause` stops purging. A run whose process is gone has its record at once, and what it kept "
               "from sweeps is free.\n"
               "  reprieve cancel run_01hxyz0000000",
       .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_cancel },
-    { .name = "dead", .synopsis = "\nshow ID\nretry ID... | --all | [--since TIME] [--endpoint NAME]\nkeep ID",
+    { .name = "dead",
       .summary = "list dead letters, retry them, or give their marks up",
       .help = "A mark that a person must decide on waits here: it failed too often, an outside service refused, or nothing came "
               "in time. `keep` ends it: as reprieved if nothing of "
@@ -277,29 +294,46 @@ const struct rp_cli_command rp_commands[] = {
               "asks anew, with a deadline of its own.\n"
               "  reprieve dead retry --all\n"
               "  reprieve dead retry --endpoint calendar --since 3d",
-      .options = dead_options, .words_most = RP_WORDS_ANY, .run = rp_cmd_dead },
+      .options = dead_options,
+      .verbs = (const struct rp_cli_verb[]){
+          { .name = "", .run = rp_cmd_dead },
+          { .name = "show", .words = "ID", .words_least = 1, .words_most = 1, .run = rp_cmd_dead_show },
+          { .name = "retry", .words = "ID... | --all | [--since TIME] [--endpoint NAME]", .options = "all since endpoint",
+            .words_most = RP_WORDS_ANY, .check = rp_cmd_dead_retry_check, .run = rp_cmd_dead_retry },
+          { .name = "keep", .words = "ID", .words_least = 1, .words_most = 1, .run = rp_cmd_dead_keep },
+          END } },
     { .name = "explain", .synopsis = "SUBJECT", .summary = "tell the story of one subject",
       .help = "Why it is here, why it went, who decided, and what will happen next. SUBJECT may be the id of a dead "
               "letter, too.\n"
               "  reprieve explain main:avatars/7.png",
       .options = none, .words_least = 1, .words_most = 1, .run = rp_cmd_explain },
-    { .name = "audit", .synopsis = "\nverify [--file FILE]\nexport [--lane N]\nsegments",
+    { .name = "audit",
       .summary = "show the newest audit rows, verify the chain, or export it",
       .help = "Shows the newest 20 rows, the newest last. Every change has a row, chained by hashes. `verify` names the first link that does not hold; "
               "`export` prints JSON lines. Rows older than retention.audit go once a sealed segment holds them: "
               "`segments` lists which stand in which file. `verify` holds the files in retention.segments against "
               "their SHA-256, and says which are not there. `verify --file` proves one by itself.\n"
               "  reprieve audit verify",
-      .options = audit_options, .words_most = 1, .run = rp_cmd_audit },
-    { .name = "quota", .synopsis = "\nset TENANT LIMIT\nrebuild [--dry-run]",
+      .options = audit_options,
+      .verbs = (const struct rp_cli_verb[]){
+          { .name = "", .run = rp_cmd_audit },
+          { .name = "verify", .options = "file", .patient = true, .opens = true, .run = rp_cmd_audit_verify },
+          { .name = "export", .options = "lane", .run = rp_cmd_audit_export },
+          { .name = "segments", .run = rp_cmd_audit_segments },
+          END } },
+    { .name = "quota",
       .summary = "show what tenants use and may use, change a limit, prove the counters",
       .help = "LIMIT is a size such as 50GiB, or `default` for the configured one. `rebuild` compares every counter "
               "with the sum of its ledger and sets right what differs.\n"
               "  reprieve quota set acme 50GiB\n"
               "  reprieve quota rebuild --dry-run",
-      .options = dry_run, .words_most = 3, .run = rp_cmd_quota },
+      .options = dry_run,
+      .verbs = (const struct rp_cli_verb[]){
+          { .name = "", .run = rp_cmd_quota },
+          { .name = "set", .words = "TENANT LIMIT", .words_least = 2, .words_most = 2, .run = rp_cmd_quota_set },
+          { .name = "rebuild", .options = "dry-run", .patient = true, .run = rp_cmd_quota_rebuild },
+          END } },
     { .name = "token",
-      .synopsis = "[list]\ncreate NAME [--tenant NAME] [--scopes LIST] [--expires TIME]\nrevoke ID\nlink",
       .summary = "list, make and revoke tokens; make a link to sign in with",
       .help = "A token is shown once, when it is made; only its hash is kept. Scopes: files.read, files.write, "
               "marks.read, marks.write, runs.read, runs.write, live, metrics, audit, admin, or all. A revoked token "
@@ -307,8 +341,16 @@ const struct rp_cli_command rp_commands[] = {
               "alone: TOKEN=$(reprieve token create web --tenant acme).\n"
               "  reprieve token create web --tenant acme\n"
               "  reprieve token create prometheus --scopes metrics",
-      .options = token_options, .words_most = 2, .run = rp_cmd_token },
-    { .name = "stores", .synopsis = "\nrename OLD NEW [--dry-run]",
+      .options = token_options,
+      .verbs = (const struct rp_cli_verb[]){
+          { .name = "", .run = rp_cmd_token },
+          { .name = "list", .run = rp_cmd_token },
+          { .name = "create", .words = "NAME", .options = "tenant scopes expires", .words_least = 1, .words_most = 1,
+            .run = rp_cmd_token_create },
+          { .name = "revoke", .words = "ID", .words_least = 1, .words_most = 1, .run = rp_cmd_token_revoke },
+          { .name = "link", .run = rp_cmd_token_link },
+          END } },
+    { .name = "stores",
       .summary = "list stores: mode, guarantee, owner, what waits; rename one",
       .help = "A store that has another name in the configuration is a new one for the catalog: nothing of it is "
               "purged, because no hold, no mark and no file of the old name covers it. Give it its old name back, or "
@@ -317,7 +359,12 @@ const struct rp_cli_command rp_commands[] = {
               "under the new name already.\n"
               "  reprieve stores\n"
               "  reprieve stores rename media assets",
-      .options = dry_run, .words_most = 3, .run = rp_cmd_stores },
+      .options = dry_run,
+      .verbs = (const struct rp_cli_verb[]){
+          { .name = "", .run = rp_cmd_stores },
+          { .name = "rename", .words = "OLD NEW", .options = "dry-run", .words_least = 2, .words_most = 2,
+            .run = rp_cmd_stores_rename },
+          END } },
     { .name = "doctor", .synopsis = "", .summary = "check configuration, catalog, clocks, stores and who is called",
       .help = "One line a check, with what to do about it. Every server that the configuration names is sent a signed "
               "handshake. Exit code 1 if a check failed.\n  reprieve doctor",
@@ -344,7 +391,7 @@ const struct rp_cli_command rp_commands[] = {
               "  reprieve recover media --dry-run\n"
               "  reprieve recover media --moved",
       .options = recover_options, .words_least = 1, .words_most = 1, .run = rp_cmd_recover },
-    { .name = "clock", .synopsis = "\naccept [--as-is] [--dry-run]",
+    { .name = "clock",
       .summary = "show this host's clock, or go on after it jumped",
       .help = "The clock of a host is judged by the time that has passed since its boot. When it is more than 5 "
               "minutes ahead of that it has jumped: nothing is purged from this host, and new marks count by the "
@@ -353,7 +400,11 @@ const struct rp_cli_command rp_commands[] = {
               "length of the jump, so that each keeps its grace; with --as-is they stay, and are purged at once.\n"
               "  reprieve clock\n"
               "  reprieve clock accept --dry-run",
-      .options = clock_options, .words_most = 1, .run = rp_cmd_clock },
+      .options = clock_options,
+      .verbs = (const struct rp_cli_verb[]){
+          { .name = "", .run = rp_cmd_clock },
+          { .name = "accept", .options = "as-is dry-run", .run = rp_cmd_clock_accept },
+          END } },
     { .name = "migrate", .synopsis = "[--dry-run]", .summary = "bring the catalog to this version's schema",
       .help = "Make a backup first.\n  reprieve migrate --dry-run",
       .options = dry_run, .words_most = 0, .run = rp_cmd_migrate },

@@ -74,12 +74,9 @@ static void add_options(struct rp_buf *out, const struct rp_option *options)
 
 static void add_synopsis(struct rp_buf *out, const struct rp_cli_command *command)
 {
-    const char *text = command->synopsis;
-    do {
-        size_t n = strcspn(text, "\n");
-        rp_buf_fmt(out, "usage: reprieve %s%s%.*s\n", command->name, n > 0 ? " " : "", (int)n, text);
-        text += n;
-    } while (*text++ != 0);
+    char line[RP_SYNOPSIS_MAX];
+    for (size_t i = 0; rp_synopsis(command, i, line); i++)
+        rp_buf_fmt(out, "usage: reprieve %s%s%s\n", command->name, line[0] != 0 ? " " : "", line);
 }
 
 void rp_help_overview(struct rp_buf *out)

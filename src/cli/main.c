@@ -8,22 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static int check_words(const struct rp_args *args, struct rp_error *err)
-{
-    const struct rp_cli_command *c = args->command;
-    int r = 0;
-    if (args->n_words < c->words_least) r = rp_error_set(err, RP_EINVAL, "%s: something is missing", c->name);
-    if (args->n_words > c->words_most)
-        r = rp_error_set(err, RP_EINVAL, "%s: what is '%.64s'?", c->name, args->words[c->words_most]);
-    if (r < 0) rp_error_hint(err, "usage: reprieve %s %.*s", c->name, (int)strcspn(c->synopsis, "\n"), c->synopsis);
-    return r;
-}
-
 static int run_command(struct rp_cli *cli)
 {
     struct rp_error err = { 0 };
-    int r = check_words(&cli->args, &err);
-    if (r == 0) r = cli->args.command->run(cli, &err);
+    int r = rp_cli_dispatch(cli, &err);
     if (r >= 0) return r;
     err.code = r; /* the code that was returned is the one that counts */
     return rp_report(cli, &err);

@@ -31,14 +31,11 @@ static void add_line(struct rp_buf *out, const char *text)
 
 static void add_synopsis(struct rp_buf *out, const struct rp_cli_command *command)
 {
-    const char *text = command->synopsis;
-    do {
-        size_t n = strcspn(text, "\n");
+    char line[RP_SYNOPSIS_MAX];
+    for (size_t i = 0; rp_synopsis(command, i, line); i++) {
         rp_buf_fmt(out, ".br\n\\fBreprieve %s\\fR ", command->name);
-        add_text(out, text, n);
-        rp_buf_char(out, '\n');
-        text += n;
-    } while (*text++ != 0);
+        add_line(out, line);
+    }
 }
 
 /* Sentences as they are, examples as they stand. */

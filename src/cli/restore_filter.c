@@ -41,26 +41,36 @@ static int read_filter(struct rp_cli *cli, struct rp_restore_filter *f, struct r
 
 struct foreseeing {
     struct rp_restore_report *report;
+    struct rp_names names;
+    struct rp_store *stores[RP_STORES_MAX];
+    size_t n_stores;
     struct rp_arena arena; /* of one mark */
 };
 
+/* One whose store is not open is refused, as the run does. */
 static int foresee_mark(void *ctx, const struct rp_mark *mark, struct rp_error *err)
 {
     struct foreseeing *f = ctx;
-    struct rp_cli *cli = f->report->cli;
     struct rp_reprieve_item item = { .mark = *mark };
+    int r = 0;
     rp_arena_reset(&f->arena);
-    int r = rp_cli_store_of(cli, mark->store_id, &item.store, err);
-    if (r == 0)
-        r = rp_reprieve_foresee(cli->session.catalog->db, mark, item.store->config->name, &f->arena, &item.answer, err);
-    if (r == 0) rp_restore_report_add(f->report, "", &item);
+    item.store = rp_store_by_id(f->stores, f->n_stores, mark->store_id);
+    if (item.store != NULL && item.store->backend != NULL)
+        r = rp_reprieve_foresee(f->report->cli->session.catalog->db, mark, item.store->config->name, &f->arena,
+                                &item.answer, err);
+    else
+        rp_error_set(&item.answer.error, RP_EUNAVAILABLE, "%s:%s: the store is not open",
+                     rp_names_of(&f->names, mark->store_id), mark->key);
+    if (r == 0) rp_restore_report_add(f->report, mark->key, &item);
     return r;
 }
 
 static int dry_run(struct rp_restore_report *report, const struct rp_restore_filter *filter, struct rp_error *err)
 {
     struct foreseeing f = { .report = report, .arena = RP_ARENA(FORESEE_ARENA_MAX) };
-    int r = rp_restore_each(report->cli->session.catalog->db, filter, foresee_mark, &f, err);
+    int r = rp_names_load(report->cli, &f.names, err);
+    if (r == 0) r = rp_session_stores(&report->cli->session, f.stores, &f.n_stores, err);
+    if (r == 0) r = rp_restore_each(report->cli->session.catalog->db, filter, foresee_mark, &f, err);
     rp_arena_done(&f.arena);
     return r < 0 ? r : rp_restore_report_end(report);
 }
@@ -141,7 +151,8 @@ static int restore_all(struct rp_restore_report *report, const struct rp_restore
     RP_ASSERT(outcome != NULL); /* nothing stops it but a cancel */
     r = rp_restore_report_end(report);
     if (strcmp(outcome, "failed") == 0) return rp_error_set(err, RP_EFAILED, "%s", run->figures.errors[0]);
-    return r == 0 && strcmp(outcome, "cancelled") == 0 ? rp_error_exit(RP_EPARTLY) : r;
+    /* a partial one has said what was refused */
+    return r == 0 && strcmp(outcome, "cancelled") == 0 ? rp_error_exit(rp_outcome_code(outcome, 0)) : r;
 }
 
 int rp_restore_by_filter(struct rp_cli *cli, struct rp_error *err)

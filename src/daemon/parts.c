@@ -309,7 +309,6 @@ static void stop_server(struct rp_daemon *d)
 /* Nothing is written before the writers are there: the session's own lane is the command lines'. */
 int rp_parts_start(struct rp_daemon *d, struct rp_welcome *welcome, struct rp_error *err)
 {
-    rp_rooms_init(&d->rooms);
     int r = rp_hook_start(err);
     if (r == 0) r = rp_metrics_new(rp_route_for_metrics, &d->metrics, err);
     if (r == 0) r = make_raiser(d, err);

@@ -3,7 +3,10 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/time.h"
+#include "base/wait.h"
 #include "catalog/writer/writer.h"
+#include "core/journal.h"
 #include "daemon/carried.h"
 #include "daemon/imports.h"
 
@@ -12,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNS_MAX 4 /* that people asked for, at a time */
+#define RUNS_MAX 4            /* that people asked for, at a time */
+#define RETRY_MS RP_SECOND_MS /* until the catalog is tried again */
 
 /* ---- one run ---- */
 
@@ -73,7 +77,7 @@ int rp_runs_new(const struct rp_runs_options *options, struct rp_runs **out, str
     struct rp_runs *runs = calloc(1, sizeof *runs);
     if (runs == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for runs");
     pthread_mutex_init(&runs->lock, NULL);
-    pthread_cond_init(&runs->changed, NULL);
+    rp_wait_init(&runs->changed);
     runs->options = *options;
     *out = runs;
     return 0;
@@ -124,20 +128,51 @@ static void wait_until_begun(struct asked *a)
     pthread_mutex_unlock(&a->all->lock);
 }
 
+static void tell_closed(const struct asked *a, const struct rp_error *why)
+{
+    const struct rp_session *s = a->all->options.session;
+    struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = a->actor };
+    rp_journal_failed(&j, a->run.kind, &a->run, why);
+    rp_log_flush(s->log);
+    rp_metrics_failure(a->all->options.metrics, "catalog");
+}
+
+/* False: it is to stop. */
+static bool wait_to_retry(struct rp_runs *all)
+{
+    struct timespec until = rp_wait_until(RETRY_MS);
+    pthread_mutex_lock(&all->lock);
+    while (all->stop == 0 && pthread_cond_timedwait(&all->changed, &all->lock, &until) == 0)
+        ;
+    bool stopping = all->stop != 0;
+    pthread_mutex_unlock(&all->lock);
+    return !stopping;
+}
+
+/* Tries until it can be opened: the run has begun, and nobody else carries it out. It is told
+ * once. */
+static bool open_until(struct asked *a, struct rp_session *session)
+{
+    for (bool told = false;; told = true) {
+        struct rp_error why = { 0 };
+        if (open_session(a, session, &why) == 0) return true;
+        rp_session_close(session);
+        if (!told) tell_closed(a, &why);
+        if (!wait_to_retry(a->all)) return false;
+    }
+}
+
 /* Without a session the run stays open: when its lock is stale, or this daemon is gone, a sweep is
  * closed as failed, and a restore, a retention or a safety net is carried on. */
 static void carry(struct asked *a)
 {
     struct rp_session session = { 0 };
-    struct rp_error err = { 0 };
-    bool opened = open_session(a, &session, &err) == 0;
+    if (!open_until(a, &session)) return;
     a->run.worker = &session.worker;
-    if (opened && rp_run_is_resumed(a->run.kind))
+    if (rp_run_is_resumed(a->run.kind))
         (void)rp_carried_run(&session, a->all->options.metrics, &a->run, &a->all->stop);
-    else if (opened)
-        carry_out(a, &session);
     else
-        rp_metrics_failure(a->all->options.metrics, "catalog");
+        carry_out(a, &session);
     rp_session_close(&session);
 }
 
@@ -207,6 +242,7 @@ void rp_runs_halt(struct rp_runs *runs)
     if (runs == NULL) return;
     pthread_mutex_lock(&runs->lock);
     __atomic_store_n(&runs->stop, 1, __ATOMIC_RELAXED);
+    pthread_cond_broadcast(&runs->changed);
     pthread_mutex_unlock(&runs->lock);
 }
 

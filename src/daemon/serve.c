@@ -201,6 +201,7 @@ int rp_daemon_serve(const struct rp_daemon_options *options, struct rp_error *er
     d->options = options;
     d->lock_fd = -1;
     pthread_mutex_init(&d->lock, NULL);
+    rp_rooms_init(&d->rooms);
     umask(umask(0077) | 0027); /* the catalog, its log and objects are not for everybody on this host */
     block_signals();
     int r = start(d, err);

@@ -2,6 +2,7 @@
 #include "lib/confirming.h"
 
 #include "base/arena.h"
+#include "base/cleanup.h"
 #include "hook/hook.h"
 #include "lib/url_key.h"
 
@@ -45,4 +46,21 @@ int rp_confirming_options(struct rp_session *s, struct rp_asker_options *out, st
                                       .send = send_call,
                                       .log = s->log };
     return 0;
+}
+
+int rp_confirming_pass(struct rp_session *s, const struct rp_sweep *sweep, struct rp_asker_pass *out,
+                       struct rp_error *err)
+{
+    struct rp_asker_options options = { 0 };
+    int r = rp_hook_start(err);
+    if (r == 0) r = rp_confirming_options(s, &options, err);
+    if (r < 0) return r;
+    options.by.stores = sweep->by.stores;
+    options.by.n_stores = sweep->by.n_stores;
+    options.by.stop = sweep->by.stop;
+    options.most = sweep->limit;
+    RP_CLEANUP(rp_asker_freep) struct rp_asker *asker = rp_asker_new(&options, err);
+    r = asker != NULL ? rp_asker_pass(asker, out, err) : RP_ENOMEM;
+    rp_log_flush(s->log);
+    return r;
 }

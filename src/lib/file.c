@@ -28,7 +28,7 @@ static int refuse_options(struct rp_session *s, int64_t file_id, const char *rea
 {
     struct rp_journal j = { .log = s->log, .at_ms = rp_session_now_ms(s), .actor = s->actor };
     char id[RP_ID_TEXT];
-    rp_error_set(err, RP_EINVAL, "a file is deleted as a whole: --if-unreferenced and --annotate are for objects");
+    rp_error_set(err, RP_EINVAL, "a file is deleted as a whole: if-unreferenced and annotate are for objects");
     rp_journal_refused(&j, "mark.refused", rp_id_format(RP_ID_FILE, file_id, id), reason, err);
     return err->code;
 }

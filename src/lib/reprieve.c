@@ -8,6 +8,7 @@
 #include "core/mark/mark.h"
 #include "core/reprieve/reprieve.h"
 #include "core/sweep/sweep.h"
+#include "lib/confirming.h"
 #include "lib/session.h"
 
 #include <string.h>
@@ -112,6 +113,7 @@ int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out
 {
     struct rp_store *stores[RP_STORES_MAX];
     RP_CLEANUP(rp_freep) struct rp_sweep_result *result = calloc(1, sizeof *result);
+    struct rp_asker_pass asked = { 0 };
     size_t n = 0;
     rp_error_clear(&r->error);
     if (result == NULL) return rp_error_set(&r->error, RP_ENOMEM, "out of memory");
@@ -122,6 +124,8 @@ int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out
     sweep.by.n_stores = n;
     sweep.name = "all";
     if (limit > 0) sweep.limit = limit;
+    code = rp_confirming_pass(&r->session, &sweep, &asked, &r->error);
+    if (code < 0) return code;
     code = rp_sweep_run(&sweep, result, &r->error);
     if (code < 0) return code;
     const struct rp_figures *f = &result->run.figures;
@@ -131,8 +135,8 @@ int reprieve_sweep(struct reprieve *r, int64_t limit, struct reprieve_sweep *out
                                     .failed = f->failed,
                                     .bytes_freed = f->bytes_freed };
     rp_id_format(RP_ID_RUN, result->run.id, out->run);
-    if (strcmp(result->outcome, "done") == 0) return 0;
-    return rp_error_set(&r->error,
-                        strcmp(result->outcome, "failed") == 0 && result->code < 0 ? result->code : RP_EPARTLY,
-                        "sweep %s: %s", result->outcome, f->n_errors > 0 ? f->errors[0] : "stopped early");
+    code = rp_outcome_code(result->outcome, result->code);
+    if (code == 0) return 0;
+    return rp_error_set(&r->error, code, "sweep %s: %s", result->outcome,
+                        f->n_errors > 0 ? f->errors[0] : "stopped early");
 }

@@ -9,25 +9,38 @@
 
 #include <stdlib.h>
 
-#define TALLY_MAX (256 * RP_STATES)
-
 struct rp_tallies {
-    struct rp_tally_row rows[TALLY_MAX];
-    size_t n;
+    struct rp_tally_row *rows;
+    size_t n, max;
 };
 
 void rp_tallies_freep(struct rp_tallies **tallies)
 {
+    if (*tallies != NULL) free((*tallies)->rows);
     free(*tallies);
+}
+
+static int keep_tally(void *ctx, const struct rp_tally_row *row, struct rp_error *err)
+{
+    struct rp_tallies *t = ctx;
+    if (t->n == t->max) {
+        size_t max = t->max == 0 ? 64 : t->max * 2;
+        struct rp_tally_row *rows = realloc(t->rows, max * sizeof *rows);
+        if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the figures of the stores");
+        t->rows = rows;
+        t->max = max;
+    }
+    t->rows[t->n++] = *row;
+    return 0;
 }
 
 int rp_tallies_read(struct rp_db *db, struct rp_tallies **out, struct rp_error *err)
 {
     struct rp_tallies *tallies = calloc(1, sizeof *tallies);
     if (tallies == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for the figures of the stores");
-    int r = rp_tally_read(db, tallies->rows, TALLY_MAX, &tallies->n, err);
+    int r = rp_tally_each(db, keep_tally, tallies, err);
     if (r < 0)
-        free(tallies);
+        rp_tallies_freep(&tallies);
     else
         *out = tallies;
     return r;

@@ -25,7 +25,6 @@
 #define COUNT_MOST 1000000
 #define NODES_MOST 1000
 #define RUNS_MOST  1000
-#define TALLY_MOST 4096
 
 /* ---- of this process ---- */
 
@@ -244,18 +243,14 @@ static void gauges_done(struct gauges *g)
         rp_buf_done(all[i]);
 }
 
-static int read_tally(struct rp_db *db, struct gauges *g, struct rp_error *err)
+static int add_tally(void *ctx, const struct rp_tally_row *row, struct rp_error *err)
 {
-    RP_CLEANUP(rp_freep) struct rp_tally_row *rows = calloc(TALLY_MOST, sizeof *rows);
-    size_t n = 0;
-    if (rows == NULL) return rp_error_set(err, RP_ENOMEM, "out of memory");
-    int r = rp_tally_read(db, rows, TALLY_MOST, &n, err);
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        if (rows[i].state <= 0 || rows[i].state >= RP_STATES) continue;
-        g->marks[rows[i].state] += rows[i].marks;
-        g->bytes[rows[i].state] += rows[i].bytes;
-    }
-    return r;
+    struct gauges *g = ctx;
+    (void)err;
+    if (row->state <= 0 || row->state >= RP_STATES) return 0;
+    g->marks[row->state] += row->marks;
+    g->bytes[row->state] += row->bytes;
+    return 0;
 }
 
 static int read_overdue(struct rp_db *db, struct rp_store *const *stores, size_t n, int64_t now_ms, struct gauges *g,
@@ -328,7 +323,7 @@ static int read_gauges(struct rp_db *db, struct rp_store *const *stores, size_t 
 {
     char jumped[64];
     if (db == NULL) return rp_error_set(err, RP_EUNAVAILABLE, "no catalog");
-    int r = read_tally(db, g, err);
+    int r = rp_tally_each(db, add_tally, g, err);
     if (r == 0) r = read_overdue(db, stores, n, now_ms, g, err);
     if (r == 0) r = rp_count_dead(db, COUNT_MOST, &g->dead, err);
     if (r == 0) r = rp_node_each(db, NODES_MOST, node_seen, g, err);

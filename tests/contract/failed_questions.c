@@ -290,16 +290,22 @@ static int see_file(struct asking *a, struct rp_error *e)
     return r < 0 ? r : say(a, "%d %d %d", seen.outcome, seen.checked, seen.checksum_fits);
 }
 
+static int count_tally(void *ctx, const struct rp_tally_row *row, struct rp_error *e)
+{
+    (void)row, (void)e;
+    (*(size_t *)ctx)++;
+    return 0;
+}
+
 static int facts(struct asking *a, struct rp_error *e)
 {
     struct rp_store_rows stores;
     struct rp_store_row main;
-    struct rp_tally_row tallies[64];
     size_t n_tallies = 0;
     int64_t epoch = 0;
     int r = rp_store_list(a->catalog->db, &a->arena, &stores, e);
     if (r == 0) r = rp_store_find(a->catalog->db, "main", &main, e);
-    if (r == 0) r = rp_tally_read(a->catalog->db, tallies, 64, &n_tallies, e);
+    if (r == 0) r = rp_tally_each(a->catalog->db, count_tally, &n_tallies, e);
     if (r == 0) r = rp_meta_get(a->catalog->db, "epoch", &epoch, NULL, 0, e);
     return r < 0 ? r : say(a, "%zu %zu %" PRId64, stores.n, n_tallies, epoch);
 }

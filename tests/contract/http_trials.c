@@ -260,6 +260,11 @@ static const struct rp_field inner_fields[] = {
     { .name = "id", .kind = RP_FIELD_ID, .id = RP_ID_FILE },
 };
 static const struct rp_shape inner_shape = RP_SHAPE("TrialInner", inner_fields, NULL);
+static int judge(struct rp_request *q, struct rp_error *e)
+{
+    return rp_json_get_int(q->query, "limit", 0) == 1 ? 0 : rp_error_set(e, RP_EFORBIDDEN, "not with this URL");
+}
+
 static const struct rp_field echo_fields[] = {
     { .name = "text", .kind = RP_FIELD_TEXT, .required = true, .least = 1, .most = 20 },
     { .name = "number", .kind = RP_FIELD_INT, .least = -5, .most = 5 },
@@ -291,6 +296,7 @@ static const struct rp_shape any_shape = RP_SHAPE("TrialAny", any_fields, NULL);
         .status = 200, .answer = &any_shape, .summary = "A trial.", .example = "", __VA_ARGS__                         \
     }
 static const struct rp_route trials[] = {
+    ROW("POST", "/trial/judged", RP_FOR_EVERYBODY, 0, echo, .body = &echo_shape, .query = &query_shape, .judge = judge),
     ROW("POST", "/trial/echo", RP_FOR_TENANTS, RP_MAY_WRITE_FILES, echo, .body = &echo_shape, .query = &query_shape),
     ROW("GET", "/trial/echo/{name}", RP_FOR_TENANTS, RP_MAY_READ_FILES, echo, .query = &query_shape),
     ROW("GET", "/trial/echo/literal", RP_FOR_TENANTS, RP_MAY_READ_FILES, echo, .query = &query_shape),

@@ -269,6 +269,47 @@ static void test_a_lost_commit_is_asked_for_until_it_is_known(void **state)
     c = (struct change){ 0 };
     ok(rp_catalog_transact(catalog, make_change, &c, &err));
     assert_int_equal(c.runs, 2);
+    assert_int_equal(err.code, 0); /* what went wrong on the way is over */
+    assert_string_equal(err.text, "");
+    expect_changes(w, 2);
+    rp_catalog_close(catalog);
+}
+
+/* Its answer is lost, and another program commits on the same lane before anybody can ask. */
+struct overtaken {
+    struct rp_catalog *other;
+    bool lost;
+    int asked;
+};
+
+static int lose_and_overtake(void *ctx, const char *call, struct rp_error *e)
+{
+    struct overtaken *o = ctx;
+    struct change c = { 0 };
+    if (o->lost || strcmp(call, "commit") != 0) return 0;
+    o->lost = true;
+    ok(rp_catalog_transact(o->other, make_change, &c, e));
+    return rp_error_set(e, RP_EUNKNOWN, "injected");
+}
+
+static int count_asked(void *ctx, const char *call, struct rp_error *e)
+{
+    struct overtaken *o = ctx;
+    (void)e;
+    o->asked += o->lost && strcmp(call, "begin") == 0;
+    return 0;
+}
+
+static void test_a_lost_commit_that_nobody_can_know_of_is_asked_for_once(void **state)
+{
+    struct world *w = *state;
+    struct overtaken o = { .other = w->catalog };
+    struct rp_catalog *catalog =
+        world_catalog(w, 0, &(struct rp_db_fault){ .before = count_asked, .after = lose_and_overtake, .ctx = &o });
+    struct change c = { 0 };
+    assert_int_equal(rp_catalog_transact(catalog, make_change, &c, &err), RP_EUNKNOWN);
+    assert_non_null(strstr(err.text, "another program has changed the catalog since"));
+    assert_int_equal(o.asked, 1);
     expect_changes(w, 2);
     rp_catalog_close(catalog);
 }
@@ -703,6 +744,7 @@ int main(void)
         BOTH(test_a_change_that_lost_a_race_is_made_again_from_its_start),
         BOTH(test_a_change_that_never_gets_through_is_given_up_and_leaves_nothing),
         BOTH(test_a_lost_commit_is_asked_for_until_it_is_known),
+        BOTH(test_a_lost_commit_that_nobody_can_know_of_is_asked_for_once),
         ON(DBS_POSTGRES, "postgres", test_a_commit_cut_off_on_the_wire_happens_once),
         ON(DBS_POSTGRES, "postgres", test_a_commit_answered_with_a_warning_happens_once),
         BOTH(test_audit_tally_and_lane_are_saved_together_or_not_at_all),

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "catalog/writer/idempotency.h"
@@ -185,6 +187,81 @@ static void test_W10_a_store_that_hangs_leaves_the_others_their_threads(void **s
     assert_int_equal(d->at_gate, 2);
     open_gate(d);
     wait_for_answers(d, 8);
+}
+
+/* Of the whole process. */
+static long sleeps_in(int64_t ms)
+{
+    struct rusage before, after;
+    const struct timespec pause = { .tv_nsec = (long)ms * 1000000 };
+    getrusage(RUSAGE_SELF, &before);
+    nanosleep(&pause, NULL);
+    getrusage(RUSAGE_SELF, &after);
+    return after.ru_nvcsw - before.ru_nvcsw;
+}
+
+static void test_W10_threads_that_may_take_nothing_sleep_while_a_store_hangs(void **state)
+{
+    struct daemon *d = *state;
+    struct rp_command hung[6];
+    start_writers(d, 1000);
+    begin(d);
+    for (size_t i = 0; i < 6; i++) {
+        hung[i] = (struct rp_command){ .verb = &verb_gate_outside, .group = 7, .actor = "tester" };
+        assert_int_equal(submit(d, &hung[i]), 0);
+        if (i < 2) wait_at_gate(d, i + 1);
+    }
+    (void)sleeps_in(20); /* all have seen what waits */
+    long sleeps = sleeps_in(300);
+    open_gate(d);
+    wait_for_answers(d, 6);
+    assert_in_range(sleeps, 0, 30);
+}
+
+/* The second of two stores finds a thread that nobody but the first one's can wake. */
+static void test_W10_each_of_several_stores_that_are_asked_at_once_has_a_thread(void **state)
+{
+    struct daemon *d = *state;
+    struct rp_command asked[3];
+    start_writers(d, 1000);
+    begin(d);
+    for (size_t i = 0; i < 3; i++) {
+        asked[i] = (struct rp_command){ .verb = &verb_gate_outside, .group = 7 + (int64_t)i, .actor = "tester" };
+        assert_int_equal(submit(d, &asked[i]), 0);
+    }
+    wait_at_gate(d, 3);
+    open_gate(d);
+    wait_for_answers(d, 3);
+}
+
+#define LONG_ANSWER ((size_t)2 << 20)
+
+static int render_long(struct rp_command *command, int *status, struct rp_buf *answer)
+{
+    int r = 0;
+    (void)command;
+    *status = 200;
+    for (size_t n = 0; n < LONG_ANSWER && r == 0; n += 64)
+        r = rp_buf_fmt(answer, "%063d,", 7);
+    return r;
+}
+
+static void run_a_long_answer_twice(struct daemon *d)
+{
+    struct counted first = counted(1, "long"), again = counted(1, "long");
+    first.command.render = again.command.render = render_long;
+    assert_int_equal(rp_command_run(d->w->catalog, &first.command), 0);
+    assert_int_equal(rp_command_run(d->w->catalog, &again.command), 0);
+    assert_true(again.command.replayed);
+    assert_int_equal(again.command.answer.len, LONG_ANSWER);
+    assert_int_equal(changes(d), 1);
+    rp_buf_done(&first.command.answer);
+    rp_buf_done(&again.command.answer);
+}
+
+static void test_W4_a_long_answer_is_kept_and_repeated(void **state)
+{
+    each_way(*state, run_a_long_answer_twice);
 }
 
 static void run_a_key_twice(struct daemon *d)
@@ -557,6 +634,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BOTH(test_W10_a_store_that_hangs_leaves_the_others_their_threads),
+        BOTH(test_W10_threads_that_may_take_nothing_sleep_while_a_store_hangs),
+        BOTH(test_W10_each_of_several_stores_that_are_asked_at_once_has_a_thread),
+        BOTH(test_W4_a_long_answer_is_kept_and_repeated),
         BOTH(test_W7_prepare_runs_once_for_all_that_wait_of_one_verb_and_group),
         BOTH(test_W7_a_key_whose_answer_is_known_is_not_prepared),
         BOTH(test_W7_a_command_whose_answer_was_forgotten_meanwhile_is_prepared_before_it_is_run),

@@ -712,6 +712,17 @@ static void expect_list(struct world *w, struct rp_files_query q, const char *wa
     assert_string_equal(text, wanted);
 }
 
+#define LAST "\xF4\x8F\xBF\xBF" /* U+10FFFF: no character comes after it */
+
+static void test_T5_a_prefix_finds_names_of_any_characters(void **state)
+{
+    struct world *w = *state;
+    (void)uploads_live(w, "z" LAST, "x");
+    (void)uploads_live(w, "z" LAST LAST LAST LAST LAST "z", "x");
+    expect_list(w, (struct rp_files_query){ .prefix = "z" }, "z" LAST " z" LAST LAST LAST LAST LAST "z ");
+    expect_list(w, (struct rp_files_query){ .prefix = "y" }, "");
+}
+
 static void test_T5_what_is_listed(void **state)
 {
     struct world *w = *state;
@@ -778,6 +789,7 @@ int main(void)
         ALL(test_F4_a_file_does_not_live_before_what_it_belongs_to_nor_without_it),
         ALL(test_U3_a_file_purged_while_its_url_is_in_use_gets_a_second_mark),
         ALL(test_T5_what_is_listed),
+        ALL(test_T5_a_prefix_finds_names_of_any_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,6 +219,22 @@ static void test_huge_content_length_is_refused_before_the_body(void **state)
     }
 }
 
+/* Whoever has no URL of ours does not get a body into memory. */
+static void test_a_signed_url_is_judged_before_the_body(void **state)
+{
+    static const char request[] = "POST /trial/judged?limit=7 HTTP/1.1\r\n"
+                                  "Host: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n";
+    char reply[4096];
+    (void)state;
+    int fd = http_connect(&s);
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    http_write(fd, request, sizeof request - 1);
+    assert_int_equal(poll(&p, 1, 5000), 1);
+    (void)http_read(fd, reply, sizeof reply, 12);
+    assert_memory_equal(reply, "HTTP/1.1 403", 12);
+    close(fd);
+}
+
 static void shorten_patience(struct served *served)
 {
     served->config.http_timeout_ms = 1000;
@@ -447,6 +463,7 @@ int main(void)
         test(test_failures_inside_are_not_told),
         test(test_endless_headers_are_refused_and_others_served),
         test(test_huge_content_length_is_refused_before_the_body),
+        test(test_a_signed_url_is_judged_before_the_body),
         test(test_slow_senders_hold_nobody_up),
         test(test_a_connection_serves_many_requests),
         test(test_openapi_describes_every_route),

@@ -466,6 +466,48 @@ static void test_a_run_on_demand_answers_with_its_id_and_a_second_is_refused(voi
     rp_runs_stop(runs);
 }
 
+static bool log_says(struct stage *s, const char *words)
+{
+    char path[160], line[4096];
+    bool found = false;
+    snprintf(path, sizeof path, "%s/log", s->dbs.dir);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) != NULL)
+        found = found || strstr(line, words) != NULL;
+    fclose(f);
+    return found;
+}
+
+/* The directory in the URL is there only later. */
+static void test_a_run_whose_catalog_cannot_be_opened_says_so_and_begins_when_it_can(void **state)
+{
+    struct stage *s = *state;
+    RP_CLEANUP(rp_freep) struct rp_session *late = malloc(sizeof *late);
+    struct rp_runs *runs;
+    char dir[96], url[160];
+    int64_t id = 0, began_ms = rp_time_boot_ms();
+    open_stage(s, "");
+    mark(s, "k", 0);
+    assert_non_null(late);
+    *late = s->session;
+    snprintf(dir, sizeof dir, "%s/later", s->dbs.dir);
+    snprintf(url, sizeof url, "sqlite:%s/%s", dir, strrchr(s->dbs.url, '/') + 1);
+    late->config.catalog_url = url;
+    struct rp_runs_options options = { .session = late, .writers = s->writers, .lane = 14 };
+    ok(rp_runs_new(&options, &runs, &err));
+    ok(begin(s, runs, "main", &id));
+    while (!log_says(s, "cleanup_failed")) {
+        assert_true(rp_time_boot_ms() - began_ms < PATIENCE_MS);
+        let_pass(10);
+    }
+    assert_int_equal(symlink(s->dbs.dir, dir), 0);
+    wait_for(s, RECORDS, 1);
+    assert_int_equal(number(s, PURGED), 1);
+    assert_true(id != 0);
+    rp_runs_stop(runs);
+}
+
 /* Its thread is there before it is begun: a run that nobody carries out would hold its lock. */
 static void test_a_run_that_gets_no_thread_is_refused_before_it_begins(void **state)
 {
@@ -598,6 +640,8 @@ int main(int argc, char **argv)
         ON_BOTH(test_M11_a_tick_is_run_once_over_all_nodes_and_a_missed_one_at_start),
         ON_BOTH(test_M11_abandoned_uploads_do_not_wait_for_the_tick),
         cmocka_unit_test(test_intervals_are_the_longest_between_two_ticks),
+        cmocka_unit_test_setup_teardown(test_a_run_whose_catalog_cannot_be_opened_says_so_and_begins_when_it_can,
+                                        set_up, tear_down),
         ON_BOTH(test_M2_an_import_is_a_run_on_demand_and_by_schedule),
         ON_BOTH(test_a_run_on_demand_answers_with_its_id_and_a_second_is_refused),
         { "test_a_run_that_gets_no_thread_is_refused_before_it_begins on sqlite",

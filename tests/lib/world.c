@@ -459,14 +459,28 @@ int64_t world_count(struct world *w, enum rp_state state)
     return world_number(w, sql);
 }
 
+struct tallies {
+    struct rp_tally_row rows[64];
+    size_t n;
+};
+
+static int keep_tally(void *ctx, const struct rp_tally_row *row, struct rp_error *e)
+{
+    struct tallies *t = ctx;
+    (void)e;
+    assert_true(t->n < 64);
+    t->rows[t->n++] = *row;
+    return 0;
+}
+
 static void check_tallies(struct world *w)
 {
-    struct rp_tally_row rows[64];
-    size_t n = 0;
+    struct tallies t = { .n = 0 };
     int64_t counted = 0;
     char sql[200];
-    ok(rp_tally_read(w->catalog->db, rows, 64, &n, &err));
-    for (size_t i = 0; i < n; i++) {
+    ok(rp_tally_each(w->catalog->db, keep_tally, &t, &err));
+    const struct rp_tally_row *rows = t.rows;
+    for (size_t i = 0; i < t.n; i++) {
         const char *what[] = { "count(*)", "CAST(coalesce(sum(size_bytes), 0) AS bigint)" };
         int64_t said[] = { rows[i].marks, rows[i].bytes };
         for (size_t k = 0; k < 2; k++) {

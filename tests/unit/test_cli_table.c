@@ -49,13 +49,51 @@ static void test_every_command_can_be_found_and_explained(void **state)
         const struct rp_cli_command *c = &rp_commands[i];
         assert_ptr_equal(rp_command_find(c->name), c);
         if (c->alias != NULL) assert_ptr_equal(rp_command_find(c->alias), c);
-        assert_non_null(c->run);
+        assert_true((c->run != NULL) != (c->verbs != NULL));
         assert_true(strlen(c->summary) > 0 && strlen(c->summary) < 70);
         assert_true(c->summary[strlen(c->summary) - 1] != '.');
         assert_non_null(strstr(c->help, "  reprieve ")); /* an example */
         assert_true(c->words_least <= c->words_most);
         assert_options_in_order(c->options, false);
     }
+}
+
+static bool is_named(const struct rp_cli_verb *verb, const char *option)
+{
+    char list[256], word[64];
+    snprintf(list, sizeof list, " %s ", verb->options != NULL ? verb->options : "");
+    snprintf(word, sizeof word, " %s ", option);
+    return strstr(list, word) != NULL;
+}
+
+static void assert_verbs_in_order(const struct rp_cli_command *c)
+{
+    char list[256], line[RP_SYNOPSIS_MAX];
+    size_t n = 0;
+    for (const struct rp_cli_verb *verb = c->verbs; verb->name != NULL; verb++, n++) {
+        assert_non_null(verb->run);
+        assert_true(verb->words_least <= verb->words_most);
+        assert_true(rp_synopsis(c, n, line));
+        assert_memory_equal(line, verb->name, strlen(verb->name));
+        snprintf(list, sizeof list, "%s", verb->options != NULL ? verb->options : "");
+        char *save = NULL;
+        for (char *o = strtok_r(list, " ", &save); o != NULL; o = strtok_r(NULL, " ", &save))
+            assert_non_null(rp_option_find(c->options, o, strlen(o)));
+    }
+    assert_false(rp_synopsis(c, n, line));
+    for (const struct rp_option *o = c->options; o->name != NULL; o++) {
+        bool named = false;
+        for (const struct rp_cli_verb *verb = c->verbs; verb->name != NULL; verb++)
+            named = named || is_named(verb, o->name);
+        assert_true(named);
+    }
+}
+
+static void test_verbs_name_the_options_that_they_take(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < rp_commands_count; i++)
+        if (rp_commands[i].verbs != NULL) assert_verbs_in_order(&rp_commands[i]);
 }
 
 static void test_every_visible_option_is_in_the_help_and_no_hidden_one(void **state)
@@ -378,6 +416,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_command_can_be_found_and_explained),
+        cmocka_unit_test(test_verbs_name_the_options_that_they_take),
         cmocka_unit_test(test_every_visible_option_is_in_the_help_and_no_hidden_one),
         cmocka_unit_test(test_the_overview_names_every_command),
         cmocka_unit_test(test_the_committed_manual_page_is_the_one_the_table_makes),

@@ -47,6 +47,7 @@ static void check_fields(const struct rp_route *r, const struct rp_shape *shape,
 {
     if (shape == NULL || depth > 8) return;
     if (shape->name == NULL) fail_msg("%s %s: a shape without a name", r->method, r->path);
+    if (strncmp(shape->name, "rp_", 3) == 0) fail_msg("%s %s: %s is no public name", r->method, r->path, shape->name);
     for (size_t i = 0; i < shape->n_fields; i++) {
         const struct rp_field *f = &shape->fields[i];
         if (!answer && (f->help == NULL || f->help[0] == 0)) fail_msg("%s.%s has no help", shape->name, f->name);

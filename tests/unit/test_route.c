@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +143,13 @@ static void test_every_scope_has_its_name(void **state)
     assert_int_equal(rp_token_scopes_parse("all", &bit, NULL), 0);
     assert_int_equal(bit, RP_MAY_ALL);
     assert_int_equal(rp_token_scopes_parse("live,", &bit, NULL), RP_EINVAL);
+    char each[256] = "";
+    for (size_t i = 0; i < sizeof scopes / sizeof scopes[0]; i++)
+        snprintf(each + strlen(each), sizeof each - strlen(each), "%s%s", i > 0 ? "," : "", scopes[i].name);
+    assert_int_equal(rp_token_scopes_parse(each, &bit, NULL), 0);
+    assert_int_equal(bit, RP_MAY_ALL);
+    snprintf(each + strlen(each), sizeof each - strlen(each), ",typo");
+    assert_int_equal(rp_token_scopes_parse(each, &bit, NULL), RP_EINVAL);
     assert_int_equal(rp_token_scopes_parse("", &bit, NULL), RP_EINVAL);
 }
 

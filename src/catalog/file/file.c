@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_LAST "\xf4\x8f\xbf\xbf" /* after every name with a prefix: U+10FFFF, four times */
-
 /* ---- rows ---- */
 
 int rp_files_init(struct rp_files *files, size_t max, struct rp_arena *arena, struct rp_error *err)
@@ -240,9 +238,8 @@ int rp_file_get(struct rp_db *db, int64_t id, struct rp_arena *arena, struct rp_
 
 static int page_by_name(struct rp_db *db, const struct rp_files_query *q, struct rp_files *out, struct rp_error *err)
 {
-    char *last = rp_arena_fmt(out->arena, "%s%s", q->prefix, NAME_LAST NAME_LAST NAME_LAST NAME_LAST);
-    if (last == NULL) return rp_error_set(err, RP_ENOMEM, "no memory for files");
-    struct rp_value args[] = { rp_int(q->tenant_id), rp_text(q->prefix), rp_text(last),
+    char end[RP_PREFIX_END_MAX];
+    struct rp_value args[] = { rp_int(q->tenant_id), rp_text(q->prefix), rp_text(rp_key_prefix_end(q->prefix, end)),
                                rp_text(q->after_name != NULL ? q->after_name : ""), rp_int((int64_t)out->max) };
     return rp_db_query(db, RP_SQL(file_by_name), args, rp_files_row, out, err);
 }

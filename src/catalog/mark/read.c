@@ -33,20 +33,6 @@ int rp_marks_history(struct rp_db *db, int64_t store_id, const char *key, struct
     return r < 0 ? rp_error_wrap(err, r, "load a subject's marks") : 0;
 }
 
-#define LAST       "\xF4\x8F\xBF\xBF"         /* U+10FFFF: no character comes after it */
-#define PREFIX_END (RP_KEY_MAX + sizeof LAST) /* the last one may begin at the end of the longest key */
-
-/* A text that begins with the prefix, and no key that does comes after it, as bytes compare. */
-static const char *prefix_end(const char *prefix, char out[PREFIX_END])
-{
-    size_t n = strlen(prefix);
-    RP_ASSERT(n <= RP_KEY_MAX);
-    (void)stpcpy(out, prefix);
-    for (; n <= RP_KEY_MAX; n += sizeof LAST - 1)
-        memcpy(out + n, LAST, sizeof LAST);
-    return out;
-}
-
 static int page_by_store(struct rp_db *db, struct rp_marks_query *q, struct rp_marks *out, struct rp_error *err)
 {
     int64_t limit = (int64_t)out->max;
@@ -59,8 +45,8 @@ static int page_by_store(struct rp_db *db, struct rp_marks_query *q, struct rp_m
 
 static int page_by_prefix(struct rp_db *db, struct rp_marks_query *q, struct rp_marks *out, struct rp_error *err)
 {
-    char end[PREFIX_END];
-    struct rp_value args[] = { rp_int(q->store_id), rp_text(q->text), rp_text(prefix_end(q->text, end)),
+    char end[RP_PREFIX_END_MAX];
+    struct rp_value args[] = { rp_int(q->store_id), rp_text(q->text), rp_text(rp_key_prefix_end(q->text, end)),
                                rp_text(q->cursor_key), rp_int((int64_t)out->max) };
     return rp_db_query(db, RP_SQL(mark_by_prefix), args, rp_marks_row, out, err);
 }

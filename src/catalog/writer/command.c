@@ -15,7 +15,6 @@
 
 #include <string.h>
 
-#define ANSWER_MAX ((size_t)1 << 20)
 #define KEYS_ARENA ((size_t)64 << 20)
 
 /* ---- one round ---- */
@@ -33,7 +32,7 @@ static void clear_answers(struct round *round)
         struct rp_command *c = round->commands[i];
         rp_error_clear(&c->error);
         rp_buf_clear(&c->answer);
-        c->answer.max = ANSWER_MAX;
+        c->answer.max = RP_ANSWER_MAX;
         c->replayed = c->inner.settled = c->stale = c->unfinished = c->failed = c->inner.busy = false;
         c->status = 0;
         c->due_at_ms = 0;

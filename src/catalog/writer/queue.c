@@ -46,16 +46,20 @@ static size_t weight_of(const struct rp_command *c)
     return c->weight > 0 ? c->weight : 1;
 }
 
-/* With the lock: takes what fits, in order of arrival; those that were busy a moment ago are
- * left. */
-static size_t collect(struct rp_queue *q, struct rp_command **out, rp_queue_fits_fn *fits, const void *who)
+/* With the lock: takes what fits, in order of arrival; those that were busy a moment ago are left.
+ * `*again_ms`: how long until the first of those may be tried; 0: there are none. */
+static size_t collect(struct rp_queue *q, struct rp_command **out, rp_queue_fits_fn *fits, const void *who,
+                      int64_t *again_ms)
 {
     size_t n = 0, weight = 0;
     int64_t now_ms = rp_time_boot_ms();
+    *again_ms = 0;
     struct rp_command **at = &q->first;
     for (bool go_on = true; *at != NULL && go_on && n < RP_WRITER_ROUND_MAX;) {
         struct rp_command *c = *at;
-        if (c->inner.retry_at_ms > now_ms) {
+        int64_t left_ms = c->inner.retry_at_ms - now_ms;
+        if (left_ms > 0) {
+            if (*again_ms == 0 || left_ms < *again_ms) *again_ms = left_ms;
             at = &c->inner.next;
             continue;
         }
@@ -77,9 +81,10 @@ static size_t collect(struct rp_queue *q, struct rp_command **out, rp_queue_fits
 size_t rp_queue_wait(struct rp_queue *q, struct rp_command **out, rp_queue_fits_fn *fits, const void *who)
 {
     size_t n;
-    while ((n = collect(q, out, fits, who)) == 0 && !(q->first == NULL && q->stopping)) {
-        struct timespec soon = rp_wait_until(RP_RETRY_MS);
-        if (q->first == NULL)
+    int64_t again_ms;
+    while ((n = collect(q, out, fits, who, &again_ms)) == 0 && !(q->first == NULL && q->stopping)) {
+        struct timespec soon = rp_wait_until(again_ms);
+        if (again_ms == 0)
             pthread_cond_wait(&q->work, &q->lock);
         else
             (void)pthread_cond_timedwait(&q->work, &q->lock, &soon);

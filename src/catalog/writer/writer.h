@@ -49,6 +49,7 @@
 #include "base/text/buf.h"
 #include "catalog/catalog.h"
 
+#define RP_ANSWER_MAX        ((size_t)32 << 20) /* bytes of any answer, also of one that is kept (W4) */
 #define RP_WRITERS_MAX       16
 #define RP_WRITER_ROUND_MAX  512  /* commands a commit */
 #define RP_GROUP_SEVERAL     (-1) /* stores */

@@ -165,6 +165,7 @@ static size_t take_outside(struct rp_preparer *p, struct rp_command **out)
     size_t n = rp_queue_wait(q, out, fits_outside, p);
     p->busy = n > 0;
     p->group = n > 0 ? out[0]->group : 0;
+    if (q->first != NULL) pthread_cond_broadcast(&q->work); /* the next one may begin (may_begin) */
     pthread_mutex_unlock(&q->lock);
     return n;
 }

@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define OVERDUE_MS  (2 * RP_DAY_MS)
-#define TALLIES_MAX (256 * RP_STATES)
+#define OVERDUE_MS (2 * RP_DAY_MS)
 
 static void check_owner(struct rp_doctor *d, struct rp_store *store)
 {
@@ -136,12 +135,19 @@ void rp_doctor_stores(struct rp_doctor *d)
                  "no store is configured: nothing can be uploaded, marked or purged");
 }
 
-static int64_t count_open_marks(const struct rp_tally_row *rows, size_t n, int64_t store_id)
+struct open_marks {
+    const struct rp_store_rows *stores;
+    int64_t *marks; /* of each of them */
+};
+
+static int count_open(void *ctx, const struct rp_tally_row *row, struct rp_error *err)
 {
-    int64_t marks = 0;
-    for (size_t i = 0; i < n; i++)
-        if (rows[i].store_id == store_id && !rp_state_final((enum rp_state)rows[i].state)) marks += rows[i].marks;
-    return marks;
+    struct open_marks *open = ctx;
+    (void)err;
+    for (size_t i = 0; i < open->stores->n; i++)
+        if (row->store_id == open->stores->at[i].id && !rp_state_final((enum rp_state)row->state))
+            open->marks[i] += row->marks;
+    return 0;
 }
 
 /* A store is known by its name: marks of one that was renamed in the configuration alone, or taken
@@ -150,16 +156,16 @@ void rp_doctor_left_stores(struct rp_doctor *d)
 {
     struct rp_session *s = &d->cli->session;
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA((size_t)1 << 20);
-    RP_CLEANUP(rp_freep) struct rp_tally_row *tallies = calloc(TALLIES_MAX, sizeof *tallies);
     struct rp_store_rows stores = { 0 };
+    struct open_marks open = { .stores = &stores };
     struct rp_error why = { 0 };
-    size_t n = 0;
-    int r = tallies == NULL ? rp_error_set(&why, RP_ENOMEM, "out of memory") : 0;
-    if (r == 0) r = rp_store_list(s->catalog->db, &arena, &stores, &why);
-    if (r == 0) r = rp_tally_read(s->catalog->db, tallies, TALLIES_MAX, &n, &why);
+    int r = rp_store_list(s->catalog->db, &arena, &stores, &why);
+    if (r == 0) open.marks = rp_arena_array(&arena, stores.n + 1, sizeof *open.marks);
+    if (r == 0 && open.marks == NULL) r = rp_error_set(&why, RP_ENOMEM, "out of memory");
+    if (r == 0) r = rp_tally_each(s->catalog->db, count_open, &open, &why);
     if (r < 0) rp_judge_error(d, &why, "");
     for (size_t i = 0; i < stores.n && r == 0; i++) {
-        int64_t marks = count_open_marks(tallies, n, stores.at[i].id);
+        int64_t marks = open.marks[i];
         if (marks == 0 || rp_config_store(&s->config, stores.at[i].name) != NULL) continue;
         snprintf(d->check, sizeof d->check, "store %s", stores.at[i].name);
         rp_judge(

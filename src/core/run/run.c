@@ -487,3 +487,10 @@ int rp_run_end(struct rp_catalog *catalog, struct rp_run *run, const char *outco
     if (r == RP_EEXISTS) return 0;
     return r < 0 ? rp_error_wrap(err, r, "end %s", run->kind) : 0;
 }
+
+int rp_outcome_code(const char *outcome, int code)
+{
+    if (strcmp(outcome, "done") == 0) return 0;
+    if (strcmp(outcome, "failed") != 0) return RP_EPARTLY;
+    return code < 0 ? code : RP_EFAILED;
+}

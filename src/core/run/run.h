@@ -81,6 +81,9 @@ int rp_run_leave(struct rp_catalog *catalog, struct rp_run *run, struct rp_error
 int rp_run_step(struct rp_tx *tx, struct rp_run *run, struct rp_error *err);
 /* `outcome`: done, partial, failed, cancelled. Writes the record and releases the lock. */
 int rp_run_end(struct rp_catalog *catalog, struct rp_run *run, const char *outcome, struct rp_error *err);
+/* An outcome as an error's code: done 0, failed what it failed with (`code`; RP_EFAILED if that is
+ * not known: 0), else RP_EPARTLY. */
+int rp_outcome_code(const char *outcome, int code);
 
 /* U4. RP_ENOTFOUND for a run that is not open. */
 struct rp_cancel_command {

@@ -18,8 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TALLIES_MAX 2048
-#define LOCKS_MAX   64
+#define LOCKS_MAX 64
 
 struct reading {
     struct rp_db *db;
@@ -31,17 +30,19 @@ struct reading {
     bool sweeping; /* a sweep is under way and its lock is fresh */
 };
 
+static int add_marked(void *ctx, const struct rp_tally_row *row, struct rp_error *err)
+{
+    struct rp_alert_figures *out = ctx;
+    (void)err;
+    if (row->state == RP_MARKED) out->marked += row->marks;
+    if (row->state == RP_DEAD) out->dead += row->marks;
+    return 0;
+}
+
 static int read_marked(struct reading *r, struct rp_error *err)
 {
-    struct rp_tally_row rows[TALLIES_MAX];
-    size_t n = 0;
-    int code = rp_tally_read(r->db, rows, TALLIES_MAX, &n, err);
     r->out->marked = r->out->dead = 0;
-    for (size_t i = 0; i < n && code == 0; i++) {
-        if (rows[i].state == RP_MARKED) r->out->marked += rows[i].marks;
-        if (rows[i].state == RP_DEAD) r->out->dead += rows[i].marks;
-    }
-    return code;
+    return rp_tally_each(r->db, add_marked, r->out, err);
 }
 
 /* A store in mode observe is not purged, and its marks are nobody's fault. */

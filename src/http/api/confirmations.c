@@ -18,8 +18,12 @@ static const struct rp_field answer_fields[] = {
 };
 static const struct rp_shape answer_shape = RP_SHAPE("confirmation_answer", answer_fields, "a late answer");
 
-static int check_url(struct rp_request *q, int64_t id, struct rp_error *err)
+static int check_url(struct rp_request *q, struct rp_error *err)
 {
+    enum rp_id_kind kind;
+    int64_t id;
+    if (!rp_id_parse(q->args[0], &kind, &id) || kind != RP_ID_CONFIRMATION)
+        return rp_error_set(err, RP_ENOTFOUND, "there is no %.40s", q->args[0]);
     int64_t expires_at_ms = rp_json_get_int(q->query, "expires", 0);
     const char *signature = rp_json_get_text(q->query, "signature", "");
     if (!rp_answer_verify(rp_server_options_of(q->server)->url_key, id, expires_at_ms, signature)) {
@@ -40,7 +44,7 @@ static void post_answer(struct rp_request *q)
     struct rp_error err = { 0 };
     int64_t id;
     if (!rp_request_id(q, 0, RP_ID_CONFIRMATION, &id)) return;
-    if (check_url(q, id, &err) < 0) {
+    if (check_url(q, &err) < 0) {
         rp_reply_error(q, &err);
         return;
     }
@@ -55,8 +59,9 @@ static void post_answer(struct rp_request *q)
 }
 
 static const struct rp_route routes[] = {
-    { RP_ROUTE("POST", "/v1/confirmations/{id}", RP_FOR_EVERYBODY, 0, post_answer), .query = &rp_shape_signed,
-      .body = &answer_shape, .status = 204, .errors = "not_found forbidden expired answered gone",
+    { RP_ROUTE("POST", "/v1/confirmations/{id}", RP_FOR_EVERYBODY, 0, post_answer), .judge = check_url,
+      .query = &rp_shape_signed, .body = &answer_shape, .status = 204,
+      .errors = "not_found forbidden expired answered gone",
       .summary = "Takes the late answer of an outside service; the URL is answer_url of the call that asked it. No "
                  "token. The same answer again is taken; a yes also brings back a dead letter.",
       .example = "-X POST -d '{\"answer\":\"yes\"}' \"$ANSWER_URL\"" },

@@ -45,7 +45,7 @@ static const struct rp_field retry_fields[] = {
       .help = "only those that this outside service gave no yes to" },
 };
 const struct rp_shape rp_shape_retry =
-    RP_SHAPE("rp_http_retry_all", retry_fields, "which dead letters are tried again");
+    RP_SHAPE("retry_request", retry_fields, "which dead letters are tried again");
 
 static const struct rp_field retried_fields[] = {
     { RP_FIELD("retried", INT), .most = RP_DEAD_ITEMS_MAX, .required = true, .help = "brought back" },

@@ -38,7 +38,7 @@ static const char *const restores[] = { "restored", "already_restored", "returne
     { RP_FIELD("reason", TEXT), .most = RP_REASON_MAX, .help = "for people" },                          \
     { RP_FIELD("if_unreferenced", BOOL), .help = "only if no row names it: asked now, and again later" },\
     { RP_FIELD("annotate", BOOL), .help = "writes the mark on the object as well" },                    \
-    { RP_FIELD("confirmations", TEXTS), .most = 8, .help = "services that must say yes first" }
+    { RP_FIELD("confirmations", TEXTS), .most = RP_CONFIRMATIONS_EACH, .help = "services that must say yes first" }
 /* clang-format on */
 
 static const struct rp_field item_fields[] = { MARK_FIELDS };

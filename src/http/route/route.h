@@ -93,6 +93,8 @@ struct rp_shape {
     }
 
 typedef void rp_handler_fn(struct rp_request *q);
+/* By path and query alone. */
+typedef int rp_judge_fn(struct rp_request *q, struct rp_error *err);
 
 enum rp_audience {
     RP_FOR_TENANTS,  /* a tenant's token sees its own, an admin token all (or the tenant it names) */
@@ -116,6 +118,7 @@ struct rp_route {
     bool blocks;
     bool streams; /* the handler takes the body as it comes (uploads): rp_request.stream */
     rp_handler_fn *handler;
+    rp_judge_fn *judge;                  /* before a body is held: of a URL that stands for a token; may be NULL */
     const struct rp_shape *query, *body; /* NULL: none allowed */
     const struct rp_shape *answer;       /* NULL: no body, or media */
     const char *media;                   /* "text/html": the answer is no JSON */

@@ -47,7 +47,6 @@ enum rp_phase {
 #define RP_BODY_MAX   ((size_t)64 << 10)  /* of a route that says nothing else */
 #define RP_BODIES_MAX ((int64_t)64 << 20) /* of all requests together (shares.h) */
 #define RP_ARENA_MAX  ((size_t)32 << 20)  /* a request's memory */
-#define RP_ANSWER_MAX ((size_t)32 << 20)
 /* Bytes of an unwanted body that are read for the sake of the answer, before the connection is
  * just closed. */
 #define RP_SWALLOW_MAX ((int64_t)1 << 20)

@@ -56,24 +56,6 @@ static int hold_memory(struct rp_request *q, struct rp_error *err)
     return 0;
 }
 
-int rp_validate_headers(struct rp_request *q, struct rp_error *err)
-{
-    struct rp_request_inner *in = q->inner;
-    int r = read_length(q, err);
-    if (r < 0 || q->route->streams) return r;
-    in->body = RP_BUF(body_max(q->route));
-    if (in->length > (int64_t)in->body.max) {
-        rp_error_set(err, RP_ETOOBIG, "the body has %lld bytes, at most %zu are taken here", (long long)in->length,
-                     in->body.max);
-        return rp_error_hint(err, "send less in one request, in several if need be; bytes of a file go to upload.url");
-    }
-    if (in->length <= 0 && !in->chunked) return 0;
-    if (q->route->body == NULL) return rp_error_set(err, RP_EINVAL, "this call takes no body");
-    if (is_json(rp_request_header(q, "Content-Type"))) return hold_memory(q, err);
-    rp_error_set(err, RP_EMEDIA, "the body must be JSON");
-    return rp_error_hint(err, "send Content-Type: application/json");
-}
-
 /* ---- query ---- */
 
 struct gathering {
@@ -124,6 +106,37 @@ static int take_query(struct rp_request *q, struct rp_error *err)
     int r = keep_raw(q, err);
     if (r < 0) return r;
     return rp_shape_take_query(q->route->query != NULL ? q->route->query : &nothing, q->query, q->began_ms, err);
+}
+
+/* ---- before the body ---- */
+
+/* A URL that stands for a token is looked at before bytes are held for it. */
+static int judge_url(struct rp_request *q, struct rp_error *err)
+{
+    if (q->route->judge == NULL) return 0;
+    int r = take_query(q, err);
+    return r < 0 ? r : q->route->judge(q, err);
+}
+
+int rp_validate_headers(struct rp_request *q, struct rp_error *err)
+{
+    struct rp_request_inner *in = q->inner;
+    int r = read_length(q, err);
+    if (r < 0 || q->route->streams) return r;
+    in->body = RP_BUF(body_max(q->route));
+    if (in->length > (int64_t)in->body.max) {
+        rp_error_set(err, RP_ETOOBIG, "the body has %lld bytes, at most %zu are taken here", (long long)in->length,
+                     in->body.max);
+        return rp_error_hint(err, "send less in one request, in several if need be; bytes of a file go to upload.url");
+    }
+    if (in->length <= 0 && !in->chunked) return 0;
+    if (q->route->body == NULL) return rp_error_set(err, RP_EINVAL, "this call takes no body");
+    if (!is_json(rp_request_header(q, "Content-Type"))) {
+        rp_error_set(err, RP_EMEDIA, "the body must be JSON");
+        return rp_error_hint(err, "send Content-Type: application/json");
+    }
+    r = judge_url(q, err);
+    return r < 0 ? r : hold_memory(q, err);
 }
 
 /* ---- body ---- */
