@@ -92,7 +92,7 @@ static int check_mark(const struct rp_slot *slot, const struct rp_slot *root, st
     if (mark->state == RP_LOST && slot->returned != NULL && slot->returned->as != NULL) return 0;
     if (mark->state == RP_LOST) return too_late("its purge was given up, and nobody has looked for its object", err);
     if (rp_mark_is_refused(mark) || (slot->kept && mark->state == RP_DEAD && mark->was == RP_CHECKING)) return 0;
-    if (mark->state == RP_CHECKING && (mark->checks & (RP_CHECK_CONFIRMATIONS | RP_CHECK_AGREED)) != 0)
+    if (mark->state == RP_CHECKING && rp_mark_has_confirmations(mark))
         return too_late("an outside service is asked to delete its half", err);
     if (mark->state == RP_DEAD && mark->was == RP_CHECKING)
         return too_late("an outside service has deleted its half", err);

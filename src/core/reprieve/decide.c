@@ -38,15 +38,15 @@ struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const
     case RP_REPRIEVED:
         return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_ALREADY };
     case RP_CHECKING:
-        if ((mark->checks & (RP_CHECK_CONFIRMATIONS | RP_CHECK_AGREED)) != 0)
+        if (rp_mark_has_confirmations(mark))
             return rp_reprieve_too_late(mark, store, "an outside service is asked to delete its half", err);
         return rp_reprieve_too_late(mark, store, "its purge has begun (checking)", err);
     case RP_PURGING:
         return rp_reprieve_too_late(mark, store, "its purge has begun", err);
     case RP_DEAD:
-        if (mark->was == RP_CHECKING && (mark->checks & RP_CHECK_AGREED) != 0)
+        if (rp_mark_is_refused(mark)) return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_DONE };
+        if (mark->was == RP_CHECKING)
             return rp_reprieve_too_late(mark, store, "an outside service has deleted its half", err);
-        if (mark->was == RP_CHECKING) return (struct rp_reprieve_decision){ .what = RP_REPRIEVE_DONE };
         return rp_reprieve_too_late(mark, store, "its purge has begun and failed", err);
     case RP_PURGED:
         if (copy != NULL && copy->state == RP_MARKED)
@@ -64,7 +64,7 @@ int rp_reprieve_see_agreed(struct rp_db *db, const struct rp_mark *mark, struct 
                            struct rp_reprieve_answer *answer, struct rp_error *err)
 {
     const char *names = "";
-    if (answer->what != RP_REPRIEVE_RETURNED || (mark->checks & RP_CHECK_AGREED) == 0) return 0;
+    if (answer->what != RP_REPRIEVE_RETURNED || !rp_mark_has_agreed(mark)) return 0;
     int r = rp_confirmations_agreed(db, mark->id, arena, &names, err);
     if (r == 0) snprintf(answer->agreed, sizeof answer->agreed, "%s", names);
     return r;

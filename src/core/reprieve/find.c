@@ -124,8 +124,8 @@ static int keep_originals(struct rp_restore_walk *w, const int64_t *ids, size_t 
 
 static bool may_come_back(const struct rp_mark *mark)
 {
-    bool asked = (mark->checks & (RP_CHECK_CONFIRMATIONS | RP_CHECK_AGREED)) != 0;
-    return mark->state == RP_MARKED || mark->state == RP_DEAD || (mark->state == RP_CHECKING && asked);
+    bool asked = mark->state == RP_CHECKING && rp_mark_has_confirmations(mark);
+    return mark->state == RP_MARKED || mark->state == RP_DEAD || asked;
 }
 
 static int keep_page(struct rp_restore_walk *w, const struct rp_marks *page, bool copies, struct rp_error *err)
