@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/dead.h"
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "core/confirm/confirm.h"
 #include "core/file/file.h"
@@ -8,12 +9,16 @@
 #include "core/state.h"
 #include "core/subject/subject.h"
 
+#define LOOK_ARENA ((size_t)256 << 10)
+
 static int keep_letter(void *ctx, const struct rp_dead *dead, struct rp_error *err)
 {
     struct rp_dead_command *c = ctx;
     struct rp_dead_item *item = &c->items[c->n];
     if (c->n == c->max) return 0;
-    *item = (struct rp_dead_item){ .id = dead->id, .letter = *dead };
+    item->id = dead->id;
+    item->letter = *dead;
+    item->as = 0;
     item->letter.error = rp_arena_strdup(c->arena, dead->error);
     c->n++;
     return item->letter.error != NULL ? 0 : rp_error_set(err, RP_ENOMEM, "no memory for a dead letter");
@@ -174,6 +179,30 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
     return r;
 }
 
+/* A6. What cannot be found here is refused by run, or kept as it is. */
+static void remove_annotation(struct rp_catalog *catalog, struct rp_dead_command *c, struct rp_dead_item *item)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(LOOK_ARENA);
+    struct rp_dead_item letter = { .id = item->id };
+    struct rp_dead_command one = { .items = &letter, .max = 1, .arena = &arena };
+    struct rp_error ignored = { 0 };
+    struct rp_mark mark;
+    item->annotate_note[0] = 0;
+    int r = rp_dead_get(catalog->db, item->id, keep_letter, &one, &ignored);
+    if (r == 0) r = rp_mark_get(catalog->db, letter.letter.mark_id, &arena, &mark, &ignored);
+    if (r < 0 || mark.state != RP_DEAD || rp_quarantine_is(mark.key)) return;
+    rp_annotation_end(catalog, rp_store_by_id(c->stores, c->n_stores, mark.store_id), &mark, item->annotate_note);
+}
+
+static void prepare_keep(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rp_dead_command *c = (struct rp_dead_command *)commands[i];
+        for (size_t k = 0; k < c->n; k++)
+            remove_annotation(catalog, c, &c->items[k]);
+    }
+}
+
 static int tenant_row(void *ctx, const struct rp_value *row, struct rp_error *err)
 {
     (void)err;
@@ -210,5 +239,5 @@ const struct rp_verb rp_verb_dead_retry = {
     .name = "retry", .locks = add_locks, .run = run, .log = write_log, .alone = true
 };
 const struct rp_verb rp_verb_dead_keep = {
-    .name = "keep", .locks = add_locks, .run = run, .log = write_log, .alone = true
+    .name = "keep", .prepare = prepare_keep, .locks = add_locks, .run = run, .log = write_log, .alone = true
 };

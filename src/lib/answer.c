@@ -83,6 +83,7 @@ json_t *rp_decided_json(const struct rp_dead_item *item, const char *store)
 {
     json_t *o = rp_dead_json(&item->letter, &item->mark, store);
     rp_json_set(o, "state", json_string(rp_state_name(item->as)));
+    if (item->annotate_note[0] != 0) rp_json_set(o, "annotation_failed", rp_json_text(item->annotate_note));
     return o;
 }
 

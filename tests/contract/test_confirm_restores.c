@@ -135,6 +135,113 @@ static void a_restore_in_bulk_finds_what_was_asked_about_and_dead_letters(void *
     services_drop(&s);
 }
 
+/* ---- what other tools see ---- */
+
+static int fail_annotate(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx;
+    if (key == NULL || strcmp(call, "annotate") != 0) return 0;
+    return rp_error_set(e, RP_EUNAVAILABLE, "the store is away");
+}
+
+static struct rp_dead_item keep_in_store(struct services *s, const char *key)
+{
+    struct rp_dead_item item = { .id = letter_of(s, key) };
+    struct rp_dead_command c = { .command = { .verb = &rp_verb_dead_keep, .actor = "tester" },
+                                 .stores = s->w->stores,
+                                 .n_stores = 1,
+                                 .items = &item,
+                                 .n = 1,
+                                 .max = 1,
+                                 .arena = &s->w->arena };
+    assert_int_equal(rp_command_run(s->w->catalog, &c.command), 0);
+    return item;
+}
+
+/* An import would mark it again, and at once: a time of deletion that is past is due. */
+static void expect_rescued(struct world *w, const char *key)
+{
+    static const char *const ours[] = { "marked_for_deletion", "marked_for_deletion_on", "delete_after",
+                                        "deletion_reason" };
+    assert_true(world_exists(w, key));
+    for (size_t i = 0; i < 4; i++)
+        assert_null(world_field(w, key, ours[i]));
+}
+
+static void a_dead_letter_that_is_restored_or_kept_leaves_no_annotation(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    w->config.annotate = true;
+    put_to_confirm(&s, "restored", "calendar", NULL);
+    put_to_confirm(&s, "kept", "calendar", NULL);
+    put_to_confirm(&s, "half", "billing", "calendar");
+    s.at[CALENDAR].status = 409;
+    (void)ask_all(&s);
+    assert_string_equal(world_field(w, "restored", "marked_for_deletion"), "true");
+    assert_int_equal(world_restore(w, "restored").what, RP_REPRIEVE_DONE);
+    expect_rescued(w, "restored");
+    assert_int_equal(keep_in_store(&s, "kept").as, RP_REPRIEVED);
+    expect_rescued(w, "kept");
+    assert_int_equal(keep_in_store(&s, "half").as, RP_REPRIEVED);
+    expect_rescued(w, "half");
+    services_drop(&s);
+}
+
+static void a_store_that_fails_keeps_nobody_from_giving_a_dead_letter_up(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    w->config.annotate = true;
+    put_to_confirm(&s, "k", "calendar", NULL);
+    s.at[CALENDAR].status = 409;
+    (void)ask_all(&s);
+    w->before = fail_annotate;
+    struct rp_dead_item kept = keep_in_store(&s, "k");
+    assert_int_equal(kept.as, RP_REPRIEVED);
+    assert_non_null(strstr(kept.annotate_note, "the store is away"));
+    assert_string_equal(world_field(w, "k", "marked_for_deletion"), "true");
+    w->before = NULL;
+    assert_int_equal(world_restore(w, "k").what, RP_REPRIEVE_ALREADY);
+    expect_rescued(w, "k");
+    services_drop(&s);
+}
+
+static int fail_remove(void *ctx, const char *call, const char *key, struct rp_error *e)
+{
+    (void)ctx;
+    if (key == NULL || strcmp(call, "remove") != 0) return 0;
+    return rp_error_set(e, RP_EDENIED, "denied");
+}
+
+static void a_purge_that_is_given_up_leaves_no_annotation_either(void **state)
+{
+    struct world *w = *state;
+    struct services s;
+    services_make(w, &s);
+    w->config.annotate = true;
+    w->before = fail_remove;
+    for (int away = 0; away < 2; away++) {
+        const char *key = away ? "away" : "k";
+        world_put(w, key, "x");
+        assert_int_equal(world_mark(w, key, 0).what, RP_MARK_CREATED);
+        w->before = fail_remove;
+        for (int i = 0; i < 5 && letter_of(&s, key) == 0; i++) {
+            (void)world_sweep(w);
+            world_pass(w, RP_HOUR_MS);
+        }
+        assert_string_equal(world_field(w, key, "marked_for_deletion"), "true");
+        w->before = away ? fail_annotate : NULL;
+        assert_int_equal(keep_in_store(&s, key).as, RP_LOST);
+        w->before = NULL;
+        if (away) assert_int_equal(world_restore(w, key).error.code, RP_ETOOLATE);
+        expect_rescued(w, key);
+    }
+    services_drop(&s);
+}
+
 /* ---- files ---- */
 
 static int delete_confirmed(struct services *s, int64_t file_id, struct rp_file_command *out)
@@ -305,6 +412,9 @@ int main(void)
         BOTH(who_keeps_a_dead_letter_is_told_who_has_deleted_already),
         BOTH(who_brings_it_back_from_quarantine_is_told_who_has_deleted_already),
         BOTH(a_restore_in_bulk_finds_what_was_asked_about_and_dead_letters),
+        BOTH(a_dead_letter_that_is_restored_or_kept_leaves_no_annotation),
+        BOTH(a_store_that_fails_keeps_nobody_from_giving_a_dead_letter_up),
+        BOTH(a_purge_that_is_given_up_leaves_no_annotation_either),
         BOTH(a_deleted_file_and_what_belongs_to_it_wait_for_the_yes),
         BOTH(a_file_whose_delete_was_refused_lives_again),
         BOTH(the_safety_net_asks_whom_the_lost_mark_named),

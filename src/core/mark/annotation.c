@@ -2,7 +2,9 @@
 #include "core/mark/annotation.h"
 
 #include "base/error.h"
+#include "catalog/mark/mark.h"
 #include "core/guarantee.h"
+#include "core/subject/subject.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,4 +44,17 @@ int rp_annotation_remove(struct rp_catalog *catalog, struct rp_store *store, con
     struct rp_identity now = *identity;
     if (catalog == NULL) return rp_backend_annotate(store->backend, key, &now, fields, FIELDS, err);
     return change(catalog, store, key, &now, fields, err);
+}
+
+void rp_annotation_end(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark *mark,
+                       char note[RP_ANNOTATE_NOTE])
+{
+    const struct rp_identity identity = rp_subject_identity(mark);
+    struct rp_error why = { 0 };
+    note[0] = 0;
+    if (!mark->annotated) return;
+    int r = store != NULL ? rp_store_refuse_closed(store, &why)
+                          : rp_error_set(&why, RP_EUNAVAILABLE, "the store of this mark is not configured any more");
+    if (r == 0) r = rp_annotation_remove(catalog, store, mark->key, &identity, &why);
+    if (r < 0 && r != RP_ENOTFOUND && r != RP_ECHANGED) snprintf(note, RP_ANNOTATE_NOTE, "%.119s", why.text);
 }

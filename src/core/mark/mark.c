@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MARK_ARENA ((size_t)256 << 10)
+
 /* The newest marks of a group's subjects, and what was decided about them. */
 struct decided {
     struct rp_marks newest;
@@ -326,8 +328,21 @@ static int note_identity(struct rp_tx *tx, void *ctx, struct rp_error *err)
     return rp_marks_identity(tx, ctx, 1, err);
 }
 
-/* After the commit: a mark without its annotation is only less visible, an annotation without its
- * mark would lie. */
+/* N1: somebody may have restored it since it was committed, and looked for the annotation too early.
+ * Where nobody can say, it goes too: a mark without it is only less visible. */
+static int look_after(struct rp_catalog *catalog, const struct rp_mark_item *item, const struct rp_identity *now,
+                      struct rp_error *err)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(MARK_ARENA);
+    struct rp_error ignored = { 0 };
+    struct rp_mark mark;
+    int r = rp_mark_get(catalog->db, item->answer.mark_id, &arena, &mark, err);
+    if (r == 0 && !rp_state_final(mark.state)) return 0;
+    if (r == 0) r = rp_error_set(err, RP_ECHANGED, "the mark has ended meanwhile: it is %s", rp_state_name(mark.state));
+    (void)rp_annotation_remove(catalog, item->store, item->request.key, now, &ignored);
+    return r;
+}
+
 static void annotate(struct rp_catalog *catalog, struct rp_mark_item *item)
 {
     struct rp_mark_answer *a = &item->answer;
@@ -341,6 +356,7 @@ static void annotate(struct rp_catalog *catalog, struct rp_mark_item *item)
         };
         r = rp_catalog_transact(catalog, note_identity, &mark, &why);
     }
+    if (r == 0) r = look_after(catalog, item, &now, &why);
     if (r < 0) snprintf(a->annotate_note, sizeof a->annotate_note, "%.119s", why.text);
     a->annotated = r == 0;
 }

@@ -28,6 +28,7 @@
 #include "catalog/mark/mark.h"
 #include "catalog/writer/writer.h"
 #include "core/due.h"
+#include "core/mark/annotation.h"
 #include "core/store.h"
 
 #define RP_MARK_ITEMS_MAX 1000
@@ -84,7 +85,7 @@ struct rp_mark_answer {
     bool annotated;
     bool asked_now; /* a service is asked at once: it cannot be restored from then on */
     char reason[RP_REASON_MAX + 1];
-    char annotate_note[120]; /* the mark stands, but the annotation could not be written */
+    char annotate_note[RP_ANNOTATE_NOTE]; /* the mark stands, but the annotation could not be written */
 };
 
 struct rp_mark_item {

@@ -7,7 +7,6 @@
 #include "core/reprieve/inner.h"
 #include "core/subject/subject.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static struct rp_store *store_of(const struct rp_reprieve_command *c, int64_t store_id)
@@ -71,17 +70,15 @@ int rp_reprieve_find_mark(struct rp_catalog *catalog, struct rp_reprieve_command
     return rp_store_refuse_closed(item->store, err);
 }
 
-/* An object that changed or went carries no annotation of ours. A store that fails must not stop a
- * rescue: that is noted, and the same restore, given again, tries it again. */
+/* Of what is to be restored, or has ended with its object still there: where that failed, the same
+ * restore, given again, tries it again. */
 static void remove_annotation(struct rp_catalog *catalog, struct rp_reprieve_item *item)
 {
     const struct rp_mark *mark = &item->mark;
-    struct rp_identity identity = rp_subject_identity(mark);
-    struct rp_error why = { 0 };
-    if (!mark->annotated || (mark->state != RP_MARKED && mark->state != RP_REPRIEVED)) return;
-    int r = rp_annotation_remove(catalog, item->store, mark->key, &identity, &why);
-    if (r < 0 && r != RP_ENOTFOUND && r != RP_ECHANGED)
-        snprintf(item->answer.annotate_note, sizeof item->answer.annotate_note, "%.119s", why.text);
+    bool ends = mark->state == RP_MARKED || rp_mark_is_refused(mark);
+    item->answer.annotate_note[0] = 0;
+    if (ends || mark->state == RP_REPRIEVED || mark->state == RP_LOST)
+        rp_annotation_end(catalog, item->store, mark, item->answer.annotate_note);
 }
 
 static int copy_back(struct rp_catalog *catalog, struct rp_reprieve_item *item, struct rp_error *err)

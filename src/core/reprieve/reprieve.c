@@ -9,9 +9,12 @@
 #include "core/subject/subject.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RESTORE_ARENA ((size_t)64 << 20)
+#define MARK_ARENA    ((size_t)256 << 10)
 
 /* ---- run ---- */
 
@@ -34,6 +37,7 @@ static int apply_one(struct rp_reprieve_round *round, struct rp_reprieve_subject
     if (a->what != RP_REPRIEVE_DONE)
         return rp_reprieve_name_services(round->tx->db, s->now, rp_reprieve_store_name(item), round->tx->arena,
                                          &a->error, err);
+    item->annotated = s->now->annotated;
     if (s->now->state == RP_DEAD) round->dead[round->n_dead++] = s;
     round->moves[round->n_moves++] = (struct rp_move){ .mark = s->now,
                                                        .to = RP_REPRIEVED,
@@ -73,6 +77,7 @@ static int collect(struct rp_reprieve_round *round, struct rp_command *const *co
             memcpy(note, item->answer.annotate_note, sizeof note); /* prepare's */
             item->answer = (struct rp_reprieve_answer){ .what = RP_REPRIEVE_REFUSED, .error = item->error };
             memcpy(item->answer.annotate_note, note, sizeof note);
+            item->annotated = false;
             if (item->error.code == 0)
                 round->subjects[round->n++] = (struct rp_reprieve_subject){ .command = c, .item = item };
         }
@@ -171,7 +176,7 @@ static int sum_up(const struct rp_reprieve_round *round, struct rp_reprieve_comm
         if (i < c->n) r = show_file(round->tx, c, item, err);
         if (r == 0) r = rp_reprieve_see_agreed(round->tx->db, &item->mark, c->arena, &item->answer, err);
         bool refused = item->answer.what == RP_REPRIEVE_REFUSED;
-        c->command.unfinished = c->command.unfinished || (item->copy.made && refused);
+        c->command.unfinished = c->command.unfinished || (item->copy.made && refused) || item->annotated;
     }
     if (c->n == 1) c->command.error = c->items[0].answer.error;
     return r;
@@ -218,6 +223,21 @@ static void take_away(struct rp_catalog *catalog, const struct rp_reprieve_comma
     rp_subject_of(&item->mark)->take_away(item->store, &item->copy.mark, item->mark.key, &item->copy.identity);
 }
 
+/* N1, with the mark as it is now: to annotate an object may be to make another upload of it. */
+static void look_for_annotation(struct rp_catalog *catalog, struct rp_reprieve_item *item, bool *amended)
+{
+    RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(MARK_ARENA);
+    struct rp_error why = { 0 };
+    struct rp_mark now;
+    char note[RP_ANNOTATE_NOTE];
+    if (rp_mark_get(catalog->db, item->mark.id, &arena, &now, &why) < 0)
+        snprintf(note, sizeof note, "%.119s", why.text);
+    else
+        rp_annotation_end(catalog, item->store, &now, note);
+    *amended = *amended || strcmp(note, item->answer.annotate_note) != 0;
+    memcpy(item->answer.annotate_note, note, sizeof note);
+}
+
 static void finish(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -225,6 +245,7 @@ static void finish(struct rp_catalog *catalog, struct rp_command *const *command
         for (size_t k = 0; k < rp_reprieve_count(c); k++) {
             struct rp_reprieve_item *item = rp_reprieve_at(c, k);
             if (item->copy.made && item->answer.what == RP_REPRIEVE_REFUSED) take_away(catalog, c, item);
+            if (item->annotated) look_for_annotation(catalog, item, &c->command.amended);
         }
     }
 }

@@ -28,6 +28,7 @@
 #include "catalog/mark/mark.h"
 #include "catalog/writer/writer.h"
 #include "core/file/file.h"
+#include "core/mark/annotation.h"
 #include "core/store.h"
 
 #define RP_REPRIEVE_ITEMS_MAX  1000
@@ -38,8 +39,8 @@ const char *rp_reprieving_name(enum rp_reprieving what);
 
 struct rp_reprieve_answer {
     enum rp_reprieving what;
-    struct rp_error error;   /* refused: why */
-    char annotate_note[120]; /* restored, but its annotation could not be removed: the same restore tries that again */
+    struct rp_error error;                /* refused: why */
+    char annotate_note[RP_ANNOTATE_NOTE]; /* restored, but its annotation stands: the same restore tries that again */
     char agreed[160]; /* returned, but these services have deleted their half: "calendar, billing"; "": none has */
 };
 
@@ -77,7 +78,8 @@ struct rp_reprieve_item {
     struct rp_reprieve_answer answer; /* out */
     struct rp_file_answer *file; /* out: of a file's mark, the file as it is now; NULL: it is of none, or of `family` */
     struct rp_reprieve_copy copy;
-    bool given; /* `mark` was not found by prepare */
+    bool given;     /* `mark` was not found by prepare */
+    bool annotated; /* of run: it was restored, and its mark may carry an annotation */
 };
 
 struct rp_reprieve_command {
