@@ -110,6 +110,11 @@ static int keep_file(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dead
                                  .note = item->mark.note,
                                  .store_name = item->store };
     struct rp_command *list[] = { &f.command };
+    struct rp_error gone = { 0 };
+    const struct rp_file_return nothing = { .why = &gone };
+    if (item->gone) f.returned = &nothing;
+    rp_error_set(&gone, RP_ETOOLATE, "%s:%s: too late, its object is not there any more", item->store, item->mark.key);
+    rp_error_hint(&gone, "retry it: its purge then ends");
     struct rp_move move = {
         .to = RP_REPRIEVED, .outcome = RP_END_KEPT, .attempts = item->mark.attempts, .note = item->mark.note
     };
@@ -179,8 +184,18 @@ static int run(struct rp_tx *tx, struct rp_command *const *commands, size_t n, s
     return r;
 }
 
-/* A6. What cannot be found here is refused by run, or kept as it is. */
-static void remove_annotation(struct rp_catalog *catalog, struct rp_dead_command *c, struct rp_dead_item *item)
+/* After a roll-back its letter may be open again (reprieve.h, V8). */
+static bool is_gone(struct rp_store *store, const struct rp_mark *mark)
+{
+    struct rp_error ignored = { 0 };
+    struct rp_item seen = { .key = mark->key };
+    if (mark->was != RP_CHECKING || mark->file_id == 0 || mark->etag[0] == 0) return false;
+    if (store == NULL || store->backend == NULL) return false;
+    return rp_subject_in(store)->look(store, &seen, 1, &ignored) == 0 && seen.outcome == RP_OUT_GONE;
+}
+
+/* A5, A6. What cannot be found here is refused by run, or kept as it is. */
+static void look(struct rp_catalog *catalog, struct rp_dead_command *c, struct rp_dead_item *item)
 {
     RP_CLEANUP(rp_arena_done) struct rp_arena arena = RP_ARENA(LOOK_ARENA);
     struct rp_dead_item letter = { .id = item->id };
@@ -188,10 +203,13 @@ static void remove_annotation(struct rp_catalog *catalog, struct rp_dead_command
     struct rp_error ignored = { 0 };
     struct rp_mark mark;
     item->annotate_note[0] = 0;
+    item->gone = false;
     int r = rp_dead_get(catalog->db, item->id, keep_letter, &one, &ignored);
     if (r == 0) r = rp_mark_get(catalog->db, letter.letter.mark_id, &arena, &mark, &ignored);
     if (r < 0 || mark.state != RP_DEAD || rp_quarantine_is(mark.key)) return;
-    rp_annotation_end(catalog, rp_store_by_id(c->stores, c->n_stores, mark.store_id), &mark, item->annotate_note);
+    struct rp_store *store = rp_store_by_id(c->stores, c->n_stores, mark.store_id);
+    item->gone = is_gone(store, &mark);
+    rp_annotation_end(catalog, store, &mark, item->annotate_note);
 }
 
 static void prepare_keep(struct rp_catalog *catalog, struct rp_command *const *commands, size_t n)
@@ -199,7 +217,7 @@ static void prepare_keep(struct rp_catalog *catalog, struct rp_command *const *c
     for (size_t i = 0; i < n; i++) {
         struct rp_dead_command *c = (struct rp_dead_command *)commands[i];
         for (size_t k = 0; k < c->n; k++)
-            remove_annotation(catalog, c, &c->items[k]);
+            look(catalog, c, &c->items[k]);
     }
 }
 

@@ -9,7 +9,7 @@
  * A3  The second decision on a letter is refused: not found.
  * A5  Of confirmations (core/confirm): retried, whoever has not said yes is asked anew, with a deadline
  *     of its own. Given up, the note says who has said yes, for its half is gone; a file lives again,
- *     unless its name does, or what it belongs to does not.
+ *     unless its name does, what it belongs to does not, or its object is gone: it is to be retried.
  * A4  RP_EERASING: its copy in quarantine is being erased at this moment; nothing was changed.
  * A6  What is given up loses its annotation first (annotation.h, N1). */
 #ifndef RP_CORE_DEAD_H
@@ -30,6 +30,7 @@ struct rp_dead_item {
     struct rp_mark mark; /* as it is now */
     char store[RP_STORE_NAME];
     enum rp_state as;                     /* what the mark is now */
+    bool gone;                            /* of prepare: the file that would live again has no object any more */
     char annotate_note[RP_ANNOTATE_NOTE]; /* kept, but its annotation stands: a restore tries to remove it again */
 };
 

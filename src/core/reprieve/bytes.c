@@ -10,7 +10,7 @@
 static bool is_to_be_seen(const struct rp_reprieve_item *item)
 {
     const struct rp_mark *m = &item->mark;
-    bool waits = m->state == RP_MARKED || m->state == RP_LOST;
+    bool waits = m->state == RP_MARKED || m->state == RP_LOST || rp_mark_is_refused(m);
     return item->error.code == 0 && m->file_id != 0 && waits && !rp_quarantine_is(m->key) && m->etag[0] != 0;
 }
 

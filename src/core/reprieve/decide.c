@@ -63,10 +63,11 @@ struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const
 int rp_reprieve_see_agreed(struct rp_db *db, const struct rp_mark *mark, struct rp_arena *arena,
                            struct rp_reprieve_answer *answer, struct rp_error *err)
 {
-    const char *names = "";
+    const char *names;
+    answer->agreed = NULL;
     if (answer->what != RP_REPRIEVE_RETURNED || !rp_mark_has_agreed(mark)) return 0;
     int r = rp_confirmations_agreed(db, mark->id, arena, &names, err);
-    if (r == 0) snprintf(answer->agreed, sizeof answer->agreed, "%s", names);
+    if (r == 0 && names[0] != 0) answer->agreed = names;
     return r;
 }
 

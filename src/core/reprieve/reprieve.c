@@ -341,7 +341,9 @@ int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const s
         *err = c.command.error;
         return r;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         answers[i] = items[i].answer;
+        answers[i].agreed = NULL;
+    }
     return 0;
 }

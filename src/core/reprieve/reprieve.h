@@ -16,7 +16,7 @@
  *     that to the command as its `family`, each with an answer of its own. One that cannot come
  *     back keeps nobody else away; the same restore, given again, tries it again.
  * V8  Prepare looks whether a file's object is there: after a roll-back it may be gone, while its
- *     mark waits again. A store that gives no answer keeps no restore back. A file whose purge was
+ *     mark waits again, or is a dead letter that nothing was erased of. A store that gives no answer keeps no restore back. A file whose purge was
  *     given up (`lost`) comes back if its object is seen as it was; hidden, it is shown.
  * V9  The newest mark is looked at and decided about first, in whatever order they are given: of
  *     several uploads of one key, or several deleted files of one name, in one command the last
@@ -41,7 +41,8 @@ struct rp_reprieve_answer {
     enum rp_reprieving what;
     struct rp_error error;                /* refused: why */
     char annotate_note[RP_ANNOTATE_NOTE]; /* restored, but its annotation stands: the same restore tries that again */
-    char agreed[160]; /* returned, but these services have deleted their half: "calendar, billing"; "": none has */
+    /* returned, but these services have deleted their half: "calendar, billing", in the command's arena; NULL: none */
+    const char *agreed;
 };
 
 /* Pure: what a restore of this mark means. `copy`: the mark of its copy in quarantine, as
@@ -109,8 +110,8 @@ void rp_reprieve_see_files(struct rp_reprieve_command *c);
 /* What the command would answer now: finds the marks and fills in the answers, changes nothing. */
 int rp_reprieve_dry_run(struct rp_catalog *catalog, struct rp_reprieve_command *c, struct rp_error *err);
 
-/* The same for up to RP_REPRIEVE_ITEMS_MAX marks of one store, as they were read, waited for.
- * Returns negative only if nothing was decided. */
+/* The same for up to RP_REPRIEVE_ITEMS_MAX marks of one store, as they were read, waited for; who
+ * has agreed is not told. Returns negative only if nothing was decided. */
 int rp_reprieve_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark *marks, size_t n,
                      const char *actor, struct rp_reprieve_answer *answers, struct rp_error *err);
 
