@@ -103,7 +103,7 @@ static int note_agreed(struct rp_tx *tx, struct rp_dead_command *c, struct rp_ma
 /* A5: nothing of it was erased, and it is no longer to be. */
 static int keep_file(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dead_item *item, struct rp_error *err)
 {
-    struct rp_file_command f = { .command = { .verb = &rp_verb_restore, .actor = c->command.actor },
+    struct rp_file_command f = { .command = { .verb = &rp_verb_file_restore, .actor = c->command.actor },
                                  .arena = c->arena,
                                  .file_id = item->mark.file_id,
                                  .kept = true,
@@ -118,7 +118,7 @@ static int keep_file(struct rp_tx *tx, struct rp_dead_command *c, struct rp_dead
     struct rp_move move = {
         .to = RP_REPRIEVED, .outcome = RP_END_KEPT, .attempts = item->mark.attempts, .note = item->mark.note
     };
-    int r = rp_verb_restore.run(tx, list, 1, err);
+    int r = rp_verb_file_restore.run(tx, list, 1, err);
     if (r == 0 && f.command.error.code < 0) {
         *err = f.command.error;
         return err->code;

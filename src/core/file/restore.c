@@ -182,7 +182,7 @@ static int run_restore(struct rp_tx *tx, struct rp_command *const *commands, siz
     return r < 0 ? r : rp_work_save(&work, err);
 }
 
-const struct rp_verb rp_verb_restore = { .name = "restore", .run = run_restore, .log = rp_log_restore };
+const struct rp_verb rp_verb_file_restore = { .name = "restore", .run = run_restore, .log = rp_log_restore };
 
 int rp_file_came_back(struct rp_tx *tx, int64_t file_id, const struct rp_identity *identity, struct rp_error *err)
 {

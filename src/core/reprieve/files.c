@@ -31,7 +31,7 @@ static struct rp_command *add_file(struct files *f, struct rp_arena *arena, stru
     *returned = (struct rp_file_return){ .as = !failed && item->copy.stands ? &item->copy.identity : NULL,
                                          .why = failed ? &item->error : &item->copy.error };
     *command = (struct rp_file_command){
-        .command = { .verb = &rp_verb_restore, .tenant_id = c->command.tenant_id, .actor = c->command.actor },
+        .command = { .verb = &rp_verb_file_restore, .tenant_id = c->command.tenant_id, .actor = c->command.actor },
         .stores = several ? c->stores : &item->store,
         .n_stores = several ? c->n_stores : item->store != NULL,
         .arena = arena,
@@ -73,7 +73,7 @@ static size_t take_waiting(struct rp_command **list, size_t n)
 /* The limit of a family is one of all that are loaded together. */
 static int run_files(struct rp_tx *tx, struct rp_command **list, size_t n, struct rp_error *err)
 {
-    int r = n > 0 ? rp_verb_restore.run(tx, list, n, err) : 0;
+    int r = n > 0 ? rp_verb_file_restore.run(tx, list, n, err) : 0;
     if (r != RP_ETOOBIG || n == 1) return r;
     rp_error_clear(err);
     r = run_files(tx, list, n / 2, err);
