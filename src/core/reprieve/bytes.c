@@ -26,15 +26,22 @@ static bool show_hidden(struct rp_reprieve_item *item)
                                               &ignored) == 0;
 }
 
+static bool stands(struct rp_reprieve_item *item, const struct rp_item *seen)
+{
+    if (seen->outcome == RP_OUT_FOUND) return strcmp(seen->identity.etag, item->mark.etag) == 0;
+    return seen->outcome == RP_OUT_GONE && show_hidden(item);
+}
+
+/* What was given up comes back only if it is seen as it was; the others unless they are seen to be
+ * gone. */
 static void take_seen(struct rp_reprieve_item *item, const struct rp_item *seen)
 {
     const bool lost = item->mark.state == RP_LOST;
     struct rp_reprieve_copy *copy = &item->copy;
     copy->identity = seen->identity;
-    copy->stands = lost && ((seen->outcome == RP_OUT_FOUND && strcmp(seen->identity.etag, item->mark.etag) == 0) ||
-                            (seen->outcome == RP_OUT_GONE && show_hidden(item)));
-    copy->seen = copy->stands || lost || seen->outcome == RP_OUT_GONE;
-    if (!copy->seen || copy->stands) return;
+    if (!lost && seen->outcome != RP_OUT_GONE) return;
+    copy->bytes = lost && stands(item, seen) ? RP_BYTES_STAND : RP_BYTES_AWAY;
+    if (copy->bytes == RP_BYTES_STAND) return;
     rp_error_set(&copy->error, RP_ETOOLATE, "%s:%s: too late, its object is not there any more",
                  item->store->config->name, item->mark.key);
 }

@@ -47,30 +47,40 @@ struct rp_reprieve_answer {
 
 /* Pure: what a restore of this mark means. `copy`: the mark of its copy in quarantine, as
  * rp_quarantine_mark gives it, NULL if there is none. */
-struct rp_reprieve_decision {
-    enum rp_reprieving what;
-    int code;
-};
-struct rp_reprieve_decision rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *copy,
-                                               const char *store, struct rp_error *err);
+enum rp_reprieving rp_reprieve_decide(const struct rp_mark *mark, const struct rp_mark *copy, const char *store,
+                                      struct rp_error *err);
 
 /* What a restore of this mark would say now; nothing is changed. */
 int rp_reprieve_foresee(struct rp_db *db, const struct rp_mark *mark, const char *store, struct rp_arena *arena,
                         struct rp_reprieve_answer *out, struct rp_error *err);
 
-/* What came of copying an object back from quarantine; of prepare. */
+/* What prepare knows of the bytes. */
+enum rp_reprieve_bytes {
+    RP_BYTES_UNSEEN, /* nothing that speaks against a restore */
+    RP_BYTES_STAND,  /* under the key: copied back now, or by a restore that ended after its copy; or V8: the object of
+                        a file that was given up was seen as it was */
+    RP_BYTES_AWAY,   /* `error` says why */
+};
+
 struct rp_reprieve_copy {
     struct rp_mark mark; /* of the copy in quarantine; id 0: there is none */
-    bool made;           /* just now */
-    bool stands;         /* the bytes stand under the key: copied now, or by a restore that ended after its copy */
-    struct rp_identity identity;
-    struct rp_error error; /* why they do not */
-    bool seen;             /* V8: there is no copy, and `stands` or `error` says whether the file's object is there */
+    bool made;           /* copied back just now: taken away again if that is refused */
+    enum rp_reprieve_bytes bytes;
+    struct rp_identity identity; /* of what stands */
+    struct rp_error error;
+};
+
+/* What an item names its mark by; set by rp_reprieve_command_init. */
+enum rp_reprieve_by {
+    RP_NAMED_NOT,     /* it was refused by whoever made the command */
+    RP_NAMED_BY_MARK, /* `mark_id` */
+    RP_NAMED_BY_FILE, /* `file_id`: the file's */
+    RP_NAMED_BY_KEY,  /* `store` and `key`: the newest of this subject */
+    RP_NAMED_AS_READ, /* `mark` as it was read, with its store */
 };
 
 struct rp_reprieve_item {
-    /* Which mark: by its id, a file's, or the newest of a subject; or `mark` as it was read, with
-     * its store. */
+    enum rp_reprieve_by by;
     int64_t mark_id, file_id;
     struct rp_store *store;
     const char *key;
@@ -79,8 +89,8 @@ struct rp_reprieve_item {
     struct rp_reprieve_answer answer; /* out */
     struct rp_file_answer *file; /* out: of a file's mark, the file as it is now; NULL: it is of none, or of `family` */
     struct rp_reprieve_copy copy;
-    bool given;     /* `mark` was not found by prepare */
-    bool annotated; /* of run: it was restored, and its mark may carry an annotation */
+    char annotate_note[RP_ANNOTATE_NOTE]; /* of prepare: as the answer's */
+    bool annotated;                       /* of run: it was restored, and its mark may carry an annotation */
 };
 
 struct rp_reprieve_command {
