@@ -206,4 +206,8 @@ json_t *rp_file_json(const struct rp_file_answer *answer, const char *store);
 /* The same for a file as it was read; `mark` may be NULL. */
 void rp_file_answer_of(const struct rp_file *file, const struct rp_mark *mark, struct rp_file_answer *out);
 
+/* Whether an object may be put under this key by hand. RP_EISFILE: it is a file's. A key of a file
+ * is used by that file alone, so what is allowed once stays allowed. */
+int rp_overwrite_check(struct rp_db *db, const struct rp_store *store, const char *key, struct rp_error *err);
+
 #endif

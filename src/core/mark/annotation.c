@@ -27,23 +27,30 @@ int rp_annotation_write(struct rp_catalog *catalog, struct rp_store *store, cons
     char marked_on[24], delete_after[24];
     snprintf(marked_on, sizeof marked_on, "%" PRId64, annotation->marked_at_ms);
     snprintf(delete_after, sizeof delete_after, "%" PRId64, annotation->due_at_ms);
-    const struct rp_pair fields[FIELDS] = { { "marked_for_deletion", "true" },
-                                            { "marked_for_deletion_on", marked_on },
-                                            { "delete_after", delete_after },
-                                            { "deletion_reason", annotation->reason } };
+    const struct rp_pair fields[FIELDS] = { { RP_ANNOTATION_MARKED, "true" },
+                                            { RP_ANNOTATION_MARKED_ON, marked_on },
+                                            { RP_ANNOTATION_DELETE_AFTER, delete_after },
+                                            { RP_ANNOTATION_REASON, annotation->reason } };
     return change(catalog, store, key, identity, fields, err);
 }
+
+static const struct rp_pair no_fields[FIELDS] = { { RP_ANNOTATION_MARKED, NULL },
+                                                  { RP_ANNOTATION_MARKED_ON, NULL },
+                                                  { RP_ANNOTATION_DELETE_AFTER, NULL },
+                                                  { RP_ANNOTATION_REASON, NULL } };
 
 int rp_annotation_remove(struct rp_catalog *catalog, struct rp_store *store, const char *key,
                          const struct rp_identity *identity, struct rp_error *err)
 {
-    static const struct rp_pair fields[FIELDS] = { { "marked_for_deletion", NULL },
-                                                   { "marked_for_deletion_on", NULL },
-                                                   { "delete_after", NULL },
-                                                   { "deletion_reason", NULL } };
     struct rp_identity now = *identity;
-    if (catalog == NULL) return rp_backend_annotate(store->backend, key, &now, fields, FIELDS, err);
-    return change(catalog, store, key, &now, fields, err);
+    return change(catalog, store, key, &now, no_fields, err);
+}
+
+int rp_annotation_take_off(struct rp_store *store, const char *key, const struct rp_identity *identity,
+                           struct rp_error *err)
+{
+    struct rp_identity now = *identity;
+    return rp_backend_annotate(store->backend, key, &now, no_fields, FIELDS, err);
 }
 
 void rp_annotation_end(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark *mark,

@@ -17,6 +17,12 @@
 
 #include "core/store.h"
 
+/* The fields. */
+#define RP_ANNOTATION_MARKED       "marked_for_deletion"
+#define RP_ANNOTATION_MARKED_ON    "marked_for_deletion_on"
+#define RP_ANNOTATION_DELETE_AFTER "delete_after"
+#define RP_ANNOTATION_REASON       "deletion_reason"
+
 #define RP_ANNOTATE_NOTE 120 /* why an annotation could not be written, or removed */
 
 struct rp_catalog;
@@ -31,9 +37,11 @@ struct rp_annotation {
 /* `identity` becomes the object's new one: it is then for the caller to have its mark say so. */
 int rp_annotation_write(struct rp_catalog *catalog, struct rp_store *store, const char *key,
                         struct rp_identity *identity, const struct rp_annotation *annotation, struct rp_error *err);
-/* `catalog` NULL: what the store guarantees is known. */
 int rp_annotation_remove(struct rp_catalog *catalog, struct rp_store *store, const char *key,
                          const struct rp_identity *identity, struct rp_error *err);
+/* The same for a purge: it has found out before that it may write to this store, and how. */
+int rp_annotation_take_off(struct rp_store *store, const char *key, const struct rp_identity *identity,
+                           struct rp_error *err);
 /* N1, of a mark that ends or has ended. An object that changed or went carries none of ours. A store
  * that fails must not keep anybody from rescuing data: `note` says why; "": it is gone. `store` NULL:
  * it is not configured any more. */

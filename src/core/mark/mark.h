@@ -113,8 +113,4 @@ void rp_mark_command_init(struct rp_mark_command *c, struct rp_mark_item *items,
 int rp_mark_many(struct rp_catalog *catalog, struct rp_store *store, const struct rp_mark_request *requests, size_t n,
                  const char *actor, bool dry_run, struct rp_mark_answer *answers, struct rp_error *err);
 
-/* Whether an object may be put under this key by hand. RP_EISFILE: it is a file's. A key of a file
- * is used by that file alone, so what is allowed once stays allowed. */
-int rp_overwrite_check(struct rp_db *db, const struct rp_store *store, const char *key, struct rp_error *err);
-
 #endif
