@@ -289,7 +289,7 @@ static void sum_up(struct rp_mark_command *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct rp_mark_item *item = &c->items[i];
-        if (item->store == NULL || item->refused) item->answer.references = -1;
+        if (item->refused) item->answer.references = -1;
         if (c->command.verb == &rp_verb_mark_dry) continue;
         int64_t due = item->answer.asked_now ? item->answer.marked_at_ms : item->answer.due_at_ms;
         if (item->answer.what != RP_MARK_REFUSED && (c->command.due_at_ms == 0 || due < c->command.due_at_ms))
@@ -350,6 +350,13 @@ const struct rp_verb rp_verb_mark = { .name = "mark",
 const struct rp_verb rp_verb_mark_dry = { .name = "mark", .prepare = rp_mark_prepare, .run = run, .alone = true };
 
 /* ---- commands ---- */
+
+void rp_mark_item_refuse(struct rp_mark_item *item, const struct rp_error *why)
+{
+    RP_ASSERT(why->code < 0);
+    item->answer.error = *why;
+    item->refused = true;
+}
 
 void rp_mark_command_init(struct rp_mark_command *c, struct rp_mark_item *items, size_t n, const char *actor)
 {

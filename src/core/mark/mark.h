@@ -89,9 +89,9 @@ struct rp_mark_answer {
 };
 
 struct rp_mark_item {
-    struct rp_store *store; /* NULL: it is refused, and `answer` says why */
+    struct rp_store *store; /* NULL: whoever made the command has refused it */
     struct rp_mark_request request;
-    bool refused;                 /* before run, by prepare: `answer` says why */
+    bool refused;                 /* before run (rp_mark_item_refuse): `answer` says why */
     struct rp_mark_answer answer; /* out */
     struct rp_mark_facts facts;   /* of prepare and run */
 };
@@ -102,6 +102,9 @@ struct rp_mark_command {
     size_t n;
 };
 extern const struct rp_verb rp_verb_mark;
+
+/* By whoever makes the command, or by prepare. */
+void rp_mark_item_refuse(struct rp_mark_item *item, const struct rp_error *why);
 
 /* A command over these items; the caller fills in key, digest, render and done if there is more to
  * it. */
